@@ -1,0 +1,246 @@
+/** The cases, as data: what is prepared, what is measured, and in which unit. */
+import type { Task } from './measure.ts'
+import type { Database } from './subject.ts'
+import { type Ability, SUBJECTS, type SubjectEntry } from './subjects.ts'
+
+export type Metric = { suffix: string; unit: string; better: 'higher' | 'lower' }
+
+export type Case = {
+  name: string
+  database: Database
+  concurrency: number
+  /** The first decides which of two runs was the better. */
+  metrics: readonly Metric[]
+  subjects: readonly SubjectEntry[]
+  /** Once, in a process of its own, before the first run. */
+  prepareOnce: readonly Task[]
+  /** Before every run, in a process of its own. */
+  prepare(subject: SubjectEntry): readonly Task[]
+  measure(subject: SubjectEntry): Task
+  /** Keeps the database between the two runs, for what takes long to prepare. */
+  keep: boolean
+  runs: number
+}
+
+type Sizes = {
+  runs: number
+  variants: boolean
+  concurrencies: readonly number[]
+  databases: readonly Database[]
+  oneByOne: number
+  batched: number
+  /** Divides each subject's own number of jobs. */
+  drainDivisor: number
+  pickUps: number
+  pending: number
+  memoryMs: number
+  settled: readonly [number, number]
+  blocked: number
+  overSettled: number
+}
+
+const FULL: Sizes = {
+  runs: 2,
+  variants: true,
+  concurrencies: [10, 100],
+  databases: ['sqlite full', 'sqlite normal', 'postgres'],
+  oneByOne: 3_000,
+  batched: 60_000,
+  drainDivisor: 1,
+  pickUps: 200,
+  pending: 1_000_000,
+  memoryMs: 15_000,
+  settled: [10_000, 1_000_000],
+  blocked: 100_000,
+  overSettled: 20_000,
+}
+
+const QUICK: Sizes = {
+  runs: 1,
+  variants: false,
+  concurrencies: [10],
+  databases: ['sqlite full', 'postgres'],
+  oneByOne: 100,
+  batched: 5_000,
+  drainDivisor: 10,
+  pickUps: 20,
+  pending: 10_000,
+  memoryMs: 1_000,
+  settled: [1_000, 20_000],
+  blocked: 2_000,
+  overSettled: 2_000,
+}
+
+const JOBS_PER_S: readonly Metric[] = [{ suffix: '', unit: 'jobs/s', better: 'higher' }]
+const LATENCY: readonly Metric[] = [
+  { suffix: ' p50', unit: 'ms', better: 'lower' },
+  { suffix: ' p99', unit: 'ms', better: 'lower' },
+]
+const MEMORY: readonly Metric[] = [{ suffix: '', unit: 'MB', better: 'lower' }]
+const CONCURRENCY = 10
+
+export function planCases(options: { quick: boolean }): Case[] {
+  const sizes = options.quick ? QUICK : FULL
+  const perDatabase = sizes.databases.flatMap((database) => [
+    ...enqueueCases(database, sizes),
+    ...sizes.concurrencies.map((concurrency) => drainCase(database, concurrency, sizes)),
+    ...(database === 'sqlite normal' ? [] : [pickUpCase(database, sizes)]),
+  ])
+  const durable = sizes.databases.filter((database) => database !== 'sqlite normal')
+  const heavy = durable.flatMap((database) => [
+    memoryCase(database, sizes),
+    ...sizes.settled.map((count) => settledCase(database, count, sizes)),
+    ...[0, sizes.blocked].map((count) => blockedCase(database, count, sizes)),
+  ])
+  return [...perDatabase, ...rawCases(sizes), ...heavy].filter((one) => one.subjects.length > 0)
+}
+
+function enqueueCases(database: Database, sizes: Sizes): Case[] {
+  const base = { ...blank(database, 'enqueue', sizes), metrics: JOBS_PER_S }
+  return [
+    {
+      ...base,
+      name: `${database}: enqueue one by one`,
+      measure: () => ({ do: 'enqueue one by one', count: sizes.oneByOne }),
+    },
+    {
+      ...base,
+      name: `${database}: enqueue in batches of 1,000`,
+      measure: () => ({ do: 'enqueue in batches', count: sizes.batched }),
+    },
+  ]
+}
+
+function drainCase(database: Database, concurrency: number, sizes: Sizes): Case {
+  const count = (subject: SubjectEntry): number =>
+    Math.ceil(subject.drainJobs(database, concurrency) / sizes.drainDivisor)
+  return {
+    ...blank(database, 'drain', sizes),
+    name: `${database}: drain, ${concurrency} workers`,
+    concurrency,
+    metrics: JOBS_PER_S,
+    prepare: (subject) => [{ do: 'enqueue in batches', count: count(subject) }],
+    measure: (subject) => ({ do: 'drain', count: count(subject) }),
+  }
+}
+
+function pickUpCase(database: Database, sizes: Sizes): Case {
+  const count = (subject: SubjectEntry): number => Math.min(subject.pickUps ?? sizes.pickUps, sizes.pickUps)
+  return {
+    ...blank(database, 'pick up', sizes),
+    name: `${database}: idle pick-up`,
+    metrics: LATENCY,
+    measure: (subject) => ({ do: 'pick up', count: count(subject) }),
+  }
+}
+
+function memoryCase(database: Database, sizes: Sizes): Case {
+  return {
+    ...blank(database, 'memory', sizes),
+    name: `${database}: peak memory with ${words(sizes.pending)} pending`,
+    metrics: MEMORY,
+    prepare: () => [{ do: 'enqueue in batches', count: sizes.pending }],
+    measure: () => ({ do: 'memory', count: sizes.pending, forMs: sizes.memoryMs }),
+    runs: 1,
+  }
+}
+
+function settledCase(database: Database, settled: number, sizes: Sizes): Case {
+  return {
+    ...overCase(database, 'settled', sizes),
+    name: `${database}: drain over ${words(settled)} settled`,
+    prepareOnce: [{ do: 'settle', count: settled }],
+  }
+}
+
+function blockedCase(database: Database, blocked: number, sizes: Sizes): Case {
+  return {
+    ...overCase(database, 'blocked', sizes),
+    name: `${database}: drain beside ${words(blocked)} blocked`,
+    prepareOnce: blocked > 0 ? [{ do: 'block', count: blocked }] : [],
+  }
+}
+
+/** A drain of the same number of jobs over something that is already there. */
+function overCase(database: Database, ability: Ability, sizes: Sizes): Omit<Case, 'name'> {
+  // The slow ones would take a minute over it.
+  const count = (subject: SubjectEntry): number =>
+    Math.min(sizes.overSettled, Math.ceil(subject.drainJobs(database, CONCURRENCY) / sizes.drainDivisor))
+  return {
+    ...blank(database, ability, sizes),
+    metrics: JOBS_PER_S,
+    prepare: (subject) => [{ do: 'enqueue in batches', count: count(subject) }],
+    measure: (subject) => ({ do: 'drain', count: count(subject) }),
+    keep: true,
+  }
+}
+
+/** What the disk and the databases give at best; only `limit` takes part. */
+function rawCases(sizes: Sizes): Case[] {
+  const raw = (database: Database, name: string, variant: string, count: number, unit: string): Case => {
+    const jobs = Math.ceil(count / sizes.drainDivisor)
+    const claims = /^\d/.test(variant)
+    return {
+      ...blank(database, 'drain', sizes),
+      name: `raw: ${name}`,
+      subjects: SUBJECTS.filter((subject) => subject.name === 'limit'),
+      metrics: [{ suffix: '', unit, better: 'higher' }],
+      prepare: () => (claims ? [{ do: 'enqueue in batches', count: jobs }] : []),
+      measure: () => ({ do: 'raw', variant, count: jobs }),
+    }
+  }
+  const [perS, jobs] = ['/s', 'jobs/s']
+  const sqlite = (['sqlite full', 'sqlite normal'] as const)
+    .filter((database) => sizes.databases.includes(database))
+    .flatMap((database) => [
+      raw(database, `${database}, claim + complete, 1 a transaction`, '1', 8_000, jobs),
+      raw(database, `${database}, claim + complete, 100 a transaction`, '100', 300_000, jobs),
+      raw(database, `${database}, claim + complete, 1,000 a transaction`, '1000', 300_000, jobs),
+    ])
+  const postgres = [1, 4].flatMap((connections) =>
+    [100, 1000].map((batch) =>
+      raw(
+        'postgres',
+        `postgres, claim + complete, ${words(batch)} a transaction, ${connections} connection${connections > 1 ? 's' : ''}`,
+        `${batch} on ${connections}`,
+        100_000,
+        jobs,
+      ),
+    ),
+  )
+  return [
+    raw('sqlite full', 'disk, 4 KiB written and synced', 'fdatasync', 4_000, perS),
+    ...sqlite,
+    raw('postgres', 'postgres, commits on 1 connection', 'commits', 3_000, perS),
+    ...postgres,
+  ]
+}
+
+function blank(
+  database: Database,
+  ability: Ability,
+  sizes: Sizes,
+): Omit<Case, 'name' | 'metrics' | 'measure'> {
+  return {
+    database,
+    concurrency: CONCURRENCY,
+    subjects: SUBJECTS.filter(
+      (subject) =>
+        subject.databases.includes(database) &&
+        subject.abilities.includes(ability) &&
+        (sizes.variants || !subject.variant),
+    ),
+    prepareOnce: [],
+    prepare: () => [],
+    keep: false,
+    runs: sizes.runs,
+  }
+}
+
+function words(count: number): string {
+  return count >= 1_000_000
+    ? `${count / 1_000_000}M`
+    : count >= 10_000
+      ? `${count / 1000}k`
+      : count.toLocaleString('en-US')
+}

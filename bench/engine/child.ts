@@ -1,0 +1,68 @@
+/**
+ * One task for one subject, in this process alone, so that neither another subject's heap and compiled code
+ * nor an earlier case's connections are in the numbers. The order comes as JSON in the first argument, the
+ * answer goes to the parent as a message.
+ */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { systemClock } from '../../src/clock.ts'
+import { PeerMissing } from '../peers.ts'
+import { measure, type Task } from './measure.ts'
+import type { Target } from './subject.ts'
+import { findSubject } from './subjects.ts'
+
+export type Order = { subject: string; target: Target; concurrency: number; task: Task }
+export type Answer = { values: number[] } | { missing: string } | { error: string }
+
+const FILE = fileURLToPath(import.meta.url)
+/** Filling a slow peer with a million jobs is what takes longest. */
+const CHILD_MS_MAX = 300_000
+/** A subject that does not close by itself is cut off: its numbers are already in. */
+const TEARDOWN_MS_MAX = 10_000
+
+/** In the parent: runs the order in a fresh process. Never throws for what the subject did. */
+export async function runOrder(order: Order): Promise<Answer> {
+  const child = fork(FILE, [JSON.stringify(order)], { stdio: ['ignore', 2, 2, 'ipc'] })
+  let answer: Answer = { error: 'its process ended without an answer' }
+  child.on('message', (message) => {
+    answer = message as Answer
+  })
+  const cancel = systemClock.timer(CHILD_MS_MAX, () => {
+    answer = { error: `not done after ${CHILD_MS_MAX / 1000} s` }
+    child.kill('SIGKILL')
+  })
+  await once(child, 'exit')
+  cancel()
+  return answer
+}
+
+async function work(order: Order): Promise<Answer> {
+  try {
+    const subject = await findSubject(order.subject).create(order)
+    await subject.setup()
+    const values = await measure(subject, order.task, systemClock)
+    const cancel = systemClock.timer(TEARDOWN_MS_MAX, () => finish({ values }))
+    await subject.teardown()
+    cancel()
+    return { values }
+  } catch (error) {
+    if (error instanceof PeerMissing) return { missing: error.message }
+    return { error: describeError(error) }
+  }
+}
+
+function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return process.env.TIDEMARK_DEBUG ? (error.stack ?? error.message) : error.message
+}
+
+function finish(answer: Answer): void {
+  process.send?.(answer, () => process.exit(0))
+}
+
+if (process.argv[1] === FILE && process.send) {
+  // A parent that is gone takes its measurements with it.
+  process.on('disconnect', () => process.exit(1))
+  finish(await work(JSON.parse(process.argv[2] ?? '{}') as Order))
+}

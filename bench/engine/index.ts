@@ -1,0 +1,146 @@
+/**
+ * The engine against its peers and against the bare databases: enqueueing, draining, picking up, memory,
+ * and what a full ledger costs. Subjects take turns within a case and each has two runs, of which the
+ * better counts: what else the machine does hits all of them alike.
+ */
+import type { Bench, BenchOptions, BenchRun, Row } from '../bench.ts'
+import { formatValue } from '../table.ts'
+import { type Case, planCases } from './cases.ts'
+import { runOrder } from './child.ts'
+import { conditions, explain } from './explanation.ts'
+import type { Task } from './measure.ts'
+import type { Target } from './subject.ts'
+import type { SubjectEntry } from './subjects.ts'
+import { Workspace } from './workspace.ts'
+
+export const bench: Bench = {
+  title: 'engine: jobs through the ledger',
+  async run(options): Promise<BenchRun> {
+    const workspace = new Workspace()
+    const session: Session = { options, workspace, rows: [], failures: [], missing: new Map() }
+    try {
+      for (const one of chosenCases(options)) await runCase(session, one)
+    } finally {
+      await workspace.close()
+    }
+    const { rows, failures, missing } = session
+    return {
+      rows,
+      failures,
+      conditions: conditions({ quick: options.quick, missing, postgresVersion: workspace.postgresVersion }),
+      explanation: explain(rows),
+    }
+  },
+}
+
+type Session = {
+  options: BenchOptions
+  workspace: Workspace
+  rows: Row[]
+  failures: string[]
+  /** Peers that are not installed, and why. */
+  missing: Map<string, string>
+}
+
+/** Cases, or all cases of some subjects, by parts of their names (several with commas). */
+export function chosenCases(options: { quick: boolean; only: string | undefined }): Case[] {
+  const cases = planCases(options)
+  if (options.only === undefined) return cases
+  const wanted = options.only.split(',').map((text) => text.trim())
+  const matches = (name: string): boolean => wanted.some((text) => name.includes(text))
+  return cases.flatMap((one) => {
+    if (matches(one.name)) return [one]
+    const subjects = one.subjects.filter((subject) => matches(subject.name))
+    return subjects.length > 0 ? [{ ...one, subjects }] : []
+  })
+}
+
+async function runCase(session: Session, one: Case): Promise<void> {
+  const kept = new Map<SubjectEntry, Target>()
+  const best = new Map<SubjectEntry, number[]>()
+  const absent = new Set<SubjectEntry>()
+  for (let run = 1; run <= one.runs; run++) {
+    for (const subject of one.subjects) {
+      if (session.missing.has(subject.name) || absent.has(subject)) continue
+      const values = await runSubject(session, one, subject, kept)
+      if (!values) absent.add(subject)
+      else best.set(subject, betterRun(best.get(subject), values, one))
+    }
+  }
+  for (const target of kept.values()) await session.workspace.discard(target)
+  for (const [index, metric] of one.metrics.entries()) {
+    for (const subject of one.subjects) {
+      const value = best.get(subject)?.[index]
+      if (value === undefined) continue
+      session.rows.push({
+        case: one.name + metric.suffix,
+        subject: subject.name,
+        value: round(value),
+        unit: metric.unit,
+      })
+    }
+  }
+}
+
+/** The values of one run, or nothing if the subject failed, which is noted. */
+async function runSubject(
+  session: Session,
+  one: Case,
+  subject: SubjectEntry,
+  kept: Map<SubjectEntry, Target>,
+): Promise<number[] | undefined> {
+  const { workspace } = session
+  let target = kept.get(subject)
+  const tasks: Task[] = target ? [] : [...one.prepareOnce]
+  target ??= await workspace.open(one.database)
+  if (one.keep) kept.set(subject, target)
+  tasks.push(...one.prepare(subject), one.measure(subject))
+  let values: number[] | undefined = []
+  for (const [index, task] of tasks.entries()) {
+    if (index === tasks.length - 1) await workspace.rest(target)
+    values = await runTask(session, { one, subject, target, task })
+    if (!values) break
+  }
+  if (values) session.options.say(`${one.name} · ${subject.name} · ${describe(one, values)}`)
+  if (!one.keep) await workspace.discard(target)
+  return values
+}
+
+async function runTask(
+  session: Session,
+  step: { one: Case; subject: SubjectEntry; target: Target; task: Task },
+): Promise<number[] | undefined> {
+  const { one, subject, target, task } = step
+  const answer = await runOrder({ subject: subject.name, target, concurrency: one.concurrency, task })
+  if ('values' in answer) return answer.values
+  if ('missing' in answer) {
+    session.missing.set(subject.name, answer.missing)
+    session.options.say(`${subject.name} is left out: ${answer.missing}`)
+  } else {
+    session.failures.push(`${one.name} · ${subject.name} (${task.do}): ${answer.error}`)
+    session.options.say(`${one.name} · ${subject.name} failed (${task.do}): ${answer.error}`)
+  }
+  return undefined
+}
+
+/** Decided by the first metric; the others come from the same run. */
+export function betterRun(
+  best: number[] | undefined,
+  values: number[],
+  one: Pick<Case, 'metrics'>,
+): number[] {
+  const [before, now] = [best?.[0], values[0]]
+  if (!best || before === undefined || now === undefined) return values
+  const isBetter = one.metrics[0]?.better === 'lower' ? now < before : now > before
+  return isBetter ? values : best
+}
+
+function describe(one: Case, values: readonly number[]): string {
+  return one.metrics
+    .map((metric, index) => `${metric.suffix} ${formatValue(values[index] ?? 0)} ${metric.unit}`.trim())
+    .join(', ')
+}
+
+function round(value: number): number {
+  return value < 100 ? Math.round(value * 1000) / 1000 : Math.round(value)
+}

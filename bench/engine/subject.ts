@@ -1,0 +1,67 @@
+/**
+ * What the engine bench measures, whoever it is: Tidemark, a peer, or the bare database (`limit`).
+ * The measurements themselves (measure.ts) are the same code for all of them.
+ */
+
+/** A database with its durability: WAL and `synchronous` on SQLite, `synchronous_commit = on` on PostgreSQL. */
+export type Database = 'sqlite full' | 'sqlite normal' | 'postgres'
+
+/** A fresh place for one measurement. Durability is part of it, so that it is equal for all. */
+export type Target =
+  | { kind: 'sqlite'; file: string; synchronous: 'FULL' | 'NORMAL' }
+  | { kind: 'postgres'; url: string }
+
+export type StartOptions = {
+  /** Called as a handler starts, with the number of jobs that it was given. */
+  onJobs(count: number): void
+}
+
+/**
+ * setup → (enqueue… | start → drained) → teardown, once. A drain finds jobs that an earlier process left.
+ */
+export interface Subject {
+  /** Opens the database and creates what is missing in it. Nothing runs yet. */
+  setup(): Promise<void>
+  /** Resolves when the job is durably stored. */
+  enqueueOne(n: number): Promise<void>
+  /** One batch through the subject's own bulk call; resolves when it is durably stored. */
+  enqueueMany(count: number): Promise<void>
+  /** Starts the workers; returns when they are started, not when they are done. */
+  start(options: StartOptions): Promise<void>
+  /** Called when every job has reached a handler: resolves when every one is durably completed. */
+  drained(): Promise<void>
+  /** Jobs that are stored and not durably completed (blocked ones aside): must be 0 after a drain. */
+  left(): Promise<number>
+  teardown(): Promise<void>
+  /** Leaves this many settled jobs behind, as a ledger that has been in use for long. */
+  settle?(count: number): Promise<void>
+  /** Leaves this many jobs that wait for another job. */
+  block?(count: number): Promise<void>
+  /** A number of the bare database that is no engine's: see cases.ts. */
+  raw?(variant: string, count: number): Promise<number>
+}
+
+export type SubjectOptions = {
+  target: Target
+  /** Jobs that may be in a handler at the same time. */
+  concurrency: number
+}
+
+/** The payload of every job in this bench. */
+export function payload(n: number): { n: number } {
+  return { n }
+}
+
+export function payloads(count: number): { n: number }[] {
+  return Array.from({ length: count }, (_, n) => payload(n))
+}
+
+export function sqliteTarget(target: Target): Extract<Target, { kind: 'sqlite' }> {
+  if (target.kind !== 'sqlite') throw new Error('this subject needs a SQLite file')
+  return target
+}
+
+export function postgresUrl(target: Target): string {
+  if (target.kind !== 'postgres') throw new Error('this subject needs a PostgreSQL database')
+  return target.url
+}

@@ -1,0 +1,86 @@
+/** Tidemark itself, through its public interface only; what is left is read from the ledger as it is. */
+import { DatabaseSync } from 'node:sqlite'
+import pg from 'pg'
+import { z } from 'zod'
+import { sleep, systemClock } from '../../src/clock.ts'
+import { createEngine, defineJob, type Engine } from '../../src/engine/index.ts'
+import { payload, payloads, type StartOptions, type Subject, type SubjectOptions } from './subject.ts'
+
+const POLL_MS = 1
+const BLOCK_BATCH = 1000
+const FAR_MS = 24 * 3600 * 1000
+const LEFT = `SELECT count(*) AS count FROM jobs WHERE state = 'claimed' OR (state = 'pending' AND wait IS NULL)`
+
+export function tidemarkSubject(options: SubjectOptions): Subject {
+  const { target } = options
+  let onJobs: StartOptions['onJobs'] = () => {}
+  let engine: Engine
+  const noop = defineJob({ kind: 'bench.noop', payload: z.object({ n: z.number() }), run: () => onJobs(1) })
+  const reader = openReader(options)
+
+  return {
+    async setup() {
+      const ledger = target.kind === 'sqlite' ? `sqlite:${target.file}` : target.url
+      engine = await createEngine({ ledger, jobs: [noop], workers: options.concurrency })
+    },
+    async enqueueOne(n) {
+      await engine.enqueue(noop, payload(n))
+    },
+    async enqueueMany(count) {
+      await engine.enqueueMany(noop, payloads(count))
+    },
+    async start(start) {
+      onJobs = start.onJobs
+      await engine.start()
+    },
+    async drained() {
+      // Not `engine.drained()`: that also waits for what is blocked, and a claim is best checked by others.
+      while ((await reader.left()) > 0) await sleep(systemClock, POLL_MS)
+    },
+    left: reader.left,
+    async settle(count) {
+      for (let sent = 0; sent < count; sent += BLOCK_BATCH)
+        await engine.enqueueMany(noop, payloads(BLOCK_BATCH))
+      await engine.start()
+      await engine.drained()
+    },
+    async block(count) {
+      const gate = await engine.enqueue(noop, payload(0), { runAt: systemClock.now() + FAR_MS })
+      for (let sent = 0; sent < count; sent += BLOCK_BATCH) {
+        await engine.enqueueMany(noop, payloads(BLOCK_BATCH), { after: [gate.id] })
+      }
+    },
+    async teardown() {
+      await engine.stop()
+      await reader.close()
+    },
+  }
+}
+
+type Reader = { left(): Promise<number>; close(): Promise<void> }
+
+/** A connection of its own, so that only what is committed counts. Opened at its first use. */
+function openReader({ target }: SubjectOptions): Reader {
+  if (target.kind === 'sqlite') {
+    let database: DatabaseSync | undefined
+    return {
+      async left() {
+        database ??= new DatabaseSync(target.file, { readOnly: true })
+        return Number(database.prepare(LEFT).get()?.count)
+      },
+      async close() {
+        database?.close()
+      },
+    }
+  }
+  const pool = new pg.Pool({ connectionString: target.url, max: 1 })
+  return {
+    async left() {
+      const { rows } = await pool.query<{ count: string }>(LEFT)
+      return Number(rows[0]?.count)
+    },
+    async close() {
+      await pool.end()
+    },
+  }
+}

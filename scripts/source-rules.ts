@@ -1,0 +1,119 @@
+/**
+ * Rules about what stands in a source file of src: nothing ambient where things are passed in, SQL
+ * only where it belongs, files that stay small and have names that say something.
+ */
+import { INJECTED_LAYERS, isTest, layerOf, type SourceFile, type Violation } from './layers.ts'
+import { lineAt, scanSource } from './source-scan.ts'
+
+const LINES_MAX = 500
+
+type AmbientRule = { pattern: RegExp; instead: string }
+
+/** `(?<![\w.#$])` keeps methods and fields of the same name out. */
+const AMBIENT: AmbientRule[] = [
+  { pattern: /\bDate\.now\b/, instead: 'take a Clock' },
+  { pattern: /\bnew\s+Date\s*(?:\(\s*\)|(?![\s(]))/, instead: 'take a Clock' },
+  { pattern: /(?<![\w.#$]|new\s{1,9})Date\s*\(\s*\)/, instead: 'take a Clock' },
+  { pattern: /\bTemporal\.Now\b/, instead: 'take a Clock' },
+  { pattern: /\bperformance\s*\.\s*(?:now|timeOrigin)\b/, instead: 'take a Clock' },
+  { pattern: /\bprocess\s*\.\s*(?:hrtime|uptime)\b/, instead: 'take a Clock' },
+  { pattern: /(?<![\w.#$])set(?:Timeout|Interval)\b/, instead: 'use clock.timer' },
+  { pattern: /\bglobalThis\.(?:set\w+|fetch|Date|Math|crypto|process)\b/, instead: 'take it as an argument' },
+  { pattern: /\bAbortSignal\.timeout\b/, instead: 'use clock.timer' },
+  { pattern: /\bMath\.random\b/, instead: 'take a Random' },
+  {
+    pattern: /\b(?:randomUUID|randomBytes|randomInt|randomFill|randomFillSync|getRandomValues)\b/,
+    instead: 'take a Random',
+  },
+  { pattern: /\bprocess\s*\.\s*env\b/, instead: 'take a setting' },
+]
+
+const FETCH_CALL = /(?<![\w.#$])fetch\s*\(/
+const FETCH_AS_VALUE = /(?:\?\?|\|\||=)\s*fetch\b(?!\s*[(:=])/
+
+/** `fetch` as a parameter, a field of an argument or a variable: then it was passed in. */
+const FETCH_BOUND = /[({,]\s*fetch\s*\??\s*[,:})]/
+
+/** In capitals any statement; in small letters only what no sentence looks like. */
+const SQL = [
+  /^\s*(?:SELECT|INSERT INTO|INSERT OR|UPDATE|DELETE FROM|REPLACE INTO|MERGE INTO|WITH|CREATE|ALTER|DROP|TRUNCATE|PRAGMA|VACUUM|ATTACH|NOTIFY|LISTEN)\s/,
+  /^\s*(?:BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b(?! [a-z])/,
+  /^\s*select\s[\s\S]+\sfrom\s+[\w.]+(?:\s+(?:where|join|left|order|group|limit|as)\b|\s*$)/,
+  /^\s*insert\s+into\s+[\w.]+\s*(?:\(|values\b|select\b)/,
+  /^\s*update\s+[\w.]+\s+set\s+[\w.]+\s*=/,
+  /^\s*delete\s+from\s+[\w.]+\s*(?:where\b|$)/,
+  /^\s*(?:create|alter|drop)\s+(?:unique\s+)?(?:table|index|view|trigger|schema|database)\s/,
+  /^\s*pragma\s+\w+\s*(?:=|\(|;|$)/,
+]
+
+const SQL_HOMES = [/^src\/ledger\//, /^src\/apps\/[^/]+\/store\.ts$/]
+
+/** Names that say where something was dropped and not what it is. */
+const BANNED_NAMES = /^(?:utils?|helpers?|common|types?|misc|shared|lib|stuff|constants)$/
+
+/** Where an index.ts is the face of a package; elsewhere it would be a barrel. */
+const INDEX_HOMES = /^src\/(?:engine|apps\/[^/]+)\/index\.ts$/
+
+export function checkSourceRules(files: SourceFile[]): Violation[] {
+  return files.flatMap((file) => [
+    ...checkName(file),
+    ...checkSize(file),
+    ...checkAmbient(file),
+    ...checkSql(file),
+  ])
+}
+
+function checkAmbient(file: SourceFile): Violation[] {
+  if (isTest(file.path) || !INJECTED_LAYERS.includes(layerOf(file.path))) return []
+  const { code } = scanSource(file.text)
+  const found = AMBIENT.flatMap(({ pattern, instead }) =>
+    [...code.matchAll(new RegExp(pattern, 'g'))].map((match) =>
+      violation(file, match.index, `uses ${match[0].trim()}: ${instead}`),
+    ),
+  )
+  const fetches = FETCH_BOUND.test(code) ? [FETCH_AS_VALUE] : [FETCH_AS_VALUE, FETCH_CALL]
+  for (const pattern of fetches) {
+    for (const match of code.matchAll(new RegExp(pattern, 'g'))) {
+      found.push(violation(file, match.index, 'uses the global fetch: take it as an argument'))
+    }
+  }
+  return found
+}
+
+function checkSql(file: SourceFile): Violation[] {
+  if (isTest(file.path) || SQL_HOMES.some((home) => home.test(file.path))) return []
+  return scanSource(file.text)
+    .strings.filter(({ text }) => SQL.some((pattern) => pattern.test(text)))
+    .map(({ start, text }) =>
+      violation(
+        file,
+        start,
+        `holds SQL (${text.trim().slice(0, 30)}…): it belongs in src/ledger or an app's store.ts`,
+      ),
+    )
+}
+
+function checkSize(file: SourceFile): Violation[] {
+  const lines = file.text.trimEnd().split('\n').length
+  if (isTest(file.path) || lines <= LINES_MAX) return []
+  return [violation(file, 0, `has ${lines} lines, more than ${LINES_MAX}`)]
+}
+
+function checkName(file: SourceFile): Violation[] {
+  const found: Violation[] = []
+  for (const part of file.path.split('/').slice(1)) {
+    const name = part.replace(/(?:\.(?:test|suite|e2e|bench))*\.\w+$/, '')
+    if (BANNED_NAMES.test(name))
+      found.push(violation(file, 0, `is named ${name}, which says nothing about it`))
+    else if (!/^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name))
+      found.push(violation(file, 0, `${part} is not in kebab-case`))
+  }
+  if (file.path.endsWith('/index.ts') && !INDEX_HOMES.test(file.path)) {
+    found.push(violation(file, 0, 'is a barrel: import from the files themselves'))
+  }
+  return found
+}
+
+function violation(file: SourceFile, position: number, message: string): Violation {
+  return { path: file.path, line: lineAt(file.text, position), message }
+}

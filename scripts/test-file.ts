@@ -1,0 +1,135 @@
+/** Runs one test file in a process of its own and says what came out of it. */
+import { run } from 'node:test'
+import { inspect } from 'node:util'
+
+export type Finding = { file: string; title: string; detail?: string }
+
+export type Tally = {
+  passed: number
+  failures: Finding[]
+  /** Skipped and todo alike: neither proves anything. */
+  skipped: Finding[]
+  durationMs: number
+  /** What the file printed, its end only. */
+  output: string
+}
+
+const OUTPUT_CHARS_MAX = 20_000
+
+export function emptyTally(): Tally {
+  return { passed: 0, failures: [], skipped: [], durationMs: 0, output: '' }
+}
+
+export function addTally(total: Tally, part: Tally): void {
+  total.passed += part.passed
+  total.failures.push(...part.failures)
+  total.skipped.push(...part.skipped)
+  total.durationMs += part.durationMs
+}
+
+export async function runFile(input: { file: string; limitMs: number; signal: AbortSignal }): Promise<Tally> {
+  const { file, limitMs } = input
+  const startedMs = performance.now()
+  // The runner itself waits for ever for a file whose tests are done but whose process is not.
+  const limit = AbortSignal.timeout(limitMs)
+  const signal = AbortSignal.any([limit, input.signal])
+  const collector = new Collector(file)
+  for await (const event of run({ files: [file], isolation: 'process', concurrency: false, signal })) {
+    collector.take(event as TestEvent)
+  }
+  const tally = collector.finish()
+  if (limit.aborted) {
+    tally.failures.push({ file, title: `the file did not end within ${limitMs / 1000} s` })
+  }
+  tally.durationMs = performance.now() - startedMs
+  return tally
+}
+
+/** The part of node:test's events that is used here; its own types are a union without tags. */
+type TestEvent = {
+  type: string
+  data: {
+    name: string
+    nesting: number
+    file?: string
+    skip?: string | boolean
+    todo?: string | boolean
+    message?: string
+    details?: { type?: 'suite' | 'test'; error?: Error & { cause?: unknown; failureType?: string } }
+  }
+}
+
+class Collector {
+  readonly #tally = emptyTally()
+  readonly #file: string
+  readonly #path: string[] = []
+  #ended = false
+
+  constructor(file: string) {
+    this.#file = file
+  }
+
+  take({ type, data }: TestEvent): void {
+    if (type === 'test:start') this.#path.splice(data.nesting, Number.POSITIVE_INFINITY, data.name)
+    else if (type === 'test:pass' || type === 'test:fail') this.#takeResult(type, data)
+    else if (type === 'test:stdout' || type === 'test:stderr') this.#print(data.message ?? '')
+    else if (type === 'test:summary' && data.file) this.#ended = true
+  }
+
+  finish(): Tally {
+    const failed = this.#tally.failures.length > 0
+    if (!this.#ended && !failed) {
+      this.#fail('the file ended before its tests did, or holds none', undefined)
+    } else if (this.#tally.passed === 0 && this.#tally.skipped.length === 0 && !failed) {
+      this.#fail('no test ran', undefined)
+    }
+    return this.#tally
+  }
+
+  #takeResult(type: 'test:pass' | 'test:fail', data: TestEvent['data']): void {
+    const title = [...this.#path.slice(0, data.nesting), data.name].join(' › ')
+    const error = data.details?.error
+    // The file as a whole is reported as a test when it holds none, or when its process failed.
+    const isFile = data.nesting === 0 && data.name === this.#file
+    if (data.skip !== undefined || data.todo !== undefined) {
+      const reason = data.skip ?? data.todo
+      const detail = typeof reason === 'string' && reason ? reason : undefined
+      this.#tally.skipped.push({ file: this.#file, title, detail })
+    } else if (type === 'test:fail') {
+      if (isFile) this.#fail(`the process failed: ${error?.message}`, undefined)
+      else if (error?.failureType !== 'subtestsFailed') this.#fail(title, error)
+    } else if (data.details?.type !== 'suite' && !isFile) {
+      this.#tally.passed++
+    }
+  }
+
+  #fail(title: string, error: (Error & { cause?: unknown }) | undefined): void {
+    const detail = error && describeError(error)
+    this.#tally.failures.push({ file: this.#file, title, ...(detail ? { detail } : {}) })
+  }
+
+  #print(text: string): void {
+    this.#tally.output = (this.#tally.output + text).slice(-OUTPUT_CHARS_MAX)
+  }
+}
+
+/** node:test wraps what the test threw; the cause is what a person wants to read. */
+function describeError(error: Error & { cause?: unknown }): string {
+  return describeThrown(error.cause ?? error)
+}
+
+function describeThrown(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return typeof thrown === 'string' ? thrown : inspect(thrown)
+  const { stack, message, cause, ...rest } = thrown as Error & Record<string, unknown>
+  // Frames of the runner say nothing about the test.
+  const lines = (typeof stack === 'string' ? stack : message)
+    .split('\n')
+    .filter((line) => !/^\s+at .*node:(internal\/|async_hooks)/.test(line))
+  const facts = Object.entries(rest).filter(([name]) => !ASSERTION_FIELDS.has(name))
+  for (const [name, value] of facts) lines.push(`${name}: ${inspect(value)}`)
+  if (cause !== undefined) lines.push(`caused by: ${describeThrown(cause)}`)
+  return lines.join('\n')
+}
+
+/** Already in an assertion's message, as a difference. */
+const ASSERTION_FIELDS = new Set(['generatedMessage', 'code', 'actual', 'expected', 'operator', 'diff'])

@@ -1,0 +1,72 @@
+/**
+ * `tidemark completion SHELL` prints a script for the shell to source. The script asks the hidden
+ * `tidemark complete -- WORDS` what may come next.
+ */
+import { Argument, type Command } from 'commander'
+import type { CliContext } from './context.ts'
+
+const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const
+
+const HELP = `
+Examples:
+  bash:        source <(tidemark completion bash)
+  zsh:         source <(tidemark completion zsh)
+  fish:        tidemark completion fish > ~/.config/fish/completions/tidemark.fish
+  powershell:  tidemark completion powershell | Out-String | Invoke-Expression`
+
+/**
+ * Our own, because the library's needs the bash-completion package and runs what was typed so far
+ * through eval. Without a suggestion, bash falls back to file names.
+ */
+const BASH = `# bash completion for tidemark
+_tidemark_complete() {
+  local value
+  COMPREPLY=()
+  while IFS=$'\\t' read -r value _; do
+    [[ $value == :* ]] || COMPREPLY+=("$value")
+  done < <("\${COMP_WORDS[0]}" complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -o default -F _tidemark_complete tidemark
+`
+
+export function registerCompletion(
+  program: Command,
+  input: {
+    context: CliContext
+    /** A program with all other commands, to which the completion library adds its own. */
+    describe: () => Command
+  },
+): void {
+  program
+    .command('completion')
+    .description('print a script that completes commands in your shell')
+    .addArgument(new Argument('<shell>').choices(SHELLS))
+    .addHelpText('after', HELP)
+    .action(async (shell: (typeof SHELLS)[number]) => {
+      if (shell === 'bash') {
+        input.context.output.raw(BASH)
+        return
+      }
+      const completions = await loadCompletions(input.describe())
+      completions.setup(program.name(), program.name(), shell)
+    })
+  program
+    .command('complete', { hidden: true })
+    .argument('[words...]')
+    .action(async (words: string[]) => {
+      const completions = await loadCompletions(input.describe())
+      completions.parse(words)
+    })
+}
+
+async function loadCompletions(described: Command) {
+  const { default: tab } = await import('@bomb.sh/tab/commander')
+  const completions = tab(described, { completionCommandName: 'completion' })
+  // The flags of the program hold for every command, and the library knows only a command's own.
+  for (const command of completions.commands.values()) {
+    for (const [name, option] of completions.options) {
+      if (!command.options.has(name)) command.options.set(name, option)
+    }
+  }
+  return completions
+}

@@ -1,0 +1,77 @@
+/** `tidemark config`: what holds, where it came from, and what could be set. */
+import { existsSync } from 'node:fs'
+import { type Command, Option } from 'commander'
+import type { CliContext } from './context.ts'
+
+const ORIGIN_KINDS = ['default', 'file', 'env', 'flag']
+
+export function registerConfig(program: Command, context: CliContext): void {
+  const config = program.command('config').description('show the configuration')
+  config
+    .command('show')
+    .description('print every setting that holds and where it came from')
+    .addOption(new Option('--origin <kind...>', 'only settings that came from there').choices(ORIGIN_KINDS))
+    .action((options: { origin?: string[] }) => showConfig(context, options.origin))
+  config
+    .command('path')
+    .description('print where the configuration file is')
+    .action(() => showPath(context))
+  config
+    .command('keys')
+    .description('print every key, what it allows and its environment variable')
+    .action(() => showKeys(context))
+}
+
+async function showConfig(context: CliContext, kinds: string[] = ORIGIN_KINDS): Promise<void> {
+  const { catalog, displayValue, hideSecret } = await import('../config/catalog.ts')
+  const { originText } = await import('../config/location.ts')
+  const { values, origins, home, file } = await context.loadConfig()
+  const rows = catalog.flatMap((entry) => {
+    const section = values[entry.section as keyof typeof values] as Record<string, unknown>
+    const origin = origins.get(entry.key) ?? { kind: 'default' }
+    return kinds.includes(origin.kind) ? [{ entry, value: section[entry.name], origin }] : []
+  })
+  const settings = rows.map(({ entry, value, origin }) => ({
+    key: entry.key,
+    value: hideSecret(entry, value) ?? null,
+    origin,
+  }))
+  context.output.listing({
+    columns: [
+      { title: 'key', value: ({ entry }) => entry.key },
+      { title: 'value', value: ({ entry, value }) => displayValue(entry, value) },
+      { title: 'origin', value: ({ origin }) => originText(origin) },
+    ],
+    rows,
+    json: { home, file, settings },
+    empty: 'No setting came from there.',
+  })
+}
+
+/** Also answers when the file is broken: one has to find it to mend it. */
+function showPath({ output, locate }: CliContext): void {
+  const { file, home } = locate()
+  const exists = existsSync(file.path)
+  if (output.json) output.value({ path: file.path, exists, home: home.path })
+  else output.line(file.path)
+  if (!exists && output.isTerminal) output.note('There is no such file yet: the defaults hold.')
+}
+
+async function showKeys(context: CliContext): Promise<void> {
+  const { catalog } = await import('../config/catalog.ts')
+  context.output.listing({
+    columns: [
+      { title: 'key', value: ({ key }) => key },
+      { title: 'purpose', value: ({ about }) => about.purpose },
+      { title: 'allowed', value: ({ about }) => about.allowed },
+      { title: 'variable', value: ({ variable }) => variable },
+    ],
+    rows: catalog,
+    json: catalog.map(({ key, variable, about }) => ({
+      key,
+      variable,
+      purpose: about.purpose,
+      allowed: about.allowed,
+    })),
+  })
+}

@@ -1,0 +1,277 @@
+/** The real launcher, as a child process. */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import packageJson from '../../package.json' with { type: 'json' }
+
+const ROOT = join(import.meta.dirname, '..', '..')
+const BIN = join(ROOT, 'bin', 'tidemark')
+
+const folder = mkdtempSync(join(tmpdir(), 'tidemark-cli-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+type Ended = { code: number | null; stdout: string; stderr: string }
+
+function run(program: string, args: string[], env: Record<string, string> = {}): Ended {
+  const clean = { PATH: process.env.PATH ?? '', HOME: folder, ...env }
+  const { status, stdout, stderr, error } = spawnSync(program, args, { encoding: 'utf8', env: clean })
+  if (error) throw error
+  return { code: status, stdout, stderr }
+}
+
+function tidemark(...args: string[]): Ended {
+  return run(BIN, args)
+}
+
+function homeWith(toml: string): string {
+  const home = mkdtempSync(join(folder, 'home-'))
+  writeFileSync(join(home, 'config.toml'), toml)
+  return home
+}
+
+describe('the command line', () => {
+  test('prints its help', () => {
+    const { code, stdout, stderr } = tidemark('--help')
+    assert.equal(code, 0)
+    assert.match(stdout, /^Usage: tidemark /)
+    assert.match(stdout, /config +show the configuration/)
+    assert.match(stdout, /--home <folder>/)
+    assert.equal(stderr, '')
+  })
+
+  test('prints its version', () => {
+    assert.deepEqual(tidemark('--version'), {
+      code: 0,
+      stdout: `tidemark ${packageJson.version}\n`,
+      stderr: '',
+    })
+  })
+
+  test('without a command, and with a noun alone, prints what there is and ends with 2', () => {
+    for (const args of [[], ['config']]) {
+      const { code, stdout, stderr } = tidemark(...args)
+      assert.equal(code, 2)
+      assert.equal(stdout, '')
+      assert.match(stderr, /^Usage: tidemark/)
+    }
+  })
+
+  const mistakes: [what: string, args: string[], stderr: RegExp][] = [
+    ['a misspelt noun', ['confg'], /^tidemark: unknown command 'confg'\n {2}Did you mean config\?\n$/],
+    ['a misspelt verb', ['config', 'shwo'], /^tidemark: unknown command 'shwo'\n {2}Did you mean show\?\n$/],
+    [
+      'a misspelt flag',
+      ['config', 'show', '--orgin', 'env'],
+      /unknown option '--orgin'\n {2}Did you mean --origin\?/,
+    ],
+    ['a flag without its value', ['--home'], /option '--home <folder>' argument missing/],
+    [
+      'a value that is not allowed',
+      ['config', 'show', '--origin', 'moon'],
+      /Allowed choices are default, file, env, flag/,
+    ],
+    ['too many words', ['config', 'path', 'x'], /too many arguments/],
+  ]
+  for (const [what, args, expected] of mistakes) {
+    test(`answers ${what} with a hint and ends with 2`, () => {
+      const { code, stdout, stderr } = tidemark(...args)
+      assert.equal(code, 2)
+      assert.equal(stdout, '')
+      assert.match(stderr, expected)
+    })
+  }
+
+  test('prints errors without a stack, with one under --debug, and as JSON under --json', () => {
+    const args = ['config', 'show', '--config', join(folder, 'none.toml')]
+    const plain = tidemark(...args)
+    assert.equal(plain.code, 2)
+    assert.match(
+      plain.stderr,
+      /^tidemark: cannot read the configuration file .*none\.toml: there is no such file\n {2}Check/,
+    )
+    assert.doesNotMatch(plain.stderr, /\n\s+at /)
+    assert.match(tidemark(...args, '--debug').stderr, /\n\s+at .*\ncaused by /s)
+    const json = JSON.parse(tidemark(...args, '--json').stderr) as { error: { message: string } }
+    assert.match(json.error.message, /there is no such file/)
+  })
+
+  test('shows what a file holds without letting it reach the terminal', () => {
+    const home = homeWith('[log]\n"\\u001b[2Jx" = 1\n')
+    const { code, stderr } = tidemark('config', 'show', '--home', home)
+    assert.equal(code, 2)
+    assert.match(stderr, /unknown key log\.\\u001b\[2Jx/)
+  })
+})
+
+describe('config show', () => {
+  const home = homeWith('[engine]\nworkers = 4\n[ledger]\nurl = "postgres://ann:s3cret@db/tide"\n')
+
+  test('prints every value and where it came from, and no password', () => {
+    const env = { TIDEMARK_HOME: home, TIDEMARK_LOG_LEVEL: 'debug' }
+    const { code, stdout } = run(BIN, ['config', 'show'], env)
+    assert.equal(code, 0)
+    const lines = stdout.trimEnd().split('\n')
+    assert.equal(lines.length, 22)
+    assert.ok(lines.includes(`engine.workers\t4\t${home}/config.toml:2`))
+    assert.ok(lines.includes(`ledger.url\tpostgres://ann:***@db/tide\t${home}/config.toml:4`))
+    assert.ok(lines.includes('log.level\tdebug\tenv TIDEMARK_LOG_LEVEL'))
+    assert.ok(lines.includes('engine.bulk_bytes\t10MB\tdefault'))
+  })
+
+  test('prints only what came from a given place', () => {
+    const { stdout } = tidemark('config', 'show', '--home', home, '--origin', 'file')
+    assert.deepEqual(
+      stdout.split('\n').map((line) => line.split('\t')[0]),
+      ['KEY', 'ledger.url', 'engine.workers', ''],
+    )
+  })
+
+  test('prints JSON for programs, before and after the command', () => {
+    for (const args of [
+      ['--json', 'config', 'show', '--home', home],
+      ['config', 'show', '--home', home, '--json'],
+    ]) {
+      const { stdout } = tidemark(...args)
+      const { settings, home: shown } = JSON.parse(stdout) as {
+        home: unknown
+        settings: { key: string; value: unknown; origin: unknown }[]
+      }
+      assert.deepEqual(shown, { path: home, origin: { kind: 'flag', name: '--home' } })
+      const workers = settings.find(({ key }) => key === 'engine.workers')
+      assert.deepEqual(workers, {
+        key: 'engine.workers',
+        value: 4,
+        origin: { kind: 'file', path: join(home, 'config.toml'), line: 2 },
+      })
+      assert.doesNotMatch(stdout, /s3cret/)
+    }
+  })
+
+  test('ends with 2 and the nearest key when one is unknown', () => {
+    const wrong = homeWith('[engine]\nworker = 4\n')
+    const { code, stderr } = tidemark('config', 'show', '--home', wrong)
+    assert.equal(code, 2)
+    assert.match(
+      stderr,
+      /config\.toml:2: unknown key engine\.worker; did you mean engine\.workers\?\n {2}See all keys/,
+    )
+  })
+
+  test('ends with 2 when a variable is unknown', () => {
+    const { code, stderr } = run(BIN, ['config', 'show'], { TIDEMARK_ENGINE_WORKRES: '8' })
+    assert.equal(code, 2)
+    assert.match(stderr, /did you mean TIDEMARK_ENGINE_WORKERS\?/)
+  })
+})
+
+describe('config path and config keys', () => {
+  test('answer also when the file is broken', () => {
+    const home = homeWith('[[[')
+    assert.equal(tidemark('config', 'path', '--home', home).stdout, `${home}/config.toml\n`)
+    const { code, stdout } = tidemark('config', 'keys', '--home', home)
+    assert.equal(code, 0)
+    assert.match(stdout, /engine\.workers\t.*\ta whole number from 1 to 1024\tTIDEMARK_ENGINE_WORKERS/)
+  })
+
+  test('say whether the file exists', () => {
+    const { stdout } = tidemark('config', 'path', '--json')
+    const home = join(folder, '.local', 'share', 'tidemark')
+    assert.deepEqual(JSON.parse(stdout), { path: join(home, 'config.toml'), exists: false, home })
+  })
+})
+
+describe('completion', () => {
+  for (const shell of ['bash', 'zsh', 'fish', 'powershell']) {
+    test(`prints a script for ${shell}`, () => {
+      const { code, stdout } = tidemark('completion', shell)
+      assert.equal(code, 0)
+      assert.ok(/tidemark[\s\S]*complete (?:--|'--') /.test(stdout))
+    })
+  }
+
+  test('refuses another shell and says which there are', () => {
+    const { code, stderr } = tidemark('completion', 'csh')
+    assert.equal(code, 2)
+    assert.match(stderr, /bash, zsh, fish, powershell/)
+  })
+
+  function suggestions(...words: string[]): string[] {
+    const lines = tidemark('complete', '--', ...words)
+      .stdout.trimEnd()
+      .split('\n')
+    return lines.filter((line) => !line.startsWith(':')).map((line) => line.split('\t')[0]!)
+  }
+
+  test('suggests nouns, verbs, flags of the command and of the program, and values', () => {
+    assert.deepEqual(suggestions('conf'), ['config'])
+    assert.ok(suggestions('').includes('completion'))
+    assert.deepEqual(suggestions('config', 's'), ['show'])
+    assert.deepEqual(suggestions('config', 'show', '--o'), ['--origin'])
+    assert.deepEqual(suggestions('config', 'show', '--j'), ['--json'])
+    assert.deepEqual(suggestions('config', 'show', '--origin', 'f'), ['file', 'flag'])
+    assert.deepEqual(suggestions('completion', 'z'), ['zsh'])
+  })
+
+  test('works in a bash that has nothing else installed, and runs nothing that was typed', () => {
+    const bin = mkdtempSync(join(folder, 'bin-'))
+    symlinkSync(BIN, join(bin, 'tidemark'))
+    const script = `
+      source <(tidemark completion bash)
+      COMP_WORDS=(tidemark config sh); COMP_CWORD=2; _tidemark_complete; echo "\${COMPREPLY[@]}"
+      COMP_WORDS=(tidemark '$(touch ${bin}/ran)' ''); _tidemark_complete; ls ${bin}`
+    const env = { PATH: `${bin}:${process.env.PATH}` }
+    assert.deepEqual(run('bash', ['--norc', '-c', script], env), {
+      code: 0,
+      stdout: 'show\ntidemark\n',
+      stderr: '',
+    })
+  })
+})
+
+describe('the launcher', () => {
+  test('follows links, also relative ones', () => {
+    const bin = mkdtempSync(join(folder, 'link-'))
+    symlinkSync(BIN, join(bin, 'first'))
+    symlinkSync('first', join(bin, 'second'))
+    assert.equal(run(join(bin, 'second'), ['--version']).stdout, `tidemark ${packageJson.version}\n`)
+  })
+
+  test('says what to do when its packages are missing', () => {
+    const checkout = mkdtempSync(join(folder, 'bare-'))
+    cpSync(join(ROOT, 'bin'), join(checkout, 'bin'), { recursive: true })
+    const { code, stderr } = run(join(checkout, 'bin', 'tidemark'), ['--version'])
+    assert.equal(code, 1)
+    assert.equal(stderr, `tidemark: its packages are missing. Run npm install in ${checkout}\n`)
+  })
+
+  test('says what to do when there is no Node at all', () => {
+    const checkout = mkdtempSync(join(folder, 'nodeless-'))
+    cpSync(join(ROOT, 'bin'), join(checkout, 'bin'), { recursive: true })
+    mkdirSync(join(checkout, 'node_modules'))
+    const tools = mkdtempSync(join(folder, 'tools-'))
+    symlinkSync(run('sh', ['-c', 'command -v dirname']).stdout.trim(), join(tools, 'dirname'))
+    const { code, stderr } = run(join(checkout, 'bin', 'tidemark'), ['--version'], { PATH: tools })
+    assert.equal(code, 1)
+    assert.match(stderr, /there is no Node\.js/)
+  })
+
+  test('says what to do when Node is too old', () => {
+    const older = "Object.defineProperty(process, 'versions', { value: { node: '20.11.0' } })"
+    const args = [
+      '--import',
+      `data:text/javascript,${encodeURIComponent(older)}`,
+      join(ROOT, 'bin', 'tidemark.js'),
+    ]
+    const { code, stderr } = run(process.execPath, args)
+    assert.equal(code, 1)
+    assert.match(stderr, /^tidemark: Node 20\.11\.0 is too old, 24 or later is needed\. Run npm install in /)
+  })
+})
+
+test('a reader that has seen enough is no error', () => {
+  const script = `'${BIN}' config keys | head -n 1; echo "\${PIPESTATUS[0]}"`
+  assert.deepEqual(run('bash', ['-c', script]).stdout.split('\n').slice(1), ['0', ''])
+})

@@ -1,0 +1,98 @@
+/** The settings as a list, for everything that goes over all of them. */
+import { z } from 'zod'
+import { formatBytes, formatRate, type Rate } from './quantity.ts'
+import { maskPasswords, maskPath } from './secret.ts'
+import { type About, about, configSchema } from './settings.ts'
+
+export type CatalogEntry = {
+  section: string
+  name: string
+  /** `engine.workers` */
+  key: string
+  /** `TIDEMARK_ENGINE_WORKERS` */
+  variable: string
+  about: About
+  /** How text from a variable or a flag becomes what the file would hold. */
+  kind: 'text' | 'number' | 'list'
+}
+
+export const catalog: readonly CatalogEntry[] = Object.entries(configSchema.shape).flatMap(
+  ([section, schema]) =>
+    Object.entries(schema.unwrap().shape as Record<string, z.ZodType>).map(([name, setting]) => ({
+      section,
+      name,
+      key: `${section}.${name}`,
+      variable: `TIDEMARK_${section}_${name}`.toUpperCase(),
+      about: aboutOf(setting),
+      kind: kindOf(setting),
+    })),
+)
+
+const byKey = new Map(catalog.map((entry) => [entry.key, entry]))
+
+export function findSetting(key: string): CatalogEntry | undefined {
+  return byKey.get(key)
+}
+
+/** What is known about the setting or the part of it at a path that zod reported. */
+export function aboutPath(path: readonly PropertyKey[]): About | undefined {
+  let schema: z.ZodType | undefined = configSchema
+  let known: About | undefined
+  for (const part of path) {
+    const inner: z.ZodType = unwrap(schema)
+    if (inner instanceof z.ZodArray) schema = inner.element as z.ZodType
+    else if (inner instanceof z.ZodObject) schema = inner.shape[String(part)] as z.ZodType | undefined
+    else break
+    if (!schema) break
+    known = about.get(schema) ?? known
+  }
+  return known
+}
+
+/** The keys that exist in the table at a path; none where there is no table. */
+export function keysAt(path: readonly PropertyKey[]): string[] {
+  let schema: z.ZodType = configSchema
+  for (const part of path) {
+    const inner = unwrap(schema)
+    if (inner instanceof z.ZodArray) schema = inner.element as z.ZodType
+    else if (inner instanceof z.ZodObject && String(part) in inner.shape) {
+      schema = inner.shape[String(part)] as z.ZodType
+    } else return []
+  }
+  const inner = unwrap(schema)
+  return inner instanceof z.ZodObject ? Object.keys(inner.shape) : []
+}
+
+/** A value as it is printed: in its unit, with secrets hidden. */
+export function displayValue(entry: CatalogEntry, value: unknown): string {
+  if (value === undefined) return '(not set)'
+  const { unit } = entry.about
+  if (unit === 'bytes' && typeof value === 'number') return formatBytes(value)
+  if (unit === 'rate') return formatRate(value as Rate)
+  const hidden = hideSecret(entry, value)
+  return typeof hidden === 'string' ? hidden : JSON.stringify(hidden)
+}
+
+/** The value itself, for programs, with secrets hidden. */
+export function hideSecret(entry: CatalogEntry, value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  return entry.about.secret === 'path' ? maskPath(value) : maskPasswords(value)
+}
+
+function aboutOf(schema: z.ZodType): About {
+  return about.get(schema) ?? { allowed: 'another value' }
+}
+
+function kindOf(schema: z.ZodType): CatalogEntry['kind'] {
+  const inner = unwrap(schema)
+  if (inner instanceof z.ZodNumber) return 'number'
+  return inner instanceof z.ZodArray ? 'list' : 'text'
+}
+
+function unwrap(schema: z.ZodType): z.ZodType {
+  let inner = schema
+  while (inner instanceof z.ZodDefault || inner instanceof z.ZodPrefault || inner instanceof z.ZodOptional) {
+    inner = inner.unwrap() as z.ZodType
+  }
+  return inner
+}

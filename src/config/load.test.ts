@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { UsageError } from '../errors.ts'
+import { type LoadInput, loadConfig } from './load.ts'
+
+const FILE = '/home/ann/.local/share/tidemark/config.toml'
+
+function load(toml: string | undefined, part: Partial<LoadInput> = {}) {
+  const readFile = (): string => {
+    if (toml === undefined) throw Object.assign(new Error('no such file'), { code: 'ENOENT' })
+    return toml
+  }
+  return loadConfig({ env: {}, userHome: '/home/ann', cwd: '/work', readFile, ...part })
+}
+
+/** The lines of the message with which the configuration is refused. */
+function refusal(toml: string | undefined, part: Partial<LoadInput> = {}): string[] {
+  try {
+    load(toml, part)
+  } catch (error) {
+    assert.ok(error instanceof UsageError, String(error))
+    return error.message.split('\n')
+  }
+  assert.fail('the configuration was accepted')
+}
+
+describe('without a file', () => {
+  test('the defaults hold, and every value says so', () => {
+    const { values, origins, file } = load(undefined)
+    assert.equal(file.exists, false)
+    assert.deepEqual(values, {
+      ledger: { url: 'sqlite', prune_after_days: 7, failed_after_days: 30 },
+      engine: {
+        workers: 16,
+        window: 10_000,
+        lease_seconds: 30,
+        attempts: 5,
+        stall_minutes: 10,
+        bulk_bytes: 10_000_000,
+      },
+      log: { level: 'info', format: 'pretty' },
+      alerts: {
+        bad_warn: 0.002,
+        bad_critical: 0.01,
+        bad_per_hour_critical: 200,
+        throttled_minutes: 10,
+        heartbeat_minutes: 10,
+      },
+      bandwidth: { upload: null, download: null, combined: null, timetable: [] },
+    })
+    assert.equal(origins.size, 21)
+    assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
+  })
+
+  test('a file that was asked for by name is missed', () => {
+    assert.match(
+      refusal(undefined, { flags: { config: 'x.toml' } })[0]!,
+      /\/work\/x\.toml: there is no such file/,
+    )
+  })
+})
+
+describe('a value', () => {
+  const toml = '[engine]\nworkers = 2\nwindow = 200\nattempts = 3\n'
+  const env = { TIDEMARK_ENGINE_WINDOW: '300', TIDEMARK_ENGINE_WORKERS: '4' }
+  const overrides = [{ key: 'engine.workers', value: 8, flag: '--workers' }]
+
+  test('comes from the flag, then the variable, then the file, then the default, and says from which', () => {
+    const { values, origins } = load(toml, { env, overrides })
+    const { workers, window, attempts, lease_seconds } = values.engine
+    assert.deepEqual([workers, window, attempts, lease_seconds], [8, 300, 3, 30])
+    assert.deepEqual(origins.get('engine.workers'), { kind: 'flag', name: '--workers' })
+    assert.deepEqual(origins.get('engine.window'), { kind: 'env', name: 'TIDEMARK_ENGINE_WINDOW' })
+    assert.deepEqual(origins.get('engine.attempts'), { kind: 'file', path: FILE, line: 4 })
+    assert.deepEqual(origins.get('engine.lease_seconds'), { kind: 'default' })
+  })
+
+  test('of a size, a rate or a timetable is read from text, in the file and in variables', () => {
+    const { values } = load(
+      '[engine]\nbulk_bytes = "20MiB"\n[[bandwidth.timetable]]\nfrom = "22:00"\nto = "06:00"\nupload = "unlimited"\ndays = ["sat"]',
+      { env: { TIDEMARK_BANDWIDTH_UPLOAD: '10MB/s' } },
+    )
+    assert.equal(values.engine.bulk_bytes, 20 * 2 ** 20)
+    assert.equal(values.bandwidth.upload, 10_000_000)
+    assert.deepEqual(values.bandwidth.timetable, [
+      { from: '22:00', to: '06:00', upload: null, days: ['sat'] },
+    ])
+    const fromEnv = load('', {
+      env: { TIDEMARK_BANDWIDTH_TIMETABLE: '[{ from = "08:00", to = "18:00", combined = 5000 }]' },
+    })
+    assert.deepEqual(fromEnv.values.bandwidth.timetable, [{ from: '08:00', to: '18:00', combined: 5000 }])
+  })
+
+  test('that is empty in the environment is not set', () => {
+    assert.equal(load(toml, { env: { TIDEMARK_ENGINE_WORKERS: '' } }).values.engine.workers, 2)
+  })
+})
+
+describe('an unknown name', () => {
+  test('in a section is answered with its line and the nearest key', () => {
+    assert.deepEqual(refusal('[engine]\n\nworker = 2'), [
+      `${FILE}:3: unknown key engine.worker; did you mean engine.workers?`,
+    ])
+  })
+
+  test('of a section is answered with the nearest section', () => {
+    assert.deepEqual(refusal('[engin]\nworkers = 2'), [`${FILE}:1: unknown key engin; did you mean engine?`])
+  })
+
+  test('in the wrong section is answered with the right one', () => {
+    assert.deepEqual(refusal('[log]\nworkers = 2'), [
+      `${FILE}:2: unknown key log.workers; did you mean engine.workers?`,
+    ])
+    assert.deepEqual(refusal('workers = 2'), [`${FILE}:1: unknown key workers; did you mean engine.workers?`])
+  })
+
+  test('that resembles nothing is answered with what there is', () => {
+    assert.deepEqual(refusal('[log]\ncolour = 2'), [
+      `${FILE}:2: unknown key log.colour; known are level, format`,
+    ])
+  })
+
+  test('inside a timetable is answered too', () => {
+    const [first] = refusal('[[bandwidth.timetable]]\nfrom = "08:00"\nto = "09:00"\nuplod = "1MB/s"')
+    assert.equal(
+      first,
+      `${FILE}:4: unknown key bandwidth.timetable[0].uplod; did you mean bandwidth.timetable[0].upload?`,
+    )
+  })
+
+  test('of a variable is answered with the nearest variable', () => {
+    assert.deepEqual(refusal('', { env: { TIDEMARK_ENGINE_WORKRES: '8', TIDEMARK_FOO: '1' } }), [
+      'environment variable TIDEMARK_ENGINE_WORKRES: unknown; did you mean TIDEMARK_ENGINE_WORKERS?',
+      'environment variable TIDEMARK_FOO: unknown; no setting has this name',
+    ])
+  })
+
+  test('of a variable is none of ours when it belongs to the home folder, the tests or others', () => {
+    const env = { TIDEMARK_HOME: '/h', TIDEMARK_CONFIG: '/c', TIDEMARK_TEST_PG: 'x', TIDE: 'x', PATH: '/bin' }
+    assert.equal(load('', { env }).home.path, '/h')
+  })
+})
+
+describe('a wrong value', () => {
+  const wrong: [what: string, toml: string, message: string][] = [
+    [
+      'type',
+      '[engine]\nworkers = "many"',
+      `${FILE}:2: engine.workers is "many", but it must be a whole number from 1 to 1024`,
+    ],
+    [
+      'range',
+      '[engine]\nworkers = 0',
+      `${FILE}:2: engine.workers is 0, but it must be a whole number from 1 to 1024`,
+    ],
+    [
+      'fraction',
+      '[engine]\nattempts = 1.5',
+      `${FILE}:2: engine.attempts is 1.5, but it must be a whole number from 1 to 100`,
+    ],
+    [
+      'infinity',
+      '[engine]\nattempts = inf',
+      `${FILE}:2: engine.attempts is Infinity, but it must be a whole number from 1 to 100`,
+    ],
+    [
+      'share',
+      '[alerts]\nbad_warn = 2',
+      `${FILE}:2: alerts.bad_warn is 2, but it must be a share from 0 to 1, such as 0.01`,
+    ],
+    [
+      'choice',
+      '[log]\nlevel = "loud"',
+      `${FILE}:2: log.level is "loud", but it must be one of "trace", "debug", "info", "warn", "error"`,
+    ],
+    [
+      'size',
+      '[engine]\nbulk_bytes = "big"',
+      `${FILE}:2: engine.bulk_bytes is "big", but it must be a size such as "10MB" or "512KiB"`,
+    ],
+    [
+      'rate',
+      '[bandwidth]\nupload = true',
+      `${FILE}:2: bandwidth.upload is true, but it must be a rate such as "10MB/s" or "100Mbit/s", or "unlimited"`,
+    ],
+    ['section', 'log = 3', `${FILE}:1: log is 3, but it must be a table of settings: [log]`],
+    [
+      'time',
+      '[[bandwidth.timetable]]\nfrom = "8:00"\nto = "09:00"',
+      `${FILE}:2: bandwidth.timetable[0].from is "8:00", but it must be a time of day such as "08:00"`,
+    ],
+    [
+      'missing time',
+      '[[bandwidth.timetable]]\nfrom = "08:00"',
+      `${FILE}:1: bandwidth.timetable[0].to is missing, but it must be a time of day such as "08:00"`,
+    ],
+    [
+      'pair',
+      '[alerts]\nbad_warn = 0.5',
+      `${FILE}:2: alerts.bad_warn is 0.5, but it must not be above alerts.bad_critical, 0.01`,
+    ],
+  ]
+  for (const [what, toml, message] of wrong) {
+    test(`of the wrong ${what} is answered with place, finding and what is allowed`, () => {
+      assert.deepEqual(refusal(toml), [message])
+    })
+  }
+
+  test('from a variable names the variable', () => {
+    assert.deepEqual(refusal('[engine]\nworkers = 2', { env: { TIDEMARK_ENGINE_WORKERS: '8x' } }), [
+      'environment variable TIDEMARK_ENGINE_WORKERS: engine.workers is "8x", but it must be a whole number from 1 to 1024',
+    ])
+  })
+
+  test('is reported together with all others', () => {
+    assert.equal(refusal('[engine]\nworkers = 0\nwindw = 1\n[log]\nlevel = 1').length, 3)
+  })
+
+  test('never shows a password', () => {
+    const [message] = refusal('[ledger]\nurl = "mysql://ann:s3cret@db/tide"')
+    assert.match(message!, /ledger\.url is "mysql:\/\/ann:\*\*\*@db\/tide", but it must be "sqlite"/)
+    assert.doesNotMatch(refusal('[alerts]\nwebhook_url = "ftp://x/s3cret"')[0]!, /s3cret/)
+  })
+})
+
+test('a file that is not TOML is refused with line and column', () => {
+  assert.match(refusal('[engine]\nworkers = = 2')[0]!, /config\.toml:2:\d+: not valid TOML: /)
+})
+
+test('a file that cannot be read is refused with the reason', () => {
+  const readFile = (): string => {
+    throw Object.assign(new Error('permission denied'), { code: 'EACCES' })
+  }
+  assert.match(refusal('', { readFile })[0]!, /cannot read the configuration file .*: permission denied/)
+})

@@ -1,0 +1,162 @@
+/**
+ * Loads the configuration: the defaults, over them the file, over it TIDEMARK_<SECTION>_<KEY>, over
+ * those the flags. Every value knows where it came from. All problems are reported at once, each
+ * with its place, what was found and what is allowed.
+ */
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { parse, TomlError } from 'smol-toml'
+import { UsageError } from '../errors.ts'
+import { catalog, findSetting } from './catalog.ts'
+import { readEnvironment } from './environment.ts'
+import {
+  type Environment,
+  type Located,
+  type LocationInput,
+  locateFile,
+  locateHome,
+  type Origin,
+} from './location.ts'
+import { crossProblems, describeIssue, type Problem } from './problem.ts'
+import { type Config, configSchema } from './settings.ts'
+import { tomlLines } from './toml-lines.ts'
+
+export type Override = {
+  /** `engine.workers` */
+  key: string
+  value: unknown
+  /** `--workers` */
+  flag: string
+}
+
+export type LoadInput = {
+  env: Environment
+  flags?: { home?: string | undefined; config?: string | undefined }
+  /** Settings given as flags of a command. */
+  overrides?: readonly Override[]
+  /** Throws with code ENOENT where there is no file. */
+  readFile?: (path: string) => string
+  userHome?: string
+  cwd?: string
+}
+
+export type LoadedConfig = {
+  values: Config
+  /** By key, such as `engine.workers`: every key has one. */
+  origins: ReadonlyMap<string, Origin>
+  home: Located
+  file: Located & { exists: boolean }
+}
+
+export type RawConfig = Record<string, unknown>
+
+export function loadConfig(input: LoadInput): LoadedConfig {
+  const location: LocationInput = {
+    env: input.env,
+    flags: input.flags ?? {},
+    userHome: input.userHome ?? homedir(),
+    cwd: input.cwd ?? process.cwd(),
+  }
+  const home = locateHome(location)
+  const file = locateFile(location, home.path)
+  const text = readText(file, input.readFile ?? ((path) => readFileSync(path, 'utf8')))
+  const raw: RawConfig = text === undefined ? {} : parseToml(file.path, text)
+  const origins = fileOrigins({ path: file.path, raw, lines: tomlLines(text ?? '') })
+  const problems: Problem[] = []
+  for (const { key, value, origin } of givenSettings(input, problems)) {
+    setValue(raw, key, value)
+    origins.set(key, origin)
+  }
+  const values = validate({ raw, origins, file: file.path, lines: tomlLines(text ?? ''), problems })
+  return { values, origins, home, file: { ...file, exists: text !== undefined } }
+}
+
+type Given = { key: string; value: unknown; origin: Origin }
+
+function givenSettings(input: LoadInput, problems: Problem[]): Given[] {
+  const fromEnv = readEnvironment(input.env)
+  problems.push(...fromEnv.problems)
+  const fromFlags = (input.overrides ?? []).map(({ key, value, flag }): Given => {
+    if (!findSetting(key)) throw new Error(`${flag} sets ${key}, which is not a setting`)
+    return { key, value, origin: { kind: 'flag', name: flag } }
+  })
+  return [...fromEnv.settings, ...fromFlags]
+}
+
+function readText(file: Located, readFile: (path: string) => string): string | undefined {
+  try {
+    return readFile(file.path)
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code
+    if (code === 'ENOENT' && file.origin.kind === 'default') return undefined
+    const what = code === 'ENOENT' ? 'there is no such file' : (cause as Error).message
+    throw new UsageError(`cannot read the configuration file ${file.path}: ${what}`, {
+      cause,
+      hint: 'Check the path given by --config or TIDEMARK_CONFIG and who may read it.',
+    })
+  }
+}
+
+function parseToml(path: string, text: string): RawConfig {
+  try {
+    return parse(text)
+  } catch (cause) {
+    if (!(cause instanceof TomlError)) throw cause
+    const [what = ''] = cause.message.replace(/^Invalid TOML document:\s*/, '').split('\n')
+    throw new UsageError(`${path}:${cause.line}:${cause.column}: not valid TOML: ${what}`, {
+      cause,
+      hint: 'Correct the line; the form of the file is described at https://toml.io.',
+    })
+  }
+}
+
+function fileOrigins(input: {
+  path: string
+  raw: RawConfig
+  lines: Map<string, number>
+}): Map<string, Origin> {
+  const origins = new Map<string, Origin>()
+  for (const { section, name, key } of catalog) {
+    const table = input.raw[section]
+    const inFile = isTable(table) && Object.hasOwn(table, name)
+    const line = input.lines.get(key)
+    const fromFile: Origin = { kind: 'file', path: input.path, ...(line === undefined ? {} : { line }) }
+    origins.set(key, inFile ? fromFile : { kind: 'default' })
+  }
+  return origins
+}
+
+function setValue(raw: RawConfig, key: string, value: unknown): void {
+  const setting = findSetting(key)
+  if (!setting) throw new Error(`${key} is not a setting`)
+  // A section that is no table stays as it is and is reported as such.
+  if (!Object.hasOwn(raw, setting.section)) raw[setting.section] = {}
+  const table = raw[setting.section]
+  if (isTable(table)) table[setting.name] = value
+}
+
+function validate(input: {
+  raw: RawConfig
+  origins: Map<string, Origin>
+  file: string
+  lines: Map<string, number>
+  problems: Problem[]
+}): Config {
+  const { raw, origins, file, lines } = input
+  const result = configSchema.safeParse(raw)
+  const problems = [...input.problems]
+  if (result.success) problems.push(...crossProblems(result.data, origins))
+  else
+    problems.push(
+      ...result.error.issues.flatMap((issue) => describeIssue({ issue, raw, origins, file, lines })),
+    )
+  if (result.success && problems.length === 0) return result.data
+  throw new UsageError(problems.map(({ where, what }) => `${where}: ${what}`).join('\n'), {
+    code: 'config-invalid',
+    hint: 'See all keys and what they allow with: tidemark config keys',
+  })
+}
+
+export function isTable(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
+}

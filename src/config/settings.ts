@@ -1,0 +1,164 @@
+/**
+ * Every setting there is: section, key, what is allowed and what holds without it. The same names
+ * are used in the TOML file, in TIDEMARK_<SECTION>_<KEY> and here.
+ */
+import { z } from 'zod'
+import { parseBytes, parseRate } from './quantity.ts'
+
+/** What people are told about a setting. */
+export type About = {
+  /** The end of the sentence "it must be …". */
+  allowed: string
+  /** What the setting does, in a few words. */
+  purpose?: string
+  unit?: 'bytes' | 'rate'
+  /** What of the value is hidden when it is printed. */
+  secret?: 'password' | 'path'
+}
+
+export const about = z.registry<About>()
+
+type Range = { min: number; max: number }
+
+const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
+const TIMETABLE_ENTRIES_MAX = 50
+
+const ALLOWED_RATE = 'a rate such as "10MB/s" or "100Mbit/s", or "unlimited"'
+const ALLOWED_LEDGER = '"sqlite", "sqlite:FILE" (inside the home folder) or "postgres://USER@HOST/DATABASE"'
+
+const rate = z.union([z.string(), z.number()]).transform((input, context) => {
+  const parsed = parseRate(input)
+  if (parsed !== undefined) return parsed
+  context.addIssue('no rate')
+  return z.NEVER
+})
+
+const bytes = z.union([z.string(), z.number()]).transform((input, context) => {
+  const parsed = parseBytes(input)
+  if (parsed !== undefined && parsed >= 1) return parsed
+  context.addIssue('no size')
+  return z.NEVER
+})
+
+const timeOfDay = z
+  .string()
+  .regex(/^(?:[01]\d|2[0-3]):[0-5]\d$|^24:00$/)
+  .register(about, { allowed: 'a time of day such as "08:00"' })
+
+const optionalRate = rate.optional().register(about, { allowed: ALLOWED_RATE, unit: 'rate' })
+
+const timetableEntry = z
+  .strictObject({
+    from: timeOfDay,
+    to: timeOfDay,
+    days: z
+      .array(z.enum(DAYS))
+      .min(1)
+      .optional()
+      .register(about, { allowed: `a list of days out of ${DAYS.join(', ')}` }),
+    upload: optionalRate,
+    download: optionalRate,
+    combined: optionalRate,
+  })
+  .refine(({ from, to }) => from !== to)
+  .register(about, { allowed: 'an entry with from, a different to and the rates that hold in between' })
+
+const webUrl = z.string().refine((text) => /^https?:$/.test(protocolOf(text) ?? ''))
+
+const ledgerUrl = z
+  .string()
+  .refine((text) => /^sqlite(?::.+)?$/.test(text) || /^postgres(?:ql)?:$/.test(protocolOf(text) ?? ''))
+
+export const configSchema = z.strictObject({
+  ledger: section({
+    url: ledgerUrl.default('sqlite').register(about, {
+      allowed: ALLOWED_LEDGER,
+      purpose: 'the database that holds all work',
+      secret: 'password',
+    }),
+    prune_after_days: whole({ min: 1, max: 3650 }, 7, 'how long settled jobs are kept'),
+    failed_after_days: whole({ min: 1, max: 3650 }, 30, 'how long failed jobs are kept'),
+  }),
+  engine: section({
+    workers: whole({ min: 1, max: 1024 }, 16, 'how many jobs run at once'),
+    window: whole({ min: 16, max: 10_000 }, 10_000, 'how many claimed jobs wait in memory at most'),
+    lease_seconds: whole({ min: 5, max: 3600 }, 30, 'how long a silent worker keeps its jobs'),
+    attempts: whole({ min: 1, max: 100 }, 5, 'how often a job is tried'),
+    stall_minutes: whole({ min: 1, max: 1440 }, 10, 'when a job without progress is aborted'),
+    bulk_bytes: bytes.prefault('10MB').register(about, {
+      allowed: 'a size such as "10MB" or "512KiB"',
+      purpose: 'jobs of this size and more go to the bulk lane',
+      unit: 'bytes',
+    }),
+  }),
+  log: section({
+    level: choice(
+      ['trace', 'debug', 'info', 'warn', 'error'],
+      'info',
+      'the least important line that is written',
+    ),
+    format: choice(['pretty', 'json'], 'pretty', 'lines for people or for programs'),
+  }),
+  alerts: section({
+    webhook_url: webUrl.optional().register(about, {
+      allowed: 'an http:// or https:// address',
+      purpose: 'where alerts are posted to',
+      secret: 'path',
+    }),
+    bad_warn: share(0.002, 'the share of bad items that warns'),
+    bad_critical: share(0.01, 'the share of bad items that is critical'),
+    bad_per_hour_critical: whole({ min: 1, max: 1_000_000 }, 200, 'more bad items in an hour are critical'),
+    throttled_minutes: whole({ min: 1, max: 1440 }, 10, 'throttling for this long warns'),
+    heartbeat_minutes: whole({ min: 1, max: 1440 }, 10, 'an engine silent for this long warns'),
+  }),
+  bandwidth: section({
+    upload: bandwidth('bytes sent'),
+    download: bandwidth('bytes received'),
+    combined: bandwidth('bytes in both directions together'),
+    timetable: z
+      .array(timetableEntry)
+      .max(TIMETABLE_ENTRIES_MAX)
+      .default([])
+      .register(about, {
+        allowed: `a list of up to ${TIMETABLE_ENTRIES_MAX} entries such as { from = "08:00", to = "18:00", upload = "1MB/s" }`,
+        purpose: 'other rates by time of day',
+      }),
+  }),
+})
+
+export type Config = z.output<typeof configSchema>
+export type TimetableEntry = Config['bandwidth']['timetable'][number]
+
+function section<Shape extends z.ZodRawShape>(shape: Shape) {
+  return z.strictObject(shape).prefault({} as never)
+}
+
+function whole({ min, max }: Range, fallback: number, purpose: string) {
+  const allowed = `a whole number from ${min} to ${max}`
+  return z.int().min(min).max(max).default(fallback).register(about, { allowed, purpose })
+}
+
+function share(fallback: number, purpose: string) {
+  const allowed = 'a share from 0 to 1, such as 0.01'
+  return z.number().min(0).max(1).default(fallback).register(about, { allowed, purpose })
+}
+
+function choice<const Values extends readonly [string, ...string[]]>(
+  values: Values,
+  fallback: Values[number],
+  purpose: string,
+) {
+  const allowed = `one of ${values.map((value) => `"${value}"`).join(', ')}`
+  return z
+    .enum(values)
+    .default(fallback as never)
+    .register(about, { allowed, purpose })
+}
+
+function bandwidth(purpose: string) {
+  return rate.prefault('unlimited').register(about, { allowed: ALLOWED_RATE, purpose, unit: 'rate' })
+}
+
+function protocolOf(text: string): string | undefined {
+  return URL.canParse(text) ? new URL(text).protocol : undefined
+}

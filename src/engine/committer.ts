@@ -1,0 +1,139 @@
+/**
+ * Group commit: outcomes and enqueues that are ready together go into one cycle, which also claims what comes
+ * next. One cycle is in flight at a time; while it is, the next one fills up.
+ *
+ * When the database is away (disk full, connection lost) nothing is dropped: the batch waits and is tried
+ * again, and everything that came meanwhile waits behind it.
+ */
+import { type Clock, sleep } from '../clock.ts'
+import { asTidemarkError } from '../errors.ts'
+import type { ClaimRequest, CycleResult, EnqueueResult, Settlement, SettleResult, Work } from '../ledger/contract.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+
+const SETTLE_MAX = 4_096
+const WORK_MAX = 1_024
+const OUTAGE_WAIT_MS = [100, 250, 500, 1_000, 2_000, 5_000] as const
+
+type PendingSettle = { settlement: Settlement; done: (result: SettleResult) => void }
+type PendingWork = { work: Work; resolve: (jobs: EnqueueResult[]) => void; reject: (error: unknown) => void }
+
+export type CommitterOptions = {
+  ledger: Ledger
+  clock: Clock
+  owner: () => number
+  /** What to claim along with this cycle. */
+  claim: (has: { work: boolean }) => ClaimRequest | undefined
+  onCycle: (result: CycleResult, about: { settled: number; ms: number; claim: ClaimRequest | undefined }) => void
+  onIdle: () => void
+  onOutage: (error: unknown, sinceMs: number) => void
+  onRecovered: (outageMs: number) => void
+}
+
+export class Committer {
+  readonly #options: CommitterOptions
+  #settle: PendingSettle[] = []
+  #work: PendingWork[] = []
+  #wanted = false
+  #running = false
+  #closed = false
+  #idleWaiters: (() => void)[] = []
+
+  constructor(options: CommitterOptions) {
+    this.#options = options
+  }
+
+  get busy(): boolean {
+    return this.#running || this.#wanted || this.#settle.length > 0 || this.#work.length > 0
+  }
+
+  settle(settlement: Settlement, done: (result: SettleResult) => void): void {
+    this.#settle.push({ settlement, done })
+    this.poke()
+  }
+
+  write(work: Work): Promise<EnqueueResult[]> {
+    return new Promise((resolve, reject) => {
+      this.#work.push({ work, resolve, reject })
+      this.poke()
+    })
+  }
+
+  /** Asks for a cycle at the end of this turn of the event loop, even if only to claim. */
+  poke(): void {
+    this.#wanted = true
+    if (this.#running || this.#closed) return
+    this.#running = true
+    setImmediate(() => {
+      this.#loop().catch((thrown: unknown) => {
+        // Nothing in the loop throws but a bug of ours; then better to end than to go on without commits.
+        throw thrown
+      })
+    })
+  }
+
+  /** Resolves when everything handed in so far is committed. */
+  flushed(): Promise<void> {
+    if (!this.busy) return Promise.resolve()
+    return new Promise((resolve) => this.#idleWaiters.push(resolve))
+  }
+
+  close(): void {
+    this.#closed = true
+  }
+
+  async #loop(): Promise<void> {
+    while (this.#wanted) {
+      this.#wanted = false
+      await this.#oneCycle()
+      if (this.#settle.length > 0 || this.#work.length > 0) this.#wanted = true
+      // One turn between cycles: handlers that are ready finish and join the next batch.
+      if (this.#wanted) await new Promise((resolve) => setImmediate(resolve))
+    }
+    this.#running = false
+    for (const resolve of this.#idleWaiters.splice(0)) resolve()
+    this.#options.onIdle()
+  }
+
+  async #oneCycle(): Promise<void> {
+    const settle = this.#settle.splice(0, SETTLE_MAX)
+    const work = this.#work.splice(0, WORK_MAX)
+    const { ledger, clock, owner, onCycle } = this.#options
+    const claim = this.#options.claim({ work: work.length > 0 || settle.some((s) => s.settlement.work !== undefined) })
+    if (settle.length === 0 && work.length === 0 && !claim) return
+    const startedMs = clock.monotonicMs()
+    const result = await this.#untilAvailable(() =>
+      ledger.cycle({ owner: owner(), settle: settle.map((s) => s.settlement), work: work.map((w) => w.work), claim }),
+    )
+    if ('thrown' in result) {
+      // A single outcome or enqueue that cannot be written: its own fault, told to whoever brought it.
+      for (const { done } of settle) done({ status: 'error', error: result.thrown })
+      for (const { reject } of work) reject(result.thrown)
+      return
+    }
+    onCycle(result.value, { settled: settle.length, ms: clock.monotonicMs() - startedMs, claim })
+    for (const [index, { done }] of settle.entries()) done(result.value.settled[index]!)
+    for (const [index, { resolve, reject }] of work.entries()) {
+      const written = result.value.work[index]!
+      if (written.status === 'held') resolve(written.jobs)
+      else reject(written.error)
+    }
+  }
+
+  async #untilAvailable<T>(fn: () => Promise<T>): Promise<{ value: T } | { thrown: unknown }> {
+    const { clock, onOutage, onRecovered } = this.#options
+    let outageSinceMs: number | undefined
+    for (let tries = 0; ; tries++) {
+      try {
+        const value = await fn()
+        if (outageSinceMs !== undefined) onRecovered(clock.monotonicMs() - outageSinceMs)
+        return { value }
+      } catch (thrown) {
+        const error = asTidemarkError(thrown)
+        if (!error.code?.startsWith('ledger-') || error.kind !== 'transient' || this.#closed) return { thrown }
+        outageSinceMs ??= clock.monotonicMs()
+        onOutage(thrown, clock.monotonicMs() - outageSinceMs)
+        await sleep(clock, OUTAGE_WAIT_MS[Math.min(tries, OUTAGE_WAIT_MS.length - 1)]!)
+      }
+    }
+  }
+}

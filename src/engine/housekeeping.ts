@@ -1,0 +1,269 @@
+/**
+ * What an engine does besides running jobs, on timers: waking jobs whose time has come, taking back what dead
+ * processes held, stopping stalled jobs, saving progress, firing schedules, watching for trouble, pruning.
+ *
+ * Pruning and the retry of bad items are jobs themselves, on schedules, so that of all processes one does them.
+ */
+import { z } from 'zod'
+import type { TidemarkError } from '../errors.ts'
+import type { SegmentRow } from '../ledger/contract.ts'
+import { AlertBoard, type AlertSink } from './alerts.ts'
+import type { AlertThresholds } from './alert-rules.ts'
+import type { Running } from './dispatcher.ts'
+import type { Engine } from './engine.ts'
+import { type AnyJobKind, BULK_BYTES, defineJob, type JobKind, toNewJob } from './kinds.ts'
+import { Scheduler } from './schedule.ts'
+import { nextAfter, parseSpec } from './schedule-spec.ts'
+import { StallWatch } from './stall.ts'
+
+const TICK_MS = 1_000
+const PROGRESS_MS = 5_000
+const ALERTS_MS = 30_000
+/** A stalled handler that ignores its signal for this long is given up. */
+const ABANDON_MS = 60_000
+const DAY_MS = 86_400_000
+const BAD_TRIES_MAX = 10
+
+export type HousekeepingSettings = {
+  settledKeptMs: number
+  failedKeptMs: number
+  pruneEvery: string
+  retryBadEvery: string
+  thresholds: Partial<AlertThresholds>
+  sinks: readonly AlertSink[]
+}
+
+const DEFAULTS: HousekeepingSettings = {
+  settledKeptMs: 7 * DAY_MS,
+  failedKeptMs: 30 * DAY_MS,
+  pruneEvery: 'every 1h',
+  retryBadEvery: 'every 24h',
+  thresholds: {},
+  sinks: [],
+}
+
+export class Housekeeping {
+  readonly jobs: readonly AnyJobKind[]
+  readonly #engine: Engine
+  readonly #settings: HousekeepingSettings
+  readonly #stalls: StallWatch
+  readonly #stalledSince = new Map<Running, number>()
+  #scheduler: Scheduler | undefined
+  #alerts: AlertBoard | undefined
+  #cancelTick = (): void => {}
+  #cancelDue = (): void => {}
+  #dueAt: number | null = null
+  #progressMs = 0
+  #alertsMs = 0
+  #stopped = false
+  #waking = false
+
+  constructor(engine: Engine, settings: Partial<HousekeepingSettings>) {
+    this.#engine = engine
+    this.#settings = { ...DEFAULTS, ...settings }
+    this.#stalls = new StallWatch({ everyMs: TICK_MS, stallMsOf: (kind) => engine.kinds.get(kind).stallMs })
+    this.jobs = [this.#pruneJob(), this.#retryBadJob()]
+  }
+
+  async start(): Promise<void> {
+    const { ledger, clock, events, kinds } = this.#engine
+    this.#alerts = new AlertBoard({ ledger, clock, events, sinks: this.#settings.sinks })
+    this.#scheduler = new Scheduler({
+      ledger,
+      clock,
+      toJob: (entry) => {
+        const kind = kinds.find(entry.kind)
+        return kind && toNewJob({ kind, payload: JSON.parse(entry.payload), options: { lane: entry.lane, priority: entry.priority } }, entry.stream_id, BULK_BYTES)
+      },
+      onFired: ({ name, job }) => {
+        events.emit({ type: 'schedule', name, jobId: job.id })
+        this.#engine.wake()
+      },
+      onError: (error) => this.onTrouble(error),
+    })
+    await this.schedule('engine.prune', this.#settings.pruneEvery, kinds.get('engine.prune'), {})
+    await this.schedule('engine.retry-bad', this.#settings.retryBadEvery, kinds.get('engine.retry-bad'), {})
+    this.#scheduler.start()
+    await this.#wakeDue()
+    this.#armTick()
+  }
+
+  /** Puts (or changes) a schedule: `every 15m`, or `cron 0 3 * * *`. It fires in one process, whichever is there. */
+  async schedule<P>(name: string, spec: string, kind: JobKind<P>, payload: P, options: { stream?: string } = {}): Promise<void> {
+    const { ledger, streams } = this.#engine
+    const job = toNewJob({ kind, payload, options: {} }, options.stream === undefined ? 0 : (await streams.open(options.stream)).id, BULK_BYTES)
+    await ledger.putSchedule({
+      name,
+      kind: kind.kind,
+      payload: job.payload,
+      spec,
+      stream_id: job.streamId!,
+      lane: job.lane!,
+      priority: job.priority!,
+      next_at: nextAfter(parseSpec(spec), ledger.now()),
+    })
+    await this.#scheduler?.poke()
+  }
+
+  get alerts(): AlertBoard {
+    return this.#alerts!
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#cancelTick()
+    this.#cancelDue()
+    await this.#scheduler?.stop()
+  }
+
+  /** A job will fall due then: be there. */
+  due(at: number | null): void {
+    if (at === null || this.#stopped || (this.#dueAt !== null && this.#dueAt <= at)) return
+    this.#dueAt = at
+    this.#cancelDue()
+    this.#cancelDue = this.#engine.clock.timer(at - this.#engine.ledger.now(), () => {
+      this.#dueAt = null
+      this.#background(this.#wakeDue())
+    })
+  }
+
+  onUnbalanced(segment: SegmentRow): void {
+    const accounted = segment.stored + segment.gone + segment.skipped + segment.bad
+    this.#raise('unbalanced', `segment #${segment.id}`, 'critical', `Segment #${segment.id} listed ${segment.listed} items but ended with ${accounted}: the mark waits before it. This is a mistake in the app's counting.`)
+  }
+
+  onAuth(stream: string, error: TidemarkError): void {
+    this.#raise('sign-in', stream, 'critical', `${stream} is paused: ${error.message}. Connect the account again, then resume the stream.`)
+  }
+
+  /** Something in the background failed; the next tick tries again. */
+  onTrouble(thrown: unknown): void {
+    if (this.#stopped) return
+    this.#engine.events.emit({ type: 'ledger', what: 'down', detail: thrown instanceof Error ? thrown.message : String(thrown) })
+  }
+
+  #raise(condition: string, target: string, severity: 'warning' | 'critical', text: string): void {
+    if (this.#alerts) this.#background(this.#alerts.raise({ condition, target, severity, text }))
+  }
+
+  /** The one timer that keeps a process with a started engine alive. */
+  #armTick(): void {
+    this.#cancelTick = this.#engine.clock.timer(TICK_MS, () => this.#tick(), { keepAlive: true })
+  }
+
+  #tick(): void {
+    this.#background(
+      this.#beat().finally(() => {
+        if (!this.#stopped) this.#armTick()
+      }),
+    )
+  }
+
+  async #beat(): Promise<void> {
+    const { clock } = this.#engine
+    const nowMs = clock.monotonicMs()
+    this.#engine.lease.alive()
+    this.#stopStalled(nowMs)
+    const { owners, jobs } = await this.#engine.lease.reclaim()
+    for (const owner of owners) this.#engine.events.emit({ type: 'lease', what: 'reclaimed', owner, jobs })
+    if (owners.length > 0) {
+      this.#engine.stats.reclaimed(jobs)
+      this.#engine.wake()
+    }
+    await this.#wakeDue()
+    if (nowMs - this.#progressMs >= PROGRESS_MS) {
+      this.#progressMs = nowMs
+      await this.#saveProgress()
+    }
+    if (nowMs - this.#alertsMs >= ALERTS_MS) {
+      this.#alertsMs = nowMs
+      await this.#engine.checkHealth(this.#alerts!, this.#settings.thresholds)
+    }
+    this.#engine.checkDrained()
+  }
+
+  async #wakeDue(): Promise<void> {
+    if (this.#waking) return
+    this.#waking = true
+    try {
+      const { woken, nextDueAt } = await this.#engine.ledger.wakeDue()
+      if (woken > 0) this.#engine.wake()
+      this.due(nextDueAt)
+    } finally {
+      this.#waking = false
+    }
+  }
+
+  #stopStalled(nowMs: number): void {
+    const running = [...this.#engine.dispatcher.running.values()]
+    const stalled = this.#stalls.check(
+      running.map(({ context, kind }) => ({ id: context.id, kind: kind.kind, progressMs: context.lastProgressMs })),
+      nowMs,
+    )
+    for (const { id } of stalled) {
+      const run = this.#engine.dispatcher.running.get(id)!
+      this.#engine.events.emit({ type: 'job', what: 'stalled', id, kind: run.kind.kind, stream: run.context.stream, attempt: run.context.attempt })
+      this.#engine.stats.job(run.kind.kind, 'stalled', 0, 0)
+      run.context.stop('stalled')
+      this.#stalledSince.set(run, nowMs)
+    }
+    for (const [run, sinceMs] of this.#stalledSince) {
+      if (run.ended) this.#stalledSince.delete(run)
+      else if (nowMs - sinceMs > ABANDON_MS) this.#engine.dispatcher.abandon(run)
+    }
+  }
+
+  async #saveProgress(): Promise<void> {
+    const changed = [...this.#engine.dispatcher.running.values()].flatMap(({ context }) => {
+      const text = context.unsavedProgress()
+      return text === undefined ? [] : [{ id: context.id, attempt: context.attempt, text }]
+    })
+    await this.#engine.ledger.noteProgress(this.#engine.owner, changed)
+  }
+
+  #pruneJob(): AnyJobKind {
+    return defineJob({
+      kind: 'engine.prune',
+      payload: z.object({}),
+      lane: 'bulk',
+      run: async (job) => {
+        const deleted = await this.prune(job.signal)
+        return { note: `${deleted} jobs pruned` }
+      },
+    })
+  }
+
+  /** Bounded steps, each a transaction of its own, so that nobody waits long behind it. */
+  async prune(signal?: AbortSignal): Promise<number> {
+    const { ledger } = this.#engine
+    const now = ledger.now()
+    const policy = { settledBefore: now - this.#settings.settledKeptMs, failedBefore: now - this.#settings.failedKeptMs }
+    let deleted = 0
+    for (let next: number | null = 0; next !== null; ) {
+      signal?.throwIfAborted()
+      const step = await ledger.pruneStep(policy, next)
+      deleted += step.deleted
+      next = step.nextId
+    }
+    await ledger.pruneRest()
+    return deleted
+  }
+
+  #retryBadJob(): AnyJobKind {
+    return defineJob({
+      kind: 'engine.retry-bad',
+      payload: z.object({}),
+      lane: 'bulk',
+      run: async () => {
+        const { ledger } = this.#engine
+        const n = await ledger.retryBad({ triesMax: BAD_TRIES_MAX, triedBefore: ledger.now() - DAY_MS / 2 })
+        this.#engine.wake()
+        return { note: `${n} bad items tried again` }
+      },
+    })
+  }
+
+  #background(promise: Promise<unknown>): void {
+    promise.catch((thrown: unknown) => this.onTrouble(thrown))
+  }
+}

@@ -1,0 +1,357 @@
+/**
+ * The controller that finds what a service can bear, for a rate (units a second) and a number of
+ * workers. A pure function of (state, event, time) over plain JSON, so that its state lives in the
+ * ledger and all processes steer one budget together.
+ *
+ * Phases of the rate:
+ *
+ *   probe ──refused──▶ recover ──back below the ceiling──▶ hold ──held long enough──▶ probe
+ *     │                   ▲  └──refused again──┐            │
+ *     └─ a step up per    └────────────────────┴──refused───┘
+ *        evidence time
+ *
+ * - probe: additive increase. A step is a share of the rate at which the probe began; it is taken only
+ *   while the budget is really used, and only after the step before stood for `evidenceMs`. Steps
+ *   double while nothing is refused: that is how the memory of an old ceiling fades.
+ * - refused (a throttle, or p95 latency beyond its bound): rate and workers are halved and the ceiling
+ *   is remembered. What was sent before that, or within the cool-down, is the same moment and counts once.
+ * - recover: quickly back to just below the ceiling, once the service has accepted something again.
+ * - hold: stay there. A ceiling that is confirmed is probed less and less often.
+ *
+ * A service that refuses everything although the rate collapsed counts by a window (a minute, mostly).
+ * Its ceiling is what it accepted over the last minute, and evidence then takes a minute, too.
+ *
+ * Invariants: rateMin <= rate <= rateMax, workersMin <= workers <= workersMax, no increase while idle,
+ * at most one decrease per cool-down, `pausedUntilMs` never moves backwards.
+ */
+export type AimdSpec = {
+  /** Units a second. */
+  rateStart: number
+  rateMin: number
+  rateMax: number
+  workersStart: number
+  workersMin: number
+  workersMax: number
+  /** Slower answers than this count as a refusal. */
+  latencyP95MaxMs?: number
+}
+
+export type AimdPhase = 'probe' | 'recover' | 'hold'
+
+export type AimdState = {
+  readonly v: 1
+  phase: AimdPhase
+  phaseMs: number
+  rate: number
+  /** The rate at which the service last refused; null before the first time and once it has faded. */
+  ceiling: number | null
+  /** The fastest rate of this probe that stood for the evidence time. */
+  provenRate: number
+  stepShare: number
+  stepMs: number
+  /** How far the ceiling is lowered when even less than it is refused. */
+  easeShare: number
+  holdMs: number
+  evidenceMs: number
+  cutMs: number
+  /** What was sent before this is of the same moment as the last cut. */
+  coolUntilMs: number
+  /** Since when nearly everything has been refused; null once the service accepts again. */
+  refusedSinceMs: number | null
+  /** Cuts since then. */
+  refusedCuts: number
+  /** Units of calls that were sent after the last cut. */
+  acceptedUnits: number
+  refusedUnits: number
+  pausedUntilMs: number
+  tickMs: number
+  usedUnits: number
+  /** How much of the rate is used, averaged over a few seconds. */
+  useShare: number
+  /** Units accepted per slot of the last minute, the current slot last. */
+  slots: number[]
+  slotMs: number
+  workers: number
+  workersCeiling: number | null
+  workersMs: number
+  throttledCalls: number
+  cuts: number
+}
+
+export type AimdEvent =
+  /** What was taken since the last event. */
+  | { type: 'used'; units: number }
+  /** Calls that the service accepted; `startedMs` is when the first of them was sent. */
+  | { type: 'accepted'; units: number; startedMs: number }
+  | { type: 'throttled'; calls: number; units: number; startedMs: number; retryAfterMs?: number }
+  /** p95 over calls of which the first was sent at `startedMs`. */
+  | { type: 'latency'; p95Ms: number; startedMs: number }
+  /** About once a second, from any of the processes that share the budget. */
+  | { type: 'tick'; workersLimited: boolean }
+
+/** Long enough for a rate to show; while recovering, lost time is lost throughput. */
+const TICK_MS = 1000
+const RECOVER_TICK_MS = 125
+export const COOL_DOWN_MS = 250
+/** A service may ask for a long pause (a daily quota), but a mistaken header must not stop work for weeks. */
+export const RETRY_AFTER_MS_MAX = 24 * 3_600_000
+
+const CUT_SHARE = 0.5
+const BELOW_CEILING_SHARE = 0.99
+const STEP_SHARE_MIN = 0.02
+const STEP_SHARE_START = 0.1
+const STEP_SHARE_MAX = 0.5
+const EASE_SHARE_MIN = 0.01
+const EASE_SHARE_MAX = 0.24
+/** Refused again within this after a cut: the ceiling is wrong by more, lower it by twice as much. */
+const EASE_AGAIN_MS = 5_000
+const TOLERATED_MS = 10_000
+const HOLD_MS_MIN = 15_000
+const HOLD_MS_MAX = 60_000
+const EVIDENCE_MS_MIN = 2_000
+const WINDOW_MS = 60_000
+const SLOTS = 30
+const SLOT_MS = WINDOW_MS / SLOTS
+/** Everything refused for this long: the service counts by a window. */
+const WINDOWED_MS = 4_000
+/** Even while everything is refused, a trickle asks whether it is over. */
+const TRICKLE_SHARE = 1 / 64
+const USED_SHARE = 0.75
+const USE_AVERAGE_MS = 5_000
+const RATE_BOUND_SHARE = 0.9
+
+export function startAimd(spec: AimdSpec, nowMs: number): AimdState {
+  return {
+    v: 1,
+    phase: 'probe',
+    phaseMs: nowMs,
+    rate: clamp(spec.rateStart, spec.rateMin, spec.rateMax),
+    ceiling: null,
+    provenRate: clamp(spec.rateStart, spec.rateMin, spec.rateMax),
+    stepShare: STEP_SHARE_START,
+    stepMs: nowMs,
+    easeShare: EASE_SHARE_MIN,
+    holdMs: HOLD_MS_MIN,
+    evidenceMs: EVIDENCE_MS_MIN,
+    cutMs: 0,
+    coolUntilMs: 0,
+    refusedSinceMs: null,
+    refusedCuts: 0,
+    acceptedUnits: 0,
+    refusedUnits: 0,
+    pausedUntilMs: 0,
+    tickMs: nowMs,
+    usedUnits: 0,
+    useShare: 0,
+    slots: [0],
+    slotMs: nowMs,
+    workers: clamp(spec.workersStart, spec.workersMin, spec.workersMax),
+    workersCeiling: null,
+    workersMs: nowMs,
+    throttledCalls: 0,
+    cuts: 0,
+  }
+}
+
+/** The state after the event; the state passed in is not changed. */
+export function stepAimd(before: AimdState, event: AimdEvent, spec: AimdSpec, nowMs: number): AimdState {
+  const state = { ...before, slots: [...before.slots] }
+  turnSlots(state, nowMs)
+  switch (event.type) {
+    case 'used':
+      state.usedUnits += event.units
+      addToSlot(state, event.units)
+      break
+    case 'accepted':
+      if (event.startedMs >= state.cutMs) state.acceptedUnits += event.units
+      break
+    case 'throttled':
+      state.throttledCalls += event.calls
+      addToSlot(state, -event.units)
+      pause(state, event.retryAfterMs, nowMs)
+      if (event.startedMs >= state.cutMs) state.refusedUnits += event.units
+      if (event.startedMs >= state.coolUntilMs) cut(state, spec, nowMs, { slow: false, coolMs: COOL_DOWN_MS })
+      break
+    case 'latency':
+      if (event.p95Ms <= (spec.latencyP95MaxMs ?? Number.POSITIVE_INFINITY)) break
+      if (event.startedMs >= state.coolUntilMs) cut(state, spec, nowMs, { slow: true, coolMs: drainMs(event.p95Ms) })
+      break
+    case 'tick':
+      if (nowMs >= nextTickMs(state)) tick(state, event.workersLimited, spec, nowMs)
+      break
+  }
+  return state
+}
+
+/** When the next tick is due. */
+export function nextTickMs(state: AimdState): number {
+  return state.tickMs + (state.phase === 'recover' ? RECOVER_TICK_MS : TICK_MS)
+}
+
+/** Brings a state from the ledger within a spec that may have changed since it was written. */
+export function fitAimd(state: AimdState, spec: AimdSpec): AimdState {
+  return {
+    ...state,
+    rate: clamp(state.rate, spec.rateMin, spec.rateMax),
+    workers: clamp(state.workers, spec.workersMin, spec.workersMax),
+  }
+}
+
+function pause(state: AimdState, retryAfterMs: number | undefined, nowMs: number): void {
+  if (retryAfterMs === undefined || !(retryAfterMs > 0)) return
+  state.pausedUntilMs = Math.max(state.pausedUntilMs, nowMs + Math.min(retryAfterMs, RETRY_AFTER_MS_MAX))
+}
+
+/** Slow answers come from a queue; at half the rate it takes twice its length to drain, and as much again for luck. */
+function drainMs(p95Ms: number): number {
+  return clamp(4 * p95Ms, COOL_DOWN_MS, WINDOW_MS)
+}
+
+type Refusal = { slow: boolean; coolMs: number }
+
+function cut(state: AimdState, spec: AimdSpec, nowMs: number, why: Refusal): void {
+  // What fits into the rest of a window is accepted even at its end: that is no sign of capacity.
+  const mostlyRefused = state.phase === 'recover' && state.acceptedUnits < state.refusedUnits
+  if (!mostlyRefused) {
+    rememberCeiling(state, nowMs, why)
+    state.refusedSinceMs = why.slow ? null : nowMs
+    state.refusedCuts = 0
+    state.workersCeiling = state.workers
+    state.workersMs = nowMs
+  }
+  const trickle = (state.ceiling ?? state.rate) * TRICKLE_SHARE
+  state.rate = clamp(Math.max(state.rate * CUT_SHARE, trickle), spec.rateMin, spec.rateMax)
+  state.workers = clamp(Math.floor(state.workers * CUT_SHARE), spec.workersMin, spec.workersMax)
+  enter(state, 'recover', nowMs)
+  state.cutMs = nowMs
+  state.coolUntilMs = nowMs + why.coolMs
+  state.acceptedUnits = 0
+  state.refusedUnits = 0
+  state.refusedCuts += 1
+  state.cuts += 1
+}
+
+/** The service accepts again after having refused nearly everything for a while. */
+function leaveWindow(state: AimdState, nowMs: number): void {
+  if (state.refusedSinceMs === null) return
+  const refusedMs = nowMs - state.refusedSinceMs
+  state.refusedSinceMs = null
+  // Half the rate was accepted at once: no window, or one that fits into a second.
+  if (state.refusedCuts === 1) state.evidenceMs = Math.max(EVIDENCE_MS_MIN, state.evidenceMs / 2)
+  if (refusedMs < WINDOWED_MS || refusedMs > WINDOW_MS + WINDOWED_MS || state.ceiling === null) return
+  state.ceiling = clamp(acceptedRate(state, nowMs), state.ceiling / 4, state.ceiling)
+  state.evidenceMs = WINDOW_MS
+}
+
+function rememberCeiling(state: AimdState, nowMs: number, why: Refusal): void {
+  if (state.phase === 'probe') {
+    // The truth lies between the last rate that stood and the first that did not.
+    const sure = state.rate <= state.provenRate * (1 + 2 * STEP_SHARE_MIN)
+    state.ceiling = (state.provenRate + state.rate) / 2
+    state.holdMs = sure ? Math.min(HOLD_MS_MAX, state.holdMs * 2) : HOLD_MS_MIN
+    state.easeShare = EASE_SHARE_MIN
+    return
+  }
+  // A refusal now and then is the price of staying close to the ceiling; lowering it would cost more.
+  if (state.phase === 'hold' && !why.slow && nowMs - state.phaseMs >= TOLERATED_MS) return
+  const again = nowMs - state.coolUntilMs < EASE_AGAIN_MS
+  state.easeShare = again ? Math.min(EASE_SHARE_MAX, state.easeShare * 2) : EASE_SHARE_MIN
+  const lowered = state.rate * (1 - state.easeShare)
+  // A large stride may have gone too far down: look soon whether there is room above.
+  if (state.ceiling === null || lowered < state.ceiling * 0.9) state.holdMs = HOLD_MS_MIN
+  state.ceiling = Math.min(state.ceiling ?? lowered, lowered)
+}
+
+function tick(state: AimdState, workersLimited: boolean, spec: AimdSpec, nowMs: number): void {
+  const elapsedMs = nowMs - state.tickMs
+  const share = (state.usedUnits * 1000) / (state.rate * elapsedMs)
+  const weight = 1 - Math.exp(-elapsedMs / USE_AVERAGE_MS)
+  state.useShare += (Math.min(share, 2) - state.useShare) * weight
+  state.usedUnits = 0
+  state.tickMs = nowMs
+  if (nowMs < state.pausedUntilMs) return
+  tuneRate(state, spec, nowMs)
+  if (workersLimited) tuneWorkers(state, spec, nowMs)
+}
+
+function tuneRate(state: AimdState, spec: AimdSpec, nowMs: number): void {
+  const used = state.useShare >= USED_SHARE
+  switch (state.phase) {
+    case 'recover': {
+      if (nowMs < state.coolUntilMs || state.acceptedUnits <= state.refusedUnits) return
+      leaveWindow(state, nowMs)
+      const target = clamp((state.ceiling ?? state.rate) * BELOW_CEILING_SHARE, spec.rateMin, spec.rateMax)
+      state.rate += (target - state.rate) / 2
+      if (state.rate < target * 0.98) return
+      state.rate = target
+      enter(state, 'hold', nowMs)
+      return
+    }
+    case 'hold':
+      if (!used || nowMs - state.phaseMs < Math.max(state.holdMs, 2 * state.evidenceMs)) return
+      state.provenRate = state.rate
+      state.stepShare = STEP_SHARE_MIN
+      enter(state, 'probe', nowMs)
+      stepUp(state, spec, nowMs)
+      return
+    case 'probe':
+      if (!used || nowMs - state.stepMs < state.evidenceMs) return
+      state.provenRate = state.rate
+      state.stepShare = Math.min(STEP_SHARE_MAX, state.stepShare * 2)
+      stepUp(state, spec, nowMs)
+      return
+  }
+}
+
+function stepUp(state: AimdState, spec: AimdSpec, nowMs: number): void {
+  state.rate = Math.min(spec.rateMax, state.rate * (1 + state.stepShare))
+  state.stepMs = nowMs
+  if (state.ceiling !== null && state.rate > state.ceiling * 1.1) {
+    state.ceiling = null
+    state.holdMs = HOLD_MS_MIN
+  }
+}
+
+function tuneWorkers(state: AimdState, spec: AimdSpec, nowMs: number): void {
+  // Workers that all wait for units would only wait in greater number.
+  if (state.useShare >= RATE_BOUND_SHARE || nowMs < state.coolUntilMs) return
+  if (state.acceptedUnits <= state.refusedUnits) return
+  const ceiling = state.workersCeiling
+  if (ceiling !== null && state.workers < ceiling - 1) {
+    state.workers += Math.ceil((ceiling - 1 - state.workers) / 2)
+  } else if (ceiling === null || nowMs - state.workersMs >= state.holdMs) {
+    state.workers += 1
+    state.workersMs = nowMs
+    if (ceiling !== null && state.workers > ceiling + 1) state.workersCeiling = null
+  }
+  state.workers = clamp(state.workers, spec.workersMin, spec.workersMax)
+}
+
+function enter(state: AimdState, phase: AimdPhase, nowMs: number): void {
+  state.phase = phase
+  state.phaseMs = nowMs
+}
+
+/** Units a second over the last minute; the oldest slot counts as far as it lies within. */
+function acceptedRate(state: AimdState, nowMs: number): number {
+  const oldest = state.slots.length > SLOTS ? state.slots[0]! : 0
+  const beyond = clamp((nowMs - state.slotMs) / SLOT_MS, 0, 1)
+  const total = state.slots.reduce((units, slot) => units + slot, 0) - oldest * beyond
+  return (total * 1000) / WINDOW_MS
+}
+
+function turnSlots(state: AimdState, nowMs: number): void {
+  const turns = Math.floor((nowMs - state.slotMs) / SLOT_MS)
+  if (turns <= 0) return
+  for (let i = 0; i < Math.min(turns, SLOTS + 1); i++) state.slots.push(0)
+  state.slots = state.slots.slice(-SLOTS - 1)
+  state.slotMs += turns * SLOT_MS
+}
+
+function addToSlot(state: AimdState, units: number): void {
+  state.slots[state.slots.length - 1] = (state.slots.at(-1) ?? 0) + units
+}
+
+function clamp(value: number, low: number, high: number): number {
+  return Math.min(high, Math.max(low, value))
+}

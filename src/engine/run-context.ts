@@ -1,0 +1,141 @@
+/** What a handler sees of its job: the payload, a signal to stop, and ways to report and to save on its way. */
+import type { Clock } from '../clock.ts'
+import { TidemarkError } from '../errors.ts'
+import type { ClaimedJob, SettleResult } from '../ledger/contract.ts'
+import type { Random } from '../random.ts'
+import type { Outcome } from './outcome.ts'
+
+/** Why a running job is told to stop. */
+export type StopReason = 'canceled' | 'shutdown' | 'stalled' | 'lost'
+
+export class JobStopped extends TidemarkError {
+  readonly reason: StopReason
+
+  constructor(reason: StopReason) {
+    super(`the job was stopped: ${reason}`, { kind: 'transient', code: `stopped-${reason}` })
+    this.name = 'JobStopped'
+    this.reason = reason
+  }
+}
+
+export type Progress = { done?: number; total?: number; unit?: 'bytes' | 'items'; label?: string }
+
+export type RunServices = {
+  clock: Clock
+  random: Random
+  stream: (streamId: number) => string | null
+  progress: (context: RunContext<unknown>, progress: Progress) => void
+  commit: (context: RunContext<unknown>, outcome: Outcome) => Promise<SettleResult>
+}
+
+export class RunContext<P> {
+  readonly job: ClaimedJob
+  readonly payload: P
+  readonly #services: RunServices
+  // Made when first asked for: most short jobs never look, and an AbortController costs more than they do.
+  #controller: AbortController | undefined
+  #stopped: JobStopped | undefined
+  /** Monotonic. */
+  lastProgressMs: number
+  #progressed: Progress | undefined
+  #progressSaved = true
+
+  constructor(job: ClaimedJob, payload: P, services: RunServices, startedMs: number) {
+    this.job = job
+    this.payload = payload
+    this.#services = services
+    this.lastProgressMs = startedMs
+  }
+
+  get id(): number {
+    return this.job.id
+  }
+
+  /** Counts from 1; interrupted attempts count here, but cost nothing. */
+  get attempt(): number {
+    return this.job.attempt
+  }
+
+  get stream(): string | null {
+    return this.#services.stream(this.job.streamId)
+  }
+
+  get segment(): number | null {
+    return this.job.segmentId
+  }
+
+  get clock(): Clock {
+    return this.#services.clock
+  }
+
+  get random(): Random {
+    return this.#services.random
+  }
+
+  /** Aborted when the job must stop: canceled, shutting down, stalled, or its lease lost. Pass it to all I/O. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController()
+      if (this.#stopped) this.#controller.abort(this.#stopped)
+    }
+    return this.#controller.signal
+  }
+
+  /** What an earlier attempt saved, as it was saved. */
+  get checkpoint(): unknown {
+    return this.job.checkpoint === null ? null : JSON.parse(this.job.checkpoint)
+  }
+
+  get stopped(): JobStopped | undefined {
+    return this.#stopped
+  }
+
+  stop(reason: StopReason): void {
+    if (this.#stopped) return
+    this.#stopped = new JobStopped(reason)
+    this.#controller?.abort(this.#stopped)
+  }
+
+  /** Says that it is alive and how far it got; without a word for its stall time it is stopped and tried again. */
+  progress(progress: Progress = {}): void {
+    this.#services.progress(this as RunContext<unknown>, progress)
+  }
+
+  get progressed(): Progress | undefined {
+    return this.#progressed
+  }
+
+  noteProgress(progress: Progress, nowMs: number): void {
+    this.lastProgressMs = nowMs
+    this.#progressed = { ...this.#progressed, ...progress }
+    this.#progressSaved = false
+  }
+
+  /** As JSON, if there is news since this was last asked. */
+  unsavedProgress(): string | undefined {
+    if (this.#progressSaved) return undefined
+    this.#progressSaved = true
+    return JSON.stringify(this.#progressed)
+  }
+
+  /** Commits part of the work now and goes on. Throws if the job was taken away or canceled meanwhile. */
+  async commit(outcome: Outcome): Promise<void> {
+    const result = await this.#services.commit(this as RunContext<unknown>, outcome)
+    switch (result.status) {
+      case 'held':
+        if (outcome.checkpoint !== undefined) this.job.checkpoint = JSON.stringify(outcome.checkpoint)
+        return
+      case 'lost':
+      case 'canceled':
+        this.stop(result.status)
+        throw this.#stopped!
+      case 'error':
+        throw result.error
+    }
+  }
+
+  /** Saves where to resume from. */
+  save(checkpoint: unknown): Promise<void> {
+    return this.commit({ checkpoint })
+  }
+}

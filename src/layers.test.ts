@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { checkLayers, type SourceFile } from '../scripts/layers.ts'
+import { checkSourceRules } from '../scripts/source-rules.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+
+function sources(): SourceFile[] {
+  const paths = globSync('src/**/*.ts', { cwd: ROOT }).map((path) => path.replaceAll('\\', '/'))
+  return paths.sort().map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }))
+}
+
+function layerFaults(path: string, text: string): string[] {
+  return checkLayers([{ path, text }]).map(({ line, message }) => `${line}: ${message}`)
+}
+
+function ruleFaults(path: string, text: string): string[] {
+  return checkSourceRules([{ path, text }]).map(({ line, message }) => `${line}: ${message}`)
+}
+
+describe('this source', () => {
+  test('imports point down only', () => {
+    assert.deepEqual(checkLayers(sources()), [])
+  })
+
+  test('nothing ambient, no stray SQL, no oversized or badly named file', () => {
+    assert.deepEqual(checkSourceRules(sources()), [])
+  })
+
+  test('is being looked at', () => {
+    const paths = sources().map(({ path }) => path)
+    for (const path of ['src/clock.ts', 'src/cli/main.ts', 'src/layers.test.ts']) {
+      assert.ok(paths.includes(path), path)
+    }
+  })
+})
+
+describe('the layer check refuses', () => {
+  const refused: [what: string, path: string, text: string][] = [
+    ['an engine that imports an app', 'src/engine/a.ts', `import { x } from '../apps/mail-archive/index.ts'`],
+    ['a ledger that imports the engine', 'src/ledger/sqlite/a.ts', `import '../../engine/retry.ts'`],
+    ['a type import upwards', 'src/ledger/a.ts', `import type { X } from '../engine/retry.ts'`],
+    ['a re-export upwards', 'src/engine/a.ts', `export { x } from "../config/load.ts"`],
+    ['a dynamic import upwards', 'src/engine/a.ts', `const x = await import('../cli/main.ts')`],
+    ['a worker file upwards', 'src/ledger/a.ts', `new URL('../engine/thread.ts', import.meta.url)`],
+    ['a computed import', 'src/engine/a.ts', `await import(\`../apps/\${name}/index.ts\`)`],
+    ['an import of a variable', 'src/engine/a.ts', 'await import(path)'],
+    ['an app that imports another app', 'src/apps/file-sync/a.ts', `import '../drive-index/plan.ts'`],
+    ['a cloud client that imports another', 'src/cloud/gmail/a.ts', `import '../drive/client.ts'`],
+    ['a ledger that imports the other', 'src/ledger/sqlite/a.ts', `import '../postgres/claim.ts'`],
+    ['an app that imports the simulated cloud', 'src/apps/file-sync/a.ts', `import '../../sim/graph.ts'`],
+    ['an app that imports the configuration', 'src/apps/file-sync/a.ts', `import '../../config/load.ts'`],
+    ['a server that imports the command line', 'src/server/a.ts', `import '../cli/main.ts'`],
+    ['an import from outside src', 'src/engine/a.ts', `import '../../scripts/postgres.ts'`],
+    ['an import of a test', 'src/engine/a.ts', `import './b.test.ts'`],
+    ['pg outside its ledger', 'src/engine/a.ts', `import pg from 'pg'`],
+    ['node:sqlite outside its ledger', 'src/engine/a.ts', `import { DatabaseSync } from 'node:sqlite'`],
+    ['an engine that opens sockets', 'src/engine/a.ts', `import { connect } from 'node:net'`],
+    [
+      'an engine with timers of its own',
+      'src/engine/a.ts',
+      `import { setTimeout } from 'node:timers/promises'`,
+    ],
+    ['a folder that is no layer', 'src/plugins/a.ts', 'export const a = 1'],
+  ]
+  for (const [what, path, text] of refused) {
+    test(what, () => {
+      assert.equal(layerFaults(path, text).length, 1)
+    })
+  }
+
+  test('with the line and both names', () => {
+    const [fault] = layerFaults('src/ledger/a.ts', `\n\nimport { x } from '../engine/retry.ts'\n`)
+    assert.equal(fault, '3: imports src/engine/retry.ts: ledger may not know engine')
+  })
+})
+
+describe('the layer check allows', () => {
+  const allowed: [what: string, path: string, text: string][] = [
+    [
+      'imports downwards',
+      'src/engine/a.ts',
+      `import { a } from '../ledger/contract.ts'\nimport '../clock.ts'`,
+    ],
+    ['imports within a layer', 'src/engine/a.ts', `import { b } from './b.ts'`],
+    ['files shared by all clients', 'src/cloud/gmail/a.ts', `import '../http.ts'`],
+    ['pg in its ledger', 'src/ledger/postgres/pool.ts', `import pg from 'pg'`],
+    ['the simulated cloud in a test', 'src/cloud/gmail/a.test.ts', `import '../../sim/gmail.ts'`],
+    ['the simulated cloud in the command line', 'src/cli/sim.ts', `await import('../sim/gmail.ts')`],
+    [
+      'imports that stand in comments',
+      'src/engine/a.ts',
+      `// import '../cli/main.ts'\n/* from '../cli/a.ts' */`,
+    ],
+    ['imports that stand in strings', 'src/engine/a.ts', `const a = "import '../cli/main.ts'"`],
+    ['addresses', 'src/engine/a.ts', `new URL('../x', base)`],
+  ]
+  for (const [what, path, text] of allowed) {
+    test(what, () => {
+      assert.deepEqual(layerFaults(path, text), [])
+    })
+  }
+})
+
+describe('the source rules refuse', () => {
+  const refused: [what: string, path: string, text: string][] = [
+    ['Date.now', 'src/engine/a.ts', 'const now = Date.now()'],
+    ['new Date()', 'src/ledger/sqlite/a.ts', 'const now = new Date()'],
+    ['new Date without parentheses', 'src/engine/a.ts', 'const now = new Date;'],
+    ['Date()', 'src/engine/a.ts', 'const now = Date()'],
+    ['Math.random', 'src/apps/file-sync/plan.ts', 'const x = Math.random() * 2'],
+    ['random identifiers', 'src/engine/a.ts', 'const id = crypto.randomUUID()'],
+    ['performance.now', 'src/engine/a.ts', 'const t = performance.now()'],
+    ['setTimeout', 'src/cloud/gmail/client.ts', 'setTimeout(() => {}, 10)'],
+    ['setInterval', 'src/engine/a.ts', 'const timer = setInterval(fn, 10)'],
+    ['setTimeout as a value', 'src/engine/a.ts', 'const wait = promisify(setTimeout)'],
+    ['AbortSignal.timeout', 'src/cloud/gmail/client.ts', 'const signal = AbortSignal.timeout(100)'],
+    ['the global fetch', 'src/cloud/gmail/client.ts', 'const answer = await fetch(url)'],
+    ['fetch as a default', 'src/cloud/gmail/client.ts', 'const call = options.fetch ?? fetch'],
+    ['globalThis.fetch', 'src/cloud/gmail/client.ts', 'const call = globalThis.fetch'],
+    ['process.env', 'src/engine/a.ts', 'const home = process.env.HOME'],
+    ['ambient code inside a template', 'src/engine/a.ts', `const a = \`at \${Date.now()} \${\`\${b}\`}\``],
+    ['SQL in the engine', 'src/engine/a.ts', `db.prepare('SELECT id FROM jobs')`],
+    ['SQL over several lines', 'src/server/a.ts', 'db.query(`\n  UPDATE jobs\n  SET state = 1`)'],
+    ['SQL in small letters', 'src/apps/file-sync/jobs.ts', `run('delete from files where id = ?')`],
+    ['a transaction by hand', 'src/engine/a.ts', `db.exec('BEGIN IMMEDIATE')`],
+    ['a file of 501 lines', 'src/cli/a.ts', 'export const a = 1\n'.repeat(501)],
+    ['a bucket', 'src/engine/utils.ts', ''],
+    ['a folder of buckets', 'src/engine/helpers/retry.ts', ''],
+    ['types.ts', 'src/engine/types.ts', ''],
+    ['camelCase file names', 'src/engine/retryPolicy.ts', ''],
+    ['a barrel', 'src/config/index.ts', ''],
+  ]
+  for (const [what, path, text] of refused) {
+    test(what, () => {
+      assert.equal(ruleFaults(path, text).length, 1, JSON.stringify(ruleFaults(path, text)))
+    })
+  }
+})
+
+describe('the source rules allow', () => {
+  const allowed: [what: string, path: string, text: string][] = [
+    ['a date from a number', 'src/engine/a.ts', 'const day = new Date(now).toISOString()'],
+    ['Date as a type', 'src/engine/a.ts', 'function f(date: Date): Date { return date }'],
+    [
+      'a fetch that was passed in',
+      'src/cloud/gmail/client.ts',
+      'function f({ fetch }: X) { return fetch(url) }',
+    ],
+    ['a fetch that is a field', 'src/cloud/gmail/client.ts', 'return this.#fetch(url) ?? options.fetch(url)'],
+    ['setImmediate', 'src/engine/a.ts', 'setImmediate(fn)'],
+    ['ambient words in comments', 'src/engine/a.ts', '// Date.now() would be wrong\n/* Math.random() */'],
+    ['ambient words in messages', 'src/engine/a.ts', `const message = 'never call Date.now() here'`],
+    ['a clock in the command line', 'src/cli/a.ts', 'const now = Date.now()'],
+    ['a clock in a test', 'src/engine/a.test.ts', 'const now = Date.now()'],
+    ['SQL in a ledger', 'src/ledger/sqlite/claim.ts', `db.prepare('SELECT id FROM jobs')`],
+    ["SQL in an app's store", 'src/apps/file-sync/store.ts', `db.prepare('INSERT INTO files VALUES (?)')`],
+    [
+      'sentences that begin like SQL',
+      'src/engine/a.ts',
+      `say('delete from Gmail what is stored', 'update all')`,
+    ],
+    ['a long test', 'src/engine/a.test.ts', 'a()\n'.repeat(900)],
+    ['the face of a package', 'src/engine/index.ts', `export { a } from './a.ts'`],
+    ['a regular expression with quotes', 'src/engine/a.ts', `const a = /['"\`]/.test(b) // Date.now()`],
+  ]
+  for (const [what, path, text] of allowed) {
+    test(what, () => {
+      assert.deepEqual(ruleFaults(path, text), [])
+    })
+  }
+})

@@ -1,0 +1,104 @@
+/**
+ * What one transaction has changed so far, added up in memory and written once before its commit:
+ * tallies (jobs per kind and stage, exact because they commit with the jobs), counters per minute,
+ * and the deltas of each touched segment.
+ */
+import type { MarkMove, SegmentRow, Tx } from './contract.ts'
+import type { JobState, Stage } from './states.ts'
+
+export type SegmentDelta = {
+  jobs: number
+  listed: number
+  stored: number
+  gone: number
+  skipped: number
+  bad: number
+  seal: boolean
+}
+
+export const COUNTER_MS = 60_000
+
+export class Changes {
+  readonly tallies = new Map<string, Map<Stage, number>>()
+  readonly counters = new Map<string, { streamId: number; name: string; n: number }>()
+  readonly segments = new Map<number, SegmentDelta>()
+  /** Jobs that reached a state which their dependents care about. */
+  readonly ended: { id: number; state: JobState }[] = []
+  readonly marks: MarkMove[] = []
+  readonly unbalanced: SegmentRow[] = []
+  readonly toStop: { id: number; owner: number }[] = []
+  nextDueAt: number | null = null
+  becameReady = 0
+  control = false
+
+  tally(kind: string, stage: Stage, n: number): void {
+    let stages = this.tallies.get(kind)
+    if (!stages) {
+      stages = new Map()
+      this.tallies.set(kind, stages)
+    }
+    stages.set(stage, (stages.get(stage) ?? 0) + n)
+  }
+
+  moved(kind: string, from: Stage, to: Stage, n = 1): void {
+    this.tally(kind, from, -n)
+    this.tally(kind, to, n)
+  }
+
+  count(name: string, streamId: number, n = 1): void {
+    const key = `${streamId} ${name}`
+    const counter = this.counters.get(key)
+    if (counter) counter.n += n
+    else this.counters.set(key, { streamId, name, n })
+  }
+
+  segment(id: number): SegmentDelta {
+    let delta = this.segments.get(id)
+    if (!delta) {
+      delta = { jobs: 0, listed: 0, stored: 0, gone: 0, skipped: 0, bad: 0, seal: false }
+      this.segments.set(id, delta)
+    }
+    return delta
+  }
+
+  due(at: number | null): void {
+    if (at !== null && (this.nextDueAt === null || at < this.nextDueAt)) this.nextDueAt = at
+  }
+
+  /** Writes tallies and counters; `slot` keeps processes out of each other's rows. */
+  async flush(tx: Tx, slot: number, now: number): Promise<void> {
+    const tallyRows: [number, string, string, number][] = []
+    for (const [kind, stages] of this.tallies) {
+      for (const [stage, n] of stages) if (n !== 0) tallyRows.push([slot, kind, stage, n])
+    }
+    // The same order everywhere, so that two processes never wait for each other's rows.
+    tallyRows.sort((a, b) => (a[1] < b[1] || (a[1] === b[1] && a[2] < b[2]) ? -1 : 1))
+    if (tallyRows.length > 0) {
+      await tx.run(
+        `INSERT INTO tallies(slot, kind, stage, n) VALUES ${placeholders(tallyRows.length, 4)}
+         ON CONFLICT (slot, kind, stage) DO UPDATE SET n = tallies.n + excluded.n`,
+        tallyRows.flat(),
+      )
+    }
+    const minute = Math.floor(now / COUNTER_MS)
+    const counterRows = [...this.counters.values()]
+      .filter((c) => c.n !== 0)
+      .sort((a, b) => a.streamId - b.streamId || (a.name < b.name ? -1 : 1))
+    if (counterRows.length > 0) {
+      await tx.run(
+        `INSERT INTO counters(slot, minute, stream_id, name, n) VALUES ${placeholders(counterRows.length, 5)}
+         ON CONFLICT (minute, stream_id, name, slot) DO UPDATE SET n = counters.n + excluded.n`,
+        counterRows.flatMap((c) => [slot, minute, c.streamId, c.name, c.n]),
+      )
+    }
+  }
+}
+
+export function placeholders(rows: number, columns: number): string {
+  const row = `(${Array(columns).fill('?').join(',')})`
+  return Array(rows).fill(row).join(',')
+}
+
+export function marks(n: number): string {
+  return Array(n).fill('?').join(',')
+}

@@ -1,0 +1,316 @@
+/**
+ * The ledger's words: what a job, a segment, an outcome's work and a cycle look like to whoever uses
+ * the ledger. `ledger.ts` keeps the promises; `sqlite/` and `postgres/` run the statements.
+ *
+ * Invariants that every ledger keeps (contract.suite.ts tests them on each database):
+ * - a job's effects and its new state are one transaction; a commit under a lost lease changes nothing
+ * - every write to a claimed job is fenced by (job, attempt, owner)
+ * - a mark never passes an unsettled segment and never moves backwards
+ * - per segment, when it settles: listed = stored + gone + skipped + bad
+ */
+import type { ErrorKind } from '../errors.ts'
+import type { JobState, SegmentState, Settling, Stage } from './states.ts'
+
+export type Lane = 'interactive' | 'bulk'
+export const LANES: readonly Lane[] = ['interactive', 'bulk']
+
+/** What happens to a job whose dependency failed or was canceled. */
+export type OnDepFailure = 'fail' | 'cancel' | 'run'
+
+/** What enqueueing does when an unsettled job of the kind already has the key. */
+export type OnKeyTaken = 'ignore' | 'replace'
+
+export type Value = string | number | bigint | null | Uint8Array
+export type Row = Record<string, Value>
+
+/** SQL inside one transaction, with `?` for parameters on both databases. */
+export interface Tx {
+  readonly dialect: 'sqlite' | 'postgres'
+  all<T extends object = Row>(sql: string, params?: readonly Value[]): Promise<T[]>
+  get<T extends object = Row>(sql: string, params?: readonly Value[]): Promise<T | undefined>
+  /** Returns the number of rows changed. */
+  run(sql: string, params?: readonly Value[]): Promise<number>
+}
+
+export type Effects = (tx: Tx) => void | Promise<void>
+
+export type NewJob = {
+  kind: string
+  /** JSON text. */
+  payload: string
+  key?: string | null
+  onKeyTaken?: OnKeyTaken
+  streamId?: number
+  /** A segment's id, or the `ref` of one that the same work adds. */
+  segment?: number | string | null
+  parentId?: number | null
+  lane?: Lane
+  /** Higher runs first among the jobs of one stream. */
+  priority?: number
+  runAt?: number | null
+  size?: number | null
+  items?: number
+  /** A name by which other jobs of the same work can say `after`. */
+  ref?: string
+  /** Jobs that must settle first: ids, or refs within the same work. */
+  after?: readonly (number | string)[]
+  onDepFailure?: OnDepFailure
+  badId?: number | null
+}
+
+export type EnqueueResult = { id: number; outcome: 'added' | 'ignored' | 'replaced' | 'revived' }
+
+export type NewSegment = {
+  streamId: number
+  /** Positions are numbers that grow along the stream; a segment is [from, to). */
+  from: number
+  to: number
+  /** What the stream's mark becomes once everything up to `to` is settled; `to` itself if left out. */
+  mark?: string | null
+  label?: string | null
+  ref?: string
+}
+
+/** [from, at) stays with the segment; [at, to) becomes a new open one. */
+export type SegmentSplit = { segmentId: number; at: number; ref?: string; mark?: string | null }
+
+export type SegmentCount = {
+  segment: number | string
+  listed?: number
+  stored?: number
+  gone?: number
+  skipped?: number
+  /** Everything that belongs to the segment is listed: it can settle when its work has. */
+  seal?: boolean
+}
+
+export type NewBadItem = {
+  item: string
+  reason: string
+  errorKind: ErrorKind
+  /** The payload of a job for this item alone, for a retry. */
+  payload: string
+}
+
+/** Everything that one outcome, or one call to enqueue, writes: all of it or nothing. */
+export type Work = {
+  effects?: Effects
+  segments?: readonly NewSegment[]
+  splits?: readonly SegmentSplit[]
+  counts?: readonly SegmentCount[]
+  cursors?: readonly { streamId: number; value: string }[]
+  jobs?: readonly NewJob[]
+  /** Runs after all of `jobs` have settled. */
+  then?: NewJob
+}
+
+export type ClaimedJob = {
+  id: number
+  kind: string
+  key: string | null
+  streamId: number
+  segmentId: number | null
+  parentId: number | null
+  lane: Lane
+  priority: number
+  payload: string
+  size: number | null
+  items: number
+  /** Counts claims; with id and owner, the fence. */
+  attempt: number
+  /** Counts failures that cost budget. */
+  failures: number
+  checkpoint: string | null
+  badId: number | null
+  createdAt: number
+}
+
+export type JobError = { kind: ErrorKind; message: string }
+
+export type Settlement = {
+  job: ClaimedJob
+  event: Settling
+  work?: Work
+  /** The item of a one-item job, or items of a batch, that will not work. */
+  bad?: readonly NewBadItem[]
+  /** The jobs that take this one's place: its dependents wait for them. `failures` is budget already spent. */
+  splitInto?: { halves: readonly NewJob[]; failures: number }
+  runAt?: number | null
+  error?: JobError
+  checkpoint?: string | null
+  note?: string
+}
+
+/** `held`: written. `lost`: another owner has it now, nothing was written. `canceled`: someone asked. */
+export type SettleResult =
+  | { status: 'held'; jobs: EnqueueResult[] }
+  | { status: 'lost' }
+  | { status: 'canceled' }
+  | { status: 'error'; error: unknown }
+
+export type ClaimRequest = {
+  owner: number
+  room: Readonly<Record<Lane, number>>
+  /** Kinds that this process can run; others are left for processes that know them. */
+  kinds: ReadonlySet<string>
+  /** Kinds that may not start now (their budget is paused or their workers are all busy). */
+  closedKinds?: ReadonlySet<string>
+}
+
+export type Cycle = {
+  owner: number
+  settle?: readonly Settlement[]
+  work?: readonly Work[]
+  claim?: ClaimRequest
+}
+
+export type CycleResult = {
+  settled: SettleResult[]
+  work: ({ status: 'held'; jobs: EnqueueResult[] } | { status: 'error'; error: unknown })[]
+  claimed: ClaimedJob[]
+  /** Lanes in which ready jobs stayed behind. */
+  backlog: Record<Lane, boolean>
+  /** Jobs that this cycle made ready, claimed here or not. */
+  becameReady: number
+  /** The earliest `run_at` that this cycle wrote. */
+  nextDueAt: number | null
+  marks: MarkMove[]
+  /** Jobs that lost their place to a replacement and must be stopped. */
+  toStop: { id: number; owner: number }[]
+}
+
+export type MarkMove = { streamId: number; mark: string; position: number }
+
+export type WorkerInfo = { host: string; pid: number; pidStart: string; name: string }
+
+export type JobRow = {
+  id: number
+  kind: string
+  key: string | null
+  stream: string | null
+  segment_id: number | null
+  parent_id: number | null
+  lane: Lane
+  priority: number
+  state: JobState
+  wait: 'deps' | 'time' | null
+  run_at: number | null
+  deps_left: number
+  payload: string
+  size: number | null
+  items: number
+  attempt: number
+  failures: number
+  owner: number | null
+  cancel_requested: number
+  checkpoint: string | null
+  progress: string | null
+  error: string | null
+  note: string | null
+  created_at: number
+  claimed_at: number | null
+  settled_at: number | null
+}
+
+export type StreamRow = {
+  id: number
+  name: string
+  mark: string | null
+  mark_at: number
+  tail_at: number
+  cursor: string | null
+  paused: number
+  moved_at: number | null
+}
+
+export type SegmentRow = {
+  id: number
+  stream_id: number
+  from_at: number
+  to_at: number
+  mark: string | null
+  label: string | null
+  state: SegmentState
+  open_jobs: number
+  listed: number
+  stored: number
+  gone: number
+  skipped: number
+  bad: number
+}
+
+export type BadRow = {
+  id: number
+  stream_id: number
+  stream: string | null
+  segment_id: number | null
+  kind: string
+  item: string
+  reason: string
+  error_kind: ErrorKind
+  payload: string
+  first_seen: number
+  last_tried: number
+  tries: number
+}
+
+export type Tally = { kind: string; stage: Stage; n: number }
+
+/** Asked of the database by both ledgers; the statements differ, the meaning does not. */
+export interface Driver {
+  readonly dialect: 'sqlite' | 'postgres'
+  /** Milliseconds since the epoch, by the clock that all processes on this ledger share. */
+  now(): number
+  /** `fn` may run again (after a deadlock), so what it adds up must start anew each time. */
+  transaction<T>(fn: (tx: Tx) => Promise<T>): Promise<T>
+  /** Reads outside a transaction; never waits for a writer. */
+  read<T>(fn: (tx: Tx) => Promise<T>): Promise<T>
+  /** An app's own connection (DatabaseSync or a pg client), inside a transaction the app has begun. */
+  within<T>(connection: unknown, fn: (tx: Tx) => Promise<T>): Promise<T>
+  /** Ids in the order of the rows; null where the row's key is already taken. */
+  insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(number | null)[]>
+  /** Fenced: claimed → done for all that this owner still holds and nobody cancels; returns their ids. */
+  settleDone(tx: Tx, owner: number, jobs: readonly ClaimedJob[], now: number): Promise<Set<number>>
+  /** The (stream, kind) pairs with ready jobs in a lane, found by skipping along the ready index. */
+  readyQueues(tx: Tx, lane: Lane, max: number): Promise<ReadyQueue[]>
+  take(tx: Tx, lane: Lane, shares: readonly ClaimShare[], owner: number, now: number): Promise<ClaimedJob[]>
+  /** Tells other processes, when the transaction commits, that there is something new. */
+  announce(tx: Tx, what: Announcement): Promise<void>
+  /** Calls back when another process wrote something; returns how to stop listening. */
+  listen(fn: (what: Announcement | 'anything') => void): Promise<() => Promise<void>>
+  /** Extends the lease from a thread of its own; `onLost` fires when the owner was declared gone. */
+  startHeartbeat(options: HeartbeatOptions): Promise<Heartbeat>
+  close(): Promise<void>
+}
+
+export type Announcement = 'work' | 'control'
+export type ReadyQueue = { streamId: number; kind: string; priority: number }
+export type ClaimShare = { streamId: number; kind: string; n: number }
+export type HeartbeatOptions = {
+  owner: number
+  leaseMs: number
+  everyMs: number
+  /** Beyond this without a sign of life from the main thread, the lease is left to expire. */
+  blockedMaxMs: number
+  onLost: () => void
+  onError: (error: unknown) => void
+}
+export type Heartbeat = { alive(): void; stop(): Promise<void> }
+
+export type InsertRow = {
+  kind: string
+  key: string | null
+  streamId: number
+  segmentId: number | null
+  parentId: number | null
+  lane: Lane
+  priority: number
+  wait: 'deps' | 'time' | null
+  runAt: number | null
+  depsLeft: number
+  payload: string
+  size: number | null
+  items: number
+  badId: number | null
+  createdAt: number
+}

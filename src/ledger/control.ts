@@ -1,0 +1,135 @@
+/**
+ * What people do to jobs: cancel, try again, pause, resume. Works whether or not an engine is running;
+ * a running one is told (announce) and stops what was canceled.
+ */
+import { UsageError } from '../errors.ts'
+import type { Changes } from './changes.ts'
+import type { Pauses } from './claim.ts'
+import type { Tx } from './contract.ts'
+import { forUpdate } from './enqueue.ts'
+import { type JobState, nextJobState, type Stage, stageOf } from './states.ts'
+
+export type ControlContext = { tx: Tx; changes: Changes; now: number }
+export type PauseScope = 'all' | 'stream' | 'kind'
+export type PauseRow = { scope: PauseScope; target: string; reason: string; at: number }
+
+type Target = {
+  id: number
+  kind: string
+  state: JobState
+  wait: 'deps' | 'time' | null
+  owner: number | null
+  segment_id: number | null
+}
+
+async function lockJob(tx: Tx, id: number): Promise<Target> {
+  const job = await tx.get<Target>(`SELECT id, kind, state, wait, owner, segment_id FROM jobs WHERE id = ?${forUpdate(tx)}`, [id])
+  if (!job) throw new UsageError(`There is no job #${id}.`, { hint: 'It may have been pruned. `tidemark jobs list` shows what there is.' })
+  return job
+}
+
+/** `stopping`: its worker has been asked and will let go of it. */
+export async function cancelJob(ctx: ControlContext, id: number, note: string): Promise<'canceled' | 'stopping' | 'already'> {
+  const { tx, changes, now } = ctx
+  const job = await lockJob(tx, id)
+  if (nextJobState(job.state, 'cancel') === 'refused') {
+    if (job.state === 'canceled') return 'already'
+    throw new UsageError(`Job #${id} is ${job.state}: there is nothing to cancel.`)
+  }
+  const children = await tx.all<{ id: number }>(
+    `SELECT id FROM jobs WHERE parent_id = ? AND state IN ('pending', 'claimed', 'failed')`,
+    [id],
+  )
+  for (const child of children) await cancelJob(ctx, child.id, `its parent #${id} was canceled`)
+  if (job.state === 'claimed') {
+    await tx.run(`UPDATE jobs SET cancel_requested = 1, note = ? WHERE id = ? AND state = 'claimed'`, [note, id])
+    changes.control = true
+    changes.toStop.push({ id, owner: job.owner! })
+    return 'stopping'
+  }
+  await tx.run(`UPDATE jobs SET state = 'canceled', note = ?, settled_at = ? WHERE id = ?`, [note, now, id])
+  changes.moved(job.kind, stageOf(job.state, job.wait), 'canceled')
+  changes.count('canceled', 0)
+  if (job.segment_id !== null) changes.segment(job.segment_id).jobs -= 1
+  changes.ended.push({ id, state: 'canceled' })
+  return 'canceled'
+}
+
+/** Failed and canceled jobs start over with a full budget; so do dependents that ended because of them. */
+export async function redoJob(ctx: ControlContext, id: number): Promise<number> {
+  const { tx, changes } = ctx
+  const job = await lockJob(tx, id)
+  if (nextJobState(job.state, 'redo') === 'refused') {
+    throw new UsageError(`Job #${id} is ${job.state}: only failed and canceled jobs can be tried again.`)
+  }
+  if (job.state === 'canceled' && job.segment_id !== null) await reopenFor(ctx, job.segment_id, id)
+  const open = await tx.get<{ n: number }>(`SELECT count(*) AS n FROM job_deps WHERE job_id = ? AND met = 0`, [id])
+  const blocked = Number(open!.n)
+  const taken = await tx.get<{ id: number }>(
+    `SELECT o.id FROM jobs j JOIN jobs o ON o.kind = j.kind AND o.key = j.key AND o.id <> j.id
+     WHERE j.id = ? AND o.state IN ('pending', 'claimed', 'failed') AND o.cancel_requested = 0`,
+    [id],
+  )
+  if (taken) throw new UsageError(`Job #${id} cannot be tried again: job #${taken.id} has taken its key.`)
+  await tx.run(
+    `UPDATE jobs SET state = 'pending', wait = ?, run_at = NULL, deps_left = ?, failures = 0, owner = NULL, settled_at = NULL,
+     cancel_requested = 0, note = NULL WHERE id = ?`,
+    [blocked > 0 ? 'deps' : null, blocked, id],
+  )
+  changes.moved(job.kind, job.state as Stage, blocked > 0 ? 'deps' : 'ready')
+  if (blocked === 0) changes.becameReady += 1
+  const dependents = await tx.all<{ id: number }>(
+    `SELECT j.id FROM job_deps d JOIN jobs j ON j.id = d.job_id WHERE d.dep_id = ? AND d.met = 0 AND j.state = 'failed' ORDER BY j.id`,
+    [id],
+  )
+  let redone = 1
+  for (const dependent of dependents) redone += await redoJob(ctx, dependent.id)
+  return redone
+}
+
+async function reopenFor({ tx, changes }: ControlContext, segmentId: number, id: number): Promise<void> {
+  const segment = await tx.get<{ state: string }>(`SELECT state FROM segments WHERE id = ?`, [segmentId])
+  if (segment?.state === 'settled') {
+    throw new UsageError(`Job #${id} cannot be tried again: its segment #${segmentId} has settled without it.`, {
+      hint: 'Enqueue the work anew.',
+    })
+  }
+  changes.segment(segmentId).jobs += 1
+}
+
+export async function pause(ctx: ControlContext, scope: PauseScope, target: string, reason: string): Promise<boolean> {
+  const added = await ctx.tx.run(
+    `INSERT INTO pauses(scope, target, reason, at) VALUES (?, ?, ?, ?) ON CONFLICT (scope, target) DO NOTHING`,
+    [scope, target, reason, ctx.now],
+  )
+  ctx.changes.control = true
+  return added > 0
+}
+
+export async function resume(ctx: ControlContext, scope: PauseScope, target: string): Promise<boolean> {
+  const removed = await ctx.tx.run(`DELETE FROM pauses WHERE scope = ? AND target = ?`, [scope, target])
+  ctx.changes.control = true
+  return removed > 0
+}
+
+export function listPauses(tx: Tx): Promise<PauseRow[]> {
+  return tx.all<PauseRow>(`SELECT scope, target, reason, at FROM pauses ORDER BY scope, target`)
+}
+
+/** What must not be claimed now, with streams by id. */
+export async function readPauses(tx: Tx): Promise<Pauses> {
+  const rows = await tx.all<{ scope: PauseScope; target: string; stream_id: number | null }>(
+    `SELECT p.scope, p.target, s.id AS stream_id FROM pauses p LEFT JOIN streams s ON p.scope = 'stream' AND s.name = p.target`,
+  )
+  return {
+    all: rows.some((row) => row.scope === 'all'),
+    streams: new Set(rows.flatMap((row) => (row.stream_id === null ? [] : [row.stream_id]))),
+    kinds: new Set(rows.flatMap((row) => (row.scope === 'kind' ? [row.target] : []))),
+  }
+}
+
+/** Jobs of this owner that someone wants stopped. */
+export async function stopRequests(tx: Tx, owner: number): Promise<number[]> {
+  const rows = await tx.all<{ id: number }>(`SELECT id FROM jobs WHERE state = 'claimed' AND cancel_requested = 1 AND owner = ?`, [owner])
+  return rows.map((row) => row.id)
+}

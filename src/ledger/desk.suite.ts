@@ -1,0 +1,337 @@
+/**
+ * What the ledger's suites share: databases to test on, a clock that stands still, and a desk at which
+ * one test works on a ledger of its own.
+ *
+ * Every test that goes through `onDesk` ends with two checks: the tallies equal the counted rows, and
+ * every segment's `open_jobs` equals the number of its unsettled jobs.
+ */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
+import pg from 'pg'
+import { freshDatabase, type TestDatabase } from '../../scripts/test-database.ts'
+import { type CancelTimer, type Clock, systemClock } from '../clock.ts'
+import { seededRandom } from '../random.ts'
+import type {
+  ClaimedJob,
+  ClaimRequest,
+  Cycle,
+  EnqueueResult,
+  JobRow,
+  NewJob,
+  Row,
+  SegmentRow,
+  Settlement,
+  SettleResult,
+  StreamRow,
+  Value,
+  Work,
+} from './contract.ts'
+import type { CommitPoint } from './cycle.ts'
+import type { Ledger } from './ledger.ts'
+import { openLedger } from './open.ts'
+import type { Settling } from './states.ts'
+
+export const HOUR_MS = 3_600_000
+export const LEASE_MS = 30_000
+
+/** Wall time moves only when told to; timers are real, so that a driver may wait for its database. */
+export class StillClock implements Clock {
+  #nowMs = Date.UTC(2026, 0, 1)
+
+  now(): number {
+    return this.#nowMs
+  }
+
+  monotonicMs(): number {
+    return systemClock.monotonicMs()
+  }
+
+  timer(ms: number, fn: () => void, options?: { keepAlive?: boolean }): CancelTimer {
+    return systemClock.timer(ms, fn, options)
+  }
+
+  pass(ms: number): void {
+    this.#nowMs += ms
+  }
+}
+
+/** An app's own connection to the ledger's database. */
+export type AppConnection = {
+  handle: unknown
+  exec(sql: string): Promise<void>
+  close(): Promise<void>
+}
+
+/** A database in which ledgers are tested, one after another. */
+export type Home = {
+  name: string
+  /** Can a second process open it too? */
+  shared: boolean
+  /** Of an empty ledger. */
+  fresh(): Promise<Site>
+  remove(): Promise<void>
+}
+
+export type Site = { url: string; connect(): Promise<AppConnection>; leave(): Promise<void> }
+
+export function memoryHome(): Home {
+  const connect = (): never => assert.fail('a database in memory has one connection')
+  return {
+    name: 'SQLite in memory',
+    shared: false,
+    fresh: async () => ({ url: 'sqlite::memory:', connect, leave: async () => {} }),
+    remove: async () => {},
+  }
+}
+
+export function fileHome(): Home {
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-ledger-'))
+  let files = 0
+  return {
+    name: 'SQLite in a file',
+    shared: true,
+    fresh: async () => {
+      files += 1
+      const file = join(folder, `ledger-${files}.db`)
+      return { url: `sqlite:${file}`, connect: async () => sqliteConnection(file), leave: async () => {} }
+    },
+    remove: async () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+function sqliteConnection(file: string): AppConnection {
+  const db = new DatabaseSync(file, { timeout: 5_000 })
+  return { handle: db, exec: async (sql) => db.exec(sql), close: async () => db.close() }
+}
+
+/** One database for the whole suite, emptied before each test: creating one takes longer than most tests. */
+export function postgresHome(): Home {
+  let database: Promise<TestDatabase> | undefined
+  let used = false
+  return {
+    name: 'PostgreSQL',
+    shared: true,
+    fresh: async () => {
+      database ??= freshDatabase()
+      const { url } = await database
+      if (used) await emptyPostgres(url)
+      used = true
+      return { url, connect: () => postgresConnection(url), leave: async () => {} }
+    },
+    remove: async () => {
+      if (database) await (await database).drop()
+    },
+  }
+}
+
+async function postgresConnection(url: string): Promise<AppConnection> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  return {
+    handle: client,
+    exec: async (sql) => {
+      await client.query(sql)
+    },
+    close: () => client.end(),
+  }
+}
+
+/** Everything goes, also what a test created, and the next ledger starts as on a new database. */
+async function emptyPostgres(url: string): Promise<void> {
+  const connection = await postgresConnection(url)
+  await connection.exec(`DO $$ DECLARE name TEXT; BEGIN
+    FOR name IN SELECT schema_name FROM information_schema.schemata
+      WHERE schema_name NOT LIKE 'pg\\_%' AND schema_name <> 'information_schema'
+    LOOP EXECUTE format('DROP SCHEMA %I CASCADE', name); END LOOP;
+    CREATE SCHEMA public; END $$`)
+  await connection.close()
+}
+
+export type ClaimOptions = {
+  owner?: number
+  n?: number
+  room?: ClaimRequest['room']
+  kinds?: readonly string[]
+  closedKinds?: readonly string[]
+}
+
+/** The kinds that a desk's worker knows unless told otherwise. */
+export const KINDS = ['job', 'other', 'list', 'fetch', 'last', 'alpha', 'beta', 'gamma'] as const
+
+export class Desk {
+  readonly ledger: Ledger
+  readonly clock: StillClock
+  /** A registered worker with a live lease. */
+  readonly owner: number
+  readonly site: Site
+  /** The named commit points that were passed, in order. */
+  readonly points: CommitPoint[]
+  readonly #others: Ledger[] = []
+
+  private constructor(parts: { ledger: Ledger; clock: StillClock; owner: number; site: Site; points: CommitPoint[] }) {
+    this.ledger = parts.ledger
+    this.clock = parts.clock
+    this.owner = parts.owner
+    this.site = parts.site
+    this.points = parts.points
+  }
+
+  static async open(home: Home): Promise<Desk> {
+    const clock = new StillClock()
+    const site = await home.fresh()
+    const points: CommitPoint[] = []
+    const ledger = await openLedger(site.url, { clock, random: seededRandom(1), point: (name) => points.push(name) })
+    const owner = await ledger.register({ host: 'here', pid: 1, pidStart: 'then', name: 'first' }, LEASE_MS)
+    return new Desk({ ledger, clock, owner, site, points })
+  }
+
+  async close(): Promise<void> {
+    for (const ledger of this.#others) await ledger.close()
+    await this.ledger.close()
+    await this.site.leave()
+  }
+
+  /** The same database as another process sees it. */
+  async neighbour(): Promise<Ledger> {
+    const ledger = await openLedger(this.site.url, { clock: this.clock, random: seededRandom(2 + this.#others.length) })
+    this.#others.push(ledger)
+    return ledger
+  }
+
+  worker(name: string, leaseMs = LEASE_MS): Promise<number> {
+    return this.ledger.register({ host: 'here', pid: 2, pidStart: 'then', name }, leaseMs)
+  }
+
+  write(work: Work): Promise<EnqueueResult[]> {
+    return this.ledger.write(work)
+  }
+
+  /** Enqueues one job of kind `job` unless told otherwise; returns its id. */
+  async add(job: Partial<NewJob> = {}): Promise<number> {
+    const [added] = await this.write({ jobs: [{ kind: 'job', payload: '{}', ...job }] })
+    return added!.id
+  }
+
+  async claim(options: ClaimOptions = {}): Promise<ClaimedJob[]> {
+    return (await this.cycle({ claim: this.claimRequest(options) })).claimed
+  }
+
+  claimRequest(options: ClaimOptions = {}): ClaimRequest {
+    const n = options.n ?? 1_000
+    return {
+      owner: options.owner ?? this.owner,
+      room: options.room ?? { interactive: n, bulk: n },
+      kinds: new Set(options.kinds ?? KINDS),
+      closedKinds: new Set(options.closedKinds ?? []),
+    }
+  }
+
+  cycle(cycle: Omit<Cycle, 'owner'> & { owner?: number }): ReturnType<Ledger['cycle']> {
+    return this.ledger.cycle({ owner: this.owner, ...cycle })
+  }
+
+  /** Enqueues a job and claims it, alone. */
+  async claimed(job: Partial<NewJob> = {}, options: ClaimOptions = {}): Promise<ClaimedJob> {
+    const id = await this.add(job)
+    const claimed = await this.claim(options)
+    const mine = claimed.find((one) => one.id === id)
+    assert.ok(mine, `job #${id} was not claimed`)
+    assert.equal(claimed.length, 1, 'other jobs were claimed too')
+    return mine
+  }
+
+  async settle(job: ClaimedJob, event: Settling, more: Omit<Settlement, 'job' | 'event'> = {}, owner = this.owner): Promise<SettleResult> {
+    const { settled } = await this.ledger.cycle({ owner, settle: [{ job, event, ...more }] })
+    return settled[0]!
+  }
+
+  async row(id: number): Promise<JobRow> {
+    const detail = await this.ledger.job(id)
+    assert.ok(detail, `there is no job #${id}`)
+    return detail.job
+  }
+
+  /** `pending` is told apart: `ready`, `deps` or `time`. */
+  async stage(id: number): Promise<string> {
+    const row = await this.row(id)
+    return row.state === 'pending' ? (row.wait ?? 'ready') : row.state
+  }
+
+  stages(...ids: number[]): Promise<string[]> {
+    return Promise.all(ids.map((id) => this.stage(id)))
+  }
+
+  sql<T extends object = Row>(sql: string, params: readonly Value[] = []): Promise<T[]> {
+    return this.ledger.driver.read((tx) => tx.all<T>(sql, params))
+  }
+
+  /** Writes behind the ledger's back: app tables, or a state that only a fault could bring about. */
+  async force(sql: string, params: readonly Value[] = []): Promise<void> {
+    await this.ledger.driver.transaction((tx) => tx.run(sql, params))
+  }
+
+  async count(table: string): Promise<number> {
+    const [row] = await this.sql<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)
+    return Number(row!.n)
+  }
+
+  async stream(name = 'mail', origin = 0): Promise<number> {
+    return (await this.ledger.stream(name, origin)).id
+  }
+
+  async mark(streamId: number): Promise<Pick<StreamRow, 'mark' | 'mark_at'>> {
+    const stream = (await this.ledger.streams()).find(({ id }) => id === streamId)!
+    return { mark: stream.mark, mark_at: stream.mark_at }
+  }
+
+  /** Appends a segment; returns its id. */
+  async segment(streamId: number, from: number, to: number, mark?: string): Promise<number> {
+    await this.write({ segments: [{ streamId, from, to, mark }] })
+    const segments = await this.ledger.segments(streamId, { fromAt: from })
+    return segments[0]!.id
+  }
+
+  async segmentRow(id: number): Promise<SegmentRow & { settled_at: number | null }> {
+    const [row] = await this.sql<SegmentRow & { settled_at: number | null }>(`SELECT * FROM segments WHERE id = ?`, [id])
+    assert.ok(row, `there is no segment #${id}`)
+    return row
+  }
+
+  async checkBooks(): Promise<void> {
+    assert.deepEqual(await this.ledger.tallies(), await this.ledger.countedTallies(), 'tallies and rows differ')
+    const wrong = await this.sql(`SELECT id, open_jobs, n FROM (
+      SELECT g.id, g.open_jobs, (SELECT count(*) FROM jobs j WHERE j.segment_id = g.id AND j.state IN ('pending', 'claimed', 'failed')) AS n
+      FROM segments g) AS counted WHERE open_jobs <> n`)
+    assert.deepEqual(wrong, [], 'segments count their jobs wrongly')
+    const stuck = await this.sql(`SELECT id, deps_left, n FROM (
+      SELECT j.id, j.deps_left, (SELECT count(*) FROM job_deps d WHERE d.job_id = j.id AND d.met = 0) AS n
+      FROM jobs j WHERE j.state = 'pending') AS counted WHERE deps_left <> n`)
+    assert.deepEqual(stuck, [], 'jobs wait for more or fewer jobs than they have edges')
+  }
+}
+
+export type DeskTest = (title: string, fn: (desk: Desk) => Promise<void>) => void
+
+/** `node:test`'s test, with a desk on an empty ledger for each, and its books checked at the end. */
+export function onDesk(home: Home): DeskTest {
+  return (title, fn) => {
+    test(title, async () => {
+      const desk = await Desk.open(home)
+      try {
+        await fn(desk)
+        await desk.checkBooks()
+      } finally {
+        await desk.close()
+      }
+    })
+  }
+}
+
+/** Takes away `undefined` and the prototype that node:sqlite's rows lack, for comparing. */
+export function plain<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value)) as T
+}

@@ -1,0 +1,373 @@
+/** The contract of putting jobs into the ledger: plain, in bulk, by key, in an app's own transaction. */
+import assert from 'node:assert/strict'
+import { UsageError } from '../errors.ts'
+import type { NewJob } from './contract.ts'
+import { type Desk, type DeskTest, HOUR_MS, type Home } from './desk.suite.ts'
+
+const job = (more: Partial<NewJob> = {}): NewJob => ({ kind: 'job', payload: '{}', ...more })
+
+export function enqueueContract(test: DeskTest): void {
+  test('a job comes back from a claim with everything it was enqueued with', async (desk) => {
+    const streamId = await desk.stream()
+    const segment = await desk.segment(streamId, 0, 10)
+    const parentId = await desk.add({ kind: 'unknown here' })
+    const id = await desk.add({
+      key: 'a', streamId, segment, parentId, lane: 'bulk', priority: 7, size: 12_345_678_901, items: 3, payload: '{"text":"žluťoučký 🐎"}',
+    }) // prettier-ignore
+    const [claimed] = await desk.claim()
+    assert.deepEqual({ ...claimed }, {
+      id, kind: 'job', key: 'a', streamId, segmentId: segment, parentId, lane: 'bulk', priority: 7, payload: '{"text":"žluťoučký 🐎"}',
+      size: 12_345_678_901, items: 3, attempt: 1, failures: 0, checkpoint: null, badId: null, createdAt: desk.ledger.now(),
+    })
+  })
+
+  test('jobs enqueued by the thousand get ids in their order and are all there', async (desk) => {
+    const jobs = Array.from({ length: 3_000 }, (_, n) => job({ payload: String(n), lane: 'bulk' }))
+    const added = await desk.write({ jobs })
+    assert.equal(new Set(added.map((one) => one.id)).size, 3_000)
+    assert.deepEqual(added.map((one) => one.id), added.map((one) => one.id).sort((a, b) => a - b))
+    assert.ok(added.every((one) => one.outcome === 'added'))
+    const claimed = await desk.claim({ n: 5_000 })
+    const payloadOf = new Map(claimed.map((one) => [one.id, one.payload]))
+    assert.deepEqual(added.map((one) => payloadOf.get(one.id)), jobs.map((one) => one.payload))
+  })
+
+  test('jobs of one kind and priority are claimed in the order of their enqueueing', async (desk) => {
+    const ids: number[] = []
+    for (let n = 0; n < 6; n++) ids.push(await desk.add())
+    const order = []
+    for (let n = 0; n < 3; n++) order.push(...(await desk.claim({ n: 2 })).map((one) => one.id).sort((a, b) => a - b))
+    assert.deepEqual(order, ids)
+  })
+
+  test('a job with a start time ahead is not claimed before it, and is claimed after it', async (desk) => {
+    const later = await desk.add({ runAt: desk.ledger.now() + HOUR_MS })
+    const past = await desk.add({ runAt: desk.ledger.now() - 1 })
+    assert.deepEqual(await desk.stages(later, past), ['time', 'ready'])
+    assert.deepEqual((await desk.claim()).map((one) => one.id), [past])
+    desk.clock.pass(HOUR_MS - 1)
+    assert.deepEqual(await desk.ledger.wakeDue(), { woken: 0, nextDueAt: desk.ledger.now() + 1 })
+    desk.clock.pass(1)
+    assert.deepEqual(await desk.ledger.wakeDue(), { woken: 1, nextDueAt: null })
+    assert.deepEqual((await desk.claim()).map((one) => one.id), [later])
+  })
+
+  test('a cycle tells the earliest start time that it wrote', async (desk) => {
+    const now = desk.ledger.now()
+    const { nextDueAt } = await desk.cycle({ work: [{ jobs: [job({ runAt: now + 500 }), job({ runAt: now + 300 })] }, { jobs: [job()] }] })
+    assert.equal(nextDueAt, now + 300)
+  })
+
+  test('thousands of jobs that fall due at one instant all wake', async (desk) => {
+    const runAt = desk.ledger.now() + 1
+    await desk.write({ jobs: Array.from({ length: 6_000 }, () => job({ runAt })) })
+    desk.clock.pass(1)
+    assert.equal((await desk.ledger.wakeDue()).woken, 6_000)
+  })
+
+  test('a job for a segment that nobody knows is refused, and nothing is written', async (desk) => {
+    await assert.rejects(desk.write({ jobs: [job(), job({ segment: 4_711 })] }), UsageError)
+    await assert.rejects(desk.write({ jobs: [job(), job({ segment: 'nowhere' })] }), UsageError)
+    assert.equal(await desk.count('jobs'), 0)
+  })
+
+  keys(test)
+  replacements(test)
+}
+
+function keys(test: DeskTest): void {
+  test('a key is unique among the unsettled jobs of a kind: enqueueing it again is a no-op', async (desk) => {
+    const [first] = await desk.write({ jobs: [job({ key: 'a', payload: '1' })] })
+    const [again] = await desk.write({ jobs: [job({ key: 'a', payload: '2' })] })
+    assert.deepEqual(again, { id: first!.id, outcome: 'ignored' })
+    const [claimed] = await desk.claim()
+    assert.equal(claimed!.payload, '1')
+    assert.equal((await desk.write({ jobs: [job({ key: 'a' })] }))[0]!.outcome, 'ignored', 'while it is claimed')
+  })
+
+  test('the same key of another kind is another job', async (desk) => {
+    const added = await desk.write({ jobs: [job({ key: 'a' }), job({ kind: 'other', key: 'a' })] })
+    assert.deepEqual(added.map((one) => one.outcome), ['added', 'added'])
+  })
+
+  test('a key is free again once its job is done, skipped or canceled', async (desk) => {
+    for (const event of ['succeed', 'skip', 'stop'] as const) {
+      await desk.settle(await desk.claimed({ key: 'a' }), event)
+    }
+    const canceled = await desk.add({ key: 'a' })
+    await desk.ledger.cancel(canceled)
+    const [added] = await desk.write({ jobs: [job({ key: 'a' })] })
+    assert.equal(added!.outcome, 'added')
+  })
+
+  test('a key given twice in one call makes one job', async (desk) => {
+    const added = await desk.write({ jobs: [job({ key: 'a' }), job(), job({ key: 'a' })] })
+    assert.deepEqual(added.map((one) => one.outcome), ['added', 'added', 'ignored'])
+    assert.equal(added[2]!.id, added[0]!.id)
+  })
+
+  test('enqueueing the key of a failed job brings it back with a full budget and the new payload', async (desk) => {
+    const failing = await desk.claimed({ key: 'a', payload: '1' })
+    await desk.settle(failing, 'retry', { checkpoint: '{"at":1}' })
+    const [again] = await desk.claim()
+    await desk.settle(again!, 'fail', { error: { kind: 'permanent', message: 'no' } })
+    const [revived] = await desk.write({ jobs: [job({ key: 'a', payload: '2' })] })
+    assert.deepEqual(revived, { id: failing.id, outcome: 'revived' })
+    const [claimed] = await desk.claim()
+    assert.equal(claimed!.payload, '2')
+    assert.equal(claimed!.failures, 0)
+    assert.equal(claimed!.checkpoint, null, 'a checkpoint of the old payload says nothing about the new one')
+  })
+
+  test('a revived job starts no earlier than its new start time', async (desk) => {
+    await desk.settle(await desk.claimed({ key: 'a' }), 'fail')
+    const [revived] = await desk.write({ jobs: [job({ key: 'a', runAt: desk.ledger.now() + 10 })] })
+    assert.equal(revived!.outcome, 'revived')
+    assert.equal(await desk.stage(revived!.id), 'time')
+  })
+
+  test('a revived job waits for the jobs that it is now enqueued after', async (desk) => {
+    await desk.settle(await desk.claimed({ key: 'a' }), 'fail')
+    const first = await desk.add({ kind: 'other' })
+    const [revived] = await desk.write({ jobs: [job({ key: 'a', after: [first] })] })
+    assert.equal(await desk.stage(revived!.id), 'deps')
+    const [claimed] = await desk.claim()
+    assert.equal(claimed!.id, first)
+    await desk.settle(claimed!, 'succeed')
+    assert.equal(await desk.stage(revived!.id), 'ready')
+  })
+
+  test('a job that failed because of another and is revived without it runs', async (desk) => {
+    const broken = await desk.claimed({ kind: 'other' })
+    const id = await desk.add({ key: 'a', after: [broken.id] })
+    await desk.settle(broken, 'fail')
+    assert.equal(await desk.stage(id), 'failed')
+    assert.equal(await desk.add({ key: 'a' }), id)
+    assert.equal(await desk.stage(id), 'ready')
+    // The old dependency is none of its business any more.
+    await desk.ledger.redo(broken.id)
+    assert.equal(await desk.stage(id), 'ready')
+  })
+
+  test('a revived job of a segment still holds the segment back until it is done', async (desk) => {
+    const streamId = await desk.stream()
+    const segment = await desk.segment(streamId, 0, 10)
+    await desk.write({ counts: [{ segment, listed: 1, seal: true }], jobs: [job({ key: 'a', streamId, segment })] })
+    const [failing] = await desk.claim()
+    await desk.settle(failing!, 'fail')
+    await desk.write({ jobs: [job({ key: 'a', streamId, segment })] })
+    assert.equal((await desk.mark(streamId)).mark_at, 0)
+    const [again] = await desk.claim()
+    await desk.settle(again!, 'succeed', { work: { counts: [{ segment, stored: 1 }] } })
+    assert.equal((await desk.mark(streamId)).mark_at, 10)
+  })
+}
+
+const replacing = (more: Partial<NewJob> = {}): NewJob => job({ key: 'a', onKeyTaken: 'replace', ...more })
+
+async function replace(desk: Desk, more: Partial<NewJob> = {}): Promise<number> {
+  const [added] = await desk.write({ jobs: [replacing(more)] })
+  assert.equal(added!.outcome, 'replaced')
+  return added!.id
+}
+
+function replacements(test: DeskTest): void {
+  test('a pending job that is replaced is canceled, and only the new one runs', async (desk) => {
+    const old = await desk.add({ key: 'a', payload: 'old' })
+    const fresh = await replace(desk, { payload: 'new' })
+    assert.deepEqual(await desk.stages(old, fresh), ['canceled', 'ready'])
+    assert.deepEqual((await desk.claim()).map((one) => one.payload), ['new'])
+  })
+
+  test('a running job that is replaced is asked to stop; its replacement starts only after it has stopped', async (desk) => {
+    const old = await desk.claimed({ key: 'a' })
+    const result = await desk.cycle({ work: [{ jobs: [replacing()] }], claim: desk.claimRequest() })
+    assert.deepEqual(result.toStop.map((one) => ({ ...one })), [{ id: old.id, owner: desk.owner }])
+    assert.deepEqual(result.claimed, [])
+    assert.deepEqual(await desk.ledger.stopRequests(desk.owner), [old.id])
+    assert.deepEqual(await desk.settle(old, 'stop'), { status: 'held', jobs: [] })
+    const [fresh] = await desk.claim()
+    assert.equal(fresh!.key, 'a')
+    assert.notEqual(fresh!.id, old.id)
+    assert.equal(await desk.stage(old.id), 'canceled')
+  })
+
+  test('a replaced job that finishes all the same leaves no effect', async (desk) => {
+    await desk.force(`CREATE TABLE notes (text TEXT)`)
+    const old = await desk.claimed({ key: 'a' })
+    const fresh = await replace(desk)
+    const work = { effects: async (tx: { run(sql: string): Promise<number> }) => void (await tx.run(`INSERT INTO notes VALUES ('late')`)) }
+    assert.deepEqual(await desk.settle(old, 'succeed', { work }), { status: 'canceled' })
+    assert.equal(await desk.count('notes'), 0)
+    assert.deepEqual(await desk.stages(old.id, fresh), ['canceled', 'ready'])
+  })
+
+  test('three replacements in a row of a running job leave one, which starts after the running one has stopped', async (desk) => {
+    const running = await desk.claimed({ key: 'a' })
+    const ids = [await replace(desk), await replace(desk), await replace(desk)]
+    assert.deepEqual(await desk.stages(...ids), ['canceled', 'canceled', 'deps'])
+    assert.deepEqual(await desk.claim(), [])
+    await desk.settle(running, 'stop')
+    assert.deepEqual((await desk.claim()).map((one) => one.id), [ids[2]])
+  })
+
+  test('a replacement also starts when the job it replaces dies with its worker', async (desk) => {
+    const old = await desk.claimed({ key: 'a' })
+    const fresh = await replace(desk)
+    const next = await desk.worker('next')
+    await desk.ledger.reclaim((worker) => worker.id === desk.owner)
+    assert.deepEqual(await desk.stages(old.id, fresh), ['canceled', 'ready'])
+    assert.deepEqual((await desk.claim({ owner: next })).map((one) => one.id), [fresh])
+  })
+
+  test('those who waited for a job wait for its replacement', async (desk) => {
+    const old = await desk.add({ key: 'a' })
+    const dependent = await desk.add({ kind: 'last', after: [old] })
+    const fresh = await replace(desk)
+    assert.equal(await desk.stage(dependent), 'deps')
+    const [claimed] = await desk.claim()
+    assert.equal(claimed!.id, fresh)
+    await desk.settle(claimed!, 'succeed')
+    assert.equal(await desk.stage(dependent), 'ready')
+  })
+
+  test('a job that is replaced by one with the same dependencies waits for each of them once', async (desk) => {
+    const first = await desk.claimed({ kind: 'other' })
+    await desk.add({ key: 'a', after: [first.id] })
+    const fresh = await replace(desk, { after: [first.id] })
+    assert.equal(await desk.stage(fresh), 'deps')
+    await desk.settle(first, 'succeed')
+    assert.equal(await desk.stage(fresh), 'ready')
+  })
+
+  test('a replacement may name the job it replaces as one to wait for', async (desk) => {
+    const pending = await desk.add({ key: 'a' })
+    const second = await replace(desk, { after: [pending] })
+    assert.equal(await desk.stage(second), 'ready', 'what it waits for is settled by the replacement itself')
+    const [running] = await desk.claim()
+    assert.equal(running!.id, second)
+    const third = await replace(desk, { after: [second] })
+    assert.equal(await desk.stage(third), 'deps')
+    await desk.settle(running!, 'stop')
+    assert.equal(await desk.stage(third), 'ready')
+  })
+
+  test('a replacement that would wait for its own dependents is refused, and nothing is written', async (desk) => {
+    const old = await desk.add({ key: 'a' })
+    const middle = await desk.add({ kind: 'other', after: [old] })
+    const end = await desk.add({ kind: 'last', after: [middle] })
+    await assert.rejects(desk.write({ jobs: [replacing({ after: [end] })] }), { code: 'dependency-cycle' })
+    assert.deepEqual(await desk.stages(old, middle, end), ['ready', 'deps', 'deps'])
+    assert.equal(await desk.count('jobs'), 3)
+  })
+
+  test('a failed job is not revived to wait for its own dependents', async (desk) => {
+    const old = await desk.claimed({ key: 'a' })
+    const dependent = await desk.add({ kind: 'last', after: [old.id] })
+    await desk.settle(old, 'fail')
+    await assert.rejects(desk.write({ jobs: [job({ key: 'a', after: [dependent] })] }), { code: 'dependency-cycle' })
+    assert.deepEqual(await desk.stages(old.id, dependent), ['failed', 'failed'])
+  })
+
+  test('the key of a job that was canceled while running starts anew only after it has stopped', async (desk) => {
+    const old = await desk.claimed({ key: 'a' })
+    await desk.ledger.cancel(old.id)
+    const fresh = await desk.add({ key: 'a' })
+    assert.notEqual(fresh, old.id)
+    assert.equal(await desk.stage(fresh), 'deps')
+    await desk.settle(old, 'stop')
+    assert.equal(await desk.stage(fresh), 'ready')
+  })
+
+  test('a replacement that is canceled and enqueued once more still waits for the job that is stopping', async (desk) => {
+    const running = await desk.claimed({ key: 'a' })
+    await desk.ledger.cancel(await replace(desk))
+    const [third] = await desk.write({ jobs: [replacing()] })
+    assert.equal(await desk.stage(third!.id), 'deps')
+    await desk.settle(running, 'stop')
+    assert.equal(await desk.stage(third!.id), 'ready')
+  })
+
+  test('a replaced job leaves its segment, and its replacement joins its own', async (desk) => {
+    const streamId = await desk.stream()
+    const [one, two] = [await desk.segment(streamId, 0, 10), await desk.segment(streamId, 10, 20)]
+    await desk.write({ counts: [{ segment: one, seal: true }], jobs: [job({ key: 'a', streamId, segment: one })] })
+    await replace(desk, { streamId, segment: two })
+    assert.deepEqual([(await desk.segmentRow(one)).state, (await desk.segmentRow(two)).open_jobs], ['settled', 1])
+    assert.equal((await desk.mark(streamId)).mark_at, 10)
+  })
+}
+
+/** An app's own transaction, and enqueueing from an app's own connection. */
+export function appTransactionContract(test: DeskTest, home: Home): void {
+  test('what an app writes and what it enqueues in one transaction appear together', async (desk) => {
+    await desk.force(`CREATE TABLE notes (text TEXT)`)
+    const jobs = await desk.ledger.transaction(async (tx) => {
+      await tx.run(`INSERT INTO notes VALUES (?)`, ['hello'])
+      return tx.write({ jobs: [job({ key: 'a' })] })
+    })
+    assert.equal(await desk.count('notes'), 1)
+    assert.equal(await desk.stage(jobs[0]!.id), 'ready')
+  })
+
+  test('an app transaction that throws leaves nothing, and the next one works', async (desk) => {
+    await desk.force(`CREATE TABLE notes (text TEXT)`)
+    const attempt = desk.ledger.transaction(async (tx) => {
+      await tx.run(`INSERT INTO notes VALUES (?)`, ['hello'])
+      await tx.write({ jobs: [job()] })
+      throw new Error('changed my mind')
+    })
+    await assert.rejects(attempt, /changed my mind/)
+    assert.deepEqual([await desk.count('notes'), await desk.count('jobs')], [0, 0])
+    await desk.ledger.transaction((tx) => tx.write({ jobs: [job()] }))
+    assert.equal(await desk.count('jobs'), 1)
+  })
+
+  test('migrations of an app run once each, in order, all or none', async (desk) => {
+    const one = [`CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('one')`]
+    await desk.ledger.migrateApp('notes', [one])
+    await desk.ledger.migrateApp('notes', [one, [`INSERT INTO notes VALUES ('two')`]])
+    assert.equal(await desk.count('notes'), 2)
+    const broken = [one, [], [`INSERT INTO notes VALUES ('three')`, `INSERT INTO nowhere VALUES (1)`]]
+    await assert.rejects(desk.ledger.migrateApp('notes', broken))
+    assert.equal(await desk.count('notes'), 2)
+    await assert.rejects(desk.ledger.migrateApp('notes', [one]), UsageError, 'tables newer than the app')
+  })
+
+  if (!home.shared) return
+
+  test('two processes that migrate an app at the same time run each step once', async (desk) => {
+    const steps = [[`CREATE TABLE notes (text TEXT)`], [`INSERT INTO notes VALUES ('one')`]]
+    const others = [desk.ledger, await desk.neighbour(), await desk.neighbour()]
+    await Promise.all(others.map((ledger) => ledger.migrateApp('notes', steps)))
+    assert.equal(await desk.count('notes'), 1)
+  })
+
+  test('work enqueued on an app’s own connection appears with its commit, not before', async (desk) => {
+    const app = await desk.site.connect()
+    try {
+      await app.exec('BEGIN')
+      const [added] = await desk.ledger.writeWithin(app.handle, { jobs: [job({ key: 'a' })] })
+      assert.equal(await desk.ledger.job(added!.id), undefined)
+      await app.exec('COMMIT')
+      assert.equal(await desk.stage(added!.id), 'ready')
+    } finally {
+      await app.close()
+    }
+  })
+
+  test('work enqueued on an app’s own connection goes away with its rollback', async (desk) => {
+    const streamId = await desk.stream()
+    const app = await desk.site.connect()
+    try {
+      await app.exec('BEGIN')
+      const segments = [{ streamId, from: 0, to: 5, ref: 'part' }]
+      await desk.ledger.writeWithin(app.handle, { segments, jobs: [job({ segment: 'part' }), job({ key: 'a' })] })
+      await app.exec('ROLLBACK')
+    } finally {
+      await app.close()
+    }
+    assert.deepEqual([await desk.count('jobs'), await desk.count('segments')], [0, 0])
+    assert.equal(await desk.segment(streamId, 0, 7), (await desk.ledger.segments(streamId))[0]!.id)
+  })
+}

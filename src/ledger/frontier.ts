@@ -1,0 +1,186 @@
+/**
+ * The ordered frontier: segments of a stream settle in any order, the stream's mark moves in order.
+ *
+ * Invariants:
+ * - segments of a stream lie end to end: each new one starts where the last one ended, so no stretch
+ *   is ever left out, and a split cuts one in two without a gap
+ * - a segment settles when it is sealed, its jobs are settled, and listed = stored + gone + skipped + bad
+ * - the mark is the end of the settled stretch that begins at the stream's origin; it is written in
+ *   the transaction that settles the segment, and only ever grows
+ */
+import { TidemarkError, UsageError } from '../errors.ts'
+import type { Changes, SegmentDelta } from './changes.ts'
+import type { NewSegment, SegmentCount, SegmentRow, SegmentSplit, Tx } from './contract.ts'
+import { forUpdate } from './enqueue.ts'
+import { nextSegmentState, type SegmentEvent } from './states.ts'
+
+export type FrontierContext = { tx: Tx; changes: Changes; now: number }
+
+/** Appends segments to their streams; returns the ids by ref. */
+export async function addSegments(
+  { tx, now }: FrontierContext,
+  segments: readonly NewSegment[],
+  refs: Map<string, number>,
+): Promise<void> {
+  for (const segment of segments) {
+    const stream = await tx.get<{ name: string; tail_at: number }>(
+      `SELECT name, tail_at FROM streams WHERE id = ?${forUpdate(tx)}`,
+      [segment.streamId],
+    )
+    if (!stream) throw new UsageError(`There is no stream with the id ${segment.streamId}.`)
+    if (segment.from !== stream.tail_at) {
+      throw new UsageError(
+        `A segment of ${stream.name} must start at ${stream.tail_at}, where the last one ends, not at ${segment.from}.`,
+        { code: 'segment-gap' },
+      )
+    }
+    if (segment.to <= segment.from) throw new UsageError(`A segment of ${stream.name} is empty: ${segment.from} to ${segment.to}.`)
+    const id = await insertSegment(tx, segment, now)
+    await tx.run(`UPDATE streams SET tail_at = ? WHERE id = ?`, [segment.to, segment.streamId])
+    if (segment.ref !== undefined) refs.set(segment.ref, id)
+  }
+}
+
+export async function splitSegments(
+  { tx, now }: FrontierContext,
+  splits: readonly SegmentSplit[],
+  refs: Map<string, number>,
+): Promise<void> {
+  for (const split of splits) {
+    const whole = await lockSegment(tx, split.segmentId)
+    assertMove(whole, 'split')
+    if (split.at <= whole.from_at || split.at >= whole.to_at) {
+      throw new UsageError(`Segment #${whole.id} covers ${whole.from_at} to ${whole.to_at}; it cannot be split at ${split.at}.`)
+    }
+    await tx.run(`UPDATE segments SET to_at = ?, mark = ? WHERE id = ?`, [split.at, split.mark ?? null, whole.id])
+    const rest = { streamId: whole.stream_id, from: split.at, to: whole.to_at, mark: whole.mark, label: whole.label }
+    const id = await insertSegment(tx, rest, now)
+    if (split.ref !== undefined) refs.set(split.ref, id)
+  }
+}
+
+async function insertSegment(tx: Tx, segment: NewSegment, now: number): Promise<number> {
+  const row = await tx.get<{ id: number }>(
+    `INSERT INTO segments(stream_id, from_at, to_at, mark, label, created_at) VALUES (?, ?, ?, ?, ?, ?) RETURNING id`,
+    [segment.streamId, segment.from, segment.to, segment.mark ?? null, segment.label ?? null, now],
+  )
+  return row!.id
+}
+
+export function countSegments(changes: Changes, counts: readonly SegmentCount[], refs: ReadonlyMap<string, number>): void {
+  for (const count of counts) {
+    const id = typeof count.segment === 'number' ? count.segment : refs.get(count.segment)
+    if (id === undefined) throw new UsageError(`No segment called ${count.segment} is added by this work.`)
+    const delta = changes.segment(id)
+    delta.listed += count.listed ?? 0
+    delta.stored += count.stored ?? 0
+    delta.gone += count.gone ?? 0
+    delta.skipped += count.skipped ?? 0
+    if (count.seal) delta.seal = true
+  }
+}
+
+/** Writes the deltas of all touched segments, settles those that are complete, and moves the marks. */
+export async function applySegments(ctx: FrontierContext): Promise<void> {
+  const { tx, changes, now } = ctx
+  const streams = new Set<number>()
+  for (const [id, delta] of [...changes.segments].sort((a, b) => a[0] - b[0])) {
+    const before = await lockSegment(tx, id)
+    for (const event of eventsOf(delta)) assertMove(before, event)
+    const after = withDelta(before, delta)
+    const due = after.state === 'sealed' && after.open_jobs === 0
+    const balanced = after.listed === after.stored + after.gone + after.skipped + after.bad
+    if (due && balanced) {
+      after.state = 'settled'
+      streams.add(after.stream_id)
+    } else if (due) changes.unbalanced.push(after)
+    await tx.run(
+      `UPDATE segments SET state = ?, open_jobs = ?, listed = ?, stored = ?, gone = ?, skipped = ?, bad = ?, settled_at = ?
+       WHERE id = ?`,
+      [
+        ...[after.state, after.open_jobs, after.listed, after.stored, after.gone, after.skipped, after.bad],
+        after.state === 'settled' ? now : null,
+        id,
+      ],
+    )
+  }
+  changes.segments.clear()
+  for (const streamId of [...streams].sort((a, b) => a - b)) await moveMark(ctx, streamId)
+}
+
+function eventsOf(delta: SegmentDelta): SegmentEvent[] {
+  const events: SegmentEvent[] = []
+  if (delta.listed !== 0) events.push('list')
+  if (delta.jobs > 0) events.push('add-job')
+  if (delta.stored || delta.gone || delta.skipped || delta.bad || delta.jobs < 0) events.push('count')
+  if (delta.seal) events.push('seal')
+  return events
+}
+
+function withDelta(before: SegmentRow, delta: SegmentDelta): SegmentRow {
+  const after = {
+    ...before,
+    state: delta.seal ? ('sealed' as const) : before.state,
+    open_jobs: before.open_jobs + delta.jobs,
+    listed: before.listed + delta.listed,
+    stored: before.stored + delta.stored,
+    gone: before.gone + delta.gone,
+    skipped: before.skipped + delta.skipped,
+    bad: before.bad + delta.bad,
+  }
+  const accounted = after.stored + after.gone + after.skipped + after.bad
+  if (after.open_jobs < 0 || Math.min(after.listed, after.stored, after.gone, after.skipped, after.bad) < 0) {
+    throw new TidemarkError(`Segment #${before.id} would count below zero.`, { kind: 'bug' })
+  }
+  if (after.state === 'sealed' && accounted > after.listed) {
+    throw new TidemarkError(`Segment #${before.id} would account for ${accounted} items, but only ${after.listed} were listed.`, {
+      kind: 'bug',
+      code: 'segment-overcount',
+    })
+  }
+  return after
+}
+
+/**
+ * The lock comes first, in a statement of its own: a process that waited for it then sees what the
+ * other one settled. (Looking first would let two processes each miss the other's segment.)
+ */
+async function moveMark({ tx, changes, now }: FrontierContext, streamId: number): Promise<void> {
+  const stream = await tx.get<{ mark_at: number; tail_at: number }>(
+    `SELECT mark_at, tail_at FROM streams WHERE id = ?${forUpdate(tx)}`,
+    [streamId],
+  )
+  const first = await tx.get<{ from_at: number }>(
+    `SELECT from_at FROM segments WHERE stream_id = ? AND state <> 'settled' ORDER BY from_at LIMIT 1`,
+    [streamId],
+  )
+  const position = first ? first.from_at : stream!.tail_at
+  if (position <= stream!.mark_at) return
+  const last = await tx.get<{ mark: string | null; to_at: number }>(
+    `SELECT mark, to_at FROM segments WHERE stream_id = ? AND from_at < ? ORDER BY from_at DESC LIMIT 1`,
+    [streamId, position],
+  )
+  const mark = last!.mark ?? String(position)
+  await tx.run(`UPDATE streams SET mark = ?, mark_at = ?, moved_at = ? WHERE id = ? AND mark_at < ?`, [
+    mark,
+    position,
+    now,
+    streamId,
+    position,
+  ])
+  changes.marks.push({ streamId, mark, position })
+}
+
+async function lockSegment(tx: Tx, id: number): Promise<SegmentRow> {
+  const row = await tx.get<SegmentRow>(`SELECT * FROM segments WHERE id = ?${forUpdate(tx)}`, [id])
+  if (!row) throw new UsageError(`There is no segment #${id}.`)
+  return row
+}
+
+function assertMove(segment: SegmentRow, event: SegmentEvent): void {
+  if (nextSegmentState(segment.state, event) !== 'refused') return
+  throw new TidemarkError(`Segment #${segment.id} is ${segment.state}: it cannot ${event.replace('-', ' ')}.`, {
+    kind: 'bug',
+    code: 'segment-refused',
+  })
+}

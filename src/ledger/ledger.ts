@@ -1,0 +1,388 @@
+/**
+ * The ledger: work is rows, and progress is proven. One class for both databases; a driver runs the
+ * statements. All writes go through short transactions that also keep the tallies exact.
+ */
+import { UsageError } from '../errors.ts'
+import type { Random } from '../random.ts'
+import { type AlertRow, clearAlert, listAlerts, type NewAlert, raiseAlert } from './alerts.ts'
+import { type BadFilter, retryBadItems } from './bad-items.ts'
+import { Changes } from './changes.ts'
+import { openQueues, type Pauses } from './claim.ts'
+import {
+  type BadRow,
+  type ClaimRequest,
+  type Cycle,
+  type CycleResult,
+  type Driver,
+  type EnqueueResult,
+  LANES,
+  type Lane,
+  type SegmentRow,
+  type StreamRow,
+  type Tally,
+  type Tx,
+  type WorkerInfo,
+  type Work,
+} from './contract.ts'
+import { cancelJob, listPauses, type PauseRow, type PauseScope, pause, readPauses, redoJob, resume, stopRequests } from './control.ts'
+import { type CommitPoint, type CycleContext, runCycle, writeWork } from './cycle.ts'
+import { endDependencies } from './dependencies.ts'
+import { applySegments } from './frontier.ts'
+import {
+  countJobs,
+  type JobDetail,
+  type JobFilter,
+  listBadItems,
+  listJobs,
+  listSegments,
+  listStreams,
+  readCounters,
+  readTallies,
+  type StreamStatus,
+  showJob,
+} from './queries.ts'
+import { type PrunePolicy, type PruneStep, pruneRest, pruneStep } from './retention.ts'
+import { advanceSchedule, dropSchedule, listSchedules, type NewSchedule, noteScheduledJob, putSchedule, type ScheduleRow } from './schedules.ts'
+import { extendLease, liveWorkers, reclaimFromGone, registerWorker, releaseJobs, retireWorker, type WorkerRow } from './workers.ts'
+
+/** Writers are spread over this many rows per tally; see the table's comment. */
+const SLOTS = 64
+const DUE_BATCH_MAX = 5_000
+
+export type LedgerOptions = { random: Random; point?: (name: CommitPoint) => void }
+export type WriteContext = { tx: Tx; driver: Driver; changes: Changes; now: number }
+export type AppTx = Tx & { write(work: Work): Promise<EnqueueResult[]> }
+
+export class Ledger {
+  readonly driver: Driver
+  readonly #slot: number
+  readonly #point: (name: CommitPoint) => void
+  #pauses: Pauses = { all: false, streams: new Set(), kinds: new Set() }
+  #onUnbalanced: (segment: SegmentRow) => void = () => {}
+
+  constructor(driver: Driver, options: LedgerOptions) {
+    this.driver = driver
+    this.#slot = Math.floor(options.random() * SLOTS)
+    this.#point = options.point ?? (() => {})
+  }
+
+  get dialect(): Tx['dialect'] {
+    return this.driver.dialect
+  }
+
+  now(): number {
+    return this.driver.now()
+  }
+
+  close(): Promise<void> {
+    return this.driver.close()
+  }
+
+  onUnbalanced(fn: (segment: SegmentRow) => void): void {
+    this.#onUnbalanced = fn
+  }
+
+  // --- Work -----------------------------------------------------------------
+
+  async cycle(cycle: Cycle): Promise<CycleResult> {
+    const { result, changes } = await runCycle(this.#cycleContext(), cycle)
+    for (const segment of changes.unbalanced) this.#onUnbalanced(segment)
+    return result
+  }
+
+  /** Writes work that comes from outside any job: all of it or nothing. */
+  async write(work: Work): Promise<EnqueueResult[]> {
+    const result = await this.cycle({ owner: 0, work: [work] })
+    const written = result.work[0]!
+    if (written.status === 'error') throw written.error
+    return written.jobs
+  }
+
+  /** A transaction of the app's own on the ledger's database, with work inside it. */
+  transaction<T>(fn: (tx: AppTx) => Promise<T>): Promise<T> {
+    return this.#write(({ tx, changes, now }) => fn(this.#appTx(tx, changes, now)))
+  }
+
+  /** Enqueues inside a transaction that the app itself began and will commit, on its own connection. */
+  writeWithin(connection: unknown, work: Work): Promise<EnqueueResult[]> {
+    return this.driver.within(connection, async (tx) => {
+      const ctx = { tx, driver: this.driver, changes: new Changes(), now: this.now() }
+      const jobs = await this.#appTx(tx, ctx.changes, ctx.now).write(work)
+      await this.#finish(ctx)
+      return jobs
+    })
+  }
+
+  #appTx(tx: Tx, changes: Changes, now: number): AppTx {
+    return {
+      dialect: tx.dialect,
+      all: (sql, params) => tx.all(sql, params),
+      get: (sql, params) => tx.get(sql, params),
+      run: (sql, params) => tx.run(sql, params),
+      write: (work) => writeWork({ ...this.#cycleContext(), tx, changes, now }, work, null),
+    }
+  }
+
+  /** Is there something to claim? A look that takes no lock. */
+  hasReady(request: Pick<ClaimRequest, 'kinds' | 'closedKinds'>): Promise<Record<Lane, boolean>> {
+    return this.driver.read(async (tx) => {
+      const ready: Record<Lane, boolean> = { interactive: false, bulk: false }
+      if (this.#pauses.all) return ready
+      for (const lane of LANES) {
+        ready[lane] = (await openQueues({ tx, driver: this.driver, pauses: this.#pauses }, request, lane)).length > 0
+      }
+      return ready
+    })
+  }
+
+  /** Moves jobs whose time has come to ready; returns when the next one will. */
+  async wakeDue(): Promise<{ woken: number; nextDueAt: number | null }> {
+    const next = (): Promise<number | null> =>
+      this.driver.read(async (tx) => {
+        const row = await tx.get<{ at: number | null }>(`SELECT min(run_at) AS at FROM jobs WHERE state = 'pending' AND wait = 'time'`)
+        return row?.at ?? null
+      })
+    let woken = 0
+    let nextDueAt = await next()
+    while (nextDueAt !== null && nextDueAt <= this.now()) {
+      woken += await this.#write(async ({ tx, changes, now }) => {
+        const skipLocked = tx.dialect === 'postgres' ? ' FOR UPDATE SKIP LOCKED' : ''
+        const rows = await tx.all<{ kind: string }>(
+          `UPDATE jobs SET wait = NULL WHERE id IN (SELECT id FROM jobs WHERE state = 'pending' AND wait = 'time' AND run_at <= ?
+             ORDER BY run_at LIMIT ${DUE_BATCH_MAX}${skipLocked}) RETURNING kind`,
+          [now],
+        )
+        for (const row of rows) changes.moved(row.kind, 'time', 'ready')
+        changes.becameReady += rows.length
+        return rows.length
+      })
+      nextDueAt = await next()
+    }
+    return { woken, nextDueAt }
+  }
+
+  // --- Owners ---------------------------------------------------------------
+
+  register(info: WorkerInfo, leaseMs: number): Promise<number> {
+    return this.#write((ctx) => registerWorker(ctx, info, leaseMs))
+  }
+
+  heartbeat(owner: number, leaseMs: number): Promise<boolean> {
+    return this.driver.transaction((tx) => extendLease(tx, owner, this.now(), leaseMs))
+  }
+
+  async reclaim(isDead: (worker: WorkerRow) => boolean): Promise<{ owners: number[]; jobs: number }> {
+    const suspects = await this.driver.read(liveWorkers)
+    if (!suspects.some((worker) => worker.lease_until < this.now() || isDead(worker))) return { owners: [], jobs: 0 }
+    return this.#write((ctx) => reclaimFromGone(ctx, isDead))
+  }
+
+  release(owner: number, ids: readonly number[]): Promise<number> {
+    return this.#write((ctx) => releaseJobs(ctx, owner, ids))
+  }
+
+  retire(owner: number): Promise<number> {
+    return this.#write((ctx) => retireWorker(ctx, owner))
+  }
+
+  workers(): Promise<WorkerRow[]> {
+    return this.driver.read(liveWorkers)
+  }
+
+  /** What a process tells others about itself, for `status`. */
+  async noteInfo(owner: number, info: string): Promise<void> {
+    await this.driver.transaction((tx) => tx.run(`UPDATE workers SET info = ? WHERE id = ? AND state = 'live'`, [info, owner]))
+  }
+
+  /** Progress of running jobs, fenced like everything else. */
+  async noteProgress(owner: number, progress: readonly { id: number; attempt: number; text: string }[]): Promise<void> {
+    if (progress.length === 0) return
+    await this.driver.transaction(async (tx) => {
+      for (const { id, attempt, text } of progress) {
+        await tx.run(`UPDATE jobs SET progress = ? WHERE id = ? AND attempt = ? AND owner = ? AND state = 'claimed'`, [text, id, attempt, owner])
+      }
+    })
+  }
+
+  // --- Control --------------------------------------------------------------
+
+  cancel(id: number, note = 'canceled by hand'): Promise<{ outcome: 'canceled' | 'stopping' | 'already'; toStop: Changes['toStop'] }> {
+    return this.#write(async (ctx) => ({ outcome: await cancelJob(ctx, id, note), toStop: ctx.changes.toStop }))
+  }
+
+  redo(id: number): Promise<number> {
+    return this.#write((ctx) => redoJob(ctx, id))
+  }
+
+  pause(scope: PauseScope, target = '', reason = 'paused by hand'): Promise<boolean> {
+    return this.#write((ctx) => pause(ctx, scope, target, reason))
+  }
+
+  resume(scope: PauseScope, target = ''): Promise<boolean> {
+    return this.#write((ctx) => resume(ctx, scope, target))
+  }
+
+  pauses(): Promise<PauseRow[]> {
+    return this.driver.read(listPauses)
+  }
+
+  /** Claims and `hasReady` go by what was last loaded; the engine loads when it hears of a change. */
+  async loadPauses(): Promise<Pauses> {
+    this.#pauses = await this.driver.read(readPauses)
+    return this.#pauses
+  }
+
+  stopRequests(owner: number): Promise<number[]> {
+    return this.driver.read((tx) => stopRequests(tx, owner))
+  }
+
+  retryBad(filter: BadFilter = {}, lane: Lane = 'bulk'): Promise<number> {
+    return this.#write((ctx) => retryBadItems(ctx, filter, lane))
+  }
+
+  // --- Streams --------------------------------------------------------------
+
+  /** The stream of this name, created on first use; its first segment starts at `origin`. */
+  async stream(name: string, origin = 0): Promise<StreamRow> {
+    const find = (tx: Tx): Promise<StreamRow | undefined> => tx.get<StreamRow>(`SELECT * FROM streams WHERE name = ?`, [name])
+    const found = await this.driver.read(find)
+    if (found) return found
+    if (name === '') throw new UsageError('A stream needs a name.')
+    return this.driver.transaction(async (tx) => {
+      await tx.run(`INSERT INTO streams(name, mark_at, tail_at, created_at) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`, [
+        name,
+        origin,
+        origin,
+        this.now(),
+      ])
+      return (await find(tx))!
+    })
+  }
+
+  streamNames(): Promise<{ id: number; name: string }[]> {
+    return this.driver.read((tx) => tx.all<{ id: number; name: string }>(`SELECT id, name FROM streams`))
+  }
+
+  streams(): Promise<StreamStatus[]> {
+    return this.driver.read(listStreams)
+  }
+
+  segments(streamId: number, options?: { fromAt?: number; limit?: number }): Promise<SegmentRow[]> {
+    return this.driver.read((tx) => listSegments(tx, streamId, options))
+  }
+
+  badItems(options?: { stream?: string; after?: number; limit?: number }): Promise<BadRow[]> {
+    return this.driver.read((tx) => listBadItems(tx, options))
+  }
+
+  // --- Looking --------------------------------------------------------------
+
+  jobs(filter: JobFilter = {}): ReturnType<typeof listJobs> {
+    return this.driver.read((tx) => listJobs(tx, filter))
+  }
+
+  job(id: number): Promise<JobDetail | undefined> {
+    return this.driver.read((tx) => showJob(tx, id))
+  }
+
+  tallies(): Promise<Tally[]> {
+    return this.driver.read(readTallies)
+  }
+
+  countedTallies(): Promise<Tally[]> {
+    return this.driver.read(countJobs)
+  }
+
+  counters(options: { sinceMinute: number; streamId?: number }): Promise<Record<string, number>> {
+    return this.driver.read((tx) => readCounters(tx, options))
+  }
+
+  // --- House-keeping --------------------------------------------------------
+
+  pruneStep(policy: PrunePolicy, afterId: number): Promise<PruneStep> {
+    return this.#write((ctx) => pruneStep(ctx, policy, afterId))
+  }
+
+  pruneRest(): Promise<void> {
+    return this.driver.transaction((tx) => pruneRest(tx, this.now()))
+  }
+
+  putSchedule(schedule: NewSchedule): Promise<void> {
+    return this.driver.transaction((tx) => putSchedule(tx, schedule))
+  }
+
+  dropSchedule(name: string): Promise<boolean> {
+    return this.driver.transaction((tx) => dropSchedule(tx, name))
+  }
+
+  schedules(): Promise<ScheduleRow[]> {
+    return this.driver.read(listSchedules)
+  }
+
+  /** Fires a due entry, if nobody else has: the job and the next time in one transaction. */
+  fireSchedule(entry: ScheduleRow, nextAt: number, work: Work): Promise<EnqueueResult | undefined> {
+    return this.#write(async ({ tx, changes, now }) => {
+      if (!(await advanceSchedule(tx, entry, nextAt, now))) return undefined
+      const [job] = await this.#appTx(tx, changes, now).write(work)
+      await noteScheduledJob(tx, entry.name, job!.id)
+      return job
+    })
+  }
+
+  raiseAlert(alert: NewAlert, quietMs: number): Promise<boolean> {
+    return this.driver.transaction((tx) => raiseAlert(tx, alert, this.now(), quietMs))
+  }
+
+  clearAlert(condition: string, target: string): Promise<boolean> {
+    return this.driver.transaction((tx) => clearAlert(tx, condition, target, this.now()))
+  }
+
+  alerts(options?: { cleared?: boolean }): Promise<AlertRow[]> {
+    return this.driver.read((tx) => listAlerts(tx, options))
+  }
+
+  /** Runs an app's schema steps that this database has not seen yet, each once. */
+  async migrateApp(app: string, steps: readonly (readonly string[])[]): Promise<void> {
+    await this.driver.transaction(async (tx) => {
+      const row = await tx.get<{ version: number }>(`SELECT version FROM app_schemas WHERE app = ?`, [app])
+      const version = row?.version ?? 0
+      if (version > steps.length) {
+        throw new UsageError(`The tables of ${app} have version ${version}; this Tidemark knows versions up to ${steps.length}.`, {
+          hint: 'Update Tidemark; nothing was changed.',
+        })
+      }
+      for (const step of steps.slice(version)) for (const sql of step) await tx.run(sql)
+      await tx.run(`INSERT INTO app_schemas(app, version) VALUES (?, ?) ON CONFLICT (app) DO UPDATE SET version = excluded.version`, [
+        app,
+        steps.length,
+      ])
+    })
+  }
+
+  #cycleContext(): CycleContext {
+    return { driver: this.driver, slot: this.#slot, pauses: this.#pauses, point: this.#point }
+  }
+
+  /** A write that is not a cycle: consequences, segments, tallies and announcements are taken care of. */
+  async #write<T>(fn: (ctx: WriteContext) => Promise<T>): Promise<T> {
+    let changes = new Changes()
+    const value = await this.driver.transaction(async (tx) => {
+      changes = new Changes() // the transaction may be run again
+      const ctx = { tx, driver: this.driver, changes, now: this.now() }
+      const result = await fn(ctx)
+      await this.#finish(ctx)
+      return result
+    })
+    for (const segment of changes.unbalanced) this.#onUnbalanced(segment)
+    return value
+  }
+
+  async #finish(ctx: WriteContext): Promise<void> {
+    const { tx, changes, now } = ctx
+    await endDependencies(ctx, changes.ended)
+    await applySegments(ctx)
+    await changes.flush(tx, this.#slot, now)
+    if (changes.control) await this.driver.announce(tx, 'control')
+    else if (changes.becameReady > 0) await this.driver.announce(tx, 'work')
+  }
+}

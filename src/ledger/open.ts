@@ -1,0 +1,38 @@
+/** From a URL to a ledger. Only the database that is asked for is loaded. */
+import { fileURLToPath } from 'node:url'
+import { type Clock, systemClock } from '../clock.ts'
+import { UsageError } from '../errors.ts'
+import { type Random, systemRandom } from '../random.ts'
+import type { CommitPoint } from './cycle.ts'
+import { Ledger } from './ledger.ts'
+
+export type OpenLedgerOptions = {
+  clock?: Clock
+  random?: Random
+  /** SQLite only. NORMAL may lose the last commits to a power cut (never to a crash of the process). */
+  synchronous?: 'FULL' | 'NORMAL'
+  /** Called at each named commit point, for the crash harness. */
+  point?: (name: CommitPoint) => void
+}
+
+/** `sqlite:path`, `sqlite::memory:`, `file:///path`, a plain path, or `postgres://…`. */
+export async function openLedger(url: string, options: OpenLedgerOptions = {}): Promise<Ledger> {
+  const clock = options.clock ?? systemClock
+  const ledgerOptions = { random: options.random ?? systemRandom, point: options.point }
+  if (/^postgres(ql)?:/.test(url)) {
+    const { openPostgres } = await import('./postgres/open.ts')
+    return new Ledger(await openPostgres({ url, clock }), ledgerOptions)
+  }
+  const { openSqlite } = await import('./sqlite/open.ts')
+  return new Ledger(await openSqlite({ file: sqliteFile(url), clock, synchronous: options.synchronous }), ledgerOptions)
+}
+
+export function sqliteFile(url: string): string {
+  if (url.startsWith('sqlite:')) return url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '')
+  if (url.startsWith('file:')) return fileURLToPath(url)
+  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(url)?.[1]
+  if (scheme) {
+    throw new UsageError(`A ledger cannot be kept at ${scheme}:…`, { hint: 'Use sqlite:PATH or postgres://USER@HOST/DATABASE.' })
+  }
+  return url
+}

@@ -1,0 +1,161 @@
+/** Reading the ledger: what `tidemark jobs`, `status` and the server show. Nothing here counts rows of jobs. */
+import type { BadRow, JobRow, SegmentRow, StreamRow, Tally, Tx, Value } from './contract.ts'
+import type { JobState, Stage } from './states.ts'
+
+export const PAGE_MAX = 1_000
+
+export type JobFilter = {
+  state?: JobState
+  kind?: string
+  stream?: string
+  parentId?: number
+  segmentId?: number
+  /** Only jobs with a smaller id: the cursor of the next page. */
+  before?: number
+  createdBefore?: number
+  limit?: number
+}
+
+const JOB_COLUMNS = `j.id, j.kind, j.key, s.name AS stream, j.segment_id, j.parent_id, j.lane, j.priority, j.state, j.wait,
+  j.run_at, j.deps_left, j.payload, j.size, j.items, j.attempt, j.failures, j.owner, j.cancel_requested, j.checkpoint,
+  j.progress, j.error, j.note, j.created_at, j.claimed_at, j.settled_at`
+
+/** Newest first. */
+export function listJobs(tx: Tx, filter: JobFilter): Promise<JobRow[]> {
+  const where: string[] = []
+  const params: Value[] = []
+  const add = (condition: string, value: Value | undefined): void => {
+    if (value === undefined) return
+    where.push(condition)
+    params.push(value)
+  }
+  add('j.state = ?', filter.state)
+  add('j.kind = ?', filter.kind)
+  add('s.name = ?', filter.stream)
+  add('j.parent_id = ?', filter.parentId)
+  add('j.segment_id = ?', filter.segmentId)
+  add('j.id < ?', filter.before)
+  add('j.created_at < ?', filter.createdBefore)
+  const limit = Math.min(filter.limit ?? 50, PAGE_MAX)
+  return tx.all<JobRow>(
+    `SELECT ${JOB_COLUMNS} FROM jobs j LEFT JOIN streams s ON s.id = j.stream_id
+     ${where.length > 0 ? `WHERE ${where.join(' AND ')}` : ''} ORDER BY j.id DESC LIMIT ${limit}`,
+    params,
+  )
+}
+
+export type DependencyRow = { id: number; kind: string | null; state: JobState | null; on_failure: string; met: number }
+export type JobErrorRow = { attempt: number; at: number; kind: string; message: string }
+export type JobDetail = {
+  job: JobRow
+  waitsFor: DependencyRow[]
+  neededBy: DependencyRow[]
+  children: Record<string, number>
+  errors: JobErrorRow[]
+  owner: { id: number; host: string; pid: number; name: string; state: string; lease_until: number } | null
+  pausedBy: { scope: string; target: string; reason: string }[]
+}
+
+export async function showJob(tx: Tx, id: number): Promise<JobDetail | undefined> {
+  const job = await tx.get<JobRow>(
+    `SELECT ${JOB_COLUMNS} FROM jobs j LEFT JOIN streams s ON s.id = j.stream_id WHERE j.id = ?`,
+    [id],
+  )
+  if (!job) return undefined
+  const waitsFor = await tx.all<DependencyRow>(
+    `SELECT d.dep_id AS id, j.kind, j.state, d.on_failure, d.met FROM job_deps d LEFT JOIN jobs j ON j.id = d.dep_id
+     WHERE d.job_id = ? ORDER BY d.met, d.dep_id LIMIT 100`,
+    [id],
+  )
+  const neededBy = await tx.all<DependencyRow>(
+    `SELECT d.job_id AS id, j.kind, j.state, d.on_failure, d.met FROM job_deps d LEFT JOIN jobs j ON j.id = d.job_id
+     WHERE d.dep_id = ? ORDER BY d.met, d.job_id LIMIT 100`,
+    [id],
+  )
+  const children = await tx.all<{ state: string; n: number }>(
+    `SELECT state, count(*) AS n FROM jobs WHERE parent_id = ? GROUP BY state`,
+    [id],
+  )
+  const errors = await tx.all<JobErrorRow>(
+    `SELECT attempt, at, kind, message FROM job_errors WHERE job_id = ? ORDER BY id DESC`,
+    [id],
+  )
+  const owner = job.owner
+    ? await tx.get<NonNullable<JobDetail['owner']>>(`SELECT id, host, pid, name, state, lease_until FROM workers WHERE id = ?`, [job.owner])
+    : undefined
+  const pausedBy = await tx.all<JobDetail['pausedBy'][number]>(
+    `SELECT scope, target, reason FROM pauses WHERE scope = 'all' OR (scope = 'kind' AND target = ?) OR (scope = 'stream' AND target = ?)`,
+    [job.kind, job.stream],
+  )
+  const counts = Object.fromEntries(children.map((row) => [row.state, Number(row.n)]))
+  return { job, waitsFor, neededBy, children: counts, errors, owner: owner ?? null, pausedBy }
+}
+
+export async function readTallies(tx: Tx): Promise<Tally[]> {
+  const rows = await tx.all<{ kind: string; stage: Stage; n: number }>(
+    `SELECT kind, stage, sum(n) AS n FROM tallies GROUP BY kind, stage HAVING sum(n) <> 0 ORDER BY kind, stage`,
+  )
+  return rows.map((row) => ({ ...row, n: Number(row.n) }))
+}
+
+/** The same as the tallies, counted row by row: for tests and `doctor`, not for every day. */
+export async function countJobs(tx: Tx): Promise<Tally[]> {
+  const rows = await tx.all<{ kind: string; stage: Stage; n: number }>(
+    `SELECT kind, CASE WHEN state = 'pending' THEN coalesce(wait, 'ready') ELSE state END AS stage, count(*) AS n
+     FROM jobs GROUP BY 1, 2 ORDER BY 1, 2`,
+  )
+  return rows.map((row) => ({ ...row, n: Number(row.n) }))
+}
+
+export type StreamStatus = StreamRow & {
+  segments: number
+  settled_segments: number
+  listed: number
+  stored: number
+  gone: number
+  skipped: number
+  bad: number
+  unbalanced: number
+}
+
+export function listStreams(tx: Tx): Promise<StreamStatus[]> {
+  return tx.all<StreamStatus>(
+    `SELECT s.id, s.name, s.mark, s.mark_at, s.tail_at, s.cursor, s.moved_at,
+       CASE WHEN p.target IS NULL THEN 0 ELSE 1 END AS paused,
+       count(g.id) AS segments, coalesce(sum(CASE WHEN g.state = 'settled' THEN 1 ELSE 0 END), 0) AS settled_segments,
+       coalesce(sum(g.listed), 0) AS listed, coalesce(sum(g.stored), 0) AS stored, coalesce(sum(g.gone), 0) AS gone,
+       coalesce(sum(g.skipped), 0) AS skipped, coalesce(sum(g.bad), 0) AS bad,
+       coalesce(sum(CASE WHEN g.state = 'sealed' AND g.open_jobs = 0 THEN 1 ELSE 0 END), 0) AS unbalanced
+     FROM streams s LEFT JOIN segments g ON g.stream_id = s.id
+       LEFT JOIN pauses p ON p.scope = 'stream' AND p.target = s.name
+     GROUP BY s.id, s.name, s.mark, s.mark_at, s.tail_at, s.cursor, s.moved_at, p.target ORDER BY s.name`,
+  )
+}
+
+export function listSegments(tx: Tx, streamId: number, options: { fromAt?: number; limit?: number } = {}): Promise<SegmentRow[]> {
+  return tx.all<SegmentRow>(
+    `SELECT id, stream_id, from_at, to_at, mark, label, state, open_jobs, listed, stored, gone, skipped, bad
+     FROM segments WHERE stream_id = ? AND from_at >= ? ORDER BY from_at LIMIT ${Math.min(options.limit ?? PAGE_MAX, PAGE_MAX)}`,
+    [streamId, options.fromAt ?? Number.MIN_SAFE_INTEGER],
+  )
+}
+
+export function listBadItems(tx: Tx, options: { stream?: string; after?: number; limit?: number } = {}): Promise<BadRow[]> {
+  return tx.all<BadRow>(
+    `SELECT b.id, b.stream_id, s.name AS stream, b.segment_id, b.kind, b.item, b.reason, b.error_kind, b.payload,
+       b.first_seen, b.last_tried, b.tries
+     FROM bad_items b LEFT JOIN streams s ON s.id = b.stream_id
+     WHERE b.id > ? ${options.stream === undefined ? '' : 'AND s.name = ?'}
+     ORDER BY b.id LIMIT ${Math.min(options.limit ?? PAGE_MAX, PAGE_MAX)}`,
+    [options.after ?? 0, ...(options.stream === undefined ? [] : [options.stream])],
+  )
+}
+
+/** Sums of counters by name since a minute. */
+export async function readCounters(tx: Tx, options: { sinceMinute: number; streamId?: number }): Promise<Record<string, number>> {
+  const rows = await tx.all<{ name: string; n: number }>(
+    `SELECT name, sum(n) AS n FROM counters WHERE minute >= ? ${options.streamId === undefined ? '' : 'AND stream_id = ?'} GROUP BY name`,
+    [options.sinceMinute, ...(options.streamId === undefined ? [] : [options.streamId])],
+  )
+  return Object.fromEntries(rows.map((row) => [row.name, Number(row.n)]))
+}

@@ -1,0 +1,151 @@
+/**
+ * The end of one lease in every way but the plain `done`: skipped, retried, postponed, failed, stopped,
+ * or going on. Every statement is fenced by (job, attempt, owner).
+ */
+import { TidemarkError } from '../errors.ts'
+import type { Changes } from './changes.ts'
+import type { ClaimedJob, Driver, NewBadItem, NewJob, Settlement, Tx } from './contract.ts'
+import { enqueueJobs } from './enqueue.ts'
+import { type JobState, type Settling, nextJobState, type Stage } from './states.ts'
+
+export type SettleOneContext = { tx: Tx; driver: Driver; changes: Changes; now: number; owner: number }
+
+/** Errors kept per job; older ones go when a job fails more often. */
+const ERRORS_KEPT_MAX = 20
+export const ERROR_TEXT_MAX = 2_000
+
+export async function settleOne(ctx: SettleOneContext, settlement: Settlement): Promise<'held' | 'lost' | 'canceled'> {
+  const { tx, owner } = ctx
+  const { job, event } = settlement
+  const found = await tx.get<{ cancel_requested: number }>(
+    `SELECT cancel_requested FROM jobs WHERE id = ? AND attempt = ? AND owner = ? AND state = 'claimed'${
+      tx.dialect === 'postgres' ? ' FOR UPDATE' : ''
+    }`,
+    [job.id, job.attempt, owner],
+  )
+  if (!found) return 'lost'
+  // Someone asked for it to stop: whatever it brought is dropped.
+  const stopped = found.cancel_requested === 1
+  // A handler that is still running has not stopped yet: it learns of it, and ends with `stop`.
+  if (stopped && event === 'continue') return 'canceled'
+  await write(ctx, stopped ? { job, event: 'stop', checkpoint: settlement.checkpoint } : settlement)
+  if (stopped) return event === 'stop' ? 'held' : 'canceled'
+  if (settlement.error && event !== 'continue') await recordError(ctx, settlement)
+  if (settlement.bad?.length) await isolate(ctx, job, settlement.bad)
+  if (settlement.splitInto) await replaceBySplit(ctx, job, settlement.splitInto)
+  if (job.badId !== null && event === 'succeed') await mend(ctx, job, 'stored')
+  if (job.badId !== null && event === 'skip' && !settlement.bad?.length) await mend(ctx, job, 'gone')
+  return 'held'
+}
+
+async function write(ctx: SettleOneContext, s: Pick<Settlement, 'job' | 'event' | 'runAt' | 'error' | 'checkpoint' | 'note'>): Promise<void> {
+  const { tx, changes, now } = ctx
+  const { job, event } = s
+  const state = nextJobState('claimed', event) as JobState
+  const pending = state === 'pending'
+  const later = pending && s.runAt != null && s.runAt > now
+  const ended = !pending && state !== 'claimed'
+  const set: [string, string | number | null][] = [
+    ['state = ?', state],
+    ['wait = ?', later ? 'time' : null],
+  ]
+  if (pending) set.push(['run_at = ?', s.runAt ?? null], ['owner = ?', null])
+  if (event === 'retry') set.push(['failures = failures + ?', 1])
+  if (ended) set.push(['settled_at = ?', now])
+  if (s.error) set.push(['error = ?', errorText(s.error)])
+  if (s.checkpoint !== undefined) set.push(['checkpoint = ?', s.checkpoint])
+  if (s.note !== undefined) set.push(['note = ?', s.note])
+  const changed = await tx.run(
+    `UPDATE jobs SET ${set.map(([column]) => column).join(', ')}
+     WHERE id = ? AND attempt = ? AND owner = ? AND state = 'claimed'`,
+    [...set.map(([, value]) => value), job.id, job.attempt, ctx.owner],
+  )
+  if (changed !== 1) throw new TidemarkError(`Job #${job.id} slipped out of a locked row.`, { kind: 'bug' })
+  if (event === 'continue') return
+  const stage: Stage = pending ? (later ? 'time' : 'ready') : (state as Stage)
+  changes.moved(job.kind, 'claimed', stage)
+  changes.count(COUNTER_OF[event], job.streamId, event === 'succeed' || event === 'skip' ? job.items : 1)
+  if (later) changes.due(s.runAt!)
+  else if (pending) changes.becameReady += 1
+  if (!pending) changes.ended.push({ id: job.id, state })
+  if (job.segmentId !== null && (state === 'done' || state === 'skipped' || state === 'canceled')) {
+    changes.segment(job.segmentId).jobs -= 1
+  }
+}
+
+const COUNTER_OF: Record<Exclude<Settling, 'continue'>, string> = {
+  succeed: 'processed',
+  skip: 'skipped',
+  retry: 'retried',
+  postpone: 'postponed',
+  fail: 'failed',
+  stop: 'canceled',
+}
+
+async function recordError({ tx, now }: SettleOneContext, { job, error }: Settlement): Promise<void> {
+  await tx.run(`INSERT INTO job_errors(job_id, attempt, at, kind, message) VALUES (?, ?, ?, ?, ?)`, [
+    job.id,
+    job.attempt,
+    now,
+    error!.kind,
+    error!.message.slice(0, ERROR_TEXT_MAX),
+  ])
+  await tx.run(
+    `DELETE FROM job_errors WHERE job_id = ? AND id NOT IN
+       (SELECT id FROM job_errors WHERE job_id = ? ORDER BY id DESC LIMIT ${ERRORS_KEPT_MAX})`,
+    [job.id, job.id],
+  )
+}
+
+export function errorText(error: { kind: string; message: string }): string {
+  return JSON.stringify({ kind: error.kind, message: error.message.slice(0, ERROR_TEXT_MAX) })
+}
+
+/** Registers bad items and counts them in their segment, so that they block nothing. */
+async function isolate(ctx: SettleOneContext, job: ClaimedJob, bad: readonly NewBadItem[]): Promise<void> {
+  const { tx, changes, now } = ctx
+  for (const item of bad) {
+    await tx.run(
+      `INSERT INTO bad_items(stream_id, segment_id, kind, item, reason, error_kind, payload, first_seen, last_tried)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (stream_id, kind, item) DO UPDATE SET reason = excluded.reason, error_kind = excluded.error_kind,
+         payload = excluded.payload, last_tried = excluded.last_tried, tries = bad_items.tries + 1,
+         segment_id = coalesce(excluded.segment_id, bad_items.segment_id)`,
+      [job.streamId, job.segmentId, job.kind, item.item, item.reason.slice(0, ERROR_TEXT_MAX), item.errorKind, item.payload, now, now],
+    )
+  }
+  changes.count('bad', job.streamId, bad.length)
+  if (job.segmentId !== null) changes.segment(job.segmentId).bad += bad.length
+}
+
+/** The halves take the batch's place: same segment, same parent, and whoever waited waits for both. */
+async function replaceBySplit(
+  ctx: SettleOneContext,
+  job: ClaimedJob,
+  { halves, failures }: { halves: readonly NewJob[]; failures: number },
+): Promise<void> {
+  const { tx, driver, changes, now } = ctx
+  const added = await enqueueJobs({ tx, driver, changes, now, segmentRefs: new Map() }, halves)
+  if (failures > 0) {
+    for (const half of added) await tx.run(`UPDATE jobs SET failures = ? WHERE id = ?`, [failures, half.id])
+  }
+  const edges = await tx.all<{ job_id: number; on_failure: string }>(
+    `DELETE FROM job_deps WHERE dep_id = ? AND met = 0 RETURNING job_id, on_failure`,
+    [job.id],
+  )
+  for (const edge of edges) {
+    for (const half of added) {
+      await tx.run(`INSERT INTO job_deps(dep_id, job_id, on_failure) VALUES (?, ?, ?)`, [half.id, edge.job_id, edge.on_failure])
+    }
+    await tx.run(`UPDATE jobs SET deps_left = deps_left + ? WHERE id = ?`, [added.length - 1, edge.job_id])
+  }
+  changes.count('split', job.streamId)
+}
+
+/** A bad item worked after all, or is gone: its segment counts it so, and the registry forgets it. */
+async function mend({ tx }: SettleOneContext, job: ClaimedJob, as: 'stored' | 'gone'): Promise<void> {
+  const rows = await tx.all<{ segment_id: number | null }>(`DELETE FROM bad_items WHERE id = ? RETURNING segment_id`, [job.badId])
+  const segmentId = rows[0]?.segment_id
+  if (segmentId == null) return
+  await tx.run(`UPDATE segments SET bad = bad - 1, ${as} = ${as} + 1 WHERE id = ? AND bad > 0`, [segmentId])
+}

@@ -1,0 +1,81 @@
+/** The hot statements on SQLite: a loop over a prepared statement costs about 2 µs a row, no round trip. */
+import type { ClaimedJob, ClaimShare, InsertRow, Lane, ReadyQueue, Tx } from '../contract.ts'
+import type { SqliteTx } from './driver.ts'
+
+const INSERT = `INSERT INTO jobs(kind, key, stream_id, segment_id, parent_id, lane, priority, wait, run_at, deps_left,
+  payload, size, items, bad_id, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (kind, key) WHERE key IS NOT NULL AND state IN ('pending', 'claimed', 'failed') AND cancel_requested = 0 DO NOTHING`
+
+export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(number | null)[]> {
+  const insert = (tx as SqliteTx).prepare(INSERT)
+  return rows.map((r) => {
+    const { changes, lastInsertRowid } = insert.run(
+      r.kind,
+      r.key,
+      r.streamId,
+      r.segmentId,
+      r.parentId,
+      r.lane,
+      r.priority,
+      r.wait,
+      r.runAt,
+      r.depsLeft,
+      r.payload,
+      r.size,
+      r.items,
+      r.badId,
+      r.createdAt,
+    )
+    return changes === 0 ? null : Number(lastInsertRowid)
+  })
+}
+
+const DONE = `UPDATE jobs SET state = 'done', settled_at = ?
+  WHERE id = ? AND attempt = ? AND owner = ? AND state = 'claimed' AND cancel_requested = 0`
+
+export async function settleDone(tx: Tx, owner: number, jobs: readonly ClaimedJob[], now: number): Promise<Set<number>> {
+  const done = (tx as SqliteTx).prepare(DONE)
+  const held = new Set<number>()
+  for (const job of jobs) {
+    if (done.run(now, job.id, job.attempt, owner).changes === 1) held.add(job.id)
+  }
+  return held
+}
+
+// Two seeks instead of one row-value comparison: SQLite would use only its first column and walk all
+// jobs of the stream (measured: 9 ms instead of 5 µs with 100k ready jobs).
+const READY = `SELECT stream_id, kind, priority FROM jobs WHERE state = 'pending' AND wait IS NULL AND lane = ?`
+const NEXT_KIND = `${READY} AND stream_id = ? AND kind > ? ORDER BY kind, priority DESC LIMIT 1`
+const NEXT_STREAM = `${READY} AND stream_id > ? ORDER BY stream_id, kind, priority DESC LIMIT 1`
+
+export async function readyQueues(tx: Tx, lane: Lane, max: number): Promise<ReadyQueue[]> {
+  const nextKind = (tx as SqliteTx).prepare(NEXT_KIND)
+  const nextStream = (tx as SqliteTx).prepare(NEXT_STREAM)
+  const queues: ReadyQueue[] = []
+  let at = { streamId: -1, kind: '' }
+  while (queues.length < max) {
+    const row = (nextKind.get(lane, at.streamId, at.kind) ?? nextStream.get(lane, at.streamId)) as
+      | { stream_id: number; kind: string; priority: number }
+      | undefined
+    if (!row) break
+    at = { streamId: row.stream_id, kind: row.kind }
+    queues.push({ ...at, priority: row.priority })
+  }
+  return queues
+}
+
+const TAKE = `UPDATE jobs SET state = 'claimed', owner = ?, attempt = attempt + 1, claimed_at = ?
+  WHERE id IN (SELECT id FROM jobs WHERE state = 'pending' AND wait IS NULL AND lane = ? AND stream_id = ? AND kind = ?
+    ORDER BY priority DESC, id LIMIT ?)
+  RETURNING id, kind, key, stream_id AS streamId, segment_id AS segmentId, parent_id AS parentId, lane, priority, payload,
+    size, items, attempt, failures, checkpoint, bad_id AS badId, created_at AS createdAt`
+
+export async function take(tx: Tx, lane: Lane, shares: readonly ClaimShare[], owner: number, now: number): Promise<ClaimedJob[]> {
+  const claim = (tx as SqliteTx).prepare(TAKE)
+  const jobs: ClaimedJob[] = []
+  for (const share of shares) {
+    const rows = claim.all(owner, now, lane, share.streamId, share.kind, share.n) as ClaimedJob[]
+    for (const row of rows) jobs.push(row)
+  }
+  return jobs
+}

@@ -28,7 +28,7 @@ const PLAINJOB_DEFAULT_POLL_MS = 1000
 export const SUBJECTS: readonly SubjectEntry[] = [
   {
     name: 'tidemark',
-    databases: ['sqlite full', 'postgres'],
+    databases: EVERYWHERE,
     abilities: ALL,
     drainJobs: () => 100_000,
     create: async (options) => (await import('./tidemark.ts')).tidemarkSubject(options),

@@ -14,20 +14,22 @@ export type MainInput = {
 }
 
 export async function main(): Promise<ExitCode> {
+  const { stdout, stderr } = process
+  const input: MainInput = { args: process.argv.slice(2), env: process.env, stdout, stderr }
   // A reader that has seen enough (`| head`) is no error.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
     process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.failure)
   })
-  const { stdout, stderr } = process
-  return runCommand({ args: process.argv.slice(2), env: process.env, stdout, stderr })
+  // What nobody waited for must not end in a stack trace either.
+  process.on('uncaughtException', (error) => {
+    createOutput(input).error(error)
+    process.exit(exitCodes.failure)
+  })
+  return runCommand(input)
 }
 
 export async function runCommand(input: MainInput): Promise<ExitCode> {
-  const output = new Output(input.stdout, input.stderr)
-  // Read here as well as by the parser, so that they hold for an error in the arguments themselves.
-  const own = input.args.includes('--') ? input.args.slice(0, input.args.indexOf('--')) : input.args
-  output.json = own.includes('--json')
-  output.debug = own.includes('--debug')
+  const output = createOutput(input)
   const context = createContext({ env: input.env, output })
   try {
     await buildProgram(context).parseAsync(input.args, { from: 'user' })
@@ -37,6 +39,15 @@ export async function runCommand(input: MainInput): Promise<ExitCode> {
     output.error(error)
     return error instanceof UsageError ? exitCodes.usage : exitCodes.failure
   }
+}
+
+/** Reads these two flags before the parser does, so that they hold for an error in the arguments too. */
+function createOutput({ args, stdout, stderr }: MainInput): Output {
+  const output = new Output(stdout, stderr)
+  const own = args.includes('--') ? args.slice(0, args.indexOf('--')) : args
+  output.json = own.includes('--json')
+  output.debug = own.includes('--debug')
+  return output
 }
 
 /** The parser throws to end: after help and version, and on wrong usage. */

@@ -308,7 +308,8 @@ export class Engine {
     for (const stop of result.toStop) this.#stopOwn(stop)
     if (result.claimed.length > 0) this.window.add(result.claimed)
     this.dispatcher.pump()
-    if (this.window.size === 0 && (this.#mayHave.interactive || this.#mayHave.bulk)) this.#committer.poke()
+    // Made ready by this very cycle and not claimed by it: look again, without waiting for anything else to end.
+    if (result.becameReady > result.claimed.length) this.#committer.poke()
   }
 
   /** Quick to rise, slow to fall: a pause between two bursts should not shrink the window at once. */

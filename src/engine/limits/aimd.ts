@@ -102,6 +102,8 @@ const STEP_SHARE_MIN = 0.02
 const STEP_SHARE_START = 0.1
 const STEP_SHARE_MAX = 0.5
 const EASE_SHARE_MIN = 0.01
+/** Answers get slow late: by then the rate was too high for a while. */
+const EASE_SHARE_SLOW = 0.03
 const EASE_SHARE_MAX = 0.24
 /** Refused again within this after a cut: the ceiling is wrong by more, lower it by twice as much. */
 const EASE_AGAIN_MS = 5_000
@@ -237,7 +239,7 @@ function leaveWindow(state: AimdState, nowMs: number): void {
   const refusedMs = nowMs - state.refusedSinceMs
   state.refusedSinceMs = null
   // Half the rate was accepted at once: no window, or one that fits into a second.
-  if (state.refusedCuts === 1) state.evidenceMs = Math.max(EVIDENCE_MS_MIN, state.evidenceMs / 2)
+  if (state.refusedCuts === 1 && refusedMs < WINDOWED_MS) state.evidenceMs = Math.max(EVIDENCE_MS_MIN, state.evidenceMs / 2)
   if (refusedMs < WINDOWED_MS || refusedMs > WINDOW_MS + WINDOWED_MS || state.ceiling === null) return
   state.ceiling = clamp(acceptedRate(state, nowMs), state.ceiling / 4, state.ceiling)
   state.evidenceMs = WINDOW_MS
@@ -254,8 +256,10 @@ function rememberCeiling(state: AimdState, nowMs: number, why: Refusal): void {
   }
   // A refusal now and then is the price of staying close to the ceiling; lowering it would cost more.
   if (state.phase === 'hold' && !why.slow && nowMs - state.phaseMs >= TOLERATED_MS) return
-  const again = nowMs - state.coolUntilMs < EASE_AGAIN_MS
-  state.easeShare = again ? Math.min(EASE_SHARE_MAX, state.easeShare * 2) : EASE_SHARE_MIN
+  const coolMs = state.coolUntilMs - state.cutMs
+  const again = nowMs - state.coolUntilMs < EASE_AGAIN_MS + 2 * coolMs
+  const least = why.slow ? EASE_SHARE_SLOW : EASE_SHARE_MIN
+  state.easeShare = again ? clamp(state.easeShare * 2, least, EASE_SHARE_MAX) : least
   const lowered = state.rate * (1 - state.easeShare)
   // A large stride may have gone too far down: look soon whether there is room above.
   if (state.ceiling === null || lowered < state.ceiling * 0.9) state.holdMs = HOLD_MS_MIN

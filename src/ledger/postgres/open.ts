@@ -1,3 +1,114 @@
-import type { Clock } from '../../clock.ts'
-import type { Driver } from '../contract.ts'
-export async function openPostgres(_o: { url: string; clock: Clock }): Promise<Driver> { throw new Error('soon') }
+/** Opens (and on first use creates) the ledger's schema, refusing what is not ours or is newer than we are. */
+import type pg from 'pg'
+import { type Clock, systemClock } from '../../clock.ts'
+import { TidemarkError } from '../../errors.ts'
+import { foreignDatabaseError, newerSchemaError, SCHEMA_VERSION, schemaStatements } from '../schema.ts'
+import { COMMITS_TABLE } from './commit.ts'
+import { connect, hangUp, parseTarget, type Target } from './connection.ts'
+import { PostgresDriver } from './driver.ts'
+import { classify, codeOf } from './errors.ts'
+import { measureOffset } from './server-clock.ts'
+
+const SERVER_VERSION_MIN = 130_000
+const CLOCK_SAMPLES = 3
+/** Serializes the creation of schemas of any name; 'TIDE' as a number. */
+const CREATE_LOCK = 0x54494445
+const INSUFFICIENT_PRIVILEGE = '42501'
+
+/** Some of our tables; a schema with others of these names would be a strange coincidence. */
+const OUR_TABLES = ['meta', 'jobs', 'segments', 'tallies', 'commits']
+
+export async function openPostgres({ url, clock }: { url: string; clock: Clock }): Promise<PostgresDriver> {
+  const target = parseTarget(url)
+  let client: pg.Client | undefined
+  try {
+    client = await connect(target, 'plain')
+    await checkServer(client, target)
+    if ((await schemaVersion(client, target)) < SCHEMA_VERSION) await createSchema(client, target)
+    const { rows } = await client.query<{ id: string }>(`SELECT gen_random_uuid() AS id`)
+    const offsetMs = clock === systemClock ? await measureOffset(client, CLOCK_SAMPLES) : 0
+    return new PostgresDriver({ target, clock, instance: rows[0]!.id, offsetMs })
+  } catch (thrown) {
+    throw classify(thrown, target.where)
+  } finally {
+    if (client) await hangUp(client)
+  }
+}
+
+async function checkServer(client: pg.Client, target: Target): Promise<void> {
+  const { rows } = await client.query<{ num: string; name: string }>(
+    `SELECT current_setting('server_version_num') AS num, current_setting('server_version') AS name`,
+  )
+  if (Number(rows[0]!.num) >= SERVER_VERSION_MIN) return
+  throw new TidemarkError(`${target.where} runs PostgreSQL ${rows[0]!.name}; 13 is the oldest that will do.`, {
+    kind: 'permanent',
+    code: 'ledger-old-server',
+    hint: 'Update the server, or use another one.',
+  })
+}
+
+/** 0 for a schema that is empty or missing; anything else that is not ours is refused before a byte is written. */
+async function schemaVersion(client: pg.Client, target: Target): Promise<number> {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')`,
+    [target.schema],
+  )
+  if (rows.length === 0) return 0
+  const names = new Set(rows.map((row) => row.name))
+  if (!OUR_TABLES.every((name) => names.has(name))) throw foreignSchema(target)
+  const version = await readVersion(client, target)
+  if (version > SCHEMA_VERSION) throw newerSchemaError(version, target.where)
+  return version
+}
+
+async function readVersion(client: pg.Client, target: Target): Promise<number> {
+  try {
+    const { rows } = await client.query<{ value: string }>(
+      `SELECT value FROM "${target.schema}".meta WHERE name = 'schema_version'`,
+    )
+    if (rows[0]) return Number(rows[0].value)
+  } catch (thrown) {
+    // 42703: a table called meta that has other columns.
+    if (codeOf(thrown) === '42703') throw foreignSchema(target, thrown)
+    throw thrown
+  }
+  throw foreignSchema(target)
+}
+
+function foreignSchema(target: Target, cause?: unknown): TidemarkError {
+  const { message, kind, code } = foreignDatabaseError(`The schema ${target.schema} of ${target.where}`, cause)
+  return new TidemarkError(message, {
+    kind,
+    code,
+    cause,
+    hint: 'Choose another database, or another schema with ?schema=NAME in ledger.url; this one was left as it is.',
+  })
+}
+
+async function createSchema(client: pg.Client, target: Target): Promise<void> {
+  await client.query('BEGIN')
+  try {
+    // Two processes may start together: the second finds the work done.
+    await client.query(`SELECT pg_advisory_xact_lock($1)`, [CREATE_LOCK])
+    if ((await schemaVersion(client, target)) === 0) {
+      await client.query(`CREATE SCHEMA IF NOT EXISTS "${target.schema}"`)
+      for (const sql of [...schemaStatements('postgres'), COMMITS_TABLE, ...TUNING]) await client.query(sql)
+    }
+    await client.query('COMMIT')
+  } catch (thrown) {
+    await client.query('ROLLBACK')
+    throw codeOf(thrown) === INSUFFICIENT_PRIVILEGE ? deniedError(thrown, target) : thrown
+  }
+}
+
+const TUNING: string[] = []
+
+function deniedError(cause: unknown, target: Target): TidemarkError {
+  return new TidemarkError(`The user of ${target.where} may not create the schema ${target.schema} or tables in it.`, {
+    kind: 'permanent',
+    code: 'ledger-denied',
+    hint: `As the owner of the database: GRANT CREATE ON DATABASE … TO …, or CREATE SCHEMA ${target.schema} AUTHORIZATION ….`,
+    cause,
+  })
+}

@@ -1,0 +1,78 @@
+/**
+ * Opens the ledger that the configuration names. Looking never makes one: a home without a ledger is told
+ * apart from an empty ledger.
+ */
+import { statSync } from 'node:fs'
+import { type LedgerLocation, locateLedger } from '../config/location.ts'
+import { maskPasswords } from '../config/secret.ts'
+import type { Config } from '../config/settings.ts'
+import { UsageError } from '../errors.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import type { CliContext } from './context.ts'
+
+export type OpenedLedger = {
+  ledger: Ledger
+  database: LedgerLocation['database']
+  /** For people: the file, or the address without its password. */
+  where: string
+  config: Config
+}
+
+export type LedgerPlace = Pick<OpenedLedger, 'database' | 'where' | 'config'>
+
+/** For commands about something in the ledger: without one there is nothing they could be about. */
+export async function withLedger<T>(
+  context: CliContext,
+  use: (opened: OpenedLedger) => Promise<T>,
+): Promise<T> {
+  return openAnd(context, use, (place) => {
+    throw new UsageError(noLedgerText(place), { code: 'ledger-missing', hint: NO_LEDGER_HINT })
+  })
+}
+
+/** For commands that list: `missing` answers where there is no ledger yet. */
+export async function lookAtLedger(
+  context: CliContext,
+  input: { look: (opened: OpenedLedger) => Promise<void>; missing: (place: LedgerPlace) => void },
+): Promise<void> {
+  await openAnd(context, input.look, (place) => {
+    input.missing(place)
+    context.output.note(`${noLedgerText(place)} ${NO_LEDGER_HINT}`)
+  })
+}
+
+const NO_LEDGER_HINT = 'It is made when work is first enqueued. Another place is given by --home or ledger.url.'
+
+function noLedgerText({ where }: LedgerPlace): string {
+  return `There is no ledger at ${where} yet.`
+}
+
+async function openAnd<T>(
+  context: CliContext,
+  use: (opened: OpenedLedger) => Promise<T>,
+  missing: (place: LedgerPlace) => T,
+): Promise<T> {
+  const { values: config, home } = await context.loadConfig()
+  const location = locateLedger(config.ledger.url, home.path)
+  const where = location.database === 'sqlite' ? location.path : maskPasswords(location.url)
+  const place = { database: location.database, where, config }
+  if (location.database === 'sqlite' && !holdsSomething(location.path)) return missing(place)
+  const { openLedger } = await import('../ledger/open.ts')
+  const ledger = await openLedger(location.database === 'sqlite' ? `sqlite:${location.path}` : location.url)
+  try {
+    return await use({ ...place, ledger })
+  } finally {
+    await ledger.close()
+  }
+}
+
+/** An empty file is what a crash before the first write leaves: no ledger yet. */
+function holdsSomething(path: string): boolean {
+  try {
+    const size = statSync(path, { throwIfNoEntry: false })?.size
+    return size !== undefined && size > 0
+  } catch {
+    // A folder that may not be read, or a file where a folder should be: opening says which.
+    return true
+  }
+}

@@ -1,0 +1,30 @@
+/**
+ * The ledger's contract: one suite, run on every database. Its tests are derived from the invariants at
+ * the top of contract.ts and from how people get hurt by job queues; each title states the fact.
+ */
+import { after, describe } from 'node:test'
+import { claimContract, leaseContract } from './claim.suite.ts'
+import { controlContract } from './control.suite.ts'
+import { dependencyContract } from './dependencies.suite.ts'
+import { type Home, onDesk } from './desk.suite.ts'
+import { appTransactionContract, enqueueContract } from './enqueue.suite.ts'
+import { frontierContract } from './frontier.suite.ts'
+import { housekeepingContract } from './housekeeping.suite.ts'
+import { badItemContract, settleContract } from './settle.suite.ts'
+
+export function ledgerContract(home: Home): void {
+  describe(`a ledger on ${home.name}`, () => {
+    after(() => home.remove())
+    const test = onDesk(home)
+    describe('enqueueing', () => enqueueContract(test))
+    describe('an app’s own transaction', () => appTransactionContract(test, home))
+    describe('dependencies', () => dependencyContract(test))
+    describe('claiming', () => claimContract(test))
+    describe('leases', () => leaseContract(test))
+    describe('outcomes', () => settleContract(test))
+    describe('bad items', () => badItemContract(test))
+    describe('segments and marks', () => frontierContract(test, home))
+    describe('control', () => controlContract(test))
+    describe('house-keeping', () => housekeepingContract(test, home))
+  })
+}

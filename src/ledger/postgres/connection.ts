@@ -1,0 +1,170 @@
+/**
+ * From a URL to connections: which server, which schema, and what every session of ours is told first.
+ *
+ * The password stays inside `connectionString`; `where` is what people and logs get to see.
+ */
+import pg from 'pg'
+import { UsageError } from '../../errors.ts'
+
+export const DEFAULT_SCHEMA = 'tidemark'
+export const CONNECT_MS_MAX = 10_000
+/** A statement that runs longer waits for a lock that nobody gives back, or is lost. */
+const STATEMENT_MS_MAX = 120_000
+/** The server ends its statements by itself; if not even that answer comes, the connection is dead. */
+const ANSWER_MS_MAX = STATEMENT_MS_MAX + 10_000
+/** A process that stands still inside a transaction must not hold its locks for longer. */
+const IDLE_IN_TRANSACTION_MS_MAX = 30_000
+const KEEPALIVE_MS = 10_000
+
+export type Target = { connectionString: string; schema: string; where: string }
+
+/**
+ * - writer: short transactions on the ledger. A plan that was made while a table was empty is kept for when
+ *   it is full, so sequential scans are the last resort. Outside BEGIN READ WRITE nothing can be written:
+ *   BEGIN is sent ahead without waiting for its answer, and what follows must not count if it failed.
+ * - reader: looks, never writes.
+ * - plain: set-up, listening, the heartbeat, questions about lost commits.
+ */
+export type Role = 'writer' | 'reader' | 'plain'
+
+const URL_HINT =
+  'Write it as postgres://USER:PASSWORD@HOST:PORT/DATABASE, with special characters of the password percent-encoded (@ as %40, / as %2F).'
+
+export function parseTarget(url: string): Target {
+  const parsed = parseUrl(url)
+  const schema = parsed.searchParams.get('schema') ?? DEFAULT_SCHEMA
+  // Room is left for the names that are made from it, such as the channel's.
+  if (!/^[a-z_][a-z0-9_]{0,47}$/.test(schema) || schema.startsWith('pg_') || schema === 'information_schema') {
+    throw new UsageError(`A ledger cannot be kept in a schema called ${JSON.stringify(schema)}.`, {
+      hint: 'Use small letters, digits and _ (at most 48), not starting with a digit or pg_.',
+    })
+  }
+  parsed.searchParams.delete('schema')
+  return { connectionString: parsed.href, schema, where: describeTarget(parsed, schema) }
+}
+
+/** Parts of a password that was not encoded must not end up in a message as a host or a database. */
+function parseUrl(url: string): URL {
+  let parsed: URL | undefined
+  try {
+    parsed = new URL(url.replace('@/', '@localhost/'))
+  } catch {
+    // The error would quote the URL, and with it the password.
+  }
+  const torn = parsed && ((parsed.username === '' && url.includes('@')) || parsed.hash !== '')
+  if (!parsed || torn || !/^postgres(ql)?:$/.test(parsed.protocol)) {
+    throw new UsageError('The URL of the PostgreSQL database cannot be read.', { hint: URL_HINT })
+  }
+  return parsed
+}
+
+function describeTarget(parsed: URL, schema: string): string {
+  const user = parsed.searchParams.get('user') ?? decode(parsed.username)
+  const host = parsed.searchParams.get('host') ?? (parsed.hostname || 'localhost')
+  const port = parsed.searchParams.get('port') ?? parsed.port
+  const where = `postgres://${user === '' ? '' : `${user}@`}${host}${port === '' ? '' : `:${port}`}${decode(parsed.pathname)}`
+  return schema === DEFAULT_SCHEMA ? where : `${where} (schema ${schema})`
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new UsageError('The URL of the PostgreSQL database cannot be read.', { hint: URL_HINT })
+  }
+}
+
+export function clientConfig(target: Target): pg.ClientConfig {
+  return {
+    application_name: 'tidemark',
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEPALIVE_MS,
+    connectionTimeoutMillis: CONNECT_MS_MAX,
+    query_timeout: ANSWER_MS_MAX,
+    types: { getTypeParser } as pg.ClientConfig['types'],
+    pipeline: true,
+    connectionString: target.connectionString,
+  }
+}
+
+/** One round trip after connecting. Not sent as start-up options: poolers and hosters refuse some of those. */
+export function sessionSetup(target: Target, role: Role): string {
+  const settings: Record<string, string | number> = {
+    search_path: target.schema === 'public' ? 'public' : `${target.schema}, public`,
+    statement_timeout: STATEMENT_MS_MAX,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS_MAX,
+    // Seconds. The server notices a client that vanished, and gives back what it had locked.
+    tcp_keepalives_idle: 30,
+    tcp_keepalives_interval: 10,
+    tcp_keepalives_count: 3,
+    default_transaction_isolation: 'read committed',
+    jit: 'off',
+  }
+  if (role !== 'plain') settings.default_transaction_read_only = 'on'
+  if (role === 'writer') settings.enable_seqscan = 'off'
+  const calls = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', false)`)
+  // What was acknowledged must survive a power cut; stronger settings of the server are left alone.
+  const durable = `CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END`
+  return `SELECT ${[...calls, durable].join(', ')}`
+}
+
+export async function connect(target: Target, role: Role): Promise<pg.Client> {
+  const client = new pg.Client(clientConfig(target))
+  // Without a listener a connection that breaks would end the process; whoever uses it gets the error anyway.
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    await client.query(sessionSetup(target, role))
+    return client
+  } catch (thrown) {
+    await hangUp(client)
+    throw thrown
+  }
+}
+
+/** Ends a connection whatever state it is in. */
+export async function hangUp(client: pg.Client): Promise<void> {
+  try {
+    await client.end()
+  } catch {
+    // It was broken already, which is as good.
+  }
+}
+
+export function createPool(target: Target, role: Role, max: number): pg.Pool {
+  const setup = sessionSetup(target, role)
+  const pool = new pg.Pool({
+    ...clientConfig(target),
+    max,
+    idleTimeoutMillis: 60_000,
+    onConnect: async (client: pg.ClientBase): Promise<void> => {
+      client.on('error', () => {}) // see connect()
+      await client.query(setup)
+    },
+  })
+  // The pool has already dropped an idle connection that broke.
+  pool.on('error', () => {})
+  return pool
+}
+
+const BOOL = 16
+const BYTEA = 17
+const INTEGERS: ReadonlySet<number> = new Set([20, 21, 23, 26])
+const FLOATS: ReadonlySet<number> = new Set([700, 701, 1700])
+
+/** Only what SQLite could have answered too (see Value): numbers, text and bytes. */
+export function getTypeParser(oid: number): (text: string) => unknown {
+  if (INTEGERS.has(oid)) return parseInteger
+  if (FLOATS.has(oid)) return Number
+  if (oid === BOOL) return (text) => (text === 't' ? 1 : 0)
+  if (oid === BYTEA) return parseBytes
+  return (text) => text
+}
+
+const parseBytes = pg.types.getTypeParser(BYTEA, 'text') as (text: string) => Buffer
+
+function parseInteger(text: string): number {
+  const n = Number(text)
+  if (!Number.isSafeInteger(n)) throw new RangeError(`${text} is too large to be a number in JavaScript`)
+  return n
+}

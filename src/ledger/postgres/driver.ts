@@ -1,0 +1,307 @@
+/**
+ * The ledger on PostgreSQL: a few connections for transactions, a few for reading, one that listens, and the
+ * heartbeat's in its thread.
+ *
+ * - A transaction's BEGIN is sent ahead of its first statement and its witness (commit.ts) along with its
+ *   COMMIT: neither costs a round trip.
+ * - A deadlock runs the transaction again; a connection lost before COMMIT means that nothing happened; one
+ *   lost during COMMIT is asked about until the answer is known.
+ * - What the database itself refuses or cannot do now gets a `ledger-` code (errors.ts).
+ */
+import type pg from 'pg'
+import { type Clock, sleep, systemClock } from '../../clock.ts'
+import { TidemarkError } from '../../errors.ts'
+import type { Announcement, Driver, Heartbeat, HeartbeatOptions, Tx, Value } from '../contract.ts'
+import { FORGET_COMMITS, hasCommitted, leaveWitness, type Session, SWEEP_COMMITS } from './commit.ts'
+import { createPool, getTypeParser, type Target } from './connection.ts'
+import { classify, isAftermath, isDeadlock, isDown, isStalePlan } from './errors.ts'
+import { startHeartbeat } from './heartbeat.ts'
+import { insertJobs, readyQueues, settleDone, take } from './jobs.ts'
+import { channelOf, Listener } from './listener.ts'
+import { StatementBook } from './statements.ts'
+
+const WRITERS_MAX = 4
+const READERS_MAX = 2
+const DEADLOCK_TRIES_MAX = 5
+/** The victim of a deadlock lets the other one finish first. */
+const DEADLOCK_PAUSE_MS = 10
+
+export type PostgresDriverOptions = { target: Target; clock: Clock; instance: string; offsetMs: number }
+
+export class PostgresDriver implements Driver {
+  readonly dialect = 'postgres'
+  readonly target: Target
+  readonly #clock: Clock
+  readonly #instance: string
+  readonly #writers: pg.Pool
+  readonly #readers: pg.Pool
+  readonly #book = new StatementBook()
+  readonly #sessions = new WeakMap<pg.ClientBase, Session>()
+  readonly #closing = new AbortController()
+  readonly #listeners = new Set<Listener>()
+  #sessionCount = 0
+  #offsetMs: number
+
+  constructor(options: PostgresDriverOptions) {
+    this.target = options.target
+    this.#clock = options.clock
+    this.#instance = options.instance
+    this.#offsetMs = options.offsetMs
+    this.#writers = createPool(options.target, 'writer', WRITERS_MAX)
+    this.#readers = createPool(options.target, 'reader', READERS_MAX)
+  }
+
+  /** The database's clock is the one that all processes share. A clock that was passed in for a test is obeyed. */
+  now(): number {
+    return this.#clock.now() + this.#offsetMs
+  }
+
+  async transaction<T>(fn: (tx: Tx) => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      const client = await this.#checkOut(this.#writers)
+      try {
+        return await this.#once(client, fn)
+      } catch (thrown) {
+        if (!(thrown instanceof Deadlock)) throw thrown
+        if (tries >= DEADLOCK_TRIES_MAX) throw classify(thrown.cause, this.target.where)
+        await sleep(systemClock, DEADLOCK_PAUSE_MS * tries)
+      }
+    }
+  }
+
+  async read<T>(fn: (tx: Tx) => Promise<T>): Promise<T> {
+    const client = await this.#checkOut(this.#readers)
+    // Not prepared under a name: a look is rare enough to be planned for the table as it is now.
+    const tx = new PostgresTx(client, this.target.where)
+    try {
+      return await fn(tx)
+    } finally {
+      tx.close()
+      client.release(tx.broken)
+    }
+  }
+
+  /** The app's connection keeps its own search path: ours is there only while `fn` runs. */
+  async within<T>(connection: unknown, fn: (tx: Tx) => Promise<T>): Promise<T> {
+    const client = connection as pg.ClientBase
+    if (typeof client?.query !== 'function') {
+      throw new TidemarkError('On PostgreSQL, enqueueing within a transaction needs a client of pg.', { kind: 'bug' })
+    }
+    if (client.getTransactionStatus?.() === 'I') {
+      throw new TidemarkError('Enqueueing within a transaction: begin one on this client first.', { kind: 'bug' })
+    }
+    const tx = new PostgresTx(client, this.target.where)
+    const before = await tx.get<{ path: string }>(`SELECT current_setting('search_path') AS path`)
+    const setPath = `SELECT set_config('search_path', ?, true)`
+    await tx.get(setPath, [this.target.schema === 'public' ? 'public' : `${this.target.schema}, public`])
+    const value = await fn(tx)
+    if (tx.announced) await tx.get(`SELECT pg_notify(?, ?)`, [channelOf(this.target), `${tx.announced} ${this.#instance}`])
+    // Not needed after a failure: then all of this is rolled back with the rest.
+    await tx.get(setPath, [before!.path])
+    tx.close()
+    return value
+  }
+
+  readonly insertJobs = insertJobs
+  readonly settleDone = settleDone
+  readonly readyQueues = readyQueues
+  readonly take = take
+
+  /** Sent with COMMIT. Only a wake-up: whoever misses it looks again by itself. */
+  async announce(tx: Tx, what: Announcement): Promise<void> {
+    const { announced } = tx as PostgresTx
+    if (announced !== 'control') (tx as PostgresTx).announced = what
+  }
+
+  async listen(fn: (what: Announcement | 'anything') => void): Promise<() => Promise<void>> {
+    const listener = new Listener(this.target, this.#instance, fn)
+    this.#listeners.add(listener)
+    await listener.start()
+    return async () => {
+      this.#listeners.delete(listener)
+      await listener.stop()
+    }
+  }
+
+  async startHeartbeat(options: HeartbeatOptions): Promise<Heartbeat> {
+    await this.transaction((tx) => tx.run(SWEEP_COMMITS))
+    const onOffset = (offsetMs: number): void => {
+      this.#offsetMs = offsetMs
+    }
+    return startHeartbeat(this, this.#clock, { ...options, onOffset })
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return
+    if (this.#sessionCount > 0) await this.#forgetSessions()
+    this.#closing.abort(new Error('the ledger was closed'))
+    for (const listener of this.#listeners) await listener.stop()
+    await Promise.all([this.#writers.end(), this.#readers.end()])
+  }
+
+  async #checkOut(pool: pg.Pool): Promise<pg.PoolClient> {
+    if (this.#closing.signal.aborted) throw new TidemarkError('The ledger is closed.', { kind: 'bug' })
+    try {
+      return await pool.connect()
+    } catch (thrown) {
+      throw classify(thrown, this.target.where)
+    }
+  }
+
+  async #once<T>(client: pg.PoolClient, fn: (tx: Tx) => Promise<T>): Promise<T> {
+    const tx = new PostgresTx(client, this.target.where, this.#book)
+    // Not awaited: if it fails, the session is read-only and what follows fails too.
+    const begun = client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE')
+    begun.catch((thrown: unknown) => tx.fail(thrown))
+    let value: T
+    try {
+      value = await fn(tx)
+      await begun
+      // Somebody went on after a failed statement: the server would roll back and call it COMMIT.
+      if (tx.failure !== undefined) throw tx.failure
+    } catch (thrown) {
+      tx.close()
+      await this.#rollBack(client, tx)
+      throw tx.reasonFor(thrown)
+    }
+    tx.close()
+    return this.#commit(client, tx, value)
+  }
+
+  async #rollBack(client: pg.PoolClient, tx: PostgresTx): Promise<void> {
+    let broken = tx.broken
+    if (!broken) {
+      try {
+        await client.query('ROLLBACK')
+      } catch {
+        broken = true // the server rolls back what a lost connection had begun
+      }
+    }
+    client.release(broken)
+  }
+
+  async #commit<T>(client: pg.PoolClient, tx: PostgresTx, value: T): Promise<T> {
+    const session = this.#session(client)
+    const extras: Promise<unknown>[] = []
+    if (tx.wrote) extras.push(leaveWitness(client, session))
+    if (tx.announced) {
+      const values = [channelOf(this.target), `${tx.announced} ${this.#instance}`]
+      extras.push(client.query({ name: 'announce', text: 'SELECT pg_notify($1, $2)', values }))
+    }
+    for (const extra of extras) extra.catch((thrown: unknown) => tx.fail(thrown))
+    let command: string
+    try {
+      command = (await client.query('COMMIT')).command
+    } catch (thrown) {
+      client.release(true)
+      // A transaction that only looked has nothing to lose.
+      const committed = tx.wrote && (await hasCommitted(this.target, { ...session }, this.#closing.signal))
+      if (committed) return value
+      tx.fail(thrown)
+      throw tx.reasonFor(thrown)
+    }
+    client.release()
+    if (command === 'COMMIT') return value
+    throw tx.reasonFor(tx.failure ?? new TidemarkError(`${this.target.where} rolled back instead of committing.`, { kind: 'transient' }))
+  }
+
+  #session(client: pg.ClientBase): Session {
+    let session = this.#sessions.get(client)
+    if (!session) {
+      this.#sessionCount += 1
+      session = { writer: `${this.#instance}:${this.#sessionCount}`, n: 0 }
+      this.#sessions.set(client, session)
+    }
+    return session
+  }
+
+  async #forgetSessions(): Promise<void> {
+    try {
+      await this.transaction((tx) => (tx as PostgresTx).query({ text: FORGET_COMMITS, values: [`${this.#instance}:%`] }))
+    } catch {
+      // The database is away; the next engine that starts sweeps them.
+    }
+  }
+}
+
+/** Ends one run of a transaction, to begin the next. */
+class Deadlock extends Error {}
+
+export type Query = { text: string; values: unknown[]; name?: string; rowMode?: 'array' }
+
+/** Statements on one connection, for the time of one transaction or look. */
+export class PostgresTx implements Tx {
+  readonly dialect = 'postgres'
+  readonly #client: pg.ClientBase
+  readonly #where: string
+  readonly #book: StatementBook | undefined
+  #closed = false
+  /** The first error of the server or the connection; after it nothing can be committed. */
+  failure: unknown
+  wrote = false
+  announced: Announcement | undefined
+
+  /** Without a book, statements are not prepared under a name. */
+  constructor(client: pg.ClientBase, where: string, book?: StatementBook) {
+    this.#client = client
+    this.#where = where
+    this.#book = book
+  }
+
+  get broken(): boolean {
+    return this.failure !== undefined && (isDown(this.failure) || isStalePlan(this.failure))
+  }
+
+  close(): void {
+    this.#closed = true
+  }
+
+  fail(thrown: unknown): void {
+    this.failure ??= thrown
+  }
+
+  /** What to throw for a transaction that ended with `thrown`: the cause, not what followed from it. */
+  reasonFor(thrown: unknown): unknown {
+    if (this.failure === undefined) return thrown
+    if (isDeadlock(this.failure)) return new Deadlock('deadlock', { cause: this.failure })
+    if (thrown === this.failure || this.broken || isAftermath(thrown)) return classify(this.failure, this.#where)
+    return thrown
+  }
+
+  async query<R>(query: Query): Promise<pg.QueryResult & { rows: R[] }> {
+    if (this.#closed) throw new TidemarkError('A statement came after the end of its transaction.', { kind: 'bug' })
+    try {
+      // Named only where names are kept: an app's own client may be behind a pooler.
+      const name = this.#book ? query.name : undefined
+      const result = await this.#client.query({ ...query, name, types: TYPES })
+      // Several statements in one text give several results.
+      const last = Array.isArray(result) ? (result as pg.QueryResult[]).at(-1)! : result
+      if (last.command !== 'SELECT') this.wrote = true
+      return last
+    } catch (thrown) {
+      this.fail(thrown)
+      throw classify(thrown, this.#where)
+    }
+  }
+
+  async all<T extends object>(sql: string, params: readonly Value[] = []): Promise<T[]> {
+    return (await this.#statement<T>(sql, params)).rows
+  }
+
+  async get<T extends object>(sql: string, params: readonly Value[] = []): Promise<T | undefined> {
+    return (await this.#statement<T>(sql, params)).rows[0]
+  }
+
+  async run(sql: string, params: readonly Value[] = []): Promise<number> {
+    return (await this.#statement(sql, params)).rowCount ?? 0
+  }
+
+  #statement<T>(sql: string, params: readonly Value[]): Promise<pg.QueryResult & { rows: T[] }> {
+    const { text, name } = (this.#book ?? ANONYMOUS).find(sql)
+    return this.query<T>({ text, values: params as Value[], name })
+  }
+}
+
+const ANONYMOUS = new StatementBook()
+/** Given with each query too: an app's own client may parse differently. */
+const TYPES = { getTypeParser, length: 0 } as unknown as pg.CustomTypesConfig

@@ -1,0 +1,127 @@
+/** What PostgreSQL's refusals mean to us and to the user; the one place that reads its error codes. */
+import { TidemarkError } from '../../errors.ts'
+
+/** SQLSTATEs: https://www.postgresql.org/docs/current/errcodes-appendix.html */
+const SERIALIZATION_FAILURE = '40001'
+const DEADLOCK = '40P01'
+const IN_FAILED_TRANSACTION = '25P02'
+const UNIQUE_VIOLATION = '23505'
+
+/** The server is going, coming or gone, or has no room for us: no statement is to blame. */
+const DOWN = new Set([
+  ...['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '25P04', '53300', '53200'],
+  ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH'],
+  ...['ENETDOWN', 'EAI_AGAIN', 'ENOENT', 'EACCES'],
+])
+/** What pg says when a connection is lost; these errors have no code. */
+const DOWN_MESSAGE =
+  /^(Connection terminated|timeout expired|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/
+const TLS_MESSAGE = /SSL|TLS|certificate/i
+
+/** Races that the ledger's own logic decides when it looks again. */
+const LEDGER_TABLES = new Set(['jobs', 'segments', 'streams', 'job_deps', 'bad_items'])
+
+type ServerError = { code?: unknown; message?: unknown; table?: unknown; constraint?: unknown; hostname?: unknown }
+
+export function codeOf(thrown: unknown): string | undefined {
+  const code = (thrown as ServerError | null)?.code
+  return typeof code === 'string' ? code : undefined
+}
+
+/** Two transactions waited for each other and the server ended ours: nothing of it happened. */
+export function isDeadlock(thrown: unknown): boolean {
+  if (thrown instanceof TidemarkError) return false
+  const code = codeOf(thrown)
+  return code === DEADLOCK || code === SERIALIZATION_FAILURE
+}
+
+/** An earlier statement failed and somebody went on: that one is the reason. */
+export function isAftermath(thrown: unknown): boolean {
+  return codeOf(thrown) === IN_FAILED_TRANSACTION
+}
+
+/** A table that our prepared statement reads was changed under it: a new connection prepares it anew. */
+export function isStalePlan(thrown: unknown): boolean {
+  return codeOf(thrown) === '0A000' && /cached plan/.test(messageOf(thrown))
+}
+
+export function isDown(thrown: unknown): boolean {
+  const code = codeOf(thrown)
+  if (code !== undefined) return DOWN.has(code) || code.startsWith('08')
+  return DOWN_MESSAGE.test(messageOf(thrown))
+}
+
+/** Errors of the database itself get a `ledger-` code: no job is to blame for them. */
+export function classify(thrown: unknown, where: string): unknown {
+  if (thrown instanceof TidemarkError) return thrown
+  const code = codeOf(thrown)
+  if (isDown(thrown) || isStalePlan(thrown)) return downError(thrown, where)
+  switch (code) {
+    case 'ENOTFOUND':
+      return outage(thrown, `The host of ${where} cannot be found.`, 'ledger-down', 'Check the name in ledger.url and the network.')
+    case '53100':
+      return outage(thrown, `The disk of ${where} is full.`, 'ledger-full', 'Free some space on the server; work goes on by itself.')
+    case '25006':
+      return outage(thrown, `${where} accepts no writes.`, 'ledger-readonly', 'Connect to the primary server, not to a replica.')
+    case '58030':
+    case '58P01':
+      return outage(thrown, `${where} cannot read or write its own files.`, 'ledger-io', 'See the log of the server; check its disk.')
+    case 'XX001':
+    case 'XX002':
+      return refusal(thrown, `The ledger at ${where} is damaged.`, 'ledger-corrupt', 'Restore it from a backup; see the log of the server.')
+    case '28P01':
+    case '28000':
+      return new TidemarkError(`${where} refused the login: ${messageOf(thrown)}.`, {
+        kind: 'auth',
+        code: 'ledger-auth',
+        hint: 'Check the user and the password in ledger.url.',
+        cause: thrown,
+      })
+    case '3D000':
+      return refusal(thrown, `There is no such database: ${where}.`, 'ledger-missing', 'Create it (`createdb NAME`), or correct ledger.url.')
+    case '22021':
+      return new TidemarkError('A text holds a character that PostgreSQL cannot store (NUL).', { kind: 'permanent', cause: thrown })
+    case '57014':
+    case '55P03':
+    case DEADLOCK:
+    case SERIALIZATION_FAILURE:
+      return new TidemarkError(`${where} ended a transaction: ${messageOf(thrown)}.`, { kind: 'transient', cause: thrown })
+    case UNIQUE_VIOLATION:
+      return uniqueViolation(thrown)
+    default:
+      return tlsError(thrown, where) ?? thrown
+  }
+}
+
+export function downError(thrown: unknown, where: string): TidemarkError {
+  const reason = codeOf(thrown) === '53300' ? 'it has no connection left to give' : messageOf(thrown) || String(codeOf(thrown))
+  return outage(thrown, `${where} cannot be reached: ${reason}.`, 'ledger-down', 'Check that the server is running and reachable; work goes on by itself when it is back.')
+}
+
+function outage(cause: unknown, message: string, code: string, hint: string): TidemarkError {
+  return new TidemarkError(message, { kind: 'transient', code, hint, cause })
+}
+
+function refusal(cause: unknown, message: string, code: string, hint: string): TidemarkError {
+  return new TidemarkError(message, { kind: 'permanent', code, hint, cause })
+}
+
+function uniqueViolation(thrown: unknown): unknown {
+  const { table, constraint } = thrown as ServerError
+  if (typeof table !== 'string' || !LEDGER_TABLES.has(table)) return thrown
+  return new TidemarkError(`Another process was faster: ${constraint} of ${table} is taken.`, { kind: 'transient', cause: thrown })
+}
+
+function tlsError(thrown: unknown, where: string): TidemarkError | undefined {
+  const code = codeOf(thrown) ?? ''
+  const about = code === '' || /CERT|SIGNATURE|TLS|SSL/.test(code)
+  if (!about || !TLS_MESSAGE.test(`${messageOf(thrown)} ${code}`)) return undefined
+  return refusal(thrown, `No secure connection to ${where}: ${messageOf(thrown)}.`, 'ledger-tls', 'Check sslmode and sslrootcert in ledger.url.')
+}
+
+/** An AggregateError of several addresses has no message of its own. */
+export function messageOf(thrown: unknown): string {
+  if (thrown instanceof AggregateError && thrown.errors.length > 0) return messageOf(thrown.errors[0])
+  const text = thrown instanceof Error ? thrown.message : String((thrown as ServerError | null)?.message ?? thrown)
+  return text.replace(/\.$/, '')
+}

@@ -1,0 +1,30 @@
+/** Runs in a thread: extends the lease of one owner until told to stop, over a connection that comes back by itself. */
+import { workerData } from 'node:worker_threads'
+import type pg from 'pg'
+import { systemClock } from '../../clock.ts'
+import { beatForever, type ThreadData, tellMain } from '../heartbeat-loop.ts'
+import { extendLease } from '../workers.ts'
+import { connect, hangUp, type Target } from './connection.ts'
+import { PostgresTx } from './driver.ts'
+import { classify } from './errors.ts'
+import { measureOffset } from './server-clock.ts'
+
+const data = workerData as ThreadData & { target: Target }
+let client: pg.Client | undefined
+
+beatForever(data, async () => {
+  try {
+    if (!client) {
+      client = await connect(data.target, 'plain')
+      await client.query('SET synchronous_commit = off') // a lease that a power cut forgets was lost anyway
+    }
+    const offsetMs = await measureOffset(client, 1)
+    tellMain({ offsetMs })
+    const tx = new PostgresTx(client, data.target.where)
+    return await extendLease(tx, data.owner, systemClock.now() + offsetMs, data.leaseMs)
+  } catch (thrown) {
+    if (client) await hangUp(client)
+    client = undefined
+    throw classify(thrown, data.target.where)
+  }
+})

@@ -1,0 +1,291 @@
+/** The contract of outcomes: one transaction each, what they cost, what they leave behind, and bad items. */
+import assert from 'node:assert/strict'
+import type { ClaimedJob, NewBadItem, NewJob, Tx } from './contract.ts'
+import { type Desk, type DeskTest, HOUR_MS, plain } from './desk.suite.ts'
+
+const job = (more: Partial<NewJob> = {}): NewJob => ({ kind: 'job', payload: '{}', ...more })
+const note = (text: string) => async (tx: Tx) => void (await tx.run(`INSERT INTO notes VALUES (?)`, [text]))
+
+async function notes(desk: Desk): Promise<string[]> {
+  return (await desk.sql<{ text: string }>(`SELECT text FROM notes ORDER BY text`)).map((one) => one.text)
+}
+
+async function claimMany(desk: Desk, n: number): Promise<ClaimedJob[]> {
+  await desk.write({ jobs: Array.from({ length: n }, (_, index) => job({ payload: String(index) })) })
+  const claimed = await desk.claim()
+  assert.equal(claimed.length, n)
+  return claimed.sort((a, b) => a.id - b.id)
+}
+
+export function settleContract(test: DeskTest): void {
+  test('a job’s effects, its children, its cursor and its done are one transaction', async (desk) => {
+    await desk.force(`CREATE TABLE notes (text TEXT)`)
+    const streamId = await desk.stream()
+    const listing = await desk.claimed({ streamId })
+    const result = await desk.settle(listing, 'succeed', {
+      work: { effects: note('stored'), cursors: [{ streamId, value: 'page 2' }], jobs: [job({ kind: 'fetch' })] },
+    })
+    assert.equal(result.status, 'held')
+    assert.deepEqual(await notes(desk), ['stored'])
+    assert.equal((await desk.ledger.stream('mail')).cursor, 'page 2')
+    assert.equal(await desk.stage(listing.id), 'done')
+  })
+
+  test('if any part of an outcome fails, none of it is written and the job is still held', async (desk) => {
+    await desk.force(`CREATE TABLE notes (text TEXT)`)
+    const streamId = await desk.stream()
+    const listing = await desk.claimed({ streamId })
+    const cursors = [{ streamId, value: 'page 2' }]
+    const broken = [
+      { effects: note('stored'), cursors, jobs: [job({ after: ['nobody'] })] },
+      { effects: note('stored'), cursors, segments: [{ streamId, from: 7, to: 9 }] },
+      { effects: note('stored'), jobs: [job()], cursors: [...cursors, { streamId: 4_711, value: 'x' }] },
+      { cursors, jobs: [job()], effects: () => assert.fail('on purpose') },
+      { cursors, jobs: [job()], effects: async (tx: Tx) => void (await tx.run(`INSERT INTO nowhere VALUES (1)`)) },
+    ]
+    for (const work of broken) await assert.rejects(desk.settle(listing, 'succeed', { work }))
+    assert.deepEqual(await notes(desk), [])
+    assert.equal((await desk.ledger.stream('mail')).cursor, null)
+    assert.equal(await desk.stage(listing.id), 'claimed')
+    assert.equal(await desk.count('jobs'), 1)
+    assert.equal((await desk.settle(listing, 'succeed', { work: { effects: note('stored') } })).status, 'held')
+    assert.deepEqual(await notes(desk), ['stored'])
+  })
+
+  const FAULTS: [what: string, effects: (tx: Tx) => Promise<void>][] = [
+    ['effects that throw', async () => assert.fail('on purpose')],
+    ['effects that break a rule of the database', async (tx) => void (await tx.run(`INSERT INTO ids VALUES (1), (1)`))],
+    ['effects that are no SQL', async (tx) => void (await tx.run(`INSRT INTO ids`))],
+    ['effects that write and then throw', async (tx) => {
+      await tx.run(`INSERT INTO ids VALUES (99)`)
+      throw new Error('on purpose')
+    }], // prettier-ignore
+  ]
+  for (const [what, effects] of FAULTS) {
+    test(`${what} are rolled back alone; their neighbours in the cycle commit, each once`, async (desk) => {
+      await desk.force(`CREATE TABLE ids (id INTEGER PRIMARY KEY)`)
+      const jobs = await claimMany(desk, 5)
+      const store = (id: number) => async (tx: Tx) => void (await tx.run(`INSERT INTO ids VALUES (?)`, [id]))
+      const { settled, work, claimed } = await desk.cycle({
+        settle: jobs.map((one, n) => ({ job: one, event: 'succeed', work: { effects: n === 2 ? effects : store(n + 10) } })),
+        work: [{ jobs: [job({ kind: 'other' })] }, { jobs: [job({ after: ['nobody'] })] }],
+        claim: desk.claimRequest({ kinds: ['other'] }),
+      })
+      assert.deepEqual(settled.map((one) => one.status), ['held', 'held', 'error', 'held', 'held'])
+      assert.deepEqual(work.map((one) => one.status), ['held', 'error'])
+      assert.equal(claimed.length, 1, 'the claim of the cycle is not lost')
+      assert.deepEqual((await desk.sql<{ id: number }>(`SELECT id FROM ids ORDER BY id`)).map((one) => Number(one.id)), [10, 11, 13, 14])
+      assert.deepEqual(await desk.stages(...jobs.map((one) => one.id)), ['done', 'done', 'claimed', 'done', 'done'])
+    })
+  }
+
+  test('outcomes that are ready together commit in one transaction', async (desk) => {
+    const jobs = await claimMany(desk, 100)
+    desk.points.length = 0
+    await desk.cycle({ settle: jobs.map((one) => ({ job: one, event: 'succeed' })) })
+    assert.equal(desk.points.filter((name) => name === 'after-commit').length, 1)
+  })
+
+  test('outcomes of thousands of streams commit in one transaction', async (desk) => {
+    const jobs = Array.from({ length: 8_000 }, (_, n) => job({ streamId: n + 1 }))
+    await desk.write({ jobs })
+    const claimed: ClaimedJob[] = []
+    for (let n = 0; n < 40 && claimed.length < jobs.length; n++) claimed.push(...(await desk.claim({ n: 8_000 })))
+    assert.equal(claimed.length, jobs.length)
+    desk.points.length = 0
+    const { settled } = await desk.cycle({ settle: claimed.map((one) => ({ job: one, event: 'succeed' })) })
+    assert.ok(settled.every((one) => one.status === 'held'))
+    assert.equal(desk.points.filter((name) => name === 'after-commit').length, 1)
+  })
+
+  test('a commit passes every named point in order', async (desk) => {
+    desk.points.length = 0
+    await desk.add()
+    const order = ['begin', 'settled', 'effects-done', 'work-written', 'segments-written', 'claimed', 'before-commit', 'after-commit']
+    assert.deepEqual(desk.points, order)
+  })
+
+  test('a handler that commits part of its work keeps its job, its checkpoint and its fence', async (desk) => {
+    await desk.force(`CREATE TABLE notes (text TEXT)`)
+    const upload = await desk.claimed()
+    const part = await desk.settle(upload, 'continue', { checkpoint: '{"bytes":5}', work: { effects: note('part'), jobs: [job({ kind: 'fetch' })] } })
+    assert.equal(part.status, 'held')
+    assert.equal(await desk.stage(upload.id), 'claimed')
+    assert.equal((await desk.row(upload.id)).checkpoint, '{"bytes":5}')
+    assert.equal((await desk.settle(upload, 'succeed', { work: { effects: note('rest') } })).status, 'held')
+    assert.deepEqual(await notes(desk), ['part', 'rest'])
+  })
+
+  accounts(test)
+}
+
+function accounts(test: DeskTest): void {
+  test('a retry costs one of the budget and waits for its time; a postponement costs nothing', async (desk) => {
+    const first = await desk.claimed()
+    const runAt = desk.ledger.now() + HOUR_MS
+    const error = { kind: 'transient' as const, message: 'reset by peer' }
+    const { nextDueAt } = await desk.cycle({ settle: [{ job: first, event: 'retry', runAt, error }] })
+    assert.equal(nextDueAt, runAt)
+    assert.equal(await desk.stage(first.id), 'time')
+    desk.clock.pass(HOUR_MS)
+    await desk.ledger.wakeDue()
+    const [second] = await desk.claim()
+    assert.deepEqual([second!.attempt, second!.failures], [2, 1])
+    await desk.settle(second!, 'postpone', { runAt: desk.ledger.now() + 5, error: { kind: 'throttled', message: 'slow down' } })
+    desk.clock.pass(5)
+    await desk.ledger.wakeDue()
+    const [third] = await desk.claim()
+    assert.deepEqual([third!.attempt, third!.failures], [3, 1])
+    await desk.settle(third!, 'fail', { error: { kind: 'permanent', message: 'refused' } })
+    const detail = await desk.ledger.job(first.id)
+    assert.deepEqual(detail!.errors.map((one) => [one.attempt, one.kind, one.message]), [
+      [3, 'permanent', 'refused'],
+      [2, 'throttled', 'slow down'],
+      [1, 'transient', 'reset by peer'],
+    ])
+    assert.deepEqual(JSON.parse(detail!.job.error!), { kind: 'permanent', message: 'refused' })
+  })
+
+  test('a retry without a time is ready at once', async (desk) => {
+    const first = await desk.claimed()
+    await desk.settle(first, 'retry')
+    assert.equal((await desk.claim())[0]!.id, first.id)
+  })
+
+  test('a job keeps its last twenty errors, and cuts endless messages short', async (desk) => {
+    await desk.add()
+    for (let n = 0; n < 25; n++) {
+      const [claimed] = await desk.claim()
+      await desk.settle(claimed!, 'retry', { error: { kind: 'transient', message: `${n} ${'x'.repeat(50_000)}` } })
+    }
+    const [row] = await desk.ledger.jobs()
+    const { errors, job: kept } = (await desk.ledger.job(row!.id))!
+    assert.equal(errors.length, 20)
+    assert.equal(errors[0]!.attempt, 25)
+    assert.ok(errors[0]!.message.length <= 2_000 && kept.error!.length <= 2_100)
+  })
+
+  test('counters add up what happened, per stream and since a minute', async (desk) => {
+    const streamId = await desk.stream()
+    const sinceMinute = Math.floor(desk.ledger.now() / 60_000)
+    await desk.settle(await desk.claimed({ streamId, items: 7 }), 'succeed')
+    const retried = await desk.claimed({ streamId })
+    await desk.settle(retried, 'retry')
+    await desk.settle((await desk.claim())[0]!, 'fail')
+    await desk.settle(await desk.claimed(), 'skip')
+    desk.clock.pass(60_000)
+    await desk.settle(await desk.claimed({ streamId }), 'succeed')
+    assert.deepEqual(plain(await desk.ledger.counters({ sinceMinute })), { processed: 8, retried: 1, failed: 1, skipped: 1 })
+    assert.deepEqual(plain(await desk.ledger.counters({ sinceMinute, streamId })), { processed: 8, retried: 1, failed: 1 })
+    assert.deepEqual(plain(await desk.ledger.counters({ sinceMinute: sinceMinute + 1 })), { processed: 1 })
+  })
+}
+
+const bad = (item: string, reason = 'malformed'): NewBadItem => ({ item, reason, errorKind: 'permanent', payload: JSON.stringify([item]) })
+
+export function badItemContract(test: DeskTest): void {
+  /** A settled segment of ten items, one of them bad. */
+  async function withBad(desk: Desk): Promise<{ streamId: number; segment: number }> {
+    const streamId = await desk.stream()
+    const segment = await desk.segment(streamId, 0, 10)
+    await desk.write({ counts: [{ segment, listed: 10, seal: true }], jobs: [job({ streamId, segment, items: 10 })] })
+    const [batch] = await desk.claim()
+    await desk.settle(batch!, 'succeed', { bad: [bad('m7')], work: { counts: [{ segment, stored: 9 }] } })
+    return { streamId, segment }
+  }
+
+  test('a bad item is registered with its reason and blocks nothing', async (desk) => {
+    const { streamId, segment } = await withBad(desk)
+    assert.equal((await desk.segmentRow(segment)).state, 'settled')
+    assert.equal((await desk.mark(streamId)).mark_at, 10)
+    const [row] = await desk.ledger.badItems({ stream: 'mail' })
+    const now = desk.ledger.now()
+    assert.deepEqual(plain({ ...row!, id: 0 }), {
+      id: 0, stream_id: streamId, stream: 'mail', segment_id: segment, kind: 'job', item: 'm7', reason: 'malformed',
+      error_kind: 'permanent', payload: '["m7"]', first_seen: now, last_tried: now, tries: 1,
+    }) // prettier-ignore
+    assert.deepEqual(plain(await desk.ledger.counters({ sinceMinute: 0 })), { processed: 10, bad: 1 })
+  })
+
+  test('an item that is bad again keeps its place: first seen stays, last tried and the count move on', async (desk) => {
+    const { segment } = await withBad(desk)
+    const firstSeen = desk.ledger.now()
+    desk.clock.pass(HOUR_MS)
+    assert.equal(await desk.ledger.retryBad(), 1)
+    const [again] = await desk.claim()
+    assert.equal(again!.payload, '["m7"]')
+    await desk.settle(again!, 'skip', { bad: [bad('m7', 'still malformed')] })
+    const rows = await desk.ledger.badItems()
+    assert.equal(rows.length, 1)
+    assert.deepEqual(
+      [rows[0]!.first_seen, rows[0]!.last_tried, rows[0]!.tries, rows[0]!.reason, rows[0]!.segment_id],
+      [firstSeen, firstSeen + HOUR_MS, 2, 'still malformed', segment],
+    )
+    assert.equal((await desk.segmentRow(segment)).bad, 1, 'counted once')
+  })
+
+  test('a bad item that is stored after all is counted as stored, and the registry forgets it', async (desk) => {
+    const { segment } = await withBad(desk)
+    await desk.ledger.retryBad()
+    const [again] = await desk.claim()
+    assert.equal((await desk.settle(again!, 'succeed')).status, 'held')
+    const { stored, bad: left, state } = await desk.segmentRow(segment)
+    assert.deepEqual([stored, left, state], [10, 0, 'settled'])
+    assert.deepEqual(await desk.ledger.badItems(), [])
+  })
+
+  test('a bad item that turns out to be gone is counted as gone', async (desk) => {
+    const { segment } = await withBad(desk)
+    await desk.ledger.retryBad()
+    await desk.settle((await desk.claim())[0]!, 'skip', { note: 'gone' })
+    const { stored, gone, bad: left } = await desk.segmentRow(segment)
+    assert.deepEqual([stored, gone, left], [9, 1, 0])
+    assert.deepEqual(await desk.ledger.badItems(), [])
+  })
+
+  test('a bad item is retried by at most one job at a time, and again after that one failed', async (desk) => {
+    await withBad(desk)
+    assert.equal(await desk.ledger.retryBad(), 1)
+    assert.equal(await desk.ledger.retryBad(), 0, 'while it waits')
+    const [running] = await desk.claim()
+    assert.equal(await desk.ledger.retryBad(), 0, 'while it runs')
+    await desk.settle(running!, 'fail')
+    assert.equal(await desk.ledger.retryBad(), 1, 'after it failed')
+    assert.equal((await desk.claim())[0]!.badId, running!.badId)
+  })
+
+  test('retries can be limited to a stream, to chosen items, to few tries and to old ones', async (desk) => {
+    await withBad(desk)
+    const [row] = await desk.ledger.badItems()
+    const now = desk.ledger.now()
+    for (const filter of [{ streamId: 4_711 }, { ids: [] }, { ids: [4_711] }, { triesMax: 0 }, { triedBefore: now }]) {
+      assert.equal(await desk.ledger.retryBad(filter), 0, JSON.stringify(filter))
+    }
+    const filter = { streamId: row!.stream_id, ids: [row!.id], triesMax: 1, triedBefore: now + 1 }
+    assert.equal(await desk.ledger.retryBad(filter, 'interactive'), 1)
+    assert.equal((await desk.claim())[0]!.lane, 'interactive')
+  })
+
+  test('the same item name in another stream or of another kind is another item', async (desk) => {
+    await withBad(desk)
+    const other = await desk.stream('other')
+    await desk.settle(await desk.claimed({ streamId: other }), 'skip', { bad: [bad('m7')] })
+    await desk.settle(await desk.claimed({ streamId: other, kind: 'fetch' }), 'skip', { bad: [bad('m7')] })
+    assert.deepEqual((await desk.ledger.badItems()).map((one) => [one.stream, one.kind]), [
+      ['mail', 'job'],
+      ['other', 'job'],
+      ['other', 'fetch'],
+    ])
+    assert.equal((await desk.ledger.badItems({ stream: 'other' })).length, 2)
+  })
+
+  test('an outcome that is dropped registers no bad item', async (desk) => {
+    const canceled = await desk.claimed()
+    await desk.ledger.cancel(canceled.id)
+    assert.equal((await desk.settle(canceled, 'skip', { bad: [bad('x')] })).status, 'canceled')
+    const stale = await desk.claimed()
+    await desk.ledger.release(desk.owner, [stale.id])
+    assert.equal((await desk.settle(stale, 'skip', { bad: [bad('x')] })).status, 'lost')
+    assert.deepEqual(await desk.ledger.badItems(), [])
+  })
+}

@@ -105,7 +105,7 @@ export class AlertDelivery {
 
 export type WebhookOptions = {
   url: string
-  fetch: typeof globalThis.fetch
+  fetch: (url: string, init: RequestInit) => Promise<Response>
   /** Who is speaking: the name of the installation. */
   from?: string
 }

@@ -80,7 +80,11 @@ export class AlertBoard {
       severity: this.#heldSeverity(wanted, known, now),
     }
     const due = await this.#isDue(alert, known, now)
-    this.#remember(alert, { known, sentAt: due ? now : (known?.sentAt ?? Number.NEGATIVE_INFINITY), now })
+    this.#remember({
+      alert,
+      criticalAt: wanted.severity === 'critical' ? now : (known?.criticalAt ?? Number.NEGATIVE_INFINITY),
+      sentAt: due ? now : (known?.sentAt ?? Number.NEGATIVE_INFINITY),
+    })
     if (!due) return false
     events.emit({ type: 'alert', what: 'raised', ...alert })
     this.#delivery.send({ ...alert, at: now })
@@ -126,15 +130,12 @@ export class AlertBoard {
     return known && now - known.criticalAt < this.#quietMs ? 'critical' : alert.severity
   }
 
-  #remember(alert: NewAlert, about: { known: Raised | undefined; sentAt: number; now: number }): void {
-    const { known, sentAt, now } = about
+  #remember(raised: Raised): void {
+    const key = keyOf(raised.alert)
     const oldest = this.#raised.keys().next().value
-    if (!known && this.#raised.size >= RAISED_MAX && oldest !== undefined) this.#raised.delete(oldest)
-    // Held at critical, it keeps the time at which it really was.
-    const held = known !== undefined && now - known.criticalAt < this.#quietMs
-    const criticalAt =
-      alert.severity === 'critical' && !held ? now : (known?.criticalAt ?? Number.NEGATIVE_INFINITY)
-    this.#raised.set(keyOf(alert), { alert, criticalAt, sentAt })
+    if (!this.#raised.has(key) && this.#raised.size >= RAISED_MAX && oldest !== undefined)
+      this.#raised.delete(oldest)
+    this.#raised.set(key, raised)
   }
 
   async #clearStale(isOver: (alert: NewAlert) => boolean): Promise<void> {

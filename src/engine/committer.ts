@@ -7,7 +7,14 @@
  */
 import { type Clock, sleep } from '../clock.ts'
 import { asTidemarkError } from '../errors.ts'
-import type { ClaimRequest, CycleResult, EnqueueResult, Settlement, SettleResult, Work } from '../ledger/contract.ts'
+import type {
+  ClaimRequest,
+  CycleResult,
+  EnqueueResult,
+  Settlement,
+  SettleResult,
+  Work,
+} from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 
 const SETTLE_MAX = 4_096
@@ -23,7 +30,10 @@ export type CommitterOptions = {
   owner: () => number
   /** What to claim along with this cycle. */
   claim: (has: { work: boolean }) => ClaimRequest | undefined
-  onCycle: (result: CycleResult, about: { settled: number; ms: number; claim: ClaimRequest | undefined }) => void
+  onCycle: (
+    result: CycleResult,
+    about: { settled: number; ms: number; claim: ClaimRequest | undefined },
+  ) => void
   onIdle: () => void
   onOutage: (error: unknown, sinceMs: number) => void
   onRecovered: (outageMs: number) => void
@@ -98,11 +108,18 @@ export class Committer {
     const settle = this.#settle.splice(0, SETTLE_MAX)
     const work = this.#work.splice(0, WORK_MAX)
     const { ledger, clock, owner, onCycle } = this.#options
-    const claim = this.#options.claim({ work: work.length > 0 || settle.some((s) => s.settlement.work !== undefined) })
+    const claim = this.#options.claim({
+      work: work.length > 0 || settle.some((s) => s.settlement.work !== undefined),
+    })
     if (settle.length === 0 && work.length === 0 && !claim) return
     const startedMs = clock.monotonicMs()
     const result = await this.#untilAvailable(() =>
-      ledger.cycle({ owner: owner(), settle: settle.map((s) => s.settlement), work: work.map((w) => w.work), claim }),
+      ledger.cycle({
+        owner: owner(),
+        settle: settle.map((s) => s.settlement),
+        work: work.map((w) => w.work),
+        claim,
+      }),
     )
     if ('thrown' in result) {
       // A single outcome or enqueue that cannot be written: its own fault, told to whoever brought it.
@@ -129,7 +146,8 @@ export class Committer {
         return { value }
       } catch (thrown) {
         const error = asTidemarkError(thrown)
-        if (!error.code?.startsWith('ledger-') || error.kind !== 'transient' || this.#closed) return { thrown }
+        if (!error.code?.startsWith('ledger-') || error.kind !== 'transient' || this.#closed)
+          return { thrown }
         outageSinceMs ??= clock.monotonicMs()
         onOutage(thrown, clock.monotonicMs() - outageSinceMs)
         await sleep(clock, OUTAGE_WAIT_MS[Math.min(tries, OUTAGE_WAIT_MS.length - 1)]!)

@@ -1,7 +1,8 @@
 /** What holds jobs back in this process: pauses that people set, and budgets that are exhausted. */
+
+import type { Pauses } from '../ledger/claim.ts'
 import type { ClaimedJob } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import type { Pauses } from '../ledger/claim.ts'
 import type { EventStream } from './events.ts'
 import type { KindRegistry } from './kinds.ts'
 

@@ -153,10 +153,10 @@ export class Dispatcher {
     let settlement: Settlement
     try {
       // Finished although told to stop: for a shutdown that is welcome, a canceled job leaves no effect.
-      if (run.context.stopped?.reason === 'canceled') return this.#threw(run, run.context.stopped)
+      if (run.context.stopped?.reason === 'canceled') throw run.context.stopped
       settlement = toSettlement(this.#outcomeContext(run), outcome)
     } catch (thrown) {
-      return this.#threw(run, thrown)
+      settlement = this.#afterError(run, thrown)
     }
     this.#finish(run, settlement)
   }
@@ -170,7 +170,8 @@ export class Dispatcher {
     if (run.ended) return
     run.ended = true
     run.ranMs = this.#options.clock.monotonicMs() - run.startedMs
-    this.running.delete(job.id)
+    // After a lost lease the same job may already run again here, under a new attempt.
+    if (this.running.get(job.id) === run) this.running.delete(job.id)
     this.#runningOf.set(job.kind, this.runningOf(job.kind) - 1)
     this.#options.window.finished(job)
     this.#options.committer.settle(settlement, (result) => this.#settled(run, settlement, result))
@@ -198,7 +199,13 @@ export class Dispatcher {
     const ms = run.ranMs
     stats.job(job.kind, what, ms, job.items)
     for (const bad of settlement.bad ?? []) {
-      events.emit({ type: 'bad', stream: stream(job.streamId), kind: job.kind, item: bad.item, reason: bad.reason })
+      events.emit({
+        type: 'bad',
+        stream: stream(job.streamId),
+        kind: job.kind,
+        item: bad.item,
+        reason: bad.reason,
+      })
     }
     if (settlement.error || events.wantsJobs) this.#emit(job, what, ms, settlement)
   }
@@ -226,7 +233,13 @@ export class Dispatcher {
     const error = stopped ? stallError(kind) : asTidemarkError(thrown)
     const items = kind.items && run.payload !== undefined ? kind.items.of(run.payload) : []
     const decision = decide(
-      { failures: job.failures, attempts: kind.attempts, items: items.length, splittable: items.length > 0, hasStream: job.streamId !== 0 },
+      {
+        failures: job.failures,
+        attempts: kind.attempts,
+        items: items.length,
+        splittable: items.length > 0,
+        hasStream: job.streamId !== 0,
+      },
       error,
       random,
     )
@@ -238,7 +251,12 @@ export class Dispatcher {
         if (decision.pauseStream) onAuth(job, error)
         return { ...told, event: 'postpone', runAt: clock.now() + decision.afterMs }
       case 'split':
-        return { ...told, event: 'skip', note: 'split in two', splitInto: { halves: halves(job, kind, run.payload, items), failures: decision.failures } }
+        return {
+          ...told,
+          event: 'skip',
+          note: 'split in two',
+          splitInto: { halves: halves(job, kind, run.payload, items), failures: decision.failures },
+        }
       case 'isolate': {
         const bad = { item: items[0]!, reason: error.message, errorKind: error.kind, payload: job.payload }
         return { ...told, event: 'skip', note: 'isolated as bad', bad: [bad] }
@@ -259,7 +277,13 @@ export class Dispatcher {
   #outcomeContext(run: Running) {
     const { job } = run.context
     const { clock, toJob } = this.#options
-    return { job, kind: run.kind, payload: run.payload, now: clock.now(), toJob: (request: JobRequest) => toJob(request, job) }
+    return {
+      job,
+      kind: run.kind,
+      payload: run.payload,
+      now: clock.now(),
+      toJob: (request: JobRequest) => toJob(request, job),
+    }
   }
 
   #commitPart(context: RunContext<unknown>, outcome: Outcome): Promise<SettleResult> {
@@ -297,5 +321,8 @@ function happeningOf(settlement: Settlement, result: SettleResult): JobHappening
 }
 
 function stallError(kind: AnyJobKind): TidemarkError {
-  return new TidemarkError(`no progress for ${Math.round(kind.stallMs / 1_000)} s`, { kind: 'transient', code: 'stalled' })
+  return new TidemarkError(`no progress for ${Math.round(kind.stallMs / 1_000)} s`, {
+    kind: 'transient',
+    code: 'stalled',
+  })
 }

@@ -34,7 +34,9 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
     options: Partial<EngineOptions> = {},
   ): Promise<void> {
     const { ledger, close } = await openFresh()
-    await ledger.migrateApp('test', [[`CREATE TABLE effects (name TEXT PRIMARY KEY, times INTEGER NOT NULL)`]])
+    await ledger.migrateApp('test', [
+      [`CREATE TABLE effects (name TEXT PRIMARY KEY, times INTEGER NOT NULL)`],
+    ])
     // Backoff is a thousandth of its bound: tests wait for the rule, not for the delay.
     const engine = await createEngine({ ledger, jobs, random: () => 0.001, ...options })
     try {
@@ -48,12 +50,17 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
 
   const note = (text: string): Outcome => ({
     effects: async (tx) => {
-      await tx.run(`INSERT INTO effects(name, times) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET times = effects.times + 1`, [text])
+      await tx.run(
+        `INSERT INTO effects(name, times) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET times = effects.times + 1`,
+        [text],
+      )
     },
   })
   const effects = (ledger: Ledger): Promise<Record<string, number>> =>
     ledger.driver.read(async (tx) => {
-      const rows = await tx.all<{ name: string; times: number }>(`SELECT name, times FROM effects ORDER BY name`)
+      const rows = await tx.all<{ name: string; times: number }>(
+        `SELECT name, times FROM effects ORDER BY name`,
+      )
       return Object.fromEntries(rows.map((row) => [row.name, Number(row.times)]))
     })
   const stateOf = async (ledger: Ledger, id: number): Promise<string> => (await ledger.job(id))!.job.state
@@ -62,7 +69,10 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
     test('a job runs once and its effects commit with its done', async () => {
       const job = defineJob({ kind: 'test.note', payload: Item, run: ({ payload }) => note(payload.name) })
       await withEngine([job], async (engine, ledger) => {
-        await engine.enqueueMany(job, ['a', 'b', 'c'].map((n) => ({ name: n })))
+        await engine.enqueueMany(
+          job,
+          ['a', 'b', 'c'].map((n) => ({ name: n })),
+        )
         await engine.start()
         await engine.drained()
         assert.deepEqual(await effects(ledger), { a: 1, b: 1, c: 1 })
@@ -86,7 +96,10 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
             : note(payload.name),
       })
       await withEngine([job], async (engine, ledger) => {
-        const results = await engine.enqueueMany(job, ['a', 'bad', 'c'].map((n) => ({ name: n })))
+        const results = await engine.enqueueMany(
+          job,
+          ['a', 'bad', 'c'].map((n) => ({ name: n })),
+        )
         await engine.start()
         await engine.drained()
         assert.deepEqual(await effects(ledger), { a: 1, bad: 1, c: 1 })
@@ -107,7 +120,8 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
           if (payload.ids.includes('poison')) throw new TidemarkError('malformed', { kind: 'permanent' })
           return {
             effects: async (tx) => {
-              for (const id of payload.ids) await tx.run(`INSERT INTO effects(name, times) VALUES (?, 1)`, [id])
+              for (const id of payload.ids)
+                await tx.run(`INSERT INTO effects(name, times) VALUES (?, 1)`, [id])
             },
           }
         },
@@ -138,7 +152,8 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
         payload: Batch,
         items: batchItems,
         run: ({ payload }) => {
-          if (!healed && payload.ids.includes('sick')) throw new TidemarkError('not today', { kind: 'permanent' })
+          if (!healed && payload.ids.includes('sick'))
+            throw new TidemarkError('not today', { kind: 'permanent' })
           return note(payload.ids.join())
         },
       })
@@ -219,7 +234,11 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
 
     test('a paused stream, a paused kind and a full pause hold jobs back until resumed', async () => {
       const job = defineJob({ kind: 'test.note', payload: Item, run: ({ payload }) => note(payload.name) })
-      for (const [scope, target] of [['stream', 'box'], ['kind', 'test.note'], ['all', '']] as const) {
+      for (const [scope, target] of [
+        ['stream', 'box'],
+        ['kind', 'test.note'],
+        ['all', ''],
+      ] as const) {
         await withEngine([job], async (engine, ledger) => {
           await engine.streams.open('box')
           await engine.start()
@@ -227,7 +246,8 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
           await engine.enqueue(job, { name: 'held' }, { stream: 'box' })
           if (scope === 'stream') {
             await engine.enqueue(job, { name: 'other stream' })
-            while (!(await effects(ledger))['other stream']) await new Promise((resolve) => setImmediate(resolve))
+            while (!(await effects(ledger))['other stream'])
+              await new Promise((resolve) => setImmediate(resolve))
           }
           const before = await effects(ledger)
           assert.equal(before.held, undefined)
@@ -254,7 +274,11 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
         [job],
         async (engine, ledger) => {
           await engine.streams.open('box')
-          await engine.enqueueMany(job, ['a', 'b', 'c', 'd'].map((n) => ({ name: n })), { stream: 'box' })
+          await engine.enqueueMany(
+            job,
+            ['a', 'b', 'c', 'd'].map((n) => ({ name: n })),
+            { stream: 'box' },
+          )
           await engine.start()
           await running.opened
           await engine.pause('stream', 'box')
@@ -268,7 +292,7 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
       )
     })
 
-    test('a job waits for its dependencies, and `then` runs after all children', async () => {
+    test('a job waits for its dependencies, and `followUp` runs after all children', async () => {
       const order: string[] = []
       const step: AnyJobKind = defineJob({
         kind: 'test.step',
@@ -278,7 +302,7 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
           if (payload.name !== 'fan') return undefined
           return {
             jobs: ['x', 'y', 'z'].map((n) => request(step, { name: n })),
-            then: request(step, { name: 'join' }),
+            followUp: request(step, { name: 'join' }),
           }
         },
       })
@@ -337,7 +361,7 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
           segments: [{ streamId: stream.id, from: 0, to: 5, ref: 's' }],
           counts: [{ segment: 's', listed: 1, seal: true }],
           jobs: [request(job, { name: 'x' }, { stream: 'box', segment: 's' })],
-        })) as [{ id: number }]
+        })) as unknown as [{ id: number }]
         await engine.start()
         await engine.drained()
         assert.equal(await stateOf(ledger, id), 'failed')
@@ -392,7 +416,9 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
             if (page === 3 && first) {
               first = false
               interrupted.open()
-              await new Promise((_, reject) => ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason)))
+              await new Promise((_, reject) =>
+                ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason)),
+              )
             }
             pages.push(page)
             await ctx.commit({ ...note(`page ${page}`), checkpoint: page + 1 })
@@ -400,7 +426,9 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
         },
       })
       const { ledger, close } = await openFresh()
-      await ledger.migrateApp('test', [[`CREATE TABLE effects (name TEXT PRIMARY KEY, times INTEGER NOT NULL)`]])
+      await ledger.migrateApp('test', [
+        [`CREATE TABLE effects (name TEXT PRIMARY KEY, times INTEGER NOT NULL)`],
+      ])
       const one = await createEngine({ ledger, jobs: [job] })
       const { id } = await one.enqueue(job, { name: 'x' })
       await one.start()
@@ -431,7 +459,10 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
         },
       })
       await withEngine([narrow], async (engine) => {
-        await engine.enqueueMany(narrow, Array.from({ length: 60 }, (_, i) => ({ name: `${i}` })))
+        await engine.enqueueMany(
+          narrow,
+          Array.from({ length: 60 }, (_, i) => ({ name: `${i}` })),
+        )
         await engine.start()
         await engine.drained()
         assert.equal(most, 2)

@@ -9,7 +9,7 @@
  * Flow: claim → window → dispatcher → handler → committer (group commit + next claim) → window …
  */
 import { type Clock, systemClock } from '../clock.ts'
-import { TidemarkError, UsageError } from '../errors.ts'
+import { type TidemarkError, UsageError } from '../errors.ts'
 import {
   type ClaimedJob,
   type ClaimRequest,
@@ -32,7 +32,16 @@ import { Controls } from './controls.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { EventStream } from './events.ts'
 import { Housekeeping, type HousekeepingSettings } from './housekeeping.ts'
-import { type AnyJobKind, BULK_BYTES, type EnqueueOptions, type JobKind, type JobRequest, KindRegistry, request, toNewJob } from './kinds.ts'
+import {
+  type AnyJobKind,
+  BULK_BYTES,
+  type EnqueueOptions,
+  type JobKind,
+  type JobRequest,
+  KindRegistry,
+  request,
+  toNewJob,
+} from './kinds.ts'
 import { Lease } from './lease.ts'
 import { EngineStats } from './stats.ts'
 import { Streams } from './streams.ts'
@@ -66,14 +75,17 @@ export type EngineWork = {
   counts?: readonly SegmentCount[]
   cursors?: readonly { streamId: number; value: string }[]
   jobs?: readonly JobRequest[]
-  then?: JobRequest
+  followUp?: JobRequest
 }
 
 export async function createEngine(options: EngineOptions): Promise<Engine> {
   const clock = options.clock ?? systemClock
   const random = options.random ?? systemRandom
   const own = typeof options.ledger === 'string'
-  const ledger = typeof options.ledger === 'string' ? await openLedger(options.ledger, { clock, random, point: options.point }) : options.ledger
+  const ledger =
+    typeof options.ledger === 'string'
+      ? await openLedger(options.ledger, { clock, random, point: options.point })
+      : options.ledger
   return new Engine(ledger, { ...options, clock, random }, own)
 }
 
@@ -99,7 +111,11 @@ export class Engine {
   #checkingDrain = false
   #pace = { sinceMs: 0, settled: 0, perSecond: 0 }
 
-  constructor(ledger: Ledger, options: EngineOptions & { clock: Clock; random: Random }, ownsLedger: boolean) {
+  constructor(
+    ledger: Ledger,
+    options: EngineOptions & { clock: Clock; random: Random },
+    ownsLedger: boolean,
+  ) {
     const { clock, random } = options
     this.ledger = ledger
     this.clock = clock
@@ -114,7 +130,8 @@ export class Engine {
       name: options.name ?? 'tidemark',
       leaseMs: options.leaseMs ?? LEASE_MS,
       onLost: (owner) => this.#lostLease(owner),
-      onTrouble: (error) => this.events.emit({ type: 'ledger', what: 'down', detail: `heartbeat: ${String(error)}` }),
+      onTrouble: (error) =>
+        this.events.emit({ type: 'ledger', what: 'down', detail: `heartbeat: ${String(error)}` }),
     })
     this.#committer = new Committer({
       ledger,
@@ -124,7 +141,8 @@ export class Engine {
       onCycle: (result, about) => this.#onCycle(result, about),
       onIdle: () => this.checkDrained(),
       onOutage: (error, sinceMs) => {
-        if (sinceMs === 0) this.events.emit({ type: 'ledger', what: 'down', detail: String((error as Error).message) })
+        if (sinceMs === 0)
+          this.events.emit({ type: 'ledger', what: 'down', detail: String((error as Error).message) })
       },
       onRecovered: (outageMs) => {
         this.events.emit({ type: 'ledger', what: 'up', detail: `away for ${Math.round(outageMs)} ms` })
@@ -212,7 +230,11 @@ export class Engine {
     return result!
   }
 
-  enqueueMany<P>(kind: JobKind<P>, payloads: readonly P[], options: EnqueueOptions = {}): Promise<EnqueueResult[]> {
+  enqueueMany<P>(
+    kind: JobKind<P>,
+    payloads: readonly P[],
+    options: EnqueueOptions = {},
+  ): Promise<EnqueueResult[]> {
     return this.write({ jobs: payloads.map((payload) => request(kind, payload, options)) })
   }
 
@@ -222,9 +244,13 @@ export class Engine {
   }
 
   /** A transaction of the app's own on the ledger's database. */
-  transaction<T>(fn: (tx: Tx & { enqueue: (jobs: readonly JobRequest[]) => Promise<EnqueueResult[]> }) => Promise<T>): Promise<T> {
+  transaction<T>(
+    fn: (tx: Tx & { enqueue: (jobs: readonly JobRequest[]) => Promise<EnqueueResult[]> }) => Promise<T>,
+  ): Promise<T> {
     return this.ledger
-      .transaction((tx: AppTx) => fn({ ...tx, enqueue: async (jobs) => tx.write(await this.#toWork({ jobs })) }))
+      .transaction((tx: AppTx) =>
+        fn({ ...tx, enqueue: async (jobs) => tx.write(await this.#toWork({ jobs })) }),
+      )
       .finally(() => this.wake())
   }
 
@@ -267,7 +293,13 @@ export class Engine {
   }
 
   checkDrained(): void {
-    if (this.#drainWaiters.length === 0 || this.#checkingDrain || this.window.size > 0 || this.#committer.busy) return
+    if (
+      this.#drainWaiters.length === 0 ||
+      this.#checkingDrain ||
+      this.window.size > 0 ||
+      this.#committer.busy
+    )
+      return
     this.#checkingDrain = true
     this.#inBackground(
       this.ledger
@@ -289,21 +321,35 @@ export class Engine {
     const room = this.window.room()
     for (const lane of LANES) if (!this.#mayHave[lane] && !has.work) room[lane] = 0
     if (room.interactive + room.bulk === 0) return undefined
-    return { owner: this.owner, room, kinds: this.kinds.names, closedKinds: this.controls.closedKinds((kind) => this.dispatcher.runningOf(kind)) }
+    return {
+      owner: this.owner,
+      room,
+      kinds: this.kinds.names,
+      closedKinds: this.controls.closedKinds((kind) => this.dispatcher.runningOf(kind)),
+    }
   }
 
-  #onCycle(result: CycleResult, { settled, ms, claim }: { settled: number; ms: number; claim: ClaimRequest | undefined }): void {
+  #onCycle(
+    result: CycleResult,
+    { settled, ms, claim }: { settled: number; ms: number; claim: ClaimRequest | undefined },
+  ): void {
     this.stats.commit(settled, ms)
     this.stats.claim(result.claimed.length)
     this.#measurePace(settled)
     for (const lane of LANES) {
       // A kind that was closed may have work waiting: only a claim open to all kinds shows that there is none.
-      if (claim && claim.room[lane] > 0) this.#mayHave[lane] = result.backlog[lane] || (claim.closedKinds?.size ?? 0) > 0
+      if (claim && claim.room[lane] > 0)
+        this.#mayHave[lane] = result.backlog[lane] || (claim.closedKinds?.size ?? 0) > 0
       if (result.becameReady > result.claimed.length) this.#mayHave[lane] = true
     }
     this.housekeeping.due(result.nextDueAt)
     for (const move of result.marks) {
-      this.events.emit({ type: 'mark', stream: this.streams.name(move.streamId) ?? `#${move.streamId}`, mark: move.mark, position: move.position })
+      this.events.emit({
+        type: 'mark',
+        stream: this.streams.name(move.streamId) ?? `#${move.streamId}`,
+        mark: move.mark,
+        position: move.position,
+      })
     }
     for (const stop of result.toStop) this.#stopOwn(stop)
     if (result.claimed.length > 0) this.window.add(result.claimed)
@@ -320,7 +366,11 @@ export class Engine {
     const elapsedMs = nowMs - pace.sinceMs
     if (elapsedMs < PACE_MS) return
     const perSecond = (pace.settled * 1_000) / elapsedMs
-    this.#pace = { sinceMs: nowMs, settled: 0, perSecond: Math.max(perSecond, pace.perSecond * 0.7 + perSecond * 0.3) }
+    this.#pace = {
+      sinceMs: nowMs,
+      settled: 0,
+      perSecond: Math.max(perSecond, pace.perSecond * 0.7 + perSecond * 0.3),
+    }
     this.window.pace(this.#pace.perSecond)
   }
 
@@ -343,7 +393,11 @@ export class Engine {
   /** Returns waiting jobs that cannot start for now, so that they do not fill the window. */
   async giveBack(which: (job: ClaimedJob) => boolean): Promise<void> {
     const jobs = this.window.remove(which)
-    if (jobs.length > 0) await this.ledger.release(this.owner, jobs.map((job) => job.id))
+    if (jobs.length > 0)
+      await this.ledger.release(
+        this.owner,
+        jobs.map((job) => job.id),
+      )
   }
 
   #onAuth(job: ClaimedJob, error: TidemarkError): void {
@@ -370,24 +424,32 @@ export class Engine {
   }
 
   #toJob(wanted: JobRequest, parent: ClaimedJob): NewJob {
-    const streamId = wanted.options.stream === undefined ? parent.streamId : this.streams.id(wanted.options.stream)
+    const streamId =
+      wanted.options.stream === undefined ? parent.streamId : this.streams.id(wanted.options.stream)
     return toNewJob(wanted, streamId, this.#bulkBytes)
   }
 
   async #toWork(work: EngineWork): Promise<Work> {
     const toJob = async (wanted: JobRequest): Promise<NewJob> => {
       const name = wanted.options.stream
-      return toNewJob(wanted, name === undefined ? 0 : (this.streams.known(name) ?? (await this.streams.open(name)).id), this.#bulkBytes)
+      return toNewJob(
+        wanted,
+        name === undefined ? 0 : (this.streams.known(name) ?? (await this.streams.open(name)).id),
+        this.#bulkBytes,
+      )
     }
     const jobs: NewJob[] = []
-    for (const wanted of work.jobs ?? []) jobs.push(wanted.options.stream === undefined ? toNewJob(wanted, 0, this.#bulkBytes) : await toJob(wanted))
+    for (const wanted of work.jobs ?? [])
+      jobs.push(
+        wanted.options.stream === undefined ? toNewJob(wanted, 0, this.#bulkBytes) : await toJob(wanted),
+      )
     return {
       effects: work.effects,
       segments: work.segments,
       counts: work.counts,
       cursors: work.cursors,
       jobs: jobs.length > 0 ? jobs : undefined,
-      then: work.then && (await toJob(work.then)),
+      followUp: work.followUp && (await toJob(work.followUp)),
     }
   }
 

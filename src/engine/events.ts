@@ -35,7 +35,14 @@ export type EngineEvent =
   | { type: 'bad'; stream: string | null; kind: string; item: string; reason: string }
   | { type: 'lease'; what: 'lost' | 'reclaimed'; owner: number; jobs: number }
   | { type: 'budget'; what: 'throttled' | 'rate'; name: string; rate: number; pausedUntil: number | null }
-  | { type: 'alert'; what: 'raised' | 'cleared'; condition: string; target: string; severity: 'warning' | 'critical'; text: string }
+  | {
+      type: 'alert'
+      what: 'raised' | 'cleared'
+      condition: string
+      target: string
+      severity: 'warning' | 'critical'
+      text: string
+    }
   | { type: 'pause'; what: 'paused' | 'resumed'; scope: string; target: string; reason: string }
   | { type: 'ledger'; what: 'down' | 'up'; detail: string }
   | { type: 'schedule'; name: string; jobId: number }

@@ -7,10 +7,11 @@
 import { z } from 'zod'
 import type { TidemarkError } from '../errors.ts'
 import type { SegmentRow } from '../ledger/contract.ts'
+import { type AlertThresholds, evaluateAlerts } from './alert-rules.ts'
 import { AlertBoard, type AlertSink } from './alerts.ts'
-import type { AlertThresholds } from './alert-rules.ts'
 import type { Running } from './dispatcher.ts'
 import type { Engine } from './engine.ts'
+import { healthInputs } from './health.ts'
 import { type AnyJobKind, BULK_BYTES, defineJob, type JobKind, toNewJob } from './kinds.ts'
 import { Scheduler } from './schedule.ts'
 import { nextAfter, parseSpec } from './schedule-spec.ts'
@@ -56,6 +57,7 @@ export class Housekeeping {
   #progressMs = 0
   #alertsMs = 0
   #stopped = false
+  #ledger: { downSince: number | null; detail: string } = { downSince: null, detail: '' }
   #waking = false
 
   constructor(engine: Engine, settings: Partial<HousekeepingSettings>) {
@@ -73,7 +75,18 @@ export class Housekeeping {
       clock,
       toJob: (entry) => {
         const kind = kinds.find(entry.kind)
-        return kind && toNewJob({ kind, payload: JSON.parse(entry.payload), options: { lane: entry.lane, priority: entry.priority } }, entry.stream_id, BULK_BYTES)
+        return (
+          kind &&
+          toNewJob(
+            {
+              kind,
+              payload: JSON.parse(entry.payload),
+              options: { lane: entry.lane, priority: entry.priority },
+            },
+            entry.stream_id,
+            BULK_BYTES,
+          )
+        )
       },
       onFired: ({ name, job }) => {
         events.emit({ type: 'schedule', name, jobId: job.id })
@@ -89,9 +102,19 @@ export class Housekeeping {
   }
 
   /** Puts (or changes) a schedule: `every 15m`, or `cron 0 3 * * *`. It fires in one process, whichever is there. */
-  async schedule<P>(name: string, spec: string, kind: JobKind<P>, payload: P, options: { stream?: string } = {}): Promise<void> {
+  async schedule<P>(
+    name: string,
+    spec: string,
+    kind: JobKind<P>,
+    payload: P,
+    options: { stream?: string } = {},
+  ): Promise<void> {
     const { ledger, streams } = this.#engine
-    const job = toNewJob({ kind, payload, options: {} }, options.stream === undefined ? 0 : (await streams.open(options.stream)).id, BULK_BYTES)
+    const job = toNewJob(
+      { kind, payload, options: {} },
+      options.stream === undefined ? 0 : (await streams.open(options.stream)).id,
+      BULK_BYTES,
+    )
     await ledger.putSchedule({
       name,
       kind: kind.kind,
@@ -129,17 +152,31 @@ export class Housekeeping {
 
   onUnbalanced(segment: SegmentRow): void {
     const accounted = segment.stored + segment.gone + segment.skipped + segment.bad
-    this.#raise('unbalanced', `segment #${segment.id}`, 'critical', `Segment #${segment.id} listed ${segment.listed} items but ended with ${accounted}: the mark waits before it. This is a mistake in the app's counting.`)
+    this.#raise(
+      'unbalanced',
+      `segment #${segment.id}`,
+      'critical',
+      `Segment #${segment.id} listed ${segment.listed} items but ended with ${accounted}: the mark waits before it. This is a mistake in the app's counting.`,
+    )
   }
 
   onAuth(stream: string, error: TidemarkError): void {
-    this.#raise('sign-in', stream, 'critical', `${stream} is paused: ${error.message}. Connect the account again, then resume the stream.`)
+    this.#raise(
+      'sign-in',
+      stream,
+      'critical',
+      `${stream} is paused: ${error.message}. Connect the account again, then resume the stream.`,
+    )
   }
 
   /** Something in the background failed; the next tick tries again. */
   onTrouble(thrown: unknown): void {
     if (this.#stopped) return
-    this.#engine.events.emit({ type: 'ledger', what: 'down', detail: thrown instanceof Error ? thrown.message : String(thrown) })
+    this.#engine.events.emit({
+      type: 'ledger',
+      what: 'down',
+      detail: thrown instanceof Error ? thrown.message : String(thrown),
+    })
   }
 
   #raise(condition: string, target: string, severity: 'warning' | 'critical', text: string): void {
@@ -177,9 +214,20 @@ export class Housekeeping {
     }
     if (nowMs - this.#alertsMs >= ALERTS_MS) {
       this.#alertsMs = nowMs
-      await this.#engine.checkHealth(this.#alerts!, this.#settings.thresholds)
+      await this.#checkHealth()
     }
     this.#engine.checkDrained()
+  }
+
+  /** The ledger has been away since then; null while it is there. */
+  ledgerDown(since: number | null, detail = ''): void {
+    this.#ledger = { downSince: since, detail }
+  }
+
+  async #checkHealth(): Promise<void> {
+    const { ledger, streams, limits } = this.#engine
+    const inputs = await healthInputs({ ledger, streams, limits, ledgerState: this.#ledger })
+    await this.#alerts!.update(evaluateAlerts(inputs, this.#settings.thresholds))
   }
 
   async #wakeDue(): Promise<void> {
@@ -197,12 +245,23 @@ export class Housekeeping {
   #stopStalled(nowMs: number): void {
     const running = [...this.#engine.dispatcher.running.values()]
     const stalled = this.#stalls.check(
-      running.map(({ context, kind }) => ({ id: context.id, kind: kind.kind, progressMs: context.lastProgressMs })),
+      running.map(({ context, kind }) => ({
+        id: context.id,
+        kind: kind.kind,
+        progressMs: context.lastProgressMs,
+      })),
       nowMs,
     )
     for (const { id } of stalled) {
       const run = this.#engine.dispatcher.running.get(id)!
-      this.#engine.events.emit({ type: 'job', what: 'stalled', id, kind: run.kind.kind, stream: run.context.stream, attempt: run.context.attempt })
+      this.#engine.events.emit({
+        type: 'job',
+        what: 'stalled',
+        id,
+        kind: run.kind.kind,
+        stream: run.context.stream,
+        attempt: run.context.attempt,
+      })
       this.#engine.stats.job(run.kind.kind, 'stalled', 0, 0)
       run.context.stop('stalled')
       this.#stalledSince.set(run, nowMs)
@@ -237,7 +296,10 @@ export class Housekeeping {
   async prune(signal?: AbortSignal): Promise<number> {
     const { ledger } = this.#engine
     const now = ledger.now()
-    const policy = { settledBefore: now - this.#settings.settledKeptMs, failedBefore: now - this.#settings.failedKeptMs }
+    const policy = {
+      settledBefore: now - this.#settings.settledKeptMs,
+      failedBefore: now - this.#settings.failedKeptMs,
+    }
     let deleted = 0
     for (let next: number | null = 0; next !== null; ) {
       signal?.throwIfAborted()

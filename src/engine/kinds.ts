@@ -11,8 +11,9 @@ export const ATTEMPTS = 5
 export const STALL_MS = 10 * 60_000
 const KIND_NAME = /^[a-z][a-z0-9]*([.-][a-z0-9]+)*$/
 
-// `run` has two shapes of return on purpose: a handler that needs no I/O need not be async.
+// biome-ignore lint/suspicious/noConfusingVoidType: a handler without an outcome may simply end
 type Ran = Outcome | undefined | void
+/** A handler that needs no I/O need not be async. */
 export type Run<P> = (job: RunContext<P>) => Ran | Promise<Ran>
 
 export type JobOptions<P> = {
@@ -46,7 +47,9 @@ export type AnyJobKind = JobKind<any>
 
 export function defineJob<P>(options: JobOptions<P>): JobKind<P> {
   if (!KIND_NAME.test(options.kind)) {
-    throw new UsageError(`"${options.kind}" is not a job kind: use lower-case words joined by dots, such as mail.fetch.`)
+    throw new UsageError(
+      `"${options.kind}" is not a job kind: use lower-case words joined by dots, such as mail.fetch.`,
+    )
   }
   return { ...options, attempts: options.attempts ?? ATTEMPTS, stallMs: options.stallMs ?? STALL_MS }
 }
@@ -101,7 +104,11 @@ export class KindRegistry {
 }
 
 /** Checks the payload and turns a request into a row; the ledger gets JSON text. */
-export function toNewJob({ kind, payload, options }: JobRequest, streamId: number, bulkBytes: number): NewJob {
+export function toNewJob(
+  { kind, payload, options }: JobRequest,
+  streamId: number,
+  bulkBytes: number,
+): NewJob {
   const parsed = kind.payload.safeParse(payload)
   if (!parsed.success) {
     const issue = parsed.error.issues[0]
@@ -134,8 +141,11 @@ export function parsePayload<P>(kind: JobKind<P>, text: string): P {
   const parsed = kind.payload.safeParse(JSON.parse(text))
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]
-  throw new TidemarkError(`its payload does not fit ${kind.kind}: ${issue?.path.join('.') || 'payload'}: ${issue?.message}`, {
-    kind: 'permanent',
-    cause: parsed.error,
-  })
+  throw new TidemarkError(
+    `its payload does not fit ${kind.kind}: ${issue?.path.join('.') || 'payload'}: ${issue?.message}`,
+    {
+      kind: 'permanent',
+      cause: parsed.error,
+    },
+  )
 }

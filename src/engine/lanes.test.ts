@@ -6,10 +6,7 @@ import { laneCapacity, mayStart, otherLane, reservedWorkers } from './lanes.ts'
 
 describe('lanes', () => {
   test('each lane has max(2, total/8) reserved workers', () => {
-    assert.deepEqual(
-      [5, 8, 16, 24, 64].map(reservedWorkers),
-      [2, 2, 2, 3, 8],
-    )
+    assert.deepEqual([5, 8, 16, 24, 64].map(reservedWorkers), [2, 2, 2, 3, 8])
   })
 
   test('with too few workers to reserve twice over, at least one stays shared', () => {
@@ -59,7 +56,8 @@ describe('lanes', () => {
               const free = total - running.interactive - running.bulk
               if (waiting[next] > 0) assert.ok(free <= reservedWorkers(total))
               // One worker was never lent, so a lane with work always runs at least one job.
-              if (waiting[next] > 0) assert.ok(running[next] >= 1, `${next} starves behind ${otherLane(next)}`)
+              if (waiting[next] > 0)
+                assert.ok(running[next] >= 1, `${next} starves behind ${otherLane(next)}`)
             }
           }
         }

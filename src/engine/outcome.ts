@@ -1,6 +1,14 @@
 /** What a handler returns. Only the engine writes it down: in one transaction with the job's new state. */
 import type { ErrorKind } from '../errors.ts'
-import type { ClaimedJob, Effects, NewJob, NewSegment, SegmentCount, Settlement, Work } from '../ledger/contract.ts'
+import type {
+  ClaimedJob,
+  Effects,
+  NewJob,
+  NewSegment,
+  SegmentCount,
+  Settlement,
+  Work,
+} from '../ledger/contract.ts'
 import type { AnyJobKind, JobRequest } from './kinds.ts'
 
 export type Outcome = {
@@ -8,7 +16,7 @@ export type Outcome = {
   effects?: Effects
   jobs?: readonly JobRequest[]
   /** Runs when all of `jobs` have settled. */
-  then?: JobRequest
+  followUp?: JobRequest
   segments?: readonly NewSegment[]
   /** Cuts this job's own segment; the rest becomes a new one that `jobs` can name by `ref`. */
   split?: { at: number; ref?: string; mark?: string }
@@ -42,7 +50,10 @@ export type OutcomeContext = {
 
 export function toSettlement(ctx: OutcomeContext, outcome: Outcome | undefined): Settlement {
   const { job } = ctx
-  if (!outcome) return job.segmentId === null || !ctx.kind.items ? { job, event: 'succeed' } : { job, event: 'succeed', work: toWork(ctx, {}) }
+  if (!outcome)
+    return job.segmentId === null || !ctx.kind.items
+      ? { job, event: 'succeed' }
+      : { job, event: 'succeed', work: toWork(ctx, {}) }
   return {
     job,
     event: outcome.again ? 'postpone' : outcome.skip === undefined ? 'succeed' : 'skip',
@@ -61,11 +72,20 @@ export function toSettlement(ctx: OutcomeContext, outcome: Outcome | undefined):
 
 /** The part of an outcome that a handler commits on its way, keeping the job. */
 export function toContinuation(ctx: OutcomeContext, outcome: Outcome): Settlement {
-  return { job: ctx.job, event: 'continue', checkpoint: checkpointText(outcome), work: toWork(ctx, { ...outcome, stored: outcome.stored ?? 0 }) }
+  return {
+    job: ctx.job,
+    event: 'continue',
+    checkpoint: checkpointText(outcome),
+    work: toWork(ctx, { ...outcome, stored: outcome.stored ?? 0 }),
+  }
 }
 
 function checkpointText(outcome: Outcome): string | null | undefined {
-  return outcome.checkpoint === undefined ? undefined : outcome.checkpoint === null ? null : JSON.stringify(outcome.checkpoint)
+  return outcome.checkpoint === undefined
+    ? undefined
+    : outcome.checkpoint === null
+      ? null
+      : JSON.stringify(outcome.checkpoint)
 }
 
 function toWork(ctx: OutcomeContext, o: Outcome): Work | undefined {
@@ -78,7 +98,7 @@ function toWork(ctx: OutcomeContext, o: Outcome): Work | undefined {
     counts: counts.length > 0 ? counts : undefined,
     cursors: o.cursor === undefined ? undefined : [{ streamId: job.streamId, value: o.cursor }],
     jobs: o.jobs?.map(ctx.toJob),
-    then: o.then && ctx.toJob(o.then),
+    followUp: o.followUp && ctx.toJob(o.followUp),
   }
   return Object.values(work).some((part) => part !== undefined) ? work : undefined
 }
@@ -88,6 +108,12 @@ function ownCounts({ job, kind, payload }: OutcomeContext, o: Outcome): SegmentC
   const settles = !o.again
   const spoken = (o.gone ?? 0) + (o.skipped ?? 0) + (o.bad?.length ?? 0)
   const rest = kind.items && settles ? kind.items.of(payload).length - spoken : 0
-  const count = { listed: o.listed, stored: o.stored ?? Math.max(0, rest), gone: o.gone, skipped: o.skipped, seal: o.seal }
+  const count = {
+    listed: o.listed,
+    stored: o.stored ?? Math.max(0, rest),
+    gone: o.gone,
+    skipped: o.skipped,
+    seal: o.seal,
+  }
   return Object.values(count).some(Boolean) ? [{ segment: job.segmentId, ...count }] : []
 }

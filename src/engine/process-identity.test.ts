@@ -77,7 +77,8 @@ describe('a process of this host is dead', () => {
     const self = processIdentity()
     const zombie = { host: self.host, pid: Number(String(line)), pid_start: '' }
     // Only /proc tells a zombie from the living.
-    while (self.pidStart !== '' && !isDeadHere(zombie, self)) await new Promise((resolve) => setImmediate(resolve))
+    while (self.pidStart !== '' && !isDeadHere(zombie, self))
+      await new Promise((resolve) => setImmediate(resolve))
     assert.equal(isDeadHere(zombie, self), self.pidStart !== '')
   })
 })

@@ -8,7 +8,8 @@ const single: Failing = { failures: 0, attempts: 5, items: 1, splittable: true, 
 const batch: Failing = { ...single, items: 300 }
 const plain: Failing = { ...single, splittable: false, items: 0 }
 const spent = { failures: 4 }
-const error = (kind: ErrorKind, retryAfterMs?: number): TidemarkError => new TidemarkError('x', { kind, retryAfterMs })
+const error = (kind: ErrorKind, retryAfterMs?: number): TidemarkError =>
+  new TidemarkError('x', { kind, retryAfterMs })
 const half = (): number => 0.5
 
 describe('retry', () => {
@@ -23,14 +24,19 @@ describe('retry', () => {
   }
   for (const [kind, expected] of Object.entries(table)) {
     test(`every cell of ${kind} × (batch, item, plain job) × budget`, () => {
-      const acts = (more: object): string[] => [batch, single, plain].map((job) => decide({ ...job, ...more }, error(kind as ErrorKind), half).act)
+      const acts = (more: object): string[] =>
+        [batch, single, plain].map((job) => decide({ ...job, ...more }, error(kind as ErrorKind), half).act)
       assert.deepEqual(acts({}), expected.fresh)
       assert.deepEqual(acts(spent), expected.spent)
     })
   }
 
   test('retry-after is honoured, and is the least for a retry', () => {
-    assert.deepEqual(decide(single, error('throttled', 7_000), half), { act: 'postpone', afterMs: 7_000, pauseStream: false })
+    assert.deepEqual(decide(single, error('throttled', 7_000), half), {
+      act: 'postpone',
+      afterMs: 7_000,
+      pauseStream: false,
+    })
     assert.deepEqual(decide(single, error('transient', 60_000), half), { act: 'retry', afterMs: 60_000 })
   })
 

@@ -16,7 +16,13 @@ export const BACKOFF_BASE_MS = 1_000
 export const BACKOFF_MAX_MS = 5 * 60_000
 export const AUTH_RETRY_MS = 60 * 60_000
 
-export type Failing = { failures: number; attempts: number; items: number; splittable: boolean; hasStream: boolean }
+export type Failing = {
+  failures: number
+  attempts: number
+  items: number
+  splittable: boolean
+  hasStream: boolean
+}
 
 export type Decision =
   | { act: 'retry'; afterMs: number }
@@ -29,7 +35,11 @@ export type Decision =
 export function decide(job: Failing, error: TidemarkError, random: Random): Decision {
   switch (error.kind) {
     case 'throttled':
-      return { act: 'postpone', afterMs: error.retryAfterMs ?? backoffMs(job.failures, random), pauseStream: false }
+      return {
+        act: 'postpone',
+        afterMs: error.retryAfterMs ?? backoffMs(job.failures, random),
+        pauseStream: false,
+      }
     case 'auth':
       // Nobody to pause: treat it like any error, so that it ends.
       if (!job.hasStream) return spend(job, error, random)

@@ -2,7 +2,12 @@
 import type { ClaimedJob, NewJob } from '../ledger/contract.ts'
 import type { AnyJobKind } from './kinds.ts'
 
-export function halves(job: ClaimedJob, kind: AnyJobKind, payload: unknown, items: readonly string[]): NewJob[] {
+export function halves(
+  job: ClaimedJob,
+  kind: AnyJobKind,
+  payload: unknown,
+  items: readonly string[],
+): NewJob[] {
   const middle = Math.ceil(items.length / 2)
   return [items.slice(0, middle), items.slice(middle)].map((part) => ({
     kind: job.kind,

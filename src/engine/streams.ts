@@ -30,7 +30,9 @@ export class Streams {
   id(name: string): number {
     const id = this.#idOf.get(name)
     if (id !== undefined) return id
-    throw new UsageError(`The stream ${name} is not open yet.`, { hint: 'Open it with engine.streams.open(name) first.' })
+    throw new UsageError(`The stream ${name} is not open yet.`, {
+      hint: 'Open it with engine.streams.open(name) first.',
+    })
   }
 
   name(id: number): string | null {

@@ -25,7 +25,8 @@ function job(overrides: Partial<ClaimedJob> = {}): ClaimedJob {
     ...overrides,
   }
 }
-const jobs = (n: number, overrides: Partial<ClaimedJob> = {}): ClaimedJob[] => Array.from({ length: n }, () => job(overrides))
+const jobs = (n: number, overrides: Partial<ClaimedJob> = {}): ClaimedJob[] =>
+  Array.from({ length: n }, () => job(overrides))
 const open = (): boolean => true
 
 function takeAll(window: Window, isOpen: (job: ClaimedJob) => boolean = open): ClaimedJob[] {
@@ -92,7 +93,10 @@ describe('window', () => {
     shared.add(jobs(50, { streamId: 1 }))
     shared.add(jobs(50, { streamId: 2 }))
     const taken = takeAll(shared)
-    assert.deepEqual([1, 2].map((id) => taken.filter((t) => t.streamId === id).length), [4, 4])
+    assert.deepEqual(
+      [1, 2].map((id) => taken.filter((t) => t.streamId === id).length),
+      [4, 4],
+    )
   })
 
   test('within a stream the highest priority comes first, then the oldest, over all kinds', () => {
@@ -102,7 +106,10 @@ describe('window', () => {
     const lower = job({ kind: 'b.high', priority: 1 })
     const old = job({ kind: 'a.low', priority: 1, id: 0 })
     window.add([low, high, lower, old])
-    assert.deepEqual(takeAll(window).map((t) => t.id), [high.id, old.id, lower.id, low.id])
+    assert.deepEqual(
+      takeAll(window).map((t) => t.id),
+      [high.id, old.id, lower.id, low.id],
+    )
   })
 
   test('jobs of a closed kind wait without holding up others of their stream', () => {
@@ -118,7 +125,10 @@ describe('window', () => {
     const window = new Window({ workers: 16 })
     window.add([...jobs(3, { streamId: 1 }), ...jobs(3, { streamId: 2 })])
     assert.equal(window.remove((waiting) => waiting.streamId === 1).length, 3)
-    assert.deepEqual(takeAll(window).map((t) => t.streamId), [2, 2, 2])
+    assert.deepEqual(
+      takeAll(window).map((t) => t.streamId),
+      [2, 2, 2],
+    )
     assert.equal(window.next(open), undefined)
   })
 })

@@ -56,7 +56,13 @@ export class Window {
 
   /** Everything this process holds: waiting, running, and finished but not yet committed. */
   get size(): number {
-    return this.#lanes.interactive.size + this.#lanes.bulk.size + this.#running.interactive + this.#running.bulk + this.#committing
+    return (
+      this.#lanes.interactive.size +
+      this.#lanes.bulk.size +
+      this.#running.interactive +
+      this.#running.bulk +
+      this.#committing
+    )
   }
 
   get target(): number {
@@ -71,7 +77,9 @@ export class Window {
   /** How many to claim for each lane now; 0 while enough wait. Lanes share the window in halves. */
   room(): Record<Lane, number> {
     const room: Record<Lane, number> = { interactive: 0, bulk: 0 }
-    let free = Math.min(this.#max, this.target + this.#running.interactive + this.#running.bulk + this.#committing) - this.size
+    let free =
+      Math.min(this.#max, this.target + this.#running.interactive + this.#running.bulk + this.#committing) -
+      this.size
     if (this.#bytes > BYTES_MAX) free = 0
     for (const lane of LANES) {
       const target = Math.ceil(this.target / 2)
@@ -209,7 +217,8 @@ class StreamQueue {
     for (const queue of this.#kinds.values()) {
       const job = queue.peek()
       if (!job || !isOpen(job)) continue
-      if (!best || job.priority > best.priority || (job.priority === best.priority && job.id < best.id)) best = job
+      if (!best || job.priority > best.priority || (job.priority === best.priority && job.id < best.id))
+        best = job
     }
     return best
   }
@@ -256,7 +265,8 @@ class PriorityQueue {
   remove(which: (job: ClaimedJob) => boolean): ClaimedJob[] {
     const removed: ClaimedJob[] = []
     const kept: ClaimedJob[] = []
-    for (const level of this.#levels) for (const job of level.jobs.slice(level.head)) (which(job) ? removed : kept).push(job)
+    for (const level of this.#levels)
+      for (const job of level.jobs.slice(level.head)) (which(job) ? removed : kept).push(job)
     this.#levels = []
     for (const job of kept) this.push(job)
     return removed

@@ -29,14 +29,15 @@ export async function raiseAlert(tx: Tx, alert: NewAlert, now: number, quietMs: 
 }
 
 export async function clearAlert(tx: Tx, condition: string, target: string, now: number): Promise<boolean> {
-  const changed = await tx.run(`UPDATE alerts SET cleared_at = ? WHERE condition = ? AND target = ? AND cleared_at IS NULL`, [
-    now,
-    condition,
-    target,
-  ])
+  const changed = await tx.run(
+    `UPDATE alerts SET cleared_at = ? WHERE condition = ? AND target = ? AND cleared_at IS NULL`,
+    [now, condition, target],
+  )
   return changed > 0
 }
 
 export function listAlerts(tx: Tx, options: { cleared?: boolean } = {}): Promise<AlertRow[]> {
-  return tx.all<AlertRow>(`SELECT * FROM alerts ${options.cleared ? '' : 'WHERE cleared_at IS NULL'} ORDER BY last_at DESC LIMIT 1000`)
+  return tx.all<AlertRow>(
+    `SELECT * FROM alerts ${options.cleared ? '' : 'WHERE cleared_at IS NULL'} ORDER BY last_at DESC LIMIT 1000`,
+  )
 }

@@ -5,7 +5,12 @@ import { enqueueJobs } from './enqueue.ts'
 
 const RETRY_BATCH_MAX = 1_000
 
-export type BadFilter = { ids?: readonly number[]; streamId?: number; triedBefore?: number; triesMax?: number }
+export type BadFilter = {
+  ids?: readonly number[]
+  streamId?: number
+  triedBefore?: number
+  triesMax?: number
+}
 
 /** Enqueues a retry for each; an item whose retry is still unsettled is left alone. */
 export async function retryBadItems(

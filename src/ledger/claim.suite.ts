@@ -5,7 +5,8 @@ import { type Desk, type DeskTest, LEASE_MS } from './desk.suite.ts'
 import type { Settling } from './states.ts'
 
 const job = (more: Partial<NewJob> = {}): NewJob => ({ kind: 'job', payload: '{}', lane: 'bulk', ...more })
-const times = <T>(n: number, make: (index: number) => T): T[] => Array.from({ length: n }, (_, index) => make(index))
+const times = <T>(n: number, make: (index: number) => T): T[] =>
+  Array.from({ length: n }, (_, index) => make(index))
 const ids = (jobs: readonly ClaimedJob[]): number[] => jobs.map((one) => one.id).sort((a, b) => a - b)
 
 function perStream(jobs: readonly ClaimedJob[]): Record<number, number> {
@@ -17,8 +18,13 @@ function perStream(jobs: readonly ClaimedJob[]): Record<number, number> {
 export function claimContract(test: DeskTest): void {
   test('each lane is claimed up to its own room', async (desk) => {
     await desk.write({ jobs: [...times(5, () => job({ lane: 'interactive' })), ...times(5, () => job())] })
-    const { claimed, backlog } = await desk.cycle({ claim: desk.claimRequest({ room: { interactive: 2, bulk: 9 } }) })
-    assert.deepEqual(claimed.map((one) => one.lane).sort(), [...times(5, () => 'bulk'), ...times(2, () => 'interactive')])
+    const { claimed, backlog } = await desk.cycle({
+      claim: desk.claimRequest({ room: { interactive: 2, bulk: 9 } }),
+    })
+    assert.deepEqual(claimed.map((one) => one.lane).sort(), [
+      ...times(5, () => 'bulk'),
+      ...times(2, () => 'interactive'),
+    ])
     assert.deepEqual(backlog, { interactive: true, bulk: false })
   })
 
@@ -38,7 +44,10 @@ export function claimContract(test: DeskTest): void {
 
   test('kinds that this process does not know are left for others', async (desk) => {
     const [known, unknown] = [await desk.add(), await desk.add({ kind: 'newer' })]
-    assert.deepEqual(await desk.ledger.hasReady({ kinds: new Set(['nothing']) }), { interactive: false, bulk: false })
+    assert.deepEqual(await desk.ledger.hasReady({ kinds: new Set(['nothing']) }), {
+      interactive: false,
+      bulk: false,
+    })
     assert.deepEqual(ids(await desk.claim({ kinds: ['job'] })), [known])
     assert.deepEqual(ids(await desk.claim({ kinds: ['newer'] })), [unknown])
   })
@@ -47,7 +56,10 @@ export function claimContract(test: DeskTest): void {
     const [open, closed] = [await desk.add(), await desk.add({ kind: 'other' })]
     const kinds = new Set(['job', 'other'])
     assert.deepEqual(ids(await desk.claim({ closedKinds: ['other'] })), [open])
-    assert.deepEqual(await desk.ledger.hasReady({ kinds, closedKinds: new Set(['other']) }), { interactive: false, bulk: false })
+    assert.deepEqual(await desk.ledger.hasReady({ kinds, closedKinds: new Set(['other']) }), {
+      interactive: false,
+      bulk: false,
+    })
     assert.deepEqual(await desk.ledger.hasReady({ kinds }), { interactive: true, bulk: false })
     assert.deepEqual(ids(await desk.claim()), [closed])
   })
@@ -106,26 +118,45 @@ function priorities(test: DeskTest): void {
     const added = await desk.write({ jobs: [0, 5, -3, 5, 9].map((priority) => job({ priority })) })
     const order: number[] = []
     for (let n = 0; n < 5; n++) order.push(...ids(await desk.claim({ n: 1 })))
-    assert.deepEqual(order.map((id) => added.findIndex((one) => one.id === id)), [4, 1, 3, 0, 2])
+    assert.deepEqual(
+      order.map((id) => added.findIndex((one) => one.id === id)),
+      [4, 1, 3, 0, 2],
+    )
   })
 
   test('priority counts across the kinds of a stream', async (desk) => {
     await desk.write({
-      jobs: [job({ kind: 'alpha', priority: 5 }), ...times(20, () => job({ kind: 'alpha' })), ...times(3, () => job({ kind: 'beta', priority: 4 }))],
+      jobs: [
+        job({ kind: 'alpha', priority: 5 }),
+        ...times(20, () => job({ kind: 'alpha' })),
+        ...times(3, () => job({ kind: 'beta', priority: 4 })),
+      ],
     })
     const claimed = await desk.claim({ n: 4 })
-    assert.deepEqual(claimed.map((one) => `${one.kind} ${one.priority}`).sort(), ['alpha 5', 'beta 4', 'beta 4', 'beta 4'])
+    assert.deepEqual(claimed.map((one) => `${one.kind} ${one.priority}`).sort(), [
+      'alpha 5',
+      'beta 4',
+      'beta 4',
+      'beta 4',
+    ])
   })
 
   test('kinds of equal priority share what their stream may claim', async (desk) => {
-    await desk.write({ jobs: [...times(50, () => job({ kind: 'alpha' })), ...times(50, () => job({ kind: 'beta' }))] })
+    await desk.write({
+      jobs: [...times(50, () => job({ kind: 'alpha' })), ...times(50, () => job({ kind: 'beta' }))],
+    })
     const claimed = await desk.claim({ n: 10 })
     assert.equal(claimed.filter((one) => one.kind === 'alpha').length, 5)
   })
 
   test('high priority in one stream takes nothing from another stream', async (desk) => {
     const [urgent, calm] = [await desk.stream('urgent'), await desk.stream('calm')]
-    await desk.write({ jobs: [...times(50, () => job({ streamId: urgent, priority: 9 })), ...times(50, () => job({ streamId: calm }))] })
+    await desk.write({
+      jobs: [
+        ...times(50, () => job({ streamId: urgent, priority: 9 })),
+        ...times(50, () => job({ streamId: calm })),
+      ],
+    })
     assert.deepEqual(perStream(await desk.claim({ n: 10 })), { [urgent]: 5, [calm]: 5 })
   })
 
@@ -163,12 +194,19 @@ function pauses(test: DeskTest): void {
     await desk.ledger.loadPauses()
     assert.deepEqual(await desk.claim(), [])
     assert.deepEqual(await desk.ledger.hasReady({ kinds }), { interactive: false, bulk: false })
-    assert.deepEqual((await desk.ledger.pauses()).map((one) => [one.scope, one.target, one.reason]), [
-      ['all', '', 'paused by hand'],
-      ['kind', 'other', 'paused by hand'],
-      ['stream', 'mail', 'token expired'],
-    ])
-    for (const [scope, target] of [['all', ''], ['kind', 'other'], ['stream', 'mail']] as const) {
+    assert.deepEqual(
+      (await desk.ledger.pauses()).map((one) => [one.scope, one.target, one.reason]),
+      [
+        ['all', '', 'paused by hand'],
+        ['kind', 'other', 'paused by hand'],
+        ['stream', 'mail', 'token expired'],
+      ],
+    )
+    for (const [scope, target] of [
+      ['all', ''],
+      ['kind', 'other'],
+      ['stream', 'mail'],
+    ] as const) {
       assert.equal(await desk.ledger.resume(scope, target), true)
       assert.equal(await desk.ledger.resume(scope, target), false, 'it was resumed already')
     }
@@ -190,9 +228,15 @@ function pauses(test: DeskTest): void {
     const id = await desk.add({ streamId: await desk.stream('mail') })
     for (const name of ['mail', 'files']) await desk.ledger.pause('stream', name, `no ${name}`)
     const detail = await desk.ledger.job(id)
-    assert.deepEqual(detail!.pausedBy.map((one) => one.reason), ['no mail'])
+    assert.deepEqual(
+      detail!.pausedBy.map((one) => one.reason),
+      ['no mail'],
+    )
     const paused = (await desk.ledger.streams()).map((one) => [one.name, Number(one.paused)])
-    assert.deepEqual(paused, [['files', 1], ['mail', 1]])
+    assert.deepEqual(paused, [
+      ['files', 1],
+      ['mail', 1],
+    ])
   })
 }
 
@@ -206,7 +250,12 @@ async function assertFencedOut(desk: Desk, stale: ClaimedJob, owner: number): Pr
     jobs: [job({ kind: 'fetch' })],
   }
   for (const event of SETTLINGS) {
-    const result = await desk.settle(stale, event, { work, error: { kind: 'bug', message: 'stale' }, checkpoint: 'stale' }, owner)
+    const result = await desk.settle(
+      stale,
+      event,
+      { work, error: { kind: 'bug', message: 'stale' }, checkpoint: 'stale' },
+      owner,
+    )
     assert.deepEqual(result, { status: 'lost' }, event)
   }
   await desk.ledger.noteProgress(owner, [{ id: stale.id, attempt: stale.attempt, text: 'stale' }])
@@ -242,7 +291,8 @@ export function leaseContract(test: DeskTest): void {
 
   test('an earlier attempt that reports in the same cycle as the present one is told apart', async (desk) => {
     await desk.force(`CREATE TABLE notes (text TEXT)`)
-    const effects = (text: string) => async (tx: Tx) => void (await tx.run(`INSERT INTO notes VALUES (?)`, [text]))
+    const effects = (text: string) => async (tx: Tx) =>
+      void (await tx.run(`INSERT INTO notes VALUES (?)`, [text]))
     const first = await desk.claimed()
     await desk.settle(first, 'postpone')
     const [second] = await desk.claim()
@@ -253,8 +303,14 @@ export function leaseContract(test: DeskTest): void {
         { job: second!, event: 'succeed', work: { effects: effects('twice') } },
       ],
     })
-    assert.deepEqual(settled.map((one) => one.status), ['lost', 'held', 'lost'])
-    assert.deepEqual((await desk.sql<{ text: string }>(`SELECT text FROM notes`)).map((one) => one.text), ['right'])
+    assert.deepEqual(
+      settled.map((one) => one.status),
+      ['lost', 'held', 'lost'],
+    )
+    assert.deepEqual(
+      (await desk.sql<{ text: string }>(`SELECT text FROM notes`)).map((one) => one.text),
+      ['right'],
+    )
   })
 
   test('another owner cannot settle a job it does not hold', async (desk) => {
@@ -288,7 +344,11 @@ export function leaseContract(test: DeskTest): void {
     assert.deepEqual(result, { owners: [second], jobs: 1 })
     assert.ok(seen.includes('here 2 then second'))
     assert.deepEqual(await desk.stages(mine!.id, theirs!.id), ['claimed', 'ready'])
-    assert.deepEqual(await desk.ledger.reclaim((worker) => worker.id === second), { owners: [], jobs: 0 }, 'once')
+    assert.deepEqual(
+      await desk.ledger.reclaim((worker) => worker.id === second),
+      { owners: [], jobs: 0 },
+      'once',
+    )
   })
 
   test('a heartbeat extends the lease; that of an owner who was declared gone is refused', async (desk) => {
@@ -332,11 +392,16 @@ export function leaseContract(test: DeskTest): void {
 
   test('progress and what a process says of itself are kept while it holds its lease', async (desk) => {
     const running = await desk.claimed()
-    await desk.ledger.noteProgress(desk.owner, [{ id: running.id, attempt: running.attempt, text: '{"done":3}' }])
+    await desk.ledger.noteProgress(desk.owner, [
+      { id: running.id, attempt: running.attempt, text: '{"done":3}' },
+    ])
     assert.equal((await desk.row(running.id)).progress, '{"done":3}')
     await desk.ledger.noteInfo(desk.owner, '{"workers":4}')
     const detail = await desk.ledger.job(running.id)
-    assert.deepEqual([detail!.owner!.id, detail!.owner!.name, detail!.owner!.state], [desk.owner, 'first', 'live'])
+    assert.deepEqual(
+      [detail!.owner!.id, detail!.owner!.name, detail!.owner!.state],
+      [desk.owner, 'first', 'live'],
+    )
     assert.equal((await desk.ledger.workers())[0]!.info, '{"workers":4}')
   })
 }

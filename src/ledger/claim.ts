@@ -6,7 +6,16 @@
  * a stream with a million ready jobs costs as much as one with ten.
  */
 import type { Changes } from './changes.ts'
-import { type ClaimedJob, type ClaimRequest, type ClaimShare, type Driver, LANES, type Lane, type ReadyQueue, type Tx } from './contract.ts'
+import {
+  type ClaimedJob,
+  type ClaimRequest,
+  type ClaimShare,
+  type Driver,
+  LANES,
+  type Lane,
+  type ReadyQueue,
+  type Tx,
+} from './contract.ts'
 
 /** Pairs looked at per claim; the rest have their turn when these are drained or claimed. */
 const QUEUES_MAX = 512

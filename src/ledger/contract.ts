@@ -101,7 +101,7 @@ export type Work = {
   cursors?: readonly { streamId: number; value: string }[]
   jobs?: readonly NewJob[]
   /** Runs after all of `jobs` have settled. */
-  then?: NewJob
+  followUp?: NewJob
 }
 
 export type ClaimedJob = {
@@ -259,6 +259,8 @@ export type Tally = { kind: string; stage: Stage; n: number }
 /** Asked of the database by both ledgers; the statements differ, the meaning does not. */
 export interface Driver {
   readonly dialect: 'sqlite' | 'postgres'
+  /** The file it is kept in, if it is one. */
+  readonly file: string | null
   /** Milliseconds since the epoch, by the clock that all processes on this ledger share. */
   now(): number
   /** `fn` may run again (after a deadlock), so what it adds up must start anew each time. */

@@ -19,7 +19,10 @@ function canceling(test: DeskTest): void {
     await desk.ledger.wakeDue()
     assert.deepEqual(await desk.claim(), [])
     const row = await desk.row(waiting[0]!)
-    assert.deepEqual([row.state, row.note, row.settled_at], ['canceled', 'not wanted', desk.ledger.now() - 2_000])
+    assert.deepEqual(
+      [row.state, row.note, row.settled_at],
+      ['canceled', 'not wanted', desk.ledger.now() - 2_000],
+    )
   })
 
   test('canceled work leaves no effect, whatever its handler reports in the end', async (desk) => {
@@ -29,7 +32,10 @@ function canceling(test: DeskTest): void {
       const running = await desk.claimed()
       const { outcome, toStop } = await desk.ledger.cancel(running.id)
       assert.equal(outcome, 'stopping')
-      assert.deepEqual(toStop.map((one) => ({ ...one })), [{ id: running.id, owner: desk.owner }])
+      assert.deepEqual(
+        toStop.map((one) => ({ ...one })),
+        [{ id: running.id, owner: desk.owner }],
+      )
       assert.deepEqual(await desk.ledger.stopRequests(desk.owner), [running.id])
       const work = { effects, jobs: [job({ kind: 'fetch' })] }
       const result = await desk.settle(running, event, { work: event === 'stop' ? undefined : work })
@@ -72,8 +78,17 @@ function canceling(test: DeskTest): void {
     const done = await desk.add({ parentId: parent.id, kind: 'last' })
     await desk.settle((await desk.claim({ kinds: ['last'] }))[0]!, 'succeed')
     const { toStop } = await desk.ledger.cancel(parent.id)
-    assert.deepEqual(toStop.map((one) => one.id).sort((a, b) => a - b), [parent.id, running])
-    assert.deepEqual(await desk.stages(parent.id, child!, running!, grandchild!, done), ['claimed', 'canceled', 'claimed', 'canceled', 'done'])
+    assert.deepEqual(
+      toStop.map((one) => one.id).sort((a, b) => a - b),
+      [parent.id, running],
+    )
+    assert.deepEqual(await desk.stages(parent.id, child!, running!, grandchild!, done), [
+      'claimed',
+      'canceled',
+      'claimed',
+      'canceled',
+      'done',
+    ])
     await desk.settle(claimed!, 'stop')
     await desk.settle(parent, 'stop')
     assert.deepEqual(await desk.stages(parent.id, running!), ['canceled', 'canceled'])
@@ -134,7 +149,10 @@ function redoing(test: DeskTest): void {
   test('trying a failed job again brings back those it canceled, but not those someone canceled by hand', async (desk) => {
     const root = await desk.claimed()
     const after = [root.id]
-    const [swept, byHand] = [await desk.add({ after, onDepFailure: 'cancel' }), await desk.add({ after, onDepFailure: 'cancel' })]
+    const [swept, byHand] = [
+      await desk.add({ after, onDepFailure: 'cancel' }),
+      await desk.add({ after, onDepFailure: 'cancel' }),
+    ]
     await desk.ledger.cancel(byHand)
     await desk.settle(root, 'fail')
     assert.equal(await desk.stage(swept), 'canceled')

@@ -23,13 +23,23 @@ type Target = {
 }
 
 async function lockJob(tx: Tx, id: number): Promise<Target> {
-  const job = await tx.get<Target>(`SELECT id, kind, state, wait, owner, segment_id FROM jobs WHERE id = ?${forUpdate(tx)}`, [id])
-  if (!job) throw new UsageError(`There is no job #${id}.`, { hint: 'It may have been pruned. `tidemark jobs list` shows what there is.' })
+  const job = await tx.get<Target>(
+    `SELECT id, kind, state, wait, owner, segment_id FROM jobs WHERE id = ?${forUpdate(tx)}`,
+    [id],
+  )
+  if (!job)
+    throw new UsageError(`There is no job #${id}.`, {
+      hint: 'It may have been pruned. `tidemark jobs list` shows what there is.',
+    })
   return job
 }
 
 /** `stopping`: its worker has been asked and will let go of it. */
-export async function cancelJob(ctx: ControlContext, id: number, note: string): Promise<'canceled' | 'stopping' | 'already'> {
+export async function cancelJob(
+  ctx: ControlContext,
+  id: number,
+  note: string,
+): Promise<'canceled' | 'stopping' | 'already'> {
   const { tx, changes, now } = ctx
   const job = await lockJob(tx, id)
   if (nextJobState(job.state, 'cancel') === 'refused') {
@@ -42,7 +52,10 @@ export async function cancelJob(ctx: ControlContext, id: number, note: string): 
   )
   for (const child of children) await cancelJob(ctx, child.id, `its parent #${id} was canceled`)
   if (job.state === 'claimed') {
-    await tx.run(`UPDATE jobs SET cancel_requested = 1, note = ? WHERE id = ? AND state = 'claimed'`, [note, id])
+    await tx.run(`UPDATE jobs SET cancel_requested = 1, note = ? WHERE id = ? AND state = 'claimed'`, [
+      note,
+      id,
+    ])
     changes.control = true
     changes.toStop.push({ id, owner: job.owner! })
     return 'stopping'
@@ -63,7 +76,10 @@ export async function redoJob(ctx: ControlContext, id: number): Promise<number> 
     throw new UsageError(`Job #${id} is ${job.state}: only failed and canceled jobs can be tried again.`)
   }
   if (job.state === 'canceled' && job.segment_id !== null) await reopenFor(ctx, job.segment_id, id)
-  const open = await tx.get<{ n: number }>(`SELECT count(*) AS n FROM job_deps WHERE job_id = ? AND met = 0`, [id])
+  const open = await tx.get<{ n: number }>(
+    `SELECT count(*) AS n FROM job_deps WHERE job_id = ? AND met = 0`,
+    [id],
+  )
   const blocked = Number(open!.n)
   const taken = await tx.get<{ id: number }>(
     `SELECT o.id FROM jobs j JOIN jobs o ON o.kind = j.kind AND o.key = j.key AND o.id <> j.id
@@ -90,14 +106,22 @@ export async function redoJob(ctx: ControlContext, id: number): Promise<number> 
 async function reopenFor({ tx, changes }: ControlContext, segmentId: number, id: number): Promise<void> {
   const segment = await tx.get<{ state: string }>(`SELECT state FROM segments WHERE id = ?`, [segmentId])
   if (segment?.state === 'settled') {
-    throw new UsageError(`Job #${id} cannot be tried again: its segment #${segmentId} has settled without it.`, {
-      hint: 'Enqueue the work anew.',
-    })
+    throw new UsageError(
+      `Job #${id} cannot be tried again: its segment #${segmentId} has settled without it.`,
+      {
+        hint: 'Enqueue the work anew.',
+      },
+    )
   }
   changes.segment(segmentId).jobs += 1
 }
 
-export async function pause(ctx: ControlContext, scope: PauseScope, target: string, reason: string): Promise<boolean> {
+export async function pause(
+  ctx: ControlContext,
+  scope: PauseScope,
+  target: string,
+  reason: string,
+): Promise<boolean> {
   const added = await ctx.tx.run(
     `INSERT INTO pauses(scope, target, reason, at) VALUES (?, ?, ?, ?) ON CONFLICT (scope, target) DO NOTHING`,
     [scope, target, reason, ctx.now],
@@ -130,6 +154,9 @@ export async function readPauses(tx: Tx): Promise<Pauses> {
 
 /** Jobs of this owner that someone wants stopped. */
 export async function stopRequests(tx: Tx, owner: number): Promise<number[]> {
-  const rows = await tx.all<{ id: number }>(`SELECT id FROM jobs WHERE state = 'claimed' AND cancel_requested = 1 AND owner = ?`, [owner])
+  const rows = await tx.all<{ id: number }>(
+    `SELECT id FROM jobs WHERE state = 'claimed' AND cancel_requested = 1 AND owner = ?`,
+    [owner],
+  )
   return rows.map((row) => row.id)
 }

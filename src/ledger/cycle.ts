@@ -9,13 +9,28 @@
 import { asTidemarkError } from '../errors.ts'
 import { Changes } from './changes.ts'
 import { type Claim, claimJobs, type Pauses } from './claim.ts'
-import type { ClaimedJob, Cycle, CycleResult, Driver, EnqueueResult, Settlement, SettleResult, Tx, Work } from './contract.ts'
+import type {
+  ClaimedJob,
+  Cycle,
+  CycleResult,
+  Driver,
+  EnqueueResult,
+  Settlement,
+  SettleResult,
+  Tx,
+  Work,
+} from './contract.ts'
 import { endDependencies } from './dependencies.ts'
 import { enqueueJobs } from './enqueue.ts'
 import { addSegments, applySegments, countSegments, splitSegments } from './frontier.ts'
 import { settleOne } from './settle.ts'
 
-export type CycleContext = { driver: Driver; slot: number; pauses: Pauses; point: (name: CommitPoint) => void }
+export type CycleContext = {
+  driver: Driver
+  slot: number
+  pauses: Pauses
+  point: (name: CommitPoint) => void
+}
 
 /** Places where a crash harness may kill the process. */
 export const COMMIT_POINTS = [
@@ -56,7 +71,8 @@ async function inOneTransaction(ctx: CycleContext, cycle: Cycle): Promise<CycleO
     ctx.point('begin')
     const settled = await settleAll({ ...ctx, tx, changes, now }, cycle)
     const work: CycleResult['work'] = []
-    for (const jobs of await writePlain(ctx, tx, changes, now, cycle.work ?? [])) work.push({ status: 'held', jobs })
+    for (const jobs of await writePlain(ctx, tx, changes, now, cycle.work ?? []))
+      work.push({ status: 'held', jobs })
     ctx.point('work-written')
     await endDependencies({ tx, changes, now }, changes.ended)
     await applySegments({ tx, changes, now })
@@ -85,8 +101,16 @@ async function inOneTransaction(ctx: CycleContext, cycle: Cycle): Promise<CycleO
 }
 
 /** Enqueues that carry nothing but jobs without keys or dependencies are inserted in one statement. */
-async function writePlain(ctx: CycleContext, tx: Tx, changes: Changes, now: number, work: readonly Work[]): Promise<EnqueueResult[][]> {
-  const plain = work.every((w) => !w.effects && !w.segments && !w.splits && !w.counts && !w.cursors && !w.then)
+async function writePlain(
+  ctx: CycleContext,
+  tx: Tx,
+  changes: Changes,
+  now: number,
+  work: readonly Work[],
+): Promise<EnqueueResult[][]> {
+  const plain = work.every(
+    (w) => !w.effects && !w.segments && !w.splits && !w.counts && !w.cursors && !w.followUp,
+  )
   if (!plain || work.length < 2) {
     const results: EnqueueResult[][] = []
     for (const w of work) results.push(await writeWork({ ...ctx, tx, changes, now }, w, null))
@@ -141,16 +165,23 @@ function noteDone(changes: Changes, job: ClaimedJob): void {
   changes.ended.push({ id: job.id, state: 'done' })
 }
 
-export async function writeWork(ctx: SettleContext, work: Work, parent: ClaimedJob | null): Promise<EnqueueResult[]> {
+export async function writeWork(
+  ctx: SettleContext,
+  work: Work,
+  parent: ClaimedJob | null,
+): Promise<EnqueueResult[]> {
   const { tx, driver, changes, now } = ctx
   const refs = new Map<string, number>()
   if (work.effects) await work.effects(tx)
   if (work.segments) await addSegments(ctx, work.segments, refs)
   if (work.splits) await splitSegments(ctx, work.splits, refs)
   let jobs = work.jobs ?? []
-  if (work.then) {
+  if (work.followUp) {
     const named = jobs.map((job, index) => ({ ...job, ref: job.ref ?? `child ${index}` }))
-    jobs = [...named, { ...work.then, after: [...(work.then.after ?? []), ...named.map((job) => job.ref)] }]
+    jobs = [
+      ...named,
+      { ...work.followUp, after: [...(work.followUp.after ?? []), ...named.map((job) => job.ref)] },
+    ]
   }
   const results =
     jobs.length > 0
@@ -192,7 +223,8 @@ async function eachAlone(ctx: CycleContext, cycle: Cycle): Promise<CycleOutput> 
       else result.work.push({ status: 'error', error })
     }
   }
-  if (cycle.claim) merge(result, changes, await inOneTransaction(ctx, { owner: cycle.owner, claim: cycle.claim }))
+  if (cycle.claim)
+    merge(result, changes, await inOneTransaction(ctx, { owner: cycle.owner, claim: cycle.claim }))
   return { result, changes }
 }
 

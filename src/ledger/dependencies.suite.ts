@@ -34,7 +34,11 @@ export function dependencyContract(test: DeskTest): void {
   })
 
   test('sides of a diamond that settle in one cycle unblock its bottom once', async (desk) => {
-    const [left, right, bottom] = await ids(desk, [job({ ref: 'l' }), job({ ref: 'r' }), job({ after: ['l', 'r'] })])
+    const [left, right, bottom] = await ids(desk, [
+      job({ ref: 'l' }),
+      job({ ref: 'r' }),
+      job({ after: ['l', 'r'] }),
+    ])
     const claimed = await desk.claim()
     assert.equal(claimed.length, 2)
     const result = await desk.cycle({
@@ -44,33 +48,54 @@ export function dependencyContract(test: DeskTest): void {
       ],
       claim: desk.claimRequest(),
     })
-    assert.deepEqual(result.claimed.map((one) => one.id), [bottom], 'claimed in the cycle that made it ready')
+    assert.deepEqual(
+      result.claimed.map((one) => one.id),
+      [bottom],
+      'claimed in the cycle that made it ready',
+    )
   })
 
   test('a chain of a hundred runs link by link', async (desk) => {
-    const links = Array.from({ length: 100 }, (_, n) => job({ ref: `${n}`, after: n === 0 ? [] : [`${n - 1}`], payload: `${n}` }))
+    const links = Array.from({ length: 100 }, (_, n) =>
+      job({ ref: `${n}`, after: n === 0 ? [] : [`${n - 1}`], payload: `${n}` }),
+    )
     await desk.write({ jobs: links })
     let claimed = await desk.claim()
     const order: string[] = []
     while (claimed.length > 0) {
       assert.equal(claimed.length, 1)
       order.push(claimed[0]!.payload)
-      claimed = (await desk.cycle({ settle: [{ job: claimed[0]!, event: 'succeed' }], claim: desk.claimRequest() })).claimed
+      claimed = (
+        await desk.cycle({ settle: [{ job: claimed[0]!, event: 'succeed' }], claim: desk.claimRequest() })
+      ).claimed
     }
-    assert.deepEqual(order, links.map((one) => one.payload))
+    assert.deepEqual(
+      order,
+      links.map((one) => one.payload),
+    )
   })
 
   test('a failure goes down a chain of a hundred at once', async (desk) => {
-    const chain = await ids(desk, Array.from({ length: 100 }, (_, n) => job({ ref: `${n}`, after: n === 0 ? [] : [`${n - 1}`] })))
+    const chain = await ids(
+      desk,
+      Array.from({ length: 100 }, (_, n) => job({ ref: `${n}`, after: n === 0 ? [] : [`${n - 1}`] })),
+    )
     const [first] = await desk.claim()
     await desk.settle(first!, 'fail')
     assert.deepEqual(new Set(await desk.stages(...chain)), new Set(['failed']))
   })
 
   test('a circle of dependencies is refused, and nothing is written', async (desk) => {
-    const circle = [job({ ref: 'a', after: ['c'] }), job({ ref: 'b', after: ['a'] }), job({ ref: 'c', after: ['b'] }), job()]
+    const circle = [
+      job({ ref: 'a', after: ['c'] }),
+      job({ ref: 'b', after: ['a'] }),
+      job({ ref: 'c', after: ['b'] }),
+      job(),
+    ]
     await assert.rejects(desk.write({ jobs: circle }), { code: 'dependency-cycle' })
-    await assert.rejects(desk.write({ jobs: [job({ ref: 'a', after: ['a'] })] }), { code: 'dependency-cycle' })
+    await assert.rejects(desk.write({ jobs: [job({ ref: 'a', after: ['a'] })] }), {
+      code: 'dependency-cycle',
+    })
     assert.equal(await desk.count('jobs'), 0)
   })
 
@@ -78,16 +103,27 @@ export function dependencyContract(test: DeskTest): void {
     const known = await desk.add()
     await assert.rejects(desk.write({ jobs: [job(), job({ after: ['nobody'] })] }), UsageError)
     await assert.rejects(desk.write({ jobs: [job(), job({ after: [known + 1_000_000] })] }), UsageError)
-    await assert.rejects(desk.write({ jobs: [job({ ref: 'a' }), job({ ref: 'a' })] }), UsageError, 'a ref given twice')
+    await assert.rejects(
+      desk.write({ jobs: [job({ ref: 'a' }), job({ ref: 'a' })] }),
+      UsageError,
+      'a ref given twice',
+    )
     assert.equal(await desk.count('jobs'), 1)
     assert.equal(await desk.count('job_deps'), 0)
   })
 
   test('refs are private to the work that gives them, also when several are written in one cycle', async (desk) => {
     const { work } = await desk.cycle({
-      work: [{ jobs: [job({ ref: 'a' })] }, { jobs: [job({ after: ['a'] })] }, { jobs: [job({ ref: 'a' }), job({ after: ['a'] })] }],
+      work: [
+        { jobs: [job({ ref: 'a' })] },
+        { jobs: [job({ after: ['a'] })] },
+        { jobs: [job({ ref: 'a' }), job({ after: ['a'] })] },
+      ],
     })
-    assert.deepEqual(work.map((one) => one.status), ['held', 'error', 'held'])
+    assert.deepEqual(
+      work.map((one) => one.status),
+      ['held', 'error', 'held'],
+    )
   })
 
   test('a dependency named twice counts once', async (desk) => {
@@ -125,11 +161,21 @@ function failures(test: DeskTest): void {
     })
 
     test(`when a dependency is canceled, a dependent that says ${onDepFailure} is ${fate}`, async (desk) => {
-      const [pending, running] = [await desk.add({ kind: 'other' }), await desk.claimed({}, { kinds: ['job'] })]
-      const dependents = [await desk.add({ after: [pending], onDepFailure }), await desk.add({ after: [running.id], onDepFailure })]
+      const [pending, running] = [
+        await desk.add({ kind: 'other' }),
+        await desk.claimed({}, { kinds: ['job'] }),
+      ]
+      const dependents = [
+        await desk.add({ after: [pending], onDepFailure }),
+        await desk.add({ after: [running.id], onDepFailure }),
+      ]
       await desk.ledger.cancel(pending)
       await desk.ledger.cancel(running.id)
-      assert.deepEqual(await desk.stages(...dependents), [fate, 'deps'], 'the running one has not stopped yet')
+      assert.deepEqual(
+        await desk.stages(...dependents),
+        [fate, 'deps'],
+        'the running one has not stopped yet',
+      )
       await desk.settle(running, 'stop')
       assert.deepEqual(await desk.stages(...dependents), [fate, fate])
     })
@@ -202,13 +248,16 @@ function pastDependencies(test: DeskTest): void {
 function families(test: DeskTest): void {
   const children = async (desk: Desk, parent: ClaimedJob, n: number): Promise<number[]> => {
     const result = await desk.settle(parent, 'succeed', {
-      work: { jobs: Array.from({ length: n }, () => job({ kind: 'fetch' })), then: job({ kind: 'last' }) },
+      work: {
+        jobs: Array.from({ length: n }, () => job({ kind: 'fetch' })),
+        followUp: job({ kind: 'last' }),
+      },
     })
     assert.equal(result.status, 'held')
     return result.status === 'held' ? result.jobs.map((one) => one.id) : []
   }
 
-  test('children know their parent, and `then` runs after the last of them', async (desk) => {
+  test('children know their parent, and `followUp` runs after the last of them', async (desk) => {
     const parent = await desk.claimed()
     const all = await children(desk, parent, 3)
     const last = all.pop()!
@@ -224,14 +273,17 @@ function families(test: DeskTest): void {
     assert.deepEqual((await desk.ledger.job(parent.id))!.children, { done: 2, skipped: 1, pending: 1 })
   })
 
-  test('`then` without children runs at once', async (desk) => {
-    const [last] = await desk.write({ jobs: [], then: job({ kind: 'last' }) })
+  test('`followUp` without children runs at once', async (desk) => {
+    const [last] = await desk.write({ jobs: [], followUp: job({ kind: 'last' }) })
     assert.equal(await desk.stage(last!.id), 'ready')
   })
 
-  test('`then` also waits for children that were there before, under their keys', async (desk) => {
+  test('`followUp` also waits for children that were there before, under their keys', async (desk) => {
     const there = await desk.claimed({ kind: 'fetch', key: 'x' })
-    const written = await desk.write({ jobs: [job({ kind: 'fetch', key: 'x' })], then: job({ kind: 'last' }) })
+    const written = await desk.write({
+      jobs: [job({ kind: 'fetch', key: 'x' })],
+      followUp: job({ kind: 'last' }),
+    })
     assert.equal(written[0]!.id, there.id)
     assert.equal(await desk.stage(written[1]!.id), 'deps')
     await desk.settle(there, 'succeed')
@@ -244,7 +296,14 @@ function families(test: DeskTest): void {
     const halves = [job({ kind: 'fetch', items: 2 }), job({ kind: 'fetch', items: 2 })]
     await desk.settle(batch, 'skip', { splitInto: { halves, failures: 3 } })
     const parts = await desk.claim()
-    assert.deepEqual(parts.map((one) => [one.items, one.failures]), [[2, 3], [2, 3]], 'the budget spent is not given back')
+    assert.deepEqual(
+      parts.map((one) => [one.items, one.failures]),
+      [
+        [2, 3],
+        [2, 3],
+      ],
+      'the budget spent is not given back',
+    )
     await desk.settle(parts[0]!, 'succeed')
     assert.equal(await desk.stage(dependent), 'deps')
     await desk.settle(parts[1]!, 'succeed')

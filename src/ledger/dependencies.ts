@@ -22,7 +22,9 @@ export async function endDependencies(ctx: DependencyContext, ended: readonly En
     const next: Ended[] = []
     for (const part of chunks(wave, IDS_PER_STATEMENT_MAX)) {
       const good = part.filter((job) => job.state === 'done' || job.state === 'skipped').map((job) => job.id)
-      const broken = part.filter((job) => job.state === 'failed' || job.state === 'canceled').map((job) => job.id)
+      const broken = part
+        .filter((job) => job.state === 'failed' || job.state === 'canceled')
+        .map((job) => job.id)
       if (good.length > 0) await meetEdges(ctx, good, '')
       if (broken.length > 0) {
         await meetEdges(ctx, broken, `AND on_failure = 'run'`)
@@ -58,7 +60,13 @@ async function unblock({ tx, changes, now }: DependencyContext, jobId: number, m
   else changes.becameReady += 1
 }
 
-type Dependent = { job_id: number; dep_id: number; on_failure: OnDepFailure; kind: string; segment_id: number | null }
+type Dependent = {
+  job_id: number
+  dep_id: number
+  on_failure: OnDepFailure
+  kind: string
+  segment_id: number | null
+}
 
 async function breakDependents(ctx: DependencyContext, ids: readonly number[]): Promise<Ended[]> {
   const { tx, changes, now } = ctx

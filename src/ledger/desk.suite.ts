@@ -172,7 +172,13 @@ export class Desk {
   readonly points: CommitPoint[]
   readonly #others: Ledger[] = []
 
-  private constructor(parts: { ledger: Ledger; clock: StillClock; owner: number; site: Site; points: CommitPoint[] }) {
+  private constructor(parts: {
+    ledger: Ledger
+    clock: StillClock
+    owner: number
+    site: Site
+    points: CommitPoint[]
+  }) {
     this.ledger = parts.ledger
     this.clock = parts.clock
     this.owner = parts.owner
@@ -184,7 +190,11 @@ export class Desk {
     const clock = new StillClock()
     const site = await home.fresh()
     const points: CommitPoint[] = []
-    const ledger = await openLedger(site.url, { clock, random: seededRandom(1), point: (name) => points.push(name) })
+    const ledger = await openLedger(site.url, {
+      clock,
+      random: seededRandom(1),
+      point: (name) => points.push(name),
+    })
     const owner = await ledger.register({ host: 'here', pid: 1, pidStart: 'then', name: 'first' }, LEASE_MS)
     return new Desk({ ledger, clock, owner, site, points })
   }
@@ -197,7 +207,10 @@ export class Desk {
 
   /** The same database as another process sees it. */
   async neighbour(): Promise<Ledger> {
-    const ledger = await openLedger(this.site.url, { clock: this.clock, random: seededRandom(2 + this.#others.length) })
+    const ledger = await openLedger(this.site.url, {
+      clock: this.clock,
+      random: seededRandom(2 + this.#others.length),
+    })
     this.#others.push(ledger)
     return ledger
   }
@@ -244,7 +257,12 @@ export class Desk {
     return mine
   }
 
-  async settle(job: ClaimedJob, event: Settling, more: Omit<Settlement, 'job' | 'event'> = {}, owner = this.owner): Promise<SettleResult> {
+  async settle(
+    job: ClaimedJob,
+    event: Settling,
+    more: Omit<Settlement, 'job' | 'event'> = {},
+    owner = this.owner,
+  ): Promise<SettleResult> {
     const { settled } = await this.ledger.cycle({ owner, settle: [{ job, event, ...more }] })
     return settled[0]!
   }
@@ -296,13 +314,20 @@ export class Desk {
   }
 
   async segmentRow(id: number): Promise<SegmentRow & { settled_at: number | null }> {
-    const [row] = await this.sql<SegmentRow & { settled_at: number | null }>(`SELECT * FROM segments WHERE id = ?`, [id])
+    const [row] = await this.sql<SegmentRow & { settled_at: number | null }>(
+      `SELECT * FROM segments WHERE id = ?`,
+      [id],
+    )
     assert.ok(row, `there is no segment #${id}`)
     return row
   }
 
   async checkBooks(): Promise<void> {
-    assert.deepEqual(await this.ledger.tallies(), await this.ledger.countedTallies(), 'tallies and rows differ')
+    assert.deepEqual(
+      await this.ledger.tallies(),
+      await this.ledger.countedTallies(),
+      'tallies and rows differ',
+    )
     const wrong = await this.sql(`SELECT id, open_jobs, n FROM (
       SELECT g.id, g.open_jobs, (SELECT count(*) FROM jobs j WHERE j.segment_id = g.id AND j.state IN ('pending', 'claimed', 'failed')) AS n
       FROM segments g) AS counted WHERE open_jobs <> n`)

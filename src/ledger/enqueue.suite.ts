@@ -12,31 +12,63 @@ export function enqueueContract(test: DeskTest): void {
     const segment = await desk.segment(streamId, 0, 10)
     const parentId = await desk.add({ kind: 'unknown here' })
     const id = await desk.add({
-      key: 'a', streamId, segment, parentId, lane: 'bulk', priority: 7, size: 12_345_678_901, items: 3, payload: '{"text":"žluťoučký 🐎"}',
+      key: 'a',
+      streamId,
+      segment,
+      parentId,
+      lane: 'bulk',
+      priority: 7,
+      size: 12_345_678_901,
+      items: 3,
+      payload: '{"text":"žluťoučký 🐎"}',
     }) // prettier-ignore
     const [claimed] = await desk.claim()
-    assert.deepEqual({ ...claimed }, {
-      id, kind: 'job', key: 'a', streamId, segmentId: segment, parentId, lane: 'bulk', priority: 7, payload: '{"text":"žluťoučký 🐎"}',
-      size: 12_345_678_901, items: 3, attempt: 1, failures: 0, checkpoint: null, badId: null, createdAt: desk.ledger.now(),
-    })
+    assert.deepEqual(
+      { ...claimed },
+      {
+        id,
+        kind: 'job',
+        key: 'a',
+        streamId,
+        segmentId: segment,
+        parentId,
+        lane: 'bulk',
+        priority: 7,
+        payload: '{"text":"žluťoučký 🐎"}',
+        size: 12_345_678_901,
+        items: 3,
+        attempt: 1,
+        failures: 0,
+        checkpoint: null,
+        badId: null,
+        createdAt: desk.ledger.now(),
+      },
+    )
   })
 
   test('jobs enqueued by the thousand get ids in their order and are all there', async (desk) => {
     const jobs = Array.from({ length: 3_000 }, (_, n) => job({ payload: String(n), lane: 'bulk' }))
     const added = await desk.write({ jobs })
     assert.equal(new Set(added.map((one) => one.id)).size, 3_000)
-    assert.deepEqual(added.map((one) => one.id), added.map((one) => one.id).sort((a, b) => a - b))
+    assert.deepEqual(
+      added.map((one) => one.id),
+      added.map((one) => one.id).sort((a, b) => a - b),
+    )
     assert.ok(added.every((one) => one.outcome === 'added'))
     const claimed = await desk.claim({ n: 5_000 })
     const payloadOf = new Map(claimed.map((one) => [one.id, one.payload]))
-    assert.deepEqual(added.map((one) => payloadOf.get(one.id)), jobs.map((one) => one.payload))
+    assert.deepEqual(
+      added.map((one) => payloadOf.get(one.id)),
+      jobs.map((one) => one.payload),
+    )
   })
 
   test('jobs of one kind and priority are claimed in the order of their enqueueing', async (desk) => {
     const ids: number[] = []
     for (let n = 0; n < 6; n++) ids.push(await desk.add())
     const order = []
-    for (let n = 0; n < 3; n++) order.push(...(await desk.claim({ n: 2 })).map((one) => one.id).sort((a, b) => a - b))
+    for (let n = 0; n < 3; n++)
+      order.push(...(await desk.claim({ n: 2 })).map((one) => one.id).sort((a, b) => a - b))
     assert.deepEqual(order, ids)
   })
 
@@ -44,17 +76,25 @@ export function enqueueContract(test: DeskTest): void {
     const later = await desk.add({ runAt: desk.ledger.now() + HOUR_MS })
     const past = await desk.add({ runAt: desk.ledger.now() - 1 })
     assert.deepEqual(await desk.stages(later, past), ['time', 'ready'])
-    assert.deepEqual((await desk.claim()).map((one) => one.id), [past])
+    assert.deepEqual(
+      (await desk.claim()).map((one) => one.id),
+      [past],
+    )
     desk.clock.pass(HOUR_MS - 1)
     assert.deepEqual(await desk.ledger.wakeDue(), { woken: 0, nextDueAt: desk.ledger.now() + 1 })
     desk.clock.pass(1)
     assert.deepEqual(await desk.ledger.wakeDue(), { woken: 1, nextDueAt: null })
-    assert.deepEqual((await desk.claim()).map((one) => one.id), [later])
+    assert.deepEqual(
+      (await desk.claim()).map((one) => one.id),
+      [later],
+    )
   })
 
   test('a cycle tells the earliest start time that it wrote', async (desk) => {
     const now = desk.ledger.now()
-    const { nextDueAt } = await desk.cycle({ work: [{ jobs: [job({ runAt: now + 500 }), job({ runAt: now + 300 })] }, { jobs: [job()] }] })
+    const { nextDueAt } = await desk.cycle({
+      work: [{ jobs: [job({ runAt: now + 500 }), job({ runAt: now + 300 })] }, { jobs: [job()] }],
+    })
     assert.equal(nextDueAt, now + 300)
   })
 
@@ -82,12 +122,19 @@ function keys(test: DeskTest): void {
     assert.deepEqual(again, { id: first!.id, outcome: 'ignored' })
     const [claimed] = await desk.claim()
     assert.equal(claimed!.payload, '1')
-    assert.equal((await desk.write({ jobs: [job({ key: 'a' })] }))[0]!.outcome, 'ignored', 'while it is claimed')
+    assert.equal(
+      (await desk.write({ jobs: [job({ key: 'a' })] }))[0]!.outcome,
+      'ignored',
+      'while it is claimed',
+    )
   })
 
   test('the same key of another kind is another job', async (desk) => {
     const added = await desk.write({ jobs: [job({ key: 'a' }), job({ kind: 'other', key: 'a' })] })
-    assert.deepEqual(added.map((one) => one.outcome), ['added', 'added'])
+    assert.deepEqual(
+      added.map((one) => one.outcome),
+      ['added', 'added'],
+    )
   })
 
   test('a key is free again once its job is done, skipped or canceled', async (desk) => {
@@ -102,7 +149,10 @@ function keys(test: DeskTest): void {
 
   test('a key given twice in one call makes one job', async (desk) => {
     const added = await desk.write({ jobs: [job({ key: 'a' }), job(), job({ key: 'a' })] })
-    assert.deepEqual(added.map((one) => one.outcome), ['added', 'added', 'ignored'])
+    assert.deepEqual(
+      added.map((one) => one.outcome),
+      ['added', 'added', 'ignored'],
+    )
     assert.equal(added[2]!.id, added[0]!.id)
   })
 
@@ -152,7 +202,10 @@ function keys(test: DeskTest): void {
   test('a revived job of a segment still holds the segment back until it is done', async (desk) => {
     const streamId = await desk.stream()
     const segment = await desk.segment(streamId, 0, 10)
-    await desk.write({ counts: [{ segment, listed: 1, seal: true }], jobs: [job({ key: 'a', streamId, segment })] })
+    await desk.write({
+      counts: [{ segment, listed: 1, seal: true }],
+      jobs: [job({ key: 'a', streamId, segment })],
+    })
     const [failing] = await desk.claim()
     await desk.settle(failing!, 'fail')
     await desk.write({ jobs: [job({ key: 'a', streamId, segment })] })
@@ -176,13 +229,19 @@ function replacements(test: DeskTest): void {
     const old = await desk.add({ key: 'a', payload: 'old' })
     const fresh = await replace(desk, { payload: 'new' })
     assert.deepEqual(await desk.stages(old, fresh), ['canceled', 'ready'])
-    assert.deepEqual((await desk.claim()).map((one) => one.payload), ['new'])
+    assert.deepEqual(
+      (await desk.claim()).map((one) => one.payload),
+      ['new'],
+    )
   })
 
   test('a running job that is replaced is asked to stop; its replacement starts only after it has stopped', async (desk) => {
     const old = await desk.claimed({ key: 'a' })
     const result = await desk.cycle({ work: [{ jobs: [replacing()] }], claim: desk.claimRequest() })
-    assert.deepEqual(result.toStop.map((one) => ({ ...one })), [{ id: old.id, owner: desk.owner }])
+    assert.deepEqual(
+      result.toStop.map((one) => ({ ...one })),
+      [{ id: old.id, owner: desk.owner }],
+    )
     assert.deepEqual(result.claimed, [])
     assert.deepEqual(await desk.ledger.stopRequests(desk.owner), [old.id])
     assert.deepEqual(await desk.settle(old, 'stop'), { status: 'held', jobs: [] })
@@ -196,7 +255,10 @@ function replacements(test: DeskTest): void {
     await desk.force(`CREATE TABLE notes (text TEXT)`)
     const old = await desk.claimed({ key: 'a' })
     const fresh = await replace(desk)
-    const work = { effects: async (tx: { run(sql: string): Promise<number> }) => void (await tx.run(`INSERT INTO notes VALUES ('late')`)) }
+    const work = {
+      effects: async (tx: { run(sql: string): Promise<number> }) =>
+        void (await tx.run(`INSERT INTO notes VALUES ('late')`)),
+    }
     assert.deepEqual(await desk.settle(old, 'succeed', { work }), { status: 'canceled' })
     assert.equal(await desk.count('notes'), 0)
     assert.deepEqual(await desk.stages(old.id, fresh), ['canceled', 'ready'])
@@ -208,7 +270,10 @@ function replacements(test: DeskTest): void {
     assert.deepEqual(await desk.stages(...ids), ['canceled', 'canceled', 'deps'])
     assert.deepEqual(await desk.claim(), [])
     await desk.settle(running, 'stop')
-    assert.deepEqual((await desk.claim()).map((one) => one.id), [ids[2]])
+    assert.deepEqual(
+      (await desk.claim()).map((one) => one.id),
+      [ids[2]],
+    )
   })
 
   test('a replacement also starts when the job it replaces dies with its worker', async (desk) => {
@@ -217,7 +282,10 @@ function replacements(test: DeskTest): void {
     const next = await desk.worker('next')
     await desk.ledger.reclaim((worker) => worker.id === desk.owner)
     assert.deepEqual(await desk.stages(old.id, fresh), ['canceled', 'ready'])
-    assert.deepEqual((await desk.claim({ owner: next })).map((one) => one.id), [fresh])
+    assert.deepEqual(
+      (await desk.claim({ owner: next })).map((one) => one.id),
+      [fresh],
+    )
   })
 
   test('those who waited for a job wait for its replacement', async (desk) => {
@@ -265,7 +333,9 @@ function replacements(test: DeskTest): void {
     const old = await desk.claimed({ key: 'a' })
     const dependent = await desk.add({ kind: 'last', after: [old.id] })
     await desk.settle(old, 'fail')
-    await assert.rejects(desk.write({ jobs: [job({ key: 'a', after: [dependent] })] }), { code: 'dependency-cycle' })
+    await assert.rejects(desk.write({ jobs: [job({ key: 'a', after: [dependent] })] }), {
+      code: 'dependency-cycle',
+    })
     assert.deepEqual(await desk.stages(old.id, dependent), ['failed', 'failed'])
   })
 
@@ -291,9 +361,15 @@ function replacements(test: DeskTest): void {
   test('a replaced job leaves its segment, and its replacement joins its own', async (desk) => {
     const streamId = await desk.stream()
     const [one, two] = [await desk.segment(streamId, 0, 10), await desk.segment(streamId, 10, 20)]
-    await desk.write({ counts: [{ segment: one, seal: true }], jobs: [job({ key: 'a', streamId, segment: one })] })
+    await desk.write({
+      counts: [{ segment: one, seal: true }],
+      jobs: [job({ key: 'a', streamId, segment: one })],
+    })
     await replace(desk, { streamId, segment: two })
-    assert.deepEqual([(await desk.segmentRow(one)).state, (await desk.segmentRow(two)).open_jobs], ['settled', 1])
+    assert.deepEqual(
+      [(await desk.segmentRow(one)).state, (await desk.segmentRow(two)).open_jobs],
+      ['settled', 1],
+    )
     assert.equal((await desk.mark(streamId)).mark_at, 10)
   })
 }
@@ -362,7 +438,10 @@ export function appTransactionContract(test: DeskTest, home: Home): void {
     try {
       await app.exec('BEGIN')
       const segments = [{ streamId, from: 0, to: 5, ref: 'part' }]
-      await desk.ledger.writeWithin(app.handle, { segments, jobs: [job({ segment: 'part' }), job({ key: 'a' })] })
+      await desk.ledger.writeWithin(app.handle, {
+        segments,
+        jobs: [job({ segment: 'part' }), job({ key: 'a' })],
+      })
       await app.exec('ROLLBACK')
     } finally {
       await app.close()

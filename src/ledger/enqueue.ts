@@ -27,11 +27,16 @@ type Edge = { depId: number; onFailure: OnDepFailure }
 
 export async function enqueueJobs(ctx: EnqueueContext, jobs: readonly NewJob[]): Promise<EnqueueResult[]> {
   if (jobs.length > JOBS_PER_CALL_MAX) {
-    throw new UsageError(`${jobs.length} jobs in one call; at most ${JOBS_PER_CALL_MAX} fit into one transaction.`)
+    throw new UsageError(
+      `${jobs.length} jobs in one call; at most ${JOBS_PER_CALL_MAX} fit into one transaction.`,
+    )
   }
   const plain = jobs.every((job) => job.key == null && !job.after?.length)
   if (plain) {
-    const ids = await insert(ctx, jobs.map((job) => rowOf(ctx, job, null)))
+    const ids = await insert(
+      ctx,
+      jobs.map((job) => rowOf(ctx, job, null)),
+    )
     return ids.map((id) => ({ id: held(id), outcome: 'added' }))
   }
   return enqueueRich(ctx, jobs)
@@ -72,9 +77,12 @@ async function enqueueOne(ctx: EnqueueContext, job: NewJob, found: FoundEdges): 
     if ((job.onKeyTaken ?? 'ignore') === 'ignore') return { id: holder.id, outcome: 'ignored' }
     replaced = await makeWay(ctx, holder)
   }
-  throw new TidemarkError(`The key ${job.key} of ${job.kind} changed hands ${KEY_TRIES_MAX} times in a row.`, {
-    kind: 'transient',
-  })
+  throw new TidemarkError(
+    `The key ${job.key} of ${job.kind} changed hands ${KEY_TRIES_MAX} times in a row.`,
+    {
+      kind: 'transient',
+    },
+  )
 }
 
 type Holder = {
@@ -98,9 +106,10 @@ function keyHolder(tx: Tx, kind: string, key: string): Promise<Holder | undefine
 async function makeWay(ctx: EnqueueContext, holder: Holder): Promise<Replaced> {
   const { tx, changes, now } = ctx
   if (holder.state === 'claimed') {
-    await tx.run(`UPDATE jobs SET cancel_requested = 1, note = 'replaced by a newer job' WHERE id = ? AND state = 'claimed'`, [
-      holder.id,
-    ])
+    await tx.run(
+      `UPDATE jobs SET cancel_requested = 1, note = 'replaced by a newer job' WHERE id = ? AND state = 'claimed'`,
+      [holder.id],
+    )
     changes.control = true
     changes.toStop.push({ id: holder.id, owner: holder.owner! })
     return { id: holder.id, waitFor: [{ depId: holder.id, onFailure: 'run' }] }
@@ -118,7 +127,10 @@ async function makeWay(ctx: EnqueueContext, holder: Holder): Promise<Replaced> {
     `SELECT dep_id, on_failure FROM job_deps WHERE job_id = ? AND met = 0`,
     [holder.id],
   )
-  return { id: holder.id, waitFor: waitFor.map((edge) => ({ depId: edge.dep_id, onFailure: edge.on_failure })) }
+  return {
+    id: holder.id,
+    waitFor: waitFor.map((edge) => ({ depId: edge.dep_id, onFailure: edge.on_failure })),
+  }
 }
 
 async function revive(ctx: EnqueueContext, job: NewJob, holder: Holder): Promise<EnqueueResult> {
@@ -202,14 +214,17 @@ async function openEdges(tx: Tx, depIds: readonly number[], onFailure: OnDepFail
   return found
 }
 
-async function writeEdges(tx: Tx, jobId: number, edges: readonly Edge[], met: ReadonlySet<number>): Promise<void> {
+async function writeEdges(
+  tx: Tx,
+  jobId: number,
+  edges: readonly Edge[],
+  met: ReadonlySet<number>,
+): Promise<void> {
   for (const edge of edges) {
-    await tx.run(`INSERT INTO job_deps(dep_id, job_id, on_failure, met) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`, [
-      edge.depId,
-      jobId,
-      edge.onFailure,
-      met.has(edge.depId) ? 1 : 0,
-    ])
+    await tx.run(
+      `INSERT INTO job_deps(dep_id, job_id, on_failure, met) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+      [edge.depId, jobId, edge.onFailure, met.has(edge.depId) ? 1 : 0],
+    )
   }
 }
 
@@ -227,7 +242,8 @@ export function inDependencyOrder(jobs: readonly NewJob[]): number[] {
     for (const dep of job.after ?? []) {
       if (typeof dep === 'number') continue
       const depIndex = indexOfRef.get(dep)
-      if (depIndex === undefined) throw new UsageError(`A job waits for ${dep}, which this call does not enqueue.`)
+      if (depIndex === undefined)
+        throw new UsageError(`A job waits for ${dep}, which this call does not enqueue.`)
       dependents[depIndex]!.push(index)
     }
   }

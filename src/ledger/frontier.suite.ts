@@ -22,7 +22,11 @@ async function lay(desk: Desk, n: number): Promise<Laid> {
   return { streamId, segments, jobs }
 }
 
-async function store(desk: Desk, claimed: ClaimedJob, counts: Omit<SegmentCount, 'segment'> = { stored: 1 }): Promise<MarkMove[]> {
+async function store(
+  desk: Desk,
+  claimed: ClaimedJob,
+  counts: Omit<SegmentCount, 'segment'> = { stored: 1 },
+): Promise<MarkMove[]> {
   const work = { counts: [{ segment: claimed.segmentId!, ...counts }] }
   const { marks } = await desk.cycle({ settle: [{ job: claimed, event: 'succeed', work }] })
   return marks.map((one) => ({ ...one }))
@@ -42,9 +46,16 @@ export function frontierContract(test: DeskTest, home: Home): void {
   test('segments that settle in one cycle move the mark once, to their end', async (desk) => {
     const { streamId, jobs } = await lay(desk, 3)
     const { marks } = await desk.cycle({
-      settle: jobs.map((one) => ({ job: one, event: 'succeed', work: { counts: [{ segment: one.segmentId!, stored: 1 }] } })),
+      settle: jobs.map((one) => ({
+        job: one,
+        event: 'succeed',
+        work: { counts: [{ segment: one.segmentId!, stored: 1 }] },
+      })),
     })
-    assert.deepEqual(marks.map((one) => ({ ...one })), [{ streamId, mark: '30', position: 30 }])
+    assert.deepEqual(
+      marks.map((one) => ({ ...one })),
+      [{ streamId, mark: '30', position: 30 }],
+    )
   })
 
   test('the mark is what the last settled segment says it is', async (desk) => {
@@ -59,25 +70,50 @@ export function frontierContract(test: DeskTest, home: Home): void {
 
   test('an empty segment settles when it is sealed', async (desk) => {
     const streamId = await desk.stream()
-    const segments = [{ streamId, from: 0, to: 3, ref: 'a' }, { streamId, from: 3, to: 9, ref: 'b' }]
-    await desk.write({ segments, counts: [{ segment: 'b', seal: true }, { segment: 'a', seal: true }] })
+    const segments = [
+      { streamId, from: 0, to: 3, ref: 'a' },
+      { streamId, from: 3, to: 9, ref: 'b' },
+    ]
+    await desk.write({
+      segments,
+      counts: [
+        { segment: 'b', seal: true },
+        { segment: 'a', seal: true },
+      ],
+    })
     assert.equal((await desk.mark(streamId)).mark_at, 9)
   })
 
   test('a segment that leaves a gap, overlaps or is empty is refused, and nothing is written', async (desk) => {
     const streamId = await desk.stream('mail', 5)
-    for (const [from, to] of [[6, 9], [4, 9], [0, 5]] as const) {
+    for (const [from, to] of [
+      [6, 9],
+      [4, 9],
+      [0, 5],
+    ] as const) {
       await assert.rejects(desk.write({ segments: [{ streamId, from, to }] }), { code: 'segment-gap' })
     }
     await assert.rejects(desk.write({ segments: [{ streamId, from: 5, to: 5 }] }), UsageError)
-    await assert.rejects(desk.write({ segments: [{ streamId, from: 5, to: 8 }, { streamId, from: 9, to: 10 }] }), { code: 'segment-gap' })
+    await assert.rejects(
+      desk.write({
+        segments: [
+          { streamId, from: 5, to: 8 },
+          { streamId, from: 9, to: 10 },
+        ],
+      }),
+      { code: 'segment-gap' },
+    )
     await assert.rejects(desk.write({ segments: [{ streamId: 4_711, from: 0, to: 1 }] }), UsageError)
     assert.equal(await desk.count('segments'), 0)
     await desk.segment(streamId, 5, 8)
   })
 
   test('a stream is made once and keeps its origin', async (desk) => {
-    const made = await Promise.all([desk.ledger.stream('x', 7), desk.ledger.stream('x', 7), desk.ledger.stream('x', 9)])
+    const made = await Promise.all([
+      desk.ledger.stream('x', 7),
+      desk.ledger.stream('x', 7),
+      desk.ledger.stream('x', 9),
+    ])
     assert.equal(new Set(made.map((one) => one.id)).size, 1)
     assert.equal((await desk.ledger.stream('x', 50)).tail_at, 7)
     await assert.rejects(desk.ledger.stream(''), UsageError)
@@ -93,7 +129,10 @@ function settling(test: DeskTest): void {
     const streamId = await desk.stream()
     const segment = await desk.segment(streamId, 0, 10)
     const state = async (): Promise<string> => (await desk.segmentRow(segment)).state
-    await desk.write({ counts: [{ segment, listed: 4 }], jobs: [job({ streamId, segment }), job({ streamId, segment })] })
+    await desk.write({
+      counts: [{ segment, listed: 4 }],
+      jobs: [job({ streamId, segment }), job({ streamId, segment })],
+    })
     const [one, two] = await desk.claim()
     await desk.settle(one!, 'succeed', { work: { counts: [{ segment, stored: 1, gone: 1 }] } })
     await desk.write({ counts: [{ segment, seal: true }] })
@@ -113,7 +152,10 @@ function settling(test: DeskTest): void {
     await store(desk, jobs[0]!, {})
     assert.deepEqual(reported, segments)
     const [status] = await desk.ledger.streams()
-    assert.deepEqual([status!.unbalanced, status!.segments, status!.settled_segments, status!.listed, status!.stored], [1, 1, 0, 1, 0])
+    assert.deepEqual(
+      [status!.unbalanced, status!.segments, status!.settled_segments, status!.listed, status!.stored],
+      [1, 1, 0, 1, 0],
+    )
     await desk.write({ counts: [{ segment: segments[0]!, gone: 1 }] })
     assert.equal((await desk.mark(streamId)).mark_at, 10)
     assert.equal((await desk.ledger.streams())[0]!.unbalanced, 0)
@@ -122,11 +164,25 @@ function settling(test: DeskTest): void {
   test('an outcome that accounts for more items than were listed is refused alone', async (desk) => {
     const { jobs, segments } = await lay(desk, 3)
     const { settled, marks } = await desk.cycle({
-      settle: jobs.map((one, n) => ({ job: one, event: 'succeed', work: { counts: [{ segment: one.segmentId!, stored: n === 1 ? 2 : 1 }] } })),
+      settle: jobs.map((one, n) => ({
+        job: one,
+        event: 'succeed',
+        work: { counts: [{ segment: one.segmentId!, stored: n === 1 ? 2 : 1 }] },
+      })),
     })
-    assert.deepEqual(settled.map((one) => one.status), ['held', 'error', 'held'])
-    assert.deepEqual(marks.map((one) => one.position), [10])
-    assert.deepEqual(await Promise.all(segments.map(async (id) => (await desk.segmentRow(id)).state)), ['settled', 'sealed', 'settled'])
+    assert.deepEqual(
+      settled.map((one) => one.status),
+      ['held', 'error', 'held'],
+    )
+    assert.deepEqual(
+      marks.map((one) => one.position),
+      [10],
+    )
+    assert.deepEqual(await Promise.all(segments.map(async (id) => (await desk.segmentRow(id)).state)), [
+      'settled',
+      'sealed',
+      'settled',
+    ])
     assert.equal(await desk.stage(jobs[1]!.id), 'claimed')
   })
 
@@ -134,7 +190,9 @@ function settling(test: DeskTest): void {
     const streamId = await desk.stream()
     const segment = await desk.segment(streamId, 0, 10)
     await desk.write({ counts: [{ segment, stored: 3 }] })
-    await assert.rejects(desk.write({ counts: [{ segment, listed: 2, seal: true }] }), { code: 'segment-overcount' })
+    await assert.rejects(desk.write({ counts: [{ segment, listed: 2, seal: true }] }), {
+      code: 'segment-overcount',
+    })
     await desk.write({ counts: [{ segment, listed: 3, seal: true }] })
     assert.equal((await desk.segmentRow(segment)).state, 'settled')
   })
@@ -188,15 +246,23 @@ function settling(test: DeskTest): void {
     const { jobs, segments } = await lay(desk, 2)
     await desk.ledger.cancel(jobs[0]!.id)
     await desk.ledger.reclaim(() => true)
-    assert.deepEqual((await Promise.all(segments.map((id) => desk.segmentRow(id)))).map((one) => one.open_jobs), [0, 1])
+    assert.deepEqual(
+      (await Promise.all(segments.map((id) => desk.segmentRow(id)))).map((one) => one.open_jobs),
+      [0, 1],
+    )
   })
 
   test('a batch split in two keeps its segment open until both halves are settled', async (desk) => {
     const streamId = await desk.stream()
     const segment = await desk.segment(streamId, 0, 10)
-    await desk.write({ counts: [{ segment, listed: 2, seal: true }], jobs: [job({ streamId, segment, items: 2 })] })
+    await desk.write({
+      counts: [{ segment, listed: 2, seal: true }],
+      jobs: [job({ streamId, segment, items: 2 })],
+    })
     const [batch] = await desk.claim()
-    await desk.settle(batch!, 'skip', { splitInto: { halves: [job({ streamId, segment }), job({ streamId, segment })], failures: 0 } })
+    await desk.settle(batch!, 'skip', {
+      splitInto: { halves: [job({ streamId, segment }), job({ streamId, segment })], failures: 0 },
+    })
     assert.equal((await desk.segmentRow(segment)).open_jobs, 2)
     const [one, two] = await desk.claim()
     await store(desk, one!)
@@ -223,11 +289,16 @@ function splitting(test: DeskTest): void {
     })
     assert.deepEqual(await desk.mark(streamId), { mark: 'middle', mark_at: 40 })
     const rows = await desk.ledger.segments(streamId)
-    assert.deepEqual(rows.map((one) => [one.from_at, one.to_at, one.state, one.open_jobs, one.mark]), [
-      [0, 40, 'settled', 0, 'middle'],
-      [40, 100, 'open', 1, 'end'],
-    ])
-    await desk.settle((await desk.claim())[0]!, 'succeed', { work: { counts: [{ segment: rows[1]!.id, seal: true }] } })
+    assert.deepEqual(
+      rows.map((one) => [one.from_at, one.to_at, one.state, one.open_jobs, one.mark]),
+      [
+        [0, 40, 'settled', 0, 'middle'],
+        [40, 100, 'open', 1, 'end'],
+      ],
+    )
+    await desk.settle((await desk.claim())[0]!, 'succeed', {
+      work: { counts: [{ segment: rows[1]!.id, seal: true }] },
+    })
     assert.deepEqual(await desk.mark(streamId), { mark: 'end', mark_at: 100 })
     await desk.segment(streamId, 100, 110)
   })
@@ -235,7 +306,10 @@ function splitting(test: DeskTest): void {
   test('the rest of a split may settle first; the mark still waits', async (desk) => {
     const streamId = await desk.stream()
     const whole = await desk.segment(streamId, 0, 100)
-    await desk.write({ splits: [{ segmentId: whole, at: 50, ref: 'rest' }], counts: [{ segment: 'rest', seal: true }] })
+    await desk.write({
+      splits: [{ segmentId: whole, at: 50, ref: 'rest' }],
+      counts: [{ segment: 'rest', seal: true }],
+    })
     assert.equal((await desk.mark(streamId)).mark_at, 0)
     await desk.write({ counts: [{ segment: whole, seal: true }] })
     assert.deepEqual(await desk.mark(streamId), { mark: '100', mark_at: 100 })
@@ -244,7 +318,8 @@ function splitting(test: DeskTest): void {
   test('a segment is split only inside, and only while it is open', async (desk) => {
     const streamId = await desk.stream()
     const whole = await desk.segment(streamId, 10, 20)
-    for (const at of [9, 10, 20, 21]) await assert.rejects(desk.write({ splits: [{ segmentId: whole, at }] }), UsageError)
+    for (const at of [9, 10, 20, 21])
+      await assert.rejects(desk.write({ splits: [{ segmentId: whole, at }] }), UsageError)
     await assert.rejects(desk.write({ splits: [{ segmentId: 4_711, at: 5 }] }), UsageError)
     await desk.write({ counts: [{ segment: whole, listed: 1, seal: true }] })
     await assert.rejects(desk.write({ splits: [{ segmentId: whole, at: 15 }] }), { code: 'segment-refused' })
@@ -269,7 +344,9 @@ function twoProcesses(test: DeskTest): void {
   test('two processes that append to one stream at the same time: one succeeds, the other is told of the gap', async (desk) => {
     const other = await desk.neighbour()
     const streamId = await desk.stream()
-    const results = await Promise.allSettled([desk.ledger, other].map((ledger) => ledger.write({ segments: [{ streamId, from: 0, to: 10 }] })))
+    const results = await Promise.allSettled(
+      [desk.ledger, other].map((ledger) => ledger.write({ segments: [{ streamId, from: 0, to: 10 }] })),
+    )
     assert.deepEqual(results.map((one) => one.status).sort(), ['fulfilled', 'rejected'])
     assert.equal(await desk.count('segments'), 1)
   })

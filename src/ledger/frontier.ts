@@ -34,7 +34,8 @@ export async function addSegments(
         { code: 'segment-gap' },
       )
     }
-    if (segment.to <= segment.from) throw new UsageError(`A segment of ${stream.name} is empty: ${segment.from} to ${segment.to}.`)
+    if (segment.to <= segment.from)
+      throw new UsageError(`A segment of ${stream.name} is empty: ${segment.from} to ${segment.to}.`)
     const id = await insertSegment(tx, segment, now)
     await tx.run(`UPDATE streams SET tail_at = ? WHERE id = ?`, [segment.to, segment.streamId])
     if (segment.ref !== undefined) refs.set(segment.ref, id)
@@ -50,10 +51,22 @@ export async function splitSegments(
     const whole = await lockSegment(tx, split.segmentId)
     assertMove(whole, 'split')
     if (split.at <= whole.from_at || split.at >= whole.to_at) {
-      throw new UsageError(`Segment #${whole.id} covers ${whole.from_at} to ${whole.to_at}; it cannot be split at ${split.at}.`)
+      throw new UsageError(
+        `Segment #${whole.id} covers ${whole.from_at} to ${whole.to_at}; it cannot be split at ${split.at}.`,
+      )
     }
-    await tx.run(`UPDATE segments SET to_at = ?, mark = ? WHERE id = ?`, [split.at, split.mark ?? null, whole.id])
-    const rest = { streamId: whole.stream_id, from: split.at, to: whole.to_at, mark: whole.mark, label: whole.label }
+    await tx.run(`UPDATE segments SET to_at = ?, mark = ? WHERE id = ?`, [
+      split.at,
+      split.mark ?? null,
+      whole.id,
+    ])
+    const rest = {
+      streamId: whole.stream_id,
+      from: split.at,
+      to: whole.to_at,
+      mark: whole.mark,
+      label: whole.label,
+    }
     const id = await insertSegment(tx, rest, now)
     if (split.ref !== undefined) refs.set(split.ref, id)
   }
@@ -67,7 +80,11 @@ async function insertSegment(tx: Tx, segment: NewSegment, now: number): Promise<
   return row!.id
 }
 
-export function countSegments(changes: Changes, counts: readonly SegmentCount[], refs: ReadonlyMap<string, number>): void {
+export function countSegments(
+  changes: Changes,
+  counts: readonly SegmentCount[],
+  refs: ReadonlyMap<string, number>,
+): void {
   for (const count of counts) {
     const id = typeof count.segment === 'number' ? count.segment : refs.get(count.segment)
     if (id === undefined) throw new UsageError(`No segment called ${count.segment} is added by this work.`)
@@ -133,10 +150,13 @@ function withDelta(before: SegmentRow, delta: SegmentDelta): SegmentRow {
     throw new TidemarkError(`Segment #${before.id} would count below zero.`, { kind: 'bug' })
   }
   if (after.state === 'sealed' && accounted > after.listed) {
-    throw new TidemarkError(`Segment #${before.id} would account for ${accounted} items, but only ${after.listed} were listed.`, {
-      kind: 'bug',
-      code: 'segment-overcount',
-    })
+    throw new TidemarkError(
+      `Segment #${before.id} would account for ${accounted} items, but only ${after.listed} were listed.`,
+      {
+        kind: 'bug',
+        code: 'segment-overcount',
+      },
+    )
   }
   return after
 }
@@ -179,8 +199,11 @@ async function lockSegment(tx: Tx, id: number): Promise<SegmentRow> {
 
 function assertMove(segment: SegmentRow, event: SegmentEvent): void {
   if (nextSegmentState(segment.state, event) !== 'refused') return
-  throw new TidemarkError(`Segment #${segment.id} is ${segment.state}: it cannot ${event.replace('-', ' ')}.`, {
-    kind: 'bug',
-    code: 'segment-refused',
-  })
+  throw new TidemarkError(
+    `Segment #${segment.id} is ${segment.state}: it cannot ${event.replace('-', ' ')}.`,
+    {
+      kind: 'bug',
+      code: 'segment-refused',
+    },
+  )
 }

@@ -15,7 +15,10 @@ export function housekeepingContract(test: DeskTest, home: Home): void {
 
 function pruning(test: DeskTest): void {
   /** All steps from the start; returns how many jobs went with each. */
-  async function prune(desk: Desk, policy: { settledBefore: number; failedBefore: number }): Promise<number[]> {
+  async function prune(
+    desk: Desk,
+    policy: { settledBefore: number; failedBefore: number },
+  ): Promise<number[]> {
     const deleted: number[] = []
     for (let afterId: number | null = 0; afterId !== null; ) {
       const step = await desk.ledger.pruneStep(policy, afterId)
@@ -50,11 +53,23 @@ function pruning(test: DeskTest): void {
     for (const id of settled) assert.equal(await desk.ledger.job(id), undefined)
     assert.equal(await desk.count('job_errors'), 1)
     assert.deepEqual(await desk.stages(failed.id, proof.id, recent.id, waiting, running, later), [
-      'failed', 'failed', 'done', 'deps', 'claimed', 'time',
+      'failed',
+      'failed',
+      'done',
+      'deps',
+      'claimed',
+      'time',
     ]) // prettier-ignore
     desk.clock.pass(2 * HOUR_MS)
-    assert.deepEqual(await prune(desk, { settledBefore: desk.ledger.now(), failedBefore: desk.ledger.now() }), [2])
-    assert.equal(await desk.stage(proof.id), 'failed', 'a failed job of an unsettled segment is part of the proof')
+    assert.deepEqual(
+      await prune(desk, { settledBefore: desk.ledger.now(), failedBefore: desk.ledger.now() }),
+      [2],
+    )
+    assert.equal(
+      await desk.stage(proof.id),
+      'failed',
+      'a failed job of an unsettled segment is part of the proof',
+    )
   })
 
   test('each step of pruning looks at a bounded number of jobs', async (desk) => {
@@ -88,14 +103,24 @@ function pruning(test: DeskTest): void {
     await desk.settle(await desk.claimed(), 'succeed')
     await desk.ledger.pruneRest()
     assert.deepEqual(plain(await desk.ledger.counters({ sinceMinute: 0 })), { processed: 1 })
-    assert.deepEqual((await desk.sql<{ id: number }>(`SELECT id FROM workers`)).map((one) => one.id), [desk.owner])
+    assert.deepEqual(
+      (await desk.sql<{ id: number }>(`SELECT id FROM workers`)).map((one) => one.id),
+      [desk.owner],
+    )
   })
 }
 
 function schedules(test: DeskTest, home: Home): void {
   const entry = (desk: Desk, more: object = {}) => ({
-    name: 'nightly', kind: 'job', payload: '{}', spec: '0 3 * * *', stream_id: 0, lane: 'bulk' as const, priority: 0,
-    next_at: desk.ledger.now() + 100, ...more,
+    name: 'nightly',
+    kind: 'job',
+    payload: '{}',
+    spec: '0 3 * * *',
+    stream_id: 0,
+    lane: 'bulk' as const,
+    priority: 0,
+    next_at: desk.ledger.now() + 100,
+    ...more,
   }) // prettier-ignore
   const only = async (desk: Desk): Promise<ScheduleRow> => {
     const [row, ...more] = await desk.ledger.schedules()
@@ -117,12 +142,19 @@ function schedules(test: DeskTest, home: Home): void {
   test('a due entry fires once over all callers, and remembers its job', async (desk) => {
     await desk.ledger.putSchedule(entry(desk))
     const row = await only(desk)
-    const ledgers = home.shared ? [desk.ledger, await desk.neighbour(), await desk.neighbour()] : [desk.ledger, desk.ledger, desk.ledger]
-    const fired = await Promise.all(ledgers.map((ledger) => ledger.fireSchedule(row, row.next_at + 1_000, { jobs: [job()] })))
+    const ledgers = home.shared
+      ? [desk.ledger, await desk.neighbour(), await desk.neighbour()]
+      : [desk.ledger, desk.ledger, desk.ledger]
+    const fired = await Promise.all(
+      ledgers.map((ledger) => ledger.fireSchedule(row, row.next_at + 1_000, { jobs: [job()] })),
+    )
     assert.equal(fired.filter((one) => one !== undefined).length, 1)
     assert.equal(await desk.count('jobs'), 1)
     const after = await only(desk)
-    assert.deepEqual([after.next_at, after.last_at, after.last_job], [row.next_at + 1_000, desk.ledger.now(), fired.find(Boolean)!.id])
+    assert.deepEqual(
+      [after.next_at, after.last_at, after.last_job],
+      [row.next_at + 1_000, desk.ledger.now(), fired.find(Boolean)!.id],
+    )
   })
 
   test('an entry that was changed meanwhile does not fire by its old spec', async (desk) => {
@@ -136,7 +168,9 @@ function schedules(test: DeskTest, home: Home): void {
   test('an entry whose job cannot be written stays due', async (desk) => {
     await desk.ledger.putSchedule(entry(desk))
     const row = await only(desk)
-    await assert.rejects(desk.ledger.fireSchedule(row, row.next_at + 1_000, { jobs: [job({ after: ['nobody'] })] }))
+    await assert.rejects(
+      desk.ledger.fireSchedule(row, row.next_at + 1_000, { jobs: [job({ after: ['nobody'] })] }),
+    )
     assert.equal((await only(desk)).next_at, row.next_at)
   })
 }
@@ -199,10 +233,15 @@ function listings(test: DeskTest): void {
     const first = await desk.claimed({ kind: 'fetch' })
     const second = await desk.add({ after: [first.id], onDepFailure: 'run' })
     const detail = (await desk.ledger.job(second))!
-    assert.deepEqual(plain(detail.waitsFor), [{ id: first.id, kind: 'fetch', state: 'claimed', on_failure: 'run', met: 0 }])
+    assert.deepEqual(plain(detail.waitsFor), [
+      { id: first.id, kind: 'fetch', state: 'claimed', on_failure: 'run', met: 0 },
+    ])
     assert.equal(detail.owner, null)
     const holder = (await desk.ledger.job(first.id))!
-    assert.deepEqual(holder.neededBy.map((one) => one.id), [second])
+    assert.deepEqual(
+      holder.neededBy.map((one) => one.id),
+      [second],
+    )
     assert.equal(holder.owner!.id, desk.owner)
     assert.equal(await desk.ledger.job(4_711), undefined)
   })
@@ -214,10 +253,24 @@ function listings(test: DeskTest): void {
     await desk.add({ size: 5_000_000_000, streamId })
     const [stream] = await desk.ledger.streams()
     const { id, name, mark, ...numbers } = plain(stream!)
-    assert.deepEqual({ ...numbers, cursor: 0 }, {
-      mark_at: 10, tail_at: 10, cursor: 0, moved_at: desk.ledger.now(), paused: 0, segments: 1, settled_segments: 1,
-      listed: 3, stored: 2, gone: 1, skipped: 0, bad: 0, unbalanced: 0,
-    }) // prettier-ignore
+    assert.deepEqual(
+      { ...numbers, cursor: 0 },
+      {
+        mark_at: 10,
+        tail_at: 10,
+        cursor: 0,
+        moved_at: desk.ledger.now(),
+        paused: 0,
+        segments: 1,
+        settled_segments: 1,
+        listed: 3,
+        stored: 2,
+        gone: 1,
+        skipped: 0,
+        bad: 0,
+        unbalanced: 0,
+      },
+    ) // prettier-ignore
     assert.deepEqual([typeof id, name, mark], ['number', 'mail', '10'])
     assert.equal((await desk.ledger.jobs())[0]!.size, 5_000_000_000)
   })

@@ -21,15 +21,26 @@ import {
   type StreamRow,
   type Tally,
   type Tx,
-  type WorkerInfo,
   type Work,
+  type WorkerInfo,
 } from './contract.ts'
-import { cancelJob, listPauses, type PauseRow, type PauseScope, pause, readPauses, redoJob, resume, stopRequests } from './control.ts'
+import {
+  cancelJob,
+  listPauses,
+  type PauseRow,
+  type PauseScope,
+  pause,
+  readPauses,
+  redoJob,
+  resume,
+  stopRequests,
+} from './control.ts'
 import { type CommitPoint, type CycleContext, runCycle, writeWork } from './cycle.ts'
 import { endDependencies } from './dependencies.ts'
 import { applySegments } from './frontier.ts'
 import {
   countJobs,
+  countUnbalanced,
   type JobDetail,
   type JobFilter,
   listBadItems,
@@ -37,13 +48,31 @@ import {
   listSegments,
   listStreams,
   readCounters,
+  readCountersByStream,
   readTallies,
+  type StreamCounter,
   type StreamStatus,
   showJob,
 } from './queries.ts'
 import { type PrunePolicy, type PruneStep, pruneRest, pruneStep } from './retention.ts'
-import { advanceSchedule, dropSchedule, listSchedules, type NewSchedule, noteScheduledJob, putSchedule, type ScheduleRow } from './schedules.ts'
-import { extendLease, liveWorkers, reclaimFromGone, registerWorker, releaseJobs, retireWorker, type WorkerRow } from './workers.ts'
+import {
+  advanceSchedule,
+  dropSchedule,
+  listSchedules,
+  type NewSchedule,
+  noteScheduledJob,
+  putSchedule,
+  type ScheduleRow,
+} from './schedules.ts'
+import {
+  extendLease,
+  liveWorkers,
+  reclaimFromGone,
+  registerWorker,
+  releaseJobs,
+  retireWorker,
+  type WorkerRow,
+} from './workers.ts'
 
 /** Writers are spread over this many rows per tally; see the table's comment. */
 const SLOTS = 64
@@ -129,7 +158,8 @@ export class Ledger {
       const ready: Record<Lane, boolean> = { interactive: false, bulk: false }
       if (this.#pauses.all) return ready
       for (const lane of LANES) {
-        ready[lane] = (await openQueues({ tx, driver: this.driver, pauses: this.#pauses }, request, lane)).length > 0
+        ready[lane] =
+          (await openQueues({ tx, driver: this.driver, pauses: this.#pauses }, request, lane)).length > 0
       }
       return ready
     })
@@ -139,7 +169,9 @@ export class Ledger {
   async wakeDue(): Promise<{ woken: number; nextDueAt: number | null }> {
     const next = (): Promise<number | null> =>
       this.driver.read(async (tx) => {
-        const row = await tx.get<{ at: number | null }>(`SELECT min(run_at) AS at FROM jobs WHERE state = 'pending' AND wait = 'time'`)
+        const row = await tx.get<{ at: number | null }>(
+          `SELECT min(run_at) AS at FROM jobs WHERE state = 'pending' AND wait = 'time'`,
+        )
         return row?.at ?? null
       })
     let woken = 0
@@ -173,7 +205,8 @@ export class Ledger {
 
   async reclaim(isDead: (worker: WorkerRow) => boolean): Promise<{ owners: number[]; jobs: number }> {
     const suspects = await this.driver.read(liveWorkers)
-    if (!suspects.some((worker) => worker.lease_until < this.now() || isDead(worker))) return { owners: [], jobs: 0 }
+    if (!suspects.some((worker) => worker.lease_until < this.now() || isDead(worker)))
+      return { owners: [], jobs: 0 }
     return this.#write((ctx) => reclaimFromGone(ctx, isDead))
   }
 
@@ -191,23 +224,37 @@ export class Ledger {
 
   /** What a process tells others about itself, for `status`. */
   async noteInfo(owner: number, info: string): Promise<void> {
-    await this.driver.transaction((tx) => tx.run(`UPDATE workers SET info = ? WHERE id = ? AND state = 'live'`, [info, owner]))
+    await this.driver.transaction((tx) =>
+      tx.run(`UPDATE workers SET info = ? WHERE id = ? AND state = 'live'`, [info, owner]),
+    )
   }
 
   /** Progress of running jobs, fenced like everything else. */
-  async noteProgress(owner: number, progress: readonly { id: number; attempt: number; text: string }[]): Promise<void> {
+  async noteProgress(
+    owner: number,
+    progress: readonly { id: number; attempt: number; text: string }[],
+  ): Promise<void> {
     if (progress.length === 0) return
     await this.driver.transaction(async (tx) => {
       for (const { id, attempt, text } of progress) {
-        await tx.run(`UPDATE jobs SET progress = ? WHERE id = ? AND attempt = ? AND owner = ? AND state = 'claimed'`, [text, id, attempt, owner])
+        await tx.run(
+          `UPDATE jobs SET progress = ? WHERE id = ? AND attempt = ? AND owner = ? AND state = 'claimed'`,
+          [text, id, attempt, owner],
+        )
       }
     })
   }
 
   // --- Control --------------------------------------------------------------
 
-  cancel(id: number, note = 'canceled by hand'): Promise<{ outcome: 'canceled' | 'stopping' | 'already'; toStop: Changes['toStop'] }> {
-    return this.#write(async (ctx) => ({ outcome: await cancelJob(ctx, id, note), toStop: ctx.changes.toStop }))
+  cancel(
+    id: number,
+    note = 'canceled by hand',
+  ): Promise<{ outcome: 'canceled' | 'stopping' | 'already'; toStop: Changes['toStop'] }> {
+    return this.#write(async (ctx) => ({
+      outcome: await cancelJob(ctx, id, note),
+      toStop: ctx.changes.toStop,
+    }))
   }
 
   redo(id: number): Promise<number> {
@@ -244,17 +291,16 @@ export class Ledger {
 
   /** The stream of this name, created on first use; its first segment starts at `origin`. */
   async stream(name: string, origin = 0): Promise<StreamRow> {
-    const find = (tx: Tx): Promise<StreamRow | undefined> => tx.get<StreamRow>(`SELECT * FROM streams WHERE name = ?`, [name])
+    const find = (tx: Tx): Promise<StreamRow | undefined> =>
+      tx.get<StreamRow>(`SELECT * FROM streams WHERE name = ?`, [name])
     const found = await this.driver.read(find)
     if (found) return found
     if (name === '') throw new UsageError('A stream needs a name.')
     return this.driver.transaction(async (tx) => {
-      await tx.run(`INSERT INTO streams(name, mark_at, tail_at, created_at) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`, [
-        name,
-        origin,
-        origin,
-        this.now(),
-      ])
+      await tx.run(
+        `INSERT INTO streams(name, mark_at, tail_at, created_at) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
+        [name, origin, origin, this.now()],
+      )
       return (await find(tx))!
     })
   }
@@ -295,6 +341,14 @@ export class Ledger {
 
   counters(options: { sinceMinute: number; streamId?: number }): Promise<Record<string, number>> {
     return this.driver.read((tx) => readCounters(tx, options))
+  }
+
+  countersByStream(sinceMinute: number): Promise<StreamCounter[]> {
+    return this.driver.read((tx) => readCountersByStream(tx, sinceMinute))
+  }
+
+  unbalanced(): Promise<{ stream: string; segments: number }[]> {
+    return this.driver.read(countUnbalanced)
   }
 
   // --- House-keeping --------------------------------------------------------
@@ -347,15 +401,18 @@ export class Ledger {
       const row = await tx.get<{ version: number }>(`SELECT version FROM app_schemas WHERE app = ?`, [app])
       const version = row?.version ?? 0
       if (version > steps.length) {
-        throw new UsageError(`The tables of ${app} have version ${version}; this Tidemark knows versions up to ${steps.length}.`, {
-          hint: 'Update Tidemark; nothing was changed.',
-        })
+        throw new UsageError(
+          `The tables of ${app} have version ${version}; this Tidemark knows versions up to ${steps.length}.`,
+          {
+            hint: 'Update Tidemark; nothing was changed.',
+          },
+        )
       }
       for (const step of steps.slice(version)) for (const sql of step) await tx.run(sql)
-      await tx.run(`INSERT INTO app_schemas(app, version) VALUES (?, ?) ON CONFLICT (app) DO UPDATE SET version = excluded.version`, [
-        app,
-        steps.length,
-      ])
+      await tx.run(
+        `INSERT INTO app_schemas(app, version) VALUES (?, ?) ON CONFLICT (app) DO UPDATE SET version = excluded.version`,
+        [app, steps.length],
+      )
     })
   }
 

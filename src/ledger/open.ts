@@ -24,7 +24,10 @@ export async function openLedger(url: string, options: OpenLedgerOptions = {}): 
     return new Ledger(await openPostgres({ url, clock }), ledgerOptions)
   }
   const { openSqlite } = await import('./sqlite/open.ts')
-  return new Ledger(await openSqlite({ file: sqliteFile(url), clock, synchronous: options.synchronous }), ledgerOptions)
+  return new Ledger(
+    await openSqlite({ file: sqliteFile(url), clock, synchronous: options.synchronous }),
+    ledgerOptions,
+  )
 }
 
 export function sqliteFile(url: string): string {
@@ -32,7 +35,9 @@ export function sqliteFile(url: string): string {
   if (url.startsWith('file:')) return fileURLToPath(url)
   const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(url)?.[1]
   if (scheme) {
-    throw new UsageError(`A ledger cannot be kept at ${scheme}:…`, { hint: 'Use sqlite:PATH or postgres://USER@HOST/DATABASE.' })
+    throw new UsageError(`A ledger cannot be kept at ${scheme}:…`, {
+      hint: 'Use sqlite:PATH or postgres://USER@HOST/DATABASE.',
+    })
   }
   return url
 }

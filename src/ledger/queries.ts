@@ -44,7 +44,13 @@ export function listJobs(tx: Tx, filter: JobFilter): Promise<JobRow[]> {
   )
 }
 
-export type DependencyRow = { id: number; kind: string | null; state: JobState | null; on_failure: string; met: number }
+export type DependencyRow = {
+  id: number
+  kind: string | null
+  state: JobState | null
+  on_failure: string
+  met: number
+}
 export type JobErrorRow = { attempt: number; at: number; kind: string; message: string }
 export type JobDetail = {
   job: JobRow
@@ -81,7 +87,10 @@ export async function showJob(tx: Tx, id: number): Promise<JobDetail | undefined
     [id],
   )
   const owner = job.owner
-    ? await tx.get<NonNullable<JobDetail['owner']>>(`SELECT id, host, pid, name, state, lease_until FROM workers WHERE id = ?`, [job.owner])
+    ? await tx.get<NonNullable<JobDetail['owner']>>(
+        `SELECT id, host, pid, name, state, lease_until FROM workers WHERE id = ?`,
+        [job.owner],
+      )
     : undefined
   const pausedBy = await tx.all<JobDetail['pausedBy'][number]>(
     `SELECT scope, target, reason FROM pauses WHERE scope = 'all' OR (scope = 'kind' AND target = ?) OR (scope = 'stream' AND target = ?)`,
@@ -132,7 +141,11 @@ export function listStreams(tx: Tx): Promise<StreamStatus[]> {
   )
 }
 
-export function listSegments(tx: Tx, streamId: number, options: { fromAt?: number; limit?: number } = {}): Promise<SegmentRow[]> {
+export function listSegments(
+  tx: Tx,
+  streamId: number,
+  options: { fromAt?: number; limit?: number } = {},
+): Promise<SegmentRow[]> {
   return tx.all<SegmentRow>(
     `SELECT id, stream_id, from_at, to_at, mark, label, state, open_jobs, listed, stored, gone, skipped, bad
      FROM segments WHERE stream_id = ? AND from_at >= ? ORDER BY from_at LIMIT ${Math.min(options.limit ?? PAGE_MAX, PAGE_MAX)}`,
@@ -140,7 +153,10 @@ export function listSegments(tx: Tx, streamId: number, options: { fromAt?: numbe
   )
 }
 
-export function listBadItems(tx: Tx, options: { stream?: string; after?: number; limit?: number } = {}): Promise<BadRow[]> {
+export function listBadItems(
+  tx: Tx,
+  options: { stream?: string; after?: number; limit?: number } = {},
+): Promise<BadRow[]> {
   return tx.all<BadRow>(
     `SELECT b.id, b.stream_id, s.name AS stream, b.segment_id, b.kind, b.item, b.reason, b.error_kind, b.payload,
        b.first_seen, b.last_tried, b.tries
@@ -152,10 +168,32 @@ export function listBadItems(tx: Tx, options: { stream?: string; after?: number;
 }
 
 /** Sums of counters by name since a minute. */
-export async function readCounters(tx: Tx, options: { sinceMinute: number; streamId?: number }): Promise<Record<string, number>> {
+export async function readCounters(
+  tx: Tx,
+  options: { sinceMinute: number; streamId?: number },
+): Promise<Record<string, number>> {
   const rows = await tx.all<{ name: string; n: number }>(
     `SELECT name, sum(n) AS n FROM counters WHERE minute >= ? ${options.streamId === undefined ? '' : 'AND stream_id = ?'} GROUP BY name`,
     [options.sinceMinute, ...(options.streamId === undefined ? [] : [options.streamId])],
   )
   return Object.fromEntries(rows.map((row) => [row.name, Number(row.n)]))
+}
+
+export type StreamCounter = { streamId: number; name: string; n: number }
+
+export async function readCountersByStream(tx: Tx, sinceMinute: number): Promise<StreamCounter[]> {
+  const rows = await tx.all<{ stream_id: number; name: string; n: number }>(
+    `SELECT stream_id, name, sum(n) AS n FROM counters WHERE minute >= ? GROUP BY stream_id, name`,
+    [sinceMinute],
+  )
+  return rows.map((row) => ({ streamId: Number(row.stream_id), name: row.name, n: Number(row.n) }))
+}
+
+/** Segments that have ended without their counts agreeing, per stream. */
+export async function countUnbalanced(tx: Tx): Promise<{ stream: string; segments: number }[]> {
+  const rows = await tx.all<{ stream: string; n: number }>(
+    `SELECT s.name AS stream, count(*) AS n FROM segments g JOIN streams s ON s.id = g.stream_id
+     WHERE g.state = 'sealed' AND g.open_jobs = 0 GROUP BY s.name`,
+  )
+  return rows.map((row) => ({ stream: row.stream, segments: Number(row.n) }))
 }

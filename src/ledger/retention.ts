@@ -4,7 +4,7 @@
  * The scan walks along the primary key instead of an index on the settling time: that index would cost every
  * commit a write, and pruning is allowed to take its time.
  */
-import { COUNTER_MS, type Changes } from './changes.ts'
+import { type Changes, COUNTER_MS } from './changes.ts'
 import type { Tx } from './contract.ts'
 import type { Stage } from './states.ts'
 

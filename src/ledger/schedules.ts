@@ -41,14 +41,16 @@ export function listSchedules(tx: Tx): Promise<ScheduleRow[]> {
 }
 
 /** True for exactly one caller per due time. */
-export async function advanceSchedule(tx: Tx, entry: ScheduleRow, nextAt: number, now: number): Promise<boolean> {
-  const changed = await tx.run(`UPDATE schedules SET next_at = ?, last_at = ? WHERE name = ? AND next_at = ? AND spec = ?`, [
-    nextAt,
-    now,
-    entry.name,
-    entry.next_at,
-    entry.spec,
-  ])
+export async function advanceSchedule(
+  tx: Tx,
+  entry: ScheduleRow,
+  nextAt: number,
+  now: number,
+): Promise<boolean> {
+  const changed = await tx.run(
+    `UPDATE schedules SET next_at = ?, last_at = ? WHERE name = ? AND next_at = ? AND spec = ?`,
+    [nextAt, now, entry.name, entry.next_at, entry.spec],
+  )
   return changed === 1
 }
 

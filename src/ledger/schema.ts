@@ -31,7 +31,9 @@ const WORDS: Record<Tx['dialect'], Words> = {
  */
 export function schemaStatements(dialect: Tx['dialect']): string[] {
   const statements = statementsOf(dialect)
-  return dialect === 'sqlite' ? statements : statements.map((sql) => sql.replaceAll(/\bTEXT\b/g, 'TEXT COLLATE "C"'))
+  return dialect === 'sqlite'
+    ? statements
+    : statements.map((sql) => sql.replaceAll(/\bTEXT\b/g, 'TEXT COLLATE "C"'))
 }
 
 function statementsOf(dialect: Tx['dialect']): string[] {
@@ -75,9 +77,7 @@ function statementsOf(dialect: Tx['dialect']): string[] {
     `CREATE UNIQUE INDEX jobs_key ON jobs(kind, key)
       WHERE key IS NOT NULL AND state IN ('pending', 'claimed', 'failed') AND cancel_requested = 0`,
     `CREATE INDEX jobs_troubled ON jobs(state, id) WHERE state IN ('failed', 'canceled')`,
-    `CREATE INDEX jobs_stopping ON jobs(id) WHERE state = 'claimed' AND cancel_requested = 1`,
     `CREATE INDEX jobs_parent ON jobs(parent_id) WHERE parent_id IS NOT NULL`,
-    `CREATE INDEX jobs_segment ON jobs(segment_id) WHERE segment_id IS NOT NULL AND state IN ('pending', 'claimed', 'failed')`,
     `CREATE TABLE job_deps (
       dep_id ${w.int} NOT NULL, job_id ${w.int} NOT NULL, on_failure TEXT NOT NULL, met ${w.int} NOT NULL DEFAULT 0,
       PRIMARY KEY (dep_id, job_id)) ${plain}`,

@@ -23,7 +23,11 @@ export function settleContract(test: DeskTest): void {
     const streamId = await desk.stream()
     const listing = await desk.claimed({ streamId })
     const result = await desk.settle(listing, 'succeed', {
-      work: { effects: note('stored'), cursors: [{ streamId, value: 'page 2' }], jobs: [job({ kind: 'fetch' })] },
+      work: {
+        effects: note('stored'),
+        cursors: [{ streamId, value: 'page 2' }],
+        jobs: [job({ kind: 'fetch' })],
+      },
     })
     assert.equal(result.status, 'held')
     assert.deepEqual(await notes(desk), ['stored'])
@@ -41,25 +45,38 @@ export function settleContract(test: DeskTest): void {
       { effects: note('stored'), cursors, segments: [{ streamId, from: 7, to: 9 }] },
       { effects: note('stored'), jobs: [job()], cursors: [...cursors, { streamId: 4_711, value: 'x' }] },
       { cursors, jobs: [job()], effects: () => assert.fail('on purpose') },
-      { cursors, jobs: [job()], effects: async (tx: Tx) => void (await tx.run(`INSERT INTO nowhere VALUES (1)`)) },
+      {
+        cursors,
+        jobs: [job()],
+        effects: async (tx: Tx) => void (await tx.run(`INSERT INTO nowhere VALUES (1)`)),
+      },
     ]
     for (const work of broken) await assert.rejects(desk.settle(listing, 'succeed', { work }))
     assert.deepEqual(await notes(desk), [])
     assert.equal((await desk.ledger.stream('mail')).cursor, null)
     assert.equal(await desk.stage(listing.id), 'claimed')
     assert.equal(await desk.count('jobs'), 1)
-    assert.equal((await desk.settle(listing, 'succeed', { work: { effects: note('stored') } })).status, 'held')
+    assert.equal(
+      (await desk.settle(listing, 'succeed', { work: { effects: note('stored') } })).status,
+      'held',
+    )
     assert.deepEqual(await notes(desk), ['stored'])
   })
 
   const FAULTS: [what: string, effects: (tx: Tx) => Promise<void>][] = [
     ['effects that throw', async () => assert.fail('on purpose')],
-    ['effects that break a rule of the database', async (tx) => void (await tx.run(`INSERT INTO ids VALUES (1), (1)`))],
+    [
+      'effects that break a rule of the database',
+      async (tx) => void (await tx.run(`INSERT INTO ids VALUES (1), (1)`)),
+    ],
     ['effects that are no SQL', async (tx) => void (await tx.run(`INSRT INTO ids`))],
-    ['effects that write and then throw', async (tx) => {
-      await tx.run(`INSERT INTO ids VALUES (99)`)
-      throw new Error('on purpose')
-    }], // prettier-ignore
+    [
+      'effects that write and then throw',
+      async (tx) => {
+        await tx.run(`INSERT INTO ids VALUES (99)`)
+        throw new Error('on purpose')
+      },
+    ], // prettier-ignore
   ]
   for (const [what, effects] of FAULTS) {
     test(`${what} are rolled back alone; their neighbours in the cycle commit, each once`, async (desk) => {
@@ -67,15 +84,34 @@ export function settleContract(test: DeskTest): void {
       const jobs = await claimMany(desk, 5)
       const store = (id: number) => async (tx: Tx) => void (await tx.run(`INSERT INTO ids VALUES (?)`, [id]))
       const { settled, work, claimed } = await desk.cycle({
-        settle: jobs.map((one, n) => ({ job: one, event: 'succeed', work: { effects: n === 2 ? effects : store(n + 10) } })),
+        settle: jobs.map((one, n) => ({
+          job: one,
+          event: 'succeed',
+          work: { effects: n === 2 ? effects : store(n + 10) },
+        })),
         work: [{ jobs: [job({ kind: 'other' })] }, { jobs: [job({ after: ['nobody'] })] }],
         claim: desk.claimRequest({ kinds: ['other'] }),
       })
-      assert.deepEqual(settled.map((one) => one.status), ['held', 'held', 'error', 'held', 'held'])
-      assert.deepEqual(work.map((one) => one.status), ['held', 'error'])
+      assert.deepEqual(
+        settled.map((one) => one.status),
+        ['held', 'held', 'error', 'held', 'held'],
+      )
+      assert.deepEqual(
+        work.map((one) => one.status),
+        ['held', 'error'],
+      )
       assert.equal(claimed.length, 1, 'the claim of the cycle is not lost')
-      assert.deepEqual((await desk.sql<{ id: number }>(`SELECT id FROM ids ORDER BY id`)).map((one) => Number(one.id)), [10, 11, 13, 14])
-      assert.deepEqual(await desk.stages(...jobs.map((one) => one.id)), ['done', 'done', 'claimed', 'done', 'done'])
+      assert.deepEqual(
+        (await desk.sql<{ id: number }>(`SELECT id FROM ids ORDER BY id`)).map((one) => Number(one.id)),
+        [10, 11, 13, 14],
+      )
+      assert.deepEqual(await desk.stages(...jobs.map((one) => one.id)), [
+        'done',
+        'done',
+        'claimed',
+        'done',
+        'done',
+      ])
     })
   }
 
@@ -90,7 +126,8 @@ export function settleContract(test: DeskTest): void {
     const jobs = Array.from({ length: 8_000 }, (_, n) => job({ streamId: n + 1 }))
     await desk.write({ jobs })
     const claimed: ClaimedJob[] = []
-    for (let n = 0; n < 40 && claimed.length < jobs.length; n++) claimed.push(...(await desk.claim({ n: 8_000 })))
+    for (let n = 0; n < 40 && claimed.length < jobs.length; n++)
+      claimed.push(...(await desk.claim({ n: 8_000 })))
     assert.equal(claimed.length, jobs.length)
     desk.points.length = 0
     const { settled } = await desk.cycle({ settle: claimed.map((one) => ({ job: one, event: 'succeed' })) })
@@ -101,14 +138,26 @@ export function settleContract(test: DeskTest): void {
   test('a commit passes every named point in order', async (desk) => {
     desk.points.length = 0
     await desk.add()
-    const order = ['begin', 'settled', 'effects-done', 'work-written', 'segments-written', 'claimed', 'before-commit', 'after-commit']
+    const order = [
+      'begin',
+      'settled',
+      'effects-done',
+      'work-written',
+      'segments-written',
+      'claimed',
+      'before-commit',
+      'after-commit',
+    ]
     assert.deepEqual(desk.points, order)
   })
 
   test('a handler that commits part of its work keeps its job, its checkpoint and its fence', async (desk) => {
     await desk.force(`CREATE TABLE notes (text TEXT)`)
     const upload = await desk.claimed()
-    const part = await desk.settle(upload, 'continue', { checkpoint: '{"bytes":5}', work: { effects: note('part'), jobs: [job({ kind: 'fetch' })] } })
+    const part = await desk.settle(upload, 'continue', {
+      checkpoint: '{"bytes":5}',
+      work: { effects: note('part'), jobs: [job({ kind: 'fetch' })] },
+    })
     assert.equal(part.status, 'held')
     assert.equal(await desk.stage(upload.id), 'claimed')
     assert.equal((await desk.row(upload.id)).checkpoint, '{"bytes":5}')
@@ -131,18 +180,24 @@ function accounts(test: DeskTest): void {
     await desk.ledger.wakeDue()
     const [second] = await desk.claim()
     assert.deepEqual([second!.attempt, second!.failures], [2, 1])
-    await desk.settle(second!, 'postpone', { runAt: desk.ledger.now() + 5, error: { kind: 'throttled', message: 'slow down' } })
+    await desk.settle(second!, 'postpone', {
+      runAt: desk.ledger.now() + 5,
+      error: { kind: 'throttled', message: 'slow down' },
+    })
     desk.clock.pass(5)
     await desk.ledger.wakeDue()
     const [third] = await desk.claim()
     assert.deepEqual([third!.attempt, third!.failures], [3, 1])
     await desk.settle(third!, 'fail', { error: { kind: 'permanent', message: 'refused' } })
     const detail = await desk.ledger.job(first.id)
-    assert.deepEqual(detail!.errors.map((one) => [one.attempt, one.kind, one.message]), [
-      [3, 'permanent', 'refused'],
-      [2, 'throttled', 'slow down'],
-      [1, 'transient', 'reset by peer'],
-    ])
+    assert.deepEqual(
+      detail!.errors.map((one) => [one.attempt, one.kind, one.message]),
+      [
+        [3, 'permanent', 'refused'],
+        [2, 'throttled', 'slow down'],
+        [1, 'transient', 'reset by peer'],
+      ],
+    )
     assert.deepEqual(JSON.parse(detail!.job.error!), { kind: 'permanent', message: 'refused' })
   })
 
@@ -156,7 +211,9 @@ function accounts(test: DeskTest): void {
     await desk.add()
     for (let n = 0; n < 25; n++) {
       const [claimed] = await desk.claim()
-      await desk.settle(claimed!, 'retry', { error: { kind: 'transient', message: `${n} ${'x'.repeat(50_000)}` } })
+      await desk.settle(claimed!, 'retry', {
+        error: { kind: 'transient', message: `${n} ${'x'.repeat(50_000)}` },
+      })
     }
     const [row] = await desk.ledger.jobs()
     const { errors, job: kept } = (await desk.ledger.job(row!.id))!
@@ -175,20 +232,37 @@ function accounts(test: DeskTest): void {
     await desk.settle(await desk.claimed(), 'skip')
     desk.clock.pass(60_000)
     await desk.settle(await desk.claimed({ streamId }), 'succeed')
-    assert.deepEqual(plain(await desk.ledger.counters({ sinceMinute })), { processed: 8, retried: 1, failed: 1, skipped: 1 })
-    assert.deepEqual(plain(await desk.ledger.counters({ sinceMinute, streamId })), { processed: 8, retried: 1, failed: 1 })
+    assert.deepEqual(plain(await desk.ledger.counters({ sinceMinute })), {
+      processed: 8,
+      retried: 1,
+      failed: 1,
+      skipped: 1,
+    })
+    assert.deepEqual(plain(await desk.ledger.counters({ sinceMinute, streamId })), {
+      processed: 8,
+      retried: 1,
+      failed: 1,
+    })
     assert.deepEqual(plain(await desk.ledger.counters({ sinceMinute: sinceMinute + 1 })), { processed: 1 })
   })
 }
 
-const bad = (item: string, reason = 'malformed'): NewBadItem => ({ item, reason, errorKind: 'permanent', payload: JSON.stringify([item]) })
+const bad = (item: string, reason = 'malformed'): NewBadItem => ({
+  item,
+  reason,
+  errorKind: 'permanent',
+  payload: JSON.stringify([item]),
+})
 
 export function badItemContract(test: DeskTest): void {
   /** A settled segment of ten items, one of them bad. */
   async function withBad(desk: Desk): Promise<{ streamId: number; segment: number }> {
     const streamId = await desk.stream()
     const segment = await desk.segment(streamId, 0, 10)
-    await desk.write({ counts: [{ segment, listed: 10, seal: true }], jobs: [job({ streamId, segment, items: 10 })] })
+    await desk.write({
+      counts: [{ segment, listed: 10, seal: true }],
+      jobs: [job({ streamId, segment, items: 10 })],
+    })
     const [batch] = await desk.claim()
     await desk.settle(batch!, 'succeed', { bad: [bad('m7')], work: { counts: [{ segment, stored: 9 }] } })
     return { streamId, segment }
@@ -201,8 +275,18 @@ export function badItemContract(test: DeskTest): void {
     const [row] = await desk.ledger.badItems({ stream: 'mail' })
     const now = desk.ledger.now()
     assert.deepEqual(plain({ ...row!, id: 0 }), {
-      id: 0, stream_id: streamId, stream: 'mail', segment_id: segment, kind: 'job', item: 'm7', reason: 'malformed',
-      error_kind: 'permanent', payload: '["m7"]', first_seen: now, last_tried: now, tries: 1,
+      id: 0,
+      stream_id: streamId,
+      stream: 'mail',
+      segment_id: segment,
+      kind: 'job',
+      item: 'm7',
+      reason: 'malformed',
+      error_kind: 'permanent',
+      payload: '["m7"]',
+      first_seen: now,
+      last_tried: now,
+      tries: 1,
     }) // prettier-ignore
     assert.deepEqual(plain(await desk.ledger.counters({ sinceMinute: 0 })), { processed: 10, bad: 1 })
   })
@@ -258,7 +342,13 @@ export function badItemContract(test: DeskTest): void {
     await withBad(desk)
     const [row] = await desk.ledger.badItems()
     const now = desk.ledger.now()
-    for (const filter of [{ streamId: 4_711 }, { ids: [] }, { ids: [4_711] }, { triesMax: 0 }, { triedBefore: now }]) {
+    for (const filter of [
+      { streamId: 4_711 },
+      { ids: [] },
+      { ids: [4_711] },
+      { triesMax: 0 },
+      { triedBefore: now },
+    ]) {
       assert.equal(await desk.ledger.retryBad(filter), 0, JSON.stringify(filter))
     }
     const filter = { streamId: row!.stream_id, ids: [row!.id], triesMax: 1, triedBefore: now + 1 }
@@ -271,11 +361,14 @@ export function badItemContract(test: DeskTest): void {
     const other = await desk.stream('other')
     await desk.settle(await desk.claimed({ streamId: other }), 'skip', { bad: [bad('m7')] })
     await desk.settle(await desk.claimed({ streamId: other, kind: 'fetch' }), 'skip', { bad: [bad('m7')] })
-    assert.deepEqual((await desk.ledger.badItems()).map((one) => [one.stream, one.kind]), [
-      ['mail', 'job'],
-      ['other', 'job'],
-      ['other', 'fetch'],
-    ])
+    assert.deepEqual(
+      (await desk.ledger.badItems()).map((one) => [one.stream, one.kind]),
+      [
+        ['mail', 'job'],
+        ['other', 'job'],
+        ['other', 'fetch'],
+      ],
+    )
     assert.equal((await desk.ledger.badItems({ stream: 'other' })).length, 2)
   })
 

@@ -6,7 +6,7 @@ import { TidemarkError } from '../errors.ts'
 import type { Changes } from './changes.ts'
 import type { ClaimedJob, Driver, NewBadItem, NewJob, Settlement, Tx } from './contract.ts'
 import { enqueueJobs } from './enqueue.ts'
-import { type JobState, type Settling, nextJobState, type Stage } from './states.ts'
+import { type JobState, nextJobState, type Settling, type Stage } from './states.ts'
 
 export type SettleOneContext = { tx: Tx; driver: Driver; changes: Changes; now: number; owner: number }
 
@@ -14,7 +14,10 @@ export type SettleOneContext = { tx: Tx; driver: Driver; changes: Changes; now: 
 const ERRORS_KEPT_MAX = 20
 export const ERROR_TEXT_MAX = 2_000
 
-export async function settleOne(ctx: SettleOneContext, settlement: Settlement): Promise<'held' | 'lost' | 'canceled'> {
+export async function settleOne(
+  ctx: SettleOneContext,
+  settlement: Settlement,
+): Promise<'held' | 'lost' | 'canceled'> {
   const { tx, owner } = ctx
   const { job, event } = settlement
   const found = await tx.get<{ cancel_requested: number }>(
@@ -38,7 +41,10 @@ export async function settleOne(ctx: SettleOneContext, settlement: Settlement): 
   return 'held'
 }
 
-async function write(ctx: SettleOneContext, s: Pick<Settlement, 'job' | 'event' | 'runAt' | 'error' | 'checkpoint' | 'note'>): Promise<void> {
+async function write(
+  ctx: SettleOneContext,
+  s: Pick<Settlement, 'job' | 'event' | 'runAt' | 'error' | 'checkpoint' | 'note'>,
+): Promise<void> {
   const { tx, changes, now } = ctx
   const { job, event } = s
   const state = nextJobState('claimed', event) as JobState
@@ -111,7 +117,17 @@ async function isolate(ctx: SettleOneContext, job: ClaimedJob, bad: readonly New
        ON CONFLICT (stream_id, kind, item) DO UPDATE SET reason = excluded.reason, error_kind = excluded.error_kind,
          payload = excluded.payload, last_tried = excluded.last_tried, tries = bad_items.tries + 1,
          segment_id = coalesce(excluded.segment_id, bad_items.segment_id)`,
-      [job.streamId, job.segmentId, job.kind, item.item, item.reason.slice(0, ERROR_TEXT_MAX), item.errorKind, item.payload, now, now],
+      [
+        job.streamId,
+        job.segmentId,
+        job.kind,
+        item.item,
+        item.reason.slice(0, ERROR_TEXT_MAX),
+        item.errorKind,
+        item.payload,
+        now,
+        now,
+      ],
     )
   }
   changes.count('bad', job.streamId, bad.length)
@@ -135,7 +151,11 @@ async function replaceBySplit(
   )
   for (const edge of edges) {
     for (const half of added) {
-      await tx.run(`INSERT INTO job_deps(dep_id, job_id, on_failure) VALUES (?, ?, ?)`, [half.id, edge.job_id, edge.on_failure])
+      await tx.run(`INSERT INTO job_deps(dep_id, job_id, on_failure) VALUES (?, ?, ?)`, [
+        half.id,
+        edge.job_id,
+        edge.on_failure,
+      ])
     }
     await tx.run(`UPDATE jobs SET deps_left = deps_left + ? WHERE id = ?`, [added.length - 1, edge.job_id])
   }
@@ -144,7 +164,10 @@ async function replaceBySplit(
 
 /** A bad item worked after all, or is gone: its segment counts it so, and the registry forgets it. */
 async function mend({ tx }: SettleOneContext, job: ClaimedJob, as: 'stored' | 'gone'): Promise<void> {
-  const rows = await tx.all<{ segment_id: number | null }>(`DELETE FROM bad_items WHERE id = ? RETURNING segment_id`, [job.badId])
+  const rows = await tx.all<{ segment_id: number | null }>(
+    `DELETE FROM bad_items WHERE id = ? RETURNING segment_id`,
+    [job.badId],
+  )
   const segmentId = rows[0]?.segment_id
   if (segmentId == null) return
   await tx.run(`UPDATE segments SET bad = bad - 1, ${as} = ${as} + 1 WHERE id = ? AND bad > 0`, [segmentId])

@@ -41,7 +41,10 @@ export type Cell<State> = State | 'refused'
 export const SETTLED: ReadonlySet<JobState> = new Set(['done', 'canceled', 'skipped'])
 export const isSettled = (state: JobState): boolean => SETTLED.has(state)
 
-const refuseAll = Object.fromEntries(JOB_EVENTS.map((event) => [event, 'refused'])) as Record<JobEvent, 'refused'>
+const refuseAll = Object.fromEntries(JOB_EVENTS.map((event) => [event, 'refused'])) as Record<
+  JobEvent,
+  'refused'
+>
 
 export const JOB_TRANSITIONS: Record<JobState, Record<JobEvent, Cell<JobState>>> = {
   pending: {
@@ -115,7 +118,8 @@ export const SEGMENT_TRANSITIONS: Record<SegmentState, Record<SegmentEvent, Cell
   },
 }
 
-export const nextJobState = (state: JobState, event: JobEvent): Cell<JobState> => JOB_TRANSITIONS[state][event]
+export const nextJobState = (state: JobState, event: JobEvent): Cell<JobState> =>
+  JOB_TRANSITIONS[state][event]
 
 export const nextSegmentState = (state: SegmentState, event: SegmentEvent): Cell<SegmentState> =>
   SEGMENT_TRANSITIONS[state][event]

@@ -20,7 +20,11 @@ export type WorkerRow = WorkerInfo & {
 
 export type WorkerContext = { tx: Tx; changes: Changes; now: number }
 
-export async function registerWorker({ tx, now }: WorkerContext, info: WorkerInfo, leaseMs: number): Promise<number> {
+export async function registerWorker(
+  { tx, now }: WorkerContext,
+  info: WorkerInfo,
+  leaseMs: number,
+): Promise<number> {
   const row = await tx.get<{ id: number }>(
     `INSERT INTO workers(host, pid, pid_start, name, started_at, heartbeat_at, lease_until)
      VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id`,
@@ -31,11 +35,10 @@ export async function registerWorker({ tx, now }: WorkerContext, info: WorkerInf
 
 /** False when the owner was declared gone: everything it holds belongs to others now. */
 export async function extendLease(tx: Tx, owner: number, now: number, leaseMs: number): Promise<boolean> {
-  const changed = await tx.run(`UPDATE workers SET heartbeat_at = ?, lease_until = ? WHERE id = ? AND state = 'live'`, [
-    now,
-    now + leaseMs,
-    owner,
-  ])
+  const changed = await tx.run(
+    `UPDATE workers SET heartbeat_at = ?, lease_until = ? WHERE id = ? AND state = 'live'`,
+    [now, now + leaseMs, owner],
+  )
   return changed === 1
 }
 
@@ -71,7 +74,11 @@ export async function retireWorker(ctx: WorkerContext, owner: number): Promise<n
 }
 
 /** Gives back jobs that were claimed but not started. */
-export async function releaseJobs({ tx, changes }: WorkerContext, owner: number, ids: readonly number[]): Promise<number> {
+export async function releaseJobs(
+  { tx, changes }: WorkerContext,
+  owner: number,
+  ids: readonly number[],
+): Promise<number> {
   let released = 0
   for (const part of chunks(ids, RELEASE_MAX)) {
     const rows = await tx.all<{ kind: string }>(

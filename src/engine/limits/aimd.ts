@@ -53,6 +53,8 @@ export type AimdState = {
   easeShare: number
   holdMs: number
   evidenceMs: number
+  /** Whether the rate has risen since the last cut. */
+  recovering: boolean
   cutMs: number
   /** What was sent before this is of the same moment as the last cut. */
   coolUntilMs: number
@@ -63,6 +65,10 @@ export type AimdState = {
   /** Units of calls that were sent after the last cut. */
   acceptedUnits: number
   refusedUnits: number
+  /** When the youngest call was sent that has been answered. */
+  answeredMs: number
+  /** Over calls sent after the last cool-down; null before there are enough. */
+  p95Ms: number | null
   pausedUntilMs: number
   tickMs: number
   usedUnits: number
@@ -81,7 +87,7 @@ export type AimdState = {
 export type AimdEvent =
   /** What was taken since the last event. */
   | { type: 'used'; units: number }
-  /** Calls that the service accepted; `startedMs` is when the first of them was sent. */
+  /** Calls sent after the last cut that the service accepted; `startedMs` is when the last of them was sent. */
   | { type: 'accepted'; units: number; startedMs: number }
   | { type: 'throttled'; calls: number; units: number; startedMs: number; retryAfterMs?: number }
   /** p95 over calls of which the first was sent at `startedMs`. */
@@ -135,12 +141,15 @@ export function startAimd(spec: AimdSpec, nowMs: number): AimdState {
     easeShare: EASE_SHARE_MIN,
     holdMs: HOLD_MS_MIN,
     evidenceMs: EVIDENCE_MS_MIN,
+    recovering: false,
     cutMs: 0,
     coolUntilMs: 0,
     refusedSinceMs: null,
     refusedCuts: 0,
     acceptedUnits: 0,
     refusedUnits: 0,
+    answeredMs: 0,
+    p95Ms: null,
     pausedUntilMs: 0,
     tickMs: nowMs,
     usedUnits: 0,
@@ -165,7 +174,9 @@ export function stepAimd(before: AimdState, event: AimdEvent, spec: AimdSpec, no
       addToSlot(state, event.units)
       break
     case 'accepted':
-      if (event.startedMs >= state.cutMs) state.acceptedUnits += event.units
+      if (event.startedMs < state.cutMs) break
+      state.acceptedUnits += event.units
+      state.answeredMs = Math.max(state.answeredMs, event.startedMs)
       break
     case 'throttled':
       state.throttledCalls += event.calls
@@ -175,8 +186,9 @@ export function stepAimd(before: AimdState, event: AimdEvent, spec: AimdSpec, no
       if (event.startedMs >= state.coolUntilMs) cut(state, spec, nowMs, { slow: false, coolMs: COOL_DOWN_MS })
       break
     case 'latency':
-      if (event.p95Ms <= (spec.latencyP95MaxMs ?? Number.POSITIVE_INFINITY)) break
-      if (event.startedMs >= state.coolUntilMs) cut(state, spec, nowMs, { slow: true, coolMs: drainMs(event.p95Ms) })
+      if (event.startedMs < state.coolUntilMs) break
+      state.p95Ms = event.p95Ms
+      if (isSlow(state, spec)) cut(state, spec, nowMs, { slow: true, coolMs: drainMs(event.p95Ms) })
       break
     case 'tick':
       if (nowMs >= nextTickMs(state)) tick(state, event.workersLimited, spec, nowMs)
@@ -209,11 +221,15 @@ function drainMs(p95Ms: number): number {
   return clamp(4 * p95Ms, COOL_DOWN_MS, WINDOW_MS)
 }
 
+function isSlow(state: AimdState, spec: AimdSpec): boolean {
+  return (state.p95Ms ?? 0) > (spec.latencyP95MaxMs ?? Number.POSITIVE_INFINITY)
+}
+
 type Refusal = { slow: boolean; coolMs: number }
 
 function cut(state: AimdState, spec: AimdSpec, nowMs: number, why: Refusal): void {
   // What fits into the rest of a window is accepted even at its end: that is no sign of capacity.
-  const mostlyRefused = state.phase === 'recover' && state.acceptedUnits < state.refusedUnits
+  const mostlyRefused = state.phase === 'recover' && (why.slow ? !state.recovering : state.acceptedUnits < state.refusedUnits)
   if (!mostlyRefused) {
     rememberCeiling(state, nowMs, why)
     state.refusedSinceMs = why.slow ? null : nowMs
@@ -229,6 +245,8 @@ function cut(state: AimdState, spec: AimdSpec, nowMs: number, why: Refusal): voi
   state.coolUntilMs = nowMs + why.coolMs
   state.acceptedUnits = 0
   state.refusedUnits = 0
+  state.p95Ms = null
+  state.recovering = false
   state.refusedCuts += 1
   state.cuts += 1
 }
@@ -282,8 +300,10 @@ function tuneRate(state: AimdState, spec: AimdSpec, nowMs: number): void {
   const used = state.useShare >= USED_SHARE
   switch (state.phase) {
     case 'recover': {
-      if (nowMs < state.coolUntilMs || state.acceptedUnits <= state.refusedUnits) return
+      if (state.acceptedUnits <= state.refusedUnits || state.answeredMs < state.coolUntilMs) return
+      if (spec.latencyP95MaxMs !== undefined && state.p95Ms === null) return
       leaveWindow(state, nowMs)
+      state.recovering = true
       const target = clamp((state.ceiling ?? state.rate) * BELOW_CEILING_SHARE, spec.rateMin, spec.rateMax)
       state.rate += (target - state.rate) / 2
       if (state.rate < target * 0.98) return
@@ -299,7 +319,8 @@ function tuneRate(state: AimdState, spec: AimdSpec, nowMs: number): void {
       stepUp(state, spec, nowMs)
       return
     case 'probe':
-      if (!used || nowMs - state.stepMs < state.evidenceMs) return
+      // Evidence is what came back, not what was sent.
+      if (!used || state.answeredMs - state.stepMs < state.evidenceMs) return
       state.provenRate = state.rate
       state.stepShare = Math.min(STEP_SHARE_MAX, state.stepShare * 2)
       stepUp(state, spec, nowMs)

@@ -91,6 +91,7 @@ export class SimulatedClient {
   #nextCost: number
   #used = 0
   #acceptedUnits = 0
+  #answeredMs = 0
   #latencies: number[] = []
   state: AimdState
 
@@ -163,6 +164,7 @@ export class SimulatedClient {
     if (arrival.verdict.accepted) {
       if (arrival.startedMs >= this.state.cutMs) {
         this.#acceptedUnits += arrival.cost
+        this.#answeredMs = Math.max(this.#answeredMs, arrival.startedMs)
         if (arrival.startedMs >= this.state.coolUntilMs) this.#latencies.push(this.#nowMs - arrival.startedMs)
       }
       return
@@ -174,7 +176,7 @@ export class SimulatedClient {
   #flush(events: AimdEvent[]): void {
     this.#step({ type: 'used', units: this.#used })
     this.#used = 0
-    this.#step({ type: 'accepted', units: this.#acceptedUnits, startedMs: this.state.cutMs })
+    this.#step({ type: 'accepted', units: this.#acceptedUnits, startedMs: this.#answeredMs })
     this.#acceptedUnits = 0
     for (const event of events) this.#step(event)
     if (this.#options.spec.latencyP95MaxMs !== undefined && this.#latencies.length >= 20) {

@@ -30,6 +30,7 @@ export type PostgresDriverOptions = { target: Target; clock: Clock; instance: st
 
 export class PostgresDriver implements Driver {
   readonly dialect = 'postgres'
+  readonly file = null
   readonly target: Target
   readonly #clock: Clock
   readonly #instance: string

@@ -55,10 +55,11 @@ export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(n
   })
 }
 
-const DONE = `UPDATE jobs j SET state = 'done', settled_at = $1
-  FROM unnest($2::bigint[], $3::bigint[]) AS s(id, attempt)
-  WHERE j.id = s.id AND j.attempt = s.attempt AND j.owner = $4 AND j.state = 'claimed' AND j.cancel_requested = 0
-  RETURNING j.id`
+const DONE = `UPDATE jobs SET state = 'done', settled_at = $1
+  WHERE ctid = ANY(ARRAY(SELECT j.tid FROM unnest($2::bigint[], $3::bigint[]) AS s(id, attempt) CROSS JOIN LATERAL (
+      SELECT ctid AS tid FROM jobs WHERE id = s.id AND attempt = s.attempt LIMIT 1) AS j))
+    AND owner = $4 AND state = 'claimed' AND cancel_requested = 0
+  RETURNING id`
 
 export async function settleDone(tx: Tx, owner: number, jobs: readonly ClaimedJob[], now: number): Promise<Set<number>> {
   const { rows } = await (tx as PostgresTx).query<[number]>({
@@ -90,13 +91,12 @@ export async function readyQueues(tx: Tx, lane: Lane, max: number): Promise<Read
   return rows.map(([streamId, kind, priority]) => ({ streamId, kind, priority }))
 }
 
-const TAKE = `WITH picked AS (
-    SELECT j.id FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS s(stream_id, kind, n) CROSS JOIN LATERAL (
-      SELECT id FROM jobs WHERE state = 'pending' AND wait IS NULL AND lane = $4 AND stream_id = s.stream_id AND kind = s.kind
-      ORDER BY priority DESC, id LIMIT s.n FOR UPDATE SKIP LOCKED) AS j)
-  UPDATE jobs SET state = 'claimed', owner = $5, attempt = attempt + 1, claimed_at = $6
-  FROM picked WHERE jobs.id = picked.id
-  RETURNING jobs.id, kind, key, stream_id, segment_id, parent_id, lane, priority, payload, size, items, attempt, failures,
+const TAKE = `UPDATE jobs SET state = 'claimed', owner = $5, attempt = attempt + 1, claimed_at = $6
+  WHERE ctid = ANY(ARRAY(
+    SELECT j.tid FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS s(stream_id, kind, n) CROSS JOIN LATERAL (
+      SELECT ctid AS tid FROM jobs WHERE state = 'pending' AND wait IS NULL AND lane = $4 AND stream_id = s.stream_id AND kind = s.kind
+      ORDER BY priority DESC, id LIMIT s.n FOR UPDATE SKIP LOCKED) AS j))
+  RETURNING id, kind, key, stream_id, segment_id, parent_id, lane, priority, payload, size, items, attempt, failures,
     checkpoint, bad_id, created_at`
 
 type TakenRow = [

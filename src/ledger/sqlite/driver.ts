@@ -50,7 +50,8 @@ export class SqliteDriver implements Driver {
     this.#db = db
     this.#tx = new SqliteTx(db)
     this.#version = db.prepare('PRAGMA data_version')
-    this.#readerDb = this.file === ':memory:' ? null : new DatabaseSync(this.file, { readOnly: true, timeout: 5_000 })
+    this.#readerDb =
+      this.file === ':memory:' ? null : new DatabaseSync(this.file, { readOnly: true, timeout: 5_000 })
     this.#reader = this.#readerDb && new SqliteTx(this.#readerDb)
     this.#seenVersion = this.#dataVersion()
   }
@@ -81,7 +82,9 @@ export class SqliteDriver implements Driver {
 
   async within<T>(connection: unknown, fn: (tx: Tx) => Promise<T>): Promise<T> {
     if (!(connection instanceof DatabaseSync)) {
-      throw new TidemarkError('On SQLite, enqueueing within a transaction needs a DatabaseSync.', { kind: 'bug' })
+      throw new TidemarkError('On SQLite, enqueueing within a transaction needs a DatabaseSync.', {
+        kind: 'bug',
+      })
     }
     let tx = this.#within.get(connection)
     if (!tx) {
@@ -98,7 +101,8 @@ export class SqliteDriver implements Driver {
 
   /** Nothing to send: the others watch the file's data version. */
   async announce(tx: Tx, what: Announcement): Promise<void> {
-    if (what === 'control') await tx.run(`UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE name = 'control'`)
+    if (what === 'control')
+      await tx.run(`UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE name = 'control'`)
   }
 
   async listen(fn: (what: 'anything') => void): Promise<() => Promise<void>> {
@@ -141,7 +145,8 @@ export class SqliteDriver implements Driver {
         this.#db.exec('BEGIN IMMEDIATE')
         break
       } catch (thrown) {
-        if (!isBusy(thrown) || this.#clock.monotonicMs() - sinceMs > BUSY_WAIT_MS_MAX) throw classify(thrown, this.file)
+        if (!isBusy(thrown) || this.#clock.monotonicMs() - sinceMs > BUSY_WAIT_MS_MAX)
+          throw classify(thrown, this.file)
         this.#neighbourAt = this.#clock.monotonicMs()
         if (spins < BUSY_SPINS) await new Promise((resolve) => setImmediate(resolve))
         else await sleep(this.#clock, BUSY_PAUSE_MS)
@@ -190,6 +195,12 @@ export class SqliteTx implements Tx {
       statement = this.#db.prepare(sql)
       this.#statements.set(sql, statement)
     }
+    return statement
+  }
+
+  prepareArrays(sql: string): StatementSync {
+    const statement = this.prepare(sql)
+    statement.setReturnArrays(true)
     return statement
   }
 

@@ -27,15 +27,35 @@ export function classify(thrown: unknown, where: string): unknown {
     new TidemarkError(message, { kind: 'transient', code, hint, cause: thrown })
   switch (codeOf(thrown)) {
     case SQLITE_BUSY:
-      return say(`The ledger at ${where} is locked by another process.`, 'ledger-busy', 'Wait for it to finish, or end it.')
+      return say(
+        `The ledger at ${where} is locked by another process.`,
+        'ledger-busy',
+        'Wait for it to finish, or end it.',
+      )
     case SQLITE_FULL:
-      return say(`The disk is full: the ledger at ${where} cannot grow.`, 'ledger-full', 'Free some space; work goes on by itself.')
+      return say(
+        `The disk is full: the ledger at ${where} cannot grow.`,
+        'ledger-full',
+        'Free some space; work goes on by itself.',
+      )
     case SQLITE_READONLY:
-      return say(`The ledger at ${where} cannot be written.`, 'ledger-readonly', 'Check the permissions of the file and its folder.')
+      return say(
+        `The ledger at ${where} cannot be written.`,
+        'ledger-readonly',
+        'Check the permissions of the file and its folder.',
+      )
     case SQLITE_CANTOPEN:
-      return say(`The ledger at ${where} cannot be opened.`, 'ledger-cantopen', 'Check that its folder exists and can be written.')
+      return say(
+        `The ledger at ${where} cannot be opened.`,
+        'ledger-cantopen',
+        'Check that its folder exists and can be written.',
+      )
     case SQLITE_IOERR:
-      return say(`Reading or writing the ledger at ${where} failed.`, 'ledger-io', 'Check the disk (space, health, mount).')
+      return say(
+        `Reading or writing the ledger at ${where} failed.`,
+        'ledger-io',
+        'Check the disk (space, health, mount).',
+      )
     case SQLITE_NOTADB:
       return foreignDatabaseError(where, thrown)
     case SQLITE_CORRUPT:

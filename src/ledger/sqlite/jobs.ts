@@ -33,7 +33,12 @@ export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(n
 const DONE = `UPDATE jobs SET state = 'done', settled_at = ?
   WHERE id = ? AND attempt = ? AND owner = ? AND state = 'claimed' AND cancel_requested = 0`
 
-export async function settleDone(tx: Tx, owner: number, jobs: readonly ClaimedJob[], now: number): Promise<Set<number>> {
+export async function settleDone(
+  tx: Tx,
+  owner: number,
+  jobs: readonly ClaimedJob[],
+  now: number,
+): Promise<Set<number>> {
   const done = (tx as SqliteTx).prepare(DONE)
   const held = new Set<number>()
   for (const job of jobs) {
@@ -64,18 +69,60 @@ export async function readyQueues(tx: Tx, lane: Lane, max: number): Promise<Read
   return queues
 }
 
+// Lane, stream and kind are known: reading them back for every row would be for nothing. Rows come as arrays
+// and become objects of one shape here, which measures faster than the objects that node:sqlite makes.
 const TAKE = `UPDATE jobs SET state = 'claimed', owner = ?, attempt = attempt + 1, claimed_at = ?
   WHERE id IN (SELECT id FROM jobs WHERE state = 'pending' AND wait IS NULL AND lane = ? AND stream_id = ? AND kind = ?
     ORDER BY priority DESC, id LIMIT ?)
-  RETURNING id, kind, key, stream_id AS streamId, segment_id AS segmentId, parent_id AS parentId, lane, priority, payload,
-    size, items, attempt, failures, checkpoint, bad_id AS badId, created_at AS createdAt`
+  RETURNING id, key, segment_id, parent_id, priority, payload, size, items, attempt, failures, checkpoint, bad_id, created_at`
 
-export async function take(tx: Tx, lane: Lane, shares: readonly ClaimShare[], owner: number, now: number): Promise<ClaimedJob[]> {
-  const claim = (tx as SqliteTx).prepare(TAKE)
+type TakenRow = [
+  id: number,
+  key: string | null,
+  segmentId: number | null,
+  parentId: number | null,
+  priority: number,
+  payload: string,
+  size: number | null,
+  items: number,
+  attempt: number,
+  failures: number,
+  checkpoint: string | null,
+  badId: number | null,
+  createdAt: number,
+]
+
+export async function take(
+  tx: Tx,
+  lane: Lane,
+  shares: readonly ClaimShare[],
+  owner: number,
+  now: number,
+): Promise<ClaimedJob[]> {
+  const claim = (tx as SqliteTx).prepareArrays(TAKE)
   const jobs: ClaimedJob[] = []
-  for (const share of shares) {
-    const rows = claim.all(owner, now, lane, share.streamId, share.kind, share.n) as ClaimedJob[]
-    for (const row of rows) jobs.push(row)
+  for (const { streamId, kind, n } of shares) {
+    const rows = claim.all(owner, now, lane, streamId, kind, n) as unknown as TakenRow[]
+    for (const [id, key, segmentId, parentId, priority, payload, size, items, attempt, failures, checkpoint, badId, createdAt] of rows) {
+      jobs.push({
+        id,
+        kind,
+        key,
+        streamId,
+        segmentId,
+        parentId,
+        lane,
+        priority,
+        payload,
+        size,
+        items,
+        attempt,
+        failures,
+        checkpoint,
+        badId,
+        createdAt,
+      })
+    }
   }
   return jobs
 }

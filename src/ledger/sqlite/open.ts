@@ -2,7 +2,13 @@
 import { mkdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { APPLICATION_ID, foreignDatabaseError, newerSchemaError, SCHEMA_VERSION, schemaStatements } from '../schema.ts'
+import {
+  APPLICATION_ID,
+  foreignDatabaseError,
+  newerSchemaError,
+  SCHEMA_VERSION,
+  schemaStatements,
+} from '../schema.ts'
 import { SqliteDriver, type SqliteDriverOptions } from './driver.ts'
 import { classify } from './errors.ts'
 
@@ -44,7 +50,9 @@ function prepare(db: DatabaseSync, file: string, synchronous: 'FULL' | 'NORMAL')
 function schemaVersion(db: DatabaseSync, file: string): number {
   const id = (db.prepare('PRAGMA application_id').get() as { application_id: number }).application_id
   if (id === APPLICATION_ID) {
-    const row = db.prepare(`SELECT value FROM meta WHERE name = 'schema_version'`).get() as { value: string } | undefined
+    const row = db.prepare(`SELECT value FROM meta WHERE name = 'schema_version'`).get() as
+      | { value: string }
+      | undefined
     return Number(row?.value ?? 0)
   }
   const { n } = db.prepare(`SELECT count(*) AS n FROM sqlite_schema`).get() as { n: number }

@@ -1,0 +1,14 @@
+/** What handlers of the workload share: a little time that passes, and a failure that passes too. */
+import { sleep } from '../../src/clock.ts'
+import type { RunContext } from '../../src/engine/run-context.ts'
+import { TidemarkError } from '../../src/errors.ts'
+import { hash } from './source.ts'
+
+/** A pause of 0 to twice `paceMs`, the same for the same name; ends at once when the job must stop. */
+export async function pause(job: RunContext<unknown>, paceMs: number, name: string): Promise<void> {
+  await sleep(job.clock, ((hash(name) % 100) / 50) * paceMs, job.signal)
+}
+
+export function transient(message: string): TidemarkError {
+  return new TidemarkError(message, { kind: 'transient' })
+}

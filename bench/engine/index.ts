@@ -19,7 +19,7 @@ export const bench: Bench = {
     const workspace = new Workspace()
     const session: Session = { options, workspace, rows: [], failures: [], missing: new Map() }
     try {
-      for (const one of chosenCases(options)) await runCase(session, one)
+      for (const group of groups(chosenCases(options))) await runGroup(session, group)
     } finally {
       await workspace.close()
     }
@@ -55,31 +55,52 @@ export function chosenCases(options: { quick: boolean; only: string | undefined 
   })
 }
 
-async function runCase(session: Session, one: Case): Promise<void> {
-  const kept = new Map<SubjectEntry, Target>()
-  const best = new Map<SubjectEntry, number[]>()
-  const absent = new Set<SubjectEntry>()
-  for (let run = 1; run <= one.runs; run++) {
-    for (const subject of one.subjects) {
-      if (session.missing.has(subject.name) || absent.has(subject)) continue
-      const values = await runSubject(session, one, subject, kept)
-      if (!values) absent.add(subject)
-      else best.set(subject, betterRun(best.get(subject), values, one))
-    }
+/** Cases that are compared with each other stand side by side in time, too. */
+function groups(cases: readonly Case[]): Case[][] {
+  return [...Map.groupBy(cases, (one) => one.group ?? one.name).values()]
+}
+
+type Progress = {
+  best: Map<SubjectEntry, number[]>
+  /** Databases that are kept for the next run. */
+  kept: Map<SubjectEntry, Target>
+  failed: Set<SubjectEntry>
+}
+
+async function runGroup(session: Session, cases: readonly Case[]): Promise<void> {
+  const steps = cases.map((one) => {
+    const progress: Progress = { best: new Map(), kept: new Map(), failed: new Set() }
+    return { one, progress }
+  })
+  const runs = Math.max(...cases.map((one) => one.runs))
+  for (let run = 1; run <= runs; run++) {
+    for (const { one, progress } of steps) await runOnce(session, one, progress)
   }
-  for (const target of kept.values()) await session.workspace.discard(target)
-  for (const [index, metric] of one.metrics.entries()) {
-    for (const subject of one.subjects) {
+  for (const { one, progress } of steps) {
+    for (const target of progress.kept.values()) await session.workspace.discard(target)
+    session.rows.push(...rowsOf(one, progress))
+  }
+}
+
+/** Every subject of the case, one after the other. */
+async function runOnce(session: Session, one: Case, progress: Progress): Promise<void> {
+  for (const subject of one.subjects) {
+    if (session.missing.has(subject.name) || progress.failed.has(subject)) continue
+    const values = await runSubject(session, one, subject, progress.kept)
+    if (values) progress.best.set(subject, betterRun(progress.best.get(subject), values, one))
+    else progress.failed.add(subject)
+  }
+}
+
+function rowsOf(one: Case, { best }: Progress): Row[] {
+  return one.metrics.flatMap(({ suffix, unit }, index) =>
+    one.subjects.flatMap((subject) => {
       const value = best.get(subject)?.[index]
-      if (value === undefined) continue
-      session.rows.push({
-        case: one.name + metric.suffix,
-        subject: subject.name,
-        value: round(value),
-        unit: metric.unit,
-      })
-    }
-  }
+      return value === undefined
+        ? []
+        : [{ case: one.name + suffix, subject: subject.name, value: round(value), unit }]
+    }),
+  )
 }
 
 /** The values of one run, or nothing if the subject failed, which is noted. */

@@ -23,10 +23,11 @@ const TABLE = `
     state smallint NOT NULL DEFAULT ${STATE.ready},
     payload jsonb NOT NULL);
   CREATE INDEX IF NOT EXISTS jobs_ready ON jobs (id) WHERE state = ${STATE.ready}`
+/** As an array, the selection is made once: joined by IN, it was seen to run into deadlocks. */
 const TURN = `
   WITH completed AS (UPDATE jobs SET state = ${STATE.done} WHERE id = ANY($1::bigint[]))
   UPDATE jobs SET state = ${STATE.claimed}
-  WHERE id IN (SELECT id FROM jobs WHERE state = ${STATE.ready} ORDER BY id FOR UPDATE SKIP LOCKED LIMIT $2)
+  WHERE id = ANY(ARRAY(SELECT id FROM jobs WHERE state = ${STATE.ready} ORDER BY id FOR UPDATE SKIP LOCKED LIMIT $2))
   RETURNING id, payload`
 const INSERT_MANY = 'INSERT INTO jobs (payload) SELECT value FROM jsonb_array_elements($1::jsonb)'
 const INSERT_READY = 'INSERT INTO jobs (payload) VALUES ($1)'

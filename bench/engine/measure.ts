@@ -9,17 +9,17 @@ export type Task =
   | { do: 'settle'; count: number }
   | { do: 'block'; count: number }
   | { do: 'drain'; count: number }
-  | { do: 'pick up'; count: number }
+  | { do: 'pick up'; count: number; spreadMs: number }
   | { do: 'memory'; count: number; forMs: number }
   | { do: 'raw'; variant: string; count: number }
 
 export const BATCH = 1000
 /** An engine that has just started is not idle yet: listeners connect, first polls end. */
 const IDLE_MS = 500
-/** Uneven gaps, so that no poller's period can fall in step with them. */
+/** The last job is done and the workers are at rest again. */
 const GAP_MS = 15
-const GAP_STEP_MS = 7
-const GAP_SPREAD_MS = 20
+/** Steps of the golden ratio cover the spread evenly: a poller is met at every phase of its period. */
+const GAP_STEP = (Math.sqrt(5) - 1) / 2
 
 /** The numbers of a task, the deciding one first. */
 export async function measure(subject: Subject, task: Task, clock: Clock): Promise<number[]> {
@@ -37,7 +37,7 @@ export async function measure(subject: Subject, task: Task, clock: Clock): Promi
     case 'drain':
       return [await drain(subject, task.count, clock)]
     case 'pick up':
-      return await pickUp(subject, task.count, clock)
+      return await pickUp(subject, task, clock)
     case 'memory':
       return [await memory(subject, task, clock)]
     case 'raw':
@@ -67,13 +67,17 @@ async function drain(subject: Subject, count: number, clock: Clock): Promise<num
 }
 
 /** p50 and p99 in ms from calling enqueue to the start of the handler, on an idle engine. */
-async function pickUp(subject: Subject, count: number, clock: Clock): Promise<number[]> {
+async function pickUp(
+  subject: Subject,
+  task: { count: number; spreadMs: number },
+  clock: Clock,
+): Promise<number[]> {
   let started: () => void = () => {}
   await subject.start({ onJobs: () => started() })
   await sleep(clock, IDLE_MS)
   const latenciesMs: number[] = []
-  for (let n = 0; n < count; n++) {
-    await sleep(clock, GAP_MS + ((n * GAP_STEP_MS) % GAP_SPREAD_MS))
+  for (let n = 0; n < task.count; n++) {
+    await sleep(clock, GAP_MS + ((n * GAP_STEP) % 1) * task.spreadMs)
     const fromMs = clock.monotonicMs()
     const handler = new Promise<void>((resolve) => {
       started = () => {

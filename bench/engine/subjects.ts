@@ -10,8 +10,8 @@ export type SubjectEntry = {
   abilities: readonly Ability[]
   /** Jobs for a drain of one to three seconds on the reference class of machine. */
   drainJobs(database: Database, concurrency: number): number
-  /** For those whose idle poll makes each pick-up slow. */
-  pickUps?: number
+  /** For those whose idle poll makes each pick-up slow: how many, and the poll's period. */
+  pickUps?: { count: number; spreadMs: number }
   /** Another configuration of a peer that is also there at its best: left out of quick runs. */
   variant?: true
   /** Its configuration, for the reader. */
@@ -48,7 +48,7 @@ export const SUBJECTS: readonly SubjectEntry[] = [
     databases: ['sqlite full'],
     abilities: ['pick up'],
     drainJobs: () => 8_000,
-    pickUps: 20,
+    pickUps: { count: 20, spreadMs: PLAINJOB_DEFAULT_POLL_MS },
     note: 'polls every second, as it does if nothing is set',
     create: async (options) =>
       (await import('./plainjob.ts')).plainjobSubject({ ...options, pollMs: PLAINJOB_DEFAULT_POLL_MS }),
@@ -101,7 +101,7 @@ export const SUBJECTS: readonly SubjectEntry[] = [
   {
     name: 'limit',
     databases: EVERYWHERE,
-    abilities: ['enqueue', 'drain', 'pick up', 'memory'],
+    abilities: ['enqueue', 'drain', 'pick up'],
     drainJobs: (database) => (database === 'postgres' ? 100_000 : 300_000),
     note: 'the bare database, three columns; a drain completes the last batch and claims the next in one transaction (SQLite 100 jobs on its one writer, PostgreSQL 1,000 on each of 4 connections); a pick-up is one durable commit',
     create: async (options) =>

@@ -24,7 +24,7 @@ export function tidemarkSubject(options: SubjectOptions): Subject {
   let ledger: Ledger
   let engine: Engine
   const noop = defineJob({ kind: 'bench.noop', payload: z.object({ n: z.number() }), run: () => onJobs(1) })
-  const reader = openReader(options)
+  const reader = createReader(options)
 
   return {
     async setup() {
@@ -33,6 +33,7 @@ export function tidemarkSubject(options: SubjectOptions): Subject {
           ? await openLedger(`sqlite:${target.file}`, { synchronous: target.synchronous })
           : await openLedger(target.url)
       engine = await createEngine({ ledger, jobs: [noop], workers: options.concurrency })
+      await reader.open()
     },
     async enqueueOne(n) {
       await engine.enqueue(noop, payload(n))
@@ -68,30 +69,35 @@ export function tidemarkSubject(options: SubjectOptions): Subject {
   }
 }
 
-type Reader = { left(): Promise<number>; close(): Promise<void> }
+type Reader = { open(): Promise<void>; left(): Promise<number>; close(): Promise<void> }
 
-/** A connection of its own, so that only what is committed counts. Opened at its first use. */
-function openReader({ target }: SubjectOptions): Reader {
+/** A connection of its own, so that only what is committed counts. */
+function createReader({ target }: SubjectOptions): Reader {
   if (target.kind === 'sqlite') {
-    let database: DatabaseSync | undefined
+    let database: DatabaseSync
     return {
+      async open() {
+        database = new DatabaseSync(target.file, { readOnly: true })
+      },
       async left() {
-        database ??= new DatabaseSync(target.file, { readOnly: true })
         return Number(database.prepare(LEFT).get()?.count)
       },
       async close() {
-        database?.close()
+        database.close()
       },
     }
   }
-  const pool = new pg.Pool({ connectionString: target.url, max: 1 })
+  const client = new pg.Client({ connectionString: target.url, options: '-c search_path=tidemark' })
   return {
+    async open() {
+      await client.connect()
+    },
     async left() {
-      const { rows } = await pool.query<{ count: string }>(LEFT)
+      const { rows } = await client.query<{ count: string }>(LEFT)
       return Number(rows[0]?.count)
     },
     async close() {
-      await pool.end()
+      await client.end()
     },
   }
 }

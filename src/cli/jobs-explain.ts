@@ -6,7 +6,7 @@ import { formatCount, formatDuration } from '../format.ts'
 import type { DependencyRow, JobDetail } from '../ledger/queries.ts'
 import { liveCount, type SeenEngine, workerText } from './jobs-engines.ts'
 import { plural, shellWord } from './jobs-input.ts'
-import { errorText, progressText } from './jobs-row.ts'
+import { errorText, failureCount, progressText } from './jobs-row.ts'
 import { clockTime, moment } from './jobs-time.ts'
 
 export type Explaining = {
@@ -46,8 +46,18 @@ function whatItDoes(input: Explaining): string[] {
         `Start it after all: tidemark jobs retry ${job.id}`,
       ]
     case 'failed':
-      return [`It failed${ended}${reasonOf(job.error)}.`, `Try it again: tidemark jobs retry ${job.id}`]
+      return [`It failed${ended}${reasonOf(job.error)}.`, tryAgain(job.id, brokenDependency(detail))]
   }
+}
+
+/** What it waits or waited for and will not come by itself. */
+export function brokenDependency({ waitsFor }: JobDetail): DependencyRow | undefined {
+  return waitsFor.find(({ met, state }) => met === 0 && (state === 'failed' || state === 'canceled'))
+}
+
+function tryAgain(id: number, broken: DependencyRow | undefined): string {
+  if (!broken) return `Try it again: tidemark jobs retry ${id}`
+  return `It comes back when job #${broken.id} is tried again: tidemark jobs retry ${broken.id}`
 }
 
 function reasonOf(error: string | null): string {
@@ -67,10 +77,16 @@ function whatItWaitsFor(input: Explaining): string[] {
   if (job.wait === 'deps') {
     const open = detail.waitsFor.filter(({ met }) => met === 0)
     sentences.push(`It waits for ${namedJobs(open, Math.max(job.deps_left, open.length))}.`)
-    const broken = open.filter(({ state }) => state === null)
-    if (broken.length > 0) sentences.push('What it waits for is no longer in the ledger: cancel it, or enqueue it anew.')
-    else if (open[0]) sentences.push(consequence(open))
-    if (job.run_at !== null && job.run_at > now) sentences.push(`After that, it starts at ${moment(job.run_at, now)}.`)
+    const broken = brokenDependency(detail)
+    if (broken)
+      sentences.push(
+        `Job #${broken.id} ${broken.state === 'failed' ? 'failed' : 'was canceled'}. ${tryAgain(job.id, broken)}`,
+      )
+    else if (open.some(({ state }) => state === null)) {
+      sentences.push('What it waits for is no longer in the ledger: cancel it, or enqueue it anew.')
+    } else if (open[0]) sentences.push(consequence(open))
+    if (job.run_at !== null && job.run_at > now)
+      sentences.push(`After that, it starts at ${moment(job.run_at, now)}.`)
   } else if (job.wait === 'time' && job.run_at !== null) {
     const why = job.error === null ? '' : ', after an error'
     sentences.push(
@@ -99,7 +115,9 @@ function whetherAnyoneTakesIt({ detail: { job, pausedBy } }: Explaining, live: n
   if (live === 0) return ['No engine is running.']
   if (job.wait !== null || pausedBy.length > 0) return []
   const running = live === 1 ? 'One engine is running: it takes' : `${live} engines are running: one takes`
-  return [`${running} the job when there is room for its kind, stream and lane, if it knows the kind ${job.kind}.`]
+  return [
+    `${running} the job when there is room for its kind, stream and lane, if it knows the kind ${job.kind}.`,
+  ]
 }
 
 function namedJobs(rows: readonly DependencyRow[], total: number): string {
@@ -140,7 +158,9 @@ function whoHoldsIt({ detail, engines, now }: Explaining): string[] {
     if (liveCount(engines) === 0) sentences.push('No engine is running.')
   }
   if (job.cancel_requested === 1) {
-    sentences.push(`It was asked to stop${job.note ? ` (${job.note})` : ''} and ends when its worker lets go of it.`)
+    sentences.push(
+      `It was asked to stop${job.note ? ` (${job.note})` : ''} and ends when its worker lets go of it.`,
+    )
   }
   return sentences
 }
@@ -158,8 +178,7 @@ function whatFailed({ detail, now, attemptsDefault }: Explaining): string[] {
   const { job, errors } = detail
   const last = errors[0]
   if (!last) return []
-  // The failure that ended it is not counted as one that left budget.
-  const failures = job.failures + (job.state === 'failed' ? 1 : 0)
+  const failures = failureCount(job)
   const sentences: string[] = []
   if (failures > 0) {
     const budget = `${Math.max(attemptsDefault, failures)} times`

@@ -62,7 +62,8 @@ async function printPage(context: CliContext, options: ListOptions, { ledger }: 
 async function whyNone({ ledger }: Pick<OpenedLedger, 'ledger'>, options: ListOptions): Promise<string> {
   if (options.kind !== undefined) {
     const kinds = new Set((await ledger.tallies()).map(({ kind }) => kind))
-    if (!kinds.has(options.kind)) return `No job is of the kind ${options.kind}${didYouMean(options.kind, kinds)}`
+    if (!kinds.has(options.kind))
+      return `No job is of the kind ${options.kind}${didYouMean(options.kind, kinds)}`
   }
   if (options.stream !== undefined) {
     const names = (await ledger.streamNames()).map(({ name }) => name)
@@ -71,7 +72,9 @@ async function whyNone({ ledger }: Pick<OpenedLedger, 'ledger'>, options: ListOp
     }
   }
   const { limit: _, ...narrowing } = options
-  return Object.values(narrowing).some((value) => value !== undefined) ? 'No job is like that.' : 'There are no jobs.'
+  return Object.values(narrowing).some((value) => value !== undefined)
+    ? 'No job is like that.'
+    : 'There are no jobs.'
 }
 
 /** The same command, one page further. */

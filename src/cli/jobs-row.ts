@@ -7,7 +7,7 @@ import { distance, isoTime } from './jobs-time.ts'
 
 export type JobJson = ReturnType<typeof jobJson>
 
-/** What `--json` prints of a job; named in the help of `jobs list`. */
+/** What `--json` prints of a job; the help of `jobs list` names these fields. */
 export function jobJson(job: JobRow) {
   return {
     id: job.id,
@@ -25,7 +25,7 @@ export function jobJson(job: JobRow) {
     size: job.size,
     items: job.items,
     attempts: job.attempt,
-    failures: job.failures,
+    failures: failureCount(job),
     owner: job.owner,
     stopping: job.cancel_requested === 1,
     progress: parsedJson(job.progress),
@@ -36,12 +36,6 @@ export function jobJson(job: JobRow) {
     settledAt: isoTime(job.settled_at),
   }
 }
-
-export const JOB_JSON_HELP = `
-With --json, a job has: id, kind, state, waitsFor ("deps", "time" or null), runAt, depsLeft, key,
-stream, segment, parent, lane, priority, size, items, attempts, failures, owner, stopping,
-progress {done, total, unit, label}, error {kind, message}, note, createdAt, claimedAt, settledAt.
-Times are UTC.`
 
 export type Pausing = Pick<PauseRow, 'scope' | 'target'>
 
@@ -68,12 +62,17 @@ export function isPausedBy(job: Pick<JobRow, 'kind' | 'stream'>, { scope, target
   )
 }
 
-/** `never`, `1`, `3, 2 failed`. */
+/** `0`, `1`, `3, 2 failed`. */
 export function triesText(job: JobRow): string {
-  if (job.attempt === 0) return '0'
-  return job.failures > 0
-    ? `${formatCount(job.attempt)}, ${formatCount(job.failures)} failed`
+  const failures = failureCount(job)
+  return failures > 0
+    ? `${formatCount(job.attempt)}, ${formatCount(failures)} failed`
     : formatCount(job.attempt)
+}
+
+/** The ledger counts failures that left budget; the one that ended the job is one more. */
+export function failureCount(job: Pick<JobRow, 'state' | 'attempt' | 'failures'>): number {
+  return job.failures + (job.state === 'failed' && job.attempt > 0 ? 1 : 0)
 }
 
 /** What is worth knowing about a job in one line: how far it is, or what went wrong, or why it ended. */
@@ -103,7 +102,8 @@ export function progressText(progress: string | null): string | undefined {
   const total = typeof parsed.total === 'number' ? parsed.total : undefined
   const parts: string[] = []
   if (typeof parsed.label === 'string') parts.push(parsed.label)
-  if (done !== undefined) parts.push(total === undefined ? amount(done) : `${amount(done)} of ${amount(total)}`)
+  if (done !== undefined)
+    parts.push(total === undefined ? amount(done) : `${amount(done)} of ${amount(total)}`)
   if (done !== undefined && total) parts.push(`(${formatShare(done / total)})`)
   return parts.length > 0 ? parts.join(' ') : undefined
 }

@@ -1,5 +1,5 @@
 /** `tidemark jobs show ID`: everything that a person needs to know about one job. */
-import { redact } from '../engine/redaction.ts'
+import { redactValue } from '../engine/redaction.ts'
 import { UsageError } from '../errors.ts'
 import { formatBytes, formatCount } from '../format.ts'
 import type { SegmentRow } from '../ledger/contract.ts'
@@ -98,7 +98,8 @@ function shownLines({ detail, segment, explanation, now }: Shown): string[] {
   fact('Tries', triesText(job))
   fact('Parent', job.parent_id === null ? undefined : `job #${job.parent_id}`)
   fact('Children', childrenText(detail))
-  fact('Needed by', neededByText(detail))
+  fact('After', jobsText(detail.waitsFor))
+  fact('Needed by', jobsText(detail.neededBy))
   if (errors.length > 0) lines.push(...errorLines(detail, now))
   lines.push('', 'Payload', ...textLines(job.payload))
   if (job.checkpoint !== null) lines.push('', 'Checkpoint', ...textLines(job.checkpoint))
@@ -119,9 +120,9 @@ function childrenText({ job, children }: JobDetail): string | undefined {
   return counts.length === 0 ? undefined : `${counts.join(', ')} (tidemark jobs list --parent ${job.id})`
 }
 
-function neededByText({ neededBy }: JobDetail): string | undefined {
-  const named = neededBy.slice(0, NAMED_MAX).map(dependencyText).join(', ')
-  const more = neededBy.length - NAMED_MAX
+function jobsText(rows: JobDetail['neededBy']): string | undefined {
+  const named = rows.slice(0, NAMED_MAX).map(dependencyText).join(', ')
+  const more = rows.length - NAMED_MAX
   return more > 0 ? `${named} and ${formatCount(more)} more` : named || undefined
 }
 
@@ -135,7 +136,7 @@ function errorLines({ errors }: JobDetail, now: number): string[] {
 
 /** JSON in its readable form, without secrets and not for pages on end. */
 function textLines(text: string): string[] {
-  const value = redact(parsedJson(text))
+  const value = redactValue(parsedJson(text))
   const pretty = typeof value === 'string' ? value : JSON.stringify(value, undefined, 2)
   const lines = pretty.slice(0, TEXT_CHARS_MAX).split('\n')
   const shown = lines.slice(0, TEXT_LINES_MAX).map((line) => `  ${line}`)

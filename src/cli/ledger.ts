@@ -3,11 +3,13 @@
  * apart from an empty ledger.
  */
 import { statSync } from 'node:fs'
+import { systemClock } from '../clock.ts'
 import { type LedgerLocation, locateLedger } from '../config/location.ts'
 import { maskPasswords } from '../config/secret.ts'
 import type { Config } from '../config/settings.ts'
 import { UsageError } from '../errors.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { systemRandom } from '../random.ts'
 import type { CliContext } from './context.ts'
 
 export type OpenedLedger = {
@@ -26,7 +28,7 @@ export async function withLedger<T>(
   use: (opened: OpenedLedger) => Promise<T>,
 ): Promise<T> {
   return openAnd(context, use, (place) => {
-    throw new UsageError(noLedgerText(place), { code: 'ledger-missing', hint: NO_LEDGER_HINT })
+    throw new UsageError(noLedgerText(place), { code: 'no-ledger', hint: NO_LEDGER_HINT })
   })
 }
 
@@ -41,7 +43,8 @@ export async function lookAtLedger(
   })
 }
 
-const NO_LEDGER_HINT = 'It is made when work is first enqueued. Another place is given by --home or ledger.url.'
+const NO_LEDGER_HINT =
+  'It is made when work is first enqueued. Another place is given by --home or ledger.url.'
 
 function noLedgerText({ where }: LedgerPlace): string {
   return `There is no ledger at ${where} yet.`
@@ -56,7 +59,9 @@ async function openAnd<T>(
   const location = locateLedger(config.ledger.url, home.path)
   const where = location.database === 'sqlite' ? location.path : maskPasswords(location.url)
   const place = { database: location.database, where, config }
-  if (location.database === 'sqlite' && !holdsSomething(location.path)) return missing(place)
+  const isThere =
+    location.database === 'sqlite' ? holdsSomething(location.path) : await hasTables(location.url)
+  if (!isThere) return missing(place)
   const { openLedger } = await import('../ledger/open.ts')
   const ledger = await openLedger(location.database === 'sqlite' ? `sqlite:${location.path}` : location.url)
   try {
@@ -74,5 +79,27 @@ function holdsSomething(path: string): boolean {
   } catch {
     // A folder that may not be read, or a file where a folder should be: opening says which.
     return true
+  }
+}
+
+/** The server's word for a table that is not there: https://www.postgresql.org/docs/current/errcodes-appendix.html */
+const UNDEFINED_TABLE = '42P01'
+
+/** Opening would make them. A driver on its own looks without. */
+async function hasTables(url: string): Promise<boolean> {
+  const { parseTarget } = await import('../ledger/postgres/connection.ts')
+  const { PostgresDriver } = await import('../ledger/postgres/driver.ts')
+  const { codeOf } = await import('../ledger/postgres/errors.ts')
+  const { Ledger } = await import('../ledger/ledger.ts')
+  const target = parseTarget(url)
+  const driver = new PostgresDriver({ target, clock: systemClock, instance: 'look', offsetMs: 0 })
+  try {
+    await new Ledger(driver, { random: systemRandom }).pauses()
+    return true
+  } catch (thrown) {
+    if (codeOf(thrown) === UNDEFINED_TABLE) return false
+    throw thrown
+  } finally {
+    await driver.close()
   }
 }

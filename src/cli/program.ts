@@ -7,13 +7,24 @@
  */
 import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
+import { registerBad } from './bad.ts'
 import { registerCompletion } from './completion.ts'
 import { registerConfig } from './config.ts'
 import type { CliContext, GlobalFlags } from './context.ts'
+import { registerJobs } from './jobs.ts'
+import { registerPause, registerResume } from './pause.ts'
+import { registerStatus } from './status.ts'
 
 export type Register = (program: Command, context: CliContext) => void
 
-const nouns: readonly Register[] = [registerConfig]
+const nouns: readonly Register[] = [
+  registerStatus,
+  registerJobs,
+  registerBad,
+  registerPause,
+  registerResume,
+  registerConfig,
+]
 
 /** With every command; completion itself reads a program without its own two. */
 export function buildProgram(context: CliContext): Command {

@@ -1,29 +1,34 @@
-/** What holds jobs back in this process: pauses that people set, and budgets that are exhausted. */
-
+/**
+ * What holds jobs back in this process: pauses that people set, budgets that are exhausted, and kinds that have
+ * as many jobs running as they may. The window asks before a start, a claim asks before it takes.
+ */
 import type { Pauses } from '../ledger/claim.ts'
-import type { ClaimedJob } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { EventStream } from './events.ts'
-import type { KindRegistry } from './kinds.ts'
+import type { AnyJobKind, KindRegistry } from './kinds.ts'
+import type { Limits } from './limits/index.ts'
 
-export type BudgetGate = { canStart(budget: string): boolean }
+export type ControlsOptions = {
+  ledger: Ledger
+  kinds: KindRegistry
+  events: EventStream
+  limits: Limits
+  runningOf: (kind: string) => number
+  stream: (streamId: number) => string | null
+  /** A budget that held jobs back lets them start again. */
+  onOpen: () => void
+}
+
+type Queue = { kind: string; streamId: number }
 
 export class Controls {
-  readonly #ledger: Ledger
-  readonly #kinds: KindRegistry
-  readonly #events: EventStream
+  readonly #options: ControlsOptions
+  readonly #watched = new Set<string>()
   #pauses: Pauses = { all: false, streams: new Set(), kinds: new Set() }
   #known = new Map<string, { scope: string; target: string; reason: string }>()
-  #gate: BudgetGate = { canStart: () => true }
 
-  constructor(ledger: Ledger, kinds: KindRegistry, events: EventStream) {
-    this.#ledger = ledger
-    this.#kinds = kinds
-    this.#events = events
-  }
-
-  useGate(gate: BudgetGate): void {
-    this.#gate = gate
+  constructor(options: ControlsOptions) {
+    this.#options = options
   }
 
   get pausedAll(): boolean {
@@ -31,35 +36,55 @@ export class Controls {
   }
 
   async load(): Promise<void> {
-    this.#pauses = await this.#ledger.loadPauses()
-    const now = new Map((await this.#ledger.pauses()).map((row) => [`${row.scope} ${row.target}`, row]))
+    const { ledger } = this.#options
+    this.#pauses = await ledger.loadPauses()
+    const now = new Map((await ledger.pauses()).map((row) => [`${row.scope} ${row.target}`, row]))
     for (const [key, row] of now) if (!this.#known.has(key)) this.#tell('paused', row)
     for (const [key, row] of this.#known) if (!now.has(key)) this.#tell('resumed', row)
     this.#known = now
   }
 
-  isPaused(job: ClaimedJob): boolean {
-    return this.#pauses.all || this.#pauses.kinds.has(job.kind) || this.#pauses.streams.has(job.streamId)
+  isPaused(queue: Queue): boolean {
+    return this.#pauses.all || this.#pauses.kinds.has(queue.kind) || this.#pauses.streams.has(queue.streamId)
   }
 
-  isOpen(job: ClaimedJob): boolean {
-    if (this.isPaused(job)) return false
-    const budget = this.#kinds.get(job.kind).budget
-    return budget === undefined || this.#gate.canStart(budget)
+  isOpen(queue: Queue): boolean {
+    const kind = this.#options.kinds.get(queue.kind)
+    if (kind.concurrency !== undefined && this.#options.runningOf(queue.kind) >= kind.concurrency)
+      return false
+    return !this.isPaused(queue) && (kind.budget === undefined || this.#budgetOpen(kind, queue))
   }
 
-  /** Kinds of which no more should be claimed now: the window would only fill with what cannot start. */
-  closedKinds(runningOf: (kind: string) => number): ReadonlySet<string> {
-    const closed = new Set<string>()
-    for (const name of this.#kinds.names) {
-      const { budget, concurrency } = this.#kinds.get(name)
-      if (concurrency !== undefined && runningOf(name) >= concurrency) closed.add(name)
-      if (budget !== undefined && !this.#gate.canStart(budget)) closed.add(name)
+  /** Counts the job as a worker under its budget; the result ends that. */
+  startWorker(queue: Queue): (() => void) | undefined {
+    const kind = this.#options.kinds.get(queue.kind)
+    return kind.budget === undefined
+      ? undefined
+      : this.#options.limits.startWorker(this.#budgetName(kind, queue))
+  }
+
+  #budgetOpen(kind: AnyJobKind, queue: Queue): boolean {
+    const { limits, onOpen } = this.#options
+    const name = this.#budgetName(kind, queue)
+    if (limits.canStart(name)) return true
+    if (!this.#watched.has(name)) {
+      this.#watched.add(name)
+      limits.onOpen(name, onOpen)
     }
-    return closed
+    return false
+  }
+
+  #budgetName({ budget }: AnyJobKind, queue: Queue): string {
+    return typeof budget === 'function' ? budget(this.#options.stream(queue.streamId)) : budget!
   }
 
   #tell(what: 'paused' | 'resumed', row: { scope: string; target: string; reason: string }): void {
-    this.#events.emit({ type: 'pause', what, scope: row.scope, target: row.target, reason: row.reason })
+    this.#options.events.emit({
+      type: 'pause',
+      what,
+      scope: row.scope,
+      target: row.target,
+      reason: row.reason,
+    })
   }
 }

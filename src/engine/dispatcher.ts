@@ -11,6 +11,7 @@ import type { Random } from '../random.ts'
 import type { Committer } from './committer.ts'
 import type { EventStream, JobHappening } from './events.ts'
 import { type AnyJobKind, type JobRequest, type KindRegistry, parsePayload } from './kinds.ts'
+import type { Limits } from './limits/index.ts'
 import { type Outcome, toContinuation, toSettlement } from './outcome.ts'
 import { decide } from './retry.ts'
 import { type JobStopped, RunContext, type RunServices, type StopReason } from './run-context.ts'
@@ -27,6 +28,7 @@ export type Running = {
   startedAt: number
   startedMs: number
   ranMs: number
+  release: (() => void) | undefined
   /** Its outcome is on its way; whatever the handler still does comes too late. */
   ended: boolean
 }
@@ -41,6 +43,9 @@ export type DispatcherOptions = {
   stats: EngineStats
   /** May jobs like this start now? Pauses and budgets speak here. */
   isOpen: (job: ClaimedJob) => boolean
+  /** Counts the job under its budget, if it has one; the result ends that. */
+  startWorker: (job: ClaimedJob) => (() => void) | undefined
+  limits: Limits
   stream: (streamId: number) => string | null
   toJob: (request: JobRequest, parent: ClaimedJob) => NewJob
   onAuth: (job: ClaimedJob, error: TidemarkError) => void
@@ -61,6 +66,7 @@ export class Dispatcher {
     this.#services = {
       clock: options.clock,
       random: options.random,
+      limits: options.limits,
       stream: options.stream,
       progress: (context, progress) => context.noteProgress(progress, options.clock.monotonicMs()),
       commit: (context, outcome) => this.#commitPart(context, outcome),
@@ -71,7 +77,7 @@ export class Dispatcher {
   pump(): void {
     if (this.#stopping) return
     while (this.#startsLeft > 0) {
-      const job = this.#options.window.next(this.#canStart)
+      const job = this.#options.window.next(this.#options.isOpen)
       if (!job) return
       if (this.#startsLeft === STARTS_PER_TURN) setImmediate(this.#newTurn)
       this.#startsLeft -= 1
@@ -107,12 +113,6 @@ export class Dispatcher {
     this.pump()
   }
 
-  readonly #canStart = (job: ClaimedJob): boolean => {
-    const limit = this.#options.kinds.get(job.kind).concurrency
-    if (limit !== undefined && this.runningOf(job.kind) >= limit) return false
-    return this.#options.isOpen(job)
-  }
-
   #start(job: ClaimedJob): void {
     const { clock, kinds, events } = this.#options
     const kind = kinds.get(job.kind)
@@ -127,6 +127,7 @@ export class Dispatcher {
       startedAt: clock.now(),
       startedMs,
       ranMs: 0,
+      release: this.#options.startWorker(job),
       ended: false,
     }
     try {
@@ -169,6 +170,7 @@ export class Dispatcher {
     const { job } = run.context
     if (run.ended) return
     run.ended = true
+    run.release?.()
     run.ranMs = this.#options.clock.monotonicMs() - run.startedMs
     // After a lost lease the same job may already run again here, under a new attempt.
     if (this.running.get(job.id) === run) this.running.delete(job.id)
@@ -198,6 +200,7 @@ export class Dispatcher {
     const what = happeningOf(settlement, result)
     const ms = run.ranMs
     stats.job(job.kind, what, ms, job.items)
+    if (settlement.bad?.length && result.status === 'held') stats.bad(job.kind, settlement.bad.length)
     for (const bad of settlement.bad ?? []) {
       events.emit({
         type: 'bad',
@@ -207,7 +210,7 @@ export class Dispatcher {
         reason: bad.reason,
       })
     }
-    if (settlement.error || events.wantsJobs) this.#emit(job, what, ms, settlement)
+    if (settlement.error || what === 'lost' || events.wantsJobs) this.#emit(job, what, ms, settlement)
   }
 
   #emit(job: ClaimedJob, what: JobHappening, ms?: number, settlement?: Settlement): void {

@@ -9,7 +9,7 @@
  * Flow: claim → window → dispatcher → handler → committer (group commit + next claim) → window …
  */
 import { type Clock, systemClock } from '../clock.ts'
-import { type TidemarkError, UsageError } from '../errors.ts'
+import { asTidemarkError, type TidemarkError, UsageError } from '../errors.ts'
 import {
   type ClaimedJob,
   type ClaimRequest,
@@ -26,11 +26,13 @@ import {
 import type { CommitPoint } from '../ledger/cycle.ts'
 import type { AppTx, Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
+import { SqlBudgetStore } from '../ledger/sql-budgets.ts'
 import { type Random, systemRandom } from '../random.ts'
 import { Committer } from './committer.ts'
 import { Controls } from './controls.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { EventStream } from './events.ts'
+import { SIGN_IN_REASON } from './health.ts'
 import { Housekeeping, type HousekeepingSettings } from './housekeeping.ts'
 import {
   type AnyJobKind,
@@ -43,6 +45,13 @@ import {
   toNewJob,
 } from './kinds.ts'
 import { Lease } from './lease.ts'
+import {
+  type BudgetEvent,
+  type BudgetSpec,
+  createLimits,
+  type Limits,
+  type OffsetMinutes,
+} from './limits/index.ts'
 import { EngineStats } from './stats.ts'
 import { Streams } from './streams.ts'
 import { Window } from './window.ts'
@@ -62,6 +71,10 @@ export type EngineOptions = {
   window?: number
   leaseMs?: number
   bulkBytes?: number
+  /** Budgets that kinds name; more can be defined later with `engine.limits.budget`. */
+  budgets?: Readonly<Record<string, BudgetSpec>>
+  /** Local time for bandwidth timetables; UTC if left out. */
+  offsetMinutes?: OffsetMinutes
   name?: string
   clock?: Clock
   random?: Random
@@ -97,6 +110,7 @@ export class Engine {
   readonly window: Window
   readonly dispatcher: Dispatcher
   readonly controls: Controls
+  readonly limits: Limits
   readonly housekeeping: Housekeeping
   readonly clock: Clock
   readonly kinds: KindRegistry
@@ -105,7 +119,12 @@ export class Engine {
   readonly #ownsLedger: boolean
   readonly #bulkBytes: number
   readonly #mayHave: Record<Lane, boolean> = { interactive: true, bulk: true }
+  /** A claim that found nothing says nothing about what came while it was under way. */
+  #wakes = 0
+  #wakesAtClaim = 0
   #state: 'created' | 'started' | 'stopping' | 'stopped' = 'created'
+  /** The last claim passed by jobs that could not start then. */
+  #metClosed = false
   #unlisten: () => Promise<void> = async () => {}
   #drainWaiters: (() => void)[] = []
   #checkingDrain = false
@@ -141,17 +160,38 @@ export class Engine {
       onCycle: (result, about) => this.#onCycle(result, about),
       onIdle: () => this.checkDrained(),
       onOutage: (error, sinceMs) => {
-        if (sinceMs === 0)
-          this.events.emit({ type: 'ledger', what: 'down', detail: String((error as Error).message) })
+        const detail = asTidemarkError(error).message
+        this.housekeeping.ledgerDown(clock.now() - sinceMs, detail)
+        if (sinceMs === 0) this.events.emit({ type: 'ledger', what: 'down', detail })
       },
       onRecovered: (outageMs) => {
+        this.housekeeping.ledgerDown(null)
         this.events.emit({ type: 'ledger', what: 'up', detail: `away for ${Math.round(outageMs)} ms` })
         this.wake()
       },
     })
     this.housekeeping = new Housekeeping(this, options.housekeeping ?? {})
     this.kinds = new KindRegistry([...(options.jobs ?? []), ...this.housekeeping.jobs])
-    this.controls = new Controls(ledger, this.kinds, this.events)
+    this.limits = createLimits({
+      store: new SqlBudgetStore(ledger.driver),
+      clock,
+      random,
+      onEvent: (event) => this.#onBudget(event),
+      offsetMinutes: options.offsetMinutes,
+    })
+    for (const [budget, spec] of Object.entries(options.budgets ?? {})) this.limits.budget(budget, spec)
+    this.controls = new Controls({
+      ledger,
+      kinds: this.kinds,
+      events: this.events,
+      limits: this.limits,
+      runningOf: (kind) => this.dispatcher.runningOf(kind),
+      stream: (id) => this.streams.name(id),
+      onOpen: () => {
+        this.dispatcher.pump()
+        this.wake()
+      },
+    })
     this.dispatcher = new Dispatcher({
       clock,
       random,
@@ -161,6 +201,8 @@ export class Engine {
       events: this.events,
       stats: this.stats,
       isOpen: (job) => this.controls.isOpen(job),
+      startWorker: (job) => this.controls.startWorker(job),
+      limits: this.limits,
       stream: (id) => this.streams.name(id),
       toJob: (wanted, parent) => this.#toJob(wanted, parent),
       onAuth: (job, error) => this.#onAuth(job, error),
@@ -207,6 +249,7 @@ export class Engine {
       await this.#unlisten()
       await this.#untilHandlersEnd()
       await this.#committer.flushed()
+      await this.limits.close()
       await this.lease.release()
     }
     this.#committer.close()
@@ -218,6 +261,7 @@ export class Engine {
   /** There may be something to claim: looks at the end of this turn. */
   wake(): void {
     if (this.#state !== 'started') return
+    this.#wakes += 1
     this.#mayHave.interactive = true
     this.#mayHave.bulk = true
     this.#committer.poke()
@@ -318,14 +362,20 @@ export class Engine {
 
   #claim(has: { work: boolean }): ClaimRequest | undefined {
     if (this.#state !== 'started' || this.controls.pausedAll) return undefined
+    this.#wakesAtClaim = this.#wakes
     const room = this.window.room()
     for (const lane of LANES) if (!this.#mayHave[lane] && !has.work) room[lane] = 0
     if (room.interactive + room.bulk === 0) return undefined
+    this.#metClosed = false
     return {
       owner: this.owner,
       room,
       kinds: this.kinds.names,
-      closedKinds: this.controls.closedKinds((kind) => this.dispatcher.runningOf(kind)),
+      isClosed: (queue) => {
+        const closed = !this.controls.isOpen(queue)
+        if (closed) this.#metClosed = true
+        return closed
+      },
     }
   }
 
@@ -338,8 +388,8 @@ export class Engine {
     this.#measurePace(settled)
     for (const lane of LANES) {
       // A kind that was closed may have work waiting: only a claim open to all kinds shows that there is none.
-      if (claim && claim.room[lane] > 0)
-        this.#mayHave[lane] = result.backlog[lane] || (claim.closedKinds?.size ?? 0) > 0
+      if (claim && claim.room[lane] > 0 && this.#wakes === this.#wakesAtClaim)
+        this.#mayHave[lane] = result.backlog[lane] || this.#metClosed
       if (result.becameReady > result.claimed.length) this.#mayHave[lane] = true
     }
     this.housekeeping.due(result.nextDueAt)
@@ -403,8 +453,36 @@ export class Engine {
   #onAuth(job: ClaimedJob, error: TidemarkError): void {
     const stream = this.streams.name(job.streamId)
     if (stream === null) return
-    this.#inBackground(this.pause('stream', stream, `sign-in needed: ${error.message}`))
+    this.#inBackground(this.pause('stream', stream, `${SIGN_IN_REASON}: ${error.message}`))
     this.housekeeping.onAuth(stream, error)
+  }
+
+  #onBudget(event: BudgetEvent): void {
+    switch (event.type) {
+      case 'throttle': {
+        this.stats.throttled(event.budget)
+        const rate = this.limits.snapshot().budgets.find((budget) => budget.name === event.budget)?.rate ?? 0
+        this.events.emit({
+          type: 'budget',
+          what: 'throttled',
+          name: event.budget,
+          rate,
+          pausedUntil: event.pausedUntilMs,
+        })
+        return
+      }
+      case 'rate':
+        this.events.emit({
+          type: 'budget',
+          what: 'rate',
+          name: event.budget,
+          rate: event.rate,
+          pausedUntil: null,
+        })
+        return
+      case 'error':
+        this.housekeeping.onTrouble(event.error)
+    }
   }
 
   #lostLease(owner: number): void {

@@ -52,10 +52,11 @@ export type NumberedEvent = EngineEvent & { seq: number; at: number }
 export type EventListener = (event: NumberedEvent) => void
 
 const KEPT_MAX = 1_000
+const TROUBLE: ReadonlySet<JobHappening> = new Set(['retried', 'failed', 'split', 'stalled', 'lost'])
 
 export class EventStream {
   readonly #clock: Clock
-  readonly #listeners = new Set<{ fn: EventListener; jobs: boolean }>()
+  readonly #listeners = new Set<{ fn: EventListener; jobs: boolean | 'troubled' }>()
   readonly #kept: NumberedEvent[] = []
   #seq = 0
   #jobListeners = 0
@@ -64,13 +65,16 @@ export class EventStream {
     this.#clock = clock
   }
 
-  /** `jobs: false` leaves out events about single jobs, which come by the ten thousand. */
-  on(fn: EventListener, options: { jobs?: boolean } = {}): () => void {
+  /**
+   * Events about single jobs come by the ten thousand: `jobs: false` leaves them out, `'troubled'` keeps those
+   * about jobs that did not go well, which are made in any case.
+   */
+  on(fn: EventListener, options: { jobs?: boolean | 'troubled' } = {}): () => void {
     const entry = { fn, jobs: options.jobs ?? true }
     this.#listeners.add(entry)
-    if (entry.jobs) this.#jobListeners += 1
+    if (entry.jobs === true) this.#jobListeners += 1
     return () => {
-      if (this.#listeners.delete(entry) && entry.jobs) this.#jobListeners -= 1
+      if (this.#listeners.delete(entry) && entry.jobs === true) this.#jobListeners -= 1
     }
   }
 
@@ -83,7 +87,9 @@ export class EventStream {
     this.#kept.push(numbered)
     if (this.#kept.length > KEPT_MAX * 2) this.#kept.splice(0, KEPT_MAX)
     for (const listener of this.#listeners) {
-      if (listener.jobs || event.type !== 'job') listener.fn(numbered)
+      const wanted =
+        event.type !== 'job' || listener.jobs === true || (listener.jobs && TROUBLE.has(event.what))
+      if (wanted) listener.fn(numbered)
     }
   }
 

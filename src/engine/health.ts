@@ -5,6 +5,7 @@ import { COUNTER_MS } from '../ledger/changes.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { AlertInputs } from './alert-rules.ts'
 import type { Limits } from './limits/index.ts'
+import type { EngineStats } from './stats.ts'
 import type { Streams } from './streams.ts'
 
 const HOUR_MINUTES = 60
@@ -15,17 +16,27 @@ export type HealthSources = {
   ledger: Ledger
   streams: Streams
   limits: Limits
+  stats: EngineStats
   ledgerState: { downSince: number | null; detail: string }
 }
 
-export async function healthInputs({ ledger, streams, limits, ledgerState }: HealthSources): Promise<AlertInputs> {
+export async function healthInputs({
+  ledger,
+  streams,
+  limits,
+  stats,
+  ledgerState,
+}: HealthSources): Promise<AlertInputs> {
   const now = ledger.now()
+  const { throttles } = stats.snapshot()
   const pauses = await ledger.pauses()
   const workers = await ledger.workers()
   return {
     now,
     bad: await badByStream(ledger, streams, now),
-    budgets: limits.snapshot().map((budget) => ({ name: budget.name, throttledMs: budget.throttledMs })),
+    budgets: limits
+      .snapshot()
+      .budgets.map(({ name }) => ({ name, throttledMs: throttles[name]?.throttledMs ?? 0 })),
     workers: workers.map((w) => ({ id: w.id, name: w.name, host: w.host, heartbeatAt: w.heartbeat_at })),
     unbalanced: await ledger.unbalanced(),
     signIns: pauses
@@ -36,9 +47,16 @@ export async function healthInputs({ ledger, streams, limits, ledgerState }: Hea
   }
 }
 
-async function badByStream(ledger: Ledger, streams: Streams, now: number): Promise<NonNullable<AlertInputs['bad']>> {
+async function badByStream(
+  ledger: Ledger,
+  streams: Streams,
+  now: number,
+): Promise<NonNullable<AlertInputs['bad']>> {
   const counters = await ledger.countersByStream(Math.floor(now / COUNTER_MS) - HOUR_MINUTES)
-  const found = new Map<number, { target: string; recentItems: number; recentBad: number; badLastHour: number }>()
+  const found = new Map<
+    number,
+    { target: string; recentItems: number; recentBad: number; badLastHour: number }
+  >()
   for (const { streamId, name, n } of counters) {
     const target = streams.name(streamId) ?? ''
     const entry = found.get(streamId) ?? { target, recentItems: 0, recentBad: 0, badLastHour: 0 }

@@ -137,6 +137,7 @@ export class Housekeeping {
     this.#cancelTick()
     this.#cancelDue()
     await this.#scheduler?.stop()
+    await this.#alerts?.close()
   }
 
   /** A job will fall due then: be there. */
@@ -154,7 +155,7 @@ export class Housekeeping {
     const accounted = segment.stored + segment.gone + segment.skipped + segment.bad
     this.#raise(
       'unbalanced',
-      `segment #${segment.id}`,
+      this.#engine.streams.name(segment.stream_id) ?? `stream #${segment.stream_id}`,
       'critical',
       `Segment #${segment.id} listed ${segment.listed} items but ended with ${accounted}: the mark waits before it. This is a mistake in the app's counting.`,
     )
@@ -225,8 +226,8 @@ export class Housekeeping {
   }
 
   async #checkHealth(): Promise<void> {
-    const { ledger, streams, limits } = this.#engine
-    const inputs = await healthInputs({ ledger, streams, limits, ledgerState: this.#ledger })
+    const { ledger, streams, limits, stats } = this.#engine
+    const inputs = await healthInputs({ ledger, streams, limits, stats, ledgerState: this.#ledger })
     await this.#alerts!.update(evaluateAlerts(inputs, this.#settings.thresholds))
   }
 

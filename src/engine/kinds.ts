@@ -32,8 +32,8 @@ export type JobOptions<P> = {
   attempts?: number
   /** At most this many at a time in one process. */
   concurrency?: number
-  /** The budget whose pauses and worker limit hold this kind back. */
-  budget?: string
+  /** The budget whose pauses and worker limit hold this kind back; per stream where accounts have their own. */
+  budget?: string | ((stream: string | null) => string)
   stallMs?: number
   /** For jobs about several items: how to name them, and how to make a job for some of them. */
   items?: { of: (payload: P) => readonly string[]; only: (payload: P, items: readonly string[]) => P }

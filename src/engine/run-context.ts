@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts'
 import { TidemarkError } from '../errors.ts'
 import type { ClaimedJob, SettleResult } from '../ledger/contract.ts'
 import type { Random } from '../random.ts'
+import type { Limits } from './limits/index.ts'
 import type { Outcome } from './outcome.ts'
 
 /** Why a running job is told to stop. */
@@ -23,6 +24,7 @@ export type Progress = { done?: number; total?: number; unit?: 'bytes' | 'items'
 export type RunServices = {
   clock: Clock
   random: Random
+  limits: Limits
   stream: (streamId: number) => string | null
   progress: (context: RunContext<unknown>, progress: Progress) => void
   commit: (context: RunContext<unknown>, outcome: Outcome) => Promise<SettleResult>
@@ -70,6 +72,11 @@ export class RunContext<P> {
 
   get random(): Random {
     return this.#services.random
+  }
+
+  /** Budgets and bandwidth: `limits.budget(name, spec).call(cost, fn)` paces a call and learns from its answer. */
+  get limits(): Limits {
+    return this.#services.limits
   }
 
   /** Aborted when the job must stop: canceled, shutting down, stalled, or its lease lost. Pass it to all I/O. */

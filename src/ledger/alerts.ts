@@ -14,18 +14,26 @@ export type AlertRow = NewAlert & {
 
 /** Notes the alert; true if it should be sent now: new, worse than before, or silent for `quietMs`. */
 export async function raiseAlert(tx: Tx, alert: NewAlert, now: number, quietMs: number): Promise<boolean> {
-  const rows = await tx.all<{ sent_at: number }>(
+  const { condition, target, severity, text } = alert
+  const added = await tx.run(
     `INSERT INTO alerts(condition, target, severity, text, first_at, last_at, sent_at) VALUES (?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (condition, target) DO UPDATE SET
-       text = excluded.text, last_at = excluded.last_at, count = alerts.count + 1, cleared_at = NULL,
-       first_at = CASE WHEN alerts.cleared_at IS NULL THEN alerts.first_at ELSE excluded.first_at END,
-       sent_at = CASE WHEN alerts.sent_at <= ? OR (alerts.severity = 'warning' AND excluded.severity = 'critical')
-         THEN excluded.sent_at ELSE alerts.sent_at END,
-       severity = excluded.severity
-     RETURNING sent_at, count`,
-    [alert.condition, alert.target, alert.severity, alert.text, now, now, now, now - quietMs],
+     ON CONFLICT (condition, target) DO NOTHING`,
+    [condition, target, severity, text, now, now, now],
   )
-  return rows[0]?.sent_at === now
+  if (added === 1) return true
+  // By whether the row changed, not by its time: two processes may ask within one millisecond.
+  const due = await tx.run(
+    `UPDATE alerts SET sent_at = ? WHERE condition = ? AND target = ?
+       AND (sent_at <= ? OR (severity = 'warning' AND ? = 'critical'))`,
+    [now, condition, target, now - quietMs, severity],
+  )
+  await tx.run(
+    `UPDATE alerts SET severity = ?, text = ?, last_at = ?, count = count + 1,
+       first_at = CASE WHEN cleared_at IS NULL THEN first_at ELSE ? END, cleared_at = NULL
+     WHERE condition = ? AND target = ?`,
+    [severity, text, now, now, condition, target],
+  )
+  return due === 1
 }
 
 export async function clearAlert(tx: Tx, condition: string, target: string, now: number): Promise<boolean> {

@@ -17,6 +17,8 @@ export type SegmentDelta = {
 }
 
 export const COUNTER_MS = 60_000
+/** A cycle may touch thousands of streams; SQLite takes 32,766 parameters, PostgreSQL 65,535. */
+const ROWS_PER_STATEMENT_MAX = 1_000
 
 export class Changes {
   readonly tallies = new Map<string, Map<Stage, number>>()
@@ -84,11 +86,12 @@ export class Changes {
     const counterRows = [...this.counters.values()]
       .filter((c) => c.n !== 0)
       .sort((a, b) => a.streamId - b.streamId || (a.name < b.name ? -1 : 1))
-    if (counterRows.length > 0) {
+    for (let at = 0; at < counterRows.length; at += ROWS_PER_STATEMENT_MAX) {
+      const part = counterRows.slice(at, at + ROWS_PER_STATEMENT_MAX)
       await tx.run(
-        `INSERT INTO counters(slot, minute, stream_id, name, n) VALUES ${placeholders(counterRows.length, 5)}
+        `INSERT INTO counters(slot, minute, stream_id, name, n) VALUES ${placeholders(part.length, 5)}
          ON CONFLICT (minute, stream_id, name, slot) DO UPDATE SET n = counters.n + excluded.n`,
-        counterRows.flatMap((c) => [slot, minute, c.streamId, c.name, c.n]),
+        part.flatMap((c) => [slot, minute, c.streamId, c.name, c.n]),
       )
     }
   }

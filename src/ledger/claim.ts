@@ -4,6 +4,8 @@
  * The ready index is ordered by (lane, stream, kind, priority, id). Skipping along it finds the pairs that
  * have work without looking at the work itself, so paused, blocked and future jobs cost nothing, and
  * a stream with a million ready jobs costs as much as one with ten.
+ *
+ * Where there is room for fewer streams than have work, the next claim begins where this one ended.
  */
 import type { Changes } from './changes.ts'
 import {
@@ -17,51 +19,101 @@ import {
   type Tx,
 } from './contract.ts'
 
-/** Pairs looked at per claim; the rest have their turn when these are drained or claimed. */
+/** Pairs served per round; the streams behind them have their turn with the next. */
 const QUEUES_MAX = 512
+/** Pages of pairs looked at, most of which may not start now, before the claim gives up. */
+const PAGES_MAX = 200
 /** A stream that had fewer jobs than its share leaves room; this often it is offered to the others. */
 const ROUNDS_MAX = 4
 
 export type Pauses = { all: boolean; streams: ReadonlySet<number>; kinds: ReadonlySet<string> }
 
-export type ClaimContext = { tx: Tx; driver: Driver; changes: Changes; now: number; pauses: Pauses }
+export type LookContext = {
+  tx: Tx
+  driver: Driver
+  pauses: Pauses
+  /** For each lane the stream with which the next claim begins. */
+  turns: Record<Lane, number>
+}
+export type ClaimContext = LookContext & { changes: Changes; now: number }
 export type Claim = { jobs: ClaimedJob[]; backlog: Record<Lane, boolean> }
 
 export async function claimJobs(ctx: ClaimContext, request: ClaimRequest): Promise<Claim> {
   const claim: Claim = { jobs: [], backlog: { interactive: false, bulk: false } }
-  if (ctx.pauses.all) return claim
+  if (ctx.pauses.all || !(await isLive(ctx.tx, request.owner))) return claim
   for (const lane of LANES) {
     let room = request.room[lane]
-    for (let round = 0; room > 0 && round < ROUNDS_MAX; round++) {
-      const queues = await openQueues(ctx, request, lane)
-      if (queues.length === 0) break
-      const jobs = await ctx.driver.take(ctx.tx, lane, fairShares(queues, room), request.owner, ctx.now)
+    let drained = room <= 0
+    for (let round = 0; room > 0 && !drained && round < ROUNDS_MAX; round++) {
+      const jobs = await claimRound(ctx, request, lane, room)
       for (const job of jobs) ctx.changes.moved(job.kind, 'ready', 'claimed')
       for (const job of jobs) claim.jobs.push(job)
       room -= jobs.length
-      if (jobs.length === 0) break
+      drained = jobs.length === 0
     }
-    claim.backlog[lane] = room <= 0 && request.room[lane] > 0
+    claim.backlog[lane] = !drained
   }
   return claim
 }
 
-export async function openQueues(
-  { tx, driver, pauses }: Pick<ClaimContext, 'tx' | 'driver' | 'pauses'>,
-  request: Pick<ClaimRequest, 'kinds' | 'closedKinds'>,
-  lane: Lane,
-): Promise<ReadyQueue[]> {
-  const queues = await driver.readyQueues(tx, lane, QUEUES_MAX)
-  return queues.filter(
-    (queue) =>
-      request.kinds.has(queue.kind) &&
-      !request.closedKinds?.has(queue.kind) &&
-      !pauses.kinds.has(queue.kind) &&
-      !pauses.streams.has(queue.streamId),
+/** What an owner claimed after it was declared gone would be nobody's to take back. */
+async function isLive(tx: Tx, owner: number): Promise<boolean> {
+  const lock = tx.dialect === 'postgres' ? ' FOR SHARE' : ''
+  return (
+    (await tx.get(`SELECT id FROM workers WHERE id = ? AND state = 'live'${lock}`, [owner])) !== undefined
   )
 }
 
-/** Each stream the same share of the room; within a stream, the kinds whose first job ranks highest. */
+async function claimRound(
+  ctx: ClaimContext,
+  request: ClaimRequest,
+  lane: Lane,
+  room: number,
+): Promise<ClaimedJob[]> {
+  const queues = await openQueues(ctx, request, lane, QUEUES_MAX)
+  if (queues.length === 0) return []
+  const shares = fairShares(queues, room)
+  const served = new Set(shares.map((share) => share.streamId))
+  const unserved = queues.find((queue) => !served.has(queue.streamId))
+  if (unserved) ctx.turns[lane] = unserved.streamId
+  else ctx.turns[lane] = queues.length < QUEUES_MAX ? 0 : queues.at(-1)!.streamId + 1
+  return ctx.driver.take(ctx.tx, lane, shares, request.owner, ctx.now)
+}
+
+/** Pairs with jobs that may start now, at least `enough` if there are, from the stream whose turn it is. */
+export async function openQueues(
+  { tx, driver, pauses, turns }: LookContext,
+  request: Pick<ClaimRequest, 'kinds' | 'isClosed'>,
+  lane: Lane,
+  enough: number,
+): Promise<ReadyQueue[]> {
+  const open: ReadyQueue[] = []
+  const isOpen = (queue: ReadyQueue): boolean =>
+    request.kinds.has(queue.kind) &&
+    !request.isClosed?.(queue) &&
+    !pauses.kinds.has(queue.kind) &&
+    !pauses.streams.has(queue.streamId)
+  const turn = turns[lane]
+  let from = turn
+  let wrapped = turn === 0
+  for (let page = 0; page < PAGES_MAX && open.length < enough; page++) {
+    const queues = await driver.readyQueues(tx, lane, { fromStream: from, max: QUEUES_MAX })
+    const wanted = wrapped && turn > 0 ? queues.filter((queue) => queue.streamId < turn) : queues
+    for (const queue of wanted) if (isOpen(queue)) open.push(queue)
+    if (queues.length === QUEUES_MAX && wanted.length === QUEUES_MAX) from = queues.at(-1)!.streamId + 1
+    else if (wrapped) break
+    else {
+      wrapped = true
+      from = 0
+    }
+  }
+  return open
+}
+
+/**
+ * Each stream the same share of the room; within a stream, the kinds whose first job ranks highest, down to
+ * the rank at which another kind comes in.
+ */
 export function fairShares(queues: readonly ReadyQueue[], room: number): ClaimShare[] {
   const byStream = new Map<number, ReadyQueue[]>()
   for (const queue of queues) {
@@ -77,10 +129,13 @@ export function fairShares(queues: readonly ReadyQueue[], room: number): ClaimSh
     streamsLeft -= 1
     const top = Math.max(...list.map((queue) => queue.priority))
     const first = list.filter((queue) => queue.priority === top)
+    const rest = list.filter((queue) => queue.priority < top)
+    const priorityMin =
+      first.length > 1 ? top : Math.max(Number.MIN_SAFE_INTEGER, ...rest.map((queue) => queue.priority))
     let shareLeft = Math.min(share, left)
     for (const [index, queue] of first.entries()) {
       const n = Math.ceil(shareLeft / (first.length - index))
-      if (n > 0) shares.push({ streamId, kind: queue.kind, n })
+      if (n > 0) shares.push({ streamId, kind: queue.kind, n, priorityMin })
       shareLeft -= n
       left -= n
     }

@@ -1,5 +1,6 @@
 import { ledgerContract } from './contract.suite.ts'
-import { fileHome, memoryHome } from './desk.suite.ts'
+import { fileHome, memoryHome, postgresHome } from './home.suite.ts'
 
 ledgerContract(memoryHome())
 ledgerContract(fileHome())
+ledgerContract(postgresHome())

@@ -153,8 +153,8 @@ export type ClaimRequest = {
   room: Readonly<Record<Lane, number>>
   /** Kinds that this process can run; others are left for processes that know them. */
   kinds: ReadonlySet<string>
-  /** Kinds that may not start now (their budget is paused or their workers are all busy). */
-  closedKinds?: ReadonlySet<string>
+  /** Jobs that may not start now: their budget is paused, or all workers of their kind are busy. */
+  isClosed?: (queue: { kind: string; streamId: number }) => boolean
 }
 
 export type Cycle = {
@@ -273,8 +273,8 @@ export interface Driver {
   insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(number | null)[]>
   /** Fenced: claimed → done for all that this owner still holds and nobody cancels; returns their ids. */
   settleDone(tx: Tx, owner: number, jobs: readonly ClaimedJob[], now: number): Promise<Set<number>>
-  /** The (stream, kind) pairs with ready jobs in a lane, found by skipping along the ready index. */
-  readyQueues(tx: Tx, lane: Lane, max: number): Promise<ReadyQueue[]>
+  /** The (stream, kind) pairs with ready jobs in a lane, found by skipping along the ready index; in order. */
+  readyQueues(tx: Tx, lane: Lane, page: { fromStream: number; max: number }): Promise<ReadyQueue[]>
   take(tx: Tx, lane: Lane, shares: readonly ClaimShare[], owner: number, now: number): Promise<ClaimedJob[]>
   /** Tells other processes, when the transaction commits, that there is something new. */
   announce(tx: Tx, what: Announcement): Promise<void>
@@ -287,7 +287,7 @@ export interface Driver {
 
 export type Announcement = 'work' | 'control'
 export type ReadyQueue = { streamId: number; kind: string; priority: number }
-export type ClaimShare = { streamId: number; kind: string; n: number }
+export type ClaimShare = { streamId: number; kind: string; n: number; priorityMin: number }
 export type HeartbeatOptions = {
   owner: number
   leaseMs: number

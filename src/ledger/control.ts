@@ -70,23 +70,30 @@ export async function cancelJob(
 
 /** Failed and canceled jobs start over with a full budget; so do dependents that ended because of them. */
 export async function redoJob(ctx: ControlContext, id: number): Promise<number> {
-  const { tx, changes } = ctx
-  const job = await lockJob(tx, id)
+  const job = await lockJob(ctx.tx, id)
   if (nextJobState(job.state, 'redo') === 'refused') {
     throw new UsageError(`Job #${id} is ${job.state}: only failed and canceled jobs can be tried again.`)
   }
-  if (job.state === 'canceled' && job.segment_id !== null) await reopenFor(ctx, job.segment_id, id)
+  const obstacle = await obstacleTo(ctx, job)
+  if (obstacle) throw obstacle
+  return startOver(ctx, job)
+}
+
+async function startOver(ctx: ControlContext, job: Target): Promise<number> {
+  const { tx, changes } = ctx
+  const { id } = job
+  if (job.state === 'canceled' && job.segment_id !== null) changes.segment(job.segment_id).jobs += 1
+  // A dependency that was pruned meanwhile will not come back to be waited for.
+  await tx.run(
+    `UPDATE job_deps SET met = 1 WHERE job_id = ? AND met = 0
+       AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = job_deps.dep_id)`,
+    [id],
+  )
   const open = await tx.get<{ n: number }>(
     `SELECT count(*) AS n FROM job_deps WHERE job_id = ? AND met = 0`,
     [id],
   )
   const blocked = Number(open!.n)
-  const taken = await tx.get<{ id: number }>(
-    `SELECT o.id FROM jobs j JOIN jobs o ON o.kind = j.kind AND o.key = j.key AND o.id <> j.id
-     WHERE j.id = ? AND o.state IN ('pending', 'claimed', 'failed') AND o.cancel_requested = 0`,
-    [id],
-  )
-  if (taken) throw new UsageError(`Job #${id} cannot be tried again: job #${taken.id} has taken its key.`)
   await tx.run(
     `UPDATE jobs SET state = 'pending', wait = ?, run_at = NULL, deps_left = ?, failures = 0, owner = NULL, settled_at = NULL,
      cancel_requested = 0, note = NULL WHERE id = ?`,
@@ -94,26 +101,43 @@ export async function redoJob(ctx: ControlContext, id: number): Promise<number> 
   )
   changes.moved(job.kind, job.state as Stage, blocked > 0 ? 'deps' : 'ready')
   if (blocked === 0) changes.becameReady += 1
+  // A job with a note was canceled by someone, not by what it waited for.
   const dependents = await tx.all<{ id: number }>(
-    `SELECT j.id FROM job_deps d JOIN jobs j ON j.id = d.job_id WHERE d.dep_id = ? AND d.met = 0 AND j.state = 'failed' ORDER BY j.id`,
+    `SELECT j.id FROM job_deps d JOIN jobs j ON j.id = d.job_id WHERE d.dep_id = ? AND d.met = 0
+       AND (j.state = 'failed' OR (j.state = 'canceled' AND d.on_failure = 'cancel' AND j.note IS NULL)) ORDER BY j.id`,
     [id],
   )
   let redone = 1
-  for (const dependent of dependents) redone += await redoJob(ctx, dependent.id)
+  for (const dependent of dependents) {
+    const target = await lockJob(tx, dependent.id)
+    // It may be back already, by another way through the graph.
+    if (nextJobState(target.state, 'redo') === 'refused' || (await obstacleTo(ctx, target))) continue
+    redone += await startOver(ctx, target)
+  }
   return redone
 }
 
-async function reopenFor({ tx, changes }: ControlContext, segmentId: number, id: number): Promise<void> {
-  const segment = await tx.get<{ state: string }>(`SELECT state FROM segments WHERE id = ?`, [segmentId])
-  if (segment?.state === 'settled') {
-    throw new UsageError(
-      `Job #${id} cannot be tried again: its segment #${segmentId} has settled without it.`,
-      {
-        hint: 'Enqueue the work anew.',
-      },
-    )
+async function obstacleTo({ tx }: ControlContext, job: Target): Promise<UsageError | undefined> {
+  if (job.state !== 'canceled') return undefined
+  // In two parts, each of which has its index: who has the key now, and who had it and is still stopping.
+  const taken = await tx.get<{ id: number }>(
+    `SELECT o.id FROM jobs j JOIN jobs o ON o.kind = j.kind AND o.key = j.key AND o.id <> j.id
+     WHERE j.id = ? AND o.state IN ('pending', 'claimed', 'failed') AND o.cancel_requested = 0
+     UNION ALL SELECT o.id FROM jobs j JOIN jobs o ON o.kind = j.kind AND o.key = j.key
+     WHERE j.id = ? AND o.state = 'claimed' AND o.cancel_requested = 1
+       AND NOT EXISTS (SELECT 1 FROM job_deps d WHERE d.dep_id = o.id AND d.job_id = j.id AND d.met = 0)`,
+    [job.id, job.id],
+  )
+  if (taken) {
+    return new UsageError(`Job #${job.id} cannot be tried again: job #${taken.id} has taken its key.`)
   }
-  changes.segment(segmentId).jobs += 1
+  if (job.segment_id === null) return undefined
+  const segment = await tx.get<{ state: string }>(`SELECT state FROM segments WHERE id = ?`, [job.segment_id])
+  if (segment?.state !== 'settled') return undefined
+  return new UsageError(
+    `Job #${job.id} cannot be tried again: its segment #${job.segment_id} has settled without it.`,
+    { hint: 'Enqueue the work anew.' },
+  )
 }
 
 export async function pause(

@@ -6,7 +6,7 @@
  * If anything in a cycle of several fails, everything is rolled back and each outcome is committed
  * alone, so a bad one harms nobody else. Effects may therefore run again; they only ever touch the transaction.
  */
-import { asTidemarkError } from '../errors.ts'
+import { asTidemarkError, UsageError } from '../errors.ts'
 import { Changes } from './changes.ts'
 import { type Claim, claimJobs, type Pauses } from './claim.ts'
 import type {
@@ -15,6 +15,7 @@ import type {
   CycleResult,
   Driver,
   EnqueueResult,
+  Lane,
   Settlement,
   SettleResult,
   Tx,
@@ -29,6 +30,8 @@ export type CycleContext = {
   driver: Driver
   slot: number
   pauses: Pauses
+  /** For each lane the stream with which the next claim begins. */
+  turns: Record<Lane, number>
   point: (name: CommitPoint) => void
 }
 
@@ -78,7 +81,7 @@ async function inOneTransaction(ctx: CycleContext, cycle: Cycle): Promise<CycleO
     await applySegments({ tx, changes, now })
     ctx.point('segments-written')
     let claim: Claim = { jobs: [], backlog: { interactive: false, bulk: false } }
-    if (cycle.claim) claim = await claimJobs({ tx, driver, changes, now, pauses: ctx.pauses }, cycle.claim)
+    if (cycle.claim) claim = await claimJobs({ ...ctx, tx, changes, now }, cycle.claim)
     ctx.point('claimed')
     await changes.flush(tx, ctx.slot, now)
     if (changes.control) await driver.announce(tx, 'control')
@@ -109,7 +112,15 @@ async function writePlain(
   work: readonly Work[],
 ): Promise<EnqueueResult[][]> {
   const plain = work.every(
-    (w) => !w.effects && !w.segments && !w.splits && !w.counts && !w.cursors && !w.followUp,
+    (w) =>
+      !w.effects &&
+      !w.segments &&
+      !w.splits &&
+      !w.counts &&
+      !w.cursors &&
+      !w.followUp &&
+      // Refs are private to the work that gives them.
+      !w.jobs?.some((job) => job.ref !== undefined || job.after?.length),
   )
   if (!plain || work.length < 2) {
     const results: EnqueueResult[][] = []
@@ -131,13 +142,14 @@ type SettleContext = CycleContext & { tx: Tx; changes: Changes; now: number }
 async function settleAll(ctx: SettleContext, cycle: Cycle): Promise<SettleResult[]> {
   const { tx, driver, changes, now } = ctx
   const settlements = cycle.settle ?? []
-  const done = settlements.filter(isPlainDone).map((s) => s.job)
+  const plain = plainDone(settlements)
+  const done = [...plain.values()].map((s) => s.job)
   const heldDone = done.length > 0 ? await driver.settleDone(tx, cycle.owner, done, now) : new Set<number>()
   ctx.point('settled')
   const results: SettleResult[] = []
   for (const settlement of settlements) {
     const { job } = settlement
-    if (isPlainDone(settlement) && heldDone.has(job.id)) {
+    if (plain.get(job.id) === settlement && heldDone.has(job.id)) {
       noteDone(changes, job)
     } else {
       const status = await settleOne({ tx, driver, changes, now, owner: cycle.owner }, settlement)
@@ -153,9 +165,18 @@ async function settleAll(ctx: SettleContext, cycle: Cycle): Promise<SettleResult
   return results
 }
 
-/** The common end of a job, written for many at once; everything else goes one by one. */
-function isPlainDone(s: Settlement): boolean {
-  return s.event === 'succeed' && s.job.badId === null && !s.bad?.length && s.note === undefined
+/**
+ * The common end of a job, written for many at once; everything else goes one by one. One per job: an earlier
+ * attempt that reports along with the present one must meet the fence by itself.
+ */
+function plainDone(settlements: readonly Settlement[]): Map<number, Settlement> {
+  const plain = new Map<number, Settlement>()
+  for (const s of settlements) {
+    if (s.event !== 'succeed' || s.job.badId !== null || s.bad?.length || s.note !== undefined) continue
+    const other = plain.get(s.job.id)
+    if (!other || other.job.attempt < s.job.attempt) plain.set(s.job.id, s)
+  }
+  return plain
 }
 
 function noteDone(changes: Changes, job: ClaimedJob): void {
@@ -192,7 +213,8 @@ export async function writeWork(
       : []
   if (work.counts) countSegments(changes, work.counts, refs)
   for (const cursor of work.cursors ?? []) {
-    await tx.run(`UPDATE streams SET cursor = ? WHERE id = ?`, [cursor.value, cursor.streamId])
+    const moved = await tx.run(`UPDATE streams SET cursor = ? WHERE id = ?`, [cursor.value, cursor.streamId])
+    if (moved === 0) throw new UsageError(`There is no stream with the id ${cursor.streamId}.`)
   }
   return results
 }

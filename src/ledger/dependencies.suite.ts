@@ -104,7 +104,7 @@ export function dependencyContract(test: DeskTest): void {
     await assert.rejects(desk.write({ jobs: [job(), job({ after: ['nobody'] })] }), UsageError)
     await assert.rejects(desk.write({ jobs: [job(), job({ after: [known + 1_000_000] })] }), UsageError)
     await assert.rejects(
-      desk.write({ jobs: [job({ ref: 'a' }), job({ ref: 'a' })] }),
+      desk.write({ jobs: [job({ ref: 'a' }), job({ ref: 'a' }), job({ after: ['a'] })] }),
       UsageError,
       'a ref given twice',
     )

@@ -10,7 +10,7 @@ import type { OnDepFailure, Tx } from './contract.ts'
 import type { JobState, Stage } from './states.ts'
 
 /** Parameters per statement; both databases allow far more. */
-const IDS_PER_STATEMENT_MAX = 500
+export const IDS_PER_STATEMENT_MAX = 500
 
 export type DependencyContext = { tx: Tx; changes: Changes; now: number }
 type Ended = { id: number; state: JobState }

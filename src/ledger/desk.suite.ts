@@ -1,19 +1,11 @@
 /**
- * What the ledger's suites share: databases to test on, a clock that stands still, and a desk at which
- * one test works on a ledger of its own.
+ * What the ledger's suites share: a desk at which one test works on a ledger of its own.
  *
  * Every test that goes through `onDesk` ends with two checks: the tallies equal the counted rows, and
  * every segment's `open_jobs` equals the number of its unsettled jobs.
  */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import pg from 'pg'
-import { freshDatabase, type TestDatabase } from '../../scripts/test-database.ts'
-import { type CancelTimer, type Clock, systemClock } from '../clock.ts'
 import { seededRandom } from '../random.ts'
 import type {
   ClaimedJob,
@@ -31,125 +23,13 @@ import type {
   Work,
 } from './contract.ts'
 import type { CommitPoint } from './cycle.ts'
+import type { Home, Site, StillClock } from './home.suite.ts'
 import type { Ledger } from './ledger.ts'
 import { openLedger } from './open.ts'
 import type { Settling } from './states.ts'
 
 export const HOUR_MS = 3_600_000
 export const LEASE_MS = 30_000
-
-/** Wall time moves only when told to; timers are real, so that a driver may wait for its database. */
-export class StillClock implements Clock {
-  #nowMs = Date.UTC(2026, 0, 1)
-
-  now(): number {
-    return this.#nowMs
-  }
-
-  monotonicMs(): number {
-    return systemClock.monotonicMs()
-  }
-
-  timer(ms: number, fn: () => void, options?: { keepAlive?: boolean }): CancelTimer {
-    return systemClock.timer(ms, fn, options)
-  }
-
-  pass(ms: number): void {
-    this.#nowMs += ms
-  }
-}
-
-/** An app's own connection to the ledger's database. */
-export type AppConnection = {
-  handle: unknown
-  exec(sql: string): Promise<void>
-  close(): Promise<void>
-}
-
-/** A database in which ledgers are tested, one after another. */
-export type Home = {
-  name: string
-  /** Can a second process open it too? */
-  shared: boolean
-  /** Of an empty ledger. */
-  fresh(): Promise<Site>
-  remove(): Promise<void>
-}
-
-export type Site = { url: string; connect(): Promise<AppConnection>; leave(): Promise<void> }
-
-export function memoryHome(): Home {
-  const connect = (): never => assert.fail('a database in memory has one connection')
-  return {
-    name: 'SQLite in memory',
-    shared: false,
-    fresh: async () => ({ url: 'sqlite::memory:', connect, leave: async () => {} }),
-    remove: async () => {},
-  }
-}
-
-export function fileHome(): Home {
-  const folder = mkdtempSync(join(tmpdir(), 'tidemark-ledger-'))
-  let files = 0
-  return {
-    name: 'SQLite in a file',
-    shared: true,
-    fresh: async () => {
-      files += 1
-      const file = join(folder, `ledger-${files}.db`)
-      return { url: `sqlite:${file}`, connect: async () => sqliteConnection(file), leave: async () => {} }
-    },
-    remove: async () => rmSync(folder, { recursive: true, force: true }),
-  }
-}
-
-function sqliteConnection(file: string): AppConnection {
-  const db = new DatabaseSync(file, { timeout: 5_000 })
-  return { handle: db, exec: async (sql) => db.exec(sql), close: async () => db.close() }
-}
-
-/** One database for the whole suite, emptied before each test: creating one takes longer than most tests. */
-export function postgresHome(): Home {
-  let database: Promise<TestDatabase> | undefined
-  let used = false
-  return {
-    name: 'PostgreSQL',
-    shared: true,
-    fresh: async () => {
-      database ??= freshDatabase()
-      const { url } = await database
-      if (used) await emptyPostgres(url)
-      used = true
-      return { url, connect: () => postgresConnection(url), leave: async () => {} }
-    },
-    remove: async () => {
-      if (database) await (await database).drop()
-    },
-  }
-}
-
-async function postgresConnection(url: string): Promise<AppConnection> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  return {
-    handle: client,
-    exec: async (sql) => {
-      await client.query(sql)
-    },
-    close: () => client.end(),
-  }
-}
-
-/** Everything goes, also what a test created, and the next ledger starts as on a new database. */
-async function emptyPostgres(url: string): Promise<void> {
-  const connection = await postgresConnection(url)
-  await connection.exec(`DO $$ DECLARE name TEXT; BEGIN
-    FOR name IN SELECT schema_name FROM information_schema.schemata
-      WHERE schema_name NOT LIKE 'pg\\_%' AND schema_name <> 'information_schema'
-    LOOP EXECUTE format('DROP SCHEMA %I CASCADE', name); END LOOP;
-    CREATE SCHEMA public; END $$`)
-  await connection.close()
-}
 
 export type ClaimOptions = {
   owner?: number
@@ -172,36 +52,26 @@ export class Desk {
   readonly points: CommitPoint[]
   readonly #others: Ledger[] = []
 
-  private constructor(parts: {
-    ledger: Ledger
-    clock: StillClock
-    owner: number
-    site: Site
-    points: CommitPoint[]
-  }) {
-    this.ledger = parts.ledger
-    this.clock = parts.clock
+  private constructor(parts: { owner: number; site: Site; points: CommitPoint[] }) {
+    this.ledger = parts.site.ledger
+    this.clock = parts.site.clock
     this.owner = parts.owner
     this.site = parts.site
     this.points = parts.points
   }
 
   static async open(home: Home): Promise<Desk> {
-    const clock = new StillClock()
-    const site = await home.fresh()
     const points: CommitPoint[] = []
-    const ledger = await openLedger(site.url, {
-      clock,
-      random: seededRandom(1),
-      point: (name) => points.push(name),
-    })
-    const owner = await ledger.register({ host: 'here', pid: 1, pidStart: 'then', name: 'first' }, LEASE_MS)
-    return new Desk({ ledger, clock, owner, site, points })
+    const site = await home.fresh((name) => points.push(name))
+    const owner = await site.ledger.register(
+      { host: 'here', pid: 1, pidStart: 'then', name: 'first' },
+      LEASE_MS,
+    )
+    return new Desk({ owner, site, points })
   }
 
   async close(): Promise<void> {
     for (const ledger of this.#others) await ledger.close()
-    await this.ledger.close()
     await this.site.leave()
   }
 
@@ -239,7 +109,7 @@ export class Desk {
       owner: options.owner ?? this.owner,
       room: options.room ?? { interactive: n, bulk: n },
       kinds: new Set(options.kinds ?? KINDS),
-      closedKinds: new Set(options.closedKinds ?? []),
+      isClosed: ({ kind }) => options.closedKinds?.includes(kind) ?? false,
     }
   }
 

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { UsageError } from '../errors.ts'
 import type { NewJob } from './contract.ts'
-import { type Desk, type DeskTest, HOUR_MS, type Home } from './desk.suite.ts'
+import { type Desk, type DeskTest, HOUR_MS } from './desk.suite.ts'
+import type { Home } from './home.suite.ts'
 
 const job = (more: Partial<NewJob> = {}): NewJob => ({ kind: 'job', payload: '{}', ...more })
 

@@ -8,7 +8,7 @@
 import { TidemarkError, UsageError } from '../errors.ts'
 import { type Changes, marks } from './changes.ts'
 import type { Driver, EnqueueResult, InsertRow, NewJob, OnDepFailure, Tx } from './contract.ts'
-import { endDependencies } from './dependencies.ts'
+import { chunks, endDependencies, IDS_PER_STATEMENT_MAX } from './dependencies.ts'
 import type { JobState } from './states.ts'
 
 /** A key can be taken again between our look and our insert, but not for ever. */
@@ -24,6 +24,8 @@ export type EnqueueContext = {
 }
 
 type Edge = { depId: number; onFailure: OnDepFailure }
+/** By the id of the job to wait for: each is waited for once. */
+type Wanted = Map<number, OnDepFailure>
 
 export async function enqueueJobs(ctx: EnqueueContext, jobs: readonly NewJob[]): Promise<EnqueueResult[]> {
   if (jobs.length > JOBS_PER_CALL_MAX) {
@@ -46,36 +48,46 @@ export async function enqueueJobs(ctx: EnqueueContext, jobs: readonly NewJob[]):
 async function enqueueRich(ctx: EnqueueContext, jobs: readonly NewJob[]): Promise<EnqueueResult[]> {
   const results: EnqueueResult[] = new Array(jobs.length)
   const idOfRef = new Map<string, number>()
+  const stopping = jobs.some((job) => job.key != null) ? await stoppingJobs(ctx.tx) : []
   for (const index of inDependencyOrder(jobs)) {
     const job = jobs[index]!
-    const after = (job.after ?? []).map((dep) => (typeof dep === 'number' ? dep : idOfRef.get(dep)!))
-    const edges = await openEdges(ctx.tx, after, job.onDepFailure ?? 'fail')
-    const result = await enqueueOne(ctx, job, edges)
+    const wanted: Wanted = new Map()
+    for (const dep of job.after ?? [])
+      wanted.set(typeof dep === 'number' ? dep : idOfRef.get(dep)!, job.onDepFailure ?? 'fail')
+    // Canceled but not yet stopped: it has given up the key, and whoever has it next waits for it.
+    for (const other of stopping)
+      if (other.key === job.key && other.kind === job.kind) wanted.set(other.id, 'run')
+    const result = await enqueueOne(ctx, job, wanted)
     results[index] = result
     if (job.ref !== undefined) idOfRef.set(job.ref, result.id)
   }
   return results
 }
 
-async function enqueueOne(ctx: EnqueueContext, job: NewJob, found: FoundEdges): Promise<EnqueueResult> {
-  let replaced: Replaced | undefined
+async function enqueueOne(ctx: EnqueueContext, job: NewJob, wanted: Wanted): Promise<EnqueueResult> {
+  const replaced: number[] = []
+  let found = await openEdges(ctx.tx, wanted)
   for (let tries = 0; tries < KEY_TRIES_MAX; tries++) {
-    const edges = [...found.edges, ...(replaced?.waitFor ?? [])]
-    const open = edges.filter((edge) => !found.met.has(edge.depId))
-    const [id] = await insert(ctx, [rowOf(ctx, job, open.length)])
+    const [id] = await insert(ctx, [rowOf(ctx, job, found.open)])
     if (id != null) {
-      const future = edges.find((edge) => edge.depId >= id)
+      const future = found.edges.find((edge) => edge.depId >= id)
       if (future) throw new UsageError(`There is no job #${future.depId} to wait for.`)
-      await writeEdges(ctx.tx, id, edges, found.met)
-      if (replaced) await takeOver(ctx.tx, { from: replaced.id, to: id })
+      await writeEdges(ctx.tx, id, found)
+      for (const from of replaced) await takeOver(ctx.tx, { from, to: id })
       await endDependencies(ctx, found.broken)
-      return { id, outcome: replaced ? 'replaced' : 'added' }
+      return { id, outcome: replaced.length > 0 ? 'replaced' : 'added' }
     }
     const holder = await keyHolder(ctx.tx, job.kind, job.key!)
     if (!holder) continue // it settled in between: the key is free again
-    if (holder.state === 'failed') return revive(ctx, job, holder)
-    if ((job.onKeyTaken ?? 'ignore') === 'ignore') return { id: holder.id, outcome: 'ignored' }
-    replaced = await makeWay(ctx, holder)
+    if (holder.state !== 'failed' && (job.onKeyTaken ?? 'ignore') === 'ignore')
+      return { id: holder.id, outcome: 'ignored' }
+    wanted.delete(holder.id)
+    await refuseCircle(ctx.tx, [...wanted.keys()], holder.id)
+    if (holder.state === 'failed') return revive(ctx, job, holder, await openEdges(ctx.tx, wanted))
+    for (const edge of await makeWay(ctx, holder))
+      if (!wanted.has(edge.depId)) wanted.set(edge.depId, edge.onFailure)
+    replaced.push(holder.id)
+    found = await openEdges(ctx.tx, wanted)
   }
   throw new TidemarkError(
     `The key ${job.key} of ${job.kind} changed hands ${KEY_TRIES_MAX} times in a row.`,
@@ -92,7 +104,6 @@ type Holder = {
   owner: number | null
   segment_id: number | null
 }
-type Replaced = { id: number; waitFor: Edge[] }
 
 function keyHolder(tx: Tx, kind: string, key: string): Promise<Holder | undefined> {
   return tx.get<Holder>(
@@ -102,8 +113,35 @@ function keyHolder(tx: Tx, kind: string, key: string): Promise<Holder | undefine
   )
 }
 
-/** Frees the key: a pending holder ends now, a claimed one is asked to stop and waited for. */
-async function makeWay(ctx: EnqueueContext, holder: Holder): Promise<Replaced> {
+/** Jobs with a key that were asked to stop and have not yet; there are few at any time. */
+function stoppingJobs(tx: Tx): Promise<{ id: number; kind: string; key: string }[]> {
+  return tx.all(
+    `SELECT id, kind, key FROM jobs WHERE state = 'claimed' AND cancel_requested = 1 AND key IS NOT NULL`,
+  )
+}
+
+/** Whoever takes the place of `holder` is waited for by its dependents, so it cannot wait for them. */
+async function refuseCircle(tx: Tx, after: readonly number[], holder: number): Promise<void> {
+  for (const part of chunks(after, IDS_PER_STATEMENT_MAX)) {
+    const circle = await tx.get(
+      `WITH RECURSIVE up(id) AS (
+         SELECT dep_id FROM job_deps WHERE job_id IN (${marks(part.length)}) AND met = 0
+         UNION SELECT d.dep_id FROM job_deps d JOIN up ON d.job_id = up.id WHERE d.met = 0)
+       SELECT id FROM up WHERE id = ?`,
+      [...part, holder],
+    )
+    if (!circle) continue
+    throw new UsageError(
+      `A job that takes the place of #${holder} cannot wait for jobs that wait for #${holder}.`,
+      {
+        code: 'dependency-cycle',
+      },
+    )
+  }
+}
+
+/** Frees the key: a pending holder ends now, a claimed one is asked to stop. Returns what the next one waits for. */
+async function makeWay(ctx: EnqueueContext, holder: Holder): Promise<Edge[]> {
   const { tx, changes, now } = ctx
   if (holder.state === 'claimed') {
     await tx.run(
@@ -112,7 +150,7 @@ async function makeWay(ctx: EnqueueContext, holder: Holder): Promise<Replaced> {
     )
     changes.control = true
     changes.toStop.push({ id: holder.id, owner: holder.owner! })
-    return { id: holder.id, waitFor: [{ depId: holder.id, onFailure: 'run' }] }
+    return [{ depId: holder.id, onFailure: 'run' }]
   }
   const rows = await tx.all<{ kind: string; stream_id: number }>(
     `UPDATE jobs SET state = 'canceled', note = 'replaced by a newer job', settled_at = ? WHERE id = ? AND state = 'pending'
@@ -127,22 +165,33 @@ async function makeWay(ctx: EnqueueContext, holder: Holder): Promise<Replaced> {
     `SELECT dep_id, on_failure FROM job_deps WHERE job_id = ? AND met = 0`,
     [holder.id],
   )
-  return {
-    id: holder.id,
-    waitFor: waitFor.map((edge) => ({ depId: edge.dep_id, onFailure: edge.on_failure })),
-  }
+  return waitFor.map((edge) => ({ depId: edge.dep_id, onFailure: edge.on_failure }))
 }
 
-async function revive(ctx: EnqueueContext, job: NewJob, holder: Holder): Promise<EnqueueResult> {
-  const wait = job.runAt != null && job.runAt > ctx.now ? 'time' : null
-  await ctx.tx.run(
-    `UPDATE jobs SET state = 'pending', wait = ?, run_at = ?, payload = ?, failures = 0, owner = NULL, settled_at = NULL,
-     error = NULL WHERE id = ? AND state = 'failed'`,
-    [wait, job.runAt ?? null, job.payload, holder.id],
+/** The failed job starts over as it is asked for now; a checkpoint is kept only for the same payload. */
+async function revive(
+  ctx: EnqueueContext,
+  job: NewJob,
+  holder: Holder,
+  found: FoundEdges,
+): Promise<EnqueueResult> {
+  const { tx, changes } = ctx
+  const row = rowOf(ctx, job, found.open)
+  await tx.run(
+    `UPDATE jobs SET state = 'pending', wait = ?, run_at = ?, deps_left = ?, lane = ?, priority = ?, size = ?, items = ?,
+       checkpoint = CASE WHEN payload = ? THEN checkpoint END, payload = ?, failures = 0, owner = NULL, settled_at = NULL,
+       error = NULL WHERE id = ? AND state = 'failed'`,
+    [
+      ...[row.wait, row.runAt, row.depsLeft, row.lane, row.priority, row.size, row.items],
+      ...[row.payload, row.payload, holder.id],
+    ],
   )
-  ctx.changes.moved(job.kind, 'failed', wait ?? 'ready')
-  if (wait) ctx.changes.due(job.runAt!)
-  else ctx.changes.becameReady += 1
+  await tx.run(`DELETE FROM job_deps WHERE job_id = ?`, [holder.id])
+  await writeEdges(tx, holder.id, found)
+  changes.moved(job.kind, 'failed', row.wait ?? 'ready')
+  if (row.wait === 'time') changes.due(row.runAt)
+  else if (row.wait === null) changes.becameReady += 1
+  await endDependencies(ctx, found.broken)
   return { id: holder.id, outcome: 'revived' }
 }
 
@@ -192,34 +241,32 @@ async function insert(ctx: EnqueueContext, rows: readonly InsertRow[]): Promise<
   return ids
 }
 
-type FoundEdges = { edges: Edge[]; met: Set<number>; broken: { id: number; state: JobState }[] }
+type FoundEdges = { edges: Edge[]; open: number; met: Set<number>; broken: { id: number; state: JobState }[] }
 
 /** How the jobs to wait for stand now; on PostgreSQL they are locked so that none settles meanwhile. */
-async function openEdges(tx: Tx, depIds: readonly number[], onFailure: OnDepFailure): Promise<FoundEdges> {
-  const ids = [...new Set(depIds)]
-  const found: FoundEdges = { edges: ids.map((depId) => ({ depId, onFailure })), met: new Set(), broken: [] }
-  if (ids.length === 0) return found
+async function openEdges(tx: Tx, wanted: ReadonlyMap<number, OnDepFailure>): Promise<FoundEdges> {
+  const found: FoundEdges = { edges: [], open: 0, met: new Set(), broken: [] }
+  const ids = [...wanted.keys()].sort((a, b) => a - b)
   const lock = tx.dialect === 'postgres' ? ' ORDER BY id FOR SHARE' : ''
-  const rows = await tx.all<{ id: number; state: JobState }>(
-    `SELECT id, state FROM jobs WHERE id IN (${marks(ids.length)})${lock}`,
-    ids,
-  )
-  const stateOf = new Map(rows.map((row) => [row.id, row.state]))
-  for (const id of ids) {
-    const state = stateOf.get(id)
-    // What is no longer there was pruned, and only settled jobs are.
-    if (state === undefined || state === 'done' || state === 'skipped') found.met.add(id)
-    else if (state === 'failed' || state === 'canceled') found.broken.push({ id, state })
+  for (const part of chunks(ids, IDS_PER_STATEMENT_MAX)) {
+    const rows = await tx.all<{ id: number; state: JobState }>(
+      `SELECT id, state FROM jobs WHERE id IN (${marks(part.length)})${lock}`,
+      part,
+    )
+    const stateOf = new Map(rows.map((row) => [row.id, row.state]))
+    for (const id of part) {
+      const state = stateOf.get(id)
+      found.edges.push({ depId: id, onFailure: wanted.get(id)! })
+      // What is no longer there was pruned.
+      if (state === undefined || state === 'done' || state === 'skipped') found.met.add(id)
+      else if (state === 'failed' || state === 'canceled') found.broken.push({ id, state })
+    }
   }
+  found.open = found.edges.length - found.met.size
   return found
 }
 
-async function writeEdges(
-  tx: Tx,
-  jobId: number,
-  edges: readonly Edge[],
-  met: ReadonlySet<number>,
-): Promise<void> {
+async function writeEdges(tx: Tx, jobId: number, { edges, met }: FoundEdges): Promise<void> {
   for (const edge of edges) {
     await tx.run(
       `INSERT INTO job_deps(dep_id, job_id, on_failure, met) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,

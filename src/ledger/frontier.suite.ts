@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { UsageError } from '../errors.ts'
 import type { ClaimedJob, MarkMove, NewJob, SegmentCount } from './contract.ts'
-import type { Desk, DeskTest, Home } from './desk.suite.ts'
+import type { Desk, DeskTest } from './desk.suite.ts'
+import type { Home } from './home.suite.ts'
 
 const job = (more: Partial<NewJob> = {}): NewJob => ({ kind: 'job', payload: '{}', ...more })
 
@@ -316,7 +317,7 @@ function splitting(test: DeskTest): void {
   })
 
   test('a segment is split only inside, and only while it is open', async (desk) => {
-    const streamId = await desk.stream()
+    const streamId = await desk.stream('mail', 10)
     const whole = await desk.segment(streamId, 10, 20)
     for (const at of [9, 10, 20, 21])
       await assert.rejects(desk.write({ splits: [{ segmentId: whole, at }] }), UsageError)

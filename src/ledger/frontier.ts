@@ -104,6 +104,7 @@ export async function applySegments(ctx: FrontierContext): Promise<void> {
   for (const [id, delta] of [...changes.segments].sort((a, b) => a[0] - b[0])) {
     const before = await lockSegment(tx, id)
     for (const event of eventsOf(delta)) assertMove(before, event)
+    if (before.state === 'settled') continue // what came and went within this transaction
     const after = withDelta(before, delta)
     const due = after.state === 'sealed' && after.open_jobs === 0
     const balanced = after.listed === after.stored + after.gone + after.skipped + after.bad

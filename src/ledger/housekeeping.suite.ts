@@ -1,7 +1,8 @@
 /** The contract of what keeps a ledger small and its people informed: pruning, schedules, alerts, listings. */
 import assert from 'node:assert/strict'
 import type { NewJob } from './contract.ts'
-import { type Desk, type DeskTest, HOUR_MS, type Home, plain } from './desk.suite.ts'
+import { type Desk, type DeskTest, HOUR_MS, plain } from './desk.suite.ts'
+import type { Home } from './home.suite.ts'
 import type { ScheduleRow } from './schedules.ts'
 
 const job = (more: Partial<NewJob> = {}): NewJob => ({ kind: 'job', payload: '{}', ...more })

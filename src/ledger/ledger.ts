@@ -87,6 +87,7 @@ export class Ledger {
   readonly #slot: number
   readonly #point: (name: CommitPoint) => void
   #pauses: Pauses = { all: false, streams: new Set(), kinds: new Set() }
+  readonly #turns: Record<Lane, number> = { interactive: 0, bulk: 0 }
   #onUnbalanced: (segment: SegmentRow) => void = () => {}
 
   constructor(driver: Driver, options: LedgerOptions) {
@@ -153,14 +154,12 @@ export class Ledger {
   }
 
   /** Is there something to claim? A look that takes no lock. */
-  hasReady(request: Pick<ClaimRequest, 'kinds' | 'closedKinds'>): Promise<Record<Lane, boolean>> {
+  hasReady(request: Pick<ClaimRequest, 'kinds' | 'isClosed'>): Promise<Record<Lane, boolean>> {
     return this.driver.read(async (tx) => {
       const ready: Record<Lane, boolean> = { interactive: false, bulk: false }
       if (this.#pauses.all) return ready
-      for (const lane of LANES) {
-        ready[lane] =
-          (await openQueues({ tx, driver: this.driver, pauses: this.#pauses }, request, lane)).length > 0
-      }
+      const look = { ...this.#cycleContext(), tx }
+      for (const lane of LANES) ready[lane] = (await openQueues(look, request, lane, 1)).length > 0
       return ready
     })
   }
@@ -398,8 +397,13 @@ export class Ledger {
   /** Runs an app's schema steps that this database has not seen yet, each once. */
   async migrateApp(app: string, steps: readonly (readonly string[])[]): Promise<void> {
     await this.driver.transaction(async (tx) => {
-      const row = await tx.get<{ version: number }>(`SELECT version FROM app_schemas WHERE app = ?`, [app])
-      const version = row?.version ?? 0
+      // The row is there and locked before it is read: of two processes that start together, one migrates.
+      await tx.run(`INSERT INTO app_schemas(app, version) VALUES (?, 0) ON CONFLICT (app) DO NOTHING`, [app])
+      const row = await tx.get<{ version: number }>(
+        `SELECT version FROM app_schemas WHERE app = ?${tx.dialect === 'postgres' ? ' FOR UPDATE' : ''}`,
+        [app],
+      )
+      const version = row!.version
       if (version > steps.length) {
         throw new UsageError(
           `The tables of ${app} have version ${version}; this Tidemark knows versions up to ${steps.length}.`,
@@ -409,15 +413,13 @@ export class Ledger {
         )
       }
       for (const step of steps.slice(version)) for (const sql of step) await tx.run(sql)
-      await tx.run(
-        `INSERT INTO app_schemas(app, version) VALUES (?, ?) ON CONFLICT (app) DO UPDATE SET version = excluded.version`,
-        [app, steps.length],
-      )
+      await tx.run(`UPDATE app_schemas SET version = ? WHERE app = ?`, [steps.length, app])
     })
   }
 
   #cycleContext(): CycleContext {
-    return { driver: this.driver, slot: this.#slot, pauses: this.#pauses, point: this.#point }
+    const pauses = this.#pauses
+    return { driver: this.driver, slot: this.#slot, pauses, turns: this.#turns, point: this.#point }
   }
 
   /** A write that is not a cycle: consequences, segments, tallies and announcements are taken care of. */

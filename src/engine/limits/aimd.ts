@@ -10,90 +10,22 @@
  *     └─ a step up per    └────────────────────┴──refused───┘
  *        evidence time
  *
- * - probe: additive increase. A step is a share of the rate at which the probe began; it is taken only
- *   while the budget is really used, and only after the step before stood for `evidenceMs`. Steps
- *   double while nothing is refused: that is how the memory of an old ceiling fades.
+ * - probe: additive increase, a small step at a time, taken only while the budget is really used and
+ *   only after the step before stood for `evidenceMs`. Steps double while nothing is refused: that is
+ *   how the memory of an old ceiling fades and a service that grew is found within a minute.
  * - refused (a throttle, or p95 latency beyond its bound): rate and workers are halved and the ceiling
  *   is remembered. What was sent before that, or within the cool-down, is the same moment and counts once.
- * - recover: quickly back to just below the ceiling, once the service has accepted something again.
+ * - recover: quickly back to just below the ceiling, once the service accepts again.
  * - hold: stay there. A ceiling that is confirmed is probed less and less often.
  *
  * A service that refuses everything although the rate collapsed counts by a window (a minute, mostly).
  * Its ceiling is what it accepted over the last minute, and evidence then takes a minute, too.
  *
  * Invariants: rateMin <= rate <= rateMax, workersMin <= workers <= workersMax, no increase while idle,
- * at most one decrease per cool-down, `pausedUntilMs` never moves backwards.
+ * at most one decrease per cool-down, a pause is never cut short.
  */
-export type AimdSpec = {
-  /** Units a second. */
-  rateStart: number
-  rateMin: number
-  rateMax: number
-  workersStart: number
-  workersMin: number
-  workersMax: number
-  /** Slower answers than this count as a refusal. */
-  latencyP95MaxMs?: number
-}
-
-export type AimdPhase = 'probe' | 'recover' | 'hold'
-
-export type AimdState = {
-  readonly v: 1
-  phase: AimdPhase
-  phaseMs: number
-  rate: number
-  /** The rate at which the service last refused; null before the first time and once it has faded. */
-  ceiling: number | null
-  /** The fastest rate of this probe that stood for the evidence time. */
-  provenRate: number
-  stepShare: number
-  stepMs: number
-  /** How far the ceiling is lowered when even less than it is refused. */
-  easeShare: number
-  holdMs: number
-  evidenceMs: number
-  /** Whether the rate has risen since the last cut. */
-  recovering: boolean
-  cutMs: number
-  /** What was sent before this is of the same moment as the last cut. */
-  coolUntilMs: number
-  /** Since when nearly everything has been refused; null once the service accepts again. */
-  refusedSinceMs: number | null
-  /** Cuts since then. */
-  refusedCuts: number
-  /** Units of calls that were sent after the last cut. */
-  acceptedUnits: number
-  refusedUnits: number
-  /** When the youngest call was sent that has been answered. */
-  answeredMs: number
-  /** Over calls sent after the last cool-down; null before there are enough. */
-  p95Ms: number | null
-  pausedUntilMs: number
-  tickMs: number
-  usedUnits: number
-  /** How much of the rate is used, averaged over a few seconds. */
-  useShare: number
-  /** Units accepted per slot of the last minute, the current slot last. */
-  slots: number[]
-  slotMs: number
-  workers: number
-  workersCeiling: number | null
-  workersMs: number
-  throttledCalls: number
-  cuts: number
-}
-
-export type AimdEvent =
-  /** What was taken since the last event. */
-  | { type: 'used'; units: number }
-  /** Calls sent after the last cut that the service accepted; `startedMs` is when the last of them was sent. */
-  | { type: 'accepted'; units: number; startedMs: number }
-  | { type: 'throttled'; calls: number; units: number; startedMs: number; retryAfterMs?: number }
-  /** p95 over calls of which the first was sent at `startedMs`. */
-  | { type: 'latency'; p95Ms: number; startedMs: number }
-  /** About once a second, from any of the processes that share the budget. */
-  | { type: 'tick'; workersLimited: boolean }
+import { acceptedRate, addToSlot, turnSlots, WINDOW_MS } from './accepted-window.ts'
+import type { AimdEvent, AimdPhase, AimdSpec, AimdState } from './aimd-state.ts'
 
 /** Long enough for a rate to show; while recovering, lost time is lost throughput. */
 const TICK_MS = 1000
@@ -113,17 +45,18 @@ const EASE_SHARE_SLOW = 0.03
 const EASE_SHARE_MAX = 0.24
 /** Refused again within this after a cut: the ceiling is wrong by more, lower it by twice as much. */
 const EASE_AGAIN_MS = 5_000
+/** A ceiling that stood for this long is right, even though it is refused at times. */
 const TOLERATED_MS = 10_000
 const HOLD_MS_MIN = 15_000
 const HOLD_MS_MAX = 60_000
 const EVIDENCE_MS_MIN = 2_000
-const WINDOW_MS = 60_000
-const SLOTS = 30
-const SLOT_MS = WINDOW_MS / SLOTS
+const LATENCY_MS = 10_000
 /** Everything refused for this long: the service counts by a window. */
 const WINDOWED_MS = 4_000
 /** Even while everything is refused, a trickle asks whether it is over. */
 const TRICKLE_SHARE = 1 / 64
+const CLOCK_BACK_MS = 60_000
+/** The budget counts as used from this share of its rate. */
 const USED_SHARE = 0.75
 const USE_AVERAGE_MS = 5_000
 const RATE_BOUND_SHARE = 0.9
@@ -167,6 +100,7 @@ export function startAimd(spec: AimdSpec, nowMs: number): AimdState {
 /** The state after the event; the state passed in is not changed. */
 export function stepAimd(before: AimdState, event: AimdEvent, spec: AimdSpec, nowMs: number): AimdState {
   const state = { ...before, slots: [...before.slots] }
+  if (state.tickMs - nowMs > CLOCK_BACK_MS) rebase(state, nowMs)
   turnSlots(state, nowMs)
   switch (event.type) {
     case 'used':
@@ -211,6 +145,24 @@ export function fitAimd(state: AimdState, spec: AimdSpec): AimdState {
   }
 }
 
+/** The clock was set back: what lies in the future now would hold everything up until then. */
+function rebase(state: AimdState, nowMs: number): void {
+  for (const key of [
+    'phaseMs',
+    'stepMs',
+    'cutMs',
+    'coolUntilMs',
+    'answeredMs',
+    'tickMs',
+    'slotMs',
+    'workersMs',
+  ] as const) {
+    state[key] = Math.min(state[key], nowMs)
+  }
+  state.pausedUntilMs = Math.min(state.pausedUntilMs, nowMs)
+  state.refusedSinceMs = null
+}
+
 function pause(state: AimdState, retryAfterMs: number | undefined, nowMs: number): void {
   if (retryAfterMs === undefined || !(retryAfterMs > 0)) return
   state.pausedUntilMs = Math.max(state.pausedUntilMs, nowMs + Math.min(retryAfterMs, RETRY_AFTER_MS_MAX))
@@ -225,11 +177,18 @@ function isSlow(state: AimdState, spec: AimdSpec): boolean {
   return (state.p95Ms ?? 0) > (spec.latencyP95MaxMs ?? Number.POSITIVE_INFINITY)
 }
 
+/** After a cut, answers are awaited until their latency is known, or long enough if they are few. */
+function awaitsLatency(state: AimdState, spec: AimdSpec): boolean {
+  if (spec.latencyP95MaxMs === undefined || state.p95Ms !== null) return false
+  return state.answeredMs - state.coolUntilMs < LATENCY_MS
+}
+
 type Refusal = { slow: boolean; coolMs: number }
 
 function cut(state: AimdState, spec: AimdSpec, nowMs: number, why: Refusal): void {
   // What fits into the rest of a window is accepted even at its end: that is no sign of capacity.
-  const mostlyRefused = state.phase === 'recover' && (why.slow ? !state.recovering : state.acceptedUnits < state.refusedUnits)
+  const mostlyRefused =
+    state.phase === 'recover' && (why.slow ? !state.recovering : state.acceptedUnits < state.refusedUnits)
   if (!mostlyRefused) {
     rememberCeiling(state, nowMs, why)
     state.refusedSinceMs = why.slow ? null : nowMs
@@ -257,7 +216,8 @@ function leaveWindow(state: AimdState, nowMs: number): void {
   const refusedMs = nowMs - state.refusedSinceMs
   state.refusedSinceMs = null
   // Half the rate was accepted at once: no window, or one that fits into a second.
-  if (state.refusedCuts === 1 && refusedMs < WINDOWED_MS) state.evidenceMs = Math.max(EVIDENCE_MS_MIN, state.evidenceMs / 2)
+  if (state.refusedCuts === 1 && refusedMs < WINDOWED_MS)
+    state.evidenceMs = Math.max(EVIDENCE_MS_MIN, state.evidenceMs / 2)
   if (refusedMs < WINDOWED_MS || refusedMs > WINDOW_MS + WINDOWED_MS || state.ceiling === null) return
   state.ceiling = clamp(acceptedRate(state, nowMs), state.ceiling / 4, state.ceiling)
   state.evidenceMs = WINDOW_MS
@@ -301,7 +261,7 @@ function tuneRate(state: AimdState, spec: AimdSpec, nowMs: number): void {
   switch (state.phase) {
     case 'recover': {
       if (state.acceptedUnits <= state.refusedUnits || state.answeredMs < state.coolUntilMs) return
-      if (spec.latencyP95MaxMs !== undefined && state.p95Ms === null) return
+      if (awaitsLatency(state, spec)) return
       leaveWindow(state, nowMs)
       state.recovering = true
       const target = clamp((state.ceiling ?? state.rate) * BELOW_CEILING_SHARE, spec.rateMin, spec.rateMax)
@@ -355,26 +315,6 @@ function tuneWorkers(state: AimdState, spec: AimdSpec, nowMs: number): void {
 function enter(state: AimdState, phase: AimdPhase, nowMs: number): void {
   state.phase = phase
   state.phaseMs = nowMs
-}
-
-/** Units a second over the last minute; the oldest slot counts as far as it lies within. */
-function acceptedRate(state: AimdState, nowMs: number): number {
-  const oldest = state.slots.length > SLOTS ? state.slots[0]! : 0
-  const beyond = clamp((nowMs - state.slotMs) / SLOT_MS, 0, 1)
-  const total = state.slots.reduce((units, slot) => units + slot, 0) - oldest * beyond
-  return (total * 1000) / WINDOW_MS
-}
-
-function turnSlots(state: AimdState, nowMs: number): void {
-  const turns = Math.floor((nowMs - state.slotMs) / SLOT_MS)
-  if (turns <= 0) return
-  for (let i = 0; i < Math.min(turns, SLOTS + 1); i++) state.slots.push(0)
-  state.slots = state.slots.slice(-SLOTS - 1)
-  state.slotMs += turns * SLOT_MS
-}
-
-function addToSlot(state: AimdState, units: number): void {
-  state.slots[state.slots.length - 1] = (state.slots.at(-1) ?? 0) + units
 }
 
 function clamp(value: number, low: number, high: number): number {

@@ -3,7 +3,8 @@
  * it, in simulated time. Calls cost from 1 to 100 units and take time to arrive and to return.
  */
 import type { Random } from '../../random.ts'
-import { type AimdEvent, type AimdSpec, type AimdState, nextTickMs, startAimd, stepAimd } from './aimd.ts'
+import { nextTickMs, startAimd, stepAimd } from './aimd.ts'
+import type { AimdEvent, AimdSpec, AimdState } from './aimd-state.ts'
 import { type BucketState, fullBucket, take } from './token-bucket.ts'
 
 /** Units a second as a function of time. */
@@ -29,7 +30,10 @@ export function slidingSecondService(capacity: Capacity): Service {
   let inWindow = 0
   return (cost, nowMs) => {
     while (first < sent.length && sent[first]!.atMs <= nowMs - 1000) inWindow -= sent[first++]!.cost
-    if (first > 10_000) sent.splice(0, first), (first = 0)
+    if (first > 10_000) {
+      sent.splice(0, first)
+      first = 0
+    }
     if (inWindow + cost > capacity(nowMs)) return { accepted: false }
     inWindow += cost
     sent.push({ cost, atMs: nowMs })
@@ -76,7 +80,13 @@ export type ClientOptions = {
 }
 
 /** What happened in one second. */
-export type SecondRecord = { atMs: number; calls: number; throttled: number; acceptedUnits: number; rate: number }
+export type SecondRecord = {
+  atMs: number
+  calls: number
+  throttled: number
+  acceptedUnits: number
+  rate: number
+}
 
 type Arrival = { atMs: number; cost: number; startedMs: number; verdict: Verdict | null }
 
@@ -141,11 +151,16 @@ export class SimulatedClient {
     const taking = take(this.#bucket, flow, this.#nextCost, this.#nowMs)
     this.#bucket = taking.state
     if (!taking.taken) {
-      this.#nextSendMs = this.#nowMs + Math.max(taking.waitMs, 0.01)
+      this.#nextSendMs = this.#nowMs + taking.waitMs
       return
     }
     this.#used += this.#nextCost
-    this.#queue.push({ atMs: this.#nowMs + delayMs(random), cost: this.#nextCost, startedMs: this.#nowMs, verdict: null })
+    this.#queue.push({
+      atMs: this.#nowMs + delayMs(random),
+      cost: this.#nextCost,
+      startedMs: this.#nowMs,
+      verdict: null,
+    })
     const share = demand?.(this.#nowMs) ?? 1
     if (share < 1) this.#nextSendMs = this.#nowMs + (this.#nextCost * 1000) / (this.state.rate * share)
     this.#nextCost = costOf(random)
@@ -170,7 +185,9 @@ export class SimulatedClient {
       return
     }
     const { retryAfterMs } = arrival.verdict
-    this.#flush([{ type: 'throttled', calls: 1, units: arrival.cost, startedMs: arrival.startedMs, retryAfterMs }])
+    this.#flush([
+      { type: 'throttled', calls: 1, units: arrival.cost, startedMs: arrival.startedMs, retryAfterMs },
+    ])
   }
 
   #flush(events: AimdEvent[]): void {
@@ -181,7 +198,11 @@ export class SimulatedClient {
     for (const event of events) this.#step(event)
     if (this.#options.spec.latencyP95MaxMs !== undefined && this.#latencies.length >= 20) {
       const sorted = this.#latencies.toSorted((a, b) => a - b)
-      this.#step({ type: 'latency', p95Ms: sorted[Math.floor(sorted.length * 0.95)]!, startedMs: this.state.coolUntilMs })
+      this.#step({
+        type: 'latency',
+        p95Ms: sorted[Math.floor(sorted.length * 0.95)]!,
+        startedMs: this.state.coolUntilMs,
+      })
       if (this.#latencies.length > 200) this.#latencies = this.#latencies.slice(-100)
     }
   }

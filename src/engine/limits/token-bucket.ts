@@ -30,12 +30,12 @@ export function take(state: BucketState, flow: BucketFlow, cost: number, nowMs: 
   return { state: { tokens: filled.tokens - cost, updatedMs: filled.updatedMs }, taken: true, waitMs: 0 }
 }
 
-/** How long until `cost` can be taken, for a state that was just refilled. Infinity where nothing flows in. */
+/** Whole ms until `cost` can be taken, for a state that was just refilled. Infinity where nothing flows in. */
 function waitFor(filled: BucketState, flow: BucketFlow, cost: number): number {
   const missing = Math.min(cost, flow.burst) - filled.tokens
   // Refilling in many small steps leaves rounding errors; without the slack a wait of 1e-13 ms would repeat.
   if (missing <= ROUNDING * Math.max(1, flow.burst)) return 0
-  return flow.rate > 0 ? (missing * 1000) / flow.rate : Number.POSITIVE_INFINITY
+  return flow.rate > 0 ? Math.ceil((missing * 1000) / flow.rate) : Number.POSITIVE_INFINITY
 }
 
 const ROUNDING = 1e-9

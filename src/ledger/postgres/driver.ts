@@ -18,6 +18,7 @@ import { classify, isAftermath, isDeadlock, isDown, isStalePlan } from './errors
 import { startHeartbeat } from './heartbeat.ts'
 import { insertJobs, readyQueues, settleDone, take } from './jobs.ts'
 import { channelOf, Listener } from './listener.ts'
+import { ReadyHeads } from './ready-heads.ts'
 import { StatementBook } from './statements.ts'
 
 const WRITERS_MAX = 4
@@ -37,6 +38,7 @@ export class PostgresDriver implements Driver {
   readonly #writers: pg.Pool
   readonly #readers: pg.Pool
   readonly #book = new StatementBook()
+  readonly #heads = new ReadyHeads()
   readonly #sessions = new WeakMap<pg.ClientBase, Session>()
   readonly #closing = new AbortController()
   readonly #listeners = new Set<Listener>()
@@ -73,7 +75,7 @@ export class PostgresDriver implements Driver {
   async read<T>(fn: (tx: Tx) => Promise<T>): Promise<T> {
     const client = await this.#checkOut(this.#readers)
     // Not prepared under a name: a look is rare enough to be planned for the table as it is now.
-    const tx = new PostgresTx(client, this.target.where)
+    const tx = new PostgresTx(client, this.target.where, { heads: this.#heads })
     try {
       return await fn(tx)
     } finally {
@@ -150,7 +152,7 @@ export class PostgresDriver implements Driver {
   }
 
   async #once<T>(client: pg.PoolClient, fn: (tx: Tx) => Promise<T>): Promise<T> {
-    const tx = new PostgresTx(client, this.target.where, this.#book)
+    const tx = new PostgresTx(client, this.target.where, { book: this.#book, heads: this.#heads })
     // Not awaited: if it fails, the session is read-only and what follows fails too.
     const begun = client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE')
     begun.catch((thrown: unknown) => tx.fail(thrown))
@@ -162,6 +164,7 @@ export class PostgresDriver implements Driver {
       if (tx.failure !== undefined) throw tx.failure
     } catch (thrown) {
       tx.close()
+      this.#heads.forget()
       await this.#rollBack(client, tx)
       throw tx.reasonFor(thrown)
     }
@@ -198,6 +201,7 @@ export class PostgresDriver implements Driver {
       // A transaction that only looked has nothing to lose.
       const committed = tx.wrote && (await hasCommitted(this.target, { ...session }, this.#closing.signal))
       if (committed) return value
+      this.#heads.forget()
       tx.fail(thrown)
       throw tx.reasonFor(thrown)
     }
@@ -236,6 +240,7 @@ export class PostgresTx implements Tx {
   readonly #client: pg.ClientBase
   readonly #where: string
   readonly #book: StatementBook | undefined
+  readonly heads: ReadyHeads
   #closed = false
   /** The first error of the server or the connection; after it nothing can be committed. */
   failure: unknown
@@ -243,10 +248,11 @@ export class PostgresTx implements Tx {
   announced: Announcement | undefined
 
   /** Without a book, statements are not prepared under a name. */
-  constructor(client: pg.ClientBase, where: string, book?: StatementBook) {
+  constructor(client: pg.ClientBase, where: string, keep: { book?: StatementBook; heads?: ReadyHeads } = {}) {
     this.#client = client
     this.#where = where
-    this.#book = book
+    this.#book = keep.book
+    this.heads = keep.heads ?? new ReadyHeads()
   }
 
   get broken(): boolean {

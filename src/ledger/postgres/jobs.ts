@@ -1,6 +1,8 @@
 /** The hot statements on PostgreSQL: one round trip for a batch, whatever its size. */
+import { systemClock } from '../../clock.ts'
 import type { ClaimedJob, ClaimShare, InsertRow, Lane, ReadyQueue, Tx } from '../contract.ts'
 import type { PostgresTx } from './driver.ts'
+import type { Head } from './ready-heads.ts'
 
 const INSERT = `INSERT INTO jobs(kind, key, stream_id, segment_id, parent_id, lane, priority, wait, run_at, deps_left,
     payload, size, items, bad_id, created_at)
@@ -58,7 +60,7 @@ export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(n
 const DONE = `UPDATE jobs SET state = 'done', settled_at = $1
   WHERE ctid = ANY(ARRAY(SELECT j.tid FROM unnest($2::bigint[], $3::bigint[]) AS s(id, attempt) CROSS JOIN LATERAL (
       SELECT ctid AS tid FROM jobs WHERE id = s.id AND attempt = s.attempt LIMIT 1) AS j))
-    AND owner = $4 AND state = 'claimed' AND cancel_requested = 0
+    AND owner + 0 = $4 AND state || '' = 'claimed' AND cancel_requested = 0
   RETURNING id`
 
 export async function settleDone(tx: Tx, owner: number, jobs: readonly ClaimedJob[], now: number): Promise<Set<number>> {
@@ -71,57 +73,152 @@ export async function settleDone(tx: Tx, owner: number, jobs: readonly ClaimedJo
   return new Set(rows.map((row) => row[0]))
 }
 
-const READY = `WITH RECURSIVE queue AS (
-    (SELECT stream_id, kind, priority FROM jobs WHERE state = 'pending' AND wait IS NULL AND lane = $1
-     ORDER BY stream_id, kind, priority DESC LIMIT 1)
-    UNION ALL
-    SELECT next.* FROM queue CROSS JOIN LATERAL (
-      SELECT stream_id, kind, priority FROM jobs WHERE state = 'pending' AND wait IS NULL AND lane = $1
-        AND (stream_id, kind) > (queue.stream_id, queue.kind)
-      ORDER BY stream_id, kind, priority DESC LIMIT 1) AS next
-  ) SELECT * FROM queue LIMIT $2`
+/** Beyond any priority and any stream. */
+const HIGH = Number.MAX_SAFE_INTEGER
 
-export async function readyQueues(tx: Tx, lane: Lane, max: number): Promise<ReadyQueue[]> {
+const IS_READY = `state = 'pending' AND wait IS NULL AND lane = $1`
+
+/**
+ * From one (stream, kind) to the next with one seek each, in the stretches between the queues whose heads we
+ * know ($3 … $6); and for these the first job at, above or below the remembered place.
+ */
+const READY = `WITH RECURSIVE queue AS (
+    SELECT first.*, g.to_stream, g.to_kind, 1 AS n
+    FROM unnest($3::bigint[], $4::text[], $5::bigint[], $6::text[]) AS g(stream_id, kind, to_stream, to_kind) CROSS JOIN LATERAL (
+      SELECT stream_id, kind, priority FROM jobs WHERE ${IS_READY}
+        AND (stream_id, kind) > (g.stream_id, g.kind) AND (stream_id, kind) < (g.to_stream, g.to_kind)
+      ORDER BY stream_id, kind, priority DESC LIMIT 1) AS first
+    UNION ALL
+    SELECT next.*, queue.to_stream, queue.to_kind, queue.n + 1 FROM queue CROSS JOIN LATERAL (
+      SELECT stream_id, kind, priority FROM jobs WHERE ${IS_READY}
+        AND (stream_id, kind) > (queue.stream_id, queue.kind) AND (stream_id, kind) < (queue.to_stream, queue.to_kind)
+      ORDER BY stream_id, kind, priority DESC LIMIT 1) AS next
+    WHERE queue.n < $2
+  ) SELECT stream_id, kind, priority FROM queue
+  UNION ALL
+  SELECT h.stream_id, h.kind, top.priority
+  FROM unnest($7::bigint[], $8::text[], $9::bigint[], $10::bigint[]) AS h(stream_id, kind, at, floor) CROSS JOIN LATERAL (
+    SELECT job.priority FROM (VALUES (h.at + 1, ${HIGH}, 0), (h.at, h.at, h.floor), (-${HIGH}, h.at - 1, 0)) AS r(low, high, floor)
+    CROSS JOIN LATERAL (
+      SELECT priority FROM jobs WHERE ${IS_READY} AND stream_id = h.stream_id AND kind = h.kind
+        AND priority <= r.high AND priority >= r.low AND id >= r.floor
+      ORDER BY priority DESC, id LIMIT 1) AS job
+    LIMIT 1) AS top
+  ORDER BY 1, 2 LIMIT $2`
+
+type Page = { fromStream: number; max: number }
+
+export async function readyQueues(tx: Tx, lane: Lane, page: Page): Promise<ReadyQueue[]> {
+  const { heads } = tx as PostgresTx
+  const known = heads.known(lane, page.fromStream)
+  if (known.length > 0) {
+    const queues = await look(tx, lane, page, known)
+    if (heads.confirm(lane, known, queues)) return queues
+  }
+  const sinceMs = systemClock.monotonicMs()
+  const queues = await look(tx, lane, page, [])
+  heads.fullLookTook(lane, systemClock.monotonicMs() - sinceMs, queues.length)
+  return queues
+}
+
+async function look(tx: Tx, lane: Lane, { fromStream, max }: Page, known: readonly Head[]): Promise<ReadyQueue[]> {
+  // No kind sorts before the empty text, and all of the stream before it are out.
+  const from = [{ streamId: fromStream, kind: '' }, ...known]
+  const to = [...known, { streamId: HIGH, kind: '' }]
   const { rows } = await (tx as PostgresTx).query<[number, string, number]>({
     name: 'ready_queues',
     text: READY,
     rowMode: 'array',
-    values: [lane, max],
+    values: [
+      lane,
+      max,
+      numbers(from.map((at) => at.streamId)),
+      texts(from.map((at) => at.kind)),
+      numbers(to.map((at) => at.streamId)),
+      texts(to.map((at) => at.kind)),
+      numbers(known.map((head) => head.streamId)),
+      texts(known.map((head) => head.kind)),
+      numbers(known.map((head) => head.priority)),
+      numbers(known.map((head) => head.floor)),
+    ],
   })
   return rows.map(([streamId, kind, priority]) => ({ streamId, kind, priority }))
 }
 
-const TAKE = `UPDATE jobs SET state = 'claimed', owner = $5, attempt = attempt + 1, claimed_at = $6
+/**
+ * By ctid, because the rows are locked by then: no second way through an index. For each share three stretches
+ * of the ready index: above the remembered place, from there on, and below; without one, all is below.
+ */
+const TAKE = `UPDATE jobs SET state = 'claimed', owner = $8, attempt = attempt + 1, claimed_at = $9
   WHERE ctid = ANY(ARRAY(
-    SELECT j.tid FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS s(stream_id, kind, n) CROSS JOIN LATERAL (
-      SELECT ctid AS tid FROM jobs WHERE state = 'pending' AND wait IS NULL AND lane = $4 AND stream_id = s.stream_id AND kind = s.kind
-      ORDER BY priority DESC, id LIMIT s.n FOR UPDATE SKIP LOCKED) AS j))
-  RETURNING id, kind, key, stream_id, segment_id, parent_id, lane, priority, payload, size, items, attempt, failures,
-    checkpoint, bad_id, created_at`
+    SELECT picked.tid FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+      AS s(stream_id, kind, n, priority_min, at, floor)
+    CROSS JOIN LATERAL (
+      SELECT job.tid FROM (VALUES (greatest(s.at + 1, s.priority_min), ${HIGH}, 0), (greatest(s.at, s.priority_min), s.at, s.floor),
+        (s.priority_min, s.at - 1, 0)) AS r(low, high, floor)
+      CROSS JOIN LATERAL (
+        SELECT ctid AS tid FROM jobs WHERE ${IS_READY} AND stream_id = s.stream_id AND kind = s.kind
+          AND priority <= r.high AND priority >= r.low AND id >= r.floor
+        ORDER BY priority DESC, id LIMIT s.n FOR UPDATE SKIP LOCKED) AS job
+      LIMIT s.n) AS picked))
+  RETURNING id, kind, key, stream_id, segment_id, parent_id, priority, payload, size, items, attempt, failures, checkpoint,
+    bad_id, created_at`
 
 type TakenRow = [
-  ...[number, string, string | null, number, number | null, number | null, Lane, number, string, number | null],
-  ...[number, number, number, string | null, number | null, number],
+  id: number,
+  kind: string,
+  key: string | null,
+  streamId: number,
+  segmentId: number | null,
+  parentId: number | null,
+  priority: number,
+  payload: string,
+  size: number | null,
+  items: number,
+  attempt: number,
+  failures: number,
+  checkpoint: string | null,
+  badId: number | null,
+  createdAt: number,
 ]
 
-export async function take(tx: Tx, lane: Lane, shares: readonly ClaimShare[], owner: number, now: number): Promise<ClaimedJob[]> {
+export async function take(
+  tx: Tx,
+  lane: Lane,
+  shares: readonly ClaimShare[],
+  owner: number,
+  now: number,
+): Promise<ClaimedJob[]> {
+  const { heads } = tx as PostgresTx
+  const known = shares.map((share) => heads.headOf(lane, share))
   const { rows } = await (tx as PostgresTx).query<TakenRow>({
     name: 'take',
     text: TAKE,
     rowMode: 'array',
     values: [
+      lane,
       numbers(shares.map((s) => s.streamId)),
       texts(shares.map((s) => s.kind)),
       numbers(shares.map((s) => s.n)),
-      lane,
+      numbers(shares.map((s) => s.priorityMin)),
+      numbers(known.map((head) => head?.priority ?? HIGH)),
+      numbers(known.map((head) => head?.floor ?? 0)),
       owner,
       now,
     ],
   })
-  return rows.map(claimedJob).sort((a, b) => b.priority - a.priority || a.id - b.id)
+  const jobs = rows.map((row) => claimedJob(row, lane)).sort((a, b) => b.priority - a.priority || a.id - b.id)
+  for (const share of shares) {
+    heads.claimed(
+      lane,
+      share,
+      shares.length === 1 ? jobs : jobs.filter((job) => job.streamId === share.streamId && job.kind === share.kind),
+    )
+  }
+  return jobs
 }
 
-function claimedJob(row: TakenRow): ClaimedJob {
+function claimedJob(row: TakenRow, lane: Lane): ClaimedJob {
   return {
     id: row[0],
     kind: row[1],
@@ -129,16 +226,16 @@ function claimedJob(row: TakenRow): ClaimedJob {
     streamId: row[3],
     segmentId: row[4],
     parentId: row[5],
-    lane: row[6],
-    priority: row[7],
-    payload: row[8],
-    size: row[9],
-    items: row[10],
-    attempt: row[11],
-    failures: row[12],
-    checkpoint: row[13],
-    badId: row[14],
-    createdAt: row[15],
+    lane,
+    priority: row[6],
+    payload: row[7],
+    size: row[8],
+    items: row[9],
+    attempt: row[10],
+    failures: row[11],
+    checkpoint: row[12],
+    badId: row[13],
+    createdAt: row[14],
   }
 }
 

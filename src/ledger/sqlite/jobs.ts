@@ -53,11 +53,15 @@ const READY = `SELECT stream_id, kind, priority FROM jobs WHERE state = 'pending
 const NEXT_KIND = `${READY} AND stream_id = ? AND kind > ? ORDER BY kind, priority DESC LIMIT 1`
 const NEXT_STREAM = `${READY} AND stream_id > ? ORDER BY stream_id, kind, priority DESC LIMIT 1`
 
-export async function readyQueues(tx: Tx, lane: Lane, max: number): Promise<ReadyQueue[]> {
+export async function readyQueues(
+  tx: Tx,
+  lane: Lane,
+  { fromStream, max }: { fromStream: number; max: number },
+): Promise<ReadyQueue[]> {
   const nextKind = (tx as SqliteTx).prepare(NEXT_KIND)
   const nextStream = (tx as SqliteTx).prepare(NEXT_STREAM)
   const queues: ReadyQueue[] = []
-  let at = { streamId: -1, kind: '' }
+  let at = { streamId: fromStream - 1, kind: '\u{10ffff}' }
   while (queues.length < max) {
     const row = (nextKind.get(lane, at.streamId, at.kind) ?? nextStream.get(lane, at.streamId)) as
       | { stream_id: number; kind: string; priority: number }
@@ -73,7 +77,7 @@ export async function readyQueues(tx: Tx, lane: Lane, max: number): Promise<Read
 // and become objects of one shape here, which measures faster than the objects that node:sqlite makes.
 const TAKE = `UPDATE jobs SET state = 'claimed', owner = ?, attempt = attempt + 1, claimed_at = ?
   WHERE id IN (SELECT id FROM jobs WHERE state = 'pending' AND wait IS NULL AND lane = ? AND stream_id = ? AND kind = ?
-    ORDER BY priority DESC, id LIMIT ?)
+    AND priority >= ? ORDER BY priority DESC, id LIMIT ?)
   RETURNING id, key, segment_id, parent_id, priority, payload, size, items, attempt, failures, checkpoint, bad_id, created_at`
 
 type TakenRow = [
@@ -101,8 +105,8 @@ export async function take(
 ): Promise<ClaimedJob[]> {
   const claim = (tx as SqliteTx).prepareArrays(TAKE)
   const jobs: ClaimedJob[] = []
-  for (const { streamId, kind, n } of shares) {
-    const rows = claim.all(owner, now, lane, streamId, kind, n) as unknown as TakenRow[]
+  for (const { streamId, kind, n, priorityMin } of shares) {
+    const rows = claim.all(owner, now, lane, streamId, kind, priorityMin, n) as unknown as TakenRow[]
     for (const [id, key, segmentId, parentId, priority, payload, size, items, attempt, failures, checkpoint, badId, createdAt] of rows) {
       jobs.push({
         id,

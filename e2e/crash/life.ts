@@ -1,0 +1,189 @@
+/**
+ * The life of one ledger under the harness: processes work on it and are killed, one after the other; after each
+ * death the oracle looks at it; the last process finishes, and the end is compared with an undisturbed run.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { freshDatabase } from '../../scripts/test-database.ts'
+import { systemClock } from '../../src/clock.ts'
+import type { CommitPoint } from '../../src/ledger/cycle.ts'
+import type { ChildOptions, Saying } from './child.ts'
+import { checkEnd, checkInstant, checkSince, finalState } from './oracle.ts'
+import { type Snapshot, takeSnapshot } from './snapshot.ts'
+import type { SourceSize } from './source.ts'
+
+export const DATABASES = ['sqlite', 'postgres'] as const
+export type Database = (typeof DATABASES)[number]
+
+/** At the n-th time at a commit point, or so long after the process was started. */
+export type Kill = { point: CommitPoint; hit: number } | { afterMs: number }
+
+export const LEASE_MS = 1_500
+const WORKERS = 8
+/** Far longer than any run takes, so that a hang is told from a slow machine. */
+const RUN_MS_MAX = 20_000
+const PROBLEMS_SHOWN_MAX = 12
+
+export type Place = { url: string; remove(): Promise<void> }
+
+/** A ledger that does not exist yet. */
+export async function freshPlace(database: Database): Promise<Place> {
+  if (database === 'postgres') {
+    const { url, drop } = await freshDatabase()
+    return { url, remove: drop }
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-crash-'))
+  return { url: `sqlite:${join(folder, 'ledger.db')}`, remove: async () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+export type Ended = { code: number | null; signal: NodeJS.Signals | null; stderr: string; sayings: Saying[]; ms: number }
+
+export class Child {
+  readonly process: ChildProcess
+  readonly ended: Promise<Ended>
+  readonly sayings: Saying[] = []
+  #waiting: { what: Saying['say']; resolve: (saying: Saying) => void; reject: (error: Error) => void }[] = []
+
+  constructor(options: ChildOptions) {
+    const startedMs = systemClock.monotonicMs()
+    this.process = spawn(process.execPath, [join(import.meta.dirname, 'child.ts')], {
+      env: { ...process.env, CRASH_CHILD: JSON.stringify(options) },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let stderr = ''
+    this.process.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text
+    })
+    createInterface({ input: this.process.stdout! }).on('line', (line) => this.#hear(JSON.parse(line) as Saying))
+    this.ended = new Promise((resolve) => {
+      this.process.once('close', (code, signal) => {
+        for (const { what, reject } of this.#waiting.splice(0)) reject(new Error(`the process ended before it was ${what}: ${stderr}`))
+        resolve({ code, signal, stderr, sayings: this.sayings, ms: systemClock.monotonicMs() - startedMs })
+      })
+    })
+  }
+
+  /** Resolves when the process says this, or if it has. */
+  said<S extends Saying['say']>(what: S): Promise<Extract<Saying, { say: S }>> {
+    const heard = this.sayings.find((saying) => saying.say === what)
+    if (heard) return Promise.resolve(heard as Extract<Saying, { say: S }>)
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ what, resolve: resolve as (saying: Saying) => void, reject })
+    })
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.process.kill(signal)
+  }
+
+  /** Whatever state it is in; resolves when it is no more. */
+  async destroy(): Promise<void> {
+    this.signal('SIGKILL')
+    await this.ended
+  }
+
+  #hear(saying: Saying): void {
+    this.sayings.push(saying)
+    const [hit, rest] = [this.#waiting.filter(({ what }) => what === saying.say), this.#waiting.filter(({ what }) => what !== saying.say)]
+    this.#waiting = rest
+    for (const { resolve } of hit) resolve(saying)
+  }
+}
+
+/** What an undisturbed run looks like; the measure for all others. */
+export type Reference = { state: string[]; hits: Partial<Record<CommitPoint, number>>; ms: number }
+
+export class Life {
+  readonly url: string
+  readonly #size: SourceSize
+  #last: Snapshot | undefined
+  kills = 0
+
+  constructor(url: string, size: SourceSize) {
+    this.url = url
+    this.#size = size
+  }
+
+  start(options: Partial<ChildOptions> = {}): Child {
+    return new Child({ ledger: this.url, size: this.#size, leaseMs: LEASE_MS, workers: WORKERS, ...options })
+  }
+
+  /** One process until it ends or is killed; false if it was done before its time came. */
+  async run(kill?: Kill, options: Partial<ChildOptions> = {}): Promise<Ended> {
+    const child = this.start({ ...options, kill: kill && 'point' in kill ? kill : undefined })
+    const limitMs = kill && 'afterMs' in kill ? kill.afterMs : RUN_MS_MAX
+    const cancel = systemClock.timer(limitMs, () => child.signal('SIGKILL'), { keepAlive: true })
+    const ended = await child.ended
+    cancel()
+    if (ended.signal === 'SIGKILL') {
+      if (!kill || ended.ms > RUN_MS_MAX) throw new Error(await this.#hang(ended))
+      this.kills += 1
+    } else if (ended.code !== 0) throw new Error(`the process failed with ${ended.code}: ${ended.stderr}`)
+    return ended
+  }
+
+  async #hang(ended: Ended): Promise<string> {
+    const now = await takeSnapshot(this.url)
+    const open = now?.jobs.filter(({ state }) => state === 'pending' || state === 'claimed') ?? []
+    const lines = open.map((job) => JSON.stringify(job))
+    return [`the process hung for ${RUN_MS_MAX} ms: ${JSON.stringify(ended.sayings)}`, 'open jobs:', ...lines].join('\n  ')
+  }
+
+  /** Throws if anything is wrong at this instant. */
+  async look(what: string): Promise<Snapshot | undefined> {
+    const now = await takeSnapshot(this.url)
+    if (!now) return undefined
+    const problems = [...checkInstant(this.#size, now), ...(this.#last ? checkSince(this.#last, now) : [])]
+    this.#last = now
+    refuse(what, problems)
+    return now
+  }
+
+  /** Throws unless everything is done, right, and the same as without disturbance. */
+  async judge(what: string, reference?: Reference): Promise<string[]> {
+    const end = await this.look(what)
+    if (!end) throw new Error(`${what}: there is no ledger`)
+    refuse(what, checkEnd(this.#size, end))
+    const state = finalState(end)
+    if (reference) refuse(`${what}, compared with an undisturbed run`, difference(reference.state, state))
+    return state
+  }
+}
+
+export async function undisturbed(url: string, size: SourceSize): Promise<Reference> {
+  const life = new Life(url, size)
+  const ended = await life.run()
+  const done = ended.sayings.find((saying) => saying.say === 'done')
+  return { state: await life.judge('an undisturbed run'), hits: done?.hits ?? {}, ms: ended.ms }
+}
+
+/** A whole life: each kill in turn, a look after each, then to the end. */
+export async function surviveKills(o: { url: string; size: SourceSize; kills: readonly Kill[]; reference: Reference }): Promise<number> {
+  const life = new Life(o.url, o.size)
+  for (const [index, kill] of o.kills.entries()) {
+    const ended = await life.run(kill)
+    await life.look(`after kill ${index + 1} of ${JSON.stringify(o.kills)}`)
+    if (ended.signal !== 'SIGKILL') break
+  }
+  await life.run()
+  await life.judge(`after ${JSON.stringify(o.kills)}`, o.reference)
+  return life.kills
+}
+
+function difference(wanted: readonly string[], found: readonly string[]): string[] {
+  const [all, there] = [new Set(wanted), new Set(found)]
+  return [
+    ...wanted.filter((line) => !there.has(line)).map((line) => `missing: ${line}`),
+    ...found.filter((line) => !all.has(line)).map((line) => `unexpected: ${line}`),
+  ]
+}
+
+function refuse(what: string, problems: readonly string[]): void {
+  if (problems.length === 0) return
+  const shown = problems.slice(0, PROBLEMS_SHOWN_MAX)
+  const more = problems.length > shown.length ? [`… and ${problems.length - shown.length} more`] : []
+  throw new Error([`${what}:`, ...shown, ...more].join('\n  '))
+}

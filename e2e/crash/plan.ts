@@ -1,0 +1,40 @@
+/** When to kill: at every commit point, early and late, and at random instants; several kills in the life of a ledger. */
+import { COMMIT_POINTS } from '../../src/ledger/cycle.ts'
+import type { Random } from '../../src/random.ts'
+import type { Kill, Reference } from './life.ts'
+
+/** A run after a kill needs fewer cycles than an undisturbed one; stay well below, so that the point is reached. */
+const REACH = 0.7
+/** Before that a process has not even loaded its code. */
+const SOONEST_MS = 100
+
+/** Each commit point `hitsEach` times, at places spread over the run; `perLife` kills share a ledger. */
+export function pointLives(reference: Reference, o: { random: Random; hitsEach: number; perLife: number }): Kill[][] {
+  const kills = Array.from({ length: o.hitsEach }, () =>
+    COMMIT_POINTS.map((point): Kill => {
+      const hitMax = ((reference.hits[point] ?? 1) * REACH) / o.perLife
+      return { point, hit: 1 + Math.floor(o.random() * hitMax) }
+    }),
+  )
+  return inLives(shuffled(kills.flat(), o.random), o.perLife)
+}
+
+/** From the moment the process starts up to a little before it would be done. */
+export function instantLives(reference: Reference, o: { random: Random; kills: number; perLife: number }): Kill[][] {
+  const kills = Array.from({ length: o.kills }, (): Kill => {
+    const spanMs = Math.max(reference.ms - SOONEST_MS, SOONEST_MS)
+    return { afterMs: Math.round(SOONEST_MS + o.random() * spanMs) }
+  })
+  return inLives(kills, o.perLife)
+}
+
+function inLives(kills: readonly Kill[], perLife: number): Kill[][] {
+  return Array.from({ length: Math.ceil(kills.length / perLife) }, (_, n) => kills.slice(n * perLife, (n + 1) * perLife))
+}
+
+function shuffled<T>(list: readonly T[], random: Random): T[] {
+  return list
+    .map((value) => ({ value, order: random() }))
+    .sort((a, b) => a.order - b.order)
+    .map(({ value }) => value)
+}

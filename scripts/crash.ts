@@ -1,0 +1,133 @@
+/**
+ * `npm run crash -- [--rounds 300] [--seed N] [--db sqlite|postgres|both]`: the crash proof at length.
+ *
+ * Kills a real engine process with SIGKILL at `rounds` random instants and at every named commit point, on each
+ * database. After every death the oracle checks the ledger; every life ends in the state of an undisturbed
+ * run. The seed decides when to kill; what the machine makes of it differs from run to run.
+ */
+import { parseArgs } from 'node:util'
+import {
+  DATABASES,
+  type Database,
+  freshPlace,
+  type Kill,
+  type Reference,
+  surviveKills,
+  undisturbed,
+} from '../e2e/crash/life.ts'
+import { instantLives, pointLives } from '../e2e/crash/plan.ts'
+import { SMALL, type SourceSize } from '../e2e/crash/source.ts'
+import { systemClock } from '../src/clock.ts'
+import { type Random, seededRandom, systemRandom } from '../src/random.ts'
+import { startPostgres } from './postgres.ts'
+
+const KILLS_PER_LIFE = 3
+const HITS_PER_POINT = 6
+const ROUNDS_MAX = 100_000
+/** The final state is the same at every pace; the instants that are hit are not. */
+const PACES_MS = [0, 1, 3, 8]
+/** Instants are drawn anew for each batch, because the machine's speed changes under way. */
+const LIVES_PER_BATCH = 10
+
+type Options = { rounds: number; seed: number; databases: readonly Database[] }
+
+function readOptions(): Options {
+  const { values } = parseArgs({
+    options: {
+      rounds: { type: 'string', default: '300' },
+      seed: { type: 'string', default: String(Math.floor(systemRandom() * 2 ** 31)) },
+      db: { type: 'string', default: 'both' },
+    },
+  })
+  const rounds = Number(values.rounds)
+  const seed = Number(values.seed)
+  const databases = values.db === 'both' ? DATABASES : DATABASES.filter((name) => name === values.db)
+  if (!Number.isInteger(rounds) || rounds < 1 || rounds > ROUNDS_MAX) fail(`--rounds takes a number from 1 to ${ROUNDS_MAX}.`)
+  if (!Number.isInteger(seed) || seed < 0) fail('--seed takes a whole number.')
+  if (databases.length === 0) fail('--db takes sqlite, postgres or both.')
+  return { rounds, seed, databases }
+}
+
+function fail(message: string): never {
+  process.stderr.write(`${message}\n`)
+  process.exit(2)
+}
+
+type Tally = { lives: number; kills: number; late: number }
+
+async function prove(database: Database, { rounds, seed }: Options): Promise<Tally> {
+  const random = seededRandom(seed)
+  const total: Tally = { lives: 0, kills: 0, late: 0 }
+  const first = await measure(database, SMALL)
+  print(`${database}: an undisturbed run takes ${Math.round(first.ms)} ms and passes ${first.hits.begin ?? 0} cycles`)
+  await live(database, SMALL, first, pointLives(first, { random, hitsEach: HITS_PER_POINT, perLife: KILLS_PER_LIFE }), total)
+  print(`${database}: every commit point ${HITS_PER_POINT} times: ${describe(total)}`)
+  const byPoints = total.kills
+  while (total.kills - byPoints < rounds) {
+    const size = { ...SMALL, paceMs: pick(PACES_MS, random) }
+    const reference = await measure(database, size)
+    if (reference.state.join('\n') !== first.state.join('\n')) throw new Error('two undisturbed runs end differently')
+    const wanted = Math.min(rounds - (total.kills - byPoints), LIVES_PER_BATCH * KILLS_PER_LIFE)
+    await live(database, size, reference, instantLives(reference, { random, kills: wanted, perLife: KILLS_PER_LIFE }), total)
+    print(`${database}: ${total.kills - byPoints} of ${rounds} random instants: ${describe(total)}`)
+  }
+  return total
+}
+
+async function measure(database: Database, size: SourceSize): Promise<Reference> {
+  const place = await freshPlace(database)
+  const reference = await undisturbed(place.url, size)
+  await place.remove()
+  return reference
+}
+
+async function live(database: Database, size: SourceSize, reference: Reference, lives: readonly Kill[][], total: Tally): Promise<void> {
+  for (const kills of lives) {
+    const place = await freshPlace(database)
+    try {
+      const killed = await surviveKills({ url: place.url, size, kills, reference })
+      total.lives += 1
+      total.kills += killed
+      total.late += kills.length - killed
+    } catch (thrown) {
+      print(`${database}: FAILED with a pace of ${size.paceMs} ms; the ledger is left at ${place.url}`)
+      throw thrown
+    }
+    await place.remove()
+  }
+}
+
+function describe({ lives, kills, late }: Tally): string {
+  return `${kills} kills in ${lives} lives so far, ${late} came too late, all ended like an undisturbed run`
+}
+
+function pick<T>(list: readonly T[], random: Random): T {
+  return list[Math.floor(random() * list.length)]!
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+async function main(): Promise<number> {
+  const options = readOptions()
+  const startedMs = systemClock.monotonicMs()
+  print(`crash proof: ${options.rounds} random instants per database, seed ${options.seed}`)
+  const server = options.databases.includes('postgres') ? await startPostgres() : undefined
+  if (server) process.env.TIDEMARK_TEST_PG = server.url
+  const summary: string[] = []
+  try {
+    for (const database of options.databases) summary.push(`${database}: ${describe(await prove(database, options))}`)
+  } catch (thrown) {
+    print(thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown))
+    print(`FAILED with --seed ${options.seed}`)
+    return 1
+  } finally {
+    await server?.stop()
+  }
+  const seconds = Math.round((systemClock.monotonicMs() - startedMs) / 1_000)
+  print(`\n${summary.join('\n')}\npassed in ${seconds} s with seed ${options.seed}`)
+  return 0
+}
+
+process.exitCode = await main()

@@ -1,0 +1,113 @@
+/** `tidemark jobs retry`: failed and canceled jobs start over with a full budget. */
+import { UsageError } from '../errors.ts'
+import { formatCount } from '../format.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { type CliContext, exitCodes } from './context.ts'
+import { eachJob, Pace, Refusals } from './jobs-batch.ts'
+import { liveCount, seeEngines } from './jobs-engines.ts'
+import { brokenDependency } from './jobs-explain.ts'
+import { didYouMean, plural } from './jobs-input.ts'
+import { withLedger } from './ledger.ts'
+import type { Output } from './output.ts'
+
+export type RetryOptions = { allFailed?: boolean; kind?: string }
+
+type Retried = { asked: number; dependents: number; refusals: Refusals; redone: number[] }
+
+/** After so many, it is no longer looked whether something else keeps the job from starting. */
+const LOOKED_AT_MAX = 100
+
+export async function retryJobs(
+  context: CliContext,
+  ids: readonly number[],
+  options: RetryOptions,
+): Promise<void> {
+  checkUsage(ids, options)
+  await withLedger(context, async ({ ledger }) => {
+    const { output } = context
+    const retried = options.allFailed
+      ? await retryFailed(ledger, options.kind, output)
+      : await retryEach(ledger, ids)
+    if (output.json) {
+      const { asked, dependents, refusals } = retried
+      output.value({ retried: asked, dependents, refused: refusals.kept, refusedCount: refusals.count })
+    } else await report(ledger, retried, { output, one: ids.length === 1 ? ids[0] : undefined })
+    retried.refusals.print(output)
+    if (retried.refusals.count > 0) context.exitCode = options.allFailed ? exitCodes.failure : exitCodes.usage
+  })
+}
+
+function checkUsage(ids: readonly number[], { allFailed, kind }: RetryOptions): void {
+  if (ids.length > 0 && (allFailed || kind !== undefined)) {
+    throw new UsageError('Name jobs, or say --all-failed, but not both.')
+  }
+  if (ids.length === 0 && !allFailed) {
+    throw new UsageError('Which jobs are to be tried again?', {
+      hint: 'Name them: tidemark jobs retry 12 13. Or all: tidemark jobs retry --all-failed [--kind KIND]',
+    })
+  }
+}
+
+async function retryEach(ledger: Ledger, ids: readonly number[]): Promise<Retried> {
+  const retried: Retried = { asked: 0, dependents: 0, refusals: new Refusals(), redone: [] }
+  for (const id of ids) await retried.refusals.attempt(id, () => retryOne(ledger, id, retried))
+  return retried
+}
+
+async function retryOne(ledger: Ledger, id: number, retried: Retried): Promise<void> {
+  const redone = await ledger.redo(id)
+  retried.asked += 1
+  retried.dependents += redone - 1
+  if (retried.redone.length < LOOKED_AT_MAX) retried.redone.push(id)
+}
+
+/** A job may wait for another that nobody is going to run. */
+async function stuckText(ledger: Ledger, id: number): Promise<string[]> {
+  const detail = await ledger.job(id)
+  const broken = detail && brokenDependency(detail)
+  if (!broken) return []
+  return [
+    `Job #${id} waits for job #${broken.id}, which is ${broken.state}: tidemark jobs retry ${broken.id}`,
+  ]
+}
+
+async function retryFailed(ledger: Ledger, kind: string | undefined, output: Output): Promise<Retried> {
+  const tallies = await ledger.tallies()
+  if (kind !== undefined && !tallies.some((tally) => tally.kind === kind)) {
+    const kinds = new Set(tallies.map((tally) => tally.kind))
+    throw new UsageError(`No job is of the kind ${kind}${didYouMean(kind, kinds)}`)
+  }
+  const failed = tallies.filter(
+    (tally) => tally.stage === 'failed' && (kind === undefined || tally.kind === kind),
+  )
+  const total = failed.reduce((sum, { n }) => sum + n, 0)
+  const retried: Retried = { asked: 0, dependents: 0, refusals: new Refusals(), redone: [] }
+  const pace = new Pace(output, { what: 'failed jobs tried again', total })
+  for await (const { id } of eachJob(ledger, { state: 'failed', kind })) {
+    // Brought back already: by one that it depends on, or by somebody else.
+    const isMoot = async (): Promise<boolean> => (await ledger.job(id))?.job.state !== 'failed'
+    await retried.refusals.attempt(id, () => retryOne(ledger, id, retried), isMoot)
+    pace.add()
+  }
+  return retried
+}
+
+async function report(
+  ledger: Ledger,
+  { asked, dependents, refusals, redone }: Retried,
+  { output, one }: { output: Output; one: number | undefined },
+): Promise<void> {
+  if (asked === 0) {
+    if (refusals.count === 0) output.line('No job has failed.')
+    return
+  }
+  const also =
+    dependents === 0
+      ? ''
+      : `, and ${formatCount(dependents)} that had failed because of ${asked === 1 ? 'it' : 'them'}`
+  const what =
+    one === undefined ? `${formatCount(asked)} ${plural(asked, 'job is', 'jobs are')}` : `Job #${one} is`
+  output.line(`${what} pending again${also}.`)
+  for (const id of redone) for (const text of await stuckText(ledger, id)) output.note(text)
+  if (liveCount(await seeEngines(ledger)) === 0) output.note('No engine is running.')
+}

@@ -1,0 +1,300 @@
+/**
+ * A budget as handlers use it: what calls to one service may cost, shared by all that call it.
+ * `call` takes the units, makes the call, measures it, and tells the controller (aimd.ts) how it went;
+ * the controller's state lives in the ledger, so all processes steer together.
+ *
+ * Invariants:
+ * - a throttle answer pauses exactly those that share this budget, in every process
+ * - only errors of the kind `throttled` count as refusals; every error is thrown on
+ * - the controller hears of a throttle at once, of everything else about once a second
+ */
+import type { CancelTimer, Clock } from '../../clock.ts'
+import { TidemarkError } from '../../errors.ts'
+import type { BudgetStore, BudgetView } from '../../ledger/contract-budgets.ts'
+import type { Random } from '../../random.ts'
+import { fitAimd, nextTickMs, RETRY_AFTER_MS_MAX, startAimd, stepAimd } from './aimd.ts'
+import type { AimdState } from './aimd-state.ts'
+import { Feedback } from './feedback.ts'
+import { type Closed, Gate } from './gate.ts'
+import { LatencyWindow } from './latency.ts'
+import { SharedBucket, type TakeOptions } from './shared-bucket.ts'
+import { aimdSpecOf, type BudgetSpec, burstOf, isFixed } from './spec.ts'
+
+export type BudgetEvent =
+  | { type: 'throttle'; budget: string; retryAfterMs: number | undefined; pausedUntilMs: number }
+  | { type: 'rate'; budget: string; rate: number; workers: number; ceiling: number | null }
+  | { type: 'error'; budget: string; error: unknown }
+
+export type BudgetOptions = {
+  name: string
+  spec: BudgetSpec
+  member: string
+  store: BudgetStore
+  clock: Clock
+  random: Random
+  onEvent?: (event: BudgetEvent) => void
+}
+
+export type BudgetSnapshot = {
+  name: string
+  rate: number
+  ceiling: number | null
+  /** Units at hand here, and those that all processes could draw now. */
+  tokens: number
+  sharedTokens: number
+  /** 0 when not paused. */
+  pausedUntilMs: number
+  /** Allowed over all processes, and of these here. */
+  workers: number
+  workersHere: number
+  running: number
+  inFlight: number
+  waiting: number
+  members: number
+  /** Refused calls, over all processes. */
+  throttles: number
+  p50Ms: number | null
+  p95Ms: number | null
+  p99Ms: number | null
+}
+
+const RETRY_MS = 1_000
+
+export class Budget {
+  readonly name: string
+  readonly gate: Gate
+  readonly #options: BudgetOptions
+  readonly #bucket: SharedBucket
+  readonly #latency = new LatencyWindow()
+  readonly #feedback: Feedback
+  #spec: BudgetSpec
+  #specTold = false
+  #state: AimdState
+  #started = 0
+  #inFlight = 0
+  #telling: Promise<void> | undefined
+  #tellAgain = false
+  #timer: CancelTimer | undefined
+  #closed = false
+
+  constructor(options: BudgetOptions) {
+    this.name = options.name
+    this.#options = options
+    this.#spec = options.spec
+    this.#state = startAimd(aimdSpecOf(options.spec), options.clock.now())
+    this.#feedback = new Feedback()
+    this.#bucket = new SharedBucket({
+      ...options,
+      start: () => this.#start(),
+      running: () => this.#running,
+      onView: (view) => this.#hear(view),
+      onError: (error) => options.onEvent?.({ type: 'error', budget: this.name, error }),
+    })
+    this.gate = new Gate(options.clock, () => this.#closedFor())
+  }
+
+  /** Waits until `units` may be spent. */
+  async take(units: number, options: TakeOptions = {}): Promise<void> {
+    await this.#bucket.take(units, options)
+    this.#feedback.used(units)
+    this.#tickLater()
+  }
+
+  /** Takes `cost` units, then runs `fn`; what it throws is thrown on. */
+  async call<T>(
+    cost: number,
+    fn: (signal?: AbortSignal) => Promise<T>,
+    options: TakeOptions = {},
+  ): Promise<T> {
+    await this.take(cost, options)
+    const { clock } = this.#options
+    const startedMs = this.#bucket.now()
+    const fromMs = clock.monotonicMs()
+    this.#inFlight += 1
+    try {
+      const result = await fn(options.signal)
+      this.#answered(cost, startedMs, clock.monotonicMs() - fromMs)
+      return result
+    } catch (error) {
+      if (error instanceof TidemarkError && error.kind === 'throttled') {
+        this.#throttled(cost, startedMs, error.retryAfterMs)
+      } else if (!options.signal?.aborted) {
+        this.#answered(cost, startedMs, clock.monotonicMs() - fromMs)
+      }
+      throw error
+    } finally {
+      this.#inFlight -= 1
+      this.gate.changed()
+      this.#tickLater()
+    }
+  }
+
+  /** Counts a worker that runs under this budget; the result ends it. */
+  startWorker(): () => void {
+    this.#started += 1
+    let running = true
+    return () => {
+      if (!running) return
+      running = false
+      this.#started -= 1
+      this.gate.changed()
+    }
+  }
+
+  /** A spec that differs takes effect at once, in all processes. */
+  async setSpec(spec: BudgetSpec): Promise<void> {
+    if (JSON.stringify(spec) === JSON.stringify(this.#spec)) return
+    this.#spec = spec
+    this.#specTold = true
+    await this.#tell()
+  }
+
+  snapshot(): BudgetSnapshot {
+    const { clock } = this.#options
+    const latency = this.#latency.summary(clock.now())
+    const view = this.#bucket.view
+    const pausedUntilMs = this.#bucket.pausedUntilMs
+    return {
+      name: this.name,
+      rate: this.#state.rate,
+      ceiling: this.#state.ceiling,
+      tokens: this.#bucket.pool,
+      sharedTokens: view?.tokens ?? burstOf(this.#spec, this.#state.rate),
+      pausedUntilMs: pausedUntilMs > this.#bucket.now() ? pausedUntilMs : 0,
+      workers: this.#state.workers,
+      workersHere: this.#workersHere,
+      running: this.#running,
+      inFlight: this.#inFlight,
+      waiting: this.#bucket.waiting,
+      members: view?.members ?? 0,
+      throttles: this.#state.throttledCalls,
+      p50Ms: latency?.p50Ms ?? null,
+      p95Ms: latency?.p95Ms ?? null,
+      p99Ms: latency?.p99Ms ?? null,
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#timer?.()
+    this.gate.close()
+    if (!this.#feedback.isEmpty) await this.#tell()
+    await this.#bucket.close()
+  }
+
+  get #running(): number {
+    return Math.max(this.#started, this.#inFlight)
+  }
+
+  /** An equal part, and what the others leave unused; one at least, so that nobody starves. */
+  get #workersHere(): number {
+    const view = this.#bucket.view
+    const part = Math.floor(this.#state.workers / Math.max(1, view?.members ?? 1))
+    return Math.max(1, part, this.#state.workers - (view?.othersRunning ?? 0))
+  }
+
+  #closedFor(): Closed {
+    const pauseMs = this.#bucket.pausedUntilMs - this.#bucket.now()
+    if (pauseMs > 0) return { forMs: pauseMs }
+    if (this.#running < this.#workersHere) return undefined
+    this.#feedback.wantedWorkers()
+    return 'until-change'
+  }
+
+  #start(): { rate: number; burst: number; controller: string } {
+    const state = startAimd(aimdSpecOf(this.#spec), this.#options.clock.now())
+    return { rate: state.rate, burst: burstOf(this.#spec, state.rate), controller: JSON.stringify(state) }
+  }
+
+  #answered(cost: number, startedMs: number, latencyMs: number): void {
+    const nowMs = this.#options.clock.now()
+    this.#latency.record(latencyMs, nowMs)
+    this.#feedback.answered({ units: cost, startedMs, latencyMs }, this.#state, nowMs)
+  }
+
+  #throttled(cost: number, startedMs: number, retryAfterMs: number | undefined): void {
+    this.#feedback.throttled({ units: cost, startedMs, retryAfterMs })
+    const pauseMs = Math.min(retryAfterMs ?? 0, RETRY_AFTER_MS_MAX)
+    if (pauseMs > 0) this.#bucket.pauseUntil(this.#bucket.now() + pauseMs)
+    const pausedUntilMs = this.#bucket.pausedUntilMs
+    this.#options.onEvent?.({ type: 'throttle', budget: this.name, retryAfterMs, pausedUntilMs })
+    void this.#tell()
+  }
+
+  #hear(view: BudgetView): void {
+    const before = this.#state
+    const state = parseState(view.controller)
+    if (state) this.#state = fitAimd(state, aimdSpecOf(this.#spec))
+    if (this.#state.cuts !== before.cuts) this.#feedback.forget()
+    if (this.#state.rate !== before.rate || this.#state.workers !== before.workers) {
+      const { rate, workers, ceiling } = this.#state
+      this.#options.onEvent?.({ type: 'rate', budget: this.name, rate, workers, ceiling })
+    }
+    // Once only: processes with different specs must not undo each other's without end.
+    if (!this.#specTold && view.rate !== this.#state.rate) void this.#tell()
+    this.#specTold = true
+    this.gate.changed()
+  }
+
+  /** Tells the controller, one message at a time; what happens meanwhile goes with the next. */
+  #tell(): Promise<void> {
+    this.#tellAgain = true
+    this.#telling ??= this.#tellAll().finally(() => {
+      this.#telling = undefined
+    })
+    return this.#telling
+  }
+
+  async #tellAll(): Promise<void> {
+    while (this.#tellAgain) {
+      this.#tellAgain = false
+      const events = this.#feedback.drain(this.#options.clock.now())
+      try {
+        await this.#bucket.tune((view) => this.#next(view, events))
+      } catch (error) {
+        this.#feedback.putBack(events)
+        this.#options.onEvent?.({ type: 'error', budget: this.name, error })
+        if (!this.#closed) this.#tickIn(RETRY_MS)
+        return
+      }
+    }
+  }
+
+  #next(
+    view: BudgetView,
+    events: ReturnType<Feedback['drain']>,
+  ): ReturnType<Parameters<SharedBucket['tune']>[0]> {
+    const spec = aimdSpecOf(this.#spec)
+    const nowMs = this.#bucket.now()
+    let state = fitAimd(parseState(view.controller) ?? startAimd(spec, nowMs), spec)
+    for (const event of events) state = stepAimd(state, event, spec, nowMs)
+    const { rate, pausedUntilMs } = state
+    return { rate, burst: burstOf(this.#spec, rate), pausedUntilMs, controller: JSON.stringify(state) }
+  }
+
+  #tickLater(): void {
+    if (this.#timer || this.#closed || isFixed(this.#spec)) return
+    this.#tickIn(nextTickMs(this.#state) - this.#bucket.now())
+  }
+
+  #tickIn(afterMs: number): void {
+    this.#timer?.()
+    this.#timer = this.#options.clock.timer(Math.max(1, Math.ceil(afterMs)), () => {
+      this.#timer = undefined
+      const idle = this.#feedback.isEmpty && this.#inFlight === 0 && this.#bucket.waiting === 0
+      void this.#tell().then(() => {
+        if (!idle) this.#tickLater()
+      })
+    })
+  }
+}
+
+/** What another version of the program left in the ledger is not understood, and started anew. */
+function parseState(controller: string): AimdState | undefined {
+  try {
+    const state = JSON.parse(controller) as Partial<AimdState> | null
+    return state?.v === 1 ? (state as AimdState) : undefined
+  } catch {
+    return undefined
+  }
+}

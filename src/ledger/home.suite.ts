@@ -1,0 +1,172 @@
+/** Databases to test ledgers on, and the clock that goes with them. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import pg from 'pg'
+import { freshDatabase, type TestDatabase } from '../../scripts/test-database.ts'
+import { type CancelTimer, type Clock, systemClock } from '../clock.ts'
+import { seededRandom } from '../random.ts'
+import type { CommitPoint } from './cycle.ts'
+import { Ledger } from './ledger.ts'
+import { openLedger } from './open.ts'
+import { schemaStatements } from './schema.ts'
+
+/** Wall time moves only when told to; timers are real, so that a driver may wait for its database. */
+export class StillClock implements Clock {
+  #nowMs = Date.UTC(2026, 0, 1)
+
+  now(): number {
+    return this.#nowMs
+  }
+
+  monotonicMs(): number {
+    return systemClock.monotonicMs()
+  }
+
+  timer(ms: number, fn: () => void, options?: { keepAlive?: boolean }): CancelTimer {
+    return systemClock.timer(ms, fn, options)
+  }
+
+  pass(ms: number): void {
+    this.#nowMs += ms
+  }
+}
+
+/** An app's own connection to the ledger's database. */
+export type AppConnection = {
+  handle: unknown
+  exec(sql: string): Promise<void>
+  close(): Promise<void>
+}
+
+type Point = (name: CommitPoint) => void
+
+/** A database in which ledgers are tested, one after another. */
+export type Home = {
+  name: string
+  /** Can a second process open it too? */
+  shared: boolean
+  fresh(point?: Point): Promise<Site>
+  remove(): Promise<void>
+}
+
+/** An empty ledger, and how else to get at its database. */
+export type Site = {
+  ledger: Ledger
+  clock: StillClock
+  url: string
+  connect(): Promise<AppConnection>
+  leave(): Promise<void>
+}
+
+export function memoryHome(): Home {
+  const connect = (): never => assert.fail('a database in memory has one connection')
+  return {
+    name: 'SQLite in memory',
+    shared: false,
+    fresh: (point) => sqliteSite('sqlite::memory:', connect, point),
+    remove: async () => {},
+  }
+}
+
+export function fileHome(): Home {
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-ledger-'))
+  let files = 0
+  return {
+    name: 'SQLite in a file',
+    shared: true,
+    fresh: (point) => {
+      files += 1
+      const file = join(folder, `ledger-${files}.db`)
+      return sqliteSite(`sqlite:${file}`, async () => sqliteConnection(file), point)
+    },
+    remove: async () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+async function sqliteSite(url: string, connect: Site['connect'], point?: Point): Promise<Site> {
+  const clock = new StillClock()
+  // No test here cuts the power, and there are hundreds of them.
+  const ledger = await openLedger(url, { clock, synchronous: 'NORMAL', random: seededRandom(1), point })
+  return { ledger, clock, url, connect, leave: () => ledger.close() }
+}
+
+function sqliteConnection(file: string): AppConnection {
+  const db = new DatabaseSync(file, { timeout: 5_000 })
+  return { handle: db, exec: async (sql) => db.exec(sql), close: async () => db.close() }
+}
+
+/**
+ * One database and one set of connections for the whole suite, emptied before each test: making new ones
+ * takes longer than most tests do.
+ */
+export function postgresHome(): Home {
+  const clock = new StillClock()
+  let opened: ReturnType<typeof openHasty> | undefined
+  return {
+    name: 'PostgreSQL',
+    shared: true,
+    fresh: async (point) => {
+      opened ??= openHasty(clock)
+      const { ledger: first, admin, database } = await opened
+      await empty(admin)
+      const ledger = new Ledger(first.driver, { random: seededRandom(1), point })
+      return {
+        ledger,
+        clock,
+        url: database.url,
+        connect: () => postgresConnection(database.url),
+        leave: async () => {},
+      }
+    },
+    remove: async () => {
+      if (!opened) return
+      const { ledger, admin, database } = await opened
+      await ledger.close()
+      await admin.end()
+      await database.drop()
+    },
+  }
+}
+
+/** No test here cuts the power: a commit need not wait for the disk. */
+async function openHasty(
+  clock: Clock,
+): Promise<{ database: TestDatabase; admin: pg.Client; ledger: Ledger }> {
+  const database = await freshDatabase()
+  const admin = new pg.Client({ connectionString: database.url })
+  await admin.connect()
+  await admin.query(`ALTER DATABASE ${new URL(database.url).pathname.slice(1)} SET synchronous_commit = off`)
+  await admin.query(`SET session_replication_role = replica`)
+  return { database, admin, ledger: await openLedger(database.url, { clock }) }
+}
+
+async function postgresConnection(url: string): Promise<AppConnection> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  return {
+    handle: client,
+    exec: async (sql) => {
+      await client.query(sql)
+    },
+    close: () => client.end(),
+  }
+}
+
+const LEDGER_TABLES = new Set(
+  schemaStatements('postgres').flatMap((sql) => /^CREATE TABLE (\w+)/.exec(sql)?.[1] ?? []),
+)
+
+/** All rows go, and what a test created; the ledger's tables stay. */
+async function empty(admin: pg.Client): Promise<void> {
+  const { rows } = await admin.query<{ schema: string; name: string }>(
+    `SELECT n.nspname AS schema, c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND c.relname NOT IN ('meta', 'commits')`,
+  )
+  const statements = rows.map(({ schema, name }) =>
+    LEDGER_TABLES.has(name) ? `DELETE FROM "${schema}".${name}` : `DROP TABLE "${schema}".${name}`,
+  )
+  await admin.query(statements.join(';'))
+}

@@ -8,9 +8,11 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { TidemarkError } from '../src/errors.ts'
 
+/** What better-queue's store needs. */
+const COMPILED = 'sqlite3'
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
 
-/** Thrown where an optional peer (one that needs a compiler) is not there: reported, not fatal. */
+/** Thrown where a peer (such as the one that needs a compiler) is not there: reported, not fatal. */
 export class PeerMissing extends TidemarkError {
   constructor(name: string, cause: unknown) {
     super(`${name} cannot be loaded: ${firstLine(cause)}`, {
@@ -31,24 +33,30 @@ export async function loadPeer<T>(name: string): Promise<T> {
   }
 }
 
-/** Installs what `bench/package.json` pins, once. */
+/**
+ * Installs what `bench/package.json` pins, once. No install script runs (see .npmrc), so that this needs no
+ * compiler; the one peer that has to be compiled is built afterwards, and left out where that fails.
+ */
 export function installPeers(say: (line: string) => void): void {
   const { dependencies } = readJson('package.json') as { dependencies: Record<string, string> }
   const stale = Object.entries(dependencies).filter(([name, version]) => installedVersion(name) !== version)
   if (stale.length === 0) return
   say(`installing the peers (${stale.map(([name]) => name).join(', ')}): npm install --prefix bench`)
-  // npm's own output goes to our standard error: standard output belongs to the result.
-  const result = spawnSync('npm', ['install', '--no-audit', '--no-fund', '--prefix', FOLDER], {
-    cwd: FOLDER,
-    stdio: ['ignore', 2, 2],
-  })
-  if (result.error || result.status !== 0) {
+  if (!npm('install', '--no-audit', '--no-fund')) {
     throw new TidemarkError('the peers could not be installed', {
       kind: 'permanent',
-      cause: result.error,
       hint: 'npm said why above; `npm install --prefix bench` tries again',
     })
   }
+  say(`compiling ${COMPILED}, for about two minutes`)
+  if (!npm('rebuild', COMPILED, '--ignore-scripts=false'))
+    say(`${COMPILED} was not compiled: going on without it`)
+}
+
+function npm(...args: string[]): boolean {
+  // npm's own output goes to our standard error: standard output belongs to the result.
+  const result = spawnSync('npm', [...args, '--prefix', FOLDER], { cwd: FOLDER, stdio: ['ignore', 2, 2] })
+  return !result.error && result.status === 0
 }
 
 export function peerVersion(name: string): string {

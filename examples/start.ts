@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as pass } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { createEngine, type Engine, systemClock } from 'tidemark/engine'
+import { createEngine, type Engine, handleSignals, systemClock, TidemarkError } from 'tidemark/engine'
 import { systemRandom } from '../src/random.ts'
 import { letterJobs, planMailboxes, TABLES } from './letter-jobs.ts'
 import { balanceOf, eventLine, isolatedLines, progressLine } from './letter-report.ts'
@@ -39,10 +39,18 @@ async function main(options: Options): Promise<number> {
   await engine.ledger.migrateApp('example', TABLES)
   const isNew = await planMailboxes(engine, jobs)
   print(`${isNew ? 'A new ledger' : 'Going on with the ledger'} in ${options.home}. Ctrl-C stops.`)
+  print('Three made-up mailboxes are copied; long calls are cut off at times, and two letters are damaged.')
   if (options.mend) print(`Trying again what was isolated as bad: ${await engine.ledger.retryBad()} letters`)
 
   const stopSignal = new AbortController()
-  onSignal(() => stopSignal.abort())
+  handleSignals({
+    process,
+    clock: systemClock,
+    onStop: () => stopSignal.abort(),
+    onReload: () => print('There is no configuration here to be read again.'),
+    exit: (code) => process.exit(code),
+    onError: (error) => print(String(error)),
+  })
   engine.events.on((event) => {
     const line = eventLine(event)
     if (line) print(line)
@@ -115,22 +123,8 @@ function end(
   if (options.temporary) {
     rmSync(options.home, { recursive: true, force: true })
     print('To keep the ledger and look into it: npm start -- --home FOLDER')
-  } else print(`To look closer: bin/tidemark --home ${options.home} jobs list`)
+  } else print(`To look closer: bin/tidemark --home ${options.home} status`)
   return 0
-}
-
-/** Under npm one Ctrl-C arrives twice; a second one that someone meant ends the process at once. */
-const SAME_SIGNAL_MS = 100
-
-function onSignal(stop: () => void): void {
-  let firstMs: number | undefined
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      if (firstMs !== undefined && systemClock.monotonicMs() - firstMs > SAME_SIGNAL_MS) process.exit(130)
-      firstMs ??= systemClock.monotonicMs()
-      stop()
-    })
-  }
 }
 
 function readOptions(): Options | undefined {
@@ -156,11 +150,15 @@ function readOptions(): Options | undefined {
   }
 }
 
+// A reader that has seen enough (`| head`) is no error; leaving at once is safe at any moment.
+process.stdout.on('error', () => process.exit(0))
+
 try {
   const options = readOptions()
   if (options) process.exitCode = await main(options)
   else process.stdout.write(HELP)
 } catch (thrown) {
   process.stderr.write(`${thrown instanceof Error ? thrown.message : String(thrown)}\n`)
+  if (thrown instanceof TidemarkError && thrown.hint) process.stderr.write(`${thrown.hint}\n`)
   process.exitCode = 1
 }

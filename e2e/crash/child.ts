@@ -8,24 +8,8 @@ import { systemClock } from '../../src/clock.ts'
 import { handleSignals } from '../../src/engine/shutdown.ts'
 import type { CommitPoint } from '../../src/ledger/cycle.ts'
 import { systemRandom } from '../../src/random.ts'
-import type { SourceSize } from './source.ts'
+import { type ChildOptions, CYCLES_PER_TICK, type Saying } from './child-options.ts'
 import { openWorkload } from './workload.ts'
-
-export type ChildOptions = {
-  ledger: string
-  size: SourceSize
-  leaseMs: number
-  workers: number
-  kill?: { point: CommitPoint; hit: number }
-  /** Work on for others when nothing is left, until told to stop. */
-  stay?: boolean
-}
-
-export type Saying =
-  | { say: 'ready'; owner: number }
-  | { say: 'done'; hits: Partial<Record<CommitPoint, number>> }
-  | { say: 'stopped' }
-  | { say: 'event'; what: string }
 
 const options = JSON.parse(process.env.CRASH_CHILD ?? '{}') as ChildOptions
 const hits: Partial<Record<CommitPoint, number>> = {}
@@ -38,6 +22,7 @@ function atPoint(point: CommitPoint): void {
   const hit = (hits[point] ?? 0) + 1
   hits[point] = hit
   if (options.kill?.point === point && options.kill.hit === hit) process.kill(process.pid, 'SIGKILL')
+  if (point === 'begin' && hit % CYCLES_PER_TICK === 0) say({ say: 'tick', n: hit / CYCLES_PER_TICK })
 }
 
 /** The first number spreads processes over the tallies; the rest are back-offs, which are to be short here. */

@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline'
 import { freshDatabase } from '../../scripts/test-database.ts'
 import { systemClock } from '../../src/clock.ts'
 import type { CommitPoint } from '../../src/ledger/cycle.ts'
-import type { ChildOptions, Saying } from './child.ts'
+import type { ChildOptions, Saying } from './child-options.ts'
 import { checkEnd, checkInstant, checkSince, finalState } from './oracle.ts'
 import { type Snapshot, takeSnapshot } from './snapshot.ts'
 import type { SourceSize } from './source.ts'
@@ -18,14 +18,16 @@ import type { SourceSize } from './source.ts'
 export const DATABASES = ['sqlite', 'postgres'] as const
 export type Database = (typeof DATABASES)[number]
 
-/** At the n-th time at a commit point, or so long after the process was started. */
-export type Kill = { point: CommitPoint; hit: number } | { afterMs: number }
+/** At the n-th time at a commit point; or so long after the process was started, or after its n-th tick. */
+export type Kill = { point: CommitPoint; hit: number } | { afterMs: number; tick?: number }
 
 export const LEASE_MS = 1_500
 const WORKERS = 8
 /** Far longer than any run takes, so that a hang is told from a slow machine. */
 const RUN_MS_MAX = 20_000
 const PROBLEMS_SHOWN_MAX = 12
+/** Most of a short life is loading code. */
+const COMPILED = join(tmpdir(), 'tidemark-crash-compiled')
 
 export type Place = { url: string; remove(): Promise<void> }
 
@@ -45,12 +47,13 @@ export class Child {
   readonly process: ChildProcess
   readonly ended: Promise<Ended>
   readonly sayings: Saying[] = []
+  onSaying: (saying: Saying) => void = () => {}
   #waiting: { what: Saying['say']; resolve: (saying: Saying) => void; reject: (error: Error) => void }[] = []
 
   constructor(options: ChildOptions) {
     const startedMs = systemClock.monotonicMs()
     this.process = spawn(process.execPath, [join(import.meta.dirname, 'child.ts')], {
-      env: { ...process.env, CRASH_CHILD: JSON.stringify(options) },
+      env: { ...process.env, CRASH_CHILD: JSON.stringify(options), NODE_COMPILE_CACHE: COMPILED },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     let stderr = ''
@@ -86,7 +89,8 @@ export class Child {
   }
 
   #hear(saying: Saying): void {
-    this.sayings.push(saying)
+    if (saying.say !== 'tick') this.sayings.push(saying)
+    this.onSaying(saying)
     const [hit, rest] = [this.#waiting.filter(({ what }) => what === saying.say), this.#waiting.filter(({ what }) => what !== saying.say)]
     this.#waiting = rest
     for (const { resolve } of hit) resolve(saying)
@@ -114,10 +118,11 @@ export class Life {
   /** One process until it ends or is killed; false if it was done before its time came. */
   async run(kill?: Kill, options: Partial<ChildOptions> = {}): Promise<Ended> {
     const child = this.start({ ...options, kill: kill && 'point' in kill ? kill : undefined })
-    const limitMs = kill && 'afterMs' in kill ? kill.afterMs : RUN_MS_MAX
-    const cancel = systemClock.timer(limitMs, () => child.signal('SIGKILL'), { keepAlive: true })
+    const cancelLimit = systemClock.timer(RUN_MS_MAX, () => child.signal('SIGKILL'), { keepAlive: true })
+    const cancelKill = kill && 'afterMs' in kill ? killLater(child, kill) : () => {}
     const ended = await child.ended
-    cancel()
+    cancelLimit()
+    cancelKill()
     if (ended.signal === 'SIGKILL') {
       if (!kill || ended.ms > RUN_MS_MAX) throw new Error(await this.#hang(ended))
       this.kills += 1
@@ -151,6 +156,20 @@ export class Life {
     if (reference) refuse(`${what}, compared with an undisturbed run`, difference(reference.state, state))
     return state
   }
+}
+
+function killLater(child: Child, { tick = 0, afterMs }: { tick?: number; afterMs: number }): () => void {
+  let cancel = (): void => {}
+  const arm = (): void => {
+    cancel = systemClock.timer(afterMs, () => child.signal('SIGKILL'), { keepAlive: true })
+  }
+  if (tick === 0) arm()
+  else {
+    child.onSaying = (saying) => {
+      if (saying.say === 'tick' && saying.n === tick) arm()
+    }
+  }
+  return () => cancel()
 }
 
 export async function undisturbed(url: string, size: SourceSize): Promise<Reference> {

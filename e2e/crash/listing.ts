@@ -54,7 +54,7 @@ function discoverJob(size: SourceSize, list: AnyJobKind) {
       const { stream } = job.payload
       const { found } = (job.checkpoint as { found: number } | null) ?? { found: 0 }
       for (let n = found; n < size.segments; n++) {
-        await pause(job, size.paceMs, `${stream} discover ${n}`)
+        await pause(job, size, `${stream} discover ${n}`)
         const [from, to] = [n * SEGMENT_SPAN, (n + 1) * SEGMENT_SPAN]
         await job.commit({
           segments: [{ streamId: job.job.streamId, from, to, mark: markAt(to), ref: 'new' }],
@@ -82,7 +82,7 @@ function listJob(size: SourceSize, kinds: ListKinds): AnyJobKind {
       const saved = (job.checkpoint as Listing | null) ?? { at: from, to }
       for (const at of pagesIn(size, saved.at, saved.to)) {
         if (at >= saved.to) break
-        await pause(job, size.paceMs, `${stream} list ${at}`)
+        await pause(job, size, `${stream} list ${at}`)
         const nth = (at % SEGMENT_SPAN) / PAGE_SPAN
         if (job.job.failures < Math.min(nth, 2)) throw transient('the source did not answer')
         const cut = cutBefore(at, { from, to: saved.to })
@@ -139,7 +139,7 @@ function storeJob(size: SourceSize, digest: AnyJobKind) {
       const { items } = job.payload
       const { failures } = job.job
       const salt = hash(`batch ${items[0]}`)
-      await pause(job, size.paceMs, `store ${items[0]}`)
+      await pause(job, size, `store ${items[0]}`)
       const flaky = salt % 3 === 0 ? 1 : 0
       if (failures < flaky) throw transient('try again')
       refuse(items)

@@ -73,23 +73,25 @@ export function checkEnd(size: SourceSize, end: Snapshot): string[] {
 }
 
 /**
- * Everything that must come out the same in every run, as lines that can be compared. Of publications only the
- * number of requests and the last one: how many were replaced in time is a matter of timing.
+ * Everything that must come out the same in every run, as lines that can be compared; also what the jobs spent of
+ * their budgets, because an interrupted attempt costs nothing. Of publications only the number of requests
+ * counts (and that the last one was done): how many were replaced in time is a matter of timing.
  */
 export function finalState(end: Snapshot): string[] {
   const lines = (label: string, values: string[]): string[] => values.map((value) => `${label} ${value}`)
   const counted = (rows: CountedFact[]): string[] => rows.map(({ name, value, times }) => `${name} ${value} x${times}`)
   const nameOf = new Map(end.streams.map(({ id, name }) => [id, name]))
-  const jobs = new Map<string, number>()
+  const jobs = new Map<string, { n: number; failures: number }>()
   for (const job of end.jobs) {
     if (isHouseJob(job)) continue
     const what = job.kind === 'crash.publish' ? job.kind : `${job.kind} ${job.state}`
-    jobs.set(what, (jobs.get(what) ?? 0) + 1)
+    const { n, failures } = jobs.get(what) ?? { n: 0, failures: 0 }
+    jobs.set(what, { n: n + 1, failures: failures + job.failures })
   }
   return [
     ...lines('mark', end.streams.map((s) => `${s.name} ${s.mark} ${s.mark_at} ${s.tail_at} ${s.cursor}`)),
     ...lines('segment', end.segments.map((s) => segmentLine(nameOf.get(s.stream_id)!, s)).sort()),
-    ...lines('jobs', [...jobs].map(([what, n]) => `${what} ${n}`).sort()),
+    ...lines('jobs', [...jobs].map(([what, { n, failures }]) => `${what} ${n}, failures ${failures}`).sort()),
     ...lines('bad', end.bad.map(({ item, reason, tries }) => `${item} ${reason} ${tries}`)),
     ...lines('entry', end.entries.map(({ name }) => name)),
     ...(['applied', 'told', 'pages', 'parts', 'steps', 'digests'] as const).flatMap((table) => lines(table, counted(end[table]))),

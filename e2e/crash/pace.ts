@@ -2,11 +2,11 @@
 import { sleep } from '../../src/clock.ts'
 import type { RunContext } from '../../src/engine/run-context.ts'
 import { TidemarkError } from '../../src/errors.ts'
-import { hash } from './source.ts'
+import { hash, type SourceSize } from './source.ts'
 
-/** A pause of 0 to twice `paceMs`, the same for the same name; ends at once when the job must stop. */
-export async function pause(job: RunContext<unknown>, paceMs: number, name: string): Promise<void> {
-  await sleep(job.clock, ((hash(name) % 100) / 50) * paceMs, job.signal)
+/** A pause of 0 to twice the pace, the same for the same name; ends at once when the job must stop. */
+export async function pause(job: RunContext<unknown>, { paceMs, deaf }: SourceSize, name: string, longer = 1): Promise<void> {
+  await sleep(job.clock, ((hash(name) % 100) / 50) * paceMs * longer, deaf ? undefined : job.signal)
 }
 
 export function transient(message: string): TidemarkError {

@@ -1,12 +1,18 @@
 /** When to kill: at every commit point, early and late, and at random instants; several kills in the life of a ledger. */
 import { COMMIT_POINTS } from '../../src/ledger/cycle.ts'
 import type { Random } from '../../src/random.ts'
+import { CYCLES_PER_TICK } from './child-options.ts'
 import type { Kill, Reference } from './life.ts'
 
 /** A run after a kill needs fewer cycles than an undisturbed one; stay well below, so that the point is reached. */
 const REACH = 0.7
 /** Before that a process has not even loaded its code. */
 const SOONEST_MS = 100
+/** Every so many random instants, one is within the time that a process needs to open the ledger and start. */
+const STARTING_EVERY = 5
+const STARTING_MS = 300
+/** About as long as the cycles between two ticks take. */
+const TICK_MS = 25
 
 /** Each commit point `hitsEach` times, at places spread over the run; `perLife` kills share a ledger. */
 export function pointLives(reference: Reference, o: { random: Random; hitsEach: number; perLife: number }): Kill[][] {
@@ -19,11 +25,15 @@ export function pointLives(reference: Reference, o: { random: Random; hitsEach: 
   return inLives(shuffled(kills.flat(), o.random), o.perLife)
 }
 
-/** From the moment the process starts up to a little before it would be done. */
+/**
+ * Mostly while it works, some while it is starting. Counted in the process's own cycles and not in time alone: the
+ * machine may be twice as slow by then.
+ */
 export function instantLives(reference: Reference, o: { random: Random; kills: number; perLife: number }): Kill[][] {
-  const kills = Array.from({ length: o.kills }, (): Kill => {
-    const spanMs = Math.max(reference.ms - SOONEST_MS, SOONEST_MS)
-    return { afterMs: Math.round(SOONEST_MS + o.random() * spanMs) }
+  const ticks = (reference.hits.begin ?? 1) / CYCLES_PER_TICK
+  const kills = Array.from({ length: o.kills }, (_, n): Kill => {
+    if (n % STARTING_EVERY === STARTING_EVERY - 1) return { afterMs: Math.round(SOONEST_MS + o.random() * STARTING_MS) }
+    return { tick: Math.floor((o.random() * ticks) / o.perLife), afterMs: o.random() * TICK_MS }
   })
   return inLives(kills, o.perLife)
 }

@@ -13,6 +13,8 @@ export type SourceSize = {
   batchItems: number
   /** How long handlers take, on average. */
   paceMs: number
+  /** Handlers do not listen when they are told to stop. */
+  deaf?: boolean
 }
 
 export const SMALL: SourceSize = {

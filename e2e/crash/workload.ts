@@ -75,7 +75,7 @@ export type Step = z.infer<typeof stepPayload>
 function stepJobs(size: SourceSize): Part & { step: AnyJobKind } {
   const run = async (job: RunContext<Step>) => {
     const { name, after } = job.payload
-    await pause(job, size.paceMs, name)
+    await pause(job, size, name)
     if (job.job.failures < hash(name) % 2) throw transient(`${name} needs a second try`)
     return {
       effects: async (tx: Parameters<typeof apply>[0]) => {
@@ -122,7 +122,7 @@ function uploadJob(size: SourceSize, step: AnyJobKind) {
       const state = { done: 0, rested: false, ...(job.checkpoint as { done: number; rested: boolean } | null) }
       while (state.done < PARTS) {
         if (state.done === PARTS / 2 && !state.rested) return { again: { afterMs: 5 }, checkpoint: { ...state, rested: true } }
-        await pause(job, size.paceMs, `${name} ${state.done}`)
+        await pause(job, size, `${name} ${state.done}`)
         if (job.job.failures < 2 && state.done === 1 + job.job.failures * 3) throw transient('connection reset')
         const part = `${name} ${state.done}`
         state.done += 1
@@ -154,7 +154,7 @@ function editingJobs(size: SourceSize, onViolation: (what: string) => void): Par
       if (other !== undefined) onViolation(`${stream}: version ${version} started while ${other} was running`)
       active.set(stream, version)
       try {
-        await pause(job, size.paceMs * 4, `${stream} ${version}`)
+        await pause(job, size, `${stream} ${version}`, 4)
       } finally {
         active.delete(stream)
       }
@@ -173,7 +173,7 @@ function editingJobs(size: SourceSize, onViolation: (what: string) => void): Par
       const { stream } = job.payload
       const { done } = (job.checkpoint as { done: number } | null) ?? { done: 0 }
       for (let version = done + 1; version <= VERSIONS; version++) {
-        await pause(job, size.paceMs * 2, `${stream} edit ${version}`)
+        await pause(job, size, `${stream} edit ${version}`, 2)
         await job.commit({ jobs: [request(publish, { stream, version })], checkpoint: { done: version } })
       }
     },

@@ -1,6 +1,7 @@
 /**
- * What the tests of `jobs`, `status`, `pause` and `bad` share: the real launcher as a child process, and a
- * ledger with a little of everything in it, written through the ledger itself.
+ * What the tests of `jobs`, `status`, `pause` and `bad` share: commands as `main` runs them, or the real
+ * launcher as a child process, and a ledger with a little of everything in it, written through the
+ * ledger itself.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process'
@@ -13,37 +14,52 @@ import { processIdentity } from '../engine/process-identity.ts'
 import type { ClaimedJob, NewJob, Settlement } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
+import { runCommand } from './main.ts'
+import type { OutputStream } from './output.ts'
 
 export const ROOT = join(import.meta.dirname, '..', '..')
 export const BIN = join(ROOT, 'bin', 'tidemark')
 
 export type Ended = { code: number | null; stdout: string; stderr: string }
 
-export type RunOptions = { env?: Record<string, string>; uid?: number }
-
 /** A folder with a configuration, and the database that it names. */
 export type TestHome = {
   name: 'SQLite' | 'PostgreSQL'
   path: string
   url: string
-  run(...args: string[]): Ended
-  json<T>(...args: string[]): T
+  /** In this process: everything but the launcher. */
+  run(...args: string[]): Promise<Ended>
+  json<T>(...args: string[]): Promise<T>
+  /** The launcher. */
+  launch(...args: string[]): Ended
   start(...args: string[]): ChildProcessWithoutNullStreams
   remove(): Promise<void>
 }
 
-export function runIn(home: string, args: string[], options: RunOptions = {}): Ended {
-  const { status, stdout, stderr, error } = spawnSync(BIN, args, {
-    encoding: 'utf8',
-    env: environment(home, options.env),
-    ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
+export async function runHere(
+  args: string[],
+  env: Record<string, string>,
+  terminal?: { columns: number },
+): Promise<Ended> {
+  const written = { stdout: '', stderr: '' }
+  const stream = (name: keyof typeof written): OutputStream => ({
+    write: (text) => {
+      written[name] += text
+    },
+    ...(terminal && { isTTY: true, columns: terminal.columns }),
   })
+  const code = await runCommand({ args, env, stdout: stream('stdout'), stderr: stream('stderr') })
+  return { code, ...written }
+}
+
+export function launch(args: string[], env: Record<string, string>): Ended {
+  const { status, stdout, stderr, error } = spawnSync(BIN, args, { encoding: 'utf8', env })
   if (error) throw error
   return { code: status, stdout, stderr }
 }
 
-function environment(home: string, more: Record<string, string> = {}): Record<string, string> {
-  return { PATH: process.env.PATH ?? '', HOME: home, TIDEMARK_HOME: home, TZ: 'UTC', ...more }
+export function environment(home: string): Record<string, string> {
+  return { PATH: process.env.PATH ?? '', HOME: home, TIDEMARK_HOME: home, TZ: 'UTC' }
 }
 
 export function sqliteHome(): TestHome {
@@ -67,17 +83,18 @@ function homeAt(
   input: Pick<TestHome, 'name' | 'path' | 'url'> & { removeDatabase: () => Promise<void> },
 ): TestHome {
   const { name, path, url } = input
-  const run = (...args: string[]): Ended => runIn(path, args)
+  const run = (...args: string[]): Promise<Ended> => runHere(args, environment(path))
   return {
     name,
     path,
     url,
     run,
-    json<T>(...args: string[]): T {
-      const ended = run(...args, '--json')
+    async json<T>(...args: string[]): Promise<T> {
+      const ended = await run(...args, '--json')
       assert.equal(ended.stderr, '', `stderr of ${args.join(' ')}`)
       return JSON.parse(ended.stdout) as T
     },
+    launch: (...args) => launch(args, environment(path)),
     start: (...args) => spawn(BIN, args, { env: environment(path) }),
     async remove() {
       rmSync(path, { recursive: true, force: true })

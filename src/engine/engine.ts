@@ -258,6 +258,14 @@ export class Engine {
     if (this.#ownsLedger) await this.ledger.close()
   }
 
+  /** New settings while running (SIGHUP): more or fewer workers, a larger or smaller window, other budgets. */
+  reload(settings: Pick<EngineOptions, 'workers' | 'window' | 'budgets'>): void {
+    this.window.resize({ workers: settings.workers, max: settings.window })
+    for (const [name, spec] of Object.entries(settings.budgets ?? {})) this.limits.budget(name, spec)
+    this.dispatcher.pump()
+    this.wake()
+  }
+
   /** There may be something to claim: looks at the end of this turn. */
   wake(): void {
     if (this.#state !== 'started') return

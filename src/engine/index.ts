@@ -23,4 +23,5 @@ export {
   request,
 } from './kinds.ts'
 export type { Outcome } from './outcome.ts'
+export { handleSignals } from './shutdown.ts'
 export { JobStopped, type Progress, type RunContext } from './run-context.ts'

@@ -19,17 +19,21 @@ type Line = {
   flood?: string
 }
 
-/** Returns how to stop. */
+/** Returns how to stop. Jobs that go well are followed only if the level asks for them when this is called. */
 export function logEvents(events: EventStream, logger: Logger): () => void {
   const floods = new FloodGate(logger)
-  const stop = events.on((event) => {
-    // These come by the ten thousand: no text is made for a line that nobody will see.
-    if (event.type === 'job' && !logger.enabled(JOB_LEVELS[event.what])) return
-    const { level, message, fields, flood } = lineOf(event)
-    if (!logger.enabled(level)) return
-    if (flood === undefined || floods.passes(flood, event.at)) logger.log(level, message, fields)
-    if (event.type === 'engine' && event.what === 'stopped') floods.flush()
-  })
+  const jobs = logger.enabled(JOB_LEVELS.done) || ('troubled' as const)
+  const stop = events.on(
+    (event) => {
+      // These come by the ten thousand: no text is made for a line that nobody will see.
+      if (event.type === 'job' && !logger.enabled(JOB_LEVELS[event.what])) return
+      const { level, message, fields, flood } = lineOf(event)
+      if (!logger.enabled(level)) return
+      if (flood === undefined || floods.passes(flood, event.at)) logger.log(level, message, fields)
+      if (event.type === 'engine' && event.what === 'stopped') floods.flush()
+    },
+    { jobs },
+  )
   return () => {
     stop()
     floods.flush()

@@ -30,6 +30,7 @@ export type RunServices = {
   commit: (context: RunContext<unknown>, outcome: Outcome) => Promise<SettleResult>
 }
 
+/** Handlers may take it apart: `({ payload, signal, progress, commit })` all work on their own. */
 export class RunContext<P> {
   readonly job: ClaimedJob
   readonly payload: P
@@ -104,8 +105,8 @@ export class RunContext<P> {
   }
 
   /** Says that it is alive and how far it got; without a word for its stall time it is stopped and tried again. */
-  progress(progress: Progress = {}): void {
-    this.#services.progress(this as RunContext<unknown>, progress)
+  get progress(): (progress?: Progress) => void {
+    return (progress = {}) => this.#services.progress(this as RunContext<unknown>, progress)
   }
 
   get progressed(): Progress | undefined {
@@ -126,7 +127,16 @@ export class RunContext<P> {
   }
 
   /** Commits part of the work now and goes on. Throws if the job was taken away or canceled meanwhile. */
-  async commit(outcome: Outcome): Promise<void> {
+  get commit(): (outcome: Outcome) => Promise<void> {
+    return (outcome) => this.#commit(outcome)
+  }
+
+  /** Saves where to resume from. */
+  get save(): (checkpoint: unknown) => Promise<void> {
+    return (checkpoint) => this.#commit({ checkpoint })
+  }
+
+  async #commit(outcome: Outcome): Promise<void> {
     const result = await this.#services.commit(this as RunContext<unknown>, outcome)
     switch (result.status) {
       case 'held':
@@ -139,10 +149,5 @@ export class RunContext<P> {
       case 'error':
         throw result.error
     }
-  }
-
-  /** Saves where to resume from. */
-  save(checkpoint: unknown): Promise<void> {
-    return this.commit({ checkpoint })
   }
 }

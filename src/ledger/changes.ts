@@ -3,7 +3,7 @@
  * tallies (jobs per kind and stage, exact because they commit with the jobs), counters per minute,
  * and the deltas of each touched segment.
  */
-import type { MarkMove, SegmentRow, Tx } from './contract.ts'
+import type { MarkMove, SegmentRow, Tx, Value } from './contract.ts'
 import type { JobState, Stage } from './states.ts'
 
 export type SegmentDelta = {
@@ -100,6 +100,15 @@ export class Changes {
 export function placeholders(rows: number, columns: number): string {
   const row = `(${Array(columns).fill('?').join(',')})`
   return Array(rows).fill(row).join(',')
+}
+
+/**
+ * `column` is one of `ids`. On PostgreSQL that is one parameter: the text stays the same whatever the length, so
+ * it is prepared once (500 parameters cost 0.7 ms to parse and plan, every time).
+ */
+export function oneOf(tx: Tx, ids: readonly number[]): { sql: string; params: Value[] } {
+  if (tx.dialect === 'postgres') return { sql: '= ANY(?::bigint[])', params: [`{${ids.join(',')}}`] }
+  return { sql: `IN (${marks(ids.length)})`, params: [...ids] }
 }
 
 export function marks(n: number): string {

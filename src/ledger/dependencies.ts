@@ -5,7 +5,7 @@
  * `run`. With `fail` or `cancel` the dependent ends too, and so on down the graph; its edge stays unmet, so
  * that trying the dependency again can bring it back.
  */
-import { type Changes, marks } from './changes.ts'
+import { type Changes, marks, oneOf } from './changes.ts'
 import type { OnDepFailure, Tx } from './contract.ts'
 import type { JobState, Stage } from './states.ts'
 
@@ -36,9 +36,10 @@ export async function endDependencies(ctx: DependencyContext, ended: readonly En
 }
 
 async function meetEdges(ctx: DependencyContext, ids: readonly number[], which: string): Promise<void> {
+  const among = oneOf(ctx.tx, ids)
   const edges = await ctx.tx.all<{ job_id: number }>(
-    `UPDATE job_deps SET met = 1 WHERE dep_id IN (${marks(ids.length)}) AND met = 0 ${which} RETURNING job_id`,
-    ids,
+    `UPDATE job_deps SET met = 1 WHERE dep_id ${among.sql} AND met = 0 ${which} RETURNING job_id`,
+    among.params,
   )
   const metOf = new Map<number, number>()
   for (const edge of edges) metOf.set(edge.job_id, (metOf.get(edge.job_id) ?? 0) + 1)

@@ -30,6 +30,8 @@ export type AimdState = {
   evidenceMs: number
   /** Whether the rate has risen since the last cut. */
   recovering: boolean
+  /** The rate after the last cut. */
+  cutRate: number
   cutMs: number
   /** What was sent before this is of the same moment as the last cut. */
   coolUntilMs: number
@@ -37,9 +39,10 @@ export type AimdState = {
   refusedSinceMs: number | null
   /** Cuts since then. */
   refusedCuts: number
-  /** Units of calls that were sent after the last cut. */
-  acceptedUnits: number
-  refusedUnits: number
+  /** What was accepted in the minute before the last refusal, a second. */
+  windowRate: number
+  /** Calls sent after the last cut that were accepted in a row. */
+  acceptedRun: number
   /** When the youngest call was sent that has been answered. */
   answeredMs: number
   /** Over calls sent after the last cool-down; null before there are enough. */
@@ -47,6 +50,8 @@ export type AimdState = {
   pausedUntilMs: number
   tickMs: number
   usedUnits: number
+  /** What a call costs on average. */
+  callUnits: number
   /** How much of the rate is used, averaged over a few seconds. */
   useShare: number
   /** Units accepted per slot of the last minute, the current slot last. */
@@ -61,9 +66,9 @@ export type AimdState = {
 
 export type AimdEvent =
   /** What was taken since the last event. */
-  | { type: 'used'; units: number }
+  | { type: 'used'; calls: number; units: number }
   /** Calls sent after the last cut that the service accepted; `startedMs` is when the last of them was sent. */
-  | { type: 'accepted'; units: number; startedMs: number }
+  | { type: 'accepted'; calls: number; startedMs: number }
   | { type: 'throttled'; calls: number; units: number; startedMs: number; retryAfterMs?: number }
   /** p95 over calls of which the first was sent at `startedMs`. */
   | { type: 'latency'; p95Ms: number; startedMs: number }

@@ -23,8 +23,8 @@ function pass(from: AimdState, fromMs: number, seconds: number, use = 1, by = sp
   let state = from
   for (let nowMs = fromMs + 125; nowMs <= fromMs + seconds * 1000; nowMs += 125) {
     const units = state.rate * use * 0.125
-    state = stepAimd(state, { type: 'used', units }, by, nowMs)
-    if (units > 0) state = stepAimd(state, { type: 'accepted', units, startedMs: nowMs - 50 }, by, nowMs)
+    state = stepAimd(state, { type: 'used', calls: 5, units }, by, nowMs)
+    if (units > 0) state = stepAimd(state, { type: 'accepted', calls: 5, startedMs: nowMs - 50 }, by, nowMs)
     state = stepAimd(state, { type: 'tick', workersLimited: false }, by, nowMs)
   }
   return state
@@ -103,13 +103,14 @@ describe('AIMD', () => {
 
   test('workers rise by one a second only while work waits for workers and not for units', () => {
     let state = startAimd(spec, T0)
-    state = stepAimd(state, { type: 'accepted', units: 1, startedMs: T0 }, spec, T0)
+    state = stepAimd(state, { type: 'accepted', calls: 1, startedMs: T0 }, spec, T0)
     for (let s = 1; s <= 10; s++) {
       state = stepAimd(state, { type: 'tick', workersLimited: s > 5 }, spec, T0 + s * 1000)
     }
     assert.equal(state.workers, 21)
-    const bound = pass(state, T0 + 10_000, 20)
-    assert.equal(stepAimd(bound, { type: 'tick', workersLimited: true }, spec, T0 + 40_000).workers, 21)
+    let bound = pass(state, T0 + 10_000, 20)
+    bound = stepAimd(bound, { type: 'used', calls: 5, units: bound.rate }, spec, T0 + 31_000)
+    assert.equal(stepAimd(bound, { type: 'tick', workersLimited: true }, spec, T0 + 31_000).workers, 21)
   })
 
   test('a clock that is set back does not hold the controller up', () => {
@@ -125,8 +126,8 @@ describe('AIMD', () => {
 
   test('whatever happens, bounds hold, pauses are kept, and the state survives JSON', () => {
     const event = fc.oneof(
-      fc.record({ type: fc.constant('used' as const), units: fc.nat(5_000) }),
-      fc.record({ type: fc.constant('accepted' as const), units: fc.nat(5_000), agoMs: fc.nat(5_000) }),
+      fc.record({ type: fc.constant('used' as const), calls: fc.nat(50), units: fc.nat(5_000) }),
+      fc.record({ type: fc.constant('accepted' as const), calls: fc.nat(50), agoMs: fc.nat(5_000) }),
       fc.record({
         type: fc.constant('throttled' as const),
         calls: fc.nat(50),

@@ -53,8 +53,13 @@ const EVIDENCE_MS_MIN = 2_000
 const LATENCY_MS = 10_000
 /** Everything refused for this long: the service counts by a window. */
 const WINDOWED_MS = 4_000
-/** Even while everything is refused, a trickle asks whether it is over. */
-const TRICKLE_SHARE = 1 / 64
+/** Even while everything is refused, a call about so often asks whether it is over. */
+const TRICKLE_MS = 2_000
+const TRICKLE_SHARE_MIN = 1 / 64
+const TRICKLE_SHARE_MAX = 1 / 8
+const CALL_UNITS_WEIGHT = 0.1
+/** So many calls accepted in a row: the service accepts again. */
+const ACCEPTED_RUN = 3
 const CLOCK_BACK_MS = 60_000
 /** The budget counts as used from this share of its rate. */
 const USED_SHARE = 0.75
@@ -75,17 +80,19 @@ export function startAimd(spec: AimdSpec, nowMs: number): AimdState {
     holdMs: HOLD_MS_MIN,
     evidenceMs: EVIDENCE_MS_MIN,
     recovering: false,
+    cutRate: 0,
     cutMs: 0,
     coolUntilMs: 0,
     refusedSinceMs: null,
     refusedCuts: 0,
-    acceptedUnits: 0,
-    refusedUnits: 0,
+    windowRate: 0,
+    acceptedRun: 0,
     answeredMs: 0,
     p95Ms: null,
     pausedUntilMs: 0,
     tickMs: nowMs,
     usedUnits: 0,
+    callUnits: 0,
     useShare: 0,
     slots: [0],
     slotMs: nowMs,
@@ -105,19 +112,22 @@ export function stepAimd(before: AimdState, event: AimdEvent, spec: AimdSpec, no
   switch (event.type) {
     case 'used':
       state.usedUnits += event.units
+      if (event.calls > 0)
+        state.callUnits += (event.units / event.calls - state.callUnits) * CALL_UNITS_WEIGHT
       addToSlot(state, event.units)
       break
     case 'accepted':
       if (event.startedMs < state.cutMs) break
-      state.acceptedUnits += event.units
+      state.acceptedRun += event.calls
       state.answeredMs = Math.max(state.answeredMs, event.startedMs)
       break
     case 'throttled':
       state.throttledCalls += event.calls
       addToSlot(state, -event.units)
       pause(state, event.retryAfterMs, nowMs)
-      if (event.startedMs >= state.cutMs) state.refusedUnits += event.units
+      if (event.startedMs >= state.cutMs) state.acceptedRun = 0
       if (event.startedMs >= state.coolUntilMs) cut(state, spec, nowMs, { slow: false, coolMs: COOL_DOWN_MS })
+      if (!state.recovering) state.windowRate = acceptedRate(state, nowMs)
       break
     case 'latency':
       if (event.startedMs < state.coolUntilMs) break
@@ -186,28 +196,40 @@ function awaitsLatency(state: AimdState, spec: AimdSpec): boolean {
 type Refusal = { slow: boolean; coolMs: number }
 
 function cut(state: AimdState, spec: AimdSpec, nowMs: number, why: Refusal): void {
-  // What fits into the rest of a window is accepted even at its end: that is no sign of capacity.
-  const mostlyRefused =
-    state.phase === 'recover' && (why.slow ? !state.recovering : state.acceptedUnits < state.refusedUnits)
-  if (!mostlyRefused) {
+  if (state.phase === 'recover' && !state.recovering) {
+    fadeCeiling(state, nowMs)
+  } else {
     rememberCeiling(state, nowMs, why)
     state.refusedSinceMs = why.slow ? null : nowMs
     state.refusedCuts = 0
     state.workersCeiling = state.workers
     state.workersMs = nowMs
   }
-  const trickle = (state.ceiling ?? state.rate) * TRICKLE_SHARE
+  const ceiling = state.ceiling ?? state.rate
+  const trickle = clamp(
+    (state.callUnits * 1000) / TRICKLE_MS,
+    ceiling * TRICKLE_SHARE_MIN,
+    ceiling * TRICKLE_SHARE_MAX,
+  )
   state.rate = clamp(Math.max(state.rate * CUT_SHARE, trickle), spec.rateMin, spec.rateMax)
   state.workers = clamp(Math.floor(state.workers * CUT_SHARE), spec.workersMin, spec.workersMax)
   enter(state, 'recover', nowMs)
+  state.recovering = false
+  state.cutRate = state.rate
   state.cutMs = nowMs
   state.coolUntilMs = nowMs + why.coolMs
-  state.acceptedUnits = 0
-  state.refusedUnits = 0
+  state.acceptedRun = 0
   state.p95Ms = null
-  state.recovering = false
   state.refusedCuts += 1
   state.cuts += 1
+}
+
+/** Refused for longer than a window lasts: the service bears much less than it did. */
+function fadeCeiling(state: AimdState, nowMs: number): void {
+  if (state.refusedSinceMs === null || state.ceiling === null) return
+  if (nowMs - Math.max(state.refusedSinceMs, state.pausedUntilMs) <= WINDOW_MS + WINDOWED_MS) return
+  state.ceiling *= CUT_SHARE
+  state.refusedSinceMs = nowMs
 }
 
 /** The service accepts again after having refused nearly everything for a while. */
@@ -219,7 +241,7 @@ function leaveWindow(state: AimdState, nowMs: number): void {
   if (state.refusedCuts === 1 && refusedMs < WINDOWED_MS)
     state.evidenceMs = Math.max(EVIDENCE_MS_MIN, state.evidenceMs / 2)
   if (refusedMs < WINDOWED_MS || refusedMs > WINDOW_MS + WINDOWED_MS || state.ceiling === null) return
-  state.ceiling = clamp(acceptedRate(state, nowMs), state.ceiling / 4, state.ceiling)
+  state.ceiling = clamp(state.windowRate, state.ceiling / 4, state.ceiling)
   state.evidenceMs = WINDOW_MS
 }
 
@@ -259,18 +281,9 @@ function tick(state: AimdState, workersLimited: boolean, spec: AimdSpec, nowMs: 
 function tuneRate(state: AimdState, spec: AimdSpec, nowMs: number): void {
   const used = state.useShare >= USED_SHARE
   switch (state.phase) {
-    case 'recover': {
-      if (state.acceptedUnits <= state.refusedUnits || state.answeredMs < state.coolUntilMs) return
-      if (awaitsLatency(state, spec)) return
-      leaveWindow(state, nowMs)
-      state.recovering = true
-      const target = clamp((state.ceiling ?? state.rate) * BELOW_CEILING_SHARE, spec.rateMin, spec.rateMax)
-      state.rate += (target - state.rate) / 2
-      if (state.rate < target * 0.98) return
-      state.rate = target
-      enter(state, 'hold', nowMs)
+    case 'recover':
+      recover(state, spec, nowMs)
       return
-    }
     case 'hold':
       if (!used || nowMs - state.phaseMs < Math.max(state.holdMs, 2 * state.evidenceMs)) return
       state.provenRate = state.rate
@@ -288,6 +301,24 @@ function tuneRate(state: AimdState, spec: AimdSpec, nowMs: number): void {
   }
 }
 
+function recover(state: AimdState, spec: AimdSpec, nowMs: number): void {
+  if (state.acceptedRun === 0 || state.answeredMs < state.coolUntilMs || awaitsLatency(state, spec)) return
+  const ceiling = state.ceiling ?? state.rate
+  if (state.acceptedRun < ACCEPTED_RUN) {
+    // A small call fits into the rest of a spent window. Asking faster shows whether it was only that.
+    const faster = Math.min(state.cutRate * 4 ** state.acceptedRun, ceiling / 4)
+    state.rate = clamp(Math.max(state.rate, faster), spec.rateMin, spec.rateMax)
+    return
+  }
+  leaveWindow(state, nowMs)
+  state.recovering = true
+  const target = clamp((state.ceiling ?? state.rate) * BELOW_CEILING_SHARE, spec.rateMin, spec.rateMax)
+  state.rate += (target - state.rate) / 2
+  if (state.rate < target * 0.98) return
+  state.rate = target
+  enter(state, 'hold', nowMs)
+}
+
 function stepUp(state: AimdState, spec: AimdSpec, nowMs: number): void {
   state.rate = Math.min(spec.rateMax, state.rate * (1 + state.stepShare))
   state.stepMs = nowMs
@@ -300,7 +331,7 @@ function stepUp(state: AimdState, spec: AimdSpec, nowMs: number): void {
 function tuneWorkers(state: AimdState, spec: AimdSpec, nowMs: number): void {
   // Workers that all wait for units would only wait in greater number.
   if (state.useShare >= RATE_BOUND_SHARE || nowMs < state.coolUntilMs) return
-  if (state.acceptedUnits <= state.refusedUnits) return
+  if (state.phase === 'recover' && !state.recovering) return
   const ceiling = state.workersCeiling
   if (ceiling !== null && state.workers < ceiling - 1) {
     state.workers += Math.ceil((ceiling - 1 - state.workers) / 2)

@@ -113,13 +113,13 @@ export class Budget {
     this.#inFlight += 1
     try {
       const result = await fn(options.signal)
-      this.#answered(cost, startedMs, clock.monotonicMs() - fromMs)
+      this.#answered(startedMs, clock.monotonicMs() - fromMs)
       return result
     } catch (error) {
       if (error instanceof TidemarkError && error.kind === 'throttled') {
         this.#throttled(cost, startedMs, error.retryAfterMs)
       } else if (!options.signal?.aborted) {
-        this.#answered(cost, startedMs, clock.monotonicMs() - fromMs)
+        this.#answered(startedMs, clock.monotonicMs() - fromMs)
       }
       throw error
     } finally {
@@ -206,10 +206,10 @@ export class Budget {
     return { rate: state.rate, burst: burstOf(this.#spec, state.rate), controller: JSON.stringify(state) }
   }
 
-  #answered(cost: number, startedMs: number, latencyMs: number): void {
+  #answered(startedMs: number, latencyMs: number): void {
     const nowMs = this.#options.clock.now()
     this.#latency.record(latencyMs, nowMs)
-    this.#feedback.answered({ units: cost, startedMs, latencyMs }, this.#state, nowMs)
+    this.#feedback.answered({ startedMs, latencyMs }, this.#state, nowMs)
   }
 
   #throttled(cost: number, startedMs: number, retryAfterMs: number | undefined): void {

@@ -12,26 +12,23 @@ export class Feedback {
   /** Only of calls sent after the last cut and its cool-down, so that an old queue is not blamed twice. */
   readonly #latency = new LatencyWindow({ windowMs: WINDOW_MS, slices: 5 })
   #sinceMs = 0
-  #usedUnits = 0
-  #accepted = { units: 0, startedMs: 0 }
+  #used = { calls: 0, units: 0 }
+  #accepted = { calls: 0, startedMs: 0 }
   #throttled: Throttled | undefined
   #workersLimited = false
 
   get isEmpty(): boolean {
-    return this.#usedUnits === 0 && this.#accepted.units === 0 && this.#throttled === undefined
+    return this.#used.calls === 0 && this.#accepted.calls === 0 && this.#throttled === undefined
   }
 
   used(units: number): void {
-    this.#usedUnits += units
+    this.#used.calls += 1
+    this.#used.units += units
   }
 
-  answered(
-    call: { units: number; startedMs: number; latencyMs: number },
-    state: AimdState,
-    nowMs: number,
-  ): void {
+  answered(call: { startedMs: number; latencyMs: number }, state: AimdState, nowMs: number): void {
     if (call.startedMs < state.cutMs) return
-    this.#accepted.units += call.units
+    this.#accepted.calls += 1
     this.#accepted.startedMs = Math.max(this.#accepted.startedMs, call.startedMs)
     if (call.startedMs < state.coolUntilMs) return
     this.#sinceMs = state.coolUntilMs
@@ -55,22 +52,22 @@ export class Feedback {
 
   /** The rate was cut: what came before says nothing about what is now. */
   forget(): void {
-    this.#accepted = { units: 0, startedMs: 0 }
+    this.#accepted = { calls: 0, startedMs: 0 }
     this.#latency.reset()
   }
 
   drain(nowMs: number): AimdEvent[] {
     const events: AimdEvent[] = []
-    if (this.#usedUnits > 0) events.push({ type: 'used', units: this.#usedUnits })
-    if (this.#accepted.units > 0) events.push({ type: 'accepted', ...this.#accepted })
+    if (this.#used.calls > 0) events.push({ type: 'used', ...this.#used })
+    if (this.#accepted.calls > 0) events.push({ type: 'accepted', ...this.#accepted })
     if (this.#throttled) events.push({ type: 'throttled', ...this.#throttled })
     if (this.#latency.count(nowMs) >= SAMPLES_MIN) {
       const p95Ms = this.#latency.quantile(0.95, nowMs) ?? 0
       events.push({ type: 'latency', p95Ms, startedMs: this.#sinceMs })
     }
     events.push({ type: 'tick', workersLimited: this.#workersLimited })
-    this.#usedUnits = 0
-    this.#accepted = { units: 0, startedMs: 0 }
+    this.#used = { calls: 0, units: 0 }
+    this.#accepted = { calls: 0, startedMs: 0 }
     this.#throttled = undefined
     this.#workersLimited = false
     return events
@@ -79,7 +76,10 @@ export class Feedback {
   /** The controller could not be told: it hears of it the next time. */
   putBack(events: readonly AimdEvent[]): void {
     for (const event of events) {
-      if (event.type === 'used') this.#usedUnits += event.units
+      if (event.type === 'used') {
+        this.#used.calls += event.calls
+        this.#used.units += event.units
+      }
       if (event.type !== 'throttled') continue
       const calls = this.#throttled?.calls ?? 0
       this.throttled({ units: event.units, startedMs: event.startedMs, retryAfterMs: event.retryAfterMs })

@@ -99,8 +99,8 @@ export class SimulatedClient {
   #nextSendMs: number
   #nextRecordMs: number
   #nextCost: number
-  #used = 0
-  #acceptedUnits = 0
+  #used = { calls: 0, units: 0 }
+  #acceptedCalls = 0
   #answeredMs = 0
   #latencies: number[] = []
   state: AimdState
@@ -154,7 +154,8 @@ export class SimulatedClient {
       this.#nextSendMs = this.#nowMs + taking.waitMs
       return
     }
-    this.#used += this.#nextCost
+    this.#used.calls += 1
+    this.#used.units += this.#nextCost
     this.#queue.push({
       atMs: this.#nowMs + delayMs(random),
       cost: this.#nextCost,
@@ -178,7 +179,7 @@ export class SimulatedClient {
     }
     if (arrival.verdict.accepted) {
       if (arrival.startedMs >= this.state.cutMs) {
-        this.#acceptedUnits += arrival.cost
+        this.#acceptedCalls += 1
         this.#answeredMs = Math.max(this.#answeredMs, arrival.startedMs)
         if (arrival.startedMs >= this.state.coolUntilMs) this.#latencies.push(this.#nowMs - arrival.startedMs)
       }
@@ -191,10 +192,10 @@ export class SimulatedClient {
   }
 
   #flush(events: AimdEvent[]): void {
-    this.#step({ type: 'used', units: this.#used })
-    this.#used = 0
-    this.#step({ type: 'accepted', units: this.#acceptedUnits, startedMs: this.#answeredMs })
-    this.#acceptedUnits = 0
+    this.#step({ type: 'used', ...this.#used })
+    this.#used = { calls: 0, units: 0 }
+    this.#step({ type: 'accepted', calls: this.#acceptedCalls, startedMs: this.#answeredMs })
+    this.#acceptedCalls = 0
     for (const event of events) this.#step(event)
     if (this.#options.spec.latencyP95MaxMs !== undefined && this.#latencies.length >= 20) {
       const sorted = this.#latencies.toSorted((a, b) => a - b)
@@ -212,7 +213,7 @@ export class SimulatedClient {
     this.state = stepAimd(this.state, event, this.#options.spec, this.#nowMs)
     if (this.state.cuts === cuts) return
     this.#latencies = []
-    this.#acceptedUnits = 0
+    this.#acceptedCalls = 0
   }
 }
 

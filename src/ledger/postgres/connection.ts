@@ -7,13 +7,13 @@ import pg from 'pg'
 import { UsageError } from '../../errors.ts'
 
 export const DEFAULT_SCHEMA = 'tidemark'
-export const CONNECT_MS_MAX = 10_000
+const CONNECT_MS_MAX = 10_000
 /** A statement that runs longer waits for a lock that nobody gives back, or is lost. */
 const STATEMENT_MS_MAX = 120_000
 /** The server ends its statements by itself; if not even that answer comes, the connection is dead. */
 const ANSWER_MS_MAX = STATEMENT_MS_MAX + 10_000
-/** A process that stands still inside a transaction must not hold its locks for longer. */
-const IDLE_IN_TRANSACTION_MS_MAX = 30_000
+/** A process that stands still inside a transaction must not hold its locks until others give up its lease. */
+const IDLE_IN_TRANSACTION_MS_MAX = 15_000
 const KEEPALIVE_MS = 10_000
 
 export type Target = { connectionString: string; schema: string; where: string }
@@ -74,13 +74,18 @@ function decode(text: string): string {
   }
 }
 
-export function clientConfig(target: Target): pg.ClientConfig {
+/** How long to wait for a connection and for an answer; a heartbeat cannot wait as long as a transaction. */
+export type Patience = { connectMsMax: number; answerMsMax: number }
+
+const PATIENT: Patience = { connectMsMax: CONNECT_MS_MAX, answerMsMax: ANSWER_MS_MAX }
+
+function clientConfig(target: Target, patience: Patience = PATIENT): pg.ClientConfig {
   return {
     application_name: 'tidemark',
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_MS,
-    connectionTimeoutMillis: CONNECT_MS_MAX,
-    query_timeout: ANSWER_MS_MAX,
+    connectionTimeoutMillis: patience.connectMsMax,
+    query_timeout: patience.answerMsMax,
     types: { getTypeParser } as pg.ClientConfig['types'],
     pipeline: true,
     connectionString: target.connectionString,
@@ -90,7 +95,7 @@ export function clientConfig(target: Target): pg.ClientConfig {
 /** One round trip after connecting. Not sent as start-up options: poolers and hosters refuse some of those. */
 export function sessionSetup(target: Target, role: Role): string {
   const settings: Record<string, string | number> = {
-    search_path: target.schema === 'public' ? 'public' : `${target.schema}, public`,
+    search_path: searchPath(target),
     statement_timeout: STATEMENT_MS_MAX,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS_MAX,
     // Seconds. The server notices a client that vanished, and gives back what it had locked.
@@ -108,8 +113,13 @@ export function sessionSetup(target: Target, role: Role): string {
   return `SELECT ${[...calls, durable].join(', ')}`
 }
 
-export async function connect(target: Target, role: Role): Promise<pg.Client> {
-  const client = new pg.Client(clientConfig(target))
+/** Extensions that apps use, such as vector, live in public. */
+export function searchPath(target: Target): string {
+  return target.schema === 'public' ? 'public' : `${target.schema}, public`
+}
+
+export async function connect(target: Target, role: Role, patience?: Patience): Promise<pg.Client> {
+  const client = new pg.Client(clientConfig(target, patience))
   // Without a listener a connection that breaks would end the process; whoever uses it gets the error anyway.
   client.on('error', () => {})
   await client.connect()

@@ -13,7 +13,7 @@ import { type Clock, sleep, systemClock } from '../../clock.ts'
 import { TidemarkError } from '../../errors.ts'
 import type { Announcement, Driver, Heartbeat, HeartbeatOptions, Tx, Value } from '../contract.ts'
 import { FORGET_COMMITS, hasCommitted, leaveWitness, type Session, SWEEP_COMMITS } from './commit.ts'
-import { createPool, getTypeParser, type Target } from './connection.ts'
+import { createPool, getTypeParser, searchPath, type Target } from './connection.ts'
 import { classify, isAftermath, isDeadlock, isDown, isStalePlan } from './errors.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { insertJobs, readyQueues, settleDone, take } from './jobs.ts'
@@ -43,6 +43,8 @@ export class PostgresDriver implements Driver {
   readonly #closing = new AbortController()
   readonly #listeners = new Set<Listener>()
   #sessionCount = 0
+  #reachable = true
+  #closed = false
   #offsetMs: number
 
   constructor(options: PostgresDriverOptions) {
@@ -96,13 +98,17 @@ export class PostgresDriver implements Driver {
     const tx = new PostgresTx(client, this.target.where)
     const before = await tx.get<{ path: string }>(`SELECT current_setting('search_path') AS path`)
     const setPath = `SELECT set_config('search_path', ?, true)`
-    await tx.get(setPath, [this.target.schema === 'public' ? 'public' : `${this.target.schema}, public`])
-    const value = await fn(tx)
-    if (tx.announced) await tx.get(`SELECT pg_notify(?, ?)`, [channelOf(this.target), `${tx.announced} ${this.#instance}`])
-    // Not needed after a failure: then all of this is rolled back with the rest.
-    await tx.get(setPath, [before!.path])
-    tx.close()
-    return value
+    await tx.get(setPath, [searchPath(this.target)])
+    try {
+      const value = await fn(tx)
+      // Signed by nobody: when the app commits, this process must hear of it too.
+      if (tx.announced) await tx.get(`SELECT pg_notify(?, ?)`, [channelOf(this.target), tx.announced])
+      return value
+    } finally {
+      // After a failed statement the app can only roll back, and that brings its path back too.
+      if (tx.failure === undefined) await tx.get(setPath, [before!.path])
+      tx.close()
+    }
   }
 
   readonly insertJobs = insertJobs
@@ -136,17 +142,21 @@ export class PostgresDriver implements Driver {
 
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return
-    if (this.#sessionCount > 0) await this.#forgetSessions()
     this.#closing.abort(new Error('the ledger was closed'))
+    if (this.#sessionCount > 0 && this.#reachable) await this.#forgetSessions()
+    this.#closed = true
     for (const listener of this.#listeners) await listener.stop()
     await Promise.all([this.#writers.end(), this.#readers.end()])
   }
 
   async #checkOut(pool: pg.Pool): Promise<pg.PoolClient> {
-    if (this.#closing.signal.aborted) throw new TidemarkError('The ledger is closed.', { kind: 'bug' })
+    if (this.#closed) throw new TidemarkError('The ledger is closed.', { kind: 'bug' })
     try {
-      return await pool.connect()
+      const client = await pool.connect()
+      this.#reachable = true
+      return client
     } catch (thrown) {
+      this.#reachable = false
       throw classify(thrown, this.target.where)
     }
   }
@@ -198,6 +208,7 @@ export class PostgresDriver implements Driver {
       command = (await client.query('COMMIT')).command
     } catch (thrown) {
       client.release(true)
+      this.#reachable = false
       // A transaction that only looked has nothing to lose.
       const committed = tx.wrote && (await hasCommitted(this.target, { ...session }, this.#closing.signal))
       if (committed) return value

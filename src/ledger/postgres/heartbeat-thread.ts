@@ -10,12 +10,14 @@ import { classify } from './errors.ts'
 import { measureOffset } from './server-clock.ts'
 
 const data = workerData as ThreadData & { target: Target }
+/** Hanging on to a connection that went silent would cost the lease; a new one may get through. */
+const answerMsMax = Math.max(1_000, Math.floor(data.leaseMs / 4))
 let client: pg.Client | undefined
 
 beatForever(data, async () => {
   try {
     if (!client) {
-      client = await connect(data.target, 'plain')
+      client = await connect(data.target, 'plain', { connectMsMax: answerMsMax, answerMsMax })
       await client.query('SET synchronous_commit = off') // a lease that a power cut forgets was lost anyway
     }
     const offsetMs = await measureOffset(client, 1)

@@ -10,6 +10,9 @@ import type { Announcement } from '../contract.ts'
 import { connect, hangUp, type Target } from './connection.ts'
 
 const RECONNECT_MS = [50, 100, 250, 500, 1_000, 2_000, 5_000]
+/** A connection on which nothing is ever sent may be gone without anybody having noticed. */
+const PING_MS = 30_000
+const PING_ANSWER_MS_MAX = 10_000
 
 export function channelOf(target: Target): string {
   return `tidemark_${target.schema}`
@@ -56,6 +59,7 @@ export class Listener {
     })
     try {
       await client.query(`LISTEN "${channelOf(this.#target)}"`)
+      this.#ping(client)
     } catch (thrown) {
       this.#client = undefined
       await hangUp(client)
@@ -68,6 +72,18 @@ export class Listener {
     const [what, from] = payload.split(' ')
     if (what === 'control') this.#tell('control')
     else if (from !== this.#instance) this.#tell('work')
+  }
+
+  #ping(client: pg.Client): void {
+    const answered = (): void => {
+      systemClock.timer(PING_MS, () => {
+        if (this.#client !== client) return
+        const ping: pg.QueryConfig & { query_timeout: number } = { text: 'SELECT 1', query_timeout: PING_ANSWER_MS_MAX }
+        // Hanging up is what `end` is waiting for.
+        client.query(ping).then(answered, () => hangUp(client))
+      })
+    }
+    answered()
   }
 
   #reconnect(): void {

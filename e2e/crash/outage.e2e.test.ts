@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type PostgresServer, startPostgres, type StopMode } from '../../scripts/postgres.ts'
+import { createEngine } from '../../src/engine/engine.ts'
+import { TidemarkError } from '../../src/errors.ts'
+import { openLedger } from '../../src/ledger/open.ts'
+import { type Child, DATABASES, freshPlace, LEASE_MS, Life, undisturbed } from './life.ts'
+import { SMALL } from './source.ts'
+
+describe('a database that goes away and comes back', () => {
+  let server: PostgresServer | undefined
+  after(() => server?.stop())
+
+  test('costs nothing but time: two engines survive a crash and a restart of PostgreSQL and end as if nothing had happened', async () => {
+    server = await startPostgres()
+    const size = { ...SMALL, paceMs: 20 }
+    const place = await freshPlace('sqlite')
+    const reference = await undisturbed(place.url, size)
+    await place.remove()
+    const life = new Life(server.url, size)
+    const children = [life.start({ leaseMs: 1_000, workers: 2 }), life.start({ leaseMs: 1_000, workers: 2 })]
+    try {
+      await Promise.all(children.map((child) => child.said('ready')))
+      for (const mode of ['immediate', 'fast'] satisfies StopMode[]) {
+        await ticks(children[0]!, 3)
+        await server.stopServer(mode)
+        // Longer than the leases: they run out while nobody can extend them.
+        await sleep(1_500)
+        await server.startServer()
+        await life.look(`after the server came back from a ${mode} stop`)
+      }
+      for (const child of children) {
+        const { code, stderr, sayings } = await child.ended
+        assert.equal(code, 0, stderr)
+        const events = sayings.flatMap((saying) => (saying.say === 'event' ? [saying.what] : []))
+        assert.ok(events.some((event) => event.includes('"down"')), `it did not notice: ${events}`)
+      }
+      await life.judge('after two outages', reference)
+    } finally {
+      for (const child of children) await child.destroy()
+    }
+  })
+})
+
+async function ticks(child: Child, n: number): Promise<void> {
+  for (let i = 0; i < n; i++) {
+    await new Promise<void>((resolve, reject) => {
+      child.onSaying = ({ say }) => {
+        if (say === 'tick') resolve()
+        if (say === 'done') reject(new Error('it was done before the outage'))
+      }
+    })
+  }
+}
+
+for (const database of DATABASES) {
+  test(`an outage while outcomes are being committed one by one applies none of them twice on ${database}`, async () => {
+    const place = await freshPlace(database)
+    const ledger = await openLedger(place.url)
+    const engine = await createEngine({ ledger, leaseMs: LEASE_MS })
+    try {
+      await ledger.migrateApp('outage', [['CREATE TABLE written (name TEXT PRIMARY KEY, times INTEGER NOT NULL)']])
+      const write = (name: string, then: () => void = () => {}): Promise<unknown> =>
+        engine.write({
+          effects: async (tx) => {
+            const sql = 'INSERT INTO written(name, times) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET times = written.times + 1'
+            await tx.run(sql, [name])
+            then()
+          },
+        })
+      let runs = 0
+      const outcomes = await Promise.allSettled([
+        write('first'),
+        write('broken', () => {
+          throw new Error('this one cannot be written')
+        }),
+        write('last', () => {
+          runs += 1
+          // The group fails before it comes to this one; its first run is alone, after the others.
+          if (runs === 1) throw new TidemarkError('the database went away', { kind: 'transient', code: 'ledger-down' })
+        }),
+      ])
+      assert.deepEqual(outcomes.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
+      const rows = await ledger.driver.read((tx) => tx.all('SELECT name, times FROM written ORDER BY name'))
+      assert.deepEqual(rows.map((row) => ({ ...row })), [
+        { name: 'first', times: 1 },
+        { name: 'last', times: 1 },
+      ])
+    } finally {
+      await engine.stop()
+      await ledger.close()
+      await place.remove()
+    }
+  })
+}

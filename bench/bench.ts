@@ -6,8 +6,8 @@ export type Row = { case: string; subject: string; value: number; unit: string }
 export type BenchOptions = {
   /** Small sizes: checks that everything runs; its numbers are not for quoting. */
   quick: boolean
-  /** Only cases or subjects whose name contains this; several with commas. */
-  only: string | undefined
+  /** Only cases or subjects whose name contains one of these; all if there are none. */
+  only: readonly string[]
   /** One line for a person who waits; never on standard output. */
   say(line: string): void
 }

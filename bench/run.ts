@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- [name] [--json] [--quick] [--only text] [--save]`
+ * `npm run bench -- [name] [--json] [--quick] [--only text]… [--save]`
  *
  * Finds `bench/<name>/index.ts`, installs the peers on first use, runs, and prints a table (or one JSON
  * object). What is said while it runs goes to standard error.
@@ -14,17 +14,17 @@ import { installPeers } from './peers.ts'
 import { saveResults } from './results.ts'
 import { textTable } from './table.ts'
 
-const USAGE = `usage: npm run bench -- [name] [--json] [--quick] [--only text] [--save]
+const USAGE = `usage: npm run bench -- [name] [--json] [--quick] [--only text]… [--save]
   --json   one object {bench, date, rows: [{case, subject, value, unit}]} on standard output
   --quick  small sizes: everything runs once, in under a minute
-  --only   only cases or subjects whose name contains this text; several with commas
+  --only   only cases or subjects whose name contains this text; may be repeated
   --save   keep the result in bench/RESULTS.md`
 
 type Arguments = {
   names: string[]
   json: boolean
   quick: boolean
-  only: string | undefined
+  only: string[]
   save: boolean
 }
 
@@ -58,13 +58,13 @@ function readArguments(argv: string[]): Arguments {
         json: { type: 'boolean', default: false },
         quick: { type: 'boolean', default: false },
         save: { type: 'boolean', default: false },
-        only: { type: 'string' },
+        only: { type: 'string', multiple: true, default: [] },
       },
     })
     const unknown = positionals.find((name) => !known.includes(name))
     if (unknown) throw new UsageError(`no bench is called ${unknown}; there is: ${known.join(', ')}`)
     const { json, quick, save, only } = values
-    if (save && (quick || only !== undefined)) {
+    if (save && (quick || only.length > 0)) {
       throw new UsageError('--save keeps whole runs only: leave out --quick and --only')
     }
     return { names: positionals.length > 0 ? positionals : known, json, quick, save, only }

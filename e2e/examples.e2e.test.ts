@@ -139,7 +139,7 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'npm run lint': 'scripts/test.ts',
   'npm run types': 'scripts/test.ts',
   'npm run lint && npm run types': 'scripts/test.ts',
-  'npm run crash': 'e2e/crash',
+  'npm run crash': 'e2e/crash/crash.e2e.test.ts',
   'npm run bench -- engine': 'bench/run.test.ts',
 }
 

@@ -42,7 +42,8 @@ function readOptions(): Options {
   const rounds = Number(values.rounds)
   const seed = Number(values.seed)
   const databases = values.db === 'both' ? DATABASES : DATABASES.filter((name) => name === values.db)
-  if (!Number.isInteger(rounds) || rounds < 1 || rounds > ROUNDS_MAX) fail(`--rounds takes a number from 1 to ${ROUNDS_MAX}.`)
+  if (!Number.isInteger(rounds) || rounds < 1 || rounds > ROUNDS_MAX)
+    fail(`--rounds takes a number from 1 to ${ROUNDS_MAX}.`)
   if (!Number.isInteger(seed) || seed < 0) fail('--seed takes a whole number.')
   if (databases.length === 0) fail('--db takes sqlite, postgres or both.')
   return { rounds, seed, databases }
@@ -59,16 +60,31 @@ async function prove(database: Database, { rounds, seed }: Options): Promise<Tal
   const random = seededRandom(seed)
   const total: Tally = { lives: 0, kills: 0, late: 0 }
   const first = await measure(database, SMALL)
-  print(`${database}: an undisturbed run takes ${Math.round(first.ms)} ms and passes ${first.hits.begin ?? 0} cycles`)
-  await live(database, SMALL, first, pointLives(first, { random, hitsEach: HITS_PER_POINT, perLife: KILLS_PER_LIFE }), total)
+  print(
+    `${database}: an undisturbed run takes ${Math.round(first.ms)} ms and passes ${first.hits.begin ?? 0} cycles`,
+  )
+  await live(
+    database,
+    SMALL,
+    first,
+    pointLives(first, { random, hitsEach: HITS_PER_POINT, perLife: KILLS_PER_LIFE }),
+    total,
+  )
   print(`${database}: every commit point ${HITS_PER_POINT} times: ${describe(total)}`)
   const byPoints = total.kills
   while (total.kills - byPoints < rounds) {
     const size = { ...SMALL, paceMs: pick(PACES_MS, random) }
     const reference = await measure(database, size)
-    if (reference.state.join('\n') !== first.state.join('\n')) throw new Error('two undisturbed runs end differently')
+    if (reference.state.join('\n') !== first.state.join('\n'))
+      throw new Error('two undisturbed runs end differently')
     const wanted = Math.min(rounds - (total.kills - byPoints), LIVES_PER_BATCH * KILLS_PER_LIFE)
-    await live(database, size, reference, instantLives(reference, { random, kills: wanted, perLife: KILLS_PER_LIFE }), total)
+    await live(
+      database,
+      size,
+      reference,
+      instantLives(reference, { random, kills: wanted, perLife: KILLS_PER_LIFE }),
+      total,
+    )
     print(`${database}: ${total.kills - byPoints} of ${rounds} random instants: ${describe(total)}`)
   }
   return total
@@ -81,7 +97,13 @@ async function measure(database: Database, size: SourceSize): Promise<Reference>
   return reference
 }
 
-async function live(database: Database, size: SourceSize, reference: Reference, lives: readonly Kill[][], total: Tally): Promise<void> {
+async function live(
+  database: Database,
+  size: SourceSize,
+  reference: Reference,
+  lives: readonly Kill[][],
+  total: Tally,
+): Promise<void> {
   for (const kills of lives) {
     const place = await freshPlace(database)
     try {
@@ -117,7 +139,8 @@ async function main(): Promise<number> {
   if (server) process.env.TIDEMARK_TEST_PG = server.url
   const summary: string[] = []
   try {
-    for (const database of options.databases) summary.push(`${database}: ${describe(await prove(database, options))}`)
+    for (const database of options.databases)
+      summary.push(`${database}: ${describe(await prove(database, options))}`)
   } catch (thrown) {
     print(thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown))
     print(`FAILED with --seed ${options.seed}`)

@@ -19,12 +19,12 @@ describe('the plan of the engine bench', () => {
   })
 
   test('only what is named is run: a case with all its subjects, or a subject in all its cases', () => {
-    const [drain] = chosenCases({ quick: true, only: 'sqlite full: drain, 10' })
+    const [drain] = chosenCases({ quick: true, only: ['sqlite full: drain, 10'] })
     assert.ok(drain && drain.subjects.length > 1)
-    const boss = chosenCases({ quick: true, only: 'pg-boss' })
+    const boss = chosenCases({ quick: true, only: ['pg-boss'] })
     assert.ok(boss.length > 1)
     assert.ok(boss.every((one) => one.subjects.length === 1 && one.subjects[0]?.name === 'pg-boss'))
-    assert.deepEqual(chosenCases({ quick: true, only: 'no such thing' }), [])
+    assert.deepEqual(chosenCases({ quick: true, only: ['no such thing'] }), [])
   })
 
   test('of two runs the better counts, as a whole', () => {

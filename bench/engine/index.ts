@@ -42,12 +42,11 @@ type Session = {
   missing: Map<string, string>
 }
 
-/** Cases, or all cases of some subjects, by parts of their names (several with commas). */
-export function chosenCases(options: { quick: boolean; only: string | undefined }): Case[] {
+/** Cases, or all cases of some subjects, by parts of their names. */
+export function chosenCases(options: { quick: boolean; only: readonly string[] }): Case[] {
   const cases = planCases(options)
-  if (options.only === undefined) return cases
-  const wanted = options.only.split(',').map((text) => text.trim())
-  const matches = (name: string): boolean => wanted.some((text) => name.includes(text))
+  if (options.only.length === 0) return cases
+  const matches = (name: string): boolean => options.only.some((text) => name.includes(text))
   return cases.flatMap((one) => {
     if (matches(one.name)) return [one]
     const subjects = one.subjects.filter((subject) => matches(subject.name))

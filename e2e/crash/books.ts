@@ -12,7 +12,9 @@ function checkTallies(now: Snapshot): string[] {
     const stage = job.state === 'pending' ? (job.wait ?? 'ready') : job.state
     counted.set(`${job.kind} ${stage}`, (counted.get(`${job.kind} ${stage}`) ?? 0) + 1)
   }
-  const tallied = new Map(now.tallies.filter(({ n }) => n !== 0).map(({ kind, stage, n }) => [`${kind} ${stage}`, n]))
+  const tallied = new Map(
+    now.tallies.filter(({ n }) => n !== 0).map(({ kind, stage, n }) => [`${kind} ${stage}`, n]),
+  )
   return [...new Set([...counted.keys(), ...tallied.keys()])]
     .filter((what) => counted.get(what) !== tallied.get(what))
     .map((what) => `the tally of ${what} is ${tallied.get(what) ?? 0}, there are ${counted.get(what) ?? 0}`)
@@ -24,9 +26,12 @@ function checkOwners(now: Snapshot): string[] {
   const problems: string[] = []
   for (const job of now.jobs) {
     if (job.state === 'claimed' && stateOf.get(job.owner ?? 0) !== 'live') {
-      problems.push(`job #${job.id} (${job.kind}) is claimed by #${job.owner}, which is ${stateOf.get(job.owner ?? 0) ?? 'unknown'}`)
+      problems.push(
+        `job #${job.id} (${job.kind}) is claimed by #${job.owner}, which is ${stateOf.get(job.owner ?? 0) ?? 'unknown'}`,
+      )
     }
-    if (job.state === 'pending' && job.owner !== null) problems.push(`job #${job.id} (${job.kind}) is pending, but has an owner`)
+    if (job.state === 'pending' && job.owner !== null)
+      problems.push(`job #${job.id} (${job.kind}) is pending, but has an owner`)
   }
   return problems
 }
@@ -40,7 +45,10 @@ function checkWaits(now: Snapshot): string[] {
   }
   return now.jobs
     .filter((job) => job.state === 'pending' && wrong(job))
-    .map((job) => `job #${job.id} (${job.kind}) waits for ${job.wait}, deps_left ${job.deps_left}, unmet ${unmet.get(job.id) ?? 0}`)
+    .map(
+      (job) =>
+        `job #${job.id} (${job.kind}) waits for ${job.wait}, deps_left ${job.deps_left}, unmet ${unmet.get(job.id) ?? 0}`,
+    )
 }
 
 /** A segment knows how many of its jobs are unsettled. */
@@ -52,7 +60,10 @@ function checkOpenJobs(now: Snapshot): string[] {
   }
   return now.segments
     .filter((segment) => segment.open_jobs !== (open.get(segment.id) ?? 0))
-    .map((segment) => `segment #${segment.id} counts ${segment.open_jobs} open jobs, there are ${open.get(segment.id) ?? 0}`)
+    .map(
+      (segment) =>
+        `segment #${segment.id} counts ${segment.open_jobs} open jobs, there are ${open.get(segment.id) ?? 0}`,
+    )
 }
 
 const UNSETTLED = new Set(['pending', 'claimed', 'failed'])

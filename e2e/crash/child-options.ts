@@ -8,8 +8,6 @@ export type ChildOptions = {
   leaseMs: number
   workers: number
   kill?: { point: CommitPoint; hit: number }
-  /** Work on for others when nothing is left, until told to stop. */
-  stay?: boolean
 }
 
 export type Saying =

@@ -46,7 +46,8 @@ const engine = await openWorkload(options.size, {
 })
 engine.events.on(
   (event) => {
-    if (event.type === 'lease' || event.type === 'ledger' || event.type === 'alert') say({ say: 'event', what: JSON.stringify(event) })
+    if (event.type === 'lease' || event.type === 'ledger' || event.type === 'alert')
+      say({ say: 'event', what: JSON.stringify(event) })
   },
   { jobs: false },
 )
@@ -66,11 +67,8 @@ const uninstall = handleSignals({
 })
 await engine.start()
 say({ say: 'ready', owner: engine.owner })
-await engine.drained()
-if (engine.state === 'started') {
+if (await engine.drained()) {
   say({ say: 'done', hits })
-  if (!options.stay) {
-    await engine.stop()
-    uninstall()
-  }
+  await engine.stop()
+  uninstall()
 }

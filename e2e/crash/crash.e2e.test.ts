@@ -3,7 +3,16 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { COMMIT_POINTS } from '../../src/ledger/cycle.ts'
 import { seededRandom } from '../../src/random.ts'
-import { DATABASES, type Database, freshPlace, type Kill, type Place, type Reference, surviveKills, undisturbed } from './life.ts'
+import {
+  DATABASES,
+  type Database,
+  freshPlace,
+  type Kill,
+  type Place,
+  type Reference,
+  surviveKills,
+  undisturbed,
+} from './life.ts'
 import { instantLives, pointLives } from './plan.ts'
 import { fateOf, itemsIn, SMALL, streamEnd } from './source.ts'
 
@@ -26,7 +35,15 @@ async function fresh(database: Database): Promise<string> {
 
 test('the workload has items of every fate', () => {
   const items = SMALL.streams.flatMap((stream) => itemsIn(SMALL, stream, 0, streamEnd(SMALL)))
-  assert.deepEqual([...new Set(items.map(fateOf))].sort(), ['gone', 'heavy', 'poison', 'skipped', 'stored', 'told-bad', 'told-gone'])
+  assert.deepEqual([...new Set(items.map(fateOf))].sort(), [
+    'gone',
+    'heavy',
+    'poison',
+    'skipped',
+    'stored',
+    'told-bad',
+    'told-gone',
+  ])
 })
 
 const references = new Map<Database, Reference>()
@@ -38,7 +55,8 @@ for (const database of DATABASES) {
     const survive = async (lives: readonly Kill[][]): Promise<number> => {
       const reference = references.get(database)!
       let killed = 0
-      for (const kills of lives) killed += await surviveKills({ url: await fresh(database), size: SMALL, kills, reference })
+      for (const kills of lives)
+        killed += await surviveKills({ url: await fresh(database), size: SMALL, kills, reference })
       return killed
     }
 
@@ -54,7 +72,9 @@ for (const database of DATABASES) {
     })
 
     test('at random instants: the final state equals that of an undisturbed run (invariant 7)', async () => {
-      const killed = await survive(instantLives(references.get(database)!, { random, kills: instants, perLife }))
+      const killed = await survive(
+        instantLives(references.get(database)!, { random, kills: instants, perLife }),
+      )
       assert.ok(killed >= instants / 2, `only ${killed} of ${instants} kills came in time`)
     })
   })

@@ -38,10 +38,19 @@ export async function freshPlace(database: Database): Promise<Place> {
     return { url, remove: drop }
   }
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-crash-'))
-  return { url: `sqlite:${join(folder, 'ledger.db')}`, remove: async () => rmSync(folder, { recursive: true, force: true }) }
+  return {
+    url: `sqlite:${join(folder, 'ledger.db')}`,
+    remove: async () => rmSync(folder, { recursive: true, force: true }),
+  }
 }
 
-export type Ended = { code: number | null; signal: NodeJS.Signals | null; stderr: string; sayings: Saying[]; ms: number }
+export type Ended = {
+  code: number | null
+  signal: NodeJS.Signals | null
+  stderr: string
+  sayings: Saying[]
+  ms: number
+}
 
 export class Child {
   readonly process: ChildProcess
@@ -60,10 +69,13 @@ export class Child {
     this.process.stderr!.setEncoding('utf8').on('data', (text: string) => {
       stderr += text
     })
-    createInterface({ input: this.process.stdout! }).on('line', (line) => this.#hear(JSON.parse(line) as Saying))
+    createInterface({ input: this.process.stdout! }).on('line', (line) =>
+      this.#hear(JSON.parse(line) as Saying),
+    )
     this.ended = new Promise((resolve) => {
       this.process.once('close', (code, signal) => {
-        for (const { what, reject } of this.#waiting.splice(0)) reject(new Error(`the process ended before it was ${what}: ${stderr}`))
+        for (const { what, reject } of this.#waiting.splice(0))
+          reject(new Error(`the process ended before it was ${what}: ${stderr}`))
         resolve({ code, signal, stderr, sayings: this.sayings, ms: systemClock.monotonicMs() - startedMs })
       })
     })
@@ -91,7 +103,10 @@ export class Child {
   #hear(saying: Saying): void {
     if (saying.say !== 'tick') this.sayings.push(saying)
     this.onSaying(saying)
-    const [hit, rest] = [this.#waiting.filter(({ what }) => what === saying.say), this.#waiting.filter(({ what }) => what !== saying.say)]
+    const [hit, rest] = [
+      this.#waiting.filter(({ what }) => what === saying.say),
+      this.#waiting.filter(({ what }) => what !== saying.say),
+    ]
     this.#waiting = rest
     for (const { resolve } of hit) resolve(saying)
   }
@@ -134,7 +149,11 @@ export class Life {
     const now = await takeSnapshot(this.url)
     const open = now?.jobs.filter(({ state }) => state === 'pending' || state === 'claimed') ?? []
     const lines = open.map((job) => JSON.stringify(job))
-    return [`the process hung for ${RUN_MS_MAX} ms: ${JSON.stringify(ended.sayings)}`, 'open jobs:', ...lines].join('\n  ')
+    return [
+      `the process hung for ${RUN_MS_MAX} ms: ${JSON.stringify(ended.sayings)}`,
+      'open jobs:',
+      ...lines,
+    ].join('\n  ')
   }
 
   /** Throws if anything is wrong at this instant. */
@@ -180,7 +199,12 @@ export async function undisturbed(url: string, size: SourceSize): Promise<Refere
 }
 
 /** A whole life: each kill in turn, a look after each, then to the end. */
-export async function surviveKills(o: { url: string; size: SourceSize; kills: readonly Kill[]; reference: Reference }): Promise<number> {
+export async function surviveKills(o: {
+  url: string
+  size: SourceSize
+  kills: readonly Kill[]
+  reference: Reference
+}): Promise<number> {
   const life = new Life(o.url, o.size)
   for (const [index, kill] of o.kills.entries()) {
     const ended = await life.run(kill)

@@ -1,9 +1,9 @@
 /** Discovering segments, listing them page by page, storing their items in batches; see workload.ts. */
 import { z } from 'zod'
-import { TidemarkError } from '../../src/errors.ts'
 import { type AnyJobKind, defineJob, type JobRequest, request } from '../../src/engine/kinds.ts'
 import type { Outcome } from '../../src/engine/outcome.ts'
 import type { RunContext } from '../../src/engine/run-context.ts'
+import { TidemarkError } from '../../src/errors.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
 import { pause, transient } from './pace.ts'
 import {
@@ -14,9 +14,9 @@ import {
   pageItems,
   pagesIn,
   SEGMENT_SPAN,
+  type SourceSize,
   SPLIT_PAGE,
   SPLIT_SEGMENT,
-  type SourceSize,
   streamEnd,
 } from './source.ts'
 import { addToList, apply, countBad, countOf, report } from './tables.ts'
@@ -149,9 +149,17 @@ function storeJob(size: SourceSize, digest: AnyJobKind) {
       const spoilt = salt % 4 === 0 && failures === flaky
       return {
         effects: async (tx) => {
-          await apply(tx, 'applied', stored.map((name) => ({ name, value: 'stored' })))
+          await apply(
+            tx,
+            'applied',
+            stored.map((name) => ({ name, value: 'stored' })),
+          )
           await addToList(tx, stored)
-          await apply(tx, 'told', told.map((name) => ({ name, value: CATEGORY_OF[fateOf(name)] })))
+          await apply(
+            tx,
+            'told',
+            told.map((name) => ({ name, value: CATEGORY_OF[fateOf(name)] })),
+          )
           if (spoilt) throw new Error('the effects of this batch fail once')
         },
         gone: of('told-gone').length,
@@ -186,7 +194,8 @@ function pageJob(size: SourceSize) {
           const bad = items.filter((item) => fateOf(item) === 'poison')
           const found = (await countOf(tx, 'applied', items)) + (await countOf(tx, 'told', items))
           const poison = bad.length === 0 ? 0 : await countBad(tx, bad)
-          if (found + poison !== expected) await report(tx, `page ${stream}:${at} ended with ${found + poison} of ${expected} items`)
+          if (found + poison !== expected)
+            await report(tx, `page ${stream}:${at} ended with ${found + poison} of ${expected} items`)
           await apply(tx, 'steps', [{ name: `page ${stream}:${at}` }])
         },
       }

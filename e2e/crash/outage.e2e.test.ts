@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type PostgresServer, startPostgres, type StopMode } from '../../scripts/postgres.ts'
+import { type PostgresServer, type StopMode, startPostgres } from '../../scripts/postgres.ts'
 import { createEngine } from '../../src/engine/engine.ts'
 import { TidemarkError } from '../../src/errors.ts'
 import { openLedger } from '../../src/ledger/open.ts'
@@ -34,7 +34,10 @@ describe('a database that goes away and comes back', () => {
         const { code, stderr, sayings } = await child.ended
         assert.equal(code, 0, stderr)
         const events = sayings.flatMap((saying) => (saying.say === 'event' ? [saying.what] : []))
-        assert.ok(events.some((event) => event.includes('"down"')), `it did not notice: ${events}`)
+        assert.ok(
+          events.some((event) => event.includes('"down"')),
+          `it did not notice: ${events}`,
+        )
       }
       await life.judge('after two outages', reference)
     } finally {
@@ -60,11 +63,14 @@ for (const database of DATABASES) {
     const ledger = await openLedger(place.url)
     const engine = await createEngine({ ledger, leaseMs: LEASE_MS })
     try {
-      await ledger.migrateApp('outage', [['CREATE TABLE written (name TEXT PRIMARY KEY, times INTEGER NOT NULL)']])
+      await ledger.migrateApp('outage', [
+        ['CREATE TABLE written (name TEXT PRIMARY KEY, times INTEGER NOT NULL)'],
+      ])
       const write = (name: string, then: () => void = () => {}): Promise<unknown> =>
         engine.write({
           effects: async (tx) => {
-            const sql = 'INSERT INTO written(name, times) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET times = written.times + 1'
+            const sql =
+              'INSERT INTO written(name, times) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET times = written.times + 1'
             await tx.run(sql, [name])
             then()
           },
@@ -78,15 +84,22 @@ for (const database of DATABASES) {
         write('last', () => {
           runs += 1
           // The group fails before it comes to this one; its first run is alone, after the others.
-          if (runs === 1) throw new TidemarkError('the database went away', { kind: 'transient', code: 'ledger-down' })
+          if (runs === 1)
+            throw new TidemarkError('the database went away', { kind: 'transient', code: 'ledger-down' })
         }),
       ])
-      assert.deepEqual(outcomes.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
+      assert.deepEqual(
+        outcomes.map(({ status }) => status),
+        ['fulfilled', 'rejected', 'fulfilled'],
+      )
       const rows = await ledger.driver.read((tx) => tx.all('SELECT name, times FROM written ORDER BY name'))
-      assert.deepEqual(rows.map((row) => ({ ...row })), [
-        { name: 'first', times: 1 },
-        { name: 'last', times: 1 },
-      ])
+      assert.deepEqual(
+        rows.map((row) => ({ ...row })),
+        [
+          { name: 'first', times: 1 },
+          { name: 'last', times: 1 },
+        ],
+      )
     } finally {
       await engine.stop()
       await ledger.close()

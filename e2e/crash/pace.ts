@@ -5,7 +5,12 @@ import { TidemarkError } from '../../src/errors.ts'
 import { hash, type SourceSize } from './source.ts'
 
 /** A pause of 0 to twice the pace, the same for the same name; ends at once when the job must stop. */
-export async function pause(job: RunContext<unknown>, { paceMs, deaf }: SourceSize, name: string, longer = 1): Promise<void> {
+export async function pause(
+  job: RunContext<unknown>,
+  { paceMs, deaf }: SourceSize,
+  name: string,
+  longer = 1,
+): Promise<void> {
   await sleep(job.clock, ((hash(name) % 100) / 50) * paceMs * longer, deaf ? undefined : job.signal)
 }
 

@@ -15,7 +15,10 @@ const STARTING_MS = 300
 const TICK_MS = 25
 
 /** Each commit point `hitsEach` times, at places spread over the run; `perLife` kills share a ledger. */
-export function pointLives(reference: Reference, o: { random: Random; hitsEach: number; perLife: number }): Kill[][] {
+export function pointLives(
+  reference: Reference,
+  o: { random: Random; hitsEach: number; perLife: number },
+): Kill[][] {
   const kills = Array.from({ length: o.hitsEach }, () =>
     COMMIT_POINTS.map((point): Kill => {
       const hitMax = ((reference.hits[point] ?? 1) * REACH) / o.perLife
@@ -29,17 +32,23 @@ export function pointLives(reference: Reference, o: { random: Random; hitsEach: 
  * Mostly while it works, some while it is starting. Counted in the process's own cycles and not in time alone: the
  * machine may be twice as slow by then.
  */
-export function instantLives(reference: Reference, o: { random: Random; kills: number; perLife: number }): Kill[][] {
+export function instantLives(
+  reference: Reference,
+  o: { random: Random; kills: number; perLife: number },
+): Kill[][] {
   const ticks = (reference.hits.begin ?? 1) / CYCLES_PER_TICK
   const kills = Array.from({ length: o.kills }, (_, n): Kill => {
-    if (n % STARTING_EVERY === STARTING_EVERY - 1) return { afterMs: Math.round(SOONEST_MS + o.random() * STARTING_MS) }
+    if (n % STARTING_EVERY === STARTING_EVERY - 1)
+      return { afterMs: Math.round(SOONEST_MS + o.random() * STARTING_MS) }
     return { tick: Math.floor((o.random() * ticks) / o.perLife), afterMs: o.random() * TICK_MS }
   })
   return inLives(kills, o.perLife)
 }
 
 function inLives(kills: readonly Kill[], perLife: number): Kill[][] {
-  return Array.from({ length: Math.ceil(kills.length / perLife) }, (_, n) => kills.slice(n * perLife, (n + 1) * perLife))
+  return Array.from({ length: Math.ceil(kills.length / perLife) }, (_, n) =>
+    kills.slice(n * perLife, (n + 1) * perLife),
+  )
 }
 
 function shuffled<T>(list: readonly T[], random: Random): T[] {

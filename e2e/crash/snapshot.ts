@@ -6,7 +6,14 @@ import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 import { sqliteFile } from '../../src/ledger/open.ts'
 
-export type StreamFact = { id: number; name: string; mark: string | null; mark_at: number; tail_at: number; cursor: string | null }
+export type StreamFact = {
+  id: number
+  name: string
+  mark: string | null
+  mark_at: number
+  tail_at: number
+  cursor: string | null
+}
 export type SegmentFact = {
   id: number
   stream_id: number
@@ -112,5 +119,33 @@ async function readPostgres(url: string): Promise<Record<string, unknown[]> | un
     return tables
   } finally {
     await client.end()
+  }
+}
+
+/** Does nobody hold a lock that a write would have to wait for? */
+export async function isBetweenTransactions(url: string): Promise<boolean> {
+  if (!url.startsWith('postgres')) return isSqliteFree(sqliteFile(url))
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    const open = await client.query(
+      `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()`,
+    )
+    return open.rowCount === 0
+  } finally {
+    await client.end()
+  }
+}
+
+function isSqliteFree(file: string): boolean {
+  const db = new DatabaseSync(file, { timeout: 0 })
+  try {
+    db.exec('BEGIN IMMEDIATE')
+    db.exec('ROLLBACK')
+    return true
+  } catch {
+    return false // busy: somebody writes
+  } finally {
+    db.close()
   }
 }

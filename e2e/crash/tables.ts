@@ -47,13 +47,19 @@ export async function addToList(tx: Tx, names: readonly string[]): Promise<void>
 export async function countOf(tx: Tx, table: Counted, names: readonly string[]): Promise<number> {
   if (names.length === 0) return 0
   const marks = names.map(() => '?').join(', ')
-  const row = await tx.get<{ n: number }>(`SELECT count(*) AS n FROM ${table} WHERE name IN (${marks})`, names)
+  const row = await tx.get<{ n: number }>(
+    `SELECT count(*) AS n FROM ${table} WHERE name IN (${marks})`,
+    names,
+  )
   return Number(row!.n)
 }
 
 export async function countBad(tx: Tx, items: readonly string[]): Promise<number> {
   const marks = items.map(() => '?').join(', ')
-  const row = await tx.get<{ n: number }>(`SELECT count(*) AS n FROM bad_items WHERE item IN (${marks})`, items)
+  const row = await tx.get<{ n: number }>(
+    `SELECT count(*) AS n FROM bad_items WHERE item IN (${marks})`,
+    items,
+  )
   return Number(row!.n)
 }
 

@@ -87,7 +87,12 @@ function stepJobs(size: SourceSize): Part & { step: AnyJobKind } {
   }
   const step = defineJob({ kind: 'crash.step', payload: stepPayload, run })
   const afterFail = defineJob({ kind: 'crash.after-fail', payload: stepPayload, onDepFailure: 'fail', run })
-  const afterCancel = defineJob({ kind: 'crash.after-cancel', payload: stepPayload, onDepFailure: 'cancel', run })
+  const afterCancel = defineJob({
+    kind: 'crash.after-cancel',
+    payload: stepPayload,
+    onDepFailure: 'cancel',
+    run,
+  })
   const afterRun = defineJob({ kind: 'crash.after-run', payload: stepPayload, onDepFailure: 'run', run })
   const doomed = defineJob({
     kind: 'crash.doomed',
@@ -100,7 +105,11 @@ function stepJobs(size: SourceSize): Part & { step: AnyJobKind } {
   const first = (stream: string): JobRequest[] => {
     const name = (letter: string): string => `${stream} ${letter}`
     const one = (letter: string, ...after: string[]): JobRequest =>
-      request(step, { name: name(letter), after: after.map(name) }, { stream, ref: name(letter), after: after.map(name) })
+      request(
+        step,
+        { name: name(letter), after: after.map(name) },
+        { stream, ref: name(letter), after: after.map(name) },
+      )
     const dependent = (kind: typeof step): JobRequest =>
       request(kind, { name: name(kind.kind), after: [] }, { stream, after: [name('doomed')] })
     return [
@@ -119,18 +128,27 @@ function uploadJob(size: SourceSize, step: AnyJobKind) {
     payload: z.object({ name: z.string() }),
     run: async (job) => {
       const { name } = job.payload
-      const state = { done: 0, rested: false, ...(job.checkpoint as { done: number; rested: boolean } | null) }
+      const state = {
+        done: 0,
+        rested: false,
+        ...(job.checkpoint as { done: number; rested: boolean } | null),
+      }
       while (state.done < PARTS) {
-        if (state.done === PARTS / 2 && !state.rested) return { again: { afterMs: 5 }, checkpoint: { ...state, rested: true } }
+        if (state.done === PARTS / 2 && !state.rested)
+          return { again: { afterMs: 5 }, checkpoint: { ...state, rested: true } }
         await pause(job, size, `${name} ${state.done}`)
-        if (job.job.failures < 2 && state.done === 1 + job.job.failures * 3) throw transient('connection reset')
+        if (job.job.failures < 2 && state.done === 1 + job.job.failures * 3)
+          throw transient('connection reset')
         const part = `${name} ${state.done}`
         state.done += 1
         const after = Array.from({ length: PARTS }, (_, n) => `${name} ${n}`)
         await job.commit({
           effects: (tx) => apply(tx, 'parts', [{ name: part }]),
           checkpoint: state,
-          jobs: state.done === 1 ? [request(step, { name: `${name} end`, after }, { after: [job.id] })] : undefined,
+          jobs:
+            state.done === 1
+              ? [request(step, { name: `${name} end`, after }, { after: [job.id] })]
+              : undefined,
         })
       }
       return undefined
@@ -160,7 +178,8 @@ function editingJobs(size: SourceSize, onViolation: (what: string) => void): Par
       }
       return {
         effects: async (tx) => {
-          if ((await latestVersion(tx, stream)) >= version) await report(tx, `${stream}: version ${version} came late`)
+          if ((await latestVersion(tx, stream)) >= version)
+            await report(tx, `${stream}: version ${version} came late`)
           await apply(tx, 'published', [{ name: `${stream} ${version}`, value: String(version) }])
         },
       }

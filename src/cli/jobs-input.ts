@@ -50,7 +50,7 @@ export function limitOption(): Option {
       const limit = parseNumber(text, '--limit')
       if (limit <= LIMIT_MAX) return limit
       throw new UsageError(`--limit is ${text}, but at most ${LIMIT_MAX} are shown at once.`, {
-        hint: 'The next ones are shown by --before with the last number of this page.',
+        hint: 'What is printed after a page names the command for the next one.',
       })
     })
 }

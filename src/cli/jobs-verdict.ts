@@ -37,7 +37,7 @@ export function judge(input: VerdictInput): Verdict {
     const segments = `${formatCount(openSegments)} ${plural(openSegments, 'segment is', 'segments are')} still open`
     return {
       state: 'waiting',
-      text: `No job waits, but ${segments}.${engineText(input)}`,
+      text: `No job waits, but ${segments}${engineText(input).replace(',', ';') || '.'}`,
       exitCode: exitCodes.ok,
     }
   }

@@ -36,17 +36,26 @@ export type TestHome = {
   remove(): Promise<void>
 }
 
+export type HereOptions = {
+  /** Output says that it is a terminal of this width. */
+  columns?: number
+  /** Called with all that stdout was given so far. */
+  onOutput?: (stdout: string) => void
+}
+
 export async function runHere(
   args: string[],
   env: Record<string, string>,
-  terminal?: { columns: number },
+  options: HereOptions = {},
 ): Promise<Ended> {
+  const { columns, onOutput } = options
   const written = { stdout: '', stderr: '' }
   const stream = (name: keyof typeof written): OutputStream => ({
     write: (text) => {
       written[name] += text
+      onOutput?.(written.stdout)
     },
-    ...(terminal && { isTTY: true, columns: terminal.columns }),
+    ...(columns && { isTTY: true, columns }),
   })
   const code = await runCommand({ args, env, stdout: stream('stdout'), stderr: stream('stderr') })
   return { code, ...written }
@@ -160,7 +169,12 @@ async function fill(ledger: Ledger): Promise<Past> {
   const [failed, dependent] = await failOne(ledger, owner)
   const [later, seal, ready] = await ledger.write({
     jobs: [
-      job('mail.fetch', { streamId: bob.id, runAt: systemClock.now() + 180_000, ref: 'later' }),
+      job('mail.fetch', {
+        streamId: bob.id,
+        runAt: systemClock.now() + 180_000,
+        ref: 'later',
+        payload: '{"folder":"inbox","password":"hunter2"}',
+      }),
       job('mail.seal', { streamId: bob.id, after: ['later', 'ready'], key: 'seal bob' }),
       job('mail.read', {
         streamId: bob.id,

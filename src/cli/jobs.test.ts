@@ -1,8 +1,19 @@
 /** `jobs`, `bad`, `pause`, `resume` and `status` on a ledger at rest, on both databases. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { processIdentity } from '../engine/process-identity.ts'
 import { openLedger } from '../ledger/open.ts'
-import { type Filled, fillLedger, job, postgresHome, sqliteHome, type TestHome } from './jobs.suite.ts'
+import {
+  claim,
+  type Filled,
+  fillLedger,
+  job,
+  LEASE_MS,
+  postgresHome,
+  settle,
+  sqliteHome,
+  type TestHome,
+} from './jobs.suite.ts'
 
 type JobJson = { id: number; state: string; waitsFor: string | null; stream: string | null; failures: number }
 type ShowJson = JobJson & {
@@ -204,6 +215,14 @@ for (const [database, makeHome] of Object.entries(makeHomes)) {
         [false, false],
       )
       assert.equal((await home.json<ShowJson>('jobs', 'show', String(filled.failed))).errors.length, 2)
+    })
+
+    test('jobs show keeps secrets in a payload from whoever looks over the shoulder', async () => {
+      const { stdout } = await home.run('jobs', 'show', String(filled.later))
+      assert.match(stdout, /"folder": "inbox",\n {4}"password": "\[redacted\]"/)
+      assert.doesNotMatch(stdout, /hunter2/)
+      const { payload } = await home.json<ShowJson>('jobs', 'show', String(filled.later))
+      assert.deepEqual(payload, { folder: 'inbox', password: 'hunter2' })
     })
 
     test('jobs stats counts by kind and stage', async () => {
@@ -476,6 +495,20 @@ for (const [database, makeHome] of Object.entries(makeHomes)) {
       const settled = await home.run('status')
       assert.equal(settled.code, 0)
       assert.match(settled.stdout, /\nAll settled\.\n$/)
+    })
+
+    test('ends with 3 when all is settled but for bad items', async () => {
+      const ledger = await openLedger(home.url)
+      const owner = await ledger.register({ ...processIdentity(), name: 'tester' }, LEASE_MS)
+      await ledger.write({ jobs: [job('demo.poison', {})] })
+      const [poison] = await claim(ledger, owner, 'demo.poison')
+      const bad = [{ item: 'm1', reason: 'no date', errorKind: 'permanent' as const, payload: '{}' }]
+      await settle(ledger, owner, { job: poison!, event: 'skip', bad })
+      await ledger.retire(owner)
+      await ledger.close()
+      const { code, stdout } = await home.run('status')
+      assert.equal(code, 3)
+      assert.match(stdout, /\nAll settled, but for 1 bad item: see tidemark bad list/)
     })
   })
 }

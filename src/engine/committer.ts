@@ -19,6 +19,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 
 const SETTLE_MAX = 4_096
 const WORK_MAX = 1_024
+const CLAIM_AGAIN_MS = 500
 const OUTAGE_WAIT_MS = [100, 250, 500, 1_000, 2_000, 5_000] as const
 
 type PendingSettle = { settlement: Settlement; done: (result: SettleResult) => void }
@@ -125,15 +126,46 @@ export class Committer {
       // A single outcome or enqueue that cannot be written: its own fault, told to whoever brought it.
       for (const { done } of settle) done({ status: 'error', error: result.thrown })
       for (const { reject } of work) reject(result.thrown)
+      if (claim) this.#pokeLater()
       return
     }
+    const { settled, work: written, claimed, backlog } = result.value
+    if (claim && claimed.length === 0 && (backlog.interactive || backlog.bulk)) this.#pokeLater()
     onCycle(result.value, { settled: settle.length, ms: clock.monotonicMs() - startedMs, claim })
-    for (const [index, { done }] of settle.entries()) done(result.value.settled[index]!)
-    for (const [index, { resolve, reject }] of work.entries()) {
-      const written = result.value.work[index]!
-      if (written.status === 'held') resolve(written.jobs)
-      else reject(written.error)
+    this.#answer(settle, settled)
+    this.#answerWork(work, written)
+  }
+
+  /** Those that met an outage while the others were committed one by one wait for the next cycle, in their order. */
+  #answer(settle: readonly PendingSettle[], results: readonly SettleResult[]): void {
+    const again: PendingSettle[] = []
+    for (const [index, pending] of settle.entries()) {
+      const result = results[index]!
+      if (result.status === 'error' && this.#isOutage(result.error)) again.push(pending)
+      else pending.done(result)
     }
+    if (again.length > 0) this.#settle = [...again, ...this.#settle]
+  }
+
+  #answerWork(work: readonly PendingWork[], results: CycleResult['work']): void {
+    const again: PendingWork[] = []
+    for (const [index, pending] of work.entries()) {
+      const result = results[index]!
+      if (result.status === 'held') pending.resolve(result.jobs)
+      else if (this.#isOutage(result.error)) again.push(pending)
+      else pending.reject(result.error)
+    }
+    if (again.length > 0) this.#work = [...again, ...this.#work]
+  }
+
+  /** The claim failed, and perhaps nothing else will ask for a cycle. */
+  #pokeLater(): void {
+    this.#options.clock.timer(CLAIM_AGAIN_MS, () => this.poke())
+  }
+
+  #isOutage(thrown: unknown): boolean {
+    const error = asTidemarkError(thrown)
+    return error.kind === 'transient' && (error.code?.startsWith('ledger-') ?? false) && !this.#closed
   }
 
   async #untilAvailable<T>(fn: () => Promise<T>): Promise<{ value: T } | { thrown: unknown }> {
@@ -145,9 +177,7 @@ export class Committer {
         if (outageSinceMs !== undefined) onRecovered(clock.monotonicMs() - outageSinceMs)
         return { value }
       } catch (thrown) {
-        const error = asTidemarkError(thrown)
-        if (!error.code?.startsWith('ledger-') || error.kind !== 'transient' || this.#closed)
-          return { thrown }
+        if (!this.#isOutage(thrown)) return { thrown }
         outageSinceMs ??= clock.monotonicMs()
         onOutage(thrown, clock.monotonicMs() - outageSinceMs)
         await sleep(clock, OUTAGE_WAIT_MS[Math.min(tries, OUTAGE_WAIT_MS.length - 1)]!)

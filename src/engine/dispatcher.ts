@@ -13,6 +13,7 @@ import type { EventStream, JobHappening } from './events.ts'
 import { type AnyJobKind, type JobRequest, type KindRegistry, parsePayload } from './kinds.ts'
 import type { Limits } from './limits/index.ts'
 import { type Outcome, toContinuation, toSettlement } from './outcome.ts'
+import type { ProgressBoard } from './progress.ts'
 import { decide } from './retry.ts'
 import { type JobStopped, RunContext, type RunServices, type StopReason } from './run-context.ts'
 import { halves } from './split.ts'
@@ -46,6 +47,7 @@ export type DispatcherOptions = {
   /** Counts the job under its budget, if it has one; the result ends that. */
   startWorker: (job: ClaimedJob) => (() => void) | undefined
   limits: Limits
+  progress: ProgressBoard
   stream: (streamId: number) => string | null
   toJob: (request: JobRequest, parent: ClaimedJob) => NewJob
   onAuth: (job: ClaimedJob, error: TidemarkError) => void
@@ -68,7 +70,11 @@ export class Dispatcher {
       random: options.random,
       limits: options.limits,
       stream: options.stream,
-      progress: (context, progress) => context.noteProgress(progress, options.clock.monotonicMs()),
+      progress: (context, progress) => {
+        const { id, kind, streamId } = context.job
+        const news = options.progress.report({ id, kind, stream: options.stream(streamId) }, progress)
+        context.noteProgress(progress, options.clock.monotonicMs(), news)
+      },
       commit: (context, outcome) => this.#commitPart(context, outcome),
     }
   }
@@ -195,9 +201,11 @@ export class Dispatcher {
   }
 
   #record(run: Running, settlement: Settlement, result: SettleResult): void {
-    const { events, stats, stream } = this.#options
+    const { events, progress, stats, stream } = this.#options
     const { job } = run.context
     const what = happeningOf(settlement, result)
+    const settled = what === 'done' || (what === 'skipped' && result.status === 'held')
+    progress.end(job, { items: settled ? job.items : 0 })
     const ms = run.ranMs
     stats.job(job.kind, what, ms, job.items)
     if (settlement.bad?.length && result.status === 'held') stats.bad(job.kind, settlement.bad.length)

@@ -10,30 +10,21 @@
  */
 import { type Clock, systemClock } from '../clock.ts'
 import { asTidemarkError, type TidemarkError, UsageError } from '../errors.ts'
-import {
-  type ClaimedJob,
-  type ClaimRequest,
-  type CycleResult,
-  type EnqueueResult,
-  LANES,
-  type Lane,
-  type NewJob,
-  type NewSegment,
-  type SegmentCount,
-  type Tx,
-  type Work,
-} from '../ledger/contract.ts'
+import type { ClaimedJob, ClaimRequest, CycleResult, EnqueueResult, Tx } from '../ledger/contract.ts'
 import type { CommitPoint } from '../ledger/cycle.ts'
 import type { AppTx, Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
 import { SqlBudgetStore } from '../ledger/sql-budgets.ts'
 import { type Random, systemRandom } from '../random.ts'
+import { Claiming } from './claiming.ts'
 import { Committer } from './committer.ts'
 import { Controls } from './controls.ts'
 import { Dispatcher } from './dispatcher.ts'
+import { DrainWatch } from './drain.ts'
 import { EventStream } from './events.ts'
 import { SIGN_IN_REASON } from './health.ts'
 import { Housekeeping, type HousekeepingSettings } from './housekeeping.ts'
+import { type EngineWork, Intake } from './intake.ts'
 import {
   type AnyJobKind,
   BULK_BYTES,
@@ -42,7 +33,6 @@ import {
   type JobRequest,
   KindRegistry,
   request,
-  toNewJob,
 } from './kinds.ts'
 import { Lease } from './lease.ts'
 import {
@@ -52,6 +42,9 @@ import {
   type Limits,
   type OffsetMinutes,
 } from './limits/index.ts'
+import { type LiveSnapshot, liveSnapshot } from './live.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
+import { ProgressBoard } from './progress.ts'
 import { EngineStats } from './stats.ts'
 import { Streams } from './streams.ts'
 import { Window } from './window.ts'
@@ -60,8 +53,6 @@ export const WORKERS = 16
 export const LEASE_MS = 30_000
 /** How long handlers get to stop by themselves. */
 const STOP_GRACE_MS = 10_000
-/** The pace is measured over at least this long. */
-const PACE_MS = 20
 
 export type EngineOptions = {
   /** `sqlite:path`, `postgres://…`, or a ledger that is already open. */
@@ -82,15 +73,6 @@ export type EngineOptions = {
   point?: (name: CommitPoint) => void
 }
 
-export type EngineWork = {
-  effects?: (tx: Tx) => void | Promise<void>
-  segments?: readonly NewSegment[]
-  counts?: readonly SegmentCount[]
-  cursors?: readonly { streamId: number; value: string }[]
-  jobs?: readonly JobRequest[]
-  followUp?: JobRequest
-}
-
 export async function createEngine(options: EngineOptions): Promise<Engine> {
   const clock = options.clock ?? systemClock
   const random = options.random ?? systemRandom
@@ -107,6 +89,7 @@ export class Engine {
   readonly events: EventStream
   readonly stats: EngineStats
   readonly streams: Streams
+  readonly progress: ProgressBoard
   readonly window: Window
   readonly dispatcher: Dispatcher
   readonly controls: Controls
@@ -117,18 +100,13 @@ export class Engine {
   readonly #committer: Committer
   readonly lease: Lease
   readonly #ownsLedger: boolean
-  readonly #bulkBytes: number
-  readonly #mayHave: Record<Lane, boolean> = { interactive: true, bulk: true }
-  /** A claim that found nothing says nothing about what came while it was under way. */
-  #wakes = 0
-  #wakesAtClaim = 0
+  readonly #intake: Intake
+  readonly #drain: DrainWatch
+  readonly #claiming: Claiming
   #state: 'created' | 'started' | 'stopping' | 'stopped' = 'created'
-  /** The last claim passed by jobs that could not start then. */
-  #metClosed = false
   #unlisten: () => Promise<void> = async () => {}
-  #drainWaiters: (() => void)[] = []
-  #checkingDrain = false
-  #pace = { sinceMs: 0, settled: 0, perSecond: 0 }
+  #metrics: Metrics | undefined
+  #stopping: Promise<void> | undefined
 
   constructor(
     ledger: Ledger,
@@ -139,13 +117,16 @@ export class Engine {
     this.ledger = ledger
     this.clock = clock
     this.#ownsLedger = ownsLedger
-    this.#bulkBytes = options.bulkBytes ?? BULK_BYTES
     this.events = new EventStream(clock)
     this.stats = new EngineStats(clock)
     this.streams = new Streams(ledger)
+    this.progress = new ProgressBoard(clock)
+    this.#intake = new Intake(this.streams, options.bulkBytes ?? BULK_BYTES)
+    this.#drain = new DrainWatch(ledger)
     this.window = new Window({ workers: options.workers ?? WORKERS, max: options.window })
     this.lease = new Lease({
       ledger,
+      clock,
       name: options.name ?? 'tidemark',
       leaseMs: options.leaseMs ?? LEASE_MS,
       onLost: (owner) => this.#lostLease(owner),
@@ -156,7 +137,7 @@ export class Engine {
       ledger,
       clock,
       owner: () => this.lease.owner,
-      claim: (has) => this.#claim(has),
+      claim: (has) => (this.#state === 'started' ? this.#claiming.request(this.owner, has.work) : undefined),
       onCycle: (result, about) => this.#onCycle(result, about),
       onIdle: () => this.checkDrained(),
       onOutage: (error, sinceMs) => {
@@ -192,6 +173,12 @@ export class Engine {
         this.wake()
       },
     })
+    this.#claiming = new Claiming({
+      clock,
+      window: this.window,
+      controls: this.controls,
+      kinds: this.kinds.names,
+    })
     this.dispatcher = new Dispatcher({
       clock,
       random,
@@ -204,7 +191,8 @@ export class Engine {
       startWorker: (job) => this.controls.startWorker(job),
       limits: this.limits,
       stream: (id) => this.streams.name(id),
-      toJob: (wanted, parent) => this.#toJob(wanted, parent),
+      toJob: (wanted, parent) => this.#intake.childOf(parent, wanted),
+      progress: this.progress,
       onAuth: (job, error) => this.#onAuth(job, error),
       onUnwritable: (job) => {
         this.#inBackground(ledger.release(this.owner, [job.id]))
@@ -230,16 +218,21 @@ export class Engine {
     this.#state = 'started'
     this.events.emit({ type: 'engine', what: 'started', owner: this.owner })
     this.#unlisten = await this.ledger.driver.listen((what) => {
-      if (what !== 'work') this.#inBackground(this.#loadControls())
-      this.wake()
+      // What was resumed can be claimed only after the pauses are known.
+      if (what === 'work') this.wake()
+      else this.#inBackground(this.#loadControls().then(() => this.wake()))
     })
     await this.housekeeping.start()
     this.wake()
   }
 
   /** Stops taking work, tells running jobs to stop, keeps their checkpoints, gives everything back. */
-  async stop(): Promise<void> {
-    if (this.#state === 'stopped') return
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop()
+    return this.#stopping
+  }
+
+  async #stop(): Promise<void> {
     const wasStarted = this.#state === 'started'
     this.#state = 'stopping'
     if (wasStarted) {
@@ -254,6 +247,7 @@ export class Engine {
     }
     this.#committer.close()
     this.#state = 'stopped'
+    this.#drain.end(false)
     this.events.emit({ type: 'engine', what: 'stopped', owner: this.owner })
     if (this.#ownsLedger) await this.ledger.close()
   }
@@ -269,9 +263,7 @@ export class Engine {
   /** There may be something to claim: looks at the end of this turn. */
   wake(): void {
     if (this.#state !== 'started') return
-    this.#wakes += 1
-    this.#mayHave.interactive = true
-    this.#mayHave.bulk = true
+    this.#claiming.wake()
     this.#committer.poke()
   }
 
@@ -292,7 +284,7 @@ export class Engine {
 
   /** Jobs, segments, counts and effects from outside any job: all of it or nothing. */
   async write(work: EngineWork): Promise<EnqueueResult[]> {
-    return this.#committer.write(await this.#toWork(work))
+    return this.#committer.write(await this.#intake.toWork(work))
   }
 
   /** A transaction of the app's own on the ledger's database. */
@@ -301,14 +293,25 @@ export class Engine {
   ): Promise<T> {
     return this.ledger
       .transaction((tx: AppTx) =>
-        fn({ ...tx, enqueue: async (jobs) => tx.write(await this.#toWork({ jobs })) }),
+        fn({ ...tx, enqueue: async (jobs) => tx.write(await this.#intake.toWork({ jobs })) }),
       )
       .finally(() => this.wake())
   }
 
   /** Enqueues within a transaction that the app began on its own connection (DatabaseSync or a pg client). */
   async enqueueWithin(connection: unknown, jobs: readonly JobRequest[]): Promise<EnqueueResult[]> {
-    return this.ledger.writeWithin(connection, await this.#toWork({ jobs }))
+    return this.ledger.writeWithin(connection, await this.#intake.toWork({ jobs }))
+  }
+
+  /** Puts (or changes) a schedule: `every 15m`, or `cron 0 3 * * *`. It fires in one process, whichever is there. */
+  schedule<P>(
+    name: string,
+    spec: string,
+    kind: JobKind<P>,
+    payload: P,
+    options: { stream?: string } = {},
+  ): Promise<void> {
+    return this.housekeeping.schedule(name, spec, kind, payload, options)
   }
 
   // --- Control --------------------------------------------------------------
@@ -336,56 +339,45 @@ export class Engine {
     this.wake()
   }
 
-  /** Resolves when no job is pending or claimed any more (the engine's own house-keeping aside). */
-  drained(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#drainWaiters.push(resolve)
-      this.checkDrained()
-    })
+  /** True when no job is pending or claimed any more (house-keeping aside), false if the engine stops before. */
+  drained(): Promise<boolean> {
+    const drained = this.#drain.wait()
+    this.checkDrained()
+    return drained
   }
 
   checkDrained(): void {
-    if (
-      this.#drainWaiters.length === 0 ||
-      this.#checkingDrain ||
-      this.window.size > 0 ||
-      this.#committer.busy
-    )
-      return
-    this.#checkingDrain = true
-    this.#inBackground(
-      this.ledger
-        .tallies()
-        .then((tallies) => {
-          const open = tallies.some((t) => OPEN_STAGES.has(t.stage) && !t.kind.startsWith('engine.'))
-          if (!open) for (const resolve of this.#drainWaiters.splice(0)) resolve()
-        })
-        .finally(() => {
-          this.#checkingDrain = false
-        }),
-    )
+    if (this.window.size === 0 && !this.#committer.busy) this.#inBackground(this.#drain.check())
+  }
+
+  // --- Looking --------------------------------------------------------------
+
+  /** What runs, what waits, how fast, and when it will be done: of this process, from memory. */
+  live(): Promise<LiveSnapshot> {
+    return liveSnapshot(this)
+  }
+
+  /** For Prometheus. */
+  metrics(): Promise<string> {
+    this.#metrics ??= createMetrics({
+      stats: this.stats,
+      window: () => {
+        const { size, running, waiting } = this.window
+        return { size, claimed: size, running: { ...running }, waiting }
+      },
+      budgets: () =>
+        this.limits.snapshot().budgets.map(({ name, rate, tokens, pausedUntilMs }) => ({
+          name,
+          rate,
+          tokens,
+          pausedMs: Math.max(0, pausedUntilMs - this.ledger.now()),
+        })),
+      tallies: () => this.ledger.tallies(),
+    })
+    return this.#metrics.metricsText()
   }
 
   // --- Inside ---------------------------------------------------------------
-
-  #claim(has: { work: boolean }): ClaimRequest | undefined {
-    if (this.#state !== 'started' || this.controls.pausedAll) return undefined
-    this.#wakesAtClaim = this.#wakes
-    const room = this.window.room()
-    for (const lane of LANES) if (!this.#mayHave[lane] && !has.work) room[lane] = 0
-    if (room.interactive + room.bulk === 0) return undefined
-    this.#metClosed = false
-    return {
-      owner: this.owner,
-      room,
-      kinds: this.kinds.names,
-      isClosed: (queue) => {
-        const closed = !this.controls.isOpen(queue)
-        if (closed) this.#metClosed = true
-        return closed
-      },
-    }
-  }
 
   #onCycle(
     result: CycleResult,
@@ -393,43 +385,21 @@ export class Engine {
   ): void {
     this.stats.commit(settled, ms)
     this.stats.claim(result.claimed.length)
-    this.#measurePace(settled)
-    for (const lane of LANES) {
-      // A kind that was closed may have work waiting: only a claim open to all kinds shows that there is none.
-      if (claim && claim.room[lane] > 0 && this.#wakes === this.#wakesAtClaim)
-        this.#mayHave[lane] = result.backlog[lane] || this.#metClosed
-      if (result.becameReady > result.claimed.length) this.#mayHave[lane] = true
-    }
+    const leftReady = this.#claiming.learn(result, settled, claim)
     this.housekeeping.due(result.nextDueAt)
-    for (const move of result.marks) {
+    for (const { streamId, mark, position } of result.marks) {
       this.events.emit({
         type: 'mark',
-        stream: this.streams.name(move.streamId) ?? `#${move.streamId}`,
-        mark: move.mark,
-        position: move.position,
+        stream: this.streams.name(streamId) ?? `#${streamId}`,
+        mark,
+        position,
       })
     }
     for (const stop of result.toStop) this.#stopOwn(stop)
     if (result.claimed.length > 0) this.window.add(result.claimed)
     this.dispatcher.pump()
     // Made ready by this very cycle and not claimed by it: look again, without waiting for anything else to end.
-    if (result.becameReady > result.claimed.length) this.#committer.poke()
-  }
-
-  /** Quick to rise, slow to fall: a pause between two bursts should not shrink the window at once. */
-  #measurePace(settled: number): void {
-    const pace = this.#pace
-    pace.settled += settled
-    const nowMs = this.clock.monotonicMs()
-    const elapsedMs = nowMs - pace.sinceMs
-    if (elapsedMs < PACE_MS) return
-    const perSecond = (pace.settled * 1_000) / elapsedMs
-    this.#pace = {
-      sinceMs: nowMs,
-      settled: 0,
-      perSecond: Math.max(perSecond, pace.perSecond * 0.7 + perSecond * 0.3),
-    }
-    this.window.pace(this.#pace.perSecond)
+    if (leftReady) this.#committer.poke()
   }
 
   #stopOwn(stop: { id: number; owner: number }): void {
@@ -466,31 +436,18 @@ export class Engine {
   }
 
   #onBudget(event: BudgetEvent): void {
-    switch (event.type) {
-      case 'throttle': {
-        this.stats.throttled(event.budget)
-        const rate = this.limits.snapshot().budgets.find((budget) => budget.name === event.budget)?.rate ?? 0
-        this.events.emit({
-          type: 'budget',
-          what: 'throttled',
-          name: event.budget,
-          rate,
-          pausedUntil: event.pausedUntilMs,
-        })
-        return
-      }
-      case 'rate':
-        this.events.emit({
-          type: 'budget',
-          what: 'rate',
-          name: event.budget,
-          rate: event.rate,
-          pausedUntil: null,
-        })
-        return
-      case 'error':
-        this.housekeeping.onTrouble(event.error)
+    if (event.type === 'error') {
+      this.housekeeping.onTrouble(event.error)
+      return
     }
+    if (event.type === 'throttle') this.stats.throttled(event.budget)
+    this.events.emit({
+      type: 'budget',
+      what: event.type === 'throttle' ? 'throttled' : 'rate',
+      name: event.budget,
+      rate: event.type === 'rate' ? event.rate : null,
+      pausedUntil: event.type === 'throttle' ? event.pausedUntilMs : null,
+    })
   }
 
   #lostLease(owner: number): void {
@@ -499,7 +456,7 @@ export class Engine {
     const running = this.dispatcher.dropAll()
     this.stats.leaseLost(waiting + running)
     this.events.emit({ type: 'lease', what: 'lost', owner, jobs: waiting + running })
-    this.#inBackground(this.lease.acquire().then(() => this.wake()))
+    this.#inBackground(this.lease.acquireAgain(() => this.#state === 'started').then(() => this.wake()))
   }
 
   async #untilHandlersEnd(): Promise<void> {
@@ -509,40 +466,8 @@ export class Engine {
     }
   }
 
-  #toJob(wanted: JobRequest, parent: ClaimedJob): NewJob {
-    const streamId =
-      wanted.options.stream === undefined ? parent.streamId : this.streams.id(wanted.options.stream)
-    return toNewJob(wanted, streamId, this.#bulkBytes)
-  }
-
-  async #toWork(work: EngineWork): Promise<Work> {
-    const toJob = async (wanted: JobRequest): Promise<NewJob> => {
-      const name = wanted.options.stream
-      return toNewJob(
-        wanted,
-        name === undefined ? 0 : (this.streams.known(name) ?? (await this.streams.open(name)).id),
-        this.#bulkBytes,
-      )
-    }
-    const jobs: NewJob[] = []
-    for (const wanted of work.jobs ?? [])
-      jobs.push(
-        wanted.options.stream === undefined ? toNewJob(wanted, 0, this.#bulkBytes) : await toJob(wanted),
-      )
-    return {
-      effects: work.effects,
-      segments: work.segments,
-      counts: work.counts,
-      cursors: work.cursors,
-      jobs: jobs.length > 0 ? jobs : undefined,
-      followUp: work.followUp && (await toJob(work.followUp)),
-    }
-  }
-
   /** For what nobody waits for: a failure is an event, not an unhandled rejection. */
   #inBackground(promise: Promise<unknown>): void {
     promise.catch((thrown: unknown) => this.housekeeping.onTrouble(thrown))
   }
 }
-
-const OPEN_STAGES = new Set(['ready', 'deps', 'time', 'claimed'])

@@ -34,7 +34,13 @@ export type EngineEvent =
   | { type: 'mark'; stream: string; mark: string; position: number }
   | { type: 'bad'; stream: string | null; kind: string; item: string; reason: string }
   | { type: 'lease'; what: 'lost' | 'reclaimed'; owner: number; jobs: number }
-  | { type: 'budget'; what: 'throttled' | 'rate'; name: string; rate: number; pausedUntil: number | null }
+  | {
+      type: 'budget'
+      what: 'throttled' | 'rate'
+      name: string
+      rate: number | null
+      pausedUntil: number | null
+    }
   | {
       type: 'alert'
       what: 'raised' | 'cleared'

@@ -19,6 +19,8 @@ import { StallWatch } from './stall.ts'
 
 const TICK_MS = 1_000
 const PROGRESS_MS = 5_000
+/** Behind every announcement: one that got lost (a pooler that drops LISTEN, say) costs this much time. */
+const POLL_MS = 5_000
 const ALERTS_MS = 30_000
 /** A stalled handler that ignores its signal for this long is given up. */
 const ABANDON_MS = 60_000
@@ -54,6 +56,7 @@ export class Housekeeping {
   #cancelTick = (): void => {}
   #cancelDue = (): void => {}
   #dueAt: number | null = null
+  #pollMs = 0
   #progressMs = 0
   #alertsMs = 0
   #stopped = false
@@ -209,6 +212,11 @@ export class Housekeeping {
       this.#engine.wake()
     }
     await this.#wakeDue()
+    if (nowMs - this.#pollMs >= POLL_MS) {
+      this.#pollMs = nowMs
+      const ready = await this.#engine.ledger.hasReady({ kinds: this.#engine.kinds.names })
+      if (ready.interactive || ready.bulk) this.#engine.wake()
+    }
     if (nowMs - this.#progressMs >= PROGRESS_MS) {
       this.#progressMs = nowMs
       await this.#saveProgress()

@@ -12,8 +12,10 @@ export type {
 } from '../ledger/contract.ts'
 export { Ledger } from '../ledger/ledger.ts'
 export { openLedger } from '../ledger/open.ts'
-export { createEngine, Engine, type EngineOptions, type EngineWork } from './engine.ts'
+export { type Random, seededRandom, systemRandom } from '../random.ts'
+export { createEngine, Engine, type EngineOptions } from './engine.ts'
 export type { EngineEvent, NumberedEvent } from './events.ts'
+export type { EngineWork } from './intake.ts'
 export {
   defineJob,
   type EnqueueOptions,
@@ -22,6 +24,10 @@ export {
   type JobRequest,
   request,
 } from './kinds.ts'
+export type { BudgetSpec } from './limits/spec.ts'
+export type { LiveSnapshot } from './live.ts'
+export { createLogger, type Logger } from './log.ts'
+export { logEvents } from './log-events.ts'
 export type { Outcome } from './outcome.ts'
-export { handleSignals } from './shutdown.ts'
 export { JobStopped, type Progress, type RunContext } from './run-context.ts'
+export { handleSignals } from './shutdown.ts'

@@ -34,6 +34,8 @@ export type JobOptions<P> = {
   concurrency?: number
   /** The budget whose pauses and worker limit hold this kind back; per stream where accounts have their own. */
   budget?: string | ((stream: string | null) => string)
+  /** Units of its budget that one item costs: an ETA then never promises more than the budget allows. */
+  cost?: number
   stallMs?: number
   /** For jobs about several items: how to name them, and how to make a job for some of them. */
   items?: { of: (payload: P) => readonly string[]; only: (payload: P, items: readonly string[]) => P }

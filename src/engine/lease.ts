@@ -1,14 +1,17 @@
 /** This process's lease: acquired at start, renewed by a thread, acquired anew after it was lost. */
+import { type Clock, sleep } from '../clock.ts'
 import type { Heartbeat } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { isDeadHere, processIdentity } from './process-identity.ts'
 
 /** Three beats may be missed before the lease runs out. */
 const BEATS_PER_LEASE = 4
+const ACQUIRE_AGAIN_MS = 500
 const BLOCKED_MAX_MS = 10 * 60_000
 
 export type LeaseOptions = {
   ledger: Ledger
+  clock: Clock
   name: string
   leaseMs: number
   onLost: (owner: number) => void
@@ -32,26 +35,46 @@ export class Lease {
   async acquire(): Promise<void> {
     const { ledger, name, leaseMs, onLost, onTrouble } = this.#options
     await this.#heartbeat?.stop()
+    // Whatever is left of the lease before: nobody else would know that this process gave it up.
+    if (this.#owner !== 0) await ledger.retire(this.#owner)
     await this.reclaim()
     const self = processIdentity()
     const owner = await ledger.register({ ...self, name }, leaseMs)
     this.#owner = owner
+    let lost = false
     this.#heartbeat = await ledger.driver.startHeartbeat({
       owner,
       leaseMs,
       everyMs: Math.floor(leaseMs / BEATS_PER_LEASE),
       blockedMaxMs: BLOCKED_MAX_MS,
       onLost: () => {
-        if (this.#owner === owner) onLost(owner)
+        // The thread says so with every beat until it is stopped.
+        if (lost || this.#owner !== owner) return
+        lost = true
+        onLost(owner)
       },
       onError: onTrouble,
     })
   }
 
+  /** After a loss. The database may be away just now, and without a lease this process would never work again. */
+  async acquireAgain(wanted: () => boolean): Promise<void> {
+    while (wanted()) {
+      try {
+        await this.acquire()
+        if (!wanted()) await this.release()
+        return
+      } catch (thrown) {
+        this.#options.onTrouble(thrown)
+        await sleep(this.#options.clock, ACQUIRE_AGAIN_MS)
+      }
+    }
+  }
+
   /** Takes back what others left behind: their lease ran out, or their process on this machine is dead. */
   reclaim(): Promise<{ owners: number[]; jobs: number }> {
     const self = processIdentity()
-    return this.#options.ledger.reclaim((worker) => worker.id !== this.#owner && isDeadHere(worker, self))
+    return this.#options.ledger.reclaim((worker) => isDeadHere(worker, self), this.#owner)
   }
 
   alive(): void {

@@ -169,12 +169,12 @@ function leaseLine({ what, owner, jobs }: Of<'lease'>): Line {
 function budgetLine({ what, name, rate, pausedUntil, at }: Of<'budget'>): Line {
   const pause =
     pausedUntil !== null && pausedUntil > at ? ` and paused it for ${formatDuration(pausedUntil - at)}` : ''
-  const allowed = `${formatCount(rate)} units/s`
+  const allowed = rate === null ? undefined : `${formatCount(rate)} units/s`
   return what === 'throttled'
     ? {
         level: 'info',
         message: `${name} throttled us${pause}`,
-        fields: { rate: allowed },
+        fields: allowed === undefined ? undefined : { rate: allowed },
         flood: `${name} throttled us`,
       }
     : { level: 'debug', message: `the rate of ${name} is now ${allowed}` }

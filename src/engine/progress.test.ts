@@ -78,7 +78,7 @@ describe('a job on the board', () => {
         lastProgressAt: startedAt + 5_000,
       },
     ])
-    board.end(1, { items: 1 })
+    board.end({ id: 1, kind: 'mail.fetch' }, { items: 1 })
     assert.deepEqual(board.running(), [])
   })
 
@@ -97,7 +97,7 @@ describe('a job on the board', () => {
   test('that is unknown or reports nonsense does no harm', () => {
     const { board } = openBoard()
     assert.equal(board.update(9, { done: 1 }), false)
-    board.end(9, { items: 1 })
+    board.end({ id: 9, kind: 'mail.fetch' }, { items: 1 })
     board.start({ id: 1, kind: 'files.download', stream: null, total: Number.NaN })
     board.update(1, { done: -5, total: Number.POSITIVE_INFINITY })
     assert.deepEqual([board.running()[0]!.done, board.running()[0]!.total], [0, null])
@@ -126,7 +126,7 @@ describe('the time left', () => {
     for (let second = 0; second < 60; second++) {
       board.start({ id: second, kind: 'mail.fetch', stream: null })
       board.update(second, { done: 4, unit: 'items' })
-      board.end(second, { items: 10 })
+      board.end({ id: second, kind: 'mail.fetch' }, { items: 10 })
       await clock.advance(1_000)
     }
     assert.equal(formatEta(board.eta('mail.fetch', 'items', { remaining: 6_000 })), 'about 10 min')

@@ -2,7 +2,7 @@
  * The live picture of what is running, in memory: how far each job got, a sentence for people, and when it will be
  * done. Durable counts are the ledger's; what is here is gone with the process.
  *
- * A job is on the board from `start` to `end`. Invariants: at most one entry per job, `done` never above a known
+ * A job is on the board from `start`, or its first report, to `end`. Invariants: at most one entry per job, `done` never above a known
  * total as shown, `lastProgressAt` moves only when something really changed.
  */
 import type { Clock } from '../clock.ts'
@@ -80,13 +80,18 @@ export class ProgressBoard {
     return true
   }
 
+  /** Like `update`, for a job that need not be on the board yet: most jobs end without ever reporting. */
+  report(job: Pick<StartedJob, 'id' | 'kind' | 'stream'>, report: ProgressReport): boolean {
+    if (!this.#jobs.has(job.id)) this.start(job)
+    return this.update(job.id, report)
+  }
+
   /** `items`: what was settled with it; what it had reported of them is not counted twice. */
-  end(id: number, { items }: { items: number }): void {
+  end({ id, kind }: { id: number; kind: string }, { items }: { items: number }): void {
     const job = this.#jobs.get(id)
-    if (!job) return
-    this.#jobs.delete(id)
-    const reported = job.unit === 'items' ? Math.min(job.done, items) : 0
-    this.#meter(job.kind, 'items').add(items - reported, this.#clock.monotonicMs())
+    if (job) this.#jobs.delete(id)
+    const reported = job?.unit === 'items' ? Math.min(job.done, items) : 0
+    if (items > reported) this.#meter(kind, 'items').add(items - reported, this.#clock.monotonicMs())
   }
 
   /** Oldest first. */

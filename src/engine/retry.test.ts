@@ -44,9 +44,11 @@ describe('retry', () => {
     assert.equal(decide({ ...plain, hasStream: false, ...spent }, error('auth'), half).act, 'fail')
   })
 
-  test('halves of a batch with a lasting fault get one try, those of an outage a full budget', () => {
-    assert.deepEqual(decide(batch, error('permanent'), half), { act: 'split', failures: 4 })
-    assert.deepEqual(decide({ ...batch, ...spent }, error('transient'), half), { act: 'split', failures: 0 })
+  test('halves of a batch with an unclassified fault get two tries, all others a full budget', () => {
+    assert.deepEqual(decide({ ...batch, ...spent }, error('bug'), half), { act: 'split', failures: 3 })
+    for (const kind of ['permanent', 'transient'] as const) {
+      assert.deepEqual(decide({ ...batch, ...spent }, error(kind), half), { act: 'split', failures: 0 })
+    }
   })
 
   test('full jitter: backoff lies between 0 and the exponential bound, which is capped', () => {

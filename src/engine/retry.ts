@@ -65,12 +65,12 @@ function giveUp(job: Failing, error: TidemarkError): Decision {
 }
 
 /**
- * Halves of a batch that failed for a lasting reason get one try each: the reason will be there again, and a
- * poison item among n is alone after log2(n) rounds. After transient errors they get the full budget, so
- * that an outage does not grind good batches down to single items.
+ * Halves of a batch that failed for a lasting reason are split on at once, so a poison item among n is alone after
+ * log2(n) rounds. Where nobody classified the error it may well come again: the halves get two tries each. After
+ * transient errors they get the full budget, so that an outage does not grind good batches down to single items.
  */
 function splitOf(job: Failing, error: TidemarkError): Decision {
-  return { act: 'split', failures: error.kind === 'transient' ? 0 : job.attempts - 1 }
+  return { act: 'split', failures: error.kind === 'bug' ? Math.max(0, job.attempts - 2) : 0 }
 }
 
 /** Full jitter: anywhere between now and the exponential bound, so that failures spread out. */

@@ -113,7 +113,9 @@ export class RunContext<P> {
     return this.#progressed
   }
 
-  noteProgress(progress: Progress, nowMs: number): void {
+  /** `news`: the same numbers again are no progress, and do not save a job from being stopped as stalled. */
+  noteProgress(progress: Progress, nowMs: number, news: boolean): void {
+    if (!news) return
     this.lastProgressMs = nowMs
     this.#progressed = { ...this.#progressed, ...progress }
     this.#progressSaved = false

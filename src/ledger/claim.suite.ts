@@ -56,10 +56,13 @@ export function claimContract(test: DeskTest): void {
     const [open, closed] = [await desk.add(), await desk.add({ kind: 'other' })]
     const kinds = new Set(['job', 'other'])
     assert.deepEqual(ids(await desk.claim({ closedKinds: ['other'] })), [open])
-    assert.deepEqual(await desk.ledger.hasReady({ kinds, isClosed: (queue: { kind: string }) => queue.kind === 'other' }), {
-      interactive: false,
-      bulk: false,
-    })
+    assert.deepEqual(
+      await desk.ledger.hasReady({ kinds, isClosed: (queue: { kind: string }) => queue.kind === 'other' }),
+      {
+        interactive: false,
+        bulk: false,
+      },
+    )
     assert.deepEqual(await desk.ledger.hasReady({ kinds }), { interactive: true, bulk: false })
     assert.deepEqual(ids(await desk.claim()), [closed])
   })
@@ -105,7 +108,10 @@ function fairness(test: DeskTest): void {
     const streams = times(1_000, (n) => n + 1)
     await desk.write({ jobs: streams.map((streamId) => job({ streamId, kind: 'other' })) })
     const open = await desk.add({ streamId: streams.at(-1)!, lane: 'bulk' })
-    const request = { kinds: new Set(['job', 'other']), isClosed: (queue: { kind: string }) => queue.kind === 'other' }
+    const request = {
+      kinds: new Set(['job', 'other']),
+      isClosed: (queue: { kind: string }) => queue.kind === 'other',
+    }
     assert.deepEqual(await desk.ledger.hasReady(request), { interactive: false, bulk: true })
     assert.deepEqual(ids(await desk.claim({ closedKinds: ['other'] })), [open])
   })

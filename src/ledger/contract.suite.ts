@@ -4,6 +4,7 @@
  */
 import { after, describe } from 'node:test'
 import { claimContract, leaseContract } from './claim.suite.ts'
+import { concurrencyContract } from './concurrency.suite.ts'
 import { controlContract } from './control.suite.ts'
 import { dependencyContract } from './dependencies.suite.ts'
 import { onDesk } from './desk.suite.ts'
@@ -27,5 +28,6 @@ export function ledgerContract(home: Home): void {
     describe('segments and marks', () => frontierContract(test, home))
     describe('control', () => controlContract(test))
     describe('house-keeping', () => housekeepingContract(test, home))
+    if (home.shared) describe('two processes at once', () => concurrencyContract(test))
   })
 }

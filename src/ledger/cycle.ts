@@ -235,18 +235,25 @@ async function eachAlone(ctx: CycleContext, cycle: Cycle): Promise<CycleOutput> 
     ...(cycle.settle ?? []).map((settlement) => ({ owner: cycle.owner, settle: [settlement] })),
     ...(cycle.work ?? []).map((work) => ({ owner: cycle.owner, work: [work] })),
   ]
+  let outage: unknown
   for (const part of parts) {
     try {
-      const alone = await inOneTransaction(ctx, part)
-      merge(result, changes, alone)
+      if (outage !== undefined) throw outage
+      merge(result, changes, await inOneTransaction(ctx, part))
     } catch (error) {
-      if (isOutage(error)) throw error
+      // What is committed by now must not be tried again with the rest, so an outage is each one's own answer.
+      if (isOutage(error)) outage = error
       if (part.settle) result.settled.push({ status: 'error', error })
       else result.work.push({ status: 'error', error })
     }
   }
-  if (cycle.claim)
-    merge(result, changes, await inOneTransaction(ctx, { owner: cycle.owner, claim: cycle.claim }))
+  if (cycle.claim && outage === undefined) {
+    try {
+      merge(result, changes, await inOneTransaction(ctx, { owner: cycle.owner, claim: cycle.claim }))
+    } catch {
+      // Nothing was claimed, and `backlog` says so: the next cycle claims.
+    }
+  }
   return { result, changes }
 }
 

@@ -45,12 +45,18 @@ export async function inThread(
     else if (message.offsetMs !== undefined) onOffset?.(message.offsetMs)
   })
   thread.on('error', onError)
+  // Without its beats the lease runs out unnoticed; better to give it up and start over.
+  let stopping = false
+  thread.on('exit', () => {
+    if (!stopping) onLost()
+  })
   thread.unref()
   return {
     alive: () => {
       Atomics.add(life, 0, 1)
     },
     stop: async () => {
+      stopping = true
       await thread.terminate()
     },
   }

@@ -41,6 +41,7 @@ import { applySegments } from './frontier.ts'
 import {
   countJobs,
   countUnbalanced,
+  hasOpenSegments,
   type JobDetail,
   type JobFilter,
   listBadItems,
@@ -202,11 +203,15 @@ export class Ledger {
     return this.driver.transaction((tx) => extendLease(tx, owner, this.now(), leaseMs))
   }
 
-  async reclaim(isDead: (worker: WorkerRow) => boolean): Promise<{ owners: number[]; jobs: number }> {
+  /** `self` is left alone: whether its own lease still holds is for its heartbeat to find out. */
+  async reclaim(
+    isDead: (worker: WorkerRow) => boolean,
+    self = 0,
+  ): Promise<{ owners: number[]; jobs: number }> {
     const suspects = await this.driver.read(liveWorkers)
-    if (!suspects.some((worker) => worker.lease_until < this.now() || isDead(worker)))
+    if (!suspects.some((w) => w.id !== self && (w.lease_until < this.now() || isDead(w))))
       return { owners: [], jobs: 0 }
-    return this.#write((ctx) => reclaimFromGone(ctx, isDead))
+    return this.#write((ctx) => reclaimFromGone(ctx, isDead, self))
   }
 
   release(owner: number, ids: readonly number[]): Promise<number> {
@@ -344,6 +349,11 @@ export class Ledger {
 
   countersByStream(sinceMinute: number): Promise<StreamCounter[]> {
     return this.driver.read((tx) => readCountersByStream(tx, sinceMinute))
+  }
+
+  /** Is anything still being listed, so that more work may come? */
+  isListing(): Promise<boolean> {
+    return this.driver.read(hasOpenSegments)
   }
 
   unbalanced(): Promise<{ stream: string; segments: number }[]> {

@@ -197,3 +197,7 @@ export async function countUnbalanced(tx: Tx): Promise<{ stream: string; segment
   )
   return rows.map((row) => ({ stream: row.stream, segments: Number(row.n) }))
 }
+
+export async function hasOpenSegments(tx: Tx): Promise<boolean> {
+  return (await tx.get(`SELECT id FROM segments WHERE state = 'open' LIMIT 1`)) !== undefined
+}

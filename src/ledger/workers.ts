@@ -50,8 +50,10 @@ export function liveWorkers(tx: Tx): Promise<WorkerRow[]> {
 export async function reclaimFromGone(
   ctx: WorkerContext,
   isDead: (worker: WorkerRow) => boolean,
+  self: number,
 ): Promise<{ owners: number[]; jobs: number }> {
-  const suspects = (await liveWorkers(ctx.tx)).filter((w) => w.lease_until < ctx.now || isDead(w))
+  const live = await liveWorkers(ctx.tx)
+  const suspects = live.filter((w) => w.id !== self && (w.lease_until < ctx.now || isDead(w)))
   const owners: number[] = []
   let jobs = 0
   for (const worker of suspects) {

@@ -46,7 +46,9 @@ export type SharedBucketOptions = {
 /** A change to the shared row, as a function of what it is now; undefined changes nothing. */
 export type Change = (view: BudgetView) => (Flow & { pausedUntilMs: number; controller: string }) | undefined
 
-const CHUNK_MS = 100
+const DRAW_MS = 100
+/** More than flows in between two draws, so that a draw takes all that has come. */
+const CHUNK_MS = 2 * DRAW_MS
 /** After a draw that was granted in full there may be more at once (a burst after quiet). */
 const DRAW_AGAIN_MS = 20
 /** Waiting takers look at least this often, since others may have left or the rate may have changed. */
@@ -211,12 +213,9 @@ export class SharedBucket {
     if (pauseMs > 0) return pauseMs
     if (this.#pool + ROUNDING < head.units) return 'short'
     const rate = (this.#view?.rate ?? 0) * PACE_SHARE
-    const pace = take(
-      this.#pace,
-      { rate, burst: (rate * PACE_MS) / 1000 },
-      head.units,
-      this.#options.clock.now(),
-    )
+    // Large costs pace themselves, as they are saved up from several draws.
+    const cost = Math.min(head.units, (rate * CHUNK_MS) / 1000)
+    const pace = take(this.#pace, { rate, burst: (rate * PACE_MS) / 1000 }, cost, this.#options.clock.now())
     this.#pace = pace.state
     // A rate of zero stops further draws only; what was granted may go.
     if (!pace.taken && rate > 0) return pace.waitMs
@@ -263,7 +262,7 @@ export class SharedBucket {
     try {
       const drawn = await this.#exchange(exchange)
       const short = drawn.granted + ROUNDING < exchange.want
-      const nextMs = short ? Math.min(POLL_MS, Math.max(CHUNK_MS, drawn.waitMs)) : DRAW_AGAIN_MS
+      const nextMs = short ? Math.min(POLL_MS, Math.max(DRAW_MS, drawn.waitMs)) : DRAW_AGAIN_MS
       // So that processes do not draw in step.
       this.#drawAtMs = clock.now() + nextMs * (0.95 + 0.1 * random())
       this.#failures = 0

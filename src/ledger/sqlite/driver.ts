@@ -76,6 +76,7 @@ export class SqliteDriver implements Driver {
 
   read<T>(fn: (tx: Tx) => Promise<T>): Promise<T> {
     const reader = this.#reader
+    if (this.#closed) return Promise.reject(closedError())
     if (!reader) return this.#exclusive(() => fn(this.#tx))
     return this.#classified(() => fn(reader))
   }
@@ -83,6 +84,11 @@ export class SqliteDriver implements Driver {
   async within<T>(connection: unknown, fn: (tx: Tx) => Promise<T>): Promise<T> {
     if (!(connection instanceof DatabaseSync)) {
       throw new TidemarkError('On SQLite, enqueueing within a transaction needs a DatabaseSync.', {
+        kind: 'bug',
+      })
+    }
+    if (!connection.isTransaction) {
+      throw new TidemarkError('Enqueueing within a transaction: begin one on this connection first.', {
         kind: 'bug',
       })
     }
@@ -137,7 +143,7 @@ export class SqliteDriver implements Driver {
   }
 
   async #begin(): Promise<void> {
-    if (this.#closed) throw new TidemarkError('The ledger is closed.', { kind: 'bug' })
+    if (this.#closed) throw closedError()
     const sinceMs = this.#clock.monotonicMs()
     if (sinceMs - this.#neighbourAt < NEIGHBOUR_MS) await sleep(this.#clock, GAP_MS)
     for (let spins = 0; ; spins++) {
@@ -159,8 +165,16 @@ export class SqliteDriver implements Driver {
     const version = this.#dataVersion()
     if (version === this.#seenVersion) return false
     this.#seenVersion = version
-    this.#neighbourAt = this.#clock.monotonicMs()
+    // Our own heartbeat writes on a connection of its own: alone on the file, we need not leave gaps for it.
+    if (this.#hasNeighbour()) this.#neighbourAt = this.#clock.monotonicMs()
     return true
+  }
+
+  #hasNeighbour(): boolean {
+    const { n } = this.#tx.prepare(`SELECT count(*) AS n FROM workers WHERE state = 'live'`).get() as {
+      n: number
+    }
+    return n > 1
   }
 
   #dataVersion(): number {
@@ -177,6 +191,10 @@ export class SqliteDriver implements Driver {
 }
 
 function ignore(): void {}
+
+function closedError(): TidemarkError {
+  return new TidemarkError('The ledger is closed.', { kind: 'bug' })
+}
 
 /** Statements are prepared once per connection; the cache is bounded by the number of texts in the code. */
 export class SqliteTx implements Tx {

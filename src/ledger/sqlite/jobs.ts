@@ -107,7 +107,21 @@ export async function take(
   const jobs: ClaimedJob[] = []
   for (const { streamId, kind, n, priorityMin } of shares) {
     const rows = claim.all(owner, now, lane, streamId, kind, priorityMin, n) as unknown as TakenRow[]
-    for (const [id, key, segmentId, parentId, priority, payload, size, items, attempt, failures, checkpoint, badId, createdAt] of rows) {
+    for (const [
+      id,
+      key,
+      segmentId,
+      parentId,
+      priority,
+      payload,
+      size,
+      items,
+      attempt,
+      failures,
+      checkpoint,
+      badId,
+      createdAt,
+    ] of rows) {
       jobs.push({
         id,
         kind,

@@ -70,7 +70,7 @@ function createSchema(db: DatabaseSync, file: string): void {
     }
     db.exec('COMMIT')
   } catch (thrown) {
-    db.exec('ROLLBACK')
+    if (db.isTransaction) db.exec('ROLLBACK') // a full disk has rolled it back already
     throw thrown
   }
 }
@@ -81,5 +81,9 @@ function withFolder(thrown: unknown, file: string): unknown {
     return classify(Object.assign(new Error(String((thrown as Error).message)), { errcode: 8 }), file)
   }
   if (code === 'ENOSPC') return classify(Object.assign(new Error('no space left'), { errcode: 13 }), file)
+  // A part of the path is a file, or missing where nothing can be made, or its name is too long.
+  if (code === 'EEXIST' || code === 'ENOTDIR' || code === 'ENOENT' || code === 'ENAMETOOLONG') {
+    return classify(Object.assign(new Error(String((thrown as Error).message)), { errcode: 14 }), file)
+  }
   return classify(thrown, file)
 }

@@ -1,0 +1,250 @@
+/** Several processes on one ledger: stopped, resumed, killed, restarted, told to end. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { systemClock } from '../../src/clock.ts'
+import { type Random, seededRandom } from '../../src/random.ts'
+import {
+  type Child,
+  DATABASES,
+  type Database,
+  freshPlace,
+  Life,
+  type Place,
+  type Reference,
+  undisturbed,
+} from './life.ts'
+import { isBetweenTransactions, type JobFact, type Snapshot, takeSnapshot } from './snapshot.ts'
+import { SMALL, type SourceSize } from './source.ts'
+
+const LEASE_MS = 1_000
+const RECLAIM_MS_MAX = 3_000
+const WAIT_MS_MAX = 20_000
+const SEED = 31
+
+const places: Place[] = []
+const children: Child[] = []
+let sameEverywhere: Promise<Reference> | undefined
+
+after(async () => {
+  for (const child of children) await child.destroy()
+  for (const place of places) await place.remove()
+})
+
+async function newLife(database: Database, size: SourceSize): Promise<Life> {
+  const place = await freshPlace(database)
+  places.push(place)
+  return new Life(place.url, size)
+}
+
+/** The final state is the same at every pace and on both databases. */
+async function reference(): Promise<Reference> {
+  sameEverywhere ??= freshPlace('sqlite').then((place) => {
+    places.push(place)
+    return undisturbed(place.url, SMALL)
+  })
+  return sameEverywhere
+}
+
+function start(life: Life, options: Parameters<Life['start']>[0]): Child {
+  const child = life.start(options)
+  children.push(child)
+  return child
+}
+
+async function until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
+  const sinceMs = systemClock.monotonicMs()
+  for (;;) {
+    const found = await look()
+    if (found !== undefined) return found
+    assert.ok(systemClock.monotonicMs() - sinceMs < WAIT_MS_MAX, `${what} did not happen`)
+    await sleep(20)
+  }
+}
+
+const claimedBy = (now: Snapshot, owner: number): JobFact[] =>
+  now.jobs.filter((job) => job.state === 'claimed' && job.owner === owner)
+
+/** A process that stands still within a transaction keeps its locks: that is the database's affair, not the lease's. */
+async function stopBetweenTransactions(life: Life, child: Child): Promise<void> {
+  await until('a moment between two transactions', async () => {
+    child.signal('SIGSTOP')
+    await until('a stop', async () => (isStopped(child) ? true : undefined))
+    if (await isBetweenTransactions(life.url)) return true
+    child.signal('SIGCONT')
+    return undefined
+  })
+}
+
+function isStopped(child: Child): boolean {
+  return /^\d+ \(.*\) T/s.test(readFileSync(`/proc/${child.process.pid}/stat`, 'utf8'))
+}
+
+/** Processes that are stopped for longer than their lease, killed and started again while they share the work. */
+class Turmoil {
+  readonly #life: Life
+  readonly #random: Random
+  readonly #crew: Child[]
+
+  constructor(life: Life, crew: number, random: Random) {
+    this.#life = life
+    this.#random = random
+    this.#crew = Array.from({ length: crew }, () => this.#hire())
+  }
+
+  #hire(): Child {
+    return start(this.#life, { leaseMs: LEASE_MS, workers: 2 })
+  }
+
+  async run(rounds: number): Promise<{ stops: number; kills: number; lost: number }> {
+    const done = { stops: 0, kills: 0, lost: 0 }
+    await Promise.all(this.#crew.map((child) => child.said('ready')))
+    for (let round = 0; round < rounds; round++) {
+      const at = Math.floor(this.#random() * this.#crew.length)
+      const child = this.#crew[at]!
+      if (child.process.exitCode !== null) break
+      if (this.#random() < 0.35) {
+        await child.destroy()
+        done.kills += 1
+        this.#crew[at] = this.#hire()
+      } else {
+        child.signal('SIGSTOP')
+        await sleep(LEASE_MS * (1.2 + this.#random() * 0.5))
+        await this.#life.look(`while one of ${this.#crew.length} processes stands still`)
+        child.signal('SIGCONT')
+        done.stops += 1
+      }
+      await sleep(this.#random() * 150)
+      await this.#life.look(`in round ${round} of the turmoil`)
+    }
+    for (const child of this.#crew) {
+      const { code, signal, stderr, sayings } = await child.ended
+      assert.equal(code ?? signal, 0, stderr)
+      done.lost += sayings.filter((saying) => saying.say === 'event' && saying.what.includes('"lost"')).length
+    }
+    return done
+  }
+}
+
+const CREW: Record<Database, number> = { sqlite: 2, postgres: 3 }
+
+/** Processes wait for each other and for leases most of the time: the databases can be tested side by side. */
+describe('processes that share a ledger', { concurrency: true }, () => {
+  for (const database of DATABASES)
+    describe(`on ${database}`, { concurrency: 1 }, () => testProcesses(database))
+})
+
+function testProcesses(database: Database): void {
+  test(`${CREW[database]} of them, stopped for longer than their leases and killed, never commit twice and lose nothing (invariants 1, 2, 7)`, async () => {
+    const life = await newLife(database, { ...SMALL, paceMs: 60 })
+    const turmoil = await new Turmoil(life, CREW[database], seededRandom(SEED)).run(8)
+    assert.ok(turmoil.stops > 0 && turmoil.kills > 0, `nothing was disturbed: ${JSON.stringify(turmoil)}`)
+    assert.ok(turmoil.lost > 0, 'nobody lost a lease')
+    await life.judge('after the turmoil', await reference())
+  })
+
+  describe('leases', () => {
+    const SLOW = { ...SMALL, paceMs: 3_000 }
+
+    test(`what a process that stands still has claimed is taken back within ${RECLAIM_MS_MAX} ms, and costs no attempt (invariant 2)`, async () => {
+      const life = await newLife(database, SLOW)
+      const still = start(life, { leaseMs: LEASE_MS, workers: 4 })
+      const { owner } = await still.said('ready')
+      await until('a claim', async () => ((await claims(life, owner)).length > 0 ? true : undefined))
+      await start(life, { leaseMs: LEASE_MS, workers: 4 }).said('ready')
+      await stopBetweenTransactions(life, still)
+      const stoppedMs = systemClock.monotonicMs()
+      const held = await claims(life, owner)
+      assert.ok(held.length > 0, 'it holds nothing')
+      await until('a reclaim', async () => ((await claims(life, owner)).length === 0 ? true : undefined))
+      const tookMs = systemClock.monotonicMs() - stoppedMs
+      assert.ok(tookMs < RECLAIM_MS_MAX, `it took ${Math.round(tookMs)} ms`)
+      const now = await life.look('after the reclaim')
+      for (const before of held)
+        assert.equal(now!.jobs.find(({ id }) => id === before.id)!.failures, before.failures)
+    })
+
+    test('a process that stood still and that nobody missed goes on with its lease', async () => {
+      const life = await newLife(database, { ...SMALL, paceMs: 20 })
+      const child = start(life, { leaseMs: LEASE_MS })
+      await child.said('ready')
+      await stopBetweenTransactions(life, child)
+      await sleep(LEASE_MS * 1.5)
+      child.signal('SIGCONT')
+      const { code, sayings, stderr } = await child.ended
+      assert.equal(code, 0, stderr)
+      assert.deepEqual(
+        sayings.filter(({ say }) => say === 'event'),
+        [],
+      )
+      await life.judge('after standing still', await reference())
+    })
+
+    test('after kill -9 a restart takes back at once what the dead process held, long before its lease ends (invariant 2)', async () => {
+      const life = await newLife(database, { ...SMALL, paceMs: 20 })
+      const leaseMs = 60_000
+      await life.run({ tick: 4, afterMs: 5 }, { leaseMs })
+      const dead = await life.look('after the kill')
+      assert.ok(
+        dead!.jobs.some(({ state }) => state === 'claimed'),
+        'it held nothing',
+      )
+      const { ms } = await life.run(undefined, { leaseMs })
+      assert.ok(ms < leaseMs / 3, `the restart needed ${Math.round(ms)} ms`)
+      await life.judge('after the restart', await reference())
+    })
+  })
+
+  describe('signals', () => {
+    test('the first SIGTERM ends the process with 0: every job is pending again, checkpoints are kept (invariant 12)', async () => {
+      const life = await newLife(database, { ...SMALL, paceMs: 30 })
+      const child = start(life, {})
+      await until('a part of an upload', async () =>
+        (await takeSnapshot(life.url))?.parts.length ? true : undefined,
+      )
+      child.signal('SIGTERM')
+      const { code, sayings, stderr } = await child.ended
+      assert.equal(code, 0, stderr)
+      assert.equal(sayings.at(-1)?.say, 'stopped')
+      const now = await life.look('after SIGTERM')
+      assert.deepEqual(
+        now!.jobs.filter(({ state }) => state === 'claimed'),
+        [],
+      )
+      const saved = now!.jobs.filter(({ state, checkpoint }) => state === 'pending' && checkpoint !== null)
+      assert.ok(
+        saved.some(({ kind }) => kind === 'crash.upload'),
+        'no upload keeps its checkpoint',
+      )
+      assert.equal(now!.workers.filter(({ state }) => state === 'live').length, 0)
+      await life.run()
+      await life.judge('after going on', await reference())
+    })
+
+    test('the second signal ends the process at once, though a handler does not listen; nothing is lost (invariant 12)', async () => {
+      const place = await freshPlace(database)
+      places.push(place)
+      const deaf = start(new Life(place.url, { ...SMALL, paceMs: 2_000, deaf: true }), {})
+      const { owner } = await deaf.said('ready')
+      const life = new Life(place.url, SMALL)
+      await until('a claim', async () => ((await claims(life, owner)).length > 0 ? true : undefined))
+      deaf.signal('SIGTERM')
+      await sleep(300)
+      assert.equal(deaf.process.exitCode, null, 'it did not wait for its handlers')
+      const sinceMs = systemClock.monotonicMs()
+      deaf.signal('SIGINT')
+      const { code } = await deaf.ended
+      assert.equal(code, 130)
+      assert.ok(systemClock.monotonicMs() - sinceMs < 1_000)
+      await life.look('after the second signal')
+      await life.run(undefined, { leaseMs: 60_000 })
+      await life.judge('after going on', await reference())
+    })
+  })
+}
+
+async function claims(life: Life, owner: number): Promise<JobFact[]> {
+  const now = await takeSnapshot(life.url)
+  return now ? claimedBy(now, owner) : []
+}

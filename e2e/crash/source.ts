@@ -11,6 +11,9 @@ export type SourceSize = {
   pages: number
   pageItems: number
   batchItems: number
+  /** Long jobs per stream that commit part after part, and how many parts each has. */
+  uploads: number
+  parts: number
   /** How long handlers take, on average. */
   paceMs: number
   /** Handlers do not listen when they are told to stop. */
@@ -23,6 +26,8 @@ export const SMALL: SourceSize = {
   pages: 3,
   pageItems: 12,
   batchItems: 6,
+  uploads: 1,
+  parts: 6,
   paceMs: 3,
 }
 

@@ -18,7 +18,6 @@ import { hash, type SourceSize } from './source.ts'
 import { APP, apply, claimSeed, countOf, latestVersion, report, schema } from './tables.ts'
 
 export const VERSIONS = 6
-export const PARTS = 6
 
 /** Opens the ledger, makes the workload's tables, and puts the first jobs in, once. */
 export async function openWorkload(
@@ -63,7 +62,9 @@ function otherJobs(size: SourceSize, onViolation: (what: string) => void): Part 
     first: (stream) => [
       ...steps.first(stream),
       ...editing.first(stream),
-      request(upload, { name: `${stream} upload` }, { stream, lane: 'bulk' }),
+      ...Array.from({ length: size.uploads }, (_, n) =>
+        request(upload, { name: `${stream} upload ${n}:` }, { stream, lane: 'bulk', priority: 1 }),
+      ),
     ],
   }
 }
@@ -133,15 +134,15 @@ function uploadJob(size: SourceSize, step: AnyJobKind) {
         rested: false,
         ...(job.checkpoint as { done: number; rested: boolean } | null),
       }
-      while (state.done < PARTS) {
-        if (state.done === PARTS / 2 && !state.rested)
+      while (state.done < size.parts) {
+        if (state.done === Math.ceil(size.parts / 2) && !state.rested)
           return { again: { afterMs: 5 }, checkpoint: { ...state, rested: true } }
         await pause(job, size, `${name} ${state.done}`)
         if (job.job.failures < 2 && state.done === 1 + job.job.failures * 3)
           throw transient('connection reset')
         const part = `${name} ${state.done}`
         state.done += 1
-        const after = Array.from({ length: PARTS }, (_, n) => `${name} ${n}`)
+        const after = Array.from({ length: size.parts }, (_, n) => `${name} ${n}`)
         await job.commit({
           effects: (tx) => apply(tx, 'parts', [{ name: part }]),
           checkpoint: state,

@@ -4,7 +4,7 @@ import { UsageError } from '../errors.ts'
 import { formatBytes, formatCount } from '../format.ts'
 import type { SegmentRow } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { type JobDetail, PAGE_MAX } from '../ledger/queries.ts'
+import type { JobDetail } from '../ledger/queries.ts'
 import type { CliContext } from './context.ts'
 import { engineJson, liveCount, type SeenEngine, seeEngines } from './jobs-engines.ts'
 import { dependencyText, explainJob } from './jobs-explain.ts'
@@ -16,8 +16,6 @@ const TEXT_LINES_MAX = 30
 const TEXT_CHARS_MAX = 2_000
 const ERRORS_SHOWN_MAX = 10
 const NAMED_MAX = 5
-/** Pages of segments looked through for the one of a job. */
-const SEGMENT_PAGES_MAX = 100
 
 type Shown = {
   detail: JobDetail
@@ -45,7 +43,13 @@ export async function showJob(context: CliContext, id: number): Promise<void> {
       readySince: await readySince(ledger, detail),
       attemptsDefault: config.engine.attempts,
     })
-    const shown = { detail, engines, segment: await findSegment(ledger, detail), explanation, now }
+    const shown = {
+      detail,
+      engines,
+      segment: detail.job.segment_id === null ? undefined : await ledger.segment(detail.job.segment_id),
+      explanation,
+      now,
+    }
     if (context.output.json) context.output.value(shownJson(shown))
     else for (const line of shownLines(shown)) context.output.line(line)
   })
@@ -60,24 +64,6 @@ async function readySince(ledger: Ledger, { job, waitsFor }: JobDetail): Promise
     since = Math.max(since, dependency?.job.settled_at ?? 0)
   }
   return since
-}
-
-/** Segments are listed by stream; the unsettled ones lie beyond the mark, so most are found on the first page. */
-async function findSegment(ledger: Ledger, { job }: JobDetail): Promise<SegmentRow | undefined> {
-  if (job.segment_id === null || job.stream === null) return undefined
-  const stream = (await ledger.streams()).find(({ name }) => name === job.stream)
-  if (!stream) return undefined
-  for (const origin of [stream.mark_at, Number.MIN_SAFE_INTEGER]) {
-    let fromAt = origin
-    for (let page = 0; page < SEGMENT_PAGES_MAX; page++) {
-      const segments = await ledger.segments(stream.id, { fromAt, limit: PAGE_MAX })
-      const found = segments.find(({ id }) => id === job.segment_id)
-      if (found) return found
-      if (segments.length < PAGE_MAX) break
-      fromAt = segments.at(-1)!.from_at + 1
-    }
-  }
-  return undefined
 }
 
 function shownLines({ detail, segment, explanation, now }: Shown): string[] {

@@ -2,14 +2,11 @@
  * Opens the ledger that the configuration names. Looking never makes one: a home without a ledger is told
  * apart from an empty ledger.
  */
-import { statSync } from 'node:fs'
-import { systemClock } from '../clock.ts'
 import { type LedgerLocation, locateLedger } from '../config/location.ts'
 import { maskPasswords } from '../config/secret.ts'
 import type { Config } from '../config/settings.ts'
-import { UsageError } from '../errors.ts'
+import { TidemarkError, UsageError } from '../errors.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { systemRandom } from '../random.ts'
 import type { CliContext } from './context.ts'
 
 export type OpenedLedger = {
@@ -59,11 +56,8 @@ async function openAnd<T>(
   const location = locateLedger(config.ledger.url, home.path)
   const where = location.database === 'sqlite' ? location.path : maskPasswords(location.url)
   const place = { database: location.database, where, config }
-  const isThere =
-    location.database === 'sqlite' ? holdsSomething(location.path) : await hasTables(location.url)
-  if (!isThere) return missing(place)
-  const { openLedger } = await import('../ledger/open.ts')
-  const ledger = await openLedger(location.database === 'sqlite' ? `sqlite:${location.path}` : location.url)
+  const ledger = await openExisting(location)
+  if (!ledger) return missing(place)
   try {
     return await use({ ...place, ledger })
   } finally {
@@ -71,35 +65,13 @@ async function openAnd<T>(
   }
 }
 
-/** An empty file is what a crash before the first write leaves: no ledger yet. */
-function holdsSomething(path: string): boolean {
+async function openExisting(location: LedgerLocation): Promise<Ledger | undefined> {
+  const { openLedger } = await import('../ledger/open.ts')
+  const url = location.database === 'sqlite' ? `sqlite:${location.path}` : location.url
   try {
-    const size = statSync(path, { throwIfNoEntry: false })?.size
-    return size !== undefined && size > 0
-  } catch {
-    // A folder that may not be read, or a file where a folder should be: opening says which.
-    return true
-  }
-}
-
-/** The server's word for a table that is not there: https://www.postgresql.org/docs/current/errcodes-appendix.html */
-const UNDEFINED_TABLE = '42P01'
-
-/** Opening would make them. A driver on its own looks without. */
-async function hasTables(url: string): Promise<boolean> {
-  const { parseTarget } = await import('../ledger/postgres/connection.ts')
-  const { PostgresDriver } = await import('../ledger/postgres/driver.ts')
-  const { codeOf } = await import('../ledger/postgres/errors.ts')
-  const { Ledger } = await import('../ledger/ledger.ts')
-  const target = parseTarget(url)
-  const driver = new PostgresDriver({ target, clock: systemClock, instance: 'look', offsetMs: 0 })
-  try {
-    await new Ledger(driver, { random: systemRandom }).pauses()
-    return true
+    return await openLedger(url, { create: false })
   } catch (thrown) {
-    if (codeOf(thrown) === UNDEFINED_TABLE) return false
+    if (thrown instanceof TidemarkError && thrown.code === 'ledger-unmade') return undefined
     throw thrown
-  } finally {
-    await driver.close()
   }
 }

@@ -121,6 +121,16 @@ export function concurrencyContract(test: DeskTest): void {
     })
   })
 
+  test('a job tried again at the moment its dependency settles is not stuck', async (desk) => {
+    await rounds(desk, async (other) => {
+      const first = await desk.claimed({ kind: 'fetch' })
+      const dependent = await desk.add({ after: [first.id] })
+      await desk.ledger.cancel(dependent)
+      await Promise.all([settle(desk.ledger, desk.owner, first), other.redo(dependent)])
+      assert.equal(await desk.stage(dependent), 'ready')
+    })
+  })
+
   test('a batch split at the moment someone starts to wait for it is waited for whole', async (desk) => {
     await rounds(desk, async (other) => {
       const batch = await desk.claimed({ kind: 'fetch', items: 2 })

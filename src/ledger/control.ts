@@ -89,11 +89,12 @@ async function startOver(ctx: ControlContext, job: Target): Promise<number> {
        AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = job_deps.dep_id)`,
     [id],
   )
-  const open = await tx.get<{ n: number }>(
-    `SELECT count(*) AS n FROM job_deps WHERE job_id = ? AND met = 0`,
+  // Locked: a dependency that is settling right now is either seen as settled or will find us waiting.
+  const open = await tx.all(
+    `SELECT dep_id FROM job_deps WHERE job_id = ? AND met = 0 ORDER BY dep_id${forUpdate(tx)}`,
     [id],
   )
-  const blocked = Number(open!.n)
+  const blocked = open.length
   await tx.run(
     `UPDATE jobs SET state = 'pending', wait = ?, run_at = NULL, deps_left = ?, failures = 0, owner = NULL, settled_at = NULL,
      cancel_requested = 0, note = NULL WHERE id = ?`,

@@ -138,7 +138,10 @@ async function openHasty(
   const database = await freshDatabase()
   const admin = new pg.Client({ connectionString: database.url })
   await admin.connect()
-  await admin.query(`ALTER DATABASE ${new URL(database.url).pathname.slice(1)} SET synchronous_commit = off`)
+  const name = new URL(database.url).pathname.slice(1)
+  await admin.query(`ALTER DATABASE ${name} SET synchronous_commit = off`)
+  // Where two transactions wait for each other, the tests need not wait a second for one to be told.
+  await admin.query(`ALTER DATABASE ${name} SET deadlock_timeout = '20ms'`)
   await admin.query(`SET session_replication_role = replica`)
   return { database, admin, ledger: await openLedger(database.url, { clock }) }
 }

@@ -54,6 +54,7 @@ import {
   type StreamCounter,
   type StreamStatus,
   showJob,
+  showSegment,
 } from './queries.ts'
 import { type PrunePolicy, type PruneStep, pruneRest, pruneStep } from './retention.ts'
 import {
@@ -319,6 +320,10 @@ export class Ledger {
 
   segments(streamId: number, options?: { fromAt?: number; limit?: number }): Promise<SegmentRow[]> {
     return this.driver.read((tx) => listSegments(tx, streamId, options))
+  }
+
+  segment(id: number): Promise<SegmentRow | undefined> {
+    return this.driver.read((tx) => showSegment(tx, id))
   }
 
   badItems(options?: { stream?: string; after?: number; limit?: number }): Promise<BadRow[]> {

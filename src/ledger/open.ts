@@ -9,6 +9,8 @@ import { Ledger } from './ledger.ts'
 export type OpenLedgerOptions = {
   clock?: Clock
   random?: Random
+  /** False only looks: where there is no ledger yet, none is made, and the error has the code `ledger-unmade`. */
+  create?: boolean
   /** SQLite only. NORMAL may lose the last commits to a power cut (never to a crash of the process). */
   synchronous?: 'FULL' | 'NORMAL'
   /** Called at each named commit point, for the crash harness. */
@@ -17,15 +19,15 @@ export type OpenLedgerOptions = {
 
 /** `sqlite:path`, `sqlite::memory:`, `file:///path`, a plain path, or `postgres://…`. */
 export async function openLedger(url: string, options: OpenLedgerOptions = {}): Promise<Ledger> {
-  const clock = options.clock ?? systemClock
+  const { clock = systemClock, create = true } = options
   const ledgerOptions = { random: options.random ?? systemRandom, point: options.point }
   if (/^postgres(ql)?:/.test(url)) {
     const { openPostgres } = await import('./postgres/open.ts')
-    return new Ledger(await openPostgres({ url, clock }), ledgerOptions)
+    return new Ledger(await openPostgres({ url, clock, create }), ledgerOptions)
   }
   const { openSqlite } = await import('./sqlite/open.ts')
   return new Ledger(
-    await openSqlite({ file: sqliteFile(url), clock, synchronous: options.synchronous }),
+    await openSqlite({ file: sqliteFile(url), clock, create, synchronous: options.synchronous }),
     ledgerOptions,
   )
 }

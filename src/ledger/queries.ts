@@ -1,6 +1,7 @@
 /** Reading the ledger: what `tidemark jobs`, `status` and the server show. Nothing here counts rows of jobs. */
+import { UsageError } from '../errors.ts'
 import type { BadRow, JobRow, SegmentRow, StreamRow, Tally, Tx, Value } from './contract.ts'
-import type { JobState, Stage } from './states.ts'
+import { JOB_STATES, type JobState, type Stage } from './states.ts'
 
 export const PAGE_MAX = 1_000
 
@@ -20,6 +21,11 @@ const JOB_COLUMNS = `j.id, j.kind, j.key, s.name AS stream, j.segment_id, j.pare
   j.run_at, j.deps_left, j.payload, j.size, j.items, j.attempt, j.failures, j.owner, j.cancel_requested, j.checkpoint,
   j.progress, j.error, j.note, j.created_at, j.claimed_at, j.settled_at`
 
+function assertState(state: JobState): JobState {
+  if (JOB_STATES.includes(state)) return state
+  throw new UsageError(`There is no job state "${state}".`, { hint: `States: ${JOB_STATES.join(', ')}.` })
+}
+
 /** Newest first. */
 export function listJobs(tx: Tx, filter: JobFilter): Promise<JobRow[]> {
   const where: string[] = []
@@ -29,7 +35,8 @@ export function listJobs(tx: Tx, filter: JobFilter): Promise<JobRow[]> {
     where.push(condition)
     params.push(value)
   }
-  add('j.state = ?', filter.state)
+  // A literal, not a parameter: only then does SQLite use the partial index of that state.
+  if (filter.state !== undefined) where.push(`j.state = '${assertState(filter.state)}'`)
   add('j.kind = ?', filter.kind)
   add('s.name = ?', filter.stream)
   add('j.parent_id = ?', filter.parentId)
@@ -147,10 +154,15 @@ export function listSegments(
   options: { fromAt?: number; limit?: number } = {},
 ): Promise<SegmentRow[]> {
   return tx.all<SegmentRow>(
-    `SELECT id, stream_id, from_at, to_at, mark, label, state, open_jobs, listed, stored, gone, skipped, bad
-     FROM segments WHERE stream_id = ? AND from_at >= ? ORDER BY from_at LIMIT ${Math.min(options.limit ?? PAGE_MAX, PAGE_MAX)}`,
+    `SELECT ${SEGMENT_COLUMNS} FROM segments WHERE stream_id = ? AND from_at >= ? ORDER BY from_at LIMIT ${Math.min(options.limit ?? PAGE_MAX, PAGE_MAX)}`,
     [streamId, options.fromAt ?? Number.MIN_SAFE_INTEGER],
   )
+}
+
+const SEGMENT_COLUMNS = `id, stream_id, from_at, to_at, mark, label, state, open_jobs, listed, stored, gone, skipped, bad`
+
+export function showSegment(tx: Tx, id: number): Promise<SegmentRow | undefined> {
+  return tx.get<SegmentRow>(`SELECT ${SEGMENT_COLUMNS} FROM segments WHERE id = ?`, [id])
 }
 
 export function listBadItems(

@@ -134,3 +134,11 @@ export function foreignDatabaseError(where: string, cause?: unknown): TidemarkEr
     cause,
   })
 }
+
+export function missingLedgerError(where: string): TidemarkError {
+  return new TidemarkError(`There is no ledger at ${where} yet.`, {
+    kind: 'permanent',
+    code: 'ledger-unmade',
+    hint: 'It is made when work is first enqueued. Another place is given by --home or ledger.url.',
+  })
+}

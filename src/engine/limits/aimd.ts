@@ -43,6 +43,9 @@ const EASE_SHARE_MIN = 0.01
 /** Answers get slow late: by then the rate was too high for a while. */
 const EASE_SHARE_SLOW = 0.03
 const EASE_SHARE_MAX = 0.24
+/** The ceiling falls at most to this share of itself at a time. */
+const LOWER_SHARE = 0.6
+const LOWER_SHARE_WINDOWED = 0.9
 /** Refused again within this after a cut: the ceiling is wrong by more, lower it by twice as much. */
 const EASE_AGAIN_MS = 5_000
 /** A ceiling that stood for this long is right, even though it is refused at times. */
@@ -258,9 +261,12 @@ function rememberCeiling(state: AimdState, nowMs: number, why: Refusal): void {
   if (state.phase === 'hold' && !why.slow && nowMs - state.phaseMs >= TOLERATED_MS) return
   const coolMs = state.coolUntilMs - state.cutMs
   const again = nowMs - state.coolUntilMs < EASE_AGAIN_MS + 2 * coolMs
-  const least = why.slow ? EASE_SHARE_SLOW : EASE_SHARE_MIN
-  state.easeShare = again ? clamp(state.easeShare * 2, least, EASE_SHARE_MAX) : least
-  const lowered = state.rate * (1 - state.easeShare)
+  const ease = why.slow ? EASE_SHARE_SLOW : EASE_SHARE_MIN
+  state.easeShare = again ? clamp(state.easeShare * 2, ease, EASE_SHARE_MAX) : ease
+  // Of a service that counts by a window, what it accepted says more (leaveWindow).
+  const windowed = state.evidenceMs > EVIDENCE_MS_MIN
+  const least = (state.ceiling ?? 0) * (windowed ? LOWER_SHARE_WINDOWED : LOWER_SHARE)
+  const lowered = Math.max(least, state.rate * (1 - state.easeShare))
   // A large stride may have gone too far down: look soon whether there is room above.
   if (state.ceiling === null || lowered < state.ceiling * 0.9) state.holdMs = HOLD_MS_MIN
   state.ceiling = Math.min(state.ceiling ?? lowered, lowered)

@@ -70,6 +70,7 @@ export class Budget {
   #spec: BudgetSpec
   #specTold = false
   #state: AimdState
+  #heard = ''
   #started = 0
   #inFlight = 0
   #telling: Promise<void> | undefined
@@ -223,8 +224,11 @@ export class Budget {
 
   #hear(view: BudgetView): void {
     const before = this.#state
-    const state = parseState(view.controller)
-    if (state) this.#state = fitAimd(state, aimdSpecOf(this.#spec))
+    if (view.controller !== this.#heard) {
+      this.#heard = view.controller
+      const state = parseState(view.controller)
+      if (state) this.#state = fitAimd(state, aimdSpecOf(this.#spec))
+    }
     if (this.#state.cuts !== before.cuts) this.#feedback.forget()
     if (this.#state.rate !== before.rate || this.#state.workers !== before.workers) {
       const { rate, workers, ceiling } = this.#state

@@ -59,7 +59,7 @@ describe('a connection that breaks during COMMIT', () => {
 
   test('a COMMIT that arrives after we were told no is refused by the fence', async () => {
     await write('warm-up')
-    const broken = proxy.breakNextCommit('late')
+    const broken = proxy.breakNextCommit('all-late')
     await assert.rejects(write('late'), isOutage)
     await broken
     await proxy.late.pop()!.deliver()
@@ -105,7 +105,7 @@ describe('a server that crashes during COMMIT', () => {
       by.transaction((tx) => tx.run(`INSERT INTO meta(name, value) VALUES (?, 'x')`, [name]))
     try {
       await writeThere('warm-up')
-      // The server never gets this COMMIT, and is gone before it can be asked.
+      // The server never gets this COMMIT, and is gone before it can answer.
       const cut = through.breakNextCommit('late')
       const lost = writeThere('lost').then(
         () => 'committed',

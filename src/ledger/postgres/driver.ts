@@ -233,7 +233,10 @@ export class PostgresDriver implements Driver {
 
   async #forgetSessions(): Promise<void> {
     try {
-      await this.transaction((tx) => (tx as PostgresTx).query({ text: FORGET_COMMITS, values: [`${this.#instance}:%`] }))
+      await this.transaction(async (tx) => {
+        await (tx as PostgresTx).query({ text: FORGET_COMMITS, values: [`${this.#instance}:%`] })
+        ;(tx as PostgresTx).wrote = false // a witness would be a row again
+      })
     } catch {
       // The database is away; the next engine that starts sweeps them.
     }

@@ -3,11 +3,12 @@
  * - before: the server never gets it
  * - after: the server has committed, the client never hears of it
  * - late: the client's connection breaks, and the server gets it only when the test says so
+ * - all-late: the same for the statements that are sent along with COMMIT
  */
 import { once } from 'node:events'
 import { createServer, connect as dial, type Server, type Socket } from 'node:net'
 
-export type Fault = 'before' | 'after' | 'late'
+export type Fault = 'before' | 'after' | 'late' | 'all-late'
 
 export class FaultyProxy {
   readonly #server: Server
@@ -62,7 +63,7 @@ export class FaultyProxy {
       this.#sockets.add(socket)
       socket.on('close', () => this.#sockets.delete(socket))
     }
-    const line: Line = { client, server, muted: false, detached: false }
+    const line: Line = { client, server, muted: false, detached: false, held: [] }
     const toServer = new FrameReader({ startup: true }, (frame) => this.#forward(line, frame))
     client.on('data', (chunk) => toServer.push(chunk))
     const toClient = new FrameReader({ startup: false }, (frame) => {
@@ -75,10 +76,9 @@ export class FaultyProxy {
   }
 
   #forward(line: Line, frame: Buffer): void {
-    if (this.#fault === undefined || !isCommit(frame)) {
-      line.server.write(frame)
-      return
-    }
+    if (this.#fault === 'all-late' && (line.held.length > 0 || isWitness(frame))) line.held.push(frame)
+    else if (this.#fault === undefined || !isCommit(frame)) line.server.write(frame)
+    if (this.#fault === undefined || !isCommit(frame)) return
     const fault = this.#fault
     this.#fault = undefined
     if (fault === 'before') this.#cut(line)
@@ -86,11 +86,12 @@ export class FaultyProxy {
       line.muted = true
       line.server.write(frame)
     }
-    if (fault === 'late') {
+    if (fault === 'late' || fault === 'all-late') {
       line.detached = true
+      const frames = fault === 'late' ? [frame] : line.held
       this.late.push({
         deliver: async () => {
-          line.server.end(frame)
+          line.server.end(Buffer.concat(frames))
           await once(line.server, 'close')
         },
       })
@@ -106,10 +107,15 @@ export class FaultyProxy {
   }
 }
 
-type Line = { client: Socket; server: Socket; muted: boolean; detached: boolean }
+type Line = { client: Socket; server: Socket; muted: boolean; detached: boolean; held: Buffer[] }
 
 function isCommit(frame: Buffer): boolean {
   return frame[0] === 'Q'.charCodeAt(0) && frame.toString('utf8', 5, frame.length - 1) === 'COMMIT'
+}
+
+/** Parse or Bind of the statement of that name. */
+function isWitness(frame: Buffer): boolean {
+  return 'PB'.includes(String.fromCharCode(frame[0]!)) && frame.subarray(5, 30).includes('witness\0')
 }
 
 function isCommitted(frame: Buffer): boolean {

@@ -57,7 +57,7 @@ export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(n
   })
 }
 
-const DONE = `UPDATE jobs SET state = 'done', settled_at = $1
+export const DONE = `UPDATE jobs SET state = 'done', settled_at = $1
   WHERE ctid = ANY(ARRAY(SELECT j.tid FROM unnest($2::bigint[], $3::bigint[]) AS s(id, attempt) CROSS JOIN LATERAL (
       SELECT ctid AS tid FROM jobs WHERE id = s.id AND attempt = s.attempt LIMIT 1) AS j))
     AND owner + 0 = $4 AND state || '' = 'claimed' AND cancel_requested = 0
@@ -82,7 +82,7 @@ const IS_READY = `state = 'pending' AND wait IS NULL AND lane = $1`
  * From one (stream, kind) to the next with one seek each, in the stretches between the queues whose heads we
  * know ($3 … $6); and for these the first job at, above or below the remembered place.
  */
-const READY = `WITH RECURSIVE queue AS (
+export const READY = `WITH RECURSIVE queue AS (
     SELECT first.*, g.to_stream, g.to_kind, 1 AS n
     FROM unnest($3::bigint[], $4::text[], $5::bigint[], $6::text[]) AS g(stream_id, kind, to_stream, to_kind) CROSS JOIN LATERAL (
       SELECT stream_id, kind, priority FROM jobs WHERE ${IS_READY}
@@ -149,7 +149,7 @@ async function look(tx: Tx, lane: Lane, { fromStream, max }: Page, known: readon
  * By ctid, because the rows are locked by then: no second way through an index. For each share three stretches
  * of the ready index: above the remembered place, from there on, and below; without one, all is below.
  */
-const TAKE = `UPDATE jobs SET state = 'claimed', owner = $8, attempt = attempt + 1, claimed_at = $9
+export const TAKE = `UPDATE jobs SET state = 'claimed', owner = $8, attempt = attempt + 1, claimed_at = $9
   WHERE ctid = ANY(ARRAY(
     SELECT picked.tid FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
       AS s(stream_id, kind, n, priority_min, at, floor)

@@ -2,7 +2,7 @@
 import type pg from 'pg'
 import { type Clock, systemClock } from '../../clock.ts'
 import { TidemarkError } from '../../errors.ts'
-import { foreignDatabaseError, newerSchemaError, SCHEMA_VERSION, schemaStatements } from '../schema.ts'
+import { foreignDatabaseError, missingLedgerError, newerSchemaError, SCHEMA_VERSION, schemaStatements } from '../schema.ts'
 import { COMMITS_TABLE } from './commit.ts'
 import { connect, hangUp, parseTarget, type Target } from './connection.ts'
 import { PostgresDriver } from './driver.ts'
@@ -18,13 +18,20 @@ const INSUFFICIENT_PRIVILEGE = '42501'
 /** Some of our tables; a schema with others of these names would be a strange coincidence. */
 const OUR_TABLES = ['meta', 'jobs', 'segments', 'tallies', 'commits']
 
-export async function openPostgres({ url, clock }: { url: string; clock: Clock }): Promise<PostgresDriver> {
+export async function openPostgres(options: {
+  url: string
+  clock: Clock
+  create?: boolean
+}): Promise<PostgresDriver> {
+  const { url, clock, create = true } = options
   const target = parseTarget(url)
   let client: pg.Client | undefined
   try {
     client = await connect(target, 'plain')
     await checkServer(client, target)
-    if ((await schemaVersion(client, target)) < SCHEMA_VERSION) await createSchema(client, target)
+    const version = await schemaVersion(client, target)
+    if (version === 0 && !create) throw missingLedgerError(target.where)
+    if (version < SCHEMA_VERSION) await createSchema(client, target)
     const { rows } = await client.query<{ id: string }>(`SELECT gen_random_uuid() AS id`)
     const offsetMs = clock === systemClock ? await measureOffset(client, CLOCK_SAMPLES) : 0
     return new PostgresDriver({ target, clock, instance: rows[0]!.id, offsetMs })

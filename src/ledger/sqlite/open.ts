@@ -1,10 +1,11 @@
 /** Opens (and on first use creates) the ledger's file, refusing what is not ours or is newer than we are. */
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import {
   APPLICATION_ID,
   foreignDatabaseError,
+  missingLedgerError,
   newerSchemaError,
   SCHEMA_VERSION,
   schemaStatements,
@@ -16,9 +17,10 @@ import { classify } from './errors.ts'
 const CHECKPOINT_PAGES = 4_000
 const OPEN_BUSY_MS = 5_000
 
-export async function openSqlite(options: SqliteDriverOptions): Promise<SqliteDriver> {
+export async function openSqlite(options: SqliteDriverOptions & { create?: boolean }): Promise<SqliteDriver> {
   const file = options.file === ':memory:' ? options.file : resolve(options.file)
   try {
+    if (options.create === false && isMissing(file)) throw missingLedgerError(file)
     if (file !== ':memory:') mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     const db = new DatabaseSync(file, { timeout: OPEN_BUSY_MS })
     try {
@@ -31,6 +33,11 @@ export async function openSqlite(options: SqliteDriverOptions): Promise<SqliteDr
   } catch (thrown) {
     throw withFolder(thrown, file)
   }
+}
+
+/** An empty file is what a crash before the first write leaves. */
+function isMissing(file: string): boolean {
+  return !statSync(file, { throwIfNoEntry: false })?.size
 }
 
 function prepare(db: DatabaseSync, file: string, synchronous: 'FULL' | 'NORMAL'): void {

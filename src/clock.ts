@@ -94,6 +94,8 @@ export class FakeClock implements Clock {
 
   /** Moves time forward, firing what falls due and letting promises settle in between. */
   async advance(ms: number): Promise<void> {
+    // What was just called may still be on its way to its timer.
+    await settlePromises()
     const until = this.#nowMs + ms
     for (;;) {
       const next = this.#nextDue(until)

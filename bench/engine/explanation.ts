@@ -15,7 +15,7 @@ export function conditions(input: {
     'equal durability: `sqlite full` is WAL with synchronous = FULL for all, `postgres` has fsync, full_page_writes and synchronous_commit on; `sqlite normal` (WAL, synchronous = NORMAL: a power cut may take the last commits) is there for reference',
     `PostgreSQL ${input.postgresVersion ?? 'not used'}, on this machine, otherwise with its default settings`,
     PEERS.map((name) => `${name} ${peerVersion(name)}`).join(', '),
-    'each measurement in a fresh process on a fresh database; subjects take turns; the better of two runs',
+    'each measurement in a fresh process on a fresh database; subjects take turns; the better of two runs, the best of three where ledgers are compared with each other, one for memory',
     'drain: no-op jobs that another process left, from the start of the workers to the last job durably completed',
     'pick-up: from calling enqueue to the start of the handler, one job at a time on an idle engine in the same process',
     ...SUBJECTS.flatMap((subject) => (subject.note ? [`\`${subject.name}\`: ${subject.note}`] : [])),

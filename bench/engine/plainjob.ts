@@ -1,5 +1,5 @@
 /**
- * plainjob on better-sqlite3, its faster driver on Node. It sets synchronous = NORMAL itself; the wanted
+ * plainjob on better-sqlite3, its driver on Node. It sets synchronous = NORMAL itself; the wanted
  * setting is put back after it. Each of its workers claims and completes one job per transaction.
  */
 import { loadPeer } from '../peers.ts'

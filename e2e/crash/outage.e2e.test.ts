@@ -5,7 +5,8 @@ import { type PostgresServer, type StopMode, startPostgres } from '../../scripts
 import { createEngine } from '../../src/engine/engine.ts'
 import { TidemarkError } from '../../src/errors.ts'
 import { openLedger } from '../../src/ledger/open.ts'
-import { type Child, DATABASES, freshPlace, LEASE_MS, Life, undisturbed } from './life.ts'
+import { FaultyProxy } from '../../src/ledger/postgres/faulty-proxy.suite.ts'
+import { type Child, DATABASES, freshPlace, LEASE_MS, Life, type Reference, undisturbed } from './life.ts'
 import { SMALL } from './source.ts'
 
 describe('a database that goes away and comes back', () => {
@@ -15,9 +16,6 @@ describe('a database that goes away and comes back', () => {
   test('costs nothing but time: two engines survive a crash and a restart of PostgreSQL and end as if nothing had happened', async () => {
     server = await startPostgres()
     const size = { ...SMALL, paceMs: 20 }
-    const place = await freshPlace('sqlite')
-    const reference = await undisturbed(place.url, size)
-    await place.remove()
     const life = new Life(server.url, size)
     const children = [life.start({ leaseMs: 1_000, workers: 2 }), life.start({ leaseMs: 1_000, workers: 2 })]
     try {
@@ -39,12 +37,50 @@ describe('a database that goes away and comes back', () => {
           `it did not notice: ${events}`,
         )
       }
-      await life.judge('after two outages', reference)
+      await life.judge('after two outages', await reference())
     } finally {
       for (const child of children) await child.destroy()
     }
   })
+
+  test('connections that break at COMMIT, before or after the server has committed, lose nothing and apply nothing twice', async () => {
+    const place = await freshPlace('postgres')
+    const proxy = await FaultyProxy.before(place.url)
+    const life = new Life(proxy.urlOf(place.url), SMALL)
+    const child = life.start()
+    try {
+      await child.said('ready')
+      let broken = 0
+      for (; broken < BREAKS && child.process.exitCode === null; broken++) {
+        await Promise.race([proxy.breakNextCommit(FAULTS[broken % FAULTS.length]!), child.ended])
+        for (const { deliver } of proxy.late.splice(0)) await deliver()
+      }
+      const { code, stderr } = await child.ended
+      assert.equal(code, 0, stderr)
+      assert.ok(broken >= BREAKS / 2, `it was done after ${broken} of ${BREAKS} broken connections`)
+      await life.judge('after broken connections', await reference())
+    } finally {
+      await child.destroy()
+      await proxy.stop()
+      await place.remove()
+    }
+  })
 })
+
+const BREAKS = 20
+const FAULTS = ['after', 'before', 'after', 'late'] as const
+
+let undisturbedRun: Promise<Reference> | undefined
+
+/** The final state is the same at every pace and on both databases. */
+function reference(): Promise<Reference> {
+  undisturbedRun ??= freshPlace('sqlite').then(async (place) => {
+    const found = await undisturbed(place.url, SMALL)
+    await place.remove()
+    return found
+  })
+  return undisturbedRun
+}
 
 async function ticks(child: Child, n: number): Promise<void> {
   for (let i = 0; i < n; i++) {

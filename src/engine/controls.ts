@@ -6,7 +6,7 @@ import type { Pauses } from '../ledger/claim.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { EventStream } from './events.ts'
 import type { AnyJobKind, KindRegistry } from './kinds.ts'
-import type { Limits } from './limits/index.ts'
+import type { Limits } from './limits/limits.ts'
 
 export type ControlsOptions = {
   ledger: Ledger

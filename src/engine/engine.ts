@@ -35,13 +35,10 @@ import {
   request,
 } from './kinds.ts'
 import { Lease } from './lease.ts'
-import {
-  type BudgetEvent,
-  type BudgetSpec,
-  createLimits,
-  type Limits,
-  type OffsetMinutes,
-} from './limits/index.ts'
+import type { BudgetEvent } from './limits/budget.ts'
+import { createLimits, type Limits } from './limits/limits.ts'
+import type { BudgetSpec } from './limits/spec.ts'
+import type { OffsetMinutes } from './limits/timetable.ts'
 import { type LiveSnapshot, liveSnapshot } from './live.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { ProgressBoard } from './progress.ts'

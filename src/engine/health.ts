@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { COUNTER_MS } from '../ledger/changes.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { AlertInputs } from './alert-rules.ts'
-import type { Limits } from './limits/index.ts'
+import type { Limits } from './limits/limits.ts'
 import type { EngineStats } from './stats.ts'
 import type { Streams } from './streams.ts'
 

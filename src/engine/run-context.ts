@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import { TidemarkError } from '../errors.ts'
 import type { ClaimedJob, SettleResult } from '../ledger/contract.ts'
 import type { Random } from '../random.ts'
-import type { Limits } from './limits/index.ts'
+import type { Limits } from './limits/limits.ts'
 import type { Outcome } from './outcome.ts'
 
 /** Why a running job is told to stop. */

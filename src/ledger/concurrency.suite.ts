@@ -167,6 +167,16 @@ export function concurrencyContract(test: DeskTest): void {
     })
   })
 
+  test('a job canceled at the moment it is claimed either never starts or is asked to stop', async (desk) => {
+    await rounds(desk, async (other) => {
+      const id = await desk.add()
+      const [claimed, { outcome }] = await Promise.all([desk.claim(), other.cancel(id)])
+      assert.equal(outcome, claimed.length === 0 ? 'canceled' : 'stopping')
+      assert.equal(await desk.stage(id), claimed.length === 0 ? 'canceled' : 'claimed')
+      if (claimed[0]) assert.equal(await settle(desk.ledger, desk.owner, claimed[0]), 'canceled')
+    })
+  })
+
   test('a job reclaimed at the moment it commits is either done or runs again, never both', async (desk) => {
     await rounds(desk, async (other) => {
       const owner = await desk.worker('short-lived')

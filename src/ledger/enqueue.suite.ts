@@ -91,6 +91,14 @@ export function enqueueContract(test: DeskTest): void {
     )
   })
 
+  test('a cycle tells how many jobs it made ready', async (desk) => {
+    const first = await desk.claimed()
+    await desk.write({ jobs: [job({ after: [first.id] }), job({ after: [first.id] })] })
+    const work = [{ jobs: [job(), job({ runAt: desk.ledger.now() + 10 })] }]
+    const { becameReady } = await desk.cycle({ settle: [{ job: first, event: 'succeed' }], work })
+    assert.equal(becameReady, 3)
+  })
+
   test('a cycle tells the earliest start time that it wrote', async (desk) => {
     const now = desk.ledger.now()
     const { nextDueAt } = await desk.cycle({

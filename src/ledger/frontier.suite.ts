@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { UsageError } from '../errors.ts'
 import type { ClaimedJob, MarkMove, NewJob, SegmentCount } from './contract.ts'
-import type { Desk, DeskTest } from './desk.suite.ts'
+import { type Desk, type DeskTest, plain } from './desk.suite.ts'
 import type { Home } from './home.suite.ts'
 
 const job = (more: Partial<NewJob> = {}): NewJob => ({ kind: 'job', payload: '{}', ...more })
@@ -109,6 +109,14 @@ export function frontierContract(test: DeskTest, home: Home): void {
     await desk.segment(streamId, 5, 8)
   })
 
+  test('a stream is being listed as long as one of its segments is open', async (desk) => {
+    assert.equal(await desk.ledger.isListing(), false)
+    const segment = await desk.segment(await desk.stream(), 0, 10)
+    assert.equal(await desk.ledger.isListing(), true)
+    await desk.write({ counts: [{ segment, listed: 1, seal: true }] })
+    assert.equal(await desk.ledger.isListing(), false)
+  })
+
   test('a stream is made once and keeps its origin', async (desk) => {
     const made = await Promise.all([
       desk.ledger.stream('x', 7),
@@ -157,9 +165,11 @@ function settling(test: DeskTest): void {
       [status!.unbalanced, status!.segments, status!.settled_segments, status!.listed, status!.stored],
       [1, 1, 0, 1, 0],
     )
+    assert.deepEqual(plain(await desk.ledger.unbalanced()), [{ stream: 'mail', segments: 1 }])
     await desk.write({ counts: [{ segment: segments[0]!, gone: 1 }] })
     assert.equal((await desk.mark(streamId)).mark_at, 10)
     assert.equal((await desk.ledger.streams())[0]!.unbalanced, 0)
+    assert.deepEqual(await desk.ledger.unbalanced(), [])
   })
 
   test('an outcome that accounts for more items than were listed is refused alone', async (desk) => {

@@ -41,7 +41,7 @@ async function happens(home: Home, moves: readonly Move[]): Promise<void> {
 
 const RUNS: [home: Home, numRuns: number][] = [
   [memoryHome(), 150],
-  [postgresHome(), 5],
+  [postgresHome(), 3],
 ]
 
 for (const [home, numRuns] of RUNS) {

@@ -244,6 +244,8 @@ function accounts(test: DeskTest): void {
       failed: 1,
     })
     assert.deepEqual(plain(await desk.ledger.counters({ sinceMinute: sinceMinute + 1 })), { processed: 1 })
+    const byStream = await desk.ledger.countersByStream(sinceMinute + 1)
+    assert.deepEqual(plain(byStream), [{ streamId, name: 'processed', n: 1 }])
   })
 }
 

@@ -228,6 +228,26 @@ describe('a call under a budget', () => {
     await budget.close()
   })
 
+  test('that is throttled while the store is gone is told to the controller later', async () => {
+    const memory = new MemoryBudgetStore()
+    const { clock, store, budget } = bench({ rate: 100, rateMin: 1 }, memory)
+    await Promise.all([budget.take(1), pass(clock, 50)])
+    const refused = budget.call(1, () => {
+      store.fails = true
+      return Promise.reject(throttled(10_000))
+    })
+    await Promise.all([assert.rejects(refused), pass(clock, 3_000)])
+    assert.equal((await memory.list())[0]?.rate, 100)
+    assert.equal(budget.gate.canStart(), false)
+    store.fails = false
+    await pass(clock, 1_500)
+    const [row] = await memory.list()
+    assert.equal(row?.rate, 50)
+    assert.ok(row.pausedUntilMs > clock.now())
+    assert.equal(budget.snapshot().throttles, 1)
+    await budget.close()
+  })
+
   test('that gets slow beyond the bound slows the budget down', async () => {
     const { clock, budget } = bench({ rate: 200, rateMin: 1, latencyP95MaxMs: 400 })
     let latencyMs = 100

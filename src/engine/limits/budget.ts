@@ -13,11 +13,11 @@ import { TidemarkError } from '../../errors.ts'
 import type { BudgetStore, BudgetView } from '../../ledger/contract-budgets.ts'
 import type { Random } from '../../random.ts'
 import { fitAimd, nextTickMs, RETRY_AFTER_MS_MAX, startAimd, stepAimd } from './aimd.ts'
-import type { AimdState } from './aimd-state.ts'
+import type { AimdEvent, AimdState } from './aimd-state.ts'
 import { Feedback } from './feedback.ts'
 import { type Closed, Gate } from './gate.ts'
 import { LatencyWindow } from './latency.ts'
-import { SharedBucket, type TakeOptions } from './shared-bucket.ts'
+import { type Change, SharedBucket, type TakeOptions } from './shared-bucket.ts'
 import { aimdSpecOf, type BudgetSpec, burstOf, isFixed } from './spec.ts'
 
 export type BudgetEvent =
@@ -66,7 +66,7 @@ export class Budget {
   readonly #options: BudgetOptions
   readonly #bucket: SharedBucket
   readonly #latency = new LatencyWindow()
-  readonly #feedback: Feedback
+  readonly #feedback = new Feedback()
   #spec: BudgetSpec
   #specTold = false
   #state: AimdState
@@ -83,7 +83,6 @@ export class Budget {
     this.#options = options
     this.#spec = options.spec
     this.#state = startAimd(aimdSpecOf(options.spec), options.clock.now())
-    this.#feedback = new Feedback()
     this.#bucket = new SharedBucket({
       ...options,
       start: () => this.#start(),
@@ -147,6 +146,7 @@ export class Budget {
     if (JSON.stringify(spec) === JSON.stringify(this.#spec)) return
     this.#spec = spec
     this.#specTold = true
+    this.#state = fitAimd(this.#state, aimdSpecOf(spec))
     await this.#tell()
   }
 
@@ -229,7 +229,11 @@ export class Budget {
       const state = parseState(view.controller)
       if (state) this.#state = fitAimd(state, aimdSpecOf(this.#spec))
     }
-    if (this.#state.cuts !== before.cuts) this.#feedback.forget()
+    if (this.#state.cuts !== before.cuts) {
+      this.#feedback.forget()
+      // Ticks are denser after a cut.
+      if (this.#timer) this.#tickIn(nextTickMs(this.#state) - this.#bucket.now())
+    }
     if (this.#state.rate !== before.rate || this.#state.workers !== before.workers) {
       const { rate, workers, ceiling } = this.#state
       this.#options.onEvent?.({ type: 'rate', budget: this.name, rate, workers, ceiling })
@@ -243,31 +247,34 @@ export class Budget {
   /** Tells the controller, one message at a time; what happens meanwhile goes with the next. */
   #tell(): Promise<void> {
     this.#tellAgain = true
-    this.#telling ??= this.#tellAll().finally(() => {
-      this.#telling = undefined
-    })
+    this.#telling ??= this.#tellAll()
     return this.#telling
   }
 
   async #tellAll(): Promise<void> {
-    while (this.#tellAgain) {
-      this.#tellAgain = false
-      const events = this.#feedback.drain(this.#options.clock.now())
-      try {
-        await this.#bucket.tune((view) => this.#next(view, events))
-      } catch (error) {
-        this.#feedback.putBack(events)
-        this.#options.onEvent?.({ type: 'error', budget: this.name, error })
-        if (!this.#closed) this.#tickIn(RETRY_MS)
-        return
+    try {
+      while (this.#tellAgain) {
+        this.#tellAgain = false
+        await this.#tellOnce(this.#feedback.drain(this.#options.clock.now()))
       }
+    } finally {
+      this.#telling = undefined
     }
   }
 
-  #next(
-    view: BudgetView,
-    events: ReturnType<Feedback['drain']>,
-  ): ReturnType<Parameters<SharedBucket['tune']>[0]> {
+  async #tellOnce(events: readonly AimdEvent[]): Promise<void> {
+    try {
+      await this.#bucket.tune((view) => this.#next(view, events))
+    } catch (error) {
+      this.#feedback.putBack(events)
+      this.#tellAgain = false
+      this.#options.onEvent?.({ type: 'error', budget: this.name, error })
+      if (!this.#closed) this.#tickIn(RETRY_MS)
+    }
+  }
+
+  /** The shared row after the events. */
+  #next(view: BudgetView, events: readonly AimdEvent[]): ReturnType<Change> {
     const spec = aimdSpecOf(this.#spec)
     const nowMs = this.#bucket.now()
     let state = fitAimd(parseState(view.controller) ?? startAimd(spec, nowMs), spec)

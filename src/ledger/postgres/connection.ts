@@ -19,9 +19,10 @@ const KEEPALIVE_MS = 10_000
 export type Target = { connectionString: string; schema: string; where: string }
 
 /**
- * - writer: short transactions on the ledger. A plan that was made while a table was empty is kept for when
- *   it is full, so sequential scans are the last resort. Outside BEGIN READ WRITE nothing can be written:
- *   BEGIN is sent ahead without waiting for its answer, and what follows must not count if it failed.
+ * - writer: short transactions on the ledger. Statements are planned once (planning a claim anew each time
+ *   cost 0.6 ms), and a plan that was made while a table was empty serves when it is full: so sequential
+ *   scans are the last resort. Outside BEGIN READ WRITE nothing can be written: BEGIN is sent ahead
+ *   without waiting for its answer, and what follows must not count if it failed.
  * - reader: looks, never writes.
  * - plain: set-up, listening, the heartbeat, questions about lost commits.
  */
@@ -106,7 +107,7 @@ export function sessionSetup(target: Target, role: Role): string {
     jit: 'off',
   }
   if (role !== 'plain') settings.default_transaction_read_only = 'on'
-  if (role === 'writer') settings.enable_seqscan = 'off'
+  if (role === 'writer') Object.assign(settings, { enable_seqscan: 'off', plan_cache_mode: 'force_generic_plan' })
   const calls = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', false)`)
   // What was acknowledged must survive a power cut; stronger settings of the server are left alone.
   const durable = `CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END`

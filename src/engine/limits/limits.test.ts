@@ -4,8 +4,10 @@ import { FakeClock, sleep } from '../../clock.ts'
 import { UsageError } from '../../errors.ts'
 import { MemoryBudgetStore } from '../../ledger/memory-budgets.ts'
 import { seededRandom } from '../../random.ts'
-import { type BudgetEvent, type BudgetSpec, createLimits, type Limits } from './index.ts'
+import type { BudgetEvent } from './budget.ts'
+import { createLimits, type Limits } from './limits.ts'
 import { pass, throttled } from './sharing.suite.ts'
+import type { BudgetSpec } from './spec.ts'
 
 const SPEC: BudgetSpec = { rate: 100, rateMin: 100, workers: { start: 2, min: 2, max: 2 } }
 

@@ -12,14 +12,6 @@ import type { Gate } from './gate.ts'
 import { type BudgetSpec, checkSpec } from './spec.ts'
 import type { OffsetMinutes } from './timetable.ts'
 
-export { type Bandwidth, type BandwidthSpec, type Direction, throttledBody } from './bandwidth.ts'
-export type { Budget, BudgetEvent, BudgetSnapshot } from './budget.ts'
-export type { Gate } from './gate.ts'
-export { type LatencySummary, LatencyWindow } from './latency.ts'
-export type { TakeOptions } from './shared-bucket.ts'
-export type { BudgetSpec } from './spec.ts'
-export type { OffsetMinutes, Rates, TimetableEntry, Weekday } from './timetable.ts'
-
 export type LimitsOptions = {
   store: BudgetStore
   clock: Clock

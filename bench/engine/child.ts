@@ -16,6 +16,9 @@ export type Order = { subject: string; target: Target; concurrency: number; task
 export type Answer = { values: number[] } | { missing: string } | { error: string }
 
 const FILE = fileURLToPath(import.meta.url)
+/** As bin/tidemark starts Node; the same for every subject. */
+const NODE_FLAGS = ['--max-semi-space-size=4']
+const NODE_COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url))
 /** Filling a slow peer with a million jobs is what takes longest. */
 const CHILD_MS_MAX = 300_000
 /** A subject that does not close by itself is cut off: its numbers are already in. */
@@ -23,7 +26,11 @@ const TEARDOWN_MS_MAX = 10_000
 
 /** In the parent: runs the order in a fresh process. Never throws for what the subject did. */
 export async function runOrder(order: Order): Promise<Answer> {
-  const child = fork(FILE, [JSON.stringify(order)], { stdio: ['ignore', 2, 2, 'ipc'] })
+  const child = fork(FILE, [JSON.stringify(order)], {
+    stdio: ['ignore', 2, 2, 'ipc'],
+    execArgv: NODE_FLAGS,
+    env: { ...process.env, NODE_COMPILE_CACHE },
+  })
   let answer: Answer = { error: 'its process ended without an answer' }
   child.on('message', (message) => {
     answer = message as Answer

@@ -32,6 +32,10 @@ function shortRandom(): number {
   return systemRandom() * (asked === 1 ? 1 : 0.01)
 }
 
+// Our parent is gone when our input ends; that we wait for it must not keep us alive.
+process.stdin.on('end', () => process.exit(71)).resume()
+if ('unref' in process.stdin) process.stdin.unref()
+
 const engine = await openWorkload(options.size, {
   ledger: options.ledger,
   leaseMs: options.leaseMs,

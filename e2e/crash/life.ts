@@ -2,15 +2,14 @@
  * The life of one ledger under the harness: processes work on it and are killed, one after the other; after each
  * death the oracle looks at it; the last process finishes, and the end is compared with an undisturbed run.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { freshDatabase } from '../../scripts/test-database.ts'
 import { systemClock } from '../../src/clock.ts'
 import type { CommitPoint } from '../../src/ledger/cycle.ts'
-import type { ChildOptions, Saying } from './child-options.ts'
+import type { ChildOptions } from './child-options.ts'
+import { CHILD_MS_MAX, Child, type Ended } from './child-process.ts'
 import { checkEnd, checkInstant, checkSince, finalState } from './oracle.ts'
 import { type Snapshot, takeSnapshot } from './snapshot.ts'
 import type { SourceSize } from './source.ts'
@@ -23,11 +22,7 @@ export type Kill = { point: CommitPoint; hit: number } | { afterMs: number; tick
 
 export const LEASE_MS = 1_500
 const WORKERS = 8
-/** Far longer than any run takes, so that a hang is told from a slow machine. */
-const RUN_MS_MAX = 20_000
 const PROBLEMS_SHOWN_MAX = 12
-/** Most of a short life is loading code. */
-const COMPILED = join(tmpdir(), 'tidemark-crash-compiled')
 
 export type Place = { url: string; remove(): Promise<void> }
 
@@ -41,74 +36,6 @@ export async function freshPlace(database: Database): Promise<Place> {
   return {
     url: `sqlite:${join(folder, 'ledger.db')}`,
     remove: async () => rmSync(folder, { recursive: true, force: true }),
-  }
-}
-
-export type Ended = {
-  code: number | null
-  signal: NodeJS.Signals | null
-  stderr: string
-  sayings: Saying[]
-  ms: number
-}
-
-export class Child {
-  readonly process: ChildProcess
-  readonly ended: Promise<Ended>
-  readonly sayings: Saying[] = []
-  onSaying: (saying: Saying) => void = () => {}
-  #waiting: { what: Saying['say']; resolve: (saying: Saying) => void; reject: (error: Error) => void }[] = []
-
-  constructor(options: ChildOptions) {
-    const startedMs = systemClock.monotonicMs()
-    this.process = spawn(process.execPath, [join(import.meta.dirname, 'child.ts')], {
-      env: { ...process.env, CRASH_CHILD: JSON.stringify(options), NODE_COMPILE_CACHE: COMPILED },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    let stderr = ''
-    this.process.stderr!.setEncoding('utf8').on('data', (text: string) => {
-      stderr += text
-    })
-    createInterface({ input: this.process.stdout! }).on('line', (line) =>
-      this.#hear(JSON.parse(line) as Saying),
-    )
-    this.ended = new Promise((resolve) => {
-      this.process.once('close', (code, signal) => {
-        for (const { what, reject } of this.#waiting.splice(0))
-          reject(new Error(`the process ended before it was ${what}: ${stderr}`))
-        resolve({ code, signal, stderr, sayings: this.sayings, ms: systemClock.monotonicMs() - startedMs })
-      })
-    })
-  }
-
-  /** Resolves when the process says this, or if it has. */
-  said<S extends Saying['say']>(what: S): Promise<Extract<Saying, { say: S }>> {
-    const heard = this.sayings.find((saying) => saying.say === what)
-    if (heard) return Promise.resolve(heard as Extract<Saying, { say: S }>)
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ what, resolve: resolve as (saying: Saying) => void, reject })
-    })
-  }
-
-  signal(signal: NodeJS.Signals): void {
-    this.process.kill(signal)
-  }
-
-  /** Whatever state it is in; resolves when it is no more. */
-  async destroy(): Promise<void> {
-    this.signal('SIGKILL')
-    await this.ended
-  }
-
-  #hear(saying: Saying): void {
-    if (saying.say !== 'tick') this.sayings.push(saying)
-    this.onSaying(saying)
-    const [hit, rest] = [
-      this.#waiting.filter(({ what }) => what === saying.say),
-      this.#waiting.filter(({ what }) => what !== saying.say),
-    ]
-    this.#waiting = rest
-    for (const { resolve } of hit) resolve(saying)
   }
 }
 
@@ -130,18 +57,23 @@ export class Life {
     return new Child({ ledger: this.url, size: this.#size, leaseMs: LEASE_MS, workers: WORKERS, ...options })
   }
 
-  /** One process until it ends or is killed; false if it was done before its time came. */
+  /** One process until it is done, or is killed. */
   async run(kill?: Kill, options: Partial<ChildOptions> = {}): Promise<Ended> {
     const child = this.start({ ...options, kill: kill && 'point' in kill ? kill : undefined })
-    const cancelLimit = systemClock.timer(RUN_MS_MAX, () => child.signal('SIGKILL'), { keepAlive: true })
     const cancelKill = kill && 'afterMs' in kill ? killLater(child, kill) : () => {}
     const ended = await child.ended
-    cancelLimit()
     cancelKill()
-    if (ended.signal === 'SIGKILL') {
-      if (!kill || ended.ms > RUN_MS_MAX) throw new Error(await this.#hang(ended))
-      this.kills += 1
-    } else if (ended.code !== 0) throw new Error(`the process failed with ${ended.code}: ${ended.stderr}`)
+    if (!kill || ended.signal !== 'SIGKILL' || ended.hung) return this.finished(child)
+    this.kills += 1
+    return ended
+  }
+
+  /** Throws unless the process ends by itself, and well. */
+  async finished(child: Child): Promise<Ended> {
+    const ended = await child.ended
+    if (ended.hung) throw new Error(await this.#hang(ended))
+    if (ended.code !== 0)
+      throw new Error(`the process ended with ${ended.code ?? ended.signal}: ${ended.stderr}`)
     return ended
   }
 
@@ -150,7 +82,7 @@ export class Life {
     const open = now?.jobs.filter(({ state }) => state === 'pending' || state === 'claimed') ?? []
     const lines = open.map((job) => JSON.stringify(job))
     return [
-      `the process hung for ${RUN_MS_MAX} ms: ${JSON.stringify(ended.sayings)}`,
+      `the process hung for ${CHILD_MS_MAX} ms: ${JSON.stringify(ended.sayings)}`,
       'open jobs:',
       ...lines,
     ].join('\n  ')

@@ -5,8 +5,8 @@ import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '../../src/clock.ts'
 import { type Random, seededRandom } from '../../src/random.ts'
+import type { Child } from './child-process.ts'
 import {
-  type Child,
   DATABASES,
   type Database,
   freshPlace,
@@ -125,8 +125,7 @@ class Turmoil {
       await this.#life.look(`in round ${round} of the turmoil`)
     }
     for (const child of this.#crew) {
-      const { code, signal, stderr, sayings } = await child.ended
-      assert.equal(code ?? signal, 0, stderr)
+      const { sayings } = await this.#life.finished(child)
       done.lost += sayings.filter((saying) => saying.say === 'event' && saying.what.includes('"lost"')).length
     }
     return done
@@ -178,8 +177,7 @@ function testProcesses(database: Database): void {
       await stopBetweenTransactions(life, child)
       await sleep(LEASE_MS * 1.5)
       child.signal('SIGCONT')
-      const { code, sayings, stderr } = await child.ended
-      assert.equal(code, 0, stderr)
+      const { sayings } = await life.finished(child)
       const leases = sayings.filter((saying) => saying.say === 'event' && saying.what.includes('"lease"'))
       assert.deepEqual(leases, [])
       await life.judge('after standing still', await reference())
@@ -208,8 +206,7 @@ function testProcesses(database: Database): void {
         (await takeSnapshot(life.url))?.parts.length ? true : undefined,
       )
       child.signal('SIGTERM')
-      const { code, sayings, stderr } = await child.ended
-      assert.equal(code, 0, stderr)
+      const { sayings } = await life.finished(child)
       assert.equal(sayings.at(-1)?.say, 'stopped')
       const now = await life.look('after SIGTERM')
       assert.deepEqual(

@@ -50,7 +50,7 @@ describe('window', () => {
 
   test('it is refilled below half of its target, up to 80 % of it', () => {
     const window = new Window({ workers: 4, max: 1_000 })
-    window.pace(10_000)
+    window.pace(100_000)
     assert.equal(window.target, 1_000)
     assert.deepEqual(window.room(), { interactive: 400, bulk: 400 })
     window.add(jobs(251))

@@ -5,8 +5,8 @@
  * Invariants:
  * - it never holds more than `max` jobs (10,000), whatever the ledger's size
  * - it is refilled when fewer than half of its target wait, up to 80 % of it
- * - its target follows the pace: what would be worked off in about two seconds. A slow process leaves
- *   the rest to others; a fast one claims by the thousand
+ * - its target follows the pace: what would be worked off in 50 ms. A slow process leaves the rest to others; a fast
+ *   one claims by the thousand, but not so far ahead that its memory fills with jobs that wait
  * - within a lane each stream gets its turn, and no more than its share of workers while others wait
  */
 import { type ClaimedJob, LANES, type Lane } from '../ledger/contract.ts'
@@ -15,7 +15,8 @@ import { laneCapacity, mayStart } from './lanes.ts'
 export const WINDOW_MAX = 10_000
 const REFILL_BELOW = 0.5
 const REFILL_TO = 0.8
-const HORIZON_S = 2
+/** Several commits long, so that no worker waits for a claim. Longer only costs memory: 2 s took 60 MB more, for nothing. */
+const HORIZON_S = 0.05
 /** The least target per worker: enough that none waits for a claim. */
 const PER_WORKER = 4
 /** Payload text held at most; a window of large batches is shorter. */

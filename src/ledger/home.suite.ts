@@ -72,17 +72,20 @@ export function memoryHome(): Home {
 }
 
 export function fileHome(): Home {
-  const folder = mkdtempSync(join(tmpdir(), 'tidemark-ledger-'))
+  let folder: string | undefined
   let files = 0
   return {
     name: 'SQLite in a file',
     shared: true,
     fresh: (point) => {
+      folder ??= mkdtempSync(join(tmpdir(), 'tidemark-ledger-'))
       files += 1
       const file = join(folder, `ledger-${files}.db`)
       return sqliteSite(`sqlite:${file}`, async () => sqliteConnection(file), point)
     },
-    remove: async () => rmSync(folder, { recursive: true, force: true }),
+    remove: async () => {
+      if (folder) rmSync(folder, { recursive: true, force: true })
+    },
   }
 }
 

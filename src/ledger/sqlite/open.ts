@@ -47,7 +47,7 @@ function prepare(db: DatabaseSync, file: string, synchronous: 'FULL' | 'NORMAL')
   db.exec(`PRAGMA synchronous = ${synchronous}`)
   db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
   db.exec(`PRAGMA foreign_keys = ON`)
-  db.exec(`PRAGMA cache_size = -32768`)
+  db.exec(`PRAGMA cache_size = -8192`)
   if (version < SCHEMA_VERSION) createSchema(db, file)
   // From here on waiting is ours: SQLite's own would block the event loop.
   db.exec(`PRAGMA busy_timeout = 0`)

@@ -2,8 +2,9 @@
  * `npm run crash -- [--rounds 300] [--seed N] [--db sqlite|postgres|both]`: the crash proof at length.
  *
  * Kills a real engine process with SIGKILL at `rounds` random instants and at every named commit point, on each
- * database. After every death the oracle checks the ledger; every life ends in the state of an undisturbed
- * run. The seed decides when to kill; what the machine makes of it differs from run to run.
+ * database; then several processes share a ledger while they are stopped, resumed and killed. After every
+ * disturbance the oracle checks the ledger; every life ends in the state of an undisturbed run. The seed
+ * decides when to kill; what the machine makes of it differs from run to run.
  */
 import { parseArgs } from 'node:util'
 import {
@@ -11,19 +12,27 @@ import {
   type Database,
   freshPlace,
   type Kill,
+  Life,
+  type Place,
   type Reference,
   surviveKills,
   undisturbed,
 } from '../e2e/crash/life.ts'
 import { instantLives, pointLives } from '../e2e/crash/plan.ts'
 import { SMALL, type SourceSize } from '../e2e/crash/source.ts'
+import { CREW, runTurmoil, TURMOIL } from '../e2e/crash/turmoil.ts'
 import { systemClock } from '../src/clock.ts'
 import { type Random, seededRandom, systemRandom } from '../src/random.ts'
 import { startPostgres } from './postgres.ts'
 
 const KILLS_PER_LIFE = 3
 const HITS_PER_POINT = 6
+/** Nearly to the end; some of these come too late. */
+const REACH = 0.9
 const ROUNDS_MAX = 100_000
+/** One turmoil for so many rounds, and what happens in each. */
+const ROUNDS_PER_TURMOIL = 30
+const DISTURBANCES = 10
 /** The final state is the same at every pace; the instants that are hit are not. */
 const PACES_MS = [0, 1, 3, 8]
 /** Instants are drawn anew for each batch, because the machine's speed changes under way. */
@@ -54,11 +63,11 @@ function fail(message: string): never {
   process.exit(2)
 }
 
-type Tally = { lives: number; kills: number; late: number }
+type Tally = { lives: number; kills: number; late: number; stops: number; leasesLost: number }
 
 async function prove(database: Database, { rounds, seed }: Options): Promise<Tally> {
   const random = seededRandom(seed)
-  const total: Tally = { lives: 0, kills: 0, late: 0 }
+  const total: Tally = { lives: 0, kills: 0, late: 0, stops: 0, leasesLost: 0 }
   const first = await measure(database, SMALL)
   print(
     `${database}: an undisturbed run takes ${Math.round(first.ms)} ms and passes ${first.hits.begin ?? 0} cycles`,
@@ -67,7 +76,7 @@ async function prove(database: Database, { rounds, seed }: Options): Promise<Tal
     database,
     SMALL,
     first,
-    pointLives(first, { random, hitsEach: HITS_PER_POINT, perLife: KILLS_PER_LIFE }),
+    pointLives(first, { random, hitsEach: HITS_PER_POINT, perLife: KILLS_PER_LIFE, reach: REACH }),
     total,
   )
   print(`${database}: every commit point ${HITS_PER_POINT} times: ${describe(total)}`)
@@ -87,7 +96,39 @@ async function prove(database: Database, { rounds, seed }: Options): Promise<Tal
     )
     print(`${database}: ${total.kills - byPoints} of ${rounds} random instants: ${describe(total)}`)
   }
+  await shareInTurmoil(database, { random, times: Math.ceil(rounds / ROUNDS_PER_TURMOIL), total })
   return total
+}
+
+async function shareInTurmoil(
+  database: Database,
+  { random, times, total }: { random: Random; times: number; total: Tally },
+): Promise<void> {
+  const reference = await measure(database, { ...TURMOIL, paceMs: 1 })
+  for (let n = 1; n <= times; n++) {
+    const place = await freshPlace(database)
+    try {
+      const life = new Life(place.url, TURMOIL)
+      const { stops, kills, leasesLost } = await runTurmoil({
+        life,
+        crew: CREW[database],
+        random,
+        rounds: DISTURBANCES,
+      })
+      await life.judge('after the turmoil', reference)
+      total.lives += 1
+      total.kills += kills
+      total.stops += stops
+      total.leasesLost += leasesLost
+    } catch (thrown) {
+      tellFailure(database, place, `in turmoil ${n}`)
+      throw thrown
+    }
+    await place.remove()
+    print(
+      `${database}: ${n} of ${times} times in turmoil with ${CREW[database]} processes: ${describe(total)}`,
+    )
+  }
 }
 
 async function measure(database: Database, size: SourceSize): Promise<Reference> {
@@ -107,20 +148,26 @@ async function live(
   for (const kills of lives) {
     const place = await freshPlace(database)
     try {
-      const killed = await surviveKills({ url: place.url, size, kills, reference })
+      const landed = await surviveKills({ url: place.url, size, kills, reference })
       total.lives += 1
-      total.kills += killed
-      total.late += kills.length - killed
+      total.kills += landed.length
+      total.late += kills.length - landed.length
     } catch (thrown) {
-      print(`${database}: FAILED with a pace of ${size.paceMs} ms; the ledger is left at ${place.url}`)
+      tellFailure(database, place, `with a pace of ${size.paceMs} ms`)
       throw thrown
     }
     await place.remove()
   }
 }
 
-function describe({ lives, kills, late }: Tally): string {
-  return `${kills} kills in ${lives} lives so far, ${late} came too late, all ended like an undisturbed run`
+/** A server of our own ends with us; a file can be looked at. */
+function tellFailure(database: Database, place: Place, when: string): void {
+  print(`${database}: FAILED ${when}${database === 'sqlite' ? `; the ledger is left at ${place.url}` : ''}`)
+}
+
+function describe({ lives, kills, late, stops, leasesLost }: Tally): string {
+  const shared = stops > 0 ? ` and ${stops} stops (${leasesLost} leases lost)` : ''
+  return `${kills} kills${shared} in ${lives} lives, ${late} came too late, all ended like an undisturbed run`
 }
 
 function pick<T>(list: readonly T[], random: Random): T {

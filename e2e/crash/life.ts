@@ -46,7 +46,6 @@ export class Life {
   readonly url: string
   readonly #size: SourceSize
   #last: Snapshot | undefined
-  kills = 0
 
   constructor(url: string, size: SourceSize) {
     this.url = url
@@ -63,9 +62,7 @@ export class Life {
     const cancelKill = kill && 'afterMs' in kill ? killLater(child, kill) : () => {}
     const ended = await child.ended
     cancelKill()
-    if (!kill || ended.signal !== 'SIGKILL' || ended.hung) return this.finished(child)
-    this.kills += 1
-    return ended
+    return kill && ended.signal === 'SIGKILL' && !ended.hung ? ended : this.finished(child)
   }
 
   /** Throws unless the process ends by itself, and well. */
@@ -130,22 +127,24 @@ export async function undisturbed(url: string, size: SourceSize): Promise<Refere
   return { state: await life.judge('an undisturbed run'), hits: done?.hits ?? {}, ms: ended.ms }
 }
 
-/** A whole life: each kill in turn, a look after each, then to the end. */
+/** A whole life: each kill in turn, a look after each, then to the end. Returns the kills that came in time. */
 export async function surviveKills(o: {
   url: string
   size: SourceSize
   kills: readonly Kill[]
   reference: Reference
-}): Promise<number> {
+}): Promise<Kill[]> {
   const life = new Life(o.url, o.size)
+  const landed: Kill[] = []
   for (const [index, kill] of o.kills.entries()) {
     const ended = await life.run(kill)
     await life.look(`after kill ${index + 1} of ${JSON.stringify(o.kills)}`)
     if (ended.signal !== 'SIGKILL') break
+    landed.push(kill)
   }
   await life.run()
   await life.judge(`after ${JSON.stringify(o.kills)}`, o.reference)
-  return life.kills
+  return landed
 }
 
 function difference(wanted: readonly string[], found: readonly string[]): string[] {

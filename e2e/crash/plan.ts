@@ -4,8 +4,6 @@ import type { Random } from '../../src/random.ts'
 import { CYCLES_PER_TICK } from './child-options.ts'
 import type { Kill, Reference } from './life.ts'
 
-/** A run after a kill needs fewer cycles than an undisturbed one; stay well below, so that the point is reached. */
-const REACH = 0.7
 /** Before that a process has not even loaded its code. */
 const SOONEST_MS = 100
 /** Every so many random instants, one is within the time that a process needs to open the ledger and start. */
@@ -14,14 +12,17 @@ const STARTING_MS = 300
 /** About as long as the cycles between two ticks take. */
 const TICK_MS = 25
 
-/** Each commit point `hitsEach` times, at places spread over the run; `perLife` kills share a ledger. */
+/**
+ * Each commit point `hitsEach` times, at places spread over the first `reach` of a life; `perLife` kills share a
+ * ledger. A slow machine needs fewer cycles, because more is committed at once: far on, a kill may come too late.
+ */
 export function pointLives(
   reference: Reference,
-  o: { random: Random; hitsEach: number; perLife: number },
+  o: { random: Random; hitsEach: number; perLife: number; reach: number },
 ): Kill[][] {
   const kills = Array.from({ length: o.hitsEach }, () =>
     COMMIT_POINTS.map((point): Kill => {
-      const hitMax = ((reference.hits[point] ?? 1) * REACH) / o.perLife
+      const hitMax = ((reference.hits[point] ?? 1) * o.reach) / o.perLife
       return { point, hit: 1 + Math.floor(o.random() * hitMax) }
     }),
   )

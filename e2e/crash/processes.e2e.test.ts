@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '../../src/clock.ts'
-import { type Random, seededRandom } from '../../src/random.ts'
+import { seededRandom } from '../../src/random.ts'
 import type { Child } from './child-process.ts'
 import {
   DATABASES,
@@ -17,13 +17,12 @@ import {
 } from './life.ts'
 import { isBetweenTransactions, type JobFact, type Snapshot, takeSnapshot } from './snapshot.ts'
 import { SMALL, type SourceSize } from './source.ts'
+import { CREW, runTurmoil, TURMOIL } from './turmoil.ts'
 
 const LEASE_MS = 1_000
 const RECLAIM_MS_MAX = 3_000
 const WAIT_MS_MAX = 20_000
 const SEED = 31
-/** Many jobs that commit again and again: a process that stood still comes back in the middle of one. */
-const TURMOIL: SourceSize = { ...SMALL, uploads: 3, parts: 30, paceMs: 60 }
 
 const places: Place[] = []
 const children: Child[] = []
@@ -87,53 +86,6 @@ function isStopped(child: Child): boolean {
   return /^\d+ \(.*\) T/s.test(readFileSync(`/proc/${child.process.pid}/stat`, 'utf8'))
 }
 
-/** Processes that are stopped for longer than their lease, killed and started again while they share the work. */
-class Turmoil {
-  readonly #life: Life
-  readonly #random: Random
-  readonly #crew: Child[]
-
-  constructor(life: Life, crew: number, random: Random) {
-    this.#life = life
-    this.#random = random
-    this.#crew = Array.from({ length: crew }, () => this.#hire())
-  }
-
-  #hire(): Child {
-    return start(this.#life, { leaseMs: LEASE_MS, workers: 2 })
-  }
-
-  async run(rounds: number): Promise<{ stops: number; kills: number; lost: number }> {
-    const done = { stops: 0, kills: 0, lost: 0 }
-    await Promise.all(this.#crew.map((child) => child.said('ready')))
-    for (let round = 0; round < rounds; round++) {
-      const at = Math.floor(this.#random() * this.#crew.length)
-      const child = this.#crew[at]!
-      if (child.process.exitCode !== null) break
-      if (this.#random() < 0.35) {
-        await child.destroy()
-        done.kills += 1
-        this.#crew[at] = this.#hire()
-      } else {
-        child.signal('SIGSTOP')
-        await sleep(LEASE_MS * (1.2 + this.#random() * 0.5))
-        await this.#life.look(`while one of ${this.#crew.length} processes stands still`)
-        child.signal('SIGCONT')
-        done.stops += 1
-      }
-      await sleep(this.#random() * 150)
-      await this.#life.look(`in round ${round} of the turmoil`)
-    }
-    for (const child of this.#crew) {
-      const { sayings } = await this.#life.finished(child)
-      done.lost += sayings.filter((saying) => saying.say === 'event' && saying.what.includes('"lost"')).length
-    }
-    return done
-  }
-}
-
-const CREW: Record<Database, number> = { sqlite: 2, postgres: 3 }
-
 /** Processes wait for each other and for leases most of the time: the databases can be tested side by side. */
 describe('processes that share a ledger', { concurrency: true }, () => {
   for (const database of DATABASES)
@@ -143,9 +95,10 @@ describe('processes that share a ledger', { concurrency: true }, () => {
 function testProcesses(database: Database): void {
   test(`${CREW[database]} of them, stopped for longer than their leases and killed, never commit twice and lose nothing (invariants 1, 2, 7)`, async () => {
     const life = await newLife(database, TURMOIL)
-    const turmoil = await new Turmoil(life, CREW[database], seededRandom(SEED)).run(8)
-    assert.ok(turmoil.stops > 0 && turmoil.kills > 0, `nothing was disturbed: ${JSON.stringify(turmoil)}`)
-    assert.ok(turmoil.lost > 0, 'nobody lost a lease')
+    const random = seededRandom(SEED)
+    const disturbed = await runTurmoil({ life, crew: CREW[database], random, rounds: 8 })
+    const { stops, kills, leasesLost } = disturbed
+    assert.ok(stops > 0 && kills > 0 && leasesLost > 0, `little was disturbed: ${JSON.stringify(disturbed)}`)
     await life.judge('after the turmoil', await reference(TURMOIL))
   })
 

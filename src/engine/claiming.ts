@@ -11,17 +11,20 @@ import type { Window } from './window.ts'
 
 /** The pace is measured over at least this long. */
 const PACE_MS = 20
+/** How much the latest commit counts in the mean of their durations. */
+const COMMIT_WEIGHT = 0.1
+
+export type AboutCycle = { settled: number; ms: number; claim: ClaimRequest | undefined }
 
 export type ClaimingOptions = { clock: Clock; window: Window; controls: Controls; kinds: ReadonlySet<string> }
 
 export class Claiming {
   readonly #options: ClaimingOptions
   readonly #mayHave: Record<Lane, boolean> = { interactive: true, bulk: true }
+  /** Claims under way: what they asked for is no longer room for others. */
+  readonly #open = new Map<ClaimRequest, { wakes: number; metClosed: boolean }>()
   #wakes = 0
-  #wakesAtClaim = 0
-  /** The last claim passed by jobs that could not start then. */
-  #metClosed = false
-  #pace = { sinceMs: 0, settled: 0, perSecond: 0 }
+  #pace = { sinceMs: 0, settled: 0, perSecond: 0, commitMs: 0 }
 
   constructor(options: ClaimingOptions) {
     this.#options = options
@@ -38,30 +41,42 @@ export class Claiming {
   request(owner: number, bringsWork: boolean): ClaimRequest | undefined {
     const { window, controls, kinds } = this.#options
     if (controls.pausedAll) return undefined
-    this.#wakesAtClaim = this.#wakes
     const room = window.room()
-    for (const lane of LANES) if (!this.#mayHave[lane] && !bringsWork) room[lane] = 0
+    for (const lane of LANES) {
+      for (const other of this.#open.keys()) room[lane] = Math.max(0, room[lane] - other.room[lane])
+      if (!this.#mayHave[lane] && !bringsWork) room[lane] = 0
+    }
     if (room.interactive + room.bulk === 0) return undefined
-    this.#metClosed = false
-    return {
+    const about = { wakes: this.#wakes, metClosed: false }
+    const request: ClaimRequest = {
       owner,
       room,
       kinds,
       isClosed: (queue) => {
         const closed = !controls.isOpen(queue)
-        if (closed) this.#metClosed = true
+        // A kind that was closed may have work waiting: only a claim open to all shows that there is none.
+        if (closed) about.metClosed = true
         return closed
       },
     }
+    this.#open.set(request, about)
+    return request
+  }
+
+  /** A claim whose cycle failed. */
+  forget(claim: ClaimRequest): void {
+    this.#open.delete(claim)
   }
 
   /** Takes in what a cycle did; true if it left something ready that should be claimed at once. */
-  learn(result: CycleResult, settled: number, claim: ClaimRequest | undefined): boolean {
-    this.#measurePace(settled)
+  learn(result: CycleResult, { settled, ms, claim }: AboutCycle): boolean {
+    this.#measurePace(settled, ms)
     const leftReady = result.becameReady > result.claimed.length
+    const about = claim && this.#open.get(claim)
+    if (claim) this.#open.delete(claim)
     for (const lane of LANES) {
-      if (claim && claim.room[lane] > 0 && this.#wakes === this.#wakesAtClaim) {
-        this.#mayHave[lane] = result.backlog[lane] || this.#metClosed
+      if (claim && about && claim.room[lane] > 0 && this.#wakes === about.wakes) {
+        this.#mayHave[lane] = result.backlog[lane] || about.metClosed
       }
       if (leftReady) this.#mayHave[lane] = true
     }
@@ -69,10 +84,11 @@ export class Claiming {
   }
 
   /** Quick to rise, slow to fall: a pause between two bursts should not shrink the window at once. */
-  #measurePace(settled: number): void {
+  #measurePace(settled: number, commitMs: number): void {
     const { clock, window } = this.#options
     const pace = this.#pace
     pace.settled += settled
+    pace.commitMs += (commitMs - pace.commitMs) * COMMIT_WEIGHT
     const nowMs = clock.monotonicMs()
     const elapsedMs = nowMs - pace.sinceMs
     if (elapsedMs < PACE_MS) return
@@ -80,8 +96,9 @@ export class Claiming {
     this.#pace = {
       sinceMs: nowMs,
       settled: 0,
+      commitMs: pace.commitMs,
       perSecond: Math.max(perSecond, pace.perSecond * 0.7 + perSecond * 0.3),
     }
-    window.pace(this.#pace.perSecond)
+    window.pace(this.#pace)
   }
 }

@@ -1,6 +1,8 @@
 /**
  * Group commit: outcomes and enqueues that are ready together go into one cycle, which also claims what comes
- * next. One cycle is in flight at a time; while it is, the next one fills up.
+ * next. While a cycle is in flight, the next one fills up. On PostgreSQL a second one may be under way as soon as it
+ * is well filled: then this process prepares one batch while the server writes the other. On SQLite, where both would
+ * be this thread, there is one at a time.
  *
  * When the database is away (disk full, connection lost) nothing is dropped: the batch waits and is tried
  * again, and everything that came meanwhile waits behind it.
@@ -16,10 +18,13 @@ import type {
   Work,
 } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { AboutCycle } from './claiming.ts'
 
 const SETTLE_MAX = 4_096
 const WORK_MAX = 1_024
 const CLAIM_AGAIN_MS = 500
+/** A second cycle at a time pays for its round trips only with a batch of this size. */
+const JOIN_MIN = 256
 const OUTAGE_WAIT_MS = [100, 250, 500, 1_000, 2_000, 5_000] as const
 
 type PendingSettle = { settlement: Settlement; done: (result: SettleResult) => void }
@@ -31,10 +36,9 @@ export type CommitterOptions = {
   owner: () => number
   /** What to claim along with this cycle. */
   claim: (has: { work: boolean }) => ClaimRequest | undefined
-  onCycle: (
-    result: CycleResult,
-    about: { settled: number; ms: number; claim: ClaimRequest | undefined },
-  ) => void
+  onCycle: (result: CycleResult, about: AboutCycle) => void
+  /** The claim of a cycle that failed. */
+  onUnclaimed: (claim: ClaimRequest) => void
   onIdle: () => void
   onOutage: (error: unknown, sinceMs: number) => void
   onRecovered: (outageMs: number) => void
@@ -45,16 +49,19 @@ export class Committer {
   #settle: PendingSettle[] = []
   #work: PendingWork[] = []
   #wanted = false
-  #running = false
+  /** Loops that are at work, each with one cycle at a time. */
+  #loops = 0
+  readonly #loopsMax: number
   #closed = false
   #idleWaiters: (() => void)[] = []
 
   constructor(options: CommitterOptions) {
     this.#options = options
+    this.#loopsMax = options.ledger.dialect === 'postgres' ? 2 : 1
   }
 
   get busy(): boolean {
-    return this.#running || this.#wanted || this.#settle.length > 0 || this.#work.length > 0
+    return this.#loops > 0 || this.#wanted || this.#settle.length > 0 || this.#work.length > 0
   }
 
   settle(settlement: Settlement, done: (result: SettleResult) => void): void {
@@ -72,8 +79,9 @@ export class Committer {
   /** Asks for a cycle at the end of this turn of the event loop, even if only to claim. */
   poke(): void {
     this.#wanted = true
-    if (this.#running || this.#closed) return
-    this.#running = true
+    if (this.#closed || this.#loops >= this.#loopsMax) return
+    if (this.#loops > 0 && this.#settle.length < JOIN_MIN) return
+    this.#loops += 1
     setImmediate(() => {
       this.#loop().catch((thrown: unknown) => {
         // Nothing in the loop throws but a bug of ours; then better to end than to go on without commits.
@@ -93,14 +101,19 @@ export class Committer {
   }
 
   async #loop(): Promise<void> {
-    while (this.#wanted) {
+    while (this.#wanted && (this.#loops === 1 || this.#settle.length >= JOIN_MIN)) {
       this.#wanted = false
       await this.#oneCycle()
       if (this.#settle.length > 0 || this.#work.length > 0) this.#wanted = true
       // One turn between cycles: handlers that are ready finish and join the next batch.
       if (this.#wanted) await new Promise((resolve) => setImmediate(resolve))
     }
-    this.#running = false
+    this.#loops -= 1
+    if (this.#loops > 0) return
+    if (this.#wanted && !this.#closed) {
+      this.poke()
+      return
+    }
     for (const resolve of this.#idleWaiters.splice(0)) resolve()
     this.#options.onIdle()
   }
@@ -126,7 +139,10 @@ export class Committer {
       // A single outcome or enqueue that cannot be written: its own fault, told to whoever brought it.
       for (const { done } of settle) done({ status: 'error', error: result.thrown })
       for (const { reject } of work) reject(result.thrown)
-      if (claim) this.#pokeLater()
+      if (claim) {
+        this.#options.onUnclaimed(claim)
+        this.#pokeLater()
+      }
       return
     }
     const { settled, work: written, claimed, backlog } = result.value

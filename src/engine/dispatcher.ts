@@ -189,8 +189,9 @@ export class Dispatcher {
   #settled(run: Running, settlement: Settlement, result: SettleResult): void {
     const { committer, window, onUnwritable } = this.#options
     const { job } = run.context
-    if (result.status === 'error' && settlement.event === 'succeed') {
-      // The outcome could not be written (its effects threw): the attempt has failed like any other.
+    const isOutcome = settlement.event === 'succeed' || (!settlement.error && settlement.work !== undefined)
+    if (result.status === 'error' && isOutcome) {
+      // It could not be written (its effects threw): the attempt has failed like any other.
       const second = this.#afterError(run, result.error)
       committer.settle(second, (again) => this.#settled(run, second, again))
       return

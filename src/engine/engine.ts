@@ -10,13 +10,13 @@
  */
 import { type Clock, systemClock } from '../clock.ts'
 import { asTidemarkError, type TidemarkError, UsageError } from '../errors.ts'
-import type { ClaimedJob, ClaimRequest, CycleResult, EnqueueResult, Tx } from '../ledger/contract.ts'
+import type { ClaimedJob, CycleResult, EnqueueResult, Tx } from '../ledger/contract.ts'
 import type { CommitPoint } from '../ledger/cycle.ts'
 import type { AppTx, Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
 import { SqlBudgetStore } from '../ledger/sql-budgets.ts'
 import { type Random, systemRandom } from '../random.ts'
-import { Claiming } from './claiming.ts'
+import { type AboutCycle, Claiming } from './claiming.ts'
 import { Committer } from './committer.ts'
 import { Controls } from './controls.ts'
 import { Dispatcher } from './dispatcher.ts'
@@ -136,6 +136,7 @@ export class Engine {
       owner: () => this.lease.owner,
       claim: (has) => (this.#state === 'started' ? this.#claiming.request(this.owner, has.work) : undefined),
       onCycle: (result, about) => this.#onCycle(result, about),
+      onUnclaimed: (claim) => this.#claiming.forget(claim),
       onIdle: () => this.checkDrained(),
       onOutage: (error, sinceMs) => {
         const detail = asTidemarkError(error).message
@@ -376,13 +377,10 @@ export class Engine {
 
   // --- Inside ---------------------------------------------------------------
 
-  #onCycle(
-    result: CycleResult,
-    { settled, ms, claim }: { settled: number; ms: number; claim: ClaimRequest | undefined },
-  ): void {
-    this.stats.commit(settled, ms)
+  #onCycle(result: CycleResult, about: AboutCycle): void {
+    this.stats.commit(about.settled, about.ms)
     this.stats.claim(result.claimed.length)
-    const leftReady = this.#claiming.learn(result, settled, claim)
+    const leftReady = this.#claiming.learn(result, about)
     this.housekeeping.due(result.nextDueAt)
     for (const { streamId, mark, position } of result.marks) {
       this.events.emit({

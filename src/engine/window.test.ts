@@ -38,7 +38,7 @@ function takeAll(window: Window, isOpen: (job: ClaimedJob) => boolean = open): C
 describe('window', () => {
   test('memory is bounded: room never lets it hold more than its maximum', () => {
     const window = new Window({ workers: 16, max: 10_000 })
-    window.pace(1_000_000)
+    window.pace({ perSecond: 1_000_000, commitMs: 5 })
     for (let round = 0; round < 20; round++) {
       const room = window.room()
       window.add(jobs(room.interactive))
@@ -50,7 +50,7 @@ describe('window', () => {
 
   test('it is refilled below half of its target, up to 80 % of it', () => {
     const window = new Window({ workers: 4, max: 1_000 })
-    window.pace(100_000)
+    window.pace({ perSecond: 100_000, commitMs: 5 })
     assert.equal(window.target, 1_000)
     assert.deepEqual(window.room(), { interactive: 400, bulk: 400 })
     window.add(jobs(251))
@@ -61,13 +61,13 @@ describe('window', () => {
 
   test('a slow process claims only a little ahead, so that others find work', () => {
     const window = new Window({ workers: 16 })
-    window.pace(3)
+    window.pace({ perSecond: 3, commitMs: 5 })
     assert.equal(window.target, 64)
   })
 
   test('large payloads shorten the window', () => {
     const window = new Window({ workers: 16 })
-    window.pace(100_000)
+    window.pace({ perSecond: 100_000, commitMs: 5 })
     window.add(jobs(2, { payload: 'x'.repeat(17 * 1024 * 1024) }))
     assert.deepEqual(window.room(), { interactive: 0, bulk: 0 })
   })

@@ -5,8 +5,8 @@
  * Invariants:
  * - it never holds more than `max` jobs (10,000), whatever the ledger's size
  * - it is refilled when fewer than half of its target wait, up to 80 % of it
- * - its target follows the pace: what would be worked off in 50 ms. A slow process leaves the rest to others; a fast
- *   one claims by the thousand, but not so far ahead that its memory fills with jobs that wait
+ * - its target follows the pace: what would be worked off during the next ten commits. A slow process leaves the rest
+ *   to others; a fast one claims by the thousand, but not so far ahead that its memory fills with jobs that wait
  * - within a lane each stream gets its turn, and no more than its share of workers while others wait
  */
 import { type ClaimedJob, LANES, type Lane } from '../ledger/contract.ts'
@@ -15,8 +15,10 @@ import { laneCapacity, mayStart } from './lanes.ts'
 export const WINDOW_MAX = 10_000
 const REFILL_BELOW = 0.5
 const REFILL_TO = 0.8
-/** Several commits long, so that no worker waits for a claim. Longer only costs memory: 2 s took 60 MB more, for nothing. */
-const HORIZON_S = 0.05
+/** Enough that no worker waits for a claim. More only costs memory: 2 s took 60 MB more on SQLite, for nothing. */
+const HORIZON_COMMITS = 10
+const HORIZON_MS_MIN = 50
+const HORIZON_MS_MAX = 2_000
 /** The least target per worker: enough that none waits for a claim. */
 const PER_WORKER = 4
 /** Payload text held at most; a window of large batches is shorter. */
@@ -32,6 +34,7 @@ export class Window {
   #workers: number
   #max: number
   #perSecond = 0
+  #commitMs = 0
 
   constructor(options: { workers: number; max?: number }) {
     this.#workers = options.workers
@@ -67,12 +70,15 @@ export class Window {
   }
 
   get target(): number {
-    return Math.min(this.#max, Math.max(this.#workers * PER_WORKER, Math.ceil(this.#perSecond * HORIZON_S)))
+    const horizonMs = Math.min(HORIZON_MS_MAX, Math.max(HORIZON_MS_MIN, this.#commitMs * HORIZON_COMMITS))
+    const ahead = Math.ceil((this.#perSecond * horizonMs) / 1_000)
+    return Math.min(this.#max, Math.max(this.#workers * PER_WORKER, ahead))
   }
 
   /** The measured pace decides how far ahead to claim. */
-  pace(perSecond: number): void {
+  pace({ perSecond, commitMs }: { perSecond: number; commitMs: number }): void {
     this.#perSecond = perSecond
+    this.#commitMs = commitMs
   }
 
   /** How many to claim for each lane now; 0 while enough wait. Lanes share the window in halves. */

@@ -75,12 +75,15 @@ export class Changes {
     }
     // The same order everywhere, so that two processes never wait for each other's rows.
     tallyRows.sort((a, b) => (a[1] < b[1] || (a[1] === b[1] && a[2] < b[2]) ? -1 : 1))
+    // Sent one behind the other, in this order; waited for together, which on PostgreSQL saves a round trip.
+    const writes: Promise<number>[] = []
     if (tallyRows.length > 0) {
-      await tx.run(
+      const write = tx.run(
         `INSERT INTO tallies(slot, kind, stage, n) VALUES ${placeholders(tallyRows.length, 4)}
          ON CONFLICT (slot, kind, stage) DO UPDATE SET n = tallies.n + excluded.n`,
         tallyRows.flat(),
       )
+      writes.push(write)
     }
     const minute = Math.floor(now / COUNTER_MS)
     const counterRows = [...this.counters.values()]
@@ -88,12 +91,14 @@ export class Changes {
       .sort((a, b) => a.streamId - b.streamId || (a.name < b.name ? -1 : 1))
     for (let at = 0; at < counterRows.length; at += ROWS_PER_STATEMENT_MAX) {
       const part = counterRows.slice(at, at + ROWS_PER_STATEMENT_MAX)
-      await tx.run(
+      const write = tx.run(
         `INSERT INTO counters(slot, minute, stream_id, name, n) VALUES ${placeholders(part.length, 5)}
          ON CONFLICT (minute, stream_id, name, slot) DO UPDATE SET n = counters.n + excluded.n`,
         part.flatMap((c) => [slot, minute, c.streamId, c.name, c.n]),
       )
+      writes.push(write)
     }
+    await Promise.all(writes)
   }
 }
 

@@ -87,6 +87,7 @@ export type AppTx = Tx & { write(work: Work): Promise<EnqueueResult[]> }
 export class Ledger {
   readonly driver: Driver
   readonly #slot: number
+  readonly #busySlots = new Set<number>()
   readonly #point: (name: CommitPoint) => void
   #pauses: Pauses = { all: false, streams: new Set(), kinds: new Set() }
   readonly #turns: Record<Lane, number> = { interactive: 0, bulk: 0 }
@@ -117,9 +118,15 @@ export class Ledger {
   // --- Work -----------------------------------------------------------------
 
   async cycle(cycle: Cycle): Promise<CycleResult> {
-    const { result, changes } = await runCycle(this.#cycleContext(), cycle)
-    for (const segment of changes.unbalanced) this.#onUnbalanced(segment)
-    return result
+    const slot = this.#freeSlot()
+    this.#busySlots.add(slot)
+    try {
+      const { result, changes } = await runCycle({ ...this.#cycleContext(), slot }, cycle)
+      for (const segment of changes.unbalanced) this.#onUnbalanced(segment)
+      return result
+    } finally {
+      this.#busySlots.delete(slot)
+    }
   }
 
   /** Writes work that comes from outside any job: all of it or nothing. */
@@ -430,6 +437,13 @@ export class Ledger {
       for (const step of steps.slice(version)) for (const sql of step) await tx.run(sql)
       await tx.run(`UPDATE app_schemas SET version = ? WHERE app = ?`, [steps.length, app])
     })
+  }
+
+  /** Cycles that run side by side would otherwise wait for each other's rows. */
+  #freeSlot(): number {
+    let slot = this.#slot
+    while (this.#busySlots.has(slot)) slot += 1
+    return slot
   }
 
   #cycleContext(): CycleContext {

@@ -87,7 +87,8 @@ describe('a connection that breaks during COMMIT', () => {
 
   test('leaves no rows behind when the ledger is closed', async () => {
     const brief = await openPostgres({ url: database.url, clock: systemClock })
-    const count = async (): Promise<number> => (await witness.read((tx) => tx.get<{ n: number }>(`SELECT count(*) AS n FROM commits`)))!.n
+    const count = async (): Promise<number> =>
+      (await witness.read((tx) => tx.get<{ n: number }>(`SELECT count(*) AS n FROM commits`)))!.n
     const before = await count()
     await brief.transaction((tx) => tx.run(`UPDATE meta SET value = value`))
     assert.equal(await count(), before + 1)
@@ -134,10 +135,12 @@ describe('a server that crashes during COMMIT', () => {
     const ledger = await openPostgres({ url: through.urlOf(server.url), clock: systemClock })
     try {
       const cut = through.breakNextCommit('late')
-      const doubtful = ledger.transaction((tx) => tx.run(`UPDATE meta SET value = value`)).then(
-        () => assert.fail('it cannot know'),
-        (error: unknown) => error,
-      )
+      const doubtful = ledger
+        .transaction((tx) => tx.run(`UPDATE meta SET value = value`))
+        .then(
+          () => assert.fail('it cannot know'),
+          (error: unknown) => error,
+        )
       await cut
       await server.stopServer('immediate')
       await ledger.close()

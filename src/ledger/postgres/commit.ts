@@ -42,7 +42,11 @@ export function leaveWitness(client: pg.ClientBase, session: Session): Promise<u
 }
 
 /** Asks until it knows. After `false` that transaction can never commit any more. */
-export async function hasCommitted(target: Target, { writer, n }: Session, signal: AbortSignal): Promise<boolean> {
+export async function hasCommitted(
+  target: Target,
+  { writer, n }: Session,
+  signal: AbortSignal,
+): Promise<boolean> {
   const sinceMs = systemClock.monotonicMs()
   let lastError: unknown
   for (let tries = 0; systemClock.monotonicMs() - sinceMs < ASK_MS_MAX; tries++) {
@@ -58,12 +62,15 @@ export async function hasCommitted(target: Target, { writer, n }: Session, signa
     }
   }
   // Not transient: whoever tried again without knowing might do everything twice.
-  throw new TidemarkError(`The connection to ${target.where} broke during a commit, and whether it happened is not known.`, {
-    kind: 'bug',
-    code: 'ledger-in-doubt',
-    hint: 'Start again when the database is back: the ledger itself is consistent either way.',
-    cause: lastError,
-  })
+  throw new TidemarkError(
+    `The connection to ${target.where} broke during a commit, and whether it happened is not known.`,
+    {
+      kind: 'bug',
+      code: 'ledger-in-doubt',
+      hint: 'Start again when the database is back: the ledger itself is consistent either way.',
+      cause: lastError,
+    },
+  )
 }
 
 async function ask(target: Target, writer: string): Promise<number> {

@@ -35,7 +35,11 @@ export function parseTarget(url: string): Target {
   const parsed = parseUrl(url)
   const schema = parsed.searchParams.get('schema') ?? DEFAULT_SCHEMA
   // Room is left for the names that are made from it, such as the channel's.
-  if (!/^[a-z_][a-z0-9_]{0,47}$/.test(schema) || schema.startsWith('pg_') || schema === 'information_schema') {
+  if (
+    !/^[a-z_][a-z0-9_]{0,47}$/.test(schema) ||
+    schema.startsWith('pg_') ||
+    schema === 'information_schema'
+  ) {
     throw new UsageError(`A ledger cannot be kept in a schema called ${JSON.stringify(schema)}.`, {
       hint: 'Use small letters, digits and _ (at most 48), not starting with a digit or pg_.',
     })
@@ -107,7 +111,8 @@ export function sessionSetup(target: Target, role: Role): string {
     jit: 'off',
   }
   if (role !== 'plain') settings.default_transaction_read_only = 'on'
-  if (role === 'writer') Object.assign(settings, { enable_seqscan: 'off', plan_cache_mode: 'force_generic_plan' })
+  if (role === 'writer')
+    Object.assign(settings, { enable_seqscan: 'off', plan_cache_mode: 'force_generic_plan' })
   const calls = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', false)`)
   // What was acknowledged must survive a power cut; stronger settings of the server are left alone.
   const durable = `CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END`

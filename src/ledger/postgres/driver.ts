@@ -11,15 +11,16 @@
 import type pg from 'pg'
 import { type Clock, sleep, systemClock } from '../../clock.ts'
 import { TidemarkError } from '../../errors.ts'
-import type { Announcement, Driver, Heartbeat, HeartbeatOptions, Tx, Value } from '../contract.ts'
+import type { Announcement, Driver, Heartbeat, HeartbeatOptions, Tx } from '../contract.ts'
 import { FORGET_COMMITS, hasCommitted, leaveWitness, type Session, SWEEP_COMMITS } from './commit.ts'
-import { createPool, getTypeParser, searchPath, type Target } from './connection.ts'
-import { classify, isAftermath, isDeadlock, isDown, isStalePlan } from './errors.ts'
+import { createPool, searchPath, type Target } from './connection.ts'
+import { classify } from './errors.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { insertJobs, readyQueues, settleDone, take } from './jobs.ts'
 import { channelOf, Listener } from './listener.ts'
 import { ReadyHeads } from './ready-heads.ts'
 import { StatementBook } from './statements.ts'
+import { Deadlock, PostgresTx } from './tx.ts'
 
 const WRITERS_MAX = 4
 const READERS_MAX = 2
@@ -90,10 +91,14 @@ export class PostgresDriver implements Driver {
   async within<T>(connection: unknown, fn: (tx: Tx) => Promise<T>): Promise<T> {
     const client = connection as pg.ClientBase
     if (typeof client?.query !== 'function') {
-      throw new TidemarkError('On PostgreSQL, enqueueing within a transaction needs a client of pg.', { kind: 'bug' })
+      throw new TidemarkError('On PostgreSQL, enqueueing within a transaction needs a client of pg.', {
+        kind: 'bug',
+      })
     }
     if (client.getTransactionStatus?.() === 'I') {
-      throw new TidemarkError('Enqueueing within a transaction: begin one on this client first.', { kind: 'bug' })
+      throw new TidemarkError('Enqueueing within a transaction: begin one on this client first.', {
+        kind: 'bug',
+      })
     }
     const tx = new PostgresTx(client, this.target.where)
     const before = await tx.get<{ path: string }>(`SELECT current_setting('search_path') AS path`)
@@ -218,7 +223,10 @@ export class PostgresDriver implements Driver {
     }
     client.release()
     if (command === 'COMMIT') return value
-    throw tx.reasonFor(tx.failure ?? new TidemarkError(`${this.target.where} rolled back instead of committing.`, { kind: 'transient' }))
+    throw tx.reasonFor(
+      tx.failure ??
+        new TidemarkError(`${this.target.where} rolled back instead of committing.`, { kind: 'transient' }),
+    )
   }
 
   #session(client: pg.ClientBase): Session {
@@ -242,87 +250,3 @@ export class PostgresDriver implements Driver {
     }
   }
 }
-
-/** Ends one run of a transaction, to begin the next. */
-class Deadlock extends Error {}
-
-export type Query = { text: string; values: unknown[]; name?: string; rowMode?: 'array' }
-
-/** Statements on one connection, for the time of one transaction or look. */
-export class PostgresTx implements Tx {
-  readonly dialect = 'postgres'
-  readonly #client: pg.ClientBase
-  readonly #where: string
-  readonly #book: StatementBook | undefined
-  readonly heads: ReadyHeads
-  #closed = false
-  /** The first error of the server or the connection; after it nothing can be committed. */
-  failure: unknown
-  wrote = false
-  announced: Announcement | undefined
-
-  /** Without a book, statements are not prepared under a name. */
-  constructor(client: pg.ClientBase, where: string, keep: { book?: StatementBook; heads?: ReadyHeads } = {}) {
-    this.#client = client
-    this.#where = where
-    this.#book = keep.book
-    this.heads = keep.heads ?? new ReadyHeads()
-  }
-
-  get broken(): boolean {
-    return this.failure !== undefined && (isDown(this.failure) || isStalePlan(this.failure))
-  }
-
-  close(): void {
-    this.#closed = true
-  }
-
-  fail(thrown: unknown): void {
-    this.failure ??= thrown
-  }
-
-  /** What to throw for a transaction that ended with `thrown`: the cause, not what followed from it. */
-  reasonFor(thrown: unknown): unknown {
-    if (this.failure === undefined) return thrown
-    if (isDeadlock(this.failure)) return new Deadlock('deadlock', { cause: this.failure })
-    if (thrown === this.failure || this.broken || isAftermath(thrown)) return classify(this.failure, this.#where)
-    return thrown
-  }
-
-  async query<R>(query: Query): Promise<pg.QueryResult & { rows: R[] }> {
-    if (this.#closed) throw new TidemarkError('A statement came after the end of its transaction.', { kind: 'bug' })
-    try {
-      // Named only where names are kept: an app's own client may be behind a pooler.
-      const name = this.#book ? query.name : undefined
-      const result = await this.#client.query({ ...query, name, types: TYPES })
-      // Several statements in one text give several results.
-      const last = Array.isArray(result) ? (result as pg.QueryResult[]).at(-1)! : result
-      if (last.command !== 'SELECT') this.wrote = true
-      return last
-    } catch (thrown) {
-      this.fail(thrown)
-      throw classify(thrown, this.#where)
-    }
-  }
-
-  async all<T extends object>(sql: string, params: readonly Value[] = []): Promise<T[]> {
-    return (await this.#statement<T>(sql, params)).rows
-  }
-
-  async get<T extends object>(sql: string, params: readonly Value[] = []): Promise<T | undefined> {
-    return (await this.#statement<T>(sql, params)).rows[0]
-  }
-
-  async run(sql: string, params: readonly Value[] = []): Promise<number> {
-    return (await this.#statement(sql, params)).rowCount ?? 0
-  }
-
-  #statement<T>(sql: string, params: readonly Value[]): Promise<pg.QueryResult & { rows: T[] }> {
-    const { text, name } = (this.#book ?? ANONYMOUS).find(sql)
-    return this.query<T>({ text, values: params as Value[], name })
-  }
-}
-
-const ANONYMOUS = new StatementBook()
-/** Given with each query too: an app's own client may parse differently. */
-const TYPES = { getTypeParser, length: 0 } as unknown as pg.CustomTypesConfig

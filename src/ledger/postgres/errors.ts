@@ -10,7 +10,16 @@ const UNIQUE_VIOLATION = '23505'
 /** The server is going, coming or gone, or has no room for us: no statement is to blame. */
 const DOWN = new Set([
   ...['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '25P04', '53300', '53200'],
-  ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH'],
+  ...[
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'ECONNABORTED',
+    'EPIPE',
+    'ETIMEDOUT',
+    'EHOSTUNREACH',
+    'EHOSTDOWN',
+    'ENETUNREACH',
+  ],
   ...['ENETDOWN', 'EAI_AGAIN', 'ENOENT', 'EACCES'],
 ])
 /** What pg says when a connection is lost; these errors have no code. */
@@ -21,7 +30,13 @@ const TLS_MESSAGE = /SSL|TLS|certificate/i
 /** Races that the ledger's own logic decides when it looks again. */
 const LEDGER_TABLES = new Set(['jobs', 'segments', 'streams', 'job_deps', 'bad_items'])
 
-type ServerError = { code?: unknown; message?: unknown; table?: unknown; constraint?: unknown; hostname?: unknown }
+type ServerError = {
+  code?: unknown
+  message?: unknown
+  table?: unknown
+  constraint?: unknown
+  hostname?: unknown
+}
 
 export function codeOf(thrown: unknown): string | undefined {
   const code = (thrown as ServerError | null)?.code
@@ -58,17 +73,42 @@ export function classify(thrown: unknown, where: string): unknown {
   if (isDown(thrown) || isStalePlan(thrown)) return downError(thrown, where)
   switch (code) {
     case 'ENOTFOUND':
-      return outage(thrown, `The host of ${where} cannot be found.`, 'ledger-down', 'Check the name in ledger.url and the network.')
+      return outage(
+        thrown,
+        `The host of ${where} cannot be found.`,
+        'ledger-down',
+        'Check the name in ledger.url and the network.',
+      )
     case '53100':
-      return outage(thrown, `The disk of ${where} is full.`, 'ledger-full', 'Free some space on the server; work goes on by itself.')
+      return outage(
+        thrown,
+        `The disk of ${where} is full.`,
+        'ledger-full',
+        'Free some space on the server; work goes on by itself.',
+      )
     case '25006':
-      return outage(thrown, `${where} accepts no writes.`, 'ledger-readonly', 'Connect to the primary server, not to a replica.')
+      return outage(
+        thrown,
+        `${where} accepts no writes.`,
+        'ledger-readonly',
+        'Connect to the primary server, not to a replica.',
+      )
     case '58030':
     case '58P01':
-      return outage(thrown, `${where} cannot read or write its own files.`, 'ledger-io', 'See the log of the server; check its disk.')
+      return outage(
+        thrown,
+        `${where} cannot read or write its own files.`,
+        'ledger-io',
+        'See the log of the server; check its disk.',
+      )
     case 'XX001':
     case 'XX002':
-      return refusal(thrown, `The ledger at ${where} is damaged.`, 'ledger-corrupt', 'Restore it from a backup; see the log of the server.')
+      return refusal(
+        thrown,
+        `The ledger at ${where} is damaged.`,
+        'ledger-corrupt',
+        'Restore it from a backup; see the log of the server.',
+      )
     case '28P01':
     case '28000':
       return new TidemarkError(`${where} refused the login: ${messageOf(thrown)}.`, {
@@ -78,14 +118,25 @@ export function classify(thrown: unknown, where: string): unknown {
         cause: thrown,
       })
     case '3D000':
-      return refusal(thrown, `There is no such database: ${where}.`, 'ledger-missing', 'Create it (`createdb NAME`), or correct ledger.url.')
+      return refusal(
+        thrown,
+        `There is no such database: ${where}.`,
+        'ledger-missing',
+        'Create it (`createdb NAME`), or correct ledger.url.',
+      )
     case '22021':
-      return new TidemarkError('A text holds a character that PostgreSQL cannot store (NUL).', { kind: 'permanent', cause: thrown })
+      return new TidemarkError('A text holds a character that PostgreSQL cannot store (NUL).', {
+        kind: 'permanent',
+        cause: thrown,
+      })
     case '57014':
     case '55P03':
     case DEADLOCK:
     case SERIALIZATION_FAILURE:
-      return new TidemarkError(`${where} ended a transaction: ${messageOf(thrown)}.`, { kind: 'transient', cause: thrown })
+      return new TidemarkError(`${where} ended a transaction: ${messageOf(thrown)}.`, {
+        kind: 'transient',
+        cause: thrown,
+      })
     case UNIQUE_VIOLATION:
       return uniqueViolation(thrown)
     default:
@@ -94,8 +145,16 @@ export function classify(thrown: unknown, where: string): unknown {
 }
 
 export function downError(thrown: unknown, where: string): TidemarkError {
-  const reason = codeOf(thrown) === '53300' ? 'it has no connection left to give' : messageOf(thrown) || String(codeOf(thrown))
-  return outage(thrown, `${where} cannot be reached: ${reason}.`, 'ledger-down', 'Check that the server is running and reachable; work goes on by itself when it is back.')
+  const reason =
+    codeOf(thrown) === '53300'
+      ? 'it has no connection left to give'
+      : messageOf(thrown) || String(codeOf(thrown))
+  return outage(
+    thrown,
+    `${where} cannot be reached: ${reason}.`,
+    'ledger-down',
+    'Check that the server is running and reachable; work goes on by itself when it is back.',
+  )
 }
 
 function outage(cause: unknown, message: string, code: string, hint: string): TidemarkError {
@@ -109,19 +168,28 @@ function refusal(cause: unknown, message: string, code: string, hint: string): T
 function uniqueViolation(thrown: unknown): unknown {
   const { table, constraint } = thrown as ServerError
   if (typeof table !== 'string' || !LEDGER_TABLES.has(table)) return thrown
-  return new TidemarkError(`Another process was faster: ${constraint} of ${table} is taken.`, { kind: 'transient', cause: thrown })
+  return new TidemarkError(`Another process was faster: ${constraint} of ${table} is taken.`, {
+    kind: 'transient',
+    cause: thrown,
+  })
 }
 
 function tlsError(thrown: unknown, where: string): TidemarkError | undefined {
   const code = codeOf(thrown) ?? ''
   const about = code === '' || /CERT|SIGNATURE|TLS|SSL/.test(code)
   if (!about || !TLS_MESSAGE.test(`${messageOf(thrown)} ${code}`)) return undefined
-  return refusal(thrown, `No secure connection to ${where}: ${messageOf(thrown)}.`, 'ledger-tls', 'Check sslmode and sslrootcert in ledger.url.')
+  return refusal(
+    thrown,
+    `No secure connection to ${where}: ${messageOf(thrown)}.`,
+    'ledger-tls',
+    'Check sslmode and sslrootcert in ledger.url.',
+  )
 }
 
 /** An AggregateError of several addresses has no message of its own. */
 export function messageOf(thrown: unknown): string {
   if (thrown instanceof AggregateError && thrown.errors.length > 0) return messageOf(thrown.errors[0])
-  const text = thrown instanceof Error ? thrown.message : String((thrown as ServerError | null)?.message ?? thrown)
+  const text =
+    thrown instanceof Error ? thrown.message : String((thrown as ServerError | null)?.message ?? thrown)
   return text.replace(/\.$/, '')
 }

@@ -65,12 +65,12 @@ export class FaultyProxy {
     }
     const line: Line = { client, server, muted: false, detached: false, held: [] }
     const toServer = new FrameReader({ startup: true }, (frame) => this.#forward(line, frame))
-    client.on('data', (chunk) => toServer.push(chunk))
+    client.on('data', (chunk: Buffer) => toServer.push(chunk))
     const toClient = new FrameReader({ startup: false }, (frame) => {
       if (line.muted && isCommitted(frame)) this.#cut(line)
       if (!line.muted && !line.detached) client.write(frame)
     })
-    server.on('data', (chunk) => toClient.push(chunk))
+    server.on('data', (chunk: Buffer) => toClient.push(chunk))
     client.on('close', () => line.detached || server.destroy())
     server.on('close', () => client.destroy())
   }

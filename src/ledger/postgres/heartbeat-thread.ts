@@ -5,9 +5,9 @@ import { systemClock } from '../../clock.ts'
 import { beatForever, type ThreadData, tellMain } from '../heartbeat-loop.ts'
 import { extendLease } from '../workers.ts'
 import { connect, hangUp, type Target } from './connection.ts'
-import { PostgresTx } from './driver.ts'
 import { classify } from './errors.ts'
 import { measureOffset } from './server-clock.ts'
+import { PostgresTx } from './tx.ts'
 
 const data = workerData as ThreadData & { target: Target }
 /** Hanging on to a connection that went silent would cost the lease; a new one may get through. */

@@ -15,7 +15,9 @@ let ledger: Ledger
 let client: pg.Client
 before(async () => {
   database = await freshDatabase()
-  ledger = new Ledger(await openPostgres({ url: database.url, clock: systemClock }), { random: seededRandom(1) })
+  ledger = new Ledger(await openPostgres({ url: database.url, clock: systemClock }), {
+    random: seededRandom(1),
+  })
   client = await connect(parseTarget(database.url), 'writer')
 })
 after(async () => {
@@ -62,10 +64,15 @@ describe('the plans of the hot statements', () => {
   })
 
   test('finding the queues skips along the ready index, however long they are', async () => {
-    const { ways, pages } = await explain(READY, `'bulk', 512, '{0}', '{""}', '{99}', '{""}', '{}', '{}', '{}', '{}'`)
+    const { ways, pages } = await explain(
+      READY,
+      `'bulk', 512, '{0}', '{""}', '{99}', '{""}', '{}', '{}', '{}', '{}'`,
+    )
     assert.deepEqual([...ways], ['Index Only Scan jobs_ready'])
     assert.ok(pages < 40, `${pages} pages`)
-    const queues = await ledger.driver.read((tx) => ledger.driver.readyQueues(tx, 'bulk', { fromStream: 0, max: 512 }))
+    const queues = await ledger.driver.read((tx) =>
+      ledger.driver.readyQueues(tx, 'bulk', { fromStream: 0, max: 512 }),
+    )
     assert.deepEqual(queues, [
       { streamId: 5, kind: 'big', priority: 0 },
       { streamId: 5, kind: 'small', priority: 7 },
@@ -74,7 +81,10 @@ describe('the plans of the hot statements', () => {
   })
 
   test('taking jobs reads the ready index, then the rows where they are', async () => {
-    const { ways } = await explain(TAKE, `'bulk', '{5}', '{big}', '{100}', '{-1}', '{9007199254740991}', '{0}', 1, 1`)
+    const { ways } = await explain(
+      TAKE,
+      `'bulk', '{5}', '{big}', '{100}', '{-1}', '{9007199254740991}', '{0}', 1, 1`,
+    )
     assert.deepEqual([...ways].sort(), ['Index Scan jobs_ready', 'Tid Scan'])
   })
 
@@ -87,12 +97,37 @@ describe('the plans of the hot statements', () => {
 
 describe('inserting jobs', () => {
   const row = (name: string, key: string | null): InsertRow => ({
-    ...{ kind: 'insert', key, streamId: 0, segmentId: null, parentId: null, lane: 'interactive', priority: 0 },
-    ...{ wait: 'time', runAt: 9, depsLeft: 0, payload: JSON.stringify({ name }), size: null, items: 1, badId: null, createdAt: 1 },
+    ...{
+      kind: 'insert',
+      key,
+      streamId: 0,
+      segmentId: null,
+      parentId: null,
+      lane: 'interactive',
+      priority: 0,
+    },
+    ...{
+      wait: 'time',
+      runAt: 9,
+      depsLeft: 0,
+      payload: JSON.stringify({ name }),
+      size: null,
+      items: 1,
+      badId: null,
+      createdAt: 1,
+    },
   })
 
   test('gives each row its own id, in order, and none where the key is taken', async () => {
-    const rows = [row('a', null), row('b', 'k1'), row('c', 'k1'), row('d', null), row('e', 'k2'), row('f', 'k3'), row('g', null)]
+    const rows = [
+      row('a', null),
+      row('b', 'k1'),
+      row('c', 'k1'),
+      row('d', null),
+      row('e', 'k2'),
+      row('f', 'k3'),
+      row('g', null),
+    ]
     await ledger.driver.transaction((tx) => ledger.driver.insertJobs(tx, [row('holder', 'k2')]))
     const ids = await ledger.driver.transaction((tx) => ledger.driver.insertJobs(tx, rows))
     assert.deepEqual(
@@ -105,7 +140,20 @@ describe('inserting jobs', () => {
   })
 
   test('keeps every character of a text', async () => {
-    const nasty = ['', '"', '\\', '\\"', '{a,b}', 'NULL', "it's", 'a\nb\tc', '\u{1f30a} ä', ' ', '$1 ?', '{"a":"\\u0000"}']
+    const nasty = [
+      '',
+      '"',
+      '\\',
+      '\\"',
+      '{a,b}',
+      'NULL',
+      "it's",
+      'a\nb\tc',
+      '\u{1f30a} ä',
+      ' ',
+      '$1 ?',
+      '{"a":"\\u0000"}',
+    ]
     const rows = nasty.map((text) => ({ ...row('', null), payload: text }))
     const ids = await ledger.driver.transaction((tx) => ledger.driver.insertJobs(tx, rows))
     for (const [index, id] of ids.entries()) assert.equal((await ledger.job(id!))!.job.payload, nasty[index])
@@ -122,7 +170,11 @@ describe('the remembered head of a queue', () => {
   const add = (n: number, priority = 0): Promise<{ id: number }[]> =>
     ledger.write({ jobs: Array.from({ length: n }, () => ({ kind: KIND, payload: '{}', priority })) })
 
-  async function claim(n: number, settle: readonly ClaimedJob[] = [], event: 'succeed' | 'postpone' = 'succeed'): Promise<ClaimedJob[]> {
+  async function claim(
+    n: number,
+    settle: readonly ClaimedJob[] = [],
+    event: 'succeed' | 'postpone' = 'succeed',
+  ): Promise<ClaimedJob[]> {
     const result = await ledger.cycle({
       owner,
       settle: settle.map((job) => ({ job, event })),

@@ -1,8 +1,8 @@
 /** The hot statements on PostgreSQL: one round trip for a batch, whatever its size. */
 import { systemClock } from '../../clock.ts'
 import type { ClaimedJob, ClaimShare, InsertRow, Lane, ReadyQueue, Tx } from '../contract.ts'
-import type { PostgresTx } from './driver.ts'
 import type { Head } from './ready-heads.ts'
+import type { PostgresTx } from './tx.ts'
 
 const INSERT = `INSERT INTO jobs(kind, key, stream_id, segment_id, parent_id, lane, priority, wait, run_at, deps_left,
     payload, size, items, bad_id, created_at)
@@ -63,7 +63,12 @@ export const DONE = `UPDATE jobs SET state = 'done', settled_at = $1
     AND owner + 0 = $4 AND state || '' = 'claimed' AND cancel_requested = 0
   RETURNING id`
 
-export async function settleDone(tx: Tx, owner: number, jobs: readonly ClaimedJob[], now: number): Promise<Set<number>> {
+export async function settleDone(
+  tx: Tx,
+  owner: number,
+  jobs: readonly ClaimedJob[],
+  now: number,
+): Promise<Set<number>> {
   const { rows } = await (tx as PostgresTx).query<[number]>({
     name: 'settle_done',
     text: DONE,
@@ -121,7 +126,12 @@ export async function readyQueues(tx: Tx, lane: Lane, page: Page): Promise<Ready
   return queues
 }
 
-async function look(tx: Tx, lane: Lane, { fromStream, max }: Page, known: readonly Head[]): Promise<ReadyQueue[]> {
+async function look(
+  tx: Tx,
+  lane: Lane,
+  { fromStream, max }: Page,
+  known: readonly Head[],
+): Promise<ReadyQueue[]> {
   // No kind sorts before the empty text, and all of the stream before it are out.
   const from = [{ streamId: fromStream, kind: '' }, ...known]
   const to = [...known, { streamId: HIGH, kind: '' }]
@@ -212,7 +222,9 @@ export async function take(
     heads.claimed(
       lane,
       share,
-      shares.length === 1 ? jobs : jobs.filter((job) => job.streamId === share.streamId && job.kind === share.kind),
+      shares.length === 1
+        ? jobs
+        : jobs.filter((job) => job.streamId === share.streamId && job.kind === share.kind),
     )
   }
   return jobs
@@ -245,5 +257,10 @@ function numbers(list: readonly (number | null)[]): string {
 }
 
 function texts(list: readonly (string | null)[]): string {
-  return `{${list.map((text) => (text === null ? 'NULL' : `"${text.replaceAll(/[\\"]/g, '\\$&')}"`)).join(',')}}`
+  return `{${list.map(quoted).join(',')}}`
+}
+
+function quoted(text: string | null): string {
+  if (text === null) return 'NULL'
+  return `"${/[\\"]/.test(text) ? text.replaceAll(/[\\"]/g, '\\$&') : text}"`
 }

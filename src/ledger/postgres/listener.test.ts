@@ -88,7 +88,7 @@ describe('listening', () => {
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`,
       ),
     )
-    assert.equal(killed.length, 1)
+    assert.ok(killed.length > 0)
     assert.equal(await ears.next(), 'anything')
     await announce(there, 'work')
     assert.equal(await ears.next(), 'work')

@@ -78,7 +78,10 @@ export class Listener {
     const answered = (): void => {
       systemClock.timer(PING_MS, () => {
         if (this.#client !== client) return
-        const ping: pg.QueryConfig & { query_timeout: number } = { text: 'SELECT 1', query_timeout: PING_ANSWER_MS_MAX }
+        const ping: pg.QueryConfig & { query_timeout: number } = {
+          text: 'SELECT 1',
+          query_timeout: PING_ANSWER_MS_MAX,
+        }
         // Hanging up is what `end` is waiting for.
         client.query(ping).then(answered, () => hangUp(client))
       })

@@ -51,7 +51,9 @@ async function refusal(url: string): Promise<TidemarkError> {
 describe('opening a ledger on PostgreSQL', () => {
   test('creates the schema once, however many processes start together', async () => {
     const url = at((u) => u.searchParams.set('schema', 'together'))
-    const drivers = await Promise.all(Array.from({ length: 4 }, () => openPostgres({ url, clock: systemClock })))
+    const drivers = await Promise.all(
+      Array.from({ length: 4 }, () => openPostgres({ url, clock: systemClock })),
+    )
     for (const driver of drivers) {
       const rows = await driver.read((tx) => tx.all(`SELECT value FROM meta WHERE name = 'schema_version'`))
       assert.deepEqual(rows, [{ value: String(SCHEMA_VERSION) }])
@@ -60,8 +62,14 @@ describe('opening a ledger on PostgreSQL', () => {
   })
 
   test('keeps two ledgers in one database apart by their schemas', async () => {
-    const one = await openPostgres({ url: at((u) => u.searchParams.set('schema', 'one')), clock: systemClock })
-    const two = await openPostgres({ url: at((u) => u.searchParams.set('schema', 'two')), clock: systemClock })
+    const one = await openPostgres({
+      url: at((u) => u.searchParams.set('schema', 'one')),
+      clock: systemClock,
+    })
+    const two = await openPostgres({
+      url: at((u) => u.searchParams.set('schema', 'two')),
+      clock: systemClock,
+    })
     await one.transaction((tx) => tx.run(`INSERT INTO meta(name, value) VALUES ('mine', 'yes')`))
     assert.equal(await two.read((tx) => tx.get(`SELECT value FROM meta WHERE name = 'mine'`)), undefined)
     await one.close()
@@ -75,7 +83,9 @@ describe('opening a ledger on PostgreSQL', () => {
     const error = await refusal(url)
     assert.equal(error.code, 'ledger-newer')
     assert.match(error.message, /999/)
-    assert.deepEqual(await sql(`SELECT value FROM newer.meta WHERE name = 'schema_version'`), [{ value: '999' }])
+    assert.deepEqual(await sql(`SELECT value FROM newer.meta WHERE name = 'schema_version'`), [
+      { value: '999' },
+    ])
   })
 
   for (const [name, tables] of [
@@ -135,7 +145,9 @@ describe('opening a ledger on PostgreSQL', () => {
   })
 
   test('says so when the user may not create the schema', async () => {
-    await sql(`DROP ROLE IF EXISTS guest_${process.pid}; CREATE ROLE guest_${process.pid} LOGIN PASSWORD 'wrong-secret'`)
+    await sql(
+      `DROP ROLE IF EXISTS guest_${process.pid}; CREATE ROLE guest_${process.pid} LOGIN PASSWORD 'wrong-secret'`,
+    )
     try {
       const guest = at((u) => {
         u.username = `guest_${process.pid}`

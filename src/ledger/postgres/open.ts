@@ -2,7 +2,13 @@
 import type pg from 'pg'
 import { type Clock, systemClock } from '../../clock.ts'
 import { TidemarkError } from '../../errors.ts'
-import { foreignDatabaseError, missingLedgerError, newerSchemaError, SCHEMA_VERSION, schemaStatements } from '../schema.ts'
+import {
+  foreignDatabaseError,
+  missingLedgerError,
+  newerSchemaError,
+  SCHEMA_VERSION,
+  schemaStatements,
+} from '../schema.ts'
 import { COMMITS_TABLE } from './commit.ts'
 import { connect, hangUp, parseTarget, type Target } from './connection.ts'
 import { PostgresDriver } from './driver.ts'
@@ -47,11 +53,14 @@ async function checkServer(client: pg.Client, target: Target): Promise<void> {
     `SELECT current_setting('server_version_num') AS num, current_setting('server_version') AS name`,
   )
   if (Number(rows[0]!.num) >= SERVER_VERSION_MIN) return
-  throw new TidemarkError(`${target.where} runs PostgreSQL ${rows[0]!.name}; 13 is the oldest that will do.`, {
-    kind: 'permanent',
-    code: 'ledger-old-server',
-    hint: 'Update the server, or use another one.',
-  })
+  throw new TidemarkError(
+    `${target.where} runs PostgreSQL ${rows[0]!.name}; 13 is the oldest that will do.`,
+    {
+      kind: 'permanent',
+      code: 'ledger-old-server',
+      hint: 'Update the server, or use another one.',
+    },
+  )
 }
 
 /** 0 for a schema that is empty or missing; anything else that is not ours is refused before a byte is written. */
@@ -84,7 +93,10 @@ async function readVersion(client: pg.Client, target: Target): Promise<number> {
 }
 
 function foreignSchema(target: Target, cause?: unknown): TidemarkError {
-  const { message, kind, code } = foreignDatabaseError(`The schema ${target.schema} of ${target.where}`, cause)
+  const { message, kind, code } = foreignDatabaseError(
+    `The schema ${target.schema} of ${target.where}`,
+    cause,
+  )
   return new TidemarkError(message, {
     kind,
     code,
@@ -119,15 +131,19 @@ const TUNING = [
      autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_limit = 1000)`,
   // A few rows, rewritten by every cycle.
   ...['tallies', 'counters', 'workers', 'commits'].map(
-    (table) => `ALTER TABLE ${table} SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,
+    (table) =>
+      `ALTER TABLE ${table} SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,
   ),
 ]
 
 function deniedError(cause: unknown, target: Target): TidemarkError {
-  return new TidemarkError(`The user of ${target.where} may not create the schema ${target.schema} or tables in it.`, {
-    kind: 'permanent',
-    code: 'ledger-denied',
-    hint: `As the owner of the database: GRANT CREATE ON DATABASE … TO …, or CREATE SCHEMA ${target.schema} AUTHORIZATION ….`,
-    cause,
-  })
+  return new TidemarkError(
+    `The user of ${target.where} may not create the schema ${target.schema} or tables in it.`,
+    {
+      kind: 'permanent',
+      code: 'ledger-denied',
+      hint: `As the owner of the database: GRANT CREATE ON DATABASE … TO …, or CREATE SCHEMA ${target.schema} AUTHORIZATION ….`,
+      cause,
+    },
+  )
 }

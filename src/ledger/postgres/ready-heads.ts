@@ -33,7 +33,9 @@ export class ReadyHeads {
     state.full = state.heads.size === 0 || systemClock.monotonicMs() >= state.fullLookAtMs
     if (state.full) return []
     const heads = [...state.heads.values()].filter((head) => head.streamId >= fromStream)
-    return heads.sort((a, b) => a.streamId - b.streamId || Buffer.compare(Buffer.from(a.kind), Buffer.from(b.kind)))
+    return heads.sort(
+      (a, b) => a.streamId - b.streamId || Buffer.compare(Buffer.from(a.kind), Buffer.from(b.kind)),
+    )
   }
 
   /** False if a queue that we thought alive showed nothing: then only a full look can tell. */

@@ -7,7 +7,9 @@ export async function measureOffset(client: pg.ClientBase, samples: number): Pro
   let best = { tripMs: Number.POSITIVE_INFINITY, offsetMs: 0 }
   for (let n = 0; n < samples; n++) {
     const sentMs = systemClock.monotonicMs()
-    const { rows } = await client.query<{ ms: number }>(`SELECT extract(epoch FROM clock_timestamp()) * 1000 AS ms`)
+    const { rows } = await client.query<{ ms: number }>(
+      `SELECT extract(epoch FROM clock_timestamp()) * 1000 AS ms`,
+    )
     const tripMs = systemClock.monotonicMs() - sentMs
     const offsetMs = Math.round(Number(rows[0]!.ms) - (systemClock.now() - tripMs / 2))
     if (tripMs < best.tripMs) best = { tripMs, offsetMs }

@@ -28,7 +28,12 @@ export class StatementBook {
       this.#entries.set(sql, entry)
     }
     entry.uses += 1
-    if (entry.nameable && entry.name === undefined && entry.uses > USES_BEFORE_NAMED && this.#names < NAMES_MAX) {
+    if (
+      entry.nameable &&
+      entry.name === undefined &&
+      entry.uses > USES_BEFORE_NAMED &&
+      this.#names < NAMES_MAX
+    ) {
       this.#names += 1
       entry.name = `s${this.#names}`
     }
@@ -37,7 +42,8 @@ export class StatementBook {
 }
 
 /** Strings, quoted names, comments and dollar quotes: there a `?` is just a character. */
-const OPAQUE = /E'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\$(\w*)\$[\s\S]*?\$\1\$|\?/gi
+const OPAQUE =
+  /E'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\$(\w*)\$[\s\S]*?\$\1\$|\?/gi
 
 export function translate(sql: string): { text: string; params: number } {
   let params = 0

@@ -52,11 +52,11 @@ export class Claiming {
       owner,
       room,
       kinds,
-      isClosed: (queue) => {
-        const closed = !controls.isOpen(queue)
-        // A kind that was closed may have work waiting: only a claim open to all shows that there is none.
-        if (closed) about.metClosed = true
-        return closed
+      roomFor: (queue) => {
+        const n = controls.roomFor(queue)
+        // What was held back may have work waiting: only a claim open to all shows that there is none.
+        if (n !== Number.POSITIVE_INFINITY) about.metClosed = true
+        return n
       },
     }
     this.#open.set(request, about)

@@ -8,7 +8,7 @@
  * again, and everything that came meanwhile waits behind it.
  */
 import { type Clock, sleep } from '../clock.ts'
-import { asTidemarkError } from '../errors.ts'
+import { asTidemarkError, UsageError } from '../errors.ts'
 import type {
   ClaimRequest,
   CycleResult,
@@ -37,8 +37,8 @@ export type CommitterOptions = {
   /** What to claim along with this cycle. */
   claim: (has: { work: boolean }) => ClaimRequest | undefined
   onCycle: (result: CycleResult, about: AboutCycle) => void
-  /** The claim of a cycle that failed. */
-  onUnclaimed: (claim: ClaimRequest) => void
+  /** A claim failed, with its cycle or alone. */
+  onUnclaimed: (claim: ClaimRequest, error: unknown) => void
   onIdle: () => void
   onOutage: (error: unknown, sinceMs: number) => void
   onRecovered: (outageMs: number) => void
@@ -65,11 +65,17 @@ export class Committer {
   }
 
   settle(settlement: Settlement, done: (result: SettleResult) => void): void {
+    if (this.#closed) {
+      // Nothing is lost: the job's lease ends, and it runs again.
+      done({ status: 'lost' })
+      return
+    }
     this.#settle.push({ settlement, done })
     this.poke()
   }
 
   write(work: Work): Promise<EnqueueResult[]> {
+    if (this.#closed) return Promise.reject(stoppedError())
     return new Promise((resolve, reject) => {
       this.#work.push({ work, resolve, reject })
       this.poke()
@@ -96,8 +102,12 @@ export class Committer {
     return new Promise((resolve) => this.#idleWaiters.push(resolve))
   }
 
+  /** Ends waiting for a database that is away; what is not committed by then is not, and its callers are told. */
   close(): void {
     this.#closed = true
+    for (const { done } of this.#settle.splice(0)) done({ status: 'lost' })
+    for (const { reject } of this.#work.splice(0)) reject(stoppedError())
+    for (const resolve of this.#idleWaiters.splice(0)) resolve()
   }
 
   async #loop(): Promise<void> {
@@ -140,13 +150,15 @@ export class Committer {
       for (const { done } of settle) done({ status: 'error', error: result.thrown })
       for (const { reject } of work) reject(result.thrown)
       if (claim) {
-        this.#options.onUnclaimed(claim)
+        this.#options.onUnclaimed(claim, result.thrown)
         this.#pokeLater()
       }
       return
     }
     const { settled, work: written, claimed, backlog } = result.value
     if (claim && claimed.length === 0 && (backlog.interactive || backlog.bulk)) this.#pokeLater()
+    if (claim && result.value.claimError !== undefined)
+      this.#options.onUnclaimed(claim, result.value.claimError)
     onCycle(result.value, { settled: settle.length, ms: clock.monotonicMs() - startedMs, claim })
     this.#answer(settle, settled)
     this.#answerWork(work, written)
@@ -200,4 +212,10 @@ export class Committer {
       }
     }
   }
+}
+
+function stoppedError(): UsageError {
+  return new UsageError('The engine has stopped: nothing was enqueued.', {
+    hint: 'Enqueue before stop(), or use another engine.',
+  })
 }

@@ -2,6 +2,7 @@
  * What holds jobs back in this process: pauses that people set, budgets that are exhausted, and kinds that have
  * as many jobs running as they may. The window asks before a start, a claim asks before it takes.
  */
+import { asTidemarkError, type TidemarkError } from '../errors.ts'
 import type { Pauses } from '../ledger/claim.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { EventStream } from './events.ts'
@@ -14,12 +15,18 @@ export type ControlsOptions = {
   events: EventStream
   limits: Limits
   runningOf: (kind: string) => number
+  waitingOf: (kind: string) => number
+  /** Something of this kind cannot start here until someone mends it. */
+  onBroken: (kind: string, error: TidemarkError) => void
   stream: (streamId: number) => string | null
   /** A budget that held jobs back lets them start again. */
   onOpen: () => void
 }
 
 type Queue = { kind: string; streamId: number }
+
+/** Jobs of a kind with a budget that are claimed ahead. */
+const AHEAD_MAX = 32
 
 export class Controls {
   readonly #options: ControlsOptions
@@ -55,6 +62,21 @@ export class Controls {
     return !this.isPaused(queue) && (kind.budget === undefined || this.#budgetOpen(kind, queue))
   }
 
+  /** How many more jobs like this to claim: what cannot start soon would only fill the window. */
+  roomFor(queue: Queue): number {
+    if (!this.isOpen(queue)) return 0
+    const { budget, concurrency } = this.#options.kinds.get(queue.kind)
+    if (concurrency === undefined && budget === undefined) return Number.POSITIVE_INFINITY
+    const { runningOf, waitingOf } = this.#options
+    return Math.max(0, (concurrency ?? AHEAD_MAX) * 2 - runningOf(queue.kind) - waitingOf(queue.kind))
+  }
+
+  /** Its budget is closed, so that it may not start for a while. */
+  isHeld(queue: Queue): boolean {
+    const kind = this.#options.kinds.get(queue.kind)
+    return this.isPaused(queue) || (kind.budget !== undefined && !this.#budgetOpen(kind, queue))
+  }
+
   /** Counts the job as a worker under its budget; the result ends that. */
   startWorker(queue: Queue): (() => void) | undefined {
     const kind = this.#options.kinds.get(queue.kind)
@@ -63,13 +85,18 @@ export class Controls {
       : this.#options.limits.startWorker(this.#budgetName(kind, queue))
   }
 
+  /** A budget that nobody defined here, or a kind that cannot name its own, holds its jobs back and nothing else. */
   #budgetOpen(kind: AnyJobKind, queue: Queue): boolean {
-    const { limits, onOpen } = this.#options
-    const name = this.#budgetName(kind, queue)
-    if (limits.canStart(name)) return true
-    if (!this.#watched.has(name)) {
-      this.#watched.add(name)
-      limits.onOpen(name, onOpen)
+    const { limits, onBroken, onOpen } = this.#options
+    try {
+      const name = this.#budgetName(kind, queue)
+      if (limits.canStart(name)) return true
+      if (!this.#watched.has(name)) {
+        this.#watched.add(name)
+        limits.onOpen(name, onOpen)
+      }
+    } catch (thrown) {
+      onBroken(kind.kind, asTidemarkError(thrown))
     }
     return false
   }

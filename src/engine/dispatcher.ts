@@ -5,22 +5,23 @@
  * turn of the event loop, so that a flood of tiny jobs leaves room for I/O and commits.
  */
 import type { Clock } from '../clock.ts'
-import { asTidemarkError, TidemarkError } from '../errors.ts'
+import type { TidemarkError } from '../errors.ts'
 import type { ClaimedJob, NewJob, Settlement, SettleResult } from '../ledger/contract.ts'
 import type { Random } from '../random.ts'
 import type { Committer } from './committer.ts'
 import type { EventStream, JobHappening } from './events.ts'
+import { type Failure, lastResort, settlementOf } from './failure.ts'
 import { type AnyJobKind, type JobRequest, type KindRegistry, parsePayload } from './kinds.ts'
 import type { Limits } from './limits/limits.ts'
-import { type Outcome, toContinuation, toSettlement } from './outcome.ts'
+import { type Outcome, type PartialOutcome, toContinuation, toSettlement } from './outcome.ts'
 import type { ProgressBoard } from './progress.ts'
-import { decide } from './retry.ts'
-import { type JobStopped, RunContext, type RunServices, type StopReason } from './run-context.ts'
-import { halves } from './split.ts'
+import { RunContext, type RunServices, type StopReason } from './run-context.ts'
 import type { EngineStats } from './stats.ts'
 import type { Window } from './window.ts'
 
 const STARTS_PER_TURN = 512
+/** As the handler said; as an error; as the least that can be. */
+const REWRITES_MAX = 2
 
 export type Running = {
   context: RunContext<unknown>
@@ -30,12 +31,16 @@ export type Running = {
   startedMs: number
   ranMs: number
   release: (() => void) | undefined
+  /** How often what became of it was written anew, because it could not be written. */
+  rewrites: number
   /** Its outcome is on its way; whatever the handler still does comes too late. */
   ended: boolean
 }
 
 export type DispatcherOptions = {
   clock: Clock
+  /** By the ledger's clock. */
+  now: () => number
   random: Random
   kinds: KindRegistry
   window: Window
@@ -134,6 +139,7 @@ export class Dispatcher {
       startedMs,
       ranMs: 0,
       release: this.#options.startWorker(job),
+      rewrites: 0,
       ended: false,
     }
     try {
@@ -148,12 +154,12 @@ export class Dispatcher {
       this.#threw(run, thrown)
       return
     }
-    if (ran instanceof Promise) {
+    if (isThenable(ran)) {
       ran.then(
         (outcome) => this.#returned(run, outcome ?? undefined),
         (thrown: unknown) => this.#threw(run, thrown),
       )
-    } else this.#returned(run, ran ?? undefined)
+    } else this.#returned(run, (ran as Outcome | undefined) ?? undefined)
   }
 
   #returned(run: Running, outcome: Outcome | undefined): void {
@@ -189,11 +195,14 @@ export class Dispatcher {
   #settled(run: Running, settlement: Settlement, result: SettleResult): void {
     const { committer, window, onUnwritable } = this.#options
     const { job } = run.context
-    const isOutcome = settlement.event === 'succeed' || (!settlement.error && settlement.work !== undefined)
-    if (result.status === 'error' && isOutcome) {
-      // It could not be written (its effects threw): the attempt has failed like any other.
-      const second = this.#afterError(run, result.error)
-      committer.settle(second, (again) => this.#settled(run, second, again))
+    if (result.status === 'error' && run.rewrites < REWRITES_MAX) {
+      // It could not be written (its effects threw, say): the attempt has failed like any other.
+      run.rewrites += 1
+      const again =
+        run.rewrites === 1
+          ? this.#afterError(run, result.error)
+          : lastResort(this.#failureOf(run), result.error)
+      committer.settle(again, (second) => this.#settled(run, again, second))
       return
     }
     window.committed(job)
@@ -237,72 +246,35 @@ export class Dispatcher {
     })
   }
 
-  #afterError(run: Running, thrown: unknown): Settlement {
-    const { clock, random, onAuth } = this.#options
-    const { context, kind } = run
-    const { job, stopped } = context
-    if (stopped && stopped.reason !== 'stalled') return this.#afterStop(job, stopped)
-    const error = stopped ? stallError(kind) : asTidemarkError(thrown)
-    const items = kind.items && run.payload !== undefined ? kind.items.of(run.payload) : []
-    const decision = decide(
-      {
-        failures: job.failures,
-        attempts: kind.attempts,
-        items: items.length,
-        splittable: items.length > 0,
-        hasStream: job.streamId !== 0,
-      },
-      error,
-      random,
-    )
-    const told = { job, error: { kind: error.kind, message: error.message } }
-    switch (decision.act) {
-      case 'retry':
-        return { ...told, event: 'retry', runAt: clock.now() + decision.afterMs }
-      case 'postpone':
-        if (decision.pauseStream) onAuth(job, error)
-        return { ...told, event: 'postpone', runAt: clock.now() + decision.afterMs }
-      case 'split':
-        return {
-          ...told,
-          event: 'skip',
-          note: 'split in two',
-          splitInto: { halves: halves(job, kind, run.payload, items), failures: decision.failures },
-        }
-      case 'isolate': {
-        const bad = { item: items[0]!, reason: error.message, errorKind: error.kind, payload: job.payload }
-        return { ...told, event: 'skip', note: 'isolated as bad', bad: [bad] }
-      }
-      case 'gone': {
-        const counts = job.segmentId === null ? undefined : [{ segment: job.segmentId, gone: job.items }]
-        return { ...told, event: 'skip', note: 'gone', work: counts && { counts } }
-      }
-      case 'fail':
-        return { ...told, event: 'fail' }
-    }
+  #failureOf(run: Running): Failure {
+    const { random, now, onAuth } = this.#options
+    const { job, stopped } = run.context
+    return { job, kind: run.kind, payload: run.payload, stopped, now: now(), random, onAuth }
   }
 
-  #afterStop(job: ClaimedJob, stopped: JobStopped): Settlement {
-    return { job, event: stopped.reason === 'canceled' ? 'stop' : 'postpone' }
+  #afterError(run: Running, thrown: unknown): Settlement {
+    return settlementOf(this.#failureOf(run), thrown)
   }
 
   #outcomeContext(run: Running) {
     const { job } = run.context
-    const { clock, toJob } = this.#options
+    const { now, toJob } = this.#options
     return {
       job,
       kind: run.kind,
       payload: run.payload,
-      now: clock.now(),
+      now: now(),
+      hasParts: run.context.committedParts || job.checkpoint !== null,
       toJob: (request: JobRequest) => toJob(request, job),
     }
   }
 
-  #commitPart(context: RunContext<unknown>, outcome: Outcome): Promise<SettleResult> {
+  async #commitPart(context: RunContext<unknown>, outcome: PartialOutcome): Promise<SettleResult> {
     const run = this.running.get(context.id)
-    if (!run || run.context !== context) return Promise.resolve({ status: 'lost' })
+    if (!run || run.context !== context) return { status: 'lost' }
     context.lastProgressMs = this.#options.clock.monotonicMs()
     const settlement = toContinuation(this.#outcomeContext(run), outcome)
+    context.committedParts = true
     return new Promise((resolve) => this.#options.committer.settle(settlement, resolve))
   }
 
@@ -332,9 +304,7 @@ function happeningOf(settlement: Settlement, result: SettleResult): JobHappening
   }
 }
 
-function stallError(kind: AnyJobKind): TidemarkError {
-  return new TidemarkError(`no progress for ${Math.round(kind.stallMs / 1_000)} s`, {
-    kind: 'transient',
-    code: 'stalled',
-  })
+/** Not only our own promises: a handler may return any library's. */
+function isThenable(ran: unknown): ran is PromiseLike<Outcome | undefined> {
+  return typeof (ran as { then?: unknown } | undefined)?.then === 'function'
 }

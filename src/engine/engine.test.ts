@@ -11,11 +11,27 @@ import { openLedger } from '../ledger/open.ts'
 import { engineContract } from './engine.suite.ts'
 import { createEngine, type Engine, type EngineOptions } from './engine.ts'
 import { type AnyJobKind, defineJob } from './kinds.ts'
+import { troubleContract } from './trouble.suite.ts'
 
-engineContract('SQLite in memory', async () => {
+async function openMemory() {
   const ledger = await openLedger('sqlite::memory:')
   return { ledger, close: () => ledger.close() }
-})
+}
+
+async function openPostgres() {
+  const database = await freshDatabase()
+  const ledger = await openLedger(database.url)
+  return {
+    ledger,
+    close: async () => {
+      await ledger.close()
+      await database.drop()
+    },
+  }
+}
+
+engineContract('SQLite in memory', openMemory)
+troubleContract('SQLite in memory', openMemory)
 
 engineContract('a SQLite file', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-engine-'))
@@ -29,17 +45,8 @@ engineContract('a SQLite file', async () => {
   }
 })
 
-engineContract('PostgreSQL', async () => {
-  const database = await freshDatabase()
-  const ledger = await openLedger(database.url)
-  return {
-    ledger,
-    close: async () => {
-      await ledger.close()
-      await database.drop()
-    },
-  }
-})
+engineContract('PostgreSQL', openPostgres)
+troubleContract('PostgreSQL', openPostgres)
 
 const Item = z.object({ name: z.string() })
 

@@ -39,8 +39,8 @@ import type { BudgetEvent } from './limits/budget.ts'
 import { createLimits, type Limits } from './limits/limits.ts'
 import type { BudgetSpec } from './limits/spec.ts'
 import type { OffsetMinutes } from './limits/timetable.ts'
-import { type LiveSnapshot, liveSnapshot } from './live.ts'
-import { createMetrics, type Metrics } from './metrics.ts'
+import { engineMetrics, type LiveSnapshot, liveSnapshot } from './live.ts'
+import type { Metrics } from './metrics.ts'
 import { ProgressBoard } from './progress.ts'
 import { EngineStats } from './stats.ts'
 import { Streams } from './streams.ts'
@@ -103,7 +103,10 @@ export class Engine {
   #state: 'created' | 'started' | 'stopping' | 'stopped' = 'created'
   #unlisten: () => Promise<void> = async () => {}
   #metrics: Metrics | undefined
+  #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
+  /** Claimed here, but neither waiting nor running: to be given back as soon as the database takes them. */
+  #leftovers: ClaimedJob[] = []
 
   constructor(
     ledger: Ledger,
@@ -136,7 +139,10 @@ export class Engine {
       owner: () => this.lease.owner,
       claim: (has) => (this.#state === 'started' ? this.#claiming.request(this.owner, has.work) : undefined),
       onCycle: (result, about) => this.#onCycle(result, about),
-      onUnclaimed: (claim) => this.#claiming.forget(claim),
+      onUnclaimed: (claim, error) => {
+        this.#claiming.forget(claim)
+        this.housekeeping.onTrouble(error)
+      },
       onIdle: () => this.checkDrained(),
       onOutage: (error, sinceMs) => {
         const detail = asTidemarkError(error).message
@@ -165,6 +171,8 @@ export class Engine {
       events: this.events,
       limits: this.limits,
       runningOf: (kind) => this.dispatcher.runningOf(kind),
+      waitingOf: (kind) => this.window.waitingOf(kind),
+      onBroken: (kind, error) => this.housekeeping.onBroken(kind, error),
       stream: (id) => this.streams.name(id),
       onOpen: () => {
         this.dispatcher.pump()
@@ -179,6 +187,7 @@ export class Engine {
     })
     this.dispatcher = new Dispatcher({
       clock,
+      now: () => ledger.now(),
       random,
       kinds: this.kinds,
       window: this.window,
@@ -192,10 +201,9 @@ export class Engine {
       toJob: (wanted, parent) => this.#intake.childOf(parent, wanted),
       progress: this.progress,
       onAuth: (job, error) => this.#onAuth(job, error),
-      onUnwritable: (job) => {
-        this.#inBackground(ledger.release(this.owner, [job.id]))
-      },
+      onUnwritable: (job) => this.#leftovers.push(job),
     })
+    ledger.onToStop((stop) => this.#stopOwn(stop))
     ledger.onUnbalanced((segment) => this.housekeeping.onUnbalanced(segment))
   }
 
@@ -208,8 +216,13 @@ export class Engine {
   }
 
   /** Takes a lease, takes back what dead processes of this machine held, and begins to work. */
-  async start(): Promise<void> {
-    if (this.#state !== 'created') throw new UsageError('An engine is started once.')
+  start(): Promise<void> {
+    if (this.#starting || this.#stopping) return Promise.reject(new UsageError('An engine is started once.'))
+    this.#starting = this.#start()
+    return this.#starting
+  }
+
+  async #start(): Promise<void> {
     await this.streams.load()
     await this.controls.load()
     await this.lease.acquire()
@@ -231,6 +244,8 @@ export class Engine {
   }
 
   async #stop(): Promise<void> {
+    // Whoever started it hears of a failed start; here it only must be over.
+    await this.#starting?.catch(() => {})
     const wasStarted = this.#state === 'started'
     this.#state = 'stopping'
     if (wasStarted) {
@@ -239,15 +254,30 @@ export class Engine {
       await this.housekeeping.stop()
       await this.#unlisten()
       await this.#untilHandlersEnd()
-      await this.#committer.flushed()
-      await this.limits.close()
-      await this.lease.release()
     }
+    // A database that is away may stay away: after a while we leave, and our lease runs out by itself.
+    await Promise.race([this.#committer.flushed(), this.#grace()])
     this.#committer.close()
+    if (wasStarted) await Promise.race([this.#letGo(), this.#grace()])
     this.#state = 'stopped'
     this.#drain.end(false)
     this.events.emit({ type: 'engine', what: 'stopped', owner: this.owner })
     if (this.#ownsLedger) await this.ledger.close()
+  }
+
+  async #letGo(): Promise<void> {
+    try {
+      await this.limits.close()
+      await this.lease.release()
+    } catch (thrown) {
+      this.events.emit({ type: 'ledger', what: 'down', detail: asTidemarkError(thrown).message })
+    }
+  }
+
+  #grace(): Promise<void> {
+    return new Promise((resolve) => {
+      this.clock.timer(STOP_GRACE_MS, resolve)
+    })
   }
 
   /** New settings while running (SIGHUP): more or fewer workers, a larger or smaller window, other budgets. */
@@ -285,20 +315,23 @@ export class Engine {
     return this.#committer.write(await this.#intake.toWork(work))
   }
 
-  /** A transaction of the app's own on the ledger's database. */
+  /**
+   * A transaction of the app's own on the ledger's database. Inside it, enqueue with `tx.enqueue`: what goes through
+   * the engine is committed by the engine, after this transaction.
+   */
   transaction<T>(
     fn: (tx: Tx & { enqueue: (jobs: readonly JobRequest[]) => Promise<EnqueueResult[]> }) => Promise<T>,
   ): Promise<T> {
     return this.ledger
       .transaction((tx: AppTx) =>
-        fn({ ...tx, enqueue: async (jobs) => tx.write(await this.#intake.toWork({ jobs })) }),
+        fn({ ...tx, enqueue: async (jobs) => tx.write(await this.#intake.toWork({ jobs }, tx)) }),
       )
       .finally(() => this.wake())
   }
 
   /** Enqueues within a transaction that the app began on its own connection (DatabaseSync or a pg client). */
-  async enqueueWithin(connection: unknown, jobs: readonly JobRequest[]): Promise<EnqueueResult[]> {
-    return this.ledger.writeWithin(connection, await this.#intake.toWork({ jobs }))
+  enqueueWithin(connection: unknown, jobs: readonly JobRequest[]): Promise<EnqueueResult[]> {
+    return this.ledger.writeWithin(connection, (tx) => this.#intake.toWork({ jobs }, tx))
   }
 
   /** Puts (or changes) a schedule: `every 15m`, or `cron 0 3 * * *`. It fires in one process, whichever is there. */
@@ -357,21 +390,7 @@ export class Engine {
 
   /** For Prometheus. */
   metrics(): Promise<string> {
-    this.#metrics ??= createMetrics({
-      stats: this.stats,
-      window: () => {
-        const { size, running, waiting } = this.window
-        return { size, claimed: size, running: { ...running }, waiting }
-      },
-      budgets: () =>
-        this.limits.snapshot().budgets.map(({ name, rate, tokens, pausedUntilMs }) => ({
-          name,
-          rate,
-          tokens,
-          pausedMs: Math.max(0, pausedUntilMs - this.ledger.now()),
-        })),
-      tallies: () => this.ledger.tallies(),
-    })
+    this.#metrics ??= engineMetrics(this)
     return this.#metrics.metricsText()
   }
 
@@ -391,7 +410,12 @@ export class Engine {
       })
     }
     for (const stop of result.toStop) this.#stopOwn(stop)
-    if (result.claimed.length > 0) this.window.add(result.claimed)
+    // Claimed under a lease that was lost meanwhile: others have them.
+    if (about.claim?.owner === this.owner) this.window.add(result.claimed)
+    // A pause may have come while the claim was under way.
+    if (result.claimed.some((job) => this.controls.isPaused(job))) {
+      this.#inBackground(this.giveBack((job) => this.controls.isPaused(job)))
+    }
     this.dispatcher.pump()
     // Made ready by this very cycle and not claimed by it: look again, without waiting for anything else to end.
     if (leftReady) this.#committer.poke()
@@ -415,12 +439,15 @@ export class Engine {
 
   /** Returns waiting jobs that cannot start for now, so that they do not fill the window. */
   async giveBack(which: (job: ClaimedJob) => boolean): Promise<void> {
-    const jobs = this.window.remove(which)
-    if (jobs.length > 0)
-      await this.ledger.release(
-        this.owner,
-        jobs.map((job) => job.id),
-      )
+    this.#leftovers.push(...this.window.remove(which))
+    const jobs = this.#leftovers.splice(0)
+    if (jobs.length === 0) return
+    try {
+      await this.ledger.release(this.owner, jobs)
+    } catch (thrown) {
+      this.#leftovers.push(...jobs)
+      throw thrown
+    }
   }
 
   #onAuth(job: ClaimedJob, error: TidemarkError): void {
@@ -435,6 +462,10 @@ export class Engine {
       this.housekeeping.onTrouble(event.error)
       return
     }
+    if (event.type === 'call') {
+      this.stats.call(event.name, event.ms, event.ok)
+      return
+    }
     if (event.type === 'throttle') this.stats.throttled(event.budget)
     this.events.emit({
       type: 'budget',
@@ -447,6 +478,7 @@ export class Engine {
 
   #lostLease(owner: number): void {
     if (this.#state !== 'started') return
+    this.#leftovers = []
     const waiting = this.window.remove(() => true).length
     const running = this.dispatcher.dropAll()
     this.stats.leaseLost(waiting + running)

@@ -52,7 +52,12 @@ export type EngineEvent =
   | { type: 'pause'; what: 'paused' | 'resumed'; scope: string; target: string; reason: string }
   | { type: 'ledger'; what: 'down' | 'up'; detail: string }
   | { type: 'schedule'; name: string; jobId: number }
-  | { type: 'engine'; what: 'started' | 'stopping' | 'stopped'; owner: number; detail?: string }
+  | {
+      type: 'engine'
+      what: 'started' | 'stopping' | 'stopped' | 'listener-failed'
+      owner: number
+      detail?: string
+    }
 
 export type NumberedEvent = EngineEvent & { seq: number; at: number }
 export type EventListener = (event: NumberedEvent) => void
@@ -95,7 +100,19 @@ export class EventStream {
     for (const listener of this.#listeners) {
       const wanted =
         event.type !== 'job' || listener.jobs === true || (listener.jobs && TROUBLE.has(event.what))
-      if (wanted) listener.fn(numbered)
+      if (wanted) this.#tell(listener, numbered)
+    }
+  }
+
+  /** A listener that throws is broken: it hears nothing more, the others hear that, and the work goes on. */
+  #tell(listener: { fn: EventListener; jobs: boolean | 'troubled' }, event: NumberedEvent): void {
+    try {
+      listener.fn(event)
+    } catch (thrown) {
+      this.#listeners.delete(listener)
+      if (listener.jobs === true) this.#jobListeners -= 1
+      const detail = thrown instanceof Error ? thrown.message : String(thrown)
+      this.emit({ type: 'engine', what: 'listener-failed', owner: 0, detail })
     }
   }
 

@@ -7,7 +7,7 @@
 import { z } from 'zod'
 import type { TidemarkError } from '../errors.ts'
 import type { SegmentRow } from '../ledger/contract.ts'
-import { type AlertThresholds, evaluateAlerts } from './alert-rules.ts'
+import { type AlertInputs, type AlertThresholds, evaluateAlerts } from './alert-rules.ts'
 import { AlertBoard, type AlertSink } from './alerts.ts'
 import type { Running } from './dispatcher.ts'
 import type { Engine } from './engine.ts'
@@ -34,6 +34,8 @@ export type HousekeepingSettings = {
   retryBadEvery: string
   thresholds: Partial<AlertThresholds>
   sinks: readonly AlertSink[]
+  /** How much of their room for metadata apps have used. */
+  metadata: () => Promise<NonNullable<AlertInputs['metadata']>>
 }
 
 const DEFAULTS: HousekeepingSettings = {
@@ -43,6 +45,7 @@ const DEFAULTS: HousekeepingSettings = {
   retryBadEvery: 'every 24h',
   thresholds: {},
   sinks: [],
+  metadata: async () => [],
 }
 
 export class Housekeeping {
@@ -59,6 +62,7 @@ export class Housekeeping {
   #pollMs = 0
   #progressMs = 0
   #alertsMs = 0
+  readonly #broken = new Set<string>()
   #stopped = false
   #ledger: { downSince: number | null; detail: string } = { downSince: null, detail: '' }
   #waking = false
@@ -173,6 +177,18 @@ export class Housekeeping {
     )
   }
 
+  onBroken(kind: string, error: TidemarkError): void {
+    // Asked with every claim: what was told is told again by the board, not by each of them.
+    if (this.#broken.has(kind)) return
+    this.#broken.add(kind)
+    this.#raise(
+      'broken-kind',
+      kind,
+      'critical',
+      `Jobs of ${kind} cannot start in this process: ${error.message}`,
+    )
+  }
+
   /** Something in the background failed; the next tick tries again. */
   onTrouble(thrown: unknown): void {
     if (this.#stopped) return
@@ -212,6 +228,7 @@ export class Housekeeping {
       this.#engine.wake()
     }
     await this.#wakeDue()
+    await this.#engine.giveBack((job) => this.#engine.controls.isHeld(job))
     if (nowMs - this.#pollMs >= POLL_MS) {
       this.#pollMs = nowMs
       const ready = await this.#engine.ledger.hasReady({ kinds: this.#engine.kinds.names })
@@ -236,7 +253,8 @@ export class Housekeeping {
   async #checkHealth(): Promise<void> {
     const { ledger, streams, limits, stats } = this.#engine
     const inputs = await healthInputs({ ledger, streams, limits, stats, ledgerState: this.#ledger })
-    await this.#alerts!.update(evaluateAlerts(inputs, this.#settings.thresholds))
+    const metadata = await this.#settings.metadata()
+    await this.#alerts!.update(evaluateAlerts({ ...inputs, metadata }, this.#settings.thresholds))
   }
 
   async #wakeDue(): Promise<void> {

@@ -13,6 +13,7 @@ export type {
 export { Ledger } from '../ledger/ledger.ts'
 export { openLedger } from '../ledger/open.ts'
 export { type Random, seededRandom, systemRandom } from '../random.ts'
+export { webhookSink } from './alert-delivery.ts'
 export { createEngine, Engine, type EngineOptions } from './engine.ts'
 export type { EngineEvent, NumberedEvent } from './events.ts'
 export type { EngineWork } from './intake.ts'
@@ -24,6 +25,7 @@ export {
   type JobRequest,
   request,
 } from './kinds.ts'
+export { throttledBody } from './limits/bandwidth.ts'
 export type { BudgetSpec } from './limits/spec.ts'
 export type { LiveSnapshot } from './live.ts'
 export { createLogger, type Logger } from './log.ts'

@@ -33,15 +33,11 @@ export class Intake {
     )
   }
 
-  async toWork(work: EngineWork): Promise<Work> {
+  /** `within`: a transaction under way, in which streams that are not known yet are opened. */
+  async toWork(work: EngineWork, within?: Tx): Promise<Work> {
     const wanted = [...(work.jobs ?? []), ...(work.followUp ? [work.followUp] : [])]
-    for (const name of new Set(wanted.map((job) => job.options.stream))) {
-      if (name !== undefined && this.#streams.known(name) === undefined) await this.#streams.open(name)
-    }
-    const toJob = (job: JobRequest): NewJob => {
-      const { stream } = job.options
-      return toNewJob(job, stream === undefined ? 0 : this.#streams.id(stream), this.#bulkBytes)
-    }
+    const idOf = await this.#openStreams(wanted, within)
+    const toJob = (job: JobRequest): NewJob => toNewJob(job, idOf(job.options.stream), this.#bulkBytes)
     return {
       effects: work.effects,
       segments: work.segments,
@@ -50,5 +46,19 @@ export class Intake {
       jobs: work.jobs?.map(toJob),
       followUp: work.followUp && toJob(work.followUp),
     }
+  }
+
+  async #openStreams(
+    wanted: readonly JobRequest[],
+    within?: Tx,
+  ): Promise<(name: string | undefined) => number> {
+    // Learned for this call only: a transaction that is rolled back takes the stream with it.
+    const opened = new Map<string, number>()
+    for (const { options } of wanted) {
+      const name = options.stream
+      if (name === undefined || opened.has(name) || this.#streams.known(name) !== undefined) continue
+      opened.set(name, (await this.#streams.open(name, { within })).id)
+    }
+    return (name) => (name === undefined ? 0 : (opened.get(name) ?? this.#streams.id(name)))
   }
 }

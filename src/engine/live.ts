@@ -2,6 +2,7 @@
 import type { Lane, Tally } from '../ledger/contract.ts'
 import type { Engine } from './engine.ts'
 import type { Eta } from './eta.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
 import type { JobProgress } from './progress.ts'
 import { summarize } from './progress.ts'
 
@@ -74,5 +75,25 @@ function outlooks(engine: Engine, tallies: readonly Tally[], listing: boolean): 
       remaining: n,
       eta: engine.progress.eta(name, 'items', { remaining: n, perSecondMax, pausedMs, listing }),
     }
+  })
+}
+
+export function engineMetrics({ stats, window, limits, ledger }: Engine): Metrics {
+  return createMetrics({
+    stats,
+    window: () => ({
+      size: window.size,
+      claimed: window.size,
+      running: { ...window.running },
+      waiting: window.waiting,
+    }),
+    budgets: () =>
+      limits.snapshot().budgets.map(({ name, rate, tokens, pausedUntilMs }) => ({
+        name,
+        rate,
+        tokens,
+        pausedMs: Math.max(0, pausedUntilMs - ledger.now()),
+      })),
+    tallies: () => ledger.tallies(),
   })
 }

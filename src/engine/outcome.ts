@@ -1,14 +1,16 @@
 /** What a handler returns. Only the engine writes it down: in one transaction with the job's new state. */
-import type { ErrorKind } from '../errors.ts'
+import { type ErrorKind, UsageError } from '../errors.ts'
 import type {
   ClaimedJob,
   Effects,
+  NewBadItem,
   NewJob,
   NewSegment,
   SegmentCount,
   Settlement,
   Work,
 } from '../ledger/contract.ts'
+import { later } from './failure.ts'
 import type { AnyJobKind, JobRequest } from './kinds.ts'
 
 export type Outcome = {
@@ -20,7 +22,10 @@ export type Outcome = {
   segments?: readonly NewSegment[]
   /** Cuts this job's own segment; the rest becomes a new one that `jobs` can name by `ref`. */
   split?: { at: number; ref?: string; mark?: string }
-  /** Counts for this job's own segment. A batch's `stored` is what is left of its items, unless given. */
+  /**
+   * Counts for this job's own segment. A batch's `stored` is what is left of its items, unless given; a job that
+   * commits in parts counts for itself.
+   */
   listed?: number
   stored?: number
   gone?: number
@@ -40,11 +45,16 @@ export type Outcome = {
   note?: string
 }
 
+/** What a handler can commit on its way; how the job ends is said at its end. */
+export type PartialOutcome = Omit<Outcome, 'skip' | 'again' | 'note'>
+
 export type OutcomeContext = {
   job: ClaimedJob
   kind: AnyJobKind
   payload: unknown
   now: number
+  /** Parts were committed before, so that what is stored must be counted by the handler. */
+  hasParts: boolean
   toJob: (request: JobRequest) => NewJob
 }
 
@@ -57,27 +67,37 @@ export function toSettlement(ctx: OutcomeContext, outcome: Outcome | undefined):
   return {
     job,
     event: outcome.again ? 'postpone' : outcome.skip === undefined ? 'succeed' : 'skip',
-    runAt: outcome.again?.afterMs ? ctx.now + outcome.again.afterMs : null,
+    runAt: outcome.again?.afterMs ? later(ctx.now, outcome.again.afterMs) : null,
     note: outcome.skip ?? outcome.note,
     checkpoint: checkpointText(outcome),
     work: toWork(ctx, outcome),
-    bad: outcome.bad?.map((bad) => ({
-      item: bad.item,
-      reason: bad.reason,
-      errorKind: bad.errorKind ?? 'permanent',
-      payload: JSON.stringify(ctx.kind.items ? ctx.kind.items.only(ctx.payload, [bad.item]) : ctx.payload),
-    })),
+    bad: badItems(ctx, outcome),
   }
 }
 
 /** The part of an outcome that a handler commits on its way, keeping the job. */
-export function toContinuation(ctx: OutcomeContext, outcome: Outcome): Settlement {
+export function toContinuation(ctx: OutcomeContext, outcome: PartialOutcome): Settlement {
+  const wrong = ENDINGS.filter((name) => name in outcome)
+  if (wrong.length > 0)
+    throw new UsageError(`${wrong.join(' and ')} belong to the end of a job: return them.`)
   return {
     job: ctx.job,
     event: 'continue',
+    bad: badItems(ctx, outcome),
     checkpoint: checkpointText(outcome),
     work: toWork(ctx, { ...outcome, stored: outcome.stored ?? 0 }),
   }
+}
+
+const ENDINGS = ['skip', 'again', 'note'] as const
+
+function badItems({ kind, payload }: OutcomeContext, { bad }: PartialOutcome): NewBadItem[] | undefined {
+  return bad?.map(({ item, reason, errorKind = 'permanent' }) => ({
+    item,
+    reason,
+    errorKind,
+    payload: JSON.stringify(kind.items ? kind.items.only(payload, [item]) : payload),
+  }))
 }
 
 function checkpointText(outcome: Outcome): string | null | undefined {
@@ -103,9 +123,9 @@ function toWork(ctx: OutcomeContext, o: Outcome): Work | undefined {
   return Object.values(work).some((part) => part !== undefined) ? work : undefined
 }
 
-function ownCounts({ job, kind, payload }: OutcomeContext, o: Outcome): SegmentCount[] {
+function ownCounts({ job, kind, payload, hasParts }: OutcomeContext, o: Outcome): SegmentCount[] {
   if (job.segmentId === null) return []
-  const settles = !o.again
+  const settles = !o.again && !hasParts
   const spoken = (o.gone ?? 0) + (o.skipped ?? 0) + (o.bad?.length ?? 0)
   const rest = kind.items && settles ? kind.items.of(payload).length - spoken : 0
   const count = {

@@ -4,7 +4,7 @@
  * | error | costs an attempt | then |
  * |---|---|---|
  * | throttled | no | again after the pause that the service asked for |
- * | auth | no | again later; its stream is paused until the account is connected again |
+ * | auth | no | its stream is paused until the account is connected again |
  * | gone | no | skipped and counted as gone; a batch is split first |
  * | permanent | – | split, isolate or fail at once |
  * | transient, bug | yes | again with full jitter; out of budget: split, isolate or fail |
@@ -14,7 +14,8 @@ import type { Random } from '../random.ts'
 
 export const BACKOFF_BASE_MS = 1_000
 export const BACKOFF_MAX_MS = 5 * 60_000
-export const AUTH_RETRY_MS = 60 * 60_000
+/** By then its stream is paused, and the pause holds it. */
+export const AUTH_RETRY_MS = 5_000
 
 export type Failing = {
   failures: number

@@ -4,7 +4,7 @@ import { TidemarkError } from '../errors.ts'
 import type { ClaimedJob, SettleResult } from '../ledger/contract.ts'
 import type { Random } from '../random.ts'
 import type { Limits } from './limits/limits.ts'
-import type { Outcome } from './outcome.ts'
+import type { PartialOutcome } from './outcome.ts'
 
 /** Why a running job is told to stop. */
 export type StopReason = 'canceled' | 'shutdown' | 'stalled' | 'lost'
@@ -27,7 +27,7 @@ export type RunServices = {
   limits: Limits
   stream: (streamId: number) => string | null
   progress: (context: RunContext<unknown>, progress: Progress) => void
-  commit: (context: RunContext<unknown>, outcome: Outcome) => Promise<SettleResult>
+  commit: (context: RunContext<unknown>, outcome: PartialOutcome) => Promise<SettleResult>
 }
 
 /** Handlers may take it apart: `({ payload, signal, progress, commit })` all work on their own. */
@@ -40,6 +40,7 @@ export class RunContext<P> {
   #stopped: JobStopped | undefined
   /** Monotonic. */
   lastProgressMs: number
+  committedParts = false
   #progressed: Progress | undefined
   #progressSaved = true
 
@@ -129,7 +130,7 @@ export class RunContext<P> {
   }
 
   /** Commits part of the work now and goes on. Throws if the job was taken away or canceled meanwhile. */
-  get commit(): (outcome: Outcome) => Promise<void> {
+  get commit(): (outcome: PartialOutcome) => Promise<void> {
     return (outcome) => this.#commit(outcome)
   }
 
@@ -138,7 +139,7 @@ export class RunContext<P> {
     return (checkpoint) => this.#commit({ checkpoint })
   }
 
-  async #commit(outcome: Outcome): Promise<void> {
+  async #commit(outcome: PartialOutcome): Promise<void> {
     const result = await this.#services.commit(this as RunContext<unknown>, outcome)
     switch (result.status) {
       case 'held':

@@ -1,6 +1,6 @@
 /** Names and ids of streams, known to this process; streams are few and never renamed. */
 import { UsageError } from '../errors.ts'
-import type { StreamRow } from '../ledger/contract.ts'
+import type { StreamRow, Tx } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 
 export class Streams {
@@ -17,7 +17,8 @@ export class Streams {
   }
 
   /** The stream of this name; on first use it is created, and its first segment starts at `origin`. */
-  async open(name: string, options: { origin?: number } = {}): Promise<StreamRow> {
+  async open(name: string, options: { origin?: number; within?: Tx } = {}): Promise<StreamRow> {
+    if (options.within) return this.#ledger.streamWithin(options.within, name)
     const stream = await this.#ledger.stream(name, options.origin)
     this.#learn(stream)
     return stream

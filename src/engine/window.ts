@@ -29,6 +29,7 @@ export type IsOpen = (job: ClaimedJob) => boolean
 export class Window {
   readonly #lanes: Record<Lane, LaneQueue> = { interactive: new LaneQueue(), bulk: new LaneQueue() }
   readonly #running: Record<Lane, number> = { interactive: 0, bulk: 0 }
+  readonly #waitingOf = new Map<string, number>()
   #committing = 0
   #bytes = 0
   #workers: number
@@ -98,8 +99,17 @@ export class Window {
     return room
   }
 
+  waitingOf(kind: string): number {
+    return this.#waitingOf.get(kind) ?? 0
+  }
+
+  #count(kind: string, n: number): void {
+    this.#waitingOf.set(kind, this.waitingOf(kind) + n)
+  }
+
   add(jobs: readonly ClaimedJob[]): void {
     for (const job of jobs) {
+      this.#count(job.kind, 1)
       this.#lanes[job.lane].push(job)
       this.#bytes += job.payload.length
     }
@@ -113,6 +123,7 @@ export class Window {
       const job = this.#lanes[lane].take(isOpen, laneCapacity(lane, this.#workers, load))
       if (!job) continue
       this.#running[lane] += 1
+      this.#count(job.kind, -1)
       return job
     }
     return undefined
@@ -133,7 +144,10 @@ export class Window {
   /** Removes waiting jobs, to give them back. */
   remove(which: (job: ClaimedJob) => boolean): ClaimedJob[] {
     const removed = LANES.flatMap((lane) => this.#lanes[lane].remove(which))
-    for (const job of removed) this.#bytes -= job.payload.length
+    for (const job of removed) {
+      this.#bytes -= job.payload.length
+      this.#count(job.kind, -1)
+    }
     return removed
   }
 }

@@ -116,6 +116,20 @@ export function oneOf(tx: Tx, ids: readonly number[]): { sql: string; params: Va
   return { sql: `IN (${marks(ids.length)})`, params: [...ids] }
 }
 
+/** The same for texts. */
+export function oneOfTexts(tx: Tx, texts: readonly string[]): { sql: string; params: Value[] } {
+  if (tx.dialect === 'postgres') {
+    const quoted = texts.map((text) => `"${text.replaceAll(/["\\]/g, '\\$&')}"`)
+    return { sql: '= ANY(?::text[])', params: [`{${quoted.join(',')}}`] }
+  }
+  return { sql: `IN (${marks(texts.length)})`, params: [...texts] }
+}
+
+/** SQLite has one writer at a time: what a transaction has read stays so. */
+export function forUpdate(tx: Tx): string {
+  return tx.dialect === 'postgres' ? ' FOR UPDATE' : ''
+}
+
 export function marks(n: number): string {
   return Array(n).fill('?').join(',')
 }

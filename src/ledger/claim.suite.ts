@@ -57,7 +57,10 @@ export function claimContract(test: DeskTest): void {
     const kinds = new Set(['job', 'other'])
     assert.deepEqual(ids(await desk.claim({ closedKinds: ['other'] })), [open])
     assert.deepEqual(
-      await desk.ledger.hasReady({ kinds, isClosed: (queue: { kind: string }) => queue.kind === 'other' }),
+      await desk.ledger.hasReady({
+        kinds,
+        roomFor: (queue: { kind: string }) => (queue.kind === 'other' ? 0 : 1),
+      }),
       {
         interactive: false,
         bulk: false,
@@ -110,7 +113,7 @@ function fairness(test: DeskTest): void {
     const open = await desk.add({ streamId: streams.at(-1)!, lane: 'bulk' })
     const request = {
       kinds: new Set(['job', 'other']),
-      isClosed: (queue: { kind: string }) => queue.kind === 'other',
+      roomFor: (queue: { kind: string }) => (queue.kind === 'other' ? 0 : 1),
     }
     assert.deepEqual(await desk.ledger.hasReady(request), { interactive: false, bulk: true })
     assert.deepEqual(ids(await desk.claim({ closedKinds: ['other'] })), [open])

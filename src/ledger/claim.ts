@@ -41,12 +41,22 @@ export type Claim = { jobs: ClaimedJob[]; backlog: Record<Lane, boolean> }
 export async function claimJobs(ctx: ClaimContext, request: ClaimRequest): Promise<Claim> {
   const claim: Claim = { jobs: [], backlog: { interactive: false, bulk: false } }
   if (ctx.pauses.all || !(await isLive(ctx.tx, request.owner))) return claim
+  // What earlier rounds took is no longer room.
+  const taken = new Map<string, number>()
+  const { roomFor } = request
+  const limited = roomFor
+    ? {
+        ...request,
+        roomFor: (queue: { kind: string; streamId: number }) => roomFor(queue) - (taken.get(queue.kind) ?? 0),
+      }
+    : request
   for (const lane of LANES) {
     let room = request.room[lane]
     let drained = room <= 0
     for (let round = 0; room > 0 && !drained && round < ROUNDS_MAX; round++) {
-      const jobs = await claimRound(ctx, request, lane, room)
+      const jobs = await claimRound(ctx, limited, lane, room)
       for (const job of jobs) ctx.changes.moved(job.kind, 'ready', 'claimed')
+      for (const job of jobs) taken.set(job.kind, (taken.get(job.kind) ?? 0) + 1)
       for (const job of jobs) claim.jobs.push(job)
       room -= jobs.length
       drained = jobs.length === 0
@@ -77,20 +87,33 @@ async function claimRound(
   const unserved = queues.find((queue) => !served.has(queue.streamId))
   if (unserved) ctx.turns[lane] = unserved.streamId
   else ctx.turns[lane] = queues.length < QUEUES_MAX ? 0 : queues.at(-1)!.streamId + 1
-  return ctx.driver.take(ctx.tx, lane, shares, request.owner, ctx.now)
+  return ctx.driver.take(ctx.tx, lane, withinRoom(shares, request), request.owner, ctx.now)
+}
+
+/** Several streams may have jobs of a kind that is limited as a whole. */
+function withinRoom(shares: readonly ClaimShare[], request: ClaimRequest): ClaimShare[] {
+  const { roomFor } = request
+  if (!roomFor) return [...shares]
+  const left = new Map<string, number>()
+  return shares.flatMap((share) => {
+    const room = left.get(share.kind) ?? roomFor(share)
+    const n = Math.min(share.n, room)
+    left.set(share.kind, room - n)
+    return n > 0 ? [{ ...share, n }] : []
+  })
 }
 
 /** Pairs with jobs that may start now, at least `enough` if there are, from the stream whose turn it is. */
 export async function openQueues(
   { tx, driver, pauses, turns }: LookContext,
-  request: Pick<ClaimRequest, 'kinds' | 'isClosed'>,
+  request: Pick<ClaimRequest, 'kinds' | 'roomFor'>,
   lane: Lane,
   enough: number,
 ): Promise<ReadyQueue[]> {
   const open: ReadyQueue[] = []
   const isOpen = (queue: ReadyQueue): boolean =>
     request.kinds.has(queue.kind) &&
-    !request.isClosed?.(queue) &&
+    (request.roomFor?.(queue) ?? 1) > 0 &&
     !pauses.kinds.has(queue.kind) &&
     !pauses.streams.has(queue.streamId)
   const turn = turns[lane]

@@ -153,8 +153,8 @@ export type ClaimRequest = {
   room: Readonly<Record<Lane, number>>
   /** Kinds that this process can run; others are left for processes that know them. */
   kinds: ReadonlySet<string>
-  /** Jobs that may not start now: their budget is paused, or all workers of their kind are busy. */
-  isClosed?: (queue: { kind: string; streamId: number }) => boolean
+  /** How many jobs of a pair to take at most: none while their budget is paused or their workers are all busy. */
+  roomFor?: (queue: { kind: string; streamId: number }) => number
 }
 
 export type Cycle = {
@@ -170,6 +170,8 @@ export type CycleResult = {
   claimed: ClaimedJob[]
   /** Lanes in which ready jobs stayed behind. */
   backlog: Record<Lane, boolean>
+  /** Why nothing was claimed although everything else was written. */
+  claimError?: unknown
   /** Jobs that this cycle made ready, claimed here or not. */
   becameReady: number
   /** The earliest `run_at` that this cycle wrote. */

@@ -54,7 +54,7 @@ export async function runCycle(ctx: CycleContext, cycle: Cycle): Promise<CycleOu
   try {
     return await inOneTransaction(ctx, cycle)
   } catch (thrown) {
-    const parts = (cycle.settle?.length ?? 0) + (cycle.work?.length ?? 0)
+    const parts = (cycle.settle?.length ?? 0) + (cycle.work?.length ?? 0) + (cycle.claim ? 1 : 0)
     if (parts <= 1 || isOutage(thrown)) throw thrown
     return eachAlone(ctx, cycle)
   }
@@ -250,8 +250,9 @@ async function eachAlone(ctx: CycleContext, cycle: Cycle): Promise<CycleOutput> 
   if (cycle.claim && outage === undefined) {
     try {
       merge(result, changes, await inOneTransaction(ctx, { owner: cycle.owner, claim: cycle.claim }))
-    } catch {
+    } catch (error) {
       // Nothing was claimed, and `backlog` says so: the next cycle claims.
+      result.claimError = error
     }
   }
   return { result, changes }

@@ -109,7 +109,7 @@ export class Desk {
       owner: options.owner ?? this.owner,
       room: options.room ?? { interactive: n, bulk: n },
       kinds: new Set(options.kinds ?? KINDS),
-      isClosed: ({ kind }) => options.closedKinds?.includes(kind) ?? false,
+      roomFor: ({ kind }) => (options.closedKinds?.includes(kind) ? 0 : Number.POSITIVE_INFINITY),
     }
   }
 

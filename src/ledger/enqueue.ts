@@ -4,11 +4,23 @@
  * A key is unique among the unsettled jobs of a kind. Who enqueues it again gets, as the kind says, the
  * job that is there (`ignore`), or a replacement: a pending job is canceled in favour of the new one, a
  * claimed one is asked to stop and the new one waits until it has. A failed holder is revived instead.
+ * The halves of a split keep the key of the whole (keys.ts).
  */
 import { TidemarkError, UsageError } from '../errors.ts'
-import { type Changes, marks } from './changes.ts'
+import { type Changes, marks, oneOf } from './changes.ts'
 import type { Driver, EnqueueResult, InsertRow, NewJob, OnDepFailure, Tx } from './contract.ts'
 import { chunks, endDependencies, IDS_PER_STATEMENT_MAX } from './dependencies.ts'
+import {
+  type Holder,
+  keyHolder,
+  lockHolder,
+  makeWay,
+  type Rival,
+  refuseCircle,
+  rivalsByKey,
+  splitJobOf,
+  takeOver,
+} from './keys.ts'
 import type { JobState } from './states.ts'
 
 /** A key can be taken again between our look and our insert, but not for ever. */
@@ -48,24 +60,40 @@ export async function enqueueJobs(ctx: EnqueueContext, jobs: readonly NewJob[]):
 async function enqueueRich(ctx: EnqueueContext, jobs: readonly NewJob[]): Promise<EnqueueResult[]> {
   const results: EnqueueResult[] = new Array(jobs.length)
   const idOfRef = new Map<string, number>()
-  const stopping = jobs.some((job) => job.key != null) ? await stoppingJobs(ctx.tx) : []
+  const rivals = await rivalsByKey(ctx.tx, jobs)
   for (const index of inDependencyOrder(jobs)) {
     const job = jobs[index]!
     const wanted: Wanted = new Map()
     for (const dep of job.after ?? [])
       wanted.set(typeof dep === 'number' ? dep : idOfRef.get(dep)!, job.onDepFailure ?? 'fail')
-    // Canceled but not yet stopped: it has given up the key, and whoever has it next waits for it.
-    for (const other of stopping)
-      if (other.key === job.key && other.kind === job.kind) wanted.set(other.id, 'run')
-    const result = await enqueueOne(ctx, job, wanted)
+    const result = await enqueueOne(ctx, job, wanted, rivals.of(job))
     results[index] = result
     if (job.ref !== undefined) idOfRef.set(job.ref, result.id)
   }
+  // On SQLite nobody else writes meanwhile. On PostgreSQL a key may have come free while we waited for it, because
+  // its holder was asked to stop or was split just then.
+  if (ctx.tx.dialect === 'postgres') await waitForLateRivals(ctx, jobs, results)
   return results
 }
 
-async function enqueueOne(ctx: EnqueueContext, job: NewJob, wanted: Wanted): Promise<EnqueueResult> {
+async function enqueueOne(
+  ctx: EnqueueContext,
+  job: NewJob,
+  wanted: Wanted,
+  rivals: Rival[],
+): Promise<EnqueueResult> {
   const replaced: number[] = []
+  const halves = rivals.filter((rival) => !rival.stopping)
+  if (halves.length > 0 && (job.onKeyTaken ?? 'ignore') === 'ignore') return leaveToHalves(ctx, job, halves)
+  for (const half of halves) {
+    const holder = await lockHolder(ctx.tx, half.id)
+    if (holder) await displace(ctx, holder, wanted)
+    if (holder) replaced.push(holder.id)
+  }
+  // Canceled but not yet stopped: it has given up the key, and whoever has it next waits for it.
+  for (const rival of rivals) if (rival.stopping) wanted.set(rival.id, 'run')
+  // Whoever has the key next in this call finds them dealt with: the new job has it.
+  rivals.length = 0
   let found = await openEdges(ctx.tx, wanted)
   for (let tries = 0; tries < KEY_TRIES_MAX; tries++) {
     const [id] = await insert(ctx, [rowOf(ctx, job, found.open)])
@@ -78,14 +106,17 @@ async function enqueueOne(ctx: EnqueueContext, job: NewJob, wanted: Wanted): Pro
       return { id, outcome: replaced.length > 0 ? 'replaced' : 'added' }
     }
     const holder = await keyHolder(ctx.tx, job.kind, job.key!)
-    if (!holder) continue // it settled in between: the key is free again
-    if (holder.state !== 'failed' && (job.onKeyTaken ?? 'ignore') === 'ignore')
+    if (!holder) continue // it settled, or was asked to stop, in between: the key is free again
+    if (holder.state !== 'failed' && (job.onKeyTaken ?? 'ignore') === 'ignore') {
+      countElsewhere(ctx, job)
       return { id: holder.id, outcome: 'ignored' }
-    wanted.delete(holder.id)
-    await refuseCircle(ctx.tx, [...wanted.keys()], holder.id)
-    if (holder.state === 'failed') return revive(ctx, job, holder, await openEdges(ctx.tx, wanted))
-    for (const edge of await makeWay(ctx, holder))
-      if (!wanted.has(edge.depId)) wanted.set(edge.depId, edge.onFailure)
+    }
+    if (holder.state === 'failed') {
+      wanted.delete(holder.id)
+      await refuseCircle(ctx.tx, [...wanted.keys()], holder.id)
+      return revive(ctx, job, holder, await openEdges(ctx.tx, wanted))
+    }
+    await displace(ctx, holder, wanted)
     replaced.push(holder.id)
     found = await openEdges(ctx.tx, wanted)
   }
@@ -97,75 +128,79 @@ async function enqueueOne(ctx: EnqueueContext, job: NewJob, wanted: Wanted): Pro
   )
 }
 
-type Holder = {
-  id: number
-  state: JobState
-  wait: 'deps' | 'time' | null
-  owner: number | null
-  segment_id: number | null
+/** Makes way for a new job, which waits for what `holder` leaves to wait for. */
+async function displace(ctx: EnqueueContext, holder: Holder, wanted: Wanted): Promise<void> {
+  wanted.delete(holder.id)
+  await refuseCircle(ctx.tx, [...wanted.keys()], holder.id)
+  for (const edge of await makeWay(ctx, holder))
+    if (!wanted.has(edge.depId)) wanted.set(edge.depId, edge.onFailure)
 }
 
-function keyHolder(tx: Tx, kind: string, key: string): Promise<Holder | undefined> {
-  return tx.get<Holder>(
-    `SELECT id, state, wait, owner, segment_id FROM jobs WHERE kind = ? AND key = ?
-     AND state IN ('pending', 'claimed', 'failed') AND cancel_requested = 0${forUpdate(tx)}`,
-    [kind, key],
-  )
-}
-
-/** Jobs with a key that were asked to stop and have not yet; there are few at any time. */
-function stoppingJobs(tx: Tx): Promise<{ id: number; kind: string; key: string }[]> {
-  return tx.all(
-    `SELECT id, kind, key FROM jobs WHERE state = 'claimed' AND cancel_requested = 1 AND key IS NOT NULL`,
-  )
-}
-
-/** Whoever takes the place of `holder` is waited for by its dependents, so it cannot wait for them. */
-async function refuseCircle(tx: Tx, after: readonly number[], holder: number): Promise<void> {
-  for (const part of chunks(after, IDS_PER_STATEMENT_MAX)) {
-    const circle = await tx.get(
-      `WITH RECURSIVE up(id) AS (
-         SELECT dep_id FROM job_deps WHERE job_id IN (${marks(part.length)}) AND met = 0
-         UNION SELECT d.dep_id FROM job_deps d JOIN up ON d.job_id = up.id WHERE d.met = 0)
-       SELECT id FROM up WHERE id = ?`,
-      [...part, holder],
+/** The halves of a split are the job whose key they keep. Failed ones, if nothing else is left, start over. */
+async function leaveToHalves(
+  ctx: EnqueueContext,
+  job: NewJob,
+  halves: readonly Rival[],
+): Promise<EnqueueResult> {
+  const { tx, changes } = ctx
+  const id = await splitJobOf(tx, halves[0]!.id)
+  if (halves.some((half) => half.state !== 'failed')) {
+    countElsewhere(ctx, job)
+    return { id, outcome: 'ignored' }
+  }
+  for (const half of halves) {
+    const revived = await tx.run(
+      `UPDATE jobs SET state = 'pending', wait = NULL, run_at = NULL, failures = 0, owner = NULL, settled_at = NULL, error = NULL
+       WHERE id = ? AND state = 'failed'`,
+      [half.id],
     )
-    if (!circle) continue
-    throw new UsageError(
-      `A job that takes the place of #${holder} cannot wait for jobs that wait for #${holder}.`,
-      {
-        code: 'dependency-cycle',
-      },
-    )
+    if (revived === 0) continue
+    changes.moved(half.kind, 'failed', 'ready')
+    changes.becameReady += 1
+    half.state = 'pending'
+  }
+  if (segmentOf(ctx, job) !== halves[0]!.segment_id) countElsewhere(ctx, job)
+  return { id, outcome: 'revived' }
+}
+
+/** The job that has the key accounts for the items; in the segment that asked again they need nothing more. */
+function countElsewhere(ctx: EnqueueContext, job: NewJob): void {
+  const segment = segmentOf(ctx, job)
+  if (segment !== null) ctx.changes.segment(segment).skipped += job.items ?? 1
+}
+
+async function waitForLateRivals(
+  ctx: EnqueueContext,
+  jobs: readonly NewJob[],
+  results: readonly EnqueueResult[],
+): Promise<void> {
+  const rivals = await rivalsByKey(ctx.tx, jobs)
+  for (const [index, { id, outcome }] of results.entries()) {
+    if (outcome === 'ignored' || outcome === 'revived') continue
+    const late = rivals.of(jobs[index]!).map((rival) => rival.id)
+    if (late.length > 0) await waitForMore(ctx, id, late)
   }
 }
 
-/** Frees the key: a pending holder ends now, a claimed one is asked to stop. Returns what the next one waits for. */
-async function makeWay(ctx: EnqueueContext, holder: Holder): Promise<Edge[]> {
-  const { tx, changes, now } = ctx
-  if (holder.state === 'claimed') {
-    await tx.run(
-      `UPDATE jobs SET cancel_requested = 1, note = 'replaced by a newer job' WHERE id = ? AND state = 'claimed'`,
-      [holder.id],
-    )
-    changes.control = true
-    changes.toStop.push({ id: holder.id, owner: holder.owner! })
-    return [{ depId: holder.id, onFailure: 'run' }]
-  }
-  const rows = await tx.all<{ kind: string; stream_id: number }>(
-    `UPDATE jobs SET state = 'canceled', note = 'replaced by a newer job', settled_at = ? WHERE id = ? AND state = 'pending'
-     RETURNING kind, stream_id`,
-    [now, holder.id],
+/** A job that this transaction has just inserted waits for these too. */
+async function waitForMore(ctx: EnqueueContext, id: number, late: readonly number[]): Promise<void> {
+  const { tx, changes } = ctx
+  const edges = await tx.all<{ dep_id: number }>(`SELECT dep_id FROM job_deps WHERE job_id = ?`, [id])
+  const known = new Set(edges.map((edge) => edge.dep_id))
+  const wanted: Wanted = new Map()
+  for (const depId of late) if (!known.has(depId)) wanted.set(depId, 'run')
+  if (wanted.size === 0) return
+  const found = await openEdges(tx, wanted)
+  const row = await tx.get<{ kind: string; wait: 'deps' | 'time' | null }>(
+    `SELECT kind, wait FROM jobs WHERE id = ? AND state = 'pending'`,
+    [id],
   )
-  const row = rows[0]
-  if (row) changes.moved(row.kind, holder.wait ?? 'ready', 'canceled')
-  if (row && holder.segment_id !== null) changes.segment(holder.segment_id).jobs -= 1
-  // What the old one waited for, the new one waits for too: a claimed predecessor that is still stopping.
-  const waitFor = await tx.all<{ dep_id: number; on_failure: OnDepFailure }>(
-    `SELECT dep_id, on_failure FROM job_deps WHERE job_id = ? AND met = 0`,
-    [holder.id],
-  )
-  return waitFor.map((edge) => ({ depId: edge.dep_id, onFailure: edge.on_failure }))
+  if (!row || found.open === 0) return
+  await writeEdges(tx, id, found)
+  await tx.run(`UPDATE jobs SET wait = 'deps', deps_left = deps_left + ? WHERE id = ?`, [found.open, id])
+  changes.moved(row.kind, row.wait ?? 'ready', 'deps')
+  if (row.wait === null) changes.becameReady -= 1
+  await endDependencies(ctx, found.broken)
 }
 
 /** The failed job starts over as it is asked for now; a checkpoint is kept only for the same payload. */
@@ -191,13 +226,9 @@ async function revive(
   changes.moved(job.kind, 'failed', row.wait ?? 'ready')
   if (row.wait === 'time') changes.due(row.runAt)
   else if (row.wait === null) changes.becameReady += 1
+  if (row.segmentId !== holder.segment_id) countElsewhere(ctx, job)
   await endDependencies(ctx, found.broken)
   return { id: holder.id, outcome: 'revived' }
-}
-
-/** Those who waited for the old job wait for its replacement. */
-async function takeOver(tx: Tx, { from, to }: { from: number; to: number }): Promise<void> {
-  await tx.run(`UPDATE job_deps SET dep_id = ? WHERE dep_id = ? AND met = 0 AND job_id <> ?`, [to, from, to])
 }
 
 function rowOf(ctx: EnqueueContext, job: NewJob, depsOpen: number | null): InsertRow {
@@ -246,24 +277,48 @@ type FoundEdges = { edges: Edge[]; open: number; met: Set<number>; broken: { id:
 /** How the jobs to wait for stand now; on PostgreSQL they are locked so that none settles meanwhile. */
 async function openEdges(tx: Tx, wanted: ReadonlyMap<number, OnDepFailure>): Promise<FoundEdges> {
   const found: FoundEdges = { edges: [], open: 0, met: new Set(), broken: [] }
-  const ids = [...wanted.keys()].sort((a, b) => a - b)
   const lock = tx.dialect === 'postgres' ? ' ORDER BY id FOR SHARE' : ''
-  for (const part of chunks(ids, IDS_PER_STATEMENT_MAX)) {
-    const rows = await tx.all<{ id: number; state: JobState }>(
-      `SELECT id, state FROM jobs WHERE id IN (${marks(part.length)})${lock}`,
-      part,
-    )
-    const stateOf = new Map(rows.map((row) => [row.id, row.state]))
-    for (const id of part) {
-      const state = stateOf.get(id)
-      found.edges.push({ depId: id, onFailure: wanted.get(id)! })
-      // What is no longer there was pruned.
-      if (state === undefined || state === 'done' || state === 'skipped') found.met.add(id)
-      else if (state === 'failed' || state === 'canceled') found.broken.push({ id, state })
+  const seen = new Set<number>()
+  // Each wave holds the halves of those jobs of the one before that were split.
+  let wave: Wanted = new Map(wanted)
+  while (wave.size > 0) {
+    const skipped: number[] = []
+    const ids = [...wave.keys()].sort((a, b) => a - b)
+    for (const part of chunks(ids, IDS_PER_STATEMENT_MAX)) {
+      const rows = await tx.all<{ id: number; state: JobState }>(
+        `SELECT id, state FROM jobs WHERE id IN (${marks(part.length)})${lock}`,
+        part,
+      )
+      const stateOf = new Map(rows.map((row) => [row.id, row.state]))
+      for (const id of part) {
+        seen.add(id)
+        const state = stateOf.get(id)
+        found.edges.push({ depId: id, onFailure: wave.get(id)! })
+        // What is no longer there was pruned.
+        if (state === undefined || state === 'done' || state === 'skipped') found.met.add(id)
+        else if (state === 'failed' || state === 'canceled') found.broken.push({ id, state })
+        if (state === 'skipped') skipped.push(id)
+      }
     }
+    wave = await halvesOf(tx, skipped, wave)
+    for (const id of seen) wave.delete(id)
   }
   found.open = found.edges.length - found.met.size
   return found
+}
+
+/** Whoever waits for a batch that was split waits for its halves, in the same way. */
+async function halvesOf(tx: Tx, skipped: readonly number[], wanted: Wanted): Promise<Wanted> {
+  const halves: Wanted = new Map()
+  for (const part of chunks(skipped, IDS_PER_STATEMENT_MAX)) {
+    const among = oneOf(tx, part)
+    const rows = await tx.all<{ id: number; split_of: number }>(
+      `SELECT id, split_of FROM jobs WHERE split_of ${among.sql}`,
+      among.params,
+    )
+    for (const row of rows) halves.set(row.id, wanted.get(row.split_of)!)
+  }
+  return halves
 }
 
 async function writeEdges(tx: Tx, jobId: number, { edges, met }: FoundEdges): Promise<void> {
@@ -313,8 +368,4 @@ export function inDependencyOrder(jobs: readonly NewJob[]): number[] {
 function held(id: number | null): number {
   if (id === null) throw new TidemarkError('A job without a key was refused as a duplicate.', { kind: 'bug' })
   return id
-}
-
-export function forUpdate(tx: Tx): string {
-  return tx.dialect === 'postgres' ? ' FOR UPDATE' : ''
 }

@@ -9,12 +9,28 @@
  *   the transaction that settles the segment, and only ever grows
  */
 import { TidemarkError, UsageError } from '../errors.ts'
-import type { Changes, SegmentDelta } from './changes.ts'
-import type { NewSegment, SegmentCount, SegmentRow, SegmentSplit, Tx } from './contract.ts'
-import { forUpdate } from './enqueue.ts'
+import { type Changes, forUpdate, type SegmentDelta } from './changes.ts'
+import type { NewSegment, SegmentCount, SegmentRow, SegmentSplit, StreamRow, Tx } from './contract.ts'
 import { nextSegmentState, type SegmentEvent } from './states.ts'
 
 export type FrontierContext = { tx: Tx; changes: Changes; now: number }
+
+export function findStream(tx: Tx, name: string): Promise<StreamRow | undefined> {
+  return tx.get<StreamRow>(`SELECT * FROM streams WHERE name = ?`, [name])
+}
+
+export async function openStream(
+  tx: Tx,
+  name: string,
+  { origin, now }: { origin: number; now: number },
+): Promise<StreamRow> {
+  if (name === '') throw new UsageError('A stream needs a name.')
+  await tx.run(
+    `INSERT INTO streams(name, mark_at, tail_at, created_at) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
+    [name, origin, origin, now],
+  )
+  return (await findStream(tx, name))!
+}
 
 /** Appends segments to their streams; returns the ids by ref. */
 export async function addSegments(

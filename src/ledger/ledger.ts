@@ -37,7 +37,7 @@ import {
 } from './control.ts'
 import { type CommitPoint, type CycleContext, runCycle, writeWork } from './cycle.ts'
 import { endDependencies } from './dependencies.ts'
-import { applySegments } from './frontier.ts'
+import { applySegments, findStream, openStream } from './frontier.ts'
 import {
   countJobs,
   countUnbalanced,
@@ -91,6 +91,7 @@ export class Ledger {
   readonly #point: (name: CommitPoint) => void
   #pauses: Pauses = { all: false, streams: new Set(), kinds: new Set() }
   readonly #turns: Record<Lane, number> = { interactive: 0, bulk: 0 }
+  #onToStop: (stop: { id: number; owner: number }) => void = () => {}
   #onUnbalanced: (segment: SegmentRow) => void = () => {}
 
   constructor(driver: Driver, options: LedgerOptions) {
@@ -109,6 +110,11 @@ export class Ledger {
 
   close(): Promise<void> {
     return this.driver.close()
+  }
+
+  /** Told when a write outside a cycle wants a running job stopped. */
+  onToStop(fn: (stop: { id: number; owner: number }) => void): void {
+    this.#onToStop = fn
   }
 
   onUnbalanced(fn: (segment: SegmentRow) => void): void {
@@ -142,12 +148,15 @@ export class Ledger {
     return this.#write(({ tx, changes, now }) => fn(this.#appTx(tx, changes, now)))
   }
 
-  /** Enqueues inside a transaction that the app itself began and will commit, on its own connection. */
-  writeWithin(connection: unknown, work: Work): Promise<EnqueueResult[]> {
+  /** Writes inside a transaction that the app itself began and will commit, on its own connection. */
+  writeWithin(connection: unknown, work: Work | ((tx: Tx) => Promise<Work>)): Promise<EnqueueResult[]> {
     return this.driver.within(connection, async (tx) => {
-      const ctx = { tx, driver: this.driver, changes: new Changes(), now: this.now() }
-      const jobs = await this.#appTx(tx, ctx.changes, ctx.now).write(work)
-      await this.#finish(ctx)
+      const changes = new Changes()
+      const now = this.now()
+      const jobs = await this.#appTx(tx, changes, now).write(
+        typeof work === 'function' ? await work(tx) : work,
+      )
+      await this.#finish({ tx, driver: this.driver, changes, now })
       return jobs
     })
   }
@@ -163,7 +172,7 @@ export class Ledger {
   }
 
   /** Is there something to claim? A look that takes no lock. */
-  hasReady(request: Pick<ClaimRequest, 'kinds' | 'isClosed'>): Promise<Record<Lane, boolean>> {
+  hasReady(request: Pick<ClaimRequest, 'kinds' | 'roomFor'>): Promise<Record<Lane, boolean>> {
     return this.driver.read(async (tx) => {
       const ready: Record<Lane, boolean> = { interactive: false, bulk: false }
       if (this.#pauses.all) return ready
@@ -222,8 +231,8 @@ export class Ledger {
     return this.#write((ctx) => reclaimFromGone(ctx, isDead, self))
   }
 
-  release(owner: number, ids: readonly number[]): Promise<number> {
-    return this.#write((ctx) => releaseJobs(ctx, owner, ids))
+  release(owner: number, jobs: readonly { id: number; attempt: number }[]): Promise<number> {
+    return this.#write((ctx) => releaseJobs(ctx, owner, jobs))
   }
 
   retire(owner: number): Promise<number> {
@@ -303,18 +312,13 @@ export class Ledger {
 
   /** The stream of this name, created on first use; its first segment starts at `origin`. */
   async stream(name: string, origin = 0): Promise<StreamRow> {
-    const find = (tx: Tx): Promise<StreamRow | undefined> =>
-      tx.get<StreamRow>(`SELECT * FROM streams WHERE name = ?`, [name])
-    const found = await this.driver.read(find)
-    if (found) return found
-    if (name === '') throw new UsageError('A stream needs a name.')
-    return this.driver.transaction(async (tx) => {
-      await tx.run(
-        `INSERT INTO streams(name, mark_at, tail_at, created_at) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
-        [name, origin, origin, this.now()],
-      )
-      return (await find(tx))!
-    })
+    const found = await this.driver.read((tx) => findStream(tx, name))
+    return found ?? this.driver.transaction((tx) => openStream(tx, name, { origin, now: this.now() }))
+  }
+
+  /** The same within a transaction: it is there only if that commits. */
+  streamWithin(tx: Tx, name: string): Promise<StreamRow> {
+    return openStream(tx, name, { origin: 0, now: this.now() })
   }
 
   streamNames(): Promise<{ id: number; name: string }[]> {
@@ -462,6 +466,7 @@ export class Ledger {
       return result
     })
     for (const segment of changes.unbalanced) this.#onUnbalanced(segment)
+    for (const stop of changes.toStop) this.#onToStop(stop)
     return value
   }
 

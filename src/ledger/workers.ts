@@ -4,7 +4,7 @@
  *
  * One lease covers all jobs of a process, so a heartbeat is one row however many jobs it holds.
  */
-import { type Changes, marks } from './changes.ts'
+import type { Changes } from './changes.ts'
 import type { Tx, WorkerInfo } from './contract.ts'
 import { chunks } from './dependencies.ts'
 
@@ -79,14 +79,15 @@ export async function retireWorker(ctx: WorkerContext, owner: number): Promise<n
 export async function releaseJobs(
   { tx, changes }: WorkerContext,
   owner: number,
-  ids: readonly number[],
+  jobs: readonly { id: number; attempt: number }[],
 ): Promise<number> {
   let released = 0
-  for (const part of chunks(ids, RELEASE_MAX)) {
+  for (const part of chunks(jobs, RELEASE_MAX)) {
     const rows = await tx.all<{ kind: string }>(
       `UPDATE jobs SET state = 'pending', wait = NULL, owner = NULL
-       WHERE owner = ? AND state = 'claimed' AND cancel_requested = 0 AND id IN (${marks(part.length)}) RETURNING kind`,
-      [owner, ...part],
+       WHERE owner = ? AND state = 'claimed' AND cancel_requested = 0
+         AND (id, attempt) IN (VALUES ${part.map(() => PAIR).join(',')}) RETURNING kind`,
+      [owner, ...part.flatMap(({ id, attempt }) => [id, attempt])],
     )
     for (const job of rows) changes.moved(job.kind, 'claimed', 'ready')
     released += rows.length
@@ -96,6 +97,8 @@ export async function releaseJobs(
 }
 
 const RELEASE_MAX = 500
+/** PostgreSQL takes the parameters of VALUES for text unless told otherwise. */
+const PAIR = '(CAST(? AS BIGINT), CAST(? AS BIGINT))'
 
 /** An interrupted attempt costs no attempt: failures stay as they are. Those being stopped are stopped now. */
 async function releaseAll(ctx: WorkerContext, owner: number): Promise<number> {

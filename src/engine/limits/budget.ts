@@ -23,7 +23,11 @@ import { aimdSpecOf, type BudgetSpec, burstOf, isFixed } from './spec.ts'
 export type BudgetEvent =
   | { type: 'throttle'; budget: string; retryAfterMs: number | undefined; pausedUntilMs: number }
   | { type: 'rate'; budget: string; rate: number; workers: number; ceiling: number | null }
+  | { type: 'call'; budget: string; name: string; ms: number; ok: boolean }
   | { type: 'error'; budget: string; error: unknown }
+
+/** `name`: what is called, such as `messages.get`; latencies are told apart by it. */
+export type CallOptions = TakeOptions & { name?: string }
 
 export type BudgetOptions = {
   name: string
@@ -104,16 +108,18 @@ export class Budget {
   async call<T>(
     cost: number,
     fn: (signal?: AbortSignal) => Promise<T>,
-    options: TakeOptions = {},
+    options: CallOptions = {},
   ): Promise<T> {
     await this.take(cost, options)
     const { clock } = this.#options
     const startedMs = this.#bucket.now()
     const fromMs = clock.monotonicMs()
     this.#inFlight += 1
+    let ok = false
     try {
       const result = await fn(options.signal)
       this.#answered(startedMs, clock.monotonicMs() - fromMs)
+      ok = true
       return result
     } catch (error) {
       if (error instanceof TidemarkError && error.kind === 'throttled') {
@@ -124,6 +130,8 @@ export class Budget {
       throw error
     } finally {
       this.#inFlight -= 1
+      const ms = clock.monotonicMs() - fromMs
+      this.#options.onEvent?.({ type: 'call', budget: this.name, name: options.name ?? this.name, ms, ok })
       this.gate.changed()
       this.#tickLater()
     }

@@ -1,0 +1,143 @@
+/**
+ * Who has a key. Its holder, of which the unique index allows one; and its rivals, which no longer hold it but
+ * whose work under it is not over:
+ * - a holder that was asked to stop and is still running: the next one waits for it
+ * - the unsettled halves of a holder that was split: together they are the job that has the key
+ */
+import { UsageError } from '../errors.ts'
+import { type Changes, forUpdate, marks, oneOfTexts } from './changes.ts'
+import type { NewJob, OnDepFailure, Tx } from './contract.ts'
+import { chunks, IDS_PER_STATEMENT_MAX } from './dependencies.ts'
+import { type JobState, stageOf } from './states.ts'
+
+export type Holder = {
+  id: number
+  kind: string
+  state: JobState
+  wait: 'deps' | 'time' | null
+  owner: number | null
+  segment_id: number | null
+}
+
+export type Rival = { id: number; kind: string; state: JobState; segment_id: number | null; stopping: boolean }
+
+const UNSETTLED = `state IN ('pending', 'claimed', 'failed')`
+const HOLDER = `SELECT id, kind, state, wait, owner, segment_id FROM jobs`
+
+export function keyHolder(tx: Tx, kind: string, key: string): Promise<Holder | undefined> {
+  return tx.get<Holder>(
+    `${HOLDER} WHERE kind = ? AND key = ? AND ${UNSETTLED} AND cancel_requested = 0${forUpdate(tx)}`,
+    [kind, key],
+  )
+}
+
+/** The half as it is now, if it still stands in the way. */
+export function lockHolder(tx: Tx, id: number): Promise<Holder | undefined> {
+  return tx.get<Holder>(`${HOLDER} WHERE id = ? AND ${UNSETTLED} AND cancel_requested = 0${forUpdate(tx)}`, [
+    id,
+  ])
+}
+
+/** For jobs with keys, in the order of ids; both parts have an index of their own that is almost always empty. */
+export async function rivalsByKey(
+  tx: Tx,
+  jobs: readonly NewJob[],
+): Promise<{ of(job: NewJob): Rival[] }> {
+  const keys = [...new Set(jobs.flatMap((job) => job.key ?? []))]
+  const rivals = new Map<string, Rival[]>()
+  for (const part of chunks(keys, IDS_PER_STATEMENT_MAX)) {
+    const among = oneOfTexts(tx, part)
+    const rows = await tx.all<Omit<Rival, 'stopping'> & { key: string; cancel_requested: number }>(
+      `SELECT id, kind, key, state, segment_id, cancel_requested FROM jobs
+       WHERE state = 'claimed' AND cancel_requested = 1 AND key ${among.sql}
+       UNION ALL SELECT id, kind, split_key AS key, state, segment_id, cancel_requested FROM jobs
+       WHERE split_key ${among.sql} AND ${UNSETTLED} ORDER BY id`,
+      [...among.params, ...among.params],
+    )
+    for (const { id, kind, key, state, segment_id, cancel_requested } of rows) {
+      const name = `${kind}\n${key}`
+      const list = rivals.get(name) ?? []
+      list.push({ id, kind, state, segment_id, stopping: cancel_requested === 1 })
+      rivals.set(name, list)
+    }
+  }
+  return { of: (job) => rivals.get(`${job.kind}\n${job.key}`) ?? [] }
+}
+
+/** The job whose split, and the splits of its halves, led to this one: whoever waits for it waits for all of them. */
+export async function splitJobOf(tx: Tx, half: number): Promise<number> {
+  const top = await tx.get<{ id: number }>(
+    `WITH RECURSIVE up(id, split_of) AS (
+       SELECT id, split_of FROM jobs WHERE id = ?
+       UNION SELECT j.id, j.split_of FROM jobs j JOIN up ON j.id = up.split_of)
+     SELECT min(id) AS id FROM up`,
+    [half],
+  )
+  return top!.id
+}
+
+/** Whoever takes the place of `holder` is waited for by its dependents, so it cannot wait for them. */
+export async function refuseCircle(tx: Tx, after: readonly number[], holder: number): Promise<void> {
+  for (const part of chunks(after, IDS_PER_STATEMENT_MAX)) {
+    const circle = await tx.get(
+      `WITH RECURSIVE up(id) AS (
+         SELECT dep_id FROM job_deps WHERE job_id IN (${marks(part.length)}) AND met = 0
+         UNION SELECT d.dep_id FROM job_deps d JOIN up ON d.job_id = up.id WHERE d.met = 0)
+       SELECT id FROM up WHERE id = ?`,
+      [...part, holder],
+    )
+    if (!circle) continue
+    throw new UsageError(
+      `A job that takes the place of #${holder} cannot wait for jobs that wait for #${holder}.`,
+      {
+        code: 'dependency-cycle',
+      },
+    )
+  }
+}
+
+/** Frees the key: a claimed holder is asked to stop, any other ends now. Returns what the next one waits for. */
+export async function makeWay(
+  { tx, changes, now }: { tx: Tx; changes: Changes; now: number },
+  holder: Holder,
+): Promise<{ depId: number; onFailure: OnDepFailure }[]> {
+  if (holder.state === 'claimed') {
+    await tx.run(
+      `UPDATE jobs SET cancel_requested = 1, note = 'replaced by a newer job' WHERE id = ? AND state = 'claimed'`,
+      [holder.id],
+    )
+    changes.control = true
+    changes.toStop.push({ id: holder.id, owner: holder.owner! })
+    return [{ depId: holder.id, onFailure: 'run' }]
+  }
+  const ended = await tx.run(
+    `UPDATE jobs SET state = 'canceled', note = 'replaced by a newer job', settled_at = ?
+     WHERE id = ? AND state IN ('pending', 'failed')`,
+    [now, holder.id],
+  )
+  if (ended > 0) {
+    changes.moved(holder.kind, stageOf(holder.state, holder.wait), 'canceled')
+    if (holder.segment_id !== null) changes.segment(holder.segment_id).jobs -= 1
+  }
+  // What the old one waited for, the new one waits for too: a claimed predecessor that is still stopping.
+  const waitFor = await tx.all<{ dep_id: number; on_failure: OnDepFailure }>(
+    `SELECT dep_id, on_failure FROM job_deps WHERE job_id = ? AND met = 0`,
+    [holder.id],
+  )
+  return waitFor.map((edge) => ({ depId: edge.dep_id, onFailure: edge.on_failure }))
+}
+
+/** Those who waited for the old job wait for its replacement; once, if it replaces several of theirs. */
+export async function takeOver(tx: Tx, { from, to }: { from: number; to: number }): Promise<void> {
+  const edges = await tx.all<{ job_id: number; on_failure: OnDepFailure }>(
+    `DELETE FROM job_deps WHERE dep_id = ? AND met = 0 AND job_id <> ? RETURNING job_id, on_failure`,
+    [from, to],
+  )
+  for (const { job_id, on_failure } of edges) {
+    const added = await tx.run(
+      `INSERT INTO job_deps(dep_id, job_id, on_failure) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
+      [to, job_id, on_failure],
+    )
+    if (added === 0) await tx.run(`UPDATE jobs SET deps_left = deps_left - 1 WHERE id = ?`, [job_id])
+  }
+}

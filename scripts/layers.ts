@@ -1,7 +1,7 @@
 /**
  * Which part of src may know which: imports point down only.
  *
- *   cli, server > config > apps > search, cloud > engine > ledger > errors, clock, random
+ *   cli, server > config > apps > search, cloud > engine > ledger > errors, clock, random, redaction
  *
  * The simulated cloud stands aside: only the command line and tests may start it, and everything
  * else reaches it over HTTP like the real service.

@@ -11,12 +11,15 @@ import { SMALL, type SourceSize } from './source.ts'
 
 export const CREW: Record<Database, number> = { sqlite: 2, postgres: 3 }
 
-/** Many jobs that commit again and again: a process that stood still comes back in the middle of one. */
-export const TURMOIL: SourceSize = { ...SMALL, uploads: 3, parts: 30, paceMs: 60 }
+/**
+ * Many jobs that commit again and again, and do not listen when they are told that their lease is lost: a process
+ * that stood still comes back in the middle of one and goes on, and only the fence keeps it from committing.
+ */
+export const TURMOIL: SourceSize = { ...SMALL, uploads: 3, parts: 30, paceMs: 60, deaf: true }
 
 const LEASE_MS = 700
 /** The others look for expired leases once a second: some stops go unnoticed, most do not. */
-const STOP_MS = { least: 900, most: 2_200 }
+const STOP_MS = { least: 1_200, most: 2_400 }
 const WORKERS = 2
 const KILL_SHARE = 0.35
 

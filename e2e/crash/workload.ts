@@ -173,7 +173,8 @@ function editingJobs(size: SourceSize, onViolation: (what: string) => void): Par
       if (other !== undefined) onViolation(`${stream}: version ${version} started while ${other} was running`)
       active.set(stream, version)
       try {
-        await pause(job, size, `${stream} ${version}`, 4)
+        // This one always listens: it is about who runs beside whom.
+        await pause(job, { ...size, deaf: false }, `${stream} ${version}`, 4)
       } finally {
         active.delete(stream)
       }

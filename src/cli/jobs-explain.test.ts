@@ -47,7 +47,6 @@ const engine: SeenEngine = {
   started_at: NOW - 3_600_000,
   heartbeat_at: NOW - 1_000,
   lease_until: NOW + 20_000,
-  info: null,
   liveness: 'live',
 }
 

@@ -51,7 +51,7 @@ function whatItDoes(input: Explaining): string[] {
 }
 
 /** What it waits or waited for and will not come by itself. */
-export function brokenDependency({ waitsFor }: JobDetail): DependencyRow | undefined {
+function brokenDependency({ waitsFor }: JobDetail): DependencyRow | undefined {
   return waitsFor.find(({ met, state }) => met === 0 && (state === 'failed' || state === 'canceled'))
 }
 

@@ -5,17 +5,13 @@ import type { Ledger } from '../ledger/ledger.ts'
 import { type CliContext, exitCodes } from './context.ts'
 import { eachJob, Pace, Refusals } from './jobs-batch.ts'
 import { liveCount, seeEngines } from './jobs-engines.ts'
-import { brokenDependency } from './jobs-explain.ts'
 import { didYouMean, plural } from './jobs-input.ts'
 import { withLedger } from './ledger.ts'
 import type { Output } from './output.ts'
 
 export type RetryOptions = { allFailed?: boolean; kind?: string }
 
-type Retried = { asked: number; dependents: number; refusals: Refusals; redone: number[] }
-
-/** After so many, it is no longer looked whether something else keeps the job from starting. */
-const LOOKED_AT_MAX = 100
+type Retried = { asked: number; dependents: number; refusals: Refusals }
 
 export async function retryJobs(
   context: CliContext,
@@ -27,7 +23,7 @@ export async function retryJobs(
     const { output } = context
     const retried = options.allFailed
       ? await retryFailed(ledger, options.kind, output)
-      : await retryEach(ledger, ids)
+      : await retryAll(ledger, ids, { moved: 'refused' })
     if (output.json) {
       const { asked, dependents, refusals } = retried
       output.value({ retried: asked, dependents, refused: refusals.kept, refusedCount: refusals.count })
@@ -48,9 +44,33 @@ function checkUsage(ids: readonly number[], { allFailed, kind }: RetryOptions): 
   }
 }
 
-async function retryEach(ledger: Ledger, ids: readonly number[]): Promise<Retried> {
-  const retried: Retried = { asked: 0, dependents: 0, refusals: new Refusals(), redone: [] }
-  for (const id of ids) await retried.refusals.attempt(id, () => retryOne(ledger, id, retried))
+/** A job that waits for another of them comes back with it, whatever the order; so refusals count only at the end. */
+async function retryAll(
+  ledger: Ledger,
+  ids: AsyncIterable<number> | Iterable<number>,
+  /** What was found failed may have come back since; what was named must not be running already. */
+  { moved, onEach }: { moved: 'fine' | 'refused'; onEach?: () => void },
+): Promise<Retried> {
+  const retried: Retried = { asked: 0, dependents: 0, refusals: new Refusals() }
+  const refused: number[] = []
+  const isEnded = async (id: number): Promise<boolean> => {
+    const state = (await ledger.job(id))?.job.state
+    return state === 'failed' || state === 'canceled'
+  }
+  for await (const id of ids) {
+    const isPutOff = async (): Promise<boolean> => {
+      const ended = await isEnded(id)
+      if (ended) refused.push(id)
+      return ended || moved === 'fine'
+    }
+    await retried.refusals.attempt(id, () => retryOne(ledger, id, retried), isPutOff)
+    onEach?.()
+  }
+  for (const id of refused) {
+    // Brought back by one that it depends on, or by somebody else.
+    const isMoot = async (): Promise<boolean> => !(await isEnded(id))
+    await retried.refusals.attempt(id, () => retryOne(ledger, id, retried), isMoot)
+  }
   return retried
 }
 
@@ -58,17 +78,6 @@ async function retryOne(ledger: Ledger, id: number, retried: Retried): Promise<v
   const redone = await ledger.redo(id)
   retried.asked += 1
   retried.dependents += redone - 1
-  if (retried.redone.length < LOOKED_AT_MAX) retried.redone.push(id)
-}
-
-/** A job may wait for another that nobody is going to run. */
-async function stuckText(ledger: Ledger, id: number): Promise<string[]> {
-  const detail = await ledger.job(id)
-  const broken = detail && brokenDependency(detail)
-  if (!broken) return []
-  return [
-    `Job #${id} waits for job #${broken.id}, which is ${broken.state}: tidemark jobs retry ${broken.id}`,
-  ]
 }
 
 async function retryFailed(ledger: Ledger, kind: string | undefined, output: Output): Promise<Retried> {
@@ -81,20 +90,17 @@ async function retryFailed(ledger: Ledger, kind: string | undefined, output: Out
     (tally) => tally.stage === 'failed' && (kind === undefined || tally.kind === kind),
   )
   const total = failed.reduce((sum, { n }) => sum + n, 0)
-  const retried: Retried = { asked: 0, dependents: 0, refusals: new Refusals(), redone: [] }
   const pace = new Pace(output, { what: 'failed jobs tried again', total })
-  for await (const { id } of eachJob(ledger, { state: 'failed', kind })) {
-    // Brought back already: by one that it depends on, or by somebody else.
-    const isMoot = async (): Promise<boolean> => (await ledger.job(id))?.job.state !== 'failed'
-    await retried.refusals.attempt(id, () => retryOne(ledger, id, retried), isMoot)
-    pace.add()
-  }
-  return retried
+  return retryAll(ledger, failedIds(ledger, kind), { moved: 'fine', onEach: () => pace.add() })
+}
+
+async function* failedIds(ledger: Ledger, kind: string | undefined): AsyncGenerator<number> {
+  for await (const { id } of eachJob(ledger, { state: 'failed', kind })) yield id
 }
 
 async function report(
   ledger: Ledger,
-  { asked, dependents, refusals, redone }: Retried,
+  { asked, dependents, refusals }: Retried,
   { output, one }: { output: Output; one: number | undefined },
 ): Promise<void> {
   if (asked === 0) {
@@ -108,6 +114,5 @@ async function report(
   const what =
     one === undefined ? `${formatCount(asked)} ${plural(asked, 'job is', 'jobs are')}` : `Job #${one} is`
   output.line(`${what} pending again${also}.`)
-  for (const id of redone) for (const text of await stuckText(ledger, id)) output.note(text)
   if (liveCount(await seeEngines(ledger)) === 0) output.note('No engine is running.')
 }

@@ -1,10 +1,10 @@
 /** `tidemark jobs show ID`: everything that a person needs to know about one job. */
-import { redactValue } from '../engine/redaction.ts'
 import { UsageError } from '../errors.ts'
 import { formatBytes, formatCount } from '../format.ts'
 import type { SegmentRow } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { JobDetail } from '../ledger/queries.ts'
+import { redactValue } from '../redaction.ts'
 import type { CliContext } from './context.ts'
 import { engineJson, liveCount, type SeenEngine, seeEngines } from './jobs-engines.ts'
 import { dependencyText, explainJob } from './jobs-explain.ts'

@@ -13,10 +13,10 @@
 import type { Clock } from '../clock.ts'
 import type { NewAlert } from '../ledger/alerts.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { redactText } from '../redaction.ts'
 import { AlertDelivery, type AlertSink } from './alert-delivery.ts'
 import type { AlertVerdict } from './alert-rules.ts'
 import type { EventStream } from './events.ts'
-import { redactText } from './redaction.ts'
 
 export type { AlertSink } from './alert-delivery.ts'
 

@@ -37,14 +37,14 @@ export class Claiming {
     this.#mayHave.bulk = true
   }
 
-  /** What to claim with a cycle that, if `bringsWork`, itself enqueues jobs. */
-  request(owner: number, bringsWork: boolean): ClaimRequest | undefined {
+  /** What to claim with a cycle that itself brings jobs in these lanes. */
+  request(owner: number, brings: ReadonlySet<Lane>): ClaimRequest | undefined {
     const { window, controls, kinds } = this.#options
     if (controls.pausedAll) return undefined
     const room = window.room()
     for (const lane of LANES) {
       for (const other of this.#open.keys()) room[lane] = Math.max(0, room[lane] - other.room[lane])
-      if (!this.#mayHave[lane] && !bringsWork) room[lane] = 0
+      if (!this.#mayHave[lane] && !brings.has(lane)) room[lane] = 0
     }
     if (room.interactive + room.bulk === 0) return undefined
     const about = { wakes: this.#wakes, metClosed: false }

@@ -9,13 +9,15 @@
  */
 import { type Clock, sleep } from '../clock.ts'
 import { asTidemarkError, UsageError } from '../errors.ts'
-import type {
-  ClaimRequest,
-  CycleResult,
-  EnqueueResult,
-  Settlement,
-  SettleResult,
-  Work,
+import {
+  type ClaimRequest,
+  type CycleResult,
+  type EnqueueResult,
+  LANES,
+  type Lane,
+  type Settlement,
+  type SettleResult,
+  type Work,
 } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { AboutCycle } from './claiming.ts'
@@ -35,7 +37,7 @@ export type CommitterOptions = {
   clock: Clock
   owner: () => number
   /** What to claim along with this cycle. */
-  claim: (has: { work: boolean }) => ClaimRequest | undefined
+  claim: (brings: ReadonlySet<Lane>) => ClaimRequest | undefined
   onCycle: (result: CycleResult, about: AboutCycle) => void
   /** A claim failed, with its cycle or alone. */
   onUnclaimed: (claim: ClaimRequest, error: unknown) => void
@@ -132,9 +134,9 @@ export class Committer {
     const settle = this.#settle.splice(0, SETTLE_MAX)
     const work = this.#work.splice(0, WORK_MAX)
     const { ledger, clock, owner, onCycle } = this.#options
-    const claim = this.#options.claim({
-      work: work.length > 0 || settle.some((s) => s.settlement.work !== undefined),
-    })
+    const claim = this.#options.claim(
+      lanesOf([...settle.map(({ settlement }) => settlement.work), ...work.map((pending) => pending.work)]),
+    )
     if (settle.length === 0 && work.length === 0 && !claim) return
     const startedMs = clock.monotonicMs()
     const result = await this.#untilAvailable(() =>
@@ -218,4 +220,14 @@ function stoppedError(): UsageError {
   return new UsageError('The engine has stopped: nothing was enqueued.', {
     hint: 'Enqueue before stop(), or use another engine.',
   })
+}
+
+/** The lanes in which this work puts jobs that may be ready at once. */
+function lanesOf(works: readonly (Work | undefined)[]): Set<Lane> {
+  const lanes = new Set<Lane>()
+  for (const work of works) {
+    for (const job of work?.jobs ?? []) lanes.add(job.lane ?? 'interactive')
+    if (lanes.size === LANES.length) break
+  }
+  return lanes
 }

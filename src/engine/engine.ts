@@ -137,7 +137,7 @@ export class Engine {
       ledger,
       clock,
       owner: () => this.lease.owner,
-      claim: (has) => (this.#state === 'started' ? this.#claiming.request(this.owner, has.work) : undefined),
+      claim: (brings) => (this.#state === 'started' ? this.#claiming.request(this.owner, brings) : undefined),
       onCycle: (result, about) => this.#onCycle(result, about),
       onUnclaimed: (claim, error) => {
         this.#claiming.forget(claim)

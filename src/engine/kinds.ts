@@ -65,6 +65,8 @@ export type EnqueueOptions = {
   /** Epoch milliseconds before which it does not start. */
   runAt?: number
   size?: number
+  /** How many listed items it stands for: 0 for a keyed job of a segment that is about none, such as a lister. */
+  items?: number
   ref?: string
   after?: readonly (number | string)[]
 }
@@ -131,7 +133,7 @@ export function toNewJob(
     priority: options.priority ?? kind.priority ?? 0,
     runAt: options.runAt,
     size,
-    items: kind.items ? Math.max(1, kind.items.of(parsed.data).length) : 1,
+    items: options.items ?? (kind.items ? Math.max(1, kind.items.of(parsed.data).length) : 1),
     ref: options.ref,
     after: options.after,
     onDepFailure: kind.onDepFailure,

@@ -5,7 +5,7 @@
  * costs one comparison. What is written has gone through redaction.ts, texts and fields alike.
  */
 import type { Clock } from '../clock.ts'
-import { redactFields, redactText } from './redaction.ts'
+import { redactFields, redactText } from '../redaction.ts'
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]

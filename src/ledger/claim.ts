@@ -26,6 +26,8 @@ const PAGES_MAX = 200
 /** A stream that had fewer jobs than its share leaves room; this often it is offered to the others. */
 const ROUNDS_MAX = 4
 
+const PRIORITY_MIN = Number.MIN_SAFE_INTEGER
+
 export type Pauses = { all: boolean; streams: ReadonlySet<number>; kinds: ReadonlySet<string> }
 
 export type LookContext = {
@@ -54,12 +56,12 @@ export async function claimJobs(ctx: ClaimContext, request: ClaimRequest): Promi
     let room = request.room[lane]
     let drained = room <= 0
     for (let round = 0; room > 0 && !drained && round < ROUNDS_MAX; round++) {
-      const jobs = await claimRound(ctx, limited, lane, room)
+      const { jobs, drained: emptied } = await claimRound(ctx, limited, lane, room)
       for (const job of jobs) ctx.changes.moved(job.kind, 'ready', 'claimed')
       for (const job of jobs) taken.set(job.kind, (taken.get(job.kind) ?? 0) + 1)
       for (const job of jobs) claim.jobs.push(job)
       room -= jobs.length
-      drained = jobs.length === 0
+      drained = emptied
     }
     claim.backlog[lane] = !drained
   }
@@ -79,16 +81,39 @@ async function claimRound(
   request: ClaimRequest,
   lane: Lane,
   room: number,
-): Promise<ClaimedJob[]> {
+): Promise<Round> {
   const queues = await openQueues(ctx, request, lane, QUEUES_MAX)
-  if (queues.length === 0) return []
+  if (queues.length === 0) return { jobs: [], drained: true }
   const shares = fairShares(queues, room)
   const served = new Set(shares.map((share) => share.streamId))
   const unserved = queues.find((queue) => !served.has(queue.streamId))
   if (unserved) ctx.turns[lane] = unserved.streamId
   else ctx.turns[lane] = queues.length < QUEUES_MAX ? 0 : queues.at(-1)!.streamId + 1
-  return ctx.driver.take(ctx.tx, lane, withinRoom(shares, request), request.owner, ctx.now)
+  const within = withinRoom(shares, request)
+  const jobs = await ctx.driver.take(ctx.tx, lane, within, request.owner, ctx.now)
+  return { jobs, drained: jobs.length === 0 || isEmptied({ queues, shares, within, jobs }) }
 }
+
+type Taken = { queues: ReadyQueue[]; shares: ClaimShare[]; within: ClaimShare[]; jobs: ClaimedJob[] }
+
+/** Every queue was asked for all it has, and each had less: looking again would find nothing. */
+function isEmptied({ queues, shares, within, jobs }: Taken): boolean {
+  if (queues.length === QUEUES_MAX || shares.length < queues.length || within.length < shares.length)
+    return false
+  const got = new Map<string, number>()
+  for (const { streamId, kind } of jobs) {
+    const queue = `${streamId} ${kind}`
+    got.set(queue, (got.get(queue) ?? 0) + 1)
+  }
+  return within.every(
+    (share, at) =>
+      share.n === shares[at]!.n &&
+      share.priorityMin === PRIORITY_MIN &&
+      (got.get(`${share.streamId} ${share.kind}`) ?? 0) < share.n,
+  )
+}
+
+type Round = { jobs: ClaimedJob[]; drained: boolean }
 
 /** Several streams may have jobs of a kind that is limited as a whole. */
 function withinRoom(shares: readonly ClaimShare[], request: ClaimRequest): ClaimShare[] {
@@ -154,7 +179,7 @@ export function fairShares(queues: readonly ReadyQueue[], room: number): ClaimSh
     const first = list.filter((queue) => queue.priority === top)
     const rest = list.filter((queue) => queue.priority < top)
     const priorityMin =
-      first.length > 1 ? top : Math.max(Number.MIN_SAFE_INTEGER, ...rest.map((queue) => queue.priority))
+      first.length > 1 ? top : Math.max(PRIORITY_MIN, ...rest.map((queue) => queue.priority))
     let shareLeft = Math.min(share, left)
     for (const [index, queue] of first.entries()) {
       const n = Math.ceil(shareLeft / (first.length - index))

@@ -139,13 +139,31 @@ export function concurrencyContract(test: DeskTest): void {
         other.write({ jobs: [job({ kind: 'last', after: [batch.id] })] }),
         desk.settle(batch, 'skip', { splitInto }),
       ])
-      const waiting = await desk.stage(added[0]!.id)
       const halves = await desk.claim({ kinds: ['fetch'] })
       assert.equal(halves.length, 2)
-      // Either it came first and waits for the halves, or the batch was gone already.
-      assert.ok(waiting === 'deps' || waiting === 'ready')
-      for (const half of halves) await desk.settle(half, 'succeed')
+      for (const half of halves) {
+        assert.equal(await desk.stage(added[0]!.id), 'deps')
+        await desk.settle(half, 'succeed')
+      }
       assert.equal(await desk.stage(added[0]!.id), 'ready')
+    })
+  })
+
+  test('a key enqueued at the moment its job is canceled or split waits for what is left of it', async (desk) => {
+    await rounds(desk, async (other, round) => {
+      const key = `key ${round}`
+      const running = await desk.claimed({ key })
+      const halves = [job({ kind: 'job' }), job({ kind: 'job' })]
+      const end =
+        round % 2
+          ? desk.ledger.cancel(running.id)
+          : desk.settle(running, 'skip', { splitInto: { halves, failures: 0 } })
+      const [[added]] = await Promise.all([other.write({ jobs: [job({ key, kind: 'job' })] }), end])
+      const before = added!.outcome === 'ignored' ? 0 : 1
+      assert.equal(before === 0 || (await desk.stage(added!.id)) === 'deps', true)
+      for (const half of await desk.claim()) await desk.settle(half, 'succeed')
+      if (round % 2) await desk.settle(running, 'stop')
+      if (before === 1) assert.equal(await desk.stage(added!.id), 'ready')
     })
   })
 

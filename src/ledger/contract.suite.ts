@@ -12,6 +12,7 @@ import { appTransactionContract, enqueueContract } from './enqueue.suite.ts'
 import { frontierContract } from './frontier.suite.ts'
 import type { Home } from './home.suite.ts'
 import { housekeepingContract } from './housekeeping.suite.ts'
+import { keyContract } from './keys.suite.ts'
 import { badItemContract, settleContract } from './settle.suite.ts'
 
 export function ledgerContract(home: Home): void {
@@ -19,6 +20,7 @@ export function ledgerContract(home: Home): void {
     after(() => home.remove())
     const test = onDesk(home)
     describe('enqueueing', () => enqueueContract(test))
+    describe('keys', () => keyContract(test))
     describe('an app’s own transaction', () => appTransactionContract(test, home))
     describe('dependencies', () => dependencyContract(test))
     describe('claiming', () => claimContract(test))

@@ -49,6 +49,7 @@ export type NewJob = {
   priority?: number
   runAt?: number | null
   size?: number | null
+  /** How many listed items it stands for; 1 if left out, 0 for a job of a segment that is about none (a lister). */
   items?: number
   /** A name by which other jobs of the same work can say `after`. */
   ref?: string
@@ -58,6 +59,12 @@ export type NewJob = {
   badId?: number | null
 }
 
+/**
+ * `ignored`: another job has the key, and its id is given; of a batch that was split, the batch's, for which its
+ * halves stand. `revived`: that job had failed and starts over, in the segment in which it was.
+ * Asked for in a segment, the items of an ignored job, and of one revived in another segment, are accounted for
+ * elsewhere: the ledger counts them as skipped in the segment asked for, so that its books balance.
+ */
 export type EnqueueResult = { id: number; outcome: 'added' | 'ignored' | 'replaced' | 'revived' }
 
 export type NewSegment = {

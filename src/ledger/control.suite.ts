@@ -94,6 +94,27 @@ function canceling(test: DeskTest): void {
     assert.deepEqual(await desk.stages(parent.id, running!), ['canceled', 'canceled'])
   })
 
+  test('canceling a job reaches what came from children of it that are done', async (desk) => {
+    const top = await desk.claimed()
+    await desk.settle(top, 'continue', { work: { jobs: [job({ kind: 'list' })] } })
+    const [middle] = await desk.claim()
+    const later = job({ kind: 'fetch', runAt: desk.ledger.now() + 1_000 })
+    const batch = job({ kind: 'other', items: 2 })
+    await desk.settle(middle!, 'succeed', { work: { jobs: [later, batch] } })
+    const [whole] = await desk.claim()
+    const halves = [job({ kind: 'other' }), job({ kind: 'other' })]
+    await desk.settle(whole!, 'skip', { splitInto: { halves, failures: 0 } })
+    const [running] = await desk.claim({ n: 1 })
+    const { toStop } = await desk.ledger.cancel(top.id)
+    assert.deepEqual(
+      toStop.map((one) => one.id),
+      [top.id, running!.id],
+    )
+    const left = await desk.sql(`SELECT id FROM jobs WHERE state = 'pending'`)
+    assert.deepEqual(left, [])
+    assert.equal((await desk.ledger.jobs({ kind: 'fetch' }))[0]!.note, `its ancestor #${top.id} was canceled`)
+  })
+
   test('there is nothing to cancel in a job that is done, and no job where there is none', async (desk) => {
     const done = await desk.claimed()
     await desk.settle(done, 'succeed')
@@ -182,6 +203,29 @@ function redoing(test: DeskTest): void {
     await desk.ledger.redo(id)
     assert.equal(await desk.stage(id), 'deps')
     assert.deepEqual(await drain(desk), [open, id])
+  })
+
+  test('a job is not tried again before the jobs that it waits for', async (desk) => {
+    const first = await desk.claimed()
+    const dependent = await desk.add({ kind: 'last', after: [first.id] })
+    await desk.settle(first, 'fail')
+    await assert.rejects(desk.ledger.redo(dependent), (error: UsageError) => {
+      assert.match(error.message, new RegExp(`waits for job #${first.id}, which is failed`))
+      return error.hint?.includes(`#${first.id}`) ?? false
+    })
+    assert.equal(await desk.stage(dependent), 'failed', 'nothing was changed')
+    assert.equal(await desk.ledger.redo(first.id), 2)
+    assert.deepEqual(await desk.stages(first.id, dependent), ['ready', 'deps'])
+  })
+
+  test('a dependent of two failed jobs comes back when both have been tried again', async (desk) => {
+    const [one, two] = [await desk.add(), await desk.add()]
+    const dependent = await desk.add({ kind: 'last', after: [one, two] })
+    for (const failing of await desk.claim()) await desk.settle(failing, 'fail')
+    assert.equal(await desk.ledger.redo(one), 1)
+    assert.equal(await desk.stage(dependent), 'failed')
+    assert.equal(await desk.ledger.redo(two), 2)
+    assert.equal(await desk.stage(dependent), 'deps')
   })
 
   test('a job that is tried again does not wait for a dependency that was pruned', async (desk) => {

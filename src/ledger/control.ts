@@ -3,10 +3,9 @@
  * a running one is told (announce) and stops what was canceled.
  */
 import { UsageError } from '../errors.ts'
-import type { Changes } from './changes.ts'
+import { type Changes, forUpdate } from './changes.ts'
 import type { Pauses } from './claim.ts'
 import type { Tx } from './contract.ts'
-import { forUpdate } from './enqueue.ts'
 import { type JobState, nextJobState, type Stage, stageOf } from './states.ts'
 
 export type ControlContext = { tx: Tx; changes: Changes; now: number }
@@ -20,11 +19,14 @@ type Target = {
   wait: 'deps' | 'time' | null
   owner: number | null
   segment_id: number | null
+  key: string | null
+  split_key: string | null
+  settled_at: number | null
 }
 
 async function lockJob(tx: Tx, id: number): Promise<Target> {
   const job = await tx.get<Target>(
-    `SELECT id, kind, state, wait, owner, segment_id FROM jobs WHERE id = ?${forUpdate(tx)}`,
+    `SELECT id, kind, state, wait, owner, segment_id, key, split_key, settled_at FROM jobs WHERE id = ?${forUpdate(tx)}`,
     [id],
   )
   if (!job)
@@ -34,23 +36,51 @@ async function lockJob(tx: Tx, id: number): Promise<Target> {
   return job
 }
 
-/** `stopping`: its worker has been asked and will let go of it. */
+/** `stopping`: its worker has been asked and will let go of it. All that came from the job is canceled with it. */
 export async function cancelJob(
   ctx: ControlContext,
   id: number,
   note: string,
 ): Promise<'canceled' | 'stopping' | 'already'> {
-  const { tx, changes, now } = ctx
-  const job = await lockJob(tx, id)
+  const job = await lockJob(ctx.tx, id)
   if (nextJobState(job.state, 'cancel') === 'refused') {
     if (job.state === 'canceled') return 'already'
     throw new UsageError(`Job #${id} is ${job.state}: there is nothing to cancel.`)
   }
-  const children = await tx.all<{ id: number }>(
-    `SELECT id FROM jobs WHERE parent_id = ? AND state IN ('pending', 'claimed', 'failed')`,
+  const outcome = await cancelOne(ctx, job, note)
+  const seen = new Set([id])
+  // Those below may be adding more until their rows are locked; after that they cannot, so this ends.
+  for (;;) {
+    const below = (await unsettledBelow(ctx.tx, id)).filter((one) => !seen.has(one.id))
+    if (below.length === 0) return outcome
+    for (const one of below) {
+      seen.add(one.id)
+      const target = await lockJob(ctx.tx, one.id)
+      if (nextJobState(target.state, 'cancel') === 'refused') continue
+      const relation = one.parent_id === id ? 'parent' : 'ancestor'
+      await cancelOne(ctx, target, `its ${relation} #${id} was canceled`)
+    }
+  }
+}
+
+/** Also behind jobs that have settled. A parent is there before its child, so there is no circle. */
+function unsettledBelow(tx: Tx, id: number): Promise<{ id: number; parent_id: number }[]> {
+  return tx.all(
+    `WITH RECURSIVE below(id) AS (
+       SELECT id FROM jobs WHERE parent_id = ?
+       UNION SELECT j.id FROM jobs j JOIN below ON j.parent_id = below.id)
+     SELECT j.id, j.parent_id FROM below JOIN jobs j ON j.id = below.id
+     WHERE j.state IN ('pending', 'claimed', 'failed') ORDER BY j.id`,
     [id],
   )
-  for (const child of children) await cancelJob(ctx, child.id, `its parent #${id} was canceled`)
+}
+
+async function cancelOne(
+  { tx, changes, now }: ControlContext,
+  job: Target,
+  note: string,
+): Promise<'canceled' | 'stopping'> {
+  const { id } = job
   if (job.state === 'claimed') {
     await tx.run(`UPDATE jobs SET cancel_requested = 1, note = ? WHERE id = ? AND state = 'claimed'`, [
       note,
@@ -118,27 +148,58 @@ async function startOver(ctx: ControlContext, job: Target): Promise<number> {
   return redone
 }
 
-async function obstacleTo({ tx }: ControlContext, job: Target): Promise<UsageError | undefined> {
-  if (job.state !== 'canceled') return undefined
-  // In two parts, each of which has its index: who has the key now, and who had it and is still stopping.
-  const taken = await tx.get<{ id: number }>(
-    `SELECT o.id FROM jobs j JOIN jobs o ON o.kind = j.kind AND o.key = j.key AND o.id <> j.id
-     WHERE j.id = ? AND o.state IN ('pending', 'claimed', 'failed') AND o.cancel_requested = 0
-     UNION ALL SELECT o.id FROM jobs j JOIN jobs o ON o.kind = j.kind AND o.key = j.key
-     WHERE j.id = ? AND o.state = 'claimed' AND o.cancel_requested = 1
-       AND NOT EXISTS (SELECT 1 FROM job_deps d WHERE d.dep_id = o.id AND d.job_id = j.id AND d.met = 0)`,
-    [job.id, job.id],
-  )
-  if (taken) {
-    return new UsageError(`Job #${job.id} cannot be tried again: job #${taken.id} has taken its key.`)
+async function obstacleTo(ctx: ControlContext, job: Target): Promise<UsageError | undefined> {
+  const { tx } = ctx
+  const broken = await brokenDependency(tx, job.id)
+  if (broken) {
+    return new UsageError(`Job #${job.id} waits for job #${broken.id}, which is ${broken.state}.`, {
+      hint: `Try #${broken.id} again first: what ended because of it comes back with it.`,
+    })
   }
-  if (job.segment_id === null) return undefined
+  const taken = await keyTaker(tx, job)
+  if (taken !== undefined) {
+    return new UsageError(`Job #${job.id} cannot be tried again: job #${taken} has taken its key.`)
+  }
+  if (job.state !== 'canceled' || job.segment_id === null) return undefined
   const segment = await tx.get<{ state: string }>(`SELECT state FROM segments WHERE id = ?`, [job.segment_id])
   if (segment?.state !== 'settled') return undefined
   return new UsageError(
     `Job #${job.id} cannot be tried again: its segment #${job.segment_id} has settled without it.`,
     { hint: 'Enqueue the work anew.' },
   )
+}
+
+/** Locked: a dependency that is settling right now is either seen as settled or will find us waiting. */
+async function brokenDependency(tx: Tx, id: number): Promise<{ id: number; state: JobState } | undefined> {
+  const lock = tx.dialect === 'postgres' ? ' FOR SHARE OF j' : ''
+  const open = await tx.all<{ id: number; state: JobState }>(
+    `SELECT j.id, j.state FROM job_deps d JOIN jobs j ON j.id = d.dep_id WHERE d.job_id = ? AND d.met = 0 ORDER BY j.id${lock}`,
+    [id],
+  )
+  return open.find((dep) => dep.state === 'failed' || dep.state === 'canceled')
+}
+
+/** Whoever has the job's key now, or had it and is still at work; a failed job has kept its own. */
+async function keyTaker(tx: Tx, job: Target): Promise<number | undefined> {
+  const key = job.key ?? job.split_key
+  if (key === null || (job.state === 'failed' && job.key !== null)) return undefined
+  // In parts, each of which has its index.
+  const taken = await tx.get<{ id: number }>(
+    `SELECT o.id FROM jobs o WHERE o.kind = ? AND o.key = ? AND o.id <> ?
+       AND o.state IN ('pending', 'claimed', 'failed') AND o.cancel_requested = 0
+     UNION ALL SELECT o.id FROM jobs o WHERE o.kind = ? AND o.key = ? AND o.state = 'claimed' AND o.cancel_requested = 1
+       AND NOT EXISTS (SELECT 1 FROM job_deps d WHERE d.dep_id = o.id AND d.job_id = ? AND d.met = 0)
+     UNION ALL SELECT o.id FROM jobs o WHERE o.kind = ? AND o.split_key = ? AND o.state IN ('pending', 'claimed', 'failed')
+       AND (? = 0 OR o.created_at > ?)
+       AND NOT EXISTS (SELECT 1 FROM job_deps d WHERE d.dep_id = o.id AND d.job_id = ? AND d.met = 0)`,
+    [
+      ...[job.kind, key, job.id],
+      ...[job.kind, key, job.id],
+      // Halves of one split do not stand in each other's way, but those of a later holder do.
+      ...[job.kind, key, job.key === null ? 1 : 0, job.settled_at ?? 0, job.id],
+    ],
+  )
+  return taken?.id
 }
 
 export async function pause(

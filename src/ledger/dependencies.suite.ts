@@ -311,6 +311,28 @@ function families(test: DeskTest): void {
     assert.equal(await desk.stage(batch.id), 'skipped')
   })
 
+  test('whoever starts to wait for a batch that was split already waits for what is left of it', async (desk) => {
+    const batch = await desk.claimed({ items: 4 })
+    await desk.settle(batch, 'skip', { splitInto: { halves: [job(), job()], failures: 0 } })
+    const [first, second] = await desk.claim()
+    await desk.settle(first!, 'succeed')
+    await desk.settle(second!, 'skip', { splitInto: { halves: [job(), job()], failures: 0 } })
+    const dependent = await desk.add({ kind: 'last', after: [batch.id, second!.id] })
+    assert.equal((await desk.row(dependent)).deps_left, 2)
+    for (const quarter of await desk.claim()) {
+      assert.equal(await desk.stage(dependent), 'deps')
+      await desk.settle(quarter, 'succeed')
+    }
+    assert.equal(await desk.stage(dependent), 'ready')
+  })
+
+  test('whoever starts to wait for a batch of which a half has failed fails too', async (desk) => {
+    const batch = await desk.claimed()
+    await desk.settle(batch, 'skip', { splitInto: { halves: [job(), job()], failures: 0 } })
+    await desk.settle((await desk.claim({ n: 1 }))[0]!, 'fail')
+    assert.equal(await desk.stage(await desk.add({ kind: 'last', after: [batch.id] })), 'failed')
+  })
+
   test('a half of a split that fails breaks those who waited for the batch', async (desk) => {
     const batch = await desk.claimed()
     const dependent = await desk.add({ kind: 'last', after: [batch.id] })

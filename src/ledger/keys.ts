@@ -19,7 +19,13 @@ export type Holder = {
   segment_id: number | null
 }
 
-export type Rival = { id: number; kind: string; state: JobState; segment_id: number | null; stopping: boolean }
+export type Rival = {
+  id: number
+  kind: string
+  state: JobState
+  segment_id: number | null
+  stopping: boolean
+}
 
 const UNSETTLED = `state IN ('pending', 'claimed', 'failed')`
 const HOLDER = `SELECT id, kind, state, wait, owner, segment_id FROM jobs`
@@ -39,10 +45,7 @@ export function lockHolder(tx: Tx, id: number): Promise<Holder | undefined> {
 }
 
 /** For jobs with keys, in the order of ids; both parts have an index of their own that is almost always empty. */
-export async function rivalsByKey(
-  tx: Tx,
-  jobs: readonly NewJob[],
-): Promise<{ of(job: NewJob): Rival[] }> {
+export async function rivalsByKey(tx: Tx, jobs: readonly NewJob[]): Promise<{ of(job: NewJob): Rival[] }> {
   const keys = [...new Set(jobs.flatMap((job) => job.key ?? []))]
   const rivals = new Map<string, Rival[]>()
   for (const part of chunks(keys, IDS_PER_STATEMENT_MAX)) {
@@ -61,7 +64,7 @@ export async function rivalsByKey(
       rivals.set(name, list)
     }
   }
-  return { of: (job) => rivals.get(`${job.kind}\n${job.key}`) ?? [] }
+  return { of: (job) => (job.key == null ? [] : (rivals.get(`${job.kind}\n${job.key}`) ?? [])) }
 }
 
 /** The job whose split, and the splits of its halves, led to this one: whoever waits for it waits for all of them. */

@@ -79,6 +79,8 @@ import {
 /** Writers are spread over this many rows per tally; see the table's comment. */
 const SLOTS = 64
 const DUE_BATCH_MAX = 5_000
+/** Until the next look at due jobs that another transaction has locked. */
+const DUE_LOCKED_MS = 250
 
 export type LedgerOptions = { random: Random; point?: (name: CommitPoint) => void }
 export type WriteContext = { tx: Tx; driver: Driver; changes: Changes; now: number }
@@ -194,7 +196,7 @@ export class Ledger {
     let woken = 0
     let nextDueAt = await next()
     while (nextDueAt !== null && nextDueAt <= this.now()) {
-      woken += await this.#write(async ({ tx, changes, now }) => {
+      const batch = await this.#write(async ({ tx, changes, now }) => {
         const skipLocked = tx.dialect === 'postgres' ? ' FOR UPDATE SKIP LOCKED' : ''
         const rows = await tx.all<{ kind: string }>(
           `UPDATE jobs SET wait = NULL WHERE id IN (SELECT id FROM jobs WHERE state = 'pending' AND wait = 'time' AND run_at <= ?
@@ -205,6 +207,9 @@ export class Ledger {
         changes.becameReady += rows.length
         return rows.length
       })
+      // Another transaction has them: it may be waking them itself, or not be done with them for long.
+      if (batch === 0) return { woken, nextDueAt: this.now() + DUE_LOCKED_MS }
+      woken += batch
       nextDueAt = await next()
     }
     return { woken, nextDueAt }
@@ -241,13 +246,6 @@ export class Ledger {
 
   workers(): Promise<WorkerRow[]> {
     return this.driver.read(liveWorkers)
-  }
-
-  /** What a process tells others about itself, for `status`. */
-  async noteInfo(owner: number, info: string): Promise<void> {
-    await this.driver.transaction((tx) =>
-      tx.run(`UPDATE workers SET info = ? WHERE id = ? AND state = 'live'`, [info, owner]),
-    )
   }
 
   /** Progress of running jobs, fenced like everything else. */

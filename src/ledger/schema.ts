@@ -37,15 +37,28 @@ export function schemaStatements(dialect: Tx['dialect']): string[] {
 }
 
 function statementsOf(dialect: Tx['dialect']): string[] {
-  const w = WORDS[dialect]
-  const plain = dialect === 'sqlite' ? 'STRICT' : ''
+  return [
+    ...streamStatements(dialect),
+    ...jobStatements(dialect),
+    ...controlStatements(dialect),
+    ...countStatements(dialect),
+    `INSERT INTO meta(name, value) VALUES ('schema_version', '${SCHEMA_VERSION}'), ('control', '0')`,
+  ]
+}
+
+function wordsOf(dialect: Tx['dialect']): { w: Words; plain: string } {
+  return { w: WORDS[dialect], plain: dialect === 'sqlite' ? 'STRICT' : '' }
+}
+
+function streamStatements(dialect: Tx['dialect']): string[] {
+  const { w, plain } = wordsOf(dialect)
   return [
     `CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) ${plain}`,
     `CREATE TABLE app_schemas (app TEXT PRIMARY KEY, version ${w.int} NOT NULL) ${plain}`,
     `CREATE TABLE workers (
       id ${w.id}, host TEXT NOT NULL, pid ${w.int} NOT NULL, pid_start TEXT NOT NULL, name TEXT NOT NULL,
       state TEXT NOT NULL DEFAULT 'live', started_at ${w.int} NOT NULL, heartbeat_at ${w.int} NOT NULL,
-      lease_until ${w.int} NOT NULL, info TEXT) ${plain}`,
+      lease_until ${w.int} NOT NULL) ${plain}`,
     `CREATE TABLE streams (
       id ${w.id}, name TEXT NOT NULL UNIQUE, mark TEXT, mark_at ${w.int} NOT NULL, tail_at ${w.int} NOT NULL,
       cursor TEXT, moved_at ${w.int}, created_at ${w.int} NOT NULL) ${plain}`,
@@ -61,6 +74,12 @@ function statementsOf(dialect: Tx['dialect']): string[] {
       CHECK (state <> 'settled' OR (open_jobs = 0 AND listed = stored + gone + skipped + bad))) ${plain}`,
     `CREATE UNIQUE INDEX segments_order ON segments(stream_id, from_at)`,
     `CREATE INDEX segments_unsettled ON segments(stream_id, from_at) WHERE state <> 'settled'`,
+  ]
+}
+
+function jobStatements(dialect: Tx['dialect']): string[] {
+  const { w, plain } = wordsOf(dialect)
+  return [
     `CREATE TABLE jobs (
       id ${w.id}, kind TEXT NOT NULL, key TEXT, stream_id ${w.int} NOT NULL DEFAULT 0,
       segment_id ${w.int}, parent_id ${w.int}, lane TEXT NOT NULL, priority ${w.int} NOT NULL DEFAULT 0,
@@ -68,14 +87,21 @@ function statementsOf(dialect: Tx['dialect']): string[] {
       payload ${w.bigText} NOT NULL, size ${w.int},
       items ${w.int} NOT NULL DEFAULT 1, attempt ${w.int} NOT NULL DEFAULT 0,
       failures ${w.int} NOT NULL DEFAULT 0, owner ${w.int}, cancel_requested ${w.int} NOT NULL DEFAULT 0,
-      checkpoint TEXT, progress TEXT, error TEXT, note TEXT, bad_id ${w.int},
+      checkpoint TEXT, progress TEXT, error TEXT, note TEXT, bad_id ${w.int}, split_of ${w.int}, split_key TEXT,
       created_at ${w.int} NOT NULL, claimed_at ${w.int}, settled_at ${w.int}) ${w.strict}`,
     `CREATE INDEX jobs_ready ON jobs(lane, stream_id, kind, priority DESC, id)
       WHERE state = 'pending' AND wait IS NULL`,
     `CREATE INDEX jobs_due ON jobs(run_at) WHERE state = 'pending' AND wait = 'time'`,
-    `CREATE INDEX jobs_owned ON jobs(owner) WHERE state = 'claimed'`,
+    // With the id: a process's thousands of jobs would all have the same key, and on PostgreSQL every claim would
+    // look for room among them (a no-op drain ran at 43k jobs/s instead of 52k). SQLite adds the id by itself.
+    `CREATE INDEX jobs_owned ON jobs(${dialect === 'sqlite' ? 'owner' : 'owner, id'}) WHERE state = 'claimed'`,
     `CREATE UNIQUE INDEX jobs_key ON jobs(kind, key)
       WHERE key IS NOT NULL AND state IN ('pending', 'claimed', 'failed') AND cancel_requested = 0`,
+    // Jobs that no longer hold their key although their work under it is not over; see keys.ts.
+    `CREATE INDEX jobs_stopping ON jobs(key) WHERE state = 'claimed' AND cancel_requested = 1`,
+    `CREATE INDEX jobs_split_key ON jobs(split_key)
+      WHERE split_key IS NOT NULL AND state IN ('pending', 'claimed', 'failed')`,
+    `CREATE INDEX jobs_split_of ON jobs(split_of) WHERE split_of IS NOT NULL`,
     `CREATE INDEX jobs_troubled ON jobs(state, id) WHERE state IN ('failed', 'canceled')`,
     `CREATE INDEX jobs_parent ON jobs(parent_id) WHERE parent_id IS NOT NULL`,
     `CREATE TABLE job_deps (
@@ -90,7 +116,14 @@ function statementsOf(dialect: Tx['dialect']): string[] {
       id ${w.id}, stream_id ${w.int} NOT NULL, segment_id ${w.int}, kind TEXT NOT NULL, item TEXT NOT NULL,
       reason TEXT NOT NULL, error_kind TEXT NOT NULL, payload ${w.bigText} NOT NULL,
       first_seen ${w.int} NOT NULL, last_tried ${w.int} NOT NULL, tries ${w.int} NOT NULL DEFAULT 1,
-      UNIQUE (stream_id, kind, item)) ${plain}`,
+      times ${w.int} NOT NULL DEFAULT 1) ${plain}`,
+    `CREATE UNIQUE INDEX bad_items_item ON bad_items(stream_id, kind, item, coalesce(segment_id, 0))`,
+  ]
+}
+
+function controlStatements(dialect: Tx['dialect']): string[] {
+  const { w, plain } = wordsOf(dialect)
+  return [
     `CREATE TABLE pauses (
       scope TEXT NOT NULL, target TEXT NOT NULL, reason TEXT NOT NULL, at ${w.int} NOT NULL,
       PRIMARY KEY (scope, target)) ${plain}`,
@@ -101,6 +134,12 @@ function statementsOf(dialect: Tx['dialect']): string[] {
       id ${w.id}, condition TEXT NOT NULL, target TEXT NOT NULL, severity TEXT NOT NULL, text TEXT NOT NULL,
       first_at ${w.int} NOT NULL, last_at ${w.int} NOT NULL, sent_at ${w.int} NOT NULL, count ${w.int} NOT NULL DEFAULT 1,
       cleared_at ${w.int}, UNIQUE (condition, target)) ${plain}`,
+  ]
+}
+
+function countStatements(dialect: Tx['dialect']): string[] {
+  const { w, plain } = wordsOf(dialect)
+  return [
     // One row per writer slot, so that processes on PostgreSQL do not queue up for one counter's row lock.
     `CREATE TABLE tallies (
       slot ${w.int} NOT NULL, kind TEXT NOT NULL, stage TEXT NOT NULL, n ${w.int} NOT NULL,
@@ -111,7 +150,6 @@ function statementsOf(dialect: Tx['dialect']): string[] {
     `CREATE TABLE budgets (
       name TEXT PRIMARY KEY, tokens ${dialect === 'sqlite' ? 'REAL' : 'DOUBLE PRECISION'} NOT NULL, updated_at ${w.int} NOT NULL,
       controller TEXT NOT NULL, version ${w.int} NOT NULL DEFAULT 0) ${plain}`,
-    `INSERT INTO meta(name, value) VALUES ('schema_version', '${SCHEMA_VERSION}'), ('control', '0')`,
   ]
 }
 

@@ -310,6 +310,55 @@ export function badItemContract(test: DeskTest): void {
     assert.equal((await desk.segmentRow(segment)).bad, 1, 'counted once')
   })
 
+  test('a retry that succeeds but names its item bad again does not mend it', async (desk) => {
+    const { segment } = await withBad(desk)
+    await desk.ledger.retryBad()
+    await desk.settle((await desk.claim())[0]!, 'succeed', { bad: [bad('m7', 'still malformed')] })
+    const { stored, bad: left } = await desk.segmentRow(segment)
+    assert.deepEqual([stored, left], [9, 1])
+    const rows = await desk.ledger.badItems()
+    assert.deepEqual(
+      rows.map((row) => [row.item, row.reason, row.tries, row.segment_id]),
+      [['m7', 'still malformed', 2, segment]],
+    )
+  })
+
+  test('an item that is bad in two segments is registered and mended in each', async (desk) => {
+    const { streamId, segment } = await withBad(desk)
+    const next = await desk.segment(streamId, 10, 20)
+    await desk.write({
+      counts: [{ segment: next, listed: 2, seal: true }],
+      jobs: [job({ streamId, segment: next }), job({ streamId, segment: next })],
+    })
+    for (const twice of await desk.claim()) await desk.settle(twice, 'skip', { bad: [bad('m7')] })
+    assert.equal((await desk.segmentRow(next)).bad, 2, 'listed twice')
+    assert.equal(await desk.ledger.retryBad(), 2)
+    const [one, two] = await desk.claim()
+    await desk.settle(one!, 'succeed')
+    assert.deepEqual(
+      (await desk.ledger.badItems()).map((row) => row.segment_id),
+      [next],
+    )
+    await desk.settle(two!, 'succeed')
+    assert.deepEqual(await desk.ledger.badItems(), [])
+    for (const id of [segment, next]) {
+      const { listed, stored, bad: left } = await desk.segmentRow(id)
+      assert.deepEqual([stored, left], [listed, 0])
+    }
+  })
+
+  test('secrets in errors and reasons are not stored', async (desk) => {
+    const message = 'GET /mail?access_token=hunter2hunter2 was refused'
+    const running = await desk.claimed()
+    const error = { kind: 'permanent', message } as const
+    await desk.settle(running, 'skip', { error, bad: [bad('m1', message)] })
+    const { job: row, errors } = (await desk.ledger.job(running.id))!
+    const [item] = await desk.ledger.badItems()
+    for (const text of [row.error, errors[0]!.message, item!.reason]) {
+      assert.match(text!, /GET .mail.access_token=\[redacted\] was refused/)
+    }
+  })
+
   test('a bad item that is stored after all is counted as stored, and the registry forgets it', async (desk) => {
     const { segment } = await withBad(desk)
     await desk.ledger.retryBad()
@@ -379,7 +428,7 @@ export function badItemContract(test: DeskTest): void {
     await desk.ledger.cancel(canceled.id)
     assert.equal((await desk.settle(canceled, 'skip', { bad: [bad('x')] })).status, 'canceled')
     const stale = await desk.claimed()
-    await desk.ledger.release(desk.owner, [stale.id])
+    await desk.ledger.release(desk.owner, [stale])
     assert.equal((await desk.settle(stale, 'skip', { bad: [bad('x')] })).status, 'lost')
     assert.deepEqual(await desk.ledger.badItems(), [])
   })

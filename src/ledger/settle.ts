@@ -3,6 +3,7 @@
  * or going on. Every statement is fenced by (job, attempt, owner).
  */
 import { TidemarkError } from '../errors.ts'
+import { redactText } from '../redaction.ts'
 import type { Changes } from './changes.ts'
 import type { ClaimedJob, Driver, NewBadItem, NewJob, Settlement, Tx } from './contract.ts'
 import { enqueueJobs } from './enqueue.ts'
@@ -36,8 +37,9 @@ export async function settleOne(
   if (settlement.error && event !== 'continue') await recordError(ctx, settlement)
   if (settlement.bad?.length) await isolate(ctx, job, settlement.bad)
   if (settlement.splitInto) await replaceBySplit(ctx, job, settlement.splitInto)
-  if (job.badId !== null && event === 'succeed') await mend(ctx, job, 'stored')
-  if (job.badId !== null && event === 'skip' && !settlement.bad?.length) await mend(ctx, job, 'gone')
+  const isMended = job.badId !== null && !settlement.bad?.length
+  if (isMended && event === 'succeed') await mend(ctx, job, 'stored')
+  if (isMended && event === 'skip') await mend(ctx, job, 'gone')
   return 'held'
 }
 
@@ -94,7 +96,7 @@ async function recordError({ tx, now }: SettleOneContext, { job, error }: Settle
     job.attempt,
     now,
     error!.kind,
-    error!.message.slice(0, ERROR_TEXT_MAX),
+    storedText(error!.message),
   ])
   await tx.run(
     `DELETE FROM job_errors WHERE job_id = ? AND id NOT IN
@@ -104,29 +106,30 @@ async function recordError({ tx, now }: SettleOneContext, { job, error }: Settle
 }
 
 export function errorText(error: { kind: string; message: string }): string {
-  return JSON.stringify({ kind: error.kind, message: error.message.slice(0, ERROR_TEXT_MAX) })
+  return JSON.stringify({ kind: error.kind, message: storedText(error.message) })
+}
+
+/** Services repeat in their errors what they were sent: no secret of it stays in the database. */
+function storedText(text: string): string {
+  return redactText(text).slice(0, ERROR_TEXT_MAX)
 }
 
 /** Registers bad items and counts them in their segment, so that they block nothing. */
 async function isolate(ctx: SettleOneContext, job: ClaimedJob, bad: readonly NewBadItem[]): Promise<void> {
   const { tx, changes, now } = ctx
+  const again = job.badId === null ? undefined : await badAgain(ctx, job.badId, bad)
   for (const item of bad) {
+    if (item === again) continue
+    // One row per segment, because each segment has counted it and is mended by itself.
     await tx.run(
       `INSERT INTO bad_items(stream_id, segment_id, kind, item, reason, error_kind, payload, first_seen, last_tried)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT (stream_id, kind, item) DO UPDATE SET reason = excluded.reason, error_kind = excluded.error_kind,
-         payload = excluded.payload, last_tried = excluded.last_tried, tries = bad_items.tries + 1,
-         segment_id = coalesce(excluded.segment_id, bad_items.segment_id)`,
+       ON CONFLICT (stream_id, kind, item, coalesce(segment_id, 0)) DO UPDATE SET reason = excluded.reason,
+         error_kind = excluded.error_kind, payload = excluded.payload, last_tried = excluded.last_tried,
+         tries = bad_items.tries + 1, times = bad_items.times + 1`,
       [
-        job.streamId,
-        job.segmentId,
-        job.kind,
-        item.item,
-        item.reason.slice(0, ERROR_TEXT_MAX),
-        item.errorKind,
-        item.payload,
-        now,
-        now,
+        ...[job.streamId, job.segmentId, job.kind, item.item, storedText(item.reason), item.errorKind],
+        ...[item.payload, now, now],
       ],
     )
   }
@@ -134,16 +137,44 @@ async function isolate(ctx: SettleOneContext, job: ClaimedJob, bad: readonly New
   if (job.segmentId !== null) changes.segment(job.segmentId).bad += bad.length
 }
 
-/** The halves take the batch's place: same segment, same parent, and whoever waited waits for both. */
+/** The retry of a bad item found it bad again: it keeps its row, and its segment the count. */
+async function badAgain(
+  { tx, now }: SettleOneContext,
+  badId: number,
+  bad: readonly NewBadItem[],
+): Promise<NewBadItem | undefined> {
+  const row = await tx.get<{ item: string }>(`SELECT item FROM bad_items WHERE id = ?`, [badId])
+  if (!row) return undefined
+  const named = bad.find((one) => one.item === row.item)
+  const { reason, errorKind, payload } = named ?? bad[0]!
+  await tx.run(
+    `UPDATE bad_items SET reason = ?, error_kind = ?, payload = CASE WHEN ? = 1 THEN ? ELSE payload END, last_tried = ?,
+       tries = tries + 1 WHERE id = ?`,
+    [storedText(reason), errorKind, named ? 1 : 0, payload, now, badId],
+  )
+  return named
+}
+
+/**
+ * The halves take the batch's place: same segment, children of the batch, keepers of its key (`split_key`, down
+ * through all splits), and whoever waited for the batch waits for both.
+ */
 async function replaceBySplit(
   ctx: SettleOneContext,
   job: ClaimedJob,
   { halves, failures }: { halves: readonly NewJob[]; failures: number },
 ): Promise<void> {
   const { tx, driver, changes, now } = ctx
-  const added = await enqueueJobs({ tx, driver, changes, now, segmentRefs: new Map() }, halves)
-  if (failures > 0) {
-    for (const half of added) await tx.run(`UPDATE jobs SET failures = ? WHERE id = ?`, [failures, half.id])
+  const added = await enqueueJobs(
+    { tx, driver, changes, now, segmentRefs: new Map() },
+    halves.map((half) => ({ ...half, parentId: half.parentId ?? job.id })),
+  )
+  for (const half of added) {
+    await tx.run(
+      `UPDATE jobs SET failures = ?, split_of = ?, split_key = (SELECT coalesce(b.key, b.split_key) FROM jobs b WHERE b.id = ?)
+       WHERE id = ?`,
+      [failures, job.id, job.id, half.id],
+    )
   }
   const edges = await tx.all<{ job_id: number; on_failure: string }>(
     `DELETE FROM job_deps WHERE dep_id = ? AND met = 0 RETURNING job_id, on_failure`,
@@ -162,13 +193,18 @@ async function replaceBySplit(
   changes.count('split', job.streamId)
 }
 
-/** A bad item worked after all, or is gone: its segment counts it so, and the registry forgets it. */
+/** A bad item worked after all, or is gone: its segment counts it so, as often as it was listed, and the registry forgets it. */
 async function mend({ tx }: SettleOneContext, job: ClaimedJob, as: 'stored' | 'gone'): Promise<void> {
-  const rows = await tx.all<{ segment_id: number | null }>(
-    `DELETE FROM bad_items WHERE id = ? RETURNING segment_id`,
+  const rows = await tx.all<{ segment_id: number | null; times: number }>(
+    `DELETE FROM bad_items WHERE id = ? RETURNING segment_id, times`,
     [job.badId],
   )
-  const segmentId = rows[0]?.segment_id
-  if (segmentId == null) return
-  await tx.run(`UPDATE segments SET bad = bad - 1, ${as} = ${as} + 1 WHERE id = ? AND bad > 0`, [segmentId])
+  const row = rows[0]
+  if (row?.segment_id == null) return
+  await tx.run(`UPDATE segments SET bad = bad - ?, ${as} = ${as} + ? WHERE id = ? AND bad >= ?`, [
+    row.times,
+    row.times,
+    row.segment_id,
+    row.times,
+  ])
 }

@@ -1,9 +1,9 @@
 /** Budgets in the ledger, shared by all its processes; each call is one short transaction on one row. */
 import { TidemarkError } from '../errors.ts'
 import { type BudgetColumns, budgetColumns, budgetRow, drawFromRow, tuneRow } from './budget-row.ts'
+import { forUpdate } from './changes.ts'
 import type { Driver, Tx } from './contract.ts'
 import type { BudgetRow, BudgetStore, Draw, Drawn, Tuned, Tuning } from './contract-budgets.ts'
-import { forUpdate } from './enqueue.ts'
 
 /** Two processes may create a row at once: the second finds it on its next try. */
 const TRIES_MAX = 3

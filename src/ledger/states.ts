@@ -39,7 +39,6 @@ export type Cell<State> = State | 'refused'
 
 /** Settled jobs need nothing more. A failed job may still be retried, so it is not settled. */
 export const SETTLED: ReadonlySet<JobState> = new Set(['done', 'canceled', 'skipped'])
-export const isSettled = (state: JobState): boolean => SETTLED.has(state)
 
 const refuseAll = Object.fromEntries(JOB_EVENTS.map((event) => [event, 'refused'])) as Record<
   JobEvent,

@@ -15,7 +15,6 @@ export type WorkerRow = WorkerInfo & {
   started_at: number
   heartbeat_at: number
   lease_until: number
-  info: string | null
 }
 
 export type WorkerContext = { tx: Tx; changes: Changes; now: number }

@@ -200,7 +200,14 @@ describe('a call under a budget', () => {
       await Promise.all([assert.rejects(failed, error), pass(clock, 50)])
     }
     assert.deepEqual([budget.snapshot().rate, budget.snapshot().throttles], [100, 0])
-    assert.equal(events.length, 0)
+    assert.deepEqual(
+      events.map((event) => (event.type === 'call' ? [event.name, event.ok] : event)),
+      [
+        ['b', false],
+        ['b', false],
+      ],
+      'told as failed calls, and as nothing else',
+    )
     await budget.close()
   })
 

@@ -66,49 +66,69 @@ export function isDown(thrown: unknown): boolean {
   return DOWN_MESSAGE.test(messageOf(thrown))
 }
 
+type Trouble = {
+  kind: 'transient' | 'permanent'
+  says: (where: string) => string
+  code: string
+  hint: string
+}
+
+const BROKEN_FILES: Trouble = {
+  kind: 'transient',
+  says: (where) => `${where} cannot read or write its own files.`,
+  code: 'ledger-io',
+  hint: 'See the log of the server; check its disk.',
+}
+const DAMAGED: Trouble = {
+  kind: 'permanent',
+  says: (where) => `The ledger at ${where} is damaged.`,
+  code: 'ledger-corrupt',
+  hint: 'Restore it from a backup; see the log of the server.',
+}
+
+/** Of the server or its address, by code: no statement is to blame. */
+const TROUBLES: Readonly<Record<string, Trouble>> = {
+  ENOTFOUND: {
+    kind: 'transient',
+    says: (where) => `The host of ${where} cannot be found.`,
+    code: 'ledger-down',
+    hint: 'Check the name in ledger.url and the network.',
+  },
+  '53100': {
+    kind: 'transient',
+    says: (where) => `The disk of ${where} is full.`,
+    code: 'ledger-full',
+    hint: 'Free some space on the server; work goes on by itself.',
+  },
+  '25006': {
+    kind: 'transient',
+    says: (where) => `${where} accepts no writes.`,
+    code: 'ledger-readonly',
+    hint: 'Connect to the primary server, not to a replica.',
+  },
+  '58030': BROKEN_FILES,
+  '58P01': BROKEN_FILES,
+  XX001: DAMAGED,
+  XX002: DAMAGED,
+  '3D000': {
+    kind: 'permanent',
+    says: (where) => `There is no such database: ${where}.`,
+    code: 'ledger-missing',
+    hint: 'Create it (`createdb NAME`), or correct ledger.url.',
+  },
+}
+
 /** Errors of the database itself get a `ledger-` code: no job is to blame for them. */
 export function classify(thrown: unknown, where: string): unknown {
   if (thrown instanceof TidemarkError) return thrown
   const code = codeOf(thrown)
   if (isDown(thrown) || isStalePlan(thrown)) return downError(thrown, where)
+  const trouble = code === undefined ? undefined : TROUBLES[code]
+  if (trouble) {
+    const { kind, says, code: name, hint } = trouble
+    return new TidemarkError(says(where), { kind, code: name, hint, cause: thrown })
+  }
   switch (code) {
-    case 'ENOTFOUND':
-      return outage(
-        thrown,
-        `The host of ${where} cannot be found.`,
-        'ledger-down',
-        'Check the name in ledger.url and the network.',
-      )
-    case '53100':
-      return outage(
-        thrown,
-        `The disk of ${where} is full.`,
-        'ledger-full',
-        'Free some space on the server; work goes on by itself.',
-      )
-    case '25006':
-      return outage(
-        thrown,
-        `${where} accepts no writes.`,
-        'ledger-readonly',
-        'Connect to the primary server, not to a replica.',
-      )
-    case '58030':
-    case '58P01':
-      return outage(
-        thrown,
-        `${where} cannot read or write its own files.`,
-        'ledger-io',
-        'See the log of the server; check its disk.',
-      )
-    case 'XX001':
-    case 'XX002':
-      return refusal(
-        thrown,
-        `The ledger at ${where} is damaged.`,
-        'ledger-corrupt',
-        'Restore it from a backup; see the log of the server.',
-      )
     case '28P01':
     case '28000':
       return new TidemarkError(`${where} refused the login: ${messageOf(thrown)}.`, {
@@ -117,13 +137,6 @@ export function classify(thrown: unknown, where: string): unknown {
         hint: 'Check the user and the password in ledger.url.',
         cause: thrown,
       })
-    case '3D000':
-      return refusal(
-        thrown,
-        `There is no such database: ${where}.`,
-        'ledger-missing',
-        'Create it (`createdb NAME`), or correct ledger.url.',
-      )
     case '22021':
       return new TidemarkError('A text holds a character that PostgreSQL cannot store (NUL).', {
         kind: 'permanent',

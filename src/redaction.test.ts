@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { TidemarkError } from '../errors.ts'
+import { TidemarkError } from './errors.ts'
 import { isSecretKey, MASK, redactFields, redactText, redactValue } from './redaction.ts'
 
 const SECRET = 'hunter2-s3cr3t-Value'

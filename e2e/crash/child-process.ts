@@ -1,6 +1,5 @@
 /** One engine process (child.ts), seen from its parent: what it says, how it ends, and signals to it. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { systemClock } from '../../src/clock.ts'
@@ -9,7 +8,7 @@ import type { ChildOptions, Saying } from './child-options.ts'
 /** Far longer than any run takes, so that a hang is told from a slow machine. */
 export const CHILD_MS_MAX = 60_000
 /** Most of a short life is loading code. */
-const COMPILED = join(tmpdir(), 'tidemark-crash-compiled')
+const COMPILED = join(import.meta.dirname, '../../node_modules/.cache/tidemark-crash')
 
 export type Ended = {
   code: number | null

@@ -1,6 +1,7 @@
 /** The hot statements on PostgreSQL: one round trip for a batch, whatever its size. */
 import { systemClock } from '../../clock.ts'
 import type { ClaimedJob, ClaimShare, InsertRow, Lane, ReadyQueue, Tx } from '../contract.ts'
+import { claimedJob, TAKEN_COLUMNS, type TakenRow } from '../taken-row.ts'
 import type { Head } from './ready-heads.ts'
 import type { PostgresTx } from './tx.ts'
 
@@ -171,26 +172,10 @@ export const TAKE = `UPDATE jobs SET state = 'claimed', owner = $8, attempt = at
           AND priority <= r.high AND priority >= r.low AND id >= r.floor
         ORDER BY priority DESC, id LIMIT s.n FOR UPDATE SKIP LOCKED) AS job
       LIMIT s.n) AS picked))
-  RETURNING id, kind, key, stream_id, segment_id, parent_id, priority, payload, size, items, attempt, failures, checkpoint,
-    bad_id, created_at`
+  RETURNING ${TAKEN_COLUMNS}, stream_id, kind`
 
-type TakenRow = [
-  id: number,
-  kind: string,
-  key: string | null,
-  streamId: number,
-  segmentId: number | null,
-  parentId: number | null,
-  priority: number,
-  payload: string,
-  size: number | null,
-  items: number,
-  attempt: number,
-  failures: number,
-  checkpoint: string | null,
-  badId: number | null,
-  createdAt: number,
-]
+/** One statement serves several queues, so each row says whose it is. */
+type OwnedRow = [...TakenRow, streamId: number, kind: string]
 
 export async function take(
   tx: Tx,
@@ -201,7 +186,7 @@ export async function take(
 ): Promise<ClaimedJob[]> {
   const { heads } = tx as PostgresTx
   const known = shares.map((share) => heads.headOf(lane, share))
-  const { rows } = await (tx as PostgresTx).query<TakenRow>({
+  const { rows } = await (tx as PostgresTx).query<OwnedRow>({
     name: 'take',
     text: TAKE,
     rowMode: 'array',
@@ -217,7 +202,9 @@ export async function take(
       now,
     ],
   })
-  const jobs = rows.map((row) => claimedJob(row, lane)).sort((a, b) => b.priority - a.priority || a.id - b.id)
+  const jobs = rows
+    .map((row) => claimedJob(row as unknown as TakenRow, lane, row[13], row[14]))
+    .sort((a, b) => b.priority - a.priority || a.id - b.id)
   for (const share of shares) {
     heads.claimed(
       lane,
@@ -228,27 +215,6 @@ export async function take(
     )
   }
   return jobs
-}
-
-function claimedJob(row: TakenRow, lane: Lane): ClaimedJob {
-  return {
-    id: row[0],
-    kind: row[1],
-    key: row[2],
-    streamId: row[3],
-    segmentId: row[4],
-    parentId: row[5],
-    lane,
-    priority: row[6],
-    payload: row[7],
-    size: row[8],
-    items: row[9],
-    attempt: row[10],
-    failures: row[11],
-    checkpoint: row[12],
-    badId: row[13],
-    createdAt: row[14],
-  }
 }
 
 /** Array literals by hand: pg's own quote every number. */

@@ -10,7 +10,7 @@ function load(toml: string | undefined, part: Partial<LoadInput> = {}) {
     if (toml === undefined) throw Object.assign(new Error('no such file'), { code: 'ENOENT' })
     return toml
   }
-  return loadConfig({ env: {}, userHome: '/home/ann', cwd: '/work', readFile, ...part })
+  return loadConfig({ env: {}, userHome: '/home/ann', cwd: '/srv', readFile, ...part })
 }
 
 /** The lines of the message with which the configuration is refused. */
@@ -55,7 +55,7 @@ describe('without a file', () => {
   test('a file that was asked for by name is missed', () => {
     assert.match(
       refusal(undefined, { flags: { config: 'x.toml' } })[0]!,
-      /\/work\/x\.toml: there is no such file/,
+      /\/srv\/x\.toml: there is no such file/,
     )
   })
 })

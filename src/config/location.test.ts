@@ -4,7 +4,7 @@ import { UsageError } from '../errors.ts'
 import { type LocationInput, locateFile, locateHome, locateLedger } from './location.ts'
 
 function input(part: Partial<LocationInput>): LocationInput {
-  return { env: {}, flags: {}, userHome: '/home/ann', cwd: '/work', ...part }
+  return { env: {}, flags: {}, userHome: '/home/ann', cwd: '/srv', ...part }
 }
 
 describe('the home folder', () => {
@@ -28,7 +28,7 @@ describe('the home folder', () => {
   })
 
   test('is made absolute, also from a tilde', () => {
-    assert.equal(locateHome(input({ flags: { home: 'tide' } })).path, '/work/tide')
+    assert.equal(locateHome(input({ flags: { home: 'tide' } })).path, '/srv/tide')
     assert.equal(locateHome(input({ env: { TIDEMARK_HOME: '~/tide' } })).path, '/home/ann/tide')
   })
 

@@ -27,8 +27,9 @@ function gate(): { opened: Promise<void>; open: () => void } {
   return { opened, open }
 }
 
-export function engineContract(name: string, openFresh: OpenFresh): void {
-  async function withEngine(
+/** Runs a test on a fresh ledger with an engine that is stopped at its end, and checks the tallies. */
+export function engineOn(openFresh: OpenFresh) {
+  return async function withEngine(
     jobs: readonly AnyJobKind[],
     fn: (engine: Engine, ledger: Ledger) => Promise<void>,
     options: Partial<EngineOptions> = {},
@@ -47,6 +48,10 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
       await close()
     }
   }
+}
+
+export function engineContract(name: string, openFresh: OpenFresh): void {
+  const withEngine = engineOn(openFresh)
 
   const note = (text: string): Outcome => ({
     effects: async (tx) => {

@@ -3,29 +3,15 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
 import { TidemarkError, UsageError } from '../errors.ts'
-import type { Ledger } from '../ledger/ledger.ts'
-import type { OpenFresh } from './engine.suite.ts'
-import { createEngine, type Engine, type EngineOptions } from './engine.ts'
-import { type AnyJobKind, defineJob, request } from './kinds.ts'
+import { engineOn, type OpenFresh } from './engine.suite.ts'
+import { createEngine } from './engine.ts'
+import { defineJob, request } from './kinds.ts'
 
 const Item = z.object({ name: z.string() })
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 export function troubleContract(name: string, openFresh: OpenFresh): void {
-  async function withEngine(
-    jobs: readonly AnyJobKind[],
-    fn: (engine: Engine, ledger: Ledger) => Promise<void>,
-    options: Partial<EngineOptions> = {},
-  ): Promise<void> {
-    const { ledger, close } = await openFresh()
-    const engine = await createEngine({ ledger, jobs, random: () => 0.001, ...options })
-    try {
-      await fn(engine, ledger)
-    } finally {
-      await engine.stop()
-      await close()
-    }
-  }
+  const withEngine = engineOn(openFresh)
 
   describe(`trouble on ${name}`, () => {
     test('a new stream can be used first inside an app transaction, and is gone if that rolls back', async () => {

@@ -43,7 +43,7 @@ const STRANGERS: Record<string, string> = {
 /** Packages that belong to one place. */
 const PACKAGE_HOMES: Record<string, readonly RegExp[]> = {
   pg: [/^src\/ledger\/postgres\//],
-  'node:sqlite': [/^src\/ledger\/sqlite\//, /^src\/apps\/[^/]+\/store\.ts$/],
+  'node:sqlite': [/^src\/ledger\/sqlite\//, /^src\/apps\/[^/]+\/store(?:\.ts$|\/)/],
   commander: [/^src\/cli\//],
   '@bomb.sh/tab': [/^src\/cli\//],
   'smol-toml': [/^src\/config\//],

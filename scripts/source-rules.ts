@@ -46,7 +46,7 @@ const SQL = [
   /^\s*pragma\s+\w+\s*(?:=|\(|;|$)/,
 ]
 
-const SQL_HOMES = [/^src\/ledger\//, /^src\/apps\/[^/]+\/store\.ts$/]
+const SQL_HOMES = [/^src\/ledger\//, /^src\/apps\/[^/]+\/store(?:\.ts$|\/)/]
 
 /** Names that say where something was dropped and not what it is. */
 const BANNED_NAMES = /^(?:utils?|helpers?|common|types?|misc|shared|lib|stuff|constants)$/

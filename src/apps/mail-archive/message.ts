@@ -1,0 +1,108 @@
+/** The words of the mail archive: what a message is on its way in, at rest, and on its way out. */
+
+/** `gmail`: the bytes came from the cloud. `import`: from a file, and not yet compared with the cloud. */
+export type MessageSource = 'gmail' | 'import'
+
+/** A message as it was fetched or read from a file. */
+export type FetchedMessage = {
+  /** Gmail's id, or a stable surrogate (`import-…`) for a file that names none. */
+  id: string
+  threadId: string
+  /** Decides which of two views of the labels is newer: a decimal number of up to 64 bits; '0' where unknown. */
+  historyId: string
+  labelIds: readonly string[]
+  /** When Gmail received it, in milliseconds since the epoch: never changes, and decides the shard. */
+  internalMs: number
+  /** The bytes of the message, exactly as they are (RFC 822). */
+  raw: Uint8Array
+  source: MessageSource
+}
+
+/** `added`: new. `updated`: was there, its labels or source are newer now. `kept`: nothing to change. */
+export type StoreOutcome = {
+  id: string
+  status: 'added' | 'updated' | 'kept'
+  shard: string
+  /** What the parser stumbled over; the bytes are kept whatever it is. */
+  problems: readonly string[]
+}
+
+/** A change that the cloud reported for a message that may or may not be stored. */
+export type MessageChange = {
+  id: string
+  /** The history record's own id: a change older than what is stored changes nothing. */
+  historyId: string
+  addLabelIds?: readonly string[]
+  removeLabelIds?: readonly string[]
+  /** Replaces all labels (a reconcile knows the whole set). */
+  setLabelIds?: readonly string[]
+  /** The cloud no longer has it: marked, never removed. */
+  deletedAtMs?: number
+  /** It is there again (restored from the archive, or a deletion that was none). */
+  restored?: true
+}
+
+export type Address = { name: string; address: string }
+
+/** A stored message without its bytes. */
+export type StoredMessage = {
+  id: string
+  threadId: string
+  /** From its header; a made-up `<…@surrogate.tidemark>` where it has none. */
+  messageId: string
+  messageIdIsSurrogate: boolean
+  historyId: string
+  labelIds: readonly string[]
+  internalMs: number
+  /** From its Date header; null where it has none that can be read. */
+  headerMs: number | null
+  subject: string
+  from: readonly Address[]
+  to: readonly Address[]
+  cc: readonly Address[]
+  bcc: readonly Address[]
+  snippet: string
+  /** Of the raw bytes. */
+  bytes: number
+  /** Of the raw bytes, in hex. */
+  sha256: string
+  attachments: readonly StoredAttachment[]
+  problems: readonly string[]
+  source: MessageSource
+  /** When the cloud no longer had it; null while it has. */
+  deletedAtMs: number | null
+  storedAtMs: number
+  shard: string
+}
+
+export type StoredAttachment = {
+  /** As the mail says, unsafe as a path: see `safeFileName`. */
+  name: string
+  type: string
+  /** Of the decoded content. */
+  bytes: number
+  sha256: string
+  /** Its place among the attachments, from 0. */
+  index: number
+}
+
+/**
+ * What is known about the bytes of a message, after reading them back from the committed file:
+ * - proven: they are there and have the hash that was noted when they came
+ * - imported: there and whole, but from a file: not yet compared with the cloud
+ * - absent: the archive has no such message
+ * - mismatch: there, but their hash is another one
+ * - unreadable: their shard (or attachment file) is missing or corrupt
+ */
+export type ProofState = 'proven' | 'imported' | 'absent' | 'mismatch' | 'unreadable'
+
+export type Proof = {
+  id: string
+  state: ProofState
+  bytes: number
+  internalMs: number | null
+  deletedAtMs: number | null
+  labelIds: readonly string[]
+  /** Why it is not proven, for people. */
+  detail?: string
+}

@@ -1,0 +1,126 @@
+/**
+ * What an archive of one account's mail can do. Files, in the account's folder:
+ *
+ *   archive.json          which archive this is: id, account, format version
+ *   2019.db  2020.db …    shards: messages by the time Gmail received them, `2020-2.db` when 2020 grew too large
+ *   attachments-1.db …    contents of large attachments, each once, by sha256
+ *
+ * Invariants:
+ * - what `store` has answered is on disk: a power cut does not lose it
+ * - storing the same message again changes nothing; no id is ever there twice
+ * - the raw bytes that come out are those that went in, by sha256, or the answer says that they are not
+ * - nothing removes a message; deletions in the cloud are marks
+ * - one writer per shard; readers never wait for it
+ */
+import type {
+  FetchedMessage,
+  MessageChange,
+  MessageSource,
+  Proof,
+  StoredMessage,
+  StoreOutcome,
+} from '../message.ts'
+import type { Query } from '../query/query.ts'
+
+export type ShardPeriod = 'month' | 'quarter' | 'year'
+
+export type ArchiveOptions = {
+  folder: string
+  account: string
+  /** Made once per account and kept in the ledger: a folder with another id is not this account's archive. */
+  archiveId: string
+  shardBy: ShardPeriod
+  /** A shard that is larger gets no more messages; the next part of its period does. */
+  shardBytesMax: number
+  /** How many threads write; each shard belongs to one of them. */
+  writers?: number
+  now: () => number
+}
+
+export type ShardInfo = {
+  name: string
+  file: string
+  fromMs: number
+  toMs: number
+  messages: number
+  deleted: number
+  /** Raw bytes of its messages, before compression; and what the file takes. */
+  rawBytes: number
+  fileBytes: number
+  state: 'ok' | 'missing' | 'corrupt'
+  detail?: string
+}
+
+export type IdEntry = {
+  id: string
+  internalMs: number
+  bytes: number
+  deletedAtMs: number | null
+  source: MessageSource
+  labelIds: readonly string[]
+}
+
+export type SearchOptions = {
+  /** `date`: newest first. `rank`: best first. */
+  order?: 'date' | 'rank'
+  limit?: number
+  /** From an earlier page's `next`. */
+  cursor?: string
+  /** What label names mean: ids by lower-case name. */
+  labels?: ReadonlyMap<string, string>
+  now?: number
+  /** Messages that the cloud no longer has are found too, unless this is false. */
+  deleted?: boolean
+}
+
+export type SearchHit = { message: StoredMessage; /** Part of the text around the words found, as [text, isMatch] pieces. */ excerpt: readonly { text: string; match: boolean }[] }
+
+export type SearchPage = {
+  hits: readonly SearchHit[]
+  next: string | null
+  /** Shards that could not be searched, with the reason: their messages are missing from the answer. */
+  unsearched: readonly { shard: string; reason: string }[]
+}
+
+export type StatsRow = { key: string; messages: number; bytes: number }
+
+export type VerifyEvent =
+  | { type: 'shard'; shard: string; messages: number; state: ShardInfo['state']; detail?: string }
+  | { type: 'message'; shard: string; id: string; state: Exclude<Proof['state'], 'proven' | 'imported'>; detail: string }
+  | { type: 'progress'; shard: string; messages: number; bytes: number }
+
+export type Archive = {
+  readonly account: string
+  readonly folder: string
+  /** Durable when it resolves. Resolves with one outcome per message, in order; rejects as a whole when the disk refuses. */
+  store(messages: readonly FetchedMessage[]): Promise<StoreOutcome[]>
+  /** Resolves when the writers have taken in enough of what they were given: wait for it before fetching more. */
+  room(signal?: AbortSignal): Promise<void>
+  /** Bytes given to the writers and not yet on disk. */
+  readonly queuedBytes: number
+  /** Which of these are in the archive, with their bytes (marked as deleted or not). */
+  stored(ids: readonly string[]): Promise<Set<string>>
+  /** Applies what the cloud reported, in order; durable when it resolves. `unknown`: ids that are not stored. */
+  apply(changes: readonly MessageChange[]): Promise<{ changed: number; unknown: string[] }>
+  message(id: string): Promise<StoredMessage | null>
+  /** All stored messages of a thread, oldest first. */
+  thread(threadId: string): Promise<StoredMessage[]>
+  /** The bytes, read from the committed file; throws where they are not what they should be. */
+  raw(id: string): Promise<Uint8Array>
+  /** The extracted plain text. */
+  text(id: string): Promise<string>
+  attachment(id: string, index: number): Promise<{ name: string; type: string; content: Uint8Array }>
+  /** Reads the bytes of each back from its committed file and compares their hash. In the order asked. */
+  prove(ids: readonly string[]): Promise<Proof[]>
+  /** Everything stored with internalMs in [fromMs, toMs), in pages, oldest first. */
+  entries(range: { fromMs: number; toMs: number; pageSize?: number }): AsyncIterable<readonly IdEntry[]>
+  search(query: Query, options?: SearchOptions): Promise<SearchPage>
+  count(query: Query, options?: SearchOptions): Promise<{ messages: number; bytes: number }>
+  stats(by: 'year' | 'sender' | 'label' | 'size', limit?: number): Promise<StatsRow[]>
+  shards(): Promise<ShardInfo[]>
+  /** Re-reads every raw byte against its hash, and every shard for its own consistency. */
+  verify(options?: { shards?: readonly string[]; signal?: AbortSignal }): AsyncIterable<VerifyEvent>
+  /** Moves a shard that is corrupt aside (`2019.db.corrupt-…`, never deleted), so that its messages can be fetched again. */
+  setAside(shard: string): Promise<{ movedTo: string | null }>
+  close(): Promise<void>
+}

@@ -1,0 +1,12 @@
+/** `tidemark mail`: the mail archive, one file per group of verbs. */
+import type { Command } from 'commander'
+import type { CliContext } from './context.ts'
+
+export type RegisterMail = (mail: Command, context: CliContext) => void
+
+const verbs: readonly RegisterMail[] = []
+
+export function registerMail(program: Command, context: CliContext): void {
+  const mail = program.command('mail').description('the mail archive')
+  for (const register of verbs) register(mail, context)
+}

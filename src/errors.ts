@@ -16,6 +16,8 @@ export type TidemarkErrorOptions = {
   cause?: unknown
   /** How long the service asked us to wait. */
   retryAfterMs?: number
+  /** Of a call that was throttled in part: how much of its cost was refused; all of it if left out. */
+  refusedUnits?: number
   /** What the user can do next, as a sentence. */
   hint?: string
   /** A stable name for programs, such as `ledger-newer`. */
@@ -25,6 +27,7 @@ export type TidemarkErrorOptions = {
 export class TidemarkError extends Error {
   readonly kind: ErrorKind
   readonly retryAfterMs: number | undefined
+  readonly refusedUnits: number | undefined
   readonly hint: string | undefined
   readonly code: string | undefined
 
@@ -33,6 +36,7 @@ export class TidemarkError extends Error {
     this.name = 'TidemarkError'
     this.kind = options.kind
     this.retryAfterMs = options.retryAfterMs
+    this.refusedUnits = options.refusedUnits
     this.hint = options.hint
     this.code = options.code
   }

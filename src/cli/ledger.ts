@@ -40,6 +40,29 @@ export async function lookAtLedger(
   })
 }
 
+/** For commands that bring something new: makes the ledger where there is none yet. */
+export async function withLedgerMade<T>(
+  context: CliContext,
+  use: (opened: OpenedLedger) => Promise<T>,
+): Promise<T> {
+  const { location, place } = await locate(context)
+  const { openLedger } = await import('../ledger/open.ts')
+  const ledger = await openLedger(urlOf(location))
+  try {
+    return await use({ ...place, ledger })
+  } finally {
+    await ledger.close()
+  }
+}
+
+/** For commands that look at a ledger among other things. Whoever opens it closes it. */
+export async function openIfThere(
+  context: CliContext,
+): Promise<{ place: LedgerPlace; ledger: Ledger | undefined }> {
+  const { location, place } = await locate(context)
+  return { place, ledger: await openExisting(location) }
+}
+
 const NO_LEDGER_HINT =
   'It is made when work is first enqueued. Another place is given by --home or ledger.url.'
 
@@ -52,11 +75,7 @@ async function openAnd<T>(
   use: (opened: OpenedLedger) => Promise<T>,
   missing: (place: LedgerPlace) => T,
 ): Promise<T> {
-  const { values: config, home } = await context.loadConfig()
-  const location = locateLedger(config.ledger.url, home.path)
-  const where = location.database === 'sqlite' ? location.path : maskPasswords(location.url)
-  const place = { database: location.database, where, config }
-  const ledger = await openExisting(location)
+  const { ledger, place } = await openIfThere(context)
   if (!ledger) return missing(place)
   try {
     return await use({ ...place, ledger })
@@ -65,11 +84,21 @@ async function openAnd<T>(
   }
 }
 
+async function locate(context: CliContext): Promise<{ location: LedgerLocation; place: LedgerPlace }> {
+  const { values: config, home } = await context.loadConfig()
+  const location = locateLedger(config.ledger.url, home.path)
+  const where = location.database === 'sqlite' ? location.path : maskPasswords(location.url)
+  return { location, place: { database: location.database, where, config } }
+}
+
+function urlOf(location: LedgerLocation): string {
+  return location.database === 'sqlite' ? `sqlite:${location.path}` : location.url
+}
+
 async function openExisting(location: LedgerLocation): Promise<Ledger | undefined> {
   const { openLedger } = await import('../ledger/open.ts')
-  const url = location.database === 'sqlite' ? `sqlite:${location.path}` : location.url
   try {
-    return await openLedger(url, { create: false })
+    return await openLedger(urlOf(location), { create: false })
   } catch (thrown) {
     if (thrown instanceof TidemarkError && thrown.code === 'ledger-unmade') return undefined
     throw thrown

@@ -1,10 +1,19 @@
 /** `tidemark mail`: the mail archive, one file per group of verbs. */
 import type { Command } from 'commander'
 import type { CliContext } from './context.ts'
+import { registerMailBad } from './mail-bad.ts'
+import { registerMailStatus } from './mail-status.ts'
+import { registerMailSync } from './mail-sync.ts'
+import { registerMailVerify } from './mail-verify.ts'
 
 export type RegisterMail = (mail: Command, context: CliContext) => void
 
-const verbs: readonly RegisterMail[] = []
+const verbs: readonly RegisterMail[] = [
+  registerMailSync,
+  registerMailStatus,
+  registerMailBad,
+  registerMailVerify,
+]
 
 export function registerMail(program: Command, context: CliContext): void {
   const mail = program.command('mail').description('the mail archive')

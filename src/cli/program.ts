@@ -7,11 +7,14 @@
  */
 import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
+import { registerAccount } from './account.ts'
 import { registerBad } from './bad.ts'
 import { registerCompletion } from './completion.ts'
 import { registerConfig } from './config.ts'
 import type { CliContext, GlobalFlags } from './context.ts'
+import { registerDoctor } from './doctor.ts'
 import { registerJobs } from './jobs.ts'
+import { registerMail } from './mail.ts'
 import { registerPause, registerResume } from './pause.ts'
 import { registerStatus } from './status.ts'
 
@@ -19,10 +22,13 @@ export type Register = (program: Command, context: CliContext) => void
 
 const nouns: readonly Register[] = [
   registerStatus,
+  registerMail,
   registerJobs,
   registerBad,
   registerPause,
   registerResume,
+  registerAccount,
+  registerDoctor,
   registerConfig,
 ]
 

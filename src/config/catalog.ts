@@ -1,7 +1,7 @@
 /** The settings as a list, for everything that goes over all of them. */
 import { z } from 'zod'
 import { formatBytes, formatRate, type Rate } from './quantity.ts'
-import { maskPasswords, maskPath } from './secret.ts'
+import { maskAs } from './secret.ts'
 import { type About, about, configSchema } from './settings.ts'
 
 export type CatalogEntry = {
@@ -76,7 +76,7 @@ export function displayValue(entry: CatalogEntry, value: unknown): string {
 /** The value itself, for programs, with secrets hidden. */
 export function hideSecret(entry: CatalogEntry, value: unknown): unknown {
   if (typeof value !== 'string') return value
-  return entry.about.secret === 'path' ? maskPath(value) : maskPasswords(value)
+  return maskAs(entry.about.secret, value)
 }
 
 function aboutOf(schema: z.ZodType): About {

@@ -1,5 +1,6 @@
 /** Settings from TIDEMARK_<SECTION>_<KEY>. A variable that means nothing is an error, not a surprise. */
 import { parse } from 'smol-toml'
+import { MASTER_KEY_FILE_VARIABLE, MASTER_KEY_VARIABLE } from '../vault.ts'
 import { type CatalogEntry, catalog } from './catalog.ts'
 import type { Environment, Origin } from './location.ts'
 import { nearest } from './nearest.ts'
@@ -7,8 +8,8 @@ import { type Problem, placeText } from './problem.ts'
 
 const PREFIX = 'TIDEMARK_'
 
-/** Read elsewhere: where things are, and what the tests pass on. */
-const OTHER_VARIABLES = ['TIDEMARK_HOME', 'TIDEMARK_CONFIG']
+/** Read elsewhere: where things are, the vault's key, and what the tests pass on. */
+const OTHER_VARIABLES = ['TIDEMARK_HOME', 'TIDEMARK_CONFIG', MASTER_KEY_VARIABLE, MASTER_KEY_FILE_VARIABLE]
 const TEST_PREFIX = 'TIDEMARK_TEST_'
 
 export type EnvironmentSettings = {

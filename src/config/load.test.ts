@@ -47,8 +47,28 @@ describe('without a file', () => {
         heartbeat_minutes: 10,
       },
       bandwidth: { upload: null, download: null, combined: null, timetable: [] },
+      gmail: {
+        units_per_minute: 6_000,
+        price_of_get: 20,
+        requests_per_second_start: 4,
+        requests_per_second_max: 16,
+        workers_start: 8,
+        workers_max: 32,
+        api_url: 'https://gmail.googleapis.com',
+        auth_url: 'https://accounts.google.com/o/oauth2/v2/auth',
+        token_url: 'https://oauth2.googleapis.com/token',
+        revoke_url: 'https://oauth2.googleapis.com/revoke',
+      },
+      mail: {
+        slice: 'auto',
+        batch: 300,
+        shard_by: 'year',
+        shard_max: 4_000_000_000,
+        poll_minutes: 5,
+        metadata_max: 1_000_000_000,
+      },
     })
-    assert.equal(origins.size, 21)
+    assert.equal(origins.size, 40)
     assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
   })
 

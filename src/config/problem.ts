@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import { aboutPath, catalog, findSetting, keysAt } from './catalog.ts'
 import { type Origin, originText } from './location.ts'
 import { nearest } from './nearest.ts'
-import { maskPasswords, maskPath } from './secret.ts'
+import { maskAs, maskPasswords } from './secret.ts'
 import type { Config } from './settings.ts'
 
 export type Problem = {
@@ -108,6 +108,8 @@ function valueAt(raw: unknown, path: readonly PropertyKey[]): unknown {
 function foundText(path: readonly PropertyKey[], found: unknown): string {
   // JSON has no infinity, TOML has.
   const text = typeof found === 'number' ? String(found) : JSON.stringify(found)
-  const hidden = aboutPath(path)?.secret === 'path' ? `"${maskPath(String(found))}"` : maskPasswords(text)
+  const secret = aboutPath(path)?.secret
+  const hidden =
+    secret === 'path' || secret === 'all' ? `"${maskAs(secret, String(found))}"` : maskPasswords(text)
   return hidden.length > FOUND_CHARS_MAX ? `${hidden.slice(0, FOUND_CHARS_MAX)}…` : hidden
 }

@@ -17,3 +17,9 @@ export function maskPath(url: string): string {
   if (!match) return MASK
   return `${match[1]}${match[2]}${match[3] === '' || match[3] === '/' ? '' : `/${MASK}`}`
 }
+
+/** What a setting's kind of secret asks for. */
+export function maskAs(secret: 'password' | 'path' | 'all' | undefined, text: string): string {
+  if (secret === 'all') return MASK
+  return secret === 'path' ? maskPath(text) : maskPasswords(text)
+}

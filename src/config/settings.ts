@@ -13,7 +13,7 @@ export type About = {
   purpose?: string
   unit?: 'bytes' | 'rate'
   /** What of the value is hidden when it is printed. */
-  secret?: 'password' | 'path'
+  secret?: 'password' | 'path' | 'all'
 }
 
 export const about = z.registry<About>()
@@ -124,6 +124,41 @@ export const configSchema = z.strictObject({
         purpose: 'other rates by time of day',
       }),
   }),
+  gmail: section({
+    units_per_minute: whole(
+      { min: 60, max: 1_000_000_000 },
+      6_000,
+      'quota units a minute for each account: 6000 for new projects, 15000 for those of before May 2026',
+    ),
+    price_of_get: whole({ min: 1, max: 1_000 }, 20, 'units that reading a message costs: 5 for old projects'),
+    requests_per_second_start: whole({ min: 1, max: 10_000 }, 4, 'requests a second to begin with'),
+    requests_per_second_max: whole({ min: 1, max: 10_000 }, 16, 'requests a second at most'),
+    workers_start: whole({ min: 1, max: 256 }, 8, 'batches at work for an account to begin with'),
+    workers_max: whole({ min: 1, max: 256 }, 32, 'batches at work for an account at most'),
+    client_id: text('the OAuth client id of your Google Cloud project'),
+    client_secret: secretText('its client secret'),
+    api_url: url('https://gmail.googleapis.com', 'where the Gmail API is'),
+    auth_url: url('https://accounts.google.com/o/oauth2/v2/auth', 'where accounts are connected'),
+    token_url: url('https://oauth2.googleapis.com/token', 'where tokens come from'),
+    revoke_url: url('https://oauth2.googleapis.com/revoke', 'where tokens are given back'),
+  }),
+  mail: section({
+    slice: choice(['auto', 'day', 'week', 'month'], 'auto', 'how long a slice of the mailbox is'),
+    slice_by_label: text('a label that dominates the mailbox: it is listed apart from the rest'),
+    batch: whole({ min: 1, max: 500 }, 300, 'messages in a batch to begin with'),
+    shard_by: choice(['month', 'quarter', 'year'], 'year', 'the time that one file of the archive covers'),
+    shard_max: bytes.prefault('4GB').register(about, {
+      allowed: 'a size such as "4GB"',
+      purpose: 'a file of the archive that is larger gets a successor',
+      unit: 'bytes',
+    }),
+    poll_minutes: whole({ min: 1, max: 1440 }, 5, 'how often new mail is looked for'),
+    metadata_max: bytes.prefault('1GB').register(about, {
+      allowed: 'a size such as "1GB"',
+      purpose: 'room for what the ledger keeps about an account; alerts warn at half of it',
+      unit: 'bytes',
+    }),
+  }),
 })
 
 export type Config = z.output<typeof configSchema>
@@ -153,6 +188,18 @@ function choice<const Values extends readonly [string, ...string[]]>(
     .enum(values)
     .default(fallback as never)
     .register(about, { allowed, purpose })
+}
+
+function text(purpose: string) {
+  return z.string().min(1).optional().register(about, { allowed: 'a text', purpose })
+}
+
+function secretText(purpose: string) {
+  return z.string().min(1).optional().register(about, { allowed: 'a text', purpose, secret: 'all' })
+}
+
+function url(fallback: string, purpose: string) {
+  return webUrl.default(fallback).register(about, { allowed: 'an http:// or https:// address', purpose })
 }
 
 function bandwidth(purpose: string) {

@@ -123,7 +123,7 @@ export class Budget {
       return result
     } catch (error) {
       if (error instanceof TidemarkError && error.kind === 'throttled') {
-        this.#throttled(cost, startedMs, error.retryAfterMs)
+        this.#throttled(Math.min(cost, error.refusedUnits ?? cost), startedMs, error.retryAfterMs)
       } else if (!options.signal?.aborted) {
         this.#answered(startedMs, clock.monotonicMs() - fromMs)
       }

@@ -92,8 +92,11 @@ export type VerifyEvent =
 export type Archive = {
   readonly account: string
   readonly folder: string
-  /** Durable when it resolves. Resolves with one outcome per message, in order; rejects as a whole when the disk refuses. */
-  store(messages: readonly FetchedMessage[]): Promise<StoreOutcome[]>
+  /**
+   * Durable when it resolves. Resolves with one outcome per message, in order; rejects as a whole when the disk
+   * refuses. `rewrite`: bytes with the hash that is stored already are written again, for a repair.
+   */
+  store(messages: readonly FetchedMessage[], options?: { rewrite?: boolean }): Promise<StoreOutcome[]>
   /** Resolves when the writers have taken in enough of what they were given: wait for it before fetching more. */
   room(signal?: AbortSignal): Promise<void>
   /** Bytes given to the writers and not yet on disk. */

@@ -1,0 +1,267 @@
+/**
+ * Fetches a batch of messages and stores them. What can become of an id: stored, gone, skipped (not wanted by its
+ * labels), bad with its reason, or not yet known; while one is not known, the job is tried again, and what is
+ * already stored is not fetched again.
+ *
+ * Of an answer that names the culprit, only that id is tried again. Of a call that fails as a whole while others
+ * work, the ids are halved until the culprit is alone: about two calls for each halving.
+ */
+import { sleep } from '../../clock.ts'
+import type { Outcome, RunContext } from '../../engine/index.ts'
+import { ATTEMPTS } from '../../engine/kinds.ts'
+import { asTidemarkError, TidemarkError } from '../../errors.ts'
+import type { MailAccount } from './account.ts'
+import type { BatchPayload, MailKinds } from './jobs.ts'
+import type { FetchedMessage } from './message.ts'
+import { chunksOf, isWanted } from './plan.ts'
+import { noteGone } from './store/tables.ts'
+
+/** Calls in one request to the batch endpoint. */
+const GROUP_MAX = 50
+const GROUP_MIN = 5
+/** A request is worth about this much of the budget, so that many small ones keep an even pace. */
+const GROUP_MS = 1_000
+const STORE_BYTES = 8 * 1024 * 1024
+/** Rounds of trying again what the answers named, before the job as a whole is tried again later. */
+const ROUNDS_MAX = 4
+const ROUND_PAUSE_MS = 250
+const SINGLE_TRIES = 3
+const NARROW_CALLS_MAX = 80
+/** The last word about a message: no later change is newer. */
+const LAST_HISTORY_ID = '18446744073709551615'
+
+export async function runFetch(kinds: MailKinds, job: RunContext<BatchPayload>): Promise<Outcome> {
+  const { payload, clock } = job
+  const account = await kinds.accounts.get(payload.account)
+  const labels = new Map(
+    (await kinds.tables.labels(account.name)).map(({ id, name }) => [name.toLowerCase(), id]),
+  )
+  const startedMs = clock.monotonicMs()
+  const run = new FetchRun({ account, job, labels, groupSize: groupSizeOf(kinds, account, job) })
+  try {
+    const again = payload.refresh || payload.rewrite
+    await run.all(again ? payload.ids : await withoutStored(account, payload.ids))
+  } finally {
+    await run.storing()
+    kinds.batchSize(account.name).went({ ms: clock.monotonicMs() - startedMs, errors: run.errors })
+  }
+  await markVanished(kinds, account, run, clock.now())
+  return {
+    gone: run.gone.size,
+    skipped: run.skipped.size,
+    bad: [...run.bad].map(([item, error]) => ({ item, reason: error.message, errorKind: error.kind })),
+  }
+}
+
+async function withoutStored(account: MailAccount, ids: readonly string[]): Promise<string[]> {
+  const stored = await account.archive.stored(ids)
+  return ids.filter((id) => !stored.has(id))
+}
+
+function groupSizeOf(kinds: MailKinds, account: MailAccount, job: RunContext<BatchPayload>): number {
+  const budget = job.limits.snapshot().budgets.find(({ name }) => name === account.units)
+  const perCall = ((budget?.rate ?? Infinity) * GROUP_MS) / 1000 / kinds.settings.priceOfGet
+  return Math.max(GROUP_MIN, Math.min(GROUP_MAX, Math.floor(perCall)))
+}
+
+/**
+ * A message that is deleted while its bytes are on their way could be stored as if it were still there. So whoever
+ * learns that it is gone notes that first and looks into the archive second; whoever stores it, the other way round:
+ * one of the two sees it.
+ */
+async function markVanished(
+  kinds: MailKinds,
+  account: MailAccount,
+  run: FetchRun,
+  nowMs: number,
+): Promise<void> {
+  const { tables } = kinds
+  const gone = [...run.gone]
+  if (gone.length > 0) await run.job.commit({ effects: (tx) => noteGone(tx, account.name, gone, nowMs) })
+  const stored = gone.length > 0 ? await account.archive.stored(gone) : new Set<string>()
+  const vanished = [...stored, ...(await tables.gone(account.name, [...run.stored]))]
+  if (vanished.length === 0) return
+  await account.archive.apply(vanished.map((id) => ({ id, historyId: LAST_HISTORY_ID, deletedAtMs: nowMs })))
+}
+
+type FetchRunOptions = {
+  account: MailAccount
+  job: RunContext<BatchPayload>
+  /** Ids by lower-case name. */
+  labels: ReadonlyMap<string, string>
+  groupSize: number
+}
+
+class FetchRun {
+  readonly job: RunContext<BatchPayload>
+  readonly gone = new Set<string>()
+  readonly skipped = new Set<string>()
+  readonly stored = new Set<string>()
+  readonly bad = new Map<string, TidemarkError>()
+  errors = 0
+  readonly #options: FetchRunOptions
+  readonly #stores: Promise<void>[] = []
+  #answeredCalls = 0
+  #narrowCalls = 0
+
+  constructor(options: FetchRunOptions) {
+    this.#options = options
+    this.job = options.job
+  }
+
+  async all(ids: readonly string[]): Promise<void> {
+    let todo = [...ids]
+    const suspects: string[][] = []
+    let last: TidemarkError | undefined
+    for (let round = 0; round < ROUNDS_MAX && todo.length > 0; round++) {
+      if (round > 0) await this.#pause(round)
+      const again: string[] = []
+      for (const group of chunksOf(todo, this.#options.groupSize)) {
+        const result = await this.#try(group)
+        again.push(...result.again)
+        last = result.error ?? last
+        if (result.failedWhole) suspects.push(result.failedWhole)
+      }
+      todo = again
+    }
+    for (const group of suspects) await this.#narrow(group)
+    if (todo.length > 0) this.#giveUp(todo, last)
+  }
+
+  /** Everything given to the archive is on disk. */
+  async storing(): Promise<void> {
+    await Promise.all(this.#stores)
+  }
+
+  /** `again`: ids whose answers failed. `failedWhole`: ids of a call that failed without saying because of whom. */
+  async #try(group: string[]): Promise<{ again: string[]; failedWhole?: string[]; error?: TidemarkError }> {
+    const failed = new Map<string, TidemarkError>()
+    const open = new Set(group)
+    try {
+      await this.#call(group, open, failed)
+    } catch (thrown) {
+      const error = asTidemarkError(thrown)
+      this.errors += 1
+      if (this.job.signal.aborted || error.kind === 'auth' || isDisk(error)) throw thrown
+      if (error.kind === 'throttled') return { again: [...open, ...failed.keys()], error }
+      // Those that were answered before it broke are stored; the rest may hold the culprit.
+      return { again: [...failed.keys()], failedWhole: [...open], error }
+    }
+    let error: TidemarkError | undefined
+    const again: string[] = []
+    for (const [id, reason] of failed) {
+      if (reason.kind === 'auth') throw reason
+      if (reason.kind === 'permanent') this.bad.set(id, reason)
+      else again.push(id)
+      error = reason
+    }
+    return error ? { again, error } : { again }
+  }
+
+  async #call(group: string[], open: Set<string>, failed: Map<string, TidemarkError>): Promise<void> {
+    const { account } = this.#options
+    await account.archive.room(this.job.signal)
+    let got: FetchedMessage[] = []
+    let bytes = 0
+    const flush = (): void => {
+      if (got.length > 0) this.#store(got)
+      got = []
+      bytes = 0
+    }
+    try {
+      await account.client.getRaw(group, {
+        signal: this.job.signal,
+        onAnswer: async (answer) => {
+          open.delete(answer.id)
+          if (!answer.ok) {
+            if (answer.error.kind === 'gone') this.gone.add(answer.id)
+            else failed.set(answer.id, answer.error)
+            return
+          }
+          if (!this.#isWanted(answer.message.labelIds)) {
+            this.skipped.add(answer.id)
+            return
+          }
+          const { id, threadId, historyId, labelIds, internalMs, raw } = answer.message
+          got.push({ id, threadId, historyId, labelIds, internalMs, raw, source: 'gmail' })
+          bytes += raw.byteLength
+          if (bytes < STORE_BYTES) return
+          flush()
+          await account.archive.room(this.job.signal)
+        },
+      })
+      this.#answeredCalls += 1
+    } finally {
+      flush()
+      this.job.progress({ done: this.#done, total: this.job.payload.ids.length, unit: 'items' })
+    }
+  }
+
+  get #done(): number {
+    return this.stored.size + this.gone.size + this.skipped.size + this.bad.size
+  }
+
+  #store(messages: FetchedMessage[]): void {
+    const { archive } = this.#options.account
+    const rewrite = this.job.payload.rewrite === true
+    const store = archive.store(messages, { rewrite }).then(() => {
+      for (const { id } of messages) this.stored.add(id)
+    })
+    // Waited for at the end; until then nobody looks, and an early failure must not count as unhandled.
+    store.catch(() => {})
+    this.#stores.push(store)
+  }
+
+  #isWanted(labelIds: readonly string[]): boolean {
+    const { account, labels } = this.#options
+    return isWanted(labelIds, account.choices, (name) => labels.get(name.toLowerCase()))
+  }
+
+  /** Halves a group that fails as a whole, until whoever is at fault is alone. */
+  async #narrow(group: string[]): Promise<void> {
+    if (group.length === 0) return
+    if (group.length === 1) return this.#single(group[0]!)
+    const middle = Math.ceil(group.length / 2)
+    const failing: string[][] = []
+    let last: TidemarkError | undefined
+    for (const half of [group.slice(0, middle), group.slice(middle)]) {
+      this.#narrowCalls += 1
+      const { again, failedWhole, error } = await this.#try(half)
+      last = error ?? last
+      if (again.length > 0) failing.push(again)
+      if (failedWhole && failedWhole.length > 0) failing.push(failedWhole)
+    }
+    // Nothing works, or too much does not: that is an outage and not somebody's fault.
+    if (failing.length > 0 && (this.#answeredCalls === 0 || this.#narrowCalls > NARROW_CALLS_MAX)) throw last
+    for (const part of failing) await this.#narrow(part)
+  }
+
+  async #single(id: string): Promise<void> {
+    let last: TidemarkError | undefined
+    for (let round = 1; round <= SINGLE_TRIES; round++) {
+      await this.#pause(round)
+      const { again, failedWhole, error } = await this.#try([id])
+      if (again.length === 0 && !failedWhole?.length) return
+      last = error
+    }
+    if (this.#answeredCalls === 0 || last?.kind === 'throttled') throw last
+    this.bad.set(id, last!)
+  }
+
+  /** Tried again as a job, later; with its last try, those whose answers were named as failing are bad. */
+  #giveUp(ids: readonly string[], last: TidemarkError | undefined): void {
+    const error = last ?? new TidemarkError('no answer came for some messages', { kind: 'transient' })
+    const isLastTry = this.job.job.failures + 1 >= ATTEMPTS
+    if (error.kind === 'throttled' || !isLastTry || this.#answeredCalls === 0) throw error
+    for (const id of ids) this.bad.set(id, error)
+  }
+
+  async #pause(round: number): Promise<void> {
+    const ms = this.job.random() * ROUND_PAUSE_MS * 2 ** round
+    await sleep(this.job.clock, ms, this.job.signal)
+  }
+}
+
+function isDisk(error: TidemarkError): boolean {
+  return error.code === 'disk-full' || error.code?.startsWith('shard-') === true
+}

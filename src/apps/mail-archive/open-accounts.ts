@@ -1,0 +1,136 @@
+/** Opens accounts from what the ledger knows of them: the client with its token and its pace, and the archive. */
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import type { Clock } from '../../clock.ts'
+import { createTokenSource, parseGmailSecret } from '../../cloud/gmail/auth.ts'
+import { GmailClient, type Pace } from '../../cloud/gmail/client.ts'
+import { pricesOf } from '../../cloud/gmail/prices.ts'
+import type { Limits } from '../../engine/limits/limits.ts'
+import { UsageError } from '../../errors.ts'
+import { type Account, type Accounts, accountKey } from '../../ledger/accounts.ts'
+import type { Vault } from '../../vault.ts'
+import {
+  type MailAccount,
+  type MailAccounts,
+  mailChoices,
+  requestsOf,
+  SERVICE,
+  streamOf,
+  unitsOf,
+} from './account.ts'
+import { type MailSettings, mailBudgets } from './index.ts'
+import { openArchive } from './store/archive.ts'
+import type { MailTables } from './store/tables.ts'
+
+export type OpenAccountsInput = {
+  accounts: Accounts
+  tables: MailTables
+  vault: Vault
+  settings: MailSettings
+  fetch: typeof globalThis.fetch
+  clock: Clock
+  /** A name that no other archive has. */
+  newArchiveId: () => string
+  /** The engine's limits, or none for a single look without one. */
+  limits: () => Limits | undefined
+}
+
+/** A connection that says nothing for this long is given up. */
+const SILENCE_MAX_MS = 60_000
+
+export async function openMailAccounts(input: OpenAccountsInput): Promise<MailAccounts> {
+  const rows = await input.accounts.list(SERVICE)
+  const opened = new Map<string, Promise<MailAccount>>()
+  return {
+    names: () => rows.map(({ name }) => name),
+    get(name) {
+      const known = opened.get(name)
+      if (known) return known
+      const row = rows.find((one) => one.name === name)
+      if (!row) return Promise.reject(unknownAccount(name, rows))
+      const opening = openAccount(input, row)
+      opened.set(name, opening)
+      // A failure is not kept: the next one to ask may be luckier.
+      opening.catch(() => opened.delete(name))
+      return opening
+    },
+    async close() {
+      for (const opening of opened.values()) await (await opening).archive.close()
+      opened.clear()
+    },
+  }
+}
+
+export function unknownAccount(name: string, rows: readonly Pick<Account, 'name'>[]): UsageError {
+  const known = rows.map((row) => row.name).join(', ')
+  return new UsageError(`There is no mail account ${name}.`, {
+    code: 'account-unknown',
+    hint: known ? `There are: ${known}.` : 'Connect one with: tidemark account add gmail',
+  })
+}
+
+async function openAccount(input: OpenAccountsInput, row: Account): Promise<MailAccount> {
+  const { settings, tables, clock } = input
+  const mailbox = await tables.mailbox(row.name, input.newArchiveId)
+  const archive = await openArchive({
+    folder: join(settings.folder, folderName(row.name)),
+    account: row.name,
+    archiveId: mailbox.archive_id,
+    // Once planned there is something to lose: an empty folder in its place is an accident.
+    expectExisting: mailbox.planned_at !== null,
+    shardBy: settings.shardBy,
+    shardBytesMax: settings.shardBytesMax,
+    now: () => clock.now(),
+  })
+  return {
+    name: row.name,
+    stream: streamOf(row.name),
+    units: unitsOf(row.name),
+    choices: mailChoices.parse(row.settings),
+    client: await openClient(input, row),
+    archive,
+  }
+}
+
+/** The address where it can be a folder's name on every system; a hash tells apart what would become the same. */
+export function folderName(account: string): string {
+  const plain = account.toLowerCase()
+  if (/^[a-z0-9][a-z0-9.@_+-]{0,99}$/.test(plain) && plain === account && !plain.endsWith('.')) return plain
+  const hash = createHash('sha256').update(account).digest('hex').slice(0, 12)
+  return `${plain.replaceAll(/[^a-z0-9@_+-]+/g, '-').slice(0, 80)}-${hash}`
+}
+
+export async function openClient(input: OpenAccountsInput, row: Account): Promise<GmailClient> {
+  const { accounts, vault, settings, clock, fetch } = input
+  const key = accountKey(row)
+  const read = async () => parseGmailSecret(vault.open(key, await accounts.sealed(row.id)))
+  const token = createTokenSource({
+    secret: await read(),
+    save: async (secret) => {
+      await accounts.setSealed(row.id, vault.seal(key, JSON.stringify(secret)))
+    },
+    reload: read,
+    onLost: () => accounts.setState(row.id, 'sign-in'),
+    ...{ fetch, clock, tokenUrl: settings.tokenUrl },
+  })
+  return new GmailClient({
+    ...{ fetch, clock, token },
+    apiUrl: settings.apiUrl,
+    pace: paceOf(input, row.name),
+    timeoutMs: SILENCE_MAX_MS,
+    prices: pricesOf('current', { 'messages.get': settings.priceOfGet }),
+  })
+}
+
+/** Every call waits for its turn in two budgets: requests over the wire, and units by their price. */
+function paceOf({ limits, settings }: OpenAccountsInput, name: string): Pace {
+  const specs = mailBudgets([name], settings)
+  const [units, requests] = [unitsOf(name), requestsOf(name)]
+  return async (call, fn) => {
+    const here = limits()
+    if (!here) return fn(call.signal)
+    const wait = call.signal ? { signal: call.signal } : {}
+    await here.budget(requests, specs[requests]!).take(1, wait)
+    return here.budget(units, specs[units]!).call(call.units, fn, { ...wait, name: call.method })
+  }
+}

@@ -1,0 +1,157 @@
+/**
+ * A message made ready for its shard: hashed, parsed, packed. All that costs time and needs no database happens here,
+ * before any lock is taken. Whatever the parser does, the bytes are kept.
+ */
+import { hash } from 'node:crypto'
+import type { Address, FetchedMessage, MessageSource } from '../message.ts'
+import { encodeParcel, packMessage } from '../mime/parcel.ts'
+import { parseMessage } from '../mime/parse.ts'
+import type { ParsedMessage } from '../mime/parsed.ts'
+import { compressed } from './compression.ts'
+import { sanitizedMs } from './shard-router.ts'
+import { hexOf, type People, paddedHistoryId } from './shard-row.ts'
+
+/** What the search index gets, column by column. */
+export type Words = {
+  subject: string
+  sender: string
+  recipients: string
+  cc: string
+  bcc: string
+  files: string
+  body: string
+}
+
+/** A large attachment, kept once in a file of its own. */
+export type Content = { sha256: string; content: Uint8Array }
+
+export type PreparedMessage = {
+  id: string
+  threadId: string
+  historyId: string
+  labelIds: readonly string[]
+  internalMs: number
+  source: MessageSource
+  bytes: number
+  sha256: Uint8Array
+  messageId: string
+  messageIdIsSurrogate: boolean
+  headerMs: number | null
+  subject: string
+  sender: string
+  people: string
+  snippet: string
+  attachments: string
+  hasAttachment: boolean
+  problems: readonly string[]
+  raw: Uint8Array
+  text: Uint8Array
+  words: Words
+  contents: readonly Content[]
+}
+
+export function prepareMessage(message: FetchedMessage): PreparedMessage {
+  const { raw } = message
+  const sha256 = hash('sha256', raw, 'buffer')
+  const parsed = parsedOrBare(raw)
+  const parcel = parcelOf(raw, parsed)
+  const people: People = {
+    to: parsed.to,
+    cc: parsed.cc,
+    bcc: parsed.bcc,
+    replyTo: parsed.replyTo,
+  }
+  return {
+    id: message.id,
+    threadId: message.threadId,
+    historyId: paddedHistoryId(message.historyId),
+    labelIds: sortedLabels(message.labelIds),
+    internalMs: sanitizedMs(message.internalMs),
+    source: message.source,
+    bytes: raw.byteLength,
+    sha256,
+    messageId: parsed.messageId ?? `<${hexOf(sha256).slice(0, 32)}@surrogate.tidemark>`,
+    messageIdIsSurrogate: parsed.messageId === null,
+    headerMs: parsed.headerMs === null ? null : sanitizedMs(parsed.headerMs),
+    subject: parsed.subject,
+    sender: JSON.stringify(parsed.from),
+    people: JSON.stringify(people),
+    snippet: parsed.snippet,
+    attachments: JSON.stringify(attachmentsOf(parsed, parcel.attachmentHashes)),
+    hasAttachment: parsed.attachments.some(({ isInline }) => !isInline),
+    problems: parsed.problems,
+    raw: compressed(encodeParcel(parcel)),
+    text: compressed(Buffer.from(parsed.text, 'utf8')),
+    words: wordsOf(parsed),
+    contents: parcel.contents,
+  }
+}
+
+export function sortedLabels(labelIds: Iterable<string>): string[] {
+  return [...new Set(labelIds)].sort()
+}
+
+/** The parser promises not to fail; should it ever, the message is kept without what it would have said. */
+function parsedOrBare(raw: Uint8Array): ParsedMessage {
+  try {
+    return parseMessage(raw)
+  } catch (thrown) {
+    const why = thrown instanceof Error ? thrown.message : String(thrown)
+    return { ...BARE, problems: [`it could not be parsed: ${why}`] }
+  }
+}
+
+function parcelOf(raw: Uint8Array, parsed: ParsedMessage): ReturnType<typeof packMessage> {
+  try {
+    return packMessage(raw, parsed)
+  } catch {
+    // Without its attachments cut out it is larger, and the same.
+    return packMessage(raw, { ...parsed, attachments: [] })
+  }
+}
+
+const BARE: ParsedMessage = {
+  messageId: null,
+  inReplyTo: null,
+  references: [],
+  headerMs: null,
+  subject: '',
+  from: [],
+  replyTo: [],
+  to: [],
+  cc: [],
+  bcc: [],
+  headers: [],
+  text: '',
+  html: null,
+  snippet: '',
+  attachments: [],
+  problems: [],
+}
+
+function attachmentsOf(parsed: ParsedMessage, hashes: readonly string[]): object[] {
+  return parsed.attachments.map(({ name, type, content, isInline }, index) => ({
+    name,
+    type,
+    bytes: content.byteLength,
+    sha256: hashes[index] ?? hash('sha256', content, 'hex'),
+    index,
+    inline: isInline,
+  }))
+}
+
+function wordsOf(parsed: ParsedMessage): Words {
+  return {
+    subject: parsed.subject,
+    sender: addressWords(parsed.from),
+    recipients: addressWords(parsed.to),
+    cc: addressWords(parsed.cc),
+    bcc: addressWords(parsed.bcc),
+    files: parsed.attachments.map(({ name }) => name).join('\n'),
+    body: parsed.text,
+  }
+}
+
+function addressWords(addresses: readonly Address[]): string {
+  return addresses.map(({ name, address }) => `${name} ${address}`).join('\n')
+}

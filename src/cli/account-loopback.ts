@@ -1,0 +1,122 @@
+/**
+ * Signing in with a browser on the same machine: a server on 127.0.0.1, on a port that the system chooses, to which
+ * the service sends the browser back with a code.
+ *
+ * It answers only this machine, only while it waits, and only the request that brings the state that was sent;
+ * anything else gets a page that says so and changes nothing. The browser sees the last page when the sign-in has really
+ * worked, not before.
+ */
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { systemClock } from '../clock.ts'
+import { readRedirect } from '../cloud/oauth.ts'
+import { TidemarkError } from '../errors.ts'
+import { formatDuration } from '../format.ts'
+
+export type SignInSteps<T> = {
+  state: string
+  /** Shows the person where to go, given where the browser will be sent back to. */
+  ask: (redirectUri: string) => void
+  /** Makes the account of the code. */
+  finish: (code: string, redirectUri: string) => Promise<T>
+}
+
+const LOOPBACK = '127.0.0.1'
+
+export async function signInByLoopback<T>(steps: SignInSteps<T>, waitMs: number): Promise<T> {
+  const server = createServer()
+  const redirectUri = `http://${LOOPBACK}:${await listen(server)}`
+  try {
+    return await new Promise<T>((resolve, reject) => {
+      const cancel = systemClock.timer(waitMs, () => reject(waitedTooLong(waitMs)), { keepAlive: true })
+      let isTaken = false
+      server.on('request', (request, response: ServerResponse) => {
+        const redirect = readRedirect(new URL(request.url ?? '/', redirectUri).searchParams, steps.state)
+        if (request.method !== 'GET' || redirect.kind === 'strange') return answer(response, PAGES.strange)
+        if (isTaken) return answer(response, PAGES.taken)
+        isTaken = true
+        cancel()
+        const work =
+          redirect.kind === 'code'
+            ? steps.finish(redirect.code, redirectUri)
+            : Promise.reject(refusedError(redirect.error))
+        work.then(
+          (made) => answer(response, PAGES.done, () => resolve(made)),
+          (thrown: unknown) => answer(response, PAGES.failed, () => reject(thrown)),
+        )
+      })
+      steps.ask(redirectUri)
+    })
+  } finally {
+    server.close()
+    server.closeAllConnections()
+  }
+}
+
+export function refusedError(error: string): TidemarkError {
+  const denied = error === 'access_denied'
+  return new TidemarkError(
+    denied ? 'The access was not allowed.' : `The service refused the sign-in (${error}).`,
+    {
+      kind: 'auth',
+      code: error,
+      hint: denied
+        ? 'Run the command again and allow it. If Google showed "access blocked", add yourself as a test user, or publish the app.'
+        : 'Check the OAuth client in the Google Cloud console; it must be of the type "Desktop app".',
+    },
+  )
+}
+
+function waitedTooLong(waitMs: number): TidemarkError {
+  return new TidemarkError(`Nobody signed in within ${formatDuration(waitMs)}.`, {
+    kind: 'auth',
+    code: 'sign-in-timeout',
+    hint: 'Run the command again; --wait 1h waits longer, and --paste serves when the browser is on another machine.',
+  })
+}
+
+function listen(server: Server): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(0, LOOPBACK, () => resolve((server.address() as AddressInfo).port))
+  })
+}
+
+type Page = { status: number; title: string; text: string }
+
+const PAGES = {
+  done: { status: 200, title: 'Connected', text: 'Tidemark has what it needs. You can close this page.' },
+  failed: {
+    status: 200,
+    title: 'That did not work',
+    text: 'The terminal says why. You can close this page.',
+  },
+  taken: {
+    status: 200,
+    title: 'One moment',
+    text: 'This sign-in is already being finished in the terminal.',
+  },
+  strange: {
+    status: 404,
+    title: 'Nothing here',
+    text: 'This page waits for a sign-in that was started elsewhere.',
+  },
+} satisfies Record<string, Page>
+
+/** `then` runs when the page is on its way, or the browser is gone: the answer never waits for it. */
+function answer(response: ServerResponse, page: Page, then: () => void = () => {}): void {
+  response.once('close', then)
+  response.writeHead(page.status, {
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
+    connection: 'close',
+  })
+  response.end(`<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Tidemark: ${page.title}</title>
+<style>body { font: 18px/1.5 system-ui, sans-serif; max-width: 32em; margin: 20vh auto; padding: 0 1em }</style>
+<h1>${page.title}</h1><p>${page.text}</p>
+</html>
+`)
+}

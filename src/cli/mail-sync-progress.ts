@@ -1,0 +1,111 @@
+/** What a sync shows on its way: how much, how fast, of what budget, until when. */
+import { unitsOf } from '../apps/mail-archive/account.ts'
+import { balanceText, type MailStatus, mailStatus } from '../apps/mail-archive/status.ts'
+import { systemClock } from '../clock.ts'
+import { formatCount, formatDuration } from '../format.ts'
+import type { CliContext } from './context.ts'
+import type { MailEngine } from './mail-context.ts'
+
+/** Rates are over this time, so that a batch that ends does not look like a burst. */
+const RATE_MS = 60_000
+
+type Sample = { atMs: number; done: number }
+
+export class SyncProgress {
+  readonly #context: CliContext
+  readonly #opened: MailEngine
+  readonly #names: readonly string[]
+  readonly #samples = new Map<string, Sample[]>()
+  readonly #last = new Map<string, string>()
+  #drawn = 0
+
+  constructor(context: CliContext, opened: MailEngine, names: readonly string[]) {
+    this.#context = context
+    this.#opened = opened
+    this.#names = names
+  }
+
+  async show(): Promise<void> {
+    const { ledger, tables } = this.#opened
+    const lines: string[] = []
+    for (const status of await mailStatus(ledger, tables, this.#names)) {
+      const rate = this.#rate(status)
+      if (this.#context.output.json) {
+        this.#context.output.value({
+          type: 'progress',
+          ...status,
+          messagesPerSecond: rate,
+          ...this.#budget(status.account),
+        })
+        continue
+      }
+      lines.push(this.#line(status, rate))
+    }
+    this.#draw(lines)
+  }
+
+  end(): void {
+    if (this.#drawn > 0) this.#context.output.rawError('\n')
+    this.#drawn = 0
+  }
+
+  #rate(status: MailStatus): number {
+    const nowMs = systemClock.monotonicMs()
+    const done = status.stored + status.gone + status.skipped + status.bad
+    const samples = this.#samples.get(status.account) ?? []
+    samples.push({ atMs: nowMs, done })
+    while (samples.length > 2 && nowMs - samples[0]!.atMs > RATE_MS) samples.shift()
+    this.#samples.set(status.account, samples)
+    const first = samples[0]!
+    return nowMs > first.atMs ? ((done - first.done) * 1000) / (nowMs - first.atMs) : 0
+  }
+
+  #budget(account: string): { unitsPerSecond: number; throttled: number; pausedMs: number } {
+    const budget = this.#opened.engine.limits.snapshot().budgets.find(({ name }) => name === unitsOf(account))
+    const pausedMs =
+      budget && budget.pausedUntilMs > 0 ? Math.max(0, budget.pausedUntilMs - systemClock.now()) : 0
+    return { unitsPerSecond: budget?.rate ?? 0, throttled: budget?.throttles ?? 0, pausedMs }
+  }
+
+  #line(status: MailStatus, rate: number): string {
+    const { unitsPerSecond, pausedMs } = this.#budget(status.account)
+    const { settings } = this.#opened
+    const used = rate * settings.priceOfGet
+    const allowed = settings.unitsPerMinute / 60
+    const mark = status.watermarkMs === null ? '–' : new Date(status.watermarkMs).toISOString().slice(0, 10)
+    const parts = [
+      `${status.account}: ${balanceText(status, formatCount)}`,
+      `${rate < 10 ? rate.toFixed(1) : formatCount(Math.round(rate))}/s`,
+      `${formatCount(Math.round(used))} of ${formatCount(Math.round(Math.min(unitsPerSecond || allowed, allowed)))} units/s`,
+      `slices ${formatCount(status.settledSlices)} of ${formatCount(status.slices)}`,
+      `watermark ${mark}`,
+      `ETA ${this.#eta(status, rate)}`,
+    ]
+    if (pausedMs > 0) parts.push(`throttled for ${formatDuration(pausedMs)}`)
+    return parts.join(', ')
+  }
+
+  /** Of what is listed; while slices are still being listed, more may come. */
+  #eta(status: MailStatus, rate: number): string {
+    if (status.onTheirWay <= 0 || rate <= 0) return '–'
+    const isOpen = status.settledSlices < status.slices
+    return `${isOpen ? '≥ ' : ''}${formatDuration((status.onTheirWay * 1000) / rate)}`
+  }
+
+  #draw(lines: readonly string[]): void {
+    const { output } = this.#context
+    if (!output.isTerminal) {
+      for (const line of lines) {
+        const name = line.split(':')[0]!
+        if (this.#last.get(name) !== line) output.note(line)
+        this.#last.set(name, line)
+      }
+      return
+    }
+    // Drawn over the last, one line per account, cut to the width.
+    const up = this.#drawn > 1 ? `\u001b[${this.#drawn - 1}A` : ''
+    const width = Math.max(20, output.width - 1)
+    output.rawError(`\r${up}${lines.map((line) => `\u001b[2K${line.slice(0, width)}`).join('\n')}`)
+    this.#drawn = lines.length
+  }
+}

@@ -1,0 +1,251 @@
+/**
+ * What went wrong with a call to Gmail, and what can be done about it. `classify` is the only place that
+ * reads Google's error answers; the other functions name what never became an answer.
+ *
+ * Invariants:
+ * - only an error that Google itself wrote (its JSON shape) settles an item as gone or permanent: the page
+ *   of a proxy or a captive portal says nothing about a message, so it is transient
+ * - no message holds a token, the content of a mail or a control character
+ */
+import { z } from 'zod'
+import { TidemarkError } from '../../errors.ts'
+import { redactText } from '../../redaction.ts'
+
+export type AnswerHeaders = { get(name: string): string | null }
+
+export type ErrorAnswer = {
+  status: number
+  /** As it came, at most its first part. */
+  body: string
+  headers: AnswerHeaders
+  /** Times in answers are turned into waits. */
+  nowMs: number
+}
+
+/** The `cause` of a TidemarkError from `classify` where more than its kind may matter. */
+type GoogleError = { message: string; status: string; reasons: readonly string[] }
+
+type Verdict = Pick<TidemarkError, 'kind' | 'message'> & { code: string; hint?: string }
+
+const TEXT_MAX = 200
+/** Bandwidth limits last hours; a longer wait than a day is a mistake of some clock. */
+const RETRY_AFTER_MS_MAX = 24 * 60 * 60 * 1_000
+
+const RATE_REASONS =
+  /^(?:rateLimitExceeded|userRateLimitExceeded|quotaExceeded|dailyLimitExceeded(?:Unreg)?|concurrentLimitExceeded|RATE_LIMIT_EXCEEDED|RESOURCE_EXHAUSTED)$/
+const RATE_WORDS =
+  /quota exceeded|rate limit exceeded|rate-limit exceeded|too many concurrent|too many requests|limit exceeded \(e\.g\. check quota\)|bandwidth|resource has been exhausted/i
+const SCOPE_REASONS = /^(?:insufficientPermissions|insufficientScopes|ACCESS_TOKEN_SCOPE_INSUFFICIENT)$/
+const SCOPE_WORDS = /insufficient (?:authentication )?(?:scope|permission)/i
+const DISABLED_REASONS = /^(?:accessNotConfigured|SERVICE_DISABLED)$/
+
+/** One reading of Gmail's error answers for all calls and all parts of batches. */
+export function classify(answer: ErrorAnswer): TidemarkError {
+  const google = googleError(answer.body)
+  const retryAfterMs = retryAfter(answer, google)
+  const { kind, code, hint, message } = verdictOf(answer.status, google, answer.body)
+  const said = google?.message ? `: ${google.message}` : ''
+  return new TidemarkError(`${message} (HTTP ${answer.status})${said}`, { kind, code, hint, retryAfterMs })
+}
+
+function verdictOf(status: number, google: GoogleError | undefined, body: string): Verdict {
+  if (status === 429 || (status === 403 && isRate(google, body))) return throttleOf(google)
+  if (status === 401) return TOKEN_REFUSED
+  if (status >= 500 || status === 408) {
+    return { kind: 'transient', code: 'server-error', message: 'Gmail had a problem of its own' }
+  }
+  if (status < 400 || !google) return NOT_FROM_GMAIL
+  if (status === 403) return forbiddenOf(google)
+  if (status === 404 || status === 410) {
+    return { kind: 'gone', code: 'not-found', message: 'Gmail does not have it any more' }
+  }
+  return refusalOf(status, google)
+}
+
+const TOKEN_REFUSED: Verdict = {
+  kind: 'auth',
+  code: 'token-refused',
+  message: 'Gmail refused the access token',
+  hint: 'Connect the account again: access was withdrawn, or the password changed.',
+}
+
+const NOT_FROM_GMAIL: Verdict = {
+  kind: 'transient',
+  code: 'not-gmail',
+  message: 'The answer did not come from Gmail',
+  hint: 'Something between this machine and Gmail answers in its place: a proxy, or a network that wants a login.',
+}
+
+function isRate(google: GoogleError | undefined, body: string): boolean {
+  if (!google) return RATE_WORDS.test(body.slice(0, TEXT_MAX * 10))
+  if (google.status === 'RESOURCE_EXHAUSTED' || google.reasons.some((one) => RATE_REASONS.test(one)))
+    return true
+  return RATE_WORDS.test(google.message)
+}
+
+function throttleOf(google: GoogleError | undefined): Verdict {
+  const says = (words: RegExp): boolean => words.test([google?.message, ...(google?.reasons ?? [])].join(' '))
+  if (says(/dailyLimitExceeded|daily limit|per day/i)) {
+    const hint =
+      "The project's units of the day are used up; it goes on when Google's day ends, at midnight Pacific."
+    return { kind: 'throttled', code: 'daily-limit', message: 'The daily limit of Gmail is reached', hint }
+  }
+  if (says(/concurrent/i)) {
+    return { kind: 'throttled', code: 'concurrency-limit', message: 'Too many calls to Gmail at once' }
+  }
+  if (says(/bandwidth|retry after \d{4}-/i)) {
+    const message = 'Gmail allows this user no more for a while'
+    return { kind: 'throttled', code: 'bandwidth-limit', message }
+  }
+  return { kind: 'throttled', code: 'rate-limit', message: 'Gmail asked to slow down' }
+}
+
+function forbiddenOf(google: GoogleError): Verdict {
+  const gives = (reasons: RegExp): boolean => google.reasons.some((one) => reasons.test(one))
+  if (gives(SCOPE_REASONS) || SCOPE_WORDS.test(google.message)) {
+    const hint = 'Connect the account again and allow everything that is asked for.'
+    return { kind: 'auth', code: 'scope-missing', message: 'The account did not allow this', hint }
+  }
+  if (gives(DISABLED_REASONS)) {
+    const hint = 'Enable the Gmail API for the project of the OAuth client in the Google Cloud console.'
+    return { kind: 'auth', code: 'api-disabled', message: 'The Gmail API is not enabled', hint }
+  }
+  if (gives(/^domainPolicy$/)) {
+    const hint = "Ask the domain's administrator to allow Gmail's API and this client."
+    return { kind: 'auth', code: 'domain-policy', message: 'The domain does not allow it', hint }
+  }
+  if (/delegation denied/i.test(google.message)) {
+    const hint = 'Check the domain-wide delegation of the service account, and the address of the account.'
+    return { kind: 'auth', code: 'delegation-denied', message: 'The delegation was denied', hint }
+  }
+  return { kind: 'permanent', code: 'forbidden', message: 'Gmail does not allow this' }
+}
+
+function refusalOf(status: number, google: GoogleError): Verdict {
+  const precondition =
+    google.status === 'FAILED_PRECONDITION' || google.reasons.includes('failedPrecondition')
+  if (precondition) {
+    const off = /mail service not enabled/i.test(google.message)
+    return {
+      kind: 'permanent',
+      code: off ? 'mail-not-enabled' : 'precondition-failed',
+      message: 'Gmail cannot do this in the present state of the account',
+      hint: off
+        ? 'The account has no Gmail: check the address, or have the mail service switched on for it.'
+        : 'Open Gmail in a browser with this account and see whether it works there.',
+    }
+  }
+  if (status === 409) {
+    const exists = /exists|conflicts|duplicate/i.test([google.message, ...google.reasons].join(' '))
+    if (exists) return { kind: 'permanent', code: 'exists', message: 'Gmail has one of that name already' }
+    return { kind: 'transient', code: 'conflict', message: 'Another change came in between' }
+  }
+  if (status === 413) return { kind: 'permanent', code: 'too-large', message: 'It is too large for Gmail' }
+  const code = /page ?token|not valid for this list/i.test(google.message) ? 'page-token-invalid' : 'refused'
+  return { kind: 'permanent', code, message: 'Gmail refused the call' }
+}
+
+const errorShape = z.object({
+  error: z.object({
+    message: z.string().catch(''),
+    status: z.string().catch(''),
+    errors: z.array(z.object({ reason: z.string().catch('') })).catch([]),
+    details: z.array(z.object({ reason: z.string().catch('') })).catch([]),
+  }),
+})
+
+/** Undefined where the body is not in Google's shape. */
+function googleError(body: string): GoogleError | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(body)
+  } catch {
+    return undefined
+  }
+  const parsed = errorShape.safeParse(value)
+  if (!parsed.success) return undefined
+  const { message, status, errors, details } = parsed.data.error
+  const reasons = [...errors, ...details].map(({ reason }) => reason).filter((reason) => reason !== '')
+  // An object that only happens to have an `error` is another service's.
+  if (!message && !status && reasons.length === 0) return undefined
+  return { message: plainText(message), status, reasons }
+}
+
+function retryAfter(answer: ErrorAnswer, google: GoogleError | undefined): number | undefined {
+  const waits = [headerWait(answer), messageWait(google?.message ?? '', answer.nowMs)]
+  const longest = Math.max(...waits.map((wait) => (Number.isFinite(wait) ? wait : 0)))
+  return longest > 0 ? Math.min(longest, RETRY_AFTER_MS_MAX) : undefined
+}
+
+/** Seconds, or a date. */
+function headerWait({ headers, nowMs }: ErrorAnswer): number {
+  const value = headers.get('retry-after')?.trim()
+  if (!value) return 0
+  return /^\d{1,9}$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - nowMs
+}
+
+/** `User-rate limit exceeded.  Retry after 2026-01-21T12:57:51.196Z` */
+function messageWait(message: string, nowMs: number): number {
+  const time = /retry after (\d{4}-\d\d-\d\dT[\d:.]{5,20})(Z|[+-]\d\d:?\d\d)?/i.exec(message)
+  return time ? Date.parse(`${time[1]}${time[2] ?? 'Z'}`) - nowMs : 0
+}
+
+/** Text of the service, safe to print: one line, short, without secrets. */
+export function plainText(text: string): string {
+  const line = text
+    .slice(0, TEXT_MAX * 4)
+    .replaceAll(/[\p{C}\p{Z}\s]+/gu, ' ')
+    .trim()
+  const clean = redactText(line)
+  return clean.length > TEXT_MAX ? `${clean.slice(0, TEXT_MAX)}…` : clean
+}
+
+/** A reset, a refused connection, a name that cannot be resolved, a body that ended too early. */
+export function unreachable(thrown: unknown): TidemarkError {
+  const code = networkCode(thrown)
+  const message = `The connection to Gmail failed${code ? ` (${code})` : ''}`
+  return new TidemarkError(message, { kind: 'transient', code: 'connection-failed', cause: thrown })
+}
+
+export function timedOut(timeoutMs: number): TidemarkError {
+  const message = `Gmail was silent for ${timeoutMs / 1_000} s`
+  return new TidemarkError(message, { kind: 'transient', code: 'timeout' })
+}
+
+/** An error page with status 200, for instance. */
+export function wrongContentType(got: string | null, wanted: string): TidemarkError {
+  const kind = got ? plainText(got).slice(0, 60) : 'nothing that says what it is'
+  return new TidemarkError(`Gmail should have answered with ${wanted}, but it was ${kind}`, {
+    kind: 'transient',
+    code: 'wrong-content-type',
+    hint: NOT_FROM_GMAIL.hint,
+  })
+}
+
+/** `why` must not quote the answer. */
+export function damagedAnswer(what: string, why: string): TidemarkError {
+  return new TidemarkError(`The answer about ${what} is damaged: ${why}`, {
+    kind: 'transient',
+    code: 'damaged-answer',
+  })
+}
+
+export function cutShort(what: string): TidemarkError {
+  return new TidemarkError(`The answer about ${what} ended too early`, {
+    kind: 'transient',
+    code: 'cut-short',
+  })
+}
+
+export function tooLarge(what: string, bytesMax: number): TidemarkError {
+  const message = `The answer about ${what} is larger than ${Math.floor(bytesMax / 1e6)} MB`
+  return new TidemarkError(message, { kind: 'permanent', code: 'answer-too-large' })
+}
+
+function networkCode(thrown: unknown): string | undefined {
+  for (let error = thrown, depth = 0; error instanceof Error && depth < 5; error = error.cause, depth++) {
+    const code = (error as { code?: unknown }).code
+    if (typeof code === 'string' && /^[A-Z_0-9]{2,40}$/.test(code)) return code
+  }
+  return undefined
+}

@@ -1,0 +1,112 @@
+/**
+ * What of Gmail's answers is used. Unknown fields are let through and dropped; what is missing or of
+ * another type makes the answer damaged, since a guess would end up in the archive.
+ */
+import { z } from 'zod'
+import { damagedAnswer } from './errors.ts'
+
+/** Goes into paths and into the heads of batch parts, so nothing else may stand in it. */
+export const MESSAGE_ID = /^[\w-]{1,128}$/
+
+const id = z.string().regex(MESSAGE_ID)
+const count = z.number().int().nonnegative().catch(0)
+
+/** 64 bits, which a number cannot hold. */
+const historyId = z.union([z.string().regex(/^\d{1,20}$/), z.number().int().nonnegative().transform(String)])
+
+const epochMs = z.union([
+  z
+    .string()
+    .regex(/^-?\d{1,15}$/)
+    .transform(Number),
+  z.number().int(),
+])
+
+const labelIds = z.array(z.string()).default([])
+const pageToken = z.string().min(1).optional().catch(undefined)
+
+export const profileSchema = z.object({
+  emailAddress: z.string(),
+  messagesTotal: count,
+  threadsTotal: count,
+  historyId,
+})
+
+export const labelSchema = z.object({
+  id: z.string().min(1),
+  name: z.string(),
+  /** `system` or `user`. */
+  type: z.string().default('user'),
+})
+
+export const labelsSchema = z.object({ labels: z.array(labelSchema).default([]) })
+
+export const messageListSchema = z.object({
+  messages: z.array(z.object({ id, threadId: id })).default([]),
+  nextPageToken: pageToken,
+  resultSizeEstimate: count.default(0),
+})
+
+/** Of format=minimal, and of format=raw without its bytes. */
+export const messageSchema = z.object({
+  id,
+  threadId: id,
+  labelIds,
+  historyId,
+  internalDate: epochMs,
+  snippet: z.string().default(''),
+  sizeEstimate: count.default(0),
+})
+
+export const rawMessageSchema = messageSchema.extend({ raw: z.string().min(1) })
+
+/** What modify, trash and insert answer with. */
+export const messageRefSchema = z.object({ id, threadId: id, labelIds })
+
+export const threadRefSchema = z.object({ id })
+
+const changed = z.object({
+  id,
+  threadId: id.optional().catch(undefined),
+  labelIds: z.array(z.string()).optional(),
+})
+const messageChange = z.array(z.object({ message: changed })).default([])
+const labelChange = z.array(z.object({ message: changed, labelIds })).default([])
+
+const historyRecordSchema = z.object({
+  id: historyId,
+  messages: z.array(changed).default([]),
+  messagesAdded: messageChange,
+  messagesDeleted: messageChange,
+  labelsAdded: labelChange,
+  labelsRemoved: labelChange,
+})
+
+export type WireHistoryRecord = z.infer<typeof historyRecordSchema>
+
+export const historySchema = z.object({
+  history: z.array(historyRecordSchema).default([]),
+  historyId,
+  nextPageToken: pageToken,
+})
+
+export const watchSchema = z.object({ historyId, expiration: epochMs })
+
+export const nothingSchema = z.unknown().transform(() => undefined)
+
+/** The parsed answer, or a transient error that names the field and quotes nothing. */
+export function decode<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const path = parsed.error.issues[0]?.path.map(String).join('.') || 'it'
+  throw damagedAnswer(what, `${path} is not as it should be`)
+}
+
+export function parseJson(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The parser's own message quotes the text, which may be someone's mail.
+    throw damagedAnswer(what, 'it is not JSON')
+  }
+}

@@ -1,0 +1,269 @@
+/**
+ * One HTTP call: the token, the time-out, the way out. Knows nothing of Gmail's methods.
+ *
+ * Invariants:
+ * - `timeoutMs` measures silence: it runs only while we wait for the service, never while the answer's reader
+ *   is busy, so a slow disk is not taken for a dead connection
+ * - a call whose signal aborts rejects with the signal's reason at once, whatever fetch does
+ * - a token that was refused is reported, and the call made once more with a new one
+ * - when a call ends, its connection is free: read to its end, or closed
+ */
+import type { Clock } from '../../clock.ts'
+import { TidemarkError } from '../../errors.ts'
+import { classify, cutShort, timedOut, tooLarge, unreachable, wrongContentType } from './errors.ts'
+import { parseJson } from './schema.ts'
+
+export type TokenSource = {
+  access(signal?: AbortSignal): Promise<string>
+  /** The service refused this token: the next access() must not give it again. */
+  refused(token: string): void
+}
+
+export type TransportOptions = {
+  fetch: typeof globalThis.fetch
+  clock: Clock
+  apiUrl: string
+  token: TokenSource
+  timeoutMs: number
+}
+
+export type Query = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
+
+export type HttpCall = {
+  verb: 'GET' | 'POST'
+  /** Of plain characters: whoever puts something into it encodes it. */
+  path: string
+  query?: Query
+  body?: string | Uint8Array<ArrayBuffer>
+  contentType?: string
+}
+
+const TOKEN_ATTEMPTS_MAX = 2
+const ERROR_BYTES_MAX = 64 * 1024
+/** Nothing is heard while a body is sent, so a slow line gets this much time on top. */
+const UPLOAD_BYTES_PER_S_MIN = 32 * 1024
+/** After the last byte that matters: how long the end of the answer is awaited to keep the connection. */
+const EPILOGUE_MS = 1_000
+
+export class Transport {
+  readonly #options: TransportOptions
+
+  constructor(options: TransportOptions) {
+    this.#options = { ...options, apiUrl: options.apiUrl.replace(/\/+$/, '') }
+  }
+
+  /** `read` gets the answer if its status says success; what else there is becomes an error. */
+  async send<T>(call: HttpCall, read: (answer: Answer) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const watch = new Watch(this.#options.clock, this.#options.timeoutMs, signal)
+    let answer: Answer | undefined
+    try {
+      answer = await this.#open(call, watch)
+      return await read(answer)
+    } finally {
+      answer?.leave()
+      watch.end()
+    }
+  }
+
+  async #open(call: HttpCall, watch: Watch): Promise<Answer> {
+    const { token, clock } = this.#options
+    for (let attempt = 1; ; attempt++) {
+      const access = await watch.unless(token.access(watch.signal))
+      const answer = new Answer(await this.#fetch(call, access, watch), watch, () => token.refused(access))
+      if (answer.status >= 200 && answer.status < 300) return answer
+      const body = await answer.beginning(ERROR_BYTES_MAX)
+      answer.leave()
+      if (answer.status === 401) {
+        answer.refuseToken()
+        if (attempt < TOKEN_ATTEMPTS_MAX) continue
+      }
+      throw classify({ status: answer.status, body, headers: answer.headers, nowMs: clock.now() })
+    }
+  }
+
+  async #fetch(call: HttpCall, access: string, watch: Watch): Promise<Response> {
+    const { fetch, apiUrl, timeoutMs } = this.#options
+    const headers: Record<string, string> = {
+      authorization: `Bearer ${access}`,
+      accept: '*/*',
+      // Google compresses only for clients that say it twice.
+      'user-agent': 'tidemark (gzip)',
+    }
+    if (call.contentType) headers['content-type'] = call.contentType
+    const uploadMs = ((call.body?.length ?? 0) / UPLOAD_BYTES_PER_S_MIN) * 1_000
+    return await watch.hear(
+      fetch(`${apiUrl}${call.path}${queryText(call.query)}`, {
+        method: call.verb,
+        headers,
+        body: call.body,
+        // The token goes where it was meant to go, and nowhere else.
+        redirect: 'manual',
+        signal: watch.signal,
+      }),
+      timeoutMs + uploadMs,
+    )
+  }
+}
+
+/** An answer whose body has yet to be read. */
+export class Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly refuseToken: () => void
+  readonly #watch: Watch
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+  #ended: boolean
+
+  constructor(response: Response, watch: Watch, refuseToken: () => void) {
+    this.status = response.status
+    this.headers = response.headers
+    this.refuseToken = refuseToken
+    this.#watch = watch
+    this.#reader = response.body?.getReader()
+    this.#ended = this.#reader === undefined
+  }
+
+  get contentType(): string | null {
+    return this.headers.get('content-type')
+  }
+
+  /** The next bytes; undefined at the end. */
+  async next(): Promise<Uint8Array | undefined> {
+    if (this.#ended || !this.#reader) return undefined
+    const { done, value } = await this.#watch.hear(this.#reader.read())
+    if (done) this.#ended = true
+    return value
+  }
+
+  async json(what: string, bytesMax: number): Promise<unknown> {
+    const chunks = await this.#read(bytesMax)
+    if (!chunks) throw tooLarge(what, bytesMax)
+    const body = Buffer.concat(chunks)
+    // Calls that change many messages at once answer with nothing.
+    if (body.length === 0 && (this.status === 204 || this.headers.get('content-length') === '0')) return {}
+    if (!/^application\/(?:[\w.+-]{1,40}\+)?json\b/i.test(this.contentType ?? '')) {
+      if (body.length === 0) return {}
+      throw wrongContentType(this.contentType, 'JSON')
+    }
+    if (body.length === 0) throw cutShort(what)
+    return parseJson(body.toString('utf8'), what)
+  }
+
+  /** The text, or as much of it as is asked for. An error whose text breaks off is still that error. */
+  async beginning(bytesMax: number): Promise<string> {
+    const chunks: Uint8Array[] = []
+    try {
+      for (let bytes = 0; bytes < bytesMax; ) {
+        const chunk = await this.next()
+        if (!chunk) break
+        chunks.push(chunk)
+        bytes += chunk.length
+      }
+    } catch (error) {
+      if (this.#watch.stopped || !(error instanceof TidemarkError)) throw error
+    }
+    return Buffer.concat(chunks).toString('utf8', 0, bytesMax)
+  }
+
+  /** All that matters was read: waits for the end just long enough to keep the connection. */
+  async finish(): Promise<void> {
+    if (this.#ended || !this.#reader) return
+    try {
+      const { done } = await this.#watch.hear(this.#reader.read(), EPILOGUE_MS)
+      this.#ended = done
+    } catch (error) {
+      // Nothing is missing: whether the connection can be used again is all that this was about.
+      if (this.#watch.stopped) throw error
+    }
+  }
+
+  /** Closes the connection unless the answer was read to its end. */
+  leave(): void {
+    if (this.#ended) return
+    this.#ended = true
+    // It may have failed already, which whoever was reading has heard of.
+    this.#reader?.cancel().catch(() => undefined)
+  }
+
+  async #read(bytesMax: number): Promise<Uint8Array[] | undefined> {
+    const chunks: Uint8Array[] = []
+    let bytes = 0
+    for (let chunk = await this.next(); chunk; chunk = await this.next()) {
+      bytes += chunk.length
+      if (bytes > bytesMax) return undefined
+      chunks.push(chunk)
+    }
+    return chunks
+  }
+}
+
+/** The patience of one call: ends its waiting when the caller aborts or the service is silent for too long. */
+class Watch {
+  readonly #clock: Clock
+  readonly #timeoutMs: number
+  readonly #caller: AbortSignal | undefined
+  readonly #controller = new AbortController()
+  readonly #onAbort: () => void
+  /** At most one wait at a time. */
+  #stopWaiting: ((reason: unknown) => void) | undefined
+
+  constructor(clock: Clock, timeoutMs: number, caller: AbortSignal | undefined) {
+    this.#clock = clock
+    this.#timeoutMs = timeoutMs
+    this.#caller = caller
+    this.#onAbort = () => this.#stop(caller?.reason)
+    if (caller?.aborted) this.#stop(caller.reason)
+    else caller?.addEventListener('abort', this.#onAbort, { once: true })
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** The caller wants no more. */
+  get stopped(): boolean {
+    return this.#caller?.aborted === true
+  }
+
+  /** Waits for the service to say something. */
+  async hear<T>(work: Promise<T>, timeoutMs = this.#timeoutMs): Promise<T> {
+    const cancel = this.#clock.timer(timeoutMs, () => this.#stop(timedOut(timeoutMs)))
+    try {
+      return await this.unless(work)
+    } catch (error) {
+      if (this.signal.aborted) throw this.signal.reason
+      throw unreachable(error)
+    } finally {
+      cancel()
+    }
+  }
+
+  /** Waits for `work` unless the call is stopped first. */
+  unless<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#stopWaiting = reject
+      work.then(resolve, reject)
+      if (this.signal.aborted) reject(this.signal.reason)
+    })
+  }
+
+  end(): void {
+    this.#caller?.removeEventListener('abort', this.#onAbort)
+    this.#stopWaiting = undefined
+  }
+
+  #stop(reason: unknown): void {
+    if (this.signal.aborted) return
+    this.#controller.abort(reason)
+    this.#stopWaiting?.(reason)
+  }
+}
+
+function queryText(query: Query = {}): string {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined) continue
+    for (const one of Array.isArray(value) ? value : [value]) search.append(name, String(one))
+  }
+  return search.size > 0 ? `?${search}` : ''
+}

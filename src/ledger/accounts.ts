@@ -1,0 +1,205 @@
+/**
+ * Accounts: what is connected, how it is to be treated, and its sealed secret. The ledger never sees what is inside
+ * the secret; see vault.ts.
+ *
+ * - ready: its secret works as far as anybody knows
+ * - sign-in: the service refused the secret; nothing goes on before somebody connects the account again
+ */
+import { TidemarkError, UsageError } from '../errors.ts'
+import type { Tx, Value } from './contract.ts'
+import type { Ledger } from './ledger.ts'
+
+export type AccountState = 'ready' | 'sign-in'
+
+export type Account = {
+  id: number
+  /** `gmail` */
+  service: string
+  /** Unique within its service: an address. */
+  name: string
+  settings: Record<string, unknown>
+  state: AccountState
+  createdAtMs: number
+}
+
+export type NewAccount = {
+  service: string
+  name: string
+  settings: Record<string, unknown>
+  sealed: Uint8Array
+}
+
+const ACCOUNTS_MAX = 10_000
+
+/** The account as one word: `gmail:ann@example.com`. Also the name under which its secret is sealed. */
+export function accountKey({ service, name }: Pick<Account, 'service' | 'name'>): string {
+  return `${service}:${name}`
+}
+
+type AccountRow = {
+  id: number
+  service: string
+  name: string
+  settings: string
+  state: AccountState
+  created_at: number
+}
+
+const COLUMNS = 'id, service, name, settings, state, created_at'
+
+export class Accounts {
+  readonly #ledger: Ledger
+
+  private constructor(ledger: Ledger) {
+    this.#ledger = ledger
+  }
+
+  static async open(ledger: Ledger): Promise<Accounts> {
+    await ledger.migrateApp('accounts', [schema(ledger.dialect)])
+    return new Accounts(ledger)
+  }
+
+  async list(service?: string): Promise<Account[]> {
+    const where = service === undefined ? '' : 'WHERE service = ?'
+    const rows = await this.#ledger.driver.read((tx) =>
+      tx.all<AccountRow>(
+        `SELECT ${COLUMNS} FROM accounts ${where} ORDER BY service, name LIMIT ${ACCOUNTS_MAX}`,
+        service === undefined ? [] : [service],
+      ),
+    )
+    return rows.map(toAccount)
+  }
+
+  find(service: string, name: string): Promise<Account | undefined> {
+    return this.#one('service = ? AND name = ?', [service, name])
+  }
+
+  add({ service, name, settings, sealed }: NewAccount): Promise<Account> {
+    return this.#ledger.driver.transaction(async (tx) => {
+      const now = this.#ledger.now()
+      const row = await tx.get<{ id: number }>(
+        `INSERT INTO accounts(service, name, settings, state, sealed, created_at) VALUES (?, ?, ?, 'ready', ?, ?)
+         ON CONFLICT (service, name) DO NOTHING RETURNING id`,
+        [service, name, JSON.stringify(settings), sealed, now],
+      )
+      if (!row) {
+        throw new UsageError(`The account ${accountKey({ service, name })} is there already.`, {
+          code: 'account-exists',
+        })
+      }
+      return { id: row.id, service, name, settings: { ...settings }, state: 'ready', createdAtMs: now }
+    })
+  }
+
+  setSettings(id: number, settings: Record<string, unknown>): Promise<void> {
+    return this.#change(id, 'settings = ?', [JSON.stringify(settings)])
+  }
+
+  setState(id: number, state: AccountState): Promise<void> {
+    return this.#change(id, 'state = ?', [state])
+  }
+
+  async sealed(id: number): Promise<Uint8Array> {
+    const row = await this.#ledger.driver.read((tx) =>
+      tx.get<{ sealed: Uint8Array }>('SELECT sealed FROM accounts WHERE id = ?', [id]),
+    )
+    if (!row) throw goneError(id)
+    return new Uint8Array(row.sealed)
+  }
+
+  /**
+   * With `was`, only while the secret is still that one: a process that refreshed an old token must not
+   * overwrite what somebody has just connected anew. Returns whether it was written.
+   */
+  async setSealed(id: number, sealed: Uint8Array, was?: Uint8Array): Promise<boolean> {
+    if (was === undefined) {
+      await this.#change(id, 'sealed = ?', [sealed])
+      return true
+    }
+    const changed = await this.#ledger.driver.transaction((tx) =>
+      tx.run('UPDATE accounts SET sealed = ? WHERE id = ? AND sealed = ?', [sealed, id, was]),
+    )
+    return changed === 1
+  }
+
+  /** A new secret for an account that is there: it is ready again, by the same commit. */
+  reconnect(id: number, input: { sealed: Uint8Array; settings: Record<string, unknown> }): Promise<void> {
+    const set = `sealed = ?, settings = ?, state = 'ready'`
+    return this.#change(id, set, [input.sealed, JSON.stringify(input.settings)])
+  }
+
+  /** Whether there was one. */
+  async remove(id: number): Promise<boolean> {
+    const removed = await this.#ledger.driver.transaction((tx) =>
+      tx.run('DELETE FROM accounts WHERE id = ?', [id]),
+    )
+    return removed === 1
+  }
+
+  async #one(where: string, params: readonly Value[]): Promise<Account | undefined> {
+    const row = await this.#ledger.driver.read((tx) =>
+      tx.get<AccountRow>(`SELECT ${COLUMNS} FROM accounts WHERE ${where}`, params),
+    )
+    return row && toAccount(row)
+  }
+
+  async #change(id: number, set: string, params: readonly Value[]): Promise<void> {
+    const changed = await this.#ledger.driver.transaction((tx) =>
+      tx.run(`UPDATE accounts SET ${set} WHERE id = ?`, [...params, id]),
+    )
+    if (changed === 0) throw goneError(id)
+  }
+}
+
+/** Text is ordered byte by byte on both databases, as in schema.ts. Numbers are never used twice. */
+function schema(dialect: Tx['dialect']): string[] {
+  const w =
+    dialect === 'sqlite'
+      ? {
+          id: 'INTEGER PRIMARY KEY AUTOINCREMENT',
+          int: 'INTEGER',
+          text: 'TEXT',
+          bytes: 'BLOB',
+          end: 'STRICT',
+        }
+      : {
+          id: 'BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY',
+          int: 'BIGINT',
+          text: 'TEXT COLLATE "C"',
+          bytes: 'BYTEA',
+          end: '',
+        }
+  return [
+    `CREATE TABLE accounts (
+      id ${w.id}, service ${w.text} NOT NULL, name ${w.text} NOT NULL, settings ${w.text} NOT NULL,
+      state ${w.text} NOT NULL CHECK (state IN ('ready', 'sign-in')), sealed ${w.bytes} NOT NULL,
+      created_at ${w.int} NOT NULL, UNIQUE (service, name)) ${w.end}`,
+  ]
+}
+
+function toAccount(row: AccountRow): Account {
+  return {
+    id: row.id,
+    service: row.service,
+    name: row.name,
+    settings: parseSettings(row),
+    state: row.state,
+    createdAtMs: row.created_at,
+  }
+}
+
+function parseSettings(row: AccountRow): Record<string, unknown> {
+  const parsed: unknown = JSON.parse(row.settings)
+  if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) {
+    return parsed as Record<string, unknown>
+  }
+  throw new TidemarkError(`The settings of the account ${accountKey(row)} are not a table.`, { kind: 'bug' })
+}
+
+function goneError(id: number): TidemarkError {
+  return new TidemarkError(`There is no account #${id} any more.`, {
+    kind: 'gone',
+    code: 'account-gone',
+    hint: 'It was removed meanwhile.',
+  })
+}

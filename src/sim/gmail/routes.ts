@@ -1,0 +1,239 @@
+/**
+ * The Gmail API over HTTP: finds the route of a call, checks who calls and with which scope, takes the
+ * price, and lets the mailbox answer. A batch goes through the same door, part by part.
+ */
+import type { Clock } from '../../clock.ts'
+import type { FaultEffect } from '../fault-rules.ts'
+import type { FaultPlan, Faults } from '../faults.ts'
+import { bearerOf } from '../oauth.ts'
+import type { Access, Grants } from '../oauth-grants.ts'
+import type { Push } from '../push.ts'
+import type { Quota } from '../quota.ts'
+import type { Operation, Service, SimAnswer, SimCall } from '../server.ts'
+import { accountRoutes } from './account-routes.ts'
+import { type BatchPart, batchAnswer, isBatchPath, readBatch } from './batch.ts'
+import { draftRoutes } from './draft-routes.ts'
+import {
+  concurrencyFault,
+  delegationFault,
+  faultAnswer,
+  type GoogleFault,
+  missingTokenFault,
+  notFoundFault,
+  quotaFault,
+  refusalAnswer,
+  scopeFault,
+  thrownAnswer,
+  unauthenticatedFault,
+} from './errors.ts'
+import { parseFields } from './fields.ts'
+import { labelRoutes } from './label-routes.ts'
+import type { Mailbox } from './mailbox.ts'
+import { messageRoutes } from './message-routes.ts'
+import type { Route, RouteTable } from './route.ts'
+import { allows, gmailScopes } from './scopes.ts'
+import { threadRoutes } from './thread-routes.ts'
+
+export type GmailOptions = {
+  mailboxes: ReadonlyMap<string, Mailbox>
+  grants: Grants
+  quota: Quota
+  faults: Faults
+  push: Push
+  clock: Clock
+  /** What a fault rule does to an account. */
+  onEffect: (address: string, effect: FaultEffect) => void
+  /** Every answered part of a batch. */
+  onPart?: (name: string, status: number) => void
+  /** The real service allows 100; 50 has been seen. */
+  batchPartsMax?: number
+}
+
+const BATCH_PARTS_MAX = 100
+const PREFIX = /^\/(upload\/|)gmail\/v1\/users\/([^/]+)\/(.+)$/
+
+const routes: RouteTable = {
+  ...accountRoutes,
+  ...messageRoutes,
+  ...threadRoutes,
+  ...labelRoutes,
+  ...draftRoutes,
+}
+
+type Matched = {
+  route: Route
+  ids: readonly string[]
+  user: string
+  isUpload: boolean
+  access: Access | undefined
+}
+
+export class Gmail implements Service {
+  readonly #options: GmailOptions
+  readonly #delivered = new Map<string, Set<string>>()
+
+  constructor(options: GmailOptions) {
+    this.#options = options
+  }
+
+  match(call: SimCall): Operation | undefined {
+    if (isBatchPath(call.path)) return this.#batchOperation(call)
+    const matched = this.#find(call)
+    if (!matched) return call.path.startsWith('/gmail/') ? unknownOperation() : undefined
+    const { grants } = this.#options
+    const account = matched.access?.address
+    return {
+      name: matched.route.name,
+      account,
+      isNextPage: call.query.has('pageToken'),
+      admit: () => this.#admit(account),
+      effect: (effect) => {
+        if (account === undefined) return
+        this.#options.onEffect(account, effect)
+        // What has just ended is over for this call too.
+        matched.access = grants.access(bearerOf(call) ?? '')
+      },
+      refuse: refusalAnswer,
+      run: (plan) => this.#answer(call, matched, plan),
+    }
+  }
+
+  /** Ids whose listing has left whole. */
+  delivered(address: string): Set<string> {
+    let ids = this.#delivered.get(address)
+    if (!ids) {
+      ids = new Set()
+      this.#delivered.set(address, ids)
+    }
+    return ids
+  }
+
+  #find(call: SimCall): Matched | undefined {
+    const match = PREFIX.exec(call.path)
+    if (!match) return undefined
+    const found = findRoute(call.verb, match[3]!)
+    if (!found) return undefined
+    const user = safeDecode(match[2]!)
+    const access = this.#options.grants.access(bearerOf(call) ?? '')
+    return { ...found, user, isUpload: match[1] !== '', access }
+  }
+
+  #answer(call: SimCall, matched: Matched, plan: FaultPlan | undefined): SimAnswer {
+    const { mailboxes, quota, faults, push, clock } = this.#options
+    const { route, access, ids, isUpload } = matched
+    const mailbox = access && mailboxes.get(access.address)
+    const problem = problemOf(call, matched)
+    if (problem || !access || !mailbox) return faultAnswer(problem ?? unauthenticatedFault)
+    const refused = quota.charge(access.address, route.name)
+    if (refused) return faultAnswer(quotaFault(refused))
+    if (route.name === 'messages.get' && faults.poisonOf(ids[0]!)) return refusalAnswer({ status: 500 })
+    try {
+      const selection = parseFields(call.query.get('fields'))
+      const delivered = this.delivered(access.address)
+      return route.run({ mailbox, call, ids, selection, plan, isUpload, push, delivered, nowMs: clock.now() })
+    } catch (thrown) {
+      return thrownAnswer(thrown)
+    }
+  }
+
+  /** The end of the request, or why it may not begin. */
+  #admit(account: string | undefined): SimAnswer | (() => void) | undefined {
+    const { quota } = this.#options
+    if (account === undefined || quota.settings.concurrencyMax === null) return undefined
+    if (!quota.enter(account)) return faultAnswer(concurrencyFault)
+    return () => quota.leave(account)
+  }
+
+  #batchOperation(call: SimCall): Operation {
+    const { grants, onEffect } = this.#options
+    const account = grants.access(bearerOf(call) ?? '')?.address
+    return {
+      name: 'batch',
+      account,
+      admit: () => this.#admit(account),
+      effect: (effect) => {
+        if (account !== undefined) onEffect(account, effect)
+      },
+      refuse: refusalAnswer,
+      run: (plan) => this.#runBatch(call, plan),
+    }
+  }
+
+  #runBatch(call: SimCall, plan: FaultPlan | undefined): SimAnswer {
+    if (call.verb !== 'POST') return faultAnswer(notFoundFault)
+    let parts: BatchPart[]
+    try {
+      parts = readBatch(call, this.#options.batchPartsMax ?? BATCH_PARTS_MAX)
+    } catch (thrown) {
+      return thrownAnswer(thrown)
+    }
+    const { faults, onPart } = this.#options
+    const matched = parts.map((part) => (isBatchPath(part.call.path) ? undefined : this.#find(part.call)))
+    const isPoisoned = matched.some(
+      (one) => one?.route.name === 'messages.get' && faults.poisonOf(one.ids[0]!) === 'batch',
+    )
+    if (isPoisoned) return refusalAnswer({ status: 500 })
+    const answers = parts.map((part, at) => {
+      const one = matched[at]
+      const answer = one ? this.#answerPart(part.call, one) : faultAnswer(notFoundFault)
+      onPart?.(one?.route.name ?? 'unknown', answer.status)
+      return { contentId: part.contentId, answer }
+    })
+    return batchAnswer(answers, plan?.shuffle)
+  }
+
+  #answerPart(call: SimCall, matched: Matched): SimAnswer {
+    const { faults } = this.#options
+    if (!faults.hasPartRules) return this.#answer(call, matched, undefined)
+    const { route, access } = matched
+    const isNextPage = call.query.has('pageToken')
+    const plan = faults.plan({ method: route.name, account: access?.address, place: 'part', isNextPage })
+    if (plan?.refuse) return refusalAnswer(plan.refuse)
+    if (access) for (const effect of plan?.effects ?? []) this.#options.onEffect(access.address, effect)
+    return this.#answer(call, matched, plan)
+  }
+}
+
+function problemOf(call: SimCall, { route, user, access }: Matched): GoogleFault | undefined {
+  if (!access) return bearerOf(call) === undefined ? missingTokenFault : unauthenticatedFault
+  if (user !== 'me' && user.toLowerCase() !== access.address.toLowerCase()) return delegationFault(user)
+  if (!allows(access.scopes, route.need)) return scopeFault
+  return metadataProblem(call, route, access)
+}
+
+/** The scope that may see headers only. */
+function metadataProblem({ query }: SimCall, route: Route, access: Access): GoogleFault | undefined {
+  if (route.need !== 'read' || allows(access.scopes, 'content')) return undefined
+  if (!access.scopes.includes(gmailScopes.metadata)) return scopeFault
+  const format = (query.get('format') ?? 'full').toLowerCase()
+  const isRead = route.name === 'messages.get' || route.name === 'threads.get'
+  const refuse = (message: string): GoogleFault => ({ status: 403, message, reason: 'forbidden' })
+  if (isRead && (format === 'raw' || format === 'full')) {
+    return refuse(`Metadata scope doesn't allow format ${format.toUpperCase()}`)
+  }
+  return query.has('q') ? refuse("Metadata scope does not support 'q' parameter") : undefined
+}
+
+/** A literal second piece (`messages/send`) goes before an id. */
+function findRoute(verb: string, path: string): { route: Route; ids: string[] } | undefined {
+  const pieces = path.split('/')
+  const literal = pieces.length <= 2 ? routes[`${verb} ${path}`] : undefined
+  if (literal) return { route: literal, ids: [] }
+  const pattern = pieces.map((piece, at) => (at % 2 === 1 ? '*' : piece)).join('/')
+  const route = routes[`${verb} ${pattern}`]
+  return route && { route, ids: pieces.filter((_, at) => at % 2 === 1).map(safeDecode) }
+}
+
+function safeDecode(text: string): string {
+  if (!text.includes('%')) return text
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // No id looks like this, so nothing will be found.
+    return text
+  }
+}
+
+function unknownOperation(): Operation {
+  return { name: 'unknown', refuse: refusalAnswer, run: () => faultAnswer(notFoundFault) }
+}

@@ -1,0 +1,44 @@
+/** The pages a person sees while signing in to the simulated cloud. */
+
+const ENTITIES: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+export function consentPage(input: {
+  asked: URLSearchParams
+  scopes: readonly string[]
+  addresses: readonly string[]
+}): string {
+  const hidden = [...input.asked].map(
+    ([name, value]) => `<input type="hidden" name="${escapeHtml(name)}" value="${escapeHtml(value)}">`,
+  )
+  const hint = input.asked.get('login_hint')
+  const choices = input.addresses.map(
+    (address) => `<option${address === hint ? ' selected' : ''}>${escapeHtml(address)}</option>`,
+  )
+  return page(
+    'Sign in to the simulated cloud',
+    `<form method="post">${hidden.join('')}
+<p>An app wants to:</p><ul>${input.scopes.map((scope) => `<li>${escapeHtml(scope)}</li>`).join('')}</ul>
+<p><label>Account <select name="account">${choices.join('')}</select></label></p>
+<p><button name="decision" value="allow">Allow</button> <button name="decision" value="deny">Deny</button></p>
+</form>`,
+  )
+}
+
+export function errorPage(error: string, detail: string): string {
+  return page(`Error: ${error}`, `<p>${escapeHtml(detail)}</p>`)
+}
+
+function page(title: string, body: string): string {
+  const head = `<meta charset="utf-8"><title>${escapeHtml(title)}</title>`
+  return `<!DOCTYPE html><html><head>${head}</head><body><h1>${escapeHtml(title)}</h1>${body}</body></html>`
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character]!)
+}

@@ -1,0 +1,330 @@
+/**
+ * Sign-in as Google does it: the consent page (authorization code with PKCE), the token endpoint (code,
+ * refresh token, signed JWT of a service account), revocation and token info.
+ *
+ * The redirect goes to a loopback address, or nowhere: on a machine without a browser the person copies the
+ * address that the browser could not open, and that address holds the code all the same.
+ */
+import type { Clock } from '../clock.ts'
+import type { Random } from '../random.ts'
+import { createSigningKey, privatePem, type SigningKey, verifyJwt } from './keys.ts'
+import { type Access, Grants, type Tokens } from './oauth-grants.ts'
+import { consentPage, errorPage } from './oauth-page.ts'
+import {
+  htmlAnswer,
+  jsonAnswer,
+  type Operation,
+  type Service,
+  type SimAnswer,
+  type SimCall,
+} from './server.ts'
+
+export type OAuthOptions = {
+  clock: Clock
+  random: Random
+  clientId: string
+  clientSecret: string
+  /** The addresses that can sign in. */
+  addresses: () => readonly string[]
+  accessTokenMs?: number
+  refreshTokenMs?: number | null
+}
+
+/** What the person at the consent page does, when there is none. */
+export type Consent = {
+  /** Consents at once for this address; `true`: for `login_hint`, or the first account. */
+  autoApprove: string | boolean
+  /** Refuses. */
+  deny: boolean
+  /** Grants only these of the scopes asked for. */
+  grantOnly: readonly string[] | null
+}
+
+/** What is known about a service account with delegation over the domain. */
+export type ServiceAccount = {
+  type: 'service_account'
+  project_id: string
+  client_email: string
+  client_id: string
+  private_key_id: string
+  private_key: string
+  token_uri: string
+}
+
+export const oauthPaths = {
+  auth: '/o/oauth2/v2/auth',
+  token: '/token',
+  revoke: '/revoke',
+  tokenInfo: '/tokeninfo',
+} as const
+
+const JWT_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
+const SERVICE_EMAIL = 'archiver@tidemark-sim.iam.gserviceaccount.com'
+const JWT_AHEAD_S_MAX = 3600
+
+export class OAuth implements Service {
+  readonly grants: Grants
+  readonly consent: Consent = { autoApprove: false, deny: false, grantOnly: null }
+  /** The scopes an administrator has delegated; null: all. */
+  delegatedScopes: readonly string[] | null = null
+  readonly #options: OAuthOptions
+  #serviceKey: SigningKey | undefined
+
+  constructor(options: OAuthOptions) {
+    this.#options = options
+    this.grants = new Grants(options)
+  }
+
+  match(call: SimCall): Operation | undefined {
+    const run = this.#handler(call)
+    if (!run) return undefined
+    return {
+      name: run.name,
+      run: run.answer,
+      refuse: ({ status, reason, message }) =>
+        oauthError(status, reason ?? (status >= 500 ? 'internal_failure' : 'rate_limit_exceeded'), message),
+    }
+  }
+
+  /** The key file that an administrator would download. */
+  serviceAccount(origin: string): ServiceAccount {
+    const key = this.#key()
+    return {
+      type: 'service_account',
+      project_id: 'tidemark-sim',
+      client_email: SERVICE_EMAIL,
+      client_id: '100000000000000000001',
+      private_key_id: key.id,
+      private_key: privatePem(key),
+      token_uri: `${origin}${oauthPaths.token}`,
+    }
+  }
+
+  #handler(call: SimCall): { name: string; answer: () => SimAnswer } | undefined {
+    switch (call.path) {
+      case oauthPaths.auth:
+        return { name: 'oauth.auth', answer: () => this.#authorize(call) }
+      case oauthPaths.token:
+      case '/oauth2/v4/token':
+        return { name: 'oauth.token', answer: () => this.#token(call) }
+      case oauthPaths.revoke:
+      case '/o/oauth2/revoke':
+        return { name: 'oauth.revoke', answer: () => this.#revoke(call) }
+      case oauthPaths.tokenInfo:
+      case '/oauth2/v3/tokeninfo':
+        return { name: 'oauth.tokeninfo', answer: () => this.#tokenInfo(call) }
+      default:
+        return undefined
+    }
+  }
+
+  /** GET asks; POST is the answer from the consent page. */
+  #authorize(call: SimCall): SimAnswer {
+    const asked = call.verb === 'POST' ? form(call) : call.query
+    const problem = this.#problemOf(asked)
+    if (problem) return htmlAnswer(errorPage(problem.error, problem.detail), problem.status)
+    const scopes = splitScopes(asked.get('scope'))
+    const { autoApprove, deny } = this.consent
+    if (call.verb === 'POST') {
+      const address = asked.get('account') ?? ''
+      const isDenied = asked.get('decision') !== 'allow' || !this.#options.addresses().includes(address)
+      return isDenied ? denied(asked) : this.#grant(asked, { address, scopes })
+    }
+    if (deny) return denied(asked)
+    if (autoApprove === false)
+      return htmlAnswer(consentPage({ asked, scopes, addresses: this.#options.addresses() }))
+    const hint = asked.get('login_hint')
+    const [first = ''] = this.#options.addresses()
+    const wanted = typeof autoApprove === 'string' ? autoApprove : (hint ?? first)
+    if (!this.#options.addresses().includes(wanted)) return denied(asked)
+    return this.#grant(asked, { address: wanted, scopes })
+  }
+
+  #problemOf(asked: URLSearchParams): { status: number; error: string; detail: string } | undefined {
+    const wrong = (error: string, detail: string) => ({ status: 400, error, detail })
+    if (asked.get('client_id') !== this.#options.clientId) {
+      return { status: 401, error: 'invalid_client', detail: 'The OAuth client was not found.' }
+    }
+    if (!isLoopback(asked.get('redirect_uri') ?? '')) {
+      return wrong('redirect_uri_mismatch', 'The redirect must go to http://127.0.0.1, [::1] or localhost.')
+    }
+    if (asked.get('response_type') !== 'code')
+      return wrong('unsupported_response_type', 'Only code is supported.')
+    if (splitScopes(asked.get('scope')).length === 0)
+      return wrong('invalid_request', 'Missing required parameter: scope')
+    const method = asked.get('code_challenge_method')
+    if (asked.has('code_challenge') && method !== 'S256') {
+      return wrong('invalid_request', 'Only the code challenge method S256 is supported.')
+    }
+    return undefined
+  }
+
+  #grant(
+    asked: URLSearchParams,
+    { address, scopes }: { address: string; scopes: readonly string[] },
+  ): SimAnswer {
+    const only = this.consent.grantOnly
+    const granted = only ? scopes.filter((scope) => only.includes(scope)) : scopes
+    const challenge = asked.get('code_challenge')
+    const code = this.grants.issueCode({
+      address,
+      scopes: granted,
+      redirectUri: asked.get('redirect_uri')!,
+      isOffline: asked.get('access_type') !== 'online',
+      ...(challenge === null ? {} : { challenge }),
+    })
+    return redirect(asked, { code, scope: granted.join(' ') })
+  }
+
+  #token(call: SimCall): SimAnswer {
+    if (call.verb !== 'POST') return oauthError(405, 'invalid_request', 'Only POST is allowed.')
+    const input = form(call)
+    switch (input.get('grant_type')) {
+      case 'authorization_code':
+        return this.#checkClient(call, input) ?? this.#redeem(input)
+      case 'refresh_token':
+        return this.#checkClient(call, input) ?? this.#refresh(input)
+      case JWT_GRANT:
+        return this.#serviceToken(input.get('assertion') ?? '', call)
+      default:
+        return oauthError(
+          400,
+          'unsupported_grant_type',
+          `Invalid grant_type: ${input.get('grant_type') ?? ''}`,
+        )
+    }
+  }
+
+  #checkClient(call: SimCall, input: URLSearchParams): SimAnswer | undefined {
+    const basic = /^Basic (.+)$/i.exec(call.headers.authorization ?? '')?.[1]
+    const [basicId, basicSecret] = basic ? Buffer.from(basic, 'base64').toString().split(':') : []
+    if ((input.get('client_id') ?? basicId) !== this.#options.clientId) {
+      return oauthError(401, 'invalid_client', 'The OAuth client was not found.')
+    }
+    if ((input.get('client_secret') ?? basicSecret) !== this.#options.clientSecret) {
+      return oauthError(401, 'invalid_client', 'Unauthorized')
+    }
+    return undefined
+  }
+
+  #redeem(input: URLSearchParams): SimAnswer {
+    const verifier = input.get('code_verifier')
+    const tokens = this.grants.redeem({
+      code: input.get('code') ?? '',
+      redirectUri: input.get('redirect_uri') ?? '',
+      ...(verifier === null ? {} : { verifier }),
+    })
+    if (tokens === 'redirect_uri_mismatch') return oauthError(400, tokens, 'Bad Request')
+    if (typeof tokens === 'string') return oauthError(400, 'invalid_grant', tokens)
+    return jsonAnswer(this.#tokenBody(tokens.access, tokens))
+  }
+
+  #refresh(input: URLSearchParams): SimAnswer {
+    const access = this.grants.refresh(input.get('refresh_token') ?? '')
+    if (!access) return oauthError(400, 'invalid_grant', 'Token has been expired or revoked.')
+    return jsonAnswer(this.#tokenBody(access))
+  }
+
+  #serviceToken(assertion: string, call: SimCall): SimAnswer {
+    const claims = verifyJwt(this.#key(), assertion)
+    if (!claims) return oauthError(400, 'invalid_grant', 'Invalid JWT Signature.')
+    const { iss, sub, aud, exp, scope } = claims
+    const nowS = this.#options.clock.now() / 1000
+    if (iss !== SERVICE_EMAIL) return oauthError(400, 'invalid_grant', 'Invalid grant: account not found')
+    if (typeof aud !== 'string' || !aud.endsWith(call.path)) {
+      return oauthError(400, 'invalid_grant', 'Invalid JWT: Failed audience check.')
+    }
+    if (typeof exp !== 'number' || exp <= nowS || exp > nowS + JWT_AHEAD_S_MAX + 300) {
+      const detail =
+        'Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe.'
+      return oauthError(400, 'invalid_grant', detail)
+    }
+    if (typeof sub !== 'string' || !this.#options.addresses().includes(sub)) {
+      return oauthError(400, 'invalid_grant', 'Invalid email or User ID')
+    }
+    const scopes = splitScopes(typeof scope === 'string' ? scope : '')
+    const delegated = this.delegatedScopes
+    if (scopes.length === 0 || (delegated && !scopes.every((one) => delegated.includes(one)))) {
+      const detail =
+        'Client is unauthorized to retrieve access tokens using this method, or client not authorized for any of the scopes requested.'
+      return oauthError(401, 'unauthorized_client', detail)
+    }
+    return jsonAnswer(this.#tokenBody(this.grants.issue({ address: sub, scopes, isOffline: false }).access))
+  }
+
+  #tokenBody(access: Access, tokens?: Tokens): Record<string, unknown> {
+    return {
+      access_token: access.token,
+      expires_in: Math.floor((access.expiresAtMs - this.#options.clock.now()) / 1000),
+      ...(tokens?.refreshToken === undefined ? {} : { refresh_token: tokens.refreshToken }),
+      ...(tokens?.refreshExpiresInS === undefined
+        ? {}
+        : { refresh_token_expires_in: tokens.refreshExpiresInS }),
+      scope: access.scopes.join(' '),
+      token_type: 'Bearer',
+    }
+  }
+
+  #revoke(call: SimCall): SimAnswer {
+    const token = call.query.get('token') ?? form(call).get('token') ?? ''
+    if (this.grants.revoke(token)) return jsonAnswer({})
+    return oauthError(400, 'invalid_token', 'Token expired or revoked')
+  }
+
+  #tokenInfo(call: SimCall): SimAnswer {
+    const token = call.query.get('access_token') ?? form(call).get('access_token') ?? bearerOf(call) ?? ''
+    const access = this.grants.access(token)
+    if (!access) return oauthError(400, 'invalid_token', 'Invalid Value')
+    const { clientId, clock } = this.#options
+    return jsonAnswer({
+      azp: clientId,
+      aud: clientId,
+      scope: access.scopes.join(' '),
+      exp: String(Math.floor(access.expiresAtMs / 1000)),
+      expires_in: String(Math.floor((access.expiresAtMs - clock.now()) / 1000)),
+      email: access.address,
+      email_verified: 'true',
+      access_type: 'offline',
+    })
+  }
+
+  #key(): SigningKey {
+    this.#serviceKey ??= createSigningKey('sim-service-account')
+    return this.#serviceKey
+  }
+}
+
+export function bearerOf(call: { headers: SimCall['headers'] }): string | undefined {
+  const header = call.headers.authorization
+  return header !== undefined && /^bearer /i.test(header) ? header.slice(7).trim() : undefined
+}
+
+function form(call: SimCall): URLSearchParams {
+  return new URLSearchParams(call.body.toString('utf8'))
+}
+
+function splitScopes(text: string | null): string[] {
+  return (text ?? '').split(/\s+/).filter((scope) => scope !== '')
+}
+
+function isLoopback(uri: string): boolean {
+  if (!URL.canParse(uri)) return false
+  const { protocol, hostname } = new URL(uri)
+  return protocol === 'http:' && ['127.0.0.1', 'localhost', '[::1]'].includes(hostname)
+}
+
+function redirect(asked: URLSearchParams, fields: Record<string, string>): SimAnswer {
+  const target = new URL(asked.get('redirect_uri')!)
+  const state = asked.get('state')
+  if (state !== null) target.searchParams.set('state', state)
+  for (const [name, value] of Object.entries(fields)) target.searchParams.set(name, value)
+  return { status: 302, headers: { location: target.href }, body: '' }
+}
+
+function denied(asked: URLSearchParams): SimAnswer {
+  return redirect(asked, { error: 'access_denied' })
+}
+
+function oauthError(status: number, error: string, description = 'Bad Request'): SimAnswer {
+  return jsonAnswer({ error, error_description: description }, status)
+}

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import {
   chmodSync,
   mkdirSync,
@@ -13,6 +14,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { TidemarkError, UsageError } from './errors.ts'
 import { openVault, type Vault } from './vault.ts'
@@ -122,6 +124,29 @@ describe('the master key', () => {
     const [first, second] = vaults.map((vault) => vault.seal('a', 'text'))
     assert.equal(vaults[0].open('a', second!), 'text')
     assert.equal(vaults[1].open('a', first!), 'text')
+  })
+
+  test('is one key, whole, however many start at the same moment', async () => {
+    const home = freshHome()
+    const code = `
+      import { parentPort, workerData } from 'node:worker_threads'
+      import { openVault } from ${JSON.stringify(import.meta.resolve('./vault.ts'))}
+      const vault = await openVault({ env: {}, home: workerData.home })
+      Atomics.wait(new Int32Array(workerData.gate), 0, 0)
+      parentPort.postMessage(vault.seal('a', 'text'))`
+    const gate = new SharedArrayBuffer(4)
+    const workers = Array.from({ length: 6 }, () => {
+      const url = new URL(`data:text/javascript,${encodeURIComponent(code)}`)
+      return new Worker(url, { workerData: { home, gate } })
+    })
+    const sealed = Promise.all(workers.map((worker) => once(worker, 'message')))
+    await Promise.all(workers.map((worker) => once(worker, 'online')))
+    Atomics.store(new Int32Array(gate), 0, 1)
+    Atomics.notify(new Int32Array(gate), 0)
+    const vault = await openVault({ env: {}, home })
+    for (const [one] of await sealed) assert.equal(vault.open('a', one as Uint8Array), 'text')
+    assert.deepEqual(readdirSync(home), ['master.key'])
+    await Promise.all(workers.map((worker) => worker.terminate()))
   })
 
   for (const mode of [0o640, 0o604, 0o620, 0o644]) {

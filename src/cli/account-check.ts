@@ -5,14 +5,13 @@ import { accessOf, type GmailAccess, type GmailSecret } from '../cloud/gmail/aut
 import type { Config } from '../config/settings.ts'
 import { asTidemarkError } from '../errors.ts'
 import { formatCount } from '../format.ts'
-import { type Account, Accounts } from '../ledger/accounts.ts'
+import type { Account, Accounts } from '../ledger/accounts.ts'
 import { openVault, type Vault } from '../vault.ts'
 import { ACCESS_TEXT, GMAIL, type Profile, readProfile, readSecret } from './account-gmail.ts'
-import { findAccount } from './account-list.ts'
+import { findAccount, noAccounts, withAccounts } from './account-list.ts'
 import { type Concern, tokenConcerns } from './account-token-age.ts'
 import { type CliContext, exitCodes } from './context.ts'
 import { distance, isoTime } from './jobs-time.ts'
-import { withLedger } from './ledger.ts'
 
 type Checked = {
   account: Account
@@ -24,17 +23,17 @@ type Checked = {
 }
 
 export async function checkAccounts(context: CliContext, name: string | undefined): Promise<void> {
-  await withLedger(context, async ({ ledger, config }) => {
+  const checked = await withAccounts(context, async ({ accounts, config }) => {
     const { home } = await context.loadConfig()
-    const accounts = await Accounts.open(ledger)
     const chosen = name === undefined ? await accounts.list() : [await findAccount(accounts, name)]
-    const hasSealed = chosen.length > 0
-    const vault = await openVault({ env: context.env, home: home.path, hasSealed })
+    const vault = await openVault({ env: context.env, home: home.path, hasSealed: chosen.length > 0 })
     const checked: Checked[] = []
     for (const account of chosen) checked.push(await check({ account, accounts, vault, gmail: config.gmail }))
-    if (checked.some(({ problems }) => problems.length > 0)) context.exitCode = exitCodes.failure
-    print(context, checked)
+    return checked
   })
+  if (!checked?.length && name !== undefined) throw noAccounts()
+  if (checked?.some(({ problems }) => problems.length > 0)) context.exitCode = exitCodes.failure
+  print(context, checked ?? [])
 }
 
 async function check(input: {

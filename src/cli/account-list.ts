@@ -1,41 +1,58 @@
 /** `tidemark account list`, and finding the account that a command names. */
+import { systemClock } from '../clock.ts'
+import type { Config } from '../config/settings.ts'
 import { UsageError } from '../errors.ts'
 import { type Account, Accounts, accountKey } from '../ledger/accounts.ts'
+import type { Ledger } from '../ledger/ledger.ts'
 import { openVault, type Vault } from '../vault.ts'
 import { ACCESS_TEXT, accessOfAccount } from './account-gmail.ts'
 import type { CliContext } from './context.ts'
 import { didYouMean } from './jobs-input.ts'
 import { distance, isoTime } from './jobs-time.ts'
-import { lookAtLedger } from './ledger.ts'
+import { openIfThere } from './ledger.ts'
+
+const CONNECT_HINT = 'Connect one with: tidemark account add gmail'
+
+/** For commands about accounts: a home without a ledger has none. */
+export async function withAccounts<T>(
+  context: CliContext,
+  use: (opened: { accounts: Accounts; ledger: Ledger; config: Config }) => Promise<T>,
+): Promise<T | undefined> {
+  const { ledger, place } = await openIfThere(context)
+  if (!ledger) return undefined
+  try {
+    return await use({ accounts: await Accounts.open(ledger), ledger, config: place.config })
+  } finally {
+    await ledger.close()
+  }
+}
+
+export function noAccounts(): UsageError {
+  return new UsageError('No account is connected.', { code: 'no-account', hint: CONNECT_HINT })
+}
 
 export async function listAccounts(context: CliContext): Promise<void> {
   const { output } = context
-  await lookAtLedger(context, {
-    missing: () => output.json && output.value([]),
-    look: async ({ ledger }) => {
-      const accounts = await Accounts.open(ledger)
-      const rows = await withAccess(context, accounts)
-      const now = ledger.now()
-      output.listing({
-        columns: [
-          { title: 'service', value: ({ account }) => account.service },
-          { title: 'account', value: ({ account }) => account.name },
-          { title: 'state', value: ({ account }) => (account.state === 'ready' ? 'ready' : 'sign in again') },
-          { title: 'access', value: ({ access }) => (access ? ACCESS_TEXT[access] : '?') },
-          { title: 'mail', value: ({ account }) => choicesText(account) },
-          { title: 'connected', value: ({ account }) => distance(account.createdAtMs, now) },
-        ],
-        rows,
-        json: rows.map(({ account: { service, name, state, settings, createdAtMs }, access }) => ({
-          ...{ service, name, state, access: access ?? null, settings, createdAt: isoTime(createdAtMs) },
-        })),
-        empty: 'No account is connected. Connect one with: tidemark account add gmail',
-      })
-      if (rows.some(({ account }) => account.state === 'sign-in') && !output.json) {
-        output.note('Sign in again with: tidemark account add gmail --user ADDRESS')
-      }
-    },
+  const rows = (await withAccounts(context, ({ accounts }) => withAccess(context, accounts))) ?? []
+  const now = systemClock.now()
+  output.listing({
+    columns: [
+      { title: 'service', value: ({ account }) => account.service },
+      { title: 'account', value: ({ account }) => account.name },
+      { title: 'state', value: ({ account }) => (account.state === 'ready' ? 'ready' : 'sign in again') },
+      { title: 'access', value: ({ access }) => (access ? ACCESS_TEXT[access] : '?') },
+      { title: 'mail', value: ({ account }) => choicesText(account) },
+      { title: 'connected', value: ({ account }) => distance(account.createdAtMs, now) },
+    ],
+    rows,
+    json: rows.map(({ account: { service, name, state, settings, createdAtMs }, access }) => ({
+      ...{ service, name, state, access: access ?? null, settings, createdAt: isoTime(createdAtMs) },
+    })),
+    empty: `No account is connected. ${CONNECT_HINT}`,
   })
+  if (rows.some(({ account }) => account.state === 'sign-in') && !output.json) {
+    output.note('Sign in again with: tidemark account add gmail --user ADDRESS')
+  }
 }
 
 async function withAccess(context: CliContext, accounts: Accounts) {

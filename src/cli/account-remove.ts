@@ -1,15 +1,15 @@
 /** `tidemark account remove`: the account is forgotten and its token given back; the archive stays. */
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../clock.ts'
 import { revokeToken } from '../cloud/oauth.ts'
 import { asTidemarkError, UsageError } from '../errors.ts'
-import { type Account, Accounts } from '../ledger/accounts.ts'
+import type { Account, Accounts } from '../ledger/accounts.ts'
 import { openVault } from '../vault.ts'
 import { GMAIL, readSecret } from './account-gmail.ts'
-import { findAccount } from './account-list.ts'
+import { findAccount, noAccounts, withAccounts } from './account-list.ts'
 import { readLines } from './account-prompt.ts'
 import type { CliContext } from './context.ts'
-import { withLedger } from './ledger.ts'
 
 export type RemoveOptions = { yes?: boolean; revoke: boolean }
 
@@ -21,30 +21,38 @@ export async function removeAccount(
   text: string,
   options: RemoveOptions,
 ): Promise<void> {
-  const { output } = context
-  await withLedger(context, async ({ ledger }) => {
-    const accounts = await Accounts.open(ledger)
+  // Before anything is changed: afterwards only telling is left.
+  const { folderName } = await import('../apps/mail-archive/account.ts')
+  const { home } = await context.loadConfig()
+  const removed = await withAccounts(context, async ({ accounts }) => {
     const account = await findAccount(accounts, text)
     if (!options.yes) await confirm(context, account)
-    // First forgotten, then given back: a crash in between leaves a token, never an account without one.
     const revoke = options.revoke ? await prepareRevocation(context, { accounts, account }) : undefined
+    // First forgotten, then given back: a crash in between leaves a token, never an account whose token is dead.
     await accounts.remove(account.id)
-    const revocation: Revocation = revoke ? await revoke() : { outcome: 'kept' }
-    const { home } = await context.loadConfig()
-    const archive = join(home.path, 'mail')
-    if (output.json) {
-      output.value({
-        service: account.service,
-        name: account.name,
-        removed: true,
-        revoked: revocation.outcome,
-        archive,
-      })
-      return
-    }
-    output.line(`The account ${account.name} is forgotten. What was archived of it stays in ${archive}.`)
-    tell(context, account, revocation)
+    return { account, revocation: revoke ? await revoke() : KEPT }
   })
+  if (!removed) throw noAccounts()
+  report(context, { ...removed, archive: join(home.path, 'mail', folderName(removed.account.name)) })
+}
+
+const KEPT: Revocation = { outcome: 'kept' }
+
+function report(
+  context: CliContext,
+  { account, revocation, archive }: { account: Account; revocation: Revocation; archive: string },
+): void {
+  const { output } = context
+  const { service, name } = account
+  if (output.json) {
+    output.value({ service, name, removed: true, revoked: revocation.outcome, archive })
+    return
+  }
+  const stays = existsSync(archive)
+    ? `What was archived of it stays in ${archive}.`
+    : 'Nothing was archived of it.'
+  output.line(`The account ${name} is forgotten. ${stays}`)
+  tell(context, account, revocation)
 }
 
 async function confirm({ output }: CliContext, account: Account): Promise<void> {

@@ -26,7 +26,6 @@ Prints an address to open in a browser, and waits until you have signed in there
 without a browser, you paste the address that the browser is sent to afterwards.
 
 An account that is there already is connected anew: its settings stay, unless flags change them.
-What was synced before is not looked at again when labels, spam or trash change.
 
 With --json: service, name, state, access, settings, reconnected.`
 

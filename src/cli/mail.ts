@@ -1,6 +1,7 @@
 /** `tidemark mail`: the mail archive, one file per group of verbs. */
 import type { Command } from 'commander'
 import type { CliContext } from './context.ts'
+import { registerMailArchive } from './mail-archive.ts'
 import { registerMailBad } from './mail-bad.ts'
 import { registerMailStatus } from './mail-status.ts'
 import { registerMailSync } from './mail-sync.ts'
@@ -13,6 +14,7 @@ const verbs: readonly RegisterMail[] = [
   registerMailStatus,
   registerMailBad,
   registerMailVerify,
+  registerMailArchive,
 ]
 
 export function registerMail(program: Command, context: CliContext): void {

@@ -16,6 +16,7 @@ import { registerDoctor } from './doctor.ts'
 import { registerJobs } from './jobs.ts'
 import { registerMail } from './mail.ts'
 import { registerPause, registerResume } from './pause.ts'
+import { registerSim } from './sim.ts'
 import { registerStatus } from './status.ts'
 
 export type Register = (program: Command, context: CliContext) => void
@@ -30,6 +31,7 @@ const nouns: readonly Register[] = [
   registerAccount,
   registerDoctor,
   registerConfig,
+  registerSim,
 ]
 
 /** With every command; completion itself reads a program without its own two. */

@@ -12,6 +12,11 @@ export class CallLog {
   #parts: CallCounts = {}
   #faults: Record<string, number> = {}
 
+  /** Requests so far. */
+  get served(): number {
+    return this.#next
+  }
+
   note(served: ServedCall): void {
     this.#ring[this.#next % LOG_MAX] = served
     this.#next += 1

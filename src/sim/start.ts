@@ -18,11 +18,11 @@ import { Quota, type QuotaSettings } from './quota.ts'
 import { type SimServer, startServer } from './server.ts'
 
 /** An account to be: how many messages it has, and what the generator is told besides. */
-export type SimAccountOptions = Partial<Omit<GenerateOptions, 'address' | 'messages' | 'seed'>> & {
-  address: string
-  messages: number
-  seed?: number
-}
+export type SimAccountOptions = Pick<GenerateOptions, 'address' | 'messages'> &
+  Partial<Omit<GenerateOptions, 'address' | 'messages' | 'now'>> & {
+    /** How far the mail goes back, where `fromMs` does not say it. */
+    years?: number
+  }
 
 export type SimOptions = {
   /** 0 or nothing: any free one. */
@@ -75,6 +75,8 @@ export const simClient = {
 } as const
 
 const ACCOUNTS_MAX = 1_000
+const DAY_MS = 86_400_000
+const YEARS_DEFAULT = 10
 
 export async function startSim(options: SimOptions): Promise<Sim> {
   const clock = options.clock ?? systemClock
@@ -140,9 +142,16 @@ function createMailboxes(options: SimOptions, { clock, seed }: Surroundings): Ma
   const mailboxes = new Map<string, Mailbox>()
   for (const [at, account] of options.accounts.entries()) {
     if (mailboxes.has(account.address)) throw new UsageError(`There are two accounts ${account.address}.`)
-    mailboxes.set(account.address, generateMailbox({ now: () => clock.now(), seed: seed + at, ...account }))
+    mailboxes.set(account.address, createMailbox(account, { clock, seed: seed + at }))
   }
   return mailboxes
+}
+
+/** Mail ends with yesterday, so that the same seed gives the same mail all day long. */
+function createMailbox({ years, ...account }: SimAccountOptions, { clock, seed }: Surroundings): Mailbox {
+  const toMs = account.toMs ?? Math.floor(clock.now() / DAY_MS) * DAY_MS
+  const fromMs = account.fromMs ?? toMs - (years ?? YEARS_DEFAULT) * 365.25 * DAY_MS
+  return generateMailbox({ seed, ...account, fromMs, toMs, now: () => clock.now() })
 }
 
 function createOAuth(

@@ -1,4 +1,5 @@
 /** A mail account as the jobs see it: its cloud, its archive, and what of it is wanted. */
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { GmailClient } from '../../cloud/gmail/client.ts'
 import type { Archive } from './store/contract.ts'
@@ -48,4 +49,12 @@ export function unitsOf(account: string): string {
 
 export function requestsOf(account: string): string {
   return `gmail-requests:${account}`
+}
+
+/** The address where it can be a folder's name on every system; a hash tells apart what would become the same. */
+export function folderName(account: string): string {
+  const plain = account.toLowerCase()
+  if (/^[a-z0-9][a-z0-9.@_+-]{0,99}$/.test(plain) && plain === account && !plain.endsWith('.')) return plain
+  const hash = createHash('sha256').update(account).digest('hex').slice(0, 12)
+  return `${plain.replaceAll(/[^a-z0-9@_+-]+/g, '-').slice(0, 80)}-${hash}`
 }

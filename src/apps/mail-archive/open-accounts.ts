@@ -1,15 +1,16 @@
 /** Opens accounts from what the ledger knows of them: the client with its token and its pace, and the archive. */
-import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Clock } from '../../clock.ts'
-import { createTokenSource, parseGmailSecret } from '../../cloud/gmail/auth.ts'
+import { openAccountTokens } from '../../cloud/gmail/account-tokens.ts'
 import { GmailClient, type Pace } from '../../cloud/gmail/client.ts'
 import { pricesOf } from '../../cloud/gmail/prices.ts'
+import type { Fetch } from '../../cloud/oauth.ts'
 import type { Limits } from '../../engine/limits/limits.ts'
 import { UsageError } from '../../errors.ts'
-import { type Account, type Accounts, accountKey } from '../../ledger/accounts.ts'
+import type { Account, Accounts } from '../../ledger/accounts.ts'
 import type { Vault } from '../../vault.ts'
 import {
+  folderName,
   type MailAccount,
   type MailAccounts,
   mailChoices,
@@ -27,7 +28,7 @@ export type OpenAccountsInput = {
   tables: MailTables
   vault: Vault
   settings: MailSettings
-  fetch: typeof globalThis.fetch
+  fetch: Fetch
   clock: Clock
   /** A name that no other archive has. */
   newArchiveId: () => string
@@ -92,26 +93,11 @@ async function openAccount(input: OpenAccountsInput, row: Account): Promise<Mail
   }
 }
 
-/** The address where it can be a folder's name on every system; a hash tells apart what would become the same. */
-export function folderName(account: string): string {
-  const plain = account.toLowerCase()
-  if (/^[a-z0-9][a-z0-9.@_+-]{0,99}$/.test(plain) && plain === account && !plain.endsWith('.')) return plain
-  const hash = createHash('sha256').update(account).digest('hex').slice(0, 12)
-  return `${plain.replaceAll(/[^a-z0-9@_+-]+/g, '-').slice(0, 80)}-${hash}`
-}
-
 export async function openClient(input: OpenAccountsInput, row: Account): Promise<GmailClient> {
   const { accounts, vault, settings, clock, fetch } = input
-  const key = accountKey(row)
-  const read = async () => parseGmailSecret(vault.open(key, await accounts.sealed(row.id)))
-  const token = createTokenSource({
-    secret: await read(),
-    save: async (secret) => {
-      await accounts.setSealed(row.id, vault.seal(key, JSON.stringify(secret)))
-    },
-    reload: read,
-    onLost: () => accounts.setState(row.id, 'sign-in'),
-    ...{ fetch, clock, tokenUrl: settings.tokenUrl },
+  const token = await openAccountTokens({
+    ...{ account: row, accounts, vault, fetch, clock },
+    tokenUrl: settings.tokenUrl,
   })
   return new GmailClient({
     ...{ fetch, clock, token },

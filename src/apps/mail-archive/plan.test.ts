@@ -81,7 +81,8 @@ describe('queries', () => {
 })
 
 describe('what is wanted', () => {
-  const idOf = (name: string): string | undefined => ({ work: 'Label_1', lists: 'Label_2' })[name.toLowerCase()]
+  const idOf = (name: string): string | undefined =>
+    ({ work: 'Label_1', lists: 'Label_2' })[name.toLowerCase()]
 
   test('spam and trash count only when they were asked for', () => {
     assert.equal(isWanted(['SPAM'], { ...ALL, spam: false }, idOf), false)

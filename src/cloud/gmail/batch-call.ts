@@ -9,7 +9,6 @@ import type { Clock } from '../../clock.ts'
 import { TidemarkError } from '../../errors.ts'
 import { BatchParser, type BatchPart, boundaryOf, buildBatch } from './batch.ts'
 import { classify, damagedAnswer, tooLarge } from './errors.ts'
-import { parseJson } from './schema.ts'
 import type { Answer, Transport } from './transport.ts'
 
 export type FailedAnswer = { id: string; ok: false; error: TidemarkError }
@@ -27,8 +26,8 @@ export type BatchCallOptions<A> = {
   /** The name and the price of one call. */
   method: string
   units: number
-  /** What the JSON of a part says; throws a TidemarkError where it is not about `id`. */
-  answerOf: (id: string, value: unknown) => A
+  /** What the body of a part says; throws a TidemarkError where it is not about `id`. The body does not last. */
+  answerOf: (id: string, body: Buffer) => A
   /** Awaited: nothing more is read meanwhile. */
   onAnswer: (answer: A | FailedAnswer) => void | Promise<void>
   transport: Transport
@@ -140,7 +139,7 @@ class BatchRun<A> {
       const nowMs = this.#options.clock.now()
       throw classify({ status, headers, nowMs, body: body.toString('utf8', 0, 64 * 1024) })
     }
-    return this.#options.answerOf(id, parseJson(body.toString('utf8'), id))
+    return this.#options.answerOf(id, body)
   }
 
   async #deliver(id: string, outcome: A | FailedAnswer): Promise<void> {

@@ -40,7 +40,7 @@ const PREAMBLE_BYTES_MAX = 64 * 1024
 const PADDING_BYTES_MAX = 64
 /** What the parser keeps from one part to the next; a larger buffer is let go after a large part. */
 const KEPT_BYTES_MAX = 4 * 1024 * 1024
-const START_BYTES = 256 * 1024
+const START_BYTES = 128 * 1024
 const WHAT = 'a batch'
 
 const LF = 10

@@ -10,6 +10,7 @@
 import type { z } from 'zod'
 import type { Clock } from '../../clock.ts'
 import { TidemarkError, UsageError } from '../../errors.ts'
+import type { Fetch } from '../oauth.ts'
 import { callBatch, type FailedAnswer, PART_BYTES_MAX, type Pace } from './batch-call.ts'
 import { redate } from './dating.ts'
 import { damagedAnswer } from './errors.ts'
@@ -26,6 +27,7 @@ import {
   messageRefSchema,
   messageSchema,
   nothingSchema,
+  parseJson,
   profileSchema,
   threadRefSchema,
   watchSchema,
@@ -39,7 +41,7 @@ export type { RawMessage } from './raw-message.ts'
 export type { TokenSource } from './transport.ts'
 
 export type GmailClientOptions = {
-  fetch: typeof globalThis.fetch
+  fetch: Fetch
   clock: Clock
   /** `https://gmail.googleapis.com` */
   apiUrl: string
@@ -191,7 +193,7 @@ export class GmailClient {
     return await this.#paced('messages.get', options, (signal) =>
       this.#transport.send(
         call,
-        async (answer) => rawMessageOf(await answer.json(id, PART_BYTES_MAX), id),
+        async (answer) => rawMessageOf(await answer.jsonBytes(id, PART_BYTES_MAX), id),
         signal,
       ),
     )
@@ -211,7 +213,7 @@ export class GmailClient {
       ...options,
       ids,
       format: 'raw',
-      answerOf: (id, value) => ({ id, ok: true, message: rawMessageOf(value, id) }),
+      answerOf: (id, body) => ({ id, ok: true, message: rawMessageOf(body, id) }),
     })
   }
 
@@ -332,7 +334,7 @@ export class GmailClient {
   #batch<A>(call: {
     ids: readonly string[]
     format: 'raw' | 'minimal'
-    answerOf: (id: string, value: unknown) => A
+    answerOf: (id: string, body: Buffer) => A
     onAnswer: (answer: A | FailedAnswer) => void | Promise<void>
     signal?: AbortSignal
   }): Promise<void> {
@@ -358,7 +360,10 @@ export class GmailClient {
     return await this.#paced(method, options, (signal) =>
       this.#transport.send(
         call,
-        async (answer) => decode(schema, await answer.json(what, ANSWER_BYTES_MAX), what),
+        async (answer) => {
+          const body = await answer.jsonBytes(what, ANSWER_BYTES_MAX)
+          return decode(schema, body.length === 0 ? {} : parseJson(body.toString('utf8'), what), what)
+        },
         signal,
       ),
     )
@@ -392,8 +397,8 @@ export class GmailClient {
   }
 }
 
-function labelsAnswerOf(id: string, value: unknown): LabelsAnswer {
-  const message = decode(messageSchema, value, id)
+function labelsAnswerOf(id: string, body: Buffer): LabelsAnswer {
+  const message = decode(messageSchema, parseJson(body.toString('utf8'), id), id)
   if (message.id !== id) throw damagedAnswer(id, 'it names another message')
   const { labelIds, historyId, internalDate, threadId } = message
   return { id, ok: true, message: { id, labelIds, historyId, internalMs: internalDate, threadId } }

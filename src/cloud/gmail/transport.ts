@@ -8,10 +8,11 @@
  * - a token that was refused is reported, and the call made once more with a new one
  * - when a call ends, its connection is free: read to its end, or closed
  */
+
 import type { Clock } from '../../clock.ts'
 import { TidemarkError } from '../../errors.ts'
+import type { Fetch } from '../oauth.ts'
 import { classify, cutShort, timedOut, tooLarge, unreachable, wrongContentType } from './errors.ts'
-import { parseJson } from './schema.ts'
 
 export type TokenSource = {
   access(signal?: AbortSignal): Promise<string>
@@ -20,7 +21,7 @@ export type TokenSource = {
 }
 
 export type TransportOptions = {
-  fetch: typeof globalThis.fetch
+  fetch: Fetch
   clock: Clock
   apiUrl: string
   token: TokenSource
@@ -135,18 +136,16 @@ export class Answer {
     return value
   }
 
-  async json(what: string, bytesMax: number): Promise<unknown> {
+  /** The body, which says that it is JSON; calls that change many messages at once answer with nothing. */
+  async jsonBytes(what: string, bytesMax: number): Promise<Buffer> {
     const chunks = await this.#read(bytesMax)
     if (!chunks) throw tooLarge(what, bytesMax)
     const body = Buffer.concat(chunks)
-    // Calls that change many messages at once answer with nothing.
-    if (body.length === 0 && (this.status === 204 || this.headers.get('content-length') === '0')) return {}
-    if (!/^application\/(?:[\w.+-]{1,40}\+)?json\b/i.test(this.contentType ?? '')) {
-      if (body.length === 0) return {}
-      throw wrongContentType(this.contentType, 'JSON')
-    }
-    if (body.length === 0) throw cutShort(what)
-    return parseJson(body.toString('utf8'), what)
+    const isJson = /^application\/(?:[\w.+-]{1,40}\+)?json\b/i.test(this.contentType ?? '')
+    if (!isJson && body.length > 0) throw wrongContentType(this.contentType, 'JSON')
+    const isNothing = this.status === 204 || this.headers.get('content-length') === '0'
+    if (isJson && body.length === 0 && !isNothing) throw cutShort(what)
+    return body
   }
 
   /** The text, or as much of it as is asked for. An error whose text breaks off is still that error. */

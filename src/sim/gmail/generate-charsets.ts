@@ -125,10 +125,11 @@ function* codesOf(charset: string): Generator<string[]> {
 
 function addCodes(table: Map<string, string>, charset: string, codes: readonly string[]): void {
   const decoded = new TextDecoder(charset).decode(Buffer.from(`${codes.join('\n')}\n`, 'latin1')).split('\n')
-  if (decoded.length !== codes.length + 1) return addOneByOne(table, charset, codes)
-  codes.forEach((code, at) => {
-    addCode(table, decoded[at]!, code)
-  })
+  if (decoded.length !== codes.length + 1) {
+    addOneByOne(table, charset, codes)
+    return
+  }
+  for (const [at, code] of codes.entries()) addCode(table, decoded[at]!, code)
 }
 
 /** A decoder that takes a line feed for part of a code. */

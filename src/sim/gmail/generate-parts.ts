@@ -72,12 +72,25 @@ const EXTENSIONS = [
   ['pdf', 'application/pdf', '%PDF-1.5\n%\xe2\xe3\xcf\xd3\n'],
   ['png', 'image/png', '\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\0\0\0\x01\0\x08\x06\0\0\0'],
   ['jpg', 'image/jpeg', '\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x48\0\x48\0\0'],
-  ['docx', 'application/vnd.openxmlformats-officedocument.wordprocessingml.document', 'PK\x03\x04\x14\0\x06\0'],
+  [
+    'docx',
+    'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+    'PK\x03\x04\x14\0\x06\0',
+  ],
   ['zip', 'application/zip', 'PK\x03\x04\x0a\0\0\0'],
   ['mp3', 'audio/mpeg', 'ID3\x03\0\0\0\0'],
 ] as const
 
-const DOCUMENT_NAMES = ['Report', 'Holiday photo', 'Offer', 'Übersicht', 'Scan', 'facture réglée', 'Price list', '資料']
+const DOCUMENT_NAMES = [
+  'Report',
+  'Holiday photo',
+  'Offer',
+  'Übersicht',
+  'Scan',
+  'facture réglée',
+  'Price list',
+  '資料',
+]
 
 /** The document of this number: name, type, size and bytes follow from it alone. */
 export function documentOf(number: number, lines: number): Document {

@@ -16,7 +16,14 @@ export type Person = {
 }
 
 const DOMAINS = ['example.com', 'example.org', 'example.net', 'mail.example', 'post.example', 'firma.example']
-const LIST_NAMES = ['Harbour Weekly', 'Kettle & Co', 'Rail Offers', 'Open Lecture Series', 'The Green Shed', 'Parcel Desk']
+const LIST_NAMES = [
+  'Harbour Weekly',
+  'Kettle & Co',
+  'Rail Offers',
+  'Open Lecture Series',
+  'The Green Shed',
+  'Parcel Desk',
+]
 
 export function peopleOf(seed: number): Person[] {
   const random = streamOf(seed, 0, 0x9e0)
@@ -27,7 +34,10 @@ export function peopleOf(seed: number): Person[] {
     const [name, spelled] = oneOf(random, WORDINGS[language].names)
     const domain = oneOf(random, DOMAINS)
     const address = `${spelled}${at > 20 ? at : ''}@${domain}`
-    const charset = oneOf(random, WORDINGS[language].charsets.filter((one) => one !== 'us-ascii'))
+    const charset = oneOf(
+      random,
+      WORDINGS[language].charsets.filter((one) => one !== 'us-ascii'),
+    )
     const shown = encodedWords(name, { charset, as: below(random, 2) ? 'B' : 'Q' })
     return { address, domain, language, mailbox: `${quotedIfNeeded(shown)} <${address}>`, isList: false }
   })

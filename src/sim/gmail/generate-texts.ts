@@ -14,7 +14,7 @@ const WIDE_LINE_CHARS = 34
 
 export type TextForm = { language: Language; charset: string; encoding: TransferEncoding }
 
-export type PreparedText = { greeting: string; closing: string; paragraphs: readonly string[] }
+export type PreparedText = { start: string; paragraphs: readonly string[]; closing: string; end: string }
 
 const prepared = new Map<string, PreparedText>()
 
@@ -22,20 +22,35 @@ export function preparedText(form: TextForm, as: 'plain' | 'html'): PreparedText
   const key = `${form.language} ${form.charset} ${form.encoding} ${as}`
   let text = prepared.get(key)
   if (!text) {
-    const piece = (content: string): string => textPiece(as === 'html' ? asHtml(content) : content, form)
+    const isHtml = as === 'html'
+    const piece = (content: string): string => flat(textPiece(content, form))
+    const shown = (content: string): string => piece(isHtml ? asHtml(content) : content)
     const { greeting, closing } = WORDINGS[form.language]
     text = {
-      greeting: piece(`${greeting}\r\n\r\n`),
-      closing: piece(`${closing}\r\n`),
-      paragraphs: paragraphsOf(form.language).map((paragraph) => piece(`${paragraph}\r\n\r\n`)),
+      start: (isHtml ? piece(HTML_TOP) : '') + shown(`${greeting}\r\n\r\n`),
+      paragraphs: paragraphsOf(form.language).map((paragraph) => shown(`${paragraph}\r\n\r\n`)),
+      closing: shown(`${closing}\r\n`),
+      end: isHtml ? piece('</body></html>\r\n') : '',
     }
     prepared.set(key, text)
   }
   return text
 }
 
-/** A short text of one's own in the same form; it must end in a line end. */
-export function textPiece(text: string, form: TextForm): string {
+const HTML_TOP =
+  '<!DOCTYPE html><html><head><meta http-equiv="Content-Type" content="text/html">\r\n<style>body{font-family:sans-serif;color:#222}p{line-height:1.4}</style></head>\r\n<body>\r\n'
+
+/** A string that was put together stays a tree of pieces; through a Buffer it becomes one piece. */
+function flat(bytes: string): string {
+  return Buffer.from(bytes, 'latin1').toString('latin1')
+}
+
+/** A line of plain ASCII, such as a reference number, is the same in most encodings. */
+export function asciiLine(line: string, form: TextForm): string {
+  return form.encoding === 'base64' ? transferred(line, 'base64') : line
+}
+
+function textPiece(text: string, form: TextForm): string {
   return transferred(bytesIn(text, form.charset), form.encoding)
 }
 

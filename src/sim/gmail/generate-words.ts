@@ -104,7 +104,14 @@ export const WORDINGS: Record<Language, Wording> = {
     charsets: ['us-ascii', 'us-ascii', 'utf-8', 'iso-8859-1', 'windows-1252'],
   },
   de: {
-    topics: ['Rückfrage zur Rechnung', 'Termin nächste Woche', 'Größe der Lieferung', 'Grüße aus Köln', 'Prüfbericht', 'Schlüsselübergabe'],
+    topics: [
+      'Rückfrage zur Rechnung',
+      'Termin nächste Woche',
+      'Größe der Lieferung',
+      'Grüße aus Köln',
+      'Prüfbericht',
+      'Schlüsselübergabe',
+    ],
     greeting: 'Guten Tag,',
     closing: 'Mit freundlichen Grüßen',
     sentences: [
@@ -117,7 +124,17 @@ export const WORDINGS: Record<Language, Wording> = {
       'Über die {thing} müssen wir noch einmal in Ruhe sprechen.',
       'Schöne Grüße, und danke für die {thing}!',
     ],
-    things: ['Übersicht', 'Rechnung', 'Gießkanne', 'Ausrüstung', 'Prüfliste', 'Leiter', 'Bürotür', 'Straßenkarte', 'Wäscheleine'],
+    things: [
+      'Übersicht',
+      'Rechnung',
+      'Gießkanne',
+      'Ausrüstung',
+      'Prüfliste',
+      'Leiter',
+      'Bürotür',
+      'Straßenkarte',
+      'Wäscheleine',
+    ],
     places: ['München', 'Köln', 'der Werkstatt', 'Lübeck', 'Raum fünf', 'Düsseldorf'],
     names: [
       ['Jürgen Weiß', 'j.weiss'],
@@ -128,7 +145,13 @@ export const WORDINGS: Record<Language, Wording> = {
     charsets: ['utf-8', 'iso-8859-1', 'windows-1252', 'iso-8859-15'],
   },
   fr: {
-    topics: ['Réunion reportée', 'Votre commande expédiée', 'Projet de contrat modifié', 'Fête de la rentrée', 'Dégât des eaux'],
+    topics: [
+      'Réunion reportée',
+      'Votre commande expédiée',
+      'Projet de contrat modifié',
+      'Fête de la rentrée',
+      'Dégât des eaux',
+    ],
     greeting: 'Bonjour,',
     closing: 'À bientôt',
     sentences: [
@@ -300,7 +323,24 @@ export const LANGUAGE_SHARES: readonly (readonly [Language, number])[] = [
   ['ar', 2],
 ]
 
-const SYLLABLES = ['va', 'lo', 'ri', 'mek', 'tan', 'so', 'dri', 'pel', 'un', 'ka', 'zor', 'mi', 'fen', 'ta', 'gul', 'bo']
+const SYLLABLES = [
+  'va',
+  'lo',
+  'ri',
+  'mek',
+  'tan',
+  'so',
+  'dri',
+  'pel',
+  'un',
+  'ka',
+  'zor',
+  'mi',
+  'fen',
+  'ta',
+  'gul',
+  'bo',
+]
 
 /** A word that hardly any other text has: 4,096 of them, the low numbers first in use. */
 export function codeName(number: number): string {

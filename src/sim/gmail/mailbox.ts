@@ -138,6 +138,11 @@ export class Mailbox {
     return this.#index.byId.get(id)
   }
 
+  /** The newest messages, without counting as listed. */
+  newest(count: number): SimMessage[] {
+    return this.#index.sorted.slice(-count).reverse()
+  }
+
   insert(message: NewMessage): SimMessage {
     this.#labels.checkInsert(message.labelIds ?? [])
     const inserted = this.#insert(message, message.labelIds ?? [])

@@ -13,6 +13,8 @@ export type MessageFormat = 'minimal' | 'full' | 'raw' | 'metadata'
 export type MessageView = { format: MessageFormat; headers: readonly string[] }
 
 const JSON_HEADERS = { 'content-type': 'application/json; charset=UTF-8' }
+/** The text of a snippet stands near the beginning; looking through attachments would cost most of a get. */
+const SNIPPET_BYTES = 8 * 1024
 const NOT_ASCII = /[\u0080-\uffff]/g
 
 export function viewOf(query: URLSearchParams): MessageView {
@@ -59,7 +61,7 @@ function shortFields(message: SimMessage, raw: Buffer, selection?: Selection): R
   if (selects(selection, 'id')) json.id = message.id
   if (selects(selection, 'threadId')) json.threadId = message.threadId
   if (selects(selection, 'labelIds') && message.labelIds.size > 0) json.labelIds = [...message.labelIds]
-  if (selects(selection, 'snippet')) json.snippet = snippetOf(raw)
+  if (selects(selection, 'snippet')) json.snippet = snippetOf(raw.subarray(0, SNIPPET_BYTES))
   if (selects(selection, 'historyId')) json.historyId = String(message.historyId)
   if (selects(selection, 'internalDate')) json.internalDate = String(message.internalMs)
   if (selects(selection, 'sizeEstimate')) json.sizeEstimate = raw.length

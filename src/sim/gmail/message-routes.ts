@@ -74,9 +74,10 @@ function list(context: RouteContext): SimAnswer {
 }
 
 function get(context: RouteContext): SimAnswer {
+  const view = viewOf(context.call.query)
   const message = context.mailbox.get(context.ids[0]!)
   if (!message) throw notFound()
-  return messageAnswer(message, viewOf(context.call.query), context.selection)
+  return messageAnswer(message, view, context.selection)
 }
 
 function insert(context: RouteContext, dateSource: 'receivedTime' | 'dateHeader'): SimAnswer {

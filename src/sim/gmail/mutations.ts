@@ -2,6 +2,7 @@
 import type { Clock } from '../../clock.ts'
 import type { Random } from '../../random.ts'
 import type { MutationKind } from '../fault-rules.ts'
+import { arrive } from './generate.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { SimMessage } from './mailbox-contract.ts'
 
@@ -11,25 +12,12 @@ export type Arrival = { raw?: Buffer; labelIds?: readonly string[]; internalMs?:
 const PICKS_PER_LOOK = 200
 const PICK_TRIES_MAX = 20
 const OLD_MS_MAX = 5 * 365 * 86_400_000
-const WORDS = [
-  'tide',
-  'harbour',
-  'ledger',
-  'invoice',
-  'Grüße',
-  'meeting',
-  'ferry',
-  'signal',
-  'window',
-  'photo',
-]
 
 export class Mutations {
   readonly #mailbox: Mailbox
   readonly #clock: Clock
   #ids: string[] = []
   #picksLeft = 0
-  #arrived = 0
 
   constructor(options: { mailbox: Mailbox; clock: Clock }) {
     this.#mailbox = options.mailbox
@@ -44,13 +32,21 @@ export class Mutations {
     }
   }
 
-  arrive(arrival: Arrival, random: Random): SimMessage {
-    this.#arrived += 1
-    const { raw, labelIds = ['INBOX', 'UNREAD'], internalMs = this.#clock.now(), threadId } = arrival
+  /** With the bytes that are given, or with a letter that fits the mailbox. */
+  arrive({ raw, labelIds, internalMs, threadId }: Arrival, random: Random): SimMessage {
+    const now = (): number => this.#clock.now()
+    if (raw === undefined) {
+      return arrive(this.#mailbox, {
+        now,
+        random,
+        ...(internalMs === undefined ? {} : { internalMs }),
+        ...(labelIds === undefined ? {} : { labelIds }),
+      })
+    }
     return this.#mailbox.insert({
-      raw: raw ?? this.#write(internalMs, random),
-      labelIds,
-      internalMs,
+      raw,
+      labelIds: labelIds ?? ['INBOX', 'UNREAD'],
+      internalMs: internalMs ?? now(),
       ...(threadId === undefined ? {} : { threadId }),
     })
   }
@@ -68,7 +64,10 @@ export class Mutations {
   #change(what: 'relabel' | 'delete', random: Random): void {
     const [id] = this.pick(1, random)
     if (id === undefined) return
-    if (what === 'delete') return this.#mailbox.delete(id)
+    if (what === 'delete') {
+      this.#mailbox.delete(id)
+      return
+    }
     const isStarred = this.#mailbox.get(id)?.labelIds.has('STARRED')
     this.#mailbox.modify(id, isStarred ? { remove: ['STARRED'] } : { add: ['STARRED'] })
   }
@@ -89,25 +88,5 @@ export class Mutations {
 
   #oldMs(random: Random): number {
     return Math.floor(this.#clock.now() - random() * OLD_MS_MAX)
-  }
-
-  #write(internalMs: number, random: Random): Buffer {
-    const word = (): string => WORDS[Math.floor(random() * WORDS.length)]!
-    const text = Array.from({ length: 12 }, word).join(' ')
-    const date = new Date(internalMs).toUTCString().replace('GMT', '+0000')
-    const lines = [
-      `From: Someone <sender${this.#arrived}@example.org>`,
-      `To: <${this.#mailbox.address}>`,
-      `Subject: Arrival ${this.#arrived}`,
-      `Date: ${date}`,
-      `Message-ID: <arrival-${this.#arrived}-${Math.floor(random() * 2 ** 32).toString(36)}@example.org>`,
-      'MIME-Version: 1.0',
-      'Content-Type: text/plain; charset=utf-8',
-      'Content-Transfer-Encoding: 8bit',
-      '',
-      `${text}.`,
-      '',
-    ]
-    return Buffer.from(lines.join('\r\n'))
   }
 }

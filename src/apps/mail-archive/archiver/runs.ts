@@ -116,7 +116,10 @@ export class ArchiveRuns {
   }
 
   /** Looks until it has ended, whoever does the work; `onLook` is told how far it is. */
-  async wait(id: number, options: { undo?: boolean; signal?: AbortSignal; onLook?: (run: RunRow) => void } = {}): Promise<RunEnd> {
+  async wait(
+    id: number,
+    options: { undo?: boolean; signal?: AbortSignal; onLook?: (run: RunRow) => void } = {},
+  ): Promise<RunEnd> {
     const { clock } = this.#kinds
     let troubleMs = clock.monotonicMs()
     for (;;) {

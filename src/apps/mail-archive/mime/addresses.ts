@@ -43,7 +43,7 @@ export function parseAddresses(text: string, problems: Problems): Address[] {
       endWord(entry) // Never closed: what follows is the address.
     else if (char <= ' ') endWord(entry)
     else {
-      const end = plainEnd(text, at)
+      const end = plainEnd(text, at, closes)
       addPlain(entry, text.slice(at, end))
       at = end
       continue
@@ -125,13 +125,15 @@ function bareAddress(inside: string): string {
   return text.includes('"') ? text : text.replace(/\s+/g, '')
 }
 
-function plainEnd(text: string, from: number): number {
+function plainEnd(text: string, from: number, closes: { '"': boolean; '(': boolean }): number {
   let at = from + 1
-  while (at < text.length && !ENDS_PLAIN.has(text.charCodeAt(at)) && text.charCodeAt(at) > 32) at++
+  for (; at < text.length; at++) {
+    const char = text[at]!
+    if (char <= ' ' || char === ',' || char === ';' || char === ':' || char === '<') break
+    if ((char === '"' || char === '(') && closes[char]) break
+  }
   return at
 }
-
-const ENDS_PLAIN = new Set([...',;:"(<'].map((char) => char.charCodeAt(0)))
 
 function quoteEnd(text: string, open: number): number {
   for (let at = open + 1; at < text.length; at++) {

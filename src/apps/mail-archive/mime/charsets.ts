@@ -96,7 +96,13 @@ export function decodeCharset(bytes: Uint8Array, label: string, fallback = 'wind
   const decoder = decoderFor(charset)
   if (!decoder) return { text: guess(bytes, fallback), problem: 'names an unknown charset' }
   if (decoder.encoding === 'utf-8' && !isUtf8(bytes)) {
-    return { text: decoder.decode(bytes), problem: 'says that it is UTF-8, but is not throughout' }
+    const text = decoder.decode(bytes)
+    // Not one character beyond ASCII is UTF-8: it is something else under a wrong name.
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant
+    const isOther = !/[^\u0000-\u007f\ufffd]/.test(text)
+    return isOther
+      ? { text: guess(bytes, fallback), problem: 'says that it is UTF-8, but is not' }
+      : { text, problem: 'says that it is UTF-8, but is not throughout' }
   }
   return { text: decoder.decode(bytes) }
 }

@@ -30,10 +30,14 @@ export function decodeBase64(encoded: Buffer): DecodedBytes {
     return { content: Buffer.from(content.buffer, content.byteOffset, content.byteLength) }
   } catch {
     // Not base64 as it should be: then as much of it as there is.
-    return { content: salvageBase64(encoded), problem: 'says that it is base64, but is not throughout' }
+    return salvageBase64(encoded)
   }
 }
 
+const LF = 10
+const CR = 13
+const SPACE = 32
+const TAB = 9
 const PAD = 61
 const SKIPPED = 255
 
@@ -46,35 +50,33 @@ for (const [value, letter] of [
 VALUES[45] = 62 // The URL alphabet's - and _
 VALUES[95] = 63
 
+/** A share of foreign bytes above which something is no base64 at all. */
+const FOREIGN_SHARE_MAX = 0.05
+
 /** Padding ends a group and not the content: pieces that were encoded one by one are often joined. */
-function salvageBase64(encoded: Buffer): Buffer {
+function salvageBase64(encoded: Buffer): DecodedBytes {
   const out = Buffer.allocUnsafe(Math.ceil(encoded.length / 4) * 3)
   let length = 0
-  let bits = 0
+  let chars = 0
   let group = 0
+  let foreign = 0
   for (let at = 0; at < encoded.length; at++) {
     const byte = encoded[at]!
-    if (byte === PAD) {
-      bits = 0
-      group = 0
+    const value = VALUES[byte]!
+    if (value === SKIPPED) {
+      if (byte === PAD && chars % 4 >= 2) chars = 0
+      else if (byte !== LF && byte !== CR) foreign++
       continue
     }
-    const value = VALUES[byte]!
-    if (value === SKIPPED) continue
     group = ((group << 6) | value) & 0xffffff
-    bits += 6
-    if (bits >= 8) {
-      bits -= 8
-      out[length++] = (group >> bits) & 0xff
-    }
+    const place = chars++ % 4
+    if (place > 0) out[length++] = (group >> (6 - place * 2)) & 0xff
   }
-  return out.subarray(0, length)
+  if (foreign > encoded.length * FOREIGN_SHARE_MAX) {
+    return { content: encoded, problem: 'says that it is base64, but is not' }
+  }
+  return { content: out.subarray(0, length), problem: 'says that it is base64, but is not throughout' }
 }
-
-const LF = 10
-const CR = 13
-const SPACE = 32
-const TAB = 9
 
 /** RFC 2045, section 6.7. A `=` that begins nothing stays as it is. */
 export function decodeQuotedPrintable(encoded: Buffer): Buffer {

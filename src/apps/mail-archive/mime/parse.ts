@@ -259,7 +259,9 @@ function attachmentOf(raw: Buffer, part: Part, problems: Problems): ParsedAttach
     name: clip(plainLine(name).trim(), NAME_CHARS_MAX),
     type: clip(plainLine(part.type), NAME_CHARS_MAX),
     contentId: part.contentId,
-    isInline: part.disposition === 'inline' || (part.disposition === '' && part.contentId !== null),
+    isInline:
+      part.disposition === 'inline' ||
+      (part.disposition === '' && (part.contentId !== null || part.type === 'text/calendar')),
     encoding: part.encoding === '' ? '7bit' : clip(plainLine(part.encoding), NAME_CHARS_MAX),
     start: part.bodyStart,
     end: part.bodyEnd,

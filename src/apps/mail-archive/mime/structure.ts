@@ -46,6 +46,8 @@ const LF = 10
 const CR = 13
 const DASH = 45
 const DASHES = Buffer.from('--')
+/** How far into its body a multipart without a boundary is searched for one. */
+const GUESS_BYTES_MAX = 10_000
 const NO_PARAMETERS: ReadonlyMap<string, string> = new Map()
 const CONTENT_HEADER = 'content-'
 
@@ -224,7 +226,8 @@ class Scan {
     if (isMultipart) part.boundary = boundaryOf(part)
     if (isMultipart && part.boundary === '') {
       this.#problems.add(`the part ${partPath(part)} says that it has parts, but names no boundary`)
-      return
+      part.boundary = this.#guessBoundary(part.bodyStart)
+      if (part.boundary === '') return
     }
     if (part.depth >= DEPTH_MAX) {
       part.isOpaque = true
@@ -232,6 +235,18 @@ class Scan {
       return
     }
     part.kind = isMultipart ? 'multipart' : 'message'
+  }
+
+  /** What the first line of dashes says, unless it is that of a multipart around. */
+  #guessBoundary(bodyStart: number): string {
+    const raw = this.#raw
+    const near = raw.subarray(0, Math.min(raw.length, bodyStart + GUESS_BYTES_MAX))
+    const lineStart = nextDashedLine(near, bodyStart)
+    if (lineStart === -1) return ''
+    const lineEnd = lineEndAt(near, lineStart, near.length)
+    if (this.#match(lineStart, lineEnd)) return ''
+    const boundary = raw.toString('latin1', lineStart + 2, lineEnd).trimEnd()
+    return boundary.length > BOUNDARY_CHARS_MAX || /^-*$/.test(boundary) ? '' : boundary
   }
 }
 

@@ -21,6 +21,9 @@ for (const name of 'div tr li ul ol dl dt dd section article header footer main 
 }
 for (const name of 'p h1 h2 h3 h4 h5 h6 blockquote pre table hr'.split(' ')) BREAKS.set(name, 2)
 
+/** No entity is longer. */
+const ENTITY_CHARS_MAX = 20
+
 /** At most `charsMax` of text. */
 export function htmlToText(html: string, charsMax: number): string {
   const lines = new Lines()
@@ -33,7 +36,7 @@ export function htmlToText(html: string, charsMax: number): string {
     const textEnd = open === -1 ? html.length : open
     if (textEnd > at) {
       // No more than is wanted: a text of 50 MB between two tags is not worked through for its first part.
-      const text = decodeEntities(html.slice(at, Math.min(textEnd, at + charsMax * 2)))
+      const text = decodeEntities(html.slice(at, Math.min(textEnd, at + charsMax * ENTITY_CHARS_MAX)))
       if (preformatted > 0) lines.addPreformatted(text)
       else lines.add(text)
     }

@@ -47,18 +47,22 @@ function formatText(query: Extract<Query, { is: 'text' }>): string {
   const operator = query.field === null ? '' : `${query.field}:`
   const star = query.prefix ? '*' : ''
   if (query.phrase) return `${operator}${quote(query.words.join(' '))}${star}`
+  const isWhole = query.field !== null && query.words.length === 1
   const words = query.words.map((word, index) => {
-    const isLast = index === query.words.length - 1
-    const isWhole = query.field !== null && query.words.length === 1
-    const isBare = canStandBare(word, isWhole) && !(query.prefix && word.endsWith(':'))
-    return `${isBare ? word : quote(word)}${isLast ? star : ''}`
+    const end = index === query.words.length - 1 ? star : ''
+    return canStandBare(word) && (isWhole || readsAsWord(`${word}${end}`))
+      ? `${word}${end}`
+      : `${quote(word)}${end}`
   })
   return words.length === 1 ? `${operator}${words[0]}` : `${operator}(${words.join(' ')})`
 }
 
-function canStandBare(word: string, isBehindOperator: boolean): boolean {
-  if (!/^[^\s(){}"“”]+$/.test(word) || word.endsWith('*')) return false
-  if (isBehindOperator) return true
+function canStandBare(word: string): boolean {
+  return /^[^\s(){}"“”]+$/.test(word) && !word.endsWith('*')
+}
+
+/** Not as a joint, as left out, or as an operator. */
+function readsAsWord(word: string): boolean {
   return !word.startsWith('-') && word !== 'OR' && word !== 'AND' && !readsAsOperator(word)
 }
 

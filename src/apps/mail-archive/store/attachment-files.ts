@@ -133,8 +133,8 @@ export class AttachmentWriter {
   }
 
   close(): void {
-    this.#close()
     this.#reader.close()
+    this.#close()
   }
 
   #has(sha256: string): boolean {

@@ -1,7 +1,7 @@
 /**
  * What an archive of one account's mail can do. Files, in the account's folder:
  *
- *   archive.json          which archive this is: id, account, format version
+ *   archive.json          which archive this is: id, account, format version; which files must be there
  *   2019.db  2020.db …    shards: messages by the time Gmail received them, `2020-2.db` when 2020 grew too large
  *   attachments-1.db …    contents of large attachments, each once, by sha256
  *
@@ -34,6 +34,8 @@ export type ArchiveOptions = {
   shardBytesMax: number
   /** How many threads write; each shard belongs to one of them. */
   writers?: number
+  /** The ledger knows this archive: a folder without one is a missing archive (a disk not mounted?), not a new one. */
+  expectExisting?: boolean
   now: () => number
 }
 
@@ -75,14 +77,20 @@ export type SearchOptions = {
 
 export type SearchHit = { message: StoredMessage; /** Part of the text around the words found, as [text, isMatch] pieces. */ excerpt: readonly { text: string; match: boolean }[] }
 
+/** Shards that could not be searched, with the reason: their messages are missing from the answer. */
+export type Unsearched = readonly { shard: string; reason: string }[]
+
 export type SearchPage = {
   hits: readonly SearchHit[]
   next: string | null
-  /** Shards that could not be searched, with the reason: their messages are missing from the answer. */
-  unsearched: readonly { shard: string; reason: string }[]
+  unsearched: Unsearched
 }
 
+export type SearchCount = { messages: number; bytes: number; unsearched: Unsearched }
+
+export type StatsBy = 'year' | 'sender' | 'label' | 'size'
 export type StatsRow = { key: string; messages: number; bytes: number }
+export type Stats = { rows: readonly StatsRow[]; unsearched: Unsearched }
 
 export type VerifyEvent =
   | { type: 'shard'; shard: string; messages: number; state: ShardInfo['state']; detail?: string }
@@ -118,8 +126,8 @@ export type Archive = {
   /** Everything stored with internalMs in [fromMs, toMs), in pages, oldest first. */
   entries(range: { fromMs: number; toMs: number; pageSize?: number }): AsyncIterable<readonly IdEntry[]>
   search(query: Query, options?: SearchOptions): Promise<SearchPage>
-  count(query: Query, options?: SearchOptions): Promise<{ messages: number; bytes: number }>
-  stats(by: 'year' | 'sender' | 'label' | 'size', limit?: number): Promise<StatsRow[]>
+  count(query: Query, options?: SearchOptions): Promise<SearchCount>
+  stats(by: StatsBy, limit?: number): Promise<Stats>
   shards(): Promise<ShardInfo[]>
   /** Re-reads every raw byte against its hash, and every shard for its own consistency. */
   verify(options?: { shards?: readonly string[]; signal?: AbortSignal }): AsyncIterable<VerifyEvent>

@@ -37,7 +37,13 @@ const RUN: NewRun = {
 }
 
 function candidate(id: string, batch = 0) {
-  return { id, batch, internalMs: 1_500_000_000_000 + Number(id.slice(1)), bytes: 10, labelIds: ['INBOX', `L"'${id}`] }
+  return {
+    id,
+    batch,
+    internalMs: 1_500_000_000_000 + Number(id.slice(1)),
+    bytes: 10,
+    labelIds: ['INBOX', `L"'${id}`],
+  }
 }
 
 async function sqliteLedger(): Promise<{ ledger: Ledger; end: () => Promise<void> }> {
@@ -85,7 +91,10 @@ for (const [name, open] of [
           run,
           ids.map((id, at) => candidate(id, Math.floor(at / 2))),
         )
-        await notePlanned(tx, run, { passedOver: { bad: { messages: 1, bytes: 2, example: 'x' } }, unsearched: ['s'] })
+        await notePlanned(tx, run, {
+          passedOver: { bad: { messages: 1, bytes: 2, example: 'x' } },
+          unsearched: ['s'],
+        })
         await moveRun(tx, run, { from: ['planning'], to: 'acting' })
       })
       return run
@@ -189,7 +198,15 @@ for (const [name, open] of [
       assert.deepEqual((await journal.entries(run, 0, 'to-undo'))[0]?.seenBefore, ['other'])
       assert.equal((await journal.run(run))?.undo, 'undoing')
       await write(async (tx) => {
-        await noteUndone(tx, run, [{ id: 'm1', undo: 'reinserted', newId: `n-${run}` }, { id: 'm3', undo: 'failed' }], 3)
+        await noteUndone(
+          tx,
+          run,
+          [
+            { id: 'm1', undo: 'reinserted', newId: `n-${run}` },
+            { id: 'm3', undo: 'failed' },
+          ],
+          3,
+        )
         await endUndoIfSettled(tx, run)
       })
       const row = await journal.run(run)
@@ -222,7 +239,10 @@ for (const [name, open] of [
       await write((tx) => moveRun(tx, run, { from: ['planning'], to: 'planned' }))
       assert.equal(await write((tx) => approveRun(tx, run)), true)
       assert.equal(await write((tx) => approveRun(tx, run)), false)
-      assert.deepEqual([(await journal.run(run))?.state, (await journal.run(run))?.approved], ['acting', true])
+      assert.deepEqual(
+        [(await journal.run(run))?.state, (await journal.run(run))?.approved],
+        ['acting', true],
+      )
     })
 
     test('two last batches that end at the same time end the run', async () => {

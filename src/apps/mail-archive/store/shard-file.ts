@@ -14,10 +14,15 @@ import { classifyStore, shardCorrupt, shardForeign, shardMissing, shardNewer } f
 
 /** "TdMA" in the file's header. */
 const APPLICATION_ID = 0x54644d41
-const PAGE_BYTES = 8_192
-/** Pages of log before a checkpoint: 32 MB. */
+const PAGE_BYTES = 4_096
+/** Pages of log before a checkpoint: 16 MB. */
 const CHECKPOINT_PAGES = 4_000
 const BUSY_MS = 30_000
+/**
+ * How the search index grows, per 8 kB mail in transactions of 100: as SQLite has it 190 µs, with room in memory for
+ * all words of a transaction and fewer merges 150 µs. Sixteen segments a level would take 135 µs and slow searches.
+ */
+const INDEX_SETTINGS = { hashsize: 8_388_608, automerge: 8, crisismerge: 32 }
 
 export type FileIdentity = {
   /** `shard` or `attachments`. */
@@ -98,6 +103,11 @@ function writeSchema(file: string, identity: FileIdentity): void {
     db.exec('BEGIN IMMEDIATE')
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
     for (const sql of identity.kind === 'shard' ? SHARD_SCHEMA : ATTACHMENT_SCHEMA) db.exec(sql)
+    if (identity.kind === 'shard') {
+      for (const [name, value] of Object.entries(INDEX_SETTINGS)) {
+        db.exec(`INSERT INTO words(words, rank) VALUES ('${name}', ${value})`)
+      }
+    }
     const insert = db.prepare('INSERT INTO meta(key, value) VALUES (?, ?)')
     insert.run('format', String(SHARD_FORMAT))
     insert.run('kind', identity.kind)

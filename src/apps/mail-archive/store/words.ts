@@ -16,7 +16,7 @@ export function indexedWords(text: string): string[] {
 
 /** The words of a text and where they stand, from `from` on. */
 export function* wordsOf(text: string, from = 0): Generator<WordPlace> {
-  const pattern = /[\p{L}\p{N}\p{Co}][\p{L}\p{N}\p{Co}\u0300-\u036f]*/gu
+  const pattern = /[\p{L}\p{N}\p{Co}](?:[\p{L}\p{N}\p{Co}]|[\u0300-\u036f])*/gu
   pattern.lastIndex = from
   for (let found = pattern.exec(text); found; found = pattern.exec(text)) {
     yield { word: foldWord(found[0]), start: found.index, end: found.index + found[0].length }

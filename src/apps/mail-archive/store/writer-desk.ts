@@ -7,6 +7,7 @@
  * never without its bytes. What is answered is on disk.
  */
 import { existsSync } from 'node:fs'
+import type { TidemarkError } from '../../../errors.ts'
 import type { FetchedMessage, MessageChange, StoreOutcome } from '../message.ts'
 import { ArchiveFile, type ListedShard } from './archive-file.ts'
 import { ArchiveLocks } from './archive-locks.ts'
@@ -32,6 +33,9 @@ export type DeskOptions = {
 
 /** Of one message: what became of it, or why it is not stored. */
 export type Answer = { outcome: StoreOutcome } | { error: unknown }
+
+/** `unknown`: ids that are in none of its shards, or in one that is `unreadable`. */
+export type Applied = { changed: number; unknown: string[]; unreadable: TidemarkError[] }
 
 type Item = { index: number; message: PreparedMessage }
 type Located = Item & {
@@ -90,11 +94,8 @@ export class WriterDesk {
     return answers
   }
 
-  /** The changes whose messages are in shards that `isOurs`; `unknown`: ids that are in none of those. */
-  apply(
-    changes: readonly MessageChange[],
-    isOurs: (shard: ListedShard) => boolean,
-  ): { changed: number; unknown: string[] } {
+  /** The changes whose messages are in shards that `isOurs`. */
+  apply(changes: readonly MessageChange[], isOurs: (shard: ListedShard) => boolean): Applied {
     return this.#locks.shared(() => {
       this.#reader.shards()
       const names = this.#archive
@@ -103,12 +104,11 @@ export class WriterDesk {
         .map(({ name }) => name)
       const ids = [...new Set(changes.map(({ id }) => id))]
       const { found, missing, unreadable } = shardsOfIds(this.#reader, ids, names)
-      if (missing.length > 0 && unreadable[0]) throw unreadable[0]
       let changed = 0
       for (const [shard, group] of grouped(changes, ({ id }) => found.get(id))) {
         if (shard !== undefined) changed += this.#writer(shard).apply(group)
       }
-      return { changed, unknown: missing }
+      return { changed, unknown: missing, unreadable }
     })
   }
 
@@ -137,8 +137,9 @@ export class WriterDesk {
   }
 
   close(): void {
-    for (const name of [...this.#writers.keys()]) this.#closeWriter(name)
+    // Readers first: the last one to go writes the log back into its file, and readers cannot.
     this.#reader.close()
+    for (const name of [...this.#writers.keys()]) this.#closeWriter(name)
     this.#attachments.close()
     this.#locks.close()
   }

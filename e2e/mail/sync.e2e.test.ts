@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { seededRandom } from '../../src/random.ts'
+import { checkComplete, checkWatermark, look, withArchive } from './oracle.ts'
+import { ADDRESS, World, type WorldOptions } from './world.ts'
+
+const worlds: World[] = []
+async function worldOf(options: WorldOptions): Promise<World> {
+  const world = await World.start(options)
+  worlds.push(world)
+  return world
+}
+
+after(async () => {
+  for (const world of worlds) await world.close()
+})
+
+type Summary = {
+  accounts: { stored: number; listed: number; bad: number; gone: number; watermarkMs: number }[]
+}
+
+function summaryOf(stdout: string): Summary {
+  return JSON.parse(stdout.trim().split('\n').at(-1)!) as Summary
+}
+
+describe('mail sync', () => {
+  test('copies a whole mailbox, and an unchanged one costs one call', async () => {
+    const world = await worldOf({ messages: 1_500, seed: 11 })
+    const first = await world.run('mail', 'sync', '--json')
+    assert.equal(first.code, 0, first.stderr)
+    await withArchive(world, async (archive, ledger) => {
+      const seen = await look(archive, ledger)
+      assert.equal(seen.entries.size, 1_500)
+      checkWatermark(world, seen)
+      await checkComplete(world, archive, seen)
+    })
+    world.sim.log.reset()
+    const second = await world.run('mail', 'sync', '--json')
+    assert.equal(second.code, 0, second.stderr)
+    const { requests } = world.sim.log.counts()
+    const calls = Object.entries(requests).filter(([name]) => !name.startsWith('oauth'))
+    assert.ok(calls.length <= 2, JSON.stringify(requests))
+    assert.equal(summaryOf(second.stdout).accounts[0]!.stored, 1_500)
+  })
+
+  test('under mixed faults, killed again and again, everything listed ends stored, gone or bad', async () => {
+    const world = await worldOf({ messages: 2_500, seed: 12, faults: { profile: 'mixed' } })
+    const random = seededRandom(12)
+    let killed = 0
+    for (let round = 0; round < 30 && killed < 6; round++) {
+      const ended = await world.killAfter(['mail', 'sync'], 5 + Math.floor(random() * 60))
+      if (ended) break
+      killed += 1
+      if (world.served > 0) {
+        await withArchive(world, async (archive, ledger) =>
+          checkWatermark(world, await look(archive, ledger)),
+        ).catch((error: unknown) => {
+          // Killed before there was a mailbox in the ledger.
+          if (!(error instanceof assert.AssertionError && /is in the ledger/.test(error.message))) throw error
+        })
+      }
+    }
+    assert.ok(killed >= 3, `killed ${killed} times`)
+    world.sim.faults.clear()
+    const end = await world.run('mail', 'sync', '--json')
+    assert.equal(end.code, 0, end.stderr)
+    await withArchive(world, async (archive, ledger) => {
+      const seen = await look(archive, ledger)
+      checkWatermark(world, seen)
+      await checkComplete(world, archive, seen)
+    })
+  })
+
+  test('what arrives, changes and vanishes afterwards is followed, old-dated arrivals too', async () => {
+    const world = await worldOf({ messages: 300, seed: 13 })
+    assert.equal((await world.run('mail', 'sync')).code, 0)
+    const mailbox = world.sim.mailbox(ADDRESS)
+    const ids = [...mailbox.dump()].map(({ id }) => id)
+    mailbox.modify(ids[0]!, { add: ['STARRED'], remove: ['UNREAD'] })
+    mailbox.delete(ids[1]!)
+    const old = mailbox.insert({
+      raw: Buffer.from('Subject: late\r\n\r\nfrom long ago'),
+      internalMs: Date.UTC(2001, 1, 3),
+    })
+    const end = await world.run('mail', 'sync')
+    assert.equal(end.code, 0, end.stderr)
+    await withArchive(world, async (archive, ledger) => {
+      const seen = await look(archive, ledger)
+      await checkComplete(world, archive, seen)
+      assert.ok(seen.entries.has(old.id))
+      assert.notEqual(seen.entries.get(ids[1]!)!.deletedAtMs, null)
+    })
+  })
+
+  test('when the history has expired, a comparison finds what is new, gone and relabelled', async () => {
+    const world = await worldOf({ messages: 400, seed: 14 })
+    assert.equal((await world.run('mail', 'sync')).code, 0)
+    const mailbox = world.sim.mailbox(ADDRESS)
+    const ids = [...mailbox.dump()].map(({ id }) => id)
+    for (const id of ids.slice(0, 20)) mailbox.delete(id)
+    for (const id of ids.slice(20, 40)) mailbox.modify(id, { add: ['STARRED'], remove: ['INBOX'] })
+    mailbox.insert({ raw: Buffer.from('Subject: new\r\n\r\nhello'), labelIds: ['INBOX'] })
+    mailbox.expireHistory()
+    const end = await world.run('mail', 'sync')
+    assert.equal(end.code, 0, end.stderr)
+    await withArchive(world, async (archive, ledger) =>
+      checkComplete(world, archive, await look(archive, ledger)),
+    )
+  })
+})

@@ -1,0 +1,132 @@
+/** A simulated Gmail, a home with its account connected, and the command line as a process that can be killed. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pass } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { systemClock } from '../../src/clock.ts'
+import { GMAIL_SCOPES } from '../../src/cloud/gmail/auth.ts'
+import { Accounts, accountKey } from '../../src/ledger/accounts.ts'
+import { openLedger } from '../../src/ledger/open.ts'
+import { type Sim, type SimOptions, startSim } from '../../src/sim/start.ts'
+import { openVault } from '../../src/vault.ts'
+
+const TIDEMARK = fileURLToPath(new URL('../../bin/tidemark', import.meta.url))
+export const ADDRESS = 'ann@example.com'
+const LOOK_MS = 5
+
+export type Ended = { code: number | null; stdout: string; stderr: string }
+
+export type WorldOptions = Omit<SimOptions, 'accounts'> & {
+  messages: number
+  fromMs?: number
+  settings?: Record<string, string>
+  accounts?: SimOptions['accounts']
+}
+
+export class World {
+  readonly sim: Sim
+  readonly home: string
+  readonly env: NodeJS.ProcessEnv
+  /** Ids that were there before anything began. */
+  readonly initial: ReadonlySet<string>
+  readonly #children = new Set<ChildProcess>()
+
+  private constructor(sim: Sim, home: string, settings: Record<string, string>) {
+    this.sim = sim
+    this.home = home
+    this.initial = new Set([...sim.mailbox(ADDRESS).dump()].map(({ id }) => id))
+    this.env = {
+      ...process.env,
+      TIDEMARK_HOME: home,
+      TIDEMARK_GMAIL_API_URL: sim.baseUrl,
+      TIDEMARK_GMAIL_TOKEN_URL: sim.tokenUrl,
+      TIDEMARK_GMAIL_AUTH_URL: sim.authUrl,
+      TIDEMARK_GMAIL_UNITS_PER_MINUTE: '100000000',
+      TIDEMARK_GMAIL_REQUESTS_PER_SECOND_START: '1000',
+      TIDEMARK_GMAIL_REQUESTS_PER_SECOND_MAX: '10000',
+      ...settings,
+    }
+  }
+
+  static async start(options: WorldOptions): Promise<World> {
+    const { messages, fromMs, settings = {}, accounts, ...rest } = options
+    const sim = await startSim({
+      quota: { unitsPerMinute: null },
+      ...rest,
+      accounts: accounts ?? [{ address: ADDRESS, messages, ...(fromMs === undefined ? {} : { fromMs }) }],
+    })
+    const home = mkdtempSync(join(tmpdir(), 'tidemark-mail-'))
+    const world = new World(sim, home, settings)
+    for (const { address } of sim.accounts) await world.connect(address)
+    return world
+  }
+
+  /** As `account add` would, without a person to ask. */
+  async connect(address: string, scopes: readonly string[] = [GMAIL_SCOPES.full]): Promise<void> {
+    const ledger = await openLedger(`sqlite:${join(this.home, 'ledger.db')}`)
+    try {
+      const accounts = await Accounts.open(ledger)
+      const vault = await openVault({ env: this.env, home: this.home })
+      const { refreshToken } = this.sim.issue(address, scopes)
+      const secret = {
+        ...{ kind: 'oauth', clientId: this.sim.clientId, clientSecret: this.sim.clientSecret },
+        ...{ refreshToken, scopes, obtainedAtMs: systemClock.now() },
+      }
+      const account = { service: 'gmail', name: address }
+      const sealed = vault.seal(accountKey(account), JSON.stringify(secret))
+      const found = await accounts.find('gmail', address)
+      if (found) {
+        await accounts.setSealed(found.id, sealed)
+        await accounts.setState(found.id, 'ready')
+      } else await accounts.add({ ...account, settings: { spam: true, trash: true }, sealed })
+    } finally {
+      await ledger.close()
+    }
+  }
+
+  start(args: readonly string[]): { child: ChildProcess; ended: Promise<Ended> } {
+    const child = spawn(TIDEMARK, [...args], { env: this.env, stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#children.add(child)
+    let [stdout, stderr] = ['', '']
+    child.stdout.on('data', (text: Buffer) => (stdout += text.toString()))
+    child.stderr.on('data', (text: Buffer) => (stderr += text.toString()))
+    const ended = once(child, 'close').then(([code]) => {
+      this.#children.delete(child)
+      return { code: code as number | null, stdout, stderr }
+    })
+    return { child, ended }
+  }
+
+  run(...args: string[]): Promise<Ended> {
+    return this.start(args).ended
+  }
+
+  /** Requests that the simulator has answered. */
+  get served(): number {
+    return this.sim.log.served
+  }
+
+  /** Runs the command and kills it once `requests` more were answered; true if it ended before that. */
+  async killAfter(args: readonly string[], requests: number): Promise<Ended | null> {
+    const until = this.served + requests
+    const { child, ended } = this.start(args)
+    let result: Ended | null = null
+    void ended.then((end) => {
+      result = end
+    })
+    while (result === null && this.served < until) await pass(LOOK_MS)
+    if (result !== null) return result
+    child.kill('SIGKILL')
+    await ended
+    return null
+  }
+
+  async close(): Promise<void> {
+    for (const child of this.#children) child.kill('SIGKILL')
+    await this.sim.close()
+    rmSync(this.home, { recursive: true, force: true })
+  }
+}

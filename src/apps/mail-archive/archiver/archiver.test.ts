@@ -1,0 +1,367 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
+import { TidemarkError } from '../../../errors.ts'
+import { archiverBench, type Bench, CUTOFF_MS, labelsOf, MARK_S, wantedRun } from './archiver.suite.ts'
+import type { ArchiverPoint } from './jobs.ts'
+import { surveyRun } from './survey.ts'
+
+const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
+
+/** Runs to the end, whatever is needed: with approval, and past failures. */
+async function finished(bench: Bench, id: number) {
+  const end = await bench.runs.wait(id)
+  assert.equal(end.end, 'done', JSON.stringify(end))
+  return end.run
+}
+
+test('exactly the proven messages leave the inbox, and nothing else about any message changes', async (t) => {
+  const bench = await archiverBench(t, { old: 12, young: 3 })
+  const before = labelsOf(bench)
+  const run = await finished(bench, (await bench.runs.start(wantedRun())).id)
+  assert.deepEqual([run.planned, run.done, run.refused], [12, 12, 0])
+  const after = labelsOf(bench)
+  for (const id of bench.ids) {
+    const expected = bench.oldIds.includes(id)
+      ? before.get(id)!.filter((label) => label !== 'INBOX')
+      : before.get(id)
+    assert.deepEqual(after.get(id), expected)
+  }
+  for (const id of bench.oldIds) {
+    assert.ok(!(await bench.account.archive.message(id))!.labelIds.includes('INBOX'), 'the archive knows it')
+  }
+  const again = await finished(bench, (await bench.runs.start(wantedRun())).id)
+  assert.equal(again.planned, 0)
+})
+
+test('deleting for good deletes the proven ones, marks them in the archive and keeps their bytes', async (t) => {
+  const bench = await archiverBench(t, { old: 6, young: 2 })
+  const bytes = new Map(bench.oldIds.map((id) => [id, sha256(bench.mailbox.get(id)!.raw())]))
+  const run = await bench.runs.start(wantedRun({ action: 'delete', label: null, approved: false }))
+  const asks = await bench.runs.wait(run.id)
+  assert.equal(asks.end, 'asks')
+  assert.equal(bench.mailbox.deleted.size, 0, 'nothing happens before the word')
+  await bench.runs.approve(run.id)
+  await finished(bench, run.id)
+  assert.deepEqual([...bench.mailbox.deleted.keys()].sort(), [...bench.oldIds].sort())
+  for (const id of bench.oldIds) {
+    assert.notEqual((await bench.account.archive.message(id))!.deletedAtMs, null)
+    assert.equal(sha256(await bench.account.archive.raw(id)), bytes.get(id))
+  }
+})
+
+test('a limit and a query bound what is taken', async (t) => {
+  const bench = await archiverBench(t, { old: 8, young: 0 })
+  const limited = await finished(bench, (await bench.runs.start(wantedRun({ messagesMax: 3 }))).id)
+  assert.equal(limited.done, 3)
+  const found = await finished(bench, (await bench.runs.start(wantedRun({ query: 'subject:number7' }))).id)
+  assert.deepEqual([found.planned, found.done], [1, 1])
+  assert.deepEqual(bench.mailbox.get(bench.oldIds[7]!)!.labelIds.has('INBOX'), false)
+})
+
+test('messages above the watermark, bad, imported or deleted ones are passed over by class', async (t) => {
+  const bench = await archiverBench(t, {
+    old: 6,
+    young: 0,
+    markS: Math.floor(CUTOFF_MS / 1000) - 100_000_000,
+  })
+  const run = await finished(bench, (await bench.runs.start(wantedRun())).id)
+  assert.equal(run.done, 0)
+  assert.equal(run.passedOver['above-watermark']?.messages, 6)
+
+  const other = await archiverBench(t, { old: 6, young: 0 })
+  await other.registerBad(other.oldIds[0]!)
+  await other.account.archive.apply([{ id: other.oldIds[1]!, historyId: '999999999', deletedAtMs: 5 }])
+  const imported = await other.importMessage()
+  const second = await finished(other, (await other.runs.start(wantedRun())).id)
+  assert.equal(second.done, 4)
+  assert.deepEqual(
+    Object.entries(second.passedOver)
+      .map(([what, { messages }]) => [what, messages])
+      .sort(),
+    [
+      ['bad', 1],
+      ['deleted', 1],
+      ['imported', 1],
+    ],
+  )
+  assert.equal(second.passedOver.imported?.example, imported)
+  assert.ok(other.mailbox.get(other.oldIds[0]!)!.labelIds.has('INBOX'))
+})
+
+test('a watermark that is lower when the batch comes stops what was planned below the old one', async (t) => {
+  const bench = await archiverBench(t, { old: 4, young: 0 })
+  const run = await bench.runs.start(wantedRun({ action: 'delete', label: null, approved: false }))
+  await bench.runs.wait(run.id)
+  await bench.setMark(Math.floor(CUTOFF_MS / 1000) - 100_000_000)
+  await bench.runs.approve(run.id)
+  const end = await finished(bench, run.id)
+  assert.deepEqual([end.done, end.refused], [0, 4])
+  assert.equal(bench.mailbox.deleted.size, 0)
+})
+
+test('a message whose bytes in the archive were tampered with is refused, and its neighbours are not', async (t) => {
+  const bench = await archiverBench(t, { old: 5, young: 0 })
+  const victim = bench.oldIds[2]!
+  await tamper(bench, victim)
+  const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'trash', label: null }))).id)
+  assert.deepEqual([run.done, run.refused], [4, 1])
+  const tallies = await (await bench.runs.journal()).tallies(run.id)
+  const refused = tallies.find(({ state }) => state === 'refused')
+  assert.ok(refused?.class === 'mismatch' || refused?.class === 'unreadable')
+  assert.equal(refused.example, victim)
+  assert.deepEqual([...bench.mailbox.get(victim)!.labelIds].includes('TRASH'), false)
+})
+
+test('what was starred, relabelled, trashed or deleted between plan and act is refused', async (t) => {
+  const bench = await archiverBench(t, { old: 6, young: 0 })
+  const [starred, labelled, trashed, deleted, read, same] = bench.oldIds as [
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+  ]
+  const run = await bench.runs.start(wantedRun({ action: 'delete', label: null, approved: false }))
+  await bench.runs.wait(run.id)
+  const own = bench.mailbox.createLabel({ name: 'keep' })
+  bench.mailbox.modify(starred, { add: ['STARRED'] })
+  bench.mailbox.modify(labelled, { add: [own.id] })
+  bench.mailbox.trash(trashed)
+  bench.mailbox.delete(deleted)
+  bench.mailbox.modify(read, { remove: ['UNREAD'] })
+  await bench.runs.approve(run.id)
+  const end = await finished(bench, run.id)
+  assert.deepEqual([end.done, end.refused], [2, 4])
+  const tallies = await (await bench.runs.journal()).tallies(run.id)
+  assert.deepEqual(
+    tallies.filter(({ state }) => state === 'refused').map((tally) => [tally.class, tally.messages]),
+    [
+      ['changed', 3],
+      ['gone', 1],
+    ],
+  )
+  assert.deepEqual([...bench.mailbox.deleted.keys()].sort(), [deleted, read, same].sort())
+})
+
+const POINTS: readonly ArchiverPoint[] = ['examined', 'intended', 'called', 'told']
+
+for (const action of ['unlabel', 'trash', 'delete'] as const) {
+  for (const point of POINTS) {
+    test(`a crash of ${action} when it has ${point} ends as if there had been none`, async (t) => {
+      const bench = await archiverBench(t, { old: 5, young: 2, crashAt: [point] })
+      const label = action === 'unlabel' ? 'INBOX' : null
+      const run = await finished(bench, (await bench.runs.start(wantedRun({ action, label }))).id)
+      assert.equal(bench.crashes, 1)
+      assert.deepEqual([run.done, run.refused, run.planned], [5, 0, 5])
+      for (const id of bench.ids) {
+        const isOld = bench.oldIds.includes(id)
+        const message = bench.mailbox.get(id)
+        if (action === 'delete') assert.equal(message === undefined, isOld)
+        else if (action === 'trash') assert.equal(message!.labelIds.has('TRASH'), isOld)
+        else assert.equal(message!.labelIds.has('INBOX'), !isOld)
+      }
+      const calls = bench.calls(action === 'delete' ? 'messages.batchDelete' : 'messages.batchModify')
+      assert.equal(calls, 1, 'the call was made once')
+    })
+  }
+}
+
+test('a crash while an earlier one is being cleared up ends as if there had been none', async (t) => {
+  const bench = await archiverBench(t, { old: 5, young: 0, crashAt: ['called', 'finished'] })
+  const run = await finished(bench, (await bench.runs.start(wantedRun())).id)
+  assert.equal(bench.crashes, 2)
+  assert.deepEqual([run.done, run.refused], [5, 0])
+  assert.equal(bench.calls('messages.batchModify'), 1)
+})
+
+test('an answer that is lost after the call has worked does not repeat the call', async (t) => {
+  const bench = await archiverBench(t, { old: 5, young: 0 })
+  bench.loseAnswers('messages.batchDelete', 1)
+  const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id)
+  assert.deepEqual([run.done, run.refused], [5, 0])
+  assert.equal(bench.mailbox.deleted.size, 5)
+})
+
+test('an undo brings every label back as it was, after unlabel and after trash, and is done once', async (t) => {
+  for (const action of ['unlabel', 'trash'] as const) {
+    const bench = await archiverBench(t, { old: 7, young: 2 })
+    const own = bench.mailbox.createLabel({ name: 'own' })
+    bench.mailbox.modify(bench.oldIds[0]!, { add: [own.id, 'STARRED'] })
+    await bench.resync()
+    const before = labelsOf(bench)
+    const label = action === 'unlabel' ? 'INBOX' : null
+    const run = await finished(bench, (await bench.runs.start(wantedRun({ action, label }))).id)
+    assert.equal(run.done, 7)
+    assert.notDeepEqual(labelsOf(bench), before)
+    await bench.runs.undo(run.id)
+    const undone = await bench.runs.wait(run.id, { undo: true })
+    assert.equal(undone.end, 'done')
+    assert.deepEqual(labelsOf(bench), before)
+    for (const id of bench.oldIds) {
+      assert.deepEqual([...(await bench.account.archive.message(id))!.labelIds].sort(), before.get(id))
+    }
+    const calls = bench.calls('messages.batchModify')
+    await bench.runs.undo(run.id)
+    await bench.runs.wait(run.id, { undo: true })
+    assert.equal(bench.calls('messages.batchModify'), calls, 'a second undo does nothing')
+    assert.deepEqual(labelsOf(bench), before)
+  }
+})
+
+test('an undo of a deletion inserts the same bytes with the date and the labels of before', async (t) => {
+  const bench = await archiverBench(t, { old: 5, young: 1 })
+  const before = contentsOf(bench)
+  const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id)
+  assert.equal(bench.mailbox.deleted.size, 5)
+  await bench.runs.undo(run.id)
+  assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+  assert.deepEqual(contentsOf(bench), before)
+  await bench.runs.undo(run.id)
+  await bench.runs.wait(run.id, { undo: true })
+  assert.deepEqual(contentsOf(bench), before, 'a second undo inserts nothing')
+})
+
+for (const point of ['inserting', 'inserted'] as const) {
+  test(`an undo of a deletion that crashes when ${point} inserts nothing twice`, async (t) => {
+    const bench = await archiverBench(t, { old: 4, young: 1, twins: true, crashAt: [point] })
+    const before = contentsOf(bench)
+    const run = await finished(
+      bench,
+      (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id,
+    )
+    await bench.runs.undo(run.id)
+    assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+    assert.equal(bench.crashes, 1)
+    assert.deepEqual(contentsOf(bench), before)
+  })
+}
+
+test('an undo covers what a stopped run intended and did, and leaves the rest alone', async (t) => {
+  const bench = await archiverBench(t, { old: 5, young: 0, stuckAt: 'called' })
+  const before = labelsOf(bench)
+  const run = await bench.runs.start(wantedRun({ action: 'trash', label: null }))
+  await bench.stuck
+  assert.notDeepEqual(labelsOf(bench), before)
+  await bench.runs.undo(run.id)
+  bench.unstick()
+  const end = await bench.runs.wait(run.id, { undo: true })
+  assert.equal(end.end, 'done')
+  assert.equal(end.run.state, 'abandoned')
+  assert.deepEqual(labelsOf(bench), before)
+})
+
+test('messages that left the trash for good are inserted again by an undo', async (t) => {
+  const bench = await archiverBench(t, { old: 3, young: 0 })
+  const before = contentsOf(bench)
+  const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'trash', label: null }))).id)
+  bench.mailbox.delete(bench.oldIds[1]!)
+  await bench.runs.undo(run.id)
+  assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+  assert.deepEqual(contentsOf(bench), before)
+})
+
+test('an account has one run at a time, and an abandoned one makes room', async (t) => {
+  const bench = await archiverBench(t, { old: 3, young: 0 })
+  const first = await bench.runs.start(wantedRun({ action: 'delete', label: null, approved: false }))
+  await assert.rejects(bench.runs.start(wantedRun()), { code: 'run-unfinished' })
+  await bench.runs.wait(first.id)
+  assert.equal(await bench.runs.abandon(first.id), true)
+  const second = await finished(bench, (await bench.runs.start(wantedRun())).id)
+  assert.equal(second.done, 3)
+  assert.equal(bench.mailbox.deleted.size, 0)
+})
+
+test('a token without the scope stops the run with the reason, and changes nothing', async (t) => {
+  const bench = await archiverBench(t, {
+    old: 3,
+    young: 0,
+    scopes: ['https://www.googleapis.com/auth/gmail.modify'],
+  })
+  const run = await bench.runs.start(wantedRun({ action: 'delete', label: null }))
+  const end = await bench.runs.wait(run.id)
+  assert.equal(end.end, 'stuck')
+  assert.match(end.end === 'stuck' ? end.reason : '', /did not allow/)
+  assert.equal(bench.mailbox.deleted.size, 0)
+})
+
+test('a dry run tells every class and changes nothing', async (t) => {
+  const bench = await archiverBench(t, { old: 7, young: 2 })
+  const [bad, tampered, starred, gone] = bench.oldIds as [string, string, string, string]
+  await bench.registerBad(bad)
+  await tamper(bench, tampered)
+  bench.mailbox.modify(starred, { add: ['STARRED'] })
+  bench.mailbox.delete(gone)
+  await bench.importMessage()
+  const before = labelsOf(bench)
+  const look = (depth: 'full' | 'index') =>
+    surveyRun({
+      ...{
+        run: wantedRun({ action: 'trash', label: null }),
+        depth,
+        account: bench.account,
+        ledger: bench.engine.ledger,
+      },
+      ...{ tables: bench.tables, clock: bench.engine.clock, signal: new AbortController().signal },
+    })
+  const survey = await look('full')
+  assert.equal(survey.proven.messages, 3)
+  assert.equal(survey.freedBytes, survey.proven.bytes)
+  const counts = Object.entries(survey.refused).map(([what, sum]) => [
+    what === 'unreadable' ? 'mismatch' : what,
+    sum.messages,
+  ])
+  assert.deepEqual(counts.sort(), [
+    ['bad', 1],
+    ['changed', 1],
+    ['gone', 1],
+    ['imported', 1],
+    ['mismatch', 1],
+  ])
+  assert.equal(survey.markS, MARK_S)
+  const quick = await look('index')
+  assert.equal(quick.proven.messages, 6)
+  assert.deepEqual(labelsOf(bench), before)
+  assert.deepEqual(await (await bench.runs.journal()).runs(), [])
+})
+
+test('a batch that fails for a while is tried again, and one that fails for good can be resumed', async (t) => {
+  const bench = await archiverBench(t, { old: 4, young: 0 })
+  const error = new TidemarkError('away', { kind: 'transient' })
+  bench.failWith(error)
+  const run = await bench.runs.start(wantedRun())
+  const end = await bench.runs.wait(run.id)
+  assert.equal(end.end, 'stuck')
+  assert.match(end.end === 'stuck' ? end.reason : '', /away/)
+  bench.failWith(undefined)
+  await bench.runs.resume(run.id)
+  assert.equal((await finished(bench, run.id)).done, 4)
+})
+
+/** What the mailbox holds, by content: ids change when something is inserted again. */
+function contentsOf({ mailbox }: Bench): string[] {
+  return [...mailbox.dump()]
+    .filter(({ deleted }) => !deleted)
+    .map((message) => `${message.sha256()} ${message.internalMs} ${[...message.labels].sort().join()}`)
+    .sort()
+}
+
+/** Changes one stored message's bytes behind the archive's back. */
+async function tamper({ account }: Bench, id: string): Promise<void> {
+  const { shard } = (await account.archive.message(id))!
+  const info = (await account.archive.shards()).find(({ name }) => name === shard)!
+  const db = new DatabaseSync(info.file)
+  try {
+    db.exec('PRAGMA busy_timeout = 5000')
+    const changed = db
+      .prepare(
+        'UPDATE bodies SET raw = (SELECT raw FROM bodies b JOIN messages m USING (pos) WHERE m.id <> ? LIMIT 1) WHERE pos = (SELECT pos FROM messages WHERE id = ?)',
+      )
+      .run(id, id)
+    assert.equal(changed.changes, 1)
+  } finally {
+    db.close()
+  }
+}

@@ -1,0 +1,37 @@
+/** The thread that reads and searches, so that neither holds up the main thread. */
+import { workerData } from 'node:worker_threads'
+import type { Query } from '../query/query.ts'
+import type { SearchOptions, StatsBy } from './contract.ts'
+import { type EntryArgs, ReaderDesk } from './reader-desk.ts'
+import { countShards, searchShards } from './search.ts'
+import { statsOfShards } from './stats.ts'
+import { serve } from './thread-service.ts'
+import { checkFile, filesToVerify, type VerifyFile, verifyPage } from './verify.ts'
+
+export type ReaderData = { folder: string; archiveId: string }
+
+const desk = new ReaderDesk(workerData as ReaderData)
+
+serve(
+  {
+    stored: (ids: readonly string[]) => desk.stored(ids),
+    message: (id: string) => desk.message(id),
+    thread: (threadId: string) => desk.thread(threadId),
+    raw: (id: string) => desk.raw(id),
+    text: (id: string) => desk.text(id),
+    attachment: ({ id, index }: { id: string; index: number }) => desk.attachment(id, index),
+    prove: (ids: readonly string[]) => desk.prove(ids),
+    entries: (args: EntryArgs) => desk.entries(args),
+    shards: () => desk.shardInfos(),
+    search: ({ query, options }: { query: Query; options: SearchOptions }) =>
+      searchShards(desk.shards, query, options),
+    count: ({ query, options }: { query: Query; options: SearchOptions }) =>
+      countShards(desk.shards, query, options),
+    stats: ({ by, limit }: { by: StatsBy; limit: number | undefined }) =>
+      statsOfShards(desk.shards, by, limit),
+    filesToVerify: (only: readonly string[] | undefined) => filesToVerify(desk, only),
+    checkFile: (file: VerifyFile) => checkFile(desk, file),
+    verifyPage: ({ shard, after }: { shard: string; after: number | null }) => verifyPage(desk, shard, after),
+  },
+  () => desk.close(),
+)

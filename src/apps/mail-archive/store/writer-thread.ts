@@ -1,0 +1,40 @@
+/** A thread that writes: the shards of its years are written by it alone, as far as this process goes. */
+import { workerData } from 'node:worker_threads'
+import type { MessageChange } from '../message.ts'
+import type { ListedShard } from './archive-file.ts'
+import { shardOf, yearOf } from './shard-router.ts'
+import { type PackedError, packError, serve } from './thread-service.ts'
+import type { SentAnswer, StoreArgs } from './write-queue.ts'
+import { type Applied, type DeskOptions, WriterDesk } from './writer-desk.ts'
+
+export type WriterData = DeskOptions & { thread: number; threads: number }
+
+export type SentApplied = Omit<Applied, 'unreadable'> & { unreadable: PackedError[] }
+
+const data = workerData as WriterData
+const desk = new WriterDesk(data)
+
+serve(
+  {
+    store({ messages, buffer, nowMs }: StoreArgs): SentAnswer[] {
+      const fetched = messages.map(({ start, end, ...message }) => ({
+        ...message,
+        raw: new Uint8Array(buffer, start, end - start),
+      }))
+      return desk
+        .store(fetched, nowMs)
+        .map((answer) => ('error' in answer ? { error: packError(answer.error) } : answer))
+    },
+    apply(changes: readonly MessageChange[]): SentApplied {
+      const applied = desk.apply(changes, isOurs)
+      return { ...applied, unreadable: applied.unreadable.map(packError) }
+    },
+    setAside: ({ name, nowMs }: { name: string; nowMs: number }) => desk.setAside(name, nowMs),
+  },
+  () => desk.close(),
+)
+
+function isOurs({ name }: ListedShard): boolean {
+  const { fromMs } = shardOf(name)!
+  return yearOf(fromMs) % data.threads === data.thread
+}

@@ -1,0 +1,63 @@
+/** `tidemark mail archive-runs`: what was archived when, and what became of it. */
+import type { RunRow } from '../apps/mail-archive/store/journal.ts'
+import { UsageError } from '../errors.ts'
+import { formatBytes, formatCount } from '../format.ts'
+import type { CliContext } from './context.ts'
+import { lookAtLedger } from './ledger.ts'
+import { parseRun } from './mail-archive-input.ts'
+import { printRun, summaryOf, timeText } from './mail-archive-report.ts'
+
+export async function listArchiveRuns(
+  context: CliContext,
+  run: string | undefined,
+  options: { account?: string; limit: number },
+): Promise<void> {
+  const { output } = context
+  const id = run === undefined ? undefined : parseRun(run)
+  await lookAtLedger(context, {
+    look: async ({ ledger }) => {
+      const { ArchiveJournal } = await import('../apps/mail-archive/store/journal.ts')
+      const journal = await ArchiveJournal.open(ledger)
+      if (id === undefined) {
+        const { account, limit } = options
+        return printRuns(
+          context,
+          await journal.runs({ limit, ...(account === undefined ? {} : { account }) }),
+        )
+      }
+      const found = await journal.run(id)
+      if (!found) {
+        throw new UsageError(`There is no archive run ${id}.`, {
+          code: 'run-unknown',
+          hint: 'See them with: tidemark mail archive-runs',
+        })
+      }
+      if (!output.json) output.line(summaryOf(found))
+      printRun(output, { run: found, tallies: await journal.tallies(id) })
+    },
+    missing: () => printRuns(context, []),
+  })
+}
+
+function printRuns({ output }: CliContext, rows: readonly RunRow[]): void {
+  output.listing({
+    columns: [
+      { title: 'run', value: ({ id }) => id, align: 'right' },
+      { title: 'started', value: ({ createdAtMs }) => timeText(createdAtMs) },
+      { title: 'account', value: ({ account }) => account },
+      { title: 'action', value: ({ action }) => action },
+      { title: 'state', value: stateText },
+      { title: 'planned', value: ({ planned }) => formatCount(planned), align: 'right' },
+      { title: 'done', value: ({ done }) => formatCount(done), align: 'right' },
+      { title: 'refused', value: ({ refused }) => formatCount(refused), align: 'right' },
+      { title: 'size', value: ({ doneBytes }) => formatBytes(doneBytes), align: 'right' },
+      { title: 'query', value: ({ query }) => query },
+    ],
+    rows,
+    empty: 'Nothing was archived yet.',
+  })
+}
+
+function stateText({ state, undo }: RunRow): string {
+  return undo ?? state
+}

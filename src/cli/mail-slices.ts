@@ -73,7 +73,7 @@ function drawSlices(
   const settled = slices.filter(({ state }) => state === 'settled').length
   const under = slices.filter((slice) => signOf(slice) === '=').length
   output.line(
-    `${name}: ${plural(slices.length, 'slice')}: ${formatCount(settled)} settled, ${formatCount(under)} under way, ${formatCount(slices.length - settled - under)} waiting; watermark ${timeOf(markAt) ?? 'none yet'}`,
+    `${name}: ${formatCount(slices.length)} ${plural(slices.length, 'slice')}: ${formatCount(settled)} settled, ${formatCount(under)} under way, ${formatCount(slices.length - settled - under)} waiting; watermark ${timeOf(markAt) ?? 'none yet'}`,
   )
   for (const line of picture(slices, markAt, Math.max(20, Math.min(output.width, 120) - 2)))
     output.line(`  ${line}`)

@@ -80,7 +80,13 @@ async function run(context: CliContext, opened: MailEngine, { names, options, st
   for (const name of names) await engine.streams.open(streamOf(name))
   await engine.start()
   const progress = new SyncProgress(context, opened, names)
-  for (const name of names) await engine.enqueue(kinds.plan, { account: name }, { stream: streamOf(name) })
+  for (const name of names) {
+    await engine.enqueue(kinds.plan, { account: name }, { stream: streamOf(name) })
+    if (await hasOtherChoices(opened, name)) {
+      context.output.note(`${name}: what is wanted has changed, so the mailbox is compared with the archive.`)
+      await engine.enqueue(kinds.reconcile, { account: name }, { stream: streamOf(name) })
+    }
+  }
   await settle(opened, progress, { names, stop, context })
   for (const name of names) await engine.enqueue(kinds.history, { account: name }, { stream: streamOf(name) })
   await settle(opened, progress, { names, stop, context })
@@ -167,7 +173,9 @@ async function conclude(
     context.exitCode = exitCodes.failure
   else if (bad > 0 && !stopped) {
     context.exitCode = exitCodes.bad
-    output.note(`${plural(bad, 'message')} could not be fetched. See: tidemark mail bad list`)
+    output.note(
+      `${formatCount(bad)} ${plural(bad, 'message')} could not be fetched. See: tidemark mail bad list`,
+    )
   }
 }
 
@@ -208,6 +216,13 @@ async function checkSince(
       },
     )
   }
+}
+
+/** Spam, trash and labels may be chosen anew when an account is connected again. */
+async function hasOtherChoices({ mail, tables }: MailEngine, name: string): Promise<boolean> {
+  const mailbox = await tables.findMailbox(name)
+  const { choices } = await mail.get(name)
+  return mailbox?.choices != null && mailbox.choices !== JSON.stringify(choices)
 }
 
 /** A stream that was paused because the account had to sign in goes on once it has. */

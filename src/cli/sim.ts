@@ -10,7 +10,7 @@ type SimFlags = {
   account?: string[]
   messages: number
   seed: number
-  unitsPerMinute: number | null
+  unitsPerMinute: number | 'unlimited'
   fault: string
   since: number
   pushTo?: string
@@ -50,7 +50,7 @@ export function registerSim(program: Command, context: CliContext): void {
     .addOption(
       new Option('--units-per-minute <number>', 'the quota of each user, or "unlimited"')
         .argParser((text) =>
-          text === 'unlimited' ? null : parseWhole(text, '--units-per-minute', { min: 1, max: UNITS_MAX }),
+          text === 'unlimited' ? text : parseWhole(text, '--units-per-minute', { min: 1, max: UNITS_MAX }),
         )
         .default(6_000),
     )
@@ -92,7 +92,7 @@ function optionsOf(flags: SimFlags): SimOptions {
     port: flags.port,
     seed: flags.seed,
     accounts: addresses.map((address) => ({ address, messages: flags.messages, years: flags.since })),
-    quota: { unitsPerMinute: flags.unitsPerMinute },
+    quota: { unitsPerMinute: flags.unitsPerMinute === 'unlimited' ? null : flags.unitsPerMinute },
     faults: { profile: flags.fault },
     ...(flags.pushTo === undefined ? {} : { push: { endpoint: flags.pushTo } }),
   }

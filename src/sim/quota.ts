@@ -126,7 +126,7 @@ export class Quota {
       retryAfterSeconds: null,
       otherShare: 0,
       concurrencyMax: null,
-      ...settings,
+      ...given(settings),
       prices: { ...newPrices, ...settings.prices },
     }
   }
@@ -140,7 +140,7 @@ export class Quota {
     // What was eaten so far was eaten at the old rate.
     for (const address of this.#meters.keys()) this.#advance(this.#meter(address))
     const { prices, ...rest } = change
-    const next = { ...this.#settings, ...rest, prices: { ...this.#settings.prices, ...prices } }
+    const next = { ...this.#settings, ...given(rest), prices: { ...this.#settings.prices, ...prices } }
     if (!(next.otherShare >= 0 && next.otherShare <= 1))
       throw new UsageError('otherShare must be from 0 to 1.')
     if (next.unitsPerMinute !== null && !(next.unitsPerMinute > 0)) {
@@ -257,6 +257,11 @@ export class Quota {
     this.#meters.set(address, meter)
     return meter
   }
+}
+
+/** An option that is there but undefined is one that was left out. */
+function given<Options extends object>(options: Options): Options {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Options
 }
 
 function emptyUsage(): QuotaUsage {

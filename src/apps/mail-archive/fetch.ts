@@ -23,7 +23,9 @@ const GROUP_MIN = 5
 const GROUP_MS = 1_000
 const STORE_BYTES = 8 * 1024 * 1024
 /** Rounds of trying again what the answers named, before the job as a whole is tried again later. */
-const ROUNDS_MAX = 4
+const ROUNDS_MAX = 6
+/** An id that fails again and again is bad when chance alone, at the rate at which others fail, is this unlikely. */
+const CHANCE_MAX = 1e-6
 const ROUND_PAUSE_MS = 250
 const SINGLE_TRIES = 3
 const NARROW_CALLS_MAX = 80
@@ -46,7 +48,9 @@ export async function runFetch(kinds: MailKinds, job: RunContext<BatchPayload>):
     kinds.batchSize(account.name).went({ ms: clock.monotonicMs() - startedMs, errors: run.errors })
   }
   await markVanished(kinds, account, run, clock.now())
+  const settled = run.gone.size + run.skipped.size + run.bad.size
   return {
+    stored: payload.ids.length - settled,
     gone: run.gone.size,
     skipped: run.skipped.size,
     bad: [...run.bad].map(([item, error]) => ({ item, reason: error.message, errorKind: error.kind })),
@@ -99,6 +103,8 @@ class FetchRun {
   readonly stored = new Set<string>()
   readonly bad = new Map<string, TidemarkError>()
   errors = 0
+  readonly #failures = new Map<string, number>()
+  #answers = 0
   readonly #options: FetchRunOptions
   readonly #stores: Promise<void>[] = []
   #answeredCalls = 0
@@ -122,7 +128,7 @@ class FetchRun {
         last = result.error ?? last
         if (result.failedWhole) suspects.push(result.failedWhole)
       }
-      todo = again
+      todo = again.filter((id) => !this.#isAtFault(id, last))
     }
     for (const group of suspects) await this.#narrow(group)
     if (todo.length > 0) this.#giveUp(todo, last)
@@ -173,9 +179,10 @@ class FetchRun {
         signal: this.job.signal,
         onAnswer: async (answer) => {
           open.delete(answer.id)
+          this.#answers += 1
           if (!answer.ok) {
             if (answer.error.kind === 'gone') this.gone.add(answer.id)
-            else failed.set(answer.id, answer.error)
+            else this.#failed(answer.id, answer.error, failed)
             return
           }
           if (!this.#isWanted(answer.message.labelIds)) {
@@ -195,6 +202,23 @@ class FetchRun {
       flush()
       this.job.progress({ done: this.#done, total: this.job.payload.ids.length, unit: 'items' })
     }
+  }
+
+  #failed(id: string, error: TidemarkError, failed: Map<string, TidemarkError>): void {
+    failed.set(id, error)
+    if (error.kind === 'throttled') return
+    this.#failures.set(id, (this.#failures.get(id) ?? 0) + 1)
+  }
+
+  /** Is it the message, or the service on a bad day? Where others fail too, more failures are needed to tell. */
+  #isAtFault(id: string, error: TidemarkError | undefined): boolean {
+    const own = this.#failures.get(id) ?? 0
+    if (own === 0 || !error || error.kind === 'throttled') return false
+    const all = [...this.#failures.values()].reduce((sum, n) => sum + n, 0)
+    const chance = (all - own + 1) / (this.#answers - own + 1)
+    if (chance ** own > CHANCE_MAX) return false
+    this.bad.set(id, error)
+    return true
   }
 
   get #done(): number {

@@ -201,7 +201,7 @@ async function planSlices(kinds: MailKinds, name: string, signal: AbortSignal): 
     ),
     effects: async (tx) => {
       await noteLabels(tx, name, labels)
-      await notePlan(tx, { account: name, granularity, sinceS, atMs: clock.now() })
+      await notePlan(tx, { account: name, granularity, sinceS, atMs: clock.now(), choices: account.choices })
     },
     note: `${slices.length} slices, one a ${granularity}`,
   }

@@ -9,7 +9,7 @@ import { compareStretch, type Difference, type Stretch } from './compare.ts'
 import type { MailKinds } from './jobs.ts'
 import type { MessageChange } from './message.ts'
 import { chunksOf } from './plan.ts'
-import { noteChecked, noteLabels, noteListed } from './store/tables.ts'
+import { noteChecked, noteChoices, noteLabels, noteListed } from './store/tables.ts'
 
 const State = z.object({
   historyId: z.string(),
@@ -41,6 +41,7 @@ export async function runReconcile(kinds: MailKinds, job: RunContext<{ account: 
     effects: async (tx) => {
       await noteLabels(tx, account.name, labels)
       await noteChecked(tx, account.name, clock.now())
+      await noteChoices(tx, account.name, account.choices)
     },
     jobs: [request(kinds.history, { account: account.name })],
     note: `compared ${stretches.length} stretches of the mailbox with the archive`,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import fc from 'fast-check'
+import { FakeClock } from '../../clock.ts'
 import { type Sim, startSim } from '../start.ts'
 
 const ADDRESS = 'owner@example.com'
@@ -19,10 +20,7 @@ before(async () => {
     .messages.map(({ id }) => id)
 })
 after(() => sim.close())
-beforeEach(() => {
-  sim.faults.clear()
-  sim.quota.set({ unitsPerMinute: null })
-})
+beforeEach(() => sim.faults.clear())
 
 type Part = {
   contentId: string
@@ -31,12 +29,12 @@ type Part = {
 }
 type Answer = { status: number; parts: Part[] }
 
-async function post(body: string | Buffer, boundary = 'b'): Promise<Response> {
-  return fetch(`${sim.baseUrl}/batch/gmail/v1`, {
+async function post(body: string | Buffer, to: Sim = sim): Promise<Response> {
+  return fetch(`${to.baseUrl}/batch/gmail/v1`, {
     method: 'POST',
     headers: {
-      'content-type': `multipart/mixed; boundary=${boundary}`,
-      authorization: `Bearer ${sim.accounts[0]!.accessToken}`,
+      'content-type': `multipart/mixed; boundary=b`,
+      authorization: `Bearer ${to.accounts[0]!.accessToken}`,
     },
     body,
   })
@@ -50,8 +48,8 @@ function getRequests(wanted: readonly string[]): string {
   return `${parts.join('\r\n')}\r\n--b--\r\n`
 }
 
-async function getAll(wanted: readonly string[]): Promise<Answer> {
-  const answer = await post(getRequests(wanted))
+async function getAll(wanted: readonly string[], to: Sim = sim): Promise<Answer> {
+  const answer = await post(getRequests(wanted), to)
   if (answer.status !== 200) return { status: answer.status, parts: [] }
   const boundary = /boundary=(.+)$/.exec(answer.headers.get('content-type')!)![1]!
   const pieces = (await answer.text()).split(`--${boundary}`).slice(1, -1)
@@ -83,14 +81,24 @@ describe('a batch', () => {
   })
 
   test('costs the sum of its parts, and runs out part by part', async () => {
-    sim.quota.resetUsage()
-    await getAll(ids.slice(0, 10))
-    assert.equal(sim.quota.usage(ADDRESS).unitsUsed, 200)
-    sim.quota.set({ unitsPerMinute: 300 })
-    const { parts } = await getAll(ids.slice(0, 10))
-    const refused = parts.filter(({ status }) => status === 403 || status === 429).length
-    assert.equal(refused, 5)
-    assert.equal(sim.quota.usage(ADDRESS).callsRefused, 5)
+    // A clock that stands still: nothing falls out of the window.
+    const accounts = [{ address: ADDRESS, messages: 10 }]
+    const own = await startSim({ accounts, clock: new FakeClock(), quota: { unitsPerMinute: 300 } })
+    const found = own
+      .mailbox(ADDRESS)
+      .list({ includeSpamTrash: true })
+      .messages.map(({ id }) => id)
+    const first = await getAll(found, own)
+    assert.deepEqual(
+      first.parts.map(({ status }) => status),
+      found.map(() => 200),
+    )
+    assert.equal(own.quota.usage(ADDRESS).unitsUsed, 200)
+    const { parts } = await getAll(found, own)
+    assert.equal(parts.filter(({ status }) => status === 200).length, 5)
+    assert.equal(parts.filter(({ status }) => status === 403 || status === 429).length, 5)
+    assert.equal(own.quota.usage(ADDRESS).callsRefused, 5)
+    await own.close()
   })
 
   test('of more than a hundred parts, of none, or of nonsense is refused as a whole', async () => {

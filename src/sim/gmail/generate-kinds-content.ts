@@ -231,24 +231,22 @@ function forwarded(letter: Letter, levels: number): Part {
   return multipart('mixed', [letter.text('plain', 1), wrapped], bounded(letter))
 }
 
+function calendarBlock(name: string, lines: readonly string[]): string {
+  return [`begin:${name}`.toUpperCase(), ...lines, `end:${name}`.toUpperCase()].join('\r\n')
+}
+
 function invitation(letter: Letter): Part {
   const { index, owner, sentMs, person } = letter.plan
   const stamp = (ms: number): string => `${new Date(ms).toISOString().replaceAll(/[-:]|\.\d+Z/g, '')}Z`
-  const body = [
-    'BEGIN:VCALENDAR',
-    'VERSION:2.0',
-    'METHOD:REQUEST',
-    'BEGIN:VEVENT',
+  const event = calendarBlock('vevent', [
     `UID:${index}@${person.domain}`,
     `DTSTART:${stamp(sentMs + 86_400_000)}`,
     `DTEND:${stamp(sentMs + 90_000_000)}`,
     `ORGANIZER:mailto:${person.address}`,
     `ATTENDEE;RSVP=TRUE:mailto:${owner}`,
     'SUMMARY:Meeting in the library',
-    'END:VEVENT',
-    'END:VCALENDAR',
-    '',
-  ].join('\r\n')
+  ])
+  const body = `${calendarBlock('vcalendar', ['VERSION:2.0', 'METHOD:REQUEST', event])}\r\n`
   const calendar = part('text/calendar; charset=utf-8; method=REQUEST', body)
   const file = part('application/ics; name="invite.ics"', base64Lines(body), [
     'Content-Disposition: attachment; filename="invite.ics"',

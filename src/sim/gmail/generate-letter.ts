@@ -3,7 +3,7 @@
  * a string of bytes (see generate-charsets.ts). The same plan gives the same letter.
  */
 import type { Random } from '../../random.ts'
-import { below, mixed, oneOf, skewed, zipf } from './generate-chance.ts'
+import { mixed, oneOf, skewed, zipf } from './generate-chance.ts'
 import {
   type Document,
   documentOf,
@@ -187,5 +187,5 @@ function zoneOf(person: Person): string {
 }
 
 export function someone(random: Random, people: readonly Person[]): Person {
-  return people[zipf(random, people.length)] ?? people[below(random, people.length)]!
+  return people[zipf(random, people.length)]!
 }

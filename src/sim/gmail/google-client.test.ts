@@ -298,7 +298,9 @@ describe('writing with Google’s client', () => {
     assert.equal(stored.internalMs, Date.UTC(2008, 1, 5, 10))
     const received = await client.users.messages.insert({ userId: 'me', requestBody })
     assert.ok(Date.now() - sim.mailbox(ADDRESS).get(received.data.id!)!.internalMs < 60_000)
-    const imported = await client.users.messages.import({ userId: 'me', requestBody })
+    const { messages } = client.users
+    const importMail = messages.import.bind(messages)
+    const imported = await importMail({ userId: 'me', requestBody })
     assert.equal(sim.mailbox(ADDRESS).get(imported.data.id!)!.internalMs, Date.UTC(2008, 1, 5, 10))
   })
 

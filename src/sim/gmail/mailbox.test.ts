@@ -104,11 +104,12 @@ describe('messages', () => {
     assert.match(sent.raw().toString(), /^Date: .*\r\nFrom: me@example\.com\r\nMessage-ID: <.+>\r\nTo: b@/)
   })
 
-  test('every change is announced with the new history id', () => {
+  test('every real change is announced once, with the new history id', () => {
     const mailbox = mailboxAt()
     const seen: bigint[] = []
     mailbox.onChange = (historyId) => seen.push(historyId)
     const { id } = put(mailbox, 'x')
+    mailbox.trash(id)
     mailbox.trash(id)
     mailbox.delete(id)
     assert.equal(seen.length, 3)
@@ -225,7 +226,7 @@ describe('labels', () => {
 })
 
 describe('drafts', () => {
-  test('an update keeps the draft, its thread and its place, and replaces its message', () => {
+  test('an update keeps the draft and its thread, and replaces its message', () => {
     const mailbox = mailboxAt()
     const draft = mailbox.createDraft({ raw: mail({ Subject: 'one' }) })
     const updated = mailbox.updateDraft(draft.id, { raw: mail({ Subject: 'two' }) })

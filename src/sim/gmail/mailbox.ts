@@ -74,6 +74,7 @@ export class Mailbox {
   readonly #deleted = new Map<string, DeletedMessage>()
   readonly #history: HistoryLog
   readonly #threads = new ThreadFinder(this.#index)
+  #announced = 0n
 
   constructor(options: MailboxOptions) {
     this.address = options.address
@@ -330,12 +331,15 @@ export class Mailbox {
   /** After it, every history id given out before is too old. */
   expireHistory(): void {
     this.#history.expire()
+    this.#announced = this.historyId
   }
 
   /** Everything that is or ever was here; hashes are computed when asked for. */
   *dump(): Iterable<DumpedMessage> {
-    for (const message of this.#index.sorted) yield this.#dumped(message, 'living')
-    for (const { message } of this.#deleted.values()) yield this.#dumped(message as StoredMessage, 'deleted')
+    // Copies: whoever reads slowly must not meet a message twice because it was deleted meanwhile.
+    const [living, deleted] = [this.#index.sorted.slice(), [...this.#deleted.values()]]
+    for (const message of living) yield this.#dumped(message, 'living')
+    for (const { message } of deleted) yield this.#dumped(message as StoredMessage, 'deleted')
   }
 
   #dumped(message: StoredMessage, state: 'living' | 'deleted'): DumpedMessage {
@@ -465,6 +469,8 @@ export class Mailbox {
   }
 
   #changed(): void {
+    if (this.historyId === this.#announced) return
+    this.#announced = this.historyId
     this.onChange?.(this.historyId)
   }
 }

@@ -40,7 +40,10 @@ export async function actOnBatch(kinds: ArchiverKinds, job: RunContext<BatchPayl
   await kinds.point('called')
   const byId = new Map(intended.map((entry) => [entry.id, entry]))
   const done = called.done.map((id) => byId.get(id)!)
-  await tellArchive(acting, done)
+  await tellArchive(
+    acting,
+    done.map((one) => changeFor(acting, one)),
+  )
   await kinds.point('told')
   const failed = called.failed.map(({ id, error }): Refused => {
     return { id, bytes: byId.get(id)!.bytes, class: 'failed', detail: error.message }
@@ -63,14 +66,21 @@ async function finishBegun(acting: Acting, entries: readonly EntryRow[]): Promis
   const ids = begun.map(({ id }) => id)
   const states = await readStates(account.client, ids, { signal: job.signal })
   const happened = new Set(begun.filter(({ id }) => hasHappened(run, states.get(id)!)))
-  const done = [...happened].map((entry) => ({ ...entry, historyId: entry.priorHistory! }))
-  await tellArchive(acting, done)
+  const done = [...happened]
+  await tellArchive(
+    acting,
+    done.map(({ id, priorLabels, priorHistory }): MessageChange => {
+      const now = states.get(id)!
+      if (now !== 'gone') return { id, historyId: now.historyId, setLabelIds: now.labelIds }
+      return changeFor(acting, { id, labelIds: priorLabels!, historyId: priorHistory! })
+    }),
+  )
   await job.commit({ effects: (tx) => noteDoneAndGone(tx, acting, done) })
   await kinds.point('finished')
   return entries.filter((entry) => !happened.has(entry))
 }
 
-type Intended = { id: string; bytes: number; historyId: string }
+type Intended = { id: string; bytes: number; historyId: string; labelIds: readonly string[] }
 
 /** Examines what is left, and commits what is refused and what is intended before anything is called. */
 async function intend(
@@ -97,10 +107,7 @@ async function intend(
   })
   const journal = await kinds.journal()
   const isActing = (await journal.run(run.id))?.state === 'acting'
-  const intended = passed.map(({ candidate, state }) => ({
-    ...{ id: candidate.id, bytes: candidate.bytes },
-    historyId: state!.historyId,
-  }))
+  const intended = passed.map(({ candidate: { id, bytes }, state }) => ({ id, bytes, ...state! }))
   return isActing ? { intended, refused: refused.length } : { intended: [], refused: 0 }
 }
 
@@ -112,17 +119,29 @@ async function call({ job, run, account }: Acting, ids: readonly string[]): Prom
 }
 
 /** The archive learns of it now, not only when the history says so: a second run must not plan it again. */
-async function tellArchive({ run, account, kinds }: Acting, done: readonly Intended[]): Promise<void> {
-  if (done.length === 0) return
-  const { add, remove } = changeOf(run)
-  const atMs = kinds.clock.now()
-  await account.archive.apply(
-    done.map(({ id, historyId }): MessageChange => {
-      const change = { id, historyId: after(historyId) }
-      if (run.action === 'delete') return { ...change, deletedAtMs: atMs }
-      return { ...change, addLabelIds: add, removeLabelIds: remove }
-    }),
-  )
+async function tellArchive({ account }: Acting, changes: readonly MessageChange[]): Promise<void> {
+  if (changes.length > 0) await account.archive.apply(changes)
+}
+
+/**
+ * All labels, not only those that we changed: the archive may not know yet what others did before, and after this
+ * it would take that for old.
+ */
+function changeFor(
+  { run, kinds }: Acting,
+  { id, labelIds, historyId }: Pick<Intended, 'id' | 'labelIds' | 'historyId'>,
+): MessageChange {
+  if (run.action === 'delete') {
+    return { id, historyId: after(historyId), setLabelIds: labelIds, deletedAtMs: kinds.clock.now() }
+  }
+  return { id, historyId: after(historyId), setLabelIds: changed(labelIds, changeOf(run)) }
+}
+
+export function changed(
+  labelIds: readonly string[],
+  { add, remove }: { add: readonly string[]; remove: readonly string[] },
+): string[] {
+  return [...new Set([...labelIds.filter((id) => !remove.includes(id)), ...add])]
 }
 
 /** Newer than the state that was seen, and never newer than the record that the change itself will have. */
@@ -130,7 +149,11 @@ export function after(historyId: string): string {
   return String(BigInt(historyId) + 1n)
 }
 
-async function noteDoneAndGone(tx: Tx, { run, kinds }: Acting, done: readonly Intended[]): Promise<void> {
+async function noteDoneAndGone(
+  tx: Tx,
+  { run, kinds }: Acting,
+  done: readonly { id: string; bytes: number }[],
+): Promise<void> {
   await noteDone(tx, run.id, done)
   if (run.action !== 'delete') return
   const ids = done.map(({ id }) => id)

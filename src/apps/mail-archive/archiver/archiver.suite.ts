@@ -40,6 +40,8 @@ export type BenchOptions = {
   scopes?: readonly string[]
   /** Two of the old ones have the same bytes. */
   twins?: boolean
+  /** How much later than they arrived their Date headers are. */
+  headerLateMs?: number
 }
 
 export type Bench = {
@@ -82,8 +84,8 @@ export function labelsOf({ mailbox, ids }: Pick<Bench, 'mailbox' | 'ids'>): Map<
 }
 
 /** As it is sent: its Date header says when it was received. */
-function mail(number: number, internalMs: number): Buffer {
-  const date = new Date(internalMs).toUTCString().replace('GMT', '+0000')
+function mail(number: number, internalMs: number, lateMs = 0): Buffer {
+  const date = new Date(internalMs + lateMs).toUTCString().replace('GMT', '+0000')
   const head = `From: Bob <bob@example.com>\r\nTo: ${ADDRESS}\r\nDate: ${date}\r\nMessage-ID: <m${number}@example.com>\r\n`
   return Buffer.from(`${head}Subject: number${number}\r\n\r\nThe text of message ${number}.\r\n`)
 }
@@ -164,7 +166,10 @@ export async function archiverBench(t: TestContext, options: BenchOptions): Prom
   const tables = await MailTables.open(ledger)
   const jobs = [hopeless, ...archiverJobs({ accounts, ledger, clock: systemClock, point: disturbance.point })]
   // Tried again at once: the delay is this share of a second.
-  const engine = await createEngine({ ledger, jobs, random: () => 0.001 })
+  const engine = await createEngine({
+    ...{ ledger, jobs, random: () => 0.001 },
+    budgets: { [unitsOf(ADDRESS)]: { rate: 1_000_000 } },
+  })
   t.after(async () => {
     disturbance.unstick()
     await engine.stop()
@@ -214,7 +219,11 @@ export async function archiverBench(t: TestContext, options: BenchOptions): Prom
 
 function fill(mailbox: Mailbox, options: BenchOptions): { ids: string[]; oldIds: string[] } {
   const insert = (number: number, internalMs: number): string =>
-    mailbox.insert({ raw: mail(number, internalMs), labelIds: ['INBOX', 'UNREAD'], internalMs }).id
+    mailbox.insert({
+      raw: mail(number, internalMs, options.headerLateMs),
+      labelIds: ['INBOX', 'UNREAD'],
+      internalMs,
+    }).id
   const oldIds = Array.from({ length: options.old }, (_, n) => {
     const number = options.twins && n === 1 ? 0 : n
     return insert(number, CUTOFF_MS - (options.old - number) * 30 * DAY_MS)

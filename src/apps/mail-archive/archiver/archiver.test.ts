@@ -72,7 +72,7 @@ test('messages above the watermark, bad, imported or deleted ones are passed ove
 
   const other = await archiverBench(t, { old: 6, young: 0 })
   await other.registerBad(other.oldIds[0]!)
-  await other.account.archive.apply([{ id: other.oldIds[1]!, historyId: '999999999', deletedAtMs: 5 }])
+  await other.account.archive.apply([{ id: other.oldIds[1]!, historyId: '9'.repeat(18), deletedAtMs: 5 }])
   const imported = await other.importMessage()
   const second = await finished(other, (await other.runs.start(wantedRun())).id)
   assert.equal(second.done, 4)
@@ -253,6 +253,32 @@ test('an undo covers what a stopped run intended and did, and leaves the rest al
   assert.deepEqual(labelsOf(bench), before)
 })
 
+test('what others changed before the archive heard of it is not lost by telling it of our own change', async (t) => {
+  const bench = await archiverBench(t, { old: 3, young: 0 })
+  const id = bench.oldIds[0]!
+  bench.mailbox.modify(id, { remove: ['UNREAD'] })
+  const { historyId } = bench.mailbox.get(id)!
+  await finished(bench, (await bench.runs.start(wantedRun())).id)
+  await bench.account.archive.apply([{ id, historyId: String(historyId), removeLabelIds: ['UNREAD'] }])
+  assert.deepEqual((await bench.account.archive.message(id))!.labelIds, [])
+})
+
+test('where the Date header says another time, an undo keeps the time of arrival or the bytes, as asked', async (t) => {
+  for (const keepBytes of [false, true]) {
+    const bench = await archiverBench(t, { old: 2, young: 0, headerLateMs: 3_600_000 })
+    const before = bench.mailbox.get(bench.oldIds[0]!)!
+    const run = await finished(
+      bench,
+      (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id,
+    )
+    await bench.runs.undo(run.id, { keepBytes })
+    assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+    const [restored] = await newOnes(bench)
+    assert.equal(restored?.internalMs, before.internalMs + (keepBytes ? 3_600_000 : 0))
+    assert.equal(restored?.raw().equals(before.raw()), keepBytes)
+  }
+})
+
 test('messages that left the trash for good are inserted again by an undo', async (t) => {
   const bench = await archiverBench(t, { old: 3, young: 0 })
   const before = contentsOf(bench)
@@ -339,6 +365,14 @@ test('a batch that fails for a while is tried again, and one that fails for good
   await bench.runs.resume(run.id)
   assert.equal((await finished(bench, run.id)).done, 4)
 })
+
+/** What an undo has inserted, in the order of what it stands for. */
+async function newOnes({ mailbox, oldIds, runs }: Bench) {
+  const found = new Map<string, string | null>()
+  for await (const page of (await runs.journal()).allEntries(1))
+    for (const { id, newId } of page) found.set(id, newId)
+  return oldIds.map((id) => mailbox.get(found.get(id) ?? ''))
+}
 
 /** What the mailbox holds, by content: ids change when something is inserted again. */
 function contentsOf({ mailbox }: Bench): string[] {

@@ -7,7 +7,7 @@ import type { MailAccount } from '../account.ts'
 import type { MessageChange } from '../message.ts'
 import type { EntryRow, RunRow } from '../store/journal.ts'
 import { endUndoIfSettled, noteUndone, type Undone } from '../store/journal-writes.ts'
-import { after } from './act.ts'
+import { after, changed } from './act.ts'
 import { callSplitting, readStates } from './cloud-state.ts'
 import type { ArchiverKinds, BatchPayload } from './jobs.ts'
 import { reinsert } from './reinsertion.ts'
@@ -97,7 +97,10 @@ async function tellArchive(account: MailAccount, restored: readonly Restoring[])
   if (restored.length === 0) return
   await account.archive.apply(
     restored.map(({ entry: { id }, state, add, remove }): MessageChange => {
-      return { id, historyId: after(state.historyId), addLabelIds: add, removeLabelIds: remove }
+      return {
+        ...{ id, historyId: after(state.historyId) },
+        setLabelIds: changed(state.labelIds, { add, remove }),
+      }
     }),
   )
 }
@@ -107,7 +110,7 @@ async function tellUndeleted(account: MailAccount, present: readonly Present[]):
   if (present.length === 0) return
   await account.archive.apply(
     present.map(({ entry: { id }, state }): MessageChange => {
-      return { id, historyId: after(state.historyId), restored: true }
+      return { id, historyId: state.historyId, setLabelIds: state.labelIds, restored: true }
     }),
   )
 }

@@ -262,8 +262,7 @@ function sqlOf(node: Node, names: Names): Sql {
   }
 }
 
-export function matchIn(match: string | null, pos: string): Sql {
-  if (match === null) return { sql: '1', params: [] }
+function matchIn(match: string, pos: string): Sql {
   return { sql: `${pos} IN (SELECT w.rowid FROM words w WHERE w.words MATCH ?)`, params: [match] }
 }
 

@@ -9,7 +9,7 @@
  *
  * CROSS JOIN keeps SQLite to that order: it knows nothing of how often a word occurs.
  */
-import { type CompiledQuery, joined, matchIn, type Sql } from './compiled-query.ts'
+import { type CompiledQuery, joined, type Sql } from './compiled-query.ts'
 
 export type StatementInput = {
   compiled: CompiledQuery
@@ -85,23 +85,24 @@ type Start = {
 
 function startOf({ compiled, rareLabel }: StatementInput): Start {
   const { match, labels } = compiled
-  if (compiled.isExact) return { table: 'messages f', where: matchIn(match, 'f.pos'), pos: 'f.pos' }
+  if (compiled.isExact) return { table: 'messages f', where: oneMatches(match, 'f.pos'), pos: 'f.pos' }
   const label = rareLabel ?? (match === null ? labels[0] : undefined)
   if (label !== undefined) return labelStart(label, match)
   if (match !== null) return wordsStart(match)
-  return { table: 'messages f INDEXED BY messages_facts', where: matchIn(null, 'f.pos'), pos: 'f.pos' }
+  return { table: 'messages f INDEXED BY messages_facts', where: ANY, pos: 'f.pos' }
 }
 
 function labelStart(label: string, match: string | null): Start {
-  const where: Sql[] = [{ sql: 'd.label = ?', params: [label] }]
-  if (match !== null) {
-    // Asked of one message at a time (20 µs): to collect all that match would take longer than to look at a few.
-    where.push({
-      sql: 'EXISTS (SELECT 1 FROM words w WHERE w.words MATCH ? AND w.rowid = d.pos)',
-      params: [match],
-    })
-  }
-  return { table: 'message_labels d', where: joined(where, ' AND '), pos: 'd.pos', label }
+  const where = joined([{ sql: 'd.label = ?', params: [label] }, oneMatches(match, 'd.pos')], ' AND ')
+  return { table: 'message_labels d', where, pos: 'd.pos', label }
+}
+
+const ANY: Sql = { sql: '1', params: [] }
+
+/** Asked of one message at a time (20 µs): to collect all that match would take longer than to look at a few. */
+function oneMatches(match: string | null, pos: string): Sql {
+  if (match === null) return ANY
+  return { sql: `EXISTS (SELECT 1 FROM words w WHERE w.words MATCH ? AND w.rowid = ${pos})`, params: [match] }
 }
 
 function wordsStart(match: string): Start {

@@ -14,6 +14,8 @@ export type MailboxRow = {
   since_s: number | null
   planned_at: number | null
   checked_at: number | null
+  /** What was wanted when it was last planned or compared, as JSON. */
+  choices: string | null
 }
 
 export type LabelRow = { id: string; name: string }
@@ -23,7 +25,7 @@ function schema(dialect: Tx['dialect']): string[][] {
   const integer = dialect === 'sqlite' ? 'INTEGER' : 'BIGINT'
   return [
     [
-      `CREATE TABLE mail_boxes (account TEXT PRIMARY KEY, archive_id TEXT NOT NULL, granularity TEXT, since_s ${integer}, planned_at ${integer}, checked_at ${integer})`,
+      `CREATE TABLE mail_boxes (account TEXT PRIMARY KEY, archive_id TEXT NOT NULL, granularity TEXT, since_s ${integer}, planned_at ${integer}, checked_at ${integer}, choices TEXT)`,
       `CREATE TABLE mail_listed (account TEXT NOT NULL, id TEXT NOT NULL, gone_at ${integer}, PRIMARY KEY (account, id))${withoutRowid}`,
       `CREATE TABLE mail_labels (account TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (account, id))`,
     ],
@@ -148,17 +150,21 @@ export async function noteLabels(tx: Tx, account: string, labels: readonly Label
 
 export async function notePlan(
   tx: Tx,
-  plan: { account: string; granularity: string; sinceS: number | null; atMs: number },
+  plan: { account: string; granularity: string; sinceS: number | null; atMs: number; choices: object },
 ): Promise<void> {
   const changed = await tx.run(
-    `UPDATE mail_boxes SET granularity = ?, since_s = ?, planned_at = ?, checked_at = ? WHERE account = ?`,
-    [plan.granularity, plan.sinceS, plan.atMs, plan.atMs, plan.account],
+    `UPDATE mail_boxes SET granularity = ?, since_s = ?, planned_at = ?, checked_at = ?, choices = ? WHERE account = ?`,
+    [plan.granularity, plan.sinceS, plan.atMs, plan.atMs, JSON.stringify(plan.choices), plan.account],
   )
   if (changed !== 1) throw new UsageError(`There is no mailbox for ${plan.account} in the ledger.`)
 }
 
 export async function noteChecked(tx: Tx, account: string, atMs: number): Promise<void> {
   await tx.run(`UPDATE mail_boxes SET checked_at = ? WHERE account = ?`, [atMs, account])
+}
+
+export async function noteChoices(tx: Tx, account: string, choices: object): Promise<void> {
+  await tx.run(`UPDATE mail_boxes SET choices = ? WHERE account = ?`, [JSON.stringify(choices), account])
 }
 
 function fromJson(tx: Tx, column = 'value'): string {

@@ -1,0 +1,125 @@
+/** Where mail is read from: a mailbox file, a Maildir, a folder of .eml files, or a folder with any of them. */
+import { open, opendir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { UsageError } from '../../../errors.ts'
+import { readEml } from './eml.ts'
+import { readMaildir } from './maildir.ts'
+import { MESSAGE_BYTES_MAX, type MboxQuoting, readMbox } from './mbox.ts'
+
+export type SourceMessage = {
+  type: 'message'
+  /** The file, and the place in it where it holds many. */
+  place: string
+  raw: Uint8Array
+  /** Gmail's ids, where the source names them. */
+  id: string | null
+  threadId: string | null
+  /** Names as people see them, such as `Inbox` or `Work/Plans`. */
+  labelNames: readonly string[]
+  /** Ids of Gmail's own labels that follow from flags, such as STARRED. */
+  labelIds: readonly string[]
+  /** When it arrived, where the source says so. */
+  arrivedMs: number | null
+  /** Of its file: the last resort. */
+  modifiedMs: number
+}
+
+export type SourceItem =
+  | SourceMessage
+  /** What could not be read as a message, and why. */
+  | { type: 'damaged'; place: string; reason: string }
+  /** A file that is no mail. */
+  | { type: 'ignored'; place: string }
+
+export type MailSource = { path: string; items(): AsyncIterable<SourceItem> }
+
+export type SourceOptions = { path: string; quoting?: MboxQuoting }
+
+const READ_BYTES = 1_048_576
+const FOLDER_DEPTH_MAX = 20
+
+/** Looks at what is there; reads no mail yet. */
+export async function openSource(options: SourceOptions): Promise<MailSource> {
+  const { path } = options
+  const quoting = options.quoting ?? 'mboxrd'
+  const found = await stat(path).catch((cause: unknown) => {
+    throw new UsageError(`${path} cannot be read.`, { cause, hint: 'Check the path and its permissions.' })
+  })
+  if (found.isDirectory()) return { path, items: () => folderItems({ path, quoting, depth: 0 }) }
+  if (!found.isFile()) throw new UsageError(`${path} is neither a file nor a folder.`)
+  const kind = found.size === 0 ? 'mbox' : await kindOf(path)
+  if (kind === 'mbox') return { path, items: () => mboxItems(path, quoting) }
+  if (kind === 'eml') return { path, items: () => readEml(path) }
+  throw new UsageError(`${path} is neither a mailbox file nor a message.`, {
+    hint: 'A mailbox file begins with "From ", a message with its headers.',
+  })
+}
+
+type Folder = { path: string; quoting: MboxQuoting; depth: number }
+
+async function* folderItems({ path, quoting, depth }: Folder): AsyncGenerator<SourceItem> {
+  if (depth > FOLDER_DEPTH_MAX) {
+    yield { type: 'damaged', place: path, reason: `folders lie more than ${FOLDER_DEPTH_MAX} deep` }
+    return
+  }
+  if (await isMaildir(path)) {
+    yield* readMaildir(path)
+    return
+  }
+  for await (const entry of await opendir(path)) {
+    const place = join(path, entry.name)
+    if (entry.isDirectory()) yield* folderItems({ path: place, quoting, depth: depth + 1 })
+    else if (/\.eml$/i.test(entry.name)) yield* readEml(place)
+    else if (/\.mbo?x$/i.test(entry.name)) yield* mboxItems(place, quoting)
+    else yield { type: 'ignored', place }
+  }
+}
+
+export async function isMaildir(path: string): Promise<boolean> {
+  const folders = await Promise.all(['cur', 'new'].map((name) => stat(join(path, name)).catch(() => null)))
+  return folders.some((folder) => folder?.isDirectory())
+}
+
+async function kindOf(path: string): Promise<'mbox' | 'eml' | null> {
+  const file = await open(path)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(1_000), 0, 1_000, 0)
+    const text = buffer.toString('latin1', 0, bytesRead)
+    if (text.startsWith('From ')) return 'mbox'
+    return /\.eml$/i.test(path) || /^[!-9;-~]+[ \t]*:/.test(text) ? 'eml' : null
+  } finally {
+    await file.close()
+  }
+}
+
+async function* mboxItems(path: string, quoting: MboxQuoting): AsyncGenerator<SourceItem> {
+  const file = await open(path)
+  try {
+    const modifiedMs = Math.trunc((await file.stat()).mtimeMs)
+    const chunks = file.createReadStream({ highWaterMark: READ_BYTES, autoClose: false })
+    for await (const item of readMbox(chunks, { quoting })) {
+      const place = `${path}, byte ${item.offset}`
+      if (item.type === 'damaged') yield { type: 'damaged', place, reason: item.reason }
+      else {
+        const { raw, id, threadId, labelNames, arrivedMs } = item
+        yield { type: 'message', place, raw, id, threadId, labelNames, labelIds: [], arrivedMs, modifiedMs }
+      }
+    }
+  } finally {
+    await file.close()
+  }
+}
+
+/** The bytes of a file that is one message; a reason where it is none. */
+export async function readMessageFile(
+  path: string,
+): Promise<{ raw: Uint8Array; modifiedMs: number } | { reason: string }> {
+  try {
+    const { size, mtimeMs } = await stat(path)
+    if (size === 0) return { reason: 'the file is empty' }
+    if (size > MESSAGE_BYTES_MAX) return { reason: `it is larger than ${MESSAGE_BYTES_MAX / 1e6} MB` }
+    return { raw: await readFile(path), modifiedMs: Math.trunc(mtimeMs) }
+  } catch (thrown) {
+    return { reason: `it cannot be read: ${thrown instanceof Error ? thrown.message : String(thrown)}` }
+  }
+}

@@ -17,7 +17,12 @@ export const UNBOUNDED = {
   TIDEMARK_GMAIL_REQUESTS_PER_SECOND_MAX: '10000',
 }
 
-export type HomeOptions = { folder: string; processes: Processes; gmail: Gmail; settings: Record<string, string> }
+export type HomeOptions = {
+  folder: string
+  processes: Processes
+  gmail: Gmail
+  settings: Record<string, string>
+}
 
 export class Home {
   readonly folder: string
@@ -58,33 +63,35 @@ export class Home {
 
   /** What the ledger says about the first sync: from just before its first request to its last commit. */
   timing(): { ms: number; stored: number } {
-    const db = new DatabaseSync(join(this.folder, 'ledger.db'), { readOnly: true })
-    try {
-      const row = db
-        .prepare(
-          `SELECT (SELECT min(claimed_at) FROM jobs WHERE kind = 'mail.plan') AS from_ms,
-             (SELECT max(settled_at) FROM jobs WHERE kind = 'mail.fetch') AS to_ms,
-             (SELECT sum(stored) FROM segments) AS stored`,
-        )
-        .get() as { from_ms: number; to_ms: number; stored: number }
-      return { ms: row.to_ms - row.from_ms, stored: row.stored }
-    } finally {
-      db.close()
-    }
+    const [row] = this.#read(
+      `SELECT (SELECT min(claimed_at) FROM jobs WHERE kind = 'mail.plan') AS from_ms,
+         (SELECT max(settled_at) FROM jobs WHERE kind = 'mail.fetch') AS to_ms,
+         (SELECT sum(stored) FROM segments) AS stored`,
+    )
+    return { ms: Number(row?.to_ms) - Number(row?.from_ms), stored: Number(row?.stored) }
   }
 
   archiveId(): string {
-    const db = new DatabaseSync(join(this.folder, 'ledger.db'), { readOnly: true })
-    try {
-      const row = db.prepare('SELECT archive_id FROM mail_boxes WHERE account = ?').get(ADDRESS)
-      return String(row?.archive_id)
-    } finally {
-      db.close()
-    }
+    return String(this.#read('SELECT archive_id FROM mail_boxes')[0]?.archive_id)
+  }
+
+  /** Ids by lower-case name. */
+  labels(): Record<string, string> {
+    const rows = this.#read('SELECT id, name FROM mail_labels')
+    return Object.fromEntries(rows.map(({ id, name }) => [String(name).toLowerCase(), String(id)]))
   }
 
   remove(): void {
     rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  #read(sql: string): Record<string, unknown>[] {
+    const db = new DatabaseSync(join(this.folder, 'ledger.db'), { readOnly: true })
+    try {
+      return db.prepare(sql).all()
+    } finally {
+      db.close()
+    }
   }
 }
 

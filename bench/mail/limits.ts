@@ -14,7 +14,11 @@ const BOUNDARY = 'limit'
 export type Pace = { messages: number; ms: number; bytes: number }
 
 /** `ids`: a file with one id a line. Stores nothing, parses nothing. */
-export async function downloadAll(order: { baseUrl: string; accessToken: string; ids: string }): Promise<Pace> {
+export async function downloadAll(order: {
+  baseUrl: string
+  accessToken: string
+  ids: string
+}): Promise<Pace> {
   const ids = readFileSync(order.ids, 'utf8').split('\n').filter(Boolean)
   let next = 0
   let bytes = 0
@@ -22,7 +26,8 @@ export async function downloadAll(order: { baseUrl: string; accessToken: string;
     while (next < ids.length) {
       const group = ids.slice(next, next + CALLS_PER_REQUEST)
       next += group.length
-      bytes += await download(order, group)
+      const got = await download(order, group)
+      bytes += got
     }
   }
   const fromMs = systemClock.monotonicMs()

@@ -5,11 +5,33 @@ export const QUERIES: readonly { kind: string; text: string }[] = [
   ...each('code name', ['vamiro', 'Häuser', '重要', 'Rückfrage', 'Schlüsselübergabe']),
   // Words that a large part of all messages has.
   ...each('common', ['invoice', 'the', 'harbour', 'please', 'Hello', 'we']),
-  ...each('several words', ['invoice harbour', 'kettle library tuesday', 'bicycle OR umbrella', 'boat map lease']),
-  ...each('phrase', ['"spare key"', '"the old mill"', '"Best wishes"', '"on the shelf"', '"guest list" Ottawa']),
+  ...each('several words', [
+    'invoice harbour',
+    'kettle library tuesday',
+    'bicycle OR umbrella',
+    'boat map lease',
+  ]),
+  ...each('phrase', [
+    '"spare key"',
+    '"the old mill"',
+    '"Best wishes"',
+    '"on the shelf"',
+    '"guest list" Ottawa',
+  ]),
   ...each('from', ['from:alice', 'from:owen invoice', 'from:no-reply', 'from:tom.winslow "old mill"']),
-  ...each('to and subject', ['to:ann', 'to:clara subject:invoice', 'subject:invoice', 'subject:"Draft of the report"']),
-  ...each('label', ['label:work', 'label:receipts invoice', 'in:inbox', 'is:unread', 'label:travel from:henry']),
+  ...each('to and subject', [
+    'to:ann',
+    'to:clara subject:invoice',
+    'subject:invoice',
+    'subject:"Draft of the report"',
+  ]),
+  ...each('label', [
+    'label:work',
+    'label:receipts invoice',
+    'in:inbox',
+    'is:unread',
+    'label:travel from:henry',
+  ]),
   ...each('dates', [
     'after:2024/01/01 before:2024/02/01',
     'invoice before:2019/06/01',

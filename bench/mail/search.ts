@@ -1,6 +1,7 @@
 /** Every query several times over, one after another, on an archive that was searched before. */
-import { openArchive } from '../../src/apps/mail-archive/store/archive.ts'
+
 import { parseQuery } from '../../src/apps/mail-archive/query/parse.ts'
+import { openArchive } from '../../src/apps/mail-archive/store/archive.ts'
 import { systemClock } from '../../src/clock.ts'
 import { ADDRESS } from './gmail.ts'
 import { QUERIES } from './queries.ts'

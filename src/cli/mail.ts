@@ -3,6 +3,9 @@ import type { Command } from 'commander'
 import type { CliContext } from './context.ts'
 import { registerMailArchive } from './mail-archive.ts'
 import { registerMailBad } from './mail-bad.ts'
+import { registerMailSearch } from './mail-search.ts'
+import { registerMailShow } from './mail-show.ts'
+import { registerMailStats } from './mail-stats.ts'
 import { registerMailStatus } from './mail-status.ts'
 import { registerMailSync } from './mail-sync.ts'
 import { registerMailVerify } from './mail-verify.ts'
@@ -14,6 +17,9 @@ const verbs: readonly RegisterMail[] = [
   registerMailStatus,
   registerMailBad,
   registerMailVerify,
+  registerMailSearch,
+  registerMailShow,
+  registerMailStats,
   registerMailArchive,
 ]
 

@@ -3,7 +3,7 @@ import { asTidemarkError, TidemarkError } from '../errors.ts'
 import { escapeControl, escapeLines, safeJson } from './escape.ts'
 import { alignedTable, type Column, plainTable } from './table.ts'
 
-export type OutputStream = { write(text: string): unknown; isTTY?: boolean; columns?: number }
+export type OutputStream = { write(text: string | Uint8Array): unknown; isTTY?: boolean; columns?: number }
 
 export type Listing<Row> = {
   columns: readonly Column<Row>[]
@@ -50,6 +50,11 @@ export class Output {
   /** Text of our own, such as a help page, as it is. */
   raw(text: string): void {
     this.#stdout.write(text)
+  }
+
+  /** Content exactly as it is, whatever it holds: never for a terminal, unless the user insists. */
+  bytes(content: Uint8Array): void {
+    this.#stdout.write(content)
   }
 
   rawError(text: string): void {

@@ -31,7 +31,6 @@ const STATEMENTS: Record<StatsBy, string> = {
       ${SUMS} FROM ${FACTS} GROUP BY key`,
 }
 
-/** Years newest first, sizes smallest first, senders and labels by how many messages they have. */
 export function statsOfShards(source: ShardSource, by: StatsBy, limit = STATS_ROWS_DEFAULT): Stats {
   const totals = new Map<string, StatsRow>()
   const unsearched: { shard: string; reason: string }[] = []
@@ -47,7 +46,7 @@ export function statsOfShards(source: ShardSource, by: StatsBy, limit = STATS_RO
       unsearched.push({ shard: name, reason: thrown.message })
     }
   }
-  const rows = [...totals.values()].sort(ORDERS[by])
+  const rows = [...totals.values()].sort(statsOrder(by))
   return { rows: rows.slice(0, Math.max(1, limit)), unsearched }
 }
 
@@ -60,14 +59,11 @@ function add(totals: Map<string, StatsRow>, { key, messages, bytes }: StatsRow):
   })
 }
 
-const byMessages = (a: StatsRow, b: StatsRow): number =>
-  b.messages - a.messages || b.bytes - a.bytes || (a.key < b.key ? -1 : 1)
-
-const ORDERS: Record<StatsBy, (a: StatsRow, b: StatsRow) => number> = {
-  year: (a, b) => (a.key > b.key ? -1 : 1),
-  sender: byMessages,
-  label: byMessages,
-  size: (a, b) => sizeClassOf(a) - sizeClassOf(b),
+/** Years newest first, sizes smallest first, senders and labels by how many messages they have. */
+export function statsOrder(by: StatsBy): (a: StatsRow, b: StatsRow) => number {
+  if (by === 'year') return (a, b) => (a.key > b.key ? -1 : 1)
+  if (by === 'size') return (a, b) => sizeClassOf(a) - sizeClassOf(b)
+  return (a, b) => b.messages - a.messages || b.bytes - a.bytes || (a.key < b.key ? -1 : 1)
 }
 
 function sizeClassOf({ key }: StatsRow): number {

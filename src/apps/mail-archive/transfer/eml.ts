@@ -1,5 +1,5 @@
 /** Files that are one message each. */
-import { type SourceItem, readMessageFile } from './source.ts'
+import { readMessageFile, type SourceItem } from './source-item.ts'
 
 export async function* readEml(path: string): AsyncGenerator<SourceItem> {
   const read = await readMessageFile(path)

@@ -11,11 +11,10 @@
  */
 import { parseDate } from '../mime/dates.ts'
 import { formatLabelNames, parseLabelNames } from './label-names.ts'
+import { MESSAGE_BYTES_MAX } from './source-item.ts'
 
 export type MboxQuoting = 'mboxrd' | 'mboxo' | 'none'
 
-/** Gmail takes up to 50 MB in; what an mbox holds beyond this is not one message. */
-export const MESSAGE_BYTES_MAX = 200_000_000
 const ENVELOPE_BYTES_MAX = 1_000
 
 export type MboxItem =
@@ -105,7 +104,7 @@ class MboxReader {
     if (!this.#envelope) {
       const lineEnd = this.#rest.indexOf(LF)
       if (lineEnd === -1 && !isEnd && this.#rest.length <= ENVELOPE_BYTES_MAX) return
-      yield* this.#begin(lineEnd)
+      this.#begin(lineEnd)
     }
     let from = 0
     for (;;) {
@@ -131,21 +130,18 @@ class MboxReader {
     if (!isEnd) this.#keep(Math.max(0, this.#rest.length - SEPARATOR.length))
   }
 
-  /** The first line. A file that does not begin with one is damaged up to where one comes. */
-  *#begin(lineEnd: number): Generator<MboxItem> {
+  /** The first line. What stands before the first line of a message is none of it, and reported when that comes. */
+  #begin(lineEnd: number): void {
     if (this.#rest.subarray(0, FROM.length).equals(FROM)) {
       this.#open(lineEnd === -1 ? this.#rest.length : lineEnd)
-      return
-    }
-    this.#envelope = { text: '', offset: 0 }
-    const isBlank = this.#rest.subarray(0, lineEnd === -1 ? undefined : lineEnd).every((byte) => byte <= SPACE)
-    if (!isBlank) yield { type: 'damaged', offset: 0, reason: 'the file does not begin with a "From " line' }
+    } else this.#envelope = { text: '', offset: 0 }
   }
 
+  /** Leaves the line feed: it begins the next separator where a message has nothing. */
   #open(lineLength: number): void {
     const text = this.#rest.toString('latin1', 0, Math.min(lineLength, ENVELOPE_BYTES_MAX)).trimEnd()
     this.#envelope = { text, offset: this.#offset }
-    this.#drop(Math.min(lineLength + 1, this.#rest.length))
+    this.#drop(lineLength)
   }
 
   /** Moves that much of the rest to the message. */
@@ -169,9 +165,15 @@ class MboxReader {
     const isTooLarge = this.#bytes > MESSAGE_BYTES_MAX
     this.#pieces = []
     this.#bytes = 0
-    if (!envelope || envelope.text === '') return
+    if (!envelope) return
     const { offset } = envelope
-    const found = isTooLarge ? null : withoutExtras(withoutBlankLine(content))
+    if (envelope.text === '') {
+      const isBlank = !isTooLarge && content.every((byte) => byte <= SPACE)
+      if (!isBlank) yield { type: 'damaged', offset, reason: 'the file does not begin with a "From " line' }
+      return
+    }
+    // The line feed of the "From " line comes first.
+    const found = isTooLarge ? null : withoutExtras(withoutBlankLine(content.subarray(1)))
     if (isTooLarge) {
       yield { type: 'damaged', offset, reason: `the message is larger than ${MESSAGE_BYTES_MAX / 1e6} MB` }
     } else if (!found || found.raw.length === 0) {
@@ -197,10 +199,9 @@ function isEnvelope(line: string): boolean {
 }
 
 function parseEnvelope(line: string): { id: string | null; arrivedMs: number | null } {
-  const sender = line.slice(FROM.length).trimStart().split(' ', 1)[0] ?? ''
+  const [, sender = '', date = ''] = /^From +(\S*)(.*)$/s.exec(line) ?? []
   const [, decimal] = /^(\d{1,20})@/.exec(sender) ?? []
-  const at = line.indexOf(sender) + sender.length
-  return { id: decimal === undefined ? null : gmailId(decimal), arrivedMs: parseDate(line.slice(at)) }
+  return { id: decimal === undefined ? null : gmailId(decimal), arrivedMs: parseDate(date) }
 }
 
 /** `Mon Nov 07 10:00:00 +0000 2022`, as Takeout has it. */

@@ -1,35 +1,11 @@
 /** Where mail is read from: a mailbox file, a Maildir, a folder of .eml files, or a folder with any of them. */
-import { open, opendir, readFile, stat } from 'node:fs/promises'
+import { open, opendir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UsageError } from '../../../errors.ts'
 import { readEml } from './eml.ts'
-import { readMaildir } from './maildir.ts'
-import { MESSAGE_BYTES_MAX, type MboxQuoting, readMbox } from './mbox.ts'
-
-export type SourceMessage = {
-  type: 'message'
-  /** The file, and the place in it where it holds many. */
-  place: string
-  raw: Uint8Array
-  /** Gmail's ids, where the source names them. */
-  id: string | null
-  threadId: string | null
-  /** Names as people see them, such as `Inbox` or `Work/Plans`. */
-  labelNames: readonly string[]
-  /** Ids of Gmail's own labels that follow from flags, such as STARRED. */
-  labelIds: readonly string[]
-  /** When it arrived, where the source says so. */
-  arrivedMs: number | null
-  /** Of its file: the last resort. */
-  modifiedMs: number
-}
-
-export type SourceItem =
-  | SourceMessage
-  /** What could not be read as a message, and why. */
-  | { type: 'damaged'; place: string; reason: string }
-  /** A file that is no mail. */
-  | { type: 'ignored'; place: string }
+import { isMaildir, readMaildir } from './maildir.ts'
+import { type MboxQuoting, readMbox } from './mbox.ts'
+import type { SourceItem } from './source-item.ts'
 
 export type MailSource = { path: string; items(): AsyncIterable<SourceItem> }
 
@@ -75,11 +51,6 @@ async function* folderItems({ path, quoting, depth }: Folder): AsyncGenerator<So
   }
 }
 
-export async function isMaildir(path: string): Promise<boolean> {
-  const folders = await Promise.all(['cur', 'new'].map((name) => stat(join(path, name)).catch(() => null)))
-  return folders.some((folder) => folder?.isDirectory())
-}
-
 async function kindOf(path: string): Promise<'mbox' | 'eml' | null> {
   const file = await open(path)
   try {
@@ -107,19 +78,5 @@ async function* mboxItems(path: string, quoting: MboxQuoting): AsyncGenerator<So
     }
   } finally {
     await file.close()
-  }
-}
-
-/** The bytes of a file that is one message; a reason where it is none. */
-export async function readMessageFile(
-  path: string,
-): Promise<{ raw: Uint8Array; modifiedMs: number } | { reason: string }> {
-  try {
-    const { size, mtimeMs } = await stat(path)
-    if (size === 0) return { reason: 'the file is empty' }
-    if (size > MESSAGE_BYTES_MAX) return { reason: `it is larger than ${MESSAGE_BYTES_MAX / 1e6} MB` }
-    return { raw: await readFile(path), modifiedMs: Math.trunc(mtimeMs) }
-  } catch (thrown) {
-    return { reason: `it cannot be read: ${thrown instanceof Error ? thrown.message : String(thrown)}` }
   }
 }

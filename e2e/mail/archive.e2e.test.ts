@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { GMAIL_SCOPES } from '../../src/cloud/gmail/auth.ts'
+import { seededRandom } from '../../src/random.ts'
+import { withArchive } from './oracle.ts'
+import { ADDRESS, World, type WorldOptions } from './world.ts'
+
+const worlds: World[] = []
+
+async function syncedWorld(options: WorldOptions): Promise<World> {
+  const world = await World.start(options)
+  worlds.push(world)
+  const synced = await world.run('mail', 'sync', '--json')
+  assert.equal(synced.code, 0, synced.stderr)
+  return world
+}
+
+after(async () => {
+  for (const world of worlds) await world.close()
+})
+
+type Run = { id: number; planned: number; done: number; refused: number; state: string; undo: string | null }
+
+/** Everything in the mailbox by its id: hash, time and labels. */
+function mailboxOf(world: World): Map<string, string> {
+  const messages = [...world.sim.mailbox(ADDRESS).dump()].filter(({ deleted }) => !deleted)
+  return new Map(
+    messages.map((one) => [one.id, `${one.sha256()} ${one.internalMs} ${[...one.labels].sort()}`]),
+  )
+}
+
+/** What ids stand for, apart from the ids: a message that was inserted again has another. */
+function contentsOf(world: World, part: 'bytes' | 'seconds'): string[] {
+  return [...world.sim.mailbox(ADDRESS).dump()]
+    .filter(({ deleted }) => !deleted)
+    .map((one) => {
+      const labels = [...one.labels].sort().join()
+      return part === 'bytes' ? `${one.sha256()} ${labels}` : `${Math.floor(one.internalMs / 1000)} ${labels}`
+    })
+    .sort()
+}
+
+async function lastRun(world: World): Promise<Run> {
+  const { stdout } = await world.run('mail', 'archive-runs', '--json')
+  return (JSON.parse(stdout) as Run[])[0]!
+}
+
+/** Runs a command, killing it again and again, until it ends by itself; `again` is what goes on with it. */
+async function killedUntilDone(
+  world: World,
+  first: readonly string[],
+  again: () => Promise<readonly string[]>,
+): Promise<{ kills: number; code: number | null; stderr: string }> {
+  const random = seededRandom(5)
+  let args = first
+  for (let kills = 0; kills < 40; kills++) {
+    const ended = await world.killAfter(args, 1 + Math.floor(random() * 8))
+    if (ended) return { kills, code: ended.code, stderr: ended.stderr }
+    args = (await lastRun(world)) ? await again() : first
+  }
+  throw new Error('it did not end')
+}
+
+describe('mail archive', () => {
+  test('moves exactly the old ones to the trash, killed again and again, and undo brings all labels back', async () => {
+    const world = await syncedWorld({ messages: 700, seed: 21 })
+    const before = mailboxOf(world)
+    const args = ['mail', 'archive', '--older-than', '2y', '--action', 'trash']
+    const dry = await world.run(...args, '--dry-run', '--json')
+    assert.equal(dry.code, 0, dry.stderr)
+    const survey = JSON.parse(dry.stdout) as {
+      proven: { messages: number; bytes: number }
+      freedBytes: number
+    }
+    assert.ok(survey.proven.messages > 50, dry.stdout)
+    assert.equal(survey.freedBytes, survey.proven.bytes)
+    assert.deepEqual(mailboxOf(world), before, 'a dry run changes nothing')
+
+    const ended = await killedUntilDone(world, args, async () => ['mail', 'archive', '--resume', '--yes'])
+    // Killed between its end and its last word, there is nothing left to resume.
+    assert.ok(ended.code === 0 || /No archive run is unfinished/.test(ended.stderr), ended.stderr)
+    const run = await lastRun(world)
+    assert.deepEqual([run.state, run.done, run.refused], ['done', survey.proven.messages, 0])
+    const cutoffMs = Date.now() - 2 * 365.25 * 86_400_000
+    let trashed = 0
+    for (const { id, labels, internalMs } of world.sim.mailbox(ADDRESS).dump()) {
+      const isNew = labels.includes('TRASH') && !before.get(id)!.includes('TRASH')
+      if (isNew) trashed += 1
+      if (isNew) assert.ok(internalMs < cutoffMs + 2 * 86_400_000)
+    }
+    assert.equal(trashed, run.done)
+
+    const undo = ['mail', 'undo', String(run.id)]
+    const undone = await killedUntilDone(world, undo, async () => undo)
+    assert.equal(undone.code, 0, undone.stderr)
+    assert.deepEqual(mailboxOf(world), before)
+    const synced = await world.run('mail', 'sync', '--json')
+    assert.equal(synced.code, 0, synced.stderr)
+    await withArchive(world, async (archive) => {
+      for (const { id, labels } of world.sim.mailbox(ADDRESS).dump()) {
+        assert.deepEqual([...(await archive.message(id))!.labelIds].sort(), [...labels].sort())
+      }
+    })
+  })
+
+  test('deletes for good only when told so twice, and undo inserts the same bytes, once each', async () => {
+    const world = await syncedWorld({ messages: 250, seed: 22 })
+    const bytes = contentsOf(world, 'bytes')
+    const args = ['mail', 'archive', '--older-than', '1y', '--action', 'delete']
+    for (const flags of [[], ['--yes'], ['--permanently']]) {
+      const refused = await world.run(...args, ...flags)
+      assert.equal(refused.code, 2, refused.stderr)
+    }
+    assert.equal(world.sim.mailbox(ADDRESS).deleted.size, 0)
+    const go = [...args, '--permanently', '--yes', '--query', '-in:drafts']
+    const ended = await killedUntilDone(world, go, async () => ['mail', 'archive', '--resume', '--yes'])
+    assert.ok(ended.code === 0 || /No archive run is unfinished/.test(ended.stderr), ended.stderr)
+    const run = await lastRun(world)
+    assert.ok(run.done > 20)
+    assert.equal(world.sim.mailbox(ADDRESS).deleted.size, run.done)
+
+    const undo = ['mail', 'undo', String(run.id), '--keep-bytes']
+    const undone = await killedUntilDone(world, undo, async () => undo)
+    assert.equal(undone.code, 0, undone.stderr)
+    assert.deepEqual(contentsOf(world, 'bytes'), bytes)
+    const again = await world.run(...undo)
+    assert.equal(again.code, 0, again.stderr)
+    assert.deepEqual(contentsOf(world, 'bytes'), bytes, 'a second undo does nothing')
+  })
+
+  test('undo of a deletion restores the times of arrival', async () => {
+    const world = await syncedWorld({ messages: 120, seed: 23 })
+    const times = contentsOf(world, 'seconds')
+    const query = ['--query', '-in:drafts']
+    const deleted = await world.run(
+      'mail',
+      'archive',
+      '--older-than',
+      '1y',
+      '--action',
+      'delete',
+      '--permanently',
+      '--yes',
+      ...query,
+    )
+    assert.equal(deleted.code, 0, deleted.stderr)
+    const undone = await world.run('mail', 'undo', '1')
+    assert.equal(undone.code, 0, undone.stderr)
+    assert.deepEqual(contentsOf(world, 'seconds'), times)
+  })
+
+  test('an account without the permission is told so before anything happens', async () => {
+    const world = await syncedWorld({ messages: 40, seed: 24 })
+    await world.connect(ADDRESS, [GMAIL_SCOPES.modify])
+    const args = ['mail', 'archive', '--older-than', '1d', '--action', 'delete', '--permanently', '--yes']
+    const refused = await world.run(...args)
+    assert.equal(refused.code, 1)
+    assert.match(refused.stderr, /was not given the permission to delete/)
+    assert.match(refused.stderr, /account add gmail --full/)
+    assert.equal(await lastRun(world), undefined)
+    assert.equal(world.sim.mailbox(ADDRESS).deleted.size, 0)
+  })
+
+  test('Ctrl-C stops it, a second run is refused meanwhile, and --resume goes on', async () => {
+    const world = await syncedWorld({ messages: 500, seed: 25 })
+    world.sim.faults.set({ rules: [{ operations: ['messages.get'], fault: 'latency', ms: 200 }] } as never)
+    const args = ['mail', 'archive', '--older-than', '1d']
+    const { child, ended } = world.start(args)
+    const until = world.served + 4
+    while (world.served < until) await new Promise((resolve) => setTimeout(resolve, 5))
+    child.kill('SIGINT')
+    const stopped = await ended
+    assert.equal(stopped.code, 1, stopped.stderr)
+    assert.match(stopped.stderr, /Go on with: tidemark mail archive --resume 1/)
+    world.sim.faults.clear()
+    const second = await world.run(...args)
+    assert.equal(second.code, 2)
+    assert.match(second.stderr, /The archive run 1 of ann@example.com is not finished/)
+    const resumed = await world.run('mail', 'archive', '--resume', '1', '--json')
+    assert.equal(resumed.code, 0, resumed.stderr)
+    const run = JSON.parse(resumed.stdout) as Run
+    assert.equal(run.state, 'done')
+    assert.equal(run.done + run.refused, run.planned)
+    assert.ok(run.done > 0)
+  })
+
+  test('wrong use is refused with what to do', async () => {
+    const world = await syncedWorld({ messages: 30, seed: 26 })
+    const wrong: [string[], RegExp][] = [
+      [['mail', 'archive'], /How old/],
+      [['mail', 'archive', '--older-than', '6m'], /Months are written mo/],
+      [['mail', 'archive', '--older-than', '2y', '--query', 'from:('], /query/i],
+      [['mail', 'archive', '--older-than', '2y', '--label', 'no such'], /no label/],
+      [['mail', 'archive', '--older-than', '2y', '--account', 'bob@example.com'], /no mail account/],
+      [['mail', 'archive', '--resume', '7'], /no archive run 7/],
+      [['mail', 'undo', '7'], /no archive run 7/],
+      [['mail', 'archive-runs', 'x'], /not the number/],
+    ]
+    for (const [args, expected] of wrong) {
+      const ended = await world.run(...args)
+      assert.equal(ended.code, 2, `${args.join(' ')}: ${ended.stderr}`)
+      assert.match(ended.stderr, expected)
+    }
+  })
+})

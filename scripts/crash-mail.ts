@@ -1,0 +1,30 @@
+/**
+ * `npm run crash:mail -- [--messages 50000] [--kills 20] [--seed N]`: the mail archive's proof at length. A simulated
+ * mailbox under mixed faults is synced by a process that is killed again and again; see e2e/mail/life.ts.
+ */
+import { parseArgs } from 'node:util'
+import { liveAndArchive } from '../e2e/mail/life.ts'
+import { systemClock } from '../src/clock.ts'
+import { systemRandom } from '../src/random.ts'
+
+const { values } = parseArgs({
+  options: {
+    messages: { type: 'string', default: '50000' },
+    kills: { type: 'string', default: '20' },
+    seed: { type: 'string', default: String(Math.floor(systemRandom() * 2 ** 31)) },
+  },
+})
+const [messages, kills, seed] = [Number(values.messages), Number(values.kills), Number(values.seed)]
+if (![messages, kills, seed].every((n) => Number.isInteger(n) && n >= 0) || messages < 100) {
+  process.stderr.write('Give whole numbers: --messages (100 or more), --kills and --seed.\n')
+  process.exit(2)
+}
+
+const startedMs = systemClock.monotonicMs()
+process.stdout.write(`${messages} messages, ${kills} kills, seed ${seed}\n`)
+const report = await liveAndArchive({
+  ...{ messages, kills, seed, poison: 8, faults: { profile: 'mixed' } },
+  say: (line) => process.stdout.write(`${line}\n`),
+})
+const seconds = Math.round((systemClock.monotonicMs() - startedMs) / 1000)
+process.stdout.write(`${JSON.stringify({ ...report, seconds })}\n`)

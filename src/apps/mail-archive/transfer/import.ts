@@ -1,0 +1,145 @@
+/**
+ * Mail from files into an archive. A message that the archive has is left alone, so an import that was
+ * interrupted is simply started again, and one that is done twice changes nothing.
+ *
+ * What comes from a file is marked as imported: the archiver frees nothing in the cloud on the word of a file.
+ */
+import { createHash } from 'node:crypto'
+import type { Clock } from '../../../clock.ts'
+import type { FetchedMessage } from '../message.ts'
+import { parseDate } from '../mime/dates.ts'
+import { scanHeaders, unfoldedValue } from '../mime/headers.ts'
+import { collectProblems } from '../mime/limits.ts'
+import type { Archive } from '../store/contract.ts'
+import { labelIdsOf } from './label-names.ts'
+import type { MailSource } from './source.ts'
+import type { SourceMessage } from './source-item.ts'
+
+export type Damaged = { place: string; reason: string }
+
+export type ImportReport = {
+  /** Messages found in the source, and their bytes. */
+  read: number
+  bytes: number
+  added: number
+  /** The archive had them, or the source has them twice. */
+  known: number
+  /** Files that are no mail. */
+  ignored: number
+  damaged: number
+  /** The first of them. */
+  damagedPlaces: readonly Damaged[]
+}
+
+export type ImportOptions = {
+  archive: Archive
+  source: MailSource
+  clock: Clock
+  /** Ids by lower-case name, for the labels that the source names. */
+  labels?: ReadonlyMap<string, string>
+  signal?: AbortSignal
+  onProgress?: (report: ImportReport) => void
+  onDamaged?: (damaged: Damaged) => void
+}
+
+const GROUP_MESSAGES_MAX = 100
+const GROUP_BYTES_MAX = 8_000_000
+const DAMAGED_LISTED_MAX = 1_000
+/** Clocks of senders are wrong; what arrived cannot have come more than this after now. */
+const AHEAD_MS_MAX = 86_400_000
+
+export async function importMessages(options: ImportOptions): Promise<ImportReport> {
+  const report = {
+    read: 0,
+    bytes: 0,
+    added: 0,
+    known: 0,
+    ignored: 0,
+    damaged: 0,
+    damagedPlaces: [] as Damaged[],
+  }
+  let group: FetchedMessage[] = []
+  let groupBytes = 0
+  const flush = async (): Promise<void> => {
+    if (group.length === 0) return
+    const { added, known } = await storeGroup(options, group)
+    report.added += added
+    report.known += known
+    group = []
+    groupBytes = 0
+    options.onProgress?.({ ...report })
+  }
+  for await (const item of options.source.items()) {
+    options.signal?.throwIfAborted()
+    if (item.type === 'ignored') report.ignored++
+    else if (item.type === 'damaged') {
+      report.damaged++
+      const damaged = { place: item.place, reason: item.reason }
+      if (report.damagedPlaces.length < DAMAGED_LISTED_MAX) report.damagedPlaces.push(damaged)
+      options.onDamaged?.(damaged)
+    } else {
+      report.read++
+      report.bytes += item.raw.byteLength
+      group.push(fetchedOf(item, options))
+      groupBytes += item.raw.byteLength
+      if (group.length >= GROUP_MESSAGES_MAX || groupBytes >= GROUP_BYTES_MAX) await flush()
+    }
+  }
+  await flush()
+  return report
+}
+
+/** Stores those that the archive does not have. */
+async function storeGroup(
+  { archive, signal }: ImportOptions,
+  group: readonly FetchedMessage[],
+): Promise<{ added: number; known: number }> {
+  const byId = new Map<string, FetchedMessage>()
+  for (const message of group) if (!byId.has(message.id)) byId.set(message.id, message)
+  const stored = await archive.stored([...byId.keys()])
+  const missing = [...byId.values()].filter(({ id }) => !stored.has(id))
+  if (missing.length === 0) return { added: 0, known: group.length }
+  await archive.room(signal)
+  const outcomes = await archive.store(missing)
+  const added = outcomes.filter(({ status }) => status === 'added').length
+  return { added, known: group.length - added }
+}
+
+function fetchedOf(item: SourceMessage, { clock, labels }: ImportOptions): FetchedMessage {
+  const id = item.id ?? `import-${createHash('sha256').update(item.raw).digest('hex').slice(0, 24)}`
+  const labelIds = [...new Set([...labelIdsOf(item.labelNames, labels ?? new Map()), ...item.labelIds])]
+  const latestMs = clock.now() + AHEAD_MS_MAX
+  const candidates = [item.arrivedMs, ...(item.arrivedMs === null ? headerTimes(item.raw) : [])]
+  const internalMs = candidates.find((ms) => ms !== null && ms >= 0 && ms <= latestMs) ?? item.modifiedMs
+  return {
+    id,
+    threadId: item.threadId ?? id,
+    historyId: '0',
+    labelIds,
+    internalMs,
+    raw: item.raw,
+    source: 'import',
+  }
+}
+
+/** When the last server took it in, and when it says it was written. */
+function headerTimes(raw: Uint8Array): (number | null)[] {
+  const bytes = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
+  const { fields } = scanHeaders({
+    raw: bytes,
+    start: 0,
+    end: bytes.length,
+    problems: collectProblems(),
+    keeps: (name) => name === 'received' || name === 'date',
+  })
+  const value = (name: string): string | null => {
+    const field = fields.find((one) => one.name === name)
+    return field ? unfoldedValue(bytes, field) : null
+  }
+  const received = value('received')
+  const date = value('date')
+  return [
+    received === null ? null : parseDate(received.slice(received.lastIndexOf(';') + 1)),
+    date === null ? null : parseDate(date),
+  ]
+}

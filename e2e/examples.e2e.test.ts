@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { after, describe, test } from 'node:test'
+import type { Command } from 'commander'
 import packageJson from '../package.json' with { type: 'json' }
 import { createContext } from '../src/cli/context.ts'
 import { Output } from '../src/cli/output.ts'
@@ -140,7 +141,9 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'npm run types': 'scripts/test.ts',
   'npm run lint && npm run types': 'scripts/test.ts',
   'npm run crash': 'e2e/crash/crash.e2e.test.ts',
+  'npm run crash:mail': 'e2e/mail/sync.e2e.test.ts',
   'npm run bench -- engine': 'bench/run.test.ts',
+  'npm run bench -- mail': 'bench/run.test.ts',
 }
 
 describe('the commands in the documents', () => {
@@ -185,17 +188,20 @@ describe('the commands in the documents', () => {
   test('those of the command line are all described, and no others', () => {
     const output = new Output(process.stdout, process.stderr)
     const program = buildProgram(createContext({ env: {}, output }))
-    const offered = program.commands.flatMap((command) =>
-      command.commands.length > 0
-        ? command.commands.map((verb) => `${command.name()} ${verb.name()}`)
-        : [command.name()],
-    )
+    const offered = leavesOf(program).map((names) => names.join(' '))
     const page = readFileSync(join(ROOT, 'docs', 'cli.md'), 'utf8')
-    const described = [...page.matchAll(/^\| `tidemark ([a-z ]+)` \|/gm)].map(([, name]) => name)
+    const described = [...page.matchAll(/^\| `tidemark ([a-z -]+)` \|/gm)].map(([, name]) => name)
     // Asked by the completion scripts, not by people.
     assert.deepEqual(described.sort(), offered.filter((name) => name !== 'complete').sort())
   })
 })
+
+/** The commands that do something, with the nouns before them. */
+function leavesOf(command: Command): string[][] {
+  return command.commands.flatMap((one) =>
+    one.commands.length > 0 ? leavesOf(one).map((names) => [one.name(), ...names]) : [[one.name()]],
+  )
+}
 
 describe('the programs in the documents', { concurrency: 2 }, () => {
   const programs = join(folder, 'programs')

@@ -26,12 +26,12 @@ export type HomeOptions = {
 
 export class Home {
   readonly folder: string
-  readonly #env: NodeJS.ProcessEnv
+  readonly env: NodeJS.ProcessEnv
   readonly #processes: Processes
 
   private constructor(folder: string, env: NodeJS.ProcessEnv, processes: Processes) {
     this.folder = folder
-    this.#env = env
+    this.env = env
     this.#processes = processes
   }
 
@@ -50,7 +50,7 @@ export class Home {
   }
 
   sync(msMax: number, env: Record<string, string> = {}): Running {
-    return this.#processes.tidemark(['mail', 'sync', '--json'], { env: { ...this.#env, ...env }, msMax })
+    return this.#processes.tidemark(['mail', 'sync', '--json'], { env: { ...this.env, ...env }, msMax })
   }
 
   /** Runs a sync to its end. */

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
+import { createContext } from '../../src/cli/context.ts'
+import { archiveMail } from '../../src/cli/mail-archive-run.ts'
+import { Output } from '../../src/cli/output.ts'
 import { GMAIL_SCOPES } from '../../src/cloud/gmail/auth.ts'
 import { seededRandom } from '../../src/random.ts'
 import { withArchive } from './oracle.ts'
@@ -45,20 +48,22 @@ async function lastRun(world: World): Promise<Run> {
   return (JSON.parse(stdout) as Run[])[0]!
 }
 
-/** Runs a command, killing it again and again, until it ends by itself; `again` is what goes on with it. */
-async function killedUntilDone(
+const KILLS = 7
+
+/** Runs a command, killing it again and again, and then to its end; `again` is what goes on with it. */
+async function killedThenDone(
   world: World,
   first: readonly string[],
-  again: () => Promise<readonly string[]>,
-): Promise<{ kills: number; code: number | null; stderr: string }> {
+  again: readonly string[],
+): Promise<{ code: number | null; stderr: string }> {
   const random = seededRandom(5)
   let args = first
-  for (let kills = 0; kills < 40; kills++) {
-    const ended = await world.killAfter(args, 1 + Math.floor(random() * 8))
-    if (ended) return { kills, code: ended.code, stderr: ended.stderr }
-    args = (await lastRun(world)) ? await again() : first
+  for (let kills = 0; kills < KILLS; kills++) {
+    const ended = await world.killAfter(args, 1 + Math.floor(random() * 14))
+    if (ended) return ended
+    if (await lastRun(world)) args = again
   }
-  throw new Error('it did not end')
+  return world.run(...args)
 }
 
 describe('mail archive', () => {
@@ -76,7 +81,7 @@ describe('mail archive', () => {
     assert.equal(survey.freedBytes, survey.proven.bytes)
     assert.deepEqual(mailboxOf(world), before, 'a dry run changes nothing')
 
-    const ended = await killedUntilDone(world, args, async () => ['mail', 'archive', '--resume', '--yes'])
+    const ended = await killedThenDone(world, args, ['mail', 'archive', '--resume', '--yes'])
     // Killed between its end and its last word, there is nothing left to resume.
     assert.ok(ended.code === 0 || /No archive run is unfinished/.test(ended.stderr), ended.stderr)
     const run = await lastRun(world)
@@ -91,7 +96,7 @@ describe('mail archive', () => {
     assert.equal(trashed, run.done)
 
     const undo = ['mail', 'undo', String(run.id)]
-    const undone = await killedUntilDone(world, undo, async () => undo)
+    const undone = await killedThenDone(world, undo, undo)
     assert.equal(undone.code, 0, undone.stderr)
     assert.deepEqual(mailboxOf(world), before)
     const synced = await world.run('mail', 'sync', '--json')
@@ -113,14 +118,14 @@ describe('mail archive', () => {
     }
     assert.equal(world.sim.mailbox(ADDRESS).deleted.size, 0)
     const go = [...args, '--permanently', '--yes', '--query', '-in:drafts']
-    const ended = await killedUntilDone(world, go, async () => ['mail', 'archive', '--resume', '--yes'])
+    const ended = await killedThenDone(world, go, ['mail', 'archive', '--resume', '--yes'])
     assert.ok(ended.code === 0 || /No archive run is unfinished/.test(ended.stderr), ended.stderr)
     const run = await lastRun(world)
     assert.ok(run.done > 20)
     assert.equal(world.sim.mailbox(ADDRESS).deleted.size, run.done)
 
     const undo = ['mail', 'undo', String(run.id), '--keep-bytes']
-    const undone = await killedUntilDone(world, undo, async () => undo)
+    const undone = await killedThenDone(world, undo, undo)
     assert.equal(undone.code, 0, undone.stderr)
     assert.deepEqual(contentsOf(world, 'bytes'), bytes)
     const again = await world.run(...undo)
@@ -163,7 +168,9 @@ describe('mail archive', () => {
 
   test('Ctrl-C stops it, a second run is refused meanwhile, and --resume goes on', async () => {
     const world = await syncedWorld({ messages: 500, seed: 25 })
-    world.sim.faults.set({ rules: [{ operations: ['messages.get'], fault: 'latency', ms: 200 }] } as never)
+    world.sim.faults.set({
+      rules: [{ do: 'latency', latency: { kind: 'fixed', ms: 200 }, methods: ['batch'] }],
+    })
     const args = ['mail', 'archive', '--older-than', '1d']
     const { child, ended } = world.start(args)
     const until = world.served + 4
@@ -181,6 +188,27 @@ describe('mail archive', () => {
     const run = JSON.parse(resumed.stdout) as Run
     assert.equal(run.state, 'done')
     assert.equal(run.done + run.refused, run.planned)
+    assert.ok(run.done > 0)
+  })
+
+  test('a deletion goes on only when exactly its number of messages is typed', async () => {
+    const world = await syncedWorld({ messages: 60, seed: 27 })
+    const typing = async (answer: (question: string) => string): Promise<void> => {
+      const stream = { write: () => true }
+      const context = createContext({ env: world.env, output: new Output(stream, stream) })
+      const lines = () => ({ next: async (question: string) => answer(question), close: () => {} })
+      const options = { action: 'delete', olderThan: '1d', permanently: true } as const
+      await archiveMail(context, options, { isTerminal: true, lines })
+    }
+    const { deleted } = world.sim.mailbox(ADDRESS)
+    await assert.rejects(
+      typing(() => 'delete messages'),
+      { code: 'confirmation-needed' },
+    )
+    assert.deepEqual([deleted.size, (await lastRun(world)).state], [0, 'abandoned'])
+    await typing((question) => /"(.*)"/.exec(question)![1]!)
+    const run = await lastRun(world)
+    assert.deepEqual([run.state, run.done], ['done', deleted.size])
     assert.ok(run.done > 0)
   })
 

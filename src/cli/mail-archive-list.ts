@@ -32,8 +32,9 @@ export async function listArchiveRuns(
           hint: 'See them with: tidemark mail archive-runs',
         })
       }
+      const report = { run: found, tallies: await journal.tallies(id), troubles: await journal.troubles(id) }
       if (!output.json) output.line(summaryOf(found))
-      printRun(output, { run: found, tallies: await journal.tallies(id) })
+      printRun(output, report)
     },
     missing: () => printRuns(context, []),
   })

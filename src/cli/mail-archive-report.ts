@@ -7,7 +7,7 @@ import {
   REFUSAL_TEXTS,
   type RefusalClass,
 } from '../apps/mail-archive/archiver/verdict.ts'
-import type { EntryUndo, RunRow, Sum, Tally } from '../apps/mail-archive/store/journal.ts'
+import type { EntryUndo, RunRow, Sum, Tally, Trouble } from '../apps/mail-archive/store/journal.ts'
 import { formatBytes, formatCount } from '../format.ts'
 import { type ExitCode, exitCodes } from './context.ts'
 import { plural } from './jobs-input.ts'
@@ -41,7 +41,7 @@ export function printSurvey(output: Output, survey: Survey, action: ArchiveActio
   output.line(
     `${depth === 'full' ? 'Would' : 'At most, would'} be ${DONE[action]}: ${count(proven.messages)}, ${formatBytes(proven.bytes)}.`,
   )
-  output.line(freedText(action, freedBytes))
+  output.line(freedText(action, freedBytes, depth))
   output.line(
     markS === null
       ? 'There is no watermark yet: run tidemark mail sync first.'
@@ -50,14 +50,14 @@ export function printSurvey(output: Output, survey: Survey, action: ArchiveActio
   noteUnsearched(output, unsearched)
 }
 
-function freedText(action: ArchiveAction, bytes: number): string {
+function freedText(action: ArchiveAction, bytes: number, depth: Survey['depth']): string {
   if (action === 'unlabel') return 'Frees nothing: the messages stay in All Mail.'
-  return `Frees ${formatBytes(bytes)} of the quota${action === 'trash' ? ', when Gmail empties the trash after 30 days' : ''}.`
+  return `Frees ${depth === 'full' ? '' : 'at most '}${formatBytes(bytes)} of the quota${action === 'trash' ? ', when Gmail empties the trash after 30 days' : ''}.`
 }
 
-export type RunReport = { run: RunRow; tallies: readonly Tally[] }
+export type RunReport = { run: RunRow; tallies: readonly Tally[]; troubles?: readonly Trouble[] }
 
-export function printRun(output: Output, { run, tallies }: RunReport): void {
+export function printRun(output: Output, { run, tallies, troubles }: RunReport): void {
   const refused = new Map<RefusalClass, Sum>()
   for (const tally of tallies) {
     if (tally.class) addTo(refused, tally.class, tally)
@@ -65,7 +65,10 @@ export function printRun(output: Output, { run, tallies }: RunReport): void {
   const classes = Object.fromEntries(refused)
   const undo = undoSums(tallies)
   if (output.json) {
-    output.value({ ...run, refusedByClass: classes, undoByOutcome: Object.fromEntries(undo) })
+    output.value({
+      ...{ ...run, refusedByClass: classes, undoByOutcome: Object.fromEntries(undo) },
+      ...(troubles ? { troubles } : {}),
+    })
     return
   }
   const open = run.planned - run.done - run.refused
@@ -79,6 +82,17 @@ export function printRun(output: Output, { run, tallies }: RunReport): void {
   const passed = Object.entries(run.passedOver).map(([what, { messages }]) => `${count(messages)} ${what}`)
   if (passed.length > 0) output.line(`Passed over when it was planned: ${passed.join(', ')}.`)
   noteUnsearched(output, run.unsearched)
+  if (troubles && troubles.length > 0) {
+    output.line('')
+    output.listing({
+      columns: [
+        { title: 'message', value: ({ id }) => id },
+        { title: 'class', value: (row) => row.class },
+        { title: 'why', value: ({ detail }) => detail ?? '' },
+      ],
+      rows: troubles,
+    })
+  }
 }
 
 export function summaryOf({ id, account, action, done, doneBytes, refused }: RunRow): string {

@@ -32,6 +32,7 @@ import {
   undoSummaryOf,
 } from './mail-archive-report.ts'
 import { chosen, type MailEngine, withMailEngine } from './mail-context.ts'
+import { resumeSignedIn } from './mail-sync-run.ts'
 
 const PROGRESS_MS = 2_000
 
@@ -70,8 +71,9 @@ export async function undoArchive(
         account: run.account,
         action: run.action === 'delete' ? 'insert' : run.action,
       })
-      await startEngine(opened, run.account)
+      // Before the engine starts: it would first go on with what is to be undone.
       await runs.undo(id, options)
+      await startEngine(opened, run.account)
       const end = await runs.wait(id, { undo: true, signal: stop, onLook: pacedNotes(context) })
       const tallies = await (await runs.journal()).tallies(id)
       if (end.end !== 'done') return unfinished(context, end, `tidemark mail undo ${id}`)
@@ -112,8 +114,10 @@ async function startOrLook(session: Session, options: ArchiveOptions): Promise<v
     return
   }
   await checkScope(context, opened, wanted)
-  await startEngine(opened, wanted.account)
+  await opened.mail.get(wanted.account)
+  // Before the engine starts: it would first go on with an unfinished run.
   const run = await runs.start(wanted)
+  await startEngine(opened, wanted.account)
   await follow(session, run, options)
 }
 
@@ -164,6 +168,7 @@ async function follow(session: Session, started: RunRow, options: ArchiveOptions
     end = await runs.wait(started.id, { signal: stop, onLook })
   }
   const { output } = context
+  if (end.end === 'stopped') await runs.halt(started.id)
   if (end.end !== 'done') return unfinished(context, end, `tidemark mail archive --resume ${started.id}`)
   const tallies = await (await runs.journal()).tallies(started.id)
   if (!output.json) output.line(summaryOf(end.run))
@@ -174,14 +179,15 @@ async function follow(session: Session, started: RunRow, options: ArchiveOptions
 
 /** What cannot be taken back is typed out, with its number, after the number is known. */
 async function confirm({ asking, runs, stop }: Session, run: RunRow, options: ArchiveOptions): Promise<void> {
-  if (options.yes) return
-  const wanted = confirmationText(run.planned)
+  if (options.yes || run.action !== 'delete') return
+  const left = run.planned - run.done - run.refused
+  const wanted = confirmationText(left)
   const again = `tidemark mail archive --resume ${run.id}`
   if (!asking.isTerminal) {
-    throw new UsageError(
-      `Run ${run.id} would delete ${formatCount(run.planned)} messages for good, and waits.`,
-      { code: 'confirmation-needed', hint: `Run it in a terminal, or add --yes: ${again} --yes` },
-    )
+    throw new UsageError(`Run ${run.id} would delete ${formatCount(left)} messages for good, and waits.`, {
+      code: 'confirmation-needed',
+      hint: `Run it in a terminal, or add --yes: ${again} --yes`,
+    })
   }
   const lines = asking.lines()
   try {
@@ -277,10 +283,12 @@ async function checkScope(
   requireScope(account, scopes, action)
 }
 
-async function startEngine({ engine, mail }: MailEngine, account: string): Promise<void> {
+async function startEngine(opened: MailEngine, account: string): Promise<void> {
+  const { engine, mail } = opened
   // What cannot be opened is found now, and not by a job.
   await mail.get(account)
   await engine.streams.open(streamOf(account))
+  await resumeSignedIn(opened, [account])
   await engine.start()
 }
 

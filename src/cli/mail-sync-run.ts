@@ -226,7 +226,7 @@ async function hasOtherChoices({ mail, tables }: MailEngine, name: string): Prom
 }
 
 /** A stream that was paused because the account had to sign in goes on once it has. */
-async function resumeSignedIn(
+export async function resumeSignedIn(
   { engine, ledger, accounts }: MailEngine,
   names: readonly string[],
 ): Promise<void> {

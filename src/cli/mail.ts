@@ -8,6 +8,7 @@ import { registerMailShow } from './mail-show.ts'
 import { registerMailStats } from './mail-stats.ts'
 import { registerMailStatus } from './mail-status.ts'
 import { registerMailSync } from './mail-sync.ts'
+import { registerMailTransfer } from './mail-transfer.ts'
 import { registerMailVerify } from './mail-verify.ts'
 
 export type RegisterMail = (mail: Command, context: CliContext) => void
@@ -21,6 +22,7 @@ const verbs: readonly RegisterMail[] = [
   registerMailShow,
   registerMailStats,
   registerMailArchive,
+  registerMailTransfer,
 ]
 
 export function registerMail(program: Command, context: CliContext): void {

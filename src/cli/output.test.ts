@@ -6,8 +6,8 @@ import { Output, type OutputStream } from './output.ts'
 function capture(part: Partial<OutputStream> = {}): { output: Output; stdout: string[]; stderr: string[] } {
   const stdout: string[] = []
   const stderr: string[] = []
-  const out: OutputStream = { ...part, write: (text) => stdout.push(text) }
-  return { output: new Output(out, { write: (text) => stderr.push(text) }), stdout, stderr }
+  const out: OutputStream = { ...part, write: (text) => stdout.push(String(text)) }
+  return { output: new Output(out, { write: (text) => stderr.push(String(text)) }), stdout, stderr }
 }
 
 const listing = {

@@ -1,4 +1,6 @@
 /** `tidemark sim`: a simulated Gmail on this machine, to try Tidemark without an account. */
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type Command, Option } from 'commander'
 import { UsageError } from '../errors.ts'
 import { formatCount } from '../format.ts'
@@ -117,7 +119,8 @@ function describe({ output }: CliContext, sim: Sim, flags: SimFlags): void {
   )
   output.line('')
   output.line('To point Tidemark at it, in another terminal:')
-  for (const [name, value] of Object.entries(settingsOf(sim))) output.line(`  export ${name}='${value}'`)
+  for (const [name, value] of Object.entries(settingsOf(sim, flags)))
+    output.line(`  export ${name}='${value}'`)
   output.line('')
   output.line('Refresh tokens, for whoever does not want to sign in:')
   for (const { address, refreshToken } of sim.accounts) output.line(`  ${address}  ${refreshToken}`)
@@ -125,13 +128,19 @@ function describe({ output }: CliContext, sim: Sim, flags: SimFlags): void {
   output.line(`Faults, quota and mail are changed at ${sim.controlUrl}. Ctrl-C ends it, and nothing is kept.`)
 }
 
-function settingsOf(sim: Sim): Record<string, string> {
+function settingsOf(sim: Sim, flags: SimFlags): Record<string, string> {
   return {
     TIDEMARK_GMAIL_API_URL: sim.baseUrl,
     TIDEMARK_GMAIL_AUTH_URL: sim.authUrl,
     TIDEMARK_GMAIL_TOKEN_URL: sim.tokenUrl,
+    TIDEMARK_GMAIL_REVOKE_URL: sim.revokeUrl,
     TIDEMARK_GMAIL_CLIENT_ID: sim.clientId,
     TIDEMARK_GMAIL_CLIENT_SECRET: sim.clientSecret,
+    TIDEMARK_GMAIL_UNITS_PER_MINUTE: String(
+      flags.unitsPerMinute === 'unlimited' ? UNITS_MAX : flags.unitsPerMinute,
+    ),
+    // Not beside mail of one's own.
+    TIDEMARK_HOME: join(tmpdir(), `tidemark-sim-${sim.port}`),
   }
 }
 

@@ -40,6 +40,8 @@ export type BenchOptions = {
   scopes?: readonly string[]
   /** Two of the old ones have the same bytes. */
   twins?: boolean
+  /** The ledger is there instead of in a file. */
+  ledgerUrl?: string
   /** How much later than they arrived their Date headers are. */
   headerLateMs?: number
 }
@@ -162,7 +164,7 @@ export async function archiverBench(t: TestContext, options: BenchOptions): Prom
   const account = await openAccount({ folder, apiUrl: sim.baseUrl, token, fetch: disturbance.fetch })
   const { archive } = account
   const accounts = { names: () => [ADDRESS], get: async () => account, close: async () => {} }
-  const ledger = await openLedger(`sqlite:${join(folder, 'ledger.db')}`)
+  const ledger = await openLedger(options.ledgerUrl ?? `sqlite:${join(folder, 'ledger.db')}`)
   const tables = await MailTables.open(ledger)
   const jobs = [hopeless, ...archiverJobs({ accounts, ledger, clock: systemClock, point: disturbance.point })]
   // Tried again at once: the delay is this share of a second.

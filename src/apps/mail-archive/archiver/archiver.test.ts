@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { freshDatabase } from '../../../../scripts/test-database.ts'
 import { TidemarkError } from '../../../errors.ts'
 import { archiverBench, type Bench, CUTOFF_MS, labelsOf, MARK_S, wantedRun } from './archiver.suite.ts'
 import type { ArchiverPoint } from './jobs.ts'
@@ -277,6 +278,37 @@ test('where the Date header says another time, an undo keeps the time of arrival
     assert.equal(restored?.internalMs, before.internalMs + (keepBytes ? 3_600_000 : 0))
     assert.equal(restored?.raw().equals(before.raw()), keepBytes)
   }
+})
+
+test('on PostgreSQL a run that crashes and its undo that crashes end as if they had not', async (t) => {
+  const database = await freshDatabase()
+  const bench = await archiverBench(t, {
+    old: 4,
+    young: 1,
+    crashAt: ['called', 'inserted'],
+    ledgerUrl: database.url,
+  })
+  t.after(() => database.drop())
+  const before = contentsOf(bench)
+  const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id)
+  assert.deepEqual([run.done, bench.mailbox.deleted.size, bench.calls('messages.batchDelete')], [4, 4, 1])
+  await bench.runs.undo(run.id)
+  assert.equal((await bench.runs.wait(run.id, { undo: true })).end, 'done')
+  assert.equal(bench.crashes, 2)
+  assert.deepEqual(contentsOf(bench), before)
+})
+
+test('a run that was stopped by hand goes on only when it is approved again', async (t) => {
+  const bench = await archiverBench(t, { old: 4, young: 0, stuckAt: 'examined' })
+  const run = await bench.runs.start(wantedRun())
+  await bench.stuck
+  await bench.runs.halt(run.id)
+  bench.unstick()
+  await bench.engine.drained()
+  assert.equal((await bench.runs.get(run.id)).state, 'planned')
+  assert.equal(bench.calls('messages.batchModify'), 0)
+  await bench.runs.approve(run.id)
+  assert.equal((await finished(bench, run.id)).done, 4)
 })
 
 test('messages that left the trash for good are inserted again by an undo', async (t) => {

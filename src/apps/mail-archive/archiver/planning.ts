@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { type Outcome, type RunContext, request } from '../../../engine/index.ts'
 import type { RunRow } from '../store/journal.ts'
-import { addEntries, moveRun, notePlanned } from '../store/journal-writes.ts'
+import { addEntries, endPlanning, notePlanned } from '../store/journal-writes.ts'
 import { addPassedOver, candidatePages, Place } from './candidates.ts'
 import { standingOf } from './examination.ts'
 import { type ArchiverKinds, BATCH_MESSAGES, type PlanPayload } from './jobs.ts'
@@ -63,15 +63,13 @@ async function collect(
 }
 
 function outcomeOf({ batch, clock }: ArchiverKinds, run: RunRow, state: Progress): Outcome {
-  const isEmpty = state.planned === 0
-  const isGo = run.approved && !isEmpty
-  const to = isEmpty ? 'done' : isGo ? 'acting' : 'planned'
-  const batches = isGo ? batchOf(state.planned - 1) + 1 : 0
+  const batches = run.approved && state.planned > 0 ? batchOf(state.planned - 1) + 1 : 0
   return {
     effects: async (tx) => {
       await notePlanned(tx, run.id, state)
-      await moveRun(tx, run.id, { from: ['planning'], to, ...(isEmpty ? { atMs: clock.now() } : {}) })
+      await endPlanning(tx, run.id, clock.now())
     },
+    // Should the run have been stopped meanwhile, they find it waiting and end.
     jobs: Array.from({ length: batches }, (_, number) =>
       request(batch, { run: run.id, batch: number, do: 'act' }),
     ),

@@ -15,6 +15,7 @@ import {
   beginUndo,
   endRunIfSettled,
   endUndoIfSettled,
+  haltRun,
   moveRun,
   openBatches,
   retryFailedUndo,
@@ -74,7 +75,9 @@ export class ArchiveRuns {
   async approve(id: number): Promise<void> {
     const run = await this.get(id)
     await this.#engine.transaction(async (tx) => {
-      if (await approveRun(tx, id)) await tx.enqueue(await this.#acts(tx, run))
+      if (!(await approveRun(tx, id))) return
+      await tx.enqueue(await this.#acts(tx, run))
+      await endRunIfSettled(tx, id, this.#kinds.clock.now())
     })
   }
 
@@ -89,6 +92,11 @@ export class ArchiveRuns {
       await endRunIfSettled(tx, id, this.#kinds.clock.now())
     })
     return this.get(id)
+  }
+
+  /** Stops it until somebody approves it again: no engine goes on with it by itself. */
+  async halt(id: number): Promise<void> {
+    await this.#engine.transaction((tx) => haltRun(tx, id))
   }
 
   /** What is done stays done; the rest is left alone. */

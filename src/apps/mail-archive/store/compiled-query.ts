@@ -159,8 +159,8 @@ function combine(is: 'and' | 'or', parts: readonly Node[]): Node {
 /** FTS5's expression for words or a phrase; null when none of it can be in the index. */
 function matchOf(query: Extract<Query, { is: 'text' }>): string | null {
   const groups = query.phrase ? [query.words.join(' ')] : query.words
-  const phrases = groups.map(indexedWords).filter((words) => words.length > 0)
-  if (phrases.length === 0) return null
+  const phrases = groups.map(indexedWords)
+  if (phrases.length === 0 || phrases.some((words) => words.length === 0)) return null
   const columns = query.field === null ? '' : `{${COLUMNS[query.field]}} : `
   const texts = phrases.map((words, index) => {
     const star = query.prefix && index === phrases.length - 1 ? ' *' : ''
@@ -188,24 +188,30 @@ function labelIds(name: string, labels: ReadonlyMap<string, string> | undefined)
 
 /** Takes what FTS5 can answer alone out of the parts that must all hold. */
 function splitMatch(must: readonly Node[]): { match: string | null; rest: readonly Node[] } {
-  const wanted = must.filter((node) => expressionOf(node) !== null)
-  if (wanted.length === 0) return { match: null, rest: must }
-  const unwanted = must.filter((node) => isTree(node) && node.is === 'not' && expressionOf(node.of) !== null)
-  const taken = new Set<Node>([...wanted, ...unwanted])
+  const wanted = must.filter((node) => expressionOf(node, 1) !== null)
+  const unwanted = must.filter(
+    (node) => isTree(node) && node.is === 'not' && expressionOf(node.of, 1) !== null,
+  )
   const match = expressionOf({ is: 'and', of: [...wanted, ...unwanted] })
+  // Without text that must be there, text that must not be is a condition like others.
+  if (match === null) return { match: null, rest: must }
+  const taken = new Set<Node>([...wanted, ...unwanted])
   return { match, rest: must.filter((node) => !taken.has(node)) }
 }
 
+/** FTS5's own parser gives up beyond some twenty levels: what is deeper is asked in parts. */
+const MATCH_DEPTH_MAX = 12
+
 /** A whole part as one FTS5 expression, or null: FTS5 knows NOT only as `a NOT b`. */
-function expressionOf(node: Node): string | null {
-  if (typeof node === 'boolean') return null
+function expressionOf(node: Node, depth = 0): string | null {
+  if (typeof node === 'boolean' || depth > MATCH_DEPTH_MAX) return null
   if (node.is === 'match') return node.match
   if (node.is !== 'and' && node.is !== 'or') return null
   const wanted: string[] = []
   const unwanted: string[] = []
   for (const part of node.of) {
     const isUnwanted = node.is === 'and' && isTree(part) && part.is === 'not'
-    const expression = expressionOf(isUnwanted ? part.of : part)
+    const expression = expressionOf(isUnwanted ? part.of : part, depth + 1)
     if (expression === null) return null
     ;(isUnwanted ? unwanted : wanted).push(expression)
   }

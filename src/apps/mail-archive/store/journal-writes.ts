@@ -58,6 +58,25 @@ export async function approveRun(tx: Tx, run: number): Promise<boolean> {
   return changed === 1
 }
 
+/** Back to where it waits for a word; what is planned next waits too. False where it is over. */
+export async function haltRun(tx: Tx, run: number): Promise<boolean> {
+  const changed = await tx.run(
+    `UPDATE mail_archive_runs SET approved = 0, state = CASE WHEN state = 'acting' THEN 'planned' ELSE state END
+     WHERE id = ? AND state IN ('planning', 'planned', 'acting')`,
+    [run],
+  )
+  return changed === 1
+}
+
+/** After the last page: to work, or to wait for a word; without anything to do, done. */
+export async function endPlanning(tx: Tx, run: number, atMs: number): Promise<void> {
+  await tx.run(
+    `UPDATE mail_archive_runs SET state = CASE WHEN planned = 0 THEN 'done' WHEN approved = 1 THEN 'acting' ELSE 'planned' END,
+       ended_at = CASE WHEN planned = 0 THEN CAST(? AS BIGINT) ELSE NULL END WHERE id = ? AND state = 'planning'`,
+    [atMs, run],
+  )
+}
+
 /** Already known ids stay as they are: a page that is planned twice is there once. */
 export async function addEntries(
   tx: Tx,

@@ -3,6 +3,7 @@
  * message, and what became of it. It is written in the transactions of the jobs that do the work.
  *
  * A run:   planning ─▶ planned ─▶ acting ─▶ done        any of the first three ─▶ abandoned
+ *          planned waits for a word; a run that is stopped by hand goes back there, and then only --resume goes on
  *          its undo, apart from that:  null ─▶ undoing ─▶ undone
  * An entry (a message of a run):
  *   planned ─▶ intent ─▶ done
@@ -77,9 +78,12 @@ export type EntryRow = Candidate & {
 
 export type Tally = { state: EntryState; class: RefusalClass | null; undo: EntryUndo | null } & Required<Sum>
 
+export type Trouble = { id: string; class: string; detail: string | null }
+
 /** Entries are read and written by pages of this many. */
 export const JOURNAL_PAGE_MAX = 1_000
 const RUNS_LISTED_MAX = 1_000
+const TROUBLES_MAX = 100
 
 export const OPEN = `state IN ('planned', 'intent')`
 export const TO_UNDO = `prior_labels IS NOT NULL AND (undo IS NULL OR undo = 'inserting')`
@@ -210,6 +214,19 @@ export class ArchiveJournal {
       )
       return rows.map((row) => ({ ...row, messages: Number(row.messages), bytes: Number(row.bytes) }))
     })
+  }
+
+  /** Messages that were refused or could not be undone, with the reason of each. */
+  troubles(run: number): Promise<Trouble[]> {
+    return this.ledger.driver.read((tx) =>
+      tx.all<Trouble>(
+        `SELECT id, CASE WHEN undo = 'failed' THEN 'undo failed' ELSE class END AS class,
+           CASE WHEN undo = 'failed' THEN undo_detail ELSE detail END AS detail
+         FROM mail_archive_entries WHERE run_id = ? AND (state = 'refused' OR undo = 'failed')
+         ORDER BY 2, id LIMIT ${TROUBLES_MAX}`,
+        [run],
+      ),
+    )
   }
 
   /** Which of these ids came from an insertion that the journal knows. */

@@ -193,11 +193,19 @@ describe('every operator finds what it should', () => {
   })
 
   test('signs and pictures alone match nothing, and are never left out', () => {
-    const sign: Query = { is: 'text', field: null, words: ['🎉'], phrase: false, prefix: false }
+    const sign: Extract<Query, { is: 'text' }> = {
+      is: 'text',
+      field: null,
+      words: ['🎉'],
+      phrase: false,
+      prefix: false,
+    }
     const budget: Query = { is: 'text', field: null, words: ['budget'], phrase: false, prefix: false }
     const ids = (query: Query): string[] => idsOf([searchShards(shards.reader, query, { limit: 100 })])
     assert.deepEqual(ids(sign), [])
     assert.deepEqual(ids({ is: 'and', of: [sign, budget] }), [])
+    assert.deepEqual(ids({ ...sign, words: ['🎉', 'budget'] }), [])
+    assert.deepEqual(ids({ ...sign, words: ['🎉', 'budget'], phrase: true }), ['m5', 'm2', 'm1'])
     assert.deepEqual(ids({ is: 'and', of: [{ is: 'not', of: sign }, budget] }), ['m5', 'm2', 'm1'])
     assert.deepEqual(ids({ is: 'or', of: [sign, budget] }), ['m5', 'm2', 'm1'])
     assert.deepEqual(ids({ is: 'not', of: { is: 'all' } }), [])
@@ -264,6 +272,26 @@ describe('hostile words', () => {
       }
     })
   }
+
+  test('text that is nested deeper than FTS5 can read is asked in parts', () => {
+    const text = (word: string): Query => ({
+      is: 'text',
+      field: null,
+      words: [word],
+      phrase: false,
+      prefix: false,
+    })
+    for (const depth of [5, 13, 30, 60]) {
+      let either = text('budget')
+      let without = text('nowhere')
+      for (let level = 0; level < depth; level++) {
+        either = { is: level % 2 ? 'and' : 'or', of: [text(level % 2 ? 'budget' : 'nowhere'), either] }
+        without = { is: 'and', of: [text('budget'), { is: 'not', of: without }] }
+      }
+      assert.deepEqual(idsOf([searchShards(shards.reader, either)]), ['m5', 'm2', 'm1'])
+      assert.deepEqual(idsOf([searchShards(shards.reader, without)]), depth % 2 ? ['m5', 'm2', 'm1'] : [])
+    }
+  })
 
   test('a made-up cursor is refused', () => {
     for (const cursor of ['', 'x', 'd_1', 'd_1_', "d_1_2020'; --", 'r_1_2_2020', 'd_9e9_2020']) {

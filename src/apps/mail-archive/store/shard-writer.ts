@@ -158,7 +158,10 @@ export class ShardWriter {
   }
 
   #run(sql: string, ...values: SQLInputValue[]): void {
-    this.#statement(sql).run(...values)
+    const statement = this.#statement(sql)
+    // Its answer names the last rowid, and where the search index notes deletions those are beyond 2^53.
+    statement.setReadBigInts(true)
+    statement.run(...values)
   }
 
   #get(sql: string, ...values: SQLInputValue[]): unknown {

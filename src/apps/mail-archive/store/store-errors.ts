@@ -11,6 +11,7 @@ const SQLITE_CORRUPT = 11
 const SQLITE_FULL = 13
 const SQLITE_CANTOPEN = 14
 const SQLITE_NOTADB = 26
+const UNWRITABLE = ['EACCES', 'EPERM', 'EROFS', 'EEXIST', 'ENOTDIR', 'ENOENT', 'EISDIR', 'ENAMETOOLONG']
 
 const REPAIR_HINT = 'Run `tidemark mail verify --repair`: what was in it is fetched again.'
 
@@ -101,7 +102,7 @@ export function classifyStore(thrown: unknown, name: string, file: string): unkn
   if (thrown instanceof TidemarkError) return thrown
   const errno = (thrown as NodeJS.ErrnoException | null)?.code
   if (errno === 'ENOSPC' || errno === 'EDQUOT') return diskFull(file, thrown)
-  if (errno === 'EACCES' || errno === 'EPERM' || errno === 'EROFS') return unwritable(file, thrown)
+  if (errno && UNWRITABLE.includes(errno)) return unwritable(file, thrown)
   if (errno === 'EIO') return inputOutput(file, thrown)
   switch (sqliteCodeOf(thrown)) {
     case SQLITE_FULL:

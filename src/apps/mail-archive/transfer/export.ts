@@ -5,13 +5,11 @@ import { safeFileName } from '../mime/file-name.ts'
 import { clip } from '../mime/limits.ts'
 import type { Query } from '../query/query.ts'
 import type { Archive } from '../store/contract.ts'
+import type { ExportFormat } from './formats.ts'
 import { labelNamesOf } from './label-names.ts'
 import { maildirName } from './maildir.ts'
 import { formatMboxMessage } from './mbox.ts'
 import { FileTarget, FolderTarget } from './target.ts'
-
-export const EXPORT_FORMATS = ['mbox', 'eml', 'maildir'] as const
-export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 
 export type ExportReport = {
   messages: number

@@ -166,7 +166,7 @@ test('any bytes are read without failing, and none of them are lost from sight',
 })
 
 test('a message beyond the limit is reported and not held', async () => {
-  const block = Buffer.alloc(20_000_000, 'x'.repeat(99) + '\n')
+  const block = Buffer.alloc(20_000_000, `${'x'.repeat(99)}\n`)
   async function* chunks(): AsyncGenerator<Uint8Array> {
     yield Buffer.from(`${LINE}\n`)
     for (let count = 0; count < 11; count++) yield block

@@ -22,7 +22,8 @@ import { generateMailbox } from '../../../sim/gmail/generate.ts'
 import type { FetchedMessage, StoredMessage } from '../message.ts'
 import { openArchive } from '../store/archive.ts'
 import type { Archive } from '../store/contract.ts'
-import { type ExportFormat, exportMessages } from './export.ts'
+import { exportMessages } from './export.ts'
+import type { ExportFormat } from './formats.ts'
 import { type ImportReport, importMessages } from './import.ts'
 import { openSource } from './source.ts'
 
@@ -92,17 +93,26 @@ const hashes = (messages: readonly { sha256: string }[]): string[] =>
   messages.map(({ sha256 }) => sha256).sort()
 const sha256 = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex')
 
+const MESSAGES = 160
+
+let made: readonly FetchedMessage[] | undefined
+
 /** Generated mail of every kind, and lines that an mbox must quote. */
-function generated(): FetchedMessage[] {
+function generated(): readonly FetchedMessage[] {
+  made ??= generate()
+  return made
+}
+
+function generate(): FetchedMessage[] {
   const mailbox = generateMailbox({
     address: 'ada@example.com',
     seed: 3,
-    messages: 250,
+    messages: MESSAGES,
     fromMs: Date.UTC(2020, 0),
     toMs: Date.UTC(2022, 0),
     now: () => NOW_MS,
   })
-  const messages = mailbox.newest(250).map(
+  const messages = mailbox.newest(MESSAGES).map(
     (message, place): FetchedMessage => ({
       id: (0x17274e1a2b3c4000n + BigInt(place)).toString(16),
       threadId: (0x17274e1a2b3c4000n + BigInt(place - (place % 3))).toString(16),
@@ -321,6 +331,21 @@ describe('an export', () => {
     })
     assert.equal(report.messages, messages.filter(({ labelIds }) => labelIds.includes('Label_7')).length)
     assert.equal(globSync('**/*.eml', { cwd: join(home, 'out') }).length, report.messages)
+  })
+
+  test('goes on where the bytes of a message cannot be read, and names it', async () => {
+    const content = Buffer.alloc(30_000, 7).toString('base64').replace(/.{76}/g, '$&\r\n')
+    const head = 'Subject: file\r\nContent-Type: image/png\r\nContent-Transfer-Encoding: base64\r\n\r\n'
+    const [first, second] = generated()
+    const archive = await newArchive('one')
+    await archive.store([
+      { ...first!, id: '17aa', raw: Buffer.from(head + content) },
+      { ...second!, id: '17ab' },
+    ])
+    await archive.close()
+    for (const file of globSync('one/attachments*', { cwd: home })) rmSync(join(home, file))
+    const report = await exportTo(await newArchive('one'), 'mbox', join(home, 'out'))
+    assert.deepEqual([report.messages, report.failed, report.failures[0]?.id], [1, 1, '17aa'])
   })
 
   test('overwrites nothing unless it is told to', async () => {

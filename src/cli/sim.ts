@@ -139,6 +139,7 @@ function settingsOf(sim: Sim, flags: SimFlags): Record<string, string> {
     TIDEMARK_GMAIL_UNITS_PER_MINUTE: String(
       flags.unitsPerMinute === 'unlimited' ? UNITS_MAX : flags.unitsPerMinute,
     ),
+    ...(flags.unitsPerMinute === 'unlimited' ? { TIDEMARK_GMAIL_REQUESTS_PER_SECOND_MAX: '1000' } : {}),
     // Not beside mail of one's own.
     TIDEMARK_HOME: join(tmpdir(), `tidemark-sim-${sim.port}`),
   }

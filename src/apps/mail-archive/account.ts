@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { GmailClient } from '../../cloud/gmail/client.ts'
+import type { CallWatch } from './call-watch.ts'
 import type { Archive } from './store/contract.ts'
 
 export const SERVICE = 'gmail'
@@ -25,6 +26,8 @@ export type MailAccount = {
   units: string
   choices: MailChoices
   client: GmailClient
+  /** Whether the cloud answers. */
+  calls: CallWatch
   archive: Archive
 }
 

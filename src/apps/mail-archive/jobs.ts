@@ -23,6 +23,7 @@ import { accountOf, type MailAccount, type MailAccounts, unitsOf } from './accou
 import { runFetch } from './fetch.ts'
 import { runHistory } from './history.ts'
 import { runListing } from './listing.ts'
+import { Obstacles, pastObstacles } from './obstacles.ts'
 import {
   BatchSize,
   type Granularity,
@@ -86,6 +87,8 @@ export type MailKinds = MailDeps & {
   reconcile: JobKind<{ account: string }>
   /** Reading which ids are known and writing new ones: one at a time for an account. */
   turns: Turns
+  /** What is in the way of an account's work. */
+  obstacles: Obstacles
   batchSize(account: string): BatchSize
 }
 
@@ -95,6 +98,7 @@ export function mailKinds(deps: MailDeps): MailKinds {
   const kinds: MailKinds = {
     ...deps,
     turns: new Turns(),
+    obstacles: new Obstacles(deps.clock),
     batchSize: (account) => {
       let size = sizes.get(account)
       size ??= new BatchSize(deps.settings.batch)
@@ -107,7 +111,7 @@ export function mailKinds(deps: MailDeps): MailKinds {
       key: ({ account }) => account,
       budget,
       describe: { verb: 'planning', noun: 'mailbox' },
-      run: (job) => planSlices(kinds, job.payload.account, job.signal),
+      run: (job) => pastObstacles(kinds, job, () => planSlices(kinds, job.payload.account, job.signal)),
     }),
     list: defineJob({
       kind: 'mail.list',
@@ -115,7 +119,7 @@ export function mailKinds(deps: MailDeps): MailKinds {
       lane: 'bulk',
       budget,
       describe: { verb: 'listing', noun: 'slice' },
-      run: (job) => runListing(kinds, job),
+      run: (job) => pastObstacles(kinds, job, () => runListing(kinds, job)),
     }),
     fetch: defineJob({
       kind: 'mail.fetch',
@@ -126,7 +130,7 @@ export function mailKinds(deps: MailDeps): MailKinds {
       cost: deps.settings.priceOfGet,
       items: { of: ({ ids }) => ids, only: (payload, ids) => ({ ...payload, ids: [...ids] }) },
       describe: { verb: 'fetching', noun: 'message' },
-      run: (job) => runFetch(kinds, job),
+      run: (job) => pastObstacles(kinds, job, () => runFetch(kinds, job)),
     }),
     history: defineJob({
       kind: 'mail.history',
@@ -136,7 +140,7 @@ export function mailKinds(deps: MailDeps): MailKinds {
       priority: HISTORY_PRIORITY,
       budget,
       describe: { verb: 'checking', noun: 'mailbox' },
-      run: (job) => runHistory(kinds, job),
+      run: (job) => pastObstacles(kinds, job, () => runHistory(kinds, job)),
     }),
     reconcile: defineJob({
       kind: 'mail.reconcile',
@@ -146,7 +150,7 @@ export function mailKinds(deps: MailDeps): MailKinds {
       priority: HISTORY_PRIORITY,
       budget,
       describe: { verb: 'comparing', noun: 'mailbox' },
-      run: (job) => runReconcile(kinds, job),
+      run: (job) => pastObstacles(kinds, job, () => runReconcile(kinds, job)),
     }),
   }
   return kinds

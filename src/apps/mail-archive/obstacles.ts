@@ -26,16 +26,6 @@ const WAIT_MS_MIN = 1_000
 const WAIT_MS_MAX = 30_000
 /** While one job tries, the others leave it alone for this long. */
 const TRYING_MS = 2_000
-/** Troubles of the network or of the service as a whole, unless a small call works. */
-const CLOUD_CODES = [
-  'connection-failed',
-  'timeout',
-  'server-error',
-  'not-gmail',
-  'wrong-content-type',
-  'cut-short',
-  'damaged-answer',
-]
 const ARCHIVE_CODES = /^(?:disk-full|shard-|archive-)/
 
 export class Obstacles {
@@ -110,7 +100,7 @@ async function isOutage(
   error: TidemarkError,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (error.kind !== 'transient' || !CLOUD_CODES.includes(error.code ?? '')) return false
+  if (error.kind !== 'transient') return false
   try {
     await (await open()).client.profile({ signal })
     return false

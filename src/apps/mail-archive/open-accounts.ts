@@ -19,6 +19,7 @@ import {
   streamOf,
   unitsOf,
 } from './account.ts'
+import { CallWatch } from './call-watch.ts'
 import { type MailSettings, mailBudgets } from './index.ts'
 import { openArchive } from './store/archive.ts'
 import type { MailTables } from './store/tables.ts'
@@ -83,17 +84,23 @@ async function openAccount(input: OpenAccountsInput, row: Account): Promise<Mail
     shardBytesMax: settings.shardBytesMax,
     now: () => clock.now(),
   })
+  const calls = new CallWatch(clock)
   return {
     name: row.name,
     stream: streamOf(row.name),
     units: unitsOf(row.name),
     choices: mailChoices.parse(row.settings),
-    client: await openClient(input, row),
+    client: await openClient(input, row, calls),
+    calls,
     archive,
   }
 }
 
-export async function openClient(input: OpenAccountsInput, row: Account): Promise<GmailClient> {
+export async function openClient(
+  input: OpenAccountsInput,
+  row: Account,
+  calls = new CallWatch(input.clock),
+): Promise<GmailClient> {
   const { accounts, vault, settings, clock, fetch } = input
   const token = await openAccountTokens({
     ...{ account: row, accounts, vault, fetch, clock },
@@ -102,21 +109,27 @@ export async function openClient(input: OpenAccountsInput, row: Account): Promis
   return new GmailClient({
     ...{ fetch, clock, token },
     apiUrl: settings.apiUrl,
-    pace: paceOf(input, row.name),
+    pace: paceOf(input, row.name, calls),
     timeoutMs: SILENCE_MAX_MS,
     prices: pricesOf('current', { 'messages.get': settings.priceOfGet }),
   })
 }
 
 /** Every call waits for its turn in two budgets: requests over the wire, and units by their price. */
-function paceOf({ limits, settings }: OpenAccountsInput, name: string): Pace {
+function paceOf({ limits, settings }: OpenAccountsInput, name: string, calls: CallWatch): Pace {
   const specs = mailBudgets([name], settings)
   const [units, requests] = [unitsOf(name), requestsOf(name)]
   return async (call, fn) => {
     const here = limits()
-    if (!here) return fn(call.signal)
+    const watched = (signal: AbortSignal | undefined) => calls.watch(() => fn(signal))
+    if (!here) return watched(call.signal)
     const wait = call.signal ? { signal: call.signal } : {}
-    await here.budget(requests, specs[requests]!).take(1, wait)
-    return here.budget(units, specs[units]!).call(call.units, fn, { ...wait, name: call.method })
+    // Units first: a request that waits for them is not on the wire yet, and must not count as one that is slow.
+    return here
+      .budget(units, specs[units]!)
+      .call(call.units, () => here.budget(requests, specs[requests]!).call(1, fn, wait), {
+        ...wait,
+        name: call.method,
+      })
   }
 }

@@ -114,7 +114,11 @@ async function archiveProven(world: World, seen: Seen): Promise<{ archived: numb
     internalMs: number
     deletedAtMs: number | null
     labelIds: readonly string[]
-  }): boolean => internalMs < cutoffMs && deletedAtMs === null && !labelIds.includes('TRASH')
+  }): boolean =>
+    internalMs < cutoffMs &&
+    deletedAtMs === null &&
+    !labelIds.includes('TRASH') &&
+    !labelIds.includes('DRAFT')
   const candidates = [...seen.entries.values()].filter(isCandidate)
   const damaged = new Set(candidates.slice(0, DAMAGED).map(({ id }) => id))
   damage(world, damaged)

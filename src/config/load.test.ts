@@ -65,6 +65,7 @@ describe('without a file', () => {
         shard_by: 'year',
         shard_max: 4_000_000_000,
         poll_minutes: 5,
+        patience_minutes: 10,
         metadata_max: 1_000_000_000,
       },
     })

@@ -153,6 +153,11 @@ export const configSchema = z.strictObject({
       unit: 'bytes',
     }),
     poll_minutes: whole({ min: 1, max: 1440 }, 5, 'how often new mail is looked for'),
+    patience_minutes: whole(
+      { min: 0, max: 1440 },
+      10,
+      'how long a sync waits for Gmail when it is out of reach; with --watch it does so without end',
+    ),
     metadata_max: bytes.prefault('1GB').register(about, {
       allowed: 'a size such as "1GB"',
       purpose: 'room for what the ledger keeps about an account; alerts warn at half of it',

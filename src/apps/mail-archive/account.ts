@@ -27,7 +27,7 @@ export type MailAccount = {
   choices: MailChoices
   client: GmailClient
   /** Whether the cloud answers. */
-  calls: CallWatch
+  calls?: CallWatch
   archive: Archive
 }
 

@@ -9,7 +9,7 @@ import { type Outcome, type RunContext, request, TidemarkError } from '../../eng
 import type { MailAccount } from './account.ts'
 import type { MailKinds } from './jobs.ts'
 import type { MessageChange } from './message.ts'
-import { chunksOf } from './plan.ts'
+import { chunksOf, markOf } from './plan.ts'
 import { noteChecked, noteLabels, noteListed } from './store/tables.ts'
 
 /** Pages of one commit; a longer history is taken in several. */
@@ -90,7 +90,7 @@ async function takeIn(
   await job.commit({
     ...(fresh.length > 0
       ? {
-          segments: [{ streamId, from: tailS, to: toS, label, ref: 'news' }],
+          segments: [{ streamId, from: tailS, to: toS, mark: markOf(toS), label, ref: 'news' }],
           counts: [{ segment: 'news', listed: fresh.length, seal: true }],
         }
       : {}),

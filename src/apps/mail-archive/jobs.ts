@@ -28,6 +28,7 @@ import {
   BatchSize,
   type Granularity,
   granularityFor,
+  markOf,
   sliceQuery,
   slicesOf,
   wantsSpamOrTrash,
@@ -179,7 +180,18 @@ async function planSlices(kinds: MailKinds, name: string, signal: AbortSignal): 
   const oldestS = (await oldestSecond(account, { fromS: sinceS ?? 0, toS: endS, signal })) ?? endS - 1
   const slices = slicesOf({ originS: sinceS ?? 0, oldestS, endS, granularity })
   const leftOut =
-    sinceS === null ? [] : [{ streamId: stream.id, from: 0, to: sinceS, label: 'left out', ref: 'left-out' }]
+    sinceS === null
+      ? []
+      : [
+          {
+            streamId: stream.id,
+            from: 0,
+            to: sinceS,
+            mark: markOf(sinceS),
+            label: 'left out',
+            ref: 'left-out',
+          },
+        ]
   return {
     cursor: anchor.historyId,
     segments: [
@@ -188,6 +200,7 @@ async function planSlices(kinds: MailKinds, name: string, signal: AbortSignal): 
         streamId: stream.id,
         from: fromS,
         to: toS,
+        mark: markOf(toS),
         ref: `slice-${fromS}`,
       })),
     ],

@@ -6,7 +6,7 @@
 import { z } from 'zod'
 import { type Outcome, type RunContext, request, TidemarkError } from '../../engine/index.ts'
 import type { MailKinds, SlicePayload } from './jobs.ts'
-import { chunksOf, cutOf, listParts, sliceQuery, wantsSpamOrTrash } from './plan.ts'
+import { chunksOf, cutOf, listParts, markOf, sliceQuery, wantsSpamOrTrash } from './plan.ts'
 import { noteListed } from './store/tables.ts'
 
 const PAGES_MAX = 20
@@ -101,7 +101,7 @@ async function turnPage(
       ...batches.map((ids) => request(kinds.fetch, { account, ids }, { segment: job.segment! })),
       ...(newer ? [request(kinds.list, newer, { segment: 'newer', items: 0 })] : []),
     ],
-    ...(cut === null ? {} : { split: { at: cut, ref: 'newer' } }),
+    ...(cut === null ? {} : { split: { at: cut, ref: 'newer', mark: markOf(cut) } }),
     effects: (tx) => noteListed(tx, account, fresh),
     checkpoint: state,
   })

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import type { Clock } from '../../clock.ts'
 import { openAccountTokens } from '../../cloud/gmail/account-tokens.ts'
-import { GmailClient, type Pace } from '../../cloud/gmail/client.ts'
+import { GmailClient, type Pace, type TokenSource } from '../../cloud/gmail/client.ts'
 import { pricesOf } from '../../cloud/gmail/prices.ts'
 import type { Fetch } from '../../cloud/oauth.ts'
 import type { Limits } from '../../engine/limits/limits.ts'
@@ -90,29 +90,53 @@ async function openAccount(input: OpenAccountsInput, row: Account): Promise<Mail
     stream: streamOf(row.name),
     units: unitsOf(row.name),
     choices: mailChoices.parse(row.settings),
-    client: await openClient(input, row, calls),
+    client: openClient(input, row, calls),
     calls,
     archive,
   }
 }
 
-export async function openClient(
+export function openClient(
   input: OpenAccountsInput,
   row: Account,
   calls = new CallWatch(input.clock),
-): Promise<GmailClient> {
-  const { accounts, vault, settings, clock, fetch } = input
-  const token = await openAccountTokens({
-    ...{ account: row, accounts, vault, fetch, clock },
-    tokenUrl: settings.tokenUrl,
-  })
+): GmailClient {
+  const { settings, clock, fetch } = input
   return new GmailClient({
-    ...{ fetch, clock, token },
+    ...{ fetch, clock, token: lazyTokens(input, row) },
     apiUrl: settings.apiUrl,
     pace: paceOf(input, row.name, calls),
     timeoutMs: SILENCE_MAX_MS,
     prices: pricesOf('current', { 'messages.get': settings.priceOfGet }),
   })
+}
+
+/** The vault is opened by the first call: who only reads the archive needs no secret. */
+function lazyTokens(
+  { accounts, vault, settings, clock, fetch }: OpenAccountsInput,
+  row: Account,
+): TokenSource {
+  let opening: Promise<TokenSource> | undefined
+  let opened: TokenSource | undefined
+  return {
+    async access(signal) {
+      opening ??= openAccountTokens({
+        account: row,
+        accounts,
+        vault,
+        fetch,
+        clock,
+        tokenUrl: settings.tokenUrl,
+      })
+      // A failure is not kept: the key may be there the next time.
+      opening.catch(() => {
+        opening = undefined
+      })
+      opened = await opening
+      return opened.access(signal)
+    },
+    refused: (token) => opened?.refused(token),
+  }
 }
 
 /** Every call waits for its turn in two budgets: requests over the wire, and units by their price. */

@@ -50,6 +50,11 @@ export function slicesOf(input: {
   return slices
 }
 
+/** How a position in the stream is written as a mark. */
+export function markOf(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
+}
+
 export type ListBounds = {
   fromS: number | null
   toS: number | null

@@ -8,7 +8,7 @@ import type { MailAccount } from './account.ts'
 import { compareStretch, type Difference, type Stretch } from './compare.ts'
 import type { MailKinds } from './jobs.ts'
 import type { MessageChange } from './message.ts'
-import { chunksOf } from './plan.ts'
+import { chunksOf, markOf } from './plan.ts'
 import { noteChecked, noteChoices, noteLabels, noteListed } from './store/tables.ts'
 
 const State = z.object({
@@ -59,7 +59,10 @@ async function begin(
     const { id: streamId, tail_at: fromS } = await ledger.stream(account.stream)
     const state = { historyId, fromS, done: 0 }
     const to = Math.max(fromS + 1, Math.ceil(clock.now() / 1000))
-    await job.commit({ segments: [{ streamId, from: fromS, to, label: 'reconcile' }], checkpoint: state })
+    await job.commit({
+      segments: [{ streamId, from: fromS, to, mark: markOf(to), label: 'reconcile' }],
+      checkpoint: state,
+    })
     return state
   })
 }

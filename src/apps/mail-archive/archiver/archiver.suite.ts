@@ -203,7 +203,7 @@ export async function archiverBench(t: TestContext, options: BenchOptions): Prom
     },
     setMark: async (markS) => {
       await engine.transaction((tx) =>
-        tx.run('UPDATE streams SET mark = ? WHERE name = ?', [String(markS), account.stream]),
+        tx.run('UPDATE streams SET mark_at = ? WHERE name = ?', [markS, account.stream]),
       )
     },
     registerBad: async (id) => {

@@ -43,8 +43,8 @@ export type Examining = {
 export async function standingOf(ledger: Ledger, stream: string): Promise<Standing> {
   const isThere = (await ledger.streamNames()).some(({ name }) => name === stream)
   if (!isThere) return { markS: null, bad: new Set() }
-  const { mark } = await ledger.stream(stream)
-  const markS = mark !== null && /^\d{1,15}$/.test(mark) ? Number(mark) : null
+  const { mark, mark_at: markAt } = await ledger.stream(stream)
+  const markS = mark === null ? null : markAt
   const bad = new Set<string>()
   let after = 0
   for (let page = 0; page < BAD_PAGES_MAX; page++) {

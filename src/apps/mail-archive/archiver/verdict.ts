@@ -55,6 +55,7 @@ export type Purpose = {
 
 export const INBOX = 'INBOX'
 const TRASH = 'TRASH'
+const DRAFT = 'DRAFT'
 /** Whoever adds one of these wants the message treated differently, whatever the run does. */
 const TELLING = ['STARRED', TRASH, 'SPAM']
 /** Gmail itself puts these on and off. */
@@ -68,10 +69,11 @@ export function isConcerned(
   switch (action) {
     case 'unlabel':
       return label !== null && labels.includes(label)
+    // A draft that is taken out cannot become a draft again.
     case 'trash':
-      return !labels.includes(TRASH)
+      return !labels.includes(TRASH) && !labels.includes(DRAFT)
     case 'delete':
-      return true
+      return !labels.includes(DRAFT)
   }
 }
 

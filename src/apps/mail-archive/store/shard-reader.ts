@@ -16,7 +16,8 @@ import { inodeOf, openForReading } from './shard-file.ts'
 import { firstPosOf, type TimeRange } from './shard-router.ts'
 import { classifyStore, isUnreadable, shardMissing } from './store-errors.ts'
 
-export const OPEN_MAX = 32
+/** Three file handles each; most systems allow a process 1,024. */
+export const OPEN_MAX = 128
 /** Statements that are kept parsed, per connection. */
 const STATEMENTS_MAX = 64
 

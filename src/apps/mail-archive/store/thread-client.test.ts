@@ -33,7 +33,7 @@ test('a thread that dies refuses what it had as transient, and is started again'
 
 test('a thread that runs out of memory is a death like others', async () => {
   const client = thread(
-    `serve({ fill: () => { const all = []; for (;;) all.push(new Array(1000).fill({})) } }, () => {})`,
+    `serve({ fill: () => { const all = []; for (;;) all.push('x'.repeat(10) + all.length) } }, () => {})`,
   )
   await assert.rejects(client.ask('fill', 0), { code: 'archive-thread', kind: 'transient' })
   await client.stop()

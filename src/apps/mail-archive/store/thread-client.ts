@@ -11,6 +11,9 @@ import { type Transferable, Worker } from 'node:worker_threads'
 import { TidemarkError } from '../../../errors.ts'
 import { type Reply, unpackError } from './thread-service.ts'
 
+/** With less, a thread that runs out of memory collects garbage for half a minute before it gives up. */
+const YOUNG_MB_MAX = 48
+
 export type ThreadOptions = {
   script: URL
   /** For messages to people: "the archive's writer". */
@@ -69,7 +72,7 @@ export class ThreadClient {
     const entry = new URL('../../../ledger/thread-entry.js', import.meta.url)
     const worker = new Worker(entry, {
       workerData: { ...data, script: script.href, compileCache: module.getCompileCacheDir() },
-      resourceLimits: { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: heapMbMax },
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB_MAX, maxOldGenerationSizeMb: heapMbMax },
     })
     let cause: unknown
     worker.on('message', (reply: Reply) => this.#answered(worker, reply))

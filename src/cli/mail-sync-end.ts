@@ -1,0 +1,132 @@
+/** How a sync ended: in a line for each account, what is wrong and what to do about it, and the exit code. */
+import { streamOf } from '../apps/mail-archive/account.ts'
+import type { Obstacle } from '../apps/mail-archive/obstacles.ts'
+import { balanceText, type MailStatus, mailStatus } from '../apps/mail-archive/status.ts'
+import { systemClock } from '../clock.ts'
+import { SIGN_IN_REASON } from '../engine/health.ts'
+import { formatCount, formatDuration } from '../format.ts'
+import type { JobRow } from '../ledger/contract.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { type CliContext, exitCodes } from './context.ts'
+import { plural, shellWord } from './jobs-input.ts'
+import type { MailEngine } from './mail-context.ts'
+import type { Output } from './output.ts'
+
+const FAILED_SHOWN_MAX = 5
+
+type Ending = MailStatus & {
+  pauseReason: string | null
+  obstacle: Obstacle | undefined
+  failed: JobRow[]
+}
+
+export async function conclude(
+  context: CliContext,
+  opened: MailEngine,
+  { names, stopped }: { names: readonly string[]; stopped: boolean },
+): Promise<void> {
+  const { output } = context
+  const { ledger, tables, kinds } = opened
+  const statuses = await mailStatus(ledger, tables, names)
+  const endings = await Promise.all(
+    statuses.map(async (status): Promise<Ending> => {
+      const stream = streamOf(status.account)
+      return {
+        ...status,
+        pauseReason: await pauseReason(ledger, status.account),
+        obstacle: kinds.obstacles.of(status.account),
+        failed: await ledger.jobs({ state: 'failed', stream, limit: 100 }),
+      }
+    }),
+  )
+  const failed = endings.flatMap((ending) => ending.failed)
+  if (output.json) {
+    output.value({ type: 'summary', stopped, accounts: endings.map(toJson), failed: failed.length })
+  } else for (const ending of endings) output.line(summaryLine(ending, stopped))
+  for (const ending of endings) explain(output, ending)
+  const bad = endings.reduce((sum, { bad: n }) => sum + n, 0)
+  if (endings.some((ending) => isWrong(ending, stopped))) context.exitCode = exitCodes.failure
+  else if (bad > 0 && !stopped) {
+    context.exitCode = exitCodes.bad
+    output.note(
+      `${formatCount(bad)} ${plural(bad, 'message')} could not be fetched. See: tidemark mail bad list`,
+    )
+  }
+}
+
+/** Why nothing of this account moves, where somebody or something has paused it. */
+export async function pauseReason(ledger: Ledger, account: string): Promise<string | null> {
+  const pauses = await ledger.pauses()
+  const own = pauses.find(({ scope, target }) => scope === 'stream' && target === streamOf(account))
+  return (own ?? pauses.find(({ scope }) => scope === 'all'))?.reason ?? null
+}
+
+/** What to do about a pause. */
+export function pauseHint(account: string, reason: string): string {
+  return reason.startsWith(SIGN_IN_REASON)
+    ? `Connect it again with: tidemark account add gmail --user ${shellWord(account)}. The next tidemark mail sync then goes on where this one was.`
+    : `Go on with: tidemark resume --stream ${shellWord(streamOf(account))}`
+}
+
+function isWrong({ failed, pauseReason: reason, unbalanced, obstacle }: Ending, stopped: boolean): boolean {
+  if (unbalanced > 0) return true
+  return !stopped && (failed.length > 0 || reason !== null || obstacle !== undefined)
+}
+
+function explain(output: Output, { account, pauseReason: reason, obstacle, failed }: Ending): void {
+  if (reason !== null) {
+    output.note(`${account} is paused: ${reason}`)
+    output.note(`  ${pauseHint(account, reason)}`)
+  } else if (obstacle) {
+    output.note(`${account} cannot go on: ${obstacle.error.message}`)
+    output.note(`  ${obstacleHint(obstacle)}`)
+  }
+  for (const { id, kind, error } of failed.slice(0, FAILED_SHOWN_MAX)) {
+    output.note(`${account}: job #${id} (${kind}) failed: ${errorText(error)}`)
+    output.note(`  The next sync tries it again. More about it: tidemark jobs show ${id}`)
+  }
+}
+
+function obstacleHint({ where, error, sinceMs }: Obstacle): string {
+  if (where === 'archive') {
+    const hint = error.hint ? `${error.hint} ` : ''
+    return `${hint}Nothing is lost: the next tidemark mail sync goes on where this one was.`
+  }
+  const forText = formatDuration(systemClock.monotonicMs() - sinceMs)
+  const hint = error.hint ? ` ${error.hint}` : ''
+  return `It was tried for ${forText}.${hint} The next tidemark mail sync goes on where this one was.`
+}
+
+/** The ledger keeps errors as JSON. */
+function errorText(error: string | null): string {
+  try {
+    return (JSON.parse(error ?? '') as { message?: string }).message ?? 'no reason was noted'
+  } catch {
+    return error || 'no reason was noted'
+  }
+}
+
+function summaryLine(ending: Ending, stopped: boolean): string {
+  const mark =
+    ending.watermarkMs === null
+      ? 'none yet'
+      : `${new Date(ending.watermarkMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+  return `${ending.account}: ${wordFor(ending, stopped)}; ${balanceText(ending, formatCount)}; watermark ${mark}`
+}
+
+function wordFor(ending: Ending, stopped: boolean): string {
+  if (ending.pauseReason !== null) return 'paused'
+  const isOpen = ending.phase === 'new' || ending.onTheirWay > 0 || ending.settledSlices < ending.slices
+  if (stopped && isOpen) return 'stopped'
+  return isWrong(ending, stopped) ? 'not finished' : 'done'
+}
+
+function toJson({ obstacle, failed, ...status }: Ending) {
+  return {
+    ...status,
+    failed: failed.length,
+    obstacle: obstacle
+      ? { where: obstacle.where, message: obstacle.error.message, code: obstacle.error.code ?? null }
+      : null,
+  }
+}

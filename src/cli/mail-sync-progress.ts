@@ -4,19 +4,27 @@ import { balanceText, type MailStatus, mailStatus } from '../apps/mail-archive/s
 import { systemClock } from '../clock.ts'
 import { formatCount, formatDuration } from '../format.ts'
 import type { CliContext } from './context.ts'
+import { escapeControl } from './escape.ts'
 import type { MailEngine } from './mail-context.ts'
 
 /** Rates are over this time, so that a batch that ends does not look like a burst. */
 const RATE_MS = 60_000
+/** Answers come within seconds; after this, somebody may wonder. */
+const SILENCE_MS = 5_000
+/** Where lines add up, one that only counts on is not repeated before. */
+const REPEATED_MS = 60_000
 
+type Wait = { reason: string; forMs: number }
 type Sample = { atMs: number; done: number }
+/** `key`: what of it must differ for it to be news. */
+type Line = { account: string; text: string; key: string }
 
 export class SyncProgress {
   readonly #context: CliContext
   readonly #opened: MailEngine
   readonly #names: readonly string[]
   readonly #samples = new Map<string, Sample[]>()
-  readonly #last = new Map<string, string>()
+  readonly #last = new Map<string, { key: string; atMs: number }>()
   #drawn = 0
 
   constructor(context: CliContext, opened: MailEngine, names: readonly string[]) {
@@ -27,19 +35,21 @@ export class SyncProgress {
 
   async show(): Promise<void> {
     const { ledger, tables } = this.#opened
-    const lines: string[] = []
+    const lines: Line[] = []
     for (const status of await mailStatus(ledger, tables, this.#names)) {
       const rate = this.#rate(status)
+      const wait = await this.#wait(status.account)
       if (this.#context.output.json) {
         this.#context.output.value({
           type: 'progress',
           ...status,
           messagesPerSecond: rate,
           ...this.#budget(status.account),
+          waiting: wait ?? null,
         })
         continue
       }
-      lines.push(this.#line(status, rate))
+      lines.push(wait ? waitingLine(status, wait) : this.#line(status, rate))
     }
     this.#draw(lines)
   }
@@ -67,7 +77,20 @@ export class SyncProgress {
     return { unitsPerSecond: budget?.rate ?? 0, throttled: budget?.throttles ?? 0, pausedMs }
   }
 
-  #line(status: MailStatus, rate: number): string {
+  /** Why nothing moves, and for how long it has not. */
+  async #wait(account: string): Promise<Wait | undefined> {
+    const { kinds, mail } = this.#opened
+    const obstacle = kinds.obstacles.of(account)
+    if (obstacle) {
+      const forMs = systemClock.monotonicMs() - obstacle.sinceMs
+      return { reason: obstacle.error.message, forMs }
+    }
+    const silence = (await mail.get(account)).calls?.silence
+    if (!silence || silence.forMs < SILENCE_MS) return undefined
+    return { reason: silence.error?.message ?? 'Gmail does not answer', forMs: silence.forMs }
+  }
+
+  #line(status: MailStatus, rate: number): Line {
     const { unitsPerSecond, pausedMs } = this.#budget(status.account)
     const { settings } = this.#opened
     const used = rate * settings.priceOfGet
@@ -82,7 +105,8 @@ export class SyncProgress {
       `ETA ${this.#eta(status, rate)}`,
     ]
     if (pausedMs > 0) parts.push(`throttled for ${formatDuration(pausedMs)}`)
-    return parts.join(', ')
+    const text = parts.join(', ')
+    return { account: status.account, text, key: text }
   }
 
   /** Of what is listed; while slices are still being listed, more may come. */
@@ -92,20 +116,32 @@ export class SyncProgress {
     return `${isOpen ? '≥ ' : ''}${formatDuration((status.onTheirWay * 1000) / rate)}`
   }
 
-  #draw(lines: readonly string[]): void {
+  #draw(lines: readonly Line[]): void {
     const { output } = this.#context
     if (!output.isTerminal) {
-      for (const line of lines) {
-        const name = line.split(':')[0]!
-        if (this.#last.get(name) !== line) output.note(line)
-        this.#last.set(name, line)
+      const nowMs = systemClock.monotonicMs()
+      for (const { account, text, key } of lines) {
+        const last = this.#last.get(account)
+        if (last?.key === key && (key === text || nowMs - last.atMs < REPEATED_MS)) continue
+        output.note(text)
+        this.#last.set(account, { key, atMs: nowMs })
       }
       return
     }
     // Drawn over the last, one line per account, cut to the width.
     const up = this.#drawn > 1 ? `\u001b[${this.#drawn - 1}A` : ''
     const width = Math.max(20, output.width - 1)
-    output.rawError(`\r${up}${lines.map((line) => `\u001b[2K${line.slice(0, width)}`).join('\n')}`)
+    output.rawError(
+      `\r${up}${lines.map(({ text }) => `\u001b[2K${escapeControl(text).slice(0, width)}`).join('\n')}`,
+    )
     this.#drawn = lines.length
   }
+}
+
+/** The reason first: terminals are narrow. */
+function waitingLine(status: MailStatus, { reason, forMs }: Wait): Line {
+  const { account } = status
+  const balance = balanceText(status, formatCount)
+  const text = `${account}: waiting for ${formatDuration(forMs)}: ${reason}; ${balance}`
+  return { account, text, key: `${account}: ${reason}; ${balance}` }
 }

@@ -166,13 +166,15 @@ async function watch(
   }
 }
 
-/** What failed for good in an earlier sync gets its full number of tries again. */
+/** What failed for good in an earlier sync gets its full number of tries again, and what was put off need not wait. */
 async function retryFailed({ ledger, kinds }: MailEngine, names: readonly string[]): Promise<void> {
-  const own = new Set([kinds.plan, kinds.list, kinds.fetch, kinds.history, kinds.reconcile].map((k) => k.kind))
+  const own = new Set(
+    [kinds.plan, kinds.list, kinds.fetch, kinds.history, kinds.reconcile].map((k) => k.kind),
+  )
   for (const name of names) {
-    for (const { id, kind } of await ledger.jobs({
-      ...{ state: 'failed' as const, stream: streamOf(name), limit: RETRIED_MAX },
-    })) {
+    const stream = streamOf(name)
+    await ledger.hurry(stream)
+    for (const { id, kind } of await ledger.jobs({ state: 'failed', stream, limit: RETRIED_MAX })) {
       if (!own.has(kind)) continue
       await ledger.redo(id).catch((thrown: unknown) => {
         // Brought back already, by one that it depends on or by another sync.

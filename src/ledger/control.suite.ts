@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { UsageError } from '../errors.ts'
 import type { NewJob, Tx } from './contract.ts'
-import type { Desk, DeskTest } from './desk.suite.ts'
+import { type Desk, type DeskTest, HOUR_MS } from './desk.suite.ts'
 
 const job = (more: Partial<NewJob> = {}): NewJob => ({ kind: 'job', payload: '{}', ...more })
 
@@ -138,6 +138,19 @@ function redoing(test: DeskTest): void {
       assert.deepEqual([third!.id, third!.failures, third!.attempt], [first.id, 0, 3])
       await desk.settle(third!, 'succeed')
     }
+  })
+
+  test('of a stream that is hurried, what was put off after a try is ready at once', async (desk) => {
+    const streamId = await desk.stream('mail')
+    const later = desk.ledger.now() + HOUR_MS
+    const tried = await desk.claimed({ streamId })
+    await desk.settle(tried, 'postpone', { runAt: later })
+    const elsewhere = await desk.claimed({ streamId: await desk.stream('other') })
+    await desk.settle(elsewhere, 'postpone', { runAt: later })
+    const planned = await desk.add({ streamId, runAt: later })
+    assert.equal(await desk.ledger.hurry('mail'), 1)
+    assert.equal(await desk.ledger.hurry('none of this name'), 0)
+    assert.deepEqual(await desk.stages(tried.id, elsewhere.id, planned), ['ready', 'time', 'time'])
   })
 
   test('only failed and canceled jobs can be tried again', async (desk) => {

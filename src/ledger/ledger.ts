@@ -215,6 +215,20 @@ export class Ledger {
     return { woken, nextDueAt }
   }
 
+  /** Jobs of a stream that were put off after a try need not wait any longer: somebody asks for them now. */
+  hurry(stream: string): Promise<number> {
+    return this.#write(async ({ tx, changes }) => {
+      const rows = await tx.all<{ kind: string }>(
+        `UPDATE jobs SET wait = NULL, run_at = NULL WHERE state = 'pending' AND wait = 'time' AND attempt > 0
+           AND stream_id = (SELECT id FROM streams WHERE name = ?) RETURNING kind`,
+        [stream],
+      )
+      for (const row of rows) changes.moved(row.kind, 'time', 'ready')
+      changes.becameReady += rows.length
+      return rows.length
+    })
+  }
+
   // --- Owners ---------------------------------------------------------------
 
   register(info: WorkerInfo, leaseMs: number): Promise<number> {

@@ -18,9 +18,9 @@ import { noteGone } from './store/tables.ts'
 
 /** Calls in one request to the batch endpoint. */
 const GROUP_MAX = 50
-const GROUP_MIN = 5
-/** A request is worth about this much of the budget, so that many small ones keep an even pace. */
-const GROUP_MS = 1_000
+const GROUP_MIN = 2
+/** A request is worth about this much of the budget: many small ones keep an even pace, and little of one is refused. */
+const GROUP_MS = 500
 const STORE_BYTES = 8 * 1024 * 1024
 /** Rounds of trying again what the answers named, before the job as a whole is tried again later. */
 const ROUNDS_MAX = 6

@@ -112,7 +112,7 @@ export function mailKinds(deps: MailDeps): MailKinds {
       key: ({ account }) => account,
       budget,
       describe: { verb: 'planning', noun: 'mailbox' },
-      run: (job) => pastObstacles(kinds, job, () => planSlices(kinds, job.payload.account, job.signal)),
+      run: (job) => pastObstacles(kinds, job, job.payload.account, () => planSlices(kinds, job.payload.account, job.signal)),
     }),
     list: defineJob({
       kind: 'mail.list',
@@ -120,7 +120,7 @@ export function mailKinds(deps: MailDeps): MailKinds {
       lane: 'bulk',
       budget,
       describe: { verb: 'listing', noun: 'slice' },
-      run: (job) => pastObstacles(kinds, job, () => runListing(kinds, job)),
+      run: (job) => pastObstacles(kinds, job, job.payload.account, () => runListing(kinds, job)),
     }),
     fetch: defineJob({
       kind: 'mail.fetch',
@@ -131,7 +131,7 @@ export function mailKinds(deps: MailDeps): MailKinds {
       cost: deps.settings.priceOfGet,
       items: { of: ({ ids }) => ids, only: (payload, ids) => ({ ...payload, ids: [...ids] }) },
       describe: { verb: 'fetching', noun: 'message' },
-      run: (job) => pastObstacles(kinds, job, () => runFetch(kinds, job)),
+      run: (job) => pastObstacles(kinds, job, job.payload.account, () => runFetch(kinds, job)),
     }),
     history: defineJob({
       kind: 'mail.history',
@@ -141,7 +141,7 @@ export function mailKinds(deps: MailDeps): MailKinds {
       priority: HISTORY_PRIORITY,
       budget,
       describe: { verb: 'checking', noun: 'mailbox' },
-      run: (job) => pastObstacles(kinds, job, () => runHistory(kinds, job)),
+      run: (job) => pastObstacles(kinds, job, job.payload.account, () => runHistory(kinds, job)),
     }),
     reconcile: defineJob({
       kind: 'mail.reconcile',
@@ -151,7 +151,7 @@ export function mailKinds(deps: MailDeps): MailKinds {
       priority: HISTORY_PRIORITY,
       budget,
       describe: { verb: 'comparing', noun: 'mailbox' },
-      run: (job) => pastObstacles(kinds, job, () => runReconcile(kinds, job)),
+      run: (job) => pastObstacles(kinds, job, job.payload.account, () => runReconcile(kinds, job)),
     }),
   }
   return kinds

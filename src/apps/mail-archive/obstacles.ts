@@ -3,6 +3,9 @@
  * full, a file of the archive is missing. Jobs then wait without costing a try, so that an outage, however long, never
  * makes good messages bad; one of them at a time finds out whether it is over.
  *
+ * Of a job about no message in particular every passing error is such an obstacle. One that is about messages may have
+ * met a bad one: so others are asked for, and only where none of them comes either, it is the service.
+ *
  *   free ──a job meets it──▶ waiting ──its time has come──▶ trying (one job; the others go on waiting)
  *     ▲                         ▲                               │
  *     └────── it went well ─────┼───────────────────────────────┤
@@ -26,6 +29,9 @@ const WAIT_MS_MIN = 1_000
 const WAIT_MS_MAX = 30_000
 /** While one job tries, the others leave it alone for this long. */
 const TRYING_MS = 2_000
+/** Other messages that are asked for; where the mailbox has fewer than half of that, they say too little. */
+const SAMPLE = 8
+const SAMPLE_MIN = 4
 const ARCHIVE_CODES = /^(?:disk-full|shard-|archive-)/
 
 export class Obstacles {
@@ -64,13 +70,15 @@ export class Obstacles {
   }
 }
 
+type Opening = { get(name: string): Promise<MailAccount> }
+
 /** Runs a job of an account, unless something is in the way; then it waits, and costs nothing. */
-export async function pastObstacles<P extends { account: string }>(
-  { obstacles, accounts }: { obstacles: Obstacles; accounts: { get(name: string): Promise<MailAccount> } },
+export async function pastObstacles<P>(
+  { obstacles, accounts }: { obstacles: Obstacles; accounts: Opening },
   job: RunContext<P>,
+  account: string,
   run: () => Promise<Outcome>,
 ): Promise<Outcome> {
-  const { account } = job.payload
   const waitMs = obstacles.waitMs(account)
   if (waitMs > 0) return waiting(waitMs, obstacles.of(account)!.error)
   try {
@@ -82,7 +90,7 @@ export async function pastObstacles<P extends { account: string }>(
     if (job.signal.aborted) throw thrown
     const where = ARCHIVE_CODES.test(error.code ?? '')
       ? 'archive'
-      : (await isOutage(() => accounts.get(account), error, job.signal))
+      : error.kind === 'transient' && (await isOutage(() => accounts.get(account), job))
         ? 'cloud'
         : undefined
     if (!where) throw thrown
@@ -94,17 +102,30 @@ function waiting(afterMs: number, error: TidemarkError): Outcome {
   return { again: { afterMs }, note: `waits: ${error.message}` }
 }
 
-/** Is it the service, or only what was asked of it? The smallest of all calls tells. */
-async function isOutage(
-  open: () => Promise<MailAccount>,
-  error: TidemarkError,
-  signal: AbortSignal,
-): Promise<boolean> {
-  if (error.kind !== 'transient') return false
+/** Is it the service, or only what was asked of it? */
+async function isOutage(open: () => Promise<MailAccount>, job: RunContext<unknown>): Promise<boolean> {
+  const { ids } = job.payload as { ids?: readonly string[] }
+  if (!ids) return true
+  const { signal } = job
   try {
-    await (await open()).client.profile({ signal })
-    return false
+    const { client } = await open()
+    const page = await client.listIds({ includeSpamTrash: true, signal })
+    const asked = new Set(ids)
+    const others = page.ids.map(({ id }) => id).filter((id) => !asked.has(id))
+    const sample = sampleOf(others, job.random)
+    if (sample.length < SAMPLE_MIN) return false
+    const answers = await client.getLabels(sample, { signal })
+    return answers.every((answer) => !answer.ok && answer.error.kind === 'transient')
   } catch (thrown) {
     return asTidemarkError(thrown).kind === 'transient'
   }
+}
+
+/** Any of them: the newest could be the very ones that are bad. */
+function sampleOf(ids: string[], random: () => number): string[] {
+  const sample: string[] = []
+  while (sample.length < SAMPLE && ids.length > 0) {
+    sample.push(...ids.splice(Math.floor(random() * ids.length), 1))
+  }
+  return sample
 }

@@ -97,16 +97,16 @@ async function intend(
   })
   await kinds.point('examined')
   const intents = passed.map(({ candidate: { id }, state }) => ({ id, ...state! }))
+  let isActing = false
   await job.commit({
     effects: async (tx) => {
-      // Fenced: a run that was stopped meanwhile gets no more intents.
-      if (!(await moveRun(tx, run.id, { from: ['acting'], to: 'acting' }))) return
+      // Fenced: a run that was stopped meanwhile gets no more intents, and without them nothing is called.
+      isActing = await moveRun(tx, run.id, { from: ['acting'], to: 'acting' })
+      if (!isActing) return
       await noteRefused(tx, run.id, refused)
       await noteIntents(tx, run.id, intents, kinds.clock.now())
     },
   })
-  const journal = await kinds.journal()
-  const isActing = (await journal.run(run.id))?.state === 'acting'
   const intended = passed.map(({ candidate: { id, bytes }, state }) => ({ id, bytes, ...state! }))
   return isActing ? { intended, refused: refused.length } : { intended: [], refused: 0 }
 }

@@ -4,6 +4,7 @@ import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, test } from 'node:test'
+import { zstdDecompressSync } from 'node:zlib'
 import fc from 'fast-check'
 import type { MessageChange } from '../message.ts'
 import { openArchive } from './archive.ts'
@@ -137,6 +138,48 @@ describe('a stored message', () => {
     assert.deepEqual(await second.stored(['m1', 'm2']), new Set(['m1']))
     await assert.rejects(first.store([message('m2')]), { code: 'archive-closed' })
   })
+})
+
+test('a message can be read as docs/mail-archive-format.md says', async (context) => {
+  const archive = await archiveFor(context)
+  const [plain, withFile] = [message('m1'), messageWithFile('m2', noise(30_000))]
+  await archive.store([plain, withFile])
+  const rows = (file: string, sql: string): Record<string, unknown>[] => {
+    const db = new DatabaseSync(join(archive.folder, file), { readOnly: true })
+    const found = db.prepare(sql).all()
+    db.close()
+    return found
+  }
+  const [first, second] = rows('2020.db', 'SELECT raw FROM bodies JOIN messages USING (pos) ORDER BY id')
+  assert.deepEqual(zstdDecompressSync(first?.raw as Uint8Array).subarray(2), plain.raw)
+  const parcel = zstdDecompressSync(second?.raw as Uint8Array)
+  let at = 1
+  const number = (): number => {
+    let value = 0
+    for (let shift = 0; ; shift += 7) {
+      const byte = parcel[at++]!
+      value += (byte & 0x7f) * 2 ** shift
+      if (byte < 0x80) return value
+    }
+  }
+  assert.deepEqual([parcel[0], number()], [1, 1])
+  const before = number()
+  const sha256 = parcel.subarray(at, at + 32)
+  at += 32
+  const [bytes, lineLength, lineEnd] = [number(), number(), number()]
+  assert.deepEqual([bytes, lineLength, lineEnd], [30_000, 76, 2])
+  const [content] = rows('attachments-1.db', 'SELECT sha256, packed, content FROM contents')
+  assert.deepEqual([Buffer.from(content?.sha256 as Uint8Array), content?.packed], [Buffer.from(sha256), 0])
+  const lines = Buffer.from(content?.content as Uint8Array)
+    .toString('base64')
+    .match(/.{1,76}/g)
+  const skeleton = parcel.subarray(at)
+  const whole = Buffer.concat([
+    skeleton.subarray(0, before),
+    Buffer.from(lines?.join('\r\n') ?? ''),
+    skeleton.subarray(before),
+  ])
+  assert.deepEqual(whole, withFile.raw)
 })
 
 describe('attachments', () => {

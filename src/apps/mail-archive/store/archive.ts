@@ -67,10 +67,10 @@ class ThreadedArchive implements Archive {
 
   room: Archive['room'] = (signal) => this.#queue.room(signal)
 
-  stored: Archive['stored'] = async (ids) => {
+  stored: Archive['stored'] = async (ids, { source } = {}) => {
     const found = new Set<string>()
     for (const page of pagesOf(ids, IDS_PAGE)) {
-      for (const id of await this.#read<string[]>('stored', page)) found.add(id)
+      for (const id of await this.#read<string[]>('stored', { ids: page, source })) found.add(id)
     }
     return found
   }

@@ -75,7 +75,10 @@ export type SearchOptions = {
   deleted?: boolean
 }
 
-export type SearchHit = { message: StoredMessage; /** Part of the text around the words found, as [text, isMatch] pieces. */ excerpt: readonly { text: string; match: boolean }[] }
+export type SearchHit = {
+  message: StoredMessage /** Part of the text around the words found, as [text, isMatch] pieces. */
+  excerpt: readonly { text: string; match: boolean }[]
+}
 
 /** Shards that could not be searched, with the reason: their messages are missing from the answer. */
 export type Unsearched = readonly { shard: string; reason: string }[]
@@ -94,7 +97,13 @@ export type Stats = { rows: readonly StatsRow[]; unsearched: Unsearched }
 
 export type VerifyEvent =
   | { type: 'shard'; shard: string; messages: number; state: ShardInfo['state']; detail?: string }
-  | { type: 'message'; shard: string; id: string; state: Exclude<Proof['state'], 'proven' | 'imported'>; detail: string }
+  | {
+      type: 'message'
+      shard: string
+      id: string
+      state: Exclude<Proof['state'], 'proven' | 'imported'>
+      detail: string
+    }
   | { type: 'progress'; shard: string; messages: number; bytes: number }
 
 export type Archive = {
@@ -109,8 +118,8 @@ export type Archive = {
   room(signal?: AbortSignal): Promise<void>
   /** Bytes given to the writers and not yet on disk. */
   readonly queuedBytes: number
-  /** Which of these are in the archive, with their bytes (marked as deleted or not). */
-  stored(ids: readonly string[]): Promise<Set<string>>
+  /** Which of these are in the archive, with their bytes (marked as deleted or not); of a `source`, only from there. */
+  stored(ids: readonly string[], options?: { source?: MessageSource }): Promise<Set<string>>
   /** Applies what the cloud reported, in order; durable when it resolves. `unknown`: ids that are not stored. */
   apply(changes: readonly MessageChange[]): Promise<{ changed: number; unknown: string[] }>
   message(id: string): Promise<StoredMessage | null>

@@ -3,7 +3,7 @@
  * that is not found while a shard cannot be read is not absent: the shard's trouble is the answer.
  */
 import { statSync } from 'node:fs'
-import type { Proof, StoredMessage } from '../message.ts'
+import type { MessageSource, Proof, StoredMessage } from '../message.ts'
 import { parseMessage } from '../mime/parse.ts'
 import { AttachmentReader } from './attachment-files.ts'
 import type { IdEntry, ShardInfo } from './contract.ts'
@@ -16,6 +16,7 @@ import { isContentUnreadable, isDamaged, isUnreadable, messageAbsent } from './s
 
 export type EntryCursor = { pos: number; shard: string }
 export type EntryPage = { entries: IdEntry[]; next: EntryCursor | null }
+export type StoredArgs = { ids: readonly string[]; source?: MessageSource | undefined }
 export type EntryArgs = { fromMs: number; toMs: number; limit: number; after: EntryCursor | null }
 
 type Found = { shard: string; row: MessageRow }
@@ -33,8 +34,22 @@ export class ReaderDesk {
   }
 
   /** Those of the ids that are here and can be read. */
-  stored(ids: readonly string[]): string[] {
-    return [...shardsOfIds(this.shards, ids, this.#names()).found.keys()]
+  stored({ ids, source }: StoredArgs): string[] {
+    const { found } = shardsOfIds(this.shards, ids, this.#names())
+    if (source === undefined) return [...found.keys()]
+    const idsOf = new Map<string, string[]>()
+    for (const [id, shard] of found) {
+      const here = idsOf.get(shard)
+      if (here) here.push(id)
+      else idsOf.set(shard, [id])
+    }
+    const sql = 'SELECT id FROM messages WHERE source = ? AND id IN (SELECT value FROM json_each(?))'
+    return [...idsOf].flatMap(([shard, here]) => {
+      const rows = this.shards.guarded(shard, () =>
+        this.shards.prepare(shard, sql).all(source, JSON.stringify(here)),
+      )
+      return (rows as unknown as { id: string }[]).map(({ id }) => id)
+    })
   }
 
   message(id: string): StoredMessage | null {

@@ -2,7 +2,7 @@
 import { workerData } from 'node:worker_threads'
 import type { Query } from '../query/query.ts'
 import type { SearchOptions, StatsBy } from './contract.ts'
-import { type EntryArgs, ReaderDesk } from './reader-desk.ts'
+import { type EntryArgs, ReaderDesk, type StoredArgs } from './reader-desk.ts'
 import { countShards, searchShards } from './search.ts'
 import { statsOfShards } from './stats.ts'
 import { serve } from './thread-service.ts'
@@ -14,7 +14,7 @@ const desk = new ReaderDesk(workerData as ReaderData)
 
 serve(
   {
-    stored: (ids: readonly string[]) => desk.stored(ids),
+    stored: (args: StoredArgs) => desk.stored(args),
     message: (id: string) => desk.message(id),
     thread: (threadId: string) => desk.thread(threadId),
     raw: (id: string) => desk.raw(id),

@@ -127,7 +127,8 @@ export class ShardReader {
       this.#open.set(name, found)
       return found
     }
-    if (this.#listed.size === 0) this.shards()
+    // Made a moment ago, by another thread or process.
+    if (!this.#listed.has(name)) this.shards()
     const listed = this.#listed.get(name)
     const file = this.archive.pathOf(name)
     if (!listed) throw shardMissing(name, file)

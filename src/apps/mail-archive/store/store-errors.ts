@@ -147,7 +147,7 @@ function sqliteCodeOf(thrown: unknown): number | undefined {
 
 function diskFull(file: string, cause: unknown): TidemarkError {
   return trouble(`The disk is full: ${file} cannot grow.`, 'disk-full', {
-    hint: 'Free some space; work goes on by itself.',
+    hint: 'Free some space.',
     cause,
   })
 }

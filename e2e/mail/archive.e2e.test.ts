@@ -169,11 +169,12 @@ describe('mail archive', () => {
   test('Ctrl-C stops it, a second run is refused meanwhile, and --resume goes on', async () => {
     const world = await syncedWorld({ messages: 500, seed: 25 })
     world.sim.faults.set({
-      rules: [{ do: 'latency', latency: { kind: 'fixed', ms: 200 }, methods: ['batch'] }],
+      rules: [{ do: 'latency', latency: { kind: 'fixed', ms: 2_000 }, methods: ['batch'] }],
     })
     const args = ['mail', 'archive', '--older-than', '1d']
     const { child, ended } = world.start(args)
-    const until = world.served + 4
+    // The token and the first of the slow requests.
+    const until = world.served + 2
     while (world.served < until) await new Promise((resolve) => setTimeout(resolve, 5))
     child.kill('SIGINT')
     const stopped = await ended

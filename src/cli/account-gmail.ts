@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { systemClock } from '../clock.ts'
 import { accessOf, type GmailAccess, type GmailSecret, parseGmailSecret } from '../cloud/gmail/auth.ts'
 import { classify, timedOut, unreachable } from '../cloud/gmail/errors.ts'
-import type { OAuthClient } from '../cloud/oauth.ts'
+import { type OAuthClient, readText } from '../cloud/oauth.ts'
 import type { Config } from '../config/settings.ts'
 import { TidemarkError, UsageError } from '../errors.ts'
 import { type Account, type Accounts, accountKey } from '../ledger/accounts.ts'
@@ -73,7 +73,8 @@ export function readServiceAccount(path: string): { clientEmail: string; private
 export type Profile = { address: string; messages: number | undefined }
 
 const profileSchema = z.object({
-  emailAddress: z.string().min(1).max(320),
+  // It becomes the account's name: part of commands that people are told to type.
+  emailAddress: z.string().regex(/^[^\s\p{C}@]{1,200}@[^\s\p{C}@]{1,119}$/u),
   messagesTotal: z.number().optional().catch(undefined),
 })
 
@@ -87,7 +88,7 @@ export async function readProfile(apiUrl: string, accessToken: string): Promise<
       redirect: 'error',
       signal: AbortSignal.timeout(PROFILE_TIMEOUT_MS),
     })
-    body = await response.text()
+    body = await readText(response)
   } catch (thrown) {
     throw (thrown as Error).name === 'TimeoutError' ? timedOut(PROFILE_TIMEOUT_MS) : unreachable(thrown)
   }

@@ -6,10 +6,10 @@
  * anything else gets a page that says so and changes nothing. The browser sees the last page when the sign-in has really
  * worked, not before.
  */
-import { createServer, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { systemClock } from '../clock.ts'
-import { readRedirect } from '../cloud/oauth.ts'
+import { type Redirect, readRedirect } from '../cloud/oauth.ts'
 import { TidemarkError } from '../errors.ts'
 import { formatDuration } from '../format.ts'
 
@@ -31,8 +31,8 @@ export async function signInByLoopback<T>(steps: SignInSteps<T>, waitMs: number)
       const cancel = systemClock.timer(waitMs, () => reject(waitedTooLong(waitMs)), { keepAlive: true })
       let isTaken = false
       server.on('request', (request, response: ServerResponse) => {
-        const redirect = readRedirect(new URL(request.url ?? '/', redirectUri).searchParams, steps.state)
-        if (request.method !== 'GET' || redirect.kind === 'strange') return answer(response, PAGES.strange)
+        const redirect = redirectOf(request, redirectUri, steps.state)
+        if (redirect.kind === 'strange') return answer(response, PAGES.strange)
         if (isTaken) return answer(response, PAGES.taken)
         isTaken = true
         cancel()
@@ -51,6 +51,15 @@ export async function signInByLoopback<T>(steps: SignInSteps<T>, waitMs: number)
     server.close()
     server.closeAllConnections()
   }
+}
+
+/** Under another name than its own it is spoken to by a page that has made that name point here. */
+function redirectOf({ method, url, headers }: IncomingMessage, redirectUri: string, state: string): Redirect {
+  // What stands in a request line need not be an address.
+  const asked = URL.parse(url ?? '/', redirectUri)
+  const isMeant =
+    method === 'GET' && asked?.origin === redirectUri && `http://${headers.host}` === redirectUri
+  return isMeant ? readRedirect(asked.searchParams, state) : { kind: 'strange' }
 }
 
 export function refusedError(error: string): TidemarkError {

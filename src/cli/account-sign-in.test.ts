@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { connect } from 'node:net'
 import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { describe, test } from 'node:test'
 import { GMAIL_SCOPES, type GmailSecret } from '../cloud/gmail/auth.ts'
 import { TidemarkError, UsageError } from '../errors.ts'
@@ -32,6 +34,14 @@ async function waiting(
   return { redirectUri, ended, codes }
 }
 
+/** A request as no browser writes it. */
+async function statusOf(redirectUri: string, { target, host }: { target: string; host?: string }) {
+  const { hostname, port, host: own } = new URL(redirectUri)
+  const socket = connect(Number(port), hostname)
+  socket.write(`GET ${target} HTTP/1.1\r\nHost: ${host ?? own}\r\nConnection: close\r\n\r\n`)
+  return Number((await text(socket)).split(' ')[1])
+}
+
 describe('the page that the browser is sent back to', () => {
   test('is on 127.0.0.1, says when it is done, and is gone afterwards', async () => {
     const { redirectUri, ended } = await waiting()
@@ -58,6 +68,11 @@ describe('the page that the browser is sent back to', () => {
     for (const path of strange) assert.equal((await fetch(`${redirectUri}${path}`)).status, 404, path)
     const posted = await fetch(`${redirectUri}/?code=evil&state=right`, { method: 'POST' })
     assert.equal(posted.status, 404)
+    for (const target of ['//', 'http://[', 'http://elsewhere.example/?code=evil&state=right']) {
+      assert.equal(await statusOf(redirectUri, { target }), 404, target)
+    }
+    const host = 'elsewhere.example'
+    assert.equal(await statusOf(redirectUri, { target: '/?code=evil&state=right', host }), 404, host)
     assert.deepEqual(codes, [])
     await fetch(`${redirectUri}/?code=c1&state=right`)
     assert.equal(await ended, 'made of c1')

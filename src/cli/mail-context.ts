@@ -118,7 +118,8 @@ type MailInput = {
   limits?: () => Engine['limits'] | undefined
 }
 
-async function withMail<T>(
+/** For commands that open archives for themselves, if at all. Needs no network. */
+export async function withMail<T>(
   context: CliContext,
   input: MailInput,
   use: (opened: OpenedMail) => Promise<T>,

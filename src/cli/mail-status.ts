@@ -1,11 +1,13 @@
 /** `tidemark mail status` and `tidemark mail slices`: how far the archive is, in words and as a picture. */
 import type { Command } from 'commander'
+import type { MailAccounts } from '../apps/mail-archive/account.ts'
 import type { MailStatus } from '../apps/mail-archive/status.ts'
+import type { AttachmentFileInfo, ShardInfo } from '../apps/mail-archive/store/contract.ts'
 import { type CliContext, exitCodes } from './context.ts'
 
 const STATUS_HELP = `
-Ends with 0 when all is settled or under way, 1 when counts do not agree or an account is paused, 3 when all is
-settled but for bad messages.`
+Ends with 0 when all is settled or under way, 1 when counts do not agree, an account is paused or a file of the
+archive is missing or damaged, 3 when all is settled but for bad messages.`
 
 const SLICES_HELP = `
 The picture: every slice is one character, oldest first.
@@ -33,67 +35,93 @@ export function registerMailStatus(mail: Command, context: CliContext): void {
 }
 
 async function showStatus(context: CliContext, options: { account?: string }): Promise<void> {
-  const { withMailArchive } = await import('./mail-context.ts')
+  const { chosen, withMail } = await import('./mail-context.ts')
   const { mailStatus } = await import('../apps/mail-archive/status.ts')
-  await withMailArchive(context, options, async ({ ledger, tables, archives }) => {
-    const all = await mailStatus(
-      ledger,
-      tables,
-      archives.map(({ name }) => name),
-    )
-    const pauses = await ledger.pauses()
-    const rows = await Promise.all(
-      archives.map(async ({ name, archive }, index) => ({
-        ...all[index]!,
-        pauseReason: pauses.find(({ target }) => target === `mail:${name}`)?.reason ?? null,
-        shards: await archive.shards(),
-      })),
-    )
+  const { pauseReason } = await import('./mail-sync-end.ts')
+  await withMail(context, {}, async ({ ledger, tables, mail }) => {
+    const rows: Row[] = []
+    for (const status of await mailStatus(ledger, tables, chosen(mail, options))) {
+      const reason = await pauseReason(ledger, status.account)
+      rows.push({ ...status, pauseReason: reason, ...(await filesOf(mail, status.account)) })
+    }
     if (context.output.json) context.output.value(rows)
     else for (const row of rows) await printStatus(context, row, ledger.now())
     context.exitCode = exitCodeOf(rows)
   })
 }
 
-type Row = MailStatus & {
-  pauseReason: string | null
-  shards: {
-    name: string
-    state: string
-    messages: number
-    rawBytes: number
-    fileBytes: number
-    detail?: string
-  }[]
+type Files = {
+  shards: ShardInfo[]
+  attachmentFiles: AttachmentFileInfo[]
+  /** Why the archive could not be opened at all. */
+  archiveProblem: { message: string; hint: string | null; code: string | null } | null
+}
+
+type Row = MailStatus & Files & { pauseReason: string | null }
+
+/** An archive that cannot be opened is part of the status, not the end of it. */
+async function filesOf(mail: MailAccounts, name: string): Promise<Files> {
+  const { asTidemarkError } = await import('../errors.ts')
+  try {
+    const { archive } = await mail.get(name)
+    const [shards, attachmentFiles] = [await archive.shards(), await archive.attachmentFiles()]
+    return { shards, attachmentFiles, archiveProblem: null }
+  } catch (thrown) {
+    const { kind, message, hint, code } = asTidemarkError(thrown)
+    if (kind === 'bug') throw thrown
+    const archiveProblem = { message, hint: hint ?? null, code: code ?? null }
+    return { shards: [], attachmentFiles: [], archiveProblem }
+  }
 }
 
 async function printStatus({ output }: CliContext, row: Row, now: number): Promise<void> {
   const { balanceText } = await import('../apps/mail-archive/status.ts')
   const { formatBytes, formatCount } = await import('../format.ts')
   const { distance, isoTime } = await import('./jobs-time.ts')
+  const { plural } = await import('./jobs-input.ts')
+  const { pauseHint } = await import('./mail-sync-end.ts')
   const phases = { new: 'not synced yet', backfill: 'copying all mail', following: 'following changes' }
-  output.line(`${row.account}: ${row.paused ? 'paused' : phases[row.phase]}`)
-  if (row.pauseReason) output.line(`  paused     ${row.pauseReason}`)
+  output.line(`${row.account}: ${row.pauseReason === null ? phases[row.phase] : 'paused'}`)
+  if (row.pauseReason !== null) {
+    output.line(`  paused     ${row.pauseReason}`)
+    output.line(`             ${pauseHint(row.account, row.pauseReason)}`)
+  }
   output.line(`  watermark  ${row.watermarkMs === null ? 'none yet' : isoTime(row.watermarkMs)}`)
   output.line(`  messages   ${balanceText(row, formatCount)}`)
   output.line(`  slices     ${formatCount(row.settledSlices)} of ${formatCount(row.slices)} settled`)
-  if (row.unbalanced > 0) output.line(`  WRONG      ${row.unbalanced} slices whose counts do not agree`)
-  const sum = (key: 'rawBytes' | 'fileBytes'): number => row.shards.reduce((n, shard) => n + shard[key], 0)
-  output.line(
-    `  archive    ${row.shards.length} files, ${formatBytes(sum('fileBytes'))} for ${formatBytes(sum('rawBytes'))} of mail`,
-  )
-  for (const { name, state, detail } of row.shards) {
-    if (state !== 'ok')
-      output.line(
-        `  DAMAGED    ${name} is ${state}${detail ? `: ${detail}` : ''}. Run: tidemark mail verify --repair`,
-      )
-  }
+  if (row.unbalanced > 0)
+    output.line(`  WRONG      ${row.unbalanced} ${plural(row.unbalanced, 'slice')} whose counts do not agree`)
+  const files = [...row.shards, ...row.attachmentFiles]
+  const fileBytes = files.reduce((sum, file) => sum + file.fileBytes, 0)
+  const rawBytes = row.shards.reduce((sum, shard) => sum + shard.rawBytes, 0)
+  if (!row.archiveProblem)
+    output.line(
+      `  archive    ${formatCount(files.length)} ${plural(files.length, 'file')}, ${formatBytes(fileBytes)} for ${formatBytes(rawBytes)} of mail`,
+    )
+  printDamage(output, row)
   if (row.checkedAtMs !== null) output.line(`  checked    ${distance(row.checkedAtMs, now)}`)
 }
 
+function printDamage(output: CliContext['output'], { shards, attachmentFiles, archiveProblem }: Row): void {
+  if (archiveProblem) {
+    output.line(`  DAMAGED    ${archiveProblem.message}`)
+    if (archiveProblem.hint) output.line(`             ${archiveProblem.hint}`)
+  }
+  const broken = [...shards, ...attachmentFiles].filter(({ state }) => state !== 'ok')
+  for (const { name, state, detail } of broken)
+    output.line(`  DAMAGED    ${detail ?? `${name}.db is ${state}.`}`)
+  if (broken.length > 0)
+    output.line(
+      '             Put it back from a backup, or fetch again what was in it: tidemark mail verify --repair',
+    )
+}
+
 function exitCodeOf(rows: readonly Row[]): CliContext['exitCode'] {
-  const isWrong = ({ unbalanced, paused, shards }: Row): boolean =>
-    unbalanced > 0 || paused || shards.some(({ state }) => state !== 'ok')
+  const isWrong = ({ unbalanced, pauseReason, shards, attachmentFiles, archiveProblem }: Row): boolean =>
+    unbalanced > 0 ||
+    pauseReason !== null ||
+    archiveProblem !== null ||
+    [...shards, ...attachmentFiles].some(({ state }) => state !== 'ok')
   if (rows.some(isWrong)) return exitCodes.failure
   const isSettled = ({ onTheirWay, settledSlices, slices }: Row): boolean =>
     onTheirWay === 0 && settledSlices === slices

@@ -6,6 +6,7 @@ import { formatCount, formatDuration } from '../format.ts'
 import type { CliContext } from './context.ts'
 import { escapeControl } from './escape.ts'
 import type { MailEngine } from './mail-context.ts'
+import { LedgerWatch } from './mail-ledger-watch.ts'
 
 /** Rates are over this time, so that a batch that ends does not look like a burst. */
 const RATE_MS = 60_000
@@ -23,6 +24,7 @@ export class SyncProgress {
   readonly #context: CliContext
   readonly #opened: MailEngine
   readonly #names: readonly string[]
+  readonly ledger: LedgerWatch
   readonly #samples = new Map<string, Sample[]>()
   readonly #last = new Map<string, { key: string; atMs: number }>()
   #drawn = 0
@@ -31,6 +33,7 @@ export class SyncProgress {
     this.#context = context
     this.#opened = opened
     this.#names = names
+    this.ledger = new LedgerWatch(opened.engine)
   }
 
   async show(): Promise<void> {
@@ -80,6 +83,8 @@ export class SyncProgress {
   /** Why nothing moves, and for how long it has not. */
   async #wait(account: string): Promise<Wait | undefined> {
     const { kinds, mail } = this.#opened
+    const { trouble } = this.ledger
+    if (trouble) return { reason: trouble.detail, forMs: trouble.forMs }
     const obstacle = kinds.obstacles.of(account)
     if (obstacle) {
       const forMs = systemClock.monotonicMs() - obstacle.sinceMs
@@ -142,6 +147,6 @@ export class SyncProgress {
 function waitingLine(status: MailStatus, { reason, forMs }: Wait): Line {
   const { account } = status
   const balance = balanceText(status, formatCount)
-  const text = `${account}: waiting for ${formatDuration(forMs)}: ${reason}; ${balance}`
+  const text = `${account}: waiting for ${formatDuration(forMs)}: ${reason.replace(/\.$/, '')}; ${balance}`
   return { account, text, key: `${account}: ${reason}; ${balance}` }
 }

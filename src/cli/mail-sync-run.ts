@@ -38,7 +38,8 @@ export async function runMailWork(
   context: CliContext,
   opened: MailEngine,
   names: readonly string[],
-): Promise<void> {
+): Promise<{ stopped: boolean }> {
+  let stopped = false
   await stoppable(context, async (stop) => {
     await resumeSignedIn(opened, names)
     for (const name of names) await opened.engine.streams.open(streamOf(name))
@@ -47,8 +48,10 @@ export async function runMailWork(
     const patienceMs = opened.config.mail.patience_minutes * 60_000
     await settle(context, opened, { names, stop, patienceMs, progress })
     progress.end()
-    await conclude(context, opened, { names, stopped: stop.aborted })
+    stopped = stop.aborted
+    await conclude(context, opened, { names, stopped })
   })
+  return { stopped }
 }
 
 /**
@@ -64,7 +67,8 @@ async function openable(
   for (const name of wanted) {
     try {
       const { archive } = await mail.get(name)
-      const broken = (await archive.shards()).filter(({ state }) => state !== 'ok')
+      const files = [...(await archive.shards()), ...(await archive.attachmentFiles())]
+      const broken = files.filter(({ state }) => state !== 'ok')
       if (broken.length > 0) throw damaged(name, broken)
       names.push(name)
     } catch (thrown) {

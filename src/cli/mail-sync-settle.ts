@@ -5,6 +5,7 @@
 import { streamOf } from '../apps/mail-archive/account.ts'
 import type { Obstacle } from '../apps/mail-archive/obstacles.ts'
 import { sleep, systemClock } from '../clock.ts'
+import { TidemarkError } from '../errors.ts'
 import type { CliContext } from './context.ts'
 import type { MailEngine } from './mail-context.ts'
 import type { SyncProgress } from './mail-sync-progress.ts'
@@ -15,6 +16,8 @@ const LOOK_LINES_MS = 5_000
 /** How soon the end is noticed, whatever is printed. */
 const STEP_MS = 200
 const PENDING_PAGE = 1_000
+/** A server that starts again takes less; a full disk stays full. */
+const LEDGER_MS_MAX = 60_000
 
 export type Settling = {
   names: readonly string[]
@@ -41,9 +44,20 @@ export async function settle(
       shownMs = systemClock.monotonicMs()
       await progress.show()
     }
+    checkLedger(progress, settling)
     if (!(await canMove(opened, settling))) return
     await Promise.race([done, sleep(systemClock, STEP_MS, settling.stop).catch(() => {})])
   }
+}
+
+function checkLedger({ ledger }: SyncProgress, { patienceMs }: Settling): void {
+  const { trouble } = ledger
+  if (!trouble || patienceMs === undefined || trouble.forMs < Math.min(patienceMs, LEDGER_MS_MAX)) return
+  throw new TidemarkError(trouble.detail, {
+    kind: 'transient',
+    code: 'ledger-down',
+    hint: 'Check the disk it is on (space, health, mount), or its server. Nothing is lost: the next tidemark mail sync goes on where this one was.',
+  })
 }
 
 /** Others may have work too, or be paused with theirs: only these accounts are waited for. */

@@ -1,9 +1,11 @@
 /** Runs the check of archives, and mends them where asked. */
 import { streamOf } from '../apps/mail-archive/account.ts'
 import { chunksOf } from '../apps/mail-archive/plan.ts'
+import { mailStatus } from '../apps/mail-archive/status.ts'
+import type { Archive } from '../apps/mail-archive/store/contract.ts'
 import { type VerifyReport, verifyArchive } from '../apps/mail-archive/verify.ts'
 import { request } from '../engine/kinds.ts'
-import { UsageError } from '../errors.ts'
+import { TidemarkError, UsageError } from '../errors.ts'
 import { formatCount } from '../format.ts'
 import type { CliContext } from './context.ts'
 import { chosen, type MailEngine, withMailEngine } from './mail-context.ts'
@@ -11,45 +13,66 @@ import { runMailWork } from './mail-sync-run.ts'
 import { exitCodeOf, isWell, printReport, type VerifyFlags } from './mail-verify.ts'
 
 const BATCH = 300
+/** What came back only in part, or changed meanwhile, gets a second chance. */
+const REPAIRS_MAX = 2
 const TOLD_EVERY = 0.1
 
-export async function verifyMail(context: CliContext, options: VerifyFlags): Promise<void> {
+export async function verifyMail(context: CliContext, flags: VerifyFlags): Promise<void> {
   const { output } = context
+  if (flags.repair && flags.offline) {
+    throw new UsageError(
+      '--repair fetches from Gmail, and --offline keeps away from it: leave out one of them.',
+    )
+  }
+  const options = { ...flags, ...(flags.shard ? { shard: flags.shard.map(withoutEnding) } : {}) }
   await withMailEngine(context, {}, async (opened) => {
     const names = chosen(opened.mail, options)
+    for (const name of names) await checkShards((await opened.mail.get(name)).archive, options.shard)
     // Its pace and its pauses come from the engine, which is not started: nothing but the comparison calls Gmail.
-    const reports: VerifyReport[] = []
-    for (const name of names) reports.push(await verifyOne(context, opened, name, options))
-    if (output.json && !options.repair) output.value(reports)
-    else if (!output.json) for (const report of reports) await printReport(context, report)
+    let reports = await verifyAll(context, opened, { names, options })
+    for (let round = 1; options.repair && !reports.every(isWell) && round <= REPAIRS_MAX; round++) {
+      if (!output.json) for (const report of reports) await printReport(context, report)
+      const broken = reports.filter((report) => !isWell(report))
+      for (const report of broken) await repair(context, opened, report)
+      const { stopped } = await runMailWork(context, opened, names)
+      if (stopped) throw new TidemarkError('The repair was stopped: run it again.', { kind: 'transient' })
+      reports = await verifyAll(context, opened, { names, options })
+      if (!output.json) output.line('After the repair:')
+    }
+    if (output.json) output.value(reports)
+    else for (const report of reports) await printReport(context, report)
     context.exitCode = exitCodeOf(reports)
-    if (!options.repair || reports.every(isWell)) {
-      if (options.repair && output.json) output.value(reports)
-      return
-    }
-    for (const report of reports) await repair(context, opened, report)
-    await runMailWork(context, opened, names)
-    const after: VerifyReport[] = []
-    for (const name of names) after.push(await verifyOne(context, opened, name, options))
-    if (output.json) output.value(after)
-    else {
-      output.line('After the repair:')
-      for (const report of after) await printReport(context, report)
-    }
-    context.exitCode = exitCodeOf(after)
   })
+}
+
+/** 2019.db is 2019. */
+function withoutEnding(name: string): string {
+  return name.replace(/\.db$/, '')
+}
+
+async function verifyAll(
+  context: CliContext,
+  opened: MailEngine,
+  { names, options }: { names: readonly string[]; options: VerifyFlags },
+): Promise<VerifyReport[]> {
+  const reports: VerifyReport[] = []
+  for (const name of names) reports.push(await verifyOne(context, opened, name, options))
+  return reports
 }
 
 async function verifyOne(
   context: CliContext,
-  { mail, ledger }: MailEngine,
+  { mail, ledger, tables }: MailEngine,
   name: string,
   options: VerifyFlags,
 ): Promise<VerifyReport> {
   const account = await mail.get(name)
-  await checkShards(account.archive, options.shard)
+  const [status] = await mailStatus(ledger, tables, [name])
+  if (!options.offline && status?.phase === 'backfill') {
+    context.output.note(`${name}: its first sync is not finished, so what is missing may be on its way.`)
+  }
   const stop = new AbortController()
-  const onSignal = (): void => stop.abort(new UsageError('The check was stopped.'))
+  const onSignal = (): void => stop.abort(new TidemarkError('The check was stopped.', { kind: 'transient' }))
   process.once('SIGINT', onSignal)
   let told = { what: '', share: 0 }
   try {
@@ -69,31 +92,38 @@ async function verifyOne(
   }
 }
 
-async function checkShards(
-  archive: { shards(): Promise<{ name: string }[]> },
-  wanted: readonly string[] = [],
-): Promise<void> {
-  const names = (await archive.shards()).map(({ name }) => name)
+async function checkShards(archive: Archive, wanted: readonly string[] = []): Promise<void> {
+  const files = [...(await archive.shards()), ...(await archive.attachmentFiles())]
+  const names = files.map(({ name }) => name)
   const unknown = wanted.find((name) => !names.includes(name))
   if (unknown === undefined) return
-  throw new UsageError(`The archive has no file ${unknown}.`, {
-    hint: `It has: ${names.join(', ') || 'none'}.`,
+  throw new UsageError(`The archive of ${archive.account} has no file ${unknown}.db.`, {
+    hint: `It has: ${names.sort().join(', ') || 'none'}.`,
   })
 }
 
 /** Damaged files aside first, so that what they held can be written anew; then everything that is not there. */
 async function repair({ output }: CliContext, opened: MailEngine, report: VerifyReport): Promise<void> {
   const { engine, kinds, mail, ledger } = opened
-  const { archive } = await mail.get(report.account)
+  const { account } = report
+  const stream = streamOf(account)
+  const { archive, client } = await mail.get(account)
+  if ((await ledger.stream(stream)).cursor === null) {
+    throw new UsageError(`${account} was never synced: there is nothing to mend it from.`, {
+      hint: 'Run: tidemark mail sync',
+    })
+  }
+  // Nothing is taken apart before it is known that it can be put together again.
+  await client.profile()
   const broken = report.shards.filter(({ state }) => state !== 'ok')
   for (const { name } of broken) {
     const { movedTo } = await archive.setAside(name)
-    output.note(movedTo ? `${name} was set aside as ${movedTo}` : `${name} is missing and will be made anew`)
+    output.note(
+      movedTo ? `${name}.db was set aside as ${movedTo}` : `${name}.db is missing and will be made anew`,
+    )
   }
   const isBroken = new Set(broken.map(({ name }) => name))
   const damaged = report.damaged.filter(({ shard }) => !isBroken.has(shard)).map(({ id }) => id)
-  const stream = streamOf(report.account)
-  const account = report.account
   await engine.write({
     jobs: [
       ...chunksOf(damaged, BATCH).map((ids) =>
@@ -106,9 +136,4 @@ async function repair({ output }: CliContext, opened: MailEngine, report: Verify
       ...(broken.length > 0 ? [request(kinds.reconcile, { account }, { stream })] : []),
     ],
   })
-  if ((await ledger.stream(stream)).cursor === null) {
-    throw new UsageError(`${account} was never synced: there is nothing to mend.`, {
-      hint: 'Run: tidemark mail sync',
-    })
-  }
 }

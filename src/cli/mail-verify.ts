@@ -10,7 +10,7 @@ Reads every message back from the archive and compares it with the hash that was
 mailbox slice by slice and compares which messages it has. Nothing is changed without --repair, which sets damaged
 files aside (never deletes them) and fetches again what is missing or damaged.
 
-Ends with 0 when all is well (or mended), 1 when something is damaged or missing.`
+Ends with 0 when all is well (or mended), 1 when something is damaged or missing, or could not be compared.`
 
 export function registerMailVerify(mail: Command, context: CliContext): void {
   mail
@@ -33,32 +33,44 @@ function collect(value: string, before: string[] = []): string[] {
 
 export async function printReport(context: CliContext, report: VerifyReport): Promise<void> {
   const { formatBytes, formatCount } = await import('../format.ts')
+  const { plural } = await import('./jobs-input.ts')
   const { output } = context
-  const { damaged, cloud, shards } = report
-  output.line(
-    `${report.account}: ${formatCount(report.messages)} messages read, ${formatBytes(report.bytes)}`,
-  )
-  for (const { name, state, detail } of shards) {
-    if (state !== 'ok') output.line(`  ${name} is ${state}${detail ? `: ${detail}` : ''}`)
-  }
+  const { damaged, cloud, cloudProblem, shards } = report
+  const many = (n: number): string => `${formatCount(n)} ${plural(n, 'message')}`
+  output.line(`${report.account}: ${many(report.messages)} read, ${formatBytes(report.bytes)}`)
+  const broken = shards.filter(({ state }) => state !== 'ok')
+  for (const { name, state, detail } of broken) output.line(`  ${detail ?? `${name}.db is ${state}.`}`)
+  const all = broken.length > 0 ? 'every message that could be read' : 'every message'
   output.line(
     damaged.length === 0
-      ? '  every message has its hash'
-      : `  ${formatCount(damaged.length)} messages are damaged`,
+      ? `  ${all} has its hash`
+      : `  ${many(damaged.length)} ${plural(damaged.length, 'is', 'are')} damaged`,
   )
-  for (const { id, shard, state, detail } of damaged.slice(0, 20))
-    output.line(`    ${id} in ${shard}: ${state}, ${detail}`)
+  list(output, damaged, ({ id, shard, detail }) => `${id} in ${shard}.db: ${detail}`)
+  if (cloudProblem) {
+    output.line(`  not compared with Gmail: ${cloudProblem.message}`)
+    if (cloudProblem.hint) output.note(`  ${cloudProblem.hint}`)
+  }
   if (!cloud) return
+  const missing = cloud.missing.length
   output.line(
-    `  Gmail lists ${formatCount(cloud.listed)} in ${formatCount(cloud.slices)} slices; ${formatCount(cloud.stored)} of them are stored, ${formatCount(cloud.missing.length)} are not`,
+    `  Gmail lists ${many(cloud.listed)} in ${formatCount(cloud.slices)} ${plural(cloud.slices, 'slice')}; ${missing === 0 ? 'all are stored' : `${formatCount(cloud.stored)} are stored, ${formatCount(missing)} ${plural(missing, 'is', 'are')} not`}`,
   )
-  for (const id of cloud.missing.slice(0, 20)) output.line(`    ${id} is missing`)
-  if (cloud.vanished.length > 0)
-    output.line(`  ${formatCount(cloud.vanished.length)} are stored that Gmail no longer has`)
+  list(output, cloud.missing, (id) => `${id} is missing`)
+  const more = cloud.vanished.length
+  if (more > 0) output.line(`  ${many(more)} ${plural(more, 'is', 'are')} stored that Gmail no longer has`)
 }
 
-export function isWell({ damaged, shards, cloud }: VerifyReport): boolean {
-  return damaged.length === 0 && shards.every(({ state }) => state === 'ok') && !cloud?.missing.length
+const SHOWN_MAX = 20
+
+function list<T>(output: CliContext['output'], items: readonly T[], text: (item: T) => string): void {
+  for (const item of items.slice(0, SHOWN_MAX)) output.line(`    ${text(item)}`)
+  if (items.length > SHOWN_MAX) output.line(`    and ${items.length - SHOWN_MAX} more; --json names them all`)
+}
+
+export function isWell({ damaged, shards, cloud, cloudProblem }: VerifyReport): boolean {
+  if (damaged.length > 0 || shards.some(({ state }) => state !== 'ok')) return false
+  return !cloudProblem && !cloud?.missing.length
 }
 
 export function exitCodeOf(reports: readonly VerifyReport[]): CliContext['exitCode'] {

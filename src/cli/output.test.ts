@@ -77,6 +77,15 @@ describe('an error', () => {
     assert.match(stderr.join(''), /Update Tidemark\.\nTidemarkError: [\s\S]*caused by Error: schema 9\n/)
   })
 
+  test('shows no secret of its causes', () => {
+    const { output, stderr } = capture()
+    output.debug = true
+    const cause = new TypeError('Headers.append: "Bearer ya29.a0secret_secret" is an invalid header value.')
+    output.error(new TidemarkError('The connection failed', { kind: 'transient', cause }))
+    assert.match(stderr.join(''), /caused by TypeError: Headers\.append/)
+    assert.doesNotMatch(stderr.join(''), /a0secret/)
+  })
+
   test('is JSON when that was asked for', () => {
     const { output, stderr } = capture()
     output.json = true

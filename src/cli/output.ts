@@ -1,5 +1,6 @@
 /** What commands print with: results to stdout, everything else to stderr, all of it escaped. */
 import { asTidemarkError, TidemarkError } from '../errors.ts'
+import { redactText } from '../redaction.ts'
 import { escapeControl, escapeLines, safeJson } from './escape.ts'
 import { alignedTable, type Column, plainTable } from './table.ts'
 
@@ -103,7 +104,8 @@ function stackOf(error: TidemarkError): string {
   const seen = new Set<unknown>()
   while (current instanceof Error && !seen.has(current)) {
     seen.add(current)
-    stacks.push(current.stack ?? current.message)
+    // What other libraries say may quote what they were given.
+    stacks.push(redactText(current.stack ?? current.message))
     current = current instanceof TidemarkError || 'cause' in current ? current.cause : undefined
   }
   return stacks.join('\ncaused by ')

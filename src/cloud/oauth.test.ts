@@ -236,6 +236,7 @@ describe('a refusal', () => {
     [404, 'no such page', 'permanent', 'oauth-answer', /addresses/],
     [200, '<html>portal</html>', 'transient', 'oauth-answer', undefined],
     [200, { access_token: '' }, 'transient', 'oauth-answer', undefined],
+    [200, { access_token: 'a\r\nhost: b' }, 'transient', 'oauth-answer', undefined],
     [200, { access_token: 'x', token_type: 'mac' }, 'transient', 'oauth-answer', undefined],
   ]
   for (const [status, body, kind, code, hint] of refusals) {

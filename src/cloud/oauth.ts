@@ -144,8 +144,11 @@ export async function revokeToken(
   throw error
 }
 
+/** Goes into a header: what cannot stand there is no token, and would be quoted by the error about it. */
+const TOKEN = /^[\x21-\x7e]{1,8192}$/
+
 const tokenSchema = z.object({
-  access_token: z.string().min(1).max(8_192),
+  access_token: z.string().regex(TOKEN),
   token_type: z
     .string()
     .regex(/^bearer$/i)
@@ -222,8 +225,8 @@ async function post(
   }
 }
 
-/** Up to a limit: a token endpoint that sends more is none. */
-async function readText(response: Response): Promise<string> {
+/** Up to a limit: what sends more is no token endpoint, and no profile. */
+export async function readText(response: Response): Promise<string> {
   if (!response.body) return ''
   const decoder = new TextDecoder()
   let text = ''

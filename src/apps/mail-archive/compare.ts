@@ -40,7 +40,8 @@ export async function compareStretch(
     query: sliceQuery(stretch, choices),
     includeSpamTrash: wantsSpamOrTrash(choices),
   })
-  const stored = await archive.stored([...wanted])
+  // What was imported from a file is not yet compared with the cloud: it is fetched like what is missing.
+  const stored = await archive.stored([...wanted], { source: 'gmail' })
   const found = { absent: [] as IdEntry[], returned: [] as string[], kept: [] as IdEntry[] }
   for await (const page of archive.entries(rangeOf(stretch))) {
     for (const entry of page) {
@@ -70,7 +71,16 @@ async function relabeled(
   list: (labelId: string) => Promise<Set<string>>,
 ): Promise<Difference['relabeled']> {
   const labelsOf = new Map<string, string[]>(entries.map(({ id }) => [id, []]))
-  for (const labelId of labelIds) for (const id of await list(labelId)) labelsOf.get(id)?.push(labelId)
+  const before = new Map<string, Set<string>>()
+  for (const { id, labelIds: labels } of entries)
+    for (const label of labels) before.set(label, (before.get(label) ?? new Set()).add(id))
+  for (const labelId of labelIds) {
+    let ids = await list(labelId)
+    // A message may hide here too: one listing is no proof that it lost its label.
+    const isLost = [...(before.get(labelId) ?? [])].some((id) => !ids.has(id))
+    if (isLost) ids = new Set([...ids, ...(await list(labelId))])
+    for (const id of ids) labelsOf.get(id)?.push(labelId)
+  }
   return entries.flatMap(({ id, labelIds: before }) => {
     const now = labelsOf.get(id)!
     return now.length === before.length && now.every((label) => before.includes(label))

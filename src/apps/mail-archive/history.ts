@@ -16,7 +16,16 @@ import { noteChecked, noteLabels, noteListed } from './store/tables.ts'
 const PAGES_MAX = 20
 const COMMITS_MAX = 1_000
 
-type Found = { records: HistoryRecord[]; historyId: string; more: boolean }
+/** Beyond any history: a service that answers with next pages for ever must end. */
+const PAGES_IN_ALL_MAX = 20_000
+
+type Found = {
+  records: HistoryRecord[]
+  historyId: string
+  more: boolean
+  /** What arrived by then is in it; null where there is more to read. */
+  uptoMs: number | null
+}
 
 export async function runHistory(kinds: MailKinds, job: RunContext<{ account: string }>): Promise<Outcome> {
   const { ledger, clock, accounts } = kinds
@@ -25,10 +34,12 @@ export async function runHistory(kinds: MailKinds, job: RunContext<{ account: st
   for (let round = 0; round < COMMITS_MAX; round++) {
     const { cursor } = await ledger.stream(account.stream)
     if (cursor === null) return { skip: 'the mailbox is not planned yet' }
-    const found = await readPages(account, cursor, job.signal).catch((error: unknown) => {
-      if (error instanceof TidemarkError && error.code === 'history-expired') return null
-      throw error
-    })
+    const found = await readPages(account, cursor, { signal: job.signal, nowMs: clock.now() }).catch(
+      (error: unknown) => {
+        if (error instanceof TidemarkError && error.code === 'history-expired') return null
+        throw error
+      },
+    )
     if (!found) {
       return {
         jobs: [request(kinds.reconcile, { account: account.name })],
@@ -46,18 +57,30 @@ export async function runHistory(kinds: MailKinds, job: RunContext<{ account: st
   return { again: {}, note: `${news} changes, and more` }
 }
 
-async function readPages(account: MailAccount, cursor: string, signal: AbortSignal): Promise<Found> {
+async function readPages(
+  account: MailAccount,
+  cursor: string,
+  { signal, nowMs }: { signal: AbortSignal; nowMs: number },
+): Promise<Found> {
   const records: HistoryRecord[] = []
   let pageToken: string | undefined
-  for (let pages = 1; ; pages++) {
+  // The mailbox's id when the first page was made: what happens while pages are turned may be on none of them.
+  let present: string | undefined
+  for (let pages = 1; pages <= PAGES_IN_ALL_MAX; pages++) {
     const page = await account.client.history({ startHistoryId: cursor, pageToken, signal })
     records.push(...page.records)
-    if (!page.nextPageToken) return { records, historyId: newer(cursor, page.historyId), more: false }
-    const last = records.at(-1)?.id
+    present ??= page.historyId
+    const last = records.at(-1)?.id ?? cursor
+    if (!page.nextPageToken) {
+      return { records, historyId: newer(newer(cursor, present), last), more: false, uptoMs: nowMs }
+    }
     // The cursor may stop at any record; the next reading begins after it.
-    if (pages >= PAGES_MAX && last !== undefined) return { records, historyId: last, more: true }
+    if (pages >= PAGES_MAX && last !== cursor) return { records, historyId: last, more: true, uptoMs: null }
     pageToken = page.nextPageToken
   }
+  throw new TidemarkError(`the history has more than ${PAGES_IN_ALL_MAX} pages without a change`, {
+    kind: 'permanent',
+  })
 }
 
 /** Ids have up to 64 bits. A cursor never moves backwards. */
@@ -85,7 +108,8 @@ async function takeIn(
   const size = kinds.batchSize(name).size
   const labels = await newLabels(kinds, account, found.records, job.signal)
   const { id: streamId, tail_at: tailS } = await ledger.stream(account.stream)
-  const toS = Math.max(tailS + 1, Math.ceil(atMs / 1000))
+  // No further than the history was read: what arrived since is not accounted for.
+  const toS = Math.max(tailS + 1, Math.floor((found.uptoMs ?? 0) / 1000))
   const label = `history ${found.historyId}`
   await job.commit({
     ...(fresh.length > 0

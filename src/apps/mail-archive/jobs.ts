@@ -112,7 +112,10 @@ export function mailKinds(deps: MailDeps): MailKinds {
       key: ({ account }) => account,
       budget,
       describe: { verb: 'planning', noun: 'mailbox' },
-      run: (job) => pastObstacles(kinds, job, job.payload.account, () => planSlices(kinds, job.payload.account, job.signal)),
+      run: (job) =>
+        pastObstacles(kinds, job, job.payload.account, () =>
+          planSlices(kinds, job.payload.account, job.signal),
+        ),
     }),
     list: defineJob({
       kind: 'mail.list',
@@ -169,7 +172,8 @@ async function planSlices(kinds: MailKinds, name: string, signal: AbortSignal): 
   // First of all: what happens to the mailbox from here on is found in its history.
   const anchor = await account.client.profile({ signal })
   const labels = await account.client.labels({ signal })
-  const endS = Math.ceil(clock.now() / 1000)
+  const atMs = clock.now()
+  const endS = Math.floor(atMs / 1000)
   const sinceS = settings.sinceMs === undefined ? null : Math.floor(settings.sinceMs / 1000)
   if (sinceS !== null && (sinceS <= 0 || sinceS >= endS)) {
     throw new TidemarkError('the start that was asked for lies in the future or before 1970', {
@@ -218,7 +222,7 @@ async function planSlices(kinds: MailKinds, name: string, signal: AbortSignal): 
     ),
     effects: async (tx) => {
       await noteLabels(tx, name, labels)
-      await notePlan(tx, { account: name, granularity, sinceS, atMs: clock.now(), choices: account.choices })
+      await notePlan(tx, { account: name, granularity, sinceS, atMs, choices: account.choices })
     },
     note: `${slices.length} slices, one a ${granularity}`,
   }

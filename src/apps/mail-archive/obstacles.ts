@@ -114,10 +114,21 @@ async function isOutage(open: () => Promise<MailAccount>, job: RunContext<unknow
     const others = page.ids.map(({ id }) => id).filter((id) => !asked.has(id))
     const sample = sampleOf(others, job.random)
     if (sample.length < SAMPLE_MIN) return false
-    const answers = await client.getLabels(sample, { signal })
-    return answers.every((answer) => !answer.ok && answer.error.kind === 'transient')
+    for (const id of sample) if (await comes(client, id, signal)) return false
+    return true
   } catch (thrown) {
     return asTidemarkError(thrown).kind === 'transient'
+  }
+}
+
+/** Each in a call of its own: a bad one among them must not spoil it for the others. */
+async function comes(client: MailAccount['client'], id: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    const [answer] = await client.getLabels([id], { signal })
+    return answer !== undefined && (answer.ok || answer.error.kind !== 'transient')
+  } catch (thrown) {
+    if (asTidemarkError(thrown).kind !== 'transient') throw thrown
+    return false
   }
 }
 

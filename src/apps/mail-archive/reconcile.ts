@@ -1,6 +1,9 @@
 /**
  * When the history has expired: the whole mailbox is compared with the archive, year by year, for what is new, what
  * is gone and whose labels changed. The history id to go on from is taken before the comparison begins.
+ *
+ * It begins when the slices are listed: what it finds first is counted in its own segment, at the end of the stream, and
+ * a slice that finds nothing left to list would let the mark pass messages that nobody has fetched yet.
  */
 import { z } from 'zod'
 import { type Outcome, type RunContext, request } from '../../engine/index.ts'
@@ -9,31 +12,43 @@ import { compareStretch, type Difference, type Stretch } from './compare.ts'
 import type { MailKinds } from './jobs.ts'
 import type { MessageChange } from './message.ts'
 import { chunksOf, markOf } from './plan.ts'
-import { noteChecked, noteChoices, noteLabels, noteListed } from './store/tables.ts'
+import { noteChecked, noteChoices, noteLabels, noteListed, noteReturned } from './store/tables.ts'
 
 const State = z.object({
   historyId: z.string(),
   /** Where its segment begins. */
   fromS: z.number(),
   done: z.number(),
+  /** Everything before it is compared; null at the start. By time, because files may come and go meanwhile. */
+  uptoS: z.number().nullable().default(null),
 })
 type State = z.output<typeof State>
+
+const LISTING_WAIT_MS = 2_000
 
 export async function runReconcile(kinds: MailKinds, job: RunContext<{ account: string }>): Promise<Outcome> {
   const { ledger, clock } = kinds
   const account = await kinds.accounts.get(job.payload.account)
-  const state = State.nullable().parse(job.checkpoint) ?? (await begin(kinds, job, account))
+  const resumed = State.nullable().parse(job.checkpoint)
+  if (!resumed && (await isListing(kinds, account.stream))) {
+    return { again: { afterMs: LISTING_WAIT_MS }, note: 'waits until the slices are listed' }
+  }
+  const state = resumed ?? (await begin(kinds, job, account))
   const labels = await account.client.labels({ signal: job.signal })
   const { id: streamId } = await ledger.stream(account.stream)
   const [segment] = await ledger.segments(streamId, { fromAt: state.fromS, limit: 1 })
-  const stretches = await stretchesOf(account)
-  for (; state.done < stretches.length; ) {
+  const stretches = await stretchesOf(account, state.uptoS)
+  const total = state.done + stretches.length
+  for (const stretch of stretches) {
     const options = { labelIds: labels.map(({ id }) => id), signal: job.signal }
-    const difference = await compareStretch(account, stretches[state.done]!, options)
+    const difference = await compareStretch(account, stretch, options)
+    state.done += 1
+    // The last one is compared again after a crash: there is no later time to note.
+    if (stretch.toS !== null) state.uptoS = stretch.toS
     await kinds.turns.take(account.name, () =>
       mend(kinds, job, account, { difference, state, segmentId: segment!.id }),
     )
-    job.progress({ done: state.done, total: stretches.length, unit: 'items', label: 'comparing' })
+    job.progress({ done: state.done, total, unit: 'items', label: 'comparing' })
   }
   return {
     counts: [{ segment: segment!.id, seal: true }],
@@ -44,8 +59,16 @@ export async function runReconcile(kinds: MailKinds, job: RunContext<{ account: 
       await noteChoices(tx, account.name, account.choices)
     },
     jobs: [request(kinds.history, { account: account.name })],
-    note: `compared ${stretches.length} stretches of the mailbox with the archive`,
+    note: `compared ${state.done} stretches of the mailbox with the archive`,
   }
+}
+
+/** Failed listers are not waited for: nobody knows when somebody sees to them. */
+async function isListing({ ledger, list }: MailKinds, stream: string): Promise<boolean> {
+  for (const state of ['pending', 'claimed'] as const) {
+    if ((await ledger.jobs({ state, kind: list.kind, stream, limit: 1 })).length > 0) return true
+  }
+  return false
 }
 
 async function begin(
@@ -57,8 +80,8 @@ async function begin(
   const { historyId } = await account.client.profile({ signal: job.signal })
   return kinds.turns.take(account.name, async () => {
     const { id: streamId, tail_at: fromS } = await ledger.stream(account.stream)
-    const state = { historyId, fromS, done: 0 }
-    const to = Math.max(fromS + 1, Math.ceil(clock.now() / 1000))
+    const state = { historyId, fromS, done: 0, uptoS: null }
+    const to = Math.max(fromS + 1, Math.floor(clock.now() / 1000))
     await job.commit({
       segments: [{ streamId, from: fromS, to, mark: markOf(to), label: 'reconcile' }],
       checkpoint: state,
@@ -67,13 +90,13 @@ async function begin(
   })
 }
 
-/** End to end, and open at both ends: no message is outside. */
-async function stretchesOf({ archive }: MailAccount): Promise<Stretch[]> {
+/** End to end from there on, and open at both ends: no message is outside. */
+async function stretchesOf({ archive }: MailAccount, uptoS: number | null): Promise<Stretch[]> {
   const starts = [...new Set((await archive.shards()).map(({ fromMs }) => Math.ceil(fromMs / 1000)))].sort(
     (a, b) => a - b,
   )
-  const cuts = starts.slice(1)
-  return [...cuts, null].map((toS, index) => ({ fromS: index === 0 ? null : cuts[index - 1]!, toS }))
+  const cuts = starts.slice(1).filter((startS) => uptoS === null || startS > uptoS)
+  return [...cuts, null].map((toS, index) => ({ fromS: index === 0 ? uptoS : cuts[index - 1]!, toS }))
 }
 
 async function mend(
@@ -92,7 +115,6 @@ async function mend(
   const fresh = await tables.unlisted(account.name, difference.missing)
   const isFresh = new Set(fresh)
   const known = difference.missing.filter((id) => !isFresh.has(id))
-  state.done += 1
   await job.commit({
     counts: fresh.length > 0 ? [{ segment: segmentId, listed: fresh.length }] : [],
     jobs: [
@@ -104,7 +126,10 @@ async function mend(
         request(fetch, { account: account.name, ids }),
       ),
     ],
-    effects: (tx) => noteListed(tx, account.name, fresh),
+    effects: async (tx) => {
+      await noteListed(tx, account.name, fresh)
+      await noteReturned(tx, account.name, difference.returned)
+    },
     checkpoint: state,
   })
 }

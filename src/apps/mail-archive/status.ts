@@ -52,7 +52,7 @@ function statusOf(account: string, stream: StreamStatus | undefined, mailbox: Ma
     bad: Number(stream?.bad ?? 0),
   }
   const isPlanned = mailbox?.planned_at != null
-  const plannedS = mailbox?.planned_at == null ? 0 : Math.ceil(mailbox.planned_at / 1000)
+  const plannedS = mailbox?.planned_at == null ? 0 : Math.floor(mailbox.planned_at / 1000)
   return {
     account,
     phase: !isPlanned ? 'new' : (stream?.mark_at ?? 0) < plannedS ? 'backfill' : 'following',

@@ -3,7 +3,7 @@
  * cloud lists against those stored. What it finds can be mended: shards that are damaged are set aside (never
  * deleted), and what is missing or damaged is fetched again.
  */
-
+import { asTidemarkError } from '../../errors.ts'
 import type { SegmentRow } from '../../ledger/contract.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { MailAccount } from './account.ts'
@@ -26,6 +26,8 @@ export type VerifyReport = {
     vanished: string[]
     returned: string[]
   } | null
+  /** Why it was left out, where that was not asked for. */
+  cloudProblem: { message: string; hint?: string | undefined; code?: string | undefined } | null
 }
 
 export type VerifyOptions = {
@@ -43,12 +45,22 @@ const SEGMENTS_PAGE = 1_000
 export async function verifyArchive(account: MailAccount, options: VerifyOptions): Promise<VerifyReport> {
   const report: VerifyReport = {
     ...{ account: account.name, messages: 0, bytes: 0 },
-    ...{ shards: [], damaged: [], cloud: null },
+    ...{ shards: [], damaged: [], cloud: null, cloudProblem: null },
   }
   await verifyBytes(account, report, options)
-  // With a file that cannot be read nobody can say what is stored.
-  const isReadable = report.shards.every(({ state }) => state === 'ok')
-  if (options.withCloud && isReadable) report.cloud = await verifyCloud(account, options)
+  if (!options.withCloud) return report
+  if (report.shards.some(({ state }) => state !== 'ok')) {
+    const message = 'with a file that cannot be read, nobody can say what is stored'
+    return { ...report, cloudProblem: { message, code: 'archive-damaged' } }
+  }
+  try {
+    report.cloud = await verifyCloud(account, options)
+  } catch (thrown) {
+    // What was read so far, perhaps for hours, is told all the same.
+    const { kind, message, hint, code } = asTidemarkError(thrown)
+    if (options.signal.aborted || kind === 'bug') throw thrown
+    report.cloudProblem = { message, hint, code }
+  }
   return report
 }
 

@@ -73,7 +73,10 @@ describe('many messages in one call', () => {
       requests.map(({ verb, path }) => `${verb} ${path}`),
       ['POST /batch/gmail/v1'],
     )
-    assert.match(requests[0]!.body, /GET \/gmail\/v1\/users\/me\/messages\/18c0\?format=raw&fields=[\w,]+ HTTP\/1\.1/)
+    assert.match(
+      requests[0]!.body,
+      /GET \/gmail\/v1\/users\/me\/messages\/18c0\?format=raw&fields=[\w,]+ HTTP\/1\.1/,
+    )
   })
 
   test('fail one by one', async () => {

@@ -75,6 +75,20 @@ describe('reading', () => {
     await assert.rejects(run, (error) => error instanceof TidemarkError && error.code === 'damaged-answer')
   })
 
+  test('a page whose token cannot be read is damaged, and not the last one', async () => {
+    for (const nextPageToken of [7, { n: 1 }, 'x'.repeat(5_000)]) {
+      const run = made({ messages: [], nextPageToken }, (client) =>
+        client.listIds({ includeSpamTrash: false }),
+      )
+      await assert.rejects(run, (error) => error instanceof TidemarkError && error.code === 'damaged-answer')
+      await server?.close()
+    }
+    const { result } = await made({ nextPageToken: '' }, (client) =>
+      client.listIds({ includeSpamTrash: false }),
+    )
+    assert.equal(result.nextPageToken, undefined)
+  })
+
   test('history becomes records in their order', async () => {
     const message = { id: 'a', threadId: 't', labelIds: ['INBOX'] }
     const value = {

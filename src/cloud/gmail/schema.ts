@@ -23,7 +23,12 @@ const epochMs = z.union([
 ])
 
 const labelIds = z.array(z.string()).default([])
-const pageToken = z.string().min(1).optional().catch(undefined)
+/** One that cannot be read must not pass for none: the list would seem to end there. */
+const pageToken = z
+  .string()
+  .max(4_096)
+  .nullish()
+  .transform((token) => token || undefined)
 
 export const profileSchema = z.object({
   emailAddress: z.string(),

@@ -1,5 +1,14 @@
 import assert from 'node:assert/strict'
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -159,6 +168,20 @@ describe('the schema’s version', () => {
 })
 
 describe('a place where no ledger can be', () => {
+  test('a new ledger is for its owner alone, in a folder that is open to all too', async () => {
+    const dir = join(folder, 'open-to-all')
+    mkdirSync(dir)
+    chmodSync(dir, 0o755)
+    const ledger = await openLedger(`sqlite:${join(dir, 'ledger.db')}`)
+    const modes = readdirSync(dir).map((name) => [name, statSync(join(dir, name)).mode & 0o777])
+    await ledger.close()
+    assert.ok(modes.length >= 3, 'its log is there too')
+    assert.deepEqual(
+      modes,
+      modes.map(([name]) => [name, 0o600]),
+    )
+  })
+
   test('is refused when a folder of its path is a file', async () => {
     const file = join(folder, 'plain-file')
     writeFileSync(file, 'x')

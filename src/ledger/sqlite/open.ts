@@ -1,5 +1,5 @@
 /** Opens (and on first use creates) the ledger's file, refusing what is not ours or is newer than we are. */
-import { mkdirSync, statSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import {
@@ -21,7 +21,7 @@ export async function openSqlite(options: SqliteDriverOptions & { create?: boole
   const file = options.file === ':memory:' ? options.file : resolve(options.file)
   try {
     if (options.create === false && isMissing(file)) throw missingLedgerError(file)
-    if (file !== ':memory:') mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    if (file !== ':memory:') makePlace(file)
     const db = new DatabaseSync(file, { timeout: OPEN_BUSY_MS })
     try {
       prepare(db, file, options.synchronous ?? 'FULL')
@@ -32,6 +32,17 @@ export async function openSqlite(options: SqliteDriverOptions & { create?: boole
     }
   } catch (thrown) {
     throw withFolder(thrown, file)
+  }
+}
+
+/** The folder may be there already and open to all: what is in the ledger is for its owner alone, its log too. */
+function makePlace(file: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  if (existsSync(file)) return
+  try {
+    closeSync(openSync(file, 'a', 0o600))
+  } catch {
+    // SQLite will fail in the same way, and says it in its own words.
   }
 }
 

@@ -112,6 +112,7 @@ class ThreadedArchive implements Archive {
   count: Archive['count'] = (query, options = {}) => this.#read('count', { query, options })
   stats: Archive['stats'] = (by, limit) => this.#read('stats', { by, limit })
   shards: Archive['shards'] = () => this.#read('shards', undefined)
+  attachmentFiles: Archive['attachmentFiles'] = () => this.#read('attachmentFiles', undefined)
 
   async *verify(options: Parameters<Archive['verify']>[0] = {}): AsyncGenerator<VerifyEvent> {
     this.#assertOpen()

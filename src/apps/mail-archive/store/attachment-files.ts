@@ -11,8 +11,16 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { ArchiveFile, ListedFile } from './archive-file.ts'
 import type { ArchiveLocks } from './archive-locks.ts'
 import { compressed, decompressed } from './compression.ts'
+import type { AttachmentFileInfo } from './contract.ts'
 import type { Content } from './prepared-message.ts'
-import { createFile, type FileIdentity, inodeOf, openForReading, openForWriting } from './shard-file.ts'
+import {
+  bytesOf,
+  createFile,
+  type FileIdentity,
+  inodeOf,
+  openForReading,
+  openForWriting,
+} from './shard-file.ts'
 import {
   classifyStore,
   contentUnreadable,
@@ -54,6 +62,25 @@ export class AttachmentReader {
       }
     }
     throw contentUnreadable(sha256, why)
+  }
+
+  /** A look at each file: whether it is there, is what it should be, and has its end. */
+  infos(): AttachmentFileInfo[] {
+    return this.#archive.read().attachmentFiles.map((listed) => {
+      const { name } = listed
+      const file = this.#archive.pathOf(name)
+      const fileBytes = bytesOf(file) + bytesOf(`${file}-wal`)
+      try {
+        this.#file(listed).prepare('SELECT max(rowid) FROM contents').get()
+        return { name, file, fileBytes, state: 'ok' }
+      } catch (thrown) {
+        const error = classifyStore(thrown, name, file)
+        if (!isUnreadable(error)) throw error
+        this.#close(name)
+        const state = error.code === 'shard-missing' ? 'missing' : 'corrupt'
+        return { name, file, fileBytes, state, detail: error.message }
+      }
+    })
   }
 
   /** What was read before is read from the disk again. */

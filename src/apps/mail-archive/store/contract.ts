@@ -53,6 +53,9 @@ export type ShardInfo = {
   detail?: string
 }
 
+/** Of a file with contents of large attachments. */
+export type AttachmentFileInfo = Pick<ShardInfo, 'name' | 'file' | 'fileBytes' | 'state' | 'detail'>
+
 export type IdEntry = {
   id: string
   internalMs: number
@@ -138,6 +141,7 @@ export type Archive = {
   count(query: Query, options?: SearchOptions): Promise<SearchCount>
   stats(by: StatsBy, limit?: number): Promise<Stats>
   shards(): Promise<ShardInfo[]>
+  attachmentFiles(): Promise<AttachmentFileInfo[]>
   /** Re-reads every raw byte against its hash, and every shard for its own consistency. */
   verify(options?: { shards?: readonly string[]; signal?: AbortSignal }): AsyncIterable<VerifyEvent>
   /** Moves a shard that is corrupt aside (`2019.db.corrupt-…`, never deleted), so that its messages can be fetched again. */

@@ -2,13 +2,13 @@
  * The reading side of an archive, as the reader thread has it. It reads what is committed and nothing else. A message
  * that is not found while a shard cannot be read is not absent: the shard's trouble is the answer.
  */
-import { statSync } from 'node:fs'
 import type { MessageSource, Proof, StoredMessage } from '../message.ts'
 import { parseMessage } from '../mime/parse.ts'
 import { AttachmentReader } from './attachment-files.ts'
-import type { IdEntry, ShardInfo } from './contract.ts'
+import type { AttachmentFileInfo, IdEntry, ShardInfo } from './contract.ts'
 import { shardsOfIds } from './id-lookup.ts'
 import { type ByteSources, readRaw, readText } from './message-bytes.ts'
+import { bytesOf } from './shard-file.ts'
 import { ShardReader } from './shard-reader.ts'
 import { firstPosOf } from './shard-router.ts'
 import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './shard-row.ts'
@@ -147,6 +147,10 @@ export class ReaderDesk {
     })
   }
 
+  attachmentFileInfos(): AttachmentFileInfo[] {
+    return this.contents.infos()
+  }
+
   close(): void {
     this.contents.close()
     this.shards.close()
@@ -224,8 +228,4 @@ function toEntry(row: MessageRow): IdEntry {
     source: row.source,
     labelIds: JSON.parse(row.labels) as string[],
   }
-}
-
-function bytesOf(file: string): number {
-  return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }

@@ -23,6 +23,7 @@ serve(
     prove: (ids: readonly string[]) => desk.prove(ids),
     entries: (args: EntryArgs) => desk.entries(args),
     shards: () => desk.shardInfos(),
+    attachmentFiles: () => desk.attachmentFileInfos(),
     search: ({ query, options }: { query: Query; options: SearchOptions }) =>
       searchShards(desk.shards, query, options),
     count: ({ query, options }: { query: Query; options: SearchOptions }) =>

@@ -61,7 +61,7 @@ export function openForWriting(file: string, identity: FileIdentity): DatabaseSy
     db.exec('PRAGMA synchronous = FULL')
     db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
     db.exec('PRAGMA mmap_size = 0')
-    db.exec('PRAGMA cache_size = -8192')
+    db.exec('PRAGMA cache_size = -4096')
   })
 }
 
@@ -71,6 +71,11 @@ export function openForReading(file: string, identity: Omit<FileIdentity, 'accou
     db.exec('PRAGMA mmap_size = 0')
     db.exec('PRAGMA cache_size = -1024')
   })
+}
+
+/** What a file takes; 0 where there is none. */
+export function bytesOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }
 
 /** Identifies a file on its disk: one that was replaced or removed has another, or none. */

@@ -80,16 +80,16 @@ export class MailTables {
     return new Set(rows.map(({ id }) => id))
   }
 
-  /** Which of these the cloud was seen not to have any more. */
-  async gone(account: string, ids: readonly string[]): Promise<Set<string>> {
-    if (ids.length === 0) return new Set()
+  /** Which of these the cloud was seen not to have any more, and when. */
+  async gone(account: string, ids: readonly string[]): Promise<Map<string, number>> {
+    if (ids.length === 0) return new Map()
     const rows = await this.#ledger.driver.read((tx) =>
-      tx.all<{ id: string }>(
-        `SELECT id FROM mail_listed WHERE account = ? AND gone_at IS NOT NULL AND id IN (${fromJson(tx)})`,
+      tx.all<{ id: string; gone_at: number }>(
+        `SELECT id, gone_at FROM mail_listed WHERE account = ? AND gone_at IS NOT NULL AND id IN (${fromJson(tx)})`,
         [account, JSON.stringify(ids)],
       ),
     )
-    return new Set(rows.map(({ id }) => id))
+    return new Map(rows.map((row) => [row.id, Number(row.gone_at)]))
   }
 
   listedCount(account: string): Promise<number> {
@@ -135,6 +135,15 @@ export async function noteGone(tx: Tx, account: string, ids: readonly string[], 
   await tx.run(
     `UPDATE mail_listed SET gone_at = ? WHERE account = ? AND gone_at IS NULL AND id IN (${fromJson(tx)})`,
     [atMs, account, JSON.stringify(ids)],
+  )
+}
+
+/** It is there after all. */
+export async function noteReturned(tx: Tx, account: string, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await tx.run(
+    `UPDATE mail_listed SET gone_at = NULL WHERE account = ? AND gone_at IS NOT NULL AND id IN (${fromJson(tx)})`,
+    [account, JSON.stringify(ids)],
   )
 }
 

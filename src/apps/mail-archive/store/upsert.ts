@@ -60,7 +60,10 @@ export function upsertOf(
 /** The state after a change; undefined where it changes nothing. */
 export function changedState(stored: StoredView, change: MessageChange): RowState | undefined {
   const historyId = paddedHistoryId(change.historyId)
-  if (historyId < stored.historyId) return undefined
+  // That it was seen is no older view: otherwise a mark that was wrong would stay for ever. What has happened since
+  // the view was taken follows in the history.
+  const isReturn = change.restored === true && stored.deletedMs !== null
+  if (historyId < stored.historyId && !isReturn) return undefined
   const removed = new Set(change.removeLabelIds)
   const labels = new Set(change.setLabelIds ?? stored.labelIds)
   for (const label of removed) labels.delete(label)

@@ -15,7 +15,7 @@ import { type PackedError, unpackError } from './thread-service.ts'
 const GROUP_MESSAGES_MAX = 100
 const GROUP_BYTES_MAX = 8 * 1_048_576
 const GROUPS_IN_FLIGHT = 2
-const QUEUED_BYTES_MAX = 32 * 1_048_576
+const QUEUED_BYTES_MAX = 16 * 1_048_576
 /** After a thread died, requests go alone for a while: one that kills it takes no others with it. */
 const CAREFUL_GROUPS = 32
 
@@ -32,7 +32,8 @@ type Request = {
   reject: (error: unknown) => void
 }
 
-type Item = { message: FetchedMessage; index: number; request: Request }
+/** `bytes`: noted, because whoever asked may let go of a message's memory once it is answered. */
+type Item = { message: FetchedMessage; bytes: number; index: number; request: Request }
 
 type Lane = { thread: ThreadClient; items: Item[]; inFlight: number; careful: number; deaths: number }
 
@@ -57,8 +58,9 @@ export class WriteQueue {
     return new Promise((resolve, reject) => {
       const request: Request = { outcomes: [], left: messages.length, isOver: false, resolve, reject }
       messages.forEach((message, index) => {
-        this.#queuedBytes += message.raw.byteLength
-        this.#laneOf(message).items.push({ message, index, request })
+        const bytes = message.raw.byteLength
+        this.#queuedBytes += bytes
+        this.#laneOf(message).items.push({ message, bytes, index, request })
       })
       for (const lane of this.#lanes) this.#pump(lane)
     })
@@ -148,7 +150,7 @@ export class WriteQueue {
   }
 
   #leave(item: Item): void {
-    this.#queuedBytes -= item.message.raw.byteLength
+    this.#queuedBytes -= item.bytes
     if (this.#queuedBytes < QUEUED_BYTES_MAX) for (const done of this.#waitingForRoom) done()
   }
 

@@ -22,7 +22,8 @@ import { partName, periodOf, shardOf, yearOf } from './shard-router.ts'
 import { type Arrival, ShardWriter } from './shard-writer.ts'
 import { classifyStore, isDamaged, shardMissing } from './store-errors.ts'
 
-const WRITERS_OPEN_MAX = 8
+/** A sync goes from year to year. Each keeps some megabytes of its file in memory: eight took 50 MB more than three. */
+const WRITERS_OPEN_MAX = 3
 
 export type DeskOptions = {
   folder: string

@@ -34,11 +34,20 @@ export async function readMessageFile(
   path: string,
 ): Promise<{ raw: Uint8Array; modifiedMs: number } | { reason: string }> {
   try {
-    const { size, mtimeMs } = await stat(path)
+    const found = await stat(path)
+    // A pipe or a device may never end, or never begin.
+    if (!found.isFile()) return { reason: NO_FILE }
+    const { size, mtimeMs } = found
     if (size === 0) return { reason: 'the file is empty' }
     if (size > MESSAGE_BYTES_MAX) return { reason: `it is larger than ${MESSAGE_BYTES_MAX / 1e6} MB` }
     return { raw: await readFile(path), modifiedMs: Math.trunc(mtimeMs) }
   } catch (thrown) {
-    return { reason: `it cannot be read: ${thrown instanceof Error ? thrown.message : String(thrown)}` }
+    return { reason: unreadable(thrown) }
   }
+}
+
+export const NO_FILE = 'it is no file that holds mail'
+
+export function unreadable(thrown: unknown): string {
+  return `it cannot be read: ${thrown instanceof Error ? thrown.message : String(thrown)}`
 }

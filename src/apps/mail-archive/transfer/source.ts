@@ -1,11 +1,11 @@
 /** Where mail is read from: a mailbox file, a Maildir, a folder of .eml files, or a folder with any of them. */
-import { open, opendir, stat } from 'node:fs/promises'
+import { type FileHandle, open, opendir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UsageError } from '../../../errors.ts'
 import { readEml } from './eml.ts'
 import { isMaildir, readMaildir } from './maildir.ts'
 import { type MboxQuoting, readMbox } from './mbox.ts'
-import type { SourceItem } from './source-item.ts'
+import { NO_FILE, type SourceItem, unreadable } from './source-item.ts'
 
 export type MailSource = { path: string; items(): AsyncIterable<SourceItem> }
 
@@ -42,7 +42,12 @@ async function* folderItems({ path, quoting, depth }: Folder): AsyncGenerator<So
     yield* readMaildir(path)
     return
   }
-  for await (const entry of await opendir(path)) {
+  const folder = await opendir(path).catch(unreadable)
+  if (typeof folder === 'string') {
+    yield { type: 'damaged', place: path, reason: folder }
+    return
+  }
+  for await (const entry of folder) {
     const place = join(path, entry.name)
     if (entry.isDirectory()) yield* folderItems({ path: place, quoting, depth: depth + 1 })
     else if (/\.eml$/i.test(entry.name)) yield* readEml(place)
@@ -64,7 +69,11 @@ async function kindOf(path: string): Promise<'mbox' | 'eml' | null> {
 }
 
 async function* mboxItems(path: string, quoting: MboxQuoting): AsyncGenerator<SourceItem> {
-  const file = await open(path)
+  const file = await openMailbox(path)
+  if ('reason' in file) {
+    yield { type: 'damaged', place: path, ...file }
+    return
+  }
   try {
     const modifiedMs = Math.trunc((await file.stat()).mtimeMs)
     const chunks = file.createReadStream({ highWaterMark: READ_BYTES, autoClose: false })
@@ -78,5 +87,14 @@ async function* mboxItems(path: string, quoting: MboxQuoting): AsyncGenerator<So
     }
   } finally {
     await file.close()
+  }
+}
+
+/** Asked before it is opened: a pipe that nobody writes to would be waited for without end. */
+async function openMailbox(path: string): Promise<FileHandle | { reason: string }> {
+  try {
+    return (await stat(path)).isFile() ? await open(path) : { reason: NO_FILE }
+  } catch (thrown) {
+    return { reason: unreadable(thrown) }
   }
 }

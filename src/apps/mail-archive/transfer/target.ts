@@ -13,6 +13,7 @@ import {
   readdir,
   rename,
   rm,
+  stat,
   utimes,
   writeFile,
 } from 'node:fs/promises'
@@ -45,7 +46,7 @@ export class FileTarget {
     if (found && !force) throw alreadyThere(path, 'it')
     const partial = `${path}.partial`
     await checkParent(path)
-    return new FileTarget(path, partial, await open(partial, 'w', 0o600))
+    return new FileTarget(path, partial, await openNew(partial))
   }
 
   async write(bytes: Uint8Array): Promise<void> {
@@ -111,7 +112,7 @@ export class FolderTarget {
   /** The file is there as a whole or not at all; `through` is where it is while it is written. */
   async write(file: { name: string; through: string; bytes: Uint8Array; modifiedMs: number }): Promise<void> {
     const through = join(this.#folder, file.through)
-    const handle = await open(through, 'w', 0o600)
+    const handle = await openNew(through)
     try {
       await handle.writeFile(file.bytes)
       await handle.sync()
@@ -154,9 +155,19 @@ async function clearPartial(partial: string): Promise<void> {
 
 async function checkParent(path: string): Promise<void> {
   const parent = dirname(path)
-  const found = await lstat(parent).catch(() => null)
+  const found = await stat(parent).catch(() => null)
   if (!found)
     throw new UsageError(`The folder ${parent} does not exist.`, { hint: `Make it with: mkdir -p ${parent}` })
+  if (!found.isDirectory()) throw new UsageError(`${parent} is a file, and no folder for an export.`)
+}
+
+/**
+ * A file of our own. What lies there under its name is left over from an export that was cut off, or somebody has
+ * put it there: a link that is followed would have the mail written over a file elsewhere.
+ */
+async function openNew(path: string): Promise<FileHandle> {
+  await rm(path, { force: true })
+  return await open(path, 'wx', 0o600)
 }
 
 function alreadyThere(path: string, what: string): UsageError {

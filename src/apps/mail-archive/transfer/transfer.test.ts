@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
   existsSync,
   globSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -259,6 +261,31 @@ describe('an import', () => {
     assert.equal(told.length, 3)
   })
 
+  test('waits for no pipe, reads no device, and goes on past what cannot be opened', {
+    timeout: 20_000,
+  }, async () => {
+    mkdirSync(join(home, 'mail'))
+    execFileSync('mkfifo', ['pipe.mbox', 'pipe.eml'], { cwd: join(home, 'mail') })
+    symlinkSync('/dev/zero', join(home, 'mail/endless.mbox'))
+    symlinkSync(join(home, 'nowhere'), join(home, 'mail/broken.mbox'))
+    symlinkSync(home, join(home, 'mail/folder.mbox'))
+    writeFileSync(join(home, 'mail/good.eml'), message('good'))
+    const report = await importFrom(await newArchive('one'), join(home, 'mail'))
+    assert.deepEqual([report.added, report.damaged], [1, 5])
+    assert.deepEqual(
+      report.damagedPlaces
+        .map(({ place, reason }) => [place.slice(home.length + 6), reason.split(':')[0]])
+        .sort(),
+      [
+        ['broken.mbox', 'it cannot be read'],
+        ['endless.mbox', 'it is no file that holds mail'],
+        ['folder.mbox', 'it is no file that holds mail'],
+        ['pipe.eml', 'it is no file that holds mail'],
+        ['pipe.mbox', 'it is no file that holds mail'],
+      ],
+    )
+  })
+
   test('of a Maildir takes flags and subfolders', async () => {
     for (const folder of ['cur', 'new', 'tmp', '.Work.Plans/cur'])
       mkdirSync(join(home, 'Maildir', folder), { recursive: true })
@@ -362,6 +389,7 @@ describe('an export', () => {
       ['maildir', 'folder'],
       ['eml', 'file'],
       ['mbox', 'no/such/folder'],
+      ['mbox', 'file/within'],
     ] as const) {
       await assert.rejects(exportTo(archive, format, join(home, target)), UsageError)
     }
@@ -374,6 +402,22 @@ describe('an export', () => {
     assert.equal(readFileSync(join(home, 'folder/file'), 'latin1'), 'precious')
     assert.equal(readdirSync(join(home, 'folder/cur')).length, 3)
     assert.equal(globSync('folder/*/*.eml', { cwd: home }).length, 3)
+  })
+
+  test('follows no link that lies where it writes', async () => {
+    const archive = await newArchive('one')
+    const [first] = generated()
+    await archive.store([{ ...first!, id: '17aa', labelIds: [], internalMs: Date.UTC(2021, 1, 3) }])
+    writeFileSync(join(home, 'victim'), 'precious')
+    symlinkSync(join(home, 'victim'), join(home, 'out.mbox.partial'))
+    await exportTo(archive, 'mbox', join(home, 'out.mbox'))
+    assert.equal(lstatSync(join(home, 'out.mbox')).isFile(), true)
+    mkdirSync(join(home, 'folder/tmp'), { recursive: true })
+    const name = `${Date.UTC(2021, 1, 3) / 1_000}.17aa.tidemark`
+    symlinkSync(join(home, 'victim'), join(home, 'folder/tmp', name))
+    await exportTo(archive, 'maildir', join(home, 'folder'), true)
+    assert.equal(lstatSync(join(home, 'folder/cur', `${name}:2,S`)).isFile(), true)
+    assert.equal(readFileSync(join(home, 'victim'), 'latin1'), 'precious')
   })
 
   test('clears away an unfinished one of its own, and nobody else’s', async () => {

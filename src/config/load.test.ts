@@ -69,7 +69,7 @@ describe('without a file', () => {
         metadata_max: 1_000_000_000,
       },
     })
-    assert.equal(origins.size, 40)
+    assert.equal(origins.size, 41)
     assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
   })
 

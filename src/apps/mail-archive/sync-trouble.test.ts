@@ -103,7 +103,7 @@ describe('what is stored', () => {
     ])
     await world.sync()
     const stored = await archive.message(message!.id)
-    assert.deepEqual([stored?.source, stored?.sha256], ['gmail', message!.sha256])
+    assert.deepEqual([stored?.source, stored?.sha256], ['gmail', message!.sha256()])
     assert.equal((await world.status()).stored, 10)
   })
 
@@ -159,8 +159,7 @@ describe('pages that change while they are turned', () => {
     const arrived: string[] = []
     // Pages of one listing show what was there when the first was made.
     client.history = async (page) => {
-      const answer = await plain(page)
-      if (page.pageToken === undefined) return { ...answer, nextPageToken: 'second' }
+      if (page.pageToken === undefined) return { ...(await plain(page)), nextPageToken: 'second' }
       arrived.push(mailbox.insert({ raw: Buffer.from('Subject: late\r\n\r\n'), labelIds: ['INBOX'] }).id)
       const { historyId } = await client.profile()
       return { records: [], historyId, nextPageToken: undefined }

@@ -82,7 +82,7 @@ function choicesText({ settings }: Account): string {
   const skip = names(skipLabels)
   return [
     only ? `only ${only}` : 'all',
-    ...(spam === true ? ['with spam'] : []),
+    spam === true ? 'with spam' : 'without spam',
     ...(trash === false ? ['without trash'] : []),
     ...(skip ? [`without ${skip}`] : []),
   ].join(', ')

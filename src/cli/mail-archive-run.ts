@@ -95,8 +95,11 @@ type Session = {
   asking: Asking
 }
 
-function runsOf({ engine, mail }: MailEngine): ArchiveRuns {
-  return new ArchiveRuns(engine, { accounts: mail, clock: systemClock })
+function runsOf({ engine, mail, kinds, config }: MailEngine): ArchiveRuns {
+  const patienceMs = config.mail.patience_minutes * 60_000
+  return new ArchiveRuns(engine, {
+    ...{ accounts: mail, clock: systemClock, obstacles: kinds.obstacles, patienceMs },
+  })
 }
 
 async function startOrLook(session: Session, options: ArchiveOptions): Promise<void> {

@@ -74,7 +74,10 @@ export async function withMailEngine<T>(
     const kinds = mailKinds({ accounts: mail, tables, ledger, clock: systemClock, settings })
     engine = await createEngine({
       ledger,
-      jobs: [...jobsOf(kinds), ...archiverJobs({ accounts: mail, ledger, clock: systemClock })],
+      jobs: [
+        ...jobsOf(kinds),
+        ...archiverJobs({ accounts: mail, ledger, clock: systemClock, obstacles: kinds.obstacles }),
+      ],
       workers: Math.max(config.engine.workers, settings.workers.max + 4),
       window: config.engine.window,
       leaseMs: config.engine.lease_seconds * 1000,

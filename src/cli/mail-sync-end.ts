@@ -14,7 +14,7 @@ import type { Output } from './output.ts'
 
 const FAILED_SHOWN_MAX = 5
 
-type Ending = MailStatus & {
+export type Ending = MailStatus & {
   pauseReason: string | null
   obstacle: Obstacle | undefined
   failed: JobRow[]
@@ -114,9 +114,11 @@ function summaryLine(ending: Ending, stopped: boolean): string {
   return `${ending.account}: ${wordFor(ending, stopped)}; ${balanceText(ending, formatCount)}; watermark ${mark}`
 }
 
-function wordFor(ending: Ending, stopped: boolean): string {
+export function wordFor(ending: Ending, stopped: boolean): string {
   if (ending.pauseReason !== null) return 'paused'
-  const isOpen = ending.phase === 'new' || ending.onTheirWay > 0 || ending.settledSlices < ending.slices
+  // Behind an obstacle nobody knows what is new, even where all that was listed is stored.
+  const isUnknown = ending.phase === 'new' || ending.obstacle !== undefined
+  const isOpen = isUnknown || ending.onTheirWay > 0 || ending.settledSlices < ending.slices
   if (stopped && isOpen) return 'stopped'
   return isWrong(ending, stopped) ? 'not finished' : 'done'
 }

@@ -67,6 +67,11 @@ describe('the command line', () => {
       ['config', 'show', '--orgin', 'env'],
       /unknown option '--orgin'\n {2}Did you mean --origin\?/,
     ],
+    [
+      'a query that begins with a minus',
+      ['mail', 'search', '-in:inbox'],
+      /unknown option '-in:inbox'\n {2}What begins with a minus and is no option goes behind --/,
+    ],
     ['a flag without its value', ['--home'], /option '--home <folder>' argument missing/],
     [
       'a value that is not allowed',

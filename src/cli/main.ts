@@ -57,7 +57,14 @@ function endParsing(error: CommanderError, output: Output): ExitCode {
   if (error.code === 'commander.help') return exitCodes.usage
   const [first = '', ...rest] = error.message.replace(/^error: /, '').split('\n')
   const suggestion = rest.join(' ').replace(/^\((.*)\)$/, '$1')
-  const hint = suggestion || 'See what is allowed with --help.'
+  const hint = suggestion || hintFor(error.code, first)
   output.error(new UsageError(first, { hint, code: error.code }))
   return exitCodes.usage
+}
+
+function hintFor(code: string, message: string): string {
+  const isShort = code === 'commander.unknownOption' && /'-[^-]/.test(message)
+  return isShort
+    ? 'What begins with a minus and is no option goes behind --, such as: tidemark mail search -- -in:inbox'
+    : 'See what is allowed with --help.'
 }

@@ -151,7 +151,7 @@ function paceOf({ limits, settings }: OpenAccountsInput, name: string, calls: Ca
     // Units first: a request that waits for them is not on the wire yet, and must not count as one that is slow.
     return here
       .budget(units, specs[units]!)
-      .call(call.units, () => here.budget(requests, specs[requests]!).call(1, fn, wait), {
+      .call(call.units, () => here.budget(requests, specs[requests]!).call(1, watched, wait), {
         ...wait,
         name: call.method,
       })

@@ -15,6 +15,7 @@ import type { Mailbox } from '../../../sim/gmail/mailbox.ts'
 import { startSim } from '../../../sim/start.ts'
 import { type MailAccount, mailChoices, streamOf, unitsOf } from '../account.ts'
 import type { FetchedMessage } from '../message.ts'
+import type { Obstacles } from '../obstacles.ts'
 import { openArchive } from '../store/archive.ts'
 import type { Archive } from '../store/contract.ts'
 import type { NewRun } from '../store/journal.ts'
@@ -42,6 +43,9 @@ export type BenchOptions = {
   twins?: boolean
   /** The ledger is there instead of in a file. */
   ledgerUrl?: string
+  /** With these, an outage is waited out. */
+  obstacles?: Obstacles
+  patienceMs?: number
   /** How much later than they arrived their Date headers are. */
   headerLateMs?: number
 }
@@ -166,7 +170,9 @@ export async function archiverBench(t: TestContext, options: BenchOptions): Prom
   const accounts = { names: () => [ADDRESS], get: async () => account, close: async () => {} }
   const ledger = await openLedger(options.ledgerUrl ?? `sqlite:${join(folder, 'ledger.db')}`)
   const tables = await MailTables.open(ledger)
-  const jobs = [hopeless, ...archiverJobs({ accounts, ledger, clock: systemClock, point: disturbance.point })]
+  const { obstacles, patienceMs } = options
+  const deps = { accounts, clock: systemClock, ...(obstacles ? { obstacles } : {}) }
+  const jobs = [hopeless, ...archiverJobs({ ...deps, ledger, point: disturbance.point })]
   // Tried again at once: the delay is this share of a second.
   const engine = await createEngine({
     ...{ ledger, jobs, random: () => 0.001 },
@@ -190,7 +196,7 @@ export async function archiverBench(t: TestContext, options: BenchOptions): Prom
   await resync()
   return {
     ...{ engine, mailbox, account, tables, ids, oldIds, resync },
-    runs: new ArchiveRuns(engine, { accounts, clock: systemClock }),
+    runs: new ArchiveRuns(engine, { ...deps, ...(patienceMs === undefined ? {} : { patienceMs }) }),
     get crashes() {
       return disturbance.crashes
     },

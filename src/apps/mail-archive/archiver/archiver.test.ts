@@ -3,8 +3,18 @@ import { createHash } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { freshDatabase } from '../../../../scripts/test-database.ts'
+import { sleep, systemClock } from '../../../clock.ts'
 import { TidemarkError } from '../../../errors.ts'
-import { archiverBench, type Bench, CUTOFF_MS, labelsOf, MARK_S, wantedRun } from './archiver.suite.ts'
+import { Obstacles } from '../obstacles.ts'
+import {
+  ADDRESS,
+  archiverBench,
+  type Bench,
+  CUTOFF_MS,
+  labelsOf,
+  MARK_S,
+  wantedRun,
+} from './archiver.suite.ts'
 import type { ArchiverPoint } from './jobs.ts'
 import { surveyRun } from './survey.ts'
 
@@ -396,6 +406,39 @@ test('a batch that fails for a while is tried again, and one that fails for good
   bench.failWith(undefined)
   await bench.runs.resume(run.id)
   assert.equal((await finished(bench, run.id)).done, 4)
+})
+
+test('a batch waits out an outage without a try lost, and goes on by itself', async (t) => {
+  const obstacles = new Obstacles(systemClock)
+  const bench = await archiverBench(t, { old: 4, young: 0, obstacles })
+  bench.failWith(new TidemarkError('away', { kind: 'transient' }))
+  const run = await bench.runs.start(wantedRun())
+  // It is looked for again and again, and found away each time.
+  const times = new Set<number>()
+  while (times.size < 4) {
+    const obstacle = obstacles.of(ADDRESS)
+    if (obstacle) times.add(obstacle.nextMs)
+    await sleep(systemClock, 20)
+  }
+  const [batch] = await bench.engine.ledger.jobs({ kind: 'mail.archive-batch' })
+  assert.equal(batch?.failures, 0)
+  assert.deepEqual(await bench.engine.ledger.jobs({ state: 'failed' }), [])
+  bench.failWith(undefined)
+  assert.equal((await finished(bench, run.id)).done, 4)
+})
+
+test('a run that waits for longer than anybody wants to is stuck, and can be resumed', async (t) => {
+  const bench = await archiverBench(t, {
+    ...{ old: 4, young: 0, obstacles: new Obstacles(systemClock), patienceMs: 500 },
+  })
+  bench.failWith(new TidemarkError('away', { kind: 'transient' }))
+  const run = await bench.runs.start(wantedRun())
+  const end = await bench.runs.wait(run.id)
+  assert.equal(end.end === 'stuck' ? end.reason : end.end, 'away')
+  bench.failWith(undefined)
+  await bench.runs.resume(run.id)
+  await bench.engine.drained()
+  assert.equal((await bench.runs.get(run.id)).done, 4)
 })
 
 /** What an undo has inserted, in the order of what it stands for. */

@@ -25,6 +25,7 @@ import type { Clock } from '../../../clock.ts'
 import { type AnyJobKind, defineJob, type JobKind } from '../../../engine/kinds.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import { accountOf, type MailAccounts, unitsOf } from '../account.ts'
+import { type Obstacles, pastObstacles } from '../obstacles.ts'
 import { ArchiveJournal } from '../store/journal.ts'
 import { MailTables } from '../store/tables.ts'
 import { actOnBatch } from './act.ts'
@@ -46,6 +47,8 @@ export type ArchiverDeps = {
   accounts: MailAccounts
   ledger: Ledger
   clock: Clock
+  /** What is in the way of an account's work, as the sync knows it; then batches wait, and an outage costs no try. */
+  obstacles?: Obstacles
   point?: (name: ArchiverPoint) => void | Promise<void>
 }
 
@@ -83,7 +86,7 @@ export type ArchiverKinds = {
   instead: JobKind<BatchPayload>
 }
 
-export function archiverKinds({ accounts, ledger, clock, point }: ArchiverDeps): ArchiverKinds {
+export function archiverKinds({ accounts, ledger, clock, obstacles, point }: ArchiverDeps): ArchiverKinds {
   const budget = (stream: string | null): string => unitsOf(accountOf(stream ?? ''))
   const batch = defineJob({
     kind: BATCH_KIND,
@@ -93,7 +96,11 @@ export function archiverKinds({ accounts, ledger, clock, point }: ArchiverDeps):
     concurrency: BATCHES_AT_ONCE,
     budget,
     describe: { verb: 'archiving', noun: 'batch' },
-    run: (job) => (job.payload.do === 'act' ? actOnBatch(kinds, job) : undoBatch(kinds, job)),
+    run: (job) => {
+      const run = () => (job.payload.do === 'act' ? actOnBatch(kinds, job) : undoBatch(kinds, job))
+      if (!obstacles || job.stream === null) return run()
+      return pastObstacles({ obstacles, accounts }, job, accountOf(job.stream), run)
+    },
   })
   const kinds: ArchiverKinds = {
     ...{ accounts, ledger, clock, batch },

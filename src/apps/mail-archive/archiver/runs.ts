@@ -8,6 +8,7 @@ import type { Engine } from '../../../engine/engine.ts'
 import { request } from '../../../engine/kinds.ts'
 import { UsageError } from '../../../errors.ts'
 import { streamOf } from '../account.ts'
+import type { Obstacles } from '../obstacles.ts'
 import type { ArchiveJournal, NewRun, RunRow } from '../store/journal.ts'
 import {
   addRun,
@@ -32,12 +33,21 @@ export type RunEnd =
   | { end: 'done' | 'asks' | 'abandoned' | 'stopped'; run: RunRow }
   | { end: 'stuck'; run: RunRow; reason: string }
 
+export type RunsDeps = Pick<ArchiverDeps, 'accounts' | 'clock' | 'obstacles'> & {
+  /** How long Gmail may be out of reach before a run counts as stuck. */
+  patienceMs?: number
+}
+
 export class ArchiveRuns {
   readonly #engine: Engine
   readonly #kinds: ArchiverKinds
+  readonly #obstacles: Obstacles | undefined
+  readonly #patienceMs: number
 
-  constructor(engine: Engine, deps: Pick<ArchiverDeps, 'accounts' | 'clock'>) {
+  constructor(engine: Engine, { patienceMs = Number.POSITIVE_INFINITY, ...deps }: RunsDeps) {
     this.#engine = engine
+    this.#obstacles = deps.obstacles
+    this.#patienceMs = patienceMs
     this.#kinds = archiverKinds({ ...deps, ledger: engine.ledger })
   }
 
@@ -168,6 +178,10 @@ export class ArchiveRuns {
         (scope === 'kind' && (target === BATCH_KIND || target === PLAN_KIND)),
     )
     if (pause) return `it is paused: ${pause.reason}`
+    const obstacle = this.#obstacles?.of(account)
+    const forMs = obstacle ? this.#kinds.clock.monotonicMs() - obstacle.sinceMs : 0
+    // What is wrong with the archive's files is put right by people, not by time.
+    if (obstacle && (obstacle.where === 'archive' || forMs >= this.#patienceMs)) return obstacle.error.message
     let failed: string | undefined
     for (const kind of [PLAN_KIND, BATCH_KIND]) {
       for (const state of ['pending', 'claimed', 'failed'] as const) {

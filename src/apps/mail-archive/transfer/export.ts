@@ -9,7 +9,7 @@ import type { ExportFormat } from './formats.ts'
 import { labelNamesOf } from './label-names.ts'
 import { maildirName } from './maildir.ts'
 import { formatMboxMessage } from './mbox.ts'
-import { FileTarget, FolderTarget } from './target.ts'
+import { FileTarget, FolderTarget, targetError } from './target.ts'
 
 export type ExportReport = {
   messages: number
@@ -40,6 +40,14 @@ const FAILURES_LISTED_MAX = 1_000
 const SUBJECT_CHARS_MAX = 60
 
 export async function exportMessages(options: ExportOptions): Promise<ExportReport> {
+  try {
+    return await exportInto(options)
+  } catch (thrown) {
+    throw targetError(thrown, options.target)
+  }
+}
+
+async function exportInto(options: ExportOptions): Promise<ExportReport> {
   const writer = await openWriter(options)
   try {
     const report = await exportAll(options, writer)

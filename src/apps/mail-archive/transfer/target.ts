@@ -18,7 +18,7 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { UsageError } from '../../../errors.ts'
+import { TidemarkError, UsageError } from '../../../errors.ts'
 
 export type TargetOptions = {
   path: string
@@ -137,6 +137,23 @@ export class FolderTarget {
   async abandon(): Promise<void> {
     if (this.#folder !== this.#path) await rm(this.#folder, { recursive: true, force: true })
   }
+}
+
+const FAILURES: Readonly<Record<string, readonly [why: string, hint: string]>> = {
+  ENOSPC: ['the disk is full', 'Free some space, or name a target on another disk.'],
+  EDQUOT: ['your share of the disk is used up', 'Free some space, or name a target on another disk.'],
+  EACCES: ['permission denied', 'Name a target where you may write.'],
+  EPERM: ['permission denied', 'Name a target where you may write.'],
+  EROFS: ['the disk can only be read', 'Name a target where you may write.'],
+}
+
+/** What the file system said about the target, for people; anything else as it is. */
+export function targetError(thrown: unknown, path: string): unknown {
+  const { code, syscall } = (thrown ?? {}) as NodeJS.ErrnoException
+  if (code === undefined || syscall === undefined) return thrown
+  const [why, hint] = FAILURES[code] ?? [code, 'Name another target.']
+  const message = `${path} cannot be written: ${why}.`
+  return new TidemarkError(message, { kind: 'permanent', code: 'target-unwritten', hint, cause: thrown })
 }
 
 async function clearPartial(partial: string): Promise<void> {

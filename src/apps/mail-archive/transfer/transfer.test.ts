@@ -19,7 +19,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { FakeClock } from '../../../clock.ts'
-import { UsageError } from '../../../errors.ts'
+import { TidemarkError, UsageError } from '../../../errors.ts'
 import { generateMailbox } from '../../../sim/gmail/generate.ts'
 import type { FetchedMessage, StoredMessage } from '../message.ts'
 import { openArchive } from '../store/archive.ts'
@@ -28,6 +28,7 @@ import { exportMessages } from './export.ts'
 import type { ExportFormat } from './formats.ts'
 import { type ImportReport, importMessages } from './import.ts'
 import { openSource } from './source.ts'
+import { targetError } from './target.ts'
 
 const NOW_MS = Date.UTC(2024, 5, 1)
 const clock = new FakeClock(NOW_MS)
@@ -418,6 +419,21 @@ describe('an export', () => {
     await exportTo(archive, 'maildir', join(home, 'folder'), true)
     assert.equal(lstatSync(join(home, 'folder/cur', `${name}:2,S`)).isFile(), true)
     assert.equal(readFileSync(join(home, 'victim'), 'latin1'), 'precious')
+  })
+
+  test('that cannot be written says what and why', async () => {
+    const archive = await newArchive('one')
+    await archive.store(generated().slice(0, 3))
+    // A folder in the place of the file: nothing can be written there, whoever asks.
+    mkdirSync(join(home, 'out.mbox.partial/within'), { recursive: true })
+    await assert.rejects(exportTo(archive, 'mbox', join(home, 'out.mbox')), (error) => {
+      assert.ok(error instanceof TidemarkError)
+      assert.match(error.message, /out\.mbox cannot be written: /)
+      return error.code === 'target-unwritten' && error.hint !== undefined
+    })
+    const full = Object.assign(new Error('no space'), { code: 'ENOSPC', syscall: 'write' })
+    assert.match(String(targetError(full, '/x')), /\/x cannot be written: the disk is full\./)
+    assert.equal(targetError('other', '/x'), 'other')
   })
 
   test('clears away an unfinished one of its own, and nobody else’s', async () => {

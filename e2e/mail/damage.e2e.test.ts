@@ -1,0 +1,331 @@
+/** Files that are missing, damaged or in the wrong place, and disks that are full: named, mended, and no mail lost. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { after, before, describe, test } from 'node:test'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { folderName } from '../../src/apps/mail-archive/account.ts'
+import { checkComplete, checkWatermark, look, withArchive } from './oracle.ts'
+import { ADDRESS, type Ended, World, type WorldOptions } from './world.ts'
+
+const TIDEMARK = fileURLToPath(new URL('../../bin/tidemark', import.meta.url))
+const FROM_MS = Date.UTC(2023, 0, 1)
+const MESSAGES = 200
+const PAGE_BYTES = 4_096
+
+const worlds: World[] = []
+const scratch = mkdtempSync(join(tmpdir(), 'tidemark-damage-'))
+
+async function worldOf(options: Partial<WorldOptions>): Promise<World> {
+  const world = await World.start({ messages: MESSAGES, fromMs: FROM_MS, ...options })
+  worlds.push(world)
+  return world
+}
+
+after(async () => {
+  for (const world of worlds) await world.close()
+  rmSync(scratch, { recursive: true, force: true })
+})
+
+async function checkAll(world: World): Promise<void> {
+  await withArchive(world, async (archive, ledger) => {
+    const seen = await look(archive, ledger)
+    checkWatermark(world, seen)
+    await checkComplete(world, archive, seen)
+    assert.equal(seen.bad.size, 0)
+  })
+}
+
+function folderOf(world: World): string {
+  return join(world.home, 'mail', folderName(ADDRESS))
+}
+
+function fileOf(world: World, name: string): string {
+  return join(folderOf(world), `${name}.db`)
+}
+
+/** The file and its log. */
+function remove(file: string): void {
+  for (const path of [file, `${file}-wal`, `${file}-shm`]) rmSync(path, { force: true })
+}
+
+async function sync(world: World): Promise<Ended> {
+  const end = await world.run('mail', 'sync')
+  assert.equal(end.code, 0, end.stderr)
+  return end
+}
+
+type Report = {
+  shards: { name: string; state: string }[]
+  damaged: { id: string; shard: string }[]
+  cloud: { missing: string[] } | null
+}
+
+function reportsOf({ stdout }: Ended): Report[] {
+  return JSON.parse(stdout.trim().split('\n').at(-1)!) as Report[]
+}
+
+describe('a file of the archive', () => {
+  let world: World
+  before(async () => {
+    world = await worldOf({ seed: 41 })
+    await sync(world)
+  })
+
+  /** Named by status and verify, left alone by sync, and mended by verify --repair. */
+  async function isMended(name: string, state: 'missing' | 'corrupt'): Promise<void> {
+    const says = state === 'missing' ? `${name}\\.db is missing` : `${name}\\.db is damaged`
+    const status = await world.run('mail', 'status')
+    assert.equal(status.code, 1)
+    assert.match(status.stdout, new RegExp(`DAMAGED {4}The archive's file ${says}`))
+    assert.match(status.stdout, /tidemark mail verify --repair/)
+
+    const calls = world.served
+    const refused = await world.run('mail', 'sync')
+    assert.equal(refused.code, 1)
+    assert.match(refused.stderr, new RegExp(`The archive's file ${says}`))
+    assert.match(refused.stderr, /run tidemark mail verify --repair/)
+    assert.equal(world.served, calls, 'nothing was fetched beside it')
+    assert.equal(existsSync(fileOf(world, name)), state !== 'missing', 'nothing was made in its place')
+
+    const verify = await world.run('mail', 'verify', '--json')
+    assert.equal(verify.code, 1)
+    assert.equal(reportsOf(verify)[0]!.shards.find((one) => one.name === name)?.state, state)
+    const told = await world.run('mail', 'verify', '--offline')
+    assert.equal(told.code, 1)
+    assert.match(told.stdout, new RegExp(says))
+
+    const repair = await world.run('mail', 'verify', '--repair')
+    assert.equal(repair.code, 0, repair.stdout + repair.stderr)
+    assert.match(
+      repair.stdout,
+      /After the repair:\n.*\n {2}every message has its hash\n {2}Gmail lists .*; all are stored/,
+    )
+    await checkAll(world)
+    const kept = readdirSync(folderOf(world)).filter((one) => one.startsWith(`${name}.db.corrupt-`))
+    assert.equal(kept.length > 0, state === 'corrupt', 'what was damaged is kept, what is missing cannot be')
+    assert.equal((await world.run('mail', 'status')).code, 0)
+    await sync(world)
+  }
+
+  test('that was deleted is named, not made anew, and fetched again', async () => {
+    remove(fileOf(world, '2024'))
+    await isMended('2024', 'missing')
+  })
+
+  test('whose middle was overwritten is named and fetched again', async () => {
+    const file = fileOf(world, '2024')
+    const descriptor = openSync(file, 'r+')
+    const junk = Buffer.alloc(PAGE_BYTES * 8, 'junk')
+    writeSync(descriptor, junk, 0, junk.length, PAGE_BYTES * 4)
+    closeSync(descriptor)
+    await isMended('2024', 'corrupt')
+  })
+
+  test('that was cut short is named and fetched again', async () => {
+    const file = fileOf(world, '2025')
+    truncateSync(file, Math.floor(statSync(file).size / 3))
+    await isMended('2025', 'corrupt')
+  })
+
+  test('in whose place there is a text file is named and fetched again', async () => {
+    const file = fileOf(world, '2025')
+    remove(file)
+    writeFileSync(file, 'This is no database, but somebody saved it here.\n')
+    await isMended('2025', 'corrupt')
+  })
+
+  test('with attachments that was deleted is named, and the attachments are fetched again', async () => {
+    remove(fileOf(world, 'attachments-1'))
+    await isMended('attachments-1', 'missing')
+  })
+
+  test('with attachments that is no database is named, and the attachments are fetched again', async () => {
+    const file = fileOf(world, 'attachments-1')
+    remove(file)
+    writeFileSync(file, 'nor is this')
+    await isMended('attachments-1', 'corrupt')
+  })
+
+  test('in which bytes have changed unnoticed: verify names the messages, and mends them', async () => {
+    const db = new DatabaseSync(fileOf(world, '2023'))
+    const rows = db
+      .prepare('SELECT m.pos, m.id, b.raw FROM messages m JOIN bodies b USING (pos) ORDER BY pos LIMIT 12')
+      .all() as { pos: number; id: string; raw: Uint8Array }[]
+    for (const { pos, raw } of rows) {
+      const bytes = Buffer.from(raw)
+      bytes[bytes.length >> 1]! ^= 0xff
+      db.prepare('UPDATE bodies SET raw = ? WHERE pos = ?').run(bytes, pos)
+    }
+    db.close()
+    const ids = rows.map(({ id }) => id).sort()
+    const verify = await world.run('mail', 'verify', '--json')
+    assert.equal(verify.code, 1)
+    const found = reportsOf(verify)[0]!.damaged.map(({ id }) => id)
+    assert.deepEqual(found.sort(), ids)
+    const told = await world.run('mail', 'verify', '--offline', '--shard', '2023.db')
+    assert.equal(told.code, 1)
+    assert.match(told.stdout, /12 messages are damaged/)
+    assert.match(told.stdout, new RegExp(`${ids[0]} in 2023\\.db: The stored bytes of message`))
+    const repair = await world.run('mail', 'verify', '--repair', '--json')
+    assert.equal(repair.code, 0, repair.stdout + repair.stderr)
+    assert.deepEqual(reportsOf(repair)[0]!.damaged, [])
+    await checkAll(world)
+  })
+
+  test('that cannot be fetched again because access ended is not taken apart', async () => {
+    const file = fileOf(world, '2024')
+    const bytes = readFileSync(file)
+    truncateSync(file, Math.floor(bytes.length / 2))
+    world.sim.oauth.grants.revokeAccount(ADDRESS)
+    const repair = await world.run('mail', 'verify', '--repair')
+    assert.equal(repair.code, 1)
+    assert.match(repair.stderr, /no longer valid/)
+    assert.equal(statSync(file).size, Math.floor(bytes.length / 2))
+    await world.connect(ADDRESS)
+    assert.equal((await world.run('mail', 'verify', '--repair')).code, 0)
+    await checkAll(world)
+  })
+})
+
+describe("an archive's folder", () => {
+  test('that was moved away is missed, and nothing is fetched into an empty one', async () => {
+    const world = await worldOf({ messages: 60, seed: 42 })
+    await sync(world)
+    const folder = folderOf(world)
+    const away = join(scratch, 'away')
+    renameSync(folder, away)
+    const calls = world.served
+    for (const prepare of [() => {}, () => mkdirSync(folder)]) {
+      prepare()
+      for (const command of ['sync', 'verify', 'search'] as const) {
+        const end = await world.run('mail', command, ...(command === 'search' ? ['hello'] : []))
+        assert.equal(end.code, 1)
+        assert.match(
+          end.stderr,
+          /The mail archive at .* is missing: there is no (?:such folder|archive\.json in it)/,
+        )
+        assert.match(end.stderr, /Mount the disk it is on, or put it back from a backup/)
+      }
+      const status = await world.run('mail', 'status')
+      assert.equal(status.code, 1)
+      assert.match(status.stdout, /60 listed = 60 stored[^]*DAMAGED {4}The mail archive at .* is missing/)
+    }
+    assert.equal(world.served, calls)
+    assert.deepEqual(readdirSync(folder), [])
+    rmSync(folder, { recursive: true })
+    renameSync(away, folder)
+    await sync(world)
+    await checkAll(world)
+  })
+
+  test('with the archive of another account is refused, and left as it is', async () => {
+    const other = 'bob@example.com'
+    const world = await worldOf({
+      seed: 43,
+      accounts: [ADDRESS, other].map((address) => ({ address, messages: 40, fromMs: FROM_MS })),
+    })
+    await sync(world)
+    const folder = folderOf(world)
+    const away = join(scratch, 'other')
+    renameSync(folder, away)
+    renameSync(join(world.home, 'mail', folderName(other)), folder)
+    const list = readFileSync(join(folder, 'archive.json'), 'utf8')
+    const end = await world.run('mail', 'sync', '--account', ADDRESS)
+    assert.equal(end.code, 2)
+    assert.match(end.stderr, /holds another archive/)
+    assert.match(end.stderr, /Nothing was written to it/)
+    assert.equal(readFileSync(join(folder, 'archive.json'), 'utf8'), list)
+    renameSync(folder, join(world.home, 'mail', folderName(other)))
+    renameSync(away, folder)
+    await sync(world)
+    await checkAll(world)
+  })
+
+  test("whose one account's trouble does not keep the other from its mail", async () => {
+    const other = 'bob@example.com'
+    const world = await worldOf({
+      seed: 44,
+      accounts: [ADDRESS, other].map((address) => ({ address, messages: 40, fromMs: FROM_MS })),
+    })
+    await sync(world)
+    world.sim.mailbox(ADDRESS).insert({ raw: Buffer.from('Subject: new\r\n\r\nhello'), labelIds: ['INBOX'] })
+    rmSync(join(world.home, 'mail', folderName(other)), { recursive: true })
+    const end = await world.run('mail', 'sync')
+    assert.equal(end.code, 1)
+    assert.match(end.stderr, /bob@example\.com is missing[^]*bob@example\.com is left out of this sync/)
+    assert.match(end.stdout, /ann@example\.com: done; 41 listed = 41 stored/)
+    await checkAll(world)
+  })
+})
+
+describe('a full disk', () => {
+  test('under the archive ends a sync with a message, and with room again it goes on', async () => {
+    const world = await worldOf({ seed: 45 })
+    const preload = join(scratch, 'full.mjs')
+    // SQLite itself then says that the file cannot grow, as it does when the disk says so.
+    writeFileSync(
+      preload,
+      `import { DatabaseSync } from 'node:sqlite'
+       const { exec } = DatabaseSync.prototype, seen = new WeakSet()
+       DatabaseSync.prototype.exec = function (sql) {
+         if (!seen.has(this) && /\\d{4}\\.db$/.test(this.location() ?? '')) {
+           seen.add(this)
+           exec.call(this, 'PRAGMA max_page_count = 40')
+         }
+         return exec.call(this, sql)
+       }`,
+    )
+    world.env.NODE_OPTIONS = `--import ${pathToFileURL(preload).href}`
+    for (let round = 0; round < 2; round++) {
+      const full = await world.run('mail', 'sync')
+      assert.equal(full.code, 1)
+      assert.match(full.stdout, /ann@example\.com: not finished; .* 0 bad \+ \d+ on their way/)
+      assert.match(full.stderr, /cannot go on: The disk is full: .*\.db cannot grow\.\n {2}Free some space\./)
+      await withArchive(world, async (archive, ledger) => checkWatermark(world, await look(archive, ledger)))
+    }
+    delete world.env.NODE_OPTIONS
+    const end = await sync(world)
+    assert.match(end.stdout, /done; 200 listed = 200 stored/)
+    await checkAll(world)
+  })
+
+  test('under the ledger is told too, and costs nothing', async () => {
+    const world = await worldOf({
+      messages: 120,
+      seed: 46,
+      settings: { TIDEMARK_MAIL_PATIENCE_MINUTES: '0' },
+    })
+    const script = `trap '' XFSZ; ulimit -f 600; exec "$0" "$@"`
+    const child = spawn('sh', ['-c', script, TIDEMARK, 'mail', 'sync'], {
+      env: world.env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let shown = ''
+    child.stderr.on('data', (text: Buffer) => (shown += text.toString()))
+    child.stdout.resume()
+    const [code] = (await once(child, 'close')) as [number | null]
+    assert.equal(code, 1, shown)
+    assert.match(shown, /tidemark: Reading or writing the ledger at .* failed\.\n {2}Check the disk/)
+    await sync(world)
+    await checkAll(world)
+  })
+})

@@ -227,7 +227,7 @@ describe("an archive's folder", () => {
       }
       const status = await world.run('mail', 'status')
       assert.equal(status.code, 1)
-      assert.match(status.stdout, /60 listed = 60 stored[^]*DAMAGED {4}The mail archive at .* is missing/)
+      assert.match(status.stdout, /60 listed = 60 stored[\s\S]*DAMAGED {4}The mail archive at .* is missing/)
     }
     assert.equal(world.served, calls)
     assert.deepEqual(readdirSync(folder), [])
@@ -271,7 +271,7 @@ describe("an archive's folder", () => {
     rmSync(join(world.home, 'mail', folderName(other)), { recursive: true })
     const end = await world.run('mail', 'sync')
     assert.equal(end.code, 1)
-    assert.match(end.stderr, /bob@example\.com is missing[^]*bob@example\.com is left out of this sync/)
+    assert.match(end.stderr, /bob@example\.com is missing[\s\S]*bob@example\.com is left out of this sync/)
     assert.match(end.stdout, /ann@example\.com: done; 41 listed = 41 stored/)
     await checkAll(world)
   })

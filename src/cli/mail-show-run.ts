@@ -172,7 +172,7 @@ async function saveAttachment(
   const { name, type, content } = await opened.archive.attachment(message.id, number - 1)
   const file = fileFor(flags.to!, name, number)
   try {
-    await writeFile(file, content, { flag: flags.force ? 'w' : 'wx' })
+    await writeFile(file, content, { flag: flags.force ? 'w' : 'wx', mode: 0o600 })
   } catch (thrown) {
     throw unwritten(file, thrown)
   }

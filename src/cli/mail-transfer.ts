@@ -16,7 +16,7 @@ export type ExportFlags = {
 const IMPORT_HELP = `
 PATH is a mailbox file (mbox, such as Takeout's), a Maildir, a message (.eml), or a folder with any of them.
 Takeout's files name Gmail's ids, conversations and labels, which are kept; the headers that Takeout adds for
-them are taken off. Other messages are known by their bytes.
+them are taken off. Other messages are known by their Message-ID and bytes.
 
 What the archive has is left alone: an import that was stopped is simply started again. Imported mail is searched
 like all other, and marked (is:imported): nothing in Gmail is freed on the word of a file.

@@ -19,6 +19,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import type { ArchiveLocks } from './archive-locks.ts'
+import { shardOf } from './shard-router.ts'
 import { archiveForeign, archiveMissing, archiveNewer, classifyStore } from './store-errors.ts'
 
 export const ARCHIVE_FORMAT = 1
@@ -147,7 +148,16 @@ function parsed(text: string, file: ArchiveFile): ArchiveList {
   if (list.archiveId !== file.archiveId) {
     throw archiveForeign(file.folder, `its id is ${list.archiveId}, and this account's is ${file.archiveId}`)
   }
+  assertNames(file, list as ArchiveList)
   return list as ArchiveList
+}
+
+/** Names become paths: whoever can write this file must not be able to point anywhere else with it. */
+function assertNames(file: ArchiveFile, { shards, attachmentFiles = [] }: ArchiveList): void {
+  const wrong =
+    shards.find(({ name }) => !shardOf(name)) ??
+    attachmentFiles.find(({ name }) => !/^attachments-\d{1,9}$/.test(name))
+  if (wrong) throw archiveForeign(file.folder, `its ${FILE_NAME} names ${JSON.stringify(wrong.name)}`)
 }
 
 function writeWhole(file: ArchiveFile, list: ArchiveList): void {

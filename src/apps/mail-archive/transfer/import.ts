@@ -47,6 +47,7 @@ const GROUP_BYTES_MAX = 8_000_000
 const DAMAGED_LISTED_MAX = 1_000
 /** Clocks of senders are wrong; what arrived cannot have come more than this after now. */
 const AHEAD_MS_MAX = 86_400_000
+const MADE_ID = 'import-'
 
 export async function importMessages(options: ImportOptions): Promise<ImportReport> {
   const report = {
@@ -97,7 +98,10 @@ async function storeGroup(
   const byId = new Map<string, FetchedMessage>()
   for (const message of group) if (!byId.has(message.id)) byId.set(message.id, message)
   const stored = await archive.stored([...byId.keys()])
-  const missing = [...byId.values()].filter(({ id }) => !stored.has(id))
+  const missing: FetchedMessage[] = []
+  for (const message of byId.values()) {
+    if (!stored.has(message.id) && !(await hasTwin(archive, message))) missing.push(message)
+  }
   if (missing.length === 0) return { added: 0, known: group.length }
   await archive.room(signal)
   const outcomes = await archive.store(missing)
@@ -105,8 +109,23 @@ async function storeGroup(
   return { added, known: group.length - added }
 }
 
+const TWINS_MAX = 20
+
+/** Does the archive have these very bytes under Gmail's id? A file without that id would bring them in once more. */
+async function hasTwin(archive: Archive, { id, raw }: FetchedMessage): Promise<boolean> {
+  if (!id.startsWith(MADE_ID)) return false
+  const messageId = headerOf(raw, 'message-id')
+    ?.trim()
+    .replace(/^<(.*)>$/, '$1')
+  if (!messageId) return false
+  const { hits } = await archive.search({ is: 'message-id', value: messageId }, { limit: TWINS_MAX })
+  if (hits.length === 0) return false
+  const sha256 = createHash('sha256').update(raw).digest('hex')
+  return hits.some(({ message }) => message.sha256 === sha256)
+}
+
 function fetchedOf(item: SourceMessage, { clock, labels }: ImportOptions): FetchedMessage {
-  const id = item.id ?? `import-${createHash('sha256').update(item.raw).digest('hex').slice(0, 24)}`
+  const id = item.id ?? `${MADE_ID}${createHash('sha256').update(item.raw).digest('hex').slice(0, 24)}`
   const labelIds = [...new Set([...labelIdsOf(item.labelNames, labels ?? new Map()), ...item.labelIds])]
   const latestMs = clock.now() + AHEAD_MS_MAX
   const candidates = [item.arrivedMs, ...(item.arrivedMs === null ? headerTimes(item.raw) : [])]
@@ -124,22 +143,24 @@ function fetchedOf(item: SourceMessage, { clock, labels }: ImportOptions): Fetch
 
 /** When the last server took it in, and when it says it was written. */
 function headerTimes(raw: Uint8Array): (number | null)[] {
+  const received = headerOf(raw, 'received')
+  const date = headerOf(raw, 'date')
+  return [
+    received === null ? null : parseDate(received.slice(received.lastIndexOf(';') + 1)),
+    date === null ? null : parseDate(date),
+  ]
+}
+
+/** The first header of that name, in lower case. */
+function headerOf(raw: Uint8Array, name: string): string | null {
   const bytes = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
   const { fields } = scanHeaders({
     raw: bytes,
     start: 0,
     end: bytes.length,
     problems: collectProblems(),
-    keeps: (name) => name === 'received' || name === 'date',
+    keeps: (one) => one === name,
   })
-  const value = (name: string): string | null => {
-    const field = fields.find((one) => one.name === name)
-    return field ? unfoldedValue(bytes, field) : null
-  }
-  const received = value('received')
-  const date = value('date')
-  return [
-    received === null ? null : parseDate(received.slice(received.lastIndexOf(';') + 1)),
-    date === null ? null : parseDate(date),
-  ]
+  const field = fields.find((one) => one.name === name)
+  return field ? unfoldedValue(bytes, field) : null
 }

@@ -337,6 +337,18 @@ describe('an import', () => {
     assert.equal((await archive.message(first!.id))?.source, 'gmail')
   })
 
+  test('of files without ids does not bring in again what the archive has from the cloud', async () => {
+    const [first] = generated().filter(({ raw }) =>
+      /^message-id:/im.test(Buffer.from(raw).toString('latin1')),
+    )
+    const archive = await newArchive('one')
+    await archive.store([first!])
+    await exportTo(archive, 'eml', join(home, 'out'))
+    const report = await importFrom(archive, join(home, 'out'))
+    assert.deepEqual([report.read, report.added, report.known], [1, 0, 1])
+    assert.equal((await all(archive)).length, 1)
+  })
+
   test('from something that is no mail is refused', async () => {
     writeFileSync(join(home, 'picture.png'), '\x89PNG\r\n')
     await assert.rejects(openSource({ path: join(home, 'picture.png') }), UsageError)

@@ -127,7 +127,7 @@ async function repair({ output }: CliContext, opened: MailEngine, report: Verify
   await engine.write({
     jobs: [
       ...chunksOf(damaged, BATCH).map((ids) =>
-        request(kinds.fetch, { account, ids, rewrite: true }, { stream }),
+        request(kinds.fetch, { account, ids, refresh: true }, { stream }),
       ),
       ...chunksOf(report.cloud?.missing ?? [], BATCH).map((ids) =>
         request(kinds.fetch, { account, ids }, { stream }),

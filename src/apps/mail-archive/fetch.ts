@@ -43,8 +43,7 @@ export async function runFetch(kinds: MailKinds, job: RunContext<BatchPayload>):
   const startedAtMs = clock.now()
   const run = new FetchRun({ account, job, labels, groupSize: groupSizeOf(kinds, account, job) })
   try {
-    const again = payload.refresh || payload.rewrite
-    await run.all(again ? payload.ids : await withoutStored(account, payload.ids))
+    await run.all(payload.refresh ? payload.ids : await withoutStored(account, payload.ids))
   } finally {
     await run.storing()
     kinds.batchSize(account.name).went({ ms: clock.monotonicMs() - startedMs, errors: run.errors })
@@ -245,8 +244,7 @@ class FetchRun {
 
   #store(messages: FetchedMessage[]): void {
     const { archive } = this.#options.account
-    const rewrite = this.job.payload.rewrite === true
-    const store = archive.store(messages, { rewrite }).then(() => {
+    const store = archive.store(messages).then(() => {
       for (const { id, raw } of messages) {
         this.stored.add(id)
         release(raw)

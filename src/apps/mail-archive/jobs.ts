@@ -66,10 +66,8 @@ const Slice = z.object({
 const Batch = z.object({
   account: z.string(),
   ids: z.array(z.string()),
-  /** Fetched again although they are stored: something about them changed. */
+  /** Fetched again although they are stored: something about them changed, or their bytes are damaged. */
   refresh: z.boolean().optional(),
-  /** Fetched again, and written over what is stored: their bytes are damaged. */
-  rewrite: z.boolean().optional(),
 })
 
 export type SlicePayload = z.output<typeof Slice>

@@ -114,9 +114,9 @@ export type Archive = {
   readonly folder: string
   /**
    * Durable when it resolves. Resolves with one outcome per message, in order; rejects as a whole when the disk
-   * refuses. `rewrite`: bytes with the hash that is stored already are written again, for a repair.
+   * refuses. What is stored already is read back first: where its bytes are damaged they are written again.
    */
-  store(messages: readonly FetchedMessage[], options?: { rewrite?: boolean }): Promise<StoreOutcome[]>
+  store(messages: readonly FetchedMessage[]): Promise<StoreOutcome[]>
   /** Resolves when the writers have taken in enough of what they were given: wait for it before fetching more. */
   room(signal?: AbortSignal): Promise<void>
   /** Bytes given to the writers and not yet on disk. */

@@ -67,6 +67,12 @@ function remove(file: string): void {
   for (const path of [file, `${file}-wal`, `${file}-shm`]) rmSync(path, { force: true })
 }
 
+function overwrite(file: string, { from, bytes }: { from: number; bytes: number }): void {
+  const descriptor = openSync(file, 'r+')
+  writeSync(descriptor, Buffer.alloc(bytes, 'junk'), 0, bytes, from)
+  closeSync(descriptor)
+}
+
 async function sync(world: World): Promise<Ended> {
   const end = await world.run('mail', 'sync')
   assert.equal(end.code, 0, end.stderr)
@@ -133,10 +139,7 @@ describe('a file of the archive', () => {
 
   test('whose middle was overwritten is named and fetched again', async () => {
     const file = fileOf(world, '2024')
-    const descriptor = openSync(file, 'r+')
-    const junk = Buffer.alloc(PAGE_BYTES * 8, 'junk')
-    writeSync(descriptor, junk, 0, junk.length, PAGE_BYTES * 4)
-    closeSync(descriptor)
+    overwrite(file, { from: PAGE_BYTES * 4, bytes: PAGE_BYTES * 8 })
     await isMended('2024', 'corrupt')
   })
 
@@ -189,6 +192,37 @@ describe('a file of the archive', () => {
     assert.equal(repair.code, 0, repair.stdout + repair.stderr)
     assert.deepEqual(reportsOf(repair)[0]!.damaged, [])
     await checkAll(world)
+  })
+
+  test('whose search index is broken keeps all of its mail, also what Gmail no longer has', async () => {
+    const mailbox = world.sim.mailbox(ADDRESS)
+    const gone = [...mailbox.dump()]
+      .filter(({ internalMs, deleted }) => !deleted && new Date(internalMs).getUTCFullYear() === 2024)
+      .slice(0, 10)
+      .map(({ id }) => id)
+    for (const id of gone) mailbox.delete(id)
+    await sync(world)
+    const file = fileOf(world, '2024')
+    const db = new DatabaseSync(file)
+    const { rootpage } = db.prepare(`SELECT rootpage FROM sqlite_schema WHERE name = 'words_data'`).get() as {
+      rootpage: number
+    }
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    db.close()
+    overwrite(file, { from: (rootpage - 1) * PAGE_BYTES, bytes: PAGE_BYTES })
+    assert.equal((await world.run('mail', 'verify')).code, 1)
+    world.sim.log.reset()
+    const repair = await world.run('mail', 'verify', '--repair')
+    assert.equal(repair.code, 0, repair.stdout + repair.stderr)
+    assert.match(repair.stderr, /messages could be taken over from .*2024\.db\.corrupt-/)
+    assert.equal(world.sim.log.counts().requests.batch, undefined, 'nothing had to be fetched again')
+    await checkAll(world)
+    await withArchive(world, async (archive, ledger) => {
+      const { entries } = await look(archive, ledger)
+      for (const id of gone) assert.notEqual(entries.get(id)?.deletedAtMs ?? null, null, `${id} is kept`)
+      const proofs = await archive.prove(gone)
+      assert.ok(proofs.every(({ state }) => state === 'proven'))
+    })
   })
 
   test('that cannot be fetched again because access ended is not taken apart', async () => {
@@ -273,6 +307,80 @@ describe("an archive's folder", () => {
     assert.equal(end.code, 1)
     assert.match(end.stderr, /bob@example\.com is missing[\s\S]*bob@example\.com is left out of this sync/)
     assert.match(end.stdout, /ann@example\.com: done; 41 listed = 41 stored/)
+    await checkAll(world)
+  })
+})
+
+describe('an archive without its ledger, and a ledger without its archive', () => {
+  test('a lost ledger costs no mail: the archive is taken over, and nothing is fetched twice', async () => {
+    const world = await worldOf({ messages: 80, seed: 47 })
+    await sync(world)
+    for (const entry of readdirSync(world.home).filter((one) => one.startsWith('ledger.db')))
+      rmSync(join(world.home, entry))
+    const none = await world.run('mail', 'status')
+    assert.equal(none.code, 2)
+    assert.match(none.stderr, /No mail account is connected/)
+    await world.connect(ADDRESS)
+    const mailbox = world.sim.mailbox(ADDRESS)
+    const [first] = [...mailbox.dump()].map(({ id }) => id)
+    mailbox.delete(first!)
+    mailbox.insert({ raw: Buffer.from('Subject: new\r\n\r\nhello'), labelIds: ['INBOX'] })
+
+    const foreign = await world.run('mail', 'sync')
+    assert.equal(foreign.code, 2)
+    assert.match(foreign.stderr, /holds another archive/)
+    assert.match(foreign.stderr, /If the ledger that knew it was lost, tidemark mail recover takes it over/)
+    assert.match((await world.run('mail', 'status')).stdout, /DAMAGED .*holds another archive/)
+
+    const recover = await world.run('mail', 'recover')
+    assert.equal(recover.code, 0, recover.stderr)
+    assert.match(recover.stdout, /was taken over, with \d+ files/)
+    world.sim.log.reset()
+    await sync(world)
+    const gets = world.sim.log.counts().parts['messages.get']?.[200] ?? 0
+    assert.ok(gets <= 2, `${gets} messages were fetched again`)
+    await checkAll(world)
+    assert.equal((await world.run('mail', 'verify')).code, 0)
+    const again = await world.run('mail', 'recover', '--json')
+    assert.equal(again.code, 0)
+    assert.deepEqual((JSON.parse(again.stdout) as { did: string[] }[])[0]!.did, [])
+  })
+
+  test('a list of files that is lost or damaged is written anew from the files', async () => {
+    const world = await worldOf({ messages: 80, seed: 48 })
+    await sync(world)
+    const list = join(folderOf(world), 'archive.json')
+    for (const damage of [() => rmSync(list), () => writeFileSync(list, '{"format": 1, "arch')]) {
+      damage()
+      const end = await world.run('mail', 'sync')
+      assert.equal(end.code, 1)
+      assert.match(end.stderr, /is missing: [\s\S]*tidemark mail recover/)
+      const recover = await world.run('mail', 'recover')
+      assert.equal(recover.code, 0, recover.stderr)
+      assert.match(recover.stdout, /its list of \d+ files was written anew/)
+      await sync(world)
+      assert.equal((await world.run('mail', 'verify')).code, 0)
+      await checkAll(world)
+    }
+  })
+
+  test('an archive that is lost for good is begun anew only when told so, and filled again', async () => {
+    const world = await worldOf({ messages: 80, seed: 49 })
+    await sync(world)
+    rmSync(folderOf(world), { recursive: true })
+    const asked = await world.run('mail', 'recover')
+    assert.equal(asked.code, 2)
+    assert.match(asked.stderr, /If it is lost for good, add --empty/)
+    assert.equal(existsSync(folderOf(world)), false)
+    const recover = await world.run('mail', 'recover', '--empty')
+    assert.equal(recover.code, 0, recover.stderr)
+    assert.match(recover.stdout, /an empty archive was begun[\s\S]*tidemark mail verify --repair/)
+    const status = await world.run('mail', 'status')
+    assert.equal(status.code, 1)
+    assert.match(status.stdout, /WRONG {6}the archive has 80 messages fewer than were stored in it/)
+    const repair = await world.run('mail', 'verify', '--repair')
+    assert.equal(repair.code, 0, repair.stdout + repair.stderr)
+    assert.equal((await world.run('mail', 'status')).code, 0)
     await checkAll(world)
   })
 })

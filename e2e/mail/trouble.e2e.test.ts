@@ -154,6 +154,36 @@ describe('wrong use of mail commands', () => {
   })
 })
 
+describe('what is paused', () => {
+  test('is told as such, with how to go on, and is not done', async () => {
+    const world = await syncedWorld({ messages: 20 })
+    const scopes = [['--stream', `mail:${ADDRESS}`], ['--kind', 'mail.history'], ['--all']]
+    for (const scope of scopes) {
+      assert.equal((await world.run('pause', ...scope, '--reason', 'a holiday')).code, 0)
+      const end = await world.run('mail', 'sync', '--account', 'Ann@Example.com')
+      assert.equal(end.code, 1, scope.join(' '))
+      assert.match(end.stdout, /^ann@example\.com: paused; /)
+      assert.match(end.stderr, /ann@example\.com is paused: .*a holiday/)
+      assert.ok(end.stderr.includes(`Go on with: tidemark resume ${scope.join(' ')}`), end.stderr)
+      const status = await world.run('mail', 'status')
+      assert.equal(status.code, 1)
+      assert.match(status.stdout, /a holiday/)
+      assert.equal((await world.run('resume', ...scope)).code, 0)
+      assert.equal((await world.run('mail', 'sync')).code, 0)
+    }
+  })
+
+  test('a mailbox that was never synced cannot be verified', async () => {
+    const world = await worldOf({ messages: 5 })
+    for (const flags of [[], ['--repair']]) {
+      const end = await world.run('mail', 'verify', ...flags)
+      assert.notEqual(end.code, 0)
+      assert.match(end.stdout + end.stderr, /was never synced/)
+      assert.match(end.stderr, /Run: tidemark mail sync/)
+    }
+  })
+})
+
 describe('signing in', () => {
   test('access that ends in the middle pauses the account; connected again, the sync goes on', async () => {
     const world = await worldOf({
@@ -181,6 +211,29 @@ describe('signing in', () => {
     await world.connect(ADDRESS)
     const end = await world.run('mail', 'sync')
     assert.equal(end.code, 0, end.stderr)
+    await checkAll(world)
+  })
+
+  test('whoever watches is told once that access ended, and goes on when it is back', async () => {
+    const world = await worldOf({ messages: 40, seed: 30 })
+    const { child, ended } = world.start(['mail', 'sync', '--watch', '--every', '1s'])
+    let shown = ''
+    child.stderr!.on('data', (text: Buffer) => (shown += text.toString()))
+    const says = async (words: RegExp): Promise<void> => {
+      while (!words.test(shown)) await pass(LOOK_MS)
+    }
+    await says(/Looking for changes every 1 s; Ctrl-C stops/)
+    world.sim.oauth.grants.revokeAccount(ADDRESS)
+    await says(/ann@example\.com is paused: sign-in needed/)
+    const { id } = world.sim.mailbox(ADDRESS).insert({ raw: Buffer.from('Subject: new\r\n\r\nhello') })
+    await world.connect(ADDRESS)
+    const isStored = (): Promise<boolean> =>
+      withArchive(world, async (archive) => (await archive.stored([id])).has(id))
+    while (!(await isStored())) await pass(LOOK_MS)
+    child.kill('SIGINT')
+    const end = await ended
+    assert.equal(end.code, 0, end.stderr)
+    assert.equal(end.stderr.match(/is paused/g)?.length, 1)
     await checkAll(world)
   })
 

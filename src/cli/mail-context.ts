@@ -107,7 +107,9 @@ export function chosen(mail: MailAccounts, { account }: Choice): readonly string
     if (names.length > 0) return names
     throw noAccount()
   }
-  if (names.includes(account)) return [account]
+  // Gmail knows no difference between small and capital letters.
+  const known = names.find((name) => name.toLowerCase() === account.trim().toLowerCase())
+  if (known !== undefined) return [known]
   throw new UsageError(`There is no mail account ${account}.`, {
     code: 'account-unknown',
     hint:

@@ -37,12 +37,13 @@ export function registerMailStatus(mail: Command, context: CliContext): void {
 async function showStatus(context: CliContext, options: { account?: string }): Promise<void> {
   const { chosen, withMail } = await import('./mail-context.ts')
   const { mailStatus } = await import('../apps/mail-archive/status.ts')
-  const { pauseReason } = await import('./mail-sync-end.ts')
+  const { pauseOf } = await import('./mail-sync-end.ts')
   await withMail(context, {}, async ({ ledger, tables, mail }) => {
     const rows: Row[] = []
     for (const status of await mailStatus(ledger, tables, chosen(mail, options))) {
-      const reason = await pauseReason(ledger, status.account)
-      rows.push({ ...status, pauseReason: reason, ...(await filesOf(mail, status.account)) })
+      const pause = await pauseOf(ledger, status.account)
+      const paused = { pauseReason: pause?.reason ?? null, pauseHint: pause?.hint ?? null }
+      rows.push({ ...status, ...paused, ...(await filesOf(mail, status.account)) })
     }
     if (context.output.json) context.output.value(rows)
     else for (const row of rows) await printStatus(context, row, ledger.now())
@@ -57,7 +58,7 @@ type Files = {
   archiveProblem: { message: string; hint: string | null; code: string | null } | null
 }
 
-type Row = MailStatus & Files & { pauseReason: string | null }
+type Row = MailStatus & Files & { pauseReason: string | null; pauseHint: string | null }
 
 /** An archive that cannot be opened is part of the status, not the end of it. */
 async function filesOf(mail: MailAccounts, name: string): Promise<Files> {
@@ -79,12 +80,11 @@ async function printStatus({ output }: CliContext, row: Row, now: number): Promi
   const { formatBytes, formatCount } = await import('../format.ts')
   const { distance, isoTime } = await import('./jobs-time.ts')
   const { plural } = await import('./jobs-input.ts')
-  const { pauseHint } = await import('./mail-sync-end.ts')
   const phases = { new: 'not synced yet', backfill: 'copying all mail', following: 'following changes' }
   output.line(`${row.account}: ${row.pauseReason === null ? phases[row.phase] : 'paused'}`)
   if (row.pauseReason !== null) {
     output.line(`  paused     ${row.pauseReason}`)
-    output.line(`             ${pauseHint(row.account, row.pauseReason)}`)
+    if (row.pauseHint !== null) output.line(`             ${row.pauseHint}`)
   }
   output.line(`  watermark  ${row.watermarkMs === null ? 'none yet' : isoTime(row.watermarkMs)}`)
   output.line(`  messages   ${balanceText(row, formatCount)}`)
@@ -98,8 +98,19 @@ async function printStatus({ output }: CliContext, row: Row, now: number): Promi
     output.line(
       `  archive    ${formatCount(files.length)} ${plural(files.length, 'file')}, ${formatBytes(fileBytes)} for ${formatBytes(rawBytes)} of mail`,
     )
+  const lost = lostOf(row)
+  if (lost > 0)
+    output.line(
+      `  WRONG      the archive has ${formatCount(lost)} ${plural(lost, 'message')} fewer than were stored in it. Run: tidemark mail verify --repair`,
+    )
   printDamage(output, row)
   if (row.checkedAtMs !== null) output.line(`  checked    ${distance(row.checkedAtMs, now)}`)
+}
+
+/** How many messages fewer the archive has than the ledger has counted in; 0 where files cannot be read. */
+function lostOf({ stored, shards, archiveProblem }: Row): number {
+  if (archiveProblem || shards.some(({ state }) => state !== 'ok')) return 0
+  return Math.max(0, stored - shards.reduce((sum, { messages }) => sum + messages, 0))
 }
 
 function printDamage(output: CliContext['output'], { shards, attachmentFiles, archiveProblem }: Row): void {
@@ -117,11 +128,12 @@ function printDamage(output: CliContext['output'], { shards, attachmentFiles, ar
 }
 
 function exitCodeOf(rows: readonly Row[]): CliContext['exitCode'] {
-  const isWrong = ({ unbalanced, pauseReason, shards, attachmentFiles, archiveProblem }: Row): boolean =>
-    unbalanced > 0 ||
-    pauseReason !== null ||
-    archiveProblem !== null ||
-    [...shards, ...attachmentFiles].some(({ state }) => state !== 'ok')
+  const isWrong = (row: Row): boolean =>
+    row.unbalanced > 0 ||
+    row.pauseReason !== null ||
+    row.archiveProblem !== null ||
+    lostOf(row) > 0 ||
+    [...row.shards, ...row.attachmentFiles].some(({ state }) => state !== 'ok')
   if (rows.some(isWrong)) return exitCodes.failure
   const isSettled = ({ onTheirWay, settledSlices, slices }: Row): boolean =>
     onTheirWay === 0 && settledSlices === slices

@@ -16,6 +16,7 @@ const FAILED_SHOWN_MAX = 5
 
 export type Ending = MailStatus & {
   pauseReason: string | null
+  pauseHint?: string | undefined
   obstacle: Obstacle | undefined
   failed: JobRow[]
 }
@@ -31,9 +32,11 @@ export async function conclude(
   const endings = await Promise.all(
     statuses.map(async (status): Promise<Ending> => {
       const stream = streamOf(status.account)
+      const pause = await pauseOf(ledger, status.account)
       return {
         ...status,
-        pauseReason: await pauseReason(ledger, status.account),
+        pauseReason: pause?.reason ?? null,
+        pauseHint: pause?.hint,
         obstacle: kinds.obstacles.of(status.account),
         failed: await ledger.jobs({ state: 'failed', stream, limit: 100 }),
       }
@@ -54,18 +57,36 @@ export async function conclude(
   }
 }
 
-/** Why nothing of this account moves, where somebody or something has paused it. */
-export async function pauseReason(ledger: Ledger, account: string): Promise<string | null> {
-  const pauses = await ledger.pauses()
-  const own = pauses.find(({ scope, target }) => scope === 'stream' && target === streamOf(account))
-  return (own ?? pauses.find(({ scope }) => scope === 'all'))?.reason ?? null
+export type Pause = {
+  reason: string
+  /** What to do about it. */
+  hint: string
 }
 
-/** What to do about a pause. */
-export function pauseHint(account: string, reason: string): string {
-  return reason.startsWith(SIGN_IN_REASON)
-    ? `Connect it again with: tidemark account add gmail --user ${shellWord(account)}. The next tidemark mail sync then goes on where this one was.`
-    : `Go on with: tidemark resume --stream ${shellWord(streamOf(account))}`
+const KINDS = /^mail\.(?:plan|list|fetch|history|reconcile)$/
+
+/** Why nothing of this account moves, or not all of it, where somebody or something has paused it. */
+export async function pauseOf(ledger: Ledger, account: string): Promise<Pause | undefined> {
+  const stream = streamOf(account)
+  const pauses = await ledger.pauses()
+  const own = pauses.find(({ scope, target }) => scope === 'stream' && target === stream)
+  if (own?.reason.startsWith(SIGN_IN_REASON)) {
+    const connect = `Connect it again with: tidemark account add gmail --user ${shellWord(account)}.`
+    return {
+      reason: own.reason,
+      hint: `${connect} The next tidemark mail sync then goes on where this one was.`,
+    }
+  }
+  if (own) return { reason: own.reason, hint: `Go on with: tidemark resume --stream ${shellWord(stream)}` }
+  const all = pauses.find(({ scope }) => scope === 'all')
+  if (all) return { reason: all.reason, hint: 'Go on with: tidemark resume --all' }
+  const kind = pauses.find(({ scope, target }) => scope === 'kind' && KINDS.test(target))
+  return (
+    kind && {
+      reason: `jobs of the kind ${kind.target}: ${kind.reason}`,
+      hint: `Go on with: tidemark resume --kind ${kind.target}`,
+    }
+  )
 }
 
 function isWrong({ failed, pauseReason: reason, unbalanced, obstacle }: Ending, stopped: boolean): boolean {
@@ -73,10 +94,11 @@ function isWrong({ failed, pauseReason: reason, unbalanced, obstacle }: Ending, 
   return !stopped && (failed.length > 0 || reason !== null || obstacle !== undefined)
 }
 
-function explain(output: Output, { account, pauseReason: reason, obstacle, failed }: Ending): void {
+function explain(output: Output, ending: Ending): void {
+  const { account, pauseReason: reason, pauseHint, obstacle, failed } = ending
   if (reason !== null) {
     output.note(`${account} is paused: ${reason}`)
-    output.note(`  ${pauseHint(account, reason)}`)
+    if (pauseHint) output.note(`  ${pauseHint}`)
   } else if (obstacle) {
     output.note(`${account} cannot go on: ${obstacle.error.message}`)
     output.note(`  ${obstacleHint(obstacle)}`)
@@ -123,7 +145,7 @@ export function wordFor(ending: Ending, stopped: boolean): string {
   return isWrong(ending, stopped) ? 'not finished' : 'done'
 }
 
-function toJson({ obstacle, failed, ...status }: Ending) {
+function toJson({ obstacle, failed, pauseHint: _, ...status }: Ending) {
   return {
     ...status,
     failed: failed.length,

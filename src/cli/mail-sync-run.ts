@@ -7,7 +7,7 @@ import { formatDuration } from '../format.ts'
 import { type CliContext, exitCodes } from './context.ts'
 import { plural } from './jobs-input.ts'
 import { chosen, type MailEngine, withMailEngine } from './mail-context.ts'
-import { conclude, pauseHint, pauseReason } from './mail-sync-end.ts'
+import { conclude, pauseOf } from './mail-sync-end.ts'
 import { checkPlanned, checkSyncOptions, parseSince, type SyncOptions } from './mail-sync-input.ts'
 import { SyncProgress } from './mail-sync-progress.ts'
 import { settle } from './mail-sync-settle.ts'
@@ -125,8 +125,15 @@ async function run(context: CliContext, opened: MailEngine, { names, options, st
   const patienceMs = options.watch ? undefined : config.mail.patience_minutes * 60_000
   const settled = (): Promise<void> => settle(context, opened, { names, stop, patienceMs, progress })
   for (const name of names) {
-    await engine.enqueue(kinds.plan, { account: name }, { stream: streamOf(name) })
-    if (await hasOtherChoices(opened, name)) {
+    const isTakenOver = await hasMailBefore(opened, name)
+    const plan = await engine.enqueue(kinds.plan, { account: name }, { stream: streamOf(name) })
+    if (isTakenOver) {
+      context.output.note(
+        `${name}: there is mail in the archive already, so the mailbox is compared with it.`,
+      )
+      const options = { stream: streamOf(name), after: [plan.id] }
+      await engine.enqueue(kinds.reconcile, { account: name }, options)
+    } else if (await hasOtherChoices(opened, name)) {
       context.output.note(`${name}: what is wanted has changed, so the mailbox is compared with the archive.`)
       await engine.enqueue(kinds.reconcile, { account: name }, { stream: streamOf(name) })
     }
@@ -152,15 +159,15 @@ async function watch(
 ): Promise<void> {
   const everyMs = options.every ?? opened.config.mail.poll_minutes * 60_000
   if (!stop.aborted) output.note(`Looking for changes every ${formatDuration(everyMs)}; Ctrl-C stops.`)
-  const told = new Map<string, string | null>()
+  const told = new Map<string, string | undefined>()
   while (!stop.aborted) {
     for (const name of names) {
-      const reason = await pauseReason(opened.ledger, name)
-      if (reason !== null && told.get(name) !== reason) {
-        output.note(`${name} is paused: ${reason}`)
-        output.note(`  ${pauseHint(name, reason)}`)
+      const pause = await pauseOf(opened.ledger, name)
+      if (pause && told.get(name) !== pause.reason) {
+        output.note(`${name} is paused: ${pause.reason}`)
+        output.note(`  ${pause.hint}`)
       }
-      told.set(name, reason)
+      told.set(name, pause?.reason)
     }
     await sleep(systemClock, everyMs, stop).catch(() => {
       // Told to stop: the loop ends by itself.
@@ -186,6 +193,13 @@ async function retryFailed({ ledger, kinds }: MailEngine, names: readonly string
       })
     }
   }
+}
+
+/** Before its first sync: taken over from a ledger that was lost, or imported. Some of it may be gone from Gmail. */
+async function hasMailBefore({ mail, tables }: MailEngine, name: string): Promise<boolean> {
+  if ((await tables.findMailbox(name))?.planned_at != null) return false
+  const { archive } = await mail.get(name)
+  return (await archive.shards()).length > 0
 }
 
 /** Spam, trash and labels may be chosen anew when an account is connected again. */

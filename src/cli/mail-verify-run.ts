@@ -8,6 +8,7 @@ import { request } from '../engine/kinds.ts'
 import { TidemarkError, UsageError } from '../errors.ts'
 import { formatCount } from '../format.ts'
 import type { CliContext } from './context.ts'
+import { plural } from './jobs-input.ts'
 import { chosen, type MailEngine, withMailEngine } from './mail-context.ts'
 import { runMailWork } from './mail-sync-run.ts'
 import { exitCodeOf, isWell, printReport, type VerifyFlags } from './mail-verify.ts'
@@ -121,6 +122,10 @@ async function repair({ output }: CliContext, opened: MailEngine, report: Verify
     output.note(
       movedTo ? `${name}.db was set aside as ${movedTo}` : `${name}.db is missing and will be made anew`,
     )
+  }
+  for (const { file, saved } of await archive.salvage()) {
+    if (saved > 0)
+      output.note(`${formatCount(saved)} ${plural(saved, 'message')} could be taken over from ${file}`)
   }
   const isBroken = new Set(broken.map(({ name }) => name))
   const damaged = report.damaged.filter(({ shard }) => !isBroken.has(shard)).map(({ id }) => id)

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { CliContext } from './context.ts'
 import { registerMailArchive } from './mail-archive.ts'
 import { registerMailBad } from './mail-bad.ts'
+import { registerMailRecover } from './mail-recover.ts'
 import { registerMailSearch } from './mail-search.ts'
 import { registerMailShow } from './mail-show.ts'
 import { registerMailStats } from './mail-stats.ts'
@@ -18,6 +19,7 @@ const verbs: readonly RegisterMail[] = [
   registerMailStatus,
   registerMailBad,
   registerMailVerify,
+  registerMailRecover,
   registerMailSearch,
   registerMailShow,
   registerMailStats,

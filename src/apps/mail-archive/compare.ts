@@ -2,6 +2,7 @@
  * Compares a stretch of the mailbox with the archive, by ids: what the cloud has and the archive lacks, what the
  * archive has and the cloud no longer, and whose labels differ. Reads only; listing costs little.
  */
+import { asTidemarkError } from '../../errors.ts'
 import type { MailAccount } from './account.ts'
 import { sliceQuery, wantsSpamOrTrash } from './plan.ts'
 import type { IdEntry } from './store/contract.ts'
@@ -24,16 +25,25 @@ export type Difference = {
 type Listing = { query: string; includeSpamTrash: boolean; labelIds?: readonly string[] }
 
 const PAGES_MAX = 20_000
+/** A comparison is many calls and begins again when one fails: a hiccup is not worth that. */
+const PAGE_TRIES = 4
+/** The budget makes the next call wait for as long as the service asked. */
+const THROTTLED_TRIES = 40
 const EVERYTHING = { spam: true, trash: true, onlyLabels: [], skipLabels: [] }
 
 export async function compareStretch(
   account: MailAccount,
   stretch: Stretch,
-  options: { labelIds?: readonly string[]; signal: AbortSignal },
+  options: { labelIds?: readonly string[]; signal: AbortSignal; onPage?: (pages: number) => void },
 ): Promise<Difference> {
   const { choices, archive } = account
   const { signal } = options
-  const list = (listing: Listing): Promise<Set<string>> => listAll(account, listing, signal)
+  let pages = 0
+  const onPage = (): void => {
+    pages += 1
+    options.onPage?.(pages)
+  }
+  const list = (listing: Listing): Promise<Set<string>> => listAll(account, listing, { signal, onPage })
   const all = { query: sliceQuery(stretch, EVERYTHING), includeSpamTrash: true }
   const present = await list(all)
   const wanted = await list({
@@ -89,16 +99,33 @@ async function relabeled(
   })
 }
 
-async function listAll(account: MailAccount, listing: Listing, signal: AbortSignal): Promise<Set<string>> {
+async function listAll(
+  account: MailAccount,
+  listing: Listing,
+  { signal, onPage }: { signal: AbortSignal; onPage: () => void },
+): Promise<Set<string>> {
   const ids = new Set<string>()
   let pageToken: string | undefined
   for (let page = 0; page < PAGES_MAX; page++) {
-    const answer = await account.client.listIds({ ...listing, pageToken, signal })
+    const answer = await tryingAgain(() => account.client.listIds({ ...listing, pageToken, signal }))
+    onPage()
     for (const { id } of answer.ids) ids.add(id)
     if (!answer.nextPageToken) return ids
     pageToken = answer.nextPageToken
   }
   return ids
+}
+
+async function tryingAgain<T>(call: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await call()
+    } catch (thrown) {
+      const { kind } = asTidemarkError(thrown)
+      const triesMax = kind === 'transient' ? PAGE_TRIES : kind === 'throttled' ? THROTTLED_TRIES : 0
+      if (tries >= triesMax) throw thrown
+    }
+  }
 }
 
 /** Beyond any date that a message can have. */

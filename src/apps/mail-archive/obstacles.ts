@@ -3,8 +3,9 @@
  * full, a file of the archive is missing. Jobs then wait without costing a try, so that an outage, however long, never
  * makes good messages bad; one of them at a time finds out whether it is over.
  *
- * Of a job about no message in particular every passing error is such an obstacle. One that is about messages may have
- * met a bad one: so others are asked for, and only where none of them comes either, it is the service.
+ * A single hiccup is none: the engine tries the job again. A job about no message in particular never gives up: where
+ * its tries are used up, it waits. One that is about messages may have met a bad one: so others are asked for, and only
+ * where none of them comes either, it is the service.
  *
  *   free ──a job meets it──▶ waiting ──its time has come──▶ trying (one job; the others go on waiting)
  *     ▲                         ▲                               │
@@ -13,6 +14,7 @@
  */
 import type { Clock } from '../../clock.ts'
 import type { Outcome, RunContext } from '../../engine/index.ts'
+import { ATTEMPTS } from '../../engine/kinds.ts'
 import { asTidemarkError, type TidemarkError } from '../../errors.ts'
 import type { MailAccount } from './account.ts'
 
@@ -105,10 +107,14 @@ function waiting(afterMs: number, error: TidemarkError): Outcome {
 /** Is it the service, or only what was asked of it? */
 async function isOutage(open: () => Promise<MailAccount>, job: RunContext<unknown>): Promise<boolean> {
   const { ids } = job.payload as { ids?: readonly string[] }
-  if (!ids) return true
   const { signal } = job
+  if (!ids && job.job.failures + 1 >= ATTEMPTS) return true
   try {
     const { client } = await open()
+    if (!ids) {
+      await client.profile({ signal })
+      return false
+    }
     const page = await client.listIds({ includeSpamTrash: true, signal })
     const asked = new Set(ids)
     const others = page.ids.map(({ id }) => id).filter((id) => !asked.has(id))

@@ -40,7 +40,12 @@ export async function runReconcile(kinds: MailKinds, job: RunContext<{ account: 
   const stretches = await stretchesOf(account, state.uptoS)
   const total = state.done + stretches.length
   for (const stretch of stretches) {
-    const options = { labelIds: labels.map(({ id }) => id), signal: job.signal }
+    const options = {
+      labelIds: labels.map(({ id }) => id),
+      signal: job.signal,
+      // A year may have many pages and labels: this says that it is alive.
+      onPage: (pages: number) => job.progress({ label: `comparing, page ${pages}` }),
+    }
     const difference = await compareStretch(account, stretch, options)
     state.done += 1
     // The last one is compared again after a crash: there is no later time to note.

@@ -53,6 +53,10 @@ export async function verifyArchive(account: MailAccount, options: VerifyOptions
     const message = 'with a file that cannot be read, nobody can say what is stored'
     return { ...report, cloudProblem: { message, code: 'archive-damaged' } }
   }
+  if ((await options.ledger.stream(account.stream)).cursor === null) {
+    const hint = 'Run: tidemark mail sync'
+    return { ...report, cloudProblem: { message: 'it was never synced', hint, code: 'never-synced' } }
+  }
   try {
     report.cloud = await verifyCloud(account, options)
   } catch (thrown) {

@@ -160,7 +160,8 @@ function assertNames(file: ArchiveFile, { shards, attachmentFiles = [] }: Archiv
   if (wrong) throw archiveForeign(file.folder, `its ${FILE_NAME} names ${JSON.stringify(wrong.name)}`)
 }
 
-function writeWhole(file: ArchiveFile, list: ArchiveList): void {
+/** Replaces the list as a whole; on disk when it returns. */
+export function writeWhole(file: ArchiveFile, list: ArchiveList): void {
   const beside = `${file.file}.new`
   try {
     const descriptor = openSync(beside, 'w', 0o600)

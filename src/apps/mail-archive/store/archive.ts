@@ -134,6 +134,11 @@ class ThreadedArchive implements Archive {
     return await this.#writers[0]!.ask('setAside', { name, nowMs: this.#options.now() })
   }
 
+  salvage: Archive['salvage'] = async () => {
+    this.#assertOpen()
+    return await this.#writers[0]!.ask('salvage', { nowMs: this.#options.now() })
+  }
+
   /** What was given to it is written first. */
   async close(): Promise<void> {
     if (this.#isClosed) return

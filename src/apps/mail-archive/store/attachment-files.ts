@@ -223,7 +223,8 @@ export class AttachmentWriter {
   }
 }
 
-function readContent(db: DatabaseSync, sha256: string): Uint8Array | undefined {
+/** Not yet compared with its hash; undefined where the file does not have it. */
+export function readContent(db: DatabaseSync, sha256: string): Uint8Array | undefined {
   const row = db
     .prepare('SELECT bytes, packed, content FROM contents WHERE sha256 = ?')
     .get(Buffer.from(sha256, 'hex')) as ContentRow | undefined

@@ -109,6 +109,9 @@ export type VerifyEvent =
     }
   | { type: 'progress'; shard: string; messages: number; bytes: number }
 
+/** Of a file that was set aside: messages that were not there any more and are again, and rows that cannot be had. */
+export type Salvage = { file: string; saved: number; lost: number }
+
 export type Archive = {
   readonly account: string
   readonly folder: string
@@ -146,5 +149,7 @@ export type Archive = {
   verify(options?: { shards?: readonly string[]; signal?: AbortSignal }): AsyncIterable<VerifyEvent>
   /** Moves a shard that is corrupt aside (`2019.db.corrupt-…`, never deleted), so that its messages can be fetched again. */
   setAside(shard: string): Promise<{ movedTo: string | null }>
+  /** Takes over what can still be read in files that were set aside: the cloud may no longer have it. */
+  salvage(): Promise<readonly Salvage[]>
   close(): Promise<void>
 }

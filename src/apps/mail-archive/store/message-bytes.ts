@@ -17,11 +17,15 @@ const TEXT_BYTES_MAX = 64 * 1_048_576
 
 /** Throws `bytes-mismatch`, or `shard-…` and `content-unreadable` where a file cannot be read. */
 export function readRaw(sources: ByteSources, shard: string, row: BytesRow): Uint8Array {
-  const packed = bodyOf(sources.shards, shard, row, 'raw')
+  return rawOf(bodyOf(sources.shards, shard, row, 'raw'), row, sources.contents)
+}
+
+/** The message that was packed. Throws `bytes-mismatch` and `content-unreadable`. */
+export function rawOf(packed: Uint8Array, row: BytesRow, contents: AttachmentReader): Uint8Array {
   let raw: Uint8Array
   try {
     const parcel = decompressed(packed, row.bytes * 2 + PARCEL_EXTRA_BYTES)
-    raw = unpackMessage(parcel, (sha256) => sources.contents.contentOf(sha256))
+    raw = unpackMessage(parcel, (sha256) => contents.contentOf(sha256))
   } catch (thrown) {
     if (isContentUnreadable(thrown) || isUnreadable(thrown)) throw thrown
     const why = thrown instanceof Error ? thrown.message : String(thrown)

@@ -108,7 +108,10 @@ function messageOf(row: MessageRow, raw: Uint8Array): SalvagedMessage | null {
   if (!isWhole) return null
   const { id, thread_id: threadId, internal_ms: internalMs, source } = row
   const historyId = plainHistoryId(row.history_id)
-  return { message: { id, threadId, historyId, labelIds, internalMs, source, raw }, deletedAtMs: row.deleted_ms }
+  return {
+    message: { id, threadId, historyId, labelIds, internalMs, source, raw },
+    deletedAtMs: row.deleted_ms,
+  }
 }
 
 function prepared(db: DatabaseSync, sql: string): StatementSync | null {

@@ -44,13 +44,13 @@ export function shardNewer(file: string, format: string): TidemarkError {
 export function archiveForeign(folder: string, why: string): UsageError {
   return new UsageError(`${folder} holds another archive: ${why}.`, {
     code: 'archive-foreign',
-    hint: 'Choose another folder for this account, or move that archive away. Nothing was written to it.',
+    hint: 'If the ledger that knew it was lost, tidemark mail recover takes it over; otherwise move it away. Nothing was written to it.',
   })
 }
 
 export function archiveMissing(folder: string, why: string): TidemarkError {
   return trouble(`The mail archive at ${folder} is missing: ${why}.`, 'archive-missing', {
-    hint: 'Mount the disk it is on, or put it back from a backup.',
+    hint: 'Mount the disk it is on, or put it back from a backup. If it is lost or damaged: tidemark mail recover.',
   })
 }
 

@@ -57,6 +57,17 @@ export class MailTables {
     return (await this.findMailbox(account))!
   }
 
+  /** Of an account that was never synced by this ledger: its archive is the one that is there already. */
+  async takeOver(account: string, archiveId: string): Promise<void> {
+    const changed = await this.#ledger.transaction((tx) =>
+      tx.run(`UPDATE mail_boxes SET archive_id = ? WHERE account = ? AND planned_at IS NULL`, [
+        archiveId,
+        account,
+      ]),
+    )
+    if (changed !== 1) throw new UsageError(`${account} has an archive already.`)
+  }
+
   findMailbox(account: string): Promise<MailboxRow | undefined> {
     return this.#ledger.driver.read((tx) =>
       tx.get<MailboxRow>(`SELECT * FROM mail_boxes WHERE account = ?`, [account]),

@@ -114,3 +114,14 @@ test('history ids of up to 64 bits keep their value', () => {
   assert.equal(plainHistoryId(paddedHistoryId('not a number')), '0')
   assert.ok(paddedHistoryId('9') < paddedHistoryId('10'))
 })
+
+describe('a mark of deletion', () => {
+  test('is taken off by whoever saw the message, even where it was the last word about it', () => {
+    const stored = view({ deletedMs: 7, historyId: paddedHistoryId('18446744073709551615') })
+    const state = changedState(stored, { id: 'm', historyId: '120', restored: true })
+    assert.equal(state?.deletedMs, null)
+    // So that what the history says afterwards counts again.
+    assert.equal(state?.historyId, paddedHistoryId('120'))
+    assert.equal(changedState(stored, { id: 'm', historyId: '120', addLabelIds: ['A'] }), undefined)
+  })
+})

@@ -7,16 +7,18 @@
  * never without its bytes. What is answered is on disk.
  */
 import { existsSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
 import type { TidemarkError } from '../../../errors.ts'
 import type { FetchedMessage, MessageChange, StoreOutcome } from '../message.ts'
 import { ArchiveFile, type ListedShard } from './archive-file.ts'
 import { ArchiveLocks } from './archive-locks.ts'
 import { AttachmentWriter } from './attachment-files.ts'
-import type { ShardPeriod } from './contract.ts'
+import type { Salvage, ShardPeriod } from './contract.ts'
 import { bytesRowsOf, shardsOfIds } from './id-lookup.ts'
 import { type BytesRow, readRaw } from './message-bytes.ts'
 import { type PreparedMessage, prepareMessage } from './prepared-message.ts'
-import { createFile, inodeOf, moveAside, openForWriting } from './shard-file.ts'
+import { asideFiles, salvagedContents, salvagedMessages } from './salvage.ts'
+import { createFile, inodeOf, moveAside, openForReading, openForWriting } from './shard-file.ts'
 import { ShardReader } from './shard-reader.ts'
 import { partName, periodOf, shardOf, yearOf } from './shard-router.ts'
 import { type Arrival, ShardWriter } from './shard-writer.ts'
@@ -24,6 +26,8 @@ import { classifyStore, isDamaged, shardMissing } from './store-errors.ts'
 
 /** A sync goes from year to year. Each keeps some megabytes of its file in memory: eight took 50 MB more than three. */
 const WRITERS_OPEN_MAX = 3
+/** Messages that are taken over in one go. */
+const SALVAGED_MAX = 50
 
 export type DeskOptions = {
   folder: string
@@ -137,12 +141,57 @@ export class WriterDesk {
     })
   }
 
+  /**
+   * Takes over what can still be read in the files that were set aside, from this time or an earlier one: storing it
+   * again changes nothing.
+   */
+  salvage(nowMs: number): Salvage[] {
+    return asideFiles(this.#archive.folder).map((aside) => {
+      const report = { file: aside.file, saved: 0, lost: 0 }
+      let db: DatabaseSync
+      try {
+        db = openForReading(aside.file, { ...aside, archiveId: this.#archive.archiveId })
+      } catch {
+        return report // too damaged to be opened, or not ours: it stays where it is
+      }
+      try {
+        if (aside.kind === 'shard') this.#salvageMessages(db, report, nowMs)
+        else this.#salvageContents(db, report, nowMs)
+      } finally {
+        db.close()
+      }
+      return report
+    })
+  }
+
   close(): void {
     // Readers first: the last one to go writes the log back into its file, and readers cannot.
     this.#reader.close()
     for (const name of [...this.#writers.keys()]) this.#closeWriter(name)
     this.#attachments.close()
     this.#locks.close()
+  }
+
+  #salvageMessages(db: DatabaseSync, report: Salvage, nowMs: number): void {
+    for (const group of groupsOf(salvagedMessages(db, this.#attachments.reader()), report, SALVAGED_MAX)) {
+      const answers = this.store(
+        group.map(({ message }) => message),
+        nowMs,
+      )
+      const failed = answers.find((answer) => 'error' in answer)
+      if (failed && 'error' in failed) throw failed.error
+      report.saved += answers.filter((one) => 'outcome' in one && one.outcome.status === 'added').length
+      const deletions = group.flatMap(({ message: { id, historyId }, deletedAtMs }) =>
+        deletedAtMs === null ? [] : [{ id, historyId, deletedAtMs }],
+      )
+      if (deletions.length > 0) this.apply(deletions, () => true)
+    }
+  }
+
+  #salvageContents(db: DatabaseSync, report: Salvage, nowMs: number): void {
+    for (const group of groupsOf(salvagedContents(db), report, 1)) {
+      this.#locks.shared(() => this.#attachments.store(group, nowMs))
+    }
   }
 
   #storeLocked(items: readonly Item[], answers: Answer[], nowMs: number): void {
@@ -270,6 +319,23 @@ export class WriterDesk {
     this.#writers.delete(name)
     open?.writer.close()
   }
+}
+
+/** What is there, some at a time; what is not is counted as lost. */
+function* groupsOf<Value>(
+  values: Iterable<Value | null>,
+  report: { lost: number },
+  size: number,
+): Generator<Value[]> {
+  let group: Value[] = []
+  for (const value of values) {
+    if (value === null) report.lost += 1
+    else group.push(value)
+    if (group.length < size) continue
+    yield group
+    group = []
+  }
+  if (group.length > 0) yield group
 }
 
 /** An id that comes twice is stored in two rounds: the second finds the first. */

@@ -32,6 +32,7 @@ serve(
       const applied = desk.apply(changes, isOurs)
       return { ...applied, unreadable: applied.unreadable.map(packError) }
     },
+    salvage: ({ nowMs }: { nowMs: number }) => desk.salvage(nowMs),
     setAside: ({ name, nowMs }: { name: string; nowMs: number }) => desk.setAside(name, nowMs),
   },
   () => desk.close(),

@@ -31,9 +31,9 @@ export async function verifyMail(context: CliContext, flags: VerifyFlags): Promi
     for (const name of names) await checkShards((await opened.mail.get(name)).archive, options.shard)
     // Its pace and its pauses come from the engine, which is not started: nothing but the comparison calls Gmail.
     let reports = await verifyAll(context, opened, { names, options })
-    for (let round = 1; options.repair && !reports.every(isWell) && round <= REPAIRS_MAX; round++) {
+    for (let round = 1; options.repair && !reports.every(isMended) && round <= REPAIRS_MAX; round++) {
       if (!output.json) for (const report of reports) await printReport(context, report)
-      const broken = reports.filter((report) => !isWell(report))
+      const broken = reports.filter((report) => !isMended(report))
       for (const report of broken) await repair(context, opened, report)
       const { stopped } = await runMailWork(context, opened, names)
       if (stopped) throw new TidemarkError('The repair was stopped: run it again.', { kind: 'transient' })
@@ -44,6 +44,15 @@ export async function verifyMail(context: CliContext, flags: VerifyFlags): Promi
     else for (const report of reports) await printReport(context, report)
     context.exitCode = exitCodeOf(reports)
   })
+}
+
+/** Marks that say of a message that Gmail has it, or has it no longer, and are wrong, are mended, too. */
+function isMended(report: VerifyReport): boolean {
+  return isWell(report) && !hasWrongMarks(report)
+}
+
+function hasWrongMarks({ cloud }: VerifyReport): boolean {
+  return cloud !== null && cloud.vanished.length + cloud.returned.length > 0
 }
 
 /** 2019.db is 2019. */
@@ -137,8 +146,10 @@ async function repair({ output }: CliContext, opened: MailEngine, report: Verify
       ...chunksOf(report.cloud?.missing ?? [], BATCH).map((ids) =>
         request(kinds.fetch, { account, ids }, { stream }),
       ),
-      // What a set-aside file held is found by comparing with the mailbox.
-      ...(broken.length > 0 ? [request(kinds.reconcile, { account }, { stream })] : []),
+      // What a set-aside file held is found by comparing with the mailbox, and so is whose mark is wrong.
+      ...(broken.length > 0 || hasWrongMarks(report)
+        ? [request(kinds.reconcile, { account }, { stream })]
+        : []),
     ],
   })
 }

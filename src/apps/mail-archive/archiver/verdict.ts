@@ -107,6 +107,7 @@ export function cloudRefusal(purpose: Purpose, planned: readonly string[], now: 
   if (now === 'gone') return refusal('gone')
   const { action, label, queryLabels } = purpose
   if (!isConcerned(purpose, now.labelIds)) {
+    if (action !== 'unlabel' && now.labelIds.includes(DRAFT)) return changed('is a draft')
     return changed(action === 'trash' ? 'is in the trash already' : `no longer has the label ${label}`)
   }
   const added = now.labelIds.filter((id) => !planned.includes(id))

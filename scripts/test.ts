@@ -15,7 +15,7 @@ import { type PostgresServer, startPostgres } from './postgres.ts'
 import { addTally, emptyTally, runFile, type Tally } from './test-file.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-const TEST_GLOB = '{src,scripts,bench,e2e,examples}/**/*.test.ts'
+const TEST_GLOB = '{src,web,scripts,bench,e2e,examples}/**/*.test.ts'
 const E2E_ENDING = '.e2e.test.ts'
 
 /** End-to-end tests start processes of their own and measure them: one file at a time. */
@@ -41,6 +41,9 @@ async function main(): Promise<number> {
   if (paths.length === 0) {
     await step('lint', () => check(total, 'lint', ['node_modules/@biomejs/biome/bin/biome', 'check', '.']))
     await step('types', () => check(total, 'types', ['node_modules/typescript/bin/tsc', '--noEmit']))
+    await step('types of the dashboard', () =>
+      check(total, 'types of the dashboard', ['node_modules/typescript/bin/tsc', '--noEmit', '-p', 'web']),
+    )
   }
   await withPostgres({ files, total }, async () => {
     for (const group of ['unit', 'e2e'] as const) {

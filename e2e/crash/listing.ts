@@ -211,9 +211,16 @@ function digestJob(size: SourceSize, ledger: () => Ledger) {
     key: ({ stream }) => stream,
     run: async (job) => {
       const { stream } = job.payload
-      const row = await ledger().stream(stream)
       const looks = (job.checkpoint as number | null) ?? 0
-      if (row.mark_at < streamEnd(size)) return { again: { afterMs: DIGEST_POLL_MS }, checkpoint: looks + 1 }
+      const row = await ledger()
+        .stream(stream)
+        .catch((error: unknown) => {
+          // The ledger is away for a while: that costs no try, or the end would tell of it.
+          if (error instanceof TidemarkError && error.kind === 'transient') return null
+          throw error
+        })
+      if (!row || row.mark_at < streamEnd(size))
+        return { again: { afterMs: DIGEST_POLL_MS }, checkpoint: looks + 1 }
       return { effects: (tx) => apply(tx, 'digests', [{ name: stream, value: String(row.mark) }]) }
     },
   })

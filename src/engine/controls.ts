@@ -8,6 +8,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 import type { EventStream } from './events.ts'
 import type { AnyJobKind, KindRegistry } from './kinds.ts'
 import type { Limits } from './limits/limits.ts'
+import type { Streams } from './streams.ts'
 
 export type ControlsOptions = {
   ledger: Ledger
@@ -18,7 +19,7 @@ export type ControlsOptions = {
   waitingOf: (kind: string) => number
   /** Something of this kind cannot start here until someone mends it. */
   onBroken: (kind: string, error: TidemarkError) => void
-  stream: (streamId: number) => string | null
+  streams: Pick<Streams, 'name' | 'load'>
   /** A budget that held jobs back lets them start again. */
   onOpen: () => void
 }
@@ -32,6 +33,8 @@ export class Controls {
   readonly #options: ControlsOptions
   readonly #watched = new Set<string>()
   #pauses: Pauses = { all: false, streams: new Set(), kinds: new Set() }
+  readonly #nameless = new Set<number>()
+  #learning: Promise<void> | undefined
   #known = new Map<string, { scope: string; target: string; reason: string }>()
 
   constructor(options: ControlsOptions) {
@@ -56,6 +59,7 @@ export class Controls {
   }
 
   isOpen(queue: Queue): boolean {
+    if (this.#isUnknown(queue)) return false
     const kind = this.#options.kinds.get(queue.kind)
     if (kind.concurrency !== undefined && this.#options.runningOf(queue.kind) >= kind.concurrency)
       return false
@@ -73,6 +77,7 @@ export class Controls {
 
   /** Its budget is closed, so that it may not start for a while. */
   isHeld(queue: Queue): boolean {
+    if (this.#isUnknown(queue)) return false
     const kind = this.#options.kinds.get(queue.kind)
     return this.isPaused(queue) || (kind.budget !== undefined && !this.#budgetOpen(kind, queue))
   }
@@ -83,6 +88,26 @@ export class Controls {
     return kind.budget === undefined
       ? undefined
       : this.#options.limits.startWorker(this.#budgetName(kind, queue))
+  }
+
+  /** A stream that another process has opened: its jobs wait until its name is known, for what they do goes by it. */
+  #isUnknown({ streamId }: Queue): boolean {
+    const { streams, onOpen } = this.#options
+    if (streamId === 0 || streams.name(streamId) !== null || this.#nameless.has(streamId)) return false
+    this.#learning ??= streams
+      .load()
+      .then(() => {
+        // One that nobody has opened has no name to wait for.
+        if (streams.name(streamId) === null) this.#nameless.add(streamId)
+        onOpen()
+      })
+      .catch(() => {
+        // The database is away, which others have noticed; whoever asks next tries again.
+      })
+      .finally(() => {
+        this.#learning = undefined
+      })
+    return true
   }
 
   /** A budget that nobody defined here, or a kind that cannot name its own, holds its jobs back and nothing else. */
@@ -102,7 +127,7 @@ export class Controls {
   }
 
   #budgetName({ budget }: AnyJobKind, queue: Queue): string {
-    return typeof budget === 'function' ? budget(this.#options.stream(queue.streamId)) : budget!
+    return typeof budget === 'function' ? budget(this.#options.streams.name(queue.streamId)) : budget!
   }
 
   #tell(what: 'paused' | 'resumed', row: { scope: string; target: string; reason: string }): void {

@@ -173,7 +173,7 @@ export class Engine {
       runningOf: (kind) => this.dispatcher.runningOf(kind),
       waitingOf: (kind) => this.window.waitingOf(kind),
       onBroken: (kind, error) => this.housekeeping.onBroken(kind, error),
-      stream: (id) => this.streams.name(id),
+      streams: this.streams,
       onOpen: () => {
         this.dispatcher.pump()
         this.wake()

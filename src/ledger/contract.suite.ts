@@ -13,6 +13,7 @@ import { frontierContract } from './frontier.suite.ts'
 import type { Home } from './home.suite.ts'
 import { housekeepingContract } from './housekeeping.suite.ts'
 import { keyContract } from './keys.suite.ts'
+import { pictureContract } from './pictures.suite.ts'
 import { badItemContract, settleContract } from './settle.suite.ts'
 
 export function ledgerContract(home: Home): void {
@@ -28,6 +29,7 @@ export function ledgerContract(home: Home): void {
     describe('outcomes', () => settleContract(test))
     describe('bad items', () => badItemContract(test))
     describe('segments and marks', () => frontierContract(test, home))
+    describe('pictures', () => pictureContract(test))
     describe('control', () => controlContract(test))
     describe('house-keeping', () => housekeepingContract(test, home))
     if (home.shared) describe('two processes at once', () => concurrencyContract(test))

@@ -246,3 +246,28 @@ export async function stopRequests(tx: Tx, owner: number): Promise<number[]> {
   )
   return rows.map((row) => row.id)
 }
+
+/** Jobs of a stream that were put off after a try need not wait any longer. */
+export async function hurryStream({ tx, changes }: ControlContext, stream: string): Promise<number> {
+  const rows = await tx.all<{ kind: string }>(
+    `UPDATE jobs SET wait = NULL, run_at = NULL WHERE state = 'pending' AND wait = 'time' AND attempt > 0
+       AND stream_id = (SELECT id FROM streams WHERE name = ?) RETURNING kind`,
+    [stream],
+  )
+  for (const row of rows) changes.moved(row.kind, 'time', 'ready')
+  changes.becameReady += rows.length
+  return rows.length
+}
+
+/** Jobs whose time has come are ready; those that another transaction holds are left to it. */
+export async function wakeDueJobs({ tx, changes, now }: ControlContext, max: number): Promise<number> {
+  const skipLocked = tx.dialect === 'postgres' ? ' FOR UPDATE SKIP LOCKED' : ''
+  const rows = await tx.all<{ kind: string }>(
+    `UPDATE jobs SET wait = NULL WHERE id IN (SELECT id FROM jobs WHERE state = 'pending' AND wait = 'time' AND run_at <= ?
+       ORDER BY run_at LIMIT ${max}${skipLocked}) RETURNING kind`,
+    [now],
+  )
+  for (const row of rows) changes.moved(row.kind, 'time', 'ready')
+  changes.becameReady += rows.length
+  return rows.length
+}

@@ -235,7 +235,10 @@ function listings(test: DeskTest): void {
     const second = await desk.add({ after: [first.id], onDepFailure: 'run' })
     const detail = (await desk.ledger.job(second))!
     assert.deepEqual(plain(detail.waitsFor), [
-      { id: first.id, kind: 'fetch', state: 'claimed', on_failure: 'run', met: 0 },
+      {
+        ...{ id: first.id, kind: 'fetch', state: 'claimed', wait: null, error: null, settled_at: null },
+        ...{ on_failure: 'run', met: 0 },
+      },
     ])
     assert.equal(detail.owner, null)
     const holder = (await desk.ledger.job(first.id))!
@@ -264,6 +267,7 @@ function listings(test: DeskTest): void {
         paused: 0,
         segments: 1,
         settled_segments: 1,
+        open_segments: 0,
         listed: 3,
         stored: 2,
         gone: 1,

@@ -15,6 +15,7 @@ import {
   type CycleResult,
   type Driver,
   type EnqueueResult,
+  type JobRow,
   LANES,
   type Lane,
   type SegmentRow,
@@ -26,6 +27,7 @@ import {
 } from './contract.ts'
 import {
   cancelJob,
+  hurryStream,
   listPauses,
   type PauseRow,
   type PauseScope,
@@ -34,10 +36,12 @@ import {
   redoJob,
   resume,
   stopRequests,
+  wakeDueJobs,
 } from './control.ts'
 import { type CommitPoint, type CycleContext, runCycle, writeWork } from './cycle.ts'
 import { endDependencies } from './dependencies.ts'
 import { applySegments, findStream, openStream } from './frontier.ts'
+import { countBadItems, countFailed, type FrontierOptions, listHeldJobs, readFrontier } from './pictures.ts'
 import {
   countJobs,
   countUnbalanced,
@@ -51,6 +55,7 @@ import {
   readCounters,
   readCountersByStream,
   readTallies,
+  type SegmentFilter,
   type StreamCounter,
   type StreamStatus,
   showJob,
@@ -196,17 +201,7 @@ export class Ledger {
     let woken = 0
     let nextDueAt = await next()
     while (nextDueAt !== null && nextDueAt <= this.now()) {
-      const batch = await this.#write(async ({ tx, changes, now }) => {
-        const skipLocked = tx.dialect === 'postgres' ? ' FOR UPDATE SKIP LOCKED' : ''
-        const rows = await tx.all<{ kind: string }>(
-          `UPDATE jobs SET wait = NULL WHERE id IN (SELECT id FROM jobs WHERE state = 'pending' AND wait = 'time' AND run_at <= ?
-             ORDER BY run_at LIMIT ${DUE_BATCH_MAX}${skipLocked}) RETURNING kind`,
-          [now],
-        )
-        for (const row of rows) changes.moved(row.kind, 'time', 'ready')
-        changes.becameReady += rows.length
-        return rows.length
-      })
+      const batch = await this.#write((ctx) => wakeDueJobs(ctx, DUE_BATCH_MAX))
       // Another transaction has them: it may be waking them itself, or not be done with them for long.
       if (batch === 0) return { woken, nextDueAt: this.now() + DUE_LOCKED_MS }
       woken += batch
@@ -217,16 +212,7 @@ export class Ledger {
 
   /** Jobs of a stream that were put off after a try need not wait any longer: somebody asks for them now. */
   hurry(stream: string): Promise<number> {
-    return this.#write(async ({ tx, changes }) => {
-      const rows = await tx.all<{ kind: string }>(
-        `UPDATE jobs SET wait = NULL, run_at = NULL WHERE state = 'pending' AND wait = 'time' AND attempt > 0
-           AND stream_id = (SELECT id FROM streams WHERE name = ?) RETURNING kind`,
-        [stream],
-      )
-      for (const row of rows) changes.moved(row.kind, 'time', 'ready')
-      changes.becameReady += rows.length
-      return rows.length
-    })
+    return this.#write((ctx) => hurryStream(ctx, stream))
   }
 
   // --- Owners ---------------------------------------------------------------
@@ -341,8 +327,12 @@ export class Ledger {
     return this.driver.read(listStreams)
   }
 
-  segments(streamId: number, options?: { fromAt?: number; limit?: number }): Promise<SegmentRow[]> {
+  segments(streamId: number, options?: SegmentFilter): Promise<SegmentRow[]> {
     return this.driver.read((tx) => listSegments(tx, streamId, options))
+  }
+
+  frontier(streamId: number, options: FrontierOptions): ReturnType<typeof readFrontier> {
+    return readFrontier(this.driver, streamId, options)
   }
 
   segment(id: number): Promise<SegmentRow | undefined> {
@@ -353,7 +343,19 @@ export class Ledger {
     return this.driver.read((tx) => listBadItems(tx, options))
   }
 
+  badCounts(): ReturnType<typeof countBadItems> {
+    return this.driver.read(countBadItems)
+  }
+
   // --- Looking --------------------------------------------------------------
+
+  failedCounts(): ReturnType<typeof countFailed> {
+    return this.driver.read(countFailed)
+  }
+
+  heldJobs(limit?: number): Promise<JobRow[]> {
+    return this.driver.read((tx) => listHeldJobs(tx, limit))
+  }
 
   jobs(filter: JobFilter = {}): ReturnType<typeof listJobs> {
     return this.driver.read((tx) => listJobs(tx, filter))

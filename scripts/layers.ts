@@ -40,6 +40,9 @@ const STRANGERS: Record<string, string> = {
   ledger: 'a ledger imports no other ledger',
 }
 
+/** Layers that tell people which version they are of, which the package says. */
+const TELLS_VERSION: readonly string[] = ['cli', 'server']
+
 /** Packages that belong to one place. */
 const PACKAGE_HOMES: Record<string, readonly RegExp[]> = {
   pg: [/^src\/ledger\/postgres\//],
@@ -82,7 +85,7 @@ function refusal(path: string, specifier: string | undefined): string | undefine
   if (!specifier.startsWith('.')) return packageRefusal(path, specifier)
   const target = posix.normalize(posix.join(posix.dirname(path), specifier))
   if (!target.startsWith('src/')) {
-    if (isTest(path) || (layerOf(path) === 'cli' && target === 'package.json')) return undefined
+    if (isTest(path) || (TELLS_VERSION.includes(layerOf(path)) && target === 'package.json')) return undefined
     return `imports ${target}, which is outside src`
   }
   return layerRefusal(path, target)

@@ -1,16 +1,9 @@
 /** `tidemark account add gmail`: sign in, see whose account it is, keep its secret sealed. */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { type MailChoices, mailChoices } from '../apps/mail-archive/account.ts'
+import type { MailChoices } from '../apps/mail-archive/account.ts'
 import { systemClock } from '../clock.ts'
-import {
-  accessOf,
-  allows,
-  GMAIL_SCOPES,
-  type GmailAccess,
-  type GmailAction,
-  type GmailSecret,
-} from '../cloud/gmail/auth.ts'
+import { accessOf, GMAIL_SCOPES, type GmailAccess, type GmailSecret } from '../cloud/gmail/auth.ts'
 import {
   authorizationUrl,
   createPkce,
@@ -24,25 +17,28 @@ import { TESTING_HINT } from '../cloud/oauth-errors.ts'
 import type { Config } from '../config/settings.ts'
 import { TidemarkError, UsageError } from '../errors.ts'
 import { formatCount, formatDuration } from '../format.ts'
-import { type Account, Accounts, accountKey } from '../ledger/accounts.ts'
-import { openVault, type Vault } from '../vault.ts'
-import type { AddOptions } from './account.ts'
+import { Accounts } from '../ledger/accounts.ts'
 import {
   ACCESS_TEXT,
   accessOfAccount,
   GMAIL,
+  type KnownBefore,
+  keepGmailAccount,
+  oauthSecret,
   type Profile,
   readProfile,
-  readServiceAccount,
   requireClient,
-} from './account-gmail.ts'
+  type Shelf,
+} from '../server/gmail-account.ts'
+import { openVault } from '../vault.ts'
+import type { AddOptions } from './account.ts'
+import { readServiceAccount } from './account-gmail.ts'
 import { type SignInSteps, signInByLoopback } from './account-loopback.ts'
 import { readLines, signInByPaste } from './account-prompt.ts'
 import type { CliContext } from './context.ts'
 import { withLedgerMade } from './ledger.ts'
 
 type SignedIn = { secret: GmailSecret; profile: Profile }
-type Shelf = { accounts: Accounts; vault: Vault }
 
 export async function addGmail(context: CliContext, given: AddOptions): Promise<void> {
   const options = { ...given, user: given.user?.trim().toLowerCase() || undefined }
@@ -112,7 +108,8 @@ function signIn(attempt: Attempt, client: OAuthClient): Promise<SignedIn> {
         verifier: pkce.verifier,
         redirectUri,
       })
-      return { secret: oauthSecret(tokens, client, access), profile: await whose(attempt, tokens) }
+      const secret = oauthSecret(tokens, client, { access, nowMs: systemClock.now() })
+      return { secret, profile: await whose(attempt, tokens) }
     },
   }
   if (!options.paste) return signInByLoopback(steps, options.wait)
@@ -148,81 +145,45 @@ async function whose({ gmail, options }: Attempt, tokens: Tokens): Promise<Profi
   })
 }
 
-const LEVEL_ACTION: Record<GmailAccess, GmailAction> = { readonly: 'read', modify: 'trash', full: 'delete' }
-
-function oauthSecret(tokens: Tokens, client: OAuthClient, access: GmailAccess): GmailSecret {
-  const scopes = tokens.scopes ?? [GMAIL_SCOPES[access]]
-  if (!allows(scopes, LEVEL_ACTION[access])) {
-    throw new TidemarkError('The permission for Gmail was not given. Nothing was kept.', {
-      kind: 'auth',
-      code: 'scope-missing',
-      hint: 'Run the command again, and leave the box for Gmail ticked on the page that asks.',
-    })
-  }
-  if (tokens.refreshToken === undefined) {
-    throw new TidemarkError('The service gave no lasting access (no refresh token). Nothing was kept.', {
-      kind: 'auth',
-      code: 'no-refresh-token',
-      hint: 'Remove the access of this client at https://myaccount.google.com/permissions and run the command again.',
-    })
-  }
-  const { accessToken, expiresAtMs, refreshToken, refreshExpiresAtMs } = tokens
-  return {
-    kind: 'oauth',
-    clientId: client.clientId,
-    ...(client.clientSecret !== undefined && { clientSecret: client.clientSecret }),
-    ...{ accessToken, expiresAtMs, refreshToken, scopes },
-    obtainedAtMs: systemClock.now(),
-    ...(refreshExpiresAtMs !== undefined && { refreshExpiresAtMs }),
-  }
-}
-
 async function keep(
   context: CliContext,
   { shelf, signedIn, options }: { shelf: Shelf; signedIn: SignedIn; options: Options },
 ): Promise<void> {
-  const { accounts, vault } = shelf
   const { secret, profile } = signedIn
   const id = { service: GMAIL, name: profile.address }
-  const sealed = vault.seal(accountKey(id), JSON.stringify(secret))
-  const known = await accounts.find(id.service, id.name)
-  const before = known && mailChoices.parse(known.settings)
-  const settings = chosen(options, known?.settings ?? {})
-  const accessBefore = known && (await accessOfAccount({ ...shelf, account: known }))
-  if (known) await accounts.reconnect(known.id, { sealed, settings })
-  else await accounts.add({ ...id, settings, sealed })
+  const choices = chosen(options)
+  const { settings, before } = await keepGmailAccount(shelf, { address: id.name, secret, choices })
   const access = accessOf(secret.scopes)
   if (context.output.json) {
-    context.output.value({ ...id, state: 'ready', access, settings, reconnected: known !== undefined })
+    context.output.value({ ...id, state: 'ready', access, settings, reconnected: before !== undefined })
   } else {
-    const kept = before && JSON.stringify(before) === JSON.stringify(settings)
+    const kept = before && JSON.stringify(before.choices) === JSON.stringify(settings)
     const messages = profile.messages === undefined ? '' : `, ${formatCount(profile.messages)} messages`
-    const how = !known ? 'is connected' : `is connected again; its settings ${kept ? 'stay' : 'are changed'}`
+    const how = !before ? 'is connected' : `is connected again; its settings ${kept ? 'stay' : 'are changed'}`
     context.output.line(`The Gmail account ${id.name} ${how} (${ACCESS_TEXT[access!]}${messages}).`)
   }
-  notes(context, { secret, known, access, accessBefore })
+  notes(context, { secret, access, before })
 }
 
-function chosen(options: Options, before: Record<string, unknown>): MailChoices {
-  return mailChoices.parse({
-    ...before,
+function chosen(options: Options): Partial<MailChoices> {
+  return {
     ...(options.spam !== undefined && { spam: options.spam }),
     ...(options.trash !== undefined && { trash: options.trash }),
     ...(options.onlyLabel && { onlyLabels: options.onlyLabel }),
     ...(options.skipLabel && { skipLabels: options.skipLabel }),
-  })
+  }
 }
 
 function notes(
   { output }: CliContext,
   input: {
     secret: GmailSecret
-    known: Account | undefined
     access: GmailAccess | undefined
-    accessBefore: GmailAccess | undefined
+    before: KnownBefore | undefined
   },
 ): void {
-  const { secret, access, accessBefore } = input
+  const { secret, access } = input
+  const accessBefore = input.before?.access
   if (accessBefore && access !== accessBefore) {
     output.note(`Before, it was allowed: ${ACCESS_TEXT[accessBefore]}.`)
   }

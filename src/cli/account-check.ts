@@ -6,12 +6,12 @@ import type { Config } from '../config/settings.ts'
 import { asTidemarkError } from '../errors.ts'
 import { formatCount } from '../format.ts'
 import type { Account, Accounts } from '../ledger/accounts.ts'
+import { distance, isoTime } from '../moment.ts'
+import { ACCESS_TEXT, GMAIL, type Profile, readProfile, readSecret } from '../server/gmail-account.ts'
 import { openVault, type Vault } from '../vault.ts'
-import { ACCESS_TEXT, GMAIL, type Profile, readProfile, readSecret } from './account-gmail.ts'
 import { findAccount, noAccounts, withAccounts } from './account-list.ts'
 import { type Concern, tokenConcerns } from './account-token-age.ts'
 import { type CliContext, exitCodes } from './context.ts'
-import { distance, isoTime } from './jobs-time.ts'
 
 type Checked = {
   account: Account

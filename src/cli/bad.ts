@@ -1,18 +1,12 @@
 /** `tidemark bad`: items that were isolated because they would not work, and trying them again. */
+
 import type { Command } from 'commander'
 import { UsageError } from '../errors.ts'
 import type { BadRow } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { plural, shellWord } from '../wording.ts'
 import { type CliContext, exitCodes } from './context.ts'
-import {
-  didYouMean,
-  idOption,
-  LIMIT_DEFAULT,
-  limitOption,
-  parseIds,
-  plural,
-  shellWord,
-} from './jobs-input.ts'
+import { didYouMean, idOption, LIMIT_DEFAULT, limitOption, parseIds } from './jobs-input.ts'
 
 type ListOptions = { stream?: string; limit: number; after?: number }
 type RetryOptions = { all?: boolean; stream?: string }
@@ -52,7 +46,7 @@ async function listBad(context: CliContext, options: ListOptions): Promise<void>
 }
 
 async function printPage({ output }: CliContext, options: ListOptions, ledger: Ledger): Promise<void> {
-  const { distance } = await import('./jobs-time.ts')
+  const { distance } = await import('../moment.ts')
   if (options.stream !== undefined) await checkStream(ledger, options.stream)
   const rows = await ledger.badItems(options)
   const now = ledger.now()
@@ -80,8 +74,8 @@ async function printPage({ output }: CliContext, options: ListOptions, ledger: L
 }
 
 async function toJson(rows: readonly BadRow[]) {
-  const { isoTime } = await import('./jobs-time.ts')
-  const { parsedJson } = await import('./jobs-row.ts')
+  const { isoTime } = await import('../moment.ts')
+  const { parsedJson } = await import('../engine/job-texts.ts')
   return rows.map((row) => ({
     id: row.id,
     stream: row.stream,
@@ -156,7 +150,7 @@ async function report(
 ): Promise<void> {
   const { output } = context
   const { formatCount } = await import('../format.ts')
-  const { liveCount, seeEngines } = await import('./jobs-engines.ts')
+  const { liveCount, seeEngines } = await import('../engine/sightings.ts')
   if (missing.length > 0) context.exitCode = exitCodes.usage
   if (output.json) return output.value({ retried: enqueued, alreadyTrying: already, missing })
   if (enqueued > 0)

@@ -1,13 +1,15 @@
 /** `tidemark jobs cancel`: at once where nobody holds the job, by asking its worker where somebody does. */
+
+import { reclaimFromDead } from '../engine/sightings.ts'
 import { UsageError } from '../errors.ts'
 import { formatCount } from '../format.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { JobFilter } from '../ledger/queries.ts'
 import type { JobState } from '../ledger/states.ts'
+import { plural } from '../wording.ts'
 import { type CliContext, exitCodes } from './context.ts'
 import { eachJob, Pace, Refusals } from './jobs-batch.ts'
-import { reclaimFromDead } from './jobs-engines.ts'
-import { didYouMean, plural } from './jobs-input.ts'
+import { didYouMean } from './jobs-input.ts'
 import { withLedger } from './ledger.ts'
 import type { Output } from './output.ts'
 

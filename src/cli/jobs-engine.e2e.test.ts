@@ -102,7 +102,7 @@ for (const [database, makeHome] of Object.entries(makeHomes)) {
       assert.equal(status.code, 0)
       assert.match(status.stdout, /^Engines {2}none is running$/m)
       assert.match(status.stdout, /: its process has ended/)
-      assert.match(status.stdout, /\n1 claimed, no engine is running\.\n$/)
+      assert.match(status.stdout, /\n1 claimed, no engine is running: start one with tidemark serve\n$/)
       assert.match(home.launch('jobs', 'cancel', String(id)).stdout, /^Job #\d+ is canceled\.\n$/)
       assert.match(home.launch('status').stdout, /\nAll settled\.\n$/)
     })

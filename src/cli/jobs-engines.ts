@@ -1,45 +1,6 @@
-/** Which engines there are. A row in the ledger says that one registered; whether it lives is looked up. */
-import { isDeadHere, processIdentity } from '../engine/process-identity.ts'
-import type { Ledger } from '../ledger/ledger.ts'
-import type { WorkerRow } from '../ledger/workers.ts'
-import { isoTime } from './jobs-time.ts'
-
-/**
- * - live: its lease runs
- * - silent: its lease ran out without a good-bye; its jobs are taken back by the next engine that looks
- * - dead: its process on this machine has ended
- */
-export type Liveness = 'live' | 'silent' | 'dead'
-export type SeenEngine = WorkerRow & { liveness: Liveness }
-
-export async function seeEngines(ledger: Ledger): Promise<SeenEngine[]> {
-  const self = processIdentity()
-  const now = ledger.now()
-  return (await ledger.workers()).map((worker) => ({
-    ...worker,
-    liveness: isDeadHere(worker, self) ? 'dead' : worker.lease_until < now ? 'silent' : 'live',
-  }))
-}
-
-/** Takes back what the dead held, as an engine would when it starts. */
-export function reclaimFromDead(ledger: Ledger): Promise<{ owners: number[]; jobs: number }> {
-  const self = processIdentity()
-  return ledger.reclaim((worker) => isDeadHere(worker, self))
-}
-
-export function liveCount(engines: readonly SeenEngine[]): number {
-  return engines.filter(({ liveness }) => liveness === 'live').length
-}
-
-/** The name people know; the rest of a host's identity tells containers and boots apart. */
-export function hostName(host: string): string {
-  return host.split('/')[0] || host
-}
-
-/** `worker #3 (tidemark on anna, pid 4242)` */
-export function workerText(worker: Pick<WorkerRow, 'id' | 'host' | 'pid' | 'name'>): string {
-  return `worker #${worker.id} (${worker.name} on ${hostName(worker.host)}, pid ${worker.pid})`
-}
+/** An engine as `--json` prints it. */
+import type { SeenEngine } from '../engine/sightings.ts'
+import { isoTime } from '../moment.ts'
 
 export function engineJson(engine: SeenEngine) {
   return {

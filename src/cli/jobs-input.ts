@@ -77,12 +77,3 @@ export function didYouMean(text: string, known: Iterable<string>): string {
   const near = nearest(text, known)
   return near === undefined ? '.' : `; did you mean ${near}?`
 }
-
-/** A word as a shell takes it, for commands that are suggested. */
-export function shellWord(text: string): string {
-  return /^[\w.,:@%+=/-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
-}
-
-export function plural(n: number, one: string, many = `${one}s`): string {
-  return n === 1 ? one : many
-}

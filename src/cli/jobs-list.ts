@@ -1,10 +1,12 @@
 /** `tidemark jobs list`: newest first, a page at a time. */
+
 import { formatDuration } from '../format.ts'
 import type { JobRow } from '../ledger/contract.ts'
 import type { JobFilter } from '../ledger/queries.ts'
 import type { JobState } from '../ledger/states.ts'
+import { shellWord } from '../wording.ts'
 import type { CliContext } from './context.ts'
-import { didYouMean, LIMIT_DEFAULT, shellWord } from './jobs-input.ts'
+import { didYouMean, LIMIT_DEFAULT } from './jobs-input.ts'
 import { aboutText, jobJson, stateText, triesText } from './jobs-row.ts'
 import { lookAtLedger, type OpenedLedger } from './ledger.ts'
 

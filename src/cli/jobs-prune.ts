@@ -3,14 +3,15 @@
  * engine goes on. A dry run takes the same steps and rolls each of them back: it counts by the very
  * statements that would delete.
  */
+
 import { TidemarkError } from '../errors.ts'
 import { formatCount, formatDuration } from '../format.ts'
 import { Changes } from '../ledger/changes.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { type PrunePolicy, type PruneStep, pruneStep } from '../ledger/retention.ts'
+import { plural } from '../wording.ts'
 import type { CliContext } from './context.ts'
 import { Pace } from './jobs-batch.ts'
-import { plural } from './jobs-input.ts'
 import { withLedger } from './ledger.ts'
 
 const DAY_MS = 86_400_000

@@ -1,11 +1,13 @@
 /** `tidemark jobs retry`: failed and canceled jobs start over with a full budget. */
+
+import { liveCount, seeEngines } from '../engine/sightings.ts'
 import { UsageError } from '../errors.ts'
 import { formatCount } from '../format.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { plural } from '../wording.ts'
 import { type CliContext, exitCodes } from './context.ts'
 import { eachJob, Pace, Refusals } from './jobs-batch.ts'
-import { liveCount, seeEngines } from './jobs-engines.ts'
-import { didYouMean, plural } from './jobs-input.ts'
+import { didYouMean } from './jobs-input.ts'
 import { withLedger } from './ledger.ts'
 import type { Output } from './output.ts'
 

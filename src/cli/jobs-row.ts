@@ -1,9 +1,11 @@
 /** A job as it is shown: its state, its progress and its last error in a few words, and its form in JSON. */
-import { formatBytes, formatCount, formatShare } from '../format.ts'
+
+import { errorText, failureCount, parsedJson, progressText } from '../engine/job-texts.ts'
+import { formatCount } from '../format.ts'
 import type { JobRow } from '../ledger/contract.ts'
 import type { PauseRow } from '../ledger/control.ts'
-import { plural } from './jobs-input.ts'
-import { distance, isoTime } from './jobs-time.ts'
+import { distance, isoTime } from '../moment.ts'
+import { plural } from '../wording.ts'
 
 export type JobJson = ReturnType<typeof jobJson>
 
@@ -70,11 +72,6 @@ export function triesText(job: JobRow): string {
     : formatCount(job.attempt)
 }
 
-/** The ledger counts failures that left budget; the one that ended the job is one more. */
-export function failureCount(job: Pick<JobRow, 'state' | 'attempt' | 'failures'>): number {
-  return job.failures + (job.state === 'failed' && job.attempt > 0 ? 1 : 0)
-}
-
 /** What is worth knowing about a job in one line: how far it is, or what went wrong, or why it ended. */
 export function aboutText(job: JobRow): string {
   if (job.state === 'claimed') return progressText(job.progress) ?? job.note ?? ''
@@ -82,42 +79,4 @@ export function aboutText(job: JobRow): string {
   const error = errorText(job.error)
   if (job.state === 'pending') return error ?? ''
   return job.state === 'failed' ? (error ?? job.note ?? '') : (job.note ?? error ?? '')
-}
-
-export function errorText(error: string | null): string | undefined {
-  const parsed = parsedJson(error)
-  if (parsed === null) return undefined
-  if (!isRecord(parsed)) return String(parsed)
-  const { kind, message } = parsed
-  return typeof kind === 'string' ? `${kind}: ${String(message)}` : String(message ?? error)
-}
-
-/** `label 3 of 10 (30 %)`, in bytes where it says so. */
-export function progressText(progress: string | null): string | undefined {
-  const parsed = parsedJson(progress)
-  if (parsed === null) return undefined
-  if (!isRecord(parsed)) return String(parsed)
-  const amount = parsed.unit === 'bytes' ? formatBytes : formatCount
-  const done = typeof parsed.done === 'number' ? parsed.done : undefined
-  const total = typeof parsed.total === 'number' ? parsed.total : undefined
-  const parts: string[] = []
-  if (typeof parsed.label === 'string') parts.push(parsed.label)
-  if (done !== undefined)
-    parts.push(total === undefined ? amount(done) : `${amount(done)} of ${amount(total)}`)
-  if (done !== undefined && total) parts.push(`(${formatShare(done / total)})`)
-  return parts.length > 0 ? parts.join(' ') : undefined
-}
-
-/** What was meant as JSON, or the text itself if it is none. */
-export function parsedJson(text: string | null): unknown {
-  if (text === null) return null
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
 }

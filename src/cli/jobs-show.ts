@@ -1,15 +1,17 @@
 /** `tidemark jobs show ID`: everything that a person needs to know about one job. */
+
+import { dependencyText, explainJob } from '../engine/job-explanation.ts'
+import { parsedJson } from '../engine/job-texts.ts'
+import { liveCount, type SeenEngine, seeEngines } from '../engine/sightings.ts'
 import { UsageError } from '../errors.ts'
 import { formatBytes, formatCount } from '../format.ts'
 import type { SegmentRow } from '../ledger/contract.ts'
-import type { Ledger } from '../ledger/ledger.ts'
 import type { JobDetail } from '../ledger/queries.ts'
+import { isoTime, moment } from '../moment.ts'
 import { redactValue } from '../redaction.ts'
 import type { CliContext } from './context.ts'
-import { engineJson, liveCount, type SeenEngine, seeEngines } from './jobs-engines.ts'
-import { dependencyText, explainJob } from './jobs-explain.ts'
-import { jobJson, parsedJson, triesText } from './jobs-row.ts'
-import { isoTime, moment } from './jobs-time.ts'
+import { engineJson } from './jobs-engines.ts'
+import { jobJson, triesText } from './jobs-row.ts'
 import { withLedger } from './ledger.ts'
 
 const TEXT_LINES_MAX = 30
@@ -40,7 +42,6 @@ export async function showJob(context: CliContext, id: number): Promise<void> {
       detail,
       engines,
       now,
-      readySince: await readySince(ledger, detail),
       attemptsDefault: config.engine.attempts,
     })
     const shown = {
@@ -53,17 +54,6 @@ export async function showJob(context: CliContext, id: number): Promise<void> {
     if (context.output.json) context.output.value(shownJson(shown))
     else for (const line of shownLines(shown)) context.output.line(line)
   })
-}
-
-/** The latest of what a job that was never claimed had to wait for. */
-async function readySince(ledger: Ledger, { job, waitsFor }: JobDetail): Promise<number | undefined> {
-  if (job.state !== 'pending' || job.wait !== null || job.attempt > 0) return undefined
-  let since = Math.max(job.created_at, job.run_at ?? 0)
-  for (const { id } of waitsFor) {
-    const dependency = await ledger.job(id)
-    since = Math.max(since, dependency?.job.settled_at ?? 0)
-  }
-  return since
 }
 
 function shownLines({ detail, segment, explanation, now }: Shown): string[] {

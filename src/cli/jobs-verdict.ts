@@ -1,7 +1,8 @@
 /** The one sentence about everything, and the exit code that says the same. Pure. */
+
 import { formatCount } from '../format.ts'
+import { plural } from '../wording.ts'
 import { type ExitCode, exitCodes } from './context.ts'
-import { plural } from './jobs-input.ts'
 import type { StageCounts } from './jobs-stats.ts'
 
 export type VerdictInput = {

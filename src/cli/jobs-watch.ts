@@ -6,13 +6,13 @@
  * While the ledger does not answer at all, it says so and goes on asking.
  */
 import { sleep, systemClock } from '../clock.ts'
+import { type SeenEngine, seeEngines } from '../engine/sightings.ts'
 import { asTidemarkError, type TidemarkError } from '../errors.ts'
 import { COUNTER_MS } from '../ledger/changes.ts'
 import type { JobRow } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { StreamStatus } from '../ledger/queries.ts'
 import type { CliContext } from './context.ts'
-import { type SeenEngine, seeEngines } from './jobs-engines.ts'
 import { noCounts, type StageCounts } from './jobs-stats.ts'
 import { jsonView, lineView, screenView } from './jobs-watch-views.ts'
 import { lookAtLedger, type OpenedLedger } from './ledger.ts'

@@ -489,7 +489,7 @@ for (const [database, makeHome] of Object.entries(makeHomes)) {
     test('is calm while work waits, names what is wrong, and says when all is settled', async () => {
       const waiting = await home.run('status')
       assert.equal(waiting.code, 0)
-      assert.match(waiting.stdout, /^1 job waiting, no engine is running\.$/m)
+      assert.match(waiting.stdout, /^1 job waiting, no engine is running: start one with tidemark serve$/m)
       assert.match(waiting.stdout, /^Alerts\n {2}warning throttled gmail, since .*: slow$/m)
       await home.run('jobs', 'cancel', '1')
       const settled = await home.run('status')

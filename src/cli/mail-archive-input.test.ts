@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { confirmationText, cutoffOf } from '../apps/mail-archive/archiver/cutoff.ts'
 import { UsageError } from '../errors.ts'
-import {
-  type ArchiveOptions,
-  checkArchiveOptions,
-  confirmationText,
-  cutoffOf,
-  parseRun,
-} from './mail-archive-input.ts'
+import { type ArchiveOptions, checkArchiveOptions, parseRun } from './mail-archive-input.ts'
 
 const NOW_MS = Date.UTC(2024, 1, 29, 12)
 const day = (text: string): string => new Date(cutoffOf(text, NOW_MS)).toISOString().slice(0, 10)

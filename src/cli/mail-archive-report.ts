@@ -1,4 +1,5 @@
 /** How archive runs are told: in a table of classes for people, and as one object for programs. */
+
 import type { Survey } from '../apps/mail-archive/archiver/survey.ts'
 import {
   type ArchiveAction,
@@ -9,8 +10,8 @@ import {
 } from '../apps/mail-archive/archiver/verdict.ts'
 import type { EntryUndo, RunRow, Sum, Tally, Trouble } from '../apps/mail-archive/store/journal.ts'
 import { formatBytes, formatCount } from '../format.ts'
+import { plural } from '../wording.ts'
 import { type ExitCode, exitCodes } from './context.ts'
-import { plural } from './jobs-input.ts'
 import type { Output } from './output.ts'
 
 type ClassRow = { class: string; messages: number; bytes: number; example: string; meaning: string }

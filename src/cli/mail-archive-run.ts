@@ -1,4 +1,6 @@
 /** Runs of the archiver from the command line: started, confirmed, watched, resumed, abandoned and undone. */
+
+import { confirmationText, cutoffOf } from '../apps/mail-archive/archiver/cutoff.ts'
 import { ArchiveRuns, type RunEnd } from '../apps/mail-archive/archiver/runs.ts'
 import { labelIdsOf } from '../apps/mail-archive/archiver/selection.ts'
 import { surveyRun } from '../apps/mail-archive/archiver/survey.ts'
@@ -11,17 +13,12 @@ import { type GmailAction, requireScope } from '../cloud/gmail/auth.ts'
 import { handleSignals } from '../engine/shutdown.ts'
 import { TidemarkError, UsageError } from '../errors.ts'
 import { formatCount } from '../format.ts'
-import { GMAIL, readSecret } from './account-gmail.ts'
+import { resumeSignedIn } from '../server/account-work.ts'
+import { GMAIL, readSecret } from '../server/gmail-account.ts'
 import { type Lines, readLines } from './account-prompt.ts'
 import { type CliContext, exitCodes } from './context.ts'
 import { didYouMean } from './jobs-input.ts'
-import {
-  type ArchiveOptions,
-  checkArchiveOptions,
-  confirmationText,
-  cutoffOf,
-  parseRun,
-} from './mail-archive-input.ts'
+import { type ArchiveOptions, checkArchiveOptions, parseRun } from './mail-archive-input.ts'
 import {
   exitCodeOf,
   printRun,
@@ -32,7 +29,6 @@ import {
   undoSummaryOf,
 } from './mail-archive-report.ts'
 import { chosen, type MailEngine, withMailEngine } from './mail-context.ts'
-import { resumeSignedIn } from './mail-sync-run.ts'
 
 const PROGRESS_MS = 2_000
 

@@ -32,7 +32,7 @@ export function registerMailBad(mail: Command, context: CliContext): void {
 
 async function list(context: CliContext, options: Choice): Promise<void> {
   const rows = await read(context, options)
-  const { distance } = await import('./jobs-time.ts')
+  const { distance } = await import('../moment.ts')
   const now = Date.now()
   context.output.listing<BadRow>({
     columns: [
@@ -100,7 +100,7 @@ function notBad(ids: readonly string[]): UsageError {
 }
 
 async function toJson(row: BadRow) {
-  const { isoTime } = await import('./jobs-time.ts')
+  const { isoTime } = await import('../moment.ts')
   return {
     account: row.stream?.slice('mail:'.length) ?? null,
     message: row.item,

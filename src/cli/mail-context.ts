@@ -2,19 +2,15 @@
  * What mail commands work with: the configuration, the ledger, the accounts and, where work is to be done, an engine
  * that runs the mail jobs in this process.
  */
-import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import type { MailAccounts, MailKinds, MailSettings, MailTables } from '../apps/mail-archive/index.ts'
-import type { Archive } from '../apps/mail-archive/store/contract.ts'
-import { systemClock } from '../clock.ts'
+import { type OpenedArchive, withLabels } from '../apps/mail-archive/merged-search.ts'
 import type { Override } from '../config/load.ts'
 import type { Config } from '../config/settings.ts'
 import type { Engine } from '../engine/engine.ts'
-import { UsageError } from '../errors.ts'
+import { TidemarkError, UsageError } from '../errors.ts'
 import type { Accounts } from '../ledger/accounts.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { CliContext } from './context.ts'
-import { withLedger } from './ledger.ts'
 
 export type OpenedMail = {
   ledger: Ledger
@@ -24,14 +20,6 @@ export type OpenedMail = {
   accounts: Accounts
   tables: MailTables
   mail: MailAccounts
-}
-
-export type OpenedArchive = {
-  name: string
-  archive: Archive
-  /** Ids by lower-case name, and names by id. */
-  labels: ReadonlyMap<string, string>
-  labelNames: ReadonlyMap<string, string>
 }
 
 export type MailEngine = OpenedMail & { engine: Engine; kinds: MailKinds }
@@ -48,56 +36,19 @@ export async function withMailArchive<T>(
     const archives: OpenedArchive[] = []
     for (const name of chosen(opened.mail, choice)) {
       const { archive } = await opened.mail.get(name)
-      const rows = await opened.tables.labels(name)
-      archives.push({
-        ...{ name, archive },
-        labels: new Map(rows.map((row) => [row.name.toLowerCase(), row.id])),
-        labelNames: new Map(rows.map((row) => [row.id, row.name])),
-      })
+      archives.push(await withLabels(opened.tables, name, archive))
     }
     return use({ ...opened, archives })
   })
 }
 
 /** For commands that work: an engine with the mail jobs, which the command starts. It is stopped at the end. */
-export async function withMailEngine<T>(
+export function withMailEngine<T>(
   context: CliContext,
   options: { overrides?: readonly Override[]; sinceMs?: number | undefined },
   use: (opened: MailEngine) => Promise<T>,
 ): Promise<T> {
-  const { createEngine } = await import('../engine/engine.ts')
-  const { jobsOf, mailBudgets, mailKinds } = await import('../apps/mail-archive/index.ts')
-  const { archiverJobs } = await import('../apps/mail-archive/archiver/jobs.ts')
-  let engine: Engine | undefined
-  return withMail(context, { ...options, limits: () => engine?.limits }, async (opened) => {
-    const { ledger, config, settings, tables, mail } = opened
-    const kinds = mailKinds({ accounts: mail, tables, ledger, clock: systemClock, settings })
-    engine = await createEngine({
-      ledger,
-      jobs: [
-        ...jobsOf(kinds),
-        ...archiverJobs({ accounts: mail, ledger, clock: systemClock, obstacles: kinds.obstacles }),
-      ],
-      workers: Math.max(config.engine.workers, settings.workers.max + 4),
-      window: config.engine.window,
-      leaseMs: config.engine.lease_seconds * 1000,
-      budgets: mailBudgets(mail.names(), settings),
-      name: 'mail',
-      housekeeping: {
-        settledKeptMs: config.ledger.prune_after_days * 86_400_000,
-        failedKeptMs: config.ledger.failed_after_days * 86_400_000,
-        thresholds: thresholdsOf(config),
-        metadata: async () => [
-          { target: 'ledger', used: await tables.metadataBytes(), max: settings.metadataBytesMax },
-        ],
-      },
-    })
-    try {
-      return await use({ ...opened, engine, kinds })
-    } finally {
-      await engine.stop()
-    }
-  })
+  return withMail(context, options, use)
 }
 
 /** The accounts that a command is about; all of them where none is named. */
@@ -117,44 +68,33 @@ export function chosen(mail: MailAccounts, { account }: Choice): readonly string
   })
 }
 
-type MailInput = {
-  overrides?: readonly Override[]
-  sinceMs?: number | undefined
-  limits?: () => Engine['limits'] | undefined
-}
+type MailInput = { overrides?: readonly Override[]; sinceMs?: number | undefined }
 
 /** For commands that open archives for themselves, if at all. Needs no network. */
 export async function withMail<T>(
   context: CliContext,
   input: MailInput,
-  use: (opened: OpenedMail) => Promise<T>,
+  use: (opened: MailEngine) => Promise<T>,
 ): Promise<T> {
-  const { Accounts } = await import('../ledger/accounts.ts')
-  const { MailTables, openMailAccounts } = await import('../apps/mail-archive/index.ts')
-  const { openVault } = await import('../vault.ts')
-  const { values: config, home } = await context.loadConfig(input.overrides)
+  const { openRuntime } = await import('../server/runtime.ts')
+  const { values: config, home, origins } = await context.loadConfig(input.overrides)
+  const runtime = await openRuntime({
+    ...{ config, origins, home: home.path, env: context.env, role: 'worker', name: 'mail' },
+    mail: { sinceMs: input.sinceMs },
+    create: false,
+  }).catch((thrown: unknown) => {
+    throw thrown instanceof TidemarkError && thrown.code === 'ledger-unmade' ? noAccount(thrown) : thrown
+  })
   try {
-    return await withLedger(context, async ({ ledger }) => {
-      const accounts = await Accounts.open(ledger)
-      const tables = await MailTables.open(ledger)
-      const settings = settingsOf(config, home.path, input.sinceMs)
-      const mail = await openMailAccounts({
-        ...{ accounts, tables, settings },
-        vault: await openVault({ env: context.env, home: home.path }),
-        fetch: globalThis.fetch,
-        clock: systemClock,
-        newArchiveId: randomUUID,
-        limits: input.limits ?? (() => undefined),
-      })
-      try {
-        return await use({ ledger, config, home: home.path, settings, accounts, tables, mail })
-      } finally {
-        await mail.close()
-      }
+    const { ledger, engine, accounts, mail } = runtime
+    const { settings, tables, kinds } = mail
+    return await use({
+      ...{ ledger, engine, accounts, settings, tables, kinds, mail: mail.accounts },
+      config: runtime.config,
+      home: home.path,
     })
-  } catch (thrown) {
-    if (thrown instanceof UsageError && thrown.code === 'no-ledger') throw noAccount(thrown)
-    throw thrown
+  } finally {
+    await runtime.close()
   }
 }
 
@@ -163,36 +103,4 @@ function noAccount(cause?: unknown): UsageError {
     ...{ code: 'no-account', cause },
     hint: 'Connect one with: tidemark account add gmail',
   })
-}
-
-function settingsOf({ gmail, mail }: Config, home: string, sinceMs: number | undefined): MailSettings {
-  return {
-    folder: join(home, 'mail'),
-    apiUrl: gmail.api_url,
-    tokenUrl: gmail.token_url,
-    unitsPerMinute: gmail.units_per_minute,
-    priceOfGet: gmail.price_of_get,
-    requestsPerSecond: { start: gmail.requests_per_second_start, max: gmail.requests_per_second_max },
-    workers: {
-      start: Math.min(gmail.workers_start, gmail.workers_max),
-      max: gmail.workers_max,
-    },
-    slice: mail.slice,
-    sliceByLabel: mail.slice_by_label,
-    batch: mail.batch,
-    sinceMs,
-    shardBy: mail.shard_by,
-    shardBytesMax: mail.shard_max,
-    metadataBytesMax: mail.metadata_max,
-  }
-}
-
-function thresholdsOf({ alerts }: Config) {
-  return {
-    badWarnShare: alerts.bad_warn,
-    badCriticalShare: alerts.bad_critical,
-    badPerHourCritical: alerts.bad_per_hour_critical,
-    throttledMs: alerts.throttled_minutes * 60_000,
-    heartbeatMs: alerts.heartbeat_minutes * 60_000,
-  }
 }

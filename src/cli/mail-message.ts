@@ -1,7 +1,8 @@
 /** A stored message as commands print it. */
+
+import type { OpenedArchive } from '../apps/mail-archive/merged-search.ts'
 import type { Address, StoredMessage } from '../apps/mail-archive/message.ts'
-import { isoTime } from './jobs-time.ts'
-import type { OpenedArchive } from './mail-context.ts'
+import { isoTime } from '../moment.ts'
 
 /** Documented in the help of the commands that print it. */
 export const MESSAGE_JSON = `account, id, threadId, messageId, date (when Gmail received it), headerDate,

@@ -1,25 +1,27 @@
 /** What `tidemark mail search` does: asks every archive, and merges what they answer. */
+
+import {
+  type AccountHit,
+  type AccountQuery,
+  mergePages,
+  type Unsearched,
+} from '../apps/mail-archive/merged-search.ts'
 import { parseQuery } from '../apps/mail-archive/query/parse.ts'
 import type { Query } from '../apps/mail-archive/query/query.ts'
-import type { SearchHit } from '../apps/mail-archive/store/contract.ts'
 import { systemClock } from '../clock.ts'
 import { UsageError } from '../errors.ts'
 import { formatBytes, formatCount } from '../format.ts'
+import { plural, shellWord } from '../wording.ts'
 import { type CliContext, exitCodes } from './context.ts'
 import { escapeControl } from './escape.ts'
-import { didYouMean, plural, shellWord } from './jobs-input.ts'
-import { type OpenedArchive, withMailArchive } from './mail-context.ts'
+import { didYouMean } from './jobs-input.ts'
+import { withMailArchive } from './mail-context.ts'
 import { dayText, messageJson, senderText } from './mail-message.ts'
 import type { SearchFlags } from './mail-search.ts'
-import { mergePages, type Unsearched } from './mail-search-pages.ts'
 import { textWidth, truncate } from './text-width.ts'
 
 export const PAGE_MAX = 500
 const LIMIT_DEFAULT = 20
-
-export type AccountQuery = { opened: OpenedArchive; query: Query }
-
-export type AccountHit = SearchHit & { opened: OpenedArchive }
 
 export async function searchMail(context: CliContext, text: string, flags: SearchFlags): Promise<void> {
   const limit = flags.limit ?? LIMIT_DEFAULT

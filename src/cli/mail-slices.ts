@@ -1,10 +1,11 @@
 /** The frontier as a picture: one character for each slice, and the watermark between them. */
+
 import { streamOf } from '../apps/mail-archive/account.ts'
 import { formatCount } from '../format.ts'
 import type { SegmentRow } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { plural } from '../wording.ts'
 import type { CliContext } from './context.ts'
-import { plural } from './jobs-input.ts'
 import { withMailArchive } from './mail-context.ts'
 
 const PAGE = 1_000

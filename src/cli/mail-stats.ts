@@ -1,10 +1,9 @@
 /** `tidemark mail stats`: what the archives hold, by year, sender, label or size. */
 import { type Command, Option } from 'commander'
+import type { OpenedArchive, Unsearched } from '../apps/mail-archive/merged-search.ts'
 import type { StatsBy, StatsRow } from '../apps/mail-archive/store/contract.ts'
 import type { CliContext } from './context.ts'
 import { idOption } from './jobs-input.ts'
-import type { OpenedArchive } from './mail-context.ts'
-import type { Unsearched } from './mail-search-pages.ts'
 
 type StatsFlags = { account?: string; by: StatsBy; limit: number }
 

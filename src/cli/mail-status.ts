@@ -78,8 +78,8 @@ async function filesOf(mail: MailAccounts, name: string): Promise<Files> {
 async function printStatus({ output }: CliContext, row: Row, now: number): Promise<void> {
   const { balanceText } = await import('../apps/mail-archive/status.ts')
   const { formatBytes, formatCount } = await import('../format.ts')
-  const { distance, isoTime } = await import('./jobs-time.ts')
-  const { plural } = await import('./jobs-input.ts')
+  const { distance, isoTime } = await import('../moment.ts')
+  const { plural } = await import('../wording.ts')
   const phases = { new: 'not synced yet', backfill: 'copying all mail', following: 'following changes' }
   output.line(`${row.account}: ${row.pauseReason === null ? phases[row.phase] : 'paused'}`)
   if (row.pauseReason !== null) {

@@ -1,4 +1,5 @@
 /** How a sync ended: in a line for each account, what is wrong and what to do about it, and the exit code. */
+
 import { streamOf } from '../apps/mail-archive/account.ts'
 import type { Obstacle } from '../apps/mail-archive/obstacles.ts'
 import { balanceText, type MailStatus, mailStatus } from '../apps/mail-archive/status.ts'
@@ -7,8 +8,8 @@ import { SIGN_IN_REASON } from '../engine/health.ts'
 import { formatCount, formatDuration } from '../format.ts'
 import type { JobRow } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { plural, shellWord } from '../wording.ts'
 import { type CliContext, exitCodes } from './context.ts'
-import { plural, shellWord } from './jobs-input.ts'
 import type { MailEngine } from './mail-context.ts'
 import type { Output } from './output.ts'
 

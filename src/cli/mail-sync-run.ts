@@ -1,11 +1,13 @@
 /** Runs a sync in this process: plan what is new, follow what changed, and say how it goes. */
+
 import { streamOf } from '../apps/mail-archive/account.ts'
 import { sleep, systemClock } from '../clock.ts'
 import { handleSignals } from '../engine/shutdown.ts'
 import { TidemarkError, UsageError } from '../errors.ts'
 import { formatDuration } from '../format.ts'
+import { resumeSignedIn } from '../server/account-work.ts'
+import { plural } from '../wording.ts'
 import { type CliContext, exitCodes } from './context.ts'
-import { plural } from './jobs-input.ts'
 import { chosen, type MailEngine, withMailEngine } from './mail-context.ts'
 import { conclude, pauseOf } from './mail-sync-end.ts'
 import { checkPlanned, checkSyncOptions, parseSince, type SyncOptions } from './mail-sync-input.ts'
@@ -207,18 +209,4 @@ async function hasOtherChoices({ mail, tables }: MailEngine, name: string): Prom
   const mailbox = await tables.findMailbox(name)
   const { choices } = await mail.get(name)
   return mailbox?.choices != null && mailbox.choices !== JSON.stringify(choices)
-}
-
-/** A stream that was paused because the account had to sign in goes on once it has. */
-export async function resumeSignedIn(
-  { engine, ledger, accounts }: MailEngine,
-  names: readonly string[],
-): Promise<void> {
-  const { SIGN_IN_REASON } = await import('../engine/health.ts')
-  for (const { scope, target, reason } of await ledger.pauses()) {
-    const name = names.find((one) => scope === 'stream' && target === streamOf(one))
-    if (name === undefined || !reason.startsWith(SIGN_IN_REASON)) continue
-    const account = await accounts.find('gmail', name)
-    if (account?.state === 'ready') await engine.resume('stream', target)
-  }
 }

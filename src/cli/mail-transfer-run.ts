@@ -1,5 +1,7 @@
 /** What `tidemark mail import` and `mail export` do. */
+
 import { resolve } from 'node:path'
+import type { OpenedArchive } from '../apps/mail-archive/merged-search.ts'
 import { parseQuery } from '../apps/mail-archive/query/parse.ts'
 import { type ExportReport, exportMessages } from '../apps/mail-archive/transfer/export.ts'
 import { type ImportReport, importMessages } from '../apps/mail-archive/transfer/import.ts'
@@ -7,9 +9,9 @@ import { openSource } from '../apps/mail-archive/transfer/source.ts'
 import { systemClock } from '../clock.ts'
 import { TidemarkError, UsageError } from '../errors.ts'
 import { formatBytes, formatCount } from '../format.ts'
+import { plural } from '../wording.ts'
 import { type CliContext, exitCodes } from './context.ts'
-import { plural } from './jobs-input.ts'
-import { type OpenedArchive, withMailArchive } from './mail-context.ts'
+import { withMailArchive } from './mail-context.ts'
 import type { ExportFlags, ImportFlags } from './mail-transfer.ts'
 
 const NOTE_EVERY_MS = 2_000

@@ -33,7 +33,7 @@ function collect(value: string, before: string[] = []): string[] {
 
 export async function printReport(context: CliContext, report: VerifyReport): Promise<void> {
   const { formatBytes, formatCount } = await import('../format.ts')
-  const { plural } = await import('./jobs-input.ts')
+  const { plural } = await import('../wording.ts')
   const { output } = context
   const { damaged, cloud, cloudProblem, shards } = report
   const many = (n: number): string => `${formatCount(n)} ${plural(n, 'message')}`

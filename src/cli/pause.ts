@@ -62,7 +62,7 @@ async function reportPause(
   { output }: CliContext,
   { ledger, wanted, added, jobs }: { ledger: Ledger; wanted: Scope; added: boolean; jobs: Affected },
 ): Promise<void> {
-  const { clockTime } = await import('./jobs-time.ts')
+  const { clockTime } = await import('../moment.ts')
   if (!added) {
     const row = (await ledger.pauses()).find((one) => isSame(one, wanted))
     const since = row ? ` since ${clockTime(row.at, ledger.now())}: ${row.reason}` : ''
@@ -103,7 +103,7 @@ async function resumeScope(context: CliContext, options: ScopeOptions): Promise<
 }
 
 async function noteEngines({ output }: CliContext, ledger: Ledger): Promise<void> {
-  const { liveCount, seeEngines } = await import('./jobs-engines.ts')
+  const { liveCount, seeEngines } = await import('../engine/sightings.ts')
   if (liveCount(await seeEngines(ledger)) === 0) output.note('No engine is running.')
 }
 

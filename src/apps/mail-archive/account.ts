@@ -33,8 +33,12 @@ export type MailAccount = {
 
 export type MailAccounts = {
   names(): readonly string[]
-  /** Opens its archive and its client when first asked for. */
+  /** Opens its archive and its client when first asked for; one that was connected meanwhile is found. */
   get(name: string): Promise<MailAccount>
+  /** The budget that paces its calls, known to the engine from then on. */
+  budget(name: string): string
+  /** Sees accounts that were connected, changed or removed since, and settings that changed. */
+  reload(): Promise<void>
   close(): Promise<void>
 }
 

@@ -19,7 +19,7 @@ import type { Clock } from '../../clock.ts'
 import { defineJob, type JobKind, type Outcome, request, TidemarkError } from '../../engine/index.ts'
 import type { AnyJobKind } from '../../engine/kinds.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import { accountOf, type MailAccount, type MailAccounts, unitsOf } from './account.ts'
+import { accountOf, type MailAccount, type MailAccounts } from './account.ts'
 import { runFetch } from './fetch.ts'
 import { runHistory } from './history.ts'
 import { runListing } from './listing.ts'
@@ -93,7 +93,7 @@ export type MailKinds = MailDeps & {
 
 export function mailKinds(deps: MailDeps): MailKinds {
   const sizes = new Map<string, BatchSize>()
-  const budget = (stream: string | null): string => unitsOf(accountOf(stream ?? ''))
+  const budget = (stream: string | null): string => deps.accounts.budget(accountOf(stream ?? ''))
   const kinds: MailKinds = {
     ...deps,
     turns: new Turns(),

@@ -41,26 +41,100 @@ export type OpenAccountsInput = {
 const SILENCE_MAX_MS = 60_000
 
 export async function openMailAccounts(input: OpenAccountsInput): Promise<MailAccounts> {
-  const rows = await input.accounts.list(SERVICE)
-  const opened = new Map<string, Promise<MailAccount>>()
-  return {
-    names: () => rows.map(({ name }) => name),
-    get(name) {
-      const known = opened.get(name)
-      if (known) return known
-      const row = rows.find((one) => one.name === name)
-      if (!row) return Promise.reject(unknownAccount(name, rows))
-      const opening = openAccount(input, row)
-      opened.set(name, opening)
-      // A failure is not kept: the next one to ask may be luckier.
-      opening.catch(() => opened.delete(name))
-      return opening
-    },
-    async close() {
-      for (const opening of opened.values()) await (await opening).archive.close()
-      opened.clear()
-    },
+  const desk = new AccountDesk(input)
+  await desk.reload()
+  return desk
+}
+
+type Opening = { row: Account; account: Promise<MailAccount> }
+
+/**
+ * The accounts of this process. An account is opened once; it stays open until it is removed, or until all are
+ * closed. What was opened keeps its archive and its client when it is connected anew: those look at the secret
+ * that is stored.
+ */
+class AccountDesk implements MailAccounts {
+  readonly #input: OpenAccountsInput
+  readonly #opened = new Map<string, Opening>()
+  readonly #paced = new Set<string>()
+  #rows: readonly Account[] = []
+
+  constructor(input: OpenAccountsInput) {
+    this.#input = input
   }
+
+  names(): readonly string[] {
+    return this.#rows.map(({ name }) => name)
+  }
+
+  async get(name: string): Promise<MailAccount> {
+    const known = this.#opened.get(name)
+    if (known) return known.account
+    if (!this.#find(name)) await this.reload()
+    return this.#open(name)
+  }
+
+  budget(name: string): string {
+    if (!this.#paced.has(name)) this.#define([name])
+    return unitsOf(name)
+  }
+
+  async reload(): Promise<void> {
+    this.#rows = await this.#input.accounts.list(SERVICE)
+    this.#define(this.names())
+    for (const [name, { row, account }] of this.#opened) {
+      const now = this.#find(name)
+      if (now?.id === row.id) await changeChoices(account, now)
+      else {
+        this.#opened.delete(name)
+        await closeArchive(account)
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    const all = [...this.#opened.values()]
+    this.#opened.clear()
+    for (const { account } of all) await closeArchive(account)
+  }
+
+  #find(name: string): Account | undefined {
+    return this.#rows.find((row) => row.name === name)
+  }
+
+  /** No wait between looking and noting: whoever asks at the same time gets the same one. */
+  #open(name: string): Promise<MailAccount> {
+    const known = this.#opened.get(name)
+    if (known) return known.account
+    const row = this.#find(name)
+    if (!row) return Promise.reject(unknownAccount(name, this.#rows))
+    const opening = { row, account: openAccount(this.#input, row) }
+    this.#opened.set(name, opening)
+    // A failure is not kept: the next one to ask may be luckier.
+    opening.account.catch(() => {
+      if (this.#opened.get(name) === opening) this.#opened.delete(name)
+    })
+    return opening.account
+  }
+
+  #define(names: readonly string[]): void {
+    const { limits, settings } = this.#input
+    const here = limits()
+    if (!here) return
+    for (const name of names) this.#paced.add(name)
+    for (const [budget, spec] of Object.entries(mailBudgets(names, settings))) here.budget(budget, spec)
+  }
+}
+
+async function changeChoices(opening: Promise<MailAccount>, row: Account): Promise<void> {
+  const account = await opening.catch(() => undefined)
+  if (account) account.choices = mailChoices.parse(row.settings)
+}
+
+/** One that could not be opened has nothing to close. */
+async function closeArchive(opening: Promise<MailAccount>): Promise<void> {
+  const account = await opening.catch(() => undefined)
+  await account?.archive.close()
 }
 
 export function unknownAccount(name: string, rows: readonly Pick<Account, 'name'>[]): UsageError {
@@ -141,13 +215,14 @@ function lazyTokens(
 
 /** Every call waits for its turn in two budgets: requests over the wire, and units by their price. */
 function paceOf({ limits, settings }: OpenAccountsInput, name: string, calls: CallWatch): Pace {
-  const specs = mailBudgets([name], settings)
   const [units, requests] = [unitsOf(name), requestsOf(name)]
   return async (call, fn) => {
     const here = limits()
     const watched = (signal: AbortSignal | undefined) => calls.watch(() => fn(signal))
     if (!here) return watched(call.signal)
     const wait = call.signal ? { signal: call.signal } : {}
+    // Now, not when the account was opened: settings change while it is open.
+    const specs = mailBudgets([name], settings)
     // Units first: a request that waits for them is not on the wire yet, and must not count as one that is slow.
     return here
       .budget(units, specs[units]!)

@@ -167,7 +167,10 @@ export async function archiverBench(t: TestContext, options: BenchOptions): Prom
   const token = options.scopes ? sim.issue(ADDRESS, options.scopes).accessToken : sim.accounts[0]!.accessToken
   const account = await openAccount({ folder, apiUrl: sim.baseUrl, token, fetch: disturbance.fetch })
   const { archive } = account
-  const accounts = { names: () => [ADDRESS], get: async () => account, close: async () => {} }
+  const accounts = {
+    ...{ names: () => [ADDRESS], get: async () => account, budget: () => unitsOf(ADDRESS) },
+    ...{ reload: async () => {}, close: async () => {} },
+  }
   const ledger = await openLedger(options.ledgerUrl ?? `sqlite:${join(folder, 'ledger.db')}`)
   const tables = await MailTables.open(ledger)
   const { obstacles, patienceMs } = options

@@ -24,7 +24,7 @@ import { z } from 'zod'
 import type { Clock } from '../../../clock.ts'
 import { type AnyJobKind, defineJob, type JobKind } from '../../../engine/kinds.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
-import { accountOf, type MailAccounts, unitsOf } from '../account.ts'
+import { accountOf, type MailAccounts } from '../account.ts'
 import { type Obstacles, pastObstacles } from '../obstacles.ts'
 import { ArchiveJournal } from '../store/journal.ts'
 import { MailTables } from '../store/tables.ts'
@@ -87,7 +87,7 @@ export type ArchiverKinds = {
 }
 
 export function archiverKinds({ accounts, ledger, clock, obstacles, point }: ArchiverDeps): ArchiverKinds {
-  const budget = (stream: string | null): string => unitsOf(accountOf(stream ?? ''))
+  const budget = (stream: string | null): string => accounts.budget(accountOf(stream ?? ''))
   const batch = defineJob({
     kind: BATCH_KIND,
     payload: Batch,

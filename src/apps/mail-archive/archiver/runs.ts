@@ -148,7 +148,7 @@ export class ArchiveRuns {
       if (!options.undo && run.state === 'planned') return { end: 'asks', run }
       if (options.signal?.aborted || this.#engine.state !== 'started') return { end: 'stopped', run }
       if (clock.monotonicMs() - troubleMs >= TROUBLE_MS) {
-        const reason = await this.#trouble(run)
+        const reason = await this.trouble(run)
         if (reason !== undefined) return { end: 'stuck', run, reason }
         troubleMs = clock.monotonicMs()
       }
@@ -156,19 +156,8 @@ export class ArchiveRuns {
     }
   }
 
-  async #acts(tx: Parameters<typeof openBatches>[0], { id, account }: RunRow) {
-    const batches = await openBatches(tx, id, 'open')
-    const stream = streamOf(account)
-    return batches.map((batch) => request(this.#kinds.batch, { run: id, batch, do: 'act' }, { stream }))
-  }
-
-  #abandon(tx: Parameters<typeof moveRun>[0], id: number): Promise<boolean> {
-    const atMs = this.#kinds.clock.now()
-    return moveRun(tx, id, { from: ['planning', 'planned', 'acting'], to: 'abandoned', atMs })
-  }
-
   /** Why it does not go on: its stream is paused, or its jobs have failed and none is left. */
-  async #trouble({ id, account }: RunRow): Promise<string | undefined> {
+  async trouble({ id, account }: RunRow): Promise<string | undefined> {
     const { ledger } = this.#engine
     const stream = streamOf(account)
     const pause = (await ledger.pauses()).find(
@@ -193,6 +182,17 @@ export class ArchiveRuns {
       }
     }
     return failed ?? 'nothing is under way for it'
+  }
+
+  async #acts(tx: Parameters<typeof openBatches>[0], { id, account }: RunRow) {
+    const batches = await openBatches(tx, id, 'open')
+    const stream = streamOf(account)
+    return batches.map((batch) => request(this.#kinds.batch, { run: id, batch, do: 'act' }, { stream }))
+  }
+
+  #abandon(tx: Parameters<typeof moveRun>[0], id: number): Promise<boolean> {
+    const atMs = this.#kinds.clock.now()
+    return moveRun(tx, id, { from: ['planning', 'planned', 'acting'], to: 'abandoned', atMs })
   }
 }
 

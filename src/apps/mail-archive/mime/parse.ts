@@ -37,11 +37,12 @@ export function parseMessage(bytes: Uint8Array): ParsedMessage {
   } catch (error) {
     // A fault of the parser, or bytes beyond what a string can hold: the mail is kept whatever it is.
     problems.add(`${PARSER_FAILED}: ${error instanceof Error ? plainLine(error.message) : 'unknown'}`)
-    return { ...EMPTY, problems: [`${problems.list.at(-1)}`] }
+    return { ...EMPTY_MESSAGE, problems: [`${problems.list.at(-1)}`] }
   }
 }
 
-const EMPTY: ParsedMessage = {
+/** Of a message about which nothing could be read. */
+export const EMPTY_MESSAGE: ParsedMessage = {
   messageId: null,
   inReplyTo: null,
   references: [],

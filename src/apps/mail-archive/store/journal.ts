@@ -153,14 +153,18 @@ export class ArchiveJournal {
     return this.ledger.driver.read((tx) => findRun(tx, id))
   }
 
-  /** Newest first. */
-  runs(options: { account?: string; limit?: number } = {}): Promise<RunRow[]> {
+  /** Newest first; `before`: those with a smaller number. */
+  runs(options: { account?: string; before?: number; limit?: number } = {}): Promise<RunRow[]> {
     const limit = Math.min(options.limit ?? RUNS_LISTED_MAX, RUNS_LISTED_MAX)
+    const conditions = [
+      ...(options.account === undefined ? [] : [{ sql: 'account = ?', value: options.account }]),
+      ...(options.before === undefined ? [] : [{ sql: 'id < ?', value: options.before }]),
+    ]
+    const where = conditions.length === 0 ? '' : `WHERE ${conditions.map(({ sql }) => sql).join(' AND ')}`
     return this.ledger.driver.read(async (tx) => {
       const rows = await tx.all<RawRun>(
-        `SELECT ${RUN_COLUMNS} FROM mail_archive_runs ${options.account === undefined ? '' : 'WHERE account = ?'}
-         ORDER BY id DESC LIMIT ${limit}`,
-        options.account === undefined ? [] : [options.account],
+        `SELECT ${RUN_COLUMNS} FROM mail_archive_runs ${where} ORDER BY id DESC LIMIT ${limit}`,
+        conditions.map(({ value }) => value),
       )
       return rows.map(toRun)
     })

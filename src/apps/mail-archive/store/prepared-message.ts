@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto'
 import type { Address, FetchedMessage, MessageSource } from '../message.ts'
 import { encodeParcel, packMessage } from '../mime/parcel.ts'
-import { parseMessage } from '../mime/parse.ts'
+import { EMPTY_MESSAGE, parseMessage } from '../mime/parse.ts'
 import type { ParsedMessage } from '../mime/parsed.ts'
 import { compressed } from './compression.ts'
 import { sanitizedMs } from './shard-router.ts'
@@ -97,7 +97,7 @@ function parsedOrBare(raw: Uint8Array): ParsedMessage {
     return parseMessage(raw)
   } catch (thrown) {
     const why = thrown instanceof Error ? thrown.message : String(thrown)
-    return { ...BARE, problems: [`it could not be parsed: ${why}`] }
+    return { ...EMPTY_MESSAGE, problems: [`it could not be parsed: ${why}`] }
   }
 }
 
@@ -108,25 +108,6 @@ function parcelOf(raw: Uint8Array, parsed: ParsedMessage): ReturnType<typeof pac
     // Without its attachments cut out it is larger, and the same.
     return packMessage(raw, { ...parsed, attachments: [] })
   }
-}
-
-const BARE: ParsedMessage = {
-  messageId: null,
-  inReplyTo: null,
-  references: [],
-  headerMs: null,
-  subject: '',
-  from: [],
-  replyTo: [],
-  to: [],
-  cc: [],
-  bcc: [],
-  headers: [],
-  text: '',
-  html: null,
-  snippet: '',
-  attachments: [],
-  problems: [],
 }
 
 function attachmentsOf(parsed: ParsedMessage, hashes: readonly string[]): object[] {

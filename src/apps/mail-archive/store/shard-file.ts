@@ -61,7 +61,7 @@ export function openForWriting(file: string, identity: FileIdentity): DatabaseSy
     db.exec('PRAGMA synchronous = FULL')
     db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
     db.exec('PRAGMA mmap_size = 0')
-    db.exec('PRAGMA cache_size = -4096')
+    db.exec('PRAGMA cache_size = -2048')
   })
 }
 

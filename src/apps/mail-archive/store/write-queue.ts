@@ -15,7 +15,7 @@ import { type PackedError, unpackError } from './thread-service.ts'
 const GROUP_MESSAGES_MAX = 100
 const GROUP_BYTES_MAX = 8 * 1_048_576
 const GROUPS_IN_FLIGHT = 2
-const QUEUED_BYTES_MAX = 16 * 1_048_576
+const QUEUED_BYTES_MAX = 8 * 1_048_576
 /** After a thread died, requests go alone for a while: one that kills it takes no others with it. */
 const CAREFUL_GROUPS = 32
 

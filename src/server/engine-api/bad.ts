@@ -1,0 +1,106 @@
+/** Bad items: what would not work, and trying it again. */
+import { z } from 'zod'
+import { formatCount } from '../../format.ts'
+import { PAGE_MAX } from '../../ledger/queries.ts'
+import { plural } from '../../wording.ts'
+import { notFound, ProblemError } from '../problem.ts'
+import { defineRoute } from '../route.ts'
+import type { Services } from '../services.ts'
+import { nameText, pageOfRows, readCursor, streamId } from './inputs.ts'
+import { forgetOverview } from './overview.ts'
+import { badSchema, cursorQuery, doneSchema, pageOf } from './schemas.ts'
+import { badView } from './state-views.ts'
+
+const IDS_MAX = 1_000
+/** Items in a transaction. */
+const RETRY_BATCH = 500
+/** Of all items at once; whoever has more asks again. */
+const RETRIED_MAX = 100_000
+
+const listBad = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/bad', tag: 'bad items', access: 'read' },
+    summary: 'Items that would not work, each with its reason',
+    query: z.object({ ...cursorQuery, stream: nameText.optional() }),
+    answer: pageOf(badSchema),
+  },
+  async ({ query: { stream, limit, cursor } }, services) => {
+    if (stream !== undefined) await streamId(services, stream)
+    const after = readCursor(cursor)
+    const rows = await services.ledger.badItems({
+      limit: limit + 1,
+      ...(stream === undefined ? {} : { stream }),
+      ...(after === undefined ? {} : { after }),
+    })
+    return pageOfRows(rows, { limit, view: badView, cursor: ({ id }) => id })
+  },
+)
+
+const retryBad = defineRoute(
+  {
+    ...{ method: 'post', path: '/api/bad/retry', tag: 'bad items', access: 'write' },
+    summary: 'Enqueues a job for each of these items; for all of a stream, or for all, where none is named',
+    body: z.strictObject({
+      ids: z.array(z.int().min(1)).min(1).max(IDS_MAX).optional(),
+      stream: nameText.optional(),
+    }),
+    answer: doneSchema,
+  },
+  async ({ body: { ids, stream } }, services) => {
+    if (ids !== undefined && stream !== undefined) {
+      throw new ProblemError(400, 'Name items or a stream, not both.', { code: 'invalid-request' })
+    }
+    if (stream !== undefined) await streamId(services, stream)
+    const found = ids === undefined ? await allItems(services, stream) : await existing(services, ids)
+    if (ids !== undefined && found.length === 0) {
+      throw notFound(`There is no bad item #${ids[0]}.`, { code: 'bad-item-unknown' })
+    }
+    const enqueued = await enqueue(services, found)
+    if (enqueued > 0) {
+      const items = `${formatCount(enqueued)} ${plural(enqueued, 'item is', 'items are')}`
+      return { outcome: 'done' as const, text: `${items} tried again.` }
+    }
+    const text =
+      found.length === 0
+        ? 'There are no bad items.'
+        : `${plural(found.length, 'It is', 'They are')} being tried again already.`
+    return { outcome: 'already' as const, text }
+  },
+)
+
+async function enqueue(services: Services, ids: readonly number[]): Promise<number> {
+  const { ledger, engine } = services
+  let enqueued = 0
+  for (let at = 0; at < ids.length; at += RETRY_BATCH) {
+    enqueued += await ledger.retryBad({ ids: ids.slice(at, at + RETRY_BATCH) }, 'interactive')
+  }
+  engine.wake()
+  forgetOverview(services)
+  return enqueued
+}
+
+async function existing({ ledger }: Services, ids: readonly number[]): Promise<number[]> {
+  const found: number[] = []
+  for (const id of new Set(ids)) {
+    const [row] = await ledger.badItems({ after: id - 1, limit: 1 })
+    if (row?.id === id) found.push(id)
+  }
+  return found
+}
+
+async function allItems({ ledger }: Services, stream: string | undefined): Promise<number[]> {
+  const found: number[] = []
+  while (found.length < RETRIED_MAX) {
+    const after = found.at(-1)
+    const page = await ledger.badItems({
+      limit: PAGE_MAX,
+      ...(stream === undefined ? {} : { stream }),
+      ...(after === undefined ? {} : { after }),
+    })
+    for (const { id } of page) found.push(id)
+    if (page.length < PAGE_MAX) break
+  }
+  return found
+}
+
+export const badRoutes = [listBad, retryBad]

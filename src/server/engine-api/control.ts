@@ -1,0 +1,88 @@
+/** Pausing and going on: a stream, a kind of jobs, or everything. */
+import { z } from 'zod'
+import type { PauseRow, PauseScope } from '../../ledger/control.ts'
+import { notFound, ProblemError } from '../problem.ts'
+import { defineRoute } from '../route.ts'
+import type { Services } from '../services.ts'
+import { nameText, streamId } from './inputs.ts'
+import { forgetOverview } from './overview.ts'
+import { doneSchema } from './schemas.ts'
+
+const REASON_DEFAULT = 'paused by hand'
+
+const scopeBody = {
+  scope: z.enum(['all', 'stream', 'kind']),
+  /** The name of the stream or of the kind; none for everything. */
+  target: z.string().max(500).optional(),
+}
+
+const pause = defineRoute(
+  {
+    ...{ method: 'post', path: '/api/pause', tag: 'control', access: 'write' },
+    summary: 'Starts no more jobs of a stream, of a kind, or at all; those that run end normally',
+    body: z.strictObject({ ...scopeBody, reason: z.string().trim().max(500).optional() }),
+    answer: doneSchema,
+  },
+  async ({ body }, services) => {
+    const wanted = scopeOf(body)
+    const before = await pauseOf(services, wanted)
+    if (before) {
+      return { outcome: 'already' as const, text: `${subject(wanted)} is paused already: ${before.reason}` }
+    }
+    await checkKnown(services, wanted)
+    await services.engine.pause(wanted.scope, wanted.target, body.reason || REASON_DEFAULT)
+    forgetOverview(services)
+    return { outcome: 'done' as const, text: `${subject(wanted)} is paused.` }
+  },
+)
+
+const resume = defineRoute(
+  {
+    ...{ method: 'post', path: '/api/resume', tag: 'control', access: 'write' },
+    summary: 'Goes on with what was paused',
+    body: z.strictObject(scopeBody),
+    answer: doneSchema,
+  },
+  async ({ body }, services) => {
+    const wanted = scopeOf(body)
+    if (!(await pauseOf(services, wanted))) {
+      await checkKnown(services, wanted)
+      return { outcome: 'already' as const, text: `${subject(wanted)} is not paused.` }
+    }
+    await services.engine.resume(wanted.scope, wanted.target)
+    forgetOverview(services)
+    return { outcome: 'done' as const, text: `${subject(wanted)} goes on.` }
+  },
+)
+
+type Scope = { scope: PauseScope; target: string }
+
+function scopeOf({ scope, target = '' }: { scope: PauseScope; target?: string | undefined }): Scope {
+  if (scope === 'all' && target !== '') throw wrong('Everything has no target: leave it out.')
+  if (scope !== 'all' && !nameText.safeParse(target).success)
+    throw wrong(`Which ${scope}? Name it as target.`)
+  return { scope, target }
+}
+
+function wrong(detail: string): ProblemError {
+  return new ProblemError(400, detail, { code: 'invalid-request' })
+}
+
+async function pauseOf({ ledger }: Services, { scope, target }: Scope): Promise<PauseRow | undefined> {
+  return (await ledger.pauses()).find((row) => row.scope === scope && row.target === target)
+}
+
+async function checkKnown(services: Services, { scope, target }: Scope): Promise<void> {
+  if (scope === 'stream') await streamId(services, target)
+  if (scope !== 'kind' || services.engine.kinds.find(target)) return
+  // Of another process, or of an app that is no longer there.
+  const { ledger } = services
+  const kinds = [...(await ledger.tallies()), ...(await ledger.schedules())].map(({ kind }) => kind)
+  if (!kinds.includes(target)) throw notFound(`No job is of the kind ${target}.`, { code: 'kind-unknown' })
+}
+
+function subject({ scope, target }: Scope): string {
+  return scope === 'all' ? 'Everything' : scope === 'stream' ? `The stream ${target}` : `The kind ${target}`
+}
+
+export const controlRoutes = [pause, resume]

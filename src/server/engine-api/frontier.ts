@@ -1,0 +1,53 @@
+/** The frontier of a stream as a picture: at most so many cells, however many segments there are. */
+import { z } from 'zod'
+import type { FrontierCell } from '../../ledger/pictures.ts'
+import { CELLS_MAX } from '../../ledger/pictures.ts'
+import { ProblemError } from '../problem.ts'
+import { defineRoute } from '../route.ts'
+import { streamParams, unknownStream } from './inputs.ts'
+import { type FrontierView, frontierSchema } from './schemas.ts'
+
+const CELLS_DEFAULT = 400
+const position = z.coerce.number().int().optional()
+
+const showFrontier = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/streams/{name}/frontier', tag: 'streams', access: 'read', etag: true },
+    summary: 'What of a stream is settled, under way and waiting, in a few cells along it',
+    params: streamParams,
+    query: z.object({
+      cells: z.coerce.number().int().min(1).max(CELLS_MAX).default(CELLS_DEFAULT),
+      /** Only what reaches into [from, to): a closer look. */
+      from: position,
+      to: position,
+    }),
+    answer: frontierSchema,
+  },
+  async ({ params: { name }, query: { cells, from, to } }, { ledger }) => {
+    if (from !== undefined && to !== undefined && from >= to) {
+      throw new ProblemError(400, '`from` must be smaller than `to`.', { code: 'invalid-request' })
+    }
+    const known = (await ledger.streamNames()).find((one) => one.name === name)
+    if (!known) throw unknownStream(name)
+    const stream = await ledger.stream(name)
+    const seen = await ledger.frontier(known.id, { cells, from, to })
+    const first = seen.cells[0]
+    const last = seen.cells.at(-1)
+    return {
+      stream: name,
+      from: from ?? first?.from_at ?? stream.mark_at,
+      to: to ?? last?.to_at ?? stream.tail_at,
+      markAt: stream.mark_at,
+      segments: seen.segments,
+      cells: seen.cells.map(cellView),
+    }
+  },
+)
+
+function cellView(cell: FrontierCell): FrontierView['cells'][number] {
+  const { segments, settled, begun, listed, stored, gone, skipped, bad } = cell
+  const state = settled === segments ? 'settled' : begun === 0 ? 'waiting' : 'active'
+  return { from: cell.from_at, to: cell.to_at, segments, settled, state, listed, stored, gone, skipped, bad }
+}
+
+export const frontierRoutes = [showFrontier]

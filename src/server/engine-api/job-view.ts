@@ -1,0 +1,84 @@
+/** A job as the API tells it. */
+import { explainJob } from '../../engine/job-explanation.ts'
+import { errorText, failureCount, parsedJson } from '../../engine/job-texts.ts'
+import { hostName, type SeenEngine } from '../../engine/sightings.ts'
+import type { JobRow } from '../../ledger/contract.ts'
+import type { DependencyRow, JobDetail as JobSight } from '../../ledger/queries.ts'
+import { type JobState, nextJobState, stageOf } from '../../ledger/states.ts'
+import { redactText, redactValue } from '../../redaction.ts'
+import type { JobDetail, JobView } from './schemas.ts'
+import { progressOf } from './state-views.ts'
+
+/** A payload beyond this is cut: a page shows it, nobody reads it to its end. */
+const PAYLOAD_CHARS_MAX = 100_000
+const ERRORS_MAX = 50
+
+type JobLink = JobDetail['children'][number]
+
+export function jobView(job: JobRow): JobView {
+  const { id, kind, stream, key, lane, priority, state, items, attempt, owner } = job
+  return {
+    ...{ id, kind, stream, segment: job.segment_id, parent: job.parent_id, key, lane, priority, state },
+    ...{ stage: stageOf(state, job.wait), runAt: job.run_at, items, attempt, failures: failureCount(job) },
+    ...{ owner, progress: progressOf(job.progress), error: errorOf(job.error) },
+    note: job.note === null ? null : redactText(job.note),
+    ...{ createdAt: job.created_at, claimedAt: job.claimed_at, settledAt: job.settled_at },
+  }
+}
+
+export type DetailInput = {
+  sight: JobSight
+  children: readonly JobRow[]
+  engines: readonly SeenEngine[]
+  now: number
+  attemptsDefault: number
+}
+
+export function jobDetailView({ sight, children, engines, now, attemptsDefault }: DetailInput): JobDetail {
+  const { job } = sight
+  const explanation = explainJob({ detail: sight, engines, now, attemptsDefault, reader: 'page' })
+  const isStopping = job.cancel_requested === 1
+  return {
+    ...jobView(job),
+    payload: contentOf(job.payload),
+    checkpoint: contentOf(job.checkpoint),
+    explanation: explanation.map(redactText),
+    errors: sight.errors
+      .slice(0, ERRORS_MAX)
+      .map(({ attempt, at, kind, message }) => ({ attempt, at, kind, message: redactText(message) })),
+    lease: leaseOf(sight, engines),
+    dependsOn: sight.waitsFor.flatMap(dependencyLink),
+    dependents: sight.neededBy.flatMap(dependencyLink),
+    children: children.map((child) => link(child, child.state)),
+    canRetry: nextJobState(job.state, 'redo') !== 'refused',
+    canCancel: nextJobState(job.state, 'cancel') !== 'refused' && !isStopping,
+  }
+}
+
+function leaseOf({ job, owner }: JobSight, engines: readonly SeenEngine[]): JobDetail['lease'] {
+  if (job.state !== 'claimed' || !owner) return null
+  const alive = engines.some(({ id, liveness }) => id === owner.id && liveness === 'live')
+  return { worker: owner.id, name: owner.name, host: hostName(owner.host), until: owner.lease_until, alive }
+}
+
+/** What was pruned is no longer there to be linked to. */
+function dependencyLink({ id, kind, state, wait, error }: DependencyRow): JobLink[] {
+  return kind === null || state === null ? [] : [link({ id, kind, wait, error }, state)]
+}
+
+function link(
+  { id, kind, wait, error }: Pick<JobRow, 'id' | 'kind' | 'wait' | 'error'>,
+  state: JobState,
+): JobLink {
+  return { id, kind, state, stage: stageOf(state, wait), error: errorOf(error) }
+}
+
+function errorOf(error: string | null): string | null {
+  const text = errorText(error)
+  return text === undefined ? null : redactText(text)
+}
+
+function contentOf(text: string | null): unknown {
+  if (text === null || text.length <= PAYLOAD_CHARS_MAX) return redactValue(parsedJson(text))
+  return `${redactText(text.slice(0, PAYLOAD_CHARS_MAX))}…`
+}

@@ -1,0 +1,126 @@
+/** Jobs: looking for them, one with everything about it, trying again, canceling. */
+import { z } from 'zod'
+import { seeEngines } from '../../engine/sightings.ts'
+import { UsageError } from '../../errors.ts'
+import { formatCount } from '../../format.ts'
+import type { JobDetail as JobSight } from '../../ledger/queries.ts'
+import { JOB_STATES } from '../../ledger/states.ts'
+import { conflict, notFound } from '../problem.ts'
+import { defineRoute } from '../route.ts'
+import type { Services } from '../services.ts'
+import { idNumber, idParams, nameText, readCursor } from './inputs.ts'
+import { searchJobs } from './job-search.ts'
+import { jobDetailView, jobView } from './job-view.ts'
+import { forgetOverview } from './overview.ts'
+import { cursorQuery, doneSchema, jobDetailSchema, jobSchema, pageOf } from './schemas.ts'
+
+const CHILDREN_MAX = 100
+const OLDER_MS_MAX = 1e14
+
+const listJobs = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/jobs', tag: 'jobs', access: 'read' },
+    summary:
+      'Jobs, newest first; a page may hold fewer than asked for, and there are more as long as it has a `next`',
+    query: z.object({
+      ...cursorQuery,
+      state: z.enum(JOB_STATES).optional(),
+      kind: nameText.optional(),
+      stream: nameText.optional(),
+      parent: idNumber.optional(),
+      segment: idNumber.optional(),
+      /** Created at least so long ago. */
+      olderThanMs: z.coerce.number().int().min(0).max(OLDER_MS_MAX).optional(),
+    }),
+    answer: pageOf(jobSchema),
+  },
+  async ({ query }, services) => {
+    const { state, kind, stream, parent, segment, olderThanMs, limit } = query
+    const filter = {
+      ...{ state, kind, stream, parentId: parent, segmentId: segment, before: readCursor(query.cursor) },
+      createdBefore: olderThanMs === undefined ? undefined : services.ledger.now() - olderThanMs,
+    }
+    const { rows, next } = await searchJobs(services, filter, limit)
+    return { items: rows.map(jobView), next: next === null ? null : String(next) }
+  },
+)
+
+const showJob = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/jobs/{id}', tag: 'jobs', access: 'read' },
+    summary: 'One job: why it waits, what failed, what it depends on and what came from it',
+    params: idParams,
+    answer: jobDetailSchema,
+  },
+  async ({ params: { id } }, services) => {
+    const { ledger, config } = services
+    return jobDetailView({
+      sight: await jobOf(services, id),
+      children: await ledger.jobs({ parentId: id, limit: CHILDREN_MAX }),
+      engines: await seeEngines(ledger),
+      now: ledger.now(),
+      attemptsDefault: config.engine.attempts,
+    })
+  },
+)
+
+const retryJob = defineRoute(
+  {
+    ...{ method: 'post', path: '/api/jobs/{id}/retry', tag: 'jobs', access: 'write' },
+    summary: 'Starts a failed or canceled job over, with all its tries',
+    params: idParams,
+    answer: doneSchema,
+  },
+  async ({ params: { id } }, services) => {
+    const { job } = await jobOf(services, id)
+    if (job.state === 'pending' || job.state === 'claimed') {
+      const doing = job.state === 'pending' ? 'is waiting' : 'is being worked on'
+      return { outcome: 'already' as const, text: `Job #${id} ${doing} already.` }
+    }
+    const redone = await steer(services, () => services.engine.retry(id))
+    const also = redone > 1 ? `, and ${formatCount(redone - 1)} that ended because of it` : ''
+    return { outcome: 'done' as const, text: `Job #${id} is tried again${also}.` }
+  },
+)
+
+const cancelJob = defineRoute(
+  {
+    ...{ method: 'post', path: '/api/jobs/{id}/cancel', tag: 'jobs', access: 'write' },
+    summary: 'Cancels a job and what came from it; one that runs is asked to stop',
+    params: idParams,
+    answer: doneSchema,
+  },
+  async ({ params: { id } }, services) => {
+    const { job } = await jobOf(services, id)
+    if (job.state === 'claimed' && job.cancel_requested === 1) {
+      return { outcome: 'already' as const, text: `Job #${id} has been asked to stop already.` }
+    }
+    const outcome = await steer(services, () => services.engine.cancel(id))
+    if (outcome === 'already') return { outcome, text: `Job #${id} is canceled already.` }
+    const text = outcome === 'canceled' ? `Job #${id} is canceled.` : `Job #${id} has been asked to stop.`
+    return { outcome: 'done' as const, text }
+  },
+)
+
+async function jobOf({ ledger }: Services, id: number): Promise<JobSight> {
+  const sight = await ledger.job(id)
+  if (sight) return sight
+  throw notFound(`There is no job #${id}.`, { code: 'job-unknown', hint: 'It may have been pruned.' })
+}
+
+/** What the ledger refuses is not a wrong request: the job is not in a state for it. */
+async function steer<T>(services: Services, act: () => Promise<T>): Promise<T> {
+  try {
+    return await act()
+  } catch (thrown) {
+    if (!(thrown instanceof UsageError)) throw thrown
+    throw conflict(thrown.message, {
+      ...{ code: 'job-state', cause: thrown },
+      ...(thrown.hint === undefined ? {} : { hint: thrown.hint }),
+    })
+  } finally {
+    forgetOverview(services)
+  }
+}
+
+export const jobRoutes = [listJobs, showJob, retryJob, cancelJob]

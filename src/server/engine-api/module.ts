@@ -1,0 +1,34 @@
+/** The engine as a module of the server: streams, jobs, bad items, and everything else that the ledger keeps. */
+import type { ServerModule } from '../module.ts'
+import { defineRoute } from '../route.ts'
+import { badRoutes } from './bad.ts'
+import { controlRoutes } from './control.ts'
+import { frontierRoutes } from './frontier.ts'
+import { jobRoutes } from './jobs.ts'
+import { readOverview } from './overview.ts'
+import { overviewSchema } from './schemas.ts'
+import { stateRoutes } from './state.ts'
+import { streamRoutes } from './streams.ts'
+
+const showOverview = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/overview', tag: 'state', access: 'read', etag: true },
+    summary: 'Everything at a glance: what is going on, how far it is, what needs somebody',
+    answer: overviewSchema,
+  },
+  (_input, services) => readOverview(services),
+)
+
+export const engineModule: ServerModule = {
+  name: 'engine',
+  routes: [
+    showOverview,
+    ...streamRoutes,
+    ...frontierRoutes,
+    ...jobRoutes,
+    ...badRoutes,
+    ...controlRoutes,
+    ...stateRoutes,
+  ],
+  snapshot: readOverview,
+}

@@ -1,0 +1,103 @@
+/** What holds now, in lists: alerts, workers, limits, schedules, settings; and the numbers that charts draw. */
+import { z } from 'zod'
+import { type CatalogEntry, catalog, displayValue } from '../../config/catalog.ts'
+import { originText } from '../../config/location.ts'
+import { seeEngines } from '../../engine/sightings.ts'
+import { defineRoute } from '../route.ts'
+import type { Services } from '../services.ts'
+import {
+  alertSchema,
+  budgetSchema,
+  type SettingView,
+  scheduleSchema,
+  seriesSchema,
+  settingSchema,
+  workerSchema,
+} from './schemas.ts'
+import { alertView, budgetView, scheduleView, workerView } from './state-views.ts'
+
+const DAY_S = 86_400
+const MINUTES_S = 600
+const SINCE_S_MAX = 1e11
+
+const listAlerts = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/alerts', tag: 'state', access: 'read' },
+    summary: 'What is wrong now',
+    answer: z.object({ items: z.array(alertSchema) }),
+  },
+  async (_input, { ledger }) => ({ items: (await ledger.alerts()).map(alertView) }),
+)
+
+const listWorkers = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/workers', tag: 'state', access: 'read' },
+    summary: 'The processes that run jobs',
+    answer: z.object({ items: z.array(workerSchema) }),
+  },
+  async (_input, { ledger, engine }) => ({
+    items: (await seeEngines(ledger)).map((one) => workerView(one, engine.owner)),
+  }),
+)
+
+const listLimits = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/limits', tag: 'state', access: 'read' },
+    summary: 'Budgets: what calls to services may cost, and how it goes',
+    answer: z.object({ items: z.array(budgetSchema) }),
+  },
+  async (_input, { engine }) => ({ items: engine.limits.snapshot().budgets.map(budgetView) }),
+)
+
+const listSchedules = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/schedules', tag: 'state', access: 'read' },
+    summary: 'What comes again and again, and when next',
+    answer: z.object({ items: z.array(scheduleSchema) }),
+  },
+  async (_input, { ledger }) => {
+    const names = new Map((await ledger.streamNames()).map(({ id, name }) => [id, name]))
+    const rows = await ledger.schedules()
+    return { items: rows.map((row) => scheduleView(row, names.get(row.stream_id) ?? null)) }
+  },
+)
+
+const showSeries = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/series', tag: 'state', access: 'read' },
+    summary: 'Rates, budgets and workers over the last minutes, or the last day',
+    query: z.object({
+      stepS: z.enum(['1', '60']).default('1'),
+      /** Seconds since the epoch; the last minutes, or the last day, if left out. */
+      sinceS: z.coerce.number().min(0).max(SINCE_S_MAX).optional(),
+    }),
+    answer: seriesSchema,
+  },
+  async ({ query }, { series, clock }) => {
+    const stepS = query.stepS === '60' ? 60 : 1
+    const nowS = Math.floor(clock.now() / 1_000)
+    const sinceS = query.sinceS ?? nowS - (stepS === 60 ? DAY_S : MINUTES_S)
+    return { stepS, points: [...series.points({ sinceS, stepS })] }
+  },
+)
+
+const showConfig = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/config', tag: 'state', access: 'read' },
+    summary: 'Every setting that holds and where it came from; secrets are hidden',
+    answer: z.object({ items: z.array(settingSchema) }),
+  },
+  async (_input, services) => ({ items: catalog.map((entry) => settingView(services, entry)) }),
+)
+
+function settingView({ config, origins }: Services, entry: CatalogEntry): SettingView {
+  const section = config[entry.section as keyof typeof config] as Record<string, unknown>
+  return {
+    key: entry.key,
+    value: displayValue(entry, section[entry.name]),
+    origin: originText(origins.get(entry.key) ?? { kind: 'default' }),
+    purpose: entry.about.purpose ?? null,
+  }
+}
+
+export const stateRoutes = [listAlerts, listWorkers, listLimits, listSchedules, showSeries, showConfig]

@@ -1,0 +1,52 @@
+/** Streams, and the segments of one. */
+import { z } from 'zod'
+import { defineRoute } from '../route.ts'
+import { pageOfRows, readCursor, streamId, streamParams, unknownStream } from './inputs.ts'
+import { readOverview } from './overview.ts'
+import { cursorQuery, pageOf, segmentSchema, streamSchema } from './schemas.ts'
+import { segmentView } from './state-views.ts'
+
+const listStreams = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/streams', tag: 'streams', access: 'read', etag: true },
+    summary: 'All streams, with their counts, marks and pace',
+    answer: z.object({ items: z.array(streamSchema) }),
+  },
+  async (_input, services) => ({ items: (await readOverview(services)).streams }),
+)
+
+const showStream = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/streams/{name}', tag: 'streams', access: 'read', etag: true },
+    summary: 'One stream',
+    params: streamParams,
+    answer: streamSchema,
+  },
+  async ({ params: { name } }, services) => {
+    const stream = (await readOverview(services)).streams.find((one) => one.name === name)
+    if (stream) return stream
+    throw unknownStream(name)
+  },
+)
+
+const listSegments = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/streams/{name}/segments', tag: 'streams', access: 'read' },
+    summary: 'The segments of a stream, in order',
+    params: streamParams,
+    query: z.object({ ...cursorQuery, state: z.enum(['open', 'sealed', 'settled']).optional() }),
+    answer: pageOf(segmentSchema),
+  },
+  async ({ params, query: { state, limit, cursor } }, services) => {
+    const id = await streamId(services, params.name)
+    const fromAt = readCursor(cursor)
+    const rows = await services.ledger.segments(id, {
+      limit: limit + 1,
+      ...(fromAt === undefined ? {} : { fromAt }),
+      ...(state === undefined ? {} : { state }),
+    })
+    return pageOfRows(rows, { limit, view: segmentView, cursor: ({ from_at }) => from_at + 1 })
+  },
+)
+
+export const streamRoutes = [listStreams, showStream, listSegments]

@@ -1,0 +1,105 @@
+/**
+ * GET /api/events: live events as server-sent events. The first is always `hello` with `resumed`: true when all that
+ * came after `Last-Event-ID` follows, false when the page must load everything anew (or is new itself).
+ */
+import type { Context } from 'hono'
+import type { Clock } from '../clock.ts'
+import type { App, AppEnv } from './app-env.ts'
+import { EventClient } from './event-client.ts'
+import { type EventHub, eventIdOf } from './event-hub.ts'
+import { ProblemError } from './problem.ts'
+
+export const EVENTS_PATH = '/api/events'
+export const CLIENTS_MAX = 200
+export const PING_MS = 15_000
+/** How long a browser waits before it connects again. */
+const RETRY_MS = 2_000
+
+const HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store',
+  // Proxies that collect answers would hold events back.
+  'x-accel-buffering': 'no',
+}
+
+export type EventsRoute = {
+  readonly clients: number
+  /** What waits for all clients together. */
+  readonly queuedBytes: number
+  close(): void
+}
+
+export function addEventsRoute(
+  app: App,
+  { hub, clock, clientsMax = CLIENTS_MAX }: { hub: EventHub; clock: Clock; clientsMax?: number },
+): EventsRoute {
+  const clients = new Set<EventClient>()
+  let closed = false
+  let cancelPing = (): void => {}
+  const pingLater = (): void => {
+    cancelPing = clock.timer(PING_MS, () => {
+      for (const client of clients) client.ping()
+      pingLater()
+    })
+  }
+  pingLater()
+
+  app.get(EVENTS_PATH, (c) => {
+    // hono answers HEAD with what GET gives, and nobody would ever read that.
+    if (c.req.raw.method === 'HEAD') return new Response(null, { headers: HEADERS })
+    if (closed || clients.size >= clientsMax) throw full(clientsMax)
+    const client = open(c, { hub, clock, clients })
+    return new Response(client.body, { headers: HEADERS })
+  })
+
+  return {
+    get clients() {
+      return clients.size
+    },
+    get queuedBytes() {
+      return [...clients].reduce((sum, client) => sum + client.queuedBytes, 0)
+    },
+    close() {
+      closed = true
+      cancelPing()
+      for (const client of clients) client.close()
+    },
+  }
+}
+
+function open(
+  c: Context<AppEnv>,
+  { hub, clock, clients }: { hub: EventHub; clock: Clock; clients: Set<EventClient> },
+): EventClient {
+  const outgoing = c.env?.outgoing
+  let unsubscribe = (): void => {}
+  const client = new EventClient({
+    epoch: hub.epoch,
+    clock,
+    onStalled: () => outgoing?.destroy(),
+    onEnd: () => {
+      unsubscribe()
+      clients.delete(client)
+    },
+  })
+  clients.add(client)
+  // EventSource sends it by itself when it reconnects; a page that was reloaded can only ask.
+  const missed = hub.since(c.req.header('last-event-id') ?? c.req.query('lastEventId') ?? null)
+  const hello = JSON.stringify({ epoch: hub.epoch, resumed: missed !== null })
+  // The id of what was seen, not of the last: what follows is not seen before it arrives.
+  const seen = missed?.[0] ? missed[0].id - 1 : hub.lastId
+  client.write(`retry: ${RETRY_MS}\nid: ${eventIdOf(hub, seen)}\nevent: hello\ndata: ${hello}\n\n`)
+  for (const event of missed ?? []) client.send(event)
+  unsubscribe = hub.subscribe((event) => client.send(event))
+  // A client that left before its stream was read is not heard of in another way.
+  c.req.raw.signal.addEventListener('abort', () => client.close(), { once: true })
+  return client
+}
+
+function full(clientsMax: number): ProblemError {
+  return new ProblemError(503, `${clientsMax} pages are connected already; more are not taken.`, {
+    hint: 'Close pages that are not needed.',
+    code: 'too-many-clients',
+    headers: { 'retry-after': '30' },
+  })
+}

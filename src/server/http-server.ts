@@ -1,0 +1,154 @@
+/**
+ * The app on a socket. Limits on everything that a client can hold on to: headers and requests must arrive in time,
+ * idle connections end, and closing waits for answers under way, but not for ever.
+ */
+import { createServer as createNodeServer, type Server as NodeServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { getRequestListener } from '@hono/node-server'
+import { type Clock, systemClock } from '../clock.ts'
+import { asTidemarkError, TidemarkError, UsageError } from '../errors.ts'
+import type { App } from './app-env.ts'
+import { asProblem, ProblemError, problemResponse } from './problem.ts'
+import { isLoopback } from './security.ts'
+
+const HEADERS_MS = 10_000
+const REQUEST_MS = 30_000
+const KEEP_ALIVE_MS = 10_000
+const HEADER_BYTES_MAX = 16_384
+const CONNECTIONS_MAX = 1_000
+const CLOSE_GRACE_MS = 5_000
+const CLOSE_LOOK_MS = 20
+
+export type HttpServerOptions = {
+  app: App
+  host?: string
+  /** 0 takes any that is free. */
+  port: number
+  /** `createServer` says so: it has a token. Without one only this machine may reach the server. */
+  isProtected?: boolean
+  clock?: Clock
+  /** How long answers under way may take when the server closes. */
+  closeGraceMs?: number
+  onError?: (thrown: unknown) => void
+}
+
+export type HttpServer = {
+  host: string
+  port: number
+  /** `http://127.0.0.1:4141` */
+  url: string
+  readonly connections: Promise<number>
+  /** Close what `createServer` gave first: it ends the live events, which would otherwise be cut off. */
+  close(): Promise<void>
+}
+
+export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
+  const { app, host = '127.0.0.1', port, onError = () => {}, clock = systemClock } = options
+  if (!options.isProtected && !isLoopback(host)) {
+    throw new UsageError(`Without a token the server does not listen on ${host}, which others can reach.`, {
+      hint: 'Set a token, or listen on 127.0.0.1.',
+      code: 'token-needed',
+    })
+  }
+  const listener = getRequestListener((request, env) => app.fetch(request, env as never), {
+    // The engine's own requests in this process keep the Request and Response of Node.
+    overrideGlobalObjects: false,
+    errorHandler: (thrown) => refusal(thrown, onError),
+  })
+  const server = createNodeServer(
+    {
+      headersTimeout: HEADERS_MS,
+      requestTimeout: REQUEST_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      maxHeaderSize: HEADER_BYTES_MAX,
+      connectionsCheckingInterval: 1_000,
+    },
+    (incoming, outgoing) => {
+      listener(incoming, outgoing).catch(onError)
+    },
+  )
+  server.maxConnections = CONNECTIONS_MAX
+  await listen(server, host, port)
+  const bound = server.address() as AddressInfo
+  return {
+    host,
+    port: bound.port,
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound.port}`,
+    get connections() {
+      return new Promise<number>((resolve) => server.getConnections((_, n) => resolve(n ?? 0)))
+    },
+    close: () => close(server, clock, options.closeGraceMs ?? CLOSE_GRACE_MS),
+  }
+}
+
+/** What cannot even be read as a request; anything else the app has answered. */
+function refusal(thrown: unknown, onError: (thrown: unknown) => void): Response {
+  const isRequest = thrown instanceof Error && thrown.name === 'RequestError'
+  if (!isRequest) onError(thrown)
+  return problemResponse(
+    isRequest
+      ? new ProblemError(400, 'The address or the Host header is not valid.', { code: 'invalid-request' })
+      : asProblem(asTidemarkError(thrown)),
+  )
+}
+
+function listen(server: NodeServer, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const failed = (error: NodeJS.ErrnoException): void => reject(listenError(error, host, port))
+    server.once('error', failed)
+    server.listen({ host, port }, () => {
+      server.off('error', failed)
+      resolve()
+    })
+  })
+}
+
+function listenError(error: NodeJS.ErrnoException, host: string, port: number): TidemarkError {
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return new UsageError(`Port ${port} on ${host} is taken by another program.`, {
+        hint: 'It may be Tidemark already running. Stop it, or choose another port; 0 takes any that is free.',
+        code: 'port-taken',
+        cause: error,
+      })
+    case 'EACCES':
+      return new UsageError(`This user may not listen on port ${port}.`, {
+        hint: 'Choose a port above 1023.',
+        code: 'port-denied',
+        cause: error,
+      })
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+    case 'EINVAL':
+      return new UsageError(`${host} is no address of this machine.`, {
+        hint: 'Use 127.0.0.1, 0.0.0.0 or one of its own addresses.',
+        code: 'host-invalid',
+        cause: error,
+      })
+    default:
+      return new TidemarkError(`The server could not listen on ${host}:${port}: ${error.message}.`, {
+        kind: 'transient',
+        cause: error,
+      })
+  }
+}
+
+/** Connections whose answer is complete end at once; after the grace time all do. */
+function close(server: NodeServer, clock: Clock, graceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    if (!server.listening) return resolve()
+    const untilMs = clock.monotonicMs() + graceMs
+    let cancel = (): void => {}
+    server.close(() => {
+      cancel()
+      resolve()
+    })
+    const look = (): void => {
+      if (clock.monotonicMs() >= untilMs) server.closeAllConnections()
+      else server.closeIdleConnections()
+      cancel = clock.timer(CLOSE_LOOK_MS, look, { keepAlive: true })
+    }
+    look()
+  })
+}

@@ -1,0 +1,102 @@
+/** One archive run: looking at it, and what can be done with it. */
+import { z } from 'zod'
+import { formatCount } from '../../format.ts'
+import { plural } from '../../wording.ts'
+import { idParams } from '../engine-api/inputs.ts'
+import { doneSchema } from '../engine-api/schemas.ts'
+import { conflict } from '../problem.ts'
+import { defineRoute } from '../route.ts'
+import { checkConfirmed, confirmText, prepareAction } from './archive.ts'
+import { canUndo, confirmationOf, runView } from './archive-view.ts'
+import { archiveRunSchema } from './schemas.ts'
+
+const about = { method: 'post', tag: 'archive', access: 'write', params: idParams } as const
+
+const showRun = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/mail/archive/runs/{id}', tag: 'archive', access: 'read' },
+    summary: 'An archive run: what it has done, what it refused and why',
+    params: idParams,
+    answer: archiveRunSchema,
+  },
+  async ({ params: { id } }, { mail: { archiveRuns } }) => runView(archiveRuns, await archiveRuns.get(id)),
+)
+
+const undo = defineRoute(
+  {
+    ...{ ...about, path: '/api/mail/archive/runs/{id}/undo' },
+    summary: 'Takes back what a run has done; what it has not done yet is left',
+    answer: doneSchema,
+  },
+  async ({ params: { id } }, services) => {
+    const { archiveRuns } = services.mail
+    const run = await archiveRuns.get(id)
+    if (run.undo === 'undoing') {
+      return { outcome: 'already' as const, text: `Run ${id} is being undone already.` }
+    }
+    if (!canUndo(run, await (await archiveRuns.journal()).tallies(id))) {
+      const why = run.undo === 'undone' ? 'is undone already' : 'has done nothing that could be undone'
+      return { outcome: 'already' as const, text: `Run ${id} ${why}.` }
+    }
+    const action = run.action === 'delete' ? 'insert' : run.action
+    await prepareAction(services, { account: run.account, action })
+    await archiveRuns.undo(id)
+    const done = `${formatCount(run.done)} ${plural(run.done, 'message')}`
+    return { outcome: 'done' as const, text: `Run ${id} is being undone: ${done}.` }
+  },
+)
+
+const resume = defineRoute(
+  {
+    ...{ ...about, path: '/api/mail/archive/runs/{id}/resume' },
+    summary: 'Goes on with a run; one that deletes and waits needs the words of its `confirm`',
+    body: z.strictObject({ confirm: confirmText }),
+    answer: doneSchema,
+  },
+  async ({ params: { id }, body: { confirm } }, services) => {
+    const { archiveRuns } = services.mail
+    const run = await archiveRuns.get(id)
+    if (run.state === 'done' || run.state === 'abandoned') {
+      throw conflict(`Run ${id} is ${run.state}: there is nothing to resume.`, { code: 'run-settled' })
+    }
+    await prepareAction(services, run)
+    if (run.state === 'planned') {
+      if (run.action === 'delete') checkConfirmed(confirm, confirmationOf(run))
+      await archiveRuns.approve(id)
+    } else await archiveRuns.resume(id)
+    return { outcome: 'done' as const, text: `Run ${id} goes on.` }
+  },
+)
+
+const halt = defineRoute(
+  {
+    ...{ ...about, path: '/api/mail/archive/runs/{id}/halt' },
+    summary: 'Stops a run until somebody resumes it',
+    answer: doneSchema,
+  },
+  async ({ params: { id } }, { mail: { archiveRuns } }) => {
+    const run = await archiveRuns.get(id)
+    const isActive = run.state === 'acting' || (run.state === 'planning' && run.approved)
+    if (!isActive)
+      return { outcome: 'already' as const, text: `Run ${id} is ${run.state}; nothing of it goes on.` }
+    await archiveRuns.halt(id)
+    return { outcome: 'done' as const, text: `Run ${id} stops; what it is doing this moment is finished.` }
+  },
+)
+
+const abandon = defineRoute(
+  {
+    ...{ ...about, path: '/api/mail/archive/runs/{id}/abandon' },
+    summary: 'Gives a run up: what is done stays done, the rest is left alone',
+    answer: doneSchema,
+  },
+  async ({ params: { id } }, { mail: { archiveRuns } }) => {
+    const didAbandon = await archiveRuns.abandon(id)
+    if (!didAbandon) return { outcome: 'already' as const, text: `Run ${id} was over already.` }
+    const { done } = await archiveRuns.get(id)
+    const kept = `${formatCount(done)} of its messages ${plural(done, 'is', 'are')} done`
+    return { outcome: 'done' as const, text: `Run ${id} is given up. ${kept}.` }
+  },
+)
+
+export const archiveRunRoutes = [showRun, undo, resume, halt, abandon]

@@ -1,0 +1,137 @@
+/** What the API says about mail: accounts, search, messages, archive runs. Pages import the types. */
+import { z } from 'zod'
+
+const ms = z.number().int()
+const count = z.number().int().min(0)
+
+export const addressSchema = z.object({ name: z.string(), address: z.string() })
+
+export const mailAccountSchema = z.object({
+  name: z.string(),
+  stream: z.string(),
+  state: z.enum(['ready', 'sign-in']),
+  phase: z.enum(['new', 'backfill', 'following']),
+  access: z.enum(['readonly', 'modify', 'full']).nullable(),
+  paused: z.boolean(),
+  watermarkMs: ms.nullable(),
+  checkedAtMs: ms.nullable(),
+  listed: count,
+  stored: count,
+  gone: count,
+  skipped: count,
+  bad: count,
+  onTheirWay: z.number().int(),
+  files: count,
+  fileBytes: count,
+  rawBytes: count,
+  damagedFiles: z.array(z.string()),
+  choices: z.object({
+    spam: z.boolean(),
+    trash: z.boolean(),
+    onlyLabels: z.array(z.string()),
+    skipLabels: z.array(z.string()),
+  }),
+  unitsPerMinute: z.number(),
+  labels: z.array(z.object({ id: z.string(), name: z.string() })),
+})
+export type MailAccountView = z.output<typeof mailAccountSchema>
+
+export const messageSummarySchema = z.object({
+  account: z.string(),
+  id: z.string(),
+  threadId: z.string(),
+  subject: z.string(),
+  from: z.array(addressSchema),
+  to: z.array(addressSchema),
+  snippet: z.string(),
+  /** Names, not ids. */
+  labels: z.array(z.string()),
+  internalMs: ms,
+  bytes: count,
+  attachments: count,
+  deletedAtMs: ms.nullable(),
+})
+export type MessageSummary = z.output<typeof messageSummarySchema>
+
+export const searchHitSchema = messageSummarySchema.extend({
+  excerpt: z.array(z.object({ text: z.string(), match: z.boolean() })),
+})
+export type SearchHitView = z.output<typeof searchHitSchema>
+
+export const searchAnswerSchema = z.object({
+  items: z.array(searchHitSchema),
+  next: z.string().nullable(),
+  unsearched: z.array(z.object({ account: z.string(), shard: z.string(), reason: z.string() })),
+  tookMs: z.number(),
+})
+export type SearchAnswer = z.output<typeof searchAnswerSchema>
+
+export const suggestionSchema = z.object({ items: z.array(z.object({ text: z.string(), what: z.string() })) })
+
+export const messageSchema = messageSummarySchema.extend({
+  cc: z.array(addressSchema),
+  bcc: z.array(addressSchema),
+  messageId: z.string(),
+  headerMs: ms.nullable(),
+  sha256: z.string(),
+  shard: z.string(),
+  source: z.enum(['gmail', 'import']),
+  problems: z.array(z.string()),
+  /** Plain text; HTML is fetched apart, sanitised, for a sandboxed frame. */
+  text: z.string(),
+  hasHtml: z.boolean(),
+  /** What is attached; `index` is its place in …/attachments/{index}. */
+  files: z.array(z.object({ index: count, name: z.string(), type: z.string(), bytes: count })),
+})
+export type MessageView = z.output<typeof messageSchema>
+
+export const archiveWishSchema = z.object({
+  account: z.string(),
+  olderThan: z.string().regex(/^\d{1,4}(?:d|w|mo|y)$/),
+  query: z.string().max(2_000).default(''),
+  action: z.enum(['unlabel', 'trash', 'delete']).default('unlabel'),
+})
+export type ArchiveWish = z.input<typeof archiveWishSchema>
+
+const classCount = z.object({
+  class: z.string(),
+  text: z.string(),
+  messages: count,
+  bytes: count,
+  example: z.string().nullable(),
+})
+
+export const archivePlanSchema = z.object({
+  wish: z.object({ account: z.string(), olderThan: z.string(), query: z.string(), action: z.string() }),
+  /** What would be taken out. */
+  messages: count,
+  bytes: count,
+  freedBytes: count,
+  /** Proof states of what is refused, by class. */
+  refused: z.array(classCount),
+  /** Bytes were read back and Gmail asked; otherwise only the index was looked at. */
+  isFull: z.boolean(),
+  /** Of a deletion for good: the words that confirm it. */
+  confirm: z.string().nullable(),
+})
+export type ArchivePlan = z.output<typeof archivePlanSchema>
+
+export const archiveRunSchema = z.object({
+  id: z.number().int(),
+  account: z.string(),
+  action: z.string(),
+  query: z.string(),
+  state: z.string(),
+  createdAtMs: ms,
+  planned: count,
+  done: count,
+  refused: count,
+  bytes: count,
+  canUndo: z.boolean(),
+  canResume: z.boolean(),
+  /** Of a deletion for good that waits: the words with which it is resumed. */
+  confirm: z.string().nullable(),
+  classes: z.array(classCount),
+  trouble: z.string().nullable(),
+})
+export type ArchiveRunView = z.output<typeof archiveRunSchema>

@@ -1,0 +1,76 @@
+/** Finding mail in all archives, or in that of one account. */
+import { z } from 'zod'
+import { type AccountQuery, mergePages, type Unsearched } from '../../apps/mail-archive/merged-search.ts'
+import { parseQuery, QUERY_CHARS_MAX } from '../../apps/mail-archive/query/parse.ts'
+import { asTidemarkError } from '../../errors.ts'
+import { defineRoute } from '../route.ts'
+import type { Services } from '../services.ts'
+import { accountText, archiveOf } from './inputs.ts'
+import { summaryView } from './message-view.ts'
+import { searchAnswerSchema, suggestionSchema } from './schemas.ts'
+import { suggest } from './suggestions.ts'
+
+const CURSOR_LENGTH_MAX = 4_000
+const about = { method: 'get', tag: 'mail', access: 'read' } as const
+
+const search = defineRoute(
+  {
+    ...{ ...about, path: '/api/mail/search' },
+    summary: "Mail that a query in Gmail's language finds, newest or best first",
+    query: z.object({
+      q: z.string().max(QUERY_CHARS_MAX).default(''),
+      account: accountText.optional(),
+      order: z.enum(['date', 'rank']).default('date'),
+      limit: z.coerce.number().int().min(1).max(200).default(50),
+      cursor: z.string().max(CURSOR_LENGTH_MAX).optional(),
+    }),
+    answer: searchAnswerSchema,
+  },
+  async ({ query: { q, account, order, limit, cursor } }, services) => {
+    const startedMs = services.clock.monotonicMs()
+    const { asked, unsearched } = await queriesOf(services, { text: q, account })
+    const page = await mergePages(asked, { order, limit, cursor })
+    return {
+      items: page.hits.map(({ opened, message, excerpt }) => ({
+        ...summaryView(opened, message),
+        excerpt: excerpt.map(({ text, match }) => ({ text, match })),
+      })),
+      next: page.next,
+      unsearched: [...unsearched, ...page.unsearched],
+      tookMs: services.clock.monotonicMs() - startedMs,
+    }
+  },
+)
+
+/** An archive that cannot be opened is missing from the answer, which says so; of one that was named, it is the answer. */
+async function queriesOf(
+  services: Services,
+  { text, account }: { text: string; account: string | undefined },
+): Promise<{ asked: AccountQuery[]; unsearched: Unsearched[] }> {
+  const now = services.clock.now()
+  // First of all: a slip in the query is told also where there is no account yet.
+  parseQuery(text, { now })
+  const asked: AccountQuery[] = []
+  const unsearched: Unsearched[] = []
+  for (const name of account === undefined ? services.mail.accounts.names() : [account]) {
+    try {
+      asked.push({ opened: await archiveOf(services, name), query: parseQuery(text, { now, me: name }) })
+    } catch (thrown) {
+      if (account !== undefined) throw thrown
+      unsearched.push({ account: name, shard: '', reason: asTidemarkError(thrown).message })
+    }
+  }
+  return { asked, unsearched }
+}
+
+const suggestions = defineRoute(
+  {
+    ...{ ...about, path: '/api/mail/suggest' },
+    summary: 'How a query that is being typed may go on',
+    query: z.object({ q: z.string().max(QUERY_CHARS_MAX).default('') }),
+    answer: suggestionSchema,
+  },
+  async ({ query: { q } }, services) => ({ items: await suggest(services, q) }),
+)
+
+export const searchRoutes = [search, suggestions]

@@ -1,0 +1,67 @@
+/** Looking for new mail now, instead of when its time comes. */
+import { z } from 'zod'
+import { SERVICE, streamOf } from '../../apps/mail-archive/account.ts'
+import { unknownAccount } from '../../apps/mail-archive/open-accounts.ts'
+import { plural } from '../../wording.ts'
+import { resumeSignedIn } from '../account-work.ts'
+import { doneSchema } from '../engine-api/schemas.ts'
+import { conflict } from '../problem.ts'
+import { defineRoute } from '../route.ts'
+import type { Services } from '../services.ts'
+import { accountText } from './inputs.ts'
+
+const startSync = defineRoute(
+  {
+    ...{ method: 'post', path: '/api/mail/sync', tag: 'mail', access: 'write', status: 202 },
+    summary: 'Looks for new mail now; where that is under way, it says so',
+    body: z.strictObject({ account: accountText.optional() }),
+    answer: doneSchema,
+  },
+  async ({ body }, services) => {
+    const names = await wantedAccounts(services, body.account)
+    await resumeSignedIn(services, names)
+    const started: string[] = []
+    for (const name of names) if (await begin(services, name)) started.push(name)
+    const paused = await pausedOf(services, names)
+    const held = paused.length === 0 ? '' : ` Paused, so it waits: ${paused.join(', ')}.`
+    if (started.length === 0) {
+      const whose = names.length === 1 ? `The sync of ${names[0]}` : 'The sync of every account'
+      return { outcome: 'already' as const, text: `${whose} is under way already.${held}` }
+    }
+    return { outcome: 'done' as const, text: `Looking for mail of ${started.join(', ')}.${held}` }
+  },
+)
+
+/** One that must sign in cannot be synced; without a name, the others are. */
+async function wantedAccounts(services: Services, account: string | undefined): Promise<string[]> {
+  const rows = await services.accounts.list(SERVICE)
+  const chosen = account === undefined ? rows : rows.filter(({ name }) => name === account)
+  if (account !== undefined && chosen.length === 0) throw unknownAccount(account, rows)
+  if (chosen.length === 0) throw conflict('No mail account is connected.', { code: 'no-account' })
+  const ready = chosen.filter(({ state }) => state === 'ready')
+  if (ready.length > 0) return ready.map(({ name }) => name)
+  const names = chosen.map(({ name }) => name).join(', ')
+  throw conflict(`${names} ${plural(chosen.length, 'has', 'have')} to sign in again first.`, {
+    code: 'sign-in-needed',
+    hint: 'Connect the account again on the page of settings.',
+  })
+}
+
+/** Whether something was begun that was not under way. */
+async function begin({ engine, mail }: Services, account: string): Promise<boolean> {
+  const stream = streamOf(account)
+  const { tail_at: plannedTo } = await engine.streams.open(stream)
+  const kind = plannedTo === 0 ? mail.kinds.plan : mail.kinds.history
+  const { outcome } = await engine.enqueue(kind, { account }, { stream })
+  return outcome !== 'ignored'
+}
+
+async function pausedOf({ ledger }: Services, names: readonly string[]): Promise<string[]> {
+  const pauses = await ledger.pauses()
+  if (pauses.some(({ scope }) => scope === 'all')) return ['everything']
+  return names.filter((name) =>
+    pauses.some(({ scope, target }) => scope === 'stream' && target === streamOf(name)),
+  )
+}
+
+export const syncRoutes = [startSync]

@@ -1,0 +1,47 @@
+/** The shell: navigation, the verdict above every page, and the page itself. */
+import type { ComponentChildren } from 'preact'
+import { useErrorBoundary } from 'preact/hooks'
+import { Route, Switch, useLocation } from 'wouter-preact'
+import { ConfirmDialog } from './components/confirm.tsx'
+import { ErrorNote } from './components/notes.tsx'
+import { Toasts } from './components/toasts.tsx'
+import { Header, OfflineNote } from './header.tsx'
+import { Navigation } from './navigation.tsx'
+import { notFound as NotFound, PAGES, signIn as SignIn } from './routes.tsx'
+
+export function App() {
+  const [path] = useLocation()
+  if (path === '/sign-in') return <SignIn />
+  return (
+    <div class="shell">
+      <a class="skip-link" href="#main">
+        Skip to the page
+      </a>
+      <Navigation />
+      <Header />
+      <main id="main" class="main" tabIndex={-1}>
+        <Boundary key={path}>
+          <Switch>
+            {PAGES.map(({ path: at, page: Page }) => (
+              <Route key={at} path={at}>
+                <Page />
+              </Route>
+            ))}
+            <Route>
+              <NotFound />
+            </Route>
+          </Switch>
+        </Boundary>
+      </main>
+      <OfflineNote />
+      <Toasts />
+      <ConfirmDialog />
+    </div>
+  )
+}
+
+function Boundary({ children }: { children: ComponentChildren }) {
+  const [error, reset] = useErrorBoundary()
+  if (!error) return <>{children}</>
+  return <ErrorNote error={error} what="This page has a fault" retry={reset} />
+}

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { runState, stepsOf } from './run-state.ts'
+import { isSameWish, missingAccess, type WishForm, wishOf } from './wish.ts'
+
+const FORM: WishForm = {
+  account: 'ann@example.com',
+  amount: '2',
+  unit: 'y',
+  query: ' from:bo ',
+  action: 'trash',
+}
+
+describe('the wish of a clean-up', () => {
+  test('is made of the form', () => {
+    const wish = { account: 'ann@example.com', olderThan: '2y', query: 'from:bo', action: 'trash' }
+    assert.deepEqual(wishOf(FORM), wish)
+    assert.equal(wishOf({ ...FORM, amount: '007', unit: 'mo' })?.olderThan, '7mo')
+  })
+
+  test('is none without an account or an age', () => {
+    for (const amount of ['', '-1', '1.5', '12345', 'x']) assert.equal(wishOf({ ...FORM, amount }), undefined)
+    assert.equal(wishOf({ ...FORM, account: '' }), undefined)
+  })
+
+  test('is another as soon as one part differs', () => {
+    assert.ok(isSameWish(wishOf(FORM), wishOf(FORM)))
+    assert.ok(!isSameWish(wishOf(FORM), wishOf({ ...FORM, query: '' })))
+    assert.ok(!isSameWish(undefined, undefined))
+  })
+
+  test('needs the access that its action needs', () => {
+    assert.match(missingAccess('readonly', 'unlabel') ?? '', /only read/)
+    assert.equal(missingAccess('modify', 'trash'), undefined)
+    assert.match(missingAccess('modify', 'delete') ?? '', /full access/)
+    assert.equal(missingAccess('full', 'delete'), undefined)
+    assert.equal(missingAccess(null, 'delete'), undefined)
+  })
+})
+
+describe('what can be done with a run', () => {
+  const run = { trouble: null, canUndo: false, canResume: true }
+
+  test('while it runs is to halt it or to give it up', () => {
+    assert.deepEqual(stepsOf({ ...run, state: 'acting' }), ['halt', 'abandon'])
+    assert.deepEqual(stepsOf({ ...run, state: 'acting', canUndo: true }), ['halt', 'abandon', 'undo'])
+  })
+
+  test('while it waits or is in trouble is to go on with it or to give it up', () => {
+    assert.deepEqual(stepsOf({ ...run, state: 'planned' }), ['resume', 'abandon'])
+    assert.deepEqual(stepsOf({ ...run, state: 'acting', trouble: 'halted' }), ['resume', 'abandon'])
+  })
+
+  test('when it is over is to undo it', () => {
+    assert.deepEqual(stepsOf({ ...run, state: 'done', canResume: false, canUndo: true }), ['undo'])
+    assert.deepEqual(stepsOf({ ...run, state: 'undone', canResume: false }), [])
+  })
+
+  test('is shown with the name of a state that is not known yet', () => {
+    assert.deepEqual(runState({ state: 'new' }), { text: 'new', tone: 'neutral' })
+  })
+})

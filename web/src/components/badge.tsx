@@ -1,0 +1,48 @@
+import type { ComponentChildren } from 'preact'
+import type { JobView, StreamView } from '../../../src/server/engine-api/schemas.ts'
+import type { Tone } from './tone.ts'
+
+export function Badge(props: { tone?: Tone; dot?: boolean; children: ComponentChildren }) {
+  return (
+    <span class={`badge tone-${props.tone ?? 'neutral'}`}>
+      {props.dot ? <span class="dot" aria-hidden="true" /> : null}
+      {props.children}
+    </span>
+  )
+}
+
+const HEALTH: Record<StreamView['health'], { tone: Tone; text: string }> = {
+  ok: { tone: 'accent', text: 'In step' },
+  working: { tone: 'accent', text: 'Working' },
+  paused: { tone: 'warn', text: 'Paused' },
+  trouble: { tone: 'danger', text: 'Needs you' },
+}
+
+export function HealthBadge({ health }: { health: StreamView['health'] }) {
+  const { tone, text } = HEALTH[health]
+  return (
+    <Badge tone={tone} dot>
+      {text}
+    </Badge>
+  )
+}
+
+const STAGE: Record<JobView['stage'], { tone: Tone; text: string }> = {
+  ready: { tone: 'neutral', text: 'Ready' },
+  deps: { tone: 'neutral', text: 'Waits for others' },
+  time: { tone: 'neutral', text: 'Waits for its time' },
+  claimed: { tone: 'accent', text: 'Running' },
+  done: { tone: 'accent', text: 'Done' },
+  failed: { tone: 'danger', text: 'Failed' },
+  canceled: { tone: 'warn', text: 'Cancelled' },
+  skipped: { tone: 'neutral', text: 'Skipped' },
+}
+
+export function StageBadge({ stage }: { stage: JobView['stage'] }) {
+  const { tone, text } = STAGE[stage]
+  return (
+    <Badge tone={tone} dot={stage === 'claimed'}>
+      {text}
+    </Badge>
+  )
+}

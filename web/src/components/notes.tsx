@@ -1,0 +1,57 @@
+/** What a page shows instead of its content: what happened or why there is nothing, and what to do. */
+import type { ComponentChildren } from 'preact'
+import { ApiError } from '../problem.ts'
+import { Button } from './button.tsx'
+import { Icon } from './icon.tsx'
+
+export function ErrorNote({ error, what, retry }: { error: unknown; what?: string; retry?: () => unknown }) {
+  const known = error instanceof ApiError ? error : undefined
+  const detail = error instanceof Error ? error.message : 'Something went wrong.'
+  const title = what ?? known?.title ?? 'That did not work'
+  return (
+    <div class="note tone-danger" role="alert">
+      <Icon name="alert" />
+      <div class="note-body">
+        <p class="note-title">{title}</p>
+        {detail !== title ? <p>{detail}</p> : null}
+        {known?.hint ? <p class="muted">{known.hint}</p> : null}
+        {retry ? (
+          <Button small icon="retry" onClick={() => void retry()}>
+            Try again
+          </Button>
+        ) : null}
+      </div>
+    </div>
+  )
+}
+
+export function EmptyNote(props: {
+  title: string
+  children?: ComponentChildren
+  action?: ComponentChildren
+}) {
+  return (
+    <div class="empty">
+      <p class="note-title">{props.title}</p>
+      {props.children ? <p class="muted">{props.children}</p> : null}
+      {props.action}
+    </div>
+  )
+}
+
+/** Stands in the size of what comes, so that nothing moves when it does. */
+export function Skeleton({ width = '100%', height = '1em', lines = 1 }: SkeletonProps) {
+  return (
+    <span class="skeletons" aria-hidden="true">
+      {Array.from({ length: lines }, (_, at) => (
+        <span
+          key={at}
+          class="skeleton"
+          style={{ inlineSize: at === lines - 1 && lines > 1 ? '60%' : width, blockSize: height }}
+        />
+      ))}
+    </span>
+  )
+}
+
+type SkeletonProps = { width?: string; height?: string; lines?: number }

@@ -1,0 +1,84 @@
+import type { Overview } from '../../../src/server/engine-api/schemas.ts'
+import { api } from '../api.ts'
+import { Button, ButtonLink } from '../components/button.tsx'
+import { Card } from '../components/card.tsx'
+import { Icon } from '../components/icon.tsx'
+import { Skeleton } from '../components/notes.tsx'
+import { Time } from '../components/values.tsx'
+import { formatPlural } from '../format.ts'
+import { keys, useAccounts, useAction } from '../queries.ts'
+import { type Need, needsOf } from './need.ts'
+
+/** A page of alerts helps nobody: the rest is counted. */
+const NEEDS_MAX = 6
+
+export function NeedsYou({ overview }: { overview: Overview | undefined }) {
+  const { data: accounts } = useAccounts()
+  if (!overview) {
+    return (
+      <Card title="Needs you">
+        <Skeleton lines={2} />
+      </Card>
+    )
+  }
+  const needs = needsOf(overview, accounts?.items ?? [])
+  if (needs.length === 0) {
+    return (
+      <Card title="Needs you">
+        <p class="calm">
+          <Icon name="check" /> Nothing. All goes by itself.
+        </p>
+      </Card>
+    )
+  }
+  return (
+    <Card title="Needs you" tone={needs[0]!.tone}>
+      <ul class="needs-list">
+        {needs.slice(0, NEEDS_MAX).map((need) => (
+          <li key={need.key}>
+            <NeedNote need={need} />
+          </li>
+        ))}
+        {needs.length > NEEDS_MAX ? (
+          <li class="muted">and {formatPlural(needs.length - NEEDS_MAX, 'thing')} more</li>
+        ) : null}
+      </ul>
+    </Card>
+  )
+}
+
+function NeedNote({ need }: { need: Need }) {
+  const resume = useAction({ run: api.resume, invalidates: [keys.accounts] })
+  const { resume: paused, action } = need
+  return (
+    <div class={`need tone-${need.tone}`}>
+      <Icon name={paused ? 'pause' : 'alert'} />
+      <div class="need-body">
+        <div>
+          <h3 class="need-title">{need.title}</h3>
+          <p class="need-text">{need.text}</p>
+          {need.since === null ? null : (
+            <p class="muted small">
+              <Time at={need.since} />
+            </p>
+          )}
+        </div>
+        {action ? (
+          <ButtonLink href={action.href} small>
+            {action.text}
+          </ButtonLink>
+        ) : null}
+        {paused ? (
+          <Button
+            small
+            icon="play"
+            busy={resume.busy}
+            onClick={() => void resume.start({ scope: paused.scope, target: paused.target || undefined })}
+          >
+            Resume
+          </Button>
+        ) : null}
+      </div>
+    </div>
+  )
+}

@@ -83,9 +83,9 @@ async function startAndWait(home: string): Promise<{ child: ChildProcess; ended:
   return { child, ended }
 }
 
-describe('npm start', () => {
+describe('npm run example', () => {
   test('ends by itself with books that balance', async () => {
-    const { code, stdout } = await run('npm', ['start'])
+    const { code, stdout } = await run('npm', ['run', 'example'])
     assert.equal(code, 0, stdout)
     assert.deepEqual(booksOf(stdout), BOOKS)
     assert.match(stdout, /ada\/2026-02\/17: a letter of this call is damaged/)
@@ -97,7 +97,7 @@ describe('npm start', () => {
     child.kill('SIGINT')
     const first = await ended
     assert.equal(first.code, 0)
-    assert.match(first.stdout, /Stopped; nothing is lost\. To go on: npm start -- --home /)
+    assert.match(first.stdout, /Stopped; nothing is lost\. To go on: npm run example -- --home /)
     const second = await run(process.execPath, [START, '--home', home, ...FAST])
     assert.equal(second.code, 0, second.stdout)
     assert.match(second.stdout, /^Going on with the ledger/)
@@ -134,7 +134,8 @@ const NOT_RUN: Record<string, string> = { 'npm run format': 'format' }
 
 /** Commands that are not run here, and what runs them instead. */
 const RUN_ELSEWHERE: Record<string, string> = {
-  'npm install && npm start': 'e2e/examples.e2e.test.ts',
+  'npm install && npm start': 'src/cli/demo.e2e.test.ts',
+  'npm start -- --once': 'src/cli/demo.e2e.test.ts',
   'npm install && npm test': '.ci/run',
   'npm test -- src/ledger': 'scripts/test.e2e.test.ts',
   'npm run lint': 'scripts/test.ts',
@@ -168,7 +169,7 @@ describe('the commands in the documents', () => {
           .replace('npm install && ', '')
           .replaceAll(README_HOME, home)
           .split(' ')
-        const faster = args[0] === 'start' ? FAST : []
+        const faster = args[1] === 'example' ? FAST : []
         const { code, stdout, stderr } = await run(program, [...args, ...faster])
         // With two letters isolated as bad, status ends with 3.
         assert.equal(code, args.at(-1) === 'status' ? 3 : 0, stdout + stderr)

@@ -1,4 +1,4 @@
-/** What `npm start` prints: plain lines, the same on a terminal and in a file. */
+/** What `npm run example` prints: plain lines, the same on a terminal and in a file. */
 import type { Engine, NumberedEvent } from 'tidemark/engine'
 
 type StreamStatus = Awaited<ReturnType<Engine['ledger']['streams']>>[number]

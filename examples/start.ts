@@ -1,5 +1,5 @@
 /**
- * What `npm start` runs until the demo exists: three made-up mailboxes of letters, copied by the engine into a
+ * What `npm run example` runs: three made-up mailboxes of letters, copied by the engine into a
  * SQLite file. Worth trying: press Ctrl-C, or kill -9 it, and start it again with the same --home.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { letterJobs, planMailboxes, TABLES } from './letter-jobs.ts'
 import { balanceOf, eventLine, isolatedLines, progressLine } from './letter-report.ts'
 import { MAILBOXES, PostOffice } from './post-office.ts'
 
-const HELP = `npm start -- [--home FOLDER] [--mend] [--speed N]
+const HELP = `npm run example -- [--home FOLDER] [--mend] [--speed N]
 
   --home FOLDER  keep the ledger there; the next start with it goes on where this one ended
   --mend         the post office mends its damaged letters; those isolated as bad are tried again
@@ -111,7 +111,7 @@ function end(
   options: Options,
   { interrupted, balanced }: { interrupted: boolean; balanced: boolean },
 ): number {
-  const again = `npm start -- --home ${options.home}`
+  const again = `npm run example -- --home ${options.home}`
   if (interrupted) {
     print(`Stopped; nothing is lost. To go on: ${again}`)
     return 0
@@ -122,7 +122,7 @@ function end(
   }
   if (options.temporary) {
     rmSync(options.home, { recursive: true, force: true })
-    print('To keep the ledger and look into it: npm start -- --home FOLDER')
+    print('To keep the ledger and look into it: npm run example -- --home FOLDER')
   } else print(`To look closer: bin/tidemark --home ${options.home} status`)
   return 0
 }

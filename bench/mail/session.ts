@@ -18,6 +18,7 @@ export type Sizes = {
 }
 
 const MINUTE_MS = 60_000
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 export const FULL: Sizes = {
   quotaWarmUpMs: 30_000,
@@ -56,10 +57,15 @@ export class Session {
   readonly sizes: Sizes
   readonly failures: string[] = []
   readonly #options: BenchOptions
+  /** Who is told to stop leaves no process behind. */
+  readonly #onSignal = (): void => {
+    void this.close().finally(() => process.exit(1))
+  }
 
   constructor(options: BenchOptions) {
     this.#options = options
     this.sizes = options.quick ? QUICK : FULL
+    for (const signal of SIGNALS) process.once(signal, this.#onSignal)
   }
 
   say(line: string): void {
@@ -73,6 +79,7 @@ export class Session {
   }
 
   async close(): Promise<void> {
+    for (const signal of SIGNALS) process.off(signal, this.#onSignal)
     await this.processes.close()
     rmSync(this.folder, { recursive: true, force: true })
   }

@@ -52,9 +52,15 @@ export async function runSpeed(session: Session, subjects: readonly Subject[]): 
   }))
 }
 
-function download({ processes }: Session, { at }: Gmail, ids: string): Promise<Pace> {
-  const { accessToken } = at.accounts[0]!
-  return processes.order<Pace>({ do: 'download', baseUrl: at.baseUrl, accessToken, ids }, { msMax: MS_MAX })
+async function download({ processes }: Session, gmail: Gmail, ids: string): Promise<Pace> {
+  const { baseUrl, accounts } = gmail.at
+  const { accessToken } = accounts[0]!
+  await gmail.resetCounters()
+  const pace = await processes.order<Pace>({ do: 'download', baseUrl, accessToken, ids }, { msMax: MS_MAX })
+  // The loop reads nothing of what it gets: the simulator knows whether it was messages.
+  const given = (await gmail.counters()).parts['messages.get']?.[200]
+  if (given !== pace.messages) throw new Error(`${given} of ${pace.messages} messages were given`)
+  return pace
 }
 
 async function insert({ processes, folder, sizes }: Session, run: number): Promise<Pace> {

@@ -12,10 +12,13 @@ import { registerBad } from './bad.ts'
 import { registerCompletion } from './completion.ts'
 import { registerConfig } from './config.ts'
 import type { CliContext, GlobalFlags } from './context.ts'
+import { registerDemo } from './demo.ts'
 import { registerDoctor } from './doctor.ts'
 import { registerJobs } from './jobs.ts'
 import { registerMail } from './mail.ts'
 import { registerPause, registerResume } from './pause.ts'
+import { registerServe } from './serve.ts'
+import { registerService } from './service.ts'
 import { registerSim } from './sim.ts'
 import { registerStatus } from './status.ts'
 
@@ -31,6 +34,9 @@ const nouns: readonly Register[] = [
   registerAccount,
   registerDoctor,
   registerConfig,
+  registerServe,
+  registerService,
+  registerDemo,
   registerSim,
 ]
 

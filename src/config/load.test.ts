@@ -68,8 +68,9 @@ describe('without a file', () => {
         patience_minutes: 10,
         metadata_max: 1_000_000_000,
       },
+      server: { host: '127.0.0.1', port: 4180, allowed_hosts: [] },
     })
-    assert.equal(origins.size, 41)
+    assert.equal(origins.size, 45)
     assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
   })
 

@@ -22,6 +22,7 @@ type Range = { min: number; max: number }
 
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
 const TIMETABLE_ENTRIES_MAX = 50
+const ALLOWED_HOSTS_MAX = 50
 
 const ALLOWED_RATE = 'a rate such as "10MB/s" or "100Mbit/s", or "unlimited"'
 const ALLOWED_LEDGER = '"sqlite", "sqlite:FILE" (inside the home folder) or "postgres://USER@HOST/DATABASE"'
@@ -163,6 +164,34 @@ export const configSchema = z.strictObject({
       purpose: 'room for what the ledger keeps about an account; alerts warn at half of it',
       unit: 'bytes',
     }),
+  }),
+  server: section({
+    host: z
+      .string()
+      .regex(/^[\w.:-]{1,253}$/)
+      .default('127.0.0.1')
+      .register(about, {
+        allowed: 'an address of this machine such as "127.0.0.1" or "0.0.0.0"',
+        purpose: 'where the server listens; beyond this machine it takes a token',
+      }),
+    port: whole({ min: 0, max: 65_535 }, 4180, 'the port of the server; 0 takes any that is free'),
+    token: z
+      .string()
+      .regex(/^[\x21-\x7e]{16,4096}$/)
+      .optional()
+      .register(about, {
+        allowed: 'at least 16 characters without blanks',
+        purpose: 'what a page or a program signs in with',
+        secret: 'all',
+      }),
+    allowed_hosts: z
+      .array(z.string().regex(/^[\w.-]{1,253}$/))
+      .max(ALLOWED_HOSTS_MAX)
+      .default([])
+      .register(about, {
+        allowed: `a list of up to ${ALLOWED_HOSTS_MAX} names such as "mail.example.com"`,
+        purpose: 'further names under which the server is reached',
+      }),
   }),
 })
 

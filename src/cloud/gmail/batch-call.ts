@@ -180,5 +180,7 @@ async function* partsOf(
     parser.end()
   } catch (error) {
     onTrouble(error)
+  } finally {
+    parser.release()
   }
 }

@@ -109,6 +109,12 @@ export class BatchParser {
     yield* this.#keepWithinLimits()
   }
 
+  /** Gives its memory back now, and not when garbage is next collected; nothing can be pushed after that. */
+  release(): void {
+    this.#state = 'closed'
+    this.#buffer.buffer.transfer(0)
+  }
+
   /** The answer has ended: throws where it ended too early. */
   end(): void {
     if (this.closed) return

@@ -1,0 +1,122 @@
+/**
+ * The folder of a demo. What its simulated world is made of stands in demo.json, so that the next start makes the
+ * same one; mail that arrived later stands in a journal beside it, one line each, written before it arrives.
+ *
+ * A folder without demo.json is used only if it is empty: no demo ever runs in a home with real mail.
+ */
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { UsageError } from '../errors.ts'
+import { shellWord } from '../wording.ts'
+
+const WORLD_FILE = 'demo.json'
+const JOURNAL_FILE = 'demo-arrivals.jsonl'
+const DAY_MS = 86_400_000
+
+const worldSchema = z.object({
+  version: z.literal(1),
+  seed: z.int(),
+  messages: z.int().min(1),
+  /** All the mail that the mailbox begins with is older. */
+  toMs: z.int(),
+})
+export type DemoWorld = z.output<typeof worldSchema>
+
+const arrivalSchema = z.object({ n: z.int().min(0), atMs: z.int() })
+export type DemoArrival = z.output<typeof arrivalSchema>
+
+export type DemoHome = {
+  path: string
+  /** Nobody has named it, so it goes when the demo ends. */
+  isTemporary: boolean
+  isNew: boolean
+  world: DemoWorld
+  arrivals: readonly DemoArrival[]
+}
+
+export function openDemoHome(input: { path: string | undefined; messages: number; nowMs: number }): DemoHome {
+  const isTemporary = input.path === undefined
+  const path = input.path ?? mkdtempSync(join(tmpdir(), 'tidemark-demo-'))
+  mkdirSync(path, { recursive: true, mode: 0o700 })
+  const kept = readWorld(path)
+  if (kept) return { path, isTemporary, isNew: false, world: kept, arrivals: readArrivals(path) }
+  if (readdirSync(path).some((name) => !name.startsWith(WORLD_FILE))) {
+    throw new UsageError(`${path} holds something else than a demo.`, {
+      code: 'no-demo-home',
+      hint: `Give an empty or a new folder, such as: tidemark demo --home ${shellWord(join(tmpdir(), 'tidemark-demo'))}`,
+    })
+  }
+  const toMs = Math.floor(input.nowMs / DAY_MS) * DAY_MS
+  const world: DemoWorld = { version: 1, seed: 7, messages: input.messages, toMs }
+  replaceFile(join(path, WORLD_FILE), `${JSON.stringify(world)}\n`)
+  return { path, isTemporary, isNew: true, world, arrivals: [] }
+}
+
+export function noteArrival(path: string, arrival: DemoArrival): void {
+  appendFileSync(join(path, JOURNAL_FILE), `${JSON.stringify(arrival)}\n`, { mode: 0o600 })
+}
+
+export function removeDemoHome({ path, isTemporary }: DemoHome): void {
+  if (isTemporary) rmSync(path, { recursive: true, force: true })
+}
+
+/** Whole or not at all: a start may be killed at any moment. */
+export function replaceFile(file: string, text: string): void {
+  writeFileSync(`${file}.new`, text, { mode: 0o600 })
+  renameSync(`${file}.new`, file)
+}
+
+function readWorld(path: string): DemoWorld | undefined {
+  const text = readIfThere(join(path, WORLD_FILE))
+  if (text === undefined) return undefined
+  const parsed = worldSchema.safeParse(parseJson(text))
+  if (parsed.success) return parsed.data
+  throw new UsageError(`${join(path, WORLD_FILE)} is not what a demo of this version has written.`, {
+    code: 'demo-damaged',
+    hint: 'Begin anew in another folder.',
+  })
+}
+
+/** A line that was cut off by a kill is none: its mail had not arrived. */
+function readArrivals(path: string): DemoArrival[] {
+  const file = join(path, JOURNAL_FILE)
+  const text = readIfThere(file)
+  if (text === undefined) return []
+  const arrivals: DemoArrival[] = []
+  for (const line of text.split('\n')) {
+    const parsed = arrivalSchema.safeParse(parseJson(line))
+    if (!parsed.success || parsed.data.n !== arrivals.length) break
+    arrivals.push(parsed.data)
+  }
+  const whole = arrivals.map((arrival) => `${JSON.stringify(arrival)}\n`).join('')
+  if (whole !== text) replaceFile(file, whole)
+  return arrivals
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw thrown
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,193 @@
+/** Runs the demo in this process: cloud, server, sync, and the lines that tell of it. */
+import { streamOf } from '../apps/mail-archive/account.ts'
+import { balanceText, mailStatus } from '../apps/mail-archive/status.ts'
+import { sleep, systemClock } from '../clock.ts'
+import type { LoadedConfig } from '../config/load.ts'
+import { silentLogger } from '../engine/log.ts'
+import { TidemarkError } from '../errors.ts'
+import { formatCount } from '../format.ts'
+import type { Runtime } from '../server/runtime.ts'
+import { shellWord } from '../wording.ts'
+import { type CliContext, exitCodes } from './context.ts'
+import type { DemoFlags } from './demo.ts'
+import { configureDemo, connectDemo, DEMO_UNITS_PER_MINUTE } from './demo-account.ts'
+import { DEMO_ADDRESS, type DemoCloud, startDemoCloud } from './demo-cloud.ts'
+import { type DemoHome, openDemoHome, removeDemoHome } from './demo-home.ts'
+import type { MailEngine } from './mail-context.ts'
+import { pauseOf } from './mail-sync-end.ts'
+import { SyncProgress } from './mail-sync-progress.ts'
+import { settle } from './mail-sync-settle.ts'
+import { type Serving, startServing } from './serve-process.ts'
+import { type Stopping, stopSignal } from './serve-run.ts'
+import { buildPages } from './serve-web.ts'
+
+const MESSAGES_DEFAULT = 3_000
+const PORT_DEFAULT = 4180
+const ARRIVE_MS = 4_000
+const SHOW_MS = 10_000
+
+export async function runDemo(context: CliContext, flags: DemoFlags): Promise<void> {
+  const stopping = stopSignal(context, () =>
+    context.output.note('The demo has no configuration to read again.'),
+  )
+  const building = buildPages()
+  const home = openDemoHome({
+    path: context.flags.home === undefined ? undefined : context.locate().home.path,
+    messages: flags.messages ?? MESSAGES_DEFAULT,
+    nowMs: systemClock.now(),
+  })
+  if (flags.messages !== undefined && flags.messages !== home.world.messages) {
+    context.output.note(
+      `This demo goes on with the ${formatCount(home.world.messages)} messages that it began with.`,
+    )
+  }
+  const isFast = flags.fast === true
+  const cloud = await startDemoCloud(home, { unitsPerMinute: isFast ? null : DEMO_UNITS_PER_MINUTE })
+  let serving: Serving | undefined
+  try {
+    serving = await startOnFreePort(flags, (port) => {
+      const loaded = configureDemo(home.path, { sim: cloud.sim, port, isFast })
+      return start(loaded, { home, cloud, port })
+    })
+    const trouble = await building
+    if (trouble !== undefined)
+      context.output.note(`The pages could not be built (npm run build says more): ${trouble}`)
+    introduce(context, { home, url: serving.url ?? '', flags })
+    await show(context, { serving, cloud, stopping, isOnce: flags.once === true })
+  } finally {
+    stopping.end()
+    await serving?.close()
+    await cloud.sim.close()
+    removeDemoHome(home)
+  }
+}
+
+type Place = { home: DemoHome; cloud: DemoCloud; port: number }
+
+function start({ values: config, origins }: LoadedConfig, { home, cloud, port }: Place): Promise<Serving> {
+  return startServing({
+    ...{ config, origins, home: home.path, env: {}, role: 'all', host: config.server.host, port },
+    ...{ token: undefined, logger: silentLogger },
+    prepare: (runtime) => connectDemo(runtime, cloud.sim),
+  })
+}
+
+/** Who has not asked for a port is given another one. */
+async function startOnFreePort(
+  { port }: DemoFlags,
+  begin: (port: number) => Promise<Serving>,
+): Promise<Serving> {
+  try {
+    return await begin(port ?? PORT_DEFAULT)
+  } catch (thrown) {
+    const isTaken = thrown instanceof TidemarkError && thrown.code === 'port-taken'
+    if (port !== undefined || !isTaken) throw thrown
+    return begin(0)
+  }
+}
+
+function introduce(
+  { output }: CliContext,
+  { home, url, flags }: { home: DemoHome; url: string; flags: DemoFlags },
+): void {
+  const messages = formatCount(home.world.messages)
+  if (output.json) {
+    output.raw(`${JSON.stringify({ type: 'ready', url, home: home.path, pid: process.pid })}\n`)
+    return
+  }
+  output.line(`Tidemark is at ${url}`)
+  output.line('')
+  output.line(
+    home.isNew
+      ? `It copies a simulated mailbox of ${messages} messages, ${DEMO_ADDRESS}, from a cloud that stumbles now and then.`
+      : `It goes on in ${home.path} where it was, with the simulated mailbox ${DEMO_ADDRESS}.`,
+  )
+  if (flags.once) return
+  output.line('Worth a look:')
+  for (const [path, what] of PLACES) output.line(`  ${url + path}  ${what}`)
+  output.line('')
+  output.line(
+    home.isTemporary
+      ? 'Ctrl-C stops it, and nothing is kept. To kill it and see it go on, give it a folder: --home FOLDER'
+      : `Ctrl-C stops it, and so does kill -9. It goes on with: tidemark demo --home ${shellWord(home.path)}`,
+  )
+}
+
+const PLACES: readonly (readonly [path: string, what: string])[] = [
+  ['/', 'how far it is, how fast, and what needs you'],
+  [`/streams/${encodeURIComponent(streamOf(DEMO_ADDRESS))}`, 'the mailbox as a picture, slice by slice'],
+  ['/work', 'what each worker does now'],
+  ['/search?q=invoice', 'all mail that is stored, found at once'],
+]
+
+type Showing = { serving: Serving; cloud: DemoCloud; stopping: Stopping; isOnce: boolean }
+
+async function show(context: CliContext, { serving, cloud, stopping, isOnce }: Showing): Promise<void> {
+  const { runtime } = serving
+  const opened = mailEngineOf(runtime)
+  const names = [DEMO_ADDRESS]
+  const stop = stopping.signal
+  const progress = new SyncProgress(context, opened, names)
+  const living = isOnce ? Promise.resolve() : live(runtime, cloud, stop)
+  const settled = (): Promise<void> =>
+    settle(context, opened, { names, stop, patienceMs: undefined, progress })
+  await settled()
+  if (isOnce && !stop.aborted) {
+    // What happened while it was copied, and what an earlier run had not yet heard of.
+    await follow(runtime)
+    await settled()
+  }
+  progress.end()
+  await summarize(context, opened, { stopped: stop.aborted, isOnce })
+  while (!isOnce && !stop.aborted) {
+    await sleep(systemClock, SHOW_MS, stop).catch(() => {})
+    if (!stop.aborted) await progress.show()
+  }
+  progress.end()
+  if (!isOnce && stop.aborted) context.output.note('Stopping.')
+  await living
+}
+
+/** New mail keeps arriving, and is looked for at once: a real mailbox would send a notification. */
+async function live(runtime: Runtime, cloud: DemoCloud, stop: AbortSignal): Promise<void> {
+  for (;;) {
+    await sleep(systemClock, ARRIVE_MS, stop).catch(() => {})
+    if (stop.aborted || !cloud.arrive()) return
+    const [status] = await mailStatus(runtime.ledger, runtime.mail.tables, [DEMO_ADDRESS])
+    if (status && status.phase !== 'new' && !status.paused) await follow(runtime)
+  }
+}
+
+async function follow({ engine, mail }: Runtime): Promise<void> {
+  await engine.enqueue(mail.kinds.history, { account: DEMO_ADDRESS }, { stream: streamOf(DEMO_ADDRESS) })
+}
+
+async function summarize(
+  context: CliContext,
+  opened: MailEngine,
+  { stopped, isOnce }: { stopped: boolean; isOnce: boolean },
+): Promise<void> {
+  const { output } = context
+  const { ledger, tables } = opened
+  const [status] = await mailStatus(ledger, tables, [DEMO_ADDRESS])
+  if (!status) return
+  const reason = (await pauseOf(ledger, DEMO_ADDRESS))?.reason ?? null
+  const failed = await ledger.jobs({ state: 'failed', stream: streamOf(DEMO_ADDRESS), limit: 1 })
+  const isSettled =
+    status.phase !== 'new' && status.onTheirWay === 0 && status.settledSlices === status.slices
+  const isWell = isSettled && status.unbalanced === 0 && reason === null && failed.length === 0
+  if (output.json) output.value({ type: 'summary', settled: isWell, stopped, ...status })
+  else {
+    const word = isWell ? 'Everything is settled' : stopped ? 'Stopped' : 'Not everything is settled'
+    output.line(`${word}: ${balanceText(status, formatCount)}.`)
+    if (reason !== null) output.note(`${DEMO_ADDRESS} is paused: ${reason}`)
+    if (isWell && !isOnce) output.line('New mail keeps arriving; Ctrl-C stops.')
+  }
+  if (isOnce && !isWell) context.exitCode = exitCodes.failure
+}
+
+function mailEngineOf(runtime: Runtime): MailEngine {
+  const { ledger, engine, accounts, config, home, mail } = runtime
+  const { settings, tables, kinds } = mail
+  return { ledger, engine, accounts, config, home, settings, tables, kinds, mail: mail.accounts }
+}

@@ -1,0 +1,111 @@
+/** `tidemark demo`: what `npm start` runs. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { setTimeout as pass } from 'node:timers/promises'
+import { Processes, type Run } from './serve.suite.ts'
+
+const ROOT = join(import.meta.dirname, '..', '..')
+const MESSAGES = 400
+/** From here on two messages of the simulated mailbox can never be read. */
+const MESSAGES_WITH_BAD = 1_000
+const BALANCED =
+  /Everything is settled: ([\d,]+) listed = ([\d,]+) stored \+ ([\d,]+) gone \+ ([\d,]+) skipped \+ ([\d,]+) bad\./
+
+const processes = new Processes()
+after(() => processes.close())
+
+function booksOf(stdout: string): number[] {
+  const found = BALANCED.exec(stdout)
+  assert.ok(found, stdout)
+  return found.slice(1).map((text) => Number(text.replaceAll(',', '')))
+}
+
+function demo(home: string, ...args: string[]): Run {
+  return processes.start(['--home', home, 'demo', '--port', '0', '--fast', ...args])
+}
+
+async function storedAt(url: string): Promise<number> {
+  const { streams } = (await (await fetch(`${url}/api/overview`)).json()) as {
+    streams: { counts?: { stored: number }; stored?: number }[]
+  }
+  const [stream] = streams
+  return stream?.counts?.stored ?? stream?.stored ?? 0
+}
+
+describe('tidemark demo', () => {
+  test('npm start -- --once ends with 0 and books that balance, and leaves nothing behind', async () => {
+    const env = { ...process.env, TMPDIR: processes.folder }
+    const args = ['start', '--', '--once', '--fast', '--port', '0', '--messages', String(MESSAGES_WITH_BAD)]
+    const child = spawn('npm', args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'inherit'] })
+    let stdout = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text
+    })
+    const [code] = (await once(child, 'close')) as [number | null]
+    assert.equal(code, 0, stdout)
+    assert.match(stdout, /Tidemark is at http:\/\/127\.0\.0\.1:\d+/)
+    const [listed, stored, gone, skipped, bad] = booksOf(stdout) as [number, number, number, number, number]
+    assert.deepEqual([listed, stored + gone + skipped + bad], [MESSAGES_WITH_BAD, MESSAGES_WITH_BAD])
+    assert.equal(bad, 2)
+    assert.deepEqual(
+      readdirSync(processes.folder).filter((name) => name.startsWith('tidemark-demo-')),
+      [],
+    )
+  })
+
+  test('killed with -9 twice and started again with the same home, it finishes', async () => {
+    const home = join(processes.folder, 'killed')
+    for (const share of [0.1, 0.4]) {
+      const run = demo(home, '--once', '--json', '--messages', String(MESSAGES))
+      const { url } = await run.ready
+      while ((await storedAt(url).catch(() => MESSAGES)) < MESSAGES * share) await pass(5)
+      run.child.kill('SIGKILL')
+      assert.equal(await run.ended, null, run.stdout())
+    }
+    const last = demo(home, '--once')
+    assert.equal(await last.ended, 0, last.stderr())
+    assert.match(last.stdout(), /It goes on in .*killed where it was/)
+    assert.deepEqual(booksOf(last.stdout()), [MESSAGES, MESSAGES, 0, 0, 0])
+  })
+
+  test('new mail keeps arriving, and what arrived before a kill is there again after it', async () => {
+    const home = join(processes.folder, 'alive')
+    const run = demo(home, '--json', '--messages', '50')
+    const { url } = await run.ready
+    while ((await storedAt(url)) < 52) await pass(50)
+    run.child.kill('SIGKILL')
+    await run.ended
+    const arrived = readFileSync(join(home, 'demo-arrivals.jsonl'), 'utf8').trim().split('\n').length
+    const last = demo(home, '--once')
+    assert.equal(await last.ended, 0, last.stderr())
+    assert.deepEqual(booksOf(last.stdout()), [50 + arrived, 50 + arrived, 0, 0, 0])
+  })
+
+  test('Ctrl-C ends it with 0', async () => {
+    const run = demo(join(processes.folder, 'stopped'), '--json', '--messages', '50')
+    await run.ready
+    run.child.kill('SIGINT')
+    assert.equal(await run.ended, 0, run.stderr())
+  })
+
+  test('a folder that holds something else is left alone, and so is the environment', async () => {
+    const home = join(processes.folder, 'real')
+    mkdirSync(home)
+    writeFileSync(join(home, 'ledger.db'), 'something')
+    const refused = demo(home, '--once')
+    assert.equal(await refused.ended, 2)
+    assert.match(refused.stderr(), /holds something else than a demo/)
+    assert.deepEqual(readdirSync(home), ['ledger.db'])
+    const other = join(processes.folder, 'other')
+    const run = processes.start(['demo', '--once', '--fast', '--port', '0', '--messages', '20'], {
+      TIDEMARK_HOME: other,
+      TIDEMARK_LEDGER_URL: 'postgres://nobody@127.0.0.1:1/none',
+    })
+    assert.equal(await run.ended, 0, run.stderr())
+    assert.ok(!existsSync(other))
+  })
+})

@@ -74,7 +74,8 @@ export class BatchParser {
   readonly #options: BatchParserOptions
   #state: 'preamble' | 'part' | 'skip' | 'closed' = 'preamble'
   /** The bytes at hand are those from start to end; up to `scanned` there is no delimiter. */
-  #buffer = Buffer.allocUnsafe(START_BYTES)
+  // Never of the shared pool: it is given back as a whole.
+  #buffer = Buffer.allocUnsafeSlow(START_BYTES)
   #start = 0
   #end = 0
   #scanned = 0
@@ -128,7 +129,7 @@ export class BatchParser {
     const tooSmall = needed > this.#buffer.length
     const tooLarge = this.#buffer.length > KEPT_BYTES_MAX && needed < this.#buffer.length / 4
     if (tooSmall || tooLarge) {
-      const larger = Buffer.allocUnsafe(Math.max(START_BYTES, Math.ceil(needed * 1.5)))
+      const larger = Buffer.allocUnsafeSlow(Math.max(START_BYTES, Math.ceil(needed * 1.5)))
       this.#buffer.copy(larger, 0, this.#start, this.#end)
       this.#buffer = larger
     } else if (this.#start > 0) {

@@ -69,7 +69,7 @@ export function openForReading(file: string, identity: Omit<FileIdentity, 'accou
   return opened(file, identity, 'ro', (db) => {
     db.exec('PRAGMA query_only = ON')
     db.exec('PRAGMA mmap_size = 0')
-    db.exec('PRAGMA cache_size = -1024')
+    db.exec('PRAGMA cache_size = -512')
   })
 }
 

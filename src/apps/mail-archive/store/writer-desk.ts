@@ -24,7 +24,7 @@ import { partName, periodOf, shardOf, yearOf } from './shard-router.ts'
 import { type Arrival, ShardWriter } from './shard-writer.ts'
 import { classifyStore, isDamaged, shardMissing } from './store-errors.ts'
 
-/** A sync goes from year to year. Each keeps some megabytes of its file in memory: eight took 50 MB more than three. */
+/** A sync goes from year to year. Each keeps some megabytes of its file in memory. */
 const WRITERS_OPEN_MAX = 3
 /** Messages that are taken over in one go. */
 const SALVAGED_MAX = 50

@@ -23,7 +23,8 @@ const ACCESSES: readonly { value: Access; text: string; hint: string }[] = [
 export function ConnectCard() {
   const [access, setAccess] = useState<Access>('readonly')
   const [spam, setSpam] = useState(false)
-  const [trash, setTrash] = useState(false)
+  // As on the command line: what lies in the trash may be wanted again.
+  const [trash, setTrash] = useState(true)
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>()
   const connect = async (event: Event): Promise<void> => {

@@ -225,7 +225,7 @@ class Parser {
     const shown = this.#text.slice(from, from + SHOWN_CHARS).replaceAll(/[\s\p{Cc}]/gu, ' ')
     const caret = `${' '.repeat(at - from)}^`
     return new UsageError(
-      `The query cannot be read at character ${at + 1}: ${what}.\n  ${shown}\n  ${caret}`,
+      `The query cannot be read at character ${at + 1}: ${what}${what.endsWith('?') ? '' : '.'}\n  ${shown}\n  ${caret}`,
       {
         code: 'bad-query',
         hint: hints.length > 0 ? hints.join(' ') : undefined,

@@ -16,6 +16,7 @@ import { registerDemo } from './demo.ts'
 import { registerDoctor } from './doctor.ts'
 import { registerJobs } from './jobs.ts'
 import { registerMail } from './mail.ts'
+import { registerMcp } from './mcp.ts'
 import { registerPause, registerResume } from './pause.ts'
 import { registerServe } from './serve.ts'
 import { registerService } from './service.ts'
@@ -35,6 +36,7 @@ const nouns: readonly Register[] = [
   registerDoctor,
   registerConfig,
   registerServe,
+  registerMcp,
   registerService,
   registerDemo,
   registerSim,

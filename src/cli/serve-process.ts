@@ -10,17 +10,14 @@ import type { Config } from '../config/settings.ts'
 import type { Logger } from '../engine/log.ts'
 import { logEvents } from '../engine/log-events.ts'
 import { followAccounts, startAccounts } from '../server/account-work.ts'
-import { engineModule } from '../server/engine-api/module.ts'
 import { type HttpServer, startHttpServer } from '../server/http-server.ts'
-import { mailModule } from '../server/mail-api/module.ts'
-import type { ServerModule } from '../server/module.ts'
+import { createMcpHttp } from '../server/mcp/http.ts'
 import { type OpenRuntime, type Origins, openRuntime, type Role, type Runtime } from '../server/runtime.ts'
 import { createServer, createServices } from '../server/server.ts'
 import { version } from '../server/version.ts'
 import { createWorkerServer } from '../server/worker-server.ts'
 import { WEB_FOLDER } from './serve-web.ts'
-
-const modules: readonly ServerModule[] = [engineModule, mailModule]
+import { modules } from './server-modules.ts'
 
 export type ServingInput = {
   config: Config
@@ -85,10 +82,15 @@ async function listen(runtime: Runtime, input: ServingInput, closing: Closing): 
     onError: (error: unknown, about: { method: string; path: string }) =>
       logger.error('a request failed', { ...about, error }),
   }
+  const mcp = createMcpHttp({
+    ...{ services, modules, allowsWriting: () => runtime.config.server.mcp_write },
+    onError: (error, about) => logger.error('a tool failed', { ...about, error }),
+    onProtocolError: (error) => logger.debug('an MCP request was refused', { error }),
+  })
   const server =
     input.role === 'worker'
       ? createWorkerServer(options)
-      : createServer({ ...options, modules, version, webFolder: WEB_FOLDER })
+      : createServer({ ...options, modules, version, webFolder: WEB_FOLDER, mcp: mcp.handle })
   const { app, isProtected } = server
   const http = await startHttpServer({
     ...{ app, host, port, isProtected },
@@ -100,6 +102,7 @@ async function listen(runtime: Runtime, input: ServingInput, closing: Closing): 
   closing.add(async () => {
     // Live events end first: the socket would wait for them.
     await server.close()
+    await mcp.close()
     await http.close()
   })
   return http

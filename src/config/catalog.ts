@@ -13,7 +13,7 @@ export type CatalogEntry = {
   variable: string
   about: About
   /** How text from a variable or a flag becomes what the file would hold. */
-  kind: 'text' | 'number' | 'list'
+  kind: 'text' | 'number' | 'flag' | 'list'
 }
 
 export const catalog: readonly CatalogEntry[] = Object.entries(configSchema.shape).flatMap(
@@ -86,6 +86,7 @@ function aboutOf(schema: z.ZodType): About {
 function kindOf(schema: z.ZodType): CatalogEntry['kind'] {
   const inner = unwrap(schema)
   if (inner instanceof z.ZodNumber) return 'number'
+  if (inner instanceof z.ZodBoolean) return 'flag'
   return inner instanceof z.ZodArray ? 'list' : 'text'
 }
 

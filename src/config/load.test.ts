@@ -68,9 +68,9 @@ describe('without a file', () => {
         patience_minutes: 10,
         metadata_max: 1_000_000_000,
       },
-      server: { host: '127.0.0.1', port: 4180, allowed_hosts: [] },
+      server: { host: '127.0.0.1', port: 4180, allowed_hosts: [], mcp_write: false },
     })
-    assert.equal(origins.size, 45)
+    assert.equal(origins.size, 46)
     assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
   })
 
@@ -111,6 +111,15 @@ describe('a value', () => {
       env: { TIDEMARK_BANDWIDTH_TIMETABLE: '[{ from = "08:00", to = "18:00", combined = 5000 }]' },
     })
     assert.deepEqual(fromEnv.values.bandwidth.timetable, [{ from: '08:00', to: '18:00', combined: 5000 }])
+  })
+
+  test('of a switch is true or false, in the file and in variables', () => {
+    assert.equal(load('[server]\nmcp_write = true').values.server.mcp_write, true)
+    const { values } = load('[server]\nmcp_write = true', { env: { TIDEMARK_SERVER_MCP_WRITE: 'false' } })
+    assert.equal(values.server.mcp_write, false)
+    assert.deepEqual(refusal('[server]\nmcp_write = "yes"'), [
+      `${FILE}:2: server.mcp_write is "yes", but it must be true or false`,
+    ])
   })
 
   test('that is empty in the environment is not set', () => {

@@ -192,6 +192,10 @@ export const configSchema = z.strictObject({
         allowed: `a list of up to ${ALLOWED_HOSTS_MAX} names such as "mail.example.com"`,
         purpose: 'further names under which the server is reached',
       }),
+    mcp_write: z.boolean().default(false).register(about, {
+      allowed: 'true or false',
+      purpose: 'whether programs that ask over MCP may start a sync and try bad items again',
+    }),
   }),
 })
 

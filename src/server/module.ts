@@ -12,6 +12,8 @@ export type ServerModule = {
   routes: readonly AnyRoute[]
   /** Sent to live pages about once a second where it changed; small. */
   snapshot?: (services: Services) => Promise<unknown>
+  /** The form of that part, for the document. */
+  snapshotSchema?: z.ZodType
   tools?: readonly McpTool[]
 }
 
@@ -22,14 +24,24 @@ export type McpTool = {
   input: z.ZodObject
   /** Tools that change something are offered only where that is switched on. */
   access: 'read' | 'write'
-  /** Text for a model, with ids to cite; cut to a size that fits its context by the MCP server. */
-  run: (input: never, services: Services) => Promise<string>
+  /** How to ask for less, or for the rest, where an answer had to be cut. */
+  narrower: string
+  run: (input: never, services: Services) => Promise<ToolAnswer>
 }
+
+/** Text for a model, with ids to cite; cut to a size that fits its context by the MCP server. */
+export type ToolAnswer = readonly AnswerPart[]
+
+/**
+ * Words of our own, or text of others: mail, file names, what a service said. The MCP server fences it off, so that
+ * it can neither pose as ours nor as an instruction.
+ */
+export type AnswerPart = string | { quote: string }
 
 export function defineTool<S extends z.ZodObject>(
   tool: Omit<McpTool, 'input' | 'run'> & {
     input: S
-    run: (input: z.output<S>, services: Services) => Promise<string>
+    run: (input: z.output<S>, services: Services) => Promise<ToolAnswer>
   },
 ): McpTool {
   return tool as unknown as McpTool

@@ -20,8 +20,11 @@ export async function readInput(
   spec: { params?: z.ZodObject; query?: z.ZodObject; body?: z.ZodType },
   pathParams: Record<string, string>,
 ): Promise<{ params: unknown; query: unknown; body: unknown }> {
+  checkNumbers('path', spec.params, pathParams)
   const params = await check('path', spec.params, pathParams)
-  const query = await check('query', spec.query, queryOf(new URL(request.url).searchParams, spec.query))
+  const asked = queryOf(new URL(request.url).searchParams, spec.query)
+  checkNumbers('query', spec.query, asked)
+  const query = await check('query', spec.query, asked)
   const body = spec.body === undefined ? undefined : await check('body', spec.body, await readJson(request))
   return { params, query, body }
 }
@@ -72,10 +75,30 @@ function queryOf(search: URLSearchParams, schema: z.ZodObject | undefined): Reco
   return query
 }
 
+/** As JSON writes numbers. Coercion alone takes an empty text for 0, and reads `0x1f` and blanks around. */
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+
+function checkNumbers(
+  place: Place,
+  schema: z.ZodObject | undefined,
+  values: Readonly<Record<string, unknown>>,
+): void {
+  for (const [name, field] of Object.entries(schema?.shape ?? {})) {
+    const value = values[name]
+    if (typeof value !== 'string' || typeOf(field) !== 'number' || NUMBER.test(value)) continue
+    throw wrong(place, [{ path: [name], message: 'is not a number' }])
+  }
+}
+
 function isArray(schema: unknown): boolean {
+  return typeOf(schema) === 'array'
+}
+
+/** Beneath what makes it optional or gives it a default. */
+function typeOf(schema: unknown): string | undefined {
   let inner = schema as { def?: { type?: string; innerType?: unknown } } | undefined
   while (inner?.def?.innerType !== undefined) inner = inner.def.innerType as typeof inner
-  return inner?.def?.type === 'array'
+  return inner?.def?.type
 }
 
 /** An empty body is an empty object, so that a request without choices needs none. */
@@ -173,7 +196,7 @@ const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
 /** PostgreSQL takes no NUL in texts, and half of a surrogate pair is no text; the path to the first of either. */
-function unfitText(value: unknown, path: readonly string[] = []): readonly string[] | undefined {
+export function unfitText(value: unknown, path: readonly string[] = []): readonly string[] | undefined {
   if (typeof value === 'string') return value.includes('\0') || !value.isWellFormed() ? path : undefined
   if (typeof value !== 'object' || value === null) return undefined
   for (const [key, inner] of Object.entries(value)) {

@@ -45,7 +45,7 @@ export class Security {
   readonly #anyAddress: boolean
 
   constructor({ clock, token, host = '127.0.0.1', allowedHosts = [] }: SecurityOptions) {
-    checkExposure({ host, token })
+    checkExposure({ host, token, allowedHosts })
     this.sessions = new Sessions(clock)
     this.#token = token
     this.#names = new Set([...LOOPBACK_NAMES, host, ...allowedHosts].map((name) => hostnameOf(name) ?? name))
@@ -61,7 +61,7 @@ export class Security {
     this.#checkHost(c)
     this.#checkOrigin(c)
     const identity = this.identify(c)
-    if (isProtected(c.req.path)) this.#checkIdentity(c, identity)
+    if (needsToken(c.req.path)) this.#checkIdentity(c, identity)
     if (!READING.has(c.req.method)) checkIntent(c, identity)
     await next()
   }
@@ -120,16 +120,27 @@ export class Security {
   }
 }
 
+type Reach = { host: string; allowedHosts?: readonly string[] | undefined }
+
+/**
+ * The name by which others reach the server; undefined where only this machine does. A name counts as well as an
+ * address: what has it forwards to us, and whoever it forwards for seems to be on this machine.
+ */
+export function exposedAs({ host, allowedHosts = [] }: Reach): string | undefined {
+  return [host, ...allowedHosts].find((name) => !isLoopback(name))
+}
+
 /** Beyond this machine anyone could read the mail: that takes a token. */
-export function checkExposure({ host, token }: { host: string; token?: string | undefined }): void {
+export function checkExposure({ token, ...reach }: Reach & { token?: string | undefined }): void {
   if (token !== undefined && token.length < TOKEN_LENGTH_MIN) {
     throw new UsageError(`The server's token has ${token.length} characters.`, {
       hint: `Use at least ${TOKEN_LENGTH_MIN}, made by chance: openssl rand -hex 32`,
       code: 'token-short',
     })
   }
-  if (token === undefined && !isLoopback(host)) {
-    throw new UsageError(`Without a token the server does not listen on ${host}, which others can reach.`, {
+  const name = exposedAs(reach)
+  if (token === undefined && name !== undefined) {
+    throw new UsageError(`Without a token the server does not listen on ${name}, which others can reach.`, {
       hint: 'Set a token, or listen on 127.0.0.1.',
       code: 'token-needed',
     })
@@ -160,13 +171,16 @@ function isSameOrigin(origin: string, host: string): boolean {
   return URL.canParse(`${protocol}//${host}`) && new URL(`${protocol}//${host}`).host === theirs
 }
 
-function isProtected(path: string): boolean {
+/** Where there is a token at all. */
+export function needsToken(path: string): boolean {
   return PROTECTED.test(path) && !OPEN_PATHS.has(path)
 }
 
 /** Whether whoever sends this means it: see the top. */
 function checkIntent(c: Context<AppEnv>, identity: Identity | undefined): void {
   if (c.req.path === '/mcp') {
+    // Only POST does something there; the others are told so.
+    if (c.req.method !== 'POST') return
     // MCP clients do not send our header; JSON takes the same preflight that pages elsewhere do not pass.
     if (/^application\/json\b/i.test(c.req.header('content-type') ?? '')) return
     throw new ProblemError(415, 'MCP is spoken in JSON.', { code: 'not-json' })

@@ -8,7 +8,7 @@ import { defineRoute } from '../route.ts'
 import type { Services } from '../services.ts'
 import { nameText, pageOfRows, readCursor, streamId } from './inputs.ts'
 import { forgetOverview } from './overview.ts'
-import { badSchema, cursorQuery, doneSchema, pageOf } from './schemas.ts'
+import { type BadView, badSchema, cursorQuery, type DoneView, doneSchema, pageOf } from './schemas.ts'
 import { badView } from './state-views.ts'
 
 const IDS_MAX = 1_000
@@ -21,52 +21,69 @@ const listBad = defineRoute(
   {
     ...{ method: 'get', path: '/api/bad', tag: 'bad items', access: 'read' },
     summary: 'Items that would not work, each with its reason',
-    query: z.object({ ...cursorQuery, stream: nameText.optional() }),
+    query: z.object({ ...cursorQuery, stream: nameText.optional().describe('Only items of this stream') }),
+    errors: [404],
     answer: pageOf(badSchema),
   },
-  async ({ query: { stream, limit, cursor } }, services) => {
-    if (stream !== undefined) await streamId(services, stream)
-    const after = readCursor(cursor)
-    const rows = await services.ledger.badItems({
-      limit: limit + 1,
-      ...(stream === undefined ? {} : { stream }),
-      ...(after === undefined ? {} : { after }),
-    })
-    return pageOfRows(rows, { limit, view: badView, cursor: ({ id }) => id })
-  },
+  async ({ query }, services) => badPage(services, query),
 )
+
+type BadQuery = { stream?: string | undefined; limit: number; cursor?: string | undefined }
+
+export async function badPage(
+  services: Services,
+  { stream, limit, cursor }: BadQuery,
+): Promise<{ items: BadView[]; next: string | null }> {
+  if (stream !== undefined) await streamId(services, stream)
+  const after = readCursor(cursor)
+  const rows = await services.ledger.badItems({
+    limit: limit + 1,
+    ...(stream === undefined ? {} : { stream }),
+    ...(after === undefined ? {} : { after }),
+  })
+  return pageOfRows(rows, { limit, view: badView, cursor: ({ id }) => id })
+}
+
+export const retryBody = z.strictObject({
+  ids: z.array(z.int().min(1)).min(1).max(IDS_MAX).optional().describe('The numbers of bad items'),
+  stream: nameText.optional().describe('All of this stream; not together with `ids`'),
+})
 
 const retryBad = defineRoute(
   {
     ...{ method: 'post', path: '/api/bad/retry', tag: 'bad items', access: 'write' },
     summary: 'Enqueues a job for each of these items; for all of a stream, or for all, where none is named',
-    body: z.strictObject({
-      ids: z.array(z.int().min(1)).min(1).max(IDS_MAX).optional(),
-      stream: nameText.optional(),
-    }),
+    description: '`already`: each is being tried again, or there is none. 404: none of the items is there.',
+    errors: [404],
+    body: retryBody,
     answer: doneSchema,
   },
-  async ({ body: { ids, stream } }, services) => {
-    if (ids !== undefined && stream !== undefined) {
-      throw new ProblemError(400, 'Name items or a stream, not both.', { code: 'invalid-request' })
-    }
-    if (stream !== undefined) await streamId(services, stream)
-    const found = ids === undefined ? await allItems(services, stream) : await existing(services, ids)
-    if (ids !== undefined && found.length === 0) {
-      throw notFound(`There is no bad item #${ids[0]}.`, { code: 'bad-item-unknown' })
-    }
-    const enqueued = await enqueue(services, found)
-    if (enqueued > 0) {
-      const items = `${formatCount(enqueued)} ${plural(enqueued, 'item is', 'items are')}`
-      return { outcome: 'done' as const, text: `${items} tried again.` }
-    }
-    const text =
-      found.length === 0
-        ? 'There are no bad items.'
-        : `${plural(found.length, 'It is', 'They are')} being tried again already.`
-    return { outcome: 'already' as const, text }
-  },
+  async ({ body }, services) => retryItems(services, body),
 )
+
+export async function retryItems(
+  services: Services,
+  { ids, stream }: z.output<typeof retryBody>,
+): Promise<DoneView> {
+  if (ids !== undefined && stream !== undefined) {
+    throw new ProblemError(400, 'Name items or a stream, not both.', { code: 'invalid-request' })
+  }
+  if (stream !== undefined) await streamId(services, stream)
+  const found = ids === undefined ? await allItems(services, stream) : await existing(services, ids)
+  if (ids !== undefined && found.length === 0) {
+    throw notFound(`There is no bad item #${ids[0]}.`, { code: 'bad-item-unknown' })
+  }
+  const enqueued = await enqueue(services, found)
+  if (enqueued > 0) {
+    const items = `${formatCount(enqueued)} ${plural(enqueued, 'item is', 'items are')}`
+    return { outcome: 'done', text: `${items} tried again.` }
+  }
+  const text =
+    found.length === 0
+      ? 'There are no bad items.'
+      : `${plural(found.length, 'It is', 'They are')} being tried again already.`
+  return { outcome: 'already', text }
+}
 
 async function enqueue(services: Services, ids: readonly number[]): Promise<number> {
   const { ledger, engine } = services

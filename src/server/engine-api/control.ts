@@ -11,16 +11,23 @@ import { doneSchema } from './schemas.ts'
 const REASON_DEFAULT = 'paused by hand'
 
 const scopeBody = {
-  scope: z.enum(['all', 'stream', 'kind']),
-  /** The name of the stream or of the kind; none for everything. */
-  target: z.string().max(500).optional(),
+  scope: z.enum(['all', 'stream', 'kind']).describe('Everything, one stream, or one kind of jobs'),
+  target: z
+    .string()
+    .max(500)
+    .optional()
+    .describe('The name of the stream or of the kind; none for everything'),
 }
+
+const reasonText = z.string().trim().max(500).optional().describe('Shown wherever the pause is shown')
 
 const pause = defineRoute(
   {
     ...{ method: 'post', path: '/api/pause', tag: 'control', access: 'write' },
     summary: 'Starts no more jobs of a stream, of a kind, or at all; those that run end normally',
-    body: z.strictObject({ ...scopeBody, reason: z.string().trim().max(500).optional() }),
+    description: '`already`: it was paused before, and its reason stays. 404: no such stream or kind.',
+    body: z.strictObject({ ...scopeBody, reason: reasonText }),
+    errors: [404],
     answer: doneSchema,
   },
   async ({ body }, services) => {
@@ -40,6 +47,8 @@ const resume = defineRoute(
   {
     ...{ method: 'post', path: '/api/resume', tag: 'control', access: 'write' },
     summary: 'Goes on with what was paused',
+    description: '`already`: it was not paused.',
+    errors: [404],
     body: z.strictObject(scopeBody),
     answer: doneSchema,
   },

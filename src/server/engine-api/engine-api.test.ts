@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { freshDatabase } from '../../../scripts/test-database.ts'
+import { startAimd } from '../../engine/limits/aimd.ts'
+import { SqlBudgetStore } from '../../ledger/sql-budgets.ts'
 import { type ApiOptions, type ApiWorld, type Body, STREAM, startApi, type Task } from './engine-api.suite.ts'
 import { engineModule } from './module.ts'
 
 const NAME = encodeURIComponent(STREAM)
+const AIMD = { rateStart: 7, rateMin: 1, rateMax: 9, workersStart: 5, workersMin: 1, workersMax: 9 }
 
 function apiOn(name: string, open: () => Promise<{ url?: string; drop(): Promise<void> }>): void {
   const withApi = async (fn: (api: ApiWorld) => Promise<void>, options: ApiOptions = {}): Promise<void> => {
@@ -61,7 +64,7 @@ function apiOn(name: string, open: () => Promise<{ url?: string; drop(): Promise
         await engine.drained()
         const torn = (await get(`/api/streams/${NAME}`)).body
         assert.deepEqual([torn.health, torn.unbalanced], ['trouble', 1])
-        assert.match(torn.summary, /^The counts of 1 segment do not agree/)
+        assert.match(torn.summary, /^The counts of 1 slice do not agree: the mark waits before it/)
         const [first, second] = await ledger.segments(streamId)
         await engine.write({
           counts: [
@@ -341,6 +344,20 @@ function apiOn(name: string, open: () => Promise<{ url?: string; drop(): Promise
         assert.equal((await get(`/api/series?stepS=1&sinceS=${Date.now() / 1000 - 60}`)).status, 200)
         assert.equal((await get('/api/series?stepS=7')).status, 400)
       }))
+
+    test('a process that only answers tells the budgets as those see them who draw from them', () =>
+      withApi(
+        async ({ get, ledger }) => {
+          const state = { ...startAimd(AIMD, ledger.now()), rate: 7, workers: 5, throttledCalls: 2 }
+          const start = { rate: 7, burst: 7, controller: JSON.stringify(state) }
+          const draw = { name: 'calls', member: 'a worker', want: 0, giveBack: 0, running: 3, leave: false }
+          await new SqlBudgetStore(ledger.driver).draw({ ...draw, start })
+          const [seen] = (await get('/api/limits')).body.items
+          assert.deepEqual([seen.rate, seen.workers, seen.running, seen.throttles], [7, 5, 3, 2])
+          assert.deepEqual((await get('/api/overview')).body.budgets, [seen])
+        },
+        { role: 'web' },
+      ))
 
     test('a process that only answers sees what others do, and steers it', () =>
       withApi(

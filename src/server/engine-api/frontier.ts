@@ -1,14 +1,16 @@
 /** The frontier of a stream as a picture: at most so many cells, however many segments there are. */
 import { z } from 'zod'
-import type { FrontierCell } from '../../ledger/pictures.ts'
-import { CELLS_MAX } from '../../ledger/pictures.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import { CELLS_MAX, type FrontierCell, type FrontierOptions } from '../../ledger/pictures.ts'
 import { ProblemError } from '../problem.ts'
 import { defineRoute } from '../route.ts'
+import { looksAt } from '../shared-looks.ts'
 import { streamParams, unknownStream } from './inputs.ts'
 import { type FrontierView, frontierSchema } from './schemas.ts'
 
 const CELLS_DEFAULT = 400
 const position = z.coerce.number().int().optional()
+const PLACE = 'a place on the axis of the stream: milliseconds since the epoch for mail'
 
 const showFrontier = defineRoute(
   {
@@ -16,33 +18,46 @@ const showFrontier = defineRoute(
     summary: 'What of a stream is settled, under way and waiting, in a few cells along it',
     params: streamParams,
     query: z.object({
-      cells: z.coerce.number().int().min(1).max(CELLS_MAX).default(CELLS_DEFAULT),
-      /** Only what reaches into [from, to): a closer look. */
-      from: position,
-      to: position,
+      cells: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(CELLS_MAX)
+        .default(CELLS_DEFAULT)
+        .describe('How many at most'),
+      from: position.describe(`Only what reaches beyond this: ${PLACE}`),
+      to: position.describe(`Only what begins before this: ${PLACE}`),
     }),
     answer: frontierSchema,
   },
-  async ({ params: { name }, query: { cells, from, to } }, { ledger }) => {
+  async ({ params: { name }, query: { cells, from, to } }, { ledger, clock }) => {
     if (from !== undefined && to !== undefined && from >= to) {
       throw new ProblemError(400, '`from` must be smaller than `to`.', { code: 'invalid-request' })
     }
     const known = (await ledger.streamNames()).find((one) => one.name === name)
     if (!known) throw unknownStream(name)
-    const stream = await ledger.stream(name)
-    const seen = await ledger.frontier(known.id, { cells, from, to })
-    const first = seen.cells[0]
-    const last = seen.cells.at(-1)
-    return {
-      stream: name,
-      from: from ?? first?.from_at ?? stream.mark_at,
-      to: to ?? last?.to_at ?? stream.tail_at,
-      markAt: stream.mark_at,
-      segments: seen.segments,
-      cells: seen.cells.map(cellView),
-    }
+    const key = `frontier ${known.id} ${cells} ${from} ${to}`
+    const picture = { name, id: known.id, cells, from, to }
+    return looksAt(ledger).look(key, clock, () => frontierView(ledger, picture))
   },
 )
+
+type Picture = { name: string; id: number } & FrontierOptions
+
+async function frontierView(ledger: Ledger, { name, id, cells, from, to }: Picture): Promise<FrontierView> {
+  const stream = await ledger.stream(name)
+  const seen = await ledger.frontier(id, { cells, from, to })
+  const first = seen.cells[0]
+  const last = seen.cells.at(-1)
+  return {
+    stream: name,
+    from: from ?? first?.from_at ?? stream.mark_at,
+    to: to ?? last?.to_at ?? stream.tail_at,
+    markAt: stream.mark_at,
+    segments: seen.segments,
+    cells: seen.cells.map(cellView),
+  }
+}
 
 function cellView(cell: FrontierCell): FrontierView['cells'][number] {
   const { segments, settled, begun, listed, stored, gone, skipped, bad } = cell

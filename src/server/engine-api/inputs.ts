@@ -7,8 +7,12 @@ const NAME_LENGTH_MAX = 500
 
 export const nameText = z.string().min(1).max(NAME_LENGTH_MAX)
 export const idNumber = z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER)
-export const idParams = z.object({ id: idNumber })
-export const streamParams = z.object({ name: nameText })
+export const streamParams = z.object({
+  name: nameText.describe('The name of the stream, such as `mail:ann@example.com`, encoded for an address'),
+})
+
+/** `what`: a job, an archive run. */
+export const idParamsOf = (what: string) => z.object({ id: idNumber.describe(`The number of the ${what}`) })
 
 /** Cursors are numbers in disguise: where the last page ended. Undefined for the first page. */
 export function readCursor(cursor: string | undefined): number | undefined {

@@ -8,7 +8,7 @@ import { JOB_STATES } from '../../ledger/states.ts'
 import { conflict, notFound } from '../problem.ts'
 import { defineRoute } from '../route.ts'
 import type { Services } from '../services.ts'
-import { idNumber, idParams, nameText, readCursor } from './inputs.ts'
+import { idNumber, idParamsOf, nameText, readCursor } from './inputs.ts'
 import { searchJobs } from './job-search.ts'
 import { jobDetailView, jobView } from './job-view.ts'
 import { forgetOverview } from './overview.ts'
@@ -16,21 +16,29 @@ import { cursorQuery, doneSchema, jobDetailSchema, jobSchema, pageOf } from './s
 
 const CHILDREN_MAX = 100
 const OLDER_MS_MAX = 1e14
+const jobParams = idParamsOf('job')
 
 const listJobs = defineRoute(
   {
     ...{ method: 'get', path: '/api/jobs', tag: 'jobs', access: 'read' },
-    summary:
-      'Jobs, newest first; a page may hold fewer than asked for, and there are more as long as it has a `next`',
+    summary: 'Jobs, newest first',
+    description:
+      'Filters are combined. A page may hold fewer than asked for, or none at all where many jobs had to be passed ' +
+      'over; there are more as long as it has a `next`.',
     query: z.object({
       ...cursorQuery,
-      state: z.enum(JOB_STATES).optional(),
-      kind: nameText.optional(),
-      stream: nameText.optional(),
-      parent: idNumber.optional(),
-      segment: idNumber.optional(),
-      /** Created at least so long ago. */
-      olderThanMs: z.coerce.number().int().min(0).max(OLDER_MS_MAX).optional(),
+      state: z.enum(JOB_STATES).optional().describe('Only jobs in this state'),
+      kind: nameText.optional().describe('Only jobs of this kind, such as `mail.fetch`'),
+      stream: nameText.optional().describe('Only jobs of the stream with this name'),
+      parent: idNumber.optional().describe('Only jobs that came from the job with this number'),
+      segment: idNumber.optional().describe('Only jobs of the segment with this number'),
+      olderThanMs: z.coerce
+        .number()
+        .int()
+        .min(0)
+        .max(OLDER_MS_MAX)
+        .optional()
+        .describe('Only jobs that were created at least so long ago'),
     }),
     answer: pageOf(jobSchema),
   },
@@ -49,7 +57,7 @@ const showJob = defineRoute(
   {
     ...{ method: 'get', path: '/api/jobs/{id}', tag: 'jobs', access: 'read' },
     summary: 'One job: why it waits, what failed, what it depends on and what came from it',
-    params: idParams,
+    params: jobParams,
     answer: jobDetailSchema,
   },
   async ({ params: { id } }, services) => {
@@ -68,7 +76,10 @@ const retryJob = defineRoute(
   {
     ...{ method: 'post', path: '/api/jobs/{id}/retry', tag: 'jobs', access: 'write' },
     summary: 'Starts a failed or canceled job over, with all its tries',
-    params: idParams,
+    description:
+      'Jobs that ended because of it start over as well. `already`: it waits or is being worked on. 409: it is done.',
+    errors: [409],
+    params: jobParams,
     answer: doneSchema,
   },
   async ({ params: { id } }, services) => {
@@ -87,7 +98,9 @@ const cancelJob = defineRoute(
   {
     ...{ method: 'post', path: '/api/jobs/{id}/cancel', tag: 'jobs', access: 'write' },
     summary: 'Cancels a job and what came from it; one that runs is asked to stop',
-    params: idParams,
+    description: '`already`: it was canceled, or asked to stop, before. 409: it has ended in another way.',
+    errors: [409],
+    params: jobParams,
     answer: doneSchema,
   },
   async ({ params: { id } }, services) => {

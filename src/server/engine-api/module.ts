@@ -9,6 +9,7 @@ import { readOverview } from './overview.ts'
 import { overviewSchema } from './schemas.ts'
 import { stateRoutes } from './state.ts'
 import { streamRoutes } from './streams.ts'
+import { engineTools } from './tools.ts'
 
 const showOverview = defineRoute(
   {
@@ -31,4 +32,6 @@ export const engineModule: ServerModule = {
     ...stateRoutes,
   ],
   snapshot: readOverview,
+  snapshotSchema: overviewSchema,
+  tools: engineTools,
 }

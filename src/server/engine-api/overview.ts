@@ -1,7 +1,6 @@
 /**
  * Everything at a glance. Cheap whatever the ledger holds: tallies, one sum for each stream, and what this process
- * has in memory; no job is counted. Those who ask at the same time share one look, and when looking would take too
- * large a share of the time, those who ask get what was seen last: many pages cost hardly more than one.
+ * has in memory; no job is counted. Those who ask at the same time share one look: see shared-looks.ts.
  */
 import { type SeenEngine, seeEngines } from '../../engine/sightings.ts'
 import { formatCount } from '../../format.ts'
@@ -9,9 +8,11 @@ import type { Tally } from '../../ledger/contract.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { STAGES, type Stage } from '../../ledger/states.ts'
 import type { Services } from '../services.ts'
+import { looksAt } from '../shared-looks.ts'
 import { version } from '../version.ts'
+import { readBudgets } from './budgets.ts'
 import type { Overview, StreamView } from './schemas.ts'
-import { alertView, budgetView, heldView, runningView, workerView } from './state-views.ts'
+import { alertView, heldView, runningView, workerView } from './state-views.ts'
 import { countedRates, StreamRates } from './stream-rates.ts'
 import { streamView } from './stream-view.ts'
 import { verdictOf } from './verdict.ts'
@@ -22,58 +23,18 @@ const RUNNING_MAX = 200
 const ALERTS_MAX = 100
 const BUDGETS_MAX = 200
 const PAUSES_MAX = 200
-/** Looking takes at most this share of the time, over a while; after a quiet time, so much at once. */
-const SHARE = 0.2
-const CREDIT_MS_MAX = 1_000
-
-/** `creditMs`: how long may be looked before somebody gets what was seen last. */
-type Desk = {
-  rates: StreamRates
-  looking?: Promise<Overview> | undefined
-  isUnderWay: boolean
-  creditMs: number
-  creditedAtMs: number
-}
-
-const desks = new WeakMap<Ledger, Desk>()
+const ratesOf = new WeakMap<Ledger, StreamRates>()
 
 export function readOverview(services: Services): Promise<Overview> {
   const { ledger, clock } = services
-  const desk = deskOf(ledger)
-  const nowMs = clock.monotonicMs()
-  desk.creditMs = Math.min(CREDIT_MS_MAX, desk.creditMs + Math.max(0, nowMs - desk.creditedAtMs) * SHARE)
-  desk.creditedAtMs = nowMs
-  if (desk.looking && (desk.isUnderWay || desk.creditMs <= 0)) return desk.looking
-  const looking = look(services, desk.rates)
-  desk.looking = looking
-  desk.isUnderWay = true
-  const end = (seen: Promise<Overview> | undefined): void => {
-    desk.creditMs -= clock.monotonicMs() - nowMs
-    if (desk.looking !== looking) return
-    desk.isUnderWay = false
-    desk.looking = seen
-  }
-  looking.then(
-    () => end(looking),
-    () => end(undefined),
-  )
-  return looking
+  const rates = ratesOf.get(ledger) ?? new StreamRates()
+  ratesOf.set(ledger, rates)
+  return looksAt(ledger).look('overview', clock, () => look(services, rates))
 }
 
 /** After something was changed on purpose: whoever did it wants to see it. */
 export function forgetOverview({ ledger }: Pick<Services, 'ledger'>): void {
-  const desk = deskOf(ledger)
-  desk.looking = undefined
-  desk.isUnderWay = false
-}
-
-function deskOf(ledger: Ledger): Desk {
-  const desk = desks.get(ledger) ?? {
-    ...{ rates: new StreamRates(), isUnderWay: false },
-    ...{ creditMs: CREDIT_MS_MAX, creditedAtMs: Number.POSITIVE_INFINITY },
-  }
-  desks.set(ledger, desk)
-  return desk
+  looksAt(ledger).forget()
 }
 
 async function look(services: Services, rates: StreamRates): Promise<Overview> {
@@ -93,7 +54,7 @@ async function look(services: Services, rates: StreamRates): Promise<Overview> {
     verdict: verdictOf({ streams, jobs, badItems, live, alerts, pauses, workersAlive }),
     ...{ streams, jobs, badItems, alerts, running, live },
     workers: engines.map((one: SeenEngine) => workerView(one, engine.owner)),
-    budgets: engine.limits.snapshot().budgets.slice(0, BUDGETS_MAX).map(budgetView),
+    budgets: (await readBudgets(services)).slice(0, BUDGETS_MAX),
     pauses: pauses.slice(0, PAUSES_MAX),
   }
 }
@@ -138,7 +99,7 @@ async function atWork(
   const running = (await ledger.heldJobs(RUNNING_MAX)).map(heldView)
   const waiting = jobs.ready + jobs.deps + jobs.time
   const parts = [
-    ...(jobs.claimed > 0 ? [`${formatCount(jobs.claimed)} at work elsewhere`] : []),
+    ...(jobs.claimed > 0 ? [`${formatCount(jobs.claimed)} taken by other processes`] : []),
     ...(waiting > 0 ? [`${formatCount(waiting)} waiting`] : []),
   ]
   return { running, live: parts.join(', ') }

@@ -10,18 +10,19 @@ const stage = z.enum(['ready', 'deps', 'time', 'claimed', 'done', 'failed', 'can
 const counts = { listed: count, stored: count, gone: count, skipped: count, bad: count }
 
 export const cursorQuery = {
-  limit: z.coerce.number().int().min(1).max(500).default(50),
-  /** From the `next` of the page before. */
-  cursor: z.string().max(500).optional(),
+  limit: z.coerce.number().int().min(1).max(500).default(50).describe('How many at most'),
+  cursor: z.string().max(500).optional().describe('The `next` of the page before; the first page without it'),
 }
 
 export const pageOf = <T extends z.ZodType>(item: T) =>
-  z.object({ items: z.array(item), next: z.string().nullable() })
+  z.object({
+    items: z.array(item),
+    next: z.string().nullable().describe('The `cursor` of the next page; null where there is none'),
+  })
 
 export const streamSchema = z.object({
   name: z.string(),
-  /** As the stream writes it: a time for mail. */
-  mark: z.string().nullable(),
+  mark: z.string().nullable().describe('Settled up to here, as the stream writes it: a time for mail'),
   markAt: z.number(),
   markMovedAt: ms.nullable(),
   cursor: z.string().nullable(),
@@ -30,15 +31,12 @@ export const streamSchema = z.object({
   segments: count,
   settledSegments: count,
   ...counts,
-  /** Listed, and not yet any of the others. */
-  onTheirWay: count,
+  onTheirWay: count.describe('Listed, and neither stored, gone, skipped nor bad yet'),
   unbalanced: count,
-  /** Items settled a second over the last minute, and when the rest will be done at that pace; null if unknown. */
-  rate: z.number(),
-  etaMs: z.number().nullable(),
+  rate: z.number().describe('Items settled a second, over the last minute'),
+  etaMs: z.number().nullable().describe('How long the rest will take at that pace; null if unknown'),
   health: z.enum(['ok', 'working', 'paused', 'trouble']),
-  /** One sentence for people: what it is doing or what it needs. */
-  summary: z.string(),
+  summary: z.string().describe('One sentence for people: what it is doing or what it needs'),
 })
 export type StreamView = z.output<typeof streamSchema>
 
@@ -66,8 +64,9 @@ export const frontierSchema = z.object({
       to: z.number(),
       segments: count,
       settled: count,
-      /** `settled`: all of it. `waiting`: nothing in it has begun. `active`: anything in between. */
-      state: z.enum(['settled', 'active', 'waiting']),
+      state: z
+        .enum(['settled', 'active', 'waiting'])
+        .describe('`settled`: all of it. `waiting`: nothing in it has begun. `active`: anything in between'),
       ...counts,
     }),
   ),
@@ -110,14 +109,14 @@ const jobLink = jobSchema.pick({ id: true, kind: true, state: true, stage: true,
 export const jobDetailSchema = jobSchema.extend({
   payload: z.unknown(),
   checkpoint: z.unknown(),
-  /** Sentences: why it waits, what failed, what becomes of it. */
-  explanation: z.array(z.string()),
-  /** Failed attempts, the last one first. */
-  errors: z.array(z.object({ attempt: count, at: ms, kind: z.string(), message: z.string() })),
-  /** Who holds it; null unless it is claimed. */
+  explanation: z.array(z.string()).describe('Sentences: why it waits, what failed, what becomes of it'),
+  errors: z
+    .array(z.object({ attempt: count, at: ms, kind: z.string(), message: z.string() }))
+    .describe('Failed attempts, the last one first'),
   lease: z
     .object({ worker: z.number().int(), name: z.string(), host: z.string(), until: ms, alive: z.boolean() })
-    .nullable(),
+    .nullable()
+    .describe('Who holds it; null unless it is claimed'),
   dependsOn: z.array(jobLink),
   dependents: z.array(jobLink),
   children: z.array(jobLink),
@@ -208,7 +207,10 @@ export const overviewSchema = z.object({
   /** The one sentence: "Copying all mail: 3 h left", "All is settled", "ann@example.com must sign in again". */
   verdict: z.object({ state: z.enum(['settled', 'working', 'attention']), text: z.string() }),
   streams: z.array(streamSchema),
-  jobs: z.record(stage, count),
+  jobs: z.object({
+    ...{ ready: count, deps: count, time: count, claimed: count },
+    ...{ done: count, failed: count, canceled: count, skipped: count },
+  }),
   badItems: count,
   alerts: z.array(alertSchema),
   workers: z.array(workerSchema),
@@ -240,20 +242,15 @@ export const seriesSchema = z.object({
 export type SeriesView = z.output<typeof seriesSchema>
 
 export const settingSchema = z.object({
-  /** `mail.poll_minutes` */
-  key: z.string(),
-  /** As it is printed: in its unit, secrets hidden. */
-  value: z.string(),
-  /** `default`, a file and line, or the variable or flag that set it. */
-  origin: z.string(),
+  key: z.string().describe('Such as `mail.poll_minutes`'),
+  value: z.string().describe('As it is printed: in its unit, secrets hidden'),
+  origin: z.string().describe('`default`, a file and line, or the variable or flag that set it'),
   purpose: z.string().nullable(),
 })
 export type SettingView = z.output<typeof settingSchema>
 
 export const doneSchema = z.object({
-  /** What happened, in a sentence. */
-  text: z.string(),
-  /** `already`: it was so before; not an error. */
-  outcome: z.enum(['done', 'already']),
+  text: z.string().describe('What happened, in a sentence'),
+  outcome: z.enum(['done', 'already']).describe('`already`: it was so before, which is no error'),
 })
 export type DoneView = z.output<typeof doneSchema>

@@ -5,6 +5,7 @@ import { originText } from '../../config/location.ts'
 import { seeEngines } from '../../engine/sightings.ts'
 import { defineRoute } from '../route.ts'
 import type { Services } from '../services.ts'
+import { readBudgets } from './budgets.ts'
 import {
   alertSchema,
   budgetSchema,
@@ -14,7 +15,7 @@ import {
   settingSchema,
   workerSchema,
 } from './schemas.ts'
-import { alertView, budgetView, scheduleView, workerView } from './state-views.ts'
+import { alertView, scheduleView, workerView } from './state-views.ts'
 
 const DAY_S = 86_400
 const MINUTES_S = 600
@@ -46,7 +47,7 @@ const listLimits = defineRoute(
     summary: 'Budgets: what calls to services may cost, and how it goes',
     answer: z.object({ items: z.array(budgetSchema) }),
   },
-  async (_input, { engine }) => ({ items: engine.limits.snapshot().budgets.map(budgetView) }),
+  async (_input, services) => ({ items: await readBudgets(services) }),
 )
 
 const listSchedules = defineRoute(
@@ -67,9 +68,15 @@ const showSeries = defineRoute(
     ...{ method: 'get', path: '/api/series', tag: 'state', access: 'read' },
     summary: 'Rates, budgets and workers over the last minutes, or the last day',
     query: z.object({
-      stepS: z.enum(['1', '60']).default('1'),
-      /** Seconds since the epoch; the last minutes, or the last day, if left out. */
-      sinceS: z.coerce.number().min(0).max(SINCE_S_MAX).optional(),
+      stepS: z.enum(['1', '60']).default('1').describe('Seconds from point to point'),
+      sinceS: z.coerce
+        .number()
+        .min(0)
+        .max(SINCE_S_MAX)
+        .optional()
+        .describe(
+          'Seconds since the epoch; if left out, the last ten minutes, or the last day in steps of 60 s',
+        ),
     }),
     answer: seriesSchema,
   },

@@ -102,15 +102,16 @@ export function troubleText({ failedJobs, unbalanced }: { failedJobs: number; un
   const parts: string[] = []
   if (failedJobs > 0) parts.push(`${formatCount(failedJobs)} ${plural(failedJobs, 'job')} failed.`)
   if (unbalanced > 0) {
-    const segments = `${formatCount(unbalanced)} ${plural(unbalanced, 'segment')}`
-    parts.push(`The counts of ${segments} do not agree: the mark waits before them.`)
+    const slices = `${formatCount(unbalanced)} ${plural(unbalanced, 'slice')}`
+    const them = plural(unbalanced, 'it', 'them')
+    parts.push(`The counts of ${slices} do not agree: the mark waits before ${them}.`)
   }
   return parts.join(' ')
 }
 
 function workingText(row: StreamStatus, { onTheirWay, etaMs }: Seen): string {
   const parts = [
-    `${formatCount(Number(row.settled_segments))} of ${formatCount(Number(row.segments))} segments settled`,
+    `${formatCount(Number(row.settled_segments))} of ${formatCount(Number(row.segments))} ${plural(Number(row.segments), 'slice')} settled`,
   ]
   if (onTheirWay > 0)
     parts.push(

@@ -3,7 +3,14 @@ import { z } from 'zod'
 import { defineRoute } from '../route.ts'
 import { pageOfRows, readCursor, streamId, streamParams, unknownStream } from './inputs.ts'
 import { readOverview } from './overview.ts'
-import { cursorQuery, pageOf, segmentSchema, streamSchema } from './schemas.ts'
+import {
+  cursorQuery,
+  type Overview,
+  pageOf,
+  type StreamView,
+  segmentSchema,
+  streamSchema,
+} from './schemas.ts'
 import { segmentView } from './state-views.ts'
 
 const listStreams = defineRoute(
@@ -12,8 +19,17 @@ const listStreams = defineRoute(
     summary: 'All streams, with their counts, marks and pace',
     answer: z.object({ items: z.array(streamSchema) }),
   },
-  async (_input, services) => ({ items: (await readOverview(services)).streams }),
+  async (_input, services) => streamList(await readOverview(services)),
 )
+
+/** The same for all who see the same overview, so that it is written down once: see etag.ts. */
+const lists = new WeakMap<Overview, { items: StreamView[] }>()
+
+function streamList(overview: Overview): { items: StreamView[] } {
+  const list = lists.get(overview) ?? { items: overview.streams }
+  lists.set(overview, list)
+  return list
+}
 
 const showStream = defineRoute(
   {
@@ -34,7 +50,13 @@ const listSegments = defineRoute(
     ...{ method: 'get', path: '/api/streams/{name}/segments', tag: 'streams', access: 'read' },
     summary: 'The segments of a stream, in order',
     params: streamParams,
-    query: z.object({ ...cursorQuery, state: z.enum(['open', 'sealed', 'settled']).optional() }),
+    query: z.object({
+      ...cursorQuery,
+      state: z
+        .enum(['open', 'sealed', 'settled'])
+        .optional()
+        .describe('`open`: being listed. `sealed`: all of it is listed. `settled`: nothing is left to do'),
+    }),
     answer: pageOf(segmentSchema),
   },
   async ({ params, query: { state, limit, cursor } }, services) => {

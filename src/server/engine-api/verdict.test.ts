@@ -30,7 +30,7 @@ describe('a stream', () => {
   test('is done when what is on its way is, at its pace', () => {
     const { onTheirWay, etaMs, summary } = view()
     assert.deepEqual([onTheirWay, etaMs], [600, 60_000])
-    assert.equal(summary, '4 of 10 segments settled, 600 items on their way, about 1 min left.')
+    assert.equal(summary, '4 of 10 slices settled, 600 items on their way, about 1 min left.')
   })
 
   test('whose segments are not all listed is taken to hold as much in the others', () => {

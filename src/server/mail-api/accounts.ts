@@ -11,6 +11,7 @@ import { doneSchema } from '../engine-api/schemas.ts'
 import { accessOfAccount, readSecret } from '../gmail-account.ts'
 import { defineRoute } from '../route.ts'
 import type { Services } from '../services.ts'
+import { looksAt } from '../shared-looks.ts'
 import { accountText } from './inputs.ts'
 import { type MailAccountView, mailAccountSchema } from './schemas.ts'
 
@@ -23,7 +24,10 @@ const listAccounts = defineRoute(
   async (_input, services) => {
     const rows = await services.accounts.list(SERVICE)
     const names = rows.map(({ name }) => name)
-    const statuses = await mailStatus(services.ledger, services.mail.tables, names)
+    const { ledger, clock, mail } = services
+    const statuses = await looksAt(ledger).look(`mail status ${JSON.stringify(names)}`, clock, () =>
+      mailStatus(ledger, mail.tables, names),
+    )
     const items = rows.map((row, at) => accountView(services, row, statuses[at]!))
     return { items: await Promise.all(items) }
   },

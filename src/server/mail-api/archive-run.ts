@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { formatCount } from '../../format.ts'
 import { plural } from '../../wording.ts'
-import { idParams } from '../engine-api/inputs.ts'
+import { idParamsOf } from '../engine-api/inputs.ts'
 import { doneSchema } from '../engine-api/schemas.ts'
 import { conflict } from '../problem.ts'
 import { defineRoute } from '../route.ts'
@@ -10,13 +10,14 @@ import { checkConfirmed, confirmText, prepareAction } from './archive.ts'
 import { canUndo, confirmationOf, runView } from './archive-view.ts'
 import { archiveRunSchema } from './schemas.ts'
 
-const about = { method: 'post', tag: 'archive', access: 'write', params: idParams } as const
+const runParams = idParamsOf('run')
+const about = { method: 'post', tag: 'archive', access: 'write', params: runParams } as const
 
 const showRun = defineRoute(
   {
     ...{ method: 'get', path: '/api/mail/archive/runs/{id}', tag: 'archive', access: 'read' },
     summary: 'An archive run: what it has done, what it refused and why',
-    params: idParams,
+    params: runParams,
     answer: archiveRunSchema,
   },
   async ({ params: { id } }, { mail: { archiveRuns } }) => runView(archiveRuns, await archiveRuns.get(id)),
@@ -26,6 +27,8 @@ const undo = defineRoute(
   {
     ...{ ...about, path: '/api/mail/archive/runs/{id}/undo' },
     summary: 'Takes back what a run has done; what it has not done yet is left',
+    description: '`already`: it is undone or being undone, or has done nothing that could be taken back.',
+    errors: [409, 422],
     answer: doneSchema,
   },
   async ({ params: { id } }, services) => {
@@ -50,6 +53,7 @@ const resume = defineRoute(
   {
     ...{ ...about, path: '/api/mail/archive/runs/{id}/resume' },
     summary: 'Goes on with a run; one that deletes and waits needs the words of its `confirm`',
+    errors: [409, 422],
     body: z.strictObject({ confirm: confirmText }),
     answer: doneSchema,
   },

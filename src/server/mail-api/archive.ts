@@ -23,7 +23,11 @@ import { accountText } from './inputs.ts'
 import { archivePlanSchema, archiveRunSchema, archiveWishSchema } from './schemas.ts'
 
 const CONFIRM_LENGTH_MAX = 100
-export const confirmText = z.string().max(CONFIRM_LENGTH_MAX).optional()
+export const confirmText = z
+  .string()
+  .max(CONFIRM_LENGTH_MAX)
+  .optional()
+  .describe('The words that the plan or the run gives as `confirm`; only where it deletes for good')
 
 const wishBody = archiveWishSchema.extend({ account: accountText })
 type Wish = z.output<typeof wishBody>
@@ -35,7 +39,13 @@ const plan = defineRoute(
   {
     ...{ method: 'post', path: '/api/mail/archive/plan', tag: 'archive', access: 'write' },
     summary: 'A dry run: what would be taken out of Gmail and what refused; quick looks at the index only',
-    body: wishBody.extend({ quick: z.boolean().default(false) }).strict(),
+    description:
+      'Changes nothing. It reads back every message that it counts and asks Gmail about it, so it may take a while; ' +
+      'one plan at a time for an account (409 while another is made).',
+    errors: [404, 409, 422],
+    body: wishBody
+      .extend({ quick: z.boolean().default(false).describe('Looks only at the index: fast, and less sure') })
+      .strict(),
     answer: archivePlanSchema,
   },
   async ({ body: { quick, ...wish }, signal }, services) => {
@@ -55,6 +65,9 @@ const start = defineRoute(
   {
     ...{ method: 'post', path: '/api/mail/archive/runs', tag: 'archive', access: 'write', status: 202 },
     summary: 'Starts a run; deleting for good needs the words that the plan gives as `confirm`',
+    description:
+      '409: the account lacks the permission. 422: the words do not confirm it; nothing was begun.',
+    errors: [404, 409, 422],
     body: wishBody.extend({ confirm: confirmText }).strict(),
     answer: archiveRunSchema,
   },
@@ -73,7 +86,7 @@ const listRuns = defineRoute(
   {
     ...{ method: 'get', path: '/api/mail/archive/runs', tag: 'archive', access: 'read' },
     summary: 'Archive runs, newest first',
-    query: z.object({ ...cursorQuery, account: accountText.optional() }),
+    query: z.object({ ...cursorQuery, account: accountText.optional().describe('Only of this account') }),
     answer: pageOf(archiveRunSchema),
   },
   async ({ query: { cursor, limit, account } }, { mail: { archiveRuns } }) => {

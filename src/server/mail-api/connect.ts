@@ -48,10 +48,14 @@ const connect = defineRoute(
     ...{ method: 'post', path: '/api/mail/accounts/connect', tag: 'mail', access: 'write' },
     summary: 'Begins a sign-in: the address at which the user allows the access',
     body: z.strictObject({
-      access: z.enum(['readonly', 'modify', 'full']),
-      spam: z.boolean().optional(),
-      trash: z.boolean().optional(),
+      access: z
+        .enum(['readonly', 'modify', 'full'])
+        .describe('What is asked for: to read; also to label and trash; also to delete for good'),
+      spam: z.boolean().optional().describe('Whether spam is kept too'),
+      trash: z.boolean().optional().describe('Whether the trash is kept too'),
     }),
+    description: '409: no OAuth client is configured. What was begun waits for ten minutes.',
+    errors: [409],
     answer: z.object({ url: z.string(), state: z.string() }),
   },
   async ({ body, origin }, services) => {
@@ -86,11 +90,13 @@ const callback = defineDownload(
   {
     ...{ method: 'get', path: CALLBACK_PATH, tag: 'mail', access: 'read', contentType: 'text/html' },
     summary: 'Where the service sends the browser back to after a sign-in',
+    description: 'Answers with a page for people: 404 where nobody waits for it, 422 where it did not work.',
+    errorPages: [404, 422],
     // Loose: services add parameters as they like.
     query: z.looseObject({
-      state: z.string().max(200).optional(),
-      code: z.string().max(4_000).optional(),
-      error: z.string().max(200).optional(),
+      state: z.string().max(200).optional().describe('That of the sign-in that was begun'),
+      code: z.string().max(4_000).optional().describe('What is exchanged for the access'),
+      error: z.string().max(200).optional().describe('Why the service refused'),
     }),
   },
   async ({ query: { state, code, error } }, services) => {

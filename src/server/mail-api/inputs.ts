@@ -6,9 +6,12 @@ import { notFound } from '../problem.ts'
 import type { Services } from '../services.ts'
 
 /** As long as an address can be. */
-export const accountText = z.string().min(1).max(320)
+export const accountText = z.string().min(1).max(320).describe('The address of a connected account')
 /** Gmail's ids are hexadecimal; those of imported files begin with a word. */
-export const messageId = z.string().regex(/^[\w.@+=-]{1,200}$/, 'is not the id of a message')
+export const messageId = z
+  .string()
+  .regex(/^[\w.@+=-]{1,200}$/, 'is not the id of a message')
+  .describe('As lists and searches give it')
 export const messageParams = z.object({ account: accountText, id: messageId })
 
 /** The archive of a connected account, or 404. */

@@ -13,8 +13,15 @@ import { type MessageView, messageSchema } from './schemas.ts'
 const THREAD_MAX = 200
 const THREAD_CHARS_MAX = 4_000_000
 const ATTACHMENT_INDEX_MAX = 10_000
+const attachmentIndex = z.coerce
+  .number()
+  .int()
+  .min(0)
+  .max(ATTACHMENT_INDEX_MAX)
+  .describe("Its place, as the message's `files` give it")
 
-const about = { method: 'get', tag: 'mail', access: 'read' } as const
+/** 422: what is kept of it is damaged. */
+const about = { method: 'get', tag: 'mail', access: 'read', errors: [409, 422] } as const
 
 const showMessage = defineRoute(
   {
@@ -33,7 +40,10 @@ const showThread = defineRoute(
   {
     ...{ ...about, path: '/api/mail/threads/{account}/{id}' },
     summary: `A conversation, oldest first; of a long one the newest, ${THREAD_MAX} at most`,
-    params: z.object({ account: messageParams.shape.account, id: messageId }),
+    params: z.object({
+      account: messageParams.shape.account,
+      id: messageId.describe('The `threadId` of one of its messages'),
+    }),
     answer: z.object({ items: z.array(messageSchema) }),
   },
   async ({ params: { account, id }, signal }, services) => {
@@ -61,8 +71,10 @@ const showHtml = defineDownload(
     summary: 'The HTML of a message, sanitised, for a sandboxed frame',
     params: messageParams,
     query: z.object({
-      /** Whether images are loaded from the net, which tells their sender that the mail was read. */
-      images: z.enum(['true', 'false']).default('false'),
+      images: z
+        .enum(['true', 'false'])
+        .default('false')
+        .describe('Whether images are loaded from the net, which tells their sender that the mail was read'),
     }),
   },
   async ({ params, query }, services) => {
@@ -108,7 +120,7 @@ const showAttachment = defineDownload(
     ...{ ...about, path: '/api/mail/messages/{account}/{id}/attachments/{index}' },
     summary: 'An attachment, by its place from 0; always to be saved, never shown',
     contentType: 'application/octet-stream',
-    params: messageParams.extend({ index: z.coerce.number().int().min(0).max(ATTACHMENT_INDEX_MAX) }),
+    params: messageParams.extend({ index: attachmentIndex }),
   },
   async ({ params }, services) => {
     const { opened, message } = await messageOf(services, params)

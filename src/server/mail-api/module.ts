@@ -7,6 +7,7 @@ import { connectRoutes } from './connect.ts'
 import { messageRoutes } from './messages.ts'
 import { searchRoutes } from './search.ts'
 import { syncRoutes } from './sync.ts'
+import { mailTools } from './tools.ts'
 
 export const mailModule: ServerModule = {
   name: 'mail',
@@ -19,4 +20,5 @@ export const mailModule: ServerModule = {
     ...archiveRoutes,
     ...archiveRunRoutes,
   ],
+  tools: mailTools,
 }

@@ -44,8 +44,7 @@ export const messageSummarySchema = z.object({
   from: z.array(addressSchema),
   to: z.array(addressSchema),
   snippet: z.string(),
-  /** Names, not ids. */
-  labels: z.array(z.string()),
+  labels: z.array(z.string()).describe('Names, not ids'),
   internalMs: ms,
   bytes: count,
   attachments: count,
@@ -77,8 +76,7 @@ export const messageSchema = messageSummarySchema.extend({
   shard: z.string(),
   source: z.enum(['gmail', 'import']),
   problems: z.array(z.string()),
-  /** Plain text; HTML is fetched apart, sanitised, for a sandboxed frame. */
-  text: z.string(),
+  text: z.string().describe('Plain text; HTML is fetched apart, sanitised, for a sandboxed frame'),
   hasHtml: z.boolean(),
   /** What is attached; `index` is its place in …/attachments/{index}. */
   files: z.array(z.object({ index: count, name: z.string(), type: z.string(), bytes: count })),
@@ -87,9 +85,15 @@ export type MessageView = z.output<typeof messageSchema>
 
 export const archiveWishSchema = z.object({
   account: z.string(),
-  olderThan: z.string().regex(/^\d{1,4}(?:d|w|mo|y)$/),
-  query: z.string().max(2_000).default(''),
-  action: z.enum(['unlabel', 'trash', 'delete']).default('unlabel'),
+  olderThan: z
+    .string()
+    .regex(/^\d{1,4}(?:d|w|mo|y)$/)
+    .describe('Only mail that is older: days, weeks, months or years, such as `90d`, `6mo`, `2y`'),
+  query: z.string().max(2_000).default('').describe("Only mail that this finds, in Gmail's search language"),
+  action: z
+    .enum(['unlabel', 'trash', 'delete'])
+    .default('unlabel')
+    .describe('`unlabel`: out of the inbox. `trash`: Gmail deletes it after 30 days. `delete`: for good'),
 })
 export type ArchiveWish = z.input<typeof archiveWishSchema>
 

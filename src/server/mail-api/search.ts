@@ -7,40 +7,57 @@ import { defineRoute } from '../route.ts'
 import type { Services } from '../services.ts'
 import { accountText, archiveOf } from './inputs.ts'
 import { summaryView } from './message-view.ts'
-import { searchAnswerSchema, suggestionSchema } from './schemas.ts'
+import { type SearchAnswer, searchAnswerSchema, suggestionSchema } from './schemas.ts'
 import { suggest } from './suggestions.ts'
 
-const CURSOR_LENGTH_MAX = 4_000
+export const CURSOR_LENGTH_MAX = 4_000
 const about = { method: 'get', tag: 'mail', access: 'read' } as const
 
 const search = defineRoute(
   {
     ...{ ...about, path: '/api/mail/search' },
     summary: "Mail that a query in Gmail's language finds, newest or best first",
+    description: 'Archives that could not be searched are named in `unsearched`; the rest is answered.',
+    errors: [404, 409, 422],
     query: z.object({
-      q: z.string().max(QUERY_CHARS_MAX).default(''),
-      account: accountText.optional(),
-      order: z.enum(['date', 'rank']).default('date'),
-      limit: z.coerce.number().int().min(1).max(200).default(50),
-      cursor: z.string().max(CURSOR_LENGTH_MAX).optional(),
+      q: z.string().max(QUERY_CHARS_MAX).default('').describe('Such as `from:bob has:attachment report`'),
+      account: accountText.optional().describe('Only in the archive of this account'),
+      order: z.enum(['date', 'rank']).default('date').describe('Newest first, or best first'),
+      limit: z.coerce.number().int().min(1).max(200).default(50).describe('How many at most'),
+      cursor: z
+        .string()
+        .max(CURSOR_LENGTH_MAX)
+        .optional()
+        .describe('The `next` of the page before, with the same query, account and order'),
     }),
     answer: searchAnswerSchema,
   },
-  async ({ query: { q, account, order, limit, cursor } }, services) => {
-    const startedMs = services.clock.monotonicMs()
-    const { asked, unsearched } = await queriesOf(services, { text: q, account })
-    const page = await mergePages(asked, { order, limit, cursor })
-    return {
-      items: page.hits.map(({ opened, message, excerpt }) => ({
-        ...summaryView(opened, message),
-        excerpt: excerpt.map(({ text, match }) => ({ text, match })),
-      })),
-      next: page.next,
-      unsearched: [...unsearched, ...page.unsearched],
-      tookMs: services.clock.monotonicMs() - startedMs,
-    }
-  },
+  async ({ query: { q, ...rest } }, services) => searchMail(services, { text: q, ...rest }),
 )
+
+export type SearchInput = {
+  text: string
+  account?: string | undefined
+  order: 'date' | 'rank'
+  limit: number
+  cursor?: string | undefined
+}
+
+export async function searchMail(services: Services, input: SearchInput): Promise<SearchAnswer> {
+  const { text, account, order, limit, cursor } = input
+  const startedMs = services.clock.monotonicMs()
+  const { asked, unsearched } = await queriesOf(services, { text, account })
+  const page = await mergePages(asked, { order, limit, cursor })
+  return {
+    items: page.hits.map(({ opened, message, excerpt }) => ({
+      ...summaryView(opened, message),
+      excerpt: excerpt.map(({ text: piece, match }) => ({ text: piece, match })),
+    })),
+    next: page.next,
+    unsearched: [...unsearched, ...page.unsearched],
+    tookMs: services.clock.monotonicMs() - startedMs,
+  }
+}
 
 /** An archive that cannot be opened is missing from the answer, which says so; of one that was named, it is the answer. */
 async function queriesOf(
@@ -67,7 +84,9 @@ const suggestions = defineRoute(
   {
     ...{ ...about, path: '/api/mail/suggest' },
     summary: 'How a query that is being typed may go on',
-    query: z.object({ q: z.string().max(QUERY_CHARS_MAX).default('') }),
+    query: z.object({
+      q: z.string().max(QUERY_CHARS_MAX).default('').describe('As far as it is typed'),
+    }),
     answer: suggestionSchema,
   },
   async ({ query: { q } }, services) => ({ items: await suggest(services, q) }),

@@ -4,7 +4,7 @@ import { SERVICE, streamOf } from '../../apps/mail-archive/account.ts'
 import { unknownAccount } from '../../apps/mail-archive/open-accounts.ts'
 import { plural } from '../../wording.ts'
 import { resumeSignedIn } from '../account-work.ts'
-import { doneSchema } from '../engine-api/schemas.ts'
+import { type DoneView, doneSchema } from '../engine-api/schemas.ts'
 import { conflict } from '../problem.ts'
 import { defineRoute } from '../route.ts'
 import type { Services } from '../services.ts'
@@ -14,23 +14,28 @@ const startSync = defineRoute(
   {
     ...{ method: 'post', path: '/api/mail/sync', tag: 'mail', access: 'write', status: 202 },
     summary: 'Looks for new mail now; where that is under way, it says so',
-    body: z.strictObject({ account: accountText.optional() }),
+    description: '`already`: it is under way. 409: no account is connected, or it has to sign in again.',
+    errors: [404, 409],
+    body: z.strictObject({ account: accountText.optional().describe('Only this one; all if left out') }),
     answer: doneSchema,
   },
-  async ({ body }, services) => {
-    const names = await wantedAccounts(services, body.account)
-    await resumeSignedIn(services, names)
-    const started: string[] = []
-    for (const name of names) if (await begin(services, name)) started.push(name)
-    const paused = await pausedOf(services, names)
-    const held = paused.length === 0 ? '' : ` Paused, so it waits: ${paused.join(', ')}.`
-    if (started.length === 0) {
-      const whose = names.length === 1 ? `The sync of ${names[0]}` : 'The sync of every account'
-      return { outcome: 'already' as const, text: `${whose} is under way already.${held}` }
-    }
-    return { outcome: 'done' as const, text: `Looking for mail of ${started.join(', ')}.${held}` }
-  },
+  async ({ body }, services) => syncNow(services, body.account),
 )
+
+/** All accounts where none is named. */
+export async function syncNow(services: Services, account: string | undefined): Promise<DoneView> {
+  const names = await wantedAccounts(services, account)
+  await resumeSignedIn(services, names)
+  const started: string[] = []
+  for (const name of names) if (await begin(services, name)) started.push(name)
+  const paused = await pausedOf(services, names)
+  const held = paused.length === 0 ? '' : ` Paused, so it waits: ${paused.join(', ')}.`
+  if (started.length === 0) {
+    const whose = names.length === 1 ? `The sync of ${names[0]}` : 'The sync of every account'
+    return { outcome: 'already', text: `${whose} is under way already.${held}` }
+  }
+  return { outcome: 'done', text: `Looking for mail of ${started.join(', ')}.${held}` }
+}
 
 /** One that must sign in cannot be synced; without a name, the others are. */
 async function wantedAccounts(services: Services, account: string | undefined): Promise<string[]> {

@@ -1,0 +1,24 @@
+/**
+ * POST /mcp: a server for each request, and nothing kept between two of them, so that any process can answer any
+ * request. Who may ask is decided before (security.ts); GET and DELETE, which belong to sessions, are refused by the
+ * app.
+ */
+import { createMcpHandler } from '@modelcontextprotocol/server'
+import { BODY_BYTES_MAX } from '../request-input.ts'
+import { type McpOptions, mcpServers } from './server.ts'
+
+export type McpHttp = {
+  handle(request: Request): Promise<Response>
+  /** Ends what is under way. */
+  close(): Promise<void>
+}
+
+export function createMcpHttp(options: McpOptions): McpHttp {
+  const handler = createMcpHandler(mcpServers(options), {
+    maxRequestBodySize: BODY_BYTES_MAX,
+    // Nothing changes that a client could wait to hear of.
+    maxSubscriptions: 0,
+    onerror: (error) => options.onProtocolError?.(error),
+  })
+  return { handle: (request) => handler.fetch(request), close: () => handler.close() }
+}

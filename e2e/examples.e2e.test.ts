@@ -145,6 +145,7 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'npm run crash:mail': 'e2e/mail/sync.e2e.test.ts',
   'npm run bench -- engine': 'bench/run.test.ts',
   'npm run bench -- mail': 'bench/run.test.ts',
+  'npm run shots': 'e2e/web/overview.e2e.test.ts',
 }
 
 describe('the commands in the documents', () => {

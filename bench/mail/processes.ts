@@ -73,6 +73,12 @@ export class Running {
 
 export class Processes {
   readonly #running = new Set<Running>()
+  readonly #childFile: string
+
+  /** `childFile` takes the orders; that of the mail bench if left out. */
+  constructor(childFile = CHILD) {
+    this.#childFile = childFile
+  }
 
   /** The command line, as people start it. */
   tidemark(args: readonly string[], options: { env: NodeJS.ProcessEnv; msMax: number }): Running {
@@ -82,7 +88,7 @@ export class Processes {
 
   /** An order for child.ts; its answer is the message that it sends. */
   async order<Answer>(order: object, options: { msMax: number; flags?: readonly string[] }): Promise<Answer> {
-    const child = fork(CHILD, [JSON.stringify(order)], {
+    const child = fork(this.#childFile, [JSON.stringify(order)], {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       execArgv: [...(options.flags ?? [])],
       env: { ...process.env, NODE_COMPILE_CACHE },
@@ -99,7 +105,7 @@ export class Processes {
 
   /** A server in a process: the value that child.ts sends when it is ready. */
   async serve<Ready>(order: object, options: { msMax: number }): Promise<{ ready: Ready; running: Running }> {
-    const child = fork(CHILD, [JSON.stringify(order)], {
+    const child = fork(this.#childFile, [JSON.stringify(order)], {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       execArgv: [],
       env: { ...process.env, NODE_COMPILE_CACHE },

@@ -5,11 +5,12 @@
  * A folder without demo.json is used only if it is empty: no demo ever runs in a home with real mail.
  */
 import {
+  accessSync,
   appendFileSync,
+  constants,
   mkdirSync,
   mkdtempSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -19,8 +20,11 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { UsageError } from '../errors.ts'
 import { shellWord } from '../wording.ts'
+import { lockFolder, readIfThere } from './demo-lock.ts'
 
 const WORLD_FILE = 'demo.json'
+/** Like what the world is written to first: a folder with nothing else in it still counts as empty. */
+const LOCK_FILE = `${WORLD_FILE}.lock`
 const JOURNAL_FILE = 'demo-arrivals.jsonl'
 const DAY_MS = 86_400_000
 
@@ -43,32 +47,55 @@ export type DemoHome = {
   isNew: boolean
   world: DemoWorld
   arrivals: readonly DemoArrival[]
+  /** For the next demo; one that nobody has named is deleted. */
+  close(): void
 }
 
 export function openDemoHome(input: { path: string | undefined; messages: number; nowMs: number }): DemoHome {
   const isTemporary = input.path === undefined
   const path = input.path ?? mkdtempSync(join(tmpdir(), 'tidemark-demo-'))
-  mkdirSync(path, { recursive: true, mode: 0o700 })
-  const kept = readWorld(path)
-  if (kept) return { path, isTemporary, isNew: false, world: kept, arrivals: readArrivals(path) }
-  if (readdirSync(path).some((name) => !name.startsWith(WORLD_FILE))) {
-    throw new UsageError(`${path} holds something else than a demo.`, {
-      code: 'no-demo-home',
-      hint: `Give an empty or a new folder, such as: tidemark demo --home ${shellWord(join(tmpdir(), 'tidemark-demo'))}`,
+  makeFolder(path)
+  checkEmpty(path)
+  const unlock = lockFolder(path, join(path, LOCK_FILE))
+  const close = (): void => {
+    unlock()
+    if (isTemporary) rmSync(path, { recursive: true, force: true })
+  }
+  try {
+    const kept = readWorld(path)
+    const toMs = Math.floor(input.nowMs / DAY_MS) * DAY_MS
+    const world: DemoWorld = kept ?? { version: 1, seed: 7, messages: input.messages, toMs }
+    if (!kept) replaceFile(join(path, WORLD_FILE), `${JSON.stringify(world)}\n`)
+    return { path, isTemporary, isNew: !kept, world, arrivals: kept ? readArrivals(path) : [], close }
+  } catch (thrown) {
+    close()
+    throw thrown
+  }
+}
+
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 })
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (cause) {
+    throw new UsageError(`The demo cannot keep anything in ${path}: ${(cause as Error).message}.`, {
+      ...{ code: 'home-unwritable', cause },
+      hint: 'Give a folder that this user may write to, with --home, or none at all.',
     })
   }
-  const toMs = Math.floor(input.nowMs / DAY_MS) * DAY_MS
-  const world: DemoWorld = { version: 1, seed: 7, messages: input.messages, toMs }
-  replaceFile(join(path, WORLD_FILE), `${JSON.stringify(world)}\n`)
-  return { path, isTemporary, isNew: true, world, arrivals: [] }
+}
+
+function checkEmpty(path: string): void {
+  const names = readdirSync(path)
+  if (names.includes(WORLD_FILE) || names.every((name) => name.startsWith(WORLD_FILE))) return
+  throw new UsageError(`${path} holds something else than a demo.`, {
+    code: 'no-demo-home',
+    hint: `Give an empty or a new folder, such as: tidemark demo --home ${shellWord(join(tmpdir(), 'tidemark-demo'))}`,
+  })
 }
 
 export function noteArrival(path: string, arrival: DemoArrival): void {
   appendFileSync(join(path, JOURNAL_FILE), `${JSON.stringify(arrival)}\n`, { mode: 0o600 })
-}
-
-export function removeDemoHome({ path, isTemporary }: DemoHome): void {
-  if (isTemporary) rmSync(path, { recursive: true, force: true })
 }
 
 /** Whole or not at all: a start may be killed at any moment. */
@@ -102,15 +129,6 @@ function readArrivals(path: string): DemoArrival[] {
   const whole = arrivals.map((arrival) => `${JSON.stringify(arrival)}\n`).join('')
   if (whole !== text) replaceFile(file, whole)
   return arrivals
-}
-
-function readIfThere(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw thrown
-  }
 }
 
 function parseJson(text: string): unknown {

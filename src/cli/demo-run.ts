@@ -4,7 +4,7 @@ import { balanceText, mailStatus } from '../apps/mail-archive/status.ts'
 import { sleep, systemClock } from '../clock.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { silentLogger } from '../engine/log.ts'
-import { TidemarkError } from '../errors.ts'
+import { asTidemarkError, TidemarkError } from '../errors.ts'
 import { formatCount } from '../format.ts'
 import type { Runtime } from '../server/runtime.ts'
 import { shellWord } from '../wording.ts'
@@ -12,7 +12,7 @@ import { type CliContext, exitCodes } from './context.ts'
 import type { DemoFlags } from './demo.ts'
 import { configureDemo, connectDemo, DEMO_UNITS_PER_MINUTE } from './demo-account.ts'
 import { DEMO_ADDRESS, type DemoCloud, startDemoCloud } from './demo-cloud.ts'
-import { type DemoHome, openDemoHome, removeDemoHome } from './demo-home.ts'
+import { type DemoHome, openDemoHome } from './demo-home.ts'
 import type { MailEngine } from './mail-context.ts'
 import { pauseOf } from './mail-sync-end.ts'
 import { SyncProgress } from './mail-sync-progress.ts'
@@ -27,15 +27,26 @@ const ARRIVE_MS = 4_000
 const SHOW_MS = 10_000
 
 export async function runDemo(context: CliContext, flags: DemoFlags): Promise<void> {
-  const stopping = stopSignal(context, () =>
-    context.output.note('The demo has no configuration to read again.'),
-  )
-  const building = buildPages()
   const home = openDemoHome({
     path: context.flags.home === undefined ? undefined : context.locate().home.path,
     messages: flags.messages ?? MESSAGES_DEFAULT,
     nowMs: systemClock.now(),
   })
+  const stopping = stopSignal(context, () =>
+    context.output.note('The demo has no configuration to read again.'),
+  )
+  try {
+    await runIn(home, { context, flags, stopping })
+  } finally {
+    stopping.end()
+    home.close()
+  }
+}
+
+type Running = { context: CliContext; flags: DemoFlags; stopping: Stopping }
+
+async function runIn(home: DemoHome, { context, flags, stopping }: Running): Promise<void> {
+  const building = buildPages()
   if (flags.messages !== undefined && flags.messages !== home.world.messages) {
     context.output.note(
       `This demo goes on with the ${formatCount(home.world.messages)} messages that it began with.`,
@@ -55,10 +66,8 @@ export async function runDemo(context: CliContext, flags: DemoFlags): Promise<vo
     introduce(context, { home, url: serving.url ?? '', flags })
     await show(context, { serving, cloud, stopping, isOnce: flags.once === true })
   } finally {
-    stopping.end()
     await serving?.close()
     await cloud.sim.close()
-    removeDemoHome(home)
   }
 }
 
@@ -128,7 +137,12 @@ async function show(context: CliContext, { serving, cloud, stopping, isOnce }: S
   const names = [DEMO_ADDRESS]
   const stop = stopping.signal
   const progress = new SyncProgress(context, opened, names)
-  const living = isOnce ? Promise.resolve() : live(runtime, cloud, stop)
+  // A folder that is full or gone ends what arrives, and is told of; what is there can still be looked at.
+  const living = isOnce
+    ? Promise.resolve()
+    : live(runtime, cloud, stop).catch((thrown: unknown) => {
+        context.output.note(`No more mail arrives: ${asTidemarkError(thrown).message}`)
+      })
   const settled = (): Promise<void> =>
     settle(context, opened, { names, stop, patienceMs: undefined, progress })
   await settled()

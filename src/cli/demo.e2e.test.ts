@@ -85,6 +85,24 @@ describe('tidemark demo', () => {
     assert.deepEqual(booksOf(last.stdout()), [50 + arrived, 50 + arrived, 0, 0, 0])
   })
 
+  test('a second one in the same folder is refused, and the first goes on', async () => {
+    const home = join(processes.folder, 'twice')
+    const first = demo(home, '--json', '--messages', '50')
+    const { url } = await first.ready
+    const config = readFileSync(join(home, 'config.toml'), 'utf8')
+    const second = demo(home, '--once')
+    assert.equal(await second.ended, 2)
+    assert.match(second.stderr(), /A demo runs in .*twice already \(process \d+\)[\s\S]*--home/)
+    assert.equal(readFileSync(join(home, 'config.toml'), 'utf8'), config)
+    while ((await storedAt(url)) < 50) await pass(50)
+    first.child.kill('SIGINT')
+    assert.equal(await first.ended, 0, first.stderr())
+    assert.deepEqual(
+      readdirSync(home).filter((name) => name.includes('lock')),
+      [],
+    )
+  })
+
   test('Ctrl-C ends it with 0', async () => {
     const run = demo(join(processes.folder, 'stopped'), '--json', '--messages', '50')
     await run.ready

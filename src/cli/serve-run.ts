@@ -3,7 +3,7 @@ import { systemClock } from '../clock.ts'
 import type { LoadedConfig, Override } from '../config/load.ts'
 import { createLogger } from '../engine/log.ts'
 import { handleSignals } from '../engine/shutdown.ts'
-import { isLoopback } from '../server/security.ts'
+import { exposedAs } from '../server/security.ts'
 import type { CliContext } from './context.ts'
 import type { ServeFlags } from './serve.ts'
 import { type Serving, startServing } from './serve-process.ts'
@@ -52,11 +52,12 @@ function overridesOf({ host, port, token }: ServeFlags): Override[] {
 
 /** None where only this machine can ask and nobody has set one. */
 async function tokenFor({ output }: CliContext, loaded: LoadedConfig): Promise<string | undefined> {
-  const { host, token } = loaded.values.server
-  if (token !== undefined || isLoopback(host)) return token
+  const { host, token, allowed_hosts: allowedHosts } = loaded.values.server
+  const name = exposedAs({ host, allowedHosts })
+  if (token !== undefined || name === undefined) return token
   const kept = await keptToken(loaded.home.path)
   if (kept.isNew) {
-    output.note(`Others can reach ${host}, so a token was made. It is shown this once:`)
+    output.note(`Others can reach ${name}, so a token was made. It is shown this once:`)
     output.note(`  ${kept.token}`)
     output.note(`It is kept in ${kept.file}; server.token takes its place.`)
   } else output.note(`The token to sign in with is in ${kept.file}.`)
@@ -92,8 +93,15 @@ async function reload(
   serving: Serving | undefined,
 ): Promise<void> {
   if (!serving) return
-  const { values, origins } = await context.loadConfig(overrides)
-  await serving.reload(values, origins)
+  let loaded: LoadedConfig
+  try {
+    loaded = await context.loadConfig(overrides)
+  } catch (thrown) {
+    context.output.error(thrown)
+    context.output.note('Nothing was changed: the configuration that was read before still holds.')
+    return
+  }
+  await serving.reload(loaded.values, loaded.origins)
   context.output.note(
     'The configuration was read again. Addresses, token, ledger and alerts need a new start.',
   )

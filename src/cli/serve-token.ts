@@ -17,6 +17,17 @@ export async function keptToken(home: string): Promise<ServerToken> {
   const file = join(home, FILE_NAME)
   const kept = await readToken(file)
   if (kept !== undefined) return { token: kept, file, isNew: false }
+  try {
+    return await makeToken(home, file)
+  } catch (cause) {
+    throw new UsageError(`No token can be kept in ${home}: ${(cause as Error).message}.`, {
+      ...{ code: 'token-unkept', cause },
+      hint: 'Set server.token, or give a folder that this user may write to with --home.',
+    })
+  }
+}
+
+async function makeToken(home: string, file: string): Promise<ServerToken> {
   const token = randomBytes(TOKEN_BYTES).toString('base64url')
   await mkdir(home, { recursive: true, mode: 0o700 })
   const fresh = `${file}.${process.pid}`
@@ -38,7 +49,8 @@ async function readToken(file: string): Promise<string | undefined> {
   try {
     text = (await readFile(file, 'utf8')).trim()
   } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    // Without its folder there is none either; making one says what is wrong with that.
+    if (['ENOENT', 'ENOTDIR'].includes((thrown as NodeJS.ErrnoException).code ?? '')) return undefined
     throw thrown
   }
   if (TOKEN.test(text)) return text

@@ -11,6 +11,9 @@ import { Processes, type Run } from './serve.suite.ts'
 const processes = new Processes()
 after(() => processes.close())
 
+const empty = join(processes.folder, 'empty.toml')
+writeFileSync(empty, '')
+
 const TOKEN = 'a-token-that-is-long-enough'
 
 function serve(name: string, ...args: string[]): Run {
@@ -78,6 +81,32 @@ describe('tidemark serve', () => {
     assert.equal(await stop(second), 0)
   })
 
+  test('on this machine, but with a name that others reach it by, requires a token too', async () => {
+    const file = join(processes.folder, 'proxied.toml')
+    writeFileSync(file, '[server]\nallowed_hosts = ["mail.example.com"]\n')
+    const run = serve('proxied', '--config', file)
+    const { url } = await run.ready
+    assert.match(run.stderr(), /Others can reach mail\.example\.com, so a token was made/)
+    assert.equal((await fetch(`${url}/api/overview`)).status, 401)
+    assert.equal(await stop(run), 0)
+  })
+
+  test('a home in which no token can be kept is named, with what to do', async () => {
+    const home = join(processes.folder, 'no-folder')
+    writeFileSync(home, 'a file')
+    const run = processes.start([
+      '--home',
+      join(home, 'data'),
+      '--config',
+      empty,
+      'serve',
+      '--host',
+      '0.0.0.0',
+    ])
+    assert.equal(await run.ended, 2, run.stderr())
+    assert.match(run.stderr(), /No token can be kept in .*no-folder.*\n.*server\.token/)
+  })
+
   test('a token that is set is required on this machine too, and a short one is refused', async () => {
     const home = join(processes.folder, 'set')
     const run = processes.start(['--json', '--home', home, 'serve', '--port', '0'], {
@@ -136,7 +165,7 @@ describe('tidemark serve', () => {
     assert.equal(String(await workers()), '5')
     appendFileSync(file, 'nonsense = 1\n')
     run.child.kill('SIGHUP')
-    await heard(/nonsense/)
+    await heard(/nonsense[\s\S]*Nothing was changed: the configuration that was read before still holds/)
     assert.equal(String(await workers()), '5')
     assert.equal(await stop(run), 0)
   })

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { TidemarkError, UsageError } from '../errors.ts'
+import { asTidemarkError, TidemarkError, UsageError } from '../errors.ts'
 import { shellWord } from '../wording.ts'
 import { type CliContext, exitCodes } from './context.ts'
 import type { ServiceFlags } from './service.ts'
@@ -27,16 +27,38 @@ export async function installService(context: CliContext, flags: ServiceFlags): 
   output.line('')
   for (const line of plan.content.trimEnd().split('\n')) output.line(`  ${line}`)
   output.line('')
-  if (!flags.dryRun) {
-    if (plan.manager === 'launchd' && existsSync(plan.file)) await tryRun(plan.uninstall[0]!)
-    writeUnit(plan)
-  }
-  await runAll(context, plan.install, flags)
-  if (flags.dryRun) return
+  noteVariables(context)
+  if (flags.dryRun) return runAll(context, plan.install, flags)
+  await takeUp(context, plan)
   output.line('It runs, and starts with this machine. Ask with: tidemark service status')
   if (plan.manager === 'systemd' && !flags.system) {
     output.note('It ends when you log out, unless you run once: loginctl enable-linger')
   }
+}
+
+async function takeUp(context: CliContext, plan: ServicePlan): Promise<void> {
+  const isNew = !existsSync(plan.file)
+  if (plan.manager === 'launchd' && !isNew) await tryRun(plan.uninstall[0]!)
+  writeUnit(plan)
+  const [first, ...rest] = plan.install
+  try {
+    await runAll(context, first ? [first] : [], {})
+  } catch (thrown) {
+    // No manager answers: a file that nobody reads would only look like a service.
+    if (isNew) deleteUnit(plan)
+    throw thrown
+  }
+  await runAll(context, rest, {})
+}
+
+/** What this shell sets and the service will not have: a master key, say, without which no account can be opened. */
+function noteVariables({ env, output, locate }: CliContext): void {
+  const names = Object.keys(env).filter((name) => /^TIDEMARK_(?!HOME$|CONFIG$)/.test(name))
+  if (names.length === 0) return
+  output.note(
+    `The service does not see ${names.join(', ')} of this shell. Write settings into ${locate().file.path};`,
+  )
+  output.note('a master key goes where the service manager keeps variables, or into the home folder.')
 }
 
 export async function uninstallService(context: CliContext, flags: ServiceFlags): Promise<void> {
@@ -47,10 +69,23 @@ export async function uninstallService(context: CliContext, flags: ServiceFlags)
     return
   }
   const [stop, ...after] = plan.uninstall
-  await runAll(context, stop ? [stop] : [], flags)
+  await runIfPossible(context, stop ? [stop] : [], flags)
   output.line(`${flags.dryRun ? 'Would delete' : 'Deleting'} ${plan.file}`)
-  if (!flags.dryRun) rmSync(plan.file, { force: true })
-  await runAll(context, after, flags)
+  if (!flags.dryRun) deleteUnit(plan)
+  await runIfPossible(context, after, flags)
+}
+
+/** A service that does not run, or a manager that is not there, is no reason to keep the file. */
+async function runIfPossible(
+  context: CliContext,
+  commands: readonly (readonly string[])[],
+  flags: ServiceFlags,
+): Promise<void> {
+  try {
+    await runAll(context, commands, flags)
+  } catch (thrown) {
+    context.output.note(asTidemarkError(thrown).message)
+  }
 }
 
 export async function serviceStatus(context: CliContext, flags: ServiceFlags): Promise<void> {
@@ -81,12 +116,24 @@ function writeUnit({ file, content }: ServicePlan): void {
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, content, { mode: 0o644 })
   } catch (cause) {
-    throw new TidemarkError(`${file} could not be written: ${(cause as Error).message}.`, {
-      kind: 'permanent',
-      hint: 'With --system it takes root.',
-      cause,
-    })
+    throw fileError(file, 'written', cause)
   }
+}
+
+function deleteUnit({ file }: ServicePlan): void {
+  try {
+    rmSync(file, { force: true })
+  } catch (cause) {
+    throw fileError(file, 'deleted', cause)
+  }
+}
+
+function fileError(file: string, done: 'written' | 'deleted', cause: unknown): TidemarkError {
+  return new TidemarkError(`${file} could not be ${done}: ${(cause as Error).message}.`, {
+    kind: 'permanent',
+    hint: 'With --system it takes root.',
+    cause,
+  })
 }
 
 async function runAll(
@@ -100,11 +147,14 @@ async function runAll(
     if (dryRun) continue
     const { code, said } = await tryRun(command)
     if (code === 0) continue
-    throw new TidemarkError(`"${text}" did not work: ${said || `it ended with ${code}`}`, {
-      kind: 'permanent',
-      code: 'service-manager',
-      hint: 'Without a service manager, start "tidemark serve" yourself.',
-    })
+    throw new TidemarkError(
+      `"${text}" did not work: ${(said || `it ended with ${code}`).replace(/\.$/, '')}.`,
+      {
+        kind: 'permanent',
+        code: 'service-manager',
+        hint: 'Without a service manager, start "tidemark serve" yourself.',
+      },
+    )
   }
 }
 
@@ -115,7 +165,9 @@ function tryRun([program = '', ...args]: readonly string[]): Promise<{ code: num
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       said = (said + text).slice(-OUTPUT_MAX)
     })
-    child.on('error', (error) => resolve({ code: null, said: error.message }))
+    child.on('error', (error: NodeJS.ErrnoException) => {
+      resolve({ code: null, said: error.code === 'ENOENT' ? `there is no ${program} here` : error.message })
+    })
     child.on('close', (code) => resolve({ code, said: said.trim() }))
   })
 }

@@ -59,10 +59,9 @@ Wants=network-online.target
 Type=simple
 ${isSystem ? `User=${user}\n` : ''}ExecStart=${command.map(systemdWord).join(' ')}
 ExecReload=/bin/kill -HUP $MAINPID
+# Whatever the reason: an address that is not there yet at boot, or a port that is taken, comes free.
 Restart=on-failure
 RestartSec=10
-# A wrong configuration does not get better by trying again.
-RestartPreventExitStatus=2
 TimeoutStopSec=60
 UMask=0077
 NoNewPrivileges=yes

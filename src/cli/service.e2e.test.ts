@@ -1,7 +1,7 @@
 /** `tidemark service` with a home and a systemctl of its own. */
 import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { Processes } from './serve.suite.ts'
 
@@ -52,6 +52,30 @@ describe('tidemark service', () => {
     assert.ok(!existsSync(file))
     assert.match(readFileSync(asked, 'utf8'), /(?:enable|bootstrap)[\s\S]*(?:disable|bootout)/)
     assert.match((await service('uninstall')).stderr, /no service to take away/)
+  })
+
+  test('where no manager answers, installs nothing and says so, and takes away what is left of a service', async () => {
+    for (const name of ['systemctl', 'launchctl']) {
+      writeFileSync(join(programs, name), '#!/bin/sh\necho "no bus here" >&2\nexit 1\n', { mode: 0o755 })
+    }
+    const refused = await service('install')
+    assert.equal(refused.code, 1)
+    assert.match(refused.stderr, /did not work: no bus here\.\n.*start "tidemark serve" yourself/)
+    assert.ok(!existsSync(file))
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, 'left behind')
+    const gone = await service('uninstall')
+    assert.equal(gone.code, 0, gone.stderr)
+    assert.match(gone.stderr, /no bus here/)
+    assert.ok(!existsSync(file))
+  })
+
+  test('names the variables of the shell that it will not have', async () => {
+    const env = { XDG_CONFIG_HOME: config, TIDEMARK_MASTER_KEY: 'x', TIDEMARK_HOME: home }
+    const run = processes.start(['service', 'install', '--dry-run'], env)
+    assert.equal(await run.ended, 0, run.stderr())
+    assert.match(run.stderr(), /does not see TIDEMARK_MASTER_KEY of this shell/)
+    assert.doesNotMatch(run.stderr(), /TIDEMARK_HOME/)
   })
 
   test('of the whole machine must say whose it is', async () => {

@@ -10,6 +10,9 @@ export type OAuthAnswer = {
   nowMs: number
 }
 
+/** By the name of the error, in place of what is said by default. */
+export type OAuthHints = Readonly<Record<string, string>>
+
 type Meaning = { kind: ErrorKind; says: string; hint?: string }
 
 export const TESTING_HINT =
@@ -50,6 +53,12 @@ const MEANINGS: Record<string, Meaning> = {
   invalid_token: { kind: 'gone', says: 'the token is not known' },
   invalid_request: { kind: 'permanent', says: 'the request was refused' },
   unsupported_grant_type: { kind: 'permanent', says: 'the request was refused' },
+  interaction_required: { kind: 'auth', says: 'it wants a new sign-in', hint: RECONNECT },
+  consent_required: { kind: 'auth', says: 'the permission was not given', hint: RECONNECT },
+  authorization_pending: { kind: 'transient', says: 'nobody has signed in yet' },
+  authorization_declined: { kind: 'auth', says: 'access was denied', hint: RECONNECT },
+  expired_token: { kind: 'auth', says: 'the code was not used in time', hint: 'Start again.' },
+  bad_verification_code: { kind: 'auth', says: 'the code is not known', hint: 'Start again.' },
   slow_down: { kind: 'throttled', says: 'it asks to slow down' },
   rate_limit_exceeded: { kind: 'throttled', says: 'it asks to slow down' },
   temporarily_unavailable: { kind: 'transient', says: 'it is not available now' },
@@ -70,7 +79,7 @@ const RETRY_AFTER_MS_MAX = 3_600_000
 
 export function classifyAnswer(
   answer: OAuthAnswer,
-  { sent, grant }: { sent: readonly string[]; grant: string },
+  { sent, grant, hints }: { sent: readonly string[]; grant: string; hints?: OAuthHints | undefined },
 ): TidemarkError {
   const { status, host } = answer
   const parsed = errorSchema.safeParse(jsonOf(answer.text))
@@ -96,12 +105,13 @@ export function classifyAnswer(
   }
   const code = parsed.data.error
   const meaning = meaningOf(parsed.data, grant)
+  const hint = hints?.[code] ?? meaning.hint
   const told = description(parsed.data.error_description, sent)
   return new TidemarkError(`${host}: ${meaning.says} (${code}${told})`, {
     kind: meaning.kind,
     code,
     retryAfterMs,
-    ...(meaning.hint !== undefined && { hint: meaning.hint }),
+    ...(hint !== undefined && { hint }),
   })
 }
 

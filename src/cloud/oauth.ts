@@ -1,6 +1,6 @@
 /**
  * OAuth 2 for all cloud clients: authorization code with PKCE (RFC 7636), refresh, revocation (RFC 7009) and the
- * JWT-bearer grant of service accounts (RFC 7523).
+ * JWT-bearer grant of service accounts (RFC 7523). The device code is in device-code.ts.
  *
  * Tokens, codes and keys are sent only as bodies of POST requests, which follow no redirect, and never stand in
  * messages: what a server says is shown only if none of what was sent is in it.
@@ -9,7 +9,7 @@ import { createHash, createPrivateKey, type KeyObject, sign, timingSafeEqual } f
 import { z } from 'zod'
 import type { Clock } from '../clock.ts'
 import { TidemarkError } from '../errors.ts'
-import { classifyAnswer, classifyNetwork, jsonOf, type OAuthAnswer } from './oauth-errors.ts'
+import { classifyAnswer, classifyNetwork, jsonOf, type OAuthAnswer, type OAuthHints } from './oauth-errors.ts'
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
@@ -23,6 +23,8 @@ export type OAuthCalls = {
   clock: Clock
   tokenUrl: string
   signal?: AbortSignal | undefined
+  /** What the user can do about an error of this service, by the error's name. */
+  hints?: OAuthHints | undefined
 }
 
 export type Pkce = { verifier: string; challenge: string; state: string }
@@ -159,12 +161,17 @@ const tokenSchema = z.object({
   scope: z.string().optional(),
 })
 
-async function requestTokens(calls: OAuthCalls, fields: Record<string, string>): Promise<Tokens> {
+/** What every grant comes down to. */
+export async function requestTokens(calls: OAuthCalls, fields: Record<string, string>): Promise<Tokens> {
   // Counted from before the request: a slow answer must not make a token look younger than it is.
   const askedMs = calls.clock.now()
   const answer = await post(calls, { url: calls.tokenUrl, fields })
   if (answer.status !== 200) {
-    throw classifyAnswer(answer, { sent: Object.values(fields), grant: fields.grant_type ?? '' })
+    throw classifyAnswer(answer, {
+      sent: Object.values(fields),
+      grant: fields.grant_type ?? '',
+      hints: calls.hints,
+    })
   }
   const parsed = tokenSchema.safeParse(jsonOf(answer.text))
   if (!parsed.success) {
@@ -193,7 +200,8 @@ async function requestTokens(calls: OAuthCalls, fields: Record<string, string>):
 
 type PostCalls = Omit<OAuthCalls, 'tokenUrl'>
 
-async function post(
+/** Sends secrets, and gives back whatever the answer is. */
+export async function post(
   { fetch, clock, signal }: PostCalls,
   { url, fields }: { url: string; fields: Record<string, string> },
 ): Promise<OAuthAnswer> {
@@ -272,11 +280,11 @@ function rsaKey({ clientEmail, privateKey }: ServiceAccount): KeyObject {
   })
 }
 
-function clientFields({ clientId, clientSecret }: OAuthClient): Record<string, string> {
+export function clientFields({ clientId, clientSecret }: OAuthClient): Record<string, string> {
   return { client_id: clientId, ...(clientSecret !== undefined && { client_secret: clientSecret }) }
 }
 
-function hostOf(url: string): string {
+export function hostOf(url: string): string {
   return URL.canParse(url) ? new URL(url).host : 'the token address'
 }
 

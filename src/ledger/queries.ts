@@ -28,6 +28,15 @@ function assertState(state: JobState): JobState {
   throw new UsageError(`There is no job state "${state}".`, { hint: `States: ${JOB_STATES.join(', ')}.` })
 }
 
+/**
+ * A literal, not a parameter, and those that have a partial index together said as its condition says them: only then
+ * does SQLite use it. Without, finding the failed among a million jobs takes 70 ms instead of one.
+ */
+export function stateCondition(state: JobState, prefix: '' | 'j.' = ''): string {
+  const isTroubled = state === 'failed' || state === 'canceled'
+  return `${prefix}state = '${state}'${isTroubled ? ` AND ${prefix}state IN ('failed', 'canceled')` : ''}`
+}
+
 /** Newest first. */
 export function listJobs(tx: Tx, filter: JobFilter): Promise<JobRow[]> {
   const where: string[] = []
@@ -37,8 +46,7 @@ export function listJobs(tx: Tx, filter: JobFilter): Promise<JobRow[]> {
     where.push(condition)
     params.push(value)
   }
-  // A literal, not a parameter: only then does SQLite use the partial index of that state.
-  if (filter.state !== undefined) where.push(`j.state = '${assertState(filter.state)}'`)
+  if (filter.state !== undefined) where.push(stateCondition(assertState(filter.state), 'j.'))
   add('j.kind = ?', filter.kind)
   add('s.name = ?', filter.stream)
   add('j.parent_id = ?', filter.parentId)

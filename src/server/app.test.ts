@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
+import { z } from 'zod'
 import { disposition } from './app.ts'
+import type { ServerModule } from './module.ts'
 import { BODY_BYTES_MAX, depthOf } from './request-input.ts'
+import { defineRoute } from './route.ts'
 import { problemOf, startCore, testModule, WRITE } from './server.suite.ts'
+import { createServer } from './server.ts'
 
 const state = { at: 1, value: 1 }
 const core = await startCore({ modules: [testModule(state)] })
@@ -181,4 +185,17 @@ describe('a path', () => {
     assert.equal(response.headers.get('allow'), 'GET, HEAD, POST')
     assert.equal((await problemOf(response)).status, 405)
   })
+})
+
+test('a route that changes something and would not be guarded, or is out of place, keeps the server from starting', async () => {
+  const about = { tag: 'x', summary: 'x', answer: z.object({}) } as const
+  const module = (method: 'get' | 'post', path: string, access: 'read' | 'write'): ServerModule => ({
+    name: 'mail',
+    routes: [defineRoute({ ...about, method, path, access }, async () => ({}))],
+  })
+  const start = (one: ServerModule) => createServer({ services: core.services, modules: [one] })
+  assert.throws(() => start(module('get', '/api/mail/x', 'write')), /must have access read/)
+  assert.throws(() => start(module('post', '/api/mail/x', 'read')), /must have access write/)
+  assert.throws(() => start(module('get', '/elsewhere', 'read')), /must begin with \/api\/mail\//)
+  await start(module('post', '/api/mail/x', 'write')).close()
 })

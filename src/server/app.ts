@@ -6,7 +6,7 @@
 import { type Context, Hono } from 'hono'
 import { TidemarkError } from '../errors.ts'
 import type { App, AppEnv } from './app-env.ts'
-import { matchesEtag, weakEtag } from './etag.ts'
+import { matchesEtag, taggedAnswer } from './etag.ts'
 import type { ServerModule } from './module.ts'
 import { asProblem, notFound, ProblemError, problemResponse } from './problem.ts'
 import { checkBodyLength, readInput, URL_LENGTH_MAX } from './request-input.ts'
@@ -93,10 +93,10 @@ async function answer(c: Context<AppEnv>, { spec, handle }: Route, options: Rout
     'cache-control': spec.etag ? 'private, no-cache' : 'private, no-store',
   }
   if (spec.etag) {
-    headers.etag = weakEtag(value)
-    if (matchesEtag(c.req.header('if-none-match'), headers.etag)) {
-      return new Response(null, { status: 304, headers })
-    }
+    const { text, etag } = taggedAnswer(value)
+    headers.etag = etag
+    const isSame = matchesEtag(c.req.header('if-none-match'), etag)
+    return new Response(isSame ? null : text, { status: isSame ? 304 : (spec.status ?? 200), headers })
   }
   return new Response(JSON.stringify(value), { status: spec.status ?? 200, headers })
 }

@@ -15,6 +15,19 @@ export function weakEtag(value: unknown): string {
   return `W/"${fingerprint(value)}"`
 }
 
+export type TaggedAnswer = { text: string; etag: string }
+
+const tagged = new WeakMap<object, TaggedAnswer>()
+
+/** Of one and the same value, which many clients get: made once. Nothing changes an answer after it was given. */
+export function taggedAnswer(value: unknown): TaggedAnswer {
+  const made = isRecord(value) ? tagged.get(value) : undefined
+  if (made) return made
+  const answer = { text: JSON.stringify(value), etag: weakEtag(value) }
+  if (isRecord(value)) tagged.set(value, answer)
+  return answer
+}
+
 export function matchesEtag(ifNoneMatch: string | null | undefined, etag: string): boolean {
   if (!ifNoneMatch) return false
   if (ifNoneMatch.trim() === '*') return true

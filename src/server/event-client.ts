@@ -74,7 +74,14 @@ export class EventClient {
     if (this.#state !== 'open') return
     this.#state = 'closing'
     this.#wake?.()
-    if (this.#queue.length === 0) this.#finish()
+    if (this.#queue.length === 0) this.leave()
+  }
+
+  /** At once: nobody is there any more to read what waits. */
+  leave(): void {
+    if (this.#state === 'ended') return
+    this.#end()
+    this.#controller?.close()
   }
 
   #add(one: Queued): void {
@@ -111,13 +118,7 @@ export class EventClient {
       this.#takenMs = this.#options.clock.monotonicMs()
       this.#controller?.enqueue(this.#encoder.encode(text))
     }
-    if (this.#state === 'closing') this.#finish()
-  }
-
-  #finish(): void {
-    if (this.#state === 'ended') return
-    this.#end()
-    this.#controller?.close()
+    if (this.#state === 'closing') this.leave()
   }
 
   #stalled(): void {

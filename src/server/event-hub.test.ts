@@ -93,21 +93,46 @@ describe('the snapshot loop', () => {
     await loop.close()
   })
 
-  test('goes on after a look that failed, and rests after one that was slow', async () => {
+  test('is not put to sleep by who leaves before the look that they came for', async () => {
+    const clock = new FakeClock()
+    const hub = createEventHub({ clock })
+    const slow = { ms: 0 }
+    const read = async () => {
+      if (slow.ms > 0) await new Promise<void>((resolve) => void clock.timer(slow.ms, resolve))
+      return { a: 1 }
+    }
+    const loop = startSnapshotLoop({ hub, clock, sources: [{ type: 'snapshot', read }] })
+    collect(hub).stop()
+    await clock.advance(1_000)
+    const second = collect(hub)
+    await clock.advance(1_000)
+    assert.equal(second.events.length, 1)
+    slow.ms = 500
+    await clock.advance(600)
+    collect(hub).stop()
+    second.stop()
+    await clock.advance(5_000)
+    const third = collect(hub)
+    await clock.advance(1_000)
+    assert.equal(third.events.length, 1)
+    await loop.close()
+  })
+
+  test('goes on after looks that failed, of which it tells once, and rests after one that was slow', async () => {
     const clock = new FakeClock()
     const hub = createEventHub({ clock })
     const errors: unknown[] = []
     let looks = 0
     const read = async () => {
       looks += 1
-      if (looks === 1) throw new Error('away')
+      if (looks <= 3) throw new Error('away')
       await new Promise<void>((resolve) => void clock.timer(2_000, resolve))
       return looks
     }
     const onError = (thrown: unknown) => errors.push(thrown)
     const loop = startSnapshotLoop({ hub, clock, sources: [{ type: 'snapshot', read }], onError })
     const { events } = collect(hub)
-    await clock.advance(41_100)
+    await clock.advance(43_100)
     assert.equal(errors.length, 1)
     assert.ok(events.length >= 3 && events.length <= 4, `${events.length} events`)
     const closed = loop.close()

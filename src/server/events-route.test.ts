@@ -188,6 +188,17 @@ describe('a client that does not read', () => {
     await core.close()
   })
 
+  test('that leaves before anything was read is forgotten at once', async () => {
+    const core = await startCore()
+    const leaving = new AbortController()
+    const response = await core.request('/api/events', { signal: leaving.signal })
+    assert.equal(core.server.events.clients, 1)
+    leaving.abort()
+    assert.deepEqual([core.server.events.clients, core.services.hub.listeners], [0, 0])
+    assert.equal((await response.body!.getReader().read()).done, true)
+    await core.close()
+  })
+
   test('that leaves is forgotten at once', async () => {
     const core = await startCore()
     const http = await startHttpServer({ app: core.server.app, port: 0 })

@@ -92,7 +92,7 @@ function open(
   for (const event of missed ?? []) client.send(event)
   unsubscribe = hub.subscribe((event) => client.send(event))
   // A client that left before its stream was read is not heard of in another way.
-  c.req.raw.signal.addEventListener('abort', () => client.close(), { once: true })
+  c.req.raw.signal.addEventListener('abort', () => client.leave(), { once: true })
   return client
 }
 

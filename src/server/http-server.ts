@@ -69,6 +69,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   )
   server.maxConnections = CONNECTIONS_MAX
   await listen(server, host, port)
+  // A connection that could not be taken (no more files, say) must not end the process.
+  server.on('error', onError)
   const bound = server.address() as AddressInfo
   return {
     host,

@@ -49,7 +49,8 @@ test('the document has the form of OpenAPI 3.1', () => {
     assert.match(path, /^\/[\w/{}.-]+$/)
     assert.match(method, /^(?:get|post|put|delete)$/)
     assert.ok(Object.keys(responses).some((status) => /^2\d\d$/.test(status)))
-    assert.equal(responses.default?.$ref, '#/components/responses/Problem')
+    assert.equal(responses['5XX']?.$ref, '#/components/responses/Problem')
+    assert.equal(responses['400']?.$ref, '#/components/responses/Problem400')
     for (const [status, one] of Object.entries(responses)) {
       assert.ok(one.$ref ?? one.description, `${path} ${status}`)
     }

@@ -3,17 +3,27 @@ import { z } from 'zod'
 import type { App } from './app-env.ts'
 import { matchesEtag, weakEtag } from './etag.ts'
 import { EVENTS_PATH } from './events-route.ts'
-import { problemSchema } from './problem.ts'
+import { problemSchema, titleOf } from './problem.ts'
 import type { AnyRoute, Route } from './route.ts'
-import { SESSION_COOKIE } from './security.ts'
+import { needsToken, SESSION_COOKIE } from './security.ts'
 
 export const OPENAPI_PATH = '/api/openapi.json'
+
+const ABOUT = [
+  'Streams, jobs, mail and their live events.',
+  'Times whose names end in `Ms`, or in `At`, are milliseconds since the epoch.',
+  'A list that has a `next` goes on: send it as `cursor`, with the same other parameters.',
+  'A parameter that is not named here is refused. What refuses says why, and what to do, as application/problem+json.',
+].join(' ')
 
 type Json = Record<string, unknown>
 export type OpenApiDocument = Json & { paths: Record<string, Record<string, Json>> }
 
 /** What a document says of a route, whoever handles it. */
-export type Documented = Pick<Route['spec'], 'method' | 'path' | 'summary' | 'tag' | 'access'> & {
+export type Documented = Pick<
+  Route['spec'],
+  'method' | 'path' | 'summary' | 'description' | 'tag' | 'access' | 'errors'
+> & {
   params?: z.ZodObject | undefined
   query?: z.ZodObject | undefined
   body?: z.ZodType | undefined
@@ -21,12 +31,31 @@ export type Documented = Pick<Route['spec'], 'method' | 'path' | 'summary' | 'ta
   contentType?: string
   status?: number | undefined
   etag?: boolean | undefined
+  errorPages?: readonly number[] | undefined
+  /** Further parameters, in headers. */
+  headers?: readonly Json[]
 }
+
+/** The forms of live events, by their type. */
+export type EventSchemas = Readonly<Record<string, z.ZodType>>
 
 export const ownRoutes: readonly Documented[] = [
   {
     ...{ method: 'get', path: EVENTS_PATH, tag: 'live', access: 'read', contentType: 'text/event-stream' },
     summary: 'Live events; Last-Event-ID resumes',
+    description:
+      'Server-sent events. The first is always `hello`; `x-events` names all types and the form of their data. ' +
+      'Of types that begin with `snapshot` only the newest counts. A comment comes every 15 s while all is quiet.',
+    query: z.object({
+      lastEventId: z.string().max(500).optional().describe('As the header, for a page that cannot send one'),
+    }),
+    headers: [
+      {
+        ...{ name: 'Last-Event-ID', in: 'header', required: false, schema: { type: 'string' } },
+        description: 'The id of the last event that was seen: all that came after it follows',
+      },
+    ],
+    errors: [503],
   },
   {
     ...{ method: 'get', path: OPENAPI_PATH, tag: 'about', access: 'read', etag: true },
@@ -40,16 +69,16 @@ export function documentedOf(route: AnyRoute): Documented {
 
 export function openApiDocument(
   routes: readonly Documented[],
-  { version = '0.0.0' }: { version?: string | undefined } = {},
+  { version = '0.0.0', events = {} }: { version?: string | undefined; events?: EventSchemas } = {},
 ): OpenApiDocument {
   const paths: OpenApiDocument['paths'] = {}
   for (const route of routes) {
     paths[route.path] ??= {}
-    paths[route.path]![route.method] = operationOf(route)
+    paths[route.path]![route.method] = operationOf(route, events)
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'Tidemark', version, description: 'Streams, jobs, mail and their live events.' },
+    info: { title: 'Tidemark', version, description: ABOUT },
     servers: [{ url: '/' }],
     tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
@@ -57,13 +86,12 @@ export function openApiDocument(
     security: [{ bearer: [] }, { cookie: [] }, {}],
     components: {
       schemas: { Problem: schemaOf(problemSchema) },
-      responses: {
-        Problem: {
-          description: 'What was wrong, and what to do',
-          content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
-        },
-      },
+      responses: problemResponses(routes),
       parameters: {
+        IfNoneMatch: {
+          ...{ name: 'If-None-Match', in: 'header', required: false, schema: { type: 'string' } },
+          description: 'The ETag of an answer before: 304 where nothing has changed since',
+        },
         Intent: {
           ...{ name: 'X-Tidemark', in: 'header', required: true, schema: { type: 'string', const: '1' } },
           description: 'On everything that changes something: no other page can send it',
@@ -91,21 +119,21 @@ export function addOpenApi(app: App, document: OpenApiDocument): void {
   )
 }
 
-function operationOf(route: Documented): Json {
-  const { method, path, summary, tag, body, contentType, status = 200, etag } = route
-  const writes = method !== 'get'
+function operationOf(route: Documented, events: EventSchemas): Json {
+  const { method, path, summary, description, tag, body, status = 200, etag } = route
   const parameters = [
     ...pathParameters(route),
     ...parametersOf('query', route.query),
-    ...(writes ? [{ $ref: '#/components/parameters/Intent' }] : []),
+    ...(route.headers ?? []),
+    ...(etag ? [{ $ref: '#/components/parameters/IfNoneMatch' }] : []),
+    ...(method === 'get' ? [] : [{ $ref: '#/components/parameters/Intent' }]),
   ]
-  const content = contentType
-    ? { [contentType]: { schema: { type: 'string' } } }
-    : { 'application/json': { schema: schemaOf(route.answer ?? z.unknown()) } }
   return {
     operationId: operationId(method, path),
     summary,
+    ...(description === undefined ? {} : { description }),
     tags: [tag],
+    ...(needsToken(path) ? {} : { security: [] }),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(body
       ? {
@@ -116,11 +144,53 @@ function operationOf(route: Documented): Json {
         }
       : {}),
     responses: {
-      [status]: { description: summary, content },
+      [status]: {
+        description: summary,
+        ...(etag ? { headers: { ETag: { required: true, schema: { type: 'string' } } } } : {}),
+        content: contentOf(route, events),
+      },
       ...(etag ? { 304: { description: 'The same as what If-None-Match names' } } : {}),
-      default: { $ref: '#/components/responses/Problem' },
+      ...refusalsOf(route),
     },
   }
+}
+
+function contentOf(route: Documented, events: EventSchemas): Json {
+  const { contentType } = route
+  if (!contentType) return { 'application/json': { schema: schemaOf(route.answer ?? z.unknown()) } }
+  const types = Object.entries(events).map(([type, schema]) => [type, schemaOf(schema)])
+  const extra = contentType === 'text/event-stream' ? { 'x-events': Object.fromEntries(types) } : {}
+  return { [contentType]: { schema: { type: 'string' }, ...extra } }
+}
+
+/** What every request may be answered with, what this one may be besides, and what goes wrong inside. */
+function refusalsOf(route: Documented): Json {
+  const pages = route.errorPages ?? []
+  const refusals: [string, Json][] = errorsOf(route)
+    .filter((status) => !pages.includes(status))
+    .map((status) => [String(status), { $ref: `#/components/responses/Problem${status}` }])
+  for (const status of pages) {
+    const content = { [route.contentType ?? 'text/html']: { schema: { type: 'string' } } }
+    refusals.push([String(status), { description: titleOf(status), content }])
+  }
+  return { ...Object.fromEntries(refusals), '5XX': { $ref: '#/components/responses/Problem' } }
+}
+
+function errorsOf({ method, path, body, errors = [] }: Documented): number[] {
+  const statuses = new Set([400, 403, 414, ...errors])
+  if (needsToken(path)) statuses.add(401)
+  if (path.includes('{')) statuses.add(404)
+  if (method !== 'get') statuses.add(413)
+  if (body) statuses.add(415)
+  return [...statuses].sort((a, b) => a - b)
+}
+
+function problemResponses(routes: readonly Documented[]): Json {
+  const content = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } }
+  const statuses = new Set(routes.flatMap(errorsOf))
+  const named = [...statuses].sort().map((status) => [`Problem${status}`, titleOf(status)])
+  const all = [...named, ['Problem', 'Something went wrong inside, or is not available just now']]
+  return Object.fromEntries(all.map(([name, description]) => [name, { description, content }]))
 }
 
 /** Each that stands in the path, whether or not the route says more about it. */

@@ -8,16 +8,16 @@ import { asTidemarkError, type ErrorKind, type TidemarkError, UsageError } from 
 import { redactText } from '../redaction.ts'
 
 export const problemSchema = z.object({
-  /** `about:blank` unless there is a page about it. */
-  type: z.string(),
+  type: z.string().describe('`about:blank` unless there is a page about it'),
   title: z.string(),
   status: z.number().int(),
-  detail: z.string(),
-  hint: z.string().optional(),
-  /** A stable name for programs. */
-  code: z.string().optional(),
-  /** Of a request that was not understood: each field that was wrong. */
-  errors: z.array(z.object({ where: z.string(), message: z.string() })).optional(),
+  detail: z.string().describe('What happened, to what'),
+  hint: z.string().optional().describe('What to do next'),
+  code: z.string().optional().describe('A stable name for programs'),
+  errors: z
+    .array(z.object({ where: z.string(), message: z.string() }))
+    .optional()
+    .describe('Of a request that was not understood: each field that was wrong'),
 })
 export type Problem = z.output<typeof problemSchema>
 
@@ -37,6 +37,10 @@ const TITLES: Record<number, string> = {
   503: 'Not available just now',
 }
 
+export function titleOf(status: number): string {
+  return TITLES[status] ?? `Status ${status}`
+}
+
 type ProblemOptions = Pick<Problem, 'hint' | 'code' | 'errors'> & {
   headers?: Record<string, string>
   cause?: unknown
@@ -54,7 +58,7 @@ export class ProblemError extends Error {
     this.headers = headers
     this.problem = {
       type: 'about:blank',
-      title: TITLES[status] ?? `Status ${status}`,
+      title: titleOf(status),
       status,
       detail,
       ...(hint === undefined ? {} : { hint }),

@@ -23,6 +23,8 @@ export type RouteSpec<
   /** With parameters in braces: `/api/jobs/{id}`. */
   path: string
   summary: string
+  /** What the summary leaves open. */
+  description?: string
   /** Groups routes in the document: streams, jobs, mail … */
   tag: string
   access: Access
@@ -34,6 +36,8 @@ export type RouteSpec<
   status?: 200 | 201 | 202
   /** Answers with an ETag and 304; for what clients ask again and again. */
   etag?: boolean
+  /** Statuses of its refusals besides those that every route of its form has: see openapi.ts. */
+  errors?: readonly number[]
 }
 
 export type RouteInput<P extends Shape, Q extends Shape, B extends z.ZodType | undefined> = {
@@ -65,10 +69,16 @@ export function defineRoute<
   return { kind: 'json', spec: spec as Route['spec'], handle: handle as Route['handle'] }
 }
 
+type DownloadSpec = {
+  contentType: string
+  /** Statuses that come as a page of that type and not as a problem: for what people look at. */
+  errorPages?: readonly number[]
+}
+
 /** Bytes instead of JSON: an attachment, a raw message, a page of sanitised HTML. */
 export type Download = {
   kind: 'download'
-  spec: Omit<Route['spec'], 'answer' | 'body' | 'status'> & { contentType: string }
+  spec: Omit<Route['spec'], 'answer' | 'body' | 'status'> & DownloadSpec
   handle: (input: never, services: Services) => Promise<DownloadAnswer>
 }
 
@@ -84,7 +94,7 @@ export type DownloadAnswer = {
 }
 
 export function defineDownload<P extends Shape = undefined, Q extends Shape = undefined>(
-  spec: Omit<RouteSpec<P, Q, undefined, z.ZodType>, 'answer' | 'body' | 'status'> & { contentType: string },
+  spec: Omit<RouteSpec<P, Q, undefined, z.ZodType>, 'answer' | 'body' | 'status'> & DownloadSpec,
   handle: (input: RouteInput<P, Q, undefined>, services: Services) => Promise<DownloadAnswer>,
 ): Download {
   return { kind: 'download', spec: spec as Download['spec'], handle: handle as Download['handle'] }

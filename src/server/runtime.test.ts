@@ -79,6 +79,18 @@ const schedulesOf = async ({ ledger }: OpenRuntime): Promise<string[]> =>
     .map(({ name, spec }) => `${name}: ${spec}`)
     .filter((one) => one.startsWith('mail'))
 
+/** The mail of ANN is copied, and nothing is left to do. */
+async function copied(): Promise<OpenRuntime> {
+  const at = await world()
+  const runtime = await at.open()
+  await connect(at, runtime, ANN)
+  await startAccounts(runtime)
+  await runtime.engine.start()
+  await settled(runtime, ANN)
+  await runtime.engine.drained()
+  return runtime
+}
+
 describe('a runtime', () => {
   test('makes the ledger, runs nothing before its engine is started, and can be closed twice', async () => {
     const { open, home } = await world()
@@ -122,13 +134,7 @@ describe('a runtime', () => {
   })
 
   test('forgets an account that was removed: its schedule is dropped, its archive closed', async () => {
-    const at = await world()
-    const runtime = await at.open()
-    await connect(at, runtime, ANN)
-    await startAccounts(runtime)
-    await runtime.engine.start()
-    await settled(runtime, ANN)
-    await runtime.engine.drained()
+    const runtime = await copied()
     const { archive } = await runtime.mail.accounts.get(ANN)
     await runtime.accounts.remove((await runtime.accounts.find(SERVICE, ANN))!.id)
     await startAccounts(runtime)
@@ -152,13 +158,7 @@ describe('a runtime', () => {
   })
 
   test('compares the mailbox with the archive where other choices were made', async () => {
-    const at = await world()
-    const runtime = await at.open()
-    await connect(at, runtime, ANN)
-    await startAccounts(runtime)
-    await runtime.engine.start()
-    await settled(runtime, ANN)
-    await runtime.engine.drained()
+    const runtime = await copied()
     const { id } = (await runtime.accounts.find(SERVICE, ANN))!
     await runtime.accounts.setSettings(id, { spam: true })
     await startAccounts(runtime)
@@ -212,6 +212,17 @@ describe('a runtime', () => {
     const units = runtime.engine.limits.snapshot().budgets.find(({ name }) => name === unitsOf(ANN))!
     // Of 100 units a second, a little is left over.
     assert.ok(units.rate > 90 && units.rate <= 100, `${units.rate}`)
+  })
+
+  test('goes on telling what holds where a changed setting needs a new start', async () => {
+    const at = await world()
+    const runtime = await at.open()
+    const port = { kind: 'flag', name: '--port' } as const
+    const changed = configOf(at.sim, { ledgerUrl: 'postgres://elsewhere/x' })
+    changed.server.port = 1
+    await runtime.reload(changed, new Map([['server.port', port]]))
+    assert.deepEqual([runtime.config.ledger.url, runtime.origins.get('server.port')], ['sqlite', undefined])
+    assert.notEqual(runtime.config.server.port, 1)
   })
 
   test('follows accounts that another process connects', async () => {

@@ -66,7 +66,7 @@ export type OpenRuntime = Runtime & {
   close(): Promise<void>
   /**
    * Takes over what can change in a running process: workers, budgets, sizes, how often is looked for mail (with the
-   * next `startAccounts`). Addresses, the ledger and alerts need a new start.
+   * next `startAccounts`). What needs a new start stays as it is, here and in what is told.
    */
   reload(config: Config, origins?: Origins): Promise<void>
 }
@@ -151,16 +151,22 @@ type Reload = { config: Config; origins: Origins | undefined; overrides: MailOve
 async function reload(runtime: Runtime, { config, origins, overrides }: Reload): Promise<void> {
   const { engine, mail, home } = runtime
   for (const section of Object.keys(config) as (keyof Config)[]) {
-    Object.assign(runtime.config[section], structuredClone(config[section]))
+    if (!isFixed(section)) Object.assign(runtime.config[section], structuredClone(config[section]))
   }
-  if (origins) {
-    const kept = runtime.origins as Map<string, Origin>
-    kept.clear()
-    for (const [key, origin] of origins) kept.set(key, origin)
-  }
+  if (origins) takeOver(runtime.origins as Map<string, Origin>, origins)
   Object.assign(mail.settings, mailSettingsOf(config, home, overrides))
   engine.reload(engineSizeOf(config))
   await mail.accounts.reload()
+}
+
+/** Opened or bound with the process: what was read anew of them does not hold. */
+const FIXED: ReadonlySet<string> = new Set<keyof Config>(['ledger', 'server', 'alerts'])
+
+const isFixed = (key: string): boolean => FIXED.has(key.split('.')[0]!)
+
+function takeOver(kept: Map<string, Origin>, origins: Origins): void {
+  for (const key of kept.keys()) if (!isFixed(key)) kept.delete(key)
+  for (const [key, origin] of origins) if (!isFixed(key)) kept.set(key, origin)
 }
 
 function once(fn: () => Promise<void>): () => Promise<void> {

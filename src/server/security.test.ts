@@ -63,13 +63,18 @@ describe('without a token', () => {
     for (const host of ['127.0.0.1', '127.8.8.8', '::1', '[::1]', 'LOCALHOST'])
       assert.ok(isLoopback(host), host)
     checkExposure({ host: '0.0.0.0', token: TOKEN })
+    // Something that speaks HTTPS stands before it, and hands on requests of the whole world.
+    const proxied = { host: '127.0.0.1', allowedHosts: ['mail.example.com'] }
+    assert.throws(() => checkExposure(proxied), { code: 'token-needed', message: /mail\.example\.com/ })
+    checkExposure({ ...proxied, token: TOKEN })
+    checkExposure({ host: '127.0.0.1', allowedHosts: ['localhost'] })
     assert.throws(() => checkExposure({ host: '127.0.0.1', token: 'short' }), { code: 'token-short' })
   })
 })
 
 describe('the Host header', () => {
   test('must be a name of this server, on every path', () =>
-    withCore({ allowedHosts: ['Tide.Example.com'] }, async (core) => {
+    withCore({ allowedHosts: ['Tide.Example.com'], token: TOKEN }, async (core) => {
       const paths = ['/api/overview', '/', '/healthz', '/readyz', '/metrics', '/api/session', '/api/events']
       for (const path of paths) {
         for (const host of ['evil.example', 'localhost.evil.example', '192.168.1.5', 'a@localhost', ' ']) {
@@ -84,7 +89,8 @@ describe('the Host header', () => {
         'tide.example.com:443',
         'localhost.',
       ]
-      for (const host of own) assert.equal((await get(core, { host })).status, 200, host)
+      const authorization = `Bearer ${TOKEN}`
+      for (const host of own) assert.equal((await get(core, { host, authorization })).status, 200, host)
     }))
 
   test('does not help when the address itself names another host', () =>

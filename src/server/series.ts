@@ -8,6 +8,7 @@ import { COUNTER_MS } from '../ledger/changes.ts'
 import type { BudgetRow } from '../ledger/contract-budgets.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { SqlBudgetStore } from '../ledger/sql-budgets.ts'
+import { controllerOf } from './budget-controller.ts'
 
 export type SeriesPoint = {
   /** Seconds since the epoch. */
@@ -27,6 +28,7 @@ export type Series = {
 export const SECOND_POINTS = 600
 export const MINUTE_POINTS = 1_440
 const SECOND_MS = 1_000
+const EARLY_MS = 50
 const MINUTE_S = 60
 const BUDGETS_MAX = 50
 /** A controller that has not ticked for this long has nothing to do: its last share of use is history. */
@@ -67,7 +69,9 @@ export function createSeries(options: Sampler): Series & { close(): Promise<void
   }
 
   const sampleLater = (): void => {
-    cancel = clock.timer(SECOND_MS - (clock.now() % SECOND_MS), () => {
+    const leftMs = SECOND_MS - (clock.now() % SECOND_MS)
+    // A timer may be a little early; the same second must not be told twice.
+    cancel = clock.timer(leftMs < EARLY_MS ? leftMs + SECOND_MS : leftMs, () => {
       sampling = sample()
     })
   }
@@ -129,25 +133,6 @@ function sampler({ engine, ledger, clock }: Sampler): () => Promise<SeriesPoint 
       running,
       waiting: Math.max(0, ofStages('ready', 'deps', 'time') + claimed - running),
     }
-  }
-}
-
-type Controller = {
-  rate: number
-  useShare: number
-  tickMs: number
-  throttledCalls: number
-  workers: number
-  pausedUntilMs: number
-}
-
-/** Undefined for what no controller tunes, such as bandwidth. */
-function controllerOf(row: BudgetRow): Controller | undefined {
-  try {
-    const state = JSON.parse(row.controller) as (Partial<Controller> & { v?: number }) | null
-    return state?.v === 1 ? (state as Controller) : undefined
-  } catch {
-    return undefined
   }
 }
 

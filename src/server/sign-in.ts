@@ -15,13 +15,12 @@ const TRIES_WINDOW_MS = 60_000
 const COOKIE_S = 30 * 86_400
 
 export const sessionSchema = z.object({
-  /** Whether there is anything to sign in to. */
-  required: z.boolean(),
+  required: z.boolean().describe('Whether there is anything to sign in to'),
   signedIn: z.boolean(),
 })
 export type SessionView = z.output<typeof sessionSchema>
 
-const credentials = z.object({ token: z.string().min(1).max(4_096) })
+const credentials = z.object({ token: z.string().min(1).max(4_096).describe("The server's token") })
 const about = { tag: 'sign-in', answer: sessionSchema } as const
 
 export const signInSpecs = {
@@ -32,6 +31,9 @@ export const signInSpecs = {
   signIn: {
     ...{ ...about, method: 'post', path: '/api/sign-in', access: 'write', body: credentials },
     summary: 'Exchange the token for a cookie',
+    description:
+      'A page then needs to keep no secret. Whoever tries wrong tokens too often has to wait, also with the right one.',
+    errors: [401, 429],
   },
   signOut: {
     ...{ ...about, method: 'post', path: '/api/sign-out', access: 'write' },

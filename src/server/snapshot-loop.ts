@@ -30,20 +30,26 @@ export type SnapshotLoop = { close(): Promise<void> }
 export function startSnapshotLoop(options: SnapshotLoopOptions): SnapshotLoop {
   const { hub, clock, sources, everyMs = EVERY_MS, onError = () => {} } = options
   const last = new Map<string, string>()
+  /** Told of once, and not every second until the database is back. */
+  const failing = new Set<string>()
   let cancel: CancelTimer | undefined
   let looking: Promise<void> | undefined
   let isNew = false
+  /** The next look is for who has just come. */
+  let isSoon = false
   let closed = false
 
   const lookAt = async ({ type, read }: SnapshotSource): Promise<void> => {
     try {
       const value = await read()
+      failing.delete(type)
       const print = fingerprint(value)
       if (closed || last.get(type) === print) return
       last.set(type, print)
       hub.emit(type, value)
     } catch (thrown) {
-      onError(thrown)
+      if (!failing.has(type)) onError(thrown)
+      failing.add(type)
     }
   }
 
@@ -61,17 +67,20 @@ export function startSnapshotLoop(options: SnapshotLoopOptions): SnapshotLoop {
   const lookIn = (ms: number): void => {
     cancel?.()
     cancel = undefined
+    isSoon = false
     if (closed || hub.listeners === 0) return
+    isSoon = ms === SOON_MS
     cancel = clock.timer(ms, () => {
       cancel = undefined
+      isSoon = false
       if (!closed && hub.listeners > 0) looking = look()
     })
   }
 
+  // Who comes while a look is near shares it. Who left before it has put nothing to sleep.
   const unwatch = hub.onListener(() => {
-    const wasNew = isNew
     isNew = true
-    if (!looking && !wasNew) lookIn(SOON_MS)
+    if (!looking && !isSoon) lookIn(SOON_MS)
   })
 
   return {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -63,11 +63,19 @@ describe('the pages', () => {
     writeFileSync(join(webFolder, 'index.html'), '<!doctype html>page')
   })
 
+  test('are the old ones while a new build takes their place', async () => {
+    assert.equal((await core.request('/')).status, 200)
+    renameSync(webFolder, `${webFolder}-old`)
+    assert.equal(await (await core.request('/')).text(), '<!doctype html>page')
+    assert.equal((await core.request(SCRIPT)).status, 200)
+    renameSync(`${webFolder}-old`, webFolder)
+  })
+
   test('that are not built are a page that says how to build them', async () => {
     const bare = await startCore({ webFolder: join(home, 'nowhere') })
     const response = await bare.request('/')
     assert.equal(response.status, 404)
-    assert.match(await response.text(), /npx vite build web/)
+    assert.match(await response.text(), /npm run build/)
     await bare.close()
   })
 })

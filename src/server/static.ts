@@ -48,8 +48,13 @@ export function addStatic(app: App, folder: string | undefined): void {
   let site: Site | undefined
   const current = (): Site | undefined => {
     const builtMs = folder === undefined ? undefined : builtAt(folder)
-    if (folder === undefined || builtMs === undefined) return undefined
-    if (site?.builtMs !== builtMs) site = { files: readSite(folder), builtMs }
+    // A new build takes the folder's place: while neither is there, or half of it, the old pages are as good.
+    if (folder === undefined || builtMs === undefined || site?.builtMs === builtMs) return site
+    try {
+      site = { files: readSite(folder), builtMs }
+    } catch (thrown) {
+      if (!site) throw thrown
+    }
     return site
   }
   app.get('*', (c) => {
@@ -140,7 +145,7 @@ function notBuilt(): Response {
 <title>Tidemark</title>
 <h1>Tidemark is running</h1>
 <p>Its pages are not built yet. Build them in the folder of Tidemark, then load this page again:</p>
-<pre>npx vite build web</pre>
+<pre>npm run build</pre>
 <p>The API is there already: <a href="/api/openapi.json">what it offers</a>, <a href="/healthz">health</a>.</p>
 </html>
 `

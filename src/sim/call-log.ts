@@ -4,6 +4,8 @@ import type { ServedCall } from './server.ts'
 const LOG_MAX = 1_000
 
 export type CallCounts = Record<string, Record<string, number>>
+/** Bytes of bodies: `received` from callers, `sent` to them, also where the exchange broke off. */
+export type ByteCounts = { received: number; sent: number }
 
 export class CallLog {
   readonly #ring: ServedCall[] = []
@@ -11,6 +13,7 @@ export class CallLog {
   #requests: CallCounts = {}
   #parts: CallCounts = {}
   #faults: Record<string, number> = {}
+  #bytes: Record<string, ByteCounts> = {}
 
   /** Requests so far. */
   get served(): number {
@@ -28,9 +31,30 @@ export class CallLog {
     count(this.#parts, name, status)
   }
 
+  noteBytes(operation: string, { received = 0, sent = 0 }: { received?: number; sent?: number }): void {
+    this.#bytes[operation] ??= { received: 0, sent: 0 }
+    const bytes = this.#bytes[operation]
+    bytes.received += received
+    bytes.sent += sent
+  }
+
+  bytesOf(operation: string): ByteCounts {
+    return { ...(this.#bytes[operation] ?? { received: 0, sent: 0 }) }
+  }
+
   /** Requests and parts of batches by operation and status; 0 is an answer that never came. */
-  counts(): { requests: CallCounts; parts: CallCounts; faults: Record<string, number> } {
-    return structuredClone({ requests: this.#requests, parts: this.#parts, faults: this.#faults })
+  counts(): {
+    requests: CallCounts
+    parts: CallCounts
+    faults: Record<string, number>
+    bytes: Record<string, ByteCounts>
+  } {
+    return structuredClone({
+      requests: this.#requests,
+      parts: this.#parts,
+      faults: this.#faults,
+      bytes: this.#bytes,
+    })
   }
 
   /** The last calls, the oldest first. */
@@ -45,6 +69,7 @@ export class CallLog {
     this.#requests = {}
     this.#parts = {}
     this.#faults = {}
+    this.#bytes = {}
   }
 }
 

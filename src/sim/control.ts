@@ -6,11 +6,14 @@ import { z } from 'zod'
 import { TidemarkError, UsageError } from '../errors.ts'
 import type { Random } from '../random.ts'
 import type { CallLog } from './call-log.ts'
+import { bodyOf, parse } from './control-input.ts'
 import { faultProfiles } from './fault-profiles.ts'
 import type { Faults } from './faults.ts'
 import type { Mailbox } from './gmail/mailbox.ts'
 import type { Mutations } from './gmail/mutations.ts'
 import type { OAuth } from './oauth.ts'
+import { DriveControl } from './onedrive/control.ts'
+import type { OneDrive } from './onedrive/service.ts'
 import type { Push } from './push.ts'
 import type { Quota, QuotaSettings } from './quota.ts'
 import { jsonAnswer, type Operation, type Service, type SimAnswer, type SimCall } from './server.ts'
@@ -27,6 +30,7 @@ export type ControlOptions = {
   oauth: OAuth
   push: Push
   log: CallLog
+  oneDrive: OneDrive
   random: Random
   account: (address: string) => ControlledAccount | undefined
   addresses: () => readonly string[]
@@ -89,8 +93,11 @@ const inputs = {
 export class Control implements Service {
   readonly #options: ControlOptions
 
+  readonly #drives: DriveControl
+
   constructor(options: ControlOptions) {
     this.#options = options
+    this.#drives = new DriveControl(options.oneDrive)
   }
 
   match(call: SimCall): Operation | undefined {
@@ -107,9 +114,10 @@ export class Control implements Service {
     const pieces = call.path.slice(PREFIX.length).split('/').filter(Boolean).map(decodeURIComponent)
     try {
       const found =
-        pieces[0] === 'accounts' && pieces.length > 1
+        this.#drives.answer(call, pieces) ??
+        (pieces[0] === 'accounts' && pieces.length > 1
           ? this.#account(call, pieces[1]!, pieces[2])
-          : this.#general(call, `${call.verb} ${pieces.join('/')}`)
+          : this.#general(call, `${call.verb} ${pieces.join('/')}`))
       return (
         found ?? jsonAnswer({ error: `There is no ${call.verb} ${call.path}; see src/sim/README.md.` }, 404)
       )
@@ -309,22 +317,4 @@ function dumpAnswer({ mailbox, delivered }: ControlledAccount, withHashes: boole
   }
   body.push('\n]}\n')
   return { status: 200, headers: { 'content-type': 'application/json' }, body: Buffer.from(body.join('')) }
-}
-
-function bodyOf(call: SimCall): unknown {
-  if (call.body.length === 0) return {}
-  try {
-    return JSON.parse(call.body.toString('utf8'))
-  } catch (cause) {
-    throw new UsageError('The body is not JSON.', { cause })
-  }
-}
-
-function parse<Output>(schema: z.ZodType<Output>, call: SimCall): Output {
-  const parsed = schema.safeParse(bodyOf(call))
-  if (parsed.success) return parsed.data
-  const [first] = parsed.error.issues
-  throw new UsageError(
-    `${first?.path.map(String).join('.') || 'The body'}: ${first?.message ?? 'makes no sense'}`,
-  )
 }

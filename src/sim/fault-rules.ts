@@ -45,7 +45,7 @@ const reasons = { reason: z.string().optional(), message: z.string().optional() 
 const faultRule = z.discriminatedUnion('do', [
   z.strictObject({
     do: z.literal('throttle'),
-    status: z.union([z.literal(403), z.literal(429)]).optional(),
+    status: z.union([z.literal(403), z.literal(429), z.literal(503), z.literal(509)]).optional(),
     retryAfterSeconds: z.number().min(0).optional(),
     ...reasons,
     ...when,

@@ -98,6 +98,15 @@ export class Grants {
     return this.#issueAccess({ address: entry.address, scopes: entry.scopes, refreshToken })
   }
 
+  /** A new pair, as services do it that give a new refresh token every time; the old one may go on or end. */
+  rotate(refreshToken: string, { endsOld = false } = {}): Tokens | undefined {
+    const entry = this.#refresh.get(refreshToken)
+    if (!entry || entry.expiresAtMs <= this.#clock.now()) return undefined
+    const tokens = this.issue({ address: entry.address, scopes: entry.scopes, isOffline: true })
+    if (endsOld) this.#refresh.delete(refreshToken)
+    return tokens
+  }
+
   access(token: string): Access | undefined {
     const entry = this.#access.get(token)
     return entry && entry.expiresAtMs > this.#clock.now() ? entry : undefined

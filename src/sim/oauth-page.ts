@@ -30,6 +30,23 @@ export function consentPage(input: {
   )
 }
 
+/** Where a person types the code that another device shows. */
+export function devicePage(input: {
+  userCode: string
+  addresses: readonly string[]
+  detail?: string
+}): string {
+  const choices = input.addresses.map((address) => `<option>${escapeHtml(address)}</option>`)
+  return page(
+    'Connect a device to the simulated cloud',
+    `${input.detail === undefined ? '' : `<p>${escapeHtml(input.detail)}</p>`}<form method="post">
+<p><label>Code <input name="user_code" value="${escapeHtml(input.userCode)}"></label></p>
+<p><label>Account <select name="account">${choices.join('')}</select></label></p>
+<p><button name="decision" value="allow">Allow</button> <button name="decision" value="deny">Deny</button></p>
+</form>`,
+  )
+}
+
 export function errorPage(error: string, detail: string): string {
   return page(`Error: ${error}`, `<p>${escapeHtml(detail)}</p>`)
 }

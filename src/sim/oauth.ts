@@ -299,21 +299,21 @@ export function bearerOf(call: { headers: SimCall['headers'] }): string | undefi
   return header !== undefined && /^bearer /i.test(header) ? header.slice(7).trim() : undefined
 }
 
-function form(call: SimCall): URLSearchParams {
+export function form(call: SimCall): URLSearchParams {
   return new URLSearchParams(call.body.toString('utf8'))
 }
 
-function splitScopes(text: string | null): string[] {
+export function splitScopes(text: string | null): string[] {
   return (text ?? '').split(/\s+/).filter((scope) => scope !== '')
 }
 
-function isLoopback(uri: string): boolean {
+export function isLoopback(uri: string): boolean {
   if (!URL.canParse(uri)) return false
   const { protocol, hostname } = new URL(uri)
   return protocol === 'http:' && ['127.0.0.1', 'localhost', '[::1]'].includes(hostname)
 }
 
-function redirect(asked: URLSearchParams, fields: Record<string, string>): SimAnswer {
+export function redirect(asked: URLSearchParams, fields: Record<string, string>): SimAnswer {
   const target = new URL(asked.get('redirect_uri')!)
   const state = asked.get('state')
   if (state !== null) target.searchParams.set('state', state)
@@ -321,10 +321,10 @@ function redirect(asked: URLSearchParams, fields: Record<string, string>): SimAn
   return { status: 302, headers: { location: target.href }, body: '' }
 }
 
-function denied(asked: URLSearchParams): SimAnswer {
+export function denied(asked: URLSearchParams): SimAnswer {
   return redirect(asked, { error: 'access_denied' })
 }
 
-function oauthError(status: number, error: string, description = 'Bad Request'): SimAnswer {
+export function oauthError(status: number, error: string, description = 'Bad Request'): SimAnswer {
   return jsonAnswer({ error, error_description: description }, status)
 }

@@ -17,9 +17,14 @@ export type SimCall = {
   query: URLSearchParams
   headers: IncomingHttpHeaders
   body: Buffer
+  /** The body as it came, for an operation that `takesChunks`; `body` is empty then. */
+  chunks?: readonly Buffer[]
 }
 
-export type AnswerBody = string | Buffer | readonly (string | Buffer)[]
+/** Bytes that are made while they leave, so that a gigabyte needs no gigabyte. */
+export type StreamBody = { bytes: number; read(): Iterable<Buffer> }
+
+export type AnswerBody = string | Buffer | readonly (string | Buffer)[] | StreamBody
 
 export type SimAnswer = {
   status: number
@@ -37,12 +42,18 @@ export type Operation = {
   isNextPage?: boolean
   /** Faults leave it alone: the control API. */
   isExempt?: boolean
+  /** The body is not put together: one copy of every byte less. */
+  takesChunks?: boolean
+  /** A longer body is refused; 160 MiB otherwise. */
+  bodyBytesMax?: number
   run(plan?: FaultPlan): SimAnswer | Promise<SimAnswer>
   /** An error in the service's own shape. */
   refuse(refusal: Refusal): SimAnswer
   effect?(effect: FaultEffect): void
   /** Before anything else: an answer that ends it here, or what to do when the exchange is over. */
   admit?(): SimAnswer | (() => void) | undefined
+  /** For how long the answer's headers are held back; null: until the caller gives up. */
+  stall?(): number | null | undefined
 }
 
 export type Service = { match(call: SimCall): Operation | undefined }
@@ -57,6 +68,8 @@ export type ServerOptions = {
   faults: Faults
   clock: Clock
   onServed?: (served: ServedCall) => void
+  /** Bytes of bodies, as they come and go. */
+  onBytes?: (operation: string, bytes: { received?: number; sent?: number }) => void
 }
 
 const HOST = '127.0.0.1'
@@ -92,23 +105,31 @@ type Exchange = ServerOptions & { request: IncomingMessage; response: ServerResp
 
 async function serve(exchange: Exchange): Promise<void> {
   const { request, response, services, faults } = exchange
-  const body = await readBody(request)
-  if (!body) {
-    response.writeHead(413, { connection: 'close' }).end()
-    return
-  }
-  const call = {
+  const call: SimCall = {
     ...splitUrl(request.url ?? '/'),
     verb: request.method ?? 'GET',
     headers: request.headers,
-    body,
+    body: EMPTY,
   }
   const operation = findOperation(services, call)
+  const chunks = await readBody(exchange, operation)
+  if (!chunks) {
+    response.writeHead(413, { connection: 'close' }).end()
+    return
+  }
+  if (operation?.takesChunks) call.chunks = chunks
+  else if (chunks.length > 0) call.body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
   if (!operation) return send(exchange, { name: 'unknown', answer: notFound() })
   const { name, account } = operation
   const admitted = operation.admit?.()
   if (typeof admitted === 'function') response.once('close', admitted)
   else if (admitted) return send(exchange, { name, account, answer: admitted })
+  const stallMs = operation.stall?.()
+  if (stallMs !== undefined) {
+    note(exchange, { name, account, status: 0, fault: 'stalled' })
+    await hold(exchange, stallMs)
+    if (response.destroyed) return
+  }
   const plan = operation.isExempt
     ? undefined
     : faults.plan({ method: name, account, place: 'request', isNextPage: operation.isNextPage === true })
@@ -141,7 +162,7 @@ async function suffer(exchange: Exchange, operation: Operation, plan: FaultPlan)
   }
   const part = plan.truncate ? plan.truncate.share : 0.5
   if (plan.truncate || plan.stall) return sendPart(exchange, { operation, plan, answer, part })
-  send(exchange, { name, account, answer })
+  await send(exchange, { name, account, answer })
 }
 
 /** Only the beginning of the answer; then the end of the connection, a false end, or a long silence. */
@@ -151,24 +172,63 @@ async function sendPart(
 ): Promise<void> {
   const { response } = exchange
   const { name, account } = input.operation
-  const whole = Buffer.concat(pieces(input.answer.body).map(asBuffer))
-  const kept = whole.subarray(0, Math.min(whole.length - 1, Math.floor(whole.length * input.part)))
-  if (whole.length === 0) return cut(exchange, { name, account, fault: 'truncated' })
-  const { status, headers } = input.answer
+  const { status, headers, body } = input.answer
+  const bytes = lengthOf(body)
+  if (bytes === 0) return cut(exchange, { name, account, fault: 'truncated' })
+  const keptBytes = Math.min(bytes - 1, Math.floor(bytes * input.part))
   if (input.plan.truncate?.close === false) {
-    return send(exchange, {
-      name,
-      account,
-      answer: { status, headers: headers ?? {}, body: kept },
-      fault: 'short',
-    })
+    const short: SimAnswer = {
+      status,
+      headers: headers ?? {},
+      body: { bytes: keptBytes, read: () => cutTo(body, keptBytes) },
+    }
+    return send(exchange, { name, account, answer: short, fault: 'short' })
   }
   note(exchange, { name, account, status, fault: input.plan.truncate ? 'truncated' : 'stalled' })
-  response.writeHead(status, { ...headers, 'content-length': whole.length })
-  await new Promise<void>((resolve) => response.write(kept, () => resolve()))
+  response.writeHead(status, { ...headers, 'content-length': bytes })
+  await writeStream(exchange, name, cutTo(body, keptBytes))
+  await new Promise<void>((resolve) => response.write(EMPTY, () => resolve()))
   if (input.plan.truncate) return response.socket?.destroy() as undefined
   await hold(exchange, input.plan.stall?.ms ?? null)
-  if (!response.destroyed) response.end(whole.subarray(kept.length), input.answer.onSent)
+  if (response.destroyed) return
+  await writeStream(exchange, name, cutFrom(body, keptBytes))
+  response.end(input.answer.onSent)
+}
+
+function* cutTo(body: AnswerBody, bytes: number): Iterable<Buffer> {
+  let left = bytes
+  for (const piece of buffersOf(body)) {
+    if (left <= 0) return
+    yield piece.length <= left ? piece : piece.subarray(0, left)
+    left -= piece.length
+  }
+}
+
+function* cutFrom(body: AnswerBody, bytes: number): Iterable<Buffer> {
+  let skip = bytes
+  for (const piece of buffersOf(body)) {
+    if (skip < piece.length) yield skip > 0 ? piece.subarray(skip) : piece
+    skip = Math.max(0, skip - piece.length)
+  }
+}
+
+/** Waits whenever the socket is full: what is not taken yet is not made yet. */
+async function writeStream(exchange: Exchange, name: string, pieces: Iterable<Buffer>): Promise<void> {
+  const { response, onBytes } = exchange
+  for (const piece of pieces) {
+    if (response.destroyed) return
+    onBytes?.(name, { sent: piece.length })
+    if (response.write(piece)) continue
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        response.off('drain', done)
+        response.off('close', done)
+        resolve()
+      }
+      response.on('drain', done)
+      response.on('close', done)
+    })
+  }
 }
 
 /** Waits for so long, or until the caller gives up. */
@@ -191,19 +251,25 @@ function cut(exchange: Exchange, outcome: Outcome): void {
   else exchange.response.destroy()
 }
 
-function send(exchange: Exchange, { answer, ...outcome }: Outcome & { answer: SimAnswer }): void {
-  const { response } = exchange
+function send(
+  exchange: Exchange,
+  { answer, ...outcome }: Outcome & { answer: SimAnswer },
+): void | Promise<void> {
+  const { response, onBytes } = exchange
   note(exchange, { ...outcome, status: answer.status })
-  const body = pieces(answer.body)
-  let bytes = 0
-  for (const piece of body) bytes += piece.length
+  const bytes = lengthOf(answer.body)
   const hasBody = answer.status !== 204 && answer.status !== 304
   response.writeHead(answer.status, hasBody ? { ...answer.headers, 'content-length': bytes } : answer.headers)
   if (answer.onSent && !outcome.fault) response.once('finish', answer.onSent)
-  if (!hasBody || body.length === 0) {
+  if (!hasBody || bytes === 0 || exchange.request.method === 'HEAD') {
     response.end()
     return
   }
+  if (isStream(answer.body)) {
+    return writeStream(exchange, outcome.name, answer.body.read()).then(() => void response.end())
+  }
+  onBytes?.(outcome.name, { sent: bytes })
+  const body = pieces(answer.body)
   if (body.length > 1) response.cork()
   const last = body.length - 1
   for (let at = 0; at < last; at++) writePiece(response, body[at]!)
@@ -227,7 +293,28 @@ function note({ clock, onServed }: Exchange, outcome: Outcome & { status: number
   onServed(served)
 }
 
-function pieces(body: AnswerBody): readonly (string | Buffer)[] {
+function isStream(body: AnswerBody): body is StreamBody {
+  return typeof body === 'object' && 'read' in body
+}
+
+function lengthOf(body: AnswerBody): number {
+  if (isStream(body)) return body.bytes
+  let bytes = 0
+  for (const piece of pieces(body)) bytes += piece.length
+  return bytes
+}
+
+/** An answer's body for whoever puts it into another one. */
+export function answerPieces(body: AnswerBody): readonly (string | Buffer)[] {
+  return isStream(body) ? [...body.read()] : pieces(body)
+}
+
+function* buffersOf(body: AnswerBody): Iterable<Buffer> {
+  if (isStream(body)) yield* body.read()
+  else for (const piece of pieces(body)) yield asBuffer(piece)
+}
+
+function pieces(body: Exclude<AnswerBody, StreamBody>): readonly (string | Buffer)[] {
   return typeof body === 'string' || Buffer.isBuffer(body) ? [body] : body
 }
 
@@ -243,18 +330,28 @@ function findOperation(services: readonly Service[], call: SimCall): Operation |
   return undefined
 }
 
-/** Undefined when it is too long. */
-async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
+/** Undefined when it is too long. By events: an async iterator costs more than a small call does. */
+function readBody(
+  { request, onBytes }: Exchange,
+  operation: Operation | undefined,
+): Promise<Buffer[] | undefined> | Buffer[] {
   const { 'content-length': length, 'transfer-encoding': transfer } = request.headers
-  if (!transfer && (length === undefined || length === '0')) return EMPTY
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes > BODY_BYTES_MAX) return undefined
-    chunks.push(chunk)
-  }
-  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, bytes)
+  if (!transfer && (length === undefined || length === '0')) return []
+  const bytesMax = operation?.bodyBytesMax ?? BODY_BYTES_MAX
+  const name = operation?.name ?? 'unknown'
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let bytes = 0
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      onBytes?.(name, { received: chunk.length })
+      if (bytes <= bytesMax) chunks.push(chunk)
+      else resolve(undefined)
+    })
+    request.on('end', () => resolve(chunks))
+    request.on('error', reject)
+    request.on('close', () => reject(new Error('the caller has gone')))
+  })
 }
 
 const EMPTY = Buffer.alloc(0)

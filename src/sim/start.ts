@@ -13,6 +13,15 @@ import { Gmail } from './gmail/routes.ts'
 import { gmailScopes } from './gmail/scopes.ts'
 import { OAuth, oauthPaths, type ServiceAccount } from './oauth.ts'
 import type { Grants } from './oauth-grants.ts'
+import type { RateSettings } from './onedrive/request-rate.ts'
+import {
+  type DriveTokens,
+  microsoftAddresses,
+  OneDrive,
+  type OneDriveOptions,
+  type SimDriveInput,
+} from './onedrive/service.ts'
+import type { SimDrive } from './onedrive/sim-drive.ts'
 import { certsPath, Push, type PushSettings } from './push.ts'
 import { Quota, type QuotaSettings } from './quota.ts'
 import { type SimServer, startServer } from './server.ts'
@@ -28,7 +37,13 @@ export type SimOptions = {
   /** 0 or nothing: any free one. */
   port?: number
   seed?: number
-  accounts: readonly SimAccountOptions[]
+  /** Mailboxes. */
+  accounts?: readonly SimAccountOptions[]
+  drives?: readonly SimDriveInput[]
+  /** How many requests to drives an account may make; any number if left out. */
+  driveRate?: Partial<RateSettings>
+  /** How long the address of a download is good for. */
+  downloadUrlMs?: number
   quota?: Partial<QuotaSettings>
   faults?: FaultsInput
   push?: Partial<PushSettings>
@@ -66,6 +81,17 @@ export type Sim = {
   serviceAccount(): ServiceAccount
   /** More tokens for an account, with these scopes. */
   issue(address: string, scopes: readonly string[]): SimAccount
+  /** Of Microsoft Graph, with its version: `…/v1.0`. */
+  graphUrl: string
+  microsoftAuthUrl: string
+  microsoftTokenUrl: string
+  microsoftDeviceUrl: string
+  microsoftClientId: string
+  /** By name or account. */
+  drive(name: string): SimDrive
+  /** Tokens for the drives of an account. */
+  issueDrive(account: string, scopes?: readonly string[]): DriveTokens
+  oneDrive: OneDrive
   close(): Promise<void>
 }
 
@@ -98,28 +124,35 @@ export async function startSim(options: SimOptions): Promise<Sim> {
     onPart: (name, status) => log.notePart(name, status),
   })
   let server: SimServer | undefined
+  const origin = (): string => server?.origin ?? ''
+  const oneDrive = createOneDrive(options, { clock, seed, faults, log, consent: oauth.consent, origin })
   const control = new Control({
-    ...{ faults, quota, oauth, push, log, random: seededRandom(seed ^ 0xc047) },
+    ...{ faults, quota, oauth, push, log, oneDrive, random: seededRandom(seed ^ 0xc047), origin },
     addresses: () => [...mailboxes.keys()],
     account: (address) => {
       const mailbox = mailboxes.get(address)
       const own = mutations.get(address)
       return mailbox && own && { mailbox, mutations: own, delivered: () => gmail.delivered(address) }
     },
-    origin: () => server?.origin ?? '',
   })
   for (const [address, mailbox] of mailboxes)
     mailbox.onChange = (historyId) => push.changed(address, historyId)
   const accounts = [...mailboxes.keys()].map((address) =>
     issueTokens(oauth.grants, address, [gmailScopes.full]),
   )
+  const services = [...oneDrive.services, gmail, oauth, push, control]
   server = await startServer({
-    ...{ port: options.port ?? 0, services: [gmail, oauth, push, control], faults, clock },
+    ...{ port: options.port ?? 0, services, faults, clock },
     onServed: (served) => log.note(served),
+    onBytes: (operation, bytes) => log.noteBytes(operation, bytes),
   })
   const running = server
   return {
     ...addressesOf(running),
+    ...microsoftAddresses(running.origin),
+    oneDrive,
+    drive: (name) => oneDrive.drive(name),
+    issueDrive: (account, scopes) => oneDrive.issue(account, scopes),
     ...{ accounts, faults, quota, oauth, push, log, clientId: simClient.id, clientSecret: simClient.secret },
     mailbox: (address) => known(mailboxes, address),
     mutations: (address) => known(mutations, address),
@@ -128,7 +161,7 @@ export async function startSim(options: SimOptions): Promise<Sim> {
     issue: (address, scopes) => issueTokens(oauth.grants, known(mailboxes, address).address, scopes),
     async close() {
       await running.close()
-      await push.close()
+      await Promise.all([push.close(), oneDrive.subscriptions.close()])
     },
   }
 }
@@ -136,11 +169,11 @@ export async function startSim(options: SimOptions): Promise<Sim> {
 type Surroundings = { clock: Clock; seed: number }
 
 function createMailboxes(options: SimOptions, { clock, seed }: Surroundings): Map<string, Mailbox> {
-  if (options.accounts.length === 0) throw new UsageError('A simulated cloud needs an account.')
-  if (options.accounts.length > ACCOUNTS_MAX)
-    throw new UsageError(`There can be ${ACCOUNTS_MAX} accounts at most.`)
+  const { accounts = [], drives = [] } = options
+  if (accounts.length + drives.length === 0) throw new UsageError('A simulated cloud needs an account.')
+  if (accounts.length > ACCOUNTS_MAX) throw new UsageError(`There can be ${ACCOUNTS_MAX} accounts at most.`)
   const mailboxes = new Map<string, Mailbox>()
-  for (const [at, account] of options.accounts.entries()) {
+  for (const [at, account] of accounts.entries()) {
     if (mailboxes.has(account.address)) throw new UsageError(`There are two accounts ${account.address}.`)
     mailboxes.set(account.address, createMailbox(account, { clock, seed: seed + at }))
   }
@@ -152,6 +185,21 @@ function createMailbox({ years, ...account }: SimAccountOptions, { clock, seed }
   const toMs = account.toMs ?? Math.floor(clock.now() / DAY_MS) * DAY_MS
   const fromMs = account.fromMs ?? toMs - (years ?? YEARS_DEFAULT) * 365.25 * DAY_MS
   return generateMailbox({ seed, ...account, fromMs, toMs, now: () => clock.now() })
+}
+
+function createOneDrive(
+  options: SimOptions,
+  rest: Pick<OneDriveOptions, 'clock' | 'seed' | 'faults' | 'log' | 'consent' | 'origin'>,
+): OneDrive {
+  const { driveRate, downloadUrlMs, accessTokenMs, refreshTokenMs } = options
+  return new OneDrive({
+    ...rest,
+    drives: options.drives ?? [],
+    ...(driveRate === undefined ? {} : { rate: driveRate }),
+    ...(downloadUrlMs === undefined ? {} : { downloadUrlMs }),
+    ...(accessTokenMs === undefined ? {} : { accessTokenMs }),
+    ...(refreshTokenMs === undefined ? {} : { refreshTokenMs }),
+  })
 }
 
 function createOAuth(

@@ -69,6 +69,36 @@ export const get = <T>(path: string, query: Query = {}, signal?: AbortSignal): P
 export const post = <T>(path: string, body: unknown = {}, limitMs?: number): Promise<T> =>
   request<T>('POST', path, { body, limitMs })
 
+type TextOptions = { bytesMax: number; signal?: AbortSignal }
+
+/** The beginning of something that is no JSON, and may be long. */
+export async function getText(
+  path: string,
+  { bytesMax, signal }: TextOptions,
+): Promise<{ text: string; isWhole: boolean }> {
+  let response: Response
+  try {
+    response = await fetch(path, { credentials: 'same-origin', signal })
+  } catch (error) {
+    if (signal?.aborted) throw error
+    throw unreachable(error)
+  }
+  if (!response.ok || !response.body) throw await problemOf(response)
+  const reader = response.body.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  let left = bytesMax
+  while (true) {
+    const { done, value } = await reader.read()
+    if (done) return { text: text + decoder.decode(), isWhole: true }
+    text += decoder.decode(value.subarray(0, left), { stream: true })
+    left -= value.byteLength
+    if (left < 0) break
+  }
+  await reader.cancel()
+  return { text, isWhole: false }
+}
+
 const part = encodeURIComponent
 const streamPath = (name: string): string => `/api/streams/${part(name)}`
 /** Also for addresses in `href` and `src`: `${messagePath(account, id)}/raw`. */
@@ -85,6 +115,7 @@ export type JobFilter = {
 }
 export type PauseTarget = { scope: 'all' | 'stream' | 'kind'; target?: string }
 export type Suggestions = { items: { text: string; what: string }[] }
+export type Session = { required: boolean; signedIn: boolean }
 export type ConfigEntries = { items: SettingView[] }
 type Paging = { cursor?: string; limit?: number }
 export type RunStep = 'undo' | 'resume' | 'halt' | 'abandon'
@@ -131,6 +162,8 @@ export const api = {
   suggest: (q: string, signal?: AbortSignal) => get<Suggestions>('/api/mail/suggest', { q }, signal),
   message: (account: string, id: string, signal?: AbortSignal) =>
     get<MessageView>(messagePath(account, id), {}, signal),
+  source: (account: string, id: string, options: TextOptions) =>
+    getText(`${messagePath(account, id)}/raw`, options),
   thread: (account: string, id: string, signal?: AbortSignal) =>
     get<{ items: MessageView[] }>(`/api/mail/threads/${part(account)}/${part(id)}`, {}, signal),
 
@@ -146,6 +179,7 @@ export const api = {
   stepArchive: (id: number, step: RunStep, confirm?: string) =>
     post<DoneView>(`/api/mail/archive/runs/${id}/${step}`, confirm === undefined ? {} : { confirm }),
 
-  signIn: (token: string) => post<DoneView>('/api/sign-in', { token }),
-  signOut: () => post<DoneView>('/api/sign-out'),
+  session: (signal?: AbortSignal) => get<Session>('/api/session', {}, signal),
+  signIn: (token: string) => post<Session>('/api/sign-in', { token }),
+  signOut: () => post<Session>('/api/sign-out'),
 }

@@ -8,10 +8,15 @@ import { Toasts } from './components/toasts.tsx'
 import { Header, OfflineNote } from './header.tsx'
 import { Navigation } from './navigation.tsx'
 import { notFound as NotFound, PAGES, signIn as SignIn } from './routes.tsx'
+import { useSearchKey } from './search/search-key.ts'
 
 export function App() {
   const [path] = useLocation()
-  if (path === '/sign-in') return <SignIn />
+  return path === '/sign-in' ? <SignIn /> : <Shell path={path} />
+}
+
+function Shell({ path }: { path: string }) {
+  useSearchKey(path)
   return (
     <div class="shell">
       <a class="skip-link" href="#main">

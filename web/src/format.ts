@@ -31,34 +31,28 @@ const UNKNOWN = '–'
 export type Format = ReturnType<typeof createFormat>
 
 export function createFormat(options: { locale?: string; timeZone?: string } = {}) {
-  const { locale, timeZone } = options
+  const amounts = amountFormat(options.locale)
+  const times = timeFormat(options)
+  return {
+    ...amounts,
+    ...times,
+
+    /** A place on a stream's axis: seconds since the epoch for mail, else a number. */
+    formatPosition: (stream: string, position: number): string => {
+      if (!stream.startsWith('mail:')) return amounts.formatCount(position)
+      return position <= 0 ? 'the oldest' : times.formatUtcDay(position * SECOND_MS)
+    },
+  }
+}
+
+function amountFormat(locale: string | undefined) {
   const whole = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 })
   const fine = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 })
   const short = new Intl.NumberFormat(locale, { notation: 'compact', maximumFractionDigits: 1 })
   const shares = [0, 1, 2].map(
     (digits) => new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: digits }),
   )
-  const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' })
-  const full = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short', timeZone })
-  const exact = new Intl.DateTimeFormat(locale, { dateStyle: 'full', timeStyle: 'long', timeZone })
-  const day = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeZone })
-  const utcDay = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeZone: 'UTC' })
-  const clock = new Intl.DateTimeFormat(locale, { timeStyle: 'medium', timeZone })
-  const units = new Map<string, Intl.NumberFormat>()
-
-  const unitOf = (unit: string, display: 'short' | 'narrow', digits: number): Intl.NumberFormat => {
-    const key = `${unit} ${display} ${digits}`
-    const known = units.get(key)
-    if (known) return known
-    const made = new Intl.NumberFormat(locale, {
-      style: 'unit',
-      unit,
-      unitDisplay: display,
-      maximumFractionDigits: digits,
-    })
-    units.set(key, made)
-    return made
-  }
+  const unitOf = unitFormats(locale)
 
   /** `12,345`; fractions only below ten, where they matter. */
   const formatCount = (count: number): string => {
@@ -103,6 +97,17 @@ export function createFormat(options: { locale?: string; timeZone?: string } = {
     if (unit === 0) return `${whole.format(amount)} B`
     return unitOf(BYTE_UNITS[unit]!, 'short', unit > 0 && Math.abs(amount) < 9.95 ? 1 : 0).format(amount)
   }
+  return { formatCount, formatShort, formatShare, formatRate, formatBytes }
+}
+
+function timeFormat({ locale, timeZone }: { locale?: string; timeZone?: string }) {
+  const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' })
+  const full = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short', timeZone })
+  const exact = new Intl.DateTimeFormat(locale, { dateStyle: 'full', timeStyle: 'long', timeZone })
+  const day = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeZone })
+  const utcDay = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeZone: 'UTC' })
+  const clock = new Intl.DateTimeFormat(locale, { timeStyle: 'medium', timeZone })
+  const unitOf = unitFormats(locale)
 
   /** The two largest units: `250ms`, `4.2s`, `1m 5s`, `3h 20m`, `12d`. */
   const formatDuration = (ms: number): string => {
@@ -151,27 +156,27 @@ export function createFormat(options: { locale?: string; timeZone?: string } = {
     if (Number.isNaN(at)) return mark
     return mark.length <= 10 || /T00:00:00(?:\.000)?Z$/.test(mark) ? formatUtcDay(at) : formatTime(at)
   }
-
-  /** A place on a stream's axis: seconds since the epoch for mail, else a number. */
-  const formatPosition = (stream: string, position: number): string => {
-    if (!stream.startsWith('mail:')) return formatCount(position)
-    return position <= 0 ? 'the oldest' : formatUtcDay(position * SECOND_MS)
-  }
-
   return {
-    formatCount,
-    formatShort,
-    formatShare,
-    formatRate,
-    formatBytes,
     formatDuration,
     formatAgo,
     formatTime,
     formatExact,
     formatDay,
+    formatUtcDay,
     formatClock,
     formatMark,
-    formatPosition,
+  }
+}
+
+function unitFormats(locale: string | undefined) {
+  const known = new Map<string, Intl.NumberFormat>()
+  return (unit: string, unitDisplay: 'short' | 'narrow', digits: number): Intl.NumberFormat => {
+    const key = `${unit} ${unitDisplay} ${digits}`
+    const format =
+      known.get(key) ??
+      new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay, maximumFractionDigits: digits })
+    known.set(key, format)
+    return format
   }
 }
 

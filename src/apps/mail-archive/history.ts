@@ -6,6 +6,7 @@
 
 import type { HistoryRecord } from '../../cloud/gmail/client.ts'
 import { type Outcome, type RunContext, request, TidemarkError } from '../../engine/index.ts'
+import { plural } from '../../wording.ts'
 import type { MailAccount } from './account.ts'
 import type { MailKinds } from './jobs.ts'
 import type { MessageChange } from './message.ts'
@@ -51,10 +52,10 @@ export async function runHistory(kinds: MailKinds, job: RunContext<{ account: st
       return { effects: (tx) => noteChecked(tx, account.name, clock.now()), note: 'nothing new' }
     }
     await kinds.turns.take(account.name, () => takeIn(kinds, job, account, found))
-    job.progress({ done: news, unit: 'items', label: `${news} changes` })
-    if (!found.more) return { note: `${news} changes` }
+    job.progress({ done: news, unit: 'items', label: changesText(news) })
+    if (!found.more) return { note: changesText(news) }
   }
-  return { again: {}, note: `${news} changes, and more` }
+  return { again: {}, note: `${changesText(news)}, and more` }
 }
 
 async function readPages(
@@ -175,3 +176,5 @@ async function newLabels(
   )
   return used.some((id) => !known.has(id)) ? account.client.labels({ signal }) : []
 }
+
+const changesText = (count: number): string => `${count} ${plural(count, 'change')}`

@@ -33,6 +33,7 @@ export async function mailStatus(
   tables: MailTables,
   accounts: readonly string[],
 ): Promise<MailStatus[]> {
+  if (accounts.length === 0) return []
   const streams = new Map((await ledger.streams()).map((stream) => [stream.name, stream]))
   return Promise.all(
     accounts.map(async (account) =>

@@ -7,17 +7,14 @@
  */
 import type { Clock } from '../../clock.ts'
 import { TidemarkError } from '../../errors.ts'
+import type { Pace } from '../pace.ts'
 import { BatchParser, type BatchPart, boundaryOf, buildBatch } from './batch.ts'
 import { classify, damagedAnswer, tooLarge } from './errors.ts'
 import type { Answer, Transport } from './transport.ts'
 
 export type FailedAnswer = { id: string; ok: false; error: TidemarkError }
 
-/** How the caller paces calls by what they cost. */
-export type Pace = <T>(
-  call: { method: string; units: number; signal?: AbortSignal },
-  fn: (signal?: AbortSignal) => Promise<T>,
-) => Promise<T>
+export type { Pace } from '../pace.ts'
 
 export type BatchCallOptions<A> = {
   ids: readonly string[]

@@ -9,9 +9,28 @@
  */
 import { z } from 'zod'
 import { TidemarkError } from '../../errors.ts'
-import { redactText } from '../../redaction.ts'
+import {
+  AnswerErrors,
+  type AnswerHeaders,
+  betweenHint,
+  headerWait,
+  longestWait,
+  plainText,
+} from '../answer-errors.ts'
 
-export type AnswerHeaders = { get(name: string): string | null }
+export type { AnswerHeaders } from '../answer-errors.ts'
+export { plainText } from '../answer-errors.ts'
+
+export const {
+  unreachable,
+  timedOut,
+  wrongContentType,
+  damagedAnswer,
+  cutShort,
+  tooLarge,
+  decode,
+  parseJson,
+} = new AnswerErrors('Gmail')
 
 export type ErrorAnswer = {
   status: number
@@ -28,8 +47,6 @@ type GoogleError = { message: string; status: string; reasons: readonly string[]
 type Verdict = Pick<TidemarkError, 'kind' | 'message'> & { code: string; hint?: string }
 
 const TEXT_MAX = 200
-/** Bandwidth limits last hours; a longer wait than a day is a mistake of some clock. */
-const RETRY_AFTER_MS_MAX = 24 * 60 * 60 * 1_000
 
 const RATE_REASONS =
   /^(?:rateLimitExceeded|userRateLimitExceeded|quotaExceeded|dailyLimitExceeded(?:Unreg)?|concurrentLimitExceeded|RATE_LIMIT_EXCEEDED|RESOURCE_EXHAUSTED)$/
@@ -73,7 +90,7 @@ const NOT_FROM_GMAIL: Verdict = {
   kind: 'transient',
   code: 'not-gmail',
   message: 'The answer did not come from Gmail',
-  hint: 'Something between this machine and Gmail answers in its place: a proxy, or a network that wants a login.',
+  hint: betweenHint('Gmail'),
 }
 
 function isRate(google: GoogleError | undefined, body: string): boolean {
@@ -172,80 +189,14 @@ function googleError(body: string): GoogleError | undefined {
 }
 
 function retryAfter(answer: ErrorAnswer, google: GoogleError | undefined): number | undefined {
-  const waits = [headerWait(answer), messageWait(google?.message ?? '', answer.nowMs)]
-  const longest = Math.max(...waits.map((wait) => (Number.isFinite(wait) ? wait : 0)))
-  return longest > 0 ? Math.min(longest, RETRY_AFTER_MS_MAX) : undefined
-}
-
-/** Seconds, or a date. */
-function headerWait({ headers, nowMs }: ErrorAnswer): number {
-  const value = headers.get('retry-after')?.trim()
-  if (!value) return 0
-  return /^\d{1,9}$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - nowMs
+  return longestWait([
+    headerWait(answer.headers, answer.nowMs),
+    messageWait(google?.message ?? '', answer.nowMs),
+  ])
 }
 
 /** `User-rate limit exceeded.  Retry after 2026-01-21T12:57:51.196Z` */
 function messageWait(message: string, nowMs: number): number {
   const time = /retry after (\d{4}-\d\d-\d\dT[\d:.]{5,20})(Z|[+-]\d\d:?\d\d)?/i.exec(message)
   return time ? Date.parse(`${time[1]}${time[2] ?? 'Z'}`) - nowMs : 0
-}
-
-/** Text of the service, safe to print: one line, short, without secrets. */
-export function plainText(text: string): string {
-  const line = text
-    .slice(0, TEXT_MAX * 4)
-    .replaceAll(/[\p{C}\p{Z}\s]+/gu, ' ')
-    .trim()
-  const clean = redactText(line)
-  return clean.length > TEXT_MAX ? `${clean.slice(0, TEXT_MAX)}…` : clean
-}
-
-/** A reset, a refused connection, a name that cannot be resolved, a body that ended too early. */
-export function unreachable(thrown: unknown): TidemarkError {
-  const code = networkCode(thrown)
-  const message = `The connection to Gmail failed${code ? ` (${code})` : ''}`
-  return new TidemarkError(message, { kind: 'transient', code: 'connection-failed', cause: thrown })
-}
-
-export function timedOut(timeoutMs: number): TidemarkError {
-  const message = `Gmail was silent for ${timeoutMs / 1_000} s`
-  return new TidemarkError(message, { kind: 'transient', code: 'timeout' })
-}
-
-/** An error page with status 200, for instance. */
-export function wrongContentType(got: string | null, wanted: string): TidemarkError {
-  const kind = got ? plainText(got).slice(0, 60) : 'nothing that says what it is'
-  return new TidemarkError(`Gmail should have answered with ${wanted}, but it was ${kind}`, {
-    kind: 'transient',
-    code: 'wrong-content-type',
-    hint: NOT_FROM_GMAIL.hint,
-  })
-}
-
-/** `why` must not quote the answer. */
-export function damagedAnswer(what: string, why: string): TidemarkError {
-  return new TidemarkError(`The answer about ${what} is damaged: ${why}`, {
-    kind: 'transient',
-    code: 'damaged-answer',
-  })
-}
-
-export function cutShort(what: string): TidemarkError {
-  return new TidemarkError(`The answer about ${what} ended too early`, {
-    kind: 'transient',
-    code: 'cut-short',
-  })
-}
-
-export function tooLarge(what: string, bytesMax: number): TidemarkError {
-  const message = `The answer about ${what} is larger than ${Math.floor(bytesMax / 1e6)} MB`
-  return new TidemarkError(message, { kind: 'permanent', code: 'answer-too-large' })
-}
-
-function networkCode(thrown: unknown): string | undefined {
-  for (let error = thrown, depth = 0; error instanceof Error && depth < 5; error = error.cause, depth++) {
-    const code = (error as { code?: unknown }).code
-    if (typeof code === 'string' && /^[A-Z_0-9]{2,40}$/.test(code)) return code
-  }
-  return undefined
 }

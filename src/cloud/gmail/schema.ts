@@ -3,7 +3,8 @@
  * another type makes the answer damaged, since a guess would end up in the archive.
  */
 import { z } from 'zod'
-import { damagedAnswer } from './errors.ts'
+
+export { decode, parseJson } from './errors.ts'
 
 /** Goes into paths and into the heads of batch parts, so nothing else may stand in it. */
 export const MESSAGE_ID = /^[\w-]{1,128}$/
@@ -98,20 +99,3 @@ export const historySchema = z.object({
 export const watchSchema = z.object({ historyId, expiration: epochMs })
 
 export const nothingSchema = z.unknown().transform(() => undefined)
-
-/** The parsed answer, or a transient error that names the field and quotes nothing. */
-export function decode<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
-  const parsed = schema.safeParse(value)
-  if (parsed.success) return parsed.data
-  const path = parsed.error.issues[0]?.path.map(String).join('.') || 'it'
-  throw damagedAnswer(what, `${path} is not as it should be`)
-}
-
-export function parseJson(text: string, what: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // The parser's own message quotes the text, which may be someone's mail.
-    throw damagedAnswer(what, 'it is not JSON')
-  }
-}

@@ -12,13 +12,11 @@
 import type { Clock } from '../../clock.ts'
 import { TidemarkError } from '../../errors.ts'
 import type { Fetch } from '../oauth.ts'
+import { SilenceWatch } from '../silence-watch.ts'
+import type { TokenSource } from '../token-source.ts'
 import { classify, cutShort, timedOut, tooLarge, unreachable, wrongContentType } from './errors.ts'
 
-export type TokenSource = {
-  access(signal?: AbortSignal): Promise<string>
-  /** The service refused this token: the next access() must not give it again. */
-  refused(token: string): void
-}
+export type { TokenSource } from '../token-source.ts'
 
 export type TransportOptions = {
   fetch: Fetch
@@ -55,7 +53,7 @@ export class Transport {
 
   /** `read` gets the answer if its status says success; what else there is becomes an error. */
   async send<T>(call: HttpCall, read: (answer: Answer) => Promise<T>, signal?: AbortSignal): Promise<T> {
-    const watch = new Watch(this.#options.clock, this.#options.timeoutMs, signal)
+    const watch = new SilenceWatch({ ...this.#options, caller: signal, errors: { timedOut, unreachable } })
     let answer: Answer | undefined
     try {
       answer = await this.#open(call, watch)
@@ -66,7 +64,7 @@ export class Transport {
     }
   }
 
-  async #open(call: HttpCall, watch: Watch): Promise<Answer> {
+  async #open(call: HttpCall, watch: SilenceWatch): Promise<Answer> {
     const { token, clock } = this.#options
     for (let attempt = 1; ; attempt++) {
       const access = await watch.unless(token.access(watch.signal))
@@ -82,7 +80,7 @@ export class Transport {
     }
   }
 
-  async #fetch(call: HttpCall, access: string, watch: Watch): Promise<Response> {
+  async #fetch(call: HttpCall, access: string, watch: SilenceWatch): Promise<Response> {
     const { fetch, apiUrl, timeoutMs } = this.#options
     const headers: Record<string, string> = {
       authorization: `Bearer ${access}`,
@@ -111,11 +109,11 @@ export class Answer {
   readonly status: number
   readonly headers: Headers
   readonly refuseToken: () => void
-  readonly #watch: Watch
+  readonly #watch: SilenceWatch
   readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   #ended: boolean
 
-  constructor(response: Response, watch: Watch, refuseToken: () => void) {
+  constructor(response: Response, watch: SilenceWatch, refuseToken: () => void) {
     this.status = response.status
     this.headers = response.headers
     this.refuseToken = refuseToken
@@ -193,68 +191,6 @@ export class Answer {
       chunks.push(chunk)
     }
     return chunks
-  }
-}
-
-/** The patience of one call: ends its waiting when the caller aborts or the service is silent for too long. */
-class Watch {
-  readonly #clock: Clock
-  readonly #timeoutMs: number
-  readonly #caller: AbortSignal | undefined
-  readonly #controller = new AbortController()
-  readonly #onAbort: () => void
-  /** At most one wait at a time. */
-  #stopWaiting: ((reason: unknown) => void) | undefined
-
-  constructor(clock: Clock, timeoutMs: number, caller: AbortSignal | undefined) {
-    this.#clock = clock
-    this.#timeoutMs = timeoutMs
-    this.#caller = caller
-    this.#onAbort = () => this.#stop(caller?.reason)
-    if (caller?.aborted) this.#stop(caller.reason)
-    else caller?.addEventListener('abort', this.#onAbort, { once: true })
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal
-  }
-
-  /** The caller wants no more. */
-  get stopped(): boolean {
-    return this.#caller?.aborted === true
-  }
-
-  /** Waits for the service to say something. */
-  async hear<T>(work: Promise<T>, timeoutMs = this.#timeoutMs): Promise<T> {
-    const cancel = this.#clock.timer(timeoutMs, () => this.#stop(timedOut(timeoutMs)))
-    try {
-      return await this.unless(work)
-    } catch (error) {
-      if (this.signal.aborted) throw this.signal.reason
-      throw unreachable(error)
-    } finally {
-      cancel()
-    }
-  }
-
-  /** Waits for `work` unless the call is stopped first. */
-  unless<T>(work: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      this.#stopWaiting = reject
-      work.then(resolve, reject)
-      if (this.signal.aborted) reject(this.signal.reason)
-    })
-  }
-
-  end(): void {
-    this.#caller?.removeEventListener('abort', this.#onAbort)
-    this.#stopWaiting = undefined
-  }
-
-  #stop(reason: unknown): void {
-    if (this.signal.aborted) return
-    this.#controller.abort(reason)
-    this.#stopWaiting?.(reason)
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import { STATUS_CODES } from 'node:http'
 import type { Random } from '../../random.ts'
-import { type SimAnswer, type SimCall, splitUrl } from '../server.ts'
+import { answerPieces, type SimAnswer, type SimCall, splitUrl } from '../server.ts'
 import { invalid } from './errors.ts'
 import { boundaryOf, cutHead, readHeaders, splitMultipart } from './upload.ts'
 
@@ -68,7 +68,7 @@ function writePart(body: (string | Buffer)[], contentId: string | undefined, ans
   if (contentId !== undefined) head += `Content-ID: ${responseId(contentId)}\r\n`
   head += `\r\nHTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ''}\r\n`
   for (const [name, value] of Object.entries(answer.headers ?? {})) head += `${titled(name)}: ${value}\r\n`
-  const pieces = typeof answer.body === 'string' || Buffer.isBuffer(answer.body) ? [answer.body] : answer.body
+  const pieces = answerPieces(answer.body)
   let bytes = 0
   for (const piece of pieces) bytes += piece.length
   if (bytes > 0) head += `Content-Length: ${bytes}\r\n`

@@ -3,7 +3,9 @@ import '../styles/frontier-strip.css'
 import { Skeleton } from '../components/notes.tsx'
 import { formatPlural, formatPosition, formatShare } from '../format.ts'
 import { useFrontier } from '../queries.ts'
-import { markCell, runsOf } from './frontier-runs.ts'
+import { edgesOf, placeOf, WIDTH } from '../stream/picture-shapes.ts'
+import { BAND_HEIGHT, FrontierBand } from './frontier-band.tsx'
+import { markCell } from './frontier-runs.ts'
 
 const CELLS = 160
 
@@ -29,21 +31,21 @@ export function FrontierStrip({ stream }: { stream: string }) {
   const settled = cells.reduce((sum, cell) => sum + cell.settled, 0)
   const share = settled / Math.max(1, data.segments)
   const label = `${formatShare(share)} of ${formatPlural(data.segments, 'slice')} done; the mark stands at ${formatPosition(stream, data.markAt)}`
-  const markAt = markCell(data)
+  // As wide as in the large picture: a place here is the same place there.
+  const edges = edgesOf(cells)
+  const markAt = placeOf(edges, markCell(data))
   return (
     <div class="strip">
       <svg
         class="strip-picture"
-        viewBox={`0 0 ${cells.length} 10`}
+        viewBox={`0 0 ${WIDTH} ${BAND_HEIGHT}`}
         preserveAspectRatio="none"
         role="img"
         aria-label={label}
       >
-        {runsOf(cells).map(({ kind, from, cells: width }) => (
-          <rect key={from} class={`cell-${kind}`} x={from} y={0} width={width} height={10} />
-        ))}
+        <FrontierBand cells={cells} edges={edges} />
       </svg>
-      <span class="strip-mark" style={{ insetInlineStart: `${(markAt / cells.length) * 100}%` }} />
+      <span class="strip-mark" style={{ insetInlineStart: `${(markAt / WIDTH) * 100}%` }} />
       <p class="strip-ends" aria-hidden="true">
         <span>{formatPosition(stream, cells[0]!.from > 0 ? cells[0]!.from : cells[0]!.to)}</span>
         <span>{formatPosition(stream, cells.at(-1)!.to)}</span>

@@ -13,7 +13,7 @@ export function ErrorNote({ error, what, retry }: { error: unknown; what?: strin
       <Icon name="alert" />
       <div class="note-body">
         <p class="note-title">{title}</p>
-        {detail !== title ? <p>{detail}</p> : null}
+        {detail !== title ? <Detail text={detail} /> : null}
         {known?.hint ? <p class="muted">{known.hint}</p> : null}
         {retry ? (
           <Button small icon="retry" onClick={() => void retry()}>
@@ -22,6 +22,21 @@ export function ErrorNote({ error, what, retry }: { error: unknown; what?: strin
         ) : null}
       </div>
     </div>
+  )
+}
+
+/** A first line in words; those below it show a place in what was typed, with a sign under the letter. */
+export function Detail({ text }: { text: string }) {
+  const [words, ...place] = text.split('\n')
+  return (
+    <>
+      <p>{words}</p>
+      {place.length > 0 ? (
+        <pre class="place mono" aria-hidden="true">
+          {place.join('\n')}
+        </pre>
+      ) : null}
+    </>
   )
 }
 

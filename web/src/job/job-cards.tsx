@@ -41,7 +41,8 @@ export function JobFacts({ job }: { job: JobDetail }) {
     ['Lane', job.lane],
     ['Priority', formatCount(job.priority)],
     ['Items', formatCount(job.items)],
-    ['Attempts', formatCount(job.attempt)],
+    // Not its tries: a job that was handed back untouched, because its budget was closed, was taken all the same.
+    ['Times taken', formatCount(job.attempt)],
     ['Failures', formatCount(job.failures)],
     ['Created', <Time key="created" at={job.createdAt} show="full" />],
     ['Runs from', job.runAt === null ? null : <Time at={job.runAt} show="full" />],

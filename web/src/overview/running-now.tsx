@@ -7,12 +7,14 @@ import { formatBytes, formatCount, formatDuration } from '../format.ts'
 import { jobLink, workLink } from '../links.ts'
 import { useNow } from '../queries.ts'
 import { streamTitle } from '../stream-name.ts'
+import { useSlots } from '../work/slots.ts'
 
 /** What fits beside the charts; the work page has all. */
 const SHOWN_MAX = 7
 
 export function RunningNow({ overview }: { overview: Overview | undefined }) {
   const running = overview?.running ?? []
+  const shown = useSlots(running, SHOWN_MAX)
   const more = running.length - SHOWN_MAX
   return (
     <Card
@@ -27,11 +29,15 @@ export function RunningNow({ overview }: { overview: Overview | undefined }) {
       ) : null}
       {running.length > 0 ? (
         <ul class="running-list">
-          {running.slice(0, SHOWN_MAX).map((job) => (
-            <li key={job.id}>
-              <Running job={job} />
-            </li>
-          ))}
+          {shown.map((job, at) =>
+            job ? (
+              <li key={at}>
+                <Running job={job} />
+              </li>
+            ) : (
+              <li key={at} class="running-free" aria-hidden="true" />
+            ),
+          )}
         </ul>
       ) : null}
     </Card>
@@ -39,24 +45,26 @@ export function RunningNow({ overview }: { overview: Overview | undefined }) {
 }
 
 function Running({ job }: { job: RunningView }) {
-  const now = useNow()
+  const ageMs = useNow() - job.startedAt
   const name = job.label ?? job.kind
   const amount = job.unit === 'bytes' ? formatBytes : formatCount
   return (
     <div class="running">
       <div class="running-head">
         <Link href={jobLink(job.id)} class="truncate">
-          {name}
+          {name} <span class="muted num">#{job.id}</span>
         </Link>
         <span class="muted small num">
-          {formatDuration(Math.max(0, Math.floor((now - job.startedAt) / 1000) * 1000))}
+          {ageMs < 1000 ? '< 1s' : formatDuration(Math.floor(ageMs / 1000) * 1000)}
         </span>
       </div>
       <ProgressBar done={job.done} total={job.total} label={`Progress of ${name}`} />
       <div class="running-foot">
         <span class="truncate">{job.stream ? streamTitle(job.stream).title : job.kind}</span>
         <span class="num">
-          {job.total === null ? amount(job.done) : `${amount(job.done)} of ${amount(job.total)}`}
+          {job.total === null
+            ? job.done > 0 && amount(job.done)
+            : `${amount(job.done)} of ${amount(job.total)}`}
         </span>
       </div>
     </div>

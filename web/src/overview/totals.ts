@@ -33,3 +33,9 @@ export function totalsOf(overview: Pick<Overview, 'streams' | 'jobs' | 'badItems
     silent: workers.filter(({ alive }) => !alive).length,
   }
 }
+
+/** "fetching 300 messages, 12 waiting" as a sentence of its own. */
+export function workText({ live }: Pick<Overview, 'live'>): string {
+  if (live === '' || live === 'idle') return 'Nothing is being worked on.'
+  return `${live[0]!.toUpperCase()}${live.slice(1)}.`
+}

@@ -7,7 +7,7 @@ import { Card } from '../components/card.tsx'
 import { ErrorNote, Skeleton } from '../components/notes.tsx'
 import { PageTitle } from '../components/page-title.tsx'
 import { formatPlural } from '../format.ts'
-import { pathPart, searchLink } from '../links.ts'
+import { pathPart } from '../links.ts'
 import { useNow } from '../queries.ts'
 import { foldThread } from '../reader/thread-fold.ts'
 import { ThreadMessage } from '../reader/thread-message.tsx'
@@ -112,10 +112,6 @@ function useReaderKeys(back: string): void {
   useKeys({
     Escape: () => navigate(back),
     u: () => navigate(back),
-    '/': (event) => {
-      event.preventDefault()
-      navigate(searchLink())
-    },
     j: move(1),
     k: move(-1),
   })

@@ -15,7 +15,7 @@ import { jobsLink, settingsLink } from '../links.ts'
 import { NeedsYou } from '../overview/needs-you.tsx'
 import { RunningNow } from '../overview/running-now.tsx'
 import { StreamCard, StreamCardSkeleton } from '../overview/stream-card.tsx'
-import { totalsOf } from '../overview/totals.ts'
+import { totalsOf, workText } from '../overview/totals.ts'
 import { useOverview } from '../queries.ts'
 import '../styles/overview.css'
 
@@ -23,7 +23,7 @@ export function OverviewPage() {
   const { data, error, refetch } = useOverview()
   return (
     <>
-      <PageTitle title="Overview" lead={data ? data.live : <Skeleton width="18rem" />} />
+      <PageTitle title="Overview" lead={data ? workText(data) : <Skeleton width="18rem" />} />
       {error && !data ? <ErrorNote error={error} retry={refetch} /> : null}
       {error && !data ? null : (
         <div class="overview">

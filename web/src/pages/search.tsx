@@ -9,7 +9,7 @@ import { ApiError } from '../problem.ts'
 import { useAccounts, useNow } from '../queries.ts'
 import { useKeys } from '../search/keyboard.ts'
 import { lastOpened, rememberOpened, resultKey } from '../search/last-search.ts'
-import { QueryField } from '../search/query-field.tsx'
+import { QueryField, type QueryProblem } from '../search/query-field.tsx'
 import { focusFirstResult, focusResult, isOnFirstResult, moveResult } from '../search/result-focus.ts'
 import { ListEnd, ResultList, ResultSkeletons } from '../search/result-list.tsx'
 import { Examples, NoAccounts, NothingFound, Unsearched } from '../search/search-notes.tsx'
@@ -154,9 +154,9 @@ function uniqueHits(hits: readonly SearchHitView[]): SearchHitView[] {
 }
 
 /** What is typed can be no query; that is said at the field, and what was found before stays. */
-function refusalOf(error: unknown): string | undefined {
+function refusalOf(error: unknown): QueryProblem | undefined {
   if (!(error instanceof ApiError) || (error.status !== 400 && error.status !== 422)) return undefined
-  return error.hint ? `${error.message} ${error.hint}` : error.message
+  return { text: error.message, hint: error.hint }
 }
 
 /** Back from the reader: on the message that was read. */

@@ -8,6 +8,7 @@ import { useAccounts } from '../queries.ts'
 import { AccountCard } from '../settings/account-card.tsx'
 import { ConfigTable } from '../settings/config-table.tsx'
 import { ConnectCard } from '../settings/connect-card.tsx'
+import { SignOut } from '../settings/sign-out.tsx'
 import { useStore } from '../store.ts'
 import { setTheme, theme } from '../theme.ts'
 import '../styles/settings.css'
@@ -38,14 +39,15 @@ export function SettingsPage() {
               <span>Colours</span>
               <Segmented label="Colours" options={THEMES} value={useStore(theme)} onChange={setTheme} />
             </div>
+            <SignOut />
           </Card>
         </section>
         <section class="stack" id="config" tabIndex={-1} aria-label="Configuration">
           <div>
             <h2>Configuration</h2>
             <p class="muted small">
-              What holds now, and where it was set. Change it in the configuration file; it is read again on
-              restart. The quota tier is <code>gmail.units_per_minute</code>.
+              What holds now, and where it was set. Change it in the configuration file, then send the server
+              SIGHUP or restart it. The quota tier is <code>gmail.units_per_minute</code>.
             </p>
           </div>
           <ConfigTable />

@@ -8,6 +8,7 @@ import { PageTitle } from '../components/page-title.tsx'
 import { Stat } from '../components/stat.tsx'
 import { formatCount, formatPlural } from '../format.ts'
 import { jobsLink } from '../links.ts'
+import { workText } from '../overview/totals.ts'
 import { useAction, useOverview } from '../queries.ts'
 import { Limits } from '../work/limits.tsx'
 import { RunningList } from '../work/running-list.tsx'
@@ -20,7 +21,7 @@ export function WorkPage() {
   const held = useHeldJobs()
   return (
     <>
-      <PageTitle title="Work" lead={data ? data.live : <Skeleton width="18rem" />}>
+      <PageTitle title="Work" lead={data ? workText(data) : <Skeleton width="18rem" />}>
         <ButtonLink href={jobsLink()} icon="search">
           Find jobs
         </ButtonLink>
@@ -92,8 +93,13 @@ function Stages({ overview }: { overview: Overview | undefined }) {
 }
 
 const LANES = [
-  { name: 'interactive', title: 'Interactive lane', about: 'what somebody waits for; always has room' },
-  { name: 'bulk', title: 'Bulk lane', about: 'the long haul; gets what is left' },
+  {
+    name: 'interactive',
+    title: 'Interactive lane',
+    about: 'what somebody waits for; always has room',
+    room: 4,
+  },
+  { name: 'bulk', title: 'Bulk lane', about: 'the long haul; gets what is left', room: 8 },
 ] as const
 
 type LaneProps = { lane: (typeof LANES)[number]; overview: Overview | undefined; held: readonly JobView[] }
@@ -115,9 +121,9 @@ function Lane({ lane, overview, held }: LaneProps) {
     >
       <p class="muted small lane-about">{lane.about}</p>
       {overview ? (
-        <RunningList jobs={running} empty="Nothing runs in this lane." workerOf={workerOf} />
+        <RunningList jobs={running} empty="Nothing runs in this lane." room={lane.room} workerOf={workerOf} />
       ) : (
-        <Skeleton lines={4} />
+        <Skeleton height="18.5rem" />
       )}
     </Card>
   )

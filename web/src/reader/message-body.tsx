@@ -1,44 +1,50 @@
-/** What a message says: as plain text, or as HTML in a frame that can do nothing. */
+/** What a message says: as plain text, as HTML in a frame that can do nothing, or as it came. */
 import { useState } from 'preact/hooks'
 import type { MessageView } from '../../../src/server/mail-api/schemas.ts'
 import { messagePath } from '../api.ts'
 import { Button } from '../components/button.tsx'
 import { Segmented } from '../components/form.tsx'
 import { frameHeightRem } from './frame-height.ts'
+import { MessageSource } from './message-source.tsx'
 
-const LOOKS = [
-  { value: 'html', text: 'Formatted' },
+const PLAIN_LOOKS = [
   { value: 'text', text: 'Plain text' },
+  { value: 'source', text: 'Source' },
 ] as const
+const LOOKS = [{ value: 'html', text: 'Formatted' }, ...PLAIN_LOOKS] as const
+type Look = (typeof LOOKS)[number]['value']
 
 export function MessageBody({ message }: { message: MessageView }) {
-  const [look, setLook] = useState<'html' | 'text'>(message.hasHtml ? 'html' : 'text')
+  const [look, setLook] = useState<Look>(message.hasHtml ? 'html' : 'text')
   const [showsImages, setShowsImages] = useState(false)
   const [isTall, setTall] = useState(false)
   const isHtml = message.hasHtml && look === 'html'
   return (
     <div class="mail-body">
-      {message.hasHtml ? (
-        <div class="row mail-looks">
-          <Segmented label="Show this message as" options={LOOKS} value={look} onChange={setLook} />
-          {isHtml ? (
-            <>
-              <Button
-                small
-                kind="quiet"
-                aria-pressed={showsImages}
-                onClick={() => setShowsImages(!showsImages)}
-              >
-                {showsImages ? 'Hide remote images' : 'Show remote images'}
-              </Button>
-              <Button small kind="quiet" aria-pressed={isTall} onClick={() => setTall(!isTall)}>
-                {isTall ? 'Less height' : 'More height'}
-              </Button>
-              {showsImages ? <span class="muted small">Whoever sent it can see that it is read.</span> : null}
-            </>
-          ) : null}
-        </div>
-      ) : null}
+      <div class="row mail-looks">
+        <Segmented
+          label="Show this message as"
+          options={message.hasHtml ? LOOKS : PLAIN_LOOKS}
+          value={look}
+          onChange={setLook}
+        />
+        {isHtml ? (
+          <>
+            <Button
+              small
+              kind="quiet"
+              aria-pressed={showsImages}
+              onClick={() => setShowsImages(!showsImages)}
+            >
+              {showsImages ? 'Hide remote images' : 'Show remote images'}
+            </Button>
+            <Button small kind="quiet" aria-pressed={isTall} onClick={() => setTall(!isTall)}>
+              {isTall ? 'Less height' : 'More height'}
+            </Button>
+            {showsImages ? <span class="muted small">Whoever sent it can see that it is read.</span> : null}
+          </>
+        ) : null}
+      </div>
       {isHtml ? (
         <iframe
           key={String(showsImages)}
@@ -50,6 +56,8 @@ export function MessageBody({ message }: { message: MessageView }) {
           referrerpolicy="no-referrer"
           style={{ '--frame': `${frameHeightRem(message.text)}rem` }}
         />
+      ) : look === 'source' ? (
+        <MessageSource message={message} />
       ) : (
         <PlainText text={message.text} />
       )}

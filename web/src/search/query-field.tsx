@@ -2,15 +2,18 @@
 import type { RefObject } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { Icon } from '../components/icon.tsx'
+import { Detail } from '../components/notes.tsx'
 import { applySuggestion, isUnfinished } from './query-text.ts'
 import { useSuggestions } from './use-search.ts'
 
 const SUGGESTIONS_MAX = 7
 
+export type QueryProblem = { text: string; hint: string | undefined }
+
 export type QueryFieldProps = {
   field: RefObject<HTMLInputElement>
   text: string
-  problem: string | undefined
+  problem: QueryProblem | undefined
   onType: (text: string) => void
   onSubmit: (text: string) => void
   /** Down, past the suggestions. */
@@ -108,9 +111,10 @@ export function QueryField({ field, text, problem, onType, onSubmit, onLeave }: 
         ))}
       </div>
       {problem ? (
-        <p class="field-error query-problem" id={`${id}-problem`} role="alert">
-          {problem}
-        </p>
+        <div class="field-error query-problem" id={`${id}-problem`} role="alert">
+          <Detail text={problem.text} />
+          {problem.hint ? <p class="muted">{problem.hint}</p> : null}
+        </div>
       ) : null}
     </search>
   )

@@ -2,14 +2,14 @@
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { FrontierView } from '../../../src/server/engine-api/schemas.ts'
-import { markCell, runsOf } from '../charts/frontier-runs.ts'
+import { BAND_HEIGHT, FrontierBand } from '../charts/frontier-band.tsx'
+import { markCell } from '../charts/frontier-runs.ts'
 import { cellText } from './cell-text.ts'
 import { barsOf, cellAt, edgesOf, placeOf, ticksOf, WIDTH } from './picture-shapes.ts'
 import { placeText } from './place-text.ts'
 import { closer, type Stretch, stretchOf } from './zoom.ts'
 
 const BARS_HEIGHT = 100
-const BAND_HEIGHT = 10
 /** Between two dates under the picture. */
 const TICK_PX_MIN = 150
 /** A pointer that moved less was meant as a click. */
@@ -106,16 +106,7 @@ function Shapes({ cells, edges }: { cells: FrontierView['cells']; edges: Edges }
         preserveAspectRatio="none"
         aria-hidden="true"
       >
-        {runsOf(cells.map((cell) => ({ ...cell, bad: 0 }))).map(({ kind, from, cells: count }) => (
-          <rect
-            key={from}
-            class={`cell-${kind}`}
-            x={edges[from]}
-            y={0}
-            width={edges[from + count]! - edges[from]!}
-            height={BAND_HEIGHT}
-          />
-        ))}
+        <FrontierBand cells={cells.map((cell) => ({ ...cell, bad: 0 }))} edges={edges} />
       </svg>
       <div class="frontier-bad">
         {cells.map((cell, at) =>

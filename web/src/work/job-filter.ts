@@ -1,25 +1,27 @@
 /** The filter of the job explorer, as it stands in the address. */
 import type { JobFilter } from '../api.ts'
 
-export const STATE_OPTIONS = [
-  { value: '', text: 'Any state' },
-  { value: 'pending', text: 'Waiting' },
-  { value: 'claimed', text: 'Running' },
-  { value: 'done', text: 'Done' },
-  { value: 'failed', text: 'Failed' },
-  { value: 'canceled', text: 'Cancelled' },
-  { value: 'skipped', text: 'Skipped' },
-] as const
+export type FilterOption = { value: string; text: string }
 
-export const AGE_OPTIONS = [
-  { value: '', text: 'Any age' },
-  { value: '1m', text: 'Older than a minute' },
-  { value: '10m', text: 'Older than 10 minutes' },
-  { value: '1h', text: 'Older than an hour' },
-  { value: '1d', text: 'Older than a day' },
-  { value: '7d', text: 'Older than a week' },
-  { value: '30d', text: 'Older than 30 days' },
-] as const
+export const STATE_OPTIONS = optionsOf({
+  '': 'Any state',
+  pending: 'Waiting',
+  claimed: 'Running',
+  done: 'Done',
+  failed: 'Failed',
+  canceled: 'Cancelled',
+  skipped: 'Skipped',
+})
+
+export const AGE_OPTIONS = optionsOf({
+  '': 'Any age',
+  '1m': 'Older than a minute',
+  '10m': 'Older than 10 minutes',
+  '1h': 'Older than an hour',
+  '1d': 'Older than a day',
+  '7d': 'Older than a week',
+  '30d': 'Older than 30 days',
+})
 
 const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
 
@@ -40,3 +42,7 @@ export function filterOf(params: FilterParams): JobFilter {
 }
 
 const isId = (text: string): boolean => /^[1-9]\d{0,14}$/.test(text)
+
+function optionsOf(texts: Record<string, string>): FilterOption[] {
+  return Object.entries(texts).map(([value, text]) => ({ value, text }))
+}

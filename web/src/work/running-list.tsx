@@ -7,30 +7,38 @@ import { formatBytes, formatCount, formatDuration, formatPlural } from '../forma
 import { jobLink, jobsLink } from '../links.ts'
 import { useNow } from '../queries.ts'
 import { streamTitle } from '../stream-name.ts'
+import { useSlots } from './slots.ts'
 
 const SHOWN_MAX = 12
 
 export type RunningListProps = {
   jobs: readonly RunningView[]
   empty: string
+  /** So many are shown at most, and on wide screens there is always room for them. */
+  room?: number
   /** Who runs it; said where there are several. */
   workerOf?: (id: number) => string | undefined
 }
 
-export function RunningList({ jobs, empty, workerOf }: RunningListProps) {
+export function RunningList({ jobs, empty, room, workerOf }: RunningListProps) {
+  const shownMax = room ?? SHOWN_MAX
   const most = useRef(0)
-  const shown = jobs.slice(0, SHOWN_MAX)
+  const shown = useSlots(jobs, shownMax)
   most.current = Math.max(most.current, shown.length)
-  const rest = jobs.length - shown.length
+  const rest = Math.max(0, jobs.length - shownMax)
   return (
-    <div class="running-place" style={{ '--slots': most.current }}>
+    <div class="running-place" style={{ '--slots': most.current, '--room': room ?? 0 }}>
       {jobs.length === 0 ? <p class="muted">{empty}</p> : null}
       <ul class="running-grid">
-        {shown.map((job) => (
-          <li key={job.id}>
-            <RunningJob job={job} worker={workerOf?.(job.id)} />
-          </li>
-        ))}
+        {shown.map((job, at) =>
+          job ? (
+            <li key={at}>
+              <RunningJob job={job} worker={workerOf?.(job.id)} />
+            </li>
+          ) : (
+            <li key={at} class="running-job" aria-hidden="true" />
+          ),
+        )}
       </ul>
       <p class="small running-rest">
         {rest > 0 ? (

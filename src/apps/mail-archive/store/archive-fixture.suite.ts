@@ -7,6 +7,9 @@ import type { FetchedMessage } from '../message.ts'
 import { openArchive } from './archive.ts'
 import type { Archive, ArchiveOptions } from './contract.ts'
 
+/** Of all times. */
+export const ALL = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY }
+
 export const NOW_MS = Date.UTC(2026, 5, 1)
 
 export function folderFor(context: TestContext): string {

@@ -17,6 +17,7 @@ import { describe, test } from 'node:test'
 import { TidemarkError, UsageError } from '../../../errors.ts'
 import { openArchive } from './archive.ts'
 import {
+  ALL,
   allOf,
   archiveFor,
   folderFor,
@@ -32,7 +33,6 @@ import { prepareMessage } from './prepared-message.ts'
 import { createFile, openForWriting } from './shard-file.ts'
 import { ShardWriter } from './shard-writer.ts'
 
-const ALL = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY }
 const in2019 = { internalMs: Date.UTC(2019, 5, 1) }
 
 function alter(file: string, sql: string, ...values: (string | Uint8Array)[]): void {

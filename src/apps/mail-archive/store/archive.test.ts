@@ -9,6 +9,7 @@ import fc from 'fast-check'
 import type { MessageChange } from '../message.ts'
 import { openArchive } from './archive.ts'
 import {
+  ALL,
   allOf,
   archiveFor,
   folderFor,
@@ -18,8 +19,6 @@ import {
   noise,
   optionsFor,
 } from './archive-fixture.suite.ts'
-
-const ALL = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY }
 
 describe('a stored message', () => {
   test('comes back as it went in', async (context) => {

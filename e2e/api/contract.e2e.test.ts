@@ -1,0 +1,625 @@
+/**
+ * The API as its document says it is. A whole server runs as a process; every operation is called in the ways in which
+ * it succeeds and is refused, and each answer's status, type and body are held against the served document.
+ */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { seededRandom } from '../../src/random.ts'
+import { type Body, type CallInput, Contract } from './contract.ts'
+import { ApiDocument } from './document.ts'
+import { LiveReader } from './live.ts'
+import { ANN, type ApiServer, BAD_ITEMS, BOB, REFUSAL, startApiServer, TOKEN, until } from './server.ts'
+
+const STREAM = `mail:${ANN}`
+const NOBODY = 'nobody@example.com'
+
+let server: ApiServer
+let contract: Contract
+/** Who watches from the beginning to the end. */
+let live: LiveReader
+
+before(async () => {
+  server = await startApiServer()
+  const document = new ApiDocument(await (await server.ask('/api/openapi.json')).json())
+  contract = new Contract(document, server.ask)
+  live = await LiveReader.open(contract, server)
+})
+after(() => server.close())
+
+const call = (id: string, status: number, input?: CallInput) => contract.call(id, status, input)
+const bodyOf = async (id: string, input?: CallInput, status = 200): Promise<Body> =>
+  (await call(id, status, input)).body
+
+/** Until no job waits or runs. */
+function quiet(): Promise<unknown> {
+  return until(async () => {
+    const { jobs } = await bodyOf('getOverview')
+    return jobs.ready + jobs.deps + jobs.time + jobs.claimed === 0
+  }, 'nothing left to do')
+}
+
+function runIn(id: number, state: string): Promise<Body> {
+  return until(async () => {
+    const run = await bodyOf('getMailArchiveRunsById', { params: { id } })
+    return run.state === state && run
+  }, `run ${id} is ${state}`)
+}
+
+describe('the document', () => {
+  test('names every operation once, and every parameter of its path', () => {
+    const { operations, raw } = contract.document
+    assert.equal(new Set(operations.map(({ operationId }) => operationId)).size, operations.length)
+    for (const { operationId, path, parameters, tags } of operations) {
+      const inPath = parameters.filter((one) => one.in === 'path')
+      assert.deepEqual(
+        inPath.map(({ name }) => name),
+        [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name),
+        operationId,
+      )
+      assert.ok(
+        inPath.every(({ required }) => required),
+        operationId,
+      )
+      assert.equal(new Set(parameters.map((one) => `${one.in} ${one.name}`)).size, parameters.length)
+      assert.ok(
+        tags.every((tag) => raw.tags.some(({ name }) => name === tag)),
+        operationId,
+      )
+    }
+  })
+
+  test('describes every field that a client sends', () => {
+    for (const { operationId, parameters, requestBody } of contract.document.operations) {
+      for (const { name, description } of parameters)
+        assert.ok(description.length > 5, `${operationId} ${name}`)
+      const schema = requestBody?.content['application/json']?.schema as Body
+      for (const [name, field] of Object.entries<Body>(schema?.properties ?? {})) {
+        assert.ok(field.description?.length > 5, `${operationId} ${name}`)
+      }
+    }
+  })
+
+  test('says what every operation answers and refuses with, and who may ask', () => {
+    const open = new Set<string>()
+    for (const operation of contract.document.operations) {
+      const { operationId, method, responses, security } = operation
+      const refusals = Object.entries(responses).filter(([status]) => /^[45]/.test(status))
+      for (const [status, { content = {} }] of refusals) {
+        const isPage = operationId === 'getOauthGmailCallback' && /^4(?:04|22)$/.test(status)
+        assert.deepEqual(Object.keys(content), [isPage ? 'text/html' : 'application/problem+json'])
+      }
+      assert.ok('400' in responses && '403' in responses && '5XX' in responses, operationId)
+      const isOpen = security !== undefined && security.length === 0
+      if (isOpen) open.add(operationId)
+      else assert.ok('401' in responses, operationId)
+      const intent = operation.parameters.some(({ name }) => name === 'X-Tidemark')
+      assert.equal(intent, method !== 'get', operationId)
+    }
+    assert.deepEqual([...open].sort(), ['getOauthGmailCallback', 'getSession', 'postSignIn', 'postSignOut'])
+  })
+
+  test('has schemas that a strict validator takes', () => {
+    const { document } = contract
+    for (const { parameters, requestBody, responses } of document.operations) {
+      for (const { schema } of parameters) document.mistake(schema, null)
+      const contents = [requestBody?.content, ...Object.values(responses).map(({ content }) => content)]
+      for (const content of contents) {
+        for (const { schema } of Object.values(content ?? {})) document.mistake(schema, null)
+      }
+    }
+    for (const schema of Object.values(document.events)) document.mistake(schema, null)
+    assert.notEqual(document.mistake(document.problem, { status: '400' }), undefined)
+  })
+})
+
+describe('the engine', () => {
+  before(quiet)
+
+  test('its lists end, and hold everything once, whatever the size of their pages', async () => {
+    const segments = { params: { name: STREAM } }
+    const bySize = async (id: string, input: CallInput, limits: readonly number[]): Promise<Body[]> => {
+      const lists: unknown[] = []
+      for (const limit of limits) {
+        const items = await contract.all(id, { ...input, query: { ...input.query, limit } }, (one) => one.id)
+        lists.push(items.map((one) => one.id))
+      }
+      for (const list of lists) assert.deepEqual(list, lists[0], id)
+      assert.ok((lists[0] as unknown[]).length > 0, id)
+      return lists[0] as Body[]
+    }
+    const jobs = await bySize('getJobs', { query: { stream: STREAM } }, [500, 7, 50])
+    assert.deepEqual(
+      jobs,
+      jobs.toSorted((a, b) => b - a),
+    )
+    await bySize('getJobs', { query: { state: 'done', kind: 'mail.fetch' } }, [500, 1])
+    await bySize('getStreamsByNameSegments', segments, [500, 3])
+    await bySize('getStreamsByNameSegments', { ...segments, query: { state: 'settled' } }, [500, 11])
+    const bad = await bySize('getBad', {}, [500, 1, 2])
+    assert.equal(bad.length, BAD_ITEMS)
+    await bySize('getBad', { query: { stream: STREAM } }, [500, 1])
+  })
+
+  test('streams, frontier and everything that holds now are answered as described', async () => {
+    for (const id of ['getAlerts', 'getWorkers', 'getLimits', 'getSchedules', 'getConfig']) await bodyOf(id)
+    const { items } = await bodyOf('getStreams')
+    const stream = await bodyOf('getStreamsByName', { params: { name: STREAM } })
+    const { stored } = items.find(({ name }: Body) => name === STREAM)
+    assert.equal(stream.stored, stored)
+    assert.equal(stream.listed, stream.stored + stream.gone + stream.skipped + stream.bad)
+    const frontier = await bodyOf('getStreamsByNameFrontier', {
+      params: { name: STREAM },
+      query: { cells: 5 },
+    })
+    assert.ok(frontier.cells.length <= 5)
+    const { from, to } = frontier.cells[1]
+    const closer = { params: { name: STREAM }, query: { from, to } }
+    assert.ok((await bodyOf('getStreamsByNameFrontier', closer)).cells.length > 0)
+    assert.equal((await bodyOf('getSeries')).stepS, 1)
+    assert.equal((await bodyOf('getSeries', { query: { stepS: '60', sinceS: 0 } })).stepS, 60)
+    const secrets = JSON.stringify(await bodyOf('getConfig'))
+    assert.ok(!secrets.includes(TOKEN) && !secrets.includes(server.world.sim.clientSecret))
+  })
+
+  test('work is paused and goes on; what is so already is answered, not refused', async () => {
+    for (const body of [
+      { scope: 'all' },
+      { scope: 'kind', target: 'mail.fetch' },
+      { scope: 'stream', target: STREAM },
+    ]) {
+      const outcomes: string[] = []
+      for (const id of ['postPause', 'postPause', 'postResume', 'postResume']) {
+        outcomes.push((await bodyOf(id, { body })).outcome)
+      }
+      assert.deepEqual(outcomes, ['done', 'already', 'done', 'already'])
+    }
+  })
+
+  test('jobs are canceled and tried again, and refuse where their state does not allow it', async () => {
+    const bob = { scope: 'stream', target: `mail:${BOB}` }
+    await bodyOf('postPause', { body: { ...bob, reason: 'for this test' } })
+    assert.equal((await bodyOf('postMailSync', { body: { account: BOB } }, 202)).outcome, 'done')
+    assert.equal((await bodyOf('postMailSync', { body: { account: BOB } }, 202)).outcome, 'already')
+    const query = { state: 'pending', stream: `mail:${BOB}` }
+    const [job] = (await bodyOf('getJobs', { query })).items
+    const params = { id: job.id }
+    const detail = await bodyOf('getJobsById', { params })
+    assert.ok(detail.canCancel && !detail.canRetry)
+    const outcomes: string[] = []
+    for (const id of ['postJobsByIdRetry', 'postJobsByIdCancel', 'postJobsByIdCancel', 'postJobsByIdRetry']) {
+      outcomes.push((await bodyOf(id, { params })).outcome)
+    }
+    assert.deepEqual(outcomes, ['already', 'done', 'already', 'done'])
+    await bodyOf('postResume', { body: bob })
+    await quiet()
+    await call('postJobsByIdRetry', 409, { params })
+    await call('postJobsByIdCancel', 409, { params })
+  })
+
+  test('bad items are tried again: some, those of a stream, all', async () => {
+    const { items } = await bodyOf('getBad')
+    const ids = items.map(({ id }: Body) => id)
+    assert.equal((await bodyOf('postBadRetry', { body: { ids: ids.slice(0, 1) } })).outcome, 'done')
+    const stream = { scope: 'stream', target: STREAM }
+    await bodyOf('postPause', { body: stream })
+    assert.equal((await bodyOf('postBadRetry', { body: { stream: STREAM } })).outcome, 'done')
+    assert.equal((await bodyOf('postBadRetry', { body: {} })).outcome, 'already')
+    await bodyOf('postResume', { body: stream })
+    await quiet()
+    assert.equal((await bodyOf('getOverview')).badItems, 0)
+    await call('postBadRetry', 400, { body: { ids, stream: STREAM } })
+    await call('postBadRetry', 404, { body: { ids: [999_999] } })
+  })
+})
+
+describe('mail', () => {
+  const message = () => ({ params: { account: ANN, id: server.htmlId } })
+
+  test('a search ends, and finds everything once, in either order and page by page', async () => {
+    const { mailbox } = server.world.sim
+    const [{ stored }] = (await bodyOf('getMailAccounts')).items
+    for (const order of ['date', 'rank']) {
+      for (const limit of [200, 7]) {
+        const query = { account: ANN, q: 'in:anywhere', order, limit }
+        const items = await contract.all('getMailSearch', { query }, (one) => one.id)
+        assert.equal(items.length, stored)
+        for (const { id } of items) assert.ok([...mailbox(ANN).dump()].some((one) => one.id === id))
+      }
+    }
+    const both = { q: 'in:anywhere', limit: 5 }
+    const names = (
+      await contract.all('getMailSearch', { query: both }, (one) => `${one.account} ${one.id}`)
+    ).map(({ account }) => account)
+    assert.deepEqual([...new Set(names)].sort(), [ANN, BOB])
+    assert.deepEqual(
+      (await bodyOf('getMailSearch', { query: { q: 'subject:quarterly' } })).items[0].id,
+      server.htmlId,
+    )
+    assert.ok((await bodyOf('getMailSuggest', { query: { q: 'fro' } })).items.length > 0)
+  })
+
+  test('a message is read as text, thread, HTML, bytes and attachments', async () => {
+    const { threadId, files, hasHtml } = await bodyOf('getMailMessagesByAccountById', message())
+    assert.equal(hasHtml, true)
+    const thread = await bodyOf('getMailThreadsByAccountById', { params: { account: ANN, id: threadId } })
+    assert.deepEqual(
+      thread.items.map(({ id }: Body) => id),
+      [server.htmlId],
+    )
+    for (const images of ['true', 'false']) {
+      const html = await call('getMailMessagesByAccountByIdHtml', 200, { ...message(), query: { images } })
+      assert.match(html.headers.get('content-security-policy') ?? '', /^default-src 'none'/)
+      assert.match(String(html.body), /Hello/)
+    }
+    const raw = await call('getMailMessagesByAccountByIdRaw', 200, message())
+    const sent = [...server.world.sim.mailbox(ANN).dump()].find(({ id }) => id === server.htmlId)
+    assert.ok(sent)
+    assert.match(raw.headers.get('content-disposition') ?? '', /^attachment; filename="[^"/\\]+"/)
+    assert.match(String(raw.body), /^From: "Eve /)
+    for (const { index } of files) {
+      const id = 'getMailMessagesByAccountByIdAttachmentsByIndex'
+      const file = await call(id, 200, { params: { ...message().params, index } })
+      assert.match(
+        file.headers.get('content-disposition') ?? '',
+        /^attachment; filename="[^"/\\]+"; filename\*=UTF-8''[^/\\]+$/,
+      )
+      assert.match(file.headers.get('content-security-policy') ?? '', /sandbox/)
+    }
+  })
+
+  test('an account is connected by the way through the service, and forgotten', async () => {
+    server.world.sim.oauth.consent.autoApprove = BOB
+    const begin = () => bodyOf('postMailAccountsConnect', { body: { access: 'readonly', spam: true } })
+    const { url } = await begin()
+    const location = (await fetch(url, { redirect: 'manual' })).headers.get('location')!
+    const query = Object.fromEntries(new URL(location).searchParams)
+    await call('getOauthGmailCallback', 200, { query })
+    await call('getOauthGmailCallback', 404, { query })
+    const { state } = await begin()
+    await call('getOauthGmailCallback', 422, { query: { state, error: 'access_denied' } })
+    await quiet()
+    const wish = { account: BOB, olderThan: '1d' }
+    await call('postMailArchiveRuns', 409, { body: wish })
+    assert.equal((await bodyOf('deleteMailAccountsByName', { params: { name: BOB } })).outcome, 'done')
+    await call('deleteMailAccountsByName', 404, { params: { name: BOB } })
+  })
+
+  test('mail is planned away, taken out, put back, halted and given up', async () => {
+    const wish = { account: ANN, olderThan: '1d' }
+    assert.equal((await bodyOf('postMailArchivePlan', { body: { ...wish, quick: true } })).isFull, false)
+    const plan = await bodyOf('postMailArchivePlan', {
+      body: { ...wish, action: 'delete', query: 'subject:quarterly' },
+    })
+    const deletion = { ...plan.wish, confirm: 'delete everything' }
+    await call('postMailArchiveRuns', 422, { body: deletion })
+    const ask = (id: string, run: number, body?: Body, status = 200) =>
+      bodyOf(id, { params: { id: run }, ...(body === undefined ? {} : { body }) }, status)
+    const first = (await bodyOf('postMailArchiveRuns', { body: wish }, 202)).id
+    await runIn(first, 'done')
+    await ask('postMailArchiveRunsByIdResume', first, {}, 409)
+    assert.equal((await ask('postMailArchiveRunsByIdUndo', first)).outcome, 'done')
+    await runIn(first, 'undone')
+    assert.equal((await ask('postMailArchiveRunsByIdUndo', first)).outcome, 'already')
+    await bodyOf('postPause', { body: { scope: 'stream', target: STREAM } })
+    const second = (await bodyOf('postMailArchiveRuns', { body: { ...wish, action: 'trash' } }, 202)).id
+    await call('postMailArchiveRuns', 409, { body: wish })
+    assert.equal((await ask('postMailArchiveRunsByIdHalt', second)).outcome, 'done')
+    await bodyOf('postResume', { body: { scope: 'stream', target: STREAM } })
+    await runIn(second, 'planned')
+    assert.equal((await ask('postMailArchiveRunsByIdHalt', second)).outcome, 'already')
+    await bodyOf('postPause', { body: { scope: 'stream', target: STREAM } })
+    assert.equal((await ask('postMailArchiveRunsByIdResume', second, {})).outcome, 'done')
+    assert.equal((await ask('postMailArchiveRunsByIdAbandon', second)).outcome, 'done')
+    await bodyOf('postResume', { body: { scope: 'stream', target: STREAM } })
+    const runs = await contract.all(
+      'getMailArchiveRuns',
+      { query: { limit: 1, account: ANN } },
+      ({ id }) => id,
+    )
+    assert.deepEqual(
+      runs.map(({ id }) => id),
+      [second, first],
+    )
+  })
+})
+
+describe('what has not changed', () => {
+  test('is answered with 304 and no body, and what has, with all of it', async () => {
+    const etagged = contract.document.operations.filter(({ responses }) => '304' in responses)
+    assert.ok(etagged.length >= 5)
+    for (const { operationId, path } of etagged) {
+      const params = path.includes('{name}') ? { params: { name: STREAM } } : {}
+      const { headers } = await call(operationId, 200, params)
+      const etag = headers.get('etag')!
+      for (const sent of [etag, `"other", ${etag}`, '*']) {
+        await until(async () => {
+          const status = sent === '*' ? 304 : undefined
+          const again = await contract.send(contract.document.operation(operationId), {
+            ...params,
+            headers: { 'if-none-match': sent },
+          })
+          const answer = await contract.check(contract.document.operation(operationId), again)
+          assert.equal(
+            answer.status,
+            status ?? (answer.headers.get('etag') === etag ? 304 : 200),
+            operationId,
+          )
+          return true
+        }, operationId)
+      }
+      await call(operationId, 200, { ...params, headers: { 'if-none-match': '"other"' } })
+    }
+  })
+
+  test('HEAD is GET without the body', async () => {
+    for (const { operationId, method, path } of contract.document.operations) {
+      if (method !== 'get' || path.startsWith('/oauth')) continue
+      const filled = path
+        .replace('{name}', encodeURIComponent(STREAM))
+        .replace('{account}', ANN)
+        .replace('{index}', '0')
+        .replace('{id}', path.includes('/mail/messages') ? server.htmlId : '1')
+      const head = await server.ask(filled, { method: 'HEAD' })
+      assert.equal((await head.arrayBuffer()).byteLength, 0, operationId)
+      if (path === '/api/events') continue
+      const get = await server.ask(filled)
+      assert.equal(head.status, get.status, operationId)
+      assert.equal(head.headers.get('content-type'), get.headers.get('content-type'), operationId)
+      await get.body?.cancel()
+    }
+  })
+})
+
+describe('signing in', () => {
+  const anonymous = () => new Contract(contract.document, (path, init) => fetch(server.url + path, init))
+
+  test('gives a cookie, with which a page asks and changes, until it signs out', async () => {
+    const stranger = anonymous()
+    assert.deepEqual((await stranger.call('getSession', 200)).body, { required: true, signedIn: false })
+    await stranger.call('postSignIn', 401, { body: { token: 'not-the-right-token' } })
+    const { headers } = await stranger.call('postSignIn', 200, { body: { token: TOKEN } })
+    const cookie = headers.get('set-cookie')!.split(';')[0]!
+    const page = { cookie, origin: server.url }
+    assert.deepEqual((await stranger.call('getSession', 200, { headers: page })).body.signedIn, true)
+    await stranger.call('getOverview', 200, { headers: { cookie } })
+    await stranger.call('postResume', 200, { headers: page, body: { scope: 'all' } })
+    await stranger.call('postResume', 403, { headers: { cookie }, body: { scope: 'all' } })
+    await stranger.call('postSignOut', 200, { headers: page })
+    await stranger.call('getOverview', 401, { headers: { cookie } })
+    for (const one of stranger.seen) contract.seen.add(one)
+  })
+
+  test('too often with a wrong token has to wait', async () => {
+    const stranger = anonymous()
+    const wrong = { body: { token: 'not-the-right-token' } }
+    const operation = contract.document.operation('postSignIn')
+    await until(async () => {
+      const answer = await stranger.check(operation, await stranger.send(operation, wrong))
+      assert.ok(answer.status === 401 || answer.status === 429)
+      return answer.status === 429 && Number(answer.headers.get('retry-after')) > 0
+    }, 'a try that is refused')
+  })
+})
+
+/** What is sent to get past the form of the parameters: nothing of this name is there. */
+const ABSENT: CallInput['params'] = { name: 'mail:nobody', account: NOBODY, id: 999_999, index: 3 }
+const REFUSING: Record<string, Body> = {
+  postBadRetry: { ids: [0] },
+  postPause: { scope: 'stream' },
+  postResume: { scope: 'all', target: 'x' },
+  postMailAccountsConnect: { access: 'everything' },
+  postMailSync: { account: '' },
+  postMailArchivePlan: { account: ANN, olderThan: 'long' },
+  postMailArchiveRuns: { account: ANN, olderThan: '1y', query: '((' },
+  postMailArchiveRunsByIdResume: { confirm: 5 },
+  postSignIn: {},
+}
+
+describe('every operation', () => {
+  test('refuses who brings no token, or a wrong one', async () => {
+    const closed = contract.document.operations.filter(({ responses }) => '401' in responses)
+    for (const headers of [{ authorization: '' }, { authorization: `Bearer ${TOKEN}x` }]) {
+      for (const { operationId, requestBody } of closed) {
+        if (operationId === 'postSignIn') continue
+        const body = requestBody ? { body: {} } : {}
+        assert.equal(
+          (await call(operationId, 401, { params: ABSENT!, headers, ...body })).body.code,
+          'sign-in',
+        )
+      }
+    }
+  })
+
+  test('refuses another page, and what changes something without the header that says so', async () => {
+    for (const { operationId, method, requestBody } of contract.document.operations) {
+      const input = { params: ABSENT!, ...(requestBody ? { body: {} } : {}) }
+      await call(operationId, 403, { ...input, headers: { origin: 'https://evil.example' } })
+      if (method !== 'get') await call(operationId, 403, { ...input, headers: { 'x-tidemark': '0' } })
+    }
+  })
+
+  test('refuses parameters that it does not know, and addresses that are too long', async () => {
+    for (const { operationId, path, requestBody } of contract.document.operations) {
+      const input: CallInput = {
+        params: ABSENT!,
+        ...(requestBody ? { body: REFUSING[operationId] ?? {} } : {}),
+      }
+      const long: CallInput = { ...input, query: { unknown: 'x'.repeat(8_200) } }
+      assert.equal((await call(operationId, 414, long)).body.code, 'too-long')
+      // Services add parameters as they like.
+      if (path.startsWith('/oauth')) continue
+      const { detail } = (await call(operationId, 400, { ...input, query: { unknown: 1 } })).body
+      assert.match(detail, /unknown/)
+    }
+  })
+
+  test('refuses numbers that are none', async () => {
+    for (const { operationId, parameters } of contract.document.operations) {
+      const numbers = parameters.filter((one) => /^(?:integer|number)$/.test(String(one.schema.type)))
+      for (const { name, in: place } of numbers) {
+        for (const wrong of ['', 'NaN', '1e999', '0x10', ' 1', '1.5.2', '-99999999999999999999']) {
+          if (wrong === '' && place === 'path') continue
+          const given = { [name]: wrong }
+          const input =
+            place === 'path' ? { params: { ...ABSENT, ...given } } : { params: ABSENT!, query: given }
+          await call(operationId, 400, input)
+        }
+      }
+    }
+  })
+
+  test('on something says when it is not there', async () => {
+    for (const { operationId, path, requestBody } of contract.document.operations) {
+      if (!path.includes('{')) continue
+      await call(operationId, 404, { params: ABSENT!, ...(requestBody ? { body: {} } : {}) })
+    }
+    for (const id of ['getMailSearch', 'postMailSync', 'postMailArchivePlan', 'postMailArchiveRuns']) {
+      const input = { account: NOBODY, ...(id.includes('Archive') ? { olderThan: '1y' } : {}) }
+      await call(id, 404, id.startsWith('get') ? { query: input } : { body: input })
+    }
+    await call('getBad', 404, { query: { stream: 'mail:nobody' } })
+    for (const id of ['postPause', 'postResume', 'postBadRetry']) {
+      const scope =
+        id === 'postBadRetry' ? { stream: 'mail:nobody' } : { scope: 'stream', target: 'mail:nobody' }
+      await call(id, 404, { body: scope })
+    }
+  })
+
+  test('with a body takes only JSON, of its form, and not too much of it', async () => {
+    const withBody = contract.document.operations.filter(({ requestBody }) => requestBody)
+    assert.deepEqual(withBody.map(({ operationId }) => operationId).sort(), Object.keys(REFUSING).sort())
+    for (const { operationId } of withBody) {
+      // Its tries are limited, and used up above.
+      if (operationId === 'postSignIn') continue
+      const params = ABSENT!
+      await call(operationId, 400, { params, body: REFUSING[operationId] })
+      for (const body of [
+        '{',
+        '[]',
+        'null',
+        '"text"',
+        `${'['.repeat(40)}${']'.repeat(40)}`,
+        '{"x":"\\u0000"}',
+      ]) {
+        await call(operationId, 400, { params, body })
+      }
+      await call(operationId, 415, { params, body: '{}', headers: { 'content-type': 'text/plain' } })
+      await call(operationId, 413, { params, body: `{"x":"${'x'.repeat(1_000_001)}"}` })
+    }
+  })
+
+  test('has no other methods, and beside them there is nothing', async () => {
+    const { document } = contract
+    const refusedWith = async (status: number, path: string, method: string): Promise<void> => {
+      const answer = await server.ask(path, { method, headers: { 'x-tidemark': '1' } })
+      assert.equal(answer.status, status, `${method} ${path}`)
+      assert.match(answer.headers.get('content-type') ?? '', /^application\/problem\+json/)
+      assert.equal(document.mistake(document.problem, await answer.json()), undefined)
+      if (status === 405) assert.ok(!answer.headers.get('allow')!.split(', ').includes(method), path)
+    }
+    for (const [path, methods] of Object.entries(document.raw.paths)) {
+      for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
+        // An account may have any name.
+        const isName = method === 'DELETE' && path === '/api/mail/accounts/connect'
+        if (isName || method.toLowerCase() in methods) continue
+        await refusedWith(405, path.replaceAll(/\{\w+\}/g, '1'), method)
+      }
+    }
+    for (const path of ['/api', '/api/', '/api/nothing', '/api/jobs/1/2/3', '/api/mail/'])
+      await refusedWith(404, path, 'GET')
+  })
+})
+
+describe('live events', () => {
+  /** Two happenings each time. */
+  const pulse = async (target = 'mail.fetch', times = 1): Promise<void> => {
+    for (let n = 0; n < times; n++) {
+      for (const id of ['postPause', 'postResume']) await bodyOf(id, { body: { scope: 'kind', target } })
+    }
+  }
+
+  test('a reader that goes away and comes back misses nothing and sees nothing twice', async () => {
+    const watcher = await LiveReader.open(contract, server)
+    const parts: LiveReader[] = []
+    let reader = await LiveReader.open(contract, server)
+    const fromN = Math.max(watcher.events[0]!.n, reader.events[0]!.n)
+    for (let turn = 0; turn < 5; turn++) {
+      await pulse()
+      if (turn % 2 === 0) await reader.seen(({ type, n }) => type === 'pause' && n > fromN)
+      await reader.close()
+      parts.push(reader)
+      await pulse()
+      reader = await LiveReader.open(contract, { ...server, lastEventId: reader.lastId })
+      assert.equal(reader.events[0]!.data.resumed, true)
+    }
+    await pulse()
+    const last = await watcher.seen(
+      (event) => event === watcher.happenings.findLast(({ type }) => type === 'pause'),
+    )
+    await reader.seen(({ n }) => n >= last.n)
+    parts.push(reader)
+    const untilN = Math.min(watcher.happenings.at(-1)!.n, reader.happenings.at(-1)!.n)
+    const within = (all: LiveReader[]): number[] =>
+      all.flatMap(({ happenings }) => happenings.map(({ n }) => n)).filter((n) => n > fromN && n <= untilN)
+    assert.deepEqual(within(parts), within([watcher]))
+    assert.ok(within([watcher]).length >= 20)
+    const states = parts.flatMap(({ events }) =>
+      events.filter(({ type }) => type === 'snapshot').map(({ n }) => n),
+    )
+    assert.deepEqual(
+      states,
+      [...new Set(states)].sort((a, b) => a - b),
+    )
+    await reader.close()
+    await watcher.close()
+  })
+
+  test('an id of another server is no place to go on from', async () => {
+    for (const lastEventId of ['abc-1', 'x', '0', `${live.lastId}9`]) {
+      const reader = await LiveReader.open(contract, { ...server, lastEventId })
+      assert.equal(reader.events[0]!.data.resumed, false, lastEventId)
+      await reader.close()
+    }
+  })
+
+  test('of every type have been seen, and have the form that the document gives', async () => {
+    const { faults, mutations } = server.world.sim
+    faults.set({
+      rules: [
+        { ...REFUSAL, max: 1 },
+        { do: 'error', status: 500, methods: ['history.list'], max: 1 },
+      ],
+    })
+    mutations(ANN).arrive({}, seededRandom(1))
+    await bodyOf('postMailSync', { body: { account: ANN } }, 202)
+    for (const wanted of ['job', 'bad']) await live.seen(({ type }) => type === wanted)
+    await quiet()
+    faults.set({ rules: [{ do: 'throttle', status: 429, retryAfterSeconds: 1, max: 1 }] })
+    await bodyOf('postMailSync', { body: { account: ANN } }, 202)
+    await live.seen(({ type }) => type === 'budget')
+    const { items } = await bodyOf('getJobs', { query: { limit: 500 } })
+    const kinds = [...new Set<string>(items.map(({ kind }: Body) => kind))]
+    await until(async () => {
+      await Promise.all(kinds.map((kind) => pulse(kind, 10)))
+      return live.events.some(({ type }) => type === 'skipped')
+    }, 'so many events that some are left out')
+    await quiet()
+    faults.set({ rules: [{ do: 'revoke-tokens' }] })
+    await bodyOf('postMailSync', { body: { account: ANN } }, 202)
+    await live.seen(({ type }) => type === 'alert')
+    await until(
+      async () => (await bodyOf('getMailAccounts')).items[0].state === 'sign-in',
+      'a sign-in needed',
+    )
+    await call('postMailSync', 409, { body: { account: ANN } })
+    const missing = new Set(Object.keys(contract.document.events))
+    for (const { type } of live.events) missing.delete(type)
+    assert.deepEqual([...missing], [])
+    await live.close()
+  })
+})
+
+test('every operation of the document was called, and every success of it was seen', () => {
+  assert.deepEqual(contract.unseen, [])
+  assert.doesNotMatch(server.log(), /a request failed|a connection failed/)
+})

@@ -1,0 +1,209 @@
+/**
+ * Every operation of the served document, with what fits its schemas at the edges and with what does not fit at all,
+ * against a whole server that runs as a process: no answer is a 5xx, every refusal is a problem, and what succeeds has
+ * the form that the document gives.
+ */
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import fc from 'fast-check'
+import { type Body, Contract } from './contract.ts'
+import { ApiDocument, type Operation, type Parameter } from './document.ts'
+import { fitting, misfitting, NASTY, text } from './schema-values.ts'
+import { ANN, type ApiServer, BOB, startApiServer, TOKEN, until } from './server.ts'
+
+const RUNS = 60
+const GROWTH_BYTES_MAX = 300_000_000
+
+let server: ApiServer
+let contract: Contract
+/** Values that are really there, and cursors of all lists: the way past the first check. */
+let known: string[]
+
+before(async () => {
+  server = await startApiServer()
+  contract = new Contract(new ApiDocument(await (await server.ask('/api/openapi.json')).json()), server.ask)
+  await until(async () => {
+    const { jobs } = (await contract.call('getOverview', 200)).body
+    return jobs.ready + jobs.deps + jobs.time + jobs.claimed === 0
+  }, 'nothing left to do')
+  const lists: Body[] = []
+  for (const path of ['/api/jobs', '/api/bad', '/api/mail/search', `/api/streams/mail:${ANN}/segments`]) {
+    lists.push(await (await server.ask(`${path}?limit=1`)).json())
+  }
+  const seen = lists.flatMap(({ items, next }) => [next, items[0]?.id, items[0]?.threadId])
+  known = [...seen.filter((one) => one), ANN, BOB, `mail:${ANN}`, 'mail.fetch', server.htmlId, '0'].map(
+    String,
+  )
+})
+after(() => server.close())
+
+type Asked = { path: string; init: RequestInit; isProper: boolean }
+
+function requestOf(operation: Operation): fc.Arbitrary<Asked> {
+  const { method, path, parameters, requestBody } = operation
+  const schema = requestBody?.content['application/json']?.schema
+  // The accounts must stay, or there would be nothing left to ask about.
+  const values = operation.operationId === 'deleteMailAccountsByName' ? ['x@example.com'] : known
+  const named = (place: Parameter['in']) =>
+    Object.fromEntries(
+      parameters.filter((one) => one.in === place).map((one) => [one.name, wordFor(one, values)]),
+    )
+  const body = schema
+    ? fc.oneof(
+        fitting(schema).map((one) => JSON.stringify(one)),
+        withKnown(schema),
+        misfitting(schema),
+      )
+    : text
+  return fc
+    .record({
+      params: fc.record(named('path')),
+      query: fc.record(named('query'), { requiredKeys: [] }),
+      extra: fc.option(fc.tuple(fc.oneof(text, fc.constantFrom('limit', 'cursor', 'q')), text), { freq: 8 }),
+      headers: oddHeaders,
+      body,
+      raw: fc.option(fc.constantFrom('..', '%2e%2e', '%00', '%ff', '%', '%2F', '%5c', ';', '%C0%AF', '\\'), {
+        freq: 10,
+      }),
+    })
+    .map(({ params, query, extra, headers, body: sent, raw }) => {
+      const filled = path.replaceAll(
+        /\{(\w+)\}/g,
+        (_, name: string) => raw ?? encodeURIComponent(params[name]!.toWellFormed()),
+      )
+      const search = [...Object.entries(query), ...(extra ? [extra] : [])]
+        .map((pair) => pair.map((one) => encodeURIComponent(one!.toWellFormed())).join('='))
+        .join('&')
+      const hasBody = method !== 'get'
+      const usual = hasBody
+        ? { 'x-tidemark': '1', ...(schema ? { 'content-type': 'application/json' } : {}) }
+        : {}
+      const init = {
+        method: method.toUpperCase(),
+        headers: { ...usual, ...headers },
+        ...(hasBody && sent !== '' ? { body: sent } : {}),
+      }
+      // A path of dots or of nothing is another path.
+      const isProper = raw === null && !Object.values(params).some((one) => /^\.{0,2}$/.test(one))
+      return { path: `${filled}${search ? `?${search}` : ''}`, init, isProper }
+    })
+}
+
+function wordFor({ schema }: Parameter, values: readonly string[]): fc.Arbitrary<string> {
+  return fc.oneof(fitting(schema).map(String), fc.constantFrom(...values), text)
+}
+
+/** Of the right form, with names and numbers that are there. */
+function withKnown(schema: Body): fc.Arbitrary<string> {
+  const fields = Object.keys(schema.properties ?? {})
+  const some = fc.dictionary(fc.constantFrom(...fields), fc.constantFrom(...known), { maxKeys: 2 })
+  return fc
+    .tuple(fitting(schema), some)
+    .map(([value, more]) => JSON.stringify({ ...(value as object), ...more }))
+}
+
+const headerText = text.map((one) => one.replaceAll(/[^\x20-\x7e]/g, '').trim())
+const oddHeaders = fc.oneof(
+  { weight: 3, arbitrary: fc.constant<Record<string, string>>({}) },
+  {
+    weight: 1,
+    arbitrary: fc.dictionary(
+      fc.constantFrom(
+        'if-none-match',
+        'last-event-id',
+        'range',
+        'accept',
+        'x-forwarded-proto',
+        'cookie',
+        'x-http-method-override',
+        'content-type',
+        'accept-encoding',
+        'if-modified-since',
+      ),
+      headerText,
+      { maxKeys: 3 },
+    ),
+  },
+)
+
+/** Null where the client itself does not send such a thing. */
+async function ask({ path, init }: Asked): Promise<Response | null> {
+  try {
+    return await server.ask(path, init)
+  } catch (thrown) {
+    const cause = String((thrown as Error).cause ?? thrown)
+    assert.doesNotMatch(cause, /ECONNRESET|ECONNREFUSED|other side closed|socket/i, path)
+    return null
+  }
+}
+
+async function checkAny(response: Response, what: string): Promise<void> {
+  assert.ok(response.status < 500, `${what} gave ${response.status}: ${await response.clone().text()}`)
+  const type = response.headers.get('content-type') ?? ''
+  if (response.status >= 400 && !type.startsWith('text/html')) {
+    assert.match(type, /^application\/problem\+json/, what)
+    assert.equal(contract.document.mistake(contract.document.problem, await response.json()), undefined, what)
+  } else await response.body?.cancel()
+}
+
+async function fuzz(operation: Operation): Promise<number> {
+  let answered = 0
+  const property = fc.asyncProperty(requestOf(operation), async (asked) => {
+    const response = await ask(asked)
+    if (!response) return
+    const what = `${asked.init.method} ${asked.path}`
+    answered += Number(response.ok)
+    const isEndless = response.headers.get('content-type')?.startsWith('text/event-stream')
+    if (asked.isProper && !isEndless) await contract.check(operation, response)
+    else await checkAny(response, what)
+  })
+  await fc.assert(property, { numRuns: RUNS })
+  return answered
+}
+
+test('no operation breaks, whatever it is sent', async () => {
+  const beforeBytes = server.memoryBytes()
+  const answered = new Map<string, number>()
+  for (const operation of contract.document.operations)
+    answered.set(operation.operationId, await fuzz(operation))
+  // Inputs that only ever bounce off the first check would show nothing.
+  const answeredNone = [...answered].filter(([, n]) => n === 0).map(([id]) => id)
+  assert.ok(answeredNone.length < contract.document.operations.length / 4, answeredNone.join(' '))
+  const grownBytes = server.memoryBytes() - beforeBytes
+  assert.ok(grownBytes < GROWTH_BYTES_MAX, `the process has grown by ${grownBytes} bytes`)
+})
+
+test('a parameter that is given twice is refused, and so are too many of them', async () => {
+  for (const { operationId, path, parameters } of contract.document.operations) {
+    if (path.includes('{')) continue
+    for (const { name } of parameters.filter((one) => one.in === 'query')) {
+      const response = await server.ask(`${path}?${name}=1&${name}=1`)
+      assert.equal(response.status, 400, `${operationId} ${name}`)
+      await checkAny(response, operationId)
+    }
+    const many = Array.from({ length: 200 }, (_, n) => `p${n}=1`).join('&')
+    const response = await server.ask(`${path}?${many}`)
+    if (response.status !== 404) assert.ok([400, 404, 405].includes(response.status), operationId)
+    await checkAny(response, operationId)
+  }
+})
+
+test('a cursor of another list, or of nowhere, gives a page or a refusal, never an error', async () => {
+  const paged = contract.document.operations.filter(({ parameters }) =>
+    parameters.some(({ name }) => name === 'cursor'),
+  )
+  assert.ok(paged.length >= 5)
+  for (const operation of paged) {
+    for (const cursor of [...known, ...NASTY]) {
+      const path = operation.path.replace('{name}', encodeURIComponent(`mail:${ANN}`))
+      const response = await server.ask(`${path}?cursor=${encodeURIComponent(cursor.toWellFormed())}`)
+      await contract.check(operation, response)
+    }
+  }
+})
+
+test('afterwards the server lives, and its log tells of no request that failed', async () => {
+  assert.equal((await server.ask('/readyz')).status, 200)
+  assert.doesNotMatch(server.log(), /a request failed|a connection failed/)
+  assert.ok(!server.log().includes(TOKEN))
+})

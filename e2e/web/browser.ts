@@ -1,0 +1,107 @@
+/**
+ * A real Chromium that comes from npm, and pages in it that are watched: what a page complains about (errors on its
+ * console, exceptions, refusals by the content security policy, failed requests) fails the test that opened it.
+ */
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import sparticuz from '@sparticuz/chromium'
+import { type Browser, chromium, type Page } from 'playwright-core'
+
+/** Made for a place without neighbours; tests are to see what a person's browser would refuse. */
+const UNWANTED_ARGS = new Set([
+  '--single-process',
+  '--no-zygote',
+  '--disable-web-security',
+  '--allow-running-insecure-content',
+  '--disable-site-isolation-trials',
+])
+/** Nothing leaves the machine by itself. */
+const QUIET_ARGS = [
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--no-first-run',
+]
+/** For a machine that is three times slower. */
+const PATIENCE_MS = 30_000
+
+export type WatchedPage = Page & {
+  /** What the page complained about so far. */
+  trouble: string[]
+}
+
+export type VisitOptions = {
+  /** `http://127.0.0.1:1234`; paths given to `goto` are below it. */
+  url: string
+  /** Opened at once; undefined leaves the page blank. */
+  path?: string | undefined
+  dark?: boolean
+  widthPx?: number
+  heightPx?: number
+  /** Complaints that belong to what is tested: each must be met by no other. */
+  expected?: readonly RegExp[]
+  /** A person who wants no motion gets none; tests are like that unless they look at motion. */
+  motion?: boolean
+}
+
+/** One for a test file; close it in `after`. */
+export async function openBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: await sparticuz.executablePath(),
+    args: [...sparticuz.args.filter((arg) => !UNWANTED_ARGS.has(arg)), ...QUIET_ARGS],
+    headless: true,
+  })
+}
+
+/** A page in a context of its own, closed when the test ends; the test fails if the page had trouble. */
+export async function visit(
+  test: TestContext,
+  browser: Browser,
+  options: VisitOptions,
+): Promise<WatchedPage> {
+  const { url, path, dark = false, widthPx = 1280, heightPx = 800, expected = [], motion = false } = options
+  const context = await browser.newContext({
+    baseURL: url,
+    viewport: { width: widthPx, height: heightPx },
+    colorScheme: dark ? 'dark' : 'light',
+    reducedMotion: motion ? 'no-preference' : 'reduce',
+    deviceScaleFactor: 1,
+    locale: 'en-GB',
+    timezoneId: 'UTC',
+  })
+  context.setDefaultTimeout(PATIENCE_MS)
+  const page = watched(await context.newPage())
+  test.after(async () => {
+    await context.close()
+    assert.deepEqual(
+      page.trouble.filter((text) => !expected.some((pattern) => pattern.test(text))),
+      [],
+      'the page had trouble',
+    )
+  })
+  if (path !== undefined) await page.goto(path)
+  return page
+}
+
+/** Another page in the same context: with the same cookies and storage. */
+export async function visitBeside(page: WatchedPage, path: string): Promise<WatchedPage> {
+  const other = watched(await page.context().newPage(), page.trouble)
+  await other.goto(path)
+  return other
+}
+
+function watched(page: Page, trouble: string[] = []): WatchedPage {
+  page.on('console', (message) => {
+    if (message.type() === 'error') trouble.push(`console: ${message.text()} (${message.location().url})`)
+  })
+  page.on('pageerror', (error) => trouble.push(`exception: ${error.stack ?? error.message}`))
+  page.on('requestfailed', (request) => {
+    const reason = request.failure()?.errorText ?? 'failed'
+    // Taken back by the page itself: a list that is no longer shown, a page that was left.
+    if (reason !== 'net::ERR_ABORTED') trouble.push(`request: ${request.url()} ${reason}`)
+  })
+  page.on('response', (response) => {
+    if (response.status() >= 400) trouble.push(`answer: ${response.status()} ${response.url()}`)
+  })
+  return Object.assign(page, { trouble })
+}

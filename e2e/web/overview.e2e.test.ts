@@ -1,0 +1,196 @@
+/** The first page: what happens, as it happens, without a reload and without anything jumping about. */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import type { Browser, Page } from 'playwright-core'
+import { openBrowser, visit } from './browser.ts'
+import { checkEveryLook } from './every-look.ts'
+import { checkNoShift, NARROW_PX, pageNow, shoot } from './look.ts'
+import { ADDRESS, type Site, startSite, until } from './site.ts'
+
+const MESSAGES = 1_500
+/** Reading a message costs 20 units: a copy that takes long enough to be watched. */
+const UNITS_PER_MINUTE = 100_000
+const FIRST_PAGE_BYTES_MAX = 150_000
+const INTERACTIVE_MS_MAX = 1_000
+/** What a browser says of a server that is gone. */
+const GONE = /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE/
+
+const card = (page: Page) => page.locator('.stream-card')
+const books = (page: Page) => card(page).locator('.balance-sum')
+const stat = (page: Page, label: string) => page.locator('.totals .stat').filter({ hasText: label })
+const liveText = (page: Page) => page.locator('.live-text')
+
+/** `1,500 listed = 1,498 stored + …` as numbers. */
+async function booksOf(page: Page): Promise<Record<string, number>> {
+  const text = (await books(page).textContent()) ?? ''
+  const parts = [...text.matchAll(/([\d,]+) (listed|stored|gone|skipped|bad|on their way)/g)]
+  return Object.fromEntries(
+    parts.map(([, count = '', name = '']) => [name, Number(count.replaceAll(',', ''))]),
+  )
+}
+
+const ready = async (page: Page): Promise<void> => {
+  await books(page).waitFor()
+  await page.locator('.strip-picture').waitFor()
+  await page.locator('.overview-charts canvas').nth(2).waitFor()
+}
+
+describe('the overview', () => {
+  let browser: Browser
+  let site: Site
+  before(async () => {
+    browser = await openBrowser()
+    site = await startSite({
+      messages: MESSAGES,
+      settings: { TIDEMARK_GMAIL_UNITS_PER_MINUTE: String(UNITS_PER_MINUTE) },
+    })
+  })
+  after(async () => {
+    await browser?.close()
+    await site?.close()
+  })
+
+  test('follows a first copy from its beginning to its end', async (t) => {
+    const page = await visit(t, browser, { url: site.url, path: '/' })
+    await ready(page)
+    await card(page).getByText('Working', { exact: true }).waitFor()
+    await until('half of it is accounted for', async () => {
+      const { listed = 0, stored = 0 } = await booksOf(page)
+      return listed > 0 && stored / MESSAGES > 0.4
+    })
+    await page.locator('.running-list .running').first().waitFor()
+    await shoot(page, 'overview')
+    await card(page).getByText('In step', { exact: true }).waitFor({ timeout: 90_000 })
+    await page.locator('.verdict').getByText('All is settled.').waitFor()
+    const { listed, stored = 0, gone = 0, skipped = 0, bad = 0 } = await booksOf(page)
+    assert.equal(listed, MESSAGES)
+    assert.equal(listed, stored + gone + skipped + bad)
+    assert.match((await stat(page, 'Accounted for').textContent()) ?? '', /100%.*1,500 of 1,500/)
+    await checkNoShift(page)
+  })
+
+  describe('is for everybody', () => {
+    test('in light, dark and on a narrow screen', async (t) => {
+      await site.settled()
+      await checkEveryLook(t, browser, { url: site.url, path: '/', ready })
+    })
+
+    test('and on pictures', async (t) => {
+      const dark = await visit(t, browser, { url: site.url, path: '/', dark: true })
+      await ready(dark)
+      await shoot(dark, 'overview-dark')
+      const narrow = await visit(t, browser, { url: site.url, path: '/', widthPx: NARROW_PX })
+      await ready(narrow)
+      await shoot(narrow, 'overview-narrow')
+    })
+  })
+
+  test('shows mail that arrives, without a reload and without a jump', async (t) => {
+    await site.settled()
+    const page = await visit(t, browser, { url: site.url, path: '/' })
+    await ready(page)
+    await liveText(page).getByText('Live', { exact: true }).waitFor()
+    await page.evaluate(() => Object.assign(globalThis, { sameDocument: true }))
+    const before = await booksOf(page)
+    const sinceMs = await pageNow(page)
+    for (let count = 0; count < 3; count++) await site.deliver()
+    await until('the three letters are on the page', async () => {
+      const { listed = 0, stored = 0, bad = 0 } = await booksOf(page)
+      return stored === before.stored! + 3 && listed === before.listed! + 3 && bad === before.bad
+    })
+    assert.equal(await page.evaluate(() => 'sameDocument' in globalThis), true)
+    await checkNoShift(page, sinceMs)
+  })
+
+  test('says that it is offline, and is up to date again by itself when the server is back', async (t) => {
+    await site.settled()
+    const page = await visit(t, browser, { url: site.url, path: '/', expected: [GONE] })
+    await ready(page)
+    await liveText(page).getByText('Live', { exact: true }).waitFor()
+    const { stored: before = 0 } = await booksOf(page)
+    await site.stop('SIGKILL')
+    await page.getByRole('alert').getByText('Offline.').waitFor()
+    assert.equal(await liveText(page).textContent(), 'Offline')
+    assert.equal((await booksOf(page)).stored, before, 'what was known stays on the page')
+    await site.deliver(undefined, { sync: false })
+    await site.restart()
+    await site.sync()
+    await liveText(page).getByText('Live', { exact: true }).waitFor()
+    await until('the letter is on the page', async () => (await booksOf(page)).stored === before + 1)
+    assert.equal(await page.locator('.offline').count(), 0)
+  })
+
+  test(`needs at most 150 kB of code, and can be used within a second`, async (t) => {
+    const page = await visit(t, browser, { url: site.url })
+    const sizes = new Map<string, Promise<number>>()
+    page.on('response', (response) => {
+      if (['script', 'stylesheet'].includes(response.request().resourceType()))
+        sizes.set(
+          response.url(),
+          response.body().then((body) => gzipSync(body).length),
+        )
+    })
+    const times: number[] = []
+    for (let round = 0; round < 3; round++) {
+      await page.goto('/')
+      await books(page).waitFor()
+      times.push(await pageNow(page))
+    }
+    await ready(page)
+    const bytes = (await Promise.all(sizes.values())).reduce((sum, size) => sum + size, 0)
+    assert.ok(bytes > 10_000 && bytes <= FIRST_PAGE_BYTES_MAX, `${bytes} bytes`)
+    assert.ok(Math.min(...times) < INTERACTIVE_MS_MAX, `${times.join(', ')} ms`)
+  })
+
+  test('pauses are told, and taken back where they are told', async (t) => {
+    const page = await visit(t, browser, { url: site.url, path: '/' })
+    await ready(page)
+    await site.post('/api/pause', { scope: 'all', reason: 'cleaning the aquarium' })
+    const needs = page.locator('#needs-you')
+    await needs.getByText('cleaning the aquarium').waitFor()
+    await page.locator('.verdict').getByText('Everything is paused').waitFor()
+    await needs.getByRole('button', { name: 'Resume' }).click()
+    await needs.getByText('Nothing. All goes by itself.').waitFor()
+    assert.deepEqual((await site.overview()).pauses, [])
+  })
+
+  test('can be used by keyboard alone', async (t) => {
+    const page = await visit(t, browser, { url: site.url, path: '/' })
+    await ready(page)
+    await page.keyboard.press('Tab')
+    const skip = page.getByRole('link', { name: 'Skip to the page' })
+    assert.ok(await skip.evaluate((link) => link === document.activeElement && link.checkVisibility()))
+    assert.ok((await skip.boundingBox())!.y >= 0, 'the way past the navigation is in sight')
+    await page.keyboard.press('Enter')
+    assert.equal(await page.evaluate(() => document.activeElement?.id), 'main')
+    const seen = await tabThrough(page)
+    for (const name of ['Jobs', ADDRESS, '10 minutes', 'As a table', 'Work'])
+      assert.ok(seen.includes(name), `${name} is not among ${seen.join(', ')}`)
+  })
+})
+
+/** Names of all that Tab reaches from here to the page's end; fails where the focus cannot be seen. */
+async function tabThrough(page: Page): Promise<string[]> {
+  const seen: string[] = []
+  for (let step = 0; step < 100; step++) {
+    await page.keyboard.press('Tab')
+    const at = await page.evaluate(() => {
+      const element = document.activeElement
+      if (!element || element === document.body) return undefined
+      const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(element)
+      const label = element.closest('label')
+      const own = label ? getComputedStyle(label) : undefined
+      const isMarked =
+        (outlineStyle !== 'none' && Number.parseFloat(outlineWidth) > 0) ||
+        boxShadow !== 'none' ||
+        (own !== undefined && own.outlineStyle !== 'none')
+      const name = element.getAttribute('aria-label') ?? (label ?? element).textContent ?? ''
+      return { name: name.trim(), isMarked, html: element.outerHTML.slice(0, 120) }
+    })
+    if (!at) return seen
+    assert.ok(at.isMarked, `the focus cannot be seen on ${at.html}`)
+    seen.push(at.name)
+  }
+  throw new Error(`Tab has no end: ${seen.join(', ')}`)
+}

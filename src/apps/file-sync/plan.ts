@@ -1,0 +1,309 @@
+/**
+ * From open nodes to actions: decisions, the order in which they can be done, names that are in each other's way, and
+ * the guard against big deletions. A pure function: what it must know around a node is passed in.
+ *
+ * Edges between the actions of one plan:
+ * - a folder before what comes into it
+ * - who gives up a name before who takes it; a circle of names is broken by a temporary one
+ * - what is in a folder before the folder is deleted
+ * What an action needs from a node outside of the plan, it waits for. An edge too few costs a second try, since every
+ * action looks before it acts; so this is about getting there, and never about what is safe.
+ */
+import { type Case, type Decision, decide, type Mode } from './decide.ts'
+import { orderActions } from './plan-order.ts'
+import { itemNode, type NodeKey, sameSpelling } from './trees.ts'
+
+export type PlanNode = Case & {
+  node: NodeKey
+  /** Of its open row: an action closes the node only while this has not changed. */
+  version: number
+  /** For people, and for the order: relative to the root. */
+  path: string
+}
+
+export type NodeState = 'in step' | 'open' | 'in work' | 'stuck'
+
+/** What is around the nodes of a plan, on either side. Undefined: nothing is there, or nobody knows of it. */
+export type Surroundings = {
+  /** The local side of a folder of OneDrive. */
+  localFolderOf(itemId: string): { localId: number; isHere: boolean } | undefined
+  /** A local folder, and its item where it has one that OneDrive still has. */
+  localFolder(localId: number): { node: NodeKey; itemId: string | null } | undefined
+  /** Who has this name in that folder now. Names are compared as that side does. */
+  remoteOccupant(parentId: string, name: string): { node: NodeKey; name: string } | undefined
+  localOccupant(parentLocalId: number, name: string): NodeKey | undefined
+  /** Nodes right below it that are there on that side. */
+  remoteChildren(itemId: string): readonly NodeKey[]
+  localChildren(localId: number): readonly NodeKey[]
+  /** Folders above it on that side, nearest first, itself included. */
+  remoteAncestors(itemId: string): readonly string[]
+  localAncestors(localId: number): readonly number[]
+  stateOf(node: NodeKey): NodeState
+}
+
+export type Action = {
+  node: NodeKey
+  version: number
+  verb: ActionVerb
+  row: string
+  path: string
+  bytes: number
+  /** Nodes of the same plan whose actions must be done before. */
+  after: readonly NodeKey[]
+  /** To a name of our own first: `a` becomes `b` while `b` becomes `a`. */
+  isTemporary?: true
+}
+
+export type ActionVerb = Exclude<Decision['do'], 'nothing' | 'report' | 'adopt' | 'forget' | 'detach'>
+type Bookkeeping = Extract<Decision, { do: 'adopt' | 'forget' | 'detach' }>
+
+export type Plan = {
+  actions: Action[]
+  /** Changes of rows alone, done with the plan's own commit. A node that they leave open is planned once more. */
+  bookkeeping: { node: NodeKey; version: number; decision: Bookkeeping }[]
+  /** Planned again when that node's action has ended. */
+  waiting: { node: NodeKey; version: number; waitsFor: NodeKey; because: string }[]
+  /** Left alone, and said. */
+  reported: { node: NodeKey; version: number; because: string }[]
+  /** Deletions that were not planned because there are too many: people are asked. */
+  heldDeletes: { local: number; remote: number } | undefined
+}
+
+export type PlanOptions = { mode: Mode; guard: DeleteGuard }
+
+export type DeleteGuard = {
+  /** Items of the base, and how many of them everything that is open would delete, on each side. */
+  baseItems: number
+  deletes: { local: number; remote: number }
+  /** How many deletions someone said yes to. */
+  forced: number
+}
+
+const GUARD_BASE_MIN = 10
+const GUARD_DELETES_MAX = 1_000
+const GUARD_SHARE_MAX = 0.5
+
+/** Said of deletions that wait for a yes; the store finds them by it. */
+export const HELD_DELETE = 'many deletions at once: waits for a yes'
+
+/** S5: so many at once may be a wrong click, or a folder that is not what it seems. */
+export function isHeld({ baseItems, deletes, forced }: DeleteGuard): boolean {
+  const count = deletes.local + deletes.remote
+  if (baseItems < GUARD_BASE_MIN || count <= forced) return false
+  return count > GUARD_DELETES_MAX || count > baseItems * GUARD_SHARE_MAX
+}
+
+export function plan(nodes: readonly PlanNode[], around: Surroundings, options: PlanOptions): Plan {
+  const planner = new Planner(nodes, around, options)
+  for (const node of planner.deepestFirst()) planner.decide(node)
+  for (const node of nodes) planner.arrange(node)
+  return planner.finish()
+}
+
+const DELETES: ReadonlySet<Decision['do']> = new Set(['delete-local', 'delete-remote'])
+const BOOKKEEPING: ReadonlySet<Decision['do']> = new Set(['adopt', 'forget', 'detach'])
+
+class Planner {
+  readonly #nodes: ReadonlyMap<NodeKey, PlanNode>
+  readonly #around: Surroundings
+  readonly #options: PlanOptions
+  readonly #decisions = new Map<NodeKey, Decision>()
+  readonly #actions = new Map<NodeKey, Action>()
+  readonly #plan: Plan = { actions: [], bookkeeping: [], waiting: [], reported: [], heldDeletes: undefined }
+
+  constructor(nodes: readonly PlanNode[], around: Surroundings, options: PlanOptions) {
+    this.#nodes = new Map(nodes.map((node) => [node.node, node]))
+    this.#around = around
+    this.#options = options
+  }
+
+  /** What becomes of a folder depends on what is in it. */
+  deepestFirst(): PlanNode[] {
+    const depth = ({ path }: PlanNode): number => path.split('/').length
+    return [...this.#nodes.values()].sort((a, b) => depth(b) - depth(a))
+  }
+
+  decide(node: PlanNode): void {
+    const survivors = this.#survivors(node)
+    if (typeof survivors === 'string') {
+      this.#wait(node, survivors, 'what is in it comes first')
+      return
+    }
+    const decision = decide({ ...node, hasSurvivors: survivors }, this.#options.mode)
+    this.#decisions.set(node.node, this.#guarded(decision))
+  }
+
+  arrange(node: PlanNode): void {
+    const decision = this.#decisions.get(node.node)
+    if (!decision) return
+    const { version } = node
+    if (decision.do === 'report' || decision.do === 'nothing') {
+      this.#plan.reported.push({ node: node.node, version, because: decision.because })
+    } else if (BOOKKEEPING.has(decision.do)) {
+      this.#plan.bookkeeping.push({ node: node.node, version, decision: decision as Bookkeeping })
+    } else this.#act(node, decision as Decision & { do: ActionVerb })
+  }
+
+  finish(): Plan {
+    const { actions, waiting } = orderActions([...this.#actions.values()])
+    for (const { action, waitsFor } of waiting) {
+      const { node, version } = action
+      this.#plan.waiting.push({ node, version, waitsFor, because: 'another must be done first' })
+    }
+    return { ...this.#plan, actions }
+  }
+
+  #guarded(decision: Decision): Decision {
+    if (!DELETES.has(decision.do) || !isHeld(this.#options.guard)) return decision
+    this.#plan.heldDeletes = this.#options.guard.deletes
+    return { do: 'report', row: decision.row, because: HELD_DELETE }
+  }
+
+  /** For a folder that one side has deleted: is there something in it that stays? A node: that must be known first. */
+  #survivors({ base, local, remote }: PlanNode): boolean | NodeKey {
+    if (base?.type !== 'folder') return false
+    const [isHere, isThere] = [
+      local !== undefined && !local.isMissing,
+      remote !== undefined && !remote.isDeleted,
+    ]
+    if (isHere === isThere) return false
+    const children = isHere ? this.#around.localChildren(local!.id) : this.#around.remoteChildren(base.itemId)
+    const leaving = isHere ? LEAVES_LOCALLY : LEAVES_REMOTELY
+    let unknown: NodeKey | undefined
+    for (const child of children) {
+      const decision = this.#decisions.get(child)
+      if (decision ? UNDECIDED.has(decision.do) : this.#around.stateOf(child) !== 'in step') unknown = child
+      else if (!decision || !leaving.has(decision.do)) return true
+    }
+    return unknown ?? false
+  }
+
+  #isUndecided(node: NodeKey): boolean {
+    const state = this.#around.stateOf(node)
+    return state === 'open' || state === 'in work'
+  }
+
+  #act(node: PlanNode, decision: Decision & { do: ActionVerb }): void {
+    const wish = this.#wishOf(node, decision.do)
+    const found: Found = wish ? this.#place(node, wish) : { after: this.#leaving(node, decision.do) }
+    if ('waitsFor' in found) {
+      this.#wait(node, found.waitsFor, found.because)
+      return
+    }
+    if ('because' in found) {
+      this.#plan.reported.push({ node: node.node, version: node.version, because: found.because })
+      return
+    }
+    const bytes = decision.do === 'upload' ? (node.local?.size ?? 0) : (node.remote?.size ?? 0)
+    this.#actions.set(node.node, {
+      ...{ node: node.node, version: node.version, row: decision.row, path: node.path, after: found.after },
+      verb: found.verb ?? decision.do,
+      bytes: decision.do === 'upload' || decision.do === 'download' ? bytes : 0,
+    })
+  }
+
+  /** The name that an action takes, and on which side. */
+  #wishOf({ base, local, remote }: PlanNode, verb: ActionVerb): Wish | undefined {
+    const isNew = !base || local === undefined || local.isMissing
+    if (verb === 'mkdir-local' || verb === 'move-local' || (verb === 'download' && isNew)) {
+      return { side: 'local', parentId: remote!.parentId ?? '', name: remote!.name, verb }
+    }
+    if (verb === 'mkdir-remote' || verb === 'move-remote' || (verb === 'upload' && !base)) {
+      return { side: 'remote', parentLocalId: local!.parentId ?? 0, name: local!.name, verb }
+    }
+    return undefined
+  }
+
+  #place(node: PlanNode, wish: Wish): Found {
+    return wish.side === 'local' ? this.#placeLocally(node, wish) : this.#placeRemotely(node, wish)
+  }
+
+  #placeLocally(node: PlanNode, { parentId, name, verb }: Wish & { side: 'local' }): Found {
+    const parent = this.#around.localFolderOf(parentId)
+    const parentNode = itemNode(parentId)
+    if (!parent?.isHere) {
+      const decision = this.#decisions.get(parentNode)
+      if (decision?.do === 'mkdir-local') return { after: [parentNode] }
+      return { waitsFor: parentNode, because: 'its folder is not here yet' }
+    }
+    const { localId } = parent
+    if (verb === 'move-local' && this.#around.localAncestors(localId).includes(node.local!.id)) {
+      return { waitsFor: parentNode, because: 'its new folder is inside of it' }
+    }
+    const occupant = this.#around.localOccupant(localId, name)
+    if (occupant === undefined || occupant === node.node || this.#isPair(node, occupant)) return { after: [] }
+    if (this.#leavesName(occupant, LEAVES_LOCALLY)) return { after: [occupant] }
+    if (this.#isUndecided(occupant)) return { waitsFor: occupant, because: 'its name is taken' }
+    return { because: 'something that is not synced has its name here' }
+  }
+
+  #placeRemotely(node: PlanNode, { parentLocalId, name, verb }: Wish & { side: 'remote' }): Found {
+    const parent = this.#around.localFolder(parentLocalId)
+    if (!parent) return { because: 'its folder is not known' }
+    const decision = this.#decisions.get(parent.node)
+    if (parent.itemId === null) {
+      if (decision?.do === 'mkdir-remote') return { after: [parent.node] }
+      return { waitsFor: parent.node, because: 'its folder is not in OneDrive yet' }
+    }
+    const item = node.remote?.itemId
+    if (
+      verb === 'move-remote' &&
+      item !== undefined &&
+      this.#around.remoteAncestors(parent.itemId).includes(item)
+    ) {
+      // OneDrive has that folder inside of this one: unless it leaves, this one goes back to where OneDrive has it.
+      const isLeaving = decision?.do === 'move-remote'
+      return isLeaving ? { after: [parent.node] } : { after: [], verb: 'move-local' }
+    }
+    const occupant = this.#around.remoteOccupant(parent.itemId, name)
+    if (occupant === undefined || occupant.node === node.node) return { after: [] }
+    if (this.#leavesName(occupant.node, LEAVES_REMOTELY)) return { after: [occupant.node] }
+    if (!this.#decisions.has(occupant.node) && this.#isUndecided(occupant.node)) {
+      return { waitsFor: occupant.node, because: 'its name is taken' }
+    }
+    if (!sameSpelling(occupant.name, name)) {
+      return { because: `OneDrive takes ${occupant.name} and ${name} for the same name` }
+    }
+    // OneDrive keeps the name: the local one gets another.
+    return { after: [], verb: 'conflict' }
+  }
+
+  #leavesName(occupant: NodeKey, leaving: ReadonlySet<Decision['do']>): boolean {
+    const decision = this.#decisions.get(occupant)
+    return decision !== undefined && leaving.has(decision.do)
+  }
+
+  /** The local row with that name is the other side of this very node. */
+  #isPair({ local }: PlanNode, occupant: NodeKey): boolean {
+    return local !== undefined && occupant === `l:${local.id}`
+  }
+
+  /** A folder is deleted after everything in it has left. */
+  #leaving({ node, base, local }: PlanNode, verb: ActionVerb): NodeKey[] {
+    if (base?.type !== 'folder' || !DELETES.has(verb)) return []
+    const children =
+      verb === 'delete-local'
+        ? this.#around.localChildren(local!.id)
+        : this.#around.remoteChildren(base.itemId)
+    return children.filter((child) => child !== node && this.#decisions.has(child))
+  }
+
+  #wait({ node, version }: PlanNode, waitsFor: NodeKey, because: string): void {
+    this.#plan.waiting.push({ node, version, waitsFor, because })
+  }
+}
+
+const LEAVES_LOCALLY: ReadonlySet<Decision['do']> = new Set(['delete-local', 'move-local', 'conflict'])
+const LEAVES_REMOTELY: ReadonlySet<Decision['do']> = new Set(['delete-remote', 'move-remote'])
+
+/** Nothing is known yet about what becomes of it. */
+const UNDECIDED: ReadonlySet<Decision['do']> = new Set(['check', 'report', 'nothing'])
+
+type Wish =
+  | { side: 'local'; parentId: string; name: string; verb: ActionVerb }
+  | { side: 'remote'; parentLocalId: number; name: string; verb: ActionVerb }
+
+type Found =
+  | { after: readonly NodeKey[]; verb?: ActionVerb }
+  | { waitsFor: NodeKey; because: string }
+  | { because: string }

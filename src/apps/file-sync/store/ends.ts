@@ -1,0 +1,301 @@
+/** How actions and plans end, in rows. Each returns whether nodes are to be planned (again). */
+import { TidemarkError } from '../../../errors.ts'
+import type { Tx } from '../../../ledger/contract.ts'
+import { type Case, type ConflictKind, decide } from '../decide.ts'
+import { HELD_DELETE, type Plan } from '../plan.ts'
+import {
+  type BaseRow,
+  itemNode,
+  type LocalRow,
+  localNode,
+  type NodeKey,
+  nameKey,
+  type RemoteRow,
+} from '../trees.ts'
+import type { InStep, SetAside } from './contract.ts'
+import { localOfItem, localRow, takeLocalIds } from './local-tree.ts'
+import { closeNode, freeNode, freeWaiting, leaveNode, openNode } from './open-nodes.ts'
+import { remoteRows } from './remote-tree.ts'
+import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, localOf, putBase, putLocal, putRemote } from './rows.ts'
+
+/** Both sides have the same now. */
+export async function endInStep(tx: Tx, drive: string, end: InStep): Promise<boolean> {
+  const { node, version, remote } = end
+  const generation = await generationOf(tx, drive)
+  await putRemote(tx, drive, remote, generation)
+  const local = await placeLocal(tx, drive, end)
+  await putAgreed(tx, drive, local, remote)
+  const again = await closeNode(tx, drive, node, version)
+  const pair: NodeKey = `l:${local.id}`
+  if (pair !== node) await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [drive, pair])
+  // Uploaded as a local node: what OneDrive has told of its item meanwhile is looked at again.
+  const known = itemNode(remote.itemId)
+  const heard = known === node ? false : await freeNode(tx, drive, known)
+  return (await freeWaiting(tx, drive, [node, pair, known])) || again || heard
+}
+
+async function generationOf(tx: Tx, drive: string): Promise<number> {
+  const row = await tx.get<{ generation: number }>(`SELECT generation FROM file_drives WHERE name = ?`, [
+    drive,
+  ])
+  return Number(row?.generation ?? 0)
+}
+
+/** One row for the item, whatever rows there were for it and for its place. */
+async function placeLocal(tx: Tx, drive: string, end: InStep): Promise<LocalRow> {
+  const { remote, localName, type, stat, hash } = end
+  const known = 'id' in end.local ? await localRow(tx, drive, end.local.id) : undefined
+  const former = await localOfItem(tx, drive, remote.itemId)
+  if (former && former.id !== known?.id) await dropLocal(tx, drive, former)
+  const parentId = known ? known.parentId : 'parentId' in end.local ? end.local.parentId : null
+  if (parentId === null && !known) throw lostRow()
+  const id = known?.id ?? (former && 'parentId' in end.local ? former.id : await takeLocalIds(tx, drive, 1))
+  const atPlace = await tx.all<{ id: number }>(
+    `SELECT id FROM file_local WHERE drive = ? AND parent_id = ? AND name = ? AND is_missing = 0 AND id <> ?`,
+    [drive, parentId, localName, id],
+  )
+  for (const other of atPlace) await dropLocal(tx, drive, { id: Number(other.id), itemId: null })
+  const row: LocalRow = {
+    ...{ id, parentId, name: localName, type, ...stat, hash, itemId: remote.itemId },
+    ...{ isMissing: false, unreadable: null },
+  }
+  await putLocal(tx, drive, row)
+  return row
+}
+
+function lostRow(): TidemarkError {
+  return new TidemarkError('The row of the local file is gone, and where it belongs is not said.', {
+    kind: 'bug',
+  })
+}
+
+async function dropLocal(tx: Tx, drive: string, { id }: Pick<LocalRow, 'id' | 'itemId'>): Promise<void> {
+  await tx.run(`DELETE FROM file_local WHERE drive = ? AND id = ?`, [drive, id])
+  await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [drive, `l:${id}`])
+}
+
+async function putAgreed(tx: Tx, drive: string, local: LocalRow, remote: RemoteRow): Promise<void> {
+  await putBase(tx, drive, {
+    ...{ itemId: remote.itemId, parentId: remote.parentId ?? '', name: remote.name },
+    ...{ type: local.type as 'file' | 'folder', hash: local.hash, size: local.size },
+    ...{ remoteHash: remote.hash, remoteSize: remote.size, eTag: remote.eTag, cTag: remote.cTag },
+  })
+}
+
+/** A rename or move was done: the place is agreed, the content is looked at next. */
+export async function endMoved(
+  tx: Tx,
+  drive: string,
+  end: { node: NodeKey; local: LocalRow; remote: RemoteRow; basePlace: { parentId: string; name: string } },
+): Promise<boolean> {
+  await putRemote(tx, drive, end.remote, await generationOf(tx, drive))
+  await putLocal(tx, drive, end.local)
+  await tx.run(`UPDATE file_base SET parent_id = ?, name = ? WHERE drive = ? AND item_id = ?`, [
+    ...[end.basePlace.parentId, end.basePlace.name, drive, end.remote.itemId],
+  ])
+  await freeNode(tx, drive, end.node)
+  await freeWaiting(tx, drive, [end.node])
+  return true
+}
+
+/** It is gone on both sides. */
+export async function endGone(
+  tx: Tx,
+  drive: string,
+  { node, version }: { node: NodeKey; version: number },
+): Promise<boolean> {
+  await forgetRows(tx, drive, node)
+  const again = await closeNode(tx, drive, node, version)
+  return (await freeWaiting(tx, drive, [node])) || again
+}
+
+async function forgetRows(tx: Tx, drive: string, node: NodeKey): Promise<void> {
+  if (node.startsWith('l:')) {
+    await tx.run(`DELETE FROM file_local WHERE drive = ? AND id = ?`, [drive, Number(node.slice(2))])
+    return
+  }
+  const item = node.slice(2)
+  for (const table of ['file_base', 'file_remote', 'file_local']) {
+    await tx.run(`DELETE FROM ${table} WHERE drive = ? AND item_id = ?`, [drive, item])
+  }
+}
+
+/**
+ * The local version has another name now and goes on as a new node; the item goes on as one without anything here.
+ * A node that only wanted a name that is taken keeps its item.
+ */
+export async function endSetAside(tx: Tx, drive: string, end: SetAside): Promise<boolean> {
+  const row = await localRow(tx, drive, end.localId)
+  if (row) {
+    const itemId = end.isDetached ? null : row.itemId
+    const copy = { ...row, name: end.copyName, itemId }
+    await putLocal(tx, drive, copy)
+    await openNode(tx, drive, localNode(copy))
+  }
+  if (end.isDetached && end.node.startsWith('i:')) {
+    await tx.run(`DELETE FROM file_base WHERE drive = ? AND item_id = ?`, [drive, end.node.slice(2)])
+  }
+  await addConflict(tx, drive, end.conflict)
+  await freeNode(tx, drive, end.node)
+  await freeWaiting(tx, drive, [end.node])
+  return true
+}
+
+export async function addConflict(tx: Tx, drive: string, row: SetAside['conflict']): Promise<void> {
+  await tx.run(
+    `INSERT INTO file_conflicts(drive, id, kind, path, node, copy_path, local_hash, remote_hash, at, state)
+     SELECT ?, coalesce(max(id), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ? FROM file_conflicts WHERE drive = ?`,
+    [
+      ...[
+        drive,
+        row.kind,
+        row.path,
+        row.node,
+        row.copyPath,
+        row.localHash,
+        row.remoteHash,
+        row.at,
+        row.state,
+      ],
+      drive,
+    ],
+  )
+}
+
+/** Nothing was done, because something is not as it was: planned again. */
+export async function endStale(tx: Tx, drive: string, { node }: { node: NodeKey }): Promise<boolean> {
+  const freed = await freeNode(tx, drive, node)
+  return (await freeWaiting(tx, drive, [node])) || freed
+}
+
+/** Given up with a reason: left alone until something changes, or someone asks. */
+export async function endStuck(
+  tx: Tx,
+  drive: string,
+  end: { node: NodeKey; version: number; because: string },
+): Promise<boolean> {
+  return leaveNode(tx, drive, end)
+}
+
+/** Everything that a plan decided: rows that agree, nodes that wait, and the numbers of those with an action. */
+export async function writePlan(
+  tx: Tx,
+  drive: string,
+  { cycle, plan, atMs }: { cycle: number; plan: Plan; atMs: number },
+): Promise<void> {
+  for (const { node, version } of plan.actions) {
+    const marked = await tx.run(
+      `UPDATE file_open SET planned = ? WHERE drive = ? AND node = ? AND version = ? AND planned IS NULL`,
+      [cycle, drive, node, version],
+    )
+    if (marked !== 1) throw changedMeanwhile(node)
+  }
+  for (const { node, version, waitsFor } of plan.waiting) {
+    await tx.run(`UPDATE file_open SET waits_for = ? WHERE drive = ? AND node = ? AND version = ?`, [
+      ...[waitsFor, drive, node, version],
+    ])
+  }
+  for (const one of plan.reported) await leaveNode(tx, drive, one)
+  for (const one of plan.bookkeeping) await keepBooks(tx, drive, one, atMs)
+  await tx.run(`UPDATE file_drives SET planned = ?, held_deletes = ? WHERE name = ?`, [
+    ...[cycle, plan.heldDeletes ? JSON.stringify(plan.heldDeletes) : null, drive],
+  ])
+}
+
+function changedMeanwhile(node: NodeKey): TidemarkError {
+  return new TidemarkError(`${node} changed while it was planned.`, {
+    kind: 'transient',
+    code: 'plan-outdated',
+  })
+}
+
+async function keepBooks(
+  tx: Tx,
+  drive: string,
+  { node, version, decision }: Plan['bookkeeping'][number],
+  atMs: number,
+): Promise<void> {
+  const open = await tx.get(`SELECT 1 AS yes FROM file_open WHERE drive = ? AND node = ? AND version = ?`, [
+    ...[drive, node, version],
+  ])
+  if (!open) throw changedMeanwhile(node)
+  if (decision.do === 'forget') await endGone(tx, drive, { node, version })
+  else if (decision.do === 'adopt') await adopt(tx, drive, { node, version })
+  else await detach(tx, drive, { node, atMs, conflict: decision.conflict })
+}
+
+async function adopt(
+  tx: Tx,
+  drive: string,
+  { node, version }: { node: NodeKey; version: number },
+): Promise<void> {
+  const { remote, local, base } = await rowsOf(tx, drive, node)
+  // Something new here has a version of its own: so it is decided again on the rows as they are now.
+  const folder = local?.parentId == null ? undefined : await localRow(tx, drive, local.parentId)
+  const now = decide({ base, local, remote, localParentId: folder?.itemId ?? undefined }, 'two-way')
+  if (!remote || !local || now.do !== 'adopt') throw changedMeanwhile(node)
+  await putLocal(tx, drive, { ...local, itemId: remote.itemId })
+  await putAgreed(tx, drive, local, remote)
+  await closeNode(tx, drive, node, version)
+  await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [drive, `l:${local.id}`])
+  await freeWaiting(tx, drive, [node, `l:${local.id}`])
+}
+
+async function rowsOf(
+  tx: Tx,
+  drive: string,
+  node: NodeKey,
+): Promise<Pick<Case, 'base' | 'local' | 'remote'>> {
+  const itemId = node.slice(2)
+  const remote = (await remoteRows(tx, drive, [itemId])).get(itemId)
+  const local = (await localOfItem(tx, drive, itemId)) ?? (remote && (await pairOf(tx, drive, remote)))
+  return { remote, local, base: await baseRow(tx, drive, itemId) }
+}
+
+async function baseRow(tx: Tx, drive: string, itemId: string): Promise<BaseRow | undefined> {
+  const raw = await tx.get(`SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id = ?`, [
+    drive,
+    itemId,
+  ])
+  return raw && baseOf(raw)
+}
+
+export async function pairOf(tx: Tx, drive: string, remote: RemoteRow): Promise<LocalRow | undefined> {
+  const folder = remote.parentId === null ? undefined : await localOfItem(tx, drive, remote.parentId)
+  if (!folder) return undefined
+  const raw = await tx.get(
+    `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND parent_id = ? AND name_key = ? AND is_missing = 0
+     AND item_id IS NULL AND type = ?`,
+    [drive, folder.id, nameKey(remote.name), remote.type],
+  )
+  return raw && localOf(raw)
+}
+
+/** OneDrive has deleted it, and something here stays: it becomes new here. */
+async function detach(
+  tx: Tx,
+  drive: string,
+  { node, atMs, conflict }: { node: NodeKey; atMs: number; conflict: ConflictKind | undefined },
+): Promise<void> {
+  const itemId = node.slice(2)
+  const local = await localOfItem(tx, drive, itemId)
+  const base = await baseRow(tx, drive, itemId)
+  if (local) {
+    await putLocal(tx, drive, { ...local, itemId: null })
+    await openNode(tx, drive, `l:${local.id}`)
+  }
+  await tx.run(`DELETE FROM file_base WHERE drive = ? AND item_id = ?`, [drive, itemId])
+  await tx.run(`DELETE FROM file_remote WHERE drive = ? AND item_id = ? AND is_deleted = 1`, [drive, itemId])
+  await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [drive, node])
+  await freeWaiting(tx, drive, [node])
+  if (!conflict || !local) return
+  await addConflict(tx, drive, {
+    ...{ kind: conflict, path: local.name, node, copyPath: null, at: atMs, state: 'kept-local' },
+    ...{ localHash: local.hash, remoteHash: base?.remoteHash ?? null },
+  })
+}
+
+/** Someone said yes to the deletions that waited for it, or they are looked at anew. */
+export async function freeHeld(tx: Tx, drive: string): Promise<number> {
+  return tx.run(`UPDATE file_open SET because = NULL WHERE drive = ? AND because = ?`, [drive, HELD_DELETE])
+}

@@ -1,0 +1,323 @@
+/** The tables of the file sync behind one door: reads by themselves, writes in transactions that are handed in. */
+import { UsageError } from '../../../errors.ts'
+import type { Tx, Value } from '../../../ledger/contract.ts'
+import type { Ledger } from '../../../ledger/ledger.ts'
+import type { Case } from '../decide.ts'
+import type { LocalRow, LocalStat, NodeKey } from '../trees.ts'
+import type { ConflictRow, DriveRow, OpenNode } from './contract.ts'
+import { pairOf } from './ends.ts'
+import { localOfItem, localRow, takeLocalIds } from './local-tree.ts'
+import { loadUnplanned, type PlanView } from './plan-view.ts'
+import { remoteRows } from './remote-tree.ts'
+import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, localOf } from './rows.ts'
+import { schemaOf } from './schema.ts'
+
+type Raw = Record<string, Value>
+
+export class FileStore {
+  readonly #ledger: Ledger
+
+  private constructor(ledger: Ledger) {
+    this.#ledger = ledger
+  }
+
+  static async open(ledger: Ledger): Promise<FileStore> {
+    await ledger.migrateApp('file-sync', schemaOf(ledger.dialect))
+    return new FileStore(ledger)
+  }
+
+  #read<T>(read: (tx: Tx) => Promise<T>): Promise<T> {
+    return this.#ledger.driver.read(read)
+  }
+
+  drives(): Promise<DriveRow[]> {
+    return this.#read(async (tx) => (await tx.all(`SELECT * FROM file_drives ORDER BY name`)).map(driveOf))
+  }
+
+  async findDrive(name: string): Promise<DriveRow | undefined> {
+    const raw = await this.#read((tx) => tx.get(`SELECT * FROM file_drives WHERE name = ?`, [name]))
+    return raw && driveOf(raw)
+  }
+
+  async drive(name: string): Promise<DriveRow> {
+    const found = await this.findDrive(name)
+    if (found) return found
+    const known = (await this.drives()).map((drive) => drive.name).join(', ')
+    throw new UsageError(`There is no folder called ${name} that is kept in step.`, {
+      code: 'drive-unknown',
+      hint: known ? `There are: ${known}.` : 'Begin with: tidemark files sync FOLDER',
+    })
+  }
+
+  /** With the row of its root, which both sides have from the start. */
+  async addDrive(row: NewDrive, stat: LocalStat): Promise<void> {
+    await this.#ledger.transaction(async (tx) => {
+      await tx.run(
+        `INSERT INTO file_drives(name, account, drive_id, drive_type, root_item_id, root, marker_id, machine, settings)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        [
+          ...[row.name, row.account, row.driveId, row.driveType, row.rootItemId, row.root, row.markerId],
+          ...[row.machine, row.settings],
+        ],
+      )
+      await tx.run(
+        `INSERT INTO file_local(drive, ${LOCAL_COLUMNS}, name_key) VALUES (?, 1, NULL, '', 'folder', ?, ?, ?, ?, ?, NULL, ?, 0, NULL, '')`,
+        [row.name, stat.dev, stat.ino, stat.birthNs, stat.mtimeNs, stat.size, row.rootItemId],
+      )
+    })
+  }
+
+  async removeDrive(name: string): Promise<void> {
+    await this.#ledger.transaction(async (tx) => {
+      for (const table of ['file_remote', 'file_base', 'file_local', 'file_open', 'file_conflicts']) {
+        await tx.run(`DELETE FROM ${table} WHERE drive = ?`, [name])
+      }
+      await tx.run(`DELETE FROM file_drives WHERE name = ?`, [name])
+    })
+  }
+
+  write<T>(run: (tx: Tx) => Promise<T>): Promise<T> {
+    return this.#ledger.transaction(run)
+  }
+
+  takeLocalIds(drive: string, count: number): Promise<number> {
+    return this.#ledger.transaction((tx) => takeLocalIds(tx, drive, count))
+  }
+
+  localRow(drive: string, id: number): Promise<LocalRow | undefined> {
+    return this.#read((tx) => localRow(tx, drive, id))
+  }
+
+  localOfItem(drive: string, itemId: string): Promise<LocalRow | undefined> {
+    return this.#read((tx) => localOfItem(tx, drive, itemId))
+  }
+
+  /** Known rows right below a folder, missing ones included. */
+  localChildren(drive: string, parentId: number): Promise<LocalRow[]> {
+    return this.#read(async (tx) => {
+      const rows = await tx.all(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND parent_id = ?`, [
+        ...[drive, parentId],
+      ])
+      return rows.map(localOf)
+    })
+  }
+
+  /** Rows with this identity, for what was moved. */
+  localByInode(drive: string, { dev, ino }: Pick<LocalStat, 'dev' | 'ino'>): Promise<LocalRow[]> {
+    return this.#read(async (tx) => {
+      const rows = await tx.all(
+        `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND ino = ? AND dev = ?`,
+        [drive, ino, dev],
+      )
+      return rows.map(localOf)
+    })
+  }
+
+  /** Names from the root down; undefined where a folder above is not known or not there. */
+  async localPath(drive: string, id: number): Promise<string[] | undefined> {
+    return this.#read(async (tx) => {
+      const names: string[] = []
+      const seen = new Set<number>()
+      for (let at: number | null = id; ; ) {
+        const row: LocalRow | undefined = await localRow(tx, drive, at)
+        if (!row || seen.has(at)) return undefined
+        seen.add(at)
+        if (row.parentId === null) return names.reverse()
+        names.push(row.name)
+        at = row.parentId
+      }
+    })
+  }
+
+  async localAt(drive: string, path: readonly string[]): Promise<LocalRow | undefined> {
+    return this.#read(async (tx) => {
+      let row = await localRow(tx, drive, ROOT_ID)
+      for (const name of path) {
+        if (!row) return undefined
+        const raw: Raw | undefined = await tx.get(
+          `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND parent_id = ? AND name = ? AND is_missing = 0`,
+          [drive, row.id, name],
+        )
+        row = raw && localOf(raw)
+      }
+      return row
+    })
+  }
+
+  /** The rows of a node as they are now, its version, and whether anything is left in a folder that one side deleted. */
+  nodeCase(drive: string, node: NodeKey): Promise<NodeCase> {
+    return this.#read((tx) => readCase(tx, drive, node))
+  }
+
+  unplanned(drive: string, limit: number): Promise<PlanView> {
+    return this.#read((tx) => loadUnplanned(tx, drive, limit))
+  }
+
+  /** How many deletions everything that is open would come to, for the guard. */
+  async deletesAhead(drive: string): Promise<{ baseItems: number; local: number; remote: number }> {
+    const row = await this.#read((tx) =>
+      tx.get<{ base: number; local: number; remote: number }>(
+        `SELECT (SELECT count(*) FROM file_base WHERE drive = ?) AS base,
+          (SELECT count(*) FROM file_open open JOIN file_base base ON base.drive = open.drive AND open.node = 'i:' || base.item_id
+             JOIN file_local here ON here.drive = base.drive AND here.item_id = base.item_id AND here.is_missing = 0
+             LEFT JOIN file_remote there ON there.drive = base.drive AND there.item_id = base.item_id
+             WHERE open.drive = ? AND coalesce(there.is_deleted, 1) = 1) AS local,
+          (SELECT count(*) FROM file_open open JOIN file_base base ON base.drive = open.drive AND open.node = 'i:' || base.item_id
+             JOIN file_remote there ON there.drive = base.drive AND there.item_id = base.item_id AND there.is_deleted = 0
+             LEFT JOIN file_local here ON here.drive = base.drive AND here.item_id = base.item_id
+             WHERE open.drive = ? AND coalesce(here.is_missing, 1) = 1) AS remote`,
+        [drive, drive, drive],
+      ),
+    )
+    return { baseItems: Number(row!.base), local: Number(row!.local), remote: Number(row!.remote) }
+  }
+
+  async openNodes(
+    drive: string,
+    { after = '', limit }: { after?: string; limit: number },
+  ): Promise<OpenNode[]> {
+    const rows = await this.#read((tx) =>
+      tx.all(`SELECT * FROM file_open WHERE drive = ? AND node > ? ORDER BY node LIMIT ?`, [
+        drive,
+        after,
+        limit,
+      ]),
+    )
+    return rows.map((raw) => ({
+      ...{ node: raw.node as NodeKey, version: Number(raw.version), because: raw.because as string | null },
+      ...{
+        planned: raw.planned === null ? null : Number(raw.planned),
+        waitsFor: raw.waits_for as NodeKey | null,
+      },
+    }))
+  }
+
+  async openCounts(
+    drive: string,
+  ): Promise<{ unplanned: number; inWork: number; waiting: number; reported: number }> {
+    const rows = await this.#read((tx) =>
+      tx.all<{ state: string; n: number }>(
+        `SELECT CASE WHEN planned IS NOT NULL THEN 'inWork' WHEN waits_for IS NOT NULL THEN 'waiting'
+           WHEN because IS NOT NULL THEN 'reported' ELSE 'unplanned' END AS state, count(*) AS n
+         FROM file_open WHERE drive = ? GROUP BY 1`,
+        [drive],
+      ),
+    )
+    const counts = { unplanned: 0, inWork: 0, waiting: 0, reported: 0 }
+    for (const { state, n } of rows) counts[state as keyof typeof counts] = Number(n)
+    return counts
+  }
+
+  async conflicts(
+    drive: string,
+    { state, limit = 1_000 }: { state?: ConflictRow['state']; limit?: number } = {},
+  ): Promise<ConflictRow[]> {
+    const rows = await this.#read((tx) =>
+      tx.all(
+        `SELECT * FROM file_conflicts WHERE drive = ?${state ? ' AND state = ?' : ''} ORDER BY id DESC LIMIT ?`,
+        [drive, ...(state ? [state] : []), limit],
+      ),
+    )
+    return rows.map(conflictOf)
+  }
+}
+
+export const ROOT_ID = 1
+
+export type NewDrive = Pick<
+  DriveRow,
+  'name' | 'account' | 'driveId' | 'driveType' | 'rootItemId' | 'root' | 'markerId' | 'machine' | 'settings'
+>
+
+export type NodeCase = Pick<Case, 'base' | 'local' | 'remote' | 'localParentId' | 'hasSurvivors'> & {
+  version: number | undefined
+}
+
+async function readCase(tx: Tx, drive: string, node: NodeKey): Promise<NodeCase> {
+  const itemId = node.startsWith('i:') ? node.slice(2) : undefined
+  const remote = itemId === undefined ? undefined : (await remoteRows(tx, drive, [itemId])).get(itemId)
+  const raw =
+    itemId === undefined
+      ? undefined
+      : await tx.get(`SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id = ?`, [drive, itemId])
+  const base = raw && baseOf(raw)
+  let local =
+    itemId === undefined
+      ? await localRow(tx, drive, Number(node.slice(2)))
+      : await localOfItem(tx, drive, itemId)
+  local ??= remote && !base ? await pairOf(tx, drive, remote) : undefined
+  const folder = local?.parentId == null ? undefined : await localRow(tx, drive, local.parentId)
+  const open = await tx.get<{ version: number }>(
+    `SELECT version FROM file_open WHERE drive = ? AND node = ?`,
+    [...[drive, node]],
+  )
+  return {
+    ...{ base, local, remote, localParentId: folder?.itemId ?? undefined },
+    hasSurvivors: await hasChildren(tx, drive, { local, remote }),
+    version: open && Number(open.version),
+  }
+}
+
+/** On the side that still has the folder. */
+async function hasChildren(
+  tx: Tx,
+  drive: string,
+  { local, remote }: Pick<Case, 'local' | 'remote'>,
+): Promise<boolean> {
+  const isHere = local !== undefined && !local.isMissing
+  const isThere = remote !== undefined && !remote.isDeleted
+  if (isHere === isThere) return false
+  const found = isHere
+    ? await tx.get(`SELECT 1 AS yes FROM file_local WHERE drive = ? AND parent_id = ? AND is_missing = 0`, [
+        drive,
+        local.id,
+      ])
+    : await tx.get(`SELECT 1 AS yes FROM file_remote WHERE drive = ? AND parent_id = ? AND is_deleted = 0`, [
+        ...[drive, remote!.itemId],
+      ])
+  return found !== undefined
+}
+
+const COLUMN_OF: Record<string, string> = {
+  settings: 'settings',
+  root: 'root',
+  link: 'link',
+  generation: 'generation',
+  isEnumerating: 'is_enumerating',
+  scannedAt: 'scanned_at',
+  heardAt: 'heard_at',
+  forcedDeletes: 'forced_deletes',
+  heldDeletes: 'held_deletes',
+  filterKey: 'filter_key',
+}
+
+export async function setDrive(tx: Tx, name: string, change: Partial<Omit<DriveRow, 'name'>>): Promise<void> {
+  const entries = Object.entries(change)
+  const sets = entries.map(([key]) => `${COLUMN_OF[key]} = ?`)
+  const values = entries.map(([, value]) => (typeof value === 'boolean' ? Number(value) : (value as Value)))
+  await tx.run(`UPDATE file_drives SET ${sets.join(', ')} WHERE name = ?`, [...values, name])
+}
+
+function driveOf(raw: Raw): DriveRow {
+  const number = (value: Value | undefined): number | null => (value == null ? null : Number(value))
+  return {
+    ...{ name: String(raw.name), account: String(raw.account), driveId: String(raw.drive_id) },
+    ...{ driveType: String(raw.drive_type), rootItemId: String(raw.root_item_id), root: String(raw.root) },
+    ...{ markerId: String(raw.marker_id), machine: String(raw.machine), settings: String(raw.settings) },
+    ...{ link: raw.link as string | null, generation: Number(raw.generation) },
+    ...{ isEnumerating: Number(raw.is_enumerating) === 1, scannedAt: number(raw.scanned_at) },
+    ...{ heardAt: number(raw.heard_at), forcedDeletes: Number(raw.forced_deletes) },
+    ...{ heldDeletes: raw.held_deletes as string | null, filterKey: String(raw.filter_key) },
+    planned: Number(raw.planned),
+  }
+}
+
+function conflictOf(raw: Raw): ConflictRow {
+  return {
+    ...{ id: Number(raw.id), kind: raw.kind as ConflictRow['kind'], path: String(raw.path) },
+    ...{ node: raw.node as NodeKey, copyPath: raw.copy_path as string | null },
+    ...{ localHash: raw.local_hash as string | null, remoteHash: raw.remote_hash as string | null },
+    ...{ at: Number(raw.at), state: raw.state as ConflictRow['state'] },
+    resolvedAt: raw.resolved_at === null ? null : Number(raw.resolved_at),
+  }
+}

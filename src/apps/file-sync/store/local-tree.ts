@@ -1,0 +1,176 @@
+/** Writes what a look at the folder found into the local tree, and opens what changed by it. */
+import type { Tx } from '../../../ledger/contract.ts'
+import { itemNode, type LocalRow, type LocalStat, localNode, type NodeKey, nameKey } from '../trees.ts'
+import type { LocalSighting } from './contract.ts'
+import { openNodes } from './open-nodes.ts'
+import { LOCAL_COLUMNS, localOf, numbersOf, putLocal, sameStat } from './rows.ts'
+
+/**
+ * Returns how many nodes were opened, and which ids of new folders are known by another id, because an action has
+ * entered them meanwhile.
+ */
+export async function seeLocal(
+  tx: Tx,
+  drive: string,
+  sightings: readonly LocalSighting[],
+): Promise<{ opened: number; otherIds: Map<number, number> }> {
+  const opened = new Set<NodeKey>()
+  const otherIds = new Map<number, number>()
+  for (const sighting of sightings) {
+    if (sighting.seen === 'missing') await seeMissing(tx, drive, sighting, opened)
+    else if (sighting.seen === 'changed') await seeChanged(tx, drive, sighting, opened)
+    else {
+      const parentId = otherIds.get(sighting.parentId) ?? sighting.parentId
+      const id = await seeNew(tx, drive, { ...sighting, parentId }, opened)
+      if (id !== sighting.id) otherIds.set(sighting.id, id)
+    }
+  }
+  await openNodes(tx, drive, opened)
+  return { opened: opened.size, otherIds }
+}
+
+type Sighting<S extends LocalSighting['seen']> = Extract<LocalSighting, { seen: S }>
+
+async function seeNew(tx: Tx, drive: string, seen: Sighting<'new'>, opened: Set<NodeKey>): Promise<number> {
+  const there = await localAtName(tx, drive, seen.parentId, seen.name)
+  if (there) {
+    await seeChanged(tx, drive, { seen: 'changed', id: there.id, ...statOf(seen) }, opened)
+    return there.id
+  }
+  const row: LocalRow = {
+    ...{ id: seen.id, parentId: seen.parentId, name: seen.name, type: seen.type, ...seen.stat },
+    ...{ hash: null, itemId: null, isMissing: false, unreadable: seen.unreadable ?? null },
+  }
+  await putLocal(tx, drive, row)
+  opened.add(localNode(row))
+  for (const itemId of await unlinkedNamesakes(tx, drive, row)) opened.add(itemNode(itemId))
+  return seen.id
+}
+
+function statOf({ stat, unreadable }: Sighting<'new'>): Pick<Sighting<'changed'>, 'stat' | 'unreadable'> {
+  return { stat, unreadable: unreadable ?? null }
+}
+
+/** An item without a local side at the very place where something new appeared: they are looked at together. */
+async function unlinkedNamesakes(tx: Tx, drive: string, { parentId, name }: LocalRow): Promise<string[]> {
+  const rows = await tx.all<{ item_id: string }>(
+    `SELECT remote.item_id AS item_id FROM file_local parent
+     JOIN file_remote remote ON remote.drive = parent.drive AND remote.parent_id = parent.item_id
+       AND remote.name_key = ? AND remote.is_deleted = 0
+     LEFT JOIN file_base base ON base.drive = remote.drive AND base.item_id = remote.item_id
+     WHERE parent.drive = ? AND parent.id = ? AND base.item_id IS NULL`,
+    [nameKey(name), drive, parentId],
+  )
+  return rows.map((row) => row.item_id)
+}
+
+async function seeChanged(
+  tx: Tx,
+  drive: string,
+  seen: Sighting<'changed'>,
+  opened: Set<NodeKey>,
+): Promise<void> {
+  const before = await localRow(tx, drive, seen.id)
+  if (!before) return
+  const row = { ...before, isMissing: false }
+  if (seen.parentId !== undefined) row.parentId = seen.parentId
+  if (seen.name !== undefined) row.name = seen.name
+  if (seen.unreadable !== undefined) row.unreadable = seen.unreadable
+  if (seen.stat && !sameStat(before, seen.stat)) {
+    // A folder's own time and size say nothing about it.
+    const isOtherContent = before.type !== 'folder' && !isSameContentStat(before, seen.stat)
+    Object.assign(row, seen.stat, isOtherContent ? { hash: null } : {})
+  }
+  await putLocal(tx, drive, row)
+  if (isOther(before, row)) opened.add(localNode(row))
+}
+
+/** A file that was only renamed keeps its content. */
+function isSameContentStat(before: LocalStat, now: LocalStat): boolean {
+  return before.size === now.size && before.mtimeNs === now.mtimeNs && before.ino === now.ino
+}
+
+function isOther(before: LocalRow, now: LocalRow): boolean {
+  return (
+    before.isMissing !== now.isMissing ||
+    before.parentId !== now.parentId ||
+    before.name !== now.name ||
+    before.hash !== now.hash ||
+    before.unreadable !== now.unreadable
+  )
+}
+
+/** What OneDrive never knew is simply gone. */
+async function seeMissing(
+  tx: Tx,
+  drive: string,
+  { id, parentId, name }: Sighting<'missing'>,
+  opened: Set<NodeKey>,
+): Promise<void> {
+  const before = await localRow(tx, drive, id)
+  // Moved by one of our own actions since it was looked for.
+  if (!before || before.isMissing || before.parentId !== parentId || before.name !== name) return
+  for (const row of await branch(tx, drive, id)) {
+    if (row.isMissing) continue
+    opened.add(localNode(row))
+    await putLocal(tx, drive, { ...row, isMissing: true })
+  }
+}
+
+async function branch(tx: Tx, drive: string, id: number): Promise<LocalRow[]> {
+  const columns = LOCAL_COLUMNS.split(', ').map((column) => `found.${column}`)
+  const rows = await tx.all(
+    `WITH RECURSIVE branch(id) AS (
+       SELECT id FROM file_local WHERE drive = ? AND id = ?
+       UNION SELECT child.id FROM branch JOIN file_local child ON child.drive = ? AND child.parent_id = branch.id)
+     SELECT ${columns.join(', ')} FROM branch JOIN file_local found ON found.drive = ? AND found.id = branch.id`,
+    [drive, id, drive, drive],
+  )
+  return rows.map(localOf)
+}
+
+export async function localRow(tx: Tx, drive: string, id: number): Promise<LocalRow | undefined> {
+  const raw = await tx.get(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND id = ?`, [drive, id])
+  return raw && localOf(raw)
+}
+
+export async function localOfItem(tx: Tx, drive: string, itemId: string): Promise<LocalRow | undefined> {
+  const raw = await tx.get(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND item_id = ?`, [
+    ...[drive, itemId],
+  ])
+  return raw && localOf(raw)
+}
+
+export async function localAtName(
+  tx: Tx,
+  drive: string,
+  parentId: number,
+  name: string,
+): Promise<LocalRow | undefined> {
+  const raw = await tx.get(
+    `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND parent_id = ? AND name = ? AND is_missing = 0`,
+    [drive, parentId, name],
+  )
+  return raw && localOf(raw)
+}
+
+export async function localRows(
+  tx: Tx,
+  drive: string,
+  ids: readonly number[],
+): Promise<Map<number, LocalRow>> {
+  const rows = await tx.all(
+    `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND id IN (${numbersOf(tx)})`,
+    [drive, JSON.stringify(ids)],
+  )
+  return new Map(rows.map(localOf).map((row) => [row.id, row]))
+}
+
+/** Ids for rows that are not written yet: the first of `count`. */
+export async function takeLocalIds(tx: Tx, drive: string, count: number): Promise<number> {
+  const row = await tx.get<{ next: number }>(
+    `UPDATE file_drives SET next_local_id = next_local_id + ? WHERE name = ? RETURNING next_local_id AS next`,
+    [count, drive],
+  )
+  return Number(row!.next) - count
+}

@@ -1,0 +1,62 @@
+/**
+ * Which nodes are not known to be in step.
+ *
+ *   (not open) ──something changed──▶ unplanned ──plan──▶ in work ──its action ended, nothing changed since──▶ (not open)
+ *                                       ▲  │ └────▶ waiting ──that node ended──▶ unplanned
+ *                                       │  └──────▶ reported (because)
+ *                                       └── something changed: version + 1; in work stays in work until it ends
+ */
+import type { Tx } from '../../../ledger/contract.ts'
+import type { NodeKey } from '../trees.ts'
+import { listOf } from './rows.ts'
+
+export async function openNode(tx: Tx, drive: string, node: NodeKey): Promise<void> {
+  await tx.run(
+    `INSERT INTO file_open(drive, node, version) VALUES (?, ?, 1)
+     ON CONFLICT (drive, node) DO UPDATE SET version = file_open.version + 1, waits_for = NULL, because = NULL`,
+    [drive, node],
+  )
+}
+
+export async function openNodes(tx: Tx, drive: string, nodes: Iterable<NodeKey>): Promise<void> {
+  for (const node of nodes) await openNode(tx, drive, node)
+}
+
+/** True where something changed since the plan: it has to be planned again. */
+export async function closeNode(tx: Tx, drive: string, node: NodeKey, version: number): Promise<boolean> {
+  const closed = await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ? AND version = ?`, [
+    ...[drive, node, version],
+  ])
+  return closed === 0 ? freeNode(tx, drive, node) : false
+}
+
+/** To be planned again; true where it was open. */
+export async function freeNode(tx: Tx, drive: string, node: NodeKey): Promise<boolean> {
+  const freed = await tx.run(
+    `UPDATE file_open SET planned = NULL, waits_for = NULL, because = NULL WHERE drive = ? AND node = ?`,
+    [drive, node],
+  )
+  return freed > 0
+}
+
+/** What waited for it is planned again; true where something did. */
+export async function freeWaiting(tx: Tx, drive: string, nodes: readonly NodeKey[]): Promise<boolean> {
+  const freed = await tx.run(
+    `UPDATE file_open SET waits_for = NULL, because = NULL WHERE drive = ? AND waits_for IN (${listOf(tx)})`,
+    [drive, JSON.stringify(nodes)],
+  )
+  return freed > 0
+}
+
+/** Left alone with a reason, unless something changed since the plan. */
+export async function leaveNode(
+  tx: Tx,
+  drive: string,
+  { node, version, because }: { node: NodeKey; version: number; because: string },
+): Promise<boolean> {
+  const left = await tx.run(
+    `UPDATE file_open SET planned = NULL, waits_for = NULL, because = ? WHERE drive = ? AND node = ? AND version = ?`,
+    [because, drive, node, version],
+  )
+  return left === 0 ? freeNode(tx, drive, node) : false
+}

@@ -1,0 +1,173 @@
+/**
+ * Access to one OneDrive account: how it is asked for, what is kept secret about it, and what access tokens are made
+ * from. Microsoft gives a new refresh token with every refresh, and the one before ends some time later.
+ */
+import { z } from 'zod'
+import { TidemarkError } from '../../errors.ts'
+import { awaitDeviceCode, type DeviceCode, startDeviceCode } from '../device-code.ts'
+import {
+  authorizationUrl,
+  exchangeCode,
+  type OAuthCalls,
+  type OAuthClient,
+  type Pkce,
+  refreshTokens,
+  type Tokens,
+} from '../oauth.ts'
+import {
+  type Grant,
+  GrantedTokens,
+  type GrantedTokensInput,
+  isSameOAuthGrant,
+  keptOAuthToken,
+  renewOAuthSecret,
+  type TokenSource,
+} from '../token-source.ts'
+
+export type OneDriveAccess = 'readwrite' | 'readonly'
+
+/** Without `offline_access` there is no refresh token. */
+export const ONEDRIVE_SCOPES: Record<OneDriveAccess, readonly string[]> = {
+  readwrite: ['Files.ReadWrite', 'offline_access', 'User.Read'],
+  readonly: ['Files.Read', 'offline_access', 'User.Read'],
+}
+
+const LOGIN = 'https://login.microsoftonline.com/common/oauth2/v2.0'
+export const AUTH_URL = `${LOGIN}/authorize`
+export const TOKEN_URL = `${LOGIN}/token`
+export const DEVICE_URL = `${LOGIN}/devicecode`
+
+const CLIENT_HINT =
+  'Check client_id in the configuration: it must be that of an app registration for "Mobile and desktop applications", for accounts of the kind that you sign in with.'
+const RECONNECT_HINT =
+  'Connect the account again with: tidemark account add onedrive. A sign-in ends when the password changes, when access is withdrawn, or after 90 days without use.'
+
+/** What can be done about errors of Microsoft's sign-in. */
+const HINTS = {
+  invalid_grant: RECONNECT_HINT,
+  interaction_required: RECONNECT_HINT,
+  consent_required: RECONNECT_HINT,
+  access_denied: RECONNECT_HINT,
+  authorization_declined: 'Run the command again and allow it.',
+  invalid_client: `${CLIENT_HINT} It needs no client_secret unless it is a web application.`,
+  unauthorized_client: `${CLIENT_HINT} For the device code, "Allow public client flows" must be on.`,
+  redirect_uri_mismatch: `${CLIENT_HINT} Its redirect must be http://localhost.`,
+}
+
+/** The most that these scopes allow; undefined if they do not even allow reading. Graph may write them in full. */
+export function accessOf(scopes: readonly string[]): OneDriveAccess | undefined {
+  const names = scopes.map((scope) => scope.split('/').at(-1)!.toLowerCase())
+  if (names.some((name) => /^files\.readwrite(?:\.all)?$/.test(name))) return 'readwrite'
+  return names.some((name) => /^files\.read(?:\.all)?$/.test(name)) ? 'readonly' : undefined
+}
+
+/** Thrown before anything is written that the account's scopes do not allow. */
+export function requireWrite(account: string, scopes: readonly string[]): void {
+  if (accessOf(scopes) === 'readwrite') return
+  throw new TidemarkError(`The account ${account} was not given the permission to change files.`, {
+    kind: 'auth',
+    code: 'scope-missing',
+    hint: `Connect it again with that permission: tidemark account add onedrive --user ${account}`,
+  })
+}
+
+/** Where the person signs in; the answer comes to `redirectUri`, on this machine. */
+export function signInUrl(input: {
+  authUrl: string
+  clientId: string
+  redirectUri: string
+  access: OneDriveAccess
+  pkce: Pkce
+  /** The address that is expected to sign in. */
+  user?: string | undefined
+}): string {
+  const { access, user, ...rest } = input
+  const extra = { response_mode: 'query', prompt: 'select_account', ...(user && { login_hint: user }) }
+  return authorizationUrl({ ...rest, scopes: ONEDRIVE_SCOPES[access], extra })
+}
+
+export async function signInByCode(
+  calls: OAuthCalls,
+  input: OAuthClient & { code: string; verifier: string; redirectUri: string },
+): Promise<OneDriveSecret> {
+  return secretOf(input, await exchangeCode({ ...calls, hints: HINTS }, input), calls.clock.now())
+}
+
+/** The code for the person to type, and what waits until that was done. */
+export async function signInByDevice(
+  calls: OAuthCalls & { deviceUrl: string },
+  input: OAuthClient & { access: OneDriveAccess },
+): Promise<{ code: DeviceCode; finish: () => Promise<OneDriveSecret> }> {
+  const hinted = { ...calls, hints: HINTS }
+  const code = await startDeviceCode(hinted, {
+    clientId: input.clientId,
+    scopes: ONEDRIVE_SCOPES[input.access],
+  })
+  const finish = async (): Promise<OneDriveSecret> =>
+    secretOf(input, await awaitDeviceCode(hinted, input, code), calls.clock.now())
+  return { code, finish }
+}
+
+export const oneDriveSecretSchema = z.object({
+  kind: z.literal('oauth'),
+  clientId: z.string().min(1),
+  clientSecret: z.string().min(1).optional(),
+  refreshToken: z.string().min(1),
+  accessToken: z.string().min(1).optional(),
+  expiresAtMs: z.number().optional(),
+  scopes: z.array(z.string().min(1)).min(1),
+  obtainedAtMs: z.number(),
+  refreshExpiresAtMs: z.number().optional(),
+})
+
+export type OneDriveSecret = z.output<typeof oneDriveSecretSchema>
+
+export function parseOneDriveSecret(text: string): OneDriveSecret {
+  try {
+    return oneDriveSecretSchema.parse(JSON.parse(text))
+  } catch {
+    // Without its cause, which quotes what it found.
+    throw new TidemarkError('The stored secret of the account has a form that this Tidemark does not know.', {
+      kind: 'auth',
+      code: 'secret-form',
+      hint: 'Update Tidemark, or connect the account again: tidemark account add onedrive.',
+    })
+  }
+}
+
+function secretOf({ clientId, clientSecret }: OAuthClient, tokens: Tokens, nowMs: number): OneDriveSecret {
+  if (tokens.refreshToken === undefined || accessOf(tokens.scopes ?? []) === undefined) {
+    throw new TidemarkError('The sign-in worked, but not everything that is needed was allowed.', {
+      kind: 'auth',
+      code: 'scope-missing',
+      hint: 'Sign in again, and allow access to files and that it is kept.',
+    })
+  }
+  return {
+    kind: 'oauth',
+    clientId,
+    ...(clientSecret !== undefined && { clientSecret }),
+    refreshToken: tokens.refreshToken,
+    accessToken: tokens.accessToken,
+    expiresAtMs: tokens.expiresAtMs,
+    scopes: tokens.scopes!,
+    obtainedAtMs: nowMs,
+    ...(tokens.refreshExpiresAtMs !== undefined && { refreshExpiresAtMs: tokens.refreshExpiresAtMs }),
+  }
+}
+
+export type TokenSourceInput = Omit<GrantedTokensInput<OneDriveSecret>, 'grant'> &
+  Pick<OAuthCalls, 'fetch' | 'tokenUrl'>
+
+export function createTokenSource(input: TokenSourceInput): TokenSource {
+  return new GrantedTokens({ ...input, grant: oneDriveGrant(input) })
+}
+
+export function oneDriveGrant({ fetch, clock, tokenUrl }: OAuthCalls): Grant<OneDriveSecret> {
+  return {
+    ask: (secret) => refreshTokens({ fetch, clock, tokenUrl, hints: HINTS }, secret),
+    keptToken: keptOAuthToken,
+    renew: renewOAuthSecret,
+    isSame: isSameOAuthGrant,
+  }
+}

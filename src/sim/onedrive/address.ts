@@ -1,0 +1,89 @@
+/**
+ * What an address under /v1.0 means: whose drive, which item, and what is wanted of it. An item is named by id
+ * (`/items/ID`), by path (`/root:/a/b:/children`), or by a path below an id (`/items/ID:/name:/content`).
+ */
+
+export type GraphAddress = {
+  /** Undefined: the drive of whoever calls. */
+  driveId: string | undefined
+  /** Undefined: the drive itself. */
+  item: ItemAddress | undefined
+  /** What follows the item: `children`, `content`, `delta`, or nothing. */
+  action: string
+  /** What stands in brackets behind the action: `delta(token='…')`. */
+  argument: string | undefined
+}
+
+export type ItemAddress = {
+  /** `root`, an id, or the name of a special folder. */
+  start: { kind: 'root' } | { kind: 'id'; id: string } | { kind: 'special'; name: string }
+  /** Decoded names from there. */
+  path: readonly string[]
+  isByPath: boolean
+}
+
+const DRIVE = /^\/(?:me\/drive|users\/[^/]+\/drive|(?:me\/)?drives\/([^/]+))(?=$|\/)/
+const ITEM = /^\/(?:root|items\/([^/:]+)|special\/([^/:]+))(?=$|[/:])/
+
+/** Undefined where the path is no address in a drive; `wrong` where it is one that cannot be read. */
+export function parseAddress(path: string): GraphAddress | 'wrong' | undefined {
+  const drive = DRIVE.exec(path)
+  if (!drive) return undefined
+  const driveId = drive[1] === undefined ? undefined : decoded(drive[1])
+  if (driveId === null) return 'wrong'
+  const rest = path.slice(drive[0].length)
+  const item = ITEM.exec(rest)
+  if (!item) return { driveId, item: undefined, ...actionOf(rest.replace(/^\//, '')) }
+  const [whole, id, special] = item
+  const decodedId = decoded(id ?? special ?? '')
+  if (decodedId === null) return 'wrong'
+  const start =
+    id !== undefined
+      ? ({ kind: 'id', id: decodedId } as const)
+      : special !== undefined
+        ? ({ kind: 'special', name: decodedId } as const)
+        : ({ kind: 'root' } as const)
+  const after = rest.slice(whole.length)
+  if (!after.startsWith(':')) {
+    return { driveId, item: { start, path: [], isByPath: false }, ...actionOf(after.replace(/^\//, '')) }
+  }
+  const end = after.indexOf(':', 1)
+  const names = namesOf(end < 0 ? after.slice(1) : after.slice(1, end))
+  if (!names) return 'wrong'
+  const action = end < 0 ? '' : after.slice(end + 1).replace(/^\//, '')
+  return { driveId, item: { start, path: names, isByPath: true }, ...actionOf(action) }
+}
+
+/** `/drive/root:/a/b` or `/drives/ID/root:/a/b`, as a parentReference may say it. */
+export function parseReferencePath(path: string): readonly string[] | undefined {
+  const match = /^(?:\/drives?(?:\/[^/]+)?)?\/root:?(\/.*)?$/.exec(path)
+  return match ? namesOf(match[1] ?? '') : undefined
+}
+
+function actionOf(text: string): { action: string; argument: string | undefined } {
+  const match = /^([^(]*)\((?:token=)?'?([^')]*)'?\)$/.exec(text)
+  const action = (match?.[1] ?? text).replace(/^microsoft\.graph\./, '')
+  const argument = match?.[2] === undefined || match[2] === '' ? undefined : decoded(match[2])
+  return { action, argument: argument ?? undefined }
+}
+
+function namesOf(path: string): string[] | undefined {
+  const names: string[] = []
+  for (const piece of path.split('/')) {
+    if (piece === '') continue
+    const name = decoded(piece)
+    if (name === null) return undefined
+    names.push(name)
+  }
+  return names
+}
+
+function decoded(text: string): string | null {
+  if (!text.includes('%')) return text
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // A percent sign that begins nothing.
+    return null
+  }
+}

@@ -1,0 +1,177 @@
+/** Items and drives: look at them, make folders, rename, move, delete, restore, copy. */
+import { jsonAnswer, type SimAnswer } from '../server.ts'
+import { parseReferencePath } from './address.ts'
+import type { CopyMonitors } from './copy-monitors.ts'
+import { GraphError, graphFault, invalid, notFound } from './errors.ts'
+import type { Item } from './item.ts'
+import { showDriveId } from './item-json.ts'
+import {
+  checkFreshParent,
+  checkPrecondition,
+  conflictOf,
+  type GraphContext,
+  type GraphRoutes,
+  itemAnswer,
+  itemOf,
+  jsonBody,
+  noContent,
+  timesOf,
+} from './route.ts'
+
+export function itemRoutes(monitors: CopyMonitors): GraphRoutes {
+  return {
+    'GET drive/': { name: 'graph.drive.get', need: 'read', run: (context) => jsonAnswer(driveJson(context)) },
+    'GET item/': { name: 'graph.items.get', need: 'read', run: getItem },
+    'POST item/children': { name: 'graph.folder.create', need: 'write', run: createFolder },
+    'PATCH item/': { name: 'graph.items.patch', need: 'write', run: patchItem },
+    'DELETE item/': { name: 'graph.items.delete', need: 'write', run: deleteItem },
+    'POST item/restore': { name: 'graph.items.restore', need: 'write', run: restoreItem },
+    'POST item/copy': {
+      name: 'graph.items.copy',
+      need: 'write',
+      run: (context) => copyItem(context, monitors),
+    },
+    'GET item/versions': { name: 'graph.versions', need: 'read', run: listVersions },
+  }
+}
+
+export function driveJson({ drive, sim }: Pick<GraphContext, 'drive' | 'sim'>): Record<string, unknown> {
+  const total = drive.quotaBytes
+  const used = drive.usedBytes
+  return {
+    id: showDriveId(drive, sim.quirks),
+    driveType: drive.type,
+    name: 'OneDrive',
+    owner: { user: { displayName: drive.owner, email: drive.owner } },
+    quota: {
+      total,
+      used,
+      remaining: Math.max(0, total - used),
+      deleted: drive.binBytes,
+      state: used >= total ? 'exceeded' : used > total * 0.95 ? 'critical' : 'normal',
+    },
+  }
+}
+
+function getItem(context: GraphContext): SimAnswer {
+  const item = itemOf(context)
+  const { drive, call } = context
+  const noneMatch = call.headers['if-none-match']
+  if (noneMatch === undefined) return itemAnswer(context, item)
+  const answer = itemAnswer(context, item)
+  return noneMatch === '*' || noneMatch === answer.headers?.etag || drive.get(item.id) === undefined
+    ? { status: 304, headers: { etag: answer.headers?.etag ?? '' }, body: '' }
+    : answer
+}
+
+function createFolder(context: GraphContext): SimAnswer {
+  const { drive, sim } = context
+  const parent = itemOf(context)
+  const body = jsonBody(context)
+  if (typeof body.name !== 'string') throw invalid('The name is missing.')
+  if (typeof body.folder !== 'object' || body.folder === null)
+    throw invalid('Only folders can be created here.')
+  checkFreshParent(context, parent)
+  const conflict = conflictOf(context, body, 'fail')
+  const { item, isNew } = drive.createFolder(parent, body.name, { conflict, times: timesOf(body) ?? {} })
+  const status = isNew ? 201 : 200
+  return sim.quirks.mkdirEmptyBody ? { status, headers: {}, body: '' } : itemAnswer(context, item, status)
+}
+
+function patchItem(context: GraphContext): SimAnswer {
+  const { drive } = context
+  const item = itemOf(context)
+  const body = jsonBody(context)
+  checkPrecondition(context, item)
+  const { name } = body
+  if (name !== undefined && typeof name !== 'string') throw invalid('Invalid name.')
+  const parent =
+    body.parentReference === undefined ? undefined : referredFolder(context, body.parentReference)
+  const times = timesOf(body)
+  if (parent) checkFreshParent(context, parent)
+  drive.update(item, {
+    ...(name === undefined ? {} : { name }),
+    ...(parent === undefined ? {} : { parent }),
+    ...(times === undefined ? {} : { times }),
+    conflict: conflictOf(context, body, 'fail'),
+  })
+  return itemAnswer(context, item)
+}
+
+function referredFolder(context: GraphContext, reference: unknown): Item {
+  const { drive } = context
+  if (typeof reference !== 'object' || reference === null) throw invalid('Invalid parentReference.')
+  const { id, path, driveId } = reference as Record<string, unknown>
+  if (typeof driveId === 'string' && !isSameDrive(driveId, drive.id)) {
+    throw new GraphError(graphFault(400, { message: 'Items cannot be moved to another drive.' }))
+  }
+  if (typeof id === 'string') {
+    const folder = id === 'root' ? drive.root : drive.get(id)
+    if (!folder) throw notFound('The destination could not be found.')
+    return folder
+  }
+  const names = typeof path === 'string' ? parseReferencePath(path) : undefined
+  if (!names) throw invalid('Invalid parentReference.')
+  const folder = drive.at(names)
+  if (!folder) throw notFound('The destination could not be found.')
+  return folder
+}
+
+/** Drive ids come back without their zero or in other letters, and are taken that way, too. */
+export function isSameDrive(a: string, b: string): boolean {
+  if (a === b) return true
+  const plain = (id: string): string =>
+    /^b!/i.test(id) ? id.replace(/^B!/, 'b!') : id.toLowerCase().padStart(16, '0')
+  return plain(a) === plain(b)
+}
+
+function deleteItem(context: GraphContext): SimAnswer {
+  const item = itemOf(context)
+  checkPrecondition(context, item)
+  context.drive.delete(item)
+  return noContent
+}
+
+function restoreItem(context: GraphContext): SimAnswer {
+  const { drive, address } = context
+  const start = address.item?.start
+  if (start?.kind !== 'id' || address.item?.isByPath) throw invalid('Restore needs the id of a deleted item.')
+  const body = jsonBody(context)
+  const parent =
+    body.parentReference === undefined ? undefined : referredFolder(context, body.parentReference)
+  const item = drive.restore(start.id, {
+    ...(parent === undefined ? {} : { parent }),
+    ...(typeof body.name === 'string' ? { name: body.name } : {}),
+    conflict: conflictOf(context, body, 'fail'),
+  })
+  return itemAnswer(context, item)
+}
+
+/** The answer comes at once, the outcome is found at the monitor. */
+function copyItem(context: GraphContext, monitors: CopyMonitors): SimAnswer {
+  const { drive, urls } = context
+  const item = itemOf(context)
+  const body = jsonBody(context)
+  const parent =
+    body.parentReference === undefined ? item.parent : referredFolder(context, body.parentReference)
+  if (!parent) throw invalid('The root folder cannot be copied.')
+  const name = typeof body.name === 'string' ? body.name : item.name
+  const conflict = conflictOf(context, body, 'fail')
+  const id = monitors.begin(() => drive.copy(item, { parent, name, conflict }))
+  return { status: 202, headers: { location: urls.monitor(id) }, body: '' }
+}
+
+function listVersions(context: GraphContext): SimAnswer {
+  const item = itemOf(context)
+  const older = item.versions.map(({ id, content, modifiedMs }) => ({
+    id,
+    lastModifiedDateTime: new Date(modifiedMs).toISOString(),
+    size: content.size,
+  }))
+  const current = {
+    id: `${item.versions.length + 1}.0`,
+    lastModifiedDateTime: new Date(item.modifiedMs).toISOString(),
+    size: item.content?.size ?? 0,
+  }
+  return jsonAnswer({ value: [current, ...older.reverse()] })
+}

@@ -1,0 +1,228 @@
+/**
+ * Microsoft Graph over HTTP, as far as drives are concerned: finds the route of a call, checks who calls and
+ * with which scope, and lets the drive answer. A batch goes through the same door, part by part.
+ */
+import type { FaultEffect } from '../fault-rules.ts'
+import type { FaultPlan, Faults } from '../faults.ts'
+import { bearerOf } from '../oauth.ts'
+import type { Access, Grants } from '../oauth-grants.ts'
+import { jsonAnswer, type Operation, type Service, type SimAnswer, type SimCall } from '../server.ts'
+import { type GraphAddress, parseAddress } from './address.ts'
+import { type BatchPart, batchAnswer, isBatchPath, readBatch } from './batch.ts'
+import { contentRoutes } from './content-routes.ts'
+import type { CopyMonitors } from './copy-monitors.ts'
+import { listingRoutes } from './delta-route.ts'
+import { faultAnswer, type GraphFault, graphFault, refusalAnswer, thrownAnswer } from './errors.ts'
+import { driveJson, isSameDrive, itemRoutes } from './item-routes.ts'
+import type { GraphContext, GraphRoute, GraphRoutes } from './route.ts'
+import { allows } from './scopes.ts'
+import type { SimDrive } from './sim-drive.ts'
+import type { Subscriptions } from './subscriptions.ts'
+import type { TransferUrls } from './transfer-urls.ts'
+
+export type GraphOptions = {
+  drives: readonly SimDrive[]
+  grants: Grants
+  faults: Faults
+  urls: TransferUrls
+  monitors: CopyMonitors
+  subscriptions: Subscriptions
+  origin: () => string
+  onEffect: (sim: SimDrive, effect: FaultEffect) => void
+  onPart?: (name: string, status: number) => void
+  /** An answer that ends it here: the account is throttled. */
+  throttle: (account: string) => SimAnswer | undefined
+}
+
+const PREFIX = '/v1.0'
+/** A quirk that concerns some calls concerns every tenth. */
+const QUIRK_EVERY = 10
+
+type Matched = { route: GraphRoute; address?: GraphAddress; access: Access | undefined }
+
+export class Graph implements Service {
+  readonly #options: GraphOptions
+  readonly #routes: GraphRoutes
+  readonly #calls = new WeakMap<SimDrive, number>()
+
+  constructor(options: GraphOptions) {
+    this.#options = options
+    this.#routes = { ...itemRoutes(options.monitors), ...listingRoutes, ...contentRoutes }
+  }
+
+  match(call: SimCall): Operation | undefined {
+    if (!call.path.startsWith(`${PREFIX}/`)) return undefined
+    const path = call.path.slice(PREFIX.length)
+    if (isBatchPath(path)) return this.#batchOperation(call)
+    const matched = this.#find(call, path)
+    const { route, access } = matched
+    const sim = this.#driveOf(matched)
+    return {
+      name: route.name,
+      account: access?.address,
+      isNextPage: call.query.has('$skiptoken') || call.query.has('token'),
+      ...(route.takesChunks ? { takesChunks: true } : {}),
+      ...(route.bodyBytesMax === undefined ? {} : { bodyBytesMax: route.bodyBytesMax }),
+      admit: () => (access ? this.#options.throttle(access.address) : undefined),
+      stall: () => (sim?.quirks.headersStall && this.#isTenth(sim) ? null : undefined),
+      effect: (effect) => {
+        if (!sim) return
+        this.#options.onEffect(sim, effect)
+        // What has just ended is over for this call, too.
+        matched.access = this.#options.grants.access(bearerOf(call) ?? '')
+      },
+      refuse: refusalAnswer,
+      run: (plan) => this.#answer(call, matched, plan),
+    }
+  }
+
+  #find(call: SimCall, path: string): Matched {
+    const access = this.#options.grants.access(bearerOf(call) ?? '')
+    const address = parseAddress(path)
+    if (address === 'wrong') return { route: wrongAddress, access }
+    if (!address) return { route: this.#general(call, path) ?? unknownRoute, access }
+    const key = `${call.verb} ${address.item ? 'item' : 'drive'}/${address.action}`
+    return { route: this.#routes[key] ?? unknownRoute, address, access }
+  }
+
+  #general(call: SimCall, path: string): GraphRoute | undefined {
+    const { grants, subscriptions } = this.#options
+    const account = grants.access(bearerOf(call) ?? '')?.address ?? ''
+    switch (`${call.verb} ${path}`) {
+      case 'GET /me':
+        return { name: 'graph.me', need: 'read', run: () => jsonAnswer(userJson(account)) }
+      case 'GET /drives':
+      case 'GET /me/drives':
+        return { name: 'graph.drives.list', need: 'read', run: () => this.#listDrives(account) }
+      default: {
+        const run = subscriptions.route(call, path, this.#drivesOf(account))
+        return run && { name: run.name, need: 'read', run: run.run }
+      }
+    }
+  }
+
+  #answer(call: SimCall, matched: Matched, plan: FaultPlan | undefined): SimAnswer | Promise<SimAnswer> {
+    const { route, access, address } = matched
+    if (!access) return faultAnswer(unauthenticated(bearerOf(call) !== undefined))
+    if (!allows(access.scopes, route.need)) return faultAnswer(graphFault(403))
+    const sim = this.#driveOf(matched)
+    if (address && !sim) return faultAnswer(graphFault(404))
+    if (sim?.quirks.redirectWithoutLocation && this.#isTenth(sim))
+      return { status: 308, headers: {}, body: '' }
+    try {
+      return settled(route.run(this.#context(call, { sim, address, plan })))
+    } catch (thrown) {
+      return thrownAnswer(thrown)
+    }
+  }
+
+  /** Routes that concern no drive are given the first one, and leave it alone. */
+  #context(
+    call: SimCall,
+    given: { sim: SimDrive | undefined; address: GraphAddress | undefined; plan: FaultPlan | undefined },
+  ): GraphContext {
+    const { urls, origin, drives } = this.#options
+    const sim = given.sim ?? drives[0]!
+    const address = given.address ?? { driveId: undefined, item: undefined, action: '', argument: undefined }
+    return { sim, drive: sim.state, call, address, plan: given.plan, origin: origin(), urls }
+  }
+
+  #driveOf({ address, access }: Matched): SimDrive | undefined {
+    if (!address || !access) return undefined
+    const own = this.#drivesOf(access.address)
+    const { driveId } = address
+    return driveId === undefined ? own[0] : own.find((sim) => isSameDrive(driveId, sim.id))
+  }
+
+  #drivesOf(account: string): SimDrive[] {
+    return this.#options.drives.filter((sim) => sim.account === account)
+  }
+
+  #listDrives(account: string): SimAnswer {
+    const value = this.#drivesOf(account).map((sim) => driveJson({ sim, drive: sim.state }))
+    return jsonAnswer({ value })
+  }
+
+  #isTenth(sim: SimDrive): boolean {
+    const calls = (this.#calls.get(sim) ?? 0) + 1
+    this.#calls.set(sim, calls)
+    return calls % QUIRK_EVERY === 0
+  }
+
+  #batchOperation(call: SimCall): Operation {
+    const access = this.#options.grants.access(bearerOf(call) ?? '')
+    return {
+      name: 'graph.batch',
+      account: access?.address,
+      admit: () => (access ? this.#options.throttle(access.address) : undefined),
+      refuse: refusalAnswer,
+      run: (plan) => this.#runBatch(call, plan),
+    }
+  }
+
+  async #runBatch(call: SimCall, plan: FaultPlan | undefined): Promise<SimAnswer> {
+    let parts: BatchPart[]
+    try {
+      parts = readBatch(call, PREFIX)
+    } catch (thrown) {
+      return thrownAnswer(thrown)
+    }
+    const answers = new Map<string, SimAnswer>()
+    for (const part of parts) {
+      const isBlocked = part.dependsOn.some((id) => (answers.get(id)?.status ?? 424) >= 400)
+      const answer = isBlocked
+        ? faultAnswer(graphFault(424, { code: 'failedDependency', message: 'Failed dependency.' }))
+        : await this.#answerPart(part)
+      answers.set(part.id, answer)
+    }
+    return batchAnswer(answers, plan?.shuffle)
+  }
+
+  async #answerPart({ call }: BatchPart): Promise<SimAnswer> {
+    const { faults, onPart, onEffect } = this.#options
+    const matched = this.#find(call, call.path.slice(PREFIX.length))
+    const { route, access } = matched
+    const plan = faults.hasPartRules
+      ? faults.plan({ method: route.name, account: access?.address, place: 'part' })
+      : undefined
+    const sim = this.#driveOf(matched)
+    if (sim) for (const effect of plan?.effects ?? []) onEffect(sim, effect)
+    const answer = plan?.refuse ? refusalAnswer(plan.refuse) : await this.#answer(call, matched, plan)
+    onPart?.(route.name, answer.status)
+    return answer
+  }
+}
+
+/** An answer that is being waited for may fail in the same ways. */
+function settled(answer: SimAnswer | Promise<SimAnswer>): SimAnswer | Promise<SimAnswer> {
+  return answer instanceof Promise ? answer.catch(thrownAnswer) : answer
+}
+
+const unknownRoute: GraphRoute = {
+  name: 'graph.unknown',
+  need: 'read',
+  run: () => faultAnswer(graphFault(400, { message: 'Resource not found for the segment.' })),
+}
+
+const wrongAddress: GraphRoute = {
+  name: 'graph.unknown',
+  need: 'read',
+  run: () => faultAnswer(graphFault(400, { message: 'The address cannot be decoded.' })),
+}
+
+function userJson(account: string): Record<string, unknown> {
+  return {
+    id: Buffer.from(account).toString('hex').slice(0, 16).padStart(16, '0'),
+    displayName: account.split('@')[0],
+    userPrincipalName: account,
+    mail: account,
+  }
+}
+
+function unauthenticated(hasToken: boolean): GraphFault {
+  const message = hasToken ? 'Access token has expired or is not yet valid.' : 'Access token is empty.'
+  return graphFault(401, {
+    message,
+    headers: { 'www-authenticate': 'Bearer realm="", error="invalid_token"' },
+  })
+}

@@ -1,0 +1,52 @@
+/** Secret addresses: of downloads, which need no sign-in and end soon, of uploads, and of copies under way. */
+import type { Item } from './item.ts'
+import type { SimDrive } from './sim-drive.ts'
+
+export const downloadPrefix = '/dl/'
+export const uploadPrefix = '/up/'
+export const monitorPrefix = '/monitor/'
+
+const DOWNLOAD_MS_DEFAULT = 3_600_000
+
+export class TransferUrls {
+  /** How long a download address is good for. */
+  downloadMs = DOWNLOAD_MS_DEFAULT
+  readonly #origin: () => string
+  readonly #seed: number
+  #made = 0
+
+  constructor(options: { origin: () => string; seed: number }) {
+    this.#origin = options.origin
+    this.#seed = options.seed
+  }
+
+  download(sim: SimDrive, item: Item): string {
+    this.#made += 1
+    const expiresMs = sim.state.nowMs + this.downloadMs
+    const place = `${sim.id}/${item.id}`
+    const tempauth = `${expiresMs.toString(36)}.${this.#made.toString(36)}`
+    return `${this.#origin()}${downloadPrefix}${encodeURIComponent(sim.id)}/${encodeURIComponent(item.id)}?tempauth=${tempauth}.${this.#sign(place + tempauth)}`
+  }
+
+  /** Whether the address was made here and still holds. */
+  check(input: { driveId: string; itemId: string; tempauth: string; nowMs: number }): boolean {
+    const [expires = '', number = '', sign] = input.tempauth.split('.')
+    const expected = this.#sign(`${input.driveId}/${input.itemId}${expires}.${number}`)
+    return sign === expected && Number.parseInt(expires, 36) > input.nowMs
+  }
+
+  upload(sim: SimDrive, sessionId: string): string {
+    return `${this.#origin()}${uploadPrefix}${encodeURIComponent(sim.id)}/${sessionId}`
+  }
+
+  monitor(id: string): string {
+    return `${this.#origin()}${monitorPrefix}${id}`
+  }
+
+  /** Not secret from anybody who tries; enough to see an address that was made up. */
+  #sign(text: string): string {
+    let sum = this.#seed ^ 0x811c9dc5
+    for (let at = 0; at < text.length; at++) sum = Math.imul(sum ^ text.charCodeAt(at), 0x01000193)
+    return (sum >>> 0).toString(36)
+  }
+}

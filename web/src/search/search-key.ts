@@ -1,0 +1,18 @@
+/** `/` leads to the search from every page; on the page of the search it is the field's own. */
+import { useLocation } from 'wouter-preact'
+import { searchLink } from '../links.ts'
+import { useKeys } from './keyboard.ts'
+import { rememberOpened } from './last-search.ts'
+
+export function useSearchKey(path: string): void {
+  const [, navigate] = useLocation()
+  useKeys({
+    '/': (event) => {
+      if (path === '/search') return
+      event.preventDefault()
+      // Somebody who wants to search anew is not coming back to a list.
+      rememberOpened(undefined)
+      navigate(searchLink())
+    },
+  })
+}

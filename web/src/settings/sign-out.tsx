@@ -1,0 +1,36 @@
+/** Only where there was something to sign in to: a server that other machines reach. */
+import { useQuery } from '@tanstack/preact-query'
+import { useState } from 'preact/hooks'
+import { api } from '../api.ts'
+import { Button } from '../components/button.tsx'
+import { ErrorNote } from '../components/notes.tsx'
+
+export function SignOut() {
+  const { data } = useQuery({ queryKey: ['session'], queryFn: ({ signal }) => api.session(signal) })
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>()
+  if (!data?.required) return null
+  const signOut = async (): Promise<void> => {
+    setBusy(true)
+    setError(undefined)
+    try {
+      await api.signOut()
+      // The page is loaded anew: no mail stays in its memory.
+      location.assign('/sign-in')
+    } catch (cause) {
+      setError(cause)
+      setBusy(false)
+    }
+  }
+  return (
+    <>
+      <div class="row theme-row">
+        <span>You are signed in</span>
+        <Button small busy={busy} onClick={() => void signOut()}>
+          Sign out
+        </Button>
+      </div>
+      {error ? <ErrorNote error={error} /> : null}
+    </>
+  )
+}

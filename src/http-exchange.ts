@@ -136,7 +136,7 @@ function answerOf(incoming: IncomingMessage): HttpAnswer {
   }
 }
 
-function isStream(body: HttpBody | undefined): body is AsyncIterable<Uint8Array> {
+export function isStream(body: HttpBody | undefined): body is AsyncIterable<Uint8Array> {
   return body !== undefined && typeof body !== 'string' && !(body instanceof Uint8Array)
 }
 

@@ -12,6 +12,8 @@ import { fitting, misfitting, NASTY, text } from './schema-values.ts'
 import { ANN, type ApiServer, BOB, startApiServer, TOKEN, until } from './server.ts'
 
 const RUNS = 60
+/** Beyond it the socket refuses, and not the operation. */
+const TARGET_LENGTH_MAX = 12_000
 const GROWTH_BYTES_MAX = 300_000_000
 
 let server: ApiServer
@@ -84,7 +86,10 @@ function requestOf(operation: Operation): fc.Arbitrary<Asked> {
         ...(hasBody && sent !== '' ? { body: sent } : {}),
       }
       // A path of dots or of nothing is another path.
-      const isProper = raw === null && !Object.values(params).some((one) => /^\.{0,2}$/.test(one))
+      const isProper =
+        raw === null &&
+        search.length < TARGET_LENGTH_MAX &&
+        !Object.values(params).some((one) => /^\.{0,2}$/.test(one))
       return { path: `${filled}${search ? `?${search}` : ''}`, init, isProper }
     })
 }
@@ -157,7 +162,8 @@ async function fuzz(operation: Operation): Promise<number> {
     if (asked.isProper && !isEndless) await contract.check(operation, response)
     else await checkAny(response, what)
   })
-  await fc.assert(property, { numRuns: RUNS })
+  // The request that failed says enough; looking for a smaller one takes longer than a test may.
+  await fc.assert(property, { numRuns: RUNS, endOnFailure: true })
   return answered
 }
 

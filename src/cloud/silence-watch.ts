@@ -27,6 +27,7 @@ export class SilenceWatch {
   /** At most one wait at a time. */
   #stopWaiting: ((reason: unknown) => void) | undefined
   #heardAgain = false
+  #isHeld = false
 
   constructor(options: SilenceWatchOptions) {
     this.#options = options
@@ -52,7 +53,7 @@ export class SilenceWatch {
     const arm = (): void => {
       this.#heardAgain = false
       cancel = clock.timer(timeoutMs, () => {
-        if (this.#heardAgain) arm()
+        if (this.#heardAgain || this.#isHeld) arm()
         else this.#stop(errors.timedOut(timeoutMs))
       })
     }
@@ -71,6 +72,21 @@ export class SilenceWatch {
   /** The other side moves: it took some of what we send. The wait in course gets its time anew. */
   moved(): void {
     this.#heardAgain = true
+  }
+
+  /** What is to be sent, with the time that it takes to come left out: that is our own silence. */
+  async *sending(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    this.#isHeld = true
+    try {
+      for await (const piece of body) {
+        this.#isHeld = false
+        yield piece
+        this.#isHeld = true
+      }
+    } finally {
+      this.moved()
+      this.#isHeld = false
+    }
   }
 
   /** Waits for `work` unless the call is stopped first. */

@@ -2,8 +2,14 @@
  * The app on a socket. Limits on everything that a client can hold on to: headers and requests must arrive in time,
  * idle connections end, and closing waits for answers under way, but not for ever.
  */
-import { createServer as createNodeServer, type Server as NodeServer } from 'node:http'
+import {
+  createServer as createNodeServer,
+  type Server as NodeServer,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
 import { type Clock, systemClock } from '../clock.ts'
 import { asTidemarkError, TidemarkError, UsageError } from '../errors.ts'
@@ -55,6 +61,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     overrideGlobalObjects: false,
     errorHandler: (thrown) => refusal(thrown, onError),
   })
+  const answers = new WeakMap<Duplex, ServerResponse>()
   const server = createNodeServer(
     {
       headersTimeout: HEADERS_MS,
@@ -64,10 +71,18 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       connectionsCheckingInterval: 1_000,
     },
     (incoming, outgoing) => {
+      answers.set(incoming.socket, outgoing)
       listener(incoming, outgoing).catch(onError)
     },
   )
   server.maxConnections = CONNECTIONS_MAX
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const answer = answers.get(socket)
+    // In the middle of an answer, another one would be taken for a part of it.
+    const isAnswering = answer?.headersSent === true && !answer.writableFinished
+    if (error.code === 'ECONNRESET' || !socket.writable || isAnswering) socket.destroy(error)
+    else socket.end(rawProblem(unreadable(error.code)), () => socket.destroy())
+  })
   await listen(server, host, port)
   // A connection that could not be taken (no more files, say) must not end the process.
   server.on('error', onError)
@@ -92,6 +107,33 @@ function refusal(thrown: unknown, onError: (thrown: unknown) => void): Response 
       ? new ProblemError(400, 'The address or the Host header is not valid.', { code: 'invalid-request' })
       : asProblem(asTidemarkError(thrown)),
   )
+}
+
+/** What Node could not even take for a request. */
+function unreadable(code: string | undefined): ProblemError {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new ProblemError(431, `The headers have more than ${HEADER_BYTES_MAX} bytes.`, {
+        code: 'too-long',
+      })
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new ProblemError(408, 'The request did not arrive in time.', { code: 'too-slow' })
+    default:
+      return new ProblemError(400, 'This is no valid HTTP request.', { code: 'invalid-request' })
+  }
+}
+
+function rawProblem({ problem }: ProblemError): string {
+  const body = JSON.stringify(problem)
+  const lines = [
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
+    'Content-Type: application/problem+json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
+    'X-Content-Type-Options: nosniff',
+    'Connection: close',
+  ]
+  return `${lines.join('\r\n')}\r\n\r\n${body}`
 }
 
 function listen(server: NodeServer, host: string, port: number): Promise<void> {

@@ -4,6 +4,7 @@
  *
  * One thing at a time: a node that was moved and edited is moved first, and decided anew.
  */
+import { isTemporaryName } from './names.ts'
 import { type BaseRow, isRemoteContentSame, type LocalRow, type RemoteRow, sameSpelling } from './trees.ts'
 
 export type Mode = 'two-way' | 'download-only' | 'upload-only'
@@ -158,7 +159,8 @@ function decideFolder(node: Case): Decision {
 function decideMove(node: Case, base: BaseRow): Decision | undefined {
   const { local, remote, localParentId } = node
   if (localParentId === remote!.parentId && sameSpelling(local!.name, remote!.name)) return undefined
-  if (isMovedRemotely(remote!, base)) {
+  // A name of our own, from an exchange of names that was interrupted, is nobody's wish.
+  if (!isTemporaryName(remote!.name) && (isMovedRemotely(remote!, base) || isTemporaryName(local!.name))) {
     return node.unsafeName === undefined ? { do: 'move-local', row: 'moved remotely' } : unsafe(node)
   }
   return node.illegalName === undefined ? { do: 'move-remote', row: 'moved locally' } : illegal(node)

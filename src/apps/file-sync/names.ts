@@ -69,3 +69,15 @@ function cut(text: string, bytesMax: number): string {
   while (Buffer.byteLength(kept) > bytesMax) kept = [...kept].slice(0, -1).join('')
   return kept
 }
+
+const TEMPORARY = /^\.tidemark-move-\d+-/
+
+/** A name for a moment, while two things exchange theirs. It never counts as one that somebody chose. */
+export function temporaryNameOf(name: string, number: number): string {
+  const mark = `.tidemark-move-${number}-`
+  return mark + cut(name, LOCAL_NAME_BYTES_MAX - Buffer.byteLength(mark))
+}
+
+export function isTemporaryName(name: string): boolean {
+  return TEMPORARY.test(name)
+}

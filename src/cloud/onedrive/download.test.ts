@@ -140,7 +140,7 @@ describe('the bytes of a download', () => {
     const closed = Promise.withResolvers<void>()
     const { client } = await scripted(async ({ path, headers }, answer) => {
       if (path.endsWith('/content')) return redirect(answer, `http://${headers.host}/dl`)
-      answer.on('close', () => closed.resolve())
+      answer.setMaxListeners(0).on('close', () => closed.resolve())
       answer.writeHead(200, { 'content-length': big.length })
       for (let at = 0; at < big.length && !answer.destroyed; at += 65_536) {
         const more = answer.write(big.subarray(at, at + 65_536))
@@ -192,7 +192,7 @@ describe('the bytes of a download', () => {
         answer.writeHead(200, { 'content-length': 100 })
         answer.write('some', () => path === '/cut' && answer.destroy())
       },
-      { timeoutMs: 500 },
+      { timeoutMs: 2_000 },
     )
     const cut = await client.download(DRIVE, ITEM)
     await assert.rejects(bytesOf(cut.stream), codeOf('connection-failed'))
@@ -206,10 +206,10 @@ describe('the bytes of a download', () => {
         if (path.endsWith('/content')) return redirect(answer, `http://${headers.host}/dl`)
         sendRange(answer, headers.range)
       },
-      { timeoutMs: 200 },
+      { timeoutMs: 1_000 },
     )
     const { stream } = await client.download(DRIVE, ITEM)
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
     assert.deepEqual(await bytesOf(stream), CONTENT)
   })
 })

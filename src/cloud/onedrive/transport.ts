@@ -14,7 +14,7 @@ import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { z } from 'zod'
 import type { Clock } from '../../clock.ts'
-import type { HttpAnswer, HttpBody, HttpExchange } from '../../http-exchange.ts'
+import { type HttpAnswer, type HttpBody, type HttpExchange, isStream } from '../../http-exchange.ts'
 import { SilenceWatch } from '../silence-watch.ts'
 import type { TokenSource } from '../token-source.ts'
 import { type Asked, answers, classify, strangeAddress } from './errors.ts'
@@ -135,7 +135,7 @@ export class Transport {
       method: call.verb,
       url,
       headers: { ...headers, ...call.headers },
-      body: call.body,
+      body: isStream(call.body) ? watch.sending(call.body) : call.body,
       bodyBytes: call.bodyBytes,
       signal: watch.signal,
       onSent: () => watch.moved(),

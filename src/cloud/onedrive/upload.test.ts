@@ -210,18 +210,29 @@ describe('a fragment', () => {
     assert.ok(drawn < 20 * STEP)
   })
 
-  test('gets its time anew as long as the other side takes something', async () => {
+  test('may come slowly from its source, which is not the silence of the service', async () => {
     const { client, server } = await scripted((_request, answer) => sendJson(answer, itemJson()), {
-      timeoutMs: 300,
+      timeoutMs: 1_000,
     })
     async function* slow(): AsyncGenerator<Uint8Array> {
-      for (let i = 0; i < 8; i++) {
-        await new Promise((resolve) => setTimeout(resolve, 100))
-        yield bytes(10)
-      }
+      yield bytes(10)
+      await new Promise((resolve) => setTimeout(resolve, 1_500))
+      yield bytes(10)
     }
-    const put = client.uploadFragment(`${server.url}/up`, { offset: 0, total: 80, length: 80, body: slow() })
+    const put = client.uploadFragment(`${server.url}/up`, { offset: 0, total: 20, length: 20, body: slow() })
     assert.ok('item' in (await put))
+  })
+
+  test('of which nothing is taken any more ends in time', async () => {
+    const { client, server } = await scripted(() => undefined, { timeoutMs: 300 })
+    const length = 4 * STEP
+    const put = client.uploadFragment(`${server.url}/up`, {
+      offset: 0,
+      total: length,
+      length,
+      body: pieces(length),
+    })
+    await assert.rejects(put, codeOf('timeout'))
   })
 })
 

@@ -74,8 +74,11 @@ export class ChangeLog {
       }
       const { item } = entry
       const isDeleted = item.deleted !== 'no'
-      // In a listing of everything the folders come anyway.
-      const above = isFull ? [] : ancestorsOf(item).filter((one) => one.deleted === 'no' && !listed.has(one))
+      // In a listing of everything the folders come anyway, unless they are too new to be seen.
+      const above =
+        isFull && untilMs === undefined
+          ? []
+          : ancestorsOf(item).filter((one) => one.deleted === 'no' && !listed.has(one))
       if (rows.length > 0 && rows.length + above.length + 1 > rowsMax) break
       for (const one of above.reverse()) {
         listed.add(one)

@@ -1,0 +1,72 @@
+/** A folder and a drive that are kept in step, as jobs see them, and what one can choose for them. */
+import { z } from 'zod'
+import type { OneDriveClient } from '../../cloud/onedrive/client.ts'
+import type { Direction } from '../../engine/limits/bandwidth.ts'
+import type { ConflictPolicy, Mode } from './decide.ts'
+import { type Filter, filterSchema } from './filter.ts'
+
+export const SERVICE = 'onedrive'
+
+export function streamOf(name: string): string {
+  return `files:${name}`
+}
+
+/** Requests of all folders of an account are paced together: OneDrive counts per account. */
+export function requestsOf(account: string): string {
+  return `onedrive:${account}`
+}
+
+/** Kept with the drive, as JSON. */
+export const driveSettings = z.object({
+  mode: z.enum(['two-way', 'download-only', 'upload-only']).default('two-way'),
+  conflicts: z.enum(['keep-both', 'keep-local', 'keep-remote', 'manual']).default('keep-both'),
+  filter: filterSchema.prefault({}),
+  follow_symlinks: z.boolean().default(false),
+})
+export type DriveSettings = z.infer<typeof driveSettings> & { mode: Mode; conflicts: ConflictPolicy }
+
+/** Of the whole process, from its configuration. */
+export type FilesSettings = {
+  apiUrl: string
+  authUrl: string
+  tokenUrl: string
+  deviceUrl: string
+  requestsPerSecondStart: number
+  requestsPerSecondMax: number
+  parallelDownloads: number
+  parallelUploads: number
+  parallelCheckers: number
+  /** Of an upload session; a multiple of 320 KiB. */
+  chunkBytes: number
+  /** Free space that downloads leave alone. */
+  reserveBytes: number
+  trashDays: number
+  pollMs: number
+  scanMs: number
+  debounceMs: number
+}
+
+export type FileDrive = {
+  name: string
+  stream: string
+  account: string
+  driveId: string
+  isBusiness: boolean
+  rootItemId: string
+  /** The folder, absolute. */
+  root: string
+  markerId: string
+  settings: DriveSettings
+  filter: Filter
+  client: OneDriveClient
+  /** Waits until so many bytes may go over the wire. */
+  spendBytes(direction: Direction, bytes: number, signal: AbortSignal | undefined): Promise<void>
+}
+
+export interface FileDrives {
+  names(): readonly string[]
+  get(name: string): Promise<FileDrive>
+  /** Sees drives that were added, changed or removed elsewhere. */
+  reload(): Promise<void>
+  close(): Promise<void>
+}

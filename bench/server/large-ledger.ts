@@ -44,7 +44,7 @@ type Fill = LargeLedger & { streamId: number; now: number; settled: number }
 
 /** 1 … n as a table, on both databases. */
 function numbers(n: number): string {
-  return `WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < ${n}) `
+  return `WITH RECURSIVE c(n) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT n + 1 FROM c WHERE n < ${n}) `
 }
 
 async function addSegments(tx: Tx, { segments, streamId, now, settled }: Fill): Promise<void> {

@@ -74,6 +74,7 @@ describe('the archive page', () => {
     await refused.getByText(/no longer in Gmail|deleted in Gmail/).waitFor()
     assert.match((await refused.getByRole('link').getAttribute('href')) ?? '', new RegExp(old[0]!))
     await checkAccessible(page)
+    await page.evaluate(() => scrollTo(0, 0))
     await shoot(page, 'archive')
     await page.getByLabel('Older than').fill('4')
     await page.getByText('The form was changed since.').waitFor()

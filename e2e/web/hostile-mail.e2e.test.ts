@@ -130,12 +130,13 @@ describe('hostile mail', () => {
   })
 
   test('in a body does nothing in a tab of its own, with pictures switched on', async (t) => {
-    const prepare = (page: WatchedPage): Promise<void> =>
-      page
+    const prepare = async (page: WatchedPage): Promise<void> => {
+      await page
         .context()
         .route('https://canary.invalid/**', (route) =>
           route.fulfill({ contentType: 'image/png', body: PIXEL }),
         )
+    }
     const found = await inLanes(t, bodies, { prepare }, async (page, { name }) => {
       const answer = await page.goto(`${apiPath(ids.get(name)!)}/html?images=true`)
       assert.match(answer?.headers()['content-security-policy'] ?? '', /default-src 'none'.*sandbox/)

@@ -24,6 +24,8 @@ const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
 const TIMETABLE_ENTRIES_MAX = 50
 const ALLOWED_HOSTS_MAX = 50
 
+const MICROSOFT = 'https://login.microsoftonline.com/common/oauth2/v2.0'
+
 const ALLOWED_RATE = 'a rate such as "10MB/s" or "100Mbit/s", or "unlimited"'
 const ALLOWED_LEDGER = '"sqlite", "sqlite:FILE" (inside the home folder) or "postgres://USER@HOST/DATABASE"'
 
@@ -164,6 +166,34 @@ export const configSchema = z.strictObject({
       purpose: 'room for what the ledger keeps about an account; alerts warn at half of it',
       unit: 'bytes',
     }),
+  }),
+  onedrive: section({
+    requests_per_second_start: whole({ min: 1, max: 10_000 }, 20, 'requests a second to begin with'),
+    requests_per_second_max: whole({ min: 1, max: 10_000 }, 200, 'requests a second at most'),
+    client_id: text('the client id of your app registration at Microsoft'),
+    api_url: url('https://graph.microsoft.com/v1.0', 'where Microsoft Graph is'),
+    auth_url: url(`${MICROSOFT}/authorize`, 'where accounts are connected'),
+    token_url: url(`${MICROSOFT}/token`, 'where tokens come from'),
+    device_url: url(`${MICROSOFT}/devicecode`, 'where codes for a sign-in on another device come from'),
+  }),
+  files: section({
+    parallel_downloads: whole({ min: 1, max: 64 }, 8, 'files downloaded at once'),
+    parallel_uploads: whole({ min: 1, max: 64 }, 8, 'files uploaded at once'),
+    parallel_checkers: whole({ min: 1, max: 64 }, 8, 'files hashed at once'),
+    chunk_size: bytes.prefault('10MiB').register(about, {
+      allowed: 'a size such as "10MiB", up to 60MiB; it is rounded down to a multiple of 320 KiB',
+      purpose: 'how much of a large file is sent at a time',
+      unit: 'bytes',
+    }),
+    disk_reserve: bytes.prefault('1GB').register(about, {
+      allowed: 'a size such as "1GB"',
+      purpose: 'room on the disk that downloads leave free',
+      unit: 'bytes',
+    }),
+    trash_days: whole({ min: 1, max: 3650 }, 30, 'how long files deleted or replaced here are kept'),
+    poll_seconds: whole({ min: 5, max: 86_400 }, 60, 'how often changes in OneDrive are asked for'),
+    scan_minutes: whole({ min: 1, max: 10_080 }, 60, 'how often the whole folder is looked through'),
+    debounce_ms: whole({ min: 0, max: 60_000 }, 2_000, 'quiet after a change before it is looked at'),
   }),
   server: section({
     host: z

@@ -39,7 +39,7 @@ export type JobOptions<P> = {
   stallMs?: number
   /** For jobs about several items: how to name them, and how to make a job for some of them. */
   items?: { of: (payload: P) => readonly string[]; only: (payload: P, items: readonly string[]) => P }
-  /** For people: "downloading 3 files". */
+  /** For people: "downloading 3 files". Of a kind with `items`, the noun is what one item is. */
   describe?: { verb: string; noun: string }
 }
 

@@ -18,7 +18,7 @@ export type LiveSnapshot = {
   running: (Pick<
     JobProgress,
     'id' | 'kind' | 'stream' | 'label' | 'done' | 'total' | 'unit' | 'startedAt'
-  > & { lane: Lane })[]
+  > & { lane: Lane; things: number })[]
   window: { size: number; target: number; running: Record<Lane, number>; waiting: Record<Lane, number> }
   kinds: KindOutlook[]
 }
@@ -46,15 +46,17 @@ export async function liveSnapshot(engine: Engine): Promise<LiveSnapshot> {
 
 function runningJobs(engine: Engine): LiveSnapshot['running'] {
   const reported = new Map(engine.progress.running().map((job) => [job.id, job]))
-  return [...engine.dispatcher.running.values()].map(({ context, startedAt }) => {
+  return [...engine.dispatcher.running.values()].map(({ context, kind: { items }, startedAt }) => {
     const { id, kind, lane, size } = context.job
+    // A batch is about its messages, a lister about one slice, however many items are in it.
+    const things = items ? Math.max(1, context.job.items) : 1
     const {
       label = null,
       done = 0,
       total = size,
       unit = size === null ? 'items' : 'bytes',
     } = reported.get(id) ?? {}
-    return { id, kind, lane, stream: context.stream, label, done, total, unit, startedAt }
+    return { id, kind, lane, things, stream: context.stream, label, done, total, unit, startedAt }
   })
 }
 

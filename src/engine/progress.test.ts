@@ -3,13 +3,14 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { FakeClock } from '../clock.ts'
 import { formatEta } from './eta.ts'
-import { type KindWords, ProgressBoard } from './progress.ts'
+import { type KindWords, ProgressBoard, summarize } from './progress.ts'
 
 const WORDS: Record<string, KindWords> = {
   'files.download': { verb: 'downloading', noun: 'file' },
   'files.upload': { verb: 'uploading', noun: 'file' },
   'mail.classify': { verb: 'classifying', noun: 'category' },
   'mail.fetch': { verb: 'fetching', noun: 'batch' },
+  'mail.read': { verb: 'reading', noun: 'message' },
 }
 const words = (waiting = 0) => ({ describe: (kind: string) => WORDS[kind], waiting })
 
@@ -40,6 +41,16 @@ describe('the summary', () => {
       board.summary(words(1_200)),
       'downloading 1 file, classifying 2 categories, fetching 2 batches, 1,200 waiting',
     )
+  })
+
+  test('counts what jobs are about, not the jobs', () => {
+    const job = { done: 0, total: null, unit: 'items' as const }
+    const running = [
+      { ...job, kind: 'mail.read', things: 14 },
+      { ...job, kind: 'mail.read', things: 13 },
+      { ...job, kind: 'mail.classify', things: 1 },
+    ]
+    assert.equal(summarize(running, words(2)), 'reading 27 messages, classifying 1 category, 2 waiting')
   })
 
   test('names kinds without words, and sums up what is too much to say', () => {

@@ -122,19 +122,20 @@ export class ProgressBoard {
 /** What else is running is summed up. */
 const GROUPS_MAX = 4
 
-type Group = { words: KindWords; jobs: number; bytes: number }
+type Group = { words: KindWords; jobs: number; things: number; bytes: number }
+
+/** `things`: how many of what its kind is about the job is about; one, if left out. */
+export type RunningJob = Pick<JobProgress, 'kind' | 'done' | 'total' | 'unit'> & { things?: number }
 
 /** `downloading 3 files (2.1 GB), uploading 5 (340 MB), 12 waiting`. */
-export function summarize(
-  running: Iterable<Pick<JobProgress, 'kind' | 'done' | 'total' | 'unit'>>,
-  { describe, waiting }: ProgressWords,
-): string {
+export function summarize(running: Iterable<RunningJob>, { describe, waiting }: ProgressWords): string {
   const groups = new Map<string, Group>()
-  for (const { kind, done, total, unit } of running) {
+  for (const { kind, done, total, unit, things = 1 } of running) {
     const words = describe(kind) ?? { verb: 'running', noun: kind, plural: kind }
     const key = `${words.verb} ${words.noun}`
-    const group = groups.get(key) ?? { words, jobs: 0, bytes: 0 }
+    const group = groups.get(key) ?? { words, jobs: 0, things: 0, bytes: 0 }
     group.jobs += 1
+    group.things += things
     if (unit === 'bytes') group.bytes += Math.max(total ?? 0, done)
     groups.set(key, group)
   }
@@ -146,11 +147,11 @@ export function summarize(
   return parts.join(', ') || 'idle'
 }
 
-function groupText({ words, jobs, bytes }: Group, before: Group | undefined): string {
-  const noun = jobs === 1 ? words.noun : (words.plural ?? pluralOf(words.noun))
+function groupText({ words, things, bytes }: Group, before: Group | undefined): string {
+  const noun = things === 1 ? words.noun : (words.plural ?? pluralOf(words.noun))
   // "downloading 3 files, uploading 5": said once, it is understood.
   const understood = before?.words.noun === words.noun
-  return `${words.verb} ${formatCount(jobs)}${understood ? '' : ` ${noun}`}${bytes > 0 ? ` (${formatBytes(bytes)})` : ''}`
+  return `${words.verb} ${formatCount(things)}${understood ? '' : ` ${noun}`}${bytes > 0 ? ` (${formatBytes(bytes)})` : ''}`
 }
 
 function pluralOf(noun: string): string {

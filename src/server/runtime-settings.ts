@@ -1,9 +1,11 @@
 /** What the configuration means for the engine and the apps. */
 import { join } from 'node:path'
+import type { FilesSettings } from '../apps/file-sync/drive.ts'
 import type { MailSettings } from '../apps/mail-archive/index.ts'
 import type { Config } from '../config/settings.ts'
 import type { AlertThresholds } from '../engine/alert-rules.ts'
 import type { EngineOptions } from '../engine/engine.ts'
+import type { BandwidthSpec } from '../engine/limits/bandwidth.ts'
 
 /** Jobs besides those that fetch: listing, following, archiving. */
 const WORKERS_BESIDES = 4
@@ -35,6 +37,35 @@ export function mailSettingsOf(
     shardBy: mail.shard_by,
     shardBytesMax: mail.shard_max,
     metadataBytesMax: mail.metadata_max,
+  }
+}
+
+const CHUNK_STEP_BYTES = 320 * 1024
+const CHUNK_BYTES_MAX = 60 * 1024 * 1024 - CHUNK_STEP_BYTES
+
+export function filesSettingsOf({ onedrive, files, bandwidth }: Config): FilesSettings {
+  const chunk = Math.min(files.chunk_size, CHUNK_BYTES_MAX)
+  return {
+    ...{ apiUrl: onedrive.api_url, authUrl: onedrive.auth_url, tokenUrl: onedrive.token_url },
+    deviceUrl: onedrive.device_url,
+    requestsPerSecondStart: onedrive.requests_per_second_start,
+    requestsPerSecondMax: onedrive.requests_per_second_max,
+    ...{ parallelDownloads: files.parallel_downloads, parallelUploads: files.parallel_uploads },
+    parallelCheckers: files.parallel_checkers,
+    chunkBytes: Math.max(CHUNK_STEP_BYTES, chunk - (chunk % CHUNK_STEP_BYTES)),
+    ...{ reserveBytes: files.disk_reserve, trashDays: files.trash_days, debounceMs: files.debounce_ms },
+    ...{ pollMs: files.poll_seconds * 1000, scanMs: files.scan_minutes * 60_000 },
+    bandwidth: bandwidthOf(bandwidth),
+  }
+}
+
+function bandwidthOf({ timetable, ...rates }: Config['bandwidth']): BandwidthSpec {
+  return {
+    ...rates,
+    timetable: timetable.map(({ from, to, days, ...other }) => ({
+      ...{ from, to, rates: { ...rates, ...other } },
+      ...(days ? { days } : {}),
+    })),
   }
 }
 

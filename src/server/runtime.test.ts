@@ -69,9 +69,33 @@ async function statusOf({ ledger }: OpenRuntime, address: string) {
   )
 }
 
+/** A copy of forty messages takes a second or two; what stands still for this long will not go on. */
+const SETTLED_MS_MAX = 60_000
+
 async function settled(runtime: OpenRuntime, address: string): Promise<void> {
-  while (!(await statusOf(runtime, address))?.isSettled)
+  const fromMs = systemClock.monotonicMs()
+  for (;;) {
+    const status = await statusOf(runtime, address)
+    if (status?.isSettled) return
+    if (systemClock.monotonicMs() - fromMs > SETTLED_MS_MAX)
+      assert.fail(await whatStandsStill(runtime, address))
     await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+/** A job that is ready and not taken means a lost wake-up; one that is taken, a handler that hangs. */
+async function whatStandsStill(runtime: OpenRuntime, address: string): Promise<string> {
+  const { ledger, engine } = runtime
+  const open = (await ledger.jobs({ limit: 200 })).filter(({ state }) => state !== 'done')
+  return JSON.stringify(
+    {
+      ...{ address, now: ledger.now(), engine: engine.state, running: (await engine.live()).running },
+      ...{ status: await statusOf(runtime, address), jobs: open, tallies: await ledger.tallies() },
+      ...{ pauses: await ledger.pauses(), budgets: engine.limits.snapshot().budgets },
+    },
+    undefined,
+    1,
+  )
 }
 
 const schedulesOf = async ({ ledger }: OpenRuntime): Promise<string[]> =>

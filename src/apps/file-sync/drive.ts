@@ -1,7 +1,7 @@
 /** A folder and a drive that are kept in step, as jobs see them, and what one can choose for them. */
 import { z } from 'zod'
 import type { OneDriveClient } from '../../cloud/onedrive/client.ts'
-import type { Direction } from '../../engine/limits/bandwidth.ts'
+import type { BandwidthSpec } from '../../engine/limits/bandwidth.ts'
 import type { ConflictPolicy, Mode } from './decide.ts'
 import { type Filter, filterSchema } from './filter.ts'
 
@@ -44,6 +44,7 @@ export type FilesSettings = {
   pollMs: number
   scanMs: number
   debounceMs: number
+  bandwidth: BandwidthSpec
 }
 
 export type FileDrive = {
@@ -58,14 +59,15 @@ export type FileDrive = {
   markerId: string
   settings: DriveSettings
   filter: Filter
+  /** Waits by itself until a call may be made and bytes may go over the wire. */
   client: OneDriveClient
-  /** Waits until so many bytes may go over the wire. */
-  spendBytes(direction: Direction, bytes: number, signal: AbortSignal | undefined): Promise<void>
 }
 
 export interface FileDrives {
   names(): readonly string[]
   get(name: string): Promise<FileDrive>
+  /** The budget under which its calls are made. */
+  budget(name: string): string
   /** Sees drives that were added, changed or removed elsewhere. */
   reload(): Promise<void>
   close(): Promise<void>

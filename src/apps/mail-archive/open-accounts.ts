@@ -4,6 +4,7 @@ import type { Clock } from '../../clock.ts'
 import { openAccountTokens } from '../../cloud/gmail/account-tokens.ts'
 import { GmailClient, type Pace, type TokenSource } from '../../cloud/gmail/client.ts'
 import { pricesOf } from '../../cloud/gmail/prices.ts'
+import { lazyTokens } from '../../cloud/lazy-tokens.ts'
 import type { Fetch } from '../../cloud/oauth.ts'
 import type { Limits } from '../../engine/limits/limits.ts'
 import { UsageError } from '../../errors.ts'
@@ -177,7 +178,7 @@ export function openClient(
 ): GmailClient {
   const { settings, clock, fetch } = input
   return new GmailClient({
-    ...{ fetch, clock, token: lazyTokens(input, row) },
+    ...{ fetch, clock, token: tokensOf(input, row) },
     apiUrl: settings.apiUrl,
     pace: paceOf(input, row.name, calls),
     timeoutMs: SILENCE_MAX_MS,
@@ -185,32 +186,10 @@ export function openClient(
   })
 }
 
-/** The vault is opened by the first call: who only reads the archive needs no secret. */
-function lazyTokens(
-  { accounts, vault, settings, clock, fetch }: OpenAccountsInput,
-  row: Account,
-): TokenSource {
-  let opening: Promise<TokenSource> | undefined
-  let opened: TokenSource | undefined
-  return {
-    async access(signal) {
-      opening ??= openAccountTokens({
-        account: row,
-        accounts,
-        vault,
-        fetch,
-        clock,
-        tokenUrl: settings.tokenUrl,
-      })
-      // A failure is not kept: the key may be there the next time.
-      opening.catch(() => {
-        opening = undefined
-      })
-      opened = await opening
-      return opened.access(signal)
-    },
-    refused: (token) => opened?.refused(token),
-  }
+function tokensOf({ accounts, vault, settings, clock, fetch }: OpenAccountsInput, row: Account): TokenSource {
+  return lazyTokens(() =>
+    openAccountTokens({ account: row, accounts, vault, fetch, clock, tokenUrl: settings.tokenUrl }),
+  )
 }
 
 /** Every call waits for its turn in two budgets: requests over the wire, and units by their price. */

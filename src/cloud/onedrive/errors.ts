@@ -270,3 +270,9 @@ export function strangeAddress(what: string): TidemarkError {
     code: 'strange-address',
   })
 }
+
+/** The same as a session that has ended: look whether the file is there, and begin anew otherwise. */
+export function sessionFull(): TidemarkError {
+  const message = 'The upload session has all bytes, but they have not become a file'
+  return new TidemarkError(message, { kind: 'gone', code: 'session-gone' })
+}

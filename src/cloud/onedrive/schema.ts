@@ -181,11 +181,12 @@ export const personSchema = z
     }),
   )
 
-/** `12-45` or `12-`: where the first missing byte is. */
+/** `12-45` or `12-`: where the first missing byte is; undefined where none is. */
 const firstMissing = z
   .array(z.string().regex(/^\d{1,15}-(?:\d{1,15})?$/))
-  .min(1)
-  .transform((ranges) => Math.min(...ranges.map((range) => Number.parseInt(range, 10))))
+  .transform((ranges) =>
+    ranges.length === 0 ? undefined : Math.min(...ranges.map((range) => Number.parseInt(range, 10))),
+  )
 
 export const sessionSchema = z
   .object({ uploadUrl: z.string().min(1).max(16_384), expirationDateTime: moment })

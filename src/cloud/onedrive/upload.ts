@@ -16,7 +16,9 @@ import {
   type Target,
   targetPath,
 } from './calls.ts'
+import { sessionFull } from './errors.ts'
 import { type DriveItem, itemSchema, progressSchema, sessionSchema } from './schema.ts'
+import type { Answer } from './transport.ts'
 
 export type Conflict = 'fail' | 'replace' | 'rename'
 
@@ -140,10 +142,7 @@ export async function uploadFragment(calls: Calls, url: string, fragment: Fragme
       },
       paced,
     )
-    if (answer.status === 202) {
-      const progress = await answer.json(progressSchema, 'the upload')
-      return { nextOffset: progress.nextOffset, expiresAtMs: lives(calls, progress) }
-    }
+    if (answer.status === 202) return await progressOf(calls, answer)
     return { item: await answer.json(itemSchema, 'the uploaded file') }
   })
 }
@@ -151,9 +150,16 @@ export async function uploadFragment(calls: Calls, url: string, fragment: Fragme
 export async function uploadStatus(calls: Calls, url: string, options: CallOptions): Promise<UploadProgress> {
   return await calls.paced('uploadSession.get', options, async (signal) => {
     const answer = await calls.transport.openAddress({ verb: 'GET', url, asked: 'session' }, signal)
-    const progress = await answer.json(progressSchema, 'the upload')
-    return { nextOffset: progress.nextOffset, expiresAtMs: lives(calls, progress) }
+    return await progressOf(calls, answer)
   })
+}
+
+async function progressOf(calls: Calls, answer: Answer): Promise<UploadProgress> {
+  const progress = await answer.json(progressSchema, 'the upload')
+  const { nextOffset } = progress
+  // All is there and it has not become a file: it never will.
+  if (nextOffset === undefined) throw sessionFull()
+  return { nextOffset, expiresAtMs: lives(calls, progress) }
 }
 
 /** One that has ended already is cancelled. */

@@ -202,10 +202,11 @@ function apiOn(name: string, open: () => Promise<{ url?: string; drop(): Promise
         assert.equal((await post('/api/jobs/4711/retry')).status, 404)
         assert.equal((await post('/api/jobs/4711/cancel')).status, 404)
 
-        const { id: running } = await engine.enqueue(task, { does: 'wait', ids: ['a'] })
+        const { id: running } = await engine.enqueue(task, { does: 'wait', ids: ['a', 'b', 'c'] })
         await until(async () => (await get('/api/overview')).body.running.length === 1)
         const overview = (await get('/api/overview')).body
         assert.equal(overview.running[0].label, 'three of ten')
+        assert.equal(overview.live, 'doing 3 tasks')
         assert.equal(overview.verdict.state, 'working')
         const detail = (await get(`/api/jobs/${running}`)).body
         assert.deepEqual([detail.lease.alive, detail.lease.worker], [true, engine.owner])

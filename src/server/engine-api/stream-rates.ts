@@ -2,6 +2,7 @@
  * How fast streams settle items. While somebody looks every few seconds, it is measured between the looks; before
  * that, taken from the ledger's counters, which are kept by the minute. Bounded: a minute of looks for each stream.
  */
+import { seeEngines } from '../../engine/sightings.ts'
 import { COUNTER_MS } from '../../ledger/changes.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 
@@ -19,8 +20,10 @@ export class StreamRates {
 
   /** Items a second; undefined where it was not watched for long enough. */
   measure(streamId: number, look: Look): number | undefined {
-    const looks = (this.#looks.get(streamId) ?? []).filter(({ atMs }) => atMs > look.atMs - WINDOW_MS)
-    const last = looks.at(-1)
+    const kept = (this.#looks.get(streamId) ?? []).filter(({ atMs }) => atMs > look.atMs - WINDOW_MS)
+    const last = kept.at(-1)
+    // Waiting for a start is not slowness: the pace is that since the work began.
+    const looks = last && last.items === kept[0]!.items && look.items > last.items ? [last] : kept
     if (!last || look.atMs - last.atMs >= APART_MS) looks.push(look)
     this.#looks.set(streamId, looks)
     const first = looks[0]!
@@ -33,14 +36,28 @@ export class StreamRates {
   }
 }
 
-/** From the counters of this minute and the one before, by stream. */
+/**
+ * From the counters of this minute and the one before, by stream. Only where work went on all that time: a stream
+ * that began, or an engine that started, a few seconds ago would seem a hundred times slower than it is.
+ */
 export async function countedRates(ledger: Ledger): Promise<Map<number, number>> {
   const now = ledger.now()
   const sinceMinute = Math.floor(now / COUNTER_MS) - 1
-  const seconds = (now - sinceMinute * COUNTER_MS) / 1_000
-  const rates = new Map<number, number>()
-  for (const { streamId, name, n } of await ledger.countersByStream(sinceMinute)) {
-    if (COUNTED.has(name)) rates.set(streamId, (rates.get(streamId) ?? 0) + n / seconds)
+  const sinceMs = sinceMinute * COUNTER_MS
+  const engines = await seeEngines(ledger)
+  if (!engines.some(({ liveness, started_at }) => liveness === 'live' && started_at <= sinceMs))
+    return new Map()
+  const recent = await countedSince(ledger, sinceMinute)
+  const earlier = await countedSince(ledger, sinceMinute - 1)
+  const seconds = (now - sinceMs) / 1_000
+  const wentOn = [...recent].filter(([streamId, n]) => earlier.get(streamId)! > n)
+  return new Map(wentOn.map(([streamId, n]) => [streamId, n / seconds]))
+}
+
+async function countedSince(ledger: Ledger, minute: number): Promise<Map<number, number>> {
+  const counts = new Map<number, number>()
+  for (const { streamId, name, n } of await ledger.countersByStream(minute)) {
+    if (COUNTED.has(name)) counts.set(streamId, (counts.get(streamId) ?? 0) + n)
   }
-  return rates
+  return counts
 }

@@ -119,6 +119,13 @@ describe('the pace of a stream', () => {
     assert.equal(rates.measure(2, { atMs: 101_000, items: 800 }), undefined)
   })
 
+  test('is that since the work began, however long it was waited for', () => {
+    const rates = new StreamRates()
+    for (let s = 0; s <= 50; s++) rates.measure(1, { atMs: s * 1_000, items: 0 })
+    assert.equal(rates.measure(1, { atMs: 51_000, items: 100 }), undefined)
+    assert.equal(rates.measure(1, { atMs: 54_000, items: 400 }), 100)
+  })
+
   test('begins anew after a long silence, and when counts fell', () => {
     const rates = new StreamRates()
     rates.measure(1, { atMs: 0, items: 0 })

@@ -237,14 +237,16 @@ export class Drive {
   /** With all that is under it; new ids, no versions. */
   copy(item: Item, to: { parent: Item; name: string; conflict?: ConflictBehavior }): Item {
     this.checkQuota(sizeOf(item))
+    return this.#paste(outline(item), to)
+  }
+
+  #paste({ item, children }: Outline, to: { parent: Item; name: string; conflict?: ConflictBehavior }): Item {
     if (item.kind === 'file') {
       const times = { createdMs: item.fsCreatedMs, modifiedMs: item.fsModifiedMs }
       return this.putFile({ conflict: 'fail', ...to, content: item.content!, times }).item
     }
-    // What is copied into itself must not be copied again.
-    const children = [...item.children!.values()]
     const made = this.createFolder(to.parent, to.name, { conflict: to.conflict ?? 'fail', kind: item.kind })
-    for (const child of children) this.copy(child, { parent: made.item, name: child.name })
+    for (const child of children) this.#paste(child, { parent: made.item, name: child.item.name })
     return made.item
   }
 
@@ -376,6 +378,13 @@ export class Drive {
       folder.modifiedMs = nowMs
     }
   }
+}
+
+/** What there is to copy, before the copy is there, too: a folder may be copied into itself. */
+type Outline = { item: Item; children: readonly Outline[] }
+
+function outline(item: Item): Outline {
+  return { item, children: [...(item.children?.values() ?? [])].map(outline) }
 }
 
 function clash(name: string): DriveFault {

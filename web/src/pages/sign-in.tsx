@@ -2,6 +2,7 @@ import { useQueryClient } from '@tanstack/preact-query'
 import { useEffect, useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { api } from '../api.ts'
+import { BrandSign } from '../components/brand-sign.tsx'
 import { Button } from '../components/button.tsx'
 import { Field } from '../components/form.tsx'
 import { ApiError } from '../problem.ts'
@@ -35,6 +36,7 @@ export function SignInPage() {
   return (
     <main class="sign-in">
       <form class="card stack" onSubmit={submit}>
+        <BrandSign />
         <div>
           <h1>Sign in to Tidemark</h1>
           <p class="muted">This server is open to other machines, so it wants to know that it is you.</p>

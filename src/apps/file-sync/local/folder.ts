@@ -11,7 +11,7 @@
  * In both cases a folder may be moved while it is held: then what is done is done in the moved folder, which is where
  * its owner would look for it.
  */
-import { closeSync, constants, existsSync, fstatSync, openSync } from 'node:fs'
+import { closeSync, constants, existsSync, fstatSync, fsyncSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { TidemarkError, UsageError } from '../../../errors.ts'
 import { OWN_FOLDER } from '../filter.ts'
@@ -42,8 +42,7 @@ export function inside(root: Root, names: readonly string[]): string {
 /** Opens the folder at these names, none for the root itself. Throws `folder-missing` or `folder-other`. */
 export function holdFolder(root: Root, names: readonly string[]): HeldFolder {
   inside(root, names)
-  const held = HAS_PROC ? openWay(root, names) : checkWay(root, names)
-  return held
+  return HAS_PROC ? openWay(root, names) : checkWay(root, names)
 }
 
 /** Holds the folder of a file while `run` works in it. */
@@ -60,6 +59,20 @@ export function inFolderOf<Value>(
     return run(folder, name)
   } finally {
     folder.close()
+  }
+}
+
+/** Names in it that were just given or taken are on the disk after this. */
+export function syncFolder(folder: HeldFolder): void {
+  if (isWindows) return // folders cannot be opened there
+  const fd = openSync(folder.at('.'), constants.O_RDONLY)
+  try {
+    fsyncSync(fd)
+  } catch (error) {
+    // Some network file systems know no fsync of a folder.
+    if (errnoOf(error) !== 'EINVAL' && errnoOf(error) !== 'ENOTSUP') throw error
+  } finally {
+    closeSync(fd)
   }
 }
 
@@ -145,7 +158,11 @@ function rootReplaced(root: Root): UsageError {
 }
 
 function folderMissing(path: string, cause?: unknown): TidemarkError {
-  return new TidemarkError(`The folder ${path} is not there.`, { kind: 'gone', code: 'folder-missing', cause })
+  return new TidemarkError(`The folder ${path} is not there.`, {
+    kind: 'gone',
+    code: 'folder-missing',
+    cause,
+  })
 }
 
 function folderOther(path: string, cause?: unknown): TidemarkError {

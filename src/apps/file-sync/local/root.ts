@@ -6,7 +6,15 @@
  *   <root>/.tidemark/partial     downloads on their way
  *   <root>/.tidemark/trash       what was deleted or replaced here
  */
-import { accessSync, constants, linkSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  constants,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  writeFileSync,
+} from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
@@ -24,7 +32,11 @@ export type Root = {
 }
 
 const MARKER = 'root.json'
-const markerSchema = z.object({ markerId: z.string().min(1), drive: z.string().min(1), createdAt: z.string() })
+const markerSchema = z.object({
+  markerId: z.string().min(1),
+  drive: z.string().min(1),
+  createdAt: z.string(),
+})
 export type Marker = z.infer<typeof markerSchema>
 
 /** Makes the folder if need be, and marks it. The path to keep is that of what it returns. */
@@ -60,10 +72,13 @@ export function openRoot(path: string, markerId: string): Root {
   const look = lookAtRoot(path)
   const marker = readMarker(path)
   if (marker.markerId !== markerId) {
-    throw new UsageError(`The folder ${path} belongs to the drive ${marker.drive}: its marker is another one.`, {
-      code: 'marker-foreign',
-      hint: 'Put the folder back that was here before. Nothing was changed on either side.',
-    })
+    throw new UsageError(
+      `The folder ${path} belongs to the drive ${marker.drive}: its marker is another one.`,
+      {
+        code: 'marker-foreign',
+        hint: 'Put the folder back that was here before. Nothing was changed on either side.',
+      },
+    )
   }
   for (const name of ['partial', 'trash']) mkdirOwn(join(path, OWN_FOLDER, name))
   return { path, drive: marker.drive, markerId, look }

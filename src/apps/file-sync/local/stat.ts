@@ -24,6 +24,11 @@ export function statOf({ dev, ino, birthtimeNs, mtimeNs, size }: BigIntStats): L
   }
 }
 
+/** Without the type. */
+export function plainStat({ dev, ino, birthNs, mtimeNs, size }: LocalStat): LocalStat {
+  return { dev, ino, birthNs, mtimeNs, size }
+}
+
 function typeOf(stats: BigIntStats): Look['type'] {
   if (stats.isFile()) return 'file'
   if (stats.isDirectory()) return 'folder'

@@ -60,3 +60,13 @@ export async function leaveNode(
   )
   return left === 0 ? freeNode(tx, drive, node) : false
 }
+
+/** Plans up to this one have settled: what they still hold ended without a word (a job canceled by hand). */
+export async function releaseSettled(tx: Tx, drive: string, settledTo: number): Promise<number> {
+  return tx.run(`UPDATE file_open SET planned = NULL WHERE drive = ? AND planned <= ?`, [drive, settledTo])
+}
+
+/** At the start of a sync: whatever waits looks again whether it still has to. */
+export async function freeAllWaiting(tx: Tx, drive: string): Promise<number> {
+  return tx.run(`UPDATE file_open SET waits_for = NULL WHERE drive = ? AND waits_for IS NOT NULL`, [drive])
+}

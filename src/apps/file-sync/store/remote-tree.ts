@@ -19,10 +19,11 @@ export async function hearRemote(
     if (item.isDeleted) continue
     const before = known.get(item.itemId)
     await putRemote(tx, drive, item, generation)
-    if (!before || isOther(before, item)) opened.add(itemNode(item.itemId))
+    // The root is both sides' from the start.
+    if (item.parentId !== null && (!before || isOther(before, item))) opened.add(itemNode(item.itemId))
   }
   for (const item of last.values()) {
-    if (!item.isDeleted || !known.has(item.itemId)) continue
+    if (!item.isDeleted || known.get(item.itemId)?.parentId == null) continue
     for (const itemId of await deleteBranch(tx, drive, item.itemId, generation)) opened.add(itemNode(itemId))
   }
   await openNodes(tx, drive, opened)
@@ -60,7 +61,7 @@ async function deleteBranch(tx: Tx, drive: string, itemId: string, generation: n
 /** An enumeration from the start has come to its end: what it did not name is not there. */
 export async function forgetUnheard(tx: Tx, drive: string, generation: number): Promise<number> {
   const rows = await tx.all<{ item_id: string }>(
-    `UPDATE file_remote SET is_deleted = 1 WHERE drive = ? AND is_deleted = 0 AND generation < ? RETURNING item_id`,
+    `UPDATE file_remote SET is_deleted = 1 WHERE drive = ? AND is_deleted = 0 AND generation < ? AND parent_id IS NOT NULL RETURNING item_id`,
     [drive, generation],
   )
   await openNodes(

@@ -1,0 +1,216 @@
+/** What the document says about every operation alike: its form, and how each refuses what it does not take. */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { type Body, type CallInput, Contract } from './contract.ts'
+import { ApiDocument } from './document.ts'
+import { ANN, type ApiServer, startApiServer, TOKEN } from './server.ts'
+
+const NOBODY = 'nobody@example.com'
+
+let server: ApiServer
+let contract: Contract
+
+before(async () => {
+  server = await startApiServer({ messages: 5 })
+  const document = new ApiDocument(await (await server.ask('/api/openapi.json')).json())
+  contract = new Contract(document, server.ask)
+})
+after(() => server.close())
+
+const call = (id: string, status: number, input?: CallInput) => contract.call(id, status, input)
+
+describe('the document', () => {
+  test('names every operation once, and every parameter of its path', () => {
+    const { operations, raw } = contract.document
+    assert.equal(new Set(operations.map(({ operationId }) => operationId)).size, operations.length)
+    for (const { operationId, path, parameters, tags } of operations) {
+      const inPath = parameters.filter((one) => one.in === 'path')
+      assert.deepEqual(
+        inPath.map(({ name }) => name),
+        [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name),
+        operationId,
+      )
+      assert.ok(
+        inPath.every(({ required }) => required),
+        operationId,
+      )
+      assert.equal(new Set(parameters.map((one) => `${one.in} ${one.name}`)).size, parameters.length)
+      assert.ok(
+        tags.every((tag) => raw.tags.some(({ name }) => name === tag)),
+        operationId,
+      )
+    }
+  })
+
+  test('describes every field that a client sends', () => {
+    for (const { operationId, parameters, requestBody } of contract.document.operations) {
+      for (const { name, description } of parameters)
+        assert.ok(description.length > 5, `${operationId} ${name}`)
+      const schema = requestBody?.content['application/json']?.schema as Body
+      for (const [name, field] of Object.entries<Body>(schema?.properties ?? {})) {
+        assert.ok(field.description?.length > 5, `${operationId} ${name}`)
+      }
+    }
+  })
+
+  test('says what every operation answers and refuses with, and who may ask', () => {
+    const open = new Set<string>()
+    for (const operation of contract.document.operations) {
+      const { operationId, method, responses, security } = operation
+      const refusals = Object.entries(responses).filter(([status]) => /^[45]/.test(status))
+      for (const [status, { content = {} }] of refusals) {
+        const isPage = operationId === 'getOauthGmailCallback' && /^4(?:04|22)$/.test(status)
+        assert.deepEqual(Object.keys(content), [isPage ? 'text/html' : 'application/problem+json'])
+      }
+      assert.ok('400' in responses && '403' in responses && '5XX' in responses, operationId)
+      const isOpen = security !== undefined && security.length === 0
+      if (isOpen) open.add(operationId)
+      else assert.ok('401' in responses, operationId)
+      const intent = operation.parameters.some(({ name }) => name === 'X-Tidemark')
+      assert.equal(intent, method !== 'get', operationId)
+    }
+    assert.deepEqual([...open].sort(), ['getOauthGmailCallback', 'getSession', 'postSignIn', 'postSignOut'])
+  })
+
+  test('has schemas that a strict validator takes', () => {
+    const { document } = contract
+    for (const { parameters, requestBody, responses } of document.operations) {
+      for (const { schema } of parameters) document.mistake(schema, null)
+      const contents = [requestBody?.content, ...Object.values(responses).map(({ content }) => content)]
+      for (const content of contents) {
+        for (const { schema } of Object.values(content ?? {})) document.mistake(schema, null)
+      }
+    }
+    for (const schema of Object.values(document.events)) document.mistake(schema, null)
+    assert.notEqual(document.mistake(document.problem, { status: '400' }), undefined)
+  })
+})
+
+/** What is sent to get past the form of the parameters: nothing of this name is there. */
+const ABSENT: CallInput['params'] = { name: 'mail:nobody', account: NOBODY, id: 999_999, index: 3 }
+const REFUSING: Record<string, Body> = {
+  postBadRetry: { ids: [0] },
+  postPause: { scope: 'stream' },
+  postResume: { scope: 'all', target: 'x' },
+  postMailAccountsConnect: { access: 'everything' },
+  postMailSync: { account: '' },
+  postMailArchivePlan: { account: ANN, olderThan: 'long' },
+  postMailArchiveRuns: { account: ANN, olderThan: '1y', query: '((' },
+  postMailArchiveRunsByIdResume: { confirm: 5 },
+  postSignIn: {},
+}
+
+describe('every operation', () => {
+  test('refuses who brings no token, or a wrong one', async () => {
+    const closed = contract.document.operations.filter(({ responses }) => '401' in responses)
+    for (const headers of [{ authorization: '' }, { authorization: `Bearer ${TOKEN}x` }]) {
+      for (const { operationId, requestBody } of closed) {
+        if (operationId === 'postSignIn') continue
+        const body = requestBody ? { body: {} } : {}
+        assert.equal(
+          (await call(operationId, 401, { params: ABSENT!, headers, ...body })).body.code,
+          'sign-in',
+        )
+      }
+    }
+  })
+
+  test('refuses another page, and what changes something without the header that says so', async () => {
+    for (const { operationId, method, requestBody } of contract.document.operations) {
+      const input = { params: ABSENT!, ...(requestBody ? { body: {} } : {}) }
+      await call(operationId, 403, { ...input, headers: { origin: 'https://evil.example' } })
+      if (method !== 'get') await call(operationId, 403, { ...input, headers: { 'x-tidemark': '0' } })
+    }
+  })
+
+  test('refuses parameters that it does not know, and addresses that are too long', async () => {
+    for (const { operationId, path, requestBody } of contract.document.operations) {
+      const input: CallInput = {
+        params: ABSENT!,
+        ...(requestBody ? { body: REFUSING[operationId] ?? {} } : {}),
+      }
+      const long: CallInput = { ...input, query: { unknown: 'x'.repeat(8_200) } }
+      assert.equal((await call(operationId, 414, long)).body.code, 'too-long')
+      // Services add parameters as they like.
+      if (path.startsWith('/oauth')) continue
+      const { detail } = (await call(operationId, 400, { ...input, query: { unknown: 1 } })).body
+      assert.match(detail, /unknown/)
+    }
+  })
+
+  test('refuses numbers that are none', async () => {
+    for (const { operationId, parameters } of contract.document.operations) {
+      const numbers = parameters.filter((one) => /^(?:integer|number)$/.test(String(one.schema.type)))
+      for (const { name, in: place } of numbers) {
+        for (const wrong of ['', 'NaN', '1e999', '0x10', ' 1', '1.5.2', '-99999999999999999999']) {
+          if (wrong === '' && place === 'path') continue
+          const given = { [name]: wrong }
+          const input =
+            place === 'path' ? { params: { ...ABSENT, ...given } } : { params: ABSENT!, query: given }
+          await call(operationId, 400, input)
+        }
+      }
+    }
+  })
+
+  test('on something says when it is not there', async () => {
+    for (const { operationId, path, requestBody } of contract.document.operations) {
+      if (!path.includes('{')) continue
+      await call(operationId, 404, { params: ABSENT!, ...(requestBody ? { body: {} } : {}) })
+    }
+    for (const id of ['getMailSearch', 'postMailSync', 'postMailArchivePlan', 'postMailArchiveRuns']) {
+      const input = { account: NOBODY, ...(id.includes('Archive') ? { olderThan: '1y' } : {}) }
+      await call(id, 404, id.startsWith('get') ? { query: input } : { body: input })
+    }
+    await call('getBad', 404, { query: { stream: 'mail:nobody' } })
+    for (const id of ['postPause', 'postResume', 'postBadRetry']) {
+      const scope =
+        id === 'postBadRetry' ? { stream: 'mail:nobody' } : { scope: 'stream', target: 'mail:nobody' }
+      await call(id, 404, { body: scope })
+    }
+  })
+
+  test('with a body takes only JSON, of its form, and not too much of it', async () => {
+    const withBody = contract.document.operations.filter(({ requestBody }) => requestBody)
+    assert.deepEqual(withBody.map(({ operationId }) => operationId).sort(), Object.keys(REFUSING).sort())
+    for (const { operationId } of withBody) {
+      // Its tries are limited.
+      if (operationId === 'postSignIn') continue
+      const params = ABSENT!
+      await call(operationId, 400, { params, body: REFUSING[operationId] })
+      for (const body of [
+        '{',
+        '[]',
+        'null',
+        '"text"',
+        `${'['.repeat(40)}${']'.repeat(40)}`,
+        '{"x":"\\u0000"}',
+      ]) {
+        await call(operationId, 400, { params, body })
+      }
+      await call(operationId, 415, { params, body: '{}', headers: { 'content-type': 'text/plain' } })
+      await call(operationId, 413, { params, body: `{"x":"${'x'.repeat(1_000_001)}"}` })
+    }
+  })
+
+  test('has no other methods, and beside them there is nothing', async () => {
+    const { document } = contract
+    const refusedWith = async (status: number, path: string, method: string): Promise<void> => {
+      const answer = await server.ask(path, { method, headers: { 'x-tidemark': '1' } })
+      assert.equal(answer.status, status, `${method} ${path}`)
+      assert.match(answer.headers.get('content-type') ?? '', /^application\/problem\+json/)
+      assert.equal(document.mistake(document.problem, await answer.json()), undefined)
+      if (status === 405) assert.ok(!answer.headers.get('allow')!.split(', ').includes(method), path)
+    }
+    for (const [path, methods] of Object.entries(document.raw.paths)) {
+      for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
+        // An account may have any name.
+        const isName = method === 'DELETE' && path === '/api/mail/accounts/connect'
+        if (isName || method.toLowerCase() in methods) continue
+        await refusedWith(405, path.replaceAll(/\{\w+\}/g, '1'), method)
+      }
+    }
+    for (const path of ['/api', '/api/', '/api/nothing', '/api/jobs/1/2/3', '/api/mail/'])
+      await refusedWith(404, path, 'GET')
+  })
+})

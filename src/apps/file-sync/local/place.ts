@@ -1,0 +1,119 @@
+/**
+ * How content gets into the root. Nothing is overwritten: a new file takes a free name by a link; a file that
+ * is replaced is moved to the trash first, whole, and looked at there. For some microseconds its name is free then;
+ * who fills it keeps it. A process that dies in between leaves the old version in the trash and the new one in
+ * OneDrive, which is downloaded again.
+ */
+import { createHash } from 'node:crypto'
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  statfsSync,
+} from 'node:fs'
+import { open, readdir, stat, unlink } from 'node:fs/promises'
+import type { LocalStat } from '../trees.ts'
+import { moveIfFree } from './exclusive.ts'
+import { type HeldFolder, inFolderOf, syncFolder } from './folder.ts'
+import { ownPath, type Root } from './root.ts'
+import { lookAt, plainStat } from './stat.ts'
+import { type Kept, takeFrom } from './trash.ts'
+
+export type Placed =
+  | { outcome: 'done'; stat: LocalStat /** What was replaced. */; kept?: Kept }
+  /** Something has the name that was expected to be free. */
+  | { outcome: 'taken' }
+  /** What is there is not what was expected; it was left alone, or is in the trash where its place was filled. */
+  | { outcome: 'changed' }
+
+export type Target = {
+  names: readonly string[]
+  /** What must be there, just before. */
+  expect: LocalStat | 'absent'
+  /** Of the content, as OneDrive has it; null: now. */
+  modifiedMs: number | null
+  atMs: number
+}
+
+/** One version of one item: what is left of another version is never continued. Ids are not names: they are hashed. */
+export function partialPath(root: Root, { itemId, cTag }: { itemId: string; cTag: string | null }): string {
+  const key = createHash('sha256')
+    .update(JSON.stringify([itemId, cTag]))
+    .digest('hex')
+  return ownPath(root, 'partial', `${key.slice(0, 32)}.partial`)
+}
+
+/** A whole and verified download gets its place. The partial file is gone only when that is done. */
+export async function putInPlace(root: Root, partial: string, target: Target): Promise<Placed> {
+  await settle(partial, target.modifiedMs)
+  return inFolderOf(root, target.names, (folder, name) => {
+    const { expect } = target
+    const placed =
+      expect === 'absent'
+        ? putNew(partial, folder, name)
+        : putInstead(root, partial, { folder, name, target, expect })
+    if (placed.outcome === 'done') syncFolder(folder)
+    return placed
+  })
+}
+
+async function settle(partial: string, modifiedMs: number | null): Promise<void> {
+  const file = await open(partial, 'r+')
+  try {
+    if (modifiedMs !== null) await file.utimes(modifiedMs / 1_000, modifiedMs / 1_000)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+function putNew(partial: string, folder: HeldFolder, name: string): Placed {
+  if (!moveIfFree(partial, folder.at(name))) return { outcome: 'taken' }
+  return { outcome: 'done', stat: placedStat(folder, name) }
+}
+
+function putInstead(
+  root: Root,
+  partial: string,
+  { folder, name, target, expect }: { folder: HeldFolder; name: string; target: Target; expect: LocalStat },
+): Placed {
+  const { names, atMs } = target
+  const before = lstatSync(folder.at(name), { throwIfNoEntry: false })
+  if (!before) return { outcome: 'changed' }
+  // Whether it may be run is not in OneDrive, and stays.
+  chmodSync(partial, before.mode & 0o777)
+  const trashed = takeFrom(root, folder, name, { names, expect, atMs })
+  if (trashed.outcome !== 'done') return { outcome: 'changed' }
+  if (!moveIfFree(partial, folder.at(name))) return { outcome: 'changed' }
+  return { outcome: 'done', stat: placedStat(folder, name), kept: trashed.kept }
+}
+
+/** A file that was replaced or taken away the moment after it was put there is for the next look. */
+function placedStat(folder: HeldFolder, name: string): LocalStat {
+  const look = lookAt(folder.at(name))
+  if (look) return plainStat(look)
+  return { dev: folder.look.dev, ino: '0', birthNs: '0', mtimeNs: '0', size: 0 }
+}
+
+/** The bytes that may still be written to the root's disk. */
+export function freeBytes(root: Root): number {
+  const { bavail, bsize } = statfsSync(root.path)
+  return bavail * bsize
+}
+
+/** Deletes partial downloads that nobody has written to since then. */
+export async function sweepPartials(root: Root, { beforeMs }: { beforeMs: number }): Promise<number> {
+  let swept = 0
+  for (const name of await readdir(ownPath(root, 'partial'))) {
+    const path = ownPath(root, 'partial', name)
+    const { mtimeMs } = lstatSync(path)
+    if (mtimeMs >= beforeMs) continue
+    await unlink(path)
+    swept += 1
+  }
+  return swept
+}

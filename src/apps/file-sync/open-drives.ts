@@ -1,0 +1,191 @@
+/** Opens the drives that this machine keeps in step: the client with its token and pace, the folder's filter. */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '../../clock.ts'
+import { lazyTokens } from '../../cloud/lazy-tokens.ts'
+import type { Fetch } from '../../cloud/oauth.ts'
+import { openAccountTokens } from '../../cloud/onedrive/account-tokens.ts'
+import { OneDriveClient, type SpendBytes } from '../../cloud/onedrive/client.ts'
+import type { Pace } from '../../cloud/pace.ts'
+import type { TokenSource } from '../../cloud/token-source.ts'
+import type { Limits } from '../../engine/limits/limits.ts'
+import { UsageError } from '../../errors.ts'
+import type { HttpExchange } from '../../http-exchange.ts'
+import type { Account, Accounts } from '../../ledger/accounts.ts'
+import type { Vault } from '../../vault.ts'
+import { fileBudgets } from './budgets.ts'
+import {
+  driveSettings,
+  type FileDrive,
+  type FileDrives,
+  type FilesSettings,
+  requestsOf,
+  SERVICE,
+  streamOf,
+} from './drive.ts'
+import { createFilter, IGNORE_FILE } from './filter.ts'
+import type { DriveRow } from './store/contract.ts'
+import type { FileStore } from './store/file-store.ts'
+
+export type OpenDrivesInput = {
+  store: FileStore
+  accounts: Accounts
+  vault: Vault
+  settings: FilesSettings
+  fetch: Fetch
+  exchange: HttpExchange
+  clock: Clock
+  /** Folders of other machines are left to these. */
+  machine: string
+  limits: () => Limits | undefined
+}
+
+export async function openFileDrives(input: OpenDrivesInput): Promise<FileDrives> {
+  const desk = new DriveDesk(input)
+  await desk.reload()
+  return desk
+}
+
+class DriveDesk implements FileDrives {
+  readonly #input: OpenDrivesInput
+  readonly #opened = new Map<string, { row: DriveRow; drive: Promise<FileDrive> }>()
+  readonly #paced = new Set<string>()
+  #rows: readonly DriveRow[] = []
+
+  constructor(input: OpenDrivesInput) {
+    this.#input = input
+  }
+
+  names(): readonly string[] {
+    return this.#rows.map(({ name }) => name)
+  }
+
+  async get(name: string): Promise<FileDrive> {
+    if (!this.#find(name)) await this.reload()
+    const row = this.#find(name) ?? (await this.#refuse(name))
+    const known = this.#opened.get(name)
+    if (known) return known.drive
+    const opening = { row, drive: openDrive(this.#input, row) }
+    this.#opened.set(name, opening)
+    // A failure is not kept: the next one to ask may be luckier.
+    opening.drive.catch(() => {
+      if (this.#opened.get(name) === opening) this.#opened.delete(name)
+    })
+    return opening.drive
+  }
+
+  budget(name: string): string {
+    const account = this.#find(name)?.account ?? name
+    if (!this.#paced.has(account)) this.#define([account])
+    return requestsOf(account)
+  }
+
+  async reload(): Promise<void> {
+    const rows = await this.#input.store.drives()
+    this.#rows = rows.filter(({ machine }) => machine === this.#input.machine)
+    this.#define(this.#rows.map(({ account }) => account))
+    for (const [name, { row }] of this.#opened) {
+      const now = this.#find(name)
+      // What is in the folder decides about the filter, too: it is read again.
+      if (!now || now.settings !== row.settings || now.markerId !== row.markerId || hasIgnoreFile(now)) {
+        this.#opened.delete(name)
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#opened.clear()
+  }
+
+  #find(name: string): DriveRow | undefined {
+    return this.#rows.find((row) => row.name === name)
+  }
+
+  async #refuse(name: string): Promise<never> {
+    const row = await this.#input.store.drive(name)
+    throw new UsageError(`The folder of ${name}, ${row.root}, is on another machine.`, {
+      code: 'drive-elsewhere',
+      hint: 'Run Tidemark there; a folder is kept in step by the machine that has it.',
+    })
+  }
+
+  #define(accounts: readonly string[]): void {
+    const here = this.#input.limits()
+    if (!here) return
+    for (const account of accounts) this.#paced.add(account)
+    for (const [name, spec] of Object.entries(fileBudgets(accounts, this.#input.settings)))
+      here.budget(name, spec)
+  }
+}
+
+function hasIgnoreFile({ root }: DriveRow): boolean {
+  return existsSync(join(root, IGNORE_FILE))
+}
+
+async function openDrive(input: OpenDrivesInput, row: DriveRow): Promise<FileDrive> {
+  const account = await input.accounts.find(SERVICE, row.account)
+  if (!account) {
+    throw new UsageError(`The account ${row.account} of the folder ${row.name} is not connected.`, {
+      code: 'account-unknown',
+      hint: 'Connect it with: tidemark account add onedrive',
+    })
+  }
+  const settings = driveSettings.parse(JSON.parse(row.settings))
+  return {
+    ...{ name: row.name, stream: streamOf(row.name), account: row.account, driveId: row.driveId },
+    ...{ isBusiness: row.driveType !== 'personal', rootItemId: row.rootItemId, root: row.root },
+    ...{ markerId: row.markerId, settings },
+    filter: createFilter(settings.filter, ignoreLinesOf(row.root)),
+    client: openDriveClient(input, account),
+  }
+}
+
+const IGNORE_BYTES_MAX = 1024 * 1024
+
+function ignoreLinesOf(root: string): string | undefined {
+  try {
+    return readFileSync(join(root, IGNORE_FILE), 'utf8').slice(0, IGNORE_BYTES_MAX)
+  } catch {
+    // None there, or the folder is not: whoever acts on the folder finds that out.
+    return undefined
+  }
+}
+
+export type ClientInput = Pick<
+  OpenDrivesInput,
+  'accounts' | 'vault' | 'settings' | 'fetch' | 'exchange' | 'clock' | 'limits'
+>
+
+export function openDriveClient(input: ClientInput, account: Account): OneDriveClient {
+  const { settings, clock, exchange } = input
+  return new OneDriveClient({
+    ...{ exchange, clock, apiUrl: settings.apiUrl, token: tokensOf(input, account) },
+    pace: paceOf(input, account.name),
+    spendBytes: bytesOf(input),
+  })
+}
+
+function tokensOf({ accounts, vault, settings, clock, fetch }: ClientInput, account: Account): TokenSource {
+  return lazyTokens(() =>
+    openAccountTokens({ account, accounts, vault, fetch, clock, tokenUrl: settings.tokenUrl }),
+  )
+}
+
+function paceOf({ limits, settings }: ClientInput, account: string): Pace {
+  const name = requestsOf(account)
+  return async (call, fn) => {
+    const here = limits()
+    if (!here) return fn(call.signal)
+    const spec = fileBudgets([account], settings)[name]!
+    const wait = call.signal ? { signal: call.signal } : {}
+    return here.budget(name, spec).call(call.units, () => fn(call.signal), { ...wait, name: call.method })
+  }
+}
+
+/** All transfers of this process, and of others on the same ledger, share the line. */
+function bytesOf({ limits, settings }: ClientInput): SpendBytes {
+  return async (direction, bytes, signal) => {
+    const way = direction === 'up' ? 'upload' : 'download'
+    await limits()?.bandwidth(settings.bandwidth).take(way, bytes, signal)
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * Plans what is open: rows are read, the pure plan decides, and one transaction writes a segment with its actions and
+ * marks their nodes. The segment's mark is the delta link that stood when it was planned, so the stream's mark is the
+ * link up to which everything is settled, in order, whichever actions end first.
+ */
+import { z } from 'zod'
+import { type JobRequest, type Outcome, type RunContext, request } from '../../engine/index.ts'
+import type { JobKind } from '../../engine/kinds.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { ActionPayload } from './action.ts'
+import type { FileDrive, FileDrives } from './drive.ts'
+import { withHolds } from './holds.ts'
+import { type Action, type ActionVerb, type Plan, type PlanNode, plan } from './plan.ts'
+import type { DriveRow } from './store/contract.ts'
+import { writePlan } from './store/ends.ts'
+import type { FileStore } from './store/file-store.ts'
+import { releaseSettled } from './store/open-nodes.ts'
+
+export const planPayload = z.object({ drive: z.string() })
+export type PlanPayload = z.infer<typeof planPayload>
+
+const BATCH_NODES = 2_000
+/** Bookkeeping may leave a node open once or twice; more is a circle, which the next plan may look at. */
+const PASSES_MAX = 10_000
+
+export type PlanningDeps = {
+  drives: FileDrives
+  store: FileStore
+  ledger: Ledger
+  kindOf: (verb: ActionVerb) => JobKind<ActionPayload>
+}
+
+export async function runPlan(deps: PlanningDeps, job: RunContext<PlanPayload>): Promise<Outcome> {
+  const { store } = deps
+  const drive = await deps.drives.get(job.payload.drive)
+  const totals = { actions: 0, nodes: 0 }
+  await releaseOld(deps, job, drive)
+  for (let pass = 0; pass < PASSES_MAX; pass++) {
+    job.signal.throwIfAborted()
+    const row = await store.drive(drive.name)
+    if (row.scannedAt === null || row.heardAt === null || row.isEnumerating) {
+      return { skip: 'both sides have to be known first' }
+    }
+    const planned = await planOnce(store, drive, row)
+    if (!planned) break
+    await job.commit(toOutcome(deps, job, { drive, row, plan: planned }))
+    totals.actions += planned.actions.length
+    totals.nodes += 1
+    job.progress({ done: totals.actions, unit: 'items' })
+  }
+  if (totals.nodes === 0) return { skip: 'nothing is open' }
+  return { note: `${totals.actions} actions` }
+}
+
+/** The plan of the next open nodes; undefined where there are none. */
+export async function planOnce(store: FileStore, drive: FileDrive, row: DriveRow): Promise<Plan | undefined> {
+  const view = await store.unplanned(drive.name, BATCH_NODES)
+  if (view.nodes.length === 0) return undefined
+  const { baseItems, ...deletes } = await store.deletesAhead(drive.name)
+  const nodes: PlanNode[] = view.nodes.map((node) => {
+    const path = view.pathOf(node.node)
+    return { ...withHolds(drive, node, path), node: node.node, version: node.version, path }
+  })
+  const guard = { baseItems, deletes, forced: row.forcedDeletes }
+  return plan(nodes, view.around, { mode: drive.settings.mode, guard })
+}
+
+async function releaseOld(deps: PlanningDeps, job: RunContext<PlanPayload>, drive: FileDrive): Promise<void> {
+  const stream = (await deps.ledger.streams()).find(({ name }) => name === drive.stream)
+  const settledTo = stream?.mark_at ?? 0
+  await job.commit({ effects: async (tx) => void (await releaseSettled(tx, drive.name, settledTo)) })
+}
+
+function toOutcome(
+  { kindOf }: PlanningDeps,
+  job: RunContext<PlanPayload>,
+  { drive, row, plan: planned }: { drive: FileDrive; row: DriveRow; plan: Plan },
+): Outcome {
+  const cycle = row.planned + 1
+  const segment = `plan ${cycle}`
+  return {
+    effects: (tx) => writePlan(tx, drive.name, { cycle, plan: planned, atMs: job.clock.now() }),
+    segments: [
+      {
+        streamId: job.job.streamId,
+        from: cycle - 1,
+        to: cycle,
+        mark: row.link,
+        label: segment,
+        ref: segment,
+      },
+    ],
+    counts: [{ segment, listed: planned.actions.length, seal: true }],
+    jobs: planned.actions.map((action) => toJob(kindOf(action.verb), action, { drive, segment })),
+  }
+}
+
+function toJob(
+  kind: JobKind<ActionPayload>,
+  { after, ...action }: Action,
+  { drive, segment }: { drive: FileDrive; segment: string },
+): JobRequest {
+  return request(
+    kind,
+    { drive: drive.name, ...action },
+    {
+      ...{ stream: drive.stream, segment, ref: action.node },
+      ...(after.length > 0 ? { after } : {}),
+    },
+  )
+}

@@ -28,7 +28,7 @@ type Shown = {
 }
 
 export async function showJob(context: CliContext, id: number): Promise<void> {
-  await withLedger(context, async ({ ledger, config }) => {
+  await withLedger(context, async ({ ledger }) => {
     const detail = await ledger.job(id)
     if (!detail) {
       throw new UsageError(`There is no job #${id}.`, {
@@ -38,12 +38,7 @@ export async function showJob(context: CliContext, id: number): Promise<void> {
     }
     const engines = await seeEngines(ledger)
     const now = ledger.now()
-    const explanation = explainJob({
-      detail,
-      engines,
-      now,
-      attemptsDefault: config.engine.attempts,
-    })
+    const explanation = explainJob({ detail, engines, now })
     const shown = {
       detail,
       engines,

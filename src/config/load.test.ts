@@ -34,8 +34,6 @@ describe('without a file', () => {
         workers: 16,
         window: 10_000,
         lease_seconds: 30,
-        attempts: 5,
-        stall_minutes: 10,
         bulk_bytes: 10_000_000,
       },
       log: { level: 'info', format: 'pretty' },
@@ -68,9 +66,28 @@ describe('without a file', () => {
         patience_minutes: 10,
         metadata_max: 1_000_000_000,
       },
+      onedrive: {
+        requests_per_second_start: 20,
+        requests_per_second_max: 200,
+        api_url: 'https://graph.microsoft.com/v1.0',
+        auth_url: 'https://login.microsoftonline.com/common/oauth2/v2.0/authorize',
+        token_url: 'https://login.microsoftonline.com/common/oauth2/v2.0/token',
+        device_url: 'https://login.microsoftonline.com/common/oauth2/v2.0/devicecode',
+      },
+      files: {
+        parallel_downloads: 8,
+        parallel_uploads: 8,
+        parallel_checkers: 8,
+        chunk_size: 10_485_760,
+        disk_reserve: 1_000_000_000,
+        trash_days: 30,
+        poll_seconds: 60,
+        scan_minutes: 60,
+        debounce_ms: 2_000,
+      },
       server: { host: '127.0.0.1', port: 4180, allowed_hosts: [], mcp_write: false },
     })
-    assert.equal(origins.size, 46)
+    assert.equal(origins.size, 60)
     assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
   })
 
@@ -83,18 +100,18 @@ describe('without a file', () => {
 })
 
 describe('a value', () => {
-  const toml = '[engine]\nworkers = 2\nwindow = 200\nattempts = 3\n'
+  const toml = '[engine]\nworkers = 2\nwindow = 200\nlease_seconds = 45\n'
   const env = { TIDEMARK_ENGINE_WINDOW: '300', TIDEMARK_ENGINE_WORKERS: '4' }
   const overrides = [{ key: 'engine.workers', value: 8, flag: '--workers' }]
 
   test('comes from the flag, then the variable, then the file, then the default, and says from which', () => {
     const { values, origins } = load(toml, { env, overrides })
-    const { workers, window, attempts, lease_seconds } = values.engine
-    assert.deepEqual([workers, window, attempts, lease_seconds], [8, 300, 3, 30])
+    const { workers, window, lease_seconds, bulk_bytes } = values.engine
+    assert.deepEqual([workers, window, lease_seconds, bulk_bytes], [8, 300, 45, 10_000_000])
     assert.deepEqual(origins.get('engine.workers'), { kind: 'flag', name: '--workers' })
     assert.deepEqual(origins.get('engine.window'), { kind: 'env', name: 'TIDEMARK_ENGINE_WINDOW' })
-    assert.deepEqual(origins.get('engine.attempts'), { kind: 'file', path: FILE, line: 4 })
-    assert.deepEqual(origins.get('engine.lease_seconds'), { kind: 'default' })
+    assert.deepEqual(origins.get('engine.lease_seconds'), { kind: 'file', path: FILE, line: 4 })
+    assert.deepEqual(origins.get('engine.bulk_bytes'), { kind: 'default' })
   })
 
   test('of a size, a rate or a timetable is read from text, in the file and in variables', () => {
@@ -186,13 +203,13 @@ describe('a wrong value', () => {
     ],
     [
       'fraction',
-      '[engine]\nattempts = 1.5',
-      `${FILE}:2: engine.attempts is 1.5, but it must be a whole number from 1 to 100`,
+      '[engine]\nlease_seconds = 5.5',
+      `${FILE}:2: engine.lease_seconds is 5.5, but it must be a whole number from 5 to 3600`,
     ],
     [
       'infinity',
-      '[engine]\nattempts = inf',
-      `${FILE}:2: engine.attempts is Infinity, but it must be a whole number from 1 to 100`,
+      '[engine]\nlease_seconds = inf',
+      `${FILE}:2: engine.lease_seconds is Infinity, but it must be a whole number from 5 to 3600`,
     ],
     [
       'share',

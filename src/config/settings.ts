@@ -86,8 +86,6 @@ export const configSchema = z.strictObject({
     workers: whole({ min: 1, max: 1024 }, 16, 'how many jobs run at once'),
     window: whole({ min: 16, max: 10_000 }, 10_000, 'how many claimed jobs wait in memory at most'),
     lease_seconds: whole({ min: 5, max: 3600 }, 30, 'how long a silent worker keeps its jobs'),
-    attempts: whole({ min: 1, max: 100 }, 5, 'how often a job is tried'),
-    stall_minutes: whole({ min: 1, max: 1440 }, 10, 'when a job without progress is aborted'),
     bulk_bytes: bytes.prefault('10MB').register(about, {
       allowed: 'a size such as "10MB" or "512KiB"',
       purpose: 'jobs of this size and more go to the bulk lane',

@@ -70,7 +70,6 @@ function explain(change: {
     detail,
     engines: change.engines ?? [engine],
     now: NOW,
-    attemptsDefault: 5,
     ...(change.reader ? { reader: change.reader } : {}),
   }
   return explainJob(input).join('\n')

@@ -7,14 +7,13 @@ import type { DependencyRow, JobDetail } from '../ledger/queries.ts'
 import { clockTime, moment } from '../moment.ts'
 import { plural, shellWord } from '../wording.ts'
 import { errorText, failureCount, progressText } from './job-texts.ts'
+import { ATTEMPTS } from './kinds.ts'
 import { liveCount, type SeenEngine, workerText } from './sightings.ts'
 
 export type Explaining = {
   detail: JobDetail
   engines: readonly SeenEngine[]
   now: number
-  /** What a kind is given that does not say. */
-  attemptsDefault: number
   /** In a terminal commands are named; a page has buttons. */
   reader?: 'terminal' | 'page'
 }
@@ -187,15 +186,15 @@ function whatStopsIt(input: Explaining): string[] {
   })
 }
 
-function whatFailed({ detail, now, attemptsDefault }: Explaining): string[] {
+function whatFailed({ detail, now }: Explaining): string[] {
   const { job, errors } = detail
   const last = errors[0]
   if (!last) return []
   const failures = failureCount(job)
   const sentences: string[] = []
   if (failures > 0) {
-    const budget = `${Math.max(attemptsDefault, failures)} times`
-    const caveat = `${attemptsDefault} unless its kind says otherwise`
+    const budget = `${Math.max(ATTEMPTS, failures)} times`
+    const caveat = `${ATTEMPTS} unless its kind says otherwise`
     sentences.push(`It failed ${formatCount(failures)} of ${budget} (${caveat}).`)
   }
   if (job.state !== 'failed') {

@@ -7,6 +7,7 @@ import type { RunContext } from './run-context.ts'
 
 /** Larger than this is bulk, unless the kind says otherwise. */
 export const BULK_BYTES = 10 * 1024 * 1024
+/** Tries of a job whose kind names no other number. */
 export const ATTEMPTS = 5
 export const STALL_MS = 10 * 60_000
 const KIND_NAME = /^[a-z][a-z0-9]*([.-][a-z0-9]+)*$/

@@ -126,6 +126,18 @@ describe('a runtime', () => {
     assert.equal(runtime.engine.state, 'stopped')
   })
 
+  test('sends jobs of the size that the configuration names to the bulk lane', async () => {
+    const { sim, home } = await world()
+    const config = { ...configOf(sim), engine: configSchema.parse({ engine: { bulk_bytes: '1KB' } }).engine }
+    const runtime = await openRuntime({ config, home, env: {}, role: 'all' })
+    closing.push(() => runtime.close())
+    const { engine, ledger, mail } = runtime
+    await engine.enqueue(mail.kinds.plan, { account: ANN }, { size: 999 })
+    await engine.enqueue(mail.kinds.plan, { account: BEN }, { size: 1_000 })
+    const lanes = (await ledger.jobs({ kind: 'mail.plan' })).map(({ size, lane }) => [size, lane])
+    assert.deepEqual(Object.fromEntries(lanes), { 999: 'interactive', 1000: 'bulk' })
+  })
+
   test('is refused where there is no ledger and none is to be made', async () => {
     const { sim, home } = await world()
     const opening = openRuntime({ config: configOf(sim), home, env: {}, role: 'all', create: false })

@@ -120,6 +120,7 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
     ...{ ledger, clock, name: input.name ?? 'tidemark', ...engineSizeOf(config) },
     jobs: [...jobsOf(kinds), ...archiverJobs({ accounts: mail, ledger, clock, obstacles: kinds.obstacles })],
     leaseMs: config.engine.lease_seconds * 1000,
+    bulkBytes: config.engine.bulk_bytes,
     budgets: mailBudgets(mail.names(), settings),
     housekeeping: {
       ...retentionOf(config),

@@ -94,7 +94,9 @@ export async function runAction(
   if (ended.end === 'stale') return stale(ended.because, ended.write)
   if (ended.end === 'wait') return { again: { afterMs: ended.afterMs }, note: `waits: ${ended.because}` }
   if (ended.end === 'done') {
-    return { effects: ending(ended.write), ...(ended.note === undefined ? {} : { note: ended.note }) }
+    // Said, since a job with a checkpoint is not counted by itself.
+    const { note } = ended
+    return { effects: ending(ended.write), stored: 1, ...(note === undefined ? {} : { note }) }
   }
   return {
     bad: [{ item: node, reason: `${job.payload.path}: ${ended.because}` }],

@@ -31,12 +31,11 @@ export type DetailInput = {
   children: readonly JobRow[]
   engines: readonly SeenEngine[]
   now: number
-  attemptsDefault: number
 }
 
-export function jobDetailView({ sight, children, engines, now, attemptsDefault }: DetailInput): JobDetail {
+export function jobDetailView({ sight, children, engines, now }: DetailInput): JobDetail {
   const { job } = sight
-  const explanation = explainJob({ detail: sight, engines, now, attemptsDefault, reader: 'page' })
+  const explanation = explainJob({ detail: sight, engines, now, reader: 'page' })
   const isStopping = job.cancel_requested === 1
   return {
     ...jobView(job),

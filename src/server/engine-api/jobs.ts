@@ -61,13 +61,12 @@ const showJob = defineRoute(
     answer: jobDetailSchema,
   },
   async ({ params: { id } }, services) => {
-    const { ledger, config } = services
+    const { ledger } = services
     return jobDetailView({
       sight: await jobOf(services, id),
       children: await ledger.jobs({ parentId: id, limit: CHILDREN_MAX }),
       engines: await seeEngines(ledger),
       now: ledger.now(),
-      attemptsDefault: config.engine.attempts,
     })
   },
 )

@@ -5,17 +5,8 @@
  * OneDrive, which is downloaded again.
  */
 import { createHash } from 'node:crypto'
-import {
-  chmodSync,
-  closeSync,
-  fsyncSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  statfsSync,
-} from 'node:fs'
-import { open, readdir, stat, unlink } from 'node:fs/promises'
+import { chmodSync, lstatSync, statfsSync } from 'node:fs'
+import { open, readdir, unlink } from 'node:fs/promises'
 import type { LocalStat } from '../trees.ts'
 import { moveIfFree } from './exclusive.ts'
 import { type HeldFolder, inFolderOf, syncFolder } from './folder.ts'

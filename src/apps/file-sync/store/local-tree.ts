@@ -174,3 +174,17 @@ export async function takeLocalIds(tx: Tx, drive: string, count: number): Promis
   )
   return Number(row!.next) - count
 }
+
+/** Somebody has looked: the hash of the content with this stat. False where another stat was seen since. */
+export async function setLocalHash(
+  tx: Tx,
+  drive: string,
+  { id, stat, hash }: { id: number; stat: LocalStat; hash: string },
+): Promise<boolean> {
+  const set = await tx.run(
+    `UPDATE file_local SET hash = ?, unreadable = NULL WHERE drive = ? AND id = ? AND dev = ? AND ino = ?
+     AND birth_ns = ? AND mtime_ns = ? AND size = ?`,
+    [hash, drive, id, stat.dev, stat.ino, stat.birthNs, stat.mtimeNs, stat.size],
+  )
+  return set === 1
+}

@@ -30,6 +30,17 @@ export async function hearRemote(
   return opened.size
 }
 
+/**
+ * What an action found when it looked at items itself. Always under the number of the latest reading: with an older
+ * one, a reading from the start that is under way would take them for deleted.
+ */
+export async function hearNow(tx: Tx, drive: string, items: readonly RemoteRow[]): Promise<number> {
+  const row = await tx.get<{ generation: number }>(`SELECT generation FROM file_drives WHERE name = ?`, [
+    drive,
+  ])
+  return hearRemote(tx, drive, items, Number(row?.generation ?? 0))
+}
+
 /** What concerns the sync: not when somebody shared it. */
 function isOther(before: RemoteRow, now: RemoteRow): boolean {
   const isTagged = before.cTag !== null && now.cTag !== null

@@ -1,0 +1,77 @@
+/**
+ * A look at the real thing where it is not as expected, and what is written down of it. "Not found" is believed only
+ * after some tries: what was just made or changed may not be found for a moment, and a deletion that never happened
+ * would be carried over to the other side.
+ */
+import { asTidemarkError } from '../../../errors.ts'
+import type { ActionContext, Ended } from '../action.ts'
+import { toRow } from '../delta.ts'
+import { hearNow } from '../store/remote-tree.ts'
+import type { RemoteRow } from '../trees.ts'
+
+export const FRESH_TRIES = 4
+
+type Looking = Pick<ActionContext, 'drive' | 'job'>
+
+/** Undefined: it is not there. */
+export async function lookAtItem({ drive, job }: Looking, itemId: string): Promise<RemoteRow | undefined> {
+  const { client, driveId } = drive
+  return orMissing(async () => {
+    const item = await client.item(driveId, itemId, { signal: job.signal, missingTries: FRESH_TRIES })
+    return item.deleted ? undefined : toRow(item, drive)
+  })
+}
+
+export async function lookAtName(
+  { drive, job }: Looking,
+  place: { parentId: string; name: string },
+): Promise<RemoteRow | undefined> {
+  const { client, driveId } = drive
+  return orMissing(async () => {
+    const found = await client.childByName(driveId, place, { signal: job.signal, missingTries: FRESH_TRIES })
+    return toRow(found, drive)
+  })
+}
+
+async function orMissing<T>(look: () => Promise<T | undefined>): Promise<T | undefined> {
+  try {
+    return await look()
+  } catch (thrown) {
+    if (codeOf(thrown) === 'not-found') return undefined
+    throw thrown
+  }
+}
+
+export function codeOf(thrown: unknown): string | undefined {
+  return asTidemarkError(thrown).code
+}
+
+/** The items are looked at, whatever they are now is written down, and the node is planned again. */
+export async function staleItems(
+  context: Looking,
+  known: readonly (RemoteRow | undefined)[],
+  because: string,
+): Promise<Ended> {
+  const rows: RemoteRow[] = []
+  for (const row of known) {
+    if (row) rows.push((await lookAtItem(context, row.itemId)) ?? { ...row, isDeleted: true })
+  }
+  return staleWith(context, rows, because)
+}
+
+export function staleWith({ drive }: Looking, rows: readonly RemoteRow[], because: string): Ended {
+  return { end: 'stale', because, write: (tx) => hearNow(tx, drive.name, rows) }
+}
+
+/** The folder that something was to go into may be gone. */
+export async function staleFolder(context: Looking, folderId: string, because: string): Promise<Ended> {
+  const now = await lookAtItem(context, folderId)
+  return staleWith(context, now ? [now] : [goneFolder(folderId)], because)
+}
+
+function goneFolder(itemId: string): RemoteRow {
+  return {
+    ...{ itemId, parentId: null, name: '', type: 'folder', size: 0, hash: null, eTag: null, cTag: null },
+    ...{ modifiedMs: null, isDeleted: true },
+  }
+}

@@ -1,0 +1,166 @@
+/** The local side of a node on the disk: where it is, opened without following links, and what is seen instead. */
+import { constants } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { asTidemarkError } from '../../../errors.ts'
+import type { Tx } from '../../../ledger/contract.ts'
+import type { ActionContext, Ended } from '../action.ts'
+import type { FileDrive } from '../drive.ts'
+import { holdFolder, inFolderOf } from '../local/folder.ts'
+import { openRoot, type Root } from '../local/root.ts'
+import { errnoOf, isSameStat, type Look, lookAt, lookOf, plainStat } from '../local/stat.ts'
+import type { LocalSighting } from '../store/contract.ts'
+import { localAtName, seeLocal } from '../store/local-tree.ts'
+import type { LocalRow, RemoteRow } from '../trees.ts'
+
+type Acting = Pick<ActionContext, 'drive' | 'store' | 'job'>
+
+/** Something that is not where it was may just have been moved: that is seen within this time. */
+const ABSENT_MS = 3_000
+
+/** Its marker is looked at each time: whatever is not there must not be so because the root is not. */
+export function rootOf(drive: Pick<FileDrive, 'root' | 'markerId'>): Root {
+  return openRoot(drive.root, drive.markerId)
+}
+
+/** A place, by the names that lead to it. */
+export type Place = { folder: LocalRow; names: string[] }
+
+/** Where an item of OneDrive belongs here; undefined where its folder is not here. */
+export async function placeOfItem({ drive, store }: Acting, remote: RemoteRow): Promise<Place | undefined> {
+  if (remote.parentId === null) return undefined
+  const folder = await store.localOfItem(drive.name, remote.parentId)
+  if (!folder || folder.isMissing || folder.type !== 'folder') return undefined
+  const names = await store.localPath(drive.name, folder.id)
+  return names && { folder, names: [...names, remote.name] }
+}
+
+/** Undefined: nothing is there, or the way to it leads through something that is no folder. */
+export function lookInside(root: Root, names: readonly string[]): Look | undefined {
+  try {
+    return inFolderOf(root, names, (folder, name) => lookAt(folder.at(name)))
+  } catch (thrown) {
+    if (isNoFolder(thrown)) return undefined
+    throw thrown
+  }
+}
+
+export function isNoFolder(thrown: unknown): boolean {
+  const { code } = asTidemarkError(thrown)
+  return code === 'folder-missing' || code === 'folder-other'
+}
+
+export type Opened = { file: FileHandle; look: Look }
+
+/** For reading; never through a link, and never waiting for a pipe. */
+export async function openInside(
+  root: Root,
+  names: readonly string[],
+): Promise<Opened | { unreadable: string } | undefined> {
+  let file: FileHandle | undefined
+  try {
+    const folder = holdFolder(root, names.slice(0, -1))
+    try {
+      file = await open(folder.at(names.at(-1)!), READ_FLAGS)
+    } finally {
+      folder.close()
+    }
+    return { file, look: lookOf(await file.stat({ bigint: true })) }
+  } catch (thrown) {
+    await file?.close()
+    const code = errnoOf(thrown)
+    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP' || isNoFolder(thrown)) return undefined
+    if (code === 'EACCES' || code === 'EPERM') return { unreadable: 'it may not be read' }
+    throw thrown
+  }
+}
+
+const READ_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+
+/** Opens the file of a row if it is still as the row says; else says how the action ends. */
+export async function openAsSeen(
+  context: Acting,
+  root: Root,
+  local: LocalRow,
+): Promise<(Opened & { names: string[] }) | { ended: Ended }> {
+  const names = await context.store.localPath(context.drive.name, local.id)
+  if (!names) return { ended: { end: 'stale', because: 'where it is here is not known' } }
+  const opened = await openInside(root, names)
+  if (!opened) return { ended: await notHere(context, root, local, names) }
+  if ('unreadable' in opened) {
+    const sighting = { seen: 'changed' as const, id: local.id, unreadable: opened.unreadable }
+    return { ended: seenInstead(context, [sighting], opened.unreadable) }
+  }
+  if (opened.look.type === 'file' && isSameStat(opened.look, local)) return { ...opened, names }
+  await opened.file.close()
+  return { ended: await otherHere(context, local, opened.look) }
+}
+
+/** Something else than the row says is at its place. */
+export async function otherHere(context: Acting, local: LocalRow, look: Look): Promise<Ended> {
+  if (look.type !== local.type) return goneHere(context, local)
+  const stat = plainStat(look)
+  return seenInstead(context, [{ seen: 'changed', id: local.id, stat }], 'it changed here meanwhile')
+}
+
+/** Nothing is at the place of the row, or a link, or something else that is no file. */
+async function notHere(
+  context: Acting,
+  root: Root,
+  local: LocalRow,
+  names: readonly string[],
+): Promise<Ended> {
+  const look = lookInside(root, names)
+  return look && look.type !== 'link' ? otherHere(context, local, look) : goneHere(context, local)
+}
+
+/** It may have been moved a moment ago: who watches the folder gets the time to see it. */
+export async function goneHere({ drive, job }: Acting, local: LocalRow): Promise<Ended> {
+  const nowMs = job.clock.now()
+  const kept = asObject(job.checkpoint)
+  const sinceMs = typeof kept.absentSinceMs === 'number' ? kept.absentSinceMs : undefined
+  if (sinceMs === undefined) await job.save({ ...kept, absentSinceMs: nowMs })
+  const leftMs = ABSENT_MS - (nowMs - (sinceMs ?? nowMs))
+  if (leftMs > 0) return { end: 'wait', because: 'it is not where it was', afterMs: leftMs }
+  const { id, parentId, name } = local
+  if (parentId === null) return { end: 'stale', because: 'it is the folder itself' }
+  return seenInstead({ drive }, [{ seen: 'missing', id, parentId, name }], 'it is not here any more')
+}
+
+export function asObject(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}
+
+export function seenInstead(
+  { drive }: Pick<Acting, 'drive'>,
+  sightings: readonly LocalSighting[],
+  because: string,
+): Ended {
+  return { end: 'stale', because, write: (tx) => seeLocal(tx, drive.name, sightings) }
+}
+
+/** Something that nobody has seen yet has a name that was thought to be free. */
+export async function takenBy(
+  { drive, store }: Acting,
+  { folder, names }: Place,
+  look: Look,
+): Promise<Ended> {
+  const id = await store.takeLocalIds(drive.name, 1)
+  const type = look.type === 'link' ? 'other' : look.type
+  const stat = plainStat(look)
+  const name = names.at(-1)!
+  return seenInstead(
+    { drive },
+    [{ seen: 'new', id, parentId: folder.id, name, type, stat }],
+    'something else has its name here',
+  )
+}
+
+/** The row at a place, where a scan was faster than the commit: it may have rows below it already. */
+export async function rowAt(
+  tx: Tx,
+  drive: string,
+  { folder, names }: Place,
+): Promise<{ id: number } | { parentId: number }> {
+  const there = await localAtName(tx, drive, folder.id, names.at(-1)!)
+  return there && there.itemId === null ? { id: there.id } : { parentId: folder.id }
+}

@@ -1,0 +1,207 @@
+/**
+ * Who is where, in the course of one scan: collects what was seen, in an order in which the local tree can take it.
+ *
+ * The tree has one row a place. So what comes to a place whose row is still there waits (`waiting`) until that row has
+ * moved on, or until everything else has been looked at and it is clear that it has not. A circle of names is broken
+ * by a name that no file can have.
+ *
+ * Invariants:
+ * - a row is claimed at most once, and what is claimed is not missing
+ * - a folder is seen before what is in it
+ * - no folder is called missing before everything was looked at: all that it holds goes missing with it
+ */
+import type { LocalSighting } from '../store/contract.ts'
+import type { FileType, LocalRow, LocalStat } from '../trees.ts'
+
+/** A folder to read. */
+export type FolderTask = {
+  id: number
+  names: readonly string[]
+  /** Where it is on the disk: not the same where a link was followed. */
+  path: string
+  stat: LocalStat
+  unreadable: string | null
+  /** It has no rows yet. */
+  isNew: boolean
+  /** Folders in it that are as they were are read, too. */
+  isDeep: boolean
+  isBelowLink: boolean
+}
+
+export type Entry = {
+  name: string
+  type: FileType | 'other'
+  stat: LocalStat
+  path: string
+  isLink: boolean
+}
+
+/** Something at a place; `row` where it is known from elsewhere. */
+export type Arrival = {
+  folder: FolderTask
+  entry: Entry
+  row: LocalRow | undefined
+  unreadable: string | null
+}
+type Waiting = Arrival & { blocker: LocalRow }
+type Missing = { parentId: number; name: string; names: readonly string[]; isReplaced: boolean }
+
+export class Places {
+  readonly #takeId: () => number
+  readonly #goInto: (task: FolderTask) => void
+  readonly #claimed = new Set<number>()
+  /** Rows whose new place has been told. */
+  readonly #movedOn = new Set<number>()
+  readonly #missing = new Map<number, Missing>()
+  #waiting: Waiting[] = []
+  out: LocalSighting[] = []
+
+  constructor(options: { takeId: () => number; goInto: (task: FolderTask) => void }) {
+    this.#takeId = options.takeId
+    this.#goInto = options.goInto
+  }
+
+  isClaimed(id: number): boolean {
+    return this.#claimed.has(id)
+  }
+
+  claim(row: LocalRow): void {
+    this.#claimed.add(row.id)
+    this.#missing.delete(row.id)
+  }
+
+  /** Its place was looked at, and it is not there. */
+  notThere(row: LocalRow, folder: FolderTask): void {
+    if (this.#claimed.has(row.id)) return
+    const { name } = row
+    this.#missing.set(row.id, {
+      parentId: folder.id,
+      name,
+      names: [...folder.names, name],
+      isReplaced: false,
+    })
+  }
+
+  /** `occupant`: the row that has this place in the tree. */
+  arrive(arrival: Arrival, occupant: LocalRow | undefined): void {
+    if (occupant && !this.#movedOn.has(occupant.id)) this.#waiting.push({ ...arrival, blocker: occupant })
+    else this.#place(arrival)
+  }
+
+  get waitingCount(): number {
+    return this.#waiting.length
+  }
+
+  /** Lets in what can be let in; true if there is something new to read or to try. */
+  letIn(): boolean {
+    if (this.#waiting.length === 0) return false
+    const before = this.#waiting
+    this.#waiting = []
+    let isMoving = false
+    for (const one of before) {
+      if (this.#tryOne(one)) isMoving = true
+      else this.#waiting.push(one)
+    }
+    return isMoving || this.#breakCircle()
+  }
+
+  #tryOne(one: Waiting): boolean {
+    const { blocker, entry } = one
+    if (this.#movedOn.has(blocker.id)) {
+      this.#place(one)
+      return true
+    }
+    if (this.#claimed.has(blocker.id)) return false
+    if (blocker.type !== 'folder') {
+      this.#gone(blocker, one.folder)
+      this.#place(one)
+      return true
+    }
+    // Another folder at the same path, and the one that was there is nowhere else: it goes on as that one.
+    if (entry.type !== 'folder' || one.row) return false
+    this.#missing.delete(blocker.id)
+    this.#claimed.add(blocker.id)
+    this.#movedOn.add(blocker.id)
+    this.out.push({ seen: 'changed', id: blocker.id, stat: entry.stat, ...unreadableOf(one, blocker) })
+    this.#walk(one, blocker.id, { isNew: false })
+    return true
+  }
+
+  /** A folder that waits comes in: who has its place gets a name that no file can have, until it is known better. */
+  #breakCircle(): boolean {
+    const index = this.#waiting.findIndex(
+      ({ entry, blocker }) => entry.type === 'folder' || this.#claimed.has(blocker.id),
+    )
+    const one = this.#waiting[index]
+    if (!one) return false
+    this.#waiting.splice(index, 1)
+    const { blocker } = one
+    const name = `${blocker.name}/~${blocker.id}`
+    this.out.push({ seen: 'changed', id: blocker.id, name })
+    this.#movedOn.add(blocker.id)
+    const missing = this.#missing.get(blocker.id)
+    if (missing) this.#missing.set(blocker.id, { ...missing, name, isReplaced: true })
+    this.#place(one)
+    return true
+  }
+
+  #place(arrival: Arrival): void {
+    const { folder, entry, row } = arrival
+    if (row) {
+      this.#movedOn.add(row.id)
+      this.out.push({
+        ...{ seen: 'changed', id: row.id, parentId: folder.id, name: entry.name, stat: entry.stat },
+        ...unreadableOf(arrival, row),
+      })
+      this.#walk(arrival, row.id, { isNew: false })
+      return
+    }
+    const id = this.#takeId()
+    this.out.push({
+      ...{ seen: 'new', id, parentId: folder.id, name: entry.name, type: entry.type, stat: entry.stat },
+      ...(arrival.unreadable !== null && { unreadable: arrival.unreadable }),
+    })
+    this.#walk(arrival, id, { isNew: true })
+  }
+
+  #walk({ folder, entry, row, unreadable }: Arrival, id: number, { isNew }: { isNew: boolean }): void {
+    if (entry.type !== 'folder' || unreadable !== null) return
+    this.#goInto({
+      id,
+      names: [...folder.names, entry.name],
+      path: entry.path,
+      stat: entry.stat,
+      unreadable: row?.unreadable ?? null,
+      isNew,
+      isDeep: true,
+      isBelowLink: folder.isBelowLink || entry.isLink,
+    })
+  }
+
+  #gone(row: LocalRow, folder: FolderTask): void {
+    this.#missing.delete(row.id)
+    this.#movedOn.add(row.id)
+    this.out.push({ seen: 'missing', id: row.id, parentId: folder.id, name: row.name })
+  }
+
+  /**
+   * Everything has been looked at. `isBack` says of a place whether something is there by now: then it is left for
+   * the next look.
+   */
+  settle(isBack: (names: readonly string[]) => boolean): void {
+    // Only files are left that wait for a folder which is gone: nothing is read after them.
+    for (const one of this.#waiting) {
+      this.#gone(one.blocker, one.folder)
+      this.#place(one)
+    }
+    this.#waiting = []
+    for (const [id, { parentId, name, names, isReplaced }] of this.#missing) {
+      if (isReplaced || !isBack(names)) this.out.push({ seen: 'missing', id, parentId, name })
+    }
+    this.#missing.clear()
+  }
+}
+
+function unreadableOf({ unreadable }: Arrival, row: LocalRow): { unreadable?: string | null } {
+  return row.unreadable === unreadable ? {} : { unreadable }
+}

@@ -1,0 +1,463 @@
+/**
+ * Compares the root, or some of its folders, with the local tree, and tells what is different. It writes nothing: what
+ * it saw goes to the store in batches, in their order.
+ *
+ * - rows are read before the folder is: what our own actions do in between then looks new or changed, and never missing
+ * - a file is known by its path, then by its identity (a moved file); a folder by its identity, then by its path
+ * - what cannot be read, is left out by a filter or lies on another disk is not missing, nor is anything in it
+ * - `missing` comes last, after the root's marker was found in its place once more
+ *
+ * Memory: one folder, the way down to it, and what moved or went missing.
+ *
+ * Measured on 100,000 unchanged files in 1,000 folders with rows in memory: see the test beside for the bound.
+ */
+import { realpathSync, statSync } from 'node:fs'
+import { join, sep } from 'node:path'
+import { type Filter, OWN_FOLDER } from '../filter.ts'
+import type { LocalSighting } from '../store/contract.ts'
+import { type FileType, type LocalRow, type LocalStat, nameKey } from '../trees.ts'
+import { holdFolder } from './folder.ts'
+import { contentProblem, isSameAt, type Listing, listFolder, type PackedListing, statAt } from './listing.ts'
+import { checkRoot, type Root } from './root.ts'
+import { type Arrival, type Entry, type FolderTask, Places } from './scan-places.ts'
+import { isSameStat, isSameThing, lookAt, statOf } from './stat.ts'
+
+/** What the scan must know of the local tree. */
+export type KnownTree = {
+  root(): Promise<LocalRow>
+  /** Right below a folder, missing ones included. */
+  children(parentId: number): Promise<readonly LocalRow[]>
+  byInode(stat: Pick<LocalStat, 'dev' | 'ino'>): Promise<readonly LocalRow[]>
+  path(id: number): Promise<readonly string[] | undefined>
+  at(names: readonly string[]): Promise<LocalRow | undefined>
+  /** The first of `count` ids for new rows. */
+  takeIds(count: number): Promise<number>
+}
+
+export type FolderReader = {
+  list(path: string): Promise<Listing> | Listing
+  /** Why a file's content cannot be read. */
+  contentProblem(path: string): string | null
+}
+
+/** Right here; see threads.ts for one that does not hold up this thread. */
+export const plainReader: FolderReader = {
+  list: (path) => listFolder(path),
+  contentProblem: (path) => contentProblem(path),
+}
+
+export type ScanOptions = {
+  root: Root
+  tree: KnownTree
+  filter: Filter
+  reader?: FolderReader
+  /** Folders to look at, by their names from the root; everything where it is left out. */
+  folders?: readonly (readonly string[])[]
+  followLinks?: boolean
+  crossMounts?: boolean
+  signal?: AbortSignal
+}
+
+export type ScanReport = {
+  folders: number
+  files: number
+  /** What could not be looked at, or has a name that is no text; the first `REPORTED_MAX`. */
+  unreadable: { path: string; reason: string }[]
+}
+
+const BATCH_MAX = 1_000
+const REPORTED_MAX = 1_000
+const IDS_MIN = 16
+const OTHER_DISK = 'another disk is mounted here, and is not part of the sync'
+const NOT_MOUNTED = 'the disk that was mounted here is not there'
+
+export class Scan {
+  readonly report: ScanReport = { folders: 0, files: 0, unreadable: [] }
+  readonly #options: ScanOptions
+  readonly #reader: FolderReader
+  readonly #places: Places
+  readonly #stack: FolderTask[] = []
+  readonly #otherIds = new Map<number, number>()
+  #ids: { next: number; end: number }[] = []
+  #rootRow: LocalRow | undefined
+
+  constructor(options: ScanOptions) {
+    this.#options = options
+    this.#reader = options.reader ?? plainReader
+    this.#places = new Places({ takeId: () => this.#takeId(), goInto: (task) => this.#stack.push(task) })
+  }
+
+  /** New folders that turned out to be known by another id when a batch was written. */
+  knownAs(otherIds: ReadonlyMap<number, number>): void {
+    for (const [id, other] of otherIds) this.#otherIds.set(id, other)
+  }
+
+  async *batches(): AsyncGenerator<LocalSighting[]> {
+    const { root, signal } = this.#options
+    checkRoot(root)
+    await this.#begin()
+    do {
+      for (let task = this.#stack.pop(); task; task = this.#stack.pop()) {
+        signal?.throwIfAborted()
+        await this.#readFolder(task)
+        while (this.#places.out.length >= BATCH_MAX) yield this.#takeBatch()
+      }
+      if (this.#places.waitingCount === 0) break
+      checkRoot(root)
+      await this.#reserveIds(this.#places.waitingCount)
+    } while (this.#places.letIn())
+    await this.#reserveIds(this.#places.waitingCount)
+    checkRoot(root)
+    this.#places.settle((names) => isSomethingAt(join(root.path, ...names)))
+    this.#settleRoot()
+    while (this.#places.out.length > 0) yield this.#takeBatch()
+  }
+
+  async #begin(): Promise<void> {
+    const { root, tree, folders } = this.#options
+    const rootRow = await tree.root()
+    this.#rootRow = rootRow
+    const rootTask = { names: [], path: root.path, stat: root.look, isDeep: folders === undefined }
+    if (!folders) {
+      this.#stack.push(taskOf(rootRow, rootTask))
+      return
+    }
+    const seen = new Set<number>()
+    for (const names of folders) {
+      const known = await this.#nearestKnown(names)
+      const row = known?.row ?? rootRow
+      if (known === 'excluded' || seen.has(row.id)) continue
+      seen.add(row.id)
+      this.#stack.push(taskOf(row, known ? { ...known, isDeep: false } : rootTask))
+    }
+  }
+
+  /** The folder itself, or the nearest above it that is where the tree has it; undefined: the root. */
+  async #nearestKnown(
+    names: readonly string[],
+  ): Promise<
+    { row: LocalRow; names: readonly string[]; path: string; stat: LocalStat } | 'excluded' | undefined
+  > {
+    const { root, tree, filter } = this.#options
+    for (let depth = 1; depth <= names.length; depth++) {
+      const path = names.slice(0, depth).join('/')
+      if (filter.excluded(path, { type: 'folder' }) !== undefined) return 'excluded'
+    }
+    for (let depth = names.length; depth > 0; depth--) {
+      const here = names.slice(0, depth)
+      const row = await tree.at(here)
+      if (row?.type !== 'folder' || row.isMissing) continue
+      const stat = realFolder(root, here)
+      if (stat && isSameThing(stat, row)) return { row, names: here, path: join(root.path, ...here), stat }
+    }
+    return undefined
+  }
+
+  async #readFolder(task: FolderTask): Promise<void> {
+    const rows = task.isNew ? [] : await this.#options.tree.children(this.#otherIds.get(task.id) ?? task.id)
+    const listing = await this.#reader.list(task.path)
+    if ('isGone' in listing) {
+      if (!listing.isGone) this.#unreadable(task, listing.reason)
+      return
+    }
+    // Another folder than the one that was meant: nothing is concluded, the next look will see.
+    if (!isSameThing(listing.self, task.stat)) return
+    if (task.unreadable !== null) this.#tell({ seen: 'changed', id: task.id, unreadable: null })
+    this.report.folders += 1
+    this.report.files += listing.names.length
+    for (const name of listing.illegible) {
+      this.#reportOnly([...task.names, name], 'its name is not valid text')
+    }
+    await this.#compare(task, rows, listing)
+  }
+
+  async #compare(task: FolderTask, rows: readonly LocalRow[], listing: PackedListing): Promise<void> {
+    const here = new Map<string, LocalRow>()
+    for (const row of rows) if (!row.isMissing && !this.#places.isClaimed(row.id)) here.set(row.name, row)
+    /** Rows that are at their place, or of which nothing is known. */
+    const accounted = new Set<string>()
+    for (const { name, reason } of listing.problems) {
+      accounted.add(name)
+      this.#problem(task, here.get(name), { name, reason })
+    }
+    const strangers: Entry[] = []
+    for (let index = 0; index < listing.names.length; index++) {
+      const name = listing.names[index]!
+      if (task.names.length === 0 && nameKey(name) === OWN_FOLDER) continue
+      const row = here.get(name)
+      if (row && listing.types[index] === 'file' && row.type === 'file') {
+        accounted.add(name)
+        const isSame = isSameAt(listing, index, row) && row.unreadable === null
+        if (!isSame) this.#changedFile(task, row, this.#entryAt(task, listing, index))
+        continue
+      }
+      const entry = this.#entryAt(task, listing, index)
+      const verdict = this.#known(task, row, entry, listing.self)
+      if (verdict !== 'stranger') accounted.add(name)
+      else strangers.push(entry)
+    }
+    await this.#strangers(task, strangers, rows, accounted)
+    for (const row of here.values()) {
+      if (!accounted.has(row.name) && !this.#isExcluded(task, row)) this.#places.notThere(row, task)
+    }
+  }
+
+  /** What is at its place although its file system entry says otherwise, or is not to be looked at. */
+  #known(task: FolderTask, row: LocalRow | undefined, entry: Entry, self: LocalStat): 'stranger' | 'known' {
+    if (row && row.type === entry.type && entry.type !== 'folder') {
+      if (!isSameStat(row, entry.stat) || row.unreadable !== null) this.#changedFile(task, row, entry)
+      return 'known'
+    }
+    if (this.#isExcluded(task, { ...entry.stat, ...entry })) return 'known'
+    if (entry.type === 'folder' && row?.type === 'folder') {
+      const reason = this.#mountProblem(row, entry, self)
+      if (reason !== undefined) {
+        if (row.unreadable !== reason) this.#tell({ seen: 'changed', id: row.id, unreadable: reason })
+        this.#reportOnly([...task.names, entry.name], reason)
+        return 'known'
+      }
+      // A disk may get another number each time it is mounted.
+      if (isSameThing(row, { ...entry.stat, dev: row.dev })) {
+        this.#sameFolder(task, row, entry)
+        return 'known'
+      }
+    }
+    return 'stranger'
+  }
+
+  #mountProblem(row: LocalRow, entry: Entry, self: LocalStat): string | undefined {
+    if (entry.isLink) return undefined
+    const isMount = entry.stat.dev !== self.dev
+    if (isMount) return this.#options.crossMounts ? undefined : OTHER_DISK
+    const wasMount = row.dev !== this.#rootRow!.dev && row.ino !== entry.stat.ino
+    return wasMount && self.dev === this.#options.root.look.dev ? NOT_MOUNTED : undefined
+  }
+
+  #sameFolder(task: FolderTask, row: LocalRow, entry: Entry): void {
+    if (row.dev !== entry.stat.dev) this.#tell({ seen: 'changed', id: row.id, stat: entry.stat })
+    if (!task.isDeep && row.unreadable === null) return
+    const { path, stat } = entry
+    const names = [...task.names, entry.name]
+    const isBelowLink = task.isBelowLink || entry.isLink
+    this.#stack.push({ ...taskOf(row, { names, path, stat, isDeep: task.isDeep }), isBelowLink })
+  }
+
+  #changedFile(task: FolderTask, row: LocalRow, entry: Entry): void {
+    if (this.#isExcluded(task, { ...entry.stat, ...entry })) return
+    const unreadable = this.#contentProblem(task, entry)
+    const isSame = isSameStat(row, entry.stat)
+    if (isSame && unreadable === row.unreadable) return
+    this.#tell({
+      ...{ seen: 'changed', id: row.id },
+      ...(!isSame && { stat: entry.stat }),
+      ...(unreadable !== row.unreadable && { unreadable }),
+    })
+  }
+
+  /** New here: moved from elsewhere, back again, or new altogether. */
+  async #strangers(
+    task: FolderTask,
+    strangers: readonly Entry[],
+    rows: readonly LocalRow[],
+    accounted: ReadonlySet<string>,
+  ): Promise<void> {
+    if (strangers.length === 0) return
+    await this.#reserveIds(strangers.length)
+    const occupants = new Map(rows.filter((row) => !row.isMissing).map((row) => [row.name, row]))
+    for (const entry of strangers) {
+      const moved = await this.#movedRow(task, entry, { rows, accounted })
+      const row = moved ?? (occupants.has(entry.name) ? undefined : this.#formerRow(rows, entry))
+      if (row) this.#places.claim(row)
+      const isMount = entry.type === 'folder' && !entry.isLink && entry.stat.dev !== task.stat.dev
+      const unreadable =
+        isMount && !this.#options.crossMounts ? OTHER_DISK : this.#contentProblem(task, entry)
+      const arrival: Arrival = { folder: task, entry, row, unreadable }
+      if (isMount && unreadable !== null) this.#reportOnly([...task.names, entry.name], unreadable)
+      this.#places.arrive(arrival, occupants.get(entry.name))
+    }
+  }
+
+  /** A row of the same identity that is not where it was. */
+  async #movedRow(
+    task: FolderTask,
+    entry: Entry,
+    { rows, accounted }: { rows: readonly LocalRow[]; accounted: ReadonlySet<string> },
+  ): Promise<LocalRow | undefined> {
+    if (entry.type === 'other' || entry.isLink) return undefined
+    const found = await this.#options.tree.byInode(entry.stat)
+    const candidates = [...rows.filter((row) => row.ino === entry.stat.ino), ...found]
+    candidates.sort((one, other) => Number(one.isMissing) - Number(other.isMissing))
+    for (const row of candidates) {
+      if (row.type !== entry.type || this.#places.isClaimed(row.id) || !isSameMoved(row, entry)) continue
+      const hasLeft =
+        row.parentId === task.id
+          ? row.isMissing || !accounted.has(row.name)
+          : await this.#hasLeft(row, entry.type)
+      if (hasLeft) return row
+    }
+    return undefined
+  }
+
+  /** Whether a row's own place is free for what is there to have come from it. What nobody knows has not left. */
+  async #hasLeft(row: LocalRow, type: FileType): Promise<boolean> {
+    const { root, tree, followLinks } = this.#options
+    const names = await tree.path(row.id)
+    if (!names) return true
+    try {
+      const look = lookAt(join(root.path, ...names))
+      if (!look) return true
+      if (look.type === 'link' && followLinks) return false
+      // At a file's place any file is that file: paths come first. A folder is known by what it is.
+      return type === 'file' ? look.type !== 'file' : !isSameThing(look, row)
+    } catch (error) {
+      // A folder above it is a file now: it is not there. Anything else: nobody knows.
+      return error instanceof Error && 'code' in error && error.code === 'ENOTDIR'
+    }
+  }
+
+  /** What was missing at this very place is back. */
+  #formerRow(rows: readonly LocalRow[], entry: Entry): LocalRow | undefined {
+    return rows.findLast(
+      (row) =>
+        row.isMissing &&
+        row.name === entry.name &&
+        row.type === entry.type &&
+        !this.#places.isClaimed(row.id),
+    )
+  }
+
+  #entryAt(task: FolderTask, listing: PackedListing, index: number): Entry {
+    const name = listing.names[index]!
+    const path = `${task.path}/${name}`
+    const type = listing.types[index]!
+    if (type !== 'link') return { name, type, path, stat: statAt(listing, index), isLink: false }
+    const target = this.#options.followLinks && !task.isBelowLink ? this.#linkTarget(path) : undefined
+    return target
+      ? { name, ...target, isLink: true }
+      : { name, type: 'other', path, stat: statAt(listing, index), isLink: true }
+  }
+
+  /** Only inside of the root, never to a folder that the link is in, and never a link behind a link. */
+  #linkTarget(path: string): { type: FileType; path: string; stat: LocalStat } | undefined {
+    const { root } = this.#options
+    try {
+      const real = realpathSync(path)
+      const isInside = real.startsWith(root.path + sep) && !isWithin(real, join(root.path, OWN_FOLDER))
+      if (!isInside || isWithin(path, real)) return undefined
+      const stats = statSync(real, { bigint: true })
+      if (stats.isFile()) return { type: 'file', path: real, stat: statOf(stats) }
+      return stats.isDirectory() ? { type: 'folder', path: real, stat: statOf(stats) } : undefined
+    } catch {
+      return undefined // it leads nowhere, or in a circle: a link that is not followed
+    }
+  }
+
+  #contentProblem(task: FolderTask, entry: Entry): string | null {
+    if (entry.type !== 'file') return null
+    const reason = this.#reader.contentProblem(entry.path)
+    if (reason !== null) this.#reportOnly([...task.names, entry.name], reason)
+    return reason
+  }
+
+  #problem(
+    task: FolderTask,
+    row: LocalRow | undefined,
+    { name, reason }: { name: string; reason: string },
+  ): void {
+    if (row && row.unreadable !== reason) this.#tell({ seen: 'changed', id: row.id, unreadable: reason })
+    this.#reportOnly([...task.names, name], reason)
+  }
+
+  #unreadable(task: FolderTask, reason: string): void {
+    if (task.unreadable !== reason) this.#tell({ seen: 'changed', id: task.id, unreadable: reason })
+    this.#reportOnly(task.names, reason)
+  }
+
+  #reportOnly(names: readonly string[], reason: string): void {
+    const { unreadable } = this.report
+    if (unreadable.length < REPORTED_MAX) unreadable.push({ path: names.join('/'), reason })
+  }
+
+  #isExcluded(task: FolderTask, { name, type, size }: Pick<LocalRow, 'name' | 'type' | 'size'>): boolean {
+    const about = { type: type === 'folder' ? type : ('file' as const), size }
+    return this.#options.filter.excluded([...task.names, name].join('/'), about) !== undefined
+  }
+
+  /** Last, as other rows are compared with the disk that it says. */
+  #settleRoot(): void {
+    const { look } = this.#options.root
+    const row = this.#rootRow!
+    if (isSameThing(row, look)) return
+    const { type: _, ...stat } = look
+    this.#tell({ seen: 'changed', id: row.id, stat })
+  }
+
+  #tell(sighting: LocalSighting): void {
+    this.#places.out.push(sighting)
+  }
+
+  #takeBatch(): LocalSighting[] {
+    const batch = this.#places.out.splice(0, BATCH_MAX)
+    if (this.#otherIds.size === 0) return batch
+    const known = (id: number): number => this.#otherIds.get(id) ?? id
+    return batch.map((one) => ({
+      ...one,
+      ...(one.seen === 'changed' && { id: known(one.id) }),
+      ...(one.parentId !== undefined && { parentId: known(one.parentId) }),
+    }))
+  }
+
+  async #reserveIds(count: number): Promise<void> {
+    const left = this.#ids.reduce((sum, { next, end }) => sum + end - next, 0)
+    if (left >= count) return
+    const taken = Math.max(count - left, IDS_MIN)
+    const next = await this.#options.tree.takeIds(taken)
+    this.#ids.push({ next, end: next + taken })
+  }
+
+  #takeId(): number {
+    const range = this.#ids[0]
+    if (!range) throw new RangeError('ids must be reserved before they are given')
+    const id = range.next++
+    if (range.next === range.end) this.#ids = this.#ids.slice(1)
+    return id
+  }
+}
+
+function taskOf(row: LocalRow, place: Pick<FolderTask, 'names' | 'path' | 'stat' | 'isDeep'>): FolderTask {
+  return {
+    ...{ id: row.id, unreadable: row.unreadable, isNew: false, isBelowLink: false },
+    ...{ names: place.names, path: place.path, stat: place.stat, isDeep: place.isDeep },
+  }
+}
+
+/** Where no birth is told, a number that was given again must not make a new file an old one. */
+function isSameMoved(row: LocalRow, { type, stat }: Entry): boolean {
+  if (!isSameThing(row, stat)) return false
+  const isSure = row.birthNs !== '0' && stat.birthNs !== '0'
+  return isSure || type === 'folder' || (row.size === stat.size && row.mtimeNs === stat.mtimeNs)
+}
+
+function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder + sep)
+}
+
+function isSomethingAt(path: string): boolean {
+  try {
+    return lookAt(path) !== undefined
+  } catch (error) {
+    // Unknown is not absent.
+    return !(error instanceof Error && 'code' in error && error.code === 'ENOTDIR')
+  }
+}
+
+/** Its stat, if every step to it is a folder and not a link. */
+function realFolder(root: Root, names: readonly string[]): LocalStat | undefined {
+  try {
+    const folder = holdFolder(root, names)
+    folder.close()
+    return folder.look
+  } catch {
+    return undefined // not there, or cannot be opened: then its parent's look tells
+  }
+}

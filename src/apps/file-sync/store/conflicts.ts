@@ -1,0 +1,118 @@
+/**
+ * How conflicts end in rows. A conflict that someone decided is not carried out by moving files about: the base is set
+ * to the side that gives way, so that the other side is simply the one that changed, and goes its usual way with all
+ * the care of that way.
+ */
+import type { Tx } from '../../../ledger/contract.ts'
+import type { LocalRow, NodeKey, RemoteRow } from '../trees.ts'
+import type { ConflictRow } from './contract.ts'
+import { addConflict } from './ends.ts'
+import { localRow } from './local-tree.ts'
+import { freeNode, freeWaiting, leaveNode, openNode } from './open-nodes.ts'
+import { putBase, putLocal, sameStat } from './rows.ts'
+
+export type Decided = {
+  node: NodeKey
+  local: LocalRow
+  remote: RemoteRow
+  /** Undefined where it is on record already. */
+  record: Omit<ConflictRow, 'id' | 'resolvedAt'> | undefined
+}
+
+/** The local version counts: as if both sides had had `remoteHash`, and it was edited here since. */
+export async function endKeptLocal(
+  tx: Tx,
+  drive: string,
+  { remoteHash, ...end }: Decided & { remoteHash: string },
+): Promise<boolean> {
+  const { remote } = end
+  await putBase(tx, drive, {
+    ...{ itemId: remote.itemId, parentId: remote.parentId ?? '', name: remote.name, type: 'file' },
+    ...{ hash: remoteHash, size: remote.size, remoteHash: remote.hash, remoteSize: remote.size },
+    ...{ eTag: remote.eTag, cTag: remote.cTag },
+  })
+  return endDecided(tx, drive, end)
+}
+
+/** OneDrive's version counts: as if both sides had had the local one, and it was edited there since. */
+export async function endKeptRemote(
+  tx: Tx,
+  drive: string,
+  { localHash, ...end }: Decided & { localHash: string },
+): Promise<boolean> {
+  const { local, remote } = end
+  await putBase(tx, drive, {
+    ...{ itemId: remote.itemId, parentId: remote.parentId ?? '', name: remote.name, type: 'file' },
+    ...{ hash: localHash, size: local.size, remoteHash: localHash, remoteSize: local.size },
+    // No tag that OneDrive has ever given: its content counts as another one.
+    ...{ eTag: null, cTag: null },
+  })
+  return endDecided(tx, drive, end)
+}
+
+async function endDecided(tx: Tx, drive: string, { node, local, remote, record }: Decided): Promise<boolean> {
+  const now = await localRow(tx, drive, local.id)
+  if (now) {
+    if (now.itemId === null)
+      await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [drive, `l:${now.id}`])
+    const hash = sameStat(now, local) ? local.hash : now.hash
+    await putLocal(tx, drive, { ...now, hash, itemId: remote.itemId })
+  }
+  if (record) await addConflict(tx, drive, record)
+  await freeNode(tx, drive, node)
+  await freeWaiting(tx, drive, [node, `l:${local.id}`])
+  return true
+}
+
+/** Nobody has decided: both versions stay as they are, and people are asked. */
+export async function endOpenConflict(
+  tx: Tx,
+  drive: string,
+  end: { node: NodeKey; version: number; because: string; record: Omit<ConflictRow, 'id' | 'resolvedAt'> },
+): Promise<boolean> {
+  const { node, record } = end
+  const known = await tx.run(
+    `UPDATE file_conflicts SET local_hash = ?, remote_hash = ?, path = ? WHERE drive = ? AND node = ? AND state = 'open'`,
+    [record.localHash, record.remoteHash, record.path, drive, node],
+  )
+  if (known === 0) await addConflict(tx, drive, record)
+  return leaveNode(tx, drive, end)
+}
+
+/** What someone has decided about a conflict of a node; only of these very contents. */
+export async function decidedState(
+  tx: Tx,
+  drive: string,
+  about: { node: NodeKey; localHash: string | null; remoteHash: string | null },
+): Promise<'kept-both' | 'kept-local' | 'kept-remote' | undefined> {
+  const row = await tx.get<{ state: string; local_hash: string | null; remote_hash: string | null }>(
+    `SELECT state, local_hash, remote_hash FROM file_conflicts WHERE drive = ? AND node = ? ORDER BY id DESC LIMIT 1`,
+    [drive, about.node],
+  )
+  const isSame = row && row.local_hash === about.localHash && row.remote_hash === about.remoteHash
+  if (!isSame || !/^kept-/.test(row.state)) return undefined
+  return row.state as 'kept-both' | 'kept-local' | 'kept-remote'
+}
+
+/** Someone decided: the node is planned again, and its action does as it was said. */
+export async function resolveConflict(
+  tx: Tx,
+  drive: string,
+  { id, state, atMs }: { id: number; state: Exclude<ConflictRow['state'], 'open'>; atMs: number },
+): Promise<NodeKey | undefined> {
+  const row = await tx.get<{ node: NodeKey }>(
+    `UPDATE file_conflicts SET state = ?, resolved_at = ? WHERE drive = ? AND id = ? AND state = 'open' RETURNING node`,
+    [state, atMs, drive, id],
+  )
+  if (!row) return undefined
+  await openNode(tx, drive, row.node)
+  return row.node
+}
+
+/** Both sides agree by themselves: nothing is left to decide. */
+export async function dismissConflicts(tx: Tx, drive: string, node: NodeKey, atMs: number): Promise<void> {
+  await tx.run(
+    `UPDATE file_conflicts SET state = 'dismissed', resolved_at = ? WHERE drive = ? AND node = ? AND state = 'open'`,
+    [atMs, drive, node],
+  )
+}

@@ -14,7 +14,7 @@ import type { Tx } from '../../ledger/contract.ts'
 import type { FileDrive, FileDrives } from './drive.ts'
 import type { DriveRow } from './store/contract.ts'
 import { type FileStore, setDrive } from './store/file-store.ts'
-import { forgetUnheard, hearRemote } from './store/remote-tree.ts'
+import { forgetUnheard, hearRemote, rootRow } from './store/remote-tree.ts'
 import type { RemoteRow } from './trees.ts'
 
 export const deltaPayload = z.object({ drive: z.string() })
@@ -84,7 +84,7 @@ async function endReading(tx: Tx, row: DriveRow, end: { link: string; atMs: numb
 /** The root itself is no node. What is not said of something deleted is not needed. */
 export function toRow(item: DriveItem, drive: Pick<FileDrive, 'rootItemId'>): RemoteRow | undefined {
   const isRoot = item.type === 'root' || item.id === drive.rootItemId
-  if (isRoot) return { ...BLANK, itemId: drive.rootItemId, type: 'folder' }
+  if (isRoot) return rootRow(drive.rootItemId)
   if (!item.deleted && (item.name === undefined || item.parentId === undefined)) return undefined
   return {
     itemId: item.id,
@@ -98,9 +98,4 @@ export function toRow(item: DriveItem, drive: Pick<FileDrive, 'rootItemId'>): Re
     modifiedMs: item.modifiedMs ?? null,
     isDeleted: item.deleted,
   }
-}
-
-const BLANK: RemoteRow = {
-  ...{ itemId: '', parentId: null, name: '', type: 'folder', size: 0, hash: null, eTag: null, cTag: null },
-  ...{ modifiedMs: null, isDeleted: false },
 }

@@ -98,7 +98,8 @@ function noiseOf(seed: number): Buffer {
   const known = noises.get(seed)
   if (known) return known
   const random = seededRandom(seed)
-  const words = Uint32Array.from({ length: BLOCK_BYTES / 4 }, () => random() * 2 ** 32)
+  const words = new Uint32Array(BLOCK_BYTES / 4)
+  for (let at = 0; at < words.length; at++) words[at] = random() * 2 ** 32
   const noise = Buffer.from(words.buffer)
   noises.set(seed, noise)
   const [oldest] = noises.keys()

@@ -8,8 +8,8 @@ import type { ConflictRow, DriveRow, OpenNode } from './contract.ts'
 import { pairOf } from './ends.ts'
 import { localOfItem, localRow, takeLocalIds } from './local-tree.ts'
 import { loadUnplanned, type PlanView } from './plan-view.ts'
-import { remoteRows } from './remote-tree.ts'
-import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, localOf } from './rows.ts'
+import { remoteRows, rootRow } from './remote-tree.ts'
+import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, localOf, putRemote } from './rows.ts'
 import { schemaOf } from './schema.ts'
 
 type Raw = Record<string, Value>
@@ -49,7 +49,7 @@ export class FileStore {
     })
   }
 
-  /** With the row of its root, which both sides have from the start. */
+  /** With the rows of its root, which both sides have from the start. */
   async addDrive(row: NewDrive, stat: LocalStat): Promise<void> {
     await this.#ledger.transaction(async (tx) => {
       await tx.run(
@@ -64,6 +64,7 @@ export class FileStore {
         `INSERT INTO file_local(drive, ${LOCAL_COLUMNS}, name_key) VALUES (?, 1, NULL, '', 'folder', ?, ?, ?, ?, ?, NULL, ?, 0, NULL, '')`,
         [row.name, stat.dev, stat.ino, stat.birthNs, stat.mtimeNs, stat.size, row.rootItemId],
       )
+      await putRemote(tx, row.name, rootRow(row.rootItemId), 1)
     })
   }
 

@@ -94,3 +94,11 @@ export async function remoteRows(
   )
   return new Map(rows.map(remoteOf).map((row) => [row.itemId, row]))
 }
+
+/** The root has neither name nor content of its own. */
+export function rootRow(itemId: string): RemoteRow {
+  return {
+    ...{ itemId, parentId: null, name: '', type: 'folder', size: 0, hash: null, eTag: null, cTag: null },
+    ...{ modifiedMs: null, isDeleted: false },
+  }
+}

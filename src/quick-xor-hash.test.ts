@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
+import { type Fold, foldSimd, foldWords, PERIOD_BYTES } from './quick-xor-fold.ts'
 import { QuickXorHash, quickXorHash } from './quick-xor-hash.ts'
 
 /** As the description has it, one bit at a time. */
@@ -86,5 +87,35 @@ describe('QuickXorHash', () => {
     const { sums } = new QuickXorHash().state()
     assert.throws(() => QuickXorHash.from({ sums: 'AAAA', length: 0 }), RangeError)
     assert.throws(() => QuickXorHash.from({ sums, length: -1 }), RangeError)
+  })
+})
+
+describe('both ways to fold', () => {
+  const naive: Fold = (sums, place, bytes) => {
+    bytes.forEach((byte, i) => {
+      sums[(place + i) % PERIOD_BYTES]! ^= byte
+    })
+  }
+
+  test('are there', () => assert.ok(foldSimd))
+
+  test('do the same from any place, for any length and place in memory', () => {
+    const lengths = fc.oneof(
+      fc.integer({ min: 0, max: 700 }),
+      fc.integer({ min: 60_000, max: 70_000 }),
+      fc.integer({ min: 130_000, max: 200_000 }),
+    )
+    const places = fc.integer({ min: 0, max: PERIOD_BYTES - 1 })
+    fc.assert(
+      fc.property(lengths, places, fc.integer({ min: 0, max: 7 }), (length, place, shift) => {
+        const bytes = BYTES.subarray(shift, shift + length)
+        const [expected, ...found] = [naive, foldWords, foldSimd!].map((fold) => {
+          const sums = BYTES.slice(1_000, 1_000 + PERIOD_BYTES)
+          fold(sums, place, bytes)
+          return sums
+        })
+        for (const sums of found) assert.deepEqual(sums, expected)
+      }),
+    )
   })
 })

@@ -1,4 +1,4 @@
-/** `tidemark sim`: a simulated Gmail on this machine, to try Tidemark without an account. */
+/** `tidemark sim`: a simulated Gmail and OneDrive on this machine, to try Tidemark without an account. */
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Command, Option } from 'commander'
@@ -17,6 +17,9 @@ type SimFlags = {
   since: number
   pushTo?: string
   consent: string
+  drive?: string[]
+  driveType: 'personal' | 'business'
+  files: number
 }
 
 const MESSAGES_MAX = 1_000_000
@@ -25,19 +28,20 @@ const YEARS_MAX = 40
 const SEED_MAX = 2 ** 31 - 1
 const UNITS_MAX = 1_000_000_000
 const ACCOUNTS_MAX = 100
+const FILES_MAX = 1_000_000
 const ADDRESS_DEFAULT = 'you@example.com'
 
 export function registerSim(program: Command, context: CliContext): void {
   program
     .command('sim')
-    .description('a simulated Gmail on this machine, until Ctrl-C')
+    .description('a simulated Gmail and OneDrive on this machine, until Ctrl-C')
     .addOption(
       whole('--port <number>', 'where it listens; any free port otherwise', { min: 0, max: PORT_MAX }, 0),
     )
     .addOption(
       new Option(
         '--account <address>',
-        `a mailbox; may be given several times (${ADDRESS_DEFAULT})`,
+        `a mailbox; may be given several times (${ADDRESS_DEFAULT}, unless there are drives)`,
       ).argParser(addAddress),
     )
     .addOption(
@@ -63,6 +67,17 @@ export function registerSim(program: Command, context: CliContext): void {
         .choices(['ask', 'allow'])
         .default('ask'),
     )
+    .addOption(
+      new Option('--drive <address>', 'a OneDrive of this account; may be given several times').argParser(
+        addAddress,
+      ),
+    )
+    .addOption(
+      new Option('--drive-type <type>', 'of the drives')
+        .choices(['personal', 'business'])
+        .default('personal'),
+    )
+    .addOption(whole('--files <number>', 'how many files each drive has', { min: 0, max: FILES_MAX }, 1_000))
     .option('--push-to <url>', 'where notifications of users.watch are sent')
     .action((flags: SimFlags) => runSim(context, flags))
 }
@@ -89,11 +104,13 @@ async function runSim(context: CliContext, flags: SimFlags): Promise<void> {
 }
 
 function optionsOf(flags: SimFlags): SimOptions {
-  const addresses = flags.account ?? [ADDRESS_DEFAULT]
+  const drives = flags.drive ?? []
+  const addresses = flags.account ?? (drives.length > 0 ? [] : [ADDRESS_DEFAULT])
   return {
     port: flags.port,
     seed: flags.seed,
     accounts: addresses.map((address) => ({ address, messages: flags.messages, years: flags.since })),
+    drives: drives.map((account) => ({ account, type: flags.driveType, files: flags.files })),
     quota: { unitsPerMinute: flags.unitsPerMinute === 'unlimited' ? null : flags.unitsPerMinute },
     faults: { profile: flags.fault },
     ...(flags.pushTo === undefined ? {} : { push: { endpoint: flags.pushTo } }),
@@ -109,23 +126,58 @@ function readyLine(sim: Sim): Record<string, unknown> {
     clientId: sim.clientId,
     clientSecret: sim.clientSecret,
     ...{ tokenUrl, authUrl, revokeUrl, tokenInfoUrl, controlUrl, jwksUrl },
+    ...(sim.oneDrive.drives.length === 0 ? {} : driveFields(sim)),
   }
 }
 
+function driveFields(sim: Sim): Record<string, unknown> {
+  const { graphUrl, microsoftAuthUrl, microsoftTokenUrl, microsoftDeviceUrl, microsoftClientId } = sim
+  const drives = sim.oneDrive.drives.map(({ name, id }) => ({ id, ...sim.issueDrive(name) }))
+  return { graphUrl, microsoftAuthUrl, microsoftTokenUrl, microsoftDeviceUrl, microsoftClientId, drives }
+}
+
 function describe({ output }: CliContext, sim: Sim, flags: SimFlags): void {
-  const addresses = sim.accounts.map(({ address }) => address).join(', ')
-  output.line(
-    `A simulated Gmail is at ${sim.baseUrl}, with ${formatCount(flags.messages)} messages for ${addresses}.`,
-  )
+  const { drives } = sim.oneDrive
+  const hasMail = sim.accounts.length > 0
+  if (hasMail) {
+    const addresses = sim.accounts.map(({ address }) => address).join(', ')
+    output.line(
+      `A simulated Gmail is at ${sim.baseUrl}, with ${formatCount(flags.messages)} messages for ${addresses}.`,
+    )
+  }
+  if (drives.length > 0) {
+    const accounts = drives.map(({ account }) => account).join(', ')
+    output.line(
+      `A simulated OneDrive is at ${sim.graphUrl}, with ${formatCount(flags.files)} files for ${accounts}.`,
+    )
+  }
   output.line('')
   output.line('To point Tidemark at it, in another terminal:')
-  for (const [name, value] of Object.entries(settingsOf(sim, flags)))
-    output.line(`  export ${name}='${value}'`)
+  const settings = {
+    ...(hasMail ? settingsOf(sim, flags) : {}),
+    ...(drives.length > 0 ? driveSettingsOf(sim) : {}),
+    // Not beside data of one's own.
+    TIDEMARK_HOME: join(tmpdir(), `tidemark-sim-${sim.port}`),
+  }
+  for (const [name, value] of Object.entries(settings)) output.line(`  export ${name}='${value}'`)
   output.line('')
   output.line('Refresh tokens, for whoever does not want to sign in:')
   for (const { address, refreshToken } of sim.accounts) output.line(`  ${address}  ${refreshToken}`)
+  for (const { name } of drives) output.line(`  ${name} (OneDrive)  ${sim.issueDrive(name).refreshToken}`)
   output.line('')
-  output.line(`Faults, quota and mail are changed at ${sim.controlUrl}. Ctrl-C ends it, and nothing is kept.`)
+  output.line(
+    `Faults, quota, mail and files are changed at ${sim.controlUrl}. Ctrl-C ends it, and nothing is kept.`,
+  )
+}
+
+function driveSettingsOf(sim: Sim): Record<string, string> {
+  return {
+    TIDEMARK_ONEDRIVE_API_URL: sim.graphUrl,
+    TIDEMARK_ONEDRIVE_AUTH_URL: sim.microsoftAuthUrl,
+    TIDEMARK_ONEDRIVE_TOKEN_URL: sim.microsoftTokenUrl,
+    TIDEMARK_ONEDRIVE_DEVICE_URL: sim.microsoftDeviceUrl,
+    TIDEMARK_ONEDRIVE_CLIENT_ID: sim.microsoftClientId,
+  }
 }
 
 function settingsOf(sim: Sim, flags: SimFlags): Record<string, string> {
@@ -140,8 +192,6 @@ function settingsOf(sim: Sim, flags: SimFlags): Record<string, string> {
       flags.unitsPerMinute === 'unlimited' ? UNITS_MAX : flags.unitsPerMinute,
     ),
     ...(flags.unitsPerMinute === 'unlimited' ? { TIDEMARK_GMAIL_REQUESTS_PER_SECOND_MAX: '1000' } : {}),
-    // Not beside mail of one's own.
-    TIDEMARK_HOME: join(tmpdir(), `tidemark-sim-${sim.port}`),
   }
 }
 

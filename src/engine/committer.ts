@@ -194,8 +194,7 @@ export class Committer {
   }
 
   #isOutage(thrown: unknown): boolean {
-    const error = asTidemarkError(thrown)
-    return error.kind === 'transient' && (error.code?.startsWith('ledger-') ?? false) && !this.#closed
+    return isLedgerAway(thrown) && !this.#closed
   }
 
   async #untilAvailable<T>(fn: () => Promise<T>): Promise<{ value: T } | { thrown: unknown }> {
@@ -214,6 +213,12 @@ export class Committer {
       }
     }
   }
+}
+
+/** The database is away, and whatever was asked of it may work later. */
+export function isLedgerAway(thrown: unknown): boolean {
+  const { kind, code } = asTidemarkError(thrown)
+  return kind === 'transient' && (code?.startsWith('ledger-') ?? false)
 }
 
 function stoppedError(): UsageError {

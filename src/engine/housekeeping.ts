@@ -6,9 +6,11 @@
  */
 import { z } from 'zod'
 import type { TidemarkError } from '../errors.ts'
+import { formatDuration } from '../format.ts'
 import type { SegmentRow } from '../ledger/contract.ts'
 import { type AlertInputs, type AlertThresholds, evaluateAlerts } from './alert-rules.ts'
 import { AlertBoard, type AlertSink } from './alerts.ts'
+import { isLedgerAway } from './committer.ts'
 import type { Running } from './dispatcher.ts'
 import type { Engine } from './engine.ts'
 import { healthInputs } from './health.ts'
@@ -65,6 +67,8 @@ export class Housekeeping {
   readonly #broken = new Set<string>()
   #stopped = false
   #ledger: { downSince: number | null; detail: string } = { downSince: null, detail: '' }
+  /** Since when what is done here has failed; the committer tells of its own outages. */
+  #awaySinceMs: number | undefined
   #waking = false
 
   constructor(engine: Engine, settings: Partial<HousekeepingSettings>) {
@@ -192,6 +196,7 @@ export class Housekeeping {
   /** Something in the background failed; the next tick tries again. */
   onTrouble(thrown: unknown): void {
     if (this.#stopped) return
+    if (isLedgerAway(thrown)) this.#awaySinceMs ??= this.#engine.clock.monotonicMs()
     this.#engine.events.emit({
       type: 'ledger',
       what: 'down',
@@ -242,12 +247,22 @@ export class Housekeeping {
       this.#alertsMs = nowMs
       await this.#checkHealth()
     }
+    this.#ledgerIsThere()
     this.#engine.checkDrained()
   }
 
   /** The ledger has been away since then; null while it is there. */
   ledgerDown(since: number | null, detail = ''): void {
     this.#ledger = { downSince: since, detail }
+    if (since === null) this.#awaySinceMs = undefined
+  }
+
+  /** Where nothing is to be committed, nobody else would notice that the ledger is back. */
+  #ledgerIsThere(): void {
+    if (this.#awaySinceMs === undefined || this.#ledger.downSince !== null) return
+    const awayMs = this.#engine.clock.monotonicMs() - this.#awaySinceMs
+    this.#awaySinceMs = undefined
+    this.#engine.events.emit({ type: 'ledger', what: 'up', detail: `away for ${formatDuration(awayMs)}` })
   }
 
   async #checkHealth(): Promise<void> {

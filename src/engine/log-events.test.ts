@@ -121,6 +121,31 @@ describe('a listener', () => {
     assert.equal(lines.at(-2), 'WARN  mail.fetch failed for good: 980 more within a minute')
   })
 
+  test('says once that the ledger is away, then once a minute, and then how long it was', async () => {
+    const { clock, events, lines } = await listen('info')
+    const seconds = async (n: number): Promise<void> => {
+      for (let tick = 0; tick < n * 4; tick++) {
+        events.emit({ type: 'ledger', what: 'down', detail: 'connection refused' })
+        await clock.advance(250)
+      }
+    }
+    await seconds(59)
+    assert.deepEqual(lines, ['WARN  the ledger is away: connection refused'])
+    await seconds(66)
+    assert.deepEqual(lines.slice(1), [
+      'WARN  the ledger is still away, for 1 min by now: connection refused',
+      'WARN  the ledger is still away, for 2 min by now: connection refused',
+    ])
+    for (let part = 0; part < 3; part++) events.emit({ type: 'ledger', what: 'up', detail: 'away for 2 min' })
+    assert.deepEqual(lines.slice(3), ['INFO  the ledger is back, after 2 min 5 s'])
+    await seconds(1)
+    events.emit({ type: 'ledger', what: 'up', detail: 'away for 1 s' })
+    assert.deepEqual(lines.slice(4), [
+      'WARN  the ledger is away: connection refused',
+      'INFO  the ledger is back, after 1 s',
+    ])
+  })
+
   test('says the count of a flood before the engine is gone, and when it stops listening', async () => {
     const { events, lines, stop } = await listen('info')
     for (let i = 0; i < 30; i++) events.emit({ ...job, id: i, what: 'failed' })

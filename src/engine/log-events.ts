@@ -10,6 +10,8 @@ import type { LogFields, Logger, LogLevel } from './log.ts'
 export const FLOOD_LINES_MAX = 20
 const FLOOD_MS = 60_000
 const FLOODS_MAX = 1_000
+/** While the ledger is away, everything that needs it fails several times a second: it is said this often. */
+export const AWAY_AGAIN_MS = 60_000
 
 type Line = {
   level: LogLevel
@@ -22,13 +24,15 @@ type Line = {
 /** Returns how to stop. Jobs that go well are followed only if the level asks for them when this is called. */
 export function logEvents(events: EventStream, logger: Logger): () => void {
   const floods = new FloodGate(logger)
+  const outage = new Outage()
   const jobs = logger.enabled(JOB_LEVELS.done) || ('troubled' as const)
   const stop = events.on(
     (event) => {
       // These come by the ten thousand: no text is made for a line that nobody will see.
       if (event.type === 'job' && !logger.enabled(JOB_LEVELS[event.what])) return
-      const { level, message, fields, flood } = lineOf(event)
-      if (!logger.enabled(level)) return
+      const line = event.type === 'ledger' ? outage.lineOf(event) : lineOf(event)
+      if (!line || !logger.enabled(line.level)) return
+      const { level, message, fields, flood } = line
       if (flood === undefined || floods.passes(flood, event.at)) logger.log(level, message, fields)
       if (event.type === 'engine' && event.what === 'stopped') floods.flush()
     },
@@ -37,6 +41,33 @@ export function logEvents(events: EventStream, logger: Logger): () => void {
   return () => {
     stop()
     floods.flush()
+  }
+}
+
+/** States: there → away (said at once, then once a minute) → there (said once, with how long it took). */
+class Outage {
+  #away: { sinceMs: number; saidMs: number } | undefined
+  #isSaidBack = false
+
+  lineOf(event: Of<'ledger'>): Line | undefined {
+    const away = this.#away
+    if (event.what === 'up') {
+      this.#away = undefined
+      // Each part of the engine that waited for it says so.
+      if (!away && this.#isSaidBack) return undefined
+      this.#isSaidBack = true
+      return away
+        ? { level: 'info', message: `the ledger is back, after ${formatDuration(event.at - away.sinceMs)}` }
+        : lineOf(event)
+    }
+    if (!away) {
+      this.#away = { sinceMs: event.at, saidMs: event.at }
+      return lineOf(event)
+    }
+    if (event.at - away.saidMs < AWAY_AGAIN_MS) return undefined
+    away.saidMs = event.at
+    const forText = formatDuration(event.at - away.sinceMs)
+    return { level: 'warn', message: `the ledger is still away, for ${forText} by now: ${event.detail}` }
   }
 }
 
@@ -112,7 +143,7 @@ export function lineOf(event: NumberedEvent): Line {
     }
     case 'ledger':
       return event.what === 'down'
-        ? { level: 'warn', message: `the ledger is away: ${event.detail}`, flood: 'the ledger is away' }
+        ? { level: 'warn', message: `the ledger is away: ${event.detail}` }
         : { level: 'info', message: `the ledger is back: ${event.detail}` }
     case 'schedule':
       return { level: 'info', message: `the schedule ${event.name} fired`, fields: { job: event.jobId } }

@@ -42,7 +42,7 @@ export async function hearNow(tx: Tx, drive: string, items: readonly RemoteRow[]
 }
 
 /** What concerns the sync: not when somebody shared it. */
-function isOther(before: RemoteRow, now: RemoteRow): boolean {
+export function isOther(before: RemoteRow, now: RemoteRow): boolean {
   const isTagged = before.cTag !== null && now.cTag !== null
   return (
     before.isDeleted !== now.isDeleted ||

@@ -1,0 +1,74 @@
+/**
+ * Looks at the folder, the whole of it or some folders of it, and writes what it saw, batch by batch. Deletions are
+ * seen at the very end, after the root was found to be there still; so a look that is interrupted has deleted nothing.
+ */
+import { z } from 'zod'
+import type { Outcome, RunContext } from '../../engine/index.ts'
+import type { FileDrive, FileDrives } from './drive.ts'
+import { openRoot } from './local/root.ts'
+import { type KnownTree, Scan } from './local/scan.ts'
+import { type FileStore, ROOT_ID, setDrive } from './store/file-store.ts'
+import { reopenExcluded } from './store/filter-change.ts'
+import { seeLocal } from './store/local-tree.ts'
+import { freeAllWaiting } from './store/open-nodes.ts'
+
+export const lookPayload = z.object({
+  drive: z.string(),
+  /** By their names from the root; everything where it is left out. */
+  folders: z.array(z.array(z.string())).optional(),
+})
+export type LookPayload = z.infer<typeof lookPayload>
+
+export type LookDeps = { drives: FileDrives; store: FileStore; planAfter: (drive: string) => Outcome['jobs'] }
+
+export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Promise<Outcome> {
+  const { store } = deps
+  const { folders } = job.payload
+  if (!folders) await deps.drives.reload()
+  const drive = await deps.drives.get(job.payload.drive)
+  const scan = new Scan({
+    ...{ root: openRoot(drive.root, drive.markerId), tree: treeOf(store, drive.name), filter: drive.filter },
+    ...{ followLinks: drive.settings.follow_symlinks, signal: job.signal, ...(folders ? { folders } : {}) },
+  })
+  let seen = 0
+  for await (const sightings of scan.batches()) {
+    let otherIds: ReadonlyMap<number, number> = new Map()
+    await job.commit({
+      effects: async (tx) => {
+        otherIds = (await seeLocal(tx, drive.name, sightings)).otherIds
+      },
+    })
+    scan.knownAs(otherIds)
+    seen += sightings.length
+    job.progress({ done: scan.report.files, unit: 'items', label: 'files' })
+  }
+  const jobs = deps.planAfter(drive.name)
+  const { files, unreadable } = scan.report
+  return {
+    ...(folders ? {} : { effects: (tx) => endWhole(tx, drive, job.clock.now()) }),
+    ...(jobs ? { jobs } : {}),
+    note: `${files} looked at, ${seen} changed${unreadable.length > 0 ? `, ${unreadable.length} unreadable` : ''}`,
+  }
+}
+
+/** What is left out may have changed with the settings; what waits looks again whether it still has to. */
+async function endWhole(
+  tx: Parameters<typeof setDrive>[0],
+  { name, filter }: FileDrive,
+  atMs: number,
+): Promise<void> {
+  await reopenExcluded(tx, name, filter.key)
+  await freeAllWaiting(tx, name)
+  await setDrive(tx, name, { scannedAt: atMs, filterKey: filter.key })
+}
+
+export function treeOf(store: FileStore, drive: string): KnownTree {
+  return {
+    root: async () => (await store.localRow(drive, ROOT_ID))!,
+    children: (parentId) => store.localChildren(drive, parentId),
+    byInode: (stat) => store.localByInode(drive, stat),
+    path: (id) => store.localPath(drive, id),
+    at: (names) => store.localAt(drive, names),
+    takeIds: (count) => store.takeLocalIds(drive, count),
+  }
+}

@@ -7,8 +7,9 @@
  * Invariants:
  * - no redirect is followed, no body is decoded, and nothing is sent that the caller did not name
  * - a request whose signal aborts ends its connection; it rejects with the signal's reason
- * - only a request that may be repeated, and whose connection was kept from before and closed before anything was
- *   heard, is made once more: servers close idle connections whenever they like
+ * - only a GET whose connection was kept from before, and closed before anything was heard, is made once more:
+ *   servers close idle connections whenever they like. What changes something may have been done: that is for the
+ *   caller to find out
  */
 import {
   type ClientRequest,
@@ -45,7 +46,7 @@ export type HttpExchange = (request: HttpRequest) => Promise<HttpAnswer>
 /** Bytes that are in memory are sent in pieces of this size, so that progress can be told from silence. */
 const PIECE_BYTES = 1024 * 1024
 const IDLE_CONNECTIONS_MAX = 32
-const REPEATABLE = /^(?:GET|HEAD|PUT|DELETE)$/
+const REPEATABLE = /^(?:GET|HEAD)$/
 const CLOSED = /^(?:ECONNRESET|EPIPE)$/
 
 export type HttpExchangeOptions = { connectionsMax?: number }

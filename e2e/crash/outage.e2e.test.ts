@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type PostgresServer, type StopMode, startPostgres } from '../../scripts/postgres.ts'
+import { systemClock } from '../../src/clock.ts'
 import { createEngine } from '../../src/engine/engine.ts'
+import { createLogger } from '../../src/engine/log.ts'
+import { logEvents } from '../../src/engine/log-events.ts'
 import { TidemarkError } from '../../src/errors.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import { FaultyProxy } from '../../src/ledger/postgres/faulty-proxy.suite.ts'
@@ -43,6 +46,34 @@ describe('a database that goes away and comes back', () => {
     }
   })
 
+  test('is logged once when it goes and once when it is back, by an engine that has nothing to do', async () => {
+    const server = await startPostgres()
+    const ledger = await openLedger(server.url)
+    const engine = await createEngine({ ledger, leaseMs: 1_000 })
+    const lines: string[] = []
+    const stream = { write: (line: string) => void lines.push(line.replace(/^\S+ /, '').trimEnd()) }
+    logEvents(engine.events, await createLogger({ clock: systemClock, stream, level: 'info' }))
+    const ledgerLines = (): string[] => lines.filter((line) => line.includes('the ledger is'))
+    let downs = 0
+    engine.events.on((event) => {
+      if (event.type === 'ledger' && event.what === 'down') downs += 1
+    })
+    try {
+      await engine.start()
+      await server.stopServer('fast')
+      await until('it has been noticed again and again', () => downs >= 5)
+      await server.startServer()
+      await until('its return is logged', () => ledgerLines().some((line) => line.includes('is back')))
+      assert.equal(ledgerLines().length, 2, lines.join('\n'))
+      assert.match(ledgerLines()[0]!, /^WARN {2}the ledger is away: /)
+      assert.match(ledgerLines()[1]!, /^INFO {2}the ledger is back, after [\d.]+ s$/)
+    } finally {
+      await engine.stop()
+      await ledger.close()
+      await server.stop()
+    }
+  })
+
   test('connections that break at COMMIT, before or after the server has committed, lose nothing and apply nothing twice', async () => {
     const place = await freshPlace('postgres')
     const proxy = await FaultyProxy.before(place.url)
@@ -67,6 +98,15 @@ describe('a database that goes away and comes back', () => {
 })
 
 const BREAKS = 20
+const UNTIL_MS_MAX = 60_000
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  const limitMs = systemClock.monotonicMs() + UNTIL_MS_MAX
+  while (!holds()) {
+    assert.ok(systemClock.monotonicMs() < limitMs, `not within a minute: ${what}`)
+    await sleep(20)
+  }
+}
 const FAULTS = ['after', 'before', 'after', 'late'] as const
 
 let undisturbedRun: Promise<Reference> | undefined

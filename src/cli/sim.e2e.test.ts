@@ -105,6 +105,32 @@ describe('tidemark sim', () => {
     assert.equal(await ended(running), 0)
   })
 
+  test('--drive gives a OneDrive, alone or beside mail, and says how to point Tidemark at it', async () => {
+    const json = start('--json', '--drive', 'ann@example.com', '--drive-type', 'business', '--files', '20')
+    const ready = JSON.parse(await json.first) as {
+      accounts: unknown[]
+      graphUrl: string
+      drives: { id: string; account: string; accessToken: string }[]
+    }
+    const [drive] = ready.drives
+    assert.deepEqual([ready.accounts, drive!.account], [[], 'ann@example.com'])
+    const headers = { authorization: `Bearer ${drive!.accessToken}` }
+    const answer = await fetch(`${ready.graphUrl}/me/drive`, { headers })
+    const { id, driveType } = (await answer.json()) as { id: string; driveType: string }
+    assert.deepEqual([id, driveType], [drive!.id, 'business'])
+    const people = start('--messages', '5', '--account', 'ben@example.com', '--drive', 'ann@example.com')
+    while (!people.lines.some((line) => line.includes('Ctrl-C'))) await once(people.child.stdout, 'data')
+    const text = people.lines.join('\n')
+    assert.match(text, /A simulated OneDrive is at .*\/v1\.0, with 1,000 files for ann@example\.com/)
+    for (const name of ['API_URL', 'AUTH_URL', 'TOKEN_URL', 'DEVICE_URL', 'CLIENT_ID']) {
+      assert.match(text, new RegExp(`export TIDEMARK_ONEDRIVE_${name}='[^']+'`))
+    }
+    for (const running of [json, people]) {
+      running.child.kill('SIGINT')
+      assert.equal(await ended(running), 0)
+    }
+  })
+
   test('wrong use is answered with what is allowed, and exit code 2', async () => {
     const cases: [args: string[], said: RegExp][] = [
       [['--fault', 'sunny'], /no fault profile "sunny"[\s\S]*mixed/],

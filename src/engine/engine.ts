@@ -151,7 +151,7 @@ export class Engine {
       },
       onRecovered: (outageMs) => {
         this.housekeeping.ledgerDown(null)
-        this.events.emit({ type: 'ledger', what: 'up', detail: `away for ${formatDuration(outageMs)}` })
+        this.events.emit({ type: 'ledger', what: 'up', detail: `away for ${Math.round(outageMs)} ms` })
         this.wake()
       },
     })

@@ -15,8 +15,7 @@ import { classify, timedOut, unreachable } from '../cloud/gmail/errors.ts'
 import { type OAuthClient, readText, type Tokens } from '../cloud/oauth.ts'
 import type { Config } from '../config/settings.ts'
 import { TidemarkError, UsageError } from '../errors.ts'
-import { type Account, type Accounts, accountKey } from '../ledger/accounts.ts'
-import type { Vault } from '../vault.ts'
+import { ADDRESS, openSecret, type Shelf, type ShelvedAccount, shelve } from './account-shelf.ts'
 
 export const GMAIL = SERVICE
 
@@ -53,8 +52,7 @@ export function requireClient(gmail: Config['gmail'], configFile: string): OAuth
 export type Profile = { address: string; messages: number | undefined }
 
 const profileSchema = z.object({
-  // It becomes the account's name: part of commands that people are told to type.
-  emailAddress: z.string().regex(/^[^\s\p{C}@]{1,200}@[^\s\p{C}@]{1,119}$/u),
+  emailAddress: z.string().regex(ADDRESS),
   messagesTotal: z.number().optional().catch(undefined),
 })
 
@@ -85,21 +83,12 @@ export async function readProfile(apiUrl: string, accessToken: string): Promise<
   return { address: parsed.data.emailAddress.toLowerCase(), messages: parsed.data.messagesTotal }
 }
 
-export async function readSecret(input: {
-  accounts: Accounts
-  vault: Vault
-  account: Account
-}): Promise<GmailSecret> {
-  const { accounts, vault, account } = input
-  return parseGmailSecret(vault.open(accountKey(account), await accounts.sealed(account.id)))
+export async function readSecret(input: ShelvedAccount): Promise<GmailSecret> {
+  return parseGmailSecret(await openSecret(input))
 }
 
 /** What an account may do, for listings: undefined where its secret cannot be opened. */
-export async function accessOfAccount(input: {
-  accounts: Accounts
-  vault: Vault
-  account: Account
-}): Promise<GmailAccess | undefined> {
+export async function accessOfAccount(input: ShelvedAccount): Promise<GmailAccess | undefined> {
   if (input.account.service !== GMAIL) return undefined
   try {
     return accessOf((await readSecret(input)).scopes)
@@ -109,8 +98,6 @@ export async function accessOfAccount(input: {
     throw thrown
   }
 }
-
-export type Shelf = { accounts: Accounts; vault: Vault }
 
 const LEVEL_ACTION: Record<GmailAccess, GmailAction> = { readonly: 'read', modify: 'trash', full: 'delete' }
 
@@ -154,17 +141,14 @@ export async function keepGmailAccount(
   shelf: Shelf,
   input: { address: string; secret: GmailSecret; choices: Partial<MailChoices> },
 ): Promise<{ settings: MailChoices; before: KnownBefore | undefined }> {
-  const { accounts, vault } = shelf
-  const id = { service: GMAIL, name: input.address }
-  const sealed = vault.seal(accountKey(id), JSON.stringify(input.secret))
-  const known = await accounts.find(id.service, id.name)
+  const { address: name, secret } = input
+  const known = await shelf.accounts.find(GMAIL, name)
   const settings = mailChoices.parse({ ...known?.settings, ...input.choices })
   const before = known && {
     choices: mailChoices.parse(known.settings),
     access: await accessOfAccount({ ...shelf, account: known }),
   }
-  if (known) await accounts.reconnect(known.id, { sealed, settings })
-  else await accounts.add({ ...id, settings, sealed })
+  await shelve(shelf, { service: GMAIL, name, known, secret, settings })
   return { settings, before }
 }
 

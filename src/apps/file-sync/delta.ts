@@ -17,7 +17,11 @@ import { type FileStore, setDrive } from './store/file-store.ts'
 import { forgetUnheard, hearRemote, rootRow } from './store/remote-tree.ts'
 import type { RemoteRow } from './trees.ts'
 
-export const deltaPayload = z.object({ drive: z.string() })
+export const deltaPayload = z.object({
+  drive: z.string(),
+  /** A plan follows by itself, after both sides were looked at. */
+  isPlannedLater: z.literal(true).optional(),
+})
 export type DeltaPayload = z.infer<typeof deltaPayload>
 
 const PAGE_SIZE = 1_000

@@ -16,6 +16,8 @@ export const lookPayload = z.object({
   drive: z.string(),
   /** By their names from the root; everything where it is left out. */
   folders: z.array(z.array(z.string())).optional(),
+  /** A plan follows by itself, after both sides were looked at. */
+  isPlannedLater: z.literal(true).optional(),
 })
 export type LookPayload = z.infer<typeof lookPayload>
 

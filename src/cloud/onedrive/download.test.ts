@@ -200,6 +200,15 @@ describe('the bytes of a download', () => {
     await assert.rejects(bytesOf(hang.stream), codeOf('timeout'))
   })
 
+  test('that are fewer than the range has are cut short, though their length says otherwise', async () => {
+    const { client } = await scripted(({ path, headers }, answer) => {
+      if (path.endsWith('/content')) return redirect(answer, `http://${headers.host}/dl`)
+      answer.writeHead(206, { 'content-range': 'bytes 5-99/100', 'content-length': 4 }).end('some')
+    })
+    const { stream } = await client.download(DRIVE, ITEM, { offset: 5 })
+    await assert.rejects(bytesOf(stream), codeOf('cut-short'))
+  })
+
   test('may be taken slowly: that is not silence', async () => {
     const { client } = await scripted(
       ({ path, headers }, answer) => {

@@ -102,7 +102,9 @@ function downloadOf(calls: Calls, answer: Answer, wanted: number, signal: AbortS
     throw answers.damagedAnswer('the download', 'these are not the bytes that were asked for')
   }
   const spend = (bytes: number): void | Promise<void> => calls.spendBytes?.('down', bytes, signal)
-  return { stream: answer.stream(spend), ...place }
+  const { offset, total } = place
+  const expected = total === undefined ? undefined : total - offset
+  return { stream: answer.stream(expected, spend), offset, total }
 }
 
 /** Where the answer's bytes begin, and of how many; undefined where they are others than were asked for. */

@@ -227,13 +227,24 @@ export class Answer {
     this.#watch.end()
   }
 
-  /** The body as it comes; nothing is read from the connection beyond what is taken from the stream. */
-  stream(onBytes: (bytes: number) => void | Promise<void>): ReadableStream<Uint8Array> {
+  /**
+   * The body as it comes; nothing is read from the connection beyond what is taken from the stream. Fails where it
+   * has other than `bytesExpected`.
+   */
+  stream(
+    bytesExpected: number | undefined,
+    onBytes: (bytes: number) => void | Promise<void>,
+  ): ReadableStream<Uint8Array> {
+    let bytes = 0
     return new ReadableStream<Uint8Array>(
       {
         pull: async (controller) => {
           try {
             const chunk = await this.#next()
+            bytes += chunk?.length ?? 0
+            if (bytesExpected !== undefined && (chunk ? bytes > bytesExpected : bytes < bytesExpected)) {
+              throw answers.cutShort('the download')
+            }
             if (!chunk) {
               this.#watch.end()
               controller.close()

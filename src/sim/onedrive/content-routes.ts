@@ -3,7 +3,6 @@ import { jsonAnswer, type SimAnswer } from '../server.ts'
 import { GraphError, graphFault, invalid } from './errors.ts'
 import type { Item } from './item.ts'
 import {
-  checkFreshParent,
   checkPrecondition,
   conflictOf,
   type GraphContext,
@@ -68,7 +67,7 @@ function checkNotModified(context: GraphContext, item: Item): void {
 }
 
 function createSession(context: GraphContext): SimAnswer {
-  const { sim, drive, call, address } = context
+  const { sim, call, address } = context
   const body = jsonBody(context)
   const item = (body.item ?? {}) as Record<string, unknown>
   if (typeof item !== 'object' || Array.isArray(item)) throw invalid('Invalid item.')
@@ -88,7 +87,6 @@ function createSession(context: GraphContext): SimAnswer {
   }
   const fileSize = typeof item.fileSize === 'number' ? item.fileSize : undefined
   const session = sim.sessions.create(target, fileSize)
-  if (drive.get(parent.id)) checkFreshParent(context, parent)
   return jsonAnswer({
     '@odata.context': `${context.origin}/v1.0/$metadata#microsoft.graph.uploadSession`,
     uploadUrl: context.urls.upload(sim, session.id),

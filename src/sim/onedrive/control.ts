@@ -12,7 +12,8 @@ import type { SimDrive } from './sim-drive.ts'
 
 const path = z.string().min(1)
 const conflict = z.enum(['fail', 'replace', 'rename']).optional()
-const ms = z.number().int()
+const MS_MAX = 8.64e15
+const ms = z.number().int().min(-MS_MAX).max(MS_MAX)
 const content = {
   text: z.string().optional(),
   base64: z.string().optional(),

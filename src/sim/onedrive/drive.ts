@@ -300,6 +300,8 @@ export class Drive {
 
   checkPlace(parent: Item, name: string): void {
     if (!parent.children) throw new DriveFault('invalidRequest', 'The parent is not a folder.')
+    // An upload may end long after its folder.
+    if (parent.deleted !== 'no') throw new DriveFault('itemNotFound', 'The parent does not exist any more.')
     const problem = nameProblem(name, { isInRoot: parent === this.root })
     if (problem) throw new DriveFault('invalidRequest', problem)
     if (pathOf(parent).length + 1 + name.length > PATH_CHARS_MAX) {

@@ -227,6 +227,20 @@ describe('an upload session', () => {
     await refused(session('a%3Fb'), 400, 'invalidRequest')
   })
 
+  test('of which the folder or the file was deleted meanwhile loses nothing of what is there', async () => {
+    drive.device.mkdir('short-lived')
+    const orphan = await urlOf('short-lived/a.bin')
+    drive.device.delete('short-lived')
+    await refused(fragment(orphan, noise(10), 0, 10), 404, 'itemNotFound')
+    const item = drive.device.write('replaced.bin', 'x')
+    const open = await call('POST', `/me/drive/items/${item.id}/createUploadSession`, { body: '{}' })
+    drive.device.delete('replaced.bin')
+    const made = await fragment(String(open.json.uploadUrl), noise(10), 0, 10)
+    assert.equal(made.status, 201)
+    assert.notEqual(made.json.id, item.id)
+    assert.ok(drive.dump().recycleBin.some(({ id }) => id === item.id))
+  })
+
   test('for an item by id replaces it, and keeps its promise about the eTag until the end', async () => {
     const item = drive.device.write('byid.bin', 'one')
     const open = (headers: Record<string, string> = {}): Promise<Answer> =>

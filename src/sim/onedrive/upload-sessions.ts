@@ -41,6 +41,7 @@ export const FRAGMENT_UNIT_BYTES = 320 * 1024
 export const FRAGMENT_BYTES_MAX = 60 * 2 ** 20
 export const SESSION_MS_DEFAULT = 24 * 3_600_000
 const SESSIONS_MAX = 100_000
+const SWEEP_EVERY = 100
 
 export class UploadSessions {
   sessionMs = SESSION_MS_DEFAULT
@@ -48,6 +49,7 @@ export class UploadSessions {
   readonly #quirks: Quirks
   readonly #random: Random
   readonly #sessions = new Map<string, UploadSession>()
+  #created = 0
   readonly #commit: (target: UploadTarget, content: Content) => { item: Item; isNew: boolean }
 
   constructor(options: {
@@ -67,6 +69,7 @@ export class UploadSessions {
   }
 
   create(target: UploadTarget, fileSize: number | undefined): UploadSession {
+    this.#sweep()
     if (this.#sessions.size >= SESSIONS_MAX) throw new GraphError(graphFault(429))
     if (fileSize !== undefined) this.#drive.checkQuota(fileSize)
     const session: UploadSession = {
@@ -143,6 +146,15 @@ export class UploadSessions {
     const made = this.#commit(target, session.writer.finish())
     this.#end(session)
     return made
+  }
+
+  /** Now and then, so that sessions which nobody asks for do not keep their bytes. */
+  #sweep(): void {
+    this.#created += 1
+    if (this.#created % SWEEP_EVERY !== 0) return
+    for (const session of this.#sessions.values()) {
+      if (session.expiresMs <= this.#drive.nowMs) this.#end(session)
+    }
   }
 
   #end(session: UploadSession): void {

@@ -1,48 +1,91 @@
 /**
  * Ends that say what both sides are, written over rows that others may have written since the action began: OneDrive
- * told of a newer version, or a look at the folder found another content. Such news must not be overwritten by what
- * the action knew: nobody would tell it again.
+ * told of a newer version, or a look at the folder found something else. Such news must not be overwritten by what
+ * the action knew when it began: nobody would tell it again. So it is told again afterwards.
  */
 import type { Tx } from '../../../ledger/contract.ts'
 import type { ActionContext } from '../action.ts'
 import { plainStat } from '../local/stat.ts'
 import { dismissConflicts } from '../store/conflicts.ts'
-import type { InStep } from '../store/contract.ts'
+import type { InStep, LocalSighting } from '../store/contract.ts'
 import { endInStep, endMoved } from '../store/ends.ts'
-import { localRow, seeLocal } from '../store/local-tree.ts'
+import { localAtName, localRow, seeLocal } from '../store/local-tree.ts'
 import { hearNow, isOther, remoteRows } from '../store/remote-tree.ts'
 import { sameStat } from '../store/rows.ts'
-import type { LocalRow, RemoteRow } from '../trees.ts'
+import type { LocalRow, LocalStat, RemoteRow } from '../trees.ts'
 
 type Acted = Pick<ActionContext, 'drive' | 'case' | 'job'>
 
 /** Both sides have the same now. */
 export async function endAgreed(tx: Tx, acted: Acted, end: InStep): Promise<boolean> {
-  const drive = acted.drive.name
-  const isNews = await newsOf(tx, acted, end)
-  const again = await endInStep(tx, drive, end)
-  if (acted.drive.settings.conflicts === 'manual') {
-    await dismissConflicts(tx, drive, end.node, acted.job.clock.now())
+  const { drive, job } = acted
+  const remoteNews = await newsOfItem(tx, acted, end.remote)
+  const localNews = 'id' in end.local ? await newsOfFile(tx, acted, end.local.id, end.stat) : undefined
+  const again = await endInStep(tx, drive.name, end)
+  if (drive.settings.conflicts === 'manual') {
+    await dismissConflicts(tx, drive.name, end.node, job.clock.now())
   }
-  return (await isNews.tell()) || again
+  return (await tell(tx, drive.name, remoteNews, localNews)) || again
 }
 
 /** A rename or move was done on either side. */
 export async function endPlaced(tx: Tx, acted: Acted, end: Parameters<typeof endMoved>[2]): Promise<boolean> {
-  const { id, parentId, name } = end.local
-  const news = await newsOf(tx, acted, { remote: end.remote, local: { id }, stat: plainStat(end.local) })
   const drive = acted.drive.name
-  // Who was known to be at this place is not, or the file system would not have let it go there.
+  const { id, parentId, name } = end.local
+  const remoteNews = await newsOfItem(tx, acted, end.remote)
   const now = await localRow(tx, drive, id)
+  const localNews = now && newsOfPlace(acted, now, end.local)
   const local = { ...(now ?? end.local), parentId, name, isMissing: false }
   await makeRoom(tx, drive, local)
   const again = await endMoved(tx, drive, { ...end, local })
-  return (await news.tell({ placeOnly: false })) || again
+  return (await tell(tx, drive, remoteNews, localNews)) || again
 }
 
+async function newsOfItem(tx: Tx, acted: Acted, known: RemoteRow): Promise<RemoteRow | undefined> {
+  const now = (await remoteRows(tx, acted.drive.name, [known.itemId])).get(known.itemId)
+  const began = acted.case.remote
+  const isNews = now && isOther(now, known) && !(began?.itemId === now.itemId && !isOther(now, began))
+  return isNews ? now : undefined
+}
+
+async function newsOfFile(
+  tx: Tx,
+  acted: Acted,
+  id: number,
+  known: LocalStat,
+): Promise<LocalSighting | undefined> {
+  const now = await localRow(tx, acted.drive.name, id)
+  const began = acted.case.local
+  if (!now || (!now.isMissing && (now.type === 'folder' || sameStat(now, known)))) return undefined
+  const isAsItBegan = began?.id === id && began.isMissing === now.isMissing && sameStat(began, now)
+  if (isAsItBegan) return undefined
+  const { parentId, name } = now
+  if (!now.isMissing) return { seen: 'changed', id, stat: plainStat(now) }
+  return parentId === null ? undefined : { seen: 'missing', id, parentId, name }
+}
+
+function newsOfPlace(acted: Acted, now: LocalRow, known: LocalRow): LocalSighting | undefined {
+  const { id, parentId, name } = now
+  const began = acted.case.local
+  const isAt = (row: LocalRow | undefined): boolean => row?.parentId === parentId && row?.name === name
+  if (parentId === null || now.isMissing || isAt(known) || isAt(began)) return undefined
+  return { seen: 'changed', id, parentId, name }
+}
+
+async function tell(
+  tx: Tx,
+  drive: string,
+  item: RemoteRow | undefined,
+  file: LocalSighting | undefined,
+): Promise<boolean> {
+  const heard = item ? await hearNow(tx, drive, [item]) : 0
+  const seen = file ? (await seeLocal(tx, drive, [file])).opened : 0
+  return heard + seen > 0
+}
+
+/** Who was known to be at this place is not: the file system has given it to another. */
 async function makeRoom(tx: Tx, drive: string, { id, parentId, name }: LocalRow): Promise<void> {
   if (parentId === null) return
-  const { localAtName } = await import('../store/local-tree.ts')
   const other = await localAtName(tx, drive, parentId, name)
   if (other && other.id !== id) await seeLocal(tx, drive, [{ seen: 'missing', id: other.id, parentId, name }])
 }

@@ -125,8 +125,9 @@ export class Scan {
     const seen = new Set<number>()
     for (const names of folders) {
       const known = await this.#nearestKnown(names)
+      if (known === 'excluded') continue
       const row = known?.row ?? rootRow
-      if (known === 'excluded' || seen.has(row.id)) continue
+      if (seen.has(row.id)) continue
       seen.add(row.id)
       this.#stack.push(taskOf(row, known ? { ...known, isDeep: false } : rootTask))
     }

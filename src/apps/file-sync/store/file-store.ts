@@ -7,6 +7,7 @@ import type { LocalRow, LocalStat, NodeKey } from '../trees.ts'
 import type { ConflictRow, DriveRow, OpenNode } from './contract.ts'
 import { pairOf } from './ends.ts'
 import { localOfItem, localRow, takeLocalIds } from './local-tree.ts'
+import { pathOfNode, type Reported, reportedOf, type Totals, totalsOf } from './overview.ts'
 import { loadUnplanned, type PlanView } from './plan-view.ts'
 import { remoteRows, rootRow } from './remote-tree.ts'
 import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, localOf, putRemote } from './rows.ts'
@@ -207,6 +208,18 @@ export class FileStore {
     const counts = { unplanned: 0, inWork: 0, waiting: 0, reported: 0 }
     for (const { state, n } of rows) counts[state as keyof typeof counts] = Number(n)
     return counts
+  }
+
+  totals(drive: string): Promise<Totals> {
+    return this.#read((tx) => totalsOf(tx, drive))
+  }
+
+  reported(drive: string, page: { after?: string | undefined; limit: number }): Promise<Reported[]> {
+    return this.#read((tx) => reportedOf(tx, drive, page))
+  }
+
+  pathOfNode(drive: string, node: NodeKey): Promise<string> {
+    return this.#read((tx) => pathOfNode(tx, drive, node))
   }
 
   async conflicts(

@@ -1,0 +1,95 @@
+/** Hashes of local content, and pieces of it on their way to OneDrive. */
+import type { FileHandle } from 'node:fs/promises'
+import type { RunContext } from '../../../engine/index.ts'
+import { QuickXorHash } from '../../../quick-xor-hash.ts'
+import type { Root } from '../local/root.ts'
+import { isSameStat, lookOf, plainStat } from '../local/stat.ts'
+import type { LocalStat } from '../trees.ts'
+import { openInside } from './local-side.ts'
+import { FileChanged } from './transfers.ts'
+
+const READ_BYTES = 1024 * 1024
+const PIECE_BYTES = 256 * 1024
+
+type Hashing = Pick<RunContext<unknown>, 'signal' | 'progress'>
+
+/** The hash and the stat that it belongs to. Undefined: it cannot be opened, or changed meanwhile. */
+export async function hashInside(
+  root: Root,
+  names: readonly string[],
+  job: Hashing,
+): Promise<{ hash: string; stat: LocalStat } | undefined> {
+  const opened = await openInside(root, names)
+  if (!opened || 'unreadable' in opened) return undefined
+  const { file, look } = opened
+  try {
+    if (look.type !== 'file') return undefined
+    const hash = await hashOpened(file, look, job)
+    return hash === undefined ? undefined : { hash, stat: plainStat(look) }
+  } finally {
+    await file.close()
+  }
+}
+
+/** Undefined where it changed meanwhile. */
+export async function hashOpened(
+  file: FileHandle,
+  stat: LocalStat,
+  job: Hashing,
+): Promise<string | undefined> {
+  const hash = await hashUpTo(file, new QuickXorHash(), stat.size, job)
+  return (await isUnchanged(file, stat)) ? hash.digest().toString('base64') : undefined
+}
+
+export async function isUnchanged(file: FileHandle, stat: LocalStat): Promise<boolean> {
+  return isSameStat(lookOf(await file.stat({ bigint: true })), stat)
+}
+
+/** Goes on from where the hash is. Throws FileChanged where the file is shorter. */
+export async function hashUpTo(
+  file: FileHandle,
+  hash: QuickXorHash,
+  bytes: number,
+  { signal, progress }: Hashing,
+): Promise<QuickXorHash> {
+  let at = hash.state().length
+  const buffer = Buffer.allocUnsafe(Math.max(1, Math.min(READ_BYTES, bytes - at)))
+  while (at < bytes) {
+    signal.throwIfAborted()
+    const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, bytes - at), at)
+    if (bytesRead === 0) throw new FileChanged()
+    hash.update(buffer.subarray(0, bytesRead))
+    at += bytesRead
+    progress({ done: at, total: bytes, unit: 'bytes' })
+  }
+  return hash
+}
+
+/** A stretch of a file. The next piece is read while one is sent. */
+export async function* piecesOf(
+  file: FileHandle,
+  { offset, length }: { offset: number; length: number },
+  onPiece: (piece: Buffer, sent: number) => void,
+): AsyncGenerator<Buffer> {
+  const end = offset + length
+  const read = async (at: number): Promise<Buffer> => {
+    const buffer = Buffer.allocUnsafe(Math.min(PIECE_BYTES, end - at))
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, at)
+    if (bytesRead === 0) throw new FileChanged()
+    return buffer.subarray(0, bytesRead)
+  }
+  let reading: Promise<Buffer> | undefined
+  try {
+    reading = length > 0 ? read(offset) : undefined
+    for (let at = offset; reading; ) {
+      const piece: Buffer = await reading
+      at += piece.length
+      reading = at < end ? read(at) : undefined
+      onPiece(piece, at - offset)
+      yield piece
+    }
+  } finally {
+    // Nobody waits for a piece that was read ahead.
+    reading?.catch(() => undefined)
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Brings the content of an item into the folder: fetched into a file of our own first (see partial.ts), then put in
+ * its place in one step, where nothing may be, or exactly the file that is to be replaced.
+ */
+import type { ActionContext, Ended, VerbRun } from '../action.ts'
+import { putInPlace } from '../local/place.ts'
+import type { Root } from '../local/root.ts'
+import { isSameStat, type Look, plainStat } from '../local/stat.ts'
+import { localRow } from '../store/local-tree.ts'
+import type { LocalRow, LocalStat, RemoteRow } from '../trees.ts'
+import { endAgreed } from './agreed.ts'
+import { hashInside } from './content.ts'
+import {
+  goneHere,
+  isNoFolder,
+  lookInside,
+  otherHere,
+  type Place,
+  placeOfItem,
+  rootOf,
+  rowAt,
+  takenBy,
+} from './local-side.ts'
+import { type FetchDeps, fetchContent } from './partial.ts'
+
+/** Where it goes, and the row of the file that it replaces. */
+type Target = Place & { replaces: LocalRow | undefined }
+
+export function downloadRun(deps: FetchDeps): VerbRun {
+  return async (context) => {
+    const remote = context.case.remote!
+    const root = rootOf(context.drive)
+    const before = await targetOf(context, remote)
+    if (!before) return noFolder()
+    const done = await alreadyThere(context, root, remote, before)
+    if (done) return done
+    const fetched = await fetchContent(deps, context, root, remote)
+    if ('ended' in fetched) return fetched.ended
+    // Folders may have been renamed while it was on its way.
+    const target = await targetOf(context, remote)
+    if (!target) return noFolder()
+    return place(context, root, { remote, target, fetched })
+  }
+}
+
+function noFolder(): Ended {
+  return { end: 'stale', because: 'its folder is not here' }
+}
+
+async function targetOf(context: ActionContext, remote: RemoteRow): Promise<Target | undefined> {
+  const { drive, store } = context
+  const { local } = context.case
+  if (!local || local.isMissing || local.parentId === null) {
+    const free = await placeOfItem(context, remote)
+    return free && { ...free, replaces: undefined }
+  }
+  const folder = await store.localRow(drive.name, local.parentId)
+  const names = await store.localPath(drive.name, local.id)
+  return folder && names && { folder, names, replaces: local }
+}
+
+/** Undefined where everything is as expected. */
+async function alreadyThere(
+  context: ActionContext,
+  root: Root,
+  remote: RemoteRow,
+  target: Target,
+): Promise<Ended | undefined> {
+  const { replaces } = target
+  const look = lookInside(root, target.names)
+  if (!look) return replaces ? goneHere(context, replaces) : undefined
+  if (replaces && look.type === 'file' && isSameStat(look, replaces)) return undefined
+  return adoptOr(context, root, { remote, target, look })
+}
+
+/** Another file than expected is there: put there by a try that was interrupted, or by someone else. */
+async function adoptOr(
+  context: ActionContext,
+  root: Root,
+  { remote, target, look }: { remote: RemoteRow; target: Target; look: Look },
+): Promise<Ended> {
+  if (look.type === 'file' && look.size === remote.size && remote.hash !== null) {
+    const hashed = await hashInside(root, target.names, context.job)
+    if (hashed?.hash === remote.hash) {
+      return inStep(context, { remote, target, stat: hashed.stat, hash: hashed.hash })
+    }
+  }
+  return target.replaces ? otherHere(context, target.replaces, look) : takenBy(context, target, look)
+}
+
+async function place(
+  context: ActionContext,
+  root: Root,
+  { remote, target, fetched }: { remote: RemoteRow; target: Target; fetched: { path: string; hash: string } },
+): Promise<Ended> {
+  const { replaces, names } = target
+  const { modifiedMs } = remote
+  const expect = replaces ? plainStat(replaces) : ('absent' as const)
+  try {
+    const put = { names, expect, modifiedMs, atMs: context.job.clock.now() }
+    const placed = await putInPlace(root, fetched.path, put)
+    if (placed.outcome === 'done') {
+      return inStep(context, { remote, target, stat: placed.stat, hash: fetched.hash })
+    }
+  } catch (thrown) {
+    if (isNoFolder(thrown)) return noFolder()
+    throw thrown
+  }
+  const look = lookInside(root, names)
+  if (look) return adoptOr(context, root, { remote, target, look })
+  return replaces ? goneHere(context, replaces) : { end: 'stale', because: 'its place was taken for a moment' }
+}
+
+function inStep(
+  context: ActionContext,
+  { remote, target, stat, hash }: { remote: RemoteRow; target: Target; stat: LocalStat; hash: string },
+): Ended {
+  const { drive, node, version } = context
+  const { replaces, names } = target
+  return {
+    end: 'done',
+    write: async (tx) => {
+      const now = replaces && (await localRow(tx, drive.name, replaces.id))
+      const local = now ? { id: now.id } : await rowAt(tx, drive.name, target)
+      const localName = now?.name ?? names.at(-1)!
+      const end = { node, version, remote, local, localName, type: 'file' as const, stat, hash }
+      return endAgreed(tx, context, end)
+    },
+  }
+}

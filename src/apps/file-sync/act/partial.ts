@@ -1,0 +1,208 @@
+/**
+ * The content of an item, fetched into a file of our own, whole and verified. What an interrupted download left is
+ * continued: its bytes are hashed first, so that the hash in the end is of all of them.
+ */
+import { constants } from 'node:fs'
+import { type FileHandle, open, rm } from 'node:fs/promises'
+import { TidemarkError } from '../../../errors.ts'
+import { QuickXorHash } from '../../../quick-xor-hash.ts'
+import type { ActionContext, Ended } from '../action.ts'
+import type { FilesSettings } from '../drive.ts'
+import { freeBytes, partialPath } from '../local/place.ts'
+import type { Root } from '../local/root.ts'
+import type { RemoteRow } from '../trees.ts'
+import { codeOf, lookAtItem, staleItems, staleWith } from './fresh-look.ts'
+import type { Transfers } from './transfers.ts'
+
+export type FetchDeps = { settings: Pick<FilesSettings, 'reserveBytes'>; transfers: Transfers }
+
+export type Fetched = { path: string; hash: string; bytes: number }
+
+const READ_BYTES = 1024 * 1024
+/** Pieces from the network are small; they are written together. */
+const WRITE_BYTES = 1024 * 1024
+const FLAGS = constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0)
+
+export async function fetchContent(
+  deps: FetchDeps,
+  context: ActionContext,
+  root: Root,
+  remote: RemoteRow,
+): Promise<Fetched | { ended: Ended }> {
+  const { job, drive, node } = context
+  const path = partialPath(root, { itemId: remote.itemId, cTag: remote.cTag ?? remote.hash ?? remote.eTag })
+  const file = await open(path, FLAGS, 0o600)
+  const transfer = deps.transfers.begin({
+    ...{ drive: drive.name, node, localId: undefined, direction: 'download', path: job.payload.path },
+    ...{ totalBytes: remote.size, startedAtMs: job.clock.now() },
+  })
+  const download = new PartialDownload(file, (bytes) => {
+    transfer.moved(bytes)
+    job.progress({ done: bytes, total: Math.max(bytes, remote.size), unit: 'bytes' })
+  })
+  try {
+    await download.readOn(remote.size, job.signal)
+    checkSpace(deps, root, remote.size - download.bytes)
+    const total = isEmpty(remote) ? 0 : await receive(context, download, remote)
+    const fetched = { path, hash: download.hash(), bytes: download.bytes }
+    const trouble = await verify(context, remote, fetched, total)
+    if (!trouble) return fetched
+    await rm(path, { force: true })
+    if (trouble instanceof TidemarkError) throw trouble
+    return { ended: trouble }
+  } catch (thrown) {
+    if (codeOf(thrown) !== 'not-found') throw thrown
+    await rm(path, { force: true })
+    return { ended: await staleItems(context, [remote], 'OneDrive does not have it any more') }
+  } finally {
+    transfer.end()
+    await file.close()
+  }
+}
+
+/** S6. What other downloads still have to write counts as used already. */
+function checkSpace({ settings, transfers }: FetchDeps, root: Root, bytes: number): void {
+  const { totalBytes, doneBytes } = transfers.numbers().download
+  const ahead = Math.max(bytes, totalBytes - doneBytes)
+  if (bytes <= 0 || freeBytes(root) - ahead >= settings.reserveBytes) return
+  throw new TidemarkError('The disk is too full for this download', {
+    kind: 'transient',
+    code: 'disk-full',
+    hint: 'Free some space; it goes on by itself. How much stays free is the setting reserve_mb.',
+  })
+}
+
+function isEmpty({ size, hash }: RemoteRow): boolean {
+  return size === 0 && (hash === null || hash === HASH_OF_NOTHING)
+}
+
+const HASH_OF_NOTHING = new QuickXorHash().digest().toString('base64')
+
+/** Returns how many bytes the whole has, where the server says it. */
+async function receive(
+  { drive, job }: ActionContext,
+  download: PartialDownload,
+  remote: RemoteRow,
+): Promise<number | undefined> {
+  if (download.bytes > 0 && download.bytes === remote.size) {
+    if (download.hash() === remote.hash) return remote.size
+    // Some sizes are wrong: nobody knows whether this is all.
+    await download.startOver()
+  }
+  const { client, driveId } = drive
+  const ask = (offset: number) => client.download(driveId, remote.itemId, { offset, signal: job.signal })
+  const answer = await ask(download.bytes).catch(async (thrown: unknown) => {
+    // The part is longer than the file is now: it belongs to another version.
+    if (codeOf(thrown) !== 'range') throw thrown
+    await download.startOver()
+    return ask(0)
+  })
+  if (answer.offset !== download.bytes) await download.startOver()
+  await download.write(answer.stream)
+  return answer.total
+}
+
+/** Undefined: it is the content of that row. */
+async function verify(
+  context: ActionContext,
+  remote: RemoteRow,
+  { hash, bytes }: Fetched,
+  total: number | undefined,
+): Promise<Ended | TidemarkError | undefined> {
+  const isWhole = bytes === (total ?? remote.size)
+  if (remote.hash !== null && hash === remote.hash) return undefined
+  if (isEmpty(remote) && bytes === 0) return undefined
+  const now = await lookAtItem(context, remote.itemId)
+  if (!now) return staleItems(context, [remote], 'OneDrive does not have it any more')
+  if (!isSameVersion(now, remote)) return staleWith(context, [now], 'it changed in OneDrive meanwhile')
+  // OneDrive has no hash of some files: then what counts is that nothing is missing, and that it is still that version.
+  if (remote.hash === null && isWhole) return undefined
+  return new TidemarkError('What came from OneDrive is not what the file should be', {
+    kind: 'transient',
+    code: 'download-damaged',
+  })
+}
+
+function isSameVersion(now: RemoteRow, then: RemoteRow): boolean {
+  if (now.cTag !== null && then.cTag !== null) return now.cTag === then.cTag
+  if (now.hash !== null && then.hash !== null) return now.hash === then.hash
+  return now.eTag === then.eTag
+}
+
+/** A file that grows at its end, and the hash of all of it. */
+class PartialDownload {
+  readonly #file: FileHandle
+  readonly #onBytes: (bytes: number) => void
+  #hash = new QuickXorHash()
+  #bytes = 0
+
+  constructor(file: FileHandle, onBytes: (bytes: number) => void) {
+    this.#file = file
+    this.#onBytes = onBytes
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  hash(): string {
+    return this.#hash.digest().toString('base64')
+  }
+
+  /** What is there from before; if that is more than the whole, it is something else. */
+  async readOn(size: number, signal: AbortSignal): Promise<void> {
+    const { size: there } = await this.#file.stat()
+    if (there > size) return this.startOver()
+    const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, Math.max(there, 1)))
+    while (this.#bytes < there) {
+      signal.throwIfAborted()
+      const { bytesRead } = await this.#file.read(buffer, 0, buffer.length, this.#bytes)
+      if (bytesRead === 0) break
+      this.#add(buffer.subarray(0, bytesRead))
+    }
+  }
+
+  async startOver(): Promise<void> {
+    await this.#file.truncate(0)
+    this.#hash = new QuickXorHash()
+    this.#bytes = 0
+  }
+
+  /** What came before an interruption is kept. */
+  async write(stream: AsyncIterable<Uint8Array>): Promise<void> {
+    let pieces: Uint8Array[] = []
+    let waiting = 0
+    const flush = async (): Promise<void> => {
+      const [writing, at] = [pieces, this.#bytes]
+      pieces = []
+      waiting = 0
+      if (writing.length === 0) return
+      await this.#writeAll(writing, at)
+      for (const piece of writing) this.#add(piece)
+    }
+    try {
+      for await (const piece of stream) {
+        pieces.push(piece)
+        waiting += piece.length
+        if (waiting >= WRITE_BYTES) await flush()
+      }
+    } finally {
+      await flush()
+    }
+  }
+
+  async #writeAll(pieces: Uint8Array[], at: number): Promise<void> {
+    const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
+    const { bytesWritten } = await this.#file.writev(pieces, at)
+    if (bytesWritten === length) return
+    // A full disk may take only a part.
+    const rest = Buffer.concat(pieces).subarray(bytesWritten)
+    await this.#file.write(rest, 0, rest.length, at + bytesWritten)
+  }
+
+  #add(piece: Uint8Array): void {
+    this.#hash.update(piece)
+    this.#bytes += piece.length
+    this.#onBytes(this.#bytes)
+  }
+}

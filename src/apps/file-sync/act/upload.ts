@@ -1,0 +1,206 @@
+/**
+ * Brings the content of a local file to OneDrive: small ones in one call, others through a session (see
+ * upload-session.ts). A new file never replaces anything: OneDrive refuses a name that is taken. A version replaces
+ * exactly the one that it was decided on (If-Match).
+ *
+ * Times: a call with the content cannot say when the file was changed. On Personal drives that is said in a second
+ * call. On Business drives that second call would make another version of the file, so there all files but empty ones
+ * go through a session, which takes the time along.
+ */
+import { TidemarkError } from '../../../errors.ts'
+import { quickXorHash } from '../../../quick-xor-hash.ts'
+import { type DriveItem, PUT_BYTES_MAX, type Target } from '../../../cloud/onedrive/client.ts'
+import type { ActionContext, Ended, VerbRun } from '../action.ts'
+import { toRow } from '../delta.ts'
+import type { FilesSettings } from '../drive.ts'
+import { lookOf, plainStat } from '../local/stat.ts'
+import { localRow, setLocalHash } from '../store/local-tree.ts'
+import type { LocalRow, RemoteRow } from '../trees.ts'
+import { endAgreed } from './agreed.ts'
+import { hashOpened, hashUpTo, isUnchanged, piecesOf } from './content.ts'
+import { codeOf, FRESH_TRIES, lookAtItem, lookAtName, staleFolder, staleItems, staleWith } from './fresh-look.ts'
+import { goneHere, lookInside, type Opened, openAsSeen, otherHere, rootOf } from './local-side.ts'
+import { FileChanged, type Transfer, type Transfers } from './transfers.ts'
+import { sendInFragments } from './upload-session.ts'
+
+export type UploadDeps = { settings: Pick<FilesSettings, 'chunkBytes'>; transfers: Transfers }
+
+/** What is sent, and where to. */
+export type Sending = {
+  context: ActionContext
+  source: Opened & { names: string[]; local: LocalRow }
+  target: Target
+  /** The version that is replaced. */
+  ifMatch: string | undefined
+  modifiedMs: number | undefined
+  transfer: Transfer
+  /** Ends with the job, and as soon as the file is seen to change. */
+  signal: AbortSignal
+}
+
+/** What OneDrive has now, and the hash of what was sent. */
+export type Sent = { item: DriveItem; hash: string } | { ended: Ended }
+
+/** OneDrive keeps its own time where it is as good: calls cost more than a second or two are worth. */
+const TIME_OFF_MS_MAX = 2_000
+const TIME_MS_MAX = Date.UTC(9999, 11, 31)
+
+export function uploadRun(deps: UploadDeps): VerbRun {
+  return async (context) => {
+    const { drive, job, node } = context
+    const local = context.case.local!
+    const target = targetOf(context)
+    if (!target) return { end: 'stale', because: 'its folder is not in OneDrive' }
+    const root = rootOf(drive)
+    const opened = await openAsSeen(context, root, local)
+    if ('ended' in opened) return opened.ended
+    const transfer = deps.transfers.begin({
+      ...{ drive: drive.name, node, localId: local.id, direction: 'upload', path: job.payload.path },
+      ...{ totalBytes: local.size, startedAtMs: job.clock.now() },
+    })
+    const sending: Sending = {
+      ...{ context, source: { ...opened, local }, ...target, modifiedMs: modifiedMsOf(local), transfer },
+      signal: AbortSignal.any([job.signal, transfer.signal]),
+    }
+    try {
+      return await send(deps, sending)
+    } catch (thrown) {
+      if (job.signal.aborted || !isChange(thrown, transfer)) throw thrown
+      const look = lookInside(root, opened.names)
+      return look ? otherHere(context, local, look) : goneHere(context, local)
+    } finally {
+      transfer.end()
+      await opened.file.close()
+    }
+  }
+}
+
+function isChange(thrown: unknown, { signal }: Transfer): boolean {
+  return signal.aborted || thrown instanceof FileChanged || codeOf(thrown) === 'file-changed'
+}
+
+function targetOf({ case: { base, local, remote, localParentId } }: ActionContext):
+  | Pick<Sending, 'target' | 'ifMatch'>
+  | undefined {
+  if (base && remote) return { target: { itemId: remote.itemId }, ifMatch: remote.eTag ?? remote.cTag ?? undefined }
+  if (localParentId === undefined) return undefined
+  return { target: { parentId: localParentId, name: local!.name.normalize('NFC') }, ifMatch: undefined }
+}
+
+function modifiedMsOf({ mtimeNs }: LocalRow): number | undefined {
+  const ms = Number(BigInt(mtimeNs) / 1_000_000n)
+  return ms > 0 && ms < TIME_MS_MAX ? ms : undefined
+}
+
+async function send(deps: UploadDeps, sending: Sending): Promise<Ended> {
+  const { drive } = sending.context
+  const { size } = sending.source.look
+  const isWhole = size === 0 || (size <= PUT_BYTES_MAX && !drive.isBusiness)
+  try {
+    const sent = isWhole ? await sendWhole(sending) : await sendInFragments(deps, sending)
+    if ('ended' in sent) return sent.ended
+    const item = isWhole ? await withTime(sending, sent.item) : sent.item
+    return await uploaded(sending, item, sent.hash)
+  } catch (thrown) {
+    return await refused(sending, thrown)
+  }
+}
+
+async function sendWhole({ context, source, target, ifMatch, transfer, signal }: Sending): Promise<Sent> {
+  const { drive, job } = context
+  const { local, file, look } = source
+  const pieces: Buffer[] = []
+  for await (const piece of piecesOf(file, { offset: 0, length: look.size }, () => undefined)) pieces.push(piece)
+  const bytes = Buffer.concat(pieces)
+  if (!(await isUnchanged(file, look))) throw new FileChanged()
+  const hash = quickXorHash(bytes)
+  if (local.hash !== null && local.hash !== hash) {
+    const write = (tx: Parameters<typeof setLocalHash>[0]): Promise<unknown> =>
+      setLocalHash(tx, drive.name, { id: local.id, stat: plainStat(look), hash })
+    return { ended: { end: 'stale', because: 'its content is another one than it was', write } }
+  }
+  const how = 'itemId' in target ? { ifMatch } : { conflict: 'fail' as const, missingTries: FRESH_TRIES }
+  const item = await drive.client.putContent(drive.driveId, target, bytes, { ...how, signal })
+  transfer.moved(bytes.length)
+  job.progress({ done: bytes.length, total: bytes.length, unit: 'bytes' })
+  return { item, hash }
+}
+
+/** Only of the very version that was just sent: another one that came since has a time of its own. */
+async function withTime({ context, modifiedMs }: Sending, item: DriveItem): Promise<DriveItem> {
+  const { drive, job } = context
+  const isNear =
+    modifiedMs !== undefined &&
+    item.modifiedMs !== undefined &&
+    Math.abs(item.modifiedMs - modifiedMs) <= TIME_OFF_MS_MAX
+  if (drive.isBusiness || modifiedMs === undefined || isNear || item.eTag === undefined) return item
+  try {
+    const match = { ifMatch: item.eTag, signal: job.signal, missingTries: FRESH_TRIES }
+    return await drive.client.update(drive.driveId, item.id, { modifiedMs }, match)
+  } catch (thrown) {
+    const code = codeOf(thrown)
+    if (code === 'precondition-failed' || code === 'not-found') return item
+    throw thrown
+  }
+}
+
+/** What OneDrive says counts: some drives rewrite documents, and sending them again would never end. */
+async function uploaded({ context, source }: Sending, item: DriveItem, hash: string): Promise<Ended> {
+  const { drive, node, version } = context
+  const { local, look } = source
+  const remote = toRow(item, drive)
+  if (!remote) throw new TidemarkError('OneDrive does not say where the upload is', { kind: 'transient', code: 'damaged-answer' })
+  const isOther = remote.hash !== null && remote.hash !== hash
+  if (isOther && remote.size !== look.size && !drive.isBusiness) {
+    throw new TidemarkError('OneDrive has kept something else than was sent', { kind: 'transient', code: 'upload-damaged' })
+  }
+  const stat = plainStat(look)
+  return {
+    end: 'done',
+    ...(isOther ? { note: 'OneDrive has rewritten it' } : {}),
+    write: async (tx) => {
+      const now = await localRow(tx, drive.name, local.id)
+      const place = now ? { id: now.id } : { parentId: local.parentId! }
+      const localName = now?.name ?? local.name
+      return endAgreed(tx, context, { node, version, remote, local: place, localName, type: 'file', stat, hash })
+    },
+  }
+}
+
+/** OneDrive has something else than was expected; or it has this very upload, from a try that was interrupted. */
+async function refused(sending: Sending, thrown: unknown): Promise<Ended> {
+  const { context, target } = sending
+  const code = codeOf(thrown)
+  const isRefusal = code === 'exists' || code === 'precondition-failed' || code === 'not-found'
+  if (!isRefusal || context.job.signal.aborted) throw thrown
+  if ('itemId' in target) {
+    const now = await lookAtItem(context, target.itemId)
+    if (now && (await isOwn(sending, now))) return adopted(sending, now)
+    if (!now) return staleItems(context, [context.case.remote], 'OneDrive does not have it any more')
+    return staleWith(context, [now], 'it changed in OneDrive meanwhile')
+  }
+  if (code === 'not-found') return staleFolder(context, target.parentId, 'its folder is not in OneDrive')
+  const now = await lookAtName(context, target)
+  if (!now) return { end: 'wait', because: 'OneDrive says that its name is taken', afterMs: NAME_WAIT_MS }
+  if (await isOwn(sending, now)) return adopted(sending, now)
+  return staleWith(context, [now], 'something else has its name in OneDrive')
+}
+
+const NAME_WAIT_MS = 5_000
+
+/** The same content, and nobody else's other side. */
+async function isOwn({ context, source }: Sending, now: RemoteRow): Promise<boolean> {
+  const { drive, store, job } = context
+  const { local, file, look } = source
+  if (now.type !== 'file' || now.hash === null || now.size !== look.size) return false
+  const other = await store.localOfItem(drive.name, now.itemId)
+  if (other && other.id !== local.id) return false
+  return now.hash === (local.hash ?? (await hashOpened(file, look, job)))
+}
+
+async function adopted(sending: Sending, now: RemoteRow): Promise<Ended> {
+  const { context } = sending
+  const item = await context.drive.client.item(context.drive.driveId, now.itemId, { signal: context.job.signal })
+  if (item.hash !== now.hash) return staleWith(context, [now], 'it changed in OneDrive meanwhile')
+  return uploaded(sending, await withTime(sending, item), now.hash!)
+}

@@ -1,0 +1,87 @@
+/**
+ * The jobs that look and plan. What is written when:
+ *
+ *   files.sync    a look at both sides, then a plan
+ *   files.delta   changes in OneDrive, page by page → commit per page: the remote tree and the link to go on from
+ *   files.look    the folder, or some folders of it → commit per batch: the local tree; at the end: that all was seen
+ *   files.plan    what is open → commit per batch: a segment, its actions, and the nodes they are about
+ *
+ * Actions are in jobs.ts.
+ */
+import { z } from 'zod'
+import { defineJob, type JobKind, request } from '../../engine/index.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { ActionPayload } from './action.ts'
+import { type DeltaPayload, deltaPayload, runDelta } from './delta.ts'
+import { type FileDrives, streamOf } from './drive.ts'
+import { type LookPayload, lookPayload, runLook } from './look.ts'
+import type { ActionVerb } from './plan.ts'
+import { type PlanPayload, planPayload, runPlan } from './planning.ts'
+import type { FileStore } from './store/file-store.ts'
+
+export const syncPayload = z.object({ drive: z.string() })
+export type SyncPayload = z.infer<typeof syncPayload>
+
+export type SyncKinds = {
+  sync: JobKind<SyncPayload>
+  delta: JobKind<DeltaPayload>
+  look: JobKind<LookPayload>
+  plan: JobKind<PlanPayload>
+}
+
+export type SyncKindsDeps = {
+  drives: FileDrives
+  store: FileStore
+  ledger: Ledger
+  kindOf: (verb: ActionVerb) => JobKind<ActionPayload>
+}
+
+/** Looking and planning come before what was planned: the sooner both sides are known, the less is done in vain. */
+const PRIORITY = 100
+const LOOK_STALL_MS = 30 * 60_000
+
+export function syncKinds(deps: SyncKindsDeps): SyncKinds {
+  const budget = (stream: string | null): string =>
+    deps.drives.budget(stream?.slice(streamOf('').length) ?? '')
+  const plan = defineJob<PlanPayload>({
+    kind: 'files.plan',
+    payload: planPayload,
+    ...{ lane: 'interactive', priority: PRIORITY, concurrency: 1 },
+    describe: { verb: 'planning', noun: 'folder' },
+    run: (job) => runPlan(deps, job),
+  })
+  const planAfter = (drive: string) => [request(plan, { drive }, { stream: streamOf(drive) })]
+  const delta = defineJob<DeltaPayload>({
+    kind: 'files.delta',
+    payload: deltaPayload,
+    key: ({ drive }) => drive,
+    ...{ lane: 'interactive', priority: PRIORITY, budget },
+    describe: { verb: 'listening to', noun: 'drive' },
+    run: (job) =>
+      runDelta({ ...deps, planAfter: job.payload.isPlannedLater ? () => undefined : planAfter }, job),
+  })
+  const look = defineJob<LookPayload>({
+    kind: 'files.look',
+    payload: lookPayload,
+    // Looks at some folders are each for themselves: what they were asked for came after the last one began.
+    key: ({ drive, folders }) => (folders ? undefined : drive),
+    ...{ lane: 'interactive', priority: PRIORITY, stallMs: LOOK_STALL_MS },
+    describe: { verb: 'looking through', noun: 'folder' },
+    run: (job) =>
+      runLook({ ...deps, planAfter: job.payload.isPlannedLater ? () => undefined : planAfter }, job),
+  })
+  const sync = defineJob<SyncPayload>({
+    kind: 'files.sync',
+    payload: syncPayload,
+    key: ({ drive }) => drive,
+    ...{ lane: 'interactive', priority: PRIORITY },
+    run: ({ payload: { drive } }) => ({
+      jobs: [
+        request(delta, { drive, isPlannedLater: true }, { stream: streamOf(drive) }),
+        request(look, { drive, isPlannedLater: true }, { stream: streamOf(drive) }),
+      ],
+      followUp: request(plan, { drive }, { stream: streamOf(drive) }),
+    }),
+  })
+  return { sync, delta, look, plan }
+}

@@ -1,5 +1,4 @@
 /** `tidemark account add gmail`: sign in, see whose account it is, keep its secret sealed. */
-import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import type { MailChoices } from '../apps/mail-archive/account.ts'
 import { systemClock } from '../clock.ts'
@@ -18,6 +17,7 @@ import type { Config } from '../config/settings.ts'
 import { TidemarkError, UsageError } from '../errors.ts'
 import { formatCount, formatDuration } from '../format.ts'
 import { Accounts } from '../ledger/accounts.ts'
+import type { Shelf } from '../server/account-shelf.ts'
 import {
   ACCESS_TEXT,
   accessOfAccount,
@@ -28,12 +28,12 @@ import {
   type Profile,
   readProfile,
   requireClient,
-  type Shelf,
 } from '../server/gmail-account.ts'
 import { openVault } from '../vault.ts'
 import type { AddOptions } from './account.ts'
+import { showUrl } from './account-browser.ts'
 import { readServiceAccount } from './account-gmail.ts'
-import { type SignInSteps, signInByLoopback } from './account-loopback.ts'
+import { type SignInHints, type SignInSteps, signInByLoopback } from './account-loopback.ts'
 import { readLines, signInByPaste } from './account-prompt.ts'
 import type { CliContext } from './context.ts'
 import { withLedgerMade } from './ledger.ts'
@@ -62,6 +62,11 @@ export async function addGmail(context: CliContext, given: AddOptions): Promise<
 type Options = AddOptions & { user?: string | undefined }
 
 function checkOptions(options: Options): void {
+  if (options.device) {
+    throw new UsageError('Google gives no device codes for mail.', {
+      hint: 'On a machine without a browser use --paste.',
+    })
+  }
   if (options.serviceAccount !== undefined && options.user === undefined) {
     throw new UsageError('For whom shall the service account act?', {
       hint: 'Add --user ADDRESS: a user of the domain that has delegated to it.',
@@ -82,6 +87,13 @@ async function wantedAccess(options: Options, shelf: Shelf): Promise<GmailAccess
   return (known && (await accessOfAccount({ ...shelf, account: known }))) ?? 'modify'
 }
 
+const HINTS: SignInHints = {
+  denied:
+    'Run the command again and allow it. If Google showed "access blocked", add yourself as a test user, or publish the app.',
+  refused: 'Check the OAuth client in the Google Cloud console; it must be of the type "Desktop app".',
+  elsewhere: '--paste serves when the browser is on another machine.',
+}
+
 type Attempt = { context: CliContext; options: Options; gmail: Config['gmail']; access: GmailAccess }
 
 function signIn(attempt: Attempt, client: OAuthClient): Promise<SignedIn> {
@@ -89,6 +101,7 @@ function signIn(attempt: Attempt, client: OAuthClient): Promise<SignedIn> {
   const pkce = createPkce((n) => randomBytes(n))
   const steps: SignInSteps<SignedIn> = {
     state: pkce.state,
+    hints: HINTS,
     ask: (redirectUri) => {
       // `consent` brings a refresh token also to who has allowed this client before.
       const extra = {
@@ -99,7 +112,8 @@ function signIn(attempt: Attempt, client: OAuthClient): Promise<SignedIn> {
       const scopes = [GMAIL_SCOPES[access]]
       const { clientId } = client
       const url = authorizationUrl({ authUrl: gmail.auth_url, clientId, redirectUri, scopes, pkce, extra })
-      showUrl(context, { url, options })
+      const waitMs = options.paste ? undefined : options.wait
+      showUrl(context.output, { url, open: options.open === true, waitMs })
     },
     finish: async (code, redirectUri) => {
       const tokens = await exchangeCode(callsTo(gmail), {
@@ -193,25 +207,4 @@ function notes(
     const left = formatDuration(secret.refreshExpiresAtMs - secret.obtainedAtMs)
     output.note(`This sign-in ends by itself in ${left}. ${TESTING_HINT}`)
   }
-}
-
-function showUrl({ output }: CliContext, { url, options }: { url: string; options: Options }): void {
-  output.note('Open this address in a browser and sign in:')
-  output.note(url)
-  if (!options.paste) output.note(`Waiting for the sign-in, up to ${formatDuration(options.wait)}…`)
-  if (options.open)
-    openBrowser(url, () => output.note('The browser could not be opened: open the address yourself.'))
-}
-
-function openBrowser(url: string, failed: () => void): void {
-  const [program, args] =
-    process.platform === 'darwin'
-      ? ['open', [url]]
-      : process.platform === 'win32'
-        ? ['rundll32', ['url.dll,FileProtocolHandler', url]]
-        : ['xdg-open', [url]]
-  const child = spawn(program as string, args as string[], { stdio: 'ignore', detached: true })
-  child.once('error', failed)
-  child.once('exit', (code) => code !== 0 && failed())
-  child.unref()
 }

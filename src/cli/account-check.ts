@@ -1,23 +1,27 @@
 /** `tidemark account check`: does the service still let us in, to what, and for how long? */
 import { systemClock } from '../clock.ts'
-import { openAccountTokens } from '../cloud/gmail/account-tokens.ts'
-import { accessOf, type GmailAccess, type GmailSecret } from '../cloud/gmail/auth.ts'
 import type { Config } from '../config/settings.ts'
 import { asTidemarkError } from '../errors.ts'
-import { formatCount } from '../format.ts'
-import type { Account, Accounts } from '../ledger/accounts.ts'
-import { distance, isoTime } from '../moment.ts'
-import { ACCESS_TEXT, GMAIL, type Profile, readProfile, readSecret } from '../server/gmail-account.ts'
-import { openVault, type Vault } from '../vault.ts'
+import type { Account } from '../ledger/accounts.ts'
+import { isoTime } from '../moment.ts'
+import type { ShelvedAccount } from '../server/account-shelf.ts'
+import { openVault } from '../vault.ts'
 import { findAccount, noAccounts, withAccounts } from './account-list.ts'
-import { type Concern, tokenConcerns } from './account-token-age.ts'
+import {
+  type AccountService,
+  CONNECT_HINT,
+  connectCommand,
+  type ProfileLook,
+  type SecretLook,
+  serviceOf,
+} from './account-service.ts'
+import type { Concern } from './account-token-age.ts'
 import { type CliContext, exitCodes } from './context.ts'
 
 type Checked = {
   account: Account
-  access?: GmailAccess | undefined
-  profile?: Profile
-  secret?: GmailSecret
+  look?: SecretLook
+  profile?: ProfileLook
   problems: Concern[]
   warnings: Concern[]
 }
@@ -28,7 +32,7 @@ export async function checkAccounts(context: CliContext, name: string | undefine
     const chosen = name === undefined ? await accounts.list() : [await findAccount(accounts, name)]
     const vault = await openVault({ env: context.env, home: home.path, hasSealed: chosen.length > 0 })
     const checked: Checked[] = []
-    for (const account of chosen) checked.push(await check({ account, accounts, vault, gmail: config.gmail }))
+    for (const account of chosen) checked.push(await check({ account, accounts, vault }, config))
     return checked
   })
   if (!checked?.length && name !== undefined) throw noAccounts()
@@ -36,33 +40,13 @@ export async function checkAccounts(context: CliContext, name: string | undefine
   print(context, checked ?? [])
 }
 
-async function check(input: {
-  account: Account
-  accounts: Accounts
-  vault: Vault
-  gmail: Config['gmail']
-}): Promise<Checked> {
-  const { account, accounts, vault, gmail } = input
+async function check(input: ShelvedAccount, config: Config): Promise<Checked> {
+  const { account, accounts } = input
   const checked: Checked = { account, problems: [], warnings: [] }
-  if (account.service !== GMAIL) return checked
+  const service = serviceOf(account)
+  if (!service) return checked
   try {
-    const tokens = await openAccountTokens({
-      account,
-      accounts,
-      vault,
-      fetch,
-      clock: systemClock,
-      tokenUrl: gmail.token_url,
-    })
-    // A kept access token may outlive what it was made from: only a new one proves that the sign-in holds.
-    tokens.refused(await keptToken(input))
-    const token = await tokens.access()
-    checked.secret = await readSecret(input)
-    checked.access = accessOf(checked.secret.scopes)
-    if (checked.access === undefined) checked.problems.push(noAccess(account))
-    checked.profile = await readProfile(gmail.api_url, token)
-    if (checked.profile.address !== account.name) checked.warnings.push(renamed(account, checked.profile))
-    checked.warnings.push(...tokenConcerns(checked.secret, systemClock.now()))
+    await ask(service, { input, config, checked })
     if (account.state === 'sign-in' && checked.problems.length === 0) {
       await accounts.setState(account.id, 'ready')
       checked.account = { ...account, state: 'ready' }
@@ -76,24 +60,39 @@ async function check(input: {
   return checked
 }
 
-async function keptToken(input: { account: Account; accounts: Accounts; vault: Vault }): Promise<string> {
-  const secret = await readSecret(input)
-  return (secret.kind === 'oauth' && secret.accessToken) || ''
+/** What is known already stays in `checked` when the next question fails. */
+async function ask(
+  service: AccountService,
+  { input, config, checked }: { input: ShelvedAccount; config: Config; checked: Checked },
+): Promise<void> {
+  const { account } = input
+  const tokens = await service.tokens(input, config)
+  // A kept access token may outlive what it was made from: only a new one proves that the sign-in holds.
+  tokens.refused((await service.look(input, systemClock.now())).accessToken)
+  await tokens.access()
+  checked.look = await service.look(input, systemClock.now())
+  const { access, concerns } = checked.look
+  if (!access) checked.problems.push(noAccess(service, account))
+  checked.profile = await service.profile(config, tokens)
+  if (checked.profile.name !== account.name) {
+    checked.warnings.push(renamed(service, account, checked.profile))
+  }
+  checked.warnings.push(...concerns)
 }
 
-function noAccess(account: Account): Concern {
+function noAccess({ needs }: AccountService, account: Account): Concern {
   return {
     code: 'scope-missing',
-    text: 'It was not given the permission to read mail.',
-    hint: `Connect it again: tidemark account add gmail --user ${account.name}`,
+    text: `It was not given ${needs}.`,
+    hint: `Connect it again: ${connectCommand(account)}`,
   }
 }
 
-function renamed(account: Account, profile: Profile): Concern {
+function renamed({ title }: AccountService, account: Account, { name }: ProfileLook): Concern {
   return {
     code: 'renamed',
-    text: `Gmail calls this account ${profile.address} now.`,
-    hint: `Its archive goes on under the name ${account.name}.`,
+    text: `${title} calls this account ${name} now.`,
+    hint: `What is kept of it goes on under the name ${account.name}.`,
   }
 }
 
@@ -102,15 +101,12 @@ function print({ output }: CliContext, checked: readonly Checked[]): void {
     output.value(checked.map(toJson))
     return
   }
-  if (checked.length === 0)
-    output.note('No account is connected. Connect one with: tidemark account add gmail')
-  const now = systemClock.now()
-  for (const { account, access, profile, secret, problems, warnings } of checked) {
+  if (checked.length === 0) output.note(`No account is connected. ${CONNECT_HINT}`)
+  for (const { account, look, profile, problems, warnings } of checked) {
     const parts = [
-      ...(access ? [`access: ${ACCESS_TEXT[access]}`] : []),
-      ...(profile?.messages === undefined ? [] : [`${formatCount(profile.messages)} messages`]),
-      ...(secret?.kind === 'oauth' ? [`signed in ${distance(secret.obtainedAtMs, now)}`] : []),
-      ...(secret?.kind === 'service-account' ? [`by the service account ${secret.clientEmail}`] : []),
+      ...(look?.access ? [`access: ${look.access.text}`] : []),
+      ...(profile?.facts ?? []),
+      ...(look?.signIn ? [look.signIn] : []),
     ]
     const verdict = problems.length > 0 ? 'does not work' : 'works'
     output.line(`${account.name} ${verdict}${parts.length > 0 ? `: ${parts.join(', ')}` : '.'}`)
@@ -121,15 +117,15 @@ function print({ output }: CliContext, checked: readonly Checked[]): void {
   }
 }
 
-function toJson({ account, access, profile, secret, problems, warnings }: Checked) {
+function toJson({ account, look, profile, problems, warnings }: Checked) {
   return {
     service: account.service,
     name: account.name,
     ok: problems.length === 0,
     state: account.state,
-    access: access ?? null,
-    messages: profile?.messages ?? null,
-    tokenObtainedAt: secret?.kind === 'oauth' ? isoTime(secret.obtainedAtMs) : null,
+    access: look?.access?.level ?? null,
+    ...(profile?.details ?? serviceOf(account)?.unknownDetails),
+    tokenObtainedAt: look?.obtainedAtMs === undefined ? null : isoTime(look.obtainedAtMs),
     problems,
     warnings,
   }

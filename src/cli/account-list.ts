@@ -5,13 +5,11 @@ import { UsageError } from '../errors.ts'
 import { type Account, Accounts, accountKey } from '../ledger/accounts.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { distance, isoTime } from '../moment.ts'
-import { ACCESS_TEXT, accessOfAccount } from '../server/gmail-account.ts'
 import { openVault, type Vault } from '../vault.ts'
+import { accessFor, CONNECT_HINT, connectCommand, serviceOf } from './account-service.ts'
 import type { CliContext } from './context.ts'
 import { didYouMean } from './jobs-input.ts'
 import { openIfThere } from './ledger.ts'
-
-const CONNECT_HINT = 'Connect one with: tidemark account add gmail'
 
 /** For commands about accounts: a home without a ledger has none. */
 export async function withAccounts<T>(
@@ -33,33 +31,35 @@ export function noAccounts(): UsageError {
 
 export async function listAccounts(context: CliContext): Promise<void> {
   const { output } = context
-  const rows = (await withAccounts(context, ({ accounts }) => withAccess(context, accounts))) ?? []
+  const rows = (await withAccounts(context, (opened) => rowsOf(context, opened))) ?? []
   const now = systemClock.now()
   output.listing({
     columns: [
       { title: 'service', value: ({ account }) => account.service },
       { title: 'account', value: ({ account }) => account.name },
       { title: 'state', value: ({ account }) => (account.state === 'ready' ? 'ready' : 'sign in again') },
-      { title: 'access', value: ({ access }) => (access ? ACCESS_TEXT[access] : '?') },
-      { title: 'mail', value: ({ account }) => choicesText(account) },
+      { title: 'access', value: ({ access }) => access?.text ?? '?' },
+      { title: 'keeps', value: ({ keeps }) => keeps },
       { title: 'connected', value: ({ account }) => distance(account.createdAtMs, now) },
     ],
     rows,
     json: rows.map(({ account: { service, name, state, settings, createdAtMs }, access }) => ({
-      ...{ service, name, state, access: access ?? null, settings, createdAt: isoTime(createdAtMs) },
+      ...{ service, name, state, access: access?.level ?? null, settings, createdAt: isoTime(createdAtMs) },
     })),
     empty: `No account is connected. ${CONNECT_HINT}`,
   })
-  if (rows.some(({ account }) => account.state === 'sign-in') && !output.json) {
-    output.note('Sign in again with: tidemark account add gmail --user ADDRESS')
+  if (output.json) return
+  for (const { account, access } of rows) {
+    if (account.state === 'sign-in') output.note(`Sign in again with: ${connectCommand(account, access)}`)
   }
 }
 
-async function withAccess(context: CliContext, accounts: Accounts) {
+async function rowsOf(context: CliContext, { accounts, ledger }: { accounts: Accounts; ledger: Ledger }) {
   const vault = await vaultOrNone(context)
   const rows = []
   for (const account of await accounts.list()) {
-    rows.push({ account, access: vault && (await accessOfAccount({ accounts, vault, account })) })
+    const access = vault && (await accessFor({ accounts, vault, account }, systemClock.now()))
+    rows.push({ account, access, keeps: (await serviceOf(account)?.keeps(account, ledger)) ?? '' })
   }
   return rows
 }
@@ -73,19 +73,6 @@ async function vaultOrNone(context: CliContext): Promise<Vault | undefined> {
     context.output.note(`The vault cannot be opened: ${(thrown as Error).message} See: tidemark doctor`)
     return undefined
   }
-}
-
-function choicesText({ settings }: Account): string {
-  const { spam, trash, onlyLabels, skipLabels } = settings as Record<string, unknown>
-  const names = (value: unknown): string => (Array.isArray(value) ? value.join(', ') : '')
-  const only = names(onlyLabels)
-  const skip = names(skipLabels)
-  return [
-    only ? `only ${only}` : 'all',
-    spam === true ? 'with spam' : 'without spam',
-    ...(trash === false ? ['without trash'] : []),
-    ...(skip ? [`without ${skip}`] : []),
-  ].join(', ')
 }
 
 /** By its address, or `service:address` where two services have the same. */
@@ -105,7 +92,6 @@ export async function findAccount(accounts: Accounts, text: string): Promise<Acc
   const names = all.map(({ name }) => name)
   throw new UsageError(`There is no account ${text}${didYouMean(text, names)}`, {
     code: 'account-unknown',
-    hint:
-      names.length > 0 ? `There are: ${names.join(', ')}.` : 'Connect one with: tidemark account add gmail',
+    hint: names.length > 0 ? `There are: ${names.join(', ')}.` : CONNECT_HINT,
   })
 }

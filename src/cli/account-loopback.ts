@@ -13,8 +13,20 @@ import { type Redirect, readRedirect } from '../cloud/oauth.ts'
 import { TidemarkError } from '../errors.ts'
 import { formatDuration } from '../format.ts'
 
+/** What a person can do about a sign-in that came to nothing; differs from service to service. */
+export type SignInHints = {
+  /** The person said no. */
+  denied: string
+  refused: string
+  /** When the browser is on another machine. */
+  elsewhere: string
+}
+
 export type SignInSteps<T> = {
   state: string
+  /** The name by which the browser comes back; the service must have been told of it. 127.0.0.1 if left out. */
+  host?: 'localhost'
+  hints: SignInHints
   /** Shows the person where to go, given where the browser will be sent back to. */
   ask: (redirectUri: string) => void
   /** Makes the account of the code. */
@@ -25,10 +37,12 @@ const LOOPBACK = '127.0.0.1'
 
 export async function signInByLoopback<T>(steps: SignInSteps<T>, waitMs: number): Promise<T> {
   const server = createServer()
-  const redirectUri = `http://${LOOPBACK}:${await listen(server)}`
+  const redirectUri = `http://${steps.host ?? LOOPBACK}:${await listen(server)}`
   try {
     return await new Promise<T>((resolve, reject) => {
-      const cancel = systemClock.timer(waitMs, () => reject(waitedTooLong(waitMs)), { keepAlive: true })
+      const cancel = systemClock.timer(waitMs, () => reject(waitedTooLong(waitMs, steps.hints)), {
+        keepAlive: true,
+      })
       let isTaken = false
       server.on('request', (request, response: ServerResponse) => {
         const redirect = redirectOf(request, redirectUri, steps.state)
@@ -39,7 +53,7 @@ export async function signInByLoopback<T>(steps: SignInSteps<T>, waitMs: number)
         const work =
           redirect.kind === 'code'
             ? steps.finish(redirect.code, redirectUri)
-            : Promise.reject(refusedError(redirect.error))
+            : Promise.reject(refusedError(redirect.error, steps.hints))
         work.then(
           (made) => answer(response, PAGES.done, () => resolve(made)),
           (thrown: unknown) => answer(response, PAGES.failed, () => reject(thrown)),
@@ -62,25 +76,19 @@ function redirectOf({ method, url, headers }: IncomingMessage, redirectUri: stri
   return isMeant ? readRedirect(asked.searchParams, state) : { kind: 'strange' }
 }
 
-export function refusedError(error: string): TidemarkError {
+export function refusedError(error: string, hints: SignInHints): TidemarkError {
   const denied = error === 'access_denied'
   return new TidemarkError(
     denied ? 'The access was not allowed.' : `The service refused the sign-in (${error}).`,
-    {
-      kind: 'auth',
-      code: error,
-      hint: denied
-        ? 'Run the command again and allow it. If Google showed "access blocked", add yourself as a test user, or publish the app.'
-        : 'Check the OAuth client in the Google Cloud console; it must be of the type "Desktop app".',
-    },
+    { kind: 'auth', code: error, hint: denied ? hints.denied : hints.refused },
   )
 }
 
-function waitedTooLong(waitMs: number): TidemarkError {
+export function waitedTooLong(waitMs: number, { elsewhere }: Pick<SignInHints, 'elsewhere'>): TidemarkError {
   return new TidemarkError(`Nobody signed in within ${formatDuration(waitMs)}.`, {
     kind: 'auth',
     code: 'sign-in-timeout',
-    hint: 'Run the command again; --wait 1h waits longer, and --paste serves when the browser is on another machine.',
+    hint: `Run the command again; --wait 1h waits longer, and ${elsewhere}`,
   })
 }
 

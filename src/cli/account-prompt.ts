@@ -32,7 +32,7 @@ export async function signInByPaste<T>(steps: SignInSteps<T>, lines: Lines, outp
     const text = await lines.next(`Paste its address (it begins with ${PASTE_REDIRECT}), or just the code: `)
     if (text === undefined) break
     const redirect = readPasted(text, steps.state)
-    if (redirect.kind === 'refused') throw refusedError(redirect.error)
+    if (redirect.kind === 'refused') throw refusedError(redirect.error, steps.hints)
     if (redirect.kind === 'code') return steps.finish(redirect.code, PASTE_REDIRECT)
     output.note(
       /[?&]code=/.test(text)

@@ -95,13 +95,10 @@ export function driveFacts({ drive: { type, quota } }: Pick<OneDriveProfile, 'dr
 
 function inUse(account: Account, folders: readonly DriveRow[]): UsageError {
   const them = themOf(folders)
-  return new UsageError(
-    `${them} ${plural(folders.length, 'is', 'are')} kept in step with ${account.name}.`,
-    {
-      code: 'account-in-use',
-      hint: 'With --force the account is forgotten all the same: nothing happens to any file, here or in OneDrive, but the two are no longer kept in step.',
-    },
-  )
+  return new UsageError(`${them} ${plural(folders.length, 'is', 'are')} kept in step with ${account.name}.`, {
+    code: 'account-in-use',
+    hint: 'With --force the account is forgotten all the same: nothing happens to any file, here or in OneDrive, but the two are no longer kept in step.',
+  })
 }
 
 function themOf(folders: readonly DriveRow[]): string {

@@ -82,7 +82,10 @@ export function serviceOf({ service }: Pick<Account, 'service'>): AccountService
 }
 
 /** The command that connects an account anew, with what it may do now. */
-export function connectCommand({ service, name }: Pick<Account, 'service' | 'name'>, access?: Access): string {
+export function connectCommand(
+  { service, name }: Pick<Account, 'service' | 'name'>,
+  access?: Access,
+): string {
   const flags = serviceOf({ service })?.flagsOf(access) ?? ''
   return `tidemark account add ${service}${flags} --user ${shellWord(name)}`
 }

@@ -5,12 +5,13 @@ import { text } from 'node:stream/consumers'
 import { describe, test } from 'node:test'
 import { GMAIL_SCOPES, type GmailSecret } from '../cloud/gmail/auth.ts'
 import { TidemarkError, UsageError } from '../errors.ts'
-import { type SignInSteps, signInByLoopback } from './account-loopback.ts'
+import { type SignInHints, type SignInSteps, signInByLoopback } from './account-loopback.ts'
 import { readLines, signInByPaste } from './account-prompt.ts'
 import { tokenConcerns } from './account-token-age.ts'
 import { Output } from './output.ts'
 
 const WAIT_MS = 60_000
+const HINTS: SignInHints = { denied: 'allow it', refused: 'check the client', elsewhere: 'go elsewhere' }
 
 type Waiting = { redirectUri: string; ended: Promise<string>; codes: string[] }
 
@@ -23,6 +24,7 @@ async function waiting(
   const redirectUri = await new Promise<string>((ask) => {
     const steps: SignInSteps<string> = {
       state: 'right',
+      hints: HINTS,
       ask,
       finish: (code) => {
         codes.push(code)
@@ -114,7 +116,7 @@ describe('the page that the browser is sent back to', () => {
   })
 
   test('is taken away when nobody comes in time', async () => {
-    const steps: SignInSteps<string> = { state: 's', ask: () => {}, finish: async () => '' }
+    const steps: SignInSteps<string> = { state: 's', hints: HINTS, ask: () => {}, finish: async () => '' }
     await assert.rejects(
       signInByLoopback(steps, 5),
       (error: TidemarkError) => error.code === 'sign-in-timeout',
@@ -133,7 +135,12 @@ async function paste(
     { write: () => assert.fail('stdout is for results') },
     { write: (text) => (said += text) },
   )
-  const steps: SignInSteps<string> = { state: 'right', ask: () => {}, finish: async (code) => code }
+  const steps: SignInSteps<string> = {
+    state: 'right',
+    hints: HINTS,
+    ask: () => {},
+    finish: async (code) => code,
+  }
   const reader = readLines(output, input)
   try {
     return { code: await signInByPaste(steps, reader, output), said }

@@ -1,84 +1,79 @@
 /** What can be said about accounts without asking their services. */
-import { accessOf } from '../cloud/gmail/auth.ts'
-import { TESTING_HINT } from '../cloud/oauth-errors.ts'
 import { asTidemarkError } from '../errors.ts'
-import type { Account, Accounts } from '../ledger/accounts.ts'
-import { ACCESS_TEXT, GMAIL, readSecret } from '../server/gmail-account.ts'
-import type { Vault } from '../vault.ts'
-import { tokenConcerns } from './account-token-age.ts'
+import type { Account } from '../ledger/accounts.ts'
+import type { ShelvedAccount } from '../server/account-shelf.ts'
+import { type AccountService, CONNECT_HINT, connectCommand, serviceOf } from './account-service.ts'
 import type { Finding, Site } from './doctor-checks.ts'
 
 export async function accountFindings(site: Site): Promise<Finding[]> {
   const { store, list } = site.accounts
   if (!store) return []
-  if (list.length === 0)
-    return [{ level: 'ok', text: 'none is connected; connect one with: tidemark account add gmail' }]
+  if (list.length === 0) return [{ level: 'ok', text: `none is connected. ${CONNECT_HINT}` }]
   const vault = site.vault.opened
   // Without a key nothing can be said about what it seals; the check of the vault has told why.
   if (!vault) return []
   const findings: Finding[] = []
-  for (const account of list) findings.push(...(await findingsOf({ account, accounts: store, vault, site })))
+  for (const account of list) findings.push(...(await findingsOf({ account, accounts: store, vault }, site)))
   return findings
 }
 
-async function findingsOf(input: {
-  account: Account
-  accounts: Accounts
-  vault: Vault
-  site: Site
-}): Promise<Finding[]> {
-  const { account, site } = input
+async function findingsOf(input: ShelvedAccount, site: Site): Promise<Finding[]> {
+  const { account } = input
   const { name } = account
-  if (account.service !== GMAIL) return [{ level: 'ok', text: `${account.service}: ${name}` }]
+  const service = serviceOf(account)
+  if (!service) return [{ level: 'ok', text: `${account.service}: ${name}` }]
   try {
-    const secret = await readSecret(input)
+    const { access, clientId, concerns } = await service.look(input, site.nowMs)
     const findings: Finding[] = []
-    if (account.state === 'sign-in') findings.push(signInFinding(name))
-    const access = accessOf(secret.scopes)
-    if (!access) findings.push(noAccessFinding(name))
-    else findings.push(...clientFindings(input, secret.kind === 'oauth' ? secret.clientId : undefined))
+    if (account.state === 'sign-in') {
+      findings.push(signInFinding(service, { account, command: connectCommand(account, access) }))
+    }
+    if (!access) findings.push(noAccessFinding(service, account))
+    else findings.push(...clientFindings(service, { account, site, clientId }))
     if (account.state === 'ready') {
-      for (const { text, hint } of tokenConcerns(secret, site.nowMs)) {
+      for (const { text, hint } of concerns)
         findings.push({ level: 'warning', text: `${name}: ${text}`, hint })
-      }
     }
     if (findings.length > 0 || !access) return findings
-    const limit = access === 'readonly' ? '; `mail archive` can free no space with that' : ''
-    return [{ level: 'ok', text: `${name} is connected (${ACCESS_TEXT[access]}${limit})` }]
+    const limit = service.limitOf(access)
+    return [{ level: 'ok', text: `${name} is connected (${access.text}${limit && `; ${limit}`})` }]
   } catch (thrown) {
     const { message, hint } = asTidemarkError(thrown)
     return [{ level: 'problem', text: `${name}: ${message}`, hint }]
   }
 }
 
-function signInFinding(name: string): Finding {
+function signInFinding(
+  { company, endHint }: AccountService,
+  { account, command }: { account: Account; command: string },
+): Finding {
   return {
     level: 'problem',
-    text: `${name}: Google no longer accepts the sign-in; nothing is synced until it is connected again`,
-    hint: `tidemark account add gmail --user ${name}. ${TESTING_HINT}`,
+    text: `${account.name}: ${company} no longer accepts the sign-in; nothing is synced until it is connected again`,
+    hint: `${command}. ${endHint}`,
   }
 }
 
-function noAccessFinding(name: string): Finding {
+function noAccessFinding({ needs }: AccountService, account: Account): Finding {
   return {
     level: 'problem',
-    text: `${name}: the permission to read mail is missing`,
-    hint: `Connect it again and allow what is asked for: tidemark account add gmail --user ${name}`,
+    text: `${account.name}: ${needs} is missing`,
+    hint: `Connect it again and allow what is asked for: ${connectCommand(account)}`,
   }
 }
 
 /** A refresh token belongs to the client that it was given to. */
 function clientFindings(
-  { account, site }: { account: Account; site: Site },
-  clientId: string | undefined,
+  service: AccountService,
+  { account, site, clientId }: { account: Account; site: Site; clientId: string | undefined },
 ): Finding[] {
-  const configured = site.config.gmail.client_id
-  if (clientId === undefined || configured === undefined || configured === clientId) return []
+  const configured = service.clientOf(site.config)
+  if (clientId === undefined || configured.id === undefined || configured.id === clientId) return []
   return [
     {
       level: 'warning',
-      text: `${account.name} was connected with another OAuth client than gmail.client_id names`,
-      hint: `It goes on with the old one. To change over: tidemark account add gmail --user ${account.name}`,
+      text: `${account.name} was connected with another OAuth client than ${configured.key} names`,
+      hint: `It goes on with the old one. To change over: ${connectCommand(account)}`,
     },
   ]
 }

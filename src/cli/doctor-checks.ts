@@ -9,6 +9,7 @@ import { asTidemarkError } from '../errors.ts'
 import { formatBytes, formatCount } from '../format.ts'
 import { type Account, Accounts } from '../ledger/accounts.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { GMAIL } from '../server/gmail-account.ts'
 import { openVault, type Vault } from '../vault.ts'
 import type { CliContext } from './context.ts'
 import { accountFindings } from './doctor-accounts.ts'
@@ -159,7 +160,7 @@ const PRICE_NEW = 20
 
 /** The service does not tell: what is configured is compared with what is documented. */
 function lookAtQuota({ config, accounts }: Site): Finding[] {
-  if (accounts.list.length === 0) return []
+  if (!accounts.list.some(({ service }) => service === GMAIL)) return []
   const units = config.gmail.units_per_minute
   const text = `gmail.units_per_minute is ${formatCount(units)}`
   const tiers = `Projects have ${formatCount(UNITS_NEW)} units a minute for each user; those that used the API from November 2025 to April 2026 have ${formatCount(UNITS_OLD)}.`

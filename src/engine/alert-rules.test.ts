@@ -40,6 +40,11 @@ describe('bad items', () => {
   })
 })
 
+const unbalanced = (segments: number, canceled = 0) => ({
+  ...{ stream: 'me', segments },
+  canceled: { segments: canceled, items: canceled * 14, jobs: canceled, firstJob: canceled > 0 ? 7 : null },
+})
+
 describe('other conditions', () => {
   const at = (ms: number): number => NOW - ms
   const cases: [what: string, inputs: Omit<AlertInputs, 'now'>, severity: string][] = [
@@ -67,8 +72,10 @@ describe('other conditions', () => {
       { workers: [{ id: 1, name: 'a', host: 'h', heartbeatAt: at(10 * MINUTE_MS + 1) }] },
       'warning',
     ],
-    ['balanced segments are quiet', { unbalanced: [{ stream: 'me', segments: 0 }] }, 'quiet'],
-    ['one that is not is critical', { unbalanced: [{ stream: 'me', segments: 1 }] }, 'critical'],
+    ['balanced segments are quiet', { unbalanced: [unbalanced(0)] }, 'quiet'],
+    ['one that is not is critical', { unbalanced: [unbalanced(1)] }, 'critical'],
+    ['one of which a job was canceled by hand warns', { unbalanced: [unbalanced(1, 1)] }, 'warning'],
+    ['one of two of which a job was canceled is critical', { unbalanced: [unbalanced(2, 1)] }, 'critical'],
     [
       'an account that must be connected again is critical',
       { signIns: [{ stream: 'me', reason: 'revoked' }] },

@@ -6,6 +6,8 @@
  */
 import { formatBytes, formatCount, formatDuration, formatShare } from '../format.ts'
 import type { NewAlert, Severity } from '../ledger/alerts.ts'
+import type { Unbalanced } from '../ledger/queries.ts'
+import { plural, shellWord } from '../wording.ts'
 
 export const CONDITIONS = [
   'bad-items',
@@ -59,7 +61,7 @@ export type AlertInputs = {
   budgets?: readonly { name: string; throttledMs: number }[]
   workers?: readonly { id: number; name: string; host: string; heartbeatAt: number }[]
   /** Sealed segments without open work whose counts do not agree. */
-  unbalanced?: readonly { stream: string; segments: number }[]
+  unbalanced?: readonly Unbalanced[]
   /** Streams that are paused until someone signs in again. */
   signIns?: readonly { stream: string; reason: string }[]
   ledger?: { downSince: number | null; detail: string }
@@ -149,13 +151,28 @@ function staleHeartbeat(worker: Input<'workers'>, { now, limits }: Limits): Foun
   }
 }
 
-function unbalanced({ stream, segments }: Input<'unbalanced'>): Found {
-  if (segments === 0) return undefined
+function unbalanced({ stream, segments: all, canceled }: Input<'unbalanced'>): Found {
+  const segments = all - canceled.segments
+  if (segments === 0) return canceledWork(stream, canceled)
   const which = segments === 1 ? 'A segment' : `${formatCount(segments)} segments`
   return {
     target: stream,
     severity: 'critical',
     text: `${which} of ${stream} listed more or fewer items than ended as stored, gone, skipped or bad. Its mark waits there and nothing is deleted; list ${segments === 1 ? 'it' : 'them'} again and report this as a mistake of the program.`,
+  }
+}
+
+/** Somebody wanted that: it is worth knowing, and no mistake. */
+function canceledWork(stream: string, { items, jobs, firstJob }: Unbalanced['canceled']): Found {
+  if (jobs === 0) return undefined
+  const what = `${formatCount(jobs)} ${plural(jobs, 'job')} of ${stream} ${plural(jobs, 'was', 'were')} canceled`
+  const left = `${formatCount(items)} listed ${plural(items, 'item')} ${plural(items, 'is', 'are')} left out`
+  const all =
+    jobs === 1 ? '' : `, and so on (tidemark jobs list --state canceled --stream ${shellWord(stream)})`
+  return {
+    target: stream,
+    severity: 'warning',
+    text: `${what}: ${left}, and its mark waits there. Nothing is deleted; to go on: tidemark jobs retry ${firstJob}${all}`,
   }
 }
 

@@ -163,13 +163,16 @@ export class Housekeeping {
   }
 
   onUnbalanced(segment: SegmentRow): void {
-    const accounted = segment.stored + segment.gone + segment.skipped + segment.bad
-    this.#raise(
-      'unbalanced',
-      this.#engine.streams.name(segment.stream_id) ?? `stream #${segment.stream_id}`,
-      'critical',
-      `Segment #${segment.id} listed ${segment.listed} items but ended with ${accounted}: the mark waits before it. This is a mistake in the app's counting.`,
-    )
+    this.#background(this.#tellUnbalanced(segment))
+  }
+
+  /** At once, not with the next look around: the mark waits. */
+  async #tellUnbalanced({ stream_id }: SegmentRow): Promise<void> {
+    const { ledger, streams } = this.#engine
+    const stream = streams.name(stream_id)
+    const unbalanced = (await ledger.unbalanced()).filter((one) => one.stream === stream)
+    const { alerts } = evaluateAlerts({ now: ledger.now(), unbalanced })
+    for (const alert of alerts) await this.#alerts?.raise(alert)
   }
 
   onAuth(stream: string, error: TidemarkError): void {

@@ -199,6 +199,38 @@ export function troubleContract(name: string, openFresh: OpenFresh): void {
       })
     })
 
+    test('a job that is canceled by hand leaves its items out: a warning says so, and how to go on', async () => {
+      const job = defineJob({
+        kind: 'test.batch',
+        payload: z.object({ ids: z.array(z.string()) }),
+        items: { of: (p) => p.ids, only: (_p, ids) => ({ ids: [...ids] }) },
+        run: ({ payload }) => ({ stored: payload.ids.length }),
+      })
+      await withEngine([job], async (engine, ledger) => {
+        const alerted = new Promise<{ severity: string; text: string }>((resolve) => {
+          engine.events.on((event) => event.type === 'alert' && resolve(event), { jobs: false })
+        })
+        const stream = await engine.streams.open('box')
+        await engine.pause('stream', 'box')
+        await engine.start()
+        const [batch] = await engine.write({
+          segments: [{ streamId: stream.id, from: 0, to: 9, ref: 's' }],
+          counts: [{ segment: 's', listed: 2, seal: true }],
+          jobs: [request(job, { ids: ['a', 'b'] }, { stream: 'box', segment: 's' })],
+        })
+        await engine.cancel(batch!.id)
+        const { severity, text } = await alerted
+        const what = '1 job of box was canceled: 2 listed items are left out, and its mark waits there.'
+        const next = `Nothing is deleted; to go on: tidemark jobs retry ${batch!.id}`
+        assert.deepEqual([severity, text], ['warning', `${what} ${next}`])
+        await engine.retry(batch!.id)
+        await engine.resume('stream', 'box')
+        await engine.drained()
+        assert.deepEqual(await ledger.unbalanced(), [])
+        assert.equal(Number((await ledger.streams())[0]!.mark_at), 9)
+      })
+    })
+
     test('bad items of a part that is committed on the way are registered and counted', async () => {
       const job = defineJob({
         kind: 'test.parts',

@@ -165,11 +165,30 @@ function settling(test: DeskTest): void {
       [status!.unbalanced, status!.segments, status!.settled_segments, status!.listed, status!.stored],
       [1, 1, 0, 1, 0],
     )
-    assert.deepEqual(plain(await desk.ledger.unbalanced()), [{ stream: 'mail', segments: 1 }])
+    const canceled = { segments: 0, items: 0, jobs: 0, firstJob: null }
+    assert.deepEqual(plain(await desk.ledger.unbalanced()), [{ stream: 'mail', segments: 1, canceled }])
     await desk.write({ counts: [{ segment: segments[0]!, gone: 1 }] })
     assert.equal((await desk.mark(streamId)).mark_at, 10)
     assert.equal((await desk.ledger.streams())[0]!.unbalanced, 0)
     assert.deepEqual(await desk.ledger.unbalanced(), [])
+  })
+
+  test('items that are missing because their job was canceled are told from miscounted ones', async (desk) => {
+    const streamId = await desk.stream()
+    const segment = await desk.segment(streamId, 0, 10)
+    const [first, second] = await desk.write({
+      jobs: [1, 2].map((items) => job({ streamId, segment, items })),
+    })
+    await desk.write({ counts: [{ segment, listed: 4, seal: true }] })
+    for (const { id } of [first!, second!]) await desk.ledger.cancel(id)
+    const none = { segments: 0, items: 0, jobs: 0, firstJob: null }
+    const found = async () => plain((await desk.ledger.unbalanced())[0]!)
+    assert.deepEqual(await found(), { stream: 'mail', segments: 1, canceled: none }, 'one is missing besides')
+    await desk.write({ counts: [{ segment, stored: 1 }] })
+    const canceled = { segments: 1, items: 3, jobs: 2, firstJob: first!.id }
+    assert.deepEqual(await found(), { stream: 'mail', segments: 1, canceled })
+    await desk.ledger.redo(first!.id)
+    assert.deepEqual(await desk.ledger.unbalanced(), [], 'it is under way again')
   })
 
   test('an outcome that accounts for more items than were listed is refused alone', async (desk) => {

@@ -29,6 +29,20 @@ function pruning(test: DeskTest): void {
     return deleted
   }
 
+  test('a canceled job stays while its segment waits for its items, and goes once that has settled', async (desk) => {
+    const streamId = await desk.stream()
+    const segment = await desk.segment(streamId, 0, 10)
+    const id = await desk.add({ streamId, segment })
+    await desk.write({ counts: [{ segment, listed: 1, seal: true }] })
+    await desk.ledger.cancel(id)
+    desk.clock.pass(HOUR_MS)
+    const policy = { settledBefore: desk.ledger.now(), failedBefore: 0 }
+    assert.deepEqual(await prune(desk, policy), [0])
+    assert.equal(await desk.stage(id), 'canceled')
+    await desk.write({ counts: [{ segment, gone: 1 }] })
+    assert.deepEqual(await prune(desk, policy), [1])
+  })
+
   test('settled jobs go after their time, with their errors and edges; everything else stays', async (desk) => {
     const streamId = await desk.stream()
     const segment = await desk.segment(streamId, 0, 10)

@@ -27,6 +27,8 @@ export type Rival = {
   stopping: boolean
 }
 
+/** Of a job whose work another one does: nothing is missing without it. */
+export const REPLACED_NOTE = 'replaced by a newer job'
 const UNSETTLED = `state IN ('pending', 'claimed', 'failed')`
 const HOLDER = `SELECT id, kind, state, wait, owner, segment_id FROM jobs`
 
@@ -106,7 +108,7 @@ export async function makeWay(
 ): Promise<{ depId: number; onFailure: OnDepFailure }[]> {
   if (holder.state === 'claimed') {
     await tx.run(
-      `UPDATE jobs SET cancel_requested = 1, note = 'replaced by a newer job' WHERE id = ? AND state = 'claimed'`,
+      `UPDATE jobs SET cancel_requested = 1, note = '${REPLACED_NOTE}' WHERE id = ? AND state = 'claimed'`,
       [holder.id],
     )
     changes.control = true
@@ -114,7 +116,7 @@ export async function makeWay(
     return [{ depId: holder.id, onFailure: 'run' }]
   }
   const ended = await tx.run(
-    `UPDATE jobs SET state = 'canceled', note = 'replaced by a newer job', settled_at = ?
+    `UPDATE jobs SET state = 'canceled', note = '${REPLACED_NOTE}', settled_at = ?
      WHERE id = ? AND state IN ('pending', 'failed')`,
     [now, holder.id],
   )

@@ -60,6 +60,7 @@ import {
   type StreamStatus,
   showJob,
   showSegment,
+  type Unbalanced,
 } from './queries.ts'
 import { type PrunePolicy, type PruneStep, pruneRest, pruneStep } from './retention.ts'
 import {
@@ -386,7 +387,7 @@ export class Ledger {
     return this.driver.read(hasOpenSegments)
   }
 
-  unbalanced(): Promise<{ stream: string; segments: number }[]> {
+  unbalanced(): Promise<Unbalanced[]> {
     return this.driver.read(countUnbalanced)
   }
 

@@ -1,6 +1,10 @@
-/** Reading the ledger: what `tidemark jobs`, `status` and the server show. Nothing here counts rows of jobs. */
+/**
+ * Reading the ledger: what `tidemark jobs`, `status` and the server show. Nothing here counts rows of jobs, but for
+ * canceled ones, which have an index and are few.
+ */
 import { UsageError } from '../errors.ts'
 import type { BadRow, JobRow, SegmentRow, StreamRow, Tally, Tx, Value } from './contract.ts'
+import { REPLACED_NOTE } from './keys.ts'
 import { JOB_STATES, type JobState, SEGMENT_STATES, type SegmentState, type Stage } from './states.ts'
 
 export const PAGE_MAX = 1_000
@@ -244,13 +248,41 @@ export async function readCountersByStream(tx: Tx, sinceMinute: number): Promise
   return rows.map((row) => ({ streamId: Number(row.stream_id), name: row.name, n: Number(row.n) }))
 }
 
+export type Unbalanced = {
+  stream: string
+  segments: number
+  /** Those of them that lack no more than what canceled jobs were about: what is missing there, and who would bring it. */
+  canceled: { segments: number; items: number; jobs: number; firstJob: number | null }
+}
+
 /** Segments that have ended without their counts agreeing, per stream. */
-export async function countUnbalanced(tx: Tx): Promise<{ stream: string; segments: number }[]> {
-  const rows = await tx.all<{ stream: string; n: number }>(
-    `SELECT s.name AS stream, count(*) AS n FROM segments g JOIN streams s ON s.id = g.stream_id
-     WHERE g.state <> 'settled' AND g.state = 'sealed' AND g.open_jobs = 0 GROUP BY s.name`,
+export async function countUnbalanced(tx: Tx): Promise<Unbalanced[]> {
+  const rows = await tx.all<Record<'missing' | 'jobs' | 'items' | 'first', number> & { stream: string }>(
+    `SELECT s.name AS stream, g.listed - g.stored - g.gone - g.skipped - g.bad AS missing,
+       coalesce(c.jobs, 0) AS jobs, coalesce(c.items, 0) AS items, coalesce(c.first, 0) AS first
+     FROM segments g JOIN streams s ON s.id = g.stream_id LEFT JOIN (
+       SELECT segment_id, count(*) AS jobs, sum(items) AS items, min(id) AS first FROM jobs
+       WHERE state = 'canceled' AND segment_id IS NOT NULL AND items > 0 AND coalesce(note, '') <> '${REPLACED_NOTE}'
+       GROUP BY segment_id) c ON c.segment_id = g.id
+     WHERE g.state <> 'settled' AND g.state = 'sealed' AND g.open_jobs = 0 ORDER BY s.name, g.id`,
   )
-  return rows.map((row) => ({ stream: row.stream, segments: Number(row.n) }))
+  const found = new Map<string, Unbalanced>()
+  for (const row of rows) {
+    const [missing, jobs, items, first] = [row.missing, row.jobs, row.items, row.first].map(Number) as [
+      ...[number, number, number, number],
+    ]
+    const none = { segments: 0, items: 0, jobs: 0, firstJob: null }
+    const one = found.get(row.stream) ?? { stream: row.stream, segments: 0, canceled: none }
+    one.segments += 1
+    if (missing > 0 && missing <= items) {
+      one.canceled.segments += 1
+      one.canceled.items += missing
+      one.canceled.jobs += jobs
+      one.canceled.firstJob ??= first
+    }
+    found.set(row.stream, one)
+  }
+  return [...found.values()]
 }
 
 export async function hasOpenSegments(tx: Tx): Promise<boolean> {

@@ -26,13 +26,15 @@ export async function pruneStep(
     [afterId],
   )
   if (last?.id == null) return { deleted: 0, nextId: null }
-  // A failed job of an unsettled segment is part of the proof: it stays until someone decides.
+  // A failed or canceled job of an unsettled segment is part of the proof: it stays until someone decides.
   const rows = await tx.all<{ id: number; kind: string; state: Stage }>(
     `DELETE FROM jobs WHERE id > ? AND id <= ? AND (
-       (state IN ('done', 'canceled', 'skipped') AND settled_at < ?)
+       (state IN ('done', 'skipped') AND settled_at < ?)
+       OR (state = 'canceled' AND settled_at < ? AND NOT EXISTS
+         (SELECT 1 FROM segments g WHERE g.id = jobs.segment_id AND g.state <> 'settled'))
        OR (state = 'failed' AND settled_at < ? AND segment_id IS NULL))
      RETURNING id, kind, state`,
-    [afterId, last.id, policy.settledBefore, policy.failedBefore],
+    [afterId, last.id, policy.settledBefore, policy.settledBefore, policy.failedBefore],
   )
   for (const row of rows) changes.tally(row.kind, row.state, -1)
   if (rows.length > 0) {

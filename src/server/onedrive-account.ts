@@ -5,7 +5,12 @@ import type { DriveRow } from '../apps/file-sync/store/contract.ts'
 import { FileStore } from '../apps/file-sync/store/file-store.ts'
 import { systemClock } from '../clock.ts'
 import type { OAuthClient } from '../cloud/oauth.ts'
-import { accessOf, type OneDriveAccess, type OneDriveSecret, parseOneDriveSecret } from '../cloud/onedrive/auth.ts'
+import {
+  accessOf,
+  type OneDriveAccess,
+  type OneDriveSecret,
+  parseOneDriveSecret,
+} from '../cloud/onedrive/auth.ts'
 import { type Drive, OneDriveClient, type Person } from '../cloud/onedrive/client.ts'
 import type { TokenSource } from '../cloud/token-source.ts'
 import type { Config } from '../config/settings.ts'

@@ -6,6 +6,7 @@
  * it changes in place, so that copies of the runtime see it as well.
  */
 import { randomUUID } from 'node:crypto'
+import { type FileSync, openFileSync } from '../apps/file-sync/index.ts'
 import { archiverJobs } from '../apps/mail-archive/archiver/jobs.ts'
 import { ArchiveRuns } from '../apps/mail-archive/archiver/runs.ts'
 import {
@@ -30,6 +31,7 @@ import { openLedger } from '../ledger/open.ts'
 import { openVault, type Vault } from '../vault.ts'
 import {
   engineSizeOf,
+  filesSettingsOf,
   type MailOverrides,
   mailSettingsOf,
   retentionOf,
@@ -59,6 +61,7 @@ export type Runtime = {
     kinds: MailKinds
     archiveRuns: ArchiveRuns
   }
+  files: FileSync
 }
 
 export type OpenRuntime = Runtime & {
@@ -115,13 +118,20 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
     limits: () => engine?.limits,
   })
   const kinds = mailKinds({ accounts: mail, tables, ledger, clock, settings })
+  const files = await openFileSync({
+    ...{ ledger, accounts, vault, settings: filesSettingsOf(config), fetch, clock, engine: () => engine },
+  })
   const { webhook_url: webhook } = config.alerts
   engine = await createEngine({
     ...{ ledger, clock, name: input.name ?? 'tidemark', ...engineSizeOf(config) },
-    jobs: [...jobsOf(kinds), ...archiverJobs({ accounts: mail, ledger, clock, obstacles: kinds.obstacles })],
+    jobs: [
+      ...jobsOf(kinds),
+      ...archiverJobs({ accounts: mail, ledger, clock, obstacles: kinds.obstacles }),
+      ...files.jobs,
+    ],
     leaseMs: config.engine.lease_seconds * 1000,
     bulkBytes: config.engine.bulk_bytes,
-    budgets: mailBudgets(mail.names(), settings),
+    budgets: { ...mailBudgets(mail.names(), settings), ...files.budgets() },
     housekeeping: {
       ...retentionOf(config),
       thresholds: thresholdsOf(config),
@@ -135,11 +145,13 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
   const runtime: Runtime = {
     ...{ role: input.role, config, origins: new Map(input.origins), home, ledger, engine, accounts, vault },
     mail: { settings, tables, accounts: mail, kinds, archiveRuns },
+    files,
   }
   return {
     ...runtime,
     close: once(async () => {
       await runtime.engine.stop()
+      await files.close()
       await mail.close()
       await ledger.close()
     }),
@@ -150,14 +162,16 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
 type Reload = { config: Config; origins: Origins | undefined; overrides: MailOverrides | undefined }
 
 async function reload(runtime: Runtime, { config, origins, overrides }: Reload): Promise<void> {
-  const { engine, mail, home } = runtime
+  const { engine, mail, files, home } = runtime
   for (const section of Object.keys(config) as (keyof Config)[]) {
     if (!isFixed(section)) Object.assign(runtime.config[section], structuredClone(config[section]))
   }
   if (origins) takeOver(runtime.origins as Map<string, Origin>, origins)
   Object.assign(mail.settings, mailSettingsOf(config, home, overrides))
+  Object.assign(files.settings, filesSettingsOf(config))
   engine.reload(engineSizeOf(config))
   await mail.accounts.reload()
+  await files.drives.reload()
 }
 
 /** Opened or bound with the process: what was read anew of them does not hold. */

@@ -65,6 +65,7 @@ export type FileDrive = {
 
 export interface FileDrives {
   names(): readonly string[]
+  accounts(): readonly string[]
   get(name: string): Promise<FileDrive>
   /** The budget under which its calls are made. */
   budget(name: string): string

@@ -60,6 +60,10 @@ class DriveDesk implements FileDrives {
     return this.#rows.map(({ name }) => name)
   }
 
+  accounts(): readonly string[] {
+    return [...new Set(this.#rows.map(({ account }) => account))]
+  }
+
   async get(name: string): Promise<FileDrive> {
     if (!this.#find(name)) await this.reload()
     const row = this.#find(name) ?? (await this.#refuse(name))

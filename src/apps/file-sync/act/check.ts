@@ -1,11 +1,10 @@
 /** Hashes the local content, so that it can be told from what both sides last agreed on. */
 import type { VerbRun } from '../action.ts'
-import { plainStat } from '../local/stat.ts'
+import { lookOf, plainStat } from '../local/stat.ts'
 import { setLocalHash } from '../store/local-tree.ts'
 import { freeNode } from '../store/open-nodes.ts'
 import { hashOpened } from './content.ts'
 import { openAsSeen, otherHere, rootOf } from './local-side.ts'
-import { lookOf } from '../local/stat.ts'
 
 export const checkRun: VerbRun = async (context) => {
   const { drive, job, node } = context

@@ -108,7 +108,9 @@ async function place(
   }
   const look = lookInside(root, names)
   if (look) return adoptOr(context, root, { remote, target, look })
-  return replaces ? goneHere(context, replaces) : { end: 'stale', because: 'its place was taken for a moment' }
+  return replaces
+    ? goneHere(context, replaces)
+    : { end: 'stale', because: 'its place was taken for a moment' }
 }
 
 function inStep(

@@ -63,6 +63,12 @@ export function staleWith({ drive }: Looking, rows: readonly RemoteRow[], becaus
   return { end: 'stale', because, write: (tx) => hearNow(tx, drive.name, rows) }
 }
 
+/** The item of the node was looked for, and is not there. */
+export function goneThere(context: Pick<ActionContext, 'drive' | 'job' | 'case'>, because: string): Ended {
+  const { remote } = context.case
+  return staleWith(context, remote ? [{ ...remote, isDeleted: true }] : [], because)
+}
+
 /** The folder that something was to go into may be gone. */
 export async function staleFolder(context: Looking, folderId: string, because: string): Promise<Ended> {
   const now = await lookAtItem(context, folderId)

@@ -7,18 +7,27 @@
  * call. On Business drives that second call would make another version of the file, so there all files but empty ones
  * go through a session, which takes the time along.
  */
+
+import { type DriveItem, PUT_BYTES_MAX, type Target } from '../../../cloud/onedrive/client.ts'
 import { TidemarkError } from '../../../errors.ts'
 import { quickXorHash } from '../../../quick-xor-hash.ts'
-import { type DriveItem, PUT_BYTES_MAX, type Target } from '../../../cloud/onedrive/client.ts'
 import type { ActionContext, Ended, VerbRun } from '../action.ts'
 import { toRow } from '../delta.ts'
 import type { FilesSettings } from '../drive.ts'
-import { lookOf, plainStat } from '../local/stat.ts'
+import { plainStat } from '../local/stat.ts'
 import { localRow, setLocalHash } from '../store/local-tree.ts'
 import type { LocalRow, RemoteRow } from '../trees.ts'
 import { endAgreed } from './agreed.ts'
-import { hashOpened, hashUpTo, isUnchanged, piecesOf } from './content.ts'
-import { codeOf, FRESH_TRIES, lookAtItem, lookAtName, staleFolder, staleItems, staleWith } from './fresh-look.ts'
+import { hashOpened, isUnchanged, piecesOf } from './content.ts'
+import {
+  codeOf,
+  FRESH_TRIES,
+  goneThere,
+  lookAtItem,
+  lookAtName,
+  staleFolder,
+  staleWith,
+} from './fresh-look.ts'
 import { goneHere, lookInside, type Opened, openAsSeen, otherHere, rootOf } from './local-side.ts'
 import { FileChanged, type Transfer, type Transfers } from './transfers.ts'
 import { sendInFragments } from './upload-session.ts'
@@ -79,10 +88,11 @@ function isChange(thrown: unknown, { signal }: Transfer): boolean {
   return signal.aborted || thrown instanceof FileChanged || codeOf(thrown) === 'file-changed'
 }
 
-function targetOf({ case: { base, local, remote, localParentId } }: ActionContext):
-  | Pick<Sending, 'target' | 'ifMatch'>
-  | undefined {
-  if (base && remote) return { target: { itemId: remote.itemId }, ifMatch: remote.eTag ?? remote.cTag ?? undefined }
+function targetOf({
+  case: { base, local, remote, localParentId },
+}: ActionContext): Pick<Sending, 'target' | 'ifMatch'> | undefined {
+  if (base && remote)
+    return { target: { itemId: remote.itemId }, ifMatch: remote.eTag ?? remote.cTag ?? undefined }
   if (localParentId === undefined) return undefined
   return { target: { parentId: localParentId, name: local!.name.normalize('NFC') }, ifMatch: undefined }
 }
@@ -99,8 +109,9 @@ async function send(deps: UploadDeps, sending: Sending): Promise<Ended> {
   try {
     const sent = isWhole ? await sendWhole(sending) : await sendInFragments(deps, sending)
     if ('ended' in sent) return sent.ended
-    const item = isWhole ? await withTime(sending, sent.item) : sent.item
-    return await uploaded(sending, item, sent.hash)
+    const row = toRow(sent.item, drive)
+    if (!row) throw damaged('OneDrive does not say where the upload is', 'damaged-answer')
+    return uploaded(sending, isWhole ? await withTime(sending, row) : row, sent.hash)
   } catch (thrown) {
     return await refused(sending, thrown)
   }
@@ -110,7 +121,8 @@ async function sendWhole({ context, source, target, ifMatch, transfer, signal }:
   const { drive, job } = context
   const { local, file, look } = source
   const pieces: Buffer[] = []
-  for await (const piece of piecesOf(file, { offset: 0, length: look.size }, () => undefined)) pieces.push(piece)
+  for await (const piece of piecesOf(file, { offset: 0, length: look.size }, () => undefined))
+    pieces.push(piece)
   const bytes = Buffer.concat(pieces)
   if (!(await isUnchanged(file, look))) throw new FileChanged()
   const hash = quickXorHash(bytes)
@@ -127,44 +139,46 @@ async function sendWhole({ context, source, target, ifMatch, transfer, signal }:
 }
 
 /** Only of the very version that was just sent: another one that came since has a time of its own. */
-async function withTime({ context, modifiedMs }: Sending, item: DriveItem): Promise<DriveItem> {
+async function withTime({ context, modifiedMs }: Sending, row: RemoteRow): Promise<RemoteRow> {
   const { drive, job } = context
-  const isNear =
-    modifiedMs !== undefined &&
-    item.modifiedMs !== undefined &&
-    Math.abs(item.modifiedMs - modifiedMs) <= TIME_OFF_MS_MAX
-  if (drive.isBusiness || modifiedMs === undefined || isNear || item.eTag === undefined) return item
+  const offMs = Math.abs((row.modifiedMs ?? 0) - (modifiedMs ?? 0))
+  if (drive.isBusiness || modifiedMs === undefined || row.eTag === null || offMs <= TIME_OFF_MS_MAX)
+    return row
   try {
-    const match = { ifMatch: item.eTag, signal: job.signal, missingTries: FRESH_TRIES }
-    return await drive.client.update(drive.driveId, item.id, { modifiedMs }, match)
+    const match = { ifMatch: row.eTag, signal: job.signal, missingTries: FRESH_TRIES }
+    const item = await drive.client.update(drive.driveId, row.itemId, { modifiedMs }, match)
+    return toRow(item, drive) ?? row
   } catch (thrown) {
     const code = codeOf(thrown)
-    if (code === 'precondition-failed' || code === 'not-found') return item
+    if (code === 'precondition-failed' || code === 'not-found') return row
     throw thrown
   }
 }
 
 /** What OneDrive says counts: some drives rewrite documents, and sending them again would never end. */
-async function uploaded({ context, source }: Sending, item: DriveItem, hash: string): Promise<Ended> {
+function uploaded({ context, source }: Sending, remote: RemoteRow, hash: string): Ended {
   const { drive, node, version } = context
   const { local, look } = source
-  const remote = toRow(item, drive)
-  if (!remote) throw new TidemarkError('OneDrive does not say where the upload is', { kind: 'transient', code: 'damaged-answer' })
   const isOther = remote.hash !== null && remote.hash !== hash
   if (isOther && remote.size !== look.size && !drive.isBusiness) {
-    throw new TidemarkError('OneDrive has kept something else than was sent', { kind: 'transient', code: 'upload-damaged' })
+    throw damaged('OneDrive has kept something else than was sent', 'upload-damaged')
   }
-  const stat = plainStat(look)
   return {
     end: 'done',
     ...(isOther ? { note: 'OneDrive has rewritten it' } : {}),
     write: async (tx) => {
       const now = await localRow(tx, drive.name, local.id)
-      const place = now ? { id: now.id } : { parentId: local.parentId! }
-      const localName = now?.name ?? local.name
-      return endAgreed(tx, context, { node, version, remote, local: place, localName, type: 'file', stat, hash })
+      return endAgreed(tx, context, {
+        ...{ node, version, remote, type: 'file', stat: plainStat(look), hash },
+        local: now ? { id: now.id } : { parentId: local.parentId! },
+        localName: now?.name ?? local.name,
+      })
     },
   }
+}
+
+function damaged(message: string, code: string): TidemarkError {
+  return new TidemarkError(message, { kind: 'transient', code })
 }
 
 /** OneDrive has something else than was expected; or it has this very upload, from a try that was interrupted. */
@@ -176,7 +190,7 @@ async function refused(sending: Sending, thrown: unknown): Promise<Ended> {
   if ('itemId' in target) {
     const now = await lookAtItem(context, target.itemId)
     if (now && (await isOwn(sending, now))) return adopted(sending, now)
-    if (!now) return staleItems(context, [context.case.remote], 'OneDrive does not have it any more')
+    if (!now) return goneThere(context, 'OneDrive does not have it any more')
     return staleWith(context, [now], 'it changed in OneDrive meanwhile')
   }
   if (code === 'not-found') return staleFolder(context, target.parentId, 'its folder is not in OneDrive')
@@ -199,8 +213,5 @@ async function isOwn({ context, source }: Sending, now: RemoteRow): Promise<bool
 }
 
 async function adopted(sending: Sending, now: RemoteRow): Promise<Ended> {
-  const { context } = sending
-  const item = await context.drive.client.item(context.drive.driveId, now.itemId, { signal: context.job.signal })
-  if (item.hash !== now.hash) return staleWith(context, [now], 'it changed in OneDrive meanwhile')
-  return uploaded(sending, await withTime(sending, item), now.hash!)
+  return uploaded(sending, await withTime(sending, now), now.hash!)
 }

@@ -9,17 +9,20 @@ export type Hashed =
   /** It is not, or did not stay, what was expected. */
   | { outcome: 'changed' }
   | { outcome: 'gone' }
-  | { outcome: 'stopped' }
 
 /** Larger ones were not faster; smaller ones cost more calls. */
 const CHUNK_BYTES = 1024 * 1024
+const STEP_BYTES = 16 * CHUNK_BYTES
 // Not waiting for a writer, should it be a pipe by now.
 const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
 
 let chunk: Buffer | undefined
 
-/** What is expected is looked at through the open file, so that no link can put another file in its place. */
-export function hashNow(path: string, expect: LocalStat, isStopped: () => boolean): Hashed {
+/**
+ * Hashes in steps of `STEP_BYTES`, so that a small file need not wait for a huge one. What is expected is looked at
+ * through the open file: no link can put another file in its place.
+ */
+export function* hashSteps(path: string, expect: LocalStat): Generator<undefined, Hashed> {
   let fd: number
   try {
     fd = openSync(path, FLAGS)
@@ -31,12 +34,16 @@ export function hashNow(path: string, expect: LocalStat, isStopped: () => boolea
     if (!isAsExpected(fd, expect)) return { outcome: 'changed' }
     chunk ??= Buffer.allocUnsafeSlow(CHUNK_BYTES)
     const hash = new QuickXorHash()
+    let untilPause = STEP_BYTES
     for (let left = expect.size; left > 0; ) {
-      if (isStopped()) return { outcome: 'stopped' }
       const bytes = readSync(fd, chunk, 0, Math.min(left, CHUNK_BYTES), null)
       if (bytes === 0) return { outcome: 'changed' }
       hash.update(chunk.subarray(0, bytes))
       left -= bytes
+      untilPause -= bytes
+      if (untilPause > 0) continue
+      yield
+      untilPause = STEP_BYTES
     }
     if (!isAsExpected(fd, expect)) return { outcome: 'changed' }
     return { outcome: 'done', hash: hash.digest().toString('base64') }

@@ -1,24 +1,54 @@
-/** A thread that lists folders and hashes files: see threads.ts. */
-import { parentPort, workerData } from 'node:worker_threads'
-import { hashNow } from './content-hash.ts'
-import { listFolder } from './listing.ts'
-import type { Answer, Question } from './threads.ts'
+/** A thread that lists folders and hashes files, all that it was asked by turns: see threads.ts. */
+import { parentPort } from 'node:worker_threads'
+import { type Hashed, hashSteps } from './content-hash.ts'
+import { type Listing, listFolder } from './listing.ts'
+import type { Answer, Ask, Message } from './threads.ts'
+
+type Job = { number: number; steps: Generator<undefined, Listing | Hashed> }
 
 const port = parentPort!
-const stops = new Int32Array((workerData as { stops: SharedArrayBuffer }).stops)
+const jobs: Job[] = []
+let isRunning = false
 
-port.on('message', ({ number, slot, ask }: Question) => {
-  let answer: Answer
+port.on('message', (message: Message) => {
+  if ('stop' in message) {
+    const index = jobs.findIndex(({ number }) => number === message.stop)
+    const [job] = index < 0 ? [] : jobs.splice(index, 1)
+    job?.steps.return({ outcome: 'gone' }) // closes its file
+    return
+  }
+  jobs.push({ number: message.number, steps: stepsOf(message.ask) })
+  if (!isRunning) {
+    isRunning = true
+    setImmediate(turn)
+  }
+})
+
+function* stepsOf(ask: Ask): Generator<undefined, Listing | Hashed> {
+  return ask.what === 'list' ? listFolder(ask.path) : yield* hashSteps(ask.path, ask.expect)
+}
+
+/** One step of every job; then messages are received. */
+function turn(): void {
+  for (const job of jobs.splice(0)) {
+    const answer = step(job)
+    if (!answer) jobs.push(job)
+    else
+      port.postMessage(
+        answer,
+        'value' in answer && 'numbers' in answer.value ? [answer.value.numbers.buffer] : [],
+      )
+  }
+  isRunning = jobs.length > 0
+  if (isRunning) setImmediate(turn)
+}
+
+function step({ number, steps }: Job): Answer | undefined {
   try {
-    const value =
-      ask.what === 'list'
-        ? listFolder(ask.path)
-        : hashNow(ask.path, ask.expect, () => Atomics.load(stops, slot) === number)
-    answer = { number, value }
+    const result = steps.next()
+    return result.done ? { number, value: result.value } : undefined
   } catch (error) {
     const { message, code } = error as NodeJS.ErrnoException
-    answer = { number, error: { message, code } }
+    return { number, error: { message, code } }
   }
-  const numbers = 'value' in answer && 'numbers' in answer.value ? answer.value.numbers : undefined
-  port.postMessage(answer, numbers ? [numbers.buffer] : [])
-})
+}

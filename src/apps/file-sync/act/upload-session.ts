@@ -1,0 +1,200 @@
+/**
+ * An upload in fragments. Where it stands is saved with the job: a restart asks OneDrive how much it has, and goes on
+ * from there, as long as the file is the same. Nothing is visible before the last fragment, so before that one both
+ * sides are looked at once more.
+ *
+ *   none ──created, address saved──▶ open ──fragments──▶ all but the last ──looked at both sides──▶ done
+ *                                     ▲  │ other bytes are expected: ask, go on from there
+ *                                     └──┘
+ *                   gone: created anew, from the start          changed: canceled, nothing was visible
+ */
+import { z } from 'zod'
+import {
+  FRAGMENT_BYTES_MAX,
+  FRAGMENT_STEP_BYTES,
+  type FragmentAnswer,
+  type UploadProgress,
+} from '../../../cloud/onedrive/client.ts'
+import { QuickXorHash } from '../../../quick-xor-hash.ts'
+import type { Ended } from '../action.ts'
+import { isSameStat, plainStat } from '../local/stat.ts'
+import { isRemoteContentSame, type LocalStat } from '../trees.ts'
+import { hashUpTo, piecesOf } from './content.ts'
+import { codeOf, FRESH_TRIES, goneThere, lookAtItem, staleWith } from './fresh-look.ts'
+import { asObject, lookInside, rootOf } from './local-side.ts'
+import { FileChanged } from './transfers.ts'
+import type { Sending, Sent, UploadDeps } from './upload.ts'
+
+const savedSession = z.object({
+  /** A key: whoever shows a checkpoint hides what has this name. */
+  uploadUrl: z.string().min(1),
+  expiresAtMs: z.number(),
+  target: z.string(),
+  stat: z.object({
+    ...{ dev: z.string(), ino: z.string(), birthNs: z.string(), mtimeNs: z.string(), size: z.number() },
+  }),
+  hash: z.object({ sums: z.string(), length: z.number() }),
+})
+
+/** The hash is of the bytes before `offset`. */
+type Session = { url: string; expiresAtMs: number; offset: number; hash: QuickXorHash }
+
+const SAVE_EVERY_FRAGMENTS = 4
+/** Answers that do not bring it on, over the whole upload. */
+const TROUBLES_MAX = 5
+/** A session that ends this soon is not worth the asking. */
+const EXPIRES_SOON_MS = 10_000
+
+export async function sendInFragments(deps: UploadDeps, sending: Sending): Promise<Sent> {
+  const chunkBytes = chunkOf(deps)
+  const total = sending.source.look.size
+  let session = (await resumed(sending)) ?? (await begun(sending))
+  for (let fragments = 1, troubles = 0; ; fragments++) {
+    const length = Math.min(chunkBytes, total - session.offset)
+    if (session.offset + length === total) {
+      const ended = await lastLook(sending)
+      if (ended) return cancelWith(sending, session, ended)
+    }
+    const hash = session.hash.copy()
+    try {
+      const answer = await sendFragment(sending, session, { length, hash })
+      if ('item' in answer) return { item: answer.item, hash: hash.digest().toString('base64') }
+      const isExpected = answer.nextOffset === session.offset + length
+      if (isExpected) session = { ...session, ...expiryOf(answer), offset: answer.nextOffset, hash }
+      else session = await moved(sending, session, answer)
+      if (!isExpected && ++troubles > TROUBLES_MAX)
+        throw new Error('OneDrive expects other bytes again and again')
+      if (fragments % SAVE_EVERY_FRAGMENTS === 0) await save(sending, session)
+    } catch (thrown) {
+      const code = codeOf(thrown)
+      if (code === 'file-changed' || sending.transfer.signal.aborted) await cancel(sending, session)
+      if ((code !== 'range' && code !== 'session-gone') || ++troubles > TROUBLES_MAX) throw thrown
+      session = (code === 'range' && (await asked(sending, session))) || (await begun(sending))
+    }
+  }
+}
+
+function chunkOf({ settings }: UploadDeps): number {
+  const steps = Math.floor(Math.min(settings.chunkBytes, FRAGMENT_BYTES_MAX) / FRAGMENT_STEP_BYTES)
+  return Math.max(1, steps) * FRAGMENT_STEP_BYTES
+}
+
+async function begun(sending: Sending): Promise<Session> {
+  const { context, source, target, ifMatch, modifiedMs, signal } = sending
+  const { client, driveId } = context.drive
+  const how =
+    'itemId' in target
+      ? { conflict: 'replace' as const, ifMatch }
+      : { conflict: 'fail' as const, missingTries: FRESH_TRIES }
+  const made = await client.createUploadSession(driveId, target, {
+    ...{ ...how, modifiedMs, size: source.look.size, signal },
+  })
+  const session = { ...made, offset: 0, hash: new QuickXorHash() }
+  // Before the first byte: what is sent is found again.
+  await save(sending, session)
+  return session
+}
+
+/** What an earlier try has left; undefined where there is none, or it is not about the same. */
+async function resumed(sending: Sending): Promise<Session | undefined> {
+  const { job } = sending.context
+  const saved = savedSession.safeParse(asObject(job.checkpoint).upload)
+  if (!saved.success) return undefined
+  const { uploadUrl: url, expiresAtMs, target, stat, hash } = saved.data
+  const isSame = target === keyOf(sending) && isSameStat(stat, sending.source.look)
+  const session = { url, expiresAtMs, offset: hash.length, hash: QuickXorHash.from(hash) }
+  if (!isSame) {
+    await cancel(sending, session)
+    return undefined
+  }
+  return expiresAtMs > job.clock.now() + EXPIRES_SOON_MS ? asked(sending, session) : undefined
+}
+
+/** The same place and the same version that is replaced. */
+function keyOf({ target, ifMatch }: Sending): string {
+  return JSON.stringify([target, ifMatch ?? null])
+}
+
+async function save(sending: Sending, session: Session): Promise<void> {
+  const { job } = sending.context
+  const stat: LocalStat = plainStat(sending.source.look)
+  const upload: z.infer<typeof savedSession> = {
+    ...{ uploadUrl: session.url, expiresAtMs: session.expiresAtMs, target: keyOf(sending), stat },
+    hash: session.hash.state(),
+  }
+  await job.save({ ...asObject(job.checkpoint), upload })
+}
+
+/** OneDrive knows how much it has. Undefined: the session is gone, or full and refused. */
+async function asked(sending: Sending, session: Session): Promise<Session | undefined> {
+  const { client } = sending.context.drive
+  try {
+    const status = await client.uploadStatus(session.url, { signal: sending.signal })
+    return await moved(sending, session, status)
+  } catch (thrown) {
+    const code = codeOf(thrown)
+    if (code === 'session-gone' || code === 'damaged-answer') return undefined
+    throw thrown
+  }
+}
+
+/** To where OneDrive stands: the hash follows by reading the file. */
+async function moved(sending: Sending, session: Session, status: UploadProgress): Promise<Session> {
+  const { job } = sending.context
+  const { file, look } = sending.source
+  const offset = Math.min(status.nextOffset, look.size)
+  const from = session.hash.state().length <= offset ? session.hash : new QuickXorHash()
+  const watched = { signal: sending.signal, progress: () => job.progress() }
+  const hash = await hashUpTo(file, from, offset, watched)
+  return { ...session, ...expiryOf(status), offset, hash }
+}
+
+function expiryOf({ expiresAtMs }: UploadProgress): { expiresAtMs: number } {
+  return { expiresAtMs }
+}
+
+async function sendFragment(
+  { context, source, transfer, signal }: Sending,
+  { url, offset }: Session,
+  { length, hash }: { length: number; hash: QuickXorHash },
+): Promise<FragmentAnswer> {
+  const { drive, job } = context
+  const total = source.look.size
+  const body = piecesOf(source.file, { offset, length }, (piece, sent) => {
+    hash.update(piece)
+    transfer.moved(offset + sent)
+    job.progress({ done: offset + sent, total, unit: 'bytes' })
+  })
+  return await drive.client.uploadFragment(url, { offset, total, length, body, signal })
+}
+
+/** Undefined: both sides are still what they were when it was decided. */
+async function lastLook(sending: Sending): Promise<Ended | undefined> {
+  const { context, source, target } = sending
+  const look = lookInside(rootOf(context.drive), source.names)
+  if (!look || !isSameStat(look, source.look)) throw new FileChanged()
+  const { base } = context.case
+  if (!('itemId' in target) || !base) return undefined
+  const now = await lookAtItem(context, target.itemId)
+  if (!now) return goneThere(context, 'OneDrive does not have it any more')
+  return isRemoteContentSame(now, base)
+    ? undefined
+    : staleWith(context, [now], 'it changed in OneDrive meanwhile')
+}
+
+async function cancelWith(sending: Sending, session: Session, ended: Ended): Promise<Sent> {
+  await cancel(sending, session)
+  return { ended }
+}
+
+/** A session that cannot be canceled ends by itself. */
+async function cancel({ context }: Sending, { url }: Session): Promise<void> {
+  const { drive, job } = context
+  if (job.signal.aborted) return
+  try {
+    await drive.client.cancelUpload(url, { signal: job.signal })
+  } catch (thrown) {
+    job.signal.throwIfAborted()
+    if (codeOf(thrown) === 'strange-address') throw thrown
+  }
+}

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Locator, Page } from 'playwright-core'
 import { openBrowser, visit } from './browser.ts'
 import { checkEveryLook } from './every-look.ts'
 import { checkNoShift, NARROW_PX, pageNow, shoot } from './look.ts'
@@ -168,6 +168,17 @@ describe('the overview', () => {
     for (const name of ['Jobs', ADDRESS, '10 minutes', 'As a table', 'Work'])
       assert.ok(seen.includes(name), `${name} is not among ${seen.join(', ')}`)
   })
+
+  test('has switches with arrow keys, of which Tab sees one place', async (t) => {
+    const page = await visit(t, browser, { url: site.url, path: '/' })
+    await ready(page)
+    await checkArrows(page, 'Time shown', ['10 minutes', '24 hours'])
+    await page.locator('.overview-charts canvas').nth(2).waitFor()
+    await page.goto('/settings')
+    const themes = await checkArrows(page, 'Colours', ['As the system', 'Light', 'Dark'])
+    await themes.getByRole('radio', { name: 'Light' }).press('ArrowRight')
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark')
+  })
 })
 
 /** Names of all that Tab reaches from here to the page's end; fails where the focus cannot be seen. */
@@ -193,4 +204,31 @@ async function tabThrough(page: Page): Promise<string[]> {
     seen.push(at.name)
   }
   throw new Error(`Tab has no end: ${seen.join(', ')}`)
+}
+
+/** Radio buttons as people know them: an arrow moves and chooses, and goes round at the ends. */
+async function checkArrows(page: Page, label: string, names: readonly string[]): Promise<Locator> {
+  const group = page.getByRole('group', { name: label })
+  const option = (at: number) => group.getByRole('radio', { name: names[at % names.length]! })
+  const isHere = async (at: number, pressed: string): Promise<void> => {
+    const isFocused = await option(at).evaluate((radio) => radio === document.activeElement)
+    assert.ok((await option(at).isChecked()) && isFocused, `${pressed} does not lead to ${names[at]}`)
+    assert.equal(await group.locator(':checked').count(), 1)
+  }
+  await option(0).focus()
+  for (const key of ['ArrowRight', 'ArrowDown']) {
+    for (let at = 0; at < names.length; at++) {
+      await page.keyboard.press(key)
+      await isHere((at + 1) % names.length, key)
+    }
+  }
+  for (const key of ['ArrowLeft', 'ArrowUp']) {
+    for (let at = names.length; at > 0; at--) {
+      await page.keyboard.press(key)
+      await isHere(at - 1, key)
+    }
+  }
+  await page.keyboard.press('Tab')
+  assert.equal(await group.locator(':focus').count(), 0, 'Tab leaves the switch')
+  return group
 }

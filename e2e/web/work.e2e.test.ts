@@ -172,6 +172,42 @@ describe('the pages of work', () => {
     assert.equal(streams[0]?.stored, MESSAGES + 1)
   })
 
+  test('a job that failed shows each attempt with its error, and starts over from there', async (t) => {
+    await site.settled()
+    const { faults } = site.sim
+    const methods = ['history.list']
+    faults.add({ do: 'error', status: 500, message: 'out of tea', methods, max: 2 })
+    faults.add({ do: 'error', status: 400, reason: 'badRequest', message: 'no tea ever', methods })
+    await site.deliver()
+    const id = await until('the look for mail has failed', async () => {
+      const { items } = await site.get<Jobs>('/api/jobs?state=failed&limit=1')
+      return items[0]?.id
+    })
+    const page = await visit(t, browser, { url: site.url, path: `/work/jobs/${id}` })
+    await jobReady(page)
+    await page.getByRole('heading', { level: 1, name: `mail.history #${id}` }).waitFor()
+    await page.locator('.main').getByText('Failed', { exact: true }).first().waitFor()
+    const fact = (name: string) => page.locator('.facts div').filter({ hasText: name }).locator('dd')
+    assert.equal(await fact('Failures').textContent(), '3')
+    assert.ok(Number(await fact('Times taken').textContent()) >= 3)
+    await page.getByRole('heading', { name: 'Failed attempts (3)' }).waitFor()
+    const attempts = await page.locator('.attempts li').allTextContents()
+    assert.equal(attempts.length, 3)
+    assert.match(attempts[0]!, /^Attempt \d+permanent.*HTTP 400.*no tea ever/)
+    for (const earlier of attempts.slice(1))
+      assert.match(earlier, /^Attempt \d+transient.*HTTP 500.*out of tea/)
+    await page.locator('.verdict').getByText('1 job failed').waitFor()
+
+    faults.set({ rules: [] })
+    await page.getByRole('button', { name: 'Retry' }).click()
+    await page.locator('.main').getByText('Done', { exact: true }).first().waitFor()
+    await page.locator('.verdict').getByText('All is settled.').waitFor()
+    assert.equal(await page.locator('.attempts li').count(), 3, 'what failed before is still told')
+    assert.deepEqual((await site.get<Jobs>('/api/jobs?state=failed&limit=1')).items, [])
+    const { streams } = await site.settled()
+    assert.equal(streams[0]?.stored, MESSAGES + 2)
+  })
+
   test('everything can be paused and resumed', async (t) => {
     const page = await visit(t, browser, { url: site.url, path: '/work' })
     await workReady(page)

@@ -18,6 +18,7 @@ type Waiting = { redirectUri: string; ended: Promise<string>; codes: string[] }
 /** A sign-in by loopback that has asked, and where it waits. */
 async function waiting(
   finish: (code: string) => Promise<string> = async (code) => `made of ${code}`,
+  more: Pick<SignInSteps<string>, 'host'> = {},
 ): Promise<Waiting> {
   const codes: string[] = []
   let ended: Promise<string> = Promise.resolve('')
@@ -25,6 +26,7 @@ async function waiting(
     const steps: SignInSteps<string> = {
       state: 'right',
       hints: HINTS,
+      ...more,
       ask,
       finish: (code) => {
         codes.push(code)
@@ -55,6 +57,15 @@ describe('the page that the browser is sent back to', () => {
     assert.match(response.headers.get('content-security-policy') ?? '', /default-src 'none'/)
     assert.equal(await ended, 'made of c1')
     await assert.rejects(fetch(redirectUri))
+  })
+
+  test('is found by the name localhost where the service knows no other, and then by no other', async () => {
+    const { redirectUri, ended } = await waiting(undefined, { host: 'localhost' })
+    assert.match(redirectUri, /^http:\/\/localhost:\d+$/)
+    const byNumber = redirectUri.replace('localhost', '127.0.0.1')
+    assert.equal((await fetch(`${byNumber}/?code=c1&state=right`)).status, 404)
+    assert.equal((await fetch(`${redirectUri}/?code=c2&state=right`)).status, 200)
+    assert.equal(await ended, 'made of c2')
   })
 
   test('lets nothing but the right answer end the wait', async () => {
@@ -109,7 +120,8 @@ describe('the page that the browser is sent back to', () => {
     const { redirectUri, ended } = await waiting()
     const checked = assert.rejects(
       ended,
-      (error: TidemarkError) => error.code === 'access_denied' && error.kind === 'auth',
+      (error: TidemarkError) =>
+        error.code === 'access_denied' && error.kind === 'auth' && error.hint === HINTS.denied,
     )
     await fetch(`${redirectUri}/?error=access_denied&state=right`)
     await checked

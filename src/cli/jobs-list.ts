@@ -7,7 +7,7 @@ import type { JobState } from '../ledger/states.ts'
 import { shellWord } from '../wording.ts'
 import type { CliContext } from './context.ts'
 import { didYouMean, LIMIT_DEFAULT } from './jobs-input.ts'
-import { aboutText, jobJson, stateText, triesText } from './jobs-row.ts'
+import { aboutText, jobJson, stateText, takenText } from './jobs-row.ts'
 import { lookAtLedger, type OpenedLedger } from './ledger.ts'
 
 export type ListOptions = {
@@ -48,7 +48,7 @@ async function printPage(context: CliContext, options: ListOptions, { ledger }: 
       { title: 'state', value: (job) => stateText(job, { now, pauses }) },
       { title: 'stream', value: ({ stream }) => stream ?? '-' },
       { title: 'age', value: (job) => formatDuration(Math.max(0, now - job.created_at)), align: 'right' },
-      { title: 'tries', value: triesText },
+      { title: 'taken', value: takenText },
       { title: 'about', value: aboutText },
     ],
     rows,

@@ -64,8 +64,8 @@ export function isPausedBy(job: Pick<JobRow, 'kind' | 'stream'>, { scope, target
   )
 }
 
-/** `0`, `1`, `3, 2 failed`. */
-export function triesText(job: JobRow): string {
+/** How often it was taken, also where it was handed back untouched: `0`, `1`, `3, 2 failed`. */
+export function takenText(job: JobRow): string {
   const failures = failureCount(job)
   return failures > 0
     ? `${formatCount(job.attempt)}, ${formatCount(failures)} failed`

@@ -1,7 +1,7 @@
 /** `tidemark jobs show ID`: everything that a person needs to know about one job. */
 
 import { dependencyText, explainJob } from '../engine/job-explanation.ts'
-import { parsedJson } from '../engine/job-texts.ts'
+import { failureCount, parsedJson } from '../engine/job-texts.ts'
 import { liveCount, type SeenEngine, seeEngines } from '../engine/sightings.ts'
 import { UsageError } from '../errors.ts'
 import { formatBytes, formatCount } from '../format.ts'
@@ -11,7 +11,7 @@ import { isoTime, moment } from '../moment.ts'
 import { redactValue } from '../redaction.ts'
 import type { CliContext } from './context.ts'
 import { engineJson } from './jobs-engines.ts'
-import { jobJson, triesText } from './jobs-row.ts'
+import { jobJson } from './jobs-row.ts'
 import { withLedger } from './ledger.ts'
 
 const TEXT_LINES_MAX = 30
@@ -53,6 +53,7 @@ export async function showJob(context: CliContext, id: number): Promise<void> {
 
 function shownLines({ detail, segment, explanation, now }: Shown): string[] {
   const { job, errors } = detail
+  const failures = failureCount(job)
   const lines = [`Job #${job.id}: ${job.kind}, ${job.state}`, ...explanation.map((text) => `  ${text}`), '']
   const fact = (name: string, text: string | undefined): void => {
     if (text) lines.push(`${name.padEnd(FACT_WIDTH)}${text}`)
@@ -66,7 +67,8 @@ function shownLines({ detail, segment, explanation, now }: Shown): string[] {
   fact('Created', moment(job.created_at, now))
   fact('Claimed', job.claimed_at === null ? undefined : moment(job.claimed_at, now))
   fact('Settled', job.settled_at === null ? undefined : moment(job.settled_at, now))
-  fact('Tries', triesText(job))
+  fact('Times taken', formatCount(job.attempt))
+  fact('Failures', failures === 0 ? undefined : formatCount(failures))
   fact('Parent', job.parent_id === null ? undefined : `job #${job.parent_id}`)
   fact('Children', childrenText(detail))
   fact('After', jobsText(detail.waitsFor))
@@ -77,7 +79,7 @@ function shownLines({ detail, segment, explanation, now }: Shown): string[] {
   return lines
 }
 
-const FACT_WIDTH = 11
+const FACT_WIDTH = 13
 
 function segmentText(segment: SegmentRow): string {
   const { listed, stored, gone, skipped, bad, open_jobs } = segment

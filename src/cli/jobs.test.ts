@@ -88,7 +88,7 @@ for (const [database, makeHome] of Object.entries(makeHomes)) {
         .trimEnd()
         .split('\n')
         .map((line) => line.split('\t'))
-      assert.deepEqual(rows[0], ['ID', 'KIND', 'STATE', 'STREAM', 'AGE', 'TRIES', 'ABOUT'])
+      assert.deepEqual(rows[0], ['ID', 'KIND', 'STATE', 'STREAM', 'AGE', 'TAKEN', 'ABOUT'])
       const row = (id: number): string[] => rows.find(([first]) => first === String(id))!
       assert.deepEqual(row(filled.seal).slice(0, 4), [
         String(filled.seal),
@@ -184,6 +184,7 @@ for (const [database, makeHome] of Object.entries(makeHomes)) {
       assert.match(stdout, /It failed at .*: permanent: no such folder\./)
       assert.match(stdout, new RegExp(`Try it again: tidemark jobs retry ${filled.failed}`))
       assert.match(stdout, /It failed 2 of 5 times/)
+      assert.match(stdout, /\nTimes taken {2}2\nFailures {5}2\n/)
       assert.match(
         stdout,
         /attempt 2, .*: permanent: no such folder\n {2}attempt 1, .*: transient: connection reset/,

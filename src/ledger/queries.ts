@@ -262,23 +262,22 @@ export async function countUnbalanced(tx: Tx): Promise<Unbalanced[]> {
        coalesce(c.jobs, 0) AS jobs, coalesce(c.items, 0) AS items, coalesce(c.first, 0) AS first
      FROM segments g JOIN streams s ON s.id = g.stream_id LEFT JOIN (
        SELECT segment_id, count(*) AS jobs, sum(items) AS items, min(id) AS first FROM jobs
-       WHERE state = 'canceled' AND segment_id IS NOT NULL AND items > 0 AND coalesce(note, '') <> '${REPLACED_NOTE}'
+       WHERE ${stateCondition('canceled')} AND segment_id IS NOT NULL AND items > 0
+         AND coalesce(note, '') <> '${REPLACED_NOTE}'
        GROUP BY segment_id) c ON c.segment_id = g.id
      WHERE g.state <> 'settled' AND g.state = 'sealed' AND g.open_jobs = 0 ORDER BY s.name, g.id`,
   )
   const found = new Map<string, Unbalanced>()
   for (const row of rows) {
-    const [missing, jobs, items, first] = [row.missing, row.jobs, row.items, row.first].map(Number) as [
-      ...[number, number, number, number],
-    ]
+    const missing = Number(row.missing)
     const none = { segments: 0, items: 0, jobs: 0, firstJob: null }
     const one = found.get(row.stream) ?? { stream: row.stream, segments: 0, canceled: none }
     one.segments += 1
-    if (missing > 0 && missing <= items) {
+    if (missing > 0 && missing <= Number(row.items)) {
       one.canceled.segments += 1
       one.canceled.items += missing
-      one.canceled.jobs += jobs
-      one.canceled.firstJob ??= first
+      one.canceled.jobs += Number(row.jobs)
+      one.canceled.firstJob ??= Number(row.first)
     }
     found.set(row.stream, one)
   }

@@ -43,7 +43,8 @@ export async function runPlan(deps: PlanningDeps, job: RunContext<PlanPayload>):
     }
     const planned = await planOnce(store, drive, row)
     if (!planned) break
-    await job.commit(toOutcome(deps, job, { drive, row, plan: planned }))
+    const { tail_at: tail } = await deps.ledger.stream(drive.stream)
+    await job.commit(toOutcome(deps, job, { drive, row, cycle: tail + 1, plan: planned }))
     totals.actions += planned.actions.length
     totals.nodes += 1
     job.progress({ done: totals.actions, unit: 'items' })
@@ -66,17 +67,15 @@ export async function planOnce(store: FileStore, drive: FileDrive, row: DriveRow
 }
 
 async function releaseOld(deps: PlanningDeps, job: RunContext<PlanPayload>, drive: FileDrive): Promise<void> {
-  const stream = (await deps.ledger.streams()).find(({ name }) => name === drive.stream)
-  const settledTo = stream?.mark_at ?? 0
+  const { mark_at: settledTo } = await deps.ledger.stream(drive.stream)
   await job.commit({ effects: async (tx) => void (await releaseSettled(tx, drive.name, settledTo)) })
 }
 
 function toOutcome(
   { kindOf }: PlanningDeps,
   job: RunContext<PlanPayload>,
-  { drive, row, plan: planned }: { drive: FileDrive; row: DriveRow; plan: Plan },
+  { drive, row, cycle, plan: planned }: { drive: FileDrive; row: DriveRow; cycle: number; plan: Plan },
 ): Outcome {
-  const cycle = row.planned + 1
   const segment = `plan ${cycle}`
   return {
     effects: (tx) => writePlan(tx, drive.name, { cycle, plan: planned, atMs: job.clock.now() }),

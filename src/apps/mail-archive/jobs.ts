@@ -18,12 +18,13 @@ import { z } from 'zod'
 import type { Clock } from '../../clock.ts'
 import { defineJob, type JobKind, type Outcome, request, TidemarkError } from '../../engine/index.ts'
 import type { AnyJobKind } from '../../engine/kinds.ts'
+import { Obstacles as EngineObstacles } from '../../engine/obstacles.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { accountOf, type MailAccount, type MailAccounts } from './account.ts'
 import { runFetch } from './fetch.ts'
 import { runHistory } from './history.ts'
 import { runListing } from './listing.ts'
-import { Obstacles, pastObstacles } from './obstacles.ts'
+import { type Obstacles, pastObstacles } from './obstacles.ts'
 import {
   BatchSize,
   type Granularity,
@@ -97,7 +98,7 @@ export function mailKinds(deps: MailDeps): MailKinds {
   const kinds: MailKinds = {
     ...deps,
     turns: new Turns(),
-    obstacles: new Obstacles(deps.clock),
+    obstacles: new EngineObstacles(deps.clock),
     batchSize: (account) => {
       let size = sizes.get(account)
       size ??= new BatchSize(deps.settings.batch)

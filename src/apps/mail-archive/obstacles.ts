@@ -1,76 +1,27 @@
 /**
  * What keeps all work of an account from going on and is the fault of no message: Gmail cannot be reached, the disk is
- * full, a file of the archive is missing. Jobs then wait without costing a try, so that an outage, however long, never
- * makes good messages bad; one of them at a time finds out whether it is over.
+ * full, a file of the archive is missing. Jobs then wait without costing a try (see engine/obstacles.ts), so that an
+ * outage, however long, never makes good messages bad.
  *
  * A single hiccup is none: the engine tries the job again. A job about no message in particular never gives up: where
  * its tries are used up, it waits. One that is about messages may have met a bad one: so others are asked for, and only
  * where none of them comes either, it is the service.
- *
- *   free ──a job meets it──▶ waiting ──its time has come──▶ trying (one job; the others go on waiting)
- *     ▲                         ▲                               │
- *     └────── it went well ─────┼───────────────────────────────┤
- *                               └──────── it is still there ────┘
  */
-import type { Clock } from '../../clock.ts'
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import { ATTEMPTS } from '../../engine/kinds.ts'
+import type * as engine from '../../engine/obstacles.ts'
 import { asTidemarkError, type TidemarkError } from '../../errors.ts'
 import type { MailAccount } from './account.ts'
 
-export type Obstacle = {
-  /** `cloud`: Gmail cannot be reached. `archive`: the archive's files or the disk they are on. */
-  where: 'cloud' | 'archive'
-  error: TidemarkError
-  sinceMs: number
-  /** When it is looked at again. */
-  nextMs: number
-}
+/** `cloud`: Gmail cannot be reached. `archive`: the archive's files or the disk they are on. */
+type Where = 'cloud' | 'archive'
+export type Obstacle = engine.Obstacle<Where>
+export type Obstacles = engine.Obstacles<Where>
 
-const WAIT_MS_MIN = 1_000
-const WAIT_MS_MAX = 30_000
-/** While one job tries, the others leave it alone for this long. */
-const TRYING_MS = 2_000
 /** Other messages that are asked for; where the mailbox has fewer than half of that, they say too little. */
 const SAMPLE = 8
 const SAMPLE_MIN = 4
 const ARCHIVE_CODES = /^(?:disk-full|shard-|archive-)/
-
-export class Obstacles {
-  readonly #clock: Clock
-  readonly #found = new Map<string, Obstacle>()
-
-  constructor(clock: Clock) {
-    this.#clock = clock
-  }
-
-  of(account: string): Obstacle | undefined {
-    return this.#found.get(account)
-  }
-
-  /** How long to wait before trying; 0 where nothing is known to be in the way. */
-  waitMs(account: string): number {
-    const found = this.#found.get(account)
-    if (!found) return 0
-    const nowMs = this.#clock.monotonicMs()
-    if (nowMs < found.nextMs) return found.nextMs - nowMs
-    found.nextMs = nowMs + TRYING_MS
-    return 0
-  }
-
-  /** Somebody met it; returns how long to wait. */
-  met(account: string, where: Obstacle['where'], error: TidemarkError): number {
-    const nowMs = this.#clock.monotonicMs()
-    const sinceMs = this.#found.get(account)?.sinceMs ?? nowMs
-    const waitMs = Math.min(WAIT_MS_MAX, Math.max(WAIT_MS_MIN, (nowMs - sinceMs) / 2))
-    this.#found.set(account, { where, error, sinceMs, nextMs: nowMs + waitMs })
-    return waitMs
-  }
-
-  over(account: string): void {
-    this.#found.delete(account)
-  }
-}
 
 type Opening = { get(name: string): Promise<MailAccount> }
 

@@ -1,28 +1,37 @@
 /** Hashes the local content, so that it can be told from what both sides last agreed on. */
 import type { VerbRun } from '../action.ts'
-import { lookOf, plainStat } from '../local/stat.ts'
+import { inside } from '../local/folder.ts'
+import { plainStat } from '../local/stat.ts'
 import { setLocalHash } from '../store/local-tree.ts'
 import { freeNode } from '../store/open-nodes.ts'
-import { hashOpened } from './content.ts'
-import { openAsSeen, otherHere, rootOf } from './local-side.ts'
+import { type Disk, isForbidden } from './content.ts'
+import { goneHere, lookAsSeen, lookInside, otherHere, rootOf, unreadableHere } from './local-side.ts'
 
-export const checkRun: VerbRun = async (context) => {
-  const { drive, job, node } = context
-  const local = context.case.local!
-  const opened = await openAsSeen(context, rootOf(drive), local)
-  if ('ended' in opened) return opened.ended
-  const { file, look } = opened
-  try {
-    const hash = await hashOpened(file, look, job)
-    if (hash === undefined) return otherHere(context, local, lookOf(await file.stat({ bigint: true })))
-    return {
-      end: 'done',
-      write: async (tx) => {
-        await setLocalHash(tx, drive.name, { id: local.id, stat: plainStat(look), hash })
-        return freeNode(tx, drive.name, node)
-      },
+export function checkRun({ disk }: { disk: Disk }): VerbRun {
+  return async (context) => {
+    const { drive, job, node } = context
+    const local = context.case.local!
+    const root = rootOf(drive)
+    const seen = await lookAsSeen(context, root, local)
+    if ('ended' in seen) return seen.ended
+    const stat = plainStat(seen.look)
+    try {
+      const hashed = await disk.hash(inside(root, seen.names), stat, job.signal)
+      if (hashed.outcome === 'done') {
+        const { hash } = hashed
+        return {
+          end: 'done',
+          write: async (tx) => {
+            await setLocalHash(tx, drive.name, { id: local.id, stat, hash })
+            return freeNode(tx, drive.name, node)
+          },
+        }
+      }
+    } catch (thrown) {
+      if (isForbidden(thrown)) return unreadableHere(context, local, 'it may not be read')
+      throw thrown
     }
-  } finally {
-    await file.close()
+    const look = lookInside(root, seen.names)
+    return look ? otherHere(context, local, look) : goneHere(context, local)
   }
 }

@@ -2,10 +2,12 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { RunContext } from '../../../engine/index.ts'
 import { QuickXorHash } from '../../../quick-xor-hash.ts'
+import { inside } from '../local/folder.ts'
 import type { Root } from '../local/root.ts'
-import { isSameStat, lookOf, plainStat } from '../local/stat.ts'
+import { errnoOf, isSameStat, lookOf, plainStat } from '../local/stat.ts'
+import type { DiskThreads } from '../local/threads.ts'
 import type { LocalStat } from '../trees.ts'
-import { openInside } from './local-side.ts'
+import { lookInside } from './local-side.ts'
 import { FileChanged } from './transfers.ts'
 
 const READ_BYTES = 1024 * 1024
@@ -13,22 +15,30 @@ const PIECE_BYTES = 256 * 1024
 
 type Hashing = Pick<RunContext<unknown>, 'signal' | 'progress'>
 
-/** The hash and the stat that it belongs to. Undefined: it cannot be opened, or changed meanwhile. */
+/** Threads that read files, so that nobody waits for a large one. */
+export type Disk = Pick<DiskThreads, 'hash'>
+
+/** The hash and the stat that it belongs to. Undefined: it is no file, may not be read, or changed meanwhile. */
 export async function hashInside(
+  disk: Disk,
   root: Root,
   names: readonly string[],
-  job: Hashing,
+  { signal }: Pick<Hashing, 'signal'>,
 ): Promise<{ hash: string; stat: LocalStat } | undefined> {
-  const opened = await openInside(root, names)
-  if (!opened || 'unreadable' in opened) return undefined
-  const { file, look } = opened
+  const look = lookInside(root, names)
+  if (look?.type !== 'file') return undefined
   try {
-    if (look.type !== 'file') return undefined
-    const hash = await hashOpened(file, look, job)
-    return hash === undefined ? undefined : { hash, stat: plainStat(look) }
-  } finally {
-    await file.close()
+    const hashed = await disk.hash(inside(root, names), plainStat(look), signal)
+    return hashed.outcome === 'done' ? { hash: hashed.hash, stat: plainStat(look) } : undefined
+  } catch (thrown) {
+    if (isForbidden(thrown)) return undefined
+    throw thrown
   }
+}
+
+export function isForbidden(thrown: unknown): boolean {
+  const code = errnoOf(thrown)
+  return code === 'EACCES' || code === 'EPERM'
 }
 
 /** Undefined where it changed meanwhile. */

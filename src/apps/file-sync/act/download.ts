@@ -9,11 +9,12 @@ import { isSameStat, type Look, plainStat } from '../local/stat.ts'
 import { localRow } from '../store/local-tree.ts'
 import type { LocalRow, LocalStat, RemoteRow } from '../trees.ts'
 import { endAgreed } from './agreed.ts'
-import { hashInside } from './content.ts'
+import { type Disk, hashInside } from './content.ts'
 import {
   goneHere,
   isNoFolder,
   lookInside,
+  namesOf,
   otherHere,
   type Place,
   placeOfItem,
@@ -26,20 +27,22 @@ import { type FetchDeps, fetchContent } from './partial.ts'
 /** Where it goes, and the row of the file that it replaces. */
 type Target = Place & { replaces: LocalRow | undefined }
 
-export function downloadRun(deps: FetchDeps): VerbRun {
+export type DownloadDeps = FetchDeps & { disk: Disk }
+
+export function downloadRun(deps: DownloadDeps): VerbRun {
   return async (context) => {
     const remote = context.case.remote!
     const root = rootOf(context.drive)
-    const before = await targetOf(context, remote)
+    const before = await targetOf(context, root, remote)
     if (!before) return noFolder()
-    const done = await alreadyThere(context, root, remote, before)
+    const done = await alreadyThere(deps, context, root, { remote, target: before })
     if (done) return done
     const fetched = await fetchContent(deps, context, root, remote)
     if ('ended' in fetched) return fetched.ended
     // Folders may have been renamed while it was on its way.
-    const target = await targetOf(context, remote)
+    const target = await targetOf(context, root, remote)
     if (!target) return noFolder()
-    return place(context, root, { remote, target, fetched })
+    return place(deps, context, root, { remote, target, fetched })
   }
 }
 
@@ -47,7 +50,7 @@ function noFolder(): Ended {
   return { end: 'stale', because: 'its folder is not here' }
 }
 
-async function targetOf(context: ActionContext, remote: RemoteRow): Promise<Target | undefined> {
+async function targetOf(context: ActionContext, root: Root, remote: RemoteRow): Promise<Target | undefined> {
   const { drive, store } = context
   const { local } = context.case
   if (!local || local.isMissing || local.parentId === null) {
@@ -55,32 +58,33 @@ async function targetOf(context: ActionContext, remote: RemoteRow): Promise<Targ
     return free && { ...free, replaces: undefined }
   }
   const folder = await store.localRow(drive.name, local.parentId)
-  const names = await store.localPath(drive.name, local.id)
+  const names = await namesOf(context, root, local)
   return folder && names && { folder, names, replaces: local }
 }
 
 /** Undefined where everything is as expected. */
 async function alreadyThere(
+  deps: DownloadDeps,
   context: ActionContext,
   root: Root,
-  remote: RemoteRow,
-  target: Target,
+  { remote, target }: { remote: RemoteRow; target: Target },
 ): Promise<Ended | undefined> {
   const { replaces } = target
   const look = lookInside(root, target.names)
   if (!look) return replaces ? goneHere(context, replaces) : undefined
   if (replaces && look.type === 'file' && isSameStat(look, replaces)) return undefined
-  return adoptOr(context, root, { remote, target, look })
+  return adoptOr(deps, context, root, { remote, target, look })
 }
 
 /** Another file than expected is there: put there by a try that was interrupted, or by someone else. */
 async function adoptOr(
+  deps: DownloadDeps,
   context: ActionContext,
   root: Root,
   { remote, target, look }: { remote: RemoteRow; target: Target; look: Look },
 ): Promise<Ended> {
   if (look.type === 'file' && look.size === remote.size && remote.hash !== null) {
-    const hashed = await hashInside(root, target.names, context.job)
+    const hashed = await hashInside(deps.disk, root, target.names, context.job)
     if (hashed?.hash === remote.hash) {
       return inStep(context, { remote, target, stat: hashed.stat, hash: hashed.hash })
     }
@@ -89,6 +93,7 @@ async function adoptOr(
 }
 
 async function place(
+  deps: DownloadDeps,
   context: ActionContext,
   root: Root,
   { remote, target, fetched }: { remote: RemoteRow; target: Target; fetched: { path: string; hash: string } },
@@ -107,7 +112,7 @@ async function place(
     throw thrown
   }
   const look = lookInside(root, names)
-  if (look) return adoptOr(context, root, { remote, target, look })
+  if (look) return adoptOr(deps, context, root, { remote, target, look })
   return replaces
     ? goneHere(context, replaces)
     : { end: 'stale', because: 'its place was taken for a moment' }

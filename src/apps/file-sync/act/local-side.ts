@@ -1,13 +1,14 @@
 /** The local side of a node on the disk: where it is, opened without following links, and what is seen instead. */
-import { constants } from 'node:fs'
+import { constants, realpathSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
+import { relative, sep } from 'node:path'
 import { asTidemarkError } from '../../../errors.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import type { ActionContext, Ended } from '../action.ts'
 import type { FileDrive } from '../drive.ts'
-import { holdFolder, inFolderOf } from '../local/folder.ts'
+import { holdFolder, inFolderOf, inside } from '../local/folder.ts'
 import { openRoot, type Root } from '../local/root.ts'
-import { errnoOf, isSameStat, type Look, lookAt, lookOf, plainStat } from '../local/stat.ts'
+import { errnoOf, isSameStat, isSameThing, type Look, lookAt, lookOf, plainStat } from '../local/stat.ts'
 import type { LocalSighting } from '../store/contract.ts'
 import { localAtName, seeLocal } from '../store/local-tree.ts'
 import type { LocalRow, RemoteRow } from '../trees.ts'
@@ -32,6 +33,30 @@ export async function placeOfItem({ drive, store }: Acting, remote: RemoteRow): 
   if (!folder || folder.isMissing || folder.type !== 'folder') return undefined
   const names = await store.localPath(drive.name, folder.id)
   return names && { folder, names: [...names, remote.name] }
+}
+
+/** Of a row, as they are on the disk; undefined where a folder above it is not known. */
+export async function namesOf(
+  { drive, store }: Acting,
+  root: Root,
+  local: Pick<LocalRow, 'id'>,
+): Promise<string[] | undefined> {
+  const names = await store.localPath(drive.name, local.id)
+  if (!names || !drive.settings.follow_symlinks) return names
+  const isLink = lookInside(root, realNames(root, names.slice(0, -1), names.slice(-1)))?.type === 'link'
+  return isLink ? realNames(root, names, []) : realNames(root, names.slice(0, -1), names.slice(-1))
+}
+
+/** Where links are followed: to where they lead, if that is in the root. */
+function realNames(root: Root, led: readonly string[], rest: readonly string[]): string[] {
+  try {
+    const real = realpathSync(inside(root, led))
+    if (real === root.path) return [...rest]
+    if (real.startsWith(root.path + sep)) return [...relative(root.path, real).split(sep), ...rest]
+  } catch (thrown) {
+    if (errnoOf(thrown) === undefined) throw thrown
+  }
+  return [...led, ...rest]
 }
 
 /** Undefined: nothing is there, or the way to it leads through something that is no folder. */
@@ -76,23 +101,41 @@ export async function openInside(
 
 const READ_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 
-/** Opens the file of a row if it is still as the row says; else says how the action ends. */
+export type AsSeen = { names: string[]; look: Look }
+
+/** What is at the place of a row, if it is still what the row says; else how the action ends. */
+export async function lookAsSeen(
+  context: Acting,
+  root: Root,
+  local: LocalRow,
+): Promise<AsSeen | { ended: Ended }> {
+  const names = await namesOf(context, root, local)
+  if (!names) return { ended: { end: 'stale', because: 'where it is here is not known' } }
+  const look = lookInside(root, names)
+  if (!look) return { ended: await goneHere(context, local) }
+  const isSame = local.type === 'folder' ? isSameThing(look, local) : isSameStat(look, local)
+  if (look.type === local.type && isSame) return { names, look }
+  return { ended: await otherHere(context, local, look) }
+}
+
+/** The same, and opened. */
 export async function openAsSeen(
   context: Acting,
   root: Root,
   local: LocalRow,
-): Promise<(Opened & { names: string[] }) | { ended: Ended }> {
-  const names = await context.store.localPath(context.drive.name, local.id)
-  if (!names) return { ended: { end: 'stale', because: 'where it is here is not known' } }
-  const opened = await openInside(root, names)
-  if (!opened) return { ended: await notHere(context, root, local, names) }
-  if ('unreadable' in opened) {
-    const sighting = { seen: 'changed' as const, id: local.id, unreadable: opened.unreadable }
-    return { ended: seenInstead(context, [sighting], opened.unreadable) }
-  }
-  if (opened.look.type === 'file' && isSameStat(opened.look, local)) return { ...opened, names }
+): Promise<(Opened & AsSeen) | { ended: Ended }> {
+  const seen = await lookAsSeen(context, root, local)
+  if ('ended' in seen) return seen
+  const opened = await openInside(root, seen.names)
+  if (!opened) return { ended: await goneHere(context, local) }
+  if ('unreadable' in opened) return { ended: unreadableHere(context, local, opened.unreadable) }
+  if (isSameStat(opened.look, local)) return { ...opened, names: seen.names }
   await opened.file.close()
   return { ended: await otherHere(context, local, opened.look) }
+}
+
+export function unreadableHere(context: Acting, { id }: LocalRow, unreadable: string): Ended {
+  return seenInstead(context, [{ seen: 'changed', id, unreadable }], unreadable)
 }
 
 /** Something else than the row says is at its place. */
@@ -100,17 +143,6 @@ export async function otherHere(context: Acting, local: LocalRow, look: Look): P
   if (look.type !== local.type) return goneHere(context, local)
   const stat = plainStat(look)
   return seenInstead(context, [{ seen: 'changed', id: local.id, stat }], 'it changed here meanwhile')
-}
-
-/** Nothing is at the place of the row, or a link, or something else that is no file. */
-async function notHere(
-  context: Acting,
-  root: Root,
-  local: LocalRow,
-  names: readonly string[],
-): Promise<Ended> {
-  const look = lookInside(root, names)
-  return look && look.type !== 'link' ? otherHere(context, local, look) : goneHere(context, local)
 }
 
 /** It may have been moved a moment ago: who watches the folder gets the time to see it. */

@@ -15,6 +15,7 @@ import {
   type FragmentAnswer,
   type UploadProgress,
 } from '../../../cloud/onedrive/client.ts'
+import { TidemarkError } from '../../../errors.ts'
 import { QuickXorHash } from '../../../quick-xor-hash.ts'
 import type { Ended } from '../action.ts'
 import { isSameStat, plainStat } from '../local/stat.ts'
@@ -47,23 +48,14 @@ const EXPIRES_SOON_MS = 10_000
 
 export async function sendInFragments(deps: UploadDeps, sending: Sending): Promise<Sent> {
   const chunkBytes = chunkOf(deps)
-  const total = sending.source.look.size
   let session = (await resumed(sending)) ?? (await begun(sending))
   for (let fragments = 1, troubles = 0; ; fragments++) {
-    const length = Math.min(chunkBytes, total - session.offset)
-    if (session.offset + length === total) {
-      const ended = await lastLook(sending)
-      if (ended) return cancelWith(sending, session, ended)
-    }
-    const hash = session.hash.copy()
     try {
-      const answer = await sendFragment(sending, session, { length, hash })
-      if ('item' in answer) return { item: answer.item, hash: hash.digest().toString('base64') }
-      const isExpected = answer.nextOffset === session.offset + length
-      if (isExpected) session = { ...session, ...expiryOf(answer), offset: answer.nextOffset, hash }
-      else session = await moved(sending, session, answer)
-      if (!isExpected && ++troubles > TROUBLES_MAX)
-        throw new Error('OneDrive expects other bytes again and again')
+      const sent = await sendNext(sending, session, chunkBytes)
+      if ('item' in sent || 'ended' in sent) return sent
+      const isExpected = sent.offset > session.offset
+      session = sent
+      if (!isExpected && ++troubles > TROUBLES_MAX) throw stuckThere()
       if (fragments % SAVE_EVERY_FRAGMENTS === 0) await save(sending, session)
     } catch (thrown) {
       const code = codeOf(thrown)
@@ -72,6 +64,28 @@ export async function sendInFragments(deps: UploadDeps, sending: Sending): Promi
       session = (code === 'range' && (await asked(sending, session))) || (await begun(sending))
     }
   }
+}
+
+async function sendNext(sending: Sending, session: Session, chunkBytes: number): Promise<Sent | Session> {
+  const total = sending.source.look.size
+  const length = Math.min(chunkBytes, total - session.offset)
+  if (session.offset + length === total) {
+    const ended = await lastLook(sending)
+    if (ended) {
+      await cancel(sending, session)
+      return { ended }
+    }
+  }
+  const hash = session.hash.copy()
+  const answer = await sendFragment(sending, session, { length, hash })
+  if ('item' in answer) return { item: answer.item, hash: hash.digest().toString('base64') }
+  if (answer.nextOffset !== session.offset + length) return moved(sending, session, answer)
+  return { ...session, ...expiryOf(answer), offset: answer.nextOffset, hash }
+}
+
+function stuckThere(): TidemarkError {
+  const message = 'OneDrive takes the bytes of the upload and does not count them'
+  return new TidemarkError(message, { kind: 'transient', code: 'upload-stuck' })
 }
 
 function chunkOf({ settings }: UploadDeps): number {
@@ -180,11 +194,6 @@ async function lastLook(sending: Sending): Promise<Ended | undefined> {
   return isRemoteContentSame(now, base)
     ? undefined
     : staleWith(context, [now], 'it changed in OneDrive meanwhile')
-}
-
-async function cancelWith(sending: Sending, session: Session, ended: Ended): Promise<Sent> {
-  await cancel(sending, session)
-  return { ended }
 }
 
 /** A session that cannot be canceled ends by itself. */

@@ -1,6 +1,6 @@
 /** A thread that lists folders and hashes files, all that it was asked by turns: see threads.ts. */
 import { parentPort } from 'node:worker_threads'
-import { type Hashed, hashSteps } from './content-hash.ts'
+import { type Hashed, hashSteps } from './hash.ts'
 import { type Listing, listFolder } from './listing.ts'
 import type { Answer, Ask, Message } from './threads.ts'
 

@@ -30,7 +30,7 @@ export type PackedListing = {
   self: Look
   names: string[]
   /** `STAT_FIELDS` numbers a name. */
-  numbers: BigInt64Array
+  numbers: BigInt64Array<ArrayBuffer>
   types: Look['type'][]
   /** Why a name could not be looked at. */
   problems: { name: string; reason: string }[]

@@ -79,7 +79,13 @@ function putInstead(
   chmodSync(partial, before.mode & 0o777)
   const trashed = takeFrom(root, folder, name, { names, expect, atMs })
   if (trashed.outcome !== 'done') return { outcome: 'changed' }
-  if (!moveIfFree(partial, folder.at(name))) return { outcome: 'changed' }
+  try {
+    // Where its name was filled in between, that stays, and the old version is in the trash.
+    if (!moveIfFree(partial, folder.at(name))) return { outcome: 'changed' }
+  } catch (error) {
+    moveIfFree(ownPath(root, 'trash', ...trashed.kept.names), folder.at(name))
+    throw error
+  }
   return { outcome: 'done', stat: placedStat(folder, name), kept: trashed.kept }
 }
 

@@ -11,7 +11,7 @@ import module from 'node:module'
 import { Worker } from 'node:worker_threads'
 import { TidemarkError } from '../../../errors.ts'
 import type { LocalStat } from '../trees.ts'
-import type { Hashed } from './content-hash.ts'
+import type { Hashed } from './hash.ts'
 import { contentProblem, type Listing } from './listing.ts'
 import type { FolderReader } from './scan.ts'
 

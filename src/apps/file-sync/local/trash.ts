@@ -9,7 +9,7 @@ import { mkdirSync, renameSync, rmdirSync, unlinkSync } from 'node:fs'
 import { TidemarkError } from '../../../errors.ts'
 import type { LocalStat } from '../trees.ts'
 import { keepIfFree, moveIfFree, takeName } from './exclusive.ts'
-import { type HeldFolder, inFolderOf } from './folder.ts'
+import { type HeldFolder, inFolderOf, inside } from './folder.ts'
 import { ownPath, type Root } from './root.ts'
 import { errnoOf, isAbsence, isSameStat, isSameThing, lookAt } from './stat.ts'
 
@@ -82,6 +82,17 @@ export function keepBeforeReplace(root: Root, names: readonly string[], time: Tr
     const stat = by === 'link' ? lookAt(ownPath(root, 'trash', ...keptNames))! : before
     return { names: keptNames, stat, by }
   })
+}
+
+/** A file of our own goes to the trash, as if it had been at that place. */
+export function putInTrash(
+  root: Root,
+  path: string,
+  names: readonly string[],
+  { atMs }: TrashTime,
+): string[] {
+  inside(root, names)
+  return claim(root, names, atMs, (kept) => moveIfFree(path, kept))
 }
 
 /** Whether what is kept is, still and after all, what it was expected to be. */

@@ -94,6 +94,19 @@ export async function decidedState(
   return row.state as 'kept-both' | 'kept-local' | 'kept-remote'
 }
 
+/** What was decided is done now, and recorded as such. */
+export async function dropDecided(
+  tx: Tx,
+  drive: string,
+  { node, localHash }: Pick<ConflictRow, 'node' | 'localHash'>,
+): Promise<void> {
+  await tx.run(
+    `DELETE FROM file_conflicts WHERE drive = ? AND node = ? AND state = 'kept-both' AND copy_path IS NULL
+     AND (local_hash = ? OR local_hash IS NULL)`,
+    [drive, node, localHash],
+  )
+}
+
 /** Someone decided: the node is planned again, and its action does as it was said. */
 export async function resolveConflict(
   tx: Tx,

@@ -11,6 +11,7 @@ import {
   type NodeKey,
   nameKey,
   type RemoteRow,
+  sameSpelling,
 } from '../trees.ts'
 import type { InStep, SetAside } from './contract.ts'
 import { localOfItem, localRow, takeLocalIds } from './local-tree.ts'
@@ -24,8 +25,10 @@ export async function endInStep(tx: Tx, drive: string, end: InStep): Promise<boo
   const generation = await generationOf(tx, drive)
   await putRemote(tx, drive, remote, generation)
   const local = await placeLocal(tx, drive, end)
-  await putAgreed(tx, drive, local, remote)
-  const again = await closeNode(tx, drive, node, version)
+  const isAtPlace = await putAgreed(tx, drive, local, remote)
+  const again = isAtPlace
+    ? await closeNode(tx, drive, node, version)
+    : await openNode(tx, drive, itemNode(remote.itemId)).then(() => freeNode(tx, drive, node))
   const pair: NodeKey = `l:${local.id}`
   if (pair !== node) await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [drive, pair])
   // Uploaded as a local node: what OneDrive has told of its item meanwhile is looked at again.
@@ -74,12 +77,20 @@ async function dropLocal(tx: Tx, drive: string, { id }: Pick<LocalRow, 'id' | 'i
   await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [drive, `l:${id}`])
 }
 
-async function putAgreed(tx: Tx, drive: string, local: LocalRow, remote: RemoteRow): Promise<void> {
+/**
+ * The content is agreed on. False where the place is not: the local one then counts as the one that both had, so that
+ * the file is moved to where OneDrive has it.
+ */
+async function putAgreed(tx: Tx, drive: string, local: LocalRow, remote: RemoteRow): Promise<boolean> {
+  const folder = local.parentId === null ? undefined : await localRow(tx, drive, local.parentId)
+  const isAtPlace = folder?.itemId === remote.parentId && sameSpelling(local.name, remote.name)
+  const place = isAtPlace ? remote : { parentId: folder?.itemId ?? '', name: local.name }
   await putBase(tx, drive, {
-    ...{ itemId: remote.itemId, parentId: remote.parentId ?? '', name: remote.name },
+    ...{ itemId: remote.itemId, parentId: place.parentId ?? '', name: place.name },
     ...{ type: local.type as 'file' | 'folder', hash: local.hash, size: local.size },
     ...{ remoteHash: remote.hash, remoteSize: remote.size, eTag: remote.eTag, cTag: remote.cTag },
   })
+  return isAtPlace
 }
 
 /** A rename or move was done: the place is agreed, the content is looked at next. */
@@ -235,8 +246,8 @@ async function adopt(
   const now = decide({ base, local, remote, localParentId: folder?.itemId ?? undefined }, 'two-way')
   if (!remote || !local || now.do !== 'adopt') throw changedMeanwhile(node)
   await putLocal(tx, drive, { ...local, itemId: remote.itemId })
-  await putAgreed(tx, drive, local, remote)
-  await closeNode(tx, drive, node, version)
+  const isAtPlace = await putAgreed(tx, drive, local, remote)
+  if (isAtPlace) await closeNode(tx, drive, node, version)
   await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [drive, `l:${local.id}`])
   await freeWaiting(tx, drive, [node, `l:${local.id}`])
 }

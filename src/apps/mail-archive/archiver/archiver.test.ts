@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { freshDatabase } from '../../../../scripts/test-database.ts'
 import { sleep, systemClock } from '../../../clock.ts'
+import { Obstacles } from '../../../engine/obstacles.ts'
 import { TidemarkError } from '../../../errors.ts'
-import { Obstacles } from '../obstacles.ts'
 import {
   ADDRESS,
   archiverBench,
@@ -409,7 +409,7 @@ test('a batch that fails for a while is tried again, and one that fails for good
 })
 
 test('a batch waits out an outage that is longer than all its tries, and goes on by itself', async (t) => {
-  const obstacles = new Obstacles(systemClock)
+  const obstacles = new Obstacles<'cloud' | 'archive'>(systemClock)
   const bench = await archiverBench(t, { old: 4, young: 0, obstacles })
   bench.failWith(new TidemarkError('away', { kind: 'transient' }))
   const run = await bench.runs.start(wantedRun())

@@ -1,4 +1,10 @@
-/** QuickXorHash of one file, in the thread that asks for it. */
+/**
+ * QuickXorHash of a file, in the thread that asks for it; `DiskThreads.hash` asks another one.
+ *
+ * Measured: 10,000 small files take 0.4 s of CPU through threads that call synchronously, and 1.1 s by asynchronous
+ * calls on the main thread; for huge files both take 1.4 times what reading them takes, but the threads leave the main
+ * thread alone. So files are hashed in threads.
+ */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { QuickXorHash } from '../../../quick-xor-hash.ts'
 import type { LocalStat } from '../trees.ts'

@@ -1,0 +1,252 @@
+/**
+ * Both sides changed, each in its own way. What is done about it is the drive's policy, or what someone has decided;
+ * in every case both versions are kept somewhere:
+ *
+ *   keep-both    the local one gets another name, and goes on as a new file
+ *   keep-local   OneDrive's version is fetched into the local trash; then the local one is an edit of it
+ *   keep-remote  OneDrive's version is an edit of the local one, whose file goes to the trash when it is replaced
+ *   manual       nothing, until someone has decided
+ *
+ * Where a local thing only wants a name that OneDrive has given to another one, it gets another name, and keeps its
+ * item.
+ */
+import { readdirSync } from 'node:fs'
+import type { ActionContext, Ended, VerbRun } from '../action.ts'
+import type { ConflictPolicy } from '../decide.ts'
+import { holdFolder } from '../local/folder.ts'
+import { moveInside } from '../local/move.ts'
+import type { Root } from '../local/root.ts'
+import { isSameThing, plainStat } from '../local/stat.ts'
+import { putInTrash } from '../local/trash.ts'
+import { conflictNameOf, isConflictName } from '../names.ts'
+import {
+  type Decided,
+  decidedState,
+  dropDecided,
+  endKeptLocal,
+  endKeptRemote,
+  endOpenConflict,
+} from '../store/conflicts.ts'
+import type { ConflictRow } from '../store/contract.ts'
+import { endSetAside } from '../store/ends.ts'
+import { setLocalHash } from '../store/local-tree.ts'
+import type { LocalRow, RemoteRow } from '../trees.ts'
+import { endAgreed } from './agreed.ts'
+import { type Disk, hashInside } from './content.ts'
+import { goneHere, isNoFolder, lookAsSeen, lookInside, namesOf, otherHere, rootOf } from './local-side.ts'
+import { type FetchDeps, type Fetched, fetchContent } from './partial.ts'
+
+export type ConflictDeps = FetchDeps & { disk: Disk }
+
+/** The two versions, and all that is known of them. */
+type Clash = {
+  root: Root
+  names: string[]
+  local: LocalRow & { hash: string }
+  remote: RemoteRow
+  kind: ConflictRow['kind']
+  /** OneDrive's version, where it had to be fetched. */
+  fetched: Fetched | undefined
+}
+
+const COPIES_MAX = 100
+export const WAITS_FOR_DECISION = 'changed on both sides: decide with tidemark files resolve'
+
+export function conflictRun(deps: ConflictDeps): VerbRun {
+  return async (context) => {
+    const { decision } = context
+    const root = rootOf(context.drive)
+    if (decision.do !== 'conflict')
+      return setAside(context, root, { kind: 'create-create', isDetached: false })
+    const clash = await clashOf(deps, context, root, decision.conflict)
+    if (!clash) return setAside(context, root, { kind: decision.conflict, isDetached: true })
+    return 'ended' in clash ? clash.ended : settle(deps, context, clash)
+  }
+}
+
+/** Undefined: the local version is not where it was; perhaps it was set aside already. */
+async function clashOf(
+  deps: ConflictDeps,
+  context: ActionContext,
+  root: Root,
+  kind: ConflictRow['kind'],
+): Promise<Clash | { ended: Ended } | undefined> {
+  const { job } = context
+  const local = context.case.local!
+  const remote = context.case.remote!
+  const names = await namesOf(context, root, local)
+  if (names && !lookInside(root, names)) return undefined
+  const seen = await lookAsSeen(context, root, local)
+  if ('ended' in seen) return seen
+  const hash = local.hash ?? (await hashInside(deps.disk, root, seen.names, job))?.hash
+  if (hash === undefined) return { ended: await otherHere(context, local, seen.look) }
+  if (local.hash === null && hash === remote.hash) return { ended: notedHash(context, hash) }
+  const clash = { root, names: seen.names, local: { ...local, hash }, remote, kind, fetched: undefined }
+  // Without a hash nobody can say that they differ.
+  return remote.hash === null && remote.size === local.size ? comparedBytes(deps, context, clash) : clash
+}
+
+function notedHash(context: ActionContext, hash: string): Ended {
+  const { drive } = context
+  const local = context.case.local!
+  const known = { id: local.id, stat: plainStat(local), hash }
+  return {
+    end: 'stale',
+    because: 'both have the same content',
+    write: (tx) => setLocalHash(tx, drive.name, known),
+  }
+}
+
+async function comparedBytes(
+  deps: ConflictDeps,
+  context: ActionContext,
+  clash: Clash,
+): Promise<Clash | { ended: Ended }> {
+  const { node, version } = context
+  const { root, local, remote } = clash
+  const fetched = await fetchContent(deps, context, root, remote)
+  if ('ended' in fetched) return fetched
+  if (fetched.hash !== local.hash) return { ...clash, fetched }
+  const stat = plainStat(local)
+  return {
+    ended: {
+      end: 'done',
+      note: 'both have the same content',
+      write: (tx) =>
+        endAgreed(tx, context, {
+          ...{ node, version, remote, local: { id: local.id }, localName: local.name, type: 'file', stat },
+          hash: local.hash,
+        }),
+    },
+  }
+}
+
+async function settle(deps: ConflictDeps, context: ActionContext, clash: Clash): Promise<Ended> {
+  const { drive, store, node, version } = context
+  const { local, remote, root, kind } = clash
+  const about = { node, localHash: local.hash, remoteHash: remote.hash }
+  const decided =
+    drive.settings.conflicts === 'manual'
+      ? await store.write((tx) => decidedState(tx, drive.name, about))
+      : undefined
+  const policy = decided === undefined ? drive.settings.conflicts : POLICY_OF[decided]
+  const record = (state: ConflictRow['state']): Decided['record'] =>
+    decided === undefined ? recordOf(context, clash, state) : undefined
+  switch (policy) {
+    case 'manual': {
+      const end = { node, version, because: WAITS_FOR_DECISION, record: recordOf(context, clash, 'open') }
+      return { end: 'done', note: WAITS_FOR_DECISION, write: (tx) => endOpenConflict(tx, drive.name, end) }
+    }
+    case 'keep-both':
+      return setAside(context, root, { kind, isDetached: true })
+    case 'keep-remote': {
+      const end = { node, local, remote, record: record('kept-remote'), localHash: local.hash }
+      return { end: 'done', write: (tx) => endKeptRemote(tx, drive.name, end) }
+    }
+    case 'keep-local':
+      return keepLocal(deps, context, clash, record('kept-local'))
+  }
+}
+
+const POLICY_OF: Record<'kept-both' | 'kept-local' | 'kept-remote', Exclude<ConflictPolicy, 'manual'>> = {
+  'kept-both': 'keep-both',
+  'kept-local': 'keep-local',
+  'kept-remote': 'keep-remote',
+}
+
+function recordOf(
+  { node, job }: ActionContext,
+  { local, remote, kind }: Pick<Clash, 'kind' | 'local' | 'remote'>,
+  state: ConflictRow['state'],
+): NonNullable<Decided['record']> {
+  return {
+    ...{ kind, path: job.payload.path, node, copyPath: null, at: job.clock.now(), state },
+    ...{ localHash: local.hash, remoteHash: remote.hash },
+  }
+}
+
+async function keepLocal(
+  deps: ConflictDeps,
+  context: ActionContext,
+  clash: Clash,
+  record: Decided['record'],
+): Promise<Ended> {
+  const { drive, job, node } = context
+  const { root, local, remote, names } = clash
+  const fetched = clash.fetched ?? (await fetchContent(deps, context, root, remote))
+  if ('ended' in fetched) return fetched.ended
+  putInTrash(root, fetched.path, names, { atMs: job.clock.now() })
+  const end = { node, local, remote, record, remoteHash: fetched.hash }
+  return { end: 'done', write: (tx) => endKeptLocal(tx, drive.name, end) }
+}
+
+async function setAside(
+  context: ActionContext,
+  root: Root,
+  how: { kind: ConflictRow['kind']; isDetached: boolean },
+): Promise<Ended> {
+  const local = context.case.local!
+  const names = await namesOf(context, root, local)
+  if (!names) return { end: 'stale', because: 'where it is here is not known' }
+  try {
+    const look = lookInside(root, names)
+    const copyName = look ? renamed(context, root, names) : asideAlready(root, names, local)
+    if (copyName !== undefined) return asideAs(context, { ...how, names, copyName })
+    return look ? await otherHere(context, local, look) : await goneHere(context, local)
+  } catch (thrown) {
+    if (isNoFolder(thrown)) return goneHere(context, local)
+    throw thrown
+  }
+}
+
+/** The name that it has now; undefined where it was not what it should be. */
+function renamed(context: ActionContext, root: Root, names: string[]): string | undefined {
+  const { job } = context
+  const local = context.case.local!
+  const atMs = job.clock.now()
+  for (let count = 0; count < COPIES_MAX; count++) {
+    const copyName = conflictNameOf(names.at(-1)!, atMs, count)
+    const to = [...names.slice(0, -1), copyName]
+    const { outcome } = moveInside(root, { from: names, to, expect: plainStat(local), atMs })
+    if (outcome === 'done') return copyName
+    if (outcome !== 'taken') return undefined
+  }
+  return undefined
+}
+
+/** By a try that was interrupted after the rename. */
+function asideAlready(root: Root, names: string[], local: LocalRow): string | undefined {
+  const folder = holdFolder(root, names.slice(0, -1))
+  try {
+    for (const name of readdirSync(folder.at('.'))) {
+      if (!isConflictName(name)) continue
+      const look = lookInside(root, [...names.slice(0, -1), name])
+      if (look?.type === local.type && isSameThing(look, local)) return name
+    }
+    return undefined
+  } finally {
+    folder.close()
+  }
+}
+
+function asideAs(
+  { drive, job, node, version, case: rows }: ActionContext,
+  aside: { kind: ConflictRow['kind']; isDetached: boolean; names: string[]; copyName: string },
+): Ended {
+  const { kind, isDetached, copyName } = aside
+  const local = rows.local!
+  const localHash = local.hash
+  const remoteHash = rows.remote?.hash ?? null
+  const path = job.payload.path
+  const copyPath = [...aside.names.slice(0, -1), copyName].join('/')
+  const state = 'kept-both' as const
+  const conflict = { kind, path, node, copyPath, localHash, remoteHash, at: job.clock.now(), state }
+  return {
+    end: 'done',
+    note: `set aside as ${copyName}`,
+    write: async (tx) => {
+      await dropDecided(tx, drive.name, conflict)
+      return endSetAside(tx, drive.name, { node, version, localId: local.id, copyName, isDetached, conflict })
+    },
+  }
+}

@@ -1,0 +1,215 @@
+/**
+ * Deletions, each only of what it was decided on: looked at again just before, and never of something that is not
+ * kept elsewhere. Local files go to the trash; OneDrive has its recycle bin.
+ */
+import { readdirSync } from 'node:fs'
+import type { ActionContext, Ended, VerbRun } from '../action.ts'
+import { toRow } from '../delta.ts'
+import { holdFolder } from '../local/folder.ts'
+import type { Root } from '../local/root.ts'
+import { isAbsence, isSameThing, type Look, plainStat } from '../local/stat.ts'
+import { moveToTrash, removeEmptyFolder } from '../local/trash.ts'
+import type { LocalSighting } from '../store/contract.ts'
+import { endGone } from '../store/ends.ts'
+import { seeLocal, setLocalHash } from '../store/local-tree.ts'
+import type { LocalRow, RemoteRow } from '../trees.ts'
+import { type Disk, hashInside } from './content.ts'
+import { codeOf, goneThere, lookAtItem, staleWith } from './fresh-look.ts'
+import { goneHere, isNoFolder, lookInside, namesOf, otherHere, rootOf, seenInstead } from './local-side.ts'
+
+export function deleteLocalRun({ disk }: { disk: Disk }): VerbRun {
+  return async (context) => {
+    const local = context.case.local!
+    const root = rootOf(context.drive)
+    const names = await namesOf(context, root, local)
+    if (!names) return { end: 'stale', because: 'where it is here is not known' }
+    const look = lookInside(root, names)
+    if (!look) return gone(context)
+    if (look.type === 'link') return { end: 'stuck', because: 'it is a link here: delete it yourself' }
+    if (look.type !== local.type) return otherHere(context, local, look)
+    if (local.type === 'folder') return deleteFolder(context, root, { local, names, look })
+    return deleteFile(disk, context, root, { local, names })
+  }
+}
+
+function gone(context: ActionContext): Ended {
+  const { drive, node, version } = context
+  return { end: 'done', write: (tx) => endGone(tx, drive.name, { node, version }) }
+}
+
+/** S4: what is deleted is, byte for byte as far as hashes tell, what both sides agreed on. */
+async function deleteFile(
+  disk: Disk,
+  context: ActionContext,
+  root: Root,
+  { local, names }: { local: LocalRow; names: string[] },
+): Promise<Ended> {
+  const { drive, job } = context
+  const hashed = await hashInside(disk, root, names, job)
+  if (hashed && hashed.hash !== context.case.base!.hash) {
+    const { hash, stat } = hashed
+    return {
+      end: 'stale',
+      because: 'it was edited here, and is kept',
+      write: async (tx) => {
+        await seeLocal(tx, drive.name, [{ seen: 'changed', id: local.id, stat }])
+        await setLocalHash(tx, drive.name, { id: local.id, stat, hash })
+      },
+    }
+  }
+  if (hashed) {
+    const taken = moveToTrash(root, names, hashed.stat, { atMs: job.clock.now() })
+    if (taken.outcome !== 'changed') return gone(context)
+  }
+  const now = lookInside(root, names)
+  return now ? otherHere(context, local, now) : goneHere(context, local)
+}
+
+function deleteFolder(
+  context: ActionContext,
+  root: Root,
+  { local, names, look }: { local: LocalRow; names: string[]; look: Look },
+): Promise<Ended> | Ended {
+  if (!isSameThing(look, local)) return otherHere(context, local, look)
+  const outcome = removeEmptyFolder(root, names, local)
+  if (outcome === 'done' || outcome === 'gone') return gone(context)
+  if (outcome === 'changed') return { end: 'stale', because: 'another folder is in its place' }
+  return notEmpty(context, root, { local, names })
+}
+
+/** What is in it and takes part in the sync is news; what does not, keeps the folder. */
+async function notEmpty(
+  context: ActionContext,
+  root: Root,
+  { local, names }: { local: LocalRow; names: string[] },
+): Promise<Ended> {
+  const { drive, store } = context
+  const known = new Set<string>()
+  for (const row of await store.localChildren(drive.name, local.id)) if (!row.isMissing) known.add(row.name)
+  const news: { name: string; look: Look }[] = []
+  for (const name of namesIn(root, names)) {
+    if (known.has(name)) continue
+    const look = lookInside(root, [...names, name])
+    if (!look || !isTakingPart(context, [...names, name], look)) continue
+    news.push({ name, look })
+  }
+  if (known.size === 0 && news.length === 0) {
+    return { end: 'stuck', because: 'kept: it holds files that are not synced' }
+  }
+  if (news.length === 0) return { end: 'stale', because: 'something is in it' }
+  const first = await store.takeLocalIds(drive.name, news.length)
+  const sightings = news.map(({ name, look }, index): LocalSighting => {
+    const type = look.type === 'link' ? 'other' : look.type
+    return { seen: 'new', id: first + index, parentId: local.id, name, type, stat: plainStat(look) }
+  })
+  return seenInstead(context, sightings, 'something new is in it')
+}
+
+function namesIn(root: Root, names: readonly string[]): string[] {
+  const folder = holdFolder(root, names)
+  try {
+    return readdirSync(folder.at('.'))
+  } finally {
+    folder.close()
+  }
+}
+
+function isTakingPart({ drive }: ActionContext, names: readonly string[], look: Look): boolean {
+  const type = look.type === 'folder' ? 'folder' : 'file'
+  return drive.filter.excluded(names.join('/').normalize('NFC'), { type, size: look.size }) === undefined
+}
+
+export const deleteRemoteRun: VerbRun = async (context) => {
+  const { drive, job } = context
+  const remote = context.case.remote!
+  const back = await lookForIt(context, rootOf(drive))
+  if (back) return back
+  try {
+    if (remote.type === 'folder') {
+      const tag = await emptyFolderTag(context, remote)
+      if (typeof tag !== 'string') return tag
+      await drive.client.remove(drive.driveId, remote.itemId, { ifMatch: tag, signal: job.signal })
+    } else {
+      const ifMatch = remote.eTag ?? remote.cTag ?? undefined
+      if (ifMatch === undefined)
+        return { end: 'stuck', because: 'OneDrive does not say which version it has' }
+      await drive.client.remove(drive.driveId, remote.itemId, { ifMatch, signal: job.signal })
+    }
+    return gone(context)
+  } catch (thrown) {
+    const code = codeOf(thrown)
+    if (code !== 'not-found' && code !== 'precondition-failed') throw thrown
+    const now = await lookAtItem(context, remote.itemId)
+    return now ? staleWith(context, [now], 'it changed in OneDrive meanwhile') : gone(context)
+  }
+}
+
+/** How it ends if the file is not really gone: nothing is concluded from what is not known. */
+async function lookForIt(context: ActionContext, root: Root): Promise<Ended | undefined> {
+  const { drive, store } = context
+  const { local, base } = context.case
+  const unknown: Ended = { end: 'stale', because: 'where it was here is not known' }
+  const folder =
+    local === undefined
+      ? await store.localOfItem(drive.name, base!.parentId)
+      : await store.localRow(drive.name, local.parentId ?? 0)
+  const above = folder && (await store.localPath(drive.name, folder.id))
+  if (!above) return unknown
+  const name = local?.name ?? base!.name
+  if (!(await isWayKnown(context, root, folder))) return { end: 'stale', because: 'its folder is not there' }
+  const look = lookInside(root, [...above, name])
+  if (!look) return undefined
+  const other = await store.localAt(drive.name, [...above, name])
+  // Another thing of that name, which is known: it is really gone.
+  if (other && other.id !== local?.id) return undefined
+  if (!local) return unknown
+  const isBack = look.type === local.type
+  if (!isBack) return undefined
+  return seenInstead(context, [{ seen: 'changed', id: local.id, stat: plainStat(look) }], 'it is here again')
+}
+
+/** Folders that are known to be gone may be gone; any other must be there. */
+async function isWayKnown({ drive, store }: ActionContext, root: Root, from: LocalRow): Promise<boolean> {
+  for (let row: LocalRow | undefined = from; row; ) {
+    if (!row.isMissing) {
+      const names = await store.localPath(drive.name, row.id)
+      return names !== undefined && isFolder(root, names)
+    }
+    row = row.parentId === null ? undefined : await store.localRow(drive.name, row.parentId)
+  }
+  return false
+}
+
+function isFolder(root: Root, names: readonly string[]): boolean {
+  try {
+    holdFolder(root, names).close()
+    return true
+  } catch (thrown) {
+    if (isNoFolder(thrown) || isAbsence(thrown)) return false
+    throw thrown
+  }
+}
+
+/**
+ * Deleting a folder deletes all that is in it, also what came a moment ago. So it is looked into; and where the folder
+ * has a tag that changes with what is in it, it is deleted only with the tag that it had before that look.
+ */
+async function emptyFolderTag(context: ActionContext, remote: RemoteRow): Promise<string | Ended> {
+  const { drive, job } = context
+  const now = await lookAtItem(context, remote.itemId)
+  if (!now) return goneThere(context, 'OneDrive does not have it any more')
+  const isMoved = now.parentId !== remote.parentId || now.name !== remote.name
+  if (isMoved || now.type !== 'folder') return staleWith(context, [now], 'it changed in OneDrive meanwhile')
+  const children: RemoteRow[] = []
+  for await (const child of drive.client.children(drive.driveId, remote.itemId, { signal: job.signal })) {
+    const row = toRow(child, drive)
+    if (row) children.push(row)
+    if (children.length >= CHILDREN_MAX) break
+  }
+  if (children.length > 0) return staleWith(context, children, 'something is in it in OneDrive')
+  const tag = now.cTag ?? now.eTag
+  return tag ?? { end: 'stuck', because: 'OneDrive does not say which version it has' }
+}
+
+/** Enough to know that it is not empty; delta tells the rest. */
+const CHILDREN_MAX = 1_000

@@ -1,0 +1,138 @@
+/**
+ * Renames and moves: the place on one side becomes that of the other. Where two things exchange their names, one of
+ * them gets a name of our own for a moment, which counts as the place both sides agree on until it is moved again.
+ */
+import type { ActionContext, Ended, VerbRun } from '../action.ts'
+import { toRow } from '../delta.ts'
+import { moveInside } from '../local/move.ts'
+import { plainStat } from '../local/stat.ts'
+import { temporaryNameOf } from '../names.ts'
+import { type LocalRow, type RemoteRow, sameSpelling } from '../trees.ts'
+import { endPlaced } from './agreed.ts'
+import { codeOf, FRESH_TRIES, goneThere, lookAtItem, lookAtName, staleWith } from './fresh-look.ts'
+import {
+  goneHere,
+  isNoFolder,
+  lookAsSeen,
+  lookInside,
+  namesOf,
+  otherHere,
+  type Place,
+  placeOfItem,
+  rootOf,
+  takenBy,
+} from './local-side.ts'
+
+export const moveLocalRun: VerbRun = async (context) => {
+  const { drive, job } = context
+  const local = context.case.local!
+  const remote = context.case.remote!
+  const root = rootOf(drive)
+  const from = await namesOf(context, root, local)
+  const to = await wantedPlace(context, local, remote)
+  if (!from || !to) return { end: 'stale', because: 'its folder is not here' }
+  try {
+    // The names decide; whether its content changed meanwhile is for another action.
+    const look = lookInside(root, from)
+    const expect = plainStat(look && look.type === 'file' && isSameFile(look, local) ? look : local)
+    const moved = moveInside(root, { from, to: to.names, expect, atMs: job.clock.now() })
+    if (moved.outcome === 'done') return movedHere(context, { local, remote, to })
+    const there = lookInside(root, to.names)
+    if (moved.outcome === 'taken' && there) return takenBy(context, to, there)
+    const now = lookInside(root, from)
+    return now ? otherHere(context, local, now) : goneHere(context, local)
+  } catch (thrown) {
+    if (isNoFolder(thrown)) return { end: 'stale', because: 'its folder is not here' }
+    throw thrown
+  }
+}
+
+function isSameFile(look: { ino: string; dev: string; birthNs: string }, local: LocalRow): boolean {
+  return look.ino === local.ino && look.dev === local.dev && look.birthNs === local.birthNs
+}
+
+async function wantedPlace(
+  context: ActionContext,
+  local: LocalRow,
+  remote: RemoteRow,
+): Promise<Place | undefined> {
+  const { drive, store, job } = context
+  if (!job.payload.isTemporary) return placeOfItem(context, remote)
+  if (local.parentId === null) return undefined
+  const folder = await store.localRow(drive.name, local.parentId)
+  const names = await store.localPath(drive.name, local.id)
+  return folder && names && { folder, names: [...names.slice(0, -1), temporaryNameOf(local.name, local.id)] }
+}
+
+function movedHere(
+  context: ActionContext,
+  { local, remote, to }: { local: LocalRow; remote: RemoteRow; to: Place },
+): Ended {
+  const { node } = context
+  const name = to.names.at(-1)!
+  const isTemporary = context.job.payload.isTemporary === true
+  const basePlace = isTemporary
+    ? { parentId: to.folder.itemId ?? '', name }
+    : { parentId: remote.parentId ?? '', name: remote.name }
+  return {
+    end: 'done',
+    write: (tx) =>
+      endPlaced(tx, context, { node, local: { ...local, parentId: to.folder.id, name }, remote, basePlace }),
+  }
+}
+
+export const moveRemoteRun: VerbRun = async (context) => {
+  const { drive, job } = context
+  const local = context.case.local!
+  const remote = context.case.remote!
+  const parentId = job.payload.isTemporary ? remote.parentId : context.case.localParentId
+  if (parentId == null) return { end: 'stale', because: 'its folder is not in OneDrive' }
+  const seen = await lookForMove(context, local)
+  if (seen) return seen
+  const name = job.payload.isTemporary ? temporaryNameOf(remote.name, local.id) : local.name.normalize('NFC')
+  const place = { parentId, name }
+  const change = {
+    ...(sameSpelling(name, remote.name) ? {} : { name }),
+    ...(parentId === remote.parentId ? {} : { parentId }),
+  }
+  try {
+    const options = { ifMatch: remote.eTag ?? undefined, signal: job.signal, missingTries: FRESH_TRIES }
+    const item = await drive.client.update(drive.driveId, remote.itemId, change, options)
+    return movedThere(context, toRow(item, drive) ?? { ...remote, ...place })
+  } catch (thrown) {
+    const code = codeOf(thrown)
+    if (code !== 'exists' && code !== 'precondition-failed' && code !== 'not-found') throw thrown
+    return notMoved(context, place)
+  }
+}
+
+/** It must still be here; what is in it does not matter. */
+async function lookForMove(context: ActionContext, local: LocalRow): Promise<Ended | undefined> {
+  if (local.type === 'folder') {
+    const seen = await lookAsSeen(context, rootOf(context.drive), local)
+    return 'ended' in seen ? seen.ended : undefined
+  }
+  const root = rootOf(context.drive)
+  const names = await namesOf(context, root, local)
+  return names && lookInside(root, names) ? undefined : goneHere(context, local)
+}
+
+function movedThere(context: ActionContext, remote: RemoteRow): Ended {
+  const local = context.case.local!
+  const basePlace = { parentId: remote.parentId ?? '', name: remote.name }
+  return {
+    end: 'done',
+    write: (tx) => endPlaced(tx, context, { node: context.node, local, remote, basePlace }),
+  }
+}
+
+/** Refused; or done already, by a try that was interrupted. */
+async function notMoved(context: ActionContext, place: { parentId: string; name: string }): Promise<Ended> {
+  const now = await lookAtItem(context, context.case.remote!.itemId)
+  if (!now) return goneThere(context, 'OneDrive does not have it any more')
+  if (now.parentId === place.parentId && sameSpelling(now.name, place.name)) return movedThere(context, now)
+  const folder = await lookAtItem(context, place.parentId)
+  const gone = folder ? [] : [{ ...now, itemId: place.parentId, isDeleted: true }]
+  const there = folder && (await lookAtName(context, place))
+  return staleWith(context, [now, ...gone, ...(there ? [there] : [])], 'OneDrive has other things there now')
+}

@@ -1,0 +1,411 @@
+import assert from 'node:assert/strict'
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, test } from 'node:test'
+import type { LocalStat } from '../trees.ts'
+import { type HeldFolder, holdFolder } from './folder.ts'
+import { makeFolder, moveInside } from './move.ts'
+import { freeBytes, partialPath, putInPlace, sweepPartials } from './place.ts'
+import { createRoot, type Root } from './root.ts'
+import { lookAt, plainStat } from './stat.ts'
+import {
+  bringBack,
+  isKeptAs,
+  keepBeforeReplace,
+  moveToTrash,
+  originOf,
+  removeEmptyFolder,
+  takeFrom,
+} from './trash.ts'
+import { emptyTrash, listTrash, restore } from './trash-bin.ts'
+
+const folders: string[] = []
+const AT = Date.UTC(2026, 10, 16, 3, 15, 0)
+const TIME = { atMs: AT }
+
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+async function freshRoot(): Promise<Root> {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-place-')))
+  folders.push(folder)
+  const marker = { markerId: 'm1', drive: 'home', createdAt: '2026-11-16T00:00:00Z' }
+  return createRoot(join(folder, 'root'), marker)
+}
+
+function write(root: Root, path: string, text: string): LocalStat {
+  const full = join(root.path, path)
+  mkdirSync(join(full, '..'), { recursive: true })
+  writeFileSync(full, text)
+  return statOf(root, path)
+}
+
+const statOf = (root: Root, path: string): LocalStat => plainStat(lookAt(join(root.path, path))!)
+const read = (root: Root, path: string): string => readFileSync(join(root.path, path), 'utf8')
+const isThere = (root: Root, path: string): boolean => existsSync(join(root.path, path))
+const trashed = (root: Root): string[] => [...listTrash(root)].map(({ names }) => names.join('/'))
+
+function download(root: Root, text: string): string {
+  const path = partialPath(root, { itemId: 'item', cTag: `${text.length}` })
+  writeFileSync(path, text)
+  return path
+}
+
+/** A held folder in which things happen just before each use of it but the first: after it was looked at. */
+function lastMoment(root: Root, ...happenings: (() => unknown)[]): HeldFolder {
+  const folder = holdFolder(root, [])
+  let uses = 0
+  return {
+    ...folder,
+    at(name) {
+      if (uses++ > 0) happenings.shift()?.()
+      return folder.at(name)
+    },
+  }
+}
+
+describe('a download gets its place', () => {
+  test('with its time, and the partial file is gone', async () => {
+    const root = await freshRoot()
+    mkdirSync(join(root.path, 'a'))
+    const partial = download(root, 'new')
+    const modifiedMs = Date.UTC(2020, 1, 3, 4, 5, 6, 789)
+    const placed = await putInPlace(root, partial, {
+      names: ['a', 'f'],
+      expect: 'absent',
+      modifiedMs,
+      ...TIME,
+    })
+    assert.deepEqual(placed, { outcome: 'done', stat: statOf(root, 'a/f') })
+    assert.equal(read(root, 'a/f'), 'new')
+    assert.equal(Math.round(lstatSync(join(root.path, 'a/f')).mtimeMs), modifiedMs)
+    assert.ok(!existsSync(partial))
+  })
+
+  test('never over something that nobody expected', async () => {
+    const root = await freshRoot()
+    write(root, 'f', 'theirs')
+    mkdirSync(join(root.path, 'd'))
+    symlinkSync('nowhere', join(root.path, 'l'))
+    const partial = download(root, 'new')
+    for (const name of ['f', 'd', 'l']) {
+      const target = { names: [name], expect: 'absent' as const, modifiedMs: null, ...TIME }
+      assert.deepEqual(await putInPlace(root, partial, target), { outcome: 'taken' }, name)
+    }
+    assert.equal(read(root, 'f'), 'theirs')
+    assert.equal(readFileSync(partial, 'utf8'), 'new')
+  })
+
+  test('instead of the version that was expected, which goes to the trash; its mode stays', async () => {
+    const root = await freshRoot()
+    const path = join(root.path, 'a/run.sh')
+    write(root, 'a/run.sh', 'old')
+    chmodSync(path, 0o754)
+    const expect = statOf(root, 'a/run.sh')
+    const target = { names: ['a', 'run.sh'], expect, modifiedMs: null, ...TIME }
+    const placed = await putInPlace(root, download(root, 'new'), target)
+    assert.equal(placed.outcome, 'done')
+    assert.equal(read(root, 'a/run.sh'), 'new')
+    assert.equal(lstatSync(path).mode & 0o777, 0o754)
+    assert.deepEqual(trashed(root), ['2026-11-16/a/run.sh'])
+    assert.equal(read(root, '.tidemark/trash/2026-11-16/a/run.sh'), 'old')
+  })
+
+  test('not where the file was edited, replaced, deleted or turned into a folder after it was looked at', async () => {
+    const changes: Record<string, (root: Root) => void> = {
+      edited: (root) => write(root, 'f', 'edited'),
+      'edited to the same size': (root) => {
+        write(root, 'f', 'OLD')
+        utimesSync(join(root.path, 'f'), 1_700_000_000, 1_700_000_001)
+      },
+      'saved by rename': (root) => {
+        write(root, 'g', 'saved')
+        renameSync(join(root.path, 'g'), join(root.path, 'f'))
+      },
+      deleted: (root) => rmSync(join(root.path, 'f')),
+      'a folder': (root) => {
+        rmSync(join(root.path, 'f'))
+        write(root, 'f/inner', 'x')
+      },
+      'a link': (root) => {
+        rmSync(join(root.path, 'f'))
+        symlinkSync('elsewhere', join(root.path, 'f'))
+      },
+    }
+    for (const [what, change] of Object.entries(changes)) {
+      const root = await freshRoot()
+      const expect = write(root, 'f', 'old')
+      change(root)
+      const before = lookAt(join(root.path, 'f'))
+      const partial = download(root, 'new')
+      const placed = await putInPlace(root, partial, { names: ['f'], expect, modifiedMs: null, ...TIME })
+      assert.deepEqual(placed, { outcome: 'changed' }, what)
+      assert.deepEqual(lookAt(join(root.path, 'f')), before, what)
+      assert.ok(existsSync(partial), what)
+      assert.deepEqual(trashed(root), [], what)
+    }
+  })
+
+  test('and what a program still writes to the replaced file can be brought back as a copy', async () => {
+    const root = await freshRoot()
+    const expect = write(root, 'f', 'old')
+    const target = { names: ['f'], expect, modifiedMs: null, ...TIME }
+    const placed = await putInPlace(root, download(root, 'new'), target)
+    assert.ok(placed.outcome === 'done' && placed.kept)
+    assert.ok(isKeptAs(root, placed.kept, expect))
+    // The file was open: its writer does not know that it has another name now.
+    writeFileSync(join(root.path, '.tidemark/trash', ...placed.kept.names), 'late edit')
+    assert.ok(!isKeptAs(root, placed.kept, expect))
+    assert.equal(bringBack(root, placed.kept, ['f.conflict']), 'done')
+    assert.equal(read(root, 'f.conflict'), 'late edit')
+    assert.equal(read(root, 'f'), 'new')
+    assert.equal(bringBack(root, placed.kept, ['f.conflict']), 'gone')
+  })
+
+  test('never through a link that took the place of its folder', async () => {
+    const root = await freshRoot()
+    const outside = join(root.path, '..', 'outside')
+    mkdirSync(outside)
+    symlinkSync(outside, join(root.path, 'a'))
+    const target = { names: ['a', 'f'], expect: 'absent' as const, modifiedMs: null, ...TIME }
+    await assert.rejects(putInPlace(root, download(root, 'new'), target), { code: 'folder-other' })
+    assert.deepEqual(readdirSync(outside), [])
+  })
+
+  test('partial files have one name a version, and only old ones are swept', async () => {
+    const root = await freshRoot()
+    const paths = [
+      partialPath(root, { itemId: '../../x', cTag: 'c1' }),
+      partialPath(root, { itemId: '../../x', cTag: 'c2' }),
+      partialPath(root, { itemId: '../../x', cTag: null }),
+      partialPath(root, { itemId: 'y', cTag: 'c1' }),
+    ]
+    assert.equal(new Set(paths).size, 4)
+    for (const path of paths) {
+      assert.equal(join(path, '..'), join(root.path, '.tidemark/partial'))
+      writeFileSync(path, '')
+    }
+    utimesSync(paths[0]!, 1_000, 1_000)
+    assert.equal(await sweepPartials(root, { beforeMs: 2_000_000 }), 1)
+    assert.deepEqual(
+      paths.map((path) => existsSync(path)),
+      [false, true, true, true],
+    )
+    assert.ok(freeBytes(root) > 0)
+  })
+})
+
+describe('a deleted file', () => {
+  test('goes to the trash of the day under its path, each time under a name of its own', async () => {
+    const root = await freshRoot()
+    for (let i = 0; i < 4; i++) {
+      const moved = moveToTrash(root, ['a', 'f.txt'], write(root, 'a/f.txt', `${i}`), TIME)
+      assert.equal(moved.outcome, 'done')
+    }
+    const names = ['f.txt', 'f.txt~031500000', 'f.txt~031500000-2', 'f.txt~031500000-3']
+    assert.deepEqual(
+      trashed(root),
+      names.map((name) => `2026-11-16/a/${name}`),
+    )
+    assert.deepEqual(
+      [...listTrash(root)].map(({ origin }) => origin.join('/')),
+      Array(4).fill('a/f.txt'),
+    )
+    assert.ok(!isThere(root, 'a/f.txt'))
+  })
+
+  test('and the folder that had its name both find a place in the trash', async () => {
+    const root = await freshRoot()
+    moveToTrash(root, ['a'], write(root, 'a', 'file'), TIME)
+    moveToTrash(root, ['a', 'b'], write(root, 'a/b', 'in a folder'), TIME)
+    assert.deepEqual(trashed(root), ['2026-11-16/a', '2026-11-16.2/a/b'])
+    assert.deepEqual(originOf(['2026-11-16.2', 'a', 'b']), ['a', 'b'])
+  })
+
+  test('that is not the expected one stays', async () => {
+    const root = await freshRoot()
+    const expect = write(root, 'f', 'old')
+    write(root, 'f', 'edited')
+    assert.deepEqual(moveToTrash(root, ['f'], expect, TIME), { outcome: 'changed' })
+    rmSync(join(root.path, 'f'))
+    assert.deepEqual(moveToTrash(root, ['f'], expect, TIME), { outcome: 'gone' })
+    assert.deepEqual(trashed(root), [])
+  })
+
+  test('that is edited or replaced in the very moment in which it is taken is put back', async () => {
+    const edits: Record<string, (root: Root) => void> = {
+      edited: (root) => write(root, 'f', 'edited'),
+      'saved by rename': (root) => {
+        write(root, 'g', 'edited')
+        renameSync(join(root.path, 'g'), join(root.path, 'f'))
+      },
+    }
+    for (const [what, edit] of Object.entries(edits)) {
+      const root = await freshRoot()
+      const expect = write(root, 'f', 'old')
+      const folder = lastMoment(root, () => edit(root))
+      const taken = takeFrom(root, folder, 'f', { names: ['f'], expect, ...TIME })
+      assert.deepEqual(taken, { outcome: 'changed' }, what)
+      assert.equal(read(root, 'f'), 'edited', what)
+      assert.deepEqual(trashed(root), [], what)
+      folder.close()
+    }
+  })
+
+  test('whose place is filled before it can be put back stays in the trash', async () => {
+    const root = await freshRoot()
+    const expect = write(root, 'f', 'old')
+    const folder = lastMoment(
+      root,
+      () => write(root, 'f', 'edited'),
+      () => write(root, 'f', 'another'),
+    )
+    const taken = takeFrom(root, folder, 'f', { names: ['f'], expect, ...TIME })
+    assert.ok(taken.outcome === 'changed' && taken.kept)
+    assert.equal(read(root, 'f'), 'another')
+    assert.equal(read(root, `.tidemark/trash/${taken.kept.names.join('/')}`), 'edited')
+    folder.close()
+  })
+
+  test('with the longest name there is can go there twice', async () => {
+    const root = await freshRoot()
+    const name = 'é'.repeat(127)
+    for (let i = 0; i < 2; i++)
+      assert.equal(moveToTrash(root, [name], write(root, name, 'x'), TIME).outcome, 'done')
+    assert.equal(trashed(root).length, 2)
+  })
+
+  test('comes back to its place, with the folders on the way, and never over another one', async () => {
+    const root = await freshRoot()
+    moveToTrash(root, ['a', 'b', 'f'], write(root, 'a/b/f', 'x'), TIME)
+    rmSync(join(root.path, 'a'), { recursive: true })
+    const [entry] = listTrash(root)
+    assert.equal(restore(root, entry!), 'done')
+    assert.equal(read(root, 'a/b/f'), 'x')
+    assert.equal(restore(root, entry!), 'gone')
+    moveToTrash(root, ['a', 'b', 'f'], statOf(root, 'a/b/f'), TIME)
+    write(root, 'a/b/f', 'another')
+    assert.equal(restore(root, entry!), 'taken')
+    assert.equal(restore(root, entry!, ['f restored']), 'done')
+    assert.equal(read(root, 'f restored'), 'x')
+  })
+
+  test('a folder is deleted only when it is empty, and only itself', async () => {
+    const root = await freshRoot()
+    write(root, 'a/f', 'x')
+    const expect = statOf(root, 'a')
+    assert.equal(removeEmptyFolder(root, ['a'], expect), 'not-empty')
+    rmSync(join(root.path, 'a/f'))
+    mkdirSync(join(root.path, 'b'))
+    assert.equal(removeEmptyFolder(root, ['b'], expect), 'changed')
+    assert.equal(removeEmptyFolder(root, ['a'], expect), 'done')
+    assert.equal(removeEmptyFolder(root, ['a'], expect), 'gone')
+  })
+
+  test('the trash loses what is too old, then the oldest of what is too much', async () => {
+    const root = await freshRoot()
+    const day = 86_400_000
+    for (const [days, name] of [
+      [40, 'old'],
+      [20, 'middle'],
+      [1, 'young'],
+    ] as const) {
+      moveToTrash(root, ['d', name], write(root, `d/${name}`, 'x'.repeat(100)), { atMs: AT - days * day })
+    }
+    const rule = { atMs: AT, keepDays: 30, bytesMax: 1_000 }
+    assert.deepEqual(emptyTrash(root, rule), { files: 1, bytes: 100 })
+    assert.deepEqual(emptyTrash(root, rule), { files: 0, bytes: 0 })
+    assert.deepEqual(emptyTrash(root, { ...rule, bytesMax: 150 }), { files: 1, bytes: 100 })
+    assert.deepEqual(
+      [...listTrash(root)].map(({ origin }) => origin.at(-1)),
+      ['young'],
+    )
+    assert.equal(readdirSync(join(root.path, '.tidemark/trash')).length, 1, 'empty days are gone')
+  })
+
+  test('a second name before a replacement shows whether it was the expected version', async () => {
+    const root = await freshRoot()
+    const expect = write(root, 'f', 'old')
+    const kept = keepBeforeReplace(root, ['f'], TIME)!
+    assert.equal(kept.by, 'link')
+    assert.ok(isKeptAs(root, kept, expect))
+    writeFileSync(join(root.path, 'f'), 'edited in place')
+    assert.ok(!isKeptAs(root, kept, expect))
+    assert.equal(keepBeforeReplace(root, ['none'], TIME), undefined)
+  })
+})
+
+describe('a move', () => {
+  const move = (root: Root, from: string, to: string, expect = statOf(root, from)) =>
+    moveInside(root, { from: from.split('/'), to: to.split('/'), expect, ...TIME })
+
+  test('of a file or a folder keeps what it is', async () => {
+    const root = await freshRoot()
+    const file = write(root, 'a/f', 'x')
+    mkdirSync(join(root.path, 'b'))
+    assert.deepEqual(move(root, 'a/f', 'b/g'), { outcome: 'done', stat: file })
+    assert.equal(read(root, 'b/g'), 'x')
+    assert.ok(!isThere(root, 'a/f'))
+    assert.equal(move(root, 'b', 'a/b').outcome, 'done')
+    assert.equal(read(root, 'a/b/g'), 'x')
+    assert.deepEqual(trashed(root), [])
+  })
+
+  test('never goes over something else, and not where it is not what was expected', async () => {
+    const root = await freshRoot()
+    write(root, 'f', 'mine')
+    write(root, 'g', 'theirs')
+    write(root, 'd/x', 'x')
+    write(root, 'e/y', 'y')
+    assert.deepEqual(move(root, 'f', 'g'), { outcome: 'taken' })
+    assert.deepEqual(move(root, 'd', 'e'), { outcome: 'taken' })
+    assert.deepEqual(move(root, 'd', 'f'), { outcome: 'taken' })
+    assert.deepEqual(move(root, 'f', 'h', statOf(root, 'g')), { outcome: 'changed' })
+    assert.deepEqual(move(root, 'none', 'h', statOf(root, 'g')), { outcome: 'gone' })
+    assert.deepEqual([read(root, 'f'), read(root, 'g'), read(root, 'd/x')], ['mine', 'theirs', 'x'])
+  })
+
+  test('that was done before, or half done, is done', async () => {
+    const root = await freshRoot()
+    const expect = write(root, 'f', 'x')
+    linkSync(join(root.path, 'f'), join(root.path, 'g'))
+    assert.equal(move(root, 'f', 'g', expect).outcome, 'done')
+    assert.ok(!isThere(root, 'f'))
+    assert.equal(move(root, 'f', 'g', expect).outcome, 'done')
+    assert.equal(read(root, 'g'), 'x')
+    assert.deepEqual(trashed(root), [])
+  })
+
+  test('of case alone is one', async () => {
+    const root = await freshRoot()
+    write(root, 'Report', 'x')
+    assert.equal(move(root, 'Report', 'report').outcome, 'done')
+    assert.deepEqual(readdirSync(root.path).sort(), ['.tidemark', 'report'])
+  })
+
+  test('a new folder is made, found, or has its name taken', async () => {
+    const root = await freshRoot()
+    assert.equal(makeFolder(root, ['a']).outcome, 'done')
+    assert.equal(makeFolder(root, ['a']).outcome, 'there')
+    write(root, 'f', 'x')
+    assert.equal(makeFolder(root, ['f']).outcome, 'taken')
+    assert.throws(() => makeFolder(root, ['none', 'b']), { code: 'folder-missing' })
+  })
+})

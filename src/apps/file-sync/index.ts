@@ -67,6 +67,7 @@ export async function openFileSync(input: FileSyncInput): Promise<FileSync> {
     budgets: () => fileBudgets(drives.accounts(), settings),
     async close() {
       bell.close()
+      await acting.close()
       await drives.close()
       exchange.close()
     },

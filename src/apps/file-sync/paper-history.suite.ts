@@ -66,7 +66,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('plan') }) },
 ) as fc.Arbitrary<Move>
 
-const moment = fc.array(fc.oneof({ weight: 3, arbitrary: deed }, { weight: 2, arbitrary: move }), { maxLength: 2 })
+const moment = fc.array(fc.oneof({ weight: 3, arbitrary: deed }, { weight: 2, arbitrary: move }), { maxLength: 2, size: 'max' })
 const run: fc.Arbitrary<Run> = fc.record({
   ...{ do: fc.constant('run' as const), pick: number, isCrash: fc.boolean() },
   ...{ before: moment, between: moment },
@@ -81,7 +81,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 /** Something to begin with, that both sides agree on; then anything. */
 export const histories: fc.Arbitrary<Step[]> = fc
-  .tuple(fc.array(deed, { maxLength: 14 }), fc.array(step, { maxLength: 30 }))
+  .tuple(fc.array(deed, { maxLength: 14, size: 'max' }), fc.array(step, { maxLength: 40, size: 'max' }))
   .map(([start, rest]) => [...start, { do: 'settle' }, ...rest])
 
 const ROUNDS_MAX = 12
@@ -240,7 +240,8 @@ export class History {
     const open = await this.#open()
     const isSettled = (node: OpenNode, seen: Set<NodeKey>): boolean => {
       if (node.planned !== null || seen.has(node.node)) return false
-      if (node.waitsFor === null) return node.because !== null
+      if (node.because !== null) return true
+      if (node.waitsFor === null) return false
       const other = open.get(node.waitsFor)
       return other !== undefined && isSettled(other, new Set([...seen, node.node]))
     }

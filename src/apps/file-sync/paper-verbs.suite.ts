@@ -301,9 +301,9 @@ async function moveLocal(paper: Paper, context: ActionContext): Promise<Ended> {
   const target = await targetOf({ ...context, case: { ...context.case, local: undefined } }, remote!)
   const isTemporary = job.payload.isTemporary === true
   const folder = isTemporary ? await store.localRow(drive.name, local.parentId!) : target?.folder
-  if (!from || !folder || !target) return NO_FOLDER
+  if (!from || !folder) return NO_FOLDER
   const name = isTemporary ? temporaryNameOf(local.name, local.id) : remote!.name
-  const to = isTemporary ? [...from.slice(0, -1), name] : target.names
+  const to = isTemporary ? [...from.slice(0, -1), name] : target!.names
   const moved = moveInside(paper, { from, to, expect: local })
   if (moved === 'no-folder') return NO_FOLDER
   if (moved === 'gone') return goneHere(context, local)

@@ -257,6 +257,10 @@ class Planner {
     }
     const occupant = this.#around.remoteOccupant(parent.itemId, name)
     if (occupant === undefined || occupant.node === node.node) return { after: [] }
+    // Looked at together with the item of its name, under the item's key.
+    if (this.#nodes.get(occupant.node)?.local?.id === node.local!.id) {
+      return { waitsFor: occupant.node, because: 'it is looked at together with its namesake' }
+    }
     if (this.#leavesName(occupant.node, LEAVES_REMOTELY)) return { after: [occupant.node] }
     if (!this.#decisions.has(occupant.node) && this.#isUndecided(occupant.node)) {
       return { waitsFor: occupant.node, because: 'its name is taken' }

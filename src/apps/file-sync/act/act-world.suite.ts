@@ -21,6 +21,7 @@ import type { Outcome } from '../../../engine/index.ts'
 import { Obstacles } from '../../../engine/obstacles.ts'
 import { RunContext } from '../../../engine/run-context.ts'
 import { createHttpExchange } from '../../../http-exchange.ts'
+import type { Effects } from '../../../ledger/contract.ts'
 import { openLedger } from '../../../ledger/open.ts'
 import { seededRandom } from '../../../random.ts'
 import type { Quirks } from '../../../sim/onedrive/quirks.ts'
@@ -116,6 +117,10 @@ export class ActWorld {
     return readFileSync(this.path(name), 'utf8')
   }
 
+  bytes(name: string): Buffer {
+    return readFileSync(this.path(name))
+  }
+
   has(name: string): boolean {
     return lookAt(this.path(name)) !== undefined
   }
@@ -194,7 +199,7 @@ export class ActWorld {
         progress: (_context, { done = 0 }) => options.onProgress?.(done),
         commit: async (_context, { effects }) => {
           saves += 1
-          if (effects) await this.store.write(effects)
+          if (effects) await this.commit(effects)
           return { status: 'held', jobs: [] } as never
         },
       },
@@ -209,13 +214,19 @@ export class ActWorld {
         job,
         pastObstacles(this.obstacles, this.#runs[action.verb]),
       )
-      if (!options.isLost && outcome.effects) await this.store.write(outcome.effects)
+      if (!options.isLost && outcome.effects) await this.commit(outcome.effects)
       return { outcome, checkpoint: job.checkpoint, saves }
     } catch (thrown) {
       throw Object.assign(thrown as Error, { checkpoint: job.checkpoint })
     } finally {
       bell.close()
     }
+  }
+
+  async commit(effects: Effects): Promise<void> {
+    await this.store.write(async (tx) => {
+      await effects(tx)
+    })
   }
 
   /** Until nothing is left to do. */

@@ -30,9 +30,12 @@ import {
 import type { ConflictRow } from '../store/contract.ts'
 import { endSetAside } from '../store/ends.ts'
 import { setLocalHash } from '../store/local-tree.ts'
-import type { LocalRow, RemoteRow } from '../trees.ts'
+import { waitForNode } from '../store/open-nodes.ts'
+import { isOther, remoteAtName } from '../store/remote-tree.ts'
+import { itemNode, type LocalRow, type RemoteRow } from '../trees.ts'
 import { endAgreed } from './agreed.ts'
 import { type Disk, hashInside } from './content.ts'
+import { lookAtItem, staleWith } from './fresh-look.ts'
 import { goneHere, isNoFolder, lookAsSeen, lookInside, namesOf, otherHere, rootOf } from './local-side.ts'
 import { type FetchDeps, type Fetched, fetchContent } from './partial.ts'
 
@@ -62,6 +65,24 @@ export function conflictRun(deps: ConflictDeps): VerbRun {
     if (!clash) return setAside(context, root, { kind: decision.conflict, isDetached: true })
     return 'ended' in clash ? clash.ended : settle(deps, context, clash)
   }
+}
+
+/** Undefined: another item really has the name that this one wants. */
+async function lookAtOccupant(context: ActionContext): Promise<Ended | undefined> {
+  const { drive, store, node, version } = context
+  const { local, localParentId: parentId } = context.case
+  const free: Ended = { end: 'stale', because: 'its name is free' }
+  if (parentId === undefined) return free
+  const place = { parentId, name: local!.name }
+  const known = await store.write((tx) => remoteAtName(tx, drive.name, place))
+  if (!known || known.itemId === context.case.remote?.itemId) return free
+  const now = await lookAtItem(context, known.itemId)
+  if (!now) return staleWith(context, [{ ...known, isDeleted: true }], 'its name is free')
+  if (isOther(known, now)) return staleWith(context, [now], 'what has its name changed in OneDrive')
+  const waitsFor = itemNode(known.itemId)
+  // The very item that it is going to be compared with: what becomes of both is decided there.
+  if ((await store.nodeCase(drive.name, waitsFor)).local?.id !== local!.id) return undefined
+  return { end: 'done', write: (tx) => waitForNode(tx, drive.name, { node, version, waitsFor }) }
 }
 
 /** Undefined: the local version is not where it was; perhaps it was set aside already. */

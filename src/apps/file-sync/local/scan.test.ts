@@ -784,6 +784,35 @@ describe('any history', () => {
     )
   })
 
+  test('and any scan that stops half-way leaves a tree that the next scan sets right', async () => {
+    const history = fc.record({
+      steps: fc.array(step, { maxLength: 15 }),
+      batches: fc.nat(8),
+      batchMax: fc.integer({ min: 1, max: 3 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(history, { maxLength: 3 }), async (rounds) => {
+        const d = await desk()
+        for (const place of ['a/b/c', 'b/c/a', 'c/a/b', 'A/a']) d.write(`${place}/f`, place)
+        await d.scan()
+        let count = 0
+        for (const { steps, batches, batchMax } of rounds) {
+          for (const one of steps) tryStep(d, one, count++)
+          let written = 0
+          for await (const batch of d.scanner({ batchMax }).batches()) {
+            if (written++ === batches) break
+            d.tree.see(batch)
+          }
+        }
+        await d.scan()
+        await d.assertEqual()
+        assert.deepEqual(await d.scan(), [])
+        rmSync(join(d.root.path, '..'), { recursive: true })
+      }),
+      { numRuns: 200 },
+    )
+  })
+
   test('of moves of folders alone keeps every row', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(fc.nat(1_000), fc.nat(1_000)), { maxLength: 15 }), async (moves) => {

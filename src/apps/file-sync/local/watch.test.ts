@@ -51,7 +51,8 @@ class Heard {
   #waiting: (() => void)[] = []
 
   readonly call: WatchCall = (path, options, listener) =>
-    fsWatch(path, options, (event, name) => {
+    // Persistent: the test waits for it.
+    fsWatch(path, { ...options, persistent: true }, (event, name) => {
       listener(event, name)
       this.#count += 1
       for (const wake of this.#waiting.splice(0)) wake()

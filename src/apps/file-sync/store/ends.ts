@@ -15,7 +15,7 @@ import {
 } from '../trees.ts'
 import type { InStep, SetAside } from './contract.ts'
 import { localOfItem, localRow, takeLocalIds } from './local-tree.ts'
-import { closeNode, freeNode, freeWaiting, leaveNode, openNode } from './open-nodes.ts'
+import { closeNode, closeNodes, freeNode, freeWaiting, isOpen, leaveNode, openNode } from './open-nodes.ts'
 import { remoteRows } from './remote-tree.ts'
 import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, localOf, putBase, putLocal, putRemote } from './rows.ts'
 
@@ -26,15 +26,16 @@ export async function endInStep(tx: Tx, drive: string, end: InStep): Promise<boo
   await putRemote(tx, drive, remote, generation)
   const local = await placeLocal(tx, drive, end)
   const isAtPlace = await putAgreed(tx, drive, local, remote)
-  const again = isAtPlace
-    ? await closeNode(tx, drive, node, version)
-    : await openNode(tx, drive, itemNode(remote.itemId)).then(() => freeNode(tx, drive, node))
+  const item = itemNode(remote.itemId)
   const pair: NodeKey = `l:${local.id}`
-  if (pair !== node) await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [drive, pair])
-  // Uploaded as a local node: what OneDrive has told of its item meanwhile is looked at again.
-  const known = itemNode(remote.itemId)
-  const heard = known === node ? false : await freeNode(tx, drive, known)
-  return (await freeWaiting(tx, drive, [node, pair, known])) || again || heard
+  const isChanged = await closeNode(tx, drive, node, version)
+  // From now on it is the item's node alone: what was seen or heard meanwhile is looked at again as that.
+  const others = [node, pair].filter((other) => other !== item)
+  await closeNodes(tx, drive, others)
+  const isHeard = node !== item && (await isOpen(tx, drive, item))
+  const isNews = !isAtPlace || isChanged || isHeard
+  if (isNews) await openNode(tx, drive, item)
+  return (await freeWaiting(tx, drive, [node, pair, item])) || isNews
 }
 
 async function generationOf(tx: Tx, drive: string): Promise<number> {
@@ -248,7 +249,7 @@ async function adopt(
   await putLocal(tx, drive, { ...local, itemId: remote.itemId })
   const isAtPlace = await putAgreed(tx, drive, local, remote)
   if (isAtPlace) await closeNode(tx, drive, node, version)
-  await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [drive, `l:${local.id}`])
+  await closeNodes(tx, drive, [`l:${local.id}`])
   await freeWaiting(tx, drive, [node, `l:${local.id}`])
 }
 

@@ -1,82 +1,7 @@
-/** What people look at, and what a check compares: a folder on both sides, the base page by page, reasons by count. */
+/** What a check compares, page by page, and why things are left alone, by count. */
 import type { Tx } from '../../../ledger/contract.ts'
-import { HELD_DELETE } from '../plan.ts'
-import type { BaseRow, LocalRow, NodeKey, RemoteRow } from '../trees.ts'
-import type { OpenNode } from './contract.ts'
-import { pathOfNode } from './overview.ts'
-import {
-  BASE_COLUMNS,
-  baseOf,
-  LOCAL_COLUMNS,
-  listOf,
-  localOf,
-  numbersOf,
-  REMOTE_COLUMNS,
-  remoteOf,
-} from './rows.ts'
-
-/** A folder, on either side or both. */
-export type FolderPlace = { localId: number | null; itemId: string | null }
-
-export type FolderRows = {
-  /** What is there now. */
-  locals: LocalRow[]
-  remotes: RemoteRow[]
-}
-
-export async function folderRows(
-  tx: Tx,
-  drive: string,
-  { localId, itemId }: FolderPlace,
-): Promise<FolderRows> {
-  const locals =
-    localId === null
-      ? []
-      : await tx.all(
-          `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND parent_id = ? AND is_missing = 0`,
-          [drive, localId],
-        )
-  const remotes =
-    itemId === null
-      ? []
-      : await tx.all(
-          `SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND parent_id = ? AND is_deleted = 0`,
-          [drive, itemId],
-        )
-  return { locals: locals.map(localOf), remotes: remotes.map(remoteOf) }
-}
-
-export async function openOf(
-  tx: Tx,
-  drive: string,
-  nodes: readonly NodeKey[],
-): Promise<Map<NodeKey, OpenNode>> {
-  const rows = await tx.all(`SELECT * FROM file_open WHERE drive = ? AND node IN (${listOf(tx)})`, [
-    ...[drive, JSON.stringify(nodes)],
-  ])
-  return new Map(
-    rows.map((raw) => {
-      const node = raw.node as NodeKey
-      return [
-        node,
-        {
-          ...{ node, version: Number(raw.version), because: raw.because as string | null },
-          planned: raw.planned === null ? null : Number(raw.planned),
-          waitsFor: raw.waits_for as NodeKey | null,
-        },
-      ]
-    }),
-  )
-}
-
-/** Nodes with a conflict that nobody has decided. */
-export async function openConflictNodes(tx: Tx, drive: string): Promise<Set<NodeKey>> {
-  const rows = await tx.all<{ node: NodeKey }>(
-    `SELECT node FROM file_conflicts WHERE drive = ? AND state = 'open'`,
-    [drive],
-  )
-  return new Set(rows.map(({ node }) => node))
-}
+import type { BaseRow, LocalRow } from '../trees.ts'
+import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, listOf, localOf, numbersOf } from './rows.ts'
 
 export type LeftAlone = { because: string; count: number }
 
@@ -88,17 +13,6 @@ export async function leftAlone(tx: Tx, drive: string, limit: number): Promise<L
     [drive, limit],
   )
   return rows.map(({ because, n }) => ({ because, count: Number(n) }))
-}
-
-/** Some of what waits for a yes, with its path. */
-export async function heldPaths(tx: Tx, drive: string, limit: number): Promise<string[]> {
-  const rows = await tx.all<{ node: NodeKey }>(
-    `SELECT node FROM file_open WHERE drive = ? AND because = ? ORDER BY node LIMIT ?`,
-    [drive, HELD_DELETE, limit],
-  )
-  const paths: string[] = []
-  for (const { node } of rows) paths.push(await pathOfNode(tx, drive, node))
-  return paths.sort()
 }
 
 /** What both sides agreed on, with its local row where there is one. */
@@ -121,18 +35,6 @@ export async function agreedPage(
   )
   const byItem = new Map(locals.map(localOf).map((row) => [row.itemId, row]))
   return bases.map((raw) => ({ base: baseOf(raw), local: byItem.get(String(raw.item_id)) }))
-}
-
-export async function baseRows(
-  tx: Tx,
-  drive: string,
-  ids: readonly string[],
-): Promise<Map<string, BaseRow>> {
-  const rows = await tx.all(
-    `SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id IN (${listOf(tx)})`,
-    [drive, JSON.stringify(ids)],
-  )
-  return new Map(rows.map(baseOf).map((row) => [row.itemId, row]))
 }
 
 /** What is here and was never agreed on, in the order of ids, which is the cursor. */

@@ -30,6 +30,18 @@ export async function closeNode(tx: Tx, drive: string, node: NodeKey, version: n
   return closed === 0 ? freeNode(tx, drive, node) : false
 }
 
+/** Whatever its version: it is not a node any more. */
+export async function closeNodes(tx: Tx, drive: string, nodes: readonly NodeKey[]): Promise<void> {
+  await tx.run(`DELETE FROM file_open WHERE drive = ? AND node IN (${listOf(tx)})`, [
+    ...[drive, JSON.stringify(nodes)],
+  ])
+}
+
+export async function isOpen(tx: Tx, drive: string, node: NodeKey): Promise<boolean> {
+  const open = await tx.get(`SELECT 1 AS yes FROM file_open WHERE drive = ? AND node = ?`, [drive, node])
+  return open !== undefined
+}
+
 /** To be planned again; true where it was open. */
 export async function freeNode(tx: Tx, drive: string, node: NodeKey): Promise<boolean> {
   const freed = await tx.run(
@@ -69,4 +81,17 @@ export async function releaseSettled(tx: Tx, drive: string, settledTo: number): 
 /** At the start of a sync: whatever waits looks again whether it still has to. */
 export async function freeAllWaiting(tx: Tx, drive: string): Promise<number> {
   return tx.run(`UPDATE file_open SET waits_for = NULL WHERE drive = ? AND waits_for IS NOT NULL`, [drive])
+}
+
+/** Planned again when that one ends, unless something changed since the plan. */
+export async function waitForNode(
+  tx: Tx,
+  drive: string,
+  { node, version, waitsFor }: { node: NodeKey; version: number; waitsFor: NodeKey },
+): Promise<boolean> {
+  const waits = await tx.run(
+    `UPDATE file_open SET planned = NULL, waits_for = ?, because = NULL WHERE drive = ? AND node = ? AND version = ?`,
+    [waitsFor, drive, node, version],
+  )
+  return waits === 0 ? freeNode(tx, drive, node) : false
 }

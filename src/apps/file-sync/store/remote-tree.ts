@@ -1,6 +1,6 @@
 /** Writes what OneDrive tells into the remote tree, and opens what changed by it. */
 import type { Tx } from '../../../ledger/contract.ts'
-import { itemNode, type NodeKey, type RemoteRow } from '../trees.ts'
+import { itemNode, type NodeKey, nameKey, type RemoteRow } from '../trees.ts'
 import { openNodes } from './open-nodes.ts'
 import { listOf, putRemote, REMOTE_COLUMNS, remoteOf } from './rows.ts'
 
@@ -101,4 +101,17 @@ export function rootRow(itemId: string): RemoteRow {
     ...{ itemId, parentId: null, name: '', type: 'folder', size: 0, hash: null, eTag: null, cTag: null },
     ...{ modifiedMs: null, isDeleted: false },
   }
+}
+
+/** Who is known to have this name in that folder. */
+export async function remoteAtName(
+  tx: Tx,
+  drive: string,
+  { parentId, name }: { parentId: string; name: string },
+): Promise<RemoteRow | undefined> {
+  const raw = await tx.get(
+    `SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND parent_id = ? AND name_key = ? AND is_deleted = 0`,
+    [drive, parentId, nameKey(name)],
+  )
+  return raw && remoteOf(raw)
 }

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type FileWorld, startFileWorld } from './sync.suite.ts'
+
+async function withWorld(
+  run: (world: FileWorld) => Promise<void>,
+  options: Parameters<typeof startFileWorld>[0] = {},
+): Promise<void> {
+  const world = await startFileWorld(options)
+  try {
+    await run(world)
+  } finally {
+    await world.close()
+  }
+}
+
+function assertInStep(world: FileWorld): void {
+  const sort = (tree: Map<string, string>) => [...tree].sort(([a], [b]) => (a < b ? -1 : 1))
+  assert.deepEqual(sort(world.here()), sort(world.thereTree()))
+}
+
+test('a first sync merges both sides and deletes nothing', () =>
+  withWorld(async (world) => {
+    world.there.device.write('there/a.txt', 'from OneDrive')
+    world.there.device.write('both.txt', 'the same')
+    world.write('here/b/c.txt', 'from here')
+    world.write('both.txt', 'the same')
+    world.write('empty.txt', '')
+    await world.sync()
+    assert.equal(world.read('there/a.txt'), 'from OneDrive')
+    assert.equal(world.there.device.read('here/b/c.txt')?.toString(), 'from here')
+    assertInStep(world)
+    assert.deepEqual(await world.files.store.openNodes('home', { limit: 10 }), [])
+    assert.ok(!(await world.actions()).some((action) => /both\.txt/.test(action) && !/^check/.test(action)))
+  }))
+
+test('edits, renames and deletions go either way, and a sync of nothing asks one question', () =>
+  withWorld(async (world) => {
+    for (const name of [
+      'edit-here',
+      'edit-there',
+      'move-here',
+      'move-there',
+      'drop-here',
+      'drop-there',
+      'd/x',
+    ]) {
+      world.write(name, name)
+    }
+    await world.sync()
+    world.write('edit-here', 'edited here')
+    world.there.device.write('edit-there', 'edited there')
+    world.move('move-here', 'd/moved-here')
+    world.there.device.move('move-there', 'd/moved-there')
+    world.remove('drop-here')
+    world.there.device.delete('drop-there')
+    await world.sync()
+    assertInStep(world)
+    assert.deepEqual([...world.here().keys()].sort(), [
+      ...['d/', 'd/moved-here', 'd/moved-there', 'd/x', 'edit-here', 'edit-there'],
+    ])
+    const before = world.sim.log.served
+    await world.sync()
+    assert.equal(world.sim.log.served - before, 1)
+  }))
+
+test('edited on both sides, both versions are kept', () =>
+  withWorld(async (world) => {
+    world.write('a.txt', 'first')
+    await world.sync()
+    world.write('a.txt', 'edited here')
+    world.there.device.write('a.txt', 'edited there')
+    await world.sync()
+    assertInStep(world)
+    assert.equal(world.read('a.txt'), 'edited there')
+    assert.deepEqual([...world.here().values()].sort(), ['edited here', 'edited there'])
+    const [conflict] = await world.files.store.conflicts('home')
+    assert.equal(conflict?.kind, 'edit-edit')
+  }))
+
+test('a folder of many files that is moved is one call', () =>
+  withWorld(async (world) => {
+    for (let n = 0; n < 50; n++) world.write(`old/f${n}`, String(n))
+    await world.sync()
+    world.move('old', 'new')
+    const before = world.sim.log.served
+    await world.sync()
+    assertInStep(world)
+    assert.ok(world.sim.log.served - before <= 2, `${world.sim.log.served - before} calls`)
+  }))

@@ -1,0 +1,161 @@
+/** What `files sync` is told: which folders, set up where they are new, and what is to hold for them. */
+import { existsSync, statSync } from 'node:fs'
+import { type DriveSettings, driveSettings, streamOf } from '../apps/file-sync/drive.ts'
+import type { DriveRow } from '../apps/file-sync/store/contract.ts'
+import { setDrive } from '../apps/file-sync/store/file-store.ts'
+import { UsageError } from '../errors.ts'
+import { formatCount } from '../format.ts'
+import { addDrive, type DriveDraft, draftDrive, type NewDriveInput } from '../server/new-drive.ts'
+import { plural } from '../wording.ts'
+import type { CliContext } from './context.ts'
+import { chosenRows, findRow, type OpenedFiles, rowsHere, unknownFolder } from './files-context.ts'
+
+export type FilesSyncOptions = {
+  account?: string
+  drive?: string
+  name?: string
+  downloadOnly?: boolean
+  uploadOnly?: boolean
+  twoWay?: boolean
+  conflicts?: DriveSettings['conflicts']
+  dryRun?: boolean
+  watch?: boolean
+  forceDeletes?: boolean
+  /** A folder that is not known is a mistake. */
+  isKnownOnly?: boolean
+}
+
+export function checkOptions(folder: string | undefined, options: FilesSyncOptions): void {
+  if (options.dryRun && options.watch) throw new UsageError('--dry-run looks once: leave out --watch.')
+  if (options.dryRun && options.forceDeletes)
+    throw new UsageError('--dry-run deletes nothing: leave out --force-deletes.')
+  const isNewOnly = options.account ?? options.drive ?? options.name
+  if (isNewOnly !== undefined && folder === undefined) {
+    throw new UsageError('Which folder is to be set up?', {
+      hint: 'Give its path: tidemark files sync ~/Documents --account …',
+    })
+  }
+}
+
+export type Wanted = { rows: DriveRow[]; draft: DriveDraft | undefined }
+
+/** The folders that are there, or the draft of a new one. */
+export async function wantedFolders(
+  opened: OpenedFiles,
+  folder: string | undefined,
+  options: FilesSyncOptions,
+): Promise<Wanted> {
+  const rows = await rowsHere(opened)
+  const known = folder === undefined ? undefined : findRow(rows, folder)
+  if (folder === undefined || known || options.isKnownOnly) {
+    refuseNewFlags(known, options)
+    return { rows: await chosenRows(opened, folder), draft: undefined }
+  }
+  if (!isPath(folder)) {
+    const { message, hint, code } = unknownFolder(rows, folder)
+    throw new UsageError(message, {
+      ...{ code: code ?? 'drive-unknown' },
+      hint: `${hint ? `${hint} ` : ''}To begin with a new folder, write its path: ./${folder}`,
+    })
+  }
+  return { rows: [], draft: await draftDrive(opened, newDriveOf(folder, options)) }
+}
+
+function refuseNewFlags(known: DriveRow | undefined, { account, drive, name }: FilesSyncOptions): void {
+  if (!known) return
+  const isOther =
+    (account !== undefined && account.trim().toLowerCase() !== known.account) ||
+    (drive !== undefined && drive !== known.driveId) ||
+    (name !== undefined && name !== known.name)
+  if (!isOther) return
+  throw new UsageError(`${known.root} is set up already, as ${known.name} of ${known.account}.`, {
+    code: 'root-taken',
+    hint: '--account, --drive and --name are for new folders: leave them out, or choose another folder.',
+  })
+}
+
+/** A slip in a name must not make a folder of that name. */
+function isPath(text: string): boolean {
+  if (/[/\\]/.test(text) || text === '.' || text === '..') return true
+  return existsSync(text) && statSync(text).isDirectory()
+}
+
+function newDriveOf(folder: string, options: FilesSyncOptions): NewDriveInput {
+  const { account, drive: driveId, name } = options
+  return { root: folder, account, driveId, name, settings: chosenSettings(options) }
+}
+
+export async function setUp(
+  { output }: CliContext,
+  opened: OpenedFiles,
+  { folder, options }: { folder: string; options: FilesSyncOptions },
+): Promise<DriveRow> {
+  const added = await addDrive(opened, newDriveOf(folder, options))
+  await opened.engine.streams.open(streamOf(added.name))
+  output.note(`${added.root} is kept in step with the OneDrive of ${added.account}, as ${added.name}.`)
+  noteMerge({ output }, added)
+  return opened.files.store.drive(added.name)
+}
+
+export function noteMerge({ output }: Pick<CliContext, 'output'>, { entries, root }: DriveDraft): void {
+  if (entries === 0) return
+  output.note(
+    `${root} is not empty (${formatCount(entries)} ${plural(entries, 'thing')} at its top): what is in it and what is in OneDrive are merged. Nothing is deleted; where both have a file of the same name with other content, both are kept.`,
+  )
+}
+
+function chosenSettings(options: FilesSyncOptions): Partial<DriveSettings> {
+  const mode = options.downloadOnly
+    ? 'download-only'
+    : options.uploadOnly
+      ? 'upload-only'
+      : options.twoWay
+        ? 'two-way'
+        : undefined
+  return { ...(mode && { mode }), ...(options.conflicts && { conflicts: options.conflicts }) }
+}
+
+/** What was chosen holds from now on: other processes that sync this folder must do the same. */
+export async function applyChoices(
+  context: CliContext,
+  opened: OpenedFiles,
+  { rows, options }: { rows: readonly DriveRow[]; options: FilesSyncOptions },
+): Promise<void> {
+  const chosen = chosenSettings(options)
+  if (Object.keys(chosen).length === 0) return
+  for (const row of rows) {
+    const before = driveSettings.parse(JSON.parse(row.settings))
+    const now = { ...before, ...chosen }
+    if (!(await changeSettings(opened, row, now))) continue
+    if (now.mode !== before.mode) context.output.note(`${row.name}: from now on ${MODE_TEXTS[now.mode]}.`)
+    if (now.conflicts !== before.conflicts) {
+      context.output.note(`${row.name}: from now on ${POLICY_TEXTS[now.conflicts]}.`)
+    }
+  }
+}
+
+export const MODE_TEXTS: Record<DriveSettings['mode'], string> = {
+  'two-way': 'changes go both ways',
+  'download-only': 'changes only come here from OneDrive',
+  'upload-only': 'changes only go from here to OneDrive',
+}
+
+export const POLICY_TEXTS: Record<DriveSettings['conflicts'], string> = {
+  'keep-both': 'of a file that was changed on both sides, both versions are kept, the one from here under another name',
+  'keep-local': 'of a file that was changed on both sides, the version from here counts',
+  'keep-remote': 'of a file that was changed on both sides, the version in OneDrive counts',
+  manual: 'of a file that was changed on both sides, you decide',
+}
+
+/** False where nothing is different. What was left alone is decided anew with the next look at the whole folder. */
+export async function changeSettings(
+  { files }: Pick<OpenedFiles, 'files'>,
+  row: DriveRow,
+  settings: DriveSettings,
+): Promise<boolean> {
+  const text = JSON.stringify(driveSettings.parse(settings))
+  if (text === row.settings) return false
+  await files.store.write((tx) => setDrive(tx, row.name, { settings: text, filterKey: '' }))
+  await files.drives.reload()
+  return true
+}

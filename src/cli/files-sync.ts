@@ -1,0 +1,67 @@
+/** `tidemark files sync` and `files watch`: brings a folder and OneDrive into step, and keeps them so. */
+import { type Command, Option } from 'commander'
+import type { CliContext } from './context.ts'
+
+const HELP = `
+Without a name it is about all folders of this machine. A folder that is given for the first time, by its path, is
+set up: what is in it and what is in OneDrive are merged, and nothing is deleted. It can be stopped at any time with
+Ctrl-C and goes on where it was.
+
+--download-only, --upload-only, --two-way and --conflicts hold from then on, and not only for this run.
+
+With --json, one object a line: a progress object per folder and step, and at the end
+{"type":"summary", folders [...]}; with --dry-run {"type":"plan", ...} for each folder.
+
+Ends with 0 when both sides are in step, 1 when something failed, 3 when all is in step but for things that need you:
+conflicts, files that could not be synced, deletions that wait for a yes.`
+
+const WATCH_HELP = `
+Changes in the folder are seen at once, changes in OneDrive by asking every files.poll_seconds; every
+files.scan_minutes the whole folder is looked through. Ctrl-C stops it. tidemark serve does the same for all folders.`
+
+export function registerFilesSync(files: Command, context: CliContext): void {
+  files
+    .command('sync')
+    .description('bring a folder and OneDrive into step, both ways')
+    .argument('[folder]', 'its name, or a path; a new path sets it up')
+    .option('--account <address>', 'for a new folder: whose OneDrive')
+    .option('--drive <id>', "for a new folder: another drive than the account's own")
+    .option('--name <name>', 'for a new folder: what it is called here')
+    .addOption(modeOption('--download-only', 'only bring changes from OneDrive here'))
+    .addOption(modeOption('--upload-only', 'only bring changes from here to OneDrive'))
+    .addOption(modeOption('--two-way', 'both ways, as is usual'))
+    .addOption(
+      new Option('--conflicts <policy>', 'what becomes of files that were changed on both sides').choices([
+        'keep-both',
+        'keep-local',
+        'keep-remote',
+        'manual',
+      ]),
+    )
+    .option('--dry-run', 'print what would be done, and do nothing')
+    .option('--watch', 'go on, and keep both in step until Ctrl-C')
+    .option('--force-deletes', 'do many deletions at once without asking')
+    .addHelpText('after', HELP)
+    .action(async (folder: string | undefined, options) => {
+      const { syncFiles } = await import('./files-sync-run.ts')
+      await syncFiles(context, folder, options)
+    })
+  files
+    .command('watch')
+    .description('keep folders and OneDrive in step until Ctrl-C')
+    .argument('[folder]', 'its name, or its path')
+    .option('--force-deletes', 'do many deletions at once without asking')
+    .addHelpText('after', WATCH_HELP)
+    .action(async (folder: string | undefined, options) => {
+      const { syncFiles } = await import('./files-sync-run.ts')
+      await syncFiles(context, folder, { ...options, watch: true, isKnownOnly: true })
+    })
+}
+
+const MODES = ['--download-only', '--upload-only', '--two-way'] as const
+
+function modeOption(flag: (typeof MODES)[number], description: string): Option {
+  const others = MODES.filter((other) => other !== flag)
+  const names = others.map((other) => other.slice(2).replace(/-(.)/g, (_, letter) => letter.toUpperCase()))
+  return new Option(flag, description).conflicts(names)
+}

@@ -1,0 +1,79 @@
+/** What was done, newest first: the settled actions of a folder, as long as the ledger keeps them. */
+import { z } from 'zod'
+import { type ActionPayload, actionPayload } from '../../apps/file-sync/action.ts'
+import { streamOf } from '../../apps/file-sync/drive.ts'
+import { errorText, parsedJson } from '../../engine/job-texts.ts'
+import type { JobRow } from '../../ledger/contract.ts'
+import { redactText } from '../../redaction.ts'
+import { readCursor } from '../engine-api/inputs.ts'
+import { searchJobs } from '../engine-api/job-search.ts'
+import { cursorQuery, pageOf } from '../engine-api/schemas.ts'
+import { defineRoute } from '../route.ts'
+import { driveParams, driveRow } from './inputs.ts'
+import { type ActionView, actionSchema } from './schemas.ts'
+
+/** Looks and plans stand between the actions: a page is looked for in this many goes at most. */
+const GOES_MAX = 5
+const KINDS: ReadonlySet<string> = new Set(['files.check', 'files.download', 'files.upload', 'files.change'])
+
+const RESULTS: Partial<Record<JobRow['state'], ActionView['result']>> = {
+  ...{ done: 'done', skipped: 'not needed', failed: 'failed', canceled: 'canceled' },
+}
+
+const TEXTS: Record<string, string> = {
+  check: 'Compared',
+  upload: 'Uploaded',
+  download: 'Downloaded',
+  'mkdir-local': 'Folder made here',
+  'mkdir-remote': 'Folder made in OneDrive',
+  'move-local': 'Moved here',
+  'move-remote': 'Moved in OneDrive',
+  'delete-local': 'Deleted here',
+  'delete-remote': 'Deleted in OneDrive',
+  conflict: 'Conflict',
+}
+
+const listHistory = defineRoute(
+  {
+    ...{ method: 'get', path: '/api/files/drives/{name}/history', tag: 'files', access: 'read' },
+    summary: 'What was done, newest first',
+    description: 'A page may hold fewer than asked for; there are more as long as it has a `next`.',
+    params: driveParams,
+    query: z.object(cursorQuery),
+    answer: pageOf(actionSchema),
+  },
+  async ({ params: { name }, query: { cursor, limit } }, services) => {
+    await driveRow(services, name)
+    const items: ActionView[] = []
+    let before: number | null | undefined = readCursor(cursor)
+    for (let go = 0; go < GOES_MAX && items.length < limit && before !== null; go++) {
+      const filter = { stream: streamOf(name), ...(before === undefined ? {} : { before }) }
+      const { rows, next } = await searchJobs(services, filter, limit)
+      before = next
+      for (const row of rows) {
+        const action = actionView(row)
+        if (action) items.push(action)
+        if (items.length === limit) {
+          before = row.id
+          break
+        }
+      }
+    }
+    return { items, next: before == null ? null : String(before) }
+  },
+)
+
+function actionView(row: JobRow): ActionView | undefined {
+  const result = RESULTS[row.state]
+  if (!KINDS.has(row.kind) || result === undefined || row.settled_at === null) return undefined
+  const parsed = actionPayload.safeParse(parsedJson(row.payload))
+  if (!parsed.success) return undefined
+  const { verb, row: rule, path, bytes }: ActionPayload = parsed.data
+  const note = row.note ?? errorText(row.error)
+  return {
+    ...{ id: row.id, verb, text: TEXTS[verb] ?? verb, path, row: rule, bytes, at: row.settled_at, result },
+    note: note === undefined ? null : redactText(note),
+  }
+}
+
+export const historyRoutes = [listHistory]

@@ -1,0 +1,242 @@
+/** Begins to keep a folder in step with a drive: looks at both, marks the folder, and writes it down. */
+import { randomUUID } from 'node:crypto'
+import { existsSync, readdirSync, realpathSync, statSync, unlinkSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { basename, dirname, join, resolve, sep } from 'node:path'
+import { type DriveSettings, driveSettings, SERVICE, streamOf } from '../apps/file-sync/drive.ts'
+import { OWN_FOLDER } from '../apps/file-sync/filter.ts'
+import { machineId } from '../apps/file-sync/index.ts'
+import { createRoot } from '../apps/file-sync/local/root.ts'
+import { openDriveClient } from '../apps/file-sync/open-drives.ts'
+import { continuePlans } from '../apps/file-sync/store/folder-rows.ts'
+import { systemClock } from '../clock.ts'
+import type { Drive, OneDriveClient } from '../cloud/onedrive/client.ts'
+import { asTidemarkError, UsageError } from '../errors.ts'
+import { createHttpExchange } from '../http-exchange.ts'
+import type { Account } from '../ledger/accounts.ts'
+import { shellWord } from '../wording.ts'
+import type { Runtime } from './runtime.ts'
+
+export type NewDriveInput = {
+  /** May be left out where there is only one. */
+  account?: string | undefined
+  root: string
+  /** The folder's own name where it is left out. */
+  name?: string | undefined
+  /** The account's own drive where it is left out. */
+  driveId?: string | undefined
+  settings?: Partial<DriveSettings> | undefined
+}
+
+/** All that is known about a folder before anything is written. */
+export type DriveDraft = {
+  name: string
+  account: string
+  driveId: string
+  driveType: Drive['type']
+  rootItemId: string
+  /** Absolute, and without any link in it. */
+  root: string
+  /** How many things are in it already; both sides are then merged. */
+  entries: number
+  settings: DriveSettings
+}
+
+export type AddedDrive = DriveDraft & { markerId: string }
+
+type Opened = Pick<Runtime, 'accounts' | 'vault' | 'files' | 'ledger' | 'home'>
+
+const NAME = /^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,59}$/u
+const MARKER = 'root.json'
+
+export async function addDrive(runtime: Opened, input: NewDriveInput): Promise<AddedDrive> {
+  const draft = await draftDrive(runtime, input)
+  const markerId = randomUUID()
+  refuseMarked(draft.root)
+  const createdAt = new Date(systemClock.now()).toISOString()
+  const root = await createRoot(draft.root, { markerId, drive: draft.name, createdAt })
+  const { store } = runtime.files
+  try {
+    const { name, account, driveId, driveType, rootItemId, settings } = draft
+    const row = { name, account, driveId, driveType, rootItemId, root: root.path, markerId }
+    await store.addDrive(
+      { ...row, machine: machineId(), settings: JSON.stringify(driveSettings.parse(settings)) },
+      root.look,
+    )
+    const { tail_at: planned } = await runtime.ledger.stream(streamOf(name))
+    if (planned > 0) await store.write((tx) => continuePlans(tx, name, planned))
+  } catch (thrown) {
+    unlinkSync(join(root.path, OWN_FOLDER, MARKER))
+    throw thrown
+  }
+  await runtime.files.drives.reload()
+  return { ...draft, root: root.path, markerId }
+}
+
+/** The same without writing anything: every refusal comes before the folder is touched. */
+export async function draftDrive(runtime: Opened, input: NewDriveInput): Promise<DriveDraft> {
+  const settings = driveSettings.parse(input.settings ?? {}) as DriveSettings
+  const account = await accountOf(runtime, input.account)
+  const root = placeOf(input.root)
+  await refuseOverlap(runtime, root)
+  const name = await nameFor(runtime, input.name, root)
+  const drive = await askDrive(runtime, account, input.driveId)
+  return { name, account: account.name, ...drive, root, entries: entriesIn(root), settings }
+}
+
+/** Forgets a marker that was made by `addDrive`: the folder can be added anew. */
+export function unmarkRoot(root: string): void {
+  const path = join(root, OWN_FOLDER, MARKER)
+  if (existsSync(path)) unlinkSync(path)
+}
+
+async function accountOf({ accounts }: Opened, wanted: string | undefined): Promise<Account> {
+  const all = await accounts.list(SERVICE)
+  const names = all.map(({ name }) => name).join(', ')
+  if (wanted !== undefined) {
+    const found = all.find(({ name }) => name.toLowerCase() === wanted.trim().toLowerCase())
+    if (found) return found
+    throw new UsageError(`There is no OneDrive account ${wanted}.`, {
+      code: 'account-unknown',
+      hint: names ? `There are: ${names}.` : 'Connect one with: tidemark account add onedrive',
+    })
+  }
+  const [first, ...others] = all
+  if (!first) {
+    throw new UsageError('No OneDrive account is connected.', {
+      code: 'no-account',
+      hint: 'Connect one with: tidemark account add onedrive',
+    })
+  }
+  if (others.length === 0) return first
+  throw new UsageError('There are several OneDrive accounts: which one is meant?', {
+    code: 'account-unclear',
+    hint: `Say it with --account. There are: ${names}.`,
+  })
+}
+
+async function askDrive(
+  { accounts, vault, files }: Opened,
+  account: Account,
+  driveId: string | undefined,
+): Promise<Pick<DriveDraft, 'driveId' | 'driveType' | 'rootItemId'>> {
+  const exchange = createHttpExchange()
+  try {
+    const client = openDriveClient(
+      {
+        ...{ accounts, vault, settings: files.settings, exchange, clock: systemClock },
+        ...{ fetch: globalThis.fetch, limits: () => undefined },
+      },
+      account,
+    )
+    const drive = driveId === undefined ? await client.drive() : await driveOf(client, driveId)
+    const rootItem = await client.root(drive.id)
+    return { driveId: drive.id, driveType: drive.type, rootItemId: rootItem.id }
+  } finally {
+    exchange.close()
+  }
+}
+
+async function driveOf(client: OneDriveClient, driveId: string): Promise<Drive> {
+  try {
+    return await client.driveById(driveId)
+  } catch (thrown) {
+    const error = asTidemarkError(thrown)
+    if (error.kind !== 'gone' && error.kind !== 'permanent') throw thrown
+    const known = await client.drives().catch(() => [])
+    const list = known.map(({ id, name }) => (name ? `${id} (${name})` : id)).join(', ')
+    throw new UsageError(`This account has no drive ${driveId}.`, {
+      code: 'no-drive',
+      hint: list ? `It has: ${list}.` : 'Leave --drive out for the account’s own drive.',
+      cause: thrown,
+    })
+  }
+}
+
+/** Where it is or will be, without links: its deepest part that is there decides. */
+function placeOf(wanted: string): string {
+  const path = resolve(wanted)
+  const below: string[] = []
+  let there = path
+  while (!existsSync(there) && dirname(there) !== there) {
+    below.unshift(basename(there))
+    there = dirname(there)
+  }
+  const root = join(realpathSync(there), ...below)
+  if (existsSync(root) && !statSync(root).isDirectory()) {
+    throw new UsageError(`${root} is not a folder.`, { code: 'not-a-folder' })
+  }
+  if (dirname(root) === root || root === realpathSync(homedir())) {
+    throw new UsageError(`${root} is too much to be kept in step with a drive.`, {
+      code: 'root-too-wide',
+      hint: 'Choose a folder inside of it.',
+    })
+  }
+  return root
+}
+
+function isWithin(inner: string, outer: string): boolean {
+  return inner === outer || inner.startsWith(outer.endsWith(sep) ? outer : outer + sep)
+}
+
+async function refuseOverlap({ files, home }: Opened, root: string): Promise<void> {
+  const here = machineId()
+  for (const row of await files.store.drives()) {
+    if (row.machine !== here || !(isWithin(root, row.root) || isWithin(row.root, root))) continue
+    if (root === row.root) {
+      throw new UsageError(`The folder ${root} is kept in step already, as ${row.name}.`, {
+        code: 'root-taken',
+        hint: `Sync it with: tidemark files sync ${shellWord(row.name)}`,
+      })
+    }
+    throw new UsageError(
+      `The folder ${root} and ${row.root}, which is kept in step as ${row.name}, lie in each other.`,
+      { code: 'root-nested', hint: 'Choose a folder outside of it.' },
+    )
+  }
+  const own = existsSync(home) ? realpathSync(home) : resolve(home)
+  if (!isWithin(root, own) && !isWithin(own, root)) return
+  throw new UsageError(`The folder ${root} and ${own}, where Tidemark keeps its data, lie in each other.`, {
+    code: 'root-nested',
+    hint: 'Choose another folder: the ledger must not be synced while it is written.',
+  })
+}
+
+function refuseMarked(root: string): void {
+  const marker = join(root, OWN_FOLDER, MARKER)
+  if (!existsSync(marker)) return
+  throw new UsageError(`The folder ${root} has a marker already: another Tidemark keeps it in step.`, {
+    code: 'marker-foreign',
+    hint: `Choose another folder. If nothing keeps it any more, delete ${marker} and try again: what is equal on both sides is not copied again.`,
+  })
+}
+
+async function nameFor({ files }: Opened, wanted: string | undefined, root: string): Promise<string> {
+  const taken = new Set((await files.store.drives()).map(({ name }) => name.toLowerCase()))
+  if (wanted !== undefined) {
+    if (!NAME.test(wanted)) {
+      throw new UsageError(`"${wanted}" cannot be the name of a folder here.`, {
+        code: 'name-refused',
+        hint: 'Use up to 60 letters, digits, blanks and . _ -, and begin with a letter or a digit.',
+      })
+    }
+    if (!taken.has(wanted.toLowerCase())) return wanted
+    throw new UsageError(`There is a folder called ${wanted} already.`, {
+      code: 'name-taken',
+      hint: 'Choose another name with --name.',
+    })
+  }
+  const plain = basename(root)
+    .normalize('NFC')
+    .replaceAll(/[^\p{L}\p{N} ._-]/gu, '-')
+  const base = plain.replace(/^[^\p{L}\p{N}]+/u, '').slice(0, 56) || 'files'
+  for (let count = 1; ; count++) {
+    const name = count === 1 ? base : `${base}-${count}`
+    if (!taken.has(name.toLowerCase())) return name
+  }
+}
+
+function entriesIn(root: string): number {
+  if (!existsSync(root)) return 0
+  return readdirSync(root).filter((name) => name !== OWN_FOLDER).length
+}

@@ -23,6 +23,7 @@ type Range = { min: number; max: number }
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
 const TIMETABLE_ENTRIES_MAX = 50
 const ALLOWED_HOSTS_MAX = 50
+const ALLOWED_ROOTS_MAX = 50
 
 const MICROSOFT = 'https://login.microsoftonline.com/common/oauth2/v2.0'
 
@@ -192,6 +193,15 @@ export const configSchema = z.strictObject({
     poll_seconds: whole({ min: 5, max: 86_400 }, 60, 'how often changes in OneDrive are asked for'),
     scan_minutes: whole({ min: 1, max: 10_080 }, 60, 'how often the whole folder is looked through'),
     debounce_ms: whole({ min: 0, max: 60_000 }, 2_000, 'quiet after a change before it is looked at'),
+    allowed_roots: z
+      .array(z.string().min(1).max(4_096))
+      .max(ALLOWED_ROOTS_MAX)
+      .default([])
+      .register(about, {
+        allowed: `a list of up to ${ALLOWED_ROOTS_MAX} paths such as "/home/ann"`,
+        purpose:
+          'where the dashboard may add folders; without it in your home, and nowhere if others reach the server',
+      }),
   }),
   server: section({
     host: z

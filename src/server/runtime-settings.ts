@@ -40,6 +40,7 @@ export function mailSettingsOf(
   }
 }
 
+const SILENCE_MS = 60_000
 const CHUNK_STEP_BYTES = 320 * 1024
 const CHUNK_BYTES_MAX = 60 * 1024 * 1024 - CHUNK_STEP_BYTES
 
@@ -55,6 +56,7 @@ export function filesSettingsOf({ onedrive, files, bandwidth }: Config): FilesSe
     chunkBytes: Math.max(CHUNK_STEP_BYTES, chunk - (chunk % CHUNK_STEP_BYTES)),
     ...{ reserveBytes: files.disk_reserve, trashDays: files.trash_days, debounceMs: files.debounce_ms },
     ...{ pollMs: files.poll_seconds * 1000, scanMs: files.scan_minutes * 60_000 },
+    silenceMs: SILENCE_MS,
     bandwidth: bandwidthOf(bandwidth),
   }
 }

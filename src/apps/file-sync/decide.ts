@@ -75,16 +75,17 @@ function withheld({ row }: Decision, because: string): Decision {
 
 function decideTwoWay(node: Case): Decision {
   const { base, local, remote, hold } = node
+  const type = base?.type ?? local?.type ?? remote?.type
+  // Whatever it was, there is nothing left that could be left alone.
+  if (!isHere(local) && !isThere(remote)) return { do: 'forget', row: type === 'folder' ? 'ED7' : 'EF10' }
   if (hold !== undefined) return { do: 'report', row: 'held', because: hold }
   if (local?.unreadable != null) return { do: 'report', row: 'unreadable', because: local.unreadable }
   if (local?.type === 'other')
     return { do: 'report', row: 'special', because: 'it is neither a file nor a folder' }
   if (remote?.type === 'package')
     return { do: 'report', row: 'package', because: 'it is a notebook, which has no file' }
-  const type = base?.type ?? local?.type ?? remote?.type
   if (type === 'folder') return decideFolder(node)
-  if (type === 'file') return base ? decideKnownFile(node, base) : decideNewFile(node)
-  return { do: 'forget', row: 'EF10' }
+  return base ? decideKnownFile(node, base) : decideNewFile(node)
 }
 
 function isHere(local: LocalRow | undefined): local is LocalRow {
@@ -98,7 +99,6 @@ function isThere(remote: RemoteRow | undefined): remote is RemoteRow {
 /** Rows in which a side is gone come before those in which it changed. */
 function decideKnownFile(node: Case, base: BaseRow): Decision {
   const { local, remote } = node
-  if (!isHere(local) && !isThere(remote)) return { do: 'forget', row: 'EF10' }
   if (!isHere(local)) {
     const isSame = isRemoteContentSame(remote!, base) && !isMovedRemotely(remote!, base)
     if (isSame) return { do: 'delete-remote', row: 'EF6' }
@@ -132,13 +132,11 @@ function decideNewFile(node: Case): Decision {
     return { do: 'conflict', row: 'EF12', conflict: 'create-create' }
   }
   if (isHere(local)) return node.illegalName === undefined ? { do: 'upload', row: 'EF13' } : illegal(node)
-  if (isThere(remote)) return node.unsafeName === undefined ? { do: 'download', row: 'EF14' } : unsafe(node)
-  return { do: 'forget', row: 'EF10' }
+  return node.unsafeName === undefined ? { do: 'download', row: 'EF14' } : unsafe(node)
 }
 
 function decideFolder(node: Case): Decision {
   const { base, local, remote } = node
-  if (!isHere(local) && !isThere(remote)) return { do: 'forget', row: 'ED7' }
   if (!base) {
     if (isHere(local) && isThere(remote)) return { do: 'adopt', row: 'ED2' }
     if (isHere(local))

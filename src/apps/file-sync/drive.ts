@@ -44,6 +44,8 @@ export type FilesSettings = {
   pollMs: number
   scanMs: number
   debounceMs: number
+  /** A connection that says nothing for this long is given up. */
+  silenceMs: number
   bandwidth: BandwidthSpec
 }
 

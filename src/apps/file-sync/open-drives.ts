@@ -166,6 +166,7 @@ export function openDriveClient(input: ClientInput, account: Account): OneDriveC
     ...{ exchange, clock, apiUrl: settings.apiUrl, token: tokensOf(input, account) },
     pace: paceOf(input, account.name),
     spendBytes: bytesOf(input),
+    timeoutMs: settings.silenceMs,
   })
 }
 

@@ -60,13 +60,23 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
 ) as fc.Arbitrary<Deed>
 
 const move: fc.Arbitrary<Move> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('hear'), pageSize: fc.integer({ min: 1, max: 6 }), isTwice: fc.boolean() }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('hear'),
+      pageSize: fc.integer({ min: 1, max: 6 }),
+      isTwice: fc.boolean(),
+    }),
+  },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('look'), steps: fc.integer({ min: 1, max: 12 }) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('glance'), at: number }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('plan') }) },
 ) as fc.Arbitrary<Move>
 
-const moment = fc.array(fc.oneof({ weight: 3, arbitrary: deed }, { weight: 2, arbitrary: move }), { maxLength: 2, size: 'max' })
+const moment = fc.array(fc.oneof({ weight: 3, arbitrary: deed }, { weight: 2, arbitrary: move }), {
+  maxLength: 2,
+  size: 'max',
+})
 const run: fc.Arbitrary<Run> = fc.record({
   ...{ do: fc.constant('run' as const), pick: number, isCrash: fc.boolean() },
   ...{ before: moment, between: moment },
@@ -103,7 +113,8 @@ export class History {
     if (one.do !== 'run' && one.do !== 'settle') world.say(JSON.stringify(one))
     if (one.do === 'hear') await world.hear(one.pageSize, one)
     else if (one.do === 'look') await world.look(one.steps)
-    else if (one.do === 'glance') await world.look(Number.POSITIVE_INFINITY, pick(world.here.folders(), one.at))
+    else if (one.do === 'glance')
+      await world.look(Number.POSITIVE_INFINITY, pick(world.here.folders(), one.at))
     else if (one.do === 'plan') await world.plan()
     else if (one.do === 'settle') await this.settle()
     else if (one.do === 'run') await this.#run(one)
@@ -140,7 +151,11 @@ export class History {
       if (one.do === 'copy' && !source) return
       const kind = one.do === 'make' ? one.type : 'file'
       const isFree = here.child(folder.id, NAMES[one.name]!) === undefined
-      if (isFree) here.make(folder.id, NAMES[one.name]!, { type: kind, content: kind === 'file' ? (source?.content ?? this.#save()) : '' })
+      if (isFree)
+        here.make(folder.id, NAMES[one.name]!, {
+          type: kind,
+          content: kind === 'file' ? (source?.content ?? this.#save()) : '',
+        })
       return
     }
     const thing = pick(here.list(one.do === 'edit' ? 'file' : undefined), one.at)
@@ -157,7 +172,8 @@ export class History {
       if (!here.child(thing.parentId!, other)) here.move(thing.id, thing.parentId!, other)
     } else if (one.do === 'swap') {
       const other = pick(here.list(), one.with)!
-      if (!here.isInside(other.id, thing.id) && !here.isInside(thing.id, other.id)) here.exchange(thing.id, other.id)
+      if (!here.isInside(other.id, thing.id) && !here.isInside(thing.id, other.id))
+        here.exchange(thing.id, other.id)
     } else this.#remakeHere(one.do, thing)
   }
 
@@ -179,7 +195,11 @@ export class History {
       if ((one.do === 'copy' && !source) || isIllegal(NAMES[one.name]!)) return
       const kind = one.do === 'make' ? one.type : 'file'
       const isFree = there.child(folder.id, NAMES[one.name]!) === undefined
-      if (isFree) there.make(folder.id, NAMES[one.name]!, { type: kind, content: kind === 'file' ? (source?.content ?? this.#save()) : '' })
+      if (isFree)
+        there.make(folder.id, NAMES[one.name]!, {
+          type: kind,
+          content: kind === 'file' ? (source?.content ?? this.#save()) : '',
+        })
       return
     }
     const item = pick(there.list(one.do === 'edit' ? 'file' : undefined), one.at)
@@ -193,7 +213,8 @@ export class History {
     } else if (one.do === 'case') there.move(item.id, item.parentId!, otherCase(item.name))
     else if (one.do === 'swap') {
       const other = pick(there.list(), one.with)!
-      if (!there.isInside(other.id, item.id) && !there.isInside(item.id, other.id)) there.exchange(item.id, other.id)
+      if (!there.isInside(other.id, item.id) && !there.isInside(item.id, other.id))
+        there.exchange(item.id, other.id)
     } else {
       there.remove(item.id)
       if (one.do === 'delete') return
@@ -213,7 +234,8 @@ export class History {
       await this.#drain()
       const open = await this.#unsettled()
       if (open.length === 0 && (await this.#isQuiet())) break
-      if (round === ROUNDS_MAX) assert.fail(`not settled after ${ROUNDS_MAX} rounds:\n${await world.openText()}`)
+      if (round === ROUNDS_MAX)
+        assert.fail(`not settled after ${ROUNDS_MAX} rounds:\n${await world.openText()}`)
     }
     await this.#checkRows()
     await this.#checkEqual()
@@ -259,14 +281,18 @@ export class History {
     await this.world.hearAll()
     await this.world.lookAll()
     await this.#drain()
-    return before === JSON.stringify([...(await this.#open()).keys()]) && (await this.#unsettled()).length === 0
+    return (
+      before === JSON.stringify([...(await this.#open()).keys()]) && (await this.#unsettled()).length === 0
+    )
   }
 
   async #rows() {
     const { store, name: drive } = this.world
     return store.write(async (tx) => ({
       local: (await tx.all(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ?`, [drive])).map(localOf),
-      remote: (await tx.all(`SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ?`, [drive])).map(remoteOf),
+      remote: (await tx.all(`SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ?`, [drive])).map(
+        remoteOf,
+      ),
       base: (await tx.all(`SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ?`, [drive])).map(baseOf),
     }))
   }
@@ -278,13 +304,28 @@ export class History {
     const { local, remote, base } = await this.#rows()
     const places = (list: readonly string[]): string[] => [...list].sort()
     assert.deepEqual(
-      places(remote.filter((row) => !row.isDeleted).map((row) => `${row.itemId} ${row.parentId}/${row.name} ${row.cTag}`)),
-      places([...there.things.values()].map((one) => `${one.id} ${one.parentId}/${one.name} ${one.id === 'root' ? row0(remote) : one.cTag}`)),
+      places(
+        remote
+          .filter((row) => !row.isDeleted)
+          .map((row) => `${row.itemId} ${row.parentId}/${row.name} ${row.cTag}`),
+      ),
+      places(
+        [...there.things.values()].map(
+          (one) => `${one.id} ${one.parentId}/${one.name} ${one.id === 'root' ? row0(remote) : one.cTag}`,
+        ),
+      ),
       'the remote tree is not what OneDrive has',
     )
     const inoOf = new Map(local.map((row) => [row.id, row.ino]))
     assert.deepEqual(
-      places(local.filter((row) => !row.isMissing).map((row) => `${row.ino} ${row.parentId === null ? null : inoOf.get(row.parentId)}/${row.name} ${row.type}`)),
+      places(
+        local
+          .filter((row) => !row.isMissing)
+          .map(
+            (row) =>
+              `${row.ino} ${row.parentId === null ? null : inoOf.get(row.parentId)}/${row.name} ${row.type}`,
+          ),
+      ),
       places([...here.things.values()].map((one) => `${one.id} ${one.parentId}/${one.name} ${one.type}`)),
       'the local tree is not what the folder has',
     )
@@ -303,7 +344,10 @@ export class History {
     }
     for (const itemId of bases.keys()) {
       if (open.has(`i:${itemId}`)) continue
-      assert.ok(remote.some((row) => row.itemId === itemId), `the base of ${itemId} is left over`)
+      assert.ok(
+        remote.some((row) => row.itemId === itemId),
+        `the base of ${itemId} is left over`,
+      )
     }
   }
 
@@ -314,21 +358,30 @@ export class History {
     const { local } = await this.#rows()
     const rowOf = new Map(local.filter((row) => !row.isMissing).map((row) => [localNode(row), row]))
     const left = { here: new Set<number>(), there: new Set<string>() }
-    for (const { node, because } of open.values()) {
+    for (const { node, because, waitsFor } of open.values()) {
       const row = rowOf.get(node)
       const thing = row && here.things.get(Number(row.ino))
       if (thing) left.here.add(thing.id)
       if (node.startsWith('i:')) left.there.add(node.slice(2))
-      if (because !== null && !because.includes('names')) this.#checkClash(node, because, thing)
-      else if (because !== null) assert.ok(thing && isIllegal(thing.name), `${node} is left without a reason: ${because}`)
+      if (because === 'something in it is left alone')
+        assert.ok(open.has(waitsFor!), `${node} waits for nothing`)
+      else if (because !== null && !because.includes('names')) this.#checkClash(node, because, thing)
+      else if (because !== null)
+        assert.ok(thing && isIllegal(thing.name), `${node} is left without a reason: ${because}`)
     }
-    const isLeft = <Id>(one: { id: Id; parentId: Id | null }, from: Set<Id>, all: ReadonlyMap<Id, { parentId: Id | null }>): boolean => {
-      for (let at: Id | null = one.id; at !== null; at = all.get(at)?.parentId ?? null) if (from.has(at)) return true
+    const isLeft = <Id>(
+      one: { id: Id; parentId: Id | null },
+      from: Set<Id>,
+      all: ReadonlyMap<Id, { parentId: Id | null }>,
+    ): boolean => {
+      for (let at: Id | null = one.id; at !== null; at = all.get(at)?.parentId ?? null)
+        if (from.has(at)) return true
       return false
     }
     const hereNow = here.list().filter((one) => !isLeft(one, left.here, here.things))
     const thereNow = there.list().filter((one) => !isLeft(one, left.there, there.things))
-    const text = (path: string, { type: kind, content }: { type: string; content: string }): string => `${path} ${kind} ${content}`
+    const text = (path: string, { type: kind, content }: { type: string; content: string }): string =>
+      `${path} ${kind} ${content}`
     assert.deepEqual(
       hereNow.map((one) => text(here.pathOf(one.id), one)).sort(),
       thereNow.map((one) => text(there.pathOf(one.id), one)).sort(),
@@ -342,7 +395,10 @@ export class History {
     const item = there.things.get(node.slice(2))
     const clashHere = thing && here.children(thing.parentId!).filter(isSameKey(thing.name)).length > 1
     const clashThere = thing && because.includes('same name')
-    assert.ok(clashHere || clashThere || (item && because.includes('not synced')), `${node} is left without a reason: ${because}`)
+    assert.ok(
+      clashHere || clashThere || (item && because.includes('not synced')),
+      `${node} is left without a reason: ${because}`,
+    )
   }
 
   #checkKept(): void {
@@ -383,14 +439,18 @@ export async function relive(store: FileStore, steps: readonly Step[]): Promise<
     await history.settle()
   } catch (thrown) {
     const cause = thrown instanceof Error ? thrown : new Error(String(thrown))
-    throw new Error(`${cause.message}\n\nWhat happened:\n${world.said.join('\n')}\n\n${await sidesText(world)}`, { cause })
+    throw new Error(
+      `${cause.message}\n\nWhat happened:\n${world.said.join('\n')}\n\n${await sidesText(world)}`,
+      { cause },
+    )
   } finally {
     await world.close()
   }
 }
 
 async function sidesText({ here, there, openText, ...world }: PaperWorld): Promise<string> {
-  const text = (path: string, one: { id: unknown; type: string; content: string }): string => `  ${path} ${one.type} ${one.id} ${one.content}`
+  const text = (path: string, one: { id: unknown; type: string; content: string }): string =>
+    `  ${path} ${one.type} ${one.id} ${one.content}`
   return [
     'here:',
     ...here.list().map((one) => text(here.pathOf(one.id), one)),

@@ -67,7 +67,13 @@ export class PaperScan {
     const accounted = new Set<string>()
     const strangers: Entry[] = []
     for (const thing of this.#folder.children(self.id)) {
-      const entry = { name: thing.name, type: thing.type, stat: this.#folder.stat(thing), path: '', isLink: false }
+      const entry = {
+        name: thing.name,
+        type: thing.type,
+        stat: this.#folder.stat(thing),
+        path: '',
+        isLink: false,
+      }
       if (this.#isKnown(task, here.get(entry.name), entry)) accounted.add(entry.name)
       else strangers.push(entry)
     }
@@ -85,7 +91,8 @@ export class PaperScan {
   #isKnown(task: FolderTask, row: LocalRow | undefined, entry: Entry): boolean {
     if (row?.type !== entry.type) return false
     if (entry.type === 'file') {
-      if (!isSameStat(row, entry.stat)) this.#places.out.push({ seen: 'changed', id: row.id, stat: entry.stat })
+      if (!isSameStat(row, entry.stat))
+        this.#places.out.push({ seen: 'changed', id: row.id, stat: entry.stat })
       return true
     }
     if (!isSameThing(row, entry.stat)) return false

@@ -92,7 +92,11 @@ export class PaperDrive extends PaperSide<string, Item> {
     return nameKey(one) === nameKey(other)
   }
 
-  make(parentId: string, name: string, { type, content = '' }: { type: FileType; content?: string }): Item | Refusal {
+  make(
+    parentId: string,
+    name: string,
+    { type, content = '' }: { type: FileType; content?: string },
+  ): Item | Refusal {
     if (this.things.get(parentId)?.type !== 'folder') return 'no-folder'
     if (this.child(parentId, name)) return 'taken'
     return this.#put({ id: `X${++this.#number}`, parentId, name, type, content, cTag: this.#tag('c') })
@@ -181,7 +185,11 @@ export class PaperFolder extends PaperSide<number, PaperFile> {
     return one === other
   }
 
-  make(parentId: number, name: string, { type, content = '' }: { type: FileType; content?: string }): PaperFile | 'taken' {
+  make(
+    parentId: number,
+    name: string,
+    { type, content = '' }: { type: FileType; content?: string },
+  ): PaperFile | 'taken' {
     if (this.child(parentId, name)) return 'taken'
     const id = this.#free.pop() ?? ++this.#number
     const made = { id, parentId, name, type, content, birth: ++this.#time, mtime: ++this.#time }

@@ -13,6 +13,7 @@ import { hashOf } from './paper-sides.suite.ts'
 import type { ActionVerb } from './plan.ts'
 import type { LocalSighting } from './store/contract.ts'
 import { endGone, endSetAside } from './store/ends.ts'
+import { ROOT_ID } from './store/file-store.ts'
 import { localRow, seeLocal, setLocalHash } from './store/local-tree.ts'
 import { freeNode } from './store/open-nodes.ts'
 import { hearNow } from './store/remote-tree.ts'
@@ -69,7 +70,12 @@ async function fileAsSeen(paper: Paper, context: ActionContext, local: LocalRow)
   return otherHere(paper, context, local, file)
 }
 
-async function otherHere(paper: Paper, context: ActionContext, local: LocalRow, file: PaperFile): Promise<Ended> {
+async function otherHere(
+  paper: Paper,
+  context: ActionContext,
+  local: LocalRow,
+  file: PaperFile,
+): Promise<Ended> {
   if (file.type !== local.type) return goneHere(context, local)
   const stat = paper.here.stat(file)
   return seenInstead(context, [{ seen: 'changed', id: local.id, stat }], 'it changed here meanwhile')
@@ -106,13 +112,23 @@ async function takenBy(
   thing: PaperFile,
 ): Promise<Ended> {
   const id = await store.takeLocalIds(drive.name, 1)
-  const seen = { seen: 'new' as const, id, parentId: folder.id, name, type: thing.type, stat: paper.here.stat(thing) }
+  const seen = {
+    seen: 'new' as const,
+    id,
+    parentId: folder.id,
+    name,
+    type: thing.type,
+    stat: paper.here.stat(thing),
+  }
   return seenInstead({ drive, store, ...context }, [seen], 'something else has its name here')
 }
 
 type Target = { folder: LocalRow; names: string[]; replaces: LocalRow | undefined }
 
-async function targetOf({ drive, store, case: { local } }: ActionContext, remote: RemoteRow): Promise<Target | undefined> {
+async function targetOf(
+  { drive, store, case: { local } }: ActionContext,
+  remote: RemoteRow,
+): Promise<Target | undefined> {
   if (!local || local.isMissing) {
     const folder = await store.localOfItem(drive.name, remote.parentId!)
     if (!folder || folder.isMissing || folder.type !== 'folder') return undefined
@@ -193,7 +209,8 @@ async function upload(paper: Paper, context: ActionContext): Promise<Ended> {
   const { there } = paper
   const { base, remote, localParentId } = context.case
   const local = context.case.local!
-  if (!(base && remote) && localParentId === undefined) return { end: 'stale', because: 'its folder is not in OneDrive' }
+  if (!(base && remote) && localParentId === undefined)
+    return { end: 'stale', because: 'its folder is not in OneDrive' }
   const file = await fileAsSeen(paper, context, local)
   if ('end' in file) return file
   const [content, stat] = [file.content, paper.here.stat(file)]
@@ -209,11 +226,16 @@ async function upload(paper: Paper, context: ActionContext): Promise<Ended> {
   if (now && (await isOwn(context, now, content))) {
     return uploaded(context, there.row(now), { stat, hash: hashOf(content) })
   }
-  if (base && remote) return heardInstead(context, [itemNow(paper, remote)], 'it changed in OneDrive meanwhile')
+  if (base && remote)
+    return heardInstead(context, [itemNow(paper, remote)], 'it changed in OneDrive meanwhile')
   return refused(paper, context, { parentId: localParentId!, name })
 }
 
-async function isOwn({ drive, store, case: { local } }: ActionContext, now: Item, content: string): Promise<boolean> {
+async function isOwn(
+  { drive, store, case: { local } }: ActionContext,
+  now: Item,
+  content: string,
+): Promise<boolean> {
   const other = await store.localOfItem(drive.name, now.id)
   return now.type === 'file' && now.content === content && (!other || other.id === local!.id)
 }
@@ -283,7 +305,8 @@ async function mkdirRemote(paper: Paper, context: ActionContext): Promise<Ended>
   const names = await store.localPath(drive.name, local.id)
   const folder = names && here.resolve(names)
   if (!folder) return goneHere(context, local)
-  if (folder.type !== 'folder' || !isSameThing(here.stat(folder), local)) return otherHere(paper, context, local, folder)
+  if (folder.type !== 'folder' || !isSameThing(here.stat(folder), local))
+    return otherHere(paper, context, local, folder)
   const stat = here.stat(folder)
   await paper.pause()
   const made = there.make(parentId, local.name, { type: 'folder' })
@@ -300,14 +323,15 @@ async function moveLocal(paper: Paper, context: ActionContext): Promise<Ended> {
   const from = await store.localPath(drive.name, local.id)
   const target = await targetOf({ ...context, case: { ...context.case, local: undefined } }, remote!)
   const isTemporary = job.payload.isTemporary === true
-  const folder = isTemporary ? await store.localRow(drive.name, local.parentId!) : target?.folder
+  const folder = isTemporary ? await store.localRow(drive.name, ROOT_ID) : target?.folder
   if (!from || !folder) return NO_FOLDER
   const name = isTemporary ? temporaryNameOf(local.name, local.id) : remote!.name
-  const to = isTemporary ? [...from.slice(0, -1), name] : target!.names
+  const to = isTemporary ? [name] : target!.names
   const moved = moveInside(paper, { from, to, expect: local })
   if (moved === 'no-folder') return NO_FOLDER
   if (moved === 'gone') return goneHere(context, local)
-  if (typeof moved === 'object' && 'taken' in moved) return takenBy(paper, context, { folder, name }, moved.taken)
+  if (typeof moved === 'object' && 'taken' in moved)
+    return takenBy(paper, context, { folder, name }, moved.taken)
   if (typeof moved === 'object' && 'changed' in moved) return otherHere(paper, context, local, moved.changed)
   const basePlace = isTemporary
     ? { parentId: folder.itemId ?? '', name }
@@ -347,7 +371,7 @@ async function moveRemote(paper: Paper, context: ActionContext): Promise<Ended> 
   const { remote, localParentId } = context.case
   const local = context.case.local!
   const isTemporary = job.payload.isTemporary === true
-  const parentId = isTemporary ? remote!.parentId : localParentId
+  const parentId = isTemporary ? context.drive.rootItemId : localParentId
   if (parentId == null) return { end: 'stale', because: 'its folder is not in OneDrive' }
   const away = await lookForMove(paper, context, local)
   if (away) return away
@@ -367,7 +391,11 @@ async function moveRemote(paper: Paper, context: ActionContext): Promise<Ended> 
 }
 
 /** It must still be here; what is in it does not matter. */
-async function lookForMove(paper: Paper, context: ActionContext, local: LocalRow): Promise<Ended | undefined> {
+async function lookForMove(
+  paper: Paper,
+  context: ActionContext,
+  local: LocalRow,
+): Promise<Ended | undefined> {
   const names = await context.store.localPath(context.drive.name, local.id)
   const thing = names && paper.here.resolve(names)
   if (!thing) return goneHere(context, local)
@@ -383,7 +411,11 @@ function moveRefused(
   if (moved !== 'inside-itself') return refused(paper, context, { parentId, name })
   const { there } = paper
   const above: RemoteRow[] = []
-  for (let at = there.things.get(parentId); at; at = at.parentId === null ? undefined : there.things.get(at.parentId))
+  for (
+    let at = there.things.get(parentId);
+    at;
+    at = at.parentId === null ? undefined : there.things.get(at.parentId)
+  )
     above.push(there.row(at))
   return heardInstead(context, above, 'its new folder is inside of it')
 }
@@ -399,13 +431,15 @@ async function deleteLocal(paper: Paper, context: ActionContext): Promise<Ended>
   const gone: Ended = { end: 'done', write: (tx) => endGone(tx, drive.name, { node, version }) }
   if (!thing) return gone
   if (local.type === 'folder') {
-    if (thing.type !== 'folder' || !isSameThing(here.stat(thing), local)) return otherHere(paper, context, local, thing)
+    if (thing.type !== 'folder' || !isSameThing(here.stat(thing), local))
+      return otherHere(paper, context, local, thing)
     const inside = here.children(thing.id)
     if (inside.length > 0) return notEmptyHere(paper, context, local, inside)
     here.remove(thing.id)
     return gone
   }
-  if (thing.type !== 'file' || !isSameStat(here.stat(thing), local)) return otherHere(paper, context, local, thing)
+  if (thing.type !== 'file' || !isSameStat(here.stat(thing), local))
+    return otherHere(paper, context, local, thing)
   if (hashOf(thing.content) !== base!.hash) throw new Error('one stat, two contents')
   takeToTrash(paper, thing)
   return gone

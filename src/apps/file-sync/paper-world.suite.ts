@@ -179,8 +179,10 @@ export class PaperWorld {
       const write = (tx: Tx): Promise<void> =>
         writePlan(tx, this.name, { cycle, plan: made, atMs: this.clock.now() })
       if (!(await this.#orOutdated('the plan', () => this.store.write(write)))) continue
-      for (const one of made.bookkeeping) this.say(`    plan ${cycle}: ${one.node} ${one.decision.do} ${one.decision.row}`)
-      for (const one of made.waiting) this.say(`    plan ${cycle}: ${one.node} waits for ${one.waitsFor}: ${one.because}`)
+      for (const one of made.bookkeeping)
+        this.say(`    plan ${cycle}: ${one.node} ${one.decision.do} ${one.decision.row}`)
+      for (const one of made.waiting)
+        this.say(`    plan ${cycle}: ${one.node} waits for ${one.waitsFor}: ${one.because}`)
       for (const one of made.reported) this.say(`    plan ${cycle}: ${one.node} left: ${one.because}`)
       for (const action of made.actions) {
         this.say(`    plan ${cycle}: ${actionText(action)}`)
@@ -201,7 +203,11 @@ export class PaperWorld {
   /** `before`: before its effect; `between`: after it, before it is written down, which `isCrash` leaves out. */
   async run(
     job: Job,
-    { before = NOTHING, between = NOTHING, isCrash = false }: { before?: Moment; between?: Moment; isCrash?: boolean } = {},
+    {
+      before = NOTHING,
+      between = NOTHING,
+      isCrash = false,
+    }: { before?: Moment; between?: Moment; isCrash?: boolean } = {},
   ): Promise<void> {
     job.runs += 1
     await this.clock.advance(1_000)
@@ -209,7 +215,12 @@ export class PaperWorld {
     const { after: _, ...action } = job.action
     const context = {
       payload: { drive: this.name, ...action },
-      ...{ clock: this.clock, signal: new AbortController().signal, job: { failures: 0 }, progress: () => undefined },
+      ...{
+        clock: this.clock,
+        signal: new AbortController().signal,
+        job: { failures: 0 },
+        progress: () => undefined,
+      },
       checkpoint: job.checkpoint,
       save: async (state: unknown) => {
         job.checkpoint = state
@@ -226,16 +237,16 @@ export class PaperWorld {
     this.say(`    ran ${actionText(job.action)}: ${isCrash ? 'crashed' : ending}`)
     if (isCrash || outcome.again) return
     const { effects } = outcome
-    const isWritten = await this.#orOutdated('its end', () =>
-      this.store.write(async (tx) => effects?.(tx)),
-    )
+    const isWritten = await this.#orOutdated('its end', () => this.store.write(async (tx) => effects?.(tx)))
     if (isWritten) this.jobs = this.jobs.filter((other) => other !== job)
   }
 
   async openText(): Promise<string> {
     const open = await this.store.openNodes(this.name, { limit: 1_000 })
     return open
-      .map(({ node, version, planned, waitsFor, because }) => JSON.stringify({ node, version, planned, waitsFor, because }))
+      .map(({ node, version, planned, waitsFor, because }) =>
+        JSON.stringify({ node, version, planned, waitsFor, because }),
+      )
       .join('\n')
   }
 }
@@ -256,8 +267,8 @@ function rowText({ itemId, parentId, name, cTag, isDeleted }: RemoteRow): string
 
 function seenText(seen: LocalSighting): string {
   if (seen.seen === 'missing') return `-${seen.id} (${seen.parentId}/${seen.name})`
-  const place = seen.parentId === undefined && seen.name === undefined ? '' : `=${seen.parentId ?? ''}/${seen.name}`
+  const place =
+    seen.parentId === undefined && seen.name === undefined ? '' : `=${seen.parentId ?? ''}/${seen.name}`
   const stat = seen.stat ? `@${seen.stat.ino}:${seen.stat.mtimeNs}` : ''
   return `${seen.seen === 'new' ? '+' : '~'}${seen.id}${place}${stat}`
 }
-

@@ -29,7 +29,7 @@ export type Surroundings = {
   localFolderOf(itemId: string): { localId: number; isHere: boolean } | undefined
   /** A local folder, and its item where it has one that OneDrive still has. */
   localFolder(localId: number): { node: NodeKey; itemId: string | null } | undefined
-  /** Who has this name in that folder now. Names are compared as that side does. */
+  /** Who has this name in that folder now, whatever its case; here the very same spelling comes first. */
   remoteOccupant(parentId: string, name: string): { node: NodeKey; name: string } | undefined
   localOccupant(parentLocalId: number, name: string): NodeKey | undefined
   /** Nodes right below it that are there on that side. */
@@ -63,8 +63,8 @@ export type Plan = {
   bookkeeping: { node: NodeKey; version: number; decision: Bookkeeping }[]
   /** Planned again when that node's action has ended. */
   waiting: { node: NodeKey; version: number; waitsFor: NodeKey; because: string }[]
-  /** Left alone, and said. */
-  reported: { node: NodeKey; version: number; because: string }[]
+  /** Left alone, and said; looked at again when `until` has ended. */
+  reported: { node: NodeKey; version: number; because: string; until?: NodeKey }[]
   /** Deletions that were not planned because there are too many: people are asked. */
   heldDeletes: { local: number; remote: number } | undefined
 }
@@ -95,7 +95,8 @@ export function isHeld({ baseItems, deletes, forced }: DeleteGuard): boolean {
 
 export function plan(nodes: readonly PlanNode[], around: Surroundings, options: PlanOptions): Plan {
   const planner = new Planner(nodes, around, options)
-  for (const node of planner.deepestFirst()) planner.decide(node)
+  for (const node of nodes) planner.decide(node)
+  planner.turnBack()
   for (const node of nodes) planner.arrange(node)
   return planner.finish()
 }
@@ -109,28 +110,61 @@ class Planner {
   readonly #options: PlanOptions
   readonly #decisions = new Map<NodeKey, Decision>()
   readonly #actions = new Map<NodeKey, Action>()
+  /** Something new here that is looked at together with an item of its name. */
+  readonly #pairs = new Map<NodeKey, NodeKey>()
+  readonly #begun = new Set<NodeKey>()
   readonly #plan: Plan = { actions: [], bookkeeping: [], waiting: [], reported: [], heldDeletes: undefined }
 
   constructor(nodes: readonly PlanNode[], around: Surroundings, options: PlanOptions) {
     this.#nodes = new Map(nodes.map((node) => [node.node, node]))
+    for (const { node, local } of nodes) {
+      if (local?.itemId === null && node !== `l:${local.id}`) this.#pairs.set(`l:${local.id}`, node)
+    }
     this.#around = around
     this.#options = options
   }
 
-  /** What becomes of a folder depends on what is in it. */
-  deepestFirst(): PlanNode[] {
-    const depth = ({ path }: PlanNode): number => path.split('/').length
-    return [...this.#nodes.values()].sort((a, b) => depth(b) - depth(a))
-  }
-
+  /** What becomes of a folder depends on what is in it: that is decided first. */
   decide(node: PlanNode): void {
-    const survivors = this.#survivors(node)
-    if (typeof survivors === 'string') {
-      this.#wait(node, survivors, 'what is in it comes first')
+    if (this.#begun.has(node.node)) return
+    this.#begun.add(node.node)
+    const pair = this.#pairs.get(node.node)
+    if (pair !== undefined) {
+      this.#wait(node, pair, 'OneDrive has something of its name')
       return
     }
-    const decision = decide({ ...node, hasSurvivors: survivors }, this.#options.mode)
-    this.#decisions.set(node.node, this.#guarded(decision))
+    const survivors = this.#survivors(node)
+    if (typeof survivors === 'boolean') {
+      const decision = decide({ ...node, hasSurvivors: survivors }, this.#options.mode)
+      this.#decisions.set(node.node, this.#guarded(decision))
+    } else if ('waitsFor' in survivors) this.#wait(node, survivors.waitsFor, 'what is in it comes first')
+    else this.#plan.reported.push({ node: node.node, version: node.version, ...survivors })
+  }
+
+  /**
+   * A folder that was moved here into what OneDrive has inside of it, with nothing in between that leaves it there,
+   * goes back to where OneDrive has it.
+   */
+  turnBack(): void {
+    for (let changed = true; changed; ) {
+      changed = false
+      for (const { node, local, remote } of this.#nodes.values()) {
+        const decision = this.#decisions.get(node)
+        if (decision?.do !== 'move-remote' || local?.type !== 'folder') continue
+        const parent = this.#around.localFolder(local.parentId ?? 0)
+        const between = parent?.itemId == null ? undefined : this.#between(parent.itemId, remote!.itemId)
+        if (!between || between.some((folder) => this.#decisions.get(folder)?.do === 'move-remote')) continue
+        this.#decisions.set(node, { do: 'move-local', row: decision.row })
+        changed = true
+      }
+    }
+  }
+
+  /** Folders of OneDrive from this one up to the other, without that; undefined where it is not inside of it. */
+  #between(itemId: string, above: string): NodeKey[] | undefined {
+    const ancestors = this.#around.remoteAncestors(itemId)
+    const end = ancestors.indexOf(above)
+    return end === -1 ? undefined : ancestors.slice(0, end).map(itemNode)
   }
 
   arrange(node: PlanNode): void {
@@ -159,8 +193,12 @@ class Planner {
     return { do: 'report', row: decision.row, because: HELD_DELETE }
   }
 
-  /** For a folder that one side has deleted: is there something in it that stays? A node: that must be known first. */
-  #survivors({ base, local, remote }: PlanNode): boolean | NodeKey {
+  /** For a folder that one side has deleted: is there something in it that stays? Else what must be known first. */
+  #survivors({
+    base,
+    local,
+    remote,
+  }: PlanNode): boolean | { waitsFor: NodeKey } | { because: string; until: NodeKey } {
     if (base?.type !== 'folder') return false
     const [isHere, isThere] = [
       local !== undefined && !local.isMissing,
@@ -170,12 +208,20 @@ class Planner {
     const children = isHere ? this.#around.localChildren(local!.id) : this.#around.remoteChildren(base.itemId)
     const leaving = isHere ? LEAVES_LOCALLY : LEAVES_REMOTELY
     let unknown: NodeKey | undefined
+    let left: NodeKey | undefined
     for (const child of children) {
+      const node = this.#nodes.get(child)
+      if (node) this.decide(node)
       const decision = this.#decisions.get(child)
-      if (decision ? UNDECIDED.has(decision.do) : this.#around.stateOf(child) !== 'in step') unknown = child
+      const state = this.#around.stateOf(child)
+      if (decision?.do === 'check') unknown = child
+      else if (decision?.do === 'report' || decision?.do === 'nothing') left = child
+      else if (!decision && state === 'stuck') left = child
+      else if (!decision && state !== 'in step') unknown = child
       else if (!decision || !leaving.has(decision.do)) return true
     }
-    return unknown ?? false
+    if (unknown !== undefined) return { waitsFor: unknown }
+    return left === undefined ? false : { because: 'something in it is left alone', until: left }
   }
 
   #isUndecided(node: NodeKey): boolean {
@@ -191,7 +237,7 @@ class Planner {
       return
     }
     if ('because' in found) {
-      this.#plan.reported.push({ node: node.node, version: node.version, because: found.because })
+      this.#plan.reported.push({ node: node.node, version: node.version, ...found })
       return
     }
     const bytes = decision.do === 'upload' ? (node.local?.size ?? 0) : (node.remote?.size ?? 0)
@@ -227,14 +273,15 @@ class Planner {
       return { waitsFor: parentNode, because: 'its folder is not here yet' }
     }
     const { localId } = parent
-    if (verb === 'move-local' && this.#around.localAncestors(localId).includes(node.local!.id)) {
-      return { waitsFor: parentNode, because: 'its new folder is inside of it' }
+    if (verb === 'move-local') {
+      const inside = this.#insideItself(node.local!.id, localId)
+      if (inside) return inside
     }
     const occupant = this.#around.localOccupant(localId, name)
     if (occupant === undefined || occupant === node.node || this.#isPair(node, occupant)) return { after: [] }
     if (this.#leavesName(occupant, LEAVES_LOCALLY)) return { after: [occupant] }
     if (this.#isUndecided(occupant)) return { waitsFor: occupant, because: 'its name is taken' }
-    return { because: 'something that is not synced has its name here' }
+    return { because: 'something that is not synced has its name here', until: occupant }
   }
 
   #placeRemotely(node: PlanNode, { parentLocalId, name, verb }: Wish & { side: 'remote' }): Found {
@@ -245,16 +292,8 @@ class Planner {
       if (decision?.do === 'mkdir-remote') return { after: [parent.node] }
       return { waitsFor: parent.node, because: 'its folder is not in OneDrive yet' }
     }
-    const item = node.remote?.itemId
-    if (
-      verb === 'move-remote' &&
-      item !== undefined &&
-      this.#around.remoteAncestors(parent.itemId).includes(item)
-    ) {
-      // OneDrive has that folder inside of this one: unless it leaves, this one goes back to where OneDrive has it.
-      const isLeaving = decision?.do === 'move-remote'
-      return isLeaving ? { after: [parent.node] } : { after: [], verb: 'move-local' }
-    }
+    const between = verb === 'move-remote' && this.#between(parent.itemId, node.remote!.itemId)
+    if (between) return { after: between.filter((one) => this.#decisions.get(one)?.do === 'move-remote') }
     const occupant = this.#around.remoteOccupant(parent.itemId, name)
     if (occupant === undefined || occupant.node === node.node) return { after: [] }
     // Looked at together with the item of its name, under the item's key.
@@ -265,11 +304,27 @@ class Planner {
     if (!this.#decisions.has(occupant.node) && this.#isUndecided(occupant.node)) {
       return { waitsFor: occupant.node, because: 'its name is taken' }
     }
-    if (!sameSpelling(occupant.name, name)) {
-      return { because: `OneDrive takes ${occupant.name} and ${name} for the same name` }
+    const isBothHere =
+      !sameSpelling(occupant.name, name) &&
+      this.#around.localOccupant(parentLocalId, occupant.name) === occupant.node
+    if (isBothHere) {
+      const because = `OneDrive takes ${occupant.name} and ${name} for the same name`
+      return { because, until: occupant.node }
     }
     // OneDrive keeps the name: the local one gets another.
     return { after: [], verb: 'conflict' }
+  }
+
+  /** A new folder that is inside of what is to be moved into it must leave it first. */
+  #insideItself(localId: number, newFolderId: number): Found | undefined {
+    const ancestors = this.#around.localAncestors(newFolderId)
+    const end = ancestors.indexOf(localId)
+    if (end === -1) return undefined
+    const between = ancestors.slice(0, end).flatMap((id) => this.#around.localFolder(id)?.node ?? [])
+    const leaving = between.filter((one) => this.#decisions.get(one)?.do === 'move-local')
+    if (leaving.length > 0) return { after: leaving }
+    const waitsFor = between.find((one) => this.#isUndecided(one)) ?? between[0]!
+    return { waitsFor, because: 'its new folder is inside of it' }
   }
 
   #leavesName(occupant: NodeKey, leaving: ReadonlySet<Decision['do']>): boolean {
@@ -300,9 +355,6 @@ class Planner {
 const LEAVES_LOCALLY: ReadonlySet<Decision['do']> = new Set(['delete-local', 'move-local', 'conflict'])
 const LEAVES_REMOTELY: ReadonlySet<Decision['do']> = new Set(['delete-remote', 'move-remote'])
 
-/** Nothing is known yet about what becomes of it. */
-const UNDECIDED: ReadonlySet<Decision['do']> = new Set(['check', 'report', 'nothing'])
-
 type Wish =
   | { side: 'local'; parentId: string; name: string; verb: ActionVerb }
   | { side: 'remote'; parentLocalId: number; name: string; verb: ActionVerb }
@@ -310,4 +362,4 @@ type Wish =
 type Found =
   | { after: readonly NodeKey[]; verb?: ActionVerb }
   | { waitsFor: NodeKey; because: string }
-  | { because: string }
+  | { because: string; until?: NodeKey }

@@ -1,4 +1,5 @@
 /** A file sync in this process: a simulated OneDrive, a real folder, an engine on a ledger of its own. */
+import assert from 'node:assert/strict'
 import {
   existsSync,
   lstatSync,
@@ -126,6 +127,20 @@ export class FileWorld {
     }
   }
 
+  /** Begins a sync and goes on as soon as something is so: it is not going to settle. */
+  async syncStopped(isSo: () => Promise<boolean>): Promise<void> {
+    await this.engine.enqueue(this.files.kinds.sync, { drive: DRIVE }, { stream: streamOf(DRIVE) })
+    await this.until(isSo)
+  }
+
+  async until(isSo: () => Promise<boolean>): Promise<void> {
+    const until = systemClock.monotonicMs() + SETTLE_MS_MAX
+    while (!(await isSo())) {
+      if (systemClock.monotonicMs() > until) throw new Error('it never came to that')
+      await sleep(systemClock, 10)
+    }
+  }
+
   /** Kinds of what was done, oldest first: `download a.txt`. */
   async actions(): Promise<string[]> {
     const jobs = await this.engine.ledger.jobs({ stream: streamOf(DRIVE), limit: 1_000 })
@@ -139,6 +154,23 @@ export class FileWorld {
   close(): Promise<void> {
     return this.#close()
   }
+}
+
+export async function withFileWorld(
+  run: (world: FileWorld) => Promise<void>,
+  options: FileWorldOptions = {},
+): Promise<void> {
+  const world = await startFileWorld(options)
+  try {
+    await run(world)
+  } finally {
+    await world.close()
+  }
+}
+
+export function assertInStep(world: FileWorld): void {
+  const sorted = (tree: Map<string, string>) => [...tree].sort(([a], [b]) => (a < b ? -1 : 1))
+  assert.deepEqual(sorted(world.here()), sorted(world.thereTree()))
 }
 
 export function readTree(root: string, folder = ''): Map<string, string> {
@@ -206,6 +238,14 @@ function settingsOf(sim: Sim): FilesSettings {
     ...{ apiUrl: sim.graphUrl, authUrl: sim.microsoftAuthUrl, tokenUrl: sim.microsoftTokenUrl },
     ...{ deviceUrl: sim.microsoftDeviceUrl, requestsPerSecondStart: 10_000, requestsPerSecondMax: 10_000 },
     ...{ parallelDownloads: 8, parallelUploads: 8, parallelCheckers: 8, chunkBytes: 320 * 1024 * 4 },
-    ...{ reserveBytes: 0, trashDays: 30, pollMs: 60_000, scanMs: 3_600_000, debounceMs: 20, bandwidth: {} },
+    ...{
+      reserveBytes: 0,
+      trashDays: 30,
+      pollMs: 60_000,
+      scanMs: 3_600_000,
+      debounceMs: 20,
+      bandwidth: {},
+      silenceMs: 1_000,
+    },
   }
 }

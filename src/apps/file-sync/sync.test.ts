@@ -1,26 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type FileWorld, startFileWorld } from './sync.suite.ts'
-
-async function withWorld(
-  run: (world: FileWorld) => Promise<void>,
-  options: Parameters<typeof startFileWorld>[0] = {},
-): Promise<void> {
-  const world = await startFileWorld(options)
-  try {
-    await run(world)
-  } finally {
-    await world.close()
-  }
-}
-
-function assertInStep(world: FileWorld): void {
-  const sort = (tree: Map<string, string>) => [...tree].sort(([a], [b]) => (a < b ? -1 : 1))
-  assert.deepEqual(sort(world.here()), sort(world.thereTree()))
-}
+import { assertInStep, withFileWorld } from './sync.suite.ts'
 
 test('a first sync merges both sides and deletes nothing', () =>
-  withWorld(async (world) => {
+  withFileWorld(async (world) => {
     world.there.device.write('there/a.txt', 'from OneDrive')
     world.there.device.write('both.txt', 'the same')
     world.write('here/b/c.txt', 'from here')
@@ -35,7 +18,7 @@ test('a first sync merges both sides and deletes nothing', () =>
   }))
 
 test('edits, renames and deletions go either way, and a sync of nothing asks one question', () =>
-  withWorld(async (world) => {
+  withFileWorld(async (world) => {
     for (const name of [
       'edit-here',
       'edit-there',
@@ -65,7 +48,7 @@ test('edits, renames and deletions go either way, and a sync of nothing asks one
   }))
 
 test('edited on both sides, both versions are kept', () =>
-  withWorld(async (world) => {
+  withFileWorld(async (world) => {
     world.write('a.txt', 'first')
     await world.sync()
     world.write('a.txt', 'edited here')
@@ -79,7 +62,7 @@ test('edited on both sides, both versions are kept', () =>
   }))
 
 test('a folder of many files that is moved is one call', () =>
-  withWorld(async (world) => {
+  withFileWorld(async (world) => {
     for (let n = 0; n < 50; n++) world.write(`old/f${n}`, String(n))
     await world.sync()
     world.move('old', 'new')

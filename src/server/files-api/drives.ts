@@ -43,7 +43,12 @@ export function readDrives(services: Services): Promise<DriveView[]> {
 }
 
 async function driveView({ ledger, files }: Services, row: DriveRow): Promise<DriveView> {
-  const { totals, reported: _, mode: __, ...status } = await fileStatus({ store: files.store, ledger }, row.name)
+  const {
+    totals,
+    reported: _,
+    mode: __,
+    ...status
+  } = await fileStatus({ store: files.store, ledger }, row.name)
   const { mode, conflicts: policy } = driveSettings.parse(JSON.parse(row.settings))
   return { ...status, ...totals, mode, policy, stream: streamOf(row.name), isHere: isHere(row) }
 }

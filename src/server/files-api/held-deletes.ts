@@ -1,7 +1,7 @@
 /** Many deletions at once wait for a yes: what they are, and saying it, with their number. */
 import { z } from 'zod'
-import type { DriveRow } from '../../apps/file-sync/store/contract.ts'
 import { heldDeletes } from '../../apps/file-sync/store/browse.ts'
+import type { DriveRow } from '../../apps/file-sync/store/contract.ts'
 import { freeHeld } from '../../apps/file-sync/store/ends.ts'
 import { setDrive } from '../../apps/file-sync/store/file-store.ts'
 import { formatCount } from '../../format.ts'
@@ -51,13 +51,16 @@ const allowHeld = defineRoute(
       })
     }
     await services.files.store.write(async (tx) => {
-      await setDrive(tx, name, { forcedDeletes: count })
+      await setDrive(tx, name, { forcedDeletes: count, heldDeletes: null })
       await freeHeld(tx, name)
     })
     await askForPlan(services, name)
     looksAt(services.ledger).forget()
     const what = `${formatCount(count)} ${plural(count, 'deletion')}`
-    return { outcome: 'done' as const, text: `${what} of ${name} will be done. What is deleted goes to the trash.` }
+    return {
+      outcome: 'done' as const,
+      text: `${what} of ${name} will be done. What is deleted goes to the trash.`,
+    }
   },
 )
 

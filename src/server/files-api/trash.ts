@@ -1,8 +1,8 @@
 /** What was deleted or replaced in the folder: it lies in the folder's own trash for a while, and comes back from there. */
 import { z } from 'zod'
 import { streamOf } from '../../apps/file-sync/drive.ts'
-import { listTrash, restore } from '../../apps/file-sync/local/trash-bin.ts'
 import { originOf } from '../../apps/file-sync/local/trash.ts'
+import { listTrash, restore } from '../../apps/file-sync/local/trash-bin.ts'
 import { unsafeNameOf } from '../../apps/file-sync/names.ts'
 import { doneSchema, pageOf } from '../engine-api/schemas.ts'
 import { conflict, notFound } from '../problem.ts'
@@ -76,11 +76,8 @@ const restoreTrashed = defineRoute(
       })
     }
     const { engine, files } = services
-    await engine.enqueue(
-      files.kinds.look,
-      { drive: name, folders: [origin.slice(0, -1)] },
-      { stream: streamOf(name) },
-    )
+    // All of it: folders on the way may be new.
+    await engine.enqueue(files.kinds.look, { drive: name }, { stream: streamOf(name) })
     return { outcome: 'done' as const, text: `${shown} is back.` }
   },
 )

@@ -9,7 +9,13 @@ type State = TreeItem['state']
 
 /** Which side changed, by what is to be done about it. */
 const CHANGED: Record<Verb, State> = {
-  ...{ upload: 'here', 'mkdir-remote': 'here', 'move-remote': 'here', 'delete-remote': 'here', detach: 'here' },
+  ...{
+    upload: 'here',
+    'mkdir-remote': 'here',
+    'move-remote': 'here',
+    'delete-remote': 'here',
+    detach: 'here',
+  },
   ...{ download: 'there', 'mkdir-local': 'there', 'move-local': 'there', 'delete-local': 'there' },
   ...{ conflict: 'both', adopt: 'both', forget: 'both', check: 'here', nothing: 'left', report: 'left' },
 }

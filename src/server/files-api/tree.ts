@@ -51,7 +51,8 @@ const showItem = defineRoute(
     const row = await driveRow(services, name)
     const found = await browsedNode(ledger, name, node)
     if (!found) throw unknown(node)
-    const parent = found.local?.parentId == null ? undefined : await files.store.localRow(name, found.local.parentId)
+    const parent =
+      found.local?.parentId == null ? undefined : await files.store.localRow(name, found.local.parentId)
     const { mode } = driveSettings.parse(JSON.parse(row.settings))
     const { base } = found
     return {

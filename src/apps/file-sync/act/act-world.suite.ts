@@ -44,6 +44,7 @@ import type { ConflictRow } from '../store/contract.ts'
 import { writePlan } from '../store/ends.ts'
 import { FileStore, setDrive } from '../store/file-store.ts'
 import { seeLocal } from '../store/local-tree.ts'
+import { freeAllWaiting } from '../store/open-nodes.ts'
 import { hearNow } from '../store/remote-tree.ts'
 import { type FileObstacles, pastObstacles } from './obstacles.ts'
 import { Transfers } from './transfers.ts'
@@ -155,6 +156,7 @@ export class ActWorld {
     for await (const sightings of scan.batches()) {
       scan.knownAs((await this.store.write((tx) => seeLocal(tx, NAME, sightings))).otherIds)
     }
+    await this.store.write((tx) => freeAllWaiting(tx, NAME))
   }
 
   /** Plans what is open, also what bookkeeping has left open. */

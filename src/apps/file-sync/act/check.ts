@@ -32,6 +32,6 @@ export function checkRun({ disk }: { disk: Disk }): VerbRun {
       throw thrown
     }
     const look = lookInside(root, seen.names)
-    return look ? otherHere(context, local, look) : goneHere(context, local)
+    return look ? otherHere(context, local, look) : goneHere(context)
   }
 }

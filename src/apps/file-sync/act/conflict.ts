@@ -11,6 +11,7 @@
  * item.
  */
 import { readdirSync } from 'node:fs'
+import { TidemarkError } from '../../../errors.ts'
 import type { ActionContext, Ended, VerbRun } from '../action.ts'
 import type { ConflictPolicy } from '../decide.ts'
 import { holdFolder } from '../local/folder.ts'
@@ -59,8 +60,10 @@ export function conflictRun(deps: ConflictDeps): VerbRun {
   return async (context) => {
     const { decision } = context
     const root = rootOf(context.drive)
-    if (decision.do !== 'conflict')
-      return setAside(context, root, { kind: 'create-create', isDetached: false })
+    if (decision.do !== 'conflict') {
+      const ended = await lookAtOccupant(context)
+      return ended ?? setAside(context, root, { kind: 'create-create', isDetached: false })
+    }
     const clash = await clashOf(deps, context, root, decision.conflict)
     if (!clash) return setAside(context, root, { kind: decision.conflict, isDetached: true })
     return 'ended' in clash ? clash.ended : settle(deps, context, clash)
@@ -99,8 +102,11 @@ async function clashOf(
   if (names && !lookInside(root, names)) return undefined
   const seen = await lookAsSeen(context, root, local)
   if ('ended' in seen) return seen
-  const hash = local.hash ?? (await hashInside(deps.disk, root, seen.names, job))?.hash
-  if (hash === undefined) return { ended: await otherHere(context, local, seen.look) }
+  const hashed =
+    local.hash === null ? await hashInside(deps.disk, root, seen.names, job) : { hash: local.hash }
+  if (hashed === 'unreadable') return { ended: unreadableHere(context, local, 'it may not be read') }
+  if (hashed === 'changed') return { ended: { end: 'stale', because: 'it changed here meanwhile' } }
+  const { hash } = hashed
   if (local.hash === null && hash === remote.hash) return { ended: notedHash(context, hash) }
   const clash = { root, names: seen.names, local: { ...local, hash }, remote, kind, fetched: undefined }
   // Without a hash nobody can say that they differ.
@@ -208,14 +214,14 @@ async function setAside(
 ): Promise<Ended> {
   const local = context.case.local!
   const names = await namesOf(context, root, local)
-  if (!names) return { end: 'stale', because: 'where it is here is not known' }
+  if (!names) return goneHere(context, 'where it is here is not known')
   try {
     const look = lookInside(root, names)
     const copyName = look ? renamed(context, root, names) : asideAlready(root, names, local)
     if (copyName !== undefined) return asideAs(context, { ...how, names, copyName })
-    return look ? await otherHere(context, local, look) : await goneHere(context, local)
+    return look ? await otherHere(context, local, look) : await goneHere(context)
   } catch (thrown) {
-    if (isNoFolder(thrown)) return goneHere(context, local)
+    if (isNoFolder(thrown)) return goneHere(context)
     throw thrown
   }
 }
@@ -232,7 +238,9 @@ function renamed(context: ActionContext, root: Root, names: string[]): string | 
     if (outcome === 'done') return copyName
     if (outcome !== 'taken') return undefined
   }
-  return undefined
+  throw new TidemarkError(`There is no free name for a copy of ${names.join('/')}`, {
+    ...{ kind: 'permanent', code: 'copies-full', hint: 'Move some of the conflict copies away.' },
+  })
 }
 
 /** By a try that was interrupted after the rename. */

@@ -18,20 +18,20 @@ type Hashing = Pick<RunContext<unknown>, 'signal' | 'progress'>
 /** Threads that read files, so that nobody waits for a large one. */
 export type Disk = Pick<DiskThreads, 'hash'>
 
-/** The hash and the stat that it belongs to. Undefined: it is no file, may not be read, or changed meanwhile. */
+/** The hash and the stat that it belongs to; or why there is none. */
 export async function hashInside(
   disk: Disk,
   root: Root,
   names: readonly string[],
   { signal }: Pick<Hashing, 'signal'>,
-): Promise<{ hash: string; stat: LocalStat } | undefined> {
+): Promise<{ hash: string; stat: LocalStat } | 'changed' | 'unreadable'> {
   const look = lookInside(root, names)
-  if (look?.type !== 'file') return undefined
+  if (look?.type !== 'file') return 'changed'
   try {
     const hashed = await disk.hash(inside(root, names), plainStat(look), signal)
-    return hashed.outcome === 'done' ? { hash: hashed.hash, stat: plainStat(look) } : undefined
+    return hashed.outcome === 'done' ? { hash: hashed.hash, stat: plainStat(look) } : 'changed'
   } catch (thrown) {
-    if (isForbidden(thrown)) return undefined
+    if (isForbidden(thrown)) return 'unreadable'
     throw thrown
   }
 }

@@ -14,7 +14,7 @@ import { endGone } from '../store/ends.ts'
 import { seeLocal, setLocalHash } from '../store/local-tree.ts'
 import type { LocalRow, RemoteRow } from '../trees.ts'
 import { type Disk, hashInside } from './content.ts'
-import { codeOf, goneThere, lookAtItem, staleWith } from './fresh-look.ts'
+import { codeOf, goneThere, isAsKnown, lookAtItem, refusedAgain, staleWith } from './fresh-look.ts'
 import { goneHere, isNoFolder, lookInside, namesOf, otherHere, rootOf, seenInstead } from './local-side.ts'
 
 export function deleteLocalRun({ disk }: { disk: Disk }): VerbRun {
@@ -22,7 +22,7 @@ export function deleteLocalRun({ disk }: { disk: Disk }): VerbRun {
     const local = context.case.local!
     const root = rootOf(context.drive)
     const names = await namesOf(context, root, local)
-    if (!names) return { end: 'stale', because: 'where it is here is not known' }
+    if (!names) return goneHere(context, 'where it is here is not known')
     const look = lookInside(root, names)
     if (!look) return gone(context)
     if (look.type === 'link') return { end: 'stuck', because: 'it is a link here: delete it yourself' }
@@ -46,7 +46,8 @@ async function deleteFile(
 ): Promise<Ended> {
   const { drive, job } = context
   const hashed = await hashInside(disk, root, names, job)
-  if (hashed && hashed.hash !== context.case.base!.hash) {
+  if (hashed === 'unreadable') return unreadableHere(context, local, 'it may not be read')
+  if (hashed !== 'changed' && hashed.hash !== context.case.base!.hash) {
     const { hash, stat } = hashed
     return {
       end: 'stale',
@@ -57,12 +58,12 @@ async function deleteFile(
       },
     }
   }
-  if (hashed) {
+  if (hashed !== 'changed') {
     const taken = moveToTrash(root, names, hashed.stat, { atMs: job.clock.now() })
     if (taken.outcome !== 'changed') return gone(context)
   }
   const now = lookInside(root, names)
-  return now ? otherHere(context, local, now) : goneHere(context, local)
+  return now ? otherHere(context, local, now) : goneHere(context)
 }
 
 function deleteFolder(
@@ -140,7 +141,9 @@ export const deleteRemoteRun: VerbRun = async (context) => {
     const code = codeOf(thrown)
     if (code !== 'not-found' && code !== 'precondition-failed') throw thrown
     const now = await lookAtItem(context, remote.itemId)
-    return now ? staleWith(context, [now], 'it changed in OneDrive meanwhile') : gone(context)
+    if (!now) return gone(context)
+    if (isAsKnown(now, remote) && remote.type === 'file') throw refusedAgain(thrown)
+    return staleWith(context, [now], 'it changed in OneDrive meanwhile')
   }
 }
 
@@ -148,21 +151,21 @@ export const deleteRemoteRun: VerbRun = async (context) => {
 async function lookForIt(context: ActionContext, root: Root): Promise<Ended | undefined> {
   const { drive, store } = context
   const { local, base } = context.case
-  const unknown: Ended = { end: 'stale', because: 'where it was here is not known' }
+  const unknown = (): Promise<Ended> => goneHere(context, 'where it was here is not known')
   const folder =
     local === undefined
       ? await store.localOfItem(drive.name, base!.parentId)
       : await store.localRow(drive.name, local.parentId ?? 0)
   const above = folder && (await store.localPath(drive.name, folder.id))
-  if (!above) return unknown
+  if (!above) return unknown()
   const name = local?.name ?? base!.name
-  if (!(await isWayKnown(context, root, folder))) return { end: 'stale', because: 'its folder is not there' }
+  if (!(await isWayKnown(context, root, folder))) return goneHere(context, 'its folder is not there')
   const look = lookInside(root, [...above, name])
   if (!look) return undefined
   const other = await store.localAt(drive.name, [...above, name])
   // Another thing of that name, which is known: it is really gone.
   if (other && other.id !== local?.id) return undefined
-  if (!local) return unknown
+  if (!local) return unknown()
   const isBack = look.type === local.type
   if (!isBack) return undefined
   return seenInstead(context, [{ seen: 'changed', id: local.id, stat: plainStat(look) }], 'it is here again')

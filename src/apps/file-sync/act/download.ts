@@ -71,7 +71,7 @@ async function alreadyThere(
 ): Promise<Ended | undefined> {
   const { replaces } = target
   const look = lookInside(root, target.names)
-  if (!look) return replaces ? goneHere(context, replaces) : undefined
+  if (!look) return replaces ? goneHere(context) : undefined
   if (replaces && look.type === 'file' && isSameStat(look, replaces)) return undefined
   return adoptOr(deps, context, root, { remote, target, look })
 }
@@ -85,7 +85,7 @@ async function adoptOr(
 ): Promise<Ended> {
   if (look.type === 'file' && look.size === remote.size && remote.hash !== null) {
     const hashed = await hashInside(deps.disk, root, target.names, context.job)
-    if (hashed?.hash === remote.hash) {
+    if (typeof hashed === 'object' && hashed.hash === remote.hash) {
       return inStep(context, { remote, target, stat: hashed.stat, hash: hashed.hash })
     }
   }
@@ -108,14 +108,12 @@ async function place(
       return inStep(context, { remote, target, stat: placed.stat, hash: fetched.hash })
     }
   } catch (thrown) {
-    if (isNoFolder(thrown)) return noFolder()
+    if (isNoFolder(thrown)) return goneHere(context, 'its folder is not where it was')
     throw thrown
   }
   const look = lookInside(root, names)
   if (look) return adoptOr(deps, context, root, { remote, target, look })
-  return replaces
-    ? goneHere(context, replaces)
-    : { end: 'stale', because: 'its place was taken for a moment' }
+  return replaces ? goneHere(context) : { end: 'stale', because: 'its place was taken for a moment' }
 }
 
 function inStep(

@@ -3,10 +3,10 @@
  * after some tries: what was just made or changed may not be found for a moment, and a deletion that never happened
  * would be carried over to the other side.
  */
-import { asTidemarkError } from '../../../errors.ts'
+import { asTidemarkError, TidemarkError } from '../../../errors.ts'
 import type { ActionContext, Ended } from '../action.ts'
 import { toRow } from '../delta.ts'
-import { hearNow } from '../store/remote-tree.ts'
+import { hearNow, isOther } from '../store/remote-tree.ts'
 import type { RemoteRow } from '../trees.ts'
 
 export const FRESH_TRIES = 4
@@ -69,10 +69,24 @@ export function goneThere(context: Pick<ActionContext, 'drive' | 'job' | 'case'>
   return staleWith(context, remote ? [{ ...remote, isDeleted: true }] : [], because)
 }
 
-/** The folder that something was to go into may be gone. */
-export async function staleFolder(context: Looking, folderId: string, because: string): Promise<Ended> {
+/** The folder that something was to go into is gone; undefined where it is there. */
+export async function staleFolder(
+  context: Looking,
+  folderId: string,
+  because: string,
+): Promise<Ended | undefined> {
   const now = await lookAtItem(context, folderId)
-  return staleWith(context, now ? [now] : [goneFolder(folderId)], because)
+  return now ? undefined : staleWith(context, [goneFolder(folderId)], because)
+}
+
+/** Looked at, nothing is other than it was known: so trying at once would be refused again. It costs a try. */
+export function isAsKnown(now: RemoteRow, known: RemoteRow | undefined): boolean {
+  return known !== undefined && !isOther(known, now) && known.eTag === now.eTag
+}
+
+export function refusedAgain(thrown: unknown): TidemarkError {
+  const { message, code } = asTidemarkError(thrown)
+  return new TidemarkError(message, { kind: 'transient', cause: thrown, ...(code && { code }) })
 }
 
 function goneFolder(itemId: string): RemoteRow {

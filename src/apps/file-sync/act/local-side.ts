@@ -11,11 +11,12 @@ import { openRoot, type Root } from '../local/root.ts'
 import { errnoOf, isSameStat, isSameThing, type Look, lookAt, lookOf, plainStat } from '../local/stat.ts'
 import type { LocalSighting } from '../store/contract.ts'
 import { localAtName, seeLocal } from '../store/local-tree.ts'
-import type { LocalRow, RemoteRow } from '../trees.ts'
+import { waitForNode } from '../store/open-nodes.ts'
+import { type LocalRow, nameKey, type RemoteRow } from '../trees.ts'
 
-type Acting = Pick<ActionContext, 'drive' | 'store' | 'job'>
+type Acting = Pick<ActionContext, 'drive' | 'store' | 'job' | 'node' | 'version'>
 
-/** Something that is not where it was may just have been moved: that is seen within this time. */
+/** Who watches the folder has seen it after this time. */
 const ABSENT_MS = 3_000
 
 /** Its marker is looked at each time: whatever is not there must not be so because the root is not. */
@@ -110,9 +111,9 @@ export async function lookAsSeen(
   local: LocalRow,
 ): Promise<AsSeen | { ended: Ended }> {
   const names = await namesOf(context, root, local)
-  if (!names) return { ended: { end: 'stale', because: 'where it is here is not known' } }
+  if (!names) return { ended: await goneHere(context, 'where it is here is not known') }
   const look = lookInside(root, names)
-  if (!look) return { ended: await goneHere(context, local) }
+  if (!look) return { ended: await goneHere(context) }
   const isSame = local.type === 'folder' ? isSameThing(look, local) : isSameStat(look, local)
   if (look.type === local.type && isSame) return { names, look }
   return { ended: await otherHere(context, local, look) }
@@ -127,7 +128,7 @@ export async function openAsSeen(
   const seen = await lookAsSeen(context, root, local)
   if ('ended' in seen) return seen
   const opened = await openInside(root, seen.names)
-  if (!opened) return { ended: await goneHere(context, local) }
+  if (!opened) return { ended: await goneHere(context) }
   if ('unreadable' in opened) return { ended: unreadableHere(context, local, opened.unreadable) }
   if (isSameStat(opened.look, local)) return { ...opened, names: seen.names }
   await opened.file.close()
@@ -140,22 +141,30 @@ export function unreadableHere(context: Acting, { id }: LocalRow, unreadable: st
 
 /** Something else than the row says is at its place. */
 export async function otherHere(context: Acting, local: LocalRow, look: Look): Promise<Ended> {
-  if (look.type !== local.type) return goneHere(context, local)
+  if (look.type !== local.type) return goneHere(context)
   const stat = plainStat(look)
   return seenInstead(context, [{ seen: 'changed', id: local.id, stat }], 'it changed here meanwhile')
 }
 
-/** It may have been moved a moment ago: who watches the folder gets the time to see it. */
-export async function goneHere({ drive, job }: Acting, local: LocalRow): Promise<Ended> {
+/**
+ * It is not where the rows say: moved or deleted a moment ago, and nobody has seen that yet. What became of it is for a
+ * look at the folder to say, which can tell a move from a deletion. Who watches the folder gets the time for it.
+ */
+export async function goneHere(
+  { drive, job, node, version }: Acting,
+  because = 'it is not where it was',
+): Promise<Ended> {
   const nowMs = job.clock.now()
   const kept = asObject(job.checkpoint)
   const sinceMs = typeof kept.absentSinceMs === 'number' ? kept.absentSinceMs : undefined
   if (sinceMs === undefined) await job.save({ ...kept, absentSinceMs: nowMs })
   const leftMs = ABSENT_MS - (nowMs - (sinceMs ?? nowMs))
-  if (leftMs > 0) return { end: 'wait', because: 'it is not where it was', afterMs: leftMs }
-  const { id, parentId, name } = local
-  if (parentId === null) return { end: 'stale', because: 'it is the folder itself' }
-  return seenInstead({ drive }, [{ seen: 'missing', id, parentId, name }], 'it is not here any more')
+  if (leftMs > 0) return { end: 'wait', because, afterMs: leftMs }
+  return {
+    end: 'done',
+    note: `${because}: waits for the next look at the folder`,
+    write: (tx) => waitForNode(tx, drive.name, { node, version, waitsFor: node }),
+  }
 }
 
 export function asObject(value: unknown): Record<string, unknown> {
@@ -176,15 +185,19 @@ export async function takenBy(
   { folder, names }: Place,
   look: Look,
 ): Promise<Ended> {
+  const name = names.at(-1)!
+  const known = (await store.localByInode(drive.name, look)).find(
+    (row) =>
+      row.parentId === folder.id &&
+      row.name !== name &&
+      !row.isMissing &&
+      nameKey(row.name) === nameKey(name),
+  )
+  if (known) return { end: 'stuck', because: `this disk takes ${known.name} and ${name} for the same name` }
   const id = await store.takeLocalIds(drive.name, 1)
   const type = look.type === 'link' ? 'other' : look.type
-  const stat = plainStat(look)
-  const name = names.at(-1)!
-  return seenInstead(
-    { drive },
-    [{ seen: 'new', id, parentId: folder.id, name, type, stat }],
-    'something else has its name here',
-  )
+  const sighting = { seen: 'new' as const, id, parentId: folder.id, name, type, stat: plainStat(look) }
+  return seenInstead({ drive }, [sighting], 'something else has its name here')
 }
 
 /** The row at a place, where a scan was faster than the commit: it may have rows below it already. */

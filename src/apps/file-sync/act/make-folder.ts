@@ -5,8 +5,17 @@ import { makeFolder } from '../local/move.ts'
 import { plainStat } from '../local/stat.ts'
 import { localRow } from '../store/local-tree.ts'
 import { endAgreed } from './agreed.ts'
-import { codeOf, FRESH_TRIES, lookAtName, staleFolder, staleWith } from './fresh-look.ts'
-import { isNoFolder, lookAsSeen, lookInside, placeOfItem, rootOf, rowAt, takenBy } from './local-side.ts'
+import { codeOf, FRESH_TRIES, lookAtName, refusedAgain, staleFolder, staleWith } from './fresh-look.ts'
+import {
+  goneHere,
+  isNoFolder,
+  lookAsSeen,
+  lookInside,
+  placeOfItem,
+  rootOf,
+  rowAt,
+  takenBy,
+} from './local-side.ts'
 
 export const makeLocalRun: VerbRun = async (context) => {
   const { drive, node, version } = context
@@ -35,7 +44,7 @@ export const makeLocalRun: VerbRun = async (context) => {
       },
     }
   } catch (thrown) {
-    if (isNoFolder(thrown)) return { end: 'stale', because: 'its folder is not here' }
+    if (isNoFolder(thrown)) return goneHere(context, 'its folder is not where it was')
     throw thrown
   }
 }
@@ -67,7 +76,11 @@ export const makeRemoteRun: VerbRun = async (context) => {
     }
   } catch (thrown) {
     const code = codeOf(thrown)
-    if (code === 'not-found') return staleFolder(context, parentId, 'its folder is not in OneDrive')
+    if (code === 'not-found') {
+      const ended = await staleFolder(context, parentId, 'its folder is not in OneDrive')
+      if (!ended) throw refusedAgain(thrown)
+      return ended
+    }
     if (code !== 'exists') throw thrown
     const there = await lookAtName(context, { parentId, name })
     if (there) return staleWith(context, [there], 'OneDrive has something of that name')

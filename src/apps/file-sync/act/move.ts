@@ -9,7 +9,16 @@ import { plainStat } from '../local/stat.ts'
 import { temporaryNameOf } from '../names.ts'
 import { type LocalRow, type RemoteRow, sameSpelling } from '../trees.ts'
 import { endPlaced } from './agreed.ts'
-import { codeOf, FRESH_TRIES, goneThere, lookAtItem, lookAtName, staleWith } from './fresh-look.ts'
+import {
+  codeOf,
+  FRESH_TRIES,
+  goneThere,
+  isAsKnown,
+  lookAtItem,
+  lookAtName,
+  refusedAgain,
+  staleWith,
+} from './fresh-look.ts'
 import {
   goneHere,
   isNoFolder,
@@ -40,9 +49,9 @@ export const moveLocalRun: VerbRun = async (context) => {
     const there = lookInside(root, to.names)
     if (moved.outcome === 'taken' && there) return takenBy(context, to, there)
     const now = lookInside(root, from)
-    return now ? otherHere(context, local, now) : goneHere(context, local)
+    return now ? otherHere(context, local, now) : goneHere(context)
   } catch (thrown) {
-    if (isNoFolder(thrown)) return { end: 'stale', because: 'its folder is not here' }
+    if (isNoFolder(thrown)) return goneHere(context, 'its folder is not where it was')
     throw thrown
   }
 }
@@ -102,7 +111,7 @@ export const moveRemoteRun: VerbRun = async (context) => {
   } catch (thrown) {
     const code = codeOf(thrown)
     if (code !== 'exists' && code !== 'precondition-failed' && code !== 'not-found') throw thrown
-    return notMoved(context, place)
+    return notMoved(context, place, thrown)
   }
 }
 
@@ -114,7 +123,7 @@ async function lookForMove(context: ActionContext, local: LocalRow): Promise<End
   }
   const root = rootOf(context.drive)
   const names = await namesOf(context, root, local)
-  return names && lookInside(root, names) ? undefined : goneHere(context, local)
+  return names && lookInside(root, names) ? undefined : goneHere(context)
 }
 
 function movedThere(context: ActionContext, remote: RemoteRow): Ended {
@@ -127,12 +136,17 @@ function movedThere(context: ActionContext, remote: RemoteRow): Ended {
 }
 
 /** Refused; or done already, by a try that was interrupted. */
-async function notMoved(context: ActionContext, place: { parentId: string; name: string }): Promise<Ended> {
+async function notMoved(
+  context: ActionContext,
+  place: { parentId: string; name: string },
+  thrown: unknown,
+): Promise<Ended> {
   const now = await lookAtItem(context, context.case.remote!.itemId)
   if (!now) return goneThere(context, 'OneDrive does not have it any more')
   if (now.parentId === place.parentId && sameSpelling(now.name, place.name)) return movedThere(context, now)
   const folder = await lookAtItem(context, place.parentId)
   const gone = folder ? [] : [{ ...now, itemId: place.parentId, isDeleted: true }]
   const there = folder && (await lookAtName(context, place))
+  if (isAsKnown(now, context.case.remote) && gone.length === 0 && !there) throw refusedAgain(thrown)
   return staleWith(context, [now, ...gone, ...(there ? [there] : [])], 'OneDrive has other things there now')
 }

@@ -23,8 +23,10 @@ import {
   codeOf,
   FRESH_TRIES,
   goneThere,
+  isAsKnown,
   lookAtItem,
   lookAtName,
+  refusedAgain,
   staleFolder,
   staleWith,
 } from './fresh-look.ts'
@@ -76,7 +78,7 @@ export function uploadRun(deps: UploadDeps): VerbRun {
     } catch (thrown) {
       if (job.signal.aborted || !isChange(thrown, transfer)) throw thrown
       const look = lookInside(root, opened.names)
-      return look ? otherHere(context, local, look) : goneHere(context, local)
+      return look ? otherHere(context, local, look) : goneHere(context)
     } finally {
       transfer.end()
       await opened.file.close()
@@ -98,7 +100,8 @@ function targetOf({
 }
 
 function modifiedMsOf({ mtimeNs }: LocalRow): number | undefined {
-  const ms = Number(BigInt(mtimeNs) / 1_000_000n)
+  // Rounded: a time that was set in milliseconds may stand a few nanoseconds below them.
+  const ms = Number((BigInt(mtimeNs) + 500_000n) / 1_000_000n)
   return ms > 0 && ms < TIME_MS_MAX ? ms : undefined
 }
 
@@ -191,9 +194,14 @@ async function refused(sending: Sending, thrown: unknown): Promise<Ended> {
     const now = await lookAtItem(context, target.itemId)
     if (now && (await isOwn(sending, now))) return adopted(sending, now)
     if (!now) return goneThere(context, 'OneDrive does not have it any more')
+    if (isAsKnown(now, context.case.remote)) throw refusedAgain(thrown)
     return staleWith(context, [now], 'it changed in OneDrive meanwhile')
   }
-  if (code === 'not-found') return staleFolder(context, target.parentId, 'its folder is not in OneDrive')
+  if (code === 'not-found') {
+    const ended = await staleFolder(context, target.parentId, 'its folder is not in OneDrive')
+    if (!ended) throw refusedAgain(thrown)
+    return ended
+  }
   const now = await lookAtName(context, target)
   if (!now) return { end: 'wait', because: 'OneDrive says that its name is taken', afterMs: NAME_WAIT_MS }
   if (await isOwn(sending, now)) return adopted(sending, now)

@@ -14,10 +14,18 @@ import {
   sameSpelling,
 } from '../trees.ts'
 import type { InStep, SetAside } from './contract.ts'
-import { localOfItem, localRow, takeLocalIds } from './local-tree.ts'
+import {
+  forgetLocal,
+  localAtName,
+  localOfItem,
+  localRow,
+  seeLocal,
+  takeLocalIds,
+  tidyFolder,
+} from './local-tree.ts'
 import { closeNode, closeNodes, freeNode, freeWaiting, isOpen, leaveNode, openNode } from './open-nodes.ts'
 import { remoteRows } from './remote-tree.ts'
-import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, localOf, putBase, putLocal, putRemote } from './rows.ts'
+import { BASE_COLUMNS, baseOf, isSameThing, LOCAL_COLUMNS, localOf, putBase, putLocal, putRemote } from './rows.ts'
 
 /** Both sides have the same now. */
 export async function endInStep(tx: Tx, drive: string, end: InStep): Promise<boolean> {
@@ -25,6 +33,8 @@ export async function endInStep(tx: Tx, drive: string, end: InStep): Promise<boo
   const generation = await generationOf(tx, drive)
   await putRemote(tx, drive, remote, generation)
   const local = await placeLocal(tx, drive, end)
+  // It is the local side of another item, which has not gone yet: so this one is not here after all.
+  if (!local) return endStale(tx, drive, { node })
   const isAtPlace = await putAgreed(tx, drive, local, remote)
   const item = itemNode(remote.itemId)
   const pair: NodeKey = `l:${local.id}`
@@ -45,25 +55,33 @@ async function generationOf(tx: Tx, drive: string): Promise<number> {
   return Number(row?.generation ?? 0)
 }
 
-/** One row for the item, whatever rows there were for it and for its place. */
-async function placeLocal(tx: Tx, drive: string, end: InStep): Promise<LocalRow> {
+/**
+ * One row for the item, whatever rows there were for it and for its place. Undefined where the very same thing is the
+ * local side of another item.
+ */
+async function placeLocal(tx: Tx, drive: string, end: InStep): Promise<LocalRow | undefined> {
   const { remote, localName, type, stat, hash } = end
   const known = 'id' in end.local ? await localRow(tx, drive, end.local.id) : undefined
-  const former = await localOfItem(tx, drive, remote.itemId)
-  if (former && former.id !== known?.id) await dropLocal(tx, drive, former)
   const parentId = known ? known.parentId : 'parentId' in end.local ? end.local.parentId : null
-  if (parentId === null && !known) throw lostRow()
-  const id = known?.id ?? (former && 'parentId' in end.local ? former.id : await takeLocalIds(tx, drive, 1))
-  const atPlace = await tx.all<{ id: number }>(
-    `SELECT id FROM file_local WHERE drive = ? AND parent_id = ? AND name = ? AND is_missing = 0 AND id <> ?`,
-    [drive, parentId, localName, id],
-  )
-  for (const other of atPlace) await dropLocal(tx, drive, { id: Number(other.id), itemId: null })
+  if (parentId === null) throw lostRow()
+  const there = await localAtName(tx, drive, parentId, localName)
+  const other = there && there.id !== known?.id ? there : undefined
+  const isSame = other !== undefined && other.type === type && isSameThing(other, stat)
+  const isOfAnother = isSame && other.itemId !== null && other.itemId !== remote.itemId
+  if (isOfAnother) return undefined
+  const former = await localOfItem(tx, drive, remote.itemId)
+  const taken = isSame && !known ? other.id : undefined
+  const id = known?.id ?? taken ?? former?.id ?? (await takeLocalIds(tx, drive, 1))
+  if (former && former.id !== id) await dropLocal(tx, drive, former.id)
+  if (other && other.id !== id) {
+    await seeLocal(tx, drive, [{ seen: 'missing', id: other.id, parentId, name: localName }])
+  }
   const row: LocalRow = {
     ...{ id, parentId, name: localName, type, ...stat, hash, itemId: remote.itemId },
     ...{ isMissing: false, unreadable: null },
   }
   await putLocal(tx, drive, row)
+  if (former && former.id === id) await tidyFolder(tx, drive, former.parentId)
   return row
 }
 
@@ -73,9 +91,9 @@ function lostRow(): TidemarkError {
   })
 }
 
-async function dropLocal(tx: Tx, drive: string, { id }: Pick<LocalRow, 'id' | 'itemId'>): Promise<void> {
-  await tx.run(`DELETE FROM file_local WHERE drive = ? AND id = ?`, [drive, id])
-  await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [drive, `l:${id}`])
+async function dropLocal(tx: Tx, drive: string, id: number): Promise<void> {
+  await closeNodes(tx, drive, [`l:${id}`])
+  await forgetLocal(tx, drive, id)
 }
 
 /**
@@ -101,7 +119,9 @@ export async function endMoved(
   end: { node: NodeKey; local: LocalRow; remote: RemoteRow; basePlace: { parentId: string; name: string } },
 ): Promise<boolean> {
   await putRemote(tx, drive, end.remote, await generationOf(tx, drive))
+  const before = await localRow(tx, drive, end.local.id)
   await putLocal(tx, drive, end.local)
+  if (before) await tidyFolder(tx, drive, before.parentId)
   await tx.run(`UPDATE file_base SET parent_id = ?, name = ? WHERE drive = ? AND item_id = ?`, [
     ...[end.basePlace.parentId, end.basePlace.name, drive, end.remote.itemId],
   ])
@@ -122,14 +142,13 @@ export async function endGone(
 }
 
 async function forgetRows(tx: Tx, drive: string, node: NodeKey): Promise<void> {
-  if (node.startsWith('l:')) {
-    await tx.run(`DELETE FROM file_local WHERE drive = ? AND id = ?`, [drive, Number(node.slice(2))])
-    return
-  }
+  if (node.startsWith('l:')) return forgetLocal(tx, drive, Number(node.slice(2)))
   const item = node.slice(2)
-  for (const table of ['file_base', 'file_remote', 'file_local']) {
+  const local = await localOfItem(tx, drive, item)
+  for (const table of ['file_base', 'file_remote']) {
     await tx.run(`DELETE FROM ${table} WHERE drive = ? AND item_id = ?`, [drive, item])
   }
+  if (local) await forgetLocal(tx, drive, local.id)
 }
 
 /**
@@ -207,7 +226,13 @@ export async function writePlan(
       ...[waitsFor, drive, node, version],
     ])
   }
-  for (const one of plan.reported) await leaveNode(tx, drive, one)
+  for (const one of plan.reported) {
+    await leaveNode(tx, drive, one)
+    if (one.until === undefined) continue
+    await tx.run(`UPDATE file_open SET waits_for = ? WHERE drive = ? AND node = ? AND version = ?`, [
+      ...[one.until, drive, one.node, one.version],
+    ])
+  }
   for (const one of plan.bookkeeping) await keepBooks(tx, drive, one, atMs)
   await tx.run(`UPDATE file_drives SET planned = ?, held_deletes = ? WHERE name = ?`, [
     ...[cycle, plan.heldDeletes ? JSON.stringify(plan.heldDeletes) : null, drive],
@@ -272,15 +297,23 @@ async function baseRow(tx: Tx, drive: string, itemId: string): Promise<BaseRow |
   return raw && baseOf(raw)
 }
 
+/** Something new here at the very place where an item has nothing here: they are one node. */
 export async function pairOf(tx: Tx, drive: string, remote: RemoteRow): Promise<LocalRow | undefined> {
-  const folder = remote.parentId === null ? undefined : await localOfItem(tx, drive, remote.parentId)
+  if (remote.isDeleted || remote.parentId === null) return undefined
+  const folder = await localOfItem(tx, drive, remote.parentId)
   if (!folder) return undefined
-  const raw = await tx.get(
-    `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND parent_id = ? AND name_key = ? AND is_missing = 0
-     AND item_id IS NULL AND type = ?`,
-    [drive, folder.id, nameKey(remote.name), remote.type],
+  const rows = await tx.all(
+    `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND parent_id = ? AND name_key = ? AND is_missing = 0`,
+    [drive, folder.id, nameKey(remote.name)],
   )
-  return raw && localOf(raw)
+  return bestPair(rows.map(localOf), remote)
+}
+
+/** Of those with its name in any case, the one that is spelled the same comes first. */
+export function bestPair(rows: readonly LocalRow[], { name, type }: RemoteRow): LocalRow | undefined {
+  const fitting = rows.filter((row) => row.itemId === null && row.type === type)
+  fitting.sort((one, other) => one.id - other.id)
+  return fitting.find((row) => sameSpelling(row.name, name)) ?? fitting[0]
 }
 
 /** OneDrive has deleted it, and something here stays: it becomes new here. */

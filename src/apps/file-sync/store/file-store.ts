@@ -199,8 +199,8 @@ export class FileStore {
   ): Promise<{ unplanned: number; inWork: number; waiting: number; reported: number }> {
     const rows = await this.#read((tx) =>
       tx.all<{ state: string; n: number }>(
-        `SELECT CASE WHEN planned IS NOT NULL THEN 'inWork' WHEN waits_for IS NOT NULL THEN 'waiting'
-           WHEN because IS NOT NULL THEN 'reported' ELSE 'unplanned' END AS state, count(*) AS n
+        `SELECT CASE WHEN planned IS NOT NULL THEN 'inWork' WHEN because IS NOT NULL THEN 'reported'
+           WHEN waits_for IS NOT NULL THEN 'waiting' ELSE 'unplanned' END AS state, count(*) AS n
          FROM file_open WHERE drive = ? GROUP BY 1`,
         [drive],
       ),

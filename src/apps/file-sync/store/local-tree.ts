@@ -1,8 +1,9 @@
 /** Writes what a look at the folder found into the local tree, and opens what changed by it. */
+import { TidemarkError } from '../../../errors.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import { itemNode, type LocalRow, type LocalStat, localNode, type NodeKey, nameKey } from '../trees.ts'
 import type { LocalSighting } from './contract.ts'
-import { openNodes } from './open-nodes.ts'
+import { isOpen, openNodes } from './open-nodes.ts'
 import { LOCAL_COLUMNS, localOf, numbersOf, putLocal, sameStat } from './rows.ts'
 
 /**
@@ -81,8 +82,19 @@ async function seeChanged(
     const isOtherContent = before.type !== 'folder' && !isSameContentStat(before, seen.stat)
     Object.assign(row, seen.stat, isOtherContent ? { hash: null } : {})
   }
+  const there = row.parentId === null ? undefined : await localAtName(tx, drive, row.parentId, row.name)
+  if (there && there.id !== row.id) throw outdated(row)
   await putLocal(tx, drive, row)
+  if (before.parentId !== row.parentId) await tidyFolder(tx, drive, before.parentId)
   if (isOther(before, row)) opened.add(localNode(row))
+}
+
+/** An action has given its place to another since it was looked at. Nobody knows who is there now: look again. */
+function outdated({ name }: LocalRow): TidemarkError {
+  return new TidemarkError(`The place of ${name} changed while it was looked at.`, {
+    kind: 'transient',
+    code: 'look-outdated',
+  })
 }
 
 /** A file that was only renamed keeps its content. */
@@ -113,8 +125,14 @@ async function seeMissing(
   for (const row of await branch(tx, drive, id)) {
     if (row.isMissing) continue
     opened.add(localNode(row))
-    await putLocal(tx, drive, { ...row, isMissing: true })
+    await putLocal(tx, drive, { ...row, name: plainName(row), isMissing: true })
   }
+}
+
+/** A look gives what it has not found yet a name that no file can have, where another has taken its place. */
+function plainName({ id, name }: LocalRow): string {
+  const end = `/~${id}`
+  return name.endsWith(end) ? name.slice(0, -end.length) : name
 }
 
 async function branch(tx: Tx, drive: string, id: number): Promise<LocalRow[]> {
@@ -164,6 +182,29 @@ export async function localRows(
     [drive, JSON.stringify(ids)],
   )
   return new Map(rows.map(localOf).map((row) => [row.id, row]))
+}
+
+/**
+ * Deletes a row. A folder's row stays, as missing and nobody's, as long as there are rows of what was in it: where
+ * those were must stay known until they are settled, too.
+ */
+export async function forgetLocal(tx: Tx, drive: string, id: number): Promise<void> {
+  const row = await localRow(tx, drive, id)
+  if (!row) return
+  const child = await tx.get(`SELECT 1 AS yes FROM file_local WHERE drive = ? AND parent_id = ?`, [drive, id])
+  if (child) {
+    await putLocal(tx, drive, { ...row, itemId: null, isMissing: true })
+    return
+  }
+  await tx.run(`DELETE FROM file_local WHERE drive = ? AND id = ?`, [drive, id])
+  await tidyFolder(tx, drive, row.parentId)
+}
+
+/** Something has left it: was it kept for that alone? */
+export async function tidyFolder(tx: Tx, drive: string, id: number | null): Promise<void> {
+  const folder = id === null ? undefined : await localRow(tx, drive, id)
+  if (!folder?.isMissing || folder.itemId !== null) return
+  if (!(await isOpen(tx, drive, `l:${folder.id}`))) await forgetLocal(tx, drive, folder.id)
 }
 
 /** Ids for rows that are not written yet: the first of `count`. */

@@ -3,7 +3,7 @@
  *
  *   (not open) ──something changed──▶ unplanned ──plan──▶ in work ──its action ended, nothing changed since──▶ (not open)
  *                                       ▲  │ └────▶ waiting ──that node ended──▶ unplanned
- *                                       │  └──────▶ reported (because)
+ *                                       │  └──────▶ reported (because; with waits_for: until that node has ended)
  *                                       └── something changed: version + 1; in work stays in work until it ends
  */
 import type { Tx } from '../../../ledger/contract.ts'
@@ -80,7 +80,10 @@ export async function releaseSettled(tx: Tx, drive: string, settledTo: number): 
 
 /** At the start of a sync: whatever waits looks again whether it still has to. */
 export async function freeAllWaiting(tx: Tx, drive: string): Promise<number> {
-  return tx.run(`UPDATE file_open SET waits_for = NULL WHERE drive = ? AND waits_for IS NOT NULL`, [drive])
+  return tx.run(
+    `UPDATE file_open SET waits_for = NULL, because = NULL WHERE drive = ? AND waits_for IS NOT NULL`,
+    [drive],
+  )
 }
 
 /** Planned again when that one ends, unless something changed since the plan. */

@@ -9,7 +9,9 @@ import {
   type NodeKey,
   nameKey,
   type RemoteRow,
+  sameSpelling,
 } from '../trees.ts'
+import { bestPair } from './ends.ts'
 import { localRows } from './local-tree.ts'
 import { remoteRows } from './remote-tree.ts'
 import {
@@ -67,7 +69,7 @@ class View implements PlanView {
   readonly #local = new Map<number, LocalRow>()
   readonly #localOfItem = new Map<string, LocalRow>()
   readonly #remoteByName = new Map<string, RemoteRow>()
-  readonly #localByName = new Map<string, LocalRow>()
+  readonly #localByName = new Map<string, LocalRow[]>()
   readonly #remoteChildren = new Map<string, NodeKey[]>()
   readonly #localChildren = new Map<number, NodeKey[]>()
   readonly #states = new Map<NodeKey, NodeState>()
@@ -93,7 +95,7 @@ class View implements PlanView {
   }
 
   unplannedNamesakes(known: ReadonlyMap<NodeKey, number>): Map<NodeKey, number> {
-    const rows = [...this.#localByName.values()].map(localNode)
+    const rows = [...this.#localByName.values()].flat().map(localNode)
     const nodes = [...rows, ...[...this.#remoteByName.values()].map(({ itemId }) => itemNode(itemId))]
     const found = nodes.filter((node) => !known.has(node) && this.#unplanned.has(node))
     return new Map(found.map((node) => [node, this.#unplanned.get(node)!]))
@@ -147,7 +149,8 @@ class View implements PlanView {
         return row && { node: itemNode(row.itemId), name: row.name }
       },
       localOccupant: (parentId, name) => {
-        const row = this.#localByName.get(`${parentId}/${nameKey(name)}`)
+        const rows = this.#localByName.get(`${parentId}/${nameKey(name)}`) ?? []
+        const row = rows.find((one) => sameSpelling(one.name, name)) ?? rows[0]
         return row && localNode(row)
       },
       remoteChildren: (itemId) => this.#remoteChildren.get(itemId) ?? [],
@@ -170,10 +173,10 @@ class View implements PlanView {
   }
 
   /** Something new here at the very place where an item has nothing here: they are one node. */
-  #pairOf({ parentId, name, type }: RemoteRow): LocalRow | undefined {
-    const folder = parentId === null ? undefined : this.#localOfItem.get(parentId)
-    const row = folder && this.#localByName.get(`${folder.id}/${nameKey(name)}`)
-    return row?.itemId === null && row.type === type ? row : undefined
+  #pairOf(remote: RemoteRow): LocalRow | undefined {
+    const folder = remote.parentId === null ? undefined : this.#localOfItem.get(remote.parentId)
+    if (!folder || remote.isDeleted) return undefined
+    return bestPair(this.#localByName.get(`${folder.id}/${nameKey(remote.name)}`) ?? [], remote)
   }
 
   #addLocal(row: LocalRow): void {
@@ -244,7 +247,10 @@ class View implements PlanView {
        AND parent_id IN (${numbersOf(this.#tx)}) AND name_key IN (${listOf(this.#tx)})`,
       [this.#drive, JSON.stringify([...folders]), JSON.stringify([...remoteNames, ...localNames])],
     )
-    for (const row of local.map(localOf)) this.#localByName.set(`${row.parentId}/${nameKey(row.name)}`, row)
+    for (const row of local.map(localOf)) {
+      const key = `${row.parentId}/${nameKey(row.name)}`
+      this.#localByName.set(key, [...(this.#localByName.get(key) ?? []), row])
+    }
   }
 
   /** What is in folders that one side has deleted. */
@@ -274,7 +280,9 @@ class View implements PlanView {
 
   async #addStates(): Promise<void> {
     const nodes = new Set<NodeKey>([...this.#remote.keys()].map(itemNode))
-    for (const row of [...this.#local.values(), ...this.#localByName.values()]) nodes.add(localNode(row))
+    for (const row of [...this.#local.values(), ...[...this.#localByName.values()].flat()]) {
+      nodes.add(localNode(row))
+    }
     for (const row of this.#remoteByName.values()) nodes.add(itemNode(row.itemId))
     for (const below of [...this.#localChildren.values(), ...this.#remoteChildren.values()].flat())
       nodes.add(below)

@@ -73,6 +73,12 @@ export function sameStat(one: LocalStat, other: LocalStat): boolean {
   )
 }
 
+/** The same file or folder, whatever is in it now. */
+export function isSameThing(one: LocalStat, other: LocalStat): boolean {
+  const isSameBirth = one.birthNs === other.birthNs || one.birthNs === '0' || other.birthNs === '0'
+  return one.ino === other.ino && one.dev === other.dev && isSameBirth
+}
+
 export async function putRemote(tx: Tx, drive: string, row: RemoteRow, generation: number): Promise<void> {
   await tx.run(
     `INSERT INTO file_remote(drive, item_id, parent_id, name, name_key, type, size, hash, etag, ctag, modified_ms, is_deleted, generation)

@@ -1,0 +1,215 @@
+/**
+ * Histories of a folder and a drive: what people do on both sides, and what happens to the sync meanwhile. A history
+ * is a list of lines, so that one that fails can be pasted as a test:
+ *
+ *   here write a/x        there move a b        here swap a b        both write x        there delete a
+ *   sync                  a look at both sides is asked for
+ *   settle                waits until nothing is left to do
+ *   crash                 the process ends between two steps, and another one begins
+ *   faults flaky          quirk hashMissing     expire-delta         skew 3600000
+ *
+ * `+12 ` in front: so many steps of the sync later. Who does something that cannot be done (what should be moved is
+ * not there) does nothing.
+ */
+import type { Random } from '../../src/random.ts'
+import type { Quirks } from '../../src/sim/onedrive/quirks.ts'
+
+export type Side = 'here' | 'there'
+
+export type Act =
+  | { do: 'write' | 'save' | 'touch' | 'mkdir' | 'delete'; side: Side; path: string; size: Size }
+  | { do: 'move' | 'swap' | 'copy'; side: Side; path: string; to: string }
+  | { do: 'both'; path: string }
+  | { do: 'sync' | 'settle' | 'crash' | 'expire-delta' }
+  | { do: 'faults'; profile: string }
+  | { do: 'quirk'; quirk: keyof Quirks }
+  | { do: 'skew'; ms: number }
+
+export type Size = 'small' | 'empty' | 'large'
+export type Step = { gap: number; act: Act }
+
+const SIZES: Record<string, Size> = { empty: 'empty', large: 'large' }
+
+export function parseStep(line: string): Step {
+  const words = line.split(' ')
+  const gap = words[0]?.startsWith('+') ? Number(words.shift()) : 0
+  return { gap, act: parseAct(words, line) }
+}
+
+function parseAct(words: readonly string[], line: string): Act {
+  const [first, second, third = '', fourth] = words
+  if (first === 'sync' || first === 'settle' || first === 'crash' || first === 'expire-delta')
+    return { do: first }
+  if (first === 'faults') return { do: 'faults', profile: second ?? 'none' }
+  if (first === 'quirk') return { do: 'quirk', quirk: second as keyof Quirks }
+  if (first === 'skew') return { do: 'skew', ms: Number(second) }
+  if (first === 'both') return { do: 'both', path: third }
+  if (first !== 'here' && first !== 'there') throw new Error(`Not a line of a history: ${line}`)
+  if (second === 'move' || second === 'swap' || second === 'copy') {
+    return { do: second, side: first, path: third, to: fourth ?? '' }
+  }
+  const verb = second as 'write' | 'save' | 'touch' | 'mkdir' | 'delete'
+  return { do: verb, side: first, path: third, size: SIZES[fourth ?? ''] ?? 'small' }
+}
+
+/** For pasting: other letters than plain ones are escaped, since their forms look the same. */
+export function pasted(lines: readonly string[]): string {
+  const quoted = lines.map((line) =>
+    `'${line}'`.replaceAll(/[^\x20-\x7e]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`),
+  )
+  return `await replay([\n${quoted.map((line) => `  ${line},\n`).join('')}])`
+}
+
+/** Few, so that they meet: other cases and other forms of the same name among them. */
+const NAMES = ['a', 'b', 'x', 'A', 'r.docx', 'caf\u00e9', 'cafe\u0301'] as const
+const NAME_WEIGHTS = [5, 5, 5, 1, 1, 1, 1] as const
+const QUIRKS: readonly (keyof Quirks)[] = [
+  ...(['driveIdLosesZero', 'driveIdChangesCase', 'hashMissing', 'hashMissingOnEmpty'] as const),
+  ...(['hashBogusOnDeleted', 'freshChildNotFound', 'freshItemNotFound', 'freshPathNotFound'] as const),
+  ...(['freshDownloadUnauthorized', 'mkdirEmptyBody', 'redirectWithoutLocation'] as const),
+  ...(['deltaCreateBeforeDelete', 'deltaDuplicates', 'deltaParentsLast'] as const),
+  ...(['deltaListsDeletedDescendants', 'deltaLagMs', 'namesEncoded', 'pathMissing'] as const),
+  ...(['wholeSecondTimes', 'yearOneDates', 'cTagMissing', 'deletedNameMissing'] as const),
+  ...(['deletedSizeMissing', 'sessionIfMatchRefused', 'sessionIfMatchForgotten', 'sessionsLeak'] as const),
+  ...(['sessionRefusesAuthorization', 'rewritesUploads', 'rewritesUploadsLater', 'rangeIgnored'] as const),
+]
+const SKEWS_MS = [-86_400_000, -3_600_000, 3_600_000, 86_400_000 * 400] as const
+
+export type HistoryOptions = {
+  /** Things that people do. */
+  acts: number
+  /** How often the sync is killed, of a hundred acts. */
+  crashes: number
+}
+
+export function makeHistory(random: Random, { acts, crashes }: HistoryOptions): string[] {
+  const lines = makeWeather(random)
+  const model = new Likely(random)
+  for (let n = 0; n < acts; n++) {
+    const gap = random() < 0.4 ? '' : `+${Math.ceil(random() ** 2 * 60)} `
+    lines.push(gap + model.next())
+    if (random() < 0.35) lines.push('sync')
+    if (random() < 0.12) lines.push('settle')
+    if (random() * 100 < crashes) lines.push(`+${Math.ceil(random() * 60)} crash`)
+    if (random() < 0.01) lines.push('expire-delta')
+  }
+  return lines
+}
+
+function makeWeather(random: Random): string[] {
+  const lines: string[] = []
+  if (random() < 0.5) {
+    const share = random() < 0.3 ? 0.5 : 0.08
+    for (const quirk of QUIRKS) if (random() < share) lines.push(`quirk ${quirk}`)
+  }
+  if (random() < 0.4) lines.push(`faults ${random() < 0.7 ? 'flaky' : 'lost'}`)
+  if (random() < 0.2) lines.push(`skew ${SKEWS_MS[Math.floor(random() * SKEWS_MS.length)]}`)
+  return lines
+}
+
+/** What is likely to be there, so that most of what people do can be done. */
+class Likely {
+  readonly #random: Random
+  readonly #paths = new Set<string>()
+
+  constructor(random: Random) {
+    this.#random = random
+  }
+
+  next(): string {
+    const side = this.#random() < 0.5 ? 'here' : 'there'
+    const chance = this.#random() * 100
+    if (chance < 30) return this.#write(`${side} ${this.#random() < 0.7 ? 'write' : 'save'}`)
+    if (chance < 35) return this.#made(`${side} mkdir`, this.#newPath())
+    if (chance < 38) return this.#write('both write')
+    if (chance < 40) return `${side} touch ${this.#known()}`
+    if (chance < 43) return this.#copy(side)
+    if (chance < 62) return this.#move(side)
+    if (chance < 67) return `${side} swap ${this.#known()} ${this.#known()}`
+    if (chance < 72) return this.#recase(side)
+    if (chance < 78) return this.#replaceType(side)
+    return this.#delete(side)
+  }
+
+  #write(how: string): string {
+    const path = this.#random() < 0.5 ? this.#known() : this.#newPath()
+    const chance = this.#random()
+    const size = chance < 0.05 ? ' empty' : chance < 0.055 ? ' large' : ''
+    return `${this.#made(how, path)}${size}`
+  }
+
+  #made(how: string, path: string): string {
+    const names = path.split('/')
+    for (let depth = 1; depth <= names.length; depth++) this.#paths.add(names.slice(0, depth).join('/'))
+    return `${how} ${path}`
+  }
+
+  #copy(side: Side): string {
+    const [from, to] = [this.#known(), this.#newPath()]
+    this.#paths.add(to)
+    return `${side} copy ${from} ${to}`
+  }
+
+  #move(side: Side): string {
+    const from = this.#known()
+    const to = this.#random() < 0.3 ? this.#known() : this.#newPath()
+    this.#rename(from, to)
+    return `${side} move ${from} ${to}`
+  }
+
+  #recase(side: Side): string {
+    const from = this.#known()
+    const slash = from.lastIndexOf('/') + 1
+    const name = from.slice(slash)
+    const other = name === name.toUpperCase() ? name.toLowerCase() : name.toUpperCase()
+    const to = from.slice(0, slash) + other
+    this.#rename(from, to)
+    return `${side} move ${from} ${to}`
+  }
+
+  /** What comes next may well be in it, or a file in its place. */
+  #replaceType(side: Side): string {
+    const path = this.#known()
+    this.#paths.add(`${path}/x`)
+    return this.#random() < 0.5 ? `${side} write ${path}/x` : `${side} mkdir ${path}`
+  }
+
+  #delete(side: Side): string {
+    const path = this.#known()
+    // Often something takes its place: the path stays known.
+    if (this.#random() < 0.6) this.#drop(path)
+    return `${side} delete ${path}`
+  }
+
+  #rename(from: string, to: string): void {
+    for (const path of [...this.#paths]) {
+      if (path !== from && !path.startsWith(`${from}/`)) continue
+      this.#paths.delete(path)
+      this.#paths.add(to + path.slice(from.length))
+    }
+  }
+
+  #drop(from: string): void {
+    for (const path of [...this.#paths]) if (path === from || path.startsWith(`${from}/`)) this.#paths.delete(path)
+  }
+
+  #known(): string {
+    const paths = [...this.#paths]
+    return paths[Math.floor(this.#random() * paths.length)] ?? this.#newPath()
+  }
+
+  #newPath(): string {
+    const chance = this.#random()
+    const depth = chance < 0.45 ? 1 : chance < 0.85 ? 2 : 3
+    return Array.from({ length: depth }, () => this.#name()).join('/')
+  }
+
+  #name(): string {
+    let left = this.#random() * NAME_WEIGHTS.reduce((sum, weight) => sum + weight, 0)
+    for (const [index, weight] of NAME_WEIGHTS.entries()) {
+      left -= weight
+      if (left < 0) return NAMES[index]!
+    }
+    return NAMES[0]
+  }
+}

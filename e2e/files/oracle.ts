@@ -1,0 +1,167 @@
+/**
+ * Compares both sides, the ledger and the wastebaskets with what people did. It knows nothing of how the sync works:
+ * only what was saved, by whom, and who took it away.
+ *
+ * At the end
+ * - both sides hold the same, byte for byte, and the three trees of the ledger say so
+ * - nothing is open; what was reported had a reason that is true, and is in step once that is gone
+ * - what nobody deleted or replaced is in its place or in a conflict copy; no conflict copy is without need
+ * - the books balance, and nothing unfinished is left lying about
+ */
+import assert from 'node:assert/strict'
+import { readdirSync, renameSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { streamOf } from '../../src/apps/file-sync/drive.ts'
+import { ownPath } from '../../src/apps/file-sync/local/root.ts'
+import { isConflictName, isTemporaryName } from '../../src/apps/file-sync/names.ts'
+import { nameKey } from '../../src/apps/file-sync/trees.ts'
+import { quickXorHash } from '../../src/quick-xor-hash.ts'
+import { type People, plain, type Tree, treeOf } from './people.ts'
+import { DRIVE, type OracleWorld } from './world.ts'
+
+const TIDY_ROUNDS_MAX = 20
+
+export async function checkEnd(
+  world: OracleWorld,
+  people: People,
+  syncAgain: () => Promise<void>,
+): Promise<void> {
+  await tidyNamesakes(world, people, syncAgain)
+  assert.deepEqual(await world.store.openNodes(DRIVE, { limit: 10 }), [], 'open nodes')
+  checkSides(people)
+  await checkTrees(world, people)
+  checkNothingLost(world, people)
+  checkCopies(people)
+  await checkBooks(world)
+  assert.deepEqual(readdirSync(join(world.root, '.tidemark', 'partial')), [], 'partial downloads')
+}
+
+/**
+ * Here names that differ in case only are different, in OneDrive they are not: one of them is reported. Its owner
+ * gives it another name.
+ */
+async function tidyNamesakes(
+  world: OracleWorld,
+  people: People,
+  syncAgain: () => Promise<void>,
+): Promise<void> {
+  for (let round = 0; round < TIDY_ROUNDS_MAX; round++) {
+    const open = await world.store.openNodes(DRIVE, { limit: 1_000 })
+    if (open.length === 0) return
+    const namesakes = namesakesOf(people.here())
+    if (namesakes.length === 0) return
+    for (const [index, path] of namesakes.entries()) {
+      const to = join(dirname(path), `other-${round}-${index}`)
+      renameSync(join(world.root, path), join(world.root, to))
+    }
+    await syncAgain()
+  }
+}
+
+/** All but one of each: outer ones only, since what is in them moves along. */
+function namesakesOf(tree: Tree): string[] {
+  const seen = new Set<string>()
+  const found: string[] = []
+  for (const path of [...tree.keys()].sort((a, b) => a.split('/').length - b.split('/').length)) {
+    const key = `${dirname(path)}/${nameKey(path.slice(path.lastIndexOf('/') + 1))}`
+    if (found.some((one) => path.startsWith(`${one}/`))) continue
+    if (seen.has(key)) found.push(path)
+    seen.add(key)
+  }
+  return found
+}
+
+export function checkSides(people: People): void {
+  assert.deepEqual(shown(people.here()), shown(people.there()), 'here (+) and there (-)')
+}
+
+/** As text for a person: the form of accents does not count, nor what the service adds to documents. */
+export function shown(tree: Tree): string[] {
+  return [...tree]
+    .map(([path, bytes]) => {
+      const name = path.normalize('NFC')
+      return bytes === undefined ? `${name}/` : `${name}: ${textOf(bytes)}`
+    })
+    .sort()
+}
+
+function textOf(bytes: Buffer): string {
+  const text = plain(bytes)
+  return text.length < 200 ? text.toString() : `${text.subarray(0, 20)}… ${text.length} ${quickXorHash(text)}`
+}
+
+/** Only one side did something since both agreed: then the other follows, and nothing else happens to it. */
+export function checkFollowed(now: Tree, then: Tree): void {
+  assert.deepEqual(shown(now), shown(then), 'what the sync made of it (+) and what the only one who did something had (-)')
+}
+
+async function checkTrees(world: OracleWorld, people: People): Promise<void> {
+  const { ledger, drive } = world
+  const { items, rootId } = drive.dump()
+  const pathOf = new Map(items.map(({ id, path }) => [id, path.replace(/^\//, '').normalize('NFC')]))
+  const of = (table: string) =>
+    ledger.driver.read((tx) => tx.all<Record<string, string | number | null>>(`SELECT * FROM ${table} WHERE drive = ?`, [DRIVE]))
+  const below = (parent: string | null | number, name: string): string =>
+    parent === rootId ? name : `${pathOf.get(String(parent)) ?? `?${parent}`}/${name}`
+  const expected = [...people.there().keys()].map((path) => path.normalize('NFC')).sort()
+  const base = await of('file_base')
+  const remote = (await of('file_remote')).filter(({ item_id: id }) => id !== rootId)
+  const local = (await of('file_local')).filter(({ parent_id: parent }) => parent !== null)
+  for (const [what, rows] of [['base', base], ['remote tree', remote]] as const) {
+    const paths = rows.map((row) => below(row.parent_id!, String(row.name)).normalize('NFC')).sort()
+    assert.deepEqual(paths, expected, what)
+  }
+  assert.deepEqual(local.filter((row) => row.is_missing !== 0), [], 'missing rows')
+  assert.deepEqual(local.map(({ item_id: id }) => id).sort(), items.map(({ id }) => id).sort(), 'items of local rows')
+  const here = people.here()
+  const bytesAt = new Map([...here].map(([path, bytes]) => [path.normalize('NFC'), bytes]))
+  for (const row of base) {
+    const path = below(row.parent_id!, String(row.name)).normalize('NFC')
+    const bytes = bytesAt.get(path)
+    const hash = bytes && quickXorHash(bytes)
+    assert.equal(row.hash ?? undefined, hash, `the hash of ${path} in the base`)
+    assert.equal(row.type, bytes ? 'file' : 'folder', path)
+  }
+}
+
+/** In its place or in a conflict copy, on both sides; they were found to be equal before. */
+function checkNothingLost(world: OracleWorld, people: People): void {
+  const live = new Set([...people.here().values()].flatMap((bytes) => (bytes ? [plain(bytes).toString('latin1')] : [])))
+  for (const [content, where] of people.saved) {
+    if (live.has(content) || people.removed.has(content)) continue
+    const text = content.slice(0, 12)
+    assert.fail(`${text}… saved ${where}, which nobody removed, is ${whereIs(world, content)}`)
+  }
+}
+
+function whereIs(world: OracleWorld, content: string): string {
+  const is = (bytes: Buffer | undefined): boolean => bytes !== undefined && plain(bytes).toString('latin1') === content
+  const trash = treeOf(ownPath({ path: world.root } as Parameters<typeof ownPath>[0], 'trash'))
+  for (const [path, bytes] of trash) if (is(bytes)) return `in the trash as ${path}`
+  const { recycleBin, items } = world.drive.dump()
+  for (const item of [...recycleBin, ...items]) {
+    if (item.contentKey !== undefined && is(world.drive.bytesOf(item.contentKey))) return `in the recycle bin as ${item.path}`
+    if (item.versions.some(({ contentKey }) => is(world.drive.bytesOf(contentKey)))) return `a version of ${item.path}`
+  }
+  return 'LOST'
+}
+
+function checkCopies(people: People): void {
+  const here = people.here()
+  for (const [path, bytes] of here) {
+    const name = path.slice(path.lastIndexOf('/') + 1)
+    assert.ok(!isTemporaryName(name), `${path} is left from an exchange of names`)
+    if (!isConflictName(name)) continue
+    assert.ok(!/conflict-.*conflict-/.test(name), `${path} is a conflict copy of a conflict copy`)
+    const original = join(dirname(path), name.replace(/\.conflict-\d{8}-\d{6}(?:-\d+)?/, ''))
+    const other = here.get(original)
+    if (bytes?.length && other) assert.ok(!bytes.equals(other), `${path} is a conflict copy of what ${original} holds`)
+  }
+}
+
+async function checkBooks({ ledger }: OracleWorld): Promise<void> {
+  const stream = (await ledger.streams()).find(({ name }) => name === streamOf(DRIVE))!
+  const { listed, stored, gone, skipped, bad } = stream
+  assert.equal(listed, stored + gone + skipped + bad, 'the books balance')
+  assert.equal(stream.unbalanced, 0, 'segments whose books do not balance')
+}

@@ -1,0 +1,233 @@
+/** A simulated OneDrive, a folder, a ledger, and the sync as something that ends and begins again. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { driveSettings, type FilesSettings, SERVICE, streamOf } from '../../src/apps/file-sync/drive.ts'
+import { type FileSync, machineId, openFileSync } from '../../src/apps/file-sync/index.ts'
+import { createRoot } from '../../src/apps/file-sync/local/root.ts'
+import { lookAt, plainStat } from '../../src/apps/file-sync/local/stat.ts'
+import { FileStore, setDrive } from '../../src/apps/file-sync/store/file-store.ts'
+import { type Clock, sleep, systemClock } from '../../src/clock.ts'
+import { ONEDRIVE_SCOPES } from '../../src/cloud/onedrive/auth.ts'
+import { createEngine, type Engine } from '../../src/engine/index.ts'
+import { Accounts, accountKey } from '../../src/ledger/accounts.ts'
+import { Ledger } from '../../src/ledger/ledger.ts'
+import { openLedger } from '../../src/ledger/open.ts'
+import { systemRandom } from '../../src/random.ts'
+import type { SimDrive } from '../../src/sim/onedrive/sim-drive.ts'
+import { type Sim, startSim } from '../../src/sim/start.ts'
+import { openVault } from '../../src/vault.ts'
+import { severable } from './severed.ts'
+
+export const ACCOUNT = 'ann@example.com'
+export const DRIVE = 'home'
+
+/** Waiting is most of what a sync does under faults: its time runs faster than ours. */
+const SPEED = 40
+/** Far more deletions than a history has: the guard against big ones has tests of its own. */
+const DELETES_ALLOWED = 1_000_000
+/** By that clock: a machine that is busy must not lose it. */
+const LEASE_MS = 3_600_000
+const LOOK_MS = 2
+
+export class FastClock implements Clock {
+  skewMs = 0
+  readonly #step: () => void
+  readonly #startMs = systemClock.now()
+  readonly #zeroMs = systemClock.monotonicMs()
+
+  constructor(step: () => void) {
+    this.#step = step
+  }
+
+  now(): number {
+    this.#step()
+    return Math.floor(this.#startMs + this.skewMs + (systemClock.monotonicMs() - this.#zeroMs) * SPEED)
+  }
+
+  monotonicMs(): number {
+    return systemClock.monotonicMs() * SPEED
+  }
+
+  timer(ms: number, fn: () => void, options?: { keepAlive?: boolean }): () => void {
+    return systemClock.timer(ms / SPEED, fn, options)
+  }
+}
+
+/** One life of the sync, from its start to its end or to its crash. */
+export type Life = {
+  /** A look at both sides, and all that follows. */
+  sync(): void
+  /** False: it ended before. */
+  settled(untilMs: number): Promise<boolean>
+  crash(): void
+  /** Resolves when nothing of it acts any more. */
+  end(): Promise<void>
+}
+
+export class OracleWorld {
+  readonly sim: Sim
+  readonly drive: SimDrive
+  readonly ledger: Ledger
+  readonly store: FileStore
+  readonly root: string
+  readonly home: string
+  /** Told at every step that the sync takes: a question to the ledger, to OneDrive, or to the clock. */
+  onStep: () => void = () => {}
+  readonly clock = new FastClock(() => this.onStep())
+
+  private constructor(parts: { sim: Sim; ledger: Ledger; store: FileStore; root: string; home: string }) {
+    this.sim = parts.sim
+    this.drive = parts.sim.drive(ACCOUNT)
+    this.ledger = parts.ledger
+    this.store = parts.store
+    this.root = parts.root
+    this.home = parts.home
+    const { faults } = parts.sim
+    const plan = faults.plan.bind(faults)
+    faults.plan = (call) => {
+      this.onStep()
+      return plan(call)
+    }
+  }
+
+  static async start(options: { seed: number; ledger?: 'memory' | 'file' }): Promise<OracleWorld> {
+    const home = mkdtempSync(join(tmpdir(), 'tidemark-oracle-'))
+    const type = options.seed % 3 === 0 ? 'business' : 'personal'
+    const sim = await startSim({ seed: options.seed, drives: [{ account: ACCOUNT, type }] })
+    const ledger = await openLedger(ledgerUrl(home, options.ledger ?? 'memory'), { synchronous: 'NORMAL' })
+    const accounts = await Accounts.open(ledger)
+    const vault = await openVault({ env: {}, home })
+    const { refreshToken } = sim.issueDrive(ACCOUNT)
+    const secret = {
+      ...{ kind: 'oauth', clientId: sim.microsoftClientId, refreshToken, scopes: ONEDRIVE_SCOPES.readwrite },
+      obtainedAtMs: systemClock.now(),
+    }
+    const row = { service: SERVICE, name: ACCOUNT }
+    await accounts.add({ ...row, settings: {}, sealed: vault.seal(accountKey(row), JSON.stringify(secret)) })
+    const root = await createRoot(join(home, 'root'), {
+      ...{ markerId: 'marker', drive: DRIVE, createdAt: '2026-01-01T00:00:00.000Z' },
+    })
+    const store = await FileStore.open(ledger)
+    const drive = sim.drive(ACCOUNT)
+    await store.addDrive(
+      {
+        ...{ name: DRIVE, account: ACCOUNT, driveId: drive.id, driveType: type },
+        ...{ rootItemId: drive.dump().rootId, root: root.path, markerId: 'marker', machine: machineId() },
+        settings: JSON.stringify(driveSettings.parse({})),
+      },
+      plainStat(lookAt(root.path)!),
+    )
+    await store.write((tx) => setDrive(tx, DRIVE, { forcedDeletes: DELETES_ALLOWED }))
+    return new OracleWorld({ sim, ledger, store, root: root.path, home })
+  }
+
+  /** In this process: fast, and its crash is that of severed.ts. */
+  async begin(): Promise<Life> {
+    const { driver, sever, isSevered } = severable(this.ledger.driver, () => this.onStep())
+    const ledger = new Ledger(driver, { random: systemRandom })
+    const { engine, files, close } = await startSync({ ...this.#parts(), ledger })
+    let asking = Promise.resolve()
+    return {
+      sync: () => {
+        asking = Promise.all([asking, askForSync(engine, files)]).then(
+          () => {},
+          () => {},
+        )
+      },
+      settled: async (untilMs) => {
+        await asking
+        return untilSettled(engine, files, { untilMs, isOver: isSevered })
+      },
+      crash: sever,
+      end: async () => {
+        sever()
+        const { owner } = engine
+        await close()
+        await this.ledger.retire(owner)
+      },
+    }
+  }
+
+  #parts(): SyncParts {
+    return { home: this.home, ledger: this.ledger, clock: this.clock, settings: settingsOf(this.sim) }
+  }
+
+  async close(): Promise<void> {
+    await this.ledger.close()
+    await this.sim.close()
+    rmSync(this.home, { recursive: true, force: true })
+  }
+}
+
+export function ledgerUrl(home: string, kind: 'memory' | 'file'): string {
+  return kind === 'memory' ? 'sqlite::memory:' : `sqlite:${join(home, 'ledger.db')}`
+}
+
+export type SyncParts = { home: string; ledger: Ledger; clock: Clock; settings: FilesSettings }
+
+export async function startSync({ home, ledger, clock, settings }: SyncParts): Promise<{
+  engine: Engine
+  files: FileSync
+  close: () => Promise<void>
+}> {
+  const accounts = await Accounts.open(ledger)
+  const vault = await openVault({ env: {}, home })
+  let engine: Engine | undefined
+  const files = await openFileSync({
+    ...{ ledger, accounts, vault, fetch: globalThis.fetch, clock, settings, engine: () => engine },
+  })
+  engine = await createEngine({
+    ...{ ledger, jobs: files.jobs, budgets: files.budgets(), workers: 32, clock, leaseMs: LEASE_MS },
+  })
+  const started = engine
+  await started.streams.open(streamOf(DRIVE))
+  await started.start()
+  const close = async (): Promise<void> => {
+    await started.stop()
+    await files.close()
+  }
+  return { engine: started, files, close }
+}
+
+export async function askForSync(engine: Engine, files: FileSync): Promise<void> {
+  await engine.enqueue(files.kinds.sync, { drive: DRIVE }, { stream: streamOf(DRIVE) })
+}
+
+/** No job is left, and no node that a plan would take. */
+export async function untilSettled(
+  engine: Engine,
+  { store }: FileSync,
+  { untilMs, isOver }: { untilMs: number; isOver: () => boolean },
+): Promise<boolean> {
+  while (!isOver()) {
+    if (await isIdle(engine, store).catch(() => false)) return true
+    if (systemClock.monotonicMs() > untilMs) throw new Error(`not settled: ${await describe(engine, store)}`)
+    await sleep(systemClock, LOOK_MS)
+  }
+  return false
+}
+
+async function isIdle(engine: Engine, store: FileStore): Promise<boolean> {
+  for (const state of ['pending', 'claimed'] as const) {
+    if ((await engine.ledger.jobs({ state, stream: streamOf(DRIVE), limit: 1 })).length > 0) return false
+  }
+  const { unplanned, inWork } = await store.openCounts(DRIVE)
+  return unplanned + inWork === 0
+}
+
+async function describe(engine: Engine, store: FileStore): Promise<string> {
+  const nodes = await store.openNodes(DRIVE, { limit: 10 })
+  const jobs = await engine.ledger.jobs({ stream: streamOf(DRIVE), limit: 12 })
+  const last = jobs.map(({ kind, state, payload }) => `${kind} ${state} ${payload}`)
+  return JSON.stringify({ nodes, last }, undefined, 1)
+}
+
+export function settingsOf(sim: Sim): FilesSettings {
+  return {
+    ...{ apiUrl: sim.graphUrl, authUrl: sim.microsoftAuthUrl, tokenUrl: sim.microsoftTokenUrl },
+    ...{ deviceUrl: sim.microsoftDeviceUrl, requestsPerSecondStart: 10_000, requestsPerSecondMax: 10_000 },
+    ...{ parallelDownloads: 4, parallelUploads: 4, parallelCheckers: 1, chunkBytes: 320 * 1024 * 4 },
+    ...{ reserveBytes: 0, trashDays: 30, pollMs: 60_000, scanMs: 3_600_000, debounceMs: 20, bandwidth: {} },
+  }
+}

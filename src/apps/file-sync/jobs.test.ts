@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { streamOf } from './drive.ts'
+import type { ActionVerb } from './plan.ts'
+import { assertInStep, DRIVE, type FileWorld, withFileWorld } from './sync.suite.ts'
+
+const CHUNK_BYTES = 4 * 320 * 1024
+
+async function accounts(world: FileWorld): Promise<Record<string, number>> {
+  const streams = await world.engine.ledger.streams()
+  const { listed, stored, skipped, bad } = streams.find(({ name }) => name === streamOf(DRIVE))!
+  return { listed, stored, skipped, bad }
+}
+
+test('checks and transfers have kinds of their own, everything else is one', () =>
+  withFileWorld(async ({ files }) => {
+    const verbs: ActionVerb[] = ['check', 'download', 'upload', 'conflict', 'move-local', 'delete-remote']
+    const kinds = verbs.map((verb) => files.kinds.kindOf(verb).kind)
+    const changes = ['files.change', 'files.change', 'files.change']
+    assert.deepEqual(kinds, ['files.check', 'files.download', 'files.upload', ...changes])
+  }))
+
+test('an upload that broke off goes on from its checkpoint, and is counted once', () =>
+  withFileWorld(async (world) => {
+    const content = Buffer.alloc(6 * CHUNK_BYTES, 'content ')
+    world.write('big.bin', content)
+    const rule = {
+      do: 'reset' as const,
+      when: 'after' as const,
+      methods: ['graph.session.put'],
+      skip: 3,
+      max: 1,
+    }
+    world.sim.faults.set({ rules: [rule] })
+    await world.sync()
+    assert.ok(world.there.device.read('big.bin')!.equals(content))
+    assert.equal(world.sim.log.bytesOf('graph.session.put').received, content.length)
+    assert.deepEqual(await accounts(world), { listed: 1, stored: 1, skipped: 0, bad: 0 })
+  }))
+
+test('a download that broke off goes on by Range', () =>
+  withFileWorld(async (world) => {
+    const content = Buffer.alloc(16 * 1024 * 1024, 'content ')
+    world.there.device.write('big.bin', content)
+    const rule = { do: 'truncate' as const, share: 0.75, methods: ['graph.download'], max: 1 }
+    world.sim.faults.set({ rules: [rule] })
+    await world.sync()
+    assertInStep(world)
+    const { sent } = world.sim.log.bytesOf('graph.download')
+    assert.ok(sent < 1.2 * content.length, `${sent} bytes for ${content.length}`)
+    assert.deepEqual(await accounts(world), { listed: 1, stored: 1, skipped: 0, bad: 0 })
+  }))
+
+test('no more uploads run at a time than are allowed', () =>
+  withFileWorld(
+    async (world) => {
+      for (let at = 0; at < 12; at++) world.write(`${at}.txt`, `file ${at}`)
+      let most = 0
+      const { transfers } = world.files
+      const begin = transfers.begin.bind(transfers)
+      transfers.begin = (input) => {
+        const transfer = begin(input)
+        most = Math.max(most, transfers.numbers().upload.count)
+        return transfer
+      }
+      await world.sync()
+      assertInStep(world)
+      assert.equal(most, 2)
+    },
+    { settings: { parallelUploads: 2 } },
+  ))
+
+test('an outage costs no tries, however long it is', () =>
+  withFileWorld(async (world) => {
+    for (let at = 0; at < 5; at++) world.write(`${at}.txt`, `file ${at}`)
+    const methods = ['graph.content.put', 'graph.items.get']
+    world.sim.faults.set({ rules: [{ do: 'error', status: 500, methods }] })
+    await world.syncStopped(async () => world.files.kinds.obstacles.of(DRIVE)?.where === 'cloud')
+    world.sim.faults.set({ rules: [] })
+    await world.settled()
+    assertInStep(world)
+    assert.equal(world.files.kinds.obstacles.of(DRIVE), undefined)
+    assert.deepEqual(await accounts(world), { listed: 5, stored: 5, skipped: 0, bad: 0 })
+  }))
+
+test('what OneDrive refuses for good is left alone with its reason, and holds up nothing else', () =>
+  withFileWorld(async (world) => {
+    world.there.state.quotaBytes = 100
+    world.write('large.txt', 'x'.repeat(1_000))
+    world.write('small.txt', 'small')
+    await world.sync()
+    assert.equal(world.there.device.read('small.txt')!.toString(), 'small')
+    const [open] = await world.files.store.openNodes(DRIVE, { limit: 10 })
+    assert.match(open!.because ?? '', /full/)
+    assert.deepEqual(await accounts(world), { listed: 2, stored: 1, skipped: 0, bad: 1 })
+  }))

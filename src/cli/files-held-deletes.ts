@@ -1,0 +1,118 @@
+/** Many deletions at once wait for a yes: the question, with its numbers and examples, and what a yes does. */
+import { streamOf } from '../apps/file-sync/drive.ts'
+import { heldDeletes } from '../apps/file-sync/store/browse.ts'
+import { freeHeld } from '../apps/file-sync/store/ends.ts'
+import { setDrive } from '../apps/file-sync/store/file-store.ts'
+import { formatCount } from '../format.ts'
+import { plural, shellWord } from '../wording.ts'
+import { type Lines, readLines } from './account-prompt.ts'
+import type { CliContext } from './context.ts'
+import type { OpenedFiles } from './files-context.ts'
+
+const EXAMPLES_MAX = 5
+
+export type Asking = { isTerminal: boolean; lines: () => Lines }
+
+export function terminalAsking({ output }: CliContext): Asking {
+  return { isTerminal: process.stdin.isTTY === true, lines: () => readLines(output) }
+}
+
+export type Held = { local: number; remote: number }
+
+/** How many wait for a yes now; undefined where none does. */
+export async function heldNow(
+  { files, ledger }: Pick<OpenedFiles, 'files' | 'ledger'>,
+  name: string,
+): Promise<Held | undefined> {
+  const [some] = await heldDeletes(ledger, name, 1)
+  if (!some) return undefined
+  const { local, remote } = await files.store.deletesAhead(name)
+  return { local, remote }
+}
+
+export type Answering = {
+  names: readonly string[]
+  options: { forceDeletes?: boolean; watch?: boolean }
+  stop: AbortSignal
+  asking: Asking
+  progress: { end(): void }
+  settled: () => Promise<void>
+}
+
+/** Asks where somebody is there, and goes on with what was said yes to. */
+export async function answerHeld(
+  context: CliContext,
+  opened: OpenedFiles,
+  { names, options, stop, asking, settled }: Answering,
+): Promise<void> {
+  const allowed: string[] = []
+  for (const name of names) {
+    const held = await heldNow(opened, name)
+    if (!held || stop.aborted) continue
+    const isAsked = asking.isTerminal && !context.output.json
+    if (!options.forceDeletes && isAsked) await describeHeld(context, opened, { name, held })
+    if (!options.forceDeletes && !(isAsked && (await ask(asking, held)))) continue
+    await allow(opened, name, held)
+    allowed.push(name)
+  }
+  if (allowed.length > 0) await settled()
+  for (const name of allowed) await forgetYes(opened, name)
+}
+
+/** So many, and not one more. */
+export async function allow(
+  { files, engine }: Pick<OpenedFiles, 'files' | 'engine'>,
+  name: string,
+  { local, remote }: Held,
+): Promise<void> {
+  await files.store.write(async (tx) => {
+    await setDrive(tx, name, { forcedDeletes: local + remote, heldDeletes: null })
+    await freeHeld(tx, name)
+  })
+  await engine.enqueue(files.kinds.plan, { drive: name }, { stream: streamOf(name) })
+}
+
+/** A yes is for what was asked, and not for what comes later. */
+export async function forgetYes({ files }: Pick<OpenedFiles, 'files'>, name: string): Promise<void> {
+  const { forcedDeletes } = await files.store.drive(name)
+  if (forcedDeletes > 0) await files.store.write((tx) => setDrive(tx, name, { forcedDeletes: 0 }))
+}
+
+async function ask(asking: Asking, { local, remote }: Held): Promise<boolean> {
+  const lines = asking.lines()
+  try {
+    const count = local + remote
+    const answer = await lines.next(`Delete ${plural(count, 'it', `these ${formatCount(count)}`)}? [y/N] `)
+    return /^y(?:es)?$/i.test(answer ?? '')
+  } finally {
+    lines.close()
+  }
+}
+
+export async function describeHeld(
+  { output }: Pick<CliContext, 'output'>,
+  opened: OpenedFiles,
+  { name, held }: { name: string; held: Held },
+): Promise<void> {
+  const { root } = await opened.files.store.drive(name)
+  const { local, remote } = held
+  output.note(`${name}: so many deletions at once may be a mistake, so nothing was deleted yet.`)
+  if (remote > 0) {
+    output.note(
+      `  ${formatCount(remote)} ${plural(remote, 'thing')} ${plural(remote, 'is', 'are')} gone from ${root}, and would be deleted in OneDrive (into its recycle bin).`,
+    )
+  }
+  if (local > 0) {
+    output.note(
+      `  ${formatCount(local)} ${plural(local, 'thing')} ${plural(local, 'is', 'are')} gone from OneDrive, and would be deleted in ${root} (into its trash).`,
+    )
+  }
+  const examples = await heldDeletes(opened.ledger, name, EXAMPLES_MAX)
+  for (const { path } of examples) output.note(`    ${path}`)
+  const more = local + remote - examples.length
+  if (more > 0) output.note(`    … and ${formatCount(more)} more`)
+}
+
+export function heldHint(name: string): string {
+  return `If that is as it should be: tidemark files sync ${shellWord(name)} --force-deletes. If not, put them back first.`
+}

@@ -1,0 +1,88 @@
+/** `tidemark files status`: how each folder stands. */
+import type { Command } from 'commander'
+import type { CliContext } from './context.ts'
+import type { FolderEnd } from './files-sync-end.ts'
+
+const HELP = `
+Says what was seen at the last look at each side; it looks at neither. Ends with 0 when all is in step or under way,
+1 when something failed or is paused, 3 when something needs you.`
+
+const PAGE = 500
+
+export function registerFilesStatus(files: Command, context: CliContext): void {
+  files
+    .command('status')
+    .description('show how far folders and OneDrive are in step')
+    .argument('[folder]', 'its name, or its path')
+    .option('--all', 'list everything that is left alone, with its reason')
+    .addHelpText('after', HELP)
+    .action((folder: string | undefined, options: { all?: boolean }) => showStatus(context, folder, options))
+}
+
+async function showStatus(
+  context: CliContext,
+  folder: string | undefined,
+  { all }: { all?: boolean },
+): Promise<void> {
+  const { chosenRows, withFiles } = await import('./files-context.ts')
+  const { endOf, exitCodeOf, toJson } = await import('./files-sync-end.ts')
+  await withFiles(context, async (opened) => {
+    const ends: FolderEnd[] = []
+    for (const { name } of await chosenRows(opened, folder)) {
+      const end = await endOf(opened, name)
+      ends.push(all ? { ...end, reported: await allReported(opened.files.store, name) } : end)
+    }
+    if (context.output.json) context.output.value(ends.map(toJson))
+    else for (const end of ends) await printStatus(context, end, { now: opened.ledger.now(), all })
+    context.exitCode = exitCodeOf(ends, false)
+  })
+}
+
+type Store = { reported(drive: string, page: { after?: string; limit: number }): Promise<FolderEnd['reported']> }
+
+async function allReported(store: Store, name: string): Promise<FolderEnd['reported']> {
+  const found: FolderEnd['reported'] = []
+  for (let after = ''; ; ) {
+    const page = await store.reported(name, { after, limit: PAGE })
+    found.push(...page)
+    if (page.length < PAGE) return found
+    after = page.at(-1)!.node
+  }
+}
+
+async function printStatus(
+  { output }: CliContext,
+  end: FolderEnd,
+  { now, all }: { now: number; all: boolean | undefined },
+): Promise<void> {
+  const { formatBytes, formatCount } = await import('../format.ts')
+  const { distance } = await import('../moment.ts')
+  const { plural } = await import('../wording.ts')
+  const { heldHint } = await import('./files-held-deletes.ts')
+  const { totals, open, heldDeletes: held } = end
+  output.line(`${end.name}: ${end.state}`)
+  output.line(`  folder     ${end.root}`)
+  output.line(`  OneDrive   ${end.account}${end.mode === 'two-way' ? '' : `, ${end.mode}`}`)
+  output.line(
+    `  in step    ${formatCount(totals.files)} ${plural(totals.files, 'file')}, ${formatCount(totals.folders)} ${plural(totals.folders, 'folder')}, ${formatBytes(totals.bytes)}`,
+  )
+  const busy = open.unplanned + open.inWork + open.waiting
+  if (busy > 0) output.line(`  on the way ${formatCount(busy)} ${plural(busy, 'change')}`)
+  const when = (at: number | null): string => (at === null ? 'never' : distance(at, now))
+  output.line(`  looked at  folder ${when(end.scannedAt)}, OneDrive ${when(end.heardAt)}`)
+  if (end.paused !== null) output.line(`  paused     ${end.paused}`)
+  if (end.pauseHint !== null) output.line(`             ${end.pauseHint}`)
+  if (held) {
+    const count = held.local + held.remote
+    output.line(`  deletions  ${formatCount(count)} at once wait for your yes`)
+    output.line(`             ${heldHint(end.name)}`)
+  }
+  if (end.conflicts > 0)
+    output.line(`  conflicts  ${formatCount(end.conflicts)} to decide: tidemark files conflicts`)
+  if (end.failed.length > 0)
+    output.line(`  FAILED     ${formatCount(end.failed.length)} ${plural(end.failed.length, 'job')}`)
+  for (const { because, count } of end.troubles)
+    output.line(`  left alone ${formatCount(count)}: ${because}`)
+  if (end.leftOut > 0) output.line(`  left out   ${formatCount(end.leftOut)}, as you wished`)
+  if (all) for (const { path, because } of end.reported) output.line(`    ${path}: ${because}`)
+}

@@ -1,0 +1,165 @@
+/** How a sync ended: in a line for each folder, what needs somebody and what to do about it, and the exit code. */
+import { streamOf } from '../apps/file-sync/drive.ts'
+import type { FileObstacle } from '../apps/file-sync/act/obstacles.ts'
+import { type FileStatus, fileStatus } from '../apps/file-sync/status.ts'
+import { type LeftAlone, leftAlone } from '../apps/file-sync/store/folder-rows.ts'
+import { SIGN_IN_REASON } from '../engine/health.ts'
+import { formatBytes, formatCount } from '../format.ts'
+import type { JobRow } from '../ledger/contract.ts'
+import { plural, shellWord } from '../wording.ts'
+import { type CliContext, type ExitCode, exitCodes } from './context.ts'
+import type { OpenedFiles } from './files-context.ts'
+import { describeHeld, heldHint, heldNow } from './files-held-deletes.ts'
+import type { Done } from './files-sync-progress.ts'
+
+const FAILED_SHOWN_MAX = 5
+const REASONS_MAX = 100
+const REASONS_SHOWN_MAX = 5
+
+export type FolderEnd = FileStatus & {
+  failed: JobRow[]
+  obstacle: FileObstacle | undefined
+  /** Why things are left alone that nobody wished to be. */
+  troubles: LeftAlone[]
+  /** How many are left out because somebody wished it. */
+  leftOut: number
+  pauseHint: string | null
+}
+
+export async function conclude(
+  context: CliContext,
+  opened: OpenedFiles,
+  { names, stopped, done }: { names: readonly string[]; stopped: boolean; done: ReadonlyMap<string, Done> },
+): Promise<void> {
+  const { output } = context
+  const ends: FolderEnd[] = []
+  for (const name of names) ends.push(await endOf(opened, name))
+  if (output.json) {
+    const folders = ends.map((end) => ({ ...toJson(end), done: done.get(end.name) }))
+    output.value({ type: 'summary', stopped, folders })
+  } else for (const end of ends) output.line(summaryLine(end, done.get(end.name), stopped))
+  for (const end of ends) await explain(context, opened, end)
+  context.exitCode = exitCodeOf(ends, stopped)
+}
+
+export async function endOf(opened: OpenedFiles, name: string): Promise<FolderEnd> {
+  const { files, ledger } = opened
+  const status = await fileStatus({ store: files.store, ledger }, name)
+  const reasons = await ledger.driver.read((tx) => leftAlone(tx, name, REASONS_MAX))
+  const isWished = ({ because }: LeftAlone): boolean => WISHED.test(because)
+  return {
+    ...status,
+    heldDeletes: (await heldNow(opened, name)) ?? null,
+    failed: await ledger.jobs({ state: 'failed', stream: streamOf(name), limit: 100 }),
+    obstacle: files.kinds.obstacles.of(name),
+    troubles: reasons.filter((one) => !isWished(one)),
+    leftOut: reasons.filter(isWished).reduce((sum, { count }) => sum + count, 0),
+    pauseHint: pauseHintOf(status),
+  }
+}
+
+/** By the filter, or by the mode. */
+const WISHED = /^(?:left out: |only (?:downloads|uploads) are on$)/
+
+function pauseHintOf({ paused, name, account }: FileStatus): string | null {
+  if (paused === null) return null
+  if (paused.startsWith(SIGN_IN_REASON)) {
+    return `Connect it again with: tidemark account add onedrive --user ${shellWord(account)}. The next tidemark files sync then goes on where this one was.`
+  }
+  return `Go on with: tidemark files resume ${shellWord(name)}`
+}
+
+export function exitCodeOf(ends: readonly FolderEnd[], stopped: boolean): ExitCode {
+  const isWrong = ({ failed, obstacle, paused }: FolderEnd): boolean =>
+    failed.length > 0 || obstacle !== undefined || paused !== null
+  if (!stopped && ends.some(isWrong)) return exitCodes.failure
+  const needsYou = ({ troubles, conflicts, heldDeletes }: FolderEnd): boolean =>
+    troubles.length > 0 || conflicts > 0 || heldDeletes !== null
+  return !stopped && ends.some(needsYou) ? exitCodes.bad : exitCodes.ok
+}
+
+function summaryLine(end: FolderEnd, done: Done | undefined, stopped: boolean): string {
+  const { files, bytes } = end.totals
+  const parts = [
+    `${formatCount(files)} ${plural(files, 'file')}, ${formatBytes(bytes)} in step`,
+    ...(done ? doneTexts(done) : []),
+  ]
+  return `${end.name}: ${wordFor(end, stopped)}; ${parts.join('; ')}`
+}
+
+function doneTexts({ downloaded, uploaded, changed }: Done): string[] {
+  const parts = [
+    ...(downloaded > 0 ? [`${formatCount(downloaded)} downloaded`] : []),
+    ...(uploaded > 0 ? [`${formatCount(uploaded)} uploaded`] : []),
+    ...(changed > 0 ? [`${formatCount(changed)} other ${plural(changed, 'change')}`] : []),
+  ]
+  return parts.length > 0 ? [parts.join(', ')] : []
+}
+
+function wordFor(end: FolderEnd, stopped: boolean): string {
+  const { open, paused, failed, obstacle, heldDeletes, conflicts, troubles } = end
+  if (paused !== null) return 'paused'
+  const isBusy = open.unplanned + open.inWork + open.waiting > 0 || end.state === 'not begun'
+  if (stopped && isBusy) return 'stopped'
+  if (failed.length > 0 || obstacle || isBusy) return 'not finished'
+  if (heldDeletes || conflicts > 0) return 'waiting for you'
+  return troubles.length > 0 ? 'done, but not for all' : 'done'
+}
+
+async function explain(context: CliContext, opened: OpenedFiles, end: FolderEnd): Promise<void> {
+  const { output } = context
+  const { name, paused, obstacle, failed } = end
+  if (paused !== null) {
+    output.note(`${name} is paused: ${paused}`)
+    if (end.pauseHint) output.note(`  ${end.pauseHint}`)
+  } else if (obstacle) {
+    output.note(`${name} cannot go on: ${obstacle.error.message}`)
+    const hint = obstacle.error.hint ? `${obstacle.error.hint} ` : ''
+    output.note(`  ${hint}Nothing is lost: the next tidemark files sync goes on where this one was.`)
+  }
+  for (const { id, kind, error } of failed.slice(0, FAILED_SHOWN_MAX)) {
+    output.note(`${name}: job #${id} (${kind}) failed: ${errorText(error)}`)
+    output.note(`  The next sync tries it again. More about it: tidemark jobs show ${id}`)
+  }
+  if (end.heldDeletes) {
+    await describeHeld(context, opened, { name, held: end.heldDeletes })
+    output.note(`  ${heldHint(name)}`)
+  }
+  explainTroubles(context, end)
+}
+
+export function explainTroubles({ output }: Pick<CliContext, 'output'>, end: FolderEnd): void {
+  const { name, conflicts, troubles, leftOut } = end
+  if (conflicts > 0) {
+    output.note(
+      `${name}: ${formatCount(conflicts)} ${plural(conflicts, 'conflict')} to decide. See: tidemark files conflicts`,
+    )
+  }
+  const shown = troubles.filter(({ because }) => !/^(?:changed on both sides: decide|many deletions)/.test(because))
+  for (const { because, count } of shown.slice(0, REASONS_SHOWN_MAX)) {
+    output.note(`${name}: ${formatCount(count)} left alone: ${because}`)
+  }
+  if (shown.length > 0) {
+    output.note(`  Which ones: tidemark files status ${shellWord(name)} --all`)
+  }
+  if (leftOut > 0) output.note(`${name}: ${formatCount(leftOut)} left out, as you wished.`)
+}
+
+/** The ledger keeps errors as JSON. */
+function errorText(error: string | null): string {
+  try {
+    return (JSON.parse(error ?? '') as { message?: string }).message ?? 'no reason was noted'
+  } catch {
+    return error || 'no reason was noted'
+  }
+}
+
+export function toJson({ failed, obstacle, pauseHint: _, ...status }: FolderEnd) {
+  return {
+    ...status,
+    failed: failed.length,
+    obstacle: obstacle
+      ? { where: obstacle.where, message: obstacle.error.message, code: obstacle.error.code ?? null }
+      : null,
+  }
+}

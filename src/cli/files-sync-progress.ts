@@ -1,0 +1,210 @@
+/** What a sync shows on its way: "downloading 3 files (2.1 GB), uploading 5 (340 MB), 12 waiting", how fast, until when. */
+import { streamOf } from '../apps/file-sync/drive.ts'
+import { systemClock } from '../clock.ts'
+import { formatBytes, formatCount, formatDuration } from '../format.ts'
+import { plural } from '../wording.ts'
+import type { CliContext } from './context.ts'
+import { escapeControl } from './escape.ts'
+import type { OpenedFiles } from './files-context.ts'
+import { LedgerWatch } from './mail-ledger-watch.ts'
+
+/** Rates are over this time, so that a file that ends does not look like a burst. */
+const RATE_MS = 10_000
+/** More than so many jobs are not added up: then it takes at least that long. */
+const PENDING_PAGE = 1_000
+/** Where lines add up, one that says nothing new is not repeated before. */
+const REPEATED_MS = 60_000
+/** One that only counts on, either. */
+const LINE_MS = 5_000
+
+export type Done = { downloaded: number; uploaded: number; changed: number }
+
+type Sample = { atMs: number; bytes: number }
+type Line = { name: string; text: string; isNews: boolean }
+
+const DONE_OF: Record<string, keyof Done> = {
+  'files.download': 'downloaded',
+  'files.upload': 'uploaded',
+  'files.change': 'changed',
+}
+
+export class FilesProgress {
+  readonly #context: CliContext
+  readonly #opened: OpenedFiles
+  readonly #names: readonly string[]
+  readonly ledger: LedgerWatch
+  /** What was done by this process, by folder. */
+  readonly done = new Map<string, Done>()
+  readonly #moved = new Map<string, number>()
+  readonly #seen = new Map<string, { drive: string; bytes: number; total: number }>()
+  readonly #samples = new Map<string, Sample[]>()
+  readonly #last = new Map<string, { text: string; atMs: number }>()
+  readonly #unlisten: () => void
+  #drawn = 0
+
+  constructor(context: CliContext, opened: OpenedFiles, names: readonly string[]) {
+    this.#context = context
+    this.#opened = opened
+    this.#names = names
+    this.ledger = new LedgerWatch(opened.engine)
+    for (const name of names) this.done.set(name, { downloaded: 0, uploaded: 0, changed: 0 })
+    const byStream = new Map(names.map((name) => [streamOf(name), name]))
+    this.#unlisten = opened.engine.events.on((event) => {
+      if (event.type !== 'job' || event.what !== 'done') return
+      const done = this.done.get(byStream.get(event.stream ?? '') ?? '')
+      const what = DONE_OF[event.kind]
+      if (done && what) done[what] += 1
+    })
+  }
+
+  async show(): Promise<void> {
+    this.#countBytes()
+    const lines: Line[] = []
+    for (const name of this.#names) {
+      const facts = await this.#facts(name)
+      if (this.#context.output.json) this.#context.output.value({ type: 'progress', folder: name, ...facts })
+      else lines.push({ name, ...lineOf(name, facts) })
+    }
+    this.#draw(lines)
+  }
+
+  end(): void {
+    this.#unlisten()
+    if (this.#drawn > 0) this.#context.output.rawError('\n')
+    this.#drawn = 0
+  }
+
+  /** Transfers that ended since the last look have moved all that they had. */
+  #countBytes(): void {
+    const running = this.#opened.files.transfers.list()
+    const now = new Map(running.map((one) => [`${one.node} ${one.startedAtMs}`, one]))
+    const add = (drive: string, bytes: number): void => {
+      this.#moved.set(drive, (this.#moved.get(drive) ?? 0) + Math.max(0, bytes))
+    }
+    for (const [key, { drive, bytes, total }] of this.#seen) {
+      if (now.has(key)) continue
+      add(drive, total - bytes)
+      this.#seen.delete(key)
+    }
+    for (const [key, { drive, doneBytes, totalBytes }] of now) {
+      const before = this.#seen.get(key)
+      // What was there before it was first seen may be from an earlier run.
+      if (before) add(drive, doneBytes - before.bytes)
+      this.#seen.set(key, { drive, bytes: doneBytes, total: totalBytes })
+    }
+  }
+
+  async #facts(name: string): Promise<Facts> {
+    const { files, ledger } = this.#opened
+    const { unplanned, inWork, waiting } = await files.store.openCounts(name)
+    const { download, upload } = files.transfers.numbers(name)
+    const obstacle = files.kinds.obstacles.of(name)
+    const pause = (await ledger.pauses()).find(
+      ({ scope, target }) => scope === 'all' || (scope === 'stream' && target === streamOf(name)),
+    )
+    const rate = this.#rate(name)
+    return {
+      ...{ looking: this.#looking(name), downloading: download, uploading: upload },
+      waiting: Math.max(0, unplanned + inWork + waiting - download.count - upload.count),
+      bytesPerSecond: rate,
+      etaMs: await this.#eta(name, rate),
+      obstacle: this.ledger.trouble?.detail ?? obstacle?.error.message ?? null,
+      paused: pause ? pause.reason : null,
+    }
+  }
+
+  /** `1,204 changes heard, 5,000 files looked at`; null where neither side is being looked at. */
+  #looking(name: string): string | null {
+    const { engine } = this.#opened
+    const stream = streamOf(name)
+    const parts: string[] = []
+    for (const { kind, stream: of, done } of engine.progress.running()) {
+      if (of !== stream) continue
+      const n = done ?? 0
+      if (kind === 'files.delta') parts.push(`${formatCount(n)} ${plural(n, 'change')} heard`)
+      if (kind === 'files.look') parts.push(`${formatCount(n)} ${plural(n, 'file')} looked at`)
+    }
+    return parts.length > 0 ? parts.join(', ') : null
+  }
+
+  #rate(name: string): number {
+    const nowMs = systemClock.monotonicMs()
+    const bytes = this.#moved.get(name) ?? 0
+    const samples = this.#samples.get(name) ?? []
+    samples.push({ atMs: nowMs, bytes })
+    while (samples.length > 2 && nowMs - samples[0]!.atMs > RATE_MS) samples.shift()
+    this.#samples.set(name, samples)
+    const first = samples[0]!
+    return nowMs > first.atMs ? Math.round(((bytes - first.bytes) * 1000) / (nowMs - first.atMs)) : 0
+  }
+
+  /** Of what is planned; null where nobody can tell. */
+  async #eta(name: string, rate: number): Promise<number | null> {
+    if (rate <= 0) return null
+    const { ledger, files } = this.#opened
+    const stream = streamOf(name)
+    const pending = await ledger.jobs({ stream, state: 'pending', limit: PENDING_PAGE })
+    const { download, upload } = files.transfers.numbers(name)
+    const running = [download, upload].reduce((sum, { totalBytes, doneBytes }) => sum + totalBytes - doneBytes, 0)
+    const waiting = pending.reduce((sum, { size }) => sum + (size ?? 0), 0)
+    return Math.round(((running + waiting) * 1000) / rate)
+  }
+
+  #draw(lines: readonly Line[]): void {
+    const { output } = this.#context
+    if (output.json) return
+    if (!output.isTerminal) {
+      const nowMs = systemClock.monotonicMs()
+      for (const { name, text, isNews } of lines) {
+        const last = this.#last.get(name)
+        const quietMs = last?.text === text || !isNews ? REPEATED_MS : LINE_MS
+        if ((last && nowMs - last.atMs < quietMs) || (!last && !isNews)) continue
+        output.note(text)
+        this.#last.set(name, { text, atMs: nowMs })
+      }
+      return
+    }
+    // Drawn over the last, one line per folder, cut to the width.
+    const up = this.#drawn > 1 ? `\u001b[${this.#drawn - 1}A` : ''
+    const width = Math.max(20, output.width - 1)
+    output.rawError(
+      `\r${up}${lines.map(({ text }) => `\u001b[2K${escapeControl(text).slice(0, width)}`).join('\n')}`,
+    )
+    this.#drawn = lines.length
+  }
+}
+
+type Way = { count: number; doneBytes: number; totalBytes: number }
+
+export type Facts = {
+  looking: string | null
+  downloading: Way
+  uploading: Way
+  waiting: number
+  bytesPerSecond: number
+  etaMs: number | null
+  obstacle: string | null
+  paused: string | null
+}
+
+export function lineOf(name: string, facts: Facts): { text: string; isNews: boolean } {
+  const { downloading, uploading, waiting, bytesPerSecond, etaMs } = facts
+  if (facts.paused !== null) return { text: `${name}: paused: ${facts.paused}`, isNews: true }
+  if (facts.obstacle !== null) {
+    return { text: `${name}: waiting: ${facts.obstacle.replace(/\.$/, '')}`, isNews: true }
+  }
+  const parts: string[] = []
+  if (downloading.count > 0) parts.push(`downloading ${wayText(downloading, 'file')}`)
+  if (uploading.count > 0) parts.push(`uploading ${wayText(uploading, parts.length > 0 ? '' : 'file')}`)
+  if (facts.looking !== null) parts.push(`looking: ${facts.looking}`)
+  if (waiting > 0) parts.push(`${formatCount(waiting)} waiting`)
+  if (parts.length === 0) return { text: `${name}: nothing to do`, isNews: false }
+  if (bytesPerSecond > 0) parts.push(`${formatBytes(bytesPerSecond)}/s`)
+  if (etaMs !== null && etaMs > 0) parts.push(`ETA ${formatDuration(etaMs)}`)
+  return { text: `${name}: ${parts.join(', ')}`, isNews: true }
+}
+
+function wayText({ count, totalBytes }: Way, noun: string): string {
+  const things = noun === '' ? formatCount(count) : `${formatCount(count)} ${plural(count, noun)}`
+  return `${things} (${formatBytes(totalBytes)})`
+}

@@ -1,0 +1,165 @@
+/** Runs a sync in this process: looks at both sides, does what is to be done, and says how it goes. */
+import { streamOf } from '../apps/file-sync/drive.ts'
+import { openRoot } from '../apps/file-sync/local/root.ts'
+import type { DriveRow } from '../apps/file-sync/store/contract.ts'
+import { sleep, systemClock } from '../clock.ts'
+import { handleSignals } from '../engine/shutdown.ts'
+import { UsageError } from '../errors.ts'
+import { formatDuration } from '../format.ts'
+import { resumeSignedInDrives, startDrives, tidyTrash } from '../server/file-work.ts'
+import { type CliContext, exitCodes } from './context.ts'
+import { type OpenedFiles, withFiles } from './files-context.ts'
+import { answerHeld, type Asking, forgetYes, terminalAsking } from './files-held-deletes.ts'
+import { conclude } from './files-sync-end.ts'
+import { applyChoices, checkOptions, type FilesSyncOptions, setUp, wantedFolders } from './files-sync-input.ts'
+import { FilesProgress } from './files-sync-progress.ts'
+import { settle } from './files-sync-settle.ts'
+
+/** Jobs that failed before and are tried again by a sync. */
+const RETRIED_MAX = 1_000
+const WATCH_STEP_MS = 500
+
+export async function syncFiles(
+  context: CliContext,
+  folder: string | undefined,
+  options: FilesSyncOptions,
+  asking: Asking = terminalAsking(context),
+): Promise<void> {
+  checkOptions(folder, options)
+  await withFiles(context, async (opened) => {
+    const { rows: known, draft } = await wantedFolders(opened, folder, options)
+    if (options.dryRun) {
+      const { dryRunFolders } = await import('./files-dry-run.ts')
+      await stoppable(context, (stop) =>
+        dryRunFolders(context, opened, { rows: known, draft, options, stop }),
+      )
+      return
+    }
+    const rows = draft && folder ? [await setUp(context, opened, { folder, options })] : known
+    await applyChoices(context, opened, { rows, options })
+    const there = openable(context, rows)
+    if (there.length > 0) {
+      const names = there.map(({ name }) => name)
+      await resumeSignedInDrives(opened, names)
+      await retryFailed(opened, names)
+      await stoppable(context, (stop) => run(context, opened, { names, options, stop, asking }))
+    }
+    if (there.length < rows.length) context.exitCode = exitCodes.failure
+  })
+}
+
+/** A folder that is not there is said now. One folder's trouble does not keep the others from being synced. */
+function openable({ output }: CliContext, rows: readonly DriveRow[]): DriveRow[] {
+  return rows.filter((row) => {
+    try {
+      openRoot(row.root, row.markerId)
+      return true
+    } catch (thrown) {
+      if (rows.length === 1) throw thrown
+      output.error(thrown)
+      output.note(`${row.name} is left out of this sync.`)
+      return false
+    }
+  })
+}
+
+export async function stoppable(
+  { output }: CliContext,
+  work: (stop: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const stop = new AbortController()
+  const unhandle = handleSignals({
+    process,
+    clock: systemClock,
+    onStop: async () => {
+      output.note('Stopping; what is under way is kept. Run it again to go on.')
+      stop.abort()
+    },
+    onReload: () => output.note('The configuration is read when the command starts.'),
+    exit: (code) => process.exit(code),
+    onError: (error) => output.error(error),
+  })
+  try {
+    await work(stop.signal)
+  } finally {
+    unhandle()
+  }
+}
+
+type Run = { names: readonly string[]; options: FilesSyncOptions; stop: AbortSignal; asking: Asking }
+
+async function run(context: CliContext, opened: OpenedFiles, input: Run): Promise<void> {
+  const { names, options, stop } = input
+  const { engine, files } = opened
+  for (const name of names) {
+    await engine.streams.open(streamOf(name))
+    // Of a sync that was killed: what it was for is asked for again.
+    await forgetYes(opened, name)
+  }
+  await engine.start()
+  const progress = new FilesProgress(context, opened, names)
+  try {
+    for (const name of names) {
+      await engine.enqueue(files.kinds.sync, { drive: name }, { stream: streamOf(name) })
+    }
+    // Whoever watches has time.
+    const patienceMs = options.watch ? undefined : opened.config.mail.patience_minutes * 60_000
+    const settled = (): Promise<void> => settle(context, opened, { names, stop, patienceMs, progress })
+    await settled()
+    await answerHeld(context, opened, { ...input, progress, settled })
+    if (options.watch && !stop.aborted) await watch(context, opened, { ...input, progress })
+    else for (const name of names) await tidy(context, opened, name)
+  } finally {
+    progress.end()
+  }
+  await conclude(context, opened, { names, stopped: stop.aborted, done: progress.done })
+}
+
+async function tidy({ output }: CliContext, opened: OpenedFiles, name: string): Promise<void> {
+  try {
+    tidyTrash(opened, await opened.files.drives.get(name), systemClock.now())
+  } catch (thrown) {
+    // The sync itself went well; the next one tries again.
+    output.error(thrown)
+  }
+}
+
+async function watch(
+  context: CliContext,
+  opened: OpenedFiles,
+  { names, stop, progress }: Run & { progress: FilesProgress },
+): Promise<void> {
+  const { output } = context
+  const { pollMs } = opened.files.settings
+  const work = await startDrives(opened, {
+    ...{ clock: systemClock, names },
+    onError: (error) => output.error(error),
+  })
+  output.note(
+    `Watching; changes in OneDrive are asked for every ${formatDuration(pollMs)}. Ctrl-C stops it.`,
+  )
+  try {
+    while (!stop.aborted) {
+      await progress.show()
+      await sleep(systemClock, WATCH_STEP_MS, stop).catch(() => {
+        // Told to stop: the loop ends by itself.
+      })
+    }
+  } finally {
+    await work.stop()
+  }
+}
+
+/** What failed for good in an earlier sync gets its full number of tries again, and what was put off need not wait. */
+async function retryFailed({ ledger }: OpenedFiles, names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    const stream = streamOf(name)
+    await ledger.hurry(stream)
+    for (const { id } of await ledger.jobs({ state: 'failed', stream, limit: RETRIED_MAX })) {
+      await ledger.redo(id).catch((thrown: unknown) => {
+        // Brought back already, by one that it depends on or by another sync.
+        if (!(thrown instanceof UsageError)) throw thrown
+      })
+    }
+  }
+}

@@ -1,0 +1,129 @@
+/** Conflicts: what they are, both versions side by side, and deciding. */
+import { z } from 'zod'
+import { conflictById, conflictPage } from '../../apps/file-sync/store/browse.ts'
+import { resolveConflict } from '../../apps/file-sync/store/conflicts.ts'
+import type { ConflictRow, DriveRow } from '../../apps/file-sync/store/contract.ts'
+import { pageOfRows, readCursor } from '../engine-api/inputs.ts'
+import { cursorQuery, doneSchema, pageOf } from '../engine-api/schemas.ts'
+import { notFound } from '../problem.ts'
+import { defineDownload, defineRoute } from '../route.ts'
+import type { Services } from '../services.ts'
+import { looksAt } from '../shared-looks.ts'
+import { conflictImage, conflictSide } from './conflict-sides.ts'
+import { askForPlan, conflictParams, driveParams, driveRow } from './inputs.ts'
+import { type ConflictView, conflictDetailSchema, conflictSchema } from './schemas.ts'
+
+const path = '/api/files/drives/{name}/conflicts'
+const about = { tag: 'files', access: 'read' } as const
+
+const listConflicts = defineRoute(
+  {
+    ...{ ...about, method: 'get', path },
+    summary: 'Conflicts, newest first',
+    params: driveParams,
+    query: z.object({
+      ...cursorQuery,
+      state: z
+        .enum(['open', 'settled'])
+        .optional()
+        .describe('`open`: nobody has decided yet. `settled`: all others'),
+    }),
+    answer: pageOf(conflictSchema),
+  },
+  async ({ params: { name }, query: { state, limit, cursor } }, services) => {
+    await driveRow(services, name)
+    const rows = await conflictPage(services.ledger, name, {
+      ...{ state, before: readCursor(cursor), limit: limit + 1 },
+    })
+    return pageOfRows(rows, { limit, view: conflictView, cursor: ({ id }) => id })
+  },
+)
+
+function conflictView({ node: _, localHash: __, remoteHash: ___, ...view }: ConflictRow): ConflictView {
+  return view
+}
+
+const showConflict = defineRoute(
+  {
+    ...{ ...about, method: 'get', path: `${path}/{id}` },
+    summary: 'One conflict, with what can be shown of both versions',
+    params: conflictParams,
+    answer: conflictDetailSchema,
+  },
+  async ({ params, signal }, services) => {
+    const { row, conflict } = await conflictOf(services, params)
+    return {
+      ...conflictView(conflict),
+      here: await conflictSide(services, { row, conflict, side: 'here', signal }),
+      there: await conflictSide(services, { row, conflict, side: 'there', signal }),
+      canResolve: conflict.state === 'open',
+    }
+  },
+)
+
+/** Were a browser to open the picture by itself, it must not act on it. */
+const IMAGE_POLICY = { 'content-security-policy': "default-src 'none'; sandbox" }
+
+const showImage = defineDownload(
+  {
+    ...{ ...about, method: 'get', path: `${path}/{id}/image`, contentType: 'image/*' },
+    summary: 'The picture that a version is: PNG, JPEG, GIF or WebP by its bytes, and nothing else',
+    errors: [409],
+    params: conflictParams,
+    query: z.object({
+      side: z.enum(['here', 'there']).describe('Of the version in the folder, or of that in OneDrive'),
+    }),
+  },
+  async ({ params, query: { side }, signal }, services) => {
+    const { row, conflict } = await conflictOf(services, params)
+    const { bytes, type } = await conflictImage(services, { row, conflict, side, signal })
+    return { bytes, contentType: type, headers: IMAGE_POLICY }
+  },
+)
+
+const STATES = { both: 'kept-both', local: 'kept-local', remote: 'kept-remote' } as const
+const TEXTS = {
+  both: 'Both versions are kept: that of the folder under another name.',
+  local: 'The version of the folder is kept; OneDrive keeps the other among its versions.',
+  remote: 'The version of OneDrive is kept; that of the folder goes to its trash.',
+} as const
+
+const resolve = defineRoute(
+  {
+    ...{ method: 'post', path: `${path}/{id}/resolve`, tag: 'files', access: 'write', status: 202 },
+    summary: 'Decides a conflict; nothing is lost, whatever is chosen',
+    description: '`already`: it has been decided before.',
+    params: conflictParams,
+    body: z.strictObject({
+      keep: z
+        .enum(['both', 'local', 'remote'])
+        .describe('Both under two names, only that of the folder, or only that of OneDrive'),
+    }),
+    answer: doneSchema,
+  },
+  async ({ params, body: { keep } }, services) => {
+    const { conflict } = await conflictOf(services, params)
+    const { files, ledger, clock } = services
+    const node = await files.store.write((tx) =>
+      resolveConflict(tx, params.name, { id: params.id, state: STATES[keep], atMs: clock.now() }),
+    )
+    if (node === undefined) {
+      return { outcome: 'already' as const, text: `The conflict about ${conflict.path} is decided already.` }
+    }
+    await askForPlan(services, params.name)
+    looksAt(ledger).forget()
+    return { outcome: 'done' as const, text: `${conflict.path}: ${TEXTS[keep]}` }
+  },
+)
+
+async function conflictOf(
+  services: Services,
+  { name, id }: { name: string; id: number },
+): Promise<{ row: DriveRow; conflict: ConflictRow }> {
+  const row = await driveRow(services, name)
+  const conflict = await conflictById(services.ledger, name, id)
+  if (conflict) return { row, conflict }
+  throw notFound(`There is no conflict ${id} of ${name}.`, { code: 'conflict-unknown' })
+}
+
+export const conflictRoutes = [listConflicts, showConflict, showImage, resolve]

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { CALLBACK_PATH } from './connect.ts'
+import { ANN, type Body, type FilesWorld, startFilesApi } from './files-api.suite.ts'
+
+describe('connecting a OneDrive account in the browser', () => {
+  let world: FilesWorld
+  before(async () => {
+    world = await startFilesApi()
+    world.sim.oauth.consent.autoApprove = ANN
+  })
+  after(async () => {
+    assert.deepEqual(world.errors, [])
+    await world.close()
+  })
+  const begin = async (access = 'readwrite'): Promise<{ url: string; state: string }> => {
+    const { status, body } = await world.post('/api/files/accounts/connect', { access })
+    assert.equal(status, 200, JSON.stringify(body))
+    return body as { url: string; state: string }
+  }
+  /** As the browser goes to Microsoft and comes back. */
+  const comeBack = async (url: string): Promise<{ status: number; body: Body }> => {
+    const location = (await fetch(url, { redirect: 'manual' })).headers.get('location')
+    assert.ok(location)
+    return world.get(CALLBACK_PATH + new URL(location).search)
+  }
+
+  test('goes to Microsoft and back, and the account is there', async () => {
+    const { url, state } = await begin()
+    const asked = new URL(url).searchParams
+    assert.equal(asked.get('state'), state)
+    assert.equal(new URL(asked.get('redirect_uri')!).hostname, 'localhost')
+    assert.match(asked.get('scope') ?? '', /Files\.ReadWrite/)
+    const page = await comeBack(url)
+    assert.equal(page.status, 200, page.body)
+    assert.match(page.body, /Connected<.*the OneDrive of ann@example\.com now \(read and write\)/s)
+    const { items } = (await world.get('/api/files/accounts')).body
+    assert.deepEqual(items, [{ name: ANN, state: 'ready', access: 'readwrite', folders: [] }])
+    assert.equal((await world.add()).status, 201)
+  })
+
+  test('again with less access says so, and the account stays the same', async () => {
+    const page = await comeBack((await begin('readonly')).url)
+    assert.match(page.body, /Connected again<.*read only/s)
+    assert.deepEqual(
+      (await world.get('/api/files/accounts')).body.items.map(({ access }: Body) => access),
+      ['readonly'],
+    )
+  })
+
+  test('answers that nobody waits for, or that say no, change nothing', async () => {
+    const { url, state } = await begin()
+    assert.equal((await world.get(`${CALLBACK_PATH}?state=other&code=x`)).status, 404)
+    const denied = await world.get(`${CALLBACK_PATH}?state=${state}&error=access_denied`)
+    assert.equal(denied.status, 422)
+    assert.match(denied.body, /The access was not allowed\./)
+    assert.equal((await comeBack(url)).status, 404)
+    const other = await begin()
+    const wrong = await world.get(`${CALLBACK_PATH}?state=${other.state}&code=<script>`)
+    assert.equal(wrong.status, 422)
+    assert.ok(!wrong.body.includes('<script>'))
+  })
+})

@@ -100,11 +100,7 @@ export async function syncSteps({ home, at, steps }: SyncOrder): Promise<SyncDon
   }
 }
 
-async function open(
-  home: string,
-  at: DriveAt,
-  ledger: Ledger,
-): Promise<{ files: FileSync; engine: Engine }> {
+async function open(home: string, at: DriveAt, ledger: Ledger): Promise<{ files: FileSync; engine: Engine }> {
   let engine: Engine | undefined
   const files = await openFileSync({
     ...{ ledger, accounts: await Accounts.open(ledger), vault: await openVault({ env: {}, home }) },
@@ -121,7 +117,7 @@ function settingsOf(at: DriveAt): FilesSettings {
     ...{ requestsPerSecondStart: UNBOUNDED, requestsPerSecondMax: UNBOUNDED },
     ...{ parallelDownloads: PARALLEL, parallelUploads: PARALLEL, parallelCheckers: PARALLEL },
     ...{ chunkBytes: CHUNK_BYTES, reserveBytes: 0, trashDays: 30, pollMs: 60_000, scanMs: 3_600_000 },
-    ...{ debounceMs: 2_000, bandwidth: {} },
+    ...{ debounceMs: 2_000, bandwidth: {}, silenceMs: 60_000 },
   }
 }
 

@@ -23,7 +23,7 @@ export const ACCOUNT = 'ann@example.com'
 export const DRIVE = 'home'
 
 /** Waiting is most of what a sync does under faults: its time runs faster than ours. */
-const SPEED = 40
+const SPEED = 100
 /** Far more deletions than a history has: the guard against big ones has tests of its own. */
 const DELETES_ALLOWED = 1_000_000
 /** By that clock: a machine that is busy must not lose it. */
@@ -228,6 +228,14 @@ export function settingsOf(sim: Sim): FilesSettings {
     ...{ apiUrl: sim.graphUrl, authUrl: sim.microsoftAuthUrl, tokenUrl: sim.microsoftTokenUrl },
     ...{ deviceUrl: sim.microsoftDeviceUrl, requestsPerSecondStart: 10_000, requestsPerSecondMax: 10_000 },
     ...{ parallelDownloads: 4, parallelUploads: 4, parallelCheckers: 1, chunkBytes: 320 * 1024 * 4 },
-    ...{ reserveBytes: 0, trashDays: 30, pollMs: 60_000, scanMs: 3_600_000, debounceMs: 20, bandwidth: {} },
+    ...{
+      reserveBytes: 0,
+      trashDays: 30,
+      pollMs: 60_000,
+      scanMs: 3_600_000,
+      debounceMs: 20,
+      bandwidth: {},
+      silenceMs: 60_000,
+    },
   }
 }

@@ -9,8 +9,8 @@ import type { DriveItem } from '../cloud/onedrive/client.ts'
 import { TidemarkError, UsageError } from '../errors.ts'
 import { QuickXorHash } from '../quick-xor-hash.ts'
 import type { CliContext } from './context.ts'
-import { namesOfPath } from './files-context.ts'
 import { type CloudOptions, requireItem, say, withDrive } from './files-cloud-run.ts'
+import { namesOfPath } from './files-context.ts'
 
 export type GetOptions = CloudOptions & { path: string; to?: string | undefined; force?: boolean }
 

@@ -6,7 +6,6 @@ import { type DriveItem, PUT_BYTES_MAX, type Target } from '../cloud/onedrive/cl
 import { TidemarkError, UsageError } from '../errors.ts'
 import { QuickXorHash } from '../quick-xor-hash.ts'
 import type { CliContext } from './context.ts'
-import { namesOfPath } from './files-context.ts'
 import {
   alreadyThere,
   bringHome,
@@ -17,6 +16,7 @@ import {
   say,
   withDrive,
 } from './files-cloud-run.ts'
+import { namesOfPath } from './files-context.ts'
 
 export type PutFileOptions = CloudOptions & { file: string; path: string; force?: boolean }
 
@@ -146,10 +146,7 @@ function interrupted(): TidemarkError {
   })
 }
 
-async function readPiece(
-  file: FileHandle,
-  { at, length }: { at: number; length: number },
-): Promise<Buffer> {
+async function readPiece(file: FileHandle, { at, length }: { at: number; length: number }): Promise<Buffer> {
   const body = Buffer.allocUnsafe(length)
   let done = 0
   while (done < length) {

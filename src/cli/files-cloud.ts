@@ -7,7 +7,7 @@ PATH is from the top of the drive that the folder is kept in step with, with / b
 OneDrive comes to the folder with the next sync, or at once where one is running.`
 
 export function registerFilesCloud(files: Command, context: CliContext): void {
-  const folderFlag = ['--folder <name>', "whose drive is meant; needed where there are several"] as const
+  const folderFlag = ['--folder <name>', 'whose drive is meant; needed where there are several'] as const
   files
     .command('get')
     .description('fetch a file from OneDrive')
@@ -34,7 +34,7 @@ export function registerFilesCloud(files: Command, context: CliContext): void {
     })
   files
     .command('rm')
-    .description("move a file or folder in OneDrive to its recycle bin")
+    .description('move a file or folder in OneDrive to its recycle bin')
     .argument('<path>', 'in the drive')
     .option('--recursive', 'also a folder that is not empty')
     .option(...folderFlag)

@@ -123,7 +123,9 @@ async function resolve(
       resolveConflict(tx, name, { id, state, atMs: systemClock.now() }),
     )
     if (node === undefined) {
-      throw new UsageError(`Conflict ${id} is settled already: ${stateText(row)}.`, { code: 'conflict-settled' })
+      throw new UsageError(`Conflict ${id} is settled already: ${stateText(row)}.`, {
+        code: 'conflict-settled',
+      })
     }
     await engine.streams.open(streamOf(name))
     await engine.enqueue(files.kinds.plan, { drive: name }, { stream: streamOf(name) })

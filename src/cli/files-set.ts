@@ -29,7 +29,11 @@ export function registerFilesSet(files: Command, context: CliContext): void {
     .description('choose what holds for a folder: direction, conflicts, what is left out')
     .argument('<folder>', 'its name, or its path')
     .addOption(
-      new Option('--mode <mode>', 'which way changes go').choices(['two-way', 'download-only', 'upload-only']),
+      new Option('--mode <mode>', 'which way changes go').choices([
+        'two-way',
+        'download-only',
+        'upload-only',
+      ]),
     )
     .addOption(
       new Option('--conflicts <policy>', 'what becomes of files that were changed on both sides').choices([
@@ -39,12 +43,16 @@ export function registerFilesSet(files: Command, context: CliContext): void {
         'manual',
       ]),
     )
-    .addOption(new Option('--skip <pattern>', 'leave this out; may be given several times').argParser(collect))
+    .addOption(
+      new Option('--skip <pattern>', 'leave this out; may be given several times').argParser(collect),
+    )
     .addOption(
       new Option('--only <path>', 'leave out all but this; may be given several times').argParser(collect),
     )
     .addOption(
-      new Option('--max-size <mb>', 'leave out files that are larger, in MB; 0: any size').argParser(megabytes),
+      new Option('--max-size <mb>', 'leave out files that are larger, in MB; 0: any size').argParser(
+        megabytes,
+      ),
     )
     .option('--skip-dotfiles', 'leave out names that begin with a dot')
     .option('--no-skip-dotfiles', 'take them in again')

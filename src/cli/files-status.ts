@@ -38,7 +38,9 @@ async function showStatus(
   })
 }
 
-type Store = { reported(drive: string, page: { after?: string; limit: number }): Promise<FolderEnd['reported']> }
+type Store = {
+  reported(drive: string, page: { after?: string; limit: number }): Promise<FolderEnd['reported']>
+}
 
 async function allReported(store: Store, name: string): Promise<FolderEnd['reported']> {
   const found: FolderEnd['reported'] = []
@@ -81,8 +83,7 @@ async function printStatus(
     output.line(`  conflicts  ${formatCount(end.conflicts)} to decide: tidemark files conflicts`)
   if (end.failed.length > 0)
     output.line(`  FAILED     ${formatCount(end.failed.length)} ${plural(end.failed.length, 'job')}`)
-  for (const { because, count } of end.troubles)
-    output.line(`  left alone ${formatCount(count)}: ${because}`)
+  for (const { because, count } of end.troubles) output.line(`  left alone ${formatCount(count)}: ${because}`)
   if (end.leftOut > 0) output.line(`  left out   ${formatCount(end.leftOut)}, as you wished`)
   if (all) for (const { path, because } of end.reported) output.line(`    ${path}: ${because}`)
 }

@@ -1,6 +1,7 @@
 /** How a sync ended: in a line for each folder, what needs somebody and what to do about it, and the exit code. */
-import { streamOf } from '../apps/file-sync/drive.ts'
+
 import type { FileObstacle } from '../apps/file-sync/act/obstacles.ts'
+import { streamOf } from '../apps/file-sync/drive.ts'
 import { type FileStatus, fileStatus } from '../apps/file-sync/status.ts'
 import { type LeftAlone, leftAlone } from '../apps/file-sync/store/folder-rows.ts'
 import { SIGN_IN_REASON } from '../engine/health.ts'
@@ -135,7 +136,9 @@ export function explainTroubles({ output }: Pick<CliContext, 'output'>, end: Fol
       `${name}: ${formatCount(conflicts)} ${plural(conflicts, 'conflict')} to decide. See: tidemark files conflicts`,
     )
   }
-  const shown = troubles.filter(({ because }) => !/^(?:changed on both sides: decide|many deletions)/.test(because))
+  const shown = troubles.filter(
+    ({ because }) => !/^(?:changed on both sides: decide|many deletions)/.test(because),
+  )
   for (const { because, count } of shown.slice(0, REASONS_SHOWN_MAX)) {
     output.note(`${name}: ${formatCount(count)} left alone: ${because}`)
   }

@@ -104,7 +104,7 @@ export function noteMerge({ output }: Pick<CliContext, 'output'>, { entries, roo
   )
 }
 
-function chosenSettings(options: FilesSyncOptions): Partial<DriveSettings> {
+export function chosenSettings(options: FilesSyncOptions): Partial<DriveSettings> {
   const mode = options.downloadOnly
     ? 'download-only'
     : options.uploadOnly
@@ -141,7 +141,8 @@ export const MODE_TEXTS: Record<DriveSettings['mode'], string> = {
 }
 
 export const POLICY_TEXTS: Record<DriveSettings['conflicts'], string> = {
-  'keep-both': 'of a file that was changed on both sides, both versions are kept, the one from here under another name',
+  'keep-both':
+    'of a file that was changed on both sides, both versions are kept, the one from here under another name',
   'keep-local': 'of a file that was changed on both sides, the version from here counts',
   'keep-remote': 'of a file that was changed on both sides, the version in OneDrive counts',
   manual: 'of a file that was changed on both sides, you decide',

@@ -145,7 +145,10 @@ export class FilesProgress {
     const stream = streamOf(name)
     const pending = await ledger.jobs({ stream, state: 'pending', limit: PENDING_PAGE })
     const { download, upload } = files.transfers.numbers(name)
-    const running = [download, upload].reduce((sum, { totalBytes, doneBytes }) => sum + totalBytes - doneBytes, 0)
+    const running = [download, upload].reduce(
+      (sum, { totalBytes, doneBytes }) => sum + totalBytes - doneBytes,
+      0,
+    )
     const waiting = pending.reduce((sum, { size }) => sum + (size ?? 0), 0)
     return Math.round(((running + waiting) * 1000) / rate)
   }

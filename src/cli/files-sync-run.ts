@@ -9,9 +9,15 @@ import { formatDuration } from '../format.ts'
 import { resumeSignedInDrives, startDrives, tidyTrash } from '../server/file-work.ts'
 import { type CliContext, exitCodes } from './context.ts'
 import { type OpenedFiles, withFiles } from './files-context.ts'
-import { answerHeld, type Asking, forgetYes, terminalAsking } from './files-held-deletes.ts'
+import { type Asking, answerHeld, forgetYes, terminalAsking } from './files-held-deletes.ts'
 import { conclude } from './files-sync-end.ts'
-import { applyChoices, checkOptions, type FilesSyncOptions, setUp, wantedFolders } from './files-sync-input.ts'
+import {
+  applyChoices,
+  checkOptions,
+  type FilesSyncOptions,
+  setUp,
+  wantedFolders,
+} from './files-sync-input.ts'
 import { FilesProgress } from './files-sync-progress.ts'
 import { settle } from './files-sync-settle.ts'
 
@@ -135,9 +141,7 @@ async function watch(
     ...{ clock: systemClock, names },
     onError: (error) => output.error(error),
   })
-  output.note(
-    `Watching; changes in OneDrive are asked for every ${formatDuration(pollMs)}. Ctrl-C stops it.`,
-  )
+  output.note(`Watching; changes in OneDrive are asked for every ${formatDuration(pollMs)}. Ctrl-C stops it.`)
   try {
     while (!stop.aborted) {
       await progress.show()

@@ -125,7 +125,13 @@ async function empty(context: CliContext, { olderThan, folder, yes }: EmptyOptio
   const { output } = context
   await withFiles(context, async (opened) => {
     const rows = await chosenRows(opened, folder)
-    if (!yes && !(await isSure(context, rows.map(({ name }) => name)))) {
+    if (
+      !yes &&
+      !(await isSure(
+        context,
+        rows.map(({ name }) => name),
+      ))
+    ) {
       context.exitCode = exitCodes.usage
       return
     }

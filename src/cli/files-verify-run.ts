@@ -1,10 +1,11 @@
 /** Runs the check, says how far it is, and what it found. */
+import { join } from 'node:path'
 import { DiskThreads } from '../apps/file-sync/local/threads.ts'
 import { type VerifyReport, verifyDrive } from '../apps/file-sync/verify.ts'
 import { systemClock } from '../clock.ts'
 import { TidemarkError } from '../errors.ts'
 import { formatBytes, formatCount } from '../format.ts'
-import { plural } from '../wording.ts'
+import { plural, shellWord } from '../wording.ts'
 import { type CliContext, exitCodes } from './context.ts'
 import { chosenRows, type OpenedFiles, withFiles } from './files-context.ts'
 import { stoppable } from './files-sync-run.ts'
@@ -35,7 +36,7 @@ export async function verifyFolders(
       }
     })
     if (output.json) output.value(reports)
-    else for (const report of reports) print(context, report)
+    else for (const [at, report] of reports.entries()) print(context, report, rows[at]!.root)
     if (reports.some(({ differences }) => differences.length > 0)) context.exitCode = exitCodes.bad
   })
 }
@@ -57,7 +58,7 @@ async function verifyOne(
   })
 }
 
-function print({ output }: CliContext, report: VerifyReport): void {
+function print({ output }: CliContext, report: VerifyReport, root: string): void {
   const { drive, files, bytes, remoteItems, differences, unverified, leftOut } = report
   for (const { path, side, text } of differences) {
     output.line(`${drive}: ${side === 'here' ? 'here' : 'OneDrive'}: ${path}: ${text}`)
@@ -73,9 +74,11 @@ function print({ output }: CliContext, report: VerifyReport): void {
     )
   }
   if (leftOut > 0) output.note(`${drive}: ${formatCount(leftOut)} left out, as you wished.`)
-  if (differences.some(({ what }) => what === 'damaged')) {
+  const damaged = differences.find(({ what, side }) => what === 'damaged' && side === 'here')
+  if (damaged) {
+    const to = shellWord(join(root, damaged.path))
     output.note(
-      `${drive}: of a damaged file, OneDrive has the good version: fetch it with tidemark files get, or delete the damaged one from .tidemark's sight and sync.`,
+      `${drive}: what was synced is in OneDrive. Put it back with: tidemark files get ${shellWord(damaged.path)} ${to} --force`,
     )
   } else if (found > 0) {
     output.note('What was only not synced yet is brought into step with: tidemark files sync')

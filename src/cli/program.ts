@@ -14,6 +14,7 @@ import { registerConfig } from './config.ts'
 import type { CliContext, GlobalFlags } from './context.ts'
 import { registerDemo } from './demo.ts'
 import { registerDoctor } from './doctor.ts'
+import { registerFiles } from './files.ts'
 import { registerJobs } from './jobs.ts'
 import { registerMail } from './mail.ts'
 import { registerMcp } from './mcp.ts'
@@ -28,6 +29,7 @@ export type Register = (program: Command, context: CliContext) => void
 const nouns: readonly Register[] = [
   registerStatus,
   registerMail,
+  registerFiles,
   registerJobs,
   registerBad,
   registerPause,

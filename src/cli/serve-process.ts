@@ -10,6 +10,7 @@ import type { Config } from '../config/settings.ts'
 import type { Logger } from '../engine/log.ts'
 import { logEvents } from '../engine/log-events.ts'
 import { followAccounts, startAccounts } from '../server/account-work.ts'
+import { startDrives } from '../server/file-work.ts'
 import { type HttpServer, startHttpServer } from '../server/http-server.ts'
 import { createMcpHttp } from '../server/mcp/http.ts'
 import { type OpenRuntime, type Origins, openRuntime, type Role, type Runtime } from '../server/runtime.ts'
@@ -57,6 +58,11 @@ export async function startServing(input: ServingInput): Promise<Serving> {
     await startAccounts(runtime)
     const onError = (error: unknown): void => logger.warn('accounts could not be looked at', { error })
     closing.add(followAccounts(runtime, { clock: systemClock, onError }))
+    const drives = await startDrives(runtime, {
+      clock: systemClock,
+      onError: (error) => logger.warn('a folder could not be looked after', { error }),
+    })
+    closing.add(() => drives.stop())
     return {
       runtime,
       url: http?.url,
@@ -64,6 +70,7 @@ export async function startServing(input: ServingInput): Promise<Serving> {
         await runtime.reload(now, nowOrigins)
         logger.level = now.log.level
         await startAccounts(runtime)
+        await drives.refresh()
       },
       close: () => closing.close(),
     }

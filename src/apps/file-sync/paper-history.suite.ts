@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { PaperFile } from './paper-sides.suite.ts'
-import { PaperWorld } from './paper-world.suite.ts'
+import { type Job, PaperWorld } from './paper-world.suite.ts'
 import type { OpenNode } from './store/contract.ts'
 import type { FileStore } from './store/file-store.ts'
 import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, localOf, REMOTE_COLUMNS, remoteOf } from './store/rows.ts'
@@ -73,10 +73,19 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('plan') }) },
 ) as fc.Arbitrary<Move>
 
-const moment = fc.array(fc.oneof({ weight: 3, arbitrary: deed }, { weight: 2, arbitrary: move }), {
-  maxLength: 2,
-  size: 'max',
+/** While an action is under way, others begin and end. */
+const other: fc.Arbitrary<Run> = fc.record({
+  ...{ do: fc.constant('run' as const), pick: number, isCrash: fc.boolean() },
+  ...{ before: fc.constant([]), between: fc.constant([]) },
 })
+const moment: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    { weight: 4, arbitrary: deed },
+    { weight: 3, arbitrary: move },
+    { weight: 2, arbitrary: other },
+  ),
+  { maxLength: 3, size: 'max' },
+)
 const run: fc.Arbitrary<Run> = fc.record({
   ...{ do: fc.constant('run' as const), pick: number, isCrash: fc.boolean() },
   ...{ before: moment, between: moment },
@@ -102,6 +111,7 @@ export class History {
   readonly #saved = new Set<string>()
   /** Deleted or overwritten by someone who had it before their eyes. */
   readonly #given = new Set<string>()
+  readonly #running = new Set<Job>()
   #contents = 0
 
   constructor(world: PaperWorld) {
@@ -123,11 +133,13 @@ export class History {
 
   async #run({ pick: at, isCrash, before, between }: Run): Promise<void> {
     const job = pick(this.world.ready(), at)
-    if (!job) return
+    if (!job || this.#running.has(job)) return
+    this.#running.add(job)
     const all = (steps: readonly Step[]) => async (): Promise<void> => {
       for (const one of steps) await this.step(one)
     }
     await this.world.run(job, { before: all(before), between: all(between), isCrash })
+    this.#running.delete(job)
   }
 
   #act(one: Deed): void {

@@ -315,7 +315,6 @@ async function mkdirRemote(paper: Paper, context: ActionContext): Promise<Ended>
 }
 
 async function moveLocal(paper: Paper, context: ActionContext): Promise<Ended> {
-  const { here } = paper
   const { drive, store, node, job } = context
   const { remote } = context.case
   const local = context.case.local!

@@ -49,9 +49,7 @@ export class PaperWorld {
   #scan: { scan: PaperScan; isWhole: boolean } | undefined
   #pages: { rows: RemoteRow[][]; cursor: number } | undefined
   #cursor = 0
-  #moment: Moment = NOTHING
   readonly #drive: FileDrive
-  readonly #verbs
 
   private constructor(store: FileStore, name: string) {
     this.store = store
@@ -62,8 +60,6 @@ export class PaperWorld {
       ...{ name, stream: `files:${name}`, account: 'ann', driveId: 'd', rootItemId: 'root', filter },
       settings: { mode: 'two-way', conflicts: 'keep-both' },
     } as unknown as FileDrive
-    const pause = (): Promise<void> => this.#pause()
-    this.#verbs = paperVerbs({ there: this.there, here: this.here, pause })
   }
 
   static async open(store: FileStore, name: string): Promise<PaperWorld> {
@@ -89,11 +85,6 @@ export class PaperWorld {
     this.said.push(what)
   }
 
-  async #pause(): Promise<void> {
-    const moment = this.#moment
-    this.#moment = NOTHING
-    await moment()
-  }
 
   /** Reads what changed in OneDrive, where nothing read is left; and writes one page of it. */
   async hear(pageSize: number, { isTwice = false } = {}): Promise<void> {
@@ -211,7 +202,6 @@ export class PaperWorld {
   ): Promise<void> {
     job.runs += 1
     await this.clock.advance(1_000)
-    this.#moment = before
     const { after: _, ...action } = job.action
     const context = {
       payload: { drive: this.name, ...action },
@@ -230,8 +220,8 @@ export class PaperWorld {
       drives: { get: async () => this.#drive } as unknown as FileDrives,
       ...{ store: this.store, bell: { ring: () => undefined } as unknown as PlanBell },
     }
-    const outcome = await runAction(deps, context, this.#verbs[job.action.verb])
-    this.#moment = NOTHING
+    const verbs = paperVerbs({ there: this.there, here: this.here, pause: once(before) })
+    const outcome = await runAction(deps, context, verbs[job.action.verb])
     await between()
     const ending = outcome.skip ?? outcome.note ?? (outcome.bad ? outcome.bad[0]!.reason : 'done')
     this.say(`    ran ${actionText(job.action)}: ${isCrash ? 'crashed' : ending}`)
@@ -248,6 +238,15 @@ export class PaperWorld {
         JSON.stringify({ node, version, planned, waitsFor, because }),
       )
       .join('\n')
+  }
+}
+
+function once(moment: Moment): Moment {
+  let left: Moment = moment
+  return async () => {
+    const now = left
+    left = NOTHING
+    await now()
   }
 }
 

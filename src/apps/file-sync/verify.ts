@@ -11,13 +11,24 @@ import { type Disk, isForbidden } from './act/content.ts'
 import { toRow } from './delta.ts'
 import type { FileDrive } from './drive.ts'
 import { inside } from './local/folder.ts'
+import type { Hashed } from './local/hash.ts'
 import { openRoot, type Root } from './local/root.ts'
 import { Scan } from './local/scan.ts'
+import { plainStat } from './local/stat.ts'
 import { treeOf } from './look.ts'
+import { browsedNode } from './store/browse.ts'
 import type { LocalSighting } from './store/contract.ts'
 import type { FileStore } from './store/file-store.ts'
 import { type AgreedRow, agreedPage, localNames, newHerePage } from './store/folder-rows.ts'
-import { type BaseRow, itemNode, type LocalRow, localNode, type RemoteRow, sameSpelling } from './trees.ts'
+import {
+  type BaseRow,
+  itemNode,
+  type LocalRow,
+  localNode,
+  type NodeKey,
+  type RemoteRow,
+  sameSpelling,
+} from './trees.ts'
 
 export type Difference = {
   path: string
@@ -197,9 +208,9 @@ class Verification {
     }
   }
 
-  async #hash(local: LocalRow, names: readonly string[]): ReturnType<Disk['hash']> | Promise<undefined> {
+  async #hash(local: LocalRow, names: readonly string[]): Promise<Hashed | undefined> {
     try {
-      return await this.#input.disk.hash(inside(this.#root, names), local, this.#input.signal)
+      return await this.#input.disk.hash(inside(this.#root, names), plainStat(local), this.#input.signal)
     } catch (thrown) {
       if (isForbidden(thrown)) return undefined
       throw thrown
@@ -233,10 +244,10 @@ class Verification {
     return this.#input.drive.filter.excluded(path.normalize('NFC'), { type, size }) !== undefined
   }
 
-  async #reasonOf(node: ReturnType<typeof localNode>): Promise<string> {
-    const { store, drive } = this.#input
-    const [open] = await store.openNodes(drive.name, { after: node.slice(0, -1), limit: 1 })
-    return open?.node === node && open.because !== null ? `: ${open.because}` : ''
+  async #reasonOf(node: NodeKey): Promise<string> {
+    const found = await browsedNode(this.#input.ledger, this.#input.drive.name, node)
+    const because = found?.open?.because
+    return because == null ? '' : `: ${because}`
   }
 
   /** The whole drive, as OneDrive names it now. */

@@ -148,15 +148,15 @@ export class ActWorld {
     }
   }
 
-  /** A scan of the whole folder. */
-  async look(): Promise<void> {
+  /** A scan of the whole folder; what waits for one is planned again, unless it is a look on the way. */
+  async look({ isFirst = true }: { isFirst?: boolean } = {}): Promise<void> {
     const root = openRoot(this.drive.root, this.drive.markerId)
     const followLinks = this.drive.settings.follow_symlinks
     const scan = new Scan({ root, tree: treeOf(this.store, NAME), filter: this.drive.filter, followLinks })
     for await (const sightings of scan.batches()) {
       scan.knownAs((await this.store.write((tx) => seeLocal(tx, NAME, sightings))).otherIds)
     }
-    await this.store.write((tx) => freeAllWaiting(tx, NAME))
+    if (isFirst) await this.store.write((tx) => freeAllWaiting(tx, NAME))
   }
 
   /** Plans what is open, also what bookkeeping has left open. */
@@ -236,7 +236,7 @@ export class ActWorld {
     const verbs: ActionVerb[] = []
     for (let pass = 0; pass < STEPS_MAX; pass++) {
       await this.hear()
-      await this.look()
+      await this.look({ isFirst: pass === 0 })
       const actions = await this.plan()
       if (actions.length === 0) return verbs
       for (const action of actions) {

@@ -37,7 +37,16 @@ import { itemNode, type LocalRow, type RemoteRow } from '../trees.ts'
 import { endAgreed } from './agreed.ts'
 import { type Disk, hashInside } from './content.ts'
 import { lookAtItem, staleWith } from './fresh-look.ts'
-import { goneHere, isNoFolder, lookAsSeen, lookInside, namesOf, otherHere, rootOf } from './local-side.ts'
+import {
+  goneHere,
+  isNoFolder,
+  lookAsSeen,
+  lookInside,
+  namesOf,
+  otherHere,
+  rootOf,
+  unreadableHere,
+} from './local-side.ts'
 import { type FetchDeps, type Fetched, fetchContent } from './partial.ts'
 
 export type ConflictDeps = FetchDeps & { disk: Disk }

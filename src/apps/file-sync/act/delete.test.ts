@@ -198,7 +198,7 @@ describe('a deletion in OneDrive', () => {
     unlinkSync(w.path('sub/a.txt'))
     const action = await w.only('delete-remote')
     renameSync(w.path('sub'), `${w.drive.root}-sub`)
-    assert.match((await w.run(action)).outcome.skip ?? '', /folder is not there/)
+    assert.match((await w.run(action)).outcome.note ?? '', /folder is not there/)
     assert.ok(w.there.device.has('/sub/a.txt'))
   })
 

@@ -15,7 +15,17 @@ import { seeLocal, setLocalHash } from '../store/local-tree.ts'
 import type { LocalRow, RemoteRow } from '../trees.ts'
 import { type Disk, hashInside } from './content.ts'
 import { codeOf, goneThere, isAsKnown, lookAtItem, refusedAgain, staleWith } from './fresh-look.ts'
-import { goneHere, isNoFolder, lookInside, namesOf, otherHere, rootOf, seenInstead } from './local-side.ts'
+import {
+  folderNames,
+  goneHere,
+  isNoFolder,
+  lookInside,
+  namesOf,
+  otherHere,
+  rootOf,
+  seenInstead,
+  unreadableHere,
+} from './local-side.ts'
 
 export function deleteLocalRun({ disk }: { disk: Disk }): VerbRun {
   return async (context) => {
@@ -156,13 +166,15 @@ async function lookForIt(context: ActionContext, root: Root): Promise<Ended | un
     local === undefined
       ? await store.localOfItem(drive.name, base!.parentId)
       : await store.localRow(drive.name, local.parentId ?? 0)
-  const above = folder && (await store.localPath(drive.name, folder.id))
+  const above = folder && (await folderNames(context, root, folder))
   if (!above) return unknown()
   const name = local?.name ?? base!.name
   if (!(await isWayKnown(context, root, folder))) return goneHere(context, 'its folder is not there')
   const look = lookInside(root, [...above, name])
   if (!look) return undefined
-  const other = await store.localAt(drive.name, [...above, name])
+  const other = (await store.localChildren(drive.name, folder.id)).find(
+    (row) => row.name === name && !row.isMissing,
+  )
   // Another thing of that name, which is known: it is really gone.
   if (other && other.id !== local?.id) return undefined
   if (!local) return unknown()
@@ -172,10 +184,11 @@ async function lookForIt(context: ActionContext, root: Root): Promise<Ended | un
 }
 
 /** Folders that are known to be gone may be gone; any other must be there. */
-async function isWayKnown({ drive, store }: ActionContext, root: Root, from: LocalRow): Promise<boolean> {
+async function isWayKnown(context: ActionContext, root: Root, from: LocalRow): Promise<boolean> {
+  const { drive, store } = context
   for (let row: LocalRow | undefined = from; row; ) {
     if (!row.isMissing) {
-      const names = await store.localPath(drive.name, row.id)
+      const names = await folderNames(context, root, row)
       return names !== undefined && isFolder(root, names)
     }
     row = row.parentId === null ? undefined : await store.localRow(drive.name, row.parentId)

@@ -54,7 +54,7 @@ async function targetOf(context: ActionContext, root: Root, remote: RemoteRow): 
   const { drive, store } = context
   const { local } = context.case
   if (!local || local.isMissing || local.parentId === null) {
-    const free = await placeOfItem(context, remote)
+    const free = await placeOfItem(context, root, remote)
     return free && { ...free, replaces: undefined }
   }
   const folder = await store.localRow(drive.name, local.parentId)
@@ -72,6 +72,9 @@ async function alreadyThere(
   const { replaces } = target
   const look = lookInside(root, target.names)
   if (!look) return replaces ? goneHere(context) : undefined
+  if (replaces && look.type === 'link') {
+    return { end: 'stuck', because: 'it is a link here: what it leads to is not replaced' }
+  }
   if (replaces && look.type === 'file' && isSameStat(look, replaces)) return undefined
   return adoptOr(deps, context, root, { remote, target, look })
 }

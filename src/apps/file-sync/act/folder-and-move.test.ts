@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { afterEach, describe, test } from 'node:test'
 import type { Action } from '../plan.ts'
 import { type ActWorld, actWorld, type WorldOptions } from './act-world.suite.ts'
@@ -110,6 +110,42 @@ describe('a folder', () => {
     const copy = readdirSync(w.drive.root).find((name) => name.includes('.conflict-'))
     assert.equal(w.read(copy!), 'a file')
     assert.deepEqual(await w.differences(), [])
+  })
+})
+
+describe('a folder that is not where it was', () => {
+  test('is waited for, and not taken for deleted', async () => {
+    const w = await world()
+    w.there.device.write('/sub/a.txt', 'one')
+    await w.sync()
+    w.there.device.write('/sub/b.txt', 'two')
+    const action = await w.only('download')
+    renameSync(w.path('sub'), w.path('moved'))
+    const first = await w.run(action)
+    assert.ok(first.outcome.again)
+    w.nowMs += 10_000
+    const second = await w.run(action, { checkpoint: first.checkpoint })
+    assert.match(second.outcome.note ?? '', /waits for the next look/)
+    assert.deepEqual((await w.sync()).sort(), ['download', 'move-remote'])
+    assert.equal(w.read('moved/b.txt'), 'two')
+    assert.deepEqual(w.there.dump().recycleBin, [])
+    assert.deepEqual(await w.differences(), [])
+  })
+})
+
+describe('links that are followed', () => {
+  test('are read where they lead to, if that is in the root', async () => {
+    const w = await world({ settings: { follow_symlinks: true } })
+    w.write('real/a.txt', 'one')
+    symlinkSync(w.path('real'), w.path('folder-link'))
+    symlinkSync(w.path('real/a.txt'), w.path('file-link.txt'))
+    await w.sync()
+    assert.equal(w.there.device.read('/folder-link/a.txt')!.toString(), 'one')
+    assert.equal(w.there.device.read('/file-link.txt')!.toString(), 'one')
+    w.there.device.delete('/file-link.txt')
+    await w.sync()
+    assert.equal(w.read('real/a.txt'), 'one')
+    assert.ok(w.has('file-link.txt'))
   })
 })
 
@@ -302,7 +338,7 @@ describe('a move', () => {
     assert.deepEqual(await w.differences(), [])
   })
 
-  test('of something that is gone from the folder waits, and is then planned anew', async () => {
+  test('of something that is gone from the folder waits for a look, and is then planned anew', async () => {
     const w = await world()
     w.write('a.txt', 'one')
     await w.sync()
@@ -312,10 +348,8 @@ describe('a move', () => {
     const first = await w.run(action)
     assert.ok(first.outcome.again)
     w.nowMs += 10_000
-    assert.match(
-      (await w.run(action, { checkpoint: first.checkpoint })).outcome.skip ?? '',
-      /not here any more/,
-    )
+    const second = await w.run(action, { checkpoint: first.checkpoint })
+    assert.match(second.outcome.note ?? '', /waits for the next look/)
     await w.sync()
     assert.equal(w.read('b.txt'), 'one')
     assert.deepEqual(await w.differences(), [])

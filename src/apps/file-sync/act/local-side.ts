@@ -28,24 +28,44 @@ export function rootOf(drive: Pick<FileDrive, 'root' | 'markerId'>): Root {
 export type Place = { folder: LocalRow; names: string[] }
 
 /** Where an item of OneDrive belongs here; undefined where its folder is not here. */
-export async function placeOfItem({ drive, store }: Acting, remote: RemoteRow): Promise<Place | undefined> {
+export async function placeOfItem(
+  context: Acting,
+  root: Root,
+  remote: RemoteRow,
+): Promise<Place | undefined> {
+  const { drive, store } = context
   if (remote.parentId === null) return undefined
   const folder = await store.localOfItem(drive.name, remote.parentId)
   if (!folder || folder.isMissing || folder.type !== 'folder') return undefined
-  const names = await store.localPath(drive.name, folder.id)
+  const names = await folderNames(context, root, folder)
   return names && { folder, names: [...names, remote.name] }
 }
 
-/** Of a row, as they are on the disk; undefined where a folder above it is not known. */
+/**
+ * Of a row, as they are on the disk; undefined where a folder above it is not known. Where links are followed, those
+ * above it are; whether it is one itself matters only to who reads it: nothing else is ever done to what it leads to.
+ */
 export async function namesOf(
   { drive, store }: Acting,
   root: Root,
   local: Pick<LocalRow, 'id'>,
+  { isRead = false }: { isRead?: boolean } = {},
 ): Promise<string[] | undefined> {
   const names = await store.localPath(drive.name, local.id)
   if (!names || !drive.settings.follow_symlinks) return names
-  const isLink = lookInside(root, realNames(root, names.slice(0, -1), names.slice(-1)))?.type === 'link'
-  return isLink ? realNames(root, names, []) : realNames(root, names.slice(0, -1), names.slice(-1))
+  const [above, own] = [names.slice(0, -1), names.slice(-1)]
+  const real = realNames(root, above, own)
+  return isRead && lookInside(root, real)?.type === 'link' ? realNames(root, names, []) : real
+}
+
+/** The folder of a row, as it is on the disk. */
+export async function folderNames(
+  { drive, store }: Acting,
+  root: Root,
+  folder: Pick<LocalRow, 'id'>,
+): Promise<string[] | undefined> {
+  const names = await store.localPath(drive.name, folder.id)
+  return names && (drive.settings.follow_symlinks ? realNames(root, names, []) : names)
 }
 
 /** Where links are followed: to where they lead, if that is in the root. */
@@ -110,7 +130,7 @@ export async function lookAsSeen(
   root: Root,
   local: LocalRow,
 ): Promise<AsSeen | { ended: Ended }> {
-  const names = await namesOf(context, root, local)
+  const names = await namesOf(context, root, local, { isRead: true })
   if (!names) return { ended: await goneHere(context, 'where it is here is not known') }
   const look = lookInside(root, names)
   if (!look) return { ended: await goneHere(context) }

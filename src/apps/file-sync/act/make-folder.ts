@@ -21,7 +21,7 @@ export const makeLocalRun: VerbRun = async (context) => {
   const { drive, node, version } = context
   const remote = context.case.remote!
   const root = rootOf(drive)
-  const place = await placeOfItem(context, remote)
+  const place = await placeOfItem(context, root, remote)
   if (!place) return { end: 'stale', because: 'its folder is not here' }
   try {
     const made = makeFolder(root, place.names)

@@ -5,6 +5,7 @@
 import type { ActionContext, Ended, VerbRun } from '../action.ts'
 import { toRow } from '../delta.ts'
 import { moveInside } from '../local/move.ts'
+import type { Root } from '../local/root.ts'
 import { plainStat } from '../local/stat.ts'
 import { temporaryNameOf } from '../names.ts'
 import { type LocalRow, type RemoteRow, sameSpelling } from '../trees.ts'
@@ -38,7 +39,7 @@ export const moveLocalRun: VerbRun = async (context) => {
   const remote = context.case.remote!
   const root = rootOf(drive)
   const from = await namesOf(context, root, local)
-  const to = await wantedPlace(context, local, remote)
+  const to = await wantedPlace(context, root, { local, remote, from })
   if (!from || !to) return { end: 'stale', because: 'its folder is not here' }
   try {
     // The names decide; whether its content changed meanwhile is for another action.
@@ -62,15 +63,14 @@ function isSameFile(look: { ino: string; dev: string; birthNs: string }, local: 
 
 async function wantedPlace(
   context: ActionContext,
-  local: LocalRow,
-  remote: RemoteRow,
+  root: Root,
+  { local, remote, from }: { local: LocalRow; remote: RemoteRow; from: string[] | undefined },
 ): Promise<Place | undefined> {
   const { drive, store, job } = context
-  if (!job.payload.isTemporary) return placeOfItem(context, remote)
+  if (!job.payload.isTemporary) return placeOfItem(context, root, remote)
   if (local.parentId === null) return undefined
   const folder = await store.localRow(drive.name, local.parentId)
-  const names = await store.localPath(drive.name, local.id)
-  return folder && names && { folder, names: [...names.slice(0, -1), temporaryNameOf(local.name, local.id)] }
+  return folder && from && { folder, names: [...from.slice(0, -1), temporaryNameOf(local.name, local.id)] }
 }
 
 function movedHere(

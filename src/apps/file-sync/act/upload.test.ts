@@ -157,21 +157,24 @@ describe('a small upload', () => {
     assert.equal(text(w, '/a.txt'), 'one and a half')
   })
 
-  test('of a file that is not there waits for a moment, in which a move is seen', async () => {
+  test('of a file that is not there waits for a look, which tells a move from a deletion', async () => {
     const w = await world()
     w.write('a.txt', 'one')
+    await w.sync()
+    w.write('a.txt', 'one, edited')
+    await w.run(await w.only('check'))
     const action = await w.only('upload')
     renameSync(w.path('a.txt'), w.path('b.txt'))
     const first = await w.run(action)
     assert.ok(first.outcome.again)
     w.nowMs += 10_000
-    assert.match(
-      (await w.run(action, { checkpoint: first.checkpoint })).outcome.skip ?? '',
-      /not here any more/,
-    )
-    await w.sync()
-    assert.equal(text(w, '/b.txt'), 'one')
+    const second = await w.run(action, { checkpoint: first.checkpoint })
+    assert.match(second.outcome.note ?? '', /waits for the next look/)
+    assert.deepEqual(await w.plan(), [])
+    assert.deepEqual(await w.sync(), ['move-remote', 'upload'])
+    assert.equal(text(w, '/b.txt'), 'one, edited')
     assert.equal(w.there.device.has('/a.txt'), false)
+    assert.deepEqual(await w.differences(), [])
   })
 
   test('of a file that may not be read is reported, and nothing is concluded from it', async (t) => {

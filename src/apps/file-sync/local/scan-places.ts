@@ -78,7 +78,7 @@ export class Places {
       parentId: folder.id,
       name,
       names: [...folder.names, name],
-      isReplaced: false,
+      isReplaced: isNowhere(row),
     })
   }
 
@@ -136,7 +136,7 @@ export class Places {
     if (!one) return false
     this.#waiting.splice(index, 1)
     const { blocker } = one
-    const name = `${blocker.name}/~${blocker.id}`
+    const name = nowhereName(blocker)
     this.out.push({ seen: 'changed', id: blocker.id, name })
     this.#movedOn.add(blocker.id)
     const missing = this.#missing.get(blocker.id)
@@ -204,4 +204,14 @@ export class Places {
 
 function unreadableOf({ unreadable }: Arrival, row: LocalRow): { unreadable?: string | null } {
   return row.unreadable === unreadable ? {} : { unreadable }
+}
+
+/** Of a row that had to make room, and of which it is not known yet where it went. */
+function nowhereName({ name, id }: LocalRow): string {
+  return `${name}/${id}`
+}
+
+/** A scan that stopped half-way leaves such a row. No file has a slash in its name. */
+export function isNowhere({ name }: Pick<LocalRow, 'name'>): boolean {
+  return name.includes('/')
 }

@@ -20,7 +20,7 @@ import { type FileType, type LocalRow, type LocalStat, nameKey } from '../trees.
 import { holdFolder } from './folder.ts'
 import { contentProblem, isSameAt, type Listing, listFolder, type PackedListing, statAt } from './listing.ts'
 import { checkRoot, type Root } from './root.ts'
-import { type Arrival, type Entry, type FolderTask, Places } from './scan-places.ts'
+import { type Arrival, type Entry, type FolderTask, isNowhere, Places } from './scan-places.ts'
 import { isSameStat, isSameThing, lookAt, statOf } from './stat.ts'
 
 /** What the scan must know of the local tree. */
@@ -204,7 +204,8 @@ export class Scan {
     }
     await this.#strangers(task, strangers, rows, accounted)
     for (const row of here.values()) {
-      if (!accounted.has(row.name) && !this.#isExcluded(task, row)) this.#places.notThere(row, task)
+      if (accounted.has(row.name)) continue
+      if (isNowhere(row) || !this.#isExcluded(task, row)) this.#places.notThere(row, task)
     }
   }
 
@@ -308,7 +309,7 @@ export class Scan {
   async #hasLeft(row: LocalRow, type: FileType): Promise<boolean> {
     const { root, tree, followLinks } = this.#options
     const names = await tree.path(row.id)
-    if (!names) return true
+    if (!names || isNowhere(row)) return true
     try {
       const look = lookAt(join(root.path, ...names))
       if (!look) return true

@@ -25,7 +25,16 @@ import {
 } from './local-tree.ts'
 import { closeNode, closeNodes, freeNode, freeWaiting, isOpen, leaveNode, openNode } from './open-nodes.ts'
 import { remoteRows } from './remote-tree.ts'
-import { BASE_COLUMNS, baseOf, isSameThing, LOCAL_COLUMNS, localOf, putBase, putLocal, putRemote } from './rows.ts'
+import {
+  BASE_COLUMNS,
+  baseOf,
+  isSameThing,
+  LOCAL_COLUMNS,
+  localOf,
+  putBase,
+  putLocal,
+  putRemote,
+} from './rows.ts'
 
 /** Both sides have the same now. */
 export async function endInStep(tx: Tx, drive: string, end: InStep): Promise<boolean> {
@@ -43,9 +52,9 @@ export async function endInStep(tx: Tx, drive: string, end: InStep): Promise<boo
   const others = [node, pair].filter((other) => other !== item)
   await closeNodes(tx, drive, others)
   const isHeard = node !== item && (await isOpen(tx, drive, item))
-  const isNews = !isAtPlace || isChanged || isHeard
+  const isNews = !isAtPlace || isHeard || (isChanged && node !== item)
   if (isNews) await openNode(tx, drive, item)
-  return (await freeWaiting(tx, drive, [node, pair, item])) || isNews
+  return (await freeWaiting(tx, drive, [node, pair, item])) || isNews || isChanged
 }
 
 async function generationOf(tx: Tx, drive: string): Promise<number> {

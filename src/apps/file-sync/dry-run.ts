@@ -1,0 +1,208 @@
+/**
+ * What a sync would do, without doing it. All that is known of the drive is copied into a ledger of its own, in a
+ * temporary file; there both sides are looked at with the very jobs of a sync, and planned with the very plan. Neither
+ * side nor what is stored of them is touched: OneDrive is only listened to, the folder only looked at.
+ *
+ * It tells the first step for each thing: what follows from that is decided when it is done.
+ */
+import type { Clock } from '../../clock.ts'
+import { createEngine, type Engine } from '../../engine/engine.ts'
+import { asTidemarkError, TidemarkError } from '../../errors.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import { type Disk, hashInside } from './act/content.ts'
+import { fileBudgets } from './budgets.ts'
+import { type FileDrive, type FileDrives, type FilesSettings, requestsOf } from './drive.ts'
+import { walkUnmarked } from './local/first-look.ts'
+import { openRoot } from './local/root.ts'
+import { type Action, HELD_DELETE } from './plan.ts'
+import { planOnce } from './planning.ts'
+import { copyDrive } from './store/drive-copy.ts'
+import { writePlan } from './store/ends.ts'
+import { FileStore, type NewDrive, setDrive } from './store/file-store.ts'
+import { seeLocal, setLocalHash } from './store/local-tree.ts'
+import { freeAllWaiting, freeNode, releaseSettled } from './store/open-nodes.ts'
+import { type SyncKinds, syncKinds } from './sync-kinds.ts'
+import type { LocalStat } from './trees.ts'
+
+export type DryStep = Pick<Action, 'verb' | 'row' | 'path' | 'bytes'>
+
+export type DryRun = {
+  folder: string
+  steps: DryStep[]
+  /** Rows that agree by themselves: only noted. */
+  agreed: number
+  /** What has to wait for one of the steps. */
+  waiting: { path: string; because: string }[]
+  /** What is left alone, and why. */
+  left: { path: string; because: string }[]
+  heldDeletes: { local: number; remote: number } | null
+}
+
+export type DryRunInput = {
+  drive: FileDrive
+  /** Of a folder that is not set up yet: what would be written down. */
+  draft?: NewDrive | undefined
+  from: Ledger
+  scratch: Ledger
+  settings: FilesSettings
+  clock: Clock
+  disk: Disk
+  signal: AbortSignal
+}
+
+const PASSES_MAX = 10_000
+/** Of a folder that is not there. */
+const NOWHERE: LocalStat = { dev: '0', ino: '0', birthNs: '0', mtimeNs: '0', size: 0 }
+
+export async function dryRun(input: DryRunInput): Promise<DryRun> {
+  const { drive, scratch, draft } = input
+  const store = await FileStore.open(scratch)
+  if (draft) await store.addDrive(draft, NOWHERE)
+  else {
+    await FileStore.open(input.from)
+    await copyDrive(input.from, scratch, drive.name)
+  }
+  await store.write(async (tx) => {
+    await releaseSettled(tx, drive.name, Number.MAX_SAFE_INTEGER)
+    await freeAllWaiting(tx, drive.name)
+  })
+  await look(input, store)
+  return plan(input, store)
+}
+
+/** With an engine that knows no other jobs: it cannot act. */
+async function look(input: DryRunInput, store: FileStore): Promise<void> {
+  const { drive, scratch, settings, clock, draft, signal } = input
+  const kinds = syncKinds({ drives: only(drive), store, ledger: scratch, kindOf: refuse })
+  const engine = await createEngine({
+    ...{ ledger: scratch, clock, name: 'dry run', jobs: [kinds.delta, kinds.look] },
+    budgets: fileBudgets([drive.account], settings),
+  })
+  const stop = (): void => void engine.stop()
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    await engine.streams.open(drive.stream)
+    if (draft) await seeAll(input, store)
+    await engine.start()
+    await enqueue(engine, kinds, { drive, isFirst: draft !== undefined })
+    const isDone = await engine.drained()
+    signal.throwIfAborted()
+    const [failed] = await scratch.jobs({ state: 'failed', limit: 1 })
+    if (failed || !isDone) throw failure(failed?.error ?? null)
+  } finally {
+    signal.removeEventListener('abort', stop)
+    await engine.stop()
+  }
+}
+
+async function enqueue(
+  engine: Engine,
+  kinds: SyncKinds,
+  { drive: { name: drive, stream }, isFirst }: { drive: FileDrive; isFirst: boolean },
+): Promise<void> {
+  await engine.enqueue(kinds.delta, { drive, isPlannedLater: true }, { stream })
+  if (!isFirst) await engine.enqueue(kinds.look, { drive, isPlannedLater: true }, { stream })
+}
+
+function failure(error: string | null): TidemarkError {
+  let message = 'The dry run could not look at both sides.'
+  try {
+    message = (JSON.parse(error ?? '') as { message?: string }).message ?? message
+  } catch {
+    // Then it is told without a reason.
+  }
+  return new TidemarkError(message, { kind: 'transient', code: 'dry-run' })
+}
+
+/** A folder without a marker: nobody keeps it, so everything in it is new. */
+async function seeAll({ drive, clock }: DryRunInput, store: FileStore): Promise<void> {
+  const takeIds = (count: number): Promise<number> => store.takeLocalIds(drive.name, count)
+  for await (const sightings of walkUnmarked({ path: drive.root, filter: drive.filter, takeIds })) {
+    await store.write((tx) => seeLocal(tx, drive.name, sightings))
+  }
+  await store.write((tx) => setDrive(tx, drive.name, { scannedAt: clock.now(), filterKey: drive.filter.key }))
+}
+
+async function plan(input: DryRunInput, store: FileStore): Promise<DryRun> {
+  const { drive, clock, signal } = input
+  const { name } = drive
+  const found: DryRun = {
+    ...{ folder: name, steps: [], agreed: 0, waiting: [], left: [], heldDeletes: null },
+  }
+  for (let pass = 0; pass < PASSES_MAX; pass++) {
+    signal.throwIfAborted()
+    const row = await store.drive(name)
+    const planned = await planOnce(store, drive, row)
+    if (!planned) break
+    const cycle = row.planned + 1
+    const pathOf = (node: Action['node']): Promise<string> => store.pathOfNode(name, node)
+    for (const { node, because } of planned.waiting) found.waiting.push({ path: await pathOf(node), because })
+    for (const { node, because } of planned.reported) {
+      if (because !== HELD_DELETE) found.left.push({ path: await pathOf(node), because })
+    }
+    found.agreed += planned.bookkeeping.length
+    found.heldDeletes = planned.heldDeletes ?? found.heldDeletes
+    await store.write((tx) => writePlan(tx, name, { cycle, plan: planned, atMs: clock.now() }))
+    for (const action of planned.actions) {
+      if (action.verb === 'check' && (await hashed(input, store, action))) continue
+      const { verb, row: because, path, bytes } = action
+      found.steps.push({ verb, row: because, path, bytes })
+    }
+  }
+  return found
+}
+
+/** Content that nobody has looked at is looked at now, so that what is decided is what a sync would decide. */
+async function hashed(input: DryRunInput, store: FileStore, { node }: Action): Promise<boolean> {
+  const { drive, disk, signal, draft } = input
+  if (draft) return hashedUnmarked(input, store, node)
+  const { local } = await store.nodeCase(drive.name, node)
+  const names = local && (await store.localPath(drive.name, local.id))
+  if (!local || !names) return false
+  const root = openRoot(drive.root, drive.markerId)
+  const found = await hashInside(disk, root, names, { signal })
+  return found ? free(input, store, { node, id: local.id, ...found }) : false
+}
+
+async function hashedUnmarked(input: DryRunInput, store: FileStore, node: Action['node']): Promise<boolean> {
+  const { drive, disk, signal } = input
+  const { local } = await store.nodeCase(drive.name, node)
+  const names = local && (await store.localPath(drive.name, local.id))
+  if (!local || !names) return false
+  const { dev, ino, birthNs, mtimeNs, size } = local
+  const stat = { dev, ino, birthNs, mtimeNs, size }
+  try {
+    const one = await disk.hash([drive.root, ...names].join('/'), stat, signal)
+    return one.outcome === 'done' && free(input, store, { node, id: local.id, stat, hash: one.hash })
+  } catch (thrown) {
+    if (signal.aborted || asTidemarkError(thrown).kind !== 'bug') throw thrown
+    // It may not be read: then the step stays what it is.
+    return false
+  }
+}
+
+async function free(
+  { drive }: DryRunInput,
+  store: FileStore,
+  { node, id, stat, hash }: { node: Action['node']; id: number; stat: LocalStat; hash: string },
+): Promise<boolean> {
+  return store.write(async (tx) => {
+    if (!(await setLocalHash(tx, drive.name, { id, stat, hash }))) return false
+    return freeNode(tx, drive.name, node)
+  })
+}
+
+function only(drive: FileDrive): FileDrives {
+  return {
+    names: () => [drive.name],
+    accounts: () => [drive.account],
+    get: async () => drive,
+    budget: () => requestsOf(drive.account),
+    reload: async () => {},
+    close: async () => {},
+  }
+}
+
+function refuse(): never {
+  throw new TidemarkError('A dry run does nothing.', { kind: 'bug' })
+}

@@ -202,7 +202,12 @@ class BareLoop {
     const [from, to] = round % 2 === 0 ? ['t1', 't1 bare'] : ['t1 bare', 't1']
     const body = Buffer.from(JSON.stringify({ name: to }))
     await this.#graph({
-      ...{ method: 'PATCH', url: `${this.#drive}/root:/${encodeURIComponent(from!)}`, headers: JSON_TYPE, body },
+      ...{
+        method: 'PATCH',
+        url: `${this.#drive}/root:/${encodeURIComponent(from!)}`,
+        headers: JSON_TYPE,
+        body,
+      },
     })
   }
 

@@ -1,6 +1,5 @@
 /** The same files on both sides: told by numbers, made without looking anything up. */
-import { mkdirSync, utimesSync, writeFileSync, writeSync } from 'node:fs'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, utimesSync, writeFileSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { syntheticBytes } from '../../src/sim/onedrive/synthetic.ts'
 

@@ -6,7 +6,7 @@ import { streamOf } from '../../src/apps/file-sync/drive.ts'
 import { systemClock } from '../../src/clock.ts'
 import type { FaultRule } from '../../src/sim/fault-rules.ts'
 import { type Act, parseStep, type Side, type Step } from './history.ts'
-import { checkEnd, checkFollowed, checkSides, shown } from './oracle.ts'
+import { checkEnd, checkFollowed, checkSides, namesakesOf, shown } from './oracle.ts'
 import { People, type Tree } from './people.ts'
 import { DRIVE, type Life, OracleWorld } from './world.ts'
 
@@ -104,7 +104,8 @@ class Run {
     if (open.length === 0 && !this.#isLate) checkSides(this.#people)
     const [only] = this.#since
     const isSame = open.length === 0 && shown(here).join() === shown(there).join()
-    if (this.#isAgreed && isSame && only && this.#since.size === 1) checkFollowed(here, only[1])
+    const isOneSided = this.#isAgreed && isSame && only !== undefined && this.#since.size === 1
+    if (isOneSided && namesakesOf(only[1]).length === 0) checkFollowed(here, only[1])
     this.#isAgreed = isSame
     this.#since.clear()
   }

@@ -29,6 +29,7 @@ export type DryInput = {
 }
 
 const THREADS_MAX = 4
+const EXAMPLES_MAX = 10
 
 export async function dryRunFolders(
   context: CliContext,
@@ -175,10 +176,16 @@ function print({ output }: CliContext, found: DryRun, root: string): void {
   if (held) {
     const count = held.local + held.remote
     output.line(
-      `${formatCount(count)} ${plural(count, 'deletion')} would wait for your yes: ${formatCount(held.remote)} in OneDrive, ${formatCount(held.local)} here.`,
+      `${formatCount(count)} ${plural(count, 'deletion')} would wait for your yes: ${formatCount(held.remote)} in OneDrive, ${formatCount(held.local)} here, such as`,
     )
+    for (const path of found.held.slice(0, EXAMPLES_MAX)) output.line(`  ${path}`)
   }
-  output.line(
-    `${folder}: would upload ${formatCount(up.count)} (${formatBytes(up.bytes)}), download ${formatCount(down.count)} (${formatBytes(down.bytes)}), and do ${formatCount(steps.length - up.count - down.count)} other ${plural(steps.length - up.count - down.count, 'thing')}. Nothing was changed.`,
-  )
+  const others = steps.length - up.count - down.count
+  const parts = [
+    `upload ${formatCount(up.count)} (${formatBytes(up.bytes)})`,
+    `download ${formatCount(down.count)} (${formatBytes(down.bytes)})`,
+    ...(others > 0 ? [`do ${formatCount(others)} other ${plural(others, 'thing')}`] : []),
+  ]
+  const would = steps.length === 0 ? 'nothing is to be done' : `would ${parts.join(', ')}`
+  output.line(`${folder}: ${would}. Nothing was changed.`)
 }

@@ -59,6 +59,28 @@ export async function answerHeld(
   for (const name of allowed) await forgetYes(opened, name)
 }
 
+/** While a folder is watched nobody is asked: it is told once, or done where that was said beforehand. */
+export async function tellHeld(
+  context: CliContext,
+  opened: OpenedFiles,
+  { names, options, told }: Pick<Answering, 'names' | 'options'> & { told: Set<string> },
+): Promise<void> {
+  for (const name of names) {
+    const held = await heldNow(opened, name)
+    if (!held) {
+      told.delete(name)
+      // Another process may have been given a yes that is not carried out yet.
+      const { local, remote } = await opened.files.store.deletesAhead(name)
+      if (local + remote === 0) await forgetYes(opened, name)
+    } else if (options.forceDeletes) await allow(opened, name, held)
+    else if (!told.has(name)) {
+      told.add(name)
+      await describeHeld(context, opened, { name, held })
+      context.output.note(`  ${heldHint(name)}`)
+    }
+  }
+}
+
 /** So many, and not one more. */
 export async function allow(
   { files, engine }: Pick<OpenedFiles, 'files' | 'engine'>,

@@ -20,7 +20,7 @@ const REASONS_SHOWN_MAX = 5
 export type FolderEnd = FileStatus & {
   failed: JobRow[]
   obstacle: FileObstacle | undefined
-  /** Why things are left alone that nobody wished to be. */
+  /** Why things are left alone that nobody wished to be, but for conflicts and deletions that wait. */
   troubles: LeftAlone[]
   /** How many are left out because somebody wished it. */
   leftOut: number
@@ -46,14 +46,17 @@ export async function conclude(
 export async function endOf(opened: OpenedFiles, name: string): Promise<FolderEnd> {
   const { files, ledger } = opened
   const status = await fileStatus({ store: files.store, ledger }, name)
+  const heldDeletes = (await heldNow(opened, name)) ?? null
   const reasons = await ledger.driver.read((tx) => leftAlone(tx, name, REASONS_MAX))
   const isWished = ({ because }: LeftAlone): boolean => WISHED.test(because)
+  const isTrouble = (one: LeftAlone): boolean => !isWished(one) && !TOLD_ELSEWHERE.test(one.because)
   return {
     ...status,
-    heldDeletes: (await heldNow(opened, name)) ?? null,
+    heldDeletes,
+    state: heldDeletes !== null && status.paused === null ? 'needs you' : status.state,
     failed: await ledger.jobs({ state: 'failed', stream: streamOf(name), limit: 100 }),
     obstacle: files.kinds.obstacles.of(name),
-    troubles: reasons.filter((one) => !isWished(one)),
+    troubles: reasons.filter(isTrouble),
     leftOut: reasons.filter(isWished).reduce((sum, { count }) => sum + count, 0),
     pauseHint: pauseHintOf(status),
   }
@@ -61,6 +64,9 @@ export async function endOf(opened: OpenedFiles, name: string): Promise<FolderEn
 
 /** By the filter, or by the mode. */
 const WISHED = /^(?:left out: |only (?:downloads|uploads) are on$)/
+/** Conflicts and deletions have lines of their own, and a folder stays because of what is in it. */
+const TOLD_ELSEWHERE =
+  /^(?:changed on both sides: decide|many deletions at once|something in it is left alone)/
 
 function pauseHintOf({ paused, name, account }: FileStatus): string | null {
   if (paused === null) return null
@@ -136,13 +142,10 @@ export function explainTroubles({ output }: Pick<CliContext, 'output'>, end: Fol
       `${name}: ${formatCount(conflicts)} ${plural(conflicts, 'conflict')} to decide. See: tidemark files conflicts`,
     )
   }
-  const shown = troubles.filter(
-    ({ because }) => !/^(?:changed on both sides: decide|many deletions)/.test(because),
-  )
-  for (const { because, count } of shown.slice(0, REASONS_SHOWN_MAX)) {
+  for (const { because, count } of troubles.slice(0, REASONS_SHOWN_MAX)) {
     output.note(`${name}: ${formatCount(count)} left alone: ${because}`)
   }
-  if (shown.length > 0) {
+  if (troubles.length > 0) {
     output.note(`  Which ones: tidemark files status ${shellWord(name)} --all`)
   }
   if (leftOut > 0) output.note(`${name}: ${formatCount(leftOut)} left out, as you wished.`)

@@ -24,6 +24,7 @@ import { settle } from './files-sync-settle.ts'
 /** Jobs that failed before and are tried again by a sync. */
 const RETRIED_MAX = 1_000
 const WATCH_STEP_MS = 500
+const HELD_LOOK_MS = 5_000
 
 export async function syncFiles(
   context: CliContext,
@@ -133,8 +134,9 @@ async function tidy({ output }: CliContext, opened: OpenedFiles, name: string): 
 async function watch(
   context: CliContext,
   opened: OpenedFiles,
-  { names, stop, progress }: Run & { progress: FilesProgress },
+  input: Run & { progress: FilesProgress },
 ): Promise<void> {
+  const { names, stop, progress } = input
   const { output } = context
   const { pollMs } = opened.files.settings
   const work = await startDrives(opened, {
@@ -143,8 +145,14 @@ async function watch(
   })
   output.note(`Watching; changes in OneDrive are asked for every ${formatDuration(pollMs)}. Ctrl-C stops it.`)
   try {
+    let lookedMs = systemClock.monotonicMs()
+    const told = new Set<string>()
     while (!stop.aborted) {
       await progress.show()
+      if (systemClock.monotonicMs() - lookedMs >= HELD_LOOK_MS) {
+        await tellHeld(context, opened, { ...input, told })
+        lookedMs = systemClock.monotonicMs()
+      }
       await sleep(systemClock, WATCH_STEP_MS, stop).catch(() => {
         // Told to stop: the loop ends by itself.
       })

@@ -75,13 +75,25 @@ export async function addDrive(runtime: Opened, input: NewDriveInput): Promise<A
 
 /** The same without writing anything: every refusal comes before the folder is touched. */
 export async function draftDrive(runtime: Opened, input: NewDriveInput): Promise<DriveDraft> {
-  const settings = driveSettings.parse(input.settings ?? {}) as DriveSettings
   const account = await accountOf(runtime, input.account)
+  const settings = settingsFor(account, input.settings ?? {})
   const root = placeOf(input.root)
   await refuseOverlap(runtime, root)
   const name = await nameFor(runtime, input.name, root)
   const drive = await askDrive(runtime, account, input.driveId)
   return { name, account: account.name, ...drive, root, entries: entriesIn(root), settings }
+}
+
+/** An account that may only read takes no uploads. */
+function settingsFor({ name, settings }: Account, wanted: Partial<DriveSettings>): DriveSettings {
+  const isReadOnly = settings.access === 'readonly'
+  if (isReadOnly && wanted.mode !== undefined && wanted.mode !== 'download-only') {
+    throw new UsageError(`The account ${name} may only read: changes can only come here from OneDrive.`, {
+      code: 'scope-missing',
+      hint: `Use --download-only, or connect it again to change files, too: tidemark account add onedrive --user ${shellWord(name)}`,
+    })
+  }
+  return driveSettings.parse({ ...wanted, ...(isReadOnly ? { mode: 'download-only' } : {}) })
 }
 
 /** Forgets a marker that was made by `addDrive`: the folder can be added anew. */

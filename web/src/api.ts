@@ -16,6 +16,20 @@ import type {
   WorkerView,
 } from '../../src/server/engine-api/schemas.ts'
 import type {
+  ActionView,
+  ConflictDetail,
+  ConflictView,
+  DriveView,
+  FileAccountView,
+  FilesSnapshot,
+  HeldDeletesView,
+  ItemDetail,
+  ReportedView,
+  TransfersView,
+  TrashEntryView,
+  TreeItem,
+} from '../../src/server/files-api/schemas.ts'
+import type {
   ArchivePlan,
   ArchiveRunView,
   ArchiveWish,
@@ -105,6 +119,9 @@ const streamPath = (name: string): string => `/api/streams/${part(name)}`
 export const messagePath = (account: string, id: string): string =>
   `/api/mail/messages/${part(account)}/${part(id)}`
 
+const drivePath = (name: string): string => `/api/files/drives/${part(name)}`
+export const conflictPath = (name: string, id: number): string => `${drivePath(name)}/conflicts/${id}`
+
 export type JobFilter = {
   state?: string
   kind?: string
@@ -118,6 +135,14 @@ export type Suggestions = { items: { text: string; what: string }[] }
 export type Session = { required: boolean; signedIn: boolean }
 export type ConfigEntries = { items: SettingView[] }
 type Paging = { cursor?: string; limit?: number }
+export type FolderPage = Page<TreeItem> & { path: string }
+export type NewFolder = {
+  account?: string
+  path: string
+  name?: string
+  mode: DriveView['mode']
+  policy: DriveView['policy']
+}
 export type RunStep = 'undo' | 'resume' | 'halt' | 'abandon'
 
 export const api = {
@@ -178,6 +203,41 @@ export const api = {
   /** `confirm`: the words of a deletion that waits, for `resume`. */
   stepArchive: (id: number, step: RunStep, confirm?: string) =>
     post<DoneView>(`/api/mail/archive/runs/${id}/${step}`, confirm === undefined ? {} : { confirm }),
+
+  files: async (signal?: AbortSignal): Promise<FilesSnapshot> => {
+    const [{ items: drives }, transfers] = await Promise.all([
+      get<{ items: DriveView[] }>('/api/files/drives', {}, signal),
+      get<TransfersView>('/api/files/transfers', {}, signal),
+    ])
+    return { drives, transfers }
+  },
+  fileAccounts: (signal?: AbortSignal) =>
+    get<{ items: FileAccountView[] }>('/api/files/accounts', {}, signal),
+  connectFiles: (wish: { access: 'readonly' | 'readwrite' }) =>
+    post<{ url: string; state: string }>('/api/files/accounts/connect', wish),
+  addFolder: (wish: NewFolder) =>
+    post<{ name: string; root: string; text: string }>('/api/files/drives', wish),
+  syncFiles: (name: string) => post<DoneView>(`${drivePath(name)}/sync`),
+  folder: (name: string, query: Paging & { folder?: string } = {}, signal?: AbortSignal) =>
+    get<FolderPage>(`${drivePath(name)}/tree`, query, signal),
+  fileItem: (name: string, node: string, signal?: AbortSignal) =>
+    get<ItemDetail>(`${drivePath(name)}/items/${part(node)}`, {}, signal),
+  fileHistory: (name: string, query: Paging = {}, signal?: AbortSignal) =>
+    get<Page<ActionView>>(`${drivePath(name)}/history`, query, signal),
+  reported: (name: string, query: Paging = {}, signal?: AbortSignal) =>
+    get<Page<ReportedView>>(`${drivePath(name)}/reported`, query, signal),
+  conflicts: (name: string, query: Paging & { state?: 'open' | 'settled' } = {}, signal?: AbortSignal) =>
+    get<Page<ConflictView>>(`${drivePath(name)}/conflicts`, query, signal),
+  conflict: (name: string, id: number, signal?: AbortSignal) =>
+    get<ConflictDetail>(conflictPath(name, id), {}, signal),
+  resolveConflict: (name: string, id: number, keep: 'both' | 'local' | 'remote') =>
+    post<DoneView>(`${conflictPath(name, id)}/resolve`, { keep }),
+  heldDeletes: (name: string, signal?: AbortSignal) =>
+    get<HeldDeletesView>(`${drivePath(name)}/held-deletes`, {}, signal),
+  allowDeletes: (name: string, count: number) => post<DoneView>(`${drivePath(name)}/held-deletes`, { count }),
+  fileTrash: (name: string, query: Paging = {}, signal?: AbortSignal) =>
+    get<Page<TrashEntryView>>(`${drivePath(name)}/trash`, query, signal),
+  restoreFile: (name: string, id: string) => post<DoneView>(`${drivePath(name)}/trash/restore`, { id }),
 
   session: (signal?: AbortSignal) => get<Session>('/api/session', {}, signal),
   signIn: (token: string) => post<Session>('/api/sign-in', { token }),

@@ -12,6 +12,11 @@ export const messageLink = (account: string, id: string): string =>
   `/mail/${encodeURIComponent(account)}/${encodeURIComponent(id)}`
 export const archiveLink = (): string => '/archive'
 export const settingsLink = (): string => '/settings'
+export const filesLink = (): string => '/files'
+export const driveLink = (name: string, view?: string): string =>
+  withQuery(`/files/${encodeURIComponent(name)}`, { view })
+export const conflictLink = (name: string, id: number): string =>
+  `/files/${encodeURIComponent(name)}/conflicts/${id}`
 
 /** What stood in a part of the path; the text as it is where it cannot be decoded. */
 export function pathPart(text: string | undefined): string {

@@ -2,6 +2,7 @@
 import { QueryCache, QueryClient, type QueryKey, useQuery, useQueryClient } from '@tanstack/preact-query'
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import type { DoneView, Overview, StreamView } from '../../src/server/engine-api/schemas.ts'
+import type { DriveView, FilesSnapshot } from '../../src/server/files-api/schemas.ts'
 import { api } from './api.ts'
 import { showToast } from './components/toast-store.ts'
 import { createLive, type Live, type LiveState } from './live.ts'
@@ -24,12 +25,17 @@ export const keys = {
   config: ['config'],
   search: ['search'],
   message: ['message'],
+  files: ['files'],
+  fileAccounts: ['file-accounts'],
+  fileParts: ['file-parts'],
 } as const satisfies Record<string, QueryKey>
 
 /** What an event makes stale. A snapshot brings its overview along, and is sent only when something changed. */
 const STALE_BY_EVENT: Record<string, readonly QueryKey[]> = {
   snapshot: [keys.jobs, keys.job, keys.segments, keys.frontier, keys.limits, keys.archive],
   'snapshot-mail': [keys.accounts],
+  // Trees, histories and lists of a folder: see noteFiles.
+  'files-changed': [keys.fileParts],
   mark: [keys.segments, keys.frontier, keys.accounts],
   job: [keys.jobs, keys.job, keys.segments, keys.frontier, keys.archive],
   bad: [keys.bad, keys.segments, keys.frontier],
@@ -80,20 +86,29 @@ export function startLive(client: QueryClient): Live {
       if (state === 'signed-out') onSignedOut()
     },
     onOpen: ({ isFirst }) => {
-      if (!isFirst) refresh([keys.overview, ...ALL_LIVE])
+      if (!isFirst) refresh([keys.overview, keys.files, ...ALL_LIVE])
     },
     onEvent: (type, data) => {
       if (type === 'snapshot' && data) client.setQueryData(keys.overview, data as Overview)
-      const stale = STALE_BY_EVENT[type]
+      const isFiles = type === 'snapshot-files' && data
+      const stale =
+        STALE_BY_EVENT[isFiles && noteFiles(client, data as FilesSnapshot) ? 'files-changed' : type]
       if (stale) refresh(stale)
     },
     poll: async () => {
       client.setQueryData(keys.overview, await api.overview())
-      refresh(ALL_LIVE)
+      refresh([keys.files, ...ALL_LIVE])
     },
   })
   live.start()
   return live
+}
+
+/** Whether more changed than how far transfers are: then what is shown of folders is looked at again. */
+function noteFiles(client: QueryClient, now: FilesSnapshot): boolean {
+  const before = client.getQueryData<FilesSnapshot>(keys.files)
+  client.setQueryData(keys.files, now)
+  return JSON.stringify(before?.drives) !== JSON.stringify(now.drives)
 }
 
 function createRefresher(client: QueryClient): (stale: readonly QueryKey[]) => void {
@@ -126,6 +141,22 @@ export function useStreamView(name: string): StreamView | undefined {
 
 export const useAccounts = () =>
   useQuery({ queryKey: keys.accounts, queryFn: ({ signal }) => api.accounts(signal), staleTime: 15_000 })
+
+export const useFiles = () =>
+  useQuery({
+    queryKey: keys.files,
+    queryFn: ({ signal }) => api.files(signal),
+    // Events keep it fresh, or the polling that takes their place.
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchInterval: (query) => (query.state.data ? false : 3_000),
+  })
+
+export function useDrive(name: string): DriveView | undefined {
+  return useFiles().data?.drives.find((drive) => drive.name === name)
+}
+
+export const useFileAccounts = () =>
+  useQuery({ queryKey: keys.fileAccounts, queryFn: ({ signal }) => api.fileAccounts(signal) })
 
 export const useFrontier = (name: string, range: { cells?: number; from?: number; to?: number } = {}) =>
   useQuery({

@@ -12,6 +12,9 @@ const job = lazyPage(async () => (await import('./pages/job.tsx')).JobPage)
 const search = lazyPage(async () => (await import('./pages/search.tsx')).SearchPage)
 const message = lazyPage(async () => (await import('./pages/message.tsx')).MessagePage)
 const archive = lazyPage(async () => (await import('./pages/archive.tsx')).ArchivePage)
+const files = lazyPage(async () => (await import('./pages/files.tsx')).FilesPage)
+const drive = lazyPage(async () => (await import('./pages/drive.tsx')).DrivePage)
+const conflict = lazyPage(async () => (await import('./pages/conflict.tsx')).ConflictPage)
 const settings = lazyPage(async () => (await import('./pages/settings.tsx')).SettingsPage)
 
 export const signIn = lazyPage(async () => (await import('./pages/sign-in.tsx')).SignInPage)
@@ -26,6 +29,9 @@ export const PAGES: readonly PageRoute[] = [
   { path: '/search', page: search },
   { path: '/mail/:account/:id', page: message },
   { path: '/archive', page: archive },
+  { path: '/files', page: files },
+  { path: '/files/:name', page: drive },
+  { path: '/files/:name/conflicts/:id', page: conflict },
   { path: '/settings', page: settings },
 ]
 
@@ -41,6 +47,7 @@ export type NavigationEntry = {
 export const NAVIGATION: readonly NavigationEntry[] = [
   { href: '/', text: 'Overview', icon: 'overview', covers: ['/streams/'], page: overview },
   { href: '/search', text: 'Search', icon: 'search', covers: ['/mail/'], page: search },
+  { href: '/files', text: 'Files', icon: 'folder', covers: ['/files/'], page: files },
   { href: '/work', text: 'Work', icon: 'work', covers: ['/work/'], page: work },
   { href: '/archive', text: 'Archive', icon: 'archive', covers: [], page: archive },
   { href: '/settings', text: 'Settings', icon: 'settings', covers: [], page: settings },

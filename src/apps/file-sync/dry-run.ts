@@ -36,6 +36,8 @@ export type DryRun = {
   /** What is left alone, and why. */
   left: { path: string; because: string }[]
   heldDeletes: { local: number; remote: number } | null
+  /** Deletions that would wait for a yes. */
+  held: string[]
 }
 
 export type DryRunInput = {
@@ -127,7 +129,7 @@ async function plan(input: DryRunInput, store: FileStore): Promise<DryRun> {
   const { drive, clock, signal } = input
   const { name } = drive
   const found: DryRun = {
-    ...{ folder: name, steps: [], agreed: 0, waiting: [], left: [], heldDeletes: null },
+    ...{ folder: name, steps: [], agreed: 0, waiting: [], left: [], heldDeletes: null, held: [] },
   }
   for (let pass = 0; pass < PASSES_MAX; pass++) {
     signal.throwIfAborted()
@@ -138,7 +140,9 @@ async function plan(input: DryRunInput, store: FileStore): Promise<DryRun> {
     const pathOf = (node: Action['node']): Promise<string> => store.pathOfNode(name, node)
     for (const { node, because } of planned.waiting) found.waiting.push({ path: await pathOf(node), because })
     for (const { node, because } of planned.reported) {
-      if (because !== HELD_DELETE) found.left.push({ path: await pathOf(node), because })
+      const path = await pathOf(node)
+      if (because === HELD_DELETE) found.held.push(path)
+      else found.left.push({ path, because })
     }
     found.agreed += planned.bookkeeping.length
     found.heldDeletes = planned.heldDeletes ?? found.heldDeletes

@@ -62,7 +62,7 @@ export type Plan = {
   /** Changes of rows alone, done with the plan's own commit. A node that they leave open is planned once more. */
   bookkeeping: { node: NodeKey; version: number; decision: Bookkeeping }[]
   /** Planned again when that node's action has ended. */
-  waiting: { node: NodeKey; version: number; waitsFor: NodeKey; because: string }[]
+  waiting: { node: NodeKey; version: number; waitsFor: NodeKey; because: string; wasOpen?: boolean }[]
   /** Left alone, and said; looked at again when `until` has ended. */
   reported: { node: NodeKey; version: number; because: string; until?: NodeKey }[]
   /** Deletions that were not planned because there are too many: people are asked. */
@@ -209,11 +209,13 @@ class Planner {
     const leaving = isHere ? LEAVES_LOCALLY : LEAVES_REMOTELY
     let unknown: NodeKey | undefined
     let left: NodeKey | undefined
+    let isGuarded = false
     for (const child of children) {
       const node = this.#nodes.get(child)
       if (node) this.decide(node)
       const decision = this.#decisions.get(child)
       const state = this.#around.stateOf(child)
+      if (decision?.do === 'report' && decision.because === HELD_DELETE) isGuarded = true
       if (decision?.do === 'check') unknown = child
       else if (decision?.do === 'report' || decision?.do === 'nothing') left = child
       else if (!decision && state === 'stuck') left = child
@@ -221,7 +223,8 @@ class Planner {
       else if (!decision || !leaving.has(decision.do)) return true
     }
     if (unknown !== undefined) return { waitsFor: unknown }
-    return left === undefined ? false : { because: 'something in it is left alone', until: left }
+    if (left === undefined) return false
+    return { because: isGuarded ? HELD_DELETE : 'something in it is left alone', until: left }
   }
 
   #isUndecided(node: NodeKey): boolean {
@@ -296,10 +299,6 @@ class Planner {
     if (between) return { after: between.filter((one) => this.#decisions.get(one)?.do === 'move-remote') }
     const occupant = this.#around.remoteOccupant(parent.itemId, name)
     if (occupant === undefined || occupant.node === node.node) return { after: [] }
-    // Looked at together with the item of its name, under the item's key.
-    if (this.#nodes.get(occupant.node)?.local?.id === node.local!.id) {
-      return { waitsFor: occupant.node, because: 'it is looked at together with its namesake' }
-    }
     if (this.#leavesName(occupant.node, LEAVES_REMOTELY)) return { after: [occupant.node] }
     if (!this.#decisions.has(occupant.node) && this.#isUndecided(occupant.node)) {
       return { waitsFor: occupant.node, because: 'its name is taken' }

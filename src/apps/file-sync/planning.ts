@@ -63,7 +63,9 @@ export async function planOnce(store: FileStore, drive: FileDrive, row: DriveRow
     return { ...withHolds(drive, node, path), node: node.node, version: node.version, path }
   })
   const guard = { baseItems, deletes, forced: row.forcedDeletes }
-  return plan(nodes, view.around, { mode: drive.settings.mode, guard })
+  const planned = plan(nodes, view.around, { mode: drive.settings.mode, guard })
+  for (const one of planned.waiting) one.wasOpen = view.around.stateOf(one.waitsFor) !== 'in step'
+  return planned
 }
 
 async function releaseOld(deps: PlanningDeps, job: RunContext<PlanPayload>, drive: FileDrive): Promise<void> {

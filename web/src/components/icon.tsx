@@ -19,6 +19,8 @@ const PATHS = {
   next: 'm9 5 7 7-7 7',
   back: 'm15 5-7 7 7 7',
   external: 'M10 5H5v14h14v-5M14 5h5v5M19 5l-8 8',
+  folder: 'M3.5 18.5V6h6l2 2.5h9v10z',
+  upload: 'M12 15.5V4.5M7.5 9 12 4.5 16.5 9M5 20h14',
   file: 'M7 3.5h7l4 4v13H7zM14 3.5v4h4',
   mail: 'M4 6h16v12H4zM4 7l8 6 8-6',
   person: 'M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM5 20c.6-3.6 3.4-5.5 7-5.5s6.4 1.9 7 5.5',

@@ -1,8 +1,10 @@
 /** What needs somebody, from alerts, accounts and pauses: each with what to do and where. */
 import type { AlertView, Overview } from '../../../src/server/engine-api/schemas.ts'
+import type { DriveView } from '../../../src/server/files-api/schemas.ts'
 import type { MailAccountView } from '../../../src/server/mail-api/schemas.ts'
 import type { Tone } from '../components/tone.ts'
-import { settingsLink, streamLink, workLink } from '../links.ts'
+import { driveNeeds } from '../files/drive-state.ts'
+import { driveLink, settingsLink, streamLink, workLink } from '../links.ts'
 
 export type Need = {
   key: string
@@ -29,6 +31,7 @@ const TITLES: Record<string, string> = {
 export function needsOf(
   overview: Pick<Overview, 'alerts' | 'pauses'>,
   accounts: readonly Pick<MailAccountView, 'name' | 'stream' | 'state'>[],
+  drives: readonly DriveView[] = [],
 ): Need[] {
   const alerts = overview.alerts.map((alert) => needOfAlert(alert, accounts))
   const told = new Set(
@@ -42,7 +45,9 @@ export function needsOf(
     .filter(({ target }) => !told.has(target) && !signIns.some(({ key }) => key === `account ${target}`))
     .map(needOfPause)
   const order: Tone[] = ['danger', 'warn', 'neutral']
-  return [...alerts, ...signIns, ...pauses].sort((a, b) => order.indexOf(a.tone) - order.indexOf(b.tone))
+  return [...alerts, ...signIns, ...drives.flatMap(needsOfDrive), ...pauses].sort(
+    (a, b) => order.indexOf(a.tone) - order.indexOf(b.tone),
+  )
 }
 
 function needOfAlert(
@@ -85,6 +90,18 @@ function needOfAccount({ name, stream }: Pick<MailAccountView, 'name' | 'stream'
     action: { text: 'Sign in', href: settingsLink() },
     resume: null,
   }
+}
+
+function needsOfDrive(drive: DriveView): Need[] {
+  return driveNeeds(drive).map(({ key, text, view }) => ({
+    ...{ key: `files ${key}`, tone: 'danger', since: null, resume: null },
+    title: view === 'deletes' ? 'Many deletions wait for your yes' : 'A conflict is yours to decide',
+    text: `${drive.name}: ${text}. Nothing is lost until you decide, and nothing afterwards.`,
+    action: {
+      text: 'Look at it',
+      href: view === 'deletes' ? `${driveLink(drive.name)}#deletes` : driveLink(drive.name, 'conflicts'),
+    },
+  }))
 }
 
 function needOfPause({ scope, target, reason, at }: Overview['pauses'][number]): Need {

@@ -6,7 +6,7 @@ import { Icon } from '../components/icon.tsx'
 import { Skeleton } from '../components/notes.tsx'
 import { Time } from '../components/values.tsx'
 import { formatPlural } from '../format.ts'
-import { keys, useAccounts, useAction } from '../queries.ts'
+import { keys, useAccounts, useAction, useFiles } from '../queries.ts'
 import { type Need, needsOf } from './need.ts'
 
 /** A page of alerts helps nobody: the rest is counted. */
@@ -14,6 +14,7 @@ const NEEDS_MAX = 6
 
 export function NeedsYou({ overview }: { overview: Overview | undefined }) {
   const { data: accounts } = useAccounts()
+  const { data: files } = useFiles()
   if (!overview) {
     return (
       <Card title="Needs you">
@@ -21,7 +22,7 @@ export function NeedsYou({ overview }: { overview: Overview | undefined }) {
       </Card>
     )
   }
-  const needs = needsOf(overview, accounts?.items ?? [])
+  const needs = needsOf(overview, accounts?.items ?? [], files?.drives)
   if (needs.length === 0) {
     return (
       <Card title="Needs you">

@@ -4,9 +4,9 @@ import { HealthBadge } from '../components/badge.tsx'
 import { BalanceLine } from '../components/balance-line.tsx'
 import { Card } from '../components/card.tsx'
 import { Skeleton } from '../components/notes.tsx'
-import { formatDuration, formatMark, formatRate, formatShare } from '../format.ts'
+import { formatDuration, formatRate, formatShare } from '../format.ts'
 import { streamLink } from '../links.ts'
-import { streamTitle } from '../stream-name.ts'
+import { homeLink, markText, streamTitle } from '../stream-name.ts'
 
 export function StreamCard({ stream }: { stream: StreamView }) {
   const { title, kind } = streamTitle(stream.name)
@@ -15,7 +15,7 @@ export function StreamCard({ stream }: { stream: StreamView }) {
   return (
     <Card
       class="stream-card"
-      href={href}
+      href={homeLink(stream.name)}
       title={title}
       tone={stream.health === 'trouble' ? 'danger' : 'neutral'}
       actions={
@@ -31,7 +31,7 @@ export function StreamCard({ stream }: { stream: StreamView }) {
       <dl class="stream-facts">
         <div>
           <dt>Complete up to</dt>
-          <dd class="num">{formatMark(stream.mark)}</dd>
+          <dd class="num">{markText(stream)}</dd>
         </div>
         <div>
           <dt>Accounted for</dt>

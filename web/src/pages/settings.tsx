@@ -8,6 +8,7 @@ import { useAccounts } from '../queries.ts'
 import { AccountCard } from '../settings/account-card.tsx'
 import { ConfigTable } from '../settings/config-table.tsx'
 import { ConnectCard } from '../settings/connect-card.tsx'
+import { OneDriveSettings } from '../settings/onedrive.tsx'
 import { SignOut } from '../settings/sign-out.tsx'
 import { useStore } from '../store.ts'
 import { setTheme, theme } from '../theme.ts'
@@ -31,6 +32,10 @@ export function SettingsPage() {
         <section class="stack" aria-label="Accounts">
           <h2>Accounts</h2>
           <Accounts />
+        </section>
+        <section class="stack" aria-label="OneDrive">
+          <h2>OneDrive</h2>
+          <OneDriveSettings />
         </section>
         <section class="stack" aria-label="This browser">
           <h2>This browser</h2>

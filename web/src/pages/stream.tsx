@@ -10,13 +10,13 @@ import { EmptyNote, ErrorNote, Skeleton } from '../components/notes.tsx'
 import { PageTitle } from '../components/page-title.tsx'
 import { Stat } from '../components/stat.tsx'
 import { Time } from '../components/values.tsx'
-import { formatCount, formatDuration, formatMark, formatRate, formatShare } from '../format.ts'
+import { formatCount, formatDuration, formatRate, formatShare } from '../format.ts'
 import { jobsLink, overviewLink, pathPart, streamLink } from '../links.ts'
 import { keys, useAction, useOverview } from '../queries.ts'
 import { BadItems } from '../stream/bad-items.tsx'
 import { FrontierCard, useStretch } from '../stream/frontier-card.tsx'
 import { SegmentList } from '../stream/segment-list.tsx'
-import { streamTitle } from '../stream-name.ts'
+import { markText, streamTitle } from '../stream-name.ts'
 import { RunningList } from '../work/running-list.tsx'
 import '../styles/frontier-strip.css'
 import '../styles/work.css'
@@ -122,7 +122,7 @@ function Counters({ stream }: { stream: StreamView | undefined }) {
       <dl class="stats books">
         <Stat
           label="Complete up to"
-          value={line(({ mark }) => formatMark(mark))}
+          value={line(markText)}
           hint={
             stream?.markMovedAt ? (
               <>

@@ -46,17 +46,24 @@ describe('both sides have edited a file', () => {
     assert.deepEqual(await w.differences(), [])
   })
 
-  test('keep-both that died after the rename goes on with that name', async () => {
-    const w = await editedTwice()
-    const action = await w.only('conflict')
-    await w.run(action, { isLost: true })
-    w.nowMs += 60_000
-    assert.equal((await w.run(action)).outcome.skip, undefined)
-    await w.sync()
-    assert.equal(copies(w).length, 1)
-    assert.equal((await w.conflicts()).length, 1)
-    assert.deepEqual(await w.differences(), [])
-  })
+  for (const isSeen of [false, true]) {
+    test(`keep-both that died after the rename goes on with that name, ${isSeen ? 'also' : 'not yet'} seen by a look`, async () => {
+      const w = await editedTwice()
+      const action = await w.only('conflict')
+      const { checkpoint } = await w.run(action, { isLost: true })
+      w.nowMs += 60_000
+      if (isSeen) await w.look()
+      assert.equal((await w.run(action, { checkpoint })).outcome.skip, undefined)
+      assert.deepEqual((await w.sync()).sort(), ['download', 'upload'])
+      assert.equal(w.read('a.txt'), 'theirs')
+      assert.deepEqual(
+        copies(w).map((name) => w.read(name)),
+        ['ours, edited'],
+      )
+      assert.equal((await w.conflicts()).length, 1)
+      assert.deepEqual(await w.differences(), [])
+    })
+  }
 
   test('keep-both counts up where the name of the copy is taken', async () => {
     const w = await editedTwice()

@@ -10,16 +10,15 @@
  * Where a local thing only wants a name that OneDrive has given to another one, it gets another name, and keeps its
  * item.
  */
-import { readdirSync } from 'node:fs'
+import { z } from 'zod'
 import { TidemarkError } from '../../../errors.ts'
 import type { ActionContext, Ended, VerbRun } from '../action.ts'
 import type { ConflictPolicy } from '../decide.ts'
-import { holdFolder } from '../local/folder.ts'
 import { moveInside } from '../local/move.ts'
 import type { Root } from '../local/root.ts'
 import { isSameThing, plainStat } from '../local/stat.ts'
 import { putInTrash } from '../local/trash.ts'
-import { conflictNameOf, isConflictName } from '../names.ts'
+import { conflictNameOf } from '../names.ts'
 import {
   type Decided,
   decidedState,
@@ -38,6 +37,7 @@ import { endAgreed } from './agreed.ts'
 import { type Disk, hashInside } from './content.ts'
 import { lookAtItem, staleWith } from './fresh-look.ts'
 import {
+  asObject,
   goneHere,
   isNoFolder,
   lookAsSeen,
@@ -69,12 +69,13 @@ export function conflictRun(deps: ConflictDeps): VerbRun {
   return async (context) => {
     const { decision } = context
     const root = rootOf(context.drive)
+    const begun = await asideAlready(context, root)
+    if (begun) return begun
     if (decision.do !== 'conflict') {
       const ended = await lookAtOccupant(context)
       return ended ?? setAside(context, root, { kind: 'create-create', isDetached: false })
     }
     const clash = await clashOf(deps, context, root, decision.conflict)
-    if (!clash) return setAside(context, root, { kind: decision.conflict, isDetached: true })
     return 'ended' in clash ? clash.ended : settle(deps, context, clash)
   }
 }
@@ -97,18 +98,15 @@ async function lookAtOccupant(context: ActionContext): Promise<Ended | undefined
   return { end: 'done', write: (tx) => waitForNode(tx, drive.name, { node, version, waitsFor }) }
 }
 
-/** Undefined: the local version is not where it was; perhaps it was set aside already. */
 async function clashOf(
   deps: ConflictDeps,
   context: ActionContext,
   root: Root,
   kind: ConflictRow['kind'],
-): Promise<Clash | { ended: Ended } | undefined> {
+): Promise<Clash | { ended: Ended }> {
   const { job } = context
   const local = context.case.local!
   const remote = context.case.remote!
-  const names = await namesOf(context, root, local)
-  if (names && !lookInside(root, names)) return undefined
   const seen = await lookAsSeen(context, root, local)
   if ('ended' in seen) return seen
   const hashed =
@@ -216,19 +214,28 @@ async function keepLocal(
   return { end: 'done', write: (tx) => endKeptLocal(tx, drive.name, end) }
 }
 
+type Aside = z.infer<typeof asideSchema>
+
+const asideSchema = z.object({
+  kind: z.enum(['edit-edit', 'edit-delete', 'create-create']),
+  isDetached: z.boolean(),
+  copyName: z.string().min(1),
+})
+
 async function setAside(
   context: ActionContext,
   root: Root,
-  how: { kind: ConflictRow['kind']; isDetached: boolean },
+  how: Pick<Aside, 'kind' | 'isDetached'>,
 ): Promise<Ended> {
   const local = context.case.local!
   const names = await namesOf(context, root, local)
   if (!names) return goneHere(context, 'where it is here is not known')
   try {
     const look = lookInside(root, names)
-    const copyName = look ? renamed(context, root, names) : asideAlready(root, names, local)
-    if (copyName !== undefined) return asideAs(context, { ...how, names, copyName })
-    return look ? await otherHere(context, local, look) : await goneHere(context)
+    if (!look) return goneHere(context)
+    const copyName = await renamed(context, root, names, how)
+    if (copyName !== undefined) return asideAs(context, names, { ...how, copyName })
+    return await otherHere(context, local, lookInside(root, names) ?? look)
   } catch (thrown) {
     if (isNoFolder(thrown)) return goneHere(context)
     throw thrown
@@ -236,14 +243,20 @@ async function setAside(
 }
 
 /** The name that it has now; undefined where it was not what it should be. */
-function renamed(context: ActionContext, root: Root, names: string[]): string | undefined {
-  const { job } = context
-  const local = context.case.local!
+async function renamed(
+  { job, case: rows }: ActionContext,
+  root: Root,
+  names: string[],
+  how: Pick<Aside, 'kind' | 'isDetached'>,
+): Promise<string | undefined> {
   const atMs = job.clock.now()
   for (let count = 0; count < COPIES_MAX; count++) {
     const copyName = conflictNameOf(names.at(-1)!, atMs, count)
     const to = [...names.slice(0, -1), copyName]
-    const { outcome } = moveInside(root, { from: names, to, expect: plainStat(local), atMs })
+    if (lookInside(root, to)) continue
+    // Before it is done: else a look at the folder would take it for a rename by somebody.
+    await job.save({ ...asObject(job.checkpoint), aside: { ...how, copyName } satisfies Aside })
+    const { outcome } = moveInside(root, { from: names, to, expect: plainStat(rows.local!), atMs })
     if (outcome === 'done') return copyName
     if (outcome !== 'taken') return undefined
   }
@@ -252,31 +265,28 @@ function renamed(context: ActionContext, root: Root, names: string[]): string | 
   })
 }
 
-/** By a try that was interrupted after the rename. */
-function asideAlready(root: Root, names: string[], local: LocalRow): string | undefined {
-  const folder = holdFolder(root, names.slice(0, -1))
-  try {
-    for (const name of readdirSync(folder.at('.'))) {
-      if (!isConflictName(name)) continue
-      const look = lookInside(root, [...names.slice(0, -1), name])
-      if (look?.type === local.type && isSameThing(look, local)) return name
-    }
-    return undefined
-  } finally {
-    folder.close()
-  }
+/** By a try that was interrupted after the rename; a look may have seen the new name since. */
+async function asideAlready(context: ActionContext, root: Root): Promise<Ended | undefined> {
+  const local = context.case.local!
+  const aside = asideSchema.safeParse(asObject(context.job.checkpoint).aside)
+  const names = aside.success ? await namesOf(context, root, local) : undefined
+  if (!aside.success || !names) return undefined
+  const copy = lookInside(root, [...names.slice(0, -1), aside.data.copyName])
+  const isOwn = copy?.type === local.type && isSameThing(copy, local)
+  const isMoved = local.name === aside.data.copyName || !lookInside(root, names)
+  return isOwn && isMoved ? asideAs(context, names, aside.data) : undefined
 }
 
 function asideAs(
   { drive, job, node, version, case: rows }: ActionContext,
-  aside: { kind: ConflictRow['kind']; isDetached: boolean; names: string[]; copyName: string },
+  names: readonly string[],
+  { kind, isDetached, copyName }: Aside,
 ): Ended {
-  const { kind, isDetached, copyName } = aside
   const local = rows.local!
   const localHash = local.hash
   const remoteHash = rows.remote?.hash ?? null
   const path = job.payload.path
-  const copyPath = [...aside.names.slice(0, -1), copyName].join('/')
+  const copyPath = [...names.slice(0, -1), copyName].join('/')
   const state = 'kept-both' as const
   const conflict = { kind, path, node, copyPath, localHash, remoteHash, at: job.clock.now(), state }
   return {

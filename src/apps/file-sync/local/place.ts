@@ -9,7 +9,8 @@ import { chmodSync, lstatSync, statfsSync } from 'node:fs'
 import { open, readdir, unlink } from 'node:fs/promises'
 import type { LocalStat } from '../trees.ts'
 import { moveIfFree } from './exclusive.ts'
-import { type HeldFolder, inFolderOf, syncFolder } from './folder.ts'
+import { type HeldFolder, inFolderOf } from './folder.ts'
+import { syncFolderSoon } from './folder-sync.ts'
 import { ownPath, type Root } from './root.ts'
 import { lookAt, plainStat } from './stat.ts'
 import { type Kept, takeFrom } from './trash.ts'
@@ -41,15 +42,16 @@ export function partialPath(root: Root, { itemId, cTag }: { itemId: string; cTag
 /** A whole and verified download gets its place. The partial file is gone only when that is done. */
 export async function putInPlace(root: Root, partial: string, target: Target): Promise<Placed> {
   await settle(partial, target.modifiedMs)
-  return inFolderOf(root, target.names, (folder, name) => {
+  const { placed, synced } = inFolderOf(root, target.names, (folder, name) => {
     const { expect } = target
     const placed =
       expect === 'absent'
         ? putNew(partial, folder, name)
         : putInstead(root, partial, { folder, name, target, expect })
-    if (placed.outcome === 'done') syncFolder(folder)
-    return placed
+    return { placed, synced: placed.outcome === 'done' ? syncFolderSoon(folder) : undefined }
   })
+  await synced
+  return placed
 }
 
 async function settle(partial: string, modifiedMs: number | null): Promise<void> {

@@ -230,7 +230,9 @@ export async function writePlan(
     )
     if (marked !== 1) throw changedMeanwhile(node)
   }
-  for (const { node, version, waitsFor } of plan.waiting) {
+  for (const { node, version, waitsFor, wasOpen } of plan.waiting) {
+    // What it was to wait for has ended since the rows were read, and nobody would wake it: it stays to be planned.
+    if (wasOpen && !(await isOpen(tx, drive, waitsFor))) continue
     await tx.run(`UPDATE file_open SET waits_for = ? WHERE drive = ? AND node = ? AND version = ?`, [
       ...[waitsFor, drive, node, version],
     ])
@@ -351,5 +353,7 @@ async function detach(
 
 /** Someone said yes to the deletions that waited for it, or they are looked at anew. */
 export async function freeHeld(tx: Tx, drive: string): Promise<number> {
-  return tx.run(`UPDATE file_open SET because = NULL WHERE drive = ? AND because = ?`, [drive, HELD_DELETE])
+  return tx.run(`UPDATE file_open SET because = NULL, waits_for = NULL WHERE drive = ? AND because = ?`, [
+    ...[drive, HELD_DELETE],
+  ])
 }

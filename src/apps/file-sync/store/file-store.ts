@@ -160,14 +160,14 @@ export class FileStore {
     const row = await this.#read((tx) =>
       tx.get<{ base: number; local: number; remote: number }>(
         `SELECT (SELECT count(*) FROM file_base WHERE drive = ?) AS base,
-          (SELECT count(*) FROM file_open open JOIN file_base base ON base.drive = open.drive AND open.node = 'i:' || base.item_id
+          (SELECT count(*) FROM file_open open JOIN file_base base ON base.drive = open.drive AND base.item_id = substr(open.node, 3)
              JOIN file_local here ON here.drive = base.drive AND here.item_id = base.item_id AND here.is_missing = 0
              LEFT JOIN file_remote there ON there.drive = base.drive AND there.item_id = base.item_id
-             WHERE open.drive = ? AND coalesce(there.is_deleted, 1) = 1) AS local,
-          (SELECT count(*) FROM file_open open JOIN file_base base ON base.drive = open.drive AND open.node = 'i:' || base.item_id
+             WHERE open.drive = ? AND substr(open.node, 1, 2) = 'i:' AND coalesce(there.is_deleted, 1) = 1) AS local,
+          (SELECT count(*) FROM file_open open JOIN file_base base ON base.drive = open.drive AND base.item_id = substr(open.node, 3)
              JOIN file_remote there ON there.drive = base.drive AND there.item_id = base.item_id AND there.is_deleted = 0
              LEFT JOIN file_local here ON here.drive = base.drive AND here.item_id = base.item_id
-             WHERE open.drive = ? AND coalesce(here.is_missing, 1) = 1) AS remote`,
+             WHERE open.drive = ? AND substr(open.node, 1, 2) = 'i:' AND coalesce(here.is_missing, 1) = 1) AS remote`,
         [drive, drive, drive],
       ),
     )
@@ -280,7 +280,7 @@ async function hasChildren(
 ): Promise<boolean> {
   const isHere = local !== undefined && !local.isMissing
   const isThere = remote !== undefined && !remote.isDeleted
-  if (isHere === isThere) return false
+  if (isHere === isThere || (local ?? remote)!.type !== 'folder') return false
   const found = isHere
     ? await tx.get(`SELECT 1 AS yes FROM file_local WHERE drive = ? AND parent_id = ? AND is_missing = 0`, [
         drive,

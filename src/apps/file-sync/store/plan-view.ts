@@ -35,7 +35,8 @@ export type PlanView = {
 export async function loadUnplanned(tx: Tx, drive: string, limit: number): Promise<PlanView> {
   const rows = await tx.all<{ node: NodeKey; version: number }>(
     `SELECT node, version FROM file_open
-     WHERE drive = ? AND planned IS NULL AND waits_for IS NULL AND because IS NULL ORDER BY node LIMIT ?`,
+     WHERE drive = ? AND node > '' AND planned IS NULL AND waits_for IS NULL AND because IS NULL
+     ORDER BY node LIMIT ?`,
     [drive, limit],
   )
   return loadView(tx, drive, new Map(rows.map(({ node, version }) => [node, Number(version)])))

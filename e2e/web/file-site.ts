@@ -1,0 +1,101 @@
+/** A site with a simulated OneDrive behind it: its account connected, and places in which folders may be added. */
+import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { systemClock } from '../../src/clock.ts'
+import { ONEDRIVE_SCOPES } from '../../src/cloud/onedrive/auth.ts'
+import { Accounts } from '../../src/ledger/accounts.ts'
+import { openLedger } from '../../src/ledger/open.ts'
+import type { DriveView } from '../../src/server/files-api/schemas.ts'
+import { keepOneDriveAccount } from '../../src/server/onedrive-account.ts'
+import type { SimDrive } from '../../src/sim/onedrive/sim-drive.ts'
+import { openVault } from '../../src/vault.ts'
+import { World } from '../mail/world.ts'
+import { Site, until } from './site.ts'
+
+export const OWNER = 'ann@example.com'
+
+export type FileSite = {
+  site: Site
+  drive: SimDrive
+  /** In which folders may be added. */
+  place: string
+  /** Adds a folder, and waits until it is in step. */
+  add(name: string, policy?: DriveView['policy']): Promise<void>
+  status(name: string): Promise<DriveView>
+  /** Looks at both sides, until nothing is on the way. */
+  sync(name: string): Promise<DriveView>
+  write(path: string, content: string | Uint8Array): void
+  read(path: string): string
+  close(): Promise<void>
+}
+
+export async function startFileSite(options: { isConnected?: boolean } = {}): Promise<FileSite> {
+  const world = await World.start({ messages: 3, drives: [{ account: OWNER }] })
+  const { sim } = world
+  const place = join(realpathSync(world.home), '..', `${world.home.split('/').at(-1)}-folders`)
+  mkdirSync(place)
+  Object.assign(world.env, {
+    TIDEMARK_ONEDRIVE_API_URL: sim.graphUrl,
+    TIDEMARK_ONEDRIVE_AUTH_URL: sim.microsoftAuthUrl,
+    TIDEMARK_ONEDRIVE_TOKEN_URL: sim.microsoftTokenUrl,
+    TIDEMARK_ONEDRIVE_DEVICE_URL: sim.microsoftDeviceUrl,
+    TIDEMARK_ONEDRIVE_CLIENT_ID: sim.microsoftClientId,
+    TIDEMARK_ONEDRIVE_REQUESTS_PER_SECOND_START: '1000',
+    TIDEMARK_ONEDRIVE_REQUESTS_PER_SECOND_MAX: '10000',
+    TIDEMARK_FILES_DISK_RESERVE: '1MB',
+    TIDEMARK_FILES_DEBOUNCE_MS: '100',
+    TIDEMARK_FILES_ALLOWED_ROOTS: place,
+  })
+  if (options.isConnected !== false) await connectOwner(world)
+  const site = new Site(world, { token: undefined, args: [], poisoned: [] })
+  await site.restart()
+  const status = (name: string): Promise<DriveView> =>
+    site.get<DriveView>(`/api/files/drives/${encodeURIComponent(name)}`)
+  const settled = (name: string): Promise<DriveView> =>
+    until(`${name} is settled`, async () => {
+      const drive = await status(name)
+      const { unplanned, inWork, waiting } = drive.open
+      const isQuiet = drive.scannedAt !== null && drive.heardAt !== null && unplanned + inWork + waiting === 0
+      const { jobs } = await site.overview()
+      return isQuiet && jobs.ready + jobs.deps + jobs.claimed === 0 && drive
+    })
+  return {
+    ...{ site, place, status, drive: sim.drive(OWNER) },
+    async add(name, policy = 'keep-both') {
+      await site.post('/api/files/drives', { path: join(place, name), policy })
+      await settled(name)
+    },
+    async sync(name) {
+      await settled(name)
+      await site.post(`/api/files/drives/${encodeURIComponent(name)}/sync`)
+      return settled(name)
+    },
+    write(path, content) {
+      mkdirSync(dirname(join(place, path)), { recursive: true })
+      writeFileSync(join(place, path), content)
+    },
+    read: (path) => readFileSync(join(place, path), 'utf8'),
+    close: () => site.close(),
+  }
+}
+
+/** As `account add` would, without a person to ask. */
+async function connectOwner({ sim, home, env }: World): Promise<void> {
+  const ledger = await openLedger(`sqlite:${join(home, 'ledger.db')}`)
+  try {
+    const shelf = { accounts: await Accounts.open(ledger), vault: await openVault({ env, home }) }
+    const { refreshToken } = sim.issueDrive(OWNER)
+    const { id, state } = sim.drive(OWNER)
+    const scopes = [...ONEDRIVE_SCOPES.readwrite]
+    await keepOneDriveAccount(shelf, {
+      profile: { userId: OWNER, name: OWNER, drive: { id, type: state.type, quota: undefined } },
+      secret: {
+        ...{ kind: 'oauth', clientId: sim.microsoftClientId, refreshToken, scopes },
+        obtainedAtMs: systemClock.now(),
+      },
+      access: 'readwrite',
+    })
+  } finally {
+    await ledger.close()
+  }
+}

@@ -1,0 +1,227 @@
+/** Lists of a folder: what was done, what is left alone, conflicts, and the trash. */
+import { Link } from 'wouter-preact'
+import type {
+  ActionView,
+  ConflictView,
+  ReportedView,
+  TrashEntryView,
+} from '../../../src/server/files-api/schemas.ts'
+import { api } from '../api.ts'
+import { Badge } from '../components/badge.tsx'
+import { Button } from '../components/button.tsx'
+import { type Column, DataTable } from '../components/data-table.tsx'
+import { EmptyNote, ErrorNote } from '../components/notes.tsx'
+import { Bytes, Time } from '../components/values.tsx'
+import { conflictLink, jobLink } from '../links.ts'
+import { usePagedList } from '../paged-list.ts'
+import { keys, useAction } from '../queries.ts'
+import { CONFLICT_KINDS, CONFLICT_STATES, RESULTS } from './drive-state.ts'
+
+const ROW_PX = 56
+
+const HISTORY: readonly Column<ActionView>[] = [
+  {
+    id: 'what',
+    title: 'What',
+    cell: ({ id, text, path, note }) => (
+      <div class="two-lines">
+        <Link href={jobLink(id)} class="truncate">
+          {text}
+        </Link>
+        <span class="muted truncate" title={note ? `${path} (${note})` : path}>
+          {path}
+        </span>
+      </div>
+    ),
+  },
+  {
+    id: 'result',
+    title: 'Result',
+    width: '7.5rem',
+    cell: ({ result }) => <Badge tone={RESULTS[result].tone}>{RESULTS[result].text}</Badge>,
+  },
+  { id: 'row', title: 'Rule', width: '5rem', low: true, cell: ({ row }) => <span class="mono">{row}</span> },
+  {
+    id: 'bytes',
+    title: 'Size',
+    width: '6rem',
+    align: 'end',
+    low: true,
+    cell: ({ bytes }) => (bytes > 0 ? <Bytes value={bytes} /> : '–'),
+  },
+  { id: 'at', title: 'When', width: '9rem', low: true, cell: ({ at }) => <Time at={at} /> },
+]
+
+export function HistoryList({ drive }: { drive: string }) {
+  const list = usePagedList<ActionView>({
+    key: ['file-history', drive],
+    page: (cursor, signal) => api.fileHistory(drive, { cursor, limit: 100 }, signal),
+  })
+  if (list.error && list.rows.length === 0) return <ErrorNote error={list.error} retry={list.refetch} />
+  return (
+    <DataTable
+      caption="What was done, newest first"
+      columns={HISTORY}
+      rows={list.rows}
+      keyOf={({ id }) => id}
+      loading={list.isLoading}
+      onEnd={list.loadMore}
+      rowPx={ROW_PX}
+      empty={
+        <EmptyNote title="Nothing was done yet">Or it is so long ago that it is no longer kept.</EmptyNote>
+      }
+    />
+  )
+}
+
+const REPORTED: readonly Column<ReportedView>[] = [
+  {
+    id: 'path',
+    title: 'What',
+    cell: ({ path, because }) => (
+      <div class="two-lines">
+        <span class="truncate" title={path}>
+          {path}
+        </span>
+        <span class="muted truncate only-narrow" title={because}>
+          {because}
+        </span>
+      </div>
+    ),
+  },
+  {
+    id: 'because',
+    title: 'Why',
+    low: true,
+    cell: ({ because }) => <span title={because}>{because}</span>,
+  },
+]
+
+export function ReportedList({ drive }: { drive: string }) {
+  const list = usePagedList<ReportedView>({
+    key: ['file-reported', drive],
+    page: (cursor, signal) => api.reported(drive, { cursor, limit: 100 }, signal),
+  })
+  if (list.error && list.rows.length === 0) return <ErrorNote error={list.error} retry={list.refetch} />
+  return (
+    <DataTable
+      caption="What is left alone, and why"
+      columns={REPORTED}
+      rows={list.rows}
+      keyOf={({ node }) => node}
+      loading={list.isLoading}
+      onEnd={list.loadMore}
+      rowPx={ROW_PX}
+      empty={<EmptyNote title="Nothing is left alone">Everything in the folder takes part.</EmptyNote>}
+    />
+  )
+}
+
+export function ConflictList({ drive }: { drive: string }) {
+  const list = usePagedList<ConflictView>({
+    key: ['file-conflicts', drive],
+    page: (cursor, signal) => api.conflicts(drive, { cursor, limit: 100 }, signal),
+  })
+  const columns: Column<ConflictView>[] = [
+    {
+      id: 'path',
+      title: 'File',
+      cell: ({ id, path, kind }) => (
+        <div class="two-lines">
+          <Link href={conflictLink(drive, id)} class="truncate" title={path}>
+            {path}
+          </Link>
+          <span class="muted truncate">{CONFLICT_KINDS[kind]}</span>
+        </div>
+      ),
+    },
+    {
+      id: 'state',
+      title: 'State',
+      width: '10rem',
+      cell: ({ state }) => <Badge tone={CONFLICT_STATES[state].tone}>{CONFLICT_STATES[state].text}</Badge>,
+    },
+    { id: 'at', title: 'When', width: '9rem', low: true, cell: ({ at }) => <Time at={at} /> },
+  ]
+  if (list.error && list.rows.length === 0) return <ErrorNote error={list.error} retry={list.refetch} />
+  return (
+    <DataTable
+      caption="Conflicts, newest first"
+      columns={columns}
+      rows={list.rows}
+      keyOf={({ id }) => id}
+      rowHref={({ id }) => conflictLink(drive, id)}
+      loading={list.isLoading}
+      onEnd={list.loadMore}
+      rowPx={ROW_PX}
+      empty={<EmptyNote title="No conflicts">No file was changed on both sides at once.</EmptyNote>}
+    />
+  )
+}
+
+export function TrashList({ drive }: { drive: string }) {
+  const list = usePagedList<TrashEntryView>({
+    key: ['file-trash', drive],
+    page: (cursor, signal) => api.fileTrash(drive, { cursor, limit: 200 }, signal),
+  })
+  const restore = useAction({
+    run: (id: string) => api.restoreFile(drive, id),
+    invalidates: [['list', 'file-trash', drive], keys.fileParts],
+  })
+  const columns: Column<TrashEntryView>[] = [
+    {
+      id: 'path',
+      title: 'File',
+      cell: ({ path, day }) => (
+        <div class="two-lines">
+          <span class="truncate" title={path}>
+            {path}
+          </span>
+          <span class="muted truncate">{day}</span>
+        </div>
+      ),
+    },
+    {
+      id: 'bytes',
+      title: 'Size',
+      width: '6rem',
+      align: 'end',
+      low: true,
+      cell: ({ bytes }) => <Bytes value={bytes} />,
+    },
+    {
+      id: 'restore',
+      title: <span class="visually-hidden">Put back</span>,
+      width: '8rem',
+      align: 'end',
+      cell: ({ id, path }) => (
+        <Button
+          small
+          icon="undo"
+          busy={restore.busy}
+          aria-label={`Put back ${path}`}
+          onClick={() => void restore.start(id)}
+        >
+          Put back
+        </Button>
+      ),
+    },
+  ]
+  if (list.error && list.rows.length === 0) return <ErrorNote error={list.error} retry={list.refetch} />
+  return (
+    <DataTable
+      caption="Files that were deleted or replaced here"
+      columns={columns}
+      rows={list.rows}
+      keyOf={({ id }) => id}
+      loading={list.isLoading}
+      onEnd={list.loadMore}
+      rowPx={ROW_PX}
+      empty={
+        <EmptyNote title="The trash is empty">
+          What is deleted or replaced here because of a change in OneDrive lies here for a while.
+        </EmptyNote>
+      }
+    />
+  )
+}

@@ -1,0 +1,187 @@
+/** One folder: what is being transferred, its tree, and what was done, left alone, in conflict, or deleted. */
+import { useState } from 'preact/hooks'
+import { useParams } from 'wouter-preact'
+import type { DriveView } from '../../../src/server/files-api/schemas.ts'
+import { api } from '../api.ts'
+import { Badge } from '../components/badge.tsx'
+import { Button, ButtonLink } from '../components/button.tsx'
+import { Card } from '../components/card.tsx'
+import { Segmented } from '../components/form.tsx'
+import { EmptyNote, ErrorNote, Skeleton } from '../components/notes.tsx'
+import { PageTitle } from '../components/page-title.tsx'
+import { ConflictList, HistoryList, ReportedList, TrashList } from '../files/drive-lists.tsx'
+import { DRIVE_STATES, MODES, POLICIES, transfersOf, workText } from '../files/drive-state.ts'
+import { HeldDeletes } from '../files/held-deletes.tsx'
+import { ItemCard } from '../files/item-card.tsx'
+import { TransferList } from '../files/transfer-list.tsx'
+import { TreeView } from '../files/tree-view.tsx'
+import { formatBytes, formatCount, formatPlural } from '../format.ts'
+import { driveLink, filesLink, pathPart, streamLink } from '../links.ts'
+import { keys, useAction, useFiles } from '../queries.ts'
+import { setSearchParams, useSearchParam } from '../search-params.ts'
+import '../styles/work.css'
+import '../styles/files.css'
+
+export function DrivePage() {
+  const name = pathPart(useParams<{ name: string }>().name)
+  const { data, error, refetch } = useFiles()
+  const drive = data?.drives.find((one) => one.name === name)
+  return (
+    <>
+      <PageTitle
+        title={name}
+        crumbs={[{ text: 'Files', href: filesLink() }]}
+        lead={drive ? drive.text : data ? undefined : <Skeleton width="18rem" />}
+      >
+        {drive ? <DriveActions drive={drive} /> : null}
+      </PageTitle>
+      {error && !data ? <ErrorNote error={error} retry={refetch} /> : null}
+      {data && !drive ? (
+        <EmptyNote
+          title="There is no such folder"
+          action={<ButtonLink href={filesLink()}>To all folders</ButtonLink>}
+        >
+          Nothing called {name} is kept in step.
+        </EmptyNote>
+      ) : null}
+      {drive && data ? (
+        <div class="stack" key={name}>
+          <HeldDeletes drive={drive} />
+          <ConflictNote drive={drive} />
+          <PauseNote drive={drive} />
+          <Transfers drive={drive} />
+          <Views drive={drive} />
+          <p class="muted small path">
+            {formatPlural(drive.files, 'file')}, {formatPlural(drive.folders, 'folder')},{' '}
+            {formatBytes(drive.bytes)} · {MODES[drive.mode]} · {POLICIES[drive.policy]} · {drive.account} ·{' '}
+            {drive.root}
+          </p>
+        </div>
+      ) : null}
+    </>
+  )
+}
+
+function DriveActions({ drive }: { drive: DriveView }) {
+  const target = { scope: 'stream', target: drive.stream } as const
+  const invalidates = [keys.files]
+  const sync = useAction({ run: () => api.syncFiles(drive.name), invalidates })
+  const pause = useAction({ run: api.pause, invalidates })
+  const resume = useAction({ run: api.resume, invalidates })
+  const { text, tone } = DRIVE_STATES[drive.state]
+  return (
+    <>
+      <Badge tone={tone} dot>
+        {text}
+      </Badge>
+      <ButtonLink href={streamLink(drive.stream)} icon="work">
+        Stream
+      </ButtonLink>
+      {drive.paused === null ? (
+        <>
+          <Button icon="retry" busy={sync.busy} onClick={() => void sync.start()}>
+            Sync now
+          </Button>
+          <Button
+            icon="pause"
+            busy={pause.busy}
+            onClick={() => void pause.start({ ...target, reason: 'paused on the page of the folder' })}
+          >
+            Pause
+          </Button>
+        </>
+      ) : (
+        <Button kind="primary" icon="play" busy={resume.busy} onClick={() => void resume.start(target)}>
+          Resume
+        </Button>
+      )}
+    </>
+  )
+}
+
+function PauseNote({ drive }: { drive: DriveView }) {
+  if (drive.paused === null) return null
+  return (
+    <div class="note tone-warn">
+      <div class="note-body">
+        <p class="note-title">This folder is paused</p>
+        <p>{drive.paused}. Changes on both sides are noted, and are looked at when it is resumed.</p>
+      </div>
+    </div>
+  )
+}
+
+function ConflictNote({ drive }: { drive: DriveView }) {
+  if (drive.conflicts === 0) return null
+  return (
+    <div class="note tone-danger">
+      <div class="note-body">
+        <p class="note-title">{formatPlural(drive.conflicts, 'conflict')} to decide</p>
+        <p>
+          These files were changed on both sides. Both versions are safe until you decide, and afterwards,
+          too.
+        </p>
+        <ButtonLink small href={driveLink(drive.name, 'conflicts')}>
+          See the conflicts
+        </ButtonLink>
+      </div>
+    </div>
+  )
+}
+
+function Transfers({ drive }: { drive: DriveView }) {
+  const { data } = useFiles()
+  const own = data ? transfersOf(data.transfers, drive.name) : undefined
+  const work = own ? workText(drive, own) : ''
+  return (
+    <Card title="On the way" actions={<span class="muted small num">{work}</span>}>
+      <TransferList items={own?.items ?? []} />
+    </Card>
+  )
+}
+
+const VIEWS = [
+  { value: 'tree', text: 'Tree' },
+  { value: 'history', text: 'History' },
+  { value: 'left', text: 'Left alone' },
+  { value: 'conflicts', text: 'Conflicts' },
+  { value: 'trash', text: 'Trash' },
+] as const
+type View = (typeof VIEWS)[number]['value']
+
+function Views({ drive }: { drive: DriveView }) {
+  const wanted = useSearchParam('view')
+  const view: View = VIEWS.find(({ value }) => value === wanted)?.value ?? 'tree'
+  const { reported } = drive.open
+  const options = VIEWS.map(({ value, text }) => ({
+    value,
+    text: value === 'left' && reported > 0 ? `${text} (${formatCount(reported)})` : text,
+  }))
+  return (
+    <section class="stack" aria-label="What is in it">
+      <div class="drive-views">
+        <Segmented
+          label="What is shown"
+          options={options}
+          value={view}
+          onChange={(value) => setSearchParams({ view: value === 'tree' ? '' : value })}
+        />
+      </div>
+      {view === 'tree' ? <Tree drive={drive.name} /> : null}
+      {view === 'history' ? <HistoryList drive={drive.name} /> : null}
+      {view === 'left' ? <ReportedList drive={drive.name} /> : null}
+      {view === 'conflicts' ? <ConflictList drive={drive.name} /> : null}
+      {view === 'trash' ? <TrashList drive={drive.name} /> : null}
+    </section>
+  )
+}
+
+function Tree({ drive }: { drive: string }) {
+  const [selected, setSelected] = useState('')
+  return (
+    <div class={`tree-place${selected === '' ? '' : ' has-item'}`}>
+      <TreeView drive={drive} selected={selected} onSelect={setSelected} />
+      {selected === '' ? null : <ItemCard key={selected} drive={drive} node={selected} />}
+    </div>
+  )
+}

@@ -231,8 +231,8 @@ class BareLoop {
       const outgoing = request(url, { method, headers, agent: this.#agent })
       outgoing.on('response', resolve)
       outgoing.on('error', reject)
-      if (body === undefined || body instanceof Buffer) outgoing.end(body)
-      else pour(body, outgoing).catch(reject)
+      if (body && Symbol.asyncIterator in body) pour(body, outgoing).catch(reject)
+      else outgoing.end(body)
     })
   }
 }

@@ -3,12 +3,25 @@
  * it succeeds and is refused, and each answer's status, type and body are held against the served document.
  */
 import assert from 'node:assert/strict'
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { seededRandom } from '../../src/random.ts'
 import { type Body, type CallInput, Contract } from './contract.ts'
 import { ApiDocument } from './document.ts'
 import { LiveReader } from './live.ts'
-import { ANN, type ApiServer, BAD_ITEMS, BOB, REFUSAL, startApiServer, TOKEN, until } from './server.ts'
+import {
+  ANN,
+  type ApiServer,
+  BAD_ITEMS,
+  BOB,
+  DOCS,
+  DOCS_FILES,
+  REFUSAL,
+  startApiServer,
+  TOKEN,
+  until,
+} from './server.ts'
 
 const STREAM = `mail:${ANN}`
 
@@ -252,6 +265,120 @@ describe('mail', () => {
       runs.map(({ id }) => id),
       [second, first],
     )
+  })
+})
+
+describe('files', () => {
+  const params = { name: DOCS }
+  const docs = { params }
+  const device = () => server.world.sim.drive(ANN).device
+  /** Both sides looked at, and nothing on the way. */
+  const sync = async (): Promise<Body> => {
+    await bodyOf('postFilesDrivesByNameSync', docs, 202)
+    return until(async () => {
+      await quiet()
+      const drive = await bodyOf('getFilesDrivesByName', docs)
+      const { unplanned, inWork, waiting } = drive.open
+      return drive.heardAt !== null && unplanned + inWork + waiting === 0 && drive
+    }, 'a folder that is settled')
+  }
+  const itemOf = async (name: string): Promise<Body> =>
+    (await bodyOf('getFilesDrivesByNameTree', docs)).items.find((one: Body) => one.name === name)
+
+  test('a folder, its tree, its history and what is left alone are told by pages', async () => {
+    assert.equal((await sync()).files, DOCS_FILES + 2)
+    assert.deepEqual((await bodyOf('getFilesAccounts')).items[0].folders, [DOCS])
+    assert.equal((await bodyOf('getFilesDrives')).items.length, 1)
+    assert.deepEqual((await bodyOf('getFilesTransfers', { query: { drive: DOCS } })).items, [])
+    const many = await itemOf('Many')
+    for (const limit of [500, 4]) {
+      const query = { folder: many.node, limit }
+      const items = await contract.all('getFilesDrivesByNameTree', { params, query }, ({ node }) => node)
+      assert.equal(items.length, DOCS_FILES)
+    }
+    const detail = await bodyOf('getFilesDrivesByNameItemsByNode', { params: { ...params, node: many.node } })
+    assert.deepEqual([detail.path, detail.state], ['Many', 'in-step'])
+    const key = ({ id }: Body) => id
+    const history = await contract.all('getFilesDrivesByNameHistory', { params, query: { limit: 500 } }, key)
+    assert.equal(
+      (await contract.all('getFilesDrivesByNameHistory', { params, query: { limit: 3 } }, key)).length,
+      history.length,
+    )
+    const left = await contract.all(
+      'getFilesDrivesByNameReported',
+      { params, query: { limit: 1 } },
+      ({ node }) => node,
+    )
+    assert.deepEqual(
+      left.map(({ path }) => path),
+      ['what?.txt'],
+    )
+  })
+
+  test('a conflict is shown and decided', async () => {
+    writeFileSync(join(server.docs, 'dot.png'), 'no picture')
+    device().edit('dot.png', Buffer.concat([device().read('dot.png')!, Buffer.from('more')]))
+    await sync()
+    const list = { params, query: { state: 'open', limit: 1 } }
+    const [{ id }] = await contract.all('getFilesDrivesByNameConflicts', list, (one) => one.id)
+    const one = { params: { ...params, id } }
+    const { here, there } = await bodyOf('getFilesDrivesByNameConflictsById', one)
+    assert.deepEqual([here.preview, there.preview], ['text', 'image'])
+    const image = await call('getFilesDrivesByNameConflictsByIdImage', 200, {
+      ...one,
+      query: { side: 'there' },
+    })
+    assert.equal(image.type, 'image/png')
+    await call('getFilesDrivesByNameConflictsByIdImage', 404, { ...one, query: { side: 'here' } })
+    const resolve = (): Promise<Body> =>
+      bodyOf('postFilesDrivesByNameConflictsByIdResolve', { ...one, body: { keep: 'remote' } }, 202)
+    assert.deepEqual([(await resolve()).outcome, (await resolve()).outcome], ['done', 'already'])
+    await sync()
+    const trash = { params, query: { limit: 1 } }
+    const [entry] = await contract.all('getFilesDrivesByNameTrash', trash, (kept) => kept.id)
+    assert.equal(entry.path, 'dot.png')
+    const restore = { params, body: { id: entry.id } }
+    await call('postFilesDrivesByNameTrashRestore', 409, restore)
+    rmSync(join(server.docs, 'dot.png'))
+    assert.equal((await bodyOf('postFilesDrivesByNameTrashRestore', restore)).outcome, 'done')
+    await call('postFilesDrivesByNameTrashRestore', 404, restore)
+    await sync()
+  })
+
+  test('many deletions are asked about, with their number', async () => {
+    const held = (body: Body, status = 202) =>
+      bodyOf('postFilesDrivesByNameHeldDeletes', { params, body }, status)
+    assert.equal((await held({ count: 1 })).outcome, 'already')
+    rmSync(join(server.docs, 'Many'), { recursive: true })
+    await sync()
+    const { total, items } = await bodyOf('getFilesDrivesByNameHeldDeletes', docs)
+    assert.ok(total >= DOCS_FILES && items.length === total)
+    await held({ count: total + 1 }, 409)
+    assert.equal((await held({ count: total })).outcome, 'done')
+    await sync()
+    assert.equal(device().has('Many'), false)
+  })
+
+  test('an account is connected by the way through Microsoft, and a folder is added where that is allowed', async () => {
+    server.world.sim.oauth.consent.autoApprove = ANN
+    const begin = () => bodyOf('postFilesAccountsConnect', { body: { access: 'readwrite' } })
+    const { url } = await begin()
+    const location = (await fetch(url, { redirect: 'manual' })).headers.get('location')!
+    const query = Object.fromEntries(new URL(location).searchParams)
+    await call('getOauthOnedriveCallback', 200, { query })
+    await call('getOauthOnedriveCallback', 404, { query })
+    const { state } = await begin()
+    await call('getOauthOnedriveCallback', 422, { query: { state, error: 'access_denied' } })
+    await call('postFilesDrives', 403, { body: { path: '/elsewhere' } })
+    const path = join(server.docs, '..', 'second')
+    const added = await bodyOf(
+      'postFilesDrives',
+      { body: { path, account: ANN, mode: 'download-only' } },
+      201,
+    )
+    assert.equal(added.name, 'second')
+    await call('postFilesDrives', 400, { body: { path } })
+    await quiet()
   })
 })
 

@@ -9,7 +9,7 @@ import fc from 'fast-check'
 import { type Body, Contract } from './contract.ts'
 import { ApiDocument, type Operation, type Parameter, type Schema } from './document.ts'
 import { fitting, misfitting, NASTY, text } from './schema-values.ts'
-import { ANN, type ApiServer, BOB, startApiServer, TOKEN, until } from './server.ts'
+import { ANN, type ApiServer, BOB, DOCS, startApiServer, TOKEN, until } from './server.ts'
 
 const RUNS = 60
 /** Beyond it the socket refuses, and not the operation. */
@@ -136,10 +136,12 @@ function isRemoval({ operationId }: Operation): boolean {
 /** Names and numbers that are there; undefined where the schema says enough. */
 function realFor(operation: Operation, name: string): fc.Arbitrary<string> | undefined {
   if (isRemoval(operation)) return undefined
+  const isFiles = operation.path.startsWith('/api/files/')
   const isMail = /\/mail\/(?:messages|threads)/.test(operation.path)
   const real: Record<string, readonly string[]> = {
     ...{
-      name: [`mail:${ANN}`, `mail:${BOB}`],
+      name: isFiles ? [DOCS] : [`mail:${ANN}`, `mail:${BOB}`],
+      drive: [DOCS],
       stream: [`mail:${ANN}`],
       account: [ANN, BOB],
       index: ['0', '1'],

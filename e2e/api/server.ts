@@ -1,9 +1,23 @@
 /** A whole server as a process, on a simulated Gmail: what a stranger with the address and the token meets. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as pass } from 'node:timers/promises'
+import { Accounts } from '../../src/ledger/accounts.ts'
+import { openLedger } from '../../src/ledger/open.ts'
+import { connectAnn, DOT_PNG } from '../../src/server/files-api/files-api.suite.ts'
 import { hostileMail } from '../../src/server/mail-api/mail-api.suite.ts'
 import type { FaultRule } from '../../src/sim/fault-rules.ts'
+import { openVault } from '../../src/vault.ts'
 import { type Ended, World } from '../mail/world.ts'
 
 export const ANN = 'ann@example.com'
@@ -27,6 +41,8 @@ export type ApiServer = {
   url: string
   /** Of Ann: a message that is HTML with a picture and an attachment. */
   htmlId: string
+  /** The folder of Ann that is kept in step with her OneDrive, as `docs`. */
+  docs: string
   /** As who holds the token. */
   ask(path: string, init?: RequestInit): Promise<Response>
   /** What the process has written to its log. */
@@ -42,12 +58,14 @@ export async function startApiServer(options: { messages?: number } = {}): Promi
     { address: BOB, messages: 5, fromMs: FROM_MS },
   ]
   const settings = { TIDEMARK_SERVER_TOKEN: TOKEN }
-  const world = await World.start({ messages: 0, accounts, settings })
+  const world = await World.start({ messages: 0, accounts, drives: [{ account: ANN }], settings })
   const { sim } = world
   Object.assign(world.env, {
     ...{ TIDEMARK_GMAIL_REVOKE_URL: sim.revokeUrl, TIDEMARK_GMAIL_CLIENT_ID: sim.clientId },
     ...{ TIDEMARK_GMAIL_CLIENT_SECRET: sim.clientSecret, TIDEMARK_LOG_FORMAT: 'json' },
   })
+  const place = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-api-folders-')))
+  await prepareFiles(world, place)
   const raw = Buffer.from(hostileMail('<p>Hello <b>Ann</b></p><img src="cid:dot@example.com">'))
   const { id: htmlId } = sim
     .mailbox(ANN)
@@ -62,16 +80,54 @@ export async function startApiServer(options: { messages?: number } = {}): Promi
   })
   const ask: ApiServer['ask'] = (path, init = {}) =>
     fetch(url + path, { ...init, headers: { authorization: `Bearer ${TOKEN}`, ...init.headers } })
+  await addDocs(ask, place)
   return {
-    ...{ world, url, htmlId, ask, log: () => log },
+    ...{ world, url, htmlId, docs: join(place, DOCS), ask, log: () => log },
     memoryBytes: () => residentBytes(child.pid!),
     async close() {
       child.kill('SIGTERM')
       const end = await ended
       await world.close()
+      rmSync(place, { recursive: true, force: true })
       return end
     },
   }
+}
+
+export const DOCS = 'docs'
+
+/** A OneDrive with a few files and its account; nothing is asked for but when a test wants it. */
+async function prepareFiles({ sim, env, home }: World, place: string): Promise<void> {
+  Object.assign(env, {
+    ...{ TIDEMARK_ONEDRIVE_API_URL: sim.graphUrl, TIDEMARK_ONEDRIVE_TOKEN_URL: sim.microsoftTokenUrl },
+    ...{
+      TIDEMARK_ONEDRIVE_AUTH_URL: sim.microsoftAuthUrl,
+      TIDEMARK_ONEDRIVE_CLIENT_ID: sim.microsoftClientId,
+    },
+    ...{ TIDEMARK_FILES_POLL_SECONDS: '86400', TIDEMARK_FILES_DISK_RESERVE: '1MB' },
+    TIDEMARK_FILES_ALLOWED_ROOTS: JSON.stringify([place]),
+  })
+  const { device } = sim.drive(ANN)
+  device.write('Plans/garden.txt', 'roses')
+  device.write('dot.png', DOT_PNG)
+  for (let at = 0; at < DOCS_FILES; at++) device.write(`Many/file ${at}.txt`, `content ${at}`)
+  const ledger = await openLedger(`sqlite:${join(home, 'ledger.db')}`)
+  try {
+    await connectAnn({ accounts: await Accounts.open(ledger), vault: await openVault({ env, home }) }, sim)
+  } finally {
+    await ledger.close()
+  }
+}
+
+/** In its folder `Many`. */
+export const DOCS_FILES = 15
+
+async function addDocs(ask: ApiServer['ask'], place: string): Promise<void> {
+  mkdirSync(join(place, DOCS))
+  writeFileSync(join(place, DOCS, 'what?.txt'), 'a name that OneDrive does not take')
+  const body = JSON.stringify({ path: join(place, DOCS), policy: 'manual' })
+  const added = await ask('/api/files/drives', { method: 'POST', headers: WRITE, body })
+  if (added.status !== 201) throw new Error(`the folder was not added: ${await added.text()}`)
 }
 
 /** Looks again and again until it is so. */

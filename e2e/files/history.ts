@@ -55,7 +55,10 @@ function parseAct(words: readonly string[], line: string): Act {
 /** For pasting: other letters than plain ones are escaped, since their forms look the same. */
 export function pasted(lines: readonly string[]): string {
   const quoted = lines.map((line) =>
-    `'${line}'`.replaceAll(/[^\x20-\x7e]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`),
+    `'${line}'`.replaceAll(
+      /[^\x20-\x7e]/g,
+      (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    ),
   )
   return `await replay([\n${quoted.map((line) => `  ${line},\n`).join('')}])`
 }
@@ -190,7 +193,8 @@ class Likely {
   }
 
   #drop(from: string): void {
-    for (const path of [...this.#paths]) if (path === from || path.startsWith(`${from}/`)) this.#paths.delete(path)
+    for (const path of [...this.#paths])
+      if (path === from || path.startsWith(`${from}/`)) this.#paths.delete(path)
   }
 
   #known(): string {

@@ -45,6 +45,8 @@ export class People {
   readonly saved = new Map<string, string>()
   /** What somebody deleted or replaced where he saw it. */
   readonly removed = new Map<string, string>()
+  /** What people saved in more than one place themselves: two things may well hold the same then. */
+  readonly doubled = new Set<string>()
   #writes = 0
 
   constructor(root: string, drive: SimDrive) {
@@ -101,6 +103,7 @@ export class People {
       if (this.#type(side, path) === 'folder' || !this.#isRoomFor(side, path)) return false
     }
     const content = this.#next('small', `both ${path}`)
+    this.doubled.add(content.toString('latin1'))
     this.#put('here', path, content, false)
     this.#put('there', path, content, false)
     return true
@@ -160,8 +163,9 @@ export class People {
       const { device, state } = this.#drive
       const [item, there] = [device.item(path), state.at(to)]
       if (there && there !== item) return false
-      const folder = state.at(dirname(to) === '.' ? '' : dirname(to))
-      if (folder && isWithin(folder, item)) return false
+      const names = to.split('/')
+      const above = names.slice(0, -1).map((_, depth) => state.at(names.slice(0, depth + 1).join('/')))
+      if (above.includes(item)) return false
       device.move(path, to)
       return true
     }
@@ -187,6 +191,7 @@ export class People {
     if (this.#type(side, path) !== 'file' || this.#type(side, to) !== undefined) return false
     if (!this.#isRoomFor(side, to)) return false
     const bytes = side === 'here' ? readFileSync(this.#at(path)) : this.#drive.device.read(path)!
+    this.doubled.add(plain(bytes).toString('latin1'))
     if (side === 'there') this.#drive.device.write(to, bytes)
     else {
       mkdirSync(dirname(this.#at(to)), { recursive: true })
@@ -229,7 +234,9 @@ export class People {
   /** Nothing on the way to it is a file. */
   #isRoomFor(side: Side, path: string): boolean {
     const names = path.split('/')
-    return names.slice(0, -1).every((_, depth) => this.#type(side, names.slice(0, depth + 1).join('/')) !== 'file')
+    return names
+      .slice(0, -1)
+      .every((_, depth) => this.#type(side, names.slice(0, depth + 1).join('/')) !== 'file')
   }
 
   #at(path: string): string {

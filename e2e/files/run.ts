@@ -2,6 +2,7 @@
  * Runs a history against a sync, and compares the end with what people did. Steps are counted rather than timed, so
  * that a history that fails is likely to fail again.
  */
+import assert from 'node:assert/strict'
 import { streamOf } from '../../src/apps/file-sync/drive.ts'
 import { systemClock } from '../../src/clock.ts'
 import type { FaultRule } from '../../src/sim/fault-rules.ts'
@@ -12,24 +13,42 @@ import { DRIVE, type Life, OracleWorld } from './world.ts'
 
 export type Ran = { failure: string | undefined; crashes: number; acts: number; actions: number }
 
-export type RunOptions = { seed: number; settleMsMax?: number; say?: (line: string) => void }
+export type RunOptions = {
+  seed: number
+  /** Where the sync runs: in this process, or in one of its own that is killed. */
+  sync?: 'here' | 'process'
+  settleMsMax?: number
+  say?: (line: string) => void
+}
 
 const SETTLE_MS_MAX = 20_000
 const LIVES_MAX = 1_000
 const LAG_MS = 150
 
 export async function runHistory(lines: readonly string[], options: RunOptions): Promise<Ran> {
-  const world = await OracleWorld.start({ seed: options.seed })
+  const world = await OracleWorld.start({
+    seed: options.seed,
+    ledger: options.sync === 'process' ? 'file' : 'memory',
+  })
   const run = new Run(world, lines.map(parseStep), options)
   try {
     await run.toTheEnd()
     return { failure: undefined, ...run.counts }
   } catch (thrown) {
-    return { failure: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown), ...run.counts }
+    return {
+      failure: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown),
+      ...run.counts,
+    }
   } finally {
     await run.stop()
     await world.close()
   }
+}
+
+/** What `pasted` prints, as a test: fails as the history did. */
+export async function replay(lines: readonly string[], { seed = 1 }: { seed?: number } = {}): Promise<void> {
+  const { failure } = await runHistory(lines, { seed })
+  assert.equal(failure, undefined, failure)
 }
 
 class Run {
@@ -56,14 +75,14 @@ class Run {
   }
 
   async toTheEnd(): Promise<void> {
-    this.#life = await this.#world.begin()
+    this.#life = await this.#begin()
     this.#world.onStep = () => this.#onStep()
     for (let lives = 0; lives < LIVES_MAX; lives++) {
       this.#life.sync()
       if (await this.#untilCrash()) break
       this.counts.crashes += 1
       await this.#life.end()
-      this.#life = await this.#world.begin()
+      this.#life = await this.#begin()
     }
     this.#world.onStep = () => {}
     await this.#calm()
@@ -72,6 +91,11 @@ class Run {
       this.#life!.sync()
       await this.#settle()
     })
+  }
+
+  #begin(): Promise<Life> {
+    const { sync, settleMsMax = SETTLE_MS_MAX } = this.#options
+    return sync === 'process' ? this.#world.beginProcess(settleMsMax) : this.#world.begin()
   }
 
   async stop(): Promise<void> {

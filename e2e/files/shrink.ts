@@ -53,5 +53,8 @@ export async function shrink(
 
 /** The first line without what differs each time. */
 function kindOf(failure: string): string {
-  return failure.split('\n')[0]!.replaceAll(/[^\s:]*\d[^\s:]*|\S*\/\S*/g, '#').slice(0, 60)
+  return failure
+    .split('\n')[0]!
+    .replaceAll(/[^\s:]*\d[^\s:]*|\S*\/\S*/g, '#')
+    .slice(0, 60)
 }

@@ -17,6 +17,7 @@ import { systemRandom } from '../../src/random.ts'
 import type { SimDrive } from '../../src/sim/onedrive/sim-drive.ts'
 import { type Sim, startSim } from '../../src/sim/start.ts'
 import { openVault } from '../../src/vault.ts'
+import { beginChild } from './child-life.ts'
 import { severable } from './severed.ts'
 
 export const ACCOUNT = 'ann@example.com'
@@ -32,17 +33,17 @@ const LOOK_MS = 2
 
 export class FastClock implements Clock {
   skewMs = 0
-  readonly #step: () => void
-  readonly #startMs = systemClock.now()
-  readonly #zeroMs = systemClock.monotonicMs()
+  onStep: () => void = () => {}
+  /** The same for all processes of a history: time goes on where the last one was. */
+  readonly epochMs: number
 
-  constructor(step: () => void) {
-    this.#step = step
+  constructor(epochMs: number = systemClock.now()) {
+    this.epochMs = epochMs
   }
 
   now(): number {
-    this.#step()
-    return Math.floor(this.#startMs + this.skewMs + (systemClock.monotonicMs() - this.#zeroMs) * SPEED)
+    this.onStep()
+    return this.epochMs + this.skewMs + (systemClock.now() - this.epochMs) * SPEED
   }
 
   monotonicMs(): number {
@@ -74,9 +75,18 @@ export class OracleWorld {
   readonly home: string
   /** Told at every step that the sync takes: a question to the ledger, to OneDrive, or to the clock. */
   onStep: () => void = () => {}
-  readonly clock = new FastClock(() => this.onStep())
+  readonly clock: FastClock
 
-  private constructor(parts: { sim: Sim; ledger: Ledger; store: FileStore; root: string; home: string }) {
+  private constructor(parts: {
+    sim: Sim
+    ledger: Ledger
+    store: FileStore
+    root: string
+    home: string
+    clock: FastClock
+  }) {
+    this.clock = parts.clock
+    this.clock.onStep = () => this.onStep()
     this.sim = parts.sim
     this.drive = parts.sim.drive(ACCOUNT)
     this.ledger = parts.ledger
@@ -95,7 +105,9 @@ export class OracleWorld {
     const home = mkdtempSync(join(tmpdir(), 'tidemark-oracle-'))
     const type = options.seed % 3 === 0 ? 'business' : 'personal'
     const sim = await startSim({ seed: options.seed, drives: [{ account: ACCOUNT, type }] })
-    const ledger = await openLedger(ledgerUrl(home, options.ledger ?? 'memory'), { synchronous: 'NORMAL' })
+    const clock = new FastClock()
+    const url = ledgerUrl(home, options.ledger ?? 'memory')
+    const ledger = await openLedger(url, { clock, synchronous: 'NORMAL' })
     const accounts = await Accounts.open(ledger)
     const vault = await openVault({ env: {}, home })
     const { refreshToken } = sim.issueDrive(ACCOUNT)
@@ -119,7 +131,7 @@ export class OracleWorld {
       plainStat(lookAt(root.path)!),
     )
     await store.write((tx) => setDrive(tx, DRIVE, { forcedDeletes: DELETES_ALLOWED }))
-    return new OracleWorld({ sim, ledger, store, root: root.path, home })
+    return new OracleWorld({ sim, ledger, store, root: root.path, home, clock })
   }
 
   /** In this process: fast, and its crash is that of severed.ts. */
@@ -147,6 +159,13 @@ export class OracleWorld {
         await this.ledger.retire(owner)
       },
     }
+  }
+
+  /** As a process of its own, on a ledger in a file. */
+  beginProcess(settleMsMax: number): Promise<Life> {
+    const { skewMs, epochMs } = this.clock
+    const options = { home: this.home, settings: settingsOf(this.sim), skewMs, epochMs, settleMsMax }
+    return beginChild(options, () => this.onStep())
   }
 
   #parts(): SyncParts {

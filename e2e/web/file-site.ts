@@ -1,18 +1,16 @@
 /** A site with a simulated OneDrive behind it: its account connected, and places in which folders may be added. */
-import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { systemClock } from '../../src/clock.ts'
-import { ONEDRIVE_SCOPES } from '../../src/cloud/onedrive/auth.ts'
 import { Accounts } from '../../src/ledger/accounts.ts'
 import { openLedger } from '../../src/ledger/open.ts'
+import { ANN, connectAnn } from '../../src/server/files-api/files-api.suite.ts'
 import type { DriveView } from '../../src/server/files-api/schemas.ts'
-import { keepOneDriveAccount } from '../../src/server/onedrive-account.ts'
 import type { SimDrive } from '../../src/sim/onedrive/sim-drive.ts'
 import { openVault } from '../../src/vault.ts'
 import { World } from '../mail/world.ts'
 import { Site, until } from './site.ts'
 
-export const OWNER = 'ann@example.com'
+export const OWNER = ANN
 
 export type FileSite = {
   site: Site
@@ -44,11 +42,16 @@ export async function startFileSite(options: { isConnected?: boolean } = {}): Pr
     TIDEMARK_ONEDRIVE_REQUESTS_PER_SECOND_MAX: '10000',
     TIDEMARK_FILES_DISK_RESERVE: '1MB',
     TIDEMARK_FILES_DEBOUNCE_MS: '100',
-    TIDEMARK_FILES_ALLOWED_ROOTS: place,
+    TIDEMARK_FILES_ALLOWED_ROOTS: JSON.stringify([place]),
   })
   if (options.isConnected !== false) await connectOwner(world)
   const site = new Site(world, { token: undefined, args: [], poisoned: [] })
-  await site.restart()
+  try {
+    await site.restart()
+  } catch (thrown) {
+    await site.close()
+    throw thrown
+  }
   const status = (name: string): Promise<DriveView> =>
     site.get<DriveView>(`/api/files/drives/${encodeURIComponent(name)}`)
   const settled = (name: string): Promise<DriveView> =>
@@ -75,7 +78,10 @@ export async function startFileSite(options: { isConnected?: boolean } = {}): Pr
       writeFileSync(join(place, path), content)
     },
     read: (path) => readFileSync(join(place, path), 'utf8'),
-    close: () => site.close(),
+    async close() {
+      await site.close()
+      rmSync(place, { recursive: true, force: true })
+    },
   }
 }
 
@@ -84,17 +90,7 @@ async function connectOwner({ sim, home, env }: World): Promise<void> {
   const ledger = await openLedger(`sqlite:${join(home, 'ledger.db')}`)
   try {
     const shelf = { accounts: await Accounts.open(ledger), vault: await openVault({ env, home }) }
-    const { refreshToken } = sim.issueDrive(OWNER)
-    const { id, state } = sim.drive(OWNER)
-    const scopes = [...ONEDRIVE_SCOPES.readwrite]
-    await keepOneDriveAccount(shelf, {
-      profile: { userId: OWNER, name: OWNER, drive: { id, type: state.type, quota: undefined } },
-      secret: {
-        ...{ kind: 'oauth', clientId: sim.microsoftClientId, refreshToken, scopes },
-        obtainedAtMs: systemClock.now(),
-      },
-      access: 'readwrite',
-    })
+    await connectAnn(shelf, sim)
   } finally {
     await ledger.close()
   }

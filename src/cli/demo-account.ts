@@ -34,6 +34,22 @@ units_per_minute = ${isFast ? FAST_UNITS_PER_MINUTE : DEMO_UNITS_PER_MINUTE}
 requests_per_second_start = ${isFast ? 1_000 : 20}
 requests_per_second_max = ${isFast ? 10_000 : 100}
 
+[onedrive]
+api_url = "${sim.graphUrl}"
+auth_url = "${sim.microsoftAuthUrl}"
+token_url = "${sim.microsoftTokenUrl}"
+device_url = "${sim.microsoftDeviceUrl}"
+client_id = "${sim.microsoftClientId}"
+
+[files]
+poll_seconds = 10
+debounce_ms = 500
+disk_reserve = "50MB"
+
+[bandwidth]
+download = "${isFast ? 'unlimited' : '3MB/s'}"
+upload = "${isFast ? 'unlimited' : '3MB/s'}"
+
 [mail]
 slice = "month"
 batch = 50

@@ -1,13 +1,17 @@
 /**
- * The simulated cloud of the demo: a mailbox from a seed, weather as it is on a normal day, two messages that can
- * never be read, and mail that arrives. Started again with the same world and journal it is the same cloud: same ids,
- * same history, same bytes.
+ * The simulated cloud of the demo: a mailbox and a drive from a seed, weather as it is on a normal day, two messages
+ * that can never be read, mail that arrives, and another device that changes files. Started again with the same world
+ * and journals it is the same cloud: same ids, same history, same bytes.
  */
+import { join } from 'node:path'
 import { systemClock } from '../clock.ts'
 import { seededRandom } from '../random.ts'
 import type { FaultRule } from '../sim/fault-rules.ts'
-import { type Sim, startSim } from '../sim/start.ts'
-import { type DemoArrival, type DemoHome, noteArrival } from './demo-home.ts'
+import { type Sim, type SimOptions, startSim } from '../sim/start.ts'
+import { type DemoStep, deviceStep, furnish } from './demo-drive.ts'
+import { keepDrive } from './demo-drive-journal.ts'
+import { type DemoArrival, type DemoHome, noteArrival, replaceFile } from './demo-home.ts'
+import { readIfThere } from './demo-lock.ts'
 
 export const DEMO_ADDRESS = 'you@example.com'
 /** So that a demo that is left alone for days does not grow without end. */
@@ -32,6 +36,8 @@ export type DemoCloud = {
   sim: Sim
   /** One more message; false when there were enough. */
   arrive(): boolean
+  /** Something changes in the drive; without a clash where one is to be decided already. */
+  otherDevice(about: { hasConflict: boolean }): DemoStep
 }
 
 export async function startDemoCloud(
@@ -42,23 +48,30 @@ export async function startDemoCloud(
   let replayedMs: number | undefined
   // Ids follow the clock: what arrives again does so at its own time.
   const clock = { ...systemClock, now: () => replayedMs ?? systemClock.now() }
-  const sim = await startSim({
+  const at = (ms: number, run: () => void): void => {
+    replayedMs = ms
+    try {
+      run()
+    } finally {
+      replayedMs = undefined
+    }
+  }
+  const sim = await startWhereItWas(home.path, {
     ...{ seed, clock, quota: { unitsPerMinute: options.unitsPerMinute } },
     accounts: [{ address: DEMO_ADDRESS, messages, fromMs: toMs - YEARS * 365 * DAY_MS, toMs }],
+    drives: [{ account: DEMO_ADDRESS }],
     faults: { rules: WEATHER },
   })
+  const drive = sim.drive(DEMO_ADDRESS)
+  at(toMs, () => furnish(drive.device, seed))
+  const journal = keepDrive(drive.state, { folder: home.path, now: () => systemClock.now(), at })
   const ids = [...sim.mailbox(DEMO_ADDRESS).dump()].map(({ id }) => id)
   if (ids.length >= POISON_MESSAGES_MIN) {
     for (const share of POISON_SHARES)
       sim.faults.poison({ id: ids[Math.floor(ids.length * share)]!, mode: 'part' })
   }
   const happen = ({ n, atMs }: DemoArrival): void => {
-    replayedMs = atMs
-    try {
-      sim.mutations(DEMO_ADDRESS).arrive({}, seededRandom(seed * 1_000_003 + n))
-    } finally {
-      replayedMs = undefined
-    }
+    at(atMs, () => sim.mutations(DEMO_ADDRESS).arrive({}, seededRandom(seed * 1_000_003 + n)))
   }
   for (const arrival of home.arrivals) happen(arrival)
   let count = home.arrivals.length
@@ -72,5 +85,23 @@ export async function startDemoCloud(
       happen(arrival)
       return true
     },
+    otherDevice({ hasConflict }) {
+      // Numbered by what has happened: the same step never comes twice.
+      const n = journal.size()
+      return deviceStep(drive, { seed, n, hasConflict })
+    },
   }
+}
+
+const PORT_FILE = 'demo-port'
+
+/** At the port that it had, so that addresses that were given out stay good; at another one where that is taken. */
+async function startWhereItWas(folder: string, options: SimOptions): Promise<Sim> {
+  const before = Number(readIfThere(join(folder, PORT_FILE)) ?? '0')
+  const sim = await startSim({ ...options, port: before }).catch((thrown: unknown) => {
+    if (before === 0) throw thrown
+    return startSim({ ...options, port: 0 })
+  })
+  replaceFile(join(folder, PORT_FILE), String(sim.port))
+  return sim
 }

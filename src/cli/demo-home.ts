@@ -99,8 +99,8 @@ export function noteArrival(path: string, arrival: DemoArrival): void {
 }
 
 /** Whole or not at all: a start may be killed at any moment. */
-export function replaceFile(file: string, text: string): void {
-  writeFileSync(`${file}.new`, text, { mode: 0o600 })
+export function replaceFile(file: string, content: string | Uint8Array): void {
+  writeFileSync(`${file}.new`, content, { mode: 0o600 })
   renameSync(`${file}.new`, file)
 }
 

@@ -1,4 +1,5 @@
 /** Runs the demo in this process: cloud, server, sync, and the lines that tell of it. */
+import { join } from 'node:path'
 import { streamOf } from '../apps/mail-archive/account.ts'
 import { balanceText, mailStatus } from '../apps/mail-archive/status.ts'
 import { sleep, systemClock } from '../clock.ts'
@@ -12,6 +13,7 @@ import { type CliContext, exitCodes } from './context.ts'
 import type { DemoFlags } from './demo.ts'
 import { configureDemo, connectDemo, DEMO_UNITS_PER_MINUTE } from './demo-account.ts'
 import { DEMO_ADDRESS, type DemoCloud, startDemoCloud } from './demo-cloud.ts'
+import { connectDemoFiles, DEMO_FOLDER, filesSummary, liveFiles, settleFiles } from './demo-files.ts'
 import { type DemoHome, openDemoHome } from './demo-home.ts'
 import type { MailEngine } from './mail-context.ts'
 import { pauseOf } from './mail-sync-end.ts'
@@ -77,7 +79,10 @@ function start({ values: config, origins }: LoadedConfig, { home, cloud, port }:
   return startServing({
     ...{ config, origins, home: home.path, env: {}, role: 'all', host: config.server.host, port },
     ...{ token: undefined, logger: silentLogger },
-    prepare: (runtime) => connectDemo(runtime, cloud.sim),
+    prepare: async (runtime) => {
+      await connectDemo(runtime, cloud.sim)
+      await connectDemoFiles(runtime, { sim: cloud.sim, home: home.path })
+    },
   })
 }
 
@@ -111,6 +116,9 @@ function introduce(
       ? `It copies a simulated mailbox of ${messages} messages, ${DEMO_ADDRESS}, from a cloud that stumbles now and then.`
       : `It goes on in ${home.path} where it was, with the simulated mailbox ${DEMO_ADDRESS}.`,
   )
+  output.line(
+    `It keeps ${join(home.path, DEMO_FOLDER)} in step with a simulated OneDrive, where another device is at work.`,
+  )
   if (flags.once) return
   output.line('Worth a look:')
   for (const [path, what] of PLACES) output.line(`  ${url + path}  ${what}`)
@@ -126,6 +134,7 @@ const PLACES: readonly (readonly [path: string, what: string])[] = [
   ['/', 'how far it is, how fast, and what needs you'],
   [`/streams/${encodeURIComponent(streamOf(DEMO_ADDRESS))}`, 'the mailbox as a picture, slice by slice'],
   ['/work', 'what each worker does now'],
+  [`/files/${DEMO_FOLDER}`, 'a folder and OneDrive, kept in step: its tree, transfers, conflicts'],
   ['/search?q=invoice', 'all mail that is stored, found at once'],
 ]
 
@@ -143,8 +152,15 @@ async function show(context: CliContext, { serving, cloud, stopping, isOnce }: S
     : live(runtime, cloud, stop).catch((thrown: unknown) => {
         context.output.note(`No more mail arrives: ${asTidemarkError(thrown).message}`)
       })
-  const settled = (): Promise<void> =>
-    settle(context, opened, { names, stop, patienceMs: undefined, progress })
+  const livingFiles = isOnce
+    ? Promise.resolve()
+    : liveFiles(runtime, cloud, stop).catch((thrown: unknown) => {
+        context.output.note(`Nothing more happens to the files: ${asTidemarkError(thrown).message}`)
+      })
+  const settled = async (): Promise<void> => {
+    await settle(context, opened, { names, stop, patienceMs: undefined, progress })
+    if (isOnce) await settleFiles(runtime, stop)
+  }
   await settled()
   if (isOnce && !stop.aborted) {
     // What happened while it was copied, and what an earlier run had not yet heard of.
@@ -152,14 +168,17 @@ async function show(context: CliContext, { serving, cloud, stopping, isOnce }: S
     await settled()
   }
   progress.end()
-  await summarize(context, opened, { stopped: stop.aborted, isOnce })
+  await summarize(context, opened, { runtime, stopped: stop.aborted, isOnce })
   while (!isOnce && !stop.aborted) {
     await sleep(systemClock, SHOW_MS, stop).catch(() => {})
-    if (!stop.aborted) await progress.show()
+    if (stop.aborted) break
+    await progress.show()
+    await showFiles(context, runtime)
   }
   progress.end()
   if (!isOnce && stop.aborted) context.output.note('Stopping.')
   await living
+  await livingFiles
 }
 
 /** New mail keeps arriving, and is looked for at once: a real mailbox would send a notification. */
@@ -179,7 +198,7 @@ async function follow({ engine, mail }: Runtime): Promise<void> {
 async function summarize(
   context: CliContext,
   opened: MailEngine,
-  { stopped, isOnce }: { stopped: boolean; isOnce: boolean },
+  { runtime, stopped, isOnce }: { runtime: Runtime; stopped: boolean; isOnce: boolean },
 ): Promise<void> {
   const { output } = context
   const { ledger, tables } = opened
@@ -189,15 +208,25 @@ async function summarize(
   const failed = await ledger.jobs({ state: 'failed', stream: streamOf(DEMO_ADDRESS), limit: 1 })
   const isSettled =
     status.phase !== 'new' && status.onTheirWay === 0 && status.settledSlices === status.slices
-  const isWell = isSettled && status.unbalanced === 0 && reason === null && failed.length === 0
-  if (output.json) output.value({ type: 'summary', settled: isWell, stopped, ...status })
+  const files = await filesSummary(runtime)
+  const isMailWell = isSettled && status.unbalanced === 0 && reason === null && failed.length === 0
+  // Files go on by themselves in a demo that stays; only one that ends waits for them.
+  const isWell = isMailWell && !files.hasFailed && (!isOnce || files.isSettled)
+  if (output.json) output.value({ type: 'summary', settled: isWell, stopped, ...status, files: files.status })
   else {
     const word = isWell ? 'Everything is settled' : stopped ? 'Stopped' : 'Not everything is settled'
     output.line(`${word}: ${balanceText(status, formatCount)}.`)
+    output.line(files.text)
     if (reason !== null) output.note(`${DEMO_ADDRESS} is paused: ${reason}`)
-    if (isWell && !isOnce) output.line('New mail keeps arriving; Ctrl-C stops.')
+    if (isWell && !isOnce) output.line('New mail keeps arriving, and files keep changing; Ctrl-C stops.')
   }
   if (isOnce && !isWell) context.exitCode = exitCodes.failure
+}
+
+async function showFiles({ output }: CliContext, runtime: Runtime): Promise<void> {
+  const { text, status } = await filesSummary(runtime)
+  if (output.json) output.value({ type: 'files', ...status })
+  else if (!output.isTerminal) output.note(text)
 }
 
 function mailEngineOf(runtime: Runtime): MailEngine {

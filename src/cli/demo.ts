@@ -1,4 +1,4 @@
-/** `tidemark demo`: all of Tidemark at work on a simulated mailbox, to look at. */
+/** `tidemark demo`: all of Tidemark at work on a simulated mailbox and OneDrive, to look at. */
 import { type Command, Option } from 'commander'
 import { UsageError } from '../errors.ts'
 import type { CliContext } from './context.ts'
@@ -11,7 +11,7 @@ const MESSAGES_MAX = 1_000_000
 export function registerDemo(program: Command, context: CliContext): void {
   program
     .command('demo')
-    .description('a simulated mailbox being copied, with the dashboard; in a folder of its own')
+    .description('a simulated mailbox and OneDrive at work, with the dashboard; in a folder of its own')
     .addOption(portOption('of the dashboard; 4180, or any free one where that is taken'))
     .option('--once', 'end as soon as everything is settled, with the books')
     .addOption(

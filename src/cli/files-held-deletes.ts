@@ -14,7 +14,10 @@ const EXAMPLES_MAX = 5
 export type Asking = { isTerminal: boolean; lines: () => Lines }
 
 export function terminalAsking({ output }: CliContext): Asking {
-  return { isTerminal: process.stdin.isTTY === true, lines: () => readLines(output) }
+  return {
+    isTerminal: process.stdin.isTTY === true && output.isTerminal,
+    lines: () => readLines(output),
+  }
 }
 
 export type Held = { local: number; remote: number }

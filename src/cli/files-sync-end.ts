@@ -124,7 +124,9 @@ async function explain(context: CliContext, opened: OpenedFiles, end: FolderEnd)
     const hint = obstacle.error.hint ? `${obstacle.error.hint} ` : ''
     output.note(`  ${hint}Nothing is lost: the next tidemark files sync goes on where this one was.`)
   }
-  for (const { id, kind, error } of failed.slice(0, FAILED_SHOWN_MAX)) {
+  // What only waited for another that failed is explained by that one.
+  const first = failed.filter(({ error }) => !/which it waited for/.test(error ?? ''))
+  for (const { id, kind, error } of first.slice(0, FAILED_SHOWN_MAX)) {
     output.note(`${name}: job #${id} (${kind}) failed: ${errorText(error)}`)
     output.note(`  The next sync tries it again. More about it: tidemark jobs show ${id}`)
   }

@@ -9,7 +9,7 @@ import { formatDuration } from '../format.ts'
 import { resumeSignedInDrives, startDrives, tidyTrash } from '../server/file-work.ts'
 import { type CliContext, exitCodes } from './context.ts'
 import { type OpenedFiles, withFiles } from './files-context.ts'
-import { type Asking, answerHeld, forgetYes, terminalAsking } from './files-held-deletes.ts'
+import { type Asking, answerHeld, forgetYes, tellHeld, terminalAsking } from './files-held-deletes.ts'
 import { conclude } from './files-sync-end.ts'
 import {
   applyChoices,

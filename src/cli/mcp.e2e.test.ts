@@ -94,7 +94,15 @@ describe('tidemark mcp', () => {
       const client = await connected(['mcp'], era)
       const { tools } = await client.listTools()
       assert.deepEqual(tools.map(({ name }) => name).sort(), [
-        ...['bad_items', 'mail_message', 'mail_search', 'mail_thread', 'status'],
+        ...[
+          'bad_items',
+          'files_find',
+          'files_status',
+          'mail_message',
+          'mail_search',
+          'mail_thread',
+          'status',
+        ],
       ])
       const found = await call(client, 'mail_search', { query: 'zebra' })
       const id = /message (\w+)/.exec(found.text)![1]!

@@ -69,7 +69,7 @@ async function announce(
   { role }: ServeFlags,
   { url, runtime }: Serving,
 ): Promise<void> {
-  const accounts = runtime.mail.accounts.names()
+  const accounts = await runtime.accounts.list()
   if (output.json) {
     // One line on a terminal too: a program waits for it.
     output.raw(`${JSON.stringify({ url: url ?? null, role, pid: process.pid, accounts: accounts.length })}\n`)

@@ -2,12 +2,14 @@
  * Group commit: outcomes and enqueues that are ready together go into one cycle, which also claims what comes
  * next. While a cycle is in flight, the next one fills up. On PostgreSQL a second one may be under way as soon as it
  * is well filled: then this process prepares one batch while the server writes the other. On SQLite, where both would
- * be this thread, there is one at a time.
+ * be this thread, there is one at a time, and while jobs are at work and enough of them wait for a worker, the next
+ * one lingers for some times as long as the last one took: the disk is then not asked for every handful of outcomes.
+ * Nobody lingers who has something to wait for: an enqueue, a part of a job's work, workers without jobs.
  *
  * When the database is away (disk full, connection lost) nothing is dropped: the batch waits and is tried
  * again, and everything that came meanwhile waits behind it.
  */
-import { type Clock, sleep } from '../clock.ts'
+import { type CancelTimer, type Clock, sleep } from '../clock.ts'
 import { asTidemarkError, UsageError } from '../errors.ts'
 import {
   type ClaimRequest,
@@ -27,6 +29,10 @@ const WORK_MAX = 1_024
 const CLAIM_AGAIN_MS = 500
 /** A second cycle at a time pays for its round trips only with a batch of this size. */
 const JOIN_MIN = 256
+/** Measured with 10,000 uploads by 8 workers: 1,300 commits took a fifth of the time, 300 of them a twentieth. */
+const LINGER_CYCLES = 4
+const LINGER_MS_MAX = 25
+const LINGER_BELOW = 64
 const OUTAGE_WAIT_MS = [100, 250, 500, 1_000, 2_000, 5_000] as const
 
 type PendingSettle = { settlement: Settlement; done: (result: SettleResult) => void }
@@ -42,6 +48,8 @@ export type CommitterOptions = {
   /** A claim failed, with its cycle or alone. */
   onUnclaimed: (claim: ClaimRequest, error: unknown) => void
   onIdle: () => void
+  /** Jobs are at work, and the next ones are here: nobody waits for a commit. */
+  mayLinger?: () => boolean
   onOutage: (error: unknown, sinceMs: number) => void
   onRecovered: (outageMs: number) => void
 }
@@ -56,6 +64,10 @@ export class Committer {
   readonly #loopsMax: number
   #closed = false
   #idleWaiters: (() => void)[] = []
+  /** How long the last cycle took, and when it ended. */
+  #cycleMs = 0
+  #cycledMs = Number.NEGATIVE_INFINITY
+  #endLinger: (() => void) | undefined
 
   constructor(options: CommitterOptions) {
     this.#options = options
@@ -73,6 +85,7 @@ export class Committer {
       return
     }
     this.#settle.push({ settlement, done })
+    if (!this.#isPatient()) this.#endLinger?.()
     this.poke()
   }
 
@@ -80,6 +93,7 @@ export class Committer {
     if (this.#closed) return Promise.reject(stoppedError())
     return new Promise((resolve, reject) => {
       this.#work.push({ work, resolve, reject })
+      this.#endLinger?.()
       this.poke()
     })
   }
@@ -101,12 +115,14 @@ export class Committer {
   /** Resolves when everything handed in so far is committed. */
   flushed(): Promise<void> {
     if (!this.busy) return Promise.resolve()
+    this.#endLinger?.()
     return new Promise((resolve) => this.#idleWaiters.push(resolve))
   }
 
   /** Ends waiting for a database that is away; what is not committed by then is not, and its callers are told. */
   close(): void {
     this.#closed = true
+    this.#endLinger?.()
     for (const { done } of this.#settle.splice(0)) done({ status: 'lost' })
     for (const { reject } of this.#work.splice(0)) reject(stoppedError())
     for (const resolve of this.#idleWaiters.splice(0)) resolve()
@@ -114,6 +130,7 @@ export class Committer {
 
   async #loop(): Promise<void> {
     while (this.#wanted && (this.#loops === 1 || this.#settle.length >= JOIN_MIN)) {
+      if (this.#isPatient()) await this.#linger()
       this.#wanted = false
       await this.#oneCycle()
       if (this.#settle.length > 0 || this.#work.length > 0) this.#wanted = true
@@ -128,6 +145,31 @@ export class Committer {
     }
     for (const resolve of this.#idleWaiters.splice(0)) resolve()
     this.#options.onIdle()
+  }
+
+  /** All that waits to be written are ends of jobs, and few of them. */
+  #isPatient(): boolean {
+    if (this.#loopsMax > 1 || this.#closed || this.#work.length > 0 || this.#idleWaiters.length > 0)
+      return false
+    if (this.#settle.length >= LINGER_BELOW || !this.#options.mayLinger?.()) return false
+    const last = this.#settle.at(-1)
+    return last === undefined || last.settlement.event !== 'continue'
+  }
+
+  async #linger(): Promise<void> {
+    const { clock } = this.#options
+    const lingerMs = Math.min(LINGER_MS_MAX, this.#cycleMs * LINGER_CYCLES)
+    const ms = this.#cycledMs + lingerMs - clock.monotonicMs()
+    if (!(ms > 1) || this.#settle.some(({ settlement }) => settlement.event === 'continue')) return
+    await new Promise<void>((resolve) => {
+      let cancel: CancelTimer = () => {}
+      this.#endLinger = () => {
+        cancel()
+        this.#endLinger = undefined
+        resolve()
+      }
+      cancel = clock.timer(ms, this.#endLinger)
+    })
   }
 
   async #oneCycle(): Promise<void> {
@@ -161,7 +203,9 @@ export class Committer {
     if (claim && claimed.length === 0 && (backlog.interactive || backlog.bulk)) this.#pokeLater()
     if (claim && result.value.claimError !== undefined)
       this.#options.onUnclaimed(claim, result.value.claimError)
-    onCycle(result.value, { settled: settle.length, ms: clock.monotonicMs() - startedMs, claim })
+    this.#cycledMs = clock.monotonicMs()
+    this.#cycleMs = this.#cycledMs - startedMs
+    onCycle(result.value, { settled: settle.length, ms: this.#cycleMs, claim })
     this.#answer(settle, settled)
     this.#answerWork(work, written)
   }

@@ -4,6 +4,7 @@
  */
 import { asTidemarkError, type TidemarkError } from '../errors.ts'
 import type { Pauses } from '../ledger/claim.ts'
+import type { Lane } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { EventStream } from './events.ts'
 import type { AnyJobKind, KindRegistry } from './kinds.ts'
@@ -15,8 +16,10 @@ export type ControlsOptions = {
   kinds: KindRegistry
   events: EventStream
   limits: Limits
-  runningOf: (kind: string) => number
-  waitingOf: (kind: string) => number
+  runningOf: (kind: string, lane?: Lane) => number
+  waitingOf: (kind: string, lane?: Lane) => number
+  /** How long jobs of this kind take. */
+  meanMs: (kind: string) => number | undefined
   /** Something of this kind cannot start here until someone mends it. */
   onBroken: (kind: string, error: TidemarkError) => void
   streams: Pick<Streams, 'name' | 'load'>
@@ -24,10 +27,14 @@ export type ControlsOptions = {
   onOpen: () => void
 }
 
-type Queue = { kind: string; streamId: number }
+/** The lane is left out where it does not matter. */
+type Queue = { kind: string; streamId: number; lane?: Lane }
 
 /** Jobs of a kind with a budget that are claimed ahead. */
 const AHEAD_MAX = 32
+/** Quick ones are claimed for so long ahead, so that no worker waits for the next commit. */
+const AHEAD_MS = 100
+const AHEAD_PER_WORKER = { min: 2, max: 16 }
 
 export class Controls {
   readonly #options: ControlsOptions
@@ -61,18 +68,44 @@ export class Controls {
   isOpen(queue: Queue): boolean {
     if (this.#isUnknown(queue)) return false
     const kind = this.#options.kinds.get(queue.kind)
-    if (kind.concurrency !== undefined && this.#options.runningOf(queue.kind) >= kind.concurrency)
-      return false
+    return this.#hasWorker(kind, queue) && this.#isLet(kind, queue)
+  }
+
+  #isLet(kind: AnyJobKind, queue: Queue): boolean {
     return !this.isPaused(queue) && (kind.budget === undefined || this.#budgetOpen(kind, queue))
+  }
+
+  /**
+   * Of a kind that may run a few jobs at a time, the bulk lane leaves one worker free, since its jobs are long; the
+   * other leaves one while bulk jobs wait. So eight uploads of an hour each do not hold up a small one.
+   */
+  #hasWorker({ kind, concurrency }: AnyJobKind, { lane }: Queue): boolean {
+    const { runningOf, waitingOf } = this.#options
+    if (concurrency === undefined) return true
+    if (runningOf(kind) >= concurrency) return false
+    if (lane === undefined || concurrency < 2) return true
+    const isKept = lane === 'bulk' || waitingOf(kind, 'bulk') > 0
+    return runningOf(kind, lane) < concurrency - (isKept ? 1 : 0)
   }
 
   /** How many more jobs like this to claim: what cannot start soon would only fill the window. */
   roomFor(queue: Queue): number {
-    if (!this.isOpen(queue)) return 0
-    const { budget, concurrency } = this.#options.kinds.get(queue.kind)
+    if (this.#isUnknown(queue)) return 0
+    const kind = this.#options.kinds.get(queue.kind)
+    if (!this.#isLet(kind, queue)) return 0
+    const { budget, concurrency } = kind
     if (concurrency === undefined && budget === undefined) return Number.POSITIVE_INFINITY
     const { runningOf, waitingOf } = this.#options
-    return Math.max(0, (concurrency ?? AHEAD_MAX) * 2 - runningOf(queue.kind) - waitingOf(queue.kind))
+    const { kind: name, lane } = queue
+    const ahead = (concurrency ?? AHEAD_MAX) * this.#aheadPerWorker(name)
+    return Math.max(0, ahead - runningOf(name, lane) - waitingOf(name, lane))
+  }
+
+  #aheadPerWorker(kind: string): number {
+    const { min, max } = AHEAD_PER_WORKER
+    const meanMs = this.#options.meanMs(kind)
+    if (meanMs === undefined) return min
+    return Math.max(min, Math.min(max, Math.ceil(AHEAD_MS / Math.max(1, meanMs))))
   }
 
   /** Its budget is closed, so that it may not start for a while. */

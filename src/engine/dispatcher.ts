@@ -6,7 +6,7 @@
  */
 import type { Clock } from '../clock.ts'
 import type { TidemarkError } from '../errors.ts'
-import type { ClaimedJob, NewJob, Settlement, SettleResult } from '../ledger/contract.ts'
+import type { ClaimedJob, Lane, NewJob, Settlement, SettleResult } from '../ledger/contract.ts'
 import type { Random } from '../random.ts'
 import type { Committer } from './committer.ts'
 import type { EventStream, JobHappening } from './events.ts'
@@ -22,6 +22,8 @@ import type { Window } from './window.ts'
 const STARTS_PER_TURN = 512
 /** As the handler said; as an error; as the least that can be. */
 const REWRITES_MAX = 2
+/** How much the latest run counts in the mean of its kind. */
+const MEAN_WEIGHT = 0.1
 
 export type Running = {
   context: RunContext<unknown>
@@ -64,7 +66,8 @@ export class Dispatcher {
   readonly running = new Map<number, Running>()
   readonly #options: DispatcherOptions
   readonly #services: RunServices
-  readonly #runningOf = new Map<string, number>()
+  readonly #runningOf = new Map<string, Record<Lane, number>>()
+  readonly #meanMs = new Map<string, number>()
   #startsLeft = STARTS_PER_TURN
   #stopping = false
 
@@ -115,8 +118,26 @@ export class Dispatcher {
     return run !== undefined
   }
 
-  runningOf(kind: string): number {
-    return this.#runningOf.get(kind) ?? 0
+  runningOf(kind: string, lane?: Lane): number {
+    const running = this.#runningOf.get(kind)
+    if (!running) return 0
+    return lane ? running[lane] : running.interactive + running.bulk
+  }
+
+  /** How long jobs of this kind have lately taken; undefined before the first has ended. */
+  meanMs(kind: string): number | undefined {
+    return this.#meanMs.get(kind)
+  }
+
+  #measure(kind: string, ms: number): void {
+    const mean = this.#meanMs.get(kind) ?? ms
+    this.#meanMs.set(kind, mean + (ms - mean) * MEAN_WEIGHT)
+  }
+
+  #count({ kind, lane }: ClaimedJob, n: number): void {
+    const running = this.#runningOf.get(kind) ?? { interactive: 0, bulk: 0 }
+    running[lane] += n
+    this.#runningOf.set(kind, running)
   }
 
   readonly #newTurn = (): void => {
@@ -127,7 +148,7 @@ export class Dispatcher {
   #start(job: ClaimedJob): void {
     const { clock, kinds, events } = this.#options
     const kind = kinds.get(job.kind)
-    this.#runningOf.set(job.kind, this.runningOf(job.kind) + 1)
+    this.#count(job, 1)
     const startedMs = clock.monotonicMs()
     let payload: unknown
     let ran: ReturnType<AnyJobKind['run']>
@@ -186,7 +207,8 @@ export class Dispatcher {
     run.ranMs = this.#options.clock.monotonicMs() - run.startedMs
     // After a lost lease the same job may already run again here, under a new attempt.
     if (this.running.get(job.id) === run) this.running.delete(job.id)
-    this.#runningOf.set(job.kind, this.runningOf(job.kind) - 1)
+    this.#count(job, -1)
+    this.#measure(job.kind, run.ranMs)
     this.#options.window.finished(job)
     this.#options.committer.settle(settlement, (result) => this.#settled(run, settlement, result))
     this.pump()

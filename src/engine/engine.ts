@@ -144,6 +144,10 @@ export class Engine {
         this.housekeeping.onTrouble(error)
       },
       onIdle: () => this.checkDrained(),
+      mayLinger: () => {
+        const { running, waiting } = this.window
+        return running.interactive + running.bulk > 0 && waiting.interactive + waiting.bulk > 0
+      },
       onOutage: (error, sinceMs) => {
         const detail = asTidemarkError(error).message
         this.housekeeping.ledgerDown(clock.now() - sinceMs, detail)
@@ -170,8 +174,9 @@ export class Engine {
       kinds: this.kinds,
       events: this.events,
       limits: this.limits,
-      runningOf: (kind) => this.dispatcher.runningOf(kind),
-      waitingOf: (kind) => this.window.waitingOf(kind),
+      runningOf: (kind, lane) => this.dispatcher.runningOf(kind, lane),
+      waitingOf: (kind, lane) => this.window.waitingOf(kind, lane),
+      meanMs: (kind) => this.dispatcher.meanMs(kind),
       onBroken: (kind, error) => this.housekeeping.onBroken(kind, error),
       streams: this.streams,
       onOpen: () => {

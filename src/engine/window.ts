@@ -29,7 +29,7 @@ export type IsOpen = (job: ClaimedJob) => boolean
 export class Window {
   readonly #lanes: Record<Lane, LaneQueue> = { interactive: new LaneQueue(), bulk: new LaneQueue() }
   readonly #running: Record<Lane, number> = { interactive: 0, bulk: 0 }
-  readonly #waitingOf = new Map<string, number>()
+  readonly #waitingOf = new Map<string, Record<Lane, number>>()
   #committing = 0
   #bytes = 0
   #workers: number
@@ -99,17 +99,21 @@ export class Window {
     return room
   }
 
-  waitingOf(kind: string): number {
-    return this.#waitingOf.get(kind) ?? 0
+  waitingOf(kind: string, lane?: Lane): number {
+    const waiting = this.#waitingOf.get(kind)
+    if (!waiting) return 0
+    return lane ? waiting[lane] : waiting.interactive + waiting.bulk
   }
 
-  #count(kind: string, n: number): void {
-    this.#waitingOf.set(kind, this.waitingOf(kind) + n)
+  #count({ kind, lane }: ClaimedJob, n: number): void {
+    const waiting = this.#waitingOf.get(kind) ?? { interactive: 0, bulk: 0 }
+    waiting[lane] += n
+    this.#waitingOf.set(kind, waiting)
   }
 
   add(jobs: readonly ClaimedJob[]): void {
     for (const job of jobs) {
-      this.#count(job.kind, 1)
+      this.#count(job, 1)
       this.#lanes[job.lane].push(job)
       this.#bytes += job.payload.length
     }
@@ -123,7 +127,7 @@ export class Window {
       const job = this.#lanes[lane].take(isOpen, laneCapacity(lane, this.#workers, load))
       if (!job) continue
       this.#running[lane] += 1
-      this.#count(job.kind, -1)
+      this.#count(job, -1)
       return job
     }
     return undefined
@@ -146,7 +150,7 @@ export class Window {
     const removed = LANES.flatMap((lane) => this.#lanes[lane].remove(which))
     for (const job of removed) {
       this.#bytes -= job.payload.length
-      this.#count(job.kind, -1)
+      this.#count(job, -1)
     }
     return removed
   }

@@ -43,16 +43,17 @@ export type Claim = { jobs: ClaimedJob[]; backlog: Record<Lane, boolean> }
 export async function claimJobs(ctx: ClaimContext, request: ClaimRequest): Promise<Claim> {
   const claim: Claim = { jobs: [], backlog: { interactive: false, bulk: false } }
   if (ctx.pauses.all || !(await isLive(ctx.tx, request.owner))) return claim
-  // What earlier rounds took is no longer room.
-  const taken = new Map<string, number>()
   const { roomFor } = request
-  const limited = roomFor
-    ? {
-        ...request,
-        roomFor: (queue: { kind: string; streamId: number }) => roomFor(queue) - (taken.get(queue.kind) ?? 0),
-      }
-    : request
   for (const lane of LANES) {
+    // What earlier rounds took is no longer room.
+    const taken = new Map<string, number>()
+    const limited = roomFor
+      ? {
+          ...request,
+          roomFor: (queue: { kind: string; streamId: number }) =>
+            roomFor({ kind: queue.kind, streamId: queue.streamId, lane }) - (taken.get(queue.kind) ?? 0),
+        }
+      : request
     let room = request.room[lane]
     let drained = room <= 0
     for (let round = 0; room > 0 && !drained && round < ROUNDS_MAX; round++) {

@@ -161,7 +161,7 @@ export type ClaimRequest = {
   /** Kinds that this process can run; others are left for processes that know them. */
   kinds: ReadonlySet<string>
   /** How many jobs of a pair to take at most: none while their budget is paused or their workers are all busy. */
-  roomFor?: (queue: { kind: string; streamId: number }) => number
+  roomFor?: (queue: { kind: string; streamId: number; lane?: Lane }) => number
 }
 
 export type Cycle = {

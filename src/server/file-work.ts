@@ -93,7 +93,7 @@ class DriveRounds implements DriveWork {
     this.#cancel()
     this.#unlisten()
     await this.#round
-    for (const watch of this.#watches.values()) watch.close()
+    for (const watch of this.#watches.values()) await watch.close()
     this.#watches.clear()
   }
 
@@ -115,7 +115,7 @@ class DriveRounds implements DriveWork {
     await resumeSignedInDrives(this.#runtime, names)
     for (const [name, watch] of this.#watches) {
       if (names.includes(name)) continue
-      watch.close()
+      await watch.close()
       this.#watches.delete(name)
     }
     for (const name of names) await this.#lookAfter(name)
@@ -128,11 +128,11 @@ class DriveRounds implements DriveWork {
       const drive = await this.#runtime.files.drives.get(name)
       const known = this.#watches.get(name)
       if (known?.isOf(drive)) return
-      known?.close()
+      await known?.close()
       this.#watches.delete(name)
       const watch = await FolderWatch.start({ ...this.#options, runtime: this.#runtime, drive })
       this.#told.delete(name)
-      if (this.#isStopped) return watch.close()
+      if (this.#isStopped) return await watch.close()
       this.#watches.set(name, watch)
       await beginSync(this.#runtime, drive)
     } catch (thrown) {

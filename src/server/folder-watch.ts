@@ -28,6 +28,7 @@ export class FolderWatch {
   readonly #input: FolderWatchInput
   #folders = new Set<string>()
   #isEverything = false
+  #isClosed = false
   #watch: RootWatch | undefined
   #handing: Promise<void> = Promise.resolve()
 
@@ -61,8 +62,11 @@ export class FolderWatch {
     this.#handing = this.#handing.then(() => this.#hand()).catch(this.#input.onError)
   }
 
-  close(): void {
+  /** What is being handed over is handed over first. */
+  close(): Promise<void> {
+    this.#isClosed = true
     this.#watch?.close()
+    return this.#handing
   }
 
   #seen(changes: Changes): void {
@@ -75,14 +79,19 @@ export class FolderWatch {
   }
 
   async #hand(): Promise<void> {
-    if (await this.#isPaused()) return
+    if (this.#isClosed || (await this.#isPaused())) return
     const { engine, files } = this.#input.runtime
     const { name: drive, stream } = this.drive
     const isEverything = this.#isEverything
     const folders = [...this.#folders].map((path) => (path === '' ? [] : path.split('/')))
     this.#isEverything = false
     this.#folders = new Set()
-    if (isEverything) await engine.enqueue(files.kinds.look, { drive }, { stream })
+    if (isEverything) {
+      const { outcome, id } = await engine.enqueue(files.kinds.look, { drive }, { stream })
+      // One that is under way may be past what has changed: another follows it.
+      const again = { stream, key: `${drive}:again`, after: [id] }
+      if (outcome === 'ignored') await engine.enqueue(files.kinds.look, { drive }, again)
+    }
     for (let at = 0; at < folders.length && !isEverything; at += FOLDERS_A_LOOK) {
       const some = folders.slice(at, at + FOLDERS_A_LOOK)
       await engine.enqueue(files.kinds.look, { drive, folders: some }, { stream })

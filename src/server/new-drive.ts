@@ -52,21 +52,19 @@ const MARKER = 'root.json'
 export async function addDrive(runtime: Opened, input: NewDriveInput): Promise<AddedDrive> {
   const draft = await draftDrive(runtime, input)
   const markerId = randomUUID()
-  refuseMarked(draft.root)
+  const { name, account, driveId, driveType, rootItemId, settings } = draft
+  const { tail_at: planned } = await runtime.ledger.stream(streamOf(name))
   const createdAt = new Date(systemClock.now()).toISOString()
-  const root = await createRoot(draft.root, { markerId, drive: draft.name, createdAt })
+  const root = await createRoot(draft.root, { markerId, drive: name, createdAt })
   const { store } = runtime.files
+  const row = { name, account, driveId, driveType, rootItemId, root: root.path, markerId }
+  const kept = { machine: machineId(), settings: JSON.stringify(driveSettings.parse(settings)) }
   try {
-    const { name, account, driveId, driveType, rootItemId, settings } = draft
-    const row = { name, account, driveId, driveType, rootItemId, root: root.path, markerId }
-    await store.addDrive(
-      { ...row, machine: machineId(), settings: JSON.stringify(driveSettings.parse(settings)) },
-      root.look,
-    )
-    const { tail_at: planned } = await runtime.ledger.stream(streamOf(name))
+    await store.addDrive({ ...row, ...kept }, root.look)
     if (planned > 0) await store.write((tx) => continuePlans(tx, name, planned))
   } catch (thrown) {
-    unlinkSync(join(root.path, OWN_FOLDER, MARKER))
+    if ((await store.findDrive(name))?.markerId === markerId) await store.removeDrive(name)
+    unmarkRoot(root.path)
     throw thrown
   }
   await runtime.files.drives.reload()
@@ -79,6 +77,7 @@ export async function draftDrive(runtime: Opened, input: NewDriveInput): Promise
   const settings = settingsFor(account, input.settings ?? {})
   const root = placeOf(input.root)
   await refuseOverlap(runtime, root)
+  refuseMarked(root)
   const name = await nameFor(runtime, input.name, root)
   const drive = await askDrive(runtime, account, input.driveId)
   return { name, account: account.name, ...drive, root, entries: entriesIn(root), settings }

@@ -29,6 +29,7 @@ export type Documented = Pick<
   body?: z.ZodType | undefined
   answer?: z.ZodType
   contentType?: string
+  moreTypes?: readonly string[]
   status?: number | undefined
   etag?: boolean | undefined
   errorPages?: readonly number[] | undefined
@@ -160,7 +161,8 @@ function contentOf(route: Documented, events: EventSchemas): Json {
   if (!contentType) return { 'application/json': { schema: schemaOf(route.answer ?? z.unknown()) } }
   const types = Object.entries(events).map(([type, schema]) => [type, schemaOf(schema)])
   const extra = contentType === 'text/event-stream' ? { 'x-events': Object.fromEntries(types) } : {}
-  return { [contentType]: { schema: { type: 'string' }, ...extra } }
+  const others = (route.moreTypes ?? []).map((type) => [type, { schema: { type: 'string' } }])
+  return { [contentType]: { schema: { type: 'string' }, ...extra }, ...Object.fromEntries(others) }
 }
 
 /** What every request may be answered with, what this one may be besides, and what goes wrong inside. */

@@ -71,6 +71,8 @@ export function defineRoute<
 
 type DownloadSpec = {
   contentType: string
+  /** Others that it may be instead: a picture is of one of several. */
+  moreTypes?: readonly string[]
   /** Statuses that come as a page of that type and not as a problem: for what people look at. */
   errorPages?: readonly number[]
 }

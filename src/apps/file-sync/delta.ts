@@ -49,7 +49,8 @@ export async function runDelta(deps: DeltaDeps, job: RunContext<DeltaPayload>): 
     const items = page.items.flatMap((item) => toRow(item, drive) ?? [])
     const write = async (tx: Tx): Promise<void> => {
       await hearRemote(tx, drive.name, items, row.generation)
-      if (page.deltaLink === undefined) await setDrive(tx, drive.name, { link: page.nextLink ?? null })
+      if (page.deltaLink === undefined)
+        await setDrive(tx, drive.name, { link: page.nextLink ?? null, isReading: true })
       else await endReading(tx, row, { link: page.deltaLink, atMs: job.clock.now() })
     }
     if (page.deltaLink !== undefined) {
@@ -82,7 +83,7 @@ async function startOver(tx: Tx, { name, generation }: DriveRow): Promise<void> 
 /** Only a reading that began at the start names everything that is there. */
 async function endReading(tx: Tx, row: DriveRow, end: { link: string; atMs: number }): Promise<void> {
   if (row.isEnumerating) await forgetUnheard(tx, row.name, row.generation)
-  await setDrive(tx, row.name, { link: end.link, heardAt: end.atMs, isEnumerating: false })
+  await setDrive(tx, row.name, { link: end.link, heardAt: end.atMs, isEnumerating: false, isReading: false })
 }
 
 /** The root itself is no node. What is not said of something deleted is not needed. */

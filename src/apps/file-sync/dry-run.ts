@@ -5,15 +5,16 @@
  *
  * It tells the first step for each thing: what follows from that is decided when it is done.
  */
+import { join } from 'node:path'
 import type { Clock } from '../../clock.ts'
 import { createEngine, type Engine } from '../../engine/engine.ts'
-import { asTidemarkError, TidemarkError } from '../../errors.ts'
+import { TidemarkError } from '../../errors.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import { type Disk, hashInside } from './act/content.ts'
+import { type Disk, isForbidden } from './act/content.ts'
 import { fileBudgets } from './budgets.ts'
 import { type FileDrive, type FileDrives, type FilesSettings, requestsOf } from './drive.ts'
 import { walkUnmarked } from './local/first-look.ts'
-import { openRoot } from './local/root.ts'
+import { plainStat } from './local/stat.ts'
 import { type Action, HELD_DELETE } from './plan.ts'
 import { planOnce } from './planning.ts'
 import { copyDrive } from './store/drive-copy.ts'
@@ -22,7 +23,7 @@ import { FileStore, type NewDrive, setDrive } from './store/file-store.ts'
 import { seeLocal, setLocalHash } from './store/local-tree.ts'
 import { freeAllWaiting, freeNode, releaseSettled } from './store/open-nodes.ts'
 import { type SyncKinds, syncKinds } from './sync-kinds.ts'
-import type { LocalStat } from './trees.ts'
+import type { LocalStat, NodeKey } from './trees.ts'
 
 export type DryStep = Pick<Action, 'verb' | 'row' | 'path' | 'bytes'>
 
@@ -53,6 +54,7 @@ export type DryRunInput = {
 }
 
 const PASSES_MAX = 10_000
+const PAGE = 1_000
 /** Of a folder that is not there. */
 const NOWHERE: LocalStat = { dev: '0', ino: '0', birthNs: '0', mtimeNs: '0', size: 0 }
 
@@ -131,19 +133,15 @@ async function plan(input: DryRunInput, store: FileStore): Promise<DryRun> {
   const found: DryRun = {
     ...{ folder: name, steps: [], agreed: 0, waiting: [], left: [], heldDeletes: null, held: [] },
   }
+  const reasons = new Map<NodeKey, string>()
   for (let pass = 0; pass < PASSES_MAX; pass++) {
     signal.throwIfAborted()
     const row = await store.drive(name)
     const planned = await planOnce(store, drive, row)
     if (!planned) break
     const cycle = row.planned + 1
-    const pathOf = (node: Action['node']): Promise<string> => store.pathOfNode(name, node)
-    for (const { node, because } of planned.waiting) found.waiting.push({ path: await pathOf(node), because })
-    for (const { node, because } of planned.reported) {
-      const path = await pathOf(node)
-      if (because === HELD_DELETE) found.held.push(path)
-      else found.left.push({ path, because })
-    }
+    for (const { node, because } of planned.waiting) reasons.set(node, because)
+    for (const { node, because } of planned.reported) reasons.set(node, because)
     found.agreed += planned.bookkeeping.length
     found.heldDeletes = planned.heldDeletes ?? found.heldDeletes
     await store.write((tx) => writePlan(tx, name, { cycle, plan: planned, atMs: clock.now() }))
@@ -153,47 +151,52 @@ async function plan(input: DryRunInput, store: FileStore): Promise<DryRun> {
       found.steps.push({ verb, row: because, path, bytes })
     }
   }
+  await addOpen(found, store, reasons)
   return found
 }
 
-/** Content that nobody has looked at is looked at now, so that what is decided is what a sync would decide. */
-async function hashed(input: DryRunInput, store: FileStore, { node }: Action): Promise<boolean> {
-  const { drive, disk, signal, draft } = input
-  if (draft) return hashedUnmarked(input, store, node)
-  const { local } = await store.nodeCase(drive.name, node)
-  const names = local && (await store.localPath(drive.name, local.id))
-  if (!local || !names) return false
-  const root = openRoot(drive.root, drive.markerId)
-  const found = await hashInside(disk, root, names, { signal })
-  return found ? free(input, store, { node, id: local.id, ...found }) : false
-}
-
-async function hashedUnmarked(input: DryRunInput, store: FileStore, node: Action['node']): Promise<boolean> {
-  const { drive, disk, signal } = input
-  const { local } = await store.nodeCase(drive.name, node)
-  const names = local && (await store.localPath(drive.name, local.id))
-  if (!local || !names) return false
-  const { dev, ino, birthNs, mtimeNs, size } = local
-  const stat = { dev, ino, birthNs, mtimeNs, size }
-  try {
-    const one = await disk.hash([drive.root, ...names].join('/'), stat, signal)
-    return one.outcome === 'done' && free(input, store, { node, id: local.id, stat, hash: one.hash })
-  } catch (thrown) {
-    if (signal.aborted || asTidemarkError(thrown).kind !== 'bug') throw thrown
-    // It may not be read: then the step stays what it is.
-    return false
+/** What still waits or is left alone in the end; some of it came about by what was planned after it. */
+async function addOpen(
+  found: DryRun,
+  store: FileStore,
+  reasons: ReadonlyMap<NodeKey, string>,
+): Promise<void> {
+  for (let after = ''; ; ) {
+    const page = await store.openNodes(found.folder, { after, limit: PAGE })
+    for (const { node, waitsFor, because: known } of page) {
+      const because = reasons.get(node)
+      if (because === undefined || (waitsFor === null && known === null)) continue
+      const path = await store.pathOfNode(found.folder, node)
+      if (because === HELD_DELETE) found.held.push(path)
+      else (waitsFor === null ? found.left : found.waiting).push({ path, because })
+    }
+    const last = page.at(-1)
+    if (!last || page.length < PAGE) return
+    after = last.node
   }
 }
 
-async function free(
-  { drive }: DryRunInput,
+/** Content that nobody has looked at is looked at now, so that what is decided is what a sync would decide. */
+async function hashed(
+  { drive, disk, signal }: DryRunInput,
   store: FileStore,
-  { node, id, stat, hash }: { node: Action['node']; id: number; stat: LocalStat; hash: string },
+  { node }: Action,
 ): Promise<boolean> {
-  return store.write(async (tx) => {
-    if (!(await setLocalHash(tx, drive.name, { id, stat, hash }))) return false
-    return freeNode(tx, drive.name, node)
-  })
+  const { local } = await store.nodeCase(drive.name, node)
+  const names = local && (await store.localPath(drive.name, local.id))
+  if (!local || !names) return false
+  const stat = plainStat(local)
+  try {
+    const found = await disk.hash(join(drive.root, ...names), stat, signal)
+    if (found.outcome !== 'done') return false
+    return await store.write(async (tx) => {
+      const isSet = await setLocalHash(tx, drive.name, { id: local.id, stat, hash: found.hash })
+      return isSet && (await freeNode(tx, drive.name, node))
+    })
+  } catch (thrown) {
+    if (isForbidden(thrown)) return false
+    throw thrown
+  }
 }
 
 function only(drive: FileDrive): FileDrives {

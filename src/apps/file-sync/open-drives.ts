@@ -8,6 +8,7 @@ import { openAccountTokens } from '../../cloud/onedrive/account-tokens.ts'
 import { OneDriveClient, type SpendBytes } from '../../cloud/onedrive/client.ts'
 import type { Pace } from '../../cloud/pace.ts'
 import type { TokenSource } from '../../cloud/token-source.ts'
+import { BULK_BYTES } from '../../engine/kinds.ts'
 import type { Limits } from '../../engine/limits/limits.ts'
 import { UsageError } from '../../errors.ts'
 import type { HttpExchange } from '../../http-exchange.ts'
@@ -189,8 +190,9 @@ function paceOf({ limits, settings }: ClientInput, account: string): Pace {
 
 /** All transfers of this process, and of others on the same ledger, share the line. */
 function bytesOf({ limits, settings }: ClientInput): SpendBytes {
-  return async (direction, bytes, signal) => {
+  return async (direction, bytes, signal, wholeBytes) => {
     const way = direction === 'up' ? 'upload' : 'download'
-    await limits()?.bandwidth(settings.bandwidth).take(way, bytes, signal)
+    const lane = wholeBytes === undefined || wholeBytes >= BULK_BYTES ? 'bulk' : 'interactive'
+    await limits()?.bandwidth(settings.bandwidth).take(way, bytes, signal, lane)
   }
 }

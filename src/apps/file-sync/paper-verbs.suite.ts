@@ -15,7 +15,7 @@ import type { LocalSighting } from './store/contract.ts'
 import { endGone, endSetAside } from './store/ends.ts'
 import { ROOT_ID } from './store/file-store.ts'
 import { localRow, seeLocal, setLocalHash } from './store/local-tree.ts'
-import { freeNode } from './store/open-nodes.ts'
+import { freeNode, waitForNode } from './store/open-nodes.ts'
 import { hearNow } from './store/remote-tree.ts'
 import type { LocalRow, LocalStat, RemoteRow } from './trees.ts'
 
@@ -65,7 +65,7 @@ async function fileAsSeen(paper: Paper, context: ActionContext, local: LocalRow)
   const names = await context.store.localPath(context.drive.name, local.id)
   if (!names) return { end: 'stale', because: 'where it is here is not known' }
   const file = paper.here.resolve(names)
-  if (!file) return goneHere(context, local)
+  if (!file) return goneHere(context)
   if (file.type === 'file' && isSameStat(paper.here.stat(file), local)) return file
   return otherHere(paper, context, local, file)
 }
@@ -76,27 +76,30 @@ async function otherHere(
   local: LocalRow,
   file: PaperFile,
 ): Promise<Ended> {
-  if (file.type !== local.type) return goneHere(context, local)
+  if (file.type !== local.type) return goneHere(context)
   const stat = paper.here.stat(file)
   return seenInstead(context, [{ seen: 'changed', id: local.id, stat }], 'it changed here meanwhile')
 }
 
-/** On paper nobody waits long: the second time it is believed. */
-async function goneHere(context: ActionContext, { id, parentId, name }: LocalRow): Promise<Ended> {
-  const { job } = context
+/** What became of it is for a look at the folder to say. On paper nobody waits long for it. */
+async function goneHere({ drive, job, node, version }: ActionContext): Promise<Ended> {
   if (job.checkpoint === undefined) {
     await job.save({ absentSinceMs: 0 })
     return { end: 'wait', because: 'it is not where it was', afterMs: 1 }
   }
-  return seenInstead(context, [{ seen: 'missing', id, parentId: parentId!, name }], 'it is not here any more')
+  return {
+    end: 'done',
+    note: 'waits for the next look at the folder',
+    write: (tx) => waitForNode(tx, drive.name, { node, version, waitsFor: node }),
+  }
 }
 
 function seenInstead({ drive }: ActionContext, seen: readonly LocalSighting[], because: string): Ended {
   return { end: 'stale', because, write: (tx) => seeLocal(tx, drive.name, seen) }
 }
 
-function heardInstead({ drive }: ActionContext, rows: readonly RemoteRow[], because: string): Ended {
-  return { end: 'stale', because, write: (tx) => hearNow(tx, drive.name, rows) }
+function heardInstead({ drive, job }: ActionContext, rows: readonly RemoteRow[], because: string): Ended {
+  return { end: 'stale', because, write: (tx) => hearNow(tx, drive.name, rows, job.payload) }
 }
 
 /** The item as it is now, or that it is gone. */
@@ -157,7 +160,7 @@ async function download(paper: Paper, context: ActionContext): Promise<Ended> {
   if (!target) return NO_FOLDER
   const { names, replaces } = target
   const folder = here.resolve(names.slice(0, -1))
-  if (folder?.type !== 'folder') return NO_FOLDER
+  if (folder?.type !== 'folder') return goneHere(context)
   const thing = here.child(folder.id, names.at(-1)!)
   const isExpected = replaces ? thing?.type === 'file' && isSameStat(here.stat(thing), replaces) : !thing
   if (!isExpected) return (await alreadyThere(paper, context, remote, target)) ?? NO_FOLDER
@@ -179,7 +182,7 @@ async function alreadyThere(
 ): Promise<Ended | undefined> {
   const { replaces, names, folder } = target
   const thing = paper.here.resolve(names)
-  if (!thing) return replaces ? goneHere(context, replaces) : undefined
+  if (!thing) return replaces ? goneHere(context) : undefined
   const stat = paper.here.stat(thing)
   if (replaces && thing.type === 'file' && isSameStat(stat, replaces)) return undefined
   if (thing.type === 'file' && remote.hash !== null && hashOf(thing.content) === remote.hash)
@@ -281,7 +284,7 @@ async function mkdirLocal(paper: Paper, context: ActionContext): Promise<Ended> 
   const target = await targetOf({ ...context, case: { ...context.case, local: undefined } }, remote)
   if (!target) return NO_FOLDER
   const folder = here.resolve(target.names.slice(0, -1))
-  if (folder?.type !== 'folder') return NO_FOLDER
+  if (folder?.type !== 'folder') return goneHere(context)
   const name = target.names.at(-1)!
   const thing = here.child(folder.id, name) ?? (here.make(folder.id, name, { type: 'folder' }) as PaperFile)
   if (thing.type !== 'folder') return takenBy(paper, context, { folder: target.folder, name }, thing)
@@ -304,7 +307,7 @@ async function mkdirRemote(paper: Paper, context: ActionContext): Promise<Ended>
   if (parentId === undefined) return { end: 'stale', because: 'its folder is not in OneDrive' }
   const names = await store.localPath(drive.name, local.id)
   const folder = names && here.resolve(names)
-  if (!folder) return goneHere(context, local)
+  if (!folder) return goneHere(context)
   if (folder.type !== 'folder' || !isSameThing(here.stat(folder), local))
     return otherHere(paper, context, local, folder)
   const stat = here.stat(folder)
@@ -327,8 +330,7 @@ async function moveLocal(paper: Paper, context: ActionContext): Promise<Ended> {
   const name = isTemporary ? temporaryNameOf(local.name, local.id) : remote!.name
   const to = isTemporary ? [name] : target!.names
   const moved = moveInside(paper, { from, to, expect: local })
-  if (moved === 'no-folder') return NO_FOLDER
-  if (moved === 'gone') return goneHere(context, local)
+  if (moved === 'no-folder' || moved === 'gone') return goneHere(context)
   if (typeof moved === 'object' && 'taken' in moved)
     return takenBy(paper, context, { folder, name }, moved.taken)
   if (typeof moved === 'object' && 'changed' in moved) return otherHere(paper, context, local, moved.changed)
@@ -397,7 +399,7 @@ async function lookForMove(
 ): Promise<Ended | undefined> {
   const names = await context.store.localPath(context.drive.name, local.id)
   const thing = names && paper.here.resolve(names)
-  if (!thing) return goneHere(context, local)
+  if (!thing) return goneHere(context)
   const isOther = local.type === 'folder' && !isSameThing(paper.here.stat(thing), local)
   return isOther ? otherHere(paper, context, local, thing) : undefined
 }
@@ -524,8 +526,7 @@ async function setAside(paper: Paper, context: ActionContext): Promise<Ended> {
     ? freeName(here, folder, (count) => conflictNameOf(local.name, atMs, count))
     : local.name
   const moved = moveInside(paper, { from, to: [...from.slice(0, -1), copyName], expect: local })
-  if (moved === 'no-folder') return NO_FOLDER
-  if (moved === 'gone') return goneHere(context, local)
+  if (moved === 'no-folder' || moved === 'gone') return goneHere(context)
   if (typeof moved === 'object') {
     const thing = 'changed' in moved ? moved.changed : moved.taken
     return otherHere(paper, context, local, thing)

@@ -85,7 +85,6 @@ export class PaperWorld {
     this.said.push(what)
   }
 
-
   /** Reads what changed in OneDrive, where nothing read is left; and writes one page of it. */
   async hear(pageSize: number, { isTwice = false } = {}): Promise<void> {
     this.#pages ??= this.#readChanges(pageSize, isTwice)

@@ -1,8 +1,23 @@
 /** Three trees drawn by hand, and the plan for what is open in them: no store, no disk, no OneDrive. */
 import type { Mode } from './decide.ts'
-import { type DeleteGuard, type NodeState, type Plan, type PlanNode, plan, type Surroundings } from './plan.ts'
+import {
+  type DeleteGuard,
+  type NodeState,
+  type Plan,
+  type PlanNode,
+  plan,
+  type Surroundings,
+} from './plan.ts'
 import { bestPair } from './store/ends.ts'
-import { type BaseRow, itemNode, type LocalRow, localNode, type NodeKey, nameKey, type RemoteRow } from './trees.ts'
+import {
+  type BaseRow,
+  itemNode,
+  type LocalRow,
+  localNode,
+  type NodeKey,
+  nameKey,
+  type RemoteRow,
+} from './trees.ts'
 
 const ROOT = 'root'
 const ROOT_ID = 1
@@ -19,14 +34,22 @@ export class Sketch {
   readonly #base = new Map<string, BaseRow>()
   readonly #local = new Map<number, LocalRow>()
   readonly #remote = new Map<string, RemoteRow>()
+  readonly #localIds = new Map<string, number>([[ROOT, ROOT_ID]])
   readonly #open = new Map<NodeKey, Partial<PlanNode>>()
   readonly #states = new Map<NodeKey, NodeState>()
+  #named: { here: Map<string, LocalRow[]>; there: Map<string, RemoteRow[]> } = {
+    here: new Map(),
+    there: new Map(),
+  }
   #nextId = 100
   /** How often the plan has asked what is around its nodes, and how many answers it got. */
   asked = 0
 
   constructor() {
-    this.#local.set(ROOT_ID, this.#localRow(ROOT_ID, '', { type: 'folder' }, { parentId: null, itemId: ROOT }))
+    this.#local.set(
+      ROOT_ID,
+      this.#localRow(ROOT_ID, '', { type: 'folder' }, { parentId: null, itemId: ROOT }),
+    )
     this.#remote.set(ROOT, { ...this.#remoteRow(ROOT, '', { type: 'folder' }), parentId: null })
   }
 
@@ -41,6 +64,7 @@ export class Sketch {
       ...{ remoteHash: hash, remoteSize: 1, ...tags },
     })
     const id = this.#nextId++
+    this.#localIds.set(itemId, id)
     this.#local.set(id, this.#localRow(id, name, drawn, { itemId }))
     return this
   }
@@ -113,8 +137,19 @@ export class Sketch {
     return this
   }
 
+  /** By folder and name, so that a big sketch is answered as fast as a store would. */
+  #index(): void {
+    const here = [...this.#local.values()].filter((row) => !row.isMissing)
+    const there = [...this.#remote.values()].filter((row) => !row.isDeleted)
+    this.#named = {
+      here: Map.groupBy(here, (row) => `${row.parentId}/${nameKey(row.name)}`),
+      there: Map.groupBy(there, (row) => `${row.parentId}/${nameKey(row.name)}`),
+    }
+  }
+
   plan({ mode = 'two-way', guard = {} }: { mode?: Mode; guard?: Partial<DeleteGuard> } = {}): Plan {
     this.asked = 0
+    this.#index()
     const nodes = [...this.#open].map(([node, judgement]) => this.#planNode(node, judgement))
     const whole = { baseItems: 0, deletes: { local: 0, remote: 0 }, forced: 0, ...guard }
     return plan(nodes, this.#around(), { mode, guard: whole })
@@ -145,7 +180,7 @@ export class Sketch {
   }
 
   #localAt(parentId: number, name: string): LocalRow[] {
-    return this.#hereIn(parentId).filter((row) => nameKey(row.name) === nameKey(name))
+    return this.#named.here.get(`${parentId}/${nameKey(name)}`) ?? []
   }
 
   #around(): Surroundings {
@@ -161,10 +196,12 @@ export class Sketch {
       localFolder: (id) => {
         const row = this.#local.get(id)
         const remote = row?.itemId == null ? undefined : this.#remote.get(row.itemId)
-        return answer(row && { node: localNode(row), itemId: remote && !remote.isDeleted ? row.itemId : null })
+        return answer(
+          row && { node: localNode(row), itemId: remote && !remote.isDeleted ? row.itemId : null },
+        )
       },
       remoteOccupant: (parentId, name) => {
-        const found = this.#thereIn(parentId).find((row) => nameKey(row.name) === nameKey(name))
+        const found = this.#named.there.get(`${parentId}/${nameKey(name)}`)?.[0]
         return answer(found && { node: itemNode(found.itemId), name: found.name })
       },
       localOccupant: (parentId, name) => {
@@ -207,7 +244,8 @@ export class Sketch {
   }
 
   #localOf(itemId: string): LocalRow | undefined {
-    return [...this.#local.values()].find((row) => row.itemId === itemId)
+    const id = this.#localIds.get(itemId)
+    return id === undefined ? undefined : this.#local.get(id)
   }
 
   #localIdOf(folder: string | number): number {
@@ -218,7 +256,12 @@ export class Sketch {
     const type = drawn.type ?? 'file'
     return {
       ...{ id, parentId: drawn.in === undefined ? ROOT_ID : this.#localIdOf(drawn.in), name, type, size: 1 },
-      ...{ hash: type === 'file' ? (drawn.hash ?? 'h') : null, itemId: null, isMissing: false, unreadable: null },
+      ...{
+        hash: type === 'file' ? (drawn.hash ?? 'h') : null,
+        itemId: null,
+        isMissing: false,
+        unreadable: null,
+      },
       ...{ dev: '1', ino: String(id), birthNs: '1', mtimeNs: '1', ...row },
     }
   }
@@ -235,6 +278,11 @@ export class Sketch {
 /** `verb node`, with `(temporary)` and `after …` where there is something to it. */
 export function told({ actions }: Plan): string[] {
   return actions.map(({ node, verb, after, isTemporary }) =>
-    [verb, node, ...(isTemporary ? ['(temporary)'] : []), ...(after.length > 0 ? [`after ${after.join(' ')}`] : [])].join(' '),
+    [
+      verb,
+      node,
+      ...(isTemporary ? ['(temporary)'] : []),
+      ...(after.length > 0 ? [`after ${after.join(' ')}`] : []),
+    ].join(' '),
   )
 }

@@ -110,7 +110,7 @@ class Planner {
   readonly #options: PlanOptions
   readonly #decisions = new Map<NodeKey, Decision>()
   readonly #actions = new Map<NodeKey, Action>()
-  /** Something new here that is looked at together with an item of its name. */
+  /** Something new here, and the item of its name that it is looked at together with. */
   readonly #pairs = new Map<NodeKey, NodeKey>()
   readonly #begun = new Set<NodeKey>()
   readonly #plan: Plan = { actions: [], bookkeeping: [], waiting: [], reported: [], heldDeletes: undefined }
@@ -118,7 +118,11 @@ class Planner {
   constructor(nodes: readonly PlanNode[], around: Surroundings, options: PlanOptions) {
     this.#nodes = new Map(nodes.map((node) => [node.node, node]))
     for (const { node, local } of nodes) {
-      if (local?.itemId === null && node !== `l:${local.id}`) this.#pairs.set(`l:${local.id}`, node)
+      if (local?.itemId !== null || node === `l:${local.id}`) continue
+      const first = this.#pairs.get(`l:${local.id}`)
+      // OneDrive has one of a name at a time: of two that are known, one is gone, and that is found out soon.
+      if (first === undefined) this.#pairs.set(`l:${local.id}`, node)
+      else this.#pairs.set(node, first)
     }
     this.#around = around
     this.#options = options

@@ -38,7 +38,7 @@ export async function runPlan(deps: PlanningDeps, job: RunContext<PlanPayload>):
   for (let pass = 0; pass < PASSES_MAX; pass++) {
     job.signal.throwIfAborted()
     const row = await store.drive(drive.name)
-    if (row.scannedAt === null || row.heardAt === null || row.isEnumerating) {
+    if (row.scannedAt === null || row.heardAt === null || row.isEnumerating || row.isReading) {
       return { skip: 'both sides have to be known first' }
     }
     const planned = await planOnce(store, drive, row)

@@ -1,4 +1,5 @@
 /** How a folder stands, from what is stored: the same for the command line, the API and the pages. */
+import { formatCount } from '../../format.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { plural } from '../../wording.ts'
 import { driveSettings, streamOf } from './drive.ts'
@@ -67,7 +68,7 @@ function verdictOf(facts: Facts): Pick<FileStatus, 'state' | 'text'> {
   if (paused !== null) return { state: 'paused', text: `Paused: ${paused}.` }
   if (heldDeletes) {
     const count = heldDeletes.local + heldDeletes.remote
-    return { state: 'needs you', text: `${plural(count, 'deletion')} at once: waiting for your yes.` }
+    return { state: 'needs you', text: `${counted(count, 'deletion')} at once: waiting for your yes.` }
   }
   const busy = open.unplanned + open.inWork + open.waiting
   if (facts.scannedAt === null || facts.heardAt === null) {
@@ -75,10 +76,14 @@ function verdictOf(facts: Facts): Pick<FileStatus, 'state' | 'text'> {
       ? { state: 'working', text: 'Looking at both sides for the first time.' }
       : { state: 'not begun', text: 'Not synced yet.' }
   }
-  if (busy > 0) return { state: 'working', text: `${plural(busy, 'change')} on the way.` }
-  if (conflicts > 0) return { state: 'needs you', text: `${plural(conflicts, 'conflict')} to decide.` }
+  if (busy > 0) return { state: 'working', text: `${counted(busy, 'change')} on the way.` }
+  if (conflicts > 0) return { state: 'needs you', text: `${counted(conflicts, 'conflict')} to decide.` }
   if (open.reported > 0) {
-    return { state: 'in step', text: `In step, but for ${plural(open.reported, 'thing')} left alone.` }
+    return { state: 'in step', text: `In step, but for ${counted(open.reported, 'thing')} left alone.` }
   }
   return { state: 'in step', text: 'In step.' }
+}
+
+function counted(n: number, noun: string): string {
+  return `${formatCount(n)} ${plural(n, noun)}`
 }

@@ -15,11 +15,15 @@ export type CallOptions = {
 /** An item that is there, or a name in a folder. */
 export type Target = { itemId: string } | { parentId: string; name: string }
 
-/** Draws bytes from the budget of a direction before they are passed on. */
+/**
+ * Draws bytes from the budget of a direction before they are passed on. `wholeBytes` is what the file has altogether,
+ * where it is known, so that small ones need not wait behind large ones.
+ */
 export type SpendBytes = (
   direction: 'up' | 'down',
   bytes: number,
   signal?: AbortSignal,
+  wholeBytes?: number,
 ) => void | Promise<void>
 
 const MISSING_WAIT_MS = 250

@@ -365,7 +365,9 @@ export class OneDriveClient {
   /** Items of a listing, which know their drive and have their true names. */
   async #even(driveId: string, items: DriveItem[], options: CallOptions): Promise<DriveItem[]> {
     const known = items.map((item) => this.#of(driveId, item))
-    return await trueNames(known, ({ id }) => this.item(driveId, id, { signal: options.signal }))
+    // What was just made may not be found for a moment.
+    const look = { signal: options.signal, missingTries: MADE_TRIES }
+    return await trueNames(known, ({ id }) => this.item(driveId, id, look))
   }
 
   #of(driveId: string, item: DriveItem): DriveItem {

@@ -101,8 +101,8 @@ function downloadOf(calls: Calls, answer: Answer, wanted: number, signal: AbortS
     answer.leave()
     throw answers.damagedAnswer('the download', 'these are not the bytes that were asked for')
   }
-  const spend = (bytes: number): void | Promise<void> => calls.spendBytes?.('down', bytes, signal)
   const { offset, total } = place
+  const spend = (bytes: number): void | Promise<void> => calls.spendBytes?.('down', bytes, signal, total)
   const expected = total === undefined ? undefined : total - offset
   return { stream: answer.stream(expected, spend), offset, total }
 }

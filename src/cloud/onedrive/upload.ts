@@ -66,7 +66,7 @@ export async function putContent(
 ): Promise<DriveItem> {
   if (body.length > PUT_BYTES_LIMIT) throw new UsageError(`${body.length} bytes are too many for one call.`)
   const { conflict, ifMatch, signal } = options
-  await calls.spendBytes?.('up', body.length, signal)
+  await calls.spendBytes?.('up', body.length, signal, body.length)
   const query = conflict ? `?@microsoft.graph.conflictBehavior=${conflict}` : ''
   const path = `${targetPath(driveId, target, 'content')}${query}`
   const headers = { 'content-type': 'application/octet-stream', ...matchHeader(ifMatch) }
@@ -192,14 +192,14 @@ function checkFragment({ offset, length, total, body }: Fragment): void {
 /** The fragment's bytes, drawn from the budget, and exactly as many as were announced. */
 async function* metered(
   calls: Calls,
-  { body, length }: Fragment,
+  { body, length, total }: Fragment,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array> {
   let sent = 0
   for await (const piece of body instanceof Uint8Array ? piecesOf(body) : readable(body, signal)) {
     sent += piece.length
     if (sent > length) throw changedSource()
-    const spent = calls.spendBytes?.('up', piece.length, signal)
+    const spent = calls.spendBytes?.('up', piece.length, signal, total)
     if (spent) await spent
     yield piece
   }

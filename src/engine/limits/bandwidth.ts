@@ -6,6 +6,7 @@
  * that already wait; an aborted transfer leaves nothing taken; a rate of zero stops that direction.
  */
 import type { CancelTimer, Clock } from '../../clock.ts'
+import type { Lane } from '../../ledger/contract.ts'
 import type { BudgetStore } from '../../ledger/contract-budgets.ts'
 import type { Random } from '../../random.ts'
 import { SharedBucket } from './shared-bucket.ts'
@@ -54,12 +55,12 @@ export class Bandwidth {
     this.#look()
   }
 
-  /** Waits until `bytes` may be moved. */
-  async take(direction: Direction, bytes: number, signal?: AbortSignal): Promise<void> {
+  /** Waits until `bytes` may be moved. Of both lanes interactive goes first, within the bounds of waiters.ts. */
+  async take(direction: Direction, bytes: number, signal?: AbortSignal, lane: Lane = 'bulk'): Promise<void> {
     // Always in this order, so that two transfers never wait for each other.
-    await this.#buckets[direction].take(bytes, { signal })
+    await this.#buckets[direction].take(bytes, { signal, lane })
     try {
-      await this.#buckets.combined.take(bytes, { signal })
+      await this.#buckets.combined.take(bytes, { signal, lane })
     } catch (error) {
       this.#buckets[direction].refund(bytes)
       throw error

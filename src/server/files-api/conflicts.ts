@@ -66,12 +66,16 @@ const IMAGE_POLICY = { 'content-security-policy': "default-src 'none'; sandbox" 
 
 const showImage = defineDownload(
   {
-    ...{ ...about, method: 'get', path: `${path}/{id}/image`, contentType: 'image/*' },
+    ...{ ...about, method: 'get', path: `${path}/{id}/image`, contentType: 'image/png' },
+    moreTypes: ['image/jpeg', 'image/gif', 'image/webp'],
     summary: 'The picture that a version is: PNG, JPEG, GIF or WebP by its bytes, and nothing else',
     errors: [409],
     params: conflictParams,
     query: z.object({
-      side: z.enum(['here', 'there']).describe('Of the version in the folder, or of that in OneDrive'),
+      side: z
+        .enum(['here', 'there'])
+        .default('here')
+        .describe('Of the version in the folder, or of that in OneDrive'),
     }),
   },
   async ({ params, query: { side }, signal }, services) => {

@@ -11,7 +11,7 @@ import type { SimDriveInput } from '../../sim/onedrive/service.ts'
 import type { SimDrive } from '../../sim/onedrive/sim-drive.ts'
 import { type Sim, startSim } from '../../sim/start.ts'
 import { engineModule } from '../engine-api/module.ts'
-import { keepOneDriveAccount } from '../onedrive-account.ts'
+import { keepOneDriveAccount, newToken, readOneDriveProfile } from '../onedrive-account.ts'
 import { type OpenRuntime, openRuntime } from '../runtime.ts'
 import { createServer, createServices } from '../server.ts'
 import type { Services } from '../services.ts'
@@ -136,20 +136,17 @@ export async function connectAnn(
   sim: Sim,
   access: OneDriveAccess = 'readwrite',
 ): Promise<void> {
-  const scopes = ONEDRIVE_SCOPES[access]
-  const { refreshToken } = sim.issueDrive(ANN, scopes)
-  const { id, state } = sim.drive(ANN)
-  await keepOneDriveAccount(services, {
-    profile: { userId: `user-${ANN}`, name: ANN, drive: { id, type: state.type, quota: undefined } },
-    secret: {
-      ...{ kind: 'oauth', clientId: sim.microsoftClientId, refreshToken, scopes: [...scopes] },
-      obtainedAtMs: systemClock.now(),
-    },
-    access,
-  })
+  const scopes = [...ONEDRIVE_SCOPES[access]]
+  const { accessToken, refreshToken } = sim.issueDrive(ANN, scopes)
+  const secret = {
+    ...{ kind: 'oauth' as const, clientId: sim.microsoftClientId, accessToken, refreshToken, scopes },
+    obtainedAtMs: systemClock.now(),
+  }
+  const profile = await readOneDriveProfile(sim.graphUrl, newToken(secret))
+  await keepOneDriveAccount(services, { profile, secret, access })
 }
 
-/** A picture of one dot, and one that only says that it is one. */
+/** A picture of one dot. */
 export const DOT_PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',

@@ -43,7 +43,7 @@ function OneDriveAccount({ account }: { account: FileAccountView }) {
   return (
     <Card
       level={3}
-      title={account.name}
+      title={`OneDrive of ${account.name}`}
       tone={isReady ? 'neutral' : 'danger'}
       actions={
         <Badge tone={isReady ? 'accent' : 'danger'} dot>

@@ -44,7 +44,8 @@ export async function endPlaced(tx: Tx, acted: Acted, end: Parameters<typeof end
 async function newsOfItem(tx: Tx, acted: Acted, known: RemoteRow): Promise<RemoteRow | undefined> {
   const now = (await remoteRows(tx, acted.drive.name, [known.itemId])).get(known.itemId)
   const began = acted.case.remote
-  const isNews = now && isOther(now, known) && !(began?.itemId === now.itemId && !isOther(now, began))
+  const isAsItBegan = began?.itemId === now?.itemId && now?.eTag === began?.eTag
+  const isNews = now && isOther(now, known) && !(isAsItBegan && !isOther(now, began!))
   return isNews ? now : undefined
 }
 

@@ -10,6 +10,7 @@
  * Where a local thing only wants a name that OneDrive has given to another one, it gets another name, and keeps its
  * item.
  */
+import { rm } from 'node:fs/promises'
 import { z } from 'zod'
 import { TidemarkError } from '../../../errors.ts'
 import type { ActionContext, Ended, VerbRun } from '../action.ts'
@@ -115,6 +116,12 @@ async function clashOf(
   if (hashed === 'changed') return { ended: { end: 'stale', because: 'it changed here meanwhile' } }
   const { hash } = hashed
   if (local.hash === null && hash === remote.hash) return { ended: notedHash(context, hash) }
+  // What is known of OneDrive may be old: perhaps it has the same by now, or what is new here is its next version.
+  const now = await lookAtItem(context, remote.itemId)
+  if (!now || isOther(remote, now)) {
+    const row = now ?? { ...remote, isDeleted: true }
+    return { ended: staleWith(context, [row], 'it changed in OneDrive meanwhile') }
+  }
   const clash = { root, names: seen.names, local: { ...local, hash }, remote, kind, fetched: undefined }
   // Without a hash nobody can say that they differ.
   return remote.hash === null && remote.size === local.size ? comparedBytes(deps, context, clash) : clash
@@ -141,6 +148,8 @@ async function comparedBytes(
   const fetched = await fetchContent(deps, context, root, remote)
   if ('ended' in fetched) return fetched
   if (fetched.hash !== local.hash) return { ...clash, fetched }
+  // It was fetched to be compared alone.
+  await rm(fetched.path, { force: true })
   const stat = plainStat(local)
   return {
     ended: {

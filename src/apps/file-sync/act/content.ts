@@ -1,10 +1,11 @@
 /** Hashes of local content, and pieces of it on their way to OneDrive. */
+import { fstatSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import type { RunContext } from '../../../engine/index.ts'
 import { QuickXorHash } from '../../../quick-xor-hash.ts'
 import { inside } from '../local/folder.ts'
 import type { Root } from '../local/root.ts'
-import { errnoOf, isSameStat, lookOf, plainStat } from '../local/stat.ts'
+import { errnoOf, isSameStat, type Look, lookOf, plainStat } from '../local/stat.ts'
 import type { DiskThreads } from '../local/threads.ts'
 import type { LocalStat } from '../trees.ts'
 import { lookInside } from './local-side.ts'
@@ -52,7 +53,12 @@ export async function hashOpened(
 }
 
 export async function isUnchanged(file: FileHandle, stat: LocalStat): Promise<boolean> {
-  return isSameStat(lookOf(await file.stat({ bigint: true })), stat)
+  return isSameStat(lookOpened(file), stat)
+}
+
+/** Of an open file the system knows it without asking the disk; an asynchronous call took twenty times as long. */
+export function lookOpened({ fd }: Pick<FileHandle, 'fd'>): Look {
+  return lookOf(fstatSync(fd, { bigint: true }))
 }
 
 /** Goes on from where the hash is. Throws FileChanged where the file is shorter. */

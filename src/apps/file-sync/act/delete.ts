@@ -33,13 +33,30 @@ export function deleteLocalRun({ disk }: { disk: Disk }): VerbRun {
     const root = rootOf(context.drive)
     const names = await namesOf(context, root, local)
     if (!names) return goneHere(context, 'where it is here is not known')
-    const look = lookInside(root, names)
-    if (!look) return gone(context)
-    if (look.type === 'link') return { end: 'stuck', because: 'it is a link here: delete it yourself' }
-    if (look.type !== local.type) return otherHere(context, local, look)
-    if (local.type === 'folder') return deleteFolder(context, root, { local, names, look })
-    return deleteFile(disk, context, root, { local, names })
+    try {
+      return await deleteAt(disk, context, root, { local, names })
+    } catch (thrown) {
+      if (isNoFolder(thrown)) return goneHere(context, MOVED_ALONG)
+      throw thrown
+    }
   }
+}
+
+const MOVED_ALONG = 'its folder is not where it was'
+
+function deleteAt(
+  disk: Disk,
+  context: ActionContext,
+  root: Root,
+  { local, names }: { local: LocalRow; names: string[] },
+): Promise<Ended> | Ended {
+  const look = lookInside(root, names)
+  // Where its folder is not there, it may have been moved along with it a moment ago.
+  if (!look) return isFolder(root, names.slice(0, -1)) ? gone(context) : goneHere(context, MOVED_ALONG)
+  if (look.type === 'link') return { end: 'stuck', because: 'it is a link here: delete it yourself' }
+  if (look.type !== local.type) return otherHere(context, local, look)
+  if (local.type === 'folder') return deleteFolder(context, root, { local, names, look })
+  return deleteFile(disk, context, root, { local, names })
 }
 
 function gone(context: ActionContext): Ended {

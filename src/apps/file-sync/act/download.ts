@@ -105,7 +105,7 @@ async function place(
   const { modifiedMs } = remote
   const expect = replaces ? plainStat(replaces) : ('absent' as const)
   try {
-    const put = { names, expect, modifiedMs, atMs: context.job.clock.now() }
+    const put = { names, expect, modifiedMs, isSettled: true as const, atMs: context.job.clock.now() }
     const placed = await putInPlace(root, fetched.path, put)
     if (placed.outcome === 'done') {
       return inStep(context, { remote, target, stat: placed.stat, hash: fetched.hash })

@@ -59,8 +59,8 @@ export async function staleItems(
   return staleWith(context, rows, because)
 }
 
-export function staleWith({ drive }: Looking, rows: readonly RemoteRow[], because: string): Ended {
-  return { end: 'stale', because, write: (tx) => hearNow(tx, drive.name, rows) }
+export function staleWith({ drive, job }: Looking, rows: readonly RemoteRow[], because: string): Ended {
+  return { end: 'stale', because, write: (tx) => hearNow(tx, drive.name, rows, job.payload) }
 }
 
 /** The item of the node was looked for, and is not there. */

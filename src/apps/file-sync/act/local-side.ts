@@ -1,5 +1,5 @@
 /** The local side of a node on the disk: where it is, opened without following links, and what is seen instead. */
-import { constants, realpathSync } from 'node:fs'
+import { constants, fstatSync, realpathSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { relative, sep } from 'node:path'
 import { asTidemarkError } from '../../../errors.ts'
@@ -110,7 +110,7 @@ export async function openInside(
     } finally {
       folder.close()
     }
-    return { file, look: lookOf(await file.stat({ bigint: true })) }
+    return { file, look: lookOf(fstatSync(file.fd, { bigint: true })) }
   } catch (thrown) {
     await file?.close()
     const code = errnoOf(thrown)

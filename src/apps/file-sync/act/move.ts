@@ -8,6 +8,7 @@ import { moveInside } from '../local/move.ts'
 import type { Root } from '../local/root.ts'
 import { plainStat } from '../local/stat.ts'
 import { temporaryNameOf } from '../names.ts'
+import { ROOT_ID } from '../store/file-store.ts'
 import { type LocalRow, type RemoteRow, sameSpelling } from '../trees.ts'
 import { endPlaced } from './agreed.ts'
 import {
@@ -68,9 +69,8 @@ async function wantedPlace(
 ): Promise<Place | undefined> {
   const { drive, store, job } = context
   if (!job.payload.isTemporary) return placeOfItem(context, root, remote)
-  if (local.parentId === null) return undefined
-  const folder = await store.localRow(drive.name, local.parentId)
-  return folder && from && { folder, names: [...from.slice(0, -1), temporaryNameOf(local.name, local.id)] }
+  const folder = await store.localRow(drive.name, ROOT_ID)
+  return folder && from && { folder, names: [temporaryNameOf(local.name, local.id)] }
 }
 
 function movedHere(
@@ -94,7 +94,7 @@ export const moveRemoteRun: VerbRun = async (context) => {
   const { drive, job } = context
   const local = context.case.local!
   const remote = context.case.remote!
-  const parentId = job.payload.isTemporary ? remote.parentId : context.case.localParentId
+  const parentId = job.payload.isTemporary ? drive.rootItemId : context.case.localParentId
   if (parentId == null) return { end: 'stale', because: 'its folder is not in OneDrive' }
   const seen = await lookForMove(context, local)
   if (seen) return seen

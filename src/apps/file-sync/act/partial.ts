@@ -2,13 +2,13 @@
  * The content of an item, fetched into a file of our own, whole and verified. What an interrupted download left is
  * continued: its bytes are hashed first, so that the hash in the end is of all of them.
  */
-import { constants } from 'node:fs'
+import { constants, fstatSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { TidemarkError } from '../../../errors.ts'
 import { QuickXorHash } from '../../../quick-xor-hash.ts'
 import type { ActionContext, Ended } from '../action.ts'
 import type { FilesSettings } from '../drive.ts'
-import { freeBytes, partialPath } from '../local/place.ts'
+import { freeBytes, partialPath, settle } from '../local/place.ts'
 import type { Root } from '../local/root.ts'
 import type { RemoteRow } from '../trees.ts'
 import { codeOf, lookAtItem, staleItems, staleWith } from './fresh-look.ts'
@@ -46,7 +46,10 @@ export async function fetchContent(
     const total = isEmpty(remote) ? 0 : await receive(context, download, remote)
     const fetched = { path, hash: download.hash(), bytes: download.bytes }
     const trouble = await verify(context, remote, fetched, total)
-    if (!trouble) return fetched
+    if (!trouble) {
+      await settle(file, remote.modifiedMs)
+      return fetched
+    }
     await rm(path, { force: true })
     if (trouble instanceof TidemarkError) throw trouble
     return { ended: trouble }
@@ -151,7 +154,7 @@ class PartialDownload {
 
   /** What is there from before; if that is more than the whole, it is something else. */
   async readOn(size: number, signal: AbortSignal): Promise<void> {
-    const { size: there } = await this.#file.stat()
+    const { size: there } = fstatSync(this.#file.fd)
     if (there > size) return this.startOver()
     const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, Math.max(there, 1)))
     while (this.#bytes < there) {

@@ -105,7 +105,7 @@ function modifiedMsOf({ mtimeNs }: LocalRow): number | undefined {
   return ms > 0 && ms < TIME_MS_MAX ? ms : undefined
 }
 
-async function send(deps: UploadDeps, sending: Sending): Promise<Ended> {
+async function send(deps: UploadDeps, sending: Sending, isRepeated = false): Promise<Ended> {
   const { drive } = sending.context
   const { size } = sending.source.look
   const isWhole = size === 0 || (size <= PUT_BYTES_MAX && !drive.isBusiness)
@@ -114,6 +114,10 @@ async function send(deps: UploadDeps, sending: Sending): Promise<Ended> {
     if ('ended' in sent) return sent.ended
     const row = toRow(sent.item, drive)
     if (!row) throw damaged('OneDrive does not say where the upload is', 'damaged-answer')
+    if (isWhole && !isRepeated && isDamaged(sending, row, sent.hash)) {
+      const again = { target: { itemId: row.itemId }, ifMatch: row.eTag ?? row.cTag ?? undefined }
+      return await send(deps, { ...sending, ...again }, true)
+    }
     return uploaded(sending, isWhole ? await withTime(sending, row) : row, sent.hash)
   } catch (thrown) {
     return await refused(sending, thrown)
@@ -158,14 +162,19 @@ async function withTime({ context, modifiedMs }: Sending, row: RemoteRow): Promi
   }
 }
 
+/**
+ * Where documents are not known to be rewritten, something else than was sent is taken for damage once: it is sent
+ * again, to the very item that it has become. The same answer again is the drive's own will.
+ */
+function isDamaged({ context, source }: Sending, { hash, size }: RemoteRow, sentHash: string): boolean {
+  return hash !== null && hash !== sentHash && size !== source.look.size && !context.drive.isBusiness
+}
+
 /** What OneDrive says counts: some drives rewrite documents, and sending them again would never end. */
 function uploaded({ context, source }: Sending, remote: RemoteRow, hash: string): Ended {
   const { drive, node, version } = context
   const { local, look } = source
   const isOther = remote.hash !== null && remote.hash !== hash
-  if (isOther && remote.size !== look.size && !drive.isBusiness) {
-    throw damaged('OneDrive has kept something else than was sent', 'upload-damaged')
-  }
   return {
     end: 'done',
     ...(isOther ? { note: 'OneDrive has rewritten it' } : {}),

@@ -5,8 +5,8 @@
  * OneDrive, which is downloaded again.
  */
 import { createHash } from 'node:crypto'
-import { chmodSync, lstatSync, statfsSync } from 'node:fs'
-import { open, readdir, unlink } from 'node:fs/promises'
+import { chmodSync, futimesSync, lstatSync, statfsSync } from 'node:fs'
+import { type FileHandle, open, readdir, unlink } from 'node:fs/promises'
 import type { LocalStat } from '../trees.ts'
 import { moveIfFree } from './exclusive.ts'
 import { type HeldFolder, inFolderOf } from './folder.ts'
@@ -28,6 +28,8 @@ export type Target = {
   expect: LocalStat | 'absent'
   /** Of the content, as OneDrive has it; null: now. */
   modifiedMs: number | null
+  /** It has that time already, and is on the disk with it. */
+  isSettled?: true
   atMs: number
 }
 
@@ -41,7 +43,7 @@ export function partialPath(root: Root, { itemId, cTag }: { itemId: string; cTag
 
 /** A whole and verified download gets its place. The partial file is gone only when that is done. */
 export async function putInPlace(root: Root, partial: string, target: Target): Promise<Placed> {
-  await settle(partial, target.modifiedMs)
+  if (!target.isSettled) await settlePath(partial, target.modifiedMs)
   const { placed, synced } = inFolderOf(root, target.names, (folder, name) => {
     const { expect } = target
     const placed =
@@ -54,14 +56,19 @@ export async function putInPlace(root: Root, partial: string, target: Target): P
   return placed
 }
 
-async function settle(partial: string, modifiedMs: number | null): Promise<void> {
+async function settlePath(partial: string, modifiedMs: number | null): Promise<void> {
   const file = await open(partial, 'r+')
   try {
-    if (modifiedMs !== null) await file.utimes(modifiedMs / 1_000, modifiedMs / 1_000)
-    await file.sync()
+    await settle(file, modifiedMs)
   } finally {
     await file.close()
   }
+}
+
+/** Content and time are on the disk after this. */
+export async function settle(file: FileHandle, modifiedMs: number | null): Promise<void> {
+  if (modifiedMs !== null) futimesSync(file.fd, modifiedMs / 1_000, modifiedMs / 1_000)
+  await file.sync()
 }
 
 function putNew(partial: string, folder: HeldFolder, name: string): Placed {

@@ -150,6 +150,7 @@ function readMarker(path: string): Marker {
 }
 
 function mkdirOwn(path: string): void {
+  if (lookAt(path)?.type === 'folder') return
   mkdirSync(path, { recursive: true, mode: 0o700 })
   if (lookAt(path)?.type === 'folder') return
   throw new UsageError(`${path} is not a folder of Tidemark's own, but a link.`, {

@@ -30,6 +30,8 @@ export type DriveRow = {
   /** Counts enumerations from the start; rows not seen in one that was completed are deleted. */
   generation: number
   isEnumerating: boolean
+  /** Some pages of changes were heard, and not yet the last one: nothing is concluded from that. */
+  isReading: boolean
   /** When a full scan was last completed; null: the local tree is not known yet. */
   scannedAt: number | null
   /** When delta was last read to its end; null: the remote tree is not known yet. */

@@ -19,12 +19,22 @@ import {
   localAtName,
   localOfItem,
   localRow,
+  missBranch,
   seeLocal,
   takeLocalIds,
   tidyFolder,
 } from './local-tree.ts'
-import { closeNode, closeNodes, freeNode, freeWaiting, isOpen, leaveNode, openNode } from './open-nodes.ts'
-import { remoteRows } from './remote-tree.ts'
+import {
+  closeNode,
+  closeNodes,
+  freeNode,
+  freeWaiting,
+  isOpen,
+  leaveNode,
+  openNode,
+  openNodes,
+} from './open-nodes.ts'
+import { deleteBranch, hearNow, remoteRows, withFolder } from './remote-tree.ts'
 import {
   BASE_COLUMNS,
   baseOf,
@@ -39,13 +49,14 @@ import {
 /** Both sides have the same now. */
 export async function endInStep(tx: Tx, drive: string, end: InStep): Promise<boolean> {
   const { node, version, remote } = end
-  const generation = await generationOf(tx, drive)
-  await putRemote(tx, drive, remote, generation)
+  const item = itemNode(remote.itemId)
+  // It has become the item's node meanwhile, which knows more by now.
+  if (node.startsWith('l:') && !(await isOpen(tx, drive, node))) return reopen(tx, drive, item)
+  await putRemote(tx, drive, remote, await generationOf(tx, drive))
   const local = await placeLocal(tx, drive, end)
   // It is the local side of another item, which has not gone yet: so this one is not here after all.
   if (!local) return endStale(tx, drive, { node })
   const isAtPlace = await putAgreed(tx, drive, local, remote)
-  const item = itemNode(remote.itemId)
   const pair: NodeKey = `l:${local.id}`
   const isChanged = await closeNode(tx, drive, node, version)
   // From now on it is the item's node alone: what was seen or heard meanwhile is looked at again as that.
@@ -54,7 +65,30 @@ export async function endInStep(tx: Tx, drive: string, end: InStep): Promise<boo
   const isHeard = node !== item && (await isOpen(tx, drive, item))
   const isNews = !isAtPlace || isHeard || (isChanged && node !== item)
   if (isNews) await openNode(tx, drive, item)
-  return (await freeWaiting(tx, drive, [node, pair, item])) || isNews || isChanged
+  const isGone = await tellGone(tx, drive, { remote, local })
+  return (await freeWaiting(tx, drive, [node, pair, item])) || isNews || isChanged || isGone
+}
+
+/** Looked at again, if there is something to look at. */
+async function reopen(tx: Tx, drive: string, item: NodeKey): Promise<boolean> {
+  const known = await remoteRows(tx, drive, [item.slice(2)])
+  if (known.size > 0) await openNode(tx, drive, item)
+  return known.size > 0
+}
+
+/** Its folder was seen to be gone, on either side, while it was brought there: then it is gone with it. */
+async function tellGone(
+  tx: Tx,
+  drive: string,
+  { remote, local }: { remote: RemoteRow; local: LocalRow },
+): Promise<boolean> {
+  const now = await withFolder(tx, drive, remote)
+  const heard = now.isDeleted ? await hearNow(tx, drive, [now]) : 0
+  const { id, parentId, name } = local
+  const folder = parentId === null ? undefined : await localRow(tx, drive, parentId)
+  if (parentId === null || (folder && !folder.isMissing)) return heard > 0
+  const seen = await seeLocal(tx, drive, [{ seen: 'missing', id, parentId, name }])
+  return heard + seen.opened > 0
 }
 
 async function generationOf(tx: Tx, drive: string): Promise<number> {
@@ -134,6 +168,7 @@ export async function endMoved(
   await tx.run(`UPDATE file_base SET parent_id = ?, name = ? WHERE drive = ? AND item_id = ?`, [
     ...[end.basePlace.parentId, end.basePlace.name, drive, end.remote.itemId],
   ])
+  await tellGone(tx, drive, end)
   await freeNode(tx, drive, end.node)
   await freeWaiting(tx, drive, [end.node])
   return true
@@ -150,12 +185,22 @@ export async function endGone(
   return (await freeWaiting(tx, drive, [node])) || again
 }
 
+/** With it, whatever is known to be in it is gone: that is not told again. */
 async function forgetRows(tx: Tx, drive: string, node: NodeKey): Promise<void> {
-  if (node.startsWith('l:')) return forgetLocal(tx, drive, Number(node.slice(2)))
-  const item = node.slice(2)
-  const local = await localOfItem(tx, drive, item)
-  for (const table of ['file_base', 'file_remote']) {
-    await tx.run(`DELETE FROM ${table} WHERE drive = ? AND item_id = ?`, [drive, item])
+  const item = node.startsWith('i:') ? node.slice(2) : undefined
+  const local =
+    item === undefined ? await localRow(tx, drive, Number(node.slice(2))) : await localOfItem(tx, drive, item)
+  const below = new Set<NodeKey>(local ? await missBranch(tx, drive, local.id) : [])
+  if (item !== undefined) {
+    const deleted = await deleteBranch(tx, drive, item, await generationOf(tx, drive))
+    for (const itemId of deleted) below.add(itemNode(itemId))
+  }
+  below.delete(node)
+  await openNodes(tx, drive, below)
+  if (item !== undefined) {
+    for (const table of ['file_base', 'file_remote']) {
+      await tx.run(`DELETE FROM ${table} WHERE drive = ? AND item_id = ?`, [drive, item])
+    }
   }
   if (local) await forgetLocal(tx, drive, local.id)
 }

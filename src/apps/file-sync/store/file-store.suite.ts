@@ -1,8 +1,9 @@
 /** A store on a ledger of either database, with the rows of a drive that has begun. */
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
-import type { LocalStat, RemoteRow } from '../trees.ts'
+import type { BaseRow, LocalRow, LocalStat, RemoteRow } from '../trees.ts'
 import { FileStore } from './file-store.ts'
+import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, localOf, REMOTE_COLUMNS, remoteOf } from './rows.ts'
 
 export const DRIVE = 'home'
 
@@ -33,4 +34,18 @@ export async function openStore(ledger: Ledger): Promise<FileStore> {
 
 export async function write<T>(store: FileStore, run: (tx: Tx) => Promise<T>): Promise<T> {
   return store.write(run)
+}
+
+/** Everything that is known of a drive. */
+export function allRows(
+  store: FileStore,
+  drive: string,
+): Promise<{ local: LocalRow[]; remote: RemoteRow[]; base: BaseRow[] }> {
+  return store.write(async (tx) => ({
+    local: (await tx.all(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ?`, [drive])).map(localOf),
+    remote: (await tx.all(`SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ?`, [drive])).map(
+      remoteOf,
+    ),
+    base: (await tx.all(`SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ?`, [drive])).map(baseOf),
+  }))
 }

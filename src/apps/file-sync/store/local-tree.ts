@@ -17,12 +17,13 @@ export async function seeLocal(
 ): Promise<{ opened: number; otherIds: Map<number, number> }> {
   const opened = new Set<NodeKey>()
   const otherIds = new Map<number, number>()
-  for (const sighting of sightings) {
+  const known = (id: number): number => otherIds.get(id) ?? id
+  for (const told of sightings) {
+    const sighting = told.parentId === undefined ? told : { ...told, parentId: known(told.parentId) }
     if (sighting.seen === 'missing') await seeMissing(tx, drive, sighting, opened)
     else if (sighting.seen === 'changed') await seeChanged(tx, drive, sighting, opened)
     else {
-      const parentId = otherIds.get(sighting.parentId) ?? sighting.parentId
-      const id = await seeNew(tx, drive, { ...sighting, parentId }, opened)
+      const id = await seeNew(tx, drive, sighting, opened)
       if (id !== sighting.id) otherIds.set(sighting.id, id)
     }
   }
@@ -122,16 +123,23 @@ async function seeMissing(
   const before = await localRow(tx, drive, id)
   // Moved by one of our own actions since it was looked for.
   if (!before || before.isMissing || before.parentId !== parentId || before.name !== name) return
+  for (const node of await missBranch(tx, drive, id)) opened.add(node)
+}
+
+/** A folder takes along what is in it. Returns the nodes that this concerns, which are to be opened. */
+export async function missBranch(tx: Tx, drive: string, id: number): Promise<NodeKey[]> {
+  const nodes: NodeKey[] = []
   for (const row of await branch(tx, drive, id)) {
     if (row.isMissing) continue
-    opened.add(localNode(row))
+    nodes.push(localNode(row))
     await putLocal(tx, drive, { ...row, name: plainName(row), isMissing: true })
   }
+  return nodes
 }
 
 /** A look gives what it has not found yet a name that no file can have, where another has taken its place. */
 function plainName({ id, name }: LocalRow): string {
-  const end = `/~${id}`
+  const end = `/${id}`
   return name.endsWith(end) ? name.slice(0, -end.length) : name
 }
 

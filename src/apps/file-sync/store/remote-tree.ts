@@ -20,7 +20,15 @@ export async function hearRemote(
     const before = known.get(item.itemId)
     await putRemote(tx, drive, item, generation)
     // The root is both sides' from the start.
-    if (item.parentId !== null && (!before || isOther(before, item))) opened.add(itemNode(item.itemId))
+    if (item.parentId === null) continue
+    // In work, another tag is news as well: what its action has looked at meanwhile is older.
+    const isNews = !before || isOther(before, item)
+    const isTouched = !isNews && before.eTag !== item.eTag && (await isInWork(tx, drive, item.itemId))
+    if (isNews || isTouched) opened.add(itemNode(item.itemId))
+  }
+  const unknown = [...last.values()].filter((item) => item.isDeleted && !known.has(item.itemId))
+  if (unknown.length > 0 && (await isMaking(tx, drive))) {
+    for (const item of unknown) await putRemote(tx, drive, { ...item, name: UNKNOWN }, generation)
   }
   for (const item of last.values()) {
     if (!item.isDeleted || known.get(item.itemId)?.parentId == null) continue
@@ -30,15 +38,83 @@ export async function hearRemote(
   return opened.size
 }
 
+async function isInWork(tx: Tx, drive: string, itemId: string): Promise<boolean> {
+  const row = await tx.get(
+    `SELECT 1 AS yes FROM file_open WHERE drive = ? AND node = ? AND planned IS NOT NULL`,
+    [drive, itemNode(itemId)],
+  )
+  return row !== undefined
+}
+
+/** The name of items of which nothing was ever known but that they are deleted. */
+const UNKNOWN = ''
+
 /**
- * What an action found when it looked at items itself. Always under the number of the latest reading: with an older
+ * Whether something new here is on its way to OneDrive: then an unknown item that is deleted may be the one that is
+ * just being made, and whose end is not written down yet. That must be remembered, as it is not told twice.
+ */
+async function isMaking(tx: Tx, drive: string): Promise<boolean> {
+  const row = await tx.get(
+    `SELECT 1 AS yes FROM file_open WHERE drive = ? AND node >= 'l:' AND node < 'l;' AND planned IS NOT NULL LIMIT 1`,
+    [drive],
+  )
+  return row !== undefined
+}
+
+/**
+ * What an action found when it looked at items itself; `action` is left out where it is no look, but what was known
+ * before is told again. Always under the number of the latest reading: with an older
  * one, a reading from the start that is under way would take them for deleted.
  */
-export async function hearNow(tx: Tx, drive: string, items: readonly RemoteRow[]): Promise<number> {
+export async function hearNow(
+  tx: Tx,
+  drive: string,
+  items: readonly RemoteRow[],
+  action?: { node: NodeKey; version: number },
+): Promise<number> {
   const row = await tx.get<{ generation: number }>(`SELECT generation FROM file_drives WHERE name = ?`, [
     drive,
   ])
-  return hearRemote(tx, drive, items, Number(row?.generation ?? 0))
+  const now: RemoteRow[] = []
+  for (const item of items) {
+    const isOld = action !== undefined && (await isOutdated(tx, drive, item, action))
+    if (!isOld) now.push(await withFolder(tx, drive, item))
+  }
+  return hearRemote(tx, drive, now, Number(row?.generation ?? 0))
+}
+
+/**
+ * OneDrive may have told something newer between the look and its writing, and will not tell it again. So where news
+ * of an item has not been planned yet, a look at it is left out: if it was the newer one after all, that is told.
+ */
+async function isOutdated(
+  tx: Tx,
+  drive: string,
+  look: RemoteRow,
+  action: { node: NodeKey; version: number },
+): Promise<boolean> {
+  const known = (await remoteRows(tx, drive, [look.itemId])).get(look.itemId)
+  if (!known || (!isOther(known, look) && known.eTag === look.eTag)) return false
+  // Ids do not come back, but out of the recycle bin, and that is told as well.
+  if (known.isDeleted && !look.isDeleted) return true
+  const node = itemNode(look.itemId)
+  const open = await tx.get<{ version: number; planned: number | null; waits_for: string | null }>(
+    `SELECT version, planned, waits_for FROM file_open WHERE drive = ? AND node = ? AND because IS NULL`,
+    [drive, node],
+  )
+  if (!open) return false
+  if (node === action.node) return Number(open.version) !== action.version
+  return open.planned === null && open.waits_for === null
+}
+
+/**
+ * What an action has seen in a folder of which OneDrive has told since that it is deleted, is deleted with it: that is
+ * not told again.
+ */
+export async function withFolder(tx: Tx, drive: string, item: RemoteRow): Promise<RemoteRow> {
+  if (item.isDeleted || item.parentId === null) return item
+  const folder = (await remoteRows(tx, drive, [item.parentId])).get(item.parentId)
+  return folder?.isDeleted ? { ...item, isDeleted: true } : item
 }
 
 /** What concerns the sync: not when somebody shared it. */
@@ -56,7 +132,12 @@ export function isOther(before: RemoteRow, now: RemoteRow): boolean {
 }
 
 /** A folder takes along what is in it: OneDrive need not say so. */
-async function deleteBranch(tx: Tx, drive: string, itemId: string, generation: number): Promise<string[]> {
+export async function deleteBranch(
+  tx: Tx,
+  drive: string,
+  itemId: string,
+  generation: number,
+): Promise<string[]> {
   const rows = await tx.all<{ item_id: string }>(
     `WITH RECURSIVE branch(item_id) AS (
        SELECT item_id FROM file_remote WHERE drive = ? AND item_id = ?
@@ -88,10 +169,12 @@ export async function remoteRows(
   drive: string,
   ids: readonly string[],
 ): Promise<Map<string, RemoteRow>> {
-  const rows = await tx.all(
-    `SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND item_id IN (${listOf(tx)})`,
-    [drive, JSON.stringify(ids)],
-  )
+  // Actions ask for one: a list costs three times as much.
+  const [wanted, value] =
+    ids.length === 1 ? ['item_id = ?', ids[0]!] : [`item_id IN (${listOf(tx)})`, JSON.stringify(ids)]
+  const rows = await tx.all(`SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND ${wanted}`, [
+    ...[drive, value],
+  ])
   return new Map(rows.map(remoteOf).map((row) => [row.itemId, row]))
 }
 

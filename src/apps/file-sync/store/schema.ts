@@ -15,7 +15,7 @@ export function schemaOf(dialect: Tx['dialect']): string[][] {
         name TEXT PRIMARY KEY, account TEXT NOT NULL, drive_id TEXT NOT NULL, drive_type TEXT NOT NULL,
         root_item_id TEXT NOT NULL, root TEXT NOT NULL, marker_id TEXT NOT NULL, machine TEXT NOT NULL,
         settings TEXT NOT NULL, link TEXT, generation ${integer} NOT NULL DEFAULT 1,
-        is_enumerating ${integer} NOT NULL DEFAULT 1, scanned_at ${integer}, heard_at ${integer},
+        is_enumerating ${integer} NOT NULL DEFAULT 1, is_reading ${integer} NOT NULL DEFAULT 0, scanned_at ${integer}, heard_at ${integer},
         forced_deletes ${integer} NOT NULL DEFAULT 0, held_deletes TEXT, filter_key TEXT NOT NULL DEFAULT '',
         planned ${integer} NOT NULL DEFAULT 0, next_local_id ${integer} NOT NULL DEFAULT 2)`,
       `CREATE TABLE file_remote (

@@ -1,0 +1,80 @@
+/** What the rows mean: the conditions they hold under, and each aim beside what was reached. */
+import type { Row } from '../bench.ts'
+import { formatValue } from '../table.ts'
+import type { Sizes } from './session.ts'
+import { countOf } from './tree.ts'
+
+export const AIMS = {
+  shareMin: 0.8,
+  noOpMsMax: 3_000,
+  noOpCallsMax: 2,
+  moveCallsMax: 1,
+  idlePercentMax: 1,
+  residentMbMax: 100,
+  hashGbMin: 1,
+}
+
+export function conditions(
+  sizes: Sizes,
+  { quick, load }: { quick: boolean; load: readonly number[] },
+): string[] {
+  const lines = [
+    'the simulator, the sync and each limit are processes of their own on this machine and share its cores and its disk; a personal drive; the ledger is SQLite in a file, WAL, synchronous = FULL',
+    `load of the machine (one minute) before and after: ${load.map(formatValue).join(' and ')}; what is above 2 is not of this bench`,
+    'tidemark: from asking for a sync until nothing is left to do, without the start of the process; 8 uploads, downloads and checks at once, chunks of 10 MiB, as a new user has them; no limit on requests',
+    `\`limit\`: a bare loop over node:http with 8 calls at once that hashes, compares and commits nothing. Up: read the file, PUT its content, PATCH its time (huge: a session and its fragments). Down: delta, GET content, GET the address that it leads to, write, fsync, rename, fsync of the folder. Nothing changed: one delta and a readdir and lstat of everything`,
+    `small: ${formatValue(countOf(sizes.small))} files of up to ${formatValue(sizes.small.bytesMax)} bytes in ${formatValue(sizes.small.tops * sizes.small.subs)} folders, the better of two runs; huge: synthetic content, real bytes on the disk and on the wire, one run`,
+    `many: ${formatValue(countOf(sizes.many))} files in ${formatValue(sizes.many.tops * sizes.many.subs)} folders; medians of three rounds in one process; a bare process is Node that does nothing`,
+    `idle: processor time of \`tidemark files watch\` over ${sizes.idleMs / 1_000} s, 15 s after its start`,
+  ]
+  if (quick) lines.unshift('**quick run: small sizes; not for quoting**')
+  return lines
+}
+
+export function explain(rows: readonly Row[]): string[] {
+  const lines = [...shareLines(rows), ...aimLines(rows)]
+  return lines.length > 0
+    ? [['### Against the aims', '', ...lines.map((line) => `- ${line}`)].join('\n')]
+    : []
+}
+
+/** Of each case that has a limit: which share of its pace was reached. */
+function shareLines(rows: readonly Row[]): string[] {
+  return rows.flatMap((own) => {
+    if (own.subject !== 'tidemark' || !/^(files\/s|MB\/s|ms)$/.test(own.unit)) return []
+    const limit = rows.find((other) => other.case === own.case && other.subject === 'limit')
+    if (!limit) return []
+    const share = own.unit === 'ms' ? limit.value / own.value : own.value / limit.value
+    const aim = `at least ${AIMS.shareMin} ×: ${verdict(share >= AIMS.shareMin)}`
+    return [`${own.case}: ${formatValue(share)} × the plain protocol (${aim})`]
+  })
+}
+
+function aimLines(rows: readonly Row[]): string[] {
+  const aims: [pattern: RegExp, unit: string, max: number][] = [
+    [/^no-op sync of [\d,]+ files$/, 'ms', AIMS.noOpMsMax],
+    [/^no-op .*API calls/, 'calls', AIMS.noOpCallsMax],
+    [/^move .*API calls/, 'calls', AIMS.moveCallsMax],
+    [/^idle .*processor$/, '%', AIMS.idlePercentMax],
+    [/resident over a bare process$/, 'MB', AIMS.residentMbMax],
+  ]
+  const lines = rows.flatMap((own) => {
+    if (own.subject !== 'tidemark') return []
+    const aim = aims.find(([pattern, unit]) => pattern.test(own.case) && unit === own.unit)
+    if (!aim) return []
+    const [, unit, max] = aim
+    const isMet = unit === 'calls' ? own.value <= max : own.value < max
+    const text = unit === 'calls' ? `at most ${max}` : `below ${formatValue(max)} ${unit}`
+    return [`${own.case}: ${formatValue(own.value)} ${unit} (${text}: ${verdict(isMet)})`]
+  })
+  const hash = rows.find(({ case: name }) => name === 'hash: QuickXorHash')
+  if (hash) {
+    const aim = `at least ${AIMS.hashGbMin} GB/s: ${verdict(hash.value >= AIMS.hashGbMin)}`
+    lines.push(`QuickXorHash of bytes in memory on one core: ${formatValue(hash.value)} GB/s (${aim})`)
+  }
+  return lines
+}
+
+function verdict(isMet: boolean): string {
+  return isMet ? 'met' : '**missed**'
+}

@@ -1,0 +1,129 @@
+/** What the cases of a run share: sizes, processes, a folder that is removed at the end, and what went wrong. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { BenchOptions, Row } from '../bench.ts'
+import { benchFolder } from '../machine.ts'
+import { Processes, type Running } from '../mail/processes.ts'
+import type { Order } from './child.ts'
+import type { LimitDone, LimitOrder } from './limits.ts'
+import type { DriveAt } from './served-drive.ts'
+import type { Step, SyncDone } from './subject.ts'
+import type { Huge, Tree } from './tree.ts'
+
+export type Sizes = {
+  small: Tree
+  huge: Huge
+  /** Of which one top folder is moved. */
+  many: Tree
+  idleMs: number
+  hashGigabytes: number
+}
+
+export const FULL: Sizes = {
+  small: { tops: 5, subs: 20, files: 100, bytesMax: 4_096 },
+  huge: { files: 5, bytes: 2 ** 30 },
+  many: { tops: 10, subs: 100, files: 100, bytesMax: 256 },
+  idleMs: 20_000,
+  hashGigabytes: 1,
+}
+
+export const QUICK: Sizes = {
+  small: { tops: 2, subs: 5, files: 20, bytesMax: 4_096 },
+  huge: { files: 2, bytes: 32 * 2 ** 20 },
+  many: { tops: 4, subs: 10, files: 20, bytesMax: 256 },
+  idleMs: 2_000,
+  hashGigabytes: 0.05,
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+const MS_MAX = 600_000
+const CHILD = new URL('./child.ts', import.meta.url).pathname
+
+export class Session {
+  readonly processes = new Processes(CHILD)
+  readonly folder = mkdtempSync(join(benchFolder(), 'tidemark-bench-files-'))
+  readonly sizes: Sizes
+  readonly failures: string[] = []
+  readonly #options: BenchOptions
+  #homes = 0
+  /** Who is told to stop leaves no process behind. */
+  readonly #onSignal = (): void => {
+    void this.close().finally(() => process.exit(1))
+  }
+
+  constructor(options: BenchOptions) {
+    this.#options = options
+    this.sizes = options.quick ? QUICK : FULL
+    for (const signal of SIGNALS) process.once(signal, this.#onSignal)
+  }
+
+  say(line: string): void {
+    this.#options.say(line)
+  }
+
+  failed(what: string, error: unknown): void {
+    const why = error instanceof Error ? error.message : String(error)
+    this.failures.push(`${what}: ${why}`)
+    this.say(`${what} failed: ${why}`)
+  }
+
+  /** A simulator of its own while `use` runs, and a home whose folder is removed after it. */
+  async world<T>(has: { tree?: Tree; huge?: Huge }, use: (world: World) => Promise<T>): Promise<T> {
+    const { ready: at, running } = await this.processes.serve<DriveAt>(
+      { do: 'drive', ...has },
+      { msMax: MS_MAX },
+    )
+    const home = join(this.folder, `home-${++this.#homes}`)
+    try {
+      return await use(new World(this, { at, home, running }))
+    } finally {
+      await running.stop()
+      rmSync(home, { recursive: true, force: true })
+    }
+  }
+
+  order<Answer>(order: Order): Promise<Answer> {
+    return this.processes.order<Answer>(order, { msMax: MS_MAX })
+  }
+
+  async close(): Promise<void> {
+    for (const signal of SIGNALS) process.off(signal, this.#onSignal)
+    await this.processes.close()
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}
+
+export class World {
+  readonly at: DriveAt
+  readonly home: string
+  readonly #session: Session
+
+  constructor(session: Session, { at, home }: { at: DriveAt; home: string; running: Running }) {
+    this.#session = session
+    this.at = at
+    this.home = home
+  }
+
+  get root(): string {
+    return join(this.home, 'root')
+  }
+
+  async setUp(has: { tree?: Tree; huge?: Huge } = {}): Promise<void> {
+    await this.#session.order({ do: 'set-up', home: this.home, at: this.at, ...has })
+  }
+
+  async sync(steps: Step[]): Promise<SyncDone> {
+    const done = await this.#session.order<SyncDone>({ do: 'sync', home: this.home, at: this.at, steps })
+    if (done.left > 0) throw new Error(`${done.left} items were not brought into step`)
+    return done
+  }
+
+  limit(order: Omit<LimitOrder, 'do' | 'at' | 'root'> & { root?: string }): Promise<LimitDone> {
+    return this.#session.order<LimitDone>({ root: this.root, ...order, do: 'limit', at: this.at })
+  }
+}
+
+export function row(name: string, subject: string, value: number, unit: string): Row {
+  const digits = value < 100 ? 100 : 1
+  return { case: name, subject, value: Math.round(value * digits) / digits, unit }
+}

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { closeSync, ftruncateSync, mkdirSync, openSync, utimesSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { test } from 'node:test'
+import { sleep, systemClock } from '../../clock.ts'
+import { streamOf } from './drive.ts'
+import { DRIVE, type FileWorld, startFileWorld } from './sync.suite.ts'
+
+const MEGABYTE = 1_000_000
+const HUGE_BYTES = 10_000 * MEGABYTE
+/** A second, for machines that are three times as slow. */
+const EDIT_MS_MAX = 3_000
+const SMALL_FILES = 600
+const WAIT_MS_MAX = 60_000
+const LOOK_MS = 10
+
+async function withWorld(
+  rates: { upload: number; download: number },
+  run: (world: FileWorld) => Promise<void>,
+): Promise<void> {
+  const world = await startFileWorld({ settings: { bandwidth: rates } })
+  try {
+    await run(world)
+  } finally {
+    await world.close()
+  }
+}
+
+async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const untilMs = systemClock.monotonicMs() + WAIT_MS_MAX
+  while (!(await isSo())) {
+    if (systemClock.monotonicMs() > untilMs) throw new Error(`not so after a minute: ${what}`)
+    await sleep(systemClock, LOOK_MS)
+  }
+}
+
+/** Takes no room on the disk; each is another one. */
+function writeSparse(world: FileWorld, name: string, bytes: number): void {
+  mkdirSync(dirname(world.path(name)), { recursive: true })
+  const file = openSync(world.path(name), 'w')
+  writeSync(file, name)
+  ftruncateSync(file, bytes)
+  closeSync(file)
+}
+
+function begin(world: FileWorld): Promise<unknown> {
+  return world.engine.enqueue(world.files.kinds.sync, { drive: DRIVE }, { stream: streamOf(DRIVE) })
+}
+
+/** As the watch asks for it, once a folder has been quiet for long enough. */
+function lookAtTop(world: FileWorld): Promise<unknown> {
+  return world.engine.enqueue(
+    world.files.kinds.look,
+    { drive: DRIVE, folders: [[]] },
+    { stream: streamOf(DRIVE) },
+  )
+}
+
+function uploadedBytes(world: FileWorld, path: string): number {
+  return world.files.transfers.list(DRIVE).find((transfer) => transfer.path === path)?.doneBytes ?? 0
+}
+
+test('while all transfers are of huge files, a small edit goes up within a second, and a small file comes down', () =>
+  withWorld({ upload: MEGABYTE, download: MEGABYTE }, async (world) => {
+    world.write('note.txt', 'first')
+    await world.sync()
+    for (let n = 0; n < 10; n++) {
+      writeSparse(world, `huge up/${n}`, HUGE_BYTES + n)
+      world.there.device.write(`huge down/${n}`, { seed: n, size: HUGE_BYTES })
+    }
+    await begin(world)
+    const { transfers } = world.files
+    await until('huge files are on their way, both ways', () => {
+      const { upload, download } = transfers.numbers(DRIVE)
+      return upload.count >= 7 && download.count >= 7 && upload.doneBytes > 0 && download.doneBytes > 0
+    })
+
+    world.write('note.txt', 'an edit')
+    const editedMs = systemClock.monotonicMs()
+    await lookAtTop(world)
+    await until('the edit is up', () => world.there.device.read('note.txt')?.toString() === 'an edit')
+    const upMs = systemClock.monotonicMs() - editedMs
+    assert.ok(upMs < EDIT_MS_MAX, `the edit took ${Math.round(upMs)} ms`)
+
+    world.there.device.write('other.txt', 'from elsewhere')
+    const writtenMs = systemClock.monotonicMs()
+    await world.engine.enqueue(world.files.kinds.delta, { drive: DRIVE }, { stream: streamOf(DRIVE) })
+    await until('the file is down', () => world.has('other.txt'))
+    const downMs = systemClock.monotonicMs() - writtenMs
+    assert.ok(downMs < EDIT_MS_MAX, `the download took ${Math.round(downMs)} ms`)
+    assert.ok(transfers.numbers(DRIVE).upload.count >= 7, 'the huge files are still on their way')
+  }))
+
+test('a flood of small files neither stops a large transfer nor keeps one from beginning', () =>
+  withWorld({ upload: 4 * MEGABYTE, download: MEGABYTE }, async (world) => {
+    writeSparse(world, 'first large', HUGE_BYTES)
+    await begin(world)
+    await until('the first is on its way', () => uploadedBytes(world, 'first large') > 0)
+    for (let n = 0; n < SMALL_FILES; n++) world.write(`small ${n}`, `${n} `.repeat(500))
+    utimesSync(world.path('small 0'), 1, 1)
+    writeSparse(world, 'second large', HUGE_BYTES)
+    const { device } = world.there
+    await lookAtTop(world)
+    await until('the flood has begun', () => device.has('small 0') || device.has('small 1'))
+    const before = uploadedBytes(world, 'first large')
+    const left = (): number => {
+      let count = 0
+      for (let n = 0; n < SMALL_FILES; n++) if (!device.has(`small ${n}`)) count += 1
+      return count
+    }
+    await until('the second large one is on its way', () => uploadedBytes(world, 'second large') > 0)
+    assert.ok(left() > 0, 'the second began while small files were waiting')
+    await until('the first went on', () => uploadedBytes(world, 'first large') > before + MEGABYTE / 2)
+    assert.ok(left() > 0, 'the first went on while small files were waiting')
+    await until('the flood is over', () => left() === 0)
+  }))

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type Facts, lineOf } from './files-sync-progress.ts'
+
+const none = { count: 0, doneBytes: 0, totalBytes: 0 }
+
+function facts(change: Partial<Facts> = {}): Facts {
+  return {
+    ...{ looking: null, downloading: none, uploading: none, waiting: 0, bytesPerSecond: 0 },
+    ...{ etaMs: null, obstacle: null, paused: null, ...change },
+  }
+}
+
+const way = (count: number, totalBytes: number) => ({ count, doneBytes: 0, totalBytes })
+
+describe('the line of a folder', () => {
+  test('says what goes which way, how much waits, how fast and until when', () => {
+    const busy = facts({
+      ...{ downloading: way(3, 2_100_000_000), uploading: way(5, 340_000_000), waiting: 12 },
+      ...{ bytesPerSecond: 4_200_000, etaMs: 200_000 },
+    })
+    assert.equal(
+      lineOf('docs', busy).text,
+      'docs: downloading 3 files (2.1 GB), uploading 5 (340 MB), 12 waiting, 4.2 MB/s, ETA 3 min 20 s',
+    )
+  })
+
+  test('says "files" of uploads where there are no downloads', () => {
+    assert.equal(lineOf('docs', facts({ uploading: way(1, 5_000) })).text, 'docs: uploading 1 file (5 kB)')
+  })
+
+  test('says how far the looks at both sides are', () => {
+    const looking = facts({ looking: '1,204 changes heard, 5,000 files looked at' })
+    assert.equal(lineOf('docs', looking).text, 'docs: looking: 1,204 changes heard, 5,000 files looked at')
+  })
+
+  test('says why nothing moves, before anything else', () => {
+    const waiting = facts({ obstacle: 'The disk is full.', waiting: 3 })
+    assert.equal(lineOf('docs', waiting).text, 'docs: waiting: The disk is full')
+    assert.equal(lineOf('docs', facts({ paused: 'by hand', waiting: 3 })).text, 'docs: paused: by hand')
+  })
+
+  test('is no news where nothing is to be done', () => {
+    assert.deepEqual(lineOf('docs', facts()), { text: 'docs: nothing to do', isNews: false })
+  })
+})

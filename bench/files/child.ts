@@ -9,7 +9,7 @@ export type Order =
   | DriveOrder
   | SyncOrder
   | LimitOrder
-  | { do: 'set-up'; home: string; at: DriveAt; tree?: Tree; huge?: Huge }
+  | { do: 'set-up'; home: string; at: DriveAt; tree?: Tree; huge?: Huge; isAgreed?: true }
   | { do: 'hash'; gigabytes: number }
   /** Nothing: what a process needs that does nothing. */
   | { do: 'bare' }
@@ -34,12 +34,13 @@ async function work(order: Order): Promise<unknown> {
   }
 }
 
-async function setUpHome({ home, at, tree, huge }: Order & { do: 'set-up' }): Promise<true> {
+async function setUpHome({ home, at, tree, huge, isAgreed }: Order & { do: 'set-up' }): Promise<true> {
   const { setUp, rootOf } = await import('./subject.ts')
   const { makeHere, makeHugeHere } = await import('./tree.ts')
   await setUp(home, at)
   if (tree) makeHere(rootOf(home), tree)
   if (huge) makeHugeHere(rootOf(home), huge)
+  if (isAgreed) await (await import('./agreed.ts')).agreeOnAll(home, at)
   return true
 }
 

@@ -6,7 +6,7 @@ import { loadavg } from 'node:os'
 import type { Bench, BenchOptions, BenchRun, Row } from '../bench.ts'
 import { conditions, explain } from './explanation.ts'
 import type { HashSpeeds } from './hash-speed.ts'
-import { MANY, runMany } from './many-case.ts'
+import { FIRST, MANY, runFirst, runMany } from './many-case.ts'
 import { row, Session } from './session.ts'
 import { runTransfer, TRANSFERS } from './transfer-case.ts'
 
@@ -31,6 +31,7 @@ export const bench: Bench = {
     try {
       await step(HASH, () => runHash(session))
       for (const name of TRANSFERS) await step(name, () => runTransfer(session, name))
+      await step(FIRST, () => runFirst(session))
       await step(MANY, () => runMany(session))
     } finally {
       await session.close()

@@ -108,7 +108,7 @@ export class World {
     return join(this.home, 'root')
   }
 
-  async setUp(has: { tree?: Tree; huge?: Huge } = {}): Promise<void> {
+  async setUp(has: { tree?: Tree; huge?: Huge; isAgreed?: true } = {}): Promise<void> {
     await this.#session.order({ do: 'set-up', home: this.home, at: this.at, ...has })
   }
 

@@ -100,7 +100,11 @@ export async function syncSteps({ home, at, steps }: SyncOrder): Promise<SyncDon
   }
 }
 
-async function open(home: string, at: DriveAt, ledger: Ledger): Promise<{ files: FileSync; engine: Engine }> {
+export async function open(
+  home: string,
+  at: DriveAt,
+  ledger: Ledger,
+): Promise<{ files: FileSync; engine: Engine }> {
   let engine: Engine | undefined
   const files = await openFileSync({
     ...{ ledger, accounts: await Accounts.open(ledger), vault: await openVault({ env: {}, home }) },

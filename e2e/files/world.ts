@@ -238,7 +238,7 @@ async function isIdle(engine: Engine, store: FileStore): Promise<boolean> {
 async function describe(engine: Engine, store: FileStore): Promise<string> {
   const nodes = await store.openNodes(DRIVE, { limit: 10 })
   const jobs = await engine.ledger.jobs({ stream: streamOf(DRIVE), limit: 12 })
-  const last = jobs.map(({ kind, state, payload }) => `${kind} ${state} ${payload}`)
+  const last = jobs.map(({ kind, state, payload, error }) => `${kind} ${state} ${payload} ${error ?? ''}`)
   return JSON.stringify({ nodes, last }, undefined, 1)
 }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { setTimeout as pass } from 'node:timers/promises'
@@ -28,11 +28,21 @@ function demo(home: string, ...args: string[]): Run {
   return processes.start(['--home', home, 'demo', '--port', '0', '--fast', ...args])
 }
 
+type FolderView = { root: string; files: number; heardAt: number | null }
+
+async function until<Value>(look: () => Promise<Value | undefined | false>): Promise<Value> {
+  for (;;) {
+    const seen = await look()
+    if (seen) return seen
+    await pass(50)
+  }
+}
+
 async function storedAt(url: string): Promise<number> {
   const { streams } = (await (await fetch(`${url}/api/overview`)).json()) as {
-    streams: { counts?: { stored: number }; stored?: number }[]
+    streams: { name: string; counts?: { stored: number }; stored?: number }[]
   }
-  const [stream] = streams
+  const stream = streams.find(({ name }) => name.startsWith('mail:'))
   return stream?.counts?.stored ?? stream?.stored ?? 0
 }
 
@@ -83,6 +93,29 @@ describe('tidemark demo', () => {
     const last = demo(home, '--once')
     assert.equal(await last.ended, 0, last.stderr())
     assert.deepEqual(booksOf(last.stdout()), [50 + arrived, 50 + arrived, 0, 0, 0])
+  })
+
+  test('a folder is kept in step with a OneDrive that is alive, and both are there again after a kill', async () => {
+    const home = join(processes.folder, 'files')
+    const run = demo(home, '--json', '--messages', '20')
+    const { url } = await run.ready
+    const folder = await until(async () => {
+      const { items } = (await (await fetch(`${url}/api/files/drives`)).json()) as { items: FolderView[] }
+      return items.find(({ files, heardAt }) => files >= 35 && heardAt !== null)
+    })
+    assert.equal(folder.root, join(realpathSync(home), 'OneDrive'))
+    writeFileSync(join(folder.root, 'made by me.txt'), 'kept')
+    const journal = (): string =>
+      existsSync(join(home, 'demo-drive.jsonl')) ? readFileSync(join(home, 'demo-drive.jsonl'), 'utf8') : ''
+    await until(async () => journal().includes('made by me.txt'))
+    await until(async () => journal().split('\n').length > 4)
+    run.child.kill('SIGKILL')
+    await run.ended
+    const last = demo(home, '--once')
+    assert.equal(await last.ended, 0, last.stderr())
+    assert.match(last.stdout(), /OneDrive: \d+ files, [\d.]+ MB on both sides\. (?:In step|1 conflict)/)
+    assert.equal(readFileSync(join(folder.root, 'made by me.txt'), 'utf8'), 'kept')
+    assert.ok(existsSync(join(folder.root, 'Videos', 'Garden in May.mov')))
   })
 
   test('a second one in the same folder is refused, and the first goes on', async () => {

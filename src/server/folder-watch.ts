@@ -43,6 +43,7 @@ export class FolderWatch {
     const own = new FolderWatch(input)
     own.#watch = await watchRoot({
       ...{ root: openRoot(drive.root, drive.markerId), clock, filter: drive.filter },
+      quietMs: input.runtime.files.settings.debounceMs,
       onLook: (changes) => own.#seen(changes),
       onProblem: onError,
     })

@@ -34,9 +34,11 @@ export type Filter = {
 }
 
 export function createFilter(settings: FilterSettings, ignoreFile: string | undefined): Filter {
-  const unfinished = ignore().add(UNFINISHED)
-  const skipped = ignore().add(settings.skip)
-  const ignored = ignore().add(ignoreFile ?? '')
+  // Names come from OneDrive, and of a deleted folder perhaps none: what is no proper path must not be a failure.
+  const rules = () => ignore({ allowRelativePaths: true })
+  const unfinished = rules().add(UNFINISHED)
+  const skipped = rules().add(settings.skip)
+  const ignored = rules().add(ignoreFile ?? '')
   const wanted = settings.sync_paths.map(asPath).filter((path) => path !== '')
   const bytesMax = settings.size_mb_max * 1024 * 1024
   return {

@@ -7,6 +7,7 @@ import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { FileDrive, FileDrives } from './drive.ts'
 import { openRoot } from './local/root.ts'
 import { type KnownTree, Scan } from './local/scan.ts'
+import { endForced, freeHeld } from './store/ends.ts'
 import { type FileStore, ROOT_ID, setDrive } from './store/file-store.ts'
 import { reopenExcluded } from './store/filter-change.ts'
 import { seeLocal } from './store/local-tree.ts'
@@ -53,7 +54,10 @@ export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Pro
   }
 }
 
-/** What is left out may have changed with the settings; what waits looks again whether it still has to. */
+/**
+ * What is left out may have changed with the settings; what waits, for another or for a yes, looks again whether it
+ * still has to.
+ */
 async function endWhole(
   tx: Parameters<typeof setDrive>[0],
   { name, filter }: FileDrive,
@@ -61,6 +65,8 @@ async function endWhole(
 ): Promise<void> {
   await reopenExcluded(tx, name, filter.key)
   await freeAllWaiting(tx, name)
+  await endForced(tx, name)
+  await freeHeld(tx, name)
   await setDrive(tx, name, { scannedAt: atMs, filterKey: filter.key })
 }
 

@@ -213,6 +213,8 @@ class Planner {
     const leaving = isHere ? LEAVES_LOCALLY : LEAVES_REMOTELY
     let unknown: NodeKey | undefined
     let left: NodeKey | undefined
+    let going: NodeKey | undefined
+    let hasSurvivors = false
     let isGuarded = false
     for (const child of children) {
       const node = this.#nodes.get(child)
@@ -220,12 +222,15 @@ class Planner {
       const decision = this.#decisions.get(child)
       const state = this.#around.stateOf(child)
       if (decision?.do === 'report' && decision.because === HELD_DELETE) isGuarded = true
+      if (decision ? GOES.has(decision.do) : state === 'in work') going = child
       if (decision?.do === 'check') unknown = child
       else if (decision?.do === 'report' || decision?.do === 'nothing') left = child
       else if (!decision && state === 'stuck') left = child
       else if (!decision && state !== 'in step') unknown = child
-      else if (!decision || !leaving.has(decision.do)) return true
+      else if (!decision || !leaving.has(decision.do)) hasSurvivors = true
     }
+    // Once the folder here is a new one, what is in it looks moved, and would stay: so what goes is gone before.
+    if (hasSurvivors) return isHere && going !== undefined ? { waitsFor: going } : true
     if (unknown !== undefined) return { waitsFor: unknown }
     if (left === undefined) return false
     return { because: isGuarded ? HELD_DELETE : 'something in it is left alone', until: left }
@@ -355,6 +360,8 @@ class Planner {
   }
 }
 
+/** Deleted here, or perhaps: that shows when its content is known. */
+const GOES: ReadonlySet<Decision['do']> = new Set(['delete-local', 'check'])
 const LEAVES_LOCALLY: ReadonlySet<Decision['do']> = new Set(['delete-local', 'move-local', 'conflict'])
 const LEAVES_REMOTELY: ReadonlySet<Decision['do']> = new Set(['delete-remote', 'move-remote'])
 

@@ -105,7 +105,7 @@ function modifiedMsOf({ mtimeNs }: LocalRow): number | undefined {
   return ms > 0 && ms < TIME_MS_MAX ? ms : undefined
 }
 
-async function send(deps: UploadDeps, sending: Sending, isRepeated = false): Promise<Ended> {
+async function send(deps: UploadDeps, sending: Sending): Promise<Ended> {
   const { drive } = sending.context
   const { size } = sending.source.look
   const isWhole = size === 0 || (size <= PUT_BYTES_MAX && !drive.isBusiness)
@@ -114,11 +114,8 @@ async function send(deps: UploadDeps, sending: Sending, isRepeated = false): Pro
     if ('ended' in sent) return sent.ended
     const row = toRow(sent.item, drive)
     if (!row) throw damaged('OneDrive does not say where the upload is', 'damaged-answer')
-    if (isWhole && !isRepeated && isDamaged(sending, row, sent.hash)) {
-      const again = { target: { itemId: row.itemId }, ifMatch: row.eTag ?? row.cTag ?? undefined }
-      return await send(deps, { ...sending, ...again }, true)
-    }
-    return uploaded(sending, isWhole ? await withTime(sending, row) : row, sent.hash)
+    const kept = isWhole && isDamaged(sending, row, sent.hash) ? await sentAgain(sending, row) : row
+    return uploaded(sending, isWhole ? await withTime(sending, kept) : kept, sent.hash)
   } catch (thrown) {
     return await refused(sending, thrown)
   }
@@ -162,12 +159,26 @@ async function withTime({ context, modifiedMs }: Sending, row: RemoteRow): Promi
   }
 }
 
-/**
- * Where documents are not known to be rewritten, something else than was sent is taken for damage once: it is sent
- * again, to the very item that it has become. The same answer again is the drive's own will.
- */
+/** On a personal drive, where documents are not known to be rewritten. */
 function isDamaged({ context, source }: Sending, { hash, size }: RemoteRow, sentHash: string): boolean {
   return hash !== null && hash !== sentHash && size !== source.look.size && !context.drive.isBusiness
+}
+
+/**
+ * Something else than was sent is taken for damage once, and sent again to the very item that it has become. The same
+ * answer again is the drive's own will; and where it cannot be sent again, its first answer counts: trying for ever
+ * would make a conflict copy each time.
+ */
+async function sentAgain(sending: Sending, row: RemoteRow): Promise<RemoteRow> {
+  const { drive, job } = sending.context
+  const ifMatch = row.eTag ?? row.cTag ?? undefined
+  try {
+    const again = await sendWhole({ ...sending, target: { itemId: row.itemId }, ifMatch })
+    return ('item' in again ? toRow(again.item, drive) : undefined) ?? row
+  } catch (thrown) {
+    if (job.signal.aborted || isChange(thrown, sending.transfer)) throw thrown
+    return row
+  }
 }
 
 /** What OneDrive says counts: some drives rewrite documents, and sending them again would never end. */

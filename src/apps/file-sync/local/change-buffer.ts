@@ -19,13 +19,20 @@ export class ChangeBuffer {
   readonly #clock: Clock
   readonly #hand: (changes: Changes) => void
   readonly #foldersMax: number
+  readonly #quietMs: number
   #folders = new Set<string>()
   #isEverything = false
   #firstAt: number | undefined
   #lastAt = 0
   #cancel: CancelTimer | undefined
 
-  constructor(options: { clock: Clock; hand: (changes: Changes) => void; foldersMax?: number }) {
+  constructor(options: {
+    clock: Clock
+    hand: (changes: Changes) => void
+    quietMs?: number | undefined
+    foldersMax?: number
+  }) {
+    this.#quietMs = options.quietMs ?? QUIET_MS
     this.#clock = options.clock
     this.#hand = options.hand
     this.#foldersMax = options.foldersMax ?? FOLDERS_MAX
@@ -72,14 +79,14 @@ export class ChangeBuffer {
     const now = this.#clock.monotonicMs()
     this.#lastAt = now
     this.#firstAt ??= now
-    if (!this.#cancel) this.#wait(QUIET_MS)
+    if (!this.#cancel) this.#wait(this.#quietMs)
   }
 
   #wait(ms: number): void {
     this.#cancel = this.#clock.timer(ms, () => {
       this.#cancel = undefined
       const now = this.#clock.monotonicMs()
-      const leftMs = Math.min(this.#lastAt + QUIET_MS, this.#firstAt! + WAIT_MS_MAX) - now
+      const leftMs = Math.min(this.#lastAt + this.#quietMs, this.#firstAt! + WAIT_MS_MAX) - now
       if (leftMs > 0) this.#wait(leftMs)
       else this.flush()
     })

@@ -32,6 +32,8 @@ export type WatchOptions = {
   clock: Clock
   filter: Filter
   onLook: (changes: Changes) => void
+  /** How long it must be quiet before a look; two seconds where it is left out. */
+  quietMs?: number
   /** From now on only scans see what happens. */
   onProblem: (error: TidemarkError) => void
   watch?: WatchCall
@@ -64,7 +66,7 @@ class Watching implements RootWatch {
   constructor(options: WatchOptions) {
     this.#options = options
     const { root, clock, filter, onLook, platform = process.platform } = options
-    this.#buffer = new ChangeBuffer({ clock, hand: onLook })
+    this.#buffer = new ChangeBuffer({ clock, hand: onLook, quietMs: options.quietMs })
     if (platform === 'darwin' || platform === 'win32') return
     this.#folders = new WatchedFolders({
       ...{ root, filter, watch: options.watch ?? watchPath },

@@ -290,9 +290,11 @@ export async function writePlan(
     ])
   }
   for (const one of plan.bookkeeping) await keepBooks(tx, drive, one, atMs)
-  await tx.run(`UPDATE file_drives SET planned = ?, held_deletes = ? WHERE name = ?`, [
-    ...[cycle, plan.heldDeletes ? JSON.stringify(plan.heldDeletes) : null, drive],
-  ])
+  await tx.run(
+    `UPDATE file_drives SET planned = ?, held_deletes = CASE WHEN EXISTS (
+       SELECT 1 FROM file_open WHERE drive = ? AND because = ?) THEN coalesce(?, held_deletes) END WHERE name = ?`,
+    [cycle, drive, HELD_DELETE, plan.heldDeletes ? JSON.stringify(plan.heldDeletes) : null, drive],
+  )
 }
 
 function changedMeanwhile(node: NodeKey): TidemarkError {
@@ -394,6 +396,15 @@ async function detach(
     ...{ kind: conflict, path: local.name, node, copyPath: null, at: atMs, state: 'kept-local' },
     ...{ localHash: local.hash, remoteHash: base?.remoteHash ?? null },
   })
+}
+
+/** A yes to many deletions holds until they are done, and not for the next ones. */
+export async function endForced(tx: Tx, drive: string): Promise<void> {
+  await tx.run(
+    `UPDATE file_drives SET forced_deletes = 0 WHERE name = ? AND NOT EXISTS (
+       SELECT 1 FROM file_open WHERE drive = ? AND (planned IS NOT NULL OR because IS NULL))`,
+    [drive, drive],
+  )
 }
 
 /** Someone said yes to the deletions that waited for it, or they are looked at anew. */

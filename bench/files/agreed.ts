@@ -1,0 +1,91 @@
+/**
+ * Puts rows into the three trees as a first sync of equal sides leaves them: hashing and planning a hundred thousand
+ * files takes longer than all that is measured on them. A sync that then finds nothing to do has checked it.
+ */
+import { join } from 'node:path'
+import { toRow } from '../../src/apps/file-sync/delta.ts'
+import { lookAt, plainStat } from '../../src/apps/file-sync/local/stat.ts'
+import { ROOT_ID, setDrive } from '../../src/apps/file-sync/store/file-store.ts'
+import { takeLocalIds } from '../../src/apps/file-sync/store/local-tree.ts'
+import { putBase, putLocal, putRemote } from '../../src/apps/file-sync/store/rows.ts'
+import type { LocalRow, RemoteRow } from '../../src/apps/file-sync/trees.ts'
+import { systemClock } from '../../src/clock.ts'
+import { openLedger } from '../../src/ledger/open.ts'
+import type { DriveAt } from './served-drive.ts'
+import { DRIVE, open, rootOf } from './subject.ts'
+
+const PAGE_SIZE = 1_000
+const GENERATION = 1
+
+type Tx = Parameters<typeof setDrive>[0]
+
+export async function agreeOnAll(home: string, at: DriveAt): Promise<number> {
+  const ledger = await openLedger(`sqlite:${join(home, 'ledger.db')}`)
+  const { files } = await open(home, at, ledger)
+  try {
+    const drive = await files.drives.get(DRIVE)
+    const rows = new Map<string, RemoteRow>()
+    let link: string | undefined
+    for (let isLast = false; !isLast; ) {
+      const page = await drive.client.delta(
+        drive.driveId,
+        link === undefined ? { pageSize: PAGE_SIZE } : { link },
+      )
+      for (const item of page.items) {
+        const row = toRow(item, drive)
+        if (row) rows.set(row.itemId, row)
+      }
+      isLast = page.deltaLink !== undefined
+      link = page.deltaLink ?? page.nextLink
+    }
+    await files.store.write(async (tx) => {
+      const tree = new Agreed(tx, { rows, root: rootOf(home), rootItemId: drive.rootItemId })
+      tree.nextId = await takeLocalIds(tx, DRIVE, rows.size)
+      for (const row of rows.values()) await tree.put(row)
+      const nowMs = systemClock.now()
+      await setDrive(tx, DRIVE, { link: link!, scannedAt: nowMs, heardAt: nowMs, isEnumerating: false })
+      await setDrive(tx, DRIVE, { filterKey: drive.filter.key, generation: GENERATION })
+    })
+    return rows.size
+  } finally {
+    await files.close()
+    await ledger.close()
+  }
+}
+
+type Placed = { id: number; path: string }
+
+class Agreed {
+  nextId = 0
+  readonly #tx: Tx
+  readonly #input: { rows: ReadonlyMap<string, RemoteRow>; root: string; rootItemId: string }
+  readonly #placed = new Map<string, Placed>()
+
+  constructor(tx: Tx, input: { rows: ReadonlyMap<string, RemoteRow>; root: string; rootItemId: string }) {
+    this.#tx = tx
+    this.#input = input
+    this.#placed.set(input.rootItemId, { id: ROOT_ID, path: input.root })
+  }
+
+  /** Its folder first, whatever the order in which they came. */
+  async put(row: RemoteRow): Promise<Placed> {
+    const known = this.#placed.get(row.itemId)
+    if (known) return known
+    const folder = await this.put(this.#input.rows.get(row.parentId!)!)
+    const placed = { id: this.nextId++, path: `${folder.path}/${row.name}` }
+    this.#placed.set(row.itemId, placed)
+    const stat = plainStat(lookAt(placed.path)!)
+    const type = row.type === 'folder' ? 'folder' : 'file'
+    const local: LocalRow = {
+      ...{ id: placed.id, parentId: folder.id, name: row.name, type, ...stat, hash: row.hash },
+      ...{ itemId: row.itemId, isMissing: false, unreadable: null },
+    }
+    await putRemote(this.#tx, DRIVE, row, GENERATION)
+    await putLocal(this.#tx, DRIVE, local)
+    await putBase(this.#tx, DRIVE, {
+      ...{ itemId: row.itemId, parentId: row.parentId!, name: row.name, type, hash: row.hash },
+      ...{ size: stat.size, remoteHash: row.hash, remoteSize: row.size, eTag: row.eTag, cTag: row.cTag },
+    })
+    return placed
+  }
+}

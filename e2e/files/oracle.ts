@@ -206,6 +206,8 @@ function checkCopies(people: People): void {
     assert.ok(!/conflict-.*conflict-/.test(name), `${path} is a conflict copy of a conflict copy`)
     const original = join(dirname(path), name.replace(/\.conflict-\d{8}-\d{6}(?:-\d+)?/, ''))
     const other = here.get(original)
+    // Rewritten by the service, and its answer lost: it is not known again as the same.
+    if (original.endsWith('.docx')) continue
     if (bytes?.length && other && !people.doubled.has(plain(bytes).toString('latin1')))
       assert.ok(!bytes.equals(other), `${path} is a conflict copy of what ${original} holds`)
   }

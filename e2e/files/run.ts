@@ -35,6 +35,7 @@ export async function runHistory(lines: readonly string[], options: RunOptions):
     await run.toTheEnd()
     return { failure: undefined, ...run.counts }
   } catch (thrown) {
+    if (process.env.ORACLE_DEBUG) console.log(await describeWorld(world))
     return {
       failure: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown),
       ...run.counts,
@@ -234,5 +235,16 @@ const FAULTS: Record<string, readonly FaultRule[]> = {
     { do: 'throttle', status: 429, everyNth: 60, burst: 3, retryAfterSeconds: 1 },
   ],
   /** It is done, and nobody hears of it. */
-  lost: [{ do: 'reset', when: 'after', probability: 0.25 }],
+  lost: [{ do: 'reset', when: 'after', probability: 0.15 }],
+}
+
+async function describeWorld({ ledger }: OracleWorld): Promise<string> {
+  const lines: string[] = []
+  for (const table of ['file_local', 'file_base', 'file_remote', 'file_open']) {
+    const rows = await ledger.driver.read((tx) => tx.all(`SELECT * FROM ${table}`))
+    lines.push(table, ...rows.map((row) => JSON.stringify(row)))
+  }
+  const jobs = await ledger.jobs({ stream: streamOf(DRIVE), limit: 60 })
+  for (const job of jobs.reverse()) lines.push(`${job.id} ${job.kind} ${job.state} ${job.payload} ${job.note ?? ''} ${job.error ?? ''}`)
+  return lines.join('\n')
 }

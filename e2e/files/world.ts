@@ -232,7 +232,10 @@ async function isIdle(engine: Engine, store: FileStore): Promise<boolean> {
     if ((await engine.ledger.jobs({ state, stream: streamOf(DRIVE), limit: 1 })).length > 0) return false
   }
   const { unplanned, inWork } = await store.openCounts(DRIVE)
-  return unplanned + inWork === 0
+  if (unplanned + inWork === 0) return true
+  // A look that was given up under faults leaves them for the next one.
+  const failed = await engine.ledger.jobs({ state: 'failed', stream: streamOf(DRIVE), limit: 1 })
+  return failed.length > 0 && inWork === 0
 }
 
 async function describe(engine: Engine, store: FileStore): Promise<string> {

@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { FileDrive, FileDrives } from './drive.ts'
+import { sweepPartials } from './local/place.ts'
 import { openRoot } from './local/root.ts'
 import { type KnownTree, Scan } from './local/scan.ts'
 import { endForced, freeHeld } from './store/ends.ts'
@@ -22,6 +23,9 @@ export const lookPayload = z.object({
 })
 export type LookPayload = z.infer<typeof lookPayload>
 
+/** What is left of downloads that nobody goes on with. */
+const PARTIAL_KEPT_MS = 7 * 86_400_000
+
 export type LookDeps = { drives: FileDrives; store: FileStore; planAfter: (drive: string) => Outcome['jobs'] }
 
 export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Promise<Outcome> {
@@ -29,8 +33,9 @@ export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Pro
   const { folders } = job.payload
   if (!folders) await deps.drives.reload()
   const drive = await deps.drives.get(job.payload.drive)
+  const root = openRoot(drive.root, drive.markerId)
   const scan = new Scan({
-    ...{ root: openRoot(drive.root, drive.markerId), tree: treeOf(store, drive.name), filter: drive.filter },
+    ...{ root, tree: treeOf(store, drive.name), filter: drive.filter },
     ...{ followLinks: drive.settings.follow_symlinks, signal: job.signal, ...(folders ? { folders } : {}) },
   })
   let seen = 0
@@ -45,6 +50,7 @@ export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Pro
     seen += sightings.length
     job.progress({ done: scan.report.files, unit: 'items', label: 'files' })
   }
+  if (!folders) await sweepPartials(root, { beforeMs: job.clock.now() - PARTIAL_KEPT_MS })
   const jobs = deps.planAfter(drive.name)
   const { files, unreadable } = scan.report
   return {

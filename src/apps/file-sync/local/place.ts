@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import { chmodSync, futimesSync, lstatSync, statfsSync } from 'node:fs'
-import { type FileHandle, open, readdir, unlink } from 'node:fs/promises'
+import { type FileHandle, open, readdir, rm } from 'node:fs/promises'
 import type { LocalStat } from '../trees.ts'
 import { moveIfFree } from './exclusive.ts'
 import { type HeldFolder, inFolderOf } from './folder.ts'
@@ -116,9 +116,10 @@ export async function sweepPartials(root: Root, { beforeMs }: { beforeMs: number
   let swept = 0
   for (const name of await readdir(ownPath(root, 'partial'))) {
     const path = ownPath(root, 'partial', name)
-    const { mtimeMs } = lstatSync(path)
+    // A download that ends just now takes its own away.
+    const mtimeMs = lstatSync(path, { throwIfNoEntry: false })?.mtimeMs ?? beforeMs
     if (mtimeMs >= beforeMs) continue
-    await unlink(path)
+    await rm(path, { force: true })
     swept += 1
   }
   return swept

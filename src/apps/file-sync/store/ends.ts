@@ -34,7 +34,7 @@ import {
   openNode,
   openNodes,
 } from './open-nodes.ts'
-import { deleteBranch, hearNow, remoteRows, withFolder } from './remote-tree.ts'
+import { deleteBranch, hearNow, isOther, remoteRows, withFolder } from './remote-tree.ts'
 import {
   BASE_COLUMNS,
   baseOf,
@@ -52,7 +52,7 @@ export async function endInStep(tx: Tx, drive: string, end: InStep): Promise<boo
   const item = itemNode(remote.itemId)
   // It has become the item's node meanwhile, which knows more by now.
   if (node.startsWith('l:') && !(await isOpen(tx, drive, node))) return reopen(tx, drive, item)
-  await putRemote(tx, drive, remote, await generationOf(tx, drive))
+  await putKnown(tx, drive, remote)
   const local = await placeLocal(tx, drive, end)
   // It is the local side of another item, which has not gone yet: so this one is not here after all.
   if (!local) return endStale(tx, drive, { node })
@@ -89,6 +89,16 @@ async function tellGone(
   if (parentId === null || (folder && !folder.isMissing)) return heard > 0
   const seen = await seeLocal(tx, drive, [{ seen: 'missing', id, parentId, name }])
   return heard + seen.opened > 0
+}
+
+/**
+ * What is written as it was known says nothing new: under the number of a reading from the start that is under way it
+ * would count as named by it, and what was deleted would never be missed.
+ */
+async function putKnown(tx: Tx, drive: string, remote: RemoteRow): Promise<void> {
+  const before = (await remoteRows(tx, drive, [remote.itemId])).get(remote.itemId)
+  if (before && !isOther(before, remote) && before.eTag === remote.eTag) return
+  await putRemote(tx, drive, remote, await generationOf(tx, drive))
 }
 
 async function generationOf(tx: Tx, drive: string): Promise<number> {
@@ -161,7 +171,7 @@ export async function endMoved(
   drive: string,
   end: { node: NodeKey; local: LocalRow; remote: RemoteRow; basePlace: { parentId: string; name: string } },
 ): Promise<boolean> {
-  await putRemote(tx, drive, end.remote, await generationOf(tx, drive))
+  await putKnown(tx, drive, end.remote)
   const before = await localRow(tx, drive, end.local.id)
   await putLocal(tx, drive, end.local)
   if (before) await tidyFolder(tx, drive, before.parentId)

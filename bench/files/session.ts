@@ -37,6 +37,8 @@ export const QUICK: Sizes = {
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 const MS_MAX = 600_000
+/** As bin/tidemark has them. */
+const LAUNCHER_FLAGS = ['--max-semi-space-size=4', '--heap-growing-percent=60']
 const CHILD = new URL('./child.ts', import.meta.url).pathname
 
 export class Session {
@@ -83,7 +85,8 @@ export class Session {
   }
 
   order<Answer>(order: Order): Promise<Answer> {
-    return this.processes.order<Answer>(order, { msMax: MS_MAX })
+    const flags = order.do === 'sync' ? LAUNCHER_FLAGS : []
+    return this.processes.order<Answer>(order, { msMax: MS_MAX, flags })
   }
 
   async close(): Promise<void> {

@@ -28,3 +28,27 @@ test('content that was fetched only to be compared is not left behind', () =>
     'settle',
     'both write x/a/b',
   ]))
+
+test('what a first reading has found is missed when it is deleted during the next reading from the start', () =>
+  replay([
+    '+18 there write a/cafe\u0301/x',
+    'there delete a/cafe\u0301/x',
+    'sync',
+    '+45 here write a/a',
+    'sync',
+    'there delete a',
+    'expire-delta',
+    '+3 here delete A/cafe\u0301/x',
+    'sync',
+    'here move A a',
+    '+11 here delete a',
+  ]))
+
+test('something new in a folder that OneDrive has deleted is in step after one sync', () =>
+  replay(['there write b/x', 'there move b/x x/a', 'settle', 'there delete x', 'here write x/b/b']))
+
+test('a folder that takes over what was in a deleted one of its name in another case is in step', () =>
+  replay(['here write B/x/x/x', 'settle', 'here move B/x b/a', 'here delete B']))
+
+test('a document that is rewritten at once and once more later is no conflict', () =>
+  replay(['quirk rewritesUploads', 'quirk rewritesUploadsLater', 'here save A/r.docx']))

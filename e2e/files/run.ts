@@ -35,7 +35,7 @@ export async function runHistory(lines: readonly string[], options: RunOptions):
     await run.toTheEnd()
     return { failure: undefined, ...run.counts }
   } catch (thrown) {
-    if (process.env.ORACLE_DEBUG) console.log(await describeWorld(world))
+    options.say?.(await describeWorld(world))
     return {
       failure: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown),
       ...run.counts,
@@ -245,6 +245,7 @@ async function describeWorld({ ledger }: OracleWorld): Promise<string> {
     lines.push(table, ...rows.map((row) => JSON.stringify(row)))
   }
   const jobs = await ledger.jobs({ stream: streamOf(DRIVE), limit: 60 })
-  for (const job of jobs.reverse()) lines.push(`${job.id} ${job.kind} ${job.state} ${job.payload} ${job.note ?? ''} ${job.error ?? ''}`)
+  for (const job of jobs.reverse())
+    lines.push(`${job.id} ${job.kind} ${job.state} ${job.payload} ${job.note ?? ''} ${job.error ?? ''}`)
   return lines.join('\n')
 }

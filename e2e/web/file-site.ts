@@ -42,6 +42,8 @@ export async function startFileSite(options: { isConnected?: boolean } = {}): Pr
     TIDEMARK_ONEDRIVE_REQUESTS_PER_SECOND_MAX: '10000',
     TIDEMARK_FILES_DISK_RESERVE: '1MB',
     TIDEMARK_FILES_DEBOUNCE_MS: '100',
+    // Slow enough that a large file is seen on its way.
+    TIDEMARK_BANDWIDTH_DOWNLOAD: '6MB/s',
     TIDEMARK_FILES_ALLOWED_ROOTS: JSON.stringify([place]),
   })
   if (options.isConnected !== false) await connectOwner(world)

@@ -82,19 +82,19 @@ describe('the pages of folders', () => {
     await row(page, 'notes.txt').waitFor()
     files.write('docs/from here.txt', 'new here')
     await row(page, 'from here.txt').waitFor()
-    // Slow enough to be seen.
-    files.site.sim.faults.add({
-      do: 'throttle',
-      status: 429,
-      retryAfterSeconds: 1,
-      max: 1,
-      methods: ['content.bytes'],
-    })
-    files.drive.device.write('film.mov', { seed: 5, size: 60 * 2 ** 20 })
+    await row(page, 'Photos').click()
+    await row(page, 'Family').click()
+    await row(page, 'Holiday plan.md').click()
+    files.drive.device.write('film.mov', { seed: 5, size: 40 * 2 ** 20 })
     await page.getByRole('button', { name: 'Sync now' }).click()
     await page.getByText('Looking at both sides of docs.').waitFor()
     await page.getByRole('progressbar', { name: 'Downloading film.mov' }).waitFor()
-    await row(page, 'film.mov').waitFor()
+    await page
+      .locator('.transfer')
+      .getByText(/ left$/)
+      .waitFor()
+    await checkAccessible(page)
+    await shoot(page, 'files')
     await page.getByText('Nothing is being transferred at the moment.').waitFor()
     await view(page, 'History').check()
     const done = page.getByRole('row').filter({ hasText: 'from here.txt' }).filter({ hasText: 'Uploaded' })
@@ -140,8 +140,11 @@ describe('the pages of folders', () => {
   test('a conflict is compared side by side and decided, and nothing runs that stands in it', async (t) => {
     files.drive.device.write('Family/plan.html', 'before')
     await files.sync('docs')
-    files.write('docs/Family/plan.html', 'Mine: <script>window.__ran = 1</script>\nlake')
-    files.drive.device.edit('Family/plan.html', 'Theirs:\nsea')
+    files.write(
+      'docs/Family/plan.html',
+      '# Holiday\n\n- the lake, from 12 July\n- two rooms, one with a stove\n<script>window.__ran = 1</script>\n',
+    )
+    files.drive.device.edit('Family/plan.html', '# Holiday\n\n- the sea, from 19 July\n- a tent\n')
     await files.sync('docs')
     const page = await visit(t, browser, { url: files.site.url, path: '/files' })
     await page.getByText('1 conflict to decide', { exact: true }).waitFor()
@@ -152,7 +155,7 @@ describe('the pages of folders', () => {
       .getByRole('region', { name: 'The text in the folder' })
       .getByText('<script>window.__ran')
       .waitFor()
-    await page.getByRole('region', { name: 'The text in onedrive' }).getByText('sea').waitFor()
+    await page.getByRole('region', { name: 'The text in onedrive' }).getByText('the sea').waitFor()
     assert.equal(await page.evaluate(() => '__ran' in window), false)
     await checkAccessible(page)
     await shoot(page, 'file-conflict')
@@ -163,7 +166,7 @@ describe('the pages of folders', () => {
     await page.getByRole('button', { name: 'Keep the one in the folder' }).click()
     await page.getByText('Kept from here', { exact: true }).waitFor()
     await until('OneDrive has it', async () =>
-      files.drive.device.read('Family/plan.html')?.toString().startsWith('Mine'),
+      files.drive.device.read('Family/plan.html')?.toString().includes('the lake'),
     )
   })
 
@@ -213,7 +216,7 @@ describe('the pages of folders', () => {
     )
     await t.test('one folder', (inner) =>
       checkEveryLook(inner, browser, {
-        ...{ url: files.site.url, path: '/files/docs', shot: 'files' },
+        ...{ url: files.site.url, path: '/files/docs' },
         ready: async (page) => {
           await row(page, 'Family').click()
           await row(page, 'Letters').waitFor()

@@ -131,7 +131,7 @@ describe('tidemark mcp', () => {
     await answer(2)
     child.stdin.write('this is no JSON\n')
     send({ id: 3, method: 'tools/list' })
-    assert.equal((await answer(3)).result?.tools?.length, 5)
+    assert.equal((await answer(3)).result?.tools?.length, 7)
     child.stdin.end()
     assert.equal(await ended, 0, said.stderr)
     assert.deepEqual(
@@ -175,7 +175,7 @@ describe('tidemark mcp', () => {
     const { url } = JSON.parse(server.said.stdout) as { url: string }
     const remote = new Client({ name: 'test', version: '1' })
     await remote.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`)))
-    assert.equal((await remote.listTools()).tools.length, 5)
+    assert.equal((await remote.listTools()).tools.length, 7)
     assert.match((await call(remote, 'mail_search', { query: 'quagga' })).text, /just arrived/)
     await remote.close()
     server.child.kill('SIGTERM')

@@ -8,13 +8,14 @@
  */
 import { z } from 'zod'
 import type { DriveItem } from '../../cloud/onedrive/client.ts'
+import { answers } from '../../cloud/onedrive/errors.ts'
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import { asTidemarkError } from '../../errors.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import type { FileDrive, FileDrives } from './drive.ts'
 import type { DriveRow } from './store/contract.ts'
 import { type FileStore, setDrive } from './store/file-store.ts'
-import { forgetUnheard, hearRemote, rootRow } from './store/remote-tree.ts'
+import { forgetUnheard, hearRemote, keepHeard, rootRow } from './store/remote-tree.ts'
 import type { RemoteRow } from './trees.ts'
 
 export const deltaPayload = z.object({
@@ -36,6 +37,7 @@ export async function runDelta(deps: DeltaDeps, job: RunContext<DeltaPayload>): 
   const { store } = deps
   const drive = await deps.drives.get(job.payload.drive)
   let row = await store.drive(drive.name)
+  const links = new Set<string | null>([row.link])
   for (let heard = 0; ; ) {
     job.signal.throwIfAborted()
     const page = await readPage(drive, row, job.signal)
@@ -47,8 +49,10 @@ export async function runDelta(deps: DeltaDeps, job: RunContext<DeltaPayload>): 
     heard += page.items.length
     job.progress({ done: heard, unit: 'items', label: 'changes' })
     const items = page.items.flatMap((item) => toRow(item, drive) ?? [])
+    const named = page.items.filter((item) => !toRow(item, drive)).map(({ id }) => id)
     const write = async (tx: Tx): Promise<void> => {
       await hearRemote(tx, drive.name, items, row.generation)
+      await keepHeard(tx, drive.name, named, row.generation)
       if (page.deltaLink === undefined)
         await setDrive(tx, drive.name, { link: page.nextLink ?? null, isReading: true })
       else await endReading(tx, row, { link: page.deltaLink, atMs: job.clock.now() })
@@ -57,6 +61,9 @@ export async function runDelta(deps: DeltaDeps, job: RunContext<DeltaPayload>): 
       const jobs = deps.planAfter(drive.name)
       return { effects: write, ...(jobs ? { jobs } : {}), note: `${heard} changes heard` }
     }
+    // Pages that lead back to one of before have no end, and nothing may be concluded from them.
+    if (links.has(page.nextLink ?? null)) throw answers.damagedAnswer('the changes', 'they lead in circles')
+    links.add(page.nextLink ?? null)
     await job.commit({ effects: write })
     row = { ...row, link: page.nextLink ?? null }
   }

@@ -63,6 +63,14 @@ test('dotfiles and large files are skipped where that is asked for', () => {
   assert.ok(file('a', 1024 * 1024 + 1))
 })
 
+test('what is no proper path is judged all the same', () => {
+  const { file, folder } = filterOf({ skip: ['*.iso'] }, '*.log')
+  for (const path of ['/a', '../a', './a', '..', '//']) {
+    assert.equal(file(path), undefined, path)
+    assert.equal(folder(path), undefined, path)
+  }
+})
+
 test('another setting is another key', () => {
   const key = (settings: Partial<FilterSettings>, text?: string) =>
     createFilter(filterSchema.parse(settings), text).key

@@ -6,8 +6,9 @@ import { z } from 'zod'
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { FileDrive, FileDrives } from './drive.ts'
 import { sweepPartials } from './local/place.ts'
-import { openRoot } from './local/root.ts'
+import { openRoot, type Root } from './local/root.ts'
 import { type KnownTree, Scan } from './local/scan.ts'
+import { isSameThing } from './local/stat.ts'
 import { endForced, freeHeld } from './store/ends.ts'
 import { type FileStore, ROOT_ID, setDrive } from './store/file-store.ts'
 import { reopenExcluded } from './store/filter-change.ts'
@@ -30,10 +31,11 @@ export type LookDeps = { drives: FileDrives; store: FileStore; planAfter: (drive
 
 export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Promise<Outcome> {
   const { store } = deps
-  const { folders } = job.payload
-  if (!folders) await deps.drives.reload()
+  if (!job.payload.folders) await deps.drives.reload()
   const drive = await deps.drives.get(job.payload.drive)
   const root = openRoot(drive.root, drive.markerId)
+  const isUnsure = await isOtherGround(store, drive, root)
+  const folders = isUnsure ? undefined : job.payload.folders
   const scan = new Scan({
     ...{ root, tree: treeOf(store, drive.name), filter: drive.filter },
     ...{ followLinks: drive.settings.follow_symlinks, signal: job.signal, ...(folders ? { folders } : {}) },
@@ -43,7 +45,7 @@ export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Pro
     let otherIds: ReadonlyMap<number, number> = new Map()
     await job.commit({
       effects: async (tx) => {
-        otherIds = (await seeLocal(tx, drive.name, sightings)).otherIds
+        otherIds = (await seeLocal(tx, drive.name, sightings, { isUnsure })).otherIds
       },
     })
     scan.knownAs(otherIds)
@@ -58,6 +60,20 @@ export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Pro
     ...(jobs ? { jobs } : {}),
     note: `${files} looked at, ${seen} changed${unreadable.length > 0 ? `, ${unreadable.length} unreadable` : ''}`,
   }
+}
+
+/**
+ * Since the last whole look, other things take part, or another folder with the same marker has come (a copy out of a
+ * backup). What is missing then may have been deleted while it took no part, or never have been in that copy: it is no
+ * proof that somebody wants it deleted in OneDrive, so it comes back from there. A look at some folders would not see
+ * all of it, and becomes a whole one.
+ */
+async function isOtherGround(store: FileStore, drive: FileDrive, { look }: Root): Promise<boolean> {
+  const { filterKey } = await store.drive(drive.name)
+  const known = (await store.localRow(drive.name, ROOT_ID))!
+  // A disk may get another number each time it is mounted.
+  const isSameRoot = isSameThing(known, { ...look, dev: known.dev })
+  return !isSameRoot || (filterKey !== '' && filterKey !== drive.filter.key)
 }
 
 /**

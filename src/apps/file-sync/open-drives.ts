@@ -1,5 +1,5 @@
 /** Opens the drives that this machine keeps in step: the client with its token and pace, the folder's filter. */
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../clock.ts'
 import { lazyTokens } from '../../cloud/lazy-tokens.ts'
@@ -25,6 +25,7 @@ import {
   streamOf,
 } from './drive.ts'
 import { createFilter, IGNORE_FILE } from './filter.ts'
+import { isAbsence } from './local/stat.ts'
 import type { DriveRow } from './store/contract.ts'
 import type { FileStore } from './store/file-store.ts'
 
@@ -49,7 +50,10 @@ export async function openFileDrives(input: OpenDrivesInput): Promise<FileDrives
 
 class DriveDesk implements FileDrives {
   readonly #input: OpenDrivesInput
-  readonly #opened = new Map<string, { row: DriveRow; drive: Promise<FileDrive> }>()
+  readonly #opened = new Map<
+    string,
+    { row: DriveRow; ignored: string | undefined; drive: Promise<FileDrive> }
+  >()
   readonly #paced = new Set<string>()
   #rows: readonly DriveRow[] = []
 
@@ -70,7 +74,8 @@ class DriveDesk implements FileDrives {
     const row = this.#find(name) ?? (await this.#refuse(name))
     const known = this.#opened.get(name)
     if (known) return known.drive
-    const opening = { row, drive: openDrive(this.#input, row) }
+    const ignored = ignoreLinesOf(row.root)
+    const opening = { row, ignored, drive: openDrive(this.#input, row, ignored) }
     this.#opened.set(name, opening)
     // A failure is not kept: the next one to ask may be luckier.
     opening.drive.catch(() => {
@@ -89,12 +94,11 @@ class DriveDesk implements FileDrives {
     const rows = await this.#input.store.drives()
     this.#rows = rows.filter(({ machine }) => machine === this.#input.machine)
     this.#define(this.#rows.map(({ account }) => account))
-    for (const [name, { row }] of this.#opened) {
+    for (const [name, { row, ignored }] of this.#opened) {
       const now = this.#find(name)
       // What is in the folder decides about the filter, too: it is read again.
-      if (!now || now.settings !== row.settings || now.markerId !== row.markerId || hasIgnoreFile(now)) {
-        this.#opened.delete(name)
-      }
+      const isSame = now?.settings === row.settings && now.markerId === row.markerId
+      if (!isSame || !isIgnoring(now, ignored)) this.#opened.delete(name)
     }
   }
 
@@ -123,11 +127,11 @@ class DriveDesk implements FileDrives {
   }
 }
 
-function hasIgnoreFile({ root }: DriveRow): boolean {
-  return existsSync(join(root, IGNORE_FILE))
-}
-
-async function openDrive(input: OpenDrivesInput, row: DriveRow): Promise<FileDrive> {
+async function openDrive(
+  input: OpenDrivesInput,
+  row: DriveRow,
+  ignored: string | undefined,
+): Promise<FileDrive> {
   const account = await input.accounts.find(SERVICE, row.account)
   if (!account) {
     throw new UsageError(`The account ${row.account} of the folder ${row.name} is not connected.`, {
@@ -140,19 +144,35 @@ async function openDrive(input: OpenDrivesInput, row: DriveRow): Promise<FileDri
     ...{ name: row.name, stream: streamOf(row.name), account: row.account, driveId: row.driveId },
     ...{ isBusiness: row.driveType !== 'personal', rootItemId: row.rootItemId, root: row.root },
     ...{ markerId: row.markerId, settings },
-    filter: createFilter(settings.filter, ignoreLinesOf(row.root)),
+    filter: createFilter(settings.filter, ignored),
     client: openDriveClient(input, account),
   }
 }
 
 const IGNORE_BYTES_MAX = 1024 * 1024
 
+/** Undefined: there is none, or the folder is not there, which whoever acts on it finds out. */
 function ignoreLinesOf(root: string): string | undefined {
+  const path = join(root, IGNORE_FILE)
   try {
-    return readFileSync(join(root, IGNORE_FILE), 'utf8').slice(0, IGNORE_BYTES_MAX)
+    // Reading a pipe would wait for ever.
+    if (!statSync(path).isFile()) return undefined
+    return readFileSync(path, 'utf8').slice(0, IGNORE_BYTES_MAX)
+  } catch (thrown) {
+    if (isAbsence(thrown)) return undefined
+    // Without its lines, what must not leave this machine would be uploaded.
+    throw new UsageError(`What takes part is not known: ${path} cannot be read.`, {
+      ...{ code: 'ignore-file-unreadable', cause: thrown },
+      hint: 'Make it readable, or delete it. Until then nothing is changed on either side.',
+    })
+  }
+}
+
+function isIgnoring({ root }: DriveRow, lines: string | undefined): boolean {
+  try {
+    return ignoreLinesOf(root) === lines
   } catch {
-    // None there, or the folder is not: whoever acts on the folder finds that out.
-    return undefined
+    return false
   }
 }
 

@@ -39,6 +39,8 @@ export type Surroundings = {
   remoteAncestors(itemId: string): readonly string[]
   localAncestors(localId: number): readonly number[]
   stateOf(node: NodeKey): NodeState
+  /** Of a node that is open and waits: for which one. */
+  waitsFor?(node: NodeKey): NodeKey | undefined
 }
 
 export type Action = {
@@ -79,6 +81,7 @@ export type DeleteGuard = {
   forced: number
 }
 
+const WAITS_MAX = 100
 const GUARD_BASE_MIN = 10
 const GUARD_DELETES_MAX = 1_000
 const GUARD_SHARE_MAX = 0.5
@@ -199,6 +202,7 @@ class Planner {
 
   /** For a folder that one side has deleted: is there something in it that stays? Else what must be known first. */
   #survivors({
+    node: own,
     base,
     local,
     remote,
@@ -226,7 +230,7 @@ class Planner {
       if (decision?.do === 'check') unknown = child
       else if (decision?.do === 'report' || decision?.do === 'nothing') left = child
       else if (!decision && state === 'stuck') left = child
-      else if (!decision && state !== 'in step') unknown = child
+      else if (!decision && state !== 'in step' && !this.#isWaitingFor(child, own)) unknown = child
       else if (!decision || !leaving.has(decision.do)) hasSurvivors = true
     }
     // Once the folder here is a new one, what is in it looks moved, and would stay: so what goes is gone before.
@@ -234,6 +238,16 @@ class Planner {
     if (unknown !== undefined) return { waitsFor: unknown }
     if (left === undefined) return false
     return { because: isGuarded ? HELD_DELETE : 'something in it is left alone', until: left }
+  }
+
+  /** Waiting for each other would never end. What waits for its folder wants to be in it. */
+  #isWaitingFor(node: NodeKey, other: NodeKey): boolean {
+    let next: NodeKey | undefined = node
+    for (let steps = 0; next !== undefined && steps < WAITS_MAX; steps++) {
+      next = this.#around.waitsFor?.(next)
+      if (next === other) return true
+    }
+    return false
   }
 
   #isUndecided(node: NodeKey): boolean {

@@ -184,6 +184,8 @@ export class OneDriveClient {
       if (page.nextLink === undefined) return
       path = this.#transport.pathOfLink(page.nextLink)
     }
+    // Who asks concludes from the end that this was all.
+    throw answers.damagedAnswer('the children of a folder', 'they have no end')
   }
 
   /**

@@ -10,7 +10,7 @@ import type { Root } from '../local/root.ts'
 import { isAbsence, isSameThing, type Look, plainStat } from '../local/stat.ts'
 import { moveToTrash, removeEmptyFolder } from '../local/trash.ts'
 import type { LocalSighting } from '../store/contract.ts'
-import { endGone } from '../store/ends.ts'
+import { endGone, spendYes } from '../store/ends.ts'
 import { seeLocal, setLocalHash } from '../store/local-tree.ts'
 import type { LocalRow, RemoteRow } from '../trees.ts'
 import { type Disk, hashInside } from './content.ts'
@@ -61,7 +61,13 @@ function deleteAt(
 
 function gone(context: ActionContext): Ended {
   const { drive, node, version } = context
-  return { end: 'done', write: (tx) => endGone(tx, drive.name, { node, version }) }
+  return {
+    end: 'done',
+    write: async (tx) => {
+      await spendYes(tx, drive.name)
+      return endGone(tx, drive.name, { node, version })
+    },
+  }
 }
 
 /** S4: what is deleted is, byte for byte as far as hashes tell, what both sides agreed on. */

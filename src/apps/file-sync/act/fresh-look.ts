@@ -14,31 +14,47 @@ export const FRESH_TRIES = 4
 type Looking = Pick<ActionContext, 'drive' | 'job'>
 
 /** Undefined: it is not there. */
-export async function lookAtItem({ drive, job }: Looking, itemId: string): Promise<RemoteRow | undefined> {
+export async function lookAtItem(looking: Looking, itemId: string): Promise<RemoteRow | undefined> {
+  const { drive, job } = looking
   const { client, driveId } = drive
-  return orMissing(async () => {
+  return orMissing(looking, async () => {
     const item = await client.item(driveId, itemId, { signal: job.signal, missingTries: FRESH_TRIES })
     return item.deleted ? undefined : toRow(item, drive)
   })
 }
 
 export async function lookAtName(
-  { drive, job }: Looking,
+  looking: Looking,
   place: { parentId: string; name: string },
 ): Promise<RemoteRow | undefined> {
+  const { drive, job } = looking
   const { client, driveId } = drive
-  return orMissing(async () => {
+  return orMissing(looking, async () => {
     const found = await client.childByName(driveId, place, { signal: job.signal, missingTries: FRESH_TRIES })
     return toRow(found, drive)
   })
 }
 
-async function orMissing<T>(look: () => Promise<T | undefined>): Promise<T | undefined> {
+async function orMissing<T>(looking: Looking, look: () => Promise<T | undefined>): Promise<T | undefined> {
   try {
     return await look()
   } catch (thrown) {
-    if (codeOf(thrown) === 'not-found') return undefined
-    throw thrown
+    if (codeOf(thrown) !== 'not-found') throw thrown
+    await checkDrive(looking)
+    return undefined
+  }
+}
+
+/** Of a drive that is not there as a whole, or not for this account any more, nothing is missing in particular. */
+async function checkDrive({ drive, job }: Looking): Promise<void> {
+  try {
+    await drive.client.root(drive.driveId, { signal: job.signal })
+  } catch (thrown) {
+    if (codeOf(thrown) !== 'not-found') throw thrown
+    throw new TidemarkError('OneDrive does not show this drive to the account any more', {
+      ...{ kind: 'transient', code: 'drive-missing', cause: thrown },
+      hint: 'Open OneDrive in a browser with this account. Until then nothing is changed on either side.',
+    })
   }
 }
 

@@ -45,6 +45,7 @@ function waiting(afterMs: number, { message }: TidemarkError): Ended {
 async function whereOf(context: ActionContext, error: TidemarkError): Promise<Where | undefined> {
   if (error.code === 'disk-full' || error.code === 'disk-trouble') return 'disk'
   if (FOLDER_CODES.has(error.code)) return 'folder'
+  if (error.code === 'drive-missing') return 'cloud'
   return error.kind === 'transient' && (await isOutage(context)) ? 'cloud' : undefined
 }
 

@@ -31,7 +31,7 @@ export async function fetchContent(
 ): Promise<Fetched | { ended: Ended }> {
   const { job, drive, node } = context
   const path = partialPath(root, { itemId: remote.itemId, cTag: remote.cTag ?? remote.hash ?? remote.eTag })
-  const file = await open(path, FLAGS, 0o600)
+  const file = await openPartial(path)
   const transfer = deps.transfers.begin({
     ...{ drive: drive.name, node, localId: undefined, direction: 'download', path: job.payload.path },
     ...{ totalBytes: remote.size, startedAtMs: job.clock.now() },
@@ -61,6 +61,18 @@ export async function fetchContent(
     transfer.end()
     await file.close()
   }
+}
+
+/**
+ * Where a process died between the two steps that give a whole download its place, this is one more name of the file
+ * that people see and edit by now: that is never written to, nor gone on with.
+ */
+async function openPartial(path: string): Promise<FileHandle> {
+  const file = await open(path, FLAGS, 0o600)
+  if (fstatSync(file.fd).nlink <= 1) return file
+  await file.close()
+  await rm(path, { force: true })
+  return open(path, FLAGS | constants.O_EXCL, 0o600)
 }
 
 /** S6. What other downloads still have to write counts as used already. */

@@ -280,7 +280,7 @@ export async function writePlan(
 ): Promise<void> {
   for (const { node, version } of plan.actions) {
     const marked = await tx.run(
-      `UPDATE file_open SET planned = ? WHERE drive = ? AND node = ? AND version = ? AND planned IS NULL`,
+      `UPDATE file_open SET planned = ?, waits_for = NULL WHERE drive = ? AND node = ? AND version = ? AND planned IS NULL`,
       [cycle, drive, node, version],
     )
     if (marked !== 1) throw changedMeanwhile(node)
@@ -406,6 +406,14 @@ async function detach(
     ...{ kind: conflict, path: local.name, node, copyPath: null, at: atMs, state: 'kept-local' },
     ...{ localHash: local.hash, remoteHash: base?.remoteHash ?? null },
   })
+}
+
+/** Each deletion takes one of those that somebody said yes to: what is deleted later is asked about anew. */
+export async function spendYes(tx: Tx, drive: string): Promise<void> {
+  await tx.run(
+    `UPDATE file_drives SET forced_deletes = forced_deletes - 1 WHERE name = ? AND forced_deletes > 0`,
+    [drive],
+  )
 }
 
 /** A yes to many deletions holds until they are done, and not for the next ones. */

@@ -155,11 +155,14 @@ export class FileStore {
     return this.#read((tx) => loadUnplanned(tx, drive, limit))
   }
 
-  /** How many deletions everything that is open would come to, for the guard. */
+  /**
+   * How many deletions everything that is open would come to, for the guard. The items of the base are counted only
+   * where there are any: of 100,000 that takes 80 ms, and every plan asks.
+   */
   async deletesAhead(drive: string): Promise<{ baseItems: number; local: number; remote: number }> {
     const row = await this.#read((tx) =>
-      tx.get<{ base: number; local: number; remote: number }>(
-        `SELECT (SELECT count(*) FROM file_base WHERE drive = ?) AS base,
+      tx.get<{ local: number; remote: number }>(
+        `SELECT
           (SELECT count(*) FROM file_open open JOIN file_base base ON base.drive = open.drive AND base.item_id = substr(open.node, 3)
              JOIN file_local here ON here.drive = base.drive AND here.item_id = base.item_id AND here.is_missing = 0
              LEFT JOIN file_remote there ON there.drive = base.drive AND there.item_id = base.item_id
@@ -168,10 +171,15 @@ export class FileStore {
              JOIN file_remote there ON there.drive = base.drive AND there.item_id = base.item_id AND there.is_deleted = 0
              LEFT JOIN file_local here ON here.drive = base.drive AND here.item_id = base.item_id
              WHERE open.drive = ? AND substr(open.node, 1, 2) = 'i:' AND coalesce(here.is_missing, 1) = 1) AS remote`,
-        [drive, drive, drive],
+        [drive, drive],
       ),
     )
-    return { baseItems: Number(row!.base), local: Number(row!.local), remote: Number(row!.remote) }
+    const [local, remote] = [Number(row!.local), Number(row!.remote)]
+    if (local + remote === 0) return { baseItems: 0, local, remote }
+    const base = await this.#read((tx) =>
+      tx.get<{ n: number }>(`SELECT count(*) AS n FROM file_base WHERE drive = ?`, [drive]),
+    )
+    return { baseItems: Number(base!.n), local, remote }
   }
 
   async openNodes(

@@ -4,24 +4,28 @@ import type { Tx } from '../../../ledger/contract.ts'
 import { itemNode, type LocalRow, type LocalStat, localNode, type NodeKey, nameKey } from '../trees.ts'
 import type { LocalSighting } from './contract.ts'
 import { isOpen, openNodes } from './open-nodes.ts'
-import { LOCAL_COLUMNS, localOf, numbersOf, putLocal, sameStat } from './rows.ts'
+import { LOCAL_COLUMNS, listOf, localOf, numbersOf, putLocal, sameStat } from './rows.ts'
 
 /**
  * Returns how many nodes were opened, and which ids of new folders are known by another id, because an action has
- * entered them meanwhile.
+ * entered them meanwhile. `isUnsure`: that something is missing is no proof that somebody deleted it.
  */
 export async function seeLocal(
   tx: Tx,
   drive: string,
   sightings: readonly LocalSighting[],
+  { isUnsure = false }: { isUnsure?: boolean } = {},
 ): Promise<{ opened: number; otherIds: Map<number, number> }> {
   const opened = new Set<NodeKey>()
   const otherIds = new Map<number, number>()
   const known = (id: number): number => otherIds.get(id) ?? id
   for (const told of sightings) {
     const sighting = told.parentId === undefined ? told : { ...told, parentId: known(told.parentId) }
-    if (sighting.seen === 'missing') await seeMissing(tx, drive, sighting, opened)
-    else if (sighting.seen === 'changed') await seeChanged(tx, drive, sighting, opened)
+    if (sighting.seen === 'missing') {
+      const gone = await seeMissing(tx, drive, sighting)
+      for (const node of gone) opened.add(node)
+      if (isUnsure) await forgetAgreed(tx, drive, gone)
+    } else if (sighting.seen === 'changed') await seeChanged(tx, drive, sighting, opened)
     else {
       const id = await seeNew(tx, drive, sighting, opened)
       if (id !== sighting.id) otherIds.set(sighting.id, id)
@@ -118,12 +122,19 @@ async function seeMissing(
   tx: Tx,
   drive: string,
   { id, parentId, name }: Sighting<'missing'>,
-  opened: Set<NodeKey>,
-): Promise<void> {
+): Promise<NodeKey[]> {
   const before = await localRow(tx, drive, id)
   // Moved by one of our own actions since it was looked for.
-  if (!before || before.isMissing || before.parentId !== parentId || before.name !== name) return
-  for (const node of await missBranch(tx, drive, id)) opened.add(node)
+  if (!before || before.isMissing || before.parentId !== parentId || before.name !== name) return []
+  return missBranch(tx, drive, id)
+}
+
+/** Without a base it is no deletion: what OneDrive has of it comes here again. */
+async function forgetAgreed(tx: Tx, drive: string, nodes: readonly NodeKey[]): Promise<void> {
+  const items = nodes.filter((node) => node.startsWith('i:')).map((node) => node.slice(2))
+  await tx.run(`DELETE FROM file_base WHERE drive = ? AND item_id IN (${listOf(tx)})`, [
+    ...[drive, JSON.stringify(items)],
+  ])
 }
 
 /** A folder takes along what is in it. Returns the nodes that this concerns, which are to be opened. */

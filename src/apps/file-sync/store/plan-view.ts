@@ -74,6 +74,7 @@ class View implements PlanView {
   readonly #remoteChildren = new Map<string, NodeKey[]>()
   readonly #localChildren = new Map<number, NodeKey[]>()
   readonly #states = new Map<NodeKey, NodeState>()
+  readonly #waits = new Map<NodeKey, NodeKey>()
   readonly #unplanned = new Map<NodeKey, number>()
 
   constructor(tx: Tx, drive: string) {
@@ -159,6 +160,7 @@ class View implements PlanView {
       remoteAncestors: (itemId) => this.#remoteAbove(itemId),
       localAncestors: (localId) => this.#ancestors(localId),
       stateOf: (node) => this.#states.get(node) ?? 'in step',
+      waitsFor: (node) => this.#waits.get(node),
     }
   }
 
@@ -293,8 +295,11 @@ class View implements PlanView {
     )
     for (const { node, version, planned, waits_for: waitsFor, because } of rows) {
       this.#states.set(node, planned !== null ? 'in work' : because !== null ? 'stuck' : 'open')
-      const isUnplanned = planned === null && waitsFor === null && because === null
-      if (isUnplanned) this.#unplanned.set(node, Number(version))
+      if (planned === null && waitsFor !== null) this.#waits.set(node, waitsFor)
+      // Those that wait, too: two that want each other's names would wait for each other. Not those that wait for
+      // the next look at the folder, which is said by waiting for oneself.
+      const canBePlanned = planned === null && because === null && waitsFor !== node
+      if (canBePlanned) this.#unplanned.set(node, Number(version))
     }
   }
 

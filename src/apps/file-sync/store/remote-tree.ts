@@ -150,6 +150,20 @@ export async function deleteBranch(
   return rows.map((row) => row.item_id)
 }
 
+/** Named, although not enough is said of them: so they are there. */
+export async function keepHeard(
+  tx: Tx,
+  drive: string,
+  ids: readonly string[],
+  generation: number,
+): Promise<void> {
+  if (ids.length === 0) return
+  await tx.run(
+    `UPDATE file_remote SET generation = ? WHERE drive = ? AND is_deleted = 0 AND item_id IN (${listOf(tx)})`,
+    [generation, drive, JSON.stringify(ids)],
+  )
+}
+
 /** An enumeration from the start has come to its end: what it did not name is not there. */
 export async function forgetUnheard(tx: Tx, drive: string, generation: number): Promise<number> {
   const rows = await tx.all<{ item_id: string }>(

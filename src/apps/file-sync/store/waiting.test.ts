@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openLedger } from '../../../ledger/open.ts'
+import type { Plan } from '../plan.ts'
+import { writePlan } from './ends.ts'
+import { FileStore } from './file-store.ts'
+import { openNode } from './open-nodes.ts'
+
+const DRIVE = 'home'
+const STAT = { dev: '1', ino: '1', birthNs: '0', mtimeNs: '0', size: 0 }
+
+async function withStore(run: (store: FileStore) => Promise<void>): Promise<void> {
+  const ledger = await openLedger('sqlite::memory:')
+  const store = await FileStore.open(ledger)
+  await store.addDrive(
+    {
+      ...{ name: DRIVE, account: 'ann', driveId: 'd', driveType: 'personal', rootItemId: 'R', root: '/r' },
+      ...{ markerId: 'm', machine: 'here', settings: '{}' },
+    },
+    STAT,
+  )
+  try {
+    await run(store)
+  } finally {
+    await ledger.close()
+  }
+}
+
+function waiting(wasOpen: boolean): Plan {
+  const one = {
+    node: 'i:file' as const,
+    version: 1,
+    waitsFor: 'i:folder' as const,
+    because: 'its folder',
+    wasOpen,
+  }
+  return { actions: [], bookkeeping: [], waiting: [one], reported: [], heldDeletes: undefined }
+}
+
+test('a node waits for one that is open', () =>
+  withStore(async (store) => {
+    await store.write(async (tx) => {
+      await openNode(tx, DRIVE, 'i:file')
+      await openNode(tx, DRIVE, 'i:folder')
+      await writePlan(tx, DRIVE, { cycle: 1, plan: waiting(true), atMs: 0 })
+    })
+    assert.deepEqual(await store.openCounts(DRIVE), { unplanned: 1, inWork: 0, waiting: 1, reported: 0 })
+  }))
+
+test('a node does not wait for one that has ended while it was planned: nobody would wake it', () =>
+  withStore(async (store) => {
+    await store.write(async (tx) => {
+      await openNode(tx, DRIVE, 'i:file')
+      await writePlan(tx, DRIVE, { cycle: 1, plan: waiting(true), atMs: 0 })
+    })
+    assert.deepEqual(await store.openCounts(DRIVE), { unplanned: 1, inWork: 0, waiting: 0, reported: 0 })
+  }))
+
+test('what was in step already when it was planned is waited for: planning again would change nothing', () =>
+  withStore(async (store) => {
+    await store.write(async (tx) => {
+      await openNode(tx, DRIVE, 'i:file')
+      await writePlan(tx, DRIVE, { cycle: 1, plan: waiting(false), atMs: 0 })
+    })
+    assert.deepEqual(await store.openCounts(DRIVE), { unplanned: 0, inWork: 0, waiting: 1, reported: 0 })
+  }))

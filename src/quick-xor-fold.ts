@@ -96,7 +96,7 @@ type Wasm = {
 export const foldSimd: Fold | undefined = createFoldSimd()
 
 function createFoldSimd(): Fold | undefined {
-  const { WebAssembly: wasm } = globalThis as { WebAssembly?: Wasm }
+  const { WebAssembly: wasm } = globalThis as unknown as { WebAssembly?: Wasm }
   const code = assemble()
   if (!wasm?.validate(code)) return undefined
   const { m, f: fold } = new wasm.Instance(new wasm.Module(code)).exports

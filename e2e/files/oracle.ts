@@ -28,7 +28,7 @@ const FAULTY = /OneDrive|HTTP|connection|answer|network|ECONN|socket/i
 export async function checkEnd(
   world: OracleWorld,
   people: People,
-  syncAgain: () => Promise<void>,
+  { syncAgain, hasCrashed }: { syncAgain: () => Promise<void>; hasCrashed: boolean },
 ): Promise<void> {
   await askAgain(world, syncAgain)
   await tidyNamesakes(world, people, syncAgain)
@@ -38,7 +38,7 @@ export async function checkEnd(
   checkNothingLost(world, people)
   checkCopies(people)
   await checkBooks(world)
-  checkPartials(world)
+  if (!hasCrashed) checkPartials(world)
 }
 
 /** What was given up under faults is tried again when somebody asks, as the command line does. */
@@ -186,7 +186,7 @@ function whereIs(world: OracleWorld, content: string): string {
   return 'LOST'
 }
 
-/** What was downloaded has its place; of a version that is not wanted any more a rest may be left for a while. */
+/** What was downloaded has its place. What a crash leaves, or a version that nobody wants, is swept after a while. */
 function checkPartials(world: OracleWorld): void {
   const root = { path: world.root } as Parameters<typeof ownPath>[0]
   const left = readdirSync(ownPath(root, 'partial'))

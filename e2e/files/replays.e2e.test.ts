@@ -52,3 +52,30 @@ test('a folder that takes over what was in a deleted one of its name in another 
 
 test('a document that is rewritten at once and once more later is no conflict', () =>
   replay(['quirk rewritesUploads', 'quirk rewritesUploadsLater', 'here save A/r.docx']))
+
+test('two empty files agree, and an edit of one of them is no conflict', () =>
+  replay([
+    'quirk hashMissingOnEmpty',
+    'here write x empty',
+    'there write x empty',
+    'settle',
+    'there write x',
+    'settle',
+  ]))
+
+test('two things that exchange their names in OneDrive while one has a namesake here are in step', () =>
+  replay(
+    [
+      'here write X/b',
+      'settle',
+      'sync',
+      'there move X/b a',
+      '+42 here delete b',
+      '+38 both write A empty',
+      'both write b/x',
+      'here copy b/x cafe\u0301',
+      'settle',
+      'there swap A cafe\u0301',
+    ],
+    { seed: 200_100 },
+  ))

@@ -88,10 +88,11 @@ class Run {
     this.#world.onStep = () => {}
     await this.#calm()
     this.counts.actions = await this.#actions()
-    await checkEnd(this.#world, this.#people, async () => {
+    const syncAgain = async (): Promise<void> => {
       this.#life!.sync()
       await this.#settle()
-    })
+    }
+    await checkEnd(this.#world, this.#people, { syncAgain, hasCrashed: this.counts.crashes > 0 })
   }
 
   #begin(): Promise<Life> {

@@ -15,6 +15,8 @@ export type ServerModule = {
   /** The form of that part, for the document. */
   snapshotSchema?: z.ZodType
   tools?: readonly McpTool[]
+  /** What waits for somebody, in whole sentences: the verdict over everything must not call it settled. */
+  needs?: (services: Services) => Promise<readonly string[]>
 }
 
 export type McpTool = {

@@ -65,6 +65,10 @@ export function createServer(options: ServerOptions): Server {
   const { services, modules, onError = () => {} } = options
   const { clock, hub, engine } = services
   checkModules(modules)
+  services.needs = async () => {
+    const all = await Promise.all(modules.map(({ needs }) => needs?.(services) ?? []))
+    return all.flat()
+  }
   const security = new Security({ ...options, clock })
   const app = createApp(onError)
   app.use('*', security.middleware)

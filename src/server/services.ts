@@ -10,4 +10,6 @@ export type Services = Runtime & {
   hub: EventHub
   /** Rates, budgets and workers over the last minutes, for charts. */
   series: Series
+  /** What the modules know of that waits for somebody, in whole sentences; set by the server. */
+  needs?: () => Promise<readonly string[]>
 }

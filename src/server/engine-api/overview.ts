@@ -48,10 +48,11 @@ async function look(services: Services, rates: StreamRates): Promise<Overview> {
   const engines = await seeEngines(ledger)
   const badItems = sumOf(badCounts.values())
   const { running, live } = await atWork(services, jobs)
+  const needs = (await services.needs?.()) ?? []
   const workersAlive = engines.filter(({ liveness }) => liveness === 'live').length
   return {
     ...{ at: Math.round(now), version, role },
-    verdict: verdictOf({ streams, jobs, badItems, live, alerts, pauses, workersAlive }),
+    verdict: verdictOf({ streams, jobs, badItems, live, alerts, pauses, workersAlive, needs }),
     ...{ streams, jobs, badItems, alerts, running, live },
     workers: engines.map((one: SeenEngine) => workerView(one, engine.owner)),
     budgets: (await readBudgets(services)).slice(0, BUDGETS_MAX),

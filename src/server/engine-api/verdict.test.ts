@@ -59,13 +59,27 @@ describe('the verdict', () => {
   const jobs = { ready: 0, deps: 0, time: 0, claimed: 0, done: 5, failed: 0, canceled: 0, skipped: 0 }
   const settled = view({ settled_segments: 10, stored: 990 })
   const input: VerdictInput = {
-    ...{ streams: [settled], jobs, badItems: 0, live: 'idle', alerts: [], pauses: [], workersAlive: 1 },
+    ...{
+      streams: [settled],
+      jobs,
+      badItems: 0,
+      live: 'idle',
+      alerts: [],
+      pauses: [],
+      workersAlive: 1,
+      needs: [],
+    },
   }
   const text = (change: Partial<VerdictInput>): string => {
     const verdict = verdictOf({ ...input, ...change })
     return `${verdict.state}: ${verdict.text}`
   }
   const alert = { condition: 'x', target: 'y', since: 0, last: 0, count: 1 }
+
+  test('does not call settled what waits for somebody in an app', () => {
+    assert.equal(text({ needs: ['docs: 1 conflict to decide.'] }), 'attention: docs: 1 conflict to decide.')
+    assert.equal(text({ needs: ['a.', 'b.', 'c.'] }), 'attention: a. And 2 more.')
+  })
 
   test('is calm when all is settled', () => {
     assert.equal(text({}), 'settled: All is settled.')

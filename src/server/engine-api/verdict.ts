@@ -10,6 +10,8 @@ export type VerdictInput = Pick<Overview, 'streams' | 'jobs' | 'badItems' | 'liv
   pauses: readonly PauseRow[]
   /** Processes that run jobs. */
   workersAlive: number
+  /** What apps know of that waits for somebody, in whole sentences. */
+  needs: readonly string[]
 }
 
 export type Verdict = Overview['verdict']
@@ -54,7 +56,9 @@ function whatNeedsSomebody(input: VerdictInput): string | undefined {
       waiting > 0 ? `${formatCount(waiting)} ${plural(waiting, 'job waits', 'jobs wait')}` : 'work waits'
     return `No engine is running, and ${jobs}.`
   }
-  return undefined
+  const [first, ...more] = input.needs
+  if (first === undefined) return undefined
+  return more.length === 0 ? first : `${first} And ${formatCount(more.length)} more.`
 }
 
 function whatIsUnderWay(input: VerdictInput): string {

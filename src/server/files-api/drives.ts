@@ -42,6 +42,12 @@ export function readDrives(services: Services): Promise<DriveView[]> {
   })
 }
 
+/** Conflicts and deletions that wait for a person. */
+export async function driveNeeds(services: Services): Promise<string[]> {
+  const waiting = (await readDrives(services)).filter(({ state }) => state === 'needs you')
+  return waiting.map(({ name, text }) => `${name}: ${text}`)
+}
+
 async function driveView({ ledger, files }: Services, row: DriveRow): Promise<DriveView> {
   const {
     totals,

@@ -3,7 +3,7 @@ import type { ServerModule } from '../module.ts'
 import { accountRoutes } from './accounts.ts'
 import { conflictRoutes } from './conflicts.ts'
 import { connectRoutes } from './connect.ts'
-import { driveRoutes } from './drives.ts'
+import { driveNeeds, driveRoutes } from './drives.ts'
 import { folderAddRoutes } from './folder-add.ts'
 import { heldDeleteRoutes } from './held-deletes.ts'
 import { historyRoutes } from './history.ts'
@@ -31,4 +31,5 @@ export const filesModule: ServerModule = {
   snapshot: readSnapshot,
   snapshotSchema: filesSnapshotSchema,
   tools: fileTools,
+  needs: driveNeeds,
 }

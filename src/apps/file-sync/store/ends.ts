@@ -1,6 +1,7 @@
 /** How actions and plans end, in rows. Each returns whether nodes are to be planned (again). */
 import { TidemarkError } from '../../../errors.ts'
 import type { Tx } from '../../../ledger/contract.ts'
+import { quickXorHash } from '../../../quick-xor-hash.ts'
 import { type Case, type ConflictKind, decide } from '../decide.ts'
 import { HELD_DELETE, type Plan } from '../plan.ts'
 import {
@@ -149,6 +150,11 @@ async function dropLocal(tx: Tx, drive: string, id: number): Promise<void> {
   await forgetLocal(tx, drive, id)
 }
 
+/** Two empty files agree without anyone having hashed them: a base without a hash would look edited ever after. */
+function emptyHash({ type, size }: LocalRow): string | null {
+  return type === 'file' && size === 0 ? quickXorHash(new Uint8Array()) : null
+}
+
 /**
  * The content is agreed on. False where the place is not: the local one then counts as the one that both had, so that
  * the file is moved to where OneDrive has it.
@@ -159,7 +165,7 @@ async function putAgreed(tx: Tx, drive: string, local: LocalRow, remote: RemoteR
   const place = isAtPlace ? remote : { parentId: folder?.itemId ?? '', name: local.name }
   await putBase(tx, drive, {
     ...{ itemId: remote.itemId, parentId: place.parentId ?? '', name: place.name },
-    ...{ type: local.type as 'file' | 'folder', hash: local.hash, size: local.size },
+    ...{ type: local.type as 'file' | 'folder', hash: local.hash ?? emptyHash(local), size: local.size },
     ...{ remoteHash: remote.hash, remoteSize: remote.size, eTag: remote.eTag, cTag: remote.cTag },
   })
   return isAtPlace

@@ -15,10 +15,12 @@ import { streamOf } from '../../src/apps/file-sync/drive.ts'
 import { partialPath } from '../../src/apps/file-sync/local/place.ts'
 import { ownPath } from '../../src/apps/file-sync/local/root.ts'
 import { isConflictName, isTemporaryName } from '../../src/apps/file-sync/names.ts'
+import { freeHeld } from '../../src/apps/file-sync/store/ends.ts'
+import { setDrive } from '../../src/apps/file-sync/store/file-store.ts'
 import { nameKey } from '../../src/apps/file-sync/trees.ts'
 import { quickXorHash } from '../../src/quick-xor-hash.ts'
 import { type People, plain, type Tree, treeOf } from './people.ts'
-import { DRIVE, type OracleWorld } from './world.ts'
+import { DELETES_ALLOWED, DRIVE, type OracleWorld } from './world.ts'
 
 const TIDY_ROUNDS_MAX = 20
 const ASKS_MAX = 5
@@ -49,9 +51,21 @@ async function askAgain(world: OracleWorld, syncAgain: () => Promise<void>): Pro
     for (const { id } of failed) await ledger.redo(id)
     const bad = await ledger.badItems({ limit: 1_000 })
     for (const { item, reason } of bad) assert.match(reason, FAULTY, `why ${item} was given up: ${reason}`)
-    if ((await ledger.retryBad()) + failed.length === 0) return
+    const isHeld = await sayYes(world)
+    if ((await ledger.retryBad()) + failed.length === 0 && !isHeld) return
     await syncAgain()
   }
+}
+
+/** Many deletions at once wait for somebody who says yes. */
+async function sayYes({ store }: OracleWorld): Promise<boolean> {
+  const { heldDeletes } = await store.drive(DRIVE)
+  if (heldDeletes === null) return false
+  await store.write(async (tx) => {
+    await setDrive(tx, DRIVE, { forcedDeletes: DELETES_ALLOWED, heldDeletes: null })
+    await freeHeld(tx, DRIVE)
+  })
+  return true
 }
 
 /**

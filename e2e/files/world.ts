@@ -26,7 +26,7 @@ export const DRIVE = 'home'
 /** Waiting is most of what a sync does under faults: its time runs faster than ours. */
 const SPEED = 100
 /** Far more deletions than a history has: the guard against big ones has tests of its own. */
-const DELETES_ALLOWED = 1_000_000
+export const DELETES_ALLOWED = 1_000_000
 /** By that clock: a machine that is busy must not lose it. */
 const LEASE_MS = 3_600_000
 const LOOK_MS = 2

@@ -134,9 +134,7 @@ export class Engine {
         this.events.emit({ type: 'ledger', what: 'down', detail: `heartbeat: ${String(error)}` }),
     })
     this.#committer = new Committer({
-      ledger,
-      clock,
-      owner: () => this.lease.owner,
+      ...{ ledger, clock, owner: () => this.lease.owner },
       claim: (brings) => (this.#state === 'started' ? this.#claiming.request(this.owner, brings) : undefined),
       onCycle: (result, about) => this.#onCycle(result, about),
       onUnclaimed: (claim, error) => {
@@ -144,10 +142,7 @@ export class Engine {
         this.housekeeping.onTrouble(error)
       },
       onIdle: () => this.checkDrained(),
-      mayLinger: () => {
-        const { running, waiting } = this.window
-        return running.interactive + running.bulk > 0 && waiting.interactive + waiting.bulk > 0
-      },
+      mayLinger: () => this.window.isBusy,
       onOutage: (error, sinceMs) => {
         const detail = asTidemarkError(error).message
         this.housekeeping.ledgerDown(clock.now() - sinceMs, detail)

@@ -55,6 +55,12 @@ export class Window {
     return this.#running
   }
 
+  /** Jobs run, and others wait for their workers. */
+  get isBusy(): boolean {
+    const { interactive, bulk } = this.#lanes
+    return this.#running.interactive + this.#running.bulk > 0 && interactive.size + bulk.size > 0
+  }
+
   get waiting(): Record<Lane, number> {
     return { interactive: this.#lanes.interactive.size, bulk: this.#lanes.bulk.size }
   }

@@ -12,6 +12,7 @@ import type { Transfers } from './act/transfers.ts'
 import { verbRuns } from './act/verbs.ts'
 import { type ActionDeps, type ActionPayload, actionPayload, runAction } from './action.ts'
 import type { FilesSettings } from './drive.ts'
+import { orElsewhere } from './elsewhere.ts'
 import { DiskThreads } from './local/threads.ts'
 import type { ActionVerb } from './plan.ts'
 
@@ -52,7 +53,7 @@ export function fileKinds(deps: FileKindDeps): FileKinds {
   const obstacles: FileObstacles = new Obstacles(deps.clock)
   const runs = verbRuns({ ...deps, disk: deps.disk ?? threads })
   const run = (job: RunContext<ActionPayload>) =>
-    runAction(deps, job, pastObstacles(obstacles, runs[job.payload.verb]))
+    orElsewhere(() => runAction(deps, job, pastObstacles(obstacles, runs[job.payload.verb])))
   const shared = {
     payload: actionPayload,
     key: ({ drive, node }: ActionPayload) => `${drive}:${node}`,

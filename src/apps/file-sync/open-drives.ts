@@ -24,6 +24,7 @@ import {
   SERVICE,
   streamOf,
 } from './drive.ts'
+import { ELSEWHERE } from './elsewhere.ts'
 import { createFilter, IGNORE_FILE } from './filter.ts'
 import { isAbsence } from './local/stat.ts'
 import type { DriveRow } from './store/contract.ts'
@@ -113,7 +114,7 @@ class DriveDesk implements FileDrives {
   async #refuse(name: string): Promise<never> {
     const row = await this.#input.store.drive(name)
     throw new UsageError(`The folder of ${name}, ${row.root}, is on another machine.`, {
-      code: 'drive-elsewhere',
+      code: ELSEWHERE,
       hint: 'Run Tidemark there; a folder is kept in step by the machine that has it.',
     })
   }

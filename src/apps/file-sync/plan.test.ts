@@ -339,6 +339,8 @@ test('a thousand deletions are made, one more is asked for, however much there i
   const many = { baseItems: 100_000, deletes: { local: 1_000, remote: 0 }, forced: 0 }
   assert.equal(isHeld(many), false)
   assert.equal(isHeld({ ...many, deletes: { local: 1_000, remote: 1 } }), true)
+  assert.equal(isHeld({ ...many, recent: 1 }), true)
+  assert.equal(isHeld({ ...many, deletes: { local: 1, remote: 0 }, recent: 999 }), false)
 })
 
 test('of fewer than ten files, all may be deleted', () => {

@@ -79,21 +79,25 @@ export type DeleteGuard = {
   deletes: { local: number; remote: number }
   /** How many deletions someone said yes to. */
   forced: number
+  /** How many were done within `RECENT_MS` without a question. */
+  recent?: number
 }
 
 const WAITS_MAX = 100
 const GUARD_BASE_MIN = 10
 const GUARD_DELETES_MAX = 1_000
 const GUARD_SHARE_MAX = 0.5
+/** A folder that is deleted slowly, or elsewhere, is heard of little by little. */
+export const RECENT_MS = 3_600_000
 
 /** Said of deletions that wait for a yes; the store finds them by it. */
 export const HELD_DELETE = 'many deletions at once: waits for a yes'
 
 /** S5: so many at once may be a wrong click, or a folder that is not what it seems. */
-export function isHeld({ baseItems, deletes, forced }: DeleteGuard): boolean {
+export function isHeld({ baseItems, deletes, forced, recent = 0 }: DeleteGuard): boolean {
   const count = deletes.local + deletes.remote
   if (baseItems < GUARD_BASE_MIN || count <= forced) return false
-  return count > GUARD_DELETES_MAX || count > baseItems * GUARD_SHARE_MAX
+  return count + recent > GUARD_DELETES_MAX || count > baseItems * GUARD_SHARE_MAX
 }
 
 export function plan(nodes: readonly PlanNode[], around: Surroundings, options: PlanOptions): Plan {

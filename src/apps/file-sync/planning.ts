@@ -10,7 +10,7 @@ import type { Ledger } from '../../ledger/ledger.ts'
 import type { ActionPayload } from './action.ts'
 import type { FileDrive, FileDrives } from './drive.ts'
 import { withHolds } from './holds.ts'
-import { type Action, type ActionVerb, type Plan, type PlanNode, plan } from './plan.ts'
+import { type Action, type ActionVerb, type Plan, type PlanNode, plan, RECENT_MS } from './plan.ts'
 import type { DriveRow } from './store/contract.ts'
 import { writePlan } from './store/ends.ts'
 import type { FileStore } from './store/file-store.ts'
@@ -41,7 +41,7 @@ export async function runPlan(deps: PlanningDeps, job: RunContext<PlanPayload>):
     if (row.scannedAt === null || row.heardAt === null || row.isEnumerating || row.isReading) {
       return { skip: 'both sides have to be known first' }
     }
-    const planned = await planOnce(store, drive, row)
+    const planned = await planOnce(store, drive, row, job.clock.now())
     if (!planned) break
     const { tail_at: tail } = await deps.ledger.stream(drive.stream)
     await job.commit(toOutcome(deps, job, { drive, row, cycle: tail + 1, plan: planned }))
@@ -54,7 +54,12 @@ export async function runPlan(deps: PlanningDeps, job: RunContext<PlanPayload>):
 }
 
 /** The plan of the next open nodes; undefined where there are none. */
-export async function planOnce(store: FileStore, drive: FileDrive, row: DriveRow): Promise<Plan | undefined> {
+export async function planOnce(
+  store: FileStore,
+  drive: FileDrive,
+  row: DriveRow,
+  nowMs?: number,
+): Promise<Plan | undefined> {
   const view = await store.unplanned(drive.name, BATCH_NODES)
   if (view.nodes.length === 0) return undefined
   const { baseItems, ...deletes } = await store.deletesAhead(drive.name)
@@ -62,10 +67,15 @@ export async function planOnce(store: FileStore, drive: FileDrive, row: DriveRow
     const path = view.pathOf(node.node)
     return { ...withHolds(drive, node, path), node: node.node, version: node.version, path }
   })
-  const guard = { baseItems, deletes, forced: row.forcedDeletes }
+  const guard = { baseItems, deletes, forced: row.forcedDeletes, recent: recentOf(row, nowMs) }
   const planned = plan(nodes, view.around, { mode: drive.settings.mode, guard })
   for (const one of planned.waiting) one.wasOpen = view.around.stateOf(one.waitsFor) !== 'in step'
   return planned
+}
+
+function recentOf({ recentDeletes, recentSince }: DriveRow, nowMs = recentSince): number {
+  const agoMs = nowMs - recentSince
+  return agoMs >= 0 && agoMs < RECENT_MS ? recentDeletes : 0
 }
 
 async function releaseOld(deps: PlanningDeps, job: RunContext<PlanPayload>, drive: FileDrive): Promise<void> {

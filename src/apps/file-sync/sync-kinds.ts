@@ -14,6 +14,7 @@ import type { Ledger } from '../../ledger/ledger.ts'
 import type { ActionPayload } from './action.ts'
 import { type DeltaPayload, deltaPayload, runDelta } from './delta.ts'
 import { type FileDrives, streamOf } from './drive.ts'
+import { orElsewhere } from './elsewhere.ts'
 import { type LookPayload, lookPayload, runLook } from './look.ts'
 import type { ActionVerb } from './plan.ts'
 import { type PlanPayload, planPayload, runPlan } from './planning.ts'
@@ -48,7 +49,7 @@ export function syncKinds(deps: SyncKindsDeps): SyncKinds {
     payload: planPayload,
     ...{ lane: 'interactive', priority: PRIORITY, concurrency: 1 },
     describe: { verb: 'planning', noun: 'folder' },
-    run: (job) => runPlan(deps, job),
+    run: (job) => orElsewhere(() => runPlan(deps, job)),
   })
   const planAfter = (drive: string) => [request(plan, { drive }, { stream: streamOf(drive) })]
   const delta = defineJob<DeltaPayload>({
@@ -58,7 +59,9 @@ export function syncKinds(deps: SyncKindsDeps): SyncKinds {
     ...{ lane: 'interactive', priority: PRIORITY, budget },
     describe: { verb: 'listening to', noun: 'drive' },
     run: (job) =>
-      runDelta({ ...deps, planAfter: job.payload.isPlannedLater ? () => undefined : planAfter }, job),
+      orElsewhere(() =>
+        runDelta({ ...deps, planAfter: job.payload.isPlannedLater ? () => undefined : planAfter }, job),
+      ),
   })
   const look = defineJob<LookPayload>({
     kind: 'files.look',
@@ -68,7 +71,9 @@ export function syncKinds(deps: SyncKindsDeps): SyncKinds {
     ...{ lane: 'interactive', priority: PRIORITY, stallMs: LOOK_STALL_MS },
     describe: { verb: 'looking through', noun: 'folder' },
     run: (job) =>
-      runLook({ ...deps, planAfter: job.payload.isPlannedLater ? () => undefined : planAfter }, job),
+      orElsewhere(() =>
+        runLook({ ...deps, planAfter: job.payload.isPlannedLater ? () => undefined : planAfter }, job),
+      ),
   })
   const sync = defineJob<SyncPayload>({
     kind: 'files.sync',

@@ -10,7 +10,7 @@ import type { Root } from '../local/root.ts'
 import { isAbsence, isSameThing, type Look, plainStat } from '../local/stat.ts'
 import { moveToTrash, removeEmptyFolder } from '../local/trash.ts'
 import type { LocalSighting } from '../store/contract.ts'
-import { endGone, spendYes } from '../store/ends.ts'
+import { countDelete, endGone } from '../store/ends.ts'
 import { seeLocal, setLocalHash } from '../store/local-tree.ts'
 import type { LocalRow, RemoteRow } from '../trees.ts'
 import { type Disk, hashInside } from './content.ts'
@@ -60,11 +60,11 @@ function deleteAt(
 }
 
 function gone(context: ActionContext): Ended {
-  const { drive, node, version } = context
+  const { drive, job, node, version } = context
   return {
     end: 'done',
     write: async (tx) => {
-      await spendYes(tx, drive.name)
+      await countDelete(tx, drive.name, job.clock.now())
       return endGone(tx, drive.name, { node, version })
     },
   }

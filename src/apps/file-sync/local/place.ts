@@ -67,7 +67,11 @@ async function settlePath(partial: string, modifiedMs: number | null): Promise<v
 
 /** Content and time are on the disk after this. */
 export async function settle(file: FileHandle, modifiedMs: number | null): Promise<void> {
-  if (modifiedMs !== null) futimesSync(file.fd, modifiedMs / 1_000, modifiedMs / 1_000)
+  if (modifiedMs !== null) {
+    // A number below 0 would mean now.
+    const at = new Date(modifiedMs)
+    futimesSync(file.fd, at, at)
+  }
   await file.sync()
 }
 

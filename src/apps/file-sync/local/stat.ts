@@ -19,7 +19,8 @@ export function statOf({ dev, ino, birthtimeNs, mtimeNs, size }: BigIntStats): L
     dev: String(dev),
     ino: String(ino),
     birthNs: birthtimeNs > 0n ? String(birthtimeNs) : '0',
-    mtimeNs: String(mtimeNs),
+    // As a listing packs it: times after the year 2262 need more bits than it has.
+    mtimeNs: String(BigInt.asIntN(64, mtimeNs)),
     size: Number(size),
   }
 }

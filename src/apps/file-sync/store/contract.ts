@@ -38,6 +38,9 @@ export type DriveRow = {
   heardAt: number | null
   /** How many deletions at once someone said yes to. */
   forcedDeletes: number
+  /** Deletions that were done since `recentSince` without anybody having been asked. */
+  recentDeletes: number
+  recentSince: number
   /** JSON: how many wait for a yes, on each side. */
   heldDeletes: string | null
   /** Of the filters that the trees were last looked through with. */

@@ -3,7 +3,7 @@ import { TidemarkError } from '../../../errors.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import { quickXorHash } from '../../../quick-xor-hash.ts'
 import { type Case, type ConflictKind, decide } from '../decide.ts'
-import { HELD_DELETE, type Plan } from '../plan.ts'
+import { HELD_DELETE, type Plan, RECENT_MS } from '../plan.ts'
 import {
   type BaseRow,
   itemNode,
@@ -414,12 +414,24 @@ async function detach(
   })
 }
 
-/** Each deletion takes one of those that somebody said yes to: what is deleted later is asked about anew. */
-export async function spendYes(tx: Tx, drive: string): Promise<void> {
-  await tx.run(
+/**
+ * A deletion was done. It takes one of those that somebody said yes to, so that later ones are asked about anew; where
+ * nobody was asked, it is counted, so that many come to be asked about although they come little by little.
+ */
+export async function countDelete(tx: Tx, drive: string, nowMs: number): Promise<void> {
+  const spent = await tx.run(
     `UPDATE file_drives SET forced_deletes = forced_deletes - 1 WHERE name = ? AND forced_deletes > 0`,
     [drive],
   )
+  if (spent > 0) return
+  const sinceMs = nowMs - RECENT_MS
+  const counted = await tx.run(
+    `UPDATE file_drives SET recent_deletes = recent_deletes + 1
+     WHERE name = ? AND recent_since > ? AND recent_since <= ?`,
+    [drive, sinceMs, nowMs],
+  )
+  if (counted > 0) return
+  await tx.run(`UPDATE file_drives SET recent_deletes = 1, recent_since = ? WHERE name = ?`, [nowMs, drive])
 }
 
 /** A yes to many deletions holds until they are done, and not for the next ones. */

@@ -335,6 +335,7 @@ function driveOf(raw: Raw): DriveRow {
     },
     ...{ heardAt: number(raw.heard_at), forcedDeletes: Number(raw.forced_deletes) },
     ...{ heldDeletes: raw.held_deletes as string | null, filterKey: String(raw.filter_key) },
+    ...{ recentDeletes: Number(raw.recent_deletes), recentSince: Number(raw.recent_since) },
     planned: Number(raw.planned),
   }
 }

@@ -50,6 +50,10 @@ export function schemaOf(dialect: Tx['dialect']): string[][] {
         resolved_at ${integer}, PRIMARY KEY (drive, id))`,
     ],
     dialect === 'sqlite' ? statistics() : [],
+    [
+      `ALTER TABLE file_drives ADD COLUMN recent_deletes ${integer} NOT NULL DEFAULT 0`,
+      `ALTER TABLE file_drives ADD COLUMN recent_since ${integer} NOT NULL DEFAULT 0`,
+    ],
   ]
 }
 

@@ -1,0 +1,20 @@
+/**
+ * On a ledger that several machines share, any of them may be given a job, and only the one that has the folder can do
+ * it. The others put it back, which costs no try.
+ */
+import type { Outcome } from '../../engine/index.ts'
+import { asTidemarkError } from '../../errors.ts'
+
+/** Of the error with which a drive of another machine is refused. */
+export const ELSEWHERE = 'drive-elsewhere'
+
+const AGAIN_MS = 1_000
+
+export async function orElsewhere(run: () => Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await run()
+  } catch (thrown) {
+    if (asTidemarkError(thrown).code !== ELSEWHERE) throw thrown
+    return { again: { afterMs: AGAIN_MS }, note: 'left to the machine that has its folder' }
+  }
+}

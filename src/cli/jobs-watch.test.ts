@@ -26,7 +26,7 @@ describe('on a terminal', () => {
   test('lists are aligned and cut to its width', async () => {
     const { stdout } = await runHere(['jobs', 'list'], environment(home.path), { columns: 90 })
     const lines = stdout.trimEnd().split('\n')
-    assert.match(lines[0]!, /^ ?ID {2}KIND +STATE +STREAM +AGE {2}TRIES +ABOUT$/)
+    assert.match(lines[0]!, /^ ?ID {2}KIND +STATE +STREAM +AGE {2}TAKEN +ABOUT$/)
     assert.ok(lines.every((line) => line.length <= 90))
     assert.match(stdout, /…$/m)
   })

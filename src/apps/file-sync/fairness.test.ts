@@ -92,11 +92,11 @@ test('while all transfers are of huge files, a small edit goes up within a secon
   }))
 
 test('a flood of small files neither stops a large transfer nor keeps one from beginning', () =>
-  withWorld({ upload: 4 * MEGABYTE, download: MEGABYTE }, async (world) => {
+  withWorld({ upload: 2 * MEGABYTE, download: MEGABYTE }, async (world) => {
     writeSparse(world, 'first large', HUGE_BYTES)
     await begin(world)
     await until('the first is on its way', () => uploadedBytes(world, 'first large') > 0)
-    for (let n = 0; n < SMALL_FILES; n++) world.write(`small ${n}`, `${n} `.repeat(500))
+    for (let n = 0; n < SMALL_FILES; n++) world.write(`small ${n}`, `${n} `.repeat(5_000))
     utimesSync(world.path('small 0'), 1, 1)
     writeSparse(world, 'second large', HUGE_BYTES)
     const { device } = world.there

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { streamOf } from './drive.ts'
 import type { ActionVerb } from './plan.ts'
+import { setDrive } from './store/file-store.ts'
 import { assertInStep, DRIVE, type FileWorld, withFileWorld } from './sync.suite.ts'
 
 const CHUNK_BYTES = 4 * 320 * 1024
@@ -93,4 +94,22 @@ test('what OneDrive refuses for good is left alone with its reason, and holds up
     const [open] = await world.files.store.openNodes(DRIVE, { limit: 10 })
     assert.match(open!.because ?? '', /full/)
     assert.deepEqual(await accounts(world), { listed: 2, stored: 1, skipped: 0, bad: 1 })
+  }))
+
+test('a job of a folder that another machine has is put back for that one, and costs no try', () =>
+  withFileWorld(async (world) => {
+    const { store, drives } = world.files
+    const { machine } = await store.drive(DRIVE)
+    world.write('a.txt', 'a')
+    await store.write((tx) => setDrive(tx, DRIVE, { machine: 'another' }))
+    await drives.reload()
+    await world.syncStopped(async () => {
+      const jobs = await world.engine.ledger.jobs({ kind: 'files.look', limit: 1 })
+      return jobs[0]?.state === 'pending' && /another machine|the machine that has/.test(jobs[0].note ?? '')
+    })
+    await store.write((tx) => setDrive(tx, DRIVE, { machine }))
+    await drives.reload()
+    await world.settled()
+    assertInStep(world)
+    assert.deepEqual(await world.engine.ledger.jobs({ state: 'failed', limit: 1 }), [])
   }))

@@ -12,9 +12,12 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { sendJson, startServer } from '../../cloud/scripted-server.suite.ts'
 import { type ActWorld, actWorld, MIB, noise, type WorldOptions } from './act/act-world.suite.ts'
 import { driveSettings, streamOf } from './drive.ts'
 import { IGNORE_FILE } from './filter.ts'
@@ -89,6 +92,30 @@ test('S2: an item that a whole reading names without its name or place is not de
     const rows = await w.store.write((tx) => remoteRows(tx, 'docs', [half!, gone!]))
     assert.deepEqual([rows.get(half!)?.isDeleted, rows.get(gone!)?.isDeleted], [false, true])
   }))
+
+test('S2: pages of changes that lead in circles come to no end, and nothing is concluded from them', async () => {
+  let asked = 0
+  const server = await startServer(({ headers }, answer) => {
+    asked += 1
+    const nextLink = `http://${headers.host}/v1.0/drives/d/root/delta?token=${asked % 3}`
+    sendJson(answer, { value: [], '@odata.nextLink': nextLink })
+  })
+  try {
+    await withFileWorld(
+      async (world) => {
+        await world.syncStopped(async () => {
+          const [job] = await world.engine.ledger.jobs({ kind: 'files.delta', limit: 1 })
+          return /circles/.test(JSON.stringify(job ?? ''))
+        })
+        assert.ok(asked >= 4 && asked < 100)
+        assert.equal((await world.files.store.drive(DRIVE)).heardAt, null)
+      },
+      { settings: { apiUrl: `${server.url}/v1.0` } },
+    )
+  } finally {
+    await server.close()
+  }
+})
 
 test('S2: a drive that is not found as a whole deletes nothing here', () =>
   withActWorld(async (w) => {
@@ -189,6 +216,29 @@ test('S3: what is left of a download that was already in its place is not writte
     assert.equal(w.read(copy!), 'from there, and what somebody added')
     assert.equal(w.read('a.txt'), 'from there')
     assert.deepEqual(await w.differences(), [])
+  }))
+
+test('S3: a download that another process has finished meanwhile writes nothing more', () =>
+  withActWorld(async (w) => {
+    const bytes = noise(4 * MIB)
+    w.there.device.write('/a.bin', bytes)
+    const action = await w.only('download')
+    let isTaken = false
+    const late = w.run(action, {
+      isLost: true,
+      onProgress: (done) => {
+        if (isTaken || done < MIB) return
+        isTaken = true
+        // The other one has put it in its place, and somebody has written to it since.
+        const partials = join(w.drive.root, '.tidemark/partial')
+        renameSync(join(partials, readdirSync(partials)[0]!), w.path('a.bin'))
+        writeFileSync(w.path('a.bin'), 'edited', { flag: 'r+' })
+        truncateSync(w.path('a.bin'), 6)
+      },
+    })
+    await assert.rejects(late, /Another process/)
+    assert.ok(isTaken)
+    assert.equal(w.read('a.bin'), 'edited')
   }))
 
 test('S4: a file that was edited after it was seen survives its deletion in OneDrive', () =>

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { statSync } from 'node:fs'
 import { test } from 'node:test'
 import { assertInStep, withFileWorld } from './sync.suite.ts'
 
@@ -70,4 +71,14 @@ test('a folder of many files that is moved is one call', () =>
     await world.sync()
     assertInStep(world)
     assert.ok(world.sim.log.served - before <= 2, `${world.sim.log.served - before} calls`)
+  }))
+
+test('files of the years 1901 and 9999 come with a time, and are not read again with each look', () =>
+  withFileWorld(async (world) => {
+    world.there.device.write('far.txt', 'far', { modifiedMs: Date.UTC(9999, 0, 1) })
+    world.there.device.write('past.txt', 'past', { modifiedMs: Date.UTC(1901, 11, 31) })
+    for (let count = 0; count < 3; count++) await world.sync()
+    assertInStep(world)
+    assert.deepEqual((await world.actions()).sort(), ['download far.txt', 'download past.txt'])
+    assert.ok(statSync(world.path('past.txt')).mtimeMs < 0)
   }))

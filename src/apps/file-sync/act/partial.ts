@@ -2,7 +2,7 @@
  * The content of an item, fetched into a file of our own, whole and verified. What an interrupted download left is
  * continued: its bytes are hashed first, so that the hash in the end is of all of them.
  */
-import { constants, fstatSync } from 'node:fs'
+import { constants, fstatSync, lstatSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { TidemarkError } from '../../../errors.ts'
 import { QuickXorHash } from '../../../quick-xor-hash.ts'
@@ -36,7 +36,7 @@ export async function fetchContent(
     ...{ drive: drive.name, node, localId: undefined, direction: 'download', path: job.payload.path },
     ...{ totalBytes: remote.size, startedAtMs: job.clock.now() },
   })
-  const download = new PartialDownload(file, (bytes) => {
+  const download = new PartialDownload(file, path, (bytes) => {
     transfer.moved(bytes)
     job.progress({ done: bytes, total: Math.max(bytes, remote.size), unit: 'bytes' })
   })
@@ -47,6 +47,7 @@ export async function fetchContent(
     const fetched = { path, hash: download.hash(), bytes: download.bytes }
     const trouble = await verify(context, remote, fetched, total)
     if (!trouble) {
+      download.checkOwn()
       await settle(file, remote.modifiedMs)
       return fetched
     }
@@ -147,12 +148,14 @@ function isSameVersion(now: RemoteRow, then: RemoteRow): boolean {
 /** A file that grows at its end, and the hash of all of it. */
 class PartialDownload {
   readonly #file: FileHandle
+  readonly #path: string
   readonly #onBytes: (bytes: number) => void
   #hash = new QuickXorHash()
   #bytes = 0
 
-  constructor(file: FileHandle, onBytes: (bytes: number) => void) {
+  constructor(file: FileHandle, path: string, onBytes: (bytes: number) => void) {
     this.#file = file
+    this.#path = path
     this.#onBytes = onBytes
   }
 
@@ -177,7 +180,20 @@ class PartialDownload {
     }
   }
 
+  /**
+   * A process that was asleep for long may find that another one has done its work: what it has open is then no
+   * partial file any more, but somebody's file.
+   */
+  checkOwn(): void {
+    const now = lstatSync(this.#path, { throwIfNoEntry: false })
+    if (now?.ino === fstatSync(this.#file.fd).ino) return
+    throw new TidemarkError('Another process has taken over this download', {
+      ...{ kind: 'transient', code: 'partial-taken' },
+    })
+  }
+
   async startOver(): Promise<void> {
+    this.checkOwn()
     await this.#file.truncate(0)
     this.#hash = new QuickXorHash()
     this.#bytes = 0
@@ -207,6 +223,7 @@ class PartialDownload {
   }
 
   async #writeAll(pieces: Uint8Array[], at: number): Promise<void> {
+    this.checkOwn()
     const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
     const { bytesWritten } = await this.#file.writev(pieces, at)
     if (bytesWritten === length) return

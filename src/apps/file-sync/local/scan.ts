@@ -299,17 +299,19 @@ export class Scan {
       const hasLeft =
         row.parentId === task.id
           ? row.isMissing || !accounted.has(row.name)
-          : await this.#hasLeft(row, entry.type)
+          : await this.#hasLeft(row, entry.type, [...task.names, entry.name])
       if (hasLeft) return row
     }
     return undefined
   }
 
   /** Whether a row's own place is free for what is there to have come from it. What nobody knows has not left. */
-  async #hasLeft(row: LocalRow, type: FileType): Promise<boolean> {
+  async #hasLeft(row: LocalRow, type: FileType, seenAt: readonly string[]): Promise<boolean> {
     const { root, tree, followLinks } = this.#options
     const names = await tree.path(row.id)
     if (!names || isNowhere(row)) return true
+    // The folders above have changed places as well, and so it is back where its path always was.
+    if (type === 'folder' && names.join('/') === seenAt.join('/')) return true
     try {
       const look = lookAt(join(root.path, ...names))
       if (!look) return true

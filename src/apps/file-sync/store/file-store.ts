@@ -302,6 +302,7 @@ async function hasChildren(
 
 const COLUMN_OF: Record<string, string> = {
   settings: 'settings',
+  machine: 'machine',
   root: 'root',
   link: 'link',
   generation: 'generation',

@@ -79,3 +79,8 @@ test('two things that exchange their names in OneDrive while one has a namesake 
     ],
     { seed: 200_100 },
   ))
+
+test('an exchange of names that a clash of case brings to nothing leaves no name of our own', () =>
+  replay(['here write A/x/b', 'settle', 'here move A/x a', 'here swap a/b A', 'there write cafe\u0301/b'], {
+    seed: 200_298,
+  }))

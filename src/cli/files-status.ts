@@ -1,11 +1,13 @@
 /** `tidemark files status`: how each folder stands. */
 import type { Command } from 'commander'
-import type { CliContext } from './context.ts'
+import type { DriveRow } from '../apps/file-sync/store/contract.ts'
+import { type CliContext, exitCodes } from './context.ts'
 import type { FolderEnd } from './files-sync-end.ts'
 
 const HELP = `
-Says what was seen at the last look at each side; it looks at neither. Ends with 0 when all is in step or under way,
-1 when something failed or is paused, 3 when something needs you.`
+Says what was seen at the last look at each side; it looks at neither, but for whether the folder is
+there. Ends with 0 when all is in step or under way, 1 when something failed or is paused, 2 when a folder is not there,
+3 when something needs you.`
 
 const PAGE = 500
 
@@ -28,14 +30,35 @@ async function showStatus(
   const { endOf, exitCodeOf, toJson } = await import('./files-sync-end.ts')
   await withFiles(context, async (opened) => {
     const ends: FolderEnd[] = []
-    for (const { name } of await chosenRows(opened, folder)) {
+    const missing = new Map<string, string>()
+    for (const row of await chosenRows(opened, folder)) {
+      const { name } = row
       const end = await endOf(opened, name)
+      const trouble = await troubleOf(row)
+      if (trouble !== undefined) missing.set(name, trouble)
       ends.push(all ? { ...end, reported: await allReported(opened.files.store, name) } : end)
     }
-    if (context.output.json) context.output.value(ends.map(toJson))
-    else for (const end of ends) await printStatus(context, end, { now: opened.ledger.now(), all })
-    context.exitCode = exitCodeOf(ends, false)
+    const now = opened.ledger.now()
+    if (context.output.json) {
+      context.output.value(ends.map((end) => ({ ...toJson(end), trouble: missing.get(end.name) ?? null })))
+    } else
+      for (const end of ends) await printStatus(context, end, { now, all, trouble: missing.get(end.name) })
+    context.exitCode = missing.size > 0 ? exitCodes.usage : exitCodeOf(ends, false)
   })
+}
+
+/** What is stored says "in step" also of a folder that is not there any more: so it is looked for. */
+async function troubleOf(row: DriveRow): Promise<string | undefined> {
+  const { machineId } = await import('../apps/file-sync/index.ts')
+  const { openRoot } = await import('../apps/file-sync/local/root.ts')
+  const { asTidemarkError } = await import('../errors.ts')
+  if (row.machine !== machineId()) return undefined
+  try {
+    openRoot(row.root, row.markerId)
+    return undefined
+  } catch (thrown) {
+    return asTidemarkError(thrown).message
+  }
 }
 
 type Store = {
@@ -55,15 +78,16 @@ async function allReported(store: Store, name: string): Promise<FolderEnd['repor
 async function printStatus(
   { output }: CliContext,
   end: FolderEnd,
-  { now, all }: { now: number; all: boolean | undefined },
+  { now, all, trouble }: { now: number; all: boolean | undefined; trouble: string | undefined },
 ): Promise<void> {
   const { formatBytes, formatCount } = await import('../format.ts')
   const { distance } = await import('../moment.ts')
   const { plural } = await import('../wording.ts')
   const { heldHint } = await import('./files-held-deletes.ts')
   const { totals, open, heldDeletes: held } = end
-  output.line(`${end.name}: ${end.state}`)
+  output.line(`${end.name}: ${trouble === undefined ? end.state : 'not in step'}`)
   output.line(`  folder     ${end.root}`)
+  if (trouble !== undefined) output.line(`  MISSING    ${trouble} Until it is back nothing is synced.`)
   output.line(`  OneDrive   ${end.account}${end.mode === 'two-way' ? '' : `, ${end.mode}`}`)
   output.line(
     `  in step    ${formatCount(totals.files)} ${plural(totals.files, 'file')}, ${formatCount(totals.folders)} ${plural(totals.folders, 'folder')}, ${formatBytes(totals.bytes)}`,

@@ -82,6 +82,9 @@ describe('files sync', () => {
     const empty = await world.sync('Docs')
     assert.equal(empty.code, 2)
     assert.match(empty.stderr, /has no marker/)
+    const status = await world.run('files', 'status')
+    assert.equal(status.code, 2)
+    assert.match(status.stdout, /^Docs: not in step\n(?:.*\n)* {2}MISSING .*has no marker/)
     assert.deepEqual(world.thereNow(), { 'precious.txt': 'kept' })
   })
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
@@ -78,6 +78,19 @@ async function scheduled(): Promise<string[]> {
 }
 
 describe('a process that works for folders', () => {
+  test('deletes for good what is old in the trash, once OneDrive has shown that the clock can be right', async () => {
+    const { root } = await addDrive(runtime, { root: join(base, 'docs') })
+    const old = join(root, '.tidemark/trash/2000-01-01')
+    mkdirSync(old, { recursive: true })
+    writeFileSync(join(old, 'a.txt'), 'deleted long ago')
+    sim.faults.set({ rules: [{ do: 'error', status: 500 }] })
+    await begin(10)
+    for (let round = 0; round < 5; round++) await work!.refresh()
+    assert.ok(existsSync(join(old, 'a.txt')))
+    sim.faults.set({ rules: [] })
+    await until(() => !existsSync(old))
+  })
+
   test('syncs them when it begins, and sees what is changed on either side later', async () => {
     sim.drive(ANN).device.write('there.txt', 'there')
     const { root } = await addDrive(runtime, { root: join(base, 'docs') })

@@ -148,6 +148,17 @@ test('moved to different places by both sides, it goes to where OneDrive has it'
   assert.equal(verbOf({ ...node, localParentId: 'Y', remote: { ...remote, parentId: 'Y' } }), 'adopt')
 })
 
+test('a name of our own for a moment that both sides have is exchanged for a better one', () => {
+  const name = '.tidemark-move-2-a.txt'
+  const named = { base: { ...base, name }, local: { ...local, name }, remote: { ...remote, name } }
+  const node = { ...fileCase('same', 'same'), ...named }
+  assert.deepEqual(decide(node, 'two-way'), {
+    do: 'conflict',
+    row: 'temporary name',
+    conflict: 'create-create',
+  })
+})
+
 test('another form of the same accent is the same name', () => {
   const node = fileCase('same', 'same')
   const [nfc, nfd] = ['caf\u00e9', 'cafe\u0301']

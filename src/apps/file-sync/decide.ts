@@ -51,6 +51,9 @@ export type Decision =
 
 export type Verb = Decision['do']
 
+/** The row of a conflict that is about nothing but such a name: what has it gets another one. */
+export const TEMPORARY_NAME = 'temporary name'
+
 /** Verbs that change the folder, and those that change OneDrive. */
 const LOCAL_VERBS: ReadonlySet<Verb> = new Set(['download', 'mkdir-local', 'move-local', 'delete-local'])
 const REMOTE_VERBS: ReadonlySet<Verb> = new Set(['upload', 'mkdir-remote', 'move-remote', 'delete-remote'])
@@ -156,7 +159,12 @@ function decideFolder(node: Case): Decision {
 /** Where both sides moved it, OneDrive's place counts. */
 function decideMove(node: Case, base: BaseRow): Decision | undefined {
   const { local, remote, localParentId } = node
-  if (localParentId === remote!.parentId && sameSpelling(local!.name, remote!.name)) return undefined
+  if (localParentId === remote!.parentId && sameSpelling(local!.name, remote!.name)) {
+    // Where an exchange of names led nowhere, both sides may have ended up with the name for a moment.
+    return isTemporaryName(local!.name)
+      ? { do: 'conflict', row: TEMPORARY_NAME, conflict: 'create-create' }
+      : undefined
+  }
   // A name of our own, from an exchange of names that was interrupted, is nobody's wish.
   if (!isTemporaryName(remote!.name) && (isMovedRemotely(remote!, base) || isTemporaryName(local!.name))) {
     return node.unsafeName === undefined ? { do: 'move-local', row: 'moved remotely' } : unsafe(node)

@@ -137,7 +137,7 @@ async function plan(input: DryRunInput, store: FileStore): Promise<DryRun> {
   for (let pass = 0; pass < PASSES_MAX; pass++) {
     signal.throwIfAborted()
     const row = await store.drive(name)
-    const planned = await planOnce(store, drive, row)
+    const planned = await planOnce(store, drive, row, clock.now())
     if (!planned) break
     const cycle = row.planned + 1
     for (const { node, because } of planned.waiting) reasons.set(node, because)

@@ -75,6 +75,7 @@ test('a conflict copy keeps its ending and is known as one', () => {
   assert.equal(conflictNameOf('report.pdf', atMs), 'report.conflict-20261116-031500.pdf')
   assert.equal(conflictNameOf('report.pdf', atMs, 2), 'report.conflict-20261116-031500-2.pdf')
   assert.equal(conflictNameOf('.bashrc', atMs), '.bashrc.conflict-20261116-031500')
+  assert.equal(conflictNameOf('.tidemark-move-7-report.pdf', atMs), 'report.conflict-20261116-031500.pdf')
   assert.equal(isConflictName('report.pdf'), false)
 })
 

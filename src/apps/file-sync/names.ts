@@ -47,13 +47,14 @@ function shown(character: string): string {
   return character < ' ' || character === '\x7f' ? 'control characters' : `the character ${character}`
 }
 
+const TEMPORARY = /^\.tidemark-move-\d+-/
 const CONFLICT_COPY = /\.conflict-\d{8}-\d{6}(?:-\d+)?(?=\.[^.]*$|$)/
 
 /** `report.conflict-20261116-031500.pdf`; with a number where that is taken. */
 export function conflictNameOf(name: string, atMs: number, count = 0): string {
   const at = new Date(atMs).toISOString().replaceAll(/[-:]/g, '')
   const stamp = `.conflict-${at.slice(0, 8)}-${at.slice(9, 15)}${count > 0 ? `-${count}` : ''}`
-  const plain = name.replace(CONFLICT_COPY, '')
+  const plain = name.replace(TEMPORARY, '').replace(CONFLICT_COPY, '') || name
   const dot = plain.lastIndexOf('.')
   const [stem, ending] = dot > 0 ? [plain.slice(0, dot), plain.slice(dot)] : [plain, '']
   return cut(stem, LOCAL_NAME_BYTES_MAX - Buffer.byteLength(stamp + ending)) + stamp + ending
@@ -69,8 +70,6 @@ function cut(text: string, bytesMax: number): string {
   while (Buffer.byteLength(kept) > bytesMax) kept = [...kept].slice(0, -1).join('')
   return kept
 }
-
-const TEMPORARY = /^\.tidemark-move-\d+-/
 
 /** A name for a moment, while two things exchange theirs. It never counts as one that somebody chose. */
 export function temporaryNameOf(name: string, number: number): string {

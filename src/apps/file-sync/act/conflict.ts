@@ -14,7 +14,7 @@ import { rm } from 'node:fs/promises'
 import { z } from 'zod'
 import { TidemarkError } from '../../../errors.ts'
 import type { ActionContext, Ended, VerbRun } from '../action.ts'
-import type { ConflictPolicy } from '../decide.ts'
+import { type ConflictPolicy, TEMPORARY_NAME } from '../decide.ts'
 import { moveInside } from '../local/move.ts'
 import type { Root } from '../local/root.ts'
 import { isSameThing, plainStat } from '../local/stat.ts'
@@ -75,6 +75,9 @@ export function conflictRun(deps: ConflictDeps): VerbRun {
     if (decision.do !== 'conflict') {
       const ended = await lookAtOccupant(context)
       return ended ?? setAside(context, root, { kind: 'create-create', isDetached: false })
+    }
+    if (decision.row === TEMPORARY_NAME) {
+      return setAside(context, root, { kind: decision.conflict, isDetached: false })
     }
     const clash = await clashOf(deps, context, root, decision.conflict)
     return 'ended' in clash ? clash.ended : settle(deps, context, clash)

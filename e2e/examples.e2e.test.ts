@@ -143,6 +143,7 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'npm run lint && npm run types': 'scripts/test.ts',
   'npm run crash': 'e2e/crash/crash.e2e.test.ts',
   'npm run crash:mail': 'e2e/mail/sync.e2e.test.ts',
+  'npm run oracle -- files': 'e2e/files/oracle.e2e.test.ts',
   'npm run bench -- engine': 'bench/run.test.ts',
   'npm run bench -- mail': 'bench/run.test.ts',
   'npm run shots': 'e2e/web/overview.e2e.test.ts',

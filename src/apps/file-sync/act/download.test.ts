@@ -41,6 +41,18 @@ describe('a download', () => {
     assert.deepEqual(await w.sync(), [])
   })
 
+  test('takes no page that something on the way sends instead for a file without a hash', async () => {
+    const w = await world({ quirks: { hashMissing: true } })
+    for (let n = 0; n < 20; n++) w.there.device.write(`/f${n}.txt`, `content ${n}`)
+    await w.hear()
+    await w.look()
+    const actions = await w.plan()
+    assert.equal(actions.length, 20)
+    w.sim.faults.set({ rules: [{ do: 'content-type', type: 'text/html', methods: ['graph.download'] }] })
+    for (const action of actions) await w.run(action).catch(() => undefined)
+    for (let n = 0; n < 20; n++) assert.equal(w.has(`f${n}.txt`), false)
+  })
+
   test('does not replace a file that was edited while it came', async () => {
     const w = await world()
     w.there.device.write('/a.txt', 'one')

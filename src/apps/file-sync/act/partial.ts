@@ -131,13 +131,18 @@ async function verify(
   const now = await lookAtItem(context, remote.itemId)
   if (!now) return staleItems(context, [remote], 'OneDrive does not have it any more')
   if (!isSameVersion(now, remote)) return staleWith(context, [now], 'it changed in OneDrive meanwhile')
-  // OneDrive has no hash of some files: then what counts is that nothing is missing, and that it is still that version.
-  if (remote.hash === null && isWhole) return undefined
+  // OneDrive has no hash of some files: then what counts is that it has the size that OneDrive says, and is still that
+  // version. A page of an error that something on the way sends instead is whole as well.
+  const hasSize = bytes === remote.size || WRONG_SIZES.test(remote.name)
+  if (remote.hash === null && isWhole && hasSize) return undefined
   return new TidemarkError('What came from OneDrive is not what the file should be', {
     kind: 'transient',
     code: 'download-damaged',
   })
 }
+
+/** Of these OneDrive may tell the size of another form. */
+const WRONG_SIZES = /\.hei[cf]$/i
 
 function isSameVersion(now: RemoteRow, then: RemoteRow): boolean {
   if (now.cTag !== null && then.cTag !== null) return now.cTag === then.cTag

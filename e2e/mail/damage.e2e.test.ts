@@ -422,7 +422,7 @@ describe('a full disk', () => {
       seed: 46,
       settings: { TIDEMARK_MAIL_PATIENCE_MINUTES: '0' },
     })
-    const script = `trap '' XFSZ; ulimit -f 600; exec "$0" "$@"`
+    const script = `trap '' XFSZ; ulimit -f 900; exec "$0" "$@"`
     const child = spawn('sh', ['-c', script, TIDEMARK, 'mail', 'sync'], {
       env: world.env,
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -34,7 +34,7 @@ import {
   KindRegistry,
   request,
 } from './kinds.ts'
-import { Lease } from './lease.ts'
+import { Lease, noSignOfLife } from './lease.ts'
 import type { BudgetEvent } from './limits/budget.ts'
 import { createLimits, type Limits } from './limits/limits.ts'
 import type { BudgetSpec } from './limits/spec.ts'
@@ -130,8 +130,7 @@ export class Engine {
       name: options.name ?? 'tidemark',
       leaseMs: options.leaseMs ?? LEASE_MS,
       onLost: (owner) => this.#lostLease(owner),
-      onTrouble: (error) =>
-        this.events.emit({ type: 'ledger', what: 'down', detail: `heartbeat: ${String(error)}` }),
+      onTrouble: (error) => this.events.emit({ type: 'ledger', what: 'down', detail: noSignOfLife(error) }),
     })
     this.#committer = new Committer({
       ...{ ledger, clock, owner: () => this.lease.owner },

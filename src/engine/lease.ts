@@ -1,5 +1,6 @@
 /** This process's lease: acquired at start, renewed by a thread, acquired anew after it was lost. */
 import { type Clock, sleep } from '../clock.ts'
+import { asTidemarkError } from '../errors.ts'
 import type { Heartbeat } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { isDeadHere, processIdentity } from './process-identity.ts'
@@ -85,4 +86,9 @@ export class Lease {
     await this.#heartbeat?.stop()
     await this.#options.ledger.retire(this.#owner)
   }
+}
+
+/** The heartbeat has a connection of its own, and says of an error no more than its text. */
+export function noSignOfLife(error: unknown): string {
+  return `No sign of life could be written to the ledger: ${asTidemarkError(error).message}`
 }

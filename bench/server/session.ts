@@ -23,7 +23,7 @@ export type Sizes = {
 
 export const FULL: Sizes = {
   ...{ pages: 50, readsPerS: 200, phasePairs: 4 },
-  ...{ quotaPhaseMs: 12_000, quotaMessages: 4_000, unboundedPhaseMs: 5_000, unboundedMessages: 60_000 },
+  ...{ quotaPhaseMs: 12_000, quotaMessages: 4_000, unboundedPhaseMs: 5_000, unboundedMessages: 110_000 },
   ...{ silentMs: 12_000, segments: 100_000, jobs: 1_000_000, readRounds: 50 },
 }
 

@@ -5,11 +5,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import { createPkce, type OAuthClient, type Pkce, readRedirect } from '../../cloud/oauth.ts'
+import { createPkce, type OAuthClient, type Pkce } from '../../cloud/oauth.ts'
 import { type OneDriveAccess, signInByCode, signInUrl } from '../../cloud/onedrive/auth.ts'
-import { asTidemarkError } from '../../errors.ts'
-import { redactText } from '../../redaction.ts'
-import { type SignInPage, signInPage } from '../mail-api/sign-in-page.ts'
 import {
   keepOneDriveAccount,
   newToken,
@@ -17,11 +14,12 @@ import {
   readOneDriveProfile,
   requireApp,
 } from '../onedrive-account.ts'
-import { conflict } from '../problem.ts'
-import { defineDownload, defineRoute } from '../route.ts'
+import { PendingSignIns } from '../pending-sign-ins.ts'
+import { defineRoute } from '../route.ts'
 import type { Services } from '../services.ts'
 import { looksAt } from '../shared-looks.ts'
-import { PendingSignIns } from './pending-sign-ins.ts'
+import { clientOrConflict, defineSignInCallback } from '../sign-in-callback.ts'
+import type { SignInPage } from '../sign-in-page.ts'
 
 export const CALLBACK_PATH = '/oauth/onedrive/callback'
 
@@ -50,7 +48,7 @@ const connect = defineRoute(
     answer: z.object({ url: z.string(), state: z.string() }),
   },
   async ({ body: { access }, origin }, services) => {
-    const client = clientOf(services)
+    const client = clientOrConflict((file) => requireApp(services.config.onedrive, file))
     const pkce = createPkce((n) => randomBytes(n))
     const redirectUri = redirectOf(origin)
     pendingOf(services).remember(pkce.state, { pkce, client, access, redirectUri })
@@ -67,68 +65,17 @@ function redirectOf(origin: string): string {
   return url.href
 }
 
-/** Without one nobody can sign in here, whatever is asked for. */
-function clientOf({ config }: Services): OAuthClient {
-  try {
-    return requireApp(config.onedrive, 'the configuration file')
-  } catch (thrown) {
-    const { code = 'no-client', hint, message } = asTidemarkError(thrown)
-    throw conflict(message, { code, cause: thrown, ...(hint === undefined ? {} : { hint }) })
-  }
-}
-
-const callback = defineDownload(
-  {
-    ...{ method: 'get', path: CALLBACK_PATH, tag: 'files', access: 'read', contentType: 'text/html' },
-    summary: 'Where Microsoft sends the browser back to after a sign-in',
-    description: 'Answers with a page for people: 404 where nobody waits for it, 422 where it did not work.',
-    errorPages: [404, 422],
-    // Loose: services add parameters as they like.
-    query: z.looseObject({
-      state: z.string().max(200).optional().describe('That of the sign-in that was begun'),
-      code: z.string().max(8_000).optional().describe('What is exchanged for the access'),
-      error: z.string().max(200).optional().describe('Why the service refused'),
-    }),
+const callback = defineSignInCallback<Pending>({
+  ...{ path: CALLBACK_PATH, tag: 'files', codeCharsMax: 8_000 },
+  summary: 'Where Microsoft sends the browser back to after a sign-in',
+  take: (services, state) => pendingOf(services).take(state),
+  finish,
+  hints: {
+    denied: 'Begin again and allow it. An account of work or school may need its administrator for that.',
+    refused:
+      'Check the app registration at Microsoft: its redirect must be http://localhost, for "Mobile and desktop applications".',
   },
-  async ({ query: { state = '', code, error } }, services) => {
-    const pending = pendingOf(services).take(state)
-    if (!pending) return signInPage(STRANGE)
-    const answer = new URLSearchParams({
-      state,
-      ...(code !== undefined && { code }),
-      ...(error !== undefined && { error }),
-    })
-    const redirect = readRedirect(answer, pending.pkce.state)
-    if (redirect.kind === 'strange') return signInPage(STRANGE)
-    if (redirect.kind === 'refused') return signInPage(refused(redirect.error))
-    try {
-      return signInPage(await finish(services, pending, redirect.code))
-    } catch (thrown) {
-      const { kind, message, hint } = asTidemarkError(thrown)
-      if (kind === 'bug') throw thrown
-      return signInPage({ status: 422, title: 'That did not work', text: redactText(message), hint })
-    }
-  },
-)
-
-const STRANGE: SignInPage = {
-  status: 404,
-  title: 'Nothing here',
-  text: 'No sign-in waits for this answer: it was finished, or it was begun more than ten minutes ago.',
-  hint: 'Begin again on the page of settings.',
-}
-
-function refused(error: string): SignInPage {
-  const isDenied = error === 'access_denied'
-  return {
-    status: 422,
-    title: 'Not connected',
-    text: isDenied ? 'The access was not allowed.' : `The service refused the sign-in (${error}).`,
-    hint: isDenied
-      ? 'Begin again and allow it. An account of work or school may need its administrator for that.'
-      : 'Check the app registration at Microsoft: its redirect must be http://localhost, for "Mobile and desktop applications".',
-  }
-}
+})
 
 async function finish(services: Services, pending: Pending, code: string): Promise<SignInPage> {
   const { accounts, vault, clock, config, ledger, files } = services

@@ -1,5 +1,5 @@
 /** What the browser shows when a service has sent it back. */
-import type { DownloadAnswer } from '../route.ts'
+import type { DownloadAnswer } from './route.ts'
 
 export type SignInPage = { status: number; title: string; text: string; hint?: string | undefined }
 

@@ -2,7 +2,7 @@
  * Sign-ins that were begun in a browser, known by their state, which only who began one has. Each is there for ten
  * minutes, for one answer, in the process that began it.
  */
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../clock.ts'
 
 const KEPT_MS = 600_000
 const PENDING_MAX = 50

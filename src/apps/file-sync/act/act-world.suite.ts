@@ -244,6 +244,7 @@ export class ActWorld {
         // What waits for a moment is done after it.
         if (ran.outcome.again) {
           this.nowMs += ran.outcome.again.afterMs ?? 0
+          await this.hear()
           await this.run(action, { checkpoint: ran.checkpoint })
         }
         verbs.push(action.verb)

@@ -10,18 +10,26 @@ import { dismissConflicts } from '../store/conflicts.ts'
 import type { InStep, LocalSighting } from '../store/contract.ts'
 import { endInStep, endMoved } from '../store/ends.ts'
 import { localAtName, localRow, seeLocal } from '../store/local-tree.ts'
-import { hearNow, isOther, remoteRows } from '../store/remote-tree.ts'
+import { hearNow, isOther, remoteRow } from '../store/remote-tree.ts'
 import { sameStat } from '../store/rows.ts'
 import type { LocalRow, LocalStat, RemoteRow } from '../trees.ts'
 
 type Acted = Pick<ActionContext, 'drive' | 'case' | 'job'>
 
-/** Both sides have the same now. */
-export async function endAgreed(tx: Tx, acted: Acted, end: InStep): Promise<boolean> {
+/** Both sides have the same now. `known`: the local row, where it was read in this transaction. */
+export async function endAgreed(
+  tx: Tx,
+  acted: Acted,
+  { known, ...end }: Omit<InStep, 'now'> & { known?: LocalRow | undefined },
+): Promise<boolean> {
   const { drive, job } = acted
-  const remoteNews = await newsOfItem(tx, acted, end.remote)
-  const localNews = 'id' in end.local ? await newsOfFile(tx, acted, end.local.id, end.stat) : undefined
-  const again = await endInStep(tx, drive.name, end)
+  const now = {
+    local: known ?? ('id' in end.local ? await localRow(tx, drive.name, end.local.id) : undefined),
+    remote: await remoteRow(tx, drive.name, end.remote.itemId),
+  }
+  const remoteNews = newsOfItem(acted, now.remote, end.remote)
+  const localNews = now.local && newsOfFile(acted, now.local, end.stat)
+  const again = await endInStep(tx, drive.name, { ...end, now })
   if (drive.settings.conflicts === 'manual') {
     await dismissConflicts(tx, drive.name, end.node, job.clock.now())
   }
@@ -32,7 +40,7 @@ export async function endAgreed(tx: Tx, acted: Acted, end: InStep): Promise<bool
 export async function endPlaced(tx: Tx, acted: Acted, end: Parameters<typeof endMoved>[2]): Promise<boolean> {
   const drive = acted.drive.name
   const { id, parentId, name } = end.local
-  const remoteNews = await newsOfItem(tx, acted, end.remote)
+  const remoteNews = newsOfItem(acted, await remoteRow(tx, drive, end.remote.itemId), end.remote)
   const now = await localRow(tx, drive, id)
   const localNews = now && newsOfPlace(acted, now, end.local)
   const local = { ...(now ?? end.local), parentId, name, isMissing: false }
@@ -41,23 +49,17 @@ export async function endPlaced(tx: Tx, acted: Acted, end: Parameters<typeof end
   return (await tell(tx, drive, remoteNews, localNews)) || again
 }
 
-async function newsOfItem(tx: Tx, acted: Acted, known: RemoteRow): Promise<RemoteRow | undefined> {
-  const now = (await remoteRows(tx, acted.drive.name, [known.itemId])).get(known.itemId)
+function newsOfItem(acted: Acted, now: RemoteRow | undefined, known: RemoteRow): RemoteRow | undefined {
   const began = acted.case.remote
   const isAsItBegan = began?.itemId === now?.itemId && now?.eTag === began?.eTag
   const isNews = now && isOther(now, known) && !(isAsItBegan && !isOther(now, began!))
   return isNews ? now : undefined
 }
 
-async function newsOfFile(
-  tx: Tx,
-  acted: Acted,
-  id: number,
-  known: LocalStat,
-): Promise<LocalSighting | undefined> {
-  const now = await localRow(tx, acted.drive.name, id)
+function newsOfFile(acted: Acted, now: LocalRow, known: LocalStat): LocalSighting | undefined {
+  const { id } = now
   const began = acted.case.local
-  if (!now || (!now.isMissing && (now.type === 'folder' || sameStat(now, known)))) return undefined
+  if (!now.isMissing && (now.type === 'folder' || sameStat(now, known))) return undefined
   const isAsItBegan = began?.id === id && began.isMissing === now.isMissing && sameStat(began, now)
   if (isAsItBegan) return undefined
   const { parentId, name } = now

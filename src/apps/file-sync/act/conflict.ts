@@ -8,7 +8,7 @@
  *   manual       nothing, until someone has decided
  *
  * Where a local thing only wants a name that OneDrive has given to another one, it gets another name, and keeps its
- * item.
+ * item; two files with the same content become one (namesake.ts).
  */
 import { rm } from 'node:fs/promises'
 import { z } from 'zod'
@@ -31,12 +31,11 @@ import {
 import type { ConflictRow } from '../store/contract.ts'
 import { endSetAside } from '../store/ends.ts'
 import { setLocalHash } from '../store/local-tree.ts'
-import { waitForNode } from '../store/open-nodes.ts'
-import { isOther, remoteAtName } from '../store/remote-tree.ts'
-import { itemNode, type LocalRow, type RemoteRow } from '../trees.ts'
+import { isOther } from '../store/remote-tree.ts'
+import type { LocalRow, RemoteRow } from '../trees.ts'
 import { endAgreed } from './agreed.ts'
-import { type Disk, hashInside } from './content.ts'
-import { lookAtItem, staleWith } from './fresh-look.ts'
+import { hashInside } from './content.ts'
+import { lookAtItem, notGiven, staleWith } from './fresh-look.ts'
 import {
   asObject,
   goneHere,
@@ -48,9 +47,10 @@ import {
   rootOf,
   unreadableHere,
 } from './local-side.ts'
-import { type FetchDeps, type Fetched, fetchContent } from './partial.ts'
+import { type NamesakeDeps, yieldName } from './namesake.ts'
+import { type Fetched, fetchContent } from './partial.ts'
 
-export type ConflictDeps = FetchDeps & { disk: Disk }
+export type ConflictDeps = NamesakeDeps
 
 /** The two versions, and all that is known of them. */
 type Clash = {
@@ -73,7 +73,7 @@ export function conflictRun(deps: ConflictDeps): VerbRun {
     const begun = await asideAlready(context, root)
     if (begun) return begun
     if (decision.do !== 'conflict') {
-      const ended = await lookAtOccupant(context)
+      const ended = await yieldName(deps, context, root)
       return ended ?? setAside(context, root, { kind: 'create-create', isDetached: false })
     }
     if (decision.row === TEMPORARY_NAME) {
@@ -82,24 +82,6 @@ export function conflictRun(deps: ConflictDeps): VerbRun {
     const clash = await clashOf(deps, context, root, decision.conflict)
     return 'ended' in clash ? clash.ended : settle(deps, context, clash)
   }
-}
-
-/** Undefined: another item really has the name that this one wants. */
-async function lookAtOccupant(context: ActionContext): Promise<Ended | undefined> {
-  const { drive, store, node, version } = context
-  const { local, localParentId: parentId } = context.case
-  const free: Ended = { end: 'stale', because: 'its name is free' }
-  if (parentId === undefined) return free
-  const place = { parentId, name: local!.name }
-  const known = await store.write((tx) => remoteAtName(tx, drive.name, place))
-  if (!known || known.itemId === context.case.remote?.itemId) return free
-  const now = await lookAtItem(context, known.itemId)
-  if (!now) return staleWith(context, [{ ...known, isDeleted: true }], 'its name is free')
-  if (isOther(known, now)) return staleWith(context, [now], 'what has its name changed in OneDrive')
-  const waitsFor = itemNode(known.itemId)
-  // The very item that it is going to be compared with: what becomes of both is decided there.
-  if ((await store.nodeCase(drive.name, waitsFor)).local?.id !== local!.id) return undefined
-  return { end: 'done', write: (tx) => waitForNode(tx, drive.name, { node, version, waitsFor }) }
 }
 
 async function clashOf(
@@ -121,9 +103,9 @@ async function clashOf(
   if (local.hash === null && hash === remote.hash) return { ended: notedHash(context, hash) }
   // What is known of OneDrive may be old: perhaps it has the same by now, or what is new here is its next version.
   const now = await lookAtItem(context, remote.itemId)
-  if (!now || isOther(remote, now)) {
-    const row = now ?? { ...remote, isDeleted: true }
-    return { ended: staleWith(context, [row], 'it changed in OneDrive meanwhile') }
+  if (!now) return { ended: await notGiven(context, [remote.itemId]) }
+  if (isOther(remote, now)) {
+    return { ended: staleWith(context, [now], 'it changed in OneDrive meanwhile') }
   }
   const clash = { root, names: seen.names, local: { ...local, hash }, remote, kind, fetched: undefined }
   // Without a hash nobody can say that they differ.
@@ -306,7 +288,8 @@ function asideAs(
     note: `set aside as ${copyName}`,
     write: async (tx) => {
       await dropDecided(tx, drive.name, conflict)
-      return endSetAside(tx, drive.name, { node, version, localId: local.id, copyName, isDetached, conflict })
+      const aside = { node, version, localId: local.id, from: local, copyName, isDetached, conflict }
+      return endSetAside(tx, drive.name, aside)
     },
   }
 }

@@ -17,7 +17,7 @@ const PIECE_BYTES = 256 * 1024
 type Hashing = Pick<RunContext<unknown>, 'signal' | 'progress'>
 
 /** Threads that read files, so that nobody waits for a large one. */
-export type Disk = Pick<DiskThreads, 'hash'>
+export type Disk = Pick<DiskThreads, 'hash' | 'read'>
 
 /** The hash and the stat that it belongs to; or why there is none. */
 export async function hashInside(

@@ -14,7 +14,7 @@ import { countDelete, endGone } from '../store/ends.ts'
 import { seeLocal, setLocalHash } from '../store/local-tree.ts'
 import type { LocalRow, RemoteRow } from '../trees.ts'
 import { type Disk, hashInside } from './content.ts'
-import { codeOf, goneThere, isAsKnown, lookAtItem, refusedAgain, staleWith } from './fresh-look.ts'
+import { codeOf, isAsKnown, lookAtItem, notGiven, refusedAgain, staleWith } from './fresh-look.ts'
 import {
   folderNames,
   goneHere,
@@ -174,7 +174,8 @@ export const deleteRemoteRun: VerbRun = async (context) => {
     const code = codeOf(thrown)
     if (code !== 'not-found' && code !== 'precondition-failed') throw thrown
     const now = await lookAtItem(context, remote.itemId)
-    if (!now) return gone(context)
+    // Deleted by a try that was interrupted, or by somebody: delta tells, and then it is forgotten.
+    if (!now || (code === 'not-found' && isAsKnown(now, remote))) return notGiven(context, [remote.itemId])
     if (isAsKnown(now, remote) && remote.type === 'file') throw refusedAgain(thrown)
     return staleWith(context, [now], 'it changed in OneDrive meanwhile')
   }
@@ -236,7 +237,7 @@ function isFolder(root: Root, names: readonly string[]): boolean {
 async function emptyFolderTag(context: ActionContext, remote: RemoteRow): Promise<string | Ended> {
   const { drive, job } = context
   const now = await lookAtItem(context, remote.itemId)
-  if (!now) return goneThere(context, 'OneDrive does not have it any more')
+  if (!now) return notGiven(context, [remote.itemId])
   const isMoved = now.parentId !== remote.parentId || now.name !== remote.name
   if (isMoved || now.type !== 'folder') return staleWith(context, [now], 'it changed in OneDrive meanwhile')
   const children: RemoteRow[] = []

@@ -132,7 +132,7 @@ function inStep(
       const local = now ? { id: now.id } : await rowAt(tx, drive.name, target)
       const localName = now?.name ?? names.at(-1)!
       const end = { node, version, remote, local, localName, type: 'file' as const, stat, hash }
-      return endAgreed(tx, context, end)
+      return endAgreed(tx, context, { ...end, known: now })
     },
   }
 }

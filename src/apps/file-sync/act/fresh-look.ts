@@ -1,24 +1,39 @@
 /**
- * A look at the real thing where it is not as expected, and what is written down of it. "Not found" is believed only
- * after some tries: what was just made or changed may not be found for a moment, and a deletion that never happened
- * would be carried over to the other side.
+ * A look at the real thing where it is not as expected, and what is written down of it. "Not found" says nothing of
+ * what became of an item: what was just made or changed may not be found for a while, and a deletion that never
+ * happened would be carried over to the other side. That something is deleted is for delta to say alone.
  */
+import { z } from 'zod'
 import { asTidemarkError, TidemarkError } from '../../../errors.ts'
 import type { ActionContext, Ended } from '../action.ts'
 import { toRow } from '../delta.ts'
 import { hearNow, isOther } from '../store/remote-tree.ts'
 import type { RemoteRow } from '../trees.ts'
+import { asObject } from './local-side.ts'
 
+/** Of calls on what was just made. */
 export const FRESH_TRIES = 4
+/** Of looks: whoever does not find it waits, and looks again. */
+const LOOK_TRIES = 2
+
+/** Delta lags behind other answers by up to a minute. */
+const NOT_GIVEN_MS_MAX = 60_000
+const NOT_GIVEN_WAIT_MS_MIN = 1_000
+const NOT_GIVEN_WAIT_MS_MAX = 15_000
+/** A try so long after the last one begins anew: in between it was given. */
+const NOT_GIVEN_FORGOTTEN_MS = 300_000
+
+export const NOT_GIVEN = 'OneDrive lists it, but does not give it'
+export const FOLDER_NOT_GIVEN = 'OneDrive lists its folder, but does not give it'
 
 type Looking = Pick<ActionContext, 'drive' | 'job'>
 
-/** Undefined: it is not there. */
+/** Undefined: OneDrive does not give it. */
 export async function lookAtItem(looking: Looking, itemId: string): Promise<RemoteRow | undefined> {
   const { drive, job } = looking
   const { client, driveId } = drive
   return orMissing(looking, async () => {
-    const item = await client.item(driveId, itemId, { signal: job.signal, missingTries: FRESH_TRIES })
+    const item = await client.item(driveId, itemId, { signal: job.signal, missingTries: LOOK_TRIES })
     return item.deleted ? undefined : toRow(item, drive)
   })
 }
@@ -30,7 +45,7 @@ export async function lookAtName(
   const { drive, job } = looking
   const { client, driveId } = drive
   return orMissing(looking, async () => {
-    const found = await client.childByName(driveId, place, { signal: job.signal, missingTries: FRESH_TRIES })
+    const found = await client.childByName(driveId, place, { signal: job.signal, missingTries: LOOK_TRIES })
     return toRow(found, drive)
   })
 }
@@ -62,37 +77,45 @@ export function codeOf(thrown: unknown): string | undefined {
   return asTidemarkError(thrown).code
 }
 
-/** The items are looked at, whatever they are now is written down, and the node is planned again. */
-export async function staleItems(
-  context: Looking,
-  known: readonly (RemoteRow | undefined)[],
-  because: string,
+const notGivenBefore = z.object({ sinceMs: z.number(), atMs: z.number() })
+
+/**
+ * OneDrive does not give items that it lists. If they are deleted, delta says so: it is asked, and this waits. What
+ * delta does not speak of until then is left alone with its reason, and tried again with every whole look.
+ */
+export async function notGiven(
+  { drive, store, job }: Pick<ActionContext, 'drive' | 'store' | 'job'>,
+  itemIds: readonly string[],
+  because = NOT_GIVEN,
 ): Promise<Ended> {
-  const rows: RemoteRow[] = []
-  for (const row of known) {
-    if (row) rows.push((await lookAtItem(context, row.itemId)) ?? { ...row, isDeleted: true })
+  const known = await store.remoteRows(drive.name, itemIds)
+  if (itemIds.some((itemId) => known.get(itemId)?.isDeleted !== false)) {
+    return { end: 'stale', because: 'OneDrive does not have it any more' }
   }
-  return staleWith(context, rows, because)
+  const nowMs = job.clock.now()
+  const kept = asObject(job.checkpoint)
+  const before = notGivenBefore.safeParse(kept.notGiven).data
+  // It was given in between, or the clock was put back.
+  const isNew = !before || Math.abs(nowMs - before.atMs) > NOT_GIVEN_FORGOTTEN_MS
+  const sinceMs = isNew ? nowMs : before.sinceMs
+  const forMs = nowMs - sinceMs
+  if (forMs >= NOT_GIVEN_MS_MAX) return { end: 'left', because }
+  await job.save({ ...kept, notGiven: { sinceMs, atMs: nowMs } satisfies z.infer<typeof notGivenBefore> })
+  const afterMs = Math.min(NOT_GIVEN_WAIT_MS_MAX, Math.max(NOT_GIVEN_WAIT_MS_MIN, forMs))
+  return { end: 'wait', because, afterMs, isHeardFirst: true }
 }
 
 export function staleWith({ drive, job }: Looking, rows: readonly RemoteRow[], because: string): Ended {
   return { end: 'stale', because, write: (tx) => hearNow(tx, drive.name, rows, job.payload) }
 }
 
-/** The item of the node was looked for, and is not there. */
-export function goneThere(context: Pick<ActionContext, 'drive' | 'job' | 'case'>, because: string): Ended {
-  const { remote } = context.case
-  return staleWith(context, remote ? [{ ...remote, isDeleted: true }] : [], because)
-}
-
-/** The folder that something was to go into is gone; undefined where it is there. */
-export async function staleFolder(
-  context: Looking,
+/** OneDrive says "not found" where something was to go into a folder; undefined where that is there. */
+export async function folderNotGiven(
+  context: Pick<ActionContext, 'drive' | 'store' | 'job'>,
   folderId: string,
-  because: string,
 ): Promise<Ended | undefined> {
   const now = await lookAtItem(context, folderId)
-  return now ? undefined : staleWith(context, [goneFolder(folderId)], because)
+  return now ? undefined : notGiven(context, [folderId], FOLDER_NOT_GIVEN)
 }
 
 /** Looked at, nothing is other than it was known: so trying at once would be refused again. It costs a try. */
@@ -103,11 +126,4 @@ export function isAsKnown(now: RemoteRow, known: RemoteRow | undefined): boolean
 export function refusedAgain(thrown: unknown): TidemarkError {
   const { message, code } = asTidemarkError(thrown)
   return new TidemarkError(message, { kind: 'transient', cause: thrown, ...(code && { code }) })
-}
-
-function goneFolder(itemId: string): RemoteRow {
-  return {
-    ...{ itemId, parentId: null, name: '', type: 'folder', size: 0, hash: null, eTag: null, cTag: null },
-    ...{ modifiedMs: null, isDeleted: true },
-  }
 }

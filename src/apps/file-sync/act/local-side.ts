@@ -2,6 +2,7 @@
 import { constants, fstatSync, realpathSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { relative, sep } from 'node:path'
+import type { Clock } from '../../../clock.ts'
 import { asTidemarkError } from '../../../errors.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import type { ActionContext, Ended } from '../action.ts'
@@ -23,6 +24,22 @@ const ABSENT_MS = 3_000
 export function rootOf(drive: Pick<FileDrive, 'root' | 'markerId'>): Root {
   return openRoot(drive.root, drive.markerId)
 }
+
+/**
+ * For what takes nothing away: looked at some moments ago at most. Whatever is done in it goes by the folder's identity,
+ * and a file is read only where it is the one that was seen.
+ */
+export function recentRootOf(drive: Pick<FileDrive, 'root' | 'markerId'>, clock: Clock): Root {
+  const nowMs = clock.monotonicMs()
+  const known = recentRoots.get(drive)
+  if (known && nowMs - known.atMs < RECENT_MS) return known.root
+  const root = rootOf(drive)
+  recentRoots.set(drive, { root, atMs: nowMs })
+  return root
+}
+
+const RECENT_MS = 250
+const recentRoots = new WeakMap<object, { root: Root; atMs: number }>()
 
 /** A place, by the names that lead to it. */
 export type Place = { folder: LocalRow; names: string[] }

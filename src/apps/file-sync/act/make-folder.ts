@@ -5,7 +5,7 @@ import { makeFolder } from '../local/move.ts'
 import { plainStat } from '../local/stat.ts'
 import { localRow } from '../store/local-tree.ts'
 import { endAgreed } from './agreed.ts'
-import { codeOf, FRESH_TRIES, lookAtName, refusedAgain, staleFolder, staleWith } from './fresh-look.ts'
+import { codeOf, FRESH_TRIES, folderNotGiven, lookAtName, refusedAgain, staleWith } from './fresh-look.ts'
 import {
   goneHere,
   isNoFolder,
@@ -77,7 +77,7 @@ export const makeRemoteRun: VerbRun = async (context) => {
   } catch (thrown) {
     const code = codeOf(thrown)
     if (code === 'not-found') {
-      const ended = await staleFolder(context, parentId, 'its folder is not in OneDrive')
+      const ended = await folderNotGiven(context, parentId)
       if (!ended) throw refusedAgain(thrown)
       return ended
     }

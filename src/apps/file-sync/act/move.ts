@@ -14,10 +14,11 @@ import { endPlaced } from './agreed.ts'
 import {
   codeOf,
   FRESH_TRIES,
-  goneThere,
+  folderNotGiven,
   isAsKnown,
   lookAtItem,
   lookAtName,
+  notGiven,
   refusedAgain,
   staleWith,
 } from './fresh-look.ts'
@@ -142,11 +143,11 @@ async function notMoved(
   thrown: unknown,
 ): Promise<Ended> {
   const now = await lookAtItem(context, context.case.remote!.itemId)
-  if (!now) return goneThere(context, 'OneDrive does not have it any more')
+  if (!now) return notGiven(context, [context.case.remote!.itemId])
   if (now.parentId === place.parentId && sameSpelling(now.name, place.name)) return movedThere(context, now)
-  const folder = await lookAtItem(context, place.parentId)
-  const gone = folder ? [] : [{ ...now, itemId: place.parentId, isDeleted: true }]
-  const there = folder && (await lookAtName(context, place))
-  if (isAsKnown(now, context.case.remote) && gone.length === 0 && !there) throw refusedAgain(thrown)
-  return staleWith(context, [now, ...gone, ...(there ? [there] : [])], 'OneDrive has other things there now')
+  const ended = await folderNotGiven(context, place.parentId)
+  if (ended) return ended
+  const there = await lookAtName(context, place)
+  if (isAsKnown(now, context.case.remote) && !there) throw refusedAgain(thrown)
+  return staleWith(context, [now, ...(there ? [there] : [])], 'OneDrive has other things there now')
 }

@@ -10,8 +10,9 @@ import type { ActionContext, Ended } from '../action.ts'
 import type { FilesSettings } from '../drive.ts'
 import { freeBytes, partialPath, settle } from '../local/place.ts'
 import type { Root } from '../local/root.ts'
+import { isOther } from '../store/remote-tree.ts'
 import type { RemoteRow } from '../trees.ts'
-import { codeOf, lookAtItem, staleItems, staleWith } from './fresh-look.ts'
+import { codeOf, lookAtItem, notGiven, staleWith } from './fresh-look.ts'
 import type { Transfers } from './transfers.ts'
 
 export type FetchDeps = { settings: Pick<FilesSettings, 'reserveBytes'>; transfers: Transfers }
@@ -56,8 +57,8 @@ export async function fetchContent(
     return { ended: trouble }
   } catch (thrown) {
     if (codeOf(thrown) !== 'not-found') throw thrown
-    await rm(path, { force: true })
-    return { ended: await staleItems(context, [remote], 'OneDrive does not have it any more') }
+    // What came already is kept: if it is given after all, that goes on.
+    return { ended: await notFound(context, remote) }
   } finally {
     transfer.end()
     await file.close()
@@ -129,7 +130,7 @@ async function verify(
   if (remote.hash !== null && hash === remote.hash) return undefined
   if (isEmpty(remote) && bytes === 0) return undefined
   const now = await lookAtItem(context, remote.itemId)
-  if (!now) return staleItems(context, [remote], 'OneDrive does not have it any more')
+  if (!now) return notGiven(context, [remote.itemId])
   if (!isSameVersion(now, remote)) return staleWith(context, [now], 'it changed in OneDrive meanwhile')
   // OneDrive has no hash of some files: then what counts is that it has the size that OneDrive says, and is still that
   // version. A page of an error that something on the way sends instead is whole as well.
@@ -139,6 +140,12 @@ async function verify(
     kind: 'transient',
     code: 'download-damaged',
   })
+}
+
+async function notFound(context: ActionContext, remote: RemoteRow): Promise<Ended> {
+  const now = await lookAtItem(context, remote.itemId)
+  if (now && isOther(remote, now)) return staleWith(context, [now], 'it changed in OneDrive meanwhile')
+  return notGiven(context, [remote.itemId])
 }
 
 /** Of these OneDrive may tell the size of another form. */

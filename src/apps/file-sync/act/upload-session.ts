@@ -21,10 +21,12 @@ import type { Ended } from '../action.ts'
 import { isSameStat, plainStat } from '../local/stat.ts'
 import { isRemoteContentSame, type LocalStat } from '../trees.ts'
 import { hashUpTo, piecesOf } from './content.ts'
-import { codeOf, FRESH_TRIES, goneThere, lookAtItem, staleWith } from './fresh-look.ts'
+import { codeOf, FRESH_TRIES, lookAtItem, notGiven, staleWith } from './fresh-look.ts'
 import { asObject, lookInside, rootOf } from './local-side.ts'
 import { FileChanged } from './transfers.ts'
-import type { Sending, Sent, UploadDeps } from './upload.ts'
+import type { Sending as AnySending, OpenSource, Sent, UploadDeps } from './upload.ts'
+
+type Sending = AnySending<OpenSource>
 
 const savedSession = z.object({
   /** A key: whoever shows a checkpoint hides what has this name. */
@@ -72,7 +74,9 @@ async function sendNext(sending: Sending, session: Session, chunkBytes: number):
   if (session.offset + length === total) {
     const ended = await lastLook(sending)
     if (ended) {
-      await cancel(sending, session)
+      // What only waits goes on with the bytes that are there.
+      if (ended.end === 'wait') await save(sending, session)
+      else await cancel(sending, session)
       return { ended }
     }
   }
@@ -190,7 +194,7 @@ async function lastLook(sending: Sending): Promise<Ended | undefined> {
   const { base } = context.case
   if (!('itemId' in target) || !base) return undefined
   const now = await lookAtItem(context, target.itemId)
-  if (!now) return goneThere(context, 'OneDrive does not have it any more')
+  if (!now) return notGiven(context, [target.itemId])
   return isRemoteContentSame(now, base)
     ? undefined
     : staleWith(context, [now], 'it changed in OneDrive meanwhile')

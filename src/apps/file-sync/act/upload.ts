@@ -10,36 +10,54 @@
 
 import { type DriveItem, PUT_BYTES_MAX, type Target } from '../../../cloud/onedrive/client.ts'
 import { TidemarkError } from '../../../errors.ts'
-import { quickXorHash } from '../../../quick-xor-hash.ts'
+import type { Tx } from '../../../ledger/contract.ts'
 import type { ActionContext, Ended, VerbRun } from '../action.ts'
 import { toRow } from '../delta.ts'
-import type { FilesSettings } from '../drive.ts'
+import type { FileDrive, FilesSettings } from '../drive.ts'
+import { inside } from '../local/folder.ts'
+import { readWhole } from '../local/hash.ts'
 import { plainStat } from '../local/stat.ts'
 import { localRow, setLocalHash } from '../store/local-tree.ts'
-import type { LocalRow, RemoteRow } from '../trees.ts'
+import type { LocalRow, LocalStat, RemoteRow } from '../trees.ts'
 import { endAgreed } from './agreed.ts'
-import { hashOpened, isUnchanged, piecesOf } from './content.ts'
+import { type Disk, hashOpened, isForbidden } from './content.ts'
 import {
   codeOf,
   FRESH_TRIES,
-  goneThere,
+  folderNotGiven,
   isAsKnown,
   lookAtItem,
   lookAtName,
+  notGiven,
   refusedAgain,
-  staleFolder,
   staleWith,
 } from './fresh-look.ts'
-import { goneHere, lookInside, type Opened, openAsSeen, otherHere, rootOf } from './local-side.ts'
+import {
+  goneHere,
+  lookAsSeen,
+  lookInside,
+  namesOf,
+  type Opened,
+  openAsSeen,
+  otherHere,
+  recentRootOf,
+  rootOf,
+  unreadableHere,
+} from './local-side.ts'
 import { FileChanged, type Transfer, type Transfers } from './transfers.ts'
 import { sendInFragments } from './upload-session.ts'
 
-export type UploadDeps = { settings: Pick<FilesSettings, 'chunkBytes'>; transfers: Transfers }
+export type UploadDeps = { settings: Pick<FilesSettings, 'chunkBytes'>; transfers: Transfers; disk: Disk }
+
+/** The file, as it was when it was read or opened. */
+type Source = { names: string[]; local: LocalRow; look: LocalStat }
+type WholeSource = Source & { bytes: Uint8Array; hash: string }
+export type OpenSource = Source & Opened
 
 /** What is sent, and where to. */
-export type Sending = {
+export type Sending<From extends Source = WholeSource | OpenSource> = {
   context: ActionContext
-  source: Opened & { names: string[]; local: LocalRow }
+  source: From
   target: Target
   /** The version that is replaced. */
   ifMatch: string | undefined
@@ -54,6 +72,8 @@ export type Sent = { item: DriveItem; hash: string } | { ended: Ended }
 
 /** OneDrive keeps its own time where it is as good: calls cost more than a second or two are worth. */
 const TIME_OFF_MS_MAX = 2_000
+/** Asking a thread for so little took three times as long as reading it. */
+const HERE_BYTES_MAX = 64 * 1024
 const TIME_MS_MAX = Date.UTC(9999, 11, 31)
 
 export function uploadRun(deps: UploadDeps): VerbRun {
@@ -62,28 +82,63 @@ export function uploadRun(deps: UploadDeps): VerbRun {
     const local = context.case.local!
     const target = targetOf(context)
     if (!target) return { end: 'stale', because: 'its folder is not in OneDrive' }
-    const root = rootOf(drive)
-    const opened = await openAsSeen(context, root, local)
-    if ('ended' in opened) return opened.ended
+    const source = isSentWhole(context) ? await readAsSeen(deps, context) : await openedAsSeen(context)
+    if ('ended' in source) return source.ended
     const transfer = deps.transfers.begin({
       ...{ drive: drive.name, node, localId: local.id, direction: 'upload', path: job.payload.path },
       ...{ totalBytes: local.size, startedAtMs: job.clock.now() },
     })
     const sending: Sending = {
-      ...{ context, source: { ...opened, local }, ...target, modifiedMs: modifiedMsOf(local), transfer },
+      ...{ context, source, ...target, modifiedMs: modifiedMsOf(local), transfer },
       signal: AbortSignal.any([job.signal, transfer.signal]),
     }
     try {
       return await send(deps, sending)
     } catch (thrown) {
       if (job.signal.aborted || !isChange(thrown, transfer)) throw thrown
-      const look = lookInside(root, opened.names)
+      const look = lookInside(rootOf(drive), source.names)
       return look ? otherHere(context, local, look) : goneHere(context)
     } finally {
       transfer.end()
-      await opened.file.close()
+      if ('file' in source) await source.file.close()
     }
   }
+}
+
+function isSentWhole({ case: { local }, drive }: ActionContext): boolean {
+  const { size } = local!
+  return size === 0 || (size <= PUT_BYTES_MAX && !drive.isBusiness)
+}
+
+async function openedAsSeen(context: ActionContext): Promise<OpenSource | { ended: Ended }> {
+  const local = context.case.local!
+  const opened = await openAsSeen(context, rootOf(context.drive), local)
+  return 'ended' in opened ? opened : { ...opened, local }
+}
+
+/** What is read is the very file that was seen, whatever leads to it by now; where it is not, that is looked into. */
+async function readAsSeen(
+  { disk }: UploadDeps,
+  context: ActionContext,
+): Promise<WholeSource | { ended: Ended }> {
+  const { drive, job } = context
+  const local = context.case.local!
+  const root = recentRootOf(drive, job.clock)
+  const names = await namesOf(context, root, local, { isRead: true })
+  if (!names) return { ended: await goneHere(context, 'where it is here is not known') }
+  let failure: unknown
+  try {
+    const [path, stat] = [inside(root, names), plainStat(local)]
+    const read =
+      local.size <= HERE_BYTES_MAX ? readWhole(path, stat) : await disk.read(path, stat, job.signal)
+    if (read.outcome === 'done') return wholeOr(context, { names, local, look: local, ...read })
+  } catch (thrown) {
+    failure = thrown
+  }
+  const seen = await lookAsSeen(context, rootOf(drive), local)
+  if ('ended' in seen) return seen
+  if (isForbidden(failure)) return { ended: unreadableHere(context, local, 'it may not be read') }
+  throw failure ?? new FileChanged()
 }
 
 function isChange(thrown: unknown, { signal }: Transfer): boolean {
@@ -105,41 +160,49 @@ function modifiedMsOf({ mtimeNs }: LocalRow): number | undefined {
   return ms > 0 && ms < TIME_MS_MAX ? ms : undefined
 }
 
+function wholeOr({ drive }: ActionContext, read: WholeSource): WholeSource | { ended: Ended } {
+  const { local, look, hash } = read
+  if (local.hash === null || local.hash === hash) return read
+  const write = (tx: Tx): Promise<unknown> =>
+    setLocalHash(tx, drive.name, { id: local.id, stat: plainStat(look), hash })
+  return { ended: { end: 'stale', because: 'its content is another one than it was', write } }
+}
+
 async function send(deps: UploadDeps, sending: Sending): Promise<Ended> {
   const { drive } = sending.context
-  const { size } = sending.source.look
-  const isWhole = size === 0 || (size <= PUT_BYTES_MAX && !drive.isBusiness)
   try {
-    const sent = isWhole ? await sendWhole(sending) : await sendInFragments(deps, sending)
+    if (isWhole(sending)) {
+      const row = await sendWhole(sending)
+      const kept = isDamaged(sending, row) ? await sentAgain(sending, row) : row
+      return uploaded(sending, await withTime(sending, kept), sending.source.hash)
+    }
+    const sent = await sendInFragments(deps, sending as Sending<OpenSource>)
     if ('ended' in sent) return sent.ended
-    const row = toRow(sent.item, drive)
-    if (!row) throw damaged('OneDrive does not say where the upload is', 'damaged-answer')
-    const kept = isWhole && isDamaged(sending, row, sent.hash) ? await sentAgain(sending, row) : row
-    return uploaded(sending, isWhole ? await withTime(sending, kept) : kept, sent.hash)
+    return uploaded(sending, rowOf(sent.item, drive), sent.hash)
   } catch (thrown) {
     return await refused(sending, thrown)
   }
 }
 
-async function sendWhole({ context, source, target, ifMatch, transfer, signal }: Sending): Promise<Sent> {
+function isWhole(sending: Sending): sending is Sending<WholeSource> {
+  return 'bytes' in sending.source
+}
+
+async function sendWhole(sending: Sending<WholeSource>): Promise<RemoteRow> {
+  const { context, source, target, ifMatch, transfer, signal } = sending
   const { drive, job } = context
-  const { local, file, look } = source
-  const pieces: Buffer[] = []
-  for await (const piece of piecesOf(file, { offset: 0, length: look.size }, () => undefined))
-    pieces.push(piece)
-  const bytes = Buffer.concat(pieces)
-  if (!(await isUnchanged(file, look))) throw new FileChanged()
-  const hash = quickXorHash(bytes)
-  if (local.hash !== null && local.hash !== hash) {
-    const write = (tx: Parameters<typeof setLocalHash>[0]): Promise<unknown> =>
-      setLocalHash(tx, drive.name, { id: local.id, stat: plainStat(look), hash })
-    return { ended: { end: 'stale', because: 'its content is another one than it was', write } }
-  }
+  const { bytes } = source
   const how = 'itemId' in target ? { ifMatch } : { conflict: 'fail' as const, missingTries: FRESH_TRIES }
   const item = await drive.client.putContent(drive.driveId, target, bytes, { ...how, signal })
   transfer.moved(bytes.length)
   job.progress({ done: bytes.length, total: bytes.length, unit: 'bytes' })
-  return { item, hash }
+  return rowOf(item, drive)
+}
+
+function rowOf(item: DriveItem, drive: FileDrive): RemoteRow {
+  const row = toRow(item, drive)
+  if (!row) throw damaged('OneDrive does not say where the upload is', 'damaged-answer')
+  return row
 }
 
 /** Only of the very version that was just sent: another one that came since has a time of its own. */
@@ -160,8 +223,8 @@ async function withTime({ context, modifiedMs }: Sending, row: RemoteRow): Promi
 }
 
 /** On a personal drive, where documents are not known to be rewritten. */
-function isDamaged({ context, source }: Sending, { hash, size }: RemoteRow, sentHash: string): boolean {
-  return hash !== null && hash !== sentHash && size !== source.look.size && !context.drive.isBusiness
+function isDamaged({ context, source }: Sending<WholeSource>, { hash, size }: RemoteRow): boolean {
+  return hash !== null && hash !== source.hash && size !== source.look.size && !context.drive.isBusiness
 }
 
 /**
@@ -169,12 +232,11 @@ function isDamaged({ context, source }: Sending, { hash, size }: RemoteRow, sent
  * answer again is the drive's own will; and where it cannot be sent again, its first answer counts: trying for ever
  * would make a conflict copy each time.
  */
-async function sentAgain(sending: Sending, row: RemoteRow): Promise<RemoteRow> {
-  const { drive, job } = sending.context
+async function sentAgain(sending: Sending<WholeSource>, row: RemoteRow): Promise<RemoteRow> {
+  const { job } = sending.context
   const ifMatch = row.eTag ?? row.cTag ?? undefined
   try {
-    const again = await sendWhole({ ...sending, target: { itemId: row.itemId }, ifMatch })
-    return ('item' in again ? toRow(again.item, drive) : undefined) ?? row
+    return await sendWhole({ ...sending, target: { itemId: row.itemId }, ifMatch })
   } catch (thrown) {
     if (job.signal.aborted || isChange(thrown, sending.transfer)) throw thrown
     return row
@@ -194,7 +256,7 @@ function uploaded({ context, source }: Sending, remote: RemoteRow, hash: string)
       return endAgreed(tx, context, {
         ...{ node, version, remote, type: 'file', stat: plainStat(look), hash },
         local: now ? { id: now.id } : { parentId: local.parentId! },
-        localName: now?.name ?? local.name,
+        ...{ localName: now?.name ?? local.name, known: now },
       })
     },
   }
@@ -213,12 +275,12 @@ async function refused(sending: Sending, thrown: unknown): Promise<Ended> {
   if ('itemId' in target) {
     const now = await lookAtItem(context, target.itemId)
     if (now && (await isOwn(sending, now))) return adopted(sending, now)
-    if (!now) return goneThere(context, 'OneDrive does not have it any more')
+    if (!now) return notGiven(context, [target.itemId])
     if (isAsKnown(now, context.case.remote)) throw refusedAgain(thrown)
     return staleWith(context, [now], 'it changed in OneDrive meanwhile')
   }
   if (code === 'not-found') {
-    const ended = await staleFolder(context, target.parentId, 'its folder is not in OneDrive')
+    const ended = await folderNotGiven(context, target.parentId)
     if (!ended) throw refusedAgain(thrown)
     return ended
   }
@@ -233,11 +295,12 @@ const NAME_WAIT_MS = 5_000
 /** The same content, and nobody else's other side. */
 async function isOwn({ context, source }: Sending, now: RemoteRow): Promise<boolean> {
   const { drive, store, job } = context
-  const { local, file, look } = source
+  const { local, look } = source
   if (now.type !== 'file' || now.hash === null || now.size !== look.size) return false
   const other = await store.localOfItem(drive.name, now.itemId)
   if (other && other.id !== local.id) return false
-  return now.hash === (local.hash ?? (await hashOpened(file, look, job)))
+  if ('hash' in source) return now.hash === source.hash
+  return now.hash === (local.hash ?? (await hashOpened(source.file, look, job)))
 }
 
 async function adopted(sending: Sending, now: RemoteRow): Promise<Ended> {

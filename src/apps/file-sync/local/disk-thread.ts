@@ -1,10 +1,10 @@
-/** A thread that lists folders and hashes files, all that it was asked by turns: see threads.ts. */
+/** A thread that lists folders, reads and hashes files, all that it was asked by turns: see threads.ts. */
 import { parentPort } from 'node:worker_threads'
-import { type Hashed, hashSteps } from './hash.ts'
-import { type Listing, listFolder } from './listing.ts'
-import type { Answer, Ask, Message } from './threads.ts'
+import { hashSteps, readWhole } from './hash.ts'
+import { listFolder } from './listing.ts'
+import type { Answer, Ask, Message, Value } from './threads.ts'
 
-type Job = { number: number; steps: Generator<undefined, Listing | Hashed> }
+type Job = { number: number; steps: Generator<undefined, Value> }
 
 const port = parentPort!
 const jobs: Job[] = []
@@ -24,23 +24,26 @@ port.on('message', (message: Message) => {
   }
 })
 
-function* stepsOf(ask: Ask): Generator<undefined, Listing | Hashed> {
-  return ask.what === 'list' ? listFolder(ask.path) : yield* hashSteps(ask.path, ask.expect)
+function* stepsOf(ask: Ask): Generator<undefined, Value> {
+  if (ask.what === 'list') return listFolder(ask.path)
+  return ask.what === 'read' ? readWhole(ask.path, ask.expect) : yield* hashSteps(ask.path, ask.expect)
 }
 
 /** One step of every job; then messages are received. */
 function turn(): void {
   for (const job of jobs.splice(0)) {
     const answer = step(job)
-    if (!answer) jobs.push(job)
-    else
-      port.postMessage(
-        answer,
-        'value' in answer && 'numbers' in answer.value ? [answer.value.numbers.buffer] : [],
-      )
+    if (answer) port.postMessage(answer, 'value' in answer ? givenAway(answer.value) : [])
+    else jobs.push(job)
   }
   isRunning = jobs.length > 0
   if (isRunning) setImmediate(turn)
+}
+
+/** What need not be copied. */
+function givenAway(value: Value): ArrayBuffer[] {
+  if ('numbers' in value) return [value.numbers.buffer as ArrayBuffer]
+  return 'bytes' in value ? [value.bytes.buffer as ArrayBuffer] : []
 }
 
 function step({ number, steps }: Job): Answer | undefined {

@@ -6,7 +6,7 @@
  * thread alone. So files are hashed in threads.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { QuickXorHash } from '../../../quick-xor-hash.ts'
+import { QuickXorHash, quickXorHash } from '../../../quick-xor-hash.ts'
 import type { LocalStat } from '../trees.ts'
 import { isAbsence, isSameStat, lookOf } from './stat.ts'
 
@@ -15,6 +15,11 @@ export type Hashed =
   /** It is not, or did not stay, what was expected. */
   | { outcome: 'changed' }
   | { outcome: 'gone' }
+
+/** The content, and its hash. */
+export type ReadWhole =
+  | { outcome: 'done'; bytes: Uint8Array; hash: string }
+  | Exclude<Hashed, { hash: string }>
 
 /** Larger ones were not faster; smaller ones cost more calls. */
 const CHUNK_BYTES = 1024 * 1024
@@ -29,13 +34,8 @@ let chunk: Buffer | undefined
  * through the open file: no link can put another file in its place.
  */
 export function* hashSteps(path: string, expect: LocalStat): Generator<undefined, Hashed> {
-  let fd: number
-  try {
-    fd = openSync(path, FLAGS)
-  } catch (error) {
-    if (isAbsence(error)) return { outcome: 'gone' }
-    throw error
-  }
+  const fd = openIfThere(path)
+  if (fd === undefined) return { outcome: 'gone' }
   try {
     if (!isAsExpected(fd, expect)) return { outcome: 'changed' }
     chunk ??= Buffer.allocUnsafeSlow(CHUNK_BYTES)
@@ -55,6 +55,34 @@ export function* hashSteps(path: string, expect: LocalStat): Generator<undefined
     return { outcome: 'done', hash: hash.digest().toString('base64') }
   } finally {
     closeSync(fd)
+  }
+}
+
+/** For small files: all of it, in memory. */
+export function readWhole(path: string, expect: LocalStat): ReadWhole {
+  const fd = openIfThere(path)
+  if (fd === undefined) return { outcome: 'gone' }
+  try {
+    if (!isAsExpected(fd, expect)) return { outcome: 'changed' }
+    const bytes = new Uint8Array(expect.size)
+    for (let at = 0; at < bytes.length; ) {
+      const count = readSync(fd, bytes, at, bytes.length - at, null)
+      if (count === 0) return { outcome: 'changed' }
+      at += count
+    }
+    if (!isAsExpected(fd, expect)) return { outcome: 'changed' }
+    return { outcome: 'done', bytes, hash: quickXorHash(bytes) }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function openIfThere(path: string): number | undefined {
+  try {
+    return openSync(path, FLAGS)
+  } catch (error) {
+    if (isAbsence(error)) return undefined
+    throw error
   }
 }
 

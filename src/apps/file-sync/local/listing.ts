@@ -28,6 +28,7 @@ export const fileCalls: FileCalls = {
 export type PackedListing = {
   /** The folder itself, looked at after it was read. */
   self: Look
+  /** Sorted. */
   names: string[]
   /** `STAT_FIELDS` numbers a name. */
   numbers: BigInt64Array<ArrayBuffer>
@@ -40,7 +41,7 @@ export type PackedListing = {
 
 export type Listing = PackedListing | { isGone: true } | { isGone: false; reason: string }
 
-const STAT_FIELDS = 5
+export const STAT_FIELDS = 5
 const REPLACEMENT = '\ufffd'
 
 export function listFolder(path: string, calls: FileCalls = fileCalls): Listing {
@@ -52,6 +53,7 @@ export function listFolder(path: string, calls: FileCalls = fileCalls): Listing 
   } catch (error) {
     return isAbsence(error) ? { isGone: true } : { isGone: false, reason: reasonOf(error) }
   }
+  names.sort()
   const seen: string[] = []
   const types: Look['type'][] = []
   const problems: PackedListing['problems'] = []

@@ -50,6 +50,8 @@ export class Places {
   readonly #takeId: () => number
   readonly #goInto: (task: FolderTask) => void
   readonly #claimed = new Set<number>()
+  /** Folders that had them. */
+  readonly #claimedIn = new Set<number | null>()
   /** Rows whose new place has been told. */
   readonly #movedOn = new Set<number>()
   readonly #missing = new Map<number, Missing>()
@@ -65,8 +67,14 @@ export class Places {
     return this.#claimed.has(id)
   }
 
+  /** Whether one of the rows of this folder is claimed. */
+  hasClaimedIn(folderId: number): boolean {
+    return this.#claimedIn.has(folderId)
+  }
+
   claim(row: LocalRow): void {
     this.#claimed.add(row.id)
+    this.#claimedIn.add(row.parentId)
     this.#missing.delete(row.id)
   }
 
@@ -119,8 +127,7 @@ export class Places {
     }
     // Another folder at the same path, and the one that was there is nowhere else: it goes on as that one.
     if (entry.type !== 'folder' || one.row) return false
-    this.#missing.delete(blocker.id)
-    this.#claimed.add(blocker.id)
+    this.claim(blocker)
     this.#movedOn.add(blocker.id)
     this.out.push({ seen: 'changed', id: blocker.id, stat: entry.stat, ...unreadableOf(one, blocker) })
     this.#walk(one, blocker.id, { isNew: false })

@@ -10,6 +10,7 @@ import {
   rmSync,
   symlinkSync,
   unlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -74,6 +75,19 @@ class Desk {
       all.push(...batch)
     }
     return all
+  }
+
+  /** What a scan would tell, with the ids of new rows counted from here. */
+  async told(hasDigests: boolean): Promise<LocalSighting[]> {
+    const first = await this.tree.takeIds(0)
+    const fromFirst = (id: number): number => (id >= first ? id - first + 1_000_000 : id)
+    this.tree.hasDigests = hasDigests
+    const all: LocalSighting[] = []
+    for await (const batch of this.scanner().batches()) all.push(...batch)
+    return all.map((one) => ({
+      ...{ ...one, id: fromFirst(one.id) },
+      ...(one.parentId !== undefined && { parentId: fromFirst(one.parentId) }),
+    }))
   }
 
   async id(path: string): Promise<number> {
@@ -745,6 +759,81 @@ describe('a look at some folders', () => {
   })
 })
 
+describe('a folder with a digest', () => {
+  async function digested(): Promise<Desk> {
+    const d = await desk()
+    for (const name of ['a', 'b', 'c']) d.write(`x/${name}`, name)
+    d.write('x/deep/f', 'f')
+    d.write('top', 'top')
+    await d.scan()
+    d.tree.hasDigests = true
+    return d
+  }
+
+  test('is not read from the tree where nothing changed, and what is in it is looked at', async () => {
+    const d = await digested()
+    const asked: number[] = []
+    const children = d.tree.children.bind(d.tree)
+    d.tree.children = (id) => {
+      asked.push(id)
+      return children(id)
+    }
+    assert.deepEqual(await d.scan(), [])
+    assert.deepEqual(asked, [])
+    d.write('x/deep/f', 'other')
+    assert.deepEqual(seenOf(await d.scan()), [`changed ${await d.id('x/deep/f')}`])
+    assert.deepEqual(asked, [await d.id('x/deep')])
+  })
+
+  test('tells every change of what is in it', async () => {
+    const changes: ((d: Desk) => void)[] = [
+      (d) => d.write('x/a', 'longer'),
+      (d) => utimesSync(d.path('x/a'), 1, 1),
+      (d) => d.write('x/new', ''),
+      (d) => d.remove('x/b'),
+      (d) => d.move('x/b', 'x/B'),
+      (d) => d.move('x/b', 'top2'),
+      (d) => d.move('top', 'x/top'),
+      (d) => {
+        d.move('x/a', 'x/t')
+        d.move('x/b', 'x/a')
+        d.move('x/t', 'x/b')
+      },
+      (d) => {
+        d.remove('x/a')
+        mkdirSync(d.path('x/a'))
+      },
+      (d) => {
+        d.remove('x/a')
+        symlinkSync('b', d.path('x/a'))
+      },
+      (d) => d.move('x/deep', 'x/deeper'),
+    ]
+    for (const change of changes) {
+      const d = await digested()
+      change(d)
+      assert.deepEqual(await d.told(true), await d.told(false), change.toString())
+      assert.ok((await d.scan()).length > 0, change.toString())
+      await d.assertEqual()
+    }
+  })
+
+  test('is read anew where links are followed from now on', async () => {
+    const d = await digested()
+    symlinkSync('b', d.path('x/link'))
+    await d.scan()
+    assert.deepEqual(await d.scan(), [])
+    assert.ok((await d.scan({ followLinks: true })).length > 0)
+  })
+
+  test('in which a folder takes no part any more is not looked into', async () => {
+    const d = await digested()
+    d.settings = { skip: ['deep/'] }
+    d.write('x/deep/g', 'g')
+    assert.deepEqual(await d.scan(), [])
+  })
+})
+
 describe('any history', () => {
   type Step = { do: 'write' | 'mkdir' | 'move' | 'remove' | 'link' | 'swap'; a: number; b: number }
   const NAMES = ['a', 'b', 'c', 'A']
@@ -784,7 +873,7 @@ describe('any history', () => {
     }
   }
 
-  test('on the disk is in the tree after a scan, and a second one finds nothing', async () => {
+  test('on the disk is in the tree after a scan, with and without digests, and a second one finds nothing', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.array(step, { maxLength: 12 }), { maxLength: 4 }), async (rounds) => {
         const d = await desk()
@@ -796,6 +885,7 @@ describe('any history', () => {
         let count = 0
         for (const steps of rounds) {
           for (const one of steps) tryStep(d, one, count++)
+          assert.deepEqual(await d.told(true), await d.told(false))
           await d.scan()
           await d.assertEqual()
           assert.deepEqual(await d.scan(), [])
@@ -820,6 +910,7 @@ describe('any history', () => {
         let count = 0
         for (const { steps, batches, batchMax } of rounds) {
           for (const one of steps) tryStep(d, one, count++)
+          d.tree.hasDigests = batches % 2 === 0
           let written = 0
           for await (const batch of d.scanner({ batchMax }).batches()) {
             if (written++ === batches) break

@@ -1,5 +1,5 @@
 /**
- * Threads that wait for the disk in our place: they list folders and hash files.
+ * Threads that wait for the disk in our place: they list folders, read small files and hash any.
  *
  *   idle ──a question──▶ running ──all answered──▶ waiting, and holds up no exit
  *   running ──it dies──▶ idle: what it had is refused as transient
@@ -11,17 +11,21 @@ import module from 'node:module'
 import { Worker } from 'node:worker_threads'
 import { TidemarkError } from '../../../errors.ts'
 import type { LocalStat } from '../trees.ts'
-import type { Hashed } from './hash.ts'
+import type { Hashed, ReadWhole } from './hash.ts'
 import { contentProblem, type Listing } from './listing.ts'
 import type { FolderReader } from './scan.ts'
 
-export type Ask = { what: 'list'; path: string } | { what: 'hash'; path: string; expect: LocalStat }
+export type Ask =
+  | { what: 'list'; path: string }
+  | { what: 'hash'; path: string; expect: LocalStat }
+  | { what: 'read'; path: string; expect: LocalStat }
+export type Value = Listing | Hashed | ReadWhole
 export type Message = { number: number; ask: Ask } | { stop: number }
 export type Answer =
-  | { number: number; value: Listing | Hashed }
+  | { number: number; value: Value }
   | { number: number; error: { message: string; code?: string | undefined } }
 
-type Waiting = { resolve: (value: Listing | Hashed) => void; reject: (error: unknown) => void }
+type Waiting = { resolve: (value: Value) => void; reject: (error: unknown) => void }
 
 const HEAP_MB_MAX = 64
 const YOUNG_MB_MAX = 4
@@ -44,6 +48,11 @@ export class DiskThreads {
     return this.#ask({ what: 'hash', path, expect }, signal) as Promise<Hashed>
   }
 
+  /** All of a small file, and its hash: one question instead of a handful of calls. */
+  read(path: string, expect: LocalStat, signal?: AbortSignal): Promise<ReadWhole> {
+    return this.#ask({ what: 'read', path, expect }, signal) as Promise<ReadWhole>
+  }
+
   /** For scans. */
   reader(): FolderReader {
     return { list: (path) => this.list(path), contentProblem: (path) => contentProblem(path) }
@@ -54,7 +63,7 @@ export class DiskThreads {
     await Promise.all(this.#threads.map((thread) => thread.stop()))
   }
 
-  #ask(ask: Ask, signal?: AbortSignal): Promise<Listing | Hashed> {
+  #ask(ask: Ask, signal?: AbortSignal): Promise<Value> {
     if (this.#isStopped) return Promise.reject(died('were stopped'))
     if (signal?.aborted) return Promise.reject(signal.reason)
     let thread = this.#threads[0]!
@@ -72,7 +81,7 @@ class DiskThread {
     return this.#open.size
   }
 
-  ask(ask: Ask, signal: AbortSignal | undefined): Promise<Listing | Hashed> {
+  ask(ask: Ask, signal: AbortSignal | undefined): Promise<Value> {
     const worker = this.#worker ?? this.#start()
     const number = ++this.#number
     return new Promise((resolve, reject) => {

@@ -1,11 +1,15 @@
 /** A local tree without a database: for tests, and for a look at a folder that nobody keeps (a dry run). */
 import type { LocalSighting } from '../store/contract.ts'
+import type { SeenFolder } from '../store/seen-folders.ts'
 import type { LocalRow, LocalStat } from '../trees.ts'
+import { digestOfRows } from './folder-digest.ts'
 import type { KnownTree } from './scan.ts'
 import { isSameStat } from './stat.ts'
 
 export class TreeInMemory implements KnownTree {
   readonly rows = new Map<number, LocalRow>()
+  /** Whether it knows digests, of all folders. */
+  hasDigests = false
   readonly #below = new Map<number | null, Set<number>>()
   readonly #byInode = new Map<string, Set<number>>()
   #nextId = 2
@@ -23,6 +27,12 @@ export class TreeInMemory implements KnownTree {
 
   async children(parentId: number): Promise<LocalRow[]> {
     return this.#rowsOf(this.#below.get(parentId))
+  }
+
+  async seen(folderId: number): Promise<SeenFolder | undefined> {
+    const rows = this.#rowsOf(this.#below.get(folderId)).filter(({ isMissing }) => !isMissing)
+    if (!this.hasDigests || rows.some(({ unreadable }) => unreadable !== null)) return undefined
+    return { digest: digestOfRows(rows), folders: rows.filter(({ type }) => type === 'folder') }
   }
 
   async byInode({ dev, ino }: Pick<LocalStat, 'dev' | 'ino'>): Promise<LocalRow[]> {

@@ -4,11 +4,12 @@
  * the care of that way.
  */
 import type { Tx } from '../../../ledger/contract.ts'
-import type { LocalRow, NodeKey, RemoteRow } from '../trees.ts'
+import { itemNode, type LocalRow, type NodeKey, type RemoteRow } from '../trees.ts'
 import type { ConflictRow } from './contract.ts'
-import { addConflict } from './ends.ts'
-import { localRow } from './local-tree.ts'
-import { freeNode, freeWaiting, leaveNode, openNode } from './open-nodes.ts'
+import { addConflict, endGone, endStale } from './ends.ts'
+import { forgetLocal, localOfItem, localRow } from './local-tree.ts'
+import { closeNodes, freeNode, freeWaiting, leaveNode, openNode } from './open-nodes.ts'
+import { isOther, remoteRows } from './remote-tree.ts'
 import { putBase, putLocal, sameStat } from './rows.ts'
 
 export type Decided = {
@@ -62,6 +63,53 @@ async function endDecided(tx: Tx, drive: string, { node, local, remote, record }
   await freeNode(tx, drive, node)
   await freeWaiting(tx, drive, [node, `l:${local.id}`])
   return true
+}
+
+/**
+ * The file has the name and the content of an item that has nothing here: it is that item's from now on, and the one
+ * that it had counts as deleted here. Only as long as all of them are what they were.
+ */
+export async function endHandedOver(
+  tx: Tx,
+  drive: string,
+  { node, local, remote }: { node: NodeKey; local: LocalRow; remote: RemoteRow },
+): Promise<boolean> {
+  const now = await localRow(tx, drive, local.id)
+  const item = (await remoteRows(tx, drive, [remote.itemId])).get(remote.itemId)
+  const former = await localOfItem(tx, drive, remote.itemId)
+  const isAsKnown = now && isSameFile(now, local) && item && !isOther(item, remote)
+  if (!isAsKnown || (former && !former.isMissing)) return endStale(tx, drive, { node })
+  if (former) await forgetLocal(tx, drive, former.id)
+  await putLocal(tx, drive, { ...now, itemId: remote.itemId, hash: local.hash })
+  await openNode(tx, drive, itemNode(remote.itemId))
+  return endWithout(tx, drive, node)
+}
+
+/** It was taken to the trash, since what takes its place has the same content. */
+export async function endYielded(
+  tx: Tx,
+  drive: string,
+  { node, version, local }: { node: NodeKey; version: number; local: LocalRow },
+): Promise<boolean> {
+  const now = await localRow(tx, drive, local.id)
+  // Something else was seen in its place since.
+  if (!now || !isSameFile(now, local)) return endStale(tx, drive, { node })
+  if (now.itemId === null) return endGone(tx, drive, { node, version })
+  await putLocal(tx, drive, { ...now, isMissing: true })
+  return endWithout(tx, drive, node)
+}
+
+/** The node has nothing here any more: what that means is decided anew. */
+async function endWithout(tx: Tx, drive: string, node: NodeKey): Promise<boolean> {
+  if (node.startsWith('l:')) await closeNodes(tx, drive, [node])
+  else await freeNode(tx, drive, node)
+  await freeWaiting(tx, drive, [node])
+  return true
+}
+
+function isSameFile(now: LocalRow, known: LocalRow): boolean {
+  const isAtPlace = now.parentId === known.parentId && now.name === known.name && now.itemId === known.itemId
+  return !now.isMissing && isAtPlace && sameStat(now, known)
 }
 
 /** Nobody has decided: both versions stay as they are, and people are asked. */

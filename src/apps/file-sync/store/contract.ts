@@ -109,12 +109,16 @@ export type InStep = {
   type: FileType
   stat: LocalStat
   hash: string | null
+  /** The rows of both sides, where they were read in this very transaction. */
+  now?: { local: LocalRow | undefined; remote: RemoteRow | undefined }
 }
 
 export type SetAside = {
   node: NodeKey
   version: number
   localId: number
+  /** Where it was when it was renamed. */
+  from: Pick<LocalRow, 'parentId' | 'name'>
   copyName: string
   /** False where it only wanted a name that is taken: it keeps its item. */
   isDetached: boolean

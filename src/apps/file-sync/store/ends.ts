@@ -35,7 +35,7 @@ import {
   openNode,
   openNodes,
 } from './open-nodes.ts'
-import { deleteBranch, hearNow, isOther, remoteRows, withFolder } from './remote-tree.ts'
+import { deleteBranch, hearNow, isOther, remoteRow, withFolder } from './remote-tree.ts'
 import {
   BASE_COLUMNS,
   baseOf,
@@ -53,40 +53,50 @@ export async function endInStep(tx: Tx, drive: string, end: InStep): Promise<boo
   const item = itemNode(remote.itemId)
   // It has become the item's node meanwhile, which knows more by now.
   if (node.startsWith('l:') && !(await isOpen(tx, drive, node))) return reopen(tx, drive, item)
-  await putKnown(tx, drive, remote)
+  await putKnown(tx, drive, remote, end.now ? end.now.remote : await remoteRow(tx, drive, remote.itemId))
   const local = await placeLocal(tx, drive, end)
   // It is the local side of another item, which has not gone yet: so this one is not here after all.
   if (!local) return endStale(tx, drive, { node })
-  const isAtPlace = await putAgreed(tx, drive, local, remote)
+  const folder = await folderOf(tx, drive, local)
+  const isAtPlace = await putAgreed(tx, drive, { local, folder, remote })
   const pair: NodeKey = `l:${local.id}`
   const isChanged = await closeNode(tx, drive, node, version)
   // From now on it is the item's node alone: what was seen or heard meanwhile is looked at again as that.
-  const others = [node, pair].filter((other) => other !== item)
-  await closeNodes(tx, drive, others)
+  const others = [node, pair].filter((other) => other !== item && (isChanged || other !== node))
+  if (others.length > 0) await closeNodes(tx, drive, others)
   const isHeard = node !== item && (await isOpen(tx, drive, item))
   const isNews = !isAtPlace || isHeard || (isChanged && node !== item)
   if (isNews) await openNode(tx, drive, item)
-  const isGone = await tellGone(tx, drive, { remote, local })
+  const isGone = await tellGone(tx, drive, { remote, local, folder })
   return (await freeWaiting(tx, drive, [node, pair, item])) || isNews || isChanged || isGone
 }
 
 /** Looked at again, if there is something to look at. */
 async function reopen(tx: Tx, drive: string, item: NodeKey): Promise<boolean> {
-  const known = await remoteRows(tx, drive, [item.slice(2)])
-  if (known.size > 0) await openNode(tx, drive, item)
-  return known.size > 0
+  const known = await remoteRow(tx, drive, item.slice(2))
+  if (known) await openNode(tx, drive, item)
+  return known !== undefined
+}
+
+type Folder = Pick<LocalRow, 'itemId' | 'isMissing'>
+
+async function folderOf(tx: Tx, drive: string, { parentId }: LocalRow): Promise<Folder | undefined> {
+  const raw = await tx.get<{ item_id: string | null; is_missing: number }>(
+    `SELECT item_id, is_missing FROM file_local WHERE drive = ? AND id = ?`,
+    [drive, parentId],
+  )
+  return raw && { itemId: raw.item_id, isMissing: Number(raw.is_missing) === 1 }
 }
 
 /** Its folder was seen to be gone, on either side, while it was brought there: then it is gone with it. */
 async function tellGone(
   tx: Tx,
   drive: string,
-  { remote, local }: { remote: RemoteRow; local: LocalRow },
+  { remote, local, folder }: { remote: RemoteRow; local: LocalRow; folder: Folder | undefined },
 ): Promise<boolean> {
   const now = await withFolder(tx, drive, remote)
   const heard = now.isDeleted ? await hearNow(tx, drive, [now]) : 0
   const { id, parentId, name } = local
-  const folder = parentId === null ? undefined : await localRow(tx, drive, parentId)
   if (parentId === null || (folder && !folder.isMissing)) return heard > 0
   const seen = await seeLocal(tx, drive, [{ seen: 'missing', id, parentId, name }])
   return heard + seen.opened > 0
@@ -96,8 +106,12 @@ async function tellGone(
  * What is written as it was known says nothing new: under the number of a reading from the start that is under way it
  * would count as named by it, and what was deleted would never be missed.
  */
-async function putKnown(tx: Tx, drive: string, remote: RemoteRow): Promise<void> {
-  const before = (await remoteRows(tx, drive, [remote.itemId])).get(remote.itemId)
+async function putKnown(
+  tx: Tx,
+  drive: string,
+  remote: RemoteRow,
+  before: RemoteRow | undefined,
+): Promise<void> {
   if (before && !isOther(before, remote) && before.eTag === remote.eTag) return
   await putRemote(tx, drive, remote, await generationOf(tx, drive))
 }
@@ -115,7 +129,8 @@ async function generationOf(tx: Tx, drive: string): Promise<number> {
  */
 async function placeLocal(tx: Tx, drive: string, end: InStep): Promise<LocalRow | undefined> {
   const { remote, localName, type, stat, hash } = end
-  const known = 'id' in end.local ? await localRow(tx, drive, end.local.id) : undefined
+  const own = 'id' in end.local ? end.local.id : undefined
+  const known = end.now ? end.now.local : own === undefined ? undefined : await localRow(tx, drive, own)
   const parentId = known ? known.parentId : 'parentId' in end.local ? end.local.parentId : null
   if (parentId === null) throw lostRow()
   const there = await localAtName(tx, drive, parentId, localName)
@@ -159,8 +174,11 @@ function emptyHash({ type, size }: LocalRow): string | null {
  * The content is agreed on. False where the place is not: the local one then counts as the one that both had, so that
  * the file is moved to where OneDrive has it.
  */
-async function putAgreed(tx: Tx, drive: string, local: LocalRow, remote: RemoteRow): Promise<boolean> {
-  const folder = local.parentId === null ? undefined : await localRow(tx, drive, local.parentId)
+async function putAgreed(
+  tx: Tx,
+  drive: string,
+  { local, folder, remote }: { local: LocalRow; folder: Folder | undefined; remote: RemoteRow },
+): Promise<boolean> {
   const isAtPlace = folder?.itemId === remote.parentId && sameSpelling(local.name, remote.name)
   const place = isAtPlace ? remote : { parentId: folder?.itemId ?? '', name: local.name }
   await putBase(tx, drive, {
@@ -177,14 +195,14 @@ export async function endMoved(
   drive: string,
   end: { node: NodeKey; local: LocalRow; remote: RemoteRow; basePlace: { parentId: string; name: string } },
 ): Promise<boolean> {
-  await putKnown(tx, drive, end.remote)
+  await putKnown(tx, drive, end.remote, await remoteRow(tx, drive, end.remote.itemId))
   const before = await localRow(tx, drive, end.local.id)
   await putLocal(tx, drive, end.local)
   if (before) await tidyFolder(tx, drive, before.parentId)
   await tx.run(`UPDATE file_base SET parent_id = ?, name = ? WHERE drive = ? AND item_id = ?`, [
     ...[end.basePlace.parentId, end.basePlace.name, drive, end.remote.itemId],
   ])
-  await tellGone(tx, drive, end)
+  await tellGone(tx, drive, { ...end, folder: await folderOf(tx, drive, end.local) })
   await freeNode(tx, drive, end.node)
   await freeWaiting(tx, drive, [end.node])
   return true
@@ -229,7 +247,9 @@ export async function endSetAside(tx: Tx, drive: string, end: SetAside): Promise
   const row = await localRow(tx, drive, end.localId)
   if (row) {
     const itemId = end.isDetached ? null : row.itemId
-    const copy = { ...row, name: end.copyName, itemId }
+    // A look has seen it since: under that name, or wherever somebody has taken it from there.
+    const isSeen = row.parentId !== end.from.parentId || row.name !== end.from.name
+    const copy = { ...row, name: isSeen ? row.name : end.copyName, itemId }
     await putLocal(tx, drive, copy)
     await openNode(tx, drive, localNode(copy))
   }
@@ -269,13 +289,17 @@ export async function endStale(tx: Tx, drive: string, { node }: { node: NodeKey 
   return (await freeWaiting(tx, drive, [node])) || freed
 }
 
-/** Given up with a reason: left alone until something changes, or someone asks. */
-export async function endStuck(
+/**
+ * Left alone with a reason: until something changes, someone asks, or `until` has ended; with the node itself for
+ * that, until the next whole look. What waited for it looks again whether it can do without.
+ */
+export async function endLeft(
   tx: Tx,
   drive: string,
-  end: { node: NodeKey; version: number; because: string },
+  end: { node: NodeKey; version: number; because: string; until?: NodeKey },
 ): Promise<boolean> {
-  return leaveNode(tx, drive, end)
+  const freed = await freeWaiting(tx, drive, [end.node])
+  return (await leaveNode(tx, drive, end)) || freed
 }
 
 /** Everything that a plan decided: rows that agree, nodes that wait, and the numbers of those with an action. */
@@ -299,11 +323,9 @@ export async function writePlan(
     ])
   }
   for (const one of plan.reported) {
+    // The same: it would be left alone for a reason that is over.
+    if (one.wasOpen && one.until !== undefined && !(await isOpen(tx, drive, one.until))) continue
     await leaveNode(tx, drive, one)
-    if (one.until === undefined) continue
-    await tx.run(`UPDATE file_open SET waits_for = ? WHERE drive = ? AND node = ? AND version = ?`, [
-      ...[one.until, drive, one.node, one.version],
-    ])
   }
   for (const one of plan.bookkeeping) await keepBooks(tx, drive, one, atMs)
   await tx.run(
@@ -342,11 +364,11 @@ async function adopt(
 ): Promise<void> {
   const { remote, local, base } = await rowsOf(tx, drive, node)
   // Something new here has a version of its own: so it is decided again on the rows as they are now.
-  const folder = local?.parentId == null ? undefined : await localRow(tx, drive, local.parentId)
+  const folder = local && (await folderOf(tx, drive, local))
   const now = decide({ base, local, remote, localParentId: folder?.itemId ?? undefined }, 'two-way')
   if (!remote || !local || now.do !== 'adopt') throw changedMeanwhile(node)
   await putLocal(tx, drive, { ...local, itemId: remote.itemId })
-  const isAtPlace = await putAgreed(tx, drive, local, remote)
+  const isAtPlace = await putAgreed(tx, drive, { local, folder, remote })
   if (isAtPlace) await closeNode(tx, drive, node, version)
   await closeNodes(tx, drive, [`l:${local.id}`])
   await freeWaiting(tx, drive, [node, `l:${local.id}`])
@@ -358,7 +380,7 @@ async function rowsOf(
   node: NodeKey,
 ): Promise<Pick<Case, 'base' | 'local' | 'remote'>> {
   const itemId = node.slice(2)
-  const remote = (await remoteRows(tx, drive, [itemId])).get(itemId)
+  const remote = await remoteRow(tx, drive, itemId)
   const local = (await localOfItem(tx, drive, itemId)) ?? (remote && (await pairOf(tx, drive, remote)))
   return { remote, local, base: await baseRow(tx, drive, itemId) }
 }

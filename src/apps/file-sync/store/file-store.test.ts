@@ -5,7 +5,7 @@ import { openLedger } from '../../../ledger/open.ts'
 import { type Plan, plan } from '../plan.ts'
 import type { NodeKey } from '../trees.ts'
 import type { LocalSighting } from './contract.ts'
-import { endInStep, endSetAside, endStale, endStuck, freeHeld, writePlan } from './ends.ts'
+import { endInStep, endLeft, endSetAside, endStale, freeHeld, writePlan } from './ends.ts'
 import { DRIVE, openStore, ROOT_ITEM, remote, stat } from './file-store.suite.ts'
 import { type FileStore, setDrive } from './file-store.ts'
 import { seeLocal } from './local-tree.ts'
@@ -194,7 +194,7 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
       withStore(async (desk) => {
         await desk.hear([ROOT_ITEM, remote('X')])
         await desk.plan()
-        await desk.store.write((tx) => endStuck(tx, DRIVE, { node: 'i:X', version: 1, because: 'no room' }))
+        await desk.store.write((tx) => endLeft(tx, DRIVE, { node: 'i:X', version: 1, because: 'no room' }))
         assert.deepEqual((await desk.plan()).actions, [])
         assert.deepEqual(await desk.store.openCounts(DRIVE), {
           unplanned: 0,
@@ -237,6 +237,7 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
           node: 'i:X' as NodeKey,
           version: 1,
           localId: row!.id,
+          from: row!,
           copyName: 'a.conflict.txt',
           isDetached: true,
         }

@@ -3,15 +3,17 @@ import { UsageError } from '../../../errors.ts'
 import type { Tx, Value } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import type { Case } from '../decide.ts'
-import type { LocalRow, LocalStat, NodeKey } from '../trees.ts'
+import { UNKNOWN } from '../elsewhere.ts'
+import type { LocalRow, LocalStat, NodeKey, RemoteRow } from '../trees.ts'
 import type { ConflictRow, DriveRow, OpenNode } from './contract.ts'
 import { pairOf } from './ends.ts'
 import { localOfItem, localRow, takeLocalIds } from './local-tree.ts'
 import { pathOfNode, type Reported, reportedOf, type Totals, totalsOf } from './overview.ts'
 import { loadUnplanned, type PlanView } from './plan-view.ts'
-import { remoteRows, rootRow } from './remote-tree.ts'
+import { remoteRow, remoteRows, rootRow } from './remote-tree.ts'
 import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, localOf, putRemote } from './rows.ts'
 import { schemaOf } from './schema.ts'
+import { type SeenFolder, seenFolder } from './seen-folders.ts'
 
 type Raw = Record<string, Value>
 
@@ -45,7 +47,7 @@ export class FileStore {
     if (found) return found
     const known = (await this.drives()).map((drive) => drive.name).join(', ')
     throw new UsageError(`There is no folder called ${name} that is kept in step.`, {
-      code: 'drive-unknown',
+      code: UNKNOWN,
       hint: known ? `There are: ${known}.` : 'Begin with: tidemark files sync FOLDER',
     })
   }
@@ -71,7 +73,8 @@ export class FileStore {
 
   async removeDrive(name: string): Promise<void> {
     await this.#ledger.transaction(async (tx) => {
-      for (const table of ['file_remote', 'file_base', 'file_local', 'file_open', 'file_conflicts']) {
+      const tables = ['file_remote', 'file_base', 'file_local', 'file_open', 'file_conflicts', 'file_seen']
+      for (const table of tables) {
         await tx.run(`DELETE FROM ${table} WHERE drive = ?`, [name])
       }
       await tx.run(`DELETE FROM file_drives WHERE name = ?`, [name])
@@ -90,6 +93,10 @@ export class FileStore {
     return this.#read((tx) => localRow(tx, drive, id))
   }
 
+  remoteRows(drive: string, itemIds: readonly string[]): Promise<Map<string, RemoteRow>> {
+    return this.#read((tx) => remoteRows(tx, drive, itemIds))
+  }
+
   localOfItem(drive: string, itemId: string): Promise<LocalRow | undefined> {
     return this.#read((tx) => localOfItem(tx, drive, itemId))
   }
@@ -102,6 +109,16 @@ export class FileStore {
       ])
       return rows.map(localOf)
     })
+  }
+
+  /** What was noted of a folder; undefined where that is not known to be true. */
+  seenFolder(drive: string, id: number): Promise<SeenFolder | undefined> {
+    return this.#read((tx) => seenFolder(tx, drive, id))
+  }
+
+  /** Whether anything is kept of what is noted. */
+  get canNoteSeen(): boolean {
+    return this.#ledger.dialect === 'sqlite'
   }
 
   /** Rows with this identity, for what was moved. */
@@ -117,18 +134,19 @@ export class FileStore {
 
   /** Names from the root down; undefined where a folder above is not known or not there. */
   async localPath(drive: string, id: number): Promise<string[] | undefined> {
-    return this.#read(async (tx) => {
-      const names: string[] = []
-      const seen = new Set<number>()
-      for (let at: number | null = id; ; ) {
-        const row: LocalRow | undefined = await localRow(tx, drive, at)
-        if (!row || seen.has(at)) return undefined
-        seen.add(at)
-        if (row.parentId === null) return names.reverse()
-        names.push(row.name)
-        at = row.parentId
-      }
-    })
+    const rows = await this.#read((tx) =>
+      tx.all<{ parent_id: number | null; name: string }>(
+        `WITH RECURSIVE way(depth, parent_id, name) AS (
+           SELECT 0, parent_id, name FROM file_local WHERE drive = ? AND id = ?
+           UNION ALL SELECT way.depth + 1, folder.parent_id, folder.name FROM way
+             JOIN file_local folder ON folder.drive = ? AND folder.id = way.parent_id
+             WHERE way.depth < ${DEPTH_MAX})
+         SELECT parent_id, name FROM way ORDER BY depth DESC`,
+        [drive, id, drive],
+      ),
+    )
+    const [top, ...below] = rows
+    return top?.parent_id === null ? below.map(({ name }) => name) : undefined
   }
 
   async localAt(drive: string, path: readonly string[]): Promise<LocalRow | undefined> {
@@ -245,6 +263,8 @@ export class FileStore {
 }
 
 export const ROOT_ID = 1
+/** Whoever is deeper is in a circle: no file system has such paths. */
+const DEPTH_MAX = 4_096
 
 export type NewDrive = Pick<
   DriveRow,
@@ -257,7 +277,7 @@ export type NodeCase = Pick<Case, 'base' | 'local' | 'remote' | 'localParentId' 
 
 async function readCase(tx: Tx, drive: string, node: NodeKey): Promise<NodeCase> {
   const itemId = node.startsWith('i:') ? node.slice(2) : undefined
-  const remote = itemId === undefined ? undefined : (await remoteRows(tx, drive, [itemId])).get(itemId)
+  const remote = itemId === undefined ? undefined : await remoteRow(tx, drive, itemId)
   const raw =
     itemId === undefined
       ? undefined
@@ -268,15 +288,15 @@ async function readCase(tx: Tx, drive: string, node: NodeKey): Promise<NodeCase>
       ? await localRow(tx, drive, Number(node.slice(2)))
       : await localOfItem(tx, drive, itemId)
   local ??= remote && !base ? await pairOf(tx, drive, remote) : undefined
-  const folder = local?.parentId == null ? undefined : await localRow(tx, drive, local.parentId)
-  const open = await tx.get<{ version: number }>(
-    `SELECT version FROM file_open WHERE drive = ? AND node = ?`,
-    [...[drive, node]],
+  const about = await tx.get<{ version: number | null; folder_item: string | null }>(
+    `SELECT (SELECT version FROM file_open WHERE drive = ? AND node = ?) AS version,
+       (SELECT item_id FROM file_local WHERE drive = ? AND id = ?) AS folder_item`,
+    [drive, node, drive, local?.parentId ?? null],
   )
   return {
-    ...{ base, local, remote, localParentId: folder?.itemId ?? undefined },
+    ...{ base, local, remote, localParentId: about?.folder_item ?? undefined },
     hasSurvivors: await hasChildren(tx, drive, { local, remote }),
-    version: open && Number(open.version),
+    version: about?.version == null ? undefined : Number(about.version),
   }
 }
 

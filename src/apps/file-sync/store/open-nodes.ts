@@ -60,15 +60,16 @@ export async function freeWaiting(tx: Tx, drive: string, nodes: readonly NodeKey
   return freed > 0
 }
 
-/** Left alone with a reason, unless something changed since the plan. */
+/** Left alone with a reason, unless something changed since the plan. With `until`: until that node has ended. */
 export async function leaveNode(
   tx: Tx,
   drive: string,
-  { node, version, because }: { node: NodeKey; version: number; because: string },
+  end: { node: NodeKey; version: number; because: string; until?: NodeKey | undefined },
 ): Promise<boolean> {
+  const { node, version, because, until } = end
   const left = await tx.run(
-    `UPDATE file_open SET planned = NULL, waits_for = NULL, because = ? WHERE drive = ? AND node = ? AND version = ?`,
-    [because, drive, node, version],
+    `UPDATE file_open SET planned = NULL, waits_for = ?, because = ? WHERE drive = ? AND node = ? AND version = ?`,
+    [until ?? null, because, drive, node, version],
   )
   return left === 0 ? freeNode(tx, drive, node) : false
 }

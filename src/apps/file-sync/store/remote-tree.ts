@@ -93,7 +93,7 @@ async function isOutdated(
   look: RemoteRow,
   action: { node: NodeKey; version: number },
 ): Promise<boolean> {
-  const known = (await remoteRows(tx, drive, [look.itemId])).get(look.itemId)
+  const known = await remoteRow(tx, drive, look.itemId)
   if (!known || (!isOther(known, look) && known.eTag === look.eTag)) return false
   // Ids do not come back, but out of the recycle bin, and that is told as well.
   if (known.isDeleted && !look.isDeleted) return true
@@ -113,8 +113,11 @@ async function isOutdated(
  */
 export async function withFolder(tx: Tx, drive: string, item: RemoteRow): Promise<RemoteRow> {
   if (item.isDeleted || item.parentId === null) return item
-  const folder = (await remoteRows(tx, drive, [item.parentId])).get(item.parentId)
-  return folder?.isDeleted ? { ...item, isDeleted: true } : item
+  const folder = await tx.get<{ is_deleted: number }>(
+    `SELECT is_deleted FROM file_remote WHERE drive = ? AND item_id = ?`,
+    [drive, item.parentId],
+  )
+  return Number(folder?.is_deleted) === 1 ? { ...item, isDeleted: true } : item
 }
 
 /** What concerns the sync: not when somebody shared it. */
@@ -183,13 +186,19 @@ export async function remoteRows(
   drive: string,
   ids: readonly string[],
 ): Promise<Map<string, RemoteRow>> {
-  // Actions ask for one: a list costs three times as much.
-  const [wanted, value] =
-    ids.length === 1 ? ['item_id = ?', ids[0]!] : [`item_id IN (${listOf(tx)})`, JSON.stringify(ids)]
-  const rows = await tx.all(`SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND ${wanted}`, [
-    ...[drive, value],
-  ])
+  const rows = await tx.all(
+    `SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND item_id IN (${listOf(tx)})`,
+    [drive, JSON.stringify(ids)],
+  )
   return new Map(rows.map(remoteOf).map((row) => [row.itemId, row]))
+}
+
+/** Of one, for actions: a list costs three times as much. */
+export async function remoteRow(tx: Tx, drive: string, itemId: string): Promise<RemoteRow | undefined> {
+  const raw = await tx.get(`SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND item_id = ?`, [
+    ...[drive, itemId],
+  ])
+  return raw && remoteOf(raw)
 }
 
 /** The root has neither name nor content of its own. */

@@ -54,6 +54,29 @@ export function schemaOf(dialect: Tx['dialect']): string[][] {
       `ALTER TABLE file_drives ADD COLUMN recent_deletes ${integer} NOT NULL DEFAULT 0`,
       `ALTER TABLE file_drives ADD COLUMN recent_since ${integer} NOT NULL DEFAULT 0`,
     ],
+    [
+      `CREATE TABLE file_seen (
+        drive TEXT NOT NULL, folder ${integer} NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (folder, drive))`,
+      ...(dialect === 'sqlite' ? seenTriggers() : []),
+    ],
+  ]
+}
+
+/** Whoever changes a row of a folder takes away what was noted of the folder: see seen-folders.ts. */
+function seenTriggers(): string[] {
+  const forget = (row: 'OLD' | 'NEW', column = 'parent_id'): string =>
+    `DELETE FROM file_seen WHERE folder = ${row}.${column} AND drive = ${row}.drive;`
+  const digested = ['parent_id', 'name', 'type', 'dev', 'ino', 'birth_ns', 'mtime_ns', 'size', 'is_missing']
+  const isOther = [...digested, 'unreadable']
+    .map((column) => `NEW.${column} IS NOT OLD.${column}`)
+    .join(' OR ')
+  return [
+    `CREATE INDEX file_local_folders ON file_local(parent_id, drive) WHERE type = 'folder' AND is_missing = 0`,
+    `CREATE TRIGGER file_local_added AFTER INSERT ON file_local BEGIN ${forget('NEW')} END`,
+    `CREATE TRIGGER file_local_changed AFTER UPDATE ON file_local WHEN ${isOther}
+     BEGIN ${forget('OLD')} ${forget('NEW')} END`,
+    `CREATE TRIGGER file_local_removed AFTER DELETE ON file_local
+     BEGIN ${forget('OLD')} ${forget('OLD', 'id')} END`,
   ]
 }
 

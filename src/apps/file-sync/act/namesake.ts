@@ -1,0 +1,144 @@
+/**
+ * A local thing wants a name that OneDrive has given to another item. OneDrive keeps the name, so the local one gets
+ * another; unless both are files with the same content: a copy of it would help nobody.
+ *
+ *   that item has nothing here    the file becomes its local side; the item that it had counts as deleted here
+ *   its file is elsewhere here    and comes here with just this content: ours goes to the trash, and makes room
+ */
+import { rm } from 'node:fs/promises'
+import type { ActionContext, Ended } from '../action.ts'
+import type { Root } from '../local/root.ts'
+import { plainStat } from '../local/stat.ts'
+import { moveToTrash } from '../local/trash.ts'
+import { endHandedOver, endYielded } from '../store/conflicts.ts'
+import { waitForNode } from '../store/open-nodes.ts'
+import { isOther, remoteAtName } from '../store/remote-tree.ts'
+import { type BaseRow, itemNode, type LocalRow, type RemoteRow } from '../trees.ts'
+import { type Disk, hashInside } from './content.ts'
+import { lookAtItem, notGiven, staleWith } from './fresh-look.ts'
+import {
+  goneHere,
+  isNoFolder,
+  lookAsSeen,
+  lookInside,
+  namesOf,
+  otherHere,
+  unreadableHere,
+} from './local-side.ts'
+import { type FetchDeps, fetchContent } from './partial.ts'
+
+export type NamesakeDeps = FetchDeps & { disk: Disk }
+
+/** Who has the name in OneDrive, and what is known of it here. */
+type Namesake = { remote: RemoteRow; base: BaseRow | undefined; local: LocalRow | undefined }
+
+/** Our own file with the content that the namesake has. */
+type Same = { names: string[]; local: LocalRow & { hash: string } }
+
+const NAMESAKE_NOT_GIVEN = 'OneDrive lists something of its name, but does not give it'
+const SAME_CONTENT = 'both have the same content'
+
+/** Undefined: another item really has the name that this one wants, and other content. */
+export async function yieldName(
+  deps: NamesakeDeps,
+  context: ActionContext,
+  root: Root,
+): Promise<Ended | undefined> {
+  const namesake = await namesakeOf(context)
+  if ('ended' in namesake) return namesake.ended
+  if (context.case.local!.type !== 'file' || namesake.remote.type !== 'file') return undefined
+  const same = await sameContent(deps, context, root, namesake.remote)
+  if (!same) return undefined
+  if ('ended' in same) return same.ended
+  if (!namesake.local || namesake.local.isMissing) return handedOver(context, same, namesake)
+  const comesHere = await isComingHere(deps, context, root, namesake, same)
+  return comesHere ? madeRoom(context, root, same) : undefined
+}
+
+async function namesakeOf(context: ActionContext): Promise<Namesake | { ended: Ended }> {
+  const { drive, store, node, version } = context
+  const { local, localParentId: parentId } = context.case
+  const free = { ended: { end: 'stale', because: 'its name is free' } as Ended }
+  if (parentId === undefined) return free
+  const place = { parentId, name: local!.name }
+  const known = await store.write((tx) => remoteAtName(tx, drive.name, place))
+  if (!known || known.itemId === context.case.remote?.itemId) return free
+  const now = await lookAtItem(context, known.itemId)
+  if (!now) return { ended: await notGiven(context, [known.itemId], NAMESAKE_NOT_GIVEN) }
+  if (isOther(known, now))
+    return { ended: staleWith(context, [now], 'what has its name changed in OneDrive') }
+  const waitsFor = itemNode(known.itemId)
+  const { local: other, base } = await store.nodeCase(drive.name, waitsFor)
+  if (other?.id !== local!.id) return { remote: now, base, local: other }
+  // The very item that it is going to be compared with: what becomes of both is decided there.
+  return { ended: { end: 'done', write: (tx) => waitForNode(tx, drive.name, { node, version, waitsFor }) } }
+}
+
+async function sameContent(
+  deps: NamesakeDeps,
+  context: ActionContext,
+  root: Root,
+  remote: RemoteRow,
+): Promise<Same | { ended: Ended } | undefined> {
+  const local = context.case.local!
+  const seen = await lookAsSeen(context, root, local)
+  if ('ended' in seen) return seen
+  const hashed = await hashInside(deps.disk, root, seen.names, context.job)
+  if (hashed === 'unreadable') return { ended: unreadableHere(context, local, 'it may not be read') }
+  if (hashed === 'changed') return { ended: { end: 'stale', because: 'it changed here meanwhile' } }
+  const same = { names: seen.names, local: { ...local, ...hashed.stat, hash: hashed.hash } }
+  if (remote.hash !== null) return remote.hash === hashed.hash ? same : undefined
+  if (remote.size !== local.size) return undefined
+  const fetched = await fetchContent(deps, context, root, remote)
+  if ('ended' in fetched) return fetched
+  // It was fetched to be compared alone.
+  await rm(fetched.path, { force: true })
+  return fetched.hash === hashed.hash ? same : undefined
+}
+
+function handedOver(context: ActionContext, { local }: Same, { remote }: Namesake): Ended {
+  const { drive, node } = context
+  return {
+    end: 'done',
+    note: SAME_CONTENT,
+    write: (tx) => endHandedOver(tx, drive.name, { node, local, remote }),
+  }
+}
+
+/** Its own file has this content as well, or nobody has edited it and it is going to be replaced. */
+async function isComingHere(
+  { disk }: NamesakeDeps,
+  context: ActionContext,
+  root: Root,
+  { local, base }: Namesake,
+  same: Same,
+): Promise<boolean> {
+  if (local!.type !== 'file' || local!.unreadable !== null) return false
+  const names = await namesOf(context, root, local!)
+  const hashed = names && (await hashInside(disk, root, names, context.job))
+  if (!hashed || typeof hashed === 'string') return false
+  return hashed.hash === same.local.hash || (base !== undefined && hashed.hash === base.hash)
+}
+
+async function madeRoom(context: ActionContext, root: Root, same: Same): Promise<Ended | undefined> {
+  const { drive, job, node, version } = context
+  const { local } = same
+  const names = await namesOf(context, root, local)
+  // A link that is followed leads to content, but is none.
+  if (names?.join('/') !== same.names.join('/')) return undefined
+  try {
+    const { outcome } = moveToTrash(root, names, plainStat(local), { atMs: job.clock.now() })
+    if (outcome === 'done') {
+      return {
+        end: 'done',
+        note: SAME_CONTENT,
+        write: (tx) => endYielded(tx, drive.name, { node, version, local }),
+      }
+    }
+    const now = lookInside(root, names)
+    return now ? await otherHere(context, local, now) : await goneHere(context)
+  } catch (thrown) {
+    if (isNoFolder(thrown)) return goneHere(context)
+    throw thrown
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * Digests of folders of the local tree, so that a look need not read the rows of a folder in which nothing changed.
+ *
+ * A digest is made of rows, in the transaction that writes it, and triggers take it away in the transaction that
+ * changes one of these rows: so it is there only while it is true. Only on SQLite, where one transaction follows
+ * another; elsewhere rows could change between being read and being committed.
+ */
+import type { Tx } from '../../../ledger/contract.ts'
+import { digestOfRows } from '../local/folder-digest.ts'
+import type { LocalRow } from '../trees.ts'
+import { LOCAL_COLUMNS, localOf } from './rows.ts'
+
+export type SeenFolder = {
+  digest: string
+  /** The rows of the folders in it. */
+  folders: LocalRow[]
+}
+
+/** Both at one moment; undefined where there is no digest. */
+export async function seenFolder(tx: Tx, drive: string, id: number): Promise<SeenFolder | undefined> {
+  const rows = await tx.all(SEEN, [drive, id])
+  const digest = rows[0]?.digest
+  if (digest === undefined) return undefined
+  return { digest: String(digest), folders: rows.filter((raw) => raw.id !== null).map(localOf) }
+}
+
+const CHILD_COLUMNS = LOCAL_COLUMNS.split(', ').map((column) => `child.${column}`)
+const SEEN = `SELECT seen.digest AS digest, ${CHILD_COLUMNS.join(', ')} FROM file_seen seen
+  LEFT JOIN file_local child ON child.drive = seen.drive AND child.parent_id = seen.folder
+    AND child.type = 'folder' AND child.is_missing = 0
+  WHERE seen.drive = ? AND seen.folder = ?`
+
+/** As their rows are now. */
+export async function noteSeen(tx: Tx, drive: string, ids: readonly number[]): Promise<void> {
+  if (tx.dialect !== 'sqlite') return
+  for (const id of ids) {
+    const raws = await tx.all(
+      `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND parent_id = ? AND is_missing = 0`,
+      [drive, id],
+    )
+    const rows = raws.map(localOf)
+    if (rows.length === 0 || rows.some(({ unreadable }) => unreadable !== null)) continue
+    await tx.run(
+      `INSERT INTO file_seen(drive, folder, digest) VALUES (?, ?, ?)
+       ON CONFLICT (folder, drive) DO UPDATE SET digest = excluded.digest`,
+      [drive, id, digestOfRows(rows)],
+    )
+  }
+}

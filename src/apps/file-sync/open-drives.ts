@@ -9,6 +9,7 @@ import { OneDriveClient, type SpendBytes } from '../../cloud/onedrive/client.ts'
 import type { Pace } from '../../cloud/pace.ts'
 import type { TokenSource } from '../../cloud/token-source.ts'
 import { BULK_BYTES } from '../../engine/kinds.ts'
+import type { Budget } from '../../engine/limits/budget.ts'
 import type { Limits } from '../../engine/limits/limits.ts'
 import { UsageError } from '../../errors.ts'
 import type { HttpExchange } from '../../http-exchange.ts'
@@ -200,12 +201,17 @@ function tokensOf({ accounts, vault, settings, clock, fetch }: ClientInput, acco
 
 function paceOf({ limits, settings }: ClientInput, account: string): Pace {
   const name = requestsOf(account)
+  let from: ReturnType<typeof limits>
+  let budget: Budget | undefined
   return async (call, fn) => {
     const here = limits()
     if (!here) return fn(call.signal)
-    const spec = fileBudgets([account], settings)[name]!
+    if (here !== from) {
+      from = here
+      budget = here.budget(name, fileBudgets([account], settings)[name]!)
+    }
     const wait = call.signal ? { signal: call.signal } : {}
-    return here.budget(name, spec).call(call.units, () => fn(call.signal), { ...wait, name: call.method })
+    return budget!.call(call.units, () => fn(call.signal), { ...wait, name: call.method })
   }
 }
 

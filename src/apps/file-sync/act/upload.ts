@@ -45,6 +45,7 @@ import {
   unreadableHere,
 } from './local-side.ts'
 import { FileChanged, type Transfer, type Transfers } from './transfers.ts'
+import { isDoubtful, type SentRow, sentAgain } from './upload-doubt.ts'
 import { sendInFragments } from './upload-session.ts'
 
 export type UploadDeps = { settings: Pick<FilesSettings, 'chunkBytes'>; transfers: Transfers; disk: Disk }
@@ -61,6 +62,8 @@ export type Sending<From extends Source = WholeSource | OpenSource> = {
   target: Target
   /** The version that is replaced. */
   ifMatch: string | undefined
+  /** What the same upload has become, where it is sent once more. */
+  replaces?: RemoteRow
   modifiedMs: number | undefined
   transfer: Transfer
   /** Ends with the job, and as soon as the file is seen to change. */
@@ -169,19 +172,24 @@ function wholeOr({ drive }: ActionContext, read: WholeSource): WholeSource | { e
 }
 
 async function send(deps: UploadDeps, sending: Sending): Promise<Ended> {
-  const { drive } = sending.context
   try {
-    if (isWhole(sending)) {
-      const row = await sendWhole(sending)
-      const kept = isDamaged(sending, row) ? await sentAgain(sending, row) : row
-      return uploaded(sending, await withTime(sending, kept), sending.source.hash)
-    }
-    const sent = await sendInFragments(deps, sending as Sending<OpenSource>)
+    const first = await sendOnce(deps, sending)
+    const sent =
+      'row' in first && isDoubtful(sending, first)
+        ? await sentAgain(sending, first, (again) => sendOnce(deps, again))
+        : first
     if ('ended' in sent) return sent.ended
-    return uploaded(sending, rowOf(sent.item, drive), sent.hash)
+    const row = isWhole(sending) ? await withTime(sending, sent.row) : sent.row
+    return uploaded(sending, row, sent.hash)
   } catch (thrown) {
     return await refused(sending, thrown)
   }
+}
+
+async function sendOnce(deps: UploadDeps, sending: Sending): Promise<SentRow | { ended: Ended }> {
+  if (isWhole(sending)) return { row: await sendWhole(sending), hash: sending.source.hash }
+  const sent = await sendInFragments(deps, sending as Sending<OpenSource>)
+  return 'ended' in sent ? sent : { row: rowOf(sent.item, sending.context.drive), hash: sent.hash }
 }
 
 function isWhole(sending: Sending): sending is Sending<WholeSource> {
@@ -219,27 +227,6 @@ async function withTime({ context, modifiedMs }: Sending, row: RemoteRow): Promi
     const code = codeOf(thrown)
     if (code === 'precondition-failed' || code === 'not-found') return row
     throw thrown
-  }
-}
-
-/** On a personal drive, where documents are not known to be rewritten. */
-function isDamaged({ context, source }: Sending<WholeSource>, { hash, size }: RemoteRow): boolean {
-  return hash !== null && hash !== source.hash && size !== source.look.size && !context.drive.isBusiness
-}
-
-/**
- * Something else than was sent is taken for damage once, and sent again to the very item that it has become. The same
- * answer again is the drive's own will; and where it cannot be sent again, its first answer counts: trying for ever
- * would make a conflict copy each time.
- */
-async function sentAgain(sending: Sending<WholeSource>, row: RemoteRow): Promise<RemoteRow> {
-  const { job } = sending.context
-  const ifMatch = row.eTag ?? row.cTag ?? undefined
-  try {
-    return await sendWhole({ ...sending, target: { itemId: row.itemId }, ifMatch })
-  } catch (thrown) {
-    if (job.signal.aborted || isChange(thrown, sending.transfer)) throw thrown
-    return row
   }
 }
 

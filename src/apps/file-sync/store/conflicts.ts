@@ -9,7 +9,7 @@ import type { ConflictRow } from './contract.ts'
 import { addConflict, endGone, endStale } from './ends.ts'
 import { forgetLocal, localOfItem, localRow } from './local-tree.ts'
 import { closeNodes, freeNode, freeWaiting, leaveNode, openNode } from './open-nodes.ts'
-import { isOther, remoteRows } from './remote-tree.ts'
+import { hearNow, isOther, remoteRows } from './remote-tree.ts'
 import { putBase, putLocal, sameStat } from './rows.ts'
 
 export type Decided = {
@@ -49,6 +49,29 @@ export async function endKeptRemote(
     ...{ eTag: null, cTag: null },
   })
   return endDecided(tx, drive, end)
+}
+
+/**
+ * OneDrive has something else than was just sent to it. That counts as what both sides had, and the file as an edit of
+ * it: so it is sent again, though not before the next whole look.
+ */
+export async function endDoubted(
+  tx: Tx,
+  drive: string,
+  end: { node: NodeKey; local: LocalRow; remote: RemoteRow; because: string },
+): Promise<boolean> {
+  const { node, local, remote, because } = end
+  await hearNow(tx, drive, [remote])
+  await endKeptLocal(tx, drive, { node, local, remote, record: undefined, remoteHash: remote.hash ?? '' })
+  const item = itemNode(remote.itemId)
+  if (node !== item) await openNode(tx, drive, item)
+  const now = await localRow(tx, drive, local.id)
+  // What changed since is newer than what was sent.
+  if (!now || now.isMissing || !sameStat(now, local)) return true
+  await tx.run(`UPDATE file_open SET because = ?, waits_for = node WHERE drive = ? AND node = ?`, [
+    ...[because, drive, item],
+  ])
+  return false
 }
 
 async function endDecided(tx: Tx, drive: string, { node, local, remote, record }: Decided): Promise<boolean> {

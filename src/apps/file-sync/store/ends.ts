@@ -3,6 +3,7 @@ import { TidemarkError } from '../../../errors.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import { quickXorHash } from '../../../quick-xor-hash.ts'
 import { type Case, type ConflictKind, decide } from '../decide.ts'
+import { IN_EXCHANGE, isTemporaryName } from '../names.ts'
 import { HELD_DELETE, type Plan, RECENT_MS } from '../plan.ts'
 import {
   type BaseRow,
@@ -203,9 +204,15 @@ export async function endMoved(
     ...[end.basePlace.parentId, end.basePlace.name, drive, end.remote.itemId],
   ])
   await tellGone(tx, drive, { ...end, folder: await folderOf(tx, drive, end.local) })
+  if (before && isTemporaryName(before.name)) await freeExchanged(tx, drive)
   await freeNode(tx, drive, end.node)
   await freeWaiting(tx, drive, [end.node])
   return true
+}
+
+/** A folder has its own name again: what is in it goes on. */
+async function freeExchanged(tx: Tx, drive: string): Promise<void> {
+  await tx.run(`UPDATE file_open SET because = NULL WHERE drive = ? AND because = ?`, [drive, IN_EXCHANGE])
 }
 
 /** It is gone on both sides. */
@@ -247,8 +254,10 @@ export async function endSetAside(tx: Tx, drive: string, end: SetAside): Promise
   const row = await localRow(tx, drive, end.localId)
   if (row) {
     const itemId = end.isDetached ? null : row.itemId
-    // A look has seen it since: under that name, or wherever somebody has taken it from there.
-    const isSeen = row.parentId !== end.from.parentId || row.name !== end.from.name
+    // A look has seen it since: under that name, or wherever somebody has taken it from there. Or it has entered it
+    // as something new, because another file has the place that it had.
+    const isElsewhere = row.parentId !== end.from.parentId || row.name !== end.from.name
+    const isSeen = isElsewhere || (await localAtName(tx, drive, row.parentId!, end.copyName)) !== undefined
     const copy = { ...row, name: isSeen ? row.name : end.copyName, itemId }
     await putLocal(tx, drive, copy)
     await openNode(tx, drive, localNode(copy))

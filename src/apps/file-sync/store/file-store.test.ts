@@ -190,6 +190,30 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
     )
 
     test(
+      'folders that are inside of each other are left alone, and made when a later change says where they are',
+      withStore(async (desk) => {
+        const folder = (id: string, parentId: string) => remote(id, { type: 'folder', hash: null, parentId })
+        await desk.hear([ROOT_ITEM, folder('A', 'B'), folder('B', 'A'), remote('X', { parentId: 'A' })])
+        const planned = await desk.plan()
+        assert.deepEqual([planned.actions, planned.waiting], [[], []])
+        const counts = { unplanned: 0, inWork: 0, waiting: 0, reported: 3 }
+        assert.deepEqual(await desk.store.openCounts(DRIVE), counts)
+        const reported = await desk.store.reported(DRIVE, { limit: 10 })
+        assert.deepEqual(
+          reported.map(({ path }) => path),
+          ['B/A', 'A/B', 'B/A/X'],
+        )
+        await desk.hear([folder('B', 'root')])
+        const verbs = async () => (await desk.plan()).actions.map(({ node, verb }) => [node, verb])
+        assert.deepEqual(await verbs(), [['i:B', 'mkdir-local']])
+        await desk.inStep('B', 'B', { type: 'folder', hash: null }, 1, 2)
+        assert.deepEqual(await verbs(), [['i:A', 'mkdir-local']])
+        await desk.inStep('A', 'A', { type: 'folder', hash: null, parentId: 'B' }, 2, 1)
+        assert.deepEqual(await verbs(), [['i:X', 'download']])
+      }),
+    )
+
+    test(
       'given up, a node is left with its reason until something changes',
       withStore(async (desk) => {
         await desk.hear([ROOT_ITEM, remote('X')])

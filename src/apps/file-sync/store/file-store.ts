@@ -7,7 +7,7 @@ import { UNKNOWN } from '../elsewhere.ts'
 import type { LocalRow, LocalStat, NodeKey, RemoteRow } from '../trees.ts'
 import type { ConflictRow, DriveRow, OpenNode } from './contract.ts'
 import { pairOf } from './ends.ts'
-import { localOfItem, localRow, takeLocalIds } from './local-tree.ts'
+import { childRows, localOfItem, localRow, takeLocalIds } from './local-tree.ts'
 import { pathOfNode, type Reported, reportedOf, type Totals, totalsOf } from './overview.ts'
 import { loadUnplanned, type PlanView } from './plan-view.ts'
 import { remoteRow, remoteRows, rootRow } from './remote-tree.ts'
@@ -103,12 +103,7 @@ export class FileStore {
 
   /** Known rows right below a folder, missing ones included. */
   localChildren(drive: string, parentId: number): Promise<LocalRow[]> {
-    return this.#read(async (tx) => {
-      const rows = await tx.all(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND parent_id = ?`, [
-        ...[drive, parentId],
-      ])
-      return rows.map(localOf)
-    })
+    return this.#read((tx) => childRows(tx, drive, parentId))
   }
 
   /** What was noted of a folder; undefined where that is not known to be true. */
@@ -138,9 +133,8 @@ export class FileStore {
       tx.all<{ parent_id: number | null; name: string }>(
         `WITH RECURSIVE way(depth, parent_id, name) AS (
            SELECT 0, parent_id, name FROM file_local WHERE drive = ? AND id = ?
-           UNION ALL SELECT way.depth + 1, folder.parent_id, folder.name FROM way
-             JOIN file_local folder ON folder.drive = ? AND folder.id = way.parent_id
-             WHERE way.depth < ${DEPTH_MAX})
+           UNION ALL SELECT way.depth + 1, folder.parent_id, folder.name FROM way CROSS JOIN file_local folder
+             WHERE folder.drive = ? AND folder.id = way.parent_id AND way.depth < ${DEPTH_MAX})
          SELECT parent_id, name FROM way ORDER BY depth DESC`,
         [drive, id, drive],
       ),
@@ -167,6 +161,14 @@ export class FileStore {
   /** The rows of a node as they are now, its version, and whether anything is left in a folder that one side deleted. */
   nodeCase(drive: string, node: NodeKey): Promise<NodeCase> {
     return this.#read((tx) => readCase(tx, drive, node))
+  }
+
+  /** Whether a node is held by one of the plans up to this one. */
+  async hasPlanned(drive: string, upTo: number): Promise<boolean> {
+    const found = await this.#read((tx) =>
+      tx.get(`SELECT 1 AS yes FROM file_open WHERE drive = ? AND planned <= ? LIMIT 1`, [drive, upTo]),
+    )
+    return found !== undefined
   }
 
   unplanned(drive: string, limit: number): Promise<PlanView> {

@@ -18,6 +18,7 @@ export async function seeLocal(
 ): Promise<{ opened: number; otherIds: Map<number, number> }> {
   const opened = new Set<NodeKey>()
   const otherIds = new Map<number, number>()
+  const folders = new Set<number>()
   const known = (id: number): number => otherIds.get(id) ?? id
   for (const told of sightings) {
     const sighting = told.parentId === undefined ? told : { ...told, parentId: known(told.parentId) }
@@ -27,6 +28,7 @@ export async function seeLocal(
       if (isUnsure) await forgetAgreed(tx, drive, gone)
     } else if (sighting.seen === 'changed') await seeChanged(tx, drive, sighting, opened)
     else {
+      await checkFolder(tx, drive, sighting, folders)
       const id = await seeNew(tx, drive, sighting, opened)
       if (id !== sighting.id) otherIds.set(sighting.id, id)
     }
@@ -36,6 +38,18 @@ export async function seeLocal(
 }
 
 type Sighting<S extends LocalSighting['seen']> = Extract<LocalSighting, { seen: S }>
+
+/** Of a folder that was settled as deleted since it was looked at nothing is known any more. */
+async function checkFolder(
+  tx: Tx,
+  drive: string,
+  { parentId, name }: Sighting<'new'>,
+  folders: Set<number>,
+): Promise<void> {
+  if (folders.has(parentId)) return
+  if (!(await localRow(tx, drive, parentId))) throw outdated({ name })
+  folders.add(parentId)
+}
 
 async function seeNew(tx: Tx, drive: string, seen: Sighting<'new'>, opened: Set<NodeKey>): Promise<number> {
   const there = await localAtName(tx, drive, seen.parentId, seen.name)
@@ -95,7 +109,7 @@ async function seeChanged(
 }
 
 /** An action has given its place to another since it was looked at. Nobody knows who is there now: look again. */
-function outdated({ name }: LocalRow): TidemarkError {
+function outdated({ name }: Pick<LocalRow, 'name'>): TidemarkError {
   return new TidemarkError(`The place of ${name} changed while it was looked at.`, {
     kind: 'transient',
     code: 'look-outdated',
@@ -160,7 +174,8 @@ async function branch(tx: Tx, drive: string, id: number): Promise<LocalRow[]> {
     `WITH RECURSIVE branch(id) AS (
        SELECT id FROM file_local WHERE drive = ? AND id = ?
        UNION SELECT child.id FROM branch JOIN file_local child ON child.drive = ? AND child.parent_id = branch.id)
-     SELECT ${columns.join(', ')} FROM branch JOIN file_local found ON found.drive = ? AND found.id = branch.id`,
+     SELECT ${columns.join(', ')} FROM branch CROSS JOIN file_local found
+     WHERE found.drive = ? AND found.id = branch.id`,
     [drive, id, drive, drive],
   )
   return rows.map(localOf)
@@ -191,11 +206,42 @@ export async function localAtName(
   return raw && localOf(raw)
 }
 
+/**
+ * Right below a folder, missing ones included. All of them in one text: a look reads every row of the tree, and with
+ * objects from the driver that took two to three times as long (of 100,000 rows: 0.12 s against 0.3 s).
+ */
+export async function childRows(tx: Tx, drive: string, parentId: number): Promise<LocalRow[]> {
+  const found = await tx.get<{ rows: string | null }>(CHILDREN[tx.dialect], [drive, parentId])
+  return (JSON.parse(found?.rows ?? '[]') as Packed[]).map(unpacked)
+}
+
+const CHILDREN: Record<Tx['dialect'], string> = {
+  sqlite: `SELECT json_group_array(json_array(${LOCAL_COLUMNS})) AS rows FROM file_local
+    WHERE drive = ? AND parent_id = ?`,
+  postgres: `SELECT CAST(json_agg(json_build_array(${LOCAL_COLUMNS})) AS TEXT) AS rows FROM file_local
+    WHERE drive = ? AND parent_id = ?`,
+}
+
+/** In the order of `LOCAL_COLUMNS`. */
+type Packed = [
+  ...[id: number, parentId: number, name: string, type: LocalRow['type'], dev: string, ino: string],
+  ...[birthNs: string, mtimeNs: string, size: number, hash: string | null, itemId: string | null],
+  ...[isMissing: number, unreadable: string | null],
+]
+
+function unpacked(packed: Packed): LocalRow {
+  const [id, parentId, name, type, dev, ino, birthNs, mtimeNs, size, hash, itemId, isMissing, unreadable] =
+    packed
+  const stat = { dev, ino, birthNs, mtimeNs, size }
+  return { id, parentId, name, type, ...stat, hash, itemId, isMissing: isMissing === 1, unreadable }
+}
+
 export async function localRows(
   tx: Tx,
   drive: string,
   ids: readonly number[],
 ): Promise<Map<number, LocalRow>> {
+  if (ids.length === 0) return new Map()
   const rows = await tx.all(
     `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND id IN (${numbersOf(tx)})`,
     [drive, JSON.stringify(ids)],

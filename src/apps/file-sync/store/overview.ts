@@ -58,14 +58,20 @@ async function namesAbove(
   tx: Tx,
   from: { drive: string; id: string | number; table: 'file_local' | 'file_remote'; column: 'id' | 'item_id' },
 ): Promise<string[]> {
-  const rows = await tx.all<{ name: string; depth: number }>(
+  const rows = await tx.all<{ id: string | number; name: string }>(
     `WITH RECURSIVE above(id, parent_id, name, depth) AS (
        SELECT ${from.column}, parent_id, name, 0 FROM ${from.table} WHERE drive = ? AND ${from.column} = ?
-       UNION ALL SELECT up.${from.column}, up.parent_id, up.name, above.depth + 1 FROM above
-         JOIN ${from.table} up ON up.drive = ? AND up.${from.column} = above.parent_id
-         WHERE above.depth < ${DEPTH_MAX})
-     SELECT name, depth FROM above WHERE parent_id IS NOT NULL ORDER BY depth DESC`,
+       UNION ALL SELECT up.${from.column}, up.parent_id, up.name, above.depth + 1
+         FROM above CROSS JOIN ${from.table} up
+         WHERE up.drive = ? AND up.${from.column} = above.parent_id AND above.depth < ${DEPTH_MAX})
+     SELECT id, name FROM above WHERE parent_id IS NOT NULL ORDER BY depth`,
     [from.drive, from.id, from.drive],
   )
-  return rows.map(({ name }) => name)
+  // Folders that OneDrive has inside of each other are named once.
+  const names = new Map<string | number, string>()
+  for (const { id, name } of rows) {
+    if (names.has(id)) break
+    names.set(id, name)
+  }
+  return [...names.values()].reverse()
 }

@@ -1,6 +1,6 @@
 /** Loads the open nodes that a plan is about, and what is around them, in a few statements for all of them together. */
 import type { Tx } from '../../../ledger/contract.ts'
-import type { NodeState, PlanNode, Surroundings } from '../plan.ts'
+import type { NodeState, PlanNode, Surroundings, WayUp } from '../plan.ts'
 import {
   type BaseRow,
   itemNode,
@@ -159,6 +159,7 @@ class View implements PlanView {
       localChildren: (localId) => this.#localChildren.get(localId) ?? [],
       remoteAncestors: (itemId) => this.#remoteAbove(itemId),
       localAncestors: (localId) => this.#ancestors(localId),
+      wayUp: (itemId) => this.#wayUp(itemId),
       stateOf: (node) => this.#states.get(node) ?? 'in step',
       waitsFor: (node) => this.#waits.get(node),
     }
@@ -267,6 +268,7 @@ class View implements PlanView {
       const [row, remote] = [this.#localOfItem.get(itemId), this.#remote.get(itemId)]
       return (!row || row.isMissing) && remote && !remote.isDeleted ? [itemId] : []
     })
+    if (here.length + there.length === 0) return
     const local = await this.#tx.all<{ parent_id: number; id: number; item_id: string | null }>(
       `SELECT parent_id, id, item_id FROM file_local WHERE drive = ? AND is_missing = 0 AND parent_id IN (${numbersOf(this.#tx)})`,
       [this.#drive, JSON.stringify(here)],
@@ -313,6 +315,14 @@ class View implements PlanView {
       id = this.#remote.get(id)?.parentId
     }
     return above
+  }
+
+  #wayUp(itemId: string): WayUp {
+    const above = this.#remoteAbove(itemId)
+    const top = above.length === 0 ? undefined : this.#remote.get(above.at(-1)!)
+    if (top?.parentId === null)
+      return above.some((id) => this.#remote.get(id)!.isDeleted) ? 'nowhere' : 'root'
+    return top !== undefined && above.includes(top.parentId) ? 'circle' : 'nowhere'
   }
 
   #ancestors(localId: number): number[] {

@@ -49,7 +49,8 @@ export function schemaOf(dialect: Tx['dialect']): string[][] {
         copy_path TEXT, local_hash TEXT, remote_hash TEXT, at ${integer} NOT NULL, state TEXT NOT NULL,
         resolved_at ${integer}, PRIMARY KEY (drive, id))`,
     ],
-    dialect === 'sqlite' ? statistics() : [],
+    // The statistics of before; the last step has those of now.
+    [],
     [
       `ALTER TABLE file_drives ADD COLUMN recent_deletes ${integer} NOT NULL DEFAULT 0`,
       `ALTER TABLE file_drives ADD COLUMN recent_since ${integer} NOT NULL DEFAULT 0`,
@@ -59,6 +60,7 @@ export function schemaOf(dialect: Tx['dialect']): string[][] {
         drive TEXT NOT NULL, folder ${integer} NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (folder, drive))`,
       ...(dialect === 'sqlite' ? seenTriggers() : []),
     ],
+    dialect === 'sqlite' ? statistics() : [],
   ]
 }
 
@@ -82,29 +84,33 @@ function seenTriggers(): string[] {
 
 /**
  * How many rows share the first columns of each index, for SQLite's planner. It never looks by itself, and without
- * them takes `drive = ?` of a primary key for a handful of rows: every look-up then read the whole drive. PostgreSQL
- * finds out by itself.
+ * them takes what begins with the drive for a handful of rows, or what does not for a crowd: look-ups then read the
+ * whole drive. PostgreSQL finds out by itself.
  */
 function statistics(): string[] {
   const rows: [table: string, index: string, stat: string][] = [
-    ['file_remote', 'file_remote', '1000000 1000000 1'],
-    ['file_remote', 'file_remote_place', '1000000 1000000 50 1 1'],
-    ['file_base', 'file_base', '1000000 1000000 1'],
-    ['file_local', 'file_local', '1000000 1000000 1'],
-    ['file_local', 'file_local_place', '1000000 1000000 50 1'],
-    ['file_local', 'file_local_children', '1000000 1000000 50 1'],
-    ['file_local', 'file_local_item', '1000000 1000000 1'],
-    ['file_local', 'file_local_ino', '1000000 1000000 1'],
-    ['file_open', 'file_open', '100000 100000 1'],
+    // The name of a table stands for its primary key.
+    ['file_remote', 'file_remote', '1000000 1 1'],
+    ['file_remote', 'file_remote_place', '1000000 50 50 1'],
+    ['file_base', 'file_base', '1000000 1 1'],
+    ['file_local', 'file_local', '1000000 2 1'],
+    ['file_local', 'file_local_place', '1000000 50 50 1'],
+    ['file_local', 'file_local_children', '1000000 50 50 1'],
+    ['file_local', 'file_local_folders', '20000 10 10'],
+    ['file_local', 'file_local_item', '1000000 1 1'],
+    ['file_local', 'file_local_ino', '1000000 1 1'],
+    ['file_open', 'file_open', '100000 1 1'],
     ['file_open', 'file_open_unplanned', '2000 2000 1'],
-    ['file_open', 'file_open_waiting', '1000 1000 2'],
+    ['file_open', 'file_open_waiting', '1000 2 2'],
     ['file_open', 'file_open_planned', '10000 10000 1000'],
+    ['file_seen', 'file_seen', '20000 1 1'],
   ]
   const values = rows.map((row) => `(${row.map((text) => `'${text}'`).join(', ')})`)
+  const tables = [...new Set(rows.map(([table]) => `'${table}'`))].join(', ')
   return [
     // The first makes the table where there is none yet, the last has the planner read it.
     `ANALYZE sqlite_schema`,
-    `DELETE FROM sqlite_stat1 WHERE tbl IN ('file_remote', 'file_base', 'file_local', 'file_open')`,
+    `DELETE FROM sqlite_stat1 WHERE tbl IN (${tables})`,
     `INSERT INTO sqlite_stat1(tbl, idx, stat) VALUES ${values.join(', ')}`,
     `ANALYZE sqlite_schema`,
   ]

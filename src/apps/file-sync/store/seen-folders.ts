@@ -8,6 +8,7 @@
 import type { Tx } from '../../../ledger/contract.ts'
 import { digestOfRows } from '../local/folder-digest.ts'
 import type { LocalRow } from '../trees.ts'
+import { childRows } from './local-tree.ts'
 import { LOCAL_COLUMNS, localOf } from './rows.ts'
 
 export type SeenFolder = {
@@ -34,11 +35,7 @@ const SEEN = `SELECT seen.digest AS digest, ${CHILD_COLUMNS.join(', ')} FROM fil
 export async function noteSeen(tx: Tx, drive: string, ids: readonly number[]): Promise<void> {
   if (tx.dialect !== 'sqlite') return
   for (const id of ids) {
-    const raws = await tx.all(
-      `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND parent_id = ? AND is_missing = 0`,
-      [drive, id],
-    )
-    const rows = raws.map(localOf)
+    const rows = (await childRows(tx, drive, id)).filter(({ isMissing }) => !isMissing)
     if (rows.length === 0 || rows.some(({ unreadable }) => unreadable !== null)) continue
     await tx.run(
       `INSERT INTO file_seen(drive, folder, digest) VALUES (?, ?, ?)

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openLedger } from '../../../ledger/open.ts'
 import type { Plan } from '../plan.ts'
-import { writePlan } from './ends.ts'
+import { endGone, endLeft, writePlan } from './ends.ts'
 import { FileStore } from './file-store.ts'
-import { openNode } from './open-nodes.ts'
+import { freeAllWaiting, openNode } from './open-nodes.ts'
 
 const DRIVE = 'home'
 const STAT = { dev: '1', ino: '1', birthNs: '0', mtimeNs: '0', size: 0 }
@@ -63,4 +63,46 @@ test('what was in step already when it was planned is waited for: planning again
       await writePlan(tx, DRIVE, { cycle: 1, plan: waiting(false), atMs: 0 })
     })
     assert.deepEqual(await store.openCounts(DRIVE), { unplanned: 0, inWork: 0, waiting: 1, reported: 0 })
+  }))
+
+function left(wasOpen: boolean): Plan {
+  const one = { node: 'i:file' as const, version: 1, because: 'its name is taken', until: 'i:other' as const }
+  return {
+    ...{ actions: [], bookkeeping: [], waiting: [], reported: [{ ...one, wasOpen }], heldDeletes: undefined },
+  }
+}
+
+test('a node is left alone until another has ended', () =>
+  withStore(async (store) => {
+    await store.write(async (tx) => {
+      await openNode(tx, DRIVE, 'i:file')
+      await openNode(tx, DRIVE, 'i:other')
+      await writePlan(tx, DRIVE, { cycle: 1, plan: left(true), atMs: 0 })
+    })
+    assert.deepEqual(await store.openCounts(DRIVE), { unplanned: 1, inWork: 0, waiting: 0, reported: 1 })
+    await store.write((tx) => endGone(tx, DRIVE, { node: 'i:other', version: 1 }))
+    assert.deepEqual(await store.openCounts(DRIVE), { unplanned: 1, inWork: 0, waiting: 0, reported: 0 })
+  }))
+
+test('a node is not left alone until another has ended that did so while it was planned', () =>
+  withStore(async (store) => {
+    await store.write(async (tx) => {
+      await openNode(tx, DRIVE, 'i:file')
+      await writePlan(tx, DRIVE, { cycle: 1, plan: left(true), atMs: 0 })
+    })
+    assert.deepEqual(await store.openCounts(DRIVE), { unplanned: 1, inWork: 0, waiting: 0, reported: 0 })
+  }))
+
+test('a node that is given up wakes those that wait for it, and is itself looked at again with the folder', () =>
+  withStore(async (store) => {
+    await store.write(async (tx) => {
+      await openNode(tx, DRIVE, 'i:file')
+      await openNode(tx, DRIVE, 'i:folder')
+      await writePlan(tx, DRIVE, { cycle: 1, plan: waiting(true), atMs: 0 })
+      const end = { node: 'i:folder' as const, version: 1, because: 'no way', until: 'i:folder' as const }
+      assert.equal(await endLeft(tx, DRIVE, end), true)
+    })
+    assert.deepEqual(await store.openCounts(DRIVE), { unplanned: 1, inWork: 0, waiting: 0, reported: 1 })
+    await store.write((tx) => freeAllWaiting(tx, DRIVE))
+    assert.deepEqual(await store.openCounts(DRIVE), { unplanned: 2, inWork: 0, waiting: 0, reported: 0 })
   }))

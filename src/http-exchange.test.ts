@@ -8,12 +8,6 @@ const MIB = 1024 * 1024
 const exchange = createHttpExchange()
 let server: Server | undefined
 
-afterEach(async () => {
-  exchange.close()
-  server?.closeAllConnections()
-  await new Promise((resolve) => server?.close(resolve))
-})
-
 async function serve(answer: (request: IncomingMessage, answer: ServerResponse) => void): Promise<string> {
   server = createServer(answer)
   await new Promise<void>((resolve) => server!.listen(0, '127.0.0.1', resolve))
@@ -37,6 +31,12 @@ async function countOf(incoming: IncomingMessage): Promise<number> {
 }
 
 describe('an exchange', () => {
+  afterEach(async () => {
+    exchange.close()
+    server?.closeAllConnections()
+    await new Promise((resolve) => server?.close(resolve))
+  })
+
   test('sends what it was given and nothing else, and follows nothing', async () => {
     let heads: IncomingMessage['headers'] = {}
     const url = await serve((request, answer) => {

@@ -5,6 +5,19 @@ import { redactText } from '../redaction.ts'
 
 export type AnswerHeaders = { get(name: string): string | null }
 
+/** An answer that says that something went wrong. */
+export type ErrorAnswer = {
+  status: number
+  /** As it came, at most its first part. */
+  body: string
+  headers: AnswerHeaders
+  /** Times in answers are turned into waits. */
+  nowMs: number
+}
+
+/** What a client makes of one. */
+export type Verdict = Pick<TidemarkError, 'kind' | 'message'> & { code: string; hint?: string }
+
 const TEXT_MAX = 200
 /** Bandwidth limits last hours; a longer wait than a day is a mistake of some clock. */
 const RETRY_AFTER_MS_MAX = 24 * 60 * 60 * 1_000
@@ -47,7 +60,8 @@ export class AnswerErrors {
   readonly unreachable = (thrown: unknown): TidemarkError => {
     const code = networkCode(thrown)
     const message = `The connection to ${this.#service} failed${code ? ` (${code})` : ''}`
-    return new TidemarkError(message, { kind: 'transient', code: 'connection-failed', cause: thrown })
+    const hint = 'Check the network of this machine.'
+    return new TidemarkError(message, { kind: 'transient', code: 'connection-failed', hint, cause: thrown })
   }
 
   readonly timedOut = (timeoutMs: number): TidemarkError => {

@@ -87,8 +87,6 @@ export function isSameOAuthGrant(a: OAuthSecret, b: OAuthSecret): boolean {
 const REFRESH_BEFORE_MS = 60_000
 /** Workers that all ask at once after a failure must not each make a request. */
 const HOLD_MS = 1_000
-/** How often a lost source looks whether somebody has connected the account again. */
-const RELOAD_MS = 15_000
 
 type Held = { error: TidemarkError; untilMs: number }
 
@@ -98,7 +96,7 @@ export class GrantedTokens<S> implements TokenSource {
   #token: Token | undefined
   #refreshing: Promise<string> | undefined
   #held: Held | undefined
-  #lost: Held | undefined
+  #lost: TidemarkError | undefined
   /** A rotated refresh token that could not be saved yet. */
   #unsaved = false
 
@@ -164,8 +162,8 @@ export class GrantedTokens<S> implements TokenSource {
     if (error.kind === 'auth') {
       this.#token = undefined
       const isNew = this.#lost === undefined
-      this.#lost = { error, untilMs: this.#input.clock.now() }
-      await this.#lookAgain(this.#lost, async () => {
+      this.#lost = error
+      await this.#lookAgain(error, async () => {
         if (isNew) await this.#input.onLost?.(error)
       })
       return this.#next()
@@ -174,15 +172,16 @@ export class GrantedTokens<S> implements TokenSource {
     return this.#orLastToken(error)
   }
 
-  /** Ends with another secret in place, or throws what the service said. */
-  async #lookAgain(lost: Held, ifSame: () => Promise<void> = async () => {}): Promise<void> {
-    const { clock, reload, grant } = this.#input
-    if (clock.now() < lost.untilMs) throw lost.error
+  /**
+   * Ends with another secret in place, or throws what the service said. It looks each time: the first call after
+   * somebody has connected the account again must not fail once more.
+   */
+  async #lookAgain(lost: TidemarkError, ifSame: () => Promise<void> = async () => {}): Promise<void> {
+    const { reload, grant } = this.#input
     const stored = await reload?.()
-    lost.untilMs = clock.now() + RELOAD_MS
     if (!stored || grant.isSame(stored, this.#secret)) {
       await ifSame()
-      throw lost.error
+      throw lost
     }
     this.#secret = stored
     this.#token = grant.keptToken(stored)

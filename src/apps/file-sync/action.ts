@@ -19,7 +19,7 @@ import type { FileDrive, FileDrives } from './drive.ts'
 import { withHolds } from './holds.ts'
 import type { ActionVerb } from './plan.ts'
 import type { PlanBell } from './plan-bell.ts'
-import { endStale, endStuck } from './store/ends.ts'
+import { endLeft, endStale } from './store/ends.ts'
 import type { FileStore } from './store/file-store.ts'
 import type { NodeKey } from './trees.ts'
 
@@ -52,10 +52,15 @@ export type Ended =
   | { end: 'done'; write: (tx: Tx) => Promise<boolean>; note?: string }
   /** What was expected is no longer so; `write` puts down what was seen instead. */
   | { end: 'stale'; because: string; write?: (tx: Tx) => Promise<unknown> }
-  /** Not now, and it is nobody's fault. */
-  | { end: 'wait'; because: string; afterMs: number }
+  /** Not now, and it is nobody's fault. `isHeardFirst`: what OneDrive has to say is heard meanwhile. */
+  | { end: 'wait'; because: string; afterMs: number; isHeardFirst?: true }
+  /** Left alone with its reason, until something changes or the folder is looked through. */
+  | { end: 'left'; because: string }
   /** It cannot be done, and trying again does not help. */
   | { end: 'stuck'; because: string }
+
+/** How the note of an action begins that waits; the status reads it. */
+export const WAITS = 'waits: '
 
 export type VerbRun = (context: ActionContext) => Promise<Ended>
 
@@ -92,7 +97,15 @@ export async function runAction(
     return stale(`not needed any more: ${decision.row}`)
   const ended = await tryVerb(job, () => run({ drive, store, job, node, version, case: known, decision }))
   if (ended.end === 'stale') return stale(ended.because, ended.write)
-  if (ended.end === 'wait') return { again: { afterMs: ended.afterMs }, note: `waits: ${ended.because}` }
+  if (ended.end === 'wait') {
+    if (ended.isHeardFirst) bell.ring(name, 'delta')
+    return { again: { afterMs: ended.afterMs }, note: WAITS + ended.because }
+  }
+  if (ended.end === 'left') {
+    const { because } = ended
+    const left = { node, version, because, until: node }
+    return { skip: because, skipped: 1, effects: ending((tx) => endLeft(tx, name, left)) }
+  }
   if (ended.end === 'done') {
     // Said, since a job with a checkpoint is not counted by itself.
     const { note } = ended
@@ -100,7 +113,7 @@ export async function runAction(
   }
   return {
     bad: [{ item: node, reason: `${job.payload.path}: ${ended.because}` }],
-    effects: ending((tx) => endStuck(tx, name, { node, version, because: ended.because })),
+    effects: ending((tx) => endLeft(tx, name, { node, version, because: ended.because })),
   }
 }
 

@@ -52,8 +52,8 @@ export async function openFileSync(input: FileSyncInput): Promise<FileSync> {
   })
   const bell = new PlanBell({
     clock,
-    ask: async (drive) => {
-      await input.engine()?.enqueue(kinds.plan, { drive }, { stream: streamOf(drive) })
+    ask: async (drive, what) => {
+      await input.engine()?.enqueue(kinds[what], { drive }, { stream: streamOf(drive) })
     },
     onError: input.onError ?? (() => {}),
   })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { streamOf } from './drive.ts'
 import type { ActionVerb } from './plan.ts'
+import { fileStatus } from './status.ts'
 import { setDrive } from './store/file-store.ts'
 import { assertInStep, DRIVE, type FileWorld, withFileWorld } from './sync.suite.ts'
 
@@ -86,14 +87,57 @@ test('an outage costs no tries, however long it is', () =>
 
 test('what OneDrive refuses for good is left alone with its reason, and holds up nothing else', () =>
   withFileWorld(async (world) => {
-    world.there.state.quotaBytes = 100
-    world.write('large.txt', 'x'.repeat(1_000))
+    world.sim.faults.set({ rules: [{ do: 'error', status: 413, methods: ['graph.session.create'] }] })
+    world.write('large.bin', Buffer.alloc(5 * 1024 * 1024, 'x'))
     world.write('small.txt', 'small')
     await world.sync()
     assert.equal(world.there.device.read('small.txt')!.toString(), 'small')
     const [open] = await world.files.store.openNodes(DRIVE, { limit: 10 })
-    assert.match(open!.because ?? '', /full/)
+    assert.match(open!.because ?? '', /too large/)
     assert.deepEqual(await accounts(world), { listed: 2, stored: 1, skipped: 0, bad: 1 })
+  }))
+
+test('a OneDrive that is full keeps uploads waiting, nothing else, and the status says so until there is room', () =>
+  withFileWorld(async (world) => {
+    const { engine, files } = world
+    world.there.device.write('theirs.txt', 'theirs')
+    world.there.state.quotaBytes = 100
+    world.write('large.txt', 'x'.repeat(1_000))
+    world.write('small.txt', 'small')
+    await world.syncStopped(async () => world.there.device.has('small.txt') && world.has('theirs.txt'))
+    await world.until(
+      async () => (await fileStatus({ store: files.store, ledger: engine.ledger }, DRIVE)).isFull,
+    )
+    const { state, text, open } = await fileStatus({ store: files.store, ledger: engine.ledger }, DRIVE)
+    assert.equal(state, 'needs you')
+    assert.match(
+      text,
+      /^The OneDrive is full: uploads wait, everything else goes on\. Delete something there/,
+    )
+    assert.deepEqual(open, { unplanned: 0, inWork: 1, waiting: 0, reported: 0 })
+    const [job] = await engine.ledger.jobs({ kind: 'files.upload', state: 'pending', limit: 1 })
+    assert.deepEqual([job!.failures, job!.note], [0, 'waits: The OneDrive is full'])
+    world.there.state.quotaBytes = 10_000
+    files.kinds.obstacles.roomMade(DRIVE)
+    await engine.ledger.hurry(streamOf(DRIVE))
+    await world.settled()
+    assertInStep(world)
+    assert.equal((await fileStatus({ store: files.store, ledger: engine.ledger }, DRIVE)).text, 'In step.')
+  }))
+
+test('what was deleted in OneDrive between hearing of it and fetching it goes here, without a further sync', () =>
+  withFileWorld(async (world) => {
+    world.there.device.write('a.txt', 'one')
+    world.there.device.write('b.txt', 'kept')
+    await world.sync()
+    await world.engine.pause('kind', 'files.download')
+    world.there.device.edit('a.txt', 'two')
+    await world.syncStopped(async () => (await world.files.store.openCounts(DRIVE)).inWork === 1)
+    world.there.device.delete('a.txt')
+    await world.engine.resume('kind', 'files.download')
+    await world.settled()
+    assert.equal(world.has('a.txt'), false)
+    assertInStep(world)
   }))
 
 test('a job of a folder that another machine has is put back for that one, and costs no try', () =>

@@ -5,9 +5,8 @@
 import type { Clock } from '../../clock.ts'
 import { defineJob, type JobKind, type RunContext } from '../../engine/index.ts'
 import type { AnyJobKind } from '../../engine/kinds.ts'
-import { Obstacles } from '../../engine/obstacles.ts'
 import type { Disk } from './act/content.ts'
-import { type FileObstacles, pastObstacles } from './act/obstacles.ts'
+import { FileObstacles, pastObstacles } from './act/obstacles.ts'
 import type { Transfers } from './act/transfers.ts'
 import { verbRuns } from './act/verbs.ts'
 import { type ActionDeps, type ActionPayload, actionPayload, runAction } from './action.ts'
@@ -50,7 +49,7 @@ const CHANGE_PRIORITY = 1
 export function fileKinds(deps: FileKindDeps): FileKinds {
   const { settings, drives } = deps
   const threads = new DiskThreads({ threads: Math.min(settings.parallelCheckers, THREADS_MAX) })
-  const obstacles: FileObstacles = new Obstacles(deps.clock)
+  const obstacles = new FileObstacles(deps.clock)
   const runs = verbRuns({ ...deps, disk: deps.disk ?? threads })
   const run = (job: RunContext<ActionPayload>) =>
     orElsewhere(() => runAction(deps, job, pastObstacles(obstacles, runs[job.payload.verb])))

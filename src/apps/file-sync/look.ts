@@ -11,9 +11,10 @@ import { type KnownTree, Scan } from './local/scan.ts'
 import { isSameThing } from './local/stat.ts'
 import { endForced, freeHeld } from './store/ends.ts'
 import { type FileStore, ROOT_ID, setDrive } from './store/file-store.ts'
-import { reopenExcluded } from './store/filter-change.ts'
+import { keyOfLastLook, reopenExcluded } from './store/filter-change.ts'
 import { seeLocal } from './store/local-tree.ts'
 import { freeAllWaiting } from './store/open-nodes.ts'
+import { noteSeen } from './store/seen-folders.ts'
 
 export const lookPayload = z.object({
   drive: z.string(),
@@ -26,6 +27,7 @@ export type LookPayload = z.infer<typeof lookPayload>
 
 /** What is left of downloads that nobody goes on with. */
 const PARTIAL_KEPT_MS = 7 * 86_400_000
+const NOTED_ROWS = 5_000
 
 export type LookDeps = { drives: FileDrives; store: FileStore; planAfter: (drive: string) => Outcome['jobs'] }
 
@@ -37,7 +39,7 @@ export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Pro
   const isUnsure = await isOtherGround(store, drive, root)
   const folders = isUnsure ? undefined : job.payload.folders
   const scan = new Scan({
-    ...{ root, tree: treeOf(store, drive.name), filter: drive.filter },
+    ...{ root, tree: quickTreeOf(store, drive.name), filter: drive.filter },
     ...{ followLinks: drive.settings.follow_symlinks, signal: job.signal, ...(folders ? { folders } : {}) },
   })
   let seen = 0
@@ -52,6 +54,7 @@ export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Pro
     seen += sightings.length
     job.progress({ done: scan.report.files, unit: 'items', label: 'files' })
   }
+  if (store.canNoteSeen) await noteUnchanged(job, drive.name, scan.unchanged)
   if (!folders) await sweepPartials(root, { beforeMs: job.clock.now() - PARTIAL_KEPT_MS })
   const jobs = deps.planAfter(drive.name)
   const { files, unreadable } = scan.report
@@ -69,11 +72,11 @@ export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Pro
  * all of it, and becomes a whole one.
  */
 async function isOtherGround(store: FileStore, drive: FileDrive, { look }: Root): Promise<boolean> {
-  const { filterKey } = await store.drive(drive.name)
+  const lastKey = keyOfLastLook(await store.drive(drive.name))
   const known = (await store.localRow(drive.name, ROOT_ID))!
   // A disk may get another number each time it is mounted.
   const isSameRoot = isSameThing(known, { ...look, dev: known.dev })
-  return !isSameRoot || (filterKey !== '' && filterKey !== drive.filter.key)
+  return !isSameRoot || (lastKey !== '' && lastKey !== drive.filter.key)
 }
 
 /**
@@ -90,6 +93,28 @@ async function endWhole(
   await endForced(tx, name)
   await freeHeld(tx, name)
   await setDrive(tx, name, { scannedAt: atMs, filterKey: filter.key })
+}
+
+/** A digest takes reading the rows once more: in pieces, so that others can write in between. */
+async function noteUnchanged(
+  job: RunContext<LookPayload>,
+  drive: string,
+  folders: Scan['unchanged'],
+): Promise<void> {
+  for (let at = 0; at < folders.length; ) {
+    job.signal.throwIfAborted()
+    const ids: number[] = []
+    for (let rows = 0; rows < NOTED_ROWS && at < folders.length; at++) {
+      rows += folders[at]!.rows
+      ids.push(folders[at]!.id)
+    }
+    await job.commit({ effects: (tx) => noteSeen(tx, drive, ids) })
+  }
+}
+
+/** It knows of what was noted: for whoever only wants to know what is different. */
+export function quickTreeOf(store: FileStore, drive: string): KnownTree {
+  return { ...treeOf(store, drive), seen: (folderId) => store.seenFolder(drive, folderId) }
 }
 
 export function treeOf(store: FileStore, drive: string): KnownTree {

@@ -80,3 +80,6 @@ export function temporaryNameOf(name: string, number: number): string {
 export function isTemporaryName(name: string): boolean {
   return TEMPORARY.test(name)
 }
+
+/** Said of what is in a folder that has such a name; the end of its move finds it by that. */
+export const IN_EXCHANGE = 'left out: its folder is on its way to another name'

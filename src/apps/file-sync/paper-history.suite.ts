@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
+import { isConflictName } from './names.ts'
 import type { PaperFile } from './paper-sides.suite.ts'
 import { type Job, PaperWorld } from './paper-world.suite.ts'
 import type { OpenNode } from './store/contract.ts'
@@ -119,6 +120,8 @@ export class History {
   readonly #saved = new Set<string>()
   /** Deleted or overwritten by someone who had it before their eyes. */
   readonly #given = new Set<string>()
+  /** What conflict copies held while people did something. */
+  readonly #copies = new Set<string>()
   readonly #running = new Set<Job>()
   #contents = 0
 
@@ -151,6 +154,12 @@ export class History {
   }
 
   #act(one: Deed): void {
+    for (const { name: known, content } of [
+      ...this.world.here.list('file'),
+      ...this.world.there.list('file'),
+    ]) {
+      if (isConflictName(known)) this.#copies.add(content)
+    }
     if (one.side === 'here') this.#actHere(one)
     else this.#actThere(one)
   }
@@ -260,6 +269,7 @@ export class History {
     await this.#checkRows()
     await this.#checkEqual()
     this.#checkKept()
+    this.#checkCopies()
     world.say('--- settled')
   }
 
@@ -378,8 +388,7 @@ export class History {
       const thing = row && here.things.get(Number(row.ino))
       if (thing) left.here.add(thing.id)
       if (node.startsWith('i:')) left.there.add(node.slice(2))
-      if (because === 'something in it is left alone')
-        assert.ok(open.has(waitsFor!), `${node} waits for nothing`)
+      if (because?.endsWith('is left alone')) assert.ok(open.has(waitsFor!), `${node} waits for nothing`)
       else if (because !== null && !because.includes('names')) this.#checkClash(node, because, thing)
       else if (because !== null)
         assert.ok(thing && isIllegal(thing.name), `${node} is left without a reason: ${because}`)
@@ -422,6 +431,17 @@ export class History {
     for (const { content } of [...here.list('file'), ...there.list('file')]) kept.add(content)
     const lost = [...this.#saved].filter((content) => !kept.has(content) && !this.#given.has(content))
     assert.deepEqual(lost, [], 'contents that nobody deleted are nowhere')
+  }
+
+  /** None of those that nobody had the chance to move about, or to copy. */
+  #checkCopies(): void {
+    const { here } = this.world
+    for (const { parentId, name, content } of here.list('file')) {
+      if (!isConflictName(name) || this.#copies.has(content)) continue
+      const original = here.child(parentId!, name.replace(/\.conflict-\d{8}-\d{6}(?:-\d+)?/, ''))
+      const isSame = original?.type === 'file' && original.content === content
+      assert.ok(!isSame, `${name} is a conflict copy of the same content`)
+    }
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import type { Tx } from '../../ledger/contract.ts'
 import { endAgreed, endPlaced } from './act/agreed.ts'
+import { notGiven } from './act/fresh-look.ts'
 import { rowAt } from './act/local-side.ts'
 import type { ActionContext, Ended, VerbRun } from './action.ts'
 import { isSameStat, isSameThing } from './local/stat.ts'
@@ -11,13 +12,14 @@ import { conflictNameOf, temporaryNameOf } from './names.ts'
 import type { Item, PaperDrive, PaperFile, PaperFolder, Refusal } from './paper-sides.suite.ts'
 import { hashOf } from './paper-sides.suite.ts'
 import type { ActionVerb } from './plan.ts'
+import { endHandedOver, endYielded } from './store/conflicts.ts'
 import type { LocalSighting } from './store/contract.ts'
 import { endGone, endSetAside } from './store/ends.ts'
 import { ROOT_ID } from './store/file-store.ts'
 import { localRow, seeLocal, setLocalHash } from './store/local-tree.ts'
 import { freeNode, waitForNode } from './store/open-nodes.ts'
-import { hearNow } from './store/remote-tree.ts'
-import type { LocalRow, LocalStat, RemoteRow } from './trees.ts'
+import { hearNow, isOther, remoteAtName } from './store/remote-tree.ts'
+import { isRemoteContentSame, itemNode, type LocalRow, type LocalStat, type RemoteRow } from './trees.ts'
 
 export type Paper = {
   there: PaperDrive
@@ -98,7 +100,15 @@ function seenInstead({ drive }: ActionContext, seen: readonly LocalSighting[], b
   return { end: 'stale', because, write: (tx) => seeLocal(tx, drive.name, seen) }
 }
 
-function heardInstead({ drive, job }: ActionContext, rows: readonly RemoteRow[], because: string): Ended {
+/** Of what is not there, only delta is believed that it is deleted. */
+async function heardInstead(
+  context: ActionContext,
+  rows: readonly RemoteRow[],
+  because: string,
+): Promise<Ended> {
+  const { drive, job } = context
+  const missing = rows.filter(({ isDeleted }) => isDeleted).map(({ itemId }) => itemId)
+  if (missing.length > 0) return notGiven(context, missing)
   return { end: 'stale', because, write: (tx) => hearNow(tx, drive.name, rows, job.payload) }
 }
 
@@ -268,7 +278,7 @@ function refused(
   paper: Paper,
   context: ActionContext,
   { parentId, name }: { parentId: string; name: string },
-): Ended {
+): Promise<Ended> {
   const folder = paper.there.things.get(parentId)
   if (!folder) return heardInstead(context, [paper.there.told(parentId)], 'its folder is not in OneDrive')
   const taken = paper.there.child(parentId, name)
@@ -408,7 +418,7 @@ function moveRefused(
   paper: Paper,
   context: ActionContext,
   { moved, parentId, name }: { moved: Refusal; parentId: string; name: string },
-): Ended {
+): Promise<Ended> {
   if (moved !== 'inside-itself') return refused(paper, context, { parentId, name })
   const { there } = paper
   const above: RemoteRow[] = []
@@ -473,7 +483,7 @@ async function deleteRemote(paper: Paper, context: ActionContext): Promise<Ended
   await paper.pause()
   const item = there.things.get(remote.itemId)
   const gone: Ended = { end: 'done', write: (tx) => endGone(tx, drive.name, { node, version }) }
-  if (!item) return gone
+  if (!item) return notGiven(context, [remote.itemId])
   const inside = there.children(item.id)
   if (inside.length > 0) {
     const rows = inside.map((one) => there.row(one))
@@ -511,9 +521,47 @@ function isSamePlace(item: Item, remote: RemoteRow): boolean {
   return item.parentId === remote.parentId && item.name === remote.name
 }
 
+/** OneDrive has given its name to another item: where that has the same content, one of them is enough. */
+async function yieldName(paper: Paper, context: ActionContext): Promise<Ended | undefined> {
+  const { drive, store, node, version } = context
+  const { local, localParentId: parentId } = context.case
+  if (parentId === undefined) return NO_FOLDER
+  const place = { parentId, name: local!.name }
+  const known = await store.write((tx) => remoteAtName(tx, drive.name, place))
+  if (!known || known.itemId === context.case.remote?.itemId) return { end: 'stale', because: 'it is free' }
+  await paper.pause()
+  const remote = itemNow(paper, known)
+  if (isOther(known, remote)) return heardInstead(context, [remote], 'what has its name changed')
+  const waitsFor = itemNode(known.itemId)
+  const other = await store.nodeCase(drive.name, waitsFor)
+  if (other.local?.id === local!.id)
+    return { end: 'done', write: (tx) => waitForNode(tx, drive.name, { node, version, waitsFor }) }
+  if (local!.type !== 'file' || remote.type !== 'file') return undefined
+  const file = await fileAsSeen(paper, context, local!)
+  if ('end' in file) return file
+  const seen = { ...local!, hash: hashOf(file.content) }
+  if (!other.local || other.local.isMissing) {
+    if (remote.hash !== seen.hash) return undefined
+    return { end: 'done', write: (tx) => endHandedOver(tx, drive.name, { node, local: seen, remote }) }
+  }
+  const names = await store.localPath(drive.name, other.local.id)
+  const its = names && paper.here.resolve(names)
+  await paper.pause()
+  if (its?.type !== 'file' || !other.base) return undefined
+  const isEdited = hashOf(its.content) !== other.base.hash
+  const ahead = isEdited && isRemoteContentSame(remote, other.base) ? hashOf(its.content) : remote.hash
+  if (ahead !== seen.hash) return undefined
+  const now = await fileAsSeen(paper, context, local!)
+  if ('end' in now) return now
+  takeToTrash(paper, now)
+  return { end: 'done', write: (tx) => endYielded(tx, drive.name, { node, version, local: seen }) }
+}
+
 /** Keep both: OneDrive keeps the name, what is here gets another. */
 async function setAside(paper: Paper, context: ActionContext): Promise<Ended> {
   const { here } = paper
+  const yielded = context.decision.do === 'conflict' ? undefined : await yieldName(paper, context)
+  if (yielded) return yielded
   const { drive, store, node, version, decision, job } = context
   const { remote } = context.case
   const local = context.case.local!
@@ -537,7 +585,7 @@ async function setAside(paper: Paper, context: ActionContext): Promise<Ended> {
     end: 'done',
     write: (tx) =>
       endSetAside(tx, drive.name, {
-        ...{ node, version, localId: local.id, copyName, isDetached },
+        ...{ node, version, localId: local.id, from: local, copyName, isDetached },
         conflict: {
           ...{ kind, path: job.payload.path, node, copyPath: copyName, at: atMs, state: 'kept-both' },
           ...{ localHash: local.hash, remoteHash: remote?.hash ?? null },

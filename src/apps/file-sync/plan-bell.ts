@@ -1,21 +1,23 @@
 /**
- * Asks for a plan soon after actions have left nodes to be planned: many of them within a moment become one plan. It
- * is only a hint, rung from within transactions that may yet fail; what it forgets, the next look at either side asks
- * for.
+ * Asks for a plan soon after actions have left nodes to be planned: many of them within a moment become one plan. And
+ * for what changed in OneDrive, where an action has to know. It is only a hint, rung from within transactions that may
+ * yet fail; what it forgets, the next look at either side asks for.
  */
 import type { CancelTimer, Clock } from '../../clock.ts'
 
 const SOON_MS = 50
 
+export type Asked = 'plan' | 'delta'
+
 export class PlanBell {
   readonly #clock: Clock
-  readonly #ask: (drive: string) => Promise<void>
+  readonly #ask: (drive: string, what: Asked) => Promise<void>
   readonly #onError: (error: unknown) => void
   readonly #timers = new Map<string, CancelTimer>()
 
   constructor(options: {
     clock: Clock
-    ask: (drive: string) => Promise<void>
+    ask: (drive: string, what: Asked) => Promise<void>
     onError: (error: unknown) => void
   }) {
     this.#clock = options.clock
@@ -23,13 +25,14 @@ export class PlanBell {
     this.#onError = options.onError
   }
 
-  ring(drive: string): void {
-    if (this.#timers.has(drive)) return
+  ring(drive: string, what: Asked = 'plan'): void {
+    const key = `${what} ${drive}`
+    if (this.#timers.has(key)) return
     const cancel = this.#clock.timer(SOON_MS, () => {
-      this.#timers.delete(drive)
-      this.#ask(drive).catch(this.#onError)
+      this.#timers.delete(key)
+      this.#ask(drive, what).catch(this.#onError)
     })
-    this.#timers.set(drive, cancel)
+    this.#timers.set(key, cancel)
   }
 
   close(): void {

@@ -213,13 +213,20 @@ export class Sketch {
       localChildren: (id) => answer(this.#hereIn(id).map(localNode)),
       remoteAncestors: (itemId) => answer(this.#above(itemId, (id) => this.#remote.get(id)?.parentId)),
       localAncestors: (id) => answer(this.#above(id, (one) => this.#local.get(one)?.parentId)),
+      wayUp: (itemId) => {
+        const above = this.#above(itemId, (id) => this.#remote.get(id)?.parentId)
+        const isCircle = this.#remote.get(above.at(-1)!)?.parentId != null
+        const isThere = above.at(-1) === ROOT && !above.some((id) => this.#remote.get(id)?.isDeleted)
+        return answer(isThere ? 'root' : isCircle ? 'circle' : 'nowhere')
+      },
       stateOf: (node) => answer(this.#open.has(node) ? 'open' : (this.#states.get(node) ?? 'in step')),
     }
   }
 
   #above<Id>(from: Id, parentOf: (id: Id) => Id | null | undefined): Id[] {
     const above: Id[] = []
-    for (let id: Id | null | undefined = from; id != null; id = parentOf(id)) above.push(id)
+    for (let id: Id | null | undefined = from; id != null && !above.includes(id); id = parentOf(id))
+      above.push(id)
     return above
   }
 

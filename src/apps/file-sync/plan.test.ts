@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Sketch, told } from './plan.suite.ts'
-import { HELD_DELETE, isHeld, type Plan } from './plan.ts'
+import { FOLDER_LEFT, HELD_DELETE, isHeld, OTHER_LEFT, type Plan } from './plan.ts'
 import type { NodeKey } from './trees.ts'
 
 const folder = { type: 'folder' } as const
@@ -318,11 +318,81 @@ test('what comes after something that waits, waits as well', () => {
 test('a name that OneDrive does not take is left alone with all that is in it', () => {
   const sketch = new Sketch().newHere(8, 'a:b', folder).newHere(9, 'x', { in: 8 })
   const made = sketch.judged('l:8', { illegalName: 'OneDrive does not take it' }).plan()
-  assert.deepEqual(reasons(made), [['l:8', 'OneDrive does not take it']])
-  assert.deepEqual(waits(made), [['l:9', 'l:8']])
+  assert.deepEqual(reasons(made), [
+    ['l:8', 'OneDrive does not take it'],
+    ['l:9', FOLDER_LEFT],
+  ])
+  assert.equal(made.reported[1]!.until, 'l:8')
+  assert.deepEqual(waits(made), [])
   const renamed = new Sketch().synced('X', 'a').movedHere('X', { name: 'a:b' })
   const kept = renamed.judged('i:X', { illegalName: 'OneDrive does not take it' }).plan()
   assert.deepEqual([told(kept), reasons(kept)], [[], [['i:X', 'OneDrive does not take it']]])
+})
+
+test('folders that OneDrive has inside of each other are left alone with all that is in them, each until the one above it', () => {
+  const sketch = new Sketch()
+    .newThere('A', 'a', { ...folder, in: 'B' })
+    .newThere('B', 'b', { ...folder, in: 'A' })
+    .newThere('X', 'x', { in: 'A' })
+  const made = sketch.plan()
+  assert.deepEqual([told(made), waits(made)], [[], []])
+  const circle = 'OneDrive has its folders inside of each other, in a circle'
+  assert.deepEqual(
+    made.reported.map(({ node, because, until }) => [node, because, until]),
+    [
+      ['i:A', circle, 'i:B'],
+      ['i:B', circle, 'i:A'],
+      ['i:X', circle, 'i:A'],
+    ],
+  )
+})
+
+test('folders that were moved into each other in OneDrive stay where they are here', () => {
+  const sketch = new Sketch().synced('A', 'a', folder).synced('B', 'b', folder)
+  const made = sketch.movedThere('A', { in: 'B' }).movedThere('B', { in: 'A' }).plan()
+  assert.deepEqual([told(made), waits(made)], [[], []])
+  assert.deepEqual(
+    made.reported.map(({ node, until }) => [node, until]),
+    [
+      ['i:A', 'i:B'],
+      ['i:B', 'i:A'],
+    ],
+  )
+})
+
+test('what is in a folder that OneDrive never told of is left alone until it does', () => {
+  const made = new Sketch().newThere('X', 'x', { in: 'unknown' }).plan()
+  assert.deepEqual(reasons(made), [['i:X', 'OneDrive does not say where its folder is']])
+  assert.equal(made.reported[0]!.until, 'i:unknown')
+})
+
+test('what depends on a folder that is left alone for its place is left alone, too', () => {
+  const sketch = new Sketch().newHere(9, 'dir').newThere('F', 'dir', folder).newThere('X', 'x', { in: 'F' })
+  const made = sketch.judged('l:9', { hold: 'left out: a pattern in skip' }).plan()
+  assert.deepEqual(told(made), [])
+  assert.deepEqual(reasons(made).sort(), [
+    ['i:F', 'something that is not synced has its name here'],
+    ['i:X', OTHER_LEFT],
+    ['l:9', 'left out: a pattern in skip'],
+  ])
+})
+
+test('where only uploads are on, nothing here is renamed for a name that OneDrive has given to another', () => {
+  const sketch = (): Sketch => new Sketch().synced('X', 'a').synced('Y', 'b')
+  const moved = sketch().movedHere('X', { name: 'c' }).movedThere('Y', { name: 'c' })
+  assert.deepEqual(told(moved.plan()).includes('conflict i:X'), true)
+  const uploads = moved.plan({ mode: 'upload-only' })
+  assert.deepEqual(told(uploads), [])
+  assert.match(reasons(uploads).find(([node]) => node === 'i:X')![1], /only uploads are on/)
+  const made = sketch().newHere(9, 'c').movedThere('Y', { name: 'c' })
+  assert.deepEqual(told(made.plan({ mode: 'upload-only' })), [])
+})
+
+test('where only uploads are on, a folder that was moved into what OneDrive has inside of it stays where it is', () => {
+  const sketch = new Sketch().synced('F', 'f', folder).synced('G', 'g', folder)
+  sketch.movedHere('F', { in: 'G' }).movedThere('G', { in: 'F' })
+  assert.match(told(sketch.plan()).join(), /move-local i:F/)
+  assert.deepEqual(told(sketch.plan({ mode: 'upload-only' })), [])
 })
 
 const half = { baseItems: 20, deletes: { local: 4, remote: 6 }, forced: 0 }

@@ -23,6 +23,9 @@ export type PlanNode = Case & {
 
 export type NodeState = 'in step' | 'open' | 'in work' | 'stuck'
 
+/** `circle`: folders that are inside of each other. `nowhere`: to one that OneDrive has not told of, or has deleted. */
+export type WayUp = 'root' | 'circle' | 'nowhere'
+
 /** What is around the nodes of a plan, on either side. Undefined: nothing is there, or nobody knows of it. */
 export type Surroundings = {
   /** The local side of a folder of OneDrive. */
@@ -38,6 +41,8 @@ export type Surroundings = {
   /** Folders above it on that side, nearest first, itself included. */
   remoteAncestors(itemId: string): readonly string[]
   localAncestors(localId: number): readonly number[]
+  /** Where the folders of OneDrive lead from this one up. */
+  wayUp(itemId: string): WayUp
   stateOf(node: NodeKey): NodeState
   /** Of a node that is open and waits: for which one. */
   waitsFor?(node: NodeKey): NodeKey | undefined
@@ -66,7 +71,7 @@ export type Plan = {
   /** Planned again when that node's action has ended. */
   waiting: { node: NodeKey; version: number; waitsFor: NodeKey; because: string; wasOpen?: boolean }[]
   /** Left alone, and said; looked at again when `until` has ended. */
-  reported: { node: NodeKey; version: number; because: string; until?: NodeKey }[]
+  reported: { node: NodeKey; version: number; because: string; until?: NodeKey; wasOpen?: boolean }[]
   /** Deletions that were not planned because there are too many: people are asked. */
   heldDeletes: { local: number; remote: number } | undefined
 }
@@ -89,6 +94,16 @@ const GUARD_DELETES_MAX = 1_000
 const GUARD_SHARE_MAX = 0.5
 /** A folder that is deleted slowly, or elsewhere, is heard of little by little. */
 export const RECENT_MS = 3_600_000
+
+/** Said where the folder, or what else must come first, has a reason of its own. */
+export const FOLDER_LEFT = 'its folder is left alone'
+export const OTHER_LEFT = 'another that must be done first is left alone'
+
+/** After all changes were heard: whatever it is, waiting for it might never end. */
+const LOST: Record<Exclude<WayUp, 'root'>, string> = {
+  circle: 'OneDrive has its folders inside of each other, in a circle',
+  nowhere: 'OneDrive does not say where its folder is',
+}
 
 /** Said of deletions that wait for a yes; the store finds them by it. */
 export const HELD_DELETE = 'many deletions at once: waits for a yes'
@@ -165,10 +180,15 @@ class Planner {
         const parent = this.#around.localFolder(local.parentId ?? 0)
         const between = parent?.itemId == null ? undefined : this.#between(parent.itemId, remote!.itemId)
         if (!between || between.some((folder) => this.#decisions.get(folder)?.do === 'move-remote')) continue
-        this.#decisions.set(node, { do: 'move-local', row: decision.row })
+        this.#decisions.set(node, this.#turnedBack(decision.row))
         changed = true
       }
     }
+  }
+
+  #turnedBack(row: string): Decision {
+    if (this.#options.mode !== 'upload-only') return { do: 'move-local', row }
+    return { do: 'report', row, because: 'in OneDrive it would be inside of itself, and only uploads are on' }
   }
 
   /** Folders of OneDrive from this one up to the other, without that; undefined where it is not inside of it. */
@@ -191,9 +211,14 @@ class Planner {
 
   finish(): Plan {
     const { actions, waiting } = orderActions([...this.#actions.values()])
+    const left = new Set(this.#plan.reported.map(({ node }) => node))
+    // In an order in which each comes after what it waits for.
     for (const { action, waitsFor } of waiting) {
       const { node, version } = action
-      this.#plan.waiting.push({ node, version, waitsFor, because: 'another must be done first' })
+      if (left.has(waitsFor)) {
+        left.add(node)
+        this.#plan.reported.push({ node, version, because: OTHER_LEFT, until: waitsFor })
+      } else this.#plan.waiting.push({ node, version, waitsFor, because: 'another must be done first' })
     }
     return { ...this.#plan, actions }
   }
@@ -259,6 +284,12 @@ class Planner {
     return state === 'open' || state === 'in work'
   }
 
+  #isLeft(node: NodeKey): boolean {
+    const decision = this.#decisions.get(node)
+    if (!decision) return this.#around.stateOf(node) === 'stuck'
+    return decision.do === 'report' || decision.do === 'nothing'
+  }
+
   #act(node: PlanNode, decision: Decision & { do: ActionVerb }): void {
     const wish = this.#wishOf(node, decision.do)
     const found: Found = wish ? this.#place(node, wish) : { after: this.#leaving(node, decision.do) }
@@ -297,9 +328,12 @@ class Planner {
   #placeLocally(node: PlanNode, { parentId, name, verb }: Wish & { side: 'local' }): Found {
     const parent = this.#around.localFolderOf(parentId)
     const parentNode = itemNode(parentId)
+    const way = parent?.isHere && verb !== 'move-local' ? 'root' : this.#around.wayUp(parentId)
+    if (way !== 'root') return { because: LOST[way], until: parentNode }
     if (!parent?.isHere) {
       const decision = this.#decisions.get(parentNode)
       if (decision?.do === 'mkdir-local') return { after: [parentNode] }
+      if (this.#isLeft(parentNode)) return { because: FOLDER_LEFT, until: parentNode }
       return { waitsFor: parentNode, because: 'its folder is not here yet' }
     }
     const { localId } = parent
@@ -310,7 +344,9 @@ class Planner {
     const occupant = this.#around.localOccupant(localId, name)
     if (occupant === undefined || occupant === node.node || this.#isPair(node, occupant)) return { after: [] }
     if (this.#leavesName(occupant, LEAVES_LOCALLY)) return { after: [occupant] }
-    if (this.#isUndecided(occupant)) return { waitsFor: occupant, because: 'its name is taken' }
+    if (this.#isUndecided(occupant) && !this.#isLeft(occupant)) {
+      return { waitsFor: occupant, because: 'its name is taken' }
+    }
     return { because: 'something that is not synced has its name here', until: occupant }
   }
 
@@ -320,6 +356,7 @@ class Planner {
     const decision = this.#decisions.get(parent.node)
     if (parent.itemId === null) {
       if (decision?.do === 'mkdir-remote') return { after: [parent.node] }
+      if (this.#isLeft(parent.node)) return { because: FOLDER_LEFT, until: parent.node }
       return { waitsFor: parent.node, because: 'its folder is not in OneDrive yet' }
     }
     const between = verb === 'move-remote' && this.#between(parent.itemId, node.remote!.itemId)
@@ -337,7 +374,13 @@ class Planner {
       const because = `OneDrive takes ${occupant.name} and ${name} for the same name`
       return { because, until: occupant.node }
     }
-    // OneDrive keeps the name: the local one gets another.
+    // OneDrive keeps the name: the local one gets another. Where only uploads are on, nothing is renamed here.
+    if (this.#options.mode === 'upload-only') {
+      return {
+        because: 'OneDrive has something else of its name, and only uploads are on',
+        until: occupant.node,
+      }
+    }
     return { after: [], verb: 'conflict' }
   }
 

@@ -15,6 +15,7 @@ import type { DriveRow } from './store/contract.ts'
 import { writePlan } from './store/ends.ts'
 import type { FileStore } from './store/file-store.ts'
 import { releaseSettled } from './store/open-nodes.ts'
+import type { NodeKey } from './trees.ts'
 
 export const planPayload = z.object({ drive: z.string() })
 export type PlanPayload = z.infer<typeof planPayload>
@@ -44,13 +45,20 @@ export async function runPlan(deps: PlanningDeps, job: RunContext<PlanPayload>):
     const planned = await planOnce(store, drive, row, job.clock.now())
     if (!planned) break
     const { tail_at: tail } = await deps.ledger.stream(drive.stream)
-    await job.commit(toOutcome(deps, job, { drive, row, cycle: tail + 1, plan: planned }))
+    const outcome = toOutcome(deps, job, { drive, row, cycle: tail + 1, plan: planned })
     totals.actions += planned.actions.length
     totals.nodes += 1
+    if (isLast(planned)) return { ...outcome, note: `${totals.actions} actions` }
+    await job.commit(outcome)
     job.progress({ done: totals.actions, unit: 'items' })
   }
   if (totals.nodes === 0) return { skip: 'nothing is open' }
   return { note: `${totals.actions} actions` }
+}
+
+/** All that was open has an action: then there is nothing more to look for, and this commit is the end of the job. */
+function isLast({ actions, waiting, reported, bookkeeping }: Plan): boolean {
+  return actions.length < BATCH_NODES && waiting.length + reported.length + bookkeeping.length === 0
 }
 
 /** The plan of the next open nodes; undefined where there are none. */
@@ -69,7 +77,9 @@ export async function planOnce(
   })
   const guard = { baseItems, deletes, forced: row.forcedDeletes, recent: recentOf(row, nowMs) }
   const planned = plan(nodes, view.around, { mode: drive.settings.mode, guard })
-  for (const one of planned.waiting) one.wasOpen = view.around.stateOf(one.waitsFor) !== 'in step'
+  const isOpen = (other: NodeKey): boolean => view.around.stateOf(other) !== 'in step'
+  for (const one of planned.waiting) one.wasOpen = isOpen(one.waitsFor)
+  for (const one of planned.reported) one.wasOpen = one.until !== undefined && isOpen(one.until)
   return planned
 }
 
@@ -80,6 +90,7 @@ function recentOf({ recentDeletes, recentSince }: DriveRow, nowMs = recentSince)
 
 async function releaseOld(deps: PlanningDeps, job: RunContext<PlanPayload>, drive: FileDrive): Promise<void> {
   const { mark_at: settledTo } = await deps.ledger.stream(drive.stream)
+  if (!(await deps.store.hasPlanned(drive.name, settledTo))) return
   await job.commit({ effects: async (tx) => void (await releaseSettled(tx, drive.name, settledTo)) })
 }
 

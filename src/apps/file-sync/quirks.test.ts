@@ -32,7 +32,7 @@ async function live(world: FileWorld): Promise<void> {
   await world.sync()
 }
 
-const VALUES: Partial<Record<keyof Quirks, number>> = { deltaLagMs: 300 }
+const VALUES: Partial<Record<keyof Quirks, number>> = { deltaLagMs: 300, changedNotFoundMs: 700 }
 
 /** Where they were seen; the others on personal drives. */
 const OF_BUSINESS: ReadonlySet<keyof Quirks> = new Set([

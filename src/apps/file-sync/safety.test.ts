@@ -26,6 +26,7 @@ import { openRoot } from './local/root.ts'
 import { RECENT_MS } from './plan.ts'
 import { countDelete, freeHeld } from './store/ends.ts'
 import { setDrive } from './store/file-store.ts'
+import { changeSettings } from './store/filter-change.ts'
 import { forgetUnheard, keepHeard, remoteRows } from './store/remote-tree.ts'
 import { assertInStep, DRIVE, type FileWorld, withFileWorld } from './sync.suite.ts'
 import type { RemoteRow } from './trees.ts'
@@ -51,8 +52,9 @@ function deletions(actions: readonly string[]): string[] {
 }
 
 async function choose(world: FileWorld, choices: Record<string, unknown>): Promise<void> {
-  const settings = JSON.stringify(driveSettings.parse(choices))
-  await world.files.store.write((tx) => setDrive(tx, DRIVE, { settings }))
+  const { store } = world.files
+  const row = await store.drive(DRIVE)
+  await store.write((tx) => changeSettings(tx, row, driveSettings.parse(choices)))
   await world.files.drives.reload()
 }
 

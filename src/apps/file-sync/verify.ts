@@ -332,14 +332,12 @@ async function* wholeDrive({ client, driveId }: FileDrive, signal: AbortSignal):
   } while (link !== undefined)
 }
 
-const DEPTH_MAX = 1_000
-
+/** Folders that OneDrive has inside of each other are named once. */
 function remotePath(items: ReadonlyMap<string, RemoteRow>, row: RemoteRow): string {
-  const names: string[] = []
-  let at: RemoteRow | undefined = row
-  for (let depth = 0; at && depth < DEPTH_MAX; depth++) {
-    names.unshift(at.name)
-    at = items.get(at.parentId ?? '')
-  }
-  return names.join('/')
+  const way = new Set<RemoteRow>()
+  for (let at: RemoteRow | undefined = row; at && !way.has(at); at = items.get(at.parentId ?? '')) way.add(at)
+  return [...way]
+    .map(({ name }) => name)
+    .reverse()
+    .join('/')
 }

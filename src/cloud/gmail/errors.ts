@@ -11,11 +11,12 @@ import { z } from 'zod'
 import { TidemarkError } from '../../errors.ts'
 import {
   AnswerErrors,
-  type AnswerHeaders,
   betweenHint,
+  type ErrorAnswer,
   headerWait,
   longestWait,
   plainText,
+  type Verdict,
 } from '../answer-errors.ts'
 
 export type { AnswerHeaders } from '../answer-errors.ts'
@@ -32,19 +33,8 @@ export const {
   parseJson,
 } = new AnswerErrors('Gmail')
 
-export type ErrorAnswer = {
-  status: number
-  /** As it came, at most its first part. */
-  body: string
-  headers: AnswerHeaders
-  /** Times in answers are turned into waits. */
-  nowMs: number
-}
-
 /** The `cause` of a TidemarkError from `classify` where more than its kind may matter. */
 type GoogleError = { message: string; status: string; reasons: readonly string[] }
-
-type Verdict = Pick<TidemarkError, 'kind' | 'message'> & { code: string; hint?: string }
 
 const TEXT_MAX = 200
 

@@ -11,7 +11,9 @@ export type DownloadOptions = CallOptions & { offset?: number | undefined }
 
 export type Download = {
   /** From `offset` to the end. Nothing is fetched that nobody takes. Fails with a TidemarkError. */
-  stream: ReadableStream<Uint8Array>
+  readonly stream: ReadableStream<Uint8Array>
+  /** Instead of the stream: all of it at once, where `total` says that it is little. */
+  bytes(): Promise<Buffer>
   /** 0 where the server ignored that less was wanted. */
   offset: number
   /** Of the whole file, where the server says it. */
@@ -104,7 +106,18 @@ function downloadOf(calls: Calls, answer: Answer, wanted: number, signal: AbortS
   const { offset, total } = place
   const spend = (bytes: number): void | Promise<void> => calls.spendBytes?.('down', bytes, signal, total)
   const expected = total === undefined ? undefined : total - offset
-  return { stream: answer.stream(expected, spend), offset, total }
+  return {
+    ...{ offset, total },
+    get stream() {
+      return answer.stream(expected, spend)
+    },
+    async bytes() {
+      if (expected === undefined)
+        throw answers.damagedAnswer('the download', 'it does not say how long it is')
+      await spend(expected)
+      return await answer.bytes(expected)
+    },
+  }
 }
 
 /** Where the answer's bytes begin, and of how many; undefined where they are others than were asked for. */

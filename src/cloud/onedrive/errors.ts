@@ -12,11 +12,12 @@ import { z } from 'zod'
 import { TidemarkError, type TidemarkErrorOptions } from '../../errors.ts'
 import {
   AnswerErrors,
-  type AnswerHeaders,
   betweenHint,
+  type ErrorAnswer,
   headerWait,
   longestWait,
   plainText,
+  type Verdict,
 } from '../answer-errors.ts'
 
 export const answers = new AnswerErrors('OneDrive')
@@ -24,15 +25,7 @@ export const answers = new AnswerErrors('OneDrive')
 /** Whom was asked: Graph itself, the address of an upload session, or that of a download. */
 export type Asked = 'graph' | 'session' | 'download'
 
-export type ErrorAnswer = {
-  status: number
-  /** As it came, at most its first part. */
-  body: string
-  headers: AnswerHeaders
-  /** Times in answers are turned into waits. */
-  nowMs: number
-  asked?: Asked
-}
+export type GraphAnswer = ErrorAnswer & { asked?: Asked }
 
 /**
  * OneDrive no longer knows what changed since the delta link. `location` is where to begin anew. What is missing
@@ -56,10 +49,8 @@ export class ResyncError extends TidemarkError {
 /** All codes from the outermost to the innermost: the inner ones say more. */
 type GraphError = { message: string; codes: readonly string[] }
 
-type Verdict = Pick<TidemarkError, 'kind' | 'message'> & { code: string; hint?: string }
-
 /** One reading of error answers for all calls. */
-export function classify(answer: ErrorAnswer): TidemarkError {
+export function classify(answer: GraphAnswer): TidemarkError {
   const { status, asked = 'graph' } = answer
   const graph = graphError(answer.body)
   const retryAfterMs = longestWait([headerWait(answer.headers, answer.nowMs)])

@@ -165,7 +165,7 @@ export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300
 }
 
-/** An answer whose body has yet to be read: by one of `json`, `beginning`, `stream`, `skip`. */
+/** An answer whose body has yet to be read: by one of `json`, `beginning`, `stream`, `bytes`, `skip`. */
 export class Answer {
   readonly status: number
   readonly headers: HttpAnswer['headers']
@@ -269,7 +269,23 @@ export class Answer {
     this.#body.destroy()
   }
 
+  /** The whole body as it comes, for few bytes; fails where it has other than `bytesExpected`. */
+  async bytes(bytesExpected: number): Promise<Buffer> {
+    const body = await this.#raw('the download')
+    if (body.length !== bytesExpected) throw answers.cutShort('the download')
+    return body
+  }
+
   async #all(what: string): Promise<Buffer> {
+    const body = await this.#raw(what)
+    if (!this.#isZipped() || body.length === 0) return body
+    return await unzipped(body, ANSWER_BYTES_MAX).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ERR_BUFFER_TOO_LARGE') throw answers.tooLarge(what, ANSWER_BYTES_MAX)
+      throw answers.damagedAnswer(what, 'it cannot be unpacked')
+    })
+  }
+
+  async #raw(what: string): Promise<Buffer> {
     const chunks: Uint8Array[] = []
     try {
       await this.#watch.hear(this.#collect(chunks, what))
@@ -279,12 +295,7 @@ export class Answer {
     } finally {
       this.#watch.end()
     }
-    const body = Buffer.concat(chunks)
-    if (!this.#isZipped() || body.length === 0) return body
-    return await unzipped(body, ANSWER_BYTES_MAX).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ERR_BUFFER_TOO_LARGE') throw answers.tooLarge(what, ANSWER_BYTES_MAX)
-      throw answers.damagedAnswer(what, 'it cannot be unpacked')
-    })
+    return Buffer.concat(chunks)
   }
 
   /** One wait for all: for small answers, of which there are many, this is cheaper than chunk by chunk. */

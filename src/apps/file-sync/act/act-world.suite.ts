@@ -18,7 +18,6 @@ import { systemClock } from '../../../clock.ts'
 import { OneDriveClient } from '../../../cloud/onedrive/client.ts'
 import { freePace } from '../../../cloud/onedrive/scripted-client.suite.ts'
 import type { Outcome } from '../../../engine/index.ts'
-import { Obstacles } from '../../../engine/obstacles.ts'
 import { RunContext } from '../../../engine/run-context.ts'
 import { createHttpExchange } from '../../../http-exchange.ts'
 import type { Effects } from '../../../ledger/contract.ts'
@@ -46,7 +45,7 @@ import { FileStore, setDrive } from '../store/file-store.ts'
 import { seeLocal } from '../store/local-tree.ts'
 import { freeAllWaiting } from '../store/open-nodes.ts'
 import { hearNow } from '../store/remote-tree.ts'
-import { type FileObstacles, pastObstacles } from './obstacles.ts'
+import { FileObstacles, pastObstacles } from './obstacles.ts'
 import { Transfers } from './transfers.ts'
 import { verbRuns } from './verbs.ts'
 
@@ -82,10 +81,11 @@ export class ActWorld {
   readonly store: FileStore
   readonly drive: FileDrive
   readonly transfers = new Transfers()
-  readonly obstacles: FileObstacles = new Obstacles(systemClock)
+  readonly obstacles = new FileObstacles(systemClock)
   readonly #runs: Record<ActionVerb, VerbRun>
   readonly #close: (() => unknown)[]
   #link: string | undefined
+  readonly #attempts = new Map<Action, number>()
   nowMs = systemClock.now()
 
   constructor(input: {
@@ -187,10 +187,12 @@ export class ActWorld {
     const { after: _, ...rest } = action
     const payload: ActionPayload = { drive: NAME, ...rest }
     let saves = 0
+    const attempt = (this.#attempts.get(action) ?? 0) + 1
+    this.#attempts.set(action, attempt)
     const job = new RunContext<ActionPayload>(
       {
         ...{ id: 1, kind: 'files.test', key: null, streamId: 1, segmentId: null, parentId: null, size: null },
-        ...{ lane: 'interactive', priority: 0, payload: JSON.stringify(payload), items: 1, attempt: 1 },
+        ...{ lane: 'interactive', priority: 0, payload: JSON.stringify(payload), items: 1, attempt },
         ...{ failures: options.failures ?? 0, badId: null, createdAt: 0 },
         checkpoint: options.checkpoint == null ? null : JSON.stringify(options.checkpoint),
       },

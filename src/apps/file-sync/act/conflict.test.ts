@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, renameSync } from 'node:fs'
 import { afterEach, describe, test } from 'node:test'
 import { resolveConflict } from '../store/conflicts.ts'
 import type { ConflictRow } from '../store/contract.ts'
+import { releaseSettled } from '../store/open-nodes.ts'
 import { type ActWorld, actWorld, type WorldOptions } from './act-world.suite.ts'
 
 const worlds: ActWorld[] = []
@@ -219,6 +220,96 @@ describe('a name that OneDrive has given to another one', () => {
     assert.equal(w.read('c.txt'), 'two')
     assert.equal(copies(w).length, 1)
     assert.equal(w.there.device.item(`/${copies(w)[0]}`).id, id)
+    assert.deepEqual(await w.differences(), [])
+  })
+
+  for (const hashMissing of [false, true]) {
+    test(`with the same content${hashMissing ? ', of which OneDrive has no hash' : ''}: the file is that item's, and its own counts as deleted here`, async () => {
+      const w = await world({ quirks: { hashMissing } })
+      for (let at = 0; at < 6; at++) w.write(`a${at}.txt`, `before ${at}`)
+      await w.sync()
+      for (let at = 0; at < 6; at++) {
+        renameSync(w.path(`a${at}.txt`), w.path(`b${at}.txt`))
+        w.write(`b${at}.txt`, `the same ${at}`)
+        w.there.device.write(`/b${at}.txt`, `the same ${at}`)
+      }
+      const verbs = await w.sync()
+      assert.ok(!verbs.includes('download'), verbs.join(' '))
+      const names = w.there.dump().items.map(({ path }) => path)
+      assert.deepEqual(
+        names.sort(),
+        [0, 1, 2, 3, 4, 5].map((at) => `b${at}.txt`),
+      )
+      assert.equal(w.there.dump().recycleBin.length, 6)
+      assert.deepEqual([copies(w), await w.conflicts(), await w.differences()], [[], [], []])
+    })
+  }
+
+  test('with the same content, where somebody edited the item that it had: that comes back under its name', async () => {
+    const w = await world()
+    w.write('a.txt', 'one')
+    await w.sync()
+    renameSync(w.path('a.txt'), w.path('b.txt'))
+    w.there.device.write('/b.txt', 'one')
+    w.there.device.edit('/a.txt', 'edited there')
+    await w.sync()
+    assert.deepEqual([w.read('a.txt'), w.read('b.txt')], ['edited there', 'one'])
+    assert.deepEqual([copies(w), await w.differences()], [[], []])
+  })
+
+  test('with the same content, and a file of its own here: that comes to the name, ours is in the trash', async () => {
+    const w = await world()
+    w.write('a.txt', 'the same')
+    w.write('x.txt', 'the same')
+    await w.sync()
+    const { id } = w.there.device.item('/x.txt')
+    renameSync(w.path('a.txt'), w.path('b.txt'))
+    w.there.device.rename('/x.txt', 'b.txt')
+    await w.sync()
+    assert.deepEqual([w.read('b.txt'), w.there.device.item('/b.txt').id], ['the same', id])
+    assert.deepEqual([w.has('a.txt'), w.has('x.txt'), w.trash()], [false, false, ['the same']])
+    assert.deepEqual([copies(w), await w.conflicts(), await w.differences()], [[], [], []])
+  })
+
+  test('that died after ours was taken to the trash: a look finds it gone, and both are one all the same', async () => {
+    const w = await world()
+    w.write('x.txt', 'the same')
+    await w.sync()
+    w.write('b.txt', 'the same')
+    w.there.device.rename('/x.txt', 'b.txt')
+    await w.run(await w.only('conflict'), { isLost: true })
+    assert.equal(w.has('b.txt'), false)
+    await w.store.write((tx) => releaseSettled(tx, 'docs', 1_000))
+    await w.sync()
+    assert.deepEqual([w.read('b.txt'), w.trash(), w.has('x.txt')], ['the same', ['the same'], false])
+    assert.deepEqual([copies(w), await w.differences()], [[], []])
+  })
+
+  test('with the content of an edit that is still on its way there: one of both is enough', async () => {
+    const w = await world()
+    w.write('x.txt', 'one')
+    await w.sync()
+    w.write('x.txt', 'edited')
+    w.write('b.txt', 'edited')
+    w.there.device.rename('/x.txt', 'b.txt')
+    await w.sync()
+    assert.deepEqual([w.read('b.txt'), text(w, '/b.txt'), w.has('x.txt')], ['edited', 'edited', false])
+    assert.deepEqual([copies(w), await w.differences()], [[], []])
+  })
+
+  test('with the content that only OneDrive still has of it: it is no copy of what comes, and is kept', async () => {
+    const w = await world()
+    w.write('x.txt', 'one')
+    await w.sync()
+    w.write('x.txt', 'edited')
+    w.write('b.txt', 'one')
+    w.there.device.rename('/x.txt', 'b.txt')
+    await w.sync()
+    assert.equal(w.read('b.txt'), 'edited')
+    assert.deepEqual(
+      copies(w).map((name) => w.read(name)),
+      ['one'],
+    )
     assert.deepEqual(await w.differences(), [])
   })
 

@@ -18,11 +18,11 @@ import {
   otherHere,
   type Place,
   placeOfItem,
-  rootOf,
+  recentRootOf,
   rowAt,
   takenBy,
 } from './local-side.ts'
-import { type FetchDeps, fetchContent } from './partial.ts'
+import { type FetchDeps, fetchContent, SMALL_BYTES_MAX } from './partial.ts'
 
 /** Where it goes, and the row of the file that it replaces. */
 type Target = Place & { replaces: LocalRow | undefined }
@@ -32,10 +32,12 @@ export type DownloadDeps = FetchDeps & { disk: Disk }
 export function downloadRun(deps: DownloadDeps): VerbRun {
   return async (context) => {
     const remote = context.case.remote!
-    const root = rootOf(context.drive)
+    const root = recentRootOf(context.drive, context.job.clock)
     const before = await targetOf(context, root, remote)
     if (!before) return noFolder()
-    const done = await alreadyThere(deps, context, root, { remote, target: before })
+    const done = isLookedAt(context, before)
+      ? await alreadyThere(deps, context, root, { remote, target: before })
+      : undefined
     if (done) return done
     const fetched = await fetchContent(deps, context, root, remote)
     if ('ended' in fetched) return fetched.ended
@@ -44,6 +46,11 @@ export function downloadRun(deps: DownloadDeps): VerbRun {
     if (!target) return noFolder()
     return place(deps, context, root, { remote, target, fetched })
   }
+}
+
+/** Who tries a small file for the first time finds out whether its place is free when it gets there. */
+function isLookedAt({ job, case: { remote } }: ActionContext, { replaces }: Target): boolean {
+  return replaces !== undefined || job.attempt > 1 || remote!.size > SMALL_BYTES_MAX
 }
 
 function noFolder(): Ended {

@@ -360,3 +360,47 @@ describe('a move', () => {
     assert.deepEqual(await w.differences(), [])
   })
 })
+
+describe('an exchange of names where not everything takes part', () => {
+  const filters = [{ skip_dotfiles: true }, { sync_paths: ['Photos'] }, { skip: ['.*'] }]
+
+  function exchange(w: ActWorld, one: string, other: string): void {
+    w.there.device.move(one, '/Photos/between')
+    w.there.device.move(other, one)
+    w.there.device.move('/Photos/between', other)
+  }
+
+  test('leaves no file behind under a name of our own', async () => {
+    for (const filter of filters) {
+      const w = await world({ settings: { filter } })
+      w.there.device.write('/Photos/a', 'one')
+      w.there.device.write('/Photos/b', 'two')
+      await w.sync()
+      exchange(w, '/Photos/a', '/Photos/b')
+      await w.sync()
+      assert.deepEqual([w.read('Photos/a'), w.read('Photos/b')], ['two', 'one'], JSON.stringify(filter))
+      assert.deepEqual(await w.differences(), [])
+    }
+  })
+
+  test('of folders leaves nothing behind either, nor what changed in them meanwhile', async () => {
+    for (const filter of filters) {
+      const w = await world({ settings: { filter } })
+      w.there.device.write('/Photos/a/x', 'one')
+      w.there.device.write('/Photos/b/x', 'two')
+      await w.sync()
+      exchange(w, '/Photos/a', '/Photos/b')
+      await w.hear()
+      const [first, ...rest] = await w.plan()
+      assert.equal(first?.isTemporary, true)
+      await w.run(first!)
+      for (const path of ['/Photos/a/x', '/Photos/b/x']) w.there.device.edit(path, `edited ${path}`)
+      await w.hear()
+      await w.look()
+      for (const action of [...rest, ...(await w.plan())]) await w.run(action)
+      await w.sync()
+      for (const path of ['Photos/a/x', 'Photos/b/x']) assert.equal(w.read(path), `edited /${path}`)
+      assert.deepEqual(await w.differences(), [], JSON.stringify(filter))
+    }
+  })
+})

@@ -13,7 +13,7 @@ import { moveToTrash } from '../local/trash.ts'
 import { endHandedOver, endYielded } from '../store/conflicts.ts'
 import { waitForNode } from '../store/open-nodes.ts'
 import { isOther, remoteAtName } from '../store/remote-tree.ts'
-import { type BaseRow, itemNode, type LocalRow, type RemoteRow } from '../trees.ts'
+import { type BaseRow, isRemoteContentSame, itemNode, type LocalRow, type RemoteRow } from '../trees.ts'
 import { type Disk, hashInside } from './content.ts'
 import { lookAtItem, notGiven, staleWith } from './fresh-look.ts'
 import {
@@ -32,8 +32,8 @@ export type NamesakeDeps = FetchDeps & { disk: Disk }
 /** Who has the name in OneDrive, and what is known of it here. */
 type Namesake = { remote: RemoteRow; base: BaseRow | undefined; local: LocalRow | undefined }
 
-/** Our own file with the content that the namesake has. */
-type Same = { names: string[]; local: LocalRow & { hash: string } }
+/** The file that wants the name, and its content. */
+type Own = { names: string[]; local: LocalRow & { hash: string } }
 
 const NAMESAKE_NOT_GIVEN = 'OneDrive lists something of its name, but does not give it'
 const SAME_CONTENT = 'both have the same content'
@@ -47,12 +47,15 @@ export async function yieldName(
   const namesake = await namesakeOf(context)
   if ('ended' in namesake) return namesake.ended
   if (context.case.local!.type !== 'file' || namesake.remote.type !== 'file') return undefined
-  const same = await sameContent(deps, context, root, namesake.remote)
-  if (!same) return undefined
-  if ('ended' in same) return same.ended
-  if (!namesake.local || namesake.local.isMissing) return handedOver(context, same, namesake)
-  const comesHere = await isComingHere(deps, context, root, namesake, same)
-  return comesHere ? madeRoom(context, root, same) : undefined
+  const own = await ownContent(deps, context, root)
+  if ('ended' in own) return own.ended
+  const isFileHere = namesake.local !== undefined && !namesake.local.isMissing
+  const content = isFileHere ? await contentAhead(deps, context, root, namesake) : 'remote'
+  if (content === undefined || (content !== 'remote' && content !== own.local.hash)) return undefined
+  const isSame = content !== 'remote' || (await isSameThere(deps, context, root, { own, ...namesake }))
+  if (typeof isSame !== 'boolean') return isSame.ended
+  if (!isSame) return undefined
+  return isFileHere ? madeRoom(context, root, own) : handedOver(context, own, namesake)
 }
 
 async function namesakeOf(context: ActionContext): Promise<Namesake | { ended: Ended }> {
@@ -74,29 +77,58 @@ async function namesakeOf(context: ActionContext): Promise<Namesake | { ended: E
   return { ended: { end: 'done', write: (tx) => waitForNode(tx, drive.name, { node, version, waitsFor }) } }
 }
 
-async function sameContent(
-  deps: NamesakeDeps,
+async function ownContent(
+  { disk }: NamesakeDeps,
   context: ActionContext,
   root: Root,
-  remote: RemoteRow,
-): Promise<Same | { ended: Ended } | undefined> {
+): Promise<Own | { ended: Ended }> {
   const local = context.case.local!
   const seen = await lookAsSeen(context, root, local)
   if ('ended' in seen) return seen
-  const hashed = await hashInside(deps.disk, root, seen.names, context.job)
+  const hashed = await hashInside(disk, root, seen.names, context.job)
   if (hashed === 'unreadable') return { ended: unreadableHere(context, local, 'it may not be read') }
   if (hashed === 'changed') return { ended: { end: 'stale', because: 'it changed here meanwhile' } }
-  const same = { names: seen.names, local: { ...local, ...hashed.stat, hash: hashed.hash } }
-  if (remote.hash !== null) return remote.hash === hashed.hash ? same : undefined
-  if (remote.size !== local.size) return undefined
+  return { names: seen.names, local: { ...local, ...hashed.stat, hash: hashed.hash } }
+}
+
+/**
+ * What the namesake is going to hold once its own file has come here: that of OneDrive, or the hash of an edit that is
+ * going there; undefined where nobody can say.
+ */
+async function contentAhead(
+  { disk }: NamesakeDeps,
+  context: ActionContext,
+  root: Root,
+  { remote, local, base }: Namesake,
+): Promise<string | undefined> {
+  if (!base || local!.type !== 'file' || local!.unreadable !== null) return undefined
+  const names = await namesOf(context, root, local!)
+  const hashed = names && (await hashInside(disk, root, names, context.job))
+  if (!hashed || typeof hashed === 'string') return undefined
+  if (hashed.hash === base.hash || hashed.hash === remote.hash) return 'remote'
+  if (isRemoteContentSame(remote, base)) return hashed.hash
+  // Edited on both sides: whose version gets the name then is the policy.
+  const { conflicts } = context.drive.settings
+  return conflicts === 'keep-both' || conflicts === 'keep-remote' ? 'remote' : undefined
+}
+
+async function isSameThere(
+  deps: NamesakeDeps,
+  context: ActionContext,
+  root: Root,
+  { own, remote }: { own: Own; remote: RemoteRow },
+): Promise<boolean | { ended: Ended }> {
+  const { hash, size } = own.local
+  if (remote.hash !== null) return remote.hash === hash
+  if (remote.size !== size) return false
   const fetched = await fetchContent(deps, context, root, remote)
   if ('ended' in fetched) return fetched
   // It was fetched to be compared alone.
   await rm(fetched.path, { force: true })
-  return fetched.hash === hashed.hash ? same : undefined
+  return fetched.hash === hash
 }
 
-function handedOver(context: ActionContext, { local }: Same, { remote }: Namesake): Ended {
+function handedOver(context: ActionContext, { local }: Own, { remote }: Namesake): Ended {
   const { drive, node } = context
   return {
     end: 'done',
@@ -105,27 +137,12 @@ function handedOver(context: ActionContext, { local }: Same, { remote }: Namesak
   }
 }
 
-/** Its own file has this content as well, or nobody has edited it and it is going to be replaced. */
-async function isComingHere(
-  { disk }: NamesakeDeps,
-  context: ActionContext,
-  root: Root,
-  { local, base }: Namesake,
-  same: Same,
-): Promise<boolean> {
-  if (local!.type !== 'file' || local!.unreadable !== null) return false
-  const names = await namesOf(context, root, local!)
-  const hashed = names && (await hashInside(disk, root, names, context.job))
-  if (!hashed || typeof hashed === 'string') return false
-  return hashed.hash === same.local.hash || (base !== undefined && hashed.hash === base.hash)
-}
-
-async function madeRoom(context: ActionContext, root: Root, same: Same): Promise<Ended | undefined> {
+async function madeRoom(context: ActionContext, root: Root, own: Own): Promise<Ended | undefined> {
   const { drive, job, node, version } = context
-  const { local } = same
+  const { local } = own
   const names = await namesOf(context, root, local)
   // A link that is followed leads to content, but is none.
-  if (names?.join('/') !== same.names.join('/')) return undefined
+  if (names?.join('/') !== own.names.join('/')) return undefined
   try {
     const { outcome } = moveToTrash(root, names, plainStat(local), { atMs: job.clock.now() })
     if (outcome === 'done') {

@@ -2,18 +2,19 @@
  * The content of an item, fetched into a file of our own, whole and verified. What an interrupted download left is
  * continued: its bytes are hashed first, so that the hash in the end is of all of them.
  */
-import { constants, fstatSync, lstatSync } from 'node:fs'
+import { closeSync, constants, fstatSync, lstatSync, openSync, writeFileSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { TidemarkError } from '../../../errors.ts'
-import { QuickXorHash } from '../../../quick-xor-hash.ts'
+import { QuickXorHash, quickXorHash } from '../../../quick-xor-hash.ts'
 import type { ActionContext, Ended } from '../action.ts'
 import type { FilesSettings } from '../drive.ts'
 import { freeBytes, partialPath, settle } from '../local/place.ts'
 import type { Root } from '../local/root.ts'
+import { errnoOf } from '../local/stat.ts'
 import { isOther } from '../store/remote-tree.ts'
 import type { RemoteRow } from '../trees.ts'
 import { codeOf, lookAtItem, notGiven, staleWith } from './fresh-look.ts'
-import type { Transfers } from './transfers.ts'
+import type { Transfer, Transfers } from './transfers.ts'
 
 export type FetchDeps = { settings: Pick<FilesSettings, 'reserveBytes'>; transfers: Transfers }
 
@@ -22,6 +23,9 @@ export type Fetched = { path: string; hash: string; bytes: number }
 const READ_BYTES = 1024 * 1024
 /** Pieces from the network are small; they are written together. */
 const WRITE_BYTES = 1024 * 1024
+/** What is kept in memory until it is whole. */
+export const SMALL_BYTES_MAX = 256 * 1024
+const NOTHING = Buffer.alloc(0)
 const FLAGS = constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0)
 
 export async function fetchContent(
@@ -30,13 +34,88 @@ export async function fetchContent(
   root: Root,
   remote: RemoteRow,
 ): Promise<Fetched | { ended: Ended }> {
-  const { job, drive, node } = context
   const path = partialPath(root, { itemId: remote.itemId, cTag: remote.cTag ?? remote.hash ?? remote.eTag })
-  const file = await openPartial(path)
-  const transfer = deps.transfers.begin({
+  const small =
+    remote.size <= SMALL_BYTES_MAX ? await fetchSmall(deps, context, root, { remote, path }) : undefined
+  return small ?? (await fetchLarge(deps, context, root, { remote, path }))
+}
+
+/**
+ * In memory first, then written at once, where nothing of it is there from before: a handful of calls of the file
+ * system fewer. Undefined: there is something, or it is not small after all.
+ */
+async function fetchSmall(
+  deps: FetchDeps,
+  context: ActionContext,
+  root: Root,
+  { remote, path }: { remote: RemoteRow; path: string },
+): Promise<Fetched | { ended: Ended } | undefined> {
+  const { job } = context
+  const transfer = beginTransfer(deps, context, remote)
+  try {
+    checkSpace(deps, root, remote.size)
+    const bytes = isEmpty(remote) ? NOTHING : await receiveSmall(context, remote)
+    if (!bytes) return undefined
+    transfer.moved(bytes.length)
+    job.progress({ done: bytes.length, total: bytes.length, unit: 'bytes' })
+    const fetched = { path, hash: quickXorHash(bytes), bytes: bytes.length }
+    const trouble = await verify(context, remote, fetched, bytes.length)
+    if (trouble instanceof TidemarkError) throw trouble
+    if (trouble) return { ended: trouble }
+    return (await writeNew(path, bytes, remote.modifiedMs)) ? fetched : undefined
+  } catch (thrown) {
+    if (codeOf(thrown) !== 'not-found') throw thrown
+    return { ended: await notFound(context, remote) }
+  } finally {
+    transfer.end()
+  }
+}
+
+/** False where something has that name already. */
+async function writeNew(path: string, bytes: Uint8Array, modifiedMs: number | null): Promise<boolean> {
+  let fd: number
+  try {
+    fd = openSync(path, FLAGS | constants.O_EXCL, 0o600)
+  } catch (thrown) {
+    if (errnoOf(thrown) === 'EEXIST') return false
+    throw thrown
+  }
+  try {
+    writeFileSync(fd, bytes)
+    await settle(fd, modifiedMs)
+    return true
+  } finally {
+    closeSync(fd)
+  }
+}
+
+async function receiveSmall({ drive, job }: ActionContext, remote: RemoteRow): Promise<Buffer | undefined> {
+  const answer = await drive.client.download(drive.driveId, remote.itemId, { signal: job.signal })
+  if (answer.total !== undefined && answer.total <= SMALL_BYTES_MAX) return answer.bytes()
+  await answer.stream.cancel()
+  return undefined
+}
+
+function beginTransfer(
+  { transfers }: FetchDeps,
+  { drive, node, job }: ActionContext,
+  remote: RemoteRow,
+): Transfer {
+  return transfers.begin({
     ...{ drive: drive.name, node, localId: undefined, direction: 'download', path: job.payload.path },
     ...{ totalBytes: remote.size, startedAtMs: job.clock.now() },
   })
+}
+
+async function fetchLarge(
+  deps: FetchDeps,
+  context: ActionContext,
+  root: Root,
+  { remote, path }: { remote: RemoteRow; path: string },
+): Promise<Fetched | { ended: Ended }> {
+  const { job } = context
+  const file = await openPartial(path)
+  const transfer = beginTransfer(deps, context, remote)
   const download = new PartialDownload(file, path, (bytes) => {
     transfer.moved(bytes)
     job.progress({ done: bytes, total: Math.max(bytes, remote.size), unit: 'bytes' })
@@ -49,7 +128,7 @@ export async function fetchContent(
     const trouble = await verify(context, remote, fetched, total)
     if (!trouble) {
       download.checkOwn()
-      await settle(file, remote.modifiedMs)
+      await settle(file.fd, remote.modifiedMs)
       return fetched
     }
     await rm(path, { force: true })

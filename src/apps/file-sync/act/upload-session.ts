@@ -19,6 +19,7 @@ import { TidemarkError } from '../../../errors.ts'
 import { QuickXorHash } from '../../../quick-xor-hash.ts'
 import type { Ended } from '../action.ts'
 import { isSameStat, plainStat } from '../local/stat.ts'
+import { isOther } from '../store/remote-tree.ts'
 import { isRemoteContentSame, type LocalStat } from '../trees.ts'
 import { hashUpTo, piecesOf } from './content.ts'
 import { codeOf, FRESH_TRIES, lookAtItem, notGiven, staleWith } from './fresh-look.ts'
@@ -195,7 +196,8 @@ async function lastLook(sending: Sending): Promise<Ended | undefined> {
   if (!('itemId' in target) || !base) return undefined
   const now = await lookAtItem(context, target.itemId)
   if (!now) return notGiven(context, [target.itemId])
-  return isRemoteContentSame(now, base)
+  const { replaces } = sending
+  return (replaces ? !isOther(replaces, now) : isRemoteContentSame(now, base))
     ? undefined
     : staleWith(context, [now], 'it changed in OneDrive meanwhile')
 }

@@ -273,14 +273,48 @@ describe('a small upload', () => {
     await assert.rejects(w.run(action), (thrown) => asTidemarkError(thrown).code === 'server-error')
   })
 
-  test('is left with its reason where OneDrive is full', async () => {
+  test('waits without costing a try where OneDrive is full, and goes up when there is room', async () => {
     const w = await world()
     w.there.state.quotaBytes = 3
     w.write('a.txt', 'more than that')
-    const ran = await w.run(await w.only('upload'))
-    assert.match(ran.outcome.bad?.[0]?.reason ?? '', /full/)
-    const [open] = await w.store.openNodes('docs', { limit: 10 })
-    assert.match(open!.because ?? '', /full/)
+    const action = await w.only('upload')
+    const { outcome } = await w.run(action, { failures: 4 })
+    assert.equal(outcome.note, 'waits: The OneDrive is full')
+    const waitMs = outcome.again!.afterMs!
+    assert.ok(waitMs >= 60_000 && waitMs <= 300_000, `${waitMs}`)
+    assert.equal(w.obstacles.of('docs'), undefined)
+    assert.equal(w.obstacles.ofUploads('docs')?.where, 'quota')
+    const calls = JSON.stringify(w.sim.log.counts())
+    assert.ok((await w.run(action)).outcome.again)
+    assert.equal(JSON.stringify(w.sim.log.counts()), calls, 'OneDrive was asked again at once')
+    w.there.state.quotaBytes = 1_000
+    w.obstacles.roomMade('docs')
+    await w.run(action)
+    assert.equal(text(w, '/a.txt'), 'more than that')
+    assert.equal(w.obstacles.ofUploads('docs'), undefined)
+    assert.deepEqual(await w.sync(), [])
+  })
+
+  test('of something smaller goes up where a larger one finds no room, and so does everything else', async () => {
+    const w = await world()
+    w.there.device.write('/theirs.txt', '0123456789')
+    w.there.device.write('/old.txt', '0123456789')
+    await w.sync()
+    w.there.state.quotaBytes = 30
+    w.write('large.txt', 'a'.repeat(100))
+    w.write('small.txt', 'tiny')
+    w.write('sub/none.txt', '')
+    w.there.device.edit('/theirs.txt', 'edited')
+    unlinkSync(w.path('old.txt'))
+    assert.deepEqual((await w.sync()).sort(), [
+      ...['delete-remote', 'download', 'mkdir-remote', 'upload', 'upload', 'upload'],
+    ])
+    assert.deepEqual(
+      [text(w, '/small.txt'), text(w, '/sub/none.txt'), w.read('theirs.txt')],
+      ['tiny', '', 'edited'],
+    )
+    assert.deepEqual([w.there.device.has('/large.txt'), w.there.device.has('/old.txt')], [false, false])
+    assert.deepEqual(await w.store.openCounts('docs'), { unplanned: 0, inWork: 1, waiting: 0, reported: 0 })
   })
 })
 

@@ -5,8 +5,9 @@
  * OneDrive, which is downloaded again.
  */
 import { createHash } from 'node:crypto'
-import { chmodSync, futimesSync, lstatSync, statfsSync } from 'node:fs'
-import { type FileHandle, open, readdir, rm } from 'node:fs/promises'
+import { chmodSync, fsync, futimesSync, lstatSync, statfsSync } from 'node:fs'
+import { open, readdir, rm } from 'node:fs/promises'
+import { promisify } from 'node:util'
 import type { LocalStat } from '../trees.ts'
 import { moveIfFree } from './exclusive.ts'
 import { type HeldFolder, inFolderOf } from './folder.ts'
@@ -14,6 +15,8 @@ import { syncFolderSoon } from './folder-sync.ts'
 import { ownPath, type Root } from './root.ts'
 import { lookAt, plainStat } from './stat.ts'
 import { type Kept, takeFrom } from './trash.ts'
+
+const syncFile = promisify(fsync)
 
 export type Placed =
   | { outcome: 'done'; stat: LocalStat /** What was replaced. */; kept?: Kept }
@@ -59,20 +62,20 @@ export async function putInPlace(root: Root, partial: string, target: Target): P
 async function settlePath(partial: string, modifiedMs: number | null): Promise<void> {
   const file = await open(partial, 'r+')
   try {
-    await settle(file, modifiedMs)
+    await settle(file.fd, modifiedMs)
   } finally {
     await file.close()
   }
 }
 
 /** Content and time are on the disk after this. */
-export async function settle(file: FileHandle, modifiedMs: number | null): Promise<void> {
+export async function settle(fd: number, modifiedMs: number | null): Promise<void> {
   if (modifiedMs !== null) {
     // A number below 0 would mean now.
     const at = new Date(modifiedMs)
-    futimesSync(file.fd, at, at)
+    futimesSync(fd, at, at)
   }
-  await file.sync()
+  await syncFile(fd)
 }
 
 function putNew(partial: string, folder: HeldFolder, name: string): Placed {

@@ -130,7 +130,7 @@ function readMarker(path: string): Marker {
       code: 'marker-missing',
       hint:
         'If its disk is not mounted or its content was moved, bring that back. If only the marker was deleted, ' +
-        'add the folder again for the same drive: what is equal on both sides is not copied again.',
+        'begin anew with the folder (tidemark files remove, then tidemark files sync with its path): what is equal on both sides is not copied again.',
       cause,
     })
   const own = join(path, OWN_FOLDER)

@@ -7,10 +7,13 @@
  * - what cannot be read, is left out by a filter or lies on another disk is not missing, nor is anything in it
  * - `missing` comes last, after the root's marker was found in its place once more
  *
+ * A folder whose digest is known and is still the same is as its rows say, and only the folders in it are looked into
+ * (see store/seen-folders.ts).
+ *
  * Memory: one folder, the way down to it, and what moved or went missing.
  *
- * Measured on 100,000 unchanged files in 1,000 folders, rows in memory: 1.2 to 1.9 times the CPU of a bare loop of
- * readdir and lstat, 2.3 to 2.7 times where a thread reads the folders.
+ * Measured on 100,000 unchanged files in 1,000 folders: 1.0 to 1.2 times the CPU of a bare loop of readdir and lstat
+ * where digests are known, twice to three times where every row is read.
  */
 import { join } from 'node:path'
 import { type Filter, OWN_FOLDER } from '../filter.ts'

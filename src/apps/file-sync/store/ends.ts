@@ -375,7 +375,8 @@ async function adopt(
   // Something new here has a version of its own: so it is decided again on the rows as they are now.
   const folder = local && (await folderOf(tx, drive, local))
   const now = decide({ base, local, remote, localParentId: folder?.itemId ?? undefined }, 'two-way')
-  if (!remote || !local || now.do !== 'adopt') throw changedMeanwhile(node)
+  // Another one of the same plan has left it something else to be compared with: it stays open, and is planned again.
+  if (!remote || !local || now.do !== 'adopt') return
   await putLocal(tx, drive, { ...local, itemId: remote.itemId })
   const isAtPlace = await putAgreed(tx, drive, { local, folder, remote })
   if (isAtPlace) await closeNode(tx, drive, node, version)

@@ -6,7 +6,7 @@ import { schemaOf } from './schema.ts'
 const db = new DatabaseSync(':memory:')
 for (const step of schemaOf('sqlite')) for (const sql of step) db.exec(sql)
 
-/** How SQLite would go about it, without statistics, as in every ledger. */
+/** How SQLite would go about it, with no other statistics than those of the schema. */
 function planOf(sql: string): string {
   const rows = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as { detail: string }[]
   return rows.map(({ detail }) => detail).join('; ')
@@ -23,6 +23,20 @@ const STATEMENTS: [what: string, sql: string, how: RegExp][] = [
     'a name in a folder',
     `SELECT * FROM file_local WHERE drive = ? AND parent_id = ? AND name = ? AND is_missing = 0`,
     /file_local_place \(parent_id=\? AND drive=\? AND name=\?/,
+  ],
+  [
+    'what was noted of a folder, and the folders in it',
+    `SELECT seen.digest, child.* FROM file_seen seen LEFT JOIN file_local child ON child.drive = seen.drive
+     AND child.parent_id = seen.folder AND child.type = 'folder' AND child.is_missing = 0
+     WHERE seen.drive = ? AND seen.folder = ?`,
+    /file_seen_1 \(folder=\? AND drive=\?\); SEARCH child USING INDEX file_local_folders \(parent_id=\?/,
+  ],
+  [
+    'the way up from a row',
+    `WITH RECURSIVE way(parent_id) AS (SELECT parent_id FROM file_local WHERE drive = ? AND id = ?
+     UNION ALL SELECT folder.parent_id FROM way JOIN file_local folder ON folder.drive = ?
+     AND folder.id = way.parent_id) SELECT * FROM way`,
+    /SCAN way; SEARCH folder USING INDEX \w+ \(id=\? AND drive=\?\)/,
   ],
   ['an inode', `SELECT * FROM file_local WHERE drive = ? AND ino = ? AND dev = ?`, /file_local_ino \(ino=\?/],
   [

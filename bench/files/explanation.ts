@@ -23,12 +23,16 @@ export function conditions(
     `load of the machine (one minute) before and after: ${load.map(formatValue).join(' and ')}; what is above 2 is not of this bench`,
     'tidemark: from asking for a sync until nothing is left to do, without the start of the process; 8 uploads, downloads and checks at once, chunks of 10 MiB, as a new user has them; no limit on requests',
     `\`limit\`: a bare loop over node:http with 8 calls at once that hashes, compares and commits nothing. Up: read the file, PUT its content, PATCH its time (huge: a session and its fragments). Down: delta, GET content, GET the address that it leads to, write, fsync, rename, fsync of the folder. Nothing changed: one delta and a readdir and lstat of everything`,
-    `small: ${formatValue(countOf(sizes.small))} files of up to ${formatValue(sizes.small.bytesMax)} bytes in ${formatValue(sizes.small.tops * sizes.small.subs)} folders, the better of two runs; huge: synthetic content, real bytes on the disk and on the wire, one run`,
-    `many: ${formatValue(countOf(sizes.many))} files in ${formatValue(sizes.many.tops * sizes.many.subs)} folders; rows put into the ledger as a first sync leaves them; medians of three rounds in one process; a bare process is Node that does nothing`,
+    `small: ${formatValue(countOf(sizes.small))} files of up to ${formatValue(sizes.small.bytesMax)} bytes in ${formatValue(sizes.small.tops * sizes.small.subs)} folders, the better of two runs; ${farOf(sizes)}; huge: synthetic content, real bytes on the disk and on the wire, one run`,
+    `many: ${formatValue(countOf(sizes.many))} files in ${formatValue(sizes.many.tops * sizes.many.subs)} folders; rows put into the ledger as a first sync leaves them; medians of three rounds in one process, of which the first compares every row and notes a digest of each folder; a bare process is Node that does nothing`,
     `idle: processor time of \`tidemark files watch\` over ${sizes.idleMs / 1_000} s, 15 s after its start`,
   ]
   if (quick) lines.unshift('**quick run: small sizes; not for quoting**')
   return lines
+}
+
+function farOf({ far }: Sizes): string {
+  return `${far.latencyMs} ms a call: the simulator waits that long before it answers, as a service that is not on this machine would; one run`
 }
 
 export function explain(rows: readonly Row[]): string[] {

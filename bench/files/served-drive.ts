@@ -2,7 +2,7 @@
 import { startSim } from '../../src/sim/start.ts'
 import { filesOf, type Huge, hugeFiles, MODIFIED_MS, type Tree } from './tree.ts'
 
-export type DriveOrder = { do: 'drive'; tree?: Tree; huge?: Huge }
+export type DriveOrder = { do: 'drive'; tree?: Tree; huge?: Huge; latencyMs?: number }
 
 export type DriveAt = {
   graphUrl: string
@@ -20,8 +20,12 @@ export type DriveAt = {
 export const ACCOUNT = 'ann@example.com'
 const QUOTA_BYTES = 2 ** 50
 
-export async function serveDrive({ tree, huge }: DriveOrder): Promise<DriveAt> {
-  const sim = await startSim({ drives: [{ account: ACCOUNT, quotaBytes: QUOTA_BYTES }] })
+export async function serveDrive({ tree, huge, latencyMs = 0 }: DriveOrder): Promise<DriveAt> {
+  const rules = [{ do: 'latency' as const, latency: { kind: 'fixed' as const, ms: latencyMs } }]
+  const sim = await startSim({
+    drives: [{ account: ACCOUNT, quotaBytes: QUOTA_BYTES }],
+    ...(latencyMs > 0 && { faults: { rules } }),
+  })
   const drive = sim.drive(ACCOUNT)
   if (tree) {
     for (const { path, content } of filesOf(tree))

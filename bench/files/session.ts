@@ -6,12 +6,14 @@ import { benchFolder } from '../machine.ts'
 import { Processes, type Running } from '../mail/processes.ts'
 import type { Order } from './child.ts'
 import type { LimitDone, LimitOrder } from './limits.ts'
-import type { DriveAt } from './served-drive.ts'
+import type { DriveAt, DriveOrder } from './served-drive.ts'
 import type { Step, SyncDone } from './subject.ts'
 import type { Huge, Tree } from './tree.ts'
 
 export type Sizes = {
   small: Tree
+  /** A service that takes its time to answer, as all that are not on this machine. */
+  far: { tree: Tree; latencyMs: number }
   huge: Huge
   /** Of which one top folder is moved. */
   many: Tree
@@ -21,6 +23,7 @@ export type Sizes = {
 
 export const FULL: Sizes = {
   small: { tops: 5, subs: 20, files: 100, bytesMax: 4_096 },
+  far: { tree: { tops: 3, subs: 10, files: 100, bytesMax: 4_096 }, latencyMs: 20 },
   huge: { files: 5, bytes: 2 ** 30 },
   many: { tops: 10, subs: 100, files: 100, bytesMax: 256 },
   idleMs: 20_000,
@@ -29,6 +32,7 @@ export const FULL: Sizes = {
 
 export const QUICK: Sizes = {
   small: { tops: 2, subs: 5, files: 20, bytesMax: 4_096 },
+  far: { tree: { tops: 2, subs: 5, files: 20, bytesMax: 4_096 }, latencyMs: 20 },
   huge: { files: 2, bytes: 32 * 2 ** 20 },
   many: { tops: 4, subs: 10, files: 20, bytesMax: 256 },
   idleMs: 2_000,
@@ -38,7 +42,10 @@ export const QUICK: Sizes = {
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 const MS_MAX = 600_000
 /** As bin/tidemark has them. */
-const LAUNCHER_FLAGS = ['--max-semi-space-size=4', '--heap-growing-percent=60']
+const LAUNCHER = {
+  flags: ['--max-semi-space-size=4', '--heap-growing-percent=60'],
+  env: { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' },
+}
 const CHILD = new URL('./child.ts', import.meta.url).pathname
 
 export class Session {
@@ -70,7 +77,7 @@ export class Session {
   }
 
   /** A simulator of its own while `use` runs, and a home whose folder is removed after it. */
-  async world<T>(has: { tree?: Tree; huge?: Huge }, use: (world: World) => Promise<T>): Promise<T> {
+  async world<T>(has: Omit<DriveOrder, 'do'>, use: (world: World) => Promise<T>): Promise<T> {
     const { ready: at, running } = await this.processes.serve<DriveAt>(
       { do: 'drive', ...has },
       { msMax: MS_MAX },
@@ -85,8 +92,8 @@ export class Session {
   }
 
   order<Answer>(order: Order): Promise<Answer> {
-    const flags = order.do === 'sync' ? LAUNCHER_FLAGS : []
-    return this.processes.order<Answer>(order, { msMax: MS_MAX, flags })
+    const how = order.do === 'sync' ? LAUNCHER : {}
+    return this.processes.order<Answer>(order, { msMax: MS_MAX, ...how })
   }
 
   async close(): Promise<void> {

@@ -3,15 +3,17 @@ import type { Row } from '../bench.ts'
 import { formatValue } from '../table.ts'
 import type { LimitOrder } from './limits.ts'
 import { row, type Session, type World } from './session.ts'
-import { countOf } from './tree.ts'
+import { countOf, type Huge, type Tree } from './tree.ts'
 
-export const TRANSFERS = ['small up', 'small down', 'huge up', 'huge down'] as const
+export const TRANSFERS = ['small up', 'small down', 'far up', 'far down', 'huge up', 'huge down'] as const
 export type TransferName = (typeof TRANSFERS)[number]
 
 type Paced = { ms: number; cpuMs: number; peakMb?: number }
 
 /** The subjects take turns, each on a simulator and a folder of its own; of each the better of two runs counts. */
-const RUNS: Record<TransferName, number> = { 'small up': 2, 'small down': 2, 'huge up': 1, 'huge down': 1 }
+const RUNS: Record<TransferName, number> = {
+  ...{ 'small up': 2, 'small down': 2, 'far up': 1, 'far down': 1, 'huge up': 1, 'huge down': 1 },
+}
 
 export async function runTransfer(session: Session, name: TransferName): Promise<Row[]> {
   const best = new Map<string, Paced>()
@@ -27,25 +29,37 @@ export async function runTransfer(session: Session, name: TransferName): Promise
 }
 
 async function once(session: Session, name: TransferName, subject: 'limit' | 'tidemark'): Promise<Paced> {
-  const { small, huge } = session.sizes
-  const content = name.startsWith('small') ? { tree: small } : { huge }
+  const content = contentOf(session, name)
   const isUp = name.endsWith('up')
-  return await session.world(isUp ? {} : content, async (world: World): Promise<Paced> => {
-    await world.setUp(isUp ? content : {})
-    if (subject === 'limit') return await world.limit({ loop: LOOPS[name], ...content })
-    const { steps, peakMb } = await world.sync([{ kind: 'sync' }])
-    return { ...steps[0]!, peakMb }
-  })
+  const latencyMs = name.startsWith('far') ? session.sizes.far.latencyMs : 0
+  return await session.world(
+    { ...(isUp ? {} : content), latencyMs },
+    async (world: World): Promise<Paced> => {
+      await world.setUp(isUp ? content : {})
+      if (subject === 'limit') return await world.limit({ loop: LOOPS[name], ...content })
+      const { steps, peakMb } = await world.sync([{ kind: 'sync' }])
+      return { ...steps[0]!, peakMb }
+    },
+  )
 }
 
 const LOOPS: Record<TransferName, LimitOrder['loop']> = {
-  ...{ 'small up': 'up', 'small down': 'down', 'huge up': 'huge-up', 'huge down': 'huge-down' },
+  ...{ 'small up': 'up', 'small down': 'down', 'far up': 'up', 'far down': 'down' },
+  ...{ 'huge up': 'huge-up', 'huge down': 'huge-down' },
+}
+
+function contentOf({ sizes }: Pick<Session, 'sizes'>, name: TransferName): { tree?: Tree; huge?: Huge } {
+  if (name.startsWith('huge')) return { huge: sizes.huge }
+  return { tree: name.startsWith('far') ? sizes.far.tree : sizes.small }
 }
 
 export function titleOf({ sizes }: Pick<Session, 'sizes'>, name: TransferName): string {
   const way = name.endsWith('up') ? 'up' : 'down'
   const { files, bytes } = sizes.huge
   if (name.startsWith('huge')) return `${files} files of ${formatValue(bytes / 2 ** 20)} MiB ${way}`
+  const { tree, latencyMs } = sizes.far
+  if (name.startsWith('far'))
+    return `${formatValue(countOf(tree))} small files ${way}, ${latencyMs} ms a call`
   return `${formatValue(countOf(sizes.small))} small files ${way}`
 }
 
@@ -55,10 +69,10 @@ function rowsOf(
   { subject, ms, cpuMs, peakMb }: Paced & { subject: string },
 ): Row[] {
   const title = titleOf(session, name)
-  const { small, huge } = session.sizes
-  const pace = name.startsWith('small')
-    ? row(title, subject, (countOf(small) * 1_000) / ms, 'files/s')
-    : row(title, subject, (huge.files * huge.bytes) / 1_000 / ms, 'MB/s')
+  const { tree, huge } = contentOf(session, name)
+  const pace = tree
+    ? row(title, subject, (countOf(tree) * 1_000) / ms, 'files/s')
+    : row(title, subject, (huge!.files * huge!.bytes) / 1_000 / ms, 'MB/s')
   const rows = [pace, row(`${title}, processor`, subject, cpuMs / 1_000, 's')]
   if (peakMb !== undefined) rows.push(row(`${title}, resident at most`, subject, peakMb, 'MB'))
   return rows

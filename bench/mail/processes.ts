@@ -87,11 +87,14 @@ export class Processes {
   }
 
   /** An order for child.ts; its answer is the message that it sends. */
-  async order<Answer>(order: object, options: { msMax: number; flags?: readonly string[] }): Promise<Answer> {
+  async order<Answer>(
+    order: object,
+    options: { msMax: number; flags?: readonly string[]; env?: Readonly<Record<string, string>> },
+  ): Promise<Answer> {
     const child = fork(this.#childFile, [JSON.stringify(order)], {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       execArgv: [...(options.flags ?? [])],
-      env: { ...process.env, NODE_COMPILE_CACHE },
+      env: { ...process.env, ...options.env, NODE_COMPILE_CACHE },
     })
     let answer: { value: Answer } | { error: string } | undefined
     child.on('message', (message) => {

@@ -2,8 +2,9 @@
  * The content of an item, fetched into a file of our own, whole and verified. What an interrupted download left is
  * continued: its bytes are hashed first, so that the hash in the end is of all of them.
  */
-import { closeSync, constants, fstatSync, lstatSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, lstatSync, open as openCallback, writeFileSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
+import { promisify } from 'node:util'
 import { TidemarkError } from '../../../errors.ts'
 import { QuickXorHash, quickXorHash } from '../../../quick-xor-hash.ts'
 import type { ActionContext, Ended } from '../action.ts'
@@ -23,6 +24,7 @@ export type Fetched = { path: string; hash: string; bytes: number }
 const READ_BYTES = 1024 * 1024
 /** Pieces from the network are small; they are written together. */
 const WRITE_BYTES = 1024 * 1024
+const openFile = promisify(openCallback)
 /** What is kept in memory until it is whole. */
 export const SMALL_BYTES_MAX = 256 * 1024
 const NOTHING = Buffer.alloc(0)
@@ -75,7 +77,8 @@ async function fetchSmall(
 async function writeNew(path: string, bytes: Uint8Array, modifiedMs: number | null): Promise<boolean> {
   let fd: number
   try {
-    fd = openSync(path, FLAGS | constants.O_EXCL, 0o600)
+    // A new name waits for the disk's journal, so not in this thread; the few bytes go to memory.
+    fd = await openFile(path, FLAGS | constants.O_EXCL, 0o600)
   } catch (thrown) {
     if (errnoOf(thrown) === 'EEXIST') return false
     throw thrown

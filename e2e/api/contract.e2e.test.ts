@@ -3,7 +3,7 @@
  * it succeeds and is refused, and each answer's status, type and body are held against the served document.
  */
 import assert from 'node:assert/strict'
-import { rmSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { seededRandom } from '../../src/random.ts'
@@ -379,6 +379,19 @@ describe('files', () => {
     assert.equal(added.name, 'second')
     await call('postFilesDrives', 400, { body: { path } })
     await quiet()
+  })
+
+  test('a folder is not kept in step any more, and both sides keep their files', async () => {
+    const second = { params: { name: 'second' } }
+    const path = join(server.docs, '..', 'second')
+    assert.ok(existsSync(join(path, 'dot.png')))
+    assert.equal((await bodyOf('deleteFilesDrivesByName', second)).outcome, 'done')
+    await call('deleteFilesDrivesByName', 404, second)
+    await call('getFilesDrivesByName', 404, second)
+    await quiet()
+    assert.ok(existsSync(join(path, 'dot.png')))
+    assert.ok(device().has('dot.png'))
+    assert.equal((await bodyOf('getFilesDrives')).items.length, 1)
   })
 })
 

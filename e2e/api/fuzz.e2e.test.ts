@@ -227,7 +227,9 @@ async function fuzz(operation: Operation): Promise<number> {
 test('no operation breaks, whatever it is sent', async () => {
   const beforeBytes = server.memoryBytes()
   const answered = new Map<string, number>()
-  for (const operation of contract.document.operations)
+  // What others ask about is taken away last.
+  const takesAway = ({ method }: Operation): number => Number(method === 'delete')
+  for (const operation of contract.document.operations.toSorted((a, b) => takesAway(a) - takesAway(b)))
     answered.set(operation.operationId, await fuzz(operation))
   // Inputs that only ever bounce off the first check would show nothing.
   const answeredNone = [...answered].filter(([, n]) => n === 0).map(([id]) => id)

@@ -6,10 +6,12 @@ import { createInterface } from 'node:readline'
 import type { FilesSettings } from '../../src/apps/file-sync/drive.ts'
 import { systemClock } from '../../src/clock.ts'
 import { openLedger } from '../../src/ledger/open.ts'
-import { askForSync, FastClock, ledgerUrl, startSync, untilSettled } from './world.ts'
+import { askForSync, FastClock, startSync, untilSettled } from './world.ts'
 
 export type ChildOptions = {
   home: string
+  /** Of the ledger. */
+  url: string
   settings: FilesSettings
   skewMs: number
   epochMs: number
@@ -19,7 +21,7 @@ export type ChildOptions = {
 const options = JSON.parse(process.env.ORACLE_CHILD ?? '') as ChildOptions
 const clock = new FastClock(options.epochMs)
 clock.skewMs = options.skewMs
-const ledger = await openLedger(ledgerUrl(options.home, 'file'), { clock, synchronous: 'NORMAL' })
+const ledger = await openLedger(options.url, { clock, synchronous: 'NORMAL' })
 const { engine, files } = await startSync({ home: options.home, ledger, clock, settings: options.settings })
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 say('begun')

@@ -71,11 +71,41 @@ describe('files watch', () => {
     await until(() => world.has('from-there.txt') && world.read('from-there.txt') === 'from there')
     world.there.delete('from-there.txt')
     await until(() => !world.has('from-there.txt'))
+    await until(() => watching.said().includes('Docs: deleted here from-there.txt'))
+    world.write('what?.txt', 'OneDrive takes no such name')
+    await until(() => watching.said().includes('Docs: 1 left alone: '))
     watching.child.kill('SIGINT')
     const { code, stdout, stderr } = await watching.ended
     assert.equal(code, 0, stderr)
-    assert.match(stdout, /^Docs: done;/)
+    assert.match(stdout, /^Docs: done/)
+    for (const line of [
+      'Docs: folder made in OneDrive deep/er',
+      'Docs: uploaded deep/er/new.txt (9 B)',
+      'Docs: downloaded from-there.txt (10 B)',
+    ]) {
+      assert.ok(stderr.split('\n').includes(line), stderr)
+    }
     assert.match(stderr, /Stopping; what is under way is kept/)
+  })
+
+  test('tells programs of each thing in a line', async () => {
+    await world.sync(world.root())
+    const watching = world.begin('files', 'watch', '--json')
+    await world.until(() => watching.said().includes('Watching'), watching)
+    world.write('told.txt', 'of this')
+    await world.until(() => watching.said().includes('"path":"told.txt"'), watching)
+    watching.child.kill('SIGINT')
+    const { stdout } = await watching.ended
+    const told = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    const { id: _, at: __, ...action } = told.find(({ type }) => type === 'action')
+    assert.deepEqual(action, {
+      ...{ type: 'action', folder: 'Docs', verb: 'upload', path: 'told.txt', row: 'EF13', bytes: 7 },
+      ...{ result: 'done', note: null },
+    })
+    assert.equal(told.at(-1).type, 'summary')
   })
 
   test('refuses a folder that nobody has set up', async () => {

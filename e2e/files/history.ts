@@ -7,10 +7,12 @@
  *   settle                waits until nothing is left to do
  *   crash                 the process ends between two steps, and another one begins
  *   faults flaky          quirk hashMissing     expire-delta         skew 3600000
+ *   mode upload-only      policy keep-local     skip *.docx          skip none
  *
  * `+12 ` in front: so many steps of the sync later. Who does something that cannot be done (what should be moved is
  * not there) does nothing.
  */
+import type { ConflictPolicy, Mode } from '../../src/apps/file-sync/decide.ts'
 import type { Random } from '../../src/random.ts'
 import type { Quirks } from '../../src/sim/onedrive/quirks.ts'
 
@@ -24,6 +26,10 @@ export type Act =
   | { do: 'faults'; profile: string }
   | { do: 'quirk'; quirk: keyof Quirks }
   | { do: 'skew'; ms: number }
+  | { do: 'mode'; mode: Mode }
+  | { do: 'policy'; policy: ConflictPolicy }
+  /** What takes no part from now on; undefined: everything does. */
+  | { do: 'skip'; pattern: string | undefined }
 
 export type Size = 'small' | 'empty' | 'large'
 export type Step = { gap: number; act: Act }
@@ -43,6 +49,9 @@ function parseAct(words: readonly string[], line: string): Act {
   if (first === 'faults') return { do: 'faults', profile: second ?? 'none' }
   if (first === 'quirk') return { do: 'quirk', quirk: second as keyof Quirks }
   if (first === 'skew') return { do: 'skew', ms: Number(second) }
+  if (first === 'mode') return { do: 'mode', mode: second as Mode }
+  if (first === 'policy') return { do: 'policy', policy: second as ConflictPolicy }
+  if (first === 'skip') return { do: 'skip', pattern: second === 'none' ? undefined : second }
   if (first === 'both') return { do: 'both', path: third }
   if (first !== 'here' && first !== 'there') throw new Error(`Not a line of a history: ${line}`)
   if (second === 'move' || second === 'swap' || second === 'copy') {
@@ -75,8 +84,13 @@ const QUIRKS: readonly (keyof Quirks)[] = [
   ...(['wholeSecondTimes', 'yearOneDates', 'cTagMissing', 'deletedNameMissing'] as const),
   ...(['deletedSizeMissing', 'sessionIfMatchRefused', 'sessionIfMatchForgotten', 'sessionsLeak'] as const),
   ...(['sessionRefusesAuthorization', 'rewritesUploads', 'rewritesUploadsLater', 'rangeIgnored'] as const),
+  'changedNotFoundMs',
 ]
 const SKEWS_MS = [-86_400_000, -3_600_000, 3_600_000, 86_400_000 * 400] as const
+/** By which a clock is set meanwhile. Back by little alone: what is due at a time waits until that comes again. */
+const JUMPS_MS = [-300_000, 3_600_000, 86_400_000 * 30] as const
+const POLICIES = ['keep-local', 'keep-remote', 'manual'] as const
+const SKIPPED = ['b', 'x', 'a/', 'a/x', '/a', '*.docx', 'A', 'none', 'none', 'none'] as const
 
 export type HistoryOptions = {
   /** Things that people do. */
@@ -88,6 +102,8 @@ export type HistoryOptions = {
 export function makeHistory(random: Random, { acts, crashes }: HistoryOptions): string[] {
   const lines = makeWeather(random)
   const model = new Likely(random)
+  const [skips, jumps] = [random() < 0.15 ? 0.1 : 0, random() < 0.05 ? 0.1 : 0]
+  let skewMs = Number(lines.find((line) => line.startsWith('skew '))?.slice('skew '.length) ?? 0)
   for (let n = 0; n < acts; n++) {
     const gap = random() < 0.4 ? '' : `+${Math.ceil(random() ** 2 * 60)} `
     lines.push(gap + model.next())
@@ -95,6 +111,11 @@ export function makeHistory(random: Random, { acts, crashes }: HistoryOptions): 
     if (random() < 0.12) lines.push('settle')
     if (random() * 100 < crashes) lines.push(`+${Math.ceil(random() * 60)} crash`)
     if (random() < 0.01) lines.push('expire-delta')
+    if (random() < skips) lines.push(`skip ${pick(SKIPPED, random)}`)
+    if (random() < jumps) {
+      skewMs += pick(JUMPS_MS, random)
+      lines.push(`skew ${skewMs}`)
+    }
   }
   return lines
 }
@@ -106,8 +127,14 @@ function makeWeather(random: Random): string[] {
     for (const quirk of QUIRKS) if (random() < share) lines.push(`quirk ${quirk}`)
   }
   if (random() < 0.4) lines.push(`faults ${random() < 0.7 ? 'flaky' : 'lost'}`)
-  if (random() < 0.2) lines.push(`skew ${SKEWS_MS[Math.floor(random() * SKEWS_MS.length)]}`)
+  if (random() < 0.2) lines.push(`skew ${pick(SKEWS_MS, random)}`)
+  if (random() < 0.15) lines.push(`mode ${random() < 0.5 ? 'download-only' : 'upload-only'}`)
+  if (random() < 0.25) lines.push(`policy ${pick(POLICIES, random)}`)
   return lines
+}
+
+function pick<T>(list: readonly T[], random: Random): T {
+  return list[Math.floor(random() * list.length)]!
 }
 
 /** What is likely to be there, so that most of what people do can be done. */

@@ -45,8 +45,6 @@ export class People {
   readonly saved = new Map<string, string>()
   /** What somebody deleted or replaced where he saw it. */
   readonly removed = new Map<string, string>()
-  /** What people saved in more than one place themselves: two things may well hold the same then. */
-  readonly doubled = new Set<string>()
   #writes = 0
 
   constructor(root: string, drive: SimDrive) {
@@ -103,7 +101,6 @@ export class People {
       if (this.#type(side, path) === 'folder' || !this.#isRoomFor(side, path)) return false
     }
     const content = this.#next('small', `both ${path}`)
-    this.doubled.add(content.toString('latin1'))
     this.#put('here', path, content, false)
     this.#put('there', path, content, false)
     return true
@@ -191,7 +188,6 @@ export class People {
     if (this.#type(side, path) !== 'file' || this.#type(side, to) !== undefined) return false
     if (!this.#isRoomFor(side, to)) return false
     const bytes = side === 'here' ? readFileSync(this.#at(path)) : this.#drive.device.read(path)!
-    this.doubled.add(plain(bytes).toString('latin1'))
     if (side === 'there') this.#drive.device.write(to, bytes)
     else {
       mkdirSync(dirname(this.#at(to)), { recursive: true })

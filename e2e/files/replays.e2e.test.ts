@@ -84,3 +84,101 @@ test('an exchange of names that a clash of case brings to nothing leaves no name
   replay(['here write A/x/b', 'settle', 'here move A/x a', 'here swap a/b A', 'there write cafe\u0301/b'], {
     seed: 200_298,
   }))
+
+test('a file that was moved here to where OneDrive has the same as another item is that one, without a copy', () =>
+  replay(['both write a', 'settle', 'here move a b', 'both write b']))
+
+test('the same without hashes, and where somebody edits the item that it had', () =>
+  replay([
+    'quirk hashMissing',
+    'both write a',
+    'settle',
+    'here move a b',
+    'both write b',
+    'there write a',
+    'settle',
+  ]))
+
+test('two files with the same content that got the same name, one here and one there, become one', () =>
+  replay(['here write a', 'here copy a x', 'settle', 'here move a b', 'there move x b']))
+
+test('what was copied here to where OneDrive has moved it is there once', () =>
+  replay(['here write x', 'settle', 'here copy x b', 'there move x b']))
+
+test('where only uploads are on, nothing is renamed here for a name that OneDrive has given away', () =>
+  replay([
+    'mode upload-only',
+    'here write a',
+    'here write b',
+    'settle',
+    'here move a c',
+    'there move b c',
+    'settle',
+  ]))
+
+test('where only downloads are on, nothing changes in OneDrive, and what was done here goes up later', () =>
+  replay([
+    'mode download-only',
+    'there write a',
+    'there write b/x',
+    'settle',
+    'here write a',
+    'here move b c',
+    'here delete c/x',
+    'there write b/x',
+    'here write d',
+    'settle',
+  ]))
+
+test('where somebody decides about conflicts, nothing is lost whatever he says', () =>
+  replay([
+    'policy manual',
+    'both write a',
+    'both write b',
+    'both write x',
+    'settle',
+    ...['a', 'b', 'x'].flatMap((name) => [`here write ${name}`, `there write ${name}`]),
+    'settle',
+  ]))
+
+test('what takes no part for a while, and changes on both sides meanwhile, is in step when it does again', () =>
+  replay([
+    'both write a/x',
+    'settle',
+    'skip a/',
+    'settle',
+    'here write a/x',
+    'there move a/x a/b',
+    'here delete a',
+    'settle',
+    'skip none',
+    'settle',
+  ]))
+
+test('a name that comes encoded, of an item that is listed but not given for a while, is the true one', () =>
+  replay(['quirk namesEncoded', 'quirk changedNotFoundMs', 'there save x/cafe\u0301']))
+
+test('a document that is rewritten twice, and is not found when it is sent again, is no conflict', () =>
+  replay([
+    'quirk rewritesUploads',
+    'quirk rewritesUploadsLater',
+    'quirk freshItemNotFound',
+    'here save A/r.docx',
+  ]))
+
+test('what OneDrive lists and does not give for a while is neither deleted nor copied', () =>
+  replay([
+    'both write a',
+    'here write b/x',
+    'settle',
+    'quirk changedNotFoundMs',
+    'there write a',
+    'there write b/x',
+    'settle',
+    'here write a',
+    'here delete b/x',
+    'there write x',
+    'settle',
+    'there delete x',
+    'here move a b',
+  ]))

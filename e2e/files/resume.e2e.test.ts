@@ -69,3 +69,33 @@ test('stopped by Ctrl-C in the middle of a large upload and a large download, bo
     await world.close()
   }
 })
+
+/** Of `files put`. */
+const PIECE_BYTES = 10 * MEBIBYTE
+
+test('killed in the middle of a large put, the same command goes on where it was', async () => {
+  const world = await CliWorld.start({ drives: [{ account: ANN }] })
+  try {
+    assert.equal((await world.sync(world.root())).code, 0)
+    const path = join(world.place, 'up.bin')
+    makeHere(path)
+    const pieces = (): number => world.sim.log.counts().requests['graph.session.put']?.['202'] ?? 0
+    world.sim.faults.set({ rules: [{ do: 'stall', ms: null, methods: ['graph.session.put'], skip: 3 }] })
+    const put = world.begin('files', 'put', path, 'up.bin')
+    await world.until(() => pieces() === 3, put)
+    put.child.kill('SIGKILL')
+    await put.ended
+    assert.equal(world.there.has('up.bin'), false, 'half of it is not visible')
+    world.sim.faults.clear()
+    const before = world.sim.log.bytesOf('graph.session.put').received
+    const { code, stderr } = await world.run('files', 'put', path, 'up.bin')
+    assert.equal(code, 0, stderr)
+    assert.match(stderr, /^Goes on after /m)
+    const sent = world.sim.log.bytesOf('graph.session.put').received - before
+    assert.equal(sent, BYTES - 3 * PIECE_BYTES)
+    const item = world.drive.dump().items.find(({ path: there }) => /up\.bin$/.test(there))
+    assert.equal(item?.hash, syntheticHash(UP))
+  } finally {
+    await world.close()
+  }
+})

@@ -4,10 +4,19 @@
  */
 import assert from 'node:assert/strict'
 import { streamOf } from '../../src/apps/file-sync/drive.ts'
+import { filterSchema } from '../../src/apps/file-sync/filter.ts'
 import { systemClock } from '../../src/clock.ts'
 import type { FaultRule } from '../../src/sim/fault-rules.ts'
 import { type Act, parseStep, type Side, type Step } from './history.ts'
-import { checkEnd, checkFollowed, checkSides, namesakesOf, shown } from './oracle.ts'
+import {
+  checkEnd,
+  checkFollowed,
+  checkSides,
+  checkUntouched,
+  namesakesOf,
+  type Rules,
+  shown,
+} from './oracle.ts'
 import { People, type Tree } from './people.ts'
 import { DRIVE, type Life, OracleWorld } from './world.ts'
 
@@ -17,19 +26,21 @@ export type RunOptions = {
   seed: number
   /** Where the sync runs: in this process, or in one of its own that is killed. */
   sync?: 'here' | 'process'
+  database?: 'sqlite' | 'postgres'
   settleMsMax?: number
   say?: (line: string) => void
 }
 
 const SETTLE_MS_MAX = 20_000
 const LIVES_MAX = 1_000
-const LAG_MS = 150
+const WEATHER: ReadonlySet<Act['do']> = new Set(['skew', 'quirk', 'faults', 'mode', 'policy'])
+/** Of quirks that are times. */
+const TIMES_MS: Partial<Record<string, number>> = { deltaLagMs: 150, changedNotFoundMs: 700 }
 
 export async function runHistory(lines: readonly string[], options: RunOptions): Promise<Ran> {
-  const world = await OracleWorld.start({
-    seed: options.seed,
-    ledger: options.sync === 'process' ? 'file' : 'memory',
-  })
+  const sqlite = options.sync === 'process' ? 'file' : 'memory'
+  const database = options.database === 'postgres' ? 'postgres' : sqlite
+  const world = await OracleWorld.start({ seed: options.seed, database })
   const run = new Run(world, lines.map(parseStep), options)
   try {
     await run.toTheEnd()
@@ -66,6 +77,11 @@ class Run {
   /** Who did something since then, and what his side was after that. */
   readonly #since = new Map<Side, Tree>()
   #isLate = false
+  readonly #rules: Rules = { mode: 'two-way', policy: 'keep-both', isFiltered: false }
+  /** What each side was when people last did something there. */
+  readonly #left: Record<Side, string[]> = { here: [], there: [] }
+  /** Settings on their way into the ledger. */
+  #changing: Promise<void> = Promise.resolve()
 
   constructor(world: OracleWorld, steps: Step[], options: RunOptions) {
     this.#world = world
@@ -76,6 +92,9 @@ class Run {
   }
 
   async toTheEnd(): Promise<void> {
+    // The weather is there before anybody does anything.
+    while (this.#steps[0]?.gap === 0 && WEATHER.has(this.#steps[0].act.do)) this.#doNext()
+    await this.#changing
     this.#life = await this.#begin()
     this.#world.onStep = () => this.#onStep()
     for (let lives = 0; lives < LIVES_MAX; lives++) {
@@ -88,11 +107,26 @@ class Run {
     this.#world.onStep = () => {}
     await this.#calm()
     this.counts.actions = await this.#actions()
-    const syncAgain = async (): Promise<void> => {
-      this.#life!.sync()
-      await this.#settle()
+    this.#checkUntouched()
+    const end = {
+      ...{ rules: this.#rules, hasCrashed: this.counts.crashes > 0 },
+      syncAgain: async (): Promise<void> => {
+        this.#life!.sync()
+        await this.#settle()
+      },
+      beginAgain: async (): Promise<void> => {
+        await this.#life!.end()
+        this.#life = await this.#begin()
+      },
     }
-    await checkEnd(this.#world, this.#people, { syncAgain, hasCrashed: this.counts.crashes > 0 })
+    await checkEnd(this.#world, this.#people, end)
+  }
+
+  /** Where only one direction is on, the side that it comes from is what people made of it. */
+  #checkUntouched(): void {
+    const { mode } = this.#rules
+    if (mode === 'download-only') checkUntouched('there', this.#people.there(), this.#left.there)
+    if (mode === 'upload-only') checkUntouched('here', this.#people.here(), this.#left.here)
   }
 
   #begin(): Promise<Life> {
@@ -118,13 +152,20 @@ class Run {
       }
       this.#life!.sync()
       if (!(await this.#settle())) return false
-      this.#next()
+      // Nobody does anything meanwhile: that waits for the end of this step.
       await this.#compare()
+      this.#next()
     }
   }
 
   /** In the middle of a history less is certain. */
   async #compare(): Promise<void> {
+    this.#checkUntouched()
+    if (this.#rules.mode !== 'two-way' || this.#rules.isFiltered) {
+      this.#isAgreed = false
+      this.#since.clear()
+      return
+    }
     const open = await this.#world.store.openNodes(DRIVE, { limit: 1 })
     const [here, there] = [this.#people.here(), this.#people.there()]
     if (open.length === 0 && !this.#isLate) checkSides(this.#people)
@@ -140,6 +181,7 @@ class Run {
   }
 
   async #settle(): Promise<boolean> {
+    await this.#changing
     const untilMs = systemClock.monotonicMs() + (this.#options.settleMsMax ?? SETTLE_MS_MAX)
     return this.#life!.settled(untilMs)
   }
@@ -188,10 +230,22 @@ class Run {
         return
       case 'quirk':
         if (act.quirk === 'deltaLagMs') this.#isLate = true
-        drive.setQuirks({ [act.quirk]: act.quirk === 'deltaLagMs' ? LAG_MS : true })
+        drive.setQuirks({ [act.quirk]: TIMES_MS[act.quirk] ?? true })
         return
       case 'skew':
         clock.skewMs = act.ms
+        return
+      case 'mode':
+        this.#rules.mode = act.mode
+        this.#change({ mode: act.mode })
+        return
+      case 'policy':
+        this.#rules.policy = act.policy
+        this.#change({ conflicts: act.policy })
+        return
+      case 'skip':
+        this.#rules.isFiltered = true
+        this.#change({ filter: filterSchema.parse({ skip: act.pattern === undefined ? [] : [act.pattern] }) })
         return
       default: {
         const isDone = this.#people.act(act)
@@ -202,10 +256,18 @@ class Run {
     }
   }
 
+  #change(settings: Parameters<OracleWorld['change']>[0]): void {
+    this.#changing = this.#changing.then(() => this.#world.change(settings))
+    // Whoever waits for it is told.
+    this.#changing.catch(() => undefined)
+  }
+
   #note(act: Act): void {
     const sides = act.do === 'both' ? (['here', 'there'] as const) : 'side' in act ? [act.side] : []
     for (const side of sides) {
-      this.#since.set(side, side === 'here' ? this.#people.here() : this.#people.there())
+      const tree = side === 'here' ? this.#people.here() : this.#people.there()
+      this.#since.set(side, tree)
+      this.#left[side] = shown(tree)
     }
   }
 
@@ -213,9 +275,23 @@ class Run {
   async #calm(): Promise<void> {
     const { sim, drive } = this.#world
     sim.faults.clear()
-    drive.setQuirks({ deltaLagMs: 0, headersStall: false, redirectWithoutLocation: false })
+    drive.setQuirks({
+      deltaLagMs: 0,
+      changedNotFoundMs: 0,
+      headersStall: false,
+      redirectWithoutLocation: false,
+    })
+    const before = (await this.#deltas()).length
     this.#life!.sync()
     await this.#settle()
+    // One that was asked for on the way may have been read before an action ended, and be heard after it.
+    if ((await this.#deltas()).length - before < 2) return
+    this.#life!.sync()
+    await this.#settle()
+  }
+
+  #deltas(): ReturnType<OracleWorld['ledger']['jobs']> {
+    return this.#world.ledger.jobs({ stream: streamOf(DRIVE), kind: 'files.delta', limit: 1_000 })
   }
 
   async #actions(): Promise<number> {

@@ -2,11 +2,19 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { driveSettings, type FilesSettings, SERVICE, streamOf } from '../../src/apps/file-sync/drive.ts'
+import { freshDatabase } from '../../scripts/test-database.ts'
+import {
+  type DriveSettings,
+  driveSettings,
+  type FilesSettings,
+  SERVICE,
+  streamOf,
+} from '../../src/apps/file-sync/drive.ts'
 import { type FileSync, machineId, openFileSync } from '../../src/apps/file-sync/index.ts'
 import { createRoot } from '../../src/apps/file-sync/local/root.ts'
 import { lookAt, plainStat } from '../../src/apps/file-sync/local/stat.ts'
 import { FileStore, setDrive } from '../../src/apps/file-sync/store/file-store.ts'
+import { changeSettings } from '../../src/apps/file-sync/store/filter-change.ts'
 import { type Clock, sleep, systemClock } from '../../src/clock.ts'
 import { ONEDRIVE_SCOPES } from '../../src/cloud/onedrive/auth.ts'
 import { createEngine, type Engine } from '../../src/engine/index.ts'
@@ -19,6 +27,9 @@ import { type Sim, startSim } from '../../src/sim/start.ts'
 import { openVault } from '../../src/vault.ts'
 import { beginChild } from './child-life.ts'
 import { severable } from './severed.ts'
+
+/** Where the ledger is kept. On PostgreSQL, and in a file, several processes can share it. */
+export type Database = 'memory' | 'file' | 'postgres'
 
 export const ACCOUNT = 'ann@example.com'
 export const DRIVE = 'home'
@@ -76,6 +87,7 @@ export class OracleWorld {
   /** Told at every step that the sync takes: a question to the ledger, to OneDrive, or to the clock. */
   onStep: () => void = () => {}
   readonly clock: FastClock
+  readonly #place: Place
 
   private constructor(parts: {
     sim: Sim
@@ -84,8 +96,10 @@ export class OracleWorld {
     root: string
     home: string
     clock: FastClock
+    place: Place
   }) {
     this.clock = parts.clock
+    this.#place = parts.place
     this.clock.onStep = () => this.onStep()
     this.sim = parts.sim
     this.drive = parts.sim.drive(ACCOUNT)
@@ -101,13 +115,13 @@ export class OracleWorld {
     }
   }
 
-  static async start(options: { seed: number; ledger?: 'memory' | 'file' }): Promise<OracleWorld> {
+  static async start(options: { seed: number; database?: Database }): Promise<OracleWorld> {
     const home = mkdtempSync(join(tmpdir(), 'tidemark-oracle-'))
     const type = options.seed % 3 === 0 ? 'business' : 'personal'
     const sim = await startSim({ seed: options.seed, drives: [{ account: ACCOUNT, type }] })
     const clock = new FastClock()
-    const url = ledgerUrl(home, options.ledger ?? 'memory')
-    const ledger = await openLedger(url, { clock, synchronous: 'NORMAL' })
+    const place = await freshPlace(home, options.database ?? 'memory')
+    const ledger = await openLedger(place.url, { clock, synchronous: 'NORMAL' })
     const accounts = await Accounts.open(ledger)
     const vault = await openVault({ env: {}, home })
     const { refreshToken } = sim.issueDrive(ACCOUNT)
@@ -131,7 +145,7 @@ export class OracleWorld {
       plainStat(lookAt(root.path)!),
     )
     await store.write((tx) => setDrive(tx, DRIVE, { forcedDeletes: DELETES_ALLOWED }))
-    return new OracleWorld({ sim, ledger, store, root: root.path, home, clock })
+    return new OracleWorld({ sim, ledger, store, root: root.path, home, clock, place })
   }
 
   /** In this process: fast, and its crash is that of severed.ts. */
@@ -164,7 +178,8 @@ export class OracleWorld {
   /** As a process of its own, on a ledger in a file. */
   beginProcess(settleMsMax: number): Promise<Life> {
     const { skewMs, epochMs } = this.clock
-    const options = { home: this.home, settings: settingsOf(this.sim), skewMs, epochMs, settleMsMax }
+    const { url } = this.#place
+    const options = { home: this.home, url, settings: settingsOf(this.sim), skewMs, epochMs, settleMsMax }
     return beginChild(options, () => this.onStep())
   }
 
@@ -172,15 +187,30 @@ export class OracleWorld {
     return { home: this.home, ledger: this.ledger, clock: this.clock, settings: settingsOf(this.sim) }
   }
 
+  /** As `tidemark files set` does it: who syncs takes it up with the next look at the folder. */
+  async change(settings: Partial<DriveSettings>): Promise<void> {
+    const row = await this.store.drive(DRIVE)
+    const changed = { ...driveSettings.parse(JSON.parse(row.settings)), ...settings }
+    await this.store.write((tx) => changeSettings(tx, row, changed))
+  }
+
   async close(): Promise<void> {
     await this.ledger.close()
+    await this.#place.remove()
     await this.sim.close()
     rmSync(this.home, { recursive: true, force: true })
   }
 }
 
-export function ledgerUrl(home: string, kind: 'memory' | 'file'): string {
-  return kind === 'memory' ? 'sqlite::memory:' : `sqlite:${join(home, 'ledger.db')}`
+type Place = { url: string; remove(): Promise<void> }
+
+async function freshPlace(home: string, database: Database): Promise<Place> {
+  if (database === 'postgres') {
+    const { url, drop } = await freshDatabase()
+    return { url, remove: drop }
+  }
+  const url = database === 'memory' ? 'sqlite::memory:' : `sqlite:${join(home, 'ledger.db')}`
+  return { url, remove: async () => {} }
 }
 
 export type SyncParts = { home: string; ledger: Ledger; clock: Clock; settings: FilesSettings }

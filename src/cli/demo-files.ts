@@ -81,7 +81,8 @@ export async function liveFiles(runtime: Runtime, cloud: DemoCloud, stop: AbortS
   for (;;) {
     await sleep(systemClock, STEP_MS, stop).catch(() => {})
     if (stop.aborted) return
-    const row = await store.drive(DEMO_FOLDER)
+    const row = await store.findDrive(DEMO_FOLDER)
+    if (!row) return
     // Not before both sides are known: the first merge is worth seeing by itself.
     if (row.heardAt === null || row.scannedAt === null) continue
     const { clash } = cloud.otherDevice({ hasConflict: (await openConflicts(runtime)) > 0 })
@@ -123,9 +124,19 @@ async function isIdle({ ledger }: Runtime): Promise<boolean> {
   return true
 }
 
-export type FilesSummary = { text: string; isSettled: boolean; hasFailed: boolean; status: FileStatus }
+/** Without a status once somebody has stopped keeping the folder in step, on its page. */
+export type FilesSummary = {
+  text: string
+  isSettled: boolean
+  hasFailed: boolean
+  status: FileStatus | undefined
+}
 
 export async function filesSummary({ files, ledger }: Runtime): Promise<FilesSummary> {
+  if (!(await files.store.findDrive(DEMO_FOLDER))) {
+    const text = `${DEMO_FOLDER}: not kept in step any more.`
+    return { text, isSettled: true, hasFailed: false, status: undefined }
+  }
   const status = await fileStatus({ store: files.store, ledger }, DEMO_FOLDER)
   const { totals, open, scannedAt, heardAt } = status
   const isKnown = scannedAt !== null && heardAt !== null

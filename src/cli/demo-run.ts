@@ -145,7 +145,10 @@ async function show(context: CliContext, { serving, cloud, stopping, isOnce }: S
   const opened = mailEngineOf(runtime)
   const names = [DEMO_ADDRESS]
   const stop = stopping.signal
-  const progress = new SyncProgress(context, opened, names)
+  const progress = new SyncProgress(context, opened, names, async () => {
+    const { text, status } = await filesSummary(runtime)
+    return { text, json: { type: 'files', ...status } }
+  })
   // A folder that is full or gone ends what arrives, and is told of; what is there can still be looked at.
   const living = isOnce
     ? Promise.resolve()
@@ -173,7 +176,6 @@ async function show(context: CliContext, { serving, cloud, stopping, isOnce }: S
     await sleep(systemClock, SHOW_MS, stop).catch(() => {})
     if (stop.aborted) break
     await progress.show()
-    await showFiles(context, runtime)
   }
   progress.end()
   if (!isOnce && stop.aborted) context.output.note('Stopping.')
@@ -221,12 +223,6 @@ async function summarize(
     if (isWell && !isOnce) output.line('New mail keeps arriving, and files keep changing; Ctrl-C stops.')
   }
   if (isOnce && !isWell) context.exitCode = exitCodes.failure
-}
-
-async function showFiles({ output }: CliContext, runtime: Runtime): Promise<void> {
-  const { text, status } = await filesSummary(runtime)
-  if (output.json) output.value({ type: 'files', ...status })
-  else if (!output.isTerminal) output.note(text)
 }
 
 function mailEngineOf(runtime: Runtime): MailEngine {

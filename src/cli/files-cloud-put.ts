@@ -2,10 +2,13 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import type { FileDrive } from '../apps/file-sync/drive.ts'
+import { systemClock } from '../clock.ts'
 import { type DriveItem, PUT_BYTES_MAX, type Target } from '../cloud/onedrive/client.ts'
-import { TidemarkError, UsageError } from '../errors.ts'
+import { asTidemarkError, TidemarkError, UsageError } from '../errors.ts'
+import { formatBytes } from '../format.ts'
 import { QuickXorHash } from '../quick-xor-hash.ts'
 import type { CliContext } from './context.ts'
+import { KeptUpload } from './files-cloud-kept.ts'
 import {
   alreadyThere,
   bringHome,
@@ -28,14 +31,18 @@ export async function putFile(
 ): Promise<void> {
   const file = await openFile(source)
   try {
-    const { size, mtimeMs } = await file.stat()
+    const { size, mtimeMs, ino } = await file.stat()
+    const { home } = await context.loadConfig()
     await withDrive(context, options, async (drive, opened) => {
       const { names, known } = await placeOf(drive, path, basename(resolve(source)))
       checkName(names)
       if (known && !force) throw alreadyThere(existing(), names, FORCE_HINT)
       const parent = await requireFolder(drive, names.slice(0, -1))
       const target: Target = known ? { itemId: known.id } : { parentId: parent.id, name: names.at(-1)! }
-      const content = { file, size, modifiedMs: Math.floor(mtimeMs), ifMatch: known?.eTag }
+      const ifMatch = known?.eTag
+      const about = [drive.driveId, target, ifMatch ?? null, resolve(source), size, mtimeMs, ino]
+      const kept = new KeptUpload(home.path, about)
+      const content = { file, size, modifiedMs: Math.floor(mtimeMs), ifMatch, kept, context }
       const item = await upload(drive, target, content).catch((thrown: unknown) => {
         throw alreadyThere(thrown, names, FORCE_HINT)
       })
@@ -53,7 +60,9 @@ function existing(): TidemarkError {
 
 async function openFile(path: string): Promise<FileHandle> {
   const file = await open(path, 'r').catch((thrown: unknown) => {
-    throw new UsageError(`${path} cannot be read.`, { code: 'unreadable', cause: thrown })
+    const isAbsent = (thrown as NodeJS.ErrnoException).code === 'ENOENT'
+    const message = isAbsent ? `There is no file ${path}.` : `${path} cannot be read.`
+    throw new UsageError(message, { code: 'unreadable', cause: thrown })
   })
   if ((await file.stat()).isFile()) return file
   await file.close()
@@ -76,7 +85,14 @@ async function placeOf(
   return { names, known }
 }
 
-type Content = { file: FileHandle; size: number; modifiedMs: number; ifMatch: string | undefined }
+type Content = {
+  file: FileHandle
+  size: number
+  modifiedMs: number
+  ifMatch: string | undefined
+  kept: KeptUpload
+  context: Pick<CliContext, 'output'>
+}
 
 /** What OneDrive has then is compared with what was sent. */
 async function upload(drive: FileDrive, target: Target, content: Content): Promise<DriveItem> {
@@ -110,30 +126,72 @@ async function putWhole(
 }
 
 async function putPieces(
-  { client, driveId }: FileDrive,
+  drive: FileDrive,
   target: Target,
-  { file, size, modifiedMs, ifMatch }: Content,
+  content: Content,
   hash: QuickXorHash,
 ): Promise<DriveItem> {
-  const session = await client.createUploadSession(driveId, target, {
-    ...{ conflict: conflictOf(target), ifMatch, modifiedMs, size },
-  })
+  const { client } = drive
+  const { file, size, kept } = content
+  const { url, offset } = (await resumed(drive, content)) ?? (await begun(drive, target, content))
   try {
     for (let at = 0; ; ) {
-      const length = Math.min(PIECE_BYTES, size - at)
+      const length = Math.min(PIECE_BYTES, (at < offset ? offset : size) - at)
       const body = await readPiece(file, { at, length })
       hash.update(body)
-      const answer = await client.uploadFragment(session.url, { offset: at, total: size, body, length })
-      if ('item' in answer) return answer.item
+      if (at >= offset) {
+        const answer = await client.uploadFragment(url, { offset: at, total: size, body, length })
+        if ('item' in answer) {
+          kept.drop()
+          return answer.item
+        }
+        if (answer.nextOffset !== at + length || answer.nextOffset >= size) throw interrupted()
+      }
       at += length
-      if (answer.nextOffset !== at || at >= size) throw interrupted()
     }
   } catch (thrown) {
-    await client.cancelUpload(session.url).catch(() => {
+    // What may go well later goes on from there.
+    if (isTemporary(thrown)) throw thrown
+    kept.drop()
+    await client.cancelUpload(url).catch(() => {
       // It ends by itself after some time; what is told is why the upload failed.
     })
     throw thrown
   }
+}
+
+type Begun = { url: string; offset: number }
+
+async function begun(
+  { client, driveId }: FileDrive,
+  target: Target,
+  { size, modifiedMs, ifMatch, kept }: Content,
+): Promise<Begun> {
+  const session = await client.createUploadSession(driveId, target, {
+    ...{ conflict: conflictOf(target), ifMatch, modifiedMs, size },
+  })
+  kept.write(session, systemClock.now())
+  return { url: session.url, offset: 0 }
+}
+
+/** OneDrive knows how much it has of what an earlier command has sent. */
+async function resumed({ client }: FileDrive, { size, kept, context }: Content): Promise<Begun | undefined> {
+  const session = kept.read(systemClock.now())
+  if (!session) return undefined
+  try {
+    const { nextOffset: offset } = await client.uploadStatus(session.url)
+    if (offset >= size) return undefined
+    context.output.note(`Goes on after ${formatBytes(offset)} of ${formatBytes(size)}.`)
+    return { url: session.url, offset }
+  } catch (thrown) {
+    if (isTemporary(thrown)) throw thrown
+    return undefined
+  }
+}
+
+function isTemporary(thrown: unknown): boolean {
+  const { kind } = asTidemarkError(thrown)
+  return kind === 'transient' || kind === 'throttled' || kind === 'auth'
 }
 
 /** A multiple of 320 KiB. */
@@ -142,7 +200,7 @@ const PIECE_BYTES = 32 * 320 * 1024
 function interrupted(): TidemarkError {
   return new TidemarkError('OneDrive lost a part of the upload.', {
     ...{ kind: 'transient', code: 'range' },
-    hint: 'Try again. Nothing of it is visible in OneDrive.',
+    hint: 'Try again: it goes on where it was. Nothing of it is visible in OneDrive yet.',
   })
 }
 

@@ -4,6 +4,7 @@ import { illegalNameOf } from '../apps/file-sync/names.ts'
 import type { DriveItem } from '../cloud/onedrive/client.ts'
 import { TidemarkError, UsageError } from '../errors.ts'
 import { formatBytes } from '../format.ts'
+import { shellWord } from '../wording.ts'
 import type { CliContext } from './context.ts'
 import { chosenDrive, namesOfPath, type OpenedFiles, withFiles } from './files-context.ts'
 
@@ -41,7 +42,10 @@ export async function findItem(
 export async function requireItem(drive: FileDrive, names: readonly string[]): Promise<DriveItem> {
   const found = await findItem(drive, names)
   if (found) return found
-  throw new UsageError(`OneDrive has no ${names.join('/') || 'root'}.`, { code: 'path-unknown' })
+  throw new UsageError(`OneDrive has no ${names.join('/') || 'root'}.`, {
+    code: 'path-unknown',
+    hint: 'Give the path from the top of the drive. What is there: tidemark files ls',
+  })
 }
 
 export async function requireFolder(drive: FileDrive, names: readonly string[]): Promise<DriveItem> {
@@ -51,7 +55,7 @@ export async function requireFolder(drive: FileDrive, names: readonly string[]):
   if (found) throw new UsageError(`${path} is not a folder.`, { code: 'not-a-folder' })
   throw new UsageError(`OneDrive has no folder ${path}.`, {
     code: 'path-unknown',
-    hint: 'Make it with: tidemark files mkdir',
+    hint: `Make it with: tidemark files mkdir ${shellWord(path)} --parents`,
   })
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { FilesHome } from './files.suite.ts'
@@ -86,6 +86,37 @@ describe('OneDrive itself', () => {
     const replaced = await world.run('files', 'put', large, 'large.bin', '--force')
     assert.equal(replaced.code, 0, replaced.stderr)
     assert.equal(world.there.item('large.bin').versions.length, 1)
+  })
+
+  test('goes on with a large file where it was interrupted, as long as the file is the same', async () => {
+    await begin()
+    const large = join(world.place, 'large.bin')
+    const bytes = Buffer.alloc(25 * 1024 * 1024, 'tidemark')
+    writeFileSync(large, bytes)
+    const put = () => world.run('files', 'put', large, 'large.bin')
+    const received = () => world.sim.log.bytesOf('graph.session.put').received
+    const breakOff = (skip: number) =>
+      world.sim.faults.set({ rules: [{ do: 'error', status: 500, methods: ['graph.session.put'], skip }] })
+    breakOff(1)
+    assert.equal((await put()).code, 1)
+    assert.equal(world.there.has('large.bin'), false)
+    world.sim.faults.clear()
+    const before = received()
+    const done = await put()
+    assert.equal(done.code, 0, done.stderr)
+    assert.match(done.stderr, /^Goes on after 10 MB of 26 MB\.$/m)
+    assert.equal(received() - before, bytes.length - 10 * 1024 * 1024)
+    assert.deepEqual(world.there.read('large.bin'), bytes)
+    assert.deepEqual(readdirSync(join(world.home, 'uploads')), [])
+
+    breakOff(1)
+    assert.equal((await world.run('files', 'put', large, 'large.bin', '--force')).code, 1)
+    world.sim.faults.clear()
+    const other = Buffer.alloc(25 * 1024 * 1024, 'otherwise')
+    writeFileSync(large, other)
+    const anew = await world.run('files', 'put', large, 'large.bin', '--force')
+    assert.deepEqual([anew.code, anew.stderr], [0, ''])
+    assert.deepEqual(world.there.read('large.bin'), other)
   })
 })
 

@@ -67,6 +67,13 @@ async function list(context: CliContext, options: { folder?: string; all?: boole
       })),
       empty: options.all ? 'There were no conflicts.' : 'No conflict waits for you.',
     })
+    const open = rows.find(({ state }) => state === 'open')
+    if (open && !context.output.json) {
+      const folder = rows.some((row) => row.folder !== open.folder) ? ' --folder NAME' : ''
+      context.output.note(
+        `Decide with: tidemark files resolve ${open.id}${folder} --keep local (or remote, or both: nothing is lost)`,
+      )
+    }
   })
 }
 

@@ -182,8 +182,8 @@ function print({ output }: CliContext, found: DryRun, root: string): void {
   }
   const others = steps.length - up.count - down.count
   const parts = [
-    `upload ${formatCount(up.count)} (${formatBytes(up.bytes)})`,
-    `download ${formatCount(down.count)} (${formatBytes(down.bytes)})`,
+    ...(up.count > 0 ? [`upload ${formatCount(up.count)} (${formatBytes(up.bytes)})`] : []),
+    ...(down.count > 0 ? [`download ${formatCount(down.count)} (${formatBytes(down.bytes)})`] : []),
     ...(others > 0 ? [`do ${formatCount(others)} other ${plural(others, 'thing')}`] : []),
   ]
   const would = steps.length === 0 ? 'nothing is to be done' : `would ${parts.join(', ')}`

@@ -42,24 +42,29 @@ export type Answering = {
   settled: () => Promise<void>
 }
 
-/** Asks where somebody is there, and goes on with what was said yes to. */
+/** Asks where somebody is there, and goes on with what was said yes to. Returns those that were shown. */
 export async function answerHeld(
   context: CliContext,
   opened: OpenedFiles,
   { names, options, stop, asking, settled }: Answering,
-): Promise<void> {
+): Promise<ReadonlySet<string>> {
   const allowed: string[] = []
+  const shown = new Set<string>()
   for (const name of names) {
     const held = await heldNow(opened, name)
     if (!held || stop.aborted) continue
     const isAsked = asking.isTerminal && !context.output.json
-    if (!options.forceDeletes && isAsked) await describeHeld(context, opened, { name, held })
+    if (!options.forceDeletes && isAsked) {
+      shown.add(name)
+      await describeHeld(context, opened, { name, held })
+    }
     if (!options.forceDeletes && !(isAsked && (await ask(asking, held)))) continue
     await allow(opened, name, held)
     allowed.push(name)
   }
   if (allowed.length > 0) await settled()
   for (const name of allowed) await forgetYes(opened, name)
+  return shown
 }
 
 /** While a folder is watched nobody is asked: it is told once, or done where that was said beforehand. */
@@ -79,7 +84,8 @@ export async function tellHeld(
     else if (!told.has(name)) {
       told.add(name)
       await describeHeld(context, opened, { name, held })
-      context.output.note(`  ${heldHint(name)}`)
+      const { root } = await opened.files.store.drive(name)
+      for (const hint of heldHints({ name, root })) context.output.note(`  ${hint}`)
     }
   }
 }
@@ -138,6 +144,11 @@ export async function describeHeld(
   if (more > 0) output.note(`    … and ${formatCount(more)} more`)
 }
 
-export function heldHint(name: string): string {
-  return `If that is as it should be: tidemark files sync ${shellWord(name)} --force-deletes. If not, put them back first.`
+export function heldHints({ name, root }: { name: string; root: string }): string[] {
+  const folder = shellWord(name)
+  return [
+    `If that is as it should be: tidemark files sync ${folder} --force-deletes`,
+    'If not, put them back. To have them brought back from the other side instead, begin anew with the folder:',
+    `  tidemark files remove ${folder} && tidemark files sync ${shellWord(root)}`,
+  ]
 }

@@ -83,7 +83,8 @@ async function printStatus(
   const { formatBytes, formatCount } = await import('../format.ts')
   const { distance } = await import('../moment.ts')
   const { plural } = await import('../wording.ts')
-  const { heldHint } = await import('./files-held-deletes.ts')
+  const { heldHints } = await import('./files-held-deletes.ts')
+  const { ONEDRIVE_FULL_HINT } = await import('../apps/file-sync/act/obstacles.ts')
   const { totals, open, heldDeletes: held } = end
   output.line(`${end.name}: ${trouble === undefined ? end.state : 'not in step'}`)
   output.line(`  folder     ${end.root}`)
@@ -94,6 +95,8 @@ async function printStatus(
   )
   const busy = open.unplanned + open.inWork + open.waiting
   if (busy > 0) output.line(`  on the way ${formatCount(busy)} ${plural(busy, 'change')}`)
+  if (end.waits !== null) output.line(`  waiting    ${end.waits}`)
+  if (end.isFull) output.line(`             ${ONEDRIVE_FULL_HINT}`)
   const when = (at: number | null): string => (at === null ? 'never' : distance(at, now))
   output.line(`  looked at  folder ${when(end.scannedAt)}, OneDrive ${when(end.heardAt)}`)
   if (end.paused !== null) output.line(`  paused     ${end.paused}`)
@@ -101,7 +104,7 @@ async function printStatus(
   if (held) {
     const count = held.local + held.remote
     output.line(`  deletions  ${formatCount(count)} at once wait for your yes`)
-    output.line(`             ${heldHint(end.name)}`)
+    for (const hint of heldHints(end)) output.line(`             ${hint}`)
   }
   if (end.conflicts > 0)
     output.line(`  conflicts  ${formatCount(end.conflicts)} to decide: tidemark files conflicts`)

@@ -10,7 +10,7 @@ import type { JobRow } from '../ledger/contract.ts'
 import { plural, shellWord } from '../wording.ts'
 import { type CliContext, type ExitCode, exitCodes } from './context.ts'
 import type { OpenedFiles } from './files-context.ts'
-import { describeHeld, heldHint, heldNow } from './files-held-deletes.ts'
+import { describeHeld, heldHints, heldNow } from './files-held-deletes.ts'
 import type { Done } from './files-sync-progress.ts'
 
 const FAILED_SHOWN_MAX = 5
@@ -27,19 +27,27 @@ export type FolderEnd = FileStatus & {
   pauseHint: string | null
 }
 
+export type Concluding = {
+  names: readonly string[]
+  stopped: boolean
+  done: ReadonlyMap<string, Done>
+  /** Whose deletions that wait were just listed. */
+  shown: ReadonlySet<string>
+}
+
 export async function conclude(
   context: CliContext,
   opened: OpenedFiles,
-  { names, stopped, done }: { names: readonly string[]; stopped: boolean; done: ReadonlyMap<string, Done> },
+  { names, stopped, done, shown }: Concluding,
 ): Promise<void> {
   const { output } = context
   const ends: FolderEnd[] = []
   for (const name of names) ends.push(await endOf(opened, name))
   if (output.json) {
     const folders = ends.map((end) => ({ ...toJson(end), done: done.get(end.name) }))
-    output.value({ type: 'summary', stopped, folders })
+    output.event({ type: 'summary', stopped, folders })
   } else for (const end of ends) output.line(summaryLine(end, done.get(end.name), stopped))
-  for (const end of ends) await explain(context, opened, end)
+  for (const end of ends) await explain(context, opened, { end, isShown: shown.has(end.name) })
   context.exitCode = exitCodeOf(ends, stopped)
 }
 
@@ -55,7 +63,7 @@ export async function endOf(opened: OpenedFiles, name: string): Promise<FolderEn
     heldDeletes,
     state: heldDeletes !== null && status.paused === null ? 'needs you' : status.state,
     failed: await ledger.jobs({ state: 'failed', stream: streamOf(name), limit: 100 }),
-    obstacle: files.kinds.obstacles.of(name),
+    obstacle: files.kinds.obstacles.of(name) ?? files.kinds.obstacles.ofUploads(name),
     troubles: reasons.filter(isTrouble),
     leftOut: reasons.filter(isWished).reduce((sum, { count }) => sum + count, 0),
     pauseHint: pauseHintOf(status),
@@ -64,9 +72,9 @@ export async function endOf(opened: OpenedFiles, name: string): Promise<FolderEn
 
 /** By the filter, or by the mode. */
 const WISHED = /^(?:left out: |only (?:downloads|uploads) are on$)/
-/** Conflicts and deletions have lines of their own, and a folder stays because of what is in it. */
+/** Conflicts and deletions have lines of their own, and some stay because of others that have a reason. */
 const TOLD_ELSEWHERE =
-  /^(?:changed on both sides: decide|many deletions at once|something in it is left alone)/
+  /^(?:changed on both sides: decide|many deletions at once|(?:something in it|its folder|another that must be done first) is left alone)/
 
 function pauseHintOf({ paused, name, account }: FileStatus): string | null {
   if (paused === null) return null
@@ -80,8 +88,8 @@ export function exitCodeOf(ends: readonly FolderEnd[], stopped: boolean): ExitCo
   const isWrong = ({ failed, obstacle, paused }: FolderEnd): boolean =>
     failed.length > 0 || obstacle !== undefined || paused !== null
   if (!stopped && ends.some(isWrong)) return exitCodes.failure
-  const needsYou = ({ troubles, conflicts, heldDeletes }: FolderEnd): boolean =>
-    troubles.length > 0 || conflicts > 0 || heldDeletes !== null
+  const needsYou = ({ troubles, conflicts, heldDeletes, isFull }: FolderEnd): boolean =>
+    troubles.length > 0 || conflicts > 0 || heldDeletes !== null || isFull
   return !stopped && ends.some(needsYou) ? exitCodes.bad : exitCodes.ok
 }
 
@@ -113,14 +121,19 @@ function wordFor(end: FolderEnd, stopped: boolean): string {
   return troubles.length > 0 ? 'done, but not for all' : 'done'
 }
 
-async function explain(context: CliContext, opened: OpenedFiles, end: FolderEnd): Promise<void> {
+async function explain(
+  context: CliContext,
+  opened: OpenedFiles,
+  { end, isShown }: { end: FolderEnd; isShown: boolean },
+): Promise<void> {
   const { output } = context
   const { name, paused, obstacle, failed } = end
   if (paused !== null) {
     output.note(`${name} is paused: ${paused}`)
     if (end.pauseHint) output.note(`  ${end.pauseHint}`)
   } else if (obstacle) {
-    output.note(`${name} cannot go on: ${obstacle.error.message}`)
+    const what = obstacle.where === 'quota' ? `The uploads of ${name} cannot` : `${name} cannot`
+    output.note(`${what} go on: ${obstacle.error.message}`)
     const hint = obstacle.error.hint ? `${obstacle.error.hint} ` : ''
     output.note(`  ${hint}Nothing is lost: the next tidemark files sync goes on where this one was.`)
   }
@@ -131,8 +144,9 @@ async function explain(context: CliContext, opened: OpenedFiles, end: FolderEnd)
     output.note(`  The next sync tries it again. More about it: tidemark jobs show ${id}`)
   }
   if (end.heldDeletes) {
-    await describeHeld(context, opened, { name, held: end.heldDeletes })
-    output.note(`  ${heldHint(name)}`)
+    if (isShown) output.note(`${name}: nothing was deleted.`)
+    else await describeHeld(context, opened, { name, held: end.heldDeletes })
+    for (const hint of heldHints(end)) output.note(`  ${hint}`)
   }
   explainTroubles(context, end)
 }

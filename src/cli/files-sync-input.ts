@@ -2,11 +2,11 @@
 import { existsSync, statSync } from 'node:fs'
 import { type DriveSettings, driveSettings, streamOf } from '../apps/file-sync/drive.ts'
 import type { DriveRow } from '../apps/file-sync/store/contract.ts'
-import { setDrive } from '../apps/file-sync/store/file-store.ts'
+import { changeSettings as writeSettings } from '../apps/file-sync/store/filter-change.ts'
 import { UsageError } from '../errors.ts'
 import { formatCount } from '../format.ts'
 import { addDrive, type DriveDraft, draftDrive, type NewDriveInput } from '../server/new-drive.ts'
-import { plural } from '../wording.ts'
+import { plural, shellWord } from '../wording.ts'
 import type { CliContext } from './context.ts'
 import { chosenRows, findRow, type OpenedFiles, rowsHere, unknownFolder } from './files-context.ts'
 
@@ -55,7 +55,7 @@ export async function wantedFolders(
     const { message, hint, code } = unknownFolder(rows, folder)
     throw new UsageError(message, {
       ...{ code: code ?? 'drive-unknown' },
-      hint: `${hint ? `${hint} ` : ''}To begin with a new folder, write its path: ./${folder}`,
+      hint: `${hint && rows.length > 0 ? `${hint} ` : ''}To begin with a new folder, write its path: tidemark files sync ${shellWord(`./${folder}`)}`,
     })
   }
   return { rows: [], draft: await draftDrive(opened, newDriveOf(folder, options)) }
@@ -154,9 +154,9 @@ export async function changeSettings(
   row: DriveRow,
   settings: DriveSettings,
 ): Promise<boolean> {
-  const text = JSON.stringify(driveSettings.parse(settings))
-  if (text === row.settings) return false
-  await files.store.write((tx) => setDrive(tx, row.name, { settings: text, filterKey: '' }))
+  const parsed = driveSettings.parse(settings)
+  if (JSON.stringify(parsed) === row.settings) return false
+  await files.store.write((tx) => writeSettings(tx, row, parsed))
   await files.drives.reload()
   return true
 }

@@ -7,7 +7,7 @@ const none = { count: 0, doneBytes: 0, totalBytes: 0 }
 function facts(change: Partial<Facts> = {}): Facts {
   return {
     ...{ looking: null, downloading: none, uploading: none, waiting: 0, bytesPerSecond: 0 },
-    ...{ etaMs: null, obstacle: null, paused: null, ...change },
+    ...{ etaMs: null, obstacle: null, uploadsWait: null, paused: null, ...change },
   }
 }
 
@@ -38,6 +38,13 @@ describe('the line of a folder', () => {
     const waiting = facts({ obstacle: 'The disk is full.', waiting: 3 })
     assert.equal(lineOf('docs', waiting).text, 'docs: waiting: The disk is full')
     assert.equal(lineOf('docs', facts({ paused: 'by hand', waiting: 3 })).text, 'docs: paused: by hand')
+  })
+
+  test('says what keeps uploads waiting, beside all that goes on', () => {
+    const downloading = { count: 1, doneBytes: 0, totalBytes: 10 }
+    const full = facts({ downloading, waiting: 3, uploadsWait: 'The OneDrive is full' })
+    const { text } = lineOf('docs', full)
+    assert.equal(text, 'docs: downloading 1 file (10 B), 3 waiting, no uploads: The OneDrive is full')
   })
 
   test('is no news where nothing is to be done', () => {

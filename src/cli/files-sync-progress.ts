@@ -38,7 +38,7 @@ export class FilesProgress {
   readonly #moved = new Map<string, number>()
   readonly #seen = new Map<string, { drive: string; bytes: number; total: number }>()
   readonly #samples = new Map<string, Sample[]>()
-  readonly #last = new Map<string, { text: string; atMs: number }>()
+  readonly #last = new Map<string, { text: string; isNews: boolean; atMs: number }>()
   readonly #unlisten: () => void
   #drawn = 0
 
@@ -62,16 +62,40 @@ export class FilesProgress {
     const lines: Line[] = []
     for (const name of this.#names) {
       const facts = await this.#facts(name)
-      if (this.#context.output.json) this.#context.output.value({ type: 'progress', folder: name, ...facts })
+      if (this.#context.output.json) this.#tell(name, facts)
       else lines.push({ name, ...lineOf(name, facts) })
     }
     this.#draw(lines)
+  }
+
+  /** What is printed meanwhile stands above what is drawn. */
+  async aside(print: () => void | Promise<void>): Promise<void> {
+    const up = this.#drawn > 1 ? `\u001b[${this.#drawn - 1}A` : ''
+    if (this.#drawn > 0) this.#context.output.rawError(`\r${up}\u001b[J`)
+    this.#drawn = 0
+    await print()
   }
 
   end(): void {
     this.#unlisten()
     if (this.#drawn > 0) this.#context.output.rawError('\n')
     this.#drawn = 0
+  }
+
+  /** A program is not told every half second that nothing is to be done. */
+  #tell(name: string, facts: Facts): void {
+    if (!this.#isDue(name, lineOf(name, facts))) return
+    this.#context.output.event({ type: 'progress', folder: name, ...facts })
+  }
+
+  #isDue(name: string, { text, isNews }: Omit<Line, 'name'>): boolean {
+    const nowMs = systemClock.monotonicMs()
+    const last = this.#last.get(name)
+    const wasNews = last?.isNews ?? false
+    const quietMs = last?.text === text || (!isNews && !wasNews) ? REPEATED_MS : LINE_MS
+    if ((last && nowMs - last.atMs < quietMs) || (!last && !isNews)) return false
+    this.#last.set(name, { text, isNews, atMs: nowMs })
+    return true
   }
 
   /** Transfers that ended since the last look have moved all that they had. */
@@ -109,6 +133,7 @@ export class FilesProgress {
       bytesPerSecond: rate,
       etaMs: await this.#eta(name, rate),
       obstacle: this.ledger.trouble?.detail ?? obstacle?.error.message ?? null,
+      uploadsWait: files.kinds.obstacles.ofUploads(name)?.error.message ?? null,
       paused: pause ? pause.reason : null,
     }
   }
@@ -157,14 +182,7 @@ export class FilesProgress {
     const { output } = this.#context
     if (output.json) return
     if (!output.isTerminal) {
-      const nowMs = systemClock.monotonicMs()
-      for (const { name, text, isNews } of lines) {
-        const last = this.#last.get(name)
-        const quietMs = last?.text === text || !isNews ? REPEATED_MS : LINE_MS
-        if ((last && nowMs - last.atMs < quietMs) || (!last && !isNews)) continue
-        output.note(text)
-        this.#last.set(name, { text, atMs: nowMs })
-      }
+      for (const line of lines) if (this.#isDue(line.name, line)) output.note(line.text)
       return
     }
     // Drawn over the last, one line per folder, cut to the width.
@@ -187,6 +205,8 @@ export type Facts = {
   bytesPerSecond: number
   etaMs: number | null
   obstacle: string | null
+  /** Why uploads alone do not go on. */
+  uploadsWait: string | null
   paused: string | null
 }
 
@@ -201,9 +221,11 @@ export function lineOf(name: string, facts: Facts): { text: string; isNews: bool
   if (uploading.count > 0) parts.push(`uploading ${wayText(uploading, parts.length > 0 ? '' : 'file')}`)
   if (facts.looking !== null) parts.push(`looking: ${facts.looking}`)
   if (waiting > 0) parts.push(`${formatCount(waiting)} waiting`)
+  if (facts.uploadsWait !== null) parts.push(`no uploads: ${facts.uploadsWait}`)
   if (parts.length === 0) return { text: `${name}: nothing to do`, isNews: false }
   if (bytesPerSecond > 0) parts.push(`${formatBytes(bytesPerSecond)}/s`)
-  if (etaMs !== null && etaMs > 0) parts.push(`ETA ${formatDuration(etaMs)}`)
+  // Whole seconds: more than that nobody can tell.
+  if (etaMs !== null && etaMs > 0) parts.push(`ETA ${formatDuration(Math.ceil(etaMs / 1_000) * 1_000)}`)
   return { text: `${name}: ${parts.join(', ')}`, isNews: true }
 }
 

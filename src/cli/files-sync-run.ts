@@ -20,6 +20,7 @@ import {
 } from './files-sync-input.ts'
 import { FilesProgress } from './files-sync-progress.ts'
 import { settle } from './files-sync-settle.ts'
+import { WatchJournal } from './files-watch-journal.ts'
 
 /** Jobs that failed before and are tried again by a sync. */
 const RETRIED_MAX = 1_000
@@ -79,6 +80,8 @@ export async function stoppable(
     process,
     clock: systemClock,
     onStop: async () => {
+      // What is drawn has no end of line.
+      if (output.isTerminal) output.rawError('\n')
       output.note('Stopping; what is under way is kept. Run it again to go on.')
       stop.abort()
     },
@@ -105,21 +108,32 @@ async function run(context: CliContext, opened: OpenedFiles, input: Run): Promis
   }
   await engine.start()
   const progress = new FilesProgress(context, opened, names)
+  let shown: ReadonlySet<string> = new Set()
   try {
     for (const name of names) {
       await engine.enqueue(files.kinds.sync, { drive: name }, { stream: streamOf(name) })
     }
     // Whoever watches has time.
-    const patienceMs = options.watch ? undefined : opened.config.mail.patience_minutes * 60_000
+    const patienceMs = options.watch ? undefined : opened.config.files.patience_minutes * 60_000
     const settled = (): Promise<void> => settle(context, opened, { names, stop, patienceMs, progress })
     await settled()
-    await answerHeld(context, opened, { ...input, progress, settled })
+    shown = await answerHeld(context, opened, { ...input, progress, settled })
     if (options.watch && !stop.aborted) await watch(context, opened, { ...input, progress })
     else for (const name of names) await tidy(context, opened, name)
   } finally {
     progress.end()
   }
-  await conclude(context, opened, { names, stopped: stop.aborted, done: progress.done })
+  const kept = await stillKept(opened, names)
+  for (const name of names) {
+    if (!kept.includes(name)) context.output.note(`${name} is not kept in step any more.`)
+  }
+  await conclude(context, opened, { names: kept, stopped: stop.aborted, done: progress.done, shown })
+}
+
+/** A folder may be removed meanwhile, by another command or on its page. */
+async function stillKept({ files }: OpenedFiles, names: readonly string[]): Promise<string[]> {
+  const there = new Set((await files.store.drives()).map(({ name }) => name))
+  return names.filter((name) => there.has(name))
 }
 
 async function tidy({ output }: CliContext, opened: OpenedFiles, name: string): Promise<void> {
@@ -143,21 +157,31 @@ async function watch(
     ...{ clock: systemClock, names },
     onError: (error) => output.error(error),
   })
-  output.note(`Watching; changes in OneDrive are asked for every ${formatDuration(pollMs)}. Ctrl-C stops it.`)
+  const journal = new WatchJournal(context, opened, names)
+  const watching = `Watching; changes in OneDrive are asked for every ${formatDuration(pollMs)}. Ctrl-C stops it.`
+  await progress.aside(() => output.note(watching))
   try {
-    let lookedMs = systemClock.monotonicMs()
+    let lookedMs: number | undefined
     const told = new Set<string>()
     while (!stop.aborted) {
-      await progress.show()
-      if (systemClock.monotonicMs() - lookedMs >= HELD_LOOK_MS) {
-        await tellHeld(context, opened, { ...input, told })
+      if (journal.hasNews) await progress.aside(() => journal.tell())
+      if (lookedMs === undefined || systemClock.monotonicMs() - lookedMs >= HELD_LOOK_MS) {
+        const kept = await stillKept(opened, names)
+        if (kept.length === 0) return
+        await progress.aside(async () => {
+          await tellHeld(context, opened, { ...input, names: kept, told })
+          await journal.tellNeeds(kept)
+        })
         lookedMs = systemClock.monotonicMs()
       }
+      await progress.show()
       await sleep(systemClock, WATCH_STEP_MS, stop).catch(() => {
         // Told to stop: the loop ends by itself.
       })
     }
+    await progress.aside(() => journal.tell())
   } finally {
+    journal.end()
     await work.stop()
   }
 }

@@ -5,6 +5,7 @@
 import { type FileDrive, streamOf } from '../apps/file-sync/drive.ts'
 import { sleep, systemClock } from '../clock.ts'
 import { TidemarkError } from '../errors.ts'
+import type { JobRow } from '../ledger/contract.ts'
 import type { CliContext } from './context.ts'
 import type { OpenedFiles } from './files-context.ts'
 import type { FilesProgress } from './files-sync-progress.ts'
@@ -105,10 +106,32 @@ async function canMove(opened: OpenedFiles, settling: Settling): Promise<boolean
     if (running.has(stream)) return true
     if (await isPaused(opened, name)) continue
     if (isHopeless(opened, name, settling.patienceMs)) continue
-    const limit = pausedKinds.size > 0 ? PENDING_PAGE : 1
-    const pending = await ledger.jobs({ state: 'pending', stream, limit })
-    if (pending.some(({ kind }) => !pausedKinds.has(kind))) return true
+    const isFull =
+      settling.patienceMs !== undefined && opened.files.kinds.obstacles.ofUploads(name) !== undefined
+    if (await hasPending(opened, stream, { pausedKinds, isFull })) return true
     if ((await ledger.jobs({ state: 'claimed', stream, limit: 1 })).length > 0) return true
+  }
+  return false
+}
+
+/**
+ * Where OneDrive is full, uploads that wait for room, and what depends on them, are put right by people: everything
+ * else is done.
+ */
+async function hasPending(
+  { ledger, files }: OpenedFiles,
+  stream: string,
+  { pausedKinds, isFull }: { pausedKinds: ReadonlySet<string>; isFull: boolean },
+): Promise<boolean> {
+  if (!isFull && pausedKinds.size === 0) {
+    return (await ledger.jobs({ state: 'pending', stream, limit: 1 })).length > 0
+  }
+  for (const { kind } of files.jobs) {
+    if (pausedKinds.has(kind)) continue
+    const pending = await ledger.jobs({ state: 'pending', stream, kind, limit: isFull ? PENDING_PAGE : 1 })
+    const canRun = ({ wait }: JobRow): boolean =>
+      wait !== 'deps' && !(wait === 'time' && kind === files.kinds.upload.kind)
+    if (isFull ? pending.some(canRun) : pending.length > 0) return true
   }
   return false
 }

@@ -9,7 +9,7 @@ Ctrl-C and goes on where it was.
 
 --download-only, --upload-only, --two-way and --conflicts hold from then on, and not only for this run.
 
-With --json, one object a line: a progress object per folder and step, and at the end
+With --json, one object a line: {"type":"progress", ...} per folder every few seconds, and at the end
 {"type":"summary", folders [...]}; with --dry-run {"type":"plan", ...} for each folder.
 
 Ends with 0 when both sides are in step, 1 when something failed, 3 when all is in step but for things that need you:
@@ -17,7 +17,10 @@ conflicts, files that could not be synced, deletions that wait for a yes.`
 
 const WATCH_HELP = `
 Changes in the folder are seen at once, changes in OneDrive by asking every files.poll_seconds; every
-files.scan_minutes the whole folder is looked through. Ctrl-C stops it. tidemark serve does the same for all folders.`
+files.scan_minutes the whole folder is looked through. Ctrl-C stops it. tidemark serve does the same for all folders.
+
+It says what it did and what needs you. With --json, one object a line, by its type: "action" for each thing that was
+done or failed, "needs" when conflicts or things that are left alone change, "progress" while there is work, "summary".`
 
 export function registerFilesSync(files: Command, context: CliContext): void {
   files

@@ -128,20 +128,40 @@ describe('files sync', () => {
   })
 })
 
+describe('files remove', () => {
+  test('ends the sync and nothing else; given again, what is missing on one side comes back', async () => {
+    world.there.write('a.txt', 'there')
+    world.write('b.txt', 'here')
+    await begin()
+    rmSync(join(world.root(), 'a.txt'))
+    const { code, stdout, stderr } = await world.run('files', 'remove', 'Docs')
+    assert.equal(code, 0, stderr)
+    assert.match(stdout, /^Docs is not kept in step any more\. .*Docs and OneDrive stay as they are\.\n$/)
+    assert.deepEqual(world.thereNow(), { 'a.txt': 'there', 'b.txt': 'here' })
+    assert.match((await world.sync()).stderr, /No folder of this machine is kept in step yet/)
+    await begin()
+    assert.equal(world.read('a.txt'), 'there')
+    assert.deepEqual(world.thereNow(), { 'a.txt': 'there', 'b.txt': 'here' })
+  })
+})
+
 describe('files sync refuses', () => {
   test('wrong words, before anything is asked or made', async () => {
     await begin()
     const served = world.sim.log.served
     const refused: [args: string[], said: RegExp][] = [
-      [['Dokus'], /No folder called Dokus is kept in step; did you mean Docs\?\n.*write its path: \.\/Dokus/],
+      [
+        ['Dokus'],
+        /No folder called Dokus is kept in step; did you mean Docs\?\n.*write its path: tidemark files sync \.\/Dokus/,
+      ],
       [[world.root('New'), '--download-only', '--upload-only'], /cannot be used with/],
       [['Docs', '--dry-run', '--watch'], /leave out --watch/],
       [['--name', 'x'], /Which folder is to be set up\?/],
       [[world.root('New'), '--account', 'carl@example.com'], /There is no OneDrive account carl/],
       [[world.root('New'), '--name', '../x'], /cannot be the name/],
       [[world.root('New'), '--name', 'docs'], /There is a folder called docs already/],
-      [[join(world.root(), 'inner')], /lie in each other/],
-      [[world.place], /lie in each other/],
+      [[join(world.root(), 'inner')], /inner lies in .*, which is kept in step already, as Docs/],
+      [[world.place], /has in it .*, which is kept in step already/],
       [[join(world.home, 'inner')], /where Tidemark keeps its data/],
       [['Docs', '--name', 'Other'], /is set up already, as Docs/],
       [['Docs', '--conflicts', 'flip'], /Allowed choices are/],
@@ -302,4 +322,47 @@ describe('many deletions at once', () => {
     assert.match(stderr, /--force-deletes/)
     assert.equal(world.there.has('another.txt'), true)
   })
+})
+
+describe('a OneDrive that is full', () => {
+  test('keeps uploads waiting and nothing else; the sync ends and says so, and later goes on by itself', async () => {
+    world.there.write('theirs.txt', 'from there')
+    await begin()
+    world.drive.state.quotaBytes = world.drive.state.usedBytes + 5
+    world.write('large.txt', 'x'.repeat(1_000))
+    world.write('small.txt', 'tiny')
+    world.there.edit('theirs.txt', 'edited')
+    const full = await world.sync()
+    assert.equal(full.code, 1)
+    assert.match(
+      full.stderr,
+      /The uploads of Docs cannot go on: The OneDrive is full\n {2}Delete something there, /,
+    )
+    assert.equal(world.read('theirs.txt'), 'edited')
+    assert.deepEqual([world.there.has('small.txt'), world.there.has('large.txt')], [true, false])
+    const status = await world.run('files', 'status')
+    assert.equal(status.code, 3)
+    assert.match(status.stdout, /^Docs: needs you$/m)
+    assert.match(
+      status.stdout,
+      /^ {2}on the way 1 change\n {2}waiting {4}The OneDrive is full\n +Delete something/m,
+    )
+    world.drive.state.quotaBytes = 1_000_000
+    const done = await world.sync()
+    assert.equal(done.code, 0, done.stderr)
+    assert.equal(world.there.has('large.txt'), true)
+  })
+})
+
+test('a OneDrive that is out of reach is waited for as long as files.patience_minutes says', async () => {
+  await begin()
+  world.write('a.txt', 'a')
+  const methods = ['graph.content.put', 'graph.items.get']
+  world.sim.faults.set({ rules: [{ do: 'error', status: 500, methods }] })
+  Object.assign(world.env, { TIDEMARK_FILES_PATIENCE_MINUTES: '0', TIDEMARK_MAIL_PATIENCE_MINUTES: '1440' })
+  const { code, stderr } = await world.sync()
+  assert.equal(code, 1)
+  assert.match(stderr, /^Docs cannot go on: OneDrive had a problem of its own/m)
+  world.sim.faults.clear()
+  assert.equal((await world.sync()).code, 0)
 })

@@ -19,20 +19,24 @@ type Wait = { reason: string; forMs: number }
 type Sample = { atMs: number; done: number }
 /** `key`: what of it must differ for it to be news. */
 type Line = { account: string; text: string; key: string }
+/** What else is under way, in a line below the accounts. */
+export type Below = () => Promise<{ text: string; json: object }>
 
 export class SyncProgress {
   readonly #context: CliContext
   readonly #opened: MailEngine
   readonly #names: readonly string[]
+  readonly #below: Below | undefined
   readonly ledger: LedgerWatch
   readonly #samples = new Map<string, Sample[]>()
   readonly #last = new Map<string, { key: string; atMs: number }>()
   #drawn = 0
 
-  constructor(context: CliContext, opened: MailEngine, names: readonly string[]) {
+  constructor(context: CliContext, opened: MailEngine, names: readonly string[], below?: Below) {
     this.#context = context
     this.#opened = opened
     this.#names = names
+    this.#below = below
     this.ledger = new LedgerWatch(opened.engine)
   }
 
@@ -54,6 +58,9 @@ export class SyncProgress {
       }
       lines.push(wait ? waitingLine(status, wait) : this.#line(status, rate))
     }
+    const below = await this.#below?.()
+    if (below && this.#context.output.json) this.#context.output.value(below.json)
+    else if (below) lines.push({ account: '', text: below.text, key: below.text })
     this.#draw(lines)
   }
 

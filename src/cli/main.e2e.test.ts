@@ -119,7 +119,7 @@ describe('config show', () => {
     const { code, stdout } = run(BIN, ['config', 'show'], env)
     assert.equal(code, 0)
     const lines = stdout.trimEnd().split('\n')
-    assert.equal(lines.length, 62)
+    assert.equal(lines.length, 63)
     assert.ok(lines.includes(`engine.workers\t4\t${home}/config.toml:2`))
     assert.ok(lines.includes(`ledger.url\tpostgres://ann:***@db/tide\t${home}/config.toml:4`))
     assert.ok(lines.includes('log.level\tdebug\tenv TIDEMARK_LOG_LEVEL'))

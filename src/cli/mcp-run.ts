@@ -58,7 +58,7 @@ async function open(
     if (!(thrown instanceof TidemarkError) || thrown.code !== 'ledger-unmade') throw thrown
     throw new UsageError(`Nothing is archived in ${home.path} yet.`, {
       ...{ code: 'no-ledger', cause: thrown },
-      hint: 'Connect an account with: tidemark account add gmail. Another place is given by --home or ledger.url.',
+      hint: 'Connect an account with: tidemark account add gmail, or: tidemark account add onedrive. Another place is given by --home or ledger.url.',
     })
   }
 }

@@ -35,7 +35,8 @@ export class Output {
   }
 
   get width(): number {
-    return this.#stdout.columns ?? WIDTH_DEFAULT
+    // None, or 0: terminals that do not know it.
+    return this.#stdout.columns || WIDTH_DEFAULT
   }
 
   /** One line of the result. */
@@ -65,6 +66,11 @@ export class Output {
   /** The result as JSON. */
   value(value: unknown): void {
     this.#stdout.write(`${safeJson(value, this.isTerminal ? 2 : undefined)}\n`)
+  }
+
+  /** One of many objects, for a program that reads line by line: on one line, wherever it is printed. */
+  event(value: unknown): void {
+    this.#stdout.write(`${safeJson(value)}\n`)
   }
 
   listing<Row>(listing: Listing<Row>): void {

@@ -78,11 +78,9 @@ async function announce(
   if (role === 'worker') output.line(url ? `Working; health is told at ${url}/healthz` : 'Working.')
   else output.line(`Tidemark is at ${url}`)
   if (accounts.length === 0) {
-    output.line(
-      role === 'worker'
-        ? 'No account is connected yet. Connect one with: tidemark account add gmail'
-        : `No account is connected yet. Connect one at ${url}/settings, or with: tidemark account add gmail`,
-    )
+    const commands = 'with: tidemark account add gmail, or: tidemark account add onedrive'
+    const page = role === 'worker' ? '' : `at ${url}/settings, or `
+    output.line(`No account is connected yet. Connect one ${page}${commands}`)
   }
   output.line('Ctrl-C stops it.')
 }

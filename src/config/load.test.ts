@@ -84,11 +84,12 @@ describe('without a file', () => {
         poll_seconds: 60,
         scan_minutes: 60,
         debounce_ms: 2_000,
+        patience_minutes: 10,
         allowed_roots: [],
       },
       server: { host: '127.0.0.1', port: 4180, allowed_hosts: [], mcp_write: false },
     })
-    assert.equal(origins.size, 61)
+    assert.equal(origins.size, 62)
     assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
   })
 

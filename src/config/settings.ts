@@ -193,6 +193,11 @@ export const configSchema = z.strictObject({
     poll_seconds: whole({ min: 5, max: 86_400 }, 60, 'how often changes in OneDrive are asked for'),
     scan_minutes: whole({ min: 1, max: 10_080 }, 60, 'how often the whole folder is looked through'),
     debounce_ms: whole({ min: 0, max: 60_000 }, 2_000, 'quiet after a change before it is looked at'),
+    patience_minutes: whole(
+      { min: 0, max: 1440 },
+      10,
+      'how long a sync waits for OneDrive when it is out of reach; with --watch it does so without end',
+    ),
     allowed_roots: z
       .array(z.string().min(1).max(4_096))
       .max(ALLOWED_ROOTS_MAX)

@@ -4,7 +4,8 @@
  * is well filled: then this process prepares one batch while the server writes the other. On SQLite, where both would
  * be this thread, there is one at a time, and while jobs are at work and enough of them wait for a worker, the next
  * one lingers for some times as long as the last one took: the disk is then not asked for every handful of outcomes.
- * Nobody lingers who has something to wait for: an enqueue, a part of a job's work, workers without jobs.
+ * Nobody lingers who has something to wait for: an enqueue, alone or with the end of a job, a part of a job's work,
+ * workers without jobs.
  *
  * When the database is away (disk full, connection lost) nothing is dropped: the batch waits and is tried
  * again, and everything that came meanwhile waits behind it.
@@ -153,14 +154,14 @@ export class Committer {
       return false
     if (this.#settle.length >= LINGER_BELOW || !this.#options.mayLinger?.()) return false
     const last = this.#settle.at(-1)
-    return last === undefined || last.settlement.event !== 'continue'
+    return last === undefined || !isWaitedFor(last)
   }
 
   async #linger(): Promise<void> {
     const { clock } = this.#options
     const lingerMs = Math.min(LINGER_MS_MAX, this.#cycleMs * LINGER_CYCLES)
     const ms = this.#cycledMs + lingerMs - clock.monotonicMs()
-    if (!(ms > 1) || this.#settle.some(({ settlement }) => settlement.event === 'continue')) return
+    if (!(ms > 1) || this.#settle.some(isWaitedFor)) return
     await new Promise<void>((resolve) => {
       let cancel: CancelTimer = () => {}
       this.#endLinger = () => {
@@ -257,6 +258,11 @@ export class Committer {
       }
     }
   }
+}
+
+/** Its job goes on after it, or other jobs begin with it. */
+function isWaitedFor({ settlement: { event, work } }: PendingSettle): boolean {
+  return event === 'continue' || (work?.jobs?.length ?? 0) > 0
 }
 
 /** The database is away, and whatever was asked of it may work later. */

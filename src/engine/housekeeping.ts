@@ -13,7 +13,7 @@ import { AlertBoard, type AlertSink } from './alerts.ts'
 import { isLedgerAway } from './committer.ts'
 import type { Running } from './dispatcher.ts'
 import type { Engine } from './engine.ts'
-import { healthInputs } from './health.ts'
+import { healthInputs, SIGN_IN_REASON } from './health.ts'
 import { type AnyJobKind, BULK_BYTES, defineJob, type JobKind, toNewJob } from './kinds.ts'
 import { Scheduler } from './schedule.ts'
 import { nextAfter, parseSpec } from './schedule-spec.ts'
@@ -58,6 +58,7 @@ export class Housekeeping {
   readonly #stalledSince = new Map<Running, number>()
   #scheduler: Scheduler | undefined
   #alerts: AlertBoard | undefined
+  #unlisten = (): void => {}
   #cancelTick = (): void => {}
   #cancelDue = (): void => {}
   #dueAt: number | null = null
@@ -80,7 +81,16 @@ export class Housekeeping {
 
   async start(): Promise<void> {
     const { ledger, clock, events, kinds } = this.#engine
-    this.#alerts = new AlertBoard({ ledger, clock, events, sinks: this.#settings.sinks })
+    const alerts = new AlertBoard({ ledger, clock, events, sinks: this.#settings.sinks })
+    this.#alerts = alerts
+    // At once, not with the next look around: whoever has just signed in is looking.
+    this.#unlisten = events.on(
+      (event) => {
+        if (event.type !== 'pause' || event.what !== 'resumed' || event.scope !== 'stream') return
+        if (event.reason.startsWith(SIGN_IN_REASON)) this.#background(alerts.clear('sign-in', event.target))
+      },
+      { jobs: false },
+    )
     this.#scheduler = new Scheduler({
       ledger,
       clock,
@@ -145,6 +155,7 @@ export class Housekeeping {
 
   async stop(): Promise<void> {
     this.#stopped = true
+    this.#unlisten()
     this.#cancelTick()
     this.#cancelDue()
     await this.#scheduler?.stop()

@@ -41,3 +41,16 @@ test('the longer it lasts the longer the waits, up to a bound; what went well en
   obstacles.over('ann')
   assert.equal(obstacles.waitMs('ann'), 0)
 })
+
+test('what people put right in their own time is waited for longer, and tried at once where it may be over', async () => {
+  const clock = new FakeClock()
+  const obstacles = new Obstacles<'quota'>(clock)
+  const waits = { waitMsMin: 60_000, waitMsMax: 300_000 }
+  assert.equal(obstacles.met('ann', 'quota', down, waits), 60_000)
+  await clock.advance(3_600_000)
+  assert.equal(obstacles.met('ann', 'quota', down, waits), 300_000)
+  assert.equal(obstacles.waitMs('ann'), 300_000)
+  obstacles.maybeOver('ann')
+  assert.equal(obstacles.waitMs('ann'), 0)
+  assert.equal(obstacles.of('ann')?.error, down)
+})

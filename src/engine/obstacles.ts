@@ -47,13 +47,24 @@ export class Obstacles<Where extends string = string> {
     return 0
   }
 
-  /** Somebody met it; returns how long to wait. */
-  met(group: string, where: Where, error: TidemarkError): number {
+  /** Somebody met it; returns how long to wait: longer and longer, unless said otherwise between 1 and 30 seconds. */
+  met(
+    group: string,
+    where: Where,
+    error: TidemarkError,
+    { waitMsMin = WAIT_MS_MIN, waitMsMax = WAIT_MS_MAX }: { waitMsMin?: number; waitMsMax?: number } = {},
+  ): number {
     const nowMs = this.#clock.monotonicMs()
     const sinceMs = this.#found.get(group)?.sinceMs ?? nowMs
-    const waitMs = Math.min(WAIT_MS_MAX, Math.max(WAIT_MS_MIN, (nowMs - sinceMs) / 2))
+    const waitMs = Math.min(waitMsMax, Math.max(waitMsMin, (nowMs - sinceMs) / 2))
     this.#found.set(group, { where, error, sinceMs, nextMs: nowMs + waitMs })
     return waitMs
+  }
+
+  /** Something happened that may have ended it: whoever comes next tries. */
+  maybeOver(group: string): void {
+    const found = this.#found.get(group)
+    if (found) found.nextMs = this.#clock.monotonicMs()
   }
 
   over(group: string): void {

@@ -77,7 +77,10 @@ export async function resumeSignedIn(
     const name = names.find((one) => scope === 'stream' && target === streamOf(one))
     if (name === undefined || !reason.startsWith(SIGN_IN_REASON)) continue
     const account = await accounts.find(SERVICE, name)
-    if (account?.state === 'ready') await engine.resume('stream', target)
+    if (account?.state !== 'ready') continue
+    // What was put off until somebody has signed in need not wait any longer.
+    await ledger.hurry(target)
+    await engine.resume('stream', target)
   }
 }
 

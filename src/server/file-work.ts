@@ -178,7 +178,10 @@ export async function resumeSignedInDrives(
     if (name === undefined || !reason.startsWith(SIGN_IN_REASON)) continue
     const row = await files.store.findDrive(name)
     const account = row && (await accounts.find(SERVICE, row.account))
-    if (account?.state === 'ready') await engine.resume('stream', target)
+    if (account?.state !== 'ready') continue
+    // What was put off until somebody has signed in need not wait any longer.
+    await ledger.hurry(target)
+    await engine.resume('stream', target)
   }
 }
 

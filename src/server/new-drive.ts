@@ -95,9 +95,13 @@ function settingsFor({ name, settings }: Account, wanted: Partial<DriveSettings>
   return driveSettings.parse({ ...wanted, ...(isReadOnly ? { mode: 'download-only' } : {}) })
 }
 
+export function markerOf(root: string): string {
+  return join(root, OWN_FOLDER, MARKER)
+}
+
 /** Forgets a marker that was made by `addDrive`: the folder can be added anew. */
 export function unmarkRoot(root: string): void {
-  const path = join(root, OWN_FOLDER, MARKER)
+  const path = markerOf(root)
   if (existsSync(path)) unlinkSync(path)
 }
 
@@ -175,7 +179,10 @@ function placeOf(wanted: string): string {
   }
   const root = join(realpathSync(there), ...below)
   if (existsSync(root) && !statSync(root).isDirectory()) {
-    throw new UsageError(`${root} is not a folder.`, { code: 'not-a-folder' })
+    throw new UsageError(`${root} is not a folder.`, {
+      code: 'not-a-folder',
+      hint: 'Give the path of a folder; it is made if it is not there.',
+    })
   }
   if (dirname(root) === root || root === realpathSync(homedir())) {
     throw new UsageError(`${root} is too much to be kept in step with a drive.`, {
@@ -200,9 +207,10 @@ async function refuseOverlap({ files, home }: Opened, root: string): Promise<voi
         hint: `Sync it with: tidemark files sync ${shellWord(row.name)}`,
       })
     }
+    const lies = isWithin(root, row.root) ? 'lies in' : 'has in it'
     throw new UsageError(
-      `The folder ${root} and ${row.root}, which is kept in step as ${row.name}, lie in each other.`,
-      { code: 'root-nested', hint: 'Choose a folder outside of it.' },
+      `The folder ${root} ${lies} ${row.root}, which is kept in step already, as ${row.name}.`,
+      { code: 'root-nested', hint: 'Choose a folder outside of it: nothing can be kept in step twice.' },
     )
   }
   const own = existsSync(home) ? realpathSync(home) : resolve(home)
@@ -214,7 +222,7 @@ async function refuseOverlap({ files, home }: Opened, root: string): Promise<voi
 }
 
 function refuseMarked(root: string): void {
-  const marker = join(root, OWN_FOLDER, MARKER)
+  const marker = markerOf(root)
   if (!existsSync(marker)) return
   throw new UsageError(`The folder ${root} has a marker already: another Tidemark keeps it in step.`, {
     code: 'marker-foreign',

@@ -30,6 +30,11 @@ export const ONEDRIVE_ACCESS_TEXT: Record<OneDriveAccess, string> = {
 const PROFILE_TIMEOUT_MS = 30_000
 
 /** The app registration, or the way to one. */
+/** Where Microsoft sends the browser back to. */
+export const CALLBACK_PATH = '/oauth/onedrive/callback'
+/** Microsoft takes any port for it, and no other name of this machine. */
+export const BROWSER_REDIRECT = `http://localhost${CALLBACK_PATH}`
+
 export function requireApp({ client_id: clientId }: Config['onedrive'], configFile: string): OAuthClient {
   if (clientId !== undefined) return { clientId }
   throw new UsageError('There is no app to sign in with: onedrive.client_id is not set.', {
@@ -39,6 +44,8 @@ export function requireApp({ client_id: clientId }: Config['onedrive'], configFi
       '1. At https://entra.microsoft.com, under "App registrations", choose "New registration"',
       '2. For the supported accounts choose any directory and personal Microsoft accounts',
       '3. As redirect choose "Public client/native (mobile & desktop)" and http://localhost',
+      '   To connect in the browser (tidemark serve), add one more of the same kind, whatever the port is:',
+      `   ${BROWSER_REDIRECT}`,
       '4. Under "Authentication" switch "Allow public client flows" on',
       `5. Write its "Application (client) ID" into ${configFile}:`,
       '   [onedrive]',

@@ -217,6 +217,7 @@ export const api = {
     post<{ url: string; state: string }>('/api/files/accounts/connect', wish),
   addFolder: (wish: NewFolder) =>
     post<{ name: string; root: string; text: string }>('/api/files/drives', wish),
+  removeFolder: (name: string) => request<DoneView>('DELETE', drivePath(name)),
   syncFiles: (name: string) => post<DoneView>(`${drivePath(name)}/sync`),
   folder: (name: string, query: Paging & { folder?: string } = {}, signal?: AbortSignal) =>
     get<FolderPage>(`${drivePath(name)}/tree`, query, signal),

@@ -13,6 +13,8 @@ export type PagedListOptions<T> = {
   page: (cursor: string | undefined, signal: AbortSignal) => Promise<Page<T>>
 }
 
+export type PagedList<T> = ReturnType<typeof usePagedList<T>>
+
 export function usePagedList<T>({ key, page }: PagedListOptions<T>) {
   const query = useInfiniteQuery({
     queryKey: ['list', ...key],

@@ -12,12 +12,18 @@ export const UNKNOWN = 'drive-unknown'
 
 const AGAIN_MS = 1_000
 
-export async function orElsewhere(run: () => Promise<Outcome>): Promise<Outcome> {
+const OVER = { skip: 'the folder is not kept in step any more' }
+
+/** `counts`: what the books are told of work that is over. */
+export async function orElsewhere(
+  run: () => Promise<Outcome>,
+  counts: Pick<Outcome, 'skipped'> = {},
+): Promise<Outcome> {
   try {
     return await run()
   } catch (thrown) {
     const { code } = asTidemarkError(thrown)
-    if (code === UNKNOWN) return { note: 'the folder is not kept in step any more' }
+    if (code === UNKNOWN) return { ...OVER, ...counts }
     if (code !== ELSEWHERE) throw thrown
     return { again: { afterMs: AGAIN_MS }, note: 'left to the machine that has its folder' }
   }

@@ -52,7 +52,7 @@ export function fileKinds(deps: FileKindDeps): FileKinds {
   const obstacles = new FileObstacles(deps.clock)
   const runs = verbRuns({ ...deps, disk: deps.disk ?? threads })
   const run = (job: RunContext<ActionPayload>) =>
-    orElsewhere(() => runAction(deps, job, pastObstacles(obstacles, runs[job.payload.verb])))
+    orElsewhere(() => runAction(deps, job, pastObstacles(obstacles, runs[job.payload.verb])), { skipped: 1 })
   const shared = {
     payload: actionPayload,
     key: ({ drive, node }: ActionPayload) => `${drive}:${node}`,

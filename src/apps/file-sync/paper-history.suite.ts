@@ -154,14 +154,16 @@ export class History {
   }
 
   #act(one: Deed): void {
-    for (const { name: known, content } of [
-      ...this.world.here.list('file'),
-      ...this.world.there.list('file'),
-    ]) {
-      if (isConflictName(known)) this.#copies.add(content)
-    }
+    this.#noteCopies()
     if (one.side === 'here') this.#actHere(one)
     else this.#actThere(one)
+    this.#noteCopies()
+  }
+
+  #noteCopies(): void {
+    const { here, there } = this.world
+    for (const { name: known, content } of [...here.list('file'), ...there.list('file')])
+      if (isConflictName(known)) this.#copies.add(content)
   }
 
   #save(): string {

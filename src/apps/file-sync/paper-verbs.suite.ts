@@ -439,7 +439,10 @@ async function deleteLocal(paper: Paper, context: ActionContext): Promise<Ended>
   await paper.pause()
   const names = await store.localPath(drive.name, local.id)
   const thing = names && here.resolve(names)
-  const gone: Ended = { end: 'done', write: (tx) => endGone(tx, drive.name, { node, version }) }
+  const gone: Ended = {
+    end: 'done',
+    write: (tx) => endGone(tx, drive.name, { node, version, isOnlyHere: true }),
+  }
   if (!thing) return gone
   if (local.type === 'folder') {
     if (thing.type !== 'folder' || !isSameThing(here.stat(thing), local))

@@ -73,6 +73,34 @@ test('a folder of many files that is moved is one call', () =>
     assert.ok(world.sim.log.served - before <= 2, `${world.sim.log.served - before} calls`)
   }))
 
+test('of a folder in which nothing changed a digest is kept, until something does, whoever changes it', () =>
+  withFileWorld(async (world) => {
+    const { store } = world.files
+    for (let n = 0; n < 20; n++) world.write(`d/f${n}`, String(n))
+    world.there.device.write('d/far.txt', 'far', { modifiedMs: Date.UTC(9999, 0, 1) })
+    await world.sync()
+    const { id } = (await store.localAt('home', ['d']))!
+    const isNoted = async (): Promise<boolean> => (await store.seenFolder('home', id)) !== undefined
+    assert.equal(await isNoted(), false)
+    const changes = [
+      () => world.write('d/f1', 'edited here'),
+      () => world.there.device.write('d/f2', 'edited there'),
+      () => world.there.device.delete('d/f3'),
+      () => world.move('d/f4', 'd/g4'),
+      () => world.there.device.move('d/f5', 'f5'),
+      () => world.write('d/new', 'new here'),
+      () => world.there.device.write('d/newer', 'new there'),
+    ]
+    for (const change of changes) {
+      await world.sync()
+      assert.equal(await isNoted(), true, `before ${change}`)
+      change()
+      await world.sync()
+      assert.equal(await isNoted(), false, `after ${change}`)
+      assertInStep(world)
+    }
+  }))
+
 test('files of the years 1901 and 9999 come with a time, and are not read again with each look', () =>
   withFileWorld(async (world) => {
     world.there.device.write('far.txt', 'far', { modifiedMs: Date.UTC(9999, 0, 1) })

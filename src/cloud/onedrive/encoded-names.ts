@@ -22,18 +22,21 @@ async function areEncoded(
   suspects: readonly DriveItem[],
   read: (item: DriveItem) => Promise<DriveItem>,
 ): Promise<boolean> {
+  let isAnyRead = false
   for (const suspect of suspects.slice(0, READS_MAX)) {
     try {
       const { name } = await read(suspect)
+      isAnyRead = true
       if (name === suspect.name) return false
       if (name === decodedName(suspect.name)) return true
       // Renamed since: it says nothing.
     } catch (error) {
       if (!(error instanceof TidemarkError) || error.kind !== 'gone') throw error
-      // Deleted since: the next one may be there.
+      // Deleted since, or listed before it is given: the next one may be there.
     }
   }
-  return false
+  // Where none is given, the likelier: people hardly ever write names in this way.
+  return !isAnyRead
 }
 
 /** The name itself where it cannot be an encoded one. */

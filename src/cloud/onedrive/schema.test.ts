@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { TidemarkError } from '../../errors.ts'
 import { decodedName, trueNames } from './encoded-names.ts'
 import {
   type DriveItem,
@@ -154,6 +155,13 @@ describe('a name that looks encoded', () => {
   test('stays where the item is really called that', async () => {
     const items = await trueNames(named('a%20b', 'c%20d'), async (item) => item)
     assert.deepEqual(names(items), ['a%20b', 'c%20d'])
+  })
+
+  test('is decoded where OneDrive lists the item, but does not give it', async () => {
+    const items = await trueNames(named('%C3%A9.txt', 'plain'), async () => {
+      throw new TidemarkError('not there', { kind: 'gone' })
+    })
+    assert.deepEqual(names(items), ['é.txt', 'plain'])
   })
 
   test('costs no call where no name of the page looks so', async () => {

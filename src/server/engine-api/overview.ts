@@ -2,6 +2,7 @@
  * Everything at a glance. Cheap whatever the ledger holds: tallies, one sum for each stream, and what this process
  * has in memory; no job is counted. Those who ask at the same time share one look: see shared-looks.ts.
  */
+import { streamOf } from '../../apps/file-sync/drive.ts'
 import { type SeenEngine, seeEngines } from '../../engine/sightings.ts'
 import { formatCount } from '../../format.ts'
 import type { Tally } from '../../ledger/contract.ts'
@@ -60,6 +61,12 @@ async function look(services: Services, rates: StreamRates): Promise<Overview> {
   }
 }
 
+/** The ledger keeps the streams of folders that nobody keeps in step any more: they would be news to nobody. */
+async function notForgotten({ store }: Services['files']): Promise<(row: { name: string }) => boolean> {
+  const kept = new Set((await store.drives()).map(({ name }) => streamOf(name)))
+  return ({ name }) => !name.startsWith(streamOf('')) || kept.has(name)
+}
+
 type StreamsInput = {
   rates: StreamRates
   jobs: Record<Stage, number>
@@ -67,10 +74,10 @@ type StreamsInput = {
 }
 
 async function readStreams(
-  { ledger, clock }: Services,
+  { ledger, clock, files }: Services,
   { rates, jobs, badCounts }: StreamsInput,
 ): Promise<StreamView[]> {
-  const rows = await ledger.streams()
+  const rows = (await ledger.streams()).filter(await notForgotten(files))
   const pauses = await ledger.pauses()
   const failed = jobs.failed === 0 ? new Map<number, number>() : byStream(await ledger.failedCounts())
   const atMs = clock.monotonicMs()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { CALLBACK_PATH } from './connect.ts'
-import { ANN, type Body, type FilesWorld, startFilesApi } from './files-api.suite.ts'
+import { CALLBACK_PATH } from '../onedrive-account.ts'
+import { ANN, type Body, type FilesWorld, startFilesApi, until } from './files-api.suite.ts'
 
 describe('connecting a OneDrive account in the browser', () => {
   let world: FilesWorld
@@ -46,6 +46,25 @@ describe('connecting a OneDrive account in the browser', () => {
       (await world.get('/api/files/accounts')).body.items.map(({ access }: Body) => access),
       ['readonly'],
     )
+  })
+
+  test('again after the access was taken away lets its folders go on at once, and ends the alert', async () => {
+    const stream = 'files:docs'
+    const { engine, ledger } = world.runtime
+    await world.sync()
+    world.sim.oneDrive.grants.revokeAccount(ANN)
+    await engine.enqueue(world.runtime.files.kinds.sync, { drive: 'docs' }, { stream })
+    await until(async () => (await ledger.alerts()).length > 0 && (await ledger.pauses()).length > 0)
+    const before = (await world.get('/api/overview')).body
+    assert.deepEqual(
+      [before.verdict.text, before.alerts.map(({ condition }: Body) => condition)],
+      ['docs must sign in again.', ['sign-in']],
+    )
+    assert.match((await comeBack((await begin()).url)).body, /Connected again</)
+    assert.deepEqual(await ledger.pauses(), [])
+    await until(async () => (await ledger.alerts()).length === 0)
+    await world.settled()
+    assert.deepEqual((await world.get('/api/overview')).body.verdict.state, 'settled')
   })
 
   test('answers that nobody waits for, or that say no, change nothing', async () => {

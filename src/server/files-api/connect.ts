@@ -7,7 +7,10 @@ import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { createPkce, type OAuthClient, type Pkce } from '../../cloud/oauth.ts'
 import { type OneDriveAccess, signInByCode, signInUrl } from '../../cloud/onedrive/auth.ts'
+import { resumeSignedInDrives } from '../file-work.ts'
 import {
+  BROWSER_REDIRECT,
+  CALLBACK_PATH,
   keepOneDriveAccount,
   newToken,
   ONEDRIVE_ACCESS_TEXT,
@@ -20,8 +23,6 @@ import type { Services } from '../services.ts'
 import { looksAt } from '../shared-looks.ts'
 import { clientOrConflict, defineSignInCallback } from '../sign-in-callback.ts'
 import type { SignInPage } from '../sign-in-page.ts'
-
-export const CALLBACK_PATH = '/oauth/onedrive/callback'
 
 type Pending = { pkce: Pkce; client: OAuthClient; access: OneDriveAccess; redirectUri: string }
 
@@ -72,8 +73,7 @@ const callback = defineSignInCallback<Pending>({
   finish,
   hints: {
     denied: 'Begin again and allow it. An account of work or school may need its administrator for that.',
-    refused:
-      'Check the app registration at Microsoft: its redirect must be http://localhost, for "Mobile and desktop applications".',
+    refused: `Check the app registration at Microsoft: under "Mobile and desktop applications" it must have the redirect ${BROWSER_REDIRECT}.`,
   },
 })
 
@@ -85,6 +85,7 @@ async function finish(services: Services, pending: Pending, code: string): Promi
   const profile = await readOneDriveProfile(config.onedrive.api_url, newToken(secret))
   const { name, before } = await keepOneDriveAccount({ accounts, vault }, { profile, secret, access })
   await files.drives.reload()
+  await resumeSignedInDrives(services, files.drives.names())
   looksAt(ledger).forget()
   return {
     status: 200,

@@ -3,12 +3,23 @@ import { z } from 'zod'
 import { driveSettings, SERVICE, streamOf } from '../../apps/file-sync/drive.ts'
 import { fileStatus } from '../../apps/file-sync/status.ts'
 import type { DriveRow } from '../../apps/file-sync/store/contract.ts'
+import { asTidemarkError } from '../../errors.ts'
+import { removeDrive } from '../drive-removal.ts'
 import { doneSchema, pageOf } from '../engine-api/schemas.ts'
+import { markerOf } from '../new-drive.ts'
 import { conflict } from '../problem.ts'
 import { defineRoute } from '../route.ts'
 import type { Services } from '../services.ts'
 import { looksAt } from '../shared-looks.ts'
-import { driveParams, driveRow, isHere, longCursorQuery, readJsonCursor, writeCursor } from './inputs.ts'
+import {
+  driveParams,
+  driveRow,
+  elsewhere,
+  isHere,
+  longCursorQuery,
+  readJsonCursor,
+  writeCursor,
+} from './inputs.ts'
 import { type DriveView, driveSchema, reportedSchema } from './schemas.ts'
 
 const about = { tag: 'files', access: 'read' } as const
@@ -53,6 +64,8 @@ async function driveView({ ledger, files }: Services, row: DriveRow): Promise<Dr
     totals,
     reported: _,
     mode: __,
+    waits: ___,
+    isFull: ____,
     ...status
   } = await fileStatus({ store: files.store, ledger }, row.name)
   const { mode, conflicts: policy } = driveSettings.parse(JSON.parse(row.settings))
@@ -96,6 +109,9 @@ const syncNow = defineRoute(
     }
     const { engine, files, ledger } = services
     const stream = streamOf(name)
+    // Whoever asks may have put right what was in the way.
+    files.kinds.obstacles.roomMade(name)
+    await ledger.hurry(stream)
     const { outcome } = await engine.enqueue(files.kinds.sync, { drive: name }, { stream })
     const pauses = await ledger.pauses()
     const isPaused = pauses.some(({ scope, target }) => scope === 'all' || target === stream)
@@ -106,4 +122,30 @@ const syncNow = defineRoute(
   },
 )
 
-export const driveRoutes = [listDrives, showDrive, listReported, syncNow]
+const removeFolder = defineRoute(
+  {
+    ...{ method: 'delete', path: '/api/files/drives/{name}', tag: 'files', access: 'write' },
+    summary: 'Stops keeping a folder in step; the files stay as they are, on both sides',
+    description:
+      'What is under way is stopped first. 409: the folder is on another machine. 503: that does not end; nothing was removed.',
+    errors: [409, 503],
+    params: driveParams,
+    answer: doneSchema,
+  },
+  async ({ params: { name } }, services) => {
+    const row = await driveRow(services, name)
+    if (!isHere(row)) throw elsewhere(row)
+    const { unmarked } = await removeDrive(services, row, services.clock)
+    looksAt(services.ledger).forget()
+    const marker =
+      unmarked === undefined
+        ? ''
+        : ` Its marker could not be deleted (${asTidemarkError(unmarked).message}): delete ${markerOf(row.root)} before you add it again.`
+    return {
+      outcome: 'done' as const,
+      text: `${name} is not kept in step any more. ${row.root} and OneDrive stay as they are.${marker}`,
+    }
+  },
+)
+
+export const driveRoutes = [listDrives, showDrive, listReported, syncNow, removeFolder]

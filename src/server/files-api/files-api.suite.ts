@@ -118,6 +118,14 @@ export async function startFilesApi(
 const LOOK_MS = 10
 const PATIENCE_MS = 60_000
 
+export async function until(isSo: () => Promise<boolean>): Promise<void> {
+  const endMs = performance.now() + PATIENCE_MS
+  while (!(await isSo())) {
+    if (performance.now() > endMs) throw new Error(`it did not come about within ${PATIENCE_MS} ms`)
+    await pass(LOOK_MS)
+  }
+}
+
 /** Actions ask for the next plan a moment after they have ended. */
 async function settled({ engine, files }: OpenRuntime, name: string): Promise<void> {
   const endMs = performance.now() + PATIENCE_MS

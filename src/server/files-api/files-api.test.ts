@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { type Body, DOCS, type FilesWorld, startFilesApi } from './files-api.suite.ts'
+import { type Body, DOCS, type FilesWorld, startFilesApi, until } from './files-api.suite.ts'
 import { allowedPlace } from './folder-place.ts'
 import { filesModule } from './module.ts'
 
@@ -352,5 +352,69 @@ describe('adding a folder', () => {
     )
     assert.throws(() => allowedPlace('/home/anna/docs', rules([], '127.0.0.1')), /is not there/)
     assert.throws(() => allowedPlace('/srv', rules(['/'], '127.0.0.1')), /keeps its own files/)
+  })
+})
+
+describe('a folder that is not kept in step any more', () => {
+  let world: FilesWorld
+  before(async () => {
+    world = await startFilesApi()
+    await world.connect()
+    world.drive.device.write('readme.md', '# Hello')
+    assert.equal((await world.add()).status, 201)
+    world.write('mine.txt', 'made here')
+    await world.sync()
+  })
+  after(() => world.close())
+
+  const headers = { 'x-tidemark': '1' }
+  const remove = async (): Promise<{ status: number; body: Body }> => {
+    const answer = await world.request(DRIVE, { method: 'DELETE', headers })
+    return { status: answer.status, body: await answer.json() }
+  }
+
+  test('leaves both sides as they are, and no work behind', async () => {
+    const { engine, files, ledger } = world.runtime
+    const stream = `files:${DOCS}`
+    await world.post('/api/pause', { scope: 'kind', target: 'files.upload' })
+    for (const name of ['a', 'b', 'c']) world.write(`${name}.txt`, name)
+    await engine.enqueue(files.kinds.sync, { drive: DOCS }, { stream })
+    await until(async () => (await ledger.jobs({ kind: 'files.upload', state: 'pending' })).length === 3)
+    const { status, body } = await remove()
+    await world.post('/api/resume', { scope: 'kind', target: 'files.upload' })
+    await engine.drained()
+    assert.deepEqual(await ledger.unbalanced(), [])
+    const [books] = (await ledger.streams()).filter((one) => one.name === stream)
+    assert.equal(books!.segments, books!.settled_segments)
+    assert.equal(status, 200, JSON.stringify(body))
+    assert.equal(body.text, `docs is not kept in step any more. ${world.root} and OneDrive stay as they are.`)
+    assert.equal((await world.get(DRIVE)).status, 404)
+    assert.deepEqual((await world.get('/api/files/drives')).body.items, [])
+    assert.equal(world.read('readme.md'), '# Hello')
+    assert.equal(world.drive.device.read('mine.txt')?.toString(), 'made here')
+    assert.equal(existsSync(join(world.root, '.tidemark/root.json')), false)
+    assert.deepEqual(await ledger.pauses(), [])
+    assert.deepEqual(await ledger.jobs({ stream, state: 'pending', limit: 9 }), [])
+    assert.equal((await remove()).status, 404)
+  })
+
+  test('lets work that comes too late end, and is added again without a copy of anything', async () => {
+    const { engine, files, ledger } = world.runtime
+    const stream = `files:${DOCS}`
+    await engine.enqueue(files.kinds.sync, { drive: DOCS }, { stream })
+    await engine.drained()
+    assert.deepEqual(await ledger.jobs({ stream, state: 'failed', limit: 9 }), [])
+    assert.equal((await world.add()).status, 201)
+    await world.sync()
+    const { body } = await world.get(DRIVE)
+    assert.deepEqual([body.state, body.files, body.conflicts], ['in step', 5, 0])
+    const done = await all(world, `${DRIVE}/history`, 50)
+    const copied = done.filter(
+      ({ text, result }) => (text === 'Uploaded' || text === 'Downloaded') && result === 'done',
+    )
+    assert.equal(new Set(copied.map(({ path }) => path)).size, copied.length, 'each only once')
+    assert.equal(copied.length, 5)
+    const [books] = (await ledger.streams()).filter((one) => one.name === stream)
+    assert.equal(books!.segments, books!.settled_segments, 'the mark is not held up')
   })
 })

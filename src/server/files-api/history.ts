@@ -63,7 +63,7 @@ const listHistory = defineRoute(
   },
 )
 
-function actionView(row: JobRow): ActionView | undefined {
+export function actionView(row: JobRow): ActionView | undefined {
   const result = RESULTS[row.state]
   if (!KINDS.has(row.kind) || result === undefined || row.settled_at === null) return undefined
   const parsed = actionPayload.safeParse(parsedJson(row.payload))

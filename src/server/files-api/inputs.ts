@@ -36,14 +36,16 @@ export function isHere({ machine }: Pick<DriveRow, 'machine'>): boolean {
   return machine === machineId()
 }
 
+export function elsewhere({ root }: DriveRow): ProblemError {
+  return conflict(`The folder ${root} is on another machine.`, {
+    code: 'drive-elsewhere',
+    hint: 'Ask the server that runs there.',
+  })
+}
+
 /** The folder itself, for looking into it; a folder that is not as it was is nothing to look into. */
 export function rootOf(row: DriveRow): Root {
-  if (!isHere(row)) {
-    throw conflict(`The folder ${row.root} is on another machine.`, {
-      code: 'drive-elsewhere',
-      hint: 'Ask the server that runs there.',
-    })
-  }
+  if (!isHere(row)) throw elsewhere(row)
   try {
     return openRoot(row.root, row.markerId)
   } catch (thrown) {

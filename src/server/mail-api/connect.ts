@@ -13,6 +13,7 @@ import { ACCESS_TEXT, keepGmailAccount, oauthSecret, readProfile, requireClient 
 import { PendingSignIns } from '../pending-sign-ins.ts'
 import { defineRoute } from '../route.ts'
 import type { Services } from '../services.ts'
+import { looksAt } from '../shared-looks.ts'
 import { clientOrConflict, defineSignInCallback } from '../sign-in-callback.ts'
 import type { SignInPage } from '../sign-in-page.ts'
 
@@ -82,6 +83,7 @@ async function finish(services: Services, pending: Pending, code: string): Promi
   const { address, messages } = await readProfile(config.gmail.api_url, tokens.accessToken)
   const { before } = await keepGmailAccount({ accounts, vault }, { address, secret, choices })
   await startAccounts(services)
+  looksAt(services.ledger).forget()
   const much = messages === undefined ? '' : `, ${formatCount(messages)} messages`
   return {
     status: 200,

@@ -308,6 +308,19 @@ describe('quirks of what was just made', () => {
     assert.deepEqual(await statuses(address, address), [404, 200])
   })
 
+  test('changedNotFoundMs: until so long after a change, although delta lists it', async () => {
+    const { id } = drive.device.write('changed.txt', 'x')
+    drive.setQuirks({ changedNotFoundMs: 3_600_000 })
+    const addresses = [
+      `/me/drive/items/${id}`,
+      '/me/drive/root:/changed.txt',
+      `/me/drive/items/${id}/content`,
+    ]
+    assert.deepEqual(await statuses(...addresses), [404, 404, 404])
+    drive.setQuirks({ changedNotFoundMs: 0 })
+    assert.deepEqual(await statuses(addresses[0]!), [200])
+  })
+
   test('freshPathNotFound: once after every change', async () => {
     drive.setQuirks({ freshPathNotFound: true })
     drive.device.write('freshpath.txt', 'x')

@@ -19,6 +19,8 @@ export const quirkSwitches = z.strictObject({
   freshChildNotFound: isOn,
   freshItemNotFound: isOn,
   freshPathNotFound: isOn,
+  /** In milliseconds; 0 is off. */
+  changedNotFoundMs: z.number().min(0),
   freshDownloadUnauthorized: isOn,
   mkdirEmptyBody: isOn,
   headersStall: isOn,
@@ -49,8 +51,11 @@ export type Quirks = z.infer<typeof quirkSwitches>
 
 export const quirkNames = Object.keys(quirkSwitches.shape) as (keyof Quirks)[]
 
+/** Those that are times and no switches. */
+const TIMES: ReadonlySet<keyof Quirks> = new Set(['changedNotFoundMs', 'deltaLagMs'])
+
 export function noQuirks(): Quirks {
-  return Object.fromEntries(quirkNames.map((name) => [name, name === 'deltaLagMs' ? 0 : false])) as Quirks
+  return Object.fromEntries(quirkNames.map((name) => [name, TIMES.has(name) ? 0 : false])) as Quirks
 }
 
 /** One in `of` items, by id. */

@@ -103,6 +103,7 @@ function startOf({ drive }: GraphContext, { start }: ItemAddress): Item | undefi
 function checkFresh({ sim, drive }: GraphContext, item: Item, isByPath: boolean): void {
   const { quirks } = sim
   if (!item.parent) return
+  if (drive.nowMs - item.modifiedMs < quirks.changedNotFoundMs) throw notFound()
   const isOld = drive.nowMs - item.createdMs > FRESH_MS
   if (quirks.freshItemNotFound && !isByPath && !isOld && isFirstTime(item, 'item')) throw notFound()
   if (!quirks.freshPathNotFound || !isByPath || drive.nowMs - item.modifiedMs > FRESH_MS) return

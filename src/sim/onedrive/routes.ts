@@ -2,6 +2,7 @@
  * Microsoft Graph over HTTP, as far as drives are concerned: finds the route of a call, checks who calls and
  * with which scope, and lets the drive answer. A batch goes through the same door, part by part.
  */
+import { createHash } from 'node:crypto'
 import type { FaultEffect } from '../fault-rules.ts'
 import type { FaultPlan, Faults } from '../faults.ts'
 import { bearerOf } from '../oauth.ts'
@@ -212,7 +213,7 @@ const wrongAddress: GraphRoute = {
 
 function userJson(account: string): Record<string, unknown> {
   return {
-    id: Buffer.from(account).toString('hex').slice(0, 16).padStart(16, '0'),
+    id: createHash('sha256').update(account).digest('hex').slice(0, 16),
     displayName: account.split('@')[0],
     userPrincipalName: account,
     mail: account,

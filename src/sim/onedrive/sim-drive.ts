@@ -36,6 +36,8 @@ export class SimDrive {
   readonly quirks: Quirks = noQuirks()
   /** Tokens of an earlier one are too old. */
   deltaGeneration = 1
+  /** So many uploads to come are damaged on their way, each in its own way. */
+  damagedUploads = 0
   resyncKind: ResyncKind = 'resyncChangesApplyDifferences'
 
   constructor(options: SimDriveOptions) {
@@ -86,7 +88,8 @@ export class SimDrive {
   commit(target: UploadTarget, content: Content): { item: Item; isNew: boolean } {
     const { parent, name, conflict, times } = target
     const isOffice = OFFICE.test(name.toLowerCase())
-    const kept = this.quirks.rewritesUploads && isOffice ? this.#rewritten(content) : content
+    const arrived = this.damagedUploads > 0 ? this.#damaged(content) : content
+    const kept = this.quirks.rewritesUploads && isOffice ? this.#rewritten(arrived) : arrived
     if (!target.item) return this.state.putFile({ parent, name, content: kept, conflict, times })
     if (target.item.deleted !== 'no') {
       // What the session was made for is gone; the upload is a file of its own.
@@ -99,6 +102,12 @@ export class SimDrive {
   rewriteLater(item: Item): void {
     if (!this.quirks.rewritesUploadsLater || !OFFICE.test(item.key) || !item.content) return
     this.state.setContent(item, this.#rewritten(item.content), { modifiedMs: item.fsModifiedMs })
+  }
+
+  #damaged(content: Content): Content {
+    const bytes = Buffer.from(bytesOfContent(content) ?? Buffer.alloc(0))
+    bytes.fill(this.damagedUploads--, 0, 1)
+    return this.state.addContent(bytes)
   }
 
   #rewritten(content: Content): Content {

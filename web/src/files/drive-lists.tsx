@@ -9,15 +9,14 @@ import type {
 import { api } from '../api.ts'
 import { Badge } from '../components/badge.tsx'
 import { Button } from '../components/button.tsx'
-import { type Column, DataTable } from '../components/data-table.tsx'
-import { EmptyNote, ErrorNote } from '../components/notes.tsx'
+import type { Column } from '../components/data-table.tsx'
+import { EmptyNote } from '../components/notes.tsx'
+import { PagedTable, TWO_LINES_PX } from '../components/paged-table.tsx'
 import { Bytes, Time } from '../components/values.tsx'
 import { conflictLink, jobLink } from '../links.ts'
 import { usePagedList } from '../paged-list.ts'
 import { keys, useAction } from '../queries.ts'
 import { CONFLICT_KINDS, CONFLICT_STATES, RESULTS } from './drive-state.ts'
-
-const ROW_PX = 56
 
 const HISTORY: readonly Column<ActionView>[] = [
   {
@@ -57,16 +56,13 @@ export function HistoryList({ drive }: { drive: string }) {
     key: ['file-history', drive],
     page: (cursor, signal) => api.fileHistory(drive, { cursor, limit: 100 }, signal),
   })
-  if (list.error && list.rows.length === 0) return <ErrorNote error={list.error} retry={list.refetch} />
   return (
-    <DataTable
+    <PagedTable
+      list={list}
       caption="What was done, newest first"
       columns={HISTORY}
-      rows={list.rows}
       keyOf={({ id }) => id}
-      loading={list.isLoading}
-      onEnd={list.loadMore}
-      rowPx={ROW_PX}
+      rowPx={TWO_LINES_PX}
       empty={
         <EmptyNote title="Nothing was done yet">Or it is so long ago that it is no longer kept.</EmptyNote>
       }
@@ -102,16 +98,13 @@ export function ReportedList({ drive }: { drive: string }) {
     key: ['file-reported', drive],
     page: (cursor, signal) => api.reported(drive, { cursor, limit: 100 }, signal),
   })
-  if (list.error && list.rows.length === 0) return <ErrorNote error={list.error} retry={list.refetch} />
   return (
-    <DataTable
+    <PagedTable
+      list={list}
       caption="What is left alone, and why"
       columns={REPORTED}
-      rows={list.rows}
       keyOf={({ node }) => node}
-      loading={list.isLoading}
-      onEnd={list.loadMore}
-      rowPx={ROW_PX}
+      rowPx={TWO_LINES_PX}
       empty={<EmptyNote title="Nothing is left alone">Everything in the folder takes part.</EmptyNote>}
     />
   )
@@ -143,17 +136,14 @@ export function ConflictList({ drive }: { drive: string }) {
     },
     { id: 'at', title: 'When', width: '9rem', low: true, cell: ({ at }) => <Time at={at} /> },
   ]
-  if (list.error && list.rows.length === 0) return <ErrorNote error={list.error} retry={list.refetch} />
   return (
-    <DataTable
+    <PagedTable
+      list={list}
       caption="Conflicts, newest first"
       columns={columns}
-      rows={list.rows}
       keyOf={({ id }) => id}
       rowHref={({ id }) => conflictLink(drive, id)}
-      loading={list.isLoading}
-      onEnd={list.loadMore}
-      rowPx={ROW_PX}
+      rowPx={TWO_LINES_PX}
       empty={<EmptyNote title="No conflicts">No file was changed on both sides at once.</EmptyNote>}
     />
   )
@@ -207,16 +197,13 @@ export function TrashList({ drive }: { drive: string }) {
       ),
     },
   ]
-  if (list.error && list.rows.length === 0) return <ErrorNote error={list.error} retry={list.refetch} />
   return (
-    <DataTable
+    <PagedTable
+      list={list}
       caption="Files that were deleted or replaced here"
       columns={columns}
-      rows={list.rows}
       keyOf={({ id }) => id}
-      loading={list.isLoading}
-      onEnd={list.loadMore}
-      rowPx={ROW_PX}
+      rowPx={TWO_LINES_PX}
       empty={
         <EmptyNote title="The trash is empty">
           What is deleted or replaced here because of a change in OneDrive lies here for a while.

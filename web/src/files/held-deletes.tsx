@@ -21,7 +21,8 @@ export function HeldDeletes({ drive }: { drive: DriveView }) {
         <p class="note-title">{formatPlural(count, 'deletion')} at once: nothing was deleted yet</p>
         <p>
           So many may be a wrong click, or a folder that is not what it seems. If you did not mean it, bring
-          back what is missing, and all is well again.
+          back what is missing, and all is well again. Or stop keeping the folder in step, at the end of this
+          page, and add it again: what is missing then comes back from the other side.
         </p>
         <Button small onClick={() => setOpen(true)}>
           See what would be deleted

@@ -1,11 +1,12 @@
 /** One folder: what is being transferred, its tree, and what was done, left alone, in conflict, or deleted. */
 import { useState } from 'preact/hooks'
-import { useParams } from 'wouter-preact'
+import { useLocation, useParams } from 'wouter-preact'
 import type { DriveView } from '../../../src/server/files-api/schemas.ts'
 import { api } from '../api.ts'
 import { Badge } from '../components/badge.tsx'
 import { Button, ButtonLink } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
+import { useConfirm } from '../components/confirm.tsx'
 import { Segmented } from '../components/form.tsx'
 import { EmptyNote, ErrorNote, Skeleton } from '../components/notes.tsx'
 import { PageTitle } from '../components/page-title.tsx'
@@ -56,6 +57,7 @@ export function DrivePage() {
             {formatBytes(drive.bytes)} · {MODES[drive.mode]} · {POLICIES[drive.policy]} · {drive.account} ·{' '}
             {drive.root}
           </p>
+          {drive.isHere ? <RemoveFolder drive={drive} /> : null}
         </div>
       ) : null}
     </>
@@ -96,6 +98,32 @@ function DriveActions({ drive }: { drive: DriveView }) {
         </Button>
       )}
     </>
+  )
+}
+
+function RemoveFolder({ drive: { name, root, account } }: { drive: DriveView }) {
+  const confirm = useConfirm()
+  const [, navigate] = useLocation()
+  const remove = useAction({
+    run: () => api.removeFolder(name),
+    invalidates: [keys.files, keys.fileAccounts],
+    done: () => navigate(filesLink()),
+  })
+  const ask = async (): Promise<void> => {
+    const isSure = await confirm({
+      title: `Stop keeping ${name} in step?`,
+      text: `Only the sync ends. All files stay where they are: those in ${root}, those in the OneDrive of ${account}, and those in the trash of the folder. From then on, changes on one side do not come to the other. Tidemark forgets the history and the conflicts of the folder; you can add it again at any time.`,
+      action: 'Stop keeping it in step',
+      danger: true,
+    })
+    if (isSure) await remove.start()
+  }
+  return (
+    <div class="row">
+      <Button small kind="quiet" busy={remove.busy} onClick={() => void ask()}>
+        Stop keeping it in step …
+      </Button>
+    </div>
   )
 }
 

@@ -5,9 +5,10 @@ import type { JobView } from '../../../src/server/engine-api/schemas.ts'
 import { api } from '../api.ts'
 import { StageBadge } from '../components/badge.tsx'
 import { Button } from '../components/button.tsx'
-import { type Column, DataTable } from '../components/data-table.tsx'
-import { EmptyNote, ErrorNote } from '../components/notes.tsx'
+import type { Column } from '../components/data-table.tsx'
+import { EmptyNote } from '../components/notes.tsx'
 import { PageTitle } from '../components/page-title.tsx'
+import { PagedTable } from '../components/paged-table.tsx'
 import { Time } from '../components/values.tsx'
 import { formatCount, formatDuration, formatPlural, formatShare } from '../format.ts'
 import { jobLink, workLink } from '../links.ts'
@@ -45,27 +46,21 @@ export function JobsPage() {
       />
       <div class="stack">
         <JobFilters params={params} kinds={kinds} />
-        {list.error && list.rows.length === 0 ? <ErrorNote error={list.error} retry={list.refetch} /> : null}
-        {list.error && list.rows.length === 0 ? null : (
-          <DataTable
-            // Another filter begins at the top.
-            key={JSON.stringify(filter)}
-            caption="Jobs, the newest first"
-            columns={COLUMNS}
-            rows={list.rows}
-            keyOf={({ id }) => id}
-            loading={list.isLoading}
-            onEnd={list.loadMore}
-            rowHref={({ id }) => jobLink(id)}
-            heightPx={Math.max(360, innerHeight - 320)}
-            empty={
-              <EmptyNote title="No job is like that">
-                Take a part of the filter away. Jobs that ended well are removed from the ledger after a
-                while.
-              </EmptyNote>
-            }
-          />
-        )}
+        <PagedTable
+          list={list}
+          // Another filter begins at the top.
+          key={JSON.stringify(filter)}
+          caption="Jobs, the newest first"
+          columns={COLUMNS}
+          keyOf={({ id }) => id}
+          rowHref={({ id }) => jobLink(id)}
+          heightPx={Math.max(360, innerHeight - 320)}
+          empty={
+            <EmptyNote title="No job is like that">
+              Take a part of the filter away. Jobs that ended well are removed from the ledger after a while.
+            </EmptyNote>
+          }
+        />
         <div class="ends list-foot">
           <p class="muted small num">
             {list.isComplete

@@ -12,9 +12,8 @@ import { ErrorNote, Skeleton } from '../components/notes.tsx'
 import { showToast } from '../components/toast-store.ts'
 import { MODES } from '../files/drive-state.ts'
 import { driveLink } from '../links.ts'
-import { ApiError } from '../problem.ts'
 import { keys, useFileAccounts } from '../queries.ts'
-import { safeAddress } from './account-state.ts'
+import { ConnectForm } from './connect-form.tsx'
 
 export function OneDriveSettings() {
   const { data, error, refetch } = useFileAccounts()
@@ -53,7 +52,14 @@ function OneDriveAccount({ account }: { account: FileAccountView }) {
     >
       <div class="stack">
         {isReady ? null : (
-          <p>Microsoft no longer lets Tidemark in. Connect the account again; nothing is lost.</p>
+          <>
+            <p>Microsoft no longer lets Tidemark in. Connect the account again; nothing is lost.</p>
+            <div class="row">
+              <ButtonLink small kind="primary" icon="person" href="/settings#connect-onedrive">
+                Connect again
+              </ButtonLink>
+            </div>
+          </>
         )}
         <p class="muted small">{account.access === null ? 'Access not known' : access}</p>
         {account.folders.length === 0 ? (
@@ -74,43 +80,20 @@ function OneDriveAccount({ account }: { account: FileAccountView }) {
 
 function ConnectOneDrive() {
   const [isReadOnly, setReadOnly] = useState(false)
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<unknown>()
-  const connect = async (event: Event): Promise<void> => {
-    event.preventDefault()
-    setBusy(true)
-    setError(undefined)
-    try {
-      const { url } = await api.connectFiles({ access: isReadOnly ? 'readonly' : 'readwrite' })
-      const address = safeAddress(url)
-      if (!address)
-        throw new ApiError({ status: 502, title: 'The address to sign in at is not one of the web' })
-      // In this tab: a new one would be taken for an unwanted window. Microsoft sends it back here.
-      location.assign(address)
-    } catch (cause) {
-      setError(cause)
-      setBusy(false)
-    }
-  }
   return (
-    <div id="connect-onedrive" tabIndex={-1}>
-      <Card title="Connect a OneDrive account" level={3}>
-        <form class="stack" onSubmit={(event) => void connect(event)}>
-          <Switch label="Only let Tidemark read" checked={isReadOnly} onChange={setReadOnly} />
-          <p class="muted small">
-            Your app registration at Microsoft must list the redirect{' '}
-            <code class="path">http://localhost/oauth/onedrive/callback</code>, or that of the name under
-            which you reach this server.
-          </p>
-          {error ? <ErrorNote error={error} /> : null}
-          <div class="row">
-            <Button type="submit" kind="primary" icon="external" busy={busy}>
-              {busy ? 'Going to Microsoft …' : 'Go on to Microsoft'}
-            </Button>
-          </div>
-        </form>
-      </Card>
-    </div>
+    <ConnectForm
+      id="connect-onedrive"
+      title="Connect a OneDrive account"
+      provider="Microsoft"
+      begin={() => api.connectFiles({ access: isReadOnly ? 'readonly' : 'readwrite' })}
+    >
+      <Switch label="Only let Tidemark read" checked={isReadOnly} onChange={setReadOnly} />
+      <p class="muted small">
+        Your app registration at Microsoft must list the redirect{' '}
+        <code class="path">http://localhost/oauth/onedrive/callback</code>, or that of the name under which
+        you reach this server.
+      </p>
+    </ConnectForm>
   )
 }
 

@@ -2,14 +2,12 @@ import type { BadView } from '../../../src/server/engine-api/schemas.ts'
 import { api } from '../api.ts'
 import { Button } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
-import { type Column, DataTable } from '../components/data-table.tsx'
-import { ErrorNote } from '../components/notes.tsx'
+import type { Column } from '../components/data-table.tsx'
+import { PagedTable, TWO_LINES_PX } from '../components/paged-table.tsx'
 import { Time } from '../components/values.tsx'
 import { formatCount } from '../format.ts'
 import { usePagedList } from '../paged-list.ts'
 import { keys, useAction } from '../queries.ts'
-
-const ROW_PX = 56
 
 export function BadItems({ stream, count }: { stream: string; count: number }) {
   const list = usePagedList<BadView>({
@@ -91,23 +89,17 @@ export function BadItems({ stream, count }: { stream: string; count: number }) {
           ) : null
         }
       >
-        {list.error && !hasBad ? (
-          <ErrorNote error={list.error} retry={list.refetch} />
-        ) : (
-          <DataTable
-            caption="Items that would not work"
-            columns={columns}
-            rows={list.rows}
-            keyOf={({ id }) => id}
-            loading={list.isLoading}
-            onEnd={list.loadMore}
-            rowPx={ROW_PX}
-            heightPx={400}
-            empty={
-              <p class="muted">None. An item that cannot be copied after several tries is set aside here.</p>
-            }
-          />
-        )}
+        <PagedTable
+          list={list}
+          caption="Items that would not work"
+          columns={columns}
+          keyOf={({ id }) => id}
+          rowPx={TWO_LINES_PX}
+          heightPx={400}
+          empty={
+            <p class="muted">None. An item that cannot be copied after several tries is set aside here.</p>
+          }
+        />
       </Card>
     </div>
   )

@@ -5,9 +5,10 @@ import type { SegmentView } from '../../../src/server/engine-api/schemas.ts'
 import { api } from '../api.ts'
 import { Badge } from '../components/badge.tsx'
 import { Card } from '../components/card.tsx'
-import { type Column, DataTable } from '../components/data-table.tsx'
+import type { Column } from '../components/data-table.tsx'
 import { Segmented } from '../components/form.tsx'
-import { EmptyNote, ErrorNote } from '../components/notes.tsx'
+import { EmptyNote } from '../components/notes.tsx'
+import { PagedTable } from '../components/paged-table.tsx'
 import { ProgressBar } from '../components/progress-bar.tsx'
 import { formatCount } from '../format.ts'
 import { jobsLink } from '../links.ts'
@@ -48,24 +49,18 @@ export function SegmentList({ stream, stretch }: { stream: string; stretch: Stre
       title={stretch ? 'Slices in this stretch' : 'Slices'}
       actions={<Segmented label="Slices shown" options={STATES} value={choice} onChange={setChoice} />}
     >
-      {list.error && list.rows.length === 0 ? (
-        <ErrorNote error={list.error} retry={list.refetch} />
-      ) : (
-        <DataTable
-          caption="Slices of the stream, in order"
-          columns={columnsOf(stream)}
-          rows={list.rows}
-          keyOf={({ id }) => id}
-          loading={list.isLoading}
-          onEnd={list.loadMore}
-          heightPx={420}
-          empty={
-            <EmptyNote title="No slice is like that">
-              Choose another state, or show all of the stream.
-            </EmptyNote>
-          }
-        />
-      )}
+      <PagedTable
+        list={list}
+        caption="Slices of the stream, in order"
+        columns={columnsOf(stream)}
+        keyOf={({ id }) => id}
+        heightPx={420}
+        empty={
+          <EmptyNote title="No slice is like that">
+            Choose another state, or show all of the stream.
+          </EmptyNote>
+        }
+      />
     </Card>
   )
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, renameSync, rmSync, statSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, test } from 'node:test'
+import { hearNow } from '../store/remote-tree.ts'
 import { type ActWorld, actWorld, type WorldOptions } from './act-world.suite.ts'
 
 const worlds: ActWorld[] = []
@@ -26,6 +27,22 @@ describe('a deletion here', () => {
     assert.equal(w.has('a.txt'), false)
     assert.deepEqual(w.trash(), ['one'])
     assert.deepEqual(await w.sync(), [])
+    assert.deepEqual(await w.differences(), [])
+  })
+
+  test('of a file that OneDrive has after all, as it tells before that is written down: the file comes back', async () => {
+    const w = await world()
+    w.there.device.write('/a.txt', 'one')
+    await w.sync()
+    const row = (await w.store.nodeCase('docs', `i:${w.there.device.item('/a.txt').id}`)).remote!
+    await w.store.write((tx) => hearNow(tx, 'docs', [{ ...row, isDeleted: true }]))
+    const [action] = await w.plan()
+    const { outcome } = await w.run(action!, { isLost: true })
+    assert.equal(w.has('a.txt'), false)
+    await w.store.write((tx) => hearNow(tx, 'docs', [row]))
+    await w.commit(outcome.effects!)
+    assert.deepEqual(await w.sync(), ['download'])
+    assert.deepEqual([w.read('a.txt'), w.trash()], ['one', ['one']])
     assert.deepEqual(await w.differences(), [])
   })
 

@@ -61,11 +61,12 @@ function deleteAt(
 
 function gone(context: ActionContext): Ended {
   const { drive, job, node, version } = context
+  const isOnlyHere = job.payload.verb === 'delete-local'
   return {
     end: 'done',
     write: async (tx) => {
       await countDelete(tx, drive.name, job.clock.now())
-      return endGone(tx, drive.name, { node, version })
+      return endGone(tx, drive.name, { node, version, isOnlyHere })
     },
   }
 }

@@ -30,6 +30,15 @@ describe('a download', () => {
     assert.deepEqual(partials(w), [])
   })
 
+  test('that somebody was faster than with the very same leaves nothing behind', async () => {
+    const w = await world()
+    w.there.device.write('/a.txt', 'the same')
+    await w.run(await w.only('download'), { onProgress: () => w.write('a.txt', 'the same') })
+    await w.sync()
+    assert.deepEqual([w.read('a.txt'), w.trash(), partials(w)], ['the same', [], []])
+    assert.deepEqual(await w.differences(), [])
+  })
+
   test('replaces exactly the file that it was decided on, which is in the trash then', async () => {
     const w = await world()
     w.there.device.write('/a.txt', 'one')

@@ -2,6 +2,7 @@
  * Brings the content of an item into the folder: fetched into a file of our own first (see partial.ts), then put in
  * its place in one step, where nothing may be, or exactly the file that is to be replaced.
  */
+import { rm } from 'node:fs/promises'
 import type { ActionContext, Ended, VerbRun } from '../action.ts'
 import { putInPlace } from '../local/place.ts'
 import type { Root } from '../local/root.ts'
@@ -122,7 +123,12 @@ async function place(
     throw thrown
   }
   const look = lookInside(root, names)
-  if (look) return adoptOr(deps, context, root, { remote, target, look })
+  if (look) {
+    const ended = await adoptOr(deps, context, root, { remote, target, look })
+    // The very same is there already: what was fetched is of no use any more.
+    if (ended.end === 'done') await rm(fetched.path, { force: true })
+    return ended
+  }
   return replaces ? goneHere(context) : { end: 'stale', because: 'its place was taken for a moment' }
 }
 

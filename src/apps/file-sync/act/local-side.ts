@@ -195,7 +195,8 @@ export async function goneHere(
   const kept = asObject(job.checkpoint)
   const sinceMs = typeof kept.absentSinceMs === 'number' ? kept.absentSinceMs : undefined
   if (sinceMs === undefined) await job.save({ ...kept, absentSinceMs: nowMs })
-  const leftMs = ABSENT_MS - (nowMs - (sinceMs ?? nowMs))
+  // A clock that was put back since must not make it wait for as long.
+  const leftMs = ABSENT_MS - Math.abs(nowMs - (sinceMs ?? nowMs))
   if (leftMs > 0) return { end: 'wait', because, afterMs: leftMs }
   return {
     end: 'done',

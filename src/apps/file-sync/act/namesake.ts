@@ -109,7 +109,8 @@ async function contentAhead(
   if (isRemoteContentSame(remote, base)) return hashed.hash
   // Edited on both sides: whose version gets the name then is the policy.
   const { conflicts } = context.drive.settings
-  return conflicts === 'keep-both' || conflicts === 'keep-remote' ? 'remote' : undefined
+  if (conflicts === 'manual') return undefined
+  return conflicts === 'keep-local' ? hashed.hash : 'remote'
 }
 
 async function isSameThere(

@@ -107,3 +107,36 @@ test('a drive that makes the same of it again has its own will: that is agreed o
     assert.deepEqual(await w.store.openNodes('docs', { limit: 10 }), [])
   }
 })
+
+test('a drive that works on it once more by itself makes no conflict of it', async () => {
+  const w = await world(true)
+  w.there.setQuirks({ rewritesUploadsLater: true })
+  w.write('a.docx', SMALL)
+  await w.sync()
+  await w.sync()
+  assert.deepEqual(
+    [await w.sync(), await w.conflicts(), await w.store.openNodes('docs', { limit: 10 })],
+    [[], [], []],
+  )
+})
+
+test('an edit in OneDrive of what arrived damaged, before it could be sent again, is a conflict: both are kept', async () => {
+  const w = await world()
+  w.write('a.docx', LARGE)
+  const action = await w.only('upload')
+  w.there.damagedUploads = 1
+  let isEdited = false
+  await w.run(action, {
+    onProgress: () => {
+      if (isEdited || !w.there.device.has('/a.docx')) return
+      isEdited = true
+      w.there.device.edit('/a.docx', 'edited there')
+    },
+  })
+  assert.ok(isEdited)
+  await w.sync()
+  assert.equal(w.read('a.docx'), 'edited there')
+  const [conflict] = await w.conflicts()
+  assert.ok(w.bytes(conflict!.copyPath!).equals(LARGE))
+  assert.deepEqual(await w.differences(), [])
+})

@@ -5,6 +5,8 @@
  *
  *   its hash is ours                      both sides agree
  *   the same other hash as before         the drive's own will: both sides agree, and sending it for ever is avoided
+ *   another version with that hash since  the drive works on it by itself: the same
+ *   another version with another hash     somebody's edit: a conflict, in which both are kept
  *   yet another hash, or it was not sent  nothing is agreed. The file counts as an edit of what OneDrive has, is left
  *                                         alone with its reason, and goes up again with the next whole look
  */
@@ -13,6 +15,7 @@ import type { Ended } from '../action.ts'
 import { plainStat } from '../local/stat.ts'
 import { endDoubted } from '../store/conflicts.ts'
 import type { RemoteRow } from '../trees.ts'
+import { lookAtItem } from './fresh-look.ts'
 import type { Sending } from './upload.ts'
 
 /** What OneDrive has now, and the hash of what was sent. */
@@ -37,18 +40,15 @@ export async function sentAgain(
     const isSettled = !isDoubtful(sending, second) || second.row.hash === row.hash
     return isSettled ? second : { ended: doubted(sending, second) }
   } catch (thrown) {
-    const isOnesOwn = sending.signal.aborted || OWN_CODES.has(asTidemarkError(thrown).code)
-    if (isOnesOwn) throw thrown
+    const { code } = asTidemarkError(thrown)
+    // What whoever sends looks into.
+    if (sending.signal.aborted || code === 'file-changed') throw thrown
+    const now = code === 'precondition-failed' ? await lookAtItem(sending.context, row.itemId) : undefined
+    if (now?.hash === row.hash) return { row: now, hash: first.hash }
+    if (now) throw thrown
     return { ended: doubted(sending, first) }
   }
 }
-
-/** What whoever sends looks into: the file changed here, or the item there. */
-const OWN_CODES: ReadonlySet<string | undefined> = new Set([
-  'file-changed',
-  'precondition-failed',
-  'not-found',
-])
 
 function doubted({ context, source }: Sending, { row, hash }: SentRow): Ended {
   const { drive, node } = context

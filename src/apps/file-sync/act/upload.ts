@@ -197,10 +197,12 @@ function isWhole(sending: Sending): sending is Sending<WholeSource> {
 }
 
 async function sendWhole(sending: Sending<WholeSource>): Promise<RemoteRow> {
-  const { context, source, target, ifMatch, transfer, signal } = sending
+  const { context, source, target, ifMatch, replaces, transfer, signal } = sending
   const { drive, job } = context
   const { bytes } = source
-  const how = 'itemId' in target ? { ifMatch } : { conflict: 'fail' as const, missingTries: FRESH_TRIES }
+  // What was just made may not be found for a moment.
+  const fresh = 'itemId' in target && !replaces ? {} : { missingTries: FRESH_TRIES }
+  const how = { ...('itemId' in target ? { ifMatch } : { conflict: 'fail' as const }), ...fresh }
   const item = await drive.client.putContent(drive.driveId, target, bytes, { ...how, signal })
   transfer.moved(bytes.length)
   job.progress({ done: bytes.length, total: bytes.length, unit: 'bytes' })

@@ -215,15 +215,30 @@ async function freeExchanged(tx: Tx, drive: string): Promise<void> {
   await tx.run(`UPDATE file_open SET because = NULL WHERE drive = ? AND because = ?`, [drive, IN_EXCHANGE])
 }
 
-/** It is gone on both sides. */
+/** It is gone on both sides; `isOnlyHere`: it was deleted here because OneDrive did not have it any more. */
 export async function endGone(
   tx: Tx,
   drive: string,
-  { node, version }: { node: NodeKey; version: number },
+  { node, version, isOnlyHere = false }: { node: NodeKey; version: number; isOnlyHere?: boolean },
 ): Promise<boolean> {
-  await forgetRows(tx, drive, node)
+  const item = isOnlyHere ? await remoteRow(tx, drive, node.slice(2)) : undefined
+  // OneDrive has told since that it has it after all: it comes back.
+  if (item && !item.isDeleted) await forgetHere(tx, drive, item.itemId)
+  else await forgetRows(tx, drive, node)
   const again = await closeNode(tx, drive, node, version)
   return (await freeWaiting(tx, drive, [node])) || again
+}
+
+async function forgetHere(tx: Tx, drive: string, itemId: string): Promise<void> {
+  const local = await localOfItem(tx, drive, itemId)
+  const below = local ? await missBranch(tx, drive, local.id) : []
+  await openNodes(
+    tx,
+    drive,
+    below.filter((node) => node !== itemNode(itemId)),
+  )
+  await tx.run(`DELETE FROM file_base WHERE drive = ? AND item_id = ?`, [drive, itemId])
+  if (local) await forgetLocal(tx, drive, local.id)
 }
 
 /** With it, whatever is known to be in it is gone: that is not told again. */

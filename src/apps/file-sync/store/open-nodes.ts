@@ -5,6 +5,8 @@
  *                                       ▲  │ └────▶ waiting ──that node ended──▶ unplanned
  *                                       │  └──────▶ reported (because; with waits_for: until that node has ended)
  *                                       └── something changed: version + 1; in work stays in work until it ends
+ *
+ * What waits for itself waits for the next whole look at the folder.
  */
 import type { Tx } from '../../../ledger/contract.ts'
 import type { NodeKey } from '../trees.ts'

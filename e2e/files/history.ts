@@ -87,8 +87,8 @@ const QUIRKS: readonly (keyof Quirks)[] = [
   'changedNotFoundMs',
 ]
 const SKEWS_MS = [-86_400_000, -3_600_000, 3_600_000, 86_400_000 * 400] as const
-/** By which a clock is set meanwhile. Back by little alone: what is due at a time waits until that comes again. */
-const JUMPS_MS = [-300_000, 3_600_000, 86_400_000 * 30] as const
+/** By which a clock is set meanwhile. */
+const JUMPS_MS = [-86_400_000, -300_000, 3_600_000, 86_400_000 * 30] as const
 const POLICIES = ['keep-local', 'keep-remote', 'manual'] as const
 const SKIPPED = ['b', 'x', 'a/', 'a/x', '/a', '*.docx', 'A', 'none', 'none', 'none'] as const
 

@@ -272,7 +272,10 @@ async function describe(engine: Engine, store: FileStore): Promise<string> {
   const nodes = await store.openNodes(DRIVE, { limit: 10 })
   const jobs = await engine.ledger.jobs({ stream: streamOf(DRIVE), limit: 12 })
   const last = jobs.map(({ kind, state, payload, error }) => `${kind} ${state} ${payload} ${error ?? ''}`)
-  return JSON.stringify({ nodes, last }, undefined, 1)
+  const unsettled = await engine.ledger.driver.read((tx) =>
+    tx.all(`SELECT * FROM jobs WHERE state IN ('pending', 'claimed') ORDER BY id LIMIT 20`),
+  )
+  return JSON.stringify({ nodes, last, unsettled, now: engine.clock.now() }, undefined, 1)
 }
 
 export function settingsOf(sim: Sim): FilesSettings {

@@ -259,6 +259,7 @@ export class Housekeeping {
     }
     if (nowMs - this.#alertsMs >= ALERTS_MS) {
       this.#alertsMs = nowMs
+      if ((await this.#engine.ledger.wakeAhead()) > 0) this.#engine.wake()
       await this.#checkHealth()
     }
     this.#ledgerIsThere()

@@ -217,6 +217,7 @@ export type JobRow = {
   error: string | null
   note: string | null
   created_at: number
+  /** Or when it was put off after a try. */
   claimed_at: number | null
   settled_at: number | null
 }

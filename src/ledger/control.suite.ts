@@ -153,6 +153,19 @@ function redoing(test: DeskTest): void {
     assert.deepEqual(await desk.stages(tried.id, elsewhere.id, planned), ['ready', 'time', 'time'])
   })
 
+  test('what was put off by a clock that was put back since is ready at once', async (desk) => {
+    const later = desk.ledger.now() + HOUR_MS
+    const ahead = await desk.claimed()
+    await desk.settle(ahead, 'postpone', { runAt: later + HOUR_MS })
+    await desk.force(`UPDATE jobs SET claimed_at = ? WHERE id = ?`, [later, ahead.id])
+    const waiting = await desk.claimed()
+    await desk.settle(waiting, 'postpone', { runAt: later })
+    const planned = await desk.add({ runAt: later })
+    assert.equal(await desk.ledger.wakeAhead(), 1)
+    assert.equal(await desk.ledger.wakeAhead(), 0)
+    assert.deepEqual(await desk.stages(ahead.id, waiting.id, planned), ['ready', 'time', 'time'])
+  })
+
   test('only failed and canceled jobs can be tried again', async (desk) => {
     const running = await desk.claimed()
     await assert.rejects(desk.ledger.redo(running.id), UsageError)

@@ -254,9 +254,23 @@ export async function hurryStream({ tx, changes }: ControlContext, stream: strin
        AND stream_id = (SELECT id FROM streams WHERE name = ?) RETURNING kind`,
     [stream],
   )
-  for (const row of rows) changes.moved(row.kind, 'time', 'ready')
-  changes.becameReady += rows.length
-  return rows.length
+  return woken(changes, rows)
+}
+
+/** More than clocks of machines that work together may differ. */
+const AHEAD_MS = 60_000
+
+/**
+ * Jobs that were put off after a try at a time that is still to come: the clock was put back since, and when their time
+ * will be nobody knows. They are tried now.
+ */
+export async function wakeAheadJobs({ tx, changes, now }: ControlContext): Promise<number> {
+  const rows = await tx.all<{ kind: string }>(
+    `UPDATE jobs SET wait = NULL, run_at = NULL WHERE state = 'pending' AND wait = 'time' AND attempt > 0
+       AND claimed_at > ? RETURNING kind`,
+    [now + AHEAD_MS],
+  )
+  return woken(changes, rows)
 }
 
 /** Jobs whose time has come are ready; those that another transaction holds are left to it. */
@@ -267,6 +281,10 @@ export async function wakeDueJobs({ tx, changes, now }: ControlContext, max: num
        ORDER BY run_at LIMIT ${max}${skipLocked}) RETURNING kind`,
     [now],
   )
+  return woken(changes, rows)
+}
+
+function woken(changes: ControlContext['changes'], rows: readonly { kind: string }[]): number {
   for (const row of rows) changes.moved(row.kind, 'time', 'ready')
   changes.becameReady += rows.length
   return rows.length

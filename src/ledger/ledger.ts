@@ -36,6 +36,7 @@ import {
   redoJob,
   resume,
   stopRequests,
+  wakeAheadJobs,
   wakeDueJobs,
 } from './control.ts'
 import { type CommitPoint, type CycleContext, runCycle, writeWork } from './cycle.ts'
@@ -215,6 +216,9 @@ export class Ledger {
   hurry(stream: string): Promise<number> {
     return this.#write((ctx) => hurryStream(ctx, stream))
   }
+
+  /** The same for jobs that were tried at a time that is still to come: the clock was put back. */
+  wakeAhead = (): Promise<number> => this.#write(wakeAheadJobs)
 
   // --- Owners ---------------------------------------------------------------
 

@@ -58,6 +58,8 @@ async function write(
     ['wait = ?', later ? 'time' : null],
   ]
   if (pending) set.push(['run_at = ?', s.runAt ?? null], ['owner = ?', null])
+  // By the clock that said how long to wait: see wakeAheadJobs.
+  if (later) set.push(['claimed_at = ?', now])
   if (event === 'retry') set.push(['failures = failures + ?', 1])
   if (ended) set.push(['settled_at = ?', now])
   if (s.error) set.push(['error = ?', errorText(s.error)])

@@ -105,9 +105,11 @@ test('a OneDrive that is full keeps uploads waiting, nothing else, and the statu
     world.write('large.txt', 'x'.repeat(1_000))
     world.write('small.txt', 'small')
     await world.syncStopped(async () => world.there.device.has('small.txt') && world.has('theirs.txt'))
-    await world.until(
-      async () => (await fileStatus({ store: files.store, ledger: engine.ledger }, DRIVE)).isFull,
-    )
+    // What arrived is written down a moment later.
+    await world.until(async () => {
+      const { isFull, open } = await fileStatus({ store: files.store, ledger: engine.ledger }, DRIVE)
+      return isFull && open.inWork === 1
+    })
     const { state, text, open } = await fileStatus({ store: files.store, ledger: engine.ledger }, DRIVE)
     assert.equal(state, 'needs you')
     assert.match(

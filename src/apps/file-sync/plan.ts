@@ -258,7 +258,7 @@ class Planner {
       if (decision ? GOES.has(decision.do) : state === 'in work') going = child
       if (decision?.do === 'check') unknown = child
       else if (decision?.do === 'report' || decision?.do === 'nothing') left = child
-      else if (!decision && state === 'stuck') left = child
+      else if (!decision && state === 'stuck' && !this.#isWaitingFor(child, own)) left = child
       else if (!decision && state !== 'in step' && !this.#isWaitingFor(child, own)) unknown = child
       else if (!decision || !leaving.has(decision.do)) hasSurvivors = true
     }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, renameSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, test } from 'node:test'
+import { releaseSettled } from '../store/open-nodes.ts'
 import { type ActWorld, actWorld, MIB, noise, type WorldOptions } from './act-world.suite.ts'
 
 const worlds: ActWorld[] = []
@@ -36,6 +37,23 @@ describe('a download', () => {
     await w.run(await w.only('download'), { onProgress: () => w.write('a.txt', 'the same') })
     await w.sync()
     assert.deepEqual([w.read('a.txt'), w.trash(), partials(w)], ['the same', [], []])
+    assert.deepEqual(await w.differences(), [])
+  })
+
+  test('waits for a look where what has its name was renamed from another case a moment ago', async () => {
+    const w = await world()
+    w.write('a.txt', 'one')
+    await w.sync()
+    w.there.device.delete('/a.txt')
+    w.there.device.write('/A.txt', 'another')
+    await w.hear()
+    const action = (await w.plan()).find(({ verb }) => verb === 'download')!
+    renameSync(w.path('a.txt'), w.path('A.txt'))
+    const { outcome } = await w.run(action)
+    assert.deepEqual([outcome.bad, outcome.again === undefined], [undefined, false])
+    await w.store.write((tx) => releaseSettled(tx, 'docs', 1_000))
+    await w.sync()
+    assert.equal(w.read('A.txt'), 'another')
     assert.deepEqual(await w.differences(), [])
   })
 

@@ -218,11 +218,8 @@ export function seenInstead(
 }
 
 /** Something that nobody has seen yet has a name that was thought to be free. */
-export async function takenBy(
-  { drive, store }: Acting,
-  { folder, names }: Place,
-  look: Look,
-): Promise<Ended> {
+export async function takenBy(context: Acting, { folder, names }: Place, look: Look): Promise<Ended> {
+  const { drive, store } = context
   const name = names.at(-1)!
   const known = (await store.localByInode(drive.name, look)).find(
     (row) =>
@@ -231,7 +228,12 @@ export async function takenBy(
       !row.isMissing &&
       nameKey(row.name) === nameKey(name),
   )
-  if (known) return { end: 'stuck', because: `this disk takes ${known.name} and ${name} for the same name` }
+  if (known) {
+    const other = lookInside(rootOf(context.drive), [...names.slice(0, -1), known.name])
+    // It was renamed a moment ago, which nobody has seen yet.
+    if (!other || !isSameThing(other, look)) return goneHere(context, 'something else has its name here')
+    return { end: 'stuck', because: `this disk takes ${known.name} and ${name} for the same name` }
+  }
   const id = await store.takeLocalIds(drive.name, 1)
   const type = look.type === 'link' ? 'other' : look.type
   const sighting = { seen: 'new' as const, id, parentId: folder.id, name, type, stat: plainStat(look) }

@@ -4,7 +4,7 @@ import type { Tx } from '../../../ledger/contract.ts'
 import { quickXorHash } from '../../../quick-xor-hash.ts'
 import { type Case, type ConflictKind, decide } from '../decide.ts'
 import { IN_EXCHANGE, isTemporaryName } from '../names.ts'
-import { HELD_DELETE, type Plan, RECENT_MS } from '../plan.ts'
+import { FOLDER_LEFT, HELD_DELETE, type Plan, RECENT_MS } from '../plan.ts'
 import {
   type BaseRow,
   itemNode,
@@ -29,6 +29,7 @@ import {
 import {
   closeNode,
   closeNodes,
+  freeFolder,
   freeNode,
   freeWaiting,
   isOpen,
@@ -350,6 +351,7 @@ export async function writePlan(
     // The same: it would be left alone for a reason that is over.
     if (one.wasOpen && one.until !== undefined && !(await isOpen(tx, drive, one.until))) continue
     await leaveNode(tx, drive, one)
+    if (one.because === FOLDER_LEFT) await freeFolder(tx, drive, one)
   }
   for (const one of plan.bookkeeping) await keepBooks(tx, drive, one, atMs)
   await tx.run(

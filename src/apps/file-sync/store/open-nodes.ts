@@ -101,3 +101,17 @@ export async function waitForNode(
   )
   return waits === 0 ? freeNode(tx, drive, node) : false
 }
+
+/** A folder that waits for what is in it, which waits for the folder, looks again whether it has to. */
+export async function freeFolder(
+  tx: Tx,
+  drive: string,
+  { node, until }: { node: NodeKey; until?: NodeKey },
+): Promise<void> {
+  if (until === undefined) return
+  await tx.run(
+    `UPDATE file_open SET waits_for = NULL, because = NULL
+     WHERE drive = ? AND node = ? AND waits_for = ? AND planned IS NULL`,
+    [drive, until, node],
+  )
+}

@@ -26,10 +26,10 @@ const STATEMENTS: [what: string, sql: string, how: RegExp][] = [
   ],
   [
     'what was noted of a folder, and the folders in it',
-    `SELECT seen.digest, child.* FROM file_seen seen LEFT JOIN file_local child ON child.drive = seen.drive
-     AND child.parent_id = seen.folder AND child.type = 'folder' AND child.is_missing = 0
-     WHERE seen.drive = ? AND seen.folder = ?`,
-    /file_seen_1 \(folder=\? AND drive=\?\); SEARCH child USING INDEX file_local_folders \(parent_id=\?/,
+    `SELECT digest, (SELECT count(*) FROM file_local child WHERE child.drive = seen.drive
+     AND child.parent_id = seen.folder AND child.type = 'folder' AND child.is_missing = 0)
+     FROM file_seen seen WHERE drive = ? AND folder = ?`,
+    /file_seen_1 \(folder=\? AND drive=\?\).*SEARCH child USING (?:COVERING )?INDEX file_local_folders \(parent_id=\?/,
   ],
   [
     'the way up from a row',

@@ -8,8 +8,7 @@
 import type { Tx } from '../../../ledger/contract.ts'
 import { digestOfRows } from '../local/folder-digest.ts'
 import type { LocalRow } from '../trees.ts'
-import { childRows } from './local-tree.ts'
-import { LOCAL_COLUMNS, localOf } from './rows.ts'
+import { childRows, PACKED_ROWS, unpackedRows } from './local-tree.ts'
 
 export type SeenFolder = {
   digest: string
@@ -19,17 +18,15 @@ export type SeenFolder = {
 
 /** Both at one moment; undefined where there is no digest. */
 export async function seenFolder(tx: Tx, drive: string, id: number): Promise<SeenFolder | undefined> {
-  const rows = await tx.all(SEEN, [drive, id])
-  const digest = rows[0]?.digest
-  if (digest === undefined) return undefined
-  return { digest: String(digest), folders: rows.filter((raw) => raw.id !== null).map(localOf) }
+  if (tx.dialect !== 'sqlite') return undefined
+  const found = await tx.get<{ digest: string; folders: string }>(SEEN, [drive, id])
+  return found && { digest: found.digest, folders: unpackedRows(found.folders) }
 }
 
-const CHILD_COLUMNS = LOCAL_COLUMNS.split(', ').map((column) => `child.${column}`)
-const SEEN = `SELECT seen.digest AS digest, ${CHILD_COLUMNS.join(', ')} FROM file_seen seen
-  LEFT JOIN file_local child ON child.drive = seen.drive AND child.parent_id = seen.folder
-    AND child.type = 'folder' AND child.is_missing = 0
-  WHERE seen.drive = ? AND seen.folder = ?`
+const SEEN = `SELECT digest, (
+    SELECT ${PACKED_ROWS.sqlite} FROM file_local child WHERE child.drive = seen.drive
+      AND child.parent_id = seen.folder AND child.type = 'folder' AND child.is_missing = 0) AS folders
+  FROM file_seen seen WHERE drive = ? AND folder = ?`
 
 /** As their rows are now. */
 export async function noteSeen(tx: Tx, drive: string, ids: readonly number[]): Promise<void> {

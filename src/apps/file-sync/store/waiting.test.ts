@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openLedger } from '../../../ledger/open.ts'
-import type { Plan } from '../plan.ts'
+import { FOLDER_LEFT, type Plan } from '../plan.ts'
+import type { NodeKey } from '../trees.ts'
 import { endGone, endLeft, writePlan } from './ends.ts'
 import { FileStore } from './file-store.ts'
 import { freeAllWaiting, openNode } from './open-nodes.ts'
@@ -82,6 +83,22 @@ test('a node is left alone until another has ended', () =>
     assert.deepEqual(await store.openCounts(DRIVE), { unplanned: 1, inWork: 0, waiting: 0, reported: 1 })
     await store.write((tx) => endGone(tx, DRIVE, { node: 'i:other', version: 1 }))
     assert.deepEqual(await store.openCounts(DRIVE), { unplanned: 1, inWork: 0, waiting: 0, reported: 0 })
+  }))
+
+test('a folder that is left until what is in it has ended is planned again when that is left until the folder has', () =>
+  withStore(async (store) => {
+    const report = (node: NodeKey, until: NodeKey, because: string): Plan => ({
+      ...{ actions: [], bookkeeping: [], waiting: [], heldDeletes: undefined },
+      reported: [{ node, version: 1, because, until, wasOpen: true }],
+    })
+    await store.write(async (tx) => {
+      await openNode(tx, DRIVE, 'i:file')
+      await openNode(tx, DRIVE, 'i:folder')
+      const folder = report('i:folder', 'i:file', 'something in it is left alone')
+      await writePlan(tx, DRIVE, { cycle: 1, plan: folder, atMs: 0 })
+      await writePlan(tx, DRIVE, { cycle: 2, plan: report('i:file', 'i:folder', FOLDER_LEFT), atMs: 0 })
+    })
+    assert.deepEqual(await store.openCounts(DRIVE), { unplanned: 1, inWork: 0, waiting: 0, reported: 1 })
   }))
 
 test('a node is not left alone until another has ended that did so while it was planned', () =>

@@ -50,6 +50,27 @@ describe('an exchange', () => {
     assert.deepEqual(Object.keys(heads).sort(), ['connection', 'host', 'x-two'])
   })
 
+  test('asks for what an address says, however odd it is, the first time and later', async () => {
+    const seen: string[] = []
+    const url = await serve((request, answer) => {
+      seen.push(`${request.headers.host} ${request.url}`)
+      answer.end()
+    })
+    const { origin, host, port } = new URL(url)
+    const odd: [address: string, path: string][] = [
+      [`${origin}/plain?a=/b`, '/plain?a=/b'],
+      [`${origin}?a=/b`, '/?a=/b'],
+      [`${origin}/a b/日本`, '/a%20b/%E6%97%A5%E6%9C%AC'],
+      [`${origin}/x/../y/%2E%2e/z#part`, '/z'],
+      [`${origin}\\@elsewhere.test/p`, '/@elsewhere.test/p'],
+      [`http://elsewhere.test:1@127.0.0.1:${port}/p`, '/p'],
+    ]
+    for (const [address] of [...odd, ...odd]) await textOf(await ask(address))
+    const expected = odd.map(([, path]) => `${host} ${path}`)
+    assert.deepEqual(seen, [...expected, ...expected])
+    await assert.rejects(ask(`ftp://${host}/x`), TypeError)
+  })
+
   test('keeps connections', async () => {
     const ports = new Set<number>()
     const url = await serve((request, answer) => {

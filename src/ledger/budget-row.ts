@@ -133,6 +133,8 @@ function flow(row: BudgetRow, nowMs: number): void {
   // Whole milliseconds, as the column holds; the rest flows in the next time.
   const wholeMs = Math.floor(nowMs)
   const setBack = row.updatedMs - wholeMs > CLOCK_AHEAD_MS_MAX
+  // What is left of a pause is left of it still.
+  if (setBack) row.pausedUntilMs -= row.updatedMs - wholeMs
   const elapsedMs = Math.max(0, wholeMs - row.updatedMs)
   row.updatedMs = setBack ? wholeMs : Math.max(row.updatedMs, wholeMs)
   const isLive = (member: BudgetMember): boolean => Math.abs(row.updatedMs - member.seenMs) <= MEMBER_MS

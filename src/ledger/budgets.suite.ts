@@ -171,6 +171,15 @@ export function budgetStoreSuite(label: string, open: () => Promise<OpenBudgets>
       near((await store.draw(drawOf({ want: 50 }), T0 - 3_600_000 + 100)).granted, 10)
     })
 
+    withStore('of a pause, what is left is left of it when the clock is set back', async (store) => {
+      const { version } = await store.draw(drawOf({ want: 50 }), T0)
+      await store.tune(tuningOf({ version, pausedUntilMs: T0 + 5_000 }), T0)
+      const back = T0 - 3_600_000
+      assert.equal((await store.draw(drawOf({ want: 50 }), back)).pausedUntilMs, back + 5_000)
+      assert.equal((await store.draw(drawOf({ want: 50 }), back + 4_900)).granted, 0)
+      assert.ok((await store.draw(drawOf({ want: 50 }), back + 5_100)).granted > 0)
+    })
+
     withStore(
       'draws at the same moment from several sides never add up to more than there is',
       async (store, other) => {

@@ -38,6 +38,28 @@ describe('a budget serves takers', () => {
     await budget.close()
   })
 
+  test('at the rate, too, after the clock was put back by a day', async () => {
+    const clock = new FakeClock()
+    let backMs = 0
+    const skewed = {
+      now: () => clock.now() - backMs,
+      monotonicMs: () => clock.monotonicMs(),
+      timer: clock.timer.bind(clock),
+    }
+    const store = new MemoryBudgetStore()
+    const budget = new Budget({
+      ...{ name: 'b', spec: SPEC, member: 'm', store, clock: skewed, random: seededRandom(1) },
+    })
+    const got = greedy(budget, 1)
+    await pass(clock, 2_000)
+    backMs = 86_400_000
+    const before = got.units
+    await pass(clock, 10_000)
+    assert.ok(got.units - before > 900, `${got.units - before}`)
+    got.stop()
+    await budget.close()
+  })
+
   test('in the order in which they came', async () => {
     const { clock, budget } = bench()
     const order: number[] = []

@@ -63,6 +63,7 @@ export type BudgetSnapshot = {
 }
 
 const RETRY_MS = 1_000
+const TICK_MS_MAX = 10_000
 
 export class Budget {
   readonly name: string
@@ -293,7 +294,8 @@ export class Budget {
 
   #tickLater(): void {
     if (this.#timer || this.#closed || isFixed(this.#spec)) return
-    this.#tickIn(nextTickMs(this.#state) - this.#bucket.now())
+    // The clock may have been put back since.
+    this.#tickIn(Math.min(TICK_MS_MAX, nextTickMs(this.#state) - this.#bucket.now()))
   }
 
   #tickIn(afterMs: number): void {

@@ -61,6 +61,8 @@ const PACE_MS = 10
 const TUNE_TRIES_MAX = 50
 /** A smaller difference to the store's clock is the time that the answer took. */
 const CLOCK_SKEW_MS = 250
+/** Answers that overtake each other are closer. */
+const CLOCK_BACK_MS = 10_000
 const ROUNDING = 1e-9
 
 type Exchange = Pick<Draw, 'want' | 'giveBack' | 'leave'>
@@ -215,7 +217,12 @@ export class SharedBucket {
     const rate = (this.#view?.rate ?? 0) * PACE_SHARE
     // Large costs pace themselves, as they are saved up from several draws.
     const cost = Math.min(head.units, (rate * CHUNK_MS) / 1000)
-    const pace = take(this.#pace, { rate, burst: (rate * PACE_MS) / 1000 }, cost, this.#options.clock.now())
+    const pace = take(
+      this.#pace,
+      { rate, burst: (rate * PACE_MS) / 1000 },
+      cost,
+      this.#options.clock.monotonicMs(),
+    )
     this.#pace = pace.state
     // A rate of zero stops further draws only; what was granted may go.
     if (!pace.taken && rate > 0) return pace.waitMs
@@ -225,7 +232,7 @@ export class SharedBucket {
 
   #askForMore(head: Waiter): void {
     if (this.#drawing) return
-    const waitMs = this.#drawAtMs - this.#options.clock.now()
+    const waitMs = this.#drawAtMs - this.#options.clock.monotonicMs()
     if (waitMs > 0) {
       this.#wakeIn(waitMs, { keepAlive: true })
       return
@@ -264,12 +271,12 @@ export class SharedBucket {
       const short = drawn.granted + ROUNDING < exchange.want
       const nextMs = short ? Math.min(POLL_MS, Math.max(DRAW_MS, drawn.waitMs)) : DRAW_AGAIN_MS
       // So that processes do not draw in step.
-      this.#drawAtMs = clock.now() + nextMs * (0.95 + 0.1 * random())
+      this.#drawAtMs = clock.monotonicMs() + nextMs * (0.95 + 0.1 * random())
       this.#failures = 0
     } catch (error) {
       this.#failures += 1
       this.#drawAtMs =
-        clock.now() + Math.min(FAILED_MS_MAX, FAILED_MS * 2 ** Math.min(10, this.#failures - 1))
+        clock.monotonicMs() + Math.min(FAILED_MS_MAX, FAILED_MS * 2 ** Math.min(10, this.#failures - 1))
       onError?.(error)
     } finally {
       this.#drawing = false
@@ -296,6 +303,8 @@ export class SharedBucket {
     const last = this.#view
     // Answers may overtake each other.
     if (last && view.version < last.version && view.nowMs <= last.nowMs) return
+    // The clock was put back: a pause of before ends at a time that nobody knows; the row has it, if it still holds.
+    if (last && last.nowMs - view.nowMs > CLOCK_BACK_MS) this.#pausedUntilMs = 0
     this.#view = view
     const aheadMs = view.nowMs - sentMs
     this.#aheadMs = Math.abs(aheadMs) > CLOCK_SKEW_MS ? aheadMs : 0

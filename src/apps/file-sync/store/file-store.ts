@@ -130,16 +130,17 @@ export class FileStore {
   /** Names from the root down; undefined where a folder above is not known or not there. */
   async localPath(drive: string, id: number): Promise<string[] | undefined> {
     const rows = await this.#read((tx) =>
-      tx.all<{ parent_id: number | null; name: string }>(
+      tx.all<{ depth: number; parent_id: number | null; name: string }>(
         `WITH RECURSIVE way(depth, parent_id, name) AS (
            SELECT 0, parent_id, name FROM file_local WHERE drive = ? AND id = ?
            UNION ALL SELECT way.depth + 1, folder.parent_id, folder.name FROM way CROSS JOIN file_local folder
              WHERE folder.drive = ? AND folder.id = way.parent_id AND way.depth < ${DEPTH_MAX})
-         SELECT parent_id, name FROM way ORDER BY depth DESC`,
+         SELECT depth, parent_id, name FROM way`,
         [drive, id, drive],
       ),
     )
-    const [top, ...below] = rows
+    // Sorted here: the database would make a table for it.
+    const [top, ...below] = rows.sort((one, other) => Number(other.depth) - Number(one.depth))
     return top?.parent_id === null ? below.map(({ name }) => name) : undefined
   }
 

@@ -14,7 +14,7 @@ import { startPostgres } from './postgres.ts'
 
 const DATABASES = ['sqlite', 'postgres'] as const
 
-const { values, positionals } = parseArgs({
+const OPTIONS = {
   allowPositionals: true,
   options: {
     histories: { type: 'string', default: '1000' },
@@ -25,16 +25,29 @@ const { values, positionals } = parseArgs({
     kills: { type: 'boolean', default: false },
     shrink: { type: 'boolean', default: false },
   },
-})
-const numbers = [values.histories, values.seed, values.acts, values.crashes].map(Number)
-const [histories, first, acts, crashes] = numbers as [number, number, number, number]
-const database = DATABASES.find((name) => name === values.db)
-if (positionals.join() !== 'files' || !database || !numbers.every((n) => Number.isInteger(n) && n >= 0)) {
+} as const
+
+function wrongUse(): never {
   process.stderr.write(
     'npm run oracle -- files [--histories N] [--seed S] [--acts N] [--crashes N] [--db sqlite|postgres] [--kills] [--shrink]\n',
   )
   process.exit(2)
 }
+
+function readOptions(): ReturnType<typeof parseArgs<typeof OPTIONS>> {
+  try {
+    return parseArgs(OPTIONS)
+  } catch {
+    return wrongUse()
+  }
+}
+
+const { values, positionals } = readOptions()
+const numbers = [values.histories, values.seed, values.acts, values.crashes].map(Number)
+const [histories, first, acts, crashes] = numbers as [number, number, number, number]
+const database = DATABASES.find((name) => name === values.db)
+if (positionals.join() !== 'files' || !numbers.every((n) => Number.isInteger(n) && n >= 0)) wrongUse()
+if (!database) wrongUse()
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 const sync = values.kills ? 'process' : 'here'

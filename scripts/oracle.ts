@@ -1,8 +1,8 @@
 /**
  * `npm run oracle -- files [--histories 1000] [--seed N] [--acts 20] [--crashes 5] [--db sqlite|postgres] [--kills]
- * [--shrink]`: the proof of the file sync at length. Random histories of both sides, under faults and quirks, with crashes between any two
- * steps; each is compared with what people did (e2e/files/oracle.ts). Those that fail print a replay, which
- * `--shrink` makes short. With `--kills` the sync is a process of its own, and is killed.
+ * [--shrink]`: the proof of the file sync at length. Random histories of both sides, under faults and quirks, with
+ * crashes between any two steps; each is compared with what people did (e2e/files/oracle.ts). Those that fail print a
+ * replay, which `--shrink` makes short. With `--kills` the sync is a process of its own, and is killed.
  */
 import { parseArgs } from 'node:util'
 import { makeHistory, pasted } from '../e2e/files/history.ts'

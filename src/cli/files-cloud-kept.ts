@@ -39,7 +39,16 @@ export class KeptUpload {
     }
   }
 
-  write({ url, expiresAtMs }: KeptSession, nowMs: number): void {
+  /** What cannot be kept (a disk that is full) is no reason not to upload: the next one only begins anew. */
+  write(kept: KeptSession, nowMs: number): void {
+    try {
+      this.#write(kept, nowMs)
+    } catch {
+      // As above.
+    }
+  }
+
+  #write({ url, expiresAtMs }: KeptSession, nowMs: number): void {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
     for (const name of readdirSync(this.#folder)) {
       const path = join(this.#folder, name)
@@ -52,6 +61,10 @@ export class KeptUpload {
   }
 
   drop(): void {
-    rmSync(this.#path, { force: true })
+    try {
+      rmSync(this.#path, { force: true })
+    } catch {
+      // A session that has ended is not gone on with, and its key opens nothing.
+    }
   }
 }

@@ -1,6 +1,7 @@
 /** Many deletions at once wait for a yes: the question, with its numbers and examples, and what a yes does. */
-import { streamOf } from '../apps/file-sync/drive.ts'
+import { driveSettings, streamOf } from '../apps/file-sync/drive.ts'
 import { heldDeletes } from '../apps/file-sync/store/browse.ts'
+import type { DriveRow } from '../apps/file-sync/store/contract.ts'
 import { freeHeld } from '../apps/file-sync/store/ends.ts'
 import { setDrive } from '../apps/file-sync/store/file-store.ts'
 import { formatCount } from '../format.ts'
@@ -84,8 +85,7 @@ export async function tellHeld(
     else if (!told.has(name)) {
       told.add(name)
       await describeHeld(context, opened, { name, held })
-      const { root } = await opened.files.store.drive(name)
-      for (const hint of heldHints({ name, root })) context.output.note(`  ${hint}`)
+      for (const hint of await heldHints(opened, name)) context.output.note(`  ${hint}`)
     }
   }
 }
@@ -144,11 +144,27 @@ export async function describeHeld(
   if (more > 0) output.note(`    … and ${formatCount(more)} more`)
 }
 
-export function heldHints({ name, root }: { name: string; root: string }): string[] {
-  const folder = shellWord(name)
+export async function heldHints({ files }: Pick<OpenedFiles, 'files'>, name: string): Promise<string[]> {
+  const row = await files.store.drive(name)
+  const yes = `If that is as it should be: tidemark files sync ${shellWord(name)} --force-deletes`
+  const anew = beginAnew(row)
+  if (anew === undefined) return [yes, 'If not, put them back.']
   return [
-    `If that is as it should be: tidemark files sync ${folder} --force-deletes`,
+    yes,
     'If not, put them back. To have them brought back from the other side instead, begin anew with the folder:',
-    `  tidemark files remove ${folder} && tidemark files sync ${shellWord(root)}`,
+    `  ${anew}`,
   ]
+}
+
+/**
+ * Undefined where that would not help, since changes go one way, or where it would bring to the other side what is left
+ * out by the settings: they are forgotten with the folder.
+ */
+function beginAnew({ name, root, account, driveId, settings }: DriveRow): string | undefined {
+  const { conflicts, ...others } = driveSettings.parse(JSON.parse(settings))
+  const { conflicts: usual, ...plain } = driveSettings.parse({})
+  if (JSON.stringify(others) !== JSON.stringify(plain)) return undefined
+  const given = { name, account, drive: driveId, ...(conflicts === usual ? {} : { conflicts }) }
+  const options = Object.entries(given).map(([flag, value]) => ` --${flag} ${shellWord(value)}`)
+  return `tidemark files remove ${shellWord(name)} && tidemark files sync ${shellWord(root)}${options.join('')}`
 }

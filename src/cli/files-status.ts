@@ -2,6 +2,7 @@
 import type { Command } from 'commander'
 import type { DriveRow } from '../apps/file-sync/store/contract.ts'
 import { type CliContext, exitCodes } from './context.ts'
+import type { OpenedFiles } from './files-context.ts'
 import type { FolderEnd } from './files-sync-end.ts'
 
 const HELP = `
@@ -42,7 +43,8 @@ async function showStatus(
     if (context.output.json) {
       context.output.value(ends.map((end) => ({ ...toJson(end), trouble: missing.get(end.name) ?? null })))
     } else
-      for (const end of ends) await printStatus(context, end, { now, all, trouble: missing.get(end.name) })
+      for (const end of ends)
+        await printStatus(context, opened, { end, now, all, trouble: missing.get(end.name) })
     context.exitCode = missing.size > 0 ? exitCodes.usage : exitCodeOf(ends, false)
   })
 }
@@ -75,10 +77,12 @@ async function allReported(store: Store, name: string): Promise<FolderEnd['repor
   }
 }
 
+type Printed = { end: FolderEnd; now: number; all: boolean | undefined; trouble: string | undefined }
+
 async function printStatus(
   { output }: CliContext,
-  end: FolderEnd,
-  { now, all, trouble }: { now: number; all: boolean | undefined; trouble: string | undefined },
+  opened: OpenedFiles,
+  { end, now, all, trouble }: Printed,
 ): Promise<void> {
   const { formatBytes, formatCount } = await import('../format.ts')
   const { distance } = await import('../moment.ts')
@@ -104,7 +108,7 @@ async function printStatus(
   if (held) {
     const count = held.local + held.remote
     output.line(`  deletions  ${formatCount(count)} at once wait for your yes`)
-    for (const hint of heldHints(end)) output.line(`             ${hint}`)
+    for (const hint of await heldHints(opened, end.name)) output.line(`             ${hint}`)
   }
   if (end.conflicts > 0)
     output.line(`  conflicts  ${formatCount(end.conflicts)} to decide: tidemark files conflicts`)

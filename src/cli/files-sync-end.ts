@@ -146,7 +146,7 @@ async function explain(
   if (end.heldDeletes) {
     if (isShown) output.note(`${name}: nothing was deleted.`)
     else await describeHeld(context, opened, { name, held: end.heldDeletes })
-    for (const hint of heldHints(end)) output.note(`  ${hint}`)
+    for (const hint of await heldHints(opened, name)) output.note(`  ${hint}`)
   }
   explainTroubles(context, end)
 }

@@ -94,7 +94,7 @@ export class WatchJournal {
 }
 
 /** `docs: downloaded Letters/a.txt (12 kB)` */
-export function actionLine({ folder, text, path, bytes, result, note, verb }: Told): string {
+function actionLine({ folder, text, path, bytes, result, note, verb }: Told): string {
   const size = bytes > 0 && (verb === 'upload' || verb === 'download') ? ` (${formatBytes(bytes)})` : ''
   const what = text.charAt(0).toLowerCase() + text.slice(1)
   const why = note === null ? '' : `: ${note}`
@@ -104,7 +104,7 @@ export function actionLine({ folder, text, path, bytes, result, note, verb }: To
 }
 
 /** `docs: 1,200 downloaded (34 MB), 3 moved here` */
-export function countLines(actions: readonly Told[]): string[] {
+function countLines(actions: readonly Told[]): string[] {
   const byFolder = Map.groupBy(actions, ({ folder }) => folder)
   return [...byFolder].map(([folder, some]) => {
     const parts = [...Map.groupBy(some, ({ text }) => text)].map(([text, equal]) => {

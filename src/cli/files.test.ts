@@ -290,6 +290,29 @@ describe('many deletions at once', () => {
     assert.match(status.stdout, /^Docs: needs you\n(?:.*\n)*.*13 at once wait for your yes/)
   })
 
+  test('come back when the folder is begun anew as the hint says', async () => {
+    const [, said] = /^ +(tidemark files remove .*)$/m.exec((await world.sync()).stderr)!
+    for (const command of said!.split(' && ')) {
+      const words = command.split(' ').map((word) => word.replaceAll("'", ''))
+      const { code, stderr } = await world.run(...words.slice(1))
+      assert.equal(code, 0, stderr)
+    }
+    assert.equal(world.read('many/0.txt'), world.thereNow()['many/0.txt'])
+    assert.equal(Object.keys(world.thereNow()).length, 13)
+  })
+
+  test('have no such hint where that would bring over what is left out', async () => {
+    world.write('secret.key', 'secret')
+    assert.equal((await world.run('files', 'set', 'Docs', '--skip', '*.key')).code, 0)
+    // A change of the filter brings back what is missing: it is deleted once more.
+    await world.sync()
+    rmSync(join(world.root(), 'many'), { recursive: true })
+    const { stderr } = await world.sync()
+    assert.match(stderr, /If not, put them back\.$/m)
+    assert.doesNotMatch(stderr, /files remove/)
+    assert.equal(world.there.has('secret.key'), false)
+  })
+
   test('are done once somebody says yes, and the yes does not hold for later ones', async () => {
     const { code, questions } = await syncAsked('y')
     assert.deepEqual(questions, ['Delete these 13? [y/N] '])

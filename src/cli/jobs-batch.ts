@@ -2,25 +2,11 @@
 import { systemClock } from '../clock.ts'
 import { UsageError } from '../errors.ts'
 import { formatCount, formatShare } from '../format.ts'
-import type { JobRow } from '../ledger/contract.ts'
-import type { Ledger } from '../ledger/ledger.ts'
-import { type JobFilter, PAGE_MAX } from '../ledger/queries.ts'
 import type { Output } from './output.ts'
 
 const NOTE_EVERY_MS = 2_000
 /** Refusals kept word by word; more of them say nothing new. */
 const REFUSALS_KEPT_MAX = 20
-
-/** All jobs like that, newest first; what is enqueued meanwhile is not among them. */
-export async function* eachJob(ledger: Ledger, filter: JobFilter): AsyncGenerator<JobRow> {
-  let before: number | undefined
-  for (;;) {
-    const page = await ledger.jobs({ ...filter, before, limit: PAGE_MAX })
-    yield* page
-    if (page.length < PAGE_MAX) return
-    before = page.at(-1)!.id
-  }
-}
 
 /** Says now and then how far a long command is. */
 export class Pace {

@@ -75,6 +75,22 @@ async function settle(ledger: Ledger): Promise<void> {
 }
 
 describe('a scheduler', () => {
+  test('fires what a clock that was put back has put off, once, and goes on from there', async (t) => {
+    const { ledger, clock } = await openMemory(t)
+    const year = 365 * 24 * HOUR_MS
+    await ledger.putSchedule(entry({ next_at: START + year + MINUTE_MS }))
+    await ledger.putSchedule(
+      entry({ name: 'yearly', spec: 'cron 0 0 31 12 *', next_at: Date.UTC(2026, 11, 31) }),
+    )
+    const { scheduler, fired } = startScheduler(t, { ledger, clock })
+    await scheduler.poke()
+    await scheduler.poke()
+    assert.deepEqual(
+      fired.map(({ name, nextAt }) => [name, nextAt]),
+      [['nightly', START + MINUTE_MS]],
+    )
+  })
+
   test('fires an entry when it is due and moves it on by its interval', async (t) => {
     const { ledger, clock } = await openMemory(t)
     await ledger.putSchedule(entry())

@@ -5,6 +5,7 @@
  *
  * - Runs that were missed while nobody was there are made up for once: the next time is computed from now.
  * - A run that is still unsettled when the next one is due is not joined by a second: both have the same key.
+ * - A next time that is further away than the spec allows was written by a clock that was put back since: it is due.
  * - Entries whose kind this process does not know are left to processes that do.
  * - Entries that other processes write are seen within `REREAD_MS`, or at once after `poke`.
  *
@@ -13,6 +14,7 @@
 import type { CancelTimer, Clock } from '../clock.ts'
 import { asTidemarkError } from '../errors.ts'
 import type { EnqueueResult, NewJob } from '../ledger/contract.ts'
+import { AHEAD_MS } from '../ledger/control.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { ScheduleRow } from '../ledger/schedules.ts'
 import { nextAfter, parseSpec } from './schedule-spec.ts'
@@ -96,7 +98,7 @@ export class Scheduler {
         if (this.#state !== 'running') break
         nextAt = Math.min(
           nextAt,
-          entry.next_at > ledger.now() ? this.#knownTime(entry) : await this.#fire(entry),
+          isDue(entry, ledger.now()) ? await this.#fire(entry) : this.#knownTime(entry),
         )
       }
       return Math.min(REREAD_MS, Math.max(0, nextAt - ledger.now()))
@@ -159,6 +161,16 @@ export class Scheduler {
       this.#options.onError?.(error, entry)
       return undefined
     }
+  }
+}
+
+function isDue({ next_at: nextAt, spec }: ScheduleRow, now: number): boolean {
+  if (nextAt <= now) return true
+  try {
+    return nextAt - nextAfter(parseSpec(spec), now, nextAt) > AHEAD_MS
+  } catch {
+    // One that can never fire: that is told when its time comes.
+    return false
   }
 }
 

@@ -258,7 +258,7 @@ export async function hurryStream({ tx, changes }: ControlContext, stream: strin
 }
 
 /** More than clocks of machines that work together may differ. */
-const AHEAD_MS = 60_000
+export const AHEAD_MS = 60_000
 
 /**
  * Jobs that were put off after a try at a time that is still to come: the clock was put back since, and when their time
@@ -266,9 +266,10 @@ const AHEAD_MS = 60_000
  */
 export async function wakeAheadJobs({ tx, changes, now }: ControlContext): Promise<number> {
   const rows = await tx.all<{ kind: string }>(
+    // Their time is later still: by that the index finds them without a look at all that wait.
     `UPDATE jobs SET wait = NULL, run_at = NULL WHERE state = 'pending' AND wait = 'time' AND attempt > 0
-       AND claimed_at > ? RETURNING kind`,
-    [now + AHEAD_MS],
+       AND run_at > ? AND claimed_at > ? RETURNING kind`,
+    [now + AHEAD_MS, now + AHEAD_MS],
   )
   return woken(changes, rows)
 }

@@ -1,12 +1,12 @@
 /** Begins to keep a folder in step with a drive: looks at both, marks the folder, and writes it down. */
 import { randomUUID } from 'node:crypto'
-import { existsSync, readdirSync, realpathSync, statSync, unlinkSync } from 'node:fs'
+import { existsSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { type DriveSettings, driveSettings, SERVICE, streamOf } from '../apps/file-sync/drive.ts'
 import { OWN_FOLDER } from '../apps/file-sync/filter.ts'
 import { machineId } from '../apps/file-sync/index.ts'
-import { createRoot } from '../apps/file-sync/local/root.ts'
+import { createRoot, openRoot } from '../apps/file-sync/local/root.ts'
 import { openDriveClient } from '../apps/file-sync/open-drives.ts'
 import { continuePlans } from '../apps/file-sync/store/folder-rows.ts'
 import { systemClock } from '../clock.ts'
@@ -15,6 +15,7 @@ import { asTidemarkError, UsageError } from '../errors.ts'
 import { createHttpExchange } from '../http-exchange.ts'
 import type { Account } from '../ledger/accounts.ts'
 import { shellWord } from '../wording.ts'
+import { eachJob } from './job-pages.ts'
 import type { Runtime } from './runtime.ts'
 
 export type NewDriveInput = {
@@ -61,15 +62,34 @@ export async function addDrive(runtime: Opened, input: NewDriveInput): Promise<A
   const kept = { machine: machineId(), settings: JSON.stringify(driveSettings.parse(settings)) }
   try {
     await store.addDrive({ ...row, ...kept }, root.look)
-    if (planned > 0) await store.write((tx) => continuePlans(tx, name, planned))
+    if (planned > 0) {
+      await store.write((tx) => continuePlans(tx, name, planned))
+      await store.takeLocalIds(name, await localIdsIn(runtime.ledger, streamOf(name)))
+    }
   } catch (thrown) {
     if ((await store.findDrive(name))?.markerId === markerId) await store.removeDrive(name)
-    unmarkRoot(root.path)
+    unmarkRoot(root.path, markerId)
     throw thrown
   }
   await runtime.files.drives.reload()
   return { ...draft, root: root.path, markerId }
 }
+
+/**
+ * Work of a folder of the same name that was removed may still wait to be told so. It goes by the numbers that things
+ * had there: what is in this folder gets others.
+ */
+async function localIdsIn(ledger: Opened['ledger'], stream: string): Promise<number> {
+  let last = 0
+  for (const state of ['pending', 'claimed'] as const) {
+    for await (const { payload } of eachJob(ledger, { stream, state })) {
+      last = Math.max(last, Number(LOCAL_NODE.exec(payload ?? '')?.[1] ?? 0))
+    }
+  }
+  return last
+}
+
+const LOCAL_NODE = /"node":"l:(\d+)"/
 
 /** The same without writing anything: every refusal comes before the folder is touched. */
 export async function draftDrive(runtime: Opened, input: NewDriveInput): Promise<DriveDraft> {
@@ -99,10 +119,14 @@ export function markerOf(root: string): string {
   return join(root, OWN_FOLDER, MARKER)
 }
 
-/** Forgets a marker that was made by `addDrive`: the folder can be added anew. */
-export function unmarkRoot(root: string): void {
-  const path = markerOf(root)
-  if (existsSync(path)) unlinkSync(path)
+/** Forgets the marker of a folder, or a damaged one: the folder can be added anew. That of another drive stays. */
+export function unmarkRoot(root: string, markerId: string): void {
+  try {
+    openRoot(root, markerId)
+  } catch (thrown) {
+    if (asTidemarkError(thrown).code !== 'marker-missing') return
+  }
+  rmSync(markerOf(root), { force: true })
 }
 
 async function accountOf({ accounts }: Opened, wanted: string | undefined): Promise<Account> {

@@ -29,12 +29,12 @@ export const ONEDRIVE_ACCESS_TEXT: Record<OneDriveAccess, string> = {
 
 const PROFILE_TIMEOUT_MS = 30_000
 
-/** The app registration, or the way to one. */
 /** Where Microsoft sends the browser back to. */
 export const CALLBACK_PATH = '/oauth/onedrive/callback'
 /** Microsoft takes any port for it, and no other name of this machine. */
 export const BROWSER_REDIRECT = `http://localhost${CALLBACK_PATH}`
 
+/** The app registration, or the way to one. */
 export function requireApp({ client_id: clientId }: Config['onedrive'], configFile: string): OAuthClient {
   if (clientId !== undefined) return { clientId }
   throw new UsageError('There is no app to sign in with: onedrive.client_id is not set.', {

@@ -54,15 +54,18 @@ export type Verb = Decision['do']
 /** The row of a conflict that is about nothing but such a name: what has it gets another one. */
 export const TEMPORARY_NAME = 'temporary name'
 
+/** Said of what would change the other side; something new in a folder that is left alone for it finds that by it. */
+export const DOWNLOADS_ONLY = 'only downloads are on'
+export const UPLOADS_ONLY = 'only uploads are on'
+
 /** Verbs that change the folder, and those that change OneDrive. */
 const LOCAL_VERBS: ReadonlySet<Verb> = new Set(['download', 'mkdir-local', 'move-local', 'delete-local'])
 const REMOTE_VERBS: ReadonlySet<Verb> = new Set(['upload', 'mkdir-remote', 'move-remote', 'delete-remote'])
 
 export function decide(node: Case, mode: Mode): Decision {
   const decision = decideTwoWay(node)
-  if (mode === 'download-only' && REMOTE_VERBS.has(decision.do))
-    return withheld(decision, 'only downloads are on')
-  if (mode === 'upload-only' && LOCAL_VERBS.has(decision.do)) return withheld(decision, 'only uploads are on')
+  if (mode === 'download-only' && REMOTE_VERBS.has(decision.do)) return withheld(decision, DOWNLOADS_ONLY)
+  if (mode === 'upload-only' && LOCAL_VERBS.has(decision.do)) return withheld(decision, UPLOADS_ONLY)
   if (mode === 'upload-only' && decision.do === 'conflict')
     return {
       do: 'report',

@@ -10,6 +10,7 @@
  * action looks before it acts; so this is about getting there, and never about what is safe.
  */
 import { type Case, type Decision, decide, type Mode } from './decide.ts'
+import { IN_EXCHANGE } from './names.ts'
 import { orderActions } from './plan-order.ts'
 import { itemNode, type NodeKey, sameSpelling } from './trees.ts'
 
@@ -203,7 +204,10 @@ class Planner {
     if (!decision) return
     const { version } = node
     if (decision.do === 'report' || decision.do === 'nothing') {
-      this.#plan.reported.push({ node: node.node, version, because: decision.because })
+      const { because } = decision
+      // The end of that move may be seen by a look, and not by the move itself: then the look is who frees it.
+      const until = because === IN_EXCHANGE ? { until: node.node } : {}
+      this.#plan.reported.push({ node: node.node, version, because, ...until })
     } else if (BOOKKEEPING.has(decision.do)) {
       this.#plan.bookkeeping.push({ node: node.node, version, decision: decision as Bookkeeping })
     } else this.#act(node, decision as Decision & { do: ActionVerb })

@@ -243,6 +243,28 @@ test('S3: a download that another process has finished meanwhile writes nothing 
     assert.equal(w.read('a.bin'), 'edited')
   }))
 
+test('S3: a small download that another process has finished meanwhile writes nothing', () =>
+  withActWorld(async (w) => {
+    w.there.device.write('/a.txt', 'from there')
+    const action = await w.only('download')
+    const partials = join(w.drive.root, '.tidemark/partial')
+    let isTaken = false
+    const takeOver = (): void => {
+      // Its file is being made, in a thread: what comes after that waits for this to end.
+      for (let tries = 0; !isTaken && tries < 1_000_000; tries++) {
+        const [name] = readdirSync(partials)
+        if (name === undefined) continue
+        renameSync(join(partials, name), w.path('a.txt'))
+        writeFileSync(w.path('a.txt'), 'what somebody has written since')
+        isTaken = true
+      }
+    }
+    const late = w.run(action, { isLost: true, onProgress: () => void setImmediate(takeOver) })
+    await assert.rejects(late, /Another process/)
+    assert.ok(isTaken)
+    assert.equal(w.read('a.txt'), 'what somebody has written since')
+  }))
+
 test('S4: a file that was edited after it was seen survives its deletion in OneDrive', () =>
   withActWorld(async (w) => {
     w.write('a.txt', 'one')

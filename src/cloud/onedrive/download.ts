@@ -114,7 +114,12 @@ function downloadOf(calls: Calls, answer: Answer, wanted: number, signal: AbortS
     async bytes() {
       if (expected === undefined)
         throw answers.damagedAnswer('the download', 'it does not say how long it is')
-      await spend(expected)
+      try {
+        await spend(expected)
+      } catch (error) {
+        answer.leave()
+        throw error
+      }
       return await answer.bytes(expected)
     },
   }

@@ -73,7 +73,7 @@ const callback = defineSignInCallback<Pending>({
   finish,
   hints: {
     denied: 'Begin again and allow it. An account of work or school may need its administrator for that.',
-    refused: `Check the app registration at Microsoft: under "Mobile and desktop applications" it must have the redirect ${BROWSER_REDIRECT}.`,
+    refused: `Check the app registration at Microsoft: under "Mobile and desktop applications" it must have the redirect ${BROWSER_REDIRECT}, or that of the name under which you reach this server.`,
   },
 })
 

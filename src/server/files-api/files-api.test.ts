@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type Body, DOCS, type FilesWorld, startFilesApi, until } from './files-api.suite.ts'
 import { allowedPlace } from './folder-place.ts'
@@ -416,5 +416,43 @@ describe('a folder that is not kept in step any more', () => {
     assert.equal(copied.length, 5)
     const [books] = (await ledger.streams()).filter((one) => one.name === stream)
     assert.equal(books!.segments, books!.settled_segments, 'the mark is not held up')
+  })
+
+  test('and is added again while work of before still waits: that work does nothing in it', async () => {
+    const { engine, files, ledger } = world.runtime
+    const uploads = () => ledger.jobs({ kind: 'files.upload', state: 'pending', limit: 99 })
+    const sync = () => engine.enqueue(files.kinds.sync, { drive: DOCS }, { stream: `files:${DOCS}` })
+    await world.post('/api/pause', { scope: 'kind', target: 'files.upload' })
+    for (const name of ['m', 'n', 'o']) world.write(`${name}.txt`, name)
+    await sync()
+    await until(async () => (await uploads()).length === 3)
+    const sinceMs = ledger.now()
+    assert.equal((await remove()).status, 200)
+    assert.equal((await uploads()).length, 3)
+    world.write('first.txt', 'makes others of all numbers')
+    assert.equal((await world.add()).status, 201)
+    await sync()
+    await until(async () => (await uploads()).length === 3 + 4)
+    await world.post('/api/resume', { scope: 'kind', target: 'files.upload' })
+    await world.settled()
+    const done = (await all(world, `${DRIVE}/history`, 50)).filter(
+      ({ text, at }) => text === 'Uploaded' && at >= sinceMs,
+    )
+    const paths = (wanted: string) =>
+      done.flatMap(({ path, result }) => (result === wanted ? [path] : [])).sort()
+    assert.deepEqual(paths('done'), ['first.txt', 'm.txt', 'n.txt', 'o.txt'])
+    assert.deepEqual(paths('not needed'), ['m.txt', 'n.txt', 'o.txt'])
+    assert.deepEqual(await ledger.unbalanced(), [])
+  })
+
+  test('leaves the marker of another that has its place now', async () => {
+    renameSync(world.root, `${world.root}-moved`)
+    const marker = join(world.root, '.tidemark/root.json')
+    mkdirSync(dirname(marker), { recursive: true })
+    const other = { markerId: 'other', drive: 'theirs', createdAt: '2026-01-01T00:00:00.000Z' }
+    writeFileSync(marker, JSON.stringify(other))
+    assert.equal((await remove()).status, 200)
+    assert.deepEqual(JSON.parse(readFileSync(marker, 'utf8')), other)
+    assert.ok(existsSync(join(`${world.root}-moved`, 'mine.txt')))
   })
 })

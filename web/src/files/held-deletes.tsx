@@ -22,7 +22,8 @@ export function HeldDeletes({ drive }: { drive: DriveView }) {
         <p>
           So many may be a wrong click, or a folder that is not what it seems. If you did not mean it, bring
           back what is missing, and all is well again. Or stop keeping the folder in step, at the end of this
-          page, and add it again: what is missing then comes back from the other side.
+          page, and add it again: what is missing then comes back from the other side. What a setting left out
+          takes part then, too.
         </p>
         <Button small onClick={() => setOpen(true)}>
           See what would be deleted

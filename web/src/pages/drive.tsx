@@ -112,7 +112,7 @@ function RemoveFolder({ drive: { name, root, account } }: { drive: DriveView }) 
   const ask = async (): Promise<void> => {
     const isSure = await confirm({
       title: `Stop keeping ${name} in step?`,
-      text: `Only the sync ends. All files stay where they are: those in ${root}, those in the OneDrive of ${account}, and those in the trash of the folder. From then on, changes on one side do not come to the other. Tidemark forgets the history and the conflicts of the folder; you can add it again at any time.`,
+      text: `Only the sync ends. All files stay where they are: those in ${root}, those in the OneDrive of ${account}, and those in the trash of the folder. From then on, changes on one side do not come to the other. Tidemark forgets the settings, the history and the conflicts of the folder: you can add it again at any time, but what was left out by a setting then takes part.`,
       action: 'Stop keeping it in step',
       danger: true,
     })

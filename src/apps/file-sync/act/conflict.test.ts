@@ -271,6 +271,24 @@ describe('a name that OneDrive has given to another one', () => {
     assert.deepEqual([copies(w), await w.conflicts(), await w.differences()], [[], [], []])
   })
 
+  test('with the same content, and a file of its own here that stays where it is: ours is not taken away', async () => {
+    const w = await world()
+    w.write('a.txt', 'the same')
+    w.write('b.txt', 'the same')
+    await w.sync()
+    // OneDrive does not take that name, and so the other one keeps b.txt there.
+    renameSync(w.path('b.txt'), w.path('b:.txt'))
+    await w.sync()
+    renameSync(w.path('a.txt'), w.path('b.txt'))
+    await w.sync()
+    assert.deepEqual(w.trash(), [])
+    assert.deepEqual(
+      copies(w).map((name) => [w.read(name), text(w, `/${name}`)]),
+      [['the same', 'the same']],
+    )
+    assert.deepEqual([w.read('b:.txt'), text(w, '/b.txt')], ['the same', 'the same'])
+  })
+
   test('that died after ours was taken to the trash: a look finds it gone, and both are one all the same', async () => {
     const w = await world()
     w.write('x.txt', 'the same')

@@ -256,3 +256,32 @@ describe('a deletion in OneDrive', () => {
     assert.ok(w.has('kept'))
   })
 })
+
+for (const side of ['here', 'in OneDrive']) {
+  test(`what a look sees in the place of a file while its deletion ${side} is written down is new, and goes up without another look`, async () => {
+    const w = await world()
+    w.write('a.txt', 'one')
+    mkdirSync(w.path('d'))
+    await w.sync()
+    for (const name of ['a.txt', 'd']) {
+      if (side === 'here') w.there.device.delete(`/${name}`)
+      else rmSync(w.path(name), { recursive: true })
+    }
+    await w.hear()
+    await w.look()
+    const lost = []
+    for (const action of await w.plan()) lost.push(await w.run(action, { isLost: true }))
+    assert.deepEqual([w.has('a.txt'), w.has('d'), lost.length], [false, false, 2])
+    w.write('a.txt', 'two')
+    w.write('d/b.txt', 'three')
+    await w.look()
+    for (const { outcome } of lost) await w.commit(outcome.effects!)
+    for (let pass = 0; pass < 4; pass++) {
+      await w.hear()
+      for (const action of await w.plan()) await w.run(action)
+    }
+    assert.deepEqual(await w.differences(), [])
+    assert.equal(w.there.device.read('/a.txt')?.toString(), 'two')
+    assert.equal(w.there.device.read('/d/b.txt')?.toString(), 'three')
+  })
+}

@@ -3,6 +3,7 @@
  * kept elsewhere. Local files go to the trash; OneDrive has its recycle bin.
  */
 import { readdirSync } from 'node:fs'
+import type { Tx } from '../../../ledger/contract.ts'
 import type { ActionContext, Ended, VerbRun } from '../action.ts'
 import { toRow } from '../delta.ts'
 import { holdFolder } from '../local/folder.ts'
@@ -11,7 +12,9 @@ import { isAbsence, isSameThing, type Look, plainStat } from '../local/stat.ts'
 import { moveToTrash, removeEmptyFolder } from '../local/trash.ts'
 import type { LocalSighting } from '../store/contract.ts'
 import { countDelete, endGone } from '../store/ends.ts'
-import { seeLocal, setLocalHash } from '../store/local-tree.ts'
+import { localOfItem, seeLocal, setLocalHash } from '../store/local-tree.ts'
+import { openNode } from '../store/open-nodes.ts'
+import { putLocal, sameStat } from '../store/rows.ts'
 import type { LocalRow, RemoteRow } from '../trees.ts'
 import { type Disk, hashInside } from './content.ts'
 import { codeOf, isAsKnown, lookAtItem, notGiven, refusedAgain, staleWith } from './fresh-look.ts'
@@ -66,9 +69,21 @@ function gone(context: ActionContext): Ended {
     end: 'done',
     write: async (tx) => {
       await countDelete(tx, drive.name, job.clock.now())
-      return endGone(tx, drive.name, { node, version, isOnlyHere })
+      const isBack = await keepBack(tx, context)
+      return (await endGone(tx, drive.name, { node, version, isOnlyHere })) || isBack
     },
   }
+}
+
+/** A look has seen something in its place since, and would not tell it again: that is something new. */
+async function keepBack(tx: Tx, { drive, node, case: { local: known } }: ActionContext): Promise<boolean> {
+  const now = await localOfItem(tx, drive.name, node.slice(2))
+  if (!now || now.isMissing) return false
+  const isSame = now.type === 'folder' ? isSameThing : sameStat
+  if (known && !known.isMissing && known.id === now.id && isSame(now, known)) return false
+  await putLocal(tx, drive.name, { ...now, itemId: null })
+  await openNode(tx, drive.name, `l:${now.id}`)
+  return true
 }
 
 /** S4: what is deleted is, byte for byte as far as hashes tell, what both sides agreed on. */

@@ -403,4 +403,49 @@ describe('an exchange of names where not everything takes part', () => {
       assert.deepEqual(await w.differences(), [], JSON.stringify(filter))
     }
   })
+
+  test('of folders whose last move is seen by a look, because its process died, leaves no change behind', async () => {
+    for (const filter of filters) {
+      const w = await world({ settings: { filter } })
+      w.there.device.write('/Photos/a/x', 'one')
+      w.there.device.write('/Photos/b/x', 'two')
+      await w.sync()
+      exchange(w, '/Photos/a', '/Photos/b')
+      await w.hear()
+      for (const action of await w.plan()) await w.run(action)
+      for (const path of ['/Photos/a/x', '/Photos/b/x']) w.there.device.edit(path, `edited ${path}`)
+      await w.hear()
+      const last = await w.plan()
+      for (const action of last) await w.run(action, { isLost: action.verb === 'move-local' })
+      await w.look()
+      for (const action of last) await w.run(action)
+      await w.sync()
+      for (const path of ['Photos/a/x', 'Photos/b/x']) assert.equal(w.read(path), `edited /${path}`)
+      assert.deepEqual(await w.differences(), [], JSON.stringify(filter))
+    }
+  })
+})
+
+test('where only uploads are on, a file in a folder that OneDrive has deleted goes up, and the folder with it', async () => {
+  const w = await world({ settings: { mode: 'upload-only' } })
+  mkdirSync(w.path('d'))
+  await w.sync()
+  w.there.device.delete('/d')
+  assert.deepEqual(await w.sync(), [])
+  w.write('d/new.txt', 'new')
+  assert.deepEqual(await w.sync(), ['mkdir-remote', 'upload'])
+  assert.equal(w.there.device.read('/d/new.txt')?.toString(), 'new')
+  assert.deepEqual(await w.differences(), [])
+})
+
+test('where only downloads are on, a file in a folder that was deleted here comes, and the folder with it', async () => {
+  const w = await world({ settings: { mode: 'download-only' } })
+  w.there.device.mkdir('/d')
+  await w.sync()
+  rmSync(w.path('d'), { recursive: true })
+  assert.deepEqual(await w.sync(), [])
+  w.there.device.write('/d/new.txt', 'new')
+  assert.deepEqual(await w.sync(), ['mkdir-local', 'download'])
+  assert.equal(w.read('d/new.txt'), 'new')
+  assert.deepEqual(await w.differences(), [])
 })

@@ -7,6 +7,8 @@
  */
 import { rm } from 'node:fs/promises'
 import type { ActionContext, Ended } from '../action.ts'
+import { decide } from '../decide.ts'
+import { withHolds } from '../holds.ts'
 import type { Root } from '../local/root.ts'
 import { plainStat } from '../local/stat.ts'
 import { moveToTrash } from '../local/trash.ts'
@@ -30,7 +32,12 @@ import { type FetchDeps, fetchContent } from './partial.ts'
 export type NamesakeDeps = FetchDeps & { disk: Disk }
 
 /** Who has the name in OneDrive, and what is known of it here. */
-type Namesake = { remote: RemoteRow; base: BaseRow | undefined; local: LocalRow | undefined }
+type Namesake = {
+  remote: RemoteRow
+  base: BaseRow | undefined
+  local: LocalRow | undefined
+  isComing: boolean
+}
 
 /** The file that wants the name, and its content. */
 type Own = { names: string[]; local: LocalRow & { hash: string } }
@@ -71,8 +78,10 @@ async function namesakeOf(context: ActionContext): Promise<Namesake | { ended: E
   if (isOther(known, now))
     return { ended: staleWith(context, [now], 'what has its name changed in OneDrive') }
   const waitsFor = itemNode(known.itemId)
-  const { local: other, base } = await store.nodeCase(drive.name, waitsFor)
-  if (other?.id !== local!.id) return { remote: now, base, local: other }
+  const { version: _, ...rows } = await store.nodeCase(drive.name, waitsFor)
+  const path = await store.pathOfNode(drive.name, waitsFor)
+  const isComing = decide(withHolds(drive, rows, path), drive.settings.mode).do === 'move-local'
+  if (rows.local?.id !== local!.id) return { remote: now, base: rows.base, local: rows.local, isComing }
   // The very item that it is going to be compared with: what becomes of both is decided there.
   return { ended: { end: 'done', write: (tx) => waitForNode(tx, drive.name, { node, version, waitsFor }) } }
 }
@@ -99,9 +108,10 @@ async function contentAhead(
   { disk }: NamesakeDeps,
   context: ActionContext,
   root: Root,
-  { remote, local, base }: Namesake,
+  { remote, local, base, isComing }: Namesake,
 ): Promise<string | undefined> {
-  if (!base || local!.type !== 'file' || local!.unreadable !== null) return undefined
+  // One that stays where it is, for a name that OneDrive does not take for example, would leave this place empty.
+  if (!base || !isComing || local!.type !== 'file') return undefined
   const names = await namesOf(context, root, local!)
   const hashed = names && (await hashInside(disk, root, names, context.job))
   if (!hashed || typeof hashed === 'string') return undefined

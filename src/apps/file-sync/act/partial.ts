@@ -84,6 +84,7 @@ async function writeNew(path: string, bytes: Uint8Array, modifiedMs: number | nu
     throw thrown
   }
   try {
+    checkOwn(path, fd)
     writeFileSync(fd, bytes)
     await settle(fd, modifiedMs)
     return true
@@ -239,6 +240,18 @@ function isSameVersion(now: RemoteRow, then: RemoteRow): boolean {
   return now.eTag === then.eTag
 }
 
+/**
+ * A process that was asleep for long may find that another one has done its work: what it has open is then no partial
+ * file any more, but somebody's file.
+ */
+function checkOwn(path: string, fd: number): void {
+  const now = lstatSync(path, { throwIfNoEntry: false })
+  if (now?.ino === fstatSync(fd).ino) return
+  throw new TidemarkError('Another process has taken over this download', {
+    ...{ kind: 'transient', code: 'partial-taken' },
+  })
+}
+
 /** A file that grows at its end, and the hash of all of it. */
 class PartialDownload {
   readonly #file: FileHandle
@@ -274,16 +287,8 @@ class PartialDownload {
     }
   }
 
-  /**
-   * A process that was asleep for long may find that another one has done its work: what it has open is then no
-   * partial file any more, but somebody's file.
-   */
   checkOwn(): void {
-    const now = lstatSync(this.#path, { throwIfNoEntry: false })
-    if (now?.ino === fstatSync(this.#file.fd).ino) return
-    throw new TidemarkError('Another process has taken over this download', {
-      ...{ kind: 'transient', code: 'partial-taken' },
-    })
+    checkOwn(this.#path, this.#file.fd)
   }
 
   async startOver(): Promise<void> {

@@ -172,6 +172,10 @@ function expiryOf({ expiresAtMs }: UploadProgress): { expiresAtMs: number } {
   return { expiresAtMs }
 }
 
+/**
+ * A file that changes breaks it off, but for what is sent to its last byte: OneDrive may have taken that already, and
+ * who saves again would have a conflict with themselves.
+ */
 async function sendFragment(
   { context, source, transfer, signal }: Sending,
   { url, offset }: Session,
@@ -179,12 +183,22 @@ async function sendFragment(
 ): Promise<FragmentAnswer> {
   const { drive, job } = context
   const total = source.look.size
+  const broken = new AbortController()
+  const breakOff = (): void => broken.abort(signal.reason)
+  signal.throwIfAborted()
+  transfer.signal.addEventListener('abort', breakOff, { once: true })
   const body = piecesOf(source.file, { offset, length }, (piece, sent) => {
     hash.update(piece)
+    if (offset + sent === total) transfer.signal.removeEventListener('abort', breakOff)
     transfer.moved(offset + sent)
     job.progress({ done: offset + sent, total, unit: 'bytes' })
   })
-  return await drive.client.uploadFragment(url, { offset, total, length, body, signal })
+  const until = AbortSignal.any([job.signal, broken.signal])
+  try {
+    return await drive.client.uploadFragment(url, { offset, total, length, body, signal: until })
+  } finally {
+    transfer.signal.removeEventListener('abort', breakOff)
+  }
 }
 
 /** Undefined: both sides are still what they were when it was decided. */

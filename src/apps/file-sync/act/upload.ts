@@ -197,8 +197,11 @@ function isWhole(sending: Sending): sending is Sending<WholeSource> {
 }
 
 async function sendWhole(sending: Sending<WholeSource>): Promise<RemoteRow> {
-  const { context, source, target, ifMatch, replaces, transfer, signal } = sending
+  const { context, source, target, ifMatch, replaces, transfer } = sending
   const { drive, job } = context
+  // Not broken off where the file changes: OneDrive may have taken it already, and who saves again would have a
+  // conflict with themselves. The change is the next upload.
+  const { signal } = job
   const { bytes } = source
   // What was just made may not be found for a moment.
   const fresh = 'itemId' in target && !replaces ? {} : { missingTries: FRESH_TRIES }

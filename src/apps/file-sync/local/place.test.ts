@@ -18,12 +18,13 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, test } from 'node:test'
+import { Worker } from 'node:worker_threads'
 import type { LocalStat } from '../trees.ts'
 import { type HeldFolder, holdFolder } from './folder.ts'
 import { makeFolder, moveInside } from './move.ts'
 import { freeBytes, partialPath, putInPlace, sweepPartials } from './place.ts'
 import { createRoot, type Root } from './root.ts'
-import { lookAt, plainStat } from './stat.ts'
+import { isSameStat, lookAt, plainStat } from './stat.ts'
 import {
   bringBack,
   isKeptAs,
@@ -81,6 +82,22 @@ function lastMoment(root: Root, ...happenings: (() => unknown)[]): HeldFolder {
   }
 }
 
+/** A program that edits files as soon as they are there. */
+const EDITS_AT_ONCE = `
+  const { closeSync, openSync, writeSync } = require('node:fs')
+  const { folder, files, done } = require('node:worker_threads').workerData
+  for (let at = 0; at < files; ) {
+    try {
+      const file = openSync(folder + '/f' + at, 'r+')
+      writeSync(file, 'edited')
+      closeSync(file)
+      Atomics.store(done, 0, ++at)
+      Atomics.notify(done, 0)
+    } catch (error) {
+      if (error.code !== 'ENOENT') throw error
+    }
+  }`
+
 describe('a download gets its place', () => {
   test('with its time, and the partial file is gone', async () => {
     const root = await freshRoot()
@@ -97,6 +114,24 @@ describe('a download gets its place', () => {
     assert.equal(read(root, 'a/f'), 'new')
     assert.equal(Math.round(lstatSync(join(root.path, 'a/f')).mtimeMs), modifiedMs)
     assert.ok(!existsSync(partial))
+  })
+
+  test('and an edit in the very next moment is not taken for what was put there', async () => {
+    const root = await freshRoot()
+    const files = 300
+    const done = new Int32Array(new SharedArrayBuffer(4))
+    const eager = new Worker(EDITS_AT_ONCE, { eval: true, workerData: { folder: root.path, files, done } })
+    try {
+      for (let at = 0; at < files; at++) {
+        const target = { names: [`f${at}`], expect: 'absent' as const, modifiedMs: AT, ...TIME }
+        const placed = await putInPlace(root, download(root, 'new'), target)
+        assert.notEqual(Atomics.wait(done, 0, at, 30_000), 'timed-out')
+        assert.equal(read(root, `f${at}`), 'edited')
+        assert.ok(placed.outcome === 'done' && !isSameStat(placed.stat, statOf(root, `f${at}`)))
+      }
+    } finally {
+      await eager.terminate()
+    }
   })
 
   test('never over something that nobody expected', async () => {

@@ -79,8 +79,9 @@ export async function settle(fd: number, modifiedMs: number | null): Promise<voi
 }
 
 function putNew(partial: string, folder: HeldFolder, name: string): Placed {
+  const before = lookAt(partial)
   if (!moveIfFree(partial, folder.at(name))) return { outcome: 'taken' }
-  return { outcome: 'done', stat: placedStat(folder, name) }
+  return { outcome: 'done', stat: placedStat(folder, name, before!) }
 }
 
 function putInstead(
@@ -93,6 +94,7 @@ function putInstead(
   if (!before) return { outcome: 'changed' }
   // Whether it may be run is not in OneDrive, and stays.
   chmodSync(partial, before.mode & 0o777)
+  const own = lookAt(partial)
   const trashed = takeFrom(root, folder, name, { names, expect, atMs })
   if (trashed.outcome !== 'done') return { outcome: 'changed' }
   try {
@@ -102,14 +104,17 @@ function putInstead(
     moveIfFree(ownPath(root, 'trash', ...trashed.kept.names), folder.at(name))
     throw error
   }
-  return { outcome: 'done', stat: placedStat(folder, name), kept: trashed.kept }
+  return { outcome: 'done', stat: placedStat(folder, name, own!), kept: trashed.kept }
 }
 
-/** A file that was replaced or taken away the moment after it was put there is for the next look. */
-function placedStat(folder: HeldFolder, name: string): LocalStat {
+/**
+ * Of the content that was put there, as it was `before` that. A file that was edited, replaced or taken away the
+ * moment after is for the next look, which would not see an edit whose stat is known already.
+ */
+function placedStat(folder: HeldFolder, name: string, before: LocalStat): LocalStat {
   const look = lookAt(folder.at(name))
-  if (look) return plainStat(look)
-  return { dev: folder.look.dev, ino: '0', birthNs: '0', mtimeNs: '0', size: 0 }
+  const isAsPut = look && look.size === before.size && look.mtimeNs === before.mtimeNs
+  return plainStat(isAsPut ? look : before)
 }
 
 /** The bytes that may still be written to the root's disk. */

@@ -3,7 +3,7 @@ import { TidemarkError } from '../../../errors.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import { quickXorHash } from '../../../quick-xor-hash.ts'
 import { type Case, type ConflictKind, decide } from '../decide.ts'
-import { IN_EXCHANGE, isTemporaryName } from '../names.ts'
+import { isTemporaryName } from '../names.ts'
 import { FOLDER_LEFT, HELD_DELETE, type Plan, RECENT_MS } from '../plan.ts'
 import {
   type BaseRow,
@@ -29,6 +29,7 @@ import {
 import {
   closeNode,
   closeNodes,
+  freeExchanged,
   freeFolder,
   freeNode,
   freeWaiting,
@@ -209,11 +210,6 @@ export async function endMoved(
   await freeNode(tx, drive, end.node)
   await freeWaiting(tx, drive, [end.node])
   return true
-}
-
-/** A folder has its own name again: what is in it goes on. */
-async function freeExchanged(tx: Tx, drive: string): Promise<void> {
-  await tx.run(`UPDATE file_open SET because = NULL WHERE drive = ? AND because = ?`, [drive, IN_EXCHANGE])
 }
 
 /** It is gone on both sides; `isOnlyHere`: it was deleted here because OneDrive did not have it any more. */

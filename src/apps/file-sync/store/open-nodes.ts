@@ -9,6 +9,8 @@
  * What waits for itself waits for the next whole look at the folder.
  */
 import type { Tx } from '../../../ledger/contract.ts'
+import { DOWNLOADS_ONLY, UPLOADS_ONLY } from '../decide.ts'
+import { IN_EXCHANGE } from '../names.ts'
 import type { NodeKey } from '../trees.ts'
 import { listOf } from './rows.ts'
 
@@ -102,7 +104,10 @@ export async function waitForNode(
   return waits === 0 ? freeNode(tx, drive, node) : false
 }
 
-/** A folder that waits for what is in it, which waits for the folder, looks again whether it has to. */
+/**
+ * A folder that waits for what is in it, which waits for the folder, looks again whether it has to; so does one that
+ * one side has deleted, and the other only keeps because of the mode: with something new in it, it comes back.
+ */
 export async function freeFolder(
   tx: Tx,
   drive: string,
@@ -111,7 +116,14 @@ export async function freeFolder(
   if (until === undefined) return
   await tx.run(
     `UPDATE file_open SET waits_for = NULL, because = NULL
-     WHERE drive = ? AND node = ? AND waits_for = ? AND planned IS NULL`,
-    [drive, until, node],
+     WHERE drive = ? AND node = ? AND (waits_for = ? OR because IN (?, ?)) AND planned IS NULL`,
+    [drive, until, node, DOWNLOADS_ONLY, UPLOADS_ONLY],
   )
+}
+
+/** A folder has its own name again: what is in it goes on. */
+export async function freeExchanged(tx: Tx, drive: string): Promise<void> {
+  await tx.run(`UPDATE file_open SET because = NULL, waits_for = NULL WHERE drive = ? AND because = ?`, [
+    ...[drive, IN_EXCHANGE],
+  ])
 }

@@ -129,8 +129,9 @@ export async function sweepPartials(root: Root, { beforeMs }: { beforeMs: number
   for (const name of await readdir(ownPath(root, 'partial'))) {
     const path = ownPath(root, 'partial', name)
     // A download that ends just now takes its own away.
-    const mtimeMs = lstatSync(path, { throwIfNoEntry: false })?.mtimeMs ?? beforeMs
-    if (mtimeMs >= beforeMs) continue
+    const found = lstatSync(path, { throwIfNoEntry: false })
+    // A whole one has the time of its content already; when it was last changed says its other time.
+    if (!found || Math.max(found.mtimeMs, found.ctimeMs) >= beforeMs) continue
     await rm(path, { force: true })
     swept += 1
   }

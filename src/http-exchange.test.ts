@@ -102,6 +102,26 @@ describe('an exchange', () => {
     assert.equal(await put(undefined), '0 0')
   })
 
+  test('is done with a piece of a stream when it asks for the next, however slow the other side is', async () => {
+    const PIECES = 300
+    const url = await serve(async (request, answer) => {
+      let isRight = true
+      let at = 0
+      for await (const chunk of request as AsyncIterable<Buffer>) {
+        for (const byte of chunk) isRight &&= byte === Math.floor(at++ / 20_000) % 251
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      answer.end(`${isRight} ${at}`)
+    })
+    async function* pieces(): AsyncGenerator<Uint8Array> {
+      const memory = new Uint8Array(20_000)
+      for (let i = 0; i < PIECES; i++) yield memory.fill(i % 251)
+    }
+    const bodyBytes = PIECES * 20_000
+    const answer = await ask(url, { method: 'PUT', body: pieces(), bodyBytes })
+    assert.equal(await textOf(answer), `true ${bodyBytes}`)
+  })
+
   test('reads no more of a source than the other side takes', async () => {
     let go: (() => void) | undefined
     const url = await serve((request, answer) => {

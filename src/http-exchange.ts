@@ -6,6 +6,7 @@
  *
  * Invariants:
  * - no redirect is followed, no body is decoded, and nothing is sent that the caller did not name
+ * - of a body that streams, a piece is done with when the next is asked for: its memory may be used again
  * - a request whose signal aborts ends its connection; it rejects with the signal's reason
  * - only a GET whose connection was kept from before, and closed before anything was heard, is made once more:
  *   servers close idle connections whenever they like. What changes something may have been done: that is for the
@@ -170,7 +171,7 @@ async function sendBody(
   for await (const piece of isStream(body) ? body : piecesOf(body)) {
     // Refused before it was all there: the rest interests nobody.
     if (outgoing.destroyed || isAnswered()) return
-    if (!outgoing.write(piece)) await drained(outgoing)
+    await written(outgoing, piece)
     onSent?.()
   }
   outgoing.end()
@@ -180,17 +181,16 @@ function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES)
 }
 
-function drained(outgoing: ClientRequest): Promise<void> {
+/** The system has it, or nobody wants it any more. */
+function written(outgoing: ClientRequest, piece: Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
-      outgoing.off('drain', done)
       outgoing.off('close', done)
       outgoing.off('response', done)
       resolve()
     }
-    outgoing.on('drain', done)
     outgoing.on('close', done)
     outgoing.on('response', done)
-    if (outgoing.destroyed) done()
+    outgoing.write(piece, done)
   })
 }

@@ -13,6 +13,8 @@ import { FileChanged } from './transfers.ts'
 
 const READ_BYTES = 1024 * 1024
 const PIECE_BYTES = 256 * 1024
+/** One that is sent, one that is read, and one to spare. */
+const BUFFERS = 3
 
 type Hashing = Pick<RunContext<unknown>, 'signal' | 'progress'>
 
@@ -81,26 +83,31 @@ export async function hashUpTo(
   return hash
 }
 
-/** A stretch of a file. The next piece is read while one is sent. */
+/**
+ * A stretch of a file. The next piece is read while one is sent. Buffers are used again, in turns: who asks for the next
+ * piece must be done with the one before (new ones for each took a sixth of the time of a large upload to clear away).
+ */
 export async function* piecesOf(
   file: FileHandle,
   { offset, length }: { offset: number; length: number },
   onPiece: (piece: Buffer, sent: number) => void,
 ): AsyncGenerator<Buffer> {
   const end = offset + length
-  const read = async (at: number): Promise<Buffer> => {
-    const buffer = Buffer.allocUnsafe(Math.min(PIECE_BYTES, end - at))
-    const { bytesRead } = await file.read(buffer, 0, buffer.length, at)
+  const buffers: Buffer[] = []
+  const read = async (at: number, turn: number): Promise<Buffer> => {
+    buffers[turn] ??= Buffer.allocUnsafeSlow(Math.min(PIECE_BYTES, length))
+    const buffer = buffers[turn]
+    const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, end - at), at)
     if (bytesRead === 0) throw new FileChanged()
     return buffer.subarray(0, bytesRead)
   }
   let reading: Promise<Buffer> | undefined
   try {
-    reading = length > 0 ? read(offset) : undefined
-    for (let at = offset; reading; ) {
+    reading = length > 0 ? read(offset, 0) : undefined
+    for (let at = offset, turn = 1; reading; turn++) {
       const piece: Buffer = await reading
       at += piece.length
-      reading = at < end ? read(at) : undefined
+      reading = at < end ? read(at, turn % BUFFERS) : undefined
       onPiece(piece, at - offset)
       yield piece
     }

@@ -2,6 +2,7 @@
  * Actions as jobs. Checks and transfers have kinds of their own, so that each has its own number of workers; all that
  * is quick is one kind.
  */
+import { availableParallelism } from 'node:os'
 import type { Clock } from '../../clock.ts'
 import { defineJob, type JobKind, type RunContext } from '../../engine/index.ts'
 import type { AnyJobKind } from '../../engine/kinds.ts'
@@ -48,7 +49,8 @@ const CHANGE_PRIORITY = 1
 
 export function fileKinds(deps: FileKindDeps): FileKinds {
   const { settings, drives } = deps
-  const threads = new DiskThreads({ threads: Math.min(settings.parallelCheckers, THREADS_MAX) })
+  const count = Math.min(settings.parallelCheckers, THREADS_MAX, Math.max(2, availableParallelism()))
+  const threads = new DiskThreads({ threads: count })
   const obstacles = new FileObstacles(deps.clock)
   const runs = verbRuns({ ...deps, disk: deps.disk ?? threads })
   const run = (job: RunContext<ActionPayload>) =>

@@ -24,7 +24,7 @@ const NEIGHBOUR_MS = 1_000
 const GAP_MS = 1
 /** Looking for other processes' writes: often while there are some, seldom while there are none. */
 const WATCH_FAST_MS = 5
-const WATCH_SLOW_MS = 25
+const WATCH_SLOW_MS = 50
 const WATCH_FAST_FOR_MS = 10_000
 
 export type SqliteDriverOptions = { file: string; clock: Clock; synchronous?: 'FULL' | 'NORMAL' }

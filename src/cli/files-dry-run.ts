@@ -7,11 +7,11 @@ import { type DryRun, type DryStep, dryRun } from '../apps/file-sync/dry-run.ts'
 import { createFilter } from '../apps/file-sync/filter.ts'
 import { machineId } from '../apps/file-sync/index.ts'
 import { DiskThreads } from '../apps/file-sync/local/threads.ts'
-import { openDriveClient } from '../apps/file-sync/open-drives.ts'
+import { ignoreLinesOf, openDriveClient } from '../apps/file-sync/open-drives.ts'
 import type { DriveRow } from '../apps/file-sync/store/contract.ts'
 import type { NewDrive } from '../apps/file-sync/store/file-store.ts'
 import { systemClock } from '../clock.ts'
-import { TidemarkError } from '../errors.ts'
+import { TidemarkError, UsageError } from '../errors.ts'
 import { formatBytes, formatCount } from '../format.ts'
 import { createHttpExchange, type HttpExchange } from '../http-exchange.ts'
 import { openLedger } from '../ledger/open.ts'
@@ -67,7 +67,13 @@ async function chosenFor(
   options: FilesSyncOptions,
 ): Promise<FileDrive> {
   const drive = await files.drives.get(name)
-  return { ...drive, settings: { ...drive.settings, ...chosenSettings(options) } }
+  const settings = chosenSettings(drive.settings, options)
+  if (JSON.stringify(settings.filter) !== JSON.stringify(drive.settings.filter)) {
+    throw new UsageError('A dry run of other things than take part is possible for new folders only.', {
+      hint: 'Leave out --skip, --only and the like; with tidemark files set nothing is deleted on either side.',
+    })
+  }
+  return { ...drive, settings }
 }
 
 async function drafted(
@@ -83,7 +89,7 @@ async function drafted(
     draft: { ...same, driveType, machine: machineId(), settings: JSON.stringify(settings) },
     drive: {
       ...{ ...same, settings, stream: streamOf(name), isBusiness: driveType !== 'personal' },
-      filter: createFilter(settings.filter, undefined),
+      filter: createFilter(settings.filter, ignoreLinesOf(root)),
       client: openDriveClient(
         {
           ...{ accounts, vault, settings: files.settings, exchange, clock: systemClock },

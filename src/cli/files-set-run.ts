@@ -1,29 +1,17 @@
 /** What holds for a folder is changed, or it is not kept in step any more. */
 import { driveSettings, streamOf } from '../apps/file-sync/drive.ts'
 import { systemClock } from '../clock.ts'
-import { UsageError } from '../errors.ts'
 import { finishRemoval, removeDrive } from '../server/drive-removal.ts'
 import type { CliContext } from './context.ts'
-import { chosenRow, namesOfPath, withFiles } from './files-context.ts'
+import { chosenRow, withFiles } from './files-context.ts'
 import type { SetOptions } from './files-set.ts'
-import { changeSettings, MODE_TEXTS, POLICY_TEXTS } from './files-sync-input.ts'
+import { changeSettings, MODE_TEXTS, POLICY_TEXTS, settingsWith } from './files-sync-input.ts'
 
 export async function setFolder(context: CliContext, folder: string, options: SetOptions): Promise<void> {
   const { output } = context
   await withFiles(context, async (opened) => {
     const row = await chosenRow(opened, folder)
-    const before = driveSettings.parse(JSON.parse(row.settings))
-    const { mode, conflicts, skip, only, maxSize, skipDotfiles, followLinks } = options
-    const settings = {
-      ...{ mode: mode ?? before.mode, conflicts: conflicts ?? before.conflicts },
-      follow_symlinks: followLinks ?? before.follow_symlinks,
-      filter: {
-        sync_paths: only?.map(onlyPath) ?? before.filter.sync_paths,
-        skip: skip ?? before.filter.skip,
-        skip_dotfiles: skipDotfiles ?? before.filter.skip_dotfiles,
-        size_mb_max: maxSize ?? before.filter.size_mb_max,
-      },
-    }
+    const settings = settingsWith(driveSettings.parse(JSON.parse(row.settings)), options)
     const isOther = await changeSettings(opened, row, settings)
     if (isOther) {
       const stream = streamOf(row.name)
@@ -43,15 +31,6 @@ export async function setFolder(context: CliContext, folder: string, options: Se
     if (size > 0) output.line(`  left out   files of more than ${size} MB`)
     output.line(`  links      ${settings.follow_symlinks ? 'followed within the folder' : 'left alone'}`)
     if (isOther) output.note('It holds from the next sync on.')
-  })
-}
-
-/** One that leads nowhere would leave out everything. */
-function onlyPath(path: string): string {
-  const names = namesOfPath(path)
-  if (names.length > 0) return names.join('/')
-  throw new UsageError(`--only ${path} is the whole folder.`, {
-    hint: "All of it takes part with: --only ''",
   })
 }
 

@@ -13,9 +13,8 @@ const REMOVE_HELP = `
 Both sides stay as they are, and so does the trash. If the folder is given to files sync again, what is equal on both
 sides is not copied again.`
 
-export type SetOptions = {
-  mode?: 'two-way' | 'download-only' | 'upload-only'
-  conflicts?: 'keep-both' | 'keep-local' | 'keep-remote' | 'manual'
+/** What takes part. */
+export type FilterOptions = {
   skip?: string[]
   only?: string[]
   maxSize?: number
@@ -23,8 +22,13 @@ export type SetOptions = {
   followLinks?: boolean
 }
 
+export type SetOptions = FilterOptions & {
+  mode?: 'two-way' | 'download-only' | 'upload-only'
+  conflicts?: 'keep-both' | 'keep-local' | 'keep-remote' | 'manual'
+}
+
 export function registerFilesSet(files: Command, context: CliContext): void {
-  files
+  const set = files
     .command('set')
     .description('choose what holds for a folder: direction, conflicts, what is left out')
     .argument('<folder>', 'its name, or its path')
@@ -35,14 +39,33 @@ export function registerFilesSet(files: Command, context: CliContext): void {
         'upload-only',
       ]),
     )
-    .addOption(
-      new Option('--conflicts <policy>', 'what becomes of files that were changed on both sides').choices([
-        'keep-both',
-        'keep-local',
-        'keep-remote',
-        'manual',
-      ]),
-    )
+    .addOption(conflictsOption())
+  addFilterOptions(set)
+    .addHelpText('after', SET_HELP)
+    .action(async (folder: string, options: SetOptions) => {
+      const { setFolder } = await import('./files-set-run.ts')
+      await setFolder(context, folder, options)
+    })
+  files
+    .command('remove')
+    .description('stop keeping a folder in step; both sides stay as they are')
+    .argument('<folder>', 'its name, or its path')
+    .addHelpText('after', REMOVE_HELP)
+    .action(async (folder: string) => {
+      const { removeFolder } = await import('./files-set-run.ts')
+      await removeFolder(context, folder)
+    })
+}
+
+export function conflictsOption(): Option {
+  const policies = ['keep-both', 'keep-local', 'keep-remote', 'manual']
+  return new Option('--conflicts <policy>', 'what becomes of files that were changed on both sides').choices(
+    policies,
+  )
+}
+
+export function addFilterOptions(command: Command): Command {
+  return command
     .addOption(
       new Option('--skip <pattern>', 'leave this out; may be given several times').argParser(collect),
     )
@@ -58,20 +81,6 @@ export function registerFilesSet(files: Command, context: CliContext): void {
     .option('--no-skip-dotfiles', 'take them in again')
     .option('--follow-links', 'follow symbolic links that stay in the folder')
     .option('--no-follow-links', 'leave them alone')
-    .addHelpText('after', SET_HELP)
-    .action(async (folder: string, options: SetOptions) => {
-      const { setFolder } = await import('./files-set-run.ts')
-      await setFolder(context, folder, options)
-    })
-  files
-    .command('remove')
-    .description('stop keeping a folder in step; both sides stay as they are')
-    .argument('<folder>', 'its name, or its path')
-    .addHelpText('after', REMOVE_HELP)
-    .action(async (folder: string) => {
-      const { removeFolder } = await import('./files-set-run.ts')
-      await removeFolder(context, folder)
-    })
 }
 
 function collect(text: string, earlier: string[] = []): string[] {

@@ -8,9 +8,17 @@ import { formatCount } from '../format.ts'
 import { addDrive, type DriveDraft, draftDrive, type NewDriveInput } from '../server/new-drive.ts'
 import { plural, shellWord } from '../wording.ts'
 import type { CliContext } from './context.ts'
-import { chosenRows, findRow, type OpenedFiles, rowsHere, unknownFolder } from './files-context.ts'
+import {
+  chosenRows,
+  findRow,
+  namesOfPath,
+  type OpenedFiles,
+  rowsHere,
+  unknownFolder,
+} from './files-context.ts'
+import type { FilterOptions, SetOptions } from './files-set.ts'
 
-export type FilesSyncOptions = {
+export type FilesSyncOptions = FilterOptions & {
   account?: string
   drive?: string
   name?: string
@@ -82,7 +90,10 @@ function isPath(text: string): boolean {
 
 function newDriveOf(folder: string, options: FilesSyncOptions): NewDriveInput {
   const { account, drive: driveId, name } = options
-  return { root: folder, account, driveId, name, settings: chosenSettings(options) }
+  const { mode, ...settings } = chosenSettings(driveSettings.parse({}), options)
+  // Where nobody says which way, that is for what the account may do.
+  const isSaid = chosenMode(options) !== undefined
+  return { root: folder, account, driveId, name, settings: isSaid ? { mode, ...settings } : settings }
 }
 
 export async function setUp(
@@ -104,15 +115,44 @@ export function noteMerge({ output }: Pick<CliContext, 'output'>, { entries, roo
   )
 }
 
-export function chosenSettings(options: FilesSyncOptions): Partial<DriveSettings> {
-  const mode = options.downloadOnly
-    ? 'download-only'
-    : options.uploadOnly
-      ? 'upload-only'
-      : options.twoWay
-        ? 'two-way'
-        : undefined
-  return { ...(mode && { mode }), ...(options.conflicts && { conflicts: options.conflicts }) }
+function chosenMode({
+  downloadOnly,
+  uploadOnly,
+  twoWay,
+}: FilesSyncOptions): DriveSettings['mode'] | undefined {
+  if (downloadOnly) return 'download-only'
+  if (uploadOnly) return 'upload-only'
+  return twoWay ? 'two-way' : undefined
+}
+
+/** What was said with flags, on top of what holds. */
+export function chosenSettings(before: DriveSettings, options: FilesSyncOptions): DriveSettings {
+  const mode = chosenMode(options)
+  return settingsWith(before, { ...options, ...(mode && { mode }) })
+}
+
+/** What is not said stays as it was. */
+export function settingsWith(before: DriveSettings, options: SetOptions): DriveSettings {
+  const { mode, conflicts, skip, only, maxSize, skipDotfiles, followLinks } = options
+  return {
+    ...{ mode: mode ?? before.mode, conflicts: conflicts ?? before.conflicts },
+    filter: {
+      sync_paths: only?.map(onlyPath) ?? before.filter.sync_paths,
+      skip: skip ?? before.filter.skip,
+      skip_dotfiles: skipDotfiles ?? before.filter.skip_dotfiles,
+      size_mb_max: maxSize ?? before.filter.size_mb_max,
+    },
+    follow_symlinks: followLinks ?? before.follow_symlinks,
+  }
+}
+
+/** One that leads nowhere would leave out everything. */
+function onlyPath(path: string): string {
+  const names = namesOfPath(path)
+  if (names.length > 0) return names.join('/')
+  throw new UsageError(`--only ${path} is the whole folder.`, {
+    hint: "All of it takes part with: --only ''",
+  })
 }
 
 /** What was chosen holds from now on: other processes that sync this folder must do the same. */
@@ -121,15 +161,18 @@ export async function applyChoices(
   opened: OpenedFiles,
   { rows, options }: { rows: readonly DriveRow[]; options: FilesSyncOptions },
 ): Promise<void> {
-  const chosen = chosenSettings(options)
-  if (Object.keys(chosen).length === 0) return
   for (const row of rows) {
     const before = driveSettings.parse(JSON.parse(row.settings))
-    const now = { ...before, ...chosen }
+    const now = chosenSettings(before, options)
     if (!(await changeSettings(opened, row, now))) continue
     if (now.mode !== before.mode) context.output.note(`${row.name}: from now on ${MODE_TEXTS[now.mode]}.`)
     if (now.conflicts !== before.conflicts) {
       context.output.note(`${row.name}: from now on ${POLICY_TEXTS[now.conflicts]}.`)
+    }
+    if (JSON.stringify(now.filter) !== JSON.stringify(before.filter)) {
+      context.output.note(
+        `${row.name}: from now on other things take part. tidemark files set ${shellWord(row.name)} shows which.`,
+      )
     }
   }
 }

@@ -1,13 +1,15 @@
 /** `tidemark files sync` and `files watch`: brings a folder and OneDrive into step, and keeps them so. */
 import { type Command, Option } from 'commander'
 import type { CliContext } from './context.ts'
+import { addFilterOptions, conflictsOption } from './files-set.ts'
 
 const HELP = `
 Without a name it is about all folders of this machine. A folder that is given for the first time, by its path, is
 set up: what is in it and what is in OneDrive are merged, and nothing is deleted. It can be stopped at any time with
 Ctrl-C and goes on where it was.
 
---download-only, --upload-only, --two-way and --conflicts hold from then on, and not only for this run.
+The direction, --conflicts, and what is left out (--skip, --only and so on, as in files set) hold from then on, and not
+only for this run. So a new folder can begin with a part of OneDrive: tidemark files sync ~/OneDrive --only Documents
 
 With --json, one object a line: {"type":"progress", ...} per folder every few seconds, and at the end
 {"type":"summary", folders [...]}; with --dry-run {"type":"plan", ...} for each folder.
@@ -23,7 +25,7 @@ It says what it did and what needs you. With --json, one object a line, by its t
 done or failed, "needs" when conflicts or things that are left alone change, "progress" while there is work, "summary".`
 
 export function registerFilesSync(files: Command, context: CliContext): void {
-  files
+  const sync = files
     .command('sync')
     .description('bring a folder and OneDrive into step, both ways')
     .argument('[folder]', 'its name, or a path; a new path sets it up')
@@ -33,14 +35,8 @@ export function registerFilesSync(files: Command, context: CliContext): void {
     .addOption(modeOption('--download-only', 'only bring changes from OneDrive here'))
     .addOption(modeOption('--upload-only', 'only bring changes from here to OneDrive'))
     .addOption(modeOption('--two-way', 'both ways, as is usual'))
-    .addOption(
-      new Option('--conflicts <policy>', 'what becomes of files that were changed on both sides').choices([
-        'keep-both',
-        'keep-local',
-        'keep-remote',
-        'manual',
-      ]),
-    )
+    .addOption(conflictsOption())
+  addFilterOptions(sync)
     .option('--dry-run', 'print what would be done, and do nothing')
     .option('--watch', 'go on, and keep both in step until Ctrl-C')
     .option('--force-deletes', 'do many deletions at once without asking')

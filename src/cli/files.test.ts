@@ -38,6 +38,27 @@ describe('files sync', () => {
     assert.equal(again.stdout, 'Docs: done; 3 files, 13 B in step\n')
   })
 
+  test('begins with a part of OneDrive, and with what is private left here, where that is said', async () => {
+    world.there.write('Letters/a.txt', 'a')
+    world.there.write('Videos/huge.bin', 'huge')
+    world.write('Letters/key.pem', 'private')
+    const flags = ['--only', 'Letters', '--skip', '*.pem']
+    const dry = await world.sync(world.root(), '--dry-run', ...flags)
+    assert.match(dry.stdout, /^Docs: would download 1 \(1 B\)\./m)
+    const { code, stderr } = await world.sync(world.root(), ...flags)
+    assert.ok(code === 0 || code === 3, stderr)
+    assert.equal(world.read('Letters/a.txt'), 'a')
+    assert.equal(world.has('Videos/huge.bin'), false)
+    assert.equal(world.thereNow()['Letters/key.pem'], undefined)
+    const { stdout } = await world.run('files', 'set', 'Docs')
+    assert.match(stdout, /^ {2}only {7}Letters$/m)
+    assert.match(stdout, /^ {2}left out {3}\*\.pem$/m)
+    const other = await world.sync('Docs', '--skip', '')
+    assert.match(other.stderr, /other things take part/)
+    assert.equal(world.thereNow()['Letters/key.pem'], 'private')
+    assert.equal((await world.sync('Docs', '--dry-run', '--only', 'Videos')).code, 2)
+  })
+
   test('brings edits, renames and deletions of each side to the other', async () => {
     for (const name of ['one', 'two', 'three', 'four']) world.there.write(`${name}.txt`, name)
     await begin()

@@ -154,7 +154,7 @@ async function openDrive(
 const IGNORE_BYTES_MAX = 1024 * 1024
 
 /** Undefined: there is none, or the folder is not there, which whoever acts on it finds out. */
-function ignoreLinesOf(root: string): string | undefined {
+export function ignoreLinesOf(root: string): string | undefined {
   const path = join(root, IGNORE_FILE)
   try {
     // Reading a pipe would wait for ever.

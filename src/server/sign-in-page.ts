@@ -1,4 +1,5 @@
 /** What the browser shows when a service has sent it back. */
+import { escapeHtml } from '../escape-html.ts'
 import type { DownloadAnswer } from './route.ts'
 
 export type SignInPage = { status: number; title: string; text: string; hint?: string | undefined }
@@ -34,13 +35,4 @@ a { color: light-dark(#0b6b73, #5cc9cf) }
 </html>
 `,
   }
-}
-
-export function escapeHtml(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;')
-    .replaceAll("'", '&#39;')
 }

@@ -1,12 +1,6 @@
 /** The pages a person sees while signing in to the simulated cloud. */
 
-const ENTITIES: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
+import { escapeHtml } from '../escape-html.ts'
 
 export function consentPage(input: {
   asked: URLSearchParams
@@ -54,8 +48,4 @@ export function errorPage(error: string, detail: string): string {
 function page(title: string, body: string): string {
   const head = `<meta charset="utf-8"><title>${escapeHtml(title)}</title>`
   return `<!DOCTYPE html><html><head>${head}</head><body><h1>${escapeHtml(title)}</h1>${body}</body></html>`
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character]!)
 }

@@ -2,6 +2,7 @@
  * What a search and a snippet look at: headers, the text for people, and the names of attachments.
  * Never fails: what cannot be understood is taken as text or left out.
  */
+import { escapeHtml } from '../../escape-html.ts'
 import {
   decodedBytes,
   decodedHeader,
@@ -65,7 +66,8 @@ export function topHeaders(raw: Buffer): Header[] {
 
 export function snippetOf(raw: Buffer): string {
   const text = contentOf(raw).text.replaceAll(/\s+/g, ' ').trim()
-  return escapedHtml([...text.slice(0, SNIPPET_CHARS_MAX * 2)].slice(0, SNIPPET_CHARS_MAX).join(''))
+  // Gmail's snippets are HTML text.
+  return escapeHtml([...text.slice(0, SNIPPET_CHARS_MAX * 2)].slice(0, SNIPPET_CHARS_MAX).join(''))
 }
 
 function partsBetween(body: string, boundary: string): string[] {
@@ -120,16 +122,6 @@ function withoutElement(html: string, name: string): string {
     kept += `${html.slice(at, open)} `
     at = close
   }
-}
-
-/** Gmail's snippets are HTML text. */
-function escapedHtml(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;')
-    .replaceAll("'", '&#39;')
 }
 
 /** A header's values for people, joined. */

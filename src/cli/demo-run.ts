@@ -216,7 +216,8 @@ async function summarize(
   const isWell = isMailWell && !files.hasFailed && (!isOnce || files.isSettled)
   if (output.json) output.value({ type: 'summary', settled: isWell, stopped, ...status, files: files.status })
   else {
-    const word = isWell ? 'Everything is settled' : stopped ? 'Stopped' : 'Not everything is settled'
+    const well = files.isSettled ? 'Everything is settled' : 'All mail is settled'
+    const word = isWell ? well : stopped ? 'Stopped' : 'Not everything is settled'
     output.line(`${word}: ${balanceText(status, formatCount)}.`)
     output.line(files.text)
     if (reason !== null) output.note(`${DEMO_ADDRESS} is paused: ${reason}`)

@@ -37,6 +37,12 @@ export function checkOptions(folder: string | undefined, options: FilesSyncOptio
   if (options.dryRun && options.watch) throw new UsageError('--dry-run looks once: leave out --watch.')
   if (options.dryRun && options.forceDeletes)
     throw new UsageError('--dry-run deletes nothing: leave out --force-deletes.')
+  const filter = [options.skip, options.only, options.maxSize, options.skipDotfiles, options.followLinks]
+  if (folder === undefined && filter.some((choice) => choice !== undefined)) {
+    throw new UsageError('What is left out is chosen for one folder: which one?', {
+      hint: 'Give its name or its path: tidemark files sync Documents --skip …',
+    })
+  }
   const isNewOnly = options.account ?? options.drive ?? options.name
   if (isNewOnly !== undefined && folder === undefined) {
     throw new UsageError('Which folder is to be set up?', {

@@ -178,6 +178,7 @@ describe('files sync refuses', () => {
       [[world.root('New'), '--download-only', '--upload-only'], /cannot be used with/],
       [['Docs', '--dry-run', '--watch'], /leave out --watch/],
       [['--name', 'x'], /Which folder is to be set up\?/],
+      [['--skip', '*.iso'], /for one folder: which one\?/],
       [[world.root('New'), '--account', 'carl@example.com'], /There is no OneDrive account carl/],
       [[world.root('New'), '--name', '../x'], /cannot be the name/],
       [[world.root('New'), '--name', 'docs'], /There is a folder called docs already/],

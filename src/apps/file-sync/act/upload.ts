@@ -75,7 +75,7 @@ export type Sent = { item: DriveItem; hash: string } | { ended: Ended }
 
 /** OneDrive keeps its own time where it is as good: calls cost more than a second or two are worth. */
 const TIME_OFF_MS_MAX = 2_000
-/** Asking a thread for so little took three times as long as reading it. */
+/** Through a thread, 10,000 small files were no faster, and took 100 MB more memory. */
 const HERE_BYTES_MAX = 64 * 1024
 const TIME_MS_MAX = Date.UTC(9999, 11, 31)
 

@@ -6,7 +6,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { TidemarkError } from '../src/errors.ts'
+import { TidemarkError } from '../src/base/errors.ts'
 
 /** What better-queue's store needs. */
 const COMPILED = 'sqlite3'

@@ -6,8 +6,8 @@
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { systemClock } from '../src/clock.ts'
-import { asTidemarkError, UsageError } from '../src/errors.ts'
+import { systemClock } from '../src/base/clock.ts'
+import { asTidemarkError, UsageError } from '../src/base/errors.ts'
 import type { Bench } from './bench.ts'
 import { describeMachine } from './machine.ts'
 import { installPeers } from './peers.ts'
@@ -59,8 +59,13 @@ function readArguments(argv: string[]): Arguments {
         quick: { type: 'boolean', default: false },
         save: { type: 'boolean', default: false },
         only: { type: 'string', multiple: true, default: [] },
+        help: { type: 'boolean', short: 'h', default: false },
       },
     })
+    if (values.help) {
+      console.log(`${USAGE}\n  names: ${known.join(', ')}`)
+      process.exit(0)
+    }
     const unknown = positionals.find((name) => !known.includes(name))
     if (unknown) throw new UsageError(`no bench is called ${unknown}; there is: ${known.join(', ')}`)
     const { json, quick, save, only } = values

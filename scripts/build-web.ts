@@ -20,7 +20,14 @@ const DIST = join(WEB, 'dist')
 const HASH_FILE = 'sources.sha256'
 
 /** Answers are typed by the server's schemas, but types leave no trace in what is built. */
-const SOURCES = ['web/index.html', 'web/vite.config.ts', 'web/public/**', 'web/src/**', 'package-lock.json']
+const SOURCES = [
+  'web/index.html',
+  'web/vite.config.ts',
+  'web/public/**',
+  'web/src/**',
+  'src/apps/*/web/**',
+  'package-lock.json',
+]
 
 export type WebBuild = { folder: string; built: boolean }
 

@@ -4,8 +4,8 @@
  */
 import { parseArgs } from 'node:util'
 import { liveAndArchive } from '../e2e/mail/life.ts'
-import { systemClock } from '../src/clock.ts'
-import { systemRandom } from '../src/random.ts'
+import { systemClock } from '../src/base/clock.ts'
+import { systemRandom } from '../src/base/random.ts'
 
 const { values } = parseArgs({
   options: {

@@ -21,8 +21,8 @@ import {
 import { instantLives, pointLives } from '../e2e/crash/plan.ts'
 import { SMALL, type SourceSize } from '../e2e/crash/source.ts'
 import { CREW, runTurmoil, TURMOIL } from '../e2e/crash/turmoil.ts'
-import { systemClock } from '../src/clock.ts'
-import { type Random, seededRandom, systemRandom } from '../src/random.ts'
+import { systemClock } from '../src/base/clock.ts'
+import { type Random, seededRandom, systemRandom } from '../src/base/random.ts'
 import { startPostgres } from './postgres.ts'
 
 const KILLS_PER_LIFE = 3

@@ -1,7 +1,7 @@
 /**
  * Which part of src may know which: imports point down only.
  *
- *   cli, server > config > apps > search, cloud > engine > ledger > errors, clock, random, redaction
+ *   cli > server, runtime > apps/registry > apps > app > output, config > cloud > engine > ledger > base
  *
  * The simulated cloud stands aside: only the command line and tests may start it, and everything
  * else reaches it over HTTP like the real service.
@@ -17,16 +17,21 @@ export type SourceFile = {
 
 export type Violation = { path: string; line: number; message: string }
 
-const DOWN = ['config', 'apps', 'search', 'cloud', 'engine', 'ledger', 'base'] as const
+const DOWN = ['app', 'output', 'config', 'search', 'cloud', 'engine', 'ledger', 'base'] as const
 
 /** What each layer may import besides itself. */
 const MAY_IMPORT: Record<string, readonly string[]> = {
-  cli: ['server', 'sim', ...DOWN],
+  cli: ['server', 'runtime', 'apps', 'demo', 'sim', ...DOWN],
   server: DOWN,
-  config: DOWN.slice(1),
-  apps: DOWN.slice(2),
+  runtime: DOWN,
+  apps: ['demo', ...DOWN],
+  demo: ['apps', 'sim', ...DOWN],
+  pages: ['app', 'apps', 'base'],
+  app: ['demo', ...DOWN.slice(1)],
+  output: ['config', 'engine', 'ledger', 'base'],
+  config: ['base'],
   search: ['engine', 'ledger', 'base'],
-  cloud: ['engine', 'ledger', 'base'],
+  cloud: ['config', 'engine', 'ledger', 'base'],
   engine: ['ledger', 'base'],
   ledger: ['base'],
   sim: ['base'],
@@ -47,13 +52,18 @@ const TELLS_VERSION: readonly string[] = ['cli', 'server']
 const PACKAGE_HOMES: Record<string, readonly RegExp[]> = {
   pg: [/^src\/ledger\/postgres\//],
   'node:sqlite': [/^src\/ledger\/sqlite\//, /^src\/apps\/[^/]+\/store(?:\.ts$|\/)/],
-  commander: [/^src\/cli\//],
+  commander: [/^src\/cli\//, /^src\/app\/command\.ts$/, /^src\/apps\/[^/]+\/cli\//],
   '@bomb.sh/tab': [/^src\/cli\//],
   'smol-toml': [/^src\/config\//],
 }
 
 /** Where code takes its clock, its timers and its network from outside. */
-export const INJECTED_LAYERS: readonly string[] = ['engine', 'ledger', 'search', 'apps', 'cloud']
+const INJECTED_LAYERS: readonly string[] = ['engine', 'ledger', 'search', 'app', 'apps', 'cloud']
+
+/** Commands are the surroundings, those of apps, too. */
+export function isInjected(path: string): boolean {
+  return INJECTED_LAYERS.includes(layerOf(path)) && !/^src\/apps\/[^/]+\/cli\//.test(path)
+}
 
 const AMBIENT_MODULES =
   /^(?:node:)?(?:https?|http2|net|tls|dgram|dns|timers)(?:\/promises)?$|^(?:undici|ws|axios|got)$/
@@ -62,10 +72,25 @@ export function isTest(path: string): boolean {
   return /\.(?:test|suite)\.ts$/.test(path)
 }
 
-/** The layer of a file in src; `base` for what lies directly in it. */
+/** Pages are built for a browser, with the dashboard's own parts. */
+function isPage(path: string): boolean {
+  return /^src\/apps\/(?:[^/]+\/web\/|pages\.ts$)/.test(path)
+}
+
+/** Parts of the demo stand in the simulated cloud; nothing else of an app knows it. */
+function isDemo(path: string): boolean {
+  return /^src\/(?:app\/demo\.ts$|apps\/[^/]+\/demo\/)/.test(path)
+}
+
+/** The layer of a file in src. What lies directly in it is a test of the whole. */
 export function layerOf(path: string): string {
   const parts = path.split('/')
-  return parts.length <= 2 ? 'base' : (parts[1] ?? 'base')
+  if (parts.length <= 2) return 'base'
+  if (isPage(path)) return 'pages'
+  if (isDemo(path)) return 'demo'
+  // What commands print with: those of apps, too.
+  if (path.startsWith('src/cli/output/')) return 'output'
+  return parts[1] ?? 'base'
 }
 
 export function checkLayers(files: SourceFile[]): Violation[] {
@@ -85,6 +110,7 @@ function refusal(path: string, specifier: string | undefined): string | undefine
   if (!specifier.startsWith('.')) return packageRefusal(path, specifier)
   const target = posix.normalize(posix.join(posix.dirname(path), specifier))
   if (!target.startsWith('src/')) {
+    if (isPage(path) && target.startsWith('web/src/')) return undefined
     if (isTest(path) || (TELLS_VERSION.includes(layerOf(path)) && target === 'package.json')) return undefined
     return `imports ${target}, which is outside src`
   }
@@ -96,26 +122,39 @@ function packageRefusal(path: string, specifier: string): string | undefined {
   const name = Object.keys(PACKAGE_HOMES).find((one) => specifier === one || specifier.startsWith(`${one}/`))
   const homes = name ? PACKAGE_HOMES[name] : undefined
   if (homes && !homes.some((home) => home.test(path))) return `imports ${specifier}, which has its own place`
-  if (INJECTED_LAYERS.includes(layerOf(path)) && AMBIENT_MODULES.test(specifier)) {
+  if (isInjected(path) && AMBIENT_MODULES.test(specifier)) {
     return `imports ${specifier}: time and network are passed in`
   }
   return undefined
 }
 
 function layerRefusal(path: string, target: string): string | undefined {
+  if (isTest(target) && !isTest(path)) return `imports the test ${target}`
   const from = layerOf(path)
   const to = layerOf(target)
-  if (isTest(target) && !isTest(path)) return `imports the test ${target}`
-  if (from === to) {
-    const [own, other] = [neighbourOf(path), neighbourOf(target)]
-    const strangers = STRANGERS[from]
-    return strangers && own && other && own !== other ? `imports ${target}: ${strangers}` : undefined
+  const strangers = strangersIn(path, target)
+  if (strangers && !isTest(path)) return `imports ${target}: ${strangers}`
+  if (from === to) return undefined
+  if (from === 'pages' && to === 'apps' && !/\/api\/schemas\.ts$/.test(target)) {
+    return `imports ${target}: a page knows only what answers look like`
   }
-  if (to === 'sim' && isTest(path)) return undefined
-  if (MAY_IMPORT[from]?.includes(to)) return undefined
-  // Tests that lie directly in src look at the whole of it.
-  if (from === 'base' && isTest(path)) return undefined
+  if (from === 'apps' && to === 'demo' && !/\/app\.ts$/.test(path)) {
+    return `imports ${target}: only app.ts offers the demo`
+  }
+  if (from === 'cli' && to === 'apps' && !isTest(path) && !/^src\/apps\/[a-z]+\.ts$/.test(target)) {
+    return `imports ${target}: the command line knows apps by their registry`
+  }
+  // A test sets up what it needs around what it tests.
+  if (MAY_IMPORT[from]?.includes(to) || isTest(path)) return undefined
   return `imports ${target}: ${from} may not know ${to}`
+}
+
+/** Why two files of neighbouring folders must not know each other, if that is so. */
+function strangersIn(path: string, target: string): string | undefined {
+  const place = path.split('/')[1]!
+  const [own, other] = [neighbourOf(path), neighbourOf(target)]
+  if (place !== target.split('/')[1] || !own || !other || own === other) return undefined
+  return STRANGERS[place]
 }
 
 /** The app, service or database whose folder the file is in. */

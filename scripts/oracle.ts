@@ -1,15 +1,22 @@
 /**
  * `npm run oracle -- files [--histories 1000] [--seed N] [--acts 20] [--crashes 5] [--db sqlite|postgres] [--kills]
- * [--shrink]`: the proof of the file sync at length. Random histories of both sides, under faults and quirks, with
+ * [--links] [--odd left-out|raw|backup|many] [--shrink]`: the proof of the file sync at length. Random histories of both sides, under faults and quirks, with
  * crashes between any two steps; each is compared with what people did (e2e/files/oracle.ts). Those that fail print a
- * replay, which `--shrink` makes short. With `--kills` the sync is a process of its own, and is killed.
+ * replay, which `--shrink` makes short. With `--kills` the sync is a process of its own, and is killed. With `--links`
+ * somebody works with links in each of them; with `--odd` with names that are left out or no text, with a copy of the
+ * whole folder that is put back, or with many files that are overwritten at once.
+ *
+ * `npm run oracle -- watch [--histories 1] [--seed N] [--seconds 45]`: the same of a running `tidemark files watch`
+ * (e2e/files/watch-history.ts): people at work on both sides for so long, and then both sides must become the same.
  */
 import { parseArgs } from 'node:util'
-import { makeHistory, pasted } from '../e2e/files/history.ts'
+import { CliWorld } from '../e2e/files/cli-world.ts'
+import { makeHistory, ODDITIES, pasted } from '../e2e/files/history.ts'
 import { runHistory } from '../e2e/files/run.ts'
 import { shrink } from '../e2e/files/shrink.ts'
-import { systemClock } from '../src/clock.ts'
-import { seededRandom, systemRandom } from '../src/random.ts'
+import { WATCH_ENV, watchHistory } from '../e2e/files/watch-history.ts'
+import { systemClock } from '../src/base/clock.ts'
+import { seededRandom, systemRandom } from '../src/base/random.ts'
 import { startPostgres } from './postgres.ts'
 
 const DATABASES = ['sqlite', 'postgres'] as const
@@ -17,19 +24,23 @@ const DATABASES = ['sqlite', 'postgres'] as const
 const OPTIONS = {
   allowPositionals: true,
   options: {
-    histories: { type: 'string', default: '1000' },
+    histories: { type: 'string' },
+    seconds: { type: 'string', default: '45' },
     seed: { type: 'string', default: String(Math.floor(systemRandom() * 2 ** 31)) },
     acts: { type: 'string', default: '20' },
     crashes: { type: 'string', default: '5' },
     db: { type: 'string', default: 'sqlite' },
     kills: { type: 'boolean', default: false },
+    links: { type: 'boolean' },
+    odd: { type: 'string' },
     shrink: { type: 'boolean', default: false },
   },
 } as const
 
 function wrongUse(): never {
   process.stderr.write(
-    'npm run oracle -- files [--histories N] [--seed S] [--acts N] [--crashes N] [--db sqlite|postgres] [--kills] [--shrink]\n',
+    'npm run oracle -- files [--histories N] [--seed S] [--acts N] [--crashes N] [--db sqlite|postgres] [--kills] [--links] [--odd NAME] [--shrink]\n' +
+      'npm run oracle -- watch [--histories N] [--seed S] [--seconds N]\n',
   )
   process.exit(2)
 }
@@ -43,13 +54,22 @@ function readOptions(): ReturnType<typeof parseArgs<typeof OPTIONS>> {
 }
 
 const { values, positionals } = readOptions()
-const numbers = [values.histories, values.seed, values.acts, values.crashes].map(Number)
-const [histories, first, acts, crashes] = numbers as [number, number, number, number]
+const isWatch = positionals.join() === 'watch'
+const numbers = [
+  values.histories ?? (isWatch ? 1 : 1_000),
+  ...[values.seed, values.acts, values.crashes, values.seconds],
+].map(Number)
+const [histories, first, acts, crashes, workSeconds] = numbers as [number, number, number, number, number]
 const database = DATABASES.find((name) => name === values.db)
-if (positionals.join() !== 'files' || !numbers.every((n) => Number.isInteger(n) && n >= 0)) wrongUse()
+const isKnown = isWatch || positionals.join() === 'files'
+if (!isKnown || !numbers.every((n) => Number.isInteger(n) && n >= 0)) wrongUse()
 if (!database) wrongUse()
+const oddity = ODDITIES.find((name) => name === values.odd)
+if (values.odd !== undefined && !oddity) wrongUse()
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
+if (isWatch) process.exit((await watchAll()) > 0 ? 1 : 0)
+
 const sync = values.kills ? 'process' : 'here'
 const server = database === 'postgres' ? await startPostgres() : undefined
 if (server) process.env.TIDEMARK_TEST_PG = server.url
@@ -58,7 +78,7 @@ const totals = { histories: 0, acts: 0, actions: 0, crashes: 0, failed: 0 }
 const SAID_EVERY = 100
 say(`${histories} histories from seed ${first}`)
 for (let seed = first; seed < first + histories; seed++) {
-  const lines = makeHistory(seededRandom(seed), { acts, crashes })
+  const lines = makeHistory(seededRandom(seed), { acts, crashes, hasLinks: values.links, oddity })
   const ran = await runHistory(lines, { seed, sync, database })
   totals.histories += 1
   totals.acts += ran.acts
@@ -78,3 +98,23 @@ const seconds = Math.round((systemClock.monotonicMs() - startedMs) / 1000)
 say(JSON.stringify({ ...totals, seconds }))
 await server?.stop()
 process.exitCode = totals.failed > 0 ? 1 : 0
+
+/** Returns how many failed. */
+async function watchAll(): Promise<number> {
+  let failed = 0
+  for (let seed = first; seed < first + histories; seed++) {
+    const world = await CliWorld.start({ env: WATCH_ENV })
+    const work = { workMs: workSeconds * 1000, gapMsMax: 300, settleMsMax: 240_000 }
+    try {
+      say(
+        `seed ${seed}: ${JSON.stringify(await watchHistory(world, { random: seededRandom(seed), ...work }))}`,
+      )
+    } catch (thrown) {
+      failed += 1
+      say(`seed ${seed} failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`)
+    } finally {
+      await world.close()
+    }
+  }
+  return failed
+}

@@ -20,7 +20,7 @@ import { startPostgres } from './postgres.ts'
 import { linkLibraries } from './postgres-binaries.ts'
 import { freshDatabase } from './test-database.ts'
 
-const WAIT_MS_MAX = 15_000
+const WAIT_MS_MAX = 240_000
 
 async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url })

@@ -1,8 +1,9 @@
 /**
  * Rules about what stands in a source file of src: nothing ambient where things are passed in, SQL
- * only where it belongs, files that stay small and have names that say something.
+ * only where it belongs, nothing decided by the wording of a text, files that stay small and have names that say
+ * something.
  */
-import { INJECTED_LAYERS, isTest, layerOf, type SourceFile, type Violation } from './layers.ts'
+import { isInjected, isTest, type SourceFile, type Violation } from './layers.ts'
 import { lineAt, scanSource } from './source-scan.ts'
 
 const LINES_MAX = 500
@@ -60,11 +61,37 @@ export function checkSourceRules(files: SourceFile[]): Violation[] {
     ...checkSize(file),
     ...checkAmbient(file),
     ...checkSql(file),
+    ...checkWording(file),
+    ...checkServices(file),
   ])
 }
 
+/** What is about one service is in its folder, or in that of an app that works with it. */
+const SERVICE = /gmail|onedrive|microsoft|google/i
+const SERVICE_HOMES = [
+  /^src\/(?:apps|cloud|sim)\/[^/]+\//,
+  /^src\/apps\/[a-z]+\.ts$/,
+  // Not yet: the simulated cloud's own ring, and what all services' clients share.
+  /^src\/sim\/(?:start|control|push|quota|oauth|server)\.ts$/,
+  /^src\/cli\/sim\.ts$/,
+  /^src\/cloud\/(?:oauth|oauth-errors|registry)\.ts$/,
+  // Secrets are known by their form.
+  /^src\/base\/redaction\.ts$/,
+]
+
+function checkServices(file: SourceFile): Violation[] {
+  if (isTest(file.path) || SERVICE_HOMES.some((home) => home.test(file.path))) return []
+  const { code, strings } = scanSource(file.text)
+  const found = [...code.matchAll(new RegExp(SERVICE, 'gi'))].map(({ index, 0: name }) => ({ index, name }))
+  for (const { start, text } of strings) {
+    const name = SERVICE.exec(text)?.[0]
+    if (name !== undefined) found.push({ index: start, name })
+  }
+  return found.map(({ index, name }) => violation(file, index, `names ${name}: a service has its own folder`))
+}
+
 function checkAmbient(file: SourceFile): Violation[] {
-  if (isTest(file.path) || !INJECTED_LAYERS.includes(layerOf(file.path))) return []
+  if (isTest(file.path) || !isInjected(file.path)) return []
   const { code } = scanSource(file.text)
   const found = AMBIENT.flatMap(({ pattern, instead }) =>
     [...code.matchAll(new RegExp(pattern, 'g'))].map((match) =>
@@ -91,6 +118,37 @@ function checkSql(file: SourceFile): Violation[] {
         `holds SQL (${text.trim().slice(0, 30)}…): it belongs in src/ledger or an app's store.ts`,
       ),
     )
+}
+
+/** What people read. Who decides something reads the code beside it. */
+const TEXT = `(?:message|reason|note|because|hint|detail)`
+const DECIDES_BY_TEXT = [
+  new RegExp(`\\b${TEXT}[?!]?\\.(?:startsWith|endsWith|includes|indexOf|match|matchAll|search)\\(`, 'g'),
+  new RegExp(`\\.(?:test|exec)\\(\\s*(?:[\\w?!#]+\\.)*${TEXT}\\b`, 'g'),
+]
+const BEFORE_TEXT = new RegExp(`\\b${TEXT}\\s*[!=]==?\\s*$`)
+const AFTER_TEXT = new RegExp(`^\\s*[!=]==?\\s*(?:[\\w?!#]+\\.)*${TEXT}\\b`)
+const SQL_BY_TEXT = new RegExp(`\\b(?:${TEXT}|error)\\s+(?:NOT\\s+)?LIKE\\b`)
+
+/** Other people's errors often have nothing but their words; a schema's steps give the texts of before their codes. */
+const TEXT_READERS = [
+  ...[/^src\/(?:cloud|ledger)\/(?:[^/]+\/)?(?:[a-z]+-)?errors\.ts$/, /(?:^|\/)schema\.ts$/],
+  // Of the library that reads the command line.
+  /^src\/cli\/main\.ts$/,
+]
+
+function checkWording(file: SourceFile): Violation[] {
+  if (isTest(file.path) || file.path.startsWith('src/sim/')) return []
+  if (TEXT_READERS.some((home) => home.test(file.path))) return []
+  const { code, strings } = scanSource(file.text)
+  const found = DECIDES_BY_TEXT.flatMap((pattern) => [...code.matchAll(pattern)].map(({ index }) => index))
+  for (const { start, text } of strings) {
+    const isCompared =
+      text.includes(' ') &&
+      (BEFORE_TEXT.test(code.slice(0, start)) || AFTER_TEXT.test(code.slice(start + text.length + 2)))
+    if (isCompared || SQL_BY_TEXT.test(text)) found.push(start)
+  }
+  return found.map((at) => violation(file, at, 'decides by the wording of a text: give it a code'))
 }
 
 function checkSize(file: SourceFile): Violation[] {

@@ -1,4 +1,5 @@
 /** Runs one test file in a process of its own and says what came out of it. */
+import { availableParallelism, loadavg } from 'node:os'
 import { run } from 'node:test'
 import { inspect } from 'node:util'
 
@@ -27,22 +28,60 @@ export function addTally(total: Tally, part: Tally): void {
   total.durationMs += part.durationMs
 }
 
-export async function runFile(input: { file: string; limitMs: number; signal: AbortSignal }): Promise<Tally> {
-  const { file, limitMs } = input
+/**
+ * A file that gets on may take as long as a slow machine needs; one of which nothing is heard hangs, be it in a test or
+ * because its process does not end after them, for which the runner itself waits for ever.
+ */
+export async function runFile(input: {
+  file: string
+  env?: NodeJS.ProcessEnv
+  /** Of a machine that has nothing else to do. */
+  silenceMs: number
+  signal: AbortSignal
+}): Promise<Tally> {
+  const { file, env = process.env, silenceMs } = input
   const startedMs = performance.now()
-  // The runner itself waits for ever for a file whose tests are done but whose process is not.
-  const limit = AbortSignal.timeout(limitMs)
-  const signal = AbortSignal.any([limit, input.signal])
+  const hangs = new AbortController()
+  const silence = new Silence()
+  const watch = setInterval(() => {
+    if (silence.pass(LOOK_MS, busyness()) > silenceMs) hangs.abort(new Error('nothing was heard of it'))
+  }, LOOK_MS)
+  const signal = AbortSignal.any([hangs.signal, input.signal])
   const collector = new Collector(file)
-  for await (const event of run({ files: [file], isolation: 'process', concurrency: false, signal })) {
+  const options = { files: [file], env, isolation: 'process', concurrency: false, signal } as const
+  for await (const event of run(options)) {
+    silence.end()
     collector.take(event as TestEvent)
   }
+  clearInterval(watch)
   const tally = collector.finish()
-  if (limit.aborted) {
-    tally.failures.push({ file, title: `the file did not end within ${limitMs / 1000} s` })
+  if (hangs.signal.aborted) {
+    tally.failures.push({ file, title: `nothing was heard of the file for ${silenceMs / 1000} s` })
   }
   tally.durationMs = performance.now() - startedMs
   return tally
+}
+
+const LOOK_MS = 250
+
+/** How many want a core for each core that there is; one, if nobody has to wait. */
+function busyness(): number {
+  const [minute = 0] = loadavg()
+  return Math.max(1, minute / availableParallelism())
+}
+
+/** How long nothing was heard, in the time of a quiet machine: on one that is five times too busy, a fifth. */
+export class Silence {
+  #ms = 0
+
+  pass(ms: number, timesTooBusy: number): number {
+    this.#ms += ms / timesTooBusy
+    return this.#ms
+  }
+
+  end(): void {
+    this.#ms = 0
+  }
 }
 
 /** The part of node:test's events that is used here; its own types are a union without tags. */

@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isRunning } from './leftovers.ts'
+import { memoryFolder } from './test-folder.ts'
 
 const RUNNER = join(import.meta.dirname, 'test.ts')
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-runner-'))
@@ -116,6 +117,30 @@ describe('a run', () => {
     assert.equal(stdout, 'ECONNREFUSED\n')
   })
 
+  test('lets files write to memory where there is some, but those of the file sync to the disk, and removes it', () => {
+    const body = `import { tmpdir } from 'node:os'
+      test('a', () => { console.log('WRITES TO ' + tmpdir()); assert.fail('to see the output') })`
+    const placed = (name: string): string => {
+      const path = join(folder, name)
+      mkdirSync(dirname(path), { recursive: true })
+      copyFileSync(testFile(body), path)
+      const { output } = runTests(path)
+      return /WRITES TO (.*)/.exec(output)![1]!
+    }
+    assert.equal(placed('src/apps/files/a.test.ts'), tmpdir())
+    const other = placed('src/apps/mail/a.test.ts')
+    const memory = memoryFolder()
+    memory?.remove()
+    assert.equal(dirname(other), memory ? dirname(memory.path) : dirname(tmpdir()))
+    assert.equal(existsSync(other), memory === undefined)
+  })
+
+  test('refuses to tell what has changed since a place that does not exist', () => {
+    const { code, output } = runTests('--changed', 'no-such-branch')
+    assert.equal(code, 2)
+    assert.match(output, /What differs from no-such-branch cannot be told/)
+  })
+
   test('refuses a path that does not exist', () => {
     const { code, output } = runTests(join(folder, 'none.test.ts'))
     assert.equal(code, 2)
@@ -132,7 +157,7 @@ describe('nothing is left', () => {
     })
     let output = ''
     runner.stdout.setEncoding('utf8').on('data', (text: string) => {
-      if (!output.includes('== unit\n') && (output + text).includes('== unit\n')) runner.kill('SIGTERM')
+      if (!output.includes('== tests\n') && (output + text).includes('== tests\n')) runner.kill('SIGTERM')
       output += text
     })
     const [code] = (await once(runner, 'close')) as [number | null]
@@ -141,7 +166,7 @@ describe('nothing is left', () => {
     assert.match(output, /0 passed, \d failed, 0 skipped\n$/)
   })
 
-  test('of a process that a test forgot, and the run fails', { timeout: 30_000 }, async () => {
+  test('of a process that a test forgot, and the run fails', async () => {
     const { code, output } = runTests(
       testFile(`import { spawn } from 'node:child_process'
         test('a', () => {
@@ -156,15 +181,15 @@ describe('nothing is left', () => {
     }
   })
 
-  test('of a file that does not end, after its time is over', () => {
+  test('of a file of which nothing is heard any more', () => {
     const file = testFile(`test('a', () => {}); setInterval(() => {}, 1000)`)
     const program = `
       const { runFile } = await import(${JSON.stringify(join(import.meta.dirname, 'test-file.ts'))})
-      const tally = await runFile({ file: ${JSON.stringify(file)}, limitMs: 1500, signal: new AbortController().signal })
+      const tally = await runFile({ file: ${JSON.stringify(file)}, silenceMs: 1500, signal: new AbortController().signal })
       console.log(JSON.stringify(tally.failures.map(({ title }) => title)))`
     const script = join(folder, 'limit.mjs')
     writeFileSync(script, program)
     const { stdout } = spawnSync(process.execPath, [script], { encoding: 'utf8', env: cleanEnvironment() })
-    assert.match(stdout, /the file did not end within 1\.5 s/)
+    assert.match(stdout, /nothing was heard of the file for 1\.5 s/)
   })
 })

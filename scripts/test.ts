@@ -1,6 +1,10 @@
 /**
  * What `npm test` runs: lint, types, then every test with one real PostgreSQL beside them.
  * `npm test -- PATH…` runs only these files or folders, without lint and types.
+ * `npm test -- --changed [REF]` runs lint, types and the tests that reach what differs from REF, or from main.
+ *
+ * A few files run at a time, the longest first, each in a process of its own. None has a limit of time: a file that
+ * gets on may take what a busy machine needs, and one of which nothing is heard any more is ended.
  *
  * The run fails when a test fails, when one is skipped or marked todo, when a file holds no test,
  * and when a process that a test started is still there at the end. The last line is always
@@ -8,50 +12,81 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { globSync, statSync } from 'node:fs'
+import { existsSync, globSync, statSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { endLeftovers, markRun } from './leftovers.ts'
 import { type PostgresServer, startPostgres } from './postgres.ts'
 import { addTally, emptyTally, runFile, type Tally } from './test-file.ts'
+import { memoryFolder, needsDisk } from './test-folder.ts'
+import { longestFirst, readTimes, writeTimes } from './test-order.ts'
+import { changedFiles, repositoryFiles, testsConcerned } from './test-selection.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const TEST_GLOB = '{src,web,scripts,bench,e2e,examples}/**/*.test.ts'
-const E2E_ENDING = '.e2e.test.ts'
 
-/** End-to-end tests start processes of their own and measure them: one file at a time. */
-const CONCURRENCY = { unit: 2, e2e: 1 }
+/** A file waits for about a third of its time: for disks, timers and processes. */
+const WORKERS = availableParallelism() + 1
 
-/** Long enough for the slowest end-to-end file on a busy machine; a hang must still end the run. */
-const FILE_MS_MAX = { unit: 120_000, e2e: 240_000 }
+/** Of a quiet machine: ten times the slowest single test. A hang must still end the run. */
+const SILENCE_MS_MAX = 300_000
 
-type Group = 'unit' | 'e2e'
+const TIMES_FILE = join(ROOT, 'node_modules', '.cache', 'test-times.json')
+const REF_DEFAULT = 'main'
+
+type Wanted = { files: string[]; withChecks: boolean }
+
+/** Test files and the threads and processes they start load hundreds of modules each: compiled once for all of them. */
+process.env.NODE_COMPILE_CACHE ??= join(ROOT, 'node_modules', '.cache', 'tests')
+
+/** For the files that need a disk. */
+const DISK_TMPDIR = tmpdir()
 
 const stop = new AbortController()
 
 async function main(): Promise<number> {
-  const paths = process.argv.slice(2)
-  const missing = paths.filter((path) => locate(path) === undefined)
-  const files = findTests(paths)
-  if (missing.length > 0 || files.length === 0) {
-    const what = missing.length > 0 ? 'There is no' : 'No test file (*.test.ts) in'
-    process.stderr.write(`${what} ${(missing.length > 0 ? missing : paths).join(', ')}\n`)
+  const wanted = choose(process.argv.slice(2))
+  if (typeof wanted === 'string') {
+    process.stderr.write(`${wanted}\n`)
     return 2
   }
+  const { files, withChecks } = wanted
   const total = emptyTally()
-  if (paths.length === 0) {
+  if (withChecks) {
     await step('lint', () => check(total, 'lint', ['node_modules/@biomejs/biome/bin/biome', 'check', '.']))
     await step('types', () => check(total, 'types', ['node_modules/typescript/bin/tsc', '--noEmit']))
     await step('types of the dashboard', () =>
       check(total, 'types of the dashboard', ['node_modules/typescript/bin/tsc', '--noEmit', '-p', 'web']),
     )
   }
-  await withPostgres({ files, total }, async () => {
-    for (const group of ['unit', 'e2e'] as const) {
-      const members = files.filter((file) => groupOf(file) === group)
-      if (members.length > 0) await step(group, () => runGroup({ group, files: members, total }))
-    }
-  })
+  if (files.length > 0) {
+    await withPostgres({ files, total }, () => step('tests', () => runFiles({ files, total })))
+  }
   return report(total)
+}
+
+/** What the arguments ask for, or what is wrong with them. */
+function choose(args: string[]): Wanted | string {
+  const [first, ref = REF_DEFAULT] = args
+  if (first === '--changed') return args.length > 2 ? '--changed takes one reference' : chooseChanged(ref)
+  const missing = args.filter((path) => locate(path) === undefined)
+  if (missing.length > 0) return `There is no ${missing.join(', ')}`
+  const files = findTests(args)
+  if (files.length === 0) return `No test file (*.test.ts) in ${args.join(', ')}`
+  return { files, withChecks: args.length === 0 }
+}
+
+function chooseChanged(ref: string): Wanted | string {
+  let changed: string[]
+  try {
+    changed = changedFiles(ROOT, ref)
+  } catch (error) {
+    return `What differs from ${ref} cannot be told: ${(error as Error).message}`
+  }
+  const concerned = testsConcerned(repositoryFiles(ROOT), changed).map((path) => join(ROOT, path))
+  const files = findTests([]).filter((file) => concerned.includes(file))
+  process.stdout.write(`${changed.length} files differ from ${ref}; ${files.length} test files reach them\n`)
+  return { files, withChecks: true }
 }
 
 function findTests(paths: string[]): string[] {
@@ -76,10 +111,6 @@ function locate(path: string): string | undefined {
   return candidates.find((full) => statSync(full, { throwIfNoEntry: false }) !== undefined)
 }
 
-function groupOf(file: string): Group {
-  return file.endsWith(E2E_ENDING) ? 'e2e' : 'unit'
-}
-
 async function step(name: string, run: () => Promise<void>): Promise<void> {
   if (stop.signal.aborted) return
   process.stdout.write(`\n== ${name}\n`)
@@ -101,6 +132,8 @@ async function withPostgres(
   run: () => Promise<void>,
 ): Promise<void> {
   let server: PostgresServer | undefined
+  const memory = memoryFolder()
+  if (memory) process.env.TMPDIR = memory.path
   try {
     if (input.files.length > 1) {
       await step('postgres', async () => {
@@ -115,19 +148,24 @@ async function withPostgres(
     input.total.failures.push({ file: 'run', title: `the run broke off: ${detail}` })
   } finally {
     await server?.stop()
+    memory?.remove()
   }
 }
 
-async function runGroup(input: { group: Group; files: string[]; total: Tally }): Promise<void> {
-  const waiting = [...input.files]
+async function runFiles(input: { files: string[]; total: Tally }): Promise<void> {
+  const waiting = longestFirst(input.files, { times: readTimes(TIMES_FILE), nameOf })
+  const times: Record<string, number> = {}
   const worker = async (): Promise<void> => {
     for (let file = waiting.shift(); file && !stop.signal.aborted; file = waiting.shift()) {
-      const tally = await runFile({ file, limitMs: FILE_MS_MAX[input.group], signal: stop.signal })
+      const env = { ...process.env, ...(needsDisk(nameOf(file)) && { TMPDIR: DISK_TMPDIR }) }
+      const tally = await runFile({ file, env, silenceMs: SILENCE_MS_MAX, signal: stop.signal })
       printFile(file, tally)
       addTally(input.total, tally)
+      if (tally.failures.length === 0) times[nameOf(file)] = Math.round(tally.durationMs)
     }
   }
-  await Promise.all(Array.from({ length: CONCURRENCY[input.group] }, worker))
+  await Promise.all(Array.from({ length: WORKERS }, worker))
+  writeTimes(TIMES_FILE, { times, exists: (name) => existsSync(join(ROOT, name)) })
 }
 
 function printFile(file: string, tally: Tally): void {

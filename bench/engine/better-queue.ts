@@ -5,7 +5,7 @@
  * cannot be made so. A handler takes `concurrency` jobs as one batch (its fastest form at that number of
  * jobs in flight), which succeed or fail together.
  */
-import { sleep, systemClock } from '../../src/clock.ts'
+import { sleep, systemClock } from '../../src/base/clock.ts'
 import { loadPeer } from '../peers.ts'
 import { payload, type StartOptions, type Subject, type SubjectOptions, sqliteTarget } from './subject.ts'
 

@@ -35,13 +35,16 @@ type Sizes = {
   batched: number
   /** Divides each subject's own number of jobs. */
   drainDivisor: number
+  /** Jobs that bring or have something. */
+  rich: number
+  fanIn: number
   pickUps: number
   pending: number
   memoryMs: number
   settled: readonly [number, number]
   blocked: number
   overJobs: number
-  /** These are compared with each other to a tenth: one run more. */
+  /** These are compared with each other to a tenth or two: one run more. */
   overRuns: number
 }
 
@@ -54,6 +57,8 @@ const FULL: Sizes = {
   oneByOne: 3_000,
   batched: 60_000,
   drainDivisor: 1,
+  rich: 30_000,
+  fanIn: 50_000,
   pickUps: 200,
   pending: 1_000_000,
   memoryMs: 15_000,
@@ -72,6 +77,8 @@ const QUICK: Sizes = {
   oneByOne: 100,
   batched: 5_000,
   drainDivisor: 10,
+  rich: 2_000,
+  fanIn: 2_000,
   pickUps: 20,
   pending: 10_000,
   memoryMs: 1_000,
@@ -86,6 +93,10 @@ const LATENCY: readonly Metric[] = [
   { suffix: ' p50', unit: 'ms', better: 'lower' },
   { suffix: ' p99', unit: 'ms', better: 'lower' },
 ]
+const FAN_IN: readonly Metric[] = [
+  { suffix: ', stored after', unit: 's', better: 'lower' },
+  { suffix: ', run after', unit: 's', better: 'lower' },
+]
 const MEMORY: readonly Metric[] = [{ suffix: '', unit: 'MB', better: 'lower' }]
 const CONCURRENCY = 10
 const PICK_UP_SPREAD_MS = 20
@@ -97,6 +108,7 @@ export function planCases(options: { quick: boolean }): Case[] {
   const perDatabase = sizes.databases.flatMap((database) => [
     ...enqueueCases(database, sizes),
     ...sizes.concurrencies.map((concurrency) => drainCase(database, concurrency, sizes)),
+    ...(database === 'sqlite normal' ? [] : effectCases(database, sizes)),
     ...(database === 'sqlite normal' ? [] : [pickUpCase(database, sizes)]),
   ])
   const heavy = sizes.heavy.flatMap((database) => [
@@ -134,6 +146,74 @@ function drainCase(database: Database, concurrency: number, sizes: Sizes): Case 
     prepare: (subject) => [{ do: 'enqueue in batches', count: count(subject) }],
     measure: (subject) => ({ do: 'drain', count: count(subject) }),
   }
+}
+
+/** What jobs bring with them, and what it costs. */
+function effectCases(database: Database, sizes: Sizes): Case[] {
+  const jobs = (subject: SubjectEntry): number => Math.ceil((subject.effectJobs ?? 0) / sizes.drainDivisor)
+  const insert = sizes.concurrencies.map((concurrency) => ({
+    ...blank(database, 'effects', sizes),
+    name: `${database}: drain, one INSERT each, ${concurrency} workers`,
+    concurrency,
+    metrics: JOBS_PER_S,
+    prepare: (subject: SubjectEntry): Task[] => [{ do: 'enqueue in batches', count: jobs(subject) }],
+    measure: (subject: SubjectEntry): Task => ({ do: 'drain', count: jobs(subject), each: 'insert' }),
+  }))
+  const own = { ...blank(database, 'own', sizes), metrics: JOBS_PER_S }
+  const child: Case = {
+    ...own,
+    name: `${database}: drain, one child job each`,
+    prepare: () => [{ do: 'enqueue in batches', count: sizes.rich }],
+    measure: () => ({ do: 'drain', count: sizes.rich, each: 'child' }),
+  }
+  const keyed: Case = {
+    ...own,
+    name: `${database}: enqueue with keys, in batches of 1,000`,
+    measure: () => ({ do: 'enqueue with keys', count: sizes.rich }),
+  }
+  const fanIn: Case = {
+    ...own,
+    name: `${database}: one job after ${words(sizes.fanIn)}`,
+    metrics: FAN_IN,
+    measure: () => ({ do: 'fan in', count: sizes.fanIn }),
+  }
+  const together = database === 'postgres' ? togetherCases(sizes) : []
+  return [...insert, child, keyed, fanIn, ...failingCases(database, sizes), ...together]
+}
+
+/** What a few that fail cost the others that commit with them. */
+function failingCases(database: Database, sizes: Sizes): Case[] {
+  return (['insert', 'fail'] as const).map((each) => ({
+    ...blank(database, 'own', sizes),
+    name: `${database}: drain, one INSERT each, ${each === 'fail' ? '1 in 1,000 fails' : 'none fails'}`,
+    group: `${database}: failing`,
+    metrics: JOBS_PER_S,
+    prepare: () => [{ do: 'enqueue in batches', count: sizes.rich }],
+    measure: () => ({ do: 'drain', count: sizes.rich, each }),
+    runs: sizes.overRuns,
+  }))
+}
+
+/** The same jobs in one process and in two. */
+function togetherCases(sizes: Sizes): Case[] {
+  return ([undefined, 'insert'] as const).flatMap((each) =>
+    [1, 2].map((processes): Case => {
+      const count = (subject: SubjectEntry): number =>
+        Math.ceil(
+          (each ? subject.effectJobs! : subject.drainJobs('postgres', CONCURRENCY)) / sizes.drainDivisor,
+        )
+      const base = blank('postgres', 'together', sizes)
+      return {
+        ...base,
+        subjects: base.subjects.filter((subject) => !each || subject.effectJobs !== undefined),
+        name: `postgres: drain${each ? ', one INSERT each' : ''}, ${processes} process${processes > 1 ? 'es' : ''}`,
+        group: `postgres: processes ${each}`,
+        metrics: JOBS_PER_S,
+        prepare: (subject) => [{ do: 'enqueue in batches', count: count(subject) }],
+        measure: (subject) => ({ do: 'drain together', count: count(subject), processes, each }),
+      }
+    }),
+  )
 }
 
 function pickUpCase(database: Database, sizes: Sizes): Case {

@@ -6,15 +6,23 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import { PeerMissing } from '../peers.ts'
 import { measure, type Task } from './measure.ts'
 import type { Target } from './subject.ts'
 import { findSubject } from './subjects.ts'
 
-export type Order = { subject: string; target: Target; concurrency: number; task: Task }
+export type Order = {
+  subject: string
+  target: Target
+  concurrency: number
+  task: Task
+  /** Begin only when told to: others begin at the same moment. */
+  waits?: boolean
+}
 export type Answer = { values: number[] } | { missing: string } | { error: string }
 
+const READY = 'ready'
 const FILE = fileURLToPath(import.meta.url)
 /** As bin/tidemark starts Node; the same for every subject. */
 const NODE_FLAGS = ['--max-semi-space-size=4']
@@ -25,7 +33,25 @@ const CHILD_MS_MAX = 300_000
 const TEARDOWN_MS_MAX = 10_000
 
 /** In the parent: runs the order in a fresh process. Never throws for what the subject did. */
-export async function runOrder(order: Order): Promise<Answer> {
+export function runOrder(order: Order): Promise<Answer> {
+  return run(order, () => {})
+}
+
+/** In as many processes at once. The slowest decides: what one did not do, another had to. */
+export async function runTogether(order: Order, processes: number): Promise<Answer> {
+  const begin: (() => void)[] = []
+  const onReady = (go: () => void): void => {
+    if (begin.push(go) === processes) for (const one of begin) one()
+  }
+  const answers = await Promise.all(
+    Array.from({ length: processes }, () => run({ ...order, waits: true }, onReady)),
+  )
+  const failed = answers.find((answer) => !('values' in answer))
+  if (failed) return failed
+  return { values: [Math.max(...answers.flatMap((answer) => ('values' in answer ? answer.values : [])))] }
+}
+
+async function run(order: Order, onReady: (go: () => void) => void): Promise<Answer> {
   const child = fork(FILE, [JSON.stringify(order)], {
     stdio: ['ignore', 2, 2, 'ipc'],
     execArgv: NODE_FLAGS,
@@ -33,7 +59,8 @@ export async function runOrder(order: Order): Promise<Answer> {
   })
   let answer: Answer = { error: 'its process ended without an answer' }
   child.on('message', (message) => {
-    answer = message as Answer
+    if (message === READY) onReady(() => child.send(READY))
+    else answer = message as Answer
   })
   const cancel = systemClock.timer(CHILD_MS_MAX, () => {
     answer = { error: `not done after ${CHILD_MS_MAX / 1000} s` }
@@ -48,6 +75,11 @@ async function work(order: Order): Promise<Answer> {
   try {
     const subject = await findSubject(order.subject).create(order)
     await subject.setup()
+    if (order.waits) {
+      const told = once(process, 'message')
+      process.send?.(READY)
+      await told
+    }
     const values = await measure(subject, order.task, systemClock)
     const cancel = systemClock.timer(TEARDOWN_MS_MAX, () => finish({ values }))
     await subject.teardown()

@@ -1,6 +1,6 @@
 /** graphile-worker. It deletes a job when it is done, so it keeps no record that could grow. */
 import pg from 'pg'
-import { sleep, systemClock } from '../../src/clock.ts'
+import { sleep, systemClock } from '../../src/base/clock.ts'
 import { loadPeer } from '../peers.ts'
 import { payload, payloads, postgresUrl, type Subject, type SubjectOptions } from './subject.ts'
 
@@ -10,6 +10,7 @@ type WorkerUtils = {
   addJobs(jobs: { identifier: string; payload: unknown }[]): Promise<unknown>
   release(): Promise<void>
 }
+type Helpers = { query(sql: string, values: unknown[]): Promise<unknown> }
 type Runner = { stop(): Promise<void> }
 type Graphile = {
   Logger: new (factory: () => () => void) => object
@@ -54,11 +55,15 @@ export function graphileSubject(options: SubjectOptions & { localQueue: number |
     async enqueueMany(count) {
       await utils.addJobs(payloads(count).map((job) => ({ identifier: KIND, payload: job })))
     },
-    async start({ onJobs }) {
+    async start({ onJobs, each }) {
       const fast = {
         localQueue: { size: options.localQueue },
         completeJobBatchDelay: 0,
         failJobBatchDelay: 0,
+      }
+      const insertEffect = async ({ n }: { n: number }, { query }: Helpers): Promise<void> => {
+        onJobs(1)
+        await query('INSERT INTO effects(n) VALUES ($1)', [n])
       }
       runner = await peer.run({
         pgPool: pool,
@@ -66,7 +71,9 @@ export function graphileSubject(options: SubjectOptions & { localQueue: number |
         concurrency: options.concurrency,
         noHandleSignals: true,
         parsedCronItems: [],
-        taskList: { [KIND]: () => onJobs(1) },
+        taskList: {
+          [KIND]: each === 'insert' ? insertEffect : () => onJobs(1),
+        },
         preset: { worker: options.localQueue ? fast : {} },
       })
     },

@@ -6,7 +6,7 @@
 import type { Bench, BenchOptions, BenchRun, Row } from '../bench.ts'
 import { formatValue } from '../table.ts'
 import { type Case, planCases } from './cases.ts'
-import { runOrder } from './child.ts'
+import { runOrder, runTogether } from './child.ts'
 import { conditions, explain } from './explanation.ts'
 import type { Task } from './measure.ts'
 import type { Target } from './subject.ts'
@@ -131,8 +131,11 @@ async function runTask(
   step: { one: Case; subject: SubjectEntry; target: Target; task: Task },
 ): Promise<number[] | undefined> {
   const { one, subject, target, task } = step
-  const answer = await runOrder({ subject: subject.name, target, concurrency: one.concurrency, task })
-  if ('values' in answer) return answer.values
+  const order = { subject: subject.name, target, concurrency: one.concurrency, task }
+  const answer =
+    task.do === 'drain together' ? await runTogether(order, task.processes) : await runOrder(order)
+  if ('values' in answer)
+    return task.do === 'drain together' ? answer.values.map((s) => task.count / s) : answer.values
   if ('missing' in answer) {
     session.missing.set(subject.name, answer.missing)
     session.options.say(`${subject.name} is left out: ${answer.missing}`)

@@ -5,7 +5,7 @@
  */
 import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import { payload, type StartOptions, type Subject, type SubjectOptions, sqliteTarget } from './subject.ts'
 
 const BATCH = 100

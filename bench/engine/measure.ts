@@ -1,19 +1,24 @@
 /** The measurements: the same code for every subject. Each runs in a process of its own (child.ts). */
 import { readFileSync } from 'node:fs'
-import { type Clock, sleep } from '../../src/clock.ts'
-import type { Subject } from './subject.ts'
+import { type Clock, sleep } from '../../src/base/clock.ts'
+import type { Each, Subject } from './subject.ts'
 
 export type Task =
   | { do: 'enqueue one by one'; count: number }
   | { do: 'enqueue in batches'; count: number }
   | { do: 'settle'; count: number }
   | { do: 'block'; count: number }
-  | { do: 'drain'; count: number }
+  | { do: 'enqueue with keys'; count: number }
+  | { do: 'fan in'; count: number }
+  | { do: 'drain'; count: number; each?: Each }
+  | { do: 'drain together'; count: number; processes: number; each?: Each }
   | { do: 'pick up'; count: number; spreadMs: number }
   | { do: 'memory'; count: number; forMs: number }
   | { do: 'raw'; variant: string; count: number }
 
 export const BATCH = 1000
+/** Rare enough to take nothing from those who work. */
+const TOGETHER_POLL_MS = 20
 /** An engine that has just started is not idle yet: listeners connect, first polls end. */
 const IDLE_MS = 500
 /** The last job is done and the workers are at rest again. */
@@ -35,7 +40,13 @@ export async function measure(subject: Subject, task: Task, clock: Clock): Promi
       await required(subject.block, 'block').call(subject, task.count)
       return []
     case 'drain':
-      return [await drain(subject, task.count, clock)]
+      return [await drain(subject, task, clock)]
+    case 'drain together':
+      return [await drainTogether(subject, task.each, clock)]
+    case 'enqueue with keys':
+      return [await rate(clock, task.count, () => enqueueWithKeys(subject, task.count))]
+    case 'fan in':
+      return await fanIn(subject, task.count, clock)
     case 'pick up':
       return await pickUp(subject, task, clock)
     case 'memory':
@@ -53,11 +64,39 @@ async function enqueueInBatches(subject: Subject, count: number): Promise<void> 
   for (let sent = 0; sent < count; sent += BATCH) await subject.enqueueMany(Math.min(BATCH, count - sent))
 }
 
+async function enqueueWithKeys(subject: Subject, count: number): Promise<void> {
+  const enqueue = required(subject.enqueueKeyed, 'enqueue with keys')
+  for (let sent = 0; sent < count; sent += BATCH) await enqueue.call(subject, Math.min(BATCH, count - sent))
+}
+
+/** Seconds until they are stored, and until the one that waits for all of them runs. */
+async function fanIn(subject: Subject, count: number, clock: Clock): Promise<number[]> {
+  const last = counter(1)
+  const fromMs = clock.monotonicMs()
+  await required(subject.fanIn, 'fan in').call(subject, count, () => last.add(1))
+  const storedMs = clock.monotonicMs()
+  await subject.start({ onJobs: () => {} })
+  await last.reached
+  return [(storedMs - fromMs) / 1000, (clock.monotonicMs() - fromMs) / 1000]
+}
+
+/** Seconds from the start of the workers until nothing is left, whoever did it. */
+async function drainTogether(subject: Subject, each: Each | undefined, clock: Clock): Promise<number> {
+  const fromMs = clock.monotonicMs()
+  await subject.start({ onJobs: () => {}, each })
+  while ((await subject.left()) > 0) await sleep(clock, TOGETHER_POLL_MS)
+  return (clock.monotonicMs() - fromMs) / 1000
+}
+
 /** Jobs per second, from the start of the workers to the last job durably completed. */
-async function drain(subject: Subject, count: number, clock: Clock): Promise<number> {
+async function drain(
+  subject: Subject,
+  { count, each }: { count: number; each?: Each },
+  clock: Clock,
+): Promise<number> {
   const handled = counter(count)
   const perS = await rate(clock, count, async () => {
-    await subject.start({ onJobs: handled.add })
+    await subject.start({ onJobs: handled.add, each })
     await handled.reached
     await subject.drained()
   })

@@ -5,11 +5,11 @@
  * A handler gets a whole batch, so that far more jobs are in flight than the workers that others have.
  */
 import pg from 'pg'
-import { sleep, systemClock } from '../../src/clock.ts'
+import { sleep, systemClock } from '../../src/base/clock.ts'
 import { loadPeer } from '../peers.ts'
 import { payload, payloads, postgresUrl, type Subject, type SubjectOptions } from './subject.ts'
 
-type Job = { id: string }
+type Job = { id: string; data: { n: number } }
 type Boss = {
   on(event: 'error', listener: (error: Error) => void): void
   start(): Promise<unknown>
@@ -33,6 +33,7 @@ const RECENT_BATCHES = 4 * FETCHERS
 export function pgBossSubject(options: SubjectOptions): Subject {
   const connectionString = postgresUrl(options.target)
   const client = new pg.Client({ connectionString })
+  const pool = new pg.Pool({ connectionString, max: FETCHERS, pipeline: true } as pg.PoolConfig)
   const recent: string[][] = []
   let boss: Boss
 
@@ -60,7 +61,7 @@ export function pgBossSubject(options: SubjectOptions): Subject {
         payloads(count).map((data) => ({ data })),
       )
     },
-    async start({ onJobs }) {
+    async start({ onJobs, each }) {
       const work = {
         batchSize: BATCH,
         localConcurrency: Math.min(FETCHERS, options.concurrency),
@@ -71,6 +72,7 @@ export function pgBossSubject(options: SubjectOptions): Subject {
         recent.push(jobs.map((job) => job.id))
         if (recent.length > RECENT_BATCHES) recent.shift()
         onJobs(jobs.length)
+        if (each === 'insert') await insertEffects(jobs)
       })
     },
     async drained() {
@@ -78,9 +80,8 @@ export function pgBossSubject(options: SubjectOptions): Subject {
       while ((await client.query(sql, [QUEUE, recent.flat()])).rowCount) await sleep(systemClock, POLL_MS)
     },
     async left() {
-      const sql = `SELECT count(*)::int AS count FROM pgboss.job WHERE name = $1 AND state < 'completed' AND NOT blocked`
-      const { rows } = await client.query<{ count: number }>(sql, [QUEUE])
-      return rows[0]?.count ?? 0
+      const sql = `SELECT 1 FROM pgboss.job WHERE name = $1 AND state < 'completed' AND NOT blocked LIMIT 1`
+      return (await client.query(sql, [QUEUE])).rowCount ?? 0
     },
     async settle(count) {
       // Copies of one job that it completed itself: what a drain of so many would leave, in less time.
@@ -114,6 +115,22 @@ export function pgBossSubject(options: SubjectOptions): Subject {
     async teardown() {
       await boss.stop({ graceful: true, close: true, timeout: 5000 })
       await client.end()
+      await pool.end()
     },
+  }
+
+  /** A batch shares a transaction, and no statement of it waits for the one before. */
+  async function insertEffects(jobs: readonly Job[]): Promise<void> {
+    const connection = await pool.connect()
+    try {
+      const insert = { name: 'effect', text: 'INSERT INTO effects(n) VALUES ($1)' }
+      await Promise.all([
+        connection.query('BEGIN'),
+        ...jobs.map(({ data }) => connection.query({ ...insert, values: [data.n] })),
+        connection.query('COMMIT'),
+      ])
+    } finally {
+      connection.release()
+    }
   }
 }

@@ -14,7 +14,18 @@ export type Target =
 export type StartOptions = {
   /** Called as a handler starts, with the number of jobs that it was given. */
   onJobs(count: number): void
+  /** What each job does besides. */
+  each?: Each
 }
+
+/**
+ * `insert`: one row of its own into `effects`, by a statement of its own. `fail`: the same, and the effect of one job in
+ * 1,000 throws, for good. `child`: it enqueues one job, which does nothing.
+ */
+export type Each = 'insert' | 'fail' | 'child'
+
+/** There in every database of this bench. */
+export const EFFECTS_TABLE = 'CREATE TABLE effects (n BIGINT NOT NULL)'
 
 /**
  * setup → (enqueue… | start → drained) → teardown, once. A drain finds jobs that an earlier process left.
@@ -30,13 +41,20 @@ export interface Subject {
   start(options: StartOptions): Promise<void>
   /** Called when every job has reached a handler: resolves when every one is durably completed. */
   drained(): Promise<void>
-  /** Jobs that are stored and not durably completed (blocked ones aside): must be 0 after a drain. */
+  /**
+   * Jobs that are stored and not durably completed (blocked ones aside), or at least whether there are: must be 0 after a
+   * drain. Asked while others work, so it must cost next to nothing.
+   */
   left(): Promise<number>
   teardown(): Promise<void>
   /** Leaves this many settled jobs behind, as a ledger that has been in use for long. */
   settle?(count: number): Promise<void>
   /** Leaves this many jobs that wait for another job. */
   block?(count: number): Promise<void>
+  /** One batch of jobs with keys of their own, all of which are free. */
+  enqueueKeyed?(count: number): Promise<void>
+  /** In one call: this many jobs, and one that runs after all of them. Calls back when that one runs. */
+  fanIn?(count: number, onLast: () => void): Promise<void>
   /** A number of the bare database that is no engine's: see cases.ts. */
   raw?(variant: string, count: number): Promise<number>
 }

@@ -1,8 +1,20 @@
 /** Who takes part, on which databases, in which cases, and with how much work. */
 import type { Database, Subject, SubjectOptions } from './subject.ts'
 
-/** What a subject can meaningfully be asked: `settled` if it keeps finished jobs, `blocked` if it has dependencies. */
-export type Ability = 'enqueue' | 'drain' | 'pick up' | 'memory' | 'settled' | 'blocked'
+/**
+ * What a subject can meaningfully be asked: `settled` if it keeps finished jobs, `blocked` if it has dependencies,
+ * `effects` if its jobs can write, `own` what is compared only with itself.
+ */
+export type Ability =
+  | 'enqueue'
+  | 'drain'
+  | 'effects'
+  | 'together'
+  | 'pick up'
+  | 'memory'
+  | 'settled'
+  | 'blocked'
+  | 'own'
 
 export type SubjectEntry = {
   name: string
@@ -10,6 +22,8 @@ export type SubjectEntry = {
   abilities: readonly Ability[]
   /** Jobs for a drain of one to three seconds on the reference class of machine. */
   drainJobs(database: Database, concurrency: number): number
+  /** The same where each job writes a row. */
+  effectJobs?: number
   /** For those whose idle poll makes each pick-up slow: how many, and the poll's period. */
   pickUps?: { count: number; spreadMs: number }
   /** Another configuration of a peer that is also there at its best: left out of quick runs. */
@@ -29,8 +43,9 @@ export const SUBJECTS: readonly SubjectEntry[] = [
   {
     name: 'tidemark',
     databases: EVERYWHERE,
-    abilities: ALL,
+    abilities: [...ALL, 'effects', 'together', 'own'],
     drainJobs: () => 100_000,
+    effectJobs: 60_000,
     create: async (options) => (await import('./tidemark.ts')).tidemarkSubject(options),
   },
   {
@@ -64,8 +79,9 @@ export const SUBJECTS: readonly SubjectEntry[] = [
   {
     name: 'graphile-worker',
     databases: ['postgres'],
-    abilities: ['enqueue', 'drain', 'pick up', 'memory'],
+    abilities: ['enqueue', 'drain', 'effects', 'together', 'pick up', 'memory'],
     drainJobs: () => 60_000,
+    effectJobs: 15_000,
     note: 'its best: local queue of 4,000, batched completion without delay',
     create: async (options) =>
       (await import('./graphile-worker.ts')).graphileSubject({ ...options, localQueue: 4000 }),
@@ -74,8 +90,9 @@ export const SUBJECTS: readonly SubjectEntry[] = [
     name: 'graphile-worker 500',
     variant: true,
     databases: ['postgres'],
-    abilities: ['drain'],
+    abilities: ['drain', 'effects'],
     drainJobs: () => 60_000,
+    effectJobs: 15_000,
     note: 'local queue of 500, batched completion without delay',
     create: async (options) =>
       (await import('./graphile-worker.ts')).graphileSubject({ ...options, localQueue: 500 }),
@@ -84,8 +101,9 @@ export const SUBJECTS: readonly SubjectEntry[] = [
     name: 'graphile-worker default',
     variant: true,
     databases: ['postgres'],
-    abilities: ['drain', 'pick up'],
+    abilities: ['drain', 'effects', 'pick up'],
     drainJobs: () => 6_000,
+    effectJobs: 6_000,
     note: 'no local queue, each completion on its own',
     create: async (options) =>
       (await import('./graphile-worker.ts')).graphileSubject({ ...options, localQueue: undefined }),
@@ -93,15 +111,16 @@ export const SUBJECTS: readonly SubjectEntry[] = [
   {
     name: 'pg-boss',
     databases: ['postgres'],
-    abilities: ALL,
+    abilities: [...ALL, 'effects', 'together'],
     drainJobs: () => 50_000,
+    effectJobs: 30_000,
     note: 'its best: LISTEN/NOTIFY, 4 fetchers, batches of 500 to one handler, burst while batches are full',
     create: async (options) => (await import('./pg-boss.ts')).pgBossSubject(options),
   },
   {
     name: 'limit',
     databases: EVERYWHERE,
-    abilities: ['enqueue', 'drain', 'pick up'],
+    abilities: ['enqueue', 'drain', 'together', 'pick up'],
     drainJobs: (database) => (database === 'postgres' ? 100_000 : 300_000),
     note: 'the bare database, three columns; a drain completes the last batch and claims the next in one transaction (SQLite 100 jobs on its one writer, PostgreSQL 1,000 on each of 4 connections); a pick-up is one durable commit',
     create: async (options) =>

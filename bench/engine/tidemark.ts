@@ -2,28 +2,66 @@
 import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 import { z } from 'zod'
-import { sleep, systemClock } from '../../src/clock.ts'
-import { createEngine, defineJob, type Engine, type Ledger, openLedger } from '../../src/engine/index.ts'
-import { payload, payloads, type StartOptions, type Subject, type SubjectOptions } from './subject.ts'
+import { sleep, systemClock } from '../../src/base/clock.ts'
+import {
+  createEngine,
+  defineJob,
+  type Engine,
+  type Ledger,
+  openLedger,
+  request,
+  TidemarkError,
+} from '../../src/engine/index.ts'
+import {
+  EFFECTS_TABLE,
+  payload,
+  payloads,
+  type StartOptions,
+  type Subject,
+  type SubjectOptions,
+} from './subject.ts'
 
 const POLL_MS = 1
 const BATCH = 1000
+const INSERT_EFFECT = 'INSERT INTO effects(n) VALUES (?)'
 const FAR_MS = 24 * 3600 * 1000
-/**
- * Put so that both parts are read from an index that holds only such jobs, whatever else is in the ledger.
- * The engine has jobs of its own, which come and go on a schedule.
- */
+/** Of the books first, which are a few rows. The engine has jobs of its own, which come and go on a schedule. */
+const BOOKED = `SELECT coalesce(sum(n), 0) AS count FROM tallies
+  WHERE stage IN ('ready', 'claimed') AND kind NOT LIKE 'engine.%'`
+/** Put so that both parts are read from an index that holds only such jobs, whatever else is in the ledger. */
 const LEFT = `SELECT
   (SELECT count(*) FROM jobs WHERE state = 'claimed' AND owner > 0 AND kind NOT LIKE 'engine.%') +
   (SELECT count(*) FROM jobs WHERE state = 'pending' AND wait IS NULL AND lane IN ('interactive', 'bulk')
     AND kind NOT LIKE 'engine.%') AS count`
+const FAILS_EVERY = 1000
 
 export function tidemarkSubject(options: SubjectOptions): Subject {
   const { target } = options
   let onJobs: StartOptions['onJobs'] = () => {}
+  let each: StartOptions['each']
+  let onLast = (): void => {}
   let ledger: Ledger
   let engine: Engine
-  const noop = defineJob({ kind: 'bench.noop', payload: z.object({ n: z.number() }), run: () => onJobs(1) })
+  const schema = z.object({ n: z.number() })
+  const leaf = defineJob({ kind: 'bench.leaf', payload: schema, run: () => undefined })
+  const last = defineJob({ kind: 'bench.last', payload: schema, run: () => onLast() })
+  const keyed = defineJob({
+    kind: 'bench.keyed',
+    payload: schema,
+    key: ({ n }) => `key ${n}`,
+    run: () => undefined,
+  })
+  const noop = defineJob({
+    kind: 'bench.noop',
+    payload: schema,
+    run: ({ payload: { n } }) => {
+      onJobs(1)
+      if (each === 'fail' && n % FAILS_EVERY === 0) return { effects: failForGood }
+      if (each !== 'child' && each) return { effects: async (tx) => void (await tx.run(INSERT_EFFECT, [n])) }
+      return each === 'child' ? { jobs: [request(leaf, { n })] } : undefined
+    },
+  })
+  let keys = 0
   const reader = createReader(options)
 
   return {
@@ -32,7 +70,9 @@ export function tidemarkSubject(options: SubjectOptions): Subject {
         target.kind === 'sqlite'
           ? await openLedger(`sqlite:${target.file}`, { synchronous: target.synchronous })
           : await openLedger(target.url)
-      engine = await createEngine({ ledger, jobs: [noop], workers: options.concurrency })
+      // On PostgreSQL it is there for everybody.
+      if (target.kind === 'sqlite') await ledger.migrateApp('bench', [[EFFECTS_TABLE]])
+      engine = await createEngine({ ledger, jobs: [noop, leaf, last, keyed], workers: options.concurrency })
       await reader.open()
     },
     async enqueueOne(n) {
@@ -43,7 +83,21 @@ export function tidemarkSubject(options: SubjectOptions): Subject {
     },
     async start(start) {
       onJobs = start.onJobs
+      each = start.each
       await engine.start()
+    },
+    async enqueueKeyed(count) {
+      await engine.enqueueMany(
+        keyed,
+        payloads(count).map(() => ({ n: keys++ })),
+      )
+    },
+    async fanIn(count, ran) {
+      onLast = ran
+      await engine.write({
+        jobs: payloads(count).map((one) => request(leaf, one)),
+        followUp: request(last, payload(0)),
+      })
     },
     async drained() {
       // Not `engine.drained()`: that also waits for what is blocked, and a claim is best checked by others.
@@ -69,6 +123,10 @@ export function tidemarkSubject(options: SubjectOptions): Subject {
   }
 }
 
+async function failForGood(): Promise<void> {
+  throw new TidemarkError('meant to fail', { kind: 'permanent' })
+}
+
 type Reader = { open(): Promise<void>; left(): Promise<number>; close(): Promise<void> }
 
 /** A connection of its own, so that only what is committed counts. */
@@ -80,7 +138,8 @@ function createReader({ target }: SubjectOptions): Reader {
         database = new DatabaseSync(target.file, { readOnly: true })
       },
       async left() {
-        return Number(database.prepare(LEFT).get()?.count)
+        const booked = Number(database.prepare(BOOKED).get()?.count)
+        return booked > 0 ? booked : Number(database.prepare(LEFT).get()?.count)
       },
       async close() {
         database.close()
@@ -88,13 +147,17 @@ function createReader({ target }: SubjectOptions): Reader {
     }
   }
   const client = new pg.Client({ connectionString: target.url, options: '-c search_path=tidemark' })
+  const count = async (sql: string): Promise<number> => {
+    const { rows } = await client.query<{ count: string }>(sql)
+    return Number(rows[0]?.count)
+  }
   return {
     async open() {
       await client.connect()
     },
     async left() {
-      const { rows } = await client.query<{ count: string }>(LEFT)
-      return Number(rows[0]?.count)
+      const booked = await count(BOOKED)
+      return booked > 0 ? booked : await count(LEFT)
     },
     async close() {
       await client.end()

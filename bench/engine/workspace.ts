@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { type PostgresServer, startPostgres } from '../../scripts/postgres.ts'
 import { benchFolder } from '../machine.ts'
-import type { Database, Target } from './subject.ts'
+import { type Database, EFFECTS_TABLE, type Target } from './subject.ts'
 
 const DURABLE = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' }
 
@@ -27,6 +27,7 @@ export class Workspace {
     await this.#query(await this.#serverUrl(), `CREATE DATABASE ${name}`)
     const url = new URL(await this.#serverUrl())
     url.pathname = `/${name}`
+    await this.#query(url.href, EFFECTS_TABLE)
     return { kind: 'postgres', url: url.href }
   }
 

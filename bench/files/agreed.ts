@@ -3,13 +3,13 @@
  * files takes longer than all that is measured on them. A sync that then finds nothing to do has checked it.
  */
 import { join } from 'node:path'
-import { toRow } from '../../src/apps/file-sync/delta.ts'
-import { lookAt, plainStat } from '../../src/apps/file-sync/local/stat.ts'
-import { ROOT_ID, setDrive } from '../../src/apps/file-sync/store/file-store.ts'
-import { takeLocalIds } from '../../src/apps/file-sync/store/local-tree.ts'
-import { putBase, putLocal, putRemote } from '../../src/apps/file-sync/store/rows.ts'
-import type { LocalRow, RemoteRow } from '../../src/apps/file-sync/trees.ts'
-import { systemClock } from '../../src/clock.ts'
+import { toRow } from '../../src/apps/files/delta.ts'
+import { lookAt, plainStat } from '../../src/apps/files/local/stat.ts'
+import { ROOT_ID, setDrive } from '../../src/apps/files/store/file-store.ts'
+import { takeLocalIds } from '../../src/apps/files/store/local-tree.ts'
+import { putBase, putLocal, putRemote } from '../../src/apps/files/store/rows.ts'
+import type { LocalRow, RemoteRow } from '../../src/apps/files/trees.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import type { DriveAt } from './served-drive.ts'
 import { DRIVE, open, rootOf } from './subject.ts'
@@ -78,12 +78,12 @@ class Agreed {
     const type = row.type === 'folder' ? 'folder' : 'file'
     const local: LocalRow = {
       ...{ id: placed.id, parentId: folder.id, name: row.name, type, ...stat, hash: row.hash },
-      ...{ itemId: row.itemId, isMissing: false, unreadable: null },
+      ...{ sha256: null, itemId: row.itemId, isMissing: false, unreadable: null },
     }
     await putRemote(this.#tx, DRIVE, row, GENERATION)
     await putLocal(this.#tx, DRIVE, local)
     await putBase(this.#tx, DRIVE, {
-      ...{ itemId: row.itemId, parentId: row.parentId!, name: row.name, type, hash: row.hash },
+      ...{ itemId: row.itemId, parentId: row.parentId!, name: row.name, type, hash: row.hash, sha256: null },
       ...{ size: stat.size, remoteHash: row.hash, remoteSize: row.size, eTag: row.eTag, cTag: row.cTag },
     })
     return placed

@@ -1,8 +1,8 @@
 /** QuickXorHash beside sha256 and crc32, of bytes in memory, in pieces as files are read. */
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { systemClock } from '../../src/clock.ts'
-import { QuickXorHash } from '../../src/quick-xor-hash.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { QuickXorHash } from '../../src/base/quick-xor-hash.ts'
 
 export type HashSpeeds = Record<'QuickXorHash' | 'sha256' | 'crc32', number>
 

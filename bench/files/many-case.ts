@@ -2,7 +2,7 @@
  * One folder with many files, in step with OneDrive: a sync of nothing, one change there, the move of a folder, and a
  * watch with nothing to see. The first sync that got there is measured with fewer files.
  */
-import { sleep, systemClock } from '../../src/clock.ts'
+import { sleep, systemClock } from '../../src/base/clock.ts'
 import type { Row } from '../bench.ts'
 import { cpuSeconds, residentMb } from '../server/session.ts'
 import { formatValue } from '../table.ts'

@@ -4,17 +4,17 @@
  */
 import { mkdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { driveSettings, type FilesSettings, SERVICE, streamOf } from '../../src/apps/file-sync/drive.ts'
-import { type FileSync, machineId, openFileSync } from '../../src/apps/file-sync/index.ts'
-import { createRoot } from '../../src/apps/file-sync/local/root.ts'
-import { lookAt, plainStat } from '../../src/apps/file-sync/local/stat.ts'
-import { sleep, systemClock } from '../../src/clock.ts'
+import { driveSettings, type FilesSettings, SERVICE, streamOf } from '../../src/apps/files/drive.ts'
+import { type FileSync, machineId, openFileSync } from '../../src/apps/files/index.ts'
+import { createRoot } from '../../src/apps/files/local/root.ts'
+import { lookAt, plainStat } from '../../src/apps/files/local/stat.ts'
+import { sleep, systemClock } from '../../src/base/clock.ts'
+import { openVault } from '../../src/base/vault.ts'
 import { ONEDRIVE_SCOPES } from '../../src/cloud/onedrive/auth.ts'
 import { createEngine, type Engine } from '../../src/engine/index.ts'
 import { Accounts, accountKey } from '../../src/ledger/accounts.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
 import { openLedger } from '../../src/ledger/open.ts'
-import { openVault } from '../../src/vault.ts'
 import { ACCOUNT, apiCalls, type DriveAt, writeThere } from './served-drive.ts'
 
 export type Step = {
@@ -120,7 +120,14 @@ function settingsOf(at: DriveAt): FilesSettings {
     ...{ apiUrl: at.graphUrl, authUrl: at.authUrl, tokenUrl: at.tokenUrl, deviceUrl: at.deviceUrl },
     ...{ requestsPerSecondStart: UNBOUNDED, requestsPerSecondMax: UNBOUNDED },
     ...{ parallelDownloads: PARALLEL, parallelUploads: PARALLEL, parallelCheckers: PARALLEL },
-    ...{ chunkBytes: CHUNK_BYTES, reserveBytes: 0, trashDays: 30, pollMs: 60_000, scanMs: 3_600_000 },
+    ...{
+      chunkBytes: CHUNK_BYTES,
+      reserveBytes: 0,
+      trashDays: 30,
+      trashBytesMax: Number.POSITIVE_INFINITY,
+      pollMs: 60_000,
+      scanMs: 3_600_000,
+    },
     ...{ debounceMs: 2_000, bandwidth: {}, silenceMs: 60_000 },
   }
 }

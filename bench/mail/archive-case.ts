@@ -1,6 +1,6 @@
 /** What a sync needs in memory for few and for many messages, and how fast the larger archive is searched. */
 import { join } from 'node:path'
-import { folderName } from '../../src/apps/mail-archive/account.ts'
+import { folderName } from '../../src/apps/mail/account.ts'
 import type { Row } from '../bench.ts'
 import { percentile } from '../engine/measure.ts'
 import { formatValue } from '../table.ts'

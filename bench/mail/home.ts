@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { openVault } from '../../src/base/vault.ts'
 import { GMAIL_SCOPES } from '../../src/cloud/gmail/auth.ts'
 import { Accounts, accountKey } from '../../src/ledger/accounts.ts'
 import { openLedger } from '../../src/ledger/open.ts'
-import { openVault } from '../../src/vault.ts'
 import { ADDRESS, type Gmail } from './gmail.ts'
 import type { Processes, Running } from './processes.ts'
 

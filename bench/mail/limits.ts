@@ -1,7 +1,7 @@
 /** What the machine gives at best: the same messages only downloaded, and the same bytes only inserted. */
 import { readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import { generateMailbox } from '../../src/sim/gmail/generate.ts'
 import { ADDRESS, SEED, YEARS } from './gmail.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { parseQuery } from '../../src/apps/mail-archive/query/parse.ts'
+import { parseQuery } from '../../src/apps/mail/query/parse.ts'
 import type { QuotaUsage } from '../../src/sim/quota.ts'
 import { searchRows, slowest } from './archive-case.ts'
 import { explain } from './explanation.ts'

@@ -5,7 +5,7 @@ import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { sleep, systemClock } from '../../src/clock.ts'
+import { sleep, systemClock } from '../../src/base/clock.ts'
 
 export const TIDEMARK = fileURLToPath(new URL('../../bin/tidemark', import.meta.url))
 const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url))

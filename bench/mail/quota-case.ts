@@ -2,7 +2,7 @@
  * How much of the units that a user has is used, and how often the service has to say no. The simulator counts both;
  * the worlds of this case sleep most of the time and run side by side.
  */
-import { sleep, systemClock } from '../../src/clock.ts'
+import { sleep, systemClock } from '../../src/base/clock.ts'
 import type { Row } from '../bench.ts'
 import { ADDRESS, type Counters, Gmail } from './gmail.ts'
 import { Home } from './home.ts'

@@ -1,8 +1,8 @@
 /** Every query several times over, one after another, on an archive that was searched before. */
 
-import { parseQuery } from '../../src/apps/mail-archive/query/parse.ts'
-import { openArchive } from '../../src/apps/mail-archive/store/archive.ts'
-import { systemClock } from '../../src/clock.ts'
+import { parseQuery } from '../../src/apps/mail/query/parse.ts'
+import { openArchive } from '../../src/apps/mail/store/archive.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import { ADDRESS } from './gmail.ts'
 import { QUERIES } from './queries.ts'
 

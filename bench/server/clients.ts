@@ -5,6 +5,7 @@
  */
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { performance } from 'node:perf_hooks'
+import { BENCH_HEADERS } from './session.ts'
 
 export type ClientOrder = {
   do: 'clients'
@@ -100,7 +101,9 @@ class Clients {
   }
 
   #listen(onSnapshot: () => void): void {
-    const request = get(`${this.#order.url}/api/events`, { agent: false, signal: this.#closing.signal })
+    const request = get(`${this.#order.url}/api/events`, {
+      ...{ agent: false, headers: BENCH_HEADERS, signal: this.#closing.signal },
+    })
     request.on('error', (error) => this.#failed('/api/events', error))
     request.on('response', (response) => {
       if (response.statusCode !== 200) this.#failed('/api/events', new Error(String(response.statusCode)))
@@ -169,7 +172,7 @@ class Clients {
 
   #get(path: string, etag?: string): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const headers = etag === undefined ? {} : { 'if-none-match': etag }
+      const headers = { ...BENCH_HEADERS, ...(etag === undefined ? {} : { 'if-none-match': etag }) }
       const request = get(`${this.#order.url}${path}`, {
         ...{ agent: this.#agent, headers, signal: this.#closing.signal, timeout: READ_MS_MAX },
       })
@@ -227,7 +230,7 @@ export function pathsOfPage(
   account: string,
 ): { first: string[]; live: string[]; everyMs: number } {
   const stream = `/api/streams/${encodeURIComponent(`mail:${account}`)}`
-  const first = ['/', '/api/overview', '/api/mail/accounts']
+  const first = ['/', '/api/overview', '/api/accounts']
   switch (n % 5) {
     case 0:
     case 1:

@@ -2,13 +2,13 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { sleep, systemClock } from '../../src/clock.ts'
+import { sleep, systemClock } from '../../src/base/clock.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import type { Row } from '../bench.ts'
 import { formatValue } from '../table.ts'
 import { fillLargeLedger, LARGE_STREAM } from './large-ledger.ts'
 import { feelPages } from './large-pages.ts'
-import { cpuSeconds, percentile, type Served, type Session } from './session.ts'
+import { BENCH_HEADERS, cpuSeconds, percentile, type Served, type Session } from './session.ts'
 
 export const LARGE = 'large'
 const IDLE_MS = 5_000
@@ -39,7 +39,7 @@ const READS: Record<string, string> = {
   'a job': '/api/jobs/997',
   'bad items': `/api/bad?limit=100&stream=${stream}`,
   series: '/api/series',
-  accounts: '/api/mail/accounts',
+  accounts: '/api/accounts',
   limits: '/api/limits',
   workers: '/api/workers',
   schedules: '/api/schedules',
@@ -69,7 +69,7 @@ async function readAll(session: Session, url: string): Promise<Row[]> {
     const times: number[] = []
     for (let round = 0; round < session.sizes.readRounds; round++) {
       const fromMs = performance.now()
-      const response = await fetch(url + path)
+      const response = await fetch(url + path, { headers: BENCH_HEADERS })
       await response.arrayBuffer()
       if (!response.ok) throw new Error(`${path} was answered with ${response.status}`)
       times.push(performance.now() - fromMs)
@@ -98,7 +98,7 @@ async function costOfWatching({ url, pid }: Served): Promise<Row[]> {
   }
   const alone = await share()
   const leaving = new AbortController()
-  const response = await fetch(`${url}/api/events`, { signal: leaving.signal })
+  const response = await fetch(`${url}/api/events`, { headers: BENCH_HEADERS, signal: leaving.signal })
   const watched = await share()
   leaving.abort()
   await response.body?.cancel().catch(() => {})

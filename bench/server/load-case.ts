@@ -3,7 +3,7 @@
  * what else happens on the machine, and how far the sync is, weigh on both alike.
  */
 import { once } from 'node:events'
-import { sleep, systemClock } from '../../src/clock.ts'
+import { sleep, systemClock } from '../../src/base/clock.ts'
 import type { Row } from '../bench.ts'
 import { ADDRESS, Gmail } from '../mail/gmail.ts'
 import { Home, UNBOUNDED } from '../mail/home.ts'

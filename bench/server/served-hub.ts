@@ -1,6 +1,6 @@
 /** The live events on a socket, in a process of its own, with a flow of events that a test can choose. */
 import { Hono } from 'hono'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import type { App } from '../../src/server/app-env.ts'
 import { createEventHub } from '../../src/server/event-hub.ts'
 import { addEventsRoute } from '../../src/server/events-route.ts'

@@ -33,6 +33,10 @@ export const QUICK: Sizes = {
   ...{ silentMs: 4_000, segments: 2_000, jobs: 20_000, readRounds: 5 },
 }
 
+/** Of every server that is measured. */
+export const BENCH_TOKEN = 'a-token-for-the-benches'
+export const BENCH_HEADERS = { authorization: `Bearer ${BENCH_TOKEN}` }
+
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 const SERVE_MS_MAX = 600_000
 const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url))
@@ -67,7 +71,7 @@ export class Session {
   /** `tidemark serve` in a home, on a free port. */
   async serve(env: NodeJS.ProcessEnv, args: readonly string[] = []): Promise<Served> {
     const running = this.processes.tidemark(['serve', '--port', '0', '--json', ...args], {
-      env: { ...env, TIDEMARK_LOG_LEVEL: 'warn' },
+      env: { ...env, TIDEMARK_LOG_LEVEL: 'warn', TIDEMARK_SERVER_TOKEN: BENCH_TOKEN },
       msMax: SERVE_MS_MAX,
     })
     const { url, pid } = await firstLine<{ url: string; pid: number }>(running)

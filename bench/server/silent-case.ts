@@ -1,7 +1,7 @@
 /** Clients of the live events that connect and never read: what the process that serves them grows by. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { sleep, systemClock } from '../../src/clock.ts'
+import { sleep, systemClock } from '../../src/base/clock.ts'
 import type { Row } from '../bench.ts'
 import type { HubOrder, HubReport } from './served-hub.ts'
 import { residentMb, type Session } from './session.ts'

@@ -51,10 +51,7 @@ const openApi = z.strictObject({
     parameters: z.record(z.string(), parameter),
     securitySchemes: z.record(
       z.string(),
-      z.discriminatedUnion('type', [
-        z.strictObject({ type: z.literal('http'), scheme: z.literal('bearer'), description: text }),
-        z.strictObject({ type: z.literal('apiKey'), in: z.literal('cookie'), name: text, description: text }),
-      ]),
+      z.strictObject({ type: z.literal('http'), scheme: z.literal('bearer'), description: text }),
     ),
   }),
 })

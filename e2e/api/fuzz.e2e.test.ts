@@ -130,7 +130,7 @@ function wordFor(operation: Operation, { name, schema }: Parameter): fc.Arbitrar
 
 /** The accounts must stay, or there would be nothing left to ask about. */
 function isRemoval({ operationId }: Operation): boolean {
-  return operationId === 'deleteMailAccountsByName'
+  return operationId === 'deleteAccountsByServiceByName'
 }
 
 /** Names and numbers that are there; undefined where the schema says enough. */

@@ -70,7 +70,7 @@ describe('the document', () => {
       assert.equal(intent, method !== 'get', operationId)
     }
     assert.deepEqual([...open].sort(), [
-      ...['getOauthGmailCallback', 'getOauthOnedriveCallback', 'getSession', 'postSignIn', 'postSignOut'],
+      ...['getOauthGmailCallback', 'getOauthOnedriveCallback', 'postSignIn'],
     ])
   })
 
@@ -90,6 +90,7 @@ describe('the document', () => {
 
 /** What is sent to get past the form of the parameters: nothing of this name is there. */
 const ABSENT: CallInput['params'] = {
+  service: 'gmail',
   name: 'mail:nobody',
   account: NOBODY,
   id: 999_999,
@@ -100,13 +101,14 @@ const REFUSING: Record<string, Body> = {
   postBadRetry: { ids: [0] },
   postPause: { scope: 'stream' },
   postResume: { scope: 'all', target: 'x' },
-  postMailAccountsConnect: { access: 'everything' },
+  postAccountsConnect: { service: 'gmail', access: 'everything' },
   postMailSync: { account: '' },
   postMailArchivePlan: { account: ANN, olderThan: 'long' },
+  postMailArchiveProofs: { account: ANN, olderThan: 'long' },
   postMailArchiveRuns: { account: ANN, olderThan: '1y', query: '((' },
   postMailArchiveRunsByIdResume: { confirm: 5 },
   postSignIn: {},
-  postFilesAccountsConnect: { access: 'everything' },
+  postTickets: { path: 'https://evil.example/' },
   postFilesDrives: { path: '' },
   postFilesDrivesByNameHeldDeletes: { count: 0 },
   postFilesDrivesByNameConflictsByIdResolve: { keep: 'neither' },
@@ -118,6 +120,51 @@ const NEEDED: Record<string, Body> = {
   postFilesDrivesByNameConflictsByIdResolve: { keep: 'both' },
   postFilesDrivesByNameTrashRestore: { id: 'x' },
 }
+
+describe('another user of this machine, who has no token', () => {
+  const WRITE = { 'x-tidemark': '1', 'content-type': 'application/json' }
+  /** On a connection of its own, as one process after the other. */
+  const stranger = (path: string, init: RequestInit = {}) =>
+    fetch(server.url + path, { ...init, headers: { ...init.headers, connection: 'close' } })
+
+  test('is told nothing by any operation, live events, metrics, MCP or health', async () => {
+    const operations = contract.document.operations.filter(({ path }) => path !== '/api/sign-in')
+    for (const { method, path, operationId } of operations) {
+      const to = path.replaceAll(/\{\w+\}/g, '1')
+      const body = method === 'get' ? {} : { body: '{}' }
+      const answer = await stranger(to, { method: method.toUpperCase(), headers: WRITE, ...body })
+      // Nobody waits for an answer of a service that was never asked.
+      assert.equal(answer.status, path.startsWith('/oauth/') ? 404 : 401, operationId)
+    }
+    for (const path of ['/api/events', '/metrics', '/api/openapi.json']) {
+      assert.equal((await stranger(path)).status, 401, path)
+    }
+    const hello = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+    const mcp = { method: 'POST', headers: WRITE, body: JSON.stringify(hello) }
+    assert.equal((await stranger('/mcp', mcp)).status, 401)
+    for (const path of ['/healthz', '/readyz']) {
+      assert.deepEqual(Object.keys((await (await stranger(path)).json()) as object), ['status'])
+    }
+  })
+
+  test('cannot connect a OneDrive of their own, nor have the keys of the owner copied there', async () => {
+    const post = (path: string, body: object) =>
+      stranger(path, { method: 'POST', headers: WRITE, body: JSON.stringify(body) })
+    assert.equal(
+      (await post('/api/accounts/connect', { service: 'onedrive', access: 'readwrite' })).status,
+      401,
+    )
+    assert.equal((await post('/api/files/drives', { path: '~/.ssh' })).status, 401)
+    const owner = { method: 'POST', headers: WRITE, body: JSON.stringify({ path: '~/.ssh' }) }
+    const refused = await server.ask('/api/files/drives', owner)
+    assert.equal(refused.status, 403)
+    const { items } = (await (await server.ask('/api/files/drives')).json()) as { items: { root: string }[] }
+    assert.deepEqual(
+      items.map(({ root }) => root),
+      [server.docs],
+    )
+  })
+})
 
 describe('every operation', () => {
   test('refuses who brings no token, or a wrong one', async () => {
@@ -178,7 +225,8 @@ describe('every operation', () => {
       const body = NEEDED[operationId] ?? {}
       await call(operationId, 404, { params: ABSENT!, ...(requestBody ? { body } : {}) })
     }
-    for (const id of ['getMailSearch', 'postMailSync', 'postMailArchivePlan', 'postMailArchiveRuns']) {
+    const archive = ['postMailArchivePlan', 'postMailArchiveProofs', 'postMailArchiveRuns']
+    for (const id of ['getMailSearch', 'postMailSync', ...archive]) {
       const input = { account: NOBODY, ...(id.includes('Archive') ? { olderThan: '1y' } : {}) }
       await call(id, 404, id.startsWith('get') ? { query: input } : { body: input })
     }
@@ -224,9 +272,7 @@ describe('every operation', () => {
     }
     for (const [path, methods] of Object.entries(document.raw.paths)) {
       for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
-        // An account may have any name.
-        const isName = method === 'DELETE' && path === '/api/mail/accounts/connect'
-        if (isName || method.toLowerCase() in methods) continue
+        if (method.toLowerCase() in methods) continue
         await refusedWith(405, path.replaceAll(/\{\w+\}/g, '1'), method)
       }
     }

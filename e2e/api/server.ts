@@ -12,12 +12,12 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pass } from 'node:timers/promises'
+import { connectAnn, DOT_PNG } from '../../src/apps/files/api/files-api.suite.ts'
+import { hostileMail } from '../../src/apps/mail/api/mail-api.suite.ts'
+import { openVault } from '../../src/base/vault.ts'
 import { Accounts } from '../../src/ledger/accounts.ts'
 import { openLedger } from '../../src/ledger/open.ts'
-import { connectAnn, DOT_PNG } from '../../src/server/files-api/files-api.suite.ts'
-import { hostileMail } from '../../src/server/mail-api/mail-api.suite.ts'
 import type { FaultRule } from '../../src/sim/fault-rules.ts'
-import { openVault } from '../../src/vault.ts'
 import { type Ended, World } from '../mail/world.ts'
 
 export const ANN = 'ann@example.com'
@@ -26,7 +26,7 @@ export const TOKEN = 'a-token-for-the-contract-tests'
 export const WRITE = { 'x-tidemark': '1', 'content-type': 'application/json' }
 
 const LOOK_MS = 20
-const WAIT_MS_MAX = 60_000
+const WAIT_MS_MAX = 240_000
 /** Of Ann: messages that the service has refused to give. */
 export const BAD_ITEMS = 3
 /** Nothing that trying again soon would help against, so a message is a bad item at once. */

@@ -2,11 +2,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import type { ChildOptions, Saying } from './child-options.ts'
 
 /** Far longer than any run takes, so that a hang is told from a slow machine. */
-export const CHILD_MS_MAX = 60_000
+export const CHILD_MS_MAX = 240_000
 /** Most of a short life is loading code. */
 const COMPILED = join(import.meta.dirname, '../../node_modules/.cache/tidemark-crash')
 

@@ -4,10 +4,10 @@
  *
  * Each line that it prints is one JSON object (see Saying): `ready` when the engine runs, `done` at the end.
  */
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { systemRandom } from '../../src/base/random.ts'
 import { handleSignals } from '../../src/engine/shutdown.ts'
 import type { CommitPoint } from '../../src/ledger/cycle.ts'
-import { systemRandom } from '../../src/random.ts'
 import { type ChildOptions, CYCLES_PER_TICK, type Saying } from './child-options.ts'
 import { openWorkload } from './workload.ts'
 

@@ -1,8 +1,8 @@
 /** The short form of the crash proof; `npm run crash` is the long one. */
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
+import { seededRandom } from '../../src/base/random.ts'
 import { COMMIT_POINTS } from '../../src/ledger/cycle.ts'
-import { seededRandom } from '../../src/random.ts'
 import {
   DATABASES,
   type Database,

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type PostgresServer, type StopMode, startPostgres } from '../../scripts/postgres.ts'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { TidemarkError } from '../../src/base/errors.ts'
 import { createEngine } from '../../src/engine/engine.ts'
-import { createLogger } from '../../src/engine/log.ts'
-import { logEvents } from '../../src/engine/log-events.ts'
-import { TidemarkError } from '../../src/errors.ts'
+import { createLogger } from '../../src/engine/observe/log.ts'
+import { logEvents } from '../../src/engine/observe/log-events.ts'
+import type { Driver, Tx } from '../../src/ledger/contract.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import { FaultyProxy } from '../../src/ledger/postgres/faulty-proxy.suite.ts'
 import type { Child } from './child-process.ts'
@@ -61,12 +62,13 @@ describe('a database that goes away and comes back', () => {
     try {
       await engine.start()
       await server.stopServer('fast')
-      await until('it has been noticed again and again', () => downs >= 5)
+      await until('it has been noticed', () => downs > 0)
       await server.startServer()
       await until('its return is logged', () => ledgerLines().some((line) => line.includes('is back')))
       assert.equal(ledgerLines().length, 2, lines.join('\n'))
+      assert.equal(downs, 1)
       assert.match(ledgerLines()[0]!, /^WARN {2}the ledger is away: /)
-      assert.match(ledgerLines()[1]!, /^INFO {2}the ledger is back, after [\d.]+ s$/)
+      assert.match(ledgerLines()[1]!, /^INFO {2}the ledger is back, after [\d.]+ m?s$/)
     } finally {
       await engine.stop()
       await ledger.close()
@@ -98,12 +100,12 @@ describe('a database that goes away and comes back', () => {
 })
 
 const BREAKS = 20
-const UNTIL_MS_MAX = 60_000
+const UNTIL_MS_MAX = 240_000
 
 async function until(what: string, holds: () => boolean): Promise<void> {
   const limitMs = systemClock.monotonicMs() + UNTIL_MS_MAX
   while (!holds()) {
-    assert.ok(systemClock.monotonicMs() < limitMs, `not within a minute: ${what}`)
+    assert.ok(systemClock.monotonicMs() < limitMs, `never came about: ${what}`)
     await sleep(20)
   }
 }
@@ -132,10 +134,33 @@ async function ticks(child: Child, n: number): Promise<void> {
   }
 }
 
+const LAST = 'last'
+
+/** The database goes away once, when this one is to be written: what effects throw by themselves is none of its errors. */
+function breakOnce(driver: Driver, outage: { left: number }): void {
+  const transaction = driver.transaction.bind(driver)
+  const seen = new WeakSet<Tx>()
+  driver.transaction = (fn, options) =>
+    transaction((tx) => {
+      if (seen.has(tx)) return fn(tx)
+      seen.add(tx)
+      const run = tx.run.bind(tx)
+      tx.run = (sql, params) => {
+        if (params?.[0] !== LAST || outage.left === 0) return run(sql, params)
+        outage.left -= 1
+        const lost = { kind: 'transient', code: 'ledger-down' } as const
+        return Promise.reject(new TidemarkError('the database went away', lost))
+      }
+      return fn(tx)
+    }, options)
+}
+
 for (const database of DATABASES) {
   test(`an outage while outcomes are being committed one by one applies none of them twice on ${database}`, async () => {
     const place = await freshPlace(database)
     const ledger = await openLedger(place.url)
+    const outage = { left: 0 }
+    breakOnce(ledger.driver, outage)
     const engine = await createEngine({ ledger, leaseMs: LEASE_MS })
     try {
       await ledger.migrateApp('outage', [
@@ -150,19 +175,15 @@ for (const database of DATABASES) {
             then()
           },
         })
-      let runs = 0
+      outage.left = 1
       const outcomes = await Promise.allSettled([
         write('first'),
         write('broken', () => {
           throw new Error('this one cannot be written')
         }),
-        write('last', () => {
-          runs += 1
-          // The group fails before it comes to this one; its first run is alone, after the others.
-          if (runs === 1)
-            throw new TidemarkError('the database went away', { kind: 'transient', code: 'ledger-down' })
-        }),
+        write(LAST),
       ])
+      assert.equal(outage.left, 0)
       assert.deepEqual(
         outcomes.map(({ status }) => status),
         ['fulfilled', 'rejected', 'fulfilled'],
@@ -172,7 +193,7 @@ for (const database of DATABASES) {
         rows.map((row) => ({ ...row })),
         [
           { name: 'first', times: 1 },
-          { name: 'last', times: 1 },
+          { name: LAST, times: 1 },
         ],
       )
     } finally {

@@ -1,6 +1,7 @@
 /** When to kill: at every commit point, early and late, and at random instants; several kills in the life of a ledger. */
+
+import type { Random } from '../../src/base/random.ts'
 import { COMMIT_POINTS } from '../../src/ledger/cycle.ts'
-import type { Random } from '../../src/random.ts'
 import { CYCLES_PER_TICK } from './child-options.ts'
 import type { Kill, Reference } from './life.ts'
 

@@ -3,7 +3,7 @@
  * lease and resumed, or killed and replaced. The oracle looks in between; at the end all must be done.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Random } from '../../src/random.ts'
+import type { Random } from '../../src/base/random.ts'
 import type { Saying } from './child-options.ts'
 import type { Child } from './child-process.ts'
 import type { Database, Life } from './life.ts'

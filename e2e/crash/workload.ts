@@ -22,11 +22,11 @@ export const VERSIONS = 6
 /** Opens the ledger, makes the workload's tables, and puts the first jobs in, once. */
 export async function openWorkload(
   size: SourceSize,
-  options: Omit<EngineOptions, 'jobs'> & { onViolation: (what: string) => void },
+  { onViolation, ...options }: Omit<EngineOptions, 'jobs'> & { onViolation: (what: string) => void },
 ): Promise<Engine> {
   let engine: Engine | undefined
   const listing = listingJobs(size, () => engine!.ledger)
-  const others = otherJobs(size, options.onViolation)
+  const others = otherJobs(size, onViolation)
   engine = await createEngine({ ...options, jobs: [...listing.kinds, ...others.kinds] })
   await engine.ledger.migrateApp(APP, schema(engine.ledger.dialect))
   for (const stream of size.streams) await engine.streams.open(stream)

@@ -3,8 +3,8 @@
  * sides; it says `settled` each time that nothing is left to do. Without its parent it ends.
  */
 import { createInterface } from 'node:readline'
-import type { FilesSettings } from '../../src/apps/file-sync/drive.ts'
-import { systemClock } from '../../src/clock.ts'
+import type { FilesSettings } from '../../src/apps/files/drive.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import { askForSync, FastClock, startSync, untilSettled } from './world.ts'
 

@@ -2,8 +2,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pass } from 'node:timers/promises'
-import { FilesHome, type FilesHomeOptions } from '../../src/cli/files.suite.ts'
-import { BIN, type Ended } from '../../src/cli/jobs.suite.ts'
+import { FilesHome, type FilesHomeOptions } from '../../src/apps/files/cli/files.suite.ts'
+import { BIN, type Ended } from '../../src/cli/jobs/jobs.suite.ts'
 
 const LOOK_MS = 10
 

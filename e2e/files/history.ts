@@ -8,19 +8,36 @@
  *   crash                 the process ends between two steps, and another one begins
  *   faults flaky          quirk hashMissing     expire-delta         skew 3600000
  *   mode upload-only      policy keep-local     skip *.docx          skip none
+ *   here edit a           other bytes in its place; size and time are what they were
+ *   there exchange a      records of 160 bytes change places, which QuickXorHash does not tell
+ *   there rules *.docx    what takes no part, as the folder's own file says
+ *   here link a           it is put on another disk, and a link to it is left in its place
+ *   here unlink a         it comes back (with what was saved there, if anything was)
+ *   here alias a b        b becomes a link to a, both in the folder
+ *   links follow          links leave
+ *   here write x.tmp      a name that is left out; `here move a x%ff`: one that is not valid text
+ *   here keep             somebody copies the whole folder; `here restore`: puts that copy in its place, with old times
+ *   there many d          two dozen files; `there overwrite d`: each of them gets another content at once
+ *   answer yes            said to what waits for it; `answer no`: who has overwritten files puts back what they were
  *
  * `+12 ` in front: so many steps of the sync later. Who does something that cannot be done (what should be moved is
  * not there) does nothing.
  */
-import type { ConflictPolicy, Mode } from '../../src/apps/file-sync/decide.ts'
-import type { Random } from '../../src/random.ts'
+import type { ConflictPolicy, Mode } from '../../src/apps/files/decide.ts'
+import type { Random } from '../../src/base/random.ts'
 import type { Quirks } from '../../src/sim/onedrive/quirks.ts'
 
 export type Side = 'here' | 'there'
 
 export type Act =
-  | { do: 'write' | 'save' | 'touch' | 'mkdir' | 'delete'; side: Side; path: string; size: Size }
+  | { do: Verb; side: Side; path: string; size: Size }
   | { do: 'move' | 'swap' | 'copy'; side: Side; path: string; to: string }
+  | { do: 'link' | 'unlink'; side: 'here'; path: string }
+  | { do: 'alias'; side: 'here'; path: string; to: string }
+  | { do: 'rules'; side: Side; pattern: string }
+  | { do: 'keep' | 'restore'; side: 'here' }
+  | { do: 'many' | 'overwrite'; side: Side; path: string }
+  | { do: 'answer'; isYes: boolean }
   | { do: 'both'; path: string }
   | { do: 'sync' | 'settle' | 'crash' | 'expire-delta' }
   | { do: 'faults'; profile: string }
@@ -28,13 +45,16 @@ export type Act =
   | { do: 'skew'; ms: number }
   | { do: 'mode'; mode: Mode }
   | { do: 'policy'; policy: ConflictPolicy }
+  | { do: 'links'; areFollowed: boolean }
   /** What takes no part from now on; undefined: everything does. */
   | { do: 'skip'; pattern: string | undefined }
 
-export type Size = 'small' | 'empty' | 'large'
+export type Verb = 'write' | 'save' | 'touch' | 'mkdir' | 'delete' | 'edit' | 'exchange'
+/** `records`: eight of 160 bytes. */
+export type Size = 'small' | 'empty' | 'large' | 'records'
 export type Step = { gap: number; act: Act }
 
-const SIZES: Record<string, Size> = { empty: 'empty', large: 'large' }
+const SIZES: Record<string, Size> = { empty: 'empty', large: 'large', records: 'records' }
 
 export function parseStep(line: string): Step {
   const words = line.split(' ')
@@ -51,14 +71,20 @@ function parseAct(words: readonly string[], line: string): Act {
   if (first === 'skew') return { do: 'skew', ms: Number(second) }
   if (first === 'mode') return { do: 'mode', mode: second as Mode }
   if (first === 'policy') return { do: 'policy', policy: second as ConflictPolicy }
+  if (first === 'links') return { do: 'links', areFollowed: second === 'follow' }
   if (first === 'skip') return { do: 'skip', pattern: second === 'none' ? undefined : second }
+  if (first === 'answer') return { do: 'answer', isYes: second === 'yes' }
   if (first === 'both') return { do: 'both', path: third }
   if (first !== 'here' && first !== 'there') throw new Error(`Not a line of a history: ${line}`)
+  if (second === 'link' || second === 'unlink') return { do: second, side: 'here', path: third }
+  if (second === 'keep' || second === 'restore') return { do: second, side: 'here' }
+  if (second === 'many' || second === 'overwrite') return { do: second, side: first, path: third }
+  if (second === 'alias') return { do: 'alias', side: 'here', path: third, to: fourth ?? '' }
   if (second === 'move' || second === 'swap' || second === 'copy') {
     return { do: second, side: first, path: third, to: fourth ?? '' }
   }
-  const verb = second as 'write' | 'save' | 'touch' | 'mkdir' | 'delete'
-  return { do: verb, side: first, path: third, size: SIZES[fourth ?? ''] ?? 'small' }
+  if (second === 'rules') return { do: 'rules', side: first, pattern: third }
+  return { do: second as Verb, side: first, path: third, size: SIZES[fourth ?? ''] ?? 'small' }
 }
 
 /** For pasting: other letters than plain ones are escaped, since their forms look the same. */
@@ -89,20 +115,38 @@ const QUIRKS: readonly (keyof Quirks)[] = [
 const SKEWS_MS = [-86_400_000, -3_600_000, 3_600_000, 86_400_000 * 400] as const
 /** By which a clock is set meanwhile. */
 const JUMPS_MS = [-86_400_000, -300_000, 3_600_000, 86_400_000 * 30] as const
+const FAULTS = ['flaky', 'flaky', 'flaky', 'lost', 'forbidden'] as const
 const POLICIES = ['keep-local', 'keep-remote', 'manual'] as const
 const SKIPPED = ['b', 'x', 'a/', 'a/x', '/a', '*.docx', 'A', 'none', 'none', 'none'] as const
+
+/** What a history may have besides. */
+export const ODDITIES = ['left-out', 'raw', 'backup', 'many'] as const
+export type Oddity = (typeof ODDITIES)[number]
+const ODD: readonly (Oddity | undefined)[] = [undefined, undefined, undefined, ...ODDITIES]
+const ODD_NAMES: Record<string, readonly string[]> = {
+  'left-out': ['x.tmp', 'b.tmp'],
+  raw: ['x%ff', 'x.tmp'],
+}
+const ODD_SHARE = 0.15
 
 export type HistoryOptions = {
   /** Things that people do. */
   acts: number
   /** How often the sync is killed, of a hundred acts. */
   crashes: number
+  /** Somebody works with links; undefined: in some histories. */
+  hasLinks?: boolean
+  /** Undefined: in some histories one of them. */
+  oddity?: Oddity
 }
 
-export function makeHistory(random: Random, { acts, crashes }: HistoryOptions): string[] {
+export function makeHistory(random: Random, { acts, crashes, hasLinks, oddity }: HistoryOptions): string[] {
   const lines = makeWeather(random)
-  const model = new Likely(random)
+  const links = (hasLinks ?? (oddity === undefined && random() < 0.2)) ? 0.3 : 0
+  const odd = links > 0 ? undefined : (oddity ?? pick(ODD, random))
+  const model = new Likely(random, ODD_NAMES[odd ?? ''] ?? [])
   const [skips, jumps] = [random() < 0.15 ? 0.1 : 0, random() < 0.05 ? 0.1 : 0]
+  if (odd === 'many') lines.push(`${random() < 0.5 ? 'here' : 'there'} many m`, 'settle')
   let skewMs = Number(lines.find((line) => line.startsWith('skew '))?.slice('skew '.length) ?? 0)
   for (let n = 0; n < acts; n++) {
     const gap = random() < 0.4 ? '' : `+${Math.ceil(random() ** 2 * 60)} `
@@ -111,7 +155,14 @@ export function makeHistory(random: Random, { acts, crashes }: HistoryOptions): 
     if (random() < 0.12) lines.push('settle')
     if (random() * 100 < crashes) lines.push(`+${Math.ceil(random() * 60)} crash`)
     if (random() < 0.01) lines.push('expire-delta')
-    if (random() < skips) lines.push(`skip ${pick(SKIPPED, random)}`)
+    if (random() < skips) lines.push(makeSkip(random))
+    if (random() < links) {
+      // What is in step is what a look could miss.
+      if (random() < 0.6) lines.push('settle')
+      lines.push(model.link())
+    }
+    if (odd === 'backup' && random() < 0.2) lines.push(random() < 0.6 ? 'here keep' : 'here restore')
+    if (odd === 'many' && random() < 0.12) lines.push(...makeOverwrite(random))
     if (random() < jumps) {
       skewMs += pick(JUMPS_MS, random)
       lines.push(`skew ${skewMs}`)
@@ -120,13 +171,29 @@ export function makeHistory(random: Random, { acts, crashes }: HistoryOptions): 
   return lines
 }
 
+/** Somebody is asked about it, unless a crash or a fault comes between. */
+function makeOverwrite(random: Random): string[] {
+  const answer = random() < 0.3 ? [] : [`answer ${random() < 0.5 ? 'yes' : 'no'}`]
+  return [
+    `${random() < 0.5 ? 'here' : 'there'} overwrite m`,
+    ...(random() < 0.7 ? ['settle'] : ['sync']),
+    ...answer,
+  ]
+}
+
+/** Said by the settings here, or by a file that either side may change. */
+function makeSkip(random: Random): string {
+  const [chance, pattern] = [random(), pick(SKIPPED, random)]
+  return chance < 0.5 ? `skip ${pattern}` : `${chance < 0.75 ? 'here' : 'there'} rules ${pattern}`
+}
+
 function makeWeather(random: Random): string[] {
   const lines: string[] = []
   if (random() < 0.5) {
     const share = random() < 0.3 ? 0.5 : 0.08
     for (const quirk of QUIRKS) if (random() < share) lines.push(`quirk ${quirk}`)
   }
-  if (random() < 0.4) lines.push(`faults ${random() < 0.7 ? 'flaky' : 'lost'}`)
+  if (random() < 0.5) lines.push(`faults ${pick(FAULTS, random)}`)
   if (random() < 0.2) lines.push(`skew ${pick(SKEWS_MS, random)}`)
   if (random() < 0.15) lines.push(`mode ${random() < 0.5 ? 'download-only' : 'upload-only'}`)
   if (random() < 0.25) lines.push(`policy ${pick(POLICIES, random)}`)
@@ -142,8 +209,11 @@ class Likely {
   readonly #random: Random
   readonly #paths = new Set<string>()
 
-  constructor(random: Random) {
+  readonly #oddNames: readonly string[]
+
+  constructor(random: Random, oddNames: readonly string[]) {
     this.#random = random
+    this.#oddNames = oddNames
   }
 
   next(): string {
@@ -152,8 +222,10 @@ class Likely {
     if (chance < 30) return this.#write(`${side} ${this.#random() < 0.7 ? 'write' : 'save'}`)
     if (chance < 35) return this.#made(`${side} mkdir`, this.#newPath())
     if (chance < 38) return this.#write('both write')
-    if (chance < 40) return `${side} touch ${this.#known()}`
+    if (chance < 39) return `${side} touch ${this.#known()}`
+    if (chance < 41) return `here edit ${this.#known()}`
     if (chance < 43) return this.#copy(side)
+    if (chance < 46) return `${side} exchange ${this.#known()}`
     if (chance < 62) return this.#move(side)
     if (chance < 67) return `${side} swap ${this.#known()} ${this.#known()}`
     if (chance < 72) return this.#recase(side)
@@ -161,10 +233,18 @@ class Likely {
     return this.#delete(side)
   }
 
+  /** The same paths again and again, so that most links go away again. */
+  link(): string {
+    const chance = this.#random()
+    if (chance < 0.2) return `links ${this.#random() < 0.6 ? 'follow' : 'leave'}`
+    if (chance < 0.4) return `here alias ${this.#known()} ${this.#newPath()}`
+    return `here ${chance < 0.75 ? 'link' : 'unlink'} ${this.#known()}`
+  }
+
   #write(how: string): string {
     const path = this.#random() < 0.5 ? this.#known() : this.#newPath()
     const chance = this.#random()
-    const size = chance < 0.05 ? ' empty' : chance < 0.055 ? ' large' : ''
+    const size = chance < 0.05 ? ' empty' : chance < 0.055 ? ' large' : chance < 0.25 ? ' records' : ''
     return `${this.#made(how, path)}${size}`
   }
 
@@ -236,6 +316,7 @@ class Likely {
   }
 
   #name(): string {
+    if (this.#oddNames.length > 0 && this.#random() < ODD_SHARE) return pick(this.#oddNames, this.#random)
     let left = this.#random() * NAME_WEIGHTS.reduce((sum, weight) => sum + weight, 0)
     for (const [index, weight] of NAME_WEIGHTS.entries()) {
       left -= weight

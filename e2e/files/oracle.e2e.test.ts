@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { systemClock } from '../../src/clock.ts'
-import { seededRandom, systemRandom } from '../../src/random.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { seededRandom, systemRandom } from '../../src/base/random.ts'
 import { makeHistory, pasted } from './history.ts'
 import { type RunOptions, runHistory } from './run.ts'
 

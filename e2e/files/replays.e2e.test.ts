@@ -182,3 +182,86 @@ test('what OneDrive lists and does not give for a while is neither deleted nor c
     'there delete x',
     'here move a b',
   ]))
+
+test('what a link takes the place of stays in OneDrive, and goes on when it is back', () =>
+  replay([
+    'here write a/b/x',
+    'here write x',
+    'settle',
+    'here link a/b',
+    'here link x',
+    'settle',
+    'there write a/b/a',
+    'there move x b',
+    'settle',
+    'here unlink a/b',
+    'here unlink x',
+    'settle',
+  ]))
+
+test('links that are followed and then left alone again take nothing out of OneDrive', () =>
+  replay([
+    'links follow',
+    'here write a/x',
+    'here alias a b',
+    'settle',
+    'links leave',
+    'settle',
+    'there write a/x',
+    'settle',
+    'links follow',
+    'settle',
+  ]))
+
+test('a folder that takes the name of a file whose deletion waits for a yes keeps its name', () =>
+  replay(['there save A', 'settle', 'here delete A', 'sync', 'here write a/x', 'settle']))
+
+test('two new files that only their bytes tell from each other are both kept', () =>
+  replay(['there write b records', 'here write b records', 'settle']))
+
+test('what is renamed to a name that is left out, or is no text, stays in OneDrive and comes back', () =>
+  replay([
+    'here write a/x',
+    'here write b',
+    'settle',
+    'here move a x.tmp',
+    'here move b x%ff',
+    'settle',
+    'there write a/x',
+    'there save x.tmp',
+    'settle',
+    'here move x.tmp a',
+    'settle',
+  ]))
+
+test('what was saved since an old copy took the place of the folder is not lost', () =>
+  replay([
+    'here write a',
+    'here write b/x',
+    'settle',
+    'here keep',
+    'here write a',
+    'there write b/a',
+    'here delete b/x',
+    'settle',
+    'here restore',
+    'settle',
+    'there write a',
+    'here restore',
+    'settle',
+  ]))
+
+test('many files that are overwritten on one side and edited on the other are all kept, whatever is answered', () =>
+  replay([
+    'here many m',
+    'here overwrite m',
+    'settle',
+    'there overwrite m',
+    'here overwrite m',
+    'answer no',
+    'settle',
+    'there overwrite m',
+    'settle',
+    'answer yes',
+    'settle',
+  ]))

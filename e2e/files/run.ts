@@ -3,21 +3,26 @@
  * that a history that fails is likely to fail again.
  */
 import assert from 'node:assert/strict'
-import { streamOf } from '../../src/apps/file-sync/drive.ts'
-import { filterSchema } from '../../src/apps/file-sync/filter.ts'
-import { systemClock } from '../../src/clock.ts'
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { streamOf } from '../../src/apps/files/drive.ts'
+import { filterSchema } from '../../src/apps/files/filter.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import type { FaultRule } from '../../src/sim/fault-rules.ts'
+import type { Tree } from './disk-tree.ts'
 import { type Act, parseStep, type Side, type Step } from './history.ts'
+import { takesNoPart } from './odd-names.ts'
 import {
   checkEnd,
   checkFollowed,
+  checkHidden,
   checkSides,
   checkUntouched,
   namesakesOf,
   type Rules,
+  sayYes,
   shown,
 } from './oracle.ts'
-import { People, type Tree } from './people.ts'
+import { People } from './people.ts'
 import { DRIVE, type Life, OracleWorld } from './world.ts'
 
 export type Ran = { failure: string | undefined; crashes: number; acts: number; actions: number }
@@ -31,8 +36,10 @@ export type RunOptions = {
   say?: (line: string) => void
 }
 
-const SETTLE_MS_MAX = 20_000
+const SETTLE_MS_MAX = 120_000
 const LIVES_MAX = 1_000
+/** What takes part again may bring another one along. */
+const NAMING_ROUNDS_MAX = 5
 const WEATHER: ReadonlySet<Act['do']> = new Set(['skew', 'quirk', 'faults', 'mode', 'policy'])
 /** Of quirks that are times. */
 const TIMES_MS: Partial<Record<string, number>> = { deltaLagMs: 150, changedNotFoundMs: 700 }
@@ -72,11 +79,18 @@ class Run {
   #life: Life | undefined
   #gap = 0
   #isActing = false
+  /** People act in the middle of whatever the sync does, and are no part of it. */
+  readonly #outside = AsyncLocalStorage.snapshot()
   /** Both sides were the same when they were last compared. */
   #isAgreed = true
   /** Who did something since then, and what his side was after that. */
   readonly #since = new Map<Side, Tree>()
   #isLate = false
+  #hasLinks = false
+  /** Something takes no part because of its name. */
+  #hasOddNames = false
+  /** What a link leads to is in OneDrive as well, and is compared when there are no links any more. */
+  #hasFollowed = false
   readonly #rules: Rules = { mode: 'two-way', policy: 'keep-both', isFiltered: false }
   /** What each side was when people last did something there. */
   readonly #left: Record<Side, string[]> = { here: [], there: [] }
@@ -106,6 +120,8 @@ class Run {
     }
     this.#world.onStep = () => {}
     await this.#calm()
+    await this.#unlinkAll()
+    await this.#nameAll()
     this.counts.actions = await this.#actions()
     this.#checkUntouched()
     const end = {
@@ -120,6 +136,29 @@ class Run {
       },
     }
     await checkEnd(this.#world, this.#people, end)
+  }
+
+  /** They have all been looked at: now nothing is in anybody's way any more. */
+  async #unlinkAll(): Promise<void> {
+    if (!this.#hasLinks) return
+    checkHidden(this.#world, this.#people)
+    this.#people.unlinkAll()
+    this.#note({ side: 'here' })
+    this.#change({ follow_symlinks: false })
+    await this.#changing
+    this.#life!.sync()
+    await this.#settle()
+  }
+
+  async #nameAll(): Promise<void> {
+    if (!this.#hasOddNames) return
+    checkHidden(this.#world, this.#people)
+    for (let round = 0; round < NAMING_ROUNDS_MAX && this.#people.nameAll(); round++) {
+      this.#note({ side: 'here' })
+      this.#note({ side: 'there' })
+      this.#life!.sync()
+      await this.#settle()
+    }
   }
 
   /** Where only one direction is on, the side that it comes from is what people made of it. */
@@ -153,6 +192,7 @@ class Run {
       this.#life!.sync()
       if (!(await this.#settle())) return false
       // Nobody does anything meanwhile: that waits for the end of this step.
+      await this.#world.tidy()
       await this.#compare()
       this.#next()
     }
@@ -161,7 +201,8 @@ class Run {
   /** In the middle of a history less is certain. */
   async #compare(): Promise<void> {
     this.#checkUntouched()
-    if (this.#rules.mode !== 'two-way' || this.#rules.isFiltered) {
+    checkHidden(this.#world, this.#people)
+    if (this.#rules.mode !== 'two-way' || this.#rules.isFiltered || this.#hasFollowed || this.#hasOddNames) {
       this.#isAgreed = false
       this.#since.clear()
       return
@@ -201,7 +242,7 @@ class Run {
     const { act } = this.#next()
     this.#isActing = true
     try {
-      this.#do(act)
+      this.#outside(() => this.#do(act))
     } finally {
       this.#isActing = false
     }
@@ -226,6 +267,8 @@ class Run {
         drive.expireDelta()
         return
       case 'faults':
+        // Nobody hears then of what OneDrive has, until the next look.
+        if (act.profile === 'forbidden') this.#isLate = true
         sim.faults.set({ profile: 'none', rules: [...(FAULTS[act.profile] ?? [])] })
         return
       case 'quirk':
@@ -243,12 +286,29 @@ class Run {
         this.#rules.policy = act.policy
         this.#change({ conflicts: act.policy })
         return
+      case 'links':
+        this.#hasLinks = true
+        this.#hasFollowed ||= act.areFollowed
+        if (!act.areFollowed) this.#people.leaveLinks()
+        this.#change({ follow_symlinks: act.areFollowed })
+        return
       case 'skip':
         this.#rules.isFiltered = true
         this.#change({ filter: filterSchema.parse({ skip: act.pattern === undefined ? [] : [act.pattern] }) })
         return
+      case 'answer':
+        if (act.isYes) this.#changing = this.#changing.then(() => this.#sayYes())
+        else {
+          const side = this.#people.takeBack()
+          if (side) this.#note({ side })
+        }
+        return
       default: {
+        const paths = 'path' in act ? [act.path, 'to' in act ? act.to : ''] : []
+        this.#hasOddNames ||= paths.some(takesNoPart)
         const isDone = this.#people.act(act)
+        this.#rules.isFiltered ||= act.do === 'rules'
+        this.#hasLinks ||= act.do === 'link' || act.do === 'alias'
         this.#note(act)
         this.counts.acts += isDone ? 1 : 0
         this.#options.say?.(`${isDone ? 'did' : 'could not'} ${JSON.stringify(act)}`)
@@ -262,8 +322,19 @@ class Run {
     this.#changing.catch(() => undefined)
   }
 
-  #note(act: Act): void {
-    const sides = act.do === 'both' ? (['here', 'there'] as const) : 'side' in act ? [act.side] : []
+  /** Whoever says it asks for a plan. */
+  async #sayYes(): Promise<void> {
+    if (await sayYes(this.#world)) this.#life!.sync()
+  }
+
+  #note(act: Act | { side: Side }): void {
+    // Where a copy takes the place of the folder, OneDrive keeps what that does not have: it has a say, too.
+    const sides =
+      'do' in act && (act.do === 'both' || act.do === 'restore')
+        ? (['here', 'there'] as const)
+        : 'side' in act
+          ? [act.side]
+          : []
     for (const side of sides) {
       const tree = side === 'here' ? this.#people.here() : this.#people.there()
       this.#since.set(side, tree)
@@ -311,6 +382,8 @@ const FAULTS: Record<string, readonly FaultRule[]> = {
     { do: 'content-type', probability: 0.01 },
     { do: 'throttle', status: 429, everyNth: 60, burst: 3, retryAfterSeconds: 1 },
   ],
+  /** Said once, and not so the next time. */
+  forbidden: [{ do: 'error', status: 403, probability: 0.05 }],
   /** It is done, and nobody hears of it. */
   lost: [{ do: 'reset', when: 'after', probability: 0.15 }],
 }

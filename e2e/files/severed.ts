@@ -2,7 +2,7 @@
  * A process that ends between two steps, without a process: everything it still wants to write to the ledger is
  * refused, and what it was in the middle of is rolled back, as a kill would leave it.
  */
-import { TidemarkError } from '../../src/errors.ts'
+import { TidemarkError } from '../../src/base/errors.ts'
 import type { Driver, Tx } from '../../src/ledger/contract.ts'
 
 export type Severable = { driver: Driver; sever(): void; isSevered(): boolean }

@@ -9,22 +9,24 @@ import {
   type FilesSettings,
   SERVICE,
   streamOf,
-} from '../../src/apps/file-sync/drive.ts'
-import { type FileSync, machineId, openFileSync } from '../../src/apps/file-sync/index.ts'
-import { createRoot } from '../../src/apps/file-sync/local/root.ts'
-import { lookAt, plainStat } from '../../src/apps/file-sync/local/stat.ts'
-import { FileStore, setDrive } from '../../src/apps/file-sync/store/file-store.ts'
-import { changeSettings } from '../../src/apps/file-sync/store/filter-change.ts'
-import { type Clock, sleep, systemClock } from '../../src/clock.ts'
+} from '../../src/apps/files/drive.ts'
+import { type FileSync, machineId, openFileSync } from '../../src/apps/files/index.ts'
+import { createRoot } from '../../src/apps/files/local/root.ts'
+import { lookAt, plainStat } from '../../src/apps/files/local/stat.ts'
+import type { OpenFiles } from '../../src/apps/files/runtime.ts'
+import { FileStore, setDrive } from '../../src/apps/files/store/file-store.ts'
+import { changeSettings } from '../../src/apps/files/store/filter-change.ts'
+import { tidyTrash } from '../../src/apps/files/work.ts'
+import { type Clock, sleep, systemClock } from '../../src/base/clock.ts'
+import { systemRandom } from '../../src/base/random.ts'
+import { openVault } from '../../src/base/vault.ts'
 import { ONEDRIVE_SCOPES } from '../../src/cloud/onedrive/auth.ts'
 import { createEngine, type Engine } from '../../src/engine/index.ts'
 import { Accounts, accountKey } from '../../src/ledger/accounts.ts'
 import { Ledger } from '../../src/ledger/ledger.ts'
 import { openLedger } from '../../src/ledger/open.ts'
-import { systemRandom } from '../../src/random.ts'
 import type { SimDrive } from '../../src/sim/onedrive/sim-drive.ts'
 import { type Sim, startSim } from '../../src/sim/start.ts'
-import { openVault } from '../../src/vault.ts'
 import { beginChild } from './child-life.ts'
 import { severable } from './severed.ts'
 
@@ -59,6 +61,11 @@ export class FastClock implements Clock {
 
   monotonicMs(): number {
     return systemClock.monotonicMs() * SPEED
+  }
+
+  watchLoop(): ReturnType<Clock['watchLoop']> {
+    const watch = systemClock.watchLoop()
+    return { endMs: () => watch.endMs() * SPEED }
   }
 
   timer(ms: number, fn: () => void, options?: { keepAlive?: boolean }): () => void {
@@ -194,6 +201,12 @@ export class OracleWorld {
     await this.store.write((tx) => changeSettings(tx, row, changed))
   }
 
+  /** As a sync does it at its end, by whatever the clock says. */
+  async tidy(): Promise<void> {
+    const files = { store: this.store, settings: settingsOf(this.sim) } as OpenFiles
+    await tidyTrash({ files }, await this.store.drive(DRIVE), this.clock.now())
+  }
+
   async close(): Promise<void> {
     await this.ledger.close()
     await this.#place.remove()
@@ -286,6 +299,7 @@ export function settingsOf(sim: Sim): FilesSettings {
     ...{
       reserveBytes: 0,
       trashDays: 30,
+      trashBytesMax: Number.POSITIVE_INFINITY,
       pollMs: 60_000,
       scanMs: 3_600_000,
       debounceMs: 20,

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
+import { archiveMail } from '../../src/apps/mail/cli/clean-up-run.ts'
+import { seededRandom } from '../../src/base/random.ts'
 import { createContext } from '../../src/cli/context.ts'
-import { archiveMail } from '../../src/cli/mail-archive-run.ts'
-import { Output } from '../../src/cli/output.ts'
+import { Output } from '../../src/cli/output/output.ts'
 import { GMAIL_SCOPES } from '../../src/cloud/gmail/auth.ts'
-import { seededRandom } from '../../src/random.ts'
 import { withArchive } from './oracle.ts'
 import { ADDRESS, World, type WorldOptions } from './world.ts'
 
@@ -124,7 +124,7 @@ describe('mail archive', () => {
     assert.ok(run.done > 20)
     assert.equal(world.sim.mailbox(ADDRESS).deleted.size, run.done)
 
-    const undo = ['mail', 'undo', String(run.id), '--keep-bytes']
+    const undo = ['mail', 'undo', String(run.id)]
     const undone = await killedThenDone(world, undo, undo)
     assert.equal(undone.code, 0, undone.stderr)
     assert.deepEqual(contentsOf(world, 'bytes'), bytes)
@@ -133,7 +133,7 @@ describe('mail archive', () => {
     assert.deepEqual(contentsOf(world, 'bytes'), bytes, 'a second undo does nothing')
   })
 
-  test('undo of a deletion restores the times of arrival', async () => {
+  test('undo of a deletion restores the times of arrival if told so, and says what that changes', async () => {
     const world = await syncedWorld({ messages: 120, seed: 23 })
     const times = contentsOf(world, 'seconds')
     const query = ['--query', '-in:drafts']
@@ -149,8 +149,13 @@ describe('mail archive', () => {
       ...query,
     )
     assert.equal(deleted.code, 0, deleted.stderr)
-    const undone = await world.run('mail', 'undo', '1')
+    const undone = await world.run('mail', 'undo', '1', '--keep-dates')
     assert.equal(undone.code, 0, undone.stderr)
+    assert.match(
+      undone.stderr,
+      /inserted again, under new ids and with a Date header that says when they arrived/,
+    )
+    assert.match(undone.stdout, /: its Date header was rewritten/)
     assert.deepEqual(contentsOf(world, 'seconds'), times)
   })
 
@@ -168,14 +173,16 @@ describe('mail archive', () => {
 
   test('Ctrl-C stops it, a second run is refused meanwhile, and --resume goes on', async () => {
     const world = await syncedWorld({ messages: 500, seed: 25 })
-    world.sim.faults.set({
-      rules: [{ do: 'latency', latency: { kind: 'fixed', ms: 2_000 }, methods: ['batch'] }],
-    })
+    // The first change of Gmail is never answered: the run cannot be over before it is stopped.
+    world.sim.faults.set({ rules: [{ do: 'stall', ms: null, methods: ['messages.batchModify'] }] })
     const args = ['mail', 'archive', '--older-than', '1d']
     const { child, ended } = world.start(args)
-    // The token and the first of the slow requests.
-    const until = world.served + 2
-    while (world.served < until) await new Promise((resolve) => setTimeout(resolve, 5))
+    let isOver = false
+    void ended.finally(() => {
+      isOver = true
+    })
+    const stalled = (): number => world.sim.log.counts().faults.stalled ?? 0
+    while (!isOver && stalled() === 0) await new Promise((resolve) => setTimeout(resolve, 5))
     child.kill('SIGINT')
     const stopped = await ended
     assert.equal(stopped.code, 1, stopped.stderr)
@@ -194,11 +201,18 @@ describe('mail archive', () => {
 
   test('a deletion goes on only when exactly its number of messages is typed', async () => {
     const world = await syncedWorld({ messages: 60, seed: 27 })
+    const written: string[] = []
     const typing = async (answer: (question: string) => string): Promise<void> => {
-      const stream = { write: () => true }
+      const stream = { write: (text: string) => written.push(text) > 0 }
       const context = createContext({ env: world.env, output: new Output(stream, stream) })
-      const lines = () => ({ next: async (question: string) => answer(question), close: () => {} })
-      const options = { action: 'delete', olderThan: '1d', permanently: true } as const
+      const lines = () => ({
+        next: async (question: string) => {
+          assert.match(written.at(-1)!, /Only mail that this finds: NOT is:starred\n/)
+          return answer(question)
+        },
+        close: () => {},
+      })
+      const options = { action: 'delete', olderThan: '1d', permanently: true, query: '-is:starred' } as const
       await archiveMail(context, options, { isTerminal: true, lines })
     }
     const { deleted } = world.sim.mailbox(ADDRESS)

@@ -25,12 +25,12 @@ function summaryOf(stdout: string): Summary {
 
 describe('mail sync', () => {
   test('copies a whole mailbox, and an unchanged one costs one call', async () => {
-    const world = await worldOf({ messages: 1_500, seed: 11 })
+    const world = await worldOf({ messages: 700, seed: 11 })
     const first = await world.run('mail', 'sync', '--json')
     assert.equal(first.code, 0, first.stderr)
     await withArchive(world, async (archive, ledger) => {
       const seen = await look(archive, ledger)
-      assert.equal(seen.entries.size, 1_500)
+      assert.equal(seen.entries.size, 700)
       checkWatermark(world, seen)
       await checkComplete(world, archive, seen)
     })
@@ -40,7 +40,7 @@ describe('mail sync', () => {
     const { requests } = world.sim.log.counts()
     const calls = Object.entries(requests).filter(([name]) => !name.startsWith('oauth'))
     assert.ok(calls.length <= 2, JSON.stringify(requests))
-    assert.equal(summaryOf(second.stdout).accounts[0]!.stored, 1_500)
+    assert.equal(summaryOf(second.stdout).accounts[0]!.stored, 700)
   })
 
   test('under faults and killed again and again, all ends stored, gone or bad, and the archiver takes only what is proven', async () => {

@@ -1,17 +1,18 @@
 /** A simulated Gmail, a home with its account connected, and the command line as a process that can be killed. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pass } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { openVault } from '../../src/base/vault.ts'
+import { runHere } from '../../src/cli/jobs/jobs.suite.ts'
 import { GMAIL_SCOPES } from '../../src/cloud/gmail/auth.ts'
 import { Accounts, accountKey } from '../../src/ledger/accounts.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import { type Sim, type SimOptions, startSim } from '../../src/sim/start.ts'
-import { openVault } from '../../src/vault.ts'
 
 const TIDEMARK = fileURLToPath(new URL('../../bin/tidemark', import.meta.url))
 export const ADDRESS = 'ann@example.com'
@@ -101,8 +102,20 @@ export class World {
     return { child, ended }
   }
 
+  /**
+   * In this process, which has loaded its modules already: a command as a process of its own takes most of a second of
+   * a core before it begins. `start` and `killAfter` are for what needs a process, and each command of docs/mail.md is
+   * started as one in its test.
+   */
   run(...args: string[]): Promise<Ended> {
-    return this.start(args).ended
+    // Meant for a process that starts with them.
+    if (this.env.NODE_OPTIONS !== undefined) return this.start(args).ended
+    return runHere(args, this.env)
+  }
+
+  /** Of the server that was started in this home. */
+  get token(): string {
+    return readFileSync(join(this.home, 'server.token'), 'utf8').trim()
   }
 
   /** Requests that the simulator has answered. */

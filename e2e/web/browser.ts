@@ -5,7 +5,8 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import sparticuz from '@sparticuz/chromium'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { chromiumPath } from './chromium.ts'
 
 /** Made for a place without neighbours; tests are to see what a person's browser would refuse. */
 const UNWANTED_ARGS = new Set([
@@ -22,8 +23,8 @@ const QUIET_ARGS = [
   '--disable-sync',
   '--no-first-run',
 ]
-/** For a machine that is three times slower. */
-const PATIENCE_MS = 30_000
+/** What is not there by then never comes, also on a machine that is many times too busy. */
+const PATIENCE_MS = 240_000
 
 export type WatchedPage = Page & {
   /** What the page complained about so far. */
@@ -40,14 +41,37 @@ export type VisitOptions = {
   heightPx?: number
   /** Complaints that belong to what is tested: each must be met by no other. */
   expected?: readonly RegExp[]
+  /** False: as somebody who has not signed in yet. */
+  signedIn?: boolean
   /** A person who wants no motion gets none; tests are like that unless they look at motion. */
   motion?: boolean
 }
 
+const tokens = new Map<string, string>()
+
+/** From now on pages of that server are opened signed in. */
+export function signInBy(url: string, token: string): void {
+  tokens.set(url, token)
+}
+
+/** What a page keeps when it has signed in. */
+export async function signedInState(origin: string, token = tokens.get(origin)): Promise<StorageState> {
+  if (token === undefined) return { cookies: [], origins: [] }
+  const answer = await fetch(`${origin}/api/sign-in`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-tidemark': '1' },
+    body: JSON.stringify({ token }),
+  })
+  const { session } = (await answer.json()) as { session: string }
+  return { cookies: [], origins: [{ origin, localStorage: [{ name: 'tidemark.session', value: session }] }] }
+}
+
+type StorageState = Exclude<BrowserContextOptions['storageState'], string | undefined>
+
 /** One for a test file; close it in `after`. */
 export async function openBrowser(): Promise<Browser> {
   return chromium.launch({
-    executablePath: await sparticuz.executablePath(),
+    executablePath: await chromiumPath(),
     args: [...sparticuz.args.filter((arg) => !UNWANTED_ARGS.has(arg)), ...QUIET_ARGS],
     headless: true,
   })
@@ -61,6 +85,7 @@ export async function visit(
 ): Promise<WatchedPage> {
   const { url, path, dark = false, widthPx = 1280, heightPx = 800, expected = [], motion = false } = options
   const context = await browser.newContext({
+    ...(options.signedIn === false ? {} : { storageState: await signedInState(new URL(url).origin) }),
     baseURL: url,
     viewport: { width: widthPx, height: heightPx },
     colorScheme: dark ? 'dark' : 'light',

@@ -1,12 +1,12 @@
 /** A site with a simulated OneDrive behind it: its account connected, and places in which folders may be added. */
 import { mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { ANN, connectAnn } from '../../src/apps/files/api/files-api.suite.ts'
+import type { DriveView } from '../../src/apps/files/api/schemas.ts'
+import { openVault } from '../../src/base/vault.ts'
 import { Accounts } from '../../src/ledger/accounts.ts'
 import { openLedger } from '../../src/ledger/open.ts'
-import { ANN, connectAnn } from '../../src/server/files-api/files-api.suite.ts'
-import type { DriveView } from '../../src/server/files-api/schemas.ts'
 import type { SimDrive } from '../../src/sim/onedrive/sim-drive.ts'
-import { openVault } from '../../src/vault.ts'
 import { World } from '../mail/world.ts'
 import { Site, until } from './site.ts'
 
@@ -47,7 +47,7 @@ export async function startFileSite(options: { isConnected?: boolean } = {}): Pr
     TIDEMARK_FILES_ALLOWED_ROOTS: JSON.stringify([place]),
   })
   if (options.isConnected !== false) await connectOwner(world)
-  const site = new Site(world, { token: undefined, args: [], poisoned: [] })
+  const site = new Site(world, { args: [], poisoned: [] })
   try {
     await site.restart()
   } catch (thrown) {

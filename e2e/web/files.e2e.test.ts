@@ -4,8 +4,8 @@ import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import type { ConflictView } from '../../src/server/files-api/schemas.ts'
-import { openBrowser, visit } from './browser.ts'
+import type { ConflictView } from '../../src/apps/files/api/schemas.ts'
+import { openBrowser, signInBy, visit } from './browser.ts'
 import { checkEveryLook } from './every-look.ts'
 import { type FileSite, OWNER, startFileSite } from './file-site.ts'
 import { checkAccessible, checkNoSideScroll, NARROW_PX, shoot } from './look.ts'
@@ -247,6 +247,7 @@ describe('the settings of OneDrive', () => {
     files.drive.device.write('theirs.txt', 'from OneDrive')
     files.write('mine/own.txt', 'from here')
     const url = files.site.url.replace('127.0.0.1', 'localhost')
+    signInBy(url, files.site.token)
     const expected = [/answer: 403/, /console: Failed to load resource/]
     const page = await visit(t, browser, { url, path: '/files', expected })
     await page.getByText('No folder is kept in step yet').waitFor()
@@ -258,16 +259,18 @@ describe('the settings of OneDrive', () => {
     const section = page.getByRole('region', { name: 'OneDrive', exact: true })
     await section.getByText('Connected', { exact: true }).waitFor()
     await checkAccessible(page)
-    await page.getByLabel('Folder', { exact: true }).fill('/etc/somewhere')
+    await page.getByLabel('Folder', { exact: true }).fill('/opt/somewhere')
     await page.getByRole('button', { name: 'Keep it in step' }).click()
-    await page.getByRole('alert').getByText('/etc/somewhere is not there').waitFor()
+    await page.getByRole('alert').getByText('/opt/somewhere is not there').waitFor()
     await checkAccessible(page)
-    await page.getByLabel('Folder', { exact: true }).fill(join(files.place, 'mine'))
+    const mine = join(files.place, 'mine')
+    await page.getByLabel('Folder', { exact: true }).fill(mine)
     await page.getByRole('button', { name: 'Keep it in step' }).click()
     await page.getByRole('heading', { name: 'mine', level: 1 }).waitFor()
     await row(page, 'theirs.txt').waitFor()
     await row(page, 'own.txt').waitFor()
-    await until('both sides are merged', async () => files.drive.device.has('own.txt'))
+    const isMerged = (): boolean => files.drive.device.has('own.txt') && existsSync(join(mine, 'theirs.txt'))
+    await until('both sides are merged', async () => isMerged())
     assert.equal(files.read('mine/theirs.txt'), 'from OneDrive')
     const stop = page.getByRole('button', { name: 'Stop keeping it in step …' })
     await stop.click()

@@ -12,8 +12,11 @@ const MESSAGES = 1_500
 /** Reading a message costs 20 units: a copy that takes long enough to be watched. */
 const UNITS_PER_MINUTE = 100_000
 const FIRST_PAGE_BYTES_MAX = 150_000
-const INTERACTIVE_MS_MAX = 1_000
+/** Until the books can be read: the page, its code and its look, and what it asks the server. */
+const FIRST_REQUESTS_MAX = 30
 /** What a browser says of a server that is gone. */
+/** What the page hears before somebody signs in again. */
+const SIGNED_OUT = /401/
 const GONE = /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_EMPTY_RESPONSE/
 
 const card = (page: Page) => page.locator('.stream-card')
@@ -61,7 +64,7 @@ describe('the overview', () => {
     })
     await page.locator('.running-list .running').first().waitFor()
     await shoot(page, 'overview')
-    await card(page).getByText('In step', { exact: true }).waitFor({ timeout: 90_000 })
+    await card(page).getByText('In step', { exact: true }).waitFor()
     await page.locator('.verdict').getByText('All is settled.').waitFor()
     const { listed, stored = 0, gone = 0, skipped = 0, bad = 0 } = await booksOf(page)
     assert.equal(listed, MESSAGES)
@@ -103,9 +106,9 @@ describe('the overview', () => {
     await checkNoShift(page, sinceMs)
   })
 
-  test('says that it is offline, and is up to date again by itself when the server is back', async (t) => {
+  test('says that it is offline, and is up to date again when the server is back and somebody signs in', async (t) => {
     await site.settled()
-    const page = await visit(t, browser, { url: site.url, path: '/', expected: [GONE] })
+    const page = await visit(t, browser, { url: site.url, path: '/', expected: [GONE, SIGNED_OUT] })
     await ready(page)
     await liveText(page).getByText('Live', { exact: true }).waitFor()
     const { stored: before = 0 } = await booksOf(page)
@@ -116,12 +119,15 @@ describe('the overview', () => {
     await site.deliver(undefined, { sync: false })
     await site.restart()
     await site.sync()
+    // Whoever had the port meanwhile may know the session: a new start takes none that was given before.
+    await page.getByLabel('Token').fill(site.token)
+    await page.keyboard.press('Enter')
     await liveText(page).getByText('Live', { exact: true }).waitFor()
     await until('the letter is on the page', async () => (await booksOf(page)).stored === before + 1)
     assert.equal(await page.locator('.offline').count(), 0)
   })
 
-  test(`needs at most 150 kB of code, and can be used within a second`, async (t) => {
+  test('needs at most 150 kB of code and 30 requests until it can be used, and asks for its data before its code is there', async (t) => {
     const page = await visit(t, browser, { url: site.url })
     const sizes = new Map<string, Promise<number>>()
     page.on('response', (response) => {
@@ -131,16 +137,22 @@ describe('the overview', () => {
           response.body().then((body) => gzipSync(body).length),
         )
     })
-    const times: number[] = []
-    for (let round = 0; round < 3; round++) {
-      await page.goto('/')
-      await books(page).waitFor()
-      times.push(await pageNow(page))
-    }
+    const asked: { url: string; answersBefore: Set<string> }[] = []
+    const answered = new Set<string>()
+    page.on('request', (request) => asked.push({ url: request.url(), answersBefore: new Set(answered) }))
+    page.on('requestfinished', (request) => answered.add(request.url()))
+    await page.goto('/')
+    await books(page).waitFor()
+    const needed = asked.slice()
     await ready(page)
     const bytes = (await Promise.all(sizes.values())).reduce((sum, size) => sum + size, 0)
     assert.ok(bytes > 10_000 && bytes <= FIRST_PAGE_BYTES_MAX, `${bytes} bytes`)
-    assert.ok(Math.min(...times) < INTERACTIVE_MS_MAX, `${times.join(', ')} ms`)
+    const urls = needed.map(({ url }) => url)
+    assert.ok(urls.length > 2 && urls.length <= FIRST_REQUESTS_MAX, urls.join('\n'))
+    const data = needed.find(({ url }) => url.endsWith('/api/overview'))
+    const isCode = (url: string): boolean => /\/assets\/overview-[^/]*\.js$/.test(url)
+    assert.ok(urls.some(isCode), urls.join('\n'))
+    assert.ok(data && ![...data.answersBefore].some(isCode), 'its data waits for its code')
   })
 
   test('pauses are told, and taken back where they are told', async (t) => {

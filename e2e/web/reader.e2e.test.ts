@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import type { Browser, Download, Page } from 'playwright-core'
+import { withToken } from '../../src/server/server.suite.ts'
 import { openBrowser, visit, type WatchedPage } from './browser.ts'
 import { checkEveryLook } from './every-look.ts'
 import { letter } from './letter.ts'
@@ -148,7 +149,7 @@ describe('the reader', () => {
   test('files and the message itself are saved byte for byte, under their names', async (t) => {
     const page = await visit(t, browser, { url: site.url, path: open(rich) })
     for (const { name, bytes } of [REPORT, TABLE]) {
-      const saved = await savedBy(page, () => page.getByRole('link', { name: new RegExp(name) }).click())
+      const saved = await savedBy(page, () => page.getByRole('button', { name: new RegExp(name) }).click())
       assert.equal(saved.suggestedFilename(), name)
       assert.deepEqual(readFileSync(await saved.path()), bytes)
     }
@@ -156,7 +157,7 @@ describe('the reader', () => {
     await message.getByText('Details and proof').click()
     await checkAccessible(page)
     const saved = await savedBy(page, () =>
-      message.getByRole('link', { name: 'Download the original' }).click(),
+      message.getByRole('button', { name: 'Download the original' }).click(),
     )
     assert.equal(saved.suggestedFilename(), 'Tide tables for June.eml')
     assert.deepEqual(readFileSync(await saved.path()), site.sim.mailbox(ADDRESS).get(rich)!.raw())
@@ -196,7 +197,13 @@ describe('the reader', () => {
     await site.settled()
     await until(
       'it is stored',
-      async () => (await fetch(`${site.url}/api/mail/messages/${encodeURIComponent(ADDRESS)}/${id}`)).ok,
+      async () =>
+        (
+          await fetch(
+            `${site.url}/api/mail/messages/${encodeURIComponent(ADDRESS)}/${id}`,
+            withToken({}, site.token),
+          )
+        ).ok,
     )
     site.sim.mailbox(ADDRESS).delete(id)
     await site.sync()

@@ -2,23 +2,23 @@
 import assert from 'node:assert/strict'
 import type { ChildProcess } from 'node:child_process'
 import { setTimeout as pass } from 'node:timers/promises'
-import { streamOf } from '../../src/apps/mail-archive/account.ts'
-import type { DoneView, Overview } from '../../src/server/engine-api/schemas.ts'
+import type { DoneView, Overview } from '../../src/app/schemas.ts'
+import { streamOf } from '../../src/apps/mail/account.ts'
+import { withToken } from '../../src/server/server.suite.ts'
 import type { Sim } from '../../src/sim/start.ts'
 import { ADDRESS, type Ended, World, type WorldOptions } from '../mail/world.ts'
+import { signInBy } from './browser.ts'
 
 export { ADDRESS } from '../mail/world.ts'
 export const STREAM = streamOf(ADDRESS)
 
 const LOOK_MS = 50
-/** For a machine that is three times slower, and pages that have to be built first. */
-const PATIENCE_MS = 90_000
+/** What is not there by then never comes, also on a machine that is many times too busy. */
+const PATIENCE_MS = 240_000
 
 export type SiteOptions = WorldOptions & {
   /** So many messages cannot be read, until `heal()`: they become bad items. */
   poisoned?: number
-  /** Sets `server.token`: pages ask for it. */
-  token?: string
   /** More arguments for `serve`. */
   args?: readonly string[]
 }
@@ -47,9 +47,8 @@ export async function until<Value>(
 }
 
 export async function startSite(options: SiteOptions): Promise<Site> {
-  const { poisoned = 0, token, args = [], settings = {}, ...rest } = options
-  const own = token === undefined ? settings : { ...settings, TIDEMARK_SERVER_TOKEN: token }
-  const world = await World.start({ ...rest, settings: own })
+  const { poisoned = 0, args = [], ...rest } = options
+  const world = await World.start(rest)
   // Spread over the mailbox, from old to new.
   const all = [...world.initial]
   const ids = Array.from(
@@ -57,7 +56,7 @@ export async function startSite(options: SiteOptions): Promise<Site> {
     (_, at) => all[Math.floor(((at + 1) * all.length) / (poisoned + 1))]!,
   )
   for (const id of ids) world.sim.faults.poison({ id, mode: 'batch' })
-  const site = new Site(world, { token, args, poisoned: ids })
+  const site = new Site(world, { args, poisoned: ids })
   try {
     await site.restart()
   } catch (error) {
@@ -72,24 +71,30 @@ type Serving = { child: ChildProcess; ended: Promise<Ended> }
 export class Site {
   readonly world: World
   readonly poisoned: readonly string[]
-  readonly #token: string | undefined
   readonly #args: readonly string[]
   #serving: Serving | undefined
   #url = ''
+  #signIn = ''
 
-  constructor(
-    world: World,
-    options: { token: string | undefined; args: readonly string[]; poisoned: readonly string[] },
-  ) {
+  constructor(world: World, options: { args: readonly string[]; poisoned: readonly string[] }) {
     this.world = world
     this.poisoned = options.poisoned
-    this.#token = options.token
     this.#args = options.args
   }
 
   /** `http://127.0.0.1:1234`; the same after a restart. */
   get url(): string {
     return this.#url
+  }
+
+  /** That of the home: made by its first start. */
+  get token(): string {
+    return this.world.token
+  }
+
+  /** The address that the server printed: it signs one browser in. */
+  get signIn(): string {
+    return this.#signIn
   }
 
   get sim(): Sim {
@@ -110,7 +115,10 @@ export class Site {
     const port = this.#url === '' ? '0' : new URL(this.#url).port
     const serving = this.world.start(['serve', '--port', port, '--json', ...this.#args])
     this.#serving = serving
-    this.#url = await readyUrl(serving)
+    const ready = await readyLine(serving)
+    this.#url = ready.url
+    this.#signIn = ready.signIn
+    signInBy(this.#url, this.token)
   }
 
   async get<Answer>(path: string): Promise<Answer> {
@@ -123,6 +131,11 @@ export class Site {
       headers: { 'content-type': 'application/json', 'x-tidemark': '1' },
       body: JSON.stringify(body),
     })
+  }
+
+  /** Where a browser loads what only who is signed in may ask for. */
+  async ticket(path: string): Promise<string> {
+    return (await this.post<{ href: string }>('/api/tickets', { path })).href
   }
 
   overview(): Promise<Overview> {
@@ -164,9 +177,7 @@ export class Site {
   }
 
   async #request<Answer>(path: string, init: RequestInit): Promise<Answer> {
-    const headers = new Headers(init.headers)
-    if (this.#token !== undefined) headers.set('authorization', `Bearer ${this.#token}`)
-    const response = await fetch(this.#url + path, { ...init, headers })
+    const response = await fetch(this.#url + path, withToken(init, this.token))
     const text = await response.text()
     assert.ok(response.ok, `${path}: ${response.status} ${text}`)
     return JSON.parse(text) as Answer
@@ -185,7 +196,7 @@ function isSettled({ streams, jobs }: Overview): boolean {
 }
 
 /** The first line on stdout says where it is. */
-async function readyUrl({ child, ended }: Serving): Promise<string> {
+async function readyLine({ child, ended }: Serving): Promise<{ url: string; signIn: string }> {
   const line = Promise.withResolvers<string>()
   let said = ''
   child.stdout?.on('data', (text: Buffer) => {
@@ -194,6 +205,5 @@ async function readyUrl({ child, ended }: Serving): Promise<string> {
     if (end > 0) line.resolve(said.slice(0, end))
   })
   void ended.then(({ code, stderr }) => line.reject(new Error(`serve ended with ${code}: ${stderr}`)))
-  const { url } = JSON.parse(await line.promise) as { url: string }
-  return url
+  return JSON.parse(await line.promise) as { url: string; signIn: string }
 }

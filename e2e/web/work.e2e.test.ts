@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import type { JobView } from '../../src/server/engine-api/schemas.ts'
+import type { JobView } from '../../src/app/schemas.ts'
 import { openBrowser, visit, visitBeside } from './browser.ts'
 import { checkEveryLook } from './every-look.ts'
 import { checkNoShift, shoot } from './look.ts'
@@ -62,7 +62,7 @@ describe('the pages of work', () => {
     await page.locator('.limit-grid').getByText('Allowed').first().waitFor()
     await until('some of it is stored', async () => (await site.overview()).streams[0]!.stored > MESSAGES / 4)
     await shoot(page, 'work')
-    await page.locator('.verdict').getByText('All is settled.').waitFor({ timeout: 90_000 })
+    await page.locator('.verdict').getByText('All is settled.').waitFor()
     await lane(page, 'Bulk lane').getByText('Nothing runs in this lane.').waitFor()
     await page.locator('.worker').getByText('Holds no job.').waitFor()
     await checkNoShift(page)

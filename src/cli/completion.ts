@@ -3,7 +3,7 @@
  * `tidemark complete -- WORDS` what may come next.
  */
 import { Argument, type Command } from 'commander'
-import type { CliContext } from './context.ts'
+import type { CliContext } from '../app/command.ts'
 
 const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const
 

@@ -1,7 +1,7 @@
 /** `tidemark config`: what holds, where it came from, and what could be set. */
 import { existsSync } from 'node:fs'
 import { type Command, Option } from 'commander'
-import type { CliContext } from './context.ts'
+import type { CliContext } from '../app/command.ts'
 
 const ORIGIN_KINDS = ['default', 'file', 'env', 'flag']
 
@@ -23,10 +23,10 @@ export function registerConfig(program: Command, context: CliContext): void {
 }
 
 async function showConfig(context: CliContext, kinds: string[] = ORIGIN_KINDS): Promise<void> {
-  const { catalog, displayValue, hideSecret } = await import('../config/catalog.ts')
+  const { displayValue, hideSecret } = await import('../config/catalog.ts')
   const { originText } = await import('../config/location.ts')
-  const { values, origins, home, file } = await context.loadConfig()
-  const rows = catalog.flatMap((entry) => {
+  const { catalog, values, origins, home, file } = await context.loadConfig()
+  const rows = catalog.entries.flatMap((entry) => {
     const section = values[entry.section as keyof typeof values] as Record<string, unknown>
     const origin = origins.get(entry.key) ?? { kind: 'default' }
     return kinds.includes(origin.kind) ? [{ entry, value: section[entry.name], origin }] : []
@@ -58,7 +58,7 @@ function showPath({ output, locate }: CliContext): void {
 }
 
 async function showKeys(context: CliContext): Promise<void> {
-  const { catalog } = await import('../config/catalog.ts')
+  const { catalog } = await import('../apps/catalog.ts')
   context.output.listing({
     columns: [
       { title: 'key', value: ({ key }) => key },
@@ -66,8 +66,8 @@ async function showKeys(context: CliContext): Promise<void> {
       { title: 'allowed', value: ({ about }) => about.allowed },
       { title: 'variable', value: ({ variable }) => variable },
     ],
-    rows: catalog,
-    json: catalog.map(({ key, variable, about }) => ({
+    rows: catalog.entries,
+    json: catalog.entries.map(({ key, variable, about }) => ({
       key,
       variable,
       purpose: about.purpose,

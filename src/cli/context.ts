@@ -1,37 +1,8 @@
-/**
- * What every command is given: the environment, the output and the configuration. A command that
- * has something to say by its exit code sets `exitCode` and returns.
- */
+/** The context of a process that runs one command. */
 import { homedir } from 'node:os'
-import type { LoadedConfig, Override } from '../config/load.ts'
-import { type Environment, type Located, locateFile, locateHome } from '../config/location.ts'
-import type { Output } from './output.ts'
-
-export const exitCodes = {
-  /** Everything is settled. */
-  ok: 0,
-  failure: 1,
-  /** Wrong usage or configuration. */
-  usage: 2,
-  /** Finished, but with bad items. */
-  bad: 3,
-} as const
-
-export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
-
-/** The flags that every command takes. */
-export type GlobalFlags = { home?: string; config?: string; json?: boolean; debug?: boolean }
-
-export type CliContext = {
-  env: Environment
-  output: Output
-  flags: GlobalFlags
-  exitCode: ExitCode
-  /** Where the home folder and the configuration file are, whatever stands in it. */
-  locate(): { home: Located; file: Located }
-  /** Loads the configuration, with the settings that the command's own flags give. */
-  loadConfig(overrides?: readonly Override[]): Promise<LoadedConfig>
-}
+import { type CliContext, exitCodes } from '../app/command.ts'
+import { type Environment, locateFile, locateHome } from '../config/location.ts'
+import type { Output } from './output/output.ts'
 
 export function createContext(input: { env: Environment; output: Output }): CliContext {
   const context: CliContext = {
@@ -46,7 +17,13 @@ export function createContext(input: { env: Environment; output: Output }): CliC
     async loadConfig(overrides = []) {
       // Only now: zod and the TOML parser are half of the time that a command takes to start.
       const { loadConfig } = await import('../config/load.ts')
-      return loadConfig({ env: input.env, flags: context.flags, overrides })
+      const { catalog } = await import('../apps/catalog.ts')
+      return loadConfig({ catalog, env: input.env, flags: context.flags, overrides })
+    },
+    async openRuntime({ overrides, ...more }) {
+      const { openRuntime } = await import('../runtime/runtime.ts')
+      const { values: config, home, origins } = await context.loadConfig(overrides)
+      return openRuntime({ config, origins, home: home.path, env: input.env, role: 'worker', ...more })
     },
   }
   return context

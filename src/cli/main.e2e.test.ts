@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import packageJson from '../../package.json' with { type: 'json' }
+import { catalog } from '../apps/catalog.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const BIN = join(ROOT, 'bin', 'tidemark')
@@ -119,7 +120,7 @@ describe('config show', () => {
     const { code, stdout } = run(BIN, ['config', 'show'], env)
     assert.equal(code, 0)
     const lines = stdout.trimEnd().split('\n')
-    assert.equal(lines.length, 63)
+    assert.equal(lines.length, 1 + catalog.entries.length, 'a heading, and every setting')
     assert.ok(lines.includes(`engine.workers\t4\t${home}/config.toml:2`))
     assert.ok(lines.includes(`ledger.url\tpostgres://ann:***@db/tide\t${home}/config.toml:4`))
     assert.ok(lines.includes('log.level\tdebug\tenv TIDEMARK_LOG_LEVEL'))

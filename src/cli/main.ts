@@ -1,9 +1,10 @@
 /** Where the command line starts and ends: arguments in, exit code out. */
 import { CommanderError } from 'commander'
+import { type ExitCode, exitCodes } from '../app/command.ts'
+import { UsageError } from '../base/errors.ts'
 import type { Environment } from '../config/location.ts'
-import { UsageError } from '../errors.ts'
-import { createContext, type ExitCode, exitCodes } from './context.ts'
-import { Output, type OutputStream } from './output.ts'
+import { createContext } from './context.ts'
+import { Output, type OutputStream } from './output/output.ts'
 import { buildProgram } from './program.ts'
 
 export type MainInput = {

@@ -1,35 +1,32 @@
 /**
  * The command line as a whole: `tidemark NOUN VERB`.
  *
- * A noun lives in its own file, `src/cli/<noun>.ts`, which exports `register<Noun>(program, context)`.
- * It describes its verbs and imports what they need inside their actions, so that `--help` and
- * completion load nothing else. To add one, write that file and name it in `nouns` below.
+ * A noun exports `register<Noun>(program, context)`. It describes its verbs and imports what they need inside their
+ * actions, so that `--help` and completion load nothing else. Those of the engine and the machine are in folders here,
+ * those of the apps come from the registry.
  */
 import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
-import { registerAccount } from './account.ts'
-import { registerBad } from './bad.ts'
+import type { CliContext, GlobalFlags, Register } from '../app/command.ts'
+import { apps } from '../apps/registry.ts'
+import { registerAccount } from './account/account.ts'
 import { registerCompletion } from './completion.ts'
 import { registerConfig } from './config.ts'
-import type { CliContext, GlobalFlags } from './context.ts'
-import { registerDemo } from './demo.ts'
-import { registerDoctor } from './doctor.ts'
-import { registerFiles } from './files.ts'
-import { registerJobs } from './jobs.ts'
-import { registerMail } from './mail.ts'
-import { registerMcp } from './mcp.ts'
-import { registerPause, registerResume } from './pause.ts'
-import { registerServe } from './serve.ts'
-import { registerService } from './service.ts'
+import { registerDemo } from './demo/demo.ts'
+import { registerDoctor } from './doctor/doctor.ts'
+import { registerBad } from './jobs/bad.ts'
+import { registerJobs } from './jobs/jobs.ts'
+import { registerPause, registerResume } from './jobs/pause.ts'
+import { registerMcp } from './serve/mcp.ts'
+import { registerServe } from './serve/serve.ts'
+import { registerSignIn } from './serve/sign-in.ts'
+import { registerService } from './service/service.ts'
 import { registerSim } from './sim.ts'
 import { registerStatus } from './status.ts'
 
-export type Register = (program: Command, context: CliContext) => void
-
 const nouns: readonly Register[] = [
   registerStatus,
-  registerMail,
-  registerFiles,
+  ...apps.map(({ commands }) => commands),
   registerJobs,
   registerBad,
   registerPause,
@@ -38,6 +35,7 @@ const nouns: readonly Register[] = [
   registerDoctor,
   registerConfig,
   registerServe,
+  registerSignIn,
   registerMcp,
   registerService,
   registerDemo,

@@ -2,10 +2,10 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Command, Option } from 'commander'
-import { UsageError } from '../errors.ts'
-import { formatCount } from '../format.ts'
+import type { CliContext } from '../app/command.ts'
+import { UsageError } from '../base/errors.ts'
+import { formatCount } from '../base/format.ts'
 import type { Sim, SimOptions } from '../sim/start.ts'
-import type { CliContext } from './context.ts'
 
 type SimFlags = {
   port: number

@@ -4,9 +4,9 @@
  * Several processes may use one account. A save is written only over what this process has read, so that a token
  * that was refreshed from an old secret never replaces what somebody has connected anew.
  */
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Vault } from '../base/vault.ts'
 import { type Account, type Accounts, accountKey } from '../ledger/accounts.ts'
-import type { Vault } from '../vault.ts'
 import type { Fetch } from './oauth.ts'
 import { type Grant, GrantedTokens, type TokenSource } from './token-source.ts'
 

@@ -1,7 +1,7 @@
 /** Errors about answers that never came, or that are not what was asked for, in the name of one service. */
 import type { z } from 'zod'
-import { TidemarkError } from '../errors.ts'
-import { redactText } from '../redaction.ts'
+import { TidemarkError } from '../base/errors.ts'
+import { redactText } from '../base/redaction.ts'
 
 export type AnswerHeaders = { get(name: string): string | null }
 

@@ -3,8 +3,8 @@
  * anywhere, and meanwhile we ask at the token endpoint whether it was done.
  */
 import { z } from 'zod'
-import { sleep } from '../clock.ts'
-import { TidemarkError } from '../errors.ts'
+import { sleep } from '../base/clock.ts'
+import { TidemarkError } from '../base/errors.ts'
 import {
   clientFields,
   hostOf,

@@ -1,6 +1,6 @@
 /** What a token endpoint's refusal means: the one classification for OAuth. */
 import { z } from 'zod'
-import { type ErrorKind, TidemarkError } from '../errors.ts'
+import { type ErrorKind, TidemarkError } from '../base/errors.ts'
 
 export type OAuthAnswer = {
   status: number

@@ -3,8 +3,8 @@ import { createHash, generateKeyPairSync, randomBytes, verify } from 'node:crypt
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
-import { FakeClock, systemClock } from '../clock.ts'
-import type { TidemarkError } from '../errors.ts'
+import { FakeClock, systemClock } from '../base/clock.ts'
+import type { TidemarkError } from '../base/errors.ts'
 import {
   authorizationUrl,
   createPkce,

@@ -7,8 +7,8 @@
  */
 import { createHash, createPrivateKey, type KeyObject, sign, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
-import type { Clock } from '../clock.ts'
-import { TidemarkError } from '../errors.ts'
+import type { Clock } from '../base/clock.ts'
+import { TidemarkError } from '../base/errors.ts'
 import { classifyAnswer, classifyNetwork, jsonOf, type OAuthAnswer, type OAuthHints } from './oauth-errors.ts'
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>

@@ -5,8 +5,8 @@
  * - silence is measured only while we wait for the service, never while the answer's reader is busy
  * - a wait whose signal aborts rejects with the signal's reason at once, whatever the network does
  */
-import type { Clock } from '../clock.ts'
-import { TidemarkError } from '../errors.ts'
+import type { Clock } from '../base/clock.ts'
+import { TidemarkError } from '../base/errors.ts'
 
 export type SilenceErrors = {
   timedOut(timeoutMs: number): TidemarkError

@@ -8,8 +8,8 @@
  * - a rotated refresh token is saved before any token made with it is handed out
  * - once lost, always an auth error, until `reload` brings another secret
  */
-import type { Clock } from '../clock.ts'
-import { asTidemarkError, type TidemarkError } from '../errors.ts'
+import type { Clock } from '../base/clock.ts'
+import { asTidemarkError, type TidemarkError } from '../base/errors.ts'
 import type { Tokens } from './oauth.ts'
 
 export type TokenSource = {
@@ -203,4 +203,9 @@ function withSignal<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
     signal.addEventListener('abort', onAbort, { once: true })
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
   })
+}
+
+/** An access token that is new, and not kept anywhere yet. */
+export function newToken(accessToken: string): TokenSource {
+  return { access: async () => accessToken, refused: () => {} }
 }

@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { formatBytes, formatRate, type Rate } from './quantity.ts'
 import { maskAs } from './secret.ts'
-import { type About, about, configSchema } from './settings.ts'
+import { type About, about, type Section } from './section.ts'
+import type { Config } from './settings.ts'
 
 export type CatalogEntry = {
   section: string
@@ -16,51 +17,66 @@ export type CatalogEntry = {
   kind: 'text' | 'number' | 'flag' | 'list'
 }
 
-export const catalog: readonly CatalogEntry[] = Object.entries(configSchema.shape).flatMap(
-  ([section, schema]) =>
-    Object.entries(schema.unwrap().shape as Record<string, z.ZodType>).map(([name, setting]) => ({
-      section,
-      name,
-      key: `${section}.${name}`,
-      variable: `TIDEMARK_${section}_${name}`.toUpperCase(),
-      about: aboutOf(setting),
-      kind: kindOf(setting),
-    })),
-)
+/** All sections together, as a list and as a schema. */
+export class Catalog {
+  readonly schema: z.ZodObject
+  readonly entries: readonly CatalogEntry[]
+  readonly #byKey: ReadonlyMap<string, CatalogEntry>
 
-const byKey = new Map(catalog.map((entry) => [entry.key, entry]))
-
-export function findSetting(key: string): CatalogEntry | undefined {
-  return byKey.get(key)
-}
-
-/** What is known about the setting or the part of it at a path that zod reported. */
-export function aboutPath(path: readonly PropertyKey[]): About | undefined {
-  let schema: z.ZodType | undefined = configSchema
-  let known: About | undefined
-  for (const part of path) {
-    const inner: z.ZodType = unwrap(schema)
-    if (inner instanceof z.ZodArray) schema = inner.element as z.ZodType
-    else if (inner instanceof z.ZodObject) schema = inner.shape[String(part)] as z.ZodType | undefined
-    else break
-    if (!schema) break
-    known = about.get(schema) ?? known
+  /** A section that comes twice is one: two apps may work with one service. */
+  constructor(sections: readonly Section[]) {
+    const byName = new Map(sections.map((section) => [section.name, section.schema]))
+    this.schema = z.strictObject(Object.fromEntries(byName))
+    this.entries = [...byName].flatMap(([section, schema]) =>
+      Object.entries(schema.unwrap().shape as Record<string, z.ZodType>).map(([name, setting]) => ({
+        section,
+        name,
+        key: `${section}.${name}`,
+        variable: `TIDEMARK_${section}_${name}`.toUpperCase(),
+        about: aboutOf(setting),
+        kind: kindOf(setting),
+      })),
+    )
+    this.#byKey = new Map(this.entries.map((entry) => [entry.key, entry]))
   }
-  return known
-}
 
-/** The keys that exist in the table at a path; none where there is no table. */
-export function keysAt(path: readonly PropertyKey[]): string[] {
-  let schema: z.ZodType = configSchema
-  for (const part of path) {
+  /** With defaults for what is left out. Throws what zod throws. */
+  parse(raw: unknown): Config {
+    return this.schema.parse(raw) as unknown as Config
+  }
+
+  find(key: string): CatalogEntry | undefined {
+    return this.#byKey.get(key)
+  }
+
+  /** What is known about the setting or the part of it at a path that zod reported. */
+  aboutPath(path: readonly PropertyKey[]): About | undefined {
+    let schema: z.ZodType | undefined = this.schema
+    let known: About | undefined
+    for (const part of path) {
+      const inner: z.ZodType = unwrap(schema)
+      if (inner instanceof z.ZodArray) schema = inner.element as z.ZodType
+      else if (inner instanceof z.ZodObject) schema = inner.shape[String(part)] as z.ZodType | undefined
+      else break
+      if (!schema) break
+      known = about.get(schema) ?? known
+    }
+    return known
+  }
+
+  /** The keys that exist in the table at a path; none where there is no table. */
+  keysAt(path: readonly PropertyKey[]): string[] {
+    let schema: z.ZodType = this.schema
+    for (const part of path) {
+      const inner = unwrap(schema)
+      if (inner instanceof z.ZodArray) schema = inner.element as z.ZodType
+      else if (inner instanceof z.ZodObject && String(part) in inner.shape) {
+        schema = inner.shape[String(part)] as z.ZodType
+      } else return []
+    }
     const inner = unwrap(schema)
-    if (inner instanceof z.ZodArray) schema = inner.element as z.ZodType
-    else if (inner instanceof z.ZodObject && String(part) in inner.shape) {
-      schema = inner.shape[String(part)] as z.ZodType
-    } else return []
+    return inner instanceof z.ZodObject ? Object.keys(inner.shape) : []
   }
-  const inner = unwrap(schema)
-  return inner instanceof z.ZodObject ? Object.keys(inner.shape) : []
 }
 
 /** A value as it is printed: in its unit, with secrets hidden. */

@@ -1,7 +1,7 @@
 /** Settings from TIDEMARK_<SECTION>_<KEY>. A variable that means nothing is an error, not a surprise. */
 import { parse } from 'smol-toml'
-import { MASTER_KEY_FILE_VARIABLE, MASTER_KEY_VARIABLE } from '../vault.ts'
-import { type CatalogEntry, catalog } from './catalog.ts'
+import { MASTER_KEY_FILE_VARIABLE, MASTER_KEY_VARIABLE } from '../base/vault.ts'
+import type { Catalog, CatalogEntry } from './catalog.ts'
 import type { Environment, Origin } from './location.ts'
 import { nearest } from './nearest.ts'
 import { type Problem, placeText } from './problem.ts'
@@ -17,8 +17,8 @@ export type EnvironmentSettings = {
   problems: Problem[]
 }
 
-export function readEnvironment(env: Environment): EnvironmentSettings {
-  const byVariable = new Map(catalog.map((entry) => [entry.variable, entry]))
+export function readEnvironment(env: Environment, catalog: Catalog): EnvironmentSettings {
+  const byVariable = new Map(catalog.entries.map((entry) => [entry.variable, entry]))
   const found: EnvironmentSettings = { settings: [], problems: [] }
   for (const [variable, text] of Object.entries(env)) {
     // Empty is the same as not set: that is how container files switch a variable off.

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { UsageError } from '../errors.ts'
+import { inspect } from 'node:util'
+import { catalog } from '../apps/catalog.ts'
+import { UsageError } from '../base/errors.ts'
 import { type LoadInput, loadConfig } from './load.ts'
 
 const FILE = '/home/ann/.local/share/tidemark/config.toml'
@@ -10,7 +12,7 @@ function load(toml: string | undefined, part: Partial<LoadInput> = {}) {
     if (toml === undefined) throw Object.assign(new Error('no such file'), { code: 'ENOENT' })
     return toml
   }
-  return loadConfig({ env: {}, userHome: '/home/ann', cwd: '/srv', readFile, ...part })
+  return loadConfig({ catalog, env: {}, userHome: '/home/ann', cwd: '/srv', readFile, ...part })
 }
 
 /** The lines of the message with which the configuration is refused. */
@@ -67,7 +69,7 @@ describe('without a file', () => {
         metadata_max: 1_000_000_000,
       },
       onedrive: {
-        requests_per_second_start: 20,
+        requests_per_second_start: 100,
         requests_per_second_max: 200,
         api_url: 'https://graph.microsoft.com/v1.0',
         auth_url: 'https://login.microsoftonline.com/common/oauth2/v2.0/authorize',
@@ -89,7 +91,7 @@ describe('without a file', () => {
       },
       server: { host: '127.0.0.1', port: 4180, allowed_hosts: [], mcp_write: false },
     })
-    assert.equal(origins.size, 62)
+    assert.equal(origins.size, 63)
     assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
   })
 
@@ -266,11 +268,47 @@ describe('a wrong value', () => {
     assert.equal(refusal('[engine]\nworkers = 0\nwindw = 1\n[log]\nlevel = 1').length, 3)
   })
 
+  test('addresses of services are reached in the clear on this machine alone', () => {
+    for (const key of ['gmail.api_url', 'gmail.token_url', 'onedrive.auth_url', 'onedrive.api_url']) {
+      const [section, name] = key.split('.')
+      const toml = (url: string): string => `[${section}]\n${name} = "${url}"`
+      for (const url of [
+        'http://evil.example/',
+        'http://127.0.0.1.evil.example/',
+        'http://10.0.0.1:80',
+        'ftp://x/',
+      ]) {
+        assert.match(refusal(toml(url)).join(), /an https:\/\/ address; http:\/\/ only of this machine/, url)
+      }
+      for (const url of [
+        'http://127.0.0.1:1',
+        'http://localhost:1/x',
+        'http://[::1]:1',
+        'https://x.example',
+      ]) {
+        load(toml(url))
+      }
+    }
+  })
+
   test('never shows a password', () => {
     const [message] = refusal('[ledger]\nurl = "mysql://ann:s3cret@db/tide"')
     assert.match(message!, /ledger\.url is "mysql:\/\/ann:\*\*\*@db\/tide", but it must be "sqlite"/)
     assert.doesNotMatch(refusal('[alerts]\nwebhook_url = "ftp://x/s3cret"')[0]!, /s3cret/)
   })
+})
+
+test('a file that is not TOML is refused without its lines, in which secrets may stand', () => {
+  const files = ['client_secret = """\nhunter2\n', 'client_secret hunter2', 'x = = 2\nmy_own_name = hunter2']
+  for (const text of files) {
+    try {
+      load(`[gmail]\n${text}`)
+      assert.fail('it was taken')
+    } catch (thrown) {
+      assert.ok(thrown instanceof UsageError)
+      assert.doesNotMatch(inspect(thrown, { depth: 10 }), /hunter2/)
+    }
+  }
 })
 
 test('a file that is not TOML is refused with line and column', () => {

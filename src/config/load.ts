@@ -6,8 +6,8 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { parse, TomlError } from 'smol-toml'
-import { UsageError } from '../errors.ts'
-import { catalog, findSetting } from './catalog.ts'
+import { UsageError } from '../base/errors.ts'
+import type { Catalog, CatalogEntry } from './catalog.ts'
 import { readEnvironment } from './environment.ts'
 import {
   type Environment,
@@ -18,7 +18,7 @@ import {
   type Origin,
 } from './location.ts'
 import { crossProblems, describeIssue, type Problem } from './problem.ts'
-import { type Config, configSchema } from './settings.ts'
+import type { Config } from './settings.ts'
 import { tomlLines } from './toml-lines.ts'
 
 export type Override = {
@@ -30,6 +30,8 @@ export type Override = {
 }
 
 export type LoadInput = {
+  /** Every setting that there is. */
+  catalog: Catalog
   env: Environment
   flags?: { home?: string | undefined; config?: string | undefined }
   /** Settings given as flags of a command. */
@@ -41,6 +43,7 @@ export type LoadInput = {
 }
 
 export type LoadedConfig = {
+  catalog: Catalog
   values: Config
   /** By key, such as `engine.workers`: every key has one. */
   origins: ReadonlyMap<string, Origin>
@@ -61,23 +64,30 @@ export function loadConfig(input: LoadInput): LoadedConfig {
   const file = locateFile(location, home.path)
   const text = readText(file, input.readFile ?? ((path) => readFileSync(path, 'utf8')))
   const raw: RawConfig = text === undefined ? {} : parseToml(file.path, text)
-  const origins = fileOrigins({ path: file.path, raw, lines: tomlLines(text ?? '') })
+  const origins = fileOrigins({ catalog: input.catalog, path: file.path, raw, lines: tomlLines(text ?? '') })
   const problems: Problem[] = []
   for (const { key, value, origin } of givenSettings(input, problems)) {
-    setValue(raw, key, value)
+    setValue(raw, input.catalog.find(key), value)
     origins.set(key, origin)
   }
-  const values = validate({ raw, origins, file: file.path, lines: tomlLines(text ?? ''), problems })
-  return { values, origins, home, file: { ...file, exists: text !== undefined } }
+  const values = validate({
+    catalog: input.catalog,
+    raw,
+    origins,
+    file: file.path,
+    lines: tomlLines(text ?? ''),
+    problems,
+  })
+  return { catalog: input.catalog, values, origins, home, file: { ...file, exists: text !== undefined } }
 }
 
 type Given = { key: string; value: unknown; origin: Origin }
 
 function givenSettings(input: LoadInput, problems: Problem[]): Given[] {
-  const fromEnv = readEnvironment(input.env)
+  const fromEnv = readEnvironment(input.env, input.catalog)
   problems.push(...fromEnv.problems)
   const fromFlags = (input.overrides ?? []).map(({ key, value, flag }): Given => {
-    if (!findSetting(key)) throw new Error(`${flag} sets ${key}, which is not a setting`)
+    if (!input.catalog.find(key)) throw new Error(`${flag} sets ${key}, which is not a setting`)
     return { key, value, origin: { kind: 'flag', name: flag } }
   })
   return [...fromEnv.settings, ...fromFlags]
@@ -104,19 +114,21 @@ function parseToml(path: string, text: string): RawConfig {
     if (!(cause instanceof TomlError)) throw cause
     const [what = ''] = cause.message.replace(/^Invalid TOML document:\s*/, '').split('\n')
     throw new UsageError(`${path}:${cause.line}:${cause.column}: not valid TOML: ${what}`, {
-      cause,
+      // Without the lines around it, which the parser's own error repeats: there may be secrets in them.
+      cause: new Error(what),
       hint: 'Correct the line; the form of the file is described at https://toml.io.',
     })
   }
 }
 
 function fileOrigins(input: {
+  catalog: Catalog
   path: string
   raw: RawConfig
   lines: Map<string, number>
 }): Map<string, Origin> {
   const origins = new Map<string, Origin>()
-  for (const { section, name, key } of catalog) {
+  for (const { section, name, key } of input.catalog.entries) {
     const table = input.raw[section]
     const inFile = isTable(table) && Object.hasOwn(table, name)
     const line = input.lines.get(key)
@@ -126,9 +138,8 @@ function fileOrigins(input: {
   return origins
 }
 
-function setValue(raw: RawConfig, key: string, value: unknown): void {
-  const setting = findSetting(key)
-  if (!setting) throw new Error(`${key} is not a setting`)
+function setValue(raw: RawConfig, setting: CatalogEntry | undefined, value: unknown): void {
+  if (!setting) throw new Error('what is set is not a setting')
   // A section that is no table stays as it is and is reported as such.
   if (!Object.hasOwn(raw, setting.section)) raw[setting.section] = {}
   const table = raw[setting.section]
@@ -136,21 +147,22 @@ function setValue(raw: RawConfig, key: string, value: unknown): void {
 }
 
 function validate(input: {
+  catalog: Catalog
   raw: RawConfig
   origins: Map<string, Origin>
   file: string
   lines: Map<string, number>
   problems: Problem[]
 }): Config {
-  const { raw, origins, file, lines } = input
-  const result = configSchema.safeParse(raw)
+  const { catalog, raw, origins, file, lines } = input
+  const result = catalog.schema.safeParse(raw)
   const problems = [...input.problems]
-  if (result.success) problems.push(...crossProblems(result.data, origins))
+  if (result.success) problems.push(...crossProblems(result.data as unknown as Config, origins))
   else
     problems.push(
-      ...result.error.issues.flatMap((issue) => describeIssue({ issue, raw, origins, file, lines })),
+      ...result.error.issues.flatMap((issue) => describeIssue({ catalog, issue, raw, origins, file, lines })),
     )
-  if (result.success && problems.length === 0) return result.data
+  if (result.success && problems.length === 0) return result.data as unknown as Config
   throw new UsageError(problems.map(({ where, what }) => `${where}: ${what}`).join('\n'), {
     code: 'config-invalid',
     hint: 'See all keys and what they allow with: tidemark config keys',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { UsageError } from '../errors.ts'
+import { UsageError } from '../base/errors.ts'
 import { type LocationInput, locateFile, locateHome, locateLedger } from './location.ts'
 
 function input(part: Partial<LocationInput>): LocationInput {

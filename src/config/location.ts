@@ -3,7 +3,7 @@
  * commands which only need a path start fast.
  */
 import { isAbsolute, join, resolve } from 'node:path'
-import { UsageError } from '../errors.ts'
+import { UsageError } from '../base/errors.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

@@ -1,6 +1,6 @@
 /** Turns what the schema refuses into sentences: where, what was found, what is allowed. */
 import type { z } from 'zod'
-import { aboutPath, catalog, findSetting, keysAt } from './catalog.ts'
+import type { Catalog } from './catalog.ts'
 import { type Origin, originText } from './location.ts'
 import { nearest } from './nearest.ts'
 import { maskAs, maskPasswords } from './secret.ts'
@@ -15,6 +15,7 @@ export type Problem = {
 const FOUND_CHARS_MAX = 80
 
 export type IssueInput = {
+  catalog: Catalog
   issue: z.core.$ZodIssue
   raw: Record<string, unknown>
   origins: ReadonlyMap<string, Origin>
@@ -27,14 +28,14 @@ export function describeIssue(input: IssueInput): Problem[] {
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({
       where: placeOf(input, [...issue.path, key]),
-      what: unknownKey(issue.path, key),
+      what: unknownKey(input.catalog, issue.path, key),
     }))
   }
   const found = valueAt(input.raw, issue.path)
   const name = pathText(issue.path)
   const where = placeOf(input, issue.path)
-  const allowed = aboutPath(issue.path)?.allowed ?? `a table of settings: [${name}]`
-  const state = found === undefined ? 'is missing' : `is ${foundText(issue.path, found)}`
+  const allowed = input.catalog.aboutPath(issue.path)?.allowed ?? `a table of settings: [${name}]`
+  const state = found === undefined ? 'is missing' : `is ${foundText(input.catalog, issue.path, found)}`
   return [{ where, what: `${name} ${state}, but it must be ${allowed}` }]
 }
 
@@ -61,21 +62,22 @@ export function placeText(origin: Origin): string {
   return origin.kind === 'env' ? `environment variable ${origin.name}` : originText(origin)
 }
 
-function unknownKey(path: readonly PropertyKey[], key: string): string {
+function unknownKey(catalog: Catalog, path: readonly PropertyKey[], key: string): string {
   const full = pathText([...path, key])
-  const siblings = keysAt(path)
+  const siblings = catalog.keysAt(path)
   const near = nearest(key, siblings)
   if (near) return `unknown key ${full}; did you mean ${pathText([...path, near])}?`
   // Right key, wrong section.
-  const elsewhere = catalog.find(({ name }) => name === key) ?? findSetting(nearestKey(full) ?? '')
+  const elsewhere =
+    catalog.entries.find(({ name }) => name === key) ?? catalog.find(nearestKey(catalog, full) ?? '')
   if (elsewhere) return `unknown key ${full}; did you mean ${elsewhere.key}?`
   return `unknown key ${full}; known are ${siblings.join(', ')}`
 }
 
-function nearestKey(full: string): string | undefined {
+function nearestKey(catalog: Catalog, full: string): string | undefined {
   return nearest(
     full,
-    catalog.map(({ key }) => key),
+    catalog.entries.map(({ key }) => key),
   )
 }
 
@@ -105,10 +107,10 @@ function valueAt(raw: unknown, path: readonly PropertyKey[]): unknown {
   )
 }
 
-function foundText(path: readonly PropertyKey[], found: unknown): string {
+function foundText(catalog: Catalog, path: readonly PropertyKey[], found: unknown): string {
   // JSON has no infinity, TOML has.
   const text = typeof found === 'number' ? String(found) : JSON.stringify(found)
-  const secret = aboutPath(path)?.secret
+  const secret = catalog.aboutPath(path)?.secret
   const hidden =
     secret === 'path' || secret === 'all' ? `"${maskAs(secret, String(found))}"` : maskPasswords(text)
   return hidden.length > FOUND_CHARS_MAX ? `${hidden.slice(0, FOUND_CHARS_MAX)}…` : hidden

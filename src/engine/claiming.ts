@@ -4,7 +4,7 @@
  * `mayHave` is false only after a claim that was open to all kinds found less than it asked for, with nothing
  * announced since. So an idle engine does not ask the database over and over, and a busy one never forgets to.
  */
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
 import { type ClaimRequest, type CycleResult, LANES, type Lane } from '../ledger/contract.ts'
 import type { Controls } from './controls.ts'
 import type { Window } from './window.ts'
@@ -41,16 +41,22 @@ export class Claiming {
   request(owner: number, brings: ReadonlySet<Lane>): ClaimRequest | undefined {
     const { window, controls, kinds } = this.#options
     if (controls.pausedAll) return undefined
-    const room = window.room()
+    const { jobs: room, bytes } = window.room((job) => controls.isOpen(job))
     for (const lane of LANES) {
-      for (const other of this.#open.keys()) room[lane] = Math.max(0, room[lane] - other.room[lane])
-      if (!this.#mayHave[lane] && !brings.has(lane)) room[lane] = 0
+      for (const other of this.#open.keys()) {
+        room[lane] = Math.max(0, room[lane] - other.room[lane])
+        bytes[lane] -= other.bytes?.[lane] ?? 0
+      }
+      // The other half is for a claim that begins before this one has ended.
+      bytes[lane] = Math.ceil(bytes[lane] / 2)
+      if (bytes[lane] <= 0 || (!this.#mayHave[lane] && !brings.has(lane))) room[lane] = 0
     }
     if (room.interactive + room.bulk === 0) return undefined
     const about = { wakes: this.#wakes, metClosed: false }
     const request: ClaimRequest = {
       owner,
       room,
+      bytes,
       kinds,
       roomFor: (queue) => {
         const n = controls.roomFor(queue)
@@ -81,6 +87,11 @@ export class Claiming {
       if (leftReady) this.#mayHave[lane] = true
     }
     return leftReady
+  }
+
+  /** Now and then, for when nothing ends any more: the pace falls without a cycle, too. */
+  beat(): void {
+    this.#measurePace(0, this.#pace.commitMs)
   }
 
   /** Quick to rise, slow to fall: a pause between two bursts should not shrink the window at once. */

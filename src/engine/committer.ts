@@ -7,21 +7,26 @@
  * Nobody lingers who has something to wait for: an enqueue, alone or with the end of a job, a part of a job's work,
  * workers without jobs.
  *
+ * What would wait for a transaction of somebody else, an app's that takes long, is set aside: it is committed by itself
+ * when it can be, so that nobody else waits for that.
+ *
  * When the database is away (disk full, connection lost) nothing is dropped: the batch waits and is tried
  * again, and everything that came meanwhile waits behind it.
  */
-import { type CancelTimer, type Clock, sleep } from '../clock.ts'
-import { asTidemarkError, UsageError } from '../errors.ts'
+import { type CancelTimer, type Clock, sleep } from '../base/clock.ts'
+import { asTidemarkError, UsageError } from '../base/errors.ts'
 import {
   type ClaimRequest,
   type CycleResult,
   type EnqueueResult,
   LANES,
   type Lane,
+  LOCKED_CODE,
   type Settlement,
   type SettleResult,
   type Work,
 } from '../ledger/contract.ts'
+import { isForeign, outside, refuseInside } from '../ledger/guard.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { AboutCycle } from './claiming.ts'
 
@@ -34,9 +39,12 @@ const JOIN_MIN = 256
 const LINGER_CYCLES = 4
 const LINGER_MS_MAX = 25
 const LINGER_BELOW = 64
+/** Each has a connection; see the writers of the driver. */
+const ASIDE_MAX = 2
 const OUTAGE_WAIT_MS = [100, 250, 500, 1_000, 2_000, 5_000] as const
 
 type PendingSettle = { settlement: Settlement; done: (result: SettleResult) => void }
+type Batch = { settle: PendingSettle[]; work: PendingWork[] }
 type PendingWork = { work: Work; resolve: (jobs: EnqueueResult[]) => void; reject: (error: unknown) => void }
 
 export type CommitterOptions = {
@@ -63,6 +71,9 @@ export class Committer {
   /** Loops that are at work, each with one cycle at a time. */
   #loops = 0
   readonly #loopsMax: number
+  /** What is set aside, as it came together, and how many of these batches are under way. */
+  readonly #aside: Batch[] = []
+  #asideRunning = 0
   #closed = false
   #idleWaiters: (() => void)[] = []
   /** How long the last cycle took, and when it ended. */
@@ -76,7 +87,12 @@ export class Committer {
   }
 
   get busy(): boolean {
-    return this.#loops > 0 || this.#wanted || this.#settle.length > 0 || this.#work.length > 0
+    if (this.#loops > 0 || this.#wanted || this.#settle.length > 0 || this.#work.length > 0) return true
+    return this.#isAsideBusy
+  }
+
+  get #isAsideBusy(): boolean {
+    return this.#aside.length > 0 || this.#asideRunning > 0
   }
 
   settle(settlement: Settlement, done: (result: SettleResult) => void): void {
@@ -90,8 +106,9 @@ export class Committer {
     this.poke()
   }
 
-  write(work: Work): Promise<EnqueueResult[]> {
-    if (this.#closed) return Promise.reject(stoppedError())
+  async write(work: Work): Promise<EnqueueResult[]> {
+    refuseInside('The engine')
+    if (this.#closed) throw stoppedError()
     return new Promise((resolve, reject) => {
       this.#work.push({ work, resolve, reject })
       this.#endLinger?.()
@@ -105,12 +122,13 @@ export class Committer {
     if (this.#closed || this.#loops >= this.#loopsMax) return
     if (this.#loops > 0 && this.#settle.length < JOIN_MIN) return
     this.#loops += 1
-    setImmediate(() => {
+    const start = (): void => {
       this.#loop().catch((thrown: unknown) => {
         // Nothing in the loop throws but a bug of ours; then better to end than to go on without commits.
         throw thrown
       })
-    })
+    }
+    outside(() => setImmediate(start))
   }
 
   /** Resolves when everything handed in so far is committed. */
@@ -124,8 +142,10 @@ export class Committer {
   close(): void {
     this.#closed = true
     this.#endLinger?.()
-    for (const { done } of this.#settle.splice(0)) done({ status: 'lost' })
-    for (const { reject } of this.#work.splice(0)) reject(stoppedError())
+    for (const { settle, work } of [...this.#aside.splice(0), { settle: this.#settle, work: this.#work }]) {
+      for (const { done } of settle.splice(0)) done({ status: 'lost' })
+      for (const { reject } of work.splice(0)) reject(stoppedError())
+    }
     for (const resolve of this.#idleWaiters.splice(0)) resolve()
   }
 
@@ -144,6 +164,11 @@ export class Committer {
       this.poke()
       return
     }
+    this.#idle()
+  }
+
+  #idle(): void {
+    if (this.busy) return
     for (const resolve of this.#idleWaiters.splice(0)) resolve()
     this.#options.onIdle()
   }
@@ -188,16 +213,19 @@ export class Committer {
         settle: settle.map((s) => s.settlement),
         work: work.map((w) => w.work),
         claim,
+        locks: this.#isAsideBusy ? 'apart' : 'brief',
       }),
     )
+    if ('thrown' in result && isLocked(result.thrown)) {
+      this.#setAside({ settle, work })
+      if (claim) this.#onUnclaimed(claim, result.thrown)
+      return
+    }
     if ('thrown' in result) {
       // A single outcome or enqueue that cannot be written: its own fault, told to whoever brought it.
       for (const { done } of settle) done({ status: 'error', error: result.thrown })
       for (const { reject } of work) reject(result.thrown)
-      if (claim) {
-        this.#options.onUnclaimed(claim, result.thrown)
-        this.#pokeLater()
-      }
+      if (claim) this.#onUnclaimed(claim, result.thrown)
       return
     }
     const { settled, work: written, claimed, backlog } = result.value
@@ -207,30 +235,92 @@ export class Committer {
     this.#cycledMs = clock.monotonicMs()
     this.#cycleMs = this.#cycledMs - startedMs
     onCycle(result.value, { settled: settle.length, ms: this.#cycleMs, claim })
-    this.#answer(settle, settled)
-    this.#answerWork(work, written)
+    this.#setAside({ settle: this.#answer(settle, settled), work: this.#answerWork(work, written) })
   }
 
-  /** Those that met an outage while the others were committed one by one wait for the next cycle, in their order. */
-  #answer(settle: readonly PendingSettle[], results: readonly SettleResult[]): void {
+  #onUnclaimed(claim: ClaimRequest, error: unknown): void {
+    this.#options.onUnclaimed(claim, error)
+    this.#pokeLater()
+  }
+
+  #setAside(batch: Batch): void {
+    if (batch.settle.length === 0 && batch.work.length === 0) return
+    this.#aside.push(batch)
+    this.#runAside()
+  }
+
+  #runAside(): void {
+    while (this.#asideRunning < ASIDE_MAX && !this.#closed) {
+      const batch = this.#aside.shift()
+      if (!batch) return
+      this.#asideRunning += 1
+      this.#commitAside(batch)
+        .finally(() => {
+          this.#asideRunning -= 1
+          this.#runAside()
+          this.#idle()
+        })
+        .catch((thrown: unknown) => {
+          throw thrown // see poke()
+        })
+    }
+  }
+
+  /** Waits for whoever has locked what it needs. */
+  async #commitAside({ settle, work }: Batch): Promise<void> {
+    const { ledger, clock, owner, onCycle } = this.#options
+    const startedMs = clock.monotonicMs()
+    const result = await this.#untilAvailable(() =>
+      ledger.cycle({
+        owner: owner(),
+        settle: settle.map((s) => s.settlement),
+        work: work.map((w) => w.work),
+      }),
+    )
+    if ('thrown' in result) {
+      for (const { done } of settle) done({ status: 'error', error: result.thrown })
+      for (const { reject } of work) reject(result.thrown)
+      return
+    }
+    const about = { settled: settle.length, ms: clock.monotonicMs() - startedMs, claim: undefined }
+    onCycle(result.value, about)
+    for (const [at, { done }] of settle.entries()) done(result.value.settled[at]!)
+    for (const [at, { resolve, reject }] of work.entries()) {
+      const written = result.value.work[at]!
+      if (written.status === 'held') resolve(written.jobs)
+      else reject(written.error)
+    }
+  }
+
+  /**
+   * Those that met an outage while the others were committed one by one wait for the next cycle, in their order. Returns
+   * those that met a lock.
+   */
+  #answer(settle: readonly PendingSettle[], results: readonly SettleResult[]): PendingSettle[] {
     const again: PendingSettle[] = []
+    const locked: PendingSettle[] = []
     for (const [index, pending] of settle.entries()) {
       const result = results[index]!
       if (result.status === 'error' && this.#isOutage(result.error)) again.push(pending)
+      else if (result.status === 'error' && isLocked(result.error)) locked.push(pending)
       else pending.done(result)
     }
     if (again.length > 0) this.#settle = [...again, ...this.#settle]
+    return locked
   }
 
-  #answerWork(work: readonly PendingWork[], results: CycleResult['work']): void {
+  #answerWork(work: readonly PendingWork[], results: CycleResult['work']): PendingWork[] {
     const again: PendingWork[] = []
+    const locked: PendingWork[] = []
     for (const [index, pending] of work.entries()) {
       const result = results[index]!
       if (result.status === 'held') pending.resolve(result.jobs)
       else if (this.#isOutage(result.error)) again.push(pending)
+      else if (isLocked(result.error)) locked.push(pending)
       else pending.reject(result.error)
     }
     if (again.length > 0) this.#work = [...again, ...this.#work]
+    return locked
   }
 
   /** The claim failed, and perhaps nothing else will ask for a cycle. */
@@ -265,10 +355,17 @@ function isWaitedFor({ settlement: { event, work } }: PendingSettle): boolean {
   return event === 'continue' || (work?.jobs?.length ?? 0) > 0
 }
 
-/** The database is away, and whatever was asked of it may work later. */
+/**
+ * The database is away, or damaged, or lets nobody in: no job is to blame, and what was asked of it may work later. Not
+ * where it may have been done already.
+ */
 export function isLedgerAway(thrown: unknown): boolean {
-  const { kind, code } = asTidemarkError(thrown)
-  return kind === 'transient' && (code?.startsWith('ledger-') ?? false)
+  const { code } = asTidemarkError(thrown)
+  return !isForeign(thrown) && code !== 'ledger-in-doubt' && (code?.startsWith('ledger-') ?? false)
+}
+
+function isLocked(thrown: unknown): boolean {
+  return asTidemarkError(thrown).code === LOCKED_CODE
 }
 
 function stoppedError(): UsageError {

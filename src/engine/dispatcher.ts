@@ -4,19 +4,21 @@
  * A worker is free as soon as its handler is done; the commit follows with the next group. Starting is bounded per
  * turn of the event loop, so that a flood of tiny jobs leaves room for I/O and commits.
  */
-import type { Clock } from '../clock.ts'
-import type { TidemarkError } from '../errors.ts'
+import { type Clock, sleep } from '../base/clock.ts'
+import type { TidemarkError } from '../base/errors.ts'
+import type { Random } from '../base/random.ts'
 import type { ClaimedJob, Lane, NewJob, Settlement, SettleResult } from '../ledger/contract.ts'
-import type { Random } from '../random.ts'
+import { refuseInside } from '../ledger/guard.ts'
 import type { Committer } from './committer.ts'
-import type { EventStream, JobHappening } from './events.ts'
 import { type Failure, lastResort, settlementOf } from './failure.ts'
 import { type AnyJobKind, type JobRequest, type KindRegistry, parsePayload } from './kinds.ts'
 import type { Limits } from './limits/limits.ts'
+import type { EventStream, JobHappening } from './observe/events.ts'
+import type { ProgressBoard } from './observe/progress.ts'
+import type { EngineStats } from './observe/stats.ts'
 import { type Outcome, type PartialOutcome, toContinuation, toSettlement } from './outcome.ts'
-import type { ProgressBoard } from './progress.ts'
+import { SMALL_BYTES } from './payload-sizes.ts'
 import { RunContext, type RunServices, type StopReason } from './run-context.ts'
-import type { EngineStats } from './stats.ts'
 import type { Window } from './window.ts'
 
 const STARTS_PER_TURN = 512
@@ -24,6 +26,7 @@ const STARTS_PER_TURN = 512
 const REWRITES_MAX = 2
 /** How much the latest run counts in the mean of its kind. */
 const MEAN_WEIGHT = 0.1
+const ENDED_LOOK_MS = 5
 
 export type Running = {
   context: RunContext<unknown>
@@ -60,6 +63,8 @@ export type DispatcherOptions = {
   onAuth: (job: ClaimedJob, error: TidemarkError) => void
   /** An outcome could not be written, and neither could the note of that. */
   onUnwritable: (job: ClaimedJob, error: unknown) => void
+  /** A large job has left, or one of a full window: what would not fit beside it may be claimed now. */
+  onRoom: () => void
 }
 
 export class Dispatcher {
@@ -67,7 +72,7 @@ export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #services: RunServices
   readonly #runningOf = new Map<string, Record<Lane, number>>()
-  readonly #meanMs = new Map<string, number>()
+  readonly #paces = new Map<string, { meanMs: number | undefined; movedMs: number }>()
   #startsLeft = STARTS_PER_TURN
   #stopping = false
 
@@ -105,6 +110,13 @@ export class Dispatcher {
     for (const run of this.running.values()) run.context.stop(reason)
   }
 
+  /** Until the last handler has ended, or for so long. */
+  async ended(msMax: number): Promise<void> {
+    const { clock } = this.#options
+    const untilMs = clock.monotonicMs() + msMax
+    while (this.running.size > 0 && clock.monotonicMs() < untilMs) await sleep(clock, ENDED_LOOK_MS)
+  }
+
   /** The lease is gone: what runs must stop and cannot commit, but this process goes on with a new lease. */
   dropAll(): number {
     const lost = [...this.running.values()]
@@ -124,20 +136,34 @@ export class Dispatcher {
     return lane ? running[lane] : running.interactive + running.bulk
   }
 
-  /** How long jobs of this kind have lately taken; undefined before the first has ended. */
+  /**
+   * How long jobs of this kind have lately taken; at least as long as those that run have all been running without one
+   * that ended, for what has turned slow shows in no mean yet. Undefined before the first has ended.
+   */
   meanMs(kind: string): number | undefined {
-    return this.#meanMs.get(kind)
+    const pace = this.#paces.get(kind)
+    if (pace?.meanMs === undefined || this.runningOf(kind) === 0) return pace?.meanMs
+    return Math.max(pace.meanMs, this.#options.clock.monotonicMs() - pace.movedMs)
   }
 
-  #measure(kind: string, ms: number): void {
-    const mean = this.#meanMs.get(kind) ?? ms
-    this.#meanMs.set(kind, mean + (ms - mean) * MEAN_WEIGHT)
+  #measureStart(kind: string, nowMs: number): void {
+    if (this.runningOf(kind) > 0) return
+    const pace = this.#paces.get(kind)
+    if (pace) pace.movedMs = nowMs
+    else this.#paces.set(kind, { meanMs: undefined, movedMs: nowMs })
+  }
+
+  #measureEnd(kind: string, { startedMs, ranMs }: Running): void {
+    const pace = this.#paces.get(kind)!
+    pace.meanMs ??= ranMs
+    pace.meanMs += (ranMs - pace.meanMs) * MEAN_WEIGHT
+    pace.movedMs = startedMs + ranMs
   }
 
   #count({ kind, lane }: ClaimedJob, n: number): void {
-    const running = this.#runningOf.get(kind) ?? { interactive: 0, bulk: 0 }
-    running[lane] += n
-    this.#runningOf.set(kind, running)
+    const running = this.#runningOf.get(kind)
+    if (running) running[lane] += n
+    else this.#runningOf.set(kind, { interactive: 0, bulk: 0, [lane]: n })
   }
 
   readonly #newTurn = (): void => {
@@ -148,8 +174,9 @@ export class Dispatcher {
   #start(job: ClaimedJob): void {
     const { clock, kinds, events } = this.#options
     const kind = kinds.get(job.kind)
-    this.#count(job, 1)
     const startedMs = clock.monotonicMs()
+    this.#measureStart(job.kind, startedMs)
+    this.#count(job, 1)
     let payload: unknown
     let ran: ReturnType<AnyJobKind['run']>
     const run: Running = {
@@ -184,8 +211,16 @@ export class Dispatcher {
   }
 
   #returned(run: Running, outcome: Outcome | undefined): void {
+    const { parts } = run.context
+    // A part that nobody waited for is part of the work all the same: the end of the job comes after it.
+    if (parts) void parts.then(() => this.#returned(run, outcome))
+    else this.#end(run, outcome)
+  }
+
+  #end(run: Running, outcome: Outcome | undefined): void {
     let settlement: Settlement
     try {
+      if (run.context.lostPart) throw run.context.lostPart.error
       // Finished although told to stop: for a shutdown that is welcome, a canceled job leaves no effect.
       if (run.context.stopped?.reason === 'canceled') throw run.context.stopped
       settlement = toSettlement(this.#outcomeContext(run), outcome)
@@ -208,14 +243,14 @@ export class Dispatcher {
     // After a lost lease the same job may already run again here, under a new attempt.
     if (this.running.get(job.id) === run) this.running.delete(job.id)
     this.#count(job, -1)
-    this.#measure(job.kind, run.ranMs)
+    this.#measureEnd(job.kind, run)
     this.#options.window.finished(job)
     this.#options.committer.settle(settlement, (result) => this.#settled(run, settlement, result))
     this.pump()
   }
 
   #settled(run: Running, settlement: Settlement, result: SettleResult): void {
-    const { committer, window, onUnwritable } = this.#options
+    const { committer, window, onUnwritable, onRoom } = this.#options
     const { job } = run.context
     if (result.status === 'error' && run.rewrites < REWRITES_MAX) {
       // It could not be written (its effects threw, say): the attempt has failed like any other.
@@ -227,7 +262,9 @@ export class Dispatcher {
       committer.settle(again, (second) => this.#settled(run, again, second))
       return
     }
+    const wasFull = window.isFull(job.lane)
     window.committed(job)
+    if (wasFull || job.bytes > SMALL_BYTES) onRoom()
     if (result.status === 'error') onUnwritable(job, result.error)
     this.#record(run, settlement, result)
   }
@@ -264,7 +301,7 @@ export class Dispatcher {
       attempt: job.attempt,
       ms,
       error: settlement?.error,
-      detail: settlement?.note,
+      detail: settlement?.note?.text,
     })
   }
 
@@ -292,6 +329,7 @@ export class Dispatcher {
   }
 
   async #commitPart(context: RunContext<unknown>, outcome: PartialOutcome): Promise<SettleResult> {
+    refuseInside('job.commit')
     const run = this.running.get(context.id)
     if (!run || run.context !== context) return { status: 'lost' }
     context.lastProgressMs = this.#options.clock.monotonicMs()

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
-import { TidemarkError, UsageError } from '../errors.ts'
+import { TidemarkError, UsageError } from '../base/errors.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { createEngine, type Engine, type EngineOptions } from './engine.ts'
-import type { NumberedEvent } from './events.ts'
 import { type AnyJobKind, defineJob, request } from './kinds.ts'
+import type { NumberedEvent } from './observe/events.ts'
 import type { Outcome } from './outcome.ts'
 
 export type OpenFresh = () => Promise<{ ledger: Ledger; close: () => Promise<void> }>
@@ -402,6 +402,7 @@ export function engineContract(name: string, openFresh: OpenFresh): void {
         await engine.start()
         const event = await paused
         assert.match((event as { reason: string }).reason, /token revoked/)
+        assert.equal((event as { code: string }).code, 'sign-in')
         await engine.enqueue(job, { name: 'y' }, { stream: 'in' })
         while (!(await effects(ledger)).y) await new Promise((resolve) => setImmediate(resolve))
         assert.equal((await effects(ledger)).x, undefined)

@@ -5,11 +5,13 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
 import { freshDatabase } from '../../scripts/test-database.ts'
-import { FakeClock } from '../clock.ts'
-import { TidemarkError } from '../errors.ts'
+import { FakeClock } from '../base/clock.ts'
+import { TidemarkError } from '../base/errors.ts'
 import { openLedger } from '../ledger/open.ts'
+import { FaultyProxy } from '../ledger/postgres/faulty-proxy.suite.ts'
 import { engineContract } from './engine.suite.ts'
-import { createEngine, type Engine, type EngineOptions } from './engine.ts'
+import { createEngine, type Engine, type EngineOptions, STOP_MS_MAX } from './engine.ts'
+import { inputContract } from './input.suite.ts'
 import { type AnyJobKind, defineJob } from './kinds.ts'
 import { troubleContract } from './trouble.suite.ts'
 
@@ -30,8 +32,32 @@ async function openPostgres() {
   }
 }
 
+describe('stop', () => {
+  test('ends although PostgreSQL does not answer any more, and those who wait are told', async () => {
+    const database = await freshDatabase()
+    const proxy = await FaultyProxy.before(database.url)
+    const clock = new FakeClock()
+    const noop = defineJob({ kind: 'test.noop', payload: z.object({}), run: () => {} })
+    const engine = await createEngine({ ledger: proxy.urlOf(database.url), clock, jobs: [noop] })
+    await engine.start()
+    proxy.freeze()
+    const enqueued = engine.enqueue(noop, {}).then(
+      () => 'enqueued',
+      () => 'told',
+    )
+    const stopped = engine.stop()
+    await clock.advance(STOP_MS_MAX)
+    await stopped
+    assert.equal(engine.state, 'stopped')
+    assert.equal(await enqueued, 'told')
+    await proxy.stop()
+    await database.drop()
+  })
+})
+
 engineContract('SQLite in memory', openMemory)
 troubleContract('SQLite in memory', openMemory)
+inputContract('SQLite in memory', openMemory)
 
 engineContract('a SQLite file', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-engine-'))
@@ -47,6 +73,7 @@ engineContract('a SQLite file', async () => {
 
 engineContract('PostgreSQL', openPostgres)
 troubleContract('PostgreSQL', openPostgres)
+inputContract('PostgreSQL', openPostgres)
 
 const Item = z.object({ name: z.string() })
 

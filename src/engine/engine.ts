@@ -1,28 +1,29 @@
 /**
  * The engine: runs the jobs of a ledger in this process.
  *
- * States: created → started → stopping → stopped. While started it holds one lease (its owner id), renewed by
- * a thread. If that lease is lost (the process was stopped for too long), everything it held belongs
- * to others: running jobs are told to stop, their outcomes are refused by the fence, and it starts over with
- * a new lease.
+ * States: created → started → stopping → stopped. While started it holds one lease (its owner id), renewed by a thread.
+ * If that lease is lost (the process was stopped for too long), everything it held belongs to others: running jobs are
+ * told to stop, their outcomes are refused by the fence, and it starts over with a new lease.
  *
  * Flow: claim → window → dispatcher → handler → committer (group commit + next claim) → window …
  */
-import { type Clock, systemClock } from '../clock.ts'
-import { asTidemarkError, type TidemarkError, UsageError } from '../errors.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
+import { asTidemarkError, type TidemarkError, UsageError } from '../base/errors.ts'
+import { type Random, systemRandom } from '../base/random.ts'
 import type { ClaimedJob, CycleResult, EnqueueResult, Tx } from '../ledger/contract.ts'
+import { type PauseScope, SIGN_IN } from '../ledger/control.ts'
 import type { CommitPoint } from '../ledger/cycle.ts'
-import type { AppTx, Ledger } from '../ledger/ledger.ts'
+import { refuseInside } from '../ledger/guard.ts'
+import type { Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
 import { SqlBudgetStore } from '../ledger/sql-budgets.ts'
-import { type Random, systemRandom } from '../random.ts'
 import { type AboutCycle, Claiming } from './claiming.ts'
 import { Committer } from './committer.ts'
 import { Controls } from './controls.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { DrainWatch } from './drain.ts'
-import { EventStream } from './events.ts'
-import { SIGN_IN_REASON } from './health.ts'
+import { checkEngineOptions, checkEngineSize } from './engine-options.ts'
+import { GiveBack } from './give-back.ts'
 import { Housekeeping, type HousekeepingSettings } from './housekeeping.ts'
 import { type EngineWork, Intake } from './intake.ts'
 import {
@@ -39,10 +40,11 @@ import type { BudgetEvent } from './limits/budget.ts'
 import { createLimits, type Limits } from './limits/limits.ts'
 import type { BudgetSpec } from './limits/spec.ts'
 import type { OffsetMinutes } from './limits/timetable.ts'
-import { engineMetrics, type LiveSnapshot, liveSnapshot } from './live.ts'
-import type { Metrics } from './metrics.ts'
-import { ProgressBoard } from './progress.ts'
-import { EngineStats } from './stats.ts'
+import { EventStream } from './observe/events.ts'
+import { engineMetrics, type LiveSnapshot, liveSnapshot } from './observe/live.ts'
+import type { Metrics } from './observe/metrics.ts'
+import { ProgressBoard } from './observe/progress.ts'
+import { EngineStats } from './observe/stats.ts'
 import { Streams } from './streams.ts'
 import { Window } from './window.ts'
 
@@ -50,6 +52,8 @@ export const WORKERS = 16
 export const LEASE_MS = 30_000
 /** How long handlers get to stop by themselves. */
 const STOP_GRACE_MS = 10_000
+/** What stop() takes at most, whatever handlers and the database do; then a ledger of its own is closed. */
+export const STOP_MS_MAX = 20_000
 
 export type EngineOptions = {
   /** `sqlite:path`, `postgres://…`, or a ledger that is already open. */
@@ -71,6 +75,7 @@ export type EngineOptions = {
 }
 
 export async function createEngine(options: EngineOptions): Promise<Engine> {
+  checkEngineOptions(options)
   const clock = options.clock ?? systemClock
   const random = options.random ?? systemRandom
   const own = typeof options.ledger === 'string'
@@ -96,17 +101,17 @@ export class Engine {
   readonly kinds: KindRegistry
   readonly #committer: Committer
   readonly lease: Lease
+  readonly giveBack: GiveBack
   readonly #ownsLedger: boolean
   readonly #intake: Intake
   readonly #drain: DrainWatch
   readonly #claiming: Claiming
+  readonly #isOpen = (job: ClaimedJob): boolean => this.controls.isOpen(job)
   #state: 'created' | 'started' | 'stopping' | 'stopped' = 'created'
   #unlisten: () => Promise<void> = async () => {}
   #metrics: Metrics | undefined
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
-  /** Claimed here, but neither waiting nor running: to be given back as soon as the database takes them. */
-  #leftovers: ClaimedJob[] = []
 
   constructor(
     ledger: Ledger,
@@ -130,7 +135,7 @@ export class Engine {
       name: options.name ?? 'tidemark',
       leaseMs: options.leaseMs ?? LEASE_MS,
       onLost: (owner) => this.#lostLease(owner),
-      onTrouble: (error) => this.events.emit({ type: 'ledger', what: 'down', detail: noSignOfLife(error) }),
+      onTrouble: (error) => this.housekeeping.ledgerDown(noSignOfLife(error)),
     })
     this.#committer = new Committer({
       ...{ ledger, clock, owner: () => this.lease.owner },
@@ -141,15 +146,11 @@ export class Engine {
         this.housekeeping.onTrouble(error)
       },
       onIdle: () => this.checkDrained(),
-      mayLinger: () => this.window.isBusy,
-      onOutage: (error, sinceMs) => {
-        const detail = asTidemarkError(error).message
-        this.housekeeping.ledgerDown(clock.now() - sinceMs, detail)
-        if (sinceMs === 0) this.events.emit({ type: 'ledger', what: 'down', detail })
-      },
-      onRecovered: (outageMs) => {
-        this.housekeeping.ledgerDown(null)
-        this.events.emit({ type: 'ledger', what: 'up', detail: `away for ${Math.round(outageMs)} ms` })
+      mayLinger: () => this.window.isBusy(this.#isOpen),
+      onOutage: (error) =>
+        this.housekeeping.ledgerDown(asTidemarkError(error).message, { isCommitter: true }),
+      onRecovered: () => {
+        this.housekeeping.ledgerUp()
         this.wake()
       },
     })
@@ -157,8 +158,7 @@ export class Engine {
     this.kinds = new KindRegistry([...(options.jobs ?? []), ...this.housekeeping.jobs])
     this.limits = createLimits({
       store: new SqlBudgetStore(ledger.driver),
-      clock,
-      random,
+      ...{ clock, random, owner: () => this.lease.owner },
       onEvent: (event) => this.#onBudget(event),
       offsetMinutes: options.offsetMinutes,
     })
@@ -170,7 +170,8 @@ export class Engine {
       limits: this.limits,
       runningOf: (kind, lane) => this.dispatcher.runningOf(kind, lane),
       waitingOf: (kind, lane) => this.window.waitingOf(kind, lane),
-      meanMs: (kind) => this.dispatcher.meanMs(kind),
+      ...{ fits: (queue) => this.window.fits(queue), sizeOf: (kind) => this.window.sizeOf(kind) },
+      ...{ windowMax: () => this.window.max, meanMs: (kind) => this.dispatcher.meanMs(kind) },
       onBroken: (kind, error) => this.housekeeping.onBroken(kind, error),
       streams: this.streams,
       onOpen: () => {
@@ -179,10 +180,11 @@ export class Engine {
       },
     })
     this.#claiming = new Claiming({
-      clock,
-      window: this.window,
-      controls: this.controls,
-      kinds: this.kinds.names,
+      ...{ clock, window: this.window, controls: this.controls, kinds: this.kinds.names },
+    })
+    this.giveBack = new GiveBack({
+      ...{ ledger, window: this.window, controls: this.controls, claiming: this.#claiming },
+      owner: () => this.owner,
     })
     this.dispatcher = new Dispatcher({
       clock,
@@ -193,14 +195,14 @@ export class Engine {
       committer: this.#committer,
       events: this.events,
       stats: this.stats,
-      isOpen: (job) => this.controls.isOpen(job),
+      isOpen: this.#isOpen,
       startWorker: (job) => this.controls.startWorker(job),
       limits: this.limits,
       stream: (id) => this.streams.name(id),
       toJob: (wanted, parent) => this.#intake.childOf(parent, wanted),
       progress: this.progress,
-      onAuth: (job, error) => this.#onAuth(job, error),
-      onUnwritable: (job) => this.#leftovers.push(job),
+      ...{ onAuth: (job, error) => this.#onAuth(job, error), onRoom: () => this.wake() },
+      onUnwritable: (job) => this.giveBack.later(job, { started: true }),
     })
     ledger.onToStop((stop) => this.#stopOwn(stop))
     ledger.onUnbalanced((segment) => this.housekeeping.onUnbalanced(segment))
@@ -225,6 +227,7 @@ export class Engine {
     await this.streams.load()
     await this.controls.load()
     await this.lease.acquire()
+    if (this.#state === 'stopped') return this.lease.release() // nobody waited any longer
     this.#state = 'started'
     this.events.emit({ type: 'engine', what: 'started', owner: this.owner })
     this.#unlisten = await this.ledger.driver.listen((what) => {
@@ -237,50 +240,60 @@ export class Engine {
   }
 
   /** Stops taking work, tells running jobs to stop, keeps their checkpoints, gives everything back. */
-  stop(): Promise<void> {
+  async stop(): Promise<void> {
+    refuseInside('stop()')
     this.#stopping ??= this.#stop()
     return this.#stopping
   }
 
   async #stop(): Promise<void> {
-    // Whoever started it hears of a failed start; here it only must be over.
-    await this.#starting?.catch(() => {})
-    const wasStarted = this.#state === 'started'
-    this.#state = 'stopping'
-    if (wasStarted) {
-      this.events.emit({ type: 'engine', what: 'stopping', owner: this.owner })
-      this.dispatcher.stopAll('shutdown')
-      await this.housekeeping.stop()
-      await this.#unlisten()
-      await this.#untilHandlersEnd()
-    }
-    // A database that is away may stay away: after a while we leave, and our lease runs out by itself.
-    await Promise.race([this.#committer.flushed(), this.#grace()])
-    this.#committer.close()
-    if (wasStarted) await Promise.race([this.#letGo(), this.#grace()])
+    // A database that is away or frozen may stay so: then we leave, and our lease runs out by itself.
+    let cancel = (): void => {}
+    const deadline = new Promise<void>((resolve) => {
+      cancel = this.clock.timer(STOP_MS_MAX, resolve, { keepAlive: true })
+    })
+    await this.#stopBefore(deadline)
+    cancel()
     this.#state = 'stopped'
     this.#drain.end(false)
     this.events.emit({ type: 'engine', what: 'stopped', owner: this.owner })
     if (this.#ownsLedger) await this.ledger.close()
   }
 
+  async #stopBefore(deadline: Promise<void>): Promise<void> {
+    // Whoever started it hears of a failed start; here it only must be over.
+    await Promise.race([this.#starting?.catch(() => {}), deadline])
+    const wasStarted = this.#state === 'started'
+    this.#state = 'stopping'
+    if (wasStarted) {
+      this.events.emit({ type: 'engine', what: 'stopping', owner: this.owner })
+      this.dispatcher.stopAll('shutdown')
+      const quiet = this.#told(() => this.housekeeping.stop().then(this.#unlisten))
+      await Promise.race([Promise.all([quiet, this.dispatcher.ended(STOP_GRACE_MS)]), deadline])
+    }
+    await Promise.race([this.#committer.flushed(), deadline])
+    this.#committer.close()
+    if (wasStarted) await Promise.race([this.#told(() => this.#letGo()), deadline])
+  }
+
   async #letGo(): Promise<void> {
+    // Those that are still here have not started; for the rest, retiring cannot tell.
+    await this.giveBack.waiting(() => true)
+    await this.limits.close()
+    await this.lease.release()
+  }
+
+  async #told(step: () => Promise<void>): Promise<void> {
     try {
-      await this.limits.close()
-      await this.lease.release()
+      await step()
     } catch (thrown) {
       this.events.emit({ type: 'ledger', what: 'down', detail: asTidemarkError(thrown).message })
     }
   }
 
-  #grace(): Promise<void> {
-    return new Promise((resolve) => {
-      this.clock.timer(STOP_GRACE_MS, resolve)
-    })
-  }
-
   /** New settings while running (SIGHUP): more or fewer workers, a larger or smaller window, other budgets. */
   reload(settings: Pick<EngineOptions, 'workers' | 'window' | 'budgets'>): void {
+    checkEngineSize(settings)
     this.window.resize({ workers: settings.workers, max: settings.window })
     for (const [name, spec] of Object.entries(settings.budgets ?? {})) this.limits.budget(name, spec)
     this.dispatcher.pump()
@@ -296,14 +309,14 @@ export class Engine {
 
   // --- Work in --------------------------------------------------------------
 
-  async enqueue<P>(kind: JobKind<P>, payload: P, options: EnqueueOptions = {}): Promise<EnqueueResult> {
-    const [result] = await this.write({ jobs: [request(kind, payload, options)] })
+  async enqueue<P>(kind: JobKind<P>, payload: NoInfer<P>, more: EnqueueOptions = {}): Promise<EnqueueResult> {
+    const [result] = await this.write({ jobs: [request(kind, payload, more)] })
     return result!
   }
 
   enqueueMany<P>(
     kind: JobKind<P>,
-    payloads: readonly P[],
+    payloads: readonly NoInfer<P>[],
     options: EnqueueOptions = {},
   ): Promise<EnqueueResult[]> {
     return this.write({ jobs: payloads.map((payload) => request(kind, payload, options)) })
@@ -322,7 +335,7 @@ export class Engine {
     fn: (tx: Tx & { enqueue: (jobs: readonly JobRequest[]) => Promise<EnqueueResult[]> }) => Promise<T>,
   ): Promise<T> {
     return this.ledger
-      .transaction((tx: AppTx) =>
+      .transaction((tx) =>
         fn({ ...tx, enqueue: async (jobs) => tx.write(await this.#intake.toWork({ jobs }, tx)) }),
       )
       .finally(() => this.wake())
@@ -338,7 +351,7 @@ export class Engine {
     name: string,
     spec: string,
     kind: JobKind<P>,
-    payload: P,
+    payload: NoInfer<P>,
     options: { stream?: string } = {},
   ): Promise<void> {
     return this.housekeeping.schedule(name, spec, kind, payload, options)
@@ -358,19 +371,20 @@ export class Engine {
     return redone
   }
 
-  async pause(scope: 'all' | 'stream' | 'kind', target = '', reason?: string): Promise<void> {
-    await this.ledger.pause(scope, target, reason)
+  async pause(scope: PauseScope, target = '', reason?: string, code?: string): Promise<void> {
+    await this.ledger.pause(scope, target, reason, code)
     await this.#loadControls()
   }
 
-  async resume(scope: 'all' | 'stream' | 'kind', target = ''): Promise<void> {
+  async resume(scope: PauseScope, target = ''): Promise<void> {
     await this.ledger.resume(scope, target)
     await this.#loadControls()
     this.wake()
   }
 
   /** True when no job is pending or claimed any more (house-keeping aside), false if the engine stops before. */
-  drained(): Promise<boolean> {
+  async drained(): Promise<boolean> {
+    refuseInside('drained()')
     const drained = this.#drain.wait()
     this.checkDrained()
     return drained
@@ -413,11 +427,11 @@ export class Engine {
     if (about.claim?.owner === this.owner) this.window.add(result.claimed)
     // A pause may have come while the claim was under way.
     if (result.claimed.some((job) => this.controls.isPaused(job))) {
-      this.#inBackground(this.giveBack((job) => this.controls.isPaused(job)))
+      this.#inBackground(this.giveBack.waiting((job) => this.controls.isPaused(job)))
     }
     this.dispatcher.pump()
-    // Made ready by this very cycle and not claimed by it: look again, without waiting for anything else to end.
-    if (leftReady) this.#committer.poke()
+    // Made ready by this cycle and not claimed by it, or claimed but not able to start: look again, at once.
+    if (leftReady || (result.claimed.length > 0 && !this.window.isBusy(this.#isOpen))) this.#committer.poke()
   }
 
   #stopOwn(stop: { id: number; owner: number }): void {
@@ -425,34 +439,28 @@ export class Engine {
     if (this.dispatcher.stop(stop.id, 'canceled')) return
     // It waits in the window: it has not started, so it has stopped.
     for (const job of this.window.remove((waiting) => waiting.id === stop.id)) {
-      this.#committer.settle({ job, event: 'stop' }, () => {})
+      this.#committer.settle({ job, event: 'stop' }, ({ status }) => {
+        if (status === 'error') this.giveBack.later(job, { started: false })
+      })
     }
+  }
+
+  /** Also those whose cancel came while their claim was still on its way here. */
+  async stopRequested(): Promise<void> {
+    for (const id of await this.ledger.stopRequests(this.owner)) this.#stopOwn({ id, owner: this.owner })
   }
 
   async #loadControls(): Promise<void> {
     await this.controls.load()
-    for (const id of await this.ledger.stopRequests(this.owner)) this.#stopOwn({ id, owner: this.owner })
-    await this.giveBack((job) => this.controls.isPaused(job))
+    await this.stopRequested()
+    await this.giveBack.waiting((job) => this.controls.isPaused(job))
     this.dispatcher.pump()
-  }
-
-  /** Returns waiting jobs that cannot start for now, so that they do not fill the window. */
-  async giveBack(which: (job: ClaimedJob) => boolean): Promise<void> {
-    this.#leftovers.push(...this.window.remove(which))
-    const jobs = this.#leftovers.splice(0)
-    if (jobs.length === 0) return
-    try {
-      await this.ledger.release(this.owner, jobs)
-    } catch (thrown) {
-      this.#leftovers.push(...jobs)
-      throw thrown
-    }
   }
 
   #onAuth(job: ClaimedJob, error: TidemarkError): void {
     const stream = this.streams.name(job.streamId)
     if (stream === null) return
-    this.#inBackground(this.pause('stream', stream, `${SIGN_IN_REASON}: ${error.message}`))
+    this.#inBackground(this.pause('stream', stream, `sign-in needed: ${error.message}`, SIGN_IN))
     this.housekeeping.onAuth(stream, error)
   }
 
@@ -477,19 +485,12 @@ export class Engine {
 
   #lostLease(owner: number): void {
     if (this.#state !== 'started') return
-    this.#leftovers = []
+    this.giveBack.forget()
     const waiting = this.window.remove(() => true).length
     const running = this.dispatcher.dropAll()
     this.stats.leaseLost(waiting + running)
     this.events.emit({ type: 'lease', what: 'lost', owner, jobs: waiting + running })
     this.#inBackground(this.lease.acquireAgain(() => this.#state === 'started').then(() => this.wake()))
-  }
-
-  async #untilHandlersEnd(): Promise<void> {
-    const untilMs = this.clock.monotonicMs() + STOP_GRACE_MS
-    while (this.dispatcher.running.size > 0 && this.clock.monotonicMs() < untilMs) {
-      await new Promise((resolve) => this.clock.timer(5, () => resolve(undefined), { keepAlive: true }))
-    }
   }
 
   /** For what nobody waits for: a failure is an event, not an unhandled rejection. */

@@ -4,9 +4,10 @@
  * Apps' own functions are called here (to name and split items); if they throw, the job fails with that as its
  * reason, and nothing else is harmed.
  */
-import { asTidemarkError, TidemarkError } from '../errors.ts'
+import { asTidemarkError, TidemarkError } from '../base/errors.ts'
+import type { Random } from '../base/random.ts'
 import type { ClaimedJob, Settlement } from '../ledger/contract.ts'
-import type { Random } from '../random.ts'
+import { BAD_FIELD } from './fields.ts'
 import type { AnyJobKind } from './kinds.ts'
 import { backoffMs, decide } from './retry.ts'
 import type { JobStopped } from './run-context.ts'
@@ -30,6 +31,9 @@ export function settlementOf(failure: Failure, thrown: unknown): Settlement {
     return { job, event: stopped.reason === 'canceled' ? 'stop' : 'postpone' }
   }
   const error = stopped ? stallError(kind) : asTidemarkError(thrown)
+  // The handler is wrong, and no item: not one of them is better off alone.
+  if (error.code === BAD_FIELD)
+    return { job, event: 'fail', error: { kind: error.kind, code: error.code, message: error.message } }
   try {
     return decided(failure, error)
   } catch (second) {
@@ -52,7 +56,7 @@ function decided(failure: Failure, error: TidemarkError): Settlement {
     error,
     random,
   )
-  const told = { job, error: { kind: error.kind, message: error.message } }
+  const told = { job, error: { kind: error.kind, code: error.code, message: error.message } }
   switch (decision.act) {
     case 'retry':
       return { ...told, event: 'retry', runAt: later(now, decision.afterMs) }
@@ -61,17 +65,17 @@ function decided(failure: Failure, error: TidemarkError): Settlement {
       return { ...told, event: 'postpone', runAt: later(now, decision.afterMs) }
     case 'split': {
       const splitInto = { halves: halves(job, kind, payload, items), failures: decision.failures }
-      return { ...told, event: 'skip', note: 'split in two', splitInto }
+      return { ...told, event: 'skip', note: { text: 'split in two', code: 'split' }, splitInto }
     }
     case 'isolate': {
       const bad = { item: items[0]!, reason: error.message, errorKind: error.kind, payload: job.payload }
-      return { ...told, event: 'skip', note: 'isolated as bad', bad: [bad] }
+      return { ...told, event: 'skip', note: { text: 'isolated as bad', code: 'bad' }, bad: [bad] }
     }
     case 'gone': {
       // Without items nobody knows what the segment listed for it.
       const counted = job.segmentId !== null && items.length > 0
       const counts = counted ? [{ segment: job.segmentId!, gone: items.length }] : undefined
-      return { ...told, event: 'skip', note: 'gone', work: counts && { counts } }
+      return { ...told, event: 'skip', note: { text: 'gone', code: 'gone' }, work: counts && { counts } }
     }
     case 'fail':
       return { ...told, event: 'fail' }
@@ -80,13 +84,13 @@ function decided(failure: Failure, error: TidemarkError): Settlement {
 
 /** When what became of a job cannot be written either: the least that can be, so that it ends. */
 export function lastResort({ job, kind, now, random }: Failure, thrown: unknown): Settlement {
-  const { kind: errorKind, message } = asTidemarkError(thrown)
+  const { kind: errorKind, code, message } = asTidemarkError(thrown)
   const spent = job.failures + 1 >= kind.attempts
   return {
     job,
     event: spent ? 'fail' : 'retry',
     runAt: spent ? null : later(now, backoffMs(job.failures, random)),
-    error: { kind: errorKind, message: `what became of it could not be written: ${message}` },
+    error: { kind: errorKind, code, message: `what became of it could not be written: ${message}` },
   }
 }
 

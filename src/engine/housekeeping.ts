@@ -5,16 +5,18 @@
  * Pruning and the retry of bad items are jobs themselves, on schedules, so that of all processes one does them.
  */
 import { z } from 'zod'
-import type { TidemarkError } from '../errors.ts'
-import { formatDuration } from '../format.ts'
+import type { TidemarkError } from '../base/errors.ts'
+import { formatDuration } from '../base/format.ts'
 import type { SegmentRow } from '../ledger/contract.ts'
-import { type AlertInputs, type AlertThresholds, evaluateAlerts } from './alert-rules.ts'
-import { AlertBoard, type AlertSink } from './alerts.ts'
+import { SIGN_IN } from '../ledger/control.ts'
 import { isLedgerAway } from './committer.ts'
 import type { Running } from './dispatcher.ts'
 import type { Engine } from './engine.ts'
-import { healthInputs, SIGN_IN_REASON } from './health.ts'
+import { checkFields, type Fields } from './fields.ts'
 import { type AnyJobKind, BULK_BYTES, defineJob, type JobKind, toNewJob } from './kinds.ts'
+import { type AlertInputs, type AlertThresholds, evaluateAlerts } from './observe/alert-rules.ts'
+import { AlertBoard, type AlertSink } from './observe/alerts.ts'
+import { healthInputs } from './observe/health.ts'
 import { Scheduler } from './schedule.ts'
 import { nextAfter, parseSpec } from './schedule-spec.ts'
 import { StallWatch } from './stall.ts'
@@ -50,6 +52,8 @@ const DEFAULTS: HousekeepingSettings = {
   metadata: async () => [],
 }
 
+const SCHEDULE_FIELDS: Fields<{ stream?: string }> = { stream: true }
+
 export class Housekeeping {
   readonly jobs: readonly AnyJobKind[]
   readonly #engine: Engine
@@ -67,9 +71,8 @@ export class Housekeeping {
   #alertsMs = 0
   readonly #broken = new Set<string>()
   #stopped = false
-  #ledger: { downSince: number | null; detail: string } = { downSince: null, detail: '' }
-  /** Since when what is done here has failed; the committer tells of its own outages. */
-  #awaySinceMs: number | undefined
+  /** The ledger is away. An outage that the committer told of ends when it says so: a look may work where no write does. */
+  #outage: { since: number; detail: string; isCommitter: boolean } | undefined
   #waking = false
 
   constructor(engine: Engine, settings: Partial<HousekeepingSettings>) {
@@ -87,7 +90,7 @@ export class Housekeeping {
     this.#unlisten = events.on(
       (event) => {
         if (event.type !== 'pause' || event.what !== 'resumed' || event.scope !== 'stream') return
-        if (event.reason.startsWith(SIGN_IN_REASON)) this.#background(alerts.clear('sign-in', event.target))
+        if (event.code === SIGN_IN) this.#background(alerts.clear('sign-in', event.target))
       },
       { jobs: false },
     )
@@ -127,10 +130,11 @@ export class Housekeeping {
     name: string,
     spec: string,
     kind: JobKind<P>,
-    payload: P,
+    payload: NoInfer<P>,
     options: { stream?: string } = {},
   ): Promise<void> {
     const { ledger, streams } = this.#engine
+    checkFields(`The schedule ${name}`, options, SCHEDULE_FIELDS)
     const job = toNewJob(
       { kind, payload, options: {} },
       options.stream === undefined ? 0 : (await streams.open(options.stream)).id,
@@ -210,12 +214,9 @@ export class Housekeeping {
   /** Something in the background failed; the next tick tries again. */
   onTrouble(thrown: unknown): void {
     if (this.#stopped) return
-    if (isLedgerAway(thrown)) this.#awaySinceMs ??= this.#engine.clock.monotonicMs()
-    this.#engine.events.emit({
-      type: 'ledger',
-      what: 'down',
-      detail: thrown instanceof Error ? thrown.message : String(thrown),
-    })
+    const detail = thrown instanceof Error ? thrown.message : String(thrown)
+    if (isLedgerAway(thrown)) this.ledgerDown(detail)
+    else this.#engine.events.emit({ type: 'ledger', what: 'down', detail })
   }
 
   #raise(condition: string, target: string, severity: 'warning' | 'critical', text: string): void {
@@ -247,11 +248,12 @@ export class Housekeeping {
       this.#engine.wake()
     }
     await this.#wakeDue()
-    await this.#engine.giveBack((job) => this.#engine.controls.isHeld(job))
+    if (await this.#engine.giveBack.idle()) this.#engine.wake()
     if (nowMs - this.#pollMs >= POLL_MS) {
       this.#pollMs = nowMs
       const ready = await this.#engine.ledger.hasReady({ kinds: this.#engine.kinds.names })
       if (ready.interactive || ready.bulk) this.#engine.wake()
+      await this.#engine.stopRequested()
     }
     if (nowMs - this.#progressMs >= PROGRESS_MS) {
       this.#progressMs = nowMs
@@ -262,27 +264,36 @@ export class Housekeeping {
       if ((await this.#engine.ledger.wakeAhead()) > 0) this.#engine.wake()
       await this.#checkHealth()
     }
-    this.#ledgerIsThere()
+    // Where nothing is to be committed, nobody else would notice that the ledger is back.
+    if (!this.#outage?.isCommitter) this.ledgerUp()
     this.#engine.checkDrained()
   }
 
-  /** The ledger has been away since then; null while it is there. */
-  ledgerDown(since: number | null, detail = ''): void {
-    this.#ledger = { downSince: since, detail }
-    if (since === null) this.#awaySinceMs = undefined
+  /** Whoever notices first says so; the others only add to it. */
+  ledgerDown(detail: string, { isCommitter } = { isCommitter: false }): void {
+    const { clock, events } = this.#engine
+    const known = this.#outage
+    this.#outage = {
+      since: known?.since ?? clock.now(),
+      detail,
+      isCommitter: isCommitter || (known?.isCommitter ?? false),
+    }
+    if (!known) events.emit({ type: 'ledger', what: 'down', detail })
   }
 
-  /** Where nothing is to be committed, nobody else would notice that the ledger is back. */
-  #ledgerIsThere(): void {
-    if (this.#awaySinceMs === undefined || this.#ledger.downSince !== null) return
-    const awayMs = this.#engine.clock.monotonicMs() - this.#awaySinceMs
-    this.#awaySinceMs = undefined
-    this.#engine.events.emit({ type: 'ledger', what: 'up', detail: `away for ${formatDuration(awayMs)}` })
+  ledgerUp(): void {
+    const { clock, events } = this.#engine
+    if (!this.#outage) return
+    const detail = `away for ${formatDuration(clock.now() - this.#outage.since)}`
+    this.#outage = undefined
+    events.emit({ type: 'ledger', what: 'up', detail })
   }
 
   async #checkHealth(): Promise<void> {
     const { ledger, streams, limits, stats } = this.#engine
-    const inputs = await healthInputs({ ledger, streams, limits, stats, ledgerState: this.#ledger })
+    const { since = null, detail = '' } = this.#outage ?? {}
+    const ledgerState = { downSince: since, detail }
+    const inputs = await healthInputs({ ledger, streams, limits, stats, ledgerState })
     const metadata = await this.#settings.metadata()
     await this.#alerts!.update(evaluateAlerts({ ...inputs, metadata }, this.#settings.thresholds))
   }

@@ -1,6 +1,7 @@
 /** From what apps ask for to rows: kinds, payloads and stream names checked, sizes routed to lanes. */
 import type { ClaimedJob, NewJob, NewSegment, SegmentCount, Tx, Work } from '../ledger/contract.ts'
-import { type JobRequest, toNewJob } from './kinds.ts'
+import { checkFields, checkSegmentFields, type Fields } from './fields.ts'
+import { checkRequests, type JobRequest, toNewJob } from './kinds.ts'
 import type { Streams } from './streams.ts'
 
 /** Work from outside any job: all of it is written, or nothing. */
@@ -12,6 +13,10 @@ export type EngineWork = {
   jobs?: readonly JobRequest[]
   /** Runs when all of `jobs` have settled. */
   followUp?: JobRequest
+}
+
+const WORK_FIELDS: Fields<EngineWork> = {
+  ...{ effects: true, segments: true, counts: true, cursors: true, jobs: true, followUp: true },
 }
 
 export class Intake {
@@ -35,6 +40,10 @@ export class Intake {
 
   /** `within`: a transaction under way, in which streams that are not known yet are opened. */
   async toWork(work: EngineWork, within?: Tx): Promise<Work> {
+    checkFields('The work to write', work, WORK_FIELDS)
+    checkSegmentFields('the work to write', work)
+    checkRequests('Jobs to write', work.jobs)
+    if (work.followUp !== undefined) checkRequests('The follow-up', [work.followUp])
     const wanted = [...(work.jobs ?? []), ...(work.followUp ? [work.followUp] : [])]
     const idOf = await this.#openStreams(wanted, within)
     const toJob = (job: JobRequest): NewJob => toNewJob(job, idOf(job.options.stream), this.#bulkBytes)

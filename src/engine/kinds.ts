@@ -1,9 +1,19 @@
 /** Kinds of jobs: what their payload looks like, how they run, and what the engine may do with them. */
 import type { ZodType } from 'zod'
-import { TidemarkError, UsageError } from '../errors.ts'
-import type { EnqueueResult, Lane, NewJob, OnDepFailure, OnKeyTaken } from '../ledger/contract.ts'
+import { TidemarkError, UsageError } from '../base/errors.ts'
+import {
+  type EnqueueResult,
+  LANES,
+  type Lane,
+  type NewJob,
+  type OnDepFailure,
+  type OnKeyTaken,
+} from '../ledger/contract.ts'
+import { checkJob, checkWhole, described } from '../ledger/input-check.ts'
+import { BAD_FIELD, checkFields, type Fields } from './fields.ts'
 import type { Outcome } from './outcome.ts'
 import type { RunContext } from './run-context.ts'
+import { payloadText } from './stored-json.ts'
 
 /** Larger than this is bulk, unless the kind says otherwise. */
 export const BULK_BYTES = 10 * 1024 * 1024
@@ -54,7 +64,43 @@ export function defineJob<P>(options: JobOptions<P>): JobKind<P> {
       `"${options.kind}" is not a job kind: use lower-case words joined by dots, such as mail.fetch.`,
     )
   }
-  return { ...options, attempts: options.attempts ?? ATTEMPTS, stallMs: options.stallMs ?? STALL_MS }
+  const { kind, attempts = ATTEMPTS, stallMs = STALL_MS } = options
+  checkFields(`The job kind ${kind}`, options, JOB_FIELDS)
+  checkWhole(`attempts of ${kind}`, attempts, 1)
+  checkWhole(`stallMs of ${kind}`, stallMs, 1)
+  if (options.concurrency !== undefined) checkWhole(`concurrency of ${kind}`, options.concurrency, 1)
+  if (options.priority !== undefined) checkWhole(`priority of ${kind}`, options.priority)
+  checkChoice(`lane of ${kind}`, options.lane, LANES)
+  checkChoice(`onKeyTaken of ${kind}`, options.onKeyTaken, KEY_TAKEN)
+  checkChoice(`onDepFailure of ${kind}`, options.onDepFailure, DEP_FAILURE)
+  checkFunction(`run of ${kind}`, options.run)
+  checkFunction(`payload of ${kind}, a schema of zod, must have safeParse, which`, options.payload?.safeParse)
+  for (const [name, fn] of Object.entries({ size: options.size, key: options.key }))
+    if (fn !== undefined) checkFunction(`${name} of ${kind}`, fn)
+  if (options.items) {
+    checkFunction(`items.of of ${kind}`, options.items.of)
+    checkFunction(`items.only of ${kind}`, options.items.only)
+  }
+  return { ...options, attempts, stallMs }
+}
+
+const KEY_TAKEN: readonly OnKeyTaken[] = ['ignore', 'replace']
+const DEP_FAILURE: readonly OnDepFailure[] = ['fail', 'cancel', 'run']
+
+function checkChoice<T extends string>(what: string, value: T | undefined, choices: readonly T[]): void {
+  if (value === undefined || choices.includes(value)) return
+  throw new UsageError(`${what} must be one of ${choices.join(', ')}, not ${described(value)}.`)
+}
+
+export function checkFunction(what: string, value: unknown): void {
+  if (typeof value !== 'function')
+    throw new UsageError(`${what} must be a function, not ${described(value)}.`, { code: BAD_FIELD })
+}
+
+const JOB_FIELDS: Fields<JobOptions<unknown>> = {
+  ...{ kind: true, payload: true, run: true, lane: true, size: true, key: true, onKeyTaken: true },
+  ...{ onDepFailure: true, priority: true, attempts: true, concurrency: true, budget: true, cost: true },
+  ...{ stallMs: true, items: true, describe: true },
 }
 
 export type EnqueueOptions = {
@@ -72,23 +118,55 @@ export type EnqueueOptions = {
   after?: readonly (number | string)[]
 }
 
+const ENQUEUE_FIELDS: Fields<EnqueueOptions> = {
+  ...{ key: true, stream: true, segment: true, lane: true, priority: true, runAt: true, size: true },
+  ...{ items: true, ref: true, after: true },
+}
+
 /** A job to enqueue: made by `request`, used in outcomes and in bulk. */
 export type JobRequest = { kind: AnyJobKind; payload: unknown; options: EnqueueOptions }
 
-export function request<P>(kind: JobKind<P>, payload: P, options: EnqueueOptions = {}): JobRequest {
+export function request<P>(kind: JobKind<P>, payload: NoInfer<P>, options: EnqueueOptions = {}): JobRequest {
   return { kind, payload, options }
+}
+
+const REQUEST_FIELDS: Fields<JobRequest> = { kind: true, payload: true, options: true }
+
+/** A list of jobs to enqueue; what `request` made, and nothing else. */
+export function checkRequests(what: string, jobs: readonly JobRequest[] | undefined): void {
+  if (jobs === undefined) return
+  if (!Array.isArray(jobs))
+    throw new UsageError(`${what} must be a list, not ${described(jobs)}.`, { code: BAD_FIELD })
+  for (const job of jobs) {
+    checkFields(what, job, REQUEST_FIELDS)
+    if (
+      typeof job.kind === 'object' &&
+      job.kind !== null &&
+      typeof job.options === 'object' &&
+      job.options !== null
+    )
+      continue
+    throw new UsageError(`${what} are made by request(kind, payload, options), not by hand.`, {
+      code: BAD_FIELD,
+    })
+  }
 }
 
 export type { EnqueueResult }
 
 export class KindRegistry {
   readonly #kinds = new Map<string, AnyJobKind>()
+  /** Kinds of which only some jobs may run at a time. */
+  readonly limitedCount: number
 
   constructor(kinds: readonly AnyJobKind[]) {
     for (const kind of kinds) {
       if (this.#kinds.has(kind.kind)) throw new UsageError(`Two jobs are called ${kind.kind}.`)
       this.#kinds.set(kind.kind, kind)
     }
+    const isLimited = ({ concurrency, budget }: AnyJobKind) =>
+      concurrency !== undefined || budget !== undefined
+    this.limitedCount = kinds.filter(isLimited).length
   }
 
   get names(): ReadonlySet<string> {
@@ -103,6 +181,7 @@ export class KindRegistry {
     const kind = this.#kinds.get(name)
     if (kind) return kind
     throw new UsageError(`There is no job kind called ${name} here.`, {
+      code: 'kind-unknown',
       hint: `Known kinds: ${[...this.#kinds.keys()].join(', ') || 'none'}.`,
     })
   }
@@ -114,6 +193,7 @@ export function toNewJob(
   streamId: number,
   bulkBytes: number,
 ): NewJob {
+  checkFields(kind.kind, options, ENQUEUE_FIELDS)
   const parsed = kind.payload.safeParse(payload)
   if (!parsed.success) {
     const issue = parsed.error.issues[0]
@@ -123,9 +203,9 @@ export function toNewJob(
     )
   }
   const size = options.size ?? kind.size?.(parsed.data) ?? null
-  return {
+  const job: NewJob = {
     kind: kind.kind,
-    payload: JSON.stringify(parsed.data),
+    payload: payloadText(kind, parsed.data),
     key: options.key ?? kind.key?.(parsed.data) ?? null,
     onKeyTaken: kind.onKeyTaken,
     streamId,
@@ -139,6 +219,8 @@ export function toNewJob(
     after: options.after,
     onDepFailure: kind.onDepFailure,
   }
+  checkJob(job)
+  return job
 }
 
 /** What was written by an older or newer version may no longer fit: that job fails, with the reason. */

@@ -1,6 +1,6 @@
 /** This process's lease: acquired at start, renewed by a thread, acquired anew after it was lost. */
-import { type Clock, sleep } from '../clock.ts'
-import { asTidemarkError } from '../errors.ts'
+import { type Clock, sleep } from '../base/clock.ts'
+import { asTidemarkError } from '../base/errors.ts'
 import type { Heartbeat } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { isDeadHere, processIdentity } from './process-identity.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { FakeClock } from '../clock.ts'
-import { TidemarkError } from '../errors.ts'
+import { FakeClock } from '../base/clock.ts'
+import { TidemarkError } from '../base/errors.ts'
 import { Obstacles } from './obstacles.ts'
 
 const down = new TidemarkError('The service is down', { kind: 'transient' })

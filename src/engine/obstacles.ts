@@ -9,8 +9,8 @@
  *
  * Groups are named by what they have in common, such as an account.
  */
-import type { Clock } from '../clock.ts'
-import type { TidemarkError } from '../errors.ts'
+import type { Clock } from '../base/clock.ts'
+import type { TidemarkError } from '../base/errors.ts'
 
 export type Obstacle<Where extends string> = {
   where: Where

@@ -1,5 +1,5 @@
 /** What a handler returns. Only the engine writes it down: in one transaction with the job's new state. */
-import { type ErrorKind, UsageError } from '../errors.ts'
+import { type ErrorKind, UsageError } from '../base/errors.ts'
 import type {
   ClaimedJob,
   Effects,
@@ -10,8 +10,11 @@ import type {
   Settlement,
   Work,
 } from '../ledger/contract.ts'
+import { described } from '../ledger/input-check.ts'
 import { later } from './failure.ts'
-import type { AnyJobKind, JobRequest } from './kinds.ts'
+import { BAD_FIELD, checkFields, checkSegmentFields, type Fields } from './fields.ts'
+import { type AnyJobKind, checkFunction, checkRequests, type JobRequest } from './kinds.ts'
+import { jsonText, payloadText } from './stored-json.ts'
 
 export type Outcome = {
   /** SQL in the commit's transaction. It may run more than once before it commits: touch nothing else. */
@@ -43,10 +46,30 @@ export type Outcome = {
   again?: { afterMs?: number }
   checkpoint?: unknown
   note?: string
+  /** What `skip` or `note` says, for programs: a short name in kebab-case. */
+  code?: string
 }
 
 /** What a handler can commit on its way; how the job ends is said at its end. */
-export type PartialOutcome = Omit<Outcome, 'skip' | 'again' | 'note'>
+export type PartialOutcome = Omit<Outcome, 'skip' | 'again' | 'note' | 'code'>
+
+const OUTCOME_FIELDS: Fields<Outcome> = {
+  ...{ effects: true, jobs: true, followUp: true, segments: true, split: true, listed: true, stored: true },
+  ...{
+    gone: true,
+    skipped: true,
+    seal: true,
+    counts: true,
+    cursor: true,
+    bad: true,
+    skip: true,
+    again: true,
+  },
+  ...{ checkpoint: true, note: true, code: true },
+}
+const AGAIN_FIELDS: Fields<NonNullable<Outcome['again']>> = { afterMs: true }
+const SPLIT_FIELDS: Fields<NonNullable<Outcome['split']>> = { at: true, ref: true, mark: true }
+const BAD_FIELDS: Fields<NonNullable<Outcome['bad']>[number]> = { item: true, reason: true, errorKind: true }
 
 export type OutcomeContext = {
   job: ClaimedJob
@@ -64,12 +87,13 @@ export function toSettlement(ctx: OutcomeContext, outcome: Outcome | undefined):
     return job.segmentId === null || !ctx.kind.items
       ? { job, event: 'succeed' }
       : { job, event: 'succeed', work: toWork(ctx, {}) }
+  checkOutcome(ctx.kind.kind, outcome)
   return {
     job,
     event: outcome.again ? 'postpone' : outcome.skip === undefined ? 'succeed' : 'skip',
     runAt: outcome.again?.afterMs ? later(ctx.now, outcome.again.afterMs) : null,
-    note: outcome.skip ?? outcome.note,
-    checkpoint: checkpointText(outcome),
+    note: noteOf(outcome),
+    checkpoint: checkpointText(ctx.kind.kind, outcome),
     work: toWork(ctx, outcome),
     bad: badItems(ctx, outcome),
   }
@@ -77,6 +101,7 @@ export function toSettlement(ctx: OutcomeContext, outcome: Outcome | undefined):
 
 /** The part of an outcome that a handler commits on its way, keeping the job. */
 export function toContinuation(ctx: OutcomeContext, outcome: PartialOutcome): Settlement {
+  checkOutcome(ctx.kind.kind, outcome)
   const wrong = ENDINGS.filter((name) => name in outcome)
   if (wrong.length > 0)
     throw new UsageError(`${wrong.join(' and ')} belong to the end of a job: return them.`)
@@ -84,28 +109,73 @@ export function toContinuation(ctx: OutcomeContext, outcome: PartialOutcome): Se
     job: ctx.job,
     event: 'continue',
     bad: badItems(ctx, outcome),
-    checkpoint: checkpointText(outcome),
+    checkpoint: checkpointText(ctx.kind.kind, outcome),
     work: toWork(ctx, { ...outcome, stored: outcome.stored ?? 0 }),
   }
 }
 
-const ENDINGS = ['skip', 'again', 'note'] as const
+const ENDINGS = ['skip', 'again', 'note', 'code'] as const
+
+function noteOf({ skip, note, code }: Outcome): Settlement['note'] {
+  const text = skip ?? note
+  return text === undefined ? undefined : { text, code }
+}
 
 function badItems({ kind, payload }: OutcomeContext, { bad }: PartialOutcome): NewBadItem[] | undefined {
   return bad?.map(({ item, reason, errorKind = 'permanent' }) => ({
     item,
     reason,
     errorKind,
-    payload: JSON.stringify(kind.items ? kind.items.only(payload, [item]) : payload),
+    payload: payloadText(kind, kind.items ? kind.items.only(payload, [item]) : payload),
   }))
 }
 
-function checkpointText(outcome: Outcome): string | null | undefined {
+/** A field that nobody reads would be work that is not done, and the job would be done all the same. */
+function checkOutcome(kind: string, outcome: Outcome): void {
+  checkFields(`What ${kind} returned`, outcome, OUTCOME_FIELDS)
+  const { again, split, bad, effects, jobs, followUp } = outcome
+  if (effects !== undefined) checkFunction(`effects of ${kind}`, effects)
+  checkRequests(`jobs of ${kind}`, jobs)
+  if (followUp !== undefined) checkRequests(`followUp of ${kind}`, [followUp])
+  for (const name of ['listed', 'stored', 'gone', 'skipped'] as const)
+    if (outcome[name] !== undefined) checkField(`${name} of ${kind}`, outcome[name], 'a whole number')
+  for (const name of ['skip', 'note', 'code', 'cursor'] as const)
+    if (outcome[name] !== undefined) checkField(`${name} of ${kind}`, outcome[name], 'a text')
+  if (outcome.seal !== undefined) checkField(`seal of ${kind}`, outcome.seal, 'true or false')
+  checkSegmentFields(kind, outcome)
+  if (outcome.code !== undefined && noteOf(outcome) === undefined)
+    throw new UsageError(`code of ${kind} belongs to a note or a skip.`, { code: BAD_FIELD })
+  if (again) checkAgain(kind, again)
+  if (split) checkFields(`split of ${kind}`, split, SPLIT_FIELDS)
+  for (const one of bad ?? []) checkFields(`bad of ${kind}`, one, BAD_FIELDS)
+}
+
+const IS = {
+  'a whole number': (value: unknown) => Number.isSafeInteger(value),
+  'a text': (value: unknown) => typeof value === 'string',
+  'true or false': (value: unknown) => typeof value === 'boolean',
+}
+
+function checkField(what: string, value: unknown, must: keyof typeof IS): void {
+  if (!IS[must](value))
+    throw new UsageError(`${what} must be ${must}, not ${described(value)}.`, { code: BAD_FIELD })
+}
+
+function checkAgain(kind: string, again: NonNullable<Outcome['again']>): void {
+  checkFields(`again of ${kind}`, again, AGAIN_FIELDS)
+  const { afterMs = 0 } = again
+  if (Number.isFinite(afterMs) && afterMs >= 0) return
+  throw new UsageError(`afterMs of ${kind} must be a number of milliseconds, not ${described(afterMs)}.`, {
+    code: BAD_FIELD,
+  })
+}
+
+function checkpointText(kind: string, outcome: PartialOutcome): string | null | undefined {
   return outcome.checkpoint === undefined
     ? undefined
     : outcome.checkpoint === null
       ? null
-      : JSON.stringify(outcome.checkpoint)
+      : jsonText(`The checkpoint of ${kind}`, outcome.checkpoint)
 }
 
 function toWork(ctx: OutcomeContext, o: Outcome): Work | undefined {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { type ErrorKind, TidemarkError } from '../errors.ts'
+import { type ErrorKind, TidemarkError } from '../base/errors.ts'
 import { BACKOFF_MAX_MS, backoffMs, type Decision, decide, type Failing } from './retry.ts'
 
 const single: Failing = { failures: 0, attempts: 5, items: 1, splittable: true, hasStream: true }

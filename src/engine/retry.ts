@@ -9,8 +9,8 @@
  * | permanent | – | split, isolate or fail at once |
  * | transient, bug | yes | again with full jitter; out of budget: split, isolate or fail |
  */
-import type { TidemarkError } from '../errors.ts'
-import type { Random } from '../random.ts'
+import type { TidemarkError } from '../base/errors.ts'
+import type { Random } from '../base/random.ts'
 
 export const BACKOFF_BASE_MS = 1_000
 export const BACKOFF_MAX_MS = 5 * 60_000

@@ -1,8 +1,8 @@
 /** What a handler sees of its job: the payload, a signal to stop, and ways to report and to save on its way. */
-import type { Clock } from '../clock.ts'
-import { TidemarkError } from '../errors.ts'
+import type { Clock } from '../base/clock.ts'
+import { TidemarkError } from '../base/errors.ts'
+import type { Random } from '../base/random.ts'
 import type { ClaimedJob, SettleResult } from '../ledger/contract.ts'
-import type { Random } from '../random.ts'
 import type { Limits } from './limits/limits.ts'
 import type { PartialOutcome } from './outcome.ts'
 
@@ -35,12 +35,14 @@ export class RunContext<P> {
   readonly job: ClaimedJob
   readonly payload: P
   readonly #services: RunServices
-  // Made when first asked for: most short jobs never look, and an AbortController costs more than they do.
+  // Made when first asked for, like the set of parts: most short jobs never do, and these cost more than they do.
   #controller: AbortController | undefined
   #stopped: JobStopped | undefined
   /** Monotonic. */
   lastProgressMs: number
   committedParts = false
+  #parts: Set<Promise<void>> | undefined
+  #lostPart: { error: unknown } | undefined
   #progressed: Progress | undefined
   #progressSaved = true
 
@@ -55,7 +57,7 @@ export class RunContext<P> {
     return this.job.id
   }
 
-  /** Counts from 1; interrupted attempts count here, but cost nothing. */
+  /** Counts from 1; interrupted attempts count here, but cost nothing. Claims that never ran do not count. */
   get attempt(): number {
     return this.job.attempt
   }
@@ -129,14 +131,41 @@ export class RunContext<P> {
     return JSON.stringify(this.#progressed)
   }
 
-  /** Commits part of the work now and goes on. Throws if the job was taken away or canceled meanwhile. */
+  /**
+   * Commits part of the work now and goes on. Throws if the job was taken away or canceled meanwhile. A job ends only
+   * after all of its parts, awaited or not, and not as done if one of them could not be written.
+   */
   get commit(): (outcome: PartialOutcome) => Promise<void> {
-    return (outcome) => this.#commit(outcome)
+    return (outcome) => this.#part(outcome)
   }
 
   /** Saves where to resume from. */
   get save(): (checkpoint: unknown) => Promise<void> {
-    return (checkpoint) => this.#commit({ checkpoint })
+    return (checkpoint) => this.#part({ checkpoint })
+  }
+
+  /** Parts that are still on their way; undefined if there are none. */
+  get parts(): Promise<unknown> | undefined {
+    return this.#parts?.size ? Promise.allSettled(this.#parts) : undefined
+  }
+
+  /** Why a part of the work is not there. */
+  get lostPart(): { error: unknown } | undefined {
+    return this.#lostPart
+  }
+
+  #part(outcome: PartialOutcome): Promise<void> {
+    const part = this.#commit(outcome)
+    this.#parts ??= new Set()
+    const parts = this.#parts.add(part)
+    part.then(
+      () => parts.delete(part),
+      (error: unknown) => {
+        parts.delete(part)
+        this.#lostPart ??= { error }
+      },
+    )
+    return part
   }
 
   async #commit(outcome: PartialOutcome): Promise<void> {

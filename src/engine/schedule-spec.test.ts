@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { UsageError } from '../errors.ts'
+import { UsageError } from '../base/errors.ts'
 import { nextAfter, parseSpec } from './schedule-spec.ts'
 
 const at = (iso: string): number => Date.parse(iso)

@@ -12,8 +12,8 @@
  * happens when that hour is over, one in the repeated hour happens the first time.
  */
 import { Cron } from 'croner'
-import { UsageError } from '../errors.ts'
-import { parseDuration } from '../format.ts'
+import { UsageError } from '../base/errors.ts'
+import { parseDuration } from '../base/format.ts'
 
 export type ScheduleSpec =
   | { type: 'every'; ms: number }

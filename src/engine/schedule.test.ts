@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
-import { type Clock, FakeClock, systemClock } from '../clock.ts'
-import { TidemarkError } from '../errors.ts'
+import { type Clock, FakeClock, systemClock } from '../base/clock.ts'
+import { TidemarkError } from '../base/errors.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
 import type { NewSchedule, ScheduleRow } from '../ledger/schedules.ts'
@@ -261,6 +261,34 @@ describe('a scheduler', () => {
 })
 
 describe('two schedulers on one ledger', () => {
+  test('fire a due time once although their clocks differ', async (t) => {
+    const { ledger, clock } = await openMemory(t)
+    const specs = ['every 10m', 'cron 0 * * * *']
+    for (const spec of specs) await ledger.putSchedule(entry({ name: spec, spec, next_at: START + HOUR_MS }))
+    for (const skewMs of [50, 30_000]) {
+      // The other one's clock is ahead: for it the time has come.
+      const ahead: SchedulerOptions['ledger'] = {
+        now: () => ledger.now() + skewMs,
+        schedules: () => ledger.schedules(),
+        fireSchedule: (...args) => ledger.fireSchedule(...args),
+      }
+      const early = startScheduler(t, { ledger: ahead, clock })
+      const next = Math.ceil((clock.now() + 1) / HOUR_MS) * HOUR_MS
+      await clock.advance(next - skewMs - clock.now())
+      await early.scheduler.poke()
+      await early.scheduler.stop()
+      await settle(ledger)
+      const own = startScheduler(t, { ledger, clock })
+      await own.scheduler.poke()
+      assert.deepEqual(own.fired, [], `${skewMs} ms`)
+      await clock.advance(skewMs)
+      await own.scheduler.poke()
+      await own.scheduler.stop()
+      assert.deepEqual(own.fired, [], `${skewMs} ms`)
+      assert.ok(early.fired.length >= 2)
+    }
+  })
+
   test('fire every due time exactly once between them', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'schedule-'))
     const clock = new FakeClock(START)

@@ -11,8 +11,8 @@
  *
  * States: idle → waiting (a timer is set) ⇄ looking → stopped. At most one look at a time.
  */
-import type { CancelTimer, Clock } from '../clock.ts'
-import { asTidemarkError } from '../errors.ts'
+import type { CancelTimer, Clock } from '../base/clock.ts'
+import { asTidemarkError } from '../base/errors.ts'
 import type { EnqueueResult, NewJob } from '../ledger/contract.ts'
 import { AHEAD_MS } from '../ledger/control.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -167,7 +167,8 @@ export class Scheduler {
 function isDue({ next_at: nextAt, spec }: ScheduleRow, now: number): boolean {
   if (nextAt <= now) return true
   try {
-    return nextAt - nextAfter(parseSpec(spec), now, nextAt) > AHEAD_MS
+    // From a little later on: a process whose clock is ahead of ours may have fired what is not due here yet.
+    return nextAt > nextAfter(parseSpec(spec), now + AHEAD_MS, nextAt)
   } catch {
     // One that can never fire: that is told when its time comes.
     return false

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
 import { describe, test } from 'node:test'
-import { FakeClock } from '../clock.ts'
+import { FakeClock } from '../base/clock.ts'
 import { handleSignals, SAME_SIGNAL_MS } from './shutdown.ts'
 
 function install(over: { onStop?: () => Promise<void>; onReload?: () => void } = {}) {

@@ -7,7 +7,7 @@
  *
  * Exiting at once is safe at any moment: leases run out, or the next start sees that this process is dead.
  */
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
 
 /**
  * Ctrl-C under `npm start` arrives twice: the terminal signals the whole group, and npm passes its own on.

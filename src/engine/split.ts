@@ -1,6 +1,7 @@
 /** Binary split: a batch that keeps failing becomes two, until the item at fault is alone. */
 import type { ClaimedJob, NewJob } from '../ledger/contract.ts'
 import type { AnyJobKind } from './kinds.ts'
+import { payloadText } from './stored-json.ts'
 
 export function halves(
   job: ClaimedJob,
@@ -11,7 +12,7 @@ export function halves(
   const middle = Math.ceil(items.length / 2)
   return [items.slice(0, middle), items.slice(middle)].map((part) => ({
     kind: job.kind,
-    payload: JSON.stringify(kind.items!.only(payload, part)),
+    payload: payloadText(kind, kind.items!.only(payload, part)),
     streamId: job.streamId,
     segment: job.segmentId,
     parentId: job.id,

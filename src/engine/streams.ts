@@ -1,5 +1,5 @@
 /** Names and ids of streams, known to this process; streams are few and never renamed. */
-import { UsageError } from '../errors.ts'
+import { UsageError } from '../base/errors.ts'
 import type { StreamRow, Tx } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 

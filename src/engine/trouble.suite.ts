@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
-import { TidemarkError, UsageError } from '../errors.ts'
+import { asTidemarkError, TidemarkError, UsageError } from '../base/errors.ts'
+import type { Tx } from '../ledger/contract.ts'
 import { engineOn, type OpenFresh } from './engine.suite.ts'
-import { createEngine } from './engine.ts'
+import { createEngine, type Engine } from './engine.ts'
 import { defineJob, request } from './kinds.ts'
 
 const Item = z.object({ name: z.string() })
@@ -172,6 +173,172 @@ export function troubleContract(name: string, openFresh: OpenFresh): void {
       )
     })
 
+    test('a job that is canceled before it starts ends, although its end could not be written at first', async () => {
+      let finish = (): void => {}
+      const run = (): Promise<undefined> => new Promise((resolve) => (finish = () => resolve(undefined)))
+      const job = defineJob({ kind: 'test.job', payload: Item, run })
+      await withEngine(
+        [job],
+        async (engine, ledger) => {
+          const [, waiting] = await engine.enqueueMany(job, [{ name: 'first' }, { name: 'second' }])
+          await engine.start()
+          while (engine.window.waiting.interactive === 0) await turn()
+          const cycle = ledger.cycle.bind(ledger)
+          const refused = Promise.withResolvers<void>()
+          ledger.cycle = async (one) => {
+            if (!one.settle?.some(({ event }) => event === 'stop')) return cycle(one)
+            ledger.cycle = cycle
+            refused.resolve()
+            throw new Error('refused on purpose')
+          }
+          await engine.cancel(waiting!.id)
+          await refused.promise
+          // It is tried again by itself, a little later; a busy machine begins that late.
+          const stateNow = async (): Promise<string> => (await ledger.job(waiting!.id))!.job.state
+          while ((await stateNow()) === 'claimed') await turn()
+          assert.equal(await stateNow(), 'canceled')
+          finish()
+          assert.equal(await engine.drained(), true)
+        },
+        { workers: 1 },
+      )
+    })
+
+    test('a job that is replaced while it is given back ends as canceled, and its replacement runs', async () => {
+      const ran: string[] = []
+      let finish = (): void => {}
+      const job = defineJob({
+        kind: 'test.job',
+        payload: Item,
+        onKeyTaken: 'replace',
+        run: ({ payload }) =>
+          new Promise((resolve) => {
+            ran.push(payload.name)
+            finish = () => resolve(undefined)
+            if (payload.name !== 'first') finish()
+          }),
+      })
+      await withEngine(
+        [job],
+        async (engine, ledger) => {
+          await engine.enqueue(job, { name: 'first' })
+          const [old] = await engine.enqueueMany(job, [{ name: 'old' }], { key: 'k', stream: 'box' })
+          await engine.start()
+          while (engine.window.waiting.interactive === 0) await turn()
+          const release = ledger.release.bind(ledger)
+          ledger.release = async (...args) => {
+            ledger.release = release
+            await engine.enqueue(job, { name: 'new' }, { key: 'k', stream: 'box' })
+            return release(...args)
+          }
+          await engine.pause('stream', 'box')
+          await engine.resume('stream', 'box')
+          finish()
+          assert.equal(await engine.drained(), true)
+          assert.deepEqual(ran, ['first', 'new'])
+          assert.equal((await ledger.job(old!.id))!.job.state, 'canceled')
+        },
+        { workers: 1 },
+      )
+    })
+
+    test('that the ledger is away is told once, and once that it is back, whoever notices', async () => {
+      let ran = 0
+      const job = defineJob({ kind: 'test.job', payload: Item, run: () => void ran++ })
+      await withEngine([job], async (engine, ledger) => {
+        const told: string[] = []
+        engine.events.on((event) => void (event.type === 'ledger' && told.push(event.what)), { jobs: false })
+        await engine.start()
+        const away = new TidemarkError('gone', { kind: 'transient', code: 'ledger-down' })
+        const cycle = ledger.cycle.bind(ledger)
+        for (let round = 0; round < 2; round++) {
+          let refused = 0
+          ledger.cycle = async (asked) => {
+            if (refused++ < 2) throw away
+            return cycle(asked)
+          }
+          await engine.enqueue(job, { name: 'x' })
+        }
+        await engine.drained()
+        assert.equal(ran, 2)
+        assert.deepEqual(told, ['down', 'up', 'down', 'up'])
+        engine.housekeeping.onTrouble(away)
+        engine.housekeeping.onTrouble(away)
+        while (told.length < 6) await turn()
+        assert.deepEqual(told.slice(4), ['down', 'up'])
+      })
+    })
+
+    test('a part that nobody awaited is written before its job is done, and the job is not done without it', async () => {
+      let broken = true
+      const insert = (name: string) => ({
+        effects: async (tx: Tx): Promise<void> => {
+          if (name === 'bad' && broken) {
+            broken = false
+            throw new Error('this part broke')
+          }
+          await tx.run(`INSERT INTO effects(name, times) VALUES (?, 1)`, [name])
+        },
+      })
+      const loose = defineJob({
+        kind: 'test.loose',
+        payload: Item,
+        run: ({ payload, commit }) => {
+          void commit(insert(payload.name))
+        },
+      })
+      const swallowing = defineJob({
+        kind: 'test.swallowing',
+        payload: Item,
+        run: async ({ payload, commit }) => {
+          commit(insert(payload.name)).catch(() => {})
+          await turn()
+        },
+      })
+      await withEngine([loose, swallowing], async (engine, ledger) => {
+        const results = await engine.enqueueMany(loose, [{ name: 'a' }, { name: 'bad' }, { name: 'c' }])
+        await engine.enqueue(swallowing, { name: 'd' })
+        await engine.start()
+        await engine.drained()
+        const rows = await ledger.driver.read((tx) =>
+          tx.all<{ name: string; times: number }>(`SELECT name, times FROM effects ORDER BY name`),
+        )
+        assert.deepEqual(
+          rows.map(({ name, times }) => [name, Number(times)]),
+          ['a', 'bad', 'c', 'd'].map((name) => [name, 1]),
+        )
+        const bad = await ledger.job(results[1]!.id)
+        assert.deepEqual([bad!.job.state, bad!.job.attempt, bad!.job.failures], ['done', 2, 1])
+      })
+    })
+
+    test('a stream that is paused before anybody opens it is paused from its first job on', async () => {
+      const ran: string[] = []
+      const job = defineJob({
+        kind: 'test.job',
+        payload: Item,
+        run: ({ payload }) => void ran.push(payload.name),
+      })
+      await withEngine([job], async (engine, ledger) => {
+        await engine.start()
+        await engine.pause('stream', 'later')
+        await engine.enqueue(job, { name: 'held' }, { stream: 'later' })
+        await engine.enqueue(job, { name: 'free' }, { stream: 'other' })
+        while (ran.length === 0) await turn()
+        engine.wake()
+        await engine.enqueue(job, { name: 'last' }, { stream: 'other' })
+        while (ran.length < 2) await turn()
+        assert.deepEqual(ran, ['free', 'last'])
+        assert.deepEqual(await ledger.hasReady({ kinds: engine.kinds.names }), {
+          interactive: false,
+          bulk: false,
+        })
+        await engine.resume('stream', 'later')
+        await engine.drained()
+        assert.deepEqual(ran, ['free', 'last', 'held'])
+      })
+    })
+
     test("an app's own functions that throw fail the job, not the process; a listener that throws hears no more", async () => {
       const job = defineJob({
         kind: 'test.batch',
@@ -253,6 +420,52 @@ export function troubleContract(name: string, openFresh: OpenFresh): void {
         const [row] = await ledger.streams()
         assert.deepEqual([row!.stored, row!.bad, row!.mark_at].map(Number), [3, 1, 9])
         assert.equal((await ledger.badItems())[0]!.item, 'c')
+      })
+    })
+
+    test('the engine cannot be used inside its own transaction, effects or either of them in turn, and stops', async () => {
+      const inEffects: string[] = []
+      const job = defineJob({
+        kind: 'test.inside',
+        payload: z.object({ use: z.string() }),
+        attempts: 1,
+        run: ({ payload, commit, limits }) => ({
+          effects: async () => {
+            try {
+              if (payload.use === 'enqueue') await engineOf.enqueue(job, { use: 'nothing' })
+              if (payload.use === 'transaction') await engineOf.transaction(async () => {})
+              if (payload.use === 'commit') await commit({})
+              if (payload.use === 'pause') await engineOf.pause('stream', 'any')
+              if (payload.use === 'budget') await limits.budget('test.calls', { rate: 10 }).take(1)
+            } catch (thrown) {
+              inEffects.push(asTidemarkError(thrown).code ?? String(thrown))
+              throw thrown
+            }
+          },
+        }),
+      })
+      let engineOf: Engine
+      await withEngine([job], async (engine, ledger) => {
+        engineOf = engine
+        const nested = engine.transaction(() => engine.enqueue(job, { use: 'nothing' }))
+        await assert.rejects(nested, /cannot be used inside a transaction on the ledger/)
+        const twice = engine.transaction(() => engine.transaction(async () => {}))
+        await assert.rejects(twice, { code: 'inside-transaction' })
+        for (const waited of [() => engine.drained(), () => engine.stop()])
+          await assert.rejects(engine.transaction<unknown>(waited), { code: 'inside-transaction' })
+        for (const use of ['enqueue', 'transaction', 'commit', 'pause', 'budget', 'nothing'])
+          await engine.enqueue(job, { use })
+        await engine.start()
+        await engine.drained()
+        assert.deepEqual(inEffects, Array(5).fill('inside-transaction'))
+        const tallies = (await ledger.tallies()).filter((one) => one.kind === 'test.inside')
+        assert.deepEqual(
+          tallies.map(({ stage, n }) => [stage, Number(n)]),
+          [
+            ['done', 1],
+            ['failed', 5],
+          ],
+        )
       })
     })
 

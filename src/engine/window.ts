@@ -3,14 +3,19 @@
  * their outcome is committed.
  *
  * Invariants:
- * - it never holds more than `max` jobs (10,000), whatever the ledger's size
- * - it is refilled when fewer than half of its target wait, up to 80 % of it
+ * - it never holds more than `max` jobs (10,000), and of payloads and checkpoints, in each lane, 16 MiB that wait and
+ *   16 MiB that run: whatever the ledger's size. The last job of a claim may exceed the first; one large job at a time
+ *   runs beside the second, so that none waits for ever while others come and go; and small ones always run
+ * - it is refilled when fewer than half of its target wait that could start, up to 80 % of it: what cannot start now
+ *   keeps out nothing that can
+ * - what it will not work off soon goes back: it was claimed at another pace
  * - its target follows the pace: what would be worked off during the next ten commits. A slow process leaves the rest
  *   to others; a fast one claims by the thousand, but no further ahead than it can use
  * - within a lane each stream gets its turn, and no more than its share of workers while others wait
  */
 import { type ClaimedJob, LANES, type Lane } from '../ledger/contract.ts'
 import { laneCapacity, mayStart } from './lanes.ts'
+import { PayloadSizes, SMALL_BYTES } from './payload-sizes.ts'
 
 export const WINDOW_MAX = 10_000
 const REFILL_BELOW = 0.5
@@ -21,17 +26,26 @@ const HORIZON_MS_MIN = 50
 const HORIZON_MS_MAX = 2_000
 /** The least target per worker: enough that none waits for a claim. */
 const PER_WORKER = 4
-/** Payload text held at most; a window of large batches is shorter. */
-const BYTES_MAX = 32 * 1024 * 1024
+/** Payloads and checkpoints that wait in a lane at most, and the same again that run; of large ones there are fewer. */
+export const LANE_BYTES_MAX = 16 * 1024 * 1024
+/** What waits for longer than this at the present pace goes back, so that others may have it. */
+const KEPT_MS_MAX = 10_000
 
 export type IsOpen = (job: ClaimedJob) => boolean
+/** A job, or a queue of which only the jobs so far are known. */
+export type Sized = { kind: string; streamId: number; lane?: Lane; bytes?: number }
+export type Room = { jobs: Record<Lane, number>; bytes: Record<Lane, number> }
 
 export class Window {
   readonly #lanes: Record<Lane, LaneQueue> = { interactive: new LaneQueue(), bulk: new LaneQueue() }
   readonly #running: Record<Lane, number> = { interactive: 0, bulk: 0 }
   readonly #waitingOf = new Map<string, Record<Lane, number>>()
-  #committing = 0
-  #bytes = 0
+  readonly #committing: Record<Lane, number> = { interactive: 0, bulk: 0 }
+  readonly #waitingBytes: Record<Lane, number> = { interactive: 0, bulk: 0 }
+  /** Of what runs or is about to be committed; apart from it, the large job that found no room there. */
+  readonly #startedBytes: Record<Lane, number> = { interactive: 0, bulk: 0 }
+  readonly #beside: Record<Lane, ClaimedJob | undefined> = { interactive: undefined, bulk: undefined }
+  readonly #sizes = new PayloadSizes()
   #workers: number
   #max: number
   #perSecond = 0
@@ -51,14 +65,18 @@ export class Window {
     return this.#workers
   }
 
+  get max(): number {
+    return this.#max
+  }
+
   get running(): Readonly<Record<Lane, number>> {
     return this.#running
   }
 
-  /** Jobs run, and others wait for their workers. */
-  get isBusy(): boolean {
-    const { interactive, bulk } = this.#lanes
-    return this.#running.interactive + this.#running.bulk > 0 && interactive.size + bulk.size > 0
+  /** Jobs run, and others could start if there were more workers. */
+  isBusy(isOpen: IsOpen): boolean {
+    if (this.#running.interactive + this.#running.bulk === 0) return false
+    return LANES.some((lane) => this.#lanes[lane].startable(isOpen, 0) > 0)
   }
 
   get waiting(): Record<Lane, number> {
@@ -67,13 +85,38 @@ export class Window {
 
   /** Everything this process holds: waiting, running, and finished but not yet committed. */
   get size(): number {
-    return (
-      this.#lanes.interactive.size +
-      this.#lanes.bulk.size +
-      this.#running.interactive +
-      this.#running.bulk +
-      this.#committing
-    )
+    return this.#countOf('interactive') + this.#countOf('bulk')
+  }
+
+  /** Of payloads and checkpoints. */
+  get bytes(): number {
+    const bytesOf = (lane: Lane): number =>
+      this.#waitingBytes[lane] + this.#startedBytes[lane] + (this.#beside[lane]?.bytes ?? 0)
+    return LANES.reduce((sum, lane) => sum + bytesOf(lane), 0)
+  }
+
+  /** Whether a job of this size, or like those of the queue so far, may run beside those that do. */
+  fits(queue: Sized): boolean {
+    const { lane, bytes = this.#sizes.ofQueue(queue) } = queue
+    return lane === undefined || this.#hasRoom(lane, bytes) || this.#beside[lane] === undefined
+  }
+
+  #hasRoom(lane: Lane, bytes: number): boolean {
+    return bytes <= SMALL_BYTES || this.#startedBytes[lane] + bytes <= LANE_BYTES_MAX
+  }
+
+  /** How large jobs of this kind have lately been; 0 if small. */
+  sizeOf(kind: string): number {
+    return this.#sizes.ofKind(kind)
+  }
+
+  #countOf(lane: Lane): number {
+    return this.#lanes[lane].size + this.#running[lane] + this.#committing[lane]
+  }
+
+  /** Nothing more can come in, whatever waits. */
+  isFull(lane: Lane): boolean {
+    return this.size >= this.#max || this.#waitingBytes[lane] >= LANE_BYTES_MAX
   }
 
   get target(): number {
@@ -88,21 +131,39 @@ export class Window {
     this.#commitMs = commitMs
   }
 
-  /** How many to claim for each lane now; 0 while enough wait. Lanes share the window in halves. */
-  room(): Record<Lane, number> {
-    const room: Record<Lane, number> = { interactive: 0, bulk: 0 }
-    let free =
-      Math.min(this.#max, this.target + this.#running.interactive + this.#running.bulk + this.#committing) -
-      this.size
-    if (this.#bytes > BYTES_MAX) free = 0
+  /** How much to claim for each lane now; nothing while enough wait that could start. Lanes share it in halves. */
+  room(isOpen: IsOpen): Room {
+    const room: Room = { jobs: { interactive: 0, bulk: 0 }, bytes: { interactive: 0, bulk: 0 } }
+    const target = Math.ceil(this.target / 2)
+    let free = this.#max - this.size
     for (const lane of LANES) {
-      const target = Math.ceil(this.target / 2)
-      const waiting = this.#lanes[lane].size
-      if (waiting > target * REFILL_BELOW) continue
-      room[lane] = Math.max(0, Math.min(free, Math.ceil(target * REFILL_TO) - waiting))
-      free -= room[lane]
+      const bytes = Math.max(0, LANE_BYTES_MAX - this.#waitingBytes[lane])
+      const waiting = this.#lanes[lane].startable(isOpen, target * REFILL_BELOW)
+      if (bytes === 0 || waiting > target * REFILL_BELOW) continue
+      room.bytes[lane] = bytes
+      // Twice as many as would fit if they were like those that wait: the database need not look at more.
+      const { size } = this.#lanes[lane]
+      const fit = Math.ceil((2 * bytes * size) / Math.max(1, this.#waitingBytes[lane])) || this.#max
+      const wanted = Math.min(Math.max(fit, this.#workers), Math.ceil(target * REFILL_TO) - waiting)
+      room.jobs[lane] = Math.max(0, Math.min(free, wanted))
+      free -= room.jobs[lane]
     }
     return room
+  }
+
+  /**
+   * Removes what will not start soon, to give it back: of each kind all but `keepOf` many, of each lane what would wait
+   * for too long. The last of each queue go.
+   */
+  trim(keepOf: (kind: string, lane: Lane) => number): ClaimedJob[] {
+    const soon = Math.max(Math.ceil(this.target / 2), (this.#perSecond * KEPT_MS_MAX) / 1_000)
+    const removed = LANES.flatMap((lane) => {
+      const { size } = this.#lanes[lane]
+      return this.#lanes[lane].trim((kind) =>
+        Math.min(soon / size, keepOf(kind, lane) / this.waitingOf(kind, lane)),
+      )
+    })
+    return this.#removed(removed)
   }
 
   waitingOf(kind: string, lane?: Lane): number {
@@ -112,16 +173,17 @@ export class Window {
   }
 
   #count({ kind, lane }: ClaimedJob, n: number): void {
-    const waiting = this.#waitingOf.get(kind) ?? { interactive: 0, bulk: 0 }
-    waiting[lane] += n
-    this.#waitingOf.set(kind, waiting)
+    const waiting = this.#waitingOf.get(kind)
+    if (waiting) waiting[lane] += n
+    else this.#waitingOf.set(kind, { interactive: 0, bulk: 0, [lane]: n })
   }
 
   add(jobs: readonly ClaimedJob[]): void {
     for (const job of jobs) {
       this.#count(job, 1)
       this.#lanes[job.lane].push(job)
-      this.#bytes += job.payload.length
+      this.#waitingBytes[job.lane] += job.bytes
+      this.#sizes.note(job)
     }
   }
 
@@ -134,6 +196,9 @@ export class Window {
       if (!job) continue
       this.#running[lane] += 1
       this.#count(job, -1)
+      this.#waitingBytes[lane] -= job.bytes
+      if (this.#hasRoom(lane, job.bytes) || this.#beside[lane]) this.#startedBytes[lane] += job.bytes
+      else this.#beside[lane] = job
       return job
     }
     return undefined
@@ -142,23 +207,28 @@ export class Window {
   /** The handler is done: its worker is free; the job stays in the window until it is committed. */
   finished(job: ClaimedJob): void {
     this.#running[job.lane] -= 1
-    this.#committing += 1
+    this.#committing[job.lane] += 1
     this.#lanes[job.lane].ended(job.streamId)
   }
 
   committed(job: ClaimedJob): void {
-    this.#committing -= 1
-    this.#bytes -= job.payload.length
+    const { lane, bytes } = job
+    this.#committing[lane] -= 1
+    if (this.#beside[lane] === job) this.#beside[lane] = undefined
+    else this.#startedBytes[lane] -= bytes
   }
 
   /** Removes waiting jobs, to give them back. */
   remove(which: (job: ClaimedJob) => boolean): ClaimedJob[] {
-    const removed = LANES.flatMap((lane) => this.#lanes[lane].remove(which))
-    for (const job of removed) {
-      this.#bytes -= job.payload.length
+    return this.#removed(LANES.flatMap((lane) => this.#lanes[lane].remove(which)))
+  }
+
+  #removed(jobs: ClaimedJob[]): ClaimedJob[] {
+    for (const job of jobs) {
+      this.#waitingBytes[job.lane] -= job.bytes
       this.#count(job, -1)
     }
-    return removed
+    return jobs
   }
 }
 
@@ -214,10 +284,29 @@ class LaneQueue {
     if (stream.running === 0 && stream.size === 0) this.#streams.delete(streamId)
   }
 
+  /** Jobs of queues that are open; counted until there are more than `enough`. */
+  startable(isOpen: IsOpen, enough: number): number {
+    let n = 0
+    for (const stream of this.#ring) {
+      n += stream.startable(isOpen)
+      if (n > enough) break
+    }
+    return n
+  }
+
   remove(which: (job: ClaimedJob) => boolean): ClaimedJob[] {
+    return this.#remove((queue) => queue.remove(which))
+  }
+
+  /** Of the jobs of a kind the first part stays. */
+  trim(partOf: (kind: string) => number): ClaimedJob[] {
+    return this.#remove((queue, kind) => queue.cut(Math.ceil(queue.size * Math.min(1, partOf(kind)))))
+  }
+
+  #remove(from: (queue: PriorityQueue, kind: string) => ClaimedJob[]): ClaimedJob[] {
     const removed: ClaimedJob[] = []
     for (const [id, stream] of this.#streams) {
-      removed.push(...stream.remove(which))
+      for (const job of stream.remove(from)) removed.push(job)
       if (stream.size === 0 && stream.running === 0) this.#streams.delete(id)
     }
     this.#ring = this.#ring.filter((stream) => stream.size > 0)
@@ -254,13 +343,22 @@ class StreamQueue {
     return best
   }
 
+  startable(isOpen: IsOpen): number {
+    let n = 0
+    for (const queue of this.#kinds.values()) {
+      const job = queue.peek()
+      if (job && isOpen(job)) n += queue.size
+    }
+    return n
+  }
+
   drop(job: ClaimedJob): void {
     this.#kinds.get(job.kind)!.shift()
     this.size -= 1
   }
 
-  remove(which: (job: ClaimedJob) => boolean): ClaimedJob[] {
-    const removed = [...this.#kinds.values()].flatMap((queue) => queue.remove(which))
+  remove(from: (queue: PriorityQueue, kind: string) => ClaimedJob[]): ClaimedJob[] {
+    const removed = [...this.#kinds].flatMap(([kind, queue]) => from(queue, kind))
     this.size -= removed.length
     return removed
   }
@@ -269,8 +367,10 @@ class StreamQueue {
 /** A list per priority, first in first out. Real kinds use a handful of priorities. */
 class PriorityQueue {
   #levels: { priority: number; jobs: ClaimedJob[]; head: number }[] = []
+  size = 0
 
   push(job: ClaimedJob): void {
+    this.size += 1
     let at = 0
     while (at < this.#levels.length && this.#levels[at]!.priority > job.priority) at++
     const level = this.#levels[at]
@@ -285,6 +385,7 @@ class PriorityQueue {
 
   shift(): void {
     const level = this.#levels[0]!
+    this.size -= 1
     level.head += 1
     if (level.head === level.jobs.length) this.#levels.shift()
     else if (level.head > 1_024 && level.head * 2 > level.jobs.length) {
@@ -293,12 +394,20 @@ class PriorityQueue {
     }
   }
 
+  /** All but the first `keep`. */
+  cut(keep: number): ClaimedJob[] {
+    if (keep >= this.size) return []
+    let at = 0
+    return this.remove(() => at++ >= keep)
+  }
+
   remove(which: (job: ClaimedJob) => boolean): ClaimedJob[] {
     const removed: ClaimedJob[] = []
     const kept: ClaimedJob[] = []
     for (const level of this.#levels)
       for (const job of level.jobs.slice(level.head)) (which(job) ? removed : kept).push(job)
     this.#levels = []
+    this.size = 0
     for (const job of kept) this.push(job)
     return removed
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import type { TidemarkError, UsageError } from '../errors.ts'
+import type { TidemarkError, UsageError } from '../base/errors.ts'
 import { Accounts, accountKey } from './accounts.ts'
 import { fileHome, type Home, memoryHome, postgresHome, type Site } from './home.suite.ts'
 import { openLedger } from './open.ts'

@@ -5,7 +5,7 @@
  * - ready: its secret works as far as anybody knows
  * - sign-in: the service refused the secret; nothing goes on before somebody connects the account again
  */
-import { TidemarkError, UsageError } from '../errors.ts'
+import { TidemarkError, UsageError } from '../base/errors.ts'
 import type { Tx, Value } from './contract.ts'
 import type { Ledger } from './ledger.ts'
 

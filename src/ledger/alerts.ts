@@ -1,5 +1,6 @@
 /** Alerts: one row per condition and target; sending is rate-limited here, so that all processes share the limit. */
 import type { Tx } from './contract.ts'
+import { storableText } from './input-check.ts'
 
 export type Severity = 'warning' | 'critical'
 export type NewAlert = { condition: string; target: string; severity: Severity; text: string }
@@ -14,7 +15,8 @@ export type AlertRow = NewAlert & {
 
 /** Notes the alert; true if it should be sent now: new, worse than before, or silent for `quietMs`. */
 export async function raiseAlert(tx: Tx, alert: NewAlert, now: number, quietMs: number): Promise<boolean> {
-  const { condition, target, severity, text } = alert
+  const { condition, severity } = alert
+  const [target, text] = [storableText(alert.target), storableText(alert.text)]
   const added = await tx.run(
     `INSERT INTO alerts(condition, target, severity, text, first_at, last_at, sent_at) VALUES (?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (condition, target) DO NOTHING`,

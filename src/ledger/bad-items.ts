@@ -1,9 +1,10 @@
 /** Trying bad items again: one job per item, outside its segment, which is mended when the job succeeds. */
-import type { Changes } from './changes.ts'
+import { type Changes, oneOf } from './changes.ts'
 import type { BadRow, Driver, Lane, Tx } from './contract.ts'
 import { enqueueJobs } from './enqueue.ts'
 
-const RETRY_BATCH_MAX = 1_000
+/** Items per transaction: each brings its payload. */
+const RETRY_STEP_MAX = 500
 
 export type BadFilter = {
   ids?: readonly number[]
@@ -12,26 +13,46 @@ export type BadFilter = {
   triesMax?: number
 }
 
-/** Enqueues a retry for each; an item whose retry is still unsettled is left alone. */
+type WriteContext = { tx: Tx; driver: Driver; changes: Changes; now: number }
+type RetryStep = { enqueued: number; nextId: number | null }
+
+/** Enqueues a retry for each, in steps of a transaction each; an item whose retry is still unsettled is left alone. */
 export async function retryBadItems(
-  ctx: { tx: Tx; driver: Driver; changes: Changes; now: number },
+  write: (fn: (ctx: WriteContext) => Promise<RetryStep>) => Promise<RetryStep>,
   filter: BadFilter,
   lane: Lane,
 ): Promise<number> {
+  let enqueued = 0
+  for (let afterId = 0; ; ) {
+    const from = afterId
+    const step = await write((ctx) => retryStep(ctx, filter, { lane, afterId: from }))
+    enqueued += step.enqueued
+    if (step.nextId === null) return enqueued
+    afterId = step.nextId
+  }
+}
+
+async function retryStep(
+  ctx: WriteContext,
+  filter: BadFilter,
+  { lane, afterId }: { lane: Lane; afterId: number },
+): Promise<RetryStep> {
+  const ids = filter.ids?.filter((id) => id > afterId).sort((a, b) => a - b)
+  const among = ids && oneOf(ctx.tx, ids.slice(0, RETRY_STEP_MAX))
   const rows = await ctx.tx.all<BadRow>(
-    `SELECT * FROM bad_items WHERE last_tried < ? AND tries <= ?
-     ${filter.streamId === undefined ? '' : 'AND stream_id = ?'}
-     ${filter.ids === undefined ? '' : `AND id IN (${filter.ids.map(() => '?').join(',') || 'NULL'})`}
-     ORDER BY last_tried LIMIT ${RETRY_BATCH_MAX}`,
+    `SELECT * FROM bad_items WHERE id > ? AND last_tried < ? AND tries <= ?
+     ${filter.streamId === undefined ? '' : 'AND stream_id = ?'} ${among ? `AND id ${among.sql}` : ''}
+     ORDER BY id LIMIT ${RETRY_STEP_MAX}`,
     [
+      afterId,
       filter.triedBefore ?? Number.MAX_SAFE_INTEGER,
       filter.triesMax ?? Number.MAX_SAFE_INTEGER,
       ...(filter.streamId === undefined ? [] : [filter.streamId]),
-      ...(filter.ids ?? []),
+      ...(among?.params ?? []),
     ],
   )
   const results = await enqueueJobs(
-    { ...ctx, segmentRefs: new Map() },
+    ctx,
     rows.map((row) => ({
       kind: row.kind,
       payload: row.payload,
@@ -41,5 +62,9 @@ export async function retryBadItems(
       badId: row.id,
     })),
   )
-  return results.filter((result) => result.outcome !== 'ignored').length
+  const last = ids ? ids[RETRY_STEP_MAX - 1] : rows[RETRY_STEP_MAX - 1]?.id
+  return {
+    enqueued: results.filter((result) => result.outcome !== 'ignored').length,
+    nextId: last ?? null,
+  }
 }

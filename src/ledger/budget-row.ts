@@ -5,22 +5,26 @@
  * share goes to the others, and when all are full, to `spare`, from which anyone may draw. So members
  * that want all they can get are served evenly whoever draws more often, and a slow one's share is lent.
  */
+import { grantSlots, isHolder } from './budget-slots.ts'
 import type { BudgetMember, BudgetRow, BudgetView, Draw, Drawn, Tuned, Tuning } from './contract-budgets.ts'
 
-/** A member that neither drew nor reported for this long is gone (a crash); its share is lent again. */
+/** A member that neither drew nor reported for this long may be gone; its share of the tokens is lent again. */
 export const MEMBER_MS = 3_000
 /** A stored time further ahead than this comes from a clock that was set back since. */
 const CLOCK_AHEAD_MS_MAX = 10_000
 const WAIT_MS_MAX = 60_000
 const ROUNDING = 1e-9
 
+/** `gone`: owners whose lease has ended, of those that `suspects` named. */
 export function drawFromRow(
   before: BudgetRow | undefined,
   draw: Draw,
   nowMs: number,
+  gone: ReadonlySet<number> = new Set(),
 ): { row: BudgetRow; drawn: Drawn } {
   const row = before ? copyOf(before) : newRow(draw, nowMs)
   flow(row, nowMs)
+  drop(row, (other) => other.id !== draw.member && gone.has(other.owner ?? 0))
   const member = memberOf(row, draw)
   row.spare = Math.min(row.burst - heldBy(row.members), row.spare + Math.max(0, draw.giveBack))
   share(row, 0)
@@ -30,12 +34,19 @@ export function drawFromRow(
   member.tokens -= fromOwn
   row.spare -= granted - fromOwn
   const waitMs = waitFor(row, draw.want - granted)
-  if (draw.leave) {
-    row.members = row.members.filter((other) => other !== member)
-    row.spare += member.tokens
-  }
+  const slots = grantSlots(row, member, draw, (one) => isHeard(row, one))
+  if (draw.leave) drop(row, (other) => other === member)
   row.version += 1
-  return { row, drawn: { ...viewOf(row, draw.member), granted, waitMs } }
+  return { row, drawn: { ...viewOf(row), granted, waitMs, slots } }
+}
+
+/** Owners of slots to ask the ledger about before this draw: somebody wants theirs, or they are silent. */
+export function suspects(row: BudgetRow, draw: Draw, nowMs: number): number[] {
+  const wantsMore = draw.workersWanted > draw.slots
+  return row.members
+    .filter((one) => one.id !== draw.member && isHolder(one))
+    .filter((one) => wantsMore || Math.abs(nowMs - one.seenMs) > MEMBER_MS)
+    .map((one) => one.owner!)
 }
 
 export function tuneRow(
@@ -57,11 +68,10 @@ export function tuneRow(
     share(row, 0)
   }
   row.version += 1
-  return { row, tuned: { ...viewOf(row, ''), tuned } }
+  return { row, tuned: { ...viewOf(row), tuned } }
 }
 
-export function viewOf(row: BudgetRow, member: string): BudgetView {
-  const others = row.members.filter((other) => other.id !== member)
+export function viewOf(row: BudgetRow): BudgetView {
   return {
     nowMs: row.updatedMs,
     rate: row.rate,
@@ -69,8 +79,7 @@ export function viewOf(row: BudgetRow, member: string): BudgetView {
     pausedUntilMs: row.pausedUntilMs,
     version: row.tunings,
     controller: row.controller,
-    members: row.members.length,
-    othersRunning: others.reduce((sum, other) => sum + other.running, 0),
+    members: sharing(row).length,
     tokens: row.spare + heldBy(row.members),
   }
 }
@@ -128,6 +137,15 @@ function copyOf(row: BudgetRow): BudgetRow {
   return { ...row, members: row.members.map((member) => ({ ...member })) }
 }
 
+function isHeard(row: BudgetRow, member: BudgetMember): boolean {
+  return Math.abs(row.updatedMs - member.seenMs) <= MEMBER_MS
+}
+
+/** Those who share the tokens. */
+function sharing(row: BudgetRow): BudgetMember[] {
+  return row.members.filter((member) => isHeard(row, member))
+}
+
 /** Lets time pass: tokens flow in, members that are gone are dropped. */
 function flow(row: BudgetRow, nowMs: number): void {
   // Whole milliseconds, as the column holds; the rest flows in the next time.
@@ -137,10 +155,18 @@ function flow(row: BudgetRow, nowMs: number): void {
   if (setBack) row.pausedUntilMs -= row.updatedMs - wholeMs
   const elapsedMs = Math.max(0, wholeMs - row.updatedMs)
   row.updatedMs = setBack ? wholeMs : Math.max(row.updatedMs, wholeMs)
-  const isLive = (member: BudgetMember): boolean => Math.abs(row.updatedMs - member.seenMs) <= MEMBER_MS
-  row.spare += heldBy(row.members.filter((member) => !isLive(member)))
-  row.members = row.members.filter(isLive)
+  drop(row, (member) => !isHeard(row, member) && !isHolder(member))
+  for (const member of row.members) {
+    if (isHeard(row, member)) continue
+    row.spare += member.tokens
+    member.tokens = 0
+  }
   share(row, (row.rate * elapsedMs) / 1000)
+}
+
+function drop(row: BudgetRow, isGone: (member: BudgetMember) => boolean): void {
+  row.spare += heldBy(row.members.filter(isGone))
+  row.members = row.members.filter((member) => !isGone(member))
 }
 
 function memberOf(row: BudgetRow, draw: Draw): BudgetMember {
@@ -151,20 +177,22 @@ function memberOf(row: BudgetRow, draw: Draw): BudgetMember {
   }
   member.seenMs = row.updatedMs
   member.running = draw.running
+  member.owner = draw.owner
   return member
 }
 
 /** Fills the members' shares evenly with what is spare and `units` more; nothing beyond the burst is kept. */
 function share(row: BudgetRow, units: number): void {
-  const full = row.members.length > 0 ? row.burst / row.members.length : 0
+  const members = sharing(row)
+  const full = members.length > 0 ? row.burst / members.length : 0
   let left = row.spare + units
-  for (const member of row.members) {
+  for (const member of members) {
     left += Math.max(0, member.tokens - full)
     member.tokens = Math.min(member.tokens, full)
   }
   // Each round fills at least one member or hands out all that is left.
-  for (let round = 0; round < row.members.length && left > ROUNDING; round++) {
-    const hungry = row.members.filter((member) => full - member.tokens > ROUNDING)
+  for (let round = 0; round < members.length && left > ROUNDING; round++) {
+    const hungry = members.filter((member) => full - member.tokens > ROUNDING)
     if (hungry.length === 0) break
     const portion = left / hungry.length
     for (const member of hungry) {
@@ -173,14 +201,14 @@ function share(row: BudgetRow, units: number): void {
       left -= given
     }
   }
-  row.spare = Math.max(0, Math.min(left, row.burst - heldBy(row.members)))
+  row.spare = Math.max(0, Math.min(left, row.burst - heldBy(members)))
 }
 
 function waitFor(row: BudgetRow, missing: number): number {
   if (missing <= ROUNDING) return 0
   const pauseMs = row.pausedUntilMs - row.updatedMs
   if (pauseMs > 0) return pauseMs
-  const members = row.members.length
+  const members = sharing(row).length
   // Half a share: who comes only when it is full has lost what flowed in on the way.
   const worth = Math.min(missing, row.burst / members / 2)
   return row.rate > 0 ? Math.min(WAIT_MS_MAX, Math.ceil((worth * members * 1000) / row.rate)) : WAIT_MS_MAX

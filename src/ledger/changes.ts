@@ -13,6 +13,8 @@ export type SegmentDelta = {
   gone: number
   skipped: number
   bad: number
+  /** Items that another job has taken over: skipped, as far as they turn out to be open. */
+  left: number
   seal: boolean
 }
 
@@ -23,6 +25,8 @@ const ROWS_PER_STATEMENT_MAX = 1_000
 export class Changes {
   readonly tallies = new Map<string, Map<Stage, number>>()
   readonly counters = new Map<string, { streamId: number; name: string; n: number }>()
+  /** The last one: what comes in a row is mostly of one stream. */
+  #counted: { streamId: number; name: string; n: number } | undefined
   readonly segments = new Map<number, SegmentDelta>()
   /** Jobs that reached a state which their dependents care about. */
   readonly ended: { id: number; state: JobState }[] = []
@@ -48,19 +52,46 @@ export class Changes {
   }
 
   count(name: string, streamId: number, n = 1): void {
+    const last = this.#counted
+    if (last && last.name === name && last.streamId === streamId) {
+      last.n += n
+      return
+    }
     const key = `${streamId} ${name}`
-    const counter = this.counters.get(key)
-    if (counter) counter.n += n
-    else this.counters.set(key, { streamId, name, n })
+    let counter = this.counters.get(key)
+    if (!counter) {
+      counter = { streamId, name, n: 0 }
+      this.counters.set(key, counter)
+    }
+    counter.n += n
+    this.#counted = counter
   }
 
   segment(id: number): SegmentDelta {
     let delta = this.segments.get(id)
     if (!delta) {
-      delta = { jobs: 0, listed: 0, stored: 0, gone: 0, skipped: 0, bad: 0, seal: false }
+      delta = { jobs: 0, listed: 0, stored: 0, gone: 0, skipped: 0, bad: 0, left: 0, seal: false }
       this.segments.set(id, delta)
     }
     return delta
+  }
+
+  /** What a part of the transaction has changed, once it is sure to stay. */
+  add(part: Changes): void {
+    for (const [kind, stages] of part.tallies) for (const [stage, n] of stages) this.tally(kind, stage, n)
+    for (const { name, streamId, n } of part.counters.values()) this.count(name, streamId, n)
+    for (const [id, { seal, ...counts }] of part.segments) {
+      const delta = this.segment(id)
+      for (const [name, n] of Object.entries(counts)) delta[name as keyof typeof counts] += n
+      delta.seal ||= seal
+    }
+    this.ended.push(...part.ended)
+    this.marks.push(...part.marks)
+    this.unbalanced.push(...part.unbalanced)
+    this.toStop.push(...part.toStop)
+    this.due(part.nextDueAt)
+    this.becameReady += part.becameReady
+    this.control ||= part.control
   }
 
   due(at: number | null): void {

@@ -167,6 +167,15 @@ function priorities(test: DeskTest): void {
     assert.deepEqual(perStream(await desk.claim({ n: 10 })), { [urgent]: 5, [calm]: 5 })
   })
 
+  test('a claim with room brings what was given back behind others that are claimed', async (desk) => {
+    await desk.write({ jobs: times(12, () => job()) })
+    const [first] = await desk.claim({ room: { interactive: 0, bulk: 8 } })
+    await desk.ledger.cycle({ owner: desk.owner, settle: [{ job: first!, event: 'postpone' }] })
+    const rest = await desk.claim({ room: { interactive: 0, bulk: 20 } })
+    assert.equal(rest.length, 5)
+    assert.ok(rest.some(({ id }) => id === first!.id))
+  })
+
   test('ready jobs that a claim with room left behind are told as backlog', async (desk) => {
     const kinds = times(12, (n) => `kind ${n}`)
     await desk.write({ jobs: kinds.map((kind, priority) => job({ kind, priority })) })
@@ -181,6 +190,48 @@ function priorities(test: DeskTest): void {
 }
 
 function pauses(test: DeskTest): void {
+  test('a claim brings no more bytes than it asks for, and one job; the rest is told as backlog', async (desk) => {
+    const payload = 'x'.repeat(1_000)
+    const all = await desk.write({ jobs: times(20, () => job({ payload })) })
+    const few = await desk.cycle({ claim: desk.claimRequest({ bytes: 4_500 }) })
+    assert.deepEqual([few.claimed.length, few.backlog.bulk], [5, true])
+    assert.deepEqual(
+      ids(few.claimed),
+      all.slice(0, 5).map(({ id }) => id),
+    )
+    const one = await desk.cycle({ claim: desk.claimRequest({ bytes: 1 }) })
+    assert.deepEqual([one.claimed.length, one.claimed[0]!.bytes, one.backlog.bulk], [1, 1_000, true])
+    // What a job saved is read with it.
+    await desk.write({ jobs: times(2, () => job({ kind: 'other', payload })) })
+    for (const saver of await desk.claim({ kinds: ['other'] }))
+      await desk.settle(saver, 'postpone', { checkpoint: JSON.stringify('é'.repeat(2_000)) })
+    const saved = await desk.claim({ kinds: ['other'], bytes: 3_000 })
+    assert.deepEqual(
+      saved.map((claimed) => claimed.bytes),
+      [5_002],
+    )
+    const rest = await desk.cycle({ claim: desk.claimRequest() })
+    assert.deepEqual([rest.claimed.length, rest.backlog.bulk], [15, false])
+  })
+
+  test('where large payloads use up the bytes of a claim, streams and kinds take turns', async (desk) => {
+    const streams = [await desk.stream('a'), await desk.stream('b')]
+    const payload = 'x'.repeat(1_000)
+    for (const streamId of streams)
+      for (const kind of ['alpha', 'beta'])
+        await desk.write({ jobs: times(3, () => job({ streamId, kind, payload })) })
+    const served: string[] = []
+    for (let n = 0; n < 4; n++) {
+      const [one, ...more] = await desk.claim({ bytes: 900 })
+      assert.deepEqual(more, [])
+      served.push(`${one!.streamId} ${one!.kind}`)
+    }
+    assert.equal(new Set(served).size, 4, served.join(', '))
+    // Each has a part of the bytes, so that none takes them all.
+    const shared = await desk.claim({ bytes: 4_000 })
+    assert.equal(new Set(shared.map((one) => `${one.streamId} ${one.kind}`)).size, 4)
+  })
+
   test('a paused stream, kind or everything is not claimed until it is resumed', async (desk) => {
     const streamId = await desk.stream('mail')
     const added = await desk.write({ jobs: [job({ streamId }), job({ kind: 'other' }), job()] })
@@ -388,18 +439,48 @@ export function leaseContract(test: DeskTest): void {
     assert.equal((await desk.claim({ owner: second })).length, 3)
   })
 
-  test('jobs that were claimed but not started can be given back, without those being stopped', async (desk) => {
+  test('jobs that were claimed but not started can be given back, by their owner', async (desk) => {
     await desk.write({ jobs: times(3, () => job()) })
     const all = await desk.claim()
-    await desk.ledger.cancel(all[2]!.id)
     assert.equal(await desk.ledger.release(await desk.worker('second'), all), 0, 'not by another')
-    assert.equal(await desk.ledger.release(desk.owner, all), 2)
-    assert.deepEqual(await desk.stages(...ids(all)), ['ready', 'ready', 'claimed'])
+    assert.equal(await desk.ledger.release(desk.owner, all), 3)
+    assert.deepEqual(await desk.stages(...ids(all)), ['ready', 'ready', 'ready'])
   })
 
-  test('a job that came back to its owner is not given back by an earlier attempt', async (desk) => {
+  test('a job that is given back after someone canceled it is canceled, and who waits for it goes on', async (desk) => {
+    const streamId = await desk.stream()
+    const segment = await desk.segment(streamId, 0, 10)
+    await desk.write({ counts: [{ segment, seal: true }], jobs: [job({ segment, streamId, key: 'k' })] })
+    const [claimed] = await desk.claim()
+    const replacement = await desk.add({ key: 'k', onKeyTaken: 'replace' })
+    assert.deepEqual(await desk.stages(claimed!.id, replacement), ['claimed', 'deps'])
+    assert.equal(await desk.ledger.release(desk.owner, [claimed!]), 1)
+    assert.deepEqual(await desk.stages(claimed!.id, replacement), ['canceled', 'ready'])
+    assert.equal((await desk.mark(streamId)).mark_at, 10, 'its segment does not wait for it either')
+  })
+
+  test('a claim that did not run is no attempt; one that ran, or may have run, is', async (desk) => {
+    const id = await desk.add()
+    const attempts: number[] = []
+    const claimAgain = async (owner = desk.owner): Promise<ClaimedJob> => {
+      const [again] = await desk.claim({ owner })
+      attempts.push(again!.attempt)
+      return again!
+    }
+    for (let n = 0; n < 3; n++) await desk.ledger.release(desk.owner, [await claimAgain()])
+    await desk.ledger.release(desk.owner, [await claimAgain()], { started: true })
+    const dead = await desk.worker('dead')
+    await claimAgain(dead)
+    await desk.ledger.reclaim((worker) => worker.id === dead)
+    const last = await claimAgain()
+    assert.deepEqual(attempts, [1, 1, 1, 1, 2, 3])
+    await desk.settle(last, 'succeed')
+    assert.equal((await desk.row(id)).attempt, 3)
+  })
+
+  test('a job that ran and came back to its owner is not given back by an earlier attempt', async (desk) => {
     const stale = await desk.claimed()
-    assert.equal(await desk.ledger.release(desk.owner, [stale]), 1)
+    await desk.settle(stale, 'retry')
     const [again] = await desk.claim()
     assert.equal(await desk.ledger.release(desk.owner, [stale]), 0)
     assert.equal(await desk.stage(stale.id), 'claimed')

@@ -5,7 +5,8 @@
  * have work without looking at the work itself, so paused, blocked and future jobs cost nothing, and
  * a stream with a million ready jobs costs as much as one with ten.
  *
- * Where there is room for fewer streams than have work, the next claim begins where this one ended.
+ * Where there is room for fewer streams than have work, the next claim begins where this one ended. The same where
+ * large payloads used up the bytes that may be claimed: whoever went away empty-handed comes first the next time.
  */
 import type { Changes } from './changes.ts'
 import {
@@ -18,6 +19,7 @@ import {
   type ReadyQueue,
   type Tx,
 } from './contract.ts'
+import { readPauses } from './control.ts'
 
 /** Pairs served per round; the streams behind them have their turn with the next. */
 const QUEUES_MAX = 512
@@ -28,21 +30,39 @@ const ROUNDS_MAX = 4
 
 const PRIORITY_MIN = Number.MIN_SAFE_INTEGER
 
-export type Pauses = { all: boolean; streams: ReadonlySet<number>; kinds: ReadonlySet<string> }
+export type Pauses = {
+  all: boolean
+  streams: ReadonlySet<number>
+  kinds: ReadonlySet<string>
+  /** A stream is paused that nobody had opened yet: it has no id before somebody does. */
+  isAhead: boolean
+}
+
+export const NO_PAUSES: Pauses = { all: false, streams: new Set(), kinds: new Set(), isAhead: false }
+
+/** For each lane the stream with which the next claim begins, and the kind if that stream's turn is not over. */
+export type Turns = Record<Lane, { streamId: number; kind: string | null }>
+
+export const firstTurns = (): Turns => ({
+  interactive: { streamId: 0, kind: null },
+  bulk: { streamId: 0, kind: null },
+})
 
 export type LookContext = {
   tx: Tx
   driver: Driver
   pauses: Pauses
-  /** For each lane the stream with which the next claim begins. */
-  turns: Record<Lane, number>
+  turns: Turns
 }
 export type ClaimContext = LookContext & { changes: Changes; now: number }
 export type Claim = { jobs: ClaimedJob[]; backlog: Record<Lane, boolean> }
 
 export async function claimJobs(ctx: ClaimContext, request: ClaimRequest): Promise<Claim> {
   const claim: Claim = { jobs: [], backlog: { interactive: false, bulk: false } }
-  if (ctx.pauses.all || !(await isLive(ctx.tx, request.owner))) return claim
+  if (ctx.pauses.all) return claim
+  // Sent along with the first look; known before the first job is taken.
+  const live = isLive(ctx.tx, request.owner)
+  live.catch(() => {})
   const { roomFor } = request
   for (const lane of LANES) {
     // What earlier rounds took is no longer room.
@@ -55,12 +75,17 @@ export async function claimJobs(ctx: ClaimContext, request: ClaimRequest): Promi
         }
       : request
     let room = request.room[lane]
+    let bytes = request.bytes?.[lane] ?? Number.MAX_SAFE_INTEGER
     let drained = room <= 0
-    for (let round = 0; room > 0 && !drained && round < ROUNDS_MAX; round++) {
-      const { jobs, drained: emptied } = await claimRound(ctx, limited, lane, room)
-      for (const job of jobs) ctx.changes.moved(job.kind, 'ready', 'claimed')
-      for (const job of jobs) taken.set(job.kind, (taken.get(job.kind) ?? 0) + 1)
-      for (const job of jobs) claim.jobs.push(job)
+    for (let round = 0; room > 0 && bytes > 0 && !drained && round < ROUNDS_MAX; round++) {
+      const { jobs, drained: emptied } = await claimRound(ctx, limited, lane, { room, bytes, live })
+      const before = new Map(taken)
+      for (const job of jobs) {
+        taken.set(job.kind, (taken.get(job.kind) ?? 0) + 1)
+        claim.jobs.push(job)
+        bytes -= job.bytes
+      }
+      for (const [kind, n] of taken) ctx.changes.moved(kind, 'ready', 'claimed', n - (before.get(kind) ?? 0))
       room -= jobs.length
       drained = emptied
     }
@@ -81,68 +106,99 @@ async function claimRound(
   ctx: ClaimContext,
   request: ClaimRequest,
   lane: Lane,
-  room: number,
+  { room, bytes, live }: { room: number; bytes: number; live: Promise<boolean> },
 ): Promise<Round> {
-  const queues = await openQueues(ctx, request, lane, QUEUES_MAX)
-  if (queues.length === 0) return { jobs: [], drained: true }
-  const shares = fairShares(queues, room)
+  const [queues, mayTake] = await Promise.all([openQueues(ctx, request, lane, QUEUES_MAX), live])
+  if (queues.length === 0 || !mayTake) return { jobs: [], drained: true }
+  const shares = inTurn(fairShares(queues, room), ctx.turns[lane])
   const served = new Set(shares.map((share) => share.streamId))
   const unserved = queues.find((queue) => !served.has(queue.streamId))
-  if (unserved) ctx.turns[lane] = unserved.streamId
-  else ctx.turns[lane] = queues.length < QUEUES_MAX ? 0 : queues.at(-1)!.streamId + 1
-  const within = withinRoom(shares, request)
-  const jobs = await ctx.driver.take(ctx.tx, lane, within, request.owner, ctx.now)
-  return { jobs, drained: jobs.length === 0 || isEmptied({ queues, shares, within, jobs }) }
+  const next = unserved ? unserved.streamId : queues.length < QUEUES_MAX ? 0 : queues.at(-1)!.streamId + 1
+  ctx.turns[lane] = { streamId: next, kind: null }
+  const within = withinRoom(shares, request, bytes)
+  const { owner } = request
+  const jobs = await ctx.driver.take(ctx.tx, lane, within, { owner, now: ctx.now, bytesMax: bytes })
+  const got = takenOf(jobs)
+  if (got.bytes >= bytes) {
+    const emptyHanded = within.find((share) => !got.of(share))
+    if (emptyHanded) ctx.turns[lane] = { streamId: emptyHanded.streamId, kind: emptyHanded.kind }
+    return { jobs, drained: false }
+  }
+  return { jobs, drained: jobs.length === 0 || isEmptied({ queues, shares, within, got }) }
 }
 
-type Taken = { queues: ReadyQueue[]; shares: ClaimShare[]; within: ClaimShare[]; jobs: ClaimedJob[] }
+/** Kinds of one stream take turns too. */
+function inTurn(shares: FairShare[], { streamId, kind }: Turns[Lane]): FairShare[] {
+  const at = shares.findIndex((share) => share.streamId === streamId && share.kind === kind)
+  return at <= 0 ? shares : [...shares.slice(at), ...shares.slice(0, at)]
+}
+
+type Got = { bytes: number; of(share: ClaimShare): { n: number; bytes: number } | undefined }
+
+function takenOf(jobs: readonly ClaimedJob[]): Got {
+  const queues = new Map<string, { n: number; bytes: number }>()
+  let all = 0
+  let before: ClaimedJob | undefined
+  let queue = { n: 0, bytes: 0 }
+  for (const job of jobs) {
+    if (job.kind !== before?.kind || job.streamId !== before.streamId) {
+      const name = `${job.streamId} ${job.kind}`
+      queue = queues.get(name) ?? { n: 0, bytes: 0 }
+      queues.set(name, queue)
+      before = job
+    }
+    queue.n += 1
+    queue.bytes += job.bytes
+    all += job.bytes
+  }
+  return { bytes: all, of: ({ streamId, kind }) => queues.get(`${streamId} ${kind}`) }
+}
+
+type Taken = { queues: ReadyQueue[]; shares: FairShare[]; within: ClaimShare[]; got: Got }
 
 /** Every queue was asked for all it has, and each had less: looking again would find nothing. */
-function isEmptied({ queues, shares, within, jobs }: Taken): boolean {
+function isEmptied({ queues, shares, within, got }: Taken): boolean {
   if (queues.length === QUEUES_MAX || shares.length < queues.length || within.length < shares.length)
     return false
-  const got = new Map<string, number>()
-  for (const { streamId, kind } of jobs) {
-    const queue = `${streamId} ${kind}`
-    got.set(queue, (got.get(queue) ?? 0) + 1)
-  }
-  return within.every(
-    (share, at) =>
-      share.n === shares[at]!.n &&
-      share.priorityMin === PRIORITY_MIN &&
-      (got.get(`${share.streamId} ${share.kind}`) ?? 0) < share.n,
-  )
+  return within.every((share, at) => {
+    const { n, bytes } = got.of(share) ?? { n: 0, bytes: 0 }
+    const isWhole = share.n === shares[at]!.n && share.priorityMin === PRIORITY_MIN
+    return isWhole && n < share.n && bytes < share.bytesMax
+  })
 }
 
+type FairShare = Omit<ClaimShare, 'bytesMax'>
 type Round = { jobs: ClaimedJob[]; drained: boolean }
 
-/** Several streams may have jobs of a kind that is limited as a whole. */
-function withinRoom(shares: readonly ClaimShare[], request: ClaimRequest): ClaimShare[] {
-  const { roomFor } = request
-  if (!roomFor) return [...shares]
+/** Several streams may have jobs of a kind that is limited as a whole; bytes are shared by all. */
+function withinRoom(shares: readonly FairShare[], request: ClaimRequest, bytes: number): ClaimShare[] {
+  const { roomFor = () => Number.POSITIVE_INFINITY } = request
   const left = new Map<string, number>()
-  return shares.flatMap((share) => {
+  const within = shares.flatMap((share) => {
     const room = left.get(share.kind) ?? roomFor(share)
     const n = Math.min(share.n, room)
     left.set(share.kind, room - n)
     return n > 0 ? [{ ...share, n }] : []
   })
+  const bytesMax = Math.ceil(bytes / within.length)
+  return within.map((share) => ({ ...share, bytesMax }))
 }
 
 /** Pairs with jobs that may start now, at least `enough` if there are, from the stream whose turn it is. */
 export async function openQueues(
-  { tx, driver, pauses, turns }: LookContext,
+  { tx, driver, pauses: known, turns }: LookContext,
   request: Pick<ClaimRequest, 'kinds' | 'roomFor'>,
   lane: Lane,
   enough: number,
 ): Promise<ReadyQueue[]> {
   const open: ReadyQueue[] = []
+  const pauses = known.isAhead ? await readPauses(tx) : known
   const isOpen = (queue: ReadyQueue): boolean =>
     request.kinds.has(queue.kind) &&
     (request.roomFor?.(queue) ?? 1) > 0 &&
     !pauses.kinds.has(queue.kind) &&
     !pauses.streams.has(queue.streamId)
-  const turn = turns[lane]
+  const turn = turns[lane].streamId
   let from = turn
   let wrapped = turn === 0
   for (let page = 0; page < PAGES_MAX && open.length < enough; page++) {
@@ -163,14 +219,14 @@ export async function openQueues(
  * Each stream the same share of the room; within a stream, the kinds whose first job ranks highest, down to
  * the rank at which another kind comes in.
  */
-export function fairShares(queues: readonly ReadyQueue[], room: number): ClaimShare[] {
+export function fairShares(queues: readonly ReadyQueue[], room: number): FairShare[] {
   const byStream = new Map<number, ReadyQueue[]>()
   for (const queue of queues) {
     const list = byStream.get(queue.streamId)
     if (list) list.push(queue)
     else byStream.set(queue.streamId, [queue])
   }
-  const shares: ClaimShare[] = []
+  const shares: FairShare[] = []
   let left = room
   let streamsLeft = byStream.size
   for (const [streamId, list] of byStream) {

@@ -3,6 +3,7 @@
  * the top of contract.ts and from how people get hurt by job queues; each title states the fact.
  */
 import { after, describe } from 'node:test'
+import { batchContract } from './batches.suite.ts'
 import { claimContract, leaseContract } from './claim.suite.ts'
 import { concurrencyContract } from './concurrency.suite.ts'
 import { controlContract } from './control.suite.ts'
@@ -22,6 +23,7 @@ export function ledgerContract(home: Home): void {
     const test = onDesk(home)
     describe('enqueueing', () => enqueueContract(test))
     describe('keys', () => keyContract(test))
+    describe('batches', () => batchContract(test))
     describe('an app’s own transaction', () => appTransactionContract(test, home))
     describe('dependencies', () => dependencyContract(test))
     describe('claiming', () => claimContract(test))

@@ -8,7 +8,8 @@
  * - a mark never passes an unsettled segment and never moves backwards
  * - per segment, when it settles: listed = stored + gone + skipped + bad
  */
-import type { ErrorKind } from '../errors.ts'
+import type { Clock } from '../base/clock.ts'
+import type { ErrorKind } from '../base/errors.ts'
 import type { JobState, SegmentState, Settling, Stage } from './states.ts'
 
 export type Lane = 'interactive' | 'bulk'
@@ -33,6 +34,9 @@ export interface Tx {
 }
 
 export type Effects = (tx: Tx) => void | Promise<void>
+
+/** `kind`: of the job whose outcome they are; what one of a kind does, others will. */
+export type KindEffects = { kind: string; run: (tx: Tx) => Promise<void> }
 
 export type NewJob = {
   kind: string
@@ -121,9 +125,11 @@ export type ClaimedJob = {
   lane: Lane
   priority: number
   payload: string
+  /** Of payload and checkpoint, as they are stored. */
+  bytes: number
   size: number | null
   items: number
-  /** Counts claims; with id and owner, the fence. */
+  /** Counts claims, but not those given back before the job started; with id and owner, the fence. */
   attempt: number
   /** Counts failures that cost budget. */
   failures: number
@@ -132,7 +138,8 @@ export type ClaimedJob = {
   createdAt: number
 }
 
-export type JobError = { kind: ErrorKind; message: string }
+/** `code`: a stable name for programs, where the error has one. */
+export type JobError = { kind: ErrorKind; code?: string | undefined; message: string }
 
 export type Settlement = {
   job: ClaimedJob
@@ -145,7 +152,8 @@ export type Settlement = {
   runAt?: number | null
   error?: JobError
   checkpoint?: string | null
-  note?: string
+  /** For people; `code` says the same to programs. */
+  note?: { text: string; code?: string | undefined }
 }
 
 /** `held`: written. `lost`: another owner has it now, nothing was written. `canceled`: someone asked. */
@@ -158,6 +166,8 @@ export type SettleResult =
 export type ClaimRequest = {
   owner: number
   room: Readonly<Record<Lane, number>>
+  /** Bytes of payloads and checkpoints to take for each lane, and at most one job more; any number if left out. */
+  bytes?: Readonly<Record<Lane, number>>
   /** Kinds that this process can run; others are left for processes that know them. */
   kinds: ReadonlySet<string>
   /** How many jobs of a pair to take at most: none while their budget is paused or their workers are all busy. */
@@ -169,7 +179,19 @@ export type Cycle = {
   settle?: readonly Settlement[]
   work?: readonly Work[]
   claim?: ClaimRequest
+  locks?: Locks
 }
+
+/**
+ * What becomes of parts that would wait for a transaction of somebody else, which may take long (PostgreSQL only):
+ * - patient: they wait, and all that is written with them
+ * - brief: for a moment; then the cycle begins anew, as `apart`
+ * - apart: they are not written, and are answered with LOCKED_CODE
+ */
+export type Locks = 'patient' | 'brief' | 'apart'
+
+/** Of a part that would have to wait for somebody else's transaction. */
+export const LOCKED_CODE = 'locked'
 
 export type CycleResult = {
   settled: SettleResult[]
@@ -216,6 +238,8 @@ export type JobRow = {
   progress: string | null
   error: string | null
   note: string | null
+  /** What the note says, for programs. */
+  note_code: string | null
   created_at: number
   /** Or when it was put off after a try. */
   claimed_at: number | null
@@ -271,21 +295,47 @@ export interface Driver {
   readonly dialect: 'sqlite' | 'postgres'
   /** The file it is kept in, if it is one. */
   readonly file: string | null
+  /** For durations; see now(). */
+  readonly clock: Clock
   /** Milliseconds since the epoch, by the clock that all processes on this ledger share. */
   now(): number
-  /** `fn` may run again (after a deadlock), so what it adds up must start anew each time. */
-  transaction<T>(fn: (tx: Tx) => Promise<T>): Promise<T>
+  /**
+   * `fn` may run again (after a deadlock), so what it adds up must start anew each time. Refused inside a function that
+   * a transaction waits for (guard.ts): it would wait for that.
+   */
+  transaction<T>(fn: (tx: Tx) => Promise<T>, options?: { locks?: 'brief' }): Promise<T>
+  /** Whether statements from here on wait for what others have locked for a moment only, or as long as it takes. */
+  waitForLocks(tx: Tx, how: 'briefly' | 'patiently'): void
+  /** Which of these jobs others have locked. Those that are not among them are locked by this transaction from now on. */
+  lockedJobs(tx: Tx, ids: readonly number[]): Promise<Set<number>>
+  /**
+   * A part of a transaction that can be undone: if `fn` throws, or leaves the transaction unfit to be committed, nothing
+   * of it is left, and the error says why. Throws if the whole transaction is lost with it.
+   */
+  savepoint(tx: Tx, fn: () => Promise<void>): Promise<{ error: unknown } | undefined>
+  /** Throws if what was written so far can no longer be committed, although nobody said so. */
+  assertFit(tx: Tx): void
   /** Reads outside a transaction; never waits for a writer. */
   read<T>(fn: (tx: Tx) => Promise<T>): Promise<T>
   /** An app's own connection (DatabaseSync or a pg client), inside a transaction the app has begun. */
   within<T>(connection: unknown, fn: (tx: Tx) => Promise<T>): Promise<T>
+  /** One of these slots that no other transaction writes to before this one, which may take long, has ended. */
+  ownSlot(tx: Tx, slots: { from: number; to: number }): Promise<number>
   /** Ids in the order of the rows; null where the row's key is already taken. */
   insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(number | null)[]>
+  /** Those that are there already are left as they are; jobs that this transaction has inserted have none yet. */
+  insertEdges(tx: Tx, edges: readonly Edge[], of: EdgesOf): Promise<void>
   /** Fenced: claimed → done for all that this owner still holds and nobody cancels; returns their ids. */
   settleDone(tx: Tx, owner: number, jobs: readonly ClaimedJob[], now: number): Promise<Set<number>>
+  /**
+   * Effects of several parts, as if one after the other; `onTurn` tells whose turn it is, and whose it was when this
+   * throws. None of them may go on after a statement of it has failed.
+   */
+  runEffects(tx: Tx, list: readonly KindEffects[], onTurn: (index: number) => void): Promise<void>
   /** The (stream, kind) pairs with ready jobs in a lane, found by skipping along the ready index; in order. */
   readyQueues(tx: Tx, lane: Lane, page: { fromStream: number; max: number }): Promise<ReadyQueue[]>
-  take(tx: Tx, lane: Lane, shares: readonly ClaimShare[], owner: number, now: number): Promise<ClaimedJob[]>
+  /** Of each share the first jobs until they have its bytes, the last of them whole; all together until `bytesMax`. */
+  take(tx: Tx, lane: Lane, shares: readonly ClaimShare[], taking: Taking): Promise<ClaimedJob[]>
   /** Tells other processes, when the transaction commits, that there is something new. */
   announce(tx: Tx, what: Announcement): Promise<void>
   /** Calls back when another process wrote something; returns how to stop listening. */
@@ -295,9 +345,18 @@ export interface Driver {
   close(): Promise<void>
 }
 
+/** What waits: jobs that this transaction has just inserted, each edge once, or any. */
+export type EdgesOf = 'new jobs' | 'any jobs'
 export type Announcement = 'work' | 'control'
 export type ReadyQueue = { streamId: number; kind: string; priority: number }
-export type ClaimShare = { streamId: number; kind: string; n: number; priorityMin: number }
+export type ClaimShare = {
+  streamId: number
+  kind: string
+  n: number
+  bytesMax: number
+  priorityMin: number
+}
+export type Taking = { owner: number; now: number; bytesMax: number }
 export type HeartbeatOptions = {
   owner: number
   leaseMs: number
@@ -308,6 +367,9 @@ export type HeartbeatOptions = {
   onError: (error: unknown) => void
 }
 export type Heartbeat = { alive(): void; stop(): Promise<void> }
+
+/** A job that waits for another. */
+export type Edge = { depId: number; jobId: number; onFailure: OnDepFailure; met: 0 | 1 }
 
 export type InsertRow = {
   kind: string

@@ -1,6 +1,6 @@
 /** The contract of what people do to jobs: cancel and try again. */
 import assert from 'node:assert/strict'
-import { UsageError } from '../errors.ts'
+import { UsageError } from '../base/errors.ts'
 import type { NewJob, Tx } from './contract.ts'
 import { type Desk, type DeskTest, HOUR_MS } from './desk.suite.ts'
 
@@ -155,15 +155,36 @@ function redoing(test: DeskTest): void {
 
   test('what was put off by a clock that was put back since is ready at once', async (desk) => {
     const later = desk.ledger.now() + HOUR_MS
+    desk.clock.pass(HOUR_MS)
     const ahead = await desk.claimed()
     await desk.settle(ahead, 'postpone', { runAt: later + HOUR_MS })
-    await desk.force(`UPDATE jobs SET claimed_at = ? WHERE id = ?`, [later, ahead.id])
+    desk.clock.pass(-HOUR_MS)
     const waiting = await desk.claimed()
     await desk.settle(waiting, 'postpone', { runAt: later })
     const planned = await desk.add({ runAt: later })
     assert.equal(await desk.ledger.wakeAhead(), 1)
     assert.equal(await desk.ledger.wakeAhead(), 0)
     assert.deepEqual(await desk.stages(ahead.id, waiting.id, planned), ['ready', 'time', 'time'])
+  })
+
+  test('a look for what a clock that was put back has put off costs nothing while there is none', async (desk) => {
+    const later = (hours: number): number => desk.ledger.now() + hours * HOUR_MS
+    await desk.write({ jobs: [job({ runAt: later(5) }), job({ runAt: later(6) })] })
+    await desk.settle(await desk.claimed(), 'postpone', { runAt: later(5) })
+    const asked = await statementsOf(desk, () => desk.ledger.wakeAhead())
+    assert.deepEqual(
+      asked.filter((sql) => /jobs/.test(sql)),
+      [],
+    )
+    desk.clock.pass(-2 * HOUR_MS)
+    const before = await desk.ledger.counters({ sinceMinute: 0 })
+    assert.equal(await desk.ledger.wakeAhead(), 1)
+    assert.deepEqual(await desk.ledger.counters({ sinceMinute: 0 }), before)
+    assert.deepEqual(
+      (await statementsOf(desk, () => desk.ledger.wakeAhead())).filter((sql) => /jobs/.test(sql)),
+      [],
+      'and nothing again after it was found',
+    )
   })
 
   test('only failed and canceled jobs can be tried again', async (desk) => {
@@ -296,4 +317,32 @@ async function drain(desk: Desk): Promise<number[]> {
     order.push(...claimed.map((one) => one.id).sort((a, b) => a - b))
     await desk.cycle({ settle: claimed.map((one) => ({ job: one, event: 'succeed' })) })
   }
+}
+
+/** The statements that `fn` has the ledger's database run in transactions. */
+async function statementsOf(desk: Desk, fn: () => Promise<unknown>): Promise<string[]> {
+  const { driver } = desk.ledger
+  const asked: string[] = []
+  const transaction = driver.transaction.bind(driver)
+  driver.transaction = (inner) =>
+    transaction((tx) =>
+      inner(
+        new Proxy(tx, {
+          get: (target, name) => {
+            const value = Reflect.get(target, name) as unknown
+            if (typeof value !== 'function') return value
+            return (...args: unknown[]) => {
+              if (typeof args[0] === 'string') asked.push(args[0])
+              return (value as (...args: unknown[]) => unknown).apply(target, args)
+            }
+          },
+        }),
+      ),
+    )
+  try {
+    await fn()
+  } finally {
+    driver.transaction = transaction
+  }
+  return asked
 }

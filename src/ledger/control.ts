@@ -2,15 +2,27 @@
  * What people do to jobs: cancel, try again, pause, resume. Works whether or not an engine is running;
  * a running one is told (announce) and stops what was canceled.
  */
-import { UsageError } from '../errors.ts'
-import { type Changes, forUpdate } from './changes.ts'
+import { UsageError } from '../base/errors.ts'
+import { type Changes, COUNTER_MS, forUpdate } from './changes.ts'
 import type { Pauses } from './claim.ts'
 import type { Tx } from './contract.ts'
+import { checkIndexed, described, storableText } from './input-check.ts'
+import { REPLACED_CODE } from './keys.ts'
 import { type JobState, nextJobState, type Stage, stageOf } from './states.ts'
 
 export type ControlContext = { tx: Tx; changes: Changes; now: number }
-export type PauseScope = 'all' | 'stream' | 'kind'
-export type PauseRow = { scope: PauseScope; target: string; reason: string; at: number }
+const PAUSE_SCOPES = ['all', 'stream', 'kind'] as const
+export type PauseScope = (typeof PAUSE_SCOPES)[number]
+/** `code` says to programs what `reason` says to people. */
+export type PauseRow = { scope: PauseScope; target: string; code: string; reason: string; at: number }
+
+/** A person has paused it, and a person ends it. */
+const BY_HAND = 'by-hand'
+/** It ends when the account has signed in again. */
+export const SIGN_IN = 'sign-in'
+
+/** Canceled by someone: not by what it waited for, with which it would come back. */
+const CANCELED_CODES = { own: 'canceled', above: 'canceled-above' } as const
 
 type Target = {
   id: number
@@ -22,15 +34,19 @@ type Target = {
   key: string | null
   split_key: string | null
   settled_at: number | null
+  note_code: string | null
 }
 
 async function lockJob(tx: Tx, id: number): Promise<Target> {
-  const job = await tx.get<Target>(
-    `SELECT id, kind, state, wait, owner, segment_id, key, split_key, settled_at FROM jobs WHERE id = ?${forUpdate(tx)}`,
-    [id],
-  )
+  const job = Number.isSafeInteger(id)
+    ? await tx.get<Target>(
+        `SELECT id, kind, state, wait, owner, segment_id, key, split_key, settled_at, note_code FROM jobs WHERE id = ?${forUpdate(tx)}`,
+        [id],
+      )
+    : undefined
   if (!job)
     throw new UsageError(`There is no job #${id}.`, {
+      code: 'job-unknown',
       hint: 'It may have been pruned. `tidemark jobs list` shows what there is.',
     })
   return job
@@ -47,7 +63,7 @@ export async function cancelJob(
     if (job.state === 'canceled') return 'already'
     throw new UsageError(`Job #${id} is ${job.state}: there is nothing to cancel.`)
   }
-  const outcome = await cancelOne(ctx, job, note)
+  const outcome = await cancelOne(ctx, job, { text: note, code: CANCELED_CODES.own })
   const seen = new Set([id])
   // Those below may be adding more until their rows are locked; after that they cannot, so this ends.
   for (;;) {
@@ -58,7 +74,8 @@ export async function cancelJob(
       const target = await lockJob(ctx.tx, one.id)
       if (nextJobState(target.state, 'cancel') === 'refused') continue
       const relation = one.parent_id === id ? 'parent' : 'ancestor'
-      await cancelOne(ctx, target, `its ${relation} #${id} was canceled`)
+      const text = `its ${relation} #${id} was canceled`
+      await cancelOne(ctx, target, { text, code: CANCELED_CODES.above })
     }
   }
 }
@@ -78,19 +95,24 @@ function unsettledBelow(tx: Tx, id: number): Promise<{ id: number; parent_id: nu
 async function cancelOne(
   { tx, changes, now }: ControlContext,
   job: Target,
-  note: string,
+  note: { text: string; code: string },
 ): Promise<'canceled' | 'stopping'> {
   const { id } = job
   if (job.state === 'claimed') {
-    await tx.run(`UPDATE jobs SET cancel_requested = 1, note = ? WHERE id = ? AND state = 'claimed'`, [
-      note,
-      id,
-    ])
+    await tx.run(
+      `UPDATE jobs SET cancel_requested = 1, note = ?, note_code = ? WHERE id = ? AND state = 'claimed'`,
+      [note.text, note.code, id],
+    )
     changes.control = true
     changes.toStop.push({ id, owner: job.owner! })
     return 'stopping'
   }
-  await tx.run(`UPDATE jobs SET state = 'canceled', note = ?, settled_at = ? WHERE id = ?`, [note, now, id])
+  await tx.run(`UPDATE jobs SET state = 'canceled', note = ?, note_code = ?, settled_at = ? WHERE id = ?`, [
+    note.text,
+    note.code,
+    now,
+    id,
+  ])
   changes.moved(job.kind, stageOf(job.state, job.wait), 'canceled')
   changes.count('canceled', 0)
   if (job.segment_id !== null) changes.segment(job.segment_id).jobs -= 1
@@ -127,15 +149,16 @@ async function startOver(ctx: ControlContext, job: Target): Promise<number> {
   const blocked = open.length
   await tx.run(
     `UPDATE jobs SET state = 'pending', wait = ?, run_at = NULL, deps_left = ?, failures = 0, owner = NULL, settled_at = NULL,
-     cancel_requested = 0, note = NULL WHERE id = ?`,
+     cancel_requested = 0, note = NULL, note_code = NULL WHERE id = ?`,
     [blocked > 0 ? 'deps' : null, blocked, id],
   )
   changes.moved(job.kind, job.state as Stage, blocked > 0 ? 'deps' : 'ready')
   if (blocked === 0) changes.becameReady += 1
-  // A job with a note was canceled by someone, not by what it waited for.
+  const canceled = [REPLACED_CODE, ...Object.values(CANCELED_CODES)].map((code) => `'${code}'`).join(', ')
   const dependents = await tx.all<{ id: number }>(
     `SELECT j.id FROM job_deps d JOIN jobs j ON j.id = d.job_id WHERE d.dep_id = ? AND d.met = 0
-       AND (j.state = 'failed' OR (j.state = 'canceled' AND d.on_failure = 'cancel' AND j.note IS NULL)) ORDER BY j.id`,
+       AND (j.state = 'failed' OR (j.state = 'canceled' AND d.on_failure = 'cancel'
+         AND coalesce(j.note_code, '') NOT IN (${canceled}))) ORDER BY j.id`,
     [id],
   )
   let redone = 1
@@ -161,6 +184,11 @@ async function obstacleTo(ctx: ControlContext, job: Target): Promise<UsageError 
     return new UsageError(`Job #${job.id} cannot be tried again: job #${taken} has taken its key.`)
   }
   if (job.state !== 'canceled' || job.segment_id === null) return undefined
+  if (job.note_code === REPLACED_CODE) {
+    return new UsageError(`Job #${job.id} cannot be tried again: a newer job accounts for its items.`, {
+      hint: 'Try the newer one again, or enqueue the work anew.',
+    })
+  }
   const segment = await tx.get<{ state: string }>(`SELECT state FROM segments WHERE id = ?`, [job.segment_id])
   if (segment?.state !== 'settled') return undefined
   return new UsageError(
@@ -202,15 +230,17 @@ async function keyTaker(tx: Tx, job: Target): Promise<number | undefined> {
   return taken?.id
 }
 
+/** False where it is paused already: that one's reason stays. */
 export async function pause(
   ctx: ControlContext,
-  scope: PauseScope,
-  target: string,
-  reason: string,
+  { scope, target, code = BY_HAND, reason }: Omit<PauseRow, 'at' | 'code'> & { code?: string | undefined },
 ): Promise<boolean> {
+  if (!PAUSE_SCOPES.includes(scope))
+    throw new UsageError(`What is paused must be one of ${PAUSE_SCOPES.join(', ')}, not ${described(scope)}.`)
+  checkIndexed(`What is paused (${scope})`, target)
   const added = await ctx.tx.run(
-    `INSERT INTO pauses(scope, target, reason, at) VALUES (?, ?, ?, ?) ON CONFLICT (scope, target) DO NOTHING`,
-    [scope, target, reason, ctx.now],
+    `INSERT INTO pauses(scope, target, code, reason, at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (scope, target) DO NOTHING`,
+    [scope, target, code, storableText(reason), ctx.now],
   )
   ctx.changes.control = true
   return added > 0
@@ -223,7 +253,7 @@ export async function resume(ctx: ControlContext, scope: PauseScope, target: str
 }
 
 export function listPauses(tx: Tx): Promise<PauseRow[]> {
-  return tx.all<PauseRow>(`SELECT scope, target, reason, at FROM pauses ORDER BY scope, target`)
+  return tx.all<PauseRow>(`SELECT scope, target, code, reason, at FROM pauses ORDER BY scope, target`)
 }
 
 /** What must not be claimed now, with streams by id. */
@@ -234,6 +264,7 @@ export async function readPauses(tx: Tx): Promise<Pauses> {
   return {
     all: rows.some((row) => row.scope === 'all'),
     streams: new Set(rows.flatMap((row) => (row.stream_id === null ? [] : [row.stream_id]))),
+    isAhead: rows.some((row) => row.scope === 'stream' && row.stream_id === null),
     kinds: new Set(rows.flatMap((row) => (row.scope === 'kind' ? [row.target] : []))),
   }
 }
@@ -263,8 +294,21 @@ export const AHEAD_MS = 60_000
 /**
  * Jobs that were put off after a try at a time that is still to come: the clock was put back since, and when their time
  * will be nobody knows. They are tried now.
+ *
+ * Whoever put a job off counted that in the minute it was, so a look at the latest minute tells whether there can be
+ * any: looking at all jobs that wait took 0.57 s for 500,000. What was counted ahead is then counted now.
  */
 export async function wakeAheadJobs({ tx, changes, now }: ControlContext): Promise<number> {
+  const ahead = Math.floor((now + AHEAD_MS) / COUNTER_MS)
+  const latest = await tx.get<{ minute: number | null }>(`SELECT max(minute) AS minute FROM counters`)
+  if ((latest?.minute ?? 0) < ahead) return 0
+  await tx.run(
+    `INSERT INTO counters(slot, minute, stream_id, name, n)
+     SELECT slot, ?, stream_id, name, CAST(sum(n) AS BIGINT) FROM counters WHERE minute >= ? GROUP BY slot, stream_id, name
+     ON CONFLICT (minute, stream_id, name, slot) DO UPDATE SET n = counters.n + excluded.n`,
+    [Math.floor(now / COUNTER_MS), ahead],
+  )
+  await tx.run(`DELETE FROM counters WHERE minute >= ?`, [ahead])
   const rows = await tx.all<{ kind: string }>(
     // Their time is later still: by that the index finds them without a look at all that wait.
     `UPDATE jobs SET wait = NULL, run_at = NULL WHERE state = 'pending' AND wait = 'time' AND attempt > 0

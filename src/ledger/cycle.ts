@@ -3,37 +3,50 @@
  * bring, the marks they move, and the claim of what comes next.
  *
  * Order inside: fence and settle → effects and work → dependents → segments and marks → claim → tallies.
- * If anything in a cycle of several fails, everything is rolled back and each outcome is committed
- * alone, so a bad one harms nobody else. Effects may therefore run again; they only ever touch the transaction.
+ *
+ * A part that fails harms nobody else. One that throws is undone behind its savepoint (parts.ts). What comes out only
+ * later, or takes the whole transaction with it, rolls the cycle back; then its parts are committed without the
+ * one that is to blame, or in halves until it is alone. Effects may therefore run again; they only ever
+ * touch the transaction.
+ *
+ * A connection that is lost is nobody's fault, unless it is lost again and again, and only while effects are
+ * written: then one of them does it (a query that ends the server's process, say), and is searched for in the same way.
  */
-import { asTidemarkError, UsageError } from '../errors.ts'
+import { sleep } from '../base/clock.ts'
+import { asTidemarkError, TidemarkError } from '../base/errors.ts'
 import { Changes } from './changes.ts'
-import { type Claim, claimJobs, type Pauses } from './claim.ts'
-import type {
-  ClaimedJob,
-  Cycle,
-  CycleResult,
-  Driver,
-  EnqueueResult,
-  Lane,
-  Settlement,
-  SettleResult,
-  Tx,
-  Work,
-} from './contract.ts'
+import { type Claim, claimJobs, type Pauses, type Turns } from './claim.ts'
+import type { ClaimRequest, Cycle, CycleResult, Driver, Locks } from './contract.ts'
 import { endDependencies } from './dependencies.ts'
-import { enqueueJobs } from './enqueue.ts'
-import { addSegments, applySegments, countSegments, splitSegments } from './frontier.ts'
-import { settleOne } from './settle.ts'
+import { applySegments } from './frontier.ts'
+import {
+  type Answers,
+  alsoIdle,
+  type Enqueue,
+  isLocked,
+  isOutage,
+  type Outcome,
+  type Part,
+  writeEnqueues,
+  writeOutcomes,
+} from './parts.ts'
 
 export type CycleContext = {
   driver: Driver
   slot: number
   pauses: Pauses
-  /** For each lane the stream with which the next claim begins. */
-  turns: Record<Lane, number>
+  turns: Turns
+  /** Connections lost while effects were written, since the last group that was committed. */
+  losses: { n: number }
   point: (name: CommitPoint) => void
 }
+
+/** So many times in a row may a server be restarted, or a process be suspended. */
+const LOSSES_MAX = 4
+const BACK_TRIES_MAX = 10
+const BACK_PAUSE_MS = 500
+/** Not of a database that is full, locked or cannot be written. */
+const LOST_CODES: ReadonlySet<string | undefined> = new Set(['ledger-down', 'ledger-idle'])
 
 /** Places where a crash harness may kill the process. */
 export const COMMIT_POINTS = [
@@ -51,37 +64,95 @@ export type CommitPoint = (typeof COMMIT_POINTS)[number]
 export type CycleOutput = { result: CycleResult; changes: Changes }
 
 export async function runCycle(ctx: CycleContext, cycle: Cycle): Promise<CycleOutput> {
-  try {
-    return await inOneTransaction(ctx, cycle)
-  } catch (thrown) {
-    const parts = (cycle.settle?.length ?? 0) + (cycle.work?.length ?? 0) + (cycle.claim ? 1 : 0)
-    if (parts <= 1 || isOutage(thrown)) throw thrown
-    return eachAlone(ctx, cycle)
+  const settle: Part[] = (cycle.settle ?? []).map((settlement) => ({ settlement }))
+  const work: Part[] = (cycle.work ?? []).map((one) => ({ work: one }))
+  const locks = ctx.driver.dialect === 'postgres' ? (cycle.locks ?? 'patient') : 'patient'
+  const group = { owner: cycle.owner, claim: cycle.claim, parts: [...settle, ...work], locks }
+  const { result, changes, answers } = await together(ctx, group)
+  const settled = settle.map((part) => answers.get(part)!)
+  return {
+    result: { ...result, settled, work: work.map((part) => answers.get(part)!) as CycleResult['work'] },
+    changes,
   }
 }
 
-/** The database itself is unavailable: no outcome is to blame, and trying each alone would not help. */
-function isOutage(thrown: unknown): boolean {
-  return asTidemarkError(thrown).code?.startsWith('ledger-') ?? false
+type Group = { owner: number; parts: readonly Part[]; claim?: ClaimRequest; locks: Locks }
+type GroupOutput = { result: Omit<CycleResult, 'settled' | 'work'>; changes: Changes; answers: Answers }
+/** The part that was being written when the transaction was lost; and whether any effects had begun by then. */
+type Blame = { part?: Part; hadEffects?: boolean }
+
+async function together(ctx: CycleContext, group: Group): Promise<GroupOutput> {
+  const blame: Blame = {}
+  try {
+    const output = await inOneTransaction(ctx, group, blame)
+    if (blame.hadEffects) ctx.losses.n = 0
+    return output
+  } catch (thrown) {
+    if (group.locks === 'brief' && isLocked(thrown)) return together(ctx, { ...group, locks: 'apart' })
+    if (isLoss(thrown, blame)) {
+      ctx.losses.n += 1
+      if (ctx.losses.n > LOSSES_MAX && (await isBack(ctx.driver)))
+        return apart(ctx, group, {}, lossError(thrown))
+    }
+    if (group.parts.length + (group.claim ? 1 : 0) <= 1 || isOutage(thrown)) throw thrown
+    return apart(ctx, group, blame, thrown)
+  }
 }
 
-async function inOneTransaction(ctx: CycleContext, cycle: Cycle): Promise<CycleOutput> {
+function isLoss(thrown: unknown, { hadEffects }: Blame): boolean {
+  return hadEffects === true && isOutage(thrown) && LOST_CODES.has(asTidemarkError(thrown).code)
+}
+
+/** Without effects it works, so that they are to blame. */
+async function isBack(driver: Driver): Promise<boolean> {
+  for (let tries = 0; tries < BACK_TRIES_MAX; tries++) {
+    try {
+      await driver.transaction((tx) => tx.get(`SELECT 1 AS n`))
+      return true
+    } catch {
+      // Not yet: a server whose process has died needs a moment.
+      await sleep(driver.clock, BACK_PAUSE_MS)
+    }
+  }
+  return false
+}
+
+/** For the one whose effects do it; it costs an attempt, and others go on meanwhile. */
+function lossError(thrown: unknown): TidemarkError {
+  const { message } = asTidemarkError(thrown)
+  return new TidemarkError(`Each time its effects were written, the connection was lost: ${message}`, {
+    kind: 'transient',
+    cause: thrown,
+  })
+}
+
+async function inOneTransaction(ctx: CycleContext, group: Group, blame: Blame): Promise<GroupOutput> {
   const { driver } = ctx
   let changes = new Changes()
+  let answers: Answers = new Map()
   const result = await driver.transaction(async (tx) => {
-    changes = new Changes() // the transaction may be run again
+    // The transaction may be run again.
+    changes = new Changes()
+    answers = new Map()
     const now = driver.now()
     ctx.point('begin')
-    const settled = await settleAll({ ...ctx, tx, changes, now }, cycle)
-    const work: CycleResult['work'] = []
-    for (const jobs of await writePlain(ctx, tx, changes, now, cycle.work ?? []))
-      work.push({ status: 'held', jobs })
+    const onPart = (part: Part | undefined): void => {
+      blame.part = part
+      if ((part?.settlement?.work ?? part?.work)?.effects) blame.hadEffects = true
+    }
+    onPart(undefined)
+    const { locks, owner } = group
+    const several = group.parts.length > 1 || locks === 'apart'
+    const parts = { ...ctx, tx, changes, now, owner, answers, several, locks, onPart }
+    await writeOutcomes(parts, group.parts.filter(isOutcome))
+    ctx.point('effects-done')
+    await writeEnqueues(parts, group.parts.filter(isEnqueue))
     ctx.point('work-written')
     await endDependencies({ tx, changes, now }, changes.ended)
     await applySegments({ tx, changes, now })
     ctx.point('segments-written')
     let claim: Claim = { jobs: [], backlog: { interactive: false, bulk: false } }
-    if (cycle.claim) claim = await claimJobs({ ...ctx, tx, changes, now }, cycle.claim)
+    if (group.claim) claim = await claimJobs({ ...ctx, tx, changes, now }, group.claim)
     ctx.point('claimed')
     await changes.flush(tx, ctx.slot, now)
     if (changes.control) await driver.announce(tx, 'control')
@@ -89,8 +160,6 @@ async function inOneTransaction(ctx: CycleContext, cycle: Cycle): Promise<CycleO
     else if (changes.becameReady > claim.jobs.length) await driver.announce(tx, 'work')
     ctx.point('before-commit')
     return {
-      settled,
-      work,
       claimed: claim.jobs,
       backlog: claim.backlog,
       becameReady: changes.becameReady,
@@ -98,174 +167,98 @@ async function inOneTransaction(ctx: CycleContext, cycle: Cycle): Promise<CycleO
       marks: changes.marks,
       toStop: changes.toStop,
     }
-  })
+  }, lockOptions(group))
   ctx.point('after-commit')
-  return { result, changes }
+  return { result, changes, answers }
 }
 
-/** Enqueues that carry nothing but jobs without keys or dependencies are inserted in one statement. */
-async function writePlain(
-  ctx: CycleContext,
-  tx: Tx,
-  changes: Changes,
-  now: number,
-  work: readonly Work[],
-): Promise<EnqueueResult[][]> {
-  const plain = work.every(
-    (w) =>
-      !w.effects &&
-      !w.segments &&
-      !w.splits &&
-      !w.counts &&
-      !w.cursors &&
-      !w.followUp &&
-      // Refs are private to the work that gives them.
-      !w.jobs?.some((job) => job.ref !== undefined || job.after?.length),
-  )
-  if (!plain || work.length < 2) {
-    const results: EnqueueResult[][] = []
-    for (const w of work) results.push(await writeWork({ ...ctx, tx, changes, now }, w, null))
-    return results
-  }
-  const all = work.flatMap((w) => w.jobs ?? [])
-  const jobs = await enqueueJobs({ tx, driver: ctx.driver, changes, now, segmentRefs: new Map() }, all)
-  let at = 0
-  return work.map((w) => {
-    const from = at
-    at += w.jobs?.length ?? 0
-    return jobs.slice(from, at)
-  })
+function lockOptions({ locks }: Group): { locks?: 'brief' } {
+  return locks === 'brief' ? { locks } : {}
 }
 
-type SettleContext = CycleContext & { tx: Tx; changes: Changes; now: number }
-
-async function settleAll(ctx: SettleContext, cycle: Cycle): Promise<SettleResult[]> {
-  const { tx, driver, changes, now } = ctx
-  const settlements = cycle.settle ?? []
-  const plain = plainDone(settlements)
-  const done = [...plain.values()].map((s) => s.job)
-  const heldDone = done.length > 0 ? await driver.settleDone(tx, cycle.owner, done, now) : new Set<number>()
-  ctx.point('settled')
-  const results: SettleResult[] = []
-  for (const settlement of settlements) {
-    const { job } = settlement
-    if (plain.get(job.id) === settlement && heldDone.has(job.id)) {
-      noteDone(changes, job)
-    } else {
-      const status = await settleOne({ tx, driver, changes, now, owner: cycle.owner }, settlement)
-      if (status !== 'held') {
-        results.push({ status })
-        continue
-      }
-    }
-    const jobs = settlement.work ? await writeWork(ctx, settlement.work, job) : []
-    results.push({ status: 'held', jobs })
-  }
-  ctx.point('effects-done')
-  return results
+function isOutcome(part: Part): part is Outcome {
+  return part.settlement !== undefined
 }
 
-/**
- * The common end of a job, written for many at once; everything else goes one by one. One per job: an earlier
- * attempt that reports along with the present one must meet the fence by itself.
- */
-function plainDone(settlements: readonly Settlement[]): Map<number, Settlement> {
-  const plain = new Map<number, Settlement>()
-  for (const s of settlements) {
-    if (s.event !== 'succeed' || s.job.badId !== null || s.bad?.length || s.note !== undefined) continue
-    const other = plain.get(s.job.id)
-    if (!other || other.job.attempt < s.job.attempt) plain.set(s.job.id, s)
-  }
-  return plain
+function isEnqueue(part: Part): part is Enqueue {
+  return part.work !== undefined
 }
 
-function noteDone(changes: Changes, job: ClaimedJob): void {
-  changes.moved(job.kind, 'claimed', 'done')
-  changes.count('processed', job.streamId, job.items)
-  if (job.segmentId !== null) changes.segment(job.segmentId).jobs -= 1
-  changes.ended.push({ id: job.id, state: 'done' })
-}
-
-export async function writeWork(
-  ctx: SettleContext,
-  work: Work,
-  parent: ClaimedJob | null,
-): Promise<EnqueueResult[]> {
-  const { tx, driver, changes, now } = ctx
-  const refs = new Map<string, number>()
-  if (work.effects) await work.effects(tx)
-  if (work.segments) await addSegments(ctx, work.segments, refs)
-  if (work.splits) await splitSegments(ctx, work.splits, refs)
-  let jobs = work.jobs ?? []
-  if (work.followUp) {
-    const named = jobs.map((job, index) => ({ ...job, ref: job.ref ?? `child ${index}` }))
-    jobs = [
-      ...named,
-      { ...work.followUp, after: [...(work.followUp.after ?? []), ...named.map((job) => job.ref)] },
-    ]
-  }
-  const results =
-    jobs.length > 0
-      ? await enqueueJobs(
-          { tx, driver, changes, now, segmentRefs: refs },
-          parent ? jobs.map((job) => ({ ...job, parentId: job.parentId ?? parent.id })) : jobs,
-        )
-      : []
-  if (work.counts) countSegments(changes, work.counts, refs)
-  for (const cursor of work.cursors ?? []) {
-    const moved = await tx.run(`UPDATE streams SET cursor = ? WHERE id = ?`, [cursor.value, cursor.streamId])
-    if (moved === 0) throw new UsageError(`There is no stream with the id ${cursor.streamId}.`)
-  }
-  return results
-}
-
-async function eachAlone(ctx: CycleContext, cycle: Cycle): Promise<CycleOutput> {
-  const changes = new Changes()
-  const result: CycleResult = {
-    settled: [],
-    work: [],
-    claimed: [],
-    backlog: { interactive: true, bulk: true },
-    becameReady: 0,
-    nextDueAt: null,
-    marks: [],
-    toStop: [],
-  }
-  const parts: Cycle[] = [
-    ...(cycle.settle ?? []).map((settlement) => ({ owner: cycle.owner, settle: [settlement] })),
-    ...(cycle.work ?? []).map((work) => ({ owner: cycle.owner, work: [work] })),
-  ]
+/** Nothing of `group` was committed. Commits what can be, part for part, and then claims. */
+async function apart(ctx: CycleContext, group: Group, blame: Blame, thrown: unknown): Promise<GroupOutput> {
+  const { owner, claim, locks } = group
+  const output = emptyOutput()
+  const { answers } = output
+  const groups = withoutBlamed(group.parts, blame, thrown, answers)
   let outage: unknown
-  for (const part of parts) {
+  for (let parts = groups.shift(); parts; parts = groups.shift()) {
+    // On SQLite a transaction needs no turn of the event loop, and there may be many.
+    await new Promise((resolve) => setImmediate(resolve))
+    const blamed: Blame = {}
     try {
       if (outage !== undefined) throw outage
-      merge(result, changes, await inOneTransaction(ctx, part))
-    } catch (error) {
+      merge(output, await inOneTransaction(ctx, { owner, parts, locks }, blamed))
+    } catch (thrown) {
+      const isSearch = ctx.losses.n > LOSSES_MAX && isLoss(thrown, blamed)
+      const error = isSearch && (await isBack(ctx.driver)) ? lossError(thrown) : thrown
+      if (isSearch) blamed.part = undefined // the loss is noticed later than it happens
       // What is committed by now must not be tried again with the rest, so an outage is each one's own answer.
       if (isOutage(error)) outage = error
-      if (part.settle) result.settled.push({ status: 'error', error })
-      else result.work.push({ status: 'error', error })
+      if (outage === undefined) groups.unshift(...withoutBlamed(parts, blamed, error, answers))
+      else for (const part of parts) answers.set(part, { status: 'error', error })
     }
   }
-  if (cycle.claim && outage === undefined) {
+  if (claim && outage === undefined) {
     try {
-      merge(result, changes, await inOneTransaction(ctx, { owner: cycle.owner, claim: cycle.claim }))
+      merge(output, await inOneTransaction(ctx, { owner, claim, parts: [], locks }, {}))
     } catch (error) {
       // Nothing was claimed, and `backlog` says so: the next cycle claims.
-      result.claimError = error
+      output.result.claimError = error
     }
   }
-  return { result, changes }
+  return output
 }
 
-function merge(into: CycleResult, changes: Changes, from: CycleOutput): void {
-  into.settled.push(...from.result.settled)
-  into.work.push(...from.result.work)
-  into.claimed.push(...from.result.claimed)
-  into.becameReady += from.result.becameReady
-  into.marks.push(...from.result.marks)
-  into.toStop.push(...from.result.toStop)
-  changes.due(from.result.nextDueAt)
-  into.nextDueAt = changes.nextDueAt
-  changes.unbalanced.push(...from.changes.unbalanced)
+/** What to try next: all but the one to blame, which has its answer; in halves where nobody knows. */
+function withoutBlamed(parts: readonly Part[], blame: Blame, error: unknown, answers: Answers): Part[][] {
+  const blamed = parts.length === 1 ? parts[0]! : blame.part
+  if (blamed) {
+    answers.set(blamed, { status: 'error', error })
+    const wait = alsoIdle(blamed, error)
+    const at = parts.indexOf(blamed)
+    const behind = parts.slice(at + 1).filter((part) => {
+      const waits = wait(part)
+      if (waits) answers.set(part, { status: 'error', error: waits })
+      return !waits
+    })
+    return [[...parts.slice(0, at), ...behind]].filter(({ length }) => length > 0)
+  }
+  const half = Math.ceil(parts.length / 2)
+  return [parts.slice(0, half), parts.slice(half)].filter(({ length }) => length > 0)
+}
+
+function emptyOutput(): GroupOutput {
+  return {
+    result: {
+      claimed: [],
+      backlog: { interactive: true, bulk: true },
+      becameReady: 0,
+      nextDueAt: null,
+      marks: [],
+      toStop: [],
+    },
+    changes: new Changes(),
+    answers: new Map(),
+  }
+}
+
+function merge(into: GroupOutput, from: GroupOutput): void {
+  for (const [part, answer] of from.answers) into.answers.set(part, answer)
+  into.result.claimed.push(...from.result.claimed)
+  into.result.becameReady += from.result.becameReady
+  into.result.marks.push(...from.result.marks)
+  into.result.toStop.push(...from.result.toStop)
+  into.changes.due(from.result.nextDueAt)
+  into.result.nextDueAt = into.changes.nextDueAt
+  into.changes.unbalanced.push(...from.changes.unbalanced)
 }

@@ -1,6 +1,6 @@
 /** The contract of the graph: who waits for whom, and what the end of a job does to those that wait. */
 import assert from 'node:assert/strict'
-import { UsageError } from '../errors.ts'
+import { UsageError } from '../base/errors.ts'
 import type { ClaimedJob, NewJob, OnDepFailure } from './contract.ts'
 import { type Desk, type DeskTest, HOUR_MS } from './desk.suite.ts'
 

@@ -5,12 +5,12 @@
  * `run`. With `fail` or `cancel` the dependent ends too, and so on down the graph; its edge stays unmet, so
  * that trying the dependency again can bring it back.
  */
-import { type Changes, marks, oneOf } from './changes.ts'
+import { type Changes, oneOf } from './changes.ts'
 import type { OnDepFailure, Tx } from './contract.ts'
 import type { JobState, Stage } from './states.ts'
 
-/** Parameters per statement; both databases allow far more. */
-export const IDS_PER_STATEMENT_MAX = 500
+/** Parameters per statement. SQLite has one for each id, PostgreSQL one for all: there a round trip is what costs. */
+const IDS_PER_STATEMENT_MAX: Record<Tx['dialect'], number> = { sqlite: 500, postgres: 10_000 }
 
 export type DependencyContext = { tx: Tx; changes: Changes; now: number }
 type Ended = { id: number; state: JobState }
@@ -20,7 +20,7 @@ export async function endDependencies(ctx: DependencyContext, ended: readonly En
   let wave = ended
   while (wave.length > 0) {
     const next: Ended[] = []
-    for (const part of chunks(wave, IDS_PER_STATEMENT_MAX)) {
+    for (const part of statementChunks(ctx.tx, wave)) {
       const good = part.filter((job) => job.state === 'done' || job.state === 'skipped').map((job) => job.id)
       const broken = part
         .filter((job) => job.state === 'failed' || job.state === 'canceled')
@@ -41,24 +41,44 @@ async function meetEdges(ctx: DependencyContext, ids: readonly number[], which: 
     `UPDATE job_deps SET met = 1 WHERE dep_id ${among.sql} AND met = 0 ${which} RETURNING job_id`,
     among.params,
   )
+  if (edges.length === 0) return
   const metOf = new Map<number, number>()
   for (const edge of edges) metOf.set(edge.job_id, (metOf.get(edge.job_id) ?? 0) + 1)
-  // In the order of ids, so that two processes never lock the same rows crosswise.
-  for (const jobId of [...metOf.keys()].sort((a, b) => a - b)) await unblock(ctx, jobId, metOf.get(jobId)!)
+  for (const part of statementChunks(ctx.tx, [...metOf.keys()])) await unblock(ctx, part, metOf)
 }
 
-async function unblock({ tx, changes, now }: DependencyContext, jobId: number, met: number): Promise<void> {
-  const rows = await tx.all<{ kind: string; wait: 'deps' | 'time' | null; run_at: number | null }>(
-    `UPDATE jobs SET deps_left = deps_left - ?,
-       wait = CASE WHEN deps_left > ? THEN 'deps' WHEN run_at > ? THEN 'time' ELSE NULL END
-     WHERE id = ? AND state = 'pending' AND wait = 'deps' RETURNING kind, wait, run_at`,
-    [met, met, now, jobId],
-  )
-  const job = rows[0]
-  if (!job || job.wait === 'deps') return
-  changes.moved(job.kind, 'deps', job.wait ?? 'ready')
-  if (job.wait === 'time') changes.due(job.run_at)
-  else changes.becameReady += 1
+/** Those with as many edges met share a statement. Sent one behind the other and waited for together. */
+async function unblock(
+  { tx, changes, now }: DependencyContext,
+  ids: readonly number[],
+  metOf: ReadonlyMap<number, number>,
+): Promise<void> {
+  const sent: Promise<unknown>[] = [lockInOrder(tx, ids)]
+  const updates = [...Map.groupBy(ids, (id) => metOf.get(id)!)].map(([met, together]) => {
+    const among = oneOf(tx, together)
+    return tx.all<{ kind: string; wait: 'deps' | 'time' | null; run_at: number | null }>(
+      `UPDATE jobs SET deps_left = deps_left - ?,
+         wait = CASE WHEN deps_left > ? THEN 'deps' WHEN run_at > ? THEN 'time' ELSE NULL END
+       WHERE id ${among.sql} AND state = 'pending' AND wait = 'deps' RETURNING kind, wait, run_at`,
+      [met, met, now, ...among.params],
+    )
+  })
+  await Promise.all([...sent, ...updates])
+  for (const rows of updates) {
+    for (const job of await rows) {
+      if (job.wait === 'deps') continue
+      changes.moved(job.kind, 'deps', job.wait ?? 'ready')
+      if (job.wait === 'time') changes.due(job.run_at)
+      else changes.becameReady += 1
+    }
+  }
+}
+
+/** In the order of ids, so that two processes never lock the same rows crosswise. */
+async function lockInOrder(tx: Tx, ids: readonly number[]): Promise<void> {
+  if (tx.dialect !== 'postgres' || ids.length < 2) return
+  const among = oneOf(tx, ids)
+  await tx.run(`SELECT id FROM jobs WHERE id ${among.sql} ORDER BY id FOR UPDATE`, among.params)
 }
 
 type Dependent = {
@@ -70,29 +90,69 @@ type Dependent = {
 }
 
 async function breakDependents(ctx: DependencyContext, ids: readonly number[]): Promise<Ended[]> {
-  const { tx, changes, now } = ctx
-  const dependents = await tx.all<Dependent>(
+  const { tx } = ctx
+  const among = oneOf(tx, ids)
+  const found = await tx.all<Dependent>(
     `SELECT d.job_id, d.dep_id, d.on_failure, j.kind, j.segment_id FROM job_deps d JOIN jobs j ON j.id = d.job_id
-     WHERE d.dep_id IN (${marks(ids.length)}) AND d.met = 0 AND d.on_failure <> 'run'
-       AND j.state = 'pending' AND j.wait = 'deps' ORDER BY d.job_id`,
-    ids,
+     WHERE d.dep_id ${among.sql} AND d.met = 0 AND d.on_failure <> 'run'
+       AND j.state = 'pending' AND j.wait = 'deps' ORDER BY d.job_id, d.dep_id`,
+    among.params,
   )
+  // A job that waited for several of them ends because of the first.
+  const dependents = new Map<number, Dependent>()
+  for (const one of found) if (!dependents.has(one.job_id)) dependents.set(one.job_id, one)
   const ended: Ended[] = []
-  for (const { job_id, dep_id, on_failure, kind, segment_id } of dependents) {
+  for (const part of statementChunks(tx, [...dependents.values()]))
+    ended.push(...(await breakTogether(ctx, part)))
+  return ended
+}
+
+/** In the error of a job that ended because another did, which is the one to look at. */
+export const BROKEN_CODE = 'dependency'
+
+/** Those that end for the same reason share a statement. */
+async function breakTogether(
+  { tx, changes, now }: DependencyContext,
+  dependents: readonly Dependent[],
+): Promise<Ended[]> {
+  const locked = lockInOrder(
+    tx,
+    dependents.map((one) => one.job_id),
+  )
+  const groups = Map.groupBy(dependents, (one) => `${one.dep_id} ${one.on_failure}`)
+  const ends = [...groups.values()].map(async (group) => {
+    const { dep_id, on_failure } = group[0]!
     const state: JobState = on_failure === 'fail' ? 'failed' : 'canceled'
     const message = `job #${dep_id}, which it waited for, ended without success`
-    const changed = await tx.run(
-      `UPDATE jobs SET state = ?, settled_at = ?, error = ? WHERE id = ? AND state = 'pending' AND wait = 'deps'`,
-      [state, now, JSON.stringify({ kind: 'permanent', message }), job_id],
+    const among = oneOf(
+      tx,
+      group.map((one) => one.job_id),
     )
-    if (changed === 0) continue
-    changes.moved(kind, 'deps', state as Stage)
-    if (state === 'canceled' && segment_id !== null) changes.segment(segment_id).jobs -= 1
-    ended.push({ id: job_id, state })
+    const rows = await tx.all<{ id: number }>(
+      `UPDATE jobs SET state = ?, settled_at = ?, error = ?
+       WHERE id ${among.sql} AND state = 'pending' AND wait = 'deps' RETURNING id`,
+      [state, now, JSON.stringify({ kind: 'permanent', code: BROKEN_CODE, message }), ...among.params],
+    )
+    const changed = new Set(rows.map((row) => row.id))
+    return group.filter((one) => changed.has(one.job_id)).map((one) => ({ ...one, state }))
+  })
+  await Promise.all([locked, ...ends])
+  const ended: Ended[] = []
+  for (const group of ends) {
+    for (const { job_id, kind, segment_id, state } of await group) {
+      changes.moved(kind, 'deps', state as Stage)
+      if (state === 'canceled' && segment_id !== null) changes.segment(segment_id).jobs -= 1
+      ended.push({ id: job_id, state })
+    }
   }
   return ended
 }
 
 export function* chunks<T>(list: readonly T[], size: number): Generator<T[]> {
   for (let at = 0; at < list.length; at += size) yield list.slice(at, at + size)
+}
+
+/** As many as one statement takes. */
+export function statementChunks<T>(tx: Tx, list: readonly T[]): Generator<T[]> {
+  return chunks(list, IDS_PER_STATEMENT_MAX[tx.dialect])
 }

@@ -6,7 +6,7 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { seededRandom } from '../random.ts'
+import { seededRandom } from '../base/random.ts'
 import type {
   ClaimedJob,
   ClaimRequest,
@@ -35,6 +35,7 @@ export type ClaimOptions = {
   owner?: number
   n?: number
   room?: ClaimRequest['room']
+  bytes?: number
   kinds?: readonly string[]
   closedKinds?: readonly string[]
 }
@@ -108,6 +109,7 @@ export class Desk {
     return {
       owner: options.owner ?? this.owner,
       room: options.room ?? { interactive: n, bulk: n },
+      bytes: options.bytes === undefined ? undefined : { interactive: options.bytes, bulk: options.bytes },
       kinds: new Set(options.kinds ?? KINDS),
       roomFor: ({ kind }) => (options.closedKinds?.includes(kind) ? 0 : Number.POSITIVE_INFINITY),
     }

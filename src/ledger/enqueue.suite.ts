@@ -1,9 +1,12 @@
 /** The contract of putting jobs into the ledger: plain, in bulk, by key, in an app's own transaction. */
 import assert from 'node:assert/strict'
-import { UsageError } from '../errors.ts'
+import { UsageError } from '../base/errors.ts'
+import type { AppTx } from './app-transaction.ts'
 import type { NewJob } from './contract.ts'
 import { type Desk, type DeskTest, HOUR_MS } from './desk.suite.ts'
+import { IDLE_CODE, IDLE_MS_MAX } from './guard.ts'
 import type { Home } from './home.suite.ts'
+import { Ledger } from './ledger.ts'
 
 const job = (more: Partial<NewJob> = {}): NewJob => ({ kind: 'job', payload: '{}', ...more })
 
@@ -36,6 +39,7 @@ export function enqueueContract(test: DeskTest): void {
         lane: 'bulk',
         priority: 7,
         payload: '{"text":"žluťoučký 🐎"}',
+        bytes: Buffer.byteLength('{"text":"žluťoučký 🐎"}'),
         size: 12_345_678_901,
         items: 3,
         attempt: 1,
@@ -408,6 +412,48 @@ export function appTransactionContract(test: DeskTest, home: Home): void {
     assert.equal(await desk.count('jobs'), 1)
   })
 
+  test('what comes after the end of an app transaction, or is under way at it, is not written', async (desk) => {
+    let kept: AppTx | undefined
+    const failed = desk.ledger.transaction(async (tx) => {
+      kept = tx
+      await Promise.all([
+        tx.write({ jobs: [job({ key: 'a' })] }),
+        Promise.reject(new Error('changed my mind')),
+      ])
+    })
+    await assert.rejects(failed, /changed my mind/)
+    await assert.rejects(kept!.write({ jobs: [job()] }), /after the end/)
+    await assert.rejects(kept!.run(`DELETE FROM jobs`), /after the end/)
+    await desk.ledger.transaction(async (tx) => {
+      kept = tx
+    })
+    await assert.rejects(kept!.write({ jobs: [job()] }), /after the end/)
+    // Another one that is open meanwhile does not take it in.
+    const late = desk.ledger.transaction(async () => kept!.write({ jobs: [job()] }))
+    await assert.rejects(late, /after the end/)
+    assert.equal(await desk.count('jobs'), 0)
+  })
+
+  test('an app transaction that was given up enqueues nothing when it goes on', async (desk) => {
+    const standing = Promise.withResolvers<void>()
+    const goOn = Promise.withResolvers<void>()
+    let late: Promise<unknown> = Promise.resolve()
+    const givenUp = desk.ledger.transaction(async (tx) => {
+      await tx.write({ jobs: [job()] })
+      standing.resolve()
+      await goOn.promise
+      late = tx.write({ jobs: [job()] })
+      await late
+    })
+    await standing.promise
+    desk.clock.rush(IDLE_MS_MAX + 1)
+    await assert.rejects(givenUp, { code: IDLE_CODE })
+    goOn.resolve()
+    await new Promise((resolve) => setImmediate(resolve))
+    await assert.rejects(late, /after the end/)
+    assert.equal(await desk.count('jobs'), 0)
+  })
+
   test('migrations of an app run once each, in order, all or none', async (desk) => {
     const one = [`CREATE TABLE notes (text TEXT)`, `INSERT INTO notes VALUES ('one')`]
     await desk.ledger.migrateApp('notes', [one])
@@ -436,6 +482,26 @@ export function appTransactionContract(test: DeskTest, home: Home): void {
       assert.equal(await desk.ledger.job(added!.id), undefined)
       await app.exec('COMMIT')
       assert.equal(await desk.stage(added!.id), 'ready')
+    } finally {
+      await app.close()
+    }
+  })
+
+  test('however many write at once, none shares its row of a tally with an app that has not committed', async (desk) => {
+    const ledger = new Ledger(desk.ledger.driver, { random: () => 0.999 })
+    const app = await desk.site.connect()
+    try {
+      await Promise.all(Array.from({ length: 70 }, () => ledger.write({ jobs: [job()] })))
+      const slots = async (): Promise<number[]> =>
+        (await desk.sql<{ slot: number }>(`SELECT DISTINCT slot FROM tallies`)).map(({ slot }) =>
+          Number(slot),
+        )
+      const engines = new Set(await slots())
+      assert.ok(engines.size > 1, 'they were under way at once')
+      await app.exec('BEGIN')
+      await ledger.writeWithin(app.handle, { jobs: [job()] })
+      await app.exec('COMMIT')
+      assert.equal((await slots()).length, engines.size + 1)
     } finally {
       await app.close()
     }

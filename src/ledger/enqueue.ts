@@ -6,22 +6,26 @@
  * claimed one is asked to stop and the new one waits until it has. A failed holder is revived instead.
  * The halves of a split keep the key of the whole (keys.ts).
  */
-import { TidemarkError, UsageError } from '../errors.ts'
-import { type Changes, marks, oneOf } from './changes.ts'
-import type { Driver, EnqueueResult, InsertRow, NewJob, OnDepFailure, Tx } from './contract.ts'
-import { chunks, endDependencies, IDS_PER_STATEMENT_MAX } from './dependencies.ts'
+import { TidemarkError, UsageError } from '../base/errors.ts'
+import type { Changes } from './changes.ts'
+import type { Driver, Edge, EnqueueResult, InsertRow, Locks, NewJob, Tx } from './contract.ts'
+import { endDependencies } from './dependencies.ts'
+import { edgeRows, edgesOf, type FoundEdges, standingOf, type Wanted } from './edges.ts'
+import { checkJob } from './input-check.ts'
 import {
   type Holder,
+  type Holders,
+  holdersByKey,
   keyHolder,
   lockHolder,
   makeWay,
+  nameOf,
   type Rival,
   refuseCircle,
   rivalsByKey,
   splitJobOf,
   takeOver,
 } from './keys.ts'
-import type { JobState } from './states.ts'
 
 /** A key can be taken again between our look and our insert, but not for ever. */
 const KEY_TRIES_MAX = 5
@@ -32,12 +36,16 @@ export type EnqueueContext = {
   driver: Driver
   changes: Changes
   now: number
-  segmentRefs: ReadonlyMap<string, number>
+  locks?: Locks
 }
 
-type Edge = { depId: number; onFailure: OnDepFailure }
-/** By the id of the job to wait for: each is waited for once. */
-type Wanted = Map<number, OnDepFailure>
+/** `fresh`: jobs that this call has inserted and that are pending. */
+type Call = EnqueueContext & {
+  fresh: Set<number>
+  holders: Holders
+  idOfRef: Map<string, number>
+  results: EnqueueResult[]
+}
 
 export async function enqueueJobs(ctx: EnqueueContext, jobs: readonly NewJob[]): Promise<EnqueueResult[]> {
   if (jobs.length > JOBS_PER_CALL_MAX) {
@@ -45,6 +53,7 @@ export async function enqueueJobs(ctx: EnqueueContext, jobs: readonly NewJob[]):
       `${jobs.length} jobs in one call; at most ${JOBS_PER_CALL_MAX} fit into one transaction.`,
     )
   }
+  for (const job of jobs) checkJob(job)
   const plain = jobs.every((job) => job.key == null && !job.after?.length)
   if (plain) {
     const ids = await insert(
@@ -53,72 +62,191 @@ export async function enqueueJobs(ctx: EnqueueContext, jobs: readonly NewJob[]):
     )
     return ids.map((id) => ({ id: held(id), outcome: 'added' }))
   }
-  return enqueueRich(ctx, jobs)
-}
-
-/** Jobs with keys or dependencies, in an order in which every dependency comes first. */
-async function enqueueRich(ctx: EnqueueContext, jobs: readonly NewJob[]): Promise<EnqueueResult[]> {
-  const results: EnqueueResult[] = new Array(jobs.length)
-  const idOfRef = new Map<string, number>()
-  const rivals = await rivalsByKey(ctx.tx, jobs)
-  for (const index of inDependencyOrder(jobs)) {
-    const job = jobs[index]!
-    const wanted: Wanted = new Map()
-    for (const dep of job.after ?? [])
-      wanted.set(typeof dep === 'number' ? dep : idOfRef.get(dep)!, job.onDepFailure ?? 'fail')
-    const result = await enqueueOne(ctx, job, wanted, rivals.of(job))
-    results[index] = result
-    if (job.ref !== undefined) idOfRef.set(job.ref, result.id)
-  }
-  // On SQLite nobody else writes meanwhile. On PostgreSQL a key may have come free while we waited for it, because
-  // its holder was asked to stop or was split just then.
-  if (ctx.tx.dialect === 'postgres') await waitForLateRivals(ctx, jobs, results)
+  // Keys that others are taking, and jobs that they end or wait for, are locked until they commit.
+  const isBrief = ctx.locks === 'apart'
+  if (isBrief) ctx.driver.waitForLocks(ctx.tx, 'briefly')
+  const results = await enqueueRich(ctx, jobs)
+  if (isBrief) ctx.driver.waitForLocks(ctx.tx, 'patiently')
   return results
 }
 
-async function enqueueOne(
-  ctx: EnqueueContext,
-  job: NewJob,
-  wanted: Wanted,
-  rivals: Rival[],
-): Promise<EnqueueResult> {
+/**
+ * Jobs with keys or dependencies, in an order in which every dependency comes first. Those whose keys are free are
+ * inserted together, up to the first that needs one of them; what meets a key that is taken goes one by one.
+ */
+async function enqueueRich(ctx: EnqueueContext, jobs: readonly NewJob[]): Promise<EnqueueResult[]> {
+  const results: EnqueueResult[] = new Array(jobs.length)
+  const [rivals, holders] = await Promise.all([rivalsByKey(ctx.tx, jobs), holdersByKey(ctx.tx, jobs)])
+  const call: Call = { ...ctx, fresh: new Set(), holders, idOfRef: new Map(), results }
+  const stopped = ctx.changes.toStop.length
+  const run = new Run()
+  const endRun = (): Promise<void> => insertRun(call, run.take())
+  const answer = (index: number, result: EnqueueResult): void => {
+    const { ref } = jobs[index]!
+    results[index] = result
+    if (ref !== undefined) call.idOfRef.set(ref, result.id)
+  }
+  for (const index of inDependencyOrder(jobs)) {
+    const job = jobs[index]!
+    if (run.isNeededBy(job)) await endRun()
+    const busy = rivals.of(job)
+    const holder = holders.of(job)
+    if (!holder && busy.length === 0) run.add(index, job)
+    else if (holder && busy.length === 0 && isLeftTo(holder, job)) answer(index, leaveTo(call, holder, job))
+    else {
+      await endRun()
+      answer(index, await enqueueOne(call, job, wantedBy(call, job), busy))
+      holders.doubt(job)
+    }
+  }
+  await endRun()
+  // A key may have come free meanwhile because its holder was asked to stop: by us, or on PostgreSQL, where it may also
+  // have been split, by somebody else.
+  if (ctx.tx.dialect === 'postgres' || ctx.changes.toStop.length > stopped)
+    await waitForLateRivals(call, jobs, results)
+  return results
+}
+
+type Planned = { index: number; job: NewJob }
+
+/** Shared by all that wait for nothing: there may be 100,000 of them in a call. */
+const NOTHING_WANTED: Readonly<Wanted> = new Map()
+const NO_EDGES: FoundEdges = { edges: [], open: 0, met: new Set(), broken: [] }
+
+/** Jobs that can be inserted by one statement: no two have the same key, and none waits for another. */
+class Run {
+  #planned: Planned[] = []
+  readonly #keys = new Set<string>()
+  readonly #refs = new Set<string>()
+
+  isNeededBy(job: NewJob): boolean {
+    if (this.#planned.length === 0) return false
+    if (job.key != null && this.#keys.has(nameOf(job))) return true
+    return this.#refs.size > 0 && (job.after?.some((dep) => this.#refs.has(dep as string)) ?? false)
+  }
+
+  add(index: number, job: NewJob): void {
+    this.#planned.push({ index, job })
+    if (job.key != null) this.#keys.add(nameOf(job))
+    if (job.ref !== undefined) this.#refs.add(job.ref)
+  }
+
+  take(): Planned[] {
+    const planned = this.#planned
+    this.#planned = []
+    this.#keys.clear()
+    this.#refs.clear()
+    return planned
+  }
+}
+
+async function insertRun(call: Call, run: readonly Planned[]): Promise<void> {
+  if (run.length === 0) return
+  const { tx, driver, fresh, idOfRef, results } = call
+  const wanted = run.map(({ job }) => (job.after?.length ? wantedBy(call, job) : NOTHING_WANTED))
+  const waitedFor = new Set<number>()
+  for (const deps of wanted) for (const id of deps.keys()) waitedFor.add(id)
+  const standing = await standingOf(tx, waitedFor, fresh)
+  const found = wanted.map((deps) => (deps.size > 0 ? edgesOf(deps, standing) : NO_EDGES))
+  const ids = await insert(
+    call,
+    run.map(({ job }, at) => rowOf(call, job, found[at]!.open)),
+  )
+  const edges: Edge[] = []
+  const broken = new Map<number, FoundEdges['broken'][number]>()
+  for (const [at, { index, job }] of run.entries()) {
+    const id = ids[at]
+    if (id == null) continue
+    const its = found[at]!
+    refuseFuture(id, its)
+    for (const edge of edgeRows(id, its)) edges.push(edge)
+    for (const dep of its.broken) broken.set(dep.id, dep)
+    results[index] = { id, outcome: 'added' }
+    if (job.ref !== undefined) idOfRef.set(job.ref, id)
+    fresh.add(id)
+    call.holders.set(job, { id, state: 'pending' })
+  }
+  if (edges.length > 0) await driver.insertEdges(tx, edges, 'new jobs')
+  await endBroken(call, [...broken.values()])
+  // Somebody took these keys since we looked.
+  for (const [at, { index, job }] of run.entries()) {
+    if (ids[at] != null) continue
+    const result = await enqueueOne(call, job, new Map(wanted[at]), [])
+    results[index] = result
+    if (job.ref !== undefined) idOfRef.set(job.ref, result.id)
+    call.holders.doubt(job)
+  }
+}
+
+/** Whoever waits for one that ended without success may end too, and so on: nothing that was known is sure after it. */
+async function endBroken(call: Call, broken: FoundEdges['broken']): Promise<void> {
+  if (broken.length === 0) return
+  await endDependencies(call, broken)
+  call.fresh.clear()
+  call.holders.doubtAll()
+}
+
+function wantedBy({ idOfRef }: Call, job: NewJob): Wanted {
+  const wanted: Wanted = new Map()
+  for (const dep of job.after ?? [])
+    wanted.set(typeof dep === 'number' ? dep : idOfRef.get(dep)!, job.onDepFailure ?? 'fail')
+  return wanted
+}
+
+/** A job that is not there was pruned; one that cannot have been there yet is a mistake. */
+function refuseFuture(id: number, { edges }: FoundEdges): void {
+  const future = edges.find((edge) => edge.depId >= id)
+  if (future) throw new UsageError(`There is no job #${future.depId} to wait for.`, { code: 'job-unknown' })
+}
+
+function isLeftTo(holder: Pick<Holder, 'state'>, job: NewJob): boolean {
+  return holder.state !== 'failed' && (job.onKeyTaken ?? 'ignore') === 'ignore'
+}
+
+function leaveTo(ctx: EnqueueContext, holder: Pick<Holder, 'id'>, job: NewJob): EnqueueResult {
+  countElsewhere(ctx, job)
+  return { id: holder.id, outcome: 'ignored' }
+}
+
+async function openEdges({ tx, fresh }: Call, wanted: Wanted): Promise<FoundEdges> {
+  return edgesOf(wanted, await standingOf(tx, wanted.keys(), fresh))
+}
+
+async function enqueueOne(ctx: Call, job: NewJob, wanted: Wanted, rivals: Rival[]): Promise<EnqueueResult> {
   const replaced: number[] = []
   const halves = rivals.filter((rival) => !rival.stopping)
   if (halves.length > 0 && (job.onKeyTaken ?? 'ignore') === 'ignore') return leaveToHalves(ctx, job, halves)
   for (const half of halves) {
     const holder = await lockHolder(ctx.tx, half.id)
-    if (holder) await displace(ctx, holder, wanted)
+    if (holder) await displace(ctx, holder, job, wanted)
     if (holder) replaced.push(holder.id)
   }
   // Canceled but not yet stopped: it has given up the key, and whoever has it next waits for it.
   for (const rival of rivals) if (rival.stopping) wanted.set(rival.id, 'run')
   // Whoever has the key next in this call finds them dealt with: the new job has it.
   rivals.length = 0
-  let found = await openEdges(ctx.tx, wanted)
+  let found = await openEdges(ctx, wanted)
   for (let tries = 0; tries < KEY_TRIES_MAX; tries++) {
     const [id] = await insert(ctx, [rowOf(ctx, job, found.open)])
     if (id != null) {
-      const future = found.edges.find((edge) => edge.depId >= id)
-      if (future) throw new UsageError(`There is no job #${future.depId} to wait for.`)
-      await writeEdges(ctx.tx, id, found)
+      refuseFuture(id, found)
+      await writeEdges(ctx, id, found)
       for (const from of replaced) await takeOver(ctx.tx, { from, to: id })
-      await endDependencies(ctx, found.broken)
+      ctx.fresh.add(id)
+      await endBroken(ctx, found.broken)
       return { id, outcome: replaced.length > 0 ? 'replaced' : 'added' }
     }
     const holder = await keyHolder(ctx.tx, job.kind, job.key!)
     if (!holder) continue // it settled, or was asked to stop, in between: the key is free again
-    if (holder.state !== 'failed' && (job.onKeyTaken ?? 'ignore') === 'ignore') {
-      countElsewhere(ctx, job)
-      return { id: holder.id, outcome: 'ignored' }
-    }
+    if (isLeftTo(holder, job)) return leaveTo(ctx, holder, job)
     if (holder.state === 'failed') {
       wanted.delete(holder.id)
       await refuseCircle(ctx.tx, [...wanted.keys()], holder.id)
-      return revive(ctx, job, holder, await openEdges(ctx.tx, wanted))
+      return revive(ctx, job, holder, await openEdges(ctx, wanted))
     }
-    await displace(ctx, holder, wanted)
+    await displace(ctx, holder, job, wanted)
     replaced.push(holder.id)
-    found = await openEdges(ctx.tx, wanted)
+    found = await openEdges(ctx, wanted)
   }
   throw new TidemarkError(
     `The key ${job.key} of ${job.kind} changed hands ${KEY_TRIES_MAX} times in a row.`,
@@ -129,9 +257,13 @@ async function enqueueOne(
 }
 
 /** Makes way for a new job, which waits for what `holder` leaves to wait for. */
-async function displace(ctx: EnqueueContext, holder: Holder, wanted: Wanted): Promise<void> {
+async function displace(ctx: Call, holder: Holder, job: NewJob, wanted: Wanted): Promise<void> {
   wanted.delete(holder.id)
+  ctx.fresh.delete(holder.id)
   await refuseCircle(ctx.tx, [...wanted.keys()], holder.id)
+  // The new job accounts for the items: outside of the segment, that needs nothing more for them.
+  if (holder.segment_id !== null && holder.segment_id !== segmentOf(job))
+    ctx.changes.segment(holder.segment_id).left += holder.items
   for (const edge of await makeWay(ctx, holder))
     if (!wanted.has(edge.depId)) wanted.set(edge.depId, edge.onFailure)
 }
@@ -159,18 +291,18 @@ async function leaveToHalves(
     changes.becameReady += 1
     half.state = 'pending'
   }
-  if (segmentOf(ctx, job) !== halves[0]!.segment_id) countElsewhere(ctx, job)
+  if (segmentOf(job) !== halves[0]!.segment_id) countElsewhere(ctx, job)
   return { id, outcome: 'revived' }
 }
 
 /** The job that has the key accounts for the items; in the segment that asked again they need nothing more. */
 function countElsewhere(ctx: EnqueueContext, job: NewJob): void {
-  const segment = segmentOf(ctx, job)
+  const segment = segmentOf(job)
   if (segment !== null) ctx.changes.segment(segment).skipped += job.items ?? 1
 }
 
 async function waitForLateRivals(
-  ctx: EnqueueContext,
+  ctx: Call,
   jobs: readonly NewJob[],
   results: readonly EnqueueResult[],
 ): Promise<void> {
@@ -183,33 +315,28 @@ async function waitForLateRivals(
 }
 
 /** A job that this transaction has just inserted waits for these too. */
-async function waitForMore(ctx: EnqueueContext, id: number, late: readonly number[]): Promise<void> {
+async function waitForMore(ctx: Call, id: number, late: readonly number[]): Promise<void> {
   const { tx, changes } = ctx
   const edges = await tx.all<{ dep_id: number }>(`SELECT dep_id FROM job_deps WHERE job_id = ?`, [id])
   const known = new Set(edges.map((edge) => edge.dep_id))
   const wanted: Wanted = new Map()
   for (const depId of late) if (!known.has(depId)) wanted.set(depId, 'run')
   if (wanted.size === 0) return
-  const found = await openEdges(tx, wanted)
+  const found = await openEdges(ctx, wanted)
   const row = await tx.get<{ kind: string; wait: 'deps' | 'time' | null }>(
     `SELECT kind, wait FROM jobs WHERE id = ? AND state = 'pending'`,
     [id],
   )
   if (!row || found.open === 0) return
-  await writeEdges(tx, id, found)
+  await writeEdges(ctx, id, found)
   await tx.run(`UPDATE jobs SET wait = 'deps', deps_left = deps_left + ? WHERE id = ?`, [found.open, id])
   changes.moved(row.kind, row.wait ?? 'ready', 'deps')
   if (row.wait === null) changes.becameReady -= 1
-  await endDependencies(ctx, found.broken)
+  await endBroken(ctx, found.broken)
 }
 
 /** The failed job starts over as it is asked for now; a checkpoint is kept only for the same payload. */
-async function revive(
-  ctx: EnqueueContext,
-  job: NewJob,
-  holder: Holder,
-  found: FoundEdges,
-): Promise<EnqueueResult> {
+async function revive(ctx: Call, job: NewJob, holder: Holder, found: FoundEdges): Promise<EnqueueResult> {
   const { tx, changes } = ctx
   const row = rowOf(ctx, job, found.open)
   await tx.run(
@@ -222,12 +349,12 @@ async function revive(
     ],
   )
   await tx.run(`DELETE FROM job_deps WHERE job_id = ?`, [holder.id])
-  await writeEdges(tx, holder.id, found)
+  await writeEdges(ctx, holder.id, found)
   changes.moved(job.kind, 'failed', row.wait ?? 'ready')
   if (row.wait === 'time') changes.due(row.runAt)
   else if (row.wait === null) changes.becameReady += 1
   if (row.segmentId !== holder.segment_id) countElsewhere(ctx, job)
-  await endDependencies(ctx, found.broken)
+  await endBroken(ctx, found.broken)
   return { id: holder.id, outcome: 'revived' }
 }
 
@@ -237,7 +364,7 @@ function rowOf(ctx: EnqueueContext, job: NewJob, depsOpen: number | null): Inser
     kind: job.kind,
     key: job.key ?? null,
     streamId: job.streamId ?? 0,
-    segmentId: segmentOf(ctx, job),
+    segmentId: segmentOf(job),
     parentId: job.parentId ?? null,
     lane: job.lane ?? 'interactive',
     priority: job.priority ?? 0,
@@ -252,11 +379,9 @@ function rowOf(ctx: EnqueueContext, job: NewJob, depsOpen: number | null): Inser
   }
 }
 
-function segmentOf(ctx: EnqueueContext, job: NewJob): number | null {
-  if (job.segment == null || typeof job.segment === 'number') return job.segment ?? null
-  const id = ctx.segmentRefs.get(job.segment)
-  if (id === undefined) throw new UsageError(`No segment called ${job.segment} is added by this work.`)
-  return id
+function segmentOf({ segment }: NewJob): number | null {
+  if (typeof segment === 'string') throw new UsageError(`No segment called ${segment} is added by this work.`)
+  return segment ?? null
 }
 
 async function insert(ctx: EnqueueContext, rows: readonly InsertRow[]): Promise<(number | null)[]> {
@@ -272,62 +397,8 @@ async function insert(ctx: EnqueueContext, rows: readonly InsertRow[]): Promise<
   return ids
 }
 
-type FoundEdges = { edges: Edge[]; open: number; met: Set<number>; broken: { id: number; state: JobState }[] }
-
-/** How the jobs to wait for stand now; on PostgreSQL they are locked so that none settles meanwhile. */
-async function openEdges(tx: Tx, wanted: ReadonlyMap<number, OnDepFailure>): Promise<FoundEdges> {
-  const found: FoundEdges = { edges: [], open: 0, met: new Set(), broken: [] }
-  const lock = tx.dialect === 'postgres' ? ' ORDER BY id FOR SHARE' : ''
-  const seen = new Set<number>()
-  // Each wave holds the halves of those jobs of the one before that were split.
-  let wave: Wanted = new Map(wanted)
-  while (wave.size > 0) {
-    const skipped: number[] = []
-    const ids = [...wave.keys()].sort((a, b) => a - b)
-    for (const part of chunks(ids, IDS_PER_STATEMENT_MAX)) {
-      const rows = await tx.all<{ id: number; state: JobState }>(
-        `SELECT id, state FROM jobs WHERE id IN (${marks(part.length)})${lock}`,
-        part,
-      )
-      const stateOf = new Map(rows.map((row) => [row.id, row.state]))
-      for (const id of part) {
-        seen.add(id)
-        const state = stateOf.get(id)
-        found.edges.push({ depId: id, onFailure: wave.get(id)! })
-        // What is no longer there was pruned.
-        if (state === undefined || state === 'done' || state === 'skipped') found.met.add(id)
-        else if (state === 'failed' || state === 'canceled') found.broken.push({ id, state })
-        if (state === 'skipped') skipped.push(id)
-      }
-    }
-    wave = await halvesOf(tx, skipped, wave)
-    for (const id of seen) wave.delete(id)
-  }
-  found.open = found.edges.length - found.met.size
-  return found
-}
-
-/** Whoever waits for a batch that was split waits for its halves, in the same way. */
-async function halvesOf(tx: Tx, skipped: readonly number[], wanted: Wanted): Promise<Wanted> {
-  const halves: Wanted = new Map()
-  for (const part of chunks(skipped, IDS_PER_STATEMENT_MAX)) {
-    const among = oneOf(tx, part)
-    const rows = await tx.all<{ id: number; split_of: number }>(
-      `SELECT id, split_of FROM jobs WHERE split_of ${among.sql}`,
-      among.params,
-    )
-    for (const row of rows) halves.set(row.id, wanted.get(row.split_of)!)
-  }
-  return halves
-}
-
-async function writeEdges(tx: Tx, jobId: number, { edges, met }: FoundEdges): Promise<void> {
-  for (const edge of edges) {
-    await tx.run(
-      `INSERT INTO job_deps(dep_id, job_id, on_failure, met) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-      [edge.depId, jobId, edge.onFailure, met.has(edge.depId) ? 1 : 0],
-    )
-  }
+async function writeEdges({ tx, driver }: EnqueueContext, jobId: number, found: FoundEdges): Promise<void> {
+  if (found.edges.length > 0) await driver.insertEdges(tx, edgeRows(jobId, found), 'any jobs')
 }
 
 /** Indexes such that a job comes after those it names; a cycle is refused. */
@@ -338,20 +409,24 @@ export function inDependencyOrder(jobs: readonly NewJob[]): number[] {
     if (indexOfRef.has(job.ref)) throw new UsageError(`Two jobs of one call have the ref ${job.ref}.`)
     indexOfRef.set(job.ref, index)
   }
-  const left = jobs.map((job) => (job.after ?? []).filter((dep) => typeof dep === 'string').length)
-  const dependents: number[][] = jobs.map(() => [])
+  const left = jobs.map(() => 0)
+  const dependents = new Map<number, number[]>()
   for (const [index, job] of jobs.entries()) {
     for (const dep of job.after ?? []) {
       if (typeof dep === 'number') continue
       const depIndex = indexOfRef.get(dep)
       if (depIndex === undefined)
         throw new UsageError(`A job waits for ${dep}, which this call does not enqueue.`)
-      dependents[depIndex]!.push(index)
+      left[index]! += 1
+      const list = dependents.get(depIndex)
+      if (list) list.push(index)
+      else dependents.set(depIndex, [index])
     }
   }
-  const order = left.flatMap((n, index) => (n === 0 ? [index] : []))
+  const order: number[] = []
+  for (const [index, n] of left.entries()) if (n === 0) order.push(index)
   for (let at = 0; at < order.length; at++) {
-    for (const dependent of dependents[order[at]!]!) {
+    for (const dependent of dependents.get(order[at]!) ?? []) {
       left[dependent]! -= 1
       if (left[dependent] === 0) order.push(dependent)
     }

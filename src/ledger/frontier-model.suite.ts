@@ -6,7 +6,7 @@
  * the counts, the states, the marks, and (through a table that refuses doubles) on what was stored.
  */
 import assert from 'node:assert/strict'
-import { TidemarkError, UsageError } from '../errors.ts'
+import { TidemarkError, UsageError } from '../base/errors.ts'
 import type { ClaimedJob, NewBadItem, NewJob, Settlement, Tx } from './contract.ts'
 import { type Desk, LEASE_MS } from './desk.suite.ts'
 import type { SegmentState } from './states.ts'

@@ -1,6 +1,6 @@
 /** The contract of streams: segments that lie end to end, settle in any order, and marks that move in order. */
 import assert from 'node:assert/strict'
-import { UsageError } from '../errors.ts'
+import { UsageError } from '../base/errors.ts'
 import type { ClaimedJob, MarkMove, NewJob, SegmentCount } from './contract.ts'
 import { type Desk, type DeskTest, plain } from './desk.suite.ts'
 import type { Home } from './home.suite.ts'

@@ -8,14 +8,17 @@
  * - the mark is the end of the settled stretch that begins at the stream's origin; it is written in
  *   the transaction that settles the segment, and only ever grows
  */
-import { TidemarkError, UsageError } from '../errors.ts'
-import { type Changes, forUpdate, type SegmentDelta } from './changes.ts'
+import { TidemarkError, UsageError } from '../base/errors.ts'
+import { type Changes, forUpdate, oneOf, type SegmentDelta } from './changes.ts'
 import type { NewSegment, SegmentCount, SegmentRow, SegmentSplit, StreamRow, Tx } from './contract.ts'
+import { statementChunks } from './dependencies.ts'
+import { checkIndexed, checkName, checkWhole, storableText } from './input-check.ts'
 import { nextSegmentState, type SegmentEvent } from './states.ts'
 
 export type FrontierContext = { tx: Tx; changes: Changes; now: number }
 
-export function findStream(tx: Tx, name: string): Promise<StreamRow | undefined> {
+export async function findStream(tx: Tx, name: string): Promise<StreamRow | undefined> {
+  checkStreamName(name)
   return tx.get<StreamRow>(`SELECT * FROM streams WHERE name = ?`, [name])
 }
 
@@ -24,12 +27,18 @@ export async function openStream(
   name: string,
   { origin, now }: { origin: number; now: number },
 ): Promise<StreamRow> {
-  if (name === '') throw new UsageError('A stream needs a name.')
+  checkStreamName(name)
+  checkWhole(`The origin of ${name}`, origin)
   await tx.run(
     `INSERT INTO streams(name, mark_at, tail_at, created_at) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
     [name, origin, origin, now],
   )
   return (await findStream(tx, name))!
+}
+
+function checkStreamName(name: string): void {
+  if (name === '') throw new UsageError('A stream needs a name.')
+  checkIndexed('The name of a stream', name)
 }
 
 /** Appends segments to their streams; returns the ids by ref. */
@@ -43,15 +52,18 @@ export async function addSegments(
       `SELECT name, tail_at FROM streams WHERE id = ?${forUpdate(tx)}`,
       [segment.streamId],
     )
-    if (!stream) throw new UsageError(`There is no stream with the id ${segment.streamId}.`)
+    if (!stream)
+      throw new UsageError(`There is no stream with the id ${segment.streamId}.`, { code: 'stream-unknown' })
     if (segment.from !== stream.tail_at) {
       throw new UsageError(
         `A segment of ${stream.name} must start at ${stream.tail_at}, where the last one ends, not at ${segment.from}.`,
         { code: 'segment-gap' },
       )
     }
+    checkWhole(`The end of a segment of ${stream.name}`, segment.to)
     if (segment.to <= segment.from)
       throw new UsageError(`A segment of ${stream.name} is empty: ${segment.from} to ${segment.to}.`)
+    if (segment.mark != null) checkName(`The mark of a segment of ${stream.name}`, segment.mark)
     const id = await insertSegment(tx, segment, now)
     await tx.run(`UPDATE streams SET tail_at = ? WHERE id = ?`, [segment.to, segment.streamId])
     if (segment.ref !== undefined) refs.set(segment.ref, id)
@@ -66,6 +78,8 @@ export async function splitSegments(
   for (const split of splits) {
     const whole = await lockSegment(tx, split.segmentId)
     assertMove(whole, 'split')
+    checkWhole(`The place at which segment #${whole.id} is split`, split.at)
+    if (split.mark != null) checkName(`The mark of segment #${whole.id}`, split.mark)
     if (split.at <= whole.from_at || split.at >= whole.to_at) {
       throw new UsageError(
         `Segment #${whole.id} covers ${whole.from_at} to ${whole.to_at}; it cannot be split at ${split.at}.`,
@@ -91,7 +105,14 @@ export async function splitSegments(
 async function insertSegment(tx: Tx, segment: NewSegment, now: number): Promise<number> {
   const row = await tx.get<{ id: number }>(
     `INSERT INTO segments(stream_id, from_at, to_at, mark, label, created_at) VALUES (?, ?, ?, ?, ?, ?) RETURNING id`,
-    [segment.streamId, segment.from, segment.to, segment.mark ?? null, segment.label ?? null, now],
+    [
+      segment.streamId,
+      segment.from,
+      segment.to,
+      segment.mark ?? null,
+      segment.label == null ? null : storableText(segment.label),
+      now,
+    ],
   )
   return row!.id
 }
@@ -104,6 +125,8 @@ export function countSegments(
   for (const count of counts) {
     const id = typeof count.segment === 'number' ? count.segment : refs.get(count.segment)
     if (id === undefined) throw new UsageError(`No segment called ${count.segment} is added by this work.`)
+    for (const name of ['listed', 'stored', 'gone', 'skipped'] as const)
+      if (count[name] !== undefined) checkWhole(`${name} of segment ${count.segment}`, count[name])
     const delta = changes.segment(id)
     delta.listed += count.listed ?? 0
     delta.stored += count.stored ?? 0
@@ -115,10 +138,17 @@ export function countSegments(
 
 /** Writes the deltas of all touched segments, settles those that are complete, and moves the marks. */
 export async function applySegments(ctx: FrontierContext): Promise<void> {
-  const { tx, changes, now } = ctx
+  const { tx, changes } = ctx
   const streams = new Set<number>()
-  for (const [id, delta] of [...changes.segments].sort((a, b) => a[0] - b[0])) {
-    const before = await lockSegment(tx, id)
+  const deltas = [...changes.segments].sort((a, b) => a[0] - b[0])
+  const rows = await lockSegments(
+    tx,
+    deltas.map(([id]) => id),
+  )
+  const changed: SegmentRow[] = []
+  for (const [at, [, delta]] of deltas.entries()) {
+    const before = rows[at]!
+    skipLeft(before, delta)
     for (const event of eventsOf(delta)) assertMove(before, event)
     if (before.state === 'settled') continue // what came and went within this transaction
     const after = withDelta(before, delta)
@@ -128,18 +158,32 @@ export async function applySegments(ctx: FrontierContext): Promise<void> {
       after.state = 'settled'
       streams.add(after.stream_id)
     } else if (due) changes.unbalanced.push(after)
-    await tx.run(
-      `UPDATE segments SET state = ?, open_jobs = ?, listed = ?, stored = ?, gone = ?, skipped = ?, bad = ?, settled_at = ?
-       WHERE id = ?`,
-      [
-        ...[after.state, after.open_jobs, after.listed, after.stored, after.gone, after.skipped, after.bad],
-        after.state === 'settled' ? now : null,
-        id,
-      ],
-    )
+    changed.push(after)
   }
+  // Sent one behind the other; waited for together.
+  await Promise.all(changed.map((after) => writeSegment(ctx, after)))
   changes.segments.clear()
   for (const streamId of [...streams].sort((a, b) => a - b)) await moveMark(ctx, streamId)
+}
+
+function writeSegment({ tx, now }: FrontierContext, after: SegmentRow): Promise<number> {
+  return tx.run(
+    `UPDATE segments SET state = ?, open_jobs = ?, listed = ?, stored = ?, gone = ?, skipped = ?, bad = ?, settled_at = ?
+     WHERE id = ?`,
+    [
+      ...[after.state, after.open_jobs, after.listed, after.stored, after.gone, after.skipped, after.bad],
+      after.state === 'settled' ? now : null,
+      after.id,
+    ],
+  )
+}
+
+/** As far as they were listed, and the job that had them has not counted them itself. Only here all of it is known. */
+function skipLeft(before: SegmentRow, delta: SegmentDelta): void {
+  const open = (of: Omit<SegmentDelta, 'jobs' | 'left' | 'seal'>): number =>
+    of.listed - of.stored - of.gone - of.skipped - of.bad
+  delta.skipped += Math.max(0, Math.min(delta.left, open(before) + open(delta)))
+  delta.left = 0
 }
 
 function eventsOf(delta: SegmentDelta): SegmentEvent[] {
@@ -209,9 +253,26 @@ async function moveMark({ tx, changes, now }: FrontierContext, streamId: number)
 }
 
 async function lockSegment(tx: Tx, id: number): Promise<SegmentRow> {
-  const row = await tx.get<SegmentRow>(`SELECT * FROM segments WHERE id = ?${forUpdate(tx)}`, [id])
-  if (!row) throw new UsageError(`There is no segment #${id}.`)
-  return row
+  const [row] = await lockSegments(tx, [id])
+  return row!
+}
+
+/** In the order of `ids`, which is ascending: two processes never lock the same rows crosswise. */
+async function lockSegments(tx: Tx, ids: readonly number[]): Promise<SegmentRow[]> {
+  const found = new Map<number, SegmentRow>()
+  for (const part of statementChunks(tx, ids)) {
+    const among = oneOf(tx, part)
+    const rows = await tx.all<SegmentRow>(
+      `SELECT * FROM segments WHERE id ${among.sql} ORDER BY id${forUpdate(tx)}`,
+      among.params,
+    )
+    for (const row of rows) found.set(row.id, row)
+  }
+  return ids.map((id) => {
+    const row = found.get(id)
+    if (!row) throw new UsageError(`There is no segment #${id}.`, { code: 'segment-unknown' })
+    return row
+  })
 }
 
 function assertMove(segment: SegmentRow, event: SegmentEvent): void {

@@ -7,7 +7,7 @@
  */
 import module from 'node:module'
 import { parentPort, Worker } from 'node:worker_threads'
-import { type Clock, sleep, systemClock } from '../clock.ts'
+import { type Clock, sleep, systemClock } from '../base/clock.ts'
 import type { Driver, Heartbeat, HeartbeatOptions } from './contract.ts'
 import { extendLease } from './workers.ts'
 

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 import { freshDatabase, type TestDatabase } from '../../scripts/test-database.ts'
-import { type CancelTimer, type Clock, systemClock } from '../clock.ts'
-import { seededRandom } from '../random.ts'
+import { type CancelTimer, type Clock, systemClock } from '../base/clock.ts'
+import { seededRandom } from '../base/random.ts'
 import type { CommitPoint } from './cycle.ts'
 import { Ledger } from './ledger.ts'
 import { openLedger } from './open.ts'
@@ -16,17 +16,40 @@ import { schemaStatements } from './schema.ts'
 /** Wall time moves only when told to; timers are real, so that a driver may wait for its database. */
 export class StillClock implements Clock {
   #nowMs = Date.UTC(2026, 0, 1)
+  #aheadMs = 0
+  readonly #timers = new Set<{ dueMs: number; fire: () => void }>()
 
   now(): number {
     return this.#nowMs
   }
 
   monotonicMs(): number {
-    return systemClock.monotonicMs()
+    return systemClock.monotonicMs() + this.#aheadMs
+  }
+
+  watchLoop(): ReturnType<Clock['watchLoop']> {
+    return systemClock.watchLoop()
   }
 
   timer(ms: number, fn: () => void, options?: { keepAlive?: boolean }): CancelTimer {
-    return systemClock.timer(ms, fn, options)
+    const fire = (): void => {
+      stop()
+      fn()
+    }
+    const cancel = systemClock.timer(ms, fire, options)
+    const timer = { dueMs: this.monotonicMs() + ms, fire }
+    const stop = (): void => {
+      cancel()
+      this.#timers.delete(timer)
+    }
+    this.#timers.add(timer)
+    return stop
+  }
+
+  /** Durations seem longer by this much, and timers that were to end within it do so now. */
+  rush(ms: number): void {
+    this.#aheadMs += ms
+    for (const timer of [...this.#timers]) if (timer.dueMs <= this.monotonicMs()) timer.fire()
   }
 
   pass(ms: number): void {
@@ -162,7 +185,7 @@ async function postgresConnection(url: string): Promise<AppConnection> {
 }
 
 const LEDGER_TABLES = new Set(
-  schemaStatements('postgres').flatMap((sql) => /^CREATE TABLE (\w+)/.exec(sql)?.[1] ?? []),
+  schemaStatements('postgres', { from: 0 }).flatMap((sql) => /^CREATE TABLE (\w+)/.exec(sql)?.[1] ?? []),
 )
 
 /** All rows go, and what a test created; the ledger's tables stay. */
@@ -172,7 +195,7 @@ async function empty(admin: pg.Client): Promise<void> {
      WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND c.relname NOT IN ('meta', 'commits')`,
   )
   const statements = rows.map(({ schema, name }) =>
-    LEDGER_TABLES.has(name) ? `DELETE FROM "${schema}".${name}` : `DROP TABLE "${schema}".${name}`,
+    LEDGER_TABLES.has(name) ? `DELETE FROM "${schema}".${name}` : `DROP TABLE "${schema}".${name} CASCADE`,
   )
   await admin.query(statements.join(';'))
 }

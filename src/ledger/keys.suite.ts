@@ -1,6 +1,6 @@
 /** The contract of keys where their holder is not one plain job: split batches, other segments. */
 import assert from 'node:assert/strict'
-import type { ClaimedJob, NewJob } from './contract.ts'
+import type { ClaimedJob, NewJob, Work } from './contract.ts'
 import type { Desk, DeskTest } from './desk.suite.ts'
 
 const job = (more: Partial<NewJob> = {}): NewJob => ({ kind: 'job', payload: '{}', ...more })
@@ -167,5 +167,64 @@ function segments(test: DeskTest): void {
       jobs: [keyed({ streamId, segment, items: 2 })],
     })
     assert.equal((await desk.segmentRow(segment)).state, 'settled')
+  })
+
+  test('a segment does not wait for the items of a job that was replaced by one outside of it', async (desk) => {
+    const streamId = await desk.stream()
+    for (const [at, state] of (['pending', 'claimed'] as const).entries()) {
+      const segment = await desk.segment(streamId, at * 10, at * 10 + 10)
+      await desk.write({
+        jobs: [job({ segment, streamId, key: state, items: 3 })],
+        counts: [{ segment, listed: 3, seal: true }],
+      })
+      const claimed = state === 'claimed' ? await desk.claim() : []
+      const [replacement] = await desk.write({ jobs: [job({ key: state, onKeyTaken: 'replace' })] })
+      assert.equal(replacement!.outcome, 'replaced')
+      for (const one of claimed) await desk.settle(one, 'stop')
+      const row = await desk.segmentRow(segment)
+      assert.deepEqual([row.state, row.skipped], ['settled', 3], state)
+      assert.equal((await desk.mark(streamId)).mark_at, at * 10 + 10, state)
+      for (const one of await desk.claim()) await desk.settle(one, 'succeed')
+    }
+  })
+
+  test('nor for those of a job that was replaced in the transaction that listed them', async (desk) => {
+    const streamId = await desk.stream()
+    const list = (from: number, key: string): Work => ({
+      segments: [{ streamId, from, to: from + 10, ref: 'it' }],
+      counts: [{ segment: 'it', listed: 3, seal: true }],
+      jobs: [job({ key, streamId, segment: 'it', items: 3 })],
+    })
+    const replacing = (key: string): NewJob => job({ key, onKeyTaken: 'replace' })
+    await desk.cycle({ work: [list(0, 'a'), { jobs: [replacing('a')] }] })
+    const { jobs, ...more } = list(10, 'b')
+    await desk.write({ ...more, jobs: [...jobs!, replacing('b')] })
+    // More than goes behind one savepoint lies between them.
+    const between = Array.from({ length: 70 }, () => ({ jobs: [job({ kind: 'other', ref: 'x' })] }))
+    await desk.cycle({ work: [list(20, 'c'), ...between, { jobs: [replacing('c')] }] })
+    const segments = await desk.ledger.segments(streamId)
+    assert.deepEqual(
+      segments.map(({ state, skipped }) => [state, skipped]),
+      Array(3).fill(['settled', 3]),
+    )
+    assert.equal((await desk.mark(streamId)).mark_at, 30)
+  })
+
+  test('what a replaced job has counted itself is not counted again, and it is not tried again beside its replacement', async (desk) => {
+    const streamId = await desk.stream()
+    const segment = await desk.segment(streamId, 0, 10)
+    await desk.write({
+      jobs: [job({ segment, streamId, key: 'a', items: 3 }), job({ segment, streamId, kind: 'other' })],
+      counts: [{ segment, listed: 4, seal: true }],
+    })
+    const [first, other] = await desk.claim()
+    await desk.settle(first!, 'continue', { work: { counts: [{ segment, stored: 3 }] } })
+    await desk.write({ jobs: [job({ key: 'a', onKeyTaken: 'replace', kind: first!.kind })] })
+    await desk.settle(first!, 'stop')
+    const row = await desk.segmentRow(segment)
+    assert.ok(row.stored + row.skipped <= row.listed)
+    for (const one of await desk.claim()) await desk.settle(one, 'succeed')
+    await assert.rejects(desk.ledger.redo(first!.id), /a newer job accounts for its items/)
+    await desk.settle(other!, 'stop')
   })
 }

@@ -4,10 +4,10 @@
  * - a holder that was asked to stop and is still running: the next one waits for it
  * - the unsettled halves of a holder that was split: together they are the job that has the key
  */
-import { UsageError } from '../errors.ts'
-import { type Changes, forUpdate, marks, oneOfTexts } from './changes.ts'
+import { UsageError } from '../base/errors.ts'
+import { type Changes, forUpdate, oneOf, oneOfTexts } from './changes.ts'
 import type { NewJob, OnDepFailure, Tx } from './contract.ts'
-import { chunks, IDS_PER_STATEMENT_MAX } from './dependencies.ts'
+import { statementChunks } from './dependencies.ts'
 import { type JobState, stageOf } from './states.ts'
 
 export type Holder = {
@@ -17,6 +17,7 @@ export type Holder = {
   wait: 'deps' | 'time' | null
   owner: number | null
   segment_id: number | null
+  items: number
 }
 
 export type Rival = {
@@ -28,9 +29,10 @@ export type Rival = {
 }
 
 /** Of a job whose work another one does: nothing is missing without it. */
-export const REPLACED_NOTE = 'replaced by a newer job'
+export const REPLACED_CODE = 'replaced'
+const REPLACED = `note = 'replaced by a newer job', note_code = '${REPLACED_CODE}'`
 const UNSETTLED = `state IN ('pending', 'claimed', 'failed')`
-const HOLDER = `SELECT id, kind, state, wait, owner, segment_id FROM jobs`
+const HOLDER = `SELECT id, kind, state, wait, owner, segment_id, items FROM jobs`
 
 export function keyHolder(tx: Tx, kind: string, key: string): Promise<Holder | undefined> {
   return tx.get<Holder>(
@@ -46,11 +48,58 @@ export function lockHolder(tx: Tx, id: number): Promise<Holder | undefined> {
   ])
 }
 
+/** A key is one among the jobs of its kind. */
+export function nameOf({ kind, key }: { kind: string; key?: string | null }): string {
+  return `${kind}\n${key}`
+}
+
+/** What is known of who has which key. In doubt it is to be looked at again: `state` is then `failed`. */
+export class Holders {
+  readonly #byName = new Map<string, Pick<Holder, 'id' | 'state'>>()
+
+  of(job: NewJob): Pick<Holder, 'id' | 'state'> | undefined {
+    return job.key == null ? undefined : this.#byName.get(nameOf(job))
+  }
+
+  set(job: Pick<NewJob, 'kind' | 'key'>, holder: Pick<Holder, 'id' | 'state'>): void {
+    if (job.key != null) this.#byName.set(nameOf(job), holder)
+  }
+
+  doubt(job: NewJob): void {
+    this.set(job, { id: 0, state: 'failed' })
+  }
+
+  doubtAll(): void {
+    for (const name of this.#byName.keys()) this.#byName.set(name, { id: 0, state: 'failed' })
+  }
+}
+
+/** Who has the keys of these jobs now. On PostgreSQL they are locked and stay so; a key can still be taken. */
+export async function holdersByKey(tx: Tx, jobs: readonly NewJob[]): Promise<Holders> {
+  const holders = new Holders()
+  const keysOf = Map.groupBy(
+    jobs.filter((job) => job.key != null),
+    (job) => job.kind,
+  )
+  for (const [kind, keyed] of keysOf) {
+    for (const part of statementChunks(tx, [...new Set(keyed.map((job) => job.key!))])) {
+      const among = oneOfTexts(tx, part)
+      const rows = await tx.all<{ id: number; key: string; state: JobState }>(
+        `SELECT id, key, state FROM jobs WHERE kind = ? AND key ${among.sql} AND ${UNSETTLED} AND cancel_requested = 0
+         ORDER BY id${forUpdate(tx)}`,
+        [kind, ...among.params],
+      )
+      for (const { id, key, state } of rows) holders.set({ kind, key }, { id, state })
+    }
+  }
+  return holders
+}
+
 /** For jobs with keys, in the order of ids; both parts have an index of their own that is almost always empty. */
 export async function rivalsByKey(tx: Tx, jobs: readonly NewJob[]): Promise<{ of(job: NewJob): Rival[] }> {
   const keys = [...new Set(jobs.flatMap((job) => job.key ?? []))]
   const rivals = new Map<string, Rival[]>()
-  for (const part of chunks(keys, IDS_PER_STATEMENT_MAX)) {
+  for (const part of statementChunks(tx, keys)) {
     const among = oneOfTexts(tx, part)
     const rows = await tx.all<Omit<Rival, 'stopping'> & { key: string; cancel_requested: number }>(
       `SELECT id, kind, key, state, segment_id, cancel_requested FROM jobs
@@ -60,13 +109,13 @@ export async function rivalsByKey(tx: Tx, jobs: readonly NewJob[]): Promise<{ of
       [...among.params, ...among.params],
     )
     for (const { id, kind, key, state, segment_id, cancel_requested } of rows) {
-      const name = `${kind}\n${key}`
+      const name = nameOf({ kind, key })
       const list = rivals.get(name) ?? []
       list.push({ id, kind, state, segment_id, stopping: cancel_requested === 1 })
       rivals.set(name, list)
     }
   }
-  return { of: (job) => (job.key == null ? [] : (rivals.get(`${job.kind}\n${job.key}`) ?? [])) }
+  return { of: (job) => (job.key == null ? [] : (rivals.get(nameOf(job)) ?? [])) }
 }
 
 /** The job whose split, and the splits of its halves, led to this one: whoever waits for it waits for all of them. */
@@ -83,13 +132,14 @@ export async function splitJobOf(tx: Tx, half: number): Promise<number> {
 
 /** Whoever takes the place of `holder` is waited for by its dependents, so it cannot wait for them. */
 export async function refuseCircle(tx: Tx, after: readonly number[], holder: number): Promise<void> {
-  for (const part of chunks(after, IDS_PER_STATEMENT_MAX)) {
+  for (const part of statementChunks(tx, after)) {
+    const among = oneOf(tx, part)
     const circle = await tx.get(
       `WITH RECURSIVE up(id) AS (
-         SELECT dep_id FROM job_deps WHERE job_id IN (${marks(part.length)}) AND met = 0
+         SELECT dep_id FROM job_deps WHERE job_id ${among.sql} AND met = 0
          UNION SELECT d.dep_id FROM job_deps d JOIN up ON d.job_id = up.id WHERE d.met = 0)
        SELECT id FROM up WHERE id = ?`,
-      [...part, holder],
+      [...among.params, holder],
     )
     if (!circle) continue
     throw new UsageError(
@@ -107,16 +157,15 @@ export async function makeWay(
   holder: Holder,
 ): Promise<{ depId: number; onFailure: OnDepFailure }[]> {
   if (holder.state === 'claimed') {
-    await tx.run(
-      `UPDATE jobs SET cancel_requested = 1, note = '${REPLACED_NOTE}' WHERE id = ? AND state = 'claimed'`,
-      [holder.id],
-    )
+    await tx.run(`UPDATE jobs SET cancel_requested = 1, ${REPLACED} WHERE id = ? AND state = 'claimed'`, [
+      holder.id,
+    ])
     changes.control = true
     changes.toStop.push({ id: holder.id, owner: holder.owner! })
     return [{ depId: holder.id, onFailure: 'run' }]
   }
   const ended = await tx.run(
-    `UPDATE jobs SET state = 'canceled', note = '${REPLACED_NOTE}', settled_at = ?
+    `UPDATE jobs SET state = 'canceled', ${REPLACED}, settled_at = ?
      WHERE id = ? AND state IN ('pending', 'failed')`,
     [now, holder.id],
   )

@@ -2,12 +2,13 @@
  * The ledger: work is rows, and progress is proven. One class for both databases; a driver runs the
  * statements. All writes go through short transactions that also keep the tallies exact.
  */
-import { UsageError } from '../errors.ts'
-import type { Random } from '../random.ts'
+import { UsageError } from '../base/errors.ts'
+import type { Random } from '../base/random.ts'
 import { type AlertRow, clearAlert, listAlerts, type NewAlert, raiseAlert } from './alerts.ts'
+import { APP_TRANSACTIONS_MAX, type AppTx, appTx, runAppTransaction } from './app-transaction.ts'
 import { type BadFilter, retryBadItems } from './bad-items.ts'
 import { Changes } from './changes.ts'
-import { openQueues, type Pauses } from './claim.ts'
+import { firstTurns, NO_PAUSES, openQueues, type Pauses } from './claim.ts'
 import {
   type BadRow,
   type ClaimRequest,
@@ -39,9 +40,10 @@ import {
   wakeAheadJobs,
   wakeDueJobs,
 } from './control.ts'
-import { type CommitPoint, type CycleContext, runCycle, writeWork } from './cycle.ts'
+import { type CommitPoint, type CycleContext, runCycle } from './cycle.ts'
 import { endDependencies } from './dependencies.ts'
 import { applySegments, findStream, openStream } from './frontier.ts'
+import { refuseInside } from './guard.ts'
 import { countBadItems, countFailed, type FrontierOptions, listHeldJobs, readFrontier } from './pictures.ts'
 import {
   countJobs,
@@ -73,8 +75,11 @@ import {
   putSchedule,
   type ScheduleRow,
 } from './schedules.ts'
+import { Semaphore } from './semaphore.ts'
+import { type WriteContext, writeWork } from './work.ts'
 import {
   extendLease,
+  type HeldJob,
   liveWorkers,
   reclaimFromGone,
   registerWorker,
@@ -85,21 +90,23 @@ import {
 
 /** Writers are spread over this many rows per tally; see the table's comment. */
 const SLOTS = 64
+/** For apps that commit themselves, perhaps only after a while: nobody else is to wait for these rows. */
+const APP_SLOTS = { from: 2 * SLOTS, to: 3 * SLOTS }
 const DUE_BATCH_MAX = 5_000
 /** Until the next look at due jobs that another transaction has locked. */
 const DUE_LOCKED_MS = 250
 
 export type LedgerOptions = { random: Random; point?: (name: CommitPoint) => void }
-export type WriteContext = { tx: Tx; driver: Driver; changes: Changes; now: number }
-export type AppTx = Tx & { write(work: Work): Promise<EnqueueResult[]> }
 
 export class Ledger {
   readonly driver: Driver
   readonly #slot: number
   readonly #busySlots = new Set<number>()
+  readonly #appTurns = new Semaphore(APP_TRANSACTIONS_MAX)
   readonly #point: (name: CommitPoint) => void
-  #pauses: Pauses = { all: false, streams: new Set(), kinds: new Set() }
-  readonly #turns: Record<Lane, number> = { interactive: 0, bulk: 0 }
+  #pauses: Pauses = NO_PAUSES
+  readonly #turns = firstTurns()
+  readonly #losses = { n: 0 }
   #onToStop: (stop: { id: number; owner: number }) => void = () => {}
   #onUnbalanced: (segment: SegmentRow) => void = () => {}
 
@@ -133,6 +140,7 @@ export class Ledger {
   // --- Work -----------------------------------------------------------------
 
   async cycle(cycle: Cycle): Promise<CycleResult> {
+    refuseInside('A cycle of the ledger')
     const slot = this.#freeSlot()
     this.#busySlots.add(slot)
     try {
@@ -153,31 +161,20 @@ export class Ledger {
   }
 
   /** A transaction of the app's own on the ledger's database, with work inside it. */
-  transaction<T>(fn: (tx: AppTx) => Promise<T>): Promise<T> {
-    return this.#write(({ tx, changes, now }) => fn(this.#appTx(tx, changes, now)))
+  async transaction<T>(fn: (tx: AppTx) => Promise<T>): Promise<T> {
+    refuseInside('A transaction')
+    await this.#appTurns.acquire()
+    return this.#write((ctx) => runAppTransaction(ctx, fn)).finally(() => this.#appTurns.release())
   }
 
   /** Writes inside a transaction that the app itself began and will commit, on its own connection. */
   writeWithin(connection: unknown, work: Work | ((tx: Tx) => Promise<Work>)): Promise<EnqueueResult[]> {
     return this.driver.within(connection, async (tx) => {
-      const changes = new Changes()
-      const now = this.now()
-      const jobs = await this.#appTx(tx, changes, now).write(
-        typeof work === 'function' ? await work(tx) : work,
-      )
-      await this.#finish({ tx, driver: this.driver, changes, now })
+      const ctx = { tx, driver: this.driver, changes: new Changes(), now: this.now() }
+      const jobs = await writeWork(ctx, typeof work === 'function' ? await work(tx) : work)
+      await this.#finish(ctx, await this.driver.ownSlot(tx, APP_SLOTS))
       return jobs
     })
-  }
-
-  #appTx(tx: Tx, changes: Changes, now: number): AppTx {
-    return {
-      dialect: tx.dialect,
-      all: (sql, params) => tx.all(sql, params),
-      get: (sql, params) => tx.get(sql, params),
-      run: (sql, params) => tx.run(sql, params),
-      write: (work) => writeWork({ ...this.#cycleContext(), tx, changes, now }, work, null),
-    }
   }
 
   /** Is there something to claim? A look that takes no lock. */
@@ -241,13 +238,11 @@ export class Ledger {
     return this.#write((ctx) => reclaimFromGone(ctx, isDead, self))
   }
 
-  release(owner: number, jobs: readonly { id: number; attempt: number }[]): Promise<number> {
-    return this.#write((ctx) => releaseJobs(ctx, owner, jobs))
+  release(owner: number, jobs: readonly HeldJob[], about = { started: false }): Promise<number> {
+    return this.#write((ctx) => releaseJobs(ctx, owner, jobs, about))
   }
 
-  retire(owner: number): Promise<number> {
-    return this.#write((ctx) => retireWorker(ctx, owner))
-  }
+  retire = (owner: number): Promise<number> => this.#write((ctx) => retireWorker(ctx, owner))
 
   workers(): Promise<WorkerRow[]> {
     return this.driver.read(liveWorkers)
@@ -285,17 +280,15 @@ export class Ledger {
     return this.#write((ctx) => redoJob(ctx, id))
   }
 
-  pause(scope: PauseScope, target = '', reason = 'paused by hand'): Promise<boolean> {
-    return this.#write((ctx) => pause(ctx, scope, target, reason))
+  pause(scope: PauseScope, target = '', reason = 'paused by hand', code?: string): Promise<boolean> {
+    return this.#write((ctx) => pause(ctx, { scope, target, code, reason }))
   }
 
   resume(scope: PauseScope, target = ''): Promise<boolean> {
     return this.#write((ctx) => resume(ctx, scope, target))
   }
 
-  pauses(): Promise<PauseRow[]> {
-    return this.driver.read(listPauses)
-  }
+  pauses = (): Promise<PauseRow[]> => this.driver.read(listPauses)
 
   /** Claims and `hasReady` go by what was last loaded; the engine loads when it hears of a change. */
   async loadPauses(): Promise<Pauses> {
@@ -308,7 +301,7 @@ export class Ledger {
   }
 
   retryBad(filter: BadFilter = {}, lane: Lane = 'bulk'): Promise<number> {
-    return this.#write((ctx) => retryBadItems(ctx, filter, lane))
+    return retryBadItems((step) => this.#write(step), filter, lane)
   }
 
   // --- Streams --------------------------------------------------------------
@@ -421,7 +414,7 @@ export class Ledger {
   fireSchedule(entry: ScheduleRow, nextAt: number, work: Work): Promise<EnqueueResult | undefined> {
     return this.#write(async ({ tx, changes, now }) => {
       if (!(await advanceSchedule(tx, entry, nextAt, now))) return undefined
-      const [job] = await this.#appTx(tx, changes, now).write(work)
+      const [job] = await appTx({ tx, driver: this.driver, changes, now }).write(work)
       await noteScheduledJob(tx, entry.name, job!.id)
       return job
     })
@@ -441,6 +434,11 @@ export class Ledger {
 
   /** Runs an app's schema steps that this database has not seen yet, each once. */
   async migrateApp(app: string, steps: readonly (readonly string[])[]): Promise<void> {
+    const seen = await this.driver.read((tx) =>
+      tx.get<{ version: number }>(`SELECT version FROM app_schemas WHERE app = ?`, [app]),
+    )
+    // Whoever only looks does not wait for those who write, nor needs room on the disk.
+    if (seen?.version === steps.length) return
     await this.driver.transaction(async (tx) => {
       // The row is there and locked before it is read: of two processes that start together, one migrates.
       await tx.run(`INSERT INTO app_schemas(app, version) VALUES (?, 0) ON CONFLICT (app) DO NOTHING`, [app])
@@ -464,14 +462,16 @@ export class Ledger {
 
   /** Cycles that run side by side would otherwise wait for each other's rows. */
   #freeSlot(): number {
-    let slot = this.#slot
-    while (this.#busySlots.has(slot)) slot += 1
-    return slot
+    for (let n = 0; n < SLOTS; n++) {
+      const slot = (this.#slot + n) % SLOTS
+      if (!this.#busySlots.has(slot)) return slot
+    }
+    return this.#slot
   }
 
   #cycleContext(): CycleContext {
-    const pauses = this.#pauses
-    return { driver: this.driver, slot: this.#slot, pauses, turns: this.#turns, point: this.#point }
+    const context = { driver: this.driver, slot: this.#slot, pauses: this.#pauses, turns: this.#turns }
+    return { ...context, losses: this.#losses, point: this.#point }
   }
 
   /** A write that is not a cycle: consequences, segments, tallies and announcements are taken care of. */
@@ -481,7 +481,7 @@ export class Ledger {
       changes = new Changes() // the transaction may be run again
       const ctx = { tx, driver: this.driver, changes, now: this.now() }
       const result = await fn(ctx)
-      await this.#finish(ctx)
+      await this.#finish(ctx, this.#slot)
       return result
     })
     for (const segment of changes.unbalanced) this.#onUnbalanced(segment)
@@ -489,11 +489,11 @@ export class Ledger {
     return value
   }
 
-  async #finish(ctx: WriteContext): Promise<void> {
+  async #finish(ctx: WriteContext, slot: number): Promise<void> {
     const { tx, changes, now } = ctx
     await endDependencies(ctx, changes.ended)
     await applySegments(ctx)
-    await changes.flush(tx, this.#slot, now)
+    await changes.flush(tx, slot, now)
     if (changes.control) await this.driver.announce(tx, 'control')
     else if (changes.becameReady > 0) await this.driver.announce(tx, 'work')
   }

@@ -6,14 +6,15 @@ import { MemoryBudgetStore } from './memory-budgets.ts'
 
 budgetStoreSuite('memory', async () => {
   const store = new MemoryBudgetStore()
-  return { store, other: store, close: async () => {} }
+  return { store, other: store, owner: 1, close: async () => {} }
 })
 
 test('a budget row survives its columns, whole numbers as text or bigint included', async () => {
   const store = new MemoryBudgetStore()
   const start = { rate: 3, burst: 7, controller: '{"v":1}' }
+  const workers = { owner: 1, running: 2, workersWanted: 3, slots: 0, workersMax: 8 }
   await store.draw(
-    { name: 'b', member: 'm', want: 0.5, giveBack: 0, running: 2, leave: false, start },
+    { name: 'b', member: 'm', want: 0.5, giveBack: 0, ...workers, leave: false, start },
     1_800_000_000_000,
   )
   const [row] = await store.list()

@@ -1,8 +1,8 @@
 /** From a URL to a ledger. Only the database that is asked for is loaded. */
 import { fileURLToPath } from 'node:url'
-import { type Clock, systemClock } from '../clock.ts'
-import { UsageError } from '../errors.ts'
-import { type Random, systemRandom } from '../random.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
+import { UsageError } from '../base/errors.ts'
+import { type Random, systemRandom } from '../base/random.ts'
 import type { CommitPoint } from './cycle.ts'
 import { Ledger } from './ledger.ts'
 

@@ -2,9 +2,9 @@
  * Reading the ledger: what `tidemark jobs`, `status` and the server show. Nothing here counts rows of jobs, but for
  * canceled ones, which have an index and are few.
  */
-import { UsageError } from '../errors.ts'
+import { UsageError } from '../base/errors.ts'
 import type { BadRow, JobRow, SegmentRow, StreamRow, Tally, Tx, Value } from './contract.ts'
-import { REPLACED_NOTE } from './keys.ts'
+import { REPLACED_CODE } from './keys.ts'
 import { JOB_STATES, type JobState, SEGMENT_STATES, type SegmentState, type Stage } from './states.ts'
 
 export const PAGE_MAX = 1_000
@@ -14,7 +14,8 @@ export type JobFilter = {
   kind?: string
   stream?: string
   parentId?: number
-  segmentId?: number
+  /** Null: those of no segment. */
+  segmentId?: number | null
   /** Only jobs with a smaller id: the cursor of the next page. */
   before?: number
   /** Only jobs from this id on: a look at a stretch of a long ledger. */
@@ -25,7 +26,7 @@ export type JobFilter = {
 
 export const JOB_COLUMNS = `j.id, j.kind, j.key, s.name AS stream, j.segment_id, j.parent_id, j.lane, j.priority, j.state, j.wait,
   j.run_at, j.deps_left, j.payload, j.size, j.items, j.attempt, j.failures, j.owner, j.cancel_requested, j.checkpoint,
-  j.progress, j.error, j.note, j.created_at, j.claimed_at, j.settled_at`
+  j.progress, j.error, j.note, j.note_code, j.created_at, j.claimed_at, j.settled_at`
 
 function assertState(state: JobState): JobState {
   if (JOB_STATES.includes(state)) return state
@@ -45,7 +46,7 @@ export function stateCondition(state: JobState, prefix: '' | 'j.' = ''): string 
 export function listJobs(tx: Tx, filter: JobFilter): Promise<JobRow[]> {
   const where: string[] = []
   const params: Value[] = []
-  const add = (condition: string, value: Value | undefined): void => {
+  const add = (condition: string, value: Exclude<Value, null> | undefined): void => {
     if (value === undefined) return
     where.push(condition)
     params.push(value)
@@ -54,7 +55,8 @@ export function listJobs(tx: Tx, filter: JobFilter): Promise<JobRow[]> {
   add('j.kind = ?', filter.kind)
   add('s.name = ?', filter.stream)
   add('j.parent_id = ?', filter.parentId)
-  add('j.segment_id = ?', filter.segmentId)
+  if (filter.segmentId === null) where.push('j.segment_id IS NULL')
+  else add('j.segment_id = ?', filter.segmentId)
   add('j.id < ?', filter.before)
   add('j.id >= ?', filter.from)
   add('j.created_at < ?', filter.createdBefore)
@@ -78,7 +80,7 @@ export type DependencyRow = {
 }
 const LINK_COLUMNS = `j.kind, j.state, j.wait, j.error, j.settled_at, d.on_failure, d.met`
 
-export type JobErrorRow = { attempt: number; at: number; kind: string; message: string }
+export type JobErrorRow = { attempt: number; at: number; kind: string; code: string | null; message: string }
 export type JobDetail = {
   job: JobRow
   waitsFor: DependencyRow[]
@@ -86,7 +88,7 @@ export type JobDetail = {
   children: Record<string, number>
   errors: JobErrorRow[]
   owner: { id: number; host: string; pid: number; name: string; state: string; lease_until: number } | null
-  pausedBy: { scope: string; target: string; reason: string }[]
+  pausedBy: { scope: string; target: string; code: string; reason: string }[]
 }
 
 export async function showJob(tx: Tx, id: number): Promise<JobDetail | undefined> {
@@ -110,7 +112,7 @@ export async function showJob(tx: Tx, id: number): Promise<JobDetail | undefined
     [id],
   )
   const errors = await tx.all<JobErrorRow>(
-    `SELECT attempt, at, kind, message FROM job_errors WHERE job_id = ? ORDER BY id DESC`,
+    `SELECT attempt, at, kind, code, message FROM job_errors WHERE job_id = ? ORDER BY id DESC`,
     [id],
   )
   const owner = job.owner
@@ -120,7 +122,7 @@ export async function showJob(tx: Tx, id: number): Promise<JobDetail | undefined
       )
     : undefined
   const pausedBy = await tx.all<JobDetail['pausedBy'][number]>(
-    `SELECT scope, target, reason FROM pauses WHERE scope = 'all' OR (scope = 'kind' AND target = ?) OR (scope = 'stream' AND target = ?)`,
+    `SELECT scope, target, code, reason FROM pauses WHERE scope = 'all' OR (scope = 'kind' AND target = ?) OR (scope = 'stream' AND target = ?)`,
     [job.kind, job.stream],
   )
   const counts = Object.fromEntries(children.map((row) => [row.state, Number(row.n)]))
@@ -263,7 +265,7 @@ export async function countUnbalanced(tx: Tx): Promise<Unbalanced[]> {
      FROM segments g JOIN streams s ON s.id = g.stream_id LEFT JOIN (
        SELECT segment_id, count(*) AS jobs, sum(items) AS items, min(id) AS first FROM jobs
        WHERE ${stateCondition('canceled')} AND segment_id IS NOT NULL AND items > 0
-         AND coalesce(note, '') <> '${REPLACED_NOTE}'
+         AND coalesce(note_code, '') <> '${REPLACED_CODE}'
        GROUP BY segment_id) c ON c.segment_id = g.id
      WHERE g.state <> 'settled' AND g.state = 'sealed' AND g.open_jobs = 0 ORDER BY s.name, g.id`,
   )

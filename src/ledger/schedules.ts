@@ -4,6 +4,7 @@
  * was there are made up for once.
  */
 import type { Lane, Tx } from './contract.ts'
+import { checkIndexed } from './input-check.ts'
 
 export type ScheduleRow = {
   name: string
@@ -22,6 +23,7 @@ export type NewSchedule = Omit<ScheduleRow, 'last_at' | 'last_job'>
 
 /** Keeps `next_at` if the entry is the same as before, so that a restart does not skip or repeat a run. */
 export async function putSchedule(tx: Tx, s: NewSchedule): Promise<void> {
+  checkIndexed('The name of a schedule', s.name)
   await tx.run(
     `INSERT INTO schedules(name, kind, payload, spec, stream_id, lane, priority, next_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (name) DO UPDATE SET kind = excluded.kind, payload = excluded.payload, stream_id = excluded.stream_id,

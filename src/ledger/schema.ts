@@ -4,10 +4,10 @@
  * Indexes are few, because each claim and each commit moves a row through them: a job is in the ready
  * index only while it can be claimed, in the owner index only while it is claimed.
  */
-import { TidemarkError } from '../errors.ts'
+import { TidemarkError } from '../base/errors.ts'
 import type { Tx } from './contract.ts'
 
-export const SCHEMA_VERSION = 1
+export const SCHEMA_VERSION = 2
 
 /** 'TIDE' as a number: tells our SQLite files from anybody else's. */
 export const APPLICATION_ID = 0x54494445
@@ -26,23 +26,57 @@ const WORDS: Record<Tx['dialect'], Words> = {
 }
 
 /**
- * Every statement of schema version 1, in order. On PostgreSQL text is ordered byte by byte, as on SQLite,
- * whatever the database's locale: the same answers on both, and cheaper comparisons in every index.
+ * Every statement that brings a ledger from one version to another, in order; from 0 makes a new one. A new ledger goes
+ * through all versions, so that it cannot differ from one that has grown old.
+ *
+ * On PostgreSQL text is ordered byte by byte, as on SQLite, whatever the database's locale: the same answers on both,
+ * and cheaper comparisons in every index.
  */
-export function schemaStatements(dialect: Tx['dialect']): string[] {
-  const statements = statementsOf(dialect)
+export function schemaStatements(
+  dialect: Tx['dialect'],
+  { from, to = SCHEMA_VERSION }: { from: number; to?: number },
+): string[] {
+  const steps = [firstStatements(dialect), codeStatements(dialect)]
+  const statements = [
+    ...steps.slice(from, to).flat(),
+    `UPDATE meta SET value = '${to}' WHERE name = 'schema_version'`,
+  ]
   return dialect === 'sqlite'
     ? statements
     : statements.map((sql) => sql.replaceAll(/\bTEXT\b/g, 'TEXT COLLATE "C"'))
 }
 
-function statementsOf(dialect: Tx['dialect']): string[] {
+/** Version 1. What comes later is a step of its own: ledgers of this version are on people's disks. */
+function firstStatements(dialect: Tx['dialect']): string[] {
   return [
     ...streamStatements(dialect),
     ...jobStatements(dialect),
     ...controlStatements(dialect),
     ...countStatements(dialect),
-    `INSERT INTO meta(name, value) VALUES ('schema_version', '${SCHEMA_VERSION}'), ('control', '0')`,
+    `INSERT INTO meta(name, value) VALUES ('schema_version', '1'), ('control', '0')`,
+  ]
+}
+
+/**
+ * Version 2: codes for programs beside the texts for people. Processes of version 1 that still run write none; each
+ * column has a default for that. Here, and nowhere else, the sentences of version 1 say what their codes are.
+ */
+function codeStatements(dialect: Tx['dialect']): string[] {
+  const withCode =
+    dialect === 'sqlite'
+      ? `json_set(error, '$.code', 'dependency')`
+      : `(error::jsonb || '{"code":"dependency"}')::text`
+  return [
+    // Jobs first, as those who work take their locks.
+    `ALTER TABLE jobs ADD COLUMN note_code TEXT`,
+    `ALTER TABLE job_errors ADD COLUMN code TEXT`,
+    `ALTER TABLE pauses ADD COLUMN code TEXT NOT NULL DEFAULT 'by-hand'`,
+    `UPDATE jobs SET note_code = CASE note WHEN 'replaced by a newer job' THEN 'replaced' ELSE 'canceled' END
+       WHERE note IS NOT NULL AND (state = 'canceled' OR cancel_requested = 1)`,
+    // Said twice, so that the index of troubled jobs is used.
+    `UPDATE jobs SET error = ${withCode} WHERE state = 'failed' AND state IN ('failed', 'canceled')
+       AND error LIKE '{%which it waited for%}'`,
+    `UPDATE pauses SET code = 'sign-in' WHERE scope = 'stream' AND reason LIKE 'sign-in needed%'`,
   ]
 }
 

@@ -1,7 +1,11 @@
 /** The contract of outcomes: one transaction each, what they cost, what they leave behind, and bad items. */
 import assert from 'node:assert/strict'
+import { asTidemarkError } from '../base/errors.ts'
+import { Accounts } from './accounts.ts'
 import type { ClaimedJob, NewBadItem, NewJob, Tx } from './contract.ts'
 import { type Desk, type DeskTest, HOUR_MS, plain } from './desk.suite.ts'
+import { IDLE_MS_MAX } from './guard.ts'
+import { SqlBudgetStore } from './sql-budgets.ts'
 
 const job = (more: Partial<NewJob> = {}): NewJob => ({ kind: 'job', payload: '{}', ...more })
 const note = (text: string) => async (tx: Tx) => void (await tx.run(`INSERT INTO notes VALUES (?)`, [text]))
@@ -69,6 +73,12 @@ export function settleContract(test: DeskTest): void {
       'effects that break a rule of the database',
       async (tx) => void (await tx.run(`INSERT INTO ids VALUES (1), (1)`)),
     ],
+    [
+      'effects that throw what another database has said',
+      async () => {
+        throw Object.assign(new Error('database is locked'), { code: 'ECONNREFUSED', errcode: 5 })
+      },
+    ],
     ['effects that are no SQL', async (tx) => void (await tx.run(`INSRT INTO ids`))],
     [
       'effects that write and then throw',
@@ -77,6 +87,24 @@ export function settleContract(test: DeskTest): void {
         throw new Error('on purpose')
       },
     ], // prettier-ignore
+    [
+      'effects that pass over an error which ended the transaction, and write on',
+      async (tx) => {
+        const insert = tx.dialect === 'sqlite' ? 'INSERT OR ROLLBACK' : 'INSERT'
+        await tx.run(`INSERT INTO ids VALUES (99)`)
+        await tx.run(`${insert} INTO ids VALUES (99)`).catch(() => {})
+        await tx.run(`INSERT INTO ids VALUES (98)`).catch(() => {})
+      },
+    ],
+    ...['COMMIT', '/* now */ ROLLBACK', 'SAVEPOINT mine', 'END', 'BEGIN', 'RELEASE tidemark_part'].map(
+      (sql): [string, (tx: Tx) => Promise<void>] => [
+        `effects with ${sql} after a write`,
+        async (tx) => {
+          await tx.run(`INSERT INTO ids VALUES (99)`)
+          await tx.run(sql)
+        },
+      ],
+    ),
   ]
   for (const [what, effects] of FAULTS) {
     test(`${what} are rolled back alone; their neighbours in the cycle commit, each once`, async (desk) => {
@@ -114,6 +142,172 @@ export function settleContract(test: DeskTest): void {
       ])
     })
   }
+
+  test('effects that wait for something else are given up alone, and nothing they do later counts', async (desk) => {
+    await desk.force(`CREATE TABLE ids (id INTEGER PRIMARY KEY)`)
+    await desk.write({ jobs: [job(), job(), job({ kind: 'other' })] })
+    const jobs = (await desk.claim()).sort((a, b) => a.id - b.id)
+    const standing = Promise.withResolvers<void>()
+    const goOn = Promise.withResolvers<void>()
+    let late: Promise<unknown> = Promise.resolve()
+    const effects = async (tx: Tx): Promise<void> => {
+      await tx.run(`INSERT INTO ids VALUES (99)`)
+      standing.resolve()
+      await goOn.promise
+      late = tx.run(`INSERT INTO ids VALUES (98)`)
+      await late
+    }
+    const store = (id: number) => async (tx: Tx) => void (await tx.run(`INSERT INTO ids VALUES (?)`, [id]))
+    const cycle = desk.cycle({
+      settle: jobs.map((one, n) => ({
+        job: one,
+        event: 'succeed',
+        work: { effects: n === 1 ? effects : store(n) },
+      })),
+    })
+    await standing.promise
+    desk.clock.rush(IDLE_MS_MAX + 1)
+    const { settled } = await cycle
+    assert.deepEqual(
+      settled.map((one) => one.status),
+      ['held', 'error', 'held'],
+    )
+    assert.match(String((settled[1] as { error: unknown }).error), /waited for something else/)
+    goOn.resolve()
+    await new Promise((resolve) => setImmediate(resolve))
+    await assert.rejects(late, /after the end/)
+    assert.deepEqual(
+      (await desk.sql<{ id: number }>(`SELECT id FROM ids ORDER BY id`)).map((one) => Number(one.id)),
+      [0, 2],
+    )
+  })
+
+  test('effects of a kind that stand still, however many, cost the others in the cycle one wait', async (desk) => {
+    await desk.force(`CREATE TABLE ids (id INTEGER PRIMARY KEY)`)
+    // More than are written behind one savepoint.
+    const idle = [1, 2, 80]
+    const kindOf = (n: number): string => (n === 0 || idle.includes(n) ? 'job' : 'other')
+    await desk.write({ jobs: Array.from({ length: 82 }, (_, n) => job({ kind: kindOf(n) })) })
+    const jobs = (await desk.claim()).sort((a, b) => a.id - b.id)
+    const standing = Promise.withResolvers<void>()
+    const over = Promise.withResolvers<void>()
+    const stood: number[] = []
+    const effectsOf = (n: number) => async (tx: Tx) => {
+      if (idle.includes(n)) {
+        stood.push(n)
+        standing.resolve()
+        await over.promise
+      } else await tx.run(`INSERT INTO ids VALUES (?)`, [n])
+    }
+    const cycle = desk.cycle({
+      settle: jobs.map((one, n) => ({ job: one, event: 'succeed', work: { effects: effectsOf(n) } })),
+    })
+    await standing.promise
+    desk.clock.rush(IDLE_MS_MAX + 1)
+    const { settled } = await cycle
+    over.resolve()
+    assert.ok(!stood.includes(80), `these stood still: ${stood}`)
+    const errors = settled.map((one) =>
+      one.status === 'error' ? asTidemarkError(one.error).kind : undefined,
+    )
+    // Those that were not tried lose no attempt.
+    const expected = jobs.map((_, n) => (n === 1 ? 'bug' : idle.includes(n) ? 'throttled' : undefined))
+    assert.deepEqual(errors, expected)
+    assert.deepEqual(
+      await desk.stages(...jobs.map((one) => one.id)),
+      expected.map((error) => (error ? 'claimed' : 'done')),
+    )
+    assert.equal(await desk.count('ids'), 79)
+  })
+
+  test('an effect may not use the ledger it is in, and is told so at once', async (desk) => {
+    const [one] = await claimMany(desk, 1)
+    const effects = async (): Promise<void> => void (await desk.ledger.transaction(async () => {}))
+    await assert.rejects(
+      desk.cycle({ settle: [{ job: one!, event: 'succeed', work: { effects } }] }),
+      /cannot be used inside the effects of an outcome/,
+    )
+    const nested = desk.ledger.transaction(() => desk.ledger.transaction(async () => {}))
+    await assert.rejects(nested, /cannot be used inside a transaction/)
+    const { ledger } = desk
+    const alert = { condition: 'c', target: 't', severity: 'warning', text: 'm' } as const
+    const schedule = {
+      name: 's',
+      spec: 'every 1h',
+      kind: 'job',
+      payload: '{}',
+      stream_id: 0,
+      lane: 'bulk',
+    } as const
+    const accounts = await Accounts.open(ledger)
+    const account = { service: 'gmail', name: 'ann@example.com' }
+    const tuning = { name: 'b', version: 0, rate: 1, burst: 1, pausedUntilMs: 0, controller: '' }
+    const uses: [string, () => Promise<unknown>][] = [
+      ['stream', () => ledger.stream('new')],
+      ['write', () => ledger.write({ jobs: [job()] })],
+      ['heartbeat', () => ledger.heartbeat(desk.owner, 1)],
+      ['noteProgress', () => ledger.noteProgress(desk.owner, [{ id: 1, attempt: 1, text: '' }])],
+      ['putSchedule', () => ledger.putSchedule({ ...schedule, priority: 0, next_at: 1 })],
+      ['dropSchedule', () => ledger.dropSchedule('s')],
+      ['raiseAlert', () => ledger.raiseAlert(alert, 0)],
+      ['clearAlert', () => ledger.clearAlert('c', 't')],
+      ['pruneRest', () => ledger.pruneRest()],
+      ['migrateApp', () => ledger.migrateApp('notes', [])],
+      ['a transaction of the driver', () => ledger.driver.transaction(async () => {})],
+      ['accounts.add', () => accounts.add({ ...account, settings: {}, sealed: new Uint8Array() })],
+      ['accounts.setState', () => accounts.setState(1, 'sign-in')],
+      ['accounts.setSealed', () => accounts.setSealed(1, new Uint8Array(), new Uint8Array())],
+      ['accounts.remove', () => accounts.remove(1)],
+      ['a budget', () => new SqlBudgetStore(ledger.driver).tune(tuning)],
+    ]
+    for (const [name, use] of uses) {
+      const used = ledger.transaction(async () => void (await use()))
+      await assert.rejects(used, { code: 'inside-transaction' }, name)
+    }
+  })
+
+  test('one failing effect among hundreds costs one commit, and a few neighbours a second run', async (desk) => {
+    await desk.force(`CREATE TABLE ids (id INTEGER PRIMARY KEY)`)
+    const jobs = await claimMany(desk, 300)
+    desk.points.length = 0
+    let runs = 0
+    const store = (id: number) => async (tx: Tx) => {
+      runs += 1
+      await tx.run(`INSERT INTO ids VALUES (?)`, [id])
+      if (id === 150) throw new Error('on purpose')
+    }
+    const { settled } = await desk.cycle({
+      settle: jobs.map((one, n) => ({ job: one, event: 'succeed', work: { effects: store(n) } })),
+    })
+    assert.equal(settled.filter((one) => one.status === 'held').length, 299)
+    assert.equal(settled[150]!.status, 'error')
+    assert.equal(desk.points.filter((name) => name === 'after-commit').length, 1)
+    assert.ok(runs < 300 + 64, `${runs} effects ran`)
+    assert.equal(await desk.stage(jobs[150]!.id), 'claimed')
+    const [stored] = await desk.sql<{ n: number }>(`SELECT count(*) AS n FROM ids WHERE id <> 150`)
+    assert.equal(Number(stored!.n), 299)
+  })
+
+  test('an error that comes out only with the commit is laid to its own outcome; the others commit', async (desk) => {
+    // A rule that both databases look at when the transaction commits.
+    await desk.force(
+      `CREATE TABLE part (id INTEGER PRIMARY KEY, whole INTEGER REFERENCES part(id) DEFERRABLE INITIALLY DEFERRED)`,
+    )
+    const jobs = await claimMany(desk, 9)
+    const store = (id: number) => async (tx: Tx) => {
+      await tx.run(`INSERT INTO part VALUES (?, ?)`, [id, id === 4 ? 99 : id])
+    }
+    const { settled } = await desk.cycle({
+      settle: jobs.map((one, n) => ({ job: one, event: 'succeed', work: { effects: store(n) } })),
+      claim: desk.claimRequest(),
+    })
+    assert.deepEqual(
+      settled.map((one) => one.status),
+      jobs.map((_, n) => (n === 4 ? 'error' : 'held')),
+    )
+    const [stored] = await desk.sql<{ n: number }>(`SELECT count(*) AS n FROM part`)
+    assert.equal(Number(stored!.n), 8)
+  })
 
   test('outcomes that are ready together commit in one transaction', async (desk) => {
     const jobs = await claimMany(desk, 100)
@@ -323,6 +517,55 @@ export function badItemContract(test: DeskTest): void {
     )
   })
 
+  test('an item that a job outside every segment finds bad again has one row, whose tries count up', async (desk) => {
+    const { streamId, segment } = await withBad(desk)
+    desk.clock.pass(HOUR_MS)
+    const again = await desk.claimed({ streamId })
+    await desk.settle(again, 'skip', { bad: [bad('m7', 'still malformed')] })
+    const rows = await desk.ledger.badItems()
+    assert.deepEqual(
+      rows.map((row) => [row.item, row.reason, row.tries, row.segment_id, row.last_tried]),
+      [['m7', 'still malformed', 2, segment, desk.ledger.now()]],
+    )
+    assert.equal((await desk.segmentRow(segment)).bad, 1, 'counted once')
+    assert.deepEqual(plain(await desk.ledger.badCounts()), [{ streamId, n: 1 }])
+  })
+
+  test('a segment that counts an item which was bad outside of it takes over its row', async (desk) => {
+    const streamId = await desk.stream()
+    await desk.settle(await desk.claimed({ streamId }), 'skip', { bad: [bad('m7')] })
+    const segment = await desk.segment(streamId, 0, 10)
+    await desk.write({ counts: [{ segment, listed: 1, seal: true }], jobs: [job({ streamId, segment })] })
+    await desk.settle((await desk.claim())[0]!, 'skip', { bad: [bad('m7')] })
+    assert.deepEqual(
+      (await desk.ledger.badItems()).map((row) => [row.item, row.tries, row.segment_id]),
+      [['m7', 2, segment]],
+    )
+    await desk.ledger.retryBad()
+    await desk.settle((await desk.claim())[0]!, 'succeed')
+    const { stored, bad: left } = await desk.segmentRow(segment)
+    assert.deepEqual([stored, left], [1, 0])
+    assert.deepEqual(await desk.ledger.badItems(), [])
+  })
+
+  test('of a registry in which an item stands twice, its retry leaves one row', async (desk) => {
+    const { streamId, segment } = await withBad(desk)
+    await desk.ledger.transaction((tx) =>
+      tx.run(
+        `INSERT INTO bad_items(stream_id, kind, item, reason, error_kind, payload, first_seen, last_tried)
+         SELECT stream_id, kind, item, reason, error_kind, payload, first_seen, last_tried FROM bad_items`,
+      ),
+    )
+    assert.equal((await desk.ledger.badItems()).length, 2)
+    await desk.ledger.retryBad({ ids: [(await desk.ledger.badItems({ stream: 'mail' }))[0]!.id] })
+    await desk.settle((await desk.claim())[0]!, 'skip', { bad: [bad('m7')] })
+    assert.deepEqual(
+      (await desk.ledger.badItems()).map((row) => [row.item, row.tries, row.segment_id]),
+      [['m7', 2, segment]],
+    )
+    assert.equal((await desk.mark(streamId)).mark_at, 10)
+  })
+
   test('an item that is bad in two segments is registered and mended in each', async (desk) => {
     const { streamId, segment } = await withBad(desk)
     const next = await desk.segment(streamId, 10, 20)
@@ -372,7 +615,7 @@ export function badItemContract(test: DeskTest): void {
   test('a bad item that turns out to be gone is counted as gone', async (desk) => {
     const { segment } = await withBad(desk)
     await desk.ledger.retryBad()
-    await desk.settle((await desk.claim())[0]!, 'skip', { note: 'gone' })
+    await desk.settle((await desk.claim())[0]!, 'skip', { note: { text: 'gone' } })
     const { stored, gone, bad: left } = await desk.segmentRow(segment)
     assert.deepEqual([stored, gone, left], [9, 1, 0])
     assert.deepEqual(await desk.ledger.badItems(), [])
@@ -421,6 +664,19 @@ export function badItemContract(test: DeskTest): void {
       ],
     )
     assert.equal((await desk.ledger.badItems({ stream: 'other' })).length, 2)
+  })
+
+  test('all bad items are tried again, however many there are', async (desk) => {
+    const names = Array.from({ length: 1_200 }, (_, n) => `item ${n}`)
+    await desk.settle(await desk.claimed(), 'skip', { bad: names.map((name) => bad(name)) })
+    assert.equal(await desk.ledger.retryBad(), 1_200)
+    assert.equal(await desk.ledger.retryBad(), 0, 'each has its retry')
+    const all = await desk.ledger.badItems({ limit: 2_000 })
+    assert.equal(await desk.ledger.retryBad({ ids: all.map(({ id }) => id) }), 0)
+    const retries = await desk.claim({ n: 2_000 })
+    assert.equal(retries.length, 1_200)
+    await desk.cycle({ settle: retries.map((job) => ({ job, event: 'succeed', note: { text: 'mended' } })) })
+    assert.deepEqual([await desk.count('bad_items'), await desk.ledger.retryBad()], [0, 0])
   })
 
   test('an outcome that is dropped registers no bad item', async (desk) => {

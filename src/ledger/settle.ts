@@ -2,11 +2,12 @@
  * The end of one lease in every way but the plain `done`: skipped, retried, postponed, failed, stopped,
  * or going on. Every statement is fenced by (job, attempt, owner).
  */
-import { TidemarkError } from '../errors.ts'
-import { redactText } from '../redaction.ts'
+import { TidemarkError } from '../base/errors.ts'
+import { redactText } from '../base/redaction.ts'
 import type { Changes } from './changes.ts'
-import type { ClaimedJob, Driver, NewBadItem, NewJob, Settlement, Tx } from './contract.ts'
+import type { ClaimedJob, Driver, JobError, NewBadItem, NewJob, Settlement, Tx } from './contract.ts'
 import { enqueueJobs } from './enqueue.ts'
+import { storableItem, storableText } from './input-check.ts'
 import { type JobState, nextJobState, type Settling, type Stage } from './states.ts'
 
 export type SettleOneContext = { tx: Tx; driver: Driver; changes: Changes; now: number; owner: number }
@@ -35,7 +36,10 @@ export async function settleOne(
   await write(ctx, stopped ? { job, event: 'stop', checkpoint: settlement.checkpoint } : settlement)
   if (stopped) return event === 'stop' ? 'held' : 'canceled'
   if (settlement.error && event !== 'continue') await recordError(ctx, settlement)
-  if (settlement.bad?.length) await isolate(ctx, job, settlement.bad)
+  if (settlement.bad?.length) {
+    const bad = settlement.bad.map((one) => ({ ...one, item: storableItem(one.item) }))
+    await isolate(ctx, job, bad)
+  }
   if (settlement.splitInto) await replaceBySplit(ctx, job, settlement.splitInto)
   const isMended = job.badId !== null && !settlement.bad?.length
   if (isMended && event === 'succeed') await mend(ctx, job, 'stored')
@@ -64,7 +68,9 @@ async function write(
   if (ended) set.push(['settled_at = ?', now])
   if (s.error) set.push(['error = ?', errorText(s.error)])
   if (s.checkpoint !== undefined) set.push(['checkpoint = ?', s.checkpoint])
-  if (s.note !== undefined) set.push(['note = ?', s.note])
+  if (s.note !== undefined) {
+    set.push(['note = ?', storableText(s.note.text)], ['note_code = ?', s.note.code ?? null])
+  }
   const changed = await tx.run(
     `UPDATE jobs SET ${set.map(([column]) => column).join(', ')}
      WHERE id = ? AND attempt = ? AND owner = ? AND state = 'claimed'`,
@@ -93,11 +99,12 @@ const COUNTER_OF: Record<Exclude<Settling, 'continue'>, string> = {
 }
 
 async function recordError({ tx, now }: SettleOneContext, { job, error }: Settlement): Promise<void> {
-  await tx.run(`INSERT INTO job_errors(job_id, attempt, at, kind, message) VALUES (?, ?, ?, ?, ?)`, [
+  await tx.run(`INSERT INTO job_errors(job_id, attempt, at, kind, code, message) VALUES (?, ?, ?, ?, ?, ?)`, [
     job.id,
     job.attempt,
     now,
     error!.kind,
+    error!.code ?? null,
     storedText(error!.message),
   ])
   await tx.run(
@@ -107,13 +114,13 @@ async function recordError({ tx, now }: SettleOneContext, { job, error }: Settle
   )
 }
 
-export function errorText(error: { kind: string; message: string }): string {
-  return JSON.stringify({ kind: error.kind, message: storedText(error.message) })
+export function errorText({ kind, code, message }: JobError): string {
+  return JSON.stringify({ kind, code, message: storedText(message) })
 }
 
 /** Services repeat in their errors what they were sent: no secret of it stays in the database. */
 function storedText(text: string): string {
-  return redactText(text).slice(0, ERROR_TEXT_MAX)
+  return storableText(redactText(text).slice(0, ERROR_TEXT_MAX))
 }
 
 /** Registers bad items and counts them in their segment, so that they block nothing. */
@@ -121,7 +128,7 @@ async function isolate(ctx: SettleOneContext, job: ClaimedJob, bad: readonly New
   const { tx, changes, now } = ctx
   const again = job.badId === null ? undefined : await badAgain(ctx, job.badId, bad)
   for (const item of bad) {
-    if (item === again) continue
+    if (item === again || (await isKnown(ctx, job, item))) continue
     // One row per segment, because each segment has counted it and is mended by itself.
     await tx.run(
       `INSERT INTO bad_items(stream_id, segment_id, kind, item, reason, error_kind, payload, first_seen, last_tried)
@@ -139,6 +146,28 @@ async function isolate(ctx: SettleOneContext, job: ClaimedJob, bad: readonly New
   if (job.segmentId !== null) changes.segment(job.segmentId).bad += bad.length
 }
 
+/**
+ * A job outside every segment counted nothing, so that what it finds bad gets no row beside one that is there. A row that
+ * such a job has made becomes that of the segment which counts the item later.
+ */
+async function isKnown({ tx, now }: SettleOneContext, job: ClaimedJob, bad: NewBadItem): Promise<boolean> {
+  const which = `stream_id = ? AND kind = ? AND item = ?`
+  const values = [job.streamId, job.kind, bad.item]
+  if (job.segmentId === null) {
+    const known = await tx.run(
+      `UPDATE bad_items SET reason = ?, error_kind = ?, payload = ?, last_tried = ?, tries = tries + 1 WHERE ${which}`,
+      [storedText(bad.reason), bad.errorKind, bad.payload, now, ...values],
+    )
+    return known > 0
+  }
+  await tx.run(
+    `UPDATE bad_items SET segment_id = ?, times = 0 WHERE ${which} AND segment_id IS NULL
+       AND NOT EXISTS (SELECT 1 FROM bad_items b WHERE b.stream_id = ? AND b.kind = ? AND b.item = ? AND b.segment_id = ?)`,
+    [job.segmentId, ...values, ...values, job.segmentId],
+  )
+  return false
+}
+
 /** The retry of a bad item found it bad again: it keeps its row, and its segment the count. */
 async function badAgain(
   { tx, now }: SettleOneContext,
@@ -147,6 +176,7 @@ async function badAgain(
 ): Promise<NewBadItem | undefined> {
   const row = await tx.get<{ item: string }>(`SELECT item FROM bad_items WHERE id = ?`, [badId])
   if (!row) return undefined
+  await forgetCopies({ tx }, badId)
   const named = bad.find((one) => one.item === row.item)
   const { reason, errorKind, payload } = named ?? bad[0]!
   await tx.run(
@@ -168,7 +198,7 @@ async function replaceBySplit(
 ): Promise<void> {
   const { tx, driver, changes, now } = ctx
   const added = await enqueueJobs(
-    { tx, driver, changes, now, segmentRefs: new Map() },
+    { tx, driver, changes, now },
     halves.map((half) => ({ ...half, parentId: half.parentId ?? job.id })),
   )
   for (const half of added) {
@@ -197,6 +227,7 @@ async function replaceBySplit(
 
 /** A bad item worked after all, or is gone: its segment counts it so, as often as it was listed, and the registry forgets it. */
 async function mend({ tx }: SettleOneContext, job: ClaimedJob, as: 'stored' | 'gone'): Promise<void> {
+  await forgetCopies({ tx }, job.badId!)
   const rows = await tx.all<{ segment_id: number | null; times: number }>(
     `DELETE FROM bad_items WHERE id = ? RETURNING segment_id, times`,
     [job.badId],
@@ -209,4 +240,14 @@ async function mend({ tx }: SettleOneContext, job: ClaimedJob, as: 'stored' | 'g
     row.segment_id,
     row.times,
   ])
+}
+
+/** Rows outside every segment, beside one that a segment counts: earlier versions made them. */
+async function forgetCopies({ tx }: Pick<SettleOneContext, 'tx'>, badId: number): Promise<void> {
+  await tx.run(
+    `DELETE FROM bad_items WHERE segment_id IS NULL AND EXISTS (SELECT 1 FROM bad_items b WHERE b.id = ?
+       AND b.segment_id IS NOT NULL AND b.stream_id = bad_items.stream_id AND b.kind = bad_items.kind
+       AND b.item = bad_items.item)`,
+    [badId],
+  )
 }

@@ -1,7 +1,7 @@
 /** Budgets in the ledger, shared by all its processes; each call is one short transaction on one row. */
-import { TidemarkError } from '../errors.ts'
-import { type BudgetColumns, budgetColumns, budgetRow, drawFromRow, tuneRow } from './budget-row.ts'
-import { forUpdate } from './changes.ts'
+import { TidemarkError } from '../base/errors.ts'
+import { type BudgetColumns, budgetColumns, budgetRow, drawFromRow, suspects, tuneRow } from './budget-row.ts'
+import { forUpdate, marks } from './changes.ts'
 import type { Driver, Tx } from './contract.ts'
 import type { BudgetRow, BudgetStore, Draw, Drawn, Tuned, Tuning } from './contract-budgets.ts'
 
@@ -17,14 +17,15 @@ export class SqlBudgetStore implements BudgetStore {
 
   /** The database's clock counts, not the caller's: processes on several machines must agree. */
   draw(draw: Draw): Promise<Drawn> {
-    return this.#change(draw.name, (before, now) => {
-      const { row, drawn } = drawFromRow(before, draw, now)
+    return this.#change(draw.name, async (before, now, tx) => {
+      const gone = await goneOwners(tx, before ? suspects(before, draw, now) : [])
+      const { row, drawn } = drawFromRow(before, draw, now, gone)
       return { row, answer: drawn }
     })
   }
 
   tune(tuning: Tuning): Promise<Tuned> {
-    return this.#change(tuning.name, (before, now) => {
+    return this.#change(tuning.name, async (before, now) => {
       const { row, tuned } = tuneRow(before, tuning, now)
       return { row, answer: tuned }
     })
@@ -37,19 +38,30 @@ export class SqlBudgetStore implements BudgetStore {
 
   #change<T>(
     name: string,
-    fn: (before: BudgetRow | undefined, now: number) => { row: BudgetRow; answer: T },
+    fn: (before: BudgetRow | undefined, now: number, tx: Tx) => Promise<{ row: BudgetRow; answer: T }>,
   ): Promise<T> {
     return this.#driver.transaction(async (tx) => {
       for (let tries = 0; tries < TRIES_MAX; tries++) {
         const found = await tx.get<BudgetColumns>(`SELECT * FROM budgets WHERE name = ?${forUpdate(tx)}`, [
           name,
         ])
-        const { row, answer } = fn(found && budgetRow(found), Math.floor(this.#driver.now()))
+        const { row, answer } = await fn(found && budgetRow(found), Math.floor(this.#driver.now()), tx)
         if (await write(tx, row, found !== undefined)) return answer
       }
       throw new TidemarkError(`The budget ${name} could not be written.`, { kind: 'transient' })
     })
   }
+}
+
+/** Those of the owners whose lease has ended. */
+async function goneOwners(tx: Tx, owners: readonly number[]): Promise<Set<number>> {
+  if (owners.length === 0) return new Set()
+  const live = await tx.all<{ id: number }>(
+    `SELECT id FROM workers WHERE state = 'live' AND id IN (${marks(owners.length)})`,
+    owners,
+  )
+  const isLive = new Set(live.map(({ id }) => id))
+  return new Set(owners.filter((owner) => !isLive.has(owner)))
 }
 
 async function write(tx: Tx, row: BudgetRow, exists: boolean): Promise<boolean> {

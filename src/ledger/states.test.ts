@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { UsageError } from '../errors.ts'
+import { UsageError } from '../base/errors.ts'
 import type { ClaimedJob, Row } from './contract.ts'
 import { type Desk, onDesk, plain } from './desk.suite.ts'
 import { type Home, memoryHome, postgresHome } from './home.suite.ts'
@@ -65,6 +65,7 @@ function neverClaimed(desk: Desk, id: number): Target {
     ...{
       priority: 0,
       payload: '{}',
+      bytes: 2,
       size: null,
       items: 1,
       attempt: 0,

@@ -4,20 +4,24 @@
  */
 import type { ClaimedJob, Lane } from './contract.ts'
 
-export const TAKEN_COLUMNS = `id, key, segment_id, parent_id, priority, payload, size, items, attempt, failures, checkpoint,
-  bad_id, created_at`
+/** What a claimed job takes of the window; neither database reads the texts for that. */
+export const TAKEN_BYTES = `octet_length(payload) + coalesce(octet_length(checkpoint), 0)`
+
+/** NULL for what nearly all jobs have: on PostgreSQL every value is a text that has to be read. */
+export const TAKEN_COLUMNS = `id, key, segment_id, parent_id, nullif(priority, 0), payload, size, nullif(items, 1), attempt,
+  nullif(failures, 0), checkpoint, bad_id, created_at`
 
 export type TakenRow = [
   id: number,
   key: string | null,
   segmentId: number | null,
   parentId: number | null,
-  priority: number,
+  priority: number | null,
   payload: string,
   size: number | null,
-  items: number,
+  items: number | null,
   attempt: number,
-  failures: number,
+  failures: number | null,
   checkpoint: string | null,
   badId: number | null,
   createdAt: number,
@@ -32,12 +36,13 @@ export function claimedJob(row: TakenRow, lane: Lane, streamId: number, kind: st
     segmentId: row[2],
     parentId: row[3],
     lane,
-    priority: row[4],
+    priority: row[4] ?? 0,
     payload: row[5],
+    bytes: Buffer.byteLength(row[5]) + (row[10] === null ? 0 : Buffer.byteLength(row[10])),
     size: row[6],
-    items: row[7],
+    items: row[7] ?? 1,
     attempt: row[8],
-    failures: row[9],
+    failures: row[9] ?? 0,
     checkpoint: row[10],
     badId: row[11],
     createdAt: row[12],

@@ -5,7 +5,7 @@
  * One lease covers all jobs of a process, so a heartbeat is one row however many jobs it holds.
  */
 import type { Changes } from './changes.ts'
-import type { Tx, WorkerInfo } from './contract.ts'
+import type { Tx, Value, WorkerInfo } from './contract.ts'
 import { chunks } from './dependencies.ts'
 
 export type WorkerRow = WorkerInfo & {
@@ -17,6 +17,7 @@ export type WorkerRow = WorkerInfo & {
   lease_until: number
 }
 
+export type HeldJob = { id: number; attempt: number }
 export type WorkerContext = { tx: Tx; changes: Changes; now: number }
 
 export async function registerWorker(
@@ -39,6 +40,12 @@ export async function extendLease(tx: Tx, owner: number, now: number, leaseMs: n
     [now, now + leaseMs, owner],
   )
   return changed === 1
+}
+
+/** When any process last worked on this ledger; null where none ever did, or nobody remembers. */
+export async function lastHeartbeatAt(tx: Tx): Promise<number | null> {
+  const row = await tx.get<{ at: number | null }>(`SELECT MAX(heartbeat_at) AS at FROM workers`)
+  return row?.at ?? null
 }
 
 export function liveWorkers(tx: Tx): Promise<WorkerRow[]> {
@@ -70,28 +77,28 @@ export async function reclaimFromGone(
 
 /** A worker that leaves by itself: what it still holds goes back. */
 export async function retireWorker(ctx: WorkerContext, owner: number): Promise<number> {
-  await ctx.tx.run(`UPDATE workers SET state = 'gone' WHERE id = ?`, [owner])
+  await ctx.tx.run(`UPDATE workers SET state = 'gone', heartbeat_at = ? WHERE id = ?`, [ctx.now, owner])
   return releaseAll(ctx, owner)
 }
 
-/** Gives back jobs that were claimed but not started. */
+/**
+ * Gives back jobs of a living owner, which holds them no longer. Those that had not `started` have had no attempt: the
+ * next claim counts the same one again, which is safe because nobody can report of a run that never was.
+ */
 export async function releaseJobs(
-  { tx, changes }: WorkerContext,
+  ctx: WorkerContext,
   owner: number,
-  jobs: readonly { id: number; attempt: number }[],
+  jobs: readonly HeldJob[],
+  { started }: { started: boolean },
 ): Promise<number> {
   let released = 0
   for (const part of chunks(jobs, RELEASE_MAX)) {
-    const rows = await tx.all<{ kind: string }>(
-      `UPDATE jobs SET state = 'pending', wait = NULL, owner = NULL
-       WHERE owner = ? AND state = 'claimed' AND cancel_requested = 0
-         AND (id, attempt) IN (VALUES ${part.map(() => PAIR).join(',')}) RETURNING kind`,
-      [owner, ...part.flatMap(({ id, attempt }) => [id, attempt])],
-    )
-    for (const job of rows) changes.moved(job.kind, 'claimed', 'ready')
-    released += rows.length
+    released += await endClaims(ctx, {
+      sql: `owner = ? AND (id, attempt) IN (VALUES ${part.map(() => PAIR).join(',')})`,
+      params: [owner, ...part.flatMap(({ id, attempt }) => [id, attempt])],
+      started,
+    })
   }
-  changes.becameReady += released
   return released
 }
 
@@ -99,22 +106,33 @@ const RELEASE_MAX = 500
 /** PostgreSQL takes the parameters of VALUES for text unless told otherwise. */
 const PAIR = '(CAST(? AS BIGINT), CAST(? AS BIGINT))'
 
-/** An interrupted attempt costs no attempt: failures stay as they are. Those being stopped are stopped now. */
-async function releaseAll(ctx: WorkerContext, owner: number): Promise<number> {
-  const { tx, changes, now } = ctx
-  const stopped = await tx.all<{ id: number; kind: string; segment_id: number | null }>(
-    `UPDATE jobs SET state = 'canceled', settled_at = ? WHERE owner = ? AND state = 'claimed' AND cancel_requested = 1
-     RETURNING id, kind, segment_id`,
-    [now, owner],
+/** An interrupted attempt costs no try: failures stay as they are. Which jobs had started only their owner knew. */
+function releaseAll(ctx: WorkerContext, owner: number): Promise<number> {
+  return endClaims(ctx, { sql: `owner = ?`, params: [owner], started: true })
+}
+
+type Claims = { sql: string; params: readonly Value[]; started: boolean }
+
+/** Claims that end without an outcome: jobs that were asked to stop have stopped, the others are ready again. */
+async function endClaims(
+  { tx, changes, now }: WorkerContext,
+  { sql, params, started }: Claims,
+): Promise<number> {
+  const stopped = await tx.all<{ id: number; kind: string; stream_id: number; segment_id: number | null }>(
+    `UPDATE jobs SET state = 'canceled', settled_at = ? WHERE state = 'claimed' AND cancel_requested = 1 AND ${sql}
+     RETURNING id, kind, stream_id, segment_id`,
+    [now, ...params],
   )
   for (const job of stopped) {
     changes.moved(job.kind, 'claimed', 'canceled')
+    changes.count('canceled', job.stream_id)
     if (job.segment_id !== null) changes.segment(job.segment_id).jobs -= 1
     changes.ended.push({ id: job.id, state: 'canceled' })
   }
   const released = await tx.all<{ kind: string }>(
-    `UPDATE jobs SET state = 'pending', wait = NULL, owner = NULL WHERE owner = ? AND state = 'claimed' RETURNING kind`,
-    [owner],
+    `UPDATE jobs SET state = 'pending', wait = NULL, owner = NULL${started ? '' : ', attempt = attempt - 1'}
+     WHERE state = 'claimed' AND cancel_requested = 0 AND ${sql} RETURNING kind`,
+    params,
   )
   for (const job of released) changes.moved(job.kind, 'claimed', 'ready')
   changes.becameReady += released.length

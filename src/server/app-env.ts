@@ -3,7 +3,9 @@ import type { HttpBindings } from '@hono/node-server'
 import type { Context, Hono } from 'hono'
 
 /** Without bindings where a request does not come through a socket, as in tests. */
-export type AppEnv = { Bindings: Partial<HttpBindings> | undefined }
+export type AppEnv = { Bindings: (Partial<HttpBindings> & { admit?: Admit }) | undefined }
+/** Whoever sent this has shown who they are: their connection is kept before those of strangers. */
+export type Admit = () => void
 export type App = Hono<AppEnv>
 
 export function clientAddress(c: Context<AppEnv>): string {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { z } from 'zod'
+import type { ServerModule } from '../app/module.ts'
+import { defineRoute } from '../app/route.ts'
 import { disposition } from './app.ts'
-import type { ServerModule } from './module.ts'
 import { BODY_BYTES_MAX, depthOf } from './request-input.ts'
-import { defineRoute } from './route.ts'
-import { problemOf, startCore, testModule, WRITE } from './server.suite.ts'
+import { problemOf, startCore, TOKEN, testModule, WRITE } from './server.suite.ts'
 import { createServer } from './server.ts'
 
 const state = { at: 1, value: 1 }
@@ -193,7 +193,7 @@ test('a route that changes something and would not be guarded, or is out of plac
     name: 'mail',
     routes: [defineRoute({ ...about, method, path, access }, async () => ({}))],
   })
-  const start = (one: ServerModule) => createServer({ services: core.services, modules: [one] })
+  const start = (one: ServerModule) => createServer({ services: core.services, modules: [one], token: TOKEN })
   assert.throws(() => start(module('get', '/api/mail/x', 'write')), /must have access read/)
   assert.throws(() => start(module('post', '/api/mail/x', 'read')), /must have access write/)
   assert.throws(() => start(module('get', '/elsewhere', 'read')), /must begin with \/api\/mail\//)

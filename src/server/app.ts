@@ -4,15 +4,15 @@
  * takes a mistake of ours or a database that is away.
  */
 import { type Context, Hono } from 'hono'
-import { TidemarkError } from '../errors.ts'
+import { type ServerModule, servicesFor } from '../app/module.ts'
+import { asProblem, notFound, ProblemError, problemResponse } from '../app/problem.ts'
+import type { AnyRoute, Download, DownloadAnswer, Route } from '../app/route.ts'
+import type { Services } from '../app/services.ts'
+import { TidemarkError } from '../base/errors.ts'
 import type { App, AppEnv } from './app-env.ts'
 import { matchesEtag, taggedAnswer } from './etag.ts'
-import type { ServerModule } from './module.ts'
-import { asProblem, notFound, ProblemError, problemResponse } from './problem.ts'
 import { checkBodyLength, readInput, URL_LENGTH_MAX } from './request-input.ts'
-import type { AnyRoute, Download, DownloadAnswer, Route } from './route.ts'
 import { securityHeaders } from './security-headers.ts'
-import type { Services } from './services.ts'
 
 /** Told of what went wrong inside; the client hears only that something did. */
 export type OnError = (thrown: unknown, about: { method: string; path: string }) => void
@@ -37,7 +37,10 @@ export type RouteOptions = {
 }
 
 export function addModules(app: App, modules: readonly ServerModule[], options: RouteOptions): void {
-  for (const { routes } of modules) for (const route of routes) addRoute(app, route, options)
+  for (const module of modules) {
+    const services = servicesFor(module, options.services)
+    for (const route of module.routes) addRoute(app, route, { ...options, services })
+  }
 }
 
 /** To be called when all routes are there: other methods on known paths, and everything unknown under /api. */
@@ -86,7 +89,7 @@ function addRoute(app: App, route: AnyRoute, options: RouteOptions): void {
 
 async function answer(c: Context<AppEnv>, { spec, handle }: Route, options: RouteOptions): Promise<Response> {
   const input = await inputOf(c, spec)
-  const value = await handle(input as never, options.services)
+  const value = await handle(input as never, options.services as never)
   if (options.checkAnswers) checkAnswer(spec, value)
   const headers: Record<string, string> = {
     'content-type': 'application/json; charset=utf-8',
@@ -107,7 +110,7 @@ async function download(
   options: RouteOptions,
 ): Promise<Response> {
   const input = await inputOf(c, spec)
-  return downloadResponse(await handle(input as never, options.services))
+  return downloadResponse(await handle(input as never, options.services as never))
 }
 
 async function inputOf(c: Context<AppEnv>, spec: AnyRoute['spec']): Promise<unknown> {

@@ -1,5 +1,5 @@
 /** So many tries in a window of time for each client. Those heard of last are remembered; their number is bounded. */
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
 
 const CLIENTS_MAX = 1_000
 

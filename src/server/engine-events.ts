@@ -3,8 +3,8 @@
  * of each type at most so many a second are passed on. Pages take the truth from snapshots; what was left out is told
  * as a number, in an event `skipped`.
  */
-import type { CancelTimer, Clock } from '../clock.ts'
-import type { EventStream, NumberedEvent } from '../engine/events.ts'
+import type { CancelTimer, Clock } from '../base/clock.ts'
+import type { EventStream, NumberedEvent } from '../engine/observe/events.ts'
 import type { EventHub } from './event-hub.ts'
 
 const SECOND_MS = 1_000

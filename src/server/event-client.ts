@@ -5,7 +5,7 @@
  * because it does not read: more waits than `QUEUE_BYTES_MAX`, or nothing was taken for `STALLED_MS`.
  * A state that waits is replaced by its successor, so a slow client misses only what was overtaken.
  */
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
 import { eventIdOf, isState, type LiveEvent } from './event-hub.ts'
 
 export const QUEUE_BYTES_MAX = 1_000_000

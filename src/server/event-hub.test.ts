@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { FakeClock } from '../clock.ts'
-import { EventStream } from '../engine/events.ts'
+import { FakeClock } from '../base/clock.ts'
+import { EventStream } from '../engine/observe/events.ts'
 import { forwardEngineEvents } from './engine-events.ts'
 import { createEventHub, eventIdOf, type LiveEvent } from './event-hub.ts'
 import { startSnapshotLoop } from './snapshot-loop.ts'
@@ -159,10 +159,17 @@ describe("the engine's events", () => {
     assert.deepEqual(events[20]?.data, { stream: 's', mark: '2026', position: 3, at: clock.now() })
     await clock.advance(1_000)
     assert.deepEqual(events[21], { id: 22, type: 'skipped', data: { job: 4_980 } })
-    stream.emit({ type: 'pause', what: 'paused', scope: 'all', target: '', reason: 'by hand' })
+    stream.emit({
+      type: 'pause',
+      what: 'paused',
+      scope: 'all',
+      target: '',
+      code: 'by-hand',
+      reason: 'by hand',
+    })
     assert.equal(events[22]?.type, 'pause')
     stop()
-    stream.emit({ type: 'pause', what: 'resumed', scope: 'all', target: '', reason: '' })
+    stream.emit({ type: 'pause', what: 'resumed', scope: 'all', target: '', code: 'by-hand', reason: '' })
     assert.equal(events.length, 23)
     assert.equal(clock.pendingTimers, 0)
   })

@@ -6,7 +6,7 @@
  * is kept, since it says all that those before it said. So what is kept stays small however large snapshots are.
  */
 import { randomBytes } from 'node:crypto'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
 
 export type LiveEvent = {
   /** Grows by one; starts anew with the process, which `epoch` tells. */

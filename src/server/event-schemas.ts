@@ -1,5 +1,6 @@
 /** The live events as the document describes them: `event:` is the name here, `data:` is JSON of this form. */
 import { z } from 'zod'
+import { pauseCode } from '../app/schemas.ts'
 
 const ms = z.number().int().describe('Milliseconds since the epoch')
 const name = z.string().nullable()
@@ -19,7 +20,7 @@ const job = z
     stream: name,
     attempt: z.number().int(),
     ms: z.number().optional().describe('How long the attempt took'),
-    error: z.object({ kind: z.string(), message: z.string() }).optional(),
+    error: z.object({ kind: z.string(), code: z.string().optional(), message: z.string() }).optional(),
     detail: z.string().optional(),
     at: ms,
   })
@@ -49,6 +50,7 @@ const pause = z
     what: z.enum(['paused', 'resumed']),
     scope: z.enum(['all', 'stream', 'kind']),
     target: z.string(),
+    code: pauseCode,
     reason: z.string(),
     at: ms,
   })

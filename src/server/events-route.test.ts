@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { describe, test } from 'node:test'
 import { Hono } from 'hono'
-import { FakeClock } from '../clock.ts'
+import { FakeClock } from '../base/clock.ts'
 import type { App } from './app-env.ts'
 import { EventClient, QUEUE_BYTES_MAX, STALLED_MS } from './event-client.ts'
 import { createEventHub, eventIdOf } from './event-hub.ts'
 import { addEventsRoute } from './events-route.ts'
 import { startHttpServer } from './http-server.ts'
-import { problemOf, startCore } from './server.suite.ts'
+import { problemOf, startCore, TOKEN, withToken } from './server.suite.ts'
 
 type Frame = Record<string, string>
 
@@ -32,7 +32,8 @@ async function read(response: Response, n: number): Promise<Frame[]> {
 }
 
 function open(socket: Socket, headers = ''): void {
-  socket.write(`GET /api/events HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`)
+  const known = `Authorization: Bearer ${TOKEN}\r\n`
+  socket.write(`GET /api/events HTTP/1.1\r\nHost: localhost\r\n${known}${headers}\r\n`)
 }
 
 async function until(fact: () => boolean | Promise<boolean>): Promise<void> {
@@ -167,7 +168,7 @@ describe('a client that does not read', () => {
     deaf.pause()
     open(deaf)
     await until(() => core.server.events.clients === 1)
-    const reader = (await fetch(`${http.url}/api/events`))
+    const reader = (await fetch(`${http.url}/api/events`, withToken()))
       .body!.pipeThrough(new TextDecoderStream())
       .getReader()
     await until(() => core.server.events.clients === 2)

@@ -3,11 +3,11 @@
  * came after `Last-Event-ID` follows, false when the page must load everything anew (or is new itself).
  */
 import type { Context } from 'hono'
-import type { Clock } from '../clock.ts'
+import { ProblemError } from '../app/problem.ts'
+import type { Clock } from '../base/clock.ts'
 import type { App, AppEnv } from './app-env.ts'
 import { EventClient } from './event-client.ts'
 import { type EventHub, eventIdOf } from './event-hub.ts'
-import { ProblemError } from './problem.ts'
 
 export const EVENTS_PATH = '/api/events'
 export const CLIENTS_MAX = 200

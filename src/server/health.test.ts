@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { FakeClock } from '../clock.ts'
+import { FakeClock } from '../base/clock.ts'
 import { type Core, startCore, TOKEN } from './server.suite.ts'
 
 type Health = { status: string; reasons: { code: string; text: string }[] } & Record<string, unknown>

@@ -1,12 +1,13 @@
 /**
- * Whether this process lives (/healthz) and whether it is of use (/readyz). Both say what they saw; 503 when it is
- * not so, with reasons. Anyone may ask, so no account and no mail is named.
+ * Whether this process lives (/healthz) and whether it is of use (/readyz); 503 when it is not so. Anyone may ask, and
+ * hears nothing but that; whoever brings the token also hears the reasons, and what was seen.
  */
 import type { Context } from 'hono'
-import type { CancelTimer, Clock } from '../clock.ts'
-import { asTidemarkError } from '../errors.ts'
+import type { Services } from '../app/services.ts'
+import type { CancelTimer, Clock } from '../base/clock.ts'
+import { asTidemarkError } from '../base/errors.ts'
 import type { App, AppEnv } from './app-env.ts'
-import type { Services } from './services.ts'
+import type { Security } from './security.ts'
 
 const LOOK_MS = 500
 /** Twenty looks: the last ten seconds. */
@@ -24,6 +25,7 @@ export type Health = { close(): void }
 export function addHealth(
   app: App,
   services: Pick<Services, 'engine' | 'ledger' | 'role' | 'clock'>,
+  security: Pick<Security, 'identify'>,
 ): Health {
   const { clock } = services
   const loop = watchLoop(clock)
@@ -34,14 +36,14 @@ export function addHealth(
     const reasons = isBlocked
       ? [{ code: 'loop-blocked', text: `The process did nothing for ${seconds(blockedMs)} just now.` }]
       : []
-    return answer(c, { reasons, about: { loopDelayMs: blockedMs } })
+    return answer(c, security, { reasons, about: { loopDelayMs: blockedMs } })
   })
   app.get('/readyz', async (c) => {
     const reasons: Reason[] = [...engineReasons(services)]
     const found = await databaseLook(services)
     reasons.push(...found.reasons)
     const markMovedAt = found.workers === undefined ? marks.last() : await marks.read()
-    return answer(c, {
+    return answer(c, security, {
       reasons,
       about: {
         role: services.role,
@@ -60,11 +62,14 @@ export function addHealth(
 
 function answer(
   c: Context<AppEnv>,
+  security: Pick<Security, 'identify'>,
   { reasons, about }: { reasons: readonly Reason[]; about: Record<string, unknown> },
 ): Response {
   c.header('cache-control', 'no-store')
   const isWell = reasons.length === 0
-  return c.json({ status: isWell ? 'ok' : 'unavailable', reasons, ...about }, isWell ? 200 : 503)
+  const status = isWell ? 'ok' : 'unavailable'
+  const isKnown = security.identify(c) !== undefined
+  return c.json(isKnown ? { status, reasons, ...about } : { status }, isWell ? 200 : 503)
 }
 
 function engineReasons({ engine, role }: Pick<Services, 'engine' | 'role'>): Reason[] {

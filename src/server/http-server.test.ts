@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
+import type { ServerModule } from '../app/module.ts'
+import { defineRoute } from '../app/route.ts'
 import { startHttpServer } from './http-server.ts'
-import type { ServerModule } from './module.ts'
-import { defineRoute } from './route.ts'
-import { problemOf, startCore, TOKEN } from './server.suite.ts'
+import { problemOf, startCore, TOKEN, withToken } from './server.suite.ts'
 
 /** A raw exchange: what the server says until it ends the connection. */
 function exchange(port: number, text: string): Promise<string> {
@@ -27,7 +27,7 @@ describe('the socket', () => {
     const http = await startHttpServer({ app: core.server.app, port: 0 })
     assert.ok(http.port > 0)
     assert.equal(http.url, `http://127.0.0.1:${http.port}`)
-    const response = await fetch(`${http.url}/api/overview`)
+    const response = await fetch(`${http.url}/api/overview`, withToken())
     assert.equal(response.status, 200)
     await response.body?.cancel()
     await http.close()
@@ -43,25 +43,15 @@ describe('the socket', () => {
       message: `Port ${http.port} on 127.0.0.1 is taken by another program.`,
     })
     await http.close()
-    await assert.rejects(startHttpServer({ app, port: 0, host: '203.0.113.7', isProtected: true }), {
+    await assert.rejects(startHttpServer({ app, port: 0, host: '203.0.113.7' }), {
       code: 'host-invalid',
     })
     await core.close()
   })
 
-  test('is not opened to others without a token', async () => {
-    const core = await startCore()
-    await assert.rejects(startHttpServer({ app: core.server.app, port: 0, host: '0.0.0.0' }), {
-      code: 'token-needed',
-    })
-    await core.close()
-    await assert.rejects(startCore({ host: '0.0.0.0' }), { code: 'token-needed' })
-  })
-
   test('with a token is reached from elsewhere by address, and not by any name', async () => {
     const core = await startCore({ host: '0.0.0.0', token: TOKEN })
-    const { app, isProtected } = core.server
-    const http = await startHttpServer({ app, port: 0, host: '0.0.0.0', isProtected })
+    const http = await startHttpServer({ app: core.server.app, port: 0, host: '0.0.0.0' })
     const ask = (host: string) =>
       exchange(
         http.port,
@@ -90,10 +80,51 @@ describe('the socket', () => {
       `OPTIONS * HTTP/1.1\r\nHost: localhost\r\n${end}`,
       'nonsense\r\n\r\n',
     ]
-    for (const request of requests) {
+    const known = (text: string): string =>
+      text.replace('Connection:', `Authorization: Bearer ${TOKEN}\r\nConnection:`)
+    for (const request of requests.map(known)) {
       assert.match(await exchange(http.port, request), /^HTTP\/1\.[01] 4\d\d/, request.slice(0, 60))
     }
     assert.deepEqual(core.errors, [])
+    await http.close()
+    await core.close()
+  })
+})
+
+describe('connections', () => {
+  const SILENT = 1_000
+
+  test('of somebody who only holds them lock nobody out: the oldest of strangers go', async () => {
+    const core = await startCore()
+    const http = await startHttpServer({ app: core.server.app, port: 0 })
+    const held = Array.from({ length: SILENT }, () => connect(http.port, '127.0.0.1'))
+    let cut = 0
+    for (const socket of held) {
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        cut += 1
+      })
+    }
+    await Promise.all(held.map((socket) => new Promise((resolve) => socket.once('connect', resolve))))
+    const live = await fetch(`${http.url}/api/events`, withToken())
+    assert.equal(live.status, 200)
+    for (let n = 0; n < 20; n++) {
+      const answer = await fetch(`${http.url}/api/overview`, withToken())
+      assert.equal(answer.status, 200)
+      await answer.body?.cancel()
+    }
+    while (cut < SILENT / 2) await new Promise((resolve) => setImmediate(resolve))
+    // More strangers come, and who is known stays.
+    const more = Array.from({ length: SILENT }, () => connect(http.port, '127.0.0.1'))
+    for (const socket of more) socket.on('error', () => {})
+    await Promise.all(more.map((socket) => new Promise((resolve) => socket.once('connect', resolve))))
+    const reader = live.body!.pipeThrough(new TextDecoderStream()).getReader()
+    assert.match((await reader.read()).value ?? '', /event: hello/)
+    core.services.hub.emit('mark', { still: 'here' })
+    let seen = ''
+    while (!seen.includes('still')) seen += (await reader.read()).value ?? assert.fail('the page was cut off')
+    await reader.cancel()
+    for (const socket of [...held, ...more]) socket.destroy()
     await http.close()
     await core.close()
   })
@@ -123,9 +154,9 @@ describe('closing', () => {
     }
     const core = await startCore({ modules: [slow] })
     const http = await startHttpServer({ app: core.server.app, port: 0 })
-    const live = await fetch(`${http.url}/api/events`)
+    const live = await fetch(`${http.url}/api/events`, withToken())
     const text = live.text()
-    const answer = fetch(`${http.url}/api/slow`)
+    const answer = fetch(`${http.url}/api/slow`, withToken())
     await started.promise
     await core.server.close()
     const closed = http.close()

@@ -10,18 +10,19 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { getRequestListener } from '@hono/node-server'
-import { type Clock, systemClock } from '../clock.ts'
-import { asTidemarkError, TidemarkError, UsageError } from '../errors.ts'
-import type { App } from './app-env.ts'
-import { asProblem, ProblemError, problemResponse } from './problem.ts'
-import { isLoopback } from './security.ts'
+import { getRequestListener, type Http2Bindings, type HttpBindings } from '@hono/node-server'
+import { asProblem, ProblemError, problemResponse } from '../app/problem.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
+import { asTidemarkError, TidemarkError, UsageError } from '../base/errors.ts'
+import type { App, AppEnv } from './app-env.ts'
 
 const HEADERS_MS = 10_000
 const REQUEST_MS = 30_000
 const KEEP_ALIVE_MS = 10_000
 const HEADER_BYTES_MAX = 16_384
 const CONNECTIONS_MAX = 1_000
+/** Connections on which nobody has shown a token yet. */
+const STRANGERS_MAX = 500
 const CLOSE_GRACE_MS = 5_000
 const CLOSE_LOOK_MS = 20
 
@@ -30,8 +31,6 @@ export type HttpServerOptions = {
   host?: string
   /** 0 takes any that is free. */
   port: number
-  /** `createServer` says so: it has a token. Without one only this machine may reach the server. */
-  isProtected?: boolean
   clock?: Clock
   /** How long answers under way may take when the server closes. */
   closeGraceMs?: number
@@ -50,13 +49,8 @@ export type HttpServer = {
 
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { app, host = '127.0.0.1', port, onError = () => {}, clock = systemClock } = options
-  if (!options.isProtected && !isLoopback(host)) {
-    throw new UsageError(`Without a token the server does not listen on ${host}, which others can reach.`, {
-      hint: 'Set a token, or listen on 127.0.0.1.',
-      code: 'token-needed',
-    })
-  }
-  const listener = getRequestListener((request, env) => app.fetch(request, env as never), {
+  const strangers = new Strangers()
+  const listener = getRequestListener((request, env) => app.fetch(request, admitting(env, strangers)), {
     // The engine's own requests in this process keep the Request and Response of Node.
     overrideGlobalObjects: false,
     errorHandler: (thrown) => refusal(thrown, onError),
@@ -76,6 +70,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     },
   )
   server.maxConnections = CONNECTIONS_MAX
+  server.on('connection', (socket) => strangers.add(socket))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const answer = answers.get(socket)
     // In the middle of an answer, another one would be taken for a part of it.
@@ -90,12 +85,42 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   return {
     host,
     port: bound.port,
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound.port}`,
+    url: serverUrl(host, bound.port),
     get connections() {
       return new Promise<number>((resolve) => server.getConnections((_, n) => resolve(n ?? 0)))
     },
     close: () => close(server, clock, options.closeGraceMs ?? CLOSE_GRACE_MS),
   }
+}
+
+/**
+ * Connections of whom nothing is known. On one machine the owner and everyone else have one address, so no count by
+ * address could tell them apart: when there are too many, the oldest goes. Whoever asks for something does so at
+ * once, and is known before others could push their connection out; who only holds connections loses them.
+ */
+class Strangers {
+  /** Oldest first. */
+  readonly #sockets = new Set<Duplex>()
+
+  add(socket: Duplex): void {
+    this.#sockets.add(socket)
+    socket.once('close', () => this.#sockets.delete(socket))
+    const [oldest] = this.#sockets
+    if (this.#sockets.size > STRANGERS_MAX) oldest?.destroy()
+  }
+
+  delete(socket: Duplex): void {
+    this.#sockets.delete(socket)
+  }
+}
+
+function admitting(env: HttpBindings | Http2Bindings, strangers: Strangers): AppEnv['Bindings'] {
+  const { incoming, outgoing } = env as HttpBindings
+  return { incoming, outgoing, admit: () => strangers.delete(incoming.socket) }
+}
+
+export function serverUrl(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 /** What cannot even be read as a request; anything else the app has answered. */

@@ -1,6 +1,7 @@
 /** GET /metrics: what Prometheus reads. */
+
+import type { Services } from '../app/services.ts'
 import type { App } from './app-env.ts'
-import type { Services } from './services.ts'
 
 export function addMetrics(app: App, { engine }: Pick<Services, 'engine'>): void {
   app.get('/metrics', async () => {

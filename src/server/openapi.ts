@@ -1,11 +1,11 @@
 /** The OpenAPI 3.1 document, from the same schemas by which requests are checked. */
 import { z } from 'zod'
+import { problemSchema, titleOf } from '../app/problem.ts'
+import type { AnyRoute, Route } from '../app/route.ts'
 import type { App } from './app-env.ts'
 import { matchesEtag, weakEtag } from './etag.ts'
 import { EVENTS_PATH } from './events-route.ts'
-import { problemSchema, titleOf } from './problem.ts'
-import type { AnyRoute, Route } from './route.ts'
-import { needsToken, SESSION_COOKIE } from './security.ts'
+import { needsToken } from './security.ts'
 
 export const OPENAPI_PATH = '/api/openapi.json'
 
@@ -83,8 +83,7 @@ export function openApiDocument(
     servers: [{ url: '/' }],
     tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
-    // Nothing, where the server has no token.
-    security: [{ bearer: [] }, { cookie: [] }, {}],
+    security: [{ bearer: [] }],
     components: {
       schemas: { Problem: schemaOf(problemSchema) },
       responses: problemResponses(routes),
@@ -99,8 +98,10 @@ export function openApiDocument(
         },
       },
       securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer', description: "The server's token" },
-        cookie: { type: 'apiKey', in: 'cookie', name: SESSION_COOKIE, description: 'From POST /api/sign-in' },
+        bearer: {
+          ...{ type: 'http', scheme: 'bearer' },
+          description: "The server's token, from the file server.token, or a session from POST /api/sign-in",
+        },
       },
     },
   }

@@ -3,7 +3,7 @@
  * databases refuse and names that are not there are turned away before a handler sees them.
  */
 import type { z } from 'zod'
-import { ProblemError } from './problem.ts'
+import { ProblemError } from '../app/problem.ts'
 
 export const BODY_BYTES_MAX = 1_000_000
 export const URL_LENGTH_MAX = 8_192

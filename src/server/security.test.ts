@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { FakeClock } from '../clock.ts'
+import { FakeClock } from '../base/clock.ts'
+import { isLoopback } from '../base/loopback.ts'
 import { AttemptLimit } from './attempt-limit.ts'
-import { checkExposure, isLoopback } from './security.ts'
+import type { WrongSecret } from './refusal-log.ts'
 import { type Core, type CoreOptions, problemOf, startCore, TOKEN, WRITE } from './server.suite.ts'
 import { Sessions, sameSecret } from './sessions.ts'
+import { CODE_MS, makeSignInCode, signInUrl } from './sign-in-code.ts'
 
 const thing = '{"id":1,"name":"a"}'
 
@@ -17,65 +19,54 @@ async function withCore(options: CoreOptions, run: (core: Core) => Promise<void>
   }
 }
 
-const get = (core: Core, headers: Record<string, string> = {}, path = '/api/overview') =>
-  core.request(path, { headers })
-const post = (core: Core, headers: Record<string, string> = {}, path = '/api/things', body = thing) =>
-  core.request(path, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body })
+type Headers = Record<string, string>
+
+/** With the token where no other `authorization` is given; an empty one stands for none at all. */
+const send = (core: Core, path: string, { headers, ...init }: RequestInit & { headers: Headers }) => {
+  const { authorization, ...rest } = headers
+  return authorization === ''
+    ? core.strange(path, { ...init, headers: rest })
+    : core.request(path, { ...init, headers })
+}
+const get = (core: Core, headers: Headers = {}, path = '/api/overview') => send(core, path, { headers })
+const post = (core: Core, headers: Headers = {}, path = '/api/things', body = thing) =>
+  send(core, path, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body })
+const STRANGE = { authorization: '' }
 
 async function refused(response: Response, status: number, code: string): Promise<void> {
   const problem = await problemOf(response)
   assert.deepEqual({ status: response.status, code: problem.code }, { status, code })
 }
 
-async function signIn(core: Core, headers: Record<string, string> = {}): Promise<string> {
-  const response = await post(
-    core,
-    { ...WRITE, ...headers },
-    '/api/sign-in',
-    JSON.stringify({ token: TOKEN }),
-  )
+const trySignIn = (core: Core, body: object) =>
+  post(core, { ...WRITE, ...STRANGE }, '/api/sign-in', JSON.stringify(body))
+
+async function signIn(core: Core, body: object = { token: TOKEN }): Promise<string> {
+  const response = await trySignIn(core, body)
   assert.equal(response.status, 200)
-  return response.headers.get('set-cookie')!
+  assert.equal(response.headers.get('set-cookie'), null)
+  const { session } = (await response.json()) as { session: string }
+  return `Bearer ${session}`
 }
 
-describe('without a token', () => {
-  test('this machine may look, and needs no sign-in', () =>
-    withCore({}, async (core) => {
-      assert.equal((await get(core)).status, 200)
-      assert.deepEqual(await (await get(core, {}, '/api/session')).json(), {
-        required: false,
-        signedIn: true,
-      })
-    }))
+test('a change needs the header that no other page can send', () =>
+  withCore({}, async (core) => {
+    await refused(await post(core), 403, 'csrf')
+    await refused(await post(core, { 'x-tidemark': '0' }), 403, 'csrf')
+    await refused(await core.request('/api/things', { method: 'DELETE' }), 403, 'csrf')
+    assert.equal((await post(core, WRITE)).status, 202)
+  }))
 
-  test('a change needs the header that no other page can send', () =>
-    withCore({}, async (core) => {
-      await refused(await post(core), 403, 'csrf')
-      await refused(await post(core, { 'x-tidemark': '0' }), 403, 'csrf')
-      await refused(await core.request('/api/things', { method: 'DELETE' }), 403, 'csrf')
-      assert.equal((await post(core, WRITE)).status, 202)
-    }))
-
-  test('a server that others can reach does not start', () => {
-    for (const host of ['0.0.0.0', '::', '192.168.1.5', 'example.com', '']) {
-      assert.throws(() => checkExposure({ host }), { code: 'token-needed' }, host)
-    }
-    for (const host of ['127.0.0.1', '127.8.8.8', '::1', '[::1]', 'LOCALHOST'])
-      assert.ok(isLoopback(host), host)
-    checkExposure({ host: '0.0.0.0', token: TOKEN })
-    // Something that speaks HTTPS stands before it, and hands on requests of the whole world.
-    const proxied = { host: '127.0.0.1', allowedHosts: ['mail.example.com'] }
-    assert.throws(() => checkExposure(proxied), { code: 'token-needed', message: /mail\.example\.com/ })
-    checkExposure({ ...proxied, token: TOKEN })
-    checkExposure({ host: '127.0.0.1', allowedHosts: ['localhost'] })
-    assert.throws(() => checkExposure({ host: '127.0.0.1', token: 'short' }), { code: 'token-short' })
-  })
+test('a short token keeps the server from starting', async () => {
+  await assert.rejects(startCore({ token: 'short' }), { code: 'token-short' })
+  for (const host of ['127.0.0.1', '127.8.8.8', '::1', '[::1]', 'LOCALHOST'])
+    assert.ok(isLoopback(host), host)
 })
 
 describe('the Host header', () => {
   test('must be a name of this server, on every path', () =>
     withCore({ allowedHosts: ['Tide.Example.com'], token: TOKEN }, async (core) => {
-      const paths = ['/api/overview', '/', '/healthz', '/readyz', '/metrics', '/api/session', '/api/events']
+      const paths = ['/api/overview', '/', '/healthz', '/readyz', '/metrics', '/api/events']
       for (const path of paths) {
         for (const host of ['evil.example', 'localhost.evil.example', '192.168.1.5', 'a@localhost', ' ']) {
           await refused(await get(core, { host }, path), 403, 'host-refused')
@@ -154,31 +145,29 @@ describe('another origin', () => {
     }))
 })
 
-describe('with a token', () => {
-  test('nothing is shown without it', () =>
-    withCore({ token: TOKEN, mcp: async () => new Response('mcp') }, async (core) => {
-      const paths = [
-        '/api/overview',
-        '/api/nothing',
-        '/api/events',
-        '/api/openapi.json',
-        '/metrics',
-        '/%61pi/overview',
-      ]
-      for (const path of paths) await refused(await get(core, {}, path), 401, 'sign-in')
-      await refused(await post(core, WRITE, '/mcp'), 401, 'sign-in')
-      assert.equal((await get(core)).headers.get('www-authenticate'), 'Bearer realm="tidemark"')
-      assert.deepEqual(await (await get(core, {}, '/api/session')).json(), {
-        required: true,
-        signedIn: false,
-      })
-      assert.equal((await get(core, {}, '/healthz')).status, 200)
+describe('who is not known', () => {
+  test('is told nothing and may do nothing, also on this machine', () =>
+    withCore({ mcp: async () => new Response('mcp') }, async (core) => {
+      const paths = ['/api/overview', '/api/nothing', '/api/events', '/api/openapi.json', '/metrics']
+      for (const path of [...paths, '/%61pi/overview', '/api', '/mcp']) {
+        await refused(await get(core, STRANGE, path), 401, 'sign-in')
+      }
+      for (const path of ['/mcp', '/api/things', '/api/sign-out', '/api/tickets']) {
+        await refused(await post(core, { ...WRITE, ...STRANGE }, path), 401, 'sign-in')
+      }
+      assert.equal((await get(core, STRANGE)).headers.get('www-authenticate'), 'Bearer realm="tidemark"')
+      for (const path of ['/healthz', '/readyz']) {
+        const { status, ...rest } = (await (await get(core, STRANGE, path)).json()) as { status: string }
+        assert.match(status, /^(?:ok|unavailable)$/)
+        assert.deepEqual(rest, {}, path)
+      }
     }))
 
-  test('who comes back from a sign-in elsewhere needs none: the cookie does not come along', () =>
-    withCore({ token: TOKEN }, async (core) => {
+  test('may come back from a sign-in elsewhere: its state is what lets it in', () =>
+    withCore({}, async (core) => {
       const visit = {
         ...{ 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
+        ...STRANGE,
       }
       assert.equal((await get(core, visit, '/oauth/test/callback?code=1')).status, 200)
       await refused(
@@ -188,8 +177,39 @@ describe('with a token', () => {
       )
     }))
 
-  test('the bearer of it may do everything, the bearer of another nothing', () =>
-    withCore({ token: TOKEN, mcp: async () => new Response('mcp') }, async (core) => {
+  test('a cookie of any kind is no key', () =>
+    withCore({}, async (core) => {
+      const session = (await signIn(core)).slice('Bearer '.length)
+      for (const cookie of [`tidemark_session=${session}`, `session=${session}`, `token=${TOKEN}`]) {
+        await refused(await get(core, { ...STRANGE, cookie }), 401, 'sign-in')
+        const page = { ...WRITE, ...STRANGE, cookie, origin: 'http://localhost' }
+        await refused(await post(core, page), 401, 'sign-in')
+      }
+    }))
+
+  test('who brings wrong secrets is told of, without them, and not more than once a minute', async () => {
+    const told: WrongSecret[] = []
+    const clock = new FakeClock()
+    const onWrongSecret = (wrong: WrongSecret): number => told.push(wrong)
+    await withCore({ clock, onWrongSecret }, async (core) => {
+      for (let n = 0; n < 30; n++) await get(core, { authorization: 'Bearer a-wrong-one' })
+      await trySignIn(core, { token: 'another-wrong-one' })
+      // None at all, or a session that is over, is nobody who guesses.
+      await get(core, STRANGE)
+      await get(core, { authorization: 'Bearer session-of-yesterday' })
+      assert.deepEqual(told, [{ what: 'token', from: 'here', path: '/api/overview', count: 1 }])
+      await clock.advance(60_000)
+      assert.deepEqual(told[1], { what: 'sign-in', from: 'here', path: '/api/sign-in', count: 30 })
+      await clock.advance(600_000)
+      assert.equal(told.length, 2)
+      assert.ok(!JSON.stringify(told).includes('wrong-one'))
+    })
+  })
+})
+
+describe('the token', () => {
+  test('lets its bearer do everything, and the bearer of another nothing', () =>
+    withCore({ mcp: async () => new Response('mcp') }, async (core) => {
       const right = { authorization: `Bearer ${TOKEN}` }
       assert.equal((await get(core, right)).status, 200)
       assert.equal((await post(core, { ...right, ...WRITE })).status, 202)
@@ -207,55 +227,134 @@ describe('with a token', () => {
       for (const authorization of wrong) await refused(await get(core, { authorization }), 401, 'sign-in')
     }))
 
-  test('signing in gives a cookie that scripts and other sites do not get', () =>
-    withCore({ token: TOKEN }, async (core) => {
-      const cookie = await signIn(core)
-      assert.match(cookie, /^tidemark_session=[\w-]{43}; Max-Age=\d+; Path=\/; HttpOnly; SameSite=Strict$/)
-      assert.match(await signIn(core, { 'x-forwarded-proto': 'https' }), /; Secure/)
-      const headers = { cookie: cookie.split(';')[0]! }
-      assert.equal((await get(core, headers)).status, 200)
-      assert.deepEqual(await (await get(core, headers, '/api/session')).json(), {
-        required: true,
-        signedIn: true,
-      })
-      await refused(await post(core, { ...headers, ...WRITE }), 403, 'cross-origin')
-      assert.equal((await post(core, { ...headers, ...WRITE, origin: 'http://localhost' })).status, 202)
-      await refused(await get(core, { cookie: 'tidemark_session=abc' }), 401, 'sign-in')
-    }))
-
-  test('signing out ends the session, not only the cookie', () =>
-    withCore({ token: TOKEN }, async (core) => {
-      const cookie = (await signIn(core)).split(';')[0]!
-      const headers = { ...WRITE, cookie, origin: 'http://localhost' }
-      const response = await post(core, headers, '/api/sign-out', '')
-      assert.match(response.headers.get('set-cookie')!, /Max-Age=0/)
-      await refused(await get(core, { cookie }), 401, 'sign-in')
-    }))
-
-  test('a cookie is no key to /mcp', () =>
-    withCore({ token: TOKEN, mcp: async () => new Response('mcp') }, async (core) => {
-      const cookie = (await signIn(core)).split(';')[0]!
-      await refused(
-        await post(core, { ...WRITE, cookie, origin: 'http://localhost' }, '/mcp'),
-        401,
-        'sign-in',
-      )
-    }))
-
-  test('too many tries to sign in must wait, even with the right token', () =>
-    withCore({ token: TOKEN }, async (core) => {
-      const attempt = (token: string) => post(core, WRITE, '/api/sign-in', JSON.stringify({ token }))
-      for (let n = 0; n < 10; n++) await refused(await attempt('wrong'), 401, 'sign-in')
-      const response = await attempt(TOKEN)
+  test('always signs in, however many wrong ones were tried; only those have to wait', () =>
+    withCore({}, async (core) => {
+      for (let n = 0; n < 10; n++) await refused(await trySignIn(core, { token: 'wrong' }), 401, 'sign-in')
+      const response = await trySignIn(core, { token: 'wrong' })
       assert.ok(Number(response.headers.get('retry-after')) > 0)
       await refused(response, 429, 'too-many-tries')
+      await signIn(core)
+      await signIn(core, { code: makeSignInCode(TOKEN, core.services.clock.now()) })
+    }))
+})
+
+describe('a session', () => {
+  test('is given for the token, and lets a page do what it does', () =>
+    withCore({}, async (core) => {
+      const authorization = await signIn(core)
+      assert.match(authorization, /^Bearer session-[\w-]{43}$/)
+      assert.equal((await get(core, { authorization })).status, 200)
+      assert.equal((await post(core, { authorization, ...WRITE })).status, 202)
+      await refused(await get(core, { authorization: `${authorization}x` }), 401, 'sign-in')
+    }))
+
+  test('is over when it is signed out', () =>
+    withCore({}, async (core) => {
+      const authorization = await signIn(core)
+      assert.equal((await post(core, { ...WRITE, authorization }, '/api/sign-out', '')).status, 200)
+      await refused(await get(core, { authorization }), 401, 'sign-in')
+    }))
+
+  test('is no key to /mcp', () =>
+    withCore({ mcp: async () => new Response('mcp') }, async (core) => {
+      const authorization = await signIn(core)
+      await refused(await post(core, { ...WRITE, authorization }, '/mcp'), 401, 'sign-in')
+    }))
+})
+
+describe('a code', () => {
+  test('signs in once', () =>
+    withCore({}, async (core) => {
+      const address = new URL(signInUrl('http://127.0.0.1:4180', TOKEN, core.services.clock.now()))
+      assert.deepEqual([address.pathname, address.search], ['/sign-in', ''])
+      assert.ok(!address.href.includes(TOKEN))
+      const code = address.hash.slice(1)
+      assert.equal((await get(core, { authorization: await signIn(core, { code }) })).status, 200)
+      await refused(await trySignIn(core, { code }), 401, 'sign-in-code')
+    }))
+
+  test('is over after a quarter of an hour, and does not outlive the server that may have taken it', async () => {
+    const clock = new FakeClock()
+    await withCore({ clock }, async (core) => {
+      const [old, fresh] = [makeSignInCode(TOKEN, clock.now()), makeSignInCode(TOKEN, clock.now() + 2)]
+      await clock.advance(CODE_MS + 1)
+      await refused(await trySignIn(core, { code: old }), 401, 'sign-in-code')
+      await signIn(core, { code: fresh })
+      const early = makeSignInCode(TOKEN, clock.now())
+      await clock.advance(1)
+      await withCore({ clock }, async (next) => {
+        for (const code of [early, fresh]) {
+          await refused(await trySignIn(next, { code }), 401, 'sign-in-code')
+        }
+        await signIn(next, { code: makeSignInCode(TOKEN, clock.now()) })
+      })
+    })
+  })
+
+  test('of another token, of the future, or changed is none', () =>
+    withCore({}, async (core) => {
+      const nowMs = core.services.clock.now()
+      const right = makeSignInCode(TOKEN, nowMs)
+      const [time, nonce, signature] = right.split('.')
+      const wrong = [
+        makeSignInCode('another-token-of-that-length', nowMs),
+        makeSignInCode(TOKEN, nowMs + 3_600_000),
+        `${(nowMs + 1).toString(36)}.${nonce}.${signature}`,
+        `${time}.${nonce}.${'A'.repeat(43)}`,
+        ...[TOKEN, '..', `${right}.`],
+      ]
+      for (const code of wrong) {
+        const { status } = await trySignIn(core, { code })
+        assert.ok(status === 401 || status === 429, code)
+      }
+      await refused(await trySignIn(core, { code: right, token: TOKEN }), 400, 'invalid-request')
+    }))
+})
+
+describe('a ticket', () => {
+  const ask = async (core: Core, headers: Headers, path: string): Promise<Response> =>
+    post(core, { ...WRITE, ...headers }, '/api/tickets', JSON.stringify({ path }))
+
+  test('lets a browser load one path for a minute, and nothing else', async () => {
+    const clock = new FakeClock()
+    await withCore({ clock }, async (core) => {
+      const authorization = await signIn(core)
+      const { href } = (await (await ask(core, { authorization }, '/api/files/a.txt')).json()) as {
+        href: string
+      }
+      assert.match(href, /^\/ticket\/[\w-]{32}$/)
+      const frame = { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' }
+      const loaded = await get(core, { ...STRANGE, ...frame }, href)
+      assert.equal(await loaded.text(), 'bytes')
+      assert.match(loaded.headers.get('content-disposition') ?? '', /a\.txt/)
+      await refused(
+        await get(core, { ...STRANGE, 'sec-fetch-site': 'cross-site' }, href),
+        403,
+        'cross-origin',
+      )
+      await refused(await get(core, STRANGE, `${href}x`), 404, 'not-found')
+      await clock.advance(60_000)
+      await refused(await get(core, STRANGE, href), 404, 'not-found')
+    })
+  })
+
+  test('is over with the session that asked for it, and leads nowhere else', () =>
+    withCore({}, async (core) => {
+      const authorization = await signIn(core)
+      const answer = await ask(core, { authorization }, '/api/files/a.txt')
+      const { href } = (await answer.json()) as { href: string }
+      await post(core, { ...WRITE, authorization }, '/api/sign-out', '')
+      await refused(await get(core, STRANGE, href), 401, 'sign-in')
+      for (const path of ['//evil.example/', 'http://evil.example/api/x', '/metrics', '/api/\nx', 'api/x']) {
+        await refused(await ask(core, {}, path), 400, 'invalid-request')
+      }
     }))
 })
 
 test('every answer has the security headers', () =>
-  withCore({ token: TOKEN }, async (core) => {
+  withCore({}, async (core) => {
     const answers = [
-      await get(core),
+      await get(core, STRANGE),
       await get(core, { host: 'evil.example' }),
       await get(core, {}, '/'),
       await get(core, {}, '/healthz'),

@@ -1,82 +1,92 @@
 /**
- * Who may ask, and from where. Everyone on this machine may by default; beyond it a token is required.
+ * Who may ask, and from where. Whoever asks brings the server's token or a session: that a request comes from this
+ * machine says nothing about who sent it.
  *
  * - Host: on every request one of the names that this server has, so that a page elsewhere cannot reach it under a
  *   name of its own that it lets point here (DNS rebinding).
  * - Origin and Sec-Fetch-Site: pages of other origins may link here and nothing else.
+ * - Authorization: the token, which programs read from its file, or a session, which a page was given for the token
+ *   or for a code (sign-in.ts). There is no cookie: a browser sends cookies to every port of a host, and so to
+ *   services of other people; what a page keeps in its own storage, other ports do not see.
  * - X-Tidemark: 1 on everything that changes something: a form elsewhere cannot send it, and a script only after
- *   asking, which is always refused. This holds without a token as well.
- * - Token: as a bearer, or once for a cookie (sign-in.ts). A cookie changes something only with its own origin.
+ *   asking, which is always refused.
  */
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
 import type { Context, MiddlewareHandler } from 'hono'
-import { getCookie } from 'hono/cookie'
-import type { Clock } from '../clock.ts'
-import { UsageError } from '../errors.ts'
-import type { AppEnv } from './app-env.ts'
-import { ProblemError } from './problem.ts'
-import { Sessions, sameSecret } from './sessions.ts'
+import { ProblemError } from '../app/problem.ts'
+import type { Clock } from '../base/clock.ts'
+import { UsageError } from '../base/errors.ts'
+import { isLoopback } from '../base/loopback.ts'
+import { type AppEnv, clientAddress } from './app-env.ts'
+import { RefusalLog, type WrongSecret } from './refusal-log.ts'
+import { isSessionId, Sessions, sameSecret } from './sessions.ts'
 
-export const SESSION_COOKIE = 'tidemark_session'
 export const CSRF_HEADER = 'x-tidemark'
 export const TOKEN_LENGTH_MIN = 16
 const SECRET_LENGTH_MAX = 4_096
 
 const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '::1']
 const PROTECTED = /^\/(?:api|mcp|metrics)(?:\/|$)/
-const OPEN_PATHS = new Set(['/api/sign-in', '/api/sign-out', '/api/session'])
+const OPEN_PATHS = new Set(['/api/sign-in'])
 const READING = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-export type Identity = 'open' | 'bearer' | 'cookie'
+export type Identity = 'token' | 'session'
 
 export type SecurityOptions = {
   clock: Clock
-  token?: string | undefined
+  token: string
   /** What the server is bound to. */
   host?: string | undefined
   /** Further names under which it is reached, without ports: `mail.example.com`. */
   allowedHosts?: readonly string[] | undefined
+  /** Told of wrong tokens and codes, a few times a minute at most. */
+  onWrongSecret?: ((wrong: WrongSecret) => void) | undefined
 }
 
 export class Security {
   readonly sessions: Sessions
-  readonly #token: string | undefined
+  readonly #token: string
+  readonly #refusals: RefusalLog
   readonly #names: ReadonlySet<string>
   readonly #anyAddress: boolean
 
-  constructor({ clock, token, host = '127.0.0.1', allowedHosts = [] }: SecurityOptions) {
-    checkExposure({ host, token, allowedHosts })
+  constructor(options: SecurityOptions) {
+    const { clock, token, host = '127.0.0.1', allowedHosts = [], onWrongSecret = () => {} } = options
+    checkToken(token)
     this.sessions = new Sessions(clock)
     this.#token = token
+    this.#refusals = new RefusalLog({ clock, tell: onWrongSecret })
     this.#names = new Set([...LOOPBACK_NAMES, host, ...allowedHosts].map((name) => hostnameOf(name) ?? name))
     // Rebinding needs a name: who asks for a bare address was not led here by one.
     this.#anyAddress = !isLoopback(host)
   }
 
-  get required(): boolean {
-    return this.#token !== undefined
-  }
-
   readonly middleware: MiddlewareHandler<AppEnv> = async (c, next) => {
     this.#checkHost(c)
     this.#checkOrigin(c)
-    const identity = this.identify(c)
-    if (needsToken(c.req.path)) this.#checkIdentity(c, identity)
-    if (!READING.has(c.req.method)) checkIntent(c, identity)
+    if (needsToken(c.req.path)) this.#checkIdentity(c)
+    if (!READING.has(c.req.method)) checkIntent(c)
     await next()
   }
 
   identify(c: Context<AppEnv>): Identity | undefined {
-    if (this.#token === undefined) return 'open'
-    const bearer = /^Bearer +(\S+) *$/i.exec(c.req.header('authorization') ?? '')?.[1]
-    if (bearer !== undefined) return this.isToken(bearer) ? 'bearer' : undefined
-    const cookie = getCookie(c, SESSION_COOKIE)
-    return cookie && cookie.length < SECRET_LENGTH_MAX && this.sessions.has(cookie) ? 'cookie' : undefined
+    const bearer = bearerOf(c)
+    if (bearer === undefined || bearer.length > SECRET_LENGTH_MAX) return undefined
+    if (isSessionId(bearer)) return this.sessions.has(bearer) ? 'session' : undefined
+    return this.isToken(bearer) ? 'token' : undefined
   }
 
   isToken(given: string): boolean {
-    if (this.#token === undefined || given.length > SECRET_LENGTH_MAX) return false
-    return sameSecret(given, this.#token)
+    return given.length <= SECRET_LENGTH_MAX && sameSecret(given, this.#token)
+  }
+
+  /** Somebody tried a secret that is none. */
+  noteWrong(c: Context<AppEnv>, what: WrongSecret['what']): void {
+    this.#refusals.note({ what, from: clientAddress(c), path: c.req.path.slice(0, 200) })
+  }
+
+  close(): void {
+    this.#refusals.close()
   }
 
   #checkHost(c: Context<AppEnv>): void {
@@ -107,54 +117,41 @@ export class Security {
     if (!isVisit) throw crossOrigin()
   }
 
-  #checkIdentity(c: Context<AppEnv>, identity: Identity | undefined): void {
+  #checkIdentity(c: Context<AppEnv>): void {
+    const identity = this.identify(c)
     // Programs bring the token; a page has no business there.
-    const allowed = c.req.path.startsWith('/mcp') && identity === 'cookie' ? undefined : identity
-    if (allowed) return
-    const given = c.req.header('authorization') !== undefined
-    throw new ProblemError(401, given ? 'The token is not the right one.' : 'This needs the token.', {
-      hint: 'Sign in on the page, or send the token with the header Authorization: Bearer TOKEN.',
-      code: 'sign-in',
-      headers: { 'www-authenticate': 'Bearer realm="tidemark"' },
-    })
+    const isPage = c.req.path.startsWith('/mcp') && identity === 'session'
+    if (identity && !isPage) {
+      c.env?.admit?.()
+      return
+    }
+    const given = c.req.header('authorization')
+    const isOver = isSessionId(bearerOf(c) ?? '')
+    if (given !== undefined && !isOver) this.noteWrong(c, 'token')
+    throw new ProblemError(
+      401,
+      isOver ? 'You are signed out.' : given ? WRONG_TOKEN : 'This needs the token.',
+      {
+        hint: 'Open the address that `tidemark sign-in` prints, or send the token of the file server.token with the header Authorization: Bearer TOKEN.',
+        code: 'sign-in',
+        headers: { 'www-authenticate': 'Bearer realm="tidemark"' },
+      },
+    )
   }
 }
 
-type Reach = { host: string; allowedHosts?: readonly string[] | undefined }
+export const WRONG_TOKEN = 'The token is not the right one.'
 
-/**
- * The name by which others reach the server; undefined where only this machine does. A name counts as well as an
- * address: what has it forwards to us, and whoever it forwards for seems to be on this machine.
- */
-export function exposedAs({ host, allowedHosts = [] }: Reach): string | undefined {
-  return [host, ...allowedHosts].find((name) => !isLoopback(name))
+export function bearerOf(c: Context<AppEnv>): string | undefined {
+  return /^Bearer +(\S+) *$/i.exec(c.req.header('authorization') ?? '')?.[1]
 }
 
-/** Beyond this machine anyone could read the mail: that takes a token. */
-export function checkExposure({ token, ...reach }: Reach & { token?: string | undefined }): void {
-  if (token !== undefined && token.length < TOKEN_LENGTH_MIN) {
-    throw new UsageError(`The server's token has ${token.length} characters.`, {
-      hint: `Use at least ${TOKEN_LENGTH_MIN}, made by chance: openssl rand -hex 32`,
-      code: 'token-short',
-    })
-  }
-  const name = exposedAs(reach)
-  if (token === undefined && name !== undefined) {
-    throw new UsageError(`Without a token the server does not listen on ${name}, which others can reach.`, {
-      hint: 'Set a token, or listen on 127.0.0.1.',
-      code: 'token-needed',
-    })
-  }
-}
-
-const loopback = new BlockList()
-loopback.addSubnet('127.0.0.0', 8, 'ipv4')
-loopback.addAddress('::1', 'ipv6')
-
-export function isLoopback(host: string): boolean {
-  const name = host.replace(/^\[(.*)\]$/, '$1').toLowerCase()
-  const family = isIP(name)
-  return family === 0 ? name === 'localhost' : loopback.check(name, family === 6 ? 'ipv6' : 'ipv4')
+export function checkToken(token: string): void {
+  if (token.length >= TOKEN_LENGTH_MIN) return
+  throw new UsageError(`The server's token has ${token.length} characters.`, {
+    hint: `Use at least ${TOKEN_LENGTH_MIN}, made by chance: openssl rand -hex 32`,
+    code: 'token-short',
+  })
 }
 
 /** In small letters, without port and brackets; undefined for what is no host at all. */
@@ -171,13 +168,12 @@ function isSameOrigin(origin: string, host: string): boolean {
   return URL.canParse(`${protocol}//${host}`) && new URL(`${protocol}//${host}`).host === theirs
 }
 
-/** Where there is a token at all. */
 export function needsToken(path: string): boolean {
   return PROTECTED.test(path) && !OPEN_PATHS.has(path)
 }
 
 /** Whether whoever sends this means it: see the top. */
-function checkIntent(c: Context<AppEnv>, identity: Identity | undefined): void {
+function checkIntent(c: Context<AppEnv>): void {
   if (c.req.path === '/mcp') {
     // Only POST does something there; the others are told so.
     if (c.req.method !== 'POST') return
@@ -191,8 +187,6 @@ function checkIntent(c: Context<AppEnv>, identity: Identity | undefined): void {
       code: 'csrf',
     })
   }
-  const hasOrigin = c.req.header('origin') !== undefined || c.req.header('sec-fetch-site') === 'same-origin'
-  if (identity === 'cookie' && !hasOrigin) throw crossOrigin()
 }
 
 function crossOrigin(): ProblemError {

@@ -2,7 +2,7 @@
  * What charts draw: a few numbers a second for the last minutes, a minute for the last day; bounded, in memory. They
  * come from the ledger, so they speak for all processes on it, whichever of them is asked.
  */
-import type { CancelTimer, Clock } from '../clock.ts'
+import type { CancelTimer, Clock } from '../base/clock.ts'
 import type { Engine } from '../engine/engine.ts'
 import { COUNTER_MS } from '../ledger/changes.ts'
 import type { BudgetRow } from '../ledger/contract-budgets.ts'

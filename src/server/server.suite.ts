@@ -3,24 +3,25 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { type Clock, systemClock } from '../clock.ts'
+import type { ServerModule } from '../app/module.ts'
+import { conflict } from '../app/problem.ts'
+import { defineDownload, defineRoute } from '../app/route.ts'
+import type { Role, Runtime } from '../app/runtime.ts'
+import { catalog } from '../apps/catalog.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
+import { TidemarkError, UsageError } from '../base/errors.ts'
 import { createEngine, defineJob, type Engine } from '../engine/index.ts'
-import { TidemarkError, UsageError } from '../errors.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
-import type { ServerModule } from './module.ts'
-import { conflict } from './problem.ts'
-import { defineDownload, defineRoute } from './route.ts'
-import type { Role, Runtime } from './runtime.ts'
 import { createServer, createServices, type Server, type ServerOptions } from './server.ts'
-import type { Services } from './services.ts'
+import type { ServerServices } from './services.ts'
 
 export const TOKEN = 'a-token-that-is-long-enough'
 export const WRITE = { 'x-tidemark': '1', 'content-type': 'application/json' }
 
 const errors = {
   usage: () => new UsageError('That cannot be asked.', { hint: 'Ask something else.', code: 'usage' }),
-  unknown: () => new UsageError('There is no job #5.'),
+  unknown: () => new UsageError('There is no job #5.', { code: 'job-unknown' }),
   exists: () => new UsageError('It is there already.', { code: 'account-exists' }),
   gone: () => new TidemarkError('It was deleted.', { kind: 'gone' }),
   auth: () => new TidemarkError('ann@example.com must sign in again.', { kind: 'auth' }),
@@ -125,13 +126,23 @@ export const touch = defineJob({
 
 export type Core = {
   server: Server
-  services: Services
+  services: ServerServices
   engine: Engine
   ledger: Ledger
   home: string
   errors: unknown[]
+  /** With the token, unless another `authorization` is given. */
   request(path: string, init?: RequestInit): Promise<Response>
+  /** As somebody of whom nothing is known. */
+  strange(path: string, init?: RequestInit): Promise<Response>
   close(): Promise<void>
+}
+
+/** What a program that holds the token sends. */
+export function withToken(init: RequestInit = {}, token = TOKEN): RequestInit {
+  const headers = new Headers(init.headers)
+  if (!headers.has('authorization')) headers.set('authorization', `Bearer ${token}`)
+  return { ...init, headers }
 }
 
 export type CoreOptions = Partial<Omit<ServerOptions, 'services'>> & {
@@ -146,17 +157,18 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
   const ledger = await openLedger(`sqlite:${join(home, 'ledger.db')}`)
   const engine = await createEngine({ ledger, jobs: [touch] })
   if (started) await engine.start()
-  // Nothing of the mail archive is asked for by what is tested here.
-  const runtime = { role, home, ledger, engine } as unknown as Runtime
-  const services = createServices(runtime, { clock })
+  // No app is asked for by what is tested here.
+  const runtime = { role, home, ledger, engine, apps: new Map() } as unknown as Runtime
+  const services = createServices(runtime, { clock, catalog })
   const errors: unknown[] = []
   const server = createServer({
     ...{ services, modules: [testModule()], onError: (thrown: unknown) => errors.push(thrown) },
-    ...{ checkAnswers: true, ...own },
+    ...{ checkAnswers: true, token: TOKEN, ...own },
   })
   return {
     ...{ server, services, engine, ledger, home, errors },
-    request: async (path, init) => server.app.request(path, init),
+    request: async (path, init) => server.app.request(path, withToken(init)),
+    strange: async (path, init) => server.app.request(path, init),
     async close() {
       await server.close()
       await services.closeServices()

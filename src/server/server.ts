@@ -3,8 +3,13 @@
  * on a socket (http-server.ts); tests call `app.request`.
  */
 import { z } from 'zod'
-import type { Clock } from '../clock.ts'
-import { TidemarkError } from '../errors.ts'
+import { type ServerModule, servicesFor } from '../app/module.ts'
+import type { AnyRoute } from '../app/route.ts'
+import type { Runtime } from '../app/runtime.ts'
+import type { Services } from '../app/services.ts'
+import type { Clock } from '../base/clock.ts'
+import { TidemarkError } from '../base/errors.ts'
+import type { Catalog } from '../config/catalog.ts'
 import { addModules, assertNoDuplicates, closeApi, createApp, type OnError } from './app.ts'
 import type { App } from './app-env.ts'
 import { forwardEngineEvents } from './engine-events.ts'
@@ -13,7 +18,6 @@ import { eventSchemas } from './event-schemas.ts'
 import { addEventsRoute, type EventsRoute } from './events-route.ts'
 import { addHealth } from './health.ts'
 import { addMetrics } from './metrics-route.ts'
-import type { ServerModule } from './module.ts'
 import {
   addOpenApi,
   type Documented,
@@ -23,20 +27,19 @@ import {
   ownRoutes,
 } from './openapi.ts'
 import { readInput } from './request-input.ts'
-import type { AnyRoute } from './route.ts'
-import type { Runtime } from './runtime.ts'
-import { Security } from './security.ts'
+import { Security, type SecurityOptions } from './security.ts'
 import { createSeries } from './series.ts'
-import type { Services } from './services.ts'
+import type { ServerServices } from './services.ts'
 import { addSignIn, signInSpecs } from './sign-in.ts'
 import { type SnapshotSource, startSnapshotLoop } from './snapshot-loop.ts'
 import { addStatic } from './static.ts'
+import { addTickets, ticketSpecs } from './tickets.ts'
 
 export type ServerOptions = {
-  services: Services
+  services: ServerServices
   modules: readonly ServerModule[]
-  /** Needed as soon as the server listens on more than this machine. */
-  token?: string | undefined
+  /** What programs send, and what people sign in with. */
+  token: string
   /** What it will be bound to; 127.0.0.1 if left out. */
   host?: string | undefined
   /** Further names under which it is reached, without ports. */
@@ -46,14 +49,13 @@ export type ServerOptions = {
   version?: string | undefined
   mcp?: ((request: Request) => Promise<Response>) | undefined
   onError?: OnError | undefined
+  onWrongSecret?: SecurityOptions['onWrongSecret']
   /** Holds every answer against its schema; for tests. */
   checkAnswers?: boolean
 }
 
 export type Server = {
   app: App
-  /** For `startHttpServer`: whether others than this machine may reach it. */
-  isProtected: boolean
   events: EventsRoute
   close(): Promise<void>
 }
@@ -65,21 +67,19 @@ export function createServer(options: ServerOptions): Server {
   const { services, modules, onError = () => {} } = options
   const { clock, hub, engine } = services
   checkModules(modules)
-  services.needs = async () => {
-    const all = await Promise.all(modules.map(({ needs }) => needs?.(services) ?? []))
-    return all.flat()
-  }
   const security = new Security({ ...options, clock })
   const app = createApp(onError)
   app.use('*', security.middleware)
   const routes = modules.flatMap((module) => module.routes)
-  const documented = [...routes.map(documentedOf), ...Object.values(signInSpecs), ...ownRoutes]
+  const own = [...Object.values(signInSpecs), ...Object.values(ticketSpecs), ...ownRoutes]
+  const documented = [...routes.map(documentedOf), ...own]
   assertNoDuplicates(documented)
-  checkQueries(app, [...Object.values(signInSpecs), ...ownRoutes])
+  checkQueries(app, own)
 
-  const health = addHealth(app, services)
+  const health = addHealth(app, services, security)
   addMetrics(app, services)
-  addSignIn(app, { security, clock })
+  addSignIn(app, { security, clock, token: options.token })
+  addTickets(app, { clock })
   addOpenApi(app, openApiDocument(documented, { version: options.version, events: eventsOf(modules) }))
   const events = addEventsRoute(app, { hub, clock })
   addModules(app, modules, { services, onError, checkAnswers: options.checkAnswers ?? false })
@@ -97,11 +97,11 @@ export function createServer(options: ServerOptions): Server {
   })
   return {
     app,
-    isProtected: security.required,
     events,
     async close() {
       stopEvents()
       health.close()
+      security.close()
       events.close()
       await loop.close()
     },
@@ -111,15 +111,19 @@ export function createServer(options: ServerOptions): Server {
 /** What the modules work with, on a runtime that is open; close it before the runtime. */
 export function createServices(
   runtime: Runtime,
-  { clock }: { clock: Clock },
-): Services & { closeServices(): Promise<void> } {
+  { clock, catalog }: { clock: Clock; catalog: Catalog },
+): ServerServices & { closeServices(): Promise<void> } {
   const series = createSeries({ engine: runtime.engine, ledger: runtime.ledger, clock })
-  return { ...runtime, clock, hub: createEventHub({ clock }), series, closeServices: () => series.close() }
+  return {
+    ...{ ...runtime, clock, catalog, hub: createEventHub({ clock }), series },
+    closeServices: () => series.close(),
+  }
 }
 
-function sourceOf({ name, snapshot }: ServerModule, services: Services): SnapshotSource[] {
+function sourceOf(module: ServerModule, services: Services): SnapshotSource[] {
+  const { name, snapshot } = module
   if (!snapshot) return []
-  return [{ type: snapshotType(name), read: () => snapshot(services) }]
+  return [{ type: snapshotType(name), read: () => snapshot(servicesFor(module, services)) }]
 }
 
 function snapshotType(name: string): string {
@@ -149,7 +153,7 @@ function checkModules(modules: readonly ServerModule[]): void {
     const home = name === ENGINE_MODULE ? '/api/' : `/api/${name}/`
     for (const { spec } of routes) {
       checkAccess(spec)
-      if (spec.path.startsWith(home) || spec.path.startsWith('/oauth/')) continue
+      if (`${spec.path}/`.startsWith(home) || spec.path.startsWith('/oauth/')) continue
       throw new TidemarkError(`The module ${name} has a route ${spec.path}; it must begin with ${home}.`, {
         kind: 'bug',
       })

@@ -1,15 +1,14 @@
-/** What the routes, the events and the MCP tools work with. */
-import type { Clock } from '../clock.ts'
+/** What the server's own parts work with. */
+import type { Services } from '../app/services.ts'
+import type { Catalog } from '../config/catalog.ts'
 import type { EventHub } from './event-hub.ts'
-import type { Runtime } from './runtime.ts'
 import type { Series } from './series.ts'
 
-export type Services = Runtime & {
-  clock: Clock
+export type ServerServices = Services & {
+  /** Every setting that there is. */
+  catalog: Catalog
   /** Live events for pages: see event-hub.ts. */
   hub: EventHub
   /** Rates, budgets and workers over the last minutes, for charts. */
   series: Series
-  /** What the modules know of that waits for somebody, in whole sentences; set by the server. */
-  needs?: () => Promise<readonly string[]>
 }

@@ -3,7 +3,7 @@
  * start of the server signs everyone out.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
 
 const DAY_MS = 86_400_000
 /** Not used for this long. */
@@ -11,6 +11,8 @@ const IDLE_MS = 7 * DAY_MS
 const AGE_MS = 30 * DAY_MS
 const SESSIONS_MAX = 1_000
 const ID_BYTES = 32
+/** Told apart from the token, so that a page whose session is over is not taken for somebody who guesses. */
+const PREFIX = 'session-'
 
 type Session = { startedMs: number; usedMs: number }
 
@@ -31,7 +33,7 @@ export class Sessions {
     this.#dropExpired()
     const [oldest] = this.#sessions.keys()
     if (this.#sessions.size >= SESSIONS_MAX && oldest !== undefined) this.#sessions.delete(oldest)
-    const id = randomBytes(ID_BYTES).toString('base64url')
+    const id = PREFIX + randomBytes(ID_BYTES).toString('base64url')
     const nowMs = this.#clock.now()
     this.#sessions.set(hashOf(id), { startedMs: nowMs, usedMs: nowMs })
     return id
@@ -61,6 +63,10 @@ export class Sessions {
   #dropExpired(): void {
     for (const [key, session] of this.#sessions) if (this.#isOver(session)) this.#sessions.delete(key)
   }
+}
+
+export function isSessionId(text: string): boolean {
+  return text.startsWith(PREFIX)
 }
 
 /** Takes the same time whatever the two have in common, and whatever their lengths. */

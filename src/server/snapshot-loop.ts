@@ -3,7 +3,7 @@
  * changed. Nobody listening costs nothing. Looking never takes more than a share of the time, so that a slow
  * database is not made slower by those who watch it.
  */
-import type { CancelTimer, Clock } from '../clock.ts'
+import type { CancelTimer, Clock } from '../base/clock.ts'
 import { fingerprint } from './etag.ts'
 import type { EventHub } from './event-hub.ts'
 

@@ -7,9 +7,9 @@ import { createHash } from 'node:crypto'
 import { type Dirent, readdirSync, readFileSync, statSync } from 'node:fs'
 import { extname, join, relative, sep } from 'node:path'
 import type { Context } from 'hono'
+import { notFound } from '../app/problem.ts'
 import type { App, AppEnv } from './app-env.ts'
 import { matchesEtag } from './etag.ts'
-import { notFound } from './problem.ts'
 
 const FILES_MAX = 2_000
 const FILE_BYTES_MAX = 10_000_000

@@ -1,25 +1,30 @@
 /** What a process answers that only works: its health, and its metrics. */
+
+import type { Services } from '../app/services.ts'
 import { closeApi, createApp, type OnError } from './app.ts'
 import { addHealth } from './health.ts'
 import { addMetrics } from './metrics-route.ts'
 import { Security, type SecurityOptions } from './security.ts'
 import type { Server } from './server.ts'
-import type { Services } from './services.ts'
 
 export type WorkerServerOptions = Omit<SecurityOptions, 'clock'> & {
   services: Pick<Services, 'engine' | 'ledger' | 'role' | 'clock'>
   onError?: OnError
 }
 
-export function createWorkerServer(
-  options: WorkerServerOptions,
-): Pick<Server, 'app' | 'isProtected' | 'close'> {
+export function createWorkerServer(options: WorkerServerOptions): Pick<Server, 'app' | 'close'> {
   const { services, onError = () => {} } = options
   const security = new Security({ ...options, clock: services.clock })
   const app = createApp(onError)
   app.use('*', security.middleware)
-  const health = addHealth(app, services)
+  const health = addHealth(app, services, security)
   addMetrics(app, services)
   closeApi(app, [])
-  return { app, isProtected: security.required, close: async () => health.close() }
+  return {
+    app,
+    async close() {
+      health.close()
+      security.close()
+    },
+  }
 }

@@ -1,6 +1,6 @@
 /** What a caller of the control API sent: JSON, checked. */
 import type { z } from 'zod'
-import { UsageError } from '../errors.ts'
+import { UsageError } from '../base/errors.ts'
 import type { SimCall } from './server.ts'
 
 export function bodyOf(call: SimCall): unknown {

@@ -3,8 +3,8 @@
  * that the real service knows. Never faulted, never priced, JSON in and out.
  */
 import { z } from 'zod'
-import { TidemarkError, UsageError } from '../errors.ts'
-import type { Random } from '../random.ts'
+import { TidemarkError, UsageError } from '../base/errors.ts'
+import type { Random } from '../base/random.ts'
 import type { CallLog } from './call-log.ts'
 import { bodyOf, parse } from './control-input.ts'
 import { faultProfiles } from './fault-profiles.ts'

@@ -1,6 +1,6 @@
 /** What a fault rule can say; also how the control API reads one. */
 import { z } from 'zod'
-import type { Random } from '../random.ts'
+import type { Random } from '../base/random.ts'
 
 const count = z.number().int().min(0)
 const positive = z.number().int().min(1)

@@ -8,9 +8,9 @@
  * - The core knows nothing about mail: what a refusal looks like and what an effect does is said by the
  *   service that is called.
  */
-import { type Clock, systemClock } from '../clock.ts'
-import { UsageError } from '../errors.ts'
-import { type Random, seededRandom } from '../random.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
+import { UsageError } from '../base/errors.ts'
+import { type Random, seededRandom } from '../base/random.ts'
 import { faultProfiles } from './fault-profiles.ts'
 import {
   type FaultEffect,

@@ -6,8 +6,8 @@
  * Tokens are drawn from the seed, so that a simulator that is started again knows those it gave out first.
  */
 import { createHash } from 'node:crypto'
-import type { Clock } from '../clock.ts'
-import type { Random } from '../random.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Random } from '../base/random.ts'
 
 export type Access = { token: string; address: string; scopes: readonly string[]; expiresAtMs: number }
 export type Tokens = { access: Access; refreshToken?: string; refreshExpiresInS?: number }

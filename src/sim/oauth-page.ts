@@ -1,6 +1,6 @@
 /** The pages a person sees while signing in to the simulated cloud. */
 
-import { escapeHtml } from '../escape-html.ts'
+import { escapeHtml } from '../base/escape-html.ts'
 
 export function consentPage(input: {
   asked: URLSearchParams

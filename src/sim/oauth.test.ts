@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { FakeClock } from '../clock.ts'
+import { FakeClock } from '../base/clock.ts'
 import { gmailScopes } from './gmail/scopes.ts'
 import { createSigningKey, signJwt } from './keys.ts'
 import { type Sim, startSim } from './start.ts'

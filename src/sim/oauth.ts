@@ -5,8 +5,8 @@
  * The redirect goes to a loopback address, or nowhere: on a machine without a browser the person copies the
  * address that the browser could not open, and that address holds the code all the same.
  */
-import type { Clock } from '../clock.ts'
-import type { Random } from '../random.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Random } from '../base/random.ts'
 import { createSigningKey, privatePem, type SigningKey, verifyJwt } from './keys.ts'
 import { type Access, Grants, type Tokens } from './oauth-grants.ts'
 import { consentPage, errorPage } from './oauth-page.ts'

@@ -3,7 +3,7 @@ import { createPublicKey, createVerify, type webcrypto } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, afterEach, before, describe, test } from 'node:test'
-import { FakeClock } from '../clock.ts'
+import { FakeClock } from '../base/clock.ts'
 import { type Sim, startSim } from './start.ts'
 
 const ADDRESS = 'owner@example.com'

@@ -5,8 +5,8 @@
  * A user gets one event per second at most; the rest is dropped, as the real service does. A delivery that
  * is not answered with 2xx is tried again, so the same event may come twice and late.
  */
-import { type Clock, sleep } from '../clock.ts'
-import type { Random } from '../random.ts'
+import { type Clock, sleep } from '../base/clock.ts'
+import type { Random } from '../base/random.ts'
 import { createSigningKey, publicJwk, type SigningKey, signJwt } from './keys.ts'
 import { jsonAnswer, type Operation, type Service, type SimCall } from './server.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { FakeClock } from '../clock.ts'
+import { FakeClock } from '../base/clock.ts'
 import { oldPrices, Quota } from './quota.ts'
 
 const USER = 'a@example.com'

@@ -6,9 +6,9 @@
  * - bucket: fills evenly up to `burstSeconds` of the rate, and is never below zero
  * Another client of the same user may eat a share of the rate from any moment on; it is served first.
  */
-import { type Clock, systemClock } from '../clock.ts'
-import { UsageError } from '../errors.ts'
-import { type Random, seededRandom } from '../random.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
+import { UsageError } from '../base/errors.ts'
+import { type Random, seededRandom } from '../base/random.ts'
 
 export type QuotaModel = 'window' | 'bucket'
 /** In which of Google's shapes a refusal comes; `mixed` draws one. */

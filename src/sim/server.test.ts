@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { after, before, beforeEach, describe, test } from 'node:test'
-import { FakeClock } from '../clock.ts'
+import { FakeClock } from '../base/clock.ts'
 import type { FaultRule } from './fault-rules.ts'
 import { type Sim, startSim } from './start.ts'
 

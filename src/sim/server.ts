@@ -7,7 +7,7 @@
  */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type Clock, sleep } from '../clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import type { FaultEffect } from './fault-rules.ts'
 import type { FaultPlan, Faults, Refusal } from './faults.ts'
 

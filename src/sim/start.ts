@@ -1,7 +1,7 @@
 /** Starts a simulated cloud in this process: for tests, benches and `tidemark sim`. */
-import { type Clock, systemClock } from '../clock.ts'
-import { UsageError } from '../errors.ts'
-import { type Random, seededRandom } from '../random.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
+import { UsageError } from '../base/errors.ts'
+import { type Random, seededRandom } from '../base/random.ts'
 import { CallLog } from './call-log.ts'
 import { Control } from './control.ts'
 import type { FaultEffect, FaultsInput } from './fault-rules.ts'

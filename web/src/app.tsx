@@ -2,13 +2,13 @@
 import type { ComponentChildren } from 'preact'
 import { useErrorBoundary } from 'preact/hooks'
 import { Route, Switch, useLocation } from 'wouter-preact'
+import { useSearchKey } from '../../src/apps/mail/web/search/search-key.ts'
 import { ConfirmDialog } from './components/confirm.tsx'
 import { ErrorNote } from './components/notes.tsx'
 import { Toasts } from './components/toasts.tsx'
 import { Header, OfflineNote } from './header.tsx'
 import { Navigation } from './navigation.tsx'
 import { notFound as NotFound, PAGES, signIn as SignIn } from './routes.tsx'
-import { useSearchKey } from './search/search-key.ts'
 
 export function App() {
   const [path] = useLocation()

@@ -1,12 +1,13 @@
 /** Above every page: what Tidemark is doing in one sentence, whether this page is live, and what needs somebody. */
 import { Link } from 'wouter-preact'
-import type { Overview } from '../../src/server/engine-api/schemas.ts'
+import type { Overview } from '../../src/app/schemas.ts'
 import { BrandSign } from './components/brand-sign.tsx'
 import { Icon, type IconName } from './components/icon.tsx'
 import { Skeleton } from './components/notes.tsx'
 import { formatClock, formatPlural } from './format.ts'
 import type { LiveState } from './live.ts'
-import { useLive, useOverview } from './queries.ts'
+import { useLive } from './live-queries.ts'
+import { useOverview } from './queries.ts'
 import { useStore } from './store.ts'
 import { nextTheme, setTheme, type Theme, theme } from './theme.ts'
 

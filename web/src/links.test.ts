@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { jobsLink, messageLink, pathPart, streamLink } from './links.ts'
+import { describe, test } from 'node:test'
+import { messageLink } from '../../src/apps/mail/web/links.ts'
+import { jobsLink, pathPart, safeAddress, streamLink } from './links.ts'
 import { nextPath } from './session.ts'
 
 test('a name with signs of every kind comes back from its address', () => {
@@ -25,4 +26,14 @@ test('after the sign-in only a page of this site is opened', () => {
   for (const next of ['//evil.example', '/\\evil.example', 'https://evil.example', '/sign-in', '']) {
     assert.equal(nextPath(`?next=${encodeURIComponent(next)}`), '/', next)
   }
+})
+
+describe('an address to sign in at', () => {
+  test('is one of the web', () => {
+    assert.equal(safeAddress('https://accounts.google.com/o?a=b'), 'https://accounts.google.com/o?a=b')
+    assert.equal(safeAddress('http://127.0.0.1:1/auth'), 'http://127.0.0.1:1/auth')
+    assert.equal(safeAddress('javascript:alert(1)'), undefined)
+    assert.equal(safeAddress('data:text/html,x'), undefined)
+    assert.equal(safeAddress('nonsense'), undefined)
+  })
 })

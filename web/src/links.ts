@@ -6,17 +6,7 @@ export const workLink = (): string => '/work'
 export const jobsLink = (filter: Record<string, string | number | undefined> = {}): string =>
   withQuery('/work/jobs', filter)
 export const jobLink = (id: number): string => `/work/jobs/${id}`
-export const searchLink = (query: Record<string, string | undefined> = {}): string =>
-  withQuery('/search', query)
-export const messageLink = (account: string, id: string): string =>
-  `/mail/${encodeURIComponent(account)}/${encodeURIComponent(id)}`
-export const archiveLink = (): string => '/archive'
 export const settingsLink = (): string => '/settings'
-export const filesLink = (): string => '/files'
-export const driveLink = (name: string, view?: string): string =>
-  withQuery(`/files/${encodeURIComponent(name)}`, { view })
-export const conflictLink = (name: string, id: number): string =>
-  `/files/${encodeURIComponent(name)}/conflicts/${id}`
 
 /** What stood in a part of the path; the text as it is where it cannot be decoded. */
 export function pathPart(text: string | undefined): string {
@@ -38,4 +28,14 @@ export function withQuery(
   }
   const text = search.toString()
   return text === '' ? path : `${path}?${text}`
+}
+
+/** What a browser may be sent to: never a script. */
+export function safeAddress(text: string): string | undefined {
+  try {
+    const { protocol, href } = new URL(text)
+    return protocol === 'https:' || protocol === 'http:' ? href : undefined
+  } catch {
+    return undefined
+  }
 }

@@ -1,14 +1,11 @@
 /** What several pages ask for: keys, hooks, and how live events refresh them. */
 import { QueryCache, QueryClient, type QueryKey, useQuery, useQueryClient } from '@tanstack/preact-query'
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import type { DoneView, Overview, StreamView } from '../../src/server/engine-api/schemas.ts'
-import type { DriveView, FilesSnapshot } from '../../src/server/files-api/schemas.ts'
+import type { DoneView, StreamView } from '../../src/app/schemas.ts'
 import { api } from './api.ts'
 import { showToast } from './components/toast-store.ts'
-import { createLive, type Live, type LiveState } from './live.ts'
 import { ApiError } from './problem.ts'
 import { onSignedOut } from './session.ts'
-import { createStore, useStore } from './store.ts'
 
 export const keys = {
   overview: ['overview'],
@@ -21,32 +18,8 @@ export const keys = {
   accounts: ['accounts'],
   schedules: ['schedules'],
   limits: ['limits'],
-  archive: ['archive'],
   config: ['config'],
-  search: ['search'],
-  message: ['message'],
-  files: ['files'],
-  fileAccounts: ['file-accounts'],
-  fileParts: ['file-parts'],
 } as const satisfies Record<string, QueryKey>
-
-/** What an event makes stale. A snapshot brings its overview along, and is sent only when something changed. */
-const STALE_BY_EVENT: Record<string, readonly QueryKey[]> = {
-  snapshot: [keys.jobs, keys.job, keys.segments, keys.frontier, keys.limits, keys.archive],
-  'snapshot-mail': [keys.accounts],
-  // Trees, histories and lists of a folder: see noteFiles.
-  'files-changed': [keys.fileParts],
-  mark: [keys.segments, keys.frontier, keys.accounts],
-  job: [keys.jobs, keys.job, keys.segments, keys.frontier, keys.archive],
-  bad: [keys.bad, keys.segments, keys.frontier],
-  pause: [keys.accounts, keys.schedules],
-  alert: [keys.accounts],
-  budget: [keys.limits],
-}
-const ALL_LIVE = [...new Set(Object.values(STALE_BY_EVENT).flat())]
-
-/** Many events a second must not become many requests a second. */
-const REFRESH_MS_MIN = 2_000
 
 export function createQueries(): QueryClient {
   const queryCache = new QueryCache({
@@ -72,60 +45,6 @@ export function createQueries(): QueryClient {
 const isFinal = (error: ApiError): boolean =>
   error.status >= 400 && error.status < 500 && error.status !== 429
 
-const liveState = createStore<LiveState>('connecting')
-export const useLive = (): LiveState => useStore(liveState)
-
-/** Begins the live connection of this page. */
-export function startLive(client: QueryClient): Live {
-  const refresh = createRefresher(client)
-  const live = createLive({
-    url: '/api/events',
-    fetch: (...args) => fetch(...args),
-    onState: (state) => {
-      liveState.set(state)
-      if (state === 'signed-out') onSignedOut()
-    },
-    onOpen: ({ isFirst }) => {
-      if (!isFirst) refresh([keys.overview, keys.files, ...ALL_LIVE])
-    },
-    onEvent: (type, data) => {
-      if (type === 'snapshot' && data) client.setQueryData(keys.overview, data as Overview)
-      const isFiles = type === 'snapshot-files' && data
-      const stale =
-        STALE_BY_EVENT[isFiles && noteFiles(client, data as FilesSnapshot) ? 'files-changed' : type]
-      if (stale) refresh(stale)
-    },
-    poll: async () => {
-      client.setQueryData(keys.overview, await api.overview())
-      refresh([keys.files, ...ALL_LIVE])
-    },
-  })
-  live.start()
-  return live
-}
-
-/** Whether more changed than how far transfers are: then what is shown of folders is looked at again. */
-function noteFiles(client: QueryClient, now: FilesSnapshot): boolean {
-  const before = client.getQueryData<FilesSnapshot>(keys.files)
-  client.setQueryData(keys.files, now)
-  return JSON.stringify(before?.drives) !== JSON.stringify(now.drives)
-}
-
-function createRefresher(client: QueryClient): (stale: readonly QueryKey[]) => void {
-  const waiting = new Map<string, QueryKey>()
-  let isTimed = false
-  const flush = (): void => {
-    isTimed = false
-    for (const queryKey of waiting.values()) void client.invalidateQueries({ queryKey })
-    waiting.clear()
-  }
-  return (stale) => {
-    for (const key of stale) waiting.set(String(key[0]), key)
-    if (!isTimed) setTimeout(flush, REFRESH_MS_MIN)
-    isTimed = true
-  }
-}
-
 export const useOverview = () =>
   useQuery({
     queryKey: keys.overview,
@@ -139,24 +58,14 @@ export function useStreamView(name: string): StreamView | undefined {
   return useOverview().data?.streams.find((stream) => stream.name === name)
 }
 
-export const useAccounts = () =>
-  useQuery({ queryKey: keys.accounts, queryFn: ({ signal }) => api.accounts(signal), staleTime: 15_000 })
-
-export const useFiles = () =>
-  useQuery({
-    queryKey: keys.files,
-    queryFn: ({ signal }) => api.files(signal),
-    // Events keep it fresh, or the polling that takes their place.
-    staleTime: Number.POSITIVE_INFINITY,
-    refetchInterval: (query) => (query.state.data ? false : 3_000),
-  })
-
-export function useDrive(name: string): DriveView | undefined {
-  return useFiles().data?.drives.find((drive) => drive.name === name)
+/** For the hooks of apps, too, which pick their own. */
+export const accountsQuery = {
+  queryKey: keys.accounts,
+  queryFn: ({ signal }: { signal: AbortSignal }) => api.accounts(signal),
+  staleTime: 15_000,
 }
 
-export const useFileAccounts = () =>
-  useQuery({ queryKey: keys.fileAccounts, queryFn: ({ signal }) => api.fileAccounts(signal) })
+export const useAccounts = () => useQuery(accountsQuery)
 
 export const useFrontier = (name: string, range: { cells?: number; from?: number; to?: number } = {}) =>
   useQuery({

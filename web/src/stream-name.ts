@@ -1,18 +1,23 @@
-import type { StreamView } from '../../src/server/engine-api/schemas.ts'
-import { formatCount, formatMark } from './format.ts'
-import { driveLink, streamLink } from './links.ts'
+import type { StreamView } from '../../src/app/schemas.ts'
+import { appPages } from '../../src/apps/pages.ts'
+import type { AppPages } from './app-pages.ts'
+import { formatMark } from './format.ts'
+import { streamLink } from './links.ts'
 
-const FILES = 'files:'
-
-/** How far it is settled: of files a link of OneDrive, which means nothing to people; its plans are counted. */
-export function markText({ name, mark, markAt }: Pick<StreamView, 'name' | 'mark' | 'markAt'>): string {
-  if (!name.startsWith(FILES)) return formatMark(mark)
-  return markAt > 0 ? `plan ${formatCount(markAt)}` : '–'
+function pagesOf(name: string): { pages: AppPages | undefined; source: string } {
+  const pages = appPages.find((one) => name.startsWith(`${one.name}:`))
+  return { pages, source: name.slice((pages?.name.length ?? 0) + 1) }
 }
 
-/** The page that tells most about it: a folder has one of its own. */
+/** How far it is settled. */
+export function markText(stream: Pick<StreamView, 'name' | 'mark' | 'markAt'>): string {
+  return pagesOf(stream.name).pages?.stream?.mark?.(stream) ?? formatMark(stream.mark)
+}
+
+/** The page that tells most about it. */
 export function homeLink(name: string): string {
-  return name.startsWith(FILES) ? driveLink(name.slice(FILES.length)) : streamLink(name)
+  const { pages, source } = pagesOf(name)
+  return pages?.stream?.home?.(source) ?? streamLink(name)
 }
 
 /** `mail:ann@example.com` as people would say it: whose, and what it is a copy of. */

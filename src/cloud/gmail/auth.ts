@@ -1,6 +1,6 @@
 /** Access to one Gmail account: what is kept secret about it, and what access tokens are made from. */
 import { z } from 'zod'
-import { TidemarkError } from '../../errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import { type Fetch, type OAuthCalls, refreshTokens, serviceAccountTokens, type Tokens } from '../oauth.ts'
 import {
   type Grant,

@@ -5,8 +5,8 @@
  * Answers are matched by Content-ID, and a message must also name the id that it was asked for: the order of
  * parts means nothing.
  */
-import type { Clock } from '../../clock.ts'
-import { TidemarkError } from '../../errors.ts'
+import type { Clock } from '../../base/clock.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import type { Pace } from '../pace.ts'
 import { BatchParser, type BatchPart, boundaryOf, buildBatch } from './batch.ts'
 import { classify, damagedAnswer, tooLarge } from './errors.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { TidemarkError } from '../../errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import { BatchParser, type BatchPart, boundaryOf, buildBatch } from './batch.ts'
 
 type Seen = { key: string | undefined; state: string; status?: number; body?: string }

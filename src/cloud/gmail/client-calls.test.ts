@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { TidemarkError, UsageError } from '../../errors.ts'
+import { TidemarkError, UsageError } from '../../base/errors.ts'
 import type { GmailClient, Pace } from './client.ts'
 import {
   clientOf,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { TidemarkError } from '../../errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import { type Sim, type SimOptions, startSim } from '../../sim/start.ts'
 import type { GmailClient, GmailClientOptions, Pace, RawMessage } from './client.ts'
 import { clientOf } from './scripted-server.suite.ts'

@@ -8,8 +8,8 @@
  */
 
 import type { z } from 'zod'
-import type { Clock } from '../../clock.ts'
-import { TidemarkError, UsageError } from '../../errors.ts'
+import type { Clock } from '../../base/clock.ts'
+import { TidemarkError, UsageError } from '../../base/errors.ts'
 import type { Fetch } from '../oauth.ts'
 import { callBatch, type FailedAnswer, PART_BYTES_MAX, type Pace } from './batch-call.ts'
 import { redate } from './dating.ts'
@@ -20,6 +20,7 @@ import { type RawMessage, rawMessageOf } from './raw-message.ts'
 import {
   decode,
   historySchema,
+  labelCountSchema,
   labelSchema,
   labelsSchema,
   MESSAGE_ID,
@@ -137,6 +138,13 @@ export class GmailClient {
       options,
     )
     return labels
+  }
+
+  /** How many messages have it. */
+  async labelCount(id: string, options: CallOptions = {}): Promise<number> {
+    const call = this.#get(`/labels/${encodeURIComponent(id)}`)
+    const label = await this.#call('labels.get', call, labelCountSchema, `the label ${id}`, options)
+    return label.messagesTotal
   }
 
   /** Fails with the code `exists` where there is one of that name. */

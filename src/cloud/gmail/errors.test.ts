@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import type { ErrorKind } from '../../errors.ts'
+import type { ErrorKind } from '../../base/errors.ts'
 import { classify, plainText, timedOut, unreachable, wrongContentType } from './errors.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 15, 12)

@@ -8,7 +8,7 @@
  * - no message holds a token, the content of a mail or a control character
  */
 import { z } from 'zod'
-import { TidemarkError } from '../../errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import {
   AnswerErrors,
   betweenHint,

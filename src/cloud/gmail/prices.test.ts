@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { UsageError } from '../../errors.ts'
+import { UsageError } from '../../base/errors.ts'
 import { pricesOf } from './prices.ts'
 
 test('a message costs 20 units, or 5 in older projects', () => {

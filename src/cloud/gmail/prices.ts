@@ -2,7 +2,7 @@
  * What a call costs in quota units. Prices belong to the Google Cloud project, not to this code: there
  * are two tiers, and single prices can be overridden by configuration when Google changes them.
  */
-import { UsageError } from '../../errors.ts'
+import { UsageError } from '../../base/errors.ts'
 
 /** `current`: projects made since May 2026. `older`: projects that were active before and kept the old prices. */
 export type PriceTier = 'current' | 'older'
@@ -19,6 +19,7 @@ const CURRENT = {
   'threads.modify': 10,
   'history.list': 2,
   'labels.list': 1,
+  'labels.get': 1,
   'labels.create': 5,
   getProfile: 1,
   watch: 100,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { TidemarkError } from '../../errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import { decodeBase64Url, rawMessageOf } from './raw-message.ts'
 
 describe('the bytes of a message', () => {

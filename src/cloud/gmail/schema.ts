@@ -45,6 +45,9 @@ export const labelSchema = z.object({
   type: z.string().default('user'),
 })
 
+/** Only what is asked for of a single label. */
+export const labelCountSchema = z.object({ messagesTotal: count.default(0) })
+
 export const labelsSchema = z.object({ labels: z.array(labelSchema).default([]) })
 
 export const messageListSchema = z.object({

@@ -1,6 +1,6 @@
 /** A Gmail client that talks to a server whose answers a test writes itself, and pieces of such answers. */
 import type { ServerResponse } from 'node:http'
-import { systemClock } from '../../clock.ts'
+import { systemClock } from '../../base/clock.ts'
 import type { Request } from '../scripted-server.suite.ts'
 import { GmailClient, type GmailClientOptions, type Pace } from './client.ts'
 import { pricesOf } from './prices.ts'

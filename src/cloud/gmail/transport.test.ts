@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { FakeClock } from '../../clock.ts'
-import { TidemarkError, UsageError } from '../../errors.ts'
+import { FakeClock } from '../../base/clock.ts'
+import { TidemarkError, UsageError } from '../../base/errors.ts'
 import {
   clientOf,
   errorJson,

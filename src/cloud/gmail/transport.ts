@@ -9,8 +9,8 @@
  * - when a call ends, its connection is free: read to its end, or closed
  */
 
-import type { Clock } from '../../clock.ts'
-import { TidemarkError } from '../../errors.ts'
+import type { Clock } from '../../base/clock.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import type { Fetch } from '../oauth.ts'
 import { SilenceWatch } from '../silence-watch.ts'
 import type { TokenSource } from '../token-source.ts'

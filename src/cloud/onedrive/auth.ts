@@ -3,7 +3,7 @@
  * from. Microsoft gives a new refresh token with every refresh, and the one before ends some time later.
  */
 import { z } from 'zod'
-import { TidemarkError } from '../../errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import { awaitDeviceCode, type DeviceCode, startDeviceCode } from '../device-code.ts'
 import {
   authorizationUrl,

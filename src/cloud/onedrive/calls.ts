@@ -1,7 +1,7 @@
 /** What the client's parts have in common: paced calls, addresses of items, checks of what goes into them. */
 import type { z } from 'zod'
-import { type Clock, sleep } from '../../clock.ts'
-import { TidemarkError, UsageError } from '../../errors.ts'
+import { type Clock, sleep } from '../../base/clock.ts'
+import { TidemarkError, UsageError } from '../../base/errors.ts'
 import type { Pace } from '../pace.ts'
 import { ID } from './schema.ts'
 import type { Answer, Call, Transport } from './transport.ts'
@@ -10,6 +10,8 @@ export type CallOptions = {
   signal?: AbortSignal | undefined
   /** How often something that is not found is looked for: what was just made may not be there yet. */
   missingTries?: number | undefined
+  /** What it costs; 1 unless told otherwise. */
+  units?: number | undefined
 }
 
 /** An item that is there, or a name in a folder. */
@@ -71,10 +73,10 @@ export class Calls {
 
   async paced<T>(
     method: string,
-    { signal, missingTries = 1 }: CallOptions,
+    { signal, missingTries = 1, units = 1 }: CallOptions,
     fn: (signal?: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const call = { method, units: 1, ...(signal && { signal }) }
+    const call = { method, units, ...(signal && { signal }) }
     for (let tries = 1; ; tries++) {
       try {
         return await this.#pace(call, (paced) => fn(paced ?? signal))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { TidemarkError, UsageError } from '../../errors.ts'
+import { TidemarkError, UsageError } from '../../base/errors.ts'
 import type { Pace } from '../pace.ts'
 import { sendJson } from '../scripted-server.suite.ts'
 import { OneDriveClient } from './client.ts'

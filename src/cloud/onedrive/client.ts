@@ -7,9 +7,9 @@
  * - nothing is retried but what only looks like a failure: a token that ended, an address that is too fresh, and,
  *   where the caller asks for it, something that was just made and is not found yet
  */
-import type { Clock } from '../../clock.ts'
-import { UsageError } from '../../errors.ts'
-import type { HttpExchange } from '../../http-exchange.ts'
+import type { Clock } from '../../base/clock.ts'
+import { UsageError } from '../../base/errors.ts'
+import type { HttpExchange } from '../../base/http-exchange.ts'
 import type { Pace } from '../pace.ts'
 import type { TokenSource } from '../token-source.ts'
 import {
@@ -64,7 +64,7 @@ export type { Fragment, FragmentAnswer, UploadProgress, UploadSession } from './
 export { FRAGMENT_BYTES_MAX, FRAGMENT_STEP_BYTES, PUT_BYTES_MAX } from './upload.ts'
 
 export type OneDriveClientOptions = {
-  /** `createHttpExchange()` of src/http-exchange.ts. */
+  /** `createHttpExchange()` of src/base/http-exchange.ts. */
   exchange: HttpExchange
   clock: Clock
   /** `https://graph.microsoft.com/v1.0` */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { describe, test } from 'node:test'
-import { TidemarkError } from '../../errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
+import type { Pace } from '../pace.ts'
 import { bytesOf, cleanUp, DRIVE, ITEM, scripted, sendError } from './scripted-client.suite.ts'
 
 cleanUp()
@@ -41,6 +42,23 @@ describe('a download', () => {
     assert.deepEqual([fetched!.headers.authorization, fetched!.headers.range], [undefined, undefined])
     assert.equal(resumed!.headers.range, 'bytes=9990-')
     assert.equal(fetched!.headers['accept-encoding'], 'identity')
+  })
+
+  test('takes one unit of the pace for its address, and none for its bytes', async () => {
+    const seen: string[] = []
+    const pace: Pace = async ({ method, units }, fn) => {
+      seen.push(`${method} ${units}`)
+      return await fn()
+    }
+    const { client } = await scripted(
+      ({ path, headers }, answer) => {
+        if (path.endsWith('/content')) return redirect(answer, `http://${headers.host}/dl`)
+        sendRange(answer, headers.range)
+      },
+      { pace },
+    )
+    await bytesOf((await client.download(DRIVE, ITEM)).stream)
+    assert.deepEqual(seen, ['content.get 1', 'content.bytes 0'])
   })
 
   test('from a server that ignores ranges begins at the beginning, and says so', async () => {

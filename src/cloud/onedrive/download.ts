@@ -2,7 +2,7 @@
  * Fetching the bytes of a file. Graph answers with the address of the bytes, which lives for a short time and is a
  * key itself: it gets no token. Some such addresses are refused at first and work a moment later.
  */
-import { TidemarkError } from '../../errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import { type CallOptions, type Calls, itemPath } from './calls.ts'
 import { answers } from './errors.ts'
 import type { Answer } from './transport.ts'
@@ -68,7 +68,8 @@ async function openContent(
 
 async function openBytes(calls: Calls, address: string, options: DownloadOptions): Promise<Answer> {
   const { offset = 0 } = options
-  return await calls.paced('content.bytes', { signal: options.signal }, async (signal) => {
+  // Not asked of Graph, so that it takes nothing of what Graph allows; when it is refused, everybody waits all the same.
+  return await calls.paced('content.bytes', { signal: options.signal, units: 0 }, async (signal) => {
     let url = address
     for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects++) {
       const headers: Record<string, string> = offset > 0 ? { range: `bytes=${offset}-` } : {}

@@ -3,7 +3,7 @@
  * alone cannot tell. Read by itself an item has its true name: one that looks encoded is read, and what holds for
  * it holds for its page. Costs one call for each page that has such a name, and there hardly ever is one.
  */
-import { TidemarkError } from '../../errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import type { DriveItem } from './schema.ts'
 
 const READS_MAX = 3

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { ErrorKind, TidemarkError } from '../../errors.ts'
+import type { ErrorKind, TidemarkError } from '../../base/errors.ts'
 import { type Asked, classify, ResyncError } from './errors.ts'
 
 const NOW_MS = Date.UTC(2026, 5, 1)

@@ -9,7 +9,7 @@
  * - no message holds a token, a pre-authenticated address or a control character
  */
 import { z } from 'zod'
-import { TidemarkError, type TidemarkErrorOptions } from '../../errors.ts'
+import { TidemarkError, type TidemarkErrorOptions } from '../../base/errors.ts'
 import {
   AnswerErrors,
   betweenHint,

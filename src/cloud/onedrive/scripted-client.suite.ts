@@ -1,8 +1,8 @@
 /** A OneDrive client that talks to a server whose answers a test writes itself. */
 import type { ServerResponse } from 'node:http'
 import { after, afterEach } from 'node:test'
-import { systemClock } from '../../clock.ts'
-import { createHttpExchange } from '../../http-exchange.ts'
+import { systemClock } from '../../base/clock.ts'
+import { createHttpExchange } from '../../base/http-exchange.ts'
 import type { Pace } from '../pace.ts'
 import { type Script, type ScriptedServer, sendJson, startServer } from '../scripted-server.suite.ts'
 import { OneDriveClient, type OneDriveClientOptions } from './client.ts'

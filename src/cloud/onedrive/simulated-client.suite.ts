@@ -1,6 +1,6 @@
 /** A OneDrive client that talks to the simulated OneDrive. */
-import { systemClock } from '../../clock.ts'
-import { createHttpExchange } from '../../http-exchange.ts'
+import { systemClock } from '../../base/clock.ts'
+import { createHttpExchange } from '../../base/http-exchange.ts'
 import { type Sim, startSim } from '../../sim/start.ts'
 import { OneDriveClient, type OneDriveClientOptions } from './client.ts'
 import { freePace } from './scripted-client.suite.ts'

@@ -1,8 +1,8 @@
 /** Transfers through all kinds of trouble, by a caller that does what the README says. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TidemarkError } from '../../errors.ts'
-import { quickXorHash } from '../../quick-xor-hash.ts'
+import { TidemarkError } from '../../base/errors.ts'
+import { quickXorHash } from '../../base/quick-xor-hash.ts'
 import { type DriveItem, FRAGMENT_STEP_BYTES, type OneDriveClient } from './client.ts'
 import { simulated } from './simulated-client.suite.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { TidemarkError, UsageError } from '../../errors.ts'
+import { TidemarkError, UsageError } from '../../base/errors.ts'
 import { sendJson } from '../scripted-server.suite.ts'
 import { FRAGMENT_BYTES_MAX, FRAGMENT_STEP_BYTES, type UploadSession } from './client.ts'
 import { cleanUp, clientOf, DRIVE, ITEM, itemJson, scripted, sendError } from './scripted-client.suite.ts'

@@ -4,7 +4,7 @@
  * A session's address is a key: whoever has it can write that file. It gets no token, and stands in no message.
  * Until the last fragment nothing is visible to anybody.
  */
-import { TidemarkError, UsageError } from '../../errors.ts'
+import { TidemarkError, UsageError } from '../../base/errors.ts'
 import {
   type CallOptions,
   type Calls,

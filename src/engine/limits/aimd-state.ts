@@ -22,6 +22,8 @@ export type AimdState = {
   ceiling: number | null
   /** The fastest rate of this probe that stood for the evidence time. */
   provenRate: number
+  /** What the service is known to bear: what its spec says, or what stood or was refused since while it was really used. */
+  knownRate: number
   stepShare: number
   stepMs: number
   /** How far the ceiling is lowered when even less than it is refused. */
@@ -54,6 +56,8 @@ export type AimdState = {
   callUnits: number
   /** How much of the rate is used, averaged over a few seconds. */
   useShare: number
+  /** For how long that was looked at, in all. Missing in a state that was written before there was such a thing. */
+  useSeenMs?: number
   /** Units accepted per slot of the last minute, the current slot last. */
   slots: number[]
   slotMs: number

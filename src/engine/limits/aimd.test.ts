@@ -35,6 +35,10 @@ describe('AIMD', () => {
     assert.ok(pass(startAimd(spec, T0), T0, 30).rate > 500)
   })
 
+  test('a budget that is used from its first second on takes its first step within three', () => {
+    assert.ok(pass(startAimd(spec, T0), T0, 3, 0.9).rate > 100)
+  })
+
   test('the rate does not rise while idle or while little of it is used', () => {
     const start = startAimd(spec, T0)
     assert.equal(pass(start, T0, 600, 0).rate, 100)

@@ -21,8 +21,12 @@
  * A service that refuses everything although the rate collapsed counts by a window (a minute, mostly).
  * Its ceiling is what it accepted over the last minute, and evidence then takes a minute, too.
  *
- * Invariants: rateMin <= rate <= rateMax, workersMin <= workers <= workersMax, no increase while idle,
- * at most one decrease per cool-down, a pause is never cut short.
+ * Weather passes: what is refused while little is used, or again and again before anything is accepted, says nothing
+ * about what the service bears. `knownRate` remembers that, and a rate below it returns in large steps, with time
+ * alone where there is too little to do for evidence (drift).
+ *
+ * Invariants: rateMin <= rate <= rateMax, workersMin <= workers <= workersMax, no increase beyond
+ * what is known while idle, at most one decrease per cool-down, a pause is never cut short.
  */
 import { acceptedRate, addToSlot, turnSlots, WINDOW_MS } from './accepted-window.ts'
 import type { AimdEvent, AimdPhase, AimdSpec, AimdState } from './aimd-state.ts'
@@ -39,6 +43,9 @@ const BELOW_CEILING_SHARE = 0.99
 const STEP_SHARE_MIN = 0.02
 const STEP_SHARE_START = 0.1
 const STEP_SHARE_MAX = 0.5
+/** Back to what is known to stand. */
+const STEP_SHARE_LOST = 0.5
+const DRIFT_DOUBLING_MS = 30_000
 const EASE_SHARE_MIN = 0.01
 /** Answers get slow late: by then the rate was too high for a while. */
 const EASE_SHARE_SLOW = 0.03
@@ -54,8 +61,9 @@ const HOLD_MS_MIN = 15_000
 const HOLD_MS_MAX = 60_000
 const EVIDENCE_MS_MIN = 2_000
 const LATENCY_MS = 10_000
-/** Everything refused for this long: the service counts by a window. */
+/** Everything refused for this long and so often, however slowly it was asked: the service counts by a window. */
 const WINDOWED_MS = 4_000
+const WINDOWED_CUTS = 3
 /** Even while everything is refused, a call about so often asks whether it is over. */
 const TRICKLE_MS = 2_000
 const TRICKLE_SHARE_MIN = 1 / 64
@@ -67,6 +75,7 @@ const CLOCK_BACK_MS = 60_000
 /** The budget counts as used from this share of its rate. */
 const USED_SHARE = 0.75
 const USE_AVERAGE_MS = 5_000
+const USE_CALLS_MIN = 5
 const RATE_BOUND_SHARE = 0.9
 
 export function startAimd(spec: AimdSpec, nowMs: number): AimdState {
@@ -77,6 +86,7 @@ export function startAimd(spec: AimdSpec, nowMs: number): AimdState {
     rate: clamp(spec.rateStart, spec.rateMin, spec.rateMax),
     ceiling: null,
     provenRate: clamp(spec.rateStart, spec.rateMin, spec.rateMax),
+    knownRate: clamp(spec.rateStart, spec.rateMin, spec.rateMax),
     stepShare: STEP_SHARE_START,
     stepMs: nowMs,
     easeShare: EASE_SHARE_MIN,
@@ -97,6 +107,7 @@ export function startAimd(spec: AimdSpec, nowMs: number): AimdState {
     usedUnits: 0,
     callUnits: 0,
     useShare: 0,
+    useSeenMs: 0,
     slots: [0],
     slotMs: nowMs,
     workers: clamp(spec.workersStart, spec.workersMin, spec.workersMax),
@@ -154,6 +165,8 @@ export function fitAimd(state: AimdState, spec: AimdSpec): AimdState {
   return {
     ...state,
     rate: clamp(state.rate, spec.rateMin, spec.rateMax),
+    // A state that was written before there was such a thing.
+    knownRate: clamp(state.knownRate ?? spec.rateStart, spec.rateMin, spec.rateMax),
     workers: clamp(state.workers, spec.workersMin, spec.workersMax),
   }
 }
@@ -190,18 +203,18 @@ function isSlow(state: AimdState, spec: AimdSpec): boolean {
   return (state.p95Ms ?? 0) > (spec.latencyP95MaxMs ?? Number.POSITIVE_INFINITY)
 }
 
-/** After a cut, answers are awaited until their latency is known, or long enough if they are few. */
+/** After a cut for slowness, answers are awaited until their latency is known, or long enough if they are few. */
 function awaitsLatency(state: AimdState, spec: AimdSpec): boolean {
   if (spec.latencyP95MaxMs === undefined || state.p95Ms !== null) return false
+  if (state.coolUntilMs - state.cutMs <= COOL_DOWN_MS) return false
   return state.answeredMs - state.coolUntilMs < LATENCY_MS
 }
 
 type Refusal = { slow: boolean; coolMs: number }
 
 function cut(state: AimdState, spec: AimdSpec, nowMs: number, why: Refusal): void {
-  if (state.phase === 'recover' && !state.recovering) {
-    fadeCeiling(state, nowMs)
-  } else {
+  // Refused again before anything was accepted says no more than the first time, however long it lasts.
+  if (state.phase !== 'recover' || state.recovering) {
     rememberCeiling(state, nowMs, why)
     state.refusedSinceMs = why.slow ? null : nowMs
     state.refusedCuts = 0
@@ -227,28 +240,33 @@ function cut(state: AimdState, spec: AimdSpec, nowMs: number, why: Refusal): voi
   state.cuts += 1
 }
 
-/** Refused for longer than a window lasts: the service bears much less than it did. */
-function fadeCeiling(state: AimdState, nowMs: number): void {
-  if (state.refusedSinceMs === null || state.ceiling === null) return
-  if (nowMs - Math.max(state.refusedSinceMs, state.pausedUntilMs) <= WINDOW_MS + WINDOWED_MS) return
-  state.ceiling *= CUT_SHARE
-  state.refusedSinceMs = nowMs
-}
-
 /** The service accepts again after having refused nearly everything for a while. */
 function leaveWindow(state: AimdState, nowMs: number): void {
   if (state.refusedSinceMs === null) return
   const refusedMs = nowMs - state.refusedSinceMs
   state.refusedSinceMs = null
   // Half the rate was accepted at once: no window, or one that fits into a second.
-  if (state.refusedCuts === 1 && refusedMs < WINDOWED_MS)
-    state.evidenceMs = Math.max(EVIDENCE_MS_MIN, state.evidenceMs / 2)
-  if (refusedMs < WINDOWED_MS || refusedMs > WINDOW_MS + WINDOWED_MS || state.ceiling === null) return
+  if (state.refusedCuts === 1) state.evidenceMs = Math.max(EVIDENCE_MS_MIN, state.evidenceMs / 2)
+  if (state.refusedCuts < WINDOWED_CUTS || refusedMs < WINDOWED_MS || refusedMs > WINDOW_MS + WINDOWED_MS)
+    return
+  if (state.ceiling === null) return
   state.ceiling = clamp(state.windowRate, state.ceiling / 4, state.ceiling)
+  lowerKnown(state)
   state.evidenceMs = WINDOW_MS
 }
 
 function rememberCeiling(state: AimdState, nowMs: number, why: Refusal): void {
+  const isNear = state.rate >= state.knownRate / 2
+  lowerCeiling(state, nowMs, why)
+  // What is refused although little is used, or far below what is known, says nothing about how much would be.
+  if (isNear) lowerKnown(state)
+}
+
+function lowerKnown(state: AimdState): void {
+  if (state.useShare >= USED_SHARE) state.knownRate = Math.min(state.knownRate, state.ceiling ?? state.rate)
+}
+
+function lowerCeiling(state: AimdState, nowMs: number, why: Refusal): void {
   if (state.phase === 'probe') {
     // The truth lies between the last rate that stood and the first that did not.
     const sure = state.rate <= state.provenRate * (1 + 2 * STEP_SHARE_MIN)
@@ -275,40 +293,63 @@ function rememberCeiling(state: AimdState, nowMs: number, why: Refusal): void {
 function tick(state: AimdState, workersLimited: boolean, spec: AimdSpec, nowMs: number): void {
   const elapsedMs = nowMs - state.tickMs
   const share = (state.usedUnits * 1000) / (state.rate * elapsedMs)
-  const weight = 1 - Math.exp(-elapsedMs / USE_AVERAGE_MS)
-  state.useShare += (Math.min(share, 2) - state.useShare) * weight
+  // At a low rate calls come one by one, seconds apart: fewer than a handful say nothing about how much is used.
+  const averageMs = Math.max(USE_AVERAGE_MS, (USE_CALLS_MIN * state.callUnits * 1000) / state.rate)
+  // At first, what was seen so far is all there is: an average that began with nothing would hold the first steps back.
+  if (state.useSeenMs !== undefined) state.useSeenMs += elapsedMs
+  const weight = Math.max(
+    1 - Math.exp(-elapsedMs / averageMs),
+    elapsedMs / (state.useSeenMs ?? Number.POSITIVE_INFINITY),
+  )
+  state.useShare += (share - state.useShare) * weight
   state.usedUnits = 0
   state.tickMs = nowMs
   if (nowMs < state.pausedUntilMs) return
-  tuneRate(state, spec, nowMs)
+  tuneRate(state, elapsedMs, spec, nowMs)
   if (workersLimited) tuneWorkers(state, spec, nowMs)
 }
 
-function tuneRate(state: AimdState, spec: AimdSpec, nowMs: number): void {
+function tuneRate(state: AimdState, elapsedMs: number, spec: AimdSpec, nowMs: number): void {
   const used = state.useShare >= USED_SHARE
-  switch (state.phase) {
-    case 'recover':
-      recover(state, spec, nowMs)
-      return
-    case 'hold':
-      if (!used || nowMs - state.phaseMs < Math.max(state.holdMs, 2 * state.evidenceMs)) return
-      state.provenRate = state.rate
-      state.stepShare = STEP_SHARE_MIN
-      enter(state, 'probe', nowMs)
-      stepUp(state, spec, nowMs)
-      return
-    case 'probe':
-      // Evidence is what came back, not what was sent.
-      if (!used || state.answeredMs - state.stepMs < state.evidenceMs) return
-      state.provenRate = state.rate
-      state.stepShare = Math.min(STEP_SHARE_MAX, state.stepShare * 2)
-      stepUp(state, spec, nowMs)
-      return
+  if (state.phase === 'recover') {
+    recover(state, spec, nowMs)
+    return
   }
+  if (!used) {
+    drift(state, elapsedMs, nowMs)
+    return
+  }
+  if (state.phase === 'hold') {
+    const lost = state.rate < state.knownRate * BELOW_CEILING_SHARE
+    const holdMs = lost ? HOLD_MS_MIN : state.holdMs
+    if (nowMs - state.phaseMs < Math.max(holdMs, state.evidenceMs)) return
+    state.stepShare = lost ? STEP_SHARE_LOST : STEP_SHARE_MIN
+    enter(state, 'probe', nowMs)
+  } else {
+    // Evidence is what came back, not what was sent.
+    if (state.answeredMs - state.stepMs < state.evidenceMs) return
+    state.stepShare = Math.min(STEP_SHARE_MAX, state.stepShare * 2)
+    // The higher it climbs, the less there is of a window that would show only after a minute.
+    state.evidenceMs = Math.max(EVIDENCE_MS_MIN, state.evidenceMs / 2)
+  }
+  state.provenRate = state.rate
+  state.knownRate = Math.max(state.knownRate, state.rate)
+  stepUp(state, spec, nowMs)
+}
+
+/**
+ * Little is used, so that nothing can be proven. A rate that bad weather took down returns to what is known all the
+ * same, or it would stay down for as long as there is little to do, and beyond.
+ */
+function drift(state: AimdState, elapsedMs: number, nowMs: number): void {
+  if (state.rate >= state.knownRate || nowMs - state.coolUntilMs < HOLD_MS_MIN) return
+  state.rate = Math.min(state.knownRate, state.rate * 2 ** (elapsedMs / DRIFT_DOUBLING_MS))
+  state.stepMs = nowMs
+  if (state.ceiling !== null) state.ceiling = Math.max(state.ceiling, state.rate)
 }
 
 function recover(state: AimdState, spec: AimdSpec, nowMs: number): void {
-  if (state.acceptedRun === 0 || state.answeredMs < state.coolUntilMs || awaitsLatency(state, spec)) return
+  if (state.acceptedRun === 0 || state.answeredMs < state.coolUntilMs) return
   const ceiling = state.ceiling ?? state.rate
   if (state.acceptedRun < ACCEPTED_RUN) {
     // A small call fits into the rest of a spent window. Asking faster shows whether it was only that.
@@ -317,6 +358,7 @@ function recover(state: AimdState, spec: AimdSpec, nowMs: number): void {
     return
   }
   leaveWindow(state, nowMs)
+  if (awaitsLatency(state, spec)) return
   state.recovering = true
   const target = clamp((state.ceiling ?? state.rate) * BELOW_CEILING_SHARE, spec.rateMin, spec.rateMax)
   state.rate += (target - state.rate) / 2

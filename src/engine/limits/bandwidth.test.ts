@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { FakeClock } from '../../clock.ts'
+import { FakeClock } from '../../base/clock.ts'
+import { seededRandom } from '../../base/random.ts'
 import { MemoryBudgetStore } from '../../ledger/memory-budgets.ts'
-import { seededRandom } from '../../random.ts'
 import { Bandwidth, type BandwidthSpec, type Direction, PIECE_BYTES_MAX, throttledBody } from './bandwidth.ts'
 import { pass } from './sharing.suite.ts'
 

@@ -5,10 +5,10 @@
  * Invariants: no more than the rates of the timetable pass; a change of the timetable reaches transfers
  * that already wait; an aborted transfer leaves nothing taken; a rate of zero stops that direction.
  */
-import type { CancelTimer, Clock } from '../../clock.ts'
+import type { CancelTimer, Clock } from '../../base/clock.ts'
+import type { Random } from '../../base/random.ts'
 import type { Lane } from '../../ledger/contract.ts'
 import type { BudgetStore } from '../../ledger/contract-budgets.ts'
-import type { Random } from '../../random.ts'
 import { SharedBucket } from './shared-bucket.ts'
 import { type OffsetMinutes, type Rates, Timetable, type TimetableEntry } from './timetable.ts'
 

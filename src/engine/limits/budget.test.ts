@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { FakeClock, sleep } from '../../clock.ts'
-import { TidemarkError, UsageError } from '../../errors.ts'
+import { FakeClock, sleep } from '../../base/clock.ts'
+import { TidemarkError, UsageError } from '../../base/errors.ts'
+import { seededRandom } from '../../base/random.ts'
 import type { BudgetStore } from '../../ledger/contract-budgets.ts'
 import { MemoryBudgetStore } from '../../ledger/memory-budgets.ts'
-import { seededRandom } from '../../random.ts'
 import { Budget, type BudgetEvent } from './budget.ts'
 import { greedy, pass, TrackedStore, throttled } from './sharing.suite.ts'
 import type { BudgetSpec } from './spec.ts'
@@ -44,6 +44,7 @@ describe('a budget serves takers', () => {
     const skewed = {
       now: () => clock.now() - backMs,
       monotonicMs: () => clock.monotonicMs(),
+      watchLoop: () => clock.watchLoop(),
       timer: clock.timer.bind(clock),
     }
     const store = new MemoryBudgetStore()
@@ -277,7 +278,18 @@ describe('a call under a budget', () => {
     await budget.close()
   })
 
-  test('that gets slow beyond the bound slows the budget down', async () => {
+  test('that is refused slows the budget down, however busy this process is', async () => {
+    const { clock, budget } = bench({ rate: 200, rateMin: 1, latencyP95MaxMs: 400 })
+    await Promise.all([budget.take(1), pass(clock, 50)])
+    clock.turnMs = 10_000
+    const refused = budget.call(1, () => Promise.reject(throttled()))
+    await Promise.all([assert.rejects(refused), pass(clock, 1_000)])
+    assert.equal(budget.snapshot().throttles, 1)
+    assert.ok(budget.snapshot().rate <= 100)
+    await budget.close()
+  })
+
+  test('that gets slow beyond the bound slows the budget down, but not while it is this process that is slow', async () => {
     const { clock, budget } = bench({ rate: 200, rateMin: 1, latencyP95MaxMs: 400 })
     let latencyMs = 100
     const abort = new AbortController()
@@ -288,10 +300,16 @@ describe('a call under a budget', () => {
     await pass(clock, 10_000)
     assert.equal(budget.snapshot().rate, 200)
     latencyMs = 600
-    await pass(clock, 3_000)
+    // Two thirds of it the calls and their answers waited for this process.
+    clock.turnMs = 200
+    await pass(clock, 30_000)
+    assert.equal(budget.snapshot().rate, 200)
+    // As busy as before, and the service really is slow.
+    latencyMs = 900
+    await pass(clock, 15_000)
     assert.ok(budget.snapshot().rate <= 100)
     abort.abort()
-    await pass(clock, 5_000)
+    await pass(clock, 60_000)
     await Promise.all(workers)
     await budget.close()
   })

@@ -8,10 +8,10 @@
  * - only errors of the kind `throttled` count as refusals; every error is thrown on
  * - the controller hears of a throttle at once, of everything else about once a second
  */
-import type { CancelTimer, Clock } from '../../clock.ts'
-import { TidemarkError } from '../../errors.ts'
+import type { CancelTimer, Clock } from '../../base/clock.ts'
+import { TidemarkError } from '../../base/errors.ts'
+import type { Random } from '../../base/random.ts'
 import type { BudgetStore, BudgetView } from '../../ledger/contract-budgets.ts'
-import type { Random } from '../../random.ts'
 import { fitAimd, nextTickMs, RETRY_AFTER_MS_MAX, startAimd, stepAimd } from './aimd.ts'
 import type { AimdEvent, AimdState } from './aimd-state.ts'
 import { Feedback } from './feedback.ts'
@@ -36,6 +36,8 @@ export type BudgetOptions = {
   store: BudgetStore
   clock: Clock
   random: Random
+  /** The lease under which workers run here; 0 without one. */
+  owner?: () => number
   onEvent?: (event: BudgetEvent) => void
 }
 
@@ -91,11 +93,20 @@ export class Budget {
     this.#bucket = new SharedBucket({
       ...options,
       start: () => this.#start(),
-      running: () => this.#running,
+      workers: {
+        owner: options.owner ?? (() => 0),
+        running: () => this.#running,
+        max: () => this.#state.workers,
+      },
       onView: (view) => this.#hear(view),
+      onSlots: () => this.gate.changed(),
       onError: (error) => options.onEvent?.({ type: 'error', budget: this.name, error }),
     })
-    this.gate = new Gate(options.clock, () => this.#closedFor())
+    this.gate = new Gate({
+      clock: options.clock,
+      closed: () => this.#closedFor(),
+      onWanted: () => this.#wantWorker(),
+    })
   }
 
   /** Waits until `units` may be spent. */
@@ -115,25 +126,28 @@ export class Budget {
     const { clock } = this.#options
     const startedMs = this.#bucket.now()
     const fromMs = clock.monotonicMs()
+    const loop = clock.watchLoop()
     this.#inFlight += 1
+    this.#bucket.workerStarted()
     let ok = false
     try {
       const result = await fn(options.signal)
-      this.#answered(startedMs, clock.monotonicMs() - fromMs)
+      this.#answered(startedMs, clock.monotonicMs() - fromMs, loop.endMs())
       ok = true
       return result
     } catch (error) {
       if (error instanceof TidemarkError && error.kind === 'throttled') {
         this.#throttled(Math.min(cost, error.refusedUnits ?? cost), startedMs, error.retryAfterMs)
       } else if (!options.signal?.aborted) {
-        this.#answered(startedMs, clock.monotonicMs() - fromMs)
+        this.#answered(startedMs, clock.monotonicMs() - fromMs, loop.endMs())
       }
       throw error
     } finally {
+      loop.endMs()
       this.#inFlight -= 1
       const ms = clock.monotonicMs() - fromMs
       this.#options.onEvent?.({ type: 'call', budget: this.name, name: options.name ?? this.name, ms, ok })
-      this.gate.changed()
+      this.#workerEnded()
       this.#tickLater()
     }
   }
@@ -141,12 +155,13 @@ export class Budget {
   /** Counts a worker that runs under this budget; the result ends it. */
   startWorker(): () => void {
     this.#started += 1
+    this.#bucket.workerStarted()
     let running = true
     return () => {
       if (!running) return
       running = false
       this.#started -= 1
-      this.gate.changed()
+      this.#workerEnded()
     }
   }
 
@@ -172,7 +187,7 @@ export class Budget {
       sharedTokens: view?.tokens ?? burstOf(this.#spec, this.#state.rate),
       pausedUntilMs: pausedUntilMs > this.#bucket.now() ? pausedUntilMs : 0,
       workers: this.#state.workers,
-      workersHere: this.#workersHere,
+      workersHere: this.#bucket.slots,
       running: this.#running,
       inFlight: this.#inFlight,
       waiting: this.#bucket.waiting,
@@ -196,19 +211,21 @@ export class Budget {
     return Math.max(this.#started, this.#inFlight)
   }
 
-  /** An equal part, and what the others leave unused; one at least, so that nobody starves. */
-  get #workersHere(): number {
-    const view = this.#bucket.view
-    const part = Math.floor(this.#state.workers / Math.max(1, view?.members ?? 1))
-    return Math.max(1, part, this.#state.workers - (view?.othersRunning ?? 0))
+  #workerEnded(): void {
+    this.gate.changed()
+    this.#bucket.workerEnded()
   }
 
   #closedFor(): Closed {
     const pauseMs = this.#bucket.pausedUntilMs - this.#bucket.now()
     if (pauseMs > 0) return { forMs: pauseMs }
-    if (this.#running < this.#workersHere) return undefined
-    this.#feedback.wantedWorkers()
-    return 'until-change'
+    return this.#running < this.#bucket.slots ? undefined : 'until-change'
+  }
+
+  #wantWorker(): void {
+    // Whoever has none yet waits for its turn, and not for the controller to allow more.
+    if (this.#running > 0) this.#feedback.wantedWorkers()
+    this.#bucket.askForSlot()
   }
 
   #start(): { rate: number; burst: number; controller: string } {
@@ -216,10 +233,11 @@ export class Budget {
     return { rate: state.rate, burst: burstOf(this.#spec, state.rate), controller: JSON.stringify(state) }
   }
 
-  #answered(startedMs: number, latencyMs: number): void {
+  #answered(startedMs: number, latencyMs: number, ownMs: number): void {
     const nowMs = this.#options.clock.now()
     this.#latency.record(latencyMs, nowMs)
-    this.#feedback.answered({ startedMs, latencyMs }, this.#state, nowMs)
+    // An answer that waits until a busy process takes it is no sign of a slow service.
+    this.#feedback.answered({ startedMs, latencyMs: Math.max(0, latencyMs - ownMs) }, this.#state, nowMs)
   }
 
   #throttled(cost: number, startedMs: number, retryAfterMs: number | undefined): void {

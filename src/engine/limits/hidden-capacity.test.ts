@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type Random, seededRandom } from '../../random.ts'
+import { type Random, seededRandom } from '../../base/random.ts'
 import {
   bucketService,
   type Capacity,

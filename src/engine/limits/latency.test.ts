@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { seededRandom } from '../../random.ts'
+import { seededRandom } from '../../base/random.ts'
 import { LatencyWindow } from './latency.ts'
 
 describe('latency window', () => {

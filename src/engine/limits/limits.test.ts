@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { FakeClock, sleep } from '../../clock.ts'
-import { UsageError } from '../../errors.ts'
+import { FakeClock, sleep } from '../../base/clock.ts'
+import { UsageError } from '../../base/errors.ts'
+import { seededRandom } from '../../base/random.ts'
 import { MemoryBudgetStore } from '../../ledger/memory-budgets.ts'
-import { seededRandom } from '../../random.ts'
 import type { BudgetEvent } from './budget.ts'
 import { createLimits, type Limits } from './limits.ts'
 import { pass, throttled } from './sharing.suite.ts'
@@ -55,21 +55,24 @@ describe('limits', () => {
   })
 
   test('work may start while fewer workers run than allowed; the end of one opens the gate', async () => {
-    const { limits } = open()
+    const { limits, clock } = open()
     limits.budget('gmail', SPEC)
     let opened = 0
     limits.onOpen('gmail', () => {
       opened += 1
     })
+    assert.equal(limits.canStart('gmail'), false, 'other processes may have them all')
+    await pass(clock, 10)
+    assert.deepEqual([limits.canStart('gmail'), opened], [true, 1])
     const ends = [limits.startWorker('gmail')]
     assert.equal(limits.canStart('gmail'), true)
     ends.push(limits.startWorker('gmail'))
     assert.equal(limits.canStart('gmail'), false)
     ends[0]!()
     ends[0]!()
-    assert.deepEqual([limits.canStart('gmail'), opened], [true, 1])
+    assert.deepEqual([limits.canStart('gmail'), opened], [true, 2])
     ends[1]!()
-    assert.equal(opened, 1)
+    assert.equal(opened, 2)
     await limits.close()
   })
 
@@ -81,7 +84,10 @@ describe('limits', () => {
     const stop = limits.onOpen('gmail', () => {
       openedMs = clock.now()
     })
+    for (const name of ['gmail', 'drive']) limits.canStart(name)
+    await pass(clock, 10)
     const startMs = clock.now()
+    openedMs = 0
     const refused = gmail.call(1, () => Promise.reject(throttled(2_000)))
     await Promise.all([assert.rejects(refused), pass(clock, 5)])
     assert.deepEqual([limits.canStart('gmail'), limits.canStart('drive')], [false, true])
@@ -89,6 +95,8 @@ describe('limits', () => {
     assert.equal(openedMs, 0)
     await pass(clock, 3_000)
     assert.ok(openedMs >= startMs + 2_000 && openedMs <= startMs + 2_010, `${openedMs - startMs}`)
+    limits.canStart('gmail')
+    await pass(clock, 10)
     assert.equal(limits.canStart('gmail'), true)
     assert.equal(events.filter((event) => event.type === 'throttle').length, 1)
     stop()

@@ -2,10 +2,10 @@
  * The limits of one process: its budgets, its bandwidth, and the gates by which the dispatcher learns
  * whether work under a budget may start. The shared part of each lives in the store.
  */
-import type { Clock } from '../../clock.ts'
-import { UsageError } from '../../errors.ts'
+import type { Clock } from '../../base/clock.ts'
+import { UsageError } from '../../base/errors.ts'
+import type { Random } from '../../base/random.ts'
 import type { BudgetStore } from '../../ledger/contract-budgets.ts'
-import type { Random } from '../../random.ts'
 import { Bandwidth, type BandwidthSnapshot, type BandwidthSpec } from './bandwidth.ts'
 import { Budget, type BudgetEvent, type BudgetSnapshot } from './budget.ts'
 import type { Gate } from './gate.ts'
@@ -19,6 +19,8 @@ export type LimitsOptions = {
   onEvent?: (event: BudgetEvent) => void
   /** The name of this process among those that share the store; one is made up if left out. */
   member?: string
+  /** The lease of this process, by which it holds its workers; 0 without one. */
+  owner?: () => number
   /** Local time for bandwidth timetables; UTC if left out. */
   offsetMinutes?: OffsetMinutes
 }
@@ -46,7 +48,7 @@ export function createLimits(options: LimitsOptions): Limits {
   const member = options.member ?? Math.floor(random() * 2 ** 48).toString(36)
   const budgets = new Map<string, Budget>()
   const bandwidths = new Map<string, Bandwidth>()
-  const shared = { store, clock, random, member }
+  const shared = { store, clock, random, member, owner: options.owner }
 
   const known = (name: string): Budget => {
     const budget = budgets.get(name)

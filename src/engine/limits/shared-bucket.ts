@@ -13,8 +13,9 @@
  * - during a pause nobody is served; a store that fails is tried again and takers keep waiting
  * - units are released evenly (at most PACE_SHARE of the rate), since many services count by the second
  */
-import type { CancelTimer, Clock } from '../../clock.ts'
-import { TidemarkError, UsageError } from '../../errors.ts'
+import type { CancelTimer, Clock } from '../../base/clock.ts'
+import { TidemarkError, UsageError } from '../../base/errors.ts'
+import type { Random } from '../../base/random.ts'
 import type { Lane } from '../../ledger/contract.ts'
 import type {
   BudgetStart,
@@ -24,9 +25,10 @@ import type {
   Drawn,
   Flow,
 } from '../../ledger/contract-budgets.ts'
-import type { Random } from '../../random.ts'
+import { outside, refuseInside } from '../../ledger/guard.ts'
 import { type BucketState, take } from './token-bucket.ts'
 import { type Waiter, Waiters } from './waiters.ts'
+import { WorkerSlots } from './worker-slots.ts'
 
 export type TakeOptions = { signal?: AbortSignal; lane?: Lane }
 
@@ -37,9 +39,11 @@ export type SharedBucketOptions = {
   clock: Clock
   random: Random
   start: () => BudgetStart
-  /** Workers running here, told to the others. */
-  running?: () => number
+  /** Under which lease workers run here, how many, and how many all may have together; without, it grants none. */
+  workers?: { owner: () => number; running: () => number; max: () => number }
   onView?: (view: BudgetView) => void
+  /** The slots for workers may be others than before. */
+  onSlots?: () => void
   onError?: (error: unknown) => void
 }
 
@@ -67,10 +71,12 @@ const ROUNDING = 1e-9
 
 type Exchange = Pick<Draw, 'want' | 'giveBack' | 'leave'>
 const REPORT: Exchange = { want: 0, giveBack: 0, leave: false }
+const NO_WORKERS = { owner: () => 0, running: () => 0, max: () => 0 }
 
 export class SharedBucket {
   readonly #options: SharedBucketOptions
   readonly #waiters = new Waiters()
+  readonly #slots: WorkerSlots
   #pool = 0
   #pace: BucketState = { tokens: 0, updatedMs: 0 }
   #view: BudgetView | undefined
@@ -80,13 +86,16 @@ export class SharedBucket {
   #drawing = false
   #drawn: Promise<void> = Promise.resolve()
   #joined = false
+  #exchanged: Promise<unknown> = Promise.resolve()
   #drawAtMs = 0
   #failures = 0
   #timer: CancelTimer | undefined
+  #askTimer: CancelTimer | undefined
   #closed = false
 
   constructor(options: SharedBucketOptions) {
     this.#options = options
+    this.#slots = new WorkerSlots(options.workers ?? NO_WORKERS)
   }
 
   /** The last that was heard of the shared row. */
@@ -106,18 +115,39 @@ export class SharedBucket {
     return Math.max(this.#pausedUntilMs, this.#view?.pausedUntilMs ?? 0)
   }
 
+  /** Workers that may run here. */
+  get slots(): number {
+    return this.#slots.count(this.#options.clock.monotonicMs())
+  }
+
+  /** A worker could start, were there a slot for it. */
+  askForSlot(): void {
+    this.#slots.ask(this.#options.clock.monotonicMs())
+    this.#reportWorkers()
+  }
+
+  workerStarted(): void {
+    this.#slots.started()
+  }
+
+  workerEnded(): void {
+    this.#reportWorkers()
+  }
+
   /** Now, by the store's clock. */
   now(): number {
     return this.#options.clock.now() + this.#aheadMs
   }
 
-  take(units: number, options: TakeOptions = {}): Promise<void> {
+  async take(units: number, options: TakeOptions = {}): Promise<void> {
+    // What it may have to wait for is written by a transaction of its own.
+    refuseInside(`The budget ${this.#options.name}`)
     const { signal, lane = 'bulk' } = options
     if (!(units >= 0 && Number.isFinite(units))) {
-      return Promise.reject(new UsageError(`The budget ${this.#options.name} cannot give ${units} units.`))
+      throw new UsageError(`The budget ${this.#options.name} cannot give ${units} units.`)
     }
-    if (this.#closed) return Promise.reject(this.#closedError())
-    if (signal?.aborted) return Promise.reject(signal.reason)
+    if (this.#closed) throw this.#closedError()
+    signal?.throwIfAborted()
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
         if (!this.#waiters.remove(waiter)) return
@@ -171,9 +201,9 @@ export class SharedBucket {
         return
       }
       const sentMs = clock.now()
-      const tuned = await store.tune({ ...changed, name, version: view.version }, sentMs)
-      // What others run is known from draws only.
-      view = { ...tuned, othersRunning: view.othersRunning }
+      const tuning = { ...changed, name, version: view.version }
+      const tuned = await outside(() => store.tune(tuning, sentMs))
+      view = tuned
       this.#adopt(view, sentMs)
       if (!tuned.tuned) continue
       this.#drawAtMs = 0
@@ -188,6 +218,7 @@ export class SharedBucket {
     if (this.#closed) return
     this.#closed = true
     this.#timer?.()
+    this.#askTimer?.()
     for (const waiter of this.#waiters.drain()) waiter.reject(this.#closedError())
     await this.#drawn
     if (this.#joined) await this.#draw({ want: 0, giveBack: this.#pool, leave: true })
@@ -207,6 +238,20 @@ export class SharedBucket {
       this.#waiters.shift()?.resolve()
     }
     if (this.#joined) this.#wakeIn(this.#pool > 0 ? IDLE_MS : POLL_MS, { keepAlive: false })
+  }
+
+  /** Asks for slots, or frees those that are no longer needed; whatever is drawn meanwhile does the same. */
+  #reportWorkers(): void {
+    if (this.#closed || this.#drawing) return
+    this.#askTimer?.()
+    this.#askTimer = undefined
+    const { clock } = this.#options
+    const nowMs = clock.monotonicMs()
+    const dueMs = this.#slots.dueMs(nowMs)
+    if (dueMs === undefined) return
+    const waitMs = (this.#failures > 0 ? Math.max(dueMs, this.#drawAtMs) : dueMs) - nowMs
+    if (waitMs <= 0) this.#drawn = this.#draw(REPORT)
+    else this.#askTimer = clock.timer(Math.ceil(waitMs), () => this.#reportWorkers())
   }
 
   /** How long the head has to wait still; 0 when it got its units, 'short' when there are too few. */
@@ -258,7 +303,7 @@ export class SharedBucket {
   /** Nobody waits: what is left goes back; who still has workers running stays known to the others. */
   #rest(): void {
     if (this.#drawing || !this.#joined) return
-    const leave = (this.#options.running?.() ?? 0) === 0
+    const leave = !this.#slots.isUsed(this.#options.clock.monotonicMs())
     this.#drawn = this.#draw({ want: 0, giveBack: this.#pool, leave })
   }
 
@@ -271,7 +316,7 @@ export class SharedBucket {
       const short = drawn.granted + ROUNDING < exchange.want
       const nextMs = short ? Math.min(POLL_MS, Math.max(DRAW_MS, drawn.waitMs)) : DRAW_AGAIN_MS
       // So that processes do not draw in step.
-      this.#drawAtMs = clock.monotonicMs() + nextMs * (0.95 + 0.1 * random())
+      if (exchange.want > 0) this.#drawAtMs = clock.monotonicMs() + nextMs * (0.95 + 0.1 * random())
       this.#failures = 0
     } catch (error) {
       this.#failures += 1
@@ -281,22 +326,37 @@ export class SharedBucket {
     } finally {
       this.#drawing = false
       this.#pump()
+      this.#reportWorkers()
     }
   }
 
-  async #exchange(exchange: Exchange): Promise<Drawn> {
-    const { store, name, member, clock, start, running } = this.#options
+  /** One after another: of two at a time, the answers could overtake each other, and the lesser slots be lost. */
+  #exchange(exchange: Exchange): Promise<Drawn> {
+    const exchanged = this.#exchanged.then(() => this.#exchangeNow(exchange))
+    this.#exchanged = exchanged.catch(() => {})
+    return exchanged
+  }
+
+  async #exchangeNow(exchange: Exchange): Promise<Drawn> {
+    const { store, name, member, clock, start, onSlots } = this.#options
     // Gone even if the store fails: handing them out here as well would break the bound.
     this.#pool -= exchange.giveBack
     const sentMs = clock.now()
-    const drawn = await store.draw(
-      { ...exchange, name, member, running: running?.() ?? 0, start: start() },
-      sentMs,
-    )
-    this.#pool += drawn.granted
-    this.#joined = !exchange.leave
-    this.#adopt(drawn, sentMs)
-    return drawn
+    const monotonicMs = clock.monotonicMs()
+    const offer = this.#slots.offer(monotonicMs, exchange.leave)
+    try {
+      const draw = { ...exchange, ...offer, name, member, start: start() }
+      // Whoever made it due may be inside a transaction; the exchange is not part of that.
+      const drawn = await outside(() => store.draw(draw, sentMs))
+      this.#slots.granted(offer, drawn.slots, monotonicMs)
+      this.#pool += drawn.granted
+      this.#joined = !exchange.leave
+      this.#adopt(drawn, sentMs)
+      return drawn
+    } finally {
+      // After a failure, too: whoever waits for a slot asks again.
+      onSlots?.()
+    }
   }
 
   #adopt(view: BudgetView, sentMs: number): void {

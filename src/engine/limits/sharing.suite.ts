@@ -6,10 +6,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
-import { FakeClock } from '../../clock.ts'
-import { TidemarkError } from '../../errors.ts'
+import { FakeClock, sleep } from '../../base/clock.ts'
+import { TidemarkError } from '../../base/errors.ts'
+import { type Random, seededRandom } from '../../base/random.ts'
 import type { BudgetStore, Draw, Drawn, Tuned, Tuning } from '../../ledger/contract-budgets.ts'
-import { seededRandom } from '../../random.ts'
 import { Budget } from './budget.ts'
 import type { BudgetSpec } from './spec.ts'
 
@@ -21,6 +21,10 @@ export class TrackedStore implements BudgetStore {
   readonly #pending = new Set<Promise<unknown>>()
   draws = 0
   fails = false
+  /** Members that crashed: nothing of theirs arrives. */
+  readonly gone = new Set<string>()
+  /** Everything arrives, and no answer comes back. */
+  isMute = false
 
   constructor(store: BudgetStore) {
     this.#store = store
@@ -28,7 +32,12 @@ export class TrackedStore implements BudgetStore {
 
   draw(draw: Draw, nowMs: number): Promise<Drawn> {
     this.draws += 1
-    return this.#track(() => this.#store.draw(draw, nowMs))
+    if (this.gone.has(draw.member)) return Promise.reject(new Error('crashed'))
+    return this.#track(async () => {
+      const drawn = await this.#store.draw(draw, nowMs)
+      if (this.isMute) throw new Error('the connection is lost')
+      return drawn
+    })
   }
 
   tune(tuning: Tuning, nowMs: number): Promise<Tuned> {
@@ -63,19 +72,29 @@ export class Sharers {
   readonly clock = new FakeClock()
   readonly store: TrackedStore
   readonly #budgets: Budget[] = []
+  readonly #memberOf = new Map<Budget, string>()
   #members = 0
 
   constructor(store: BudgetStore) {
     this.store = new TrackedStore(store)
   }
 
-  open(spec: BudgetSpec, name = 'b'): Budget {
+  /** A process that runs jobs has a lease, which here never ends. */
+  open(spec: BudgetSpec, name = 'b', { isLeased } = { isLeased: true }): Budget {
     this.#members += 1
+    const owner = isLeased ? this.#members : 0
     const random = seededRandom(this.#members)
     const member = `p${this.#members}`
-    const budget = new Budget({ name, spec, member, store: this.store, clock: this.clock, random })
+    const { store, clock } = this
+    const budget = new Budget({ name, spec, member, store, clock, random, owner: () => owner })
     this.#budgets.push(budget)
+    this.#memberOf.set(budget, member)
     return budget
+  }
+
+  /** From now on nothing of this process reaches the store. */
+  crash(budget: Budget): void {
+    this.store.gone.add(this.#memberOf.get(budget)!)
   }
 
   async run(ms: number, stepMs = 10): Promise<void> {
@@ -94,6 +113,45 @@ export class Sharers {
 export async function pass(clock: FakeClock, ms: number): Promise<void> {
   await clock.advance(0)
   await clock.advance(ms)
+}
+
+type Shift = { started: number; running: number; longestWaitMs: number; crash: () => void }
+
+/** Endless work: starts a worker whenever the budget lets it, as the dispatcher does. */
+export function endless(sharers: Sharers, budget: Budget, random: Random, jobMs: number): Shift {
+  const { clock } = sharers
+  let crashed = false
+  let lastMs = clock.now()
+  const shift: Shift = {
+    ...{ started: 0, running: 0, longestWaitMs: 0 },
+    crash: () => {
+      crashed = true
+      shift.running = 0
+    },
+  }
+  const dispatch = (): void => {
+    while (!crashed && budget.gate.canStart()) {
+      const end = budget.startWorker()
+      shift.longestWaitMs = Math.max(shift.longestWaitMs, clock.now() - lastMs)
+      lastMs = clock.now()
+      shift.started += 1
+      shift.running += 1
+      void sleep(clock, jobMs * (0.5 + random())).then(() => {
+        if (crashed) return
+        shift.running -= 1
+        end()
+        dispatch()
+      })
+    }
+  }
+  budget.gate.onOpen(dispatch)
+  // An engine looks for work now and then, whatever it is told.
+  const look = (): void => {
+    dispatch()
+    if (!crashed) clock.timer(5_000, look)
+  }
+  look()
+  return shift
 }
 
 /** Takes as much as it can get until stopped; counts what it got. */
@@ -181,6 +239,8 @@ export function budgetSharingSuite(label: string, open: () => Promise<OpenStore>
       assert.deepEqual([gotHere.units, gotThere.units], paused)
       assert.ok(gotOther.units - otherBefore >= 0.95 * 4_000)
       assert.equal(there.gate.canStart(), false)
+      other.gate.canStart()
+      await sharers.run(10)
       assert.equal(other.gate.canStart(), true)
       await sharers.run(2_000)
       assert.ok(gotHere.units > paused[0]! && gotThere.units > paused[1]!)
@@ -202,6 +262,8 @@ export function budgetSharingSuite(label: string, open: () => Promise<OpenStore>
       const keep = [greedy(first, 10), greedy(second, 10)]
       const ends = Array.from({ length: 3 }, () => second.startWorker())
       await sharers.run(500)
+      assert.equal(first.gate.canStart(), false, 'not before it was granted')
+      await sharers.run(500)
       assert.equal(first.snapshot().workersHere, 5)
       for (let i = 0; i < 5; i++) first.startWorker()
       await sharers.run(500)
@@ -210,6 +272,94 @@ export function budgetSharingSuite(label: string, open: () => Promise<OpenStore>
       await sharers.run(500)
       assert.equal(first.gate.canStart(), true)
       for (const one of keep) one.stop()
+    })
+
+    for (const [max, jobMs] of [
+      [1, 300],
+      [5, 300],
+      [5, 7_000],
+    ] as const) {
+      shared(
+        `of ${max} workers for jobs of ${jobMs} ms, three processes never have more together, nor fewer, and all get turns`,
+        async (sharers) => {
+          const spec: BudgetSpec = { rate: 1_000, rateMin: 1_000, workers: { start: max, min: max, max } }
+          const shifts = [1, 2, 3].map((seed) =>
+            endless(sharers, sharers.open(spec), seededRandom(seed), jobMs),
+          )
+          const busyMs = { sum: 0, of: 0 }
+          for (let ms = 0; ms < 45_000; ms += 20) {
+            await sharers.run(20, 20)
+            const running = shifts.reduce((sum, shift) => sum + shift.running, 0)
+            assert.ok(running <= max, `${running} run after ${ms} ms`)
+            if (ms < 5_000) continue
+            busyMs.sum += running * 20
+            busyMs.of += max * 20
+          }
+          const found = JSON.stringify({ used: busyMs.sum / busyMs.of, draws: sharers.store.draws, shifts })
+          assert.ok(busyMs.sum >= 0.9 * busyMs.of, found)
+          const started = shifts.map((shift) => shift.started)
+          assert.ok(Math.max(...started) <= 1.7 * Math.min(...started), found)
+          assert.ok(Math.max(...shifts.map((shift) => shift.longestWaitMs)) <= 20_000, found)
+        },
+      )
+    }
+
+    shared('the workers of a process that crashed go to the others', async (sharers) => {
+      const spec: BudgetSpec = { rate: 1_000, rateMin: 1_000, workers: { start: 2, min: 2, max: 2 } }
+      const dead = sharers.open(spec, 'b', { isLeased: false })
+      const first = endless(sharers, dead, seededRandom(1), 300)
+      await sharers.run(1_000)
+      assert.equal(first.running, 2)
+      sharers.crash(dead)
+      first.crash()
+      const second = endless(sharers, sharers.open(spec), seededRandom(2), 300)
+      await sharers.run(1_000, 100)
+      assert.equal(second.running, 0, 'it may still be at work')
+      await sharers.run(5_000, 100)
+      assert.equal(second.running, 2)
+    })
+
+    shared(
+      'a wish for a worker that nobody has any more ends, and costs no draws for long',
+      async (sharers) => {
+        const spec: BudgetSpec = { rate: 1_000, rateMin: 1_000, workers: { start: 1, min: 1, max: 1 } }
+        const holder = sharers.open(spec)
+        endless(sharers, holder, seededRandom(1), 3_600_000)
+        await sharers.run(1_000)
+        const wishful = sharers.open(spec)
+        assert.equal(wishful.gate.canStart(), false)
+        await sharers.run(20_000, 100)
+        const before = sharers.store.draws
+        await sharers.run(20_000, 100)
+        // The holder says once a second that it is at work.
+        assert.ok(sharers.store.draws - before <= 25, `${sharers.store.draws - before}`)
+        assert.equal(wishful.snapshot().members, 1)
+      },
+    )
+
+    shared('calls outside of jobs keep no job from its worker', async (sharers) => {
+      const spec: BudgetSpec = { rate: 1_000, rateMin: 1_000, workers: { start: 1, min: 1, max: 1 } }
+      const calling = sharers.open(spec, 'b', { isLeased: false })
+      const calls = Array.from({ length: 3 }, () => calling.call(1, () => sleep(sharers.clock, 60_000)))
+      await sharers.run(2_000, 100)
+      const shift = endless(sharers, sharers.open(spec), seededRandom(1), 300)
+      await sharers.run(5_000, 100)
+      assert.ok(shift.started >= 10, `${shift.started}`)
+      await sharers.run(60_000, 1_000)
+      await Promise.all(calls)
+    })
+
+    shared('slots of which the answer was lost are given back by the next exchange', async (sharers) => {
+      const spec: BudgetSpec = { rate: 1_000, rateMin: 1_000, workers: { start: 1, min: 1, max: 1 } }
+      const unlucky = sharers.open(spec)
+      sharers.store.isMute = true
+      unlucky.gate.canStart()
+      // Longer than anybody there wants a worker.
+      await sharers.run(15_000, 100)
+      sharers.store.isMute = false
+      const shift = endless(sharers, sharers.open(spec), seededRandom(1), 300)
+      await sharers.run(15_000, 100)
+      assert.ok(shift.started >= 10, `${shift.started}`)
     })
 
     shared('the rate found by one process is the rate of all', async (sharers) => {

@@ -2,7 +2,7 @@
  * For tests: services with a hidden capacity, and a client that pushes as hard as the controller lets
  * it, in simulated time. Calls cost from 1 to 100 units and take time to arrive and to return.
  */
-import type { Random } from '../../random.ts'
+import type { Random } from '../../base/random.ts'
 import { nextTickMs, startAimd, stepAimd } from './aimd.ts'
 import type { AimdEvent, AimdSpec, AimdState } from './aimd-state.ts'
 import { type BucketState, fullBucket, take } from './token-bucket.ts'

@@ -1,5 +1,5 @@
 /** What is said about a budget in configuration and code. */
-import { UsageError } from '../../errors.ts'
+import { UsageError } from '../../base/errors.ts'
 import type { AimdSpec } from './aimd-state.ts'
 
 export type BudgetSpec = {

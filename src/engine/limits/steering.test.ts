@@ -1,10 +1,10 @@
 /** Whole budgets (store, draws, controller) of several processes against services whose capacity nobody tells them. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type FakeClock, sleep } from '../../clock.ts'
-import { TidemarkError } from '../../errors.ts'
+import { type FakeClock, sleep } from '../../base/clock.ts'
+import { TidemarkError } from '../../base/errors.ts'
+import { type Random, seededRandom } from '../../base/random.ts'
 import { MemoryBudgetStore } from '../../ledger/memory-budgets.ts'
-import { type Random, seededRandom } from '../../random.ts'
 import type { Budget } from './budget.ts'
 import { Sharers, throttled } from './sharing.suite.ts'
 import { bucketService, type Service, slidingSecondService } from './simulated-service.ts'

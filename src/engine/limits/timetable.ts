@@ -3,7 +3,7 @@
  * timetable. An entry that ends before it begins goes across midnight and belongs to the day on which
  * it begins. Pure: the caller says what time it is and how far local time is from UTC.
  */
-import { UsageError } from '../../errors.ts'
+import { UsageError } from '../../base/errors.ts'
 
 export type Weekday = 'mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun'
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { startPostgres } from '../../../scripts/postgres.ts'
 import { freshDatabase, type TestDatabase } from '../../../scripts/test-database.ts'
-import { systemClock } from '../../clock.ts'
-import { TidemarkError } from '../../errors.ts'
+import { systemClock } from '../../base/clock.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import type { PostgresDriver } from './driver.ts'
 import { FaultyProxy } from './faulty-proxy.suite.ts'
 import { openPostgres } from './open.ts'
@@ -76,7 +76,27 @@ describe('a connection that breaks during COMMIT', () => {
     assert.equal(await isWritten('slow'), outcome.status === 'fulfilled')
   })
 
-  test('a transaction that only looked is not asked about', async () => {
+  test('whatever the statement that wrote looks like', async () => {
+    await driver.transaction((tx) => tx.run(`CREATE SEQUENCE steps`))
+    const statements = [
+      `WITH added AS (INSERT INTO meta(name, value) VALUES (?, 'x') RETURNING name) SELECT name FROM added`,
+      `SELECT name FROM (SELECT nextval('steps') AS n, CAST(? AS TEXT) AS name) AS stepped`,
+    ]
+    for (const [at, sql] of statements.entries()) {
+      const broken = proxy.breakNextCommit('after')
+      const row = await driver.transaction((tx) => tx.get<{ name: string }>(sql, [`odd ${at}`]))
+      await broken
+      assert.deepEqual({ ...row }, { name: `odd ${at}` })
+    }
+    assert.ok(await isWritten('odd 0'))
+  })
+
+  test('a transaction that only looked leaves no witness', async () => {
+    const seen = async (): Promise<unknown> =>
+      witness.read((tx) => tx.all(`SELECT writer, n FROM commits ORDER BY writer`))
+    const before = await seen()
+    await driver.transaction((tx) => tx.get('SELECT 1 AS one'))
+    assert.deepEqual(await seen(), before)
     const broken = proxy.breakNextCommit('before')
     await assert.rejects(
       driver.transaction((tx) => tx.get('SELECT 1 AS one')),

@@ -3,7 +3,8 @@
  * writing again what is there doubles it, believing in what is not there loses it.
  *
  * So every writing transaction leaves a witness: each connection has a row in `commits`, and the transaction
- * raises its number to its own. Who must know asks that row over a new connection, and fences it in the
+ * raises its number to its own. Whether it wrote the server knows best: it has given the transaction an id by then, for
+ * a row that was locked, too, and whatever the statement looked like that did it. Who must know asks that row over a new connection, and fences it in the
  * same statement: from then on a COMMIT of the old connection that is still on its way fails on the
  * CHECK. If the old transaction is just committing, its row lock makes the question wait for the outcome.
  *
@@ -11,15 +12,15 @@
  * calls a lost transaction `committed` once another one with its id is (seen with PostgreSQL 18).
  */
 import type pg from 'pg'
-import { sleep, systemClock } from '../../clock.ts'
-import { TidemarkError } from '../../errors.ts'
+import { sleep, systemClock } from '../../base/clock.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import { connect, hangUp, type Target } from './connection.ts'
 
 export const COMMITS_TABLE = `CREATE TABLE commits (
   writer TEXT COLLATE "C" PRIMARY KEY, n BIGINT NOT NULL, fenced BIGINT, at TIMESTAMPTZ NOT NULL DEFAULT now(),
   CONSTRAINT commits_fence CHECK (fenced IS NULL OR n = fenced)) WITH (fillfactor = 50)`
 
-const WITNESS = `INSERT INTO commits(writer, n) VALUES ($1, $2)
+const WITNESS = `INSERT INTO commits(writer, n) SELECT $1::text, $2::bigint WHERE pg_current_xact_id_if_assigned() IS NOT NULL
   ON CONFLICT (writer) DO UPDATE SET n = excluded.n, at = excluded.at`
 
 const FENCE = `INSERT INTO commits(writer, n, fenced) VALUES ($1, 0, 0)

@@ -4,7 +4,8 @@
  * The password stays inside `connectionString`; `where` is what people and logs get to see.
  */
 import pg from 'pg'
-import { UsageError } from '../../errors.ts'
+import { systemClock } from '../../base/clock.ts'
+import { UsageError } from '../../base/errors.ts'
 
 export const DEFAULT_SCHEMA = 'tidemark'
 const CONNECT_MS_MAX = 10_000
@@ -15,6 +16,8 @@ const ANSWER_MS_MAX = STATEMENT_MS_MAX + 10_000
 /** A process that stands still inside a transaction must not hold its locks until others give up its lease. */
 const IDLE_IN_TRANSACTION_MS_MAX = 15_000
 const KEEPALIVE_MS = 10_000
+/** A server that answers has said good-bye by then. */
+export const HANG_UP_MS_MAX = 1_000
 
 export type Target = { connectionString: string; schema: string; where: string }
 
@@ -84,7 +87,7 @@ export type Patience = { connectMsMax: number; answerMsMax: number }
 
 const PATIENT: Patience = { connectMsMax: CONNECT_MS_MAX, answerMsMax: ANSWER_MS_MAX }
 
-function clientConfig(target: Target, patience: Patience = PATIENT): pg.ClientConfig {
+export function clientConfig(target: Target, patience: Patience = PATIENT): pg.ClientConfig {
   return {
     application_name: 'tidemark',
     keepAlive: true,
@@ -138,29 +141,21 @@ export async function connect(target: Target, role: Role, patience?: Patience): 
   }
 }
 
-/** Ends a connection whatever state it is in. */
+/** Ends a connection whatever state it is in; a server that does not answer is not waited for. */
 export async function hangUp(client: pg.Client): Promise<void> {
+  const cancel = systemClock.timer(HANG_UP_MS_MAX, () => cutOff(client), { keepAlive: true })
   try {
     await client.end()
   } catch {
     // It was broken already, which is as good.
+  } finally {
+    cancel()
   }
 }
 
-export function createPool(target: Target, role: Role, max: number): pg.Pool {
-  const setup = sessionSetup(target, role)
-  const pool = new pg.Pool({
-    ...clientConfig(target),
-    max,
-    idleTimeoutMillis: 60_000,
-    onConnect: async (client: pg.ClientBase): Promise<void> => {
-      client.on('error', () => {}) // see connect()
-      await client.query(setup)
-    },
-  })
-  // The pool has already dropped an idle connection that broke.
-  pool.on('error', () => {})
-  return pool
+/** Without a good-bye: whoever waits for an answer is told that the connection is gone. */
+export function cutOff(client: pg.ClientBase): void {
+  ;(client as pg.Client & { connection: pg.Connection }).connection.stream.destroy()
 }
 
 const BOOL = 16

@@ -3,9 +3,9 @@ import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { startPostgres } from '../../../scripts/postgres.ts'
 import { freshDatabase, type TestDatabase } from '../../../scripts/test-database.ts'
-import { FakeClock, sleep, systemClock } from '../../clock.ts'
-import { TidemarkError } from '../../errors.ts'
-import { seededRandom } from '../../random.ts'
+import { FakeClock, sleep, systemClock } from '../../base/clock.ts'
+import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
+import { seededRandom } from '../../base/random.ts'
 import type { Tx } from '../contract.ts'
 import { Ledger } from '../ledger.ts'
 import type { PostgresDriver } from './driver.ts'
@@ -106,6 +106,17 @@ describe('a transaction on PostgreSQL', () => {
     assert.equal(await countThings(), 0)
   })
 
+  test('with too few or too many parameters for a statement is the fault of that, and no outage', async () => {
+    for (const params of [[1], [1, 'x', 2]]) {
+      const wrong = driver.transaction((tx) => tx.run(`INSERT INTO things VALUES (?, ?)`, params))
+      await assert.rejects(wrong, (thrown) => {
+        assert.equal(asTidemarkError(thrown).code?.startsWith('ledger-') ?? false, false)
+        assert.match(String(thrown), /bind message supplies/)
+        return true
+      })
+    }
+  })
+
   test('refuses statements that come after its end', async () => {
     const kept = await driver.transaction(async (tx) => tx)
     await assert.rejects(kept.run(`INSERT INTO things VALUES (13, 'late')`), /after the end/)
@@ -124,6 +135,22 @@ describe('a transaction on PostgreSQL', () => {
     assert.equal(await countThings(), 0)
     assert.equal(await driver.transaction((tx) => tx.run(`INSERT INTO things VALUES (16, 'back')`)), 1)
     await driver.transaction((tx) => tx.run(`DELETE FROM things`))
+  })
+
+  test('in which a process stood still is ended by the server, and named as that', async () => {
+    const idle = driver.transaction(async (tx) => {
+      await tx.get(`SELECT set_config('idle_in_transaction_session_timeout', '20', true)`)
+      // Until the server says so: nothing else would end the wait.
+      while (true) {
+        await sleep(systemClock, 20)
+        driver.assertFit(tx)
+      }
+    })
+    await assert.rejects(idle, (thrown) => {
+      assert.equal(asTidemarkError(thrown).code, 'ledger-idle')
+      return true
+    })
+    assert.equal(await driver.transaction(async (tx) => (await tx.get<{ n: number }>('SELECT 1 AS n'))!.n), 1)
   })
 
   test('a look cannot write', async () => {

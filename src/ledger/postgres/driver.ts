@@ -9,22 +9,36 @@
  * - What the database itself refuses or cannot do now gets a `ledger-` code (errors.ts).
  */
 import type pg from 'pg'
-import { type Clock, sleep, systemClock } from '../../clock.ts'
-import { TidemarkError } from '../../errors.ts'
-import type { Announcement, Driver, Heartbeat, HeartbeatOptions, Tx } from '../contract.ts'
+import { type Clock, sleep, systemClock } from '../../base/clock.ts'
+import { TidemarkError } from '../../base/errors.ts'
+import type { Announcement, Driver, Heartbeat, HeartbeatOptions, KindEffects, Tx } from '../contract.ts'
+import { refuseInside } from '../guard.ts'
 import { FORGET_COMMITS, hasCommitted, leaveWitness, type Session, SWEEP_COMMITS } from './commit.ts'
-import { createPool, searchPath, type Target } from './connection.ts'
+import { searchPath, type Target } from './connection.ts'
+import { runEffects } from './effects.ts'
 import { classify } from './errors.ts'
 import { startHeartbeat } from './heartbeat.ts'
-import { insertJobs, readyQueues, settleDone, take } from './jobs.ts'
+import { insertEdges, insertJobs, lockedJobs, readyQueues, settleDone, take } from './jobs.ts'
 import { channelOf, Listener } from './listener.ts'
+import { Manners } from './manners.ts'
+import { ConnectionPool } from './pool.ts'
 import { ReadyHeads } from './ready-heads.ts'
 import { StatementBook } from './statements.ts'
-import { Deadlock, PostgresTx } from './tx.ts'
+import { PostgresTx, RunAgain } from './tx.ts'
 
-const WRITERS_MAX = 4
+/** Two cycles, what the engine does beside them, and four transactions of apps (see Ledger). */
+const WRITERS_MAX = 8
 const READERS_MAX = 2
+/** Rows that stay behind are swept by the next engine that starts. */
+const FORGET_MS_MAX = 1_000
 const DEADLOCK_TRIES_MAX = 5
+const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'
+/** Cycles of other processes are over by then, mostly; what is not is an app's transaction, or stands still. */
+const BEGIN_BRIEF = `${BEGIN}; SET LOCAL lock_timeout = 500`
+/** For one that is known to meet locks, and tries several times to find out who does. */
+const BRIEF_MS = 20
+/** 'SLOT' as a number. */
+const SLOT_LOCK = 0x534c4f54
 /** The victim of a deadlock lets the other one finish first. */
 const DEADLOCK_PAUSE_MS = 10
 
@@ -34,45 +48,65 @@ export class PostgresDriver implements Driver {
   readonly dialect = 'postgres'
   readonly file = null
   readonly target: Target
-  readonly #clock: Clock
+  readonly clock: Clock
   readonly #instance: string
-  readonly #writers: pg.Pool
-  readonly #readers: pg.Pool
+  readonly #writers: ConnectionPool
+  readonly #readers: ConnectionPool
   readonly #book = new StatementBook()
   readonly #heads = new ReadyHeads()
+  readonly #manners = new Manners()
   readonly #sessions = new WeakMap<pg.ClientBase, Session>()
   readonly #closing = new AbortController()
   readonly #listeners = new Set<Listener>()
   #sessionCount = 0
   #reachable = true
-  #closed = false
   #offsetMs: number
 
   constructor(options: PostgresDriverOptions) {
     this.target = options.target
-    this.#clock = options.clock
+    this.clock = options.clock
     this.#instance = options.instance
     this.#offsetMs = options.offsetMs
-    this.#writers = createPool(options.target, 'writer', WRITERS_MAX)
-    this.#readers = createPool(options.target, 'reader', READERS_MAX)
+    this.#writers = new ConnectionPool(options.target, 'writer', WRITERS_MAX)
+    this.#readers = new ConnectionPool(options.target, 'reader', READERS_MAX)
   }
 
   /** The database's clock is the one that all processes share. A clock that was passed in for a test is obeyed. */
   now(): number {
-    return this.#clock.now() + this.#offsetMs
+    return this.clock.now() + this.#offsetMs
   }
 
-  async transaction<T>(fn: (tx: Tx) => Promise<T>): Promise<T> {
-    for (let tries = 1; ; tries++) {
+  async transaction<T>(fn: (tx: Tx) => Promise<T>, options: { locks?: 'brief' } = {}): Promise<T> {
+    refuseInside('A write to the ledger')
+    for (let tries = 1; ; ) {
       const client = await this.#checkOut(this.#writers)
       try {
-        return await this.#once(client, fn)
+        return await this.#once(client, fn, options.locks === 'brief' ? BEGIN_BRIEF : BEGIN)
       } catch (thrown) {
-        if (!(thrown instanceof Deadlock)) throw thrown
+        if (!(thrown instanceof RunAgain)) throw thrown
+        // Nobody was in the way: a kind was mistaken, and each is so only once (effects.ts).
+        if (thrown.cause === undefined) continue
         if (tries >= DEADLOCK_TRIES_MAX) throw classify(thrown.cause, this.target.where)
         await sleep(systemClock, DEADLOCK_PAUSE_MS * tries)
+        tries += 1
       }
     }
+  }
+
+  /** Not waited for. With the savepoint in which it was sent, it is undone. */
+  waitForLocks(tx: Tx, how: 'briefly' | 'patiently'): void {
+    ;(tx as PostgresTx).send(`SET LOCAL lock_timeout = ${how === 'briefly' ? BRIEF_MS : 0}`)
+  }
+
+  readonly lockedJobs = lockedJobs
+
+  savepoint(tx: Tx, fn: () => Promise<void>): Promise<{ error: unknown } | undefined> {
+    return (tx as PostgresTx).savepoint(fn)
+  }
+
+  assertFit(tx: Tx): void {
+    const { failure } = tx as PostgresTx
+    if (failure !== undefined) throw failure
   }
 
   async read<T>(fn: (tx: Tx) => Promise<T>): Promise<T> {
@@ -83,7 +117,7 @@ export class PostgresDriver implements Driver {
       return await fn(tx)
     } finally {
       tx.close()
-      client.release(tx.broken)
+      this.#readers.release(client, tx.broken)
     }
   }
 
@@ -116,8 +150,23 @@ export class PostgresDriver implements Driver {
     }
   }
 
+  /** All of them taken: then it is as with any other row. */
+  async ownSlot(tx: Tx, { from, to }: { from: number; to: number }): Promise<number> {
+    const free = await tx.get<{ slot: number }>(
+      `SELECT slot FROM generate_series(?::int, ?::int) AS slot WHERE pg_try_advisory_xact_lock(${SLOT_LOCK}, slot) LIMIT 1`,
+      [from, to - 1],
+    )
+    return free?.slot ?? from
+  }
+
   readonly insertJobs = insertJobs
+  readonly insertEdges = insertEdges
   readonly settleDone = settleDone
+
+  runEffects(tx: Tx, list: readonly KindEffects[], onTurn: (index: number) => void): Promise<void> {
+    return runEffects(tx as PostgresTx, list, onTurn)
+  }
+
   readonly readyQueues = readyQueues
   readonly take = take
 
@@ -142,41 +191,64 @@ export class PostgresDriver implements Driver {
     const onOffset = (offsetMs: number): void => {
       this.#offsetMs = offsetMs
     }
-    return startHeartbeat(this, this.#clock, { ...options, onOffset })
+    return startHeartbeat(this, this.clock, { ...options, onOffset })
   }
 
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return
     this.#closing.abort(new Error('the ledger was closed'))
-    if (this.#sessionCount > 0 && this.#reachable) await this.#forgetSessions()
-    this.#closed = true
+    if (this.#sessionCount > 0 && this.#reachable) {
+      const patience = new AbortController()
+      const givenUp = sleep(systemClock, FORGET_MS_MAX, patience.signal).catch(() => {})
+      await Promise.race([this.#forgetSessions(), givenUp])
+      patience.abort()
+    }
     for (const listener of this.#listeners) await listener.stop()
-    await Promise.all([this.#writers.end(), this.#readers.end()])
+    await Promise.all([this.#writers.close(), this.#readers.close()])
   }
 
-  async #checkOut(pool: pg.Pool): Promise<pg.PoolClient> {
-    if (this.#closed) throw new TidemarkError('The ledger is closed.', { kind: 'bug' })
+  async #checkOut(pool: ConnectionPool): Promise<pg.PoolClient> {
     try {
       const client = await pool.connect()
       this.#reachable = true
       return client
     } catch (thrown) {
       this.#reachable = false
-      throw classify(thrown, this.target.where)
+      throw thrown
     }
   }
 
-  async #once<T>(client: pg.PoolClient, fn: (tx: Tx) => Promise<T>): Promise<T> {
-    const tx = new PostgresTx(client, this.target.where, { book: this.#book, heads: this.#heads })
+  async #once<T>(client: pg.PoolClient, fn: (tx: Tx) => Promise<T>, begin: string): Promise<T> {
+    const tx = new PostgresTx(client, this.target.where, {
+      book: this.#book,
+      heads: this.#heads,
+      manners: this.#manners,
+    })
     // Not awaited: if it fails, the session is read-only and what follows fails too.
-    const begun = client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE')
+    const begun = client.query(begin)
     begun.catch((thrown: unknown) => tx.fail(thrown))
+    // Told at once also where no statement is under way, with the reason that later ones would not get.
+    const onLost = (thrown: unknown): void => tx.fail(thrown)
+    client.on('error', onLost)
+    try {
+      return await this.#run(client, tx, begun, fn)
+    } finally {
+      client.off('error', onLost)
+    }
+  }
+
+  async #run<T>(
+    client: pg.PoolClient,
+    tx: PostgresTx,
+    begun: Promise<unknown>,
+    fn: (tx: Tx) => Promise<T>,
+  ): Promise<T> {
     let value: T
     try {
       value = await fn(tx)
       await begun
       // Somebody went on after a failed statement: the server would roll back and call it COMMIT.
-      if (tx.failure !== undefined) throw tx.failure
+      this.assertFit(tx)
     } catch (thrown) {
       tx.close()
       this.#heads.forget()
@@ -196,13 +268,13 @@ export class PostgresDriver implements Driver {
         broken = true // the server rolls back what a lost connection had begun
       }
     }
-    client.release(broken)
+    this.#writers.release(client, broken)
   }
 
   async #commit<T>(client: pg.PoolClient, tx: PostgresTx, value: T): Promise<T> {
     const session = this.#session(client)
     const extras: Promise<unknown>[] = []
-    if (tx.wrote) extras.push(leaveWitness(client, session))
+    if (tx.isWitnessed) extras.push(leaveWitness(client, session))
     if (tx.announced) {
       const values = [channelOf(this.target), `${tx.announced} ${this.#instance}`]
       extras.push(client.query({ name: 'announce', text: 'SELECT pg_notify($1, $2)', values }))
@@ -212,16 +284,16 @@ export class PostgresDriver implements Driver {
     try {
       command = (await client.query('COMMIT')).command
     } catch (thrown) {
-      client.release(true)
+      this.#writers.release(client, true)
       this.#reachable = false
-      // A transaction that only looked has nothing to lose.
-      const committed = tx.wrote && (await hasCommitted(this.target, { ...session }, this.#closing.signal))
-      if (committed) return value
+      // One that only looked has left no witness, and nothing to lose.
+      const { signal } = this.#closing
+      if (tx.isWitnessed && (await hasCommitted(this.target, { ...session }, signal))) return value
       this.#heads.forget()
       tx.fail(thrown)
       throw tx.reasonFor(thrown)
     }
-    client.release()
+    this.#writers.release(client)
     if (command === 'COMMIT') return value
     throw tx.reasonFor(
       tx.failure ??
@@ -243,7 +315,7 @@ export class PostgresDriver implements Driver {
     try {
       await this.transaction(async (tx) => {
         await (tx as PostgresTx).query({ text: FORGET_COMMITS, values: [`${this.#instance}:%`] })
-        ;(tx as PostgresTx).wrote = false // a witness would be a row again
+        ;(tx as PostgresTx).isWitnessed = false // a witness would be a row again
       })
     } catch {
       // The database is away; the next engine that starts sweeps them.

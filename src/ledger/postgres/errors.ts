@@ -1,15 +1,19 @@
 /** What PostgreSQL's refusals mean to us and to the user; the one place that reads its error codes. */
-import { TidemarkError } from '../../errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
+import { LOCKED_CODE } from '../contract.ts'
 
 /** SQLSTATEs: https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
 const IN_FAILED_TRANSACTION = '25P02'
 const UNIQUE_VIOLATION = '23505'
+const OUT_OF_MEMORY = '53200'
+/** Among the troubles of connections, but said of a statement: it was given too few or too many parameters. */
+const PROTOCOL_VIOLATION = '08P01'
 
 /** The server is going, coming or gone, or has no room for us: no statement is to blame. */
 const DOWN = new Set([
-  ...['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '25P04', '53300', '53200'],
+  ...['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '25P04', '53300', OUT_OF_MEMORY],
   ...[
     'ECONNREFUSED',
     'ECONNRESET',
@@ -36,6 +40,7 @@ type ServerError = {
   table?: unknown
   constraint?: unknown
   hostname?: unknown
+  severity?: unknown
 }
 
 export function codeOf(thrown: unknown): string | undefined {
@@ -60,10 +65,23 @@ export function isStalePlan(thrown: unknown): boolean {
   return codeOf(thrown) === '0A000' && /cached plan/.test(messageOf(thrown))
 }
 
+/**
+ * A statement failed, and the session goes on: a foreign table whose server is away, a file that is not there, a query
+ * that wants too much memory. What ends the session, or refuses it, is FATAL. (A server that speaks another language
+ * than English cannot be told from one that is down.)
+ */
+function isOfStatement(thrown: unknown): boolean {
+  return (thrown as ServerError | null)?.severity === 'ERROR'
+}
+
 export function isDown(thrown: unknown): boolean {
   const code = codeOf(thrown)
-  if (code !== undefined) return DOWN.has(code) || code.startsWith('08')
-  return DOWN_MESSAGE.test(messageOf(thrown))
+  if (isOfStatement(thrown)) return false
+  return code === undefined ? DOWN_MESSAGE.test(messageOf(thrown)) : isDownCode(code)
+}
+
+function isDownCode(code: string | undefined): boolean {
+  return code !== undefined && (DOWN.has(code) || (code.startsWith('08') && code !== PROTOCOL_VIOLATION))
 }
 
 type Trouble = {
@@ -86,6 +104,9 @@ const DAMAGED: Trouble = {
   hint: 'Restore it from a backup; see the log of the server.',
 }
 
+/** A statement may run into these by itself, with files and servers of its own. */
+const OF_STATEMENTS = new Set(['58P01', '3D000', '28P01', '28000'])
+
 /** Of the server or its address, by code: no statement is to blame. */
 const TROUBLES: Readonly<Record<string, Trouble>> = {
   ENOTFOUND: {
@@ -99,6 +120,18 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     says: (where) => `The disk of ${where} is full.`,
     code: 'ledger-full',
     hint: 'Free some space on the server; work goes on by itself.',
+  },
+  [OUT_OF_MEMORY]: {
+    kind: 'transient',
+    says: (where) => `${where} is out of memory.`,
+    code: 'ledger-memory',
+    hint: 'See what else the server does, or give it more; work goes on by itself.',
+  },
+  '25P03': {
+    kind: 'transient',
+    says: (where) => `${where} ended a transaction in which this process stood still.`,
+    code: 'ledger-idle',
+    hint: 'The process was suspended or too busy; its work goes on by itself.',
   },
   '25006': {
     kind: 'transient',
@@ -122,8 +155,11 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
 export function classify(thrown: unknown, where: string): unknown {
   if (thrown instanceof TidemarkError) return thrown
   const code = codeOf(thrown)
-  if (isDown(thrown) || isStalePlan(thrown)) return downError(thrown, where)
+  const isOwn = isOfStatement(thrown) && code !== OUT_OF_MEMORY
+  if (isOwn && (OF_STATEMENTS.has(code ?? '') || isDownCode(code)))
+    return new TidemarkError(messageOf(thrown), { kind: 'transient', cause: thrown })
   const trouble = code === undefined ? undefined : TROUBLES[code]
+  if (!trouble && (isDown(thrown) || isStalePlan(thrown))) return downError(thrown, where)
   if (trouble) {
     const { kind, says, code: name, hint } = trouble
     return new TidemarkError(says(where), { kind, code: name, hint, cause: thrown })
@@ -142,8 +178,13 @@ export function classify(thrown: unknown, where: string): unknown {
         kind: 'permanent',
         cause: thrown,
       })
-    case '57014':
     case '55P03':
+      return new TidemarkError(`${where} did not wait for a lock any longer: ${messageOf(thrown)}.`, {
+        kind: 'transient',
+        code: LOCKED_CODE,
+        cause: thrown,
+      })
+    case '57014':
     case DEADLOCK:
     case SERIALIZATION_FAILURE:
       return new TidemarkError(`${where} ended a transaction: ${messageOf(thrown)}.`, {
@@ -155,6 +196,25 @@ export function classify(thrown: unknown, where: string): unknown {
     default:
       return tlsError(thrown, where) ?? thrown
   }
+}
+
+/**
+ * What a statement of an effect ended with. The memory that it wants is its own choice, where one of the ledger's, which
+ * are small, can only have met a server that has none left.
+ */
+export function classifyOfEffect(classified: unknown): unknown {
+  if (!(classified instanceof TidemarkError) || codeOf(classified.cause) !== OUT_OF_MEMORY) return classified
+  const { cause } = classified
+  if (!isOfStatement(cause)) return classified
+  return new TidemarkError(messageOf(cause), { kind: 'transient', code: 'effect-memory', cause })
+}
+
+/** No job has anything to do with a connection that cannot be had, whatever the server says about it. */
+export function connectError(thrown: unknown, where: string): TidemarkError {
+  const error = classify(thrown, where)
+  if (!(error instanceof TidemarkError) || !error.code?.startsWith('ledger-')) return downError(thrown, where)
+  const { message, code, hint, cause } = error
+  return new TidemarkError(message, { kind: 'transient', code, hint, cause })
 }
 
 export function downError(thrown: unknown, where: string): TidemarkError {

@@ -4,6 +4,8 @@
  * - after: the server has committed, the client never hears of it
  * - late: the client's connection breaks, and the server gets it only when the test says so
  * - all-late: the same for the statements that are sent along with COMMIT
+ *
+ * Frozen, it passes on nothing at all, as a server that is suspended.
  */
 import { once } from 'node:events'
 import { createServer, connect as dial, type Server, type Socket } from 'node:net'
@@ -15,6 +17,7 @@ export class FaultyProxy {
   readonly #upstream: { host: string; port: number }
   readonly #sockets = new Set<Socket>()
   #fault: Fault | undefined
+  #frozen = false
   #broken: (() => void) | undefined
   /** COMMITs that were kept back. */
   readonly late: { deliver: () => Promise<void> }[] = []
@@ -49,6 +52,11 @@ export class FaultyProxy {
     })
   }
 
+  /** From now on nothing passes in either direction, and nobody is told. */
+  freeze(): void {
+    this.#frozen = true
+  }
+
   async stop(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy()
     this.#server.close()
@@ -65,12 +73,12 @@ export class FaultyProxy {
     }
     const line: Line = { client, server, muted: false, detached: false, held: [] }
     const toServer = new FrameReader({ startup: true }, (frame) => this.#forward(line, frame))
-    client.on('data', (chunk: Buffer) => toServer.push(chunk))
+    client.on('data', (chunk: Buffer) => this.#frozen || toServer.push(chunk))
     const toClient = new FrameReader({ startup: false }, (frame) => {
       if (line.muted && isCommitted(frame)) this.#cut(line)
       if (!line.muted && !line.detached) client.write(frame)
     })
-    server.on('data', (chunk: Buffer) => toClient.push(chunk))
+    server.on('data', (chunk: Buffer) => this.#frozen || toClient.push(chunk))
     client.on('close', () => line.detached || server.destroy())
     server.on('close', () => client.destroy())
   }

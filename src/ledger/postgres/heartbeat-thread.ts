@@ -1,7 +1,7 @@
 /** Runs in a thread: extends the lease of one owner until told to stop, over a connection that comes back by itself. */
 import { workerData } from 'node:worker_threads'
 import type pg from 'pg'
-import { systemClock } from '../../clock.ts'
+import { systemClock } from '../../base/clock.ts'
 import { beatForever, type ThreadData, tellMain } from '../heartbeat-loop.ts'
 import { extendLease } from '../workers.ts'
 import { connect, hangUp, type Target } from './connection.ts'

@@ -1,5 +1,5 @@
 /** The heartbeat of a process on PostgreSQL; see heartbeat-loop.ts. It also keeps our idea of the server's clock right. */
-import { type Clock, systemClock } from '../../clock.ts'
+import { type Clock, systemClock } from '../../base/clock.ts'
 import type { Heartbeat, HeartbeatOptions } from '../contract.ts'
 import { inThread, onTimer } from '../heartbeat-loop.ts'
 import type { PostgresDriver } from './driver.ts'

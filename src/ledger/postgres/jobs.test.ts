@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import type pg from 'pg'
+import { after, before, describe, mock, test } from 'node:test'
+import pg from 'pg'
 import { freshDatabase, type TestDatabase } from '../../../scripts/test-database.ts'
-import { systemClock } from '../../clock.ts'
-import { seededRandom } from '../../random.ts'
+import { systemClock } from '../../base/clock.ts'
+import { seededRandom } from '../../base/random.ts'
 import type { ClaimedJob, InsertRow } from '../contract.ts'
 import { Ledger } from '../ledger.ts'
 import { connect, hangUp, parseTarget } from './connection.ts'
@@ -83,7 +83,7 @@ describe('the plans of the hot statements', () => {
   test('taking jobs reads the ready index, then the rows where they are', async () => {
     const { ways } = await explain(
       TAKE,
-      `'bulk', '{5}', '{big}', '{100}', '{-1}', '{9007199254740991}', '{0}', 1, 1`,
+      `'bulk', '{5}', '{big}', '{100}', '{-1}', '{9007199254740991}', '{0}', 1, 1, '{1000000}', 1000000, 5, 'big'`,
     )
     assert.deepEqual([...ways].sort(), ['Index Scan jobs_ready', 'Tid Scan'])
   })
@@ -160,6 +160,100 @@ describe('inserting jobs', () => {
   })
 })
 
+describe('jobs of one batch', () => {
+  const like: InsertRow = {
+    ...{ kind: 'like', key: null, streamId: 7, segmentId: 3, parentId: null, lane: 'bulk', priority: -2 },
+    ...{
+      wait: 'deps',
+      runAt: null,
+      depsLeft: 2,
+      payload: '{}',
+      size: 5,
+      items: 4,
+      badId: null,
+      createdAt: 11,
+    },
+  }
+  const other: InsertRow = {
+    ...{
+      kind: 'other',
+      key: 'k',
+      streamId: 0,
+      segmentId: null,
+      parentId: 1,
+      lane: 'interactive',
+      priority: 0,
+    },
+    ...{ wait: 'time', runAt: 9, depsLeft: 0, payload: '[]', size: null, items: 1, badId: 6, createdAt: 12 },
+  }
+  const stored = `SELECT kind, key, stream_id AS "streamId", segment_id AS "segmentId", parent_id AS "parentId", lane, priority,
+    wait, run_at AS "runAt", deps_left AS "depsLeft", payload, size, items, bad_id AS "badId", created_at AS "createdAt"
+    FROM jobs WHERE id = ?`
+
+  async function insertAndRead(rows: readonly InsertRow[]): Promise<unknown[]> {
+    const { driver } = ledger
+    return driver.transaction(async (tx) => {
+      const ids = await driver.insertJobs(tx, rows)
+      return Promise.all(ids.map((id) => tx.get(stored, [id!])))
+    })
+  }
+
+  test('come back as they were given, whether all, some or none agree in a column', async () => {
+    const names = Object.keys(like) as (keyof InsertRow)[]
+    const mixed = names.map((name, n) => ({ ...like, [name]: other[name], payload: `${n}` }))
+    for (const rows of [[like], [like, like], [other], [{ ...other, key: 'l' }, like], mixed]) {
+      const read = await insertAndRead(rows)
+      assert.deepEqual(
+        read.map((row) => ({ ...(row as InsertRow) })),
+        rows,
+      )
+    }
+  })
+
+  test('send what they have in common once', async () => {
+    const { mock: sent } = mock.method(pg.Client.prototype, 'query')
+    try {
+      await insertAndRead(Array.from({ length: 1_000 }, (_, n) => ({ ...like, payload: `${n}` })))
+      const inserts = sent.calls
+        .map((call) => call.arguments[0] as { text?: string; values?: unknown[] })
+        .filter(({ text }) => text?.includes('INSERT INTO jobs'))
+      assert.equal(inserts.length, 1)
+      const long = inserts[0]!.values!.filter((value) => String(value).length > 20)
+      assert.equal(long.length, 1, 'only the payloads are sent for each job')
+    } finally {
+      sent.restore()
+    }
+  })
+
+  test('of several queues are claimed each with its own stream, kind, priority, items and failures', async () => {
+    const owner = await ledger.register({ host: 'h', pid: 1, pidStart: '', name: 'several' }, 600_000)
+    const streams = [(await ledger.stream('several a')).id, (await ledger.stream('several b')).id]
+    const wanted = streams.flatMap((streamId, at) =>
+      ['several.x', 'several.y'].map((kind) => ({
+        kind,
+        streamId,
+        payload: '{}',
+        priority: at * 3,
+        items: at + 1,
+      })),
+    )
+    await ledger.write({ jobs: wanted })
+    const claim = { owner, room: { interactive: 100, bulk: 0 }, kinds: new Set(['several.x', 'several.y']) }
+    const first = (await ledger.cycle({ owner, claim })).claimed
+    const pick = ({ kind, streamId, payload, priority, items }: ClaimedJob): unknown => ({
+      ...{ kind, streamId, payload, priority, items },
+    })
+    const sorted = (list: readonly unknown[]): string[] => list.map((one) => JSON.stringify(one)).sort()
+    assert.deepEqual(sorted(first.map(pick)), sorted(wanted))
+    assert.deepEqual(new Set(first.map((job) => job.failures)), new Set([0]))
+    const error = { kind: 'bug' as const, message: 'again' }
+    const settle = first.map((job) => ({ job, event: 'retry' as const, error }))
+    const second = (await ledger.cycle({ owner, settle, claim })).claimed
+    assert.deepEqual(sorted(second.map(pick)), sorted(wanted))
+    assert.deepEqual(new Set(second.map((job) => job.failures)), new Set([1]))
+  })
+})
+
 describe('the remembered head of a queue', () => {
   const KIND = 'headed'
   let owner: number
@@ -227,10 +321,10 @@ describe('the remembered head of a queue', () => {
     await add(30)
     await claim(10)
     const { driver } = ledger
-    const share = { streamId: 0, kind: KIND, n: 10, priorityMin: 0 }
+    const share = { streamId: 0, kind: KIND, n: 10, bytesMax: 1_000, priorityMin: 0 }
     const rolledBack = driver.transaction(async (tx) => {
       await driver.readyQueues(tx, 'interactive', { fromStream: 0, max: 512 })
-      const jobs = await driver.take(tx, 'interactive', [share], owner, 1)
+      const jobs = await driver.take(tx, 'interactive', [share], { owner, now: 1, bytesMax: 1_000 })
       assert.equal(jobs.length, 10)
       throw new Error('rolled back')
     })

@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { freshDatabase, type TestDatabase } from '../../../scripts/test-database.ts'
-import { sleep, systemClock } from '../../clock.ts'
-import { seededRandom } from '../../random.ts'
+import { sleep, systemClock } from '../../base/clock.ts'
+import { seededRandom } from '../../base/random.ts'
 import type { ClaimedJob, NewJob, Tx } from '../contract.ts'
+import { outside } from '../guard.ts'
 import { Ledger } from '../ledger.ts'
 import { openPostgres } from './open.ts'
 
@@ -35,12 +36,12 @@ async function claimed(more: Partial<NewJob>): Promise<ClaimedJob> {
   return jobs.find((one) => one.id === added!.id)!
 }
 
-/** Writes without committing until `during` has begun and waits for a lock of this transaction. */
+/** Writes without committing until `during`, which is as if in another process, has begun and waits for its lock. */
 async function uncommitted<T>(write: (tx: Tx) => Promise<unknown>, during: () => Promise<T>): Promise<T> {
   let running: Promise<T> | undefined
   await ledger.transaction(async (tx) => {
     await write(tx)
-    running ??= during()
+    running ??= outside(during)
     for (;;) {
       const waiting = await ledger.driver.read((look) => look.all(`SELECT 1 FROM pg_locks WHERE NOT granted`))
       if (waiting.length > 0) return
@@ -89,7 +90,7 @@ describe('due jobs on PostgreSQL', () => {
     await ledger.transaction((tx) => tx.run(`UPDATE jobs SET run_at = 1 WHERE id = ?`, [added!.id]))
     await ledger.transaction(async (tx) => {
       await tx.get(`SELECT id FROM jobs WHERE id = ? FOR UPDATE`, [added!.id])
-      const { woken, nextDueAt } = await other.wakeDue()
+      const { woken, nextDueAt } = await outside(() => other.wakeDue())
       assert.equal(woken, 0)
       assert.ok(nextDueAt! > other.now() - 1_000, 'and not at once')
     })

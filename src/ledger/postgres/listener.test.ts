@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { freshDatabase, type TestDatabase } from '../../../scripts/test-database.ts'
-import { systemClock } from '../../clock.ts'
+import { systemClock } from '../../base/clock.ts'
 import type { PostgresDriver } from './driver.ts'
 import { openPostgres } from './open.ts'
 

@@ -5,7 +5,7 @@
  * because what was announced meanwhile is not known.
  */
 import type pg from 'pg'
-import { sleep, systemClock } from '../../clock.ts'
+import { sleep, systemClock } from '../../base/clock.ts'
 import type { Announcement } from '../contract.ts'
 import { connect, hangUp, type Target } from './connection.ts'
 

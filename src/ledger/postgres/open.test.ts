@@ -5,9 +5,12 @@ import { after, before, describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import pg from 'pg'
 import { freshDatabase, type TestDatabase } from '../../../scripts/test-database.ts'
-import { systemClock } from '../../clock.ts'
-import { TidemarkError } from '../../errors.ts'
+import { systemClock } from '../../base/clock.ts'
+import { TidemarkError } from '../../base/errors.ts'
+import { assertRaised, firstVersionStatements } from '../first-version.suite.ts'
+import { openLedger } from '../open.ts'
 import { SCHEMA_VERSION } from '../schema.ts'
+import { COMMITS_TABLE } from './commit.ts'
 import { openPostgres } from './open.ts'
 
 let database: TestDatabase
@@ -86,6 +89,19 @@ describe('opening a ledger on PostgreSQL', () => {
     assert.deepEqual(await sql(`SELECT value FROM newer.meta WHERE name = 'schema_version'`), [
       { value: '999' },
     ])
+  })
+
+  test('brings a schema that is older up to ours, with everything in it, however many start together', async () => {
+    const statements = [...firstVersionStatements('postgres'), COMMITS_TABLE]
+    await sql(`CREATE SCHEMA older; SET search_path TO older; ${statements.join(';')}`)
+    const url = at((u) => u.searchParams.set('schema', 'older'))
+    const ledgers = await Promise.all(Array.from({ length: 3 }, () => openLedger(url)))
+    for (const ledger of ledgers) {
+      await assertRaised(ledger)
+      await ledger.close()
+    }
+    const rows = await sql(`SELECT value FROM older.meta WHERE name = 'schema_version'`)
+    assert.deepEqual(rows, [{ value: String(SCHEMA_VERSION) }])
   })
 
   for (const [name, tables] of [

@@ -1,7 +1,7 @@
-/** Opens (and on first use creates) the ledger's schema, refusing what is not ours or is newer than we are. */
+/** Opens the ledger's schema, makes it on first use and brings an older one up to date, refusing what is not ours or is newer than we are. */
 import type pg from 'pg'
-import { type Clock, systemClock } from '../../clock.ts'
-import { TidemarkError } from '../../errors.ts'
+import { type Clock, systemClock } from '../../base/clock.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import {
   foreignDatabaseError,
   missingLedgerError,
@@ -20,6 +20,8 @@ const CLOCK_SAMPLES = 3
 /** Serializes the creation of schemas of any name; 'TIDE' as a number. */
 const CREATE_LOCK = 0x54494445
 const INSUFFICIENT_PRIVILEGE = '42501'
+const DEADLOCK = '40P01'
+const RAISE_TRIES_MAX = 5
 
 /** Some of our tables; a schema with others of these names would be a strange coincidence. */
 const OUR_TABLES = ['meta', 'jobs', 'segments', 'tallies', 'commits']
@@ -37,7 +39,7 @@ export async function openPostgres(options: {
     await checkServer(client, target)
     const version = await schemaVersion(client, target)
     if (version === 0 && !create) throw missingLedgerError(target.where)
-    if (version < SCHEMA_VERSION) await createSchema(client, target)
+    if (version < SCHEMA_VERSION) await raiseSchema(client, target)
     const { rows } = await client.query<{ id: string }>(`SELECT gen_random_uuid() AS id`)
     const offsetMs = clock === systemClock ? await measureOffset(client, CLOCK_SAMPLES) : 0
     return new PostgresDriver({ target, clock, instance: rows[0]!.id, offsetMs })
@@ -105,19 +107,32 @@ function foreignSchema(target: Target, cause?: unknown): TidemarkError {
   })
 }
 
-async function createSchema(client: pg.Client, target: Target): Promise<void> {
-  await client.query('BEGIN')
-  try {
-    // Two processes may start together: the second finds the work done.
-    await client.query(`SELECT pg_advisory_xact_lock($1)`, [CREATE_LOCK])
-    if ((await schemaVersion(client, target)) === 0) {
-      await client.query(`CREATE SCHEMA IF NOT EXISTS "${target.schema}"`)
-      for (const sql of [...schemaStatements('postgres'), COMMITS_TABLE, ...TUNING]) await client.query(sql)
+/** Makes the tables, or brings those of an earlier version up to this one: all of it or nothing. */
+async function raiseSchema(client: pg.Client, target: Target): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    await client.query('BEGIN')
+    try {
+      await raiseOnce(client, target)
+      await client.query('COMMIT')
+      return
+    } catch (thrown) {
+      await client.query('ROLLBACK')
+      // Those who work with the older tables lock them in an order of their own.
+      if (codeOf(thrown) === DEADLOCK && tries < RAISE_TRIES_MAX) continue
+      throw codeOf(thrown) === INSUFFICIENT_PRIVILEGE ? deniedError(thrown, target) : thrown
     }
-    await client.query('COMMIT')
-  } catch (thrown) {
-    await client.query('ROLLBACK')
-    throw codeOf(thrown) === INSUFFICIENT_PRIVILEGE ? deniedError(thrown, target) : thrown
+  }
+}
+
+async function raiseOnce(client: pg.Client, target: Target): Promise<void> {
+  // Two processes may start together: the second finds the work done.
+  await client.query(`SELECT pg_advisory_xact_lock($1)`, [CREATE_LOCK])
+  const from = await schemaVersion(client, target)
+  if (from === SCHEMA_VERSION) return
+  if (from === 0) await client.query(`CREATE SCHEMA IF NOT EXISTS "${target.schema}"`)
+  const statements = schemaStatements('postgres', { from })
+  for (const sql of from === 0 ? [...statements, COMMITS_TABLE, ...TUNING] : statements) {
+    await client.query(sql)
   }
 }
 

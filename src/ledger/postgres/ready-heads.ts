@@ -9,7 +9,7 @@
  * claim that was rolled back), so every so often a claim looks from the very beginning: the longer such a
  * full look takes the rarer, but never less than every FULL_LOOK_MS_MAX. Nothing is called empty without one.
  */
-import { systemClock } from '../../clock.ts'
+import { systemClock } from '../../base/clock.ts'
 import type { ClaimedJob, ClaimShare, Lane, ReadyQueue } from '../contract.ts'
 
 /** A full look may cost this part of the time. */
@@ -63,7 +63,8 @@ export class ReadyHeads {
     const { heads } = this.#lanes[lane]
     const key = keyOf(share)
     const last = jobs.at(-1)
-    if (!last || jobs.length < share.n) {
+    const isCut = jobs.length === share.n || jobs.reduce((sum, job) => sum + job.bytes, 0) >= share.bytesMax
+    if (!last || !isCut) {
       heads.delete(key)
       return
     }

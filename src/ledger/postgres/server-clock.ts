@@ -1,6 +1,6 @@
 /** How far the server's clock is ahead of ours; all processes on one ledger go by the server's. */
 import type pg from 'pg'
-import { systemClock } from '../../clock.ts'
+import { systemClock } from '../../base/clock.ts'
 
 /** The answer of the fastest of a few questions: it was the least on its way. */
 export async function measureOffset(client: pg.ClientBase, samples: number): Promise<number> {

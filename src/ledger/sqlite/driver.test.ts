@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, describe, test } from 'node:test'
-import { systemClock } from '../../clock.ts'
-import { asTidemarkError } from '../../errors.ts'
+import { systemClock } from '../../base/clock.ts'
+import { asTidemarkError } from '../../base/errors.ts'
 import type { NewJob, Tx } from '../contract.ts'
 import type { Ledger } from '../ledger.ts'
 import { openLedger } from '../open.ts'
@@ -143,6 +143,42 @@ describe('transactions on SQLite', () => {
     await ledger.close()
     await assert.rejects(ledger.write({ jobs: jobs(1) }), /ledger is closed/)
     await assert.rejects(ledger.jobs(), /ledger is closed/)
+  })
+
+  test('that wait for another process which holds the file are not waited for when the ledger is closed', async () => {
+    const file = join(folder, 'held.db')
+    const ledger = await openLedger(`sqlite:${file}`)
+    const other = new DatabaseSync(file)
+    other.exec('BEGIN IMMEDIATE')
+    const writing = Array.from({ length: 4 }, () => ledger.write({ jobs: jobs(1) }))
+    const told = Promise.allSettled(writing)
+    await new Promise((resolve) => setImmediate(resolve))
+    await ledger.close()
+    const reasons = (await told).map(
+      (one) => one.status === 'rejected' && asTidemarkError(one.reason).message,
+    )
+    assert.match(String(reasons[0]), /locked by another process/)
+    assert.deepEqual(reasons.slice(1), Array(3).fill('The ledger is closed.'))
+    other.close()
+  })
+
+  test('that do not end are rolled back when the ledger is closed, and what they do later counts for nothing', async () => {
+    const file = join(folder, 'unended.db')
+    const ledger = await openLedger(`sqlite:${file}`)
+    await ledger.migrateApp('test', [[`CREATE TABLE n (value INTEGER)`]])
+    const goOn = Promise.withResolvers<void>()
+    const unended = ledger.transaction(async (tx) => {
+      await tx.run(`INSERT INTO n VALUES (1)`)
+      await goOn.promise
+      await tx.run(`INSERT INTO n VALUES (2)`)
+    })
+    const told = assert.rejects(unended, /ledger is closed/)
+    await ledger.close()
+    goOn.resolve()
+    await told
+    const other = new DatabaseSync(file)
+    assert.equal(other.prepare(`SELECT count(*) AS n FROM n`).get()!.n, 0)
+    other.close()
   })
 })
 

@@ -9,12 +9,21 @@
  * (measured: 18,596 jobs against 1,404), so whoever sees the other's writes leaves a gap after its own.
  */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
-import { type Clock, sleep } from '../../clock.ts'
-import { TidemarkError } from '../../errors.ts'
-import type { Announcement, Driver, Heartbeat, HeartbeatOptions, Tx, Value } from '../contract.ts'
+import { type Clock, sleep, systemClock } from '../../base/clock.ts'
+import { TidemarkError } from '../../base/errors.ts'
+import type {
+  Announcement,
+  Driver,
+  Heartbeat,
+  HeartbeatOptions,
+  KindEffects,
+  Tx,
+  Value,
+} from '../contract.ts'
+import { isForeign, refuseInside } from '../guard.ts'
 import { classify, isBusy } from './errors.ts'
 import { startHeartbeat } from './heartbeat.ts'
-import { insertJobs, readyQueues, settleDone, take } from './jobs.ts'
+import { insertEdges, insertJobs, readyQueues, settleDone, take } from './jobs.ts'
 
 const BUSY_WAIT_MS_MAX = 30_000
 const BUSY_SPINS = 20
@@ -26,13 +35,15 @@ const GAP_MS = 1
 const WATCH_FAST_MS = 5
 const WATCH_SLOW_MS = 50
 const WATCH_FAST_FOR_MS = 10_000
+/** What is under way when the ledger is closed may end by itself for so long; as on PostgreSQL. */
+const CLOSE_MS_MAX = 2_000
 
 export type SqliteDriverOptions = { file: string; clock: Clock; synchronous?: 'FULL' | 'NORMAL' }
 
 export class SqliteDriver implements Driver {
   readonly dialect = 'sqlite'
   readonly file: string
-  readonly #clock: Clock
+  readonly clock: Clock
   readonly #db: DatabaseSync
   readonly #tx: SqliteTx
   readonly #reader: SqliteTx | null
@@ -42,11 +53,16 @@ export class SqliteDriver implements Driver {
   #queue: Promise<unknown> = Promise.resolve()
   #seenVersion = 0
   #neighbourAt = Number.NEGATIVE_INFINITY
+  /** The one transaction that is under way. */
+  #current: SqliteTx | undefined
+  /** Nothing begins any more, and nobody waits for the lock of another process. */
+  #closing = false
   #closed = false
+  readonly #shutDown = Promise.withResolvers<void>()
 
   constructor(db: DatabaseSync, options: SqliteDriverOptions) {
     this.file = options.file
-    this.#clock = options.clock
+    this.clock = options.clock
     this.#db = db
     this.#tx = new SqliteTx(db)
     this.#version = db.prepare('PRAGMA data_version')
@@ -57,28 +73,68 @@ export class SqliteDriver implements Driver {
   }
 
   now(): number {
-    return this.#clock.now()
+    return this.clock.now()
   }
 
-  transaction<T>(fn: (tx: Tx) => Promise<T>): Promise<T> {
+  async transaction<T>(fn: (tx: Tx) => Promise<T>): Promise<T> {
+    refuseInside('A write to the ledger')
     return this.#exclusive(async () => {
       await this.#begin()
+      const tx = this.#tx.once()
+      this.#current = tx
       try {
-        const value = await fn(this.#tx)
+        const value = await fn(tx)
+        this.assertFit(tx)
         this.#db.exec('COMMIT')
         return value
       } catch (thrown) {
-        if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
-        throw classify(thrown, this.file)
+        if (this.#isOpen) this.#db.exec('ROLLBACK')
+        throw this.#reasonFor(thrown)
+      } finally {
+        tx.close()
+        this.#current = undefined
       }
     })
   }
 
-  read<T>(fn: (tx: Tx) => Promise<T>): Promise<T> {
+  /** There is one writer at a time: who has begun waits for nobody. */
+  waitForLocks(): void {}
+
+  async lockedJobs(): Promise<Set<number>> {
+    return new Set()
+  }
+
+  async savepoint(_tx: Tx, fn: () => Promise<void>): Promise<{ error: unknown } | undefined> {
+    this.#tx.prepare('SAVEPOINT tidemark_part').run()
+    try {
+      await fn()
+    } catch (thrown) {
+      // Some errors, such as a full disk, end the whole transaction.
+      if (!this.#isOpen) throw thrown
+      this.#tx.prepare('ROLLBACK TO tidemark_part').run()
+      this.#tx.prepare('RELEASE tidemark_part').run()
+      return { error: this.#reasonFor(thrown) }
+    }
+    this.#tx.prepare('RELEASE tidemark_part').run()
+    return undefined
+  }
+
+  assertFit(_tx: Tx): void {
+    if (this.#closed) throw closedError()
+    if (!this.#isOpen) throw endedError()
+  }
+
+  /** A transaction is under way. */
+  get #isOpen(): boolean {
+    return !this.#closed && this.#db.isTransaction
+  }
+
+  async read<T>(fn: (tx: Tx) => Promise<T>): Promise<T> {
     const reader = this.#reader
-    if (this.#closed) return Promise.reject(closedError())
-    if (!reader) return this.#exclusive(() => fn(this.#tx))
-    return this.#classified(() => fn(reader))
+    if (this.#closed) throw closedError()
+    if (reader) return this.#classified(() => fn(reader))
+    refuseInside('A look at a database in memory')
+    return this.#exclusive(() => fn(this.#tx))
   }
 
   async within<T>(connection: unknown, fn: (tx: Tx) => Promise<T>): Promise<T> {
@@ -100,8 +156,23 @@ export class SqliteDriver implements Driver {
     return fn(tx)
   }
 
+  /** Nobody else writes meanwhile. */
+  async ownSlot(_tx: Tx, { from }: { from: number }): Promise<number> {
+    return from
+  }
+
   readonly insertJobs = insertJobs
+  readonly insertEdges = insertEdges
   readonly settleDone = settleDone
+
+  async runEffects(tx: Tx, list: readonly KindEffects[], onTurn: (index: number) => void): Promise<void> {
+    for (const [index, { run }] of list.entries()) {
+      onTurn(index)
+      await run(tx)
+      this.assertFit(tx)
+    }
+  }
+
   readonly readyQueues = readyQueues
   readonly take = take
 
@@ -116,24 +187,33 @@ export class SqliteDriver implements Driver {
     const look = (): void => {
       if (this.#closed) return
       if (!this.#db.isTransaction && this.#noticeNeighbour()) fn('anything')
-      const lively = this.#clock.monotonicMs() - this.#neighbourAt < WATCH_FAST_FOR_MS
-      cancel = this.#clock.timer(lively ? WATCH_FAST_MS : WATCH_SLOW_MS, look)
+      const lively = this.clock.monotonicMs() - this.#neighbourAt < WATCH_FAST_FOR_MS
+      cancel = this.clock.timer(lively ? WATCH_FAST_MS : WATCH_SLOW_MS, look)
     }
     look()
     return async () => cancel()
   }
 
   startHeartbeat(options: HeartbeatOptions): Promise<Heartbeat> {
-    return startHeartbeat(this, this.#clock, options)
+    return startHeartbeat(this, this.clock, options)
   }
 
+  /** A transaction that does not end is not waited for: it is rolled back. */
   async close(): Promise<void> {
-    await this.#exclusive(async () => {
-      if (this.#closed) return
-      this.#closed = true
-      this.#readerDb?.close()
-      this.#db.close()
-    })
+    this.#closing = true
+    const cancel = systemClock.timer(CLOSE_MS_MAX, () => this.#shut(), { keepAlive: true })
+    await Promise.race([this.#exclusive(async () => this.#shut()), this.#shutDown.promise])
+    cancel()
+  }
+
+  #shut(): void {
+    this.#shutDown.resolve()
+    if (this.#closed) return
+    this.#current?.close()
+    if (this.#isOpen) this.#db.exec('ROLLBACK')
+    this.#closed = true
+    this.#readerDb?.close()
+    this.#db.close()
   }
 
   #exclusive<T>(fn: () => Promise<T>): Promise<T> {
@@ -143,19 +223,19 @@ export class SqliteDriver implements Driver {
   }
 
   async #begin(): Promise<void> {
-    if (this.#closed) throw closedError()
-    const sinceMs = this.#clock.monotonicMs()
-    if (sinceMs - this.#neighbourAt < NEIGHBOUR_MS) await sleep(this.#clock, GAP_MS)
+    if (this.#closing) throw closedError()
+    const sinceMs = this.clock.monotonicMs()
+    if (sinceMs - this.#neighbourAt < NEIGHBOUR_MS) await sleep(this.clock, GAP_MS)
     for (let spins = 0; ; spins++) {
       try {
         this.#db.exec('BEGIN IMMEDIATE')
         break
       } catch (thrown) {
-        if (!isBusy(thrown) || this.#clock.monotonicMs() - sinceMs > BUSY_WAIT_MS_MAX)
-          throw classify(thrown, this.file)
-        this.#neighbourAt = this.#clock.monotonicMs()
+        const isOver = this.#closing || this.clock.monotonicMs() - sinceMs > BUSY_WAIT_MS_MAX
+        if (!isBusy(thrown) || isOver) throw classify(thrown, this.file)
+        this.#neighbourAt = this.clock.monotonicMs()
         if (spins < BUSY_SPINS) await new Promise((resolve) => setImmediate(resolve))
-        else await sleep(this.#clock, BUSY_PAUSE_MS)
+        else await sleep(this.clock, BUSY_PAUSE_MS)
       }
     }
   }
@@ -166,7 +246,7 @@ export class SqliteDriver implements Driver {
     if (version === this.#seenVersion) return false
     this.#seenVersion = version
     // Our own heartbeat writes on a connection of its own: alone on the file, we need not leave gaps for it.
-    if (this.#hasNeighbour()) this.#neighbourAt = this.#clock.monotonicMs()
+    if (this.#hasNeighbour()) this.#neighbourAt = this.clock.monotonicMs()
     return true
   }
 
@@ -179,6 +259,10 @@ export class SqliteDriver implements Driver {
 
   #dataVersion(): number {
     return Number((this.#version.get() as { data_version: number }).data_version)
+  }
+
+  #reasonFor(thrown: unknown): unknown {
+    return isForeign(thrown) ? thrown : classify(thrown, this.file)
   }
 
   async #classified<T>(fn: () => Promise<T>): Promise<T> {
@@ -196,17 +280,40 @@ function closedError(): TidemarkError {
   return new TidemarkError('The ledger is closed.', { kind: 'bug' })
 }
 
+/** Such as INSERT OR ROLLBACK: what came before it is gone, and what came after it was no part of a transaction. */
+function endedError(): TidemarkError {
+  return new TidemarkError(
+    'A statement ended the transaction in which it ran, and nobody passed its error on.',
+    {
+      kind: 'bug',
+    },
+  )
+}
+
 /** Statements are prepared once per connection; the cache is bounded by the number of texts in the code. */
 export class SqliteTx implements Tx {
   readonly dialect = 'sqlite'
   readonly #db: DatabaseSync
-  readonly #statements = new Map<string, StatementSync>()
+  readonly #statements: Map<string, StatementSync>
+  #closed = false
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, statements = new Map<string, StatementSync>()) {
     this.#db = db
+    this.#statements = statements
+  }
+
+  /** For one transaction. What comes after its end would be committed by itself, or with somebody else's. */
+  once(): SqliteTx {
+    return new SqliteTx(this.#db, this.#statements)
+  }
+
+  close(): void {
+    this.#closed = true
   }
 
   prepare(sql: string): StatementSync {
+    if (this.#closed)
+      throw new TidemarkError('A statement came after the end of its transaction.', { kind: 'bug' })
     let statement = this.#statements.get(sql)
     if (!statement) {
       if (this.#statements.size >= STATEMENTS_MAX) this.#statements.clear()

@@ -1,5 +1,5 @@
 /** What SQLite's refusals mean to us and to the user; the one place that reads its error codes. */
-import { TidemarkError } from '../../errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import { foreignDatabaseError } from '../schema.ts'
 
 const SQLITE_BUSY = 5

@@ -1,7 +1,7 @@
 /** Runs in a thread: extends the lease of one owner until told to stop. See heartbeat.ts. */
 import { DatabaseSync } from 'node:sqlite'
 import { workerData } from 'node:worker_threads'
-import { systemClock } from '../../clock.ts'
+import { systemClock } from '../../base/clock.ts'
 import { beatForever, type ThreadData } from '../heartbeat-loop.ts'
 import { extendLease } from '../workers.ts'
 import { SqliteTx } from './driver.ts'

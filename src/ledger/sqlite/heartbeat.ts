@@ -1,5 +1,5 @@
 /** The heartbeat of a process on SQLite; see heartbeat-loop.ts. */
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { Heartbeat, HeartbeatOptions } from '../contract.ts'
 import { inThread, onTimer } from '../heartbeat-loop.ts'
 import type { SqliteDriver } from './driver.ts'

@@ -7,8 +7,8 @@
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { systemClock } from '../../clock.ts'
-import { asTidemarkError } from '../../errors.ts'
+import { systemClock } from '../../base/clock.ts'
+import { asTidemarkError } from '../../base/errors.ts'
 import type { ClaimedJob } from '../contract.ts'
 import type { Ledger } from '../ledger.ts'
 import { openLedger } from '../open.ts'

@@ -13,10 +13,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, describe, test } from 'node:test'
-import { TidemarkError } from '../../errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
+import { assertRaised, firstVersionStatements } from '../first-version.suite.ts'
 import type { Ledger } from '../ledger.ts'
 import { openLedger, sqliteFile } from '../open.ts'
-import { SCHEMA_VERSION } from '../schema.ts'
+import { APPLICATION_ID, SCHEMA_VERSION } from '../schema.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-open-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -158,6 +159,28 @@ describe('the schema’s version', () => {
       [{ kind: 'job', stage: 'ready', n: 10 }],
     )
     await ledger.close()
+  })
+
+  test('that is older is brought up to ours, with everything in it, and once', async () => {
+    const file = join(folder, 'older.db')
+    const db = new DatabaseSync(file)
+    for (const sql of firstVersionStatements('sqlite')) db.exec(sql)
+    db.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
+    db.close()
+    for (const _ of ['raises it', 'finds it raised']) await makeLedger(file, assertRaised)
+  })
+
+  test('an older one that cannot be brought up stays as it was', async () => {
+    const file = join(folder, 'stuck.db')
+    const db = new DatabaseSync(file)
+    for (const sql of firstVersionStatements('sqlite')) db.exec(sql)
+    db.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
+    db.exec(`CREATE TRIGGER stuck BEFORE UPDATE ON pauses BEGIN SELECT RAISE(ABORT, 'stuck'); END`)
+    await assert.rejects(openLedger(`sqlite:${file}`))
+    const columns = db.prepare(`SELECT name FROM pragma_table_info('jobs') WHERE name = 'note_code'`).all()
+    const version = db.prepare(`SELECT value FROM meta WHERE name = 'schema_version'`).get()
+    assert.deepEqual([columns, { ...version }], [[], { value: '1' }])
+    db.close()
   })
 
   test('an empty file becomes a ledger', async () => {

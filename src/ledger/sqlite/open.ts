@@ -1,4 +1,4 @@
-/** Opens (and on first use creates) the ledger's file, refusing what is not ours or is newer than we are. */
+/** Opens the ledger's file, makes it on first use and brings an older one up to date, refusing what is not ours or is newer than we are. */
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -59,7 +59,7 @@ function prepare(db: DatabaseSync, file: string, synchronous: 'FULL' | 'NORMAL')
   db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
   db.exec(`PRAGMA foreign_keys = ON`)
   db.exec(`PRAGMA cache_size = -8192`)
-  if (version < SCHEMA_VERSION) createSchema(db, file)
+  if (version < SCHEMA_VERSION) raiseSchema(db, file)
   // From here on waiting is ours: SQLite's own would block the event loop.
   db.exec(`PRAGMA busy_timeout = 0`)
 }
@@ -78,14 +78,15 @@ function schemaVersion(db: DatabaseSync, file: string): number {
   return 0
 }
 
-function createSchema(db: DatabaseSync, file: string): void {
+/** Makes the tables, or brings those of an earlier version up to this one: all of it or nothing. */
+function raiseSchema(db: DatabaseSync, file: string): void {
   db.exec('BEGIN IMMEDIATE')
   try {
     // Two processes may start together: the second finds the work done.
-    if (schemaVersion(db, file) === 0) {
-      for (const sql of schemaStatements('sqlite')) db.exec(sql)
-      db.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
-    }
+    const from = schemaVersion(db, file)
+    if (from > SCHEMA_VERSION) throw newerSchemaError(from, file)
+    if (from < SCHEMA_VERSION) for (const sql of schemaStatements('sqlite', { from })) db.exec(sql)
+    if (from === 0) db.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
     db.exec('COMMIT')
   } catch (thrown) {
     if (db.isTransaction) db.exec('ROLLBACK') // a full disk has rolled it back already

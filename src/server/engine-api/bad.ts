@@ -1,15 +1,15 @@
 /** Bad items: what would not work, and trying it again. */
 import { z } from 'zod'
-import { formatCount } from '../../format.ts'
+import { nameText, pageOfRows, readCursor, streamId } from '../../app/inputs.ts'
+import { notFound, ProblemError } from '../../app/problem.ts'
+import { defineRoute } from '../../app/route.ts'
+import { type BadView, badSchema, cursorQuery, type DoneView, doneSchema, pageOf } from '../../app/schemas.ts'
+import type { Services } from '../../app/services.ts'
+import { badView } from '../../app/state-views.ts'
+import { formatCount } from '../../base/format.ts'
+import { plural } from '../../base/wording.ts'
 import { PAGE_MAX } from '../../ledger/queries.ts'
-import { plural } from '../../wording.ts'
-import { notFound, ProblemError } from '../problem.ts'
-import { defineRoute } from '../route.ts'
-import type { Services } from '../services.ts'
-import { nameText, pageOfRows, readCursor, streamId } from './inputs.ts'
 import { forgetOverview } from './overview.ts'
-import { type BadView, badSchema, cursorQuery, type DoneView, doneSchema, pageOf } from './schemas.ts'
-import { badView } from './state-views.ts'
 
 const IDS_MAX = 1_000
 /** Items in a transaction. */

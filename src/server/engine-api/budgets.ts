@@ -1,11 +1,12 @@
 /** Budgets as they are now, over all processes as far as this one knows. */
+
+import type { BudgetView } from '../../app/schemas.ts'
+import type { Services } from '../../app/services.ts'
+import { budgetView } from '../../app/state-views.ts'
 import { MEMBER_MS } from '../../ledger/budget-row.ts'
 import type { BudgetRow } from '../../ledger/contract-budgets.ts'
 import { SqlBudgetStore } from '../../ledger/sql-budgets.ts'
 import { type Controller, controllerOf } from '../budget-controller.ts'
-import type { Services } from '../services.ts'
-import type { BudgetView } from './schemas.ts'
-import { budgetView } from './state-views.ts'
 
 /** A process that only answers draws from no budget, so its own know nothing of the others' pace: the ledger does. */
 export async function readBudgets({

@@ -1,12 +1,12 @@
 /** Pausing and going on: a stream, a kind of jobs, or everything. */
 import { z } from 'zod'
+import { nameText, streamId } from '../../app/inputs.ts'
+import { notFound, ProblemError } from '../../app/problem.ts'
+import { defineRoute } from '../../app/route.ts'
+import { doneSchema } from '../../app/schemas.ts'
+import type { Services } from '../../app/services.ts'
 import type { PauseRow, PauseScope } from '../../ledger/control.ts'
-import { notFound, ProblemError } from '../problem.ts'
-import { defineRoute } from '../route.ts'
-import type { Services } from '../services.ts'
-import { nameText, streamId } from './inputs.ts'
 import { forgetOverview } from './overview.ts'
-import { doneSchema } from './schemas.ts'
 
 const REASON_DEFAULT = 'paused by hand'
 

@@ -3,15 +3,17 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { systemClock } from '../../clock.ts'
-import { configSchema } from '../../config/settings.ts'
+import type { Role } from '../../app/runtime.ts'
+import { catalog } from '../../apps/catalog.ts'
+import { apps } from '../../apps/registry.ts'
+import { systemClock } from '../../base/clock.ts'
 import { createEngine, defineJob, type Engine, type JobKind, TidemarkError } from '../../engine/index.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
+import { openRuntime } from '../../runtime/runtime.ts'
 import { addModules, createApp } from '../app.ts'
 import { createEventHub } from '../event-hub.ts'
-import { openRuntime, type Role } from '../runtime.ts'
 import { createSeries } from '../series.ts'
-import type { Services } from '../services.ts'
+import type { ServerServices } from '../services.ts'
 import { engineModule } from './module.ts'
 
 export const STREAM = 'mail:ann@example.com'
@@ -24,7 +26,7 @@ const Task = z.object({
 export type Task = z.output<typeof Task>
 
 export type ApiWorld = {
-  services: Services
+  services: ServerServices
   engine: Engine
   ledger: Ledger
   task: JobKind<Task>
@@ -41,13 +43,13 @@ export type ApiWorld = {
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every form
 export type Body = any
 
-export type ApiOptions = { ledgerUrl?: string; role?: Role; config?: z.input<typeof configSchema> }
+export type ApiOptions = { ledgerUrl?: string; role?: Role; config?: Record<string, unknown> }
 
 export async function startApi(options: ApiOptions = {}): Promise<ApiWorld> {
   const home = mkdtempSync(join(tmpdir(), 'tidemark-api-'))
   const ledger = options.ledgerUrl === undefined ? {} : { ledger: { url: options.ledgerUrl } }
-  const config = configSchema.parse({ ...ledger, ...options.config })
-  const runtime = await openRuntime({ config, home, env: {}, role: options.role ?? 'all' })
+  const config = catalog.parse({ ...ledger, ...options.config })
+  const runtime = await openRuntime({ config, home, env: {}, role: options.role ?? 'all', apps })
   let letGo = (): void => {}
   const gone = new Promise<void>((resolve) => {
     letGo = resolve
@@ -67,7 +69,14 @@ export async function startApi(options: ApiOptions = {}): Promise<ApiWorld> {
   })
   const clock = systemClock
   const series = createSeries({ engine, ledger: runtime.ledger, clock })
-  const services: Services = { ...runtime, engine, clock, hub: createEventHub({ clock }), series }
+  const services: ServerServices = {
+    ...runtime,
+    engine,
+    clock,
+    catalog,
+    hub: createEventHub({ clock }),
+    series,
+  }
   const app = createApp(() => {})
   addModules(app, [engineModule], { services, checkAnswers: true })
   const ask = async (path: string, init?: RequestInit): Promise<{ status: number; body: Body }> => {

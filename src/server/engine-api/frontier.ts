@@ -1,16 +1,17 @@
 /** The frontier of a stream as a picture: at most so many cells, however many segments there are. */
 import { z } from 'zod'
-import type { Ledger } from '../../ledger/ledger.ts'
+import { streamParams, unknownStream } from '../../app/inputs.ts'
+import { shownStreams } from '../../app/look.ts'
+import { ProblemError } from '../../app/problem.ts'
+import { defineRoute } from '../../app/route.ts'
+import { type FrontierView, frontierSchema } from '../../app/schemas.ts'
+import type { Services } from '../../app/services.ts'
+import { looksAt } from '../../app/shared-looks.ts'
 import { CELLS_MAX, type FrontierCell, type FrontierOptions } from '../../ledger/pictures.ts'
-import { ProblemError } from '../problem.ts'
-import { defineRoute } from '../route.ts'
-import { looksAt } from '../shared-looks.ts'
-import { streamParams, unknownStream } from './inputs.ts'
-import { type FrontierView, frontierSchema } from './schemas.ts'
 
 const CELLS_DEFAULT = 400
 const position = z.coerce.number().int().optional()
-const PLACE = 'a place on the axis of the stream: milliseconds since the epoch for mail'
+const PLACE = 'a place on the axis of the stream: seconds since the epoch where it is one of time'
 
 const showFrontier = defineRoute(
   {
@@ -30,7 +31,8 @@ const showFrontier = defineRoute(
     }),
     answer: frontierSchema,
   },
-  async ({ params: { name }, query: { cells, from, to } }, { ledger, clock }) => {
+  async ({ params: { name }, query: { cells, from, to } }, services) => {
+    const { ledger, clock } = services
     if (from !== undefined && to !== undefined && from >= to) {
       throw new ProblemError(400, '`from` must be smaller than `to`.', { code: 'invalid-request' })
     }
@@ -38,14 +40,20 @@ const showFrontier = defineRoute(
     if (!known) throw unknownStream(name)
     const key = `frontier ${known.id} ${cells} ${from} ${to}`
     const picture = { name, id: known.id, cells, from, to }
-    return looksAt(ledger).look(key, clock, () => frontierView(ledger, picture))
+    return looksAt(ledger).look(key, clock, () => frontierView(services, picture))
   },
 )
 
 type Picture = { name: string; id: number } & FrontierOptions
 
-async function frontierView(ledger: Ledger, { name, id, cells, from, to }: Picture): Promise<FrontierView> {
-  const stream = await ledger.stream(name)
+async function frontierView(
+  services: Services,
+  { name, id, cells, from, to }: Picture,
+): Promise<FrontierView> {
+  const { ledger } = services
+  const row = await ledger.stream(name)
+  const [shown] = await shownStreams(services.apps, [row])
+  const stream = shown ?? row
   const seen = await ledger.frontier(id, { cells, from, to })
   const first = seen.cells[0]
   const last = seen.cells.at(-1)

@@ -1,13 +1,14 @@
 /** A job as the API tells it. */
-import { explainJob } from '../../engine/job-explanation.ts'
-import { errorText, failureCount, parsedJson } from '../../engine/job-texts.ts'
-import { hostName, type SeenEngine } from '../../engine/sightings.ts'
+
+import type { JobDetail, JobView } from '../../app/schemas.ts'
+import { progressOf } from '../../app/state-views.ts'
+import { redactText, redactValue } from '../../base/redaction.ts'
+import { explainJob } from '../../engine/observe/job-explanation.ts'
+import { errorText, failureCount, parsedJson } from '../../engine/observe/job-texts.ts'
+import { hostName, type SeenEngine } from '../../engine/observe/sightings.ts'
 import type { JobRow } from '../../ledger/contract.ts'
 import type { DependencyRow, JobDetail as JobSight } from '../../ledger/queries.ts'
 import { type JobState, nextJobState, stageOf } from '../../ledger/states.ts'
-import { redactText, redactValue } from '../../redaction.ts'
-import type { JobDetail, JobView } from './schemas.ts'
-import { progressOf } from './state-views.ts'
 
 /** A payload beyond this is cut: a page shows it, nobody reads it to its end. */
 const PAYLOAD_CHARS_MAX = 100_000
@@ -21,7 +22,7 @@ export function jobView(job: JobRow): JobView {
     ...{ id, kind, stream, segment: job.segment_id, parent: job.parent_id, key, lane, priority, state },
     ...{ stage: stageOf(state, job.wait), runAt: job.run_at, items, attempt, failures: failureCount(job) },
     ...{ owner, progress: progressOf(job.progress), error: errorOf(job.error) },
-    note: job.note === null ? null : redactText(job.note),
+    ...{ note: job.note === null ? null : redactText(job.note), noteCode: job.note_code },
     ...{ createdAt: job.created_at, claimedAt: job.claimed_at, settledAt: job.settled_at },
   }
 }
@@ -42,9 +43,9 @@ export function jobDetailView({ sight, children, engines, now }: DetailInput): J
     payload: contentOf(job.payload),
     checkpoint: contentOf(job.checkpoint),
     explanation: explanation.map(redactText),
-    errors: sight.errors
-      .slice(0, ERRORS_MAX)
-      .map(({ attempt, at, kind, message }) => ({ attempt, at, kind, message: redactText(message) })),
+    errors: sight.errors.slice(0, ERRORS_MAX).map(({ attempt, at, kind, code, message }) => ({
+      ...{ attempt, at, kind, code, message: redactText(message) },
+    })),
     lease: leaseOf(sight, engines),
     dependsOn: sight.waitsFor.flatMap(dependencyLink),
     dependents: sight.neededBy.flatMap(dependencyLink),

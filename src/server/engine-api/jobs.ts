@@ -1,18 +1,18 @@
 /** Jobs: looking for them, one with everything about it, trying again, canceling. */
 import { z } from 'zod'
-import { seeEngines } from '../../engine/sightings.ts'
-import { UsageError } from '../../errors.ts'
-import { formatCount } from '../../format.ts'
+import { idNumber, idParamsOf, nameText, readCursor } from '../../app/inputs.ts'
+import { searchJobs } from '../../app/job-search.ts'
+import { conflict, notFound } from '../../app/problem.ts'
+import { defineRoute } from '../../app/route.ts'
+import { cursorQuery, doneSchema, jobDetailSchema, jobSchema, pageOf } from '../../app/schemas.ts'
+import type { Services } from '../../app/services.ts'
+import { UsageError } from '../../base/errors.ts'
+import { formatCount } from '../../base/format.ts'
+import { seeEngines } from '../../engine/observe/sightings.ts'
 import type { JobDetail as JobSight } from '../../ledger/queries.ts'
 import { JOB_STATES } from '../../ledger/states.ts'
-import { conflict, notFound } from '../problem.ts'
-import { defineRoute } from '../route.ts'
-import type { Services } from '../services.ts'
-import { idNumber, idParamsOf, nameText, readCursor } from './inputs.ts'
-import { searchJobs } from './job-search.ts'
 import { jobDetailView, jobView } from './job-view.ts'
 import { forgetOverview } from './overview.ts'
-import { cursorQuery, doneSchema, jobDetailSchema, jobSchema, pageOf } from './schemas.ts'
 
 const CHILDREN_MAX = 100
 const OLDER_MS_MAX = 1e14

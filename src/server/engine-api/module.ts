@@ -1,12 +1,13 @@
 /** The engine as a module of the server: streams, jobs, bad items, and everything else that the ledger keeps. */
-import type { ServerModule } from '../module.ts'
-import { defineRoute } from '../route.ts'
+import type { ServerModule } from '../../app/module.ts'
+import { defineRoute } from '../../app/route.ts'
+import { overviewSchema } from '../../app/schemas.ts'
+import type { Services } from '../../app/services.ts'
 import { badRoutes } from './bad.ts'
 import { controlRoutes } from './control.ts'
 import { frontierRoutes } from './frontier.ts'
 import { jobRoutes } from './jobs.ts'
 import { readOverview } from './overview.ts'
-import { overviewSchema } from './schemas.ts'
 import { stateRoutes } from './state.ts'
 import { streamRoutes } from './streams.ts'
 import { engineTools } from './tools.ts'
@@ -20,7 +21,7 @@ const showOverview = defineRoute(
   (_input, services) => readOverview(services),
 )
 
-export const engineModule: ServerModule = {
+export const engineModule: ServerModule<Services> = {
   name: 'engine',
   routes: [
     showOverview,

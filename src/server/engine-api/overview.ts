@@ -2,18 +2,20 @@
  * Everything at a glance. Cheap whatever the ledger holds: tallies, one sum for each stream, and what this process
  * has in memory; no job is counted. Those who ask at the same time share one look: see shared-looks.ts.
  */
-import { streamOf } from '../../apps/file-sync/drive.ts'
-import { type SeenEngine, seeEngines } from '../../engine/sightings.ts'
-import { formatCount } from '../../format.ts'
+
+import { needsOf, shownStreams } from '../../app/look.ts'
+import type { Need } from '../../app/need.ts'
+import type { Overview, StreamView } from '../../app/schemas.ts'
+import type { Services } from '../../app/services.ts'
+import { looksAt } from '../../app/shared-looks.ts'
+import { alertView, heldView, runningView, workerView } from '../../app/state-views.ts'
+import { formatCount } from '../../base/format.ts'
+import { type SeenEngine, seeEngines } from '../../engine/observe/sightings.ts'
 import type { Tally } from '../../ledger/contract.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { STAGES, type Stage } from '../../ledger/states.ts'
-import type { Services } from '../services.ts'
-import { looksAt } from '../shared-looks.ts'
 import { version } from '../version.ts'
 import { readBudgets } from './budgets.ts'
-import type { Overview, StreamView } from './schemas.ts'
-import { alertView, heldView, runningView, workerView } from './state-views.ts'
 import { countedRates, StreamRates } from './stream-rates.ts'
 import { streamView } from './stream-view.ts'
 import { verdictOf } from './verdict.ts'
@@ -44,12 +46,12 @@ async function look(services: Services, rates: StreamRates): Promise<Overview> {
   const jobs = stageCounts(await ledger.tallies())
   const pauses = await ledger.pauses()
   const badCounts = byStream(await ledger.badCounts())
-  const streams = await readStreams(services, { rates, jobs, badCounts })
+  const needs = await needsOf(services.apps.values())
+  const streams = await readStreams(services, { rates, jobs, badCounts, needs })
   const alerts = (await ledger.alerts()).slice(0, ALERTS_MAX).map(alertView)
   const engines = await seeEngines(ledger)
   const badItems = sumOf(badCounts.values())
   const { running, live } = await atWork(services, jobs)
-  const needs = (await services.needs?.()) ?? []
   const workersAlive = engines.filter(({ liveness }) => liveness === 'live').length
   return {
     ...{ at: Math.round(now), version, role },
@@ -61,23 +63,19 @@ async function look(services: Services, rates: StreamRates): Promise<Overview> {
   }
 }
 
-/** The ledger keeps the streams of folders that nobody keeps in step any more: they would be news to nobody. */
-async function notForgotten({ store }: Services['files']): Promise<(row: { name: string }) => boolean> {
-  const kept = new Set((await store.drives()).map(({ name }) => streamOf(name)))
-  return ({ name }) => !name.startsWith(streamOf('')) || kept.has(name)
-}
-
 type StreamsInput = {
   rates: StreamRates
   jobs: Record<Stage, number>
   badCounts: ReadonlyMap<number, number>
+  needs: readonly Need[]
 }
 
 async function readStreams(
-  { ledger, clock, files }: Services,
-  { rates, jobs, badCounts }: StreamsInput,
+  services: Services,
+  { rates, jobs, badCounts, needs }: StreamsInput,
 ): Promise<StreamView[]> {
-  const rows = (await ledger.streams()).filter(await notForgotten(files))
+  const { ledger, clock } = services
+  const rows = await shownStreams(services.apps, await ledger.streams())
   const pauses = await ledger.pauses()
   const failed = jobs.failed === 0 ? new Map<number, number>() : byStream(await ledger.failedCounts())
   const atMs = clock.monotonicMs()
@@ -92,6 +90,8 @@ async function readStreams(
       rate: measured[index] ?? counted.get(row.id) ?? 0,
       failedJobs: failed.get(row.id) ?? 0,
       badItems: badCounts.get(row.id) ?? 0,
+      whole: row.whole,
+      need: needs.find(({ stream }) => stream === row.name)?.text,
     }),
   )
 }

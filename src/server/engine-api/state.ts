@@ -1,11 +1,7 @@
 /** What holds now, in lists: alerts, workers, limits, schedules, settings; and the numbers that charts draw. */
+
 import { z } from 'zod'
-import { type CatalogEntry, catalog, displayValue } from '../../config/catalog.ts'
-import { originText } from '../../config/location.ts'
-import { seeEngines } from '../../engine/sightings.ts'
-import { defineRoute } from '../route.ts'
-import type { Services } from '../services.ts'
-import { readBudgets } from './budgets.ts'
+import { defineRoute } from '../../app/route.ts'
 import {
   alertSchema,
   budgetSchema,
@@ -14,8 +10,14 @@ import {
   seriesSchema,
   settingSchema,
   workerSchema,
-} from './schemas.ts'
-import { alertView, scheduleView, workerView } from './state-views.ts'
+} from '../../app/schemas.ts'
+import type { Services } from '../../app/services.ts'
+import { alertView, scheduleView, workerView } from '../../app/state-views.ts'
+import { type CatalogEntry, displayValue } from '../../config/catalog.ts'
+import { originText } from '../../config/location.ts'
+import { seeEngines } from '../../engine/observe/sightings.ts'
+import type { ServerServices } from '../services.ts'
+import { readBudgets } from './budgets.ts'
 
 const DAY_S = 86_400
 const MINUTES_S = 600
@@ -80,7 +82,8 @@ const showSeries = defineRoute(
     }),
     answer: seriesSchema,
   },
-  async ({ query }, { series, clock }) => {
+  async ({ query }, services) => {
+    const { series, clock } = services as ServerServices
     const stepS = query.stepS === '60' ? 60 : 1
     const nowS = Math.floor(clock.now() / 1_000)
     const sinceS = query.sinceS ?? nowS - (stepS === 60 ? DAY_S : MINUTES_S)
@@ -94,7 +97,10 @@ const showConfig = defineRoute(
     summary: 'Every setting that holds and where it came from; secrets are hidden',
     answer: z.object({ items: z.array(settingSchema) }),
   },
-  async (_input, services) => ({ items: catalog.map((entry) => settingView(services, entry)) }),
+  async (_input, services) => {
+    const { catalog } = services as ServerServices
+    return { items: catalog.entries.map((entry) => settingView(services, entry)) }
+  },
 )
 
 function settingView({ config, origins }: Services, entry: CatalogEntry): SettingView {

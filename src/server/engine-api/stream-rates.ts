@@ -2,7 +2,7 @@
  * How fast streams settle items. While somebody looks every few seconds, it is measured between the looks; before
  * that, taken from the ledger's counters, which are kept by the minute. Bounded: a minute of looks for each stream.
  */
-import { seeEngines } from '../../engine/sightings.ts'
+import { seeEngines } from '../../engine/observe/sightings.ts'
 import { COUNTER_MS } from '../../ledger/changes.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 

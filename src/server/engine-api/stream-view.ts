@@ -1,10 +1,10 @@
 /** A stream as pages show it: its counts, how fast it is, when it will be done, and a sentence. Pure. */
-import { SIGN_IN_REASON } from '../../engine/health.ts'
-import { formatCount, formatDuration } from '../../format.ts'
-import type { PauseRow } from '../../ledger/control.ts'
+
+import type { StreamView } from '../../app/schemas.ts'
+import { formatCount, formatDuration } from '../../base/format.ts'
+import { plural } from '../../base/wording.ts'
+import { type PauseRow, SIGN_IN } from '../../ledger/control.ts'
 import type { StreamStatus } from '../../ledger/queries.ts'
-import { plural } from '../../wording.ts'
-import type { StreamView } from './schemas.ts'
 
 export type StreamSight = {
   row: StreamStatus
@@ -12,6 +12,10 @@ export type StreamSight = {
   rate: number
   failedJobs: number
   badItems: number
+  /** How many items there will be when all are listed, where its app knows. */
+  whole?: number | undefined
+  /** What its app knows of that waits for somebody. */
+  need?: string | undefined
 }
 
 /** `ann@example.com` of `mail:ann@example.com`. */
@@ -19,8 +23,8 @@ export function displayName(stream: string): string {
   return stream.slice(stream.indexOf(':') + 1) || stream
 }
 
-export function needsSignIn({ scope, reason }: PauseRow): boolean {
-  return scope === 'stream' && reason.startsWith(SIGN_IN_REASON)
+export function needsSignIn({ scope, code }: PauseRow): boolean {
+  return scope === 'stream' && code === SIGN_IN
 }
 
 export function streamView(sight: StreamSight): StreamView {
@@ -30,7 +34,7 @@ export function streamView(sight: StreamSight): StreamView {
   ) as [number, number, number, number, number]
   const pause = pauseOf(sight)
   const onTheirWay = Math.max(0, listed - stored - gone - skipped - bad)
-  const etaMs = pause === undefined ? etaOf(row, { onTheirWay, rate }) : null
+  const etaMs = pause === undefined ? etaOf(sight, onTheirWay) : null
   const health = healthOf(sight, pause)
   return {
     name: row.name,
@@ -39,10 +43,12 @@ export function streamView(sight: StreamSight): StreamView {
     markMovedAt: row.moved_at,
     cursor: row.cursor,
     paused: pause !== undefined,
+    pauseCode: pause?.code ?? null,
     pauseReason: pause?.reason ?? null,
     segments: Number(row.segments),
     settledSegments: Number(row.settled_segments),
     ...{ listed, stored, gone, skipped, bad, onTheirWay },
+    whole: Math.max(listed, sight.whole ?? 0),
     unbalanced: Number(row.unbalanced),
     rate: Math.round(rate * 100) / 100,
     etaMs,
@@ -59,23 +65,22 @@ function pauseOf({ row, pauses }: StreamSight): PauseRow | undefined {
   )
 }
 
-/**
- * What was not listed yet is taken to hold as much as what was: the listed items of the segments that are listed to
- * their end, for each that is not.
- */
-function etaOf(row: StreamStatus, { onTheirWay, rate }: { onTheirWay: number; rate: number }): number | null {
+/** Where nobody knows how much is not listed yet, each segment that is not is taken to hold as much as one that is. */
+function etaOf({ row, rate, whole }: StreamSight, onTheirWay: number): number | null {
   const open = Number(row.open_segments)
   const ended = Number(row.segments) - open
-  if (open > 0 && ended === 0) return null
-  const unlisted = open === 0 ? 0 : (open * Number(row.listed)) / Number(row.segments)
+  if (open > 0 && ended === 0 && whole === undefined) return null
+  const listed = Number(row.listed)
+  const unlisted =
+    open === 0 ? 0 : whole === undefined ? (open * listed) / ended : Math.max(0, whole - listed)
   const remaining = onTheirWay + unlisted
   return remaining > 0 && rate > 0 ? Math.round((remaining / rate) * 1_000) : null
 }
 
-function healthOf({ row, failedJobs }: StreamSight, pause: PauseRow | undefined): StreamView['health'] {
+function healthOf({ row, failedJobs, need }: StreamSight, pause: PauseRow | undefined): StreamView['health'] {
   if (pause && needsSignIn(pause)) return 'trouble'
   if (pause) return 'paused'
-  if (failedJobs > 0 || Number(row.unbalanced) > 0) return 'trouble'
+  if (failedJobs > 0 || Number(row.unbalanced) > 0 || need !== undefined) return 'trouble'
   return Number(row.segments) > Number(row.settled_segments) ? 'working' : 'ok'
 }
 
@@ -86,12 +91,13 @@ type Seen = {
   health: StreamView['health']
 }
 
-function summaryOf({ row, failedJobs, badItems }: StreamSight, seen: Seen): string {
+function summaryOf({ row, failedJobs, badItems, need }: StreamSight, seen: Seen): string {
   const { pause, health } = seen
   if (pause && needsSignIn(pause)) return `${displayName(row.name)} must sign in again.`
   if (pause) return `Paused: ${pause.reason.replace(/\.$/, '')}.`
   const trouble = troubleText({ failedJobs, unbalanced: Number(row.unbalanced) })
   if (trouble) return trouble
+  if (need !== undefined) return need
   if (health === 'working') return workingText(row, seen)
   if (Number(row.segments) === 0) return 'Nothing is listed yet.'
   if (badItems === 0) return 'All is settled.'

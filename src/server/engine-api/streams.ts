@@ -1,8 +1,7 @@
 /** Streams, and the segments of one. */
 import { z } from 'zod'
-import { defineRoute } from '../route.ts'
-import { pageOfRows, readCursor, streamId, streamParams, unknownStream } from './inputs.ts'
-import { readOverview } from './overview.ts'
+import { pageOfRows, readCursor, streamId, streamParams, unknownStream } from '../../app/inputs.ts'
+import { defineRoute } from '../../app/route.ts'
 import {
   cursorQuery,
   type Overview,
@@ -10,8 +9,9 @@ import {
   type StreamView,
   segmentSchema,
   streamSchema,
-} from './schemas.ts'
-import { segmentView } from './state-views.ts'
+} from '../../app/schemas.ts'
+import { segmentView } from '../../app/state-views.ts'
+import { readOverview } from './overview.ts'
 
 const listStreams = defineRoute(
   {

@@ -1,16 +1,16 @@
 /** How far everything is, for models; and, where that is switched on, trying bad items again. */
+
 import { z } from 'zod'
-import { liveCount, seeEngines } from '../../engine/sightings.ts'
-import { formatCount, formatDuration } from '../../format.ts'
-import { isoTime } from '../../moment.ts'
-import { plural } from '../../wording.ts'
-import { oneLine } from '../mcp/plain-text.ts'
-import { type AnswerPart, defineTool } from '../module.ts'
-import type { Services } from '../services.ts'
+import { noteWithoutEngine } from '../../app/engine-note.ts'
+import { nameText } from '../../app/inputs.ts'
+import { type AnswerPart, defineTool } from '../../app/module.ts'
+import { oneLine } from '../../app/plain-text.ts'
+import type { Overview, StreamView } from '../../app/schemas.ts'
+import { formatCount, formatDuration } from '../../base/format.ts'
+import { isoTime } from '../../base/moment.ts'
+import { plural } from '../../base/wording.ts'
 import { badPage, retryBody, retryItems } from './bad.ts'
-import { nameText } from './inputs.ts'
 import { readOverview } from './overview.ts'
-import type { Overview, StreamView } from './schemas.ts'
 
 const STREAMS_MAX = 25
 const ALERTS_MAX = 10
@@ -107,12 +107,6 @@ const retryBadItems = defineTool({
     return [text, await noteWithoutEngine(services)]
   },
 })
-
-/** What was begun waits in the ledger until some process works it off; this one may not. */
-export async function noteWithoutEngine({ ledger }: Services): Promise<string> {
-  const isAttended = liveCount(await seeEngines(ledger)) > 0
-  return isAttended ? '' : ' No engine is running: it waits until one is (tidemark serve).'
-}
 
 /** It may hold what a service or a mail said. */
 function short(text: string): AnswerPart {

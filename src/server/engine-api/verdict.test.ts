@@ -14,14 +14,19 @@ const row: StreamStatus = {
 
 function view(
   change: Partial<StreamStatus> = {},
-  more: { rate?: number; pauses?: PauseRow[]; failedJobs?: number } = {},
+  more: { rate?: number; pauses?: PauseRow[]; failedJobs?: number; need?: string; whole?: number } = {},
 ) {
   return streamView({ row: { ...row, ...change }, pauses: [], rate: 10, failedJobs: 0, badItems: 0, ...more })
 }
 
-const pause = (scope: PauseRow['scope'], target: string, reason: string): PauseRow => ({
+const pause = (
+  scope: PauseRow['scope'],
+  target: string,
+  { reason, code = 'by-hand' }: { reason: string; code?: string },
+): PauseRow => ({
   scope,
   target,
+  code,
   reason,
   at: 0,
 })
@@ -34,13 +39,21 @@ describe('a stream', () => {
   })
 
   test('whose segments are not all listed is taken to hold as much in the others', () => {
-    assert.equal(view({ open_segments: 5 }).etaMs, (600 + 500) * 100)
+    assert.equal(view({ open_segments: 5 }).etaMs, (600 + 1_000) * 100)
     assert.equal(view({ open_segments: 10 }).etaMs, null)
+  })
+
+  test('of which its app knows the whole is as far as that, and promises no earlier end', () => {
+    const known = view({ open_segments: 9 }, { whole: 4_000 })
+    assert.deepEqual([known.whole, known.etaMs], [4_000, (600 + 3_000) * 100])
+    assert.equal(view({ open_segments: 10 }, { whole: 4_000 }).etaMs, (600 + 3_000) * 100)
+    assert.equal(view({}, { whole: 900 }).whole, 1_000, 'never less than is listed')
+    assert.equal(view().whole, 1_000)
   })
 
   test('that stands still or is paused promises nothing', () => {
     assert.equal(view({}, { rate: 0 }).etaMs, null)
-    const paused = view({}, { pauses: [pause('all', '', 'by hand.')] })
+    const paused = view({}, { pauses: [pause('all', '', { reason: 'by hand.' })] })
     assert.deepEqual([paused.etaMs, paused.health, paused.summary], [null, 'paused', 'Paused: by hand.'])
   })
 
@@ -50,7 +63,10 @@ describe('a stream', () => {
       ['trouble', 'trouble'],
     )
     assert.equal(view({}, { failedJobs: 2 }).summary, '2 jobs failed.')
-    const signIn = view({}, { pauses: [pause('stream', row.name, 'sign-in needed: x')] })
+    const need = '1 conflict to decide.'
+    const waiting = view({ settled_segments: 10, stored: 990 }, { need })
+    assert.deepEqual([waiting.health, waiting.summary], ['trouble', need])
+    const signIn = view({}, { pauses: [pause('stream', row.name, { reason: 'x', code: 'sign-in' })] })
     assert.deepEqual([signIn.health, signIn.summary], ['trouble', 'ann@example.com must sign in again.'])
   })
 })
@@ -77,8 +93,12 @@ describe('the verdict', () => {
   const alert = { condition: 'x', target: 'y', since: 0, last: 0, count: 1 }
 
   test('does not call settled what waits for somebody in an app', () => {
-    assert.equal(text({ needs: ['docs: 1 conflict to decide.'] }), 'attention: docs: 1 conflict to decide.')
-    assert.equal(text({ needs: ['a.', 'b.', 'c.'] }), 'attention: a. And 2 more.')
+    const need = (name: string) => ({ stream: `files:${name}`, text: '1 conflict to decide.' })
+    assert.equal(text({ needs: [need('docs')] }), 'attention: docs: 1 conflict to decide.')
+    assert.equal(
+      text({ needs: ['a', 'b', 'c'].map(need) }),
+      'attention: a: 1 conflict to decide. And 2 more.',
+    )
   })
 
   test('is calm when all is settled', () => {
@@ -104,13 +124,13 @@ describe('the verdict', () => {
   })
 
   test('puts first what needs somebody', () => {
-    const signIn = [pause('stream', 'mail:ann@example.com', 'sign-in needed: x')]
+    const signIn = [pause('stream', 'mail:ann@example.com', { reason: 'x', code: 'sign-in' })]
     const critical = [{ ...alert, severity: 'critical' as const, text: 'The disk is full.' }]
     const failed = { ...jobs, failed: 1 }
     const all = { jobs: failed, alerts: critical, streams: [view()] }
     assert.equal(text({ ...all, pauses: signIn }), 'attention: ann@example.com must sign in again.')
     assert.equal(
-      text({ ...all, pauses: [pause('all', '', 'lunch')] }),
+      text({ ...all, pauses: [pause('all', '', { reason: 'lunch' })] }),
       'attention: Everything is paused: lunch.',
     )
     assert.equal(text(all), 'attention: The disk is full.')

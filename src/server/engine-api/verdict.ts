@@ -1,8 +1,10 @@
 /** The one sentence about everything: first what needs somebody, then what is under way. Pure. */
-import { formatCount } from '../../format.ts'
+
+import type { Need } from '../../app/need.ts'
+import type { AlertView, Overview } from '../../app/schemas.ts'
+import { formatCount } from '../../base/format.ts'
+import { plural } from '../../base/wording.ts'
 import type { PauseRow } from '../../ledger/control.ts'
-import { plural } from '../../wording.ts'
-import type { AlertView, Overview } from './schemas.ts'
 import { displayName, leftText, needsSignIn, troubleText } from './stream-view.ts'
 
 export type VerdictInput = Pick<Overview, 'streams' | 'jobs' | 'badItems' | 'live'> & {
@@ -10,8 +12,8 @@ export type VerdictInput = Pick<Overview, 'streams' | 'jobs' | 'badItems' | 'liv
   pauses: readonly PauseRow[]
   /** Processes that run jobs. */
   workersAlive: number
-  /** What apps know of that waits for somebody, in whole sentences. */
-  needs: readonly string[]
+  /** What apps know of that waits for somebody. */
+  needs: readonly Need[]
 }
 
 export type Verdict = Overview['verdict']
@@ -58,7 +60,8 @@ function whatNeedsSomebody(input: VerdictInput): string | undefined {
   }
   const [first, ...more] = input.needs
   if (first === undefined) return undefined
-  return more.length === 0 ? first : `${first} And ${formatCount(more.length)} more.`
+  const text = `${displayName(first.stream)}: ${first.text}`
+  return more.length === 0 ? text : `${text} And ${formatCount(more.length)} more.`
 }
 
 function whatIsUnderWay(input: VerdictInput): string {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import type { ToolAnswer } from '../module.ts'
+import type { ToolAnswer } from '../../app/module.ts'
+import { oneLine, plainText } from '../../app/plain-text.ts'
 import { ANSWER_CHARS_MAX, renderAnswer } from './answer.ts'
-import { oneLine, plainText } from './plain-text.ts'
 
 const narrower = 'Ask for less.'
 const render = (answer: ToolAnswer, charsMax?: number): string =>
@@ -34,6 +34,11 @@ describe('an answer', () => {
     const text = renderAnswer(answer, { newNumber: () => numbers.shift()!, narrower })
     assert.ok(text.endsWith('<quoted-free>see ‹/quoted-taken1> and taken2</quoted-free>'))
     assert.throws(() => renderAnswer(answer, { newNumber: () => 'taken2', narrower }), /No number was found/)
+  })
+
+  test('takes no longer than its text is long, whatever stands in it', () => {
+    // Where two parts of a pattern may each take the same spaces, this many keep it busy for minutes.
+    assert.ok(render([{ quote: `<${' '.repeat(300_000)}` }]).length <= ANSWER_CHARS_MAX)
   })
 
   test('quotes whatever it is given without letting it end the quotation', () => {

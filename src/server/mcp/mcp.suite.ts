@@ -1,11 +1,12 @@
 /** A real MCP client on a real socket, before a server with the given services. */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import type { ServerModule } from '../../app/module.ts'
+import { mailModule } from '../../apps/mail/api/module.ts'
 import { engineModule } from '../engine-api/module.ts'
 import { startHttpServer } from '../http-server.ts'
-import { mailModule } from '../mail-api/module.ts'
-import type { ServerModule } from '../module.ts'
+import { TOKEN } from '../server.suite.ts'
 import { createServer } from '../server.ts'
-import type { Services } from '../services.ts'
+import type { ServerServices } from '../services.ts'
 import { createMcpHttp } from './http.ts'
 
 export type Called = { text: string; isError: boolean }
@@ -19,28 +20,27 @@ export type McpWorld = {
 }
 
 export type McpWorldOptions = {
-  services: Services
+  services: ServerServices
   modules?: readonly ServerModule[]
   allowsWriting?: () => boolean
-  token?: string
 }
 
 export async function startMcp(options: McpWorldOptions): Promise<McpWorld> {
-  const { services, modules = [engineModule, mailModule], allowsWriting = () => false, token } = options
+  const { services, modules = [engineModule, mailModule], allowsWriting = () => false } = options
   const errors: unknown[] = []
   const mcp = createMcpHttp({ services, modules, allowsWriting, onError: (thrown) => errors.push(thrown) })
-  const server = createServer({ services, modules, token, mcp: mcp.handle })
+  const server = createServer({ services, modules, token: TOKEN, mcp: mcp.handle })
   const http = await startHttpServer({ app: server.app, port: 0 })
   const clients: Client[] = []
   return {
     url: `${http.url}/mcp`,
     errors,
-    async connect({ token: given = token, era = 'legacy' } = {}) {
+    async connect({ token = TOKEN, era = 'legacy' } = {}) {
       const client = new Client(
         { name: 'test', version: '1' },
         era === 'auto' ? { versionNegotiation: { mode: 'auto' } } : {},
       )
-      const headers = given === undefined ? {} : { authorization: `Bearer ${given}` }
+      const headers = { authorization: `Bearer ${token}` }
       await client.connect(
         new StreamableHTTPClientTransport(new URL(`${http.url}/mcp`), { requestInit: { headers } }),
       )

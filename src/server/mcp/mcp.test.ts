@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Client } from '@modelcontextprotocol/client'
 import { z } from 'zod'
+import { defineTool } from '../../app/module.ts'
+import { ANN, BOB, hostileMail, type MailWorld, startMailApi } from '../../apps/mail/api/mail-api.suite.ts'
+import { TEXT_CHARS, THREAD_PAGE, THREAD_TEXT_CHARS } from '../../apps/mail/api/tool-answers.ts'
 import { type ApiWorld, STREAM, startApi } from '../engine-api/engine-api.suite.ts'
 import { engineModule } from '../engine-api/module.ts'
-import { ANN, BOB, hostileMail, type MailWorld, startMailApi } from '../mail-api/mail-api.suite.ts'
-import { TEXT_CHARS, THREAD_PAGE, THREAD_TEXT_CHARS } from '../mail-api/tool-answers.ts'
-import { defineTool } from '../module.ts'
-import { TOKEN } from '../server.suite.ts'
+import { TOKEN, withToken } from '../server.suite.ts'
 import { ANSWER_CHARS_MAX } from './answer.ts'
 import { call, type McpWorld, startMcp } from './mcp.suite.ts'
 
@@ -136,8 +136,8 @@ describe('a session over mail', () => {
       }
       cursor = /with the cursor (\S+)/.exec(page.text)?.[1]
     } while (cursor !== undefined)
-    const { body } = await world.get('/api/mail/accounts')
-    assert.equal(seen.size, body.items[0].stored + body.items[1].stored)
+    const [first, second] = await world.accounts()
+    assert.equal(seen.size, first.stored + second.stored)
     assert.equal((await call(client, 'mail_search', { query: 'nosuchword' })).text, 'No message matches.')
     const ofBob = await call(client, 'mail_search', { account: BOB })
     assert.equal(idsIn(ofBob.text).length, 3)
@@ -277,23 +277,20 @@ describe('a session over mail', () => {
 
   test('only POST is answered, and what is no MCP is refused', async () => {
     for (const method of ['GET', 'DELETE', 'PUT']) {
-      const answer = await fetch(mcp.url, { method })
+      const answer = await fetch(mcp.url, withToken({ method }))
       assert.deepEqual([answer.status, answer.headers.get('allow')], [405, 'POST'], method)
     }
     const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
     const post = async (body: string): Promise<number> => {
-      const answer = await fetch(mcp.url, { method: 'POST', headers, body })
+      const answer = await fetch(mcp.url, withToken({ method: 'POST', headers, body }))
       await answer.body?.cancel()
       return answer.status
     }
     assert.equal(await post('{'), 400)
     assert.equal(await post('['.repeat(200_000)), 400)
     assert.equal(await post(`"${'x'.repeat(1_100_000)}"`), 413)
-    const cross = await fetch(mcp.url, {
-      method: 'POST',
-      headers: { ...headers, origin: 'http://evil.example' },
-      body: '{}',
-    })
+    const evil = { ...headers, origin: 'http://evil.example' }
+    const cross = await fetch(mcp.url, withToken({ method: 'POST', headers: evil, body: '{}' }))
     assert.equal(cross.status, 403)
     assert.equal((await call(client, 'status')).isError, false)
   })
@@ -317,7 +314,7 @@ describe('what is switched on', () => {
     await api.engine.enqueue(api.task, { does: 'bad', ids: ['a', 'b', 'c'] }, { stream: STREAM })
     await api.engine.drained()
     mcp = await startMcp({
-      ...{ services: api.services, token: TOKEN, allowsWriting: () => isWriting },
+      ...{ services: api.services, allowsWriting: () => isWriting },
       modules: [engineModule, { name: 'broken', routes: [], tools: [broken] }],
     })
   })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import fc from 'fast-check'
-import { FakeClock } from '../../clock.ts'
+import { FakeClock } from '../../base/clock.ts'
 import { type Sim, startSim } from '../start.ts'
 
 const ADDRESS = 'owner@example.com'

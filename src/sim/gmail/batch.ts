@@ -3,7 +3,7 @@
  * Content-ID of its request with `response-` before it, and may come in another order.
  */
 import { STATUS_CODES } from 'node:http'
-import type { Random } from '../../random.ts'
+import type { Random } from '../../base/random.ts'
 import { answerPieces, type SimAnswer, type SimCall, splitUrl } from '../server.ts'
 import { invalid } from './errors.ts'
 import { boundaryOf, cutHead, readHeaders, splitMultipart } from './upload.ts'

@@ -1,5 +1,5 @@
 /** Errors as the Gmail API words them. */
-import { TidemarkError } from '../../errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import type { Refusal } from '../faults.ts'
 import type { QuotaRefusal } from '../quota.ts'
 import { jsonAnswer, type SimAnswer } from '../server.ts'

@@ -1,5 +1,5 @@
 /** Chance that can be repeated: every message has its own stream, given by the seed and its position. */
-import { type Random, seededRandom } from '../../random.ts'
+import { type Random, seededRandom } from '../../base/random.ts'
 
 /** Three numbers into one that has nothing visibly to do with them (the finish of murmur3). */
 export function mixed(a: number, b: number, c = 0): number {

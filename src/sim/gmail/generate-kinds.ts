@@ -3,7 +3,7 @@
  * its turn, so that a mailbox of a thousand messages has them all.
  */
 
-import { seededRandom } from '../../random.ts'
+import { seededRandom } from '../../base/random.ts'
 import { mixed, weighted } from './generate-chance.ts'
 import { CONTENT_ODDITIES } from './generate-kinds-content.ts'
 import { HEADER_ODDITIES } from './generate-kinds-header.ts'

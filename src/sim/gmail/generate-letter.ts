@@ -2,7 +2,7 @@
  * One generated message in the making: who writes to whom about what, and the usual parts. Everything is
  * a string of bytes (see generate-charsets.ts). The same plan gives the same letter.
  */
-import type { Random } from '../../random.ts'
+import type { Random } from '../../base/random.ts'
 import { mixed, oneOf, skewed, zipf } from './generate-chance.ts'
 import {
   type Document,

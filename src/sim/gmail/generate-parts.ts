@@ -2,7 +2,7 @@
  * MIME parts as strings of bytes. Payloads of attachments are cut from one pool of noise that is in
  * base64 already: no loop over bytes, however large they are.
  */
-import { seededRandom } from '../../random.ts'
+import { seededRandom } from '../../base/random.ts'
 import { mixed } from './generate-chance.ts'
 import { base64Lines, encodedWords, percentEncoded } from './generate-charsets.ts'
 

@@ -3,7 +3,7 @@
  * together by joining, which is what makes generating fast. They are made on first use and shared by all
  * mailboxes of the process.
  */
-import type { Random } from '../../random.ts'
+import type { Random } from '../../base/random.ts'
 import { below, oneOf, streamOf } from './generate-chance.ts'
 import { bytesIn, type TransferEncoding, transferred } from './generate-charsets.ts'
 import { type Language, WORDINGS } from './generate-words.ts'

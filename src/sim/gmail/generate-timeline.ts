@@ -2,7 +2,7 @@
  * When messages arrive, which of them answer which, and what labels they have: everything about a
  * generated mailbox but the bytes, in a few typed arrays.
  */
-import type { Random } from '../../random.ts'
+import type { Random } from '../../base/random.ts'
 import { below, mixed, streamOf, zipf } from './generate-chance.ts'
 import { kindAt, type Profile } from './generate-kinds.ts'
 import { type Person, peopleOf } from './generate-people.ts'

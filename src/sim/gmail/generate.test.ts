@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { seededRandom } from '../../random.ts'
+import { seededRandom } from '../../base/random.ts'
 import { arrive, type GenerateOptions, generateMailbox } from './generate.ts'
 import { bytesIn } from './generate-charsets.ts'
 import { kindAt, MESSAGE_KINDS, type MessageKind } from './generate-kinds.ts'

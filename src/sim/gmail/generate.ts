@@ -2,7 +2,7 @@
  * Mailboxes made from a seed: the same options give the same ids, dates, labels and bytes. Nothing but a
  * small record per message is kept; bytes are made when asked for.
  */
-import { type Random, seededRandom } from '../../random.ts'
+import { type Random, seededRandom } from '../../base/random.ts'
 import { below, mixed, oneOf } from './generate-chance.ts'
 import { compose, kindAt, type MessageKind, type Profile } from './generate-kinds.ts'
 import { Letter, type LetterPlan, someone } from './generate-letter.ts'

@@ -1,5 +1,5 @@
 /** What the simulated mailbox is asked and what it answers: the words of the Gmail API, without its HTTP. */
-import type { Random } from '../../random.ts'
+import type { Random } from '../../base/random.ts'
 
 /** Wrong calls throw TidemarkError: code `sim-not-found` (404), `sim-invalid` (400) or `sim-conflict` (409). */
 export type MailboxOptions = {

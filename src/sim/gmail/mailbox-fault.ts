@@ -1,4 +1,4 @@
-import { TidemarkError } from '../../errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
 
 /** How a wrong call to the mailbox is answered; the HTTP side turns the code into 404, 400 or 409. */
 export type MailboxFaultCode = 'sim-not-found' | 'sim-invalid' | 'sim-conflict'

@@ -4,7 +4,7 @@
  * since `#floor` has exactly one record, so replaying them on an older state gives the present one; a
  * start below the floor is answered with 'expired', never with a part of the truth.
  */
-import type { Random } from '../../random.ts'
+import type { Random } from '../../base/random.ts'
 import type {
   HistoryMessage,
   HistoryPage,

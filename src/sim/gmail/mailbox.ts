@@ -8,7 +8,7 @@
  *   ask what was there
  * - `everListed` holds every id that a listing or the history has given out
  */
-import { type Random, seededRandom } from '../../random.ts'
+import { type Random, seededRandom } from '../../base/random.ts'
 import type {
   DeletedMessage,
   DraftList,

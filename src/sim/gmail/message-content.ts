@@ -2,7 +2,7 @@
  * What a search and a snippet look at: headers, the text for people, and the names of attachments.
  * Never fails: what cannot be understood is taken as text or left out.
  */
-import { escapeHtml } from '../../escape-html.ts'
+import { escapeHtml } from '../../base/escape-html.ts'
 import {
   decodedBytes,
   decodedHeader,

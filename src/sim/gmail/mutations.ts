@@ -1,6 +1,6 @@
 /** Things that happen in a mailbox without its owner's app: mail arrives, labels change, mail vanishes. */
-import type { Clock } from '../../clock.ts'
-import type { Random } from '../../random.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Random } from '../../base/random.ts'
 import type { MutationKind } from '../fault-rules.ts'
 import { arrive } from './generate.ts'
 import type { Mailbox } from './mailbox.ts'

@@ -2,7 +2,7 @@
  * The Gmail API over HTTP: finds the route of a call, checks who calls and with which scope, takes the
  * price, and lets the mailbox answer. A batch goes through the same door, part by part.
  */
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { FaultEffect } from '../fault-rules.ts'
 import type { FaultPlan, Faults } from '../faults.ts'
 import { bearerOf } from '../oauth.ts'

@@ -1,5 +1,5 @@
 /** JSON batches: up to twenty requests in one, each with an answer of its own. */
-import type { Random } from '../../random.ts'
+import type { Random } from '../../base/random.ts'
 import { answerPieces, jsonAnswer, type SimAnswer, type SimCall, splitUrl } from '../server.ts'
 import { invalid } from './errors.ts'
 import { jsonBody } from './route.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { quickXorHash } from '../../quick-xor-hash.ts'
+import { quickXorHash } from '../../base/quick-xor-hash.ts'
 import { bytesOfContent, ContentStore, readContent } from './content.ts'
 import { isSyntheticAt, syntheticBytes, syntheticHash, syntheticOf } from './synthetic.ts'
 

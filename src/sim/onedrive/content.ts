@@ -1,14 +1,14 @@
 /**
- * What files hold: contents by their hash, each kept once, and never thrown away, so that an oracle can ask
- * for every byte that was ever saved.
+ * What files hold: contents by their SHA-256, or by seed and size where they are synthetic, each kept once, and never
+ * thrown away, so that an oracle can ask for every byte that was ever saved.
  *
  * A content is kept as its bytes, or as seed and size where it was synthetic, or, above `keepBytesMax`, only
  * as hash and size: it is listed like any other, and a download of it fails.
  *
- * QuickXorHash is no cryptographic hash: two contents can have the same one. The second gets a key of its
- * own (`hash#2`), so that nothing is taken for something else.
+ * QuickXorHash is no cryptographic hash: it is what the service tells of a content, and many can have the same one.
  */
-import { QuickXorHash } from '../../quick-xor-hash.ts'
+import { createHash } from 'node:crypto'
+import { QuickXorHash } from '../../base/quick-xor-hash.ts'
 import {
   isSyntheticAt,
   SYNTHETIC_HEADER_BYTES,
@@ -19,7 +19,7 @@ import {
 } from './synthetic.ts'
 
 export type Content = {
-  /** The hash, or `hash#2` for another content with the same hash. */
+  /** Its SHA-256 in hex, or seed and size. */
   key: string
   /** QuickXorHash in base64. */
   hash: string
@@ -37,7 +37,6 @@ export type ContentInput = string | Uint8Array | Synthetic
 export const KEEP_BYTES_MAX = 256 * 2 ** 20
 /** A chunk that uses less of its memory than this is copied: sockets read into 64 KiB at a time. */
 const SHARE_OF_MEMORY_MIN = 0.75
-const SAME_HASH_MAX = 1_000
 
 export class ContentStore {
   readonly keepBytesMax: number
@@ -51,6 +50,7 @@ export class ContentStore {
     if (typeof input === 'string') return this.#addBytes(Buffer.from(input))
     if (input instanceof Uint8Array) return this.#addBytes(Buffer.from(input))
     return this.keep({
+      key: `synthetic-${input.seed}-${input.size}`,
       hash: syntheticHash(input),
       size: input.size,
       source: { kind: 'synthetic', synthetic: input },
@@ -72,22 +72,17 @@ export class ContentStore {
     return this.#contents.get(key)
   }
 
-  keep(made: Omit<Content, 'key'>): Content {
-    for (let number = 1; number <= SAME_HASH_MAX; number++) {
-      const key = number === 1 ? made.hash : `${made.hash}#${number}`
-      const known = this.#contents.get(key)
-      if (known && !isSame(known, made)) continue
-      if (known) return known
-      const content = { key, ...made }
-      this.#contents.set(key, content)
-      return content
-    }
-    throw new RangeError(`more than ${SAME_HASH_MAX} contents have the hash ${made.hash}`)
+  keep(made: Content): Content {
+    const known = this.#contents.get(made.key)
+    if (known) return known
+    this.#contents.set(made.key, made)
+    return made
   }
 
   #addBytes(bytes: Buffer): Content {
     const hash = new QuickXorHash().update(bytes).digest().toString('base64')
-    return this.keep({ hash, size: bytes.length, source: { kind: 'bytes', chunks: [bytes] } })
+    const key = createHash('sha256').update(bytes).digest('hex')
+    return this.keep({ key, hash, size: bytes.length, source: { kind: 'bytes', chunks: [bytes] } })
   }
 }
 
@@ -95,6 +90,7 @@ export class ContentStore {
 export class ContentWriter {
   readonly #store: ContentStore
   #hash = new QuickXorHash()
+  #key = createHash('sha256')
   #chunks: Buffer[] = []
   #isForgotten = false
   #synthetic: Synthetic | undefined
@@ -121,7 +117,8 @@ export class ContentWriter {
     if (synthetic && this.size === synthetic.size) return this.#store.add(synthetic)
     if (synthetic) this.#unmask(synthetic)
     const source: Source = this.#isForgotten ? { kind: 'forgotten' } : { kind: 'bytes', chunks: this.#chunks }
-    return this.#store.keep({ hash: this.#hash.digest().toString('base64'), size: this.size, source })
+    const hash = this.#hash.digest().toString('base64')
+    return this.#store.keep({ key: this.#key.digest('hex'), hash, size: this.size, source })
   }
 
   /** How many bytes came, also those that wait in the head. */
@@ -150,6 +147,7 @@ export class ContentWriter {
 
   #keep(chunk: Buffer): void {
     this.#hash.update(chunk)
+    this.#key.update(chunk)
     if (this.#isForgotten) return
     if (this.size > this.#store.keepBytesMax) {
       this.#isForgotten = true
@@ -190,13 +188,4 @@ function* sliced(chunks: readonly Buffer[], from: number, to: number): Iterable<
 
 function compacted(chunk: Buffer): Buffer {
   return chunk.length < chunk.buffer.byteLength * SHARE_OF_MEMORY_MIN ? Buffer.from(chunk) : chunk
-}
-
-function isSame(known: Content, made: Omit<Content, 'key'>): boolean {
-  if (known.size !== made.size) return false
-  const [a, b] = [known.source, made.source]
-  if (a.kind === 'synthetic' && b.kind === 'synthetic') return a.synthetic.seed === b.synthetic.seed
-  if (a.kind === 'forgotten' || b.kind === 'forgotten') return a.kind === b.kind
-  const bytes = bytesOfContent({ key: '', ...made })
-  return bytes !== undefined && bytesOfContent(known)?.equals(bytes) === true
 }

@@ -1,6 +1,6 @@
 /** The control API of drives, under /control/drives: the other device, the quirks, the dump for an oracle. */
 import { z } from 'zod'
-import { TidemarkError, UsageError } from '../../errors.ts'
+import { TidemarkError, UsageError } from '../../base/errors.ts'
 import { parse } from '../control-input.ts'
 import { jsonAnswer, type SimAnswer, type SimCall } from '../server.ts'
 import { type ContentInput, readContent } from './content.ts'

@@ -1,5 +1,5 @@
 /** Copies under way: the address that answers 202 until one is done, and then says how it ended. */
-import type { Random } from '../../random.ts'
+import type { Random } from '../../base/random.ts'
 import { DriveFault } from './drive-fault.ts'
 import type { Item } from './item.ts'
 

@@ -1,5 +1,5 @@
 /** The other device: what somebody does to the same drive elsewhere, by path, at once and without HTTP. */
-import { UsageError } from '../../errors.ts'
+import { UsageError } from '../../base/errors.ts'
 import { bytesOfContent, type ContentInput } from './content.ts'
 import type { ConflictBehavior, Drive, FileTimes } from './drive.ts'
 import { type Item, pathOf } from './item.ts'

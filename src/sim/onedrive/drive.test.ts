@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { seededRandom } from '../../random.ts'
+import { seededRandom } from '../../base/random.ts'
 import type { DeltaCursor } from './change-log.ts'
 import { Device } from './device.ts'
 import { Drive, type DriveType } from './drive.ts'

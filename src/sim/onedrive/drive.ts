@@ -10,7 +10,7 @@
  *   with the same ids. What is purged from there is only in the dump.
  * - Content that was replaced is a version of its file.
  */
-import type { Random } from '../../random.ts'
+import type { Random } from '../../base/random.ts'
 import { ChangeLog, type DeltaPage, type DeltaRequest } from './change-log.ts'
 import { type Content, type ContentInput, ContentStore } from './content.ts'
 import { DriveFault } from './drive-fault.ts'

@@ -1,5 +1,5 @@
 /** Drives made from a seed: folders, names and sizes as people have them, the same for the same options. */
-import type { Random } from '../../random.ts'
+import type { Random } from '../../base/random.ts'
 import type { Device } from './device.ts'
 import type { SimDrive } from './sim-drive.ts'
 

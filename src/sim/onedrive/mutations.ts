@@ -1,5 +1,5 @@
 /** What another device does while a call is under way, where a fault rule says so. */
-import type { Random } from '../../random.ts'
+import type { Random } from '../../base/random.ts'
 import type { MutationKind } from '../fault-rules.ts'
 import type { Item } from './item.ts'
 import type { SimDrive } from './sim-drive.ts'

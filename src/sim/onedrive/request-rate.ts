@@ -2,7 +2,7 @@
  * How many requests an account may make: a bucket per account. Who empties it is told to wait, and until then
  * every call of that account is refused, and counted, so that a test can see whether a client kept still.
  */
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../base/clock.ts'
 
 export type RateSettings = {
   /** Null: as many as they like. */

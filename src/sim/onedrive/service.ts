@@ -1,7 +1,7 @@
 /** The simulated OneDrive put together: drives, sign-in, Graph, transfers, and what faults do to them. */
-import type { Clock } from '../../clock.ts'
-import { UsageError } from '../../errors.ts'
-import { type Random, seededRandom } from '../../random.ts'
+import type { Clock } from '../../base/clock.ts'
+import { UsageError } from '../../base/errors.ts'
+import { type Random, seededRandom } from '../../base/random.ts'
 import type { CallLog } from '../call-log.ts'
 import type { FaultEffect } from '../fault-rules.ts'
 import type { Faults } from '../faults.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { FakeClock } from '../../clock.ts'
+import { FakeClock } from '../../base/clock.ts'
 import { type Sim, startSim } from '../start.ts'
 
 const ANN = 'ann@example.com'

@@ -4,8 +4,8 @@
  *
  * What the person at the page does is said by the same settings as for the other sign-in (`Consent`).
  */
-import type { Clock } from '../../clock.ts'
-import type { Random } from '../../random.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Random } from '../../base/random.ts'
 import { type Consent, denied, form, isLoopback, redirect, splitScopes } from '../oauth.ts'
 import type { Grants, Tokens } from '../oauth-grants.ts'
 import { consentPage, devicePage, errorPage } from '../oauth-page.ts'

@@ -1,5 +1,5 @@
 /** A drive with all that the simulator knows about it: state, quirks, sessions, the other device. */
-import { type Random, seededRandom } from '../../random.ts'
+import { type Random, seededRandom } from '../../base/random.ts'
 import { bytesOfContent, type Content } from './content.ts'
 import { Device } from './device.ts'
 import { Drive, type DriveType } from './drive.ts'
@@ -78,7 +78,7 @@ export class SimDrive {
     return dumpDrive(this.state)
   }
 
-  /** By the key of the dump, or by the hash; undefined where nobody saved it or its bytes were not kept. */
+  /** By the key of the dump; undefined where nobody saved it or its bytes were not kept. */
   bytesOf(key: string): Buffer | undefined {
     const content = this.state.contents.get(key)
     return content && bytesOfContent(content)

@@ -4,8 +4,8 @@
  *
  * One notification per subscription is under way at a time; changes that come meanwhile make one more.
  */
-import { type Clock, sleep } from '../../clock.ts'
-import type { Random } from '../../random.ts'
+import { type Clock, sleep } from '../../base/clock.ts'
+import type { Random } from '../../base/random.ts'
 import { jsonAnswer, type SimAnswer, type SimCall } from '../server.ts'
 import { invalid, notFound } from './errors.ts'
 import { jsonBody, noContent, timeOf } from './route.ts'

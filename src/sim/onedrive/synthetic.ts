@@ -7,8 +7,8 @@
  * 160 bytes, the period of QuickXorHash, and of 320 KiB, the measure of upload fragments: two equal blocks
  * take each other out of the hash, and what is left of any number of them is one block.
  */
-import { QuickXorHash } from '../../quick-xor-hash.ts'
-import { seededRandom } from '../../random.ts'
+import { QuickXorHash } from '../../base/quick-xor-hash.ts'
+import { seededRandom } from '../../base/random.ts'
 
 export type Synthetic = { seed: number; size: number }
 

@@ -1,8 +1,8 @@
 /** Bytes in and out over HTTP. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { FakeClock } from '../../clock.ts'
-import { quickXorHash } from '../../quick-xor-hash.ts'
+import { FakeClock } from '../../base/clock.ts'
+import { quickXorHash } from '../../base/quick-xor-hash.ts'
 import { type Sim, startSim } from '../start.ts'
 import type { SimDrive } from './sim-drive.ts'
 import { syntheticBytes, syntheticHash } from './synthetic.ts'

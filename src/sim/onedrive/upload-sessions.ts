@@ -5,7 +5,7 @@
  * States: open (fragments come) → committed (the file is there, the session is gone), or canceled or expired
  * (gone, too), or full (all bytes are there but the file could not be made: its name was taken).
  */
-import type { Random } from '../../random.ts'
+import type { Random } from '../../base/random.ts'
 import type { Content, ContentWriter } from './content.ts'
 import type { ConflictBehavior, Drive, FileTimes } from './drive.ts'
 import { DriveFault } from './drive-fault.ts'

@@ -1,5 +1,5 @@
 /** The shapes of a frontier in one line: done, under way, waiting and bad, each cell from its edge to the next. */
-import type { FrontierView } from '../../../src/server/engine-api/schemas.ts'
+import type { FrontierView } from '../../../src/app/schemas.ts'
 import { runsOf } from './frontier-runs.ts'
 
 export const BAND_HEIGHT = 10

@@ -1,5 +1,5 @@
 /** The frontier as a strip: neighbours of the same kind are drawn as one, so that a strip is a few shapes. */
-import type { FrontierView } from '../../../src/server/engine-api/schemas.ts'
+import type { FrontierView } from '../../../src/app/schemas.ts'
 
 export type CellKind = 'done' | 'bad' | 'active' | 'waiting'
 export type Run = { kind: CellKind; from: number; cells: number }

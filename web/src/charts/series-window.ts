@@ -1,5 +1,5 @@
 /** The points a chart shows: new ones join, old ones leave, gaps stay gaps. */
-import type { SeriesView } from '../../../src/server/engine-api/schemas.ts'
+import type { SeriesView } from '../../../src/app/schemas.ts'
 
 export type SeriesPoint = SeriesView['points'][number]
 export type ChartSpan = 'minutes' | 'day'

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import type { JobView, StreamView } from '../../../src/server/engine-api/schemas.ts'
+import type { JobView, StreamView } from '../../../src/app/schemas.ts'
 import type { Tone } from './tone.ts'
 
 export function Badge(props: { tone?: Tone; dot?: boolean; children: ComponentChildren }) {

@@ -3,7 +3,15 @@ import { Fragment } from 'preact'
 import { Link } from 'wouter-preact'
 import { formatCount } from '../format.ts'
 
-export type BalanceCounts = { listed: number; stored: number; gone: number; skipped: number; bad: number }
+export type BalanceCounts = {
+  listed: number
+  stored: number
+  gone: number
+  skipped: number
+  bad: number
+  /** How many there will be when all are listed, where somebody knows: what the bar is a bar of. */
+  whole?: number | null
+}
 
 const PARTS = ['stored', 'gone', 'skipped', 'bad'] as const
 
@@ -15,7 +23,9 @@ export type BalanceLineProps = {
 }
 
 export function BalanceLine({ counts, badHref, plain }: BalanceLineProps) {
-  const onTheirWay = Math.max(0, counts.listed - PARTS.reduce((sum, part) => sum + counts[part], 0))
+  const settled = PARTS.reduce((sum, part) => sum + counts[part], 0)
+  const onTheirWay = Math.max(0, counts.listed - settled)
+  const open = Math.max(counts.listed, counts.whole ?? 0) - settled
   return (
     <div class="balance">
       {plain ? null : (
@@ -23,7 +33,7 @@ export function BalanceLine({ counts, badHref, plain }: BalanceLineProps) {
           {PARTS.map((part) => (
             <span key={part} class={`balance-${part}`} style={{ flexGrow: counts[part] }} />
           ))}
-          <span class="balance-open" style={{ flexGrow: counts.listed === 0 ? 1 : onTheirWay }} />
+          <span class="balance-open" style={{ flexGrow: counts.listed === 0 ? 1 : Math.max(0, open) }} />
         </div>
       )}
       <p class="balance-sum num">

@@ -1,5 +1,5 @@
 /** Where the parts of a job's graph stand: what it needs on the left, what comes of it on the right. */
-import type { JobDetail } from '../../../src/server/engine-api/schemas.ts'
+import type { JobDetail } from '../../../src/app/schemas.ts'
 
 export type LinkedJob = JobDetail['children'][number]
 export type GraphNode = {

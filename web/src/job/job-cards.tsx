@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { Link } from 'wouter-preact'
-import type { JobDetail } from '../../../src/server/engine-api/schemas.ts'
+import type { JobDetail } from '../../../src/app/schemas.ts'
 import { Badge } from '../components/badge.tsx'
 import { Card } from '../components/card.tsx'
 import { CopyButton } from '../components/copy-button.tsx'

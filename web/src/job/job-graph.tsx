@@ -1,5 +1,5 @@
 import { Link } from 'wouter-preact'
-import type { JobDetail } from '../../../src/server/engine-api/schemas.ts'
+import type { JobDetail } from '../../../src/app/schemas.ts'
 import { Card } from '../components/card.tsx'
 import { formatCount, formatPlural } from '../format.ts'
 import { jobLink, jobsLink } from '../links.ts'

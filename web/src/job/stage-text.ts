@@ -1,4 +1,4 @@
-import type { JobView } from '../../../src/server/engine-api/schemas.ts'
+import type { JobView } from '../../../src/app/schemas.ts'
 
 /** In the middle of a line, where a badge would be too much. */
 export const STAGE_TEXT: Record<JobView['stage'], string> = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { AlertView } from '../../../src/server/engine-api/schemas.ts'
+import type { AlertView } from '../../../src/app/schemas.ts'
 import { needsOf } from './need.ts'
 
 const alert = (
@@ -16,8 +16,11 @@ const alert = (
   last: 1,
   count: 1,
 })
-const pause = (target: string) => ({ scope: 'stream' as const, target, reason: 'sign-in', at: 1 })
-const ann = { name: 'ann@example.com', stream: 'mail:ann@example.com', state: 'sign-in' as const }
+const pause = (target: string) => ({ scope: 'stream' as const, target, code: 'by-hand', reason: 'x', at: 1 })
+const ann = {
+  ...{ name: 'ann@example.com', stream: 'mail:ann@example.com', company: 'Google' },
+  state: 'sign-in' as const,
+}
 
 describe('what needs somebody', () => {
   test('is nothing where all goes by itself', () => {

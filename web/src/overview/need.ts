@@ -1,10 +1,8 @@
 /** What needs somebody, from alerts, accounts and pauses: each with what to do and where. */
-import type { AlertView, Overview } from '../../../src/server/engine-api/schemas.ts'
-import type { DriveView } from '../../../src/server/files-api/schemas.ts'
-import type { MailAccountView } from '../../../src/server/mail-api/schemas.ts'
+import type { AccountView } from '../../../src/app/accounts/schemas.ts'
+import type { AlertView, Overview } from '../../../src/app/schemas.ts'
 import type { Tone } from '../components/tone.ts'
-import { driveNeeds } from '../files/drive-state.ts'
-import { driveLink, settingsLink, streamLink, workLink } from '../links.ts'
+import { settingsLink, streamLink, workLink } from '../links.ts'
 
 export type Need = {
   key: string
@@ -15,6 +13,15 @@ export type Need = {
   action: { text: string; href: string } | null
   /** Offered as a button: work goes on again. */
   resume: { scope: 'all' | 'stream' | 'kind'; target: string } | null
+}
+
+/** An account that is a source by itself. */
+export type SourceAccount = {
+  name: string
+  stream: string
+  state: AccountView['state']
+  /** Who decides about its sign-ins. */
+  company: string
 }
 
 const TITLES: Record<string, string> = {
@@ -30,8 +37,8 @@ const TITLES: Record<string, string> = {
 
 export function needsOf(
   overview: Pick<Overview, 'alerts' | 'pauses'>,
-  accounts: readonly Pick<MailAccountView, 'name' | 'stream' | 'state'>[],
-  drives: readonly DriveView[] = [],
+  accounts: readonly SourceAccount[],
+  ofApps: readonly Need[] = [],
 ): Need[] {
   const alerts = overview.alerts.map((alert) => needOfAlert(alert, accounts))
   const told = new Set(
@@ -45,14 +52,14 @@ export function needsOf(
     .filter(({ target }) => !told.has(target) && !signIns.some(({ key }) => key === `account ${target}`))
     .map(needOfPause)
   const order: Tone[] = ['danger', 'warn', 'neutral']
-  return [...alerts, ...signIns, ...drives.flatMap(needsOfDrive), ...pauses].sort(
+  return [...alerts, ...signIns, ...ofApps, ...pauses].sort(
     (a, b) => order.indexOf(a.tone) - order.indexOf(b.tone),
   )
 }
 
 function needOfAlert(
   { condition, target, severity, text, since }: AlertView,
-  accounts: readonly Pick<MailAccountView, 'name' | 'stream'>[],
+  accounts: readonly SourceAccount[],
 ): Need {
   return {
     key: `alert ${condition} ${target}`,
@@ -65,11 +72,7 @@ function needOfAlert(
   }
 }
 
-function actionFor(
-  condition: string,
-  target: string,
-  accounts: readonly Pick<MailAccountView, 'name' | 'stream'>[],
-): Need['action'] {
+function actionFor(condition: string, target: string, accounts: readonly SourceAccount[]): Need['action'] {
   if (condition === 'sign-in') return { text: 'Sign in', href: settingsLink() }
   const isStream = target.includes(':') || accounts.some(({ stream }) => stream === target)
   if (condition === 'bad-items' && isStream)
@@ -80,28 +83,16 @@ function actionFor(
   return null
 }
 
-function needOfAccount({ name, stream }: Pick<MailAccountView, 'name' | 'stream'>): Need {
+function needOfAccount({ name, stream, company }: SourceAccount): Need {
   return {
     key: `account ${stream}`,
     tone: 'danger',
     title: 'Sign in again',
-    text: `Google no longer lets Tidemark read ${name}. Connect the account again; everything copied so far stays.`,
+    text: `${company} no longer lets Tidemark read ${name}. Connect the account again; everything copied so far stays.`,
     since: null,
     action: { text: 'Sign in', href: settingsLink() },
     resume: null,
   }
-}
-
-function needsOfDrive(drive: DriveView): Need[] {
-  return driveNeeds(drive).map(({ key, text, view }) => ({
-    ...{ key: `files ${key}`, tone: 'danger', since: null, resume: null },
-    title: view === 'deletes' ? 'Many deletions wait for your yes' : 'A conflict is yours to decide',
-    text: `${drive.name}: ${text}. Nothing is lost until you decide, and nothing afterwards.`,
-    action: {
-      text: 'Look at it',
-      href: view === 'deletes' ? `${driveLink(drive.name)}#deletes` : driveLink(drive.name, 'conflicts'),
-    },
-  }))
 }
 
 function needOfPause({ scope, target, reason, at }: Overview['pauses'][number]): Need {

@@ -1,4 +1,6 @@
-import type { Overview } from '../../../src/server/engine-api/schemas.ts'
+import type { Overview } from '../../../src/app/schemas.ts'
+import { appPages } from '../../../src/apps/pages.ts'
+import type { Accounts } from '../accounts.ts'
 import { api } from '../api.ts'
 import { Button, ButtonLink } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
@@ -6,15 +8,27 @@ import { Icon } from '../components/icon.tsx'
 import { Skeleton } from '../components/notes.tsx'
 import { Time } from '../components/values.tsx'
 import { formatPlural } from '../format.ts'
-import { keys, useAccounts, useAction, useFiles } from '../queries.ts'
-import { type Need, needsOf } from './need.ts'
+import { keys, useAccounts, useAction } from '../queries.ts'
+import { type Need, needsOf, type SourceAccount } from './need.ts'
 
 /** A page of alerts helps nobody: the rest is counted. */
 const NEEDS_MAX = 6
 
+/** Those that are the sources of an app by themselves. */
+function sourcesOf({ items, services }: Accounts): SourceAccount[] {
+  return items.flatMap(({ service, name, state, apps }) => {
+    const company = services.find((one) => one.name === service)?.company ?? 'The service'
+    return appPages.flatMap((app) => {
+      const stream = app.name in apps ? app.stream?.ofAccount?.(name) : undefined
+      return stream === undefined ? [] : [{ name, state, stream, company }]
+    })
+  })
+}
+
 export function NeedsYou({ overview }: { overview: Overview | undefined }) {
   const { data: accounts } = useAccounts()
-  const { data: files } = useFiles()
+  // Always the same ones in the same order, as hooks must be.
+  const ofApps = appPages.flatMap(({ useNeeds }) => useNeeds?.() ?? [])
   if (!overview) {
     return (
       <Card title="Needs you">
@@ -22,7 +36,7 @@ export function NeedsYou({ overview }: { overview: Overview | undefined }) {
       </Card>
     )
   }
-  const needs = needsOf(overview, accounts?.items ?? [], files?.drives)
+  const needs = needsOf(overview, accounts ? sourcesOf(accounts) : [], ofApps)
   if (needs.length === 0) {
     return (
       <Card title="Needs you">

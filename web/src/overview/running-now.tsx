@@ -1,5 +1,5 @@
 import { Link } from 'wouter-preact'
-import type { Overview, RunningView } from '../../../src/server/engine-api/schemas.ts'
+import type { Overview, RunningView } from '../../../src/app/schemas.ts'
 import { Card } from '../components/card.tsx'
 import { Skeleton } from '../components/notes.tsx'
 import { ProgressBar } from '../components/progress-bar.tsx'

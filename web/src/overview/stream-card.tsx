@@ -1,4 +1,4 @@
-import type { StreamView } from '../../../src/server/engine-api/schemas.ts'
+import type { StreamView } from '../../../src/app/schemas.ts'
 import { FrontierStrip } from '../charts/frontier-strip.tsx'
 import { HealthBadge } from '../components/badge.tsx'
 import { BalanceLine } from '../components/balance-line.tsx'
@@ -7,11 +7,12 @@ import { Skeleton } from '../components/notes.tsx'
 import { formatDuration, formatRate, formatShare } from '../format.ts'
 import { streamLink } from '../links.ts'
 import { homeLink, markText, streamTitle } from '../stream-name.ts'
+import { useShare } from './use-share.ts'
 
 export function StreamCard({ stream }: { stream: StreamView }) {
   const { title, kind } = streamTitle(stream.name)
   const href = streamLink(stream.name)
-  const share = stream.listed > 0 ? (stream.listed - stream.onTheirWay) / stream.listed : null
+  const share = useShare([stream])
   return (
     <Card
       class="stream-card"

@@ -1,11 +1,11 @@
 /** The figures of all streams together. */
-import type { Overview } from '../../../src/server/engine-api/schemas.ts'
+import type { Overview } from '../../../src/app/schemas.ts'
+import { wholeOf } from './share.ts'
 
 export type Totals = {
-  listed: number
+  /** Listed, or known to be there. */
+  whole: number
   settled: number
-  /** Null where nothing is listed yet. */
-  share: number | null
   rate: number
   running: number
   waiting: number
@@ -16,15 +16,13 @@ export type Totals = {
 
 export function totalsOf(overview: Pick<Overview, 'streams' | 'jobs' | 'badItems' | 'workers'>): Totals {
   const { streams, jobs, workers } = overview
-  const listed = streams.reduce((sum, stream) => sum + stream.listed, 0)
   const settled = streams.reduce(
     (sum, { stored, gone, skipped, bad }) => sum + stored + gone + skipped + bad,
     0,
   )
   return {
-    listed,
+    whole: wholeOf(streams),
     settled,
-    share: listed > 0 ? settled / listed : null,
     rate: streams.reduce((sum, { rate }) => sum + rate, 0),
     running: jobs.claimed ?? 0,
     waiting: (jobs.ready ?? 0) + (jobs.deps ?? 0) + (jobs.time ?? 0),

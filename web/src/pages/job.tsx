@@ -1,7 +1,7 @@
 /** One job: how it stands and why, who holds it, what failed, what it hangs on. */
 import { useQuery } from '@tanstack/preact-query'
 import { useParams } from 'wouter-preact'
-import type { JobDetail } from '../../../src/server/engine-api/schemas.ts'
+import type { JobDetail } from '../../../src/app/schemas.ts'
 import { api } from '../api.ts'
 import { StageBadge } from '../components/badge.tsx'
 import { Button, ButtonLink } from '../components/button.tsx'

@@ -1,7 +1,7 @@
 /** The job explorer: any job out of millions, by kind, state, stream and age. */
 import { useQuery } from '@tanstack/preact-query'
 import { Link } from 'wouter-preact'
-import type { JobView } from '../../../src/server/engine-api/schemas.ts'
+import type { JobView } from '../../../src/app/schemas.ts'
 import { api } from '../api.ts'
 import { StageBadge } from '../components/badge.tsx'
 import { Button } from '../components/button.tsx'

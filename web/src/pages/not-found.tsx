@@ -1,7 +1,8 @@
+import { searchLink } from '../../../src/apps/mail/web/links.ts'
 import { ButtonLink } from '../components/button.tsx'
 import { EmptyNote } from '../components/notes.tsx'
 import { PageTitle } from '../components/page-title.tsx'
-import { overviewLink, searchLink } from '../links.ts'
+import { overviewLink } from '../links.ts'
 
 export function NotFoundPage() {
   return (

@@ -1,6 +1,6 @@
 /** Ten seconds: what it is doing, how far it got, what needs somebody. */
 import { useState } from 'preact/hooks'
-import type { Overview } from '../../../src/server/engine-api/schemas.ts'
+import type { Overview } from '../../../src/app/schemas.ts'
 import { LimiterChart, ThroughputChart, WorkersChart } from '../charts/engine-charts.tsx'
 import { useSeries } from '../charts/series-query.ts'
 import { budgetNames, type ChartSpan, SPANS } from '../charts/series-window.ts'
@@ -16,6 +16,7 @@ import { NeedsYou } from '../overview/needs-you.tsx'
 import { RunningNow } from '../overview/running-now.tsx'
 import { StreamCard, StreamCardSkeleton } from '../overview/stream-card.tsx'
 import { totalsOf, workText } from '../overview/totals.ts'
+import { useShare } from '../overview/use-share.ts'
 import { useOverview } from '../queries.ts'
 import '../styles/overview.css'
 
@@ -47,6 +48,7 @@ export function OverviewPage() {
 }
 
 function Totals({ overview }: { overview: Overview | undefined }) {
+  const share = useShare(overview?.streams ?? [])
   const totals = overview ? totalsOf(overview) : undefined
   const line = (text: (known: NonNullable<typeof totals>) => string) =>
     totals ? text(totals) : <Skeleton width="5ch" />
@@ -56,13 +58,15 @@ function Totals({ overview }: { overview: Overview | undefined }) {
       <dl class="stats totals">
         <Stat
           label="Accounted for"
-          value={line(({ share }) => (share === null ? '–' : formatShare(share)))}
-          hint={line(({ settled, listed }) => `${formatCount(settled)} of ${formatCount(listed)}`)}
+          value={line(() => (share === null ? '–' : formatShare(share)))}
+          hint={line(({ settled, whole }) => `${formatCount(settled)} of ${formatCount(whole)}`)}
         />
         <Stat
           label="Speed"
           value={line(({ rate }) => formatRate(rate))}
-          hint={line(({ rate }) => (rate > 0 ? 'over the last minute' : 'nothing to do'))}
+          hint={line(({ rate, running }) =>
+            rate > 0 ? 'over the last minute' : running > 0 ? 'nothing settled just now' : 'nothing to do',
+          )}
         />
         <Stat
           label="Jobs"

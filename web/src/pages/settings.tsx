@@ -1,4 +1,8 @@
 /** Accounts, what holds now, and how this page looks. */
+import { useQuery } from '@tanstack/preact-query'
+import type { ServiceView } from '../../../src/app/accounts/schemas.ts'
+import { appPages } from '../../../src/apps/pages.ts'
+import type { Account } from '../accounts.ts'
 import { ButtonLink } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
 import { Segmented } from '../components/form.tsx'
@@ -6,9 +10,9 @@ import { ErrorNote, Skeleton } from '../components/notes.tsx'
 import { PageTitle } from '../components/page-title.tsx'
 import { useAccounts } from '../queries.ts'
 import { AccountCard } from '../settings/account-card.tsx'
+import type { AccountParts } from '../settings/account-part.ts'
 import { ConfigTable } from '../settings/config-table.tsx'
-import { ConnectCard } from '../settings/connect-card.tsx'
-import { OneDriveSettings } from '../settings/onedrive.tsx'
+import { ConnectCard, connectId } from '../settings/connect-card.tsx'
 import { SignOut } from '../settings/sign-out.tsx'
 import { useStore } from '../store.ts'
 import { setTheme, theme } from '../theme.ts'
@@ -21,22 +25,16 @@ const THEMES = [
 ] as const
 
 export function SettingsPage() {
+  const first = useAccounts().data?.services[0]?.name ?? ''
   return (
     <>
       <PageTitle title="Settings" lead="Accounts, limits, and what holds now.">
-        <ButtonLink href="/settings#connect" icon="person" kind="primary" small>
+        <ButtonLink href={`/settings#${connectId(first)}`} icon="person" kind="primary" small>
           Connect an account
         </ButtonLink>
       </PageTitle>
       <div class="settings">
-        <section class="stack" aria-label="Accounts">
-          <h2>Accounts</h2>
-          <Accounts />
-        </section>
-        <section class="stack" aria-label="OneDrive">
-          <h2>OneDrive</h2>
-          <OneDriveSettings />
-        </section>
+        <Accounts />
         <section class="stack" aria-label="This browser">
           <h2>This browser</h2>
           <Card>
@@ -62,27 +60,74 @@ export function SettingsPage() {
   )
 }
 
+/** One part of the page for each service. */
 function Accounts() {
   const { data, error, refetch } = useAccounts()
+  const parts = useAccountParts()
+  if (!data || !parts) {
+    return (
+      <section class="stack" aria-label="Accounts">
+        <h2>Accounts</h2>
+        {error ? (
+          <ErrorNote error={error} retry={refetch} />
+        ) : (
+          <Card>
+            <Skeleton height="14rem" />
+          </Card>
+        )}
+      </section>
+    )
+  }
+  return (
+    <>
+      {data.services.map((service) => (
+        <ServiceAccounts
+          key={service.name}
+          service={service}
+          parts={parts}
+          accounts={data.items.filter((account) => account.service === service.name)}
+        />
+      ))}
+    </>
+  )
+}
+
+function useAccountParts(): AccountParts | undefined {
+  const { data } = useQuery({
+    queryKey: ['account-parts'],
+    queryFn: async (): Promise<AccountParts> =>
+      Object.fromEntries(
+        await Promise.all(
+          appPages.flatMap(({ name, account }) => (account ? [account().then((part) => [name, part])] : [])),
+        ),
+      ),
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+  return data
+}
+
+type ServiceAccountsProps = { service: ServiceView; parts: AccountParts; accounts: readonly Account[] }
+
+function ServiceAccounts({ service, parts, accounts }: ServiceAccountsProps) {
   const toConnect = (): void => {
-    const card = document.getElementById('connect')
+    const card = document.getElementById(connectId(service.name))
     card?.scrollIntoView({ block: 'start' })
     card?.focus({ preventScroll: true })
   }
   return (
-    <>
-      {error && !data ? <ErrorNote error={error} retry={refetch} /> : null}
+    <section class="stack" aria-label={service.title}>
+      <h2>{service.title}</h2>
       <div class="grid-cards">
-        {!data && !error ? (
-          <Card>
-            <Skeleton height="14rem" />
-          </Card>
-        ) : null}
-        {data?.items.map((account) => (
-          <AccountCard key={account.name} account={account} onConnect={toConnect} />
+        {accounts.map((account) => (
+          <AccountCard key={account.name} {...{ account, service, parts }} onConnect={toConnect} />
         ))}
-        <ConnectCard />
+        <ConnectCard service={service} parts={parts} />
+        {service.apps.map((app) => {
+          const Begin = parts[app]?.Begin
+          const names = accounts.filter(({ apps }) => app in apps).map(({ name }) => name)
+          return Begin && names.length > 0 ? <Begin key={app} accounts={names} /> : null
+        })}
       </div>
-    </>
+    </section>
   )
 }

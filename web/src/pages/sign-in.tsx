@@ -6,7 +6,7 @@ import { BrandSign } from '../components/brand-sign.tsx'
 import { Button } from '../components/button.tsx'
 import { Field } from '../components/form.tsx'
 import { ApiError } from '../problem.ts'
-import { nextPath } from '../session.ts'
+import { keepSession, nextPath, takeCode } from '../session.ts'
 import '../styles/sign-in.css'
 
 export function SignInPage() {
@@ -15,15 +15,11 @@ export function SignInPage() {
   const [token, setToken] = useState('')
   const [error, setError] = useState<string>()
   const [busy, setBusy] = useState(false)
-  useEffect(() => {
-    document.title = 'Sign in · Tidemark'
-  }, [])
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault()
+  const enter = async (secret: { token: string } | { code: string }): Promise<void> => {
     setBusy(true)
     setError(undefined)
     try {
-      await api.signIn(token.trim())
+      keepSession((await api.signIn(secret)).session)
       await queries.invalidateQueries()
       dispatchEvent(new Event('tidemark:signed-in'))
       navigate(nextPath(location.search), { replace: true })
@@ -33,18 +29,36 @@ export function SignInPage() {
       setBusy(false)
     }
   }
+  useEffect(() => {
+    document.title = 'Sign in · Tidemark'
+    const follow = (): void => {
+      const code = takeCode()
+      if (code !== undefined) void enter({ code })
+    }
+    follow()
+    // Who is on this page already and opens the printed address changes nothing but what is behind the #.
+    addEventListener('hashchange', follow)
+    return () => removeEventListener('hashchange', follow)
+  }, [])
+  const submit = (event: Event): void => {
+    event.preventDefault()
+    void enter({ token: token.trim() })
+  }
   return (
     <main class="sign-in">
       <form class="card stack" onSubmit={submit}>
         <BrandSign />
         <div>
           <h1>Sign in to Tidemark</h1>
-          <p class="muted">This server is open to other machines, so it wants to know that it is you.</p>
+          <p class="muted">
+            Open the address that <code>tidemark sign-in</code> prints on the machine of the server, or give
+            its token.
+          </p>
         </div>
         <Field
           label="Token"
           error={error}
-          hint="The one that this server was set up with; whoever runs it knows it."
+          hint="It is in the file server.token of Tidemark’s home folder, or the one that was set there."
         >
           {(control) => (
             <input
@@ -66,7 +80,7 @@ export function SignInPage() {
 }
 
 function wordsFor(cause: unknown): string {
-  if (cause instanceof ApiError && cause.status === 401) return 'That is not the token of this server.'
+  if (cause instanceof ApiError && cause.code === 'sign-in') return 'That is not the token of this server.'
   if (cause instanceof ApiError) return cause.hint ? `${cause.message} ${cause.hint}` : cause.message
   return 'That did not work. Try again.'
 }

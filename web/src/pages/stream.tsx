@@ -1,6 +1,6 @@
 /** One stream: the frontier as a picture, its books, what was set aside, and its slices. */
 import { useParams } from 'wouter-preact'
-import type { Overview, StreamView } from '../../../src/server/engine-api/schemas.ts'
+import type { Overview, StreamView } from '../../../src/app/schemas.ts'
 import { api } from '../api.ts'
 import { HealthBadge } from '../components/badge.tsx'
 import { BalanceLine } from '../components/balance-line.tsx'
@@ -12,6 +12,7 @@ import { Stat } from '../components/stat.tsx'
 import { Time } from '../components/values.tsx'
 import { formatCount, formatDuration, formatRate, formatShare } from '../format.ts'
 import { jobsLink, overviewLink, pathPart, streamLink } from '../links.ts'
+import { useShare } from '../overview/use-share.ts'
 import { keys, useAction, useOverview } from '../queries.ts'
 import { BadItems } from '../stream/bad-items.tsx'
 import { FrontierCard, useStretch } from '../stream/frontier-card.tsx'
@@ -115,8 +116,7 @@ function PauseNote({ stream, pauses }: { stream: StreamView; pauses: Overview['p
 
 function Counters({ stream }: { stream: StreamView | undefined }) {
   const line = (text: (known: StreamView) => string) => (stream ? text(stream) : <Skeleton width="6ch" />)
-  const share = ({ listed, onTheirWay }: StreamView): string =>
-    listed > 0 ? formatShare((listed - onTheirWay) / listed) : '–'
+  const share = useShare(stream ? [stream] : [])
   return (
     <Card title="Books">
       <dl class="stats books">
@@ -135,7 +135,7 @@ function Counters({ stream }: { stream: StreamView | undefined }) {
         />
         <Stat
           label="Accounted for"
-          value={line(share)}
+          value={line(() => (share === null ? '–' : formatShare(share)))}
           hint={line(({ onTheirWay }) => `${formatCount(onTheirWay)} on their way`)}
         />
         <Stat

@@ -1,5 +1,5 @@
 /** What runs now, what waits, who does it, what is due, and what holds it back. */
-import type { JobView, Overview, RunningView } from '../../../src/server/engine-api/schemas.ts'
+import type { JobView, Overview, RunningView } from '../../../src/app/schemas.ts'
 import { api } from '../api.ts'
 import { Button, ButtonLink } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'

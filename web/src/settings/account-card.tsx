@@ -1,26 +1,37 @@
-/** An account: health, how far its copy reaches, what it holds, and what can be done with it. */
-import type { MailAccountView } from '../../../src/server/mail-api/schemas.ts'
+/** An account of any service: its health, what the apps say of it, and what can be done with it. */
+import type { ServiceView } from '../../../src/app/accounts/schemas.ts'
+import type { Account } from '../accounts.ts'
 import { api } from '../api.ts'
 import { Badge } from '../components/badge.tsx'
-import { BalanceLine } from '../components/balance-line.tsx'
 import { Button } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
 import { useConfirm } from '../components/confirm.tsx'
 import { Icon } from '../components/icon.tsx'
-import { Stat } from '../components/stat.tsx'
-import { Time } from '../components/values.tsx'
-import { formatBytes, formatCount, formatPlural } from '../format.ts'
-import { streamLink } from '../links.ts'
 import { keys, useAction } from '../queries.ts'
-import { ACCESS_TEXTS, accountState, quotaTier } from './account-state.ts'
+import type { AccountPart, AccountParts, AccountState } from './account-part.ts'
 
-export function AccountCard({ account, onConnect }: { account: MailAccountView; onConnect: () => void }) {
-  const { text, tone, hint } = accountState(account)
+type Shown = { app: string; part: AccountPart; told: never }
+
+/** The parts of those apps that work for the account, each with what its app says of it. */
+function shownOf({ apps }: Account, parts: AccountParts): Shown[] {
+  return Object.entries(apps).flatMap(([app, told]) => {
+    const part = parts[app]
+    return part ? [{ app, part, told: told as never }] : []
+  })
+}
+
+type AccountCardProps = { account: Account; service: ServiceView; parts: AccountParts; onConnect: () => void }
+
+export function AccountCard({ account, service, parts, onConnect }: AccountCardProps) {
+  const shown = shownOf(account, parts)
+  const { text, tone, hint } = stateOf(account, service, shown)
+  const access = service.levels.find(({ level }) => level === account.access)
+  const words = shown.flatMap(({ part, told }) => part.words?.(told) ?? [])
   return (
     <Card
       level={3}
-      title={account.name}
-      href={streamLink(account.stream)}
+      title={account.title}
+      href={shown.flatMap(({ part, told }) => part.href?.(told) ?? [])[0]}
       tone={tone === 'danger' ? 'danger' : 'neutral'}
       actions={
         <Badge tone={tone} dot>
@@ -35,82 +46,52 @@ export function AccountCard({ account, onConnect }: { account: MailAccountView; 
             <span>{hint}</span>
           </p>
         ) : null}
-        <BalanceLine counts={account} badHref={`${streamLink(account.stream)}#bad`} />
-        <dl class="stats account-stats">
-          <Stat
-            label="Complete until"
-            value={<Time at={account.watermarkMs} show="day" />}
-            hint={
-              <>
-                checked <Time at={account.checkedAtMs} />
-              </>
-            }
-          />
-          <Stat
-            label="On disk"
-            value={formatBytes(account.fileBytes)}
-            hint={`${formatPlural(account.files, 'file')}; ${formatBytes(account.rawBytes)} of mail`}
-          />
-          <Stat
-            label="Quota a minute"
-            value={formatCount(account.unitsPerMinute)}
-            hint={`units; ${quotaTier(account.unitsPerMinute)}`}
-          />
-        </dl>
-        <Choices account={account} />
-        <Damage files={account.damagedFiles} />
-        <Actions account={account} onConnect={onConnect} />
+        {shown.map(({ app, part: { Body }, told }) => (
+          <Body key={app} told={told} />
+        ))}
+        <p class="muted small">{[access?.may ?? 'Access not known', ...words].join(' · ')}</p>
+        <div class="row">
+          {account.state === 'sign-in' ? (
+            <Button small kind="primary" icon="person" onClick={onConnect}>
+              Connect again
+            </Button>
+          ) : null}
+          {shown.map(({ app, part: { Actions }, told }) =>
+            Actions ? <Actions key={app} account={account} told={told} /> : null,
+          )}
+          <Remove account={account} shown={shown} />
+        </div>
       </div>
     </Card>
   )
 }
 
-function Choices({ account }: { account: MailAccountView }) {
-  const { spam, trash, onlyLabels, skipLabels } = account.choices
-  const nameOf = (id: string): string => account.labels.find((label) => label.id === id)?.name ?? id
-  const parts = [
-    account.access === null ? 'Access not known' : ACCESS_TEXTS[account.access],
-    spam ? 'with spam' : 'without spam',
-    trash ? 'with the trash' : 'without the trash',
-    ...(onlyLabels.length > 0 ? [`only ${onlyLabels.map(nameOf).join(', ')}`] : []),
-    ...(skipLabels.length > 0 ? [`not ${skipLabels.map(nameOf).join(', ')}`] : []),
-  ]
-  return <p class="muted small">{parts.join(' · ')}</p>
-}
-
-function Damage({ files }: { files: readonly string[] }) {
-  if (files.length === 0) return null
+/** By what needs somebody first. */
+function stateOf(account: Account, { company }: ServiceView, shown: readonly Shown[]): AccountState {
+  if (account.state === 'sign-in') {
+    return {
+      text: 'Sign in again',
+      tone: 'danger',
+      hint: `${company} no longer lets Tidemark in. Connect the account again; nothing is lost.`,
+    }
+  }
+  const states = shown.flatMap(({ part, told }) => part.state?.(told) ?? [])
   return (
-    <details open>
-      <summary class="small">{formatPlural(files.length, 'damaged file')}</summary>
-      <ul class="small damaged">
-        {files.map((file) => (
-          <li key={file}>
-            <code>{file}</code>
-          </li>
-        ))}
-      </ul>
-    </details>
+    states.find(({ tone }) => tone === 'danger') ??
+    states.find(({ tone }) => tone === 'warn') ??
+    states[0] ?? { text: 'Connected', tone: 'accent' }
   )
 }
 
-function Actions({ account, onConnect }: { account: MailAccountView; onConnect: () => void }) {
+function Remove({ account, shown }: { account: Account; shown: readonly Shown[] }) {
   const confirm = useConfirm()
-  const { name, stream, paused } = account
-  const invalidates = [keys.accounts]
-  const sync = useAction({ run: () => api.sync(name), invalidates })
-  const pause = useAction({
-    run: () =>
-      paused
-        ? api.resume({ scope: 'stream', target: stream })
-        : api.pause({ scope: 'stream', target: stream, reason: 'paused on the page of settings' }),
-    invalidates,
-  })
-  const remove = useAction({ run: () => api.disconnect(name), invalidates })
-  const askRemove = async (): Promise<void> => {
+  const { name } = account
+  const remove = useAction({ run: () => api.disconnect(account), invalidates: [keys.accounts] })
+  const ask = async (): Promise<void> => {
+    const meanings = shown.map(({ part, told }) => part.forgetting(told))
     const isSure = await confirm({
       title: `Forget ${name}?`,
-      text: 'Tidemark forgets how to get in and fetches nothing more. The archive of its mail stays on disk, but cannot be searched here until the account is connected again.',
+      text: ['Tidemark forgets how to get in and fetches nothing more.', ...meanings].join(' '),
       action: 'Forget the account',
       danger: true,
       typed: name,
@@ -118,22 +99,8 @@ function Actions({ account, onConnect }: { account: MailAccountView; onConnect: 
     if (isSure) await remove.start()
   }
   return (
-    <div class="row">
-      {account.state === 'sign-in' ? (
-        <Button small kind="primary" icon="person" onClick={onConnect}>
-          Connect again
-        </Button>
-      ) : (
-        <Button small icon="retry" busy={sync.busy} disabled={paused} onClick={() => void sync.start()}>
-          Sync now
-        </Button>
-      )}
-      <Button small icon={paused ? 'play' : 'pause'} busy={pause.busy} onClick={() => void pause.start()}>
-        {paused ? 'Resume' : 'Pause'}
-      </Button>
-      <Button small kind="quiet" busy={remove.busy} onClick={() => void askRemove()}>
-        Remove
-      </Button>
-    </div>
+    <Button small kind="quiet" busy={remove.busy} onClick={() => void ask()}>
+      Remove
+    </Button>
   )
 }

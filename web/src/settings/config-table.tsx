@@ -1,7 +1,7 @@
 /** What holds now, and what said so. */
 import { useQuery } from '@tanstack/preact-query'
 import { useState } from 'preact/hooks'
-import type { SettingView } from '../../../src/server/engine-api/schemas.ts'
+import type { SettingView } from '../../../src/app/schemas.ts'
 import { api } from '../api.ts'
 import { type Column, DataTable } from '../components/data-table.tsx'
 import { Switch } from '../components/form.tsx'

@@ -1,56 +1,89 @@
-/** Connects a Gmail account: chooses what Tidemark may do, and goes to Google for it. */
+/** Connects an account of a service: chooses what Tidemark may do, and goes there for it, in this tab. */
 import { useState } from 'preact/hooks'
+import type { ServiceView } from '../../../src/app/accounts/schemas.ts'
 import { api } from '../api.ts'
-import { Switch } from '../components/form.tsx'
-import { ConnectForm } from './connect-form.tsx'
+import { Button } from '../components/button.tsx'
+import { Card } from '../components/card.tsx'
+import { ErrorNote } from '../components/notes.tsx'
+import { safeAddress } from '../links.ts'
+import { ApiError } from '../problem.ts'
+import type { AccountParts, Choices } from './account-part.ts'
 
-type Access = 'readonly' | 'modify' | 'full'
+/** What the apps that work for a service let choose. */
+function choicesOf({ apps }: ServiceView, parts: AccountParts): [app: string, choices: Choices][] {
+  return apps.flatMap((app): [string, Choices][] => {
+    const choices = parts[app]?.choices
+    return choices ? [[app, choices]] : []
+  })
+}
 
-const ACCESSES: readonly { value: Access; text: string; hint: string }[] = [
-  { value: 'readonly', text: 'Read only', hint: 'Enough to copy, search and read.' },
-  {
-    value: 'modify',
-    text: 'Read and move',
-    hint: 'Also to take old mail out of the inbox, or to the trash.',
-  },
-  { value: 'full', text: 'Everything', hint: 'Also to delete for good, which frees space.' },
-]
-
-export function ConnectCard() {
-  const [access, setAccess] = useState<Access>('readonly')
-  const [spam, setSpam] = useState(false)
-  // As on the command line: what lies in the trash may be wanted again.
-  const [trash, setTrash] = useState(true)
+export function ConnectCard({ service, parts }: { service: ServiceView; parts: AccountParts }) {
+  const { name, title, company, levels, note } = service
+  const choices = choicesOf(service, parts)
+  const [access, setAccess] = useState(service.level)
+  const [chosen, setChosen] = useState(() =>
+    Object.fromEntries(choices.map(([app, { initial }]) => [app, initial])),
+  )
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>()
+  const connect = async (event: Event): Promise<void> => {
+    event.preventDefault()
+    setBusy(true)
+    setError(undefined)
+    try {
+      const address = safeAddress((await api.connect({ service: name, access, choices: chosen })).url)
+      if (!address)
+        throw new ApiError({ status: 502, title: 'The address to sign in at is not one of the web' })
+      // In this tab: a new one would be taken for an unwanted window. The service sends it back here.
+      location.assign(address)
+    } catch (cause) {
+      setError(cause)
+      setBusy(false)
+    }
+  }
   return (
-    <ConnectForm
-      id="connect"
-      title="Connect a Gmail account"
-      provider="Google"
-      begin={() => api.connect({ access, spam, trash })}
-    >
-      <fieldset class="actions">
-        <legend class="field-label">What Tidemark may do</legend>
-        <div class="access-choices">
-          {ACCESSES.map(({ value, text, hint }) => (
-            <label key={value} class="access-choice">
-              <input
-                type="radio"
-                name="access"
-                value={value}
-                checked={access === value}
-                onChange={() => setAccess(value)}
-              />
-              <span>
-                <b>{text}</b> <span class="muted small">{hint}</span>
-              </span>
-            </label>
+    <div id={connectId(name)} tabIndex={-1}>
+      <Card title={`Connect a ${title} account`} level={3}>
+        <form class="stack" onSubmit={(event) => void connect(event)}>
+          <fieldset class="actions">
+            <legend class="field-label">What Tidemark may do</legend>
+            <div class="access-choices">
+              {levels.map(({ level, choice }) => (
+                <label key={level} class="access-choice">
+                  <input
+                    type="radio"
+                    name="access"
+                    value={level}
+                    checked={access === level}
+                    onChange={() => setAccess(level)}
+                  />
+                  <span>
+                    <b>{choice.title}</b> <span class="muted small">{choice.hint}</span>
+                  </span>
+                </label>
+              ))}
+            </div>
+          </fieldset>
+          {choices.map(([app, { Fields }]) => (
+            <Fields
+              key={app}
+              chosen={chosen[app]!}
+              onChange={(now) => setChosen((before) => ({ ...before, [app]: now }))}
+            />
           ))}
-        </div>
-      </fieldset>
-      <div class="row connect-switches">
-        <Switch label="Copy spam as well" checked={spam} onChange={setSpam} />
-        <Switch label="Copy the trash as well" checked={trash} onChange={setTrash} />
-      </div>
-    </ConnectForm>
+          {note ? <p class="muted small connect-note">{note}</p> : null}
+          {error ? <ErrorNote error={error} /> : null}
+          <div class="row">
+            <Button type="submit" kind="primary" icon="external" busy={busy}>
+              {busy ? `Going to ${company} …` : `Go on to ${company}`}
+            </Button>
+            <span class="muted small">You sign in there; Tidemark never sees your password.</span>
+          </div>
+        </form>
+      </Card>
+    </div>
   )
 }
+
+/** Where the card of a service is on the page. */
+export const connectId = (service: string): string => `connect-${service}`

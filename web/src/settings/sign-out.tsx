@@ -1,20 +1,18 @@
-/** Only where there was something to sign in to: a server that other machines reach. */
-import { useQuery } from '@tanstack/preact-query'
 import { useState } from 'preact/hooks'
 import { api } from '../api.ts'
 import { Button } from '../components/button.tsx'
 import { ErrorNote } from '../components/notes.tsx'
+import { forgetSession } from '../session.ts'
 
 export function SignOut() {
-  const { data } = useQuery({ queryKey: ['session'], queryFn: ({ signal }) => api.session(signal) })
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>()
-  if (!data?.required) return null
   const signOut = async (): Promise<void> => {
     setBusy(true)
     setError(undefined)
     try {
       await api.signOut()
+      forgetSession()
       // The page is loaded anew: no mail stays in its memory.
       location.assign('/sign-in')
     } catch (cause) {

@@ -1,4 +1,4 @@
-import type { BadView } from '../../../src/server/engine-api/schemas.ts'
+import type { BadView } from '../../../src/app/schemas.ts'
 import { api } from '../api.ts'
 import { Button } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'

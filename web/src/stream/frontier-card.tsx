@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { FrontierView } from '../../../src/server/engine-api/schemas.ts'
+import type { FrontierView } from '../../../src/app/schemas.ts'
 import { Button } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
 import { ErrorNote, Skeleton } from '../components/notes.tsx'

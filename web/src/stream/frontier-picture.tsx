@@ -1,7 +1,7 @@
 /** The frontier of a stream: how much lies where, what of it is done, and how far the mark has come. */
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { FrontierView } from '../../../src/server/engine-api/schemas.ts'
+import type { FrontierView } from '../../../src/app/schemas.ts'
 import { BAND_HEIGHT, FrontierBand } from '../charts/frontier-band.tsx'
 import { markCell } from '../charts/frontier-runs.ts'
 import { cellText } from './cell-text.ts'

@@ -1,7 +1,7 @@
 /** The slices of a stream as a list, from the stretch on that the picture shows. */
 import { useState } from 'preact/hooks'
 import { Link } from 'wouter-preact'
-import type { SegmentView } from '../../../src/server/engine-api/schemas.ts'
+import type { SegmentView } from '../../../src/app/schemas.ts'
 import { api } from '../api.ts'
 import { Badge } from '../components/badge.tsx'
 import { Card } from '../components/card.tsx'

@@ -1,5 +1,5 @@
 /** A closer look at a stretch of a frontier. */
-import type { FrontierView } from '../../../src/server/engine-api/schemas.ts'
+import type { FrontierView } from '../../../src/app/schemas.ts'
 
 export type Cell = FrontierView['cells'][number]
 export type Stretch = { from: number; to: number }

@@ -1,7 +1,7 @@
 /** Budgets: what is allowed, what is used, what was refused, and how that went. */
 import { useQuery } from '@tanstack/preact-query'
 import { useState } from 'preact/hooks'
-import type { BudgetView } from '../../../src/server/engine-api/schemas.ts'
+import type { BudgetView } from '../../../src/app/schemas.ts'
 import { api } from '../api.ts'
 import { LimiterChart } from '../charts/engine-charts.tsx'
 import { useSeries } from '../charts/series-query.ts'

@@ -1,7 +1,7 @@
 /** What runs now, with progress. Jobs come and go every second: the place stays as large as it was needed before. */
 import { useRef } from 'preact/hooks'
 import { Link } from 'wouter-preact'
-import type { RunningView } from '../../../src/server/engine-api/schemas.ts'
+import type { RunningView } from '../../../src/app/schemas.ts'
 import { ProgressBar } from '../components/progress-bar.tsx'
 import { formatBytes, formatCount, formatDuration, formatPlural } from '../format.ts'
 import { jobLink, jobsLink } from '../links.ts'

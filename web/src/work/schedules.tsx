@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/preact-query'
 import { Link } from 'wouter-preact'
-import type { ScheduleView } from '../../../src/server/engine-api/schemas.ts'
+import type { ScheduleView } from '../../../src/app/schemas.ts'
 import { api } from '../api.ts'
 import { Card } from '../components/card.tsx'
 import { type Column, DataTable } from '../components/data-table.tsx'

@@ -1,7 +1,7 @@
 /** Processes that take jobs, and what each holds. */
 import { useQuery } from '@tanstack/preact-query'
 import { Link } from 'wouter-preact'
-import type { JobView, Overview, WorkerView } from '../../../src/server/engine-api/schemas.ts'
+import type { JobView, Overview, WorkerView } from '../../../src/app/schemas.ts'
 import { api } from '../api.ts'
 import { Badge } from '../components/badge.tsx'
 import { Card } from '../components/card.tsx'

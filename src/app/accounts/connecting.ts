@@ -1,0 +1,65 @@
+/**
+ * Connecting an account, whatever the service and whoever asked: a sign-in brings a secret, the service says whose
+ * account it is, and only then is it kept, with what was chosen for the apps that work for it.
+ *
+ *   signed in ──identify──▶ known whose ──keepIdentified──▶ kept, sealed, ready
+ */
+import { TidemarkError } from '../../base/errors.ts'
+import { shellWord } from '../../base/wording.ts'
+import type { AccountService, NewSecret, Profile, ServiceCalls } from '../../cloud/account-service.ts'
+import { type AccountStore, type KeptAccount, keepAccount, knownAccount } from '../../cloud/account-store.ts'
+import { newToken } from '../../cloud/token-source.ts'
+import type { Account } from '../../ledger/accounts.ts'
+import type { AccountUses } from './account-use.ts'
+
+export type Identified = NewSecret<object> & { profile: Profile; level: string }
+
+/** `user`: whose account it must be, where somebody said so. */
+export async function identify(
+  service: AccountService,
+  signedIn: NewSecret<object>,
+  asked: { calls: ServiceCalls; level: string; user?: string | undefined; store: AccountStore },
+): Promise<Identified> {
+  const { calls, level, user, store } = asked
+  service.requireLevel(signedIn.secret, level)
+  // Nothing is given back when this fails: Google takes a whole grant back with one token, and so the token that an
+  // account may be using already.
+  const profile = await service.profile(calls, newToken(signedIn.accessToken))
+  const known = await knownAccount(service, store.accounts, profile)
+  if (user === undefined || user === profile.name || user === known?.name) {
+    return { ...signedIn, profile, level }
+  }
+  throw new TidemarkError(`This is the account ${profile.name}, not ${user}. Nothing was kept.`, {
+    kind: 'auth',
+    code: 'other-account',
+    hint: 'Sign in with the other account, or leave --user out.',
+  })
+}
+
+/** What was chosen, by the name of the app; what was chosen before holds where nothing else is said. */
+export type Chosen = Readonly<Record<string, Record<string, unknown>>>
+
+export function keepIdentified(
+  service: AccountService,
+  { profile, secret, level }: Identified,
+  { store, uses, chosen }: { store: AccountStore; uses: AccountUses; chosen: Chosen },
+): Promise<KeptAccount> {
+  const change = (settings: Account['settings']): Account['settings'] =>
+    [...uses].reduce(
+      (changed, [app, { choices }]) => choices?.write(changed, chosen[app] ?? {}) ?? changed,
+      settings,
+    )
+  return keepAccount(store, service, { profile, secret, level, change })
+}
+
+/** The command that connects an account anew, with what it may do now. */
+export function connectCommand(
+  { service, name }: Pick<Account, 'service' | 'name'>,
+  known?: { service: AccountService | undefined; level: string | undefined },
+): string {
+  const { levels = [], keepsLevel = true } = known?.service ?? {}
+  const { flag } = levels.find(({ level }) => level === known?.level) ?? {}
+  // Without it more is asked for than the account has now.
+  const isLess = !keepsLevel && flag === 'readOnly'
+  return `tidemark account add ${service}${isLess ? ' --read-only' : ''} --user ${shellWord(name)}`
+}

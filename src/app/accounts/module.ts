@@ -1,0 +1,293 @@
+/**
+ * The accounts as a module of the server: listing them with what every app says of its own, forgetting one, and
+ * connecting one in the browser. The page asks for an address to go to, the service sends the browser back to this
+ * server with a code, and the code becomes a sealed secret.
+ * See sign-in-callback.ts and pending-sign-ins.ts for what lets an answer in.
+ */
+import { z } from 'zod'
+import { asTidemarkError } from '../../base/errors.ts'
+import { isLoopback } from '../../base/loopback.ts'
+import { type AccountService, accessText, type ServiceCalls } from '../../cloud/account-service.ts'
+import { levelOfAccount } from '../../cloud/account-store.ts'
+import { createPkce, type OAuthClient, type Pkce } from '../../cloud/oauth.ts'
+import { CONNECT_HINT, services as known } from '../../cloud/registry.ts'
+import type { Account } from '../../ledger/accounts.ts'
+import type { App } from '../app.ts'
+import { accountText } from '../inputs.ts'
+import { type ServerModule, servicesFor } from '../module.ts'
+import { conflict, notFound, ProblemError } from '../problem.ts'
+import { type AnyRoute, defineRoute } from '../route.ts'
+import { doneSchema } from '../schemas.ts'
+import type { Services } from '../services.ts'
+import { looksAt } from '../shared-looks.ts'
+import { type AccountUses, remainsOf, usesOf } from './account-use.ts'
+import { type Chosen, identify, keepIdentified } from './connecting.ts'
+import { PendingSignIns } from './pending-sign-ins.ts'
+import { forgetAccount, revocationTexts } from './removal.ts'
+import { accountSchema, type ServiceView, serviceSchema } from './schemas.ts'
+import { callbackPath, defineSignInCallback } from './sign-in-callback.ts'
+import type { SignInPage } from './sign-in-page.ts'
+
+/** An app that works for accounts, with its part of the server. */
+type UsingApp = { services: readonly string[]; module: ServerModule }
+
+/** A service, what the apps make of its accounts, and these apps. */
+type Connectable = { service: AccountService; uses: AccountUses; apps: readonly UsingApp[] }
+
+/** `modules`: those of the apps. */
+export async function accountsModule(
+  apps: readonly App[],
+  modules: readonly ServerModule[],
+): Promise<ServerModule> {
+  const using = apps.flatMap(({ name, services }) => {
+    const module = modules.find((one) => one.name === name)
+    return module?.accounts ? [{ services, module }] : []
+  })
+  const all = await Promise.all(
+    known.map(async ({ name, load }): Promise<Connectable> => {
+      const [service, uses] = await Promise.all([load(), usesOf(apps, name)])
+      return { service, uses, apps: using.filter(({ services }) => services.includes(name)) }
+    }),
+  )
+  return {
+    name: 'accounts',
+    routes: [listRoute(all), removeRoute(all), ...connectRoutes(all)],
+  }
+}
+
+function listRoute(all: readonly Connectable[]): AnyRoute {
+  const modules = new Set(all.flatMap(({ apps }) => apps.map(({ module }) => module)))
+  const told = [...modules].map(({ name, accounts }) => [name, accounts!.schema.optional()])
+  const views = all.map(viewOf)
+  return defineRoute(
+    {
+      ...{ method: 'get', path: '/api/accounts', tag: 'accounts', access: 'read', etag: true },
+      summary: 'The connected accounts, and the services of which one can be connected',
+      answer: z.object({
+        items: z.array(
+          accountSchema.extend({
+            apps: z.object(Object.fromEntries(told)).describe('What each app that works for it says of it'),
+          }),
+        ),
+        services: z.array(serviceSchema),
+      }),
+    },
+    async (_input, services) => {
+      const rows = await services.accounts.list()
+      const items = await Promise.all(all.map((one) => itemsOf(one, services, rows)))
+      return { items: items.flat(), services: views }
+    },
+  )
+}
+
+async function itemsOf({ service, apps }: Connectable, services: Services, rows: readonly Account[]) {
+  const { accounts, vault } = services
+  const own = rows.filter((row) => row.service === service.name)
+  const told = await Promise.all(
+    openApps(apps, services).map(async (module) => ({
+      name: module.name,
+      views: await module.accounts!.view(servicesFor(module, services), own),
+    })),
+  )
+  return Promise.all(
+    own.map(async (account, at) => ({
+      ...{ service: service.name, name: account.name, state: account.state },
+      title: service.called(account.name).asTitle,
+      access: (await levelOfAccount(service, { accounts, vault, account })) ?? null,
+      apps: Object.fromEntries(told.map(({ name, views }) => [name, views[at]])),
+    })),
+  )
+}
+
+function openApps(apps: readonly UsingApp[], services: Services): ServerModule[] {
+  return apps.map(({ module }) => module).filter(({ name }) => services.apps.has(name))
+}
+
+function viewOf({ service, uses }: Connectable): ServiceView {
+  const { name, title, company, levels, defaults, signIn } = service
+  return {
+    ...{ name, title, company, level: defaults.page, note: signIn.pageNote ?? null },
+    apps: [...uses.keys()],
+    levels: levels.map(({ level, may, choice }) => ({ level, may, choice })),
+  }
+}
+
+function removeRoute(all: readonly Connectable[]): AnyRoute {
+  return defineRoute(
+    {
+      ...{ method: 'delete', path: '/api/accounts/{service}/{name}', tag: 'accounts', access: 'write' },
+      summary: 'Forgets an account and gives its token back; what was kept of it stays',
+      description: '409: an app works with it; with `force` it is forgotten all the same.',
+      errors: [409],
+      params: z.object({
+        service: z
+          .string()
+          .min(1)
+          .max(100)
+          .describe('The name of its service, as the list of accounts gives it'),
+        name: accountText,
+      }),
+      query: z.object({
+        force: z.enum(['true', 'false']).default('false').describe('Also while an app works with it'),
+      }),
+      answer: doneSchema,
+    },
+    async ({ params: { service: name, name: address }, query: { force } }, services) => {
+      const { accounts, vault, ledger, home } = services
+      const account = await accounts.find(name, address)
+      if (!account) throw await unknownAccount(services, address)
+      const one = all.find(({ service }) => service.name === name)
+      const remains = await remainsOf(one?.uses ?? new Map(), account, { ledger, home })
+      if (remains.inUse && force !== 'true') {
+        throw conflict(remains.inUse.message, { code: 'account-in-use', cause: remains.inUse })
+      }
+      const stored = async () => ({ accounts, vault, account })
+      const revoked = { stored, calls: callsOf(services) }
+      const revocation = await forgetAccount(one?.service, { accounts, account, revoked })
+      await changed(one?.apps ?? [], services)
+      const told = revocationTexts(one?.service, account, revocation)
+      const text = [`The account ${address} is forgotten.`, remains.question, ...told].join(' ')
+      return { outcome: 'done' as const, text }
+    },
+  )
+}
+
+async function unknownAccount({ accounts }: Services, name: string): Promise<ProblemError> {
+  const names = (await accounts.list()).map((one) => one.name)
+  return notFound(`There is no account ${name}.`, {
+    code: 'account-unknown',
+    hint: names.length > 0 ? `There are: ${names.join(', ')}.` : CONNECT_HINT,
+  })
+}
+
+/** The apps see at once what was connected or forgotten. */
+async function changed(apps: readonly UsingApp[], services: Services): Promise<void> {
+  for (const module of openApps(apps, services)) {
+    await module.accounts!.changed(servicesFor(module, services))
+  }
+  looksAt(services.ledger).forget()
+}
+
+function callsOf({ config, fetch, clock }: Services): ServiceCalls {
+  return { config, fetch, clock }
+}
+
+type Pending = {
+  pkce: Pkce
+  client: OAuthClient
+  level: string
+  redirectUri: string
+  chosen: Chosen
+  of: Connectable
+}
+
+function connectRoutes(all: readonly Connectable[]): AnyRoute[] {
+  let begun: PendingSignIns<Pending> | undefined
+  const pendingIn = ({ clock }: Services): PendingSignIns<Pending> => {
+    begun ??= new PendingSignIns<Pending>(clock)
+    return begun
+  }
+  const names = all.map(({ service }) => service.name)
+  const levels = new Set(all.flatMap(({ service }) => service.levels.map(({ level }) => level)))
+  const choices = new Map(
+    all.flatMap(({ uses }) =>
+      [...uses].flatMap(([app, use]) =>
+        use.choices ? [[app, use.choices.schema.optional().describe(`For the app ${app}`)] as const] : [],
+      ),
+    ),
+  )
+  const connect = defineRoute(
+    {
+      ...{ method: 'post', path: '/api/accounts/connect', tag: 'accounts', access: 'write' },
+      summary: 'Begins a sign-in: the address at which the user allows the access',
+      description: '409: no client is configured to sign in with. What was begun waits for ten minutes.',
+      errors: [409],
+      body: z.strictObject({
+        service: z.enum(names).describe('Of which service'),
+        access: z.enum([...levels]).describe('What is asked for: one of the levels of the service'),
+        choices: z
+          .strictObject(Object.fromEntries(choices))
+          .default({})
+          .describe(
+            'What is chosen for the apps that work for it; what was chosen before holds where nothing is said',
+          ),
+      }),
+      answer: z.object({ url: z.string(), state: z.string() }),
+    },
+    async ({ body, origin }, services) => {
+      const { access: level } = body
+      const chosen = body.choices as Chosen
+      const of = all.find(({ service }) => service.name === body.service)!
+      checkWish(of, level, chosen)
+      const { signIn } = of.service
+      const client = clientOrConflict(of.service, services)
+      const pkce = createPkce(services.chanceBytes)
+      const redirectUri = redirectOf(of.service, origin)
+      pendingIn(services).remember(pkce.state, { pkce, client, level, redirectUri, chosen, of })
+      return { url: signIn.url(services.config, { client, level, redirectUri, pkce }), state: pkce.state }
+    },
+  )
+  const callbacks = all.map(({ service }) =>
+    defineSignInCallback<Pending>(service, {
+      take(services, state) {
+        const pending = pendingIn(services).take(state)
+        return pending?.of.service === service ? pending : undefined
+      },
+      finish,
+    }),
+  )
+  return [connect, ...callbacks]
+}
+
+/** Each service has its own levels, and its own apps. */
+function checkWish({ service, uses }: Connectable, level: string, chosen: Chosen): void {
+  const { title, levels } = service
+  if (!levels.some((one) => one.level === level)) {
+    throw new ProblemError(400, `${title} has no access that is called ${level}.`, {
+      code: 'access-unknown',
+      hint: `There are: ${levels.map((one) => one.level).join(', ')}.`,
+    })
+  }
+  const app = Object.keys(chosen).find((name) => !uses.has(name))
+  if (app === undefined) return
+  throw new ProblemError(400, `The app ${app} does not work for accounts of ${title}.`, {
+    code: 'choices-unknown',
+  })
+}
+
+/** Without a client nobody can sign in here, whatever is asked for. */
+function clientOrConflict({ signIn }: AccountService, { config }: Services): OAuthClient {
+  try {
+    return signIn.client(config, 'the configuration file')
+  } catch (thrown) {
+    const { code = 'no-client', hint, message } = asTidemarkError(thrown)
+    throw conflict(message, { code, cause: thrown, ...(hint === undefined ? {} : { hint }) })
+  }
+}
+
+/** A client for this machine may know it by one name alone. */
+function redirectOf({ name, signIn: { host } }: AccountService, origin: string): string {
+  const url = new URL(callbackPath(name), origin)
+  if (host === 'localhost' && isLoopback(url.hostname)) url.hostname = host
+  return url.href
+}
+
+async function finish(services: Services, pending: Pending, code: string): Promise<SignInPage> {
+  const { client, level, redirectUri, pkce, chosen } = pending
+  const { service, uses, apps } = pending.of
+  const calls = callsOf(services)
+  const answer = { client, level, code, verifier: pkce.verifier, redirectUri }
+  const signedIn = await service.signIn.byCode(calls, answer)
+  const identified = await identify(service, signedIn, { calls, level, store: services })
+  const { name, before } = await keepIdentified(service, identified, { store: services, uses, chosen })
+  await changed(apps, services)
+  const { facts } = identified.profile
+  const more = facts.length === 0 ? '' : `: ${facts.join(', ')}`
+  const [next] = apps.flatMap(({ module }) => module.accounts?.next ?? [])
+  return {
+    status: 200,
+    title: before ? 'Connected again' : 'Connected',
+    text: `Tidemark works for ${service.called(name).inText} now (${accessText(service, level)})${more}.`,
+    hint: before ? undefined : next,
+  }
+}

@@ -1,0 +1,52 @@
+/** What the sync of files makes of a OneDrive account: the folders that are kept in step with it. */
+import type { AccountUse } from '../../app/accounts/account-use.ts'
+import { UsageError } from '../../base/errors.ts'
+import { plural } from '../../base/wording.ts'
+import type { Account } from '../../ledger/accounts.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { DriveRow } from './store/contract.ts'
+import { FileStore } from './store/file-store.ts'
+
+export const filesAccountUse: AccountUse = {
+  async keeps(account, { ledger }) {
+    const folders = await foldersOf(ledger, account)
+    return folders.length === 0 ? 'no folder' : namesOf(folders)
+  },
+
+  async remains(account, { ledger }) {
+    const folders = await foldersOf(ledger, account)
+    return {
+      question: 'All files stay, here and in OneDrive.',
+      text:
+        folders.length === 0
+          ? 'No folder was kept in step with it.'
+          : `${themOf(folders)} ${plural(folders.length, 'stays as it is', 'stay as they are')}, and so do the files in OneDrive; until the account is connected again, neither side hears of the other.`,
+      details: { folders: folders.map(({ name, root }) => ({ name, root })) },
+      inUse: folders.length === 0 ? undefined : inUse(account, folders),
+    }
+  },
+
+  limitOf: (level) => (level === 'readonly' ? 'nothing can be uploaded with that' : ''),
+}
+
+/** On any machine. */
+async function foldersOf(ledger: Ledger, { name }: Account): Promise<DriveRow[]> {
+  const drives = await (await FileStore.open(ledger)).drives()
+  return drives.filter(({ account }) => account === name)
+}
+
+function inUse(account: Account, folders: readonly DriveRow[]): UsageError {
+  const them = themOf(folders)
+  return new UsageError(`${them} ${plural(folders.length, 'is', 'are')} kept in step with ${account.name}.`, {
+    code: 'account-in-use',
+    hint: 'With --force the account is forgotten all the same: nothing happens to any file, here or in OneDrive, but the two are no longer kept in step.',
+  })
+}
+
+function themOf(folders: readonly DriveRow[]): string {
+  return `The ${plural(folders.length, 'folder')} ${namesOf(folders)}`
+}
+
+function namesOf(folders: readonly DriveRow[]): string {
+  return folders.map(({ name, root }) => `${name} (${root})`).join(', ')
+}

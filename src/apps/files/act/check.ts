@@ -1,0 +1,37 @@
+/** Hashes the local content, so that it can be told from what both sides last agreed on. */
+import type { VerbRun } from '../action.ts'
+import { lookInside } from '../local/folder.ts'
+import { plainStat } from '../local/stat.ts'
+import { setLocalHash } from '../store/local-tree.ts'
+import { freeNode } from '../store/open-nodes.ts'
+import { type Disk, isForbidden } from './content.ts'
+import { goneHere, lookAsSeen, otherHere, rootOf, unreadableHere } from './local-side.ts'
+
+export function checkRun({ disk }: { disk: Disk }): VerbRun {
+  return async (context) => {
+    const { drive, job, node } = context
+    const local = context.case.local!
+    const root = rootOf(drive)
+    const seen = await lookAsSeen(context, root, local)
+    if ('ended' in seen) return seen.ended
+    const stat = plainStat(seen.look)
+    try {
+      const hashed = await disk.hash({ root, names: seen.names }, stat, job.signal)
+      if (hashed.outcome === 'done') {
+        const { hash, sha256 } = hashed
+        return {
+          end: 'done',
+          write: async (tx) => {
+            await setLocalHash(tx, drive.name, { id: local.id, stat, hash, sha256 })
+            return freeNode(tx, drive.name, node)
+          },
+        }
+      }
+    } catch (thrown) {
+      if (isForbidden(thrown)) return unreadableHere(context, local, 'it may not be read')
+      throw thrown
+    }
+    const look = lookInside(root, seen.names)
+    return look ? otherHere(context, local, look) : goneHere(context)
+  }
+}

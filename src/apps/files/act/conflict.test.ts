@@ -1,0 +1,348 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, readdirSync, renameSync } from 'node:fs'
+import { afterEach, describe, test } from 'node:test'
+import { resolveConflict } from '../store/conflicts.ts'
+import type { ConflictRow } from '../store/contract.ts'
+import { releaseSettled } from '../store/open-nodes.ts'
+import { type ActWorld, actWorld, type WorldOptions } from './act-world.suite.ts'
+
+const worlds: ActWorld[] = []
+async function world(options?: WorldOptions): Promise<ActWorld> {
+  const made = await actWorld(options)
+  worlds.push(made)
+  return made
+}
+afterEach(async () => {
+  for (const one of worlds.splice(0)) await one.close()
+})
+
+const text = (w: ActWorld, path: string): string => w.there.device.read(path)!.toString()
+const copies = (w: ActWorld): string[] =>
+  readdirSync(w.drive.root).filter((name) => name.includes('.conflict-'))
+
+/** Both sides have edited the same file. */
+async function editedTwice(options: WorldOptions = {}): Promise<ActWorld> {
+  const w = await world(options)
+  w.write('a.txt', 'one')
+  await w.sync()
+  w.write('a.txt', 'ours, edited')
+  w.there.device.edit('/a.txt', 'theirs')
+  await w.run(await w.only('check'))
+  return w
+}
+
+describe('both sides have edited a file', () => {
+  test('keep-both: OneDrive keeps the name, and the copy never conflicts again', async () => {
+    const w = await editedTwice()
+    await w.run(await w.only('conflict'))
+    await w.sync()
+    assert.equal(w.read('a.txt'), 'theirs')
+    const [copy] = copies(w)
+    assert.match(copy!, /^a\.conflict-\d{8}-\d{6}\.txt$/)
+    assert.equal(w.read(copy!), 'ours, edited')
+    assert.equal(text(w, `/${copy}`), 'ours, edited')
+    const [record] = await w.conflicts()
+    assert.deepEqual([record!.kind, record!.state, record!.copyPath], ['edit-edit', 'kept-both', copy])
+    assert.deepEqual(await w.sync(), [])
+    assert.deepEqual(await w.differences(), [])
+  })
+
+  for (const isSeen of [false, true]) {
+    test(`keep-both that died after the rename goes on with that name, ${isSeen ? 'also' : 'not yet'} seen by a look`, async () => {
+      const w = await editedTwice()
+      const action = await w.only('conflict')
+      const { checkpoint } = await w.run(action, { isLost: true })
+      w.nowMs += 60_000
+      if (isSeen) await w.look()
+      assert.equal((await w.run(action, { checkpoint })).outcome.skip, undefined)
+      assert.deepEqual((await w.sync()).sort(), ['download', 'upload'])
+      assert.equal(w.read('a.txt'), 'theirs')
+      assert.deepEqual(
+        copies(w).map((name) => w.read(name)),
+        ['ours, edited'],
+      )
+      assert.equal((await w.conflicts()).length, 1)
+      assert.deepEqual(await w.differences(), [])
+    })
+  }
+
+  test('keep-both counts up where the name of the copy is taken', async () => {
+    const w = await editedTwice()
+    const action = await w.only('conflict')
+    const stamp = new Date(w.nowMs).toISOString().replaceAll(/[-:]/g, '')
+    w.write(`a.conflict-${stamp.slice(0, 8)}-${stamp.slice(9, 15)}.txt`, 'somebody else')
+    await w.run(action)
+    await w.sync()
+    assert.deepEqual(
+      copies(w)
+        .map((name) => w.read(name))
+        .sort(),
+      ['ours, edited', 'somebody else'],
+    )
+  })
+
+  test("keep-local: OneDrive's version is in the trash before it is replaced", async () => {
+    const w = await editedTwice({ settings: { conflicts: 'keep-local' } })
+    await w.run(await w.only('conflict'))
+    assert.deepEqual(w.trash(), ['theirs'])
+    assert.equal(text(w, '/a.txt'), 'theirs')
+    assert.deepEqual(await w.sync(), ['upload'])
+    assert.equal(text(w, '/a.txt'), 'ours, edited')
+    assert.deepEqual(copies(w), [])
+    assert.equal((await w.conflicts())[0]!.state, 'kept-local')
+    assert.deepEqual(await w.differences(), [])
+  })
+
+  test('keep-remote: the local version is in the trash when it is replaced', async () => {
+    const w = await editedTwice({ settings: { conflicts: 'keep-remote' } })
+    await w.run(await w.only('conflict'))
+    assert.equal(w.read('a.txt'), 'ours, edited')
+    assert.deepEqual(await w.sync(), ['download'])
+    assert.equal(w.read('a.txt'), 'theirs')
+    assert.deepEqual(w.trash(), ['ours, edited'])
+    assert.equal((await w.conflicts())[0]!.state, 'kept-remote')
+    assert.deepEqual(await w.differences(), [])
+  })
+
+  test('a decision about a version that was edited once more is not carried out on that', async () => {
+    const w = await editedTwice({ settings: { conflicts: 'keep-remote' } })
+    await w.run(await w.only('conflict'))
+    w.write('a.txt', 'ours, edited once more')
+    await w.sync()
+    assert.equal(w.read('a.txt'), 'theirs')
+    assert.deepEqual(w.trash(), ['ours, edited once more'])
+    assert.equal((await w.conflicts()).length, 2)
+  })
+
+  for (const [state, verbs] of [
+    ['kept-local', ['conflict', 'upload']],
+    ['kept-remote', ['conflict', 'download']],
+    ['kept-both', ['conflict', 'download', 'upload']],
+  ] as [Exclude<ConflictRow['state'], 'open'>, string[]][]) {
+    test(`manual: both stay until someone says ${state}`, async () => {
+      const w = await editedTwice({ settings: { conflicts: 'manual' } })
+      await w.run(await w.only('conflict'))
+      assert.deepEqual(await w.sync(), [])
+      assert.equal(w.read('a.txt'), 'ours, edited')
+      assert.equal(text(w, '/a.txt'), 'theirs')
+      const [record] = await w.conflicts()
+      assert.equal(record!.state, 'open')
+      const [open] = await w.store.openNodes('docs', { limit: 10 })
+      assert.match(open!.because ?? '', /decide/)
+      await w.store.write((tx) => resolveConflict(tx, 'docs', { id: record!.id, state, atMs: 5 }))
+      assert.deepEqual((await w.sync()).sort(), verbs)
+      assert.equal(text(w, '/a.txt'), state === 'kept-local' ? 'ours, edited' : 'theirs')
+      assert.equal(w.read('a.txt'), text(w, '/a.txt'))
+      assert.equal(copies(w).length, state === 'kept-both' ? 1 : 0)
+      assert.deepEqual(
+        (await w.conflicts()).map((one) => one.state),
+        [state],
+      )
+      assert.deepEqual(await w.differences(), [])
+    })
+  }
+
+  test('manual: what both sides agree on by themselves needs no decision any more', async () => {
+    const w = await editedTwice({ settings: { conflicts: 'manual' } })
+    await w.run(await w.only('conflict'))
+    w.there.device.delete('/a.txt')
+    await w.sync()
+    assert.equal(text(w, '/a.txt'), 'ours, edited')
+    assert.deepEqual(await w.differences(), [])
+  })
+})
+
+describe('both sides have made a file of the same name', () => {
+  test('with the same content: it is no conflict', async () => {
+    const w = await world()
+    w.write('a.txt', 'the same')
+    w.there.device.write('/a.txt', 'the same', { modifiedMs: Date.UTC(2024, 0, 1) })
+    // Its bytes are compared: the hash that OneDrive tells is not enough where the times differ.
+    assert.deepEqual(await w.sync(), ['check', 'conflict'])
+    assert.deepEqual(copies(w), [])
+    assert.deepEqual(await w.conflicts(), [])
+    assert.deepEqual(await w.differences(), [])
+  })
+
+  test('with the same content, of which OneDrive has no hash: it is fetched and compared, and is no conflict', async () => {
+    const w = await world({ quirks: { hashMissing: true } })
+    for (let at = 0; at < 9; at++) {
+      w.write(`${at}.txt`, `the same ${at}`)
+      w.there.device.write(`/${at}.txt`, `the same ${at}`)
+    }
+    const verbs = await w.sync()
+    assert.ok(verbs.includes('conflict'), verbs.join(' '))
+    assert.deepEqual(await w.conflicts(), [])
+    assert.deepEqual(copies(w), [])
+    assert.deepEqual(await w.differences(), [])
+  })
+
+  for (const policy of ['keep-both', 'keep-local', 'keep-remote'] as const) {
+    test(`with other content and ${policy}: both are kept somewhere`, async () => {
+      const w = await world({ settings: { conflicts: policy } })
+      w.write('a.txt', 'ours')
+      w.there.device.write('/a.txt', 'theirs!')
+      await w.sync()
+      assert.equal(w.read('a.txt'), policy === 'keep-local' ? 'ours' : 'theirs!')
+      assert.equal(text(w, '/a.txt'), w.read('a.txt'))
+      const others = [...w.trash(), ...copies(w).map((name) => w.read(name))]
+      assert.deepEqual(others, [policy === 'keep-local' ? 'theirs!' : 'ours'])
+      assert.equal((await w.conflicts()).length, 1)
+      assert.deepEqual(await w.sync(), [])
+      assert.deepEqual(await w.differences(), [])
+    })
+  }
+
+  test('manual: none of them moves, however often it is looked at', async () => {
+    const w = await world({ settings: { conflicts: 'manual' } })
+    w.write('a.txt', 'ours')
+    w.there.device.write('/a.txt', 'theirs!')
+    await w.sync()
+    await w.sync()
+    assert.equal(w.read('a.txt'), 'ours')
+    assert.equal(text(w, '/a.txt'), 'theirs!')
+    assert.deepEqual(
+      (await w.conflicts()).map(({ state }) => state),
+      ['open'],
+    )
+  })
+})
+
+describe('a name that OneDrive has given to another one', () => {
+  test('is not taken from it: the local file gets another name and keeps its item', async () => {
+    const w = await world()
+    w.write('a.txt', 'one')
+    w.write('b.txt', 'two')
+    await w.sync()
+    const { id } = w.there.device.item('/a.txt')
+    // Both want the name c.txt: one of them here, the other in OneDrive.
+    renameSync(w.path('a.txt'), w.path('c.txt'))
+    w.there.device.rename('/b.txt', 'c.txt')
+    await w.sync()
+    assert.equal(w.read('c.txt'), 'two')
+    assert.equal(copies(w).length, 1)
+    assert.equal(w.there.device.item(`/${copies(w)[0]}`).id, id)
+    assert.deepEqual(await w.differences(), [])
+  })
+
+  for (const hashMissing of [false, true]) {
+    test(`with the same content${hashMissing ? ', of which OneDrive has no hash' : ''}: the file is that item's, and its own counts as deleted here`, async () => {
+      const w = await world({ quirks: { hashMissing } })
+      for (let at = 0; at < 6; at++) w.write(`a${at}.txt`, `before ${at}`)
+      await w.sync()
+      for (let at = 0; at < 6; at++) {
+        renameSync(w.path(`a${at}.txt`), w.path(`b${at}.txt`))
+        w.write(`b${at}.txt`, `the same ${at}`)
+        w.there.device.write(`/b${at}.txt`, `the same ${at}`)
+      }
+      const verbs = await w.sync()
+      assert.ok(!verbs.includes('download'), verbs.join(' '))
+      const names = w.there.dump().items.map(({ path }) => path)
+      assert.deepEqual(
+        names.sort(),
+        [0, 1, 2, 3, 4, 5].map((at) => `b${at}.txt`),
+      )
+      assert.equal(w.there.dump().recycleBin.length, 6)
+      assert.deepEqual([copies(w), await w.conflicts(), await w.differences()], [[], [], []])
+    })
+  }
+
+  test('with the same content, where somebody edited the item that it had: that comes back under its name', async () => {
+    const w = await world()
+    w.write('a.txt', 'one')
+    await w.sync()
+    renameSync(w.path('a.txt'), w.path('b.txt'))
+    w.there.device.write('/b.txt', 'one')
+    w.there.device.edit('/a.txt', 'edited there')
+    await w.sync()
+    assert.deepEqual([w.read('a.txt'), w.read('b.txt')], ['edited there', 'one'])
+    assert.deepEqual([copies(w), await w.differences()], [[], []])
+  })
+
+  test('with the same content, and a file of its own here: that comes to the name, ours is in the trash', async () => {
+    const w = await world()
+    w.write('a.txt', 'the same')
+    w.write('x.txt', 'the same')
+    await w.sync()
+    const { id } = w.there.device.item('/x.txt')
+    renameSync(w.path('a.txt'), w.path('b.txt'))
+    w.there.device.rename('/x.txt', 'b.txt')
+    await w.sync()
+    assert.deepEqual([w.read('b.txt'), w.there.device.item('/b.txt').id], ['the same', id])
+    assert.deepEqual([w.has('a.txt'), w.has('x.txt'), w.trash()], [false, false, ['the same']])
+    assert.deepEqual([copies(w), await w.conflicts(), await w.differences()], [[], [], []])
+  })
+
+  test('with the same content, and a file of its own here that stays where it is: ours is not taken away', async () => {
+    const w = await world()
+    w.write('a.txt', 'the same')
+    w.write('b.txt', 'the same')
+    await w.sync()
+    // OneDrive does not take that name, and so the other one keeps b.txt there.
+    renameSync(w.path('b.txt'), w.path('b:.txt'))
+    await w.sync()
+    renameSync(w.path('a.txt'), w.path('b.txt'))
+    await w.sync()
+    assert.deepEqual(w.trash(), [])
+    assert.deepEqual(
+      copies(w).map((name) => [w.read(name), text(w, `/${name}`)]),
+      [['the same', 'the same']],
+    )
+    assert.deepEqual([w.read('b:.txt'), text(w, '/b.txt')], ['the same', 'the same'])
+  })
+
+  test('that died after ours was taken to the trash: a look finds it gone, and both are one all the same', async () => {
+    const w = await world()
+    w.write('x.txt', 'the same')
+    await w.sync()
+    w.write('b.txt', 'the same')
+    w.there.device.rename('/x.txt', 'b.txt')
+    await w.run(await w.only('conflict'), { isLost: true })
+    assert.equal(w.has('b.txt'), false)
+    await w.store.write((tx) => releaseSettled(tx, 'docs', 1_000))
+    await w.sync()
+    assert.deepEqual([w.read('b.txt'), w.trash(), w.has('x.txt')], ['the same', ['the same'], false])
+    assert.deepEqual([copies(w), await w.differences()], [[], []])
+  })
+
+  test('with the content of an edit that is still on its way there: one of both is enough', async () => {
+    const w = await world()
+    w.write('x.txt', 'one')
+    await w.sync()
+    w.write('x.txt', 'edited')
+    w.write('b.txt', 'edited')
+    w.there.device.rename('/x.txt', 'b.txt')
+    await w.sync()
+    assert.deepEqual([w.read('b.txt'), text(w, '/b.txt'), w.has('x.txt')], ['edited', 'edited', false])
+    assert.deepEqual([copies(w), await w.differences()], [[], []])
+  })
+
+  test('with the content that only OneDrive still has of it: it is no copy of what comes, and is kept', async () => {
+    const w = await world()
+    w.write('x.txt', 'one')
+    await w.sync()
+    w.write('x.txt', 'edited')
+    w.write('b.txt', 'one')
+    w.there.device.rename('/x.txt', 'b.txt')
+    await w.sync()
+    assert.equal(w.read('b.txt'), 'edited')
+    assert.deepEqual(
+      copies(w).map((name) => w.read(name)),
+      ['one'],
+    )
+    assert.deepEqual(await w.differences(), [])
+  })
+
+  test('a folder here and a file there of the same name: the folder gets another name with all that is in it', async () => {
+    const w = await world()
+    mkdirSync(w.path('name'))
+    w.write('name/inside.txt', 'ours')
+    w.there.device.write('/name', 'a file')
+    await w.sync()
+    assert.equal(w.read('name'), 'a file')
+    const [copy] = copies(w)
+    assert.equal(w.read(`${copy}/inside.txt`), 'ours')
+    assert.equal(text(w, `/${copy}/inside.txt`), 'ours')
+    assert.deepEqual(await w.differences(), [])
+  })
+})

@@ -1,0 +1,161 @@
+/**
+ * What keeps all work of a drive from going on and is the fault of no file: OneDrive cannot be reached, the disk is
+ * full, the folder is not there. Actions then wait without costing a try, so that an outage, however long, never makes
+ * good files bad. What files have to do with each other on the way is in engine/obstacles.ts.
+ *
+ * A OneDrive that is full is in the way of uploads alone, and only of those that are as large as the smallest one that
+ * found no room.
+ */
+
+import { asTidemarkError, TidemarkError } from '../../../base/errors.ts'
+import { type Obstacle, Obstacles } from '../../../engine/obstacles.ts'
+import type { ActionContext, Ended, VerbRun } from '../action.ts'
+import { errnoOf } from '../local/stat.ts'
+
+/**
+ * `cloud`: OneDrive. `disk`: the disk is full or cannot be written. `folder`: the root or its marker is not there.
+ * `quota`: OneDrive is full.
+ */
+export type FileObstacle = Obstacle<Where>
+export type Where = 'cloud' | 'disk' | 'folder' | 'quota'
+
+/** People make room in their own time, or buy some. */
+const QUOTA_WAITS = { waitMsMin: 60_000, waitMsMax: 300_000 }
+
+/** Said of uploads that wait for room. */
+export const ONEDRIVE_FULL = 'The OneDrive is full'
+export const ONEDRIVE_FULL_HINT =
+  'Delete something there, empty its recycle bin, or get more space; uploads then go on by themselves.'
+
+export class FileObstacles extends Obstacles<Where> {
+  /** By drive: the smallest upload that found no room. */
+  readonly #refusedBytes = new Map<string, number>()
+
+  /** What is in the way of the uploads of a drive. */
+  ofUploads(drive: string): FileObstacle | undefined {
+    return this.of(uploadsOf(drive))
+  }
+
+  uploadWaitMs(drive: string, bytes: number): number {
+    return bytes < (this.#refusedBytes.get(drive) ?? 0) ? 0 : this.waitMs(uploadsOf(drive))
+  }
+
+  /** An upload found no room; returns how long to wait. */
+  noRoom(drive: string, bytes: number, error: TidemarkError): number {
+    this.#refusedBytes.set(drive, Math.min(bytes, this.#refusedBytes.get(drive) ?? bytes))
+    return this.met(uploadsOf(drive), 'quota', error, QUOTA_WAITS)
+  }
+
+  /** An upload of so many bytes found room. */
+  roomFor(drive: string, bytes: number): void {
+    const refused = this.#refusedBytes.get(drive)
+    if (refused === undefined || bytes < refused) return
+    this.#refusedBytes.delete(drive)
+    this.over(uploadsOf(drive))
+  }
+
+  /** Something was deleted in OneDrive: perhaps there is room now. */
+  roomMade(drive: string): void {
+    this.maybeOver(uploadsOf(drive))
+  }
+}
+
+function uploadsOf(drive: string): string {
+  return `${drive} uploads`
+}
+
+const FOLDER_CODES: ReadonlySet<string | undefined> = new Set([
+  ...['root-missing', 'marker-missing', 'marker-foreign', 'own-folder-other'],
+])
+const DISK_ERRNOS: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EIO', 'EMFILE'])
+
+export function pastObstacles(obstacles: FileObstacles, run: VerbRun): VerbRun {
+  return async (context) => {
+    const group = context.drive.name
+    const { verb, bytes } = context.job.payload
+    const waitMs = obstacles.waitMs(group)
+    if (waitMs > 0) return waiting(waitMs, obstacles.of(group)!.error)
+    const roomMs = verb === 'upload' ? obstacles.uploadWaitMs(group, bytes) : 0
+    if (roomMs > 0) return waiting(roomMs, obstacles.ofUploads(group)!.error)
+    try {
+      const ended = await run(context)
+      obstacles.over(group)
+      if (verb === 'upload' && ended.end === 'done') obstacles.roomFor(group, bytes)
+      if (verb === 'delete-remote' && ended.end === 'done') obstacles.roomMade(group)
+      return ended
+    } catch (thrown) {
+      if (context.job.signal.aborted) throw thrown
+      const error = plainError(thrown)
+      if (error.code === 'quota-full') {
+        obstacles.over(group)
+        const full = fullError(error)
+        return waiting(obstacles.noRoom(group, bytes, full), full)
+      }
+      const where = await whereOf(context, error)
+      if (!where) throw error
+      return waiting(obstacles.met(group, where, error), error)
+    }
+  }
+}
+
+function fullError(cause: TidemarkError): TidemarkError {
+  const because = { code: 'quota-full', hint: ONEDRIVE_FULL_HINT, cause }
+  return new TidemarkError(ONEDRIVE_FULL, { kind: 'transient', ...because })
+}
+
+function waiting(afterMs: number, { message, code }: TidemarkError): Ended {
+  const why = code === 'quota-full' ? ({ code } as const) : {}
+  return { end: 'wait', because: message, afterMs, ...why }
+}
+
+async function whereOf(context: ActionContext, error: TidemarkError): Promise<Where | undefined> {
+  if (error.code === 'disk-full' || error.code === 'disk-trouble') return 'disk'
+  if (FOLDER_CODES.has(error.code)) return 'folder'
+  if (error.code === 'drive-missing') return 'cloud'
+  return error.kind === 'transient' && (await isOutage(context)) ? 'cloud' : undefined
+}
+
+/** Is it OneDrive, or only what was asked of it? */
+async function isOutage({ drive, job }: ActionContext): Promise<boolean> {
+  try {
+    await drive.client.root(drive.driveId, { signal: job.signal })
+    return false
+  } catch (thrown) {
+    return asTidemarkError(thrown).kind === 'transient'
+  }
+}
+
+/** The file system's own words name paths that nobody knows. */
+function plainError(thrown: unknown): TidemarkError {
+  if (thrown instanceof TidemarkError) return thrown
+  const errno = errnoOf(thrown)
+  if (errno === undefined) return asTidemarkError(thrown)
+  const because = { cause: thrown, hint: HINTS[errno] ?? `The file system says ${errno}.` }
+  if (errno === 'ENOSPC' || errno === 'EDQUOT') {
+    return new TidemarkError('The disk is full', { kind: 'transient', code: 'disk-full', ...because })
+  }
+  if (DISK_ERRNOS.has(errno)) {
+    const message = `The disk cannot be used now (${errno})`
+    return new TidemarkError(message, { kind: 'transient', code: 'disk-trouble', ...because })
+  }
+  if (errno === 'EACCES' || errno === 'EPERM') {
+    const message = 'Tidemark may not change it here'
+    return new TidemarkError(message, { kind: 'permanent', code: 'not-allowed', ...because })
+  }
+  if (errno === 'ENAMETOOLONG' || errno === 'EILSEQ') {
+    const message = 'the disk does not take its name'
+    return new TidemarkError(message, { kind: 'permanent', code: 'name-refused', ...because })
+  }
+  return new TidemarkError(`The file system refused it (${errno})`, {
+    ...{ kind: 'transient', code: 'file-system', ...because },
+  })
+}
+
+const HINTS: Partial<Record<string, string>> = {
+  ENOSPC: 'Free some space; it goes on by itself.',
+  EDQUOT: 'Free some space; it goes on by itself.',
+  EACCES: 'Look at the rights of the file and its folder.',
+  EPERM: 'Look at the rights of the file and its folder.',
+  EROFS: 'The disk is mounted for reading only.',
+  EMFILE: 'Too many files are open in this process.',
+}

@@ -1,0 +1,171 @@
+/** A whole server with the files module: a simulated OneDrive, a real engine and ledger, and a real folder. */
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as pass } from 'node:timers/promises'
+import { accountsModule } from '../../../app/accounts/module.ts'
+import type { OpenRuntime } from '../../../app/runtime.ts'
+import { catalog } from '../../../apps/catalog.ts'
+import { systemClock } from '../../../base/clock.ts'
+import { keepAccount } from '../../../cloud/account-store.ts'
+import { oneDriveService, readOneDriveProfile } from '../../../cloud/onedrive/account.ts'
+import { ONEDRIVE_SCOPES, type OneDriveAccess } from '../../../cloud/onedrive/auth.ts'
+import { newToken } from '../../../cloud/token-source.ts'
+import { openRuntime } from '../../../runtime/runtime.ts'
+import { engineModule } from '../../../server/engine-api/module.ts'
+import { TOKEN, withToken } from '../../../server/server.suite.ts'
+import { createServer, createServices } from '../../../server/server.ts'
+import type { ServerServices } from '../../../server/services.ts'
+import type { SimDriveInput } from '../../../sim/onedrive/service.ts'
+import type { SimDrive } from '../../../sim/onedrive/sim-drive.ts'
+import { type Sim, startSim } from '../../../sim/start.ts'
+import { apps } from '../../registry.ts'
+import { streamOf } from '../drive.ts'
+import { type FilesRuntime, filesRuntime } from '../runtime.ts'
+import { filesModule } from './module.ts'
+import type { FilesServices } from './route.ts'
+
+export const ANN = 'ann@example.com'
+export const DOCS = 'docs'
+
+/** An answer, whose form the server has held against the route's schema before. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every form
+export type Body = any
+
+export type Answer = { status: number; type: string; body: Body }
+
+export type FilesWorld = {
+  sim: Sim
+  drive: SimDrive
+  services: FilesServices & ServerServices
+  runtime: OpenRuntime & FilesRuntime
+  /** What went wrong inside, of which clients are not told. */
+  errors: unknown[]
+  /** The folder; there once it was added. */
+  root: string
+  /** In which folders may be added. */
+  place: string
+  request(path: string, init?: RequestInit): Promise<Response>
+  get(path: string): Promise<Answer>
+  post(path: string, body?: unknown): Promise<Answer>
+  connect(access?: OneDriveAccess): Promise<void>
+  /** Adds the folder, over the API. */
+  add(change?: Record<string, unknown>): Promise<Answer>
+  /** Looks at both sides, until nothing is left to do. */
+  sync(name?: string): Promise<void>
+  /** Until no job is left, and nothing waits for a plan. */
+  settled(name?: string): Promise<void>
+  write(path: string, content: string | Uint8Array): void
+  read(path: string): string
+  close(): Promise<void>
+}
+
+export async function startFilesApi(
+  options: { drive?: Partial<SimDriveInput>; host?: string; allowedRoots?: readonly string[] } = {},
+): Promise<FilesWorld> {
+  const home = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-files-api-')))
+  const place = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-folders-')))
+  const root = join(place, DOCS)
+  const sim = await startSim({ drives: [{ account: ANN, ...options.drive }] })
+  const config = catalog.parse({
+    onedrive: {
+      ...{ api_url: sim.graphUrl, token_url: sim.microsoftTokenUrl, auth_url: sim.microsoftAuthUrl },
+      ...{ client_id: sim.microsoftClientId, device_url: sim.microsoftDeviceUrl },
+      ...{ requests_per_second_start: 5_000, requests_per_second_max: 5_000 },
+    },
+    files: { allowed_roots: options.allowedRoots ?? [place], disk_reserve: '1MB' },
+    server: { host: options.host ?? '127.0.0.1' },
+  })
+  const runtime = filesRuntime(await openRuntime({ config, home, env: {}, role: 'all', apps }))
+  const services = { ...runtime, ...createServices(runtime, { clock: systemClock, catalog }) }
+  const errors: unknown[] = []
+  const accounts = await accountsModule(apps, [filesModule])
+  const server = createServer({
+    ...{ services, modules: [engineModule, accounts, filesModule], checkAnswers: true, token: TOKEN },
+    onError: (thrown) => errors.push(thrown),
+  })
+  await runtime.engine.start()
+  const request = async (path: string, init?: RequestInit): Promise<Response> =>
+    server.app.request(path, withToken(init))
+  const ask = async (path: string, init?: RequestInit): Promise<Answer> => {
+    const answer = await request(path, init)
+    const type = answer.headers.get('content-type') ?? ''
+    const body = type.includes('json') ? await answer.json() : await answer.text()
+    return { status: answer.status, type, body }
+  }
+  const headers = { 'x-tidemark': '1', 'content-type': 'application/json' }
+  const post = (path: string, body: unknown = {}): Promise<Answer> =>
+    ask(path, { method: 'POST', headers, body: JSON.stringify(body) })
+  return {
+    ...{ sim, drive: sim.drive(ANN), services, runtime, errors, root, place, request, post },
+    get: (path) => ask(path),
+    connect: (access = 'readwrite') => connectAnn(services, sim, access),
+    add: (change = {}) => post('/api/files/drives', { path: root, ...change }),
+    async sync(name = DOCS) {
+      const { engine, files } = runtime
+      await engine.drained()
+      await engine.enqueue(files.kinds.sync, { drive: name }, { stream: streamOf(name) })
+      await settled(runtime, name)
+    },
+    settled: (name = DOCS) => settled(runtime, name),
+    write(path, content) {
+      const file = join(root, path)
+      mkdirSync(dirname(file), { recursive: true })
+      writeFileSync(file, content)
+    },
+    read: (path) => readFileSync(join(root, path), 'utf8'),
+    async close() {
+      await server.close()
+      await services.closeServices()
+      await runtime.close()
+      await sim.close()
+      for (const folder of [home, place]) rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+const LOOK_MS = 10
+const PATIENCE_MS = 240_000
+
+export async function until(isSo: () => Promise<boolean>): Promise<void> {
+  const endMs = performance.now() + PATIENCE_MS
+  while (!(await isSo())) {
+    if (performance.now() > endMs) throw new Error(`it did not come about within ${PATIENCE_MS} ms`)
+    await pass(LOOK_MS)
+  }
+}
+
+/** Actions ask for the next plan a moment after they have ended. */
+async function settled({ engine, files }: FilesRuntime, name: string): Promise<void> {
+  const endMs = performance.now() + PATIENCE_MS
+  for (;;) {
+    await engine.drained()
+    const { unplanned, inWork, waiting } = await files.store.openCounts(name)
+    if (unplanned + inWork + waiting === 0) return
+    if (performance.now() > endMs) throw new Error(`${name} is not settled within ${PATIENCE_MS} ms`)
+    await pass(LOOK_MS)
+  }
+}
+
+/** As `account add` would, without a person to ask. */
+export async function connectAnn(
+  services: Pick<FilesServices, 'accounts' | 'vault'>,
+  sim: Sim,
+  access: OneDriveAccess = 'readwrite',
+): Promise<void> {
+  const scopes = [...ONEDRIVE_SCOPES[access]]
+  const { accessToken, refreshToken } = sim.issueDrive(ANN, scopes)
+  const secret = {
+    ...{ kind: 'oauth' as const, clientId: sim.microsoftClientId, accessToken, refreshToken, scopes },
+    obtainedAtMs: systemClock.now(),
+  }
+  const profile = await readOneDriveProfile(sim.graphUrl, newToken(accessToken))
+  const { userId: id, name } = profile
+  await keepAccount(services, oneDriveService, { profile: { id, name }, secret, level: access })
+}
+
+/** A picture of one dot. */
+export const DOT_PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+)

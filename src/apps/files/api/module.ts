@@ -1,0 +1,48 @@
+/** The file sync as a module of the server: folders, their trees, transfers, conflicts, deletions, trash. */
+import type { ServerModule } from '../../../app/module.ts'
+import { resumeSignedIn } from '../../../app/signed-in.ts'
+import { SERVICE, sourcesOf } from '../drive.ts'
+import { conflictRoutes } from './conflicts.ts'
+import { driveRoutes } from './drives.ts'
+import { folderAddRoutes } from './folder-add.ts'
+import { heldDeleteRoutes } from './held-deletes.ts'
+import { historyRoutes } from './history.ts'
+import type { FilesServices } from './route.ts'
+import { fileAccountSchema, filesSnapshotSchema } from './schemas.ts'
+import { readSnapshot } from './snapshot.ts'
+import { fileTools } from './tools.ts'
+import { transferRoutes } from './transfers.ts'
+import { trashRoutes } from './trash.ts'
+import { treeRoutes } from './tree.ts'
+
+export const filesModule: ServerModule<FilesServices> = {
+  name: 'files',
+  routes: [
+    ...driveRoutes,
+    ...folderAddRoutes,
+    ...treeRoutes,
+    ...transferRoutes,
+    ...historyRoutes,
+    ...conflictRoutes,
+    ...heldDeleteRoutes,
+    ...trashRoutes,
+  ],
+  snapshot: readSnapshot,
+  snapshotSchema: filesSnapshotSchema,
+  tools: fileTools,
+  accounts: {
+    schema: fileAccountSchema,
+    async view({ files }, accounts) {
+      const drives = await files.store.drives()
+      return accounts.map(({ name }) => ({
+        folders: drives.filter(({ account }) => account === name).map((drive) => drive.name),
+      }))
+    },
+    async changed(services) {
+      const { drives, store } = services.files
+      await drives.reload()
+      await resumeSignedIn(services, SERVICE, sourcesOf(await store.drives()))
+    },
+    next: 'Choose a folder for it on the page of settings.',
+  },
+}

@@ -1,0 +1,127 @@
+/** What file commands work with: the runtime, and the folders that a command is about. */
+import { realpathSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { CliContext } from '../../../app/command.ts'
+import { TidemarkError, UsageError } from '../../../base/errors.ts'
+import { didYouMean } from '../../../cli/output/input.ts'
+import type { FileDrive } from '../drive.ts'
+import { machineId } from '../index.ts'
+import { openFiles } from '../open.ts'
+import { type FilesRuntime, filesRuntime } from '../runtime.ts'
+import type { DriveRow } from '../store/contract.ts'
+
+export type OpenedFiles = FilesRuntime
+
+/** Opens everything, and starts nothing. */
+export async function withFiles<T>(
+  context: CliContext,
+  use: (opened: OpenedFiles) => Promise<T>,
+): Promise<T> {
+  const opening = context.openRuntime({
+    apps: [{ name: 'files', open: openFiles }],
+    name: 'files',
+    create: false,
+  })
+  const runtime = await opening.catch((thrown: unknown) => {
+    throw thrown instanceof TidemarkError && thrown.code === 'ledger-unmade' ? noAccount(thrown) : thrown
+  })
+  try {
+    return await use(filesRuntime(runtime))
+  } finally {
+    await runtime.close()
+  }
+}
+
+function noAccount(cause: unknown): UsageError {
+  return new UsageError('No OneDrive account is connected.', {
+    ...{ code: 'no-account', cause },
+    hint: 'Connect one with: tidemark account add onedrive',
+  })
+}
+
+/** Those of this machine. */
+export async function rowsHere({ files }: Pick<OpenedFiles, 'files'>): Promise<DriveRow[]> {
+  const here = machineId()
+  return (await files.store.drives()).filter(({ machine }) => machine === here)
+}
+
+/** By its name, or by where its folder is. */
+export function findRow(rows: readonly DriveRow[], wanted: string): DriveRow | undefined {
+  const plain = wanted.trim().toLowerCase()
+  return (
+    rows.find(({ name }) => name === wanted) ??
+    rows.find(({ name }) => name.toLowerCase() === plain) ??
+    rows.find(({ root }) => root === pathOf(wanted))
+  )
+}
+
+function pathOf(wanted: string): string {
+  const path = resolve(wanted)
+  try {
+    return realpathSync(path)
+  } catch {
+    // Not there (any more): then it can only be the very path that was kept.
+    return path
+  }
+}
+
+/** The folders that a command is about; all of this machine where none is named. */
+export async function chosenRows(opened: OpenedFiles, wanted: string | undefined): Promise<DriveRow[]> {
+  const rows = await rowsHere(opened)
+  if (wanted === undefined) {
+    if (rows.length > 0) return rows
+    throw noFolder()
+  }
+  const found = findRow(rows, wanted)
+  if (found) return [found]
+  const elsewhere = findRow(await opened.files.store.drives(), wanted)
+  if (elsewhere) {
+    throw new UsageError(`The folder of ${elsewhere.name}, ${elsewhere.root}, is on another machine.`, {
+      code: 'drive-elsewhere',
+      hint: 'Run the command there.',
+    })
+  }
+  throw unknownFolder(rows, wanted)
+}
+
+export function unknownFolder(rows: readonly DriveRow[], wanted: string): UsageError {
+  const names = rows.map(({ name }) => name)
+  return new UsageError(`No folder called ${wanted} is kept in step${didYouMean(wanted, names)}`, {
+    code: 'drive-unknown',
+    hint: names.length > 0 ? `There are: ${names.join(', ')}.` : BEGIN_HINT,
+  })
+}
+
+const BEGIN_HINT = 'Begin with one: tidemark files sync FOLDER'
+
+function noFolder(): UsageError {
+  return new UsageError('No folder of this machine is kept in step yet.', {
+    code: 'no-folder',
+    hint: BEGIN_HINT,
+  })
+}
+
+/** For commands about one folder: it need not be named where it is the only one. */
+export async function chosenRow(opened: OpenedFiles, wanted: string | undefined): Promise<DriveRow> {
+  const rows = await chosenRows(opened, wanted)
+  const [row] = rows
+  if (row && rows.length === 1) return row
+  throw new UsageError('There are several folders: which one is meant?', {
+    code: 'folder-unclear',
+    hint: `Say it with --folder. There are: ${rows.map(({ name }) => name).join(', ')}.`,
+  })
+}
+
+export async function chosenDrive(opened: OpenedFiles, wanted: string | undefined): Promise<FileDrive> {
+  const { name } = await chosenRow(opened, wanted)
+  return opened.files.drives.get(name)
+}
+
+/** `/a//b/` → `a`, `b`. */
+export function namesOfPath(path: string): string[] {
+  const names = path.split('/').filter((name) => name !== '' && name !== '.')
+  if (!names.includes('..')) return names
+  throw new UsageError(`${path} leads out of the folder.`, {
+    hint: 'Give the path from the top of the folder.',
+  })
+}

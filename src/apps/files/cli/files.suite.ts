@@ -1,0 +1,179 @@
+/** A simulated OneDrive, a home with its accounts connected, and folders: for tests of file commands. */
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { systemClock } from '../../../base/clock.ts'
+import { openVault } from '../../../base/vault.ts'
+import { type Ended, environment, runHere } from '../../../cli/jobs/jobs.suite.ts'
+import { ONEDRIVE_SCOPES, type OneDriveAccess } from '../../../cloud/onedrive/auth.ts'
+import { Accounts, accountKey } from '../../../ledger/accounts.ts'
+import type { Tx } from '../../../ledger/contract.ts'
+import { openLedger } from '../../../ledger/open.ts'
+import type { Device } from '../../../sim/onedrive/device.ts'
+import type { SimDriveInput } from '../../../sim/onedrive/service.ts'
+import type { SimDrive } from '../../../sim/onedrive/sim-drive.ts'
+import { type Sim, startSim } from '../../../sim/start.ts'
+import { FileStore, ROOT_ID } from '../store/file-store.ts'
+
+export const ANN = 'ann@example.com'
+
+export type FilesHomeOptions = {
+  drives?: readonly SimDriveInput[]
+  access?: OneDriveAccess
+  env?: Record<string, string>
+}
+
+export class FilesHome {
+  readonly sim: Sim
+  readonly home: string
+  /** Where folders are made. */
+  readonly place: string
+  readonly env: Record<string, string>
+
+  constructor(sim: Sim, base: string, env: Record<string, string> = {}) {
+    this.sim = sim
+    this.home = join(base, 'home')
+    this.place = join(base, 'place')
+    mkdirSync(this.home)
+    mkdirSync(this.place)
+    this.env = {
+      ...environment(this.home),
+      TIDEMARK_ONEDRIVE_API_URL: sim.graphUrl,
+      TIDEMARK_ONEDRIVE_TOKEN_URL: sim.microsoftTokenUrl,
+      TIDEMARK_ONEDRIVE_AUTH_URL: sim.microsoftAuthUrl,
+      TIDEMARK_ONEDRIVE_DEVICE_URL: sim.microsoftDeviceUrl,
+      TIDEMARK_ONEDRIVE_REQUESTS_PER_SECOND_START: '1000',
+      TIDEMARK_ONEDRIVE_REQUESTS_PER_SECOND_MAX: '10000',
+      TIDEMARK_FILES_DISK_RESERVE: '1MB',
+      ...env,
+    }
+  }
+
+  static async start(options: FilesHomeOptions = {}): Promise<FilesHome> {
+    const own = await FilesHome.prepare(options)
+    const world = new FilesHome(own.sim, own.base, options.env)
+    await world.connectAll(options.access)
+    return world
+  }
+
+  static async prepare({
+    drives = [{ account: ANN }],
+  }: FilesHomeOptions): Promise<{ sim: Sim; base: string }> {
+    const sim = await startSim({ drives })
+    return { sim, base: realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-files-'))) }
+  }
+
+  async connectAll(access: OneDriveAccess = 'readwrite'): Promise<void> {
+    for (const account of this.sim.oneDrive.accounts) await this.connect(account, access)
+  }
+
+  /** As `account add` would, without a person to ask. */
+  async connect(address: string, access: OneDriveAccess = 'readwrite'): Promise<void> {
+    const ledger = await openLedger(`sqlite:${join(this.home, 'ledger.db')}`)
+    try {
+      const accounts = await Accounts.open(ledger)
+      const vault = await openVault({ env: this.env, home: this.home })
+      const scopes = ONEDRIVE_SCOPES[access]
+      const { refreshToken } = this.sim.issueDrive(address, scopes)
+      const secret = {
+        ...{ kind: 'oauth', clientId: this.sim.microsoftClientId, refreshToken },
+        ...{ scopes, obtainedAtMs: systemClock.now() },
+      }
+      const account = { service: 'onedrive', name: address }
+      const sealed = vault.seal(accountKey(account), JSON.stringify(secret))
+      await accounts.add({ ...account, settings: { access }, sealed })
+    } finally {
+      await ledger.close()
+    }
+  }
+
+  get drive(): SimDrive {
+    return this.sim.drive(ANN)
+  }
+
+  /** The other device. */
+  get there(): Device {
+    return this.drive.device
+  }
+
+  /** What OneDrive has, by path, with the text of files. */
+  thereNow(): Record<string, string | null> {
+    const found: Record<string, string | null> = {}
+    for (const { path, contentKey } of this.drive.dump().items) {
+      found[path.replace(/^\//, '')] =
+        contentKey === undefined ? null : (this.drive.bytesOf(contentKey)?.toString() ?? null)
+    }
+    return found
+  }
+
+  root(name = 'Docs'): string {
+    return join(this.place, name)
+  }
+
+  write(path: string, text: string, root: string = this.root()): void {
+    mkdirSync(dirname(join(root, path)), { recursive: true })
+    writeFileSync(join(root, path), text)
+  }
+
+  read(path: string, root: string = this.root()): string {
+    return readFileSync(join(root, path), 'utf8')
+  }
+
+  has(path: string, root: string = this.root()): boolean {
+    return existsSync(join(root, path))
+  }
+
+  /** Everything that the ledger keeps about folders. */
+  async stored(): Promise<unknown> {
+    const ledger = await openLedger(`sqlite:${join(this.home, 'ledger.db')}`, { create: false })
+    try {
+      const store = await FileStore.open(ledger)
+      const rows = await store.drives()
+      const open = await Promise.all(rows.map(({ name }) => store.openNodes(name, { limit: 100 })))
+      const local = await Promise.all(rows.map(({ name }) => store.localChildren(name, ROOT_ID)))
+      return { rows, open, local, jobs: (await ledger.jobs({ limit: 1000 })).length }
+    } finally {
+      await ledger.close()
+    }
+  }
+
+  /** As somebody would who knows how it is kept. */
+  async inLedger<T>(run: (tx: Tx) => Promise<T>): Promise<T> {
+    const ledger = await openLedger(`sqlite:${join(this.home, 'ledger.db')}`, { create: false })
+    try {
+      return await ledger.transaction(run)
+    } finally {
+      await ledger.close()
+    }
+  }
+
+  /** In this process. */
+  run(...args: string[]): Promise<Ended> {
+    return runHere(args, this.env)
+  }
+
+  sync(...args: string[]): Promise<Ended> {
+    return this.run('files', 'sync', ...args)
+  }
+
+  /** The last object that was printed. */
+  async json<T>(...args: string[]): Promise<T> {
+    const { stdout, stderr } = await this.run(...args, '--json')
+    const last = stdout.trim().split('\n').at(-1) ?? ''
+    if (last === '') throw new Error(`nothing was printed: ${stderr}`)
+    return JSON.parse(last) as T
+  }
+
+  async close(): Promise<void> {
+    await this.sim.close()
+    rmSync(dirname(this.home), { recursive: true, force: true })
+  }
+}

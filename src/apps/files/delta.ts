@@ -1,0 +1,113 @@
+/**
+ * Hears what changed in OneDrive, page by page. Each page is written with the link to go on from, in one transaction;
+ * so an interrupted reading goes on where it was, and nothing is planned before it has come to its end.
+ *
+ * When OneDrive cannot tell any more what changed (`resync`), everything is read from the start under a new generation
+ * number. What is there already is recognised, and what the whole reading did not name is deleted remotely; decisions
+ * then compare with the base as always.
+ */
+import { z } from 'zod'
+import { asTidemarkError } from '../../base/errors.ts'
+import type { DriveItem } from '../../cloud/onedrive/client.ts'
+import { answers } from '../../cloud/onedrive/errors.ts'
+import type { Outcome, RunContext } from '../../engine/index.ts'
+import type { Tx } from '../../ledger/contract.ts'
+import type { FileDrive, FileDrives } from './drive.ts'
+import type { DriveRow } from './store/contract.ts'
+import { type FileStore, setDrive } from './store/file-store.ts'
+import { forgetUnheard, hearRemote, keepHeard, rootRow } from './store/remote-tree.ts'
+import type { RemoteRow } from './trees.ts'
+
+export const deltaPayload = z.object({
+  drive: z.string(),
+  /** A plan follows by itself, after both sides were looked at. */
+  isPlannedLater: z.literal(true).optional(),
+})
+export type DeltaPayload = z.infer<typeof deltaPayload>
+
+const PAGE_SIZE = 1_000
+
+export type DeltaDeps = {
+  drives: FileDrives
+  store: FileStore
+  planAfter: (drive: string) => Outcome['jobs']
+}
+
+export async function runDelta(deps: DeltaDeps, job: RunContext<DeltaPayload>): Promise<Outcome> {
+  const { store } = deps
+  const drive = await deps.drives.get(job.payload.drive)
+  let row = await store.drive(drive.name)
+  const links = new Set<string | null>([row.link])
+  for (let heard = 0; ; ) {
+    job.signal.throwIfAborted()
+    const page = await readPage(drive, row, job.signal)
+    if (page === 'resync') {
+      await job.commit({ effects: (tx) => startOver(tx, row) })
+      row = await store.drive(drive.name)
+      continue
+    }
+    heard += page.items.length
+    job.progress({ done: heard, unit: 'items', label: 'changes' })
+    const items = page.items.flatMap((item) => toRow(item, drive) ?? [])
+    const named = page.items.filter((item) => !toRow(item, drive)).map(({ id }) => id)
+    const write = async (tx: Tx): Promise<void> => {
+      await hearRemote(tx, drive.name, items, row.generation)
+      await keepHeard(tx, drive.name, named, row.generation)
+      if (page.deltaLink === undefined)
+        await setDrive(tx, drive.name, { link: page.nextLink ?? null, isReading: true })
+      else await endReading(tx, row, { link: page.deltaLink, atMs: job.clock.now() })
+    }
+    if (page.deltaLink !== undefined) {
+      const jobs = deps.planAfter(drive.name)
+      return { effects: write, ...(jobs ? { jobs } : {}), note: `${heard} changes heard` }
+    }
+    // Pages that lead back to one of before have no end, and nothing may be concluded from them.
+    if (links.has(page.nextLink ?? null)) throw answers.damagedAnswer('the changes', 'they lead in circles')
+    links.add(page.nextLink ?? null)
+    await job.commit({ effects: write })
+    row = { ...row, link: page.nextLink ?? null }
+  }
+}
+
+type Page = { items: DriveItem[]; nextLink: string | undefined; deltaLink: string | undefined }
+
+async function readPage(drive: FileDrive, row: DriveRow, signal: AbortSignal): Promise<Page | 'resync'> {
+  try {
+    return await drive.client.delta(drive.driveId, {
+      ...(row.link === null ? { pageSize: PAGE_SIZE } : { link: row.link }),
+      signal,
+    })
+  } catch (thrown) {
+    if (asTidemarkError(thrown).code === 'resync') return 'resync'
+    throw thrown
+  }
+}
+
+async function startOver(tx: Tx, { name, generation }: DriveRow): Promise<void> {
+  await setDrive(tx, name, { link: null, generation: generation + 1, isEnumerating: true })
+}
+
+/** Only a reading that began at the start names everything that is there. */
+async function endReading(tx: Tx, row: DriveRow, end: { link: string; atMs: number }): Promise<void> {
+  if (row.isEnumerating) await forgetUnheard(tx, row.name, row.generation)
+  await setDrive(tx, row.name, { link: end.link, heardAt: end.atMs, isEnumerating: false, isReading: false })
+}
+
+/** The root itself is no node. What is not said of something deleted is not needed. */
+export function toRow(item: DriveItem, drive: Pick<FileDrive, 'rootItemId'>): RemoteRow | undefined {
+  const isRoot = item.type === 'root' || item.id === drive.rootItemId
+  if (isRoot) return rootRow(drive.rootItemId)
+  if (!item.deleted && (item.name === undefined || item.parentId === undefined)) return undefined
+  return {
+    itemId: item.id,
+    parentId: item.parentId ?? null,
+    name: item.name ?? '',
+    type: item.type === 'root' ? 'folder' : item.type,
+    size: item.type === 'file' ? (item.size ?? 0) : 0,
+    hash: item.hash ?? null,
+    eTag: item.eTag ?? null,
+    cTag: item.cTag ?? null,
+    modifiedMs: item.modifiedMs ?? null,
+    isDeleted: item.deleted,
+  }
+}

@@ -1,0 +1,193 @@
+/** The demo's folder, kept in step with a simulated OneDrive: set up, kept alive, and told of. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { AppDemo, DemoCloud, DemoSummary } from '../../../app/demo.ts'
+import { sleep, systemClock } from '../../../base/clock.ts'
+import { formatBytes, formatCount } from '../../../base/format.ts'
+import { plural } from '../../../base/wording.ts'
+import { ONEDRIVE_SCOPES } from '../../../cloud/onedrive/auth.ts'
+import { accountKey } from '../../../ledger/accounts.ts'
+import { streamOf } from '../drive.ts'
+import { machineId } from '../index.ts'
+import { createRoot } from '../local/root.ts'
+import type { FilesRuntime } from '../runtime.ts'
+import { filesRuntime } from '../runtime.ts'
+import { fileStatus } from '../status.ts'
+import { setDrive } from '../store/file-store.ts'
+import { type DemoStep, deviceStep, furnish } from './drive.ts'
+import { keepDrive } from './drive-journal.ts'
+
+const DEMO_FOLDER = 'OneDrive'
+const STEP_MS = 3_000
+const LOOK_MS = 100
+
+export const filesDemo: AppDemo = {
+  world: ({ address }) => ({ drives: [{ account: address }] }),
+  begin(cloud) {
+    const { sim, seed, toMs, home, address, at, isFast } = cloud
+    const drive = sim.drive(address)
+    at(toMs, () => furnish(drive.device, seed))
+    const journal = keepDrive(drive.state, { folder: home, now: () => systemClock.now(), at })
+    const rate = isFast ? 'unlimited' : '3MB/s'
+    return {
+      config: `[onedrive]
+api_url = "${sim.graphUrl}"
+auth_url = "${sim.microsoftAuthUrl}"
+token_url = "${sim.microsoftTokenUrl}"
+device_url = "${sim.microsoftDeviceUrl}"
+client_id = "${sim.microsoftClientId}"
+
+[files]
+poll_seconds = 10
+debounce_ms = 500
+disk_reserve = "50MB"
+
+[bandwidth]
+download = "${rate}"
+upload = "${rate}"
+`,
+      intro: () =>
+        `It keeps ${join(home, DEMO_FOLDER)} in step with a simulated OneDrive, where another device is at work.`,
+      places: [
+        [`/files/${DEMO_FOLDER}`, 'a folder and OneDrive, kept in step: its tree, transfers, conflicts'],
+      ],
+      connect: (runtime) => connect(filesRuntime(runtime), cloud),
+      live: (runtime, stop) =>
+        // Numbered by what has happened: the same step never comes twice.
+        live(
+          filesRuntime(runtime),
+          ({ hasConflict }) => deviceStep(drive, { seed, n: journal.size(), hasConflict }),
+          stop,
+        ),
+      settle: (runtime, stop) => settle(filesRuntime(runtime), stop),
+      summary: (runtime) => summary(filesRuntime(runtime)),
+    }
+  },
+}
+
+/** Its account, anew at every start, and its folder, once. */
+async function connect(runtime: FilesRuntime, cloud: DemoCloud): Promise<void> {
+  const { sim } = cloud
+  await connectAccount(runtime, cloud)
+  const { store, drives } = runtime.files
+  const known = await store.findDrive(DEMO_FOLDER)
+  if (!known) await addFolder(runtime, cloud)
+  // The cloud may be at another port than before, and links name it.
+  const origin = new URL(sim.graphUrl).origin
+  if (known?.link && new URL(known.link).origin !== origin) {
+    const { pathname, search } = new URL(known.link)
+    await store.write((tx) => setDrive(tx, DEMO_FOLDER, { link: origin + pathname + search }))
+  }
+  await drives.reload()
+}
+
+async function connectAccount({ accounts, vault }: FilesRuntime, { sim, address }: DemoCloud): Promise<void> {
+  const account = { service: 'onedrive', name: address }
+  const { refreshToken } = sim.issueDrive(address)
+  const secret = {
+    ...{ kind: 'oauth', clientId: sim.microsoftClientId, refreshToken },
+    ...{ scopes: ONEDRIVE_SCOPES.readwrite, obtainedAtMs: systemClock.now() },
+  }
+  const sealed = vault.seal(accountKey(account), JSON.stringify(secret))
+  const found = await accounts.find(account.service, account.name)
+  if (found) {
+    await accounts.setSealed(found.id, sealed)
+    await accounts.setState(found.id, 'ready')
+  } else await accounts.add({ ...account, settings: { access: 'readwrite' }, sealed })
+}
+
+/** By what is known of the simulated drive: its weather may keep a first question from being answered. */
+async function addFolder({ files }: FilesRuntime, { sim, home, address }: DemoCloud): Promise<void> {
+  const { id, state } = sim.drive(address)
+  // The same at every try: a start may be killed between the folder and its row.
+  const markerId = `demo-${id}`
+  const createdAt = new Date(systemClock.now()).toISOString()
+  const root = await createRoot(join(home, DEMO_FOLDER), { markerId, drive: DEMO_FOLDER, createdAt })
+  await files.store.addDrive(
+    {
+      ...{
+        name: DEMO_FOLDER,
+        account: address,
+        driveId: id,
+        driveType: state.type,
+        rootItemId: state.root.id,
+      },
+      ...{ root: root.path, markerId, machine: machineId() },
+      settings: JSON.stringify({ mode: 'two-way', conflicts: 'manual' }),
+    },
+    root.look,
+  )
+}
+
+/** The other device goes on and on, and what it did is looked for at once. */
+async function live(
+  runtime: FilesRuntime,
+  otherDevice: (about: { hasConflict: boolean }) => DemoStep,
+  stop: AbortSignal,
+): Promise<void> {
+  const { store } = runtime.files
+  for (;;) {
+    await sleep(systemClock, STEP_MS, stop).catch(() => {})
+    if (stop.aborted) return
+    const row = await store.findDrive(DEMO_FOLDER)
+    if (!row) return
+    // Not before both sides are known: the first merge is worth seeing by itself.
+    if (row.heardAt === null || row.scannedAt === null) continue
+    const { clash } = otherDevice({ hasConflict: (await openConflicts(runtime)) > 0 })
+    if (clash) writeHere(row.root, clash)
+    await lookThere(runtime)
+  }
+}
+
+async function openConflicts({ files }: FilesRuntime): Promise<number> {
+  return (await files.store.conflicts(DEMO_FOLDER, { state: 'open' })).length
+}
+
+function writeHere(root: string, { path, text }: { path: string; text: string }): void {
+  const file = join(root, ...path.split('/'))
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, text)
+}
+
+async function lookThere({ engine, files }: FilesRuntime): Promise<void> {
+  await engine.enqueue(files.kinds.delta, { drive: DEMO_FOLDER }, { stream: streamOf(DEMO_FOLDER) })
+}
+
+/** Until both sides agree as far as they can without a person, or somebody says stop. */
+async function settle(runtime: FilesRuntime, stop: AbortSignal): Promise<void> {
+  const { engine, files } = runtime
+  await engine.enqueue(files.kinds.sync, { drive: DEMO_FOLDER }, { stream: streamOf(DEMO_FOLDER) })
+  while (!stop.aborted) {
+    const { isSettled, hasFailed } = await summary(runtime)
+    if ((isSettled || hasFailed) && (await isIdle(runtime))) return
+    await sleep(systemClock, LOOK_MS, stop).catch(() => {})
+  }
+}
+
+async function isIdle({ ledger }: FilesRuntime): Promise<boolean> {
+  const stream = streamOf(DEMO_FOLDER)
+  for (const state of ['pending', 'claimed'] as const) {
+    if ((await ledger.jobs({ stream, state, limit: 1 })).length > 0) return false
+  }
+  return true
+}
+
+/** Without a status once somebody has stopped keeping the folder in step, on its page. */
+async function summary({ files, ledger }: FilesRuntime): Promise<DemoSummary> {
+  if (!(await files.store.findDrive(DEMO_FOLDER))) {
+    const text = `${DEMO_FOLDER}: not kept in step any more.`
+    return { text, isSettled: true, hasFailed: false, paused: null, json: undefined }
+  }
+  const status = await fileStatus({ store: files.store, ledger }, DEMO_FOLDER)
+  const { totals, open, scannedAt, heardAt } = status
+  const isKnown = scannedAt !== null && heardAt !== null
+  const failed = await ledger.jobs({ state: 'failed', stream: streamOf(DEMO_FOLDER), limit: 1 })
+  const things = `${formatCount(totals.files)} ${plural(totals.files, 'file')}, ${formatBytes(totals.bytes)}`
+  return {
+    text: `${DEMO_FOLDER}: ${things} on both sides. ${status.text}`,
+    isSettled: isKnown && open.unplanned + open.inWork + open.waiting === 0,
+    hasFailed: failed.length > 0,
+    paused: null,
+    json: status,
+  }
+}

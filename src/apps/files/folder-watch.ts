@@ -1,0 +1,146 @@
+/**
+ * The watch of one folder: what changes is looked at, and an upload whose file changes is stopped, because another one
+ * takes its place. What is seen while the stream is paused is collected; beyond `FOLDERS_MAX` it is everything.
+ *
+ * From the first change on until looks are asked for, the store knows that there are some: the status must not say that
+ * both sides are in step meanwhile.
+ */
+
+import { join } from 'node:path'
+import type { Clock } from '../../base/clock.ts'
+import type { FileDrive } from './drive.ts'
+import type { Changes } from './local/change-buffer.ts'
+import { openRoot } from './local/root.ts'
+import { isSameStat, lookAt } from './local/stat.ts'
+import { type RootWatch, watchRoot } from './local/watch.ts'
+import type { FilesRuntime } from './runtime.ts'
+import { endStirred, NOTED_EVERY_MS, noteStirred } from './store/stirred.ts'
+
+const FOLDERS_MAX = 100_000
+/** Of one job: so many folders are looked at in seconds. */
+const FOLDERS_A_LOOK = 1_000
+
+export type FolderWatchInput = {
+  runtime: FilesRuntime
+  drive: FileDrive
+  clock: Clock
+  onError: (error: unknown) => void
+}
+
+export class FolderWatch {
+  readonly drive: FileDrive
+  readonly #input: FolderWatchInput
+  #folders = new Set<string>()
+  #isEverything = false
+  #isClosed = false
+  #watch: RootWatch | undefined
+  #handing: Promise<void> = Promise.resolve()
+  #notedMs: number | undefined
+
+  private constructor(input: FolderWatchInput) {
+    this.#input = input
+    this.drive = input.drive
+  }
+
+  /** Throws where the folder is not there. */
+  static async start(input: FolderWatchInput): Promise<FolderWatch> {
+    const { drive, clock, onError } = input
+    const own = new FolderWatch(input)
+    own.#watch = await watchRoot({
+      ...{ root: openRoot(drive.root, drive.markerId), clock, filter: drive.filter },
+      quietMs: input.runtime.files.settings.debounceMs,
+      onLook: (changes) => own.#seen(changes),
+      onChange: () => own.#stirred(),
+      onProblem: onError,
+    })
+    return own
+  }
+
+  /** False where what it watches by is out of date. */
+  isOf({ root, markerId, filter }: FileDrive): boolean {
+    return (
+      root === this.drive.root && markerId === this.drive.markerId && filter.key === this.drive.filter.key
+    )
+  }
+
+  /** Hands over what was collected, unless it still has to wait. */
+  flush(): void {
+    if (this.#folders.size === 0 && !this.#isEverything) return
+    this.#handing = this.#handing.then(() => this.#hand()).catch(this.#input.onError)
+  }
+
+  /** What is being handed over is handed over first. */
+  close(): Promise<void> {
+    this.#isClosed = true
+    this.#watch?.close()
+    return this.#handing
+  }
+
+  #stirred(): void {
+    const nowMs = this.#input.clock.monotonicMs()
+    if (this.#isClosed || (this.#notedMs !== undefined && nowMs - this.#notedMs < NOTED_EVERY_MS)) return
+    this.#notedMs = nowMs
+    const { store } = this.#input.runtime.files
+    const note = (): Promise<void> =>
+      store.write((tx) => noteStirred(tx, this.drive.name, this.#input.clock.now()))
+    this.#handing = this.#handing.then(note).catch(this.#input.onError)
+  }
+
+  #seen(changes: Changes): void {
+    if (changes === 'everything') this.#isEverything = true
+    else for (const names of changes) this.#folders.add(names.join('/'))
+    if (this.#folders.size > FOLDERS_MAX) this.#isEverything = true
+    if (this.#isEverything) this.#folders = new Set()
+    this.#handing = this.#handing.then(() => this.#stopUploads(changes)).catch(this.#input.onError)
+    this.flush()
+  }
+
+  async #hand(): Promise<void> {
+    if (this.#isClosed || (await this.#isPaused())) return
+    const { engine, files } = this.#input.runtime
+    const { name: drive, stream } = this.drive
+    const isEverything = this.#isEverything
+    const folders = [...this.#folders].map((path) => (path === '' ? [] : path.split('/')))
+    this.#isEverything = false
+    this.#folders = new Set()
+    // What is seen from here on is noted again, after this.
+    this.#notedMs = undefined
+    if (isEverything) {
+      const { outcome, id } = await engine.enqueue(files.kinds.look, { drive }, { stream })
+      // One that is under way may be past what has changed: another follows it.
+      const again = { stream, key: `${drive}:again`, after: [id] }
+      if (outcome === 'ignored') await engine.enqueue(files.kinds.look, { drive }, again)
+    }
+    for (let at = 0; at < folders.length && !isEverything; at += FOLDERS_A_LOOK) {
+      const some = folders.slice(at, at + FOLDERS_A_LOOK)
+      await engine.enqueue(files.kinds.look, { drive, folders: some }, { stream })
+    }
+    await files.store.write((tx) => endStirred(tx, drive))
+  }
+
+  async #isPaused(): Promise<boolean> {
+    const { ledger, files } = this.#input.runtime
+    return (await ledger.pauses()).some(({ scope, target }) => {
+      if (scope === 'all') return true
+      return target === (scope === 'stream' ? this.drive.stream : files.kinds.look.kind)
+    })
+  }
+
+  /** The watch tells of folders; which of the files that are just being uploaded has changed, the disk tells. */
+  async #stopUploads(changes: Changes): Promise<void> {
+    const { files } = this.#input.runtime
+    const { name, root } = this.drive
+    const folders = changes === 'everything' ? undefined : new Set(changes.map((names) => names.join('/')))
+    for (const { node, path, direction } of files.transfers.list(name)) {
+      const folder = path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : ''
+      if (direction !== 'upload' || !(folders?.has(folder) ?? true)) continue
+      const row = node.startsWith('i:')
+        ? await files.store.localOfItem(name, node.slice(2))
+        : await files.store.localRow(name, Number(node.slice(2)))
+      const names = row && (await files.store.localPath(name, row.id))
+      if (!row || !names) continue
+      const look = lookAt(join(root, ...names))
+      if (!look || !isSameStat(look, row)) files.transfers.changed(name, [row.id])
+    }
+  }
+}

@@ -1,0 +1,91 @@
+/** The file sync: what it needs, and the jobs that it offers to an engine. */
+import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import type { Clock } from '../../base/clock.ts'
+import { createHttpExchange } from '../../base/http-exchange.ts'
+import type { Vault } from '../../base/vault.ts'
+import type { Fetch } from '../../cloud/oauth.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { BudgetSpec } from '../../engine/index.ts'
+import type { AnyJobKind } from '../../engine/kinds.ts'
+import type { Accounts } from '../../ledger/accounts.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import { Transfers } from './act/transfers.ts'
+import { fileBudgets } from './budgets.ts'
+import { type FileDrives, type FilesSettings, streamOf } from './drive.ts'
+import { type FileKinds, fileKinds } from './jobs.ts'
+import { openFileDrives } from './open-drives.ts'
+import { PlanBell } from './plan-bell.ts'
+import { FileStore } from './store/file-store.ts'
+import { type SyncKinds, syncKinds } from './sync-kinds.ts'
+
+export type FileSync = {
+  settings: FilesSettings
+  store: FileStore
+  drives: FileDrives
+  transfers: Transfers
+  kinds: FileKinds & SyncKinds
+  jobs: readonly AnyJobKind[]
+  budgets(): Record<string, BudgetSpec>
+  close(): Promise<void>
+}
+
+export type FileSyncInput = {
+  ledger: Ledger
+  accounts: Accounts
+  vault: Vault
+  settings: FilesSettings
+  fetch: Fetch
+  clock: Clock
+  /** Once there is one; nothing is enqueued before. */
+  engine: () => Engine | undefined
+  onError?: (error: unknown) => void
+}
+
+export async function openFileSync(input: FileSyncInput): Promise<FileSync> {
+  const { ledger, settings, clock } = input
+  const store = await FileStore.open(ledger)
+  const exchange = createHttpExchange()
+  const drives = await openFileDrives({
+    ...input,
+    ...{ store, exchange, machine: machineId(), limits: () => input.engine()?.limits },
+  })
+  const bell = new PlanBell({
+    clock,
+    ask: async (drive, { what, ...more }) => {
+      await input.engine()?.enqueue(kinds[what], { drive, ...more }, { stream: streamOf(drive) })
+    },
+    onError: input.onError ?? (() => {}),
+  })
+  const transfers = new Transfers()
+  const acting = fileKinds({
+    ...{ drives, store, bell, transfers, settings, clock },
+    lookAfter: (drive) => looking.lookAfter(drive),
+  })
+  const looking: SyncKinds = syncKinds({ drives, store, ledger, kindOf: acting.kindOf })
+  const kinds = { ...acting, ...looking }
+  return {
+    ...{ settings, store, drives, transfers, kinds },
+    jobs: [...acting.all, looking.sync, looking.delta, looking.look, looking.plan],
+    budgets: () => fileBudgets(drives.accounts(), settings),
+    async close() {
+      bell.close()
+      await acting.close()
+      await drives.close()
+      exchange.close()
+    },
+  }
+}
+
+/** A folder belongs to one machine; its name may change, this does not. */
+export function machineId(): string {
+  for (const path of ['/etc/machine-id', '/var/lib/dbus/machine-id']) {
+    try {
+      const id = readFileSync(path, 'utf8').trim()
+      if (id !== '') return id
+    } catch {
+      // Not on this system.
+    }
+  }
+  return hostname()
+}

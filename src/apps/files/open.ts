@@ -1,0 +1,21 @@
+/** The sync of files in a process: its tables, its folders, and its kinds of jobs. */
+import type { AppPlace } from '../../app/runtime.ts'
+import { openFileSync } from './index.ts'
+import { filesRuntime, type OpenFiles } from './runtime.ts'
+import { filesSettingsOf } from './settings.ts'
+import { lookAtFiles } from './streams-look.ts'
+import { startDrives } from './work.ts'
+
+export async function openFiles(place: AppPlace): Promise<OpenFiles> {
+  const { config } = place
+  const files = await openFileSync({ ...place, settings: filesSettingsOf(config) })
+  return {
+    ...files,
+    ...(await lookAtFiles(place.ledger)),
+    work: (runtime, options) => startDrives(filesRuntime(runtime), options),
+    async reload() {
+      Object.assign(files.settings, filesSettingsOf(config))
+      await files.drives.reload()
+    },
+  }
+}

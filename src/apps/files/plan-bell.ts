@@ -1,0 +1,68 @@
+/**
+ * Asks for a plan soon after actions have left nodes to be planned: many of them within a moment become one plan. And
+ * for what changed in OneDrive, or for a look at folders, where an action has to know. It is only a hint, rung from
+ * within transactions that may yet fail; what it forgets, the next look at either side asks for.
+ */
+import type { CancelTimer, Clock } from '../../base/clock.ts'
+
+const SOON_MS = 50
+/** Of those for whom a look was asked for; beyond that they may ask once more. */
+const SOUGHT_MAX = 10_000
+
+export type Asked = { what: 'plan' | 'delta' } | { what: 'look'; folders: string[][] }
+
+export class PlanBell {
+  readonly #clock: Clock
+  readonly #ask: (drive: string, asked: Asked) => Promise<void>
+  readonly #onError: (error: unknown) => void
+  readonly #timers = new Map<string, CancelTimer>()
+  /** By drive: folders in which somebody is not found. */
+  readonly #folders = new Map<string, Set<string>>()
+  readonly #sought = new Set<string>()
+
+  constructor(options: {
+    clock: Clock
+    ask: (drive: string, asked: Asked) => Promise<void>
+    onError: (error: unknown) => void
+  }) {
+    this.#clock = options.clock
+    this.#ask = options.ask
+    this.#onError = options.onError
+  }
+
+  ring(drive: string, what: 'plan' | 'delta' = 'plan'): void {
+    this.#soon(`${what} ${drive}`, () => this.#ask(drive, { what }))
+  }
+
+  /**
+   * Something is not where it was, and a look at its folder tells what became of it. Once for `whom`: what such a look
+   * does not find would be looked for without end.
+   */
+  seek(drive: string, folder: readonly string[], whom: string): void {
+    const key = `${drive} ${whom}`
+    if (this.#sought.has(key)) return
+    if (this.#sought.size >= SOUGHT_MAX) this.#sought.clear()
+    this.#sought.add(key)
+    const folders = this.#folders.get(drive) ?? new Set()
+    this.#folders.set(drive, folders.add(folder.join('/')))
+    this.#soon(`look ${drive}`, () => {
+      this.#folders.delete(drive)
+      const names = [...folders].map((path) => (path === '' ? [] : path.split('/')))
+      return this.#ask(drive, { what: 'look', folders: names })
+    })
+  }
+
+  close(): void {
+    for (const cancel of this.#timers.values()) cancel()
+    this.#timers.clear()
+  }
+
+  #soon(key: string, ask: () => Promise<void>): void {
+    if (this.#timers.has(key)) return
+    const cancel = this.#clock.timer(SOON_MS, () => {
+      this.#timers.delete(key)
+      ask().catch(this.#onError)
+    })
+    this.#timers.set(key, cancel)
+  }
+}

@@ -1,0 +1,218 @@
+/**
+ * Plans what is open: rows are read, the pure plan decides, and one transaction writes a segment with its actions and
+ * marks their nodes. The segment's mark is the delta link that stood when it was planned, so the stream's mark is the
+ * link up to which everything is settled, in order, whichever actions end first.
+ */
+import { z } from 'zod'
+import { type JobRequest, type Outcome, type RunContext, request } from '../../engine/index.ts'
+import type { JobKind } from '../../engine/kinds.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { ActionPayload } from './action.ts'
+import { type Decision, decide } from './decide.ts'
+import type { FileDrive, FileDrives } from './drive.ts'
+import { IGNORE_FILE } from './filter.ts'
+import { judgedPath, withHolds } from './holds.ts'
+import { type Action, type ActionVerb, type Plan, type PlanNode, plan } from './plan.ts'
+import type { DriveRow } from './store/contract.ts'
+import { writePlan } from './store/ends.ts'
+import type { FileStore } from './store/file-store.ts'
+import { freeHeldNames, hasHeldNames } from './store/held.ts'
+import { releaseSettled } from './store/open-nodes.ts'
+import type { PlanView } from './store/plan-view.ts'
+import { type RulesAhead, rulesAhead, viewOfRules } from './store/rules-ahead.ts'
+import { waitForWhole } from './store/whole-deletes.ts'
+import type { NodeKey } from './trees.ts'
+import { planWholeDeletes } from './whole-deletes.ts'
+
+export const planPayload = z.object({ drive: z.string() })
+export type PlanPayload = z.infer<typeof planPayload>
+
+const BATCH_NODES = 2_000
+/** Bookkeeping may leave a node open once or twice; more is a circle, which the next plan may look at. */
+const PASSES_MAX = 10_000
+
+export type PlanningDeps = {
+  drives: FileDrives
+  store: FileStore
+  ledger: Ledger
+  kindOf: (verb: ActionVerb) => JobKind<ActionPayload>
+}
+
+export async function runPlan(deps: PlanningDeps, job: RunContext<PlanPayload>): Promise<Outcome> {
+  const { store } = deps
+  // The rules may have come since the last look.
+  await deps.drives.reload()
+  const drive = await deps.drives.get(job.payload.drive)
+  const totals = { actions: 0, nodes: 0 }
+  await releaseOld(deps, job, drive)
+  const first = await planRules(deps, job, drive)
+  if (first) return first
+  totals.actions += await planWholes(deps, job, drive)
+  for (let pass = 0; pass < PASSES_MAX; pass++) {
+    job.signal.throwIfAborted()
+    const row = await store.drive(drive.name)
+    if (!isKnown(row)) return { skip: 'both sides have to be known first' }
+    const planned = await planOnce(store, drive, row, job.clock.now())
+    if (!planned) break
+    const { tail_at: tail } = await deps.ledger.stream(drive.stream)
+    const outcome = toOutcome(deps, job, { drive, row, cycle: tail + 1, plan: planned })
+    totals.actions += planned.actions.length
+    totals.nodes += 1
+    if (isLast(planned)) return { ...outcome, note: `${totals.actions} actions` }
+    await job.commit(outcome)
+    job.progress({ done: totals.actions, unit: 'items' })
+  }
+  if (totals.nodes + totals.actions === 0) return { skip: 'nothing is open' }
+  return { note: `${totals.actions} actions` }
+}
+
+/** What changes the rules here, and what finds out whether it does. */
+const CHANGES_RULES: ReadonlySet<Decision['do']> = new Set([
+  ...(['check', 'download', 'move-local', 'delete-local', 'conflict'] as const),
+])
+const RULES_FIRST = 'what takes part is on its way here, and comes first'
+
+/**
+ * Other rules are on their way from OneDrive: nothing else is planned before they are here, or it would be by the old
+ * ones, and a new machine would upload what they leave out. Their action, however it ends, asks for the next plan.
+ */
+async function planRules(
+  { store, ledger, ...deps }: PlanningDeps,
+  job: RunContext<PlanPayload>,
+  drive: FileDrive,
+): Promise<Outcome | undefined> {
+  const row = await store.drive(drive.name)
+  const ahead = isKnown(row) ? await ledger.driver.read((tx) => rulesAhead(tx, row)) : []
+  if (ahead.length === 0) return undefined
+  const isComing = async ({ node }: RulesAhead): Promise<boolean> => {
+    const { version: _, ...rows } = await store.nodeCase(drive.name, node)
+    return CHANGES_RULES.has(decide(withHolds(drive, rows, IGNORE_FILE), drive.settings.mode).do)
+  }
+  const coming: RulesAhead[] = []
+  for (const one of ahead) if (await isComing(one)) coming.push(one)
+  if (coming.length === 0) return undefined
+  if (coming.some(({ isPlanned }) => isPlanned)) return { skip: RULES_FIRST }
+  const view = await ledger.driver.read((tx) => viewOfRules(tx, drive.name, coming))
+  const planned = await planView(store, drive, { row, view, nowMs: job.clock.now() })
+  const areMoving = planned.actions.some(({ node }) => coming.some((one) => one.node === node))
+  if (!areMoving) return undefined
+  const { tail_at: tail } = await ledger.stream(drive.stream)
+  const outcome = toOutcome({ store, ledger, ...deps }, job, { drive, row, cycle: tail + 1, plan: planned })
+  return { ...outcome, note: RULES_FIRST }
+}
+
+/** Returns how many actions. */
+async function planWholes(
+  deps: PlanningDeps,
+  job: RunContext<PlanPayload>,
+  drive: FileDrive,
+): Promise<number> {
+  const row = await deps.store.drive(drive.name)
+  if (!isKnown(row)) return 0
+  const wholes = await planWholeDeletes(deps.store, drive, row, job.clock.now())
+  if (!wholes) return 0
+  const { tail_at: tail } = await deps.ledger.stream(drive.stream)
+  const outcome = toOutcome(deps, job, { drive, row, cycle: tail + 1, plan: wholes.plan })
+  await job.commit({
+    ...outcome,
+    effects: async (tx) => {
+      await outcome.effects!(tx)
+      for (const folder of wholes.folders) await waitForWhole(tx, drive.name, folder)
+    },
+  })
+  return wholes.plan.actions.length
+}
+
+function isKnown({ scannedAt, heardAt, isEnumerating, isReading }: DriveRow): boolean {
+  return scannedAt !== null && heardAt !== null && !isEnumerating && !isReading
+}
+
+/** All that was open has an action: then there is nothing more to look for, and this commit is the end of the job. */
+function isLast({ actions, waiting, reported, bookkeeping }: Plan): boolean {
+  return actions.length < BATCH_NODES && waiting.length + reported.length + bookkeeping.length === 0
+}
+
+/** The plan of the next open nodes; undefined where there are none. */
+export async function planOnce(
+  store: FileStore,
+  drive: FileDrive,
+  row: DriveRow,
+  nowMs?: number,
+): Promise<Plan | undefined> {
+  const view = await store.unplanned(drive.name, BATCH_NODES)
+  return view.nodes.length === 0 ? undefined : planView(store, drive, { row, view, nowMs })
+}
+
+async function planView(
+  store: FileStore,
+  drive: FileDrive,
+  { row, view, nowMs }: { row: DriveRow; view: PlanView; nowMs: number | undefined },
+): Promise<Plan> {
+  const { mode } = drive.settings
+  const ahead = await store.deletesAhead(drive.name, mode)
+  const nodes: PlanNode[] = []
+  for (const node of view.nodes) {
+    if (nodes.length % drive.filter.turnPaths === 0) await new Promise((resolve) => setImmediate(resolve))
+    const path = judgedPath(drive, node, {
+      here: view.pathOf(node.node),
+      there: view.remotePathOf(node.node),
+    })
+    nodes.push({ ...withHolds(drive, node, path), node: node.node, version: node.version, path })
+  }
+  const recent = nowMs === undefined ? {} : { recent: await store.recentDeletes(drive.name, nowMs) }
+  const guard = { ...ahead, forced: row.forcedDeletes, ...recent }
+  const overwrites = nowMs === undefined ? undefined : await store.overwriteGuard(row, { mode, nowMs })
+  const planned = plan(nodes, view.around, { mode, guard, overwrites })
+  // One that is read may be of another batch, of which the view knows nothing.
+  const isOpen = (other: NodeKey): boolean =>
+    other === overwrites?.reading || view.around.stateOf(other) !== 'in step'
+  for (const one of planned.waiting) one.wasOpen = isOpen(one.waitsFor)
+  for (const one of planned.reported) one.wasOpen = one.until !== undefined && isOpen(one.until)
+  return planned
+}
+
+async function releaseOld(deps: PlanningDeps, job: RunContext<PlanPayload>, drive: FileDrive): Promise<void> {
+  const { mark_at: settledTo } = await deps.ledger.stream(drive.stream)
+  if (await deps.store.hasPlanned(drive.name, settledTo))
+    await job.commit({ effects: async (tx) => void (await releaseSettled(tx, drive.name, settledTo)) })
+  if (await deps.ledger.driver.read((tx) => hasHeldNames(tx, drive.name)))
+    await job.commit({ effects: async (tx) => void (await freeHeldNames(tx, drive.name)) })
+}
+
+function toOutcome(
+  { kindOf }: PlanningDeps,
+  job: RunContext<PlanPayload>,
+  { drive, row, cycle, plan: planned }: { drive: FileDrive; row: DriveRow; cycle: number; plan: Plan },
+): Outcome {
+  const segment = `plan ${cycle}`
+  return {
+    effects: (tx) => writePlan(tx, drive.name, { cycle, plan: planned, atMs: job.clock.now() }),
+    segments: [
+      {
+        streamId: job.job.streamId,
+        from: cycle - 1,
+        to: cycle,
+        mark: row.link,
+        label: segment,
+        ref: segment,
+      },
+    ],
+    counts: [{ segment, listed: planned.actions.length, seal: true }],
+    jobs: planned.actions.map((action) => toJob(kindOf(action.verb), action, { drive, segment })),
+  }
+}
+
+function toJob(
+  kind: JobKind<ActionPayload>,
+  { after, ...action }: Action,
+  { drive, segment }: { drive: FileDrive; segment: string },
+): JobRequest {
+  return request(
+    kind,
+    { drive: drive.name, ...action },
+    {
+      ...{ stream: drive.stream, segment, ref: action.node },
+      ...(after.length > 0 ? { after } : {}),
+    },
+  )
+}

@@ -1,0 +1,186 @@
+/** How a folder stands, from what is stored: the same for the command line, the API and the pages. */
+
+import { formatCount } from '../../base/format.ts'
+import { plural } from '../../base/wording.ts'
+import { type Attendance, seeAttendance } from '../../engine/observe/sightings.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import { ONEDRIVE_FULL, ONEDRIVE_FULL_HINT } from './act/obstacles.ts'
+import { WAIT_CODES, WAITS, type WaitCode } from './action.ts'
+import { driveSettings, streamOf } from './drive.ts'
+import { type Held, heldTotal } from './guard.ts'
+import { LOOK_KIND, SYNC_KIND } from './look.ts'
+import type { FileStore } from './store/file-store.ts'
+import type { Reported, Totals } from './store/overview.ts'
+
+export type FileState = 'in step' | 'working' | 'stopped' | 'needs you' | 'paused' | 'not begun'
+
+export type FileStatus = {
+  name: string
+  account: string
+  root: string
+  mode: string
+  state: FileState
+  /** Something is left to do, and no process works on it: since when, or 0 where nobody knows. Null where one does. */
+  stoppedSinceMs: number | null
+  /** One sentence. */
+  text: string
+  totals: Totals
+  /** Open nodes, by what becomes of them next. */
+  open: { unplanned: number; inWork: number; waiting: number; reported: number }
+  heldDeletes: Held | null
+  conflicts: number
+  /** When both sides were last looked at to the end. */
+  scannedAt: number | null
+  heardAt: number | null
+  paused: string | null
+  /** The same for programs: `by-hand`, `sign-in`, … */
+  pauseCode: string | null
+  /** What some of the work that is on the way waits for, where it is nothing of the file itself. */
+  waits: string | null
+  /** That is room in OneDrive. */
+  isFull: boolean
+  /** Something in the folder is still to be looked at. */
+  isLooking: boolean
+  reported: Reported[]
+}
+
+const REPORTED_SHOWN = 20
+/** Enough to find out what is in the way of all of them. */
+const JOBS_READ = 100
+
+export async function fileStatus(
+  { store, ledger }: { store: FileStore; ledger: Ledger },
+  name: string,
+): Promise<FileStatus> {
+  const row = await store.drive(name)
+  const open = await store.openCounts(name)
+  const heldDeletes = row.heldDeletes === null ? null : ((await store.heldAhead(name)) ?? null)
+  const conflicts = (await store.conflicts(name, { state: 'open' })).length
+  const pause = (await ledger.pauses()).find(
+    ({ scope, target }) => scope === 'all' || (scope === 'stream' && target === streamOf(name)),
+  )
+  const wait = open.inWork > 0 ? await waitOf(ledger, name) : undefined
+  const isLooking = row.stirredAt !== null || (await hasLooks(ledger, name))
+  const waits = wait?.text ?? null
+  const isFull = wait?.code === 'quota-full'
+  const attendance = await seeAttendance(ledger)
+  const facts = {
+    open,
+    heldDeletes,
+    conflicts,
+    waits,
+    isFull,
+    isLooking,
+    scannedAt: row.scannedAt,
+    heardAt: row.heardAt,
+  }
+  const paused = pause ? pause.reason || 'by hand' : null
+  const isLeft = busyOf(open) > 0 || isLooking || isUnbegun(row)
+  return {
+    ...{
+      name,
+      account: row.account,
+      root: row.root,
+      mode: driveSettings.parse(JSON.parse(row.settings)).mode,
+    },
+    ...verdictOf({ ...facts, paused, attendance }),
+    stoppedSinceMs: attendance.isAttended || !isLeft ? null : (attendance.since ?? 0),
+    ...facts,
+    ...{
+      paused,
+      pauseCode: pause?.code ?? null,
+      totals: await store.totals(name),
+      reported: await store.reported(name, { limit: REPORTED_SHOWN }),
+    },
+  }
+}
+
+/** As its jobs were told; of several reasons, that OneDrive is full. */
+async function waitOf(ledger: Ledger, name: string): Promise<{ code: WaitCode; text: string } | undefined> {
+  const jobs = await ledger.jobs({ stream: streamOf(name), state: 'pending', limit: JOBS_READ })
+  const waits = jobs.flatMap(({ wait, note, note_code }) => {
+    const code = WAIT_CODES.find((one) => one === note_code)
+    return wait === 'time' && code ? [{ code, text: (note ?? '').slice(WAITS.length) }] : []
+  })
+  return waits.find(({ code }) => code === 'quota-full') ?? waits[0]
+}
+
+/** Folders in which something happened, or may have happened, are still to be looked at. */
+async function hasLooks(ledger: Ledger, name: string): Promise<boolean> {
+  for (const kind of [LOOK_KIND, SYNC_KIND]) {
+    for (const state of ['pending', 'claimed'] as const) {
+      const [look] = await ledger.jobs({ stream: streamOf(name), kind, state, limit: 1 })
+      if (look) return true
+    }
+  }
+  return false
+}
+
+type Facts = Pick<FileStatus, 'open' | 'heldDeletes' | 'conflicts' | 'scannedAt' | 'heardAt' | 'paused'> &
+  Pick<FileStatus, 'waits' | 'isFull' | 'isLooking'> & { attendance: Attendance }
+
+function verdictOf(facts: Facts): Pick<FileStatus, 'state' | 'text'> {
+  const { open, heldDeletes, conflicts, paused } = facts
+  if (paused !== null) return { state: 'paused', text: `Paused: ${paused}.` }
+  const busy = busyOf(open)
+  const going = busy > 0 ? goingText(busy, facts) : undefined
+  // What waits for a person waits whatever else is going on.
+  const needs = needsOf({ heldDeletes, conflicts, isFull: facts.isFull })
+  if (needs !== undefined) return { state: 'needs you', text: going ? `${needs} ${going.text}` : needs }
+  if (going) return going
+  if (isUnbegun(facts)) {
+    return { state: 'not begun', text: 'Not synced yet.' }
+  }
+  if (facts.isLooking) {
+    const look = 'Something in the folder is still to be looked at'
+    return facts.attendance.isAttended
+      ? { state: 'working', text: `${look}.` }
+      : { state: 'stopped', text: `${look}, and no process works on it.` }
+  }
+  if (open.reported > 0) {
+    return { state: 'in step', text: `In step, but for ${counted(open.reported, 'thing')} left alone.` }
+  }
+  return { state: 'in step', text: 'In step.' }
+}
+
+function needsOf({
+  heldDeletes,
+  conflicts,
+  isFull,
+}: Pick<Facts, 'heldDeletes' | 'conflicts' | 'isFull'>): string | undefined {
+  const { deleted, replaced } = heldTotal(heldDeletes)
+  const held = [
+    ...(deleted > 0 ? [counted(deleted, 'deletion')] : []),
+    ...(replaced > 0 ? [counted(replaced, 'replaced file')] : []),
+  ]
+  const needs = [
+    ...(heldDeletes ? [`${held.join(' and ')} at once: waiting for your yes.`] : []),
+    ...(isFull ? [`${ONEDRIVE_FULL}: uploads wait, everything else goes on. ${ONEDRIVE_FULL_HINT}`] : []),
+    ...(conflicts > 0 ? [`${counted(conflicts, 'conflict')} to decide.`] : []),
+  ]
+  return needs.length > 0 ? needs.join(' ') : undefined
+}
+
+function goingText(busy: number, facts: Facts): Pick<FileStatus, 'state' | 'text'> {
+  if (!facts.attendance.isAttended) {
+    return { state: 'stopped', text: `${counted(busy, 'change')} left, and no process works on it.` }
+  }
+  if (isUnbegun(facts)) {
+    return { state: 'working', text: 'Looking at both sides for the first time.' }
+  }
+  const waits = facts.waits === null || facts.isFull ? '' : ` Some wait: ${facts.waits}.`
+  return { state: 'working', text: `${counted(busy, 'change')} on the way.${waits}` }
+}
+
+/** One of the sides was never looked at to its end. */
+function isUnbegun({ scannedAt, heardAt }: Pick<FileStatus, 'scannedAt' | 'heardAt'>): boolean {
+  return scannedAt === null || heardAt === null
+}
+
+function busyOf({ unplanned, inWork, waiting }: FileStatus['open']): number {
+  return unplanned + inWork + waiting
+}
+
+function counted(n: number, noun: string): string {
+  return `${formatCount(n)} ${plural(n, noun)}`
+}

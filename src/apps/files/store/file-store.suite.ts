@@ -1,0 +1,51 @@
+/** A store on a ledger of either database, with the rows of a drive that has begun. */
+import type { Tx } from '../../../ledger/contract.ts'
+import type { Ledger } from '../../../ledger/ledger.ts'
+import type { BaseRow, LocalRow, LocalStat, RemoteRow } from '../trees.ts'
+import { FileStore } from './file-store.ts'
+import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, localOf, REMOTE_COLUMNS, remoteOf } from './rows.ts'
+
+export const DRIVE = 'home'
+
+export function stat(ino: number, change: Partial<LocalStat> = {}): LocalStat {
+  return { dev: '1', ino: String(ino), birthNs: `${ino}000`, mtimeNs: '1', ctimeNs: '1', size: 1, ...change }
+}
+
+export function remote(itemId: string, change: Partial<RemoteRow> = {}): RemoteRow {
+  return {
+    ...{ itemId, parentId: 'root', name: itemId, type: 'file', size: 1, hash: `h-${itemId}` },
+    ...{ eTag: `e-${itemId}`, cTag: `c-${itemId}`, modifiedMs: 0, isDeleted: false, ...change },
+  }
+}
+
+export const ROOT_ITEM = remote('root', { parentId: null, name: '', type: 'folder', hash: null })
+
+export async function openStore(ledger: Ledger): Promise<FileStore> {
+  const store = await FileStore.open(ledger)
+  await store.addDrive(
+    {
+      ...{ name: DRIVE, account: 'ann@example.com', driveId: 'd', driveType: 'personal', rootItemId: 'root' },
+      ...{ root: '/nowhere', markerId: 'm', machine: 'here', settings: '{}' },
+    },
+    stat(1),
+  )
+  return store
+}
+
+export async function write<T>(store: FileStore, run: (tx: Tx) => Promise<T>): Promise<T> {
+  return store.write(run)
+}
+
+/** Everything that is known of a drive. */
+export function allRows(
+  store: FileStore,
+  drive: string,
+): Promise<{ local: LocalRow[]; remote: RemoteRow[]; base: BaseRow[] }> {
+  return store.write(async (tx) => ({
+    local: (await tx.all(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ?`, [drive])).map(localOf),
+    remote: (await tx.all(`SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ?`, [drive])).map(
+      remoteOf,
+    ),
+    base: (await tx.all(`SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ?`, [drive])).map(baseOf),
+  }))
+}

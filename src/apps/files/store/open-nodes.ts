@@ -1,0 +1,182 @@
+/**
+ * Which nodes are not known to be in step.
+ *
+ *   (not open) ──something changed──▶ unplanned ──plan──▶ in work ──its action ended, nothing changed since──▶ (not open)
+ *                                       ▲  │ └────▶ waiting ──that node ended──▶ unplanned
+ *                                       │  └──────▶ reported (because; with waits_for: until that node has ended)
+ *                                       └── something changed: version + 1; in work stays in work until it ends
+ *
+ * What waits for itself waits for the next look at the folder, with a reason for the next whole one.
+ */
+import type { Tx } from '../../../ledger/contract.ts'
+import type { Reason } from '../left-code.ts'
+import type { NodeKey } from '../trees.ts'
+import { listOf } from './rows.ts'
+
+export async function openNode(tx: Tx, drive: string, node: NodeKey): Promise<void> {
+  await tx.run(
+    `INSERT INTO file_open(drive, node, version) VALUES (?, ?, 1)
+     ON CONFLICT (drive, node) DO UPDATE SET version = file_open.version + 1, waits_for = NULL, because = NULL, code = NULL`,
+    [drive, node],
+  )
+}
+
+export async function openNodes(tx: Tx, drive: string, nodes: Iterable<NodeKey>): Promise<void> {
+  for (const node of nodes) await openNode(tx, drive, node)
+}
+
+/** True where something changed since the plan: it has to be planned again. */
+export async function closeNode(tx: Tx, drive: string, node: NodeKey, version: number): Promise<boolean> {
+  const closed = await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ? AND version = ?`, [
+    ...[drive, node, version],
+  ])
+  return closed === 0 ? freeNode(tx, drive, node) : false
+}
+
+/** Whatever its version: it is not a node any more. */
+export async function closeNodes(tx: Tx, drive: string, nodes: readonly NodeKey[]): Promise<void> {
+  await tx.run(`DELETE FROM file_open WHERE drive = ? AND node IN (${listOf(tx)})`, [
+    ...[drive, JSON.stringify(nodes)],
+  ])
+}
+
+export async function isOpen(tx: Tx, drive: string, node: NodeKey): Promise<boolean> {
+  const open = await tx.get(`SELECT 1 AS yes FROM file_open WHERE drive = ? AND node = ?`, [drive, node])
+  return open !== undefined
+}
+
+/** To be planned again; true where it was open. */
+export async function freeNode(tx: Tx, drive: string, node: NodeKey): Promise<boolean> {
+  const freed = await tx.run(
+    `UPDATE file_open SET planned = NULL, waits_for = NULL, because = NULL, code = NULL WHERE drive = ? AND node = ?`,
+    [drive, node],
+  )
+  return freed > 0
+}
+
+/** What waited for it is planned again; true where something did. */
+export async function freeWaiting(tx: Tx, drive: string, nodes: readonly NodeKey[]): Promise<boolean> {
+  const freed = await tx.run(
+    `UPDATE file_open SET waits_for = NULL, because = NULL, code = NULL WHERE drive = ? AND waits_for IN (${listOf(tx)})`,
+    [drive, JSON.stringify(nodes)],
+  )
+  return freed > 0
+}
+
+/**
+ * It is left alone, so nobody is going to wake those that wait for it: they look again whether they have to. Who has a
+ * reason of his own keeps it: two that are left alone because of each other would wake each other for ever.
+ */
+export async function freeUndecided(tx: Tx, drive: string, node: NodeKey): Promise<void> {
+  await tx.run(
+    `UPDATE file_open SET waits_for = NULL WHERE drive = ? AND waits_for = ? AND node <> ? AND because IS NULL
+       AND planned IS NULL`,
+    [drive, node, node],
+  )
+}
+
+/** Left alone with a reason, unless something changed since the plan. With `until`: until that node has ended. */
+export async function leaveNode(
+  tx: Tx,
+  drive: string,
+  end: Reason & { node: NodeKey; version: number; until?: NodeKey | undefined },
+): Promise<boolean> {
+  const { node, version, because, code, until } = end
+  const left = await tx.run(
+    `UPDATE file_open SET planned = NULL, waits_for = ?, because = ?, code = ?
+     WHERE drive = ? AND node = ? AND version = ?`,
+    [until ?? null, because, code ?? null, drive, node, version],
+  )
+  return left === 0 ? freeNode(tx, drive, node) : false
+}
+
+/** Plans up to this one have settled: what they still hold ended without a word (a job canceled by hand). */
+export async function releaseSettled(tx: Tx, drive: string, settledTo: number): Promise<number> {
+  return tx.run(`UPDATE file_open SET planned = NULL WHERE drive = ? AND planned <= ?`, [drive, settledTo])
+}
+
+/** At the start of a sync: whatever waits looks again whether it still has to. */
+export async function freeAllWaiting(tx: Tx, drive: string): Promise<number> {
+  return tx.run(
+    `UPDATE file_open SET waits_for = NULL, because = NULL, code = NULL WHERE drive = ? AND waits_for IS NOT NULL`,
+    [drive],
+  )
+}
+
+/** After a look at some folders: what waits for a look to find it, and has no reason of its own, tries again. */
+export async function freeUnfound(tx: Tx, drive: string): Promise<number> {
+  return tx.run(
+    `UPDATE file_open SET waits_for = NULL WHERE drive = ? AND waits_for = node AND because IS NULL AND planned IS NULL`,
+    [drive],
+  )
+}
+
+/** Planned again when that one ends, unless something changed since the plan. */
+export async function waitForNode(
+  tx: Tx,
+  drive: string,
+  { node, version, waitsFor }: { node: NodeKey; version: number; waitsFor: NodeKey },
+): Promise<boolean> {
+  const waits = await tx.run(
+    `UPDATE file_open SET planned = NULL, waits_for = ?, because = NULL, code = NULL WHERE drive = ? AND node = ? AND version = ?`,
+    [waitsFor, drive, node, version],
+  )
+  return waits === 0 ? freeNode(tx, drive, node) : false
+}
+
+/**
+ * A folder that waits for what is in it, which waits for the folder, looks again whether it has to; so does one that
+ * one side has deleted, and the other only keeps because of the mode: with something new in it, it comes back.
+ */
+export async function freeFolder(
+  tx: Tx,
+  drive: string,
+  { node, until }: { node: NodeKey; until?: NodeKey },
+): Promise<void> {
+  if (until === undefined) return
+  await tx.run(
+    `UPDATE file_open SET waits_for = NULL, because = NULL, code = NULL
+     WHERE drive = ? AND node = ? AND (waits_for = ? OR code IN ('downloads-only', 'uploads-only'))
+       AND planned IS NULL`,
+    [drive, until, node],
+  )
+}
+
+const IS_LEFT_OUT = `code IN ('left-out', 'in-exchange')`
+
+/**
+ * A folder has another place, on either side: what is in it was left out where that was, and may take part now. Whoever
+ * has left nothing out pays nothing for it.
+ */
+export async function freeLeftOut(
+  tx: Tx,
+  drive: string,
+  { localId, itemId }: { localId: number | null; itemId: string | null },
+): Promise<void> {
+  const left = await tx.get(`SELECT 1 AS yes FROM file_open WHERE drive = ? AND ${IS_LEFT_OUT} LIMIT 1`, [
+    drive,
+  ])
+  if (!left) return
+  await tx.run(
+    `WITH RECURSIVE here(id, item_id) AS (
+       SELECT id, item_id FROM file_local WHERE drive = ? AND parent_id = ?
+       UNION SELECT child.id, child.item_id FROM here JOIN file_local child
+         ON child.drive = ? AND child.parent_id = here.id),
+     there(item_id) AS (
+       SELECT item_id FROM file_remote WHERE drive = ? AND parent_id = ?
+       UNION SELECT child.item_id FROM there JOIN file_remote child
+         ON child.drive = ? AND child.parent_id = there.item_id)
+     UPDATE file_open SET because = NULL, code = NULL, waits_for = NULL
+     WHERE drive = ? AND planned IS NULL AND ${IS_LEFT_OUT} AND node IN (
+       SELECT 'l:' || id FROM here UNION SELECT 'i:' || item_id FROM here UNION SELECT 'i:' || item_id FROM there)`,
+    [drive, localId, drive, drive, itemId, drive, drive],
+  )
+}
+
+/** A folder has its own name again: what is in it goes on. */
+export async function freeExchanged(tx: Tx, drive: string): Promise<void> {
+  await tx.run(
+    `UPDATE file_open SET because = NULL, code = NULL, waits_for = NULL WHERE drive = ? AND code = 'in-exchange'`,
+    [drive],
+  )
+}

@@ -1,0 +1,226 @@
+/** Writes what OneDrive tells into the remote tree, and opens what changed by it. */
+import type { Tx } from '../../../ledger/contract.ts'
+import { itemNode, type NodeKey, nameKey, type RemoteRow } from '../trees.ts'
+import { freeLeftOut, openNodes } from './open-nodes.ts'
+import { listOf, putRemote, REMOTE_COLUMNS, remoteOf } from './rows.ts'
+
+/** Items in the order in which they came: the last one counts. Returns how many nodes were opened. */
+export async function hearRemote(
+  tx: Tx,
+  drive: string,
+  items: readonly RemoteRow[],
+  generation: number,
+): Promise<number> {
+  const last = new Map(items.map((item) => [item.itemId, item]))
+  const known = await remoteRows(tx, drive, [...last.keys()])
+  const opened = new Set<NodeKey>()
+  // What is there first: something may have left a folder before the folder was deleted.
+  for (const item of last.values()) {
+    if (item.isDeleted) continue
+    const before = known.get(item.itemId)
+    await putRemote(tx, drive, item, generation)
+    // The root is both sides' from the start.
+    if (item.parentId === null) continue
+    // In work, another tag is news as well: what its action has looked at meanwhile is older.
+    const isNews = !before || isOther(before, item)
+    const isTouched = !isNews && before.eTag !== item.eTag && (await isInWork(tx, drive, item.itemId))
+    if (isNews || isTouched) opened.add(itemNode(item.itemId))
+    const isMoved = before && (before.parentId !== item.parentId || before.name !== item.name)
+    if (isMoved && item.type === 'folder')
+      await freeLeftOut(tx, drive, { localId: null, itemId: item.itemId })
+  }
+  const unknown = [...last.values()].filter((item) => item.isDeleted && !known.has(item.itemId))
+  if (unknown.length > 0 && (await isMaking(tx, drive))) {
+    for (const item of unknown) await putRemote(tx, drive, { ...item, name: UNKNOWN }, generation)
+  }
+  for (const item of last.values()) {
+    if (!item.isDeleted || known.get(item.itemId)?.parentId == null) continue
+    for (const itemId of await deleteBranch(tx, drive, item.itemId, generation)) opened.add(itemNode(itemId))
+  }
+  await openNodes(tx, drive, opened)
+  return opened.size
+}
+
+async function isInWork(tx: Tx, drive: string, itemId: string): Promise<boolean> {
+  const row = await tx.get(
+    `SELECT 1 AS yes FROM file_open WHERE drive = ? AND node = ? AND planned IS NOT NULL`,
+    [drive, itemNode(itemId)],
+  )
+  return row !== undefined
+}
+
+/** The name of items of which nothing was ever known but that they are deleted. */
+const UNKNOWN = ''
+
+/**
+ * Whether something new here is on its way to OneDrive: then an unknown item that is deleted may be the one that is
+ * just being made, and whose end is not written down yet. That must be remembered, as it is not told twice.
+ */
+async function isMaking(tx: Tx, drive: string): Promise<boolean> {
+  const row = await tx.get(
+    `SELECT 1 AS yes FROM file_open WHERE drive = ? AND node >= 'l:' AND node < 'l;' AND planned IS NOT NULL LIMIT 1`,
+    [drive],
+  )
+  return row !== undefined
+}
+
+/**
+ * What an action found when it looked at items itself; `action` is left out where it is no look, but what was known
+ * before is told again. Always under the number of the latest reading: with an older
+ * one, a reading from the start that is under way would take them for deleted.
+ */
+export async function hearNow(
+  tx: Tx,
+  drive: string,
+  items: readonly RemoteRow[],
+  action?: { node: NodeKey; version: number },
+): Promise<number> {
+  const row = await tx.get<{ generation: number }>(`SELECT generation FROM file_drives WHERE name = ?`, [
+    drive,
+  ])
+  const now: RemoteRow[] = []
+  for (const item of items) {
+    const isOld = action !== undefined && (await isOutdated(tx, drive, item, action))
+    if (!isOld) now.push(await withFolder(tx, drive, item))
+  }
+  return hearRemote(tx, drive, now, Number(row?.generation ?? 0))
+}
+
+/**
+ * OneDrive may have told something newer between the look and its writing, and will not tell it again. So where news
+ * of an item has not been planned yet, a look at it is left out: if it was the newer one after all, that is told.
+ */
+async function isOutdated(
+  tx: Tx,
+  drive: string,
+  look: RemoteRow,
+  action: { node: NodeKey; version: number },
+): Promise<boolean> {
+  const known = await remoteRow(tx, drive, look.itemId)
+  if (!known || (!isOther(known, look) && known.eTag === look.eTag)) return false
+  // Ids do not come back, but out of the recycle bin, and that is told as well.
+  if (known.isDeleted && !look.isDeleted) return true
+  const node = itemNode(look.itemId)
+  const open = await tx.get<{ version: number; planned: number | null; waits_for: string | null }>(
+    `SELECT version, planned, waits_for FROM file_open WHERE drive = ? AND node = ? AND because IS NULL`,
+    [drive, node],
+  )
+  if (!open) return false
+  if (node === action.node) return Number(open.version) !== action.version
+  return open.planned === null && open.waits_for === null
+}
+
+/**
+ * What an action has seen in a folder of which OneDrive has told since that it is deleted, is deleted with it: that is
+ * not told again.
+ */
+export async function withFolder(tx: Tx, drive: string, item: RemoteRow): Promise<RemoteRow> {
+  if (item.isDeleted || item.parentId === null) return item
+  const folder = await tx.get<{ is_deleted: number }>(
+    `SELECT is_deleted FROM file_remote WHERE drive = ? AND item_id = ?`,
+    [drive, item.parentId],
+  )
+  return Number(folder?.is_deleted) === 1 ? { ...item, isDeleted: true } : item
+}
+
+/** What concerns the sync: not when somebody shared it. */
+export function isOther(before: RemoteRow, now: RemoteRow): boolean {
+  const isTagged = before.cTag !== null && now.cTag !== null
+  return (
+    before.isDeleted !== now.isDeleted ||
+    before.parentId !== now.parentId ||
+    before.name !== now.name ||
+    before.type !== now.type ||
+    before.size !== now.size ||
+    before.hash !== now.hash ||
+    (now.type === 'file' && (isTagged ? before.cTag !== now.cTag : before.eTag !== now.eTag))
+  )
+}
+
+/** A folder takes along what is in it: OneDrive need not say so. */
+export async function deleteBranch(
+  tx: Tx,
+  drive: string,
+  itemId: string,
+  generation: number,
+): Promise<string[]> {
+  const rows = await tx.all<{ item_id: string }>(
+    `WITH RECURSIVE branch(item_id) AS (
+       SELECT item_id FROM file_remote WHERE drive = ? AND item_id = ?
+       UNION SELECT child.item_id FROM branch JOIN file_remote child
+         ON child.drive = ? AND child.parent_id = branch.item_id)
+     UPDATE file_remote SET is_deleted = 1, generation = ?
+     WHERE drive = ? AND is_deleted = 0 AND item_id IN (SELECT item_id FROM branch) RETURNING item_id`,
+    [drive, itemId, drive, generation, drive],
+  )
+  return rows.map((row) => row.item_id)
+}
+
+/** Named, although not enough is said of them: so they are there. */
+export async function keepHeard(
+  tx: Tx,
+  drive: string,
+  ids: readonly string[],
+  generation: number,
+): Promise<void> {
+  if (ids.length === 0) return
+  await tx.run(
+    `UPDATE file_remote SET generation = ? WHERE drive = ? AND is_deleted = 0 AND item_id IN (${listOf(tx)})`,
+    [generation, drive, JSON.stringify(ids)],
+  )
+}
+
+/** An enumeration from the start has come to its end: what it did not name is not there. */
+export async function forgetUnheard(tx: Tx, drive: string, generation: number): Promise<number> {
+  const rows = await tx.all<{ item_id: string }>(
+    `UPDATE file_remote SET is_deleted = 1 WHERE drive = ? AND is_deleted = 0 AND generation < ? AND parent_id IS NOT NULL RETURNING item_id`,
+    [drive, generation],
+  )
+  await openNodes(
+    tx,
+    drive,
+    rows.map((row) => itemNode(row.item_id)),
+  )
+  return rows.length
+}
+
+export async function remoteRows(
+  tx: Tx,
+  drive: string,
+  ids: readonly string[],
+): Promise<Map<string, RemoteRow>> {
+  const rows = await tx.all(
+    `SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND item_id IN (${listOf(tx)})`,
+    [drive, JSON.stringify(ids)],
+  )
+  return new Map(rows.map(remoteOf).map((row) => [row.itemId, row]))
+}
+
+/** Of one, for actions: a list costs three times as much. */
+export async function remoteRow(tx: Tx, drive: string, itemId: string): Promise<RemoteRow | undefined> {
+  const raw = await tx.get(`SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND item_id = ?`, [
+    ...[drive, itemId],
+  ])
+  return raw && remoteOf(raw)
+}
+
+/** The root has neither name nor content of its own. */
+export function rootRow(itemId: string): RemoteRow {
+  return {
+    ...{ itemId, parentId: null, name: '', type: 'folder', size: 0, hash: null, eTag: null, cTag: null },
+    ...{ modifiedMs: null, isDeleted: false },
+  }
+}
+
+/** Who is known to have this name in that folder. */
+export async function remoteAtName(
+  tx: Tx,
+  drive: string,
+  { parentId, name }: { parentId: string; name: string },
+): Promise<RemoteRow | undefined> {
+  const raw = await tx.get(
+    `SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND parent_id = ? AND name_key = ? AND is_deleted = 0`,
+    [drive, parentId, nameKey(name)],
+  )
+  return raw && remoteOf(raw)
+}

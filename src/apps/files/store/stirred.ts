@@ -1,0 +1,30 @@
+/**
+ * Changes that a watch has seen and that nobody was asked to look at yet: a program that saves in ten steps is looked at
+ * once, so they are collected for some seconds. Until then the folder is not in step, whoever asks, and whatever becomes
+ * of the process that watches.
+ */
+import type { Tx } from '../../../ledger/contract.ts'
+
+/** Not noted again before: changes come by the thousand. */
+export const NOTED_EVERY_MS = 1_000
+
+export async function noteStirred(tx: Tx, drive: string, atMs: number): Promise<void> {
+  await tx.run(`UPDATE file_drives SET stirred_at = ? WHERE name = ?`, [atMs, drive])
+}
+
+/** A look was asked for. */
+export async function endStirred(tx: Tx, drive: string): Promise<void> {
+  await tx.run(`UPDATE file_drives SET stirred_at = NULL WHERE name = ?`, [drive])
+}
+
+/** A whole look has seen all that was noted before it began, by whoever; the clock may have been put back since. */
+export async function forgetStirred(
+  tx: Tx,
+  drive: string,
+  { beganAt, atMs }: { beganAt: number; atMs: number },
+): Promise<void> {
+  await tx.run(
+    `UPDATE file_drives SET stirred_at = NULL WHERE name = ? AND (stirred_at <= ? OR stirred_at > ?)`,
+    [drive, beganAt - NOTED_EVERY_MS, atMs],
+  )
+}

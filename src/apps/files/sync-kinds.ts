@@ -1,0 +1,96 @@
+/**
+ * The jobs that look and plan. What is written when:
+ *
+ *   files.sync    a look at both sides, then a plan
+ *   files.delta   changes in OneDrive, page by page → commit per page: the remote tree and the link to go on from
+ *   files.look    the folder, or some folders of it → commit per batch: the local tree; at the end: that all was seen
+ *   files.plan    what is open → commit per batch: a segment, its actions, and the nodes they are about
+ *
+ * Actions are in jobs.ts.
+ */
+import { z } from 'zod'
+import { defineJob, type JobKind, type JobRequest, request } from '../../engine/index.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { ActionPayload } from './action.ts'
+import { type DeltaPayload, deltaPayload, runDelta } from './delta.ts'
+import { type FileDrives, streamOf } from './drive.ts'
+import { orElsewhere } from './elsewhere.ts'
+import { LOOK_KIND, type LookPayload, lookPayload, runLook, SYNC_KIND } from './look.ts'
+import type { ActionVerb } from './plan.ts'
+import { type PlanPayload, planPayload, runPlan } from './planning.ts'
+import type { FileStore } from './store/file-store.ts'
+
+export const syncPayload = z.object({ drive: z.string() })
+export type SyncPayload = z.infer<typeof syncPayload>
+
+export type SyncKinds = {
+  sync: JobKind<SyncPayload>
+  delta: JobKind<DeltaPayload>
+  look: JobKind<LookPayload>
+  plan: JobKind<PlanPayload>
+  /** A look at everything that begins later than one that is under way. */
+  lookAfter: (drive: string) => JobRequest[]
+}
+
+export type SyncKindsDeps = {
+  drives: FileDrives
+  store: FileStore
+  ledger: Ledger
+  kindOf: (verb: ActionVerb) => JobKind<ActionPayload>
+}
+
+/** Looking and planning come before what was planned: the sooner both sides are known, the less is done in vain. */
+const PRIORITY = 100
+const LOOK_STALL_MS = 30 * 60_000
+
+export function syncKinds(deps: SyncKindsDeps): SyncKinds {
+  const plan = defineJob<PlanPayload>({
+    kind: 'files.plan',
+    payload: planPayload,
+    ...{ lane: 'interactive', priority: PRIORITY, concurrency: 1 },
+    describe: { verb: 'planning', noun: 'folder' },
+    run: (job) => orElsewhere(() => runPlan(deps, job)),
+  })
+  const planAfter = (drive: string) => [request(plan, { drive }, { stream: streamOf(drive) })]
+  const delta = defineJob<DeltaPayload>({
+    kind: 'files.delta',
+    payload: deltaPayload,
+    key: ({ drive }) => drive,
+    // Without the budget's number of workers: news of the other side does not queue behind the work that they are at.
+    ...{ lane: 'interactive', priority: PRIORITY },
+    describe: { verb: 'listening to', noun: 'drive' },
+    run: (job) =>
+      orElsewhere(() =>
+        runDelta({ ...deps, planAfter: job.payload.isPlannedLater ? () => undefined : planAfter }, job),
+      ),
+  })
+  const look = defineJob<LookPayload>({
+    kind: LOOK_KIND,
+    payload: lookPayload,
+    // Looks at some folders are each for themselves: what they were asked for came after the last one began.
+    key: ({ drive, folders }) => (folders ? undefined : drive),
+    ...{ lane: 'interactive', priority: PRIORITY, stallMs: LOOK_STALL_MS },
+    describe: { verb: 'looking through', noun: 'folder' },
+    run: (job) =>
+      orElsewhere(() =>
+        runLook({ ...deps, planAfter: job.payload.isPlannedLater ? () => undefined : planAfter }, job),
+      ),
+  })
+  const sync = defineJob<SyncPayload>({
+    kind: SYNC_KIND,
+    payload: syncPayload,
+    key: ({ drive }) => drive,
+    ...{ lane: 'interactive', priority: PRIORITY },
+    run: ({ payload: { drive } }) => ({
+      jobs: [
+        request(delta, { drive, isPlannedLater: true }, { stream: streamOf(drive) }),
+        request(look, { drive, isPlannedLater: true }, { stream: streamOf(drive) }),
+      ],
+      followUp: request(plan, { drive }, { stream: streamOf(drive) }),
+    }),
+  })
+  const lookAfter = (drive: string): JobRequest[] => [
+    request(look, { drive }, { stream: streamOf(drive), key: `${drive}:again` }),
+  ]
+  return { sync, delta, look, plan, lookAfter }
+}

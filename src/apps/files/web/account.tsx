@@ -1,0 +1,146 @@
+/** The folders that are kept in step with an account, and choosing another one. */
+import { useQueryClient } from '@tanstack/preact-query'
+import { useState } from 'preact/hooks'
+import { useLocation } from 'wouter-preact'
+import { Button, ButtonLink } from '../../../../web/src/components/button.tsx'
+import { Card } from '../../../../web/src/components/card.tsx'
+import { Field } from '../../../../web/src/components/form.tsx'
+import { ErrorNote } from '../../../../web/src/components/notes.tsx'
+import { showToast } from '../../../../web/src/components/toast-store.ts'
+import { keys } from '../../../../web/src/queries.ts'
+import type { AccountPart } from '../../../../web/src/settings/account-part.ts'
+import type { DriveView, FileAccountView } from '../api/schemas.ts'
+import { filesApi } from './api.ts'
+import { MODES } from './drive-state.ts'
+import { driveLink } from './links.ts'
+import { fileKeys } from './queries.ts'
+
+export const filesPart: AccountPart<FileAccountView> = {
+  Body: Folders,
+  Begin: AddFolder,
+  forgetting: ({ folders }) =>
+    folders.length === 0
+      ? 'All files stay, here and in OneDrive.'
+      : `${folders.join(', ')}: all files stay, here and in OneDrive, but until the account is connected again neither side hears of the other.`,
+}
+
+function Folders({ told: { folders } }: { told: FileAccountView }) {
+  if (folders.length === 0) return <p class="muted">No folder is kept in step with it yet.</p>
+  return (
+    <div class="row">
+      {folders.map((name) => (
+        <ButtonLink key={name} small icon="folder" href={driveLink(name)}>
+          {name}
+        </ButtonLink>
+      ))}
+    </div>
+  )
+}
+
+const POLICY_CHOICES: readonly { value: DriveView['policy']; text: string }[] = [
+  { value: 'keep-both', text: 'Keep both' },
+  { value: 'manual', text: 'Ask me' },
+  { value: 'keep-local', text: 'Keep the one from here' },
+  { value: 'keep-remote', text: 'Keep the one from OneDrive' },
+]
+
+function AddFolder({ accounts }: { accounts: readonly string[] }) {
+  const client = useQueryClient()
+  const [, navigate] = useLocation()
+  const [account, setAccount] = useState(accounts[0]!)
+  const [path, setPath] = useState('')
+  const [mode, setMode] = useState<DriveView['mode']>('two-way')
+  const [policy, setPolicy] = useState<DriveView['policy']>('keep-both')
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>()
+  const add = async (event: Event): Promise<void> => {
+    event.preventDefault()
+    setBusy(true)
+    setError(undefined)
+    try {
+      const added = await filesApi.addFolder({ account, path, mode, policy })
+      showToast(added.text, { tone: 'accent' })
+      await client.invalidateQueries({ queryKey: fileKeys.files })
+      void client.invalidateQueries({ queryKey: keys.accounts })
+      navigate(driveLink(added.name))
+    } catch (cause) {
+      setError(cause)
+      setBusy(false)
+    }
+  }
+  return (
+    <div id="add-folder" tabIndex={-1}>
+      <Card title="Add a folder" level={3}>
+        <form class="stack" onSubmit={(event) => void add(event)}>
+          {accounts.length > 1 ? (
+            <Field label="Account">
+              {(control) => (
+                <select
+                  {...control}
+                  value={account}
+                  onChange={(event) => setAccount(event.currentTarget.value)}
+                >
+                  {accounts.map((name) => (
+                    <option key={name}>{name}</option>
+                  ))}
+                </select>
+              )}
+            </Field>
+          ) : null}
+          <Field
+            label="Folder"
+            hint="On the machine where Tidemark runs. What is in it is merged with what is in OneDrive; nothing is deleted."
+          >
+            {(control) => (
+              <input
+                {...control}
+                required
+                placeholder="~/OneDrive"
+                autocomplete="off"
+                spellcheck={false}
+                value={path}
+                onInput={(event) => setPath(event.currentTarget.value)}
+              />
+            )}
+          </Field>
+          <Field label="Changes go">
+            {(control) => (
+              <select
+                {...control}
+                value={mode}
+                onChange={(event) => setMode(event.currentTarget.value as DriveView['mode'])}
+              >
+                {Object.entries(MODES).map(([value, text]) => (
+                  <option key={value} value={value}>
+                    {text}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+          <Field label="When a file was changed on both sides">
+            {(control) => (
+              <select
+                {...control}
+                value={policy}
+                onChange={(event) => setPolicy(event.currentTarget.value as DriveView['policy'])}
+              >
+                {POLICY_CHOICES.map(({ value, text }) => (
+                  <option key={value} value={value}>
+                    {text}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+          {error ? <ErrorNote error={error} /> : null}
+          <div class="row">
+            <Button type="submit" kind="primary" icon="folder" busy={busy} disabled={path.trim() === ''}>
+              Keep it in step
+            </Button>
+          </div>
+        </form>
+      </Card>
+    </div>
+  )
+}

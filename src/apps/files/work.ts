@@ -1,0 +1,196 @@
+/**
+ * What every folder of this machine is given while a process runs: its stream, a sync when it begins, a look at
+ * OneDrive every minute and at the whole folder every hour, and a watch that sees changes at once. All but the watch
+ * can be done again at any time, by any process, and then changes nothing: syncs have keys, a schedule fires in one
+ * process.
+ *
+ *   (unknown) ──a drive of this machine──▶ watched ──its settings changed──▶ watched anew
+ *                        │                    │ └──the drive was removed, or stop──▶ (unknown)
+ *                        └── the folder is not there ──▶ looked for again with the next round
+ *
+ * While a stream is paused, what the watch sees is collected, and looked at when it goes on.
+ */
+
+import type { AppWork, WorkOptions } from '../../app/runtime.ts'
+import { resumeSignedIn } from '../../app/signed-in.ts'
+import type { CancelTimer } from '../../base/clock.ts'
+import { asTidemarkError } from '../../base/errors.ts'
+import { type FileDrive, SERVICE, sourcesOf, streamOf } from './drive.ts'
+import { FolderWatch } from './folder-watch.ts'
+import { openRoot } from './local/root.ts'
+import { emptyTrash, type Retention, trashDays } from './local/trash-bin.ts'
+import type { FilesRuntime } from './runtime.ts'
+import { trashAges } from './store/trash-ages.ts'
+
+/** How soon a process works for a folder that another one has added. */
+const FOLLOW_MS = 10_000
+const DAY_MS = 86_400_000
+
+/** `names`: all of this machine where it is left out. */
+export type DriveWorkOptions = WorkOptions & { names?: readonly string[] }
+
+/** Begins, and goes on until it is stopped. A process that only answers leaves it to others. */
+export async function startDrives(runtime: FilesRuntime, options: DriveWorkOptions): Promise<AppWork> {
+  const work = new DriveRounds(runtime, options)
+  if (runtime.role !== 'web') await work.begin()
+  return work
+}
+
+/** `files.delta docs` */
+export function deltaSchedule(drive: string): string {
+  return `files.delta ${drive}`
+}
+
+export function lookSchedule(drive: string): string {
+  return `files.look ${drive}`
+}
+
+class DriveRounds implements AppWork {
+  readonly #runtime: FilesRuntime
+  readonly #options: DriveWorkOptions
+  readonly #watches = new Map<string, FolderWatch>()
+  /** What was told of a folder that cannot be watched: once is enough. */
+  readonly #told = new Map<string, string>()
+  #tidiedMs: number | undefined
+  #cancel: CancelTimer = () => {}
+  #unlisten: () => void = () => {}
+  #round: Promise<void> = Promise.resolve()
+  #isStopped = false
+
+  constructor(runtime: FilesRuntime, options: DriveWorkOptions) {
+    this.#runtime = runtime
+    this.#options = options
+  }
+
+  async begin(): Promise<void> {
+    this.#unlisten = this.#runtime.engine.events.on(
+      (event) => {
+        if (event.type !== 'pause' || event.what !== 'resumed') return
+        for (const watch of this.#watches.values()) watch.flush()
+      },
+      { jobs: false },
+    )
+    await this.refresh()
+    this.#arm()
+  }
+
+  refresh(): Promise<void> {
+    if (this.#runtime.role === 'web' || this.#isStopped) return Promise.resolve()
+    this.#round = this.#round.then(() => this.#look()).catch(this.#options.onError)
+    return this.#round
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#cancel()
+    this.#unlisten()
+    await this.#round
+    for (const watch of this.#watches.values()) await watch.close()
+    this.#watches.clear()
+  }
+
+  #arm(): void {
+    const { clock, everyMs = FOLLOW_MS } = this.#options
+    this.#cancel = clock.timer(everyMs, () => {
+      void this.refresh().finally(() => {
+        if (!this.#isStopped) this.#arm()
+      })
+    })
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isStopped) return
+    const { files } = this.#runtime
+    await files.drives.reload()
+    const names = files.drives.names().filter((name) => this.#options.names?.includes(name) ?? true)
+    await putSchedules(this.#runtime, names)
+    const rows = (await files.store.drives()).filter(({ name }) => names.includes(name))
+    await resumeSignedIn(this.#runtime, SERVICE, sourcesOf(rows))
+    for (const [name, watch] of this.#watches) {
+      if (names.includes(name)) continue
+      await watch.close()
+      this.#watches.delete(name)
+    }
+    for (const name of names) await this.#lookAfter(name)
+    for (const watch of this.#watches.values()) watch.flush()
+    await this.#tidy()
+  }
+
+  async #lookAfter(name: string): Promise<void> {
+    try {
+      const drive = await this.#runtime.files.drives.get(name)
+      const known = this.#watches.get(name)
+      if (known?.isOf(drive)) return
+      await known?.close()
+      this.#watches.delete(name)
+      const watch = await FolderWatch.start({ ...this.#options, runtime: this.#runtime, drive })
+      this.#told.delete(name)
+      if (this.#isStopped) return await watch.close()
+      this.#watches.set(name, watch)
+      await beginSync(this.#runtime, drive)
+    } catch (thrown) {
+      const { message } = asTidemarkError(thrown)
+      if (this.#told.get(name) === message) return
+      this.#told.set(name, message)
+      this.#options.onError(thrown)
+    }
+  }
+
+  /** What is in the trash for longer than it is kept there. */
+  async #tidy(): Promise<void> {
+    const { clock, onError } = this.#options
+    if (this.#tidiedMs !== undefined && clock.monotonicMs() - this.#tidiedMs < DAY_MS) return
+    for (const { drive } of this.#watches.values()) {
+      try {
+        await tidyTrash(this.#runtime, drive, clock.now())
+      } catch (thrown) {
+        onError(thrown)
+      }
+    }
+    this.#tidiedMs = clock.monotonicMs()
+  }
+}
+
+export async function tidyTrash(
+  { files }: Pick<FilesRuntime, 'files'>,
+  drive: Pick<FileDrive, 'name' | 'root' | 'markerId'>,
+  nowMs: number,
+  rule: Pick<Retention, 'keepMs' | 'bytesMax'> = {
+    keepMs: files.settings.trashDays * DAY_MS,
+    bytesMax: files.settings.trashBytesMax,
+  },
+): Promise<{ files: number; bytes: number }> {
+  const root = openRoot(drive.root, drive.markerId)
+  const found = trashDays(root)
+  const days = await files.store.write((tx) => trashAges(tx, drive.name, { nowMs, days: found }))
+  return emptyTrash(root, { days, ...rule })
+}
+
+async function beginSync({ engine, files }: FilesRuntime, { name, stream }: FileDrive): Promise<void> {
+  await engine.streams.open(stream)
+  await engine.enqueue(files.kinds.sync, { drive: name }, { stream })
+}
+
+async function putSchedules(runtime: FilesRuntime, names: readonly string[]): Promise<void> {
+  const { engine, ledger, files } = runtime
+  const { kinds, settings, store } = files
+  const there = new Map((await ledger.schedules()).map(({ name, spec }) => [name, spec]))
+  for (const drive of names) {
+    const stream = streamOf(drive)
+    const wanted = [
+      { name: deltaSchedule(drive), everyMs: settings.pollMs, kind: kinds.delta },
+      { name: lookSchedule(drive), everyMs: settings.scanMs, kind: kinds.look },
+    ]
+    for (const { name, everyMs, kind } of wanted) {
+      const spec = `every ${Math.round(everyMs / 1000)}s`
+      if (there.get(name) !== spec) await engine.schedule(name, spec, kind, { drive }, { stream })
+    }
+  }
+  // Of other machines' folders as well: only what nobody keeps any more is dropped.
+  const kept = new Set(
+    (await store.drives()).flatMap(({ name }) => [deltaSchedule(name), lookSchedule(name)]),
+  )
+  for (const name of there.keys()) {
+    if (/^files\.(?:delta|look) /.test(name) && !kept.has(name)) await ledger.dropSchedule(name)
+  }
+}

@@ -1,0 +1,167 @@
+/** A whole server with the mail module: a simulated Gmail, a real engine and ledger, and a real archive. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { accountsModule } from '../../../app/accounts/module.ts'
+import type { OpenRuntime } from '../../../app/runtime.ts'
+import { catalog } from '../../../apps/catalog.ts'
+import { systemClock } from '../../../base/clock.ts'
+import { keepAccount } from '../../../cloud/account-store.ts'
+import { gmailService } from '../../../cloud/gmail/account.ts'
+import { GMAIL_SCOPES, type GmailAccess } from '../../../cloud/gmail/auth.ts'
+import { openRuntime } from '../../../runtime/runtime.ts'
+import { engineModule } from '../../../server/engine-api/module.ts'
+import { TOKEN, withToken } from '../../../server/server.suite.ts'
+import { createServer, createServices } from '../../../server/server.ts'
+import type { ServerServices } from '../../../server/services.ts'
+import { type Sim, startSim } from '../../../sim/start.ts'
+import { apps } from '../../registry.ts'
+import { streamOf } from '../account.ts'
+import { type MailRuntime, mailRuntime } from '../runtime.ts'
+import { startAccounts } from '../work.ts'
+import { mailModule } from './module.ts'
+import type { MailServices } from './route.ts'
+
+export const ANN = 'ann@example.com'
+export const BOB = 'bob@example.com'
+
+/** An answer, whose form the server has held against the route's schema before. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every form
+export type Body = any
+
+export type Answer = { status: number; type: string; body: Body }
+
+export type MailWorld = {
+  sim: Sim
+  services: MailServices & ServerServices
+  runtime: OpenRuntime & MailRuntime
+  /** What went wrong inside, of which clients are not told. */
+  errors: unknown[]
+  request(path: string, init?: RequestInit): Promise<Response>
+  get(path: string): Promise<Answer>
+  post(path: string, body?: unknown): Promise<Answer>
+  remove(path: string): Promise<Answer>
+  connect(address: string, access?: GmailAccess): Promise<void>
+  /** What is said of every account, by all and by this app. */
+  accounts(): Promise<Answer['body'][]>
+  /** Until nothing is left to do. */
+  sync(): Promise<void>
+  /** Puts a message into Ann's mailbox, as it is. */
+  deliver(raw: string | Buffer, options?: { atMs?: number; labelIds?: string[] }): string
+  close(): Promise<void>
+}
+
+export async function startMailApi(
+  options: { messages?: number; started?: boolean } = {},
+): Promise<MailWorld> {
+  const home = mkdtempSync(join(tmpdir(), 'tidemark-mail-api-'))
+  const sim = await startSim({
+    quota: { unitsPerMinute: null },
+    accounts: [
+      { address: ANN, messages: options.messages ?? 0 },
+      { address: BOB, messages: 3 },
+    ],
+  })
+  const config = catalog.parse({
+    gmail: {
+      ...{ api_url: sim.baseUrl, token_url: sim.tokenUrl, auth_url: sim.authUrl, revoke_url: sim.revokeUrl },
+      ...{ client_id: sim.clientId, client_secret: sim.clientSecret },
+      ...{ units_per_minute: 100_000_000, requests_per_second_start: 5_000, requests_per_second_max: 5_000 },
+    },
+  })
+  const runtime = mailRuntime(await openRuntime({ config, home, env: {}, role: 'all', apps }))
+  const services = { ...runtime, ...createServices(runtime, { clock: systemClock, catalog }) }
+  const errors: unknown[] = []
+  const accounts = await accountsModule(apps, [mailModule])
+  const server = createServer({
+    ...{ services, modules: [engineModule, accounts, mailModule], checkAnswers: true, token: TOKEN },
+    onError: (thrown) => errors.push(thrown),
+  })
+  if (options.started !== false) await runtime.engine.start()
+  const request = async (path: string, init?: RequestInit): Promise<Response> =>
+    server.app.request(path, withToken(init))
+  const ask = async (path: string, init?: RequestInit): Promise<Answer> => {
+    const answer = await request(path, init)
+    const type = answer.headers.get('content-type') ?? ''
+    const body = type.includes('json') ? await answer.json() : await answer.text()
+    return { status: answer.status, type, body }
+  }
+  const write = { 'x-tidemark': '1', 'content-type': 'application/json' }
+  return {
+    ...{ sim, services, runtime, errors, request },
+    get: (path) => ask(path),
+    post: (path, body = {}) => ask(path, { method: 'POST', headers: write, body: JSON.stringify(body) }),
+    remove: (path) => ask(path, { method: 'DELETE', headers: write }),
+    async connect(address, access = 'full') {
+      const scopes = [GMAIL_SCOPES[access]]
+      const { refreshToken } = sim.issue(address, scopes)
+      const secret = {
+        ...{ kind: 'oauth' as const, clientId: sim.clientId, clientSecret: sim.clientSecret },
+        ...{ refreshToken, scopes, obtainedAtMs: systemClock.now() },
+      }
+      await keepAccount(services, gmailService, { profile: { name: address }, secret, level: access })
+      await startAccounts(services)
+    },
+    async accounts() {
+      const { body } = await ask('/api/accounts')
+      return body.items.map(({ apps: told, ...all }: Answer['body']) => ({ ...all, ...told.mail }))
+    },
+    async sync() {
+      await runtime.engine.drained()
+      for (const account of services.mail.accounts.names()) {
+        await runtime.engine.enqueue(services.mail.kinds.history, { account }, { stream: streamOf(account) })
+      }
+      await runtime.engine.drained()
+    },
+    deliver: (raw, { atMs, labelIds = ['INBOX'] } = {}) =>
+      sim.mailbox(ANN).insert({
+        raw: Buffer.from(raw as string),
+        labelIds,
+        internalMs: atMs ?? Date.UTC(2021, 5, 1),
+      }).id,
+    async close() {
+      await server.close()
+      await services.closeServices()
+      await runtime.close()
+      await sim.close()
+      rmSync(home, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A mail with HTML that tries a lot, an inline picture, and a file with a bad name. */
+export function hostileMail(html: string): string {
+  const lines = [
+    'From: "Eve <script>alert(1)</script>" <eve@example.com>',
+    `To: ${ANN}`,
+    'Subject: Quarterly <img src=x onerror=alert(1)> report',
+    'Date: Tue, 01 Jun 2021 00:00:00 +0000',
+    'Message-ID: <hostile@example.com>',
+    'MIME-Version: 1.0',
+    'Content-Type: multipart/mixed; boundary=outer',
+    '',
+    '--outer',
+    'Content-Type: text/html; charset=utf-8',
+    'Content-Transfer-Encoding: base64',
+    '',
+    Buffer.from(html).toString('base64'),
+    '--outer',
+    'Content-Type: image/png; name=dot.png',
+    'Content-ID: <dot@example.com>',
+    'Content-Disposition: inline; filename=dot.png',
+    'Content-Transfer-Encoding: base64',
+    '',
+    DOT_PNG,
+    '--outer',
+    'Content-Type: text/html; name="../../evil.html"',
+    'Content-Disposition: attachment; filename="../../evil\r\n .html"',
+    '',
+    '<script>alert(1)</script>',
+    '--outer--',
+    '',
+  ]
+  return lines.join('\r\n')
+}
+
+export const DOT_PNG =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='

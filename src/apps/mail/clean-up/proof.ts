@@ -1,0 +1,40 @@
+/**
+ * The proof: a full dry run as a job, so that neither a hiccup of Gmail nor the end of a process ends it. Its survey is
+ * its checkpoint, page by page, and stays with the job when it is done.
+ */
+import { z } from 'zod'
+import type { Outcome, RunContext } from '../../../engine/index.ts'
+import type { ArchiverKinds } from './jobs.ts'
+import { SurveyProgress, surveyFrom } from './survey.ts'
+
+export const ProofPayload = z.object({
+  /** As it was asked for, by which it is recognised. */
+  wish: z.object({
+    account: z.string(),
+    olderThan: z.string(),
+    query: z.string(),
+    action: z.enum(['unlabel', 'trash', 'delete']),
+  }),
+  run: z.object({
+    account: z.string(),
+    action: z.enum(['unlabel', 'trash', 'delete']),
+    label: z.string().nullable(),
+    query: z.string(),
+    cutoffMs: z.number(),
+    messagesMax: z.number().nullable(),
+  }),
+})
+export type ProofPayload = z.output<typeof ProofPayload>
+
+export async function prove(kinds: ArchiverKinds, job: RunContext<ProofPayload>): Promise<Outcome> {
+  const { run } = job.payload
+  const progress = await surveyFrom({
+    ...{ run, ledger: kinds.ledger, clock: kinds.clock, depth: 'full', signal: job.signal },
+    account: await kinds.accounts.get(run.account),
+    tables: await kinds.tables(),
+    from: SurveyProgress.nullable().parse(job.checkpoint),
+    onLook: (done) => job.progress({ done, unit: 'items' }),
+    onPage: (page) => job.save(page),
+  })
+  return { checkpoint: progress, note: `${progress.survey.proven.messages} messages proven` }
+}

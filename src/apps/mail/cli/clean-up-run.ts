@@ -1,0 +1,349 @@
+/** Runs of the archiver from the command line: started, confirmed, watched, resumed, abandoned and undone. */
+
+import { type CliContext, exitCodes } from '../../../app/command.ts'
+import { resumeSignedIn } from '../../../app/signed-in.ts'
+import { systemClock } from '../../../base/clock.ts'
+import { TidemarkError, UsageError } from '../../../base/errors.ts'
+import { formatCount } from '../../../base/format.ts'
+import { didYouMean } from '../../../cli/output/input.ts'
+import { type Lines, readLines } from '../../../cli/output/prompt.ts'
+import { GMAIL, readSecret } from '../../../cloud/gmail/account.ts'
+import { type GmailAction, requireScope } from '../../../cloud/gmail/auth.ts'
+import { handleSignals } from '../../../engine/shutdown.ts'
+import { SERVICE, sourcesOf, streamOf } from '../account.ts'
+import { confirmationText, cutoffOf } from '../clean-up/cutoff.ts'
+import { ArchiveRuns, type RunEnd } from '../clean-up/runs.ts'
+import { labelIdsOf, understoodQuery } from '../clean-up/selection.ts'
+import { surveyRun } from '../clean-up/survey.ts'
+import { INBOX } from '../clean-up/verdict.ts'
+import type { NewRun, RunRow } from '../store/journal.ts'
+import { type ArchiveOptions, checkArchiveOptions, parseRun } from './clean-up-input.ts'
+import {
+  exitCodeOf,
+  printRun,
+  printSurvey,
+  progressOf,
+  summaryOf,
+  surveyExitCode,
+  undoNotice,
+  undoSummaryOf,
+} from './clean-up-report.ts'
+import { chosen, type MailEngine, withMailEngine } from './context.ts'
+
+const PROGRESS_MS = 2_000
+
+export type Asking = { isTerminal: boolean; lines: () => Lines }
+
+export async function archiveMail(
+  context: CliContext,
+  options: ArchiveOptions,
+  asking: Asking = {
+    isTerminal: process.stdin.isTTY === true,
+    lines: () => readLines(context.output),
+  },
+): Promise<void> {
+  checkArchiveOptions(options, asking.isTerminal)
+  await withMailEngine(context, {}, (opened) =>
+    stoppable(context, async (stop) => {
+      const session = { context, opened, stop, runs: runsOf(opened), asking }
+      if (options.abandon !== undefined) await abandon(session, parseRun(options.abandon))
+      else if (options.resume !== undefined) await resume(session, options)
+      else await startOrLook(session, options)
+    }),
+  )
+}
+
+export async function undoArchive(
+  context: CliContext,
+  text: string,
+  options: { keepDates?: boolean },
+): Promise<void> {
+  const id = parseRun(text)
+  await withMailEngine(context, {}, (opened) =>
+    stoppable(context, async (stop) => {
+      const runs = runsOf(opened)
+      const run = await runs.get(id)
+      await checkScope(context, opened, {
+        account: run.account,
+        action: run.action === 'delete' ? 'insert' : run.action,
+      })
+      if (run.action !== 'unlabel') context.output.note(undoNotice(run, options))
+      // Before the engine starts: it would first go on with what is to be undone.
+      await runs.undo(id, options)
+      await startEngine(opened, run.account)
+      const end = await runs.wait(id, { undo: true, signal: stop, onLook: pacedNotes(context) })
+      const tallies = await (await runs.journal()).tallies(id)
+      if (end.end !== 'done') return unfinished(context, end, `tidemark mail undo ${id}`)
+      const details = await (await runs.journal()).undoDetails(id)
+      if (!context.output.json)
+        for (const line of undoSummaryOf(end.run, tallies, details)) context.output.line(line)
+      else printRun(context.output, { run: end.run, tallies, details })
+      if (tallies.some(({ undo }) => undo === 'failed')) {
+        context.exitCode = exitCodes.bad
+        context.output.note(`Some could not be undone. See why: tidemark mail archive-runs ${id}`)
+      }
+    }),
+  )
+}
+
+type Session = {
+  context: CliContext
+  opened: MailEngine
+  stop: AbortSignal
+  runs: ArchiveRuns
+  asking: Asking
+}
+
+function runsOf({ engine, mail, kinds, config }: MailEngine): ArchiveRuns {
+  const patienceMs = config.mail.patience_minutes * 60_000
+  return new ArchiveRuns(engine, {
+    ...{ accounts: mail, clock: systemClock, obstacles: kinds.obstacles, patienceMs },
+  })
+}
+
+async function startOrLook(session: Session, options: ArchiveOptions): Promise<void> {
+  const { context, opened, stop, runs } = session
+  const wanted = await runWanted(opened, options)
+  noteQuery(context, wanted)
+  if (options.dryRun) {
+    const survey = await surveyRun({
+      ...{ run: wanted, ledger: opened.ledger, tables: opened.tables, clock: systemClock, signal: stop },
+      account: await opened.mail.get(wanted.account),
+      depth: options.quick ? 'index' : 'full',
+      onLook: pacedLooks(context),
+    })
+    printSurvey(context.output, survey, wanted)
+    context.exitCode = surveyExitCode(survey)
+    return
+  }
+  await checkScope(context, opened, wanted)
+  await opened.mail.get(wanted.account)
+  // Before the engine starts: it would first go on with an unfinished run.
+  const run = await runs.start(wanted)
+  await startEngine(opened, wanted.account)
+  await follow(session, run, options)
+}
+
+async function resume(session: Session, options: ArchiveOptions): Promise<void> {
+  const { context, opened, runs } = session
+  const run =
+    options.resume === true
+      ? await unfinishedRun(session, options)
+      : await runs.get(parseRun(options.resume!))
+  if (run.state === 'done' || run.state === 'abandoned') {
+    throw new UsageError(`Run ${run.id} is ${run.state}: there is nothing to resume.`, {
+      hint: run.undo === 'undoing' ? `Its undo goes on with: tidemark mail undo ${run.id}` : undefined,
+    })
+  }
+  await checkScope(context, opened, run)
+  await startEngine(opened, run.account)
+  await follow(session, await runs.resume(run.id), options)
+}
+
+async function unfinishedRun({ opened, runs }: Session, options: ArchiveOptions): Promise<RunRow> {
+  const journal = await runs.journal()
+  for (const name of chosen(opened.mail, options)) {
+    const run = await journal.unfinished(name)
+    if (run) return run
+  }
+  throw new UsageError('No archive run is unfinished.', { hint: 'See them with: tidemark mail archive-runs' })
+}
+
+async function abandon({ context, runs }: Session, id: number): Promise<void> {
+  const didAbandon = await runs.abandon(id)
+  const run = await runs.get(id)
+  if (context.output.json) return context.output.value(run)
+  context.output.line(
+    didAbandon
+      ? `Run ${id} is given up. ${formatCount(run.done)} of its messages are done: tidemark mail undo ${id} takes them back.`
+      : `Run ${id} was over already.`,
+  )
+}
+
+/** Watches a run to its end, and asks where it waits for a word. */
+async function follow(session: Session, started: RunRow, options: ArchiveOptions): Promise<void> {
+  const { context, runs, stop } = session
+  const onLook = pacedNotes(context)
+  let end = await runs.wait(started.id, { signal: stop, onLook })
+  if (end.end === 'asks') {
+    await confirm(session, end.run, options)
+    await runs.approve(end.run.id)
+    end = await runs.wait(started.id, { signal: stop, onLook })
+  }
+  const { output } = context
+  if (end.end === 'stopped') await runs.halt(started.id)
+  if (end.end !== 'done') return unfinished(context, end, `tidemark mail archive --resume ${started.id}`)
+  const tallies = await (await runs.journal()).tallies(started.id)
+  if (!output.json) output.line(summaryOf(end.run))
+  printRun(output, { run: end.run, tallies })
+  if (!output.json && end.run.done > 0) output.line(`Undo it with: tidemark mail undo ${started.id}`)
+  context.exitCode = exitCodeOf(tallies)
+}
+
+/** What cannot be taken back is typed out, with its number, after the number is known. */
+async function confirm(
+  { context, asking, runs, stop }: Session,
+  run: RunRow,
+  options: ArchiveOptions,
+): Promise<void> {
+  if (options.yes || run.action !== 'delete') return
+  noteQuery(context, run)
+  const left = run.planned - run.done - run.refused
+  const wanted = confirmationText(left)
+  const again = `tidemark mail archive --resume ${run.id}`
+  if (!asking.isTerminal) {
+    throw new UsageError(`Run ${run.id} would delete ${formatCount(left)} messages for good, and waits.`, {
+      code: 'confirmation-needed',
+      hint: `Run it in a terminal, or add --yes: ${again} --yes`,
+    })
+  }
+  const lines = asking.lines()
+  try {
+    const typed = await Promise.race([
+      lines.next(`This deletes for good. To go on, type "${wanted}": `),
+      whenStopped(stop, `Nothing was deleted; the plan is kept. Go on with: ${again}`),
+    ])
+    if (typed === wanted) return
+  } finally {
+    lines.close()
+  }
+  await runs.abandon(run.id)
+  throw new UsageError('That was not it: nothing was deleted.', { code: 'confirmation-needed' })
+}
+
+/** As it was understood: what a slip in it would take is seen before it is taken. */
+function noteQuery({ output }: CliContext, { query }: Pick<NewRun, 'query'>): void {
+  if (query !== '') output.note(`Only mail that this finds: ${query}`)
+}
+
+function whenStopped(stop: AbortSignal, hint: string): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    const end = (): void =>
+      reject(new TidemarkError('Stopped.', { kind: 'transient', code: 'stopped', hint }))
+    if (stop.aborted) end()
+    else stop.addEventListener('abort', end, { once: true })
+  })
+}
+
+function unfinished(
+  context: CliContext,
+  end: Exclude<RunEnd, { end: 'asks' }> | RunEnd,
+  again: string,
+): void {
+  const { run } = end
+  const about = run.undo === 'undoing' ? `${formatCount(run.undone)} undone` : summaryOf(run)
+  switch (end.end) {
+    case 'stopped':
+      context.output.note(`Stopped. ${about} Go on with: ${again}`)
+      break
+    case 'stuck':
+      context.output.error(
+        new TidemarkError(`Run ${run.id} does not go on: ${end.reason}`, {
+          kind: 'transient',
+          code: 'run-stuck',
+          hint: `${about} When the reason is gone, go on with: ${again}`,
+        }),
+      )
+      break
+    default:
+      context.output.note(`Run ${run.id} was ${run.state} meanwhile. ${about}`)
+  }
+  context.exitCode = exitCodes.failure
+}
+
+async function runWanted(opened: MailEngine, options: ArchiveOptions): Promise<NewRun> {
+  const account = onlyOne(chosen(opened.mail, options))
+  const nowMs = systemClock.now()
+  const { action, limit } = options
+  return {
+    ...{ account, action },
+    // A query that cannot be read is told now, and not by a job.
+    query: await understoodQuery(opened.tables, options.query ?? '', { now: nowMs, me: account }),
+    label: action === 'unlabel' ? await labelIdOf(opened, account, options.label) : null,
+    cutoffMs: cutoffOf(options.olderThan!, nowMs),
+    messagesMax: limit ?? null,
+    approved: action !== 'delete' || options.yes === true,
+  }
+}
+
+function onlyOne(names: readonly string[]): string {
+  if (names.length === 1) return names[0]!
+  throw new UsageError('Which account is meant?', { hint: `Say it with --account: ${names.join(', ')}.` })
+}
+
+async function labelIdOf({ tables }: MailEngine, account: string, name: string | undefined): Promise<string> {
+  if (name === undefined) return INBOX
+  const ids = await labelIdsOf(tables, account)
+  const id = ids.get(name.toLowerCase())
+  if (id !== undefined) return id
+  const names = (await tables.labels(account)).map((label) => label.name)
+  throw new UsageError(`${account} has no label "${name}"${didYouMean(name, names)}`, {
+    code: 'label-unknown',
+  })
+}
+
+/** Before anything happens: an account that does not allow it is told so, and how to allow it. */
+async function checkScope(
+  context: CliContext,
+  { accounts, home }: MailEngine,
+  { account, action }: { account: string; action: GmailAction },
+): Promise<void> {
+  const { openVault } = await import('../../../base/vault.ts')
+  const row = await accounts.find(GMAIL, account)
+  if (!row) throw new UsageError(`The account ${account} is not connected any more.`)
+  const vault = await openVault({ env: context.env, home })
+  const { scopes } = await readSecret({ accounts, vault, account: row })
+  requireScope(account, scopes, action)
+}
+
+async function startEngine(opened: MailEngine, account: string): Promise<void> {
+  const { engine, mail } = opened
+  // What cannot be opened is found now, and not by a job.
+  await mail.get(account)
+  await engine.streams.open(streamOf(account))
+  await resumeSignedIn(opened, SERVICE, sourcesOf([account]))
+  await engine.start()
+}
+
+function pacedNotes(context: CliContext): (run: RunRow) => void {
+  const note = paced(context)
+  return (run) => note(progressOf(run))
+}
+
+function pacedLooks(context: CliContext): (messages: number) => void {
+  const note = paced(context)
+  return (messages) => note(`${formatCount(messages)} looked at …`)
+}
+
+/** At most every few seconds, and only what is new. */
+function paced({ output }: CliContext): (text: string) => void {
+  let notedMs = systemClock.monotonicMs()
+  let last = ''
+  return (text) => {
+    const nowMs = systemClock.monotonicMs()
+    if (output.json || text === last || nowMs - notedMs < PROGRESS_MS) return
+    notedMs = nowMs
+    last = text
+    output.note(text)
+  }
+}
+
+async function stoppable(context: CliContext, work: (stop: AbortSignal) => Promise<void>): Promise<void> {
+  const stop = new AbortController()
+  const unhandle = handleSignals({
+    process,
+    clock: systemClock,
+    onStop: () => {
+      context.output.note('Stopping; what is under way is kept.')
+      stop.abort(new TidemarkError('stopped by hand', { kind: 'transient', code: 'stopped' }))
+    },
+    onReload: () => context.output.note('The configuration is read when the command starts.'),
+    exit: (code) => process.exit(code),
+    onError: (error) => context.output.error(error),
+  })
+  try {
+    await work(stop.signal)
+  } finally {
+    unhandle()
+  }
+}

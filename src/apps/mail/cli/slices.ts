@@ -1,0 +1,118 @@
+/** The frontier as a picture: one character for each slice, and the watermark between them. */
+
+import type { CliContext } from '../../../app/command.ts'
+import { formatCount } from '../../../base/format.ts'
+import { isoTime } from '../../../base/moment.ts'
+import { plural } from '../../../base/wording.ts'
+import type { SegmentRow } from '../../../ledger/contract.ts'
+import type { Ledger } from '../../../ledger/ledger.ts'
+import { streamOf } from '../account.ts'
+import { watermarkOf } from '../watermark.ts'
+import { withMailArchive } from './context.ts'
+
+const PAGE = 1_000
+/** More slices than this are drawn several to a character, the least settled one showing. */
+const LINES_MAX = 40
+
+export async function showSlices(
+  context: CliContext,
+  options: { account?: string; list?: boolean },
+): Promise<void> {
+  const { output } = context
+  await withMailArchive(context, options, async ({ ledger, tables, archives }) => {
+    const all: Record<string, unknown>[] = []
+    for (const { name } of archives) {
+      const stream = await ledger.stream(streamOf(name))
+      const { markS, asOfMs } = await watermarkOf(ledger, stream, await tables.findMailbox(name))
+      const asOf = markS > 0 && asOfMs !== null ? isoTime(asOfMs) : null
+      const slices = await readSlices(ledger, stream.id)
+      if (output.json)
+        all.push({ account: name, watermark: timeOf(markS), watermarkAsOf: asOf, slices: slices.map(toJson) })
+      else if (options.list) listSlices(output, name, slices)
+      else drawSlices(output, { name, slices, markAt: markS, asOf })
+    }
+    if (output.json) output.value(all)
+  })
+}
+
+async function readSlices(ledger: Ledger, streamId: number): Promise<SegmentRow[]> {
+  const slices: SegmentRow[] = []
+  let fromAt = Number.MIN_SAFE_INTEGER
+  for (;;) {
+    const page = await ledger.segments(streamId, { fromAt, limit: PAGE })
+    slices.push(...page)
+    if (page.length < PAGE) return slices
+    fromAt = page.at(-1)!.to_at
+  }
+}
+
+type Sign = '#' | '=' | '.' | '!'
+const ORDER: readonly Sign[] = ['#', '!', '=', '.']
+
+export function signOf(slice: Pick<SegmentRow, 'state' | 'listed' | 'bad'>): Sign {
+  if (slice.state === 'settled') return slice.bad > 0 ? '!' : '#'
+  return slice.state === 'sealed' || slice.listed > 0 ? '=' : '.'
+}
+
+export function picture(slices: readonly SegmentRow[], markAt: number, width: number): string[] {
+  const per = Math.max(1, Math.ceil(slices.length / (width * LINES_MAX)))
+  const cells: string[] = []
+  for (let at = 0; at < slices.length; at += per) {
+    const group = slices.slice(at, at + per)
+    if (at > 0 && group[0]!.from_at === markAt) cells.push('|')
+    cells.push(
+      group.map(signOf).reduce((worst, sign) => (ORDER.indexOf(sign) > ORDER.indexOf(worst) ? sign : worst)),
+    )
+    if (group.slice(1).some(({ from_at }) => from_at === markAt)) cells.push('|')
+  }
+  if (slices.length > 0 && slices.at(-1)!.to_at === markAt) cells.push('|')
+  const lines: string[] = []
+  for (let at = 0; at < cells.length; at += width) lines.push(cells.slice(at, at + width).join(''))
+  return lines
+}
+
+function drawSlices(
+  output: CliContext['output'],
+  {
+    name,
+    slices,
+    markAt,
+    asOf,
+  }: { name: string; slices: readonly SegmentRow[]; markAt: number; asOf: string | null },
+): void {
+  const settled = slices.filter(({ state }) => state === 'settled').length
+  const under = slices.filter((slice) => signOf(slice) === '=').length
+  output.line(
+    `${name}: ${formatCount(slices.length)} ${plural(slices.length, 'slice')}: ${formatCount(settled)} settled, ${formatCount(under)} under way, ${formatCount(slices.length - settled - under)} waiting; watermark ${timeOf(markAt) ?? 'none yet'}${asOf === null ? '' : `, as of ${asOf}`}`,
+  )
+  for (const line of picture(slices, markAt, Math.max(20, Math.min(output.width, 120) - 2)))
+    output.line(`  ${line}`)
+}
+
+function listSlices(output: CliContext['output'], name: string, slices: readonly SegmentRow[]): void {
+  output.listing<SegmentRow>({
+    columns: [
+      { title: 'account', value: () => name },
+      { title: 'from', value: ({ from_at }) => timeOf(from_at) ?? 'the oldest' },
+      { title: 'to', value: ({ to_at }) => timeOf(to_at) ?? '' },
+      { title: 'state', value: ({ state }) => state },
+      { title: 'listed', value: ({ listed }) => listed, align: 'right' },
+      { title: 'stored', value: ({ stored }) => stored, align: 'right' },
+      { title: 'gone', value: ({ gone }) => gone, align: 'right' },
+      { title: 'skipped', value: ({ skipped }) => skipped, align: 'right' },
+      { title: 'bad', value: ({ bad }) => bad, align: 'right' },
+      { title: 'what', value: ({ label }) => label ?? '' },
+    ],
+    rows: slices,
+    empty: `${name} has no slices yet. Run: tidemark mail sync`,
+  })
+}
+
+function toJson({ id, from_at, to_at, state, label, listed, stored, gone, skipped, bad }: SegmentRow) {
+  return { id, from: timeOf(from_at), to: timeOf(to_at), state, label, listed, stored, gone, skipped, bad }
+}
+
+/** Positions are seconds; 0 is before all mail. */
+function timeOf(position: number): string | null {
+  return position > 0 ? new Date(position * 1000).toISOString().replace('.000Z', 'Z') : null
+}

@@ -1,0 +1,51 @@
+/** Mail in a process: its tables, the archives of its accounts, its kinds of jobs, and its clean-ups. */
+import type { AppPlace } from '../../app/runtime.ts'
+import { HtmlRenderer } from './api/html-renderer.ts'
+import { archiverJobs } from './clean-up/jobs.ts'
+import { ArchiveRuns } from './clean-up/runs.ts'
+import { jobsOf, MailTables, mailBudgets, mailKinds, openMailAccounts } from './index.ts'
+import { mailRuntime, type OpenMail } from './runtime.ts'
+import { type MailOverrides, mailSettingsOf } from './settings.ts'
+import { lookAtMail } from './streams-look.ts'
+import { startMailWork } from './work.ts'
+
+/** Jobs besides those that fetch: listing, following, cleaning up. */
+const WORKERS_BESIDES = 4
+
+export async function openMail(place: AppPlace): Promise<OpenMail> {
+  const { accounts, ledger, vault, fetch, clock, config, home } = place
+  const overrides = (place.overrides.mail ?? {}) as MailOverrides
+  const settings = mailSettingsOf(config, home, overrides)
+  const tables = await MailTables.open(ledger)
+  const mail = await openMailAccounts({
+    ...{ accounts, ledger, tables, settings, vault, fetch, clock },
+    newArchiveId: place.newId,
+    limits: () => place.engine()?.limits,
+  })
+  const kinds = mailKinds({ accounts: mail, tables, ledger, clock, settings })
+  const html = new HtmlRenderer({ clock })
+  let archiveRuns: ArchiveRuns | undefined
+  return {
+    ...(await lookAtMail(ledger)),
+    ...{ settings, tables, accounts: mail, kinds, html },
+    get archiveRuns() {
+      archiveRuns ??= new ArchiveRuns(place.engine()!, { accounts: mail, clock })
+      return archiveRuns
+    },
+    jobs: [...jobsOf(kinds), ...archiverJobs({ accounts: mail, ledger, clock, obstacles: kinds.obstacles })],
+    budgets: () => mailBudgets(mail.names(), settings),
+    workersMin: () => config.gmail.workers_max + WORKERS_BESIDES,
+    metadata: async () => [
+      { target: 'ledger', used: await tables.metadataBytes(), max: settings.metadataBytesMax },
+    ],
+    work: (runtime, options) => startMailWork(mailRuntime(runtime), options),
+    async reload() {
+      Object.assign(settings, mailSettingsOf(config, home, overrides))
+      await mail.reload()
+    },
+    async close() {
+      await html.close()
+      await mail.close()
+    },
+  }
+}

@@ -1,0 +1,21 @@
+/** The open app, and a runtime that has it at hand. */
+import { type OpenApp, openedApp, type Runtime } from '../../app/runtime.ts'
+import type { HtmlRenderer } from './api/html-renderer.ts'
+import type { ArchiveRuns } from './clean-up/runs.ts'
+import type { MailAccounts, MailKinds, MailSettings, MailTables } from './index.ts'
+
+export type OpenMail = OpenApp & {
+  settings: MailSettings
+  tables: MailTables
+  accounts: MailAccounts
+  kinds: MailKinds
+  archiveRuns: ArchiveRuns
+  /** Makes HTML of mail safe to show, in a thread of its own. */
+  html: HtmlRenderer
+}
+
+export type MailRuntime = Runtime & { mail: OpenMail }
+
+export function mailRuntime<R extends Runtime>(runtime: R): R & MailRuntime {
+  return { ...runtime, mail: openedApp<OpenMail>(runtime, 'mail') }
+}

@@ -1,0 +1,66 @@
+/** The settings of mail, and what they mean. */
+import { join } from 'node:path'
+import { gmailSection } from '../../cloud/gmail/settings.ts'
+import { about, bytes, choice, defineSection, type SectionValues, text, whole } from '../../config/section.ts'
+import type { Config } from '../../config/settings.ts'
+import type { MailSettings } from './index.ts'
+
+export const mailSection = defineSection('mail', {
+  slice: choice(['auto', 'day', 'week', 'month'], 'auto', 'how long a slice of the mailbox is'),
+  slice_by_label: text('a label that dominates the mailbox: it is listed apart from the rest'),
+  batch: whole({ min: 1, max: 500 }, 300, 'messages in a batch to begin with'),
+  shard_by: choice(['month', 'quarter', 'year'], 'year', 'the time that one file of the archive covers'),
+  shard_max: bytes.prefault('4GB').register(about, {
+    allowed: 'a size such as "4GB"',
+    purpose: 'a file of the archive that is larger gets a successor',
+    unit: 'bytes',
+  }),
+  poll_minutes: whole({ min: 1, max: 1440 }, 5, 'how often new mail is looked for'),
+  patience_minutes: whole(
+    { min: 0, max: 1440 },
+    10,
+    'how long a sync waits for Gmail when it is out of reach; with --watch it does so without end',
+  ),
+  metadata_max: bytes.prefault('1GB').register(about, {
+    allowed: 'a size such as "1GB"',
+    purpose: 'room for what the ledger keeps about an account; alerts warn at half of it',
+    unit: 'bytes',
+  }),
+})
+
+export const sections = [gmailSection, mailSection]
+
+declare module '../../config/settings.ts' {
+  interface Config {
+    mail: SectionValues<typeof mailSection>
+  }
+}
+
+/** What a command says about one run, over the configuration. */
+export type MailOverrides = Partial<Pick<MailSettings, 'sinceMs'>>
+
+export function mailSettingsOf(
+  { gmail, mail }: Config,
+  home: string,
+  overrides: MailOverrides = {},
+): MailSettings {
+  return {
+    folder: join(home, 'mail'),
+    apiUrl: gmail.api_url,
+    tokenUrl: gmail.token_url,
+    unitsPerMinute: gmail.units_per_minute,
+    priceOfGet: gmail.price_of_get,
+    requestsPerSecond: { start: gmail.requests_per_second_start, max: gmail.requests_per_second_max },
+    workers: {
+      start: Math.min(gmail.workers_start, gmail.workers_max),
+      max: gmail.workers_max,
+    },
+    slice: mail.slice,
+    sliceByLabel: mail.slice_by_label,
+    batch: mail.batch,
+    sinceMs: overrides.sinceMs,
+    shardBy: mail.shard_by,
+    shardBytesMax: mail.shard_max,
+    metadataBytesMax: mail.metadata_max,
+  }
+}

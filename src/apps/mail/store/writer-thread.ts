@@ -1,0 +1,54 @@
+/** A thread that writes: the shards of its years are written by it alone, as far as this process goes. */
+import { workerData } from 'node:worker_threads'
+import type { MessageChange } from '../message.ts'
+import type { ListedShard } from './archive-file.ts'
+import type { ReindexArgs, ReindexEnd, ReindexPageArgs } from './reindex.ts'
+import { shardOf, yearOf } from './shard-router.ts'
+import { type PackedError, packError, serve } from './thread-service.ts'
+import type { SentAnswer, StoreArgs } from './write-queue.ts'
+import { type Applied, type DeskOptions, WriterDesk } from './writer-desk.ts'
+
+export type WriterData = DeskOptions & { thread: number; threads: number }
+
+export type SentApplied = Omit<Applied, 'unreadable'> & { unreadable: PackedError[] }
+
+const data = workerData as WriterData
+const desk = new WriterDesk(data)
+const reindexing = desk.reindexing()
+
+serve(
+  {
+    store({ messages, buffer, nowMs }: StoreArgs): SentAnswer[] {
+      const fetched = messages.map(({ start, end, ...message }) => ({
+        ...message,
+        raw: new Uint8Array(buffer, start, end - start),
+      }))
+      const answers = desk
+        .store(fetched, nowMs)
+        .map((answer) => ('error' in answer ? { error: packError(answer.error) } : answer))
+      // A megabyte or more that nobody looks at again: given back now, and not when garbage is next collected.
+      buffer.transfer(0)
+      return answers
+    },
+    apply(changes: readonly MessageChange[]): SentApplied {
+      const applied = desk.apply(changes, isOurs)
+      return { ...applied, unreadable: applied.unreadable.map(packError) }
+    },
+    check: () => desk.check(),
+    mark: () => desk.mark(),
+    beginReindex: (nowMs: number) => reindexing.begin(nowMs),
+    filesToReindex: (args: ReindexArgs) => reindexing.files(args),
+    reindexPage: (args: ReindexPageArgs) => reindexing.page(args),
+    endReindexOf: (args: ReindexEnd) => reindexing.endOf(args),
+    endReindex: () => reindexing.end(),
+    takenDown: (ids: readonly string[]) => desk.takenDown(ids),
+    salvage: ({ nowMs }: { nowMs: number }) => desk.salvage(nowMs),
+    setAside: ({ name, nowMs }: { name: string; nowMs: number }) => desk.setAside(name, nowMs),
+  },
+  () => desk.close(),
+)
+
+function isOurs({ name }: ListedShard): boolean {
+  const { fromMs } = shardOf(name)!
+  return yearOf(fromMs) % data.threads === data.thread
+}

@@ -1,0 +1,117 @@
+/** A sync in this process: a simulated Gmail, an engine on a ledger of its own, and a real archive. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '../../base/clock.ts'
+import { openVault } from '../../base/vault.ts'
+import { GMAIL_SCOPES } from '../../cloud/gmail/auth.ts'
+import { createEngine, type Engine } from '../../engine/index.ts'
+import { Accounts, accountKey } from '../../ledger/accounts.ts'
+import { openLedger } from '../../ledger/open.ts'
+import { type Sim, type SimOptions, startSim } from '../../sim/start.ts'
+import { type MailAccount, type MailAccounts, SERVICE, streamOf } from './account.ts'
+import {
+  jobsOf,
+  type MailKinds,
+  type MailSettings,
+  MailTables,
+  mailBudgets,
+  mailKinds,
+  openMailAccounts,
+} from './index.ts'
+
+export const ADDRESS = 'ann@example.com'
+
+export type SyncWorld = {
+  sim: Sim
+  engine: Engine
+  kinds: MailKinds
+  tables: MailTables
+  accounts: MailAccounts
+  account: MailAccount
+  /** Plans, lists, fetches and follows, until nothing is left to do. */
+  sync(): Promise<void>
+  /** One round of the history. */
+  follow(): Promise<void>
+  status(): Promise<{
+    listed: number
+    stored: number
+    gone: number
+    skipped: number
+    bad: number
+    mark_at: number
+  }>
+  close(): Promise<void>
+}
+
+export type SyncOptions = Partial<MailSettings> & {
+  sim?: Partial<SimOptions>
+  messages: number
+  choices?: Record<string, unknown>
+  ledgerUrl?: string
+}
+
+export async function startSync(options: SyncOptions): Promise<SyncWorld> {
+  const { sim: simOptions, messages, choices = { spam: true, trash: true }, ledgerUrl, ...own } = options
+  const home = mkdtempSync(join(tmpdir(), 'tidemark-sync-'))
+  const sim = await startSim({
+    quota: { unitsPerMinute: null },
+    accounts: [{ address: ADDRESS, messages }],
+    ...simOptions,
+  })
+  const settings: MailSettings = {
+    ...{ folder: join(home, 'mail'), apiUrl: sim.baseUrl, tokenUrl: sim.tokenUrl },
+    ...{ unitsPerMinute: 1e8, priceOfGet: 20, requestsPerSecond: { start: 5_000, max: 5_000 } },
+    ...{
+      workers: { start: 8, max: 8 },
+      slice: 'auto',
+      sliceByLabel: undefined,
+      batch: 300,
+      sinceMs: undefined,
+    },
+    ...{ shardBy: 'year', shardBytesMax: 4e9, metadataBytesMax: 1e9 },
+    ...own,
+  }
+  const ledger = await openLedger(ledgerUrl ?? `sqlite:${join(home, 'ledger.db')}`)
+  const rows = await Accounts.open(ledger)
+  const tables = await MailTables.open(ledger)
+  const vault = await openVault({ env: {}, home })
+  const { refreshToken } = sim.issue(ADDRESS, [GMAIL_SCOPES.full])
+  const secret = {
+    ...{ kind: 'oauth', clientId: sim.clientId, clientSecret: sim.clientSecret, refreshToken },
+    ...{ scopes: [GMAIL_SCOPES.full], obtainedAtMs: systemClock.now() },
+  }
+  const row = { service: SERVICE, name: ADDRESS }
+  await rows.add({ ...row, settings: choices, sealed: vault.seal(accountKey(row), JSON.stringify(secret)) })
+  let engine: Engine | undefined
+  const accounts = await openMailAccounts({
+    ...{ accounts: rows, ledger, tables, vault, settings, fetch: globalThis.fetch, clock: systemClock },
+    newArchiveId: () => 'archive-1',
+    limits: () => engine?.limits,
+  })
+  const kinds = mailKinds({ accounts, tables, ledger, clock: systemClock, settings })
+  engine = await createEngine({ ledger, jobs: jobsOf(kinds), budgets: mailBudgets([ADDRESS], settings) })
+  const running = engine
+  await running.start()
+  const stream = streamOf(ADDRESS)
+  const enqueue = async (kind: MailKinds['plan']): Promise<void> => {
+    await running.enqueue(kind, { account: ADDRESS }, { stream })
+    await running.drained()
+  }
+  return {
+    ...{ sim, engine, kinds, tables, accounts, account: await accounts.get(ADDRESS) },
+    async sync() {
+      await enqueue(kinds.plan)
+      await enqueue(kinds.history)
+    },
+    follow: () => enqueue(kinds.history),
+    status: async () => (await ledger.streams()).find(({ name }) => name === stream)!,
+    async close() {
+      await running.stop()
+      await accounts.close()
+      await ledger.close()
+      await sim.close()
+      rmSync(home, { recursive: true, force: true })
+    },
+  }
+}

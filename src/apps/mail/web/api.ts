@@ -1,0 +1,55 @@
+/** The routes of mail as functions. */
+
+import {
+  get,
+  getText,
+  type Page,
+  type Paging,
+  part,
+  post,
+  SLOW_REQUEST_MS_MAX,
+  type TextOptions,
+} from '../../../../web/src/api.ts'
+import type { DoneView } from '../../../app/schemas.ts'
+import type {
+  ArchivePlan,
+  ArchiveProof,
+  ArchiveRunView,
+  ArchiveWish,
+  MessageView,
+  SearchAnswer,
+} from '../api/schemas.ts'
+
+/** Frames, pictures and downloads take a ticket for it: see ticket.tsx. */
+export const messagePath = (account: string, id: string): string =>
+  `/api/mail/messages/${part(account)}/${part(id)}`
+
+export type Suggestions = { items: { text: string; what: string }[] }
+export type RunStep = 'undo' | 'resume' | 'halt' | 'abandon'
+
+export const mailApi = {
+  sync: (account: string) => post<DoneView>('/api/mail/sync', { account }),
+  search: (query: Paging & { q: string; account?: string; order?: 'date' | 'rank' }, signal?: AbortSignal) =>
+    get<SearchAnswer>('/api/mail/search', query, signal),
+  suggest: (q: string, signal?: AbortSignal) => get<Suggestions>('/api/mail/suggest', { q }, signal),
+  message: (account: string, id: string, signal?: AbortSignal) =>
+    get<MessageView>(messagePath(account, id), {}, signal),
+  source: (account: string, id: string, options: TextOptions) =>
+    getText(`${messagePath(account, id)}/raw`, options),
+  thread: (account: string, id: string, signal?: AbortSignal) =>
+    get<{ items: MessageView[] }>(`/api/mail/threads/${part(account)}/${part(id)}`, {}, signal),
+
+  planArchive: (wish: ArchiveWish) => post<ArchivePlan>('/api/mail/archive/plan', wish, SLOW_REQUEST_MS_MAX),
+  proveArchive: (wish: ArchiveWish) => post<ArchiveProof>('/api/mail/archive/proofs', wish),
+  archiveProof: (id: number, signal?: AbortSignal) =>
+    get<ArchiveProof>(`/api/mail/archive/proofs/${id}`, {}, signal),
+  startArchive: (wish: ArchiveWish & { confirm?: string }) =>
+    post<ArchiveRunView>('/api/mail/archive/runs', wish, SLOW_REQUEST_MS_MAX),
+  archiveRuns: (query: Paging = {}, signal?: AbortSignal) =>
+    get<Page<ArchiveRunView>>('/api/mail/archive/runs', query, signal),
+  archiveRun: (id: number, signal?: AbortSignal) =>
+    get<ArchiveRunView>(`/api/mail/archive/runs/${id}`, {}, signal),
+  /** `confirm`: the words of a deletion that waits, for `resume`. */
+  stepArchive: (id: number, step: RunStep, confirm?: string) =>
+    post<DoneView>(`/api/mail/archive/runs/${id}/${step}`, confirm === undefined ? {} : { confirm }),
+}

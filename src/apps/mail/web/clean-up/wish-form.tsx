@@ -1,0 +1,137 @@
+/** Which mail is to leave Gmail, and how. */
+import { Link } from 'wouter-preact'
+import { Button } from '../../../../../web/src/components/button.tsx'
+import { Field } from '../../../../../web/src/components/form.tsx'
+import { settingsLink } from '../../../../../web/src/links.ts'
+import type { MailAccount } from '../queries.ts'
+import { ACTIONS, type AgeUnit, missingAccess, UNITS, type WishForm, wishOf } from './wish.ts'
+
+export type WishFormProps = {
+  form: WishForm
+  accounts: readonly MailAccount[]
+  busy: boolean
+  onChange: (form: WishForm) => void
+  onDryRun: () => void
+}
+
+export function WishFields({ form, accounts, busy, onChange, onDryRun }: WishFormProps) {
+  const set = (part: Partial<WishForm>): void => onChange({ ...form, ...part })
+  const isReady = wishOf(form) !== undefined
+  return (
+    <form
+      class="stack"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (isReady && !busy) onDryRun()
+      }}
+    >
+      <div class="wish-fields">
+        <Field label="Account">
+          {(control) => (
+            <select
+              {...control}
+              value={form.account}
+              onChange={(event) => set({ account: event.currentTarget.value })}
+            >
+              {accounts.map(({ name }) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          )}
+        </Field>
+        <AgeField form={form} set={set} isReady={isReady} />
+        <Field
+          label="Only what this query finds"
+          hint="Empty: everything that old. Same words as in the search."
+        >
+          {(control) => (
+            <input
+              {...control}
+              placeholder="category:promotions larger:1M"
+              maxLength={2_000}
+              autocomplete="off"
+              spellcheck={false}
+              value={form.query}
+              onInput={(event) => set({ query: event.currentTarget.value })}
+            />
+          )}
+        </Field>
+      </div>
+      <ActionField form={form} accounts={accounts} set={set} />
+      <div class="row">
+        <Button type="submit" kind="primary" icon="search" busy={busy} disabled={!isReady}>
+          {busy ? 'Looking …' : 'Dry run'}
+        </Button>
+        <span class="muted small">Looks only; nothing is changed.</span>
+      </div>
+    </form>
+  )
+}
+
+type PartProps = { form: WishForm; set: (part: Partial<WishForm>) => void }
+
+function AgeField({ form, set, isReady }: PartProps & { isReady: boolean }) {
+  return (
+    <Field
+      label="Older than"
+      error={isReady || form.account === '' ? undefined : 'A whole number, such as 2.'}
+    >
+      {(control) => (
+        <div class="age">
+          <input
+            {...control}
+            inputMode="numeric"
+            maxLength={4}
+            autocomplete="off"
+            value={form.amount}
+            onInput={(event) => set({ amount: event.currentTarget.value })}
+          />
+          <select
+            class="input"
+            aria-label="Unit of age"
+            value={form.unit}
+            onChange={(event) => set({ unit: event.currentTarget.value as AgeUnit })}
+          >
+            {UNITS.map(({ value, text }) => (
+              <option key={value} value={value}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </div>
+      )}
+    </Field>
+  )
+}
+
+function ActionField({ form, accounts, set }: PartProps & { accounts: readonly MailAccount[] }) {
+  const account = accounts.find(({ name }) => name === form.account)
+  const missing = account ? missingAccess(account.access, form.action) : undefined
+  return (
+    <fieldset class="actions">
+      <legend class="field-label">What happens to it in Gmail</legend>
+      <div class="action-choices">
+        {ACTIONS.map(({ value, text, hint }) => (
+          <label key={value} class="action-choice">
+            <input
+              type="radio"
+              name="action"
+              value={value}
+              checked={form.action === value}
+              onChange={() => set({ action: value })}
+            />
+            <span>
+              <b>{text}</b>
+              <span class="muted small">{hint}</span>
+            </span>
+          </label>
+        ))}
+      </div>
+      {missing ? (
+        <p class="field-error">
+          {missing} <Link href={settingsLink()}>Settings</Link>
+        </p>
+      ) : null}
+    </fieldset>
+  )
+}

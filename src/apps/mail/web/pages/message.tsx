@@ -1,0 +1,130 @@
+/** Read a message, with the thread that it belongs to. */
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLocation, useParams } from 'wouter-preact'
+import { Button, ButtonLink } from '../../../../../web/src/components/button.tsx'
+import { Card } from '../../../../../web/src/components/card.tsx'
+import { ErrorNote, Skeleton } from '../../../../../web/src/components/notes.tsx'
+import { PageTitle } from '../../../../../web/src/components/page-title.tsx'
+import { formatPlural } from '../../../../../web/src/format.ts'
+import { pathPart } from '../../../../../web/src/links.ts'
+import { useNow } from '../../../../../web/src/queries.ts'
+import type { MessageView } from '../../api/schemas.ts'
+import { foldThread } from '../reader/thread-fold.ts'
+import { ThreadMessage } from '../reader/thread-message.tsx'
+import { useThread } from '../reader/use-thread.ts'
+import { useKeys } from '../search/keyboard.ts'
+import { lastSearchLink } from '../search/last-search.ts'
+import '../styles/message.css'
+
+export function MessagePage() {
+  const params = useParams<{ account: string; id: string }>()
+  const account = pathPart(params.account)
+  const id = pathPart(params.id)
+  const { message, thread, messages } = useThread(account, id)
+  const back = lastSearchLink()
+  useReaderKeys(back)
+  const subject = message.data ? message.data.subject || '(no subject)' : 'Message'
+  return (
+    <>
+      <PageTitle
+        title={subject}
+        crumbs={[{ text: 'Search', href: back }]}
+        lead={
+          <span class="num">
+            {account}
+            {messages.length > 1 ? ` · ${formatPlural(messages.length, 'message')}` : ''}
+          </span>
+        }
+      >
+        <ButtonLink href={back} icon="back" small>
+          Back
+        </ButtonLink>
+      </PageTitle>
+      {message.error && !message.data ? (
+        <ErrorNote error={message.error} what="This message cannot be shown" retry={message.refetch} />
+      ) : null}
+      {thread.error ? (
+        <ErrorNote
+          error={thread.error}
+          what="The rest of its thread cannot be shown"
+          retry={thread.refetch}
+        />
+      ) : null}
+      {message.data && (thread.data || thread.error || !thread.isLoading) ? (
+        <Thread key={id} id={id} messages={messages} />
+      ) : null}
+      {message.isLoading || (thread.isLoading && !thread.error) ? <ReaderSkeleton /> : null}
+    </>
+  )
+}
+
+function Thread({ id, messages }: { id: string; messages: MessageView[] }) {
+  const now = useNow(60_000)
+  const newest = messages.at(-1)?.id
+  const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set([id, ...(newest ? [newest] : [])]))
+  const [isUnfolded, setUnfolded] = useState(false)
+  const isFirstLook = useRef(true)
+  useEffect(() => {
+    if (!isFirstLook.current) return
+    isFirstLook.current = false
+    // The one that was asked for may be far down; the first is at the top anyway.
+    if (messages.length > 1 && messages[0]?.id !== id) {
+      document.getElementById(`message-${id}`)?.scrollIntoView({ block: 'start' })
+    }
+  }, [id, messages])
+  const toggle = (which: string): void => {
+    const next = new Set(open)
+    if (!next.delete(which)) next.add(which)
+    setOpen(next)
+  }
+  const parts = foldThread(messages, (message) => isUnfolded || open.has(message.id))
+  return (
+    <div class="thread">
+      {parts.map((part) =>
+        'folded' in part ? (
+          <Button key={`fold-${part.folded[0]!.id}`} class="thread-fold" onClick={() => setUnfolded(true)}>
+            {formatPlural(part.folded.length, 'more message', 'more messages')}
+          </Button>
+        ) : (
+          <ThreadMessage
+            key={part.message.id}
+            message={part.message}
+            isOpen={open.has(part.message.id)}
+            now={now}
+            onToggle={() => toggle(part.message.id)}
+          />
+        ),
+      )}
+    </div>
+  )
+}
+
+/** Escape and u lead back, as in Gmail; j and k go from message to message. */
+function useReaderKeys(back: string): void {
+  const [, navigate] = useLocation()
+  const move = (step: 1 | -1) => () => {
+    const lines = [...document.querySelectorAll<HTMLElement>('[data-message]')]
+    const at = lines.indexOf(document.activeElement as HTMLElement)
+    const line = at < 0 ? lines.at(step === 1 ? 0 : -1) : lines[at + step]
+    line?.focus({ preventScroll: true })
+    line?.scrollIntoView({ block: 'nearest' })
+  }
+  useKeys({
+    Escape: () => navigate(back),
+    u: () => navigate(back),
+    j: move(1),
+    k: move(-1),
+  })
+}
+
+function ReaderSkeleton() {
+  return (
+    <Card>
+      <div class="stack">
+        <Skeleton width="40%" height="1.4em" />
+        <Skeleton width="60%" lines={2} />
+        <Skeleton height="20rem" />
+      </div>
+    </Card>
+  )
+}

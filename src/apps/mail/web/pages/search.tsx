@@ -1,0 +1,205 @@
+/** Find any mail: as it is typed, over all accounts, also what Gmail no longer has. */
+import { useEffect, useRef } from 'preact/hooks'
+import { Segmented } from '../../../../../web/src/components/form.tsx'
+import { ErrorNote } from '../../../../../web/src/components/notes.tsx'
+import { PageTitle } from '../../../../../web/src/components/page-title.tsx'
+import { formatCount, formatPlural } from '../../../../../web/src/format.ts'
+import { ApiError } from '../../../../../web/src/problem.ts'
+import { useNow } from '../../../../../web/src/queries.ts'
+import { setSearchParams, useSearchParam } from '../../../../../web/src/search-params.ts'
+import type { SearchHitView } from '../../api/schemas.ts'
+import { useMailAccounts } from '../queries.ts'
+import { useKeys } from '../search/keyboard.ts'
+import { lastOpened, rememberOpened, resultKey } from '../search/last-search.ts'
+import { QueryField, type QueryProblem } from '../search/query-field.tsx'
+import { focusFirstResult, focusResult, isOnFirstResult, moveResult } from '../search/result-focus.ts'
+import { ListEnd, ResultList, ResultSkeletons } from '../search/result-list.tsx'
+import { Examples, NoAccounts, NothingFound, Unsearched } from '../search/search-notes.tsx'
+import { type Order, useQueryText, useSearchResults } from '../search/use-search.ts'
+import '../styles/search.css'
+
+const ORDERS = [
+  { value: 'date', text: 'Newest' },
+  { value: 'rank', text: 'Best match' },
+] as const
+
+export function SearchPage() {
+  const query = useQueryText()
+  const account = useSearchParam('account')
+  const order: Order = useSearchParam('order') === 'rank' ? 'rank' : 'date'
+  const accounts = useMailAccounts()
+  const field = useRef<HTMLInputElement>(null)
+  const results = useSearchResults({ q: query.q, account, order })
+  useSearchKeys(field)
+  const names = accounts.data?.map(({ name }) => name) ?? []
+  const refusal = refusalOf(results.error)
+  return (
+    <>
+      <PageTitle title="Search" />
+      <div class="search-tools">
+        <QueryField
+          field={field}
+          text={query.text}
+          problem={refusal}
+          onType={query.type}
+          onSubmit={query.submit}
+          onLeave={focusFirstResult}
+        />
+        <div class="row">
+          {names.length > 1 || account !== '' ? (
+            <select
+              class="input input-small"
+              aria-label="Account"
+              value={account}
+              onChange={(event) => setSearchParams({ account: event.currentTarget.value })}
+            >
+              <option value="">All accounts</option>
+              {[...new Set([...names, ...(account ? [account] : [])])].map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          ) : null}
+          <Segmented
+            label="Order"
+            options={ORDERS}
+            value={order}
+            onChange={(next) => setSearchParams({ order: next === 'date' ? undefined : next })}
+          />
+        </div>
+      </div>
+      {query.text.trim() === '' ? <Examples onPick={query.submit} /> : null}
+      {accounts.data && names.length === 0 ? (
+        <NoAccounts />
+      ) : (
+        <Results
+          results={results}
+          isRefused={refusal !== undefined}
+          q={query.q}
+          showsAccount={names.length > 1 && account === ''}
+          onAllAccounts={account === '' ? undefined : () => setSearchParams({ account: undefined })}
+        />
+      )}
+    </>
+  )
+}
+
+type ResultsProps = {
+  results: ReturnType<typeof useSearchResults>
+  isRefused: boolean
+  q: string
+  showsAccount: boolean
+  onAllAccounts: (() => void) | undefined
+}
+
+function Results({ results, isRefused, q, showsAccount, onAllAccounts }: ResultsProps) {
+  const now = useNow(60_000)
+  const { error, hasNextPage, isFetching, isFetchingNextPage, isPlaceholderData, fetchNextPage } = results
+  const kept = useRef(results.data)
+  if (results.data) kept.current = results.data
+  // A query that is half typed may be none; what was found before stays.
+  const data = results.data ?? (isRefused ? kept.current : undefined)
+  const hits = uniqueHits(data?.pages.flatMap(({ items }) => items) ?? [])
+  useReturn(hits.length > 0)
+  const unsearched = data?.pages[0]?.unsearched ?? []
+  const isStale = isPlaceholderData || isRefused
+  return (
+    <div class="stack search-results">
+      <p class="search-status muted small num" role="status">
+        {isRefused || (error && !data)
+          ? ''
+          : statusText({
+              hits: hits.length,
+              hasMore: hasNextPage,
+              tookMs: data?.pages[0]?.tookMs,
+              isStale,
+              q,
+            })}
+      </p>
+      {error && !isRefused ? (
+        <ErrorNote error={error} what="The search did not work" retry={results.refetch} />
+      ) : null}
+      <Unsearched shards={unsearched} />
+      {hits.length > 0 ? (
+        <ResultList hits={hits} showsAccount={showsAccount} isStale={isStale} now={now} />
+      ) : null}
+      {hits.length === 0 && data && !isFetching && !error ? (
+        <NothingFound q={q} onClear={onAllAccounts} />
+      ) : null}
+      {(isFetching && hits.length === 0) || isFetchingNextPage ? (
+        <ResultSkeletons rows={hits.length === 0 ? 8 : 2} />
+      ) : null}
+      {hasNextPage && !isFetching && !error ? (
+        <ListEnd onNear={() => void fetchNextPage()} pages={data?.pages.length ?? 0} />
+      ) : null}
+    </div>
+  )
+}
+
+function statusText(known: {
+  hits: number
+  hasMore: boolean
+  tookMs: number | undefined
+  isStale: boolean
+  q: string
+}): string {
+  const { hits, hasMore, tookMs, isStale, q } = known
+  if (tookMs === undefined || isStale) return 'Searching …'
+  const what = q.trim() === '' ? 'newest messages' : 'messages'
+  const count = hasMore ? `${formatCount(hits)} ${what}, and more` : formatPlural(hits, 'message')
+  return `${count} · ${formatCount(Math.max(1, Math.round(tookMs)))} ms`
+}
+
+/** New mail between two pages may push a message onto the second as well. */
+function uniqueHits(hits: readonly SearchHitView[]): SearchHitView[] {
+  return [...new Map(hits.map((hit) => [resultKey(hit), hit])).values()]
+}
+
+/** What is typed can be no query; that is said at the field, and what was found before stays. */
+function refusalOf(error: unknown): QueryProblem | undefined {
+  if (!(error instanceof ApiError) || (error.status !== 400 && error.status !== 422)) return undefined
+  return { text: error.message, hint: error.hint }
+}
+
+/** Back from the reader: on the message that was read. */
+function useReturn(isReady: boolean): void {
+  const isDone = useRef(false)
+  useEffect(() => {
+    if (!isReady || isDone.current) return
+    isDone.current = true
+    const key = lastOpened()
+    if (key !== undefined) focusResult(key)
+    rememberOpened(undefined)
+  }, [isReady])
+}
+
+function useSearchKeys(field: { current: HTMLInputElement | null }): void {
+  const chosen = useRef<string>()
+  // Asked before the list takes it up.
+  const isReturn = useRef(lastOpened() !== undefined)
+  const toField = (event: KeyboardEvent): void => {
+    event.preventDefault()
+    field.current?.focus()
+    field.current?.select()
+  }
+  const move = (step: 1 | -1) => (event: KeyboardEvent) => {
+    event.preventDefault()
+    if (step === -1 && isOnFirstResult()) field.current?.focus()
+    else chosen.current = moveResult(step, chosen.current)
+  }
+  // Arrows scroll the page as usual, until a result was chosen.
+  const arrow = (step: 1 | -1) => (event: KeyboardEvent) => {
+    if (event.target instanceof Element && event.target.matches('[data-result]')) move(step)(event)
+  }
+  useKeys({
+    '/': toField,
+    Escape: toField,
+    j: move(1),
+    k: move(-1),
+    ArrowDown: arrow(1),
+    ArrowUp: arrow(-1),
+  })
+  useEffect(() => {
+    // Not where that would bring up a keyboard on the screen, and not when somebody comes back to a list.
+    if (matchMedia('(pointer: fine)').matches && !isReturn.current) field.current?.focus()
+  }, [field])
+}

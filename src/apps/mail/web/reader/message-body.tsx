@@ -1,0 +1,90 @@
+/** What a message says: as plain text, as HTML in a frame that can do nothing, or as it came. */
+import { useState } from 'preact/hooks'
+import { Button } from '../../../../../web/src/components/button.tsx'
+import { Segmented } from '../../../../../web/src/components/form.tsx'
+import { ErrorNote } from '../../../../../web/src/components/notes.tsx'
+import { useTicket } from '../../../../../web/src/ticket.tsx'
+import type { MessageView } from '../../api/schemas.ts'
+import { messagePath } from '../api.ts'
+import { frameHeightRem } from './frame-height.ts'
+import { MessageSource } from './message-source.tsx'
+
+const PLAIN_LOOKS = [
+  { value: 'text', text: 'Plain text' },
+  { value: 'source', text: 'Source' },
+] as const
+const LOOKS = [{ value: 'html', text: 'Formatted' }, ...PLAIN_LOOKS] as const
+type Look = (typeof LOOKS)[number]['value']
+
+export function MessageBody({ message }: { message: MessageView }) {
+  const [look, setLook] = useState<Look>(message.hasHtml ? 'html' : 'text')
+  const [showsImages, setShowsImages] = useState(false)
+  const [isTall, setTall] = useState(false)
+  const isHtml = message.hasHtml && look === 'html'
+  return (
+    <div class="mail-body">
+      <div class="row mail-looks">
+        <Segmented
+          label="Show this message as"
+          options={message.hasHtml ? LOOKS : PLAIN_LOOKS}
+          value={look}
+          onChange={setLook}
+        />
+        {isHtml ? (
+          <>
+            <Button
+              small
+              kind="quiet"
+              aria-pressed={showsImages}
+              onClick={() => setShowsImages(!showsImages)}
+            >
+              {showsImages ? 'Hide remote images' : 'Show remote images'}
+            </Button>
+            <Button small kind="quiet" aria-pressed={isTall} onClick={() => setTall(!isTall)}>
+              {isTall ? 'Less height' : 'More height'}
+            </Button>
+            {showsImages ? <span class="muted small">Whoever sent it can see that it is read.</span> : null}
+          </>
+        ) : null}
+      </div>
+      {isHtml ? (
+        <MailFrame key={String(showsImages)} message={message} showsImages={showsImages} isTall={isTall} />
+      ) : look === 'source' ? (
+        <MessageSource message={message} />
+      ) : (
+        <PlainText text={message.text} />
+      )}
+    </div>
+  )
+}
+
+function MailFrame(props: { message: MessageView; showsImages: boolean; isTall: boolean }) {
+  const { message, showsImages, isTall } = props
+  const { href, error } = useTicket(`${messagePath(message.account, message.id)}/html?images=${showsImages}`)
+  if (error) return <ErrorNote error={error} what="The message cannot be shown" />
+  const look = {
+    class: `mail-frame${isTall ? ' is-tall' : ''}`,
+    style: { '--frame': `${frameHeightRem(message.text)}rem` },
+  }
+  // No frame yet: one that is given its address later would be a step back in the history.
+  if (href === undefined) return <div {...look} aria-busy="true" />
+  return (
+    <iframe
+      {...look}
+      title={`Message: ${message.subject || '(no subject)'}`}
+      src={href}
+      // No scripts, no origin, no forms: links may open in a tab of their own, and that is all.
+      sandbox="allow-popups allow-popups-to-escape-sandbox"
+      referrerpolicy="no-referrer"
+    />
+  )
+}
+
+function PlainText({ text }: { text: string }) {
+  if (text.trim() === '') return <p class="muted">This message has no text.</p>
+  return (
+    <pre class="mail-text" dir="auto">
+      {text}
+    </pre>
+  )
+}

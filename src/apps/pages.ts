@@ -1,0 +1,6 @@
+/** The pages of the systems, beside those of the engine. To add an app's, name them here. */
+import type { AppPages } from '../../web/src/app-pages.ts'
+import { filesPages } from './files/web/pages.ts'
+import { mailPages } from './mail/web/pages.ts'
+
+export const appPages: readonly AppPages[] = [mailPages, filesPages]

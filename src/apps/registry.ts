@@ -1,0 +1,6 @@
+/** The systems of Tidemark. To add one, write its folder and name it here: see docs/adding-an-app.md. */
+import type { App } from '../app/app.ts'
+import { filesApp } from './files/app.ts'
+import { mailApp } from './mail/app.ts'
+
+export const apps: readonly App[] = [mailApp, filesApp]

@@ -1,0 +1,202 @@
+/** `tidemark demo`: what `npm start` runs. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { setTimeout as pass } from 'node:timers/promises'
+import { withToken } from '../../server/server.suite.ts'
+import { Processes, type Ready, type Run, tokenIn } from '../serve/serve.suite.ts'
+
+const ROOT = join(import.meta.dirname, '..', '..', '..')
+const MESSAGES = 400
+/** From here on two messages of the simulated mailbox can never be read. */
+const MESSAGES_WITH_BAD = 1_000
+const BALANCED =
+  /Everything is settled: ([\d,]+) listed = ([\d,]+) stored \+ ([\d,]+) gone \+ ([\d,]+) skipped \+ ([\d,]+) bad\./
+
+const processes = new Processes()
+after(() => processes.close())
+
+function booksOf(stdout: string): number[] {
+  const found = BALANCED.exec(stdout)
+  assert.ok(found, stdout)
+  return found.slice(1).map((text) => Number(text.replaceAll(',', '')))
+}
+
+function demo(home: string, ...args: string[]): Run {
+  return processes.start(['--home', home, 'demo', '--port', '0', '--fast', ...args])
+}
+
+type FolderView = { root: string; files: number; heardAt: number | null }
+
+async function until<Value>(look: () => Promise<Value | undefined | false>): Promise<Value> {
+  for (;;) {
+    const seen = await look()
+    if (seen) return seen
+    await pass(50)
+  }
+}
+
+async function storedAt({ url, home }: Ready): Promise<number> {
+  const answer = await fetch(`${url}/api/overview`, withToken({}, tokenIn(home)))
+  const { streams } = (await answer.json()) as {
+    streams: { name: string; counts?: { stored: number }; stored?: number }[]
+  }
+  const stream = streams.find(({ name }) => name.startsWith('mail:'))
+  return stream?.counts?.stored ?? stream?.stored ?? 0
+}
+
+describe('tidemark demo', () => {
+  test('npm start -- --once ends with 0 and books that balance, and leaves nothing behind', async () => {
+    const env = { ...process.env, TMPDIR: processes.folder }
+    const args = ['start', '--', '--once', '--fast', '--port', '0', '--messages', String(MESSAGES_WITH_BAD)]
+    const child = spawn('npm', args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'inherit'] })
+    let stdout = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text
+    })
+    const [code] = (await once(child, 'close')) as [number | null]
+    assert.equal(code, 0, stdout)
+    assert.match(stdout, /Tidemark is at http:\/\/127\.0\.0\.1:\d+\/sign-in#\S+\n/)
+    const [listed, stored, gone, skipped, bad] = booksOf(stdout) as [number, number, number, number, number]
+    assert.deepEqual([listed, stored + gone + skipped + bad], [MESSAGES_WITH_BAD, MESSAGES_WITH_BAD])
+    assert.equal(bad, 2)
+    assert.deepEqual(
+      readdirSync(processes.folder).filter((name) => name.startsWith('tidemark-demo-')),
+      [],
+    )
+  })
+
+  test('tells programs of each app, on the way and in the books', async () => {
+    const home = join(processes.folder, 'told')
+    const run = demo(home, '--once', '--json', '--messages', '60')
+    assert.equal(await run.ended, 0, run.stderr())
+    const lines = run
+      .stdout()
+      .trim()
+      .split('\n')
+      .map(
+        (line) => JSON.parse(line) as { type: string; mail?: { stored: number }; files?: { name: string } },
+      )
+    // How often it tells of its way depends on how long that takes.
+    const types = new Set(lines.map(({ type }) => type))
+    assert.deepEqual([...types.difference(new Set(['ready', 'progress', 'files', 'summary']))], [])
+    const { mail, files } = lines.at(-1)!
+    assert.deepEqual([mail?.stored, files?.name], [60, 'OneDrive'])
+  })
+
+  test('a journal that cannot be read ends it with 1, and nothing stays behind', async () => {
+    const home = join(processes.folder, 'unreadable')
+    assert.equal(await demo(home, '--once', '--messages', '20').ended, 0)
+    rmSync(join(home, 'demo-arrivals.jsonl'), { force: true })
+    mkdirSync(join(home, 'demo-arrivals.jsonl'))
+    const run = demo(home, '--once')
+    assert.equal(await run.ended, 1, run.stdout())
+    assert.match(run.stderr(), /EISDIR/)
+  })
+
+  test('killed with -9 twice and started again with the same home, it finishes', async () => {
+    const home = join(processes.folder, 'killed')
+    for (const share of [0.1, 0.4]) {
+      const run = demo(home, '--once', '--json', '--messages', String(MESSAGES))
+      const ready = await run.ready
+      while ((await storedAt(ready).catch(() => MESSAGES)) < MESSAGES * share) await pass(5)
+      run.child.kill('SIGKILL')
+      assert.equal(await run.ended, null, run.stdout())
+    }
+    const last = demo(home, '--once')
+    assert.equal(await last.ended, 0, last.stderr())
+    assert.match(last.stdout(), /It goes on in .*killed where it was/)
+    assert.deepEqual(booksOf(last.stdout()), [MESSAGES, MESSAGES, 0, 0, 0])
+  })
+
+  test('new mail keeps arriving, and what arrived before a kill is there again after it', async () => {
+    const home = join(processes.folder, 'alive')
+    const run = demo(home, '--json', '--messages', '50')
+    const ready = await run.ready
+    while ((await storedAt(ready)) < 52) await pass(50)
+    run.child.kill('SIGKILL')
+    await run.ended
+    const arrived = readFileSync(join(home, 'demo-arrivals.jsonl'), 'utf8').trim().split('\n').length
+    const last = demo(home, '--once')
+    assert.equal(await last.ended, 0, last.stderr())
+    assert.deepEqual(booksOf(last.stdout()), [50 + arrived, 50 + arrived, 0, 0, 0])
+  })
+
+  test('a folder is kept in step with a OneDrive that is alive, and both are there again after a kill', async () => {
+    const home = join(processes.folder, 'files')
+    const run = demo(home, '--json', '--messages', '20')
+    const { url } = await run.ready
+    const folder = await until(async () => {
+      const { items } = (await (
+        await fetch(`${url}/api/files/drives`, withToken({}, tokenIn(home)))
+      ).json()) as { items: FolderView[] }
+      return items.find(({ files, heardAt }) => files >= 35 && heardAt !== null)
+    })
+    assert.equal(folder.root, join(realpathSync(home), 'OneDrive'))
+    writeFileSync(join(folder.root, 'made by me.txt'), 'kept')
+    const journal = (): string =>
+      existsSync(join(home, 'demo-drive.jsonl')) ? readFileSync(join(home, 'demo-drive.jsonl'), 'utf8') : ''
+    await until(async () => journal().includes('made by me.txt'))
+    await until(async () => journal().split('\n').length > 4)
+    run.child.kill('SIGKILL')
+    await run.ended
+    const last = demo(home, '--once')
+    assert.equal(await last.ended, 0, last.stderr())
+    assert.match(last.stdout(), /OneDrive: \d+ files, [\d.]+ MB on both sides\. (?:In step|1 conflict)/)
+    assert.equal(readFileSync(join(folder.root, 'made by me.txt'), 'utf8'), 'kept')
+    assert.ok(existsSync(join(folder.root, 'Videos', 'Garden in May.mov')))
+  })
+
+  test('a second one in the same folder is refused, and the first goes on', async () => {
+    const home = join(processes.folder, 'twice')
+    const first = demo(home, '--json', '--messages', '50')
+    const ready = await first.ready
+    const config = readFileSync(join(home, 'config.toml'), 'utf8')
+    const second = demo(home, '--once')
+    assert.equal(await second.ended, 2)
+    assert.match(second.stderr(), /A demo runs in .*twice already \(process \d+\)[\s\S]*--home/)
+    assert.equal(readFileSync(join(home, 'config.toml'), 'utf8'), config)
+    while ((await storedAt(ready)) < 50) await pass(50)
+    first.child.kill('SIGINT')
+    assert.equal(await first.ended, 0, first.stderr())
+    assert.deepEqual(
+      readdirSync(home).filter((name) => name.includes('lock')),
+      [],
+    )
+  })
+
+  test('Ctrl-C ends it with 0', async () => {
+    const run = demo(join(processes.folder, 'stopped'), '--json', '--messages', '50')
+    await run.ready
+    run.child.kill('SIGINT')
+    assert.equal(await run.ended, 0, run.stderr())
+  })
+
+  test('a folder that holds something else is left alone, and so is the environment', async () => {
+    const home = join(processes.folder, 'real')
+    mkdirSync(home)
+    writeFileSync(join(home, 'ledger.db'), 'something')
+    const refused = demo(home, '--once')
+    assert.equal(await refused.ended, 2)
+    assert.match(refused.stderr(), /holds something else than a demo/)
+    assert.deepEqual(readdirSync(home), ['ledger.db'])
+    const other = join(processes.folder, 'other')
+    const run = processes.start(['demo', '--once', '--fast', '--port', '0', '--messages', '20'], {
+      TIDEMARK_HOME: other,
+      TIDEMARK_LEDGER_URL: 'postgres://nobody@127.0.0.1:1/none',
+    })
+    assert.equal(await run.ended, 0, run.stderr())
+    assert.ok(!existsSync(other))
+  })
+})

@@ -1,0 +1,10 @@
+/** What the server and MCP offer: the engine, the accounts, and every app. */
+import { accountsModule } from '../../app/accounts/module.ts'
+import type { ServerModule } from '../../app/module.ts'
+import { apps } from '../../apps/registry.ts'
+import { engineModule } from '../../server/engine-api/module.ts'
+
+export async function serverModules(): Promise<readonly ServerModule[]> {
+  const ofApps = await Promise.all(apps.map((app) => app.server()))
+  return [engineModule, await accountsModule(apps, ofApps), ...ofApps]
+}

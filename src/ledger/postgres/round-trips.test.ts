@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, beforeEach, describe, mock, test } from 'node:test'
+import pg from 'pg'
+import type { NewJob } from '../contract.ts'
+import { Desk } from '../desk.suite.ts'
+import { postgresHome } from '../home.suite.ts'
+
+const home = postgresHome()
+let desk: Desk
+beforeEach(async () => {
+  desk = await Desk.open(home)
+})
+after(() => home.remove())
+afterEach(async () => {
+  mock.restoreAll()
+  await desk.close()
+})
+
+/** How many statements are sent while `fn` runs. */
+async function statements(fn: () => Promise<unknown>): Promise<number> {
+  const { mock: sent } = mock.method(pg.Client.prototype, 'query')
+  await fn()
+  const count = sent.callCount()
+  sent.restore()
+  return count
+}
+
+function jobs(count: number, more: (n: number) => Partial<NewJob>): NewJob[] {
+  return Array.from({ length: count }, (_, n) => ({ kind: 'job', payload: '{}', ...more(n) }))
+}
+
+/** The statements do not grow with the jobs. */
+async function assertSame(few: () => Promise<unknown>, many: () => Promise<unknown>): Promise<void> {
+  // Connections are made and statements get their names.
+  await few()
+  assert.equal(await statements(many), await statements(few))
+}
+
+describe('on PostgreSQL as many statements serve many jobs as one', () => {
+  test('with keys that are free', async () => {
+    let key = 0
+    const add = (count: number) => () =>
+      desk.write({ jobs: jobs(count, () => ({ key: `k${key++}`, onKeyTaken: 'replace' })) })
+    await assertSame(add(1), add(200))
+  })
+
+  test('with keys that others have', async () => {
+    await desk.write({ jobs: jobs(200, (n) => ({ key: `k${n}` })) })
+    const add = (count: number) => () => desk.write({ jobs: jobs(count, (n) => ({ key: `k${n}` })) })
+    await assertSame(add(1), add(200))
+  })
+
+  test('where one waits for all of them, by ids and by refs', async () => {
+    const ids = (await desk.write({ jobs: jobs(200, () => ({})) })).map((job) => job.id)
+    const wait = (count: number) => () =>
+      desk.write({ jobs: jobs(1, () => ({ after: ids.slice(0, count) })) })
+    await assertSame(wait(1), wait(200))
+    const follow = (count: number) => () =>
+      desk.write({ jobs: jobs(count, () => ({})), followUp: jobs(1, () => ({}))[0]! })
+    await assertSame(follow(1), follow(200))
+  })
+
+  test('where all wait for one', async () => {
+    const gate = await desk.add({})
+    const wait = (count: number) => () => desk.write({ jobs: jobs(count, () => ({ after: [gate] })) })
+    await assertSame(wait(1), wait(200))
+  })
+
+  test('where the end of one ends those that wait for it, or makes them ready', async () => {
+    const end = (event: 'succeed' | 'fail', count: number) => async () => {
+      const gate = await desk.claimed({ kind: 'last' }, { kinds: ['last'] })
+      await desk.write({ jobs: jobs(count, () => ({ after: [gate.id], onDepFailure: 'fail' })) })
+      return statements(() => desk.settle(gate, event))
+    }
+    for (const event of ['succeed', 'fail'] as const) {
+      await end(event, 2)()
+      assert.equal(await end(event, 200)(), await end(event, 2)(), event)
+    }
+  })
+})

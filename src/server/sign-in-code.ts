@@ -1,0 +1,57 @@
+/**
+ * Codes that sign one browser in, once. Whoever can read the token can make one without asking the server, so that
+ * neither the token nor anything that lasts stands in an address, in a process list or in a log:
+ *
+ *   code = time of making . nonce . HMAC-SHA256(token, time . nonce)
+ *
+ * A server takes each code once, for a quarter of an hour, and none that was made before it started: it does not
+ * remember which of those were used.
+ */
+import { createHmac, randomBytes } from 'node:crypto'
+import type { Clock } from '../base/clock.ts'
+import { sameSecret } from './sessions.ts'
+
+export const CODE_MS = 15 * 60_000
+const NONCE_BYTES = 12
+const CODE = /^([0-9a-z]{1,11})\.([\w-]{16})\.([\w-]{43})$/
+
+export function makeSignInCode(token: string, nowMs: number): string {
+  const said = `${nowMs.toString(36)}.${randomBytes(NONCE_BYTES).toString('base64url')}`
+  return `${said}.${signatureOf(token, said)}`
+}
+
+/** The code stands behind the #: browsers send that to nobody. */
+export function signInUrl(serverUrl: string, token: string, nowMs: number): string {
+  return `${serverUrl}/sign-in#${makeSignInCode(token, nowMs)}`
+}
+
+export class SignInCodes {
+  readonly #token: string
+  readonly #clock: Clock
+  readonly #startedMs: number
+  /** Nonces by the time of their code; only who has the token can add to them. */
+  readonly #used = new Map<string, number>()
+
+  constructor({ token, clock }: { token: string; clock: Clock }) {
+    this.#token = token
+    this.#clock = clock
+    this.#startedMs = clock.now()
+  }
+
+  /** Whether it signs somebody in; the same code never does so again. */
+  take(code: string): boolean {
+    const [, time = '', nonce = '', signature = ''] = CODE.exec(code) ?? []
+    if (time === '' || !sameSecret(signature, signatureOf(this.#token, `${time}.${nonce}`))) return false
+    const madeMs = Number.parseInt(time, 36)
+    const nowMs = this.#clock.now()
+    for (const [used, usedMs] of this.#used) if (nowMs - usedMs > CODE_MS) this.#used.delete(used)
+    const isFresh = madeMs >= this.#startedMs && madeMs <= nowMs && nowMs - madeMs <= CODE_MS
+    if (!isFresh || this.#used.has(nonce)) return false
+    this.#used.set(nonce, madeMs)
+    return true
+  }
+}
+
+function signatureOf(token: string, said: string): string {
+  return createHmac('sha256', token).update(`tidemark sign-in code\0${said}`).digest('base64url')
+}

@@ -7,40 +7,42 @@ import type { Services } from './services.ts'
 
 export type Method = 'get' | 'post' | 'put' | 'delete'
 
-/** `write` needs more than being allowed to look: a token or a same-origin request with the right header. */
-export type Access = 'read' | 'write'
+/** With parameters in braces: `GET /api/jobs/{id}`. What changes something is not a GET: see server/security.ts. */
+type Address = `${Uppercase<Method>} /${string}`
 
 type Shape = z.ZodObject | undefined
 type Parsed<S extends Shape> = S extends z.ZodObject ? z.output<S> : Record<string, never>
 
-export type RouteSpec<
-  P extends Shape,
-  Q extends Shape,
-  B extends z.ZodType | undefined,
-  A extends z.ZodType,
-> = {
-  method: Method
-  /** With parameters in braces: `/api/jobs/{id}`. */
-  path: string
+type About<P extends Shape, Q extends Shape> = {
   summary: string
   /** What the summary leaves open. */
   description?: string
-  /** Groups routes in the document: streams, jobs, mail … */
-  tag: string
-  access: Access
+  /** Groups routes in the document. The first word of the path behind `/api` if left out. */
+  tag?: string
   params?: P
   query?: Q
-  body?: B
-  answer: A
-  /** 200 if left out; 202 for what goes on in the background. */
-  status?: 200 | 201 | 202
   /** Answers with an ETag and 304; for what clients ask again and again. */
   etag?: boolean
   /** Statuses of its refusals besides those that every route of its form has: see openapi.ts. */
   errors?: readonly number[]
 }
 
-export type RouteInput<P extends Shape, Q extends Shape, B extends z.ZodType | undefined> = {
+type Answered<B extends z.ZodType | undefined, A extends z.ZodType> = {
+  body?: B
+  answer: A
+  /** 200 if left out; 202 for what goes on in the background. */
+  status?: 200 | 201 | 202
+}
+
+type Downloaded = {
+  contentType: string
+  /** Others that it may be instead: a picture is of one of several. */
+  moreTypes?: readonly string[]
+  /** Statuses that come as a page of that type and not as a problem: for what people look at. */
+  errorPages?: readonly number[]
+}
+
+type Input<P extends Shape, Q extends Shape, B extends z.ZodType | undefined> = {
   params: Parsed<P>
   query: Parsed<Q>
   body: B extends z.ZodType ? z.output<B> : undefined
@@ -50,40 +52,24 @@ export type RouteInput<P extends Shape, Q extends Shape, B extends z.ZodType | u
   origin: string
 }
 
+type Handler<Answer> = (input: never, services: never) => Promise<Answer>
+type Placed = { method: Method; path: string; tag: string }
+
 /** A route with its types forgotten, as the list of all routes holds it. */
 export type Route = {
   kind: 'json'
-  spec: RouteSpec<z.ZodObject | undefined, z.ZodObject | undefined, z.ZodType | undefined, z.ZodType>
-  handle: (input: never, services: never) => Promise<unknown>
-}
-
-export function defineRoute<
-  A extends z.ZodType,
-  P extends Shape = undefined,
-  Q extends Shape = undefined,
-  B extends z.ZodType | undefined = undefined,
-  S extends Services = Services,
->(
-  spec: RouteSpec<P, Q, B, A>,
-  handle: (input: RouteInput<P, Q, B>, services: S) => Promise<z.input<A>>,
-): Route {
-  return { kind: 'json', spec: spec as Route['spec'], handle: handle as Route['handle'] }
-}
-
-type DownloadSpec = {
-  contentType: string
-  /** Others that it may be instead: a picture is of one of several. */
-  moreTypes?: readonly string[]
-  /** Statuses that come as a page of that type and not as a problem: for what people look at. */
-  errorPages?: readonly number[]
+  spec: Placed & About<Shape, Shape> & Answered<z.ZodType | undefined, z.ZodType>
+  handle: Handler<unknown>
 }
 
 /** Bytes instead of JSON: an attachment, a raw message, a page of sanitised HTML. */
 export type Download = {
   kind: 'download'
-  spec: Omit<Route['spec'], 'answer' | 'body' | 'status'> & DownloadSpec
-  handle: (input: never, services: never) => Promise<DownloadAnswer>
+  spec: Placed & About<Shape, Shape> & Downloaded
+  handle: Handler<DownloadAnswer>
 }
+
+export type AnyRoute = Route | Download
 
 export type DownloadAnswer = {
   bytes: Uint8Array | string
@@ -96,34 +82,46 @@ export type DownloadAnswer = {
   headers?: Record<string, string>
 }
 
-export function defineDownload<
-  P extends Shape = undefined,
-  Q extends Shape = undefined,
-  S extends Services = Services,
->(
-  spec: Omit<RouteSpec<P, Q, undefined, z.ZodType>, 'answer' | 'body' | 'status'> & DownloadSpec,
-  handle: (input: RouteInput<P, Q, undefined>, services: S) => Promise<DownloadAnswer>,
-): Download {
-  return { kind: 'download', spec: spec as Download['spec'], handle: handle as Download['handle'] }
-}
-
-export type AnyRoute = Route | Download
-
-/** The same for an app, whose handlers are also given the app itself, under its name. */
+/** Of an app, whose handlers are also given the app itself, under its name. */
 export function routesOf<S extends Services>() {
   return {
-    defineRoute: <
+    route<
       A extends z.ZodType,
       P extends Shape = undefined,
       Q extends Shape = undefined,
       B extends z.ZodType | undefined = undefined,
     >(
-      spec: RouteSpec<P, Q, B, A>,
-      handle: (input: RouteInput<P, Q, B>, services: S) => Promise<z.input<A>>,
-    ) => defineRoute<A, P, Q, B, S>(spec, handle),
-    defineDownload: <P extends Shape = undefined, Q extends Shape = undefined>(
-      spec: Omit<RouteSpec<P, Q, undefined, z.ZodType>, 'answer' | 'body' | 'status'> & DownloadSpec,
-      handle: (input: RouteInput<P, Q, undefined>, services: S) => Promise<DownloadAnswer>,
-    ) => defineDownload<P, Q, S>(spec, handle),
+      address: Address,
+      {
+        handle,
+        ...about
+      }: About<P, Q> &
+        Answered<B, A> & { handle: (input: Input<P, Q, B>, services: S) => Promise<z.input<A>> },
+    ): Route {
+      return { kind: 'json', spec: { ...placed(address), ...about }, handle: handle as Route['handle'] }
+    },
+    download<P extends Shape = undefined, Q extends Shape = undefined>(
+      address: Address,
+      {
+        handle,
+        ...about
+      }: About<P, Q> &
+        Downloaded & { handle: (input: Input<P, Q, undefined>, services: S) => Promise<DownloadAnswer> },
+    ): Download {
+      return {
+        kind: 'download',
+        spec: { ...placed(address), ...about },
+        handle: handle as Download['handle'],
+      }
+    },
   }
+}
+
+/** Of the engine and of what is written once over all apps. */
+export const { route, download } = routesOf<Services>()
+
+export function placed(address: Address): Placed {
+  const [method = '', path = ''] = address.split(' ')
+  const [, , tag = ''] = path.split('/')
+  return { method: method.toLowerCase() as Method, path, tag }
 }

@@ -270,3 +270,6 @@ export const doneSchema = z.object({
   outcome: z.enum(['done', 'already']).describe('`already`: it was so before, which is no error'),
 })
 export type DoneView = z.output<typeof doneSchema>
+
+export const done = (text: string): DoneView => ({ outcome: 'done', text })
+export const already = (text: string): DoneView => ({ outcome: 'already', text })

@@ -33,22 +33,16 @@ const counted = defineJob({
   run: () => undefined,
 })
 
-const { defineRoute } = routesOf<Services & { feed: OpenFeed }>()
+const { route } = routesOf<Services & { feed: OpenFeed }>()
 
 const feedModule: ServerModule<Services & { feed: OpenFeed }> = {
   name: 'feed',
   routes: [
-    defineRoute(
-      {
-        method: 'get',
-        path: '/api/feed/feeds',
-        tag: 'feed',
-        access: 'read',
-        summary: 'The feeds',
-        answer: z.object({ items: z.array(z.string()) }),
-      },
-      async (_input, { feed }) => ({ items: feed.added }),
-    ),
+    route('GET /api/feed/feeds', {
+      summary: 'The feeds',
+      answer: z.object({ items: z.array(z.string()) }),
+      handle: async (_input, { feed }) => ({ items: feed.added }),
+    }),
   ],
 }
 

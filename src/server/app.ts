@@ -8,6 +8,7 @@ import { type ServerModule, servicesFor } from '../app/module.ts'
 import { asProblem, notFound, ProblemError, problemResponse } from '../app/problem.ts'
 import type { AnyRoute, Download, DownloadAnswer, Route } from '../app/route.ts'
 import type { Services } from '../app/services.ts'
+import { looksAt } from '../app/shared-looks.ts'
 import { TidemarkError } from '../base/errors.ts'
 import type { App, AppEnv } from './app-env.ts'
 import { matchesEtag, taggedAnswer } from './etag.ts'
@@ -89,7 +90,10 @@ function addRoute(app: App, route: AnyRoute, options: RouteOptions): void {
 
 async function answer(c: Context<AppEnv>, { spec, handle }: Route, options: RouteOptions): Promise<Response> {
   const input = await inputOf(c, spec)
-  const value = await handle(input as never, options.services as never)
+  const value = await handle(input as never, options.services as never).finally(() => {
+    // Whoever changed something wants to see it.
+    if (spec.method !== 'get') looksAt(options.services.ledger).forget()
+  })
   if (options.checkAnswers) checkAnswer(spec, value)
   const headers: Record<string, string> = {
     'content-type': 'application/json; charset=utf-8',

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
 import type { ServerModule } from '../app/module.ts'
-import { defineRoute } from '../app/route.ts'
+import { route } from '../app/route.ts'
 import { startHttpServer } from './http-server.ts'
 import { problemOf, startCore, TOKEN, withToken } from './server.suite.ts'
 
@@ -137,19 +137,18 @@ describe('closing', () => {
     const slow: ServerModule = {
       name: 'engine',
       routes: [
-        defineRoute(
-          {
-            ...{ method: 'get', path: '/api/slow', summary: 'Slow', tag: 'test', access: 'read' },
-            answer: z.object({ ok: z.boolean() }),
-          },
-          async () => {
+        route('GET /api/slow', {
+          tag: 'test',
+          summary: 'Slow',
+          answer: z.object({ ok: z.boolean() }),
+          handle: async () => {
             started.resolve()
             await new Promise<void>((resolve) => {
               finish = resolve
             })
             return { ok: true }
           },
-        ),
+        }),
       ],
     }
     const core = await startCore({ modules: [slow] })

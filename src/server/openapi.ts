@@ -22,7 +22,7 @@ export type OpenApiDocument = Json & { paths: Record<string, Record<string, Json
 /** What a document says of a route, whoever handles it. */
 export type Documented = Pick<
   Route['spec'],
-  'method' | 'path' | 'summary' | 'description' | 'tag' | 'access' | 'errors'
+  'method' | 'path' | 'summary' | 'description' | 'tag' | 'errors'
 > & {
   params?: z.ZodObject | undefined
   query?: z.ZodObject | undefined
@@ -42,7 +42,10 @@ export type EventSchemas = Readonly<Record<string, z.ZodType>>
 
 export const ownRoutes: readonly Documented[] = [
   {
-    ...{ method: 'get', path: EVENTS_PATH, tag: 'live', access: 'read', contentType: 'text/event-stream' },
+    method: 'get',
+    path: EVENTS_PATH,
+    tag: 'live',
+    contentType: 'text/event-stream',
     summary: 'Live events; Last-Event-ID resumes',
     description:
       'Server-sent events. The first is always `hello`; `x-events` names all types and the form of their data. ' +
@@ -52,15 +55,22 @@ export const ownRoutes: readonly Documented[] = [
     }),
     headers: [
       {
-        ...{ name: 'Last-Event-ID', in: 'header', required: false, schema: { type: 'string' } },
+        name: 'Last-Event-ID',
+        in: 'header',
+        required: false,
+        schema: { type: 'string' },
         description: 'The id of the last event that was seen: all that came after it follows',
       },
     ],
     errors: [503],
   },
   {
-    ...{ method: 'get', path: OPENAPI_PATH, tag: 'about', access: 'read', etag: true },
-    ...{ summary: 'This document', answer: z.record(z.string(), z.unknown()) },
+    method: 'get',
+    path: OPENAPI_PATH,
+    tag: 'about',
+    etag: true,
+    summary: 'This document',
+    answer: z.record(z.string(), z.unknown()),
   },
 ]
 
@@ -89,17 +99,24 @@ export function openApiDocument(
       responses: problemResponses(routes),
       parameters: {
         IfNoneMatch: {
-          ...{ name: 'If-None-Match', in: 'header', required: false, schema: { type: 'string' } },
+          name: 'If-None-Match',
+          in: 'header',
+          required: false,
+          schema: { type: 'string' },
           description: 'The ETag of an answer before: 304 where nothing has changed since',
         },
         Intent: {
-          ...{ name: 'X-Tidemark', in: 'header', required: true, schema: { type: 'string', const: '1' } },
+          name: 'X-Tidemark',
+          in: 'header',
+          required: true,
+          schema: { type: 'string', const: '1' },
           description: 'On everything that changes something: no other page can send it',
         },
       },
       securitySchemes: {
         bearer: {
-          ...{ type: 'http', scheme: 'bearer' },
+          type: 'http',
+          scheme: 'bearer',
           description: "The server's token, from the file server.token, or a session from POST /api/sign-in",
         },
       },
@@ -218,7 +235,10 @@ function parametersOf(place: 'path' | 'query', schema: z.ZodObject | undefined):
     required?: string[]
   }
   return Object.entries(properties).map(([name, property]) => ({
-    ...{ name, in: place, required: place === 'path' || required.includes(name), schema: property },
+    name,
+    in: place,
+    required: place === 'path' || required.includes(name),
+    schema: property,
     ...(typeof property.description === 'string' ? { description: property.description } : {}),
   }))
 }

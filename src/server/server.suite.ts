@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import type { ServerModule } from '../app/module.ts'
 import { conflict } from '../app/problem.ts'
-import { defineDownload, defineRoute } from '../app/route.ts'
+import { download, route } from '../app/route.ts'
 import type { Role, Runtime } from '../app/runtime.ts'
 import { catalog } from '../apps/catalog.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
@@ -38,82 +38,69 @@ export type Things = { at: number; value: number }
 
 /** Its state can be changed by the test. */
 export function testModule(state: Things = { at: 0, value: 1 }): ServerModule {
-  const about = { tag: 'test', access: 'read' } as const
   return {
     name: 'engine',
     snapshot: async () => ({ ...state }),
     routes: [
-      defineRoute(
-        {
-          ...{ ...about, method: 'get', path: '/api/things', summary: 'Things' },
-          query: z.object({
-            limit: z.coerce.number().int().min(1).max(500).default(50),
-            state: z.enum(['open', 'done']).optional(),
-            tag: z.array(z.string()).optional(),
-          }),
-          answer: z.object({ query: z.unknown() }),
-        },
-        async ({ query }) => ({ query }),
-      ),
-      defineRoute(
-        {
-          ...{ ...about, method: 'get', path: '/oauth/test/callback', summary: 'Others add names' },
-          query: z.looseObject({ code: z.string().optional() }),
-          answer: z.object({ query: z.unknown() }),
-        },
-        async ({ query }) => ({ query }),
-      ),
-      defineRoute(
-        {
-          ...{ ...about, method: 'get', path: '/api/things/{id}', summary: 'A thing' },
-          params: z.object({ id: z.string().min(1).max(200) }),
-          answer: z.object({ id: z.string() }),
-        },
-        async ({ params }) => params,
-      ),
-      defineRoute(
-        {
-          ...{ ...about, access: 'write', method: 'post', path: '/api/things', summary: 'A new thing' },
-          ...{ body: thing, status: 202, answer: thing },
-        },
-        async ({ body }) => body,
-      ),
-      defineRoute(
-        {
-          ...{ ...about, access: 'write', method: 'post', path: '/api/sync', summary: 'All optional' },
-          body: z.object({ account: z.string().optional() }),
-          answer: z.object({ account: z.string().optional() }),
-        },
-        async ({ body }) => body,
-      ),
-      defineRoute(
-        {
-          ...{ ...about, method: 'get', path: '/api/overview', summary: 'All', etag: true },
-          answer: z.object({ at: z.number(), value: z.number() }),
-        },
-        async () => ({ ...state }),
-      ),
-      defineRoute(
-        {
-          ...{ ...about, method: 'get', path: '/api/errors/{name}', summary: 'Throws' },
-          params: z.object({ name: errorName }),
-          answer: z.object({}),
-        },
-        async ({ params }) => {
+      route('GET /api/things', {
+        summary: 'Things',
+        query: z.object({
+          limit: z.coerce.number().int().min(1).max(500).default(50),
+          state: z.enum(['open', 'done']).optional(),
+          tag: z.array(z.string()).optional(),
+        }),
+        answer: z.object({ query: z.unknown() }),
+        handle: async ({ query }) => ({ query }),
+      }),
+      route('GET /oauth/test/callback', {
+        summary: 'Others add names',
+        query: z.looseObject({ code: z.string().optional() }),
+        answer: z.object({ query: z.unknown() }),
+        handle: async ({ query }) => ({ query }),
+      }),
+      route('GET /api/things/{id}', {
+        summary: 'A thing',
+        params: z.object({ id: z.string().min(1).max(200) }),
+        answer: z.object({ id: z.string() }),
+        handle: async ({ params }) => params,
+      }),
+      route('POST /api/things', {
+        summary: 'A new thing',
+        body: thing,
+        status: 202,
+        answer: thing,
+        handle: async ({ body }) => body,
+      }),
+      route('POST /api/sync', {
+        summary: 'All optional',
+        body: z.object({ account: z.string().optional() }),
+        answer: z.object({ account: z.string().optional() }),
+        handle: async ({ body }) => body,
+      }),
+      route('GET /api/overview', {
+        summary: 'All',
+        etag: true,
+        answer: z.object({ at: z.number(), value: z.number() }),
+        handle: async () => ({ ...state }),
+      }),
+      route('GET /api/errors/{name}', {
+        summary: 'Throws',
+        params: z.object({ name: errorName }),
+        answer: z.object({}),
+        handle: async ({ params }) => {
           throw errors[params.name]()
         },
-      ),
-      defineDownload(
-        {
-          ...{ ...about, method: 'get', path: '/api/files/{name}', summary: 'A file' },
-          ...{ contentType: 'application/octet-stream', params: z.object({ name: z.string() }) },
-        },
-        async ({ params }) => ({
+      }),
+      download('GET /api/files/{name}', {
+        summary: 'A file',
+        contentType: 'application/octet-stream',
+        params: z.object({ name: z.string() }),
+        handle: async ({ params }) => ({
           bytes: new TextEncoder().encode('bytes'),
           contentType: params.name === 'odd' ? 'text/html\r\nx-evil: 1' : 'text/plain',
           fileName: params.name,
         }),
-      ),
+      }),
     ],
   }
 }

@@ -4,7 +4,6 @@
  */
 import { z } from 'zod'
 import { type ServerModule, servicesFor } from '../app/module.ts'
-import type { AnyRoute } from '../app/route.ts'
 import type { Runtime } from '../app/runtime.ts'
 import type { Services } from '../app/services.ts'
 import type { Clock } from '../base/clock.ts'
@@ -152,18 +151,10 @@ function checkModules(modules: readonly ServerModule[]): void {
   for (const { name, routes } of modules) {
     const home = name === ENGINE_MODULE ? '/api/' : `/api/${name}/`
     for (const { spec } of routes) {
-      checkAccess(spec)
       if (`${spec.path}/`.startsWith(home) || spec.path.startsWith('/oauth/')) continue
       throw new TidemarkError(`The module ${name} has a route ${spec.path}; it must begin with ${home}.`, {
         kind: 'bug',
       })
     }
   }
-}
-
-/** The header and the same origin are asked for by method: a GET that changes something would go unguarded. */
-function checkAccess({ method, path, access }: AnyRoute['spec']): void {
-  const needed = method === 'get' ? 'read' : 'write'
-  if (access === needed) return
-  throw new TidemarkError(`The route ${method} ${path} must have access ${needed}.`, { kind: 'bug' })
 }

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { ProblemError } from '../app/problem.ts'
-import type { Route } from '../app/route.ts'
+import { placed, type Route } from '../app/route.ts'
 import type { Clock } from '../base/clock.ts'
 import { type App, clientAddress } from './app-env.ts'
 import { AttemptLimit } from './attempt-limit.ts'
@@ -22,11 +22,10 @@ const credentials = z
   })
   .refine(({ token, code }) => (token === undefined) !== (code === undefined), 'give a token or a code')
 
-const about = { tag: 'sign-in', method: 'post', access: 'write' } as const
-
 export const signInSpecs = {
   signIn: {
-    ...{ ...about, path: '/api/sign-in', body: credentials },
+    ...placed('POST /api/sign-in'),
+    body: credentials,
     summary: 'Exchange the token, or a code, for a session',
     description:
       'The session is sent as the token is: `Authorization: Bearer SESSION`. A code works once. After many wrong ' +
@@ -35,7 +34,8 @@ export const signInSpecs = {
     errors: [401, 429],
   },
   signOut: {
-    ...{ ...about, path: '/api/sign-out' },
+    ...placed('POST /api/sign-out'),
+    tag: 'sign-in',
     summary: 'End the session with which this is asked',
     answer: z.object({ signedIn: z.literal(false) }),
   },

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import type { Context } from 'hono'
 import { z } from 'zod'
 import { notFound } from '../app/problem.ts'
-import type { Route } from '../app/route.ts'
+import { placed, type Route } from '../app/route.ts'
 import type { Clock } from '../base/clock.ts'
 import type { App, AppEnv } from './app-env.ts'
 import { readInput } from './request-input.ts'
@@ -27,7 +27,9 @@ const wish = z.object({
 
 export const ticketSpecs = {
   ticket: {
-    ...{ method: 'post', path: '/api/tickets', tag: 'sign-in', access: 'write', body: wish },
+    ...placed('POST /api/tickets'),
+    tag: 'sign-in',
+    body: wish,
     summary: 'An address under which a browser loads something for a minute, without the session',
     description: 'For frames, pictures and downloads, to which a page cannot add a header.',
     answer: z.object({ href: z.string().describe('A path of this server') }),

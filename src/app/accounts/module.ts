@@ -16,8 +16,8 @@ import type { App } from '../app.ts'
 import { accountText } from '../inputs.ts'
 import { type ServerModule, servicesFor } from '../module.ts'
 import { conflict, notFound, ProblemError } from '../problem.ts'
-import { type AnyRoute, defineRoute } from '../route.ts'
-import { doneSchema } from '../schemas.ts'
+import { type AnyRoute, route } from '../route.ts'
+import { done, doneSchema } from '../schemas.ts'
 import type { Services } from '../services.ts'
 import { looksAt } from '../shared-looks.ts'
 import { type AccountUses, remainsOf, usesOf } from './account-use.ts'
@@ -59,25 +59,23 @@ function listRoute(all: readonly Connectable[]): AnyRoute {
   const modules = new Set(all.flatMap(({ apps }) => apps.map(({ module }) => module)))
   const told = [...modules].map(({ name, accounts }) => [name, accounts!.schema.optional()])
   const views = all.map(viewOf)
-  return defineRoute(
-    {
-      ...{ method: 'get', path: '/api/accounts', tag: 'accounts', access: 'read', etag: true },
-      summary: 'The connected accounts, and the services of which one can be connected',
-      answer: z.object({
-        items: z.array(
-          accountSchema.extend({
-            apps: z.object(Object.fromEntries(told)).describe('What each app that works for it says of it'),
-          }),
-        ),
-        services: z.array(serviceSchema),
-      }),
-    },
-    async (_input, services) => {
+  return route('GET /api/accounts', {
+    etag: true,
+    summary: 'The connected accounts, and the services of which one can be connected',
+    answer: z.object({
+      items: z.array(
+        accountSchema.extend({
+          apps: z.object(Object.fromEntries(told)).describe('What each app that works for it says of it'),
+        }),
+      ),
+      services: z.array(serviceSchema),
+    }),
+    handle: async (_input, services) => {
       const rows = await services.accounts.list()
       const items = await Promise.all(all.map((one) => itemsOf(one, services, rows)))
       return { items: items.flat(), services: views }
     },
-  )
+  })
 }
 
 async function itemsOf({ service, apps }: Connectable, services: Services, rows: readonly Account[]) {
@@ -113,26 +111,23 @@ function viewOf({ service, uses }: Connectable): ServiceView {
 }
 
 function removeRoute(all: readonly Connectable[]): AnyRoute {
-  return defineRoute(
-    {
-      ...{ method: 'delete', path: '/api/accounts/{service}/{name}', tag: 'accounts', access: 'write' },
-      summary: 'Forgets an account and gives its token back; what was kept of it stays',
-      description: '409: an app works with it; with `force` it is forgotten all the same.',
-      errors: [409],
-      params: z.object({
-        service: z
-          .string()
-          .min(1)
-          .max(100)
-          .describe('The name of its service, as the list of accounts gives it'),
-        name: accountText,
-      }),
-      query: z.object({
-        force: z.enum(['true', 'false']).default('false').describe('Also while an app works with it'),
-      }),
-      answer: doneSchema,
-    },
-    async ({ params: { service: name, name: address }, query: { force } }, services) => {
+  return route('DELETE /api/accounts/{service}/{name}', {
+    summary: 'Forgets an account and gives its token back; what was kept of it stays',
+    description: '409: an app works with it; with `force` it is forgotten all the same.',
+    errors: [409],
+    params: z.object({
+      service: z
+        .string()
+        .min(1)
+        .max(100)
+        .describe('The name of its service, as the list of accounts gives it'),
+      name: accountText,
+    }),
+    query: z.object({
+      force: z.enum(['true', 'false']).default('false').describe('Also while an app works with it'),
+    }),
+    answer: doneSchema,
+    handle: async ({ params: { service: name, name: address }, query: { force } }, services) => {
       const { accounts, vault, ledger, home } = services
       const account = await accounts.find(name, address)
       if (!account) throw await unknownAccount(services, address)
@@ -147,9 +142,9 @@ function removeRoute(all: readonly Connectable[]): AnyRoute {
       await changed(one?.apps ?? [], services)
       const told = revocationTexts(one?.service, account, revocation)
       const text = [`The account ${address} is forgotten.`, remains.question, ...told].join(' ')
-      return { outcome: 'done' as const, text }
+      return done(text)
     },
-  )
+  })
 }
 
 async function unknownAccount({ accounts }: Services, name: string): Promise<ProblemError> {
@@ -196,25 +191,22 @@ function connectRoutes(all: readonly Connectable[]): AnyRoute[] {
       ),
     ),
   )
-  const connect = defineRoute(
-    {
-      ...{ method: 'post', path: '/api/accounts/connect', tag: 'accounts', access: 'write' },
-      summary: 'Begins a sign-in: the address at which the user allows the access',
-      description: '409: no client is configured to sign in with. What was begun waits for ten minutes.',
-      errors: [409],
-      body: z.strictObject({
-        service: z.enum(names).describe('Of which service'),
-        access: z.enum([...levels]).describe('What is asked for: one of the levels of the service'),
-        choices: z
-          .strictObject(Object.fromEntries(choices))
-          .default({})
-          .describe(
-            'What is chosen for the apps that work for it; what was chosen before holds where nothing is said',
-          ),
-      }),
-      answer: z.object({ url: z.string(), state: z.string() }),
-    },
-    async ({ body, origin }, services) => {
+  const connect = route('POST /api/accounts/connect', {
+    summary: 'Begins a sign-in: the address at which the user allows the access',
+    description: '409: no client is configured to sign in with. What was begun waits for ten minutes.',
+    errors: [409],
+    body: z.strictObject({
+      service: z.enum(names).describe('Of which service'),
+      access: z.enum([...levels]).describe('What is asked for: one of the levels of the service'),
+      choices: z
+        .strictObject(Object.fromEntries(choices))
+        .default({})
+        .describe(
+          'What is chosen for the apps that work for it; what was chosen before holds where nothing is said',
+        ),
+    }),
+    answer: z.object({ url: z.string(), state: z.string() }),
+    handle: async ({ body, origin }, services) => {
       const { access: level } = body
       const chosen = body.choices as Chosen
       const of = all.find(({ service }) => service.name === body.service)!
@@ -226,7 +218,7 @@ function connectRoutes(all: readonly Connectable[]): AnyRoute[] {
       pendingIn(services).remember(pkce.state, { pkce, client, level, redirectUri, chosen, of })
       return { url: signIn.url(services.config, { client, level, redirectUri, pkce }), state: pkce.state }
     },
-  )
+  })
   const callbacks = all.map(({ service }) =>
     defineSignInCallback<Pending>(service, {
       take(services, state) {

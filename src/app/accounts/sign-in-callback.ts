@@ -7,14 +7,14 @@ import { asTidemarkError } from '../../base/errors.ts'
 import { redactText } from '../../base/redaction.ts'
 import type { AccountService } from '../../cloud/account-service.ts'
 import { type Pkce, readRedirect } from '../../cloud/oauth.ts'
-import { type AnyRoute, defineDownload } from '../route.ts'
+import { type AnyRoute, download } from '../route.ts'
 import type { Services } from '../services.ts'
 import { type SignInPage, signInPage } from './sign-in-page.ts'
 
 /** Microsoft's codes are the longest. */
 const CODE_CHARS_MAX = 8_000
 
-export function callbackPath(service: string): string {
+export function callbackPath(service: string): `/oauth/${string}` {
   return `/oauth/${service}/callback`
 }
 
@@ -26,22 +26,19 @@ export function defineSignInCallback<Pending extends { pkce: Pkce }>(
     finish: (services: Services, pending: Pending, code: string) => Promise<SignInPage>
   },
 ): AnyRoute {
-  return defineDownload(
-    {
-      ...{ method: 'get', path: callbackPath(name), tag: 'accounts', access: 'read' },
-      contentType: 'text/html',
-      summary: `Where ${company} sends the browser back to after a sign-in`,
-      description:
-        'Answers with a page for people: 404 where nobody waits for it, 422 where it did not work.',
-      errorPages: [404, 422],
-      // Loose: services add parameters as they like.
-      query: z.looseObject({
-        state: z.string().max(200).optional().describe('That of the sign-in that was begun'),
-        code: z.string().max(CODE_CHARS_MAX).optional().describe('What is exchanged for the access'),
-        error: z.string().max(200).optional().describe('Why the service refused'),
-      }),
-    },
-    async ({ query: { state = '', code, error } }, services: Services) => {
+  return download(`GET ${callbackPath(name)}`, {
+    tag: 'accounts',
+    contentType: 'text/html',
+    summary: `Where ${company} sends the browser back to after a sign-in`,
+    description: 'Answers with a page for people: 404 where nobody waits for it, 422 where it did not work.',
+    errorPages: [404, 422],
+    // Loose: services add parameters as they like.
+    query: z.looseObject({
+      state: z.string().max(200).optional().describe('That of the sign-in that was begun'),
+      code: z.string().max(CODE_CHARS_MAX).optional().describe('What is exchanged for the access'),
+      error: z.string().max(200).optional().describe('Why the service refused'),
+    }),
+    handle: async ({ query: { state = '', code, error } }, services: Services) => {
       const pending = handlers.take(services, state)
       if (!pending) return signInPage(STRANGE)
       const answer = new URLSearchParams({
@@ -60,7 +57,7 @@ export function defineSignInCallback<Pending extends { pkce: Pkce }>(
         return signInPage({ status: 422, title: 'That did not work', text: redactText(message), hint })
       }
     },
-  )
+  })
 }
 
 const STRANGE: SignInPage = {

@@ -2,14 +2,22 @@
 import { z } from 'zod'
 import { nameText, pageOfRows, readCursor, streamId } from '../../app/inputs.ts'
 import { notFound, ProblemError } from '../../app/problem.ts'
-import { defineRoute } from '../../app/route.ts'
-import { type BadView, badSchema, cursorQuery, type DoneView, doneSchema, pageOf } from '../../app/schemas.ts'
+import { route } from '../../app/route.ts'
+import {
+  already,
+  type BadView,
+  badSchema,
+  cursorQuery,
+  type DoneView,
+  done,
+  doneSchema,
+  pageOf,
+} from '../../app/schemas.ts'
 import type { Services } from '../../app/services.ts'
 import { badView } from '../../app/state-views.ts'
 import { formatCount } from '../../base/format.ts'
 import { plural } from '../../base/wording.ts'
 import { PAGE_MAX } from '../../ledger/queries.ts'
-import { forgetOverview } from './overview.ts'
 
 const IDS_MAX = 1_000
 /** Items in a transaction. */
@@ -17,16 +25,14 @@ const RETRY_BATCH = 500
 /** Of all items at once; whoever has more asks again. */
 const RETRIED_MAX = 100_000
 
-const listBad = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/bad', tag: 'bad items', access: 'read' },
-    summary: 'Items that would not work, each with its reason',
-    query: z.object({ ...cursorQuery, stream: nameText.optional().describe('Only items of this stream') }),
-    errors: [404],
-    answer: pageOf(badSchema),
-  },
-  async ({ query }, services) => badPage(services, query),
-)
+const listBad = route('GET /api/bad', {
+  tag: 'bad items',
+  summary: 'Items that would not work, each with its reason',
+  query: z.object({ ...cursorQuery, stream: nameText.optional().describe('Only items of this stream') }),
+  errors: [404],
+  answer: pageOf(badSchema),
+  handle: async ({ query }, services) => badPage(services, query),
+})
 
 type BadQuery = { stream?: string | undefined; limit: number; cursor?: string | undefined }
 
@@ -49,17 +55,15 @@ export const retryBody = z.strictObject({
   stream: nameText.optional().describe('All of this stream; not together with `ids`'),
 })
 
-const retryBad = defineRoute(
-  {
-    ...{ method: 'post', path: '/api/bad/retry', tag: 'bad items', access: 'write' },
-    summary: 'Enqueues a job for each of these items; for all of a stream, or for all, where none is named',
-    description: '`already`: each is being tried again, or there is none. 404: none of the items is there.',
-    errors: [404],
-    body: retryBody,
-    answer: doneSchema,
-  },
-  async ({ body }, services) => retryItems(services, body),
-)
+const retryBad = route('POST /api/bad/retry', {
+  tag: 'bad items',
+  summary: 'Enqueues a job for each of these items; for all of a stream, or for all, where none is named',
+  description: '`already`: each is being tried again, or there is none. 404: none of the items is there.',
+  errors: [404],
+  body: retryBody,
+  answer: doneSchema,
+  handle: async ({ body }, services) => retryItems(services, body),
+})
 
 export async function retryItems(
   services: Services,
@@ -76,13 +80,13 @@ export async function retryItems(
   const enqueued = await enqueue(services, found)
   if (enqueued > 0) {
     const items = `${formatCount(enqueued)} ${plural(enqueued, 'item is', 'items are')}`
-    return { outcome: 'done', text: `${items} tried again.` }
+    return done(`${items} tried again.`)
   }
   const text =
     found.length === 0
       ? 'There are no bad items.'
       : `${plural(found.length, 'It is', 'They are')} being tried again already.`
-  return { outcome: 'already', text }
+  return already(text)
 }
 
 async function enqueue(services: Services, ids: readonly number[]): Promise<number> {
@@ -92,7 +96,6 @@ async function enqueue(services: Services, ids: readonly number[]): Promise<numb
     enqueued += await ledger.retryBad({ ids: ids.slice(at, at + RETRY_BATCH) }, 'interactive')
   }
   engine.wake()
-  forgetOverview(services)
   return enqueued
 }
 

@@ -2,11 +2,10 @@
 import { z } from 'zod'
 import { nameText, streamId } from '../../app/inputs.ts'
 import { notFound, ProblemError } from '../../app/problem.ts'
-import { defineRoute } from '../../app/route.ts'
-import { doneSchema } from '../../app/schemas.ts'
+import { route } from '../../app/route.ts'
+import { already, done, doneSchema } from '../../app/schemas.ts'
 import type { Services } from '../../app/services.ts'
 import type { PauseRow, PauseScope } from '../../ledger/control.ts'
-import { forgetOverview } from './overview.ts'
 
 const REASON_DEFAULT = 'paused by hand'
 
@@ -21,48 +20,42 @@ const scopeBody = {
 
 const reasonText = z.string().trim().max(500).optional().describe('Shown wherever the pause is shown')
 
-const pause = defineRoute(
-  {
-    ...{ method: 'post', path: '/api/pause', tag: 'control', access: 'write' },
-    summary: 'Starts no more jobs of a stream, of a kind, or at all; those that run end normally',
-    description: '`already`: it was paused before, and its reason stays. 404: no such stream or kind.',
-    body: z.strictObject({ ...scopeBody, reason: reasonText }),
-    errors: [404],
-    answer: doneSchema,
-  },
-  async ({ body }, services) => {
+const pause = route('POST /api/pause', {
+  tag: 'control',
+  summary: 'Starts no more jobs of a stream, of a kind, or at all; those that run end normally',
+  description: '`already`: it was paused before, and its reason stays. 404: no such stream or kind.',
+  body: z.strictObject({ ...scopeBody, reason: reasonText }),
+  errors: [404],
+  answer: doneSchema,
+  handle: async ({ body }, services) => {
     const wanted = scopeOf(body)
     const before = await pauseOf(services, wanted)
     if (before) {
-      return { outcome: 'already' as const, text: `${subject(wanted)} is paused already: ${before.reason}` }
+      return already(`${subject(wanted)} is paused already: ${before.reason}`)
     }
     await checkKnown(services, wanted)
     await services.engine.pause(wanted.scope, wanted.target, body.reason || REASON_DEFAULT)
-    forgetOverview(services)
-    return { outcome: 'done' as const, text: `${subject(wanted)} is paused.` }
+    return done(`${subject(wanted)} is paused.`)
   },
-)
+})
 
-const resume = defineRoute(
-  {
-    ...{ method: 'post', path: '/api/resume', tag: 'control', access: 'write' },
-    summary: 'Goes on with what was paused',
-    description: '`already`: it was not paused.',
-    errors: [404],
-    body: z.strictObject(scopeBody),
-    answer: doneSchema,
-  },
-  async ({ body }, services) => {
+const resume = route('POST /api/resume', {
+  tag: 'control',
+  summary: 'Goes on with what was paused',
+  description: '`already`: it was not paused.',
+  errors: [404],
+  body: z.strictObject(scopeBody),
+  answer: doneSchema,
+  handle: async ({ body }, services) => {
     const wanted = scopeOf(body)
     if (!(await pauseOf(services, wanted))) {
       await checkKnown(services, wanted)
-      return { outcome: 'already' as const, text: `${subject(wanted)} is not paused.` }
+      return already(`${subject(wanted)} is not paused.`)
     }
     await services.engine.resume(wanted.scope, wanted.target)
-    forgetOverview(services)
-    return { outcome: 'done' as const, text: `${subject(wanted)} goes on.` }
+    return done(`${subject(wanted)} goes on.`)
   },
-)
+})
 
 type Scope = { scope: PauseScope; target: string }
 

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { streamParams, unknownStream } from '../../app/inputs.ts'
 import { shownStreams } from '../../app/look.ts'
 import { ProblemError } from '../../app/problem.ts'
-import { defineRoute } from '../../app/route.ts'
+import { route } from '../../app/route.ts'
 import { type FrontierView, frontierSchema } from '../../app/schemas.ts'
 import type { Services } from '../../app/services.ts'
 import { looksAt } from '../../app/shared-looks.ts'
@@ -13,25 +13,17 @@ const CELLS_DEFAULT = 400
 const position = z.coerce.number().int().optional()
 const PLACE = 'a place on the axis of the stream: seconds since the epoch where it is one of time'
 
-const showFrontier = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/streams/{name}/frontier', tag: 'streams', access: 'read', etag: true },
-    summary: 'What of a stream is settled, under way and waiting, in a few cells along it',
-    params: streamParams,
-    query: z.object({
-      cells: z.coerce
-        .number()
-        .int()
-        .min(1)
-        .max(CELLS_MAX)
-        .default(CELLS_DEFAULT)
-        .describe('How many at most'),
-      from: position.describe(`Only what reaches beyond this: ${PLACE}`),
-      to: position.describe(`Only what begins before this: ${PLACE}`),
-    }),
-    answer: frontierSchema,
-  },
-  async ({ params: { name }, query: { cells, from, to } }, services) => {
+const showFrontier = route('GET /api/streams/{name}/frontier', {
+  etag: true,
+  summary: 'What of a stream is settled, under way and waiting, in a few cells along it',
+  params: streamParams,
+  query: z.object({
+    cells: z.coerce.number().int().min(1).max(CELLS_MAX).default(CELLS_DEFAULT).describe('How many at most'),
+    from: position.describe(`Only what reaches beyond this: ${PLACE}`),
+    to: position.describe(`Only what begins before this: ${PLACE}`),
+  }),
+  answer: frontierSchema,
+  handle: async ({ params: { name }, query: { cells, from, to } }, services) => {
     const { ledger, clock } = services
     if (from !== undefined && to !== undefined && from >= to) {
       throw new ProblemError(400, '`from` must be smaller than `to`.', { code: 'invalid-request' })
@@ -42,7 +34,7 @@ const showFrontier = defineRoute(
     const picture = { name, id: known.id, cells, from, to }
     return looksAt(ledger).look(key, clock, () => frontierView(services, picture))
   },
-)
+})
 
 type Picture = { name: string; id: number } & FrontierOptions
 

@@ -3,8 +3,16 @@ import { z } from 'zod'
 import { idNumber, idParamsOf, nameText, readCursor } from '../../app/inputs.ts'
 import { searchJobs } from '../../app/job-search.ts'
 import { conflict, notFound } from '../../app/problem.ts'
-import { defineRoute } from '../../app/route.ts'
-import { cursorQuery, doneSchema, jobDetailSchema, jobSchema, pageOf } from '../../app/schemas.ts'
+import { route } from '../../app/route.ts'
+import {
+  already,
+  cursorQuery,
+  done,
+  doneSchema,
+  jobDetailSchema,
+  jobSchema,
+  pageOf,
+} from '../../app/schemas.ts'
 import type { Services } from '../../app/services.ts'
 import { UsageError } from '../../base/errors.ts'
 import { formatCount } from '../../base/format.ts'
@@ -12,37 +20,33 @@ import { seeEngines } from '../../engine/observe/sightings.ts'
 import type { JobDetail as JobSight } from '../../ledger/queries.ts'
 import { JOB_STATES } from '../../ledger/states.ts'
 import { jobDetailView, jobView } from './job-view.ts'
-import { forgetOverview } from './overview.ts'
 
 const CHILDREN_MAX = 100
 const OLDER_MS_MAX = 1e14
 const jobParams = idParamsOf('job')
 
-const listJobs = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/jobs', tag: 'jobs', access: 'read' },
-    summary: 'Jobs, newest first',
-    description:
-      'Filters are combined. A page may hold fewer than asked for, or none at all where many jobs had to be passed ' +
-      'over; there are more as long as it has a `next`.',
-    query: z.object({
-      ...cursorQuery,
-      state: z.enum(JOB_STATES).optional().describe('Only jobs in this state'),
-      kind: nameText.optional().describe('Only jobs of this kind, such as `mail.fetch`'),
-      stream: nameText.optional().describe('Only jobs of the stream with this name'),
-      parent: idNumber.optional().describe('Only jobs that came from the job with this number'),
-      segment: idNumber.optional().describe('Only jobs of the segment with this number'),
-      olderThanMs: z.coerce
-        .number()
-        .int()
-        .min(0)
-        .max(OLDER_MS_MAX)
-        .optional()
-        .describe('Only jobs that were created at least so long ago'),
-    }),
-    answer: pageOf(jobSchema),
-  },
-  async ({ query }, services) => {
+const listJobs = route('GET /api/jobs', {
+  summary: 'Jobs, newest first',
+  description:
+    'Filters are combined. A page may hold fewer than asked for, or none at all where many jobs had to be passed ' +
+    'over; there are more as long as it has a `next`.',
+  query: z.object({
+    ...cursorQuery,
+    state: z.enum(JOB_STATES).optional().describe('Only jobs in this state'),
+    kind: nameText.optional().describe('Only jobs of this kind, such as `mail.fetch`'),
+    stream: nameText.optional().describe('Only jobs of the stream with this name'),
+    parent: idNumber.optional().describe('Only jobs that came from the job with this number'),
+    segment: idNumber.optional().describe('Only jobs of the segment with this number'),
+    olderThanMs: z.coerce
+      .number()
+      .int()
+      .min(0)
+      .max(OLDER_MS_MAX)
+      .optional()
+      .describe('Only jobs that were created at least so long ago'),
+  }),
+  answer: pageOf(jobSchema),
+  handle: async ({ query }, services) => {
     const { state, kind, stream, parent, segment, olderThanMs, limit } = query
     const filter = {
       ...{ state, kind, stream, parentId: parent, segmentId: segment, before: readCursor(query.cursor) },
@@ -51,16 +55,13 @@ const listJobs = defineRoute(
     const { rows, next } = await searchJobs(services, filter, limit)
     return { items: rows.map(jobView), next: next === null ? null : String(next) }
   },
-)
+})
 
-const showJob = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/jobs/{id}', tag: 'jobs', access: 'read' },
-    summary: 'One job: why it waits, what failed, what it depends on and what came from it',
-    params: jobParams,
-    answer: jobDetailSchema,
-  },
-  async ({ params: { id } }, services) => {
+const showJob = route('GET /api/jobs/{id}', {
+  summary: 'One job: why it waits, what failed, what it depends on and what came from it',
+  params: jobParams,
+  answer: jobDetailSchema,
+  handle: async ({ params: { id } }, services) => {
     const { ledger } = services
     return jobDetailView({
       sight: await jobOf(services, id),
@@ -69,50 +70,44 @@ const showJob = defineRoute(
       now: ledger.now(),
     })
   },
-)
+})
 
-const retryJob = defineRoute(
-  {
-    ...{ method: 'post', path: '/api/jobs/{id}/retry', tag: 'jobs', access: 'write' },
-    summary: 'Starts a failed or canceled job over, with all its tries',
-    description:
-      'Jobs that ended because of it start over as well. `already`: it waits or is being worked on. 409: it is done.',
-    errors: [409],
-    params: jobParams,
-    answer: doneSchema,
-  },
-  async ({ params: { id } }, services) => {
+const retryJob = route('POST /api/jobs/{id}/retry', {
+  summary: 'Starts a failed or canceled job over, with all its tries',
+  description:
+    'Jobs that ended because of it start over as well. `already`: it waits or is being worked on. 409: it is done.',
+  errors: [409],
+  params: jobParams,
+  answer: doneSchema,
+  handle: async ({ params: { id } }, services) => {
     const { job } = await jobOf(services, id)
     if (job.state === 'pending' || job.state === 'claimed') {
       const doing = job.state === 'pending' ? 'is waiting' : 'is being worked on'
-      return { outcome: 'already' as const, text: `Job #${id} ${doing} already.` }
+      return already(`Job #${id} ${doing} already.`)
     }
-    const redone = await steer(services, () => services.engine.retry(id))
+    const redone = await steer(() => services.engine.retry(id))
     const also = redone > 1 ? `, and ${formatCount(redone - 1)} that ended because of it` : ''
-    return { outcome: 'done' as const, text: `Job #${id} is tried again${also}.` }
+    return done(`Job #${id} is tried again${also}.`)
   },
-)
+})
 
-const cancelJob = defineRoute(
-  {
-    ...{ method: 'post', path: '/api/jobs/{id}/cancel', tag: 'jobs', access: 'write' },
-    summary: 'Cancels a job and what came from it; one that runs is asked to stop',
-    description: '`already`: it was canceled, or asked to stop, before. 409: it has ended in another way.',
-    errors: [409],
-    params: jobParams,
-    answer: doneSchema,
-  },
-  async ({ params: { id } }, services) => {
+const cancelJob = route('POST /api/jobs/{id}/cancel', {
+  summary: 'Cancels a job and what came from it; one that runs is asked to stop',
+  description: '`already`: it was canceled, or asked to stop, before. 409: it has ended in another way.',
+  errors: [409],
+  params: jobParams,
+  answer: doneSchema,
+  handle: async ({ params: { id } }, services) => {
     const { job } = await jobOf(services, id)
     if (job.state === 'claimed' && job.cancel_requested === 1) {
-      return { outcome: 'already' as const, text: `Job #${id} has been asked to stop already.` }
+      return already(`Job #${id} has been asked to stop already.`)
     }
-    const outcome = await steer(services, () => services.engine.cancel(id))
+    const outcome = await steer(() => services.engine.cancel(id))
     if (outcome === 'already') return { outcome, text: `Job #${id} is canceled already.` }
     const text = outcome === 'canceled' ? `Job #${id} is canceled.` : `Job #${id} has been asked to stop.`
-    return { outcome: 'done' as const, text }
+    return done(text)
   },
-)
+})
 
 async function jobOf({ ledger }: Services, id: number): Promise<JobSight> {
   const sight = await ledger.job(id)
@@ -121,7 +116,7 @@ async function jobOf({ ledger }: Services, id: number): Promise<JobSight> {
 }
 
 /** What the ledger refuses is not a wrong request: the job is not in a state for it. */
-async function steer<T>(services: Services, act: () => Promise<T>): Promise<T> {
+async function steer<T>(act: () => Promise<T>): Promise<T> {
   try {
     return await act()
   } catch (thrown) {
@@ -130,8 +125,6 @@ async function steer<T>(services: Services, act: () => Promise<T>): Promise<T> {
       ...{ code: 'job-state', cause: thrown },
       ...(thrown.hint === undefined ? {} : { hint: thrown.hint }),
     })
-  } finally {
-    forgetOverview(services)
   }
 }
 

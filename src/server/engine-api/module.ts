@@ -1,6 +1,6 @@
 /** The engine as a module of the server: streams, jobs, bad items, and everything else that the ledger keeps. */
 import type { ServerModule } from '../../app/module.ts'
-import { defineRoute } from '../../app/route.ts'
+import { route } from '../../app/route.ts'
 import { overviewSchema } from '../../app/schemas.ts'
 import type { Services } from '../../app/services.ts'
 import { badRoutes } from './bad.ts'
@@ -12,14 +12,13 @@ import { stateRoutes } from './state.ts'
 import { streamRoutes } from './streams.ts'
 import { engineTools } from './tools.ts'
 
-const showOverview = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/overview', tag: 'state', access: 'read', etag: true },
-    summary: 'Everything at a glance: what is going on, how far it is, what needs somebody',
-    answer: overviewSchema,
-  },
-  (_input, services) => readOverview(services),
-)
+const showOverview = route('GET /api/overview', {
+  tag: 'state',
+  etag: true,
+  summary: 'Everything at a glance: what is going on, how far it is, what needs somebody',
+  answer: overviewSchema,
+  handle: (_input, services) => readOverview(services),
+})
 
 export const engineModule: ServerModule<Services> = {
   name: 'engine',

@@ -35,11 +35,6 @@ export function readOverview(services: Services): Promise<Overview> {
   return looksAt(ledger).look('overview', clock, () => look(services, rates))
 }
 
-/** After something was changed on purpose: whoever did it wants to see it. */
-export function forgetOverview({ ledger }: Pick<Services, 'ledger'>): void {
-  looksAt(ledger).forget()
-}
-
 async function look(services: Services, rates: StreamRates): Promise<Overview> {
   const { ledger, engine, role } = services
   const now = ledger.now()

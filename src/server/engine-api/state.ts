@@ -1,7 +1,7 @@
 /** What holds now, in lists: alerts, workers, limits, schedules, settings; and the numbers that charts draw. */
 
 import { z } from 'zod'
-import { defineRoute } from '../../app/route.ts'
+import { route } from '../../app/route.ts'
 import {
   alertSchema,
   budgetSchema,
@@ -23,85 +23,73 @@ const DAY_S = 86_400
 const MINUTES_S = 600
 const SINCE_S_MAX = 1e11
 
-const listAlerts = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/alerts', tag: 'state', access: 'read' },
-    summary: 'What is wrong now',
-    answer: z.object({ items: z.array(alertSchema) }),
-  },
-  async (_input, { ledger }) => ({ items: (await ledger.alerts()).map(alertView) }),
-)
+const listAlerts = route('GET /api/alerts', {
+  tag: 'state',
+  summary: 'What is wrong now',
+  answer: z.object({ items: z.array(alertSchema) }),
+  handle: async (_input, { ledger }) => ({ items: (await ledger.alerts()).map(alertView) }),
+})
 
-const listWorkers = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/workers', tag: 'state', access: 'read' },
-    summary: 'The processes that run jobs',
-    answer: z.object({ items: z.array(workerSchema) }),
-  },
-  async (_input, { ledger, engine }) => ({
+const listWorkers = route('GET /api/workers', {
+  tag: 'state',
+  summary: 'The processes that run jobs',
+  answer: z.object({ items: z.array(workerSchema) }),
+  handle: async (_input, { ledger, engine }) => ({
     items: (await seeEngines(ledger)).map((one) => workerView(one, engine.owner)),
   }),
-)
+})
 
-const listLimits = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/limits', tag: 'state', access: 'read' },
-    summary: 'Budgets: what calls to services may cost, and how it goes',
-    answer: z.object({ items: z.array(budgetSchema) }),
-  },
-  async (_input, services) => ({ items: await readBudgets(services) }),
-)
+const listLimits = route('GET /api/limits', {
+  tag: 'state',
+  summary: 'Budgets: what calls to services may cost, and how it goes',
+  answer: z.object({ items: z.array(budgetSchema) }),
+  handle: async (_input, services) => ({ items: await readBudgets(services) }),
+})
 
-const listSchedules = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/schedules', tag: 'state', access: 'read' },
-    summary: 'What comes again and again, and when next',
-    answer: z.object({ items: z.array(scheduleSchema) }),
-  },
-  async (_input, { ledger }) => {
+const listSchedules = route('GET /api/schedules', {
+  tag: 'state',
+  summary: 'What comes again and again, and when next',
+  answer: z.object({ items: z.array(scheduleSchema) }),
+  handle: async (_input, { ledger }) => {
     const names = new Map((await ledger.streamNames()).map(({ id, name }) => [id, name]))
     const rows = await ledger.schedules()
     return { items: rows.map((row) => scheduleView(row, names.get(row.stream_id) ?? null)) }
   },
-)
+})
 
-const showSeries = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/series', tag: 'state', access: 'read' },
-    summary: 'Rates, budgets and workers over the last minutes, or the last day',
-    query: z.object({
-      stepS: z.enum(['1', '60']).default('1').describe('Seconds from point to point'),
-      sinceS: z.coerce
-        .number()
-        .min(0)
-        .max(SINCE_S_MAX)
-        .optional()
-        .describe(
-          'Seconds since the epoch; if left out, the last ten minutes, or the last day in steps of 60 s',
-        ),
-    }),
-    answer: seriesSchema,
-  },
-  async ({ query }, services) => {
+const showSeries = route('GET /api/series', {
+  tag: 'state',
+  summary: 'Rates, budgets and workers over the last minutes, or the last day',
+  query: z.object({
+    stepS: z.enum(['1', '60']).default('1').describe('Seconds from point to point'),
+    sinceS: z.coerce
+      .number()
+      .min(0)
+      .max(SINCE_S_MAX)
+      .optional()
+      .describe(
+        'Seconds since the epoch; if left out, the last ten minutes, or the last day in steps of 60 s',
+      ),
+  }),
+  answer: seriesSchema,
+  handle: async ({ query }, services) => {
     const { series, clock } = services as ServerServices
     const stepS = query.stepS === '60' ? 60 : 1
     const nowS = Math.floor(clock.now() / 1_000)
     const sinceS = query.sinceS ?? nowS - (stepS === 60 ? DAY_S : MINUTES_S)
     return { stepS, points: [...series.points({ sinceS, stepS })] }
   },
-)
+})
 
-const showConfig = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/config', tag: 'state', access: 'read' },
-    summary: 'Every setting that holds and where it came from; secrets are hidden',
-    answer: z.object({ items: z.array(settingSchema) }),
-  },
-  async (_input, services) => {
+const showConfig = route('GET /api/config', {
+  tag: 'state',
+  summary: 'Every setting that holds and where it came from; secrets are hidden',
+  answer: z.object({ items: z.array(settingSchema) }),
+  handle: async (_input, services) => {
     const { catalog } = services as ServerServices
     return { items: catalog.entries.map((entry) => settingView(services, entry)) }
   },
-)
+})
 
 function settingView({ config, origins }: Services, entry: CatalogEntry): SettingView {
   const section = config[entry.section as keyof typeof config] as Record<string, unknown>

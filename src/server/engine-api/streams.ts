@@ -1,7 +1,7 @@
 /** Streams, and the segments of one. */
 import { z } from 'zod'
 import { pageOfRows, readCursor, streamId, streamParams, unknownStream } from '../../app/inputs.ts'
-import { defineRoute } from '../../app/route.ts'
+import { route } from '../../app/route.ts'
 import {
   cursorQuery,
   type Overview,
@@ -13,14 +13,12 @@ import {
 import { segmentView } from '../../app/state-views.ts'
 import { readOverview } from './overview.ts'
 
-const listStreams = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/streams', tag: 'streams', access: 'read', etag: true },
-    summary: 'All streams, with their counts, marks and pace',
-    answer: z.object({ items: z.array(streamSchema) }),
-  },
-  async (_input, services) => streamList(await readOverview(services)),
-)
+const listStreams = route('GET /api/streams', {
+  etag: true,
+  summary: 'All streams, with their counts, marks and pace',
+  answer: z.object({ items: z.array(streamSchema) }),
+  handle: async (_input, services) => streamList(await readOverview(services)),
+})
 
 /** The same for all who see the same overview, so that it is written down once: see etag.ts. */
 const lists = new WeakMap<Overview, { items: StreamView[] }>()
@@ -31,35 +29,30 @@ function streamList(overview: Overview): { items: StreamView[] } {
   return list
 }
 
-const showStream = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/streams/{name}', tag: 'streams', access: 'read', etag: true },
-    summary: 'One stream',
-    params: streamParams,
-    answer: streamSchema,
-  },
-  async ({ params: { name } }, services) => {
+const showStream = route('GET /api/streams/{name}', {
+  etag: true,
+  summary: 'One stream',
+  params: streamParams,
+  answer: streamSchema,
+  handle: async ({ params: { name } }, services) => {
     const stream = (await readOverview(services)).streams.find((one) => one.name === name)
     if (stream) return stream
     throw unknownStream(name)
   },
-)
+})
 
-const listSegments = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/streams/{name}/segments', tag: 'streams', access: 'read' },
-    summary: 'The segments of a stream, in order',
-    params: streamParams,
-    query: z.object({
-      ...cursorQuery,
-      state: z
-        .enum(['open', 'sealed', 'settled'])
-        .optional()
-        .describe('`open`: being listed. `sealed`: all of it is listed. `settled`: nothing is left to do'),
-    }),
-    answer: pageOf(segmentSchema),
-  },
-  async ({ params, query: { state, limit, cursor } }, services) => {
+const listSegments = route('GET /api/streams/{name}/segments', {
+  summary: 'The segments of a stream, in order',
+  params: streamParams,
+  query: z.object({
+    ...cursorQuery,
+    state: z
+      .enum(['open', 'sealed', 'settled'])
+      .optional()
+      .describe('`open`: being listed. `sealed`: all of it is listed. `settled`: nothing is left to do'),
+  }),
+  answer: pageOf(segmentSchema),
+  handle: async ({ params, query: { state, limit, cursor } }, services) => {
     const id = await streamId(services, params.name)
     const fromAt = readCursor(cursor)
     const rows = await services.ledger.segments(id, {
@@ -69,6 +62,6 @@ const listSegments = defineRoute(
     })
     return pageOfRows(rows, { limit, view: segmentView, cursor: ({ from_at }) => from_at + 1 })
   },
-)
+})
 
 export const streamRoutes = [listStreams, showStream, listSegments]

@@ -8,6 +8,7 @@ import { type McpTool, type ServerModule, servicesFor } from '../../app/module.t
 import { plainText } from '../../app/plain-text.ts'
 import { asProblem, ProblemError } from '../../app/problem.ts'
 import type { Services } from '../../app/services.ts'
+import { looksAt } from '../../app/shared-looks.ts'
 import { TidemarkError } from '../../base/errors.ts'
 import { unfitText } from '../request-input.ts'
 import { version } from '../version.ts'
@@ -94,7 +95,9 @@ async function call(
 ): Promise<CallToolResult> {
   try {
     checkText(given)
-    const answer = await tool.run(given as never, services())
+    const answer = await tool.run(given as never, services()).finally(() => {
+      if (tool.access === 'write') looksAt(options.services.ledger).forget()
+    })
     const newNumber = (): string => randomBytes(NUMBER_BYTES).toString('hex')
     return { content: [{ type: 'text', text: renderAnswer(answer, { newNumber, narrower: tool.narrower }) }] }
   } catch (thrown) {

@@ -18,7 +18,7 @@ import { unknownAccount } from '../open-accounts.ts'
 import type { NewRun } from '../store/journal.ts'
 import { planView, proofView, runView } from './clean-up-view.ts'
 import type { MailServices } from './route.ts'
-import { defineRoute } from './route.ts'
+import { route } from './route.ts'
 import { archivePlanSchema, archiveProofSchema, archiveRunSchema, archiveWishSchema } from './schemas.ts'
 
 const CONFIRM_LENGTH_MAX = 100
@@ -31,65 +31,58 @@ export const confirmText = z
 const wishBody = archiveWishSchema.extend({ account: accountText })
 type Wish = z.output<typeof wishBody>
 
-const plan = defineRoute(
-  {
-    ...{ method: 'post', path: '/api/mail/archive/plan', tag: 'archive', access: 'write' },
-    summary: 'A dry run: what would be taken out of Gmail and what refused, by the index alone',
-    description: 'Changes nothing, and asks Gmail nothing. For the proof of every message see …/proofs.',
-    errors: [404, 422],
-    body: wishBody.strict(),
-    answer: archivePlanSchema,
-  },
-  async ({ body: wish, signal }, services) => {
+const plan = route('POST /api/mail/archive/plan', {
+  tag: 'archive',
+  summary: 'A dry run: what would be taken out of Gmail and what refused, by the index alone',
+  description: 'Changes nothing, and asks Gmail nothing. For the proof of every message see …/proofs.',
+  errors: [404, 422],
+  body: wishBody.strict(),
+  answer: archivePlanSchema,
+  handle: async ({ body: wish, signal }, services) => {
     const run = await runOf(services, wish)
     const survey = await look(services, { run, signal })
     return planView(survey, { wish, understood: run.query, planned: survey.proven.messages })
   },
-)
+})
 
-const prove = defineRoute(
-  {
-    ...{ method: 'post', path: '/api/mail/archive/proofs', tag: 'archive', access: 'write', status: 202 },
-    summary: 'A dry run with proof: every message is read back, and Gmail is asked about it',
-    description:
-      'Changes nothing. It goes on by itself, also after a restart; ask for it by its number. The same wish again ' +
-      'joins the proof that is under way, another wish for the account takes its place.',
-    errors: [404, 422],
-    body: wishBody.strict(),
-    answer: archiveProofSchema,
-  },
-  async ({ body: wish }, services) => {
+const prove = route('POST /api/mail/archive/proofs', {
+  tag: 'archive',
+  status: 202,
+  summary: 'A dry run with proof: every message is read back, and Gmail is asked about it',
+  description:
+    'Changes nothing. It goes on by itself, also after a restart; ask for it by its number. The same wish again ' +
+    'joins the proof that is under way, another wish for the account takes its place.',
+  errors: [404, 422],
+  body: wishBody.strict(),
+  answer: archiveProofSchema,
+  handle: async ({ body: wish }, services) => {
     const run = await runOf(services, wish)
     await services.engine.streams.open(streamOf(wish.account))
     return proofView(await services.mail.archiveRuns.prove({ wish, run }))
   },
-)
+})
 
-const showProof = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/mail/archive/proofs/{id}', tag: 'archive', access: 'read' },
-    summary: 'How far a proof is, and what it says when it is done',
-    params: idParamsOf('proof'),
-    answer: archiveProofSchema,
-  },
-  async ({ params: { id } }, { mail: { archiveRuns } }) => {
+const showProof = route('GET /api/mail/archive/proofs/{id}', {
+  tag: 'archive',
+  summary: 'How far a proof is, and what it says when it is done',
+  params: idParamsOf('proof'),
+  answer: archiveProofSchema,
+  handle: async ({ params: { id } }, { mail: { archiveRuns } }) => {
     const proof = await archiveRuns.proof(id)
     if (proof) return proofView(proof)
     throw notFound(`There is no proof ${id}.`, { code: 'proof-unknown', hint: 'Ask for another one.' })
   },
-)
+})
 
-const start = defineRoute(
-  {
-    ...{ method: 'post', path: '/api/mail/archive/runs', tag: 'archive', access: 'write', status: 202 },
-    summary: 'Starts a run; deleting for good needs the words that the plan gives as `confirm`',
-    description:
-      '409: the account lacks the permission. 422: the words do not confirm it; nothing was begun.',
-    errors: [404, 409, 422],
-    body: wishBody.extend({ confirm: confirmText }).strict(),
-    answer: archiveRunSchema,
-  },
-  async ({ body: { confirm, ...wish }, signal }, services) => {
+const start = route('POST /api/mail/archive/runs', {
+  tag: 'archive',
+  status: 202,
+  summary: 'Starts a run; deleting for good needs the words that the plan gives as `confirm`',
+  description: '409: the account lacks the permission. 422: the words do not confirm it; nothing was begun.',
+  errors: [404, 409, 422],
+  body: wishBody.extend({ confirm: confirmText }).strict(),
+  answer: archiveRunSchema,
+  handle: async ({ body: { confirm, ...wish }, signal }, services) => {
     const { archiveRuns } = services.mail
     const run = await runOf(services, wish)
     await prepareAction(services, { account: wish.account, action: wish.action })
@@ -98,16 +91,14 @@ const start = defineRoute(
       wish.action === 'delete' ? { messagesMax: await confirmed(services, { run, confirm, signal }) } : {}
     return runView(archiveRuns, await archiveRuns.start({ ...run, ...limit, approved: true }))
   },
-)
+})
 
-const listRuns = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/mail/archive/runs', tag: 'archive', access: 'read' },
-    summary: 'Archive runs, newest first',
-    query: z.object({ ...cursorQuery, account: accountText.optional().describe('Only of this account') }),
-    answer: pageOf(archiveRunSchema),
-  },
-  async ({ query: { cursor, limit, account } }, { mail: { archiveRuns } }) => {
+const listRuns = route('GET /api/mail/archive/runs', {
+  tag: 'archive',
+  summary: 'Archive runs, newest first',
+  query: z.object({ ...cursorQuery, account: accountText.optional().describe('Only of this account') }),
+  answer: pageOf(archiveRunSchema),
+  handle: async ({ query: { cursor, limit, account } }, { mail: { archiveRuns } }) => {
     const before = readCursor(cursor)
     const rows = await (await archiveRuns.journal()).runs({
       limit: limit + 1,
@@ -120,7 +111,7 @@ const listRuns = defineRoute(
       next: rows.length > limit ? String(shown.at(-1)!.id) : null,
     }
   },
-)
+})
 
 /** What is wanted, read strictly before anything is begun. */
 async function runOf({ accounts, clock, mail }: MailServices, wish: Wish): Promise<Omit<NewRun, 'approved'>> {

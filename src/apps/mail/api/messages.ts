@@ -5,7 +5,7 @@ import { safeFileName } from '../mime/file-name.ts'
 import { framePolicy, plainDocument } from './html.ts'
 import { archiveOf, messageId, messageOf, messageParams } from './inputs.ts'
 import { messageView } from './message-view.ts'
-import { defineDownload, defineRoute } from './route.ts'
+import { download, route } from './route.ts'
 import { type MessageView, messageSchema } from './schemas.ts'
 
 /** Of a conversation, the newest: each is read whole. */
@@ -20,32 +20,26 @@ const attachmentIndex = z.coerce
   .describe("Its place, as the message's `files` give it")
 
 /** 422: what is kept of it is damaged. */
-const about = { method: 'get', tag: 'mail', access: 'read', errors: [409, 422] } as const
-
-const showMessage = defineRoute(
-  {
-    ...{ ...about, path: '/api/mail/messages/{account}/{id}' },
-    summary: 'A message, with its plain text',
-    params: messageParams,
-    answer: messageSchema,
-  },
-  async ({ params }, services) => {
+const showMessage = route('GET /api/mail/messages/{account}/{id}', {
+  errors: [409, 422],
+  summary: 'A message, with its plain text',
+  params: messageParams,
+  answer: messageSchema,
+  handle: async ({ params }, services) => {
     const { opened, message } = await messageOf(services, params)
     return messageView(opened, message)
   },
-)
+})
 
-const showThread = defineRoute(
-  {
-    ...{ ...about, path: '/api/mail/threads/{account}/{id}' },
-    summary: `A conversation, oldest first; of a long one the newest, ${THREAD_MAX} at most`,
-    params: z.object({
-      account: messageParams.shape.account,
-      id: messageId.describe('The `threadId` of one of its messages'),
-    }),
-    answer: z.object({ items: z.array(messageSchema) }),
-  },
-  async ({ params: { account, id }, signal }, services) => {
+const showThread = route('GET /api/mail/threads/{account}/{id}', {
+  errors: [409, 422],
+  summary: `A conversation, oldest first; of a long one the newest, ${THREAD_MAX} at most`,
+  params: z.object({
+    account: messageParams.shape.account,
+    id: messageId.describe('The `threadId` of one of its messages'),
+  }),
+  answer: z.object({ items: z.array(messageSchema) }),
+  handle: async ({ params: { account, id }, signal }, services) => {
     const opened = await archiveOf(services, account)
     const messages = await opened.archive.thread(id)
     if (messages.length === 0) {
@@ -62,21 +56,20 @@ const showThread = defineRoute(
     items.reverse()
     return { items }
   },
-)
+})
 
-const showHtml = defineDownload(
-  {
-    ...{ ...about, path: '/api/mail/messages/{account}/{id}/html', contentType: 'text/html' },
-    summary: 'The HTML of a message, sanitised, for a sandboxed frame',
-    params: messageParams,
-    query: z.object({
-      images: z
-        .enum(['true', 'false'])
-        .default('false')
-        .describe('Whether images are loaded from the net, which tells their sender that the mail was read'),
-    }),
-  },
-  async ({ params, query }, services) => {
+const showHtml = download('GET /api/mail/messages/{account}/{id}/html', {
+  errors: [409, 422],
+  contentType: 'text/html',
+  summary: 'The HTML of a message, sanitised, for a sandboxed frame',
+  params: messageParams,
+  query: z.object({
+    images: z
+      .enum(['true', 'false'])
+      .default('false')
+      .describe('Whether images are loaded from the net, which tells their sender that the mail was read'),
+  }),
+  handle: async ({ params, query }, services) => {
     const { opened, message } = await messageOf(services, params)
     const images = query.images === 'true'
     const rendered = await services.mail.html.render({ raw: await opened.archive.raw(message.id), images })
@@ -94,18 +87,17 @@ const showHtml = defineDownload(
       headers: { 'content-security-policy': framePolicy(images) },
     }
   },
-)
+})
 
 /** Were a browser to show what it saves, it must not act on it. */
 const SAVED_POLICY = { 'content-security-policy': "default-src 'none'; sandbox" }
 
-const showRaw = defineDownload(
-  {
-    ...{ ...about, path: '/api/mail/messages/{account}/{id}/raw', contentType: 'message/rfc822' },
-    summary: 'The bytes of a message, exactly as they came',
-    params: messageParams,
-  },
-  async ({ params }, services) => {
+const showRaw = download('GET /api/mail/messages/{account}/{id}/raw', {
+  errors: [409, 422],
+  contentType: 'message/rfc822',
+  summary: 'The bytes of a message, exactly as they came',
+  params: messageParams,
+  handle: async ({ params }, services) => {
     const { opened, message } = await messageOf(services, params)
     return {
       bytes: await opened.archive.raw(message.id),
@@ -114,16 +106,14 @@ const showRaw = defineDownload(
       headers: SAVED_POLICY,
     }
   },
-)
+})
 
-const showAttachment = defineDownload(
-  {
-    ...{ ...about, path: '/api/mail/messages/{account}/{id}/attachments/{index}' },
-    summary: 'An attachment, by its place from 0; always to be saved, never shown',
-    contentType: 'application/octet-stream',
-    params: messageParams.extend({ index: attachmentIndex }),
-  },
-  async ({ params }, services) => {
+const showAttachment = download('GET /api/mail/messages/{account}/{id}/attachments/{index}', {
+  errors: [409, 422],
+  summary: 'An attachment, by its place from 0; always to be saved, never shown',
+  contentType: 'application/octet-stream',
+  params: messageParams.extend({ index: attachmentIndex }),
+  handle: async ({ params }, services) => {
     const { opened, message } = await messageOf(services, params)
     const { index } = params
     if (!message.attachments.some((one) => one.index === index)) {
@@ -138,6 +128,6 @@ const showAttachment = defineDownload(
       headers: SAVED_POLICY,
     }
   },
-)
+})
 
 export const messageRoutes = [showMessage, showThread, showHtml, showRaw, showAttachment]

@@ -6,5 +6,5 @@ import type { MailRuntime } from '../runtime.ts'
 
 export type MailServices = Services & MailRuntime
 
-export const { defineRoute, defineDownload } = routesOf<MailServices>()
+export const { route, download } = routesOf<MailServices>()
 export const defineTool = toolsOf<MailServices>()

@@ -7,34 +7,29 @@ import { parseQuery, QUERY_CHARS_MAX } from '../query/parse.ts'
 import { archiveOf } from './inputs.ts'
 import { summaryView } from './message-view.ts'
 import type { MailServices } from './route.ts'
-import { defineRoute } from './route.ts'
+import { route } from './route.ts'
 import { type SearchAnswer, searchAnswerSchema, suggestionSchema } from './schemas.ts'
 import { suggest } from './suggestions.ts'
 
 export const CURSOR_LENGTH_MAX = 4_000
-const about = { method: 'get', tag: 'mail', access: 'read' } as const
-
-const search = defineRoute(
-  {
-    ...{ ...about, path: '/api/mail/search' },
-    summary: "Mail that a query in Gmail's language finds, newest or best first",
-    description: 'Archives that could not be searched are named in `unsearched`; the rest is answered.',
-    errors: [404, 409, 422],
-    query: z.object({
-      q: z.string().max(QUERY_CHARS_MAX).default('').describe('Such as `from:bob has:attachment report`'),
-      account: accountText.optional().describe('Only in the archive of this account'),
-      order: z.enum(['date', 'rank']).default('date').describe('Newest first, or best first'),
-      limit: z.coerce.number().int().min(1).max(200).default(50).describe('How many at most'),
-      cursor: z
-        .string()
-        .max(CURSOR_LENGTH_MAX)
-        .optional()
-        .describe('The `next` of the page before, with the same query, account and order'),
-    }),
-    answer: searchAnswerSchema,
-  },
-  async ({ query: { q, ...rest } }, services) => searchMail(services, { text: q, ...rest }),
-)
+const search = route('GET /api/mail/search', {
+  summary: "Mail that a query in Gmail's language finds, newest or best first",
+  description: 'Archives that could not be searched are named in `unsearched`; the rest is answered.',
+  errors: [404, 409, 422],
+  query: z.object({
+    q: z.string().max(QUERY_CHARS_MAX).default('').describe('Such as `from:bob has:attachment report`'),
+    account: accountText.optional().describe('Only in the archive of this account'),
+    order: z.enum(['date', 'rank']).default('date').describe('Newest first, or best first'),
+    limit: z.coerce.number().int().min(1).max(200).default(50).describe('How many at most'),
+    cursor: z
+      .string()
+      .max(CURSOR_LENGTH_MAX)
+      .optional()
+      .describe('The `next` of the page before, with the same query, account and order'),
+  }),
+  answer: searchAnswerSchema,
+  handle: async ({ query: { q, ...rest } }, services) => searchMail(services, { text: q, ...rest }),
+})
 
 export type SearchInput = {
   text: string
@@ -81,16 +76,13 @@ async function queriesOf(
   return { asked, unsearched }
 }
 
-const suggestions = defineRoute(
-  {
-    ...{ ...about, path: '/api/mail/suggest' },
-    summary: 'How a query that is being typed may go on',
-    query: z.object({
-      q: z.string().max(QUERY_CHARS_MAX).default('').describe('As far as it is typed'),
-    }),
-    answer: suggestionSchema,
-  },
-  async ({ query: { q } }, services) => ({ items: await suggest(services, q) }),
-)
+const suggestions = route('GET /api/mail/suggest', {
+  summary: 'How a query that is being typed may go on',
+  query: z.object({
+    q: z.string().max(QUERY_CHARS_MAX).default('').describe('As far as it is typed'),
+  }),
+  answer: suggestionSchema,
+  handle: async ({ query: { q } }, services) => ({ items: await suggest(services, q) }),
+})
 
 export const searchRoutes = [search, suggestions]

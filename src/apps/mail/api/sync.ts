@@ -2,26 +2,23 @@
 import { z } from 'zod'
 import { accountText } from '../../../app/inputs.ts'
 import { conflict } from '../../../app/problem.ts'
-import { type DoneView, doneSchema } from '../../../app/schemas.ts'
-import { looksAt } from '../../../app/shared-looks.ts'
+import { already, type DoneView, done, doneSchema } from '../../../app/schemas.ts'
 import { resumeSignedIn } from '../../../app/signed-in.ts'
 import { plural } from '../../../base/wording.ts'
 import { SERVICE, sourcesOf, streamOf } from '../account.ts'
 import { unknownAccount } from '../open-accounts.ts'
 import type { MailServices } from './route.ts'
-import { defineRoute } from './route.ts'
+import { route } from './route.ts'
 
-const startSync = defineRoute(
-  {
-    ...{ method: 'post', path: '/api/mail/sync', tag: 'mail', access: 'write', status: 202 },
-    summary: 'Looks for new mail now; where that is under way, it says so',
-    description: '`already`: it is under way. 409: no account is connected, or it has to sign in again.',
-    errors: [404, 409],
-    body: z.strictObject({ account: accountText.optional().describe('Only this one; all if left out') }),
-    answer: doneSchema,
-  },
-  async ({ body }, services) => syncNow(services, body.account),
-)
+const startSync = route('POST /api/mail/sync', {
+  status: 202,
+  summary: 'Looks for new mail now; where that is under way, it says so',
+  description: '`already`: it is under way. 409: no account is connected, or it has to sign in again.',
+  errors: [404, 409],
+  body: z.strictObject({ account: accountText.optional().describe('Only this one; all if left out') }),
+  answer: doneSchema,
+  handle: async ({ body }, services) => syncNow(services, body.account),
+})
 
 /** All accounts where none is named. */
 export async function syncNow(services: MailServices, account: string | undefined): Promise<DoneView> {
@@ -29,14 +26,13 @@ export async function syncNow(services: MailServices, account: string | undefine
   await resumeSignedIn(services, SERVICE, sourcesOf(names))
   const started: string[] = []
   for (const name of names) if (await begin(services, name)) started.push(name)
-  looksAt(services.ledger).forget()
   const paused = await pausedOf(services, names)
   const held = paused.length === 0 ? '' : ` Paused, so it waits: ${paused.join(', ')}.`
   if (started.length === 0) {
     const whose = names.length === 1 ? `The sync of ${names[0]}` : 'The sync of every account'
-    return { outcome: 'already', text: `${whose} is under way already.${held}` }
+    return already(`${whose} is under way already.${held}`)
   }
-  return { outcome: 'done', text: `Looking for mail of ${started.join(', ')}.${held}` }
+  return done(`Looking for mail of ${started.join(', ')}.${held}`)
 }
 
 /** One that must sign in cannot be synced; without a name, the others are. */

@@ -5,46 +5,46 @@
 import { join } from 'node:path'
 import { toRow } from '../../src/apps/files/delta.ts'
 import { lookAt, plainStat } from '../../src/apps/files/local/stat.ts'
-import { ROOT_ID, setDrive } from '../../src/apps/files/store/file-store.ts'
+import { ROOT_ID, setFolderPair } from '../../src/apps/files/store/file-store.ts'
 import { takeLocalIds } from '../../src/apps/files/store/local-tree.ts'
 import { putBase, putLocal, putRemote } from '../../src/apps/files/store/rows.ts'
 import type { LocalRow, RemoteRow } from '../../src/apps/files/trees.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import type { DriveAt } from './served-drive.ts'
-import { DRIVE, open, rootOf } from './subject.ts'
+import { open, PAIR, rootOf } from './subject.ts'
 
 const PAGE_SIZE = 1_000
 const GENERATION = 1
 
-type Tx = Parameters<typeof setDrive>[0]
+type Tx = Parameters<typeof setFolderPair>[0]
 
 export async function agreeOnAll(home: string, at: DriveAt): Promise<number> {
   const ledger = await openLedger(`sqlite:${join(home, 'ledger.db')}`)
   const { files } = await open(home, at, ledger)
   try {
-    const drive = await files.drives.get(DRIVE)
+    const pair = await files.pairs.get(PAIR)
     const rows = new Map<string, RemoteRow>()
     let link: string | undefined
     for (let isLast = false; !isLast; ) {
-      const page = await drive.client.delta(
-        drive.driveId,
+      const page = await pair.client.delta(
+        pair.driveId,
         link === undefined ? { pageSize: PAGE_SIZE } : { link },
       )
       for (const item of page.items) {
-        const row = toRow(item, drive)
+        const row = toRow(item, pair)
         if (row) rows.set(row.itemId, row)
       }
       isLast = page.deltaLink !== undefined
       link = page.deltaLink ?? page.nextLink
     }
     await files.store.write(async (tx) => {
-      const tree = new Agreed(tx, { rows, root: rootOf(home), rootItemId: drive.rootItemId })
-      tree.nextId = await takeLocalIds(tx, DRIVE, rows.size)
+      const tree = new Agreed(tx, { rows, root: rootOf(home), rootItemId: pair.rootItemId })
+      tree.nextId = await takeLocalIds(tx, PAIR, rows.size)
       for (const row of rows.values()) await tree.put(row)
       const nowMs = systemClock.now()
-      await setDrive(tx, DRIVE, { link: link!, scannedAt: nowMs, heardAt: nowMs, isEnumerating: false })
-      await setDrive(tx, DRIVE, { filterKey: drive.filter.key, generation: GENERATION })
+      await setFolderPair(tx, PAIR, { link: link!, scannedAt: nowMs, heardAt: nowMs, isEnumerating: false })
+      await setFolderPair(tx, PAIR, { filterKey: pair.filter.key, generation: GENERATION })
     })
     return rows.size
   } finally {
@@ -80,9 +80,9 @@ class Agreed {
       ...{ id: placed.id, parentId: folder.id, name: row.name, type, ...stat, hash: row.hash },
       ...{ sha256: null, itemId: row.itemId, isMissing: false, unreadable: null },
     }
-    await putRemote(this.#tx, DRIVE, row, GENERATION)
-    await putLocal(this.#tx, DRIVE, local)
-    await putBase(this.#tx, DRIVE, {
+    await putRemote(this.#tx, PAIR, row, GENERATION)
+    await putLocal(this.#tx, PAIR, local)
+    await putBase(this.#tx, PAIR, {
       ...{ itemId: row.itemId, parentId: row.parentId!, name: row.name, type, hash: row.hash, sha256: null },
       ...{ size: stat.size, remoteHash: row.hash, remoteSize: row.size, eTag: row.eTag, cTag: row.cTag },
     })

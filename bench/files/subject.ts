@@ -4,7 +4,12 @@
  */
 import { mkdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { driveSettings, type FilesSettings, SERVICE, streamOf } from '../../src/apps/files/drive.ts'
+import {
+  type FilesSettings,
+  folderPairSettings,
+  SERVICE,
+  streamOf,
+} from '../../src/apps/files/folder-pair.ts'
 import { type FileSync, machineId, openFileSync } from '../../src/apps/files/index.ts'
 import { createRoot } from '../../src/apps/files/local/root.ts'
 import { lookAt, plainStat } from '../../src/apps/files/local/stat.ts'
@@ -29,7 +34,7 @@ export type StepDone = { ms: number; cpuMs: number; calls: number }
 
 export type SyncDone = { steps: StepDone[]; peakMb: number; left: number }
 
-export const DRIVE = 'bench'
+export const PAIR = 'bench'
 export const PARALLEL = 8
 export const CHUNK_BYTES = 10 * 1024 * 1024
 const MARKER = 'bench'
@@ -56,13 +61,13 @@ export async function setUp(home: string, at: DriveAt): Promise<void> {
     await accounts.add({ ...row, settings: {}, sealed: vault.seal(accountKey(row), JSON.stringify(secret)) })
     const { files } = await open(home, at, ledger)
     const root = await createRoot(rootOf(home), {
-      ...{ markerId: MARKER, drive: DRIVE, createdAt: new Date(systemClock.now()).toISOString() },
+      ...{ markerId: MARKER, drive: PAIR, createdAt: new Date(systemClock.now()).toISOString() },
     })
-    await files.store.addDrive(
+    await files.store.addFolderPair(
       {
-        ...{ name: DRIVE, account: ACCOUNT, driveId: at.driveId, driveType: 'personal' },
+        ...{ name: PAIR, account: ACCOUNT, driveId: at.driveId, driveType: 'personal' },
         ...{ rootItemId: at.rootId, root: root.path, markerId: MARKER, machine: machineId() },
-        settings: JSON.stringify(driveSettings.parse({})),
+        settings: JSON.stringify(folderPairSettings.parse({})),
       },
       plainStat(lookAt(root.path)!),
     )
@@ -75,7 +80,7 @@ export async function setUp(home: string, at: DriveAt): Promise<void> {
 export async function syncSteps({ home, at, steps }: SyncOrder): Promise<SyncDone> {
   const ledger = await openLedger(`sqlite:${join(home, 'ledger.db')}`)
   const { files, engine } = await open(home, at, ledger)
-  await engine.streams.open(streamOf(DRIVE))
+  await engine.streams.open(streamOf(PAIR))
   await engine.start()
   const done: StepDone[] = []
   try {
@@ -84,13 +89,13 @@ export async function syncSteps({ home, at, steps }: SyncOrder): Promise<SyncDon
       const callsBefore = await apiCalls(at)
       const cpuBefore = process.cpuUsage()
       const fromMs = systemClock.monotonicMs()
-      await engine.enqueue(files.kinds[step.kind], { drive: DRIVE }, { stream: streamOf(DRIVE) })
+      await engine.enqueue(files.kinds[step.kind], { drive: PAIR }, { stream: streamOf(PAIR) })
       await settled(engine, files)
       const ms = systemClock.monotonicMs() - fromMs
       const { user, system } = process.cpuUsage(cpuBefore)
       done.push({ ms, cpuMs: (user + system) / 1_000, calls: (await apiCalls(at)) - callsBefore })
     }
-    const counts = await files.store.openCounts(DRIVE)
+    const counts = await files.store.openCounts(PAIR)
     const left = Object.values(counts).reduce((sum, count) => sum + count, 0)
     return { steps: done, peakMb: process.resourceUsage().maxRSS / 1024, left }
   } finally {
@@ -142,7 +147,7 @@ async function settled(engine: Engine, files: FileSync): Promise<void> {
   const untilMs = systemClock.monotonicMs() + SETTLE_MS_MAX
   for (;;) {
     await engine.drained()
-    const open = await files.store.openCounts(DRIVE)
+    const open = await files.store.openCounts(PAIR)
     if (open.unplanned + open.inWork === 0) return
     if (systemClock.monotonicMs() > untilMs) throw new Error(`not settled: ${JSON.stringify(open)}`)
     await sleep(systemClock, 5)

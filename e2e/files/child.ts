@@ -3,7 +3,7 @@
  * sides; it says `settled` each time that nothing is left to do. Without its parent it ends.
  */
 import { createInterface } from 'node:readline'
-import type { FilesSettings } from '../../src/apps/files/drive.ts'
+import type { FilesSettings } from '../../src/apps/files/folder-pair.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import { askForSync, FastClock, startSync, untilSettled } from './world.ts'

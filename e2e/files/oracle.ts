@@ -18,20 +18,20 @@ import { hash } from 'node:crypto'
 import { readdirSync, renameSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type ConflictPolicy, type Mode, UPLOADS_ONLY_CONFLICT } from '../../src/apps/files/decide.ts'
-import { streamOf } from '../../src/apps/files/drive.ts'
 import { filterSchema } from '../../src/apps/files/filter.ts'
+import { streamOf } from '../../src/apps/files/folder-pair.ts'
 import { partialName } from '../../src/apps/files/local/place.ts'
 import { ownPath } from '../../src/apps/files/local/root.ts'
 import { isConflictName, isTemporaryName } from '../../src/apps/files/names.ts'
 import { resolveConflict } from '../../src/apps/files/store/conflicts.ts'
-import { setDrive } from '../../src/apps/files/store/file-store.ts'
+import { setFolderPair } from '../../src/apps/files/store/file-store.ts'
 import { freeHeld } from '../../src/apps/files/store/held.ts'
 import { nameKey } from '../../src/apps/files/trees.ts'
 import { quickXorHash } from '../../src/base/quick-xor-hash.ts'
 import { type Tree, treeOf } from './disk-tree.ts'
 import type { Side } from './history.ts'
 import { type People, plain } from './people.ts'
-import { DELETES_ALLOWED, DRIVE, type OracleWorld } from './world.ts'
+import { DELETES_ALLOWED, type OracleWorld, PAIR } from './world.ts'
 
 const TIDY_ROUNDS_MAX = 20
 const ASKS_MAX = 5
@@ -64,7 +64,7 @@ export async function checkEnd(world: OracleWorld, people: People, end: End): Pr
   }
   if (rules.policy === 'manual') await decideAll(world, syncAgain)
   await tidyNamesakes(world, people, syncAgain)
-  assert.deepEqual(await world.store.openNodes(DRIVE, { limit: 10 }), [], 'open nodes')
+  assert.deepEqual(await world.store.openNodes(PAIR, { limit: 10 }), [], 'open nodes')
   checkSides(people)
   await checkTrees(world, people)
   if (rules.policy === 'keep-both') checkNothingLost(world, people)
@@ -97,11 +97,11 @@ export function checkHidden({ drive }: OracleWorld, people: People): void {
 async function decideAll({ store, clock }: OracleWorld, syncAgain: () => Promise<void>): Promise<void> {
   const states = ['kept-both', 'kept-local', 'kept-remote'] as const
   for (let round = 0; round < DECIDING_ROUNDS_MAX; round++) {
-    const open = (await store.conflicts(DRIVE)).filter(({ state }) => state === 'open')
+    const open = (await store.conflicts(PAIR)).filter(({ state }) => state === 'open')
     if (open.length === 0) return
     for (const { id } of open) {
       const decided = { id, state: states[id % states.length]!, atMs: clock.now() }
-      await store.write((tx) => resolveConflict(tx, DRIVE, decided))
+      await store.write((tx) => resolveConflict(tx, PAIR, decided))
     }
     await syncAgain()
   }
@@ -112,10 +112,10 @@ async function decideAll({ store, clock }: OracleWorld, syncAgain: () => Promise
 async function askAgain(world: OracleWorld, { rules, syncAgain }: End): Promise<void> {
   const { ledger, store } = world
   for (let round = 0; round < ASKS_MAX; round++) {
-    const failed = await ledger.jobs({ state: 'failed', stream: streamOf(DRIVE), limit: 1_000 })
+    const failed = await ledger.jobs({ state: 'failed', stream: streamOf(PAIR), limit: 1_000 })
     for (const { id } of failed) await ledger.redo(id)
     // Who waits for himself with a reason waits for the next whole look.
-    const open = await store.openNodes(DRIVE, { limit: 1_000 })
+    const open = await store.openNodes(PAIR, { limit: 1_000 })
     const left = open.filter(({ node, waitsFor, because }) => waitsFor === node && because !== null)
     for (const { node, because } of left) {
       const isLeftOut = rules.isFiltered && /not synced/.test(because!)
@@ -130,12 +130,12 @@ async function askAgain(world: OracleWorld, { rules, syncAgain }: End): Promise<
 
 /** Many deletions or replaced files at once wait for somebody who says yes. */
 export async function sayYes({ store }: OracleWorld): Promise<boolean> {
-  const { heldDeletes } = await store.drive(DRIVE)
+  const { heldDeletes } = await store.folderPair(PAIR)
   if (heldDeletes === null) return false
   await store.write(async (tx) => {
     const allowed = { forcedDeletes: DELETES_ALLOWED, forcedOverwrites: DELETES_ALLOWED }
-    await setDrive(tx, DRIVE, { ...allowed, heldDeletes: null })
-    await freeHeld(tx, DRIVE)
+    await setFolderPair(tx, PAIR, { ...allowed, heldDeletes: null })
+    await freeHeld(tx, PAIR)
   })
   return true
 }
@@ -150,7 +150,7 @@ async function tidyNamesakes(
   syncAgain: () => Promise<void>,
 ): Promise<void> {
   for (let round = 0; round < TIDY_ROUNDS_MAX; round++) {
-    const open = await world.store.openNodes(DRIVE, { limit: 1_000 })
+    const open = await world.store.openNodes(PAIR, { limit: 1_000 })
     if (open.length === 0) return
     const namesakes = namesakesOf(people.here())
     if (namesakes.length === 0) return
@@ -211,7 +211,7 @@ async function checkTrees(world: OracleWorld, people: People): Promise<void> {
   const pathOf = new Map(items.map(({ id, path }) => [id, path.replace(/^\//, '').normalize('NFC')]))
   const of = (table: string) =>
     ledger.driver.read((tx) =>
-      tx.all<Record<string, string | number | null>>(`SELECT * FROM ${table} WHERE drive = ?`, [DRIVE]),
+      tx.all<Record<string, string | number | null>>(`SELECT * FROM ${table} WHERE drive = ?`, [PAIR]),
     )
   const below = (parent: string | null | number, name: string): string =>
     parent === rootId ? name : `${pathOf.get(String(parent)) ?? `?${parent}`}/${name}`
@@ -340,7 +340,7 @@ function checkCopies(people: People, { policy }: Rules): void {
 }
 
 async function checkBooks({ ledger }: OracleWorld): Promise<void> {
-  const stream = (await ledger.streams()).find(({ name }) => name === streamOf(DRIVE))!
+  const stream = (await ledger.streams()).find(({ name }) => name === streamOf(PAIR))!
   const { listed, stored, gone, skipped, bad } = stream
   assert.equal(listed, stored + gone + skipped + bad, 'the books balance')
   assert.equal(stream.unbalanced, 0, 'segments whose books do not balance')

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { streamOf } from '../../src/apps/files/drive.ts'
 import { filterSchema } from '../../src/apps/files/filter.ts'
+import { streamOf } from '../../src/apps/files/folder-pair.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import type { FaultRule } from '../../src/sim/fault-rules.ts'
 import type { Tree } from './disk-tree.ts'
@@ -23,7 +23,7 @@ import {
   shown,
 } from './oracle.ts'
 import { People } from './people.ts'
-import { DRIVE, type Life, OracleWorld } from './world.ts'
+import { type Life, OracleWorld, PAIR } from './world.ts'
 
 export type Ran = { failure: string | undefined; crashes: number; acts: number; actions: number }
 
@@ -207,7 +207,7 @@ class Run {
       this.#since.clear()
       return
     }
-    const open = await this.#world.store.openNodes(DRIVE, { limit: 1 })
+    const open = await this.#world.store.openNodes(PAIR, { limit: 1 })
     const [here, there] = [this.#people.here(), this.#people.there()]
     if (open.length === 0 && !this.#isLate) checkSides(this.#people)
     const [only] = this.#since
@@ -362,11 +362,11 @@ class Run {
   }
 
   #deltas(): ReturnType<OracleWorld['ledger']['jobs']> {
-    return this.#world.ledger.jobs({ stream: streamOf(DRIVE), kind: 'files.delta', limit: 1_000 })
+    return this.#world.ledger.jobs({ stream: streamOf(PAIR), kind: 'files.delta', limit: 1_000 })
   }
 
   async #actions(): Promise<number> {
-    const jobs = await this.#world.ledger.jobs({ stream: streamOf(DRIVE), state: 'done', limit: 1_000 })
+    const jobs = await this.#world.ledger.jobs({ stream: streamOf(PAIR), state: 'done', limit: 1_000 })
     return jobs.filter(({ kind }) => /^files\.(check|download|upload|change)$/.test(kind)).length
   }
 }
@@ -394,7 +394,7 @@ async function describeWorld({ ledger }: OracleWorld): Promise<string> {
     const rows = await ledger.driver.read((tx) => tx.all(`SELECT * FROM ${table}`))
     lines.push(table, ...rows.map((row) => JSON.stringify(row)))
   }
-  const jobs = await ledger.jobs({ stream: streamOf(DRIVE), limit: 60 })
+  const jobs = await ledger.jobs({ stream: streamOf(PAIR), limit: 60 })
   for (const job of jobs.reverse())
     lines.push(`${job.id} ${job.kind} ${job.state} ${job.payload} ${job.note ?? ''} ${job.error ?? ''}`)
   return lines.join('\n')

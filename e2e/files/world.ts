@@ -4,17 +4,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freshDatabase } from '../../scripts/test-database.ts'
 import {
-  type DriveSettings,
-  driveSettings,
   type FilesSettings,
+  type FolderPairSettings,
+  folderPairSettings,
   SERVICE,
   streamOf,
-} from '../../src/apps/files/drive.ts'
+} from '../../src/apps/files/folder-pair.ts'
 import { type FileSync, machineId, openFileSync } from '../../src/apps/files/index.ts'
 import { createRoot } from '../../src/apps/files/local/root.ts'
 import { lookAt, plainStat } from '../../src/apps/files/local/stat.ts'
 import type { OpenFiles } from '../../src/apps/files/runtime.ts'
-import { FileStore, setDrive } from '../../src/apps/files/store/file-store.ts'
+import { FileStore, setFolderPair } from '../../src/apps/files/store/file-store.ts'
 import { changeSettings } from '../../src/apps/files/store/filter-change.ts'
 import { tidyTrash } from '../../src/apps/files/work.ts'
 import { type Clock, sleep, systemClock } from '../../src/base/clock.ts'
@@ -34,7 +34,7 @@ import { severable } from './severed.ts'
 export type Database = 'memory' | 'file' | 'postgres'
 
 export const ACCOUNT = 'ann@example.com'
-export const DRIVE = 'home'
+export const PAIR = 'home'
 
 /** Waiting is most of what a sync does under faults: its time runs faster than ours. */
 const SPEED = 100
@@ -139,19 +139,19 @@ export class OracleWorld {
     const row = { service: SERVICE, name: ACCOUNT }
     await accounts.add({ ...row, settings: {}, sealed: vault.seal(accountKey(row), JSON.stringify(secret)) })
     const root = await createRoot(join(home, 'root'), {
-      ...{ markerId: 'marker', drive: DRIVE, createdAt: '2026-01-01T00:00:00.000Z' },
+      ...{ markerId: 'marker', drive: PAIR, createdAt: '2026-01-01T00:00:00.000Z' },
     })
     const store = await FileStore.open(ledger)
     const drive = sim.drive(ACCOUNT)
-    await store.addDrive(
+    await store.addFolderPair(
       {
-        ...{ name: DRIVE, account: ACCOUNT, driveId: drive.id, driveType: type },
+        ...{ name: PAIR, account: ACCOUNT, driveId: drive.id, driveType: type },
         ...{ rootItemId: drive.dump().rootId, root: root.path, markerId: 'marker', machine: machineId() },
-        settings: JSON.stringify(driveSettings.parse({})),
+        settings: JSON.stringify(folderPairSettings.parse({})),
       },
       plainStat(lookAt(root.path)!),
     )
-    await store.write((tx) => setDrive(tx, DRIVE, { forcedDeletes: DELETES_ALLOWED }))
+    await store.write((tx) => setFolderPair(tx, PAIR, { forcedDeletes: DELETES_ALLOWED }))
     return new OracleWorld({ sim, ledger, store, root: root.path, home, clock, place })
   }
 
@@ -195,16 +195,16 @@ export class OracleWorld {
   }
 
   /** As `tidemark files set` does it: who syncs takes it up with the next look at the folder. */
-  async change(settings: Partial<DriveSettings>): Promise<void> {
-    const row = await this.store.drive(DRIVE)
-    const changed = { ...driveSettings.parse(JSON.parse(row.settings)), ...settings }
+  async change(settings: Partial<FolderPairSettings>): Promise<void> {
+    const row = await this.store.folderPair(PAIR)
+    const changed = { ...folderPairSettings.parse(JSON.parse(row.settings)), ...settings }
     await this.store.write((tx) => changeSettings(tx, row, changed))
   }
 
   /** As a sync does it at its end, by whatever the clock says. */
   async tidy(): Promise<void> {
     const files = { store: this.store, settings: settingsOf(this.sim) } as OpenFiles
-    await tidyTrash({ files }, await this.store.drive(DRIVE), this.clock.now())
+    await tidyTrash({ files }, await this.store.folderPair(PAIR), this.clock.now())
   }
 
   async close(): Promise<void> {
@@ -243,7 +243,7 @@ export async function startSync({ home, ledger, clock, settings }: SyncParts): P
     ...{ ledger, jobs: files.jobs, budgets: files.budgets(), workers: 32, clock, leaseMs: LEASE_MS },
   })
   const started = engine
-  await started.streams.open(streamOf(DRIVE))
+  await started.streams.open(streamOf(PAIR))
   await started.start()
   const close = async (): Promise<void> => {
     await started.stop()
@@ -253,7 +253,7 @@ export async function startSync({ home, ledger, clock, settings }: SyncParts): P
 }
 
 export async function askForSync(engine: Engine, files: FileSync): Promise<void> {
-  await engine.enqueue(files.kinds.sync, { drive: DRIVE }, { stream: streamOf(DRIVE) })
+  await engine.enqueue(files.kinds.sync, { drive: PAIR }, { stream: streamOf(PAIR) })
 }
 
 /** No job is left, and no node that a plan would take. */
@@ -272,18 +272,18 @@ export async function untilSettled(
 
 async function isIdle(engine: Engine, store: FileStore): Promise<boolean> {
   for (const state of ['pending', 'claimed'] as const) {
-    if ((await engine.ledger.jobs({ state, stream: streamOf(DRIVE), limit: 1 })).length > 0) return false
+    if ((await engine.ledger.jobs({ state, stream: streamOf(PAIR), limit: 1 })).length > 0) return false
   }
-  const { unplanned, inWork } = await store.openCounts(DRIVE)
+  const { unplanned, inWork } = await store.openCounts(PAIR)
   if (unplanned + inWork === 0) return true
   // A look that was given up under faults leaves them for the next one.
-  const failed = await engine.ledger.jobs({ state: 'failed', stream: streamOf(DRIVE), limit: 1 })
+  const failed = await engine.ledger.jobs({ state: 'failed', stream: streamOf(PAIR), limit: 1 })
   return failed.length > 0 && inWork === 0
 }
 
 async function describe(engine: Engine, store: FileStore): Promise<string> {
-  const nodes = await store.openNodes(DRIVE, { limit: 10 })
-  const jobs = await engine.ledger.jobs({ stream: streamOf(DRIVE), limit: 12 })
+  const nodes = await store.openNodes(PAIR, { limit: 10 })
+  const jobs = await engine.ledger.jobs({ stream: streamOf(PAIR), limit: 12 })
   const last = jobs.map(({ kind, state, payload, error }) => `${kind} ${state} ${payload} ${error ?? ''}`)
   const unsettled = await engine.ledger.driver.read((tx) =>
     tx.all(`SELECT * FROM jobs WHERE state IN ('pending', 'claimed') ORDER BY id LIMIT 20`),

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ANN, connectAnn } from '../../src/apps/files/api/files-api.suite.ts'
-import type { DriveView } from '../../src/apps/files/api/schemas.ts'
+import type { FolderPairView } from '../../src/apps/files/api/schemas.ts'
 import { openVault } from '../../src/base/vault.ts'
 import { Accounts } from '../../src/ledger/accounts.ts'
 import { openLedger } from '../../src/ledger/open.ts'
@@ -18,10 +18,10 @@ export type FileSite = {
   /** In which folders may be added. */
   place: string
   /** Adds a folder, and waits until it is in step. */
-  add(name: string, policy?: DriveView['policy']): Promise<void>
-  status(name: string): Promise<DriveView>
+  add(name: string, policy?: FolderPairView['policy']): Promise<void>
+  status(name: string): Promise<FolderPairView>
   /** Looks at both sides, until nothing is on the way. */
-  sync(name: string): Promise<DriveView>
+  sync(name: string): Promise<FolderPairView>
   write(path: string, content: string | Uint8Array): void
   read(path: string): string
   close(): Promise<void>
@@ -54,9 +54,9 @@ export async function startFileSite(options: { isConnected?: boolean } = {}): Pr
     await site.close()
     throw thrown
   }
-  const status = (name: string): Promise<DriveView> =>
-    site.get<DriveView>(`/api/files/drives/${encodeURIComponent(name)}`)
-  const settled = (name: string): Promise<DriveView> =>
+  const status = (name: string): Promise<FolderPairView> =>
+    site.get<FolderPairView>(`/api/files/drives/${encodeURIComponent(name)}`)
+  const settled = (name: string): Promise<FolderPairView> =>
     until(`${name} is settled`, async () => {
       const drive = await status(name)
       const { unplanned, inWork, waiting } = drive.open

@@ -4,7 +4,7 @@ import { UsageError } from '../../base/errors.ts'
 import { plural } from '../../base/wording.ts'
 import type { Account } from '../../ledger/accounts.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import type { DriveRow } from './store/contract.ts'
+import type { FolderPairRow } from './store/contract.ts'
 import { FileStore } from './store/file-store.ts'
 
 export const filesAccountUse: AccountUse = {
@@ -30,12 +30,12 @@ export const filesAccountUse: AccountUse = {
 }
 
 /** On any machine. */
-async function foldersOf(ledger: Ledger, { name }: Account): Promise<DriveRow[]> {
-  const drives = await (await FileStore.open(ledger)).drives()
-  return drives.filter(({ account }) => account === name)
+async function foldersOf(ledger: Ledger, { name }: Account): Promise<FolderPairRow[]> {
+  const pairs = await (await FileStore.open(ledger)).folderPairs()
+  return pairs.filter(({ account }) => account === name)
 }
 
-function inUse(account: Account, folders: readonly DriveRow[]): UsageError {
+function inUse(account: Account, folders: readonly FolderPairRow[]): UsageError {
   const them = themOf(folders)
   return new UsageError(`${them} ${plural(folders.length, 'is', 'are')} kept in step with ${account.name}.`, {
     code: 'account-in-use',
@@ -43,10 +43,10 @@ function inUse(account: Account, folders: readonly DriveRow[]): UsageError {
   })
 }
 
-function themOf(folders: readonly DriveRow[]): string {
+function themOf(folders: readonly FolderPairRow[]): string {
   return `The ${plural(folders.length, 'folder')} ${namesOf(folders)}`
 }
 
-function namesOf(folders: readonly DriveRow[]): string {
+function namesOf(folders: readonly FolderPairRow[]): string {
   return folders.map(({ name, root }) => `${name} (${root})`).join(', ')
 }

@@ -15,8 +15,8 @@ import type { Outcome, RunContext } from '../../engine/index.ts'
 import { ATTEMPTS } from '../../engine/kinds.ts'
 import type { Effects, Tx } from '../../ledger/contract.ts'
 import { type Case, type Decision, decide, isOverwrite, replacesNewer } from './decide.ts'
-import type { FileDrive, FileDrives } from './drive.ts'
 import { IGNORE_FILE } from './filter.ts'
+import type { FolderPair, FolderPairs } from './folder-pair.ts'
 import { withHolds } from './holds.ts'
 import type { ActionVerb } from './plan.ts'
 import type { PlanBell } from './plan-bell.ts'
@@ -40,7 +40,7 @@ export const actionPayload = z.object({
 export type ActionPayload = z.infer<typeof actionPayload>
 
 export type ActionContext = {
-  drive: FileDrive
+  pair: FolderPair
   store: FileStore
   job: RunContext<ActionPayload>
   node: NodeKey
@@ -84,31 +84,31 @@ export type WaitCode = (typeof WAIT_CODES)[number]
 export type VerbRun = (context: ActionContext) => Promise<Ended>
 
 export type ActionDeps = {
-  drives: FileDrives
+  pairs: FolderPairs
   store: FileStore
   bell: PlanBell
-  lookAfter: (drive: string) => Outcome['jobs']
+  lookAfter: (pair: string) => Outcome['jobs']
 }
 
 /** Verbs that the plan may choose although the rows alone say another one. */
 const OF_THE_PLAN: ReadonlySet<ActionVerb> = new Set(['conflict', 'move-local'])
 
 export async function runAction(
-  { drives, store, bell, lookAfter }: ActionDeps,
+  { pairs, store, bell, lookAfter }: ActionDeps,
   job: RunContext<ActionPayload>,
   run: VerbRun,
 ): Promise<Outcome> {
   const { drive: name, node, version, verb } = job.payload
-  const drive = await drives.get(name)
+  const pair = await pairs.get(name)
   const { version: now, ...rows } = await store.nodeCase(name, node)
   if (now === undefined) return { skip: 'in step already', skipped: 1 }
   if (job.payload.isWhole) rows.hasSurvivors = !(await store.wholeDelete(name, node.slice(2)))
-  const known = withHolds(drive, rows, job.payload.path)
-  const decision = decide(known, drive.settings.mode)
+  const known = withHolds(pair, rows, job.payload.path)
+  const decision = decide(known, pair.settings.mode)
   const ending = (write: (tx: Tx) => Promise<unknown>): Effects => {
     return async (tx) => {
       // While the rules were on their way, nothing else was planned.
-      if ((await write(tx)) || isRules(drive, known)) bell.ring(name)
+      if ((await write(tx)) || isRules(pair, known)) bell.ring(name)
     }
   }
   const stale = (because: string, write?: (tx: Tx) => Promise<unknown>): Outcome => ({
@@ -121,7 +121,7 @@ export async function runAction(
   })
   if (decision.do !== verb && !isOfThePlan(decision, verb))
     return stale(`not needed any more: ${decision.row}`)
-  const ended = await tryVerb(job, () => run({ drive, store, job, node, version, case: known, decision }))
+  const ended = await tryVerb(job, () => run({ pair, store, job, node, version, case: known, decision }))
   if (ended.end === 'stale') return stale(ended.because, ended.write)
   if (ended.end === 'wait') {
     if (ended.isHeardFirst) bell.ring(name, 'delta')
@@ -146,7 +146,7 @@ export async function runAction(
     }
     return write(tx)
   }
-  const jobs = ended.isLookedAfter || isRulesHere(drive, known, verb) ? lookAfter(name) : undefined
+  const jobs = ended.isLookedAfter || isRulesHere(pair, known, verb) ? lookAfter(name) : undefined
   return {
     ...{ effects: ending(counted(ended.write)), stored: 1 },
     ...(note === undefined ? {} : { note }),
@@ -155,11 +155,11 @@ export async function runAction(
 }
 
 /** The file that says what takes part is another one here now: what that leaves out or takes in is looked at. */
-function isRulesHere(drive: FileDrive, known: Case, verb: ActionVerb): boolean {
-  return LOCAL_CHANGES.has(verb) && isRules(drive, known)
+function isRulesHere(pair: FolderPair, known: Case, verb: ActionVerb): boolean {
+  return LOCAL_CHANGES.has(verb) && isRules(pair, known)
 }
 
-function isRules({ rootItemId }: FileDrive, { base, remote }: Case): boolean {
+function isRules({ rootItemId }: FolderPair, { base, remote }: Case): boolean {
   return [base, remote].some((one) => one?.name === IGNORE_FILE && one.parentId === rootItemId)
 }
 

@@ -3,7 +3,7 @@
  * without being refused, and from there the controller finds out what it bears.
  */
 import type { BudgetSpec } from '../../engine/index.ts'
-import { type FilesSettings, requestsOf } from './drive.ts'
+import { type FilesSettings, requestsOf } from './folder-pair.ts'
 
 /** Changes, checks and looks run beside the transfers. */
 const WORKERS_BESIDES = 8

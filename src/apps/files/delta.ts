@@ -12,9 +12,9 @@ import type { DriveItem } from '../../cloud/onedrive/client.ts'
 import { answers } from '../../cloud/onedrive/errors.ts'
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
-import type { FileDrive, FileDrives } from './drive.ts'
-import type { DriveRow } from './store/contract.ts'
-import { type FileStore, setDrive } from './store/file-store.ts'
+import type { FolderPair, FolderPairs } from './folder-pair.ts'
+import type { FolderPairRow } from './store/contract.ts'
+import { type FileStore, setFolderPair } from './store/file-store.ts'
 import { forgetUnheard, hearRemote, keepHeard, rootRow } from './store/remote-tree.ts'
 import type { RemoteRow } from './trees.ts'
 
@@ -28,37 +28,37 @@ export type DeltaPayload = z.infer<typeof deltaPayload>
 const PAGE_SIZE = 1_000
 
 export type DeltaDeps = {
-  drives: FileDrives
+  pairs: FolderPairs
   store: FileStore
-  planAfter: (drive: string) => Outcome['jobs']
+  planAfter: (pair: string) => Outcome['jobs']
 }
 
 export async function runDelta(deps: DeltaDeps, job: RunContext<DeltaPayload>): Promise<Outcome> {
   const { store } = deps
-  const drive = await deps.drives.get(job.payload.drive)
-  let row = await store.drive(drive.name)
+  const pair = await deps.pairs.get(job.payload.drive)
+  let row = await store.folderPair(pair.name)
   const links = new Set<string | null>([row.link])
   for (let heard = 0; ; ) {
     job.signal.throwIfAborted()
-    const page = await readPage(drive, row, job.signal)
+    const page = await readPage(pair, row, job.signal)
     if (page === 'resync') {
       await job.commit({ effects: (tx) => startOver(tx, row) })
-      row = await store.drive(drive.name)
+      row = await store.folderPair(pair.name)
       continue
     }
     heard += page.items.length
     job.progress({ done: heard, unit: 'items', label: 'changes' })
-    const items = page.items.flatMap((item) => toRow(item, drive) ?? [])
-    const named = page.items.filter((item) => !toRow(item, drive)).map(({ id }) => id)
+    const items = page.items.flatMap((item) => toRow(item, pair) ?? [])
+    const named = page.items.filter((item) => !toRow(item, pair)).map(({ id }) => id)
     const write = async (tx: Tx): Promise<void> => {
-      await hearRemote(tx, drive.name, items, row.generation)
-      await keepHeard(tx, drive.name, named, row.generation)
+      await hearRemote(tx, pair.name, items, row.generation)
+      await keepHeard(tx, pair.name, named, row.generation)
       if (page.deltaLink === undefined)
-        await setDrive(tx, drive.name, { link: page.nextLink ?? null, isReading: true })
+        await setFolderPair(tx, pair.name, { link: page.nextLink ?? null, isReading: true })
       else await endReading(tx, row, { link: page.deltaLink, atMs: job.clock.now() })
     }
     if (page.deltaLink !== undefined) {
-      const jobs = deps.planAfter(drive.name)
+      const jobs = deps.planAfter(pair.name)
       return { effects: write, ...(jobs ? { jobs } : {}), note: `${heard} changes heard` }
     }
     // Pages that lead back to one of before have no end, and nothing may be concluded from them.
@@ -71,9 +71,9 @@ export async function runDelta(deps: DeltaDeps, job: RunContext<DeltaPayload>): 
 
 type Page = { items: DriveItem[]; nextLink: string | undefined; deltaLink: string | undefined }
 
-async function readPage(drive: FileDrive, row: DriveRow, signal: AbortSignal): Promise<Page | 'resync'> {
+async function readPage(pair: FolderPair, row: FolderPairRow, signal: AbortSignal): Promise<Page | 'resync'> {
   try {
-    return await drive.client.delta(drive.driveId, {
+    return await pair.client.delta(pair.driveId, {
       ...(row.link === null ? { pageSize: PAGE_SIZE } : { link: row.link }),
       signal,
     })
@@ -83,20 +83,25 @@ async function readPage(drive: FileDrive, row: DriveRow, signal: AbortSignal): P
   }
 }
 
-async function startOver(tx: Tx, { name, generation }: DriveRow): Promise<void> {
-  await setDrive(tx, name, { link: null, generation: generation + 1, isEnumerating: true })
+async function startOver(tx: Tx, { name, generation }: FolderPairRow): Promise<void> {
+  await setFolderPair(tx, name, { link: null, generation: generation + 1, isEnumerating: true })
 }
 
 /** Only a reading that began at the start names everything that is there. */
-async function endReading(tx: Tx, row: DriveRow, end: { link: string; atMs: number }): Promise<void> {
+async function endReading(tx: Tx, row: FolderPairRow, end: { link: string; atMs: number }): Promise<void> {
   if (row.isEnumerating) await forgetUnheard(tx, row.name, row.generation)
-  await setDrive(tx, row.name, { link: end.link, heardAt: end.atMs, isEnumerating: false, isReading: false })
+  await setFolderPair(tx, row.name, {
+    link: end.link,
+    heardAt: end.atMs,
+    isEnumerating: false,
+    isReading: false,
+  })
 }
 
 /** The root itself is no node. What is not said of something deleted is not needed. */
-export function toRow(item: DriveItem, drive: Pick<FileDrive, 'rootItemId'>): RemoteRow | undefined {
-  const isRoot = item.type === 'root' || item.id === drive.rootItemId
-  if (isRoot) return rootRow(drive.rootItemId)
+export function toRow(item: DriveItem, pair: Pick<FolderPair, 'rootItemId'>): RemoteRow | undefined {
+  const isRoot = item.type === 'root' || item.id === pair.rootItemId
+  if (isRoot) return rootRow(pair.rootItemId)
   if (!item.deleted && (item.name === undefined || item.parentId === undefined)) return undefined
   return {
     itemId: item.id,

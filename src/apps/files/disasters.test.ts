@@ -233,7 +233,7 @@ test('S5: a click that deletes everything is asked about before the other side f
         [...world.here().keys()].filter((name) => !name.endsWith('/')).sort(),
         [...FILES].sort(),
       )
-      const { heldDeletes } = await world.files.store.drive('home')
+      const { heldDeletes } = await world.files.store.folderPair('home')
       assert.deepEqual(JSON.parse(heldDeletes ?? 'null'), { local: FILES.length + 3, remote: 0 })
     },
     { isUnanswered: true },

@@ -13,16 +13,16 @@ import { type Disk, isForbidden } from './act/content.ts'
 import { realNames } from './act/local-side.ts'
 import { fileBudgets } from './budgets.ts'
 import { isComparison } from './decide.ts'
-import { type FileDrive, type FileDrives, type FilesSettings, requestsOf } from './drive.ts'
+import { type FilesSettings, type FolderPair, type FolderPairs, requestsOf } from './folder-pair.ts'
 import type { Held } from './guard.ts'
 import type { Reason } from './left-code.ts'
 import { walkUnmarked } from './local/first-look.ts'
 import { lookAt, plainStat } from './local/stat.ts'
 import type { Action } from './plan.ts'
 import { planOnce } from './planning.ts'
-import { copyDrive } from './store/drive-copy.ts'
 import { writePlan } from './store/ends.ts'
-import { FileStore, type NewDrive, setDrive } from './store/file-store.ts'
+import { FileStore, type NewFolderPair, setFolderPair } from './store/file-store.ts'
+import { copyFolderPair } from './store/folder-pair-copy.ts'
 import { seeLocal, setLocalHash } from './store/local-tree.ts'
 import { freeAllWaiting, freeNode, releaseSettled } from './store/open-nodes.ts'
 import { type SyncKinds, syncKinds } from './sync-kinds.ts'
@@ -45,9 +45,9 @@ export type DryRun = {
 }
 
 export type DryRunInput = {
-  drive: FileDrive
+  pair: FolderPair
   /** Of a folder that is not set up yet: what would be written down. */
-  draft?: NewDrive | undefined
+  draft?: NewFolderPair | undefined
   from: Ledger
   scratch: Ledger
   settings: FilesSettings
@@ -62,16 +62,16 @@ const PAGE = 1_000
 const NOWHERE: LocalStat = { dev: '0', ino: '0', birthNs: '0', mtimeNs: '0', ctimeNs: '0', size: 0 }
 
 export async function dryRun(input: DryRunInput): Promise<DryRun> {
-  const { drive, scratch, draft } = input
+  const { pair, scratch, draft } = input
   const store = await FileStore.open(scratch)
-  if (draft) await store.addDrive(draft, NOWHERE)
+  if (draft) await store.addFolderPair(draft, NOWHERE)
   else {
     await FileStore.open(input.from)
-    await copyDrive(input.from, scratch, drive.name)
+    await copyFolderPair(input.from, scratch, pair.name)
   }
   await store.write(async (tx) => {
-    await releaseSettled(tx, drive.name, Number.MAX_SAFE_INTEGER)
-    await freeAllWaiting(tx, drive.name)
+    await releaseSettled(tx, pair.name, Number.MAX_SAFE_INTEGER)
+    await freeAllWaiting(tx, pair.name)
   })
   await look(input, store)
   return plan(input, store)
@@ -79,19 +79,19 @@ export async function dryRun(input: DryRunInput): Promise<DryRun> {
 
 /** With an engine that knows no other jobs: it cannot act. */
 async function look(input: DryRunInput, store: FileStore): Promise<void> {
-  const { drive, scratch, settings, clock, draft, signal } = input
-  const kinds = syncKinds({ drives: only(drive), store, ledger: scratch, kindOf: refuse })
+  const { pair, scratch, settings, clock, draft, signal } = input
+  const kinds = syncKinds({ pairs: only(pair), store, ledger: scratch, kindOf: refuse })
   const engine = await createEngine({
     ...{ ledger: scratch, clock, name: 'dry run', jobs: [kinds.delta, kinds.look] },
-    budgets: fileBudgets([drive.account], settings),
+    budgets: fileBudgets([pair.account], settings),
   })
   const stop = (): void => void engine.stop()
   signal.addEventListener('abort', stop, { once: true })
   try {
-    await engine.streams.open(drive.stream)
+    await engine.streams.open(pair.stream)
     if (draft) await seeAll(input, store)
     await engine.start()
-    await enqueue(engine, kinds, { drive, isFirst: draft !== undefined })
+    await enqueue(engine, kinds, { pair, isFirst: draft !== undefined })
     const isDone = await engine.drained()
     signal.throwIfAborted()
     const [failed] = await scratch.jobs({ state: 'failed', limit: 1 })
@@ -105,10 +105,10 @@ async function look(input: DryRunInput, store: FileStore): Promise<void> {
 async function enqueue(
   engine: Engine,
   kinds: SyncKinds,
-  { drive: { name: drive, stream }, isFirst }: { drive: FileDrive; isFirst: boolean },
+  { pair: { name: pair, stream }, isFirst }: { pair: FolderPair; isFirst: boolean },
 ): Promise<void> {
-  await engine.enqueue(kinds.delta, { drive, isPlannedLater: true }, { stream })
-  if (!isFirst) await engine.enqueue(kinds.look, { drive, isPlannedLater: true }, { stream })
+  await engine.enqueue(kinds.delta, { drive: pair, isPlannedLater: true }, { stream })
+  if (!isFirst) await engine.enqueue(kinds.look, { drive: pair, isPlannedLater: true }, { stream })
 }
 
 function failure(error: string | null): TidemarkError {
@@ -122,25 +122,27 @@ function failure(error: string | null): TidemarkError {
 }
 
 /** A folder without a marker: nobody keeps it, so everything in it is new. */
-async function seeAll({ drive, clock }: DryRunInput, store: FileStore): Promise<void> {
-  const takeIds = (count: number): Promise<number> => store.takeLocalIds(drive.name, count)
-  for await (const sightings of walkUnmarked({ path: drive.root, filter: drive.filter, takeIds })) {
-    await store.write((tx) => seeLocal(tx, drive.name, sightings))
+async function seeAll({ pair, clock }: DryRunInput, store: FileStore): Promise<void> {
+  const takeIds = (count: number): Promise<number> => store.takeLocalIds(pair.name, count)
+  for await (const sightings of walkUnmarked({ path: pair.root, filter: pair.filter, takeIds })) {
+    await store.write((tx) => seeLocal(tx, pair.name, sightings))
   }
-  await store.write((tx) => setDrive(tx, drive.name, { scannedAt: clock.now(), filterKey: drive.filter.key }))
+  await store.write((tx) =>
+    setFolderPair(tx, pair.name, { scannedAt: clock.now(), filterKey: pair.filter.key }),
+  )
 }
 
 async function plan(input: DryRunInput, store: FileStore): Promise<DryRun> {
-  const { drive, clock, signal } = input
-  const { name } = drive
+  const { pair, clock, signal } = input
+  const { name } = pair
   const found: DryRun = {
     ...{ folder: name, steps: [], agreed: 0, waiting: [], left: [], heldDeletes: null, held: [] },
   }
   const reasons = new Map<NodeKey, Reason>()
   for (let pass = 0; pass < PASSES_MAX; pass++) {
     signal.throwIfAborted()
-    const row = await store.drive(name)
-    const planned = await planOnce(store, drive, row, clock.now())
+    const row = await store.folderPair(name)
+    const planned = await planOnce(store, pair, row, clock.now())
     if (!planned) break
     const cycle = row.planned + 1
     for (const { node, because } of planned.waiting) reasons.set(node, { because })
@@ -184,24 +186,24 @@ async function addOpen(
 
 /** Content that nobody has looked at is looked at now, so that what is decided is what a sync would decide. */
 async function hashed(
-  { drive, disk, signal }: DryRunInput,
+  { pair, disk, signal }: DryRunInput,
   store: FileStore,
   { node }: Action,
 ): Promise<boolean> {
-  const { local } = await store.nodeCase(drive.name, node)
-  const names = local && (await store.localPath(drive.name, local.id))
+  const { local } = await store.nodeCase(pair.name, node)
+  const names = local && (await store.localPath(pair.name, local.id))
   if (!local || !names) return false
   const stat = plainStat(local)
-  const look = lookAt(drive.root)
+  const look = lookAt(pair.root)
   if (!look) return false
-  const root = { path: drive.root, drive: drive.name, markerId: drive.markerId, look }
-  const real = drive.settings.follow_symlinks ? realNames(root, names, []) : names
+  const root = { path: pair.root, pair: pair.name, markerId: pair.markerId, look }
+  const real = pair.settings.follow_symlinks ? realNames(root, names, []) : names
   try {
     const found = await disk.hash({ root, names: real }, stat, signal)
     if (found.outcome !== 'done') return false
     return await store.write(async (tx) => {
-      const isSet = await setLocalHash(tx, drive.name, { id: local.id, stat, ...found })
-      return isSet && (await freeNode(tx, drive.name, node))
+      const isSet = await setLocalHash(tx, pair.name, { id: local.id, stat, ...found })
+      return isSet && (await freeNode(tx, pair.name, node))
     })
   } catch (thrown) {
     if (isForbidden(thrown)) return false
@@ -209,12 +211,12 @@ async function hashed(
   }
 }
 
-function only(drive: FileDrive): FileDrives {
+function only(pair: FolderPair): FolderPairs {
   return {
-    names: () => [drive.name],
-    accounts: () => [drive.account],
-    get: async () => drive,
-    budget: () => requestsOf(drive.account),
+    names: () => [pair.name],
+    accounts: () => [pair.account],
+    get: async () => pair,
+    budget: () => requestsOf(pair.account),
     reload: async () => {},
     close: async () => {},
   }

@@ -3,8 +3,8 @@ import { closeSync, ftruncateSync, mkdirSync, openSync, utimesSync, writeSync } 
 import { dirname } from 'node:path'
 import { test } from 'node:test'
 import { sleep, systemClock } from '../../base/clock.ts'
-import { streamOf } from './drive.ts'
-import { DRIVE, type FileWorld, startFileWorld } from './sync.suite.ts'
+import { streamOf } from './folder-pair.ts'
+import { type FileWorld, PAIR, startFileWorld } from './sync.suite.ts'
 
 const MEGABYTE = 1_000_000
 const HUGE_BYTES = 10_000 * MEGABYTE
@@ -44,20 +44,20 @@ function writeSparse(world: FileWorld, name: string, bytes: number): void {
 }
 
 function begin(world: FileWorld): Promise<unknown> {
-  return world.engine.enqueue(world.files.kinds.sync, { drive: DRIVE }, { stream: streamOf(DRIVE) })
+  return world.engine.enqueue(world.files.kinds.sync, { drive: PAIR }, { stream: streamOf(PAIR) })
 }
 
 /** As the watch asks for it, once a folder has been quiet for long enough. */
 function lookAtTop(world: FileWorld): Promise<unknown> {
   return world.engine.enqueue(
     world.files.kinds.look,
-    { drive: DRIVE, folders: [[]] },
-    { stream: streamOf(DRIVE) },
+    { drive: PAIR, folders: [[]] },
+    { stream: streamOf(PAIR) },
   )
 }
 
 function uploadedBytes(world: FileWorld, path: string): number {
-  return world.files.transfers.list(DRIVE).find((transfer) => transfer.path === path)?.doneBytes ?? 0
+  return world.files.transfers.list(PAIR).find((transfer) => transfer.path === path)?.doneBytes ?? 0
 }
 
 test('while all transfers are of huge files, a small edit goes up and a small file comes down long before any of them is there', () =>
@@ -71,13 +71,13 @@ test('while all transfers are of huge files, a small edit goes up and a small fi
     await begin(world)
     const { transfers } = world.files
     await until('huge files are on their way, both ways', () => {
-      const { upload, download } = transfers.numbers(DRIVE)
+      const { upload, download } = transfers.numbers(PAIR)
       return upload.count >= 7 && download.count >= 7 && upload.doneBytes > 0 && download.doneBytes > 0
     })
 
     world.write('note.txt', 'an edit')
     const doneBytes = (): number => {
-      const { upload, download } = transfers.numbers(DRIVE)
+      const { upload, download } = transfers.numbers(PAIR)
       return upload.doneBytes + download.doneBytes
     }
     const before = doneBytes()
@@ -85,11 +85,11 @@ test('while all transfers are of huge files, a small edit goes up and a small fi
     await until('the edit is up', () => world.there.device.read('note.txt')?.toString() === 'an edit')
 
     world.there.device.write('other.txt', 'from elsewhere')
-    await world.engine.enqueue(world.files.kinds.delta, { drive: DRIVE }, { stream: streamOf(DRIVE) })
+    await world.engine.enqueue(world.files.kinds.delta, { drive: PAIR }, { stream: streamOf(PAIR) })
     await until('the file is down', () => world.has('other.txt'))
     const meanwhile = doneBytes() - before
     assert.ok(meanwhile < BYTES_MEANWHILE_MAX, `${meanwhile} bytes of the huge files went before`)
-    assert.ok(transfers.numbers(DRIVE).upload.count >= 7, 'the huge files are still on their way')
+    assert.ok(transfers.numbers(PAIR).upload.count >= 7, 'the huge files are still on their way')
   }))
 
 test('a flood of small files neither stops a large transfer nor keeps one from beginning', () =>
@@ -139,7 +139,7 @@ test('news from OneDrive is asked for before the calls of uploads that wait for 
     for (let n = 0; n < 150; n++) world.write(`${n}`, `${n}`)
     await begin(world)
     await until('uploads wait for their turn', () => waiting.length >= 6)
-    await world.engine.enqueue(world.files.kinds.delta, { drive: DRIVE }, { stream: streamOf(DRIVE) })
+    await world.engine.enqueue(world.files.kinds.delta, { drive: PAIR }, { stream: streamOf(PAIR) })
     await until('it was asked for', () => overtaken !== undefined)
     // One may have had its turn already.
     assert.ok(overtaken!.left >= overtaken!.before.length - 1, JSON.stringify(overtaken))

@@ -14,11 +14,11 @@ import { TidemarkError, UsageError } from '../../base/errors.ts'
 import { reclaimFromDead } from '../../engine/observe/sightings.ts'
 import { eachJob } from '../../ledger/each-job.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import { streamOf } from './drive.ts'
+import { streamOf } from './folder-pair.ts'
 import { machineId } from './index.ts'
 import { unmarkRoot } from './new-folder.ts'
 import type { FilesRuntime } from './runtime.ts'
-import type { DriveRow } from './store/contract.ts'
+import type { FolderPairRow } from './store/contract.ts'
 import { deltaSchedule, lookSchedule } from './work.ts'
 
 /** Whoever asked for it waits: less than browsers do. */
@@ -28,9 +28,9 @@ const STEP_MS = 100
 type Opened = Pick<FilesRuntime, 'ledger' | 'engine' | 'files'>
 
 /** What could not be tidied up is returned: the folder is not kept in step any more all the same. */
-export async function removeDrive(
+export async function removeFolderPair(
   { ledger, engine, files }: Opened,
-  { name, root, machine, markerId }: DriveRow,
+  { name, root, machine, markerId }: FolderPairRow,
   clock: Clock,
 ): Promise<{ unmarked?: unknown }> {
   const stream = streamOf(name)
@@ -38,7 +38,7 @@ export async function removeDrive(
   try {
     for (const schedule of [deltaSchedule(name), lookSchedule(name)]) await ledger.dropSchedule(schedule)
     await stopAll({ ledger, engine }, stream, clock)
-    await files.store.removeDrive(name)
+    await files.store.removeFolderPair(name)
     await redoListed(ledger, stream)
   } catch (thrown) {
     await redoListed(ledger, stream)
@@ -48,7 +48,7 @@ export async function removeDrive(
   }
   await ledger.hurry(stream)
   await engine.resume('stream', stream)
-  await files.drives.reload()
+  await files.pairs.reload()
   if (machine !== machineId()) return {}
   try {
     unmarkRoot(root, markerId)

@@ -8,7 +8,7 @@
 
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
-import type { FileDrive } from './drive.ts'
+import type { FolderPair } from './folder-pair.ts'
 import type { Changes } from './local/change-buffer.ts'
 import { openRoot } from './local/root.ts'
 import { isSameStat, lookAt } from './local/stat.ts'
@@ -22,13 +22,13 @@ const FOLDERS_A_LOOK = 1_000
 
 export type FolderWatchInput = {
   runtime: FilesRuntime
-  drive: FileDrive
+  pair: FolderPair
   clock: Clock
   onError: (error: unknown) => void
 }
 
 export class FolderWatch {
-  readonly drive: FileDrive
+  readonly pair: FolderPair
   readonly #input: FolderWatchInput
   #folders = new Set<string>()
   #isEverything = false
@@ -39,15 +39,15 @@ export class FolderWatch {
 
   private constructor(input: FolderWatchInput) {
     this.#input = input
-    this.drive = input.drive
+    this.pair = input.pair
   }
 
   /** Throws where the folder is not there. */
   static async start(input: FolderWatchInput): Promise<FolderWatch> {
-    const { drive, clock, onError } = input
+    const { pair, clock, onError } = input
     const own = new FolderWatch(input)
     own.#watch = await watchRoot({
-      ...{ root: openRoot(drive.root, drive.markerId), clock, filter: drive.filter },
+      ...{ root: openRoot(pair.root, pair.markerId), clock, filter: pair.filter },
       quietMs: input.runtime.files.settings.debounceMs,
       onLook: (changes) => own.#seen(changes),
       onChange: () => own.#stirred(),
@@ -57,10 +57,8 @@ export class FolderWatch {
   }
 
   /** False where what it watches by is out of date. */
-  isOf({ root, markerId, filter }: FileDrive): boolean {
-    return (
-      root === this.drive.root && markerId === this.drive.markerId && filter.key === this.drive.filter.key
-    )
+  isOf({ root, markerId, filter }: FolderPair): boolean {
+    return root === this.pair.root && markerId === this.pair.markerId && filter.key === this.pair.filter.key
   }
 
   /** Hands over what was collected, unless it still has to wait. */
@@ -82,7 +80,7 @@ export class FolderWatch {
     this.#notedMs = nowMs
     const { store } = this.#input.runtime.files
     const note = (): Promise<void> =>
-      store.write((tx) => noteStirred(tx, this.drive.name, this.#input.clock.now()))
+      store.write((tx) => noteStirred(tx, this.pair.name, this.#input.clock.now()))
     this.#handing = this.#handing.then(note).catch(this.#input.onError)
   }
 
@@ -98,7 +96,7 @@ export class FolderWatch {
   async #hand(): Promise<void> {
     if (this.#isClosed || (await this.#isPaused())) return
     const { engine, files } = this.#input.runtime
-    const { name: drive, stream } = this.drive
+    const { name: pair, stream } = this.pair
     const isEverything = this.#isEverything
     const folders = [...this.#folders].map((path) => (path === '' ? [] : path.split('/')))
     this.#isEverything = false
@@ -106,30 +104,30 @@ export class FolderWatch {
     // What is seen from here on is noted again, after this.
     this.#notedMs = undefined
     if (isEverything) {
-      const { outcome, id } = await engine.enqueue(files.kinds.look, { drive }, { stream })
+      const { outcome, id } = await engine.enqueue(files.kinds.look, { drive: pair }, { stream })
       // One that is under way may be past what has changed: another follows it.
-      const again = { stream, key: `${drive}:again`, after: [id] }
-      if (outcome === 'ignored') await engine.enqueue(files.kinds.look, { drive }, again)
+      const again = { stream, key: `${pair}:again`, after: [id] }
+      if (outcome === 'ignored') await engine.enqueue(files.kinds.look, { drive: pair }, again)
     }
     for (let at = 0; at < folders.length && !isEverything; at += FOLDERS_A_LOOK) {
       const some = folders.slice(at, at + FOLDERS_A_LOOK)
-      await engine.enqueue(files.kinds.look, { drive, folders: some }, { stream })
+      await engine.enqueue(files.kinds.look, { drive: pair, folders: some }, { stream })
     }
-    await files.store.write((tx) => endStirred(tx, drive))
+    await files.store.write((tx) => endStirred(tx, pair))
   }
 
   async #isPaused(): Promise<boolean> {
     const { ledger, files } = this.#input.runtime
     return (await ledger.pauses()).some(({ scope, target }) => {
       if (scope === 'all') return true
-      return target === (scope === 'stream' ? this.drive.stream : files.kinds.look.kind)
+      return target === (scope === 'stream' ? this.pair.stream : files.kinds.look.kind)
     })
   }
 
   /** The watch tells of folders; which of the files that are just being uploaded has changed, the disk tells. */
   async #stopUploads(changes: Changes): Promise<void> {
     const { files } = this.#input.runtime
-    const { name, root } = this.drive
+    const { name, root } = this.pair
     const folders = changes === 'everything' ? undefined : new Set(changes.map((names) => names.join('/')))
     for (const { node, path, direction } of files.transfers.list(name)) {
       const folder = path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : ''

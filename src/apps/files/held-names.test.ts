@@ -1,8 +1,8 @@
 /** What takes the name of something whose deletion waits for a yes. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { streamOf } from './drive.ts'
-import { assertInStep, DRIVE, type FileWorld, withFileWorld } from './sync.suite.ts'
+import { streamOf } from './folder-pair.ts'
+import { assertInStep, type FileWorld, PAIR, withFileWorld } from './sync.suite.ts'
 
 const HELD_NAME = 'the deletion of what has its name on the other side waits for a yes'
 const OTHER_LEFT = 'another that must be done first is left alone'
@@ -11,7 +11,7 @@ const OTHER_LEFT = 'another that must be done first is left alone'
 const UNANSWERED = { isUnanswered: true }
 
 async function reasonsOf(world: FileWorld): Promise<Map<string, string>> {
-  const reported = await world.files.store.reported(DRIVE, { limit: 100 })
+  const reported = await world.files.store.reported(PAIR, { limit: 100 })
   return new Map(reported.map(({ path, because }) => [path, because]))
 }
 
@@ -38,7 +38,7 @@ for (const name of ['a', 'A']) {
       await world.settled()
       assertInStep(world)
       assert.deepEqual([...world.here().keys()], [`${name}/`, `${name}/x`])
-      assert.deepEqual(await world.files.store.openNodes(DRIVE, { limit: 10 }), [])
+      assert.deepEqual(await world.files.store.openNodes(PAIR, { limit: 10 }), [])
     }, UNANSWERED))
 }
 
@@ -58,11 +58,11 @@ test('S5: what waits for the name of a held deletion is a conflict once OneDrive
   withFileWorld(async (world) => {
     await takeHeldName(world, () => world.write('a/x', 'new'))
     world.there.device.edit('A', 'edited there')
-    await world.engine.enqueue(world.files.kinds.delta, { drive: DRIVE }, { stream: streamOf(DRIVE) })
+    await world.engine.enqueue(world.files.kinds.delta, { drive: PAIR }, { stream: streamOf(PAIR) })
     await world.settled()
     assertInStep(world)
     assert.equal(world.read('A'), 'edited there')
-    assert.deepEqual(await world.files.store.openNodes(DRIVE, { limit: 10 }), [])
+    assert.deepEqual(await world.files.store.openNodes(PAIR, { limit: 10 }), [])
   }, UNANSWERED))
 
 test('S5: a file that takes the name of a whole folder whose deletion waits for a yes keeps its name', () =>

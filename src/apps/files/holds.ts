@@ -1,18 +1,18 @@
 /** What the filter and the rules for names say about a node, added to its rows. */
 import { type Case, isMovedRemotely } from './decide.ts'
-import type { FileDrive } from './drive.ts'
+import type { FolderPair } from './folder-pair.ts'
 import type { Reason } from './left-code.ts'
 import { IN_EXCHANGE, illegalNameOf, isTemporaryName, leftOut, unsafeNameOf } from './names.ts'
 
 /** `path` relative to the root, as people see it. */
-export function withHolds(drive: Pick<FileDrive, 'filter' | 'rootItemId'>, rows: Case, path: string): Case {
+export function withHolds(pair: Pick<FolderPair, 'filter' | 'rootItemId'>, rows: Case, path: string): Case {
   const { local, remote } = rows
   const type = (local ?? remote)?.type
   const size = Math.max(
     local?.isMissing ? 0 : (local?.size ?? 0),
     remote?.isDeleted ? 0 : (remote?.size ?? 0),
   )
-  const excluded = excludedAt(drive, { type, size }, path)
+  const excluded = excludedAt(pair, { type, size }, path)
   return {
     ...rows,
     hold: excluded === undefined ? undefined : holdOf(rows, path, excluded),
@@ -26,17 +26,17 @@ export function withHolds(drive: Pick<FileDrive, 'filter' | 'rootItemId'>, rows:
  * that takes part is on its way there, and takes part again.
  */
 export function judgedPath(
-  drive: Pick<FileDrive, 'filter'>,
+  pair: Pick<FolderPair, 'filter'>,
   { base, local, remote }: Case,
   { here, there }: { here: string; there: string | undefined },
 ): string {
   if (!base || !local || local.isMissing || !remote || remote.isDeleted || there === undefined) return here
-  const isOnItsWay = isMovedRemotely(remote, base) && excludedAt(drive, local, here) !== undefined
-  return isOnItsWay && excludedAt(drive, remote, there) === undefined ? there : here
+  const isOnItsWay = isMovedRemotely(remote, base) && excludedAt(pair, local, here) !== undefined
+  return isOnItsWay && excludedAt(pair, remote, there) === undefined ? there : here
 }
 
 function excludedAt(
-  { filter }: Pick<FileDrive, 'filter'>,
+  { filter }: Pick<FolderPair, 'filter'>,
   { type, size }: { type: string | undefined; size: number },
   path: string,
 ): string | undefined {

@@ -12,9 +12,9 @@ import type { Accounts } from '../../ledger/accounts.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { Transfers } from './act/transfers.ts'
 import { fileBudgets } from './budgets.ts'
-import { type FileDrives, type FilesSettings, streamOf } from './drive.ts'
+import { type FilesSettings, type FolderPairs, streamOf } from './folder-pair.ts'
 import { type FileKinds, fileKinds } from './jobs.ts'
-import { openFileDrives } from './open-drives.ts'
+import { openFolderPairs } from './open-folder-pairs.ts'
 import { PlanBell } from './plan-bell.ts'
 import { FileStore } from './store/file-store.ts'
 import { type SyncKinds, syncKinds } from './sync-kinds.ts'
@@ -22,7 +22,7 @@ import { type SyncKinds, syncKinds } from './sync-kinds.ts'
 export type FileSync = {
   settings: FilesSettings
   store: FileStore
-  drives: FileDrives
+  pairs: FolderPairs
   transfers: Transfers
   kinds: FileKinds & SyncKinds
   jobs: readonly AnyJobKind[]
@@ -46,32 +46,32 @@ export async function openFileSync(input: FileSyncInput): Promise<FileSync> {
   const { ledger, settings, clock } = input
   const store = await FileStore.open(ledger)
   const exchange = createHttpExchange()
-  const drives = await openFileDrives({
+  const pairs = await openFolderPairs({
     ...input,
     ...{ store, exchange, machine: machineId(), limits: () => input.engine()?.limits },
   })
   const bell = new PlanBell({
     clock,
-    ask: async (drive, { what, ...more }) => {
-      await input.engine()?.enqueue(kinds[what], { drive, ...more }, { stream: streamOf(drive) })
+    ask: async (pair, { what, ...more }) => {
+      await input.engine()?.enqueue(kinds[what], { drive: pair, ...more }, { stream: streamOf(pair) })
     },
     onError: input.onError ?? (() => {}),
   })
   const transfers = new Transfers()
   const acting = fileKinds({
-    ...{ drives, store, bell, transfers, settings, clock },
-    lookAfter: (drive) => looking.lookAfter(drive),
+    ...{ pairs, store, bell, transfers, settings, clock },
+    lookAfter: (pair) => looking.lookAfter(pair),
   })
-  const looking: SyncKinds = syncKinds({ drives, store, ledger, kindOf: acting.kindOf })
+  const looking: SyncKinds = syncKinds({ pairs, store, ledger, kindOf: acting.kindOf })
   const kinds = { ...acting, ...looking }
   return {
-    ...{ settings, store, drives, transfers, kinds },
+    ...{ settings, store, pairs, transfers, kinds },
     jobs: [...acting.all, looking.sync, looking.delta, looking.look, looking.plan],
-    budgets: () => fileBudgets(drives.accounts(), settings),
+    budgets: () => fileBudgets(pairs.accounts(), settings),
     async close() {
       bell.close()
       await acting.close()
-      await drives.close()
+      await pairs.close()
       exchange.close()
     },
   }

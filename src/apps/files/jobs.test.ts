@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LEFT_ALONE } from './action.ts'
-import { streamOf } from './drive.ts'
+import { streamOf } from './folder-pair.ts'
 import type { ActionVerb } from './plan.ts'
 import { fileStatus } from './status.ts'
-import { setDrive } from './store/file-store.ts'
-import { assertInStep, DRIVE, type FileWorld, withFileWorld } from './sync.suite.ts'
+import { setFolderPair } from './store/file-store.ts'
+import { assertInStep, type FileWorld, PAIR, withFileWorld } from './sync.suite.ts'
 
 const CHUNK_BYTES = 4 * 320 * 1024
 
 async function accounts(world: FileWorld): Promise<Record<string, number>> {
   const streams = await world.engine.ledger.streams()
-  const { listed, stored, skipped, bad } = streams.find(({ name }) => name === streamOf(DRIVE))!
+  const { listed, stored, skipped, bad } = streams.find(({ name }) => name === streamOf(PAIR))!
   return { listed, stored, skipped, bad }
 }
 
@@ -78,11 +78,11 @@ test('an outage costs no tries, however long it is', () =>
     for (let at = 0; at < 5; at++) world.write(`${at}.txt`, `file ${at}`)
     const methods = ['graph.content.put', 'graph.items.get']
     world.sim.faults.set({ rules: [{ do: 'error', status: 500, methods }] })
-    await world.syncStopped(async () => world.files.kinds.obstacles.of(DRIVE)?.where === 'cloud')
+    await world.syncStopped(async () => world.files.kinds.obstacles.of(PAIR)?.where === 'cloud')
     world.sim.faults.set({ rules: [] })
     await world.settled()
     assertInStep(world)
-    assert.equal(world.files.kinds.obstacles.of(DRIVE), undefined)
+    assert.equal(world.files.kinds.obstacles.of(PAIR), undefined)
     assert.deepEqual(await accounts(world), { listed: 5, stored: 5, skipped: 0, bad: 0 })
   }))
 
@@ -93,7 +93,7 @@ test('what OneDrive refuses for good is left alone with its reason, and holds up
     world.write('small.txt', 'small')
     await world.sync()
     assert.equal(world.there.device.read('small.txt')!.toString(), 'small')
-    const [open] = await world.files.store.openNodes(DRIVE, { limit: 10 })
+    const [open] = await world.files.store.openNodes(PAIR, { limit: 10 })
     assert.match(open!.because ?? '', /too large/)
     assert.deepEqual(await accounts(world), { listed: 2, stored: 1, skipped: 1, bad: 0 })
   }))
@@ -108,10 +108,10 @@ test('a OneDrive that is full keeps uploads waiting, nothing else, and the statu
     await world.syncStopped(async () => world.there.device.has('small.txt') && world.has('theirs.txt'))
     // What arrived is written down a moment later.
     await world.until(async () => {
-      const { isFull, open } = await fileStatus({ store: files.store, ledger: engine.ledger }, DRIVE)
+      const { isFull, open } = await fileStatus({ store: files.store, ledger: engine.ledger }, PAIR)
       return isFull && open.inWork === 1
     })
-    const { state, text, open } = await fileStatus({ store: files.store, ledger: engine.ledger }, DRIVE)
+    const { state, text, open } = await fileStatus({ store: files.store, ledger: engine.ledger }, PAIR)
     assert.equal(state, 'needs you')
     assert.match(
       text,
@@ -121,11 +121,11 @@ test('a OneDrive that is full keeps uploads waiting, nothing else, and the statu
     const [job] = await engine.ledger.jobs({ kind: 'files.upload', state: 'pending', limit: 1 })
     assert.deepEqual([job!.failures, job!.note], [0, 'waits: The OneDrive is full'])
     world.there.state.quotaBytes = 10_000
-    files.kinds.obstacles.roomMade(DRIVE)
-    await engine.ledger.hurry(streamOf(DRIVE))
+    files.kinds.obstacles.roomMade(PAIR)
+    await engine.ledger.hurry(streamOf(PAIR))
     await world.settled()
     assertInStep(world)
-    assert.equal((await fileStatus({ store: files.store, ledger: engine.ledger }, DRIVE)).text, 'In step.')
+    assert.equal((await fileStatus({ store: files.store, ledger: engine.ledger }, PAIR)).text, 'In step.')
   }))
 
 test('what was deleted in OneDrive between hearing of it and fetching it goes here, without a further sync', () =>
@@ -135,7 +135,7 @@ test('what was deleted in OneDrive between hearing of it and fetching it goes he
     await world.sync()
     await world.engine.pause('kind', 'files.download')
     world.there.device.edit('a.txt', 'two')
-    await world.syncStopped(async () => (await world.files.store.openCounts(DRIVE)).inWork === 1)
+    await world.syncStopped(async () => (await world.files.store.openCounts(PAIR)).inWork === 1)
     world.there.device.delete('a.txt')
     await world.engine.resume('kind', 'files.download')
     await world.settled()
@@ -145,17 +145,17 @@ test('what was deleted in OneDrive between hearing of it and fetching it goes he
 
 test('a job of a folder that another machine has is put back for that one, and costs no try', () =>
   withFileWorld(async (world) => {
-    const { store, drives } = world.files
-    const { machine } = await store.drive(DRIVE)
+    const { store, pairs } = world.files
+    const { machine } = await store.folderPair(PAIR)
     world.write('a.txt', 'a')
-    await store.write((tx) => setDrive(tx, DRIVE, { machine: 'another' }))
-    await drives.reload()
+    await store.write((tx) => setFolderPair(tx, PAIR, { machine: 'another' }))
+    await pairs.reload()
     await world.syncStopped(async () => {
       const jobs = await world.engine.ledger.jobs({ kind: 'files.look', limit: 1 })
       return jobs[0]?.state === 'pending' && /another machine|the machine that has/.test(jobs[0].note ?? '')
     })
-    await store.write((tx) => setDrive(tx, DRIVE, { machine }))
-    await drives.reload()
+    await store.write((tx) => setFolderPair(tx, PAIR, { machine }))
+    await pairs.reload()
     await world.settled()
     assertInStep(world)
     assert.deepEqual(await world.engine.ledger.jobs({ state: 'failed', limit: 1 }), [])
@@ -165,11 +165,11 @@ test('while folders are still to be looked at, the status does not say that both
   withFileWorld(async (world) => {
     world.write('a.txt', 'a')
     await world.sync()
-    const status = () => fileStatus({ store: world.files.store, ledger: world.engine.ledger }, DRIVE)
+    const status = () => fileStatus({ store: world.files.store, ledger: world.engine.ledger }, PAIR)
     assert.equal((await status()).state, 'in step')
     await world.engine.pause('kind', 'files.look')
     const { look } = world.files.kinds
-    await world.engine.enqueue(look, { drive: DRIVE, folders: [[]] }, { stream: streamOf(DRIVE) })
+    await world.engine.enqueue(look, { drive: PAIR, folders: [[]] }, { stream: streamOf(PAIR) })
     assert.deepEqual((await status()).text, 'Something in the folder is still to be looked at.')
     await world.engine.resume('kind', 'files.look')
     await world.settled()
@@ -181,10 +181,10 @@ test('a folder that nobody looks at any more is stopped, since its last process 
     world.write('a.txt', 'a')
     await world.sync()
     const { ledger } = world.engine
-    const status = () => fileStatus({ store: world.files.store, ledger }, DRIVE)
+    const status = () => fileStatus({ store: world.files.store, ledger }, PAIR)
     await world.engine.pause('kind', 'files.look')
     const { look } = world.files.kinds
-    await world.engine.enqueue(look, { drive: DRIVE, folders: [[]] }, { stream: streamOf(DRIVE) })
+    await world.engine.enqueue(look, { drive: PAIR, folders: [[]] }, { stream: streamOf(PAIR) })
     assert.equal((await status()).stoppedSinceMs, null)
     const beforeMs = ledger.now()
     await world.engine.stop()
@@ -197,7 +197,7 @@ test('a folder that nobody looks at any more is stopped, since its last process 
 test('a folder that was never looked at to its end is left to do when nobody works on it', () =>
   withFileWorld(async (world) => {
     const { ledger } = world.engine
-    const status = () => fileStatus({ store: world.files.store, ledger }, DRIVE)
+    const status = () => fileStatus({ store: world.files.store, ledger }, PAIR)
     assert.equal((await status()).stoppedSinceMs, null)
     await world.engine.stop()
     const { state, stoppedSinceMs } = await status()
@@ -211,12 +211,12 @@ test('uploads whose folder is renamed before they begin find it without a furthe
     await world.sync()
     for (let n = 0; n < 12; n++) world.write(`a/deep/${n}.txt`, `number ${n}`)
     await world.engine.pause('kind', 'files.upload')
-    await world.syncStopped(async () => (await world.files.store.openCounts(DRIVE)).inWork === 12)
+    await world.syncStopped(async () => (await world.files.store.openCounts(PAIR)).inWork === 12)
     world.move('a', 'b')
     await world.engine.resume('kind', 'files.upload')
     await world.settled()
     assertInStep(world)
-    assert.deepEqual(await world.files.store.openNodes(DRIVE, { limit: 10 }), [])
+    assert.deepEqual(await world.files.store.openNodes(PAIR, { limit: 10 }), [])
   }))
 
 test('what OneDrive refused once is tried again by the next sync, and is not told as done before', () =>
@@ -230,13 +230,13 @@ test('what OneDrive refused once is tried again by the next sync, and is not tol
     await world.sync()
     assert.equal(world.there.device.has('a.txt'), false)
     assert.ok(!done.includes('files.upload'))
-    const [open] = await world.files.store.openNodes(DRIVE, { limit: 10 })
+    const [open] = await world.files.store.openNodes(PAIR, { limit: 10 })
     assert.match(open!.because ?? '', /does not allow/)
     const [job] = await world.engine.ledger.jobs({ kind: 'files.upload', limit: 1 })
     assert.match(job!.note ?? '', new RegExp(`^${LEFT_ALONE}`))
     world.sim.faults.set({ rules: [] })
     await world.sync()
     assertInStep(world)
-    assert.deepEqual(await world.files.store.openNodes(DRIVE, { limit: 10 }), [])
+    assert.deepEqual(await world.files.store.openNodes(PAIR, { limit: 10 }), [])
     assert.deepEqual(await world.engine.ledger.badItems({ limit: 10 }), [])
   }))

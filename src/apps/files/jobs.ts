@@ -11,8 +11,8 @@ import { FileObstacles, pastObstacles } from './act/obstacles.ts'
 import type { Transfers } from './act/transfers.ts'
 import { verbRuns } from './act/verbs.ts'
 import { type ActionDeps, type ActionPayload, actionPayload, runAction } from './action.ts'
-import type { FilesSettings } from './drive.ts'
 import { orElsewhere } from './elsewhere.ts'
+import type { FilesSettings } from './folder-pair.ts'
 import { DiskThreads } from './local/threads.ts'
 import type { ActionVerb } from './plan.ts'
 
@@ -48,7 +48,7 @@ const CHECK_STALL_MS = 12 * 3_600_000
 const CHANGE_PRIORITY = 1
 
 export function fileKinds(deps: FileKindDeps): FileKinds {
-  const { settings, drives } = deps
+  const { settings, pairs } = deps
   const count = Math.min(settings.parallelCheckers, THREADS_MAX, Math.max(2, availableParallelism()))
   const threads = new DiskThreads({ threads: count })
   const obstacles = new FileObstacles(deps.clock)
@@ -57,10 +57,10 @@ export function fileKinds(deps: FileKindDeps): FileKinds {
     orElsewhere(() => runAction(deps, job, pastObstacles(obstacles, runs[job.payload.verb])), { skipped: 1 })
   const shared = {
     payload: actionPayload,
-    key: ({ drive, node }: ActionPayload) => `${drive}:${node}`,
+    key: ({ drive: pair, node }: ActionPayload) => `${pair}:${node}`,
     size: ({ bytes }: ActionPayload) => bytes,
     items: { of: ({ node }: ActionPayload) => [node], only: (payload: ActionPayload) => payload },
-    budget: (stream: string | null) => drives.budget((stream ?? '').replace(STREAM, '')),
+    budget: (stream: string | null) => pairs.budget((stream ?? '').replace(STREAM, '')),
     // What it waited for may have failed for reasons that do not concern it: it looks for itself.
     onDepFailure: 'run' as const,
     attempts: ATTEMPTS,

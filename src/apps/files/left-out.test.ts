@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
-import { driveSettings, streamOf } from './drive.ts'
+import { folderPairSettings, streamOf } from './folder-pair.ts'
 import { changeSettings } from './store/filter-change.ts'
-import { assertInStep, DRIVE, type FileWorld, withFileWorld } from './sync.suite.ts'
+import { assertInStep, type FileWorld, PAIR, withFileWorld } from './sync.suite.ts'
 import { ASIDE, unreadableText } from './trees.ts'
 
 async function reasons(world: FileWorld): Promise<(string | null)[]> {
-  const open = await world.files.store.openNodes(DRIVE, { limit: 100 })
+  const open = await world.files.store.openNodes(PAIR, { limit: 100 })
   return open.map(({ because }) => because)
 }
 
@@ -38,10 +38,10 @@ describe('a file that grows beyond the largest size', () => {
   test('goes up when larger ones take part', () =>
     withFileWorld(async (world) => {
       await grown(world)
-      const { store, drives } = world.files
-      const row = await store.drive(DRIVE)
-      await store.write((tx) => changeSettings(tx, row, driveSettings.parse({})))
-      await drives.reload()
+      const { store, pairs } = world.files
+      const row = await store.folderPair(PAIR)
+      await store.write((tx) => changeSettings(tx, row, folderPairSettings.parse({})))
+      await pairs.reload()
       await world.sync()
       assertInStep(world)
       assert.deepEqual(await reasons(world), [])
@@ -165,7 +165,7 @@ test('a folder that is deleted in OneDrive under a name that is left out leaves 
     await world.sync()
     world.there.device.delete('work.tmp')
     await world.sync()
-    assert.deepEqual(await world.files.store.openCounts(DRIVE), {
+    assert.deepEqual(await world.files.store.openCounts(PAIR), {
       ...{ unplanned: 0, inWork: 0, waiting: 0, reported: 4 },
     })
     assert.equal(world.read('work.tmp/sub/b.txt'), 'work/sub/b.txt')
@@ -308,8 +308,8 @@ describe('what has a name here that takes no part', () => {
         world.move('docs/f.txt', 'proj/old.tmp/f.txt')
         world.move('docs/sub/g.txt', 'proj/old.tmp/g.txt')
         world.remove('docs/sub')
-        const look = { drive: DRIVE, folders: [['docs']] }
-        await world.engine.enqueue(world.files.kinds.look, look, { stream: streamOf(DRIVE) })
+        const look = { drive: PAIR, folders: [['docs']] }
+        await world.engine.enqueue(world.files.kinds.look, look, { stream: streamOf(PAIR) })
         await world.settled()
         assert.deepEqual(world.thereTree(), before)
         assert.deepEqual(

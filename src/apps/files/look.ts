@@ -4,12 +4,12 @@
  */
 import { z } from 'zod'
 import type { Outcome, RunContext } from '../../engine/index.ts'
-import type { FileDrive, FileDrives } from './drive.ts'
+import type { FolderPair, FolderPairs } from './folder-pair.ts'
 import { sweepPartials } from './local/place.ts'
 import { openRoot, type Root } from './local/root.ts'
 import { type KnownTree, Scan } from './local/scan.ts'
 import { isSameThing } from './local/stat.ts'
-import { type FileStore, ROOT_ID, setDrive } from './store/file-store.ts'
+import { type FileStore, ROOT_ID, setFolderPair } from './store/file-store.ts'
 import { keyOfLastLook, reopenExcluded } from './store/filter-change.ts'
 import { endForced, freeHeld } from './store/held.ts'
 import { seeLocal } from './store/local-tree.ts'
@@ -34,40 +34,40 @@ export const SYNC_KIND = 'files.sync'
 const PARTIAL_KEPT_MS = 7 * 86_400_000
 const NOTED_ROWS = 5_000
 
-export type LookDeps = { drives: FileDrives; store: FileStore; planAfter: (drive: string) => Outcome['jobs'] }
+export type LookDeps = { pairs: FolderPairs; store: FileStore; planAfter: (pair: string) => Outcome['jobs'] }
 
 export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Promise<Outcome> {
   const { store } = deps
-  if (!job.payload.folders) await deps.drives.reload()
+  if (!job.payload.folders) await deps.pairs.reload()
   const beganAt = job.clock.now()
-  const drive = await deps.drives.get(job.payload.drive)
-  const root = openRoot(drive.root, drive.markerId)
-  const { isUnsure, isOtherRoot } = await isOtherGround(store, drive, root)
+  const pair = await deps.pairs.get(job.payload.drive)
+  const root = openRoot(pair.root, pair.markerId)
+  const { isUnsure, isOtherRoot } = await isOtherGround(store, pair, root)
   const folders = isUnsure ? undefined : job.payload.folders
   const scan = new Scan({
-    ...{ root, tree: quickTreeOf(store, drive.name), filter: drive.filter },
-    ...{ followLinks: drive.settings.follow_symlinks, signal: job.signal, ...(folders ? { folders } : {}) },
+    ...{ root, tree: quickTreeOf(store, pair.name), filter: pair.filter },
+    ...{ followLinks: pair.settings.follow_symlinks, signal: job.signal, ...(folders ? { folders } : {}) },
   })
   let seen = 0
   for await (const sightings of scan.batches()) {
     let otherIds: ReadonlyMap<number, number> = new Map()
     await job.commit({
       effects: async (tx) => {
-        otherIds = (await seeLocal(tx, drive.name, sightings, { isUnsure, isOtherRoot })).otherIds
+        otherIds = (await seeLocal(tx, pair.name, sightings, { isUnsure, isOtherRoot })).otherIds
       },
     })
     scan.knownAs(otherIds)
     seen += sightings.length
     job.progress({ done: scan.report.files, unit: 'items', label: 'files' })
   }
-  if (store.canNoteSeen) await noteUnchanged(job, drive.name, scan.unchanged)
+  if (store.canNoteSeen) await noteUnchanged(job, pair.name, scan.unchanged)
   if (!folders) await sweepPartials(root, { beforeMs: job.clock.now() - PARTIAL_KEPT_MS })
-  const jobs = deps.planAfter(drive.name)
+  const jobs = deps.planAfter(pair.name)
   const { files, unreadable } = scan.report
   return {
     effects: async (tx) => {
-      if (folders) await freeUnfound(tx, drive.name)
-      else await endWhole(tx, drive, { beganAt, atMs: job.clock.now() })
+      if (folders) await freeUnfound(tx, pair.name)
+      else await endWhole(tx, pair, { beganAt, atMs: job.clock.now() })
     },
     ...(jobs ? { jobs } : {}),
     note: `${files} looked at, ${seen} changed${unreadable.length > 0 ? `, ${unreadable.length} unreadable` : ''}`,
@@ -82,14 +82,14 @@ export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Pro
  */
 async function isOtherGround(
   store: FileStore,
-  drive: FileDrive,
+  pair: FolderPair,
   { look }: Root,
 ): Promise<{ isUnsure: boolean; isOtherRoot: boolean }> {
-  const lastKey = keyOfLastLook(await store.drive(drive.name))
-  const known = (await store.localRow(drive.name, ROOT_ID))!
+  const lastKey = keyOfLastLook(await store.folderPair(pair.name))
+  const known = (await store.localRow(pair.name, ROOT_ID))!
   // A disk may get another number each time it is mounted.
   const isOtherRoot = !isSameThing(known, { ...look, dev: known.dev })
-  return { isOtherRoot, isUnsure: isOtherRoot || (lastKey !== '' && lastKey !== drive.filter.key) }
+  return { isOtherRoot, isUnsure: isOtherRoot || (lastKey !== '' && lastKey !== pair.filter.key) }
 }
 
 /**
@@ -97,8 +97,8 @@ async function isOtherGround(
  * still has to.
  */
 async function endWhole(
-  tx: Parameters<typeof setDrive>[0],
-  { name, filter }: FileDrive,
+  tx: Parameters<typeof setFolderPair>[0],
+  { name, filter }: FolderPair,
   { beganAt, atMs }: { beganAt: number; atMs: number },
 ): Promise<void> {
   await reopenExcluded(tx, name, filter.key)
@@ -107,13 +107,13 @@ async function endWhole(
   await freeHeld(tx, name)
   await forgetOverwrites(tx, name, atMs)
   await forgetStirred(tx, name, { beganAt, atMs })
-  await setDrive(tx, name, { scannedAt: atMs, filterKey: filter.key })
+  await setFolderPair(tx, name, { scannedAt: atMs, filterKey: filter.key })
 }
 
 /** A digest takes reading the rows once more: in pieces, so that others can write in between. */
 async function noteUnchanged(
   job: RunContext<LookPayload>,
-  drive: string,
+  pair: string,
   folders: Scan['unchanged'],
 ): Promise<void> {
   for (let at = 0; at < folders.length; ) {
@@ -123,22 +123,22 @@ async function noteUnchanged(
       rows += folders[at]!.rows
       ids.push(folders[at]!.id)
     }
-    await job.commit({ effects: (tx) => noteSeen(tx, drive, ids) })
+    await job.commit({ effects: (tx) => noteSeen(tx, pair, ids) })
   }
 }
 
 /** It knows of what was noted: for whoever only wants to know what is different. */
-export function quickTreeOf(store: FileStore, drive: string): KnownTree {
-  return { ...treeOf(store, drive), seen: (folderId) => store.seenFolder(drive, folderId) }
+export function quickTreeOf(store: FileStore, pair: string): KnownTree {
+  return { ...treeOf(store, pair), seen: (folderId) => store.seenFolder(pair, folderId) }
 }
 
-export function treeOf(store: FileStore, drive: string): KnownTree {
+export function treeOf(store: FileStore, pair: string): KnownTree {
   return {
-    root: async () => (await store.localRow(drive, ROOT_ID))!,
-    children: (parentId) => store.localChildren(drive, parentId),
-    byInode: (stat) => store.localByInode(drive, stat),
-    path: (id) => store.localPath(drive, id),
-    at: (names) => store.localAt(drive, names),
-    takeIds: (count) => store.takeLocalIds(drive, count),
+    root: async () => (await store.localRow(pair, ROOT_ID))!,
+    children: (parentId) => store.localChildren(pair, parentId),
+    byInode: (stat) => store.localByInode(pair, stat),
+    path: (id) => store.localPath(pair, id),
+    at: (names) => store.localAt(pair, names),
+    takeIds: (count) => store.takeLocalIds(pair, count),
   }
 }

@@ -11,16 +11,16 @@ import { parsedJson } from '../../engine/observe/job-texts.ts'
 import type { Account } from '../../ledger/accounts.ts'
 import { eachJob } from '../../ledger/each-job.ts'
 import { actionPayload } from './action.ts'
-import { type DriveSettings, driveSettings, SERVICE, streamOf } from './drive.ts'
 import { OWN_FOLDER } from './filter.ts'
+import { type FolderPairSettings, folderPairSettings, SERVICE, streamOf } from './folder-pair.ts'
 import { machineId } from './index.ts'
 import { createRoot, openRoot } from './local/root.ts'
-import { openDriveClient } from './open-drives.ts'
+import { openOneDriveClient } from './open-folder-pairs.ts'
 import type { FilesRuntime } from './runtime.ts'
 import { isWithin } from './same-folder.ts'
 import { continuePlans } from './store/folder-rows.ts'
 
-export type NewDriveInput = {
+export type NewFolderPairInput = {
   /** May be left out where there is only one. */
   account?: string | undefined
   root: string
@@ -28,11 +28,11 @@ export type NewDriveInput = {
   name?: string | undefined
   /** The account's own drive where it is left out. */
   driveId?: string | undefined
-  settings?: Partial<DriveSettings> | undefined
+  settings?: Partial<FolderPairSettings> | undefined
 }
 
 /** All that is known about a folder before anything is written. */
-export type DriveDraft = {
+export type FolderPairDraft = {
   name: string
   account: string
   driveId: string
@@ -42,18 +42,18 @@ export type DriveDraft = {
   root: string
   /** How many things are in it already; both sides are then merged. */
   entries: number
-  settings: DriveSettings
+  settings: FolderPairSettings
 }
 
-export type AddedDrive = DriveDraft & { markerId: string }
+export type AddedFolderPair = FolderPairDraft & { markerId: string }
 
 type Opened = Pick<FilesRuntime, 'accounts' | 'vault' | 'files' | 'ledger' | 'home' | 'fetch' | 'newId'>
 
 const NAME = /^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,59}$/u
 const MARKER = 'root.json'
 
-export async function addDrive(runtime: Opened, input: NewDriveInput): Promise<AddedDrive> {
-  const draft = await draftDrive(runtime, input)
+export async function addFolderPair(runtime: Opened, input: NewFolderPairInput): Promise<AddedFolderPair> {
+  const draft = await draftFolderPair(runtime, input)
   const markerId = runtime.newId()
   const { name, account, driveId, driveType, rootItemId, settings } = draft
   const { tail_at: planned } = await runtime.ledger.stream(streamOf(name))
@@ -61,19 +61,19 @@ export async function addDrive(runtime: Opened, input: NewDriveInput): Promise<A
   const root = await createRoot(draft.root, { markerId, drive: name, createdAt })
   const { store } = runtime.files
   const row = { name, account, driveId, driveType, rootItemId, root: root.path, markerId }
-  const kept = { machine: machineId(), settings: JSON.stringify(driveSettings.parse(settings)) }
+  const kept = { machine: machineId(), settings: JSON.stringify(folderPairSettings.parse(settings)) }
   try {
-    await store.addDrive({ ...row, ...kept }, root.look)
+    await store.addFolderPair({ ...row, ...kept }, root.look)
     if (planned > 0) {
       await store.write((tx) => continuePlans(tx, name, planned))
       await store.takeLocalIds(name, await localIdsIn(runtime.ledger, streamOf(name)))
     }
   } catch (thrown) {
-    if ((await store.findDrive(name))?.markerId === markerId) await store.removeDrive(name)
+    if ((await store.findFolderPair(name))?.markerId === markerId) await store.removeFolderPair(name)
     unmarkRoot(root.path, markerId)
     throw thrown
   }
-  await runtime.files.drives.reload()
+  await runtime.files.pairs.reload()
   return { ...draft, root: root.path, markerId }
 }
 
@@ -95,7 +95,7 @@ async function localIdsIn(ledger: Opened['ledger'], stream: string): Promise<num
 const NODE_OF = actionPayload.pick({ node: true })
 
 /** The same without writing anything: every refusal comes before the folder is touched. */
-export async function draftDrive(runtime: Opened, input: NewDriveInput): Promise<DriveDraft> {
+export async function draftFolderPair(runtime: Opened, input: NewFolderPairInput): Promise<FolderPairDraft> {
   const account = await accountOf(runtime, input.account)
   const settings = settingsFor(account, input.settings ?? {})
   const root = placeOf(input.root)
@@ -107,7 +107,7 @@ export async function draftDrive(runtime: Opened, input: NewDriveInput): Promise
 }
 
 /** An account that may only read takes no uploads. */
-function settingsFor({ name, settings }: Account, wanted: Partial<DriveSettings>): DriveSettings {
+function settingsFor({ name, settings }: Account, wanted: Partial<FolderPairSettings>): FolderPairSettings {
   const isReadOnly = settings.access === 'readonly'
   if (isReadOnly && wanted.mode !== undefined && wanted.mode !== 'download-only') {
     throw new UsageError(`The account ${name} may only read: changes can only come here from OneDrive.`, {
@@ -115,7 +115,7 @@ function settingsFor({ name, settings }: Account, wanted: Partial<DriveSettings>
       hint: `Use --download-only, or connect it again to change files, too: tidemark account add onedrive --user ${shellWord(name)}`,
     })
   }
-  return driveSettings.parse({ ...wanted, ...(isReadOnly ? { mode: 'download-only' } : {}) })
+  return folderPairSettings.parse({ ...wanted, ...(isReadOnly ? { mode: 'download-only' } : {}) })
 }
 
 export function markerOf(root: string): string {
@@ -161,10 +161,10 @@ async function askDrive(
   { accounts, vault, files, fetch }: Opened,
   account: Account,
   driveId: string | undefined,
-): Promise<Pick<DriveDraft, 'driveId' | 'driveType' | 'rootItemId'>> {
+): Promise<Pick<FolderPairDraft, 'driveId' | 'driveType' | 'rootItemId'>> {
   const exchange = createHttpExchange()
   try {
-    const client = openDriveClient(
+    const client = openOneDriveClient(
       {
         ...{ accounts, vault, settings: files.settings, exchange, clock: systemClock },
         ...{ fetch, limits: () => undefined },
@@ -257,7 +257,7 @@ function isLink(path: string): boolean {
 
 async function refuseOverlap({ files, home }: Opened, root: string): Promise<void> {
   const here = machineId()
-  for (const row of await files.store.drives()) {
+  for (const row of await files.store.folderPairs()) {
     if (row.machine !== here || !(isWithin(root, row.root) || isWithin(row.root, root))) continue
     if (root === row.root) {
       throw new UsageError(`The folder ${root} is kept in step already, as ${row.name}.`, {
@@ -289,7 +289,7 @@ function refuseMarked(root: string): void {
 }
 
 async function nameFor({ files }: Opened, wanted: string | undefined, root: string): Promise<string> {
-  const taken = new Set((await files.store.drives()).map(({ name }) => name.toLowerCase()))
+  const taken = new Set((await files.store.folderPairs()).map(({ name }) => name.toLowerCase()))
   if (wanted !== undefined) {
     if (!NAME.test(wanted)) {
       throw new UsageError(`"${wanted}" cannot be the name of a folder here.`, {

@@ -4,7 +4,7 @@ import { openFileSync } from './index.ts'
 import { filesRuntime, type OpenFiles } from './runtime.ts'
 import { filesSettingsOf } from './settings.ts'
 import { lookAtFiles } from './streams-look.ts'
-import { startDrives } from './work.ts'
+import { startFolderPairs } from './work.ts'
 
 export async function openFiles(place: AppPlace): Promise<OpenFiles> {
   const { config } = place
@@ -12,10 +12,10 @@ export async function openFiles(place: AppPlace): Promise<OpenFiles> {
   return {
     ...files,
     ...(await lookAtFiles(place.ledger)),
-    work: (runtime, options) => startDrives(filesRuntime(runtime), options),
+    work: (runtime, options) => startFolderPairs(filesRuntime(runtime), options),
     async reload() {
       Object.assign(files.settings, filesSettingsOf(config))
-      await files.drives.reload()
+      await files.pairs.reload()
     },
   }
 }

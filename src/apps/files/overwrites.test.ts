@@ -4,7 +4,7 @@ import { chmodSync, cpSync, renameSync, utimesSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { judgeOverwrite, type OverwriteGuard } from './guard.ts'
 import { plan } from './plan.ts'
-import { assertInStep, DRIVE, type FileWorld, withFileWorld } from './sync.suite.ts'
+import { assertInStep, type FileWorld, PAIR, withFileWorld } from './sync.suite.ts'
 
 const UNANSWERED = { isUnanswered: true }
 const FILES = Array.from({ length: 30 }, (_, n) => `d${n % 3}/f${n}.txt`)
@@ -23,7 +23,7 @@ function saveOld(world: FileWorld, name: string, content: string): void {
 }
 
 async function held(world: FileWorld): Promise<unknown> {
-  return (await world.files.store.heldAhead(DRIVE)) ?? null
+  return (await world.files.store.heldAhead(PAIR)) ?? null
 }
 
 function contents(tree: Map<string, string>, beginning: string): number {
@@ -83,7 +83,7 @@ describe('contents that replace others', () => {
         assertInStep(world)
         assert.equal(contents(world.thereTree(), 'scrambled'), 30)
         // The yes was for those.
-        assert.equal((await world.files.store.drive(DRIVE)).forcedOverwrites, 0)
+        assert.equal((await world.files.store.folderPair(PAIR)).forcedOverwrites, 0)
       }, UNANSWERED))
   }
 
@@ -113,18 +113,18 @@ describe('contents that replace others', () => {
       await begin(world)
       for (const name of FILES) world.write(name, `scrambled ${name}`)
       await world.engine.pause('kind', 'files.plan')
-      await world.syncStopped(async () => (await world.files.store.openCounts(DRIVE)).unplanned >= 30)
+      await world.syncStopped(async () => (await world.files.store.openCounts(PAIR)).unplanned >= 30)
       const { store } = world.files
       // One of them was read, and is planned before the others.
-      const [known] = (await store.unplanned(DRIVE, 1)).nodes
+      const [known] = (await store.unplanned(PAIR, 1)).nodes
       await store.write((tx) =>
         tx.run(`UPDATE file_local SET hash = 'read' WHERE id = ?`, [known!.local!.id]),
       )
-      const view = await store.unplanned(DRIVE, 1)
+      const view = await store.unplanned(PAIR, 1)
       const nodes = view.nodes.map((node) => ({ ...node, path: view.pathOf(node.node) }))
       const nowMs = Date.now()
-      const overwrites = await store.overwriteGuard(await store.drive(DRIVE), { mode: 'two-way', nowMs })
-      const deletes = { ...(await store.deletesAhead(DRIVE)), forced: 0 }
+      const overwrites = await store.overwriteGuard(await store.folderPair(PAIR), { mode: 'two-way', nowMs })
+      const deletes = { ...(await store.deletesAhead(PAIR)), forced: 0 }
       const made = plan(nodes, view.around, { mode: 'two-way', guard: deletes, overwrites })
       assert.deepEqual(made.actions, [])
       assert.deepEqual(
@@ -229,8 +229,8 @@ describe('a backup of the folder', () => {
       renameSync(`${world.root}-copy`, world.root)
       world.there.device.write(FILES[29]!, 'edited in OneDrive')
       await world.engine.pause('kind', 'files.check')
-      await world.syncStopped(async () => (await world.files.store.openCounts(DRIVE)).inWork > 0)
-      const row = await world.files.store.drive(DRIVE)
+      await world.syncStopped(async () => (await world.files.store.openCounts(PAIR)).inWork > 0)
+      const row = await world.files.store.folderPair(PAIR)
       const guarded = await world.files.store.overwriteGuard(row, { mode: 'two-way', nowMs: Date.now() })
       assert.deepEqual(
         [guarded.ahead.remote, guarded.older, guarded.unread, guarded.unreadOlder],

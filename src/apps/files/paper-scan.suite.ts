@@ -13,15 +13,15 @@ const IDS = 500
 
 export class PaperScan {
   readonly #store: FileStore
-  readonly #drive: string
+  readonly #pair: string
   readonly #folder: PaperFolder
   readonly #stack: FolderTask[] = []
   readonly #places: Places
   #nextId = 0
 
-  private constructor(store: FileStore, drive: string, folder: PaperFolder) {
+  private constructor(store: FileStore, pair: string, folder: PaperFolder) {
     this.#store = store
-    this.#drive = drive
+    this.#pair = pair
     this.#folder = folder
     this.#places = new Places({ takeId: () => this.#nextId++, goInto: (task) => this.#stack.push(task) })
   }
@@ -29,14 +29,14 @@ export class PaperScan {
   /** Of everything, or of one folder that is where its row says. */
   static async begin(
     store: FileStore,
-    drive: string,
+    pair: string,
     folder: PaperFolder,
     only?: PaperFile,
   ): Promise<PaperScan> {
-    const scan = new PaperScan(store, drive, folder)
-    scan.#nextId = await store.takeLocalIds(drive, IDS)
+    const scan = new PaperScan(store, pair, folder)
+    scan.#nextId = await store.takeLocalIds(pair, IDS)
     const names = only ? folder.namesOf(only.id) : []
-    const row = await store.localAt(drive, names)
+    const row = await store.localAt(pair, names)
     const isKnown = only && row && isSameThing(row, folder.stat(only))
     const at = isKnown ? only : folder.things.get(folder.root)!
     scan.#stack.push({
@@ -62,7 +62,7 @@ export class PaperScan {
   }
 
   async #read(task: FolderTask): Promise<void> {
-    const rows = task.isNew ? [] : await this.#store.localChildren(this.#drive, task.id)
+    const rows = task.isNew ? [] : await this.#store.localChildren(this.#pair, task.id)
     const self = this.#folder.resolve(task.names)
     if (self?.type !== 'folder' || !isSameThing(this.#folder.stat(self), task.stat)) return
     const here = new Map<string, LocalRow>()
@@ -114,7 +114,7 @@ export class PaperScan {
     entry: Entry,
     { rows, accounted }: { rows: readonly LocalRow[]; accounted: ReadonlySet<string> },
   ): Promise<LocalRow | undefined> {
-    const found = await this.#store.localByInode(this.#drive, entry.stat)
+    const found = await this.#store.localByInode(this.#pair, entry.stat)
     const candidates = [...rows.filter((row) => row.ino === entry.stat.ino), ...found]
     candidates.sort((one, other) => Number(one.isMissing) - Number(other.isMissing))
     for (const row of candidates) {
@@ -127,7 +127,7 @@ export class PaperScan {
   }
 
   async #hasLeft(row: LocalRow): Promise<boolean> {
-    const names = await this.#store.localPath(this.#drive, row.id)
+    const names = await this.#store.localPath(this.#pair, row.id)
     const thing = names && this.#folder.resolve(names)
     if (!thing) return true
     return row.type === 'file' ? thing.type !== 'file' : !isSameThing(this.#folder.stat(thing), row)

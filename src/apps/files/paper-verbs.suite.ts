@@ -48,7 +48,7 @@ export function paperVerbs(paper: Paper): Record<ActionVerb, VerbRun> {
 }
 
 async function check(paper: Paper, context: ActionContext): Promise<Ended> {
-  const { drive, node } = context
+  const { pair, node } = context
   const local = context.case.local!
   await paper.pause()
   const file = await fileAsSeen(paper, context, local)
@@ -57,15 +57,15 @@ async function check(paper: Paper, context: ActionContext): Promise<Ended> {
   return {
     end: 'done',
     write: async (tx) => {
-      await setLocalHash(tx, drive.name, { id: local.id, stat, hash, sha256: hash })
-      return freeNode(tx, drive.name, node)
+      await setLocalHash(tx, pair.name, { id: local.id, stat, hash, sha256: hash })
+      return freeNode(tx, pair.name, node)
     },
   }
 }
 
 /** The file of a row where it is still as the row says; else how the action ends. */
 async function fileAsSeen(paper: Paper, context: ActionContext, local: LocalRow): Promise<PaperFile | Ended> {
-  const names = await context.store.localPath(context.drive.name, local.id)
+  const names = await context.store.localPath(context.pair.name, local.id)
   if (!names) return { end: 'stale', because: 'where it is here is not known' }
   const file = paper.here.resolve(names)
   if (!file) return goneHere(context)
@@ -85,7 +85,7 @@ async function otherHere(
 }
 
 /** What became of it is for a look at the folder to say. On paper nobody waits long for it. */
-async function goneHere({ drive, job, node, version }: ActionContext): Promise<Ended> {
+async function goneHere({ pair, job, node, version }: ActionContext): Promise<Ended> {
   if (job.checkpoint === undefined) {
     await job.save({ absentSinceMs: 0 })
     return { end: 'wait', because: 'it is not where it was', afterMs: 1 }
@@ -93,12 +93,12 @@ async function goneHere({ drive, job, node, version }: ActionContext): Promise<E
   return {
     end: 'done',
     note: 'waits for the next look at the folder',
-    write: (tx) => waitForNode(tx, drive.name, { node, version, waitsFor: node }),
+    write: (tx) => waitForNode(tx, pair.name, { node, version, waitsFor: node }),
   }
 }
 
-function seenInstead({ drive }: ActionContext, seen: readonly LocalSighting[], because: string): Ended {
-  return { end: 'stale', because, write: (tx) => seeLocal(tx, drive.name, seen) }
+function seenInstead({ pair }: ActionContext, seen: readonly LocalSighting[], because: string): Ended {
+  return { end: 'stale', because, write: (tx) => seeLocal(tx, pair.name, seen) }
 }
 
 /** Of what is not there, only delta is believed that it is deleted. */
@@ -107,10 +107,10 @@ async function heardInstead(
   rows: readonly RemoteRow[],
   because: string,
 ): Promise<Ended> {
-  const { drive, job } = context
+  const { pair, job } = context
   const missing = rows.filter(({ isDeleted }) => isDeleted).map(({ itemId }) => itemId)
   if (missing.length > 0) return notGiven(context, missing)
-  return { end: 'stale', because, write: (tx) => hearNow(tx, drive.name, rows, job.payload) }
+  return { end: 'stale', because, write: (tx) => hearNow(tx, pair.name, rows, job.payload) }
 }
 
 /** The item as it is now, or that it is gone. */
@@ -121,11 +121,11 @@ function itemNow({ there }: Paper, row: RemoteRow): RemoteRow {
 
 async function takenBy(
   paper: Paper,
-  { drive, store, ...context }: ActionContext,
+  { pair, store, ...context }: ActionContext,
   { folder, name }: { folder: LocalRow; name: string },
   thing: PaperFile,
 ): Promise<Ended> {
-  const id = await store.takeLocalIds(drive.name, 1)
+  const id = await store.takeLocalIds(pair.name, 1)
   const seen = {
     seen: 'new' as const,
     id,
@@ -134,23 +134,23 @@ async function takenBy(
     type: thing.type,
     stat: paper.here.stat(thing),
   }
-  return seenInstead({ drive, store, ...context }, [seen], 'something else has its name here')
+  return seenInstead({ pair, store, ...context }, [seen], 'something else has its name here')
 }
 
 type Target = { folder: LocalRow; names: string[]; replaces: LocalRow | undefined }
 
 async function targetOf(
-  { drive, store, case: { local } }: ActionContext,
+  { pair, store, case: { local } }: ActionContext,
   remote: RemoteRow,
 ): Promise<Target | undefined> {
   if (!local || local.isMissing) {
-    const folder = await store.localOfItem(drive.name, remote.parentId!)
+    const folder = await store.localOfItem(pair.name, remote.parentId!)
     if (!folder || folder.isMissing || folder.type !== 'folder') return undefined
-    const names = await store.localPath(drive.name, folder.id)
+    const names = await store.localPath(pair.name, folder.id)
     return names && { folder, names: [...names, remote.name], replaces: undefined }
   }
-  const folder = await store.localRow(drive.name, local.parentId!)
-  const names = await store.localPath(drive.name, local.id)
+  const folder = await store.localRow(pair.name, local.parentId!)
+  const names = await store.localPath(pair.name, local.id)
   return folder && names && { folder, names, replaces: local }
 }
 
@@ -206,13 +206,13 @@ function inStepHere(
   context: ActionContext,
   { remote, target, stat, hash }: { remote: RemoteRow; target: Target; stat: LocalStat; hash: string },
 ): Ended {
-  const { drive, node, version } = context
+  const { pair, node, version } = context
   const { replaces, names } = target
   return {
     end: 'done',
     write: async (tx) => {
-      const now = replaces && (await localRow(tx, drive.name, replaces.id))
-      const local = now ? { id: now.id } : await rowAt(tx, drive.name, target)
+      const now = replaces && (await localRow(tx, pair.name, replaces.id))
+      const local = now ? { id: now.id } : await rowAt(tx, pair.name, target)
       const localName = now?.name ?? names.at(-1)!
       return endAgreed(tx, context, {
         node,
@@ -256,11 +256,11 @@ async function upload(paper: Paper, context: ActionContext): Promise<Ended> {
 }
 
 async function isOwn(
-  { drive, store, case: { local } }: ActionContext,
+  { pair, store, case: { local } }: ActionContext,
   now: Item,
   content: string,
 ): Promise<boolean> {
-  const other = await store.localOfItem(drive.name, now.id)
+  const other = await store.localOfItem(pair.name, now.id)
   return now.type === 'file' && now.content === content && (!other || other.id === local!.id)
 }
 
@@ -269,12 +269,12 @@ function uploaded(
   remote: RemoteRow,
   { stat, hash }: { stat: LocalStat; hash: string | null },
 ): Ended {
-  const { drive, node, version } = context
+  const { pair, node, version } = context
   const local = context.case.local!
   return {
     end: 'done',
     write: async (tx) => {
-      const now = await localRow(tx, drive.name, local.id)
+      const now = await localRow(tx, pair.name, local.id)
       return endAgreed(tx, context, {
         ...{ node, version, remote, type: hash === null ? 'folder' : 'file', stat, hash, sha256: hash },
         local: now ? { id: now.id } : { parentId: local.parentId! },
@@ -299,7 +299,7 @@ function refused(
 
 async function mkdirLocal(paper: Paper, context: ActionContext): Promise<Ended> {
   const { here } = paper
-  const { drive, node, version } = context
+  const { pair, node, version } = context
   const remote = context.case.remote!
   await paper.pause()
   const target = await targetOf({ ...context, case: { ...context.case, local: undefined } }, remote)
@@ -313,7 +313,7 @@ async function mkdirLocal(paper: Paper, context: ActionContext): Promise<Ended> 
   return {
     end: 'done',
     write: async (tx) => {
-      const local = await rowAt(tx, drive.name, target)
+      const local = await rowAt(tx, pair.name, target)
       const end = { node, version, remote, local, localName: name, type: 'folder' as const, stat }
       return endAgreed(tx, context, { ...end, hash: null, sha256: null })
     },
@@ -322,11 +322,11 @@ async function mkdirLocal(paper: Paper, context: ActionContext): Promise<Ended> 
 
 async function mkdirRemote(paper: Paper, context: ActionContext): Promise<Ended> {
   const { there, here } = paper
-  const { drive, store, case: rows } = context
+  const { pair, store, case: rows } = context
   const local = rows.local!
   const parentId = rows.localParentId
   if (parentId === undefined) return { end: 'stale', because: 'its folder is not in OneDrive' }
-  const names = await store.localPath(drive.name, local.id)
+  const names = await store.localPath(pair.name, local.id)
   const folder = names && here.resolve(names)
   if (!folder) return goneHere(context)
   if (folder.type !== 'folder' || !isSameThing(here.stat(folder), local))
@@ -339,14 +339,14 @@ async function mkdirRemote(paper: Paper, context: ActionContext): Promise<Ended>
 }
 
 async function moveLocal(paper: Paper, context: ActionContext): Promise<Ended> {
-  const { drive, store, node, job } = context
+  const { pair, store, node, job } = context
   const { remote } = context.case
   const local = context.case.local!
   await paper.pause()
-  const from = await store.localPath(drive.name, local.id)
+  const from = await store.localPath(pair.name, local.id)
   const target = await targetOf({ ...context, case: { ...context.case, local: undefined } }, remote!)
   const isTemporary = job.payload.isTemporary === true
-  const folder = isTemporary ? await store.localRow(drive.name, ROOT_ID) : target?.folder
+  const folder = isTemporary ? await store.localRow(pair.name, ROOT_ID) : target?.folder
   if (!from || !folder) return NO_FOLDER
   const name = isTemporary ? temporaryNameOf(local.name, local.id) : remote!.name
   const to = isTemporary ? [name] : target!.names
@@ -393,7 +393,7 @@ async function moveRemote(paper: Paper, context: ActionContext): Promise<Ended> 
   const { remote, localParentId } = context.case
   const local = context.case.local!
   const isTemporary = job.payload.isTemporary === true
-  const parentId = isTemporary ? context.drive.rootItemId : localParentId
+  const parentId = isTemporary ? context.pair.rootItemId : localParentId
   if (parentId == null) return { end: 'stale', because: 'its folder is not in OneDrive' }
   const away = await lookForMove(paper, context, local)
   if (away) return away
@@ -418,7 +418,7 @@ async function lookForMove(
   context: ActionContext,
   local: LocalRow,
 ): Promise<Ended | undefined> {
-  const names = await context.store.localPath(context.drive.name, local.id)
+  const names = await context.store.localPath(context.pair.name, local.id)
   const thing = names && paper.here.resolve(names)
   if (!thing) return goneHere(context)
   const isOther = local.type === 'folder' && !isSameThing(paper.here.stat(thing), local)
@@ -444,15 +444,15 @@ function moveRefused(
 
 async function deleteLocal(paper: Paper, context: ActionContext): Promise<Ended> {
   const { here } = paper
-  const { drive, store, node, version } = context
+  const { pair, store, node, version } = context
   const { base } = context.case
   const local = context.case.local!
   await paper.pause()
-  const names = await store.localPath(drive.name, local.id)
+  const names = await store.localPath(pair.name, local.id)
   const thing = names && here.resolve(names)
   const gone: Ended = {
     end: 'done',
-    write: (tx) => endGone(tx, drive.name, { node, version, isOnlyHere: true }),
+    write: (tx) => endGone(tx, pair.name, { node, version, isOnlyHere: true }),
   }
   if (!thing) return gone
   if (local.type === 'folder') {
@@ -477,8 +477,8 @@ async function notEmptyHere(
   folder: LocalRow,
   inside: readonly PaperFile[],
 ): Promise<Ended> {
-  const { drive, store } = context
-  const first = await store.takeLocalIds(drive.name, inside.length)
+  const { pair, store } = context
+  const first = await store.takeLocalIds(pair.name, inside.length)
   const seen = inside.map(
     (thing, index): LocalSighting => ({
       ...{ seen: 'new', id: first + index, parentId: folder.id, name: thing.name, type: thing.type },
@@ -490,13 +490,13 @@ async function notEmptyHere(
 
 async function deleteRemote(paper: Paper, context: ActionContext): Promise<Ended> {
   const { there } = paper
-  const { drive, node, version } = context
+  const { pair, node, version } = context
   const remote = context.case.remote!
   const back = await lookForIt(paper, context)
   if (back) return back
   await paper.pause()
   const item = there.things.get(remote.itemId)
-  const gone: Ended = { end: 'done', write: (tx) => endGone(tx, drive.name, { node, version }) }
+  const gone: Ended = { end: 'done', write: (tx) => endGone(tx, pair.name, { node, version }) }
   if (!item) return notGiven(context, [remote.itemId])
   const inside = there.children(item.id)
   if (inside.length > 0) {
@@ -511,20 +511,20 @@ async function deleteRemote(paper: Paper, context: ActionContext): Promise<Ended
 
 /** How it ends if it is not really gone here. */
 async function lookForIt({ here }: Paper, context: ActionContext): Promise<Ended | undefined> {
-  const { drive, store } = context
+  const { pair, store } = context
   const { local, base } = context.case
   const unknown: Ended = { end: 'stale', because: 'where it was here is not known' }
   const folder = local
-    ? await store.localRow(drive.name, local.parentId!)
-    : await store.localOfItem(drive.name, base!.parentId)
-  const above = folder && (await store.localPath(drive.name, folder.id))
+    ? await store.localRow(pair.name, local.parentId!)
+    : await store.localOfItem(pair.name, base!.parentId)
+  const above = folder && (await store.localPath(pair.name, folder.id))
   if (!above) return unknown
   if (!folder.isMissing && here.resolve(above)?.type !== 'folder')
     return { end: 'stale', because: 'its folder is not there' }
   const names = [...above, local?.name ?? base!.name]
   const thing = here.resolve(names)
   if (!thing) return undefined
-  const other = await store.localAt(drive.name, names)
+  const other = await store.localAt(pair.name, names)
   if (other && other.id !== local?.id) return undefined
   if (!local) return unknown
   if (thing.type !== local.type) return undefined
@@ -537,28 +537,28 @@ function isSamePlace(item: Item, remote: RemoteRow): boolean {
 
 /** OneDrive has given its name to another item: where that has the same content, one of them is enough. */
 async function yieldName(paper: Paper, context: ActionContext): Promise<Ended | undefined> {
-  const { drive, store, node, version } = context
+  const { pair, store, node, version } = context
   const { local, localParentId: parentId } = context.case
   if (parentId === undefined) return NO_FOLDER
   const place = { parentId, name: local!.name }
-  const known = await store.write((tx) => remoteAtName(tx, drive.name, place))
+  const known = await store.write((tx) => remoteAtName(tx, pair.name, place))
   if (!known || known.itemId === context.case.remote?.itemId) return { end: 'stale', because: 'it is free' }
   await paper.pause()
   const remote = itemNow(paper, known)
   if (isOther(known, remote)) return heardInstead(context, [remote], 'what has its name changed')
   const waitsFor = itemNode(known.itemId)
-  const other = await store.nodeCase(drive.name, waitsFor)
+  const other = await store.nodeCase(pair.name, waitsFor)
   if (other.local?.id === local!.id)
-    return { end: 'done', write: (tx) => waitForNode(tx, drive.name, { node, version, waitsFor }) }
+    return { end: 'done', write: (tx) => waitForNode(tx, pair.name, { node, version, waitsFor }) }
   if (local!.type !== 'file' || remote.type !== 'file') return undefined
   const file = await fileAsSeen(paper, context, local!)
   if ('end' in file) return file
   const seen = { ...local!, hash: hashOf(file.content) }
   if (!other.local || other.local.isMissing) {
     if (remote.hash !== seen.hash) return undefined
-    return { end: 'done', write: (tx) => endHandedOver(tx, drive.name, { node, local: seen, remote }) }
+    return { end: 'done', write: (tx) => endHandedOver(tx, pair.name, { node, local: seen, remote }) }
   }
-  const names = await store.localPath(drive.name, other.local.id)
+  const names = await store.localPath(pair.name, other.local.id)
   const its = names && paper.here.resolve(names)
   await paper.pause()
   if (its?.type !== 'file' || !other.base) return undefined
@@ -568,7 +568,7 @@ async function yieldName(paper: Paper, context: ActionContext): Promise<Ended | 
   const now = await fileAsSeen(paper, context, local!)
   if ('end' in now) return now
   takeToTrash(paper, now)
-  return { end: 'done', write: (tx) => endYielded(tx, drive.name, { node, version, local: seen }) }
+  return { end: 'done', write: (tx) => endYielded(tx, pair.name, { node, version, local: seen }) }
 }
 
 /** Undefined where they differ. */
@@ -589,11 +589,11 @@ async function setAside(paper: Paper, context: ActionContext): Promise<Ended> {
   const yielded = context.decision.do === 'conflict' ? undefined : await yieldName(paper, context)
   const same = isComparison(context.decision) ? await compared(paper, context) : undefined
   if (yielded ?? same) return (yielded ?? same)!
-  const { drive, store, node, version, decision, job } = context
+  const { pair, store, node, version, decision, job } = context
   const { remote } = context.case
   const local = context.case.local!
   await paper.pause()
-  const from = await store.localPath(drive.name, local.id)
+  const from = await store.localPath(pair.name, local.id)
   if (!from) return NO_FOLDER
   const folder = here.resolve(from.slice(0, -1))
   const atMs = job.clock.now()
@@ -611,7 +611,7 @@ async function setAside(paper: Paper, context: ActionContext): Promise<Ended> {
   return {
     end: 'done',
     write: (tx) =>
-      endSetAside(tx, drive.name, {
+      endSetAside(tx, pair.name, {
         ...{ node, version, localId: local.id, from: local, copyName, isDetached },
         conflict: {
           ...{ kind, path: job.payload.path, node, copyPath: copyName, at: atMs, state: 'kept-both' },

@@ -7,8 +7,8 @@ import { asTidemarkError } from '../../base/errors.ts'
 import type { RunContext } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import { type ActionPayload, runAction } from './action.ts'
-import type { FileDrive, FileDrives } from './drive.ts'
 import { createFilter, filterSchema } from './filter.ts'
+import type { FolderPair, FolderPairs } from './folder-pair.ts'
 import { PaperScan } from './paper-scan.suite.ts'
 import { PaperDrive, type PaperFile, PaperFolder } from './paper-sides.suite.ts'
 import { paperVerbs } from './paper-verbs.suite.ts'
@@ -17,7 +17,7 @@ import type { PlanBell } from './plan-bell.ts'
 import { planOnce } from './planning.ts'
 import type { LocalSighting } from './store/contract.ts'
 import { writePlan } from './store/ends.ts'
-import { type FileStore, setDrive } from './store/file-store.ts'
+import { type FileStore, setFolderPair } from './store/file-store.ts'
 import { seeLocal } from './store/local-tree.ts'
 import { freeAllWaiting } from './store/open-nodes.ts'
 import { hearRemote } from './store/remote-tree.ts'
@@ -49,22 +49,22 @@ export class PaperWorld {
   #scan: { scan: PaperScan; isWhole: boolean } | undefined
   #pages: { rows: RemoteRow[][]; cursor: number } | undefined
   #cursor = 0
-  readonly #drive: FileDrive
+  readonly #pair: FolderPair
 
   private constructor(store: FileStore, name: string) {
     this.store = store
     this.name = name
     const filter = createFilter(filterSchema.parse({}), undefined)
     // Nothing on paper calls a client.
-    this.#drive = {
+    this.#pair = {
       ...{ name, stream: `files:${name}`, account: 'ann', driveId: 'd', rootItemId: 'root', filter },
       settings: { mode: 'two-way', conflicts: 'keep-both' },
-    } as unknown as FileDrive
+    } as unknown as FolderPair
   }
 
   static async open(store: FileStore, name: string): Promise<PaperWorld> {
     const world = new PaperWorld(store, name)
-    await store.addDrive(
+    await store.addFolderPair(
       {
         ...{ name, account: 'ann', driveId: 'd', driveType: 'personal', rootItemId: 'root' },
         ...{ root: '/nowhere', markerId: 'm', machine: 'here', settings: '{}' },
@@ -72,13 +72,13 @@ export class PaperWorld {
       world.here.stat(world.here.things.get(1)!),
     )
     await store.write((tx) =>
-      setDrive(tx, name, { isEnumerating: false, heardAt: 1, scannedAt: 1, forcedDeletes: 1_000_000 }),
+      setFolderPair(tx, name, { isEnumerating: false, heardAt: 1, scannedAt: 1, forcedDeletes: 1_000_000 }),
     )
     return world
   }
 
   close(): Promise<void> {
-    return this.store.removeDrive(this.name)
+    return this.store.removeFolderPair(this.name)
   }
 
   say(what: string): void {
@@ -162,8 +162,8 @@ export class PaperWorld {
     let actions = 0
     for (let pass = 0; ; pass++) {
       if (pass === PASSES_MAX) throw new Error(`a plan does not come to its end:\n${await this.openText()}`)
-      const row = await this.store.drive(this.name)
-      const made = await planOnce(this.store, this.#drive, row)
+      const row = await this.store.folderPair(this.name)
+      const made = await planOnce(this.store, this.#pair, row)
       if (!made) return actions
       const cycle = row.planned + 1
       const write = (tx: Tx): Promise<void> =>
@@ -216,7 +216,7 @@ export class PaperWorld {
       },
     } as unknown as RunContext<ActionPayload>
     const deps = {
-      drives: { get: async () => this.#drive } as unknown as FileDrives,
+      pairs: { get: async () => this.#pair } as unknown as FolderPairs,
       ...{ store: this.store, bell: { ring: () => undefined } as unknown as PlanBell },
       lookAfter: () => undefined,
     }

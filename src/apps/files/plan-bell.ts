@@ -13,7 +13,7 @@ export type Asked = { what: 'plan' | 'delta' } | { what: 'look'; folders: string
 
 export class PlanBell {
   readonly #clock: Clock
-  readonly #ask: (drive: string, asked: Asked) => Promise<void>
+  readonly #ask: (pair: string, asked: Asked) => Promise<void>
   readonly #onError: (error: unknown) => void
   readonly #timers = new Map<string, CancelTimer>()
   /** By drive: folders in which somebody is not found. */
@@ -22,7 +22,7 @@ export class PlanBell {
 
   constructor(options: {
     clock: Clock
-    ask: (drive: string, asked: Asked) => Promise<void>
+    ask: (pair: string, asked: Asked) => Promise<void>
     onError: (error: unknown) => void
   }) {
     this.#clock = options.clock
@@ -30,25 +30,25 @@ export class PlanBell {
     this.#onError = options.onError
   }
 
-  ring(drive: string, what: 'plan' | 'delta' = 'plan'): void {
-    this.#soon(`${what} ${drive}`, () => this.#ask(drive, { what }))
+  ring(pair: string, what: 'plan' | 'delta' = 'plan'): void {
+    this.#soon(`${what} ${pair}`, () => this.#ask(pair, { what }))
   }
 
   /**
    * Something is not where it was, and a look at its folder tells what became of it. Once for `whom`: what such a look
    * does not find would be looked for without end.
    */
-  seek(drive: string, folder: readonly string[], whom: string): void {
-    const key = `${drive} ${whom}`
+  seek(pair: string, folder: readonly string[], whom: string): void {
+    const key = `${pair} ${whom}`
     if (this.#sought.has(key)) return
     if (this.#sought.size >= SOUGHT_MAX) this.#sought.clear()
     this.#sought.add(key)
-    const folders = this.#folders.get(drive) ?? new Set()
-    this.#folders.set(drive, folders.add(folder.join('/')))
-    this.#soon(`look ${drive}`, () => {
-      this.#folders.delete(drive)
+    const folders = this.#folders.get(pair) ?? new Set()
+    this.#folders.set(pair, folders.add(folder.join('/')))
+    this.#soon(`look ${pair}`, () => {
+      this.#folders.delete(pair)
       const names = [...folders].map((path) => (path === '' ? [] : path.split('/')))
-      return this.#ask(drive, { what: 'look', folders: names })
+      return this.#ask(pair, { what: 'look', folders: names })
     })
   }
 

@@ -9,11 +9,11 @@ import type { JobKind } from '../../engine/kinds.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { ActionPayload } from './action.ts'
 import { type Decision, decide } from './decide.ts'
-import type { FileDrive, FileDrives } from './drive.ts'
 import { IGNORE_FILE } from './filter.ts'
+import type { FolderPair, FolderPairs } from './folder-pair.ts'
 import { judgedPath, withHolds } from './holds.ts'
 import { type Action, type ActionVerb, type Plan, type PlanNode, plan } from './plan.ts'
-import type { DriveRow } from './store/contract.ts'
+import type { FolderPairRow } from './store/contract.ts'
 import { writePlan } from './store/ends.ts'
 import type { FileStore } from './store/file-store.ts'
 import { freeHeldNames, hasHeldNames } from './store/held.ts'
@@ -32,7 +32,7 @@ const BATCH_NODES = 2_000
 const PASSES_MAX = 10_000
 
 export type PlanningDeps = {
-  drives: FileDrives
+  pairs: FolderPairs
   store: FileStore
   ledger: Ledger
   kindOf: (verb: ActionVerb) => JobKind<ActionPayload>
@@ -41,21 +41,21 @@ export type PlanningDeps = {
 export async function runPlan(deps: PlanningDeps, job: RunContext<PlanPayload>): Promise<Outcome> {
   const { store } = deps
   // The rules may have come since the last look.
-  await deps.drives.reload()
-  const drive = await deps.drives.get(job.payload.drive)
+  await deps.pairs.reload()
+  const pair = await deps.pairs.get(job.payload.drive)
   const totals = { actions: 0, nodes: 0 }
-  await releaseOld(deps, job, drive)
-  const first = await planRules(deps, job, drive)
+  await releaseOld(deps, job, pair)
+  const first = await planRules(deps, job, pair)
   if (first) return first
-  totals.actions += await planWholes(deps, job, drive)
+  totals.actions += await planWholes(deps, job, pair)
   for (let pass = 0; pass < PASSES_MAX; pass++) {
     job.signal.throwIfAborted()
-    const row = await store.drive(drive.name)
+    const row = await store.folderPair(pair.name)
     if (!isKnown(row)) return { skip: 'both sides have to be known first' }
-    const planned = await planOnce(store, drive, row, job.clock.now())
+    const planned = await planOnce(store, pair, row, job.clock.now())
     if (!planned) break
-    const { tail_at: tail } = await deps.ledger.stream(drive.stream)
-    const outcome = toOutcome(deps, job, { drive, row, cycle: tail + 1, plan: planned })
+    const { tail_at: tail } = await deps.ledger.stream(pair.stream)
+    const outcome = toOutcome(deps, job, { pair, row, cycle: tail + 1, plan: planned })
     totals.actions += planned.actions.length
     totals.nodes += 1
     if (isLast(planned)) return { ...outcome, note: `${totals.actions} actions` }
@@ -79,25 +79,25 @@ const RULES_FIRST = 'what takes part is on its way here, and comes first'
 async function planRules(
   { store, ledger, ...deps }: PlanningDeps,
   job: RunContext<PlanPayload>,
-  drive: FileDrive,
+  pair: FolderPair,
 ): Promise<Outcome | undefined> {
-  const row = await store.drive(drive.name)
+  const row = await store.folderPair(pair.name)
   const ahead = isKnown(row) ? await ledger.driver.read((tx) => rulesAhead(tx, row)) : []
   if (ahead.length === 0) return undefined
   const isComing = async ({ node }: RulesAhead): Promise<boolean> => {
-    const { version: _, ...rows } = await store.nodeCase(drive.name, node)
-    return CHANGES_RULES.has(decide(withHolds(drive, rows, IGNORE_FILE), drive.settings.mode).do)
+    const { version: _, ...rows } = await store.nodeCase(pair.name, node)
+    return CHANGES_RULES.has(decide(withHolds(pair, rows, IGNORE_FILE), pair.settings.mode).do)
   }
   const coming: RulesAhead[] = []
   for (const one of ahead) if (await isComing(one)) coming.push(one)
   if (coming.length === 0) return undefined
   if (coming.some(({ isPlanned }) => isPlanned)) return { skip: RULES_FIRST }
-  const view = await ledger.driver.read((tx) => viewOfRules(tx, drive.name, coming))
-  const planned = await planView(store, drive, { row, view, nowMs: job.clock.now() })
+  const view = await ledger.driver.read((tx) => viewOfRules(tx, pair.name, coming))
+  const planned = await planView(store, pair, { row, view, nowMs: job.clock.now() })
   const areMoving = planned.actions.some(({ node }) => coming.some((one) => one.node === node))
   if (!areMoving) return undefined
-  const { tail_at: tail } = await ledger.stream(drive.stream)
-  const outcome = toOutcome({ store, ledger, ...deps }, job, { drive, row, cycle: tail + 1, plan: planned })
+  const { tail_at: tail } = await ledger.stream(pair.stream)
+  const outcome = toOutcome({ store, ledger, ...deps }, job, { pair, row, cycle: tail + 1, plan: planned })
   return { ...outcome, note: RULES_FIRST }
 }
 
@@ -105,25 +105,25 @@ async function planRules(
 async function planWholes(
   deps: PlanningDeps,
   job: RunContext<PlanPayload>,
-  drive: FileDrive,
+  pair: FolderPair,
 ): Promise<number> {
-  const row = await deps.store.drive(drive.name)
+  const row = await deps.store.folderPair(pair.name)
   if (!isKnown(row)) return 0
-  const wholes = await planWholeDeletes(deps.store, drive, row, job.clock.now())
+  const wholes = await planWholeDeletes(deps.store, pair, row, job.clock.now())
   if (!wholes) return 0
-  const { tail_at: tail } = await deps.ledger.stream(drive.stream)
-  const outcome = toOutcome(deps, job, { drive, row, cycle: tail + 1, plan: wholes.plan })
+  const { tail_at: tail } = await deps.ledger.stream(pair.stream)
+  const outcome = toOutcome(deps, job, { pair, row, cycle: tail + 1, plan: wholes.plan })
   await job.commit({
     ...outcome,
     effects: async (tx) => {
       await outcome.effects!(tx)
-      for (const folder of wholes.folders) await waitForWhole(tx, drive.name, folder)
+      for (const folder of wholes.folders) await waitForWhole(tx, pair.name, folder)
     },
   })
   return wholes.plan.actions.length
 }
 
-function isKnown({ scannedAt, heardAt, isEnumerating, isReading }: DriveRow): boolean {
+function isKnown({ scannedAt, heardAt, isEnumerating, isReading }: FolderPairRow): boolean {
   return scannedAt !== null && heardAt !== null && !isEnumerating && !isReading
 }
 
@@ -135,31 +135,31 @@ function isLast({ actions, waiting, reported, bookkeeping }: Plan): boolean {
 /** The plan of the next open nodes; undefined where there are none. */
 export async function planOnce(
   store: FileStore,
-  drive: FileDrive,
-  row: DriveRow,
+  pair: FolderPair,
+  row: FolderPairRow,
   nowMs?: number,
 ): Promise<Plan | undefined> {
-  const view = await store.unplanned(drive.name, BATCH_NODES)
-  return view.nodes.length === 0 ? undefined : planView(store, drive, { row, view, nowMs })
+  const view = await store.unplanned(pair.name, BATCH_NODES)
+  return view.nodes.length === 0 ? undefined : planView(store, pair, { row, view, nowMs })
 }
 
 async function planView(
   store: FileStore,
-  drive: FileDrive,
-  { row, view, nowMs }: { row: DriveRow; view: PlanView; nowMs: number | undefined },
+  pair: FolderPair,
+  { row, view, nowMs }: { row: FolderPairRow; view: PlanView; nowMs: number | undefined },
 ): Promise<Plan> {
-  const { mode } = drive.settings
-  const ahead = await store.deletesAhead(drive.name, mode)
+  const { mode } = pair.settings
+  const ahead = await store.deletesAhead(pair.name, mode)
   const nodes: PlanNode[] = []
   for (const node of view.nodes) {
-    if (nodes.length % drive.filter.turnPaths === 0) await new Promise((resolve) => setImmediate(resolve))
-    const path = judgedPath(drive, node, {
+    if (nodes.length % pair.filter.turnPaths === 0) await new Promise((resolve) => setImmediate(resolve))
+    const path = judgedPath(pair, node, {
       here: view.pathOf(node.node),
       there: view.remotePathOf(node.node),
     })
-    nodes.push({ ...withHolds(drive, node, path), node: node.node, version: node.version, path })
+    nodes.push({ ...withHolds(pair, node, path), node: node.node, version: node.version, path })
   }
-  const recent = nowMs === undefined ? {} : { recent: await store.recentDeletes(drive.name, nowMs) }
+  const recent = nowMs === undefined ? {} : { recent: await store.recentDeletes(pair.name, nowMs) }
   const guard = { ...ahead, forced: row.forcedDeletes, ...recent }
   const overwrites = nowMs === undefined ? undefined : await store.overwriteGuard(row, { mode, nowMs })
   const planned = plan(nodes, view.around, { mode, guard, overwrites })
@@ -171,22 +171,22 @@ async function planView(
   return planned
 }
 
-async function releaseOld(deps: PlanningDeps, job: RunContext<PlanPayload>, drive: FileDrive): Promise<void> {
-  const { mark_at: settledTo } = await deps.ledger.stream(drive.stream)
-  if (await deps.store.hasPlanned(drive.name, settledTo))
-    await job.commit({ effects: async (tx) => void (await releaseSettled(tx, drive.name, settledTo)) })
-  if (await deps.ledger.driver.read((tx) => hasHeldNames(tx, drive.name)))
-    await job.commit({ effects: async (tx) => void (await freeHeldNames(tx, drive.name)) })
+async function releaseOld(deps: PlanningDeps, job: RunContext<PlanPayload>, pair: FolderPair): Promise<void> {
+  const { mark_at: settledTo } = await deps.ledger.stream(pair.stream)
+  if (await deps.store.hasPlanned(pair.name, settledTo))
+    await job.commit({ effects: async (tx) => void (await releaseSettled(tx, pair.name, settledTo)) })
+  if (await deps.ledger.driver.read((tx) => hasHeldNames(tx, pair.name)))
+    await job.commit({ effects: async (tx) => void (await freeHeldNames(tx, pair.name)) })
 }
 
 function toOutcome(
   { kindOf }: PlanningDeps,
   job: RunContext<PlanPayload>,
-  { drive, row, cycle, plan: planned }: { drive: FileDrive; row: DriveRow; cycle: number; plan: Plan },
+  { pair, row, cycle, plan: planned }: { pair: FolderPair; row: FolderPairRow; cycle: number; plan: Plan },
 ): Outcome {
   const segment = `plan ${cycle}`
   return {
-    effects: (tx) => writePlan(tx, drive.name, { cycle, plan: planned, atMs: job.clock.now() }),
+    effects: (tx) => writePlan(tx, pair.name, { cycle, plan: planned, atMs: job.clock.now() }),
     segments: [
       {
         streamId: job.job.streamId,
@@ -198,20 +198,20 @@ function toOutcome(
       },
     ],
     counts: [{ segment, listed: planned.actions.length, seal: true }],
-    jobs: planned.actions.map((action) => toJob(kindOf(action.verb), action, { drive, segment })),
+    jobs: planned.actions.map((action) => toJob(kindOf(action.verb), action, { pair, segment })),
   }
 }
 
 function toJob(
   kind: JobKind<ActionPayload>,
   { after, ...action }: Action,
-  { drive, segment }: { drive: FileDrive; segment: string },
+  { pair, segment }: { pair: FolderPair; segment: string },
 ): JobRequest {
   return request(
     kind,
-    { drive: drive.name, ...action },
+    { drive: pair.name, ...action },
     {
-      ...{ stream: drive.stream, segment, ref: action.node },
+      ...{ stream: pair.stream, segment, ref: action.node },
       ...(after.length > 0 ? { after } : {}),
     },
   )

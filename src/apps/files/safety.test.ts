@@ -20,18 +20,18 @@ import { test } from 'node:test'
 import { systemClock } from '../../base/clock.ts'
 import { sendJson, startServer } from '../../cloud/scripted-server.suite.ts'
 import { type ActWorld, actWorld, MIB, noise, type WorldOptions } from './act/act-world.suite.ts'
-import { driveSettings, streamOf } from './drive.ts'
 import { IGNORE_FILE } from './filter.ts'
+import { folderPairSettings, streamOf } from './folder-pair.ts'
 import { RECENT_MS, SHARE_MS } from './guard.ts'
 import { RULES_MAX } from './ignore-rules.ts'
 import { partialPath } from './local/place.ts'
 import { openRoot } from './local/root.ts'
 import { countDelete } from './store/delete-counts.ts'
-import { setDrive } from './store/file-store.ts'
+import { setFolderPair } from './store/file-store.ts'
 import { changeSettings } from './store/filter-change.ts'
 import { freeHeld } from './store/held.ts'
 import { forgetUnheard, keepHeard, remoteRows } from './store/remote-tree.ts'
-import { assertInStep, DRIVE, type FileWorld, withFileWorld } from './sync.suite.ts'
+import { assertInStep, type FileWorld, PAIR, withFileWorld } from './sync.suite.ts'
 import { ASIDE, type RemoteRow, unreadableText } from './trees.ts'
 
 async function withActWorld(run: (w: ActWorld) => Promise<void>, options?: WorldOptions): Promise<void> {
@@ -59,9 +59,9 @@ function deletions(actions: readonly string[]): string[] {
 
 async function choose(world: FileWorld, choices: Record<string, unknown>): Promise<void> {
   const { store } = world.files
-  const row = await store.drive(DRIVE)
-  await store.write((tx) => changeSettings(tx, row, driveSettings.parse(choices)))
-  await world.files.drives.reload()
+  const row = await store.folderPair(PAIR)
+  await store.write((tx) => changeSettings(tx, row, folderPairSettings.parse(choices)))
+  await world.files.pairs.reload()
 }
 
 test('S1: what was never agreed on is not deleted, whichever side lacks it', () =>
@@ -79,12 +79,12 @@ test('S2: while a reading of OneDrive has not come to its end, nothing is planne
   withFileWorld(async (world) => {
     await begin(world)
     world.remove('f0.txt')
-    await world.files.store.write((tx) => setDrive(tx, DRIVE, { isReading: true }))
-    const stream = streamOf(DRIVE)
-    await world.engine.enqueue(world.files.kinds.look, { drive: DRIVE }, { stream })
+    await world.files.store.write((tx) => setFolderPair(tx, PAIR, { isReading: true }))
+    const stream = streamOf(PAIR)
+    await world.engine.enqueue(world.files.kinds.look, { drive: PAIR }, { stream })
     await world.engine.drained()
     assert.ok(world.there.device.has('f0.txt'))
-    assert.equal((await world.files.store.openCounts(DRIVE)).unplanned, 1)
+    assert.equal((await world.files.store.openCounts(PAIR)).unplanned, 1)
     await world.sync()
     assert.ok(!world.there.device.has('f0.txt'))
   }))
@@ -116,7 +116,7 @@ test('S2: pages of changes that lead in circles come to no end, and nothing is c
           return /circles/.test(JSON.stringify(job ?? ''))
         })
         assert.ok(asked >= 4 && asked < 100)
-        assert.equal((await world.files.store.drive(DRIVE)).heardAt, null)
+        assert.equal((await world.files.store.folderPair(PAIR)).heardAt, null)
       },
       { settings: { apiUrl: `${server.url}/v1.0` } },
     )
@@ -173,8 +173,8 @@ test('S2: what was deleted here while it was left out comes back when it takes p
     assert.ok(world.there.device.has('videos/long.txt'))
     await choose(world, {})
     const folders = [['videos'], []]
-    const stream = streamOf(DRIVE)
-    await world.engine.enqueue(world.files.kinds.look, { drive: DRIVE, folders }, { stream })
+    const stream = streamOf(PAIR)
+    await world.engine.enqueue(world.files.kinds.look, { drive: PAIR, folders }, { stream })
     await world.settled()
     await world.sync()
     assert.equal(world.read('videos/long.txt'), 'a film')
@@ -185,7 +185,7 @@ test('S2: what was deleted here while it was left out comes back when it takes p
 const PHOTOS = ['photos/a.jpg', 'photos/2026/b.jpg']
 
 async function reasonsOf(world: FileWorld): Promise<Map<string, string>> {
-  const reported = await world.files.store.reported(DRIVE, { limit: 100 })
+  const reported = await world.files.store.reported(PAIR, { limit: 100 })
   return new Map(reported.map(({ path, because }) => [path, because]))
 }
 
@@ -249,7 +249,7 @@ test('S2: what a link has taken the place of, and OneDrive deletes, is forgotten
     assert.deepEqual([...(await reasonsOf(world)).keys()], ['photos'])
     rmSync(world.path('photos'))
     await world.sync()
-    assert.equal((await world.files.store.openNodes(DRIVE, { limit: 1 })).length, 0)
+    assert.equal((await world.files.store.openNodes(PAIR, { limit: 1 })).length, 0)
     assertInStep(world)
   }))
 
@@ -268,7 +268,7 @@ test('S2: what links led to stays in OneDrive when they are not followed any mor
       assert.equal((await reasonsOf(world)).get('linked'), unreadableText(ASIDE.link))
       await choose(world, { follow_symlinks: true })
       await world.sync()
-      assert.equal((await world.files.store.openNodes(DRIVE, { limit: 1 })).length, 0)
+      assert.equal((await world.files.store.openNodes(PAIR, { limit: 1 })).length, 0)
       assert.deepEqual(deletions(await world.actions()), [])
     },
     { choices: { follow_symlinks: true } },
@@ -360,11 +360,11 @@ test('S3: what is left of a download that was already in its place is not writte
     await w.run(action, { isLost: true })
     // It died after the file had got its name, and before the partial file lost its own.
     const { itemId, cTag } = (await w.store.nodeCase('docs', action.node)).remote as RemoteRow
-    linkSync(w.path('a.txt'), partialPath(openRoot(w.drive.root, w.drive.markerId), { itemId, cTag }))
+    linkSync(w.path('a.txt'), partialPath(openRoot(w.pair.root, w.pair.markerId), { itemId, cTag }))
     appendFileSync(w.path('a.txt'), ', and what somebody added')
     await w.run(action)
     await w.sync()
-    const [copy] = readdirSync(w.drive.root).filter((name) => name.includes('.conflict-'))
+    const [copy] = readdirSync(w.pair.root).filter((name) => name.includes('.conflict-'))
     assert.equal(w.read(copy!), 'from there, and what somebody added')
     assert.equal(w.read('a.txt'), 'from there')
     assert.deepEqual(await w.differences(), [])
@@ -382,7 +382,7 @@ test('S3: a download that another process has finished meanwhile writes nothing 
         if (isTaken || done < MIB) return
         isTaken = true
         // The other one has put it in its place, and somebody has written to it since.
-        const partials = join(w.drive.root, '.tidemark/partial')
+        const partials = join(w.pair.root, '.tidemark/partial')
         renameSync(join(partials, readdirSync(partials)[0]!), w.path('a.bin'))
         writeFileSync(w.path('a.bin'), 'edited', { flag: 'r+' })
         truncateSync(w.path('a.bin'), 6)
@@ -397,7 +397,7 @@ test('S3: a small download that another process has finished meanwhile writes no
   withActWorld(async (w) => {
     w.there.device.write('/a.txt', 'from there')
     const action = await w.only('download')
-    const partials = join(w.drive.root, '.tidemark/partial')
+    const partials = join(w.pair.root, '.tidemark/partial')
     let isTaken = false
     const takeOver = (): void => {
       // Its file is being made, in a thread: what comes after that waits for this to end.
@@ -437,16 +437,16 @@ test('S5: a yes is for as many deletions as were asked about, and later ones are
     await world.sync()
     assert.equal(world.thereTree().size, 40)
     await world.files.store.write(async (tx) => {
-      await setDrive(tx, DRIVE, { forcedDeletes: 22, heldDeletes: null })
-      await freeHeld(tx, DRIVE)
+      await setFolderPair(tx, PAIR, { forcedDeletes: 22, heldDeletes: null })
+      await freeHeld(tx, PAIR)
     })
-    await world.engine.enqueue(world.files.kinds.plan, { drive: DRIVE }, { stream: streamOf(DRIVE) })
+    await world.engine.enqueue(world.files.kinds.plan, { drive: PAIR }, { stream: streamOf(PAIR) })
     await world.settled()
     assert.equal(world.thereTree().size, 18)
     for (const name of names.slice(22)) world.remove(name)
     await world.sync()
     assert.equal(world.thereTree().size, 18)
-    const { heldDeletes } = await world.files.store.drive(DRIVE)
+    const { heldDeletes } = await world.files.store.folderPair(PAIR)
     assert.deepEqual(JSON.parse(heldDeletes ?? 'null'), { local: 0, remote: 18 })
   }, UNANSWERED))
 
@@ -458,17 +458,17 @@ test('S5: many deletions are asked about although they come little by little', (
     assert.ok(!world.there.device.has('f0.txt'))
     const nowMs = systemClock.now()
     const { store } = world.files
-    assert.deepEqual(await store.recentDeletes(DRIVE, nowMs), { lately: 1, items: 1, files: 1 })
+    assert.deepEqual(await store.recentDeletes(PAIR, nowMs), { lately: 1, items: 1, files: 1 })
     await store.write(async (tx) => {
-      for (let count = 1; count < 1_000; count++) await countDelete(tx, DRIVE, { nowMs, items: 1, files: 1 })
+      for (let count = 1; count < 1_000; count++) await countDelete(tx, PAIR, { nowMs, items: 1, files: 1 })
     })
     world.remove('f1.txt')
     await world.sync()
     assert.ok(world.there.device.has('f1.txt'))
     // They are forgotten in time.
-    const { lately, items } = await store.recentDeletes(DRIVE, nowMs + 2 * RECENT_MS)
+    const { lately, items } = await store.recentDeletes(PAIR, nowMs + 2 * RECENT_MS)
     assert.deepEqual([lately, items], [0, 1_000])
-    assert.equal((await store.recentDeletes(DRIVE, nowMs + 2 * SHARE_MS)).items, 0)
+    assert.equal((await store.recentDeletes(PAIR, nowMs + 2 * SHARE_MS)).items, 0)
   }, UNANSWERED))
 
 for (const [side, remove] of [
@@ -526,16 +526,16 @@ test('hole 1: what a later plan has done does not move the mark past an earlier 
       world.there.device.write('slow.txt', 'slow')
       const latency = { kind: 'fixed' as const, ms: 3_000 }
       world.sim.faults.set({ rules: [{ do: 'latency', latency, methods: ['graph.content.get'] }] })
-      await world.syncStopped(async () => (await world.files.store.openCounts(DRIVE)).inWork > 0)
-      const before = await ledger.stream(streamOf(DRIVE))
+      await world.syncStopped(async () => (await world.files.store.openCounts(PAIR)).inWork > 0)
+      const before = await ledger.stream(streamOf(PAIR))
       world.write('quick.txt', 'quick')
       await world.syncStopped(async () => world.there.device.has('quick.txt'))
-      const during = await ledger.stream(streamOf(DRIVE))
+      const during = await ledger.stream(streamOf(PAIR))
       assert.ok(!world.has('slow.txt'))
       assert.ok(during.tail_at > before.tail_at)
       assert.equal(during.mark_at, before.mark_at)
       await world.settled()
-      const after = await ledger.stream(streamOf(DRIVE))
+      const after = await ledger.stream(streamOf(PAIR))
       assert.equal(after.mark_at, after.tail_at)
       assertInStep(world)
     },
@@ -598,8 +598,8 @@ test('hole 6: a reading that is gone on with after an interruption concludes not
     world.there.expireDelta()
     const rule = { do: 'error' as const, status: 500, methods: ['graph.delta'], skip: 1 }
     world.sim.faults.set({ rules: [rule] })
-    await world.syncStopped(async () => (await world.files.store.drive(DRIVE)).isEnumerating)
-    await world.engine.enqueue(world.files.kinds.plan, { drive: DRIVE }, { stream: streamOf(DRIVE) })
+    await world.syncStopped(async () => (await world.files.store.folderPair(PAIR)).isEnumerating)
+    await world.engine.enqueue(world.files.kinds.plan, { drive: PAIR }, { stream: streamOf(PAIR) })
     await world.until(async () => {
       const [plan] = await world.engine.ledger.jobs({ kind: 'files.plan', limit: 1 })
       return plan?.state === 'done' || plan?.state === 'skipped'

@@ -4,7 +4,7 @@ import { readdirSync, utimesSync } from 'node:fs'
 import { test } from 'node:test'
 import { quickXorHash } from '../../base/quick-xor-hash.ts'
 import { decide } from './decide.ts'
-import { assertInStep, DRIVE, type FileWorld, withFileWorld } from './sync.suite.ts'
+import { assertInStep, type FileWorld, PAIR, withFileWorld } from './sync.suite.ts'
 import { COMPARED_BYTES_MAX, contentSameness, type LocalRow, type RemoteRow } from './trees.ts'
 
 const record = (letter: string): string => letter.repeat(160)
@@ -63,7 +63,7 @@ test('what OneDrive has made of that name since it was last asked is compared wi
     await world.sync()
     await world.engine.pause('kind', 'files.upload')
     world.write('a.db', ONE)
-    await world.syncStopped(async () => (await world.files.store.openCounts(DRIVE)).inWork === 1)
+    await world.syncStopped(async () => (await world.files.store.openCounts(PAIR)).inWork === 1)
     world.there.device.write('a.db', OTHER, { modifiedMs: A_TIME_MS })
     await world.engine.resume('kind', 'files.upload')
     await world.settled()
@@ -96,7 +96,7 @@ test('equal files with another time are compared once, and those with the same t
     await world.sync()
     assertInStep(world)
     assert.deepEqual([copies(world), downloads(world)], [[], 1])
-    assert.deepEqual(await world.files.store.conflicts(DRIVE), [])
+    assert.deepEqual(await world.files.store.conflicts(PAIR), [])
   }))
 
 test('where only uploads are on, equal files are in step, and others are left as they are', () =>
@@ -109,7 +109,7 @@ test('where only uploads are on, equal files are in step, and others are left as
       await world.sync()
       assert.equal(world.read('a.db'), ONE)
       assert.equal(world.there.device.read('a.db')?.toString(), OTHER)
-      const left = await world.files.store.reported(DRIVE, { limit: 10 })
+      const left = await world.files.store.reported(PAIR, { limit: 10 })
       assert.deepEqual([...new Set(left.map(({ path }) => path))], ['a.db'])
     },
     { choices: { mode: 'upload-only' } },

@@ -4,7 +4,7 @@ import { onedriveSection } from '../../cloud/onedrive/settings.ts'
 import { about, bytes, defineSection, type SectionValues, whole } from '../../config/section.ts'
 import type { Config } from '../../config/settings.ts'
 import type { BandwidthSpec } from '../../engine/limits/bandwidth.ts'
-import type { FilesSettings } from './drive.ts'
+import type { FilesSettings } from './folder-pair.ts'
 
 const ROOTS_MAX = 50
 

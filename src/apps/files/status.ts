@@ -6,7 +6,7 @@ import { type Attendance, seeAttendance } from '../../engine/observe/sightings.t
 import type { Ledger } from '../../ledger/ledger.ts'
 import { ONEDRIVE_FULL, ONEDRIVE_FULL_HINT } from './act/obstacles.ts'
 import { WAIT_CODES, WAITS, type WaitCode } from './action.ts'
-import { driveSettings, streamOf } from './drive.ts'
+import { folderPairSettings, streamOf } from './folder-pair.ts'
 import { type Held, heldTotal } from './guard.ts'
 import { LOOK_KIND, SYNC_KIND } from './look.ts'
 import type { FileStore } from './store/file-store.ts'
@@ -52,7 +52,7 @@ export async function fileStatus(
   { store, ledger }: { store: FileStore; ledger: Ledger },
   name: string,
 ): Promise<FileStatus> {
-  const row = await store.drive(name)
+  const row = await store.folderPair(name)
   const open = await store.openCounts(name)
   const heldDeletes = row.heldDeletes === null ? null : ((await store.heldAhead(name)) ?? null)
   const conflicts = (await store.conflicts(name, { state: 'open' })).length
@@ -81,7 +81,7 @@ export async function fileStatus(
       name,
       account: row.account,
       root: row.root,
-      mode: driveSettings.parse(JSON.parse(row.settings)).mode,
+      mode: folderPairSettings.parse(JSON.parse(row.settings)).mode,
     },
     ...verdictOf({ ...facts, paused, attendance }),
     stoppedSinceMs: attendance.isAttended || !isLeft ? null : (attendance.since ?? 0),

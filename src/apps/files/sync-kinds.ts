@@ -13,8 +13,8 @@ import { defineJob, type JobKind, type JobRequest, request } from '../../engine/
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { ActionPayload } from './action.ts'
 import { type DeltaPayload, deltaPayload, runDelta } from './delta.ts'
-import { type FileDrives, streamOf } from './drive.ts'
 import { orElsewhere } from './elsewhere.ts'
+import { type FolderPairs, streamOf } from './folder-pair.ts'
 import { LOOK_KIND, type LookPayload, lookPayload, runLook, SYNC_KIND } from './look.ts'
 import type { ActionVerb } from './plan.ts'
 import { type PlanPayload, planPayload, runPlan } from './planning.ts'
@@ -29,11 +29,11 @@ export type SyncKinds = {
   look: JobKind<LookPayload>
   plan: JobKind<PlanPayload>
   /** A look at everything that begins later than one that is under way. */
-  lookAfter: (drive: string) => JobRequest[]
+  lookAfter: (pair: string) => JobRequest[]
 }
 
 export type SyncKindsDeps = {
-  drives: FileDrives
+  pairs: FolderPairs
   store: FileStore
   ledger: Ledger
   kindOf: (verb: ActionVerb) => JobKind<ActionPayload>
@@ -51,11 +51,11 @@ export function syncKinds(deps: SyncKindsDeps): SyncKinds {
     describe: { verb: 'planning', noun: 'folder' },
     run: (job) => orElsewhere(() => runPlan(deps, job)),
   })
-  const planAfter = (drive: string) => [request(plan, { drive }, { stream: streamOf(drive) })]
+  const planAfter = (pair: string) => [request(plan, { drive: pair }, { stream: streamOf(pair) })]
   const delta = defineJob<DeltaPayload>({
     kind: 'files.delta',
     payload: deltaPayload,
-    key: ({ drive }) => drive,
+    key: ({ drive: pair }) => pair,
     // Without the budget's number of workers: news of the other side does not queue behind the work that they are at.
     ...{ lane: 'interactive', priority: PRIORITY },
     describe: { verb: 'listening to', noun: 'drive' },
@@ -68,7 +68,7 @@ export function syncKinds(deps: SyncKindsDeps): SyncKinds {
     kind: LOOK_KIND,
     payload: lookPayload,
     // Looks at some folders are each for themselves: what they were asked for came after the last one began.
-    key: ({ drive, folders }) => (folders ? undefined : drive),
+    key: ({ drive: pair, folders }) => (folders ? undefined : pair),
     ...{ lane: 'interactive', priority: PRIORITY, stallMs: LOOK_STALL_MS },
     describe: { verb: 'looking through', noun: 'folder' },
     run: (job) =>
@@ -79,18 +79,18 @@ export function syncKinds(deps: SyncKindsDeps): SyncKinds {
   const sync = defineJob<SyncPayload>({
     kind: SYNC_KIND,
     payload: syncPayload,
-    key: ({ drive }) => drive,
+    key: ({ drive: pair }) => pair,
     ...{ lane: 'interactive', priority: PRIORITY },
-    run: ({ payload: { drive } }) => ({
+    run: ({ payload: { drive: pair } }) => ({
       jobs: [
-        request(delta, { drive, isPlannedLater: true }, { stream: streamOf(drive) }),
-        request(look, { drive, isPlannedLater: true }, { stream: streamOf(drive) }),
+        request(delta, { drive: pair, isPlannedLater: true }, { stream: streamOf(pair) }),
+        request(look, { drive: pair, isPlannedLater: true }, { stream: streamOf(pair) }),
       ],
-      followUp: request(plan, { drive }, { stream: streamOf(drive) }),
+      followUp: request(plan, { drive: pair }, { stream: streamOf(pair) }),
     }),
   })
-  const lookAfter = (drive: string): JobRequest[] => [
-    request(look, { drive }, { stream: streamOf(drive), key: `${drive}:again` }),
+  const lookAfter = (pair: string): JobRequest[] => [
+    request(look, { drive: pair }, { stream: streamOf(pair), key: `${pair}:again` }),
   ]
   return { sync, delta, look, plan, lookAfter }
 }

@@ -21,15 +21,15 @@ import { Accounts, accountKey } from '../../ledger/accounts.ts'
 import { openLedger } from '../../ledger/open.ts'
 import type { SimDrive } from '../../sim/onedrive/sim-drive.ts'
 import { type Sim, type SimOptions, startSim } from '../../sim/start.ts'
-import { driveSettings, type FilesSettings, SERVICE, streamOf } from './drive.ts'
 import { OWN_FOLDER } from './filter.ts'
+import { type FilesSettings, folderPairSettings, SERVICE, streamOf } from './folder-pair.ts'
 import { type FileSync, machineId, openFileSync } from './index.ts'
 import { createRoot } from './local/root.ts'
 import { lookAt, plainStat } from './local/stat.ts'
 import { sayYes } from './store/held.ts'
 
 export const ACCOUNT = 'ann@example.com'
-export const DRIVE = 'home'
+export const PAIR = 'home'
 
 const SETTLE_MS_MAX = 240_000
 
@@ -114,7 +114,7 @@ export class FileWorld {
 
   /** A look at both sides, and everything that follows from it. */
   async sync(): Promise<void> {
-    await this.engine.enqueue(this.files.kinds.sync, { drive: DRIVE }, { stream: streamOf(DRIVE) })
+    await this.engine.enqueue(this.files.kinds.sync, { drive: PAIR }, { stream: streamOf(PAIR) })
     await this.settled()
   }
 
@@ -123,10 +123,10 @@ export class FileWorld {
     const until = systemClock.monotonicMs() + SETTLE_MS_MAX
     for (;;) {
       await this.engine.drained()
-      const open = await this.files.store.openCounts(DRIVE)
+      const open = await this.files.store.openCounts(PAIR)
       if (open.unplanned + open.inWork === 0 && !(this.#isAnswered && (await this.sayYes()))) return
       if (systemClock.monotonicMs() > until) {
-        const nodes = await this.files.store.openNodes(DRIVE, { limit: 10 })
+        const nodes = await this.files.store.openNodes(PAIR, { limit: 10 })
         throw new Error(`not settled: ${JSON.stringify({ open, nodes })}`)
       }
       await sleep(systemClock, 10)
@@ -136,16 +136,16 @@ export class FileWorld {
   /** To deletions that wait for it; false where none does. */
   async sayYes(): Promise<boolean> {
     const { store, kinds } = this.files
-    if ((await store.drive(DRIVE)).heldDeletes === null) return false
-    const held = await store.heldAhead(DRIVE)
-    await store.write((tx) => sayYes(tx, DRIVE, held!))
-    await this.engine.enqueue(kinds.plan, { drive: DRIVE }, { stream: streamOf(DRIVE) })
+    if ((await store.folderPair(PAIR)).heldDeletes === null) return false
+    const held = await store.heldAhead(PAIR)
+    await store.write((tx) => sayYes(tx, PAIR, held!))
+    await this.engine.enqueue(kinds.plan, { drive: PAIR }, { stream: streamOf(PAIR) })
     return true
   }
 
   /** Begins a sync and goes on as soon as something is so: it is not going to settle. */
   async syncStopped(isSo: () => Promise<boolean>): Promise<void> {
-    await this.engine.enqueue(this.files.kinds.sync, { drive: DRIVE }, { stream: streamOf(DRIVE) })
+    await this.engine.enqueue(this.files.kinds.sync, { drive: PAIR }, { stream: streamOf(PAIR) })
     await this.until(isSo)
   }
 
@@ -159,7 +159,7 @@ export class FileWorld {
 
   /** Kinds of what was done, oldest first: `download a.txt`. */
   async actions(): Promise<string[]> {
-    const jobs = await this.engine.ledger.jobs({ stream: streamOf(DRIVE), limit: 1_000 })
+    const jobs = await this.engine.ledger.jobs({ stream: streamOf(PAIR), limit: 1_000 })
     return jobs
       .filter(({ kind, state }) => /^files\.(check|download|upload|change)$/.test(kind) && state === 'done')
       .map(({ payload }) => JSON.parse(payload) as { verb: string; path: string })
@@ -222,19 +222,19 @@ export async function startFileWorld(options: FileWorldOptions = {}): Promise<Fi
   })
   engine = await createEngine({ ledger, jobs: files.jobs, budgets: files.budgets(), workers: 32 })
   const root = await createRoot(join(home, 'root'), {
-    ...{ markerId: 'marker', drive: DRIVE, createdAt: '2026-01-01T00:00:00.000Z' },
+    ...{ markerId: 'marker', drive: PAIR, createdAt: '2026-01-01T00:00:00.000Z' },
   })
   const drive = sim.drive(ACCOUNT)
-  await files.store.addDrive(
+  await files.store.addFolderPair(
     {
-      ...{ name: DRIVE, account: ACCOUNT, driveId: drive.id, driveType: options.drive?.type ?? 'personal' },
+      ...{ name: PAIR, account: ACCOUNT, driveId: drive.id, driveType: options.drive?.type ?? 'personal' },
       ...{ rootItemId: drive.dump().rootId, root: root.path, markerId: 'marker', machine: machineId() },
-      settings: JSON.stringify(driveSettings.parse(options.choices ?? {})),
+      settings: JSON.stringify(folderPairSettings.parse(options.choices ?? {})),
     },
     plainStat(lookAt(root.path)!),
   )
-  await files.drives.reload()
-  await engine.streams.open(streamOf(DRIVE))
+  await files.pairs.reload()
+  await engine.streams.open(streamOf(PAIR))
   await engine.start()
   const started = engine
   return new FileWorld({

@@ -27,7 +27,7 @@ beforeEach(async () => {
   store = await FileStore.open(ledger)
   const row = { name: 'docs', account: 'ann@example.com', driveId: 'd', driveType: 'personal' }
   const place = { rootItemId: 'r', root: root.path, markerId: 'm', machine: 'here', settings: '{}' }
-  await store.addDrive({ ...row, ...place }, plainStat(root.look))
+  await store.addFolderPair({ ...row, ...place }, plainStat(root.look))
 })
 afterEach(async () => {
   await ledger.close()
@@ -98,10 +98,10 @@ test('it is emptied when somebody says so, and by age only what was seen there f
   trash('a', NOW)
   await look(NOW)
   const files = { store, settings: { trashDays: 30, trashBytesMax: Number.POSITIVE_INFINITY } } as never
-  const drive = { name: 'docs', root: root.path, markerId: 'm' }
+  const pair = { name: 'docs', root: root.path, markerId: 'm' }
   const limits = { bytesMax: Number.POSITIVE_INFINITY }
-  await tidyTrash({ files }, drive, NOW + 400 * DAY_MS, { ...limits, keepMs: 7 * DAY_MS })
+  await tidyTrash({ files }, pair, NOW + 400 * DAY_MS, { ...limits, keepMs: 7 * DAY_MS })
   assert.deepEqual(left(), ['a'])
-  await tidyTrash({ files }, drive, NOW, { ...limits, keepMs: 0 })
+  await tidyTrash({ files }, pair, NOW, { ...limits, keepMs: 0 })
   assert.deepEqual(left(), [])
 })

@@ -10,7 +10,7 @@ import { type Disk, isForbidden } from './act/content.ts'
 import { realNames } from './act/local-side.ts'
 import { ContentHash } from './content-hash.ts'
 import { toRow } from './delta.ts'
-import type { FileDrive } from './drive.ts'
+import type { FolderPair } from './folder-pair.ts'
 import type { Hashed } from './local/hash.ts'
 import { openRoot, type Root } from './local/root.ts'
 import { Scan } from './local/scan.ts'
@@ -54,7 +54,7 @@ export type VerifyReport = {
 }
 
 export type VerifyInput = {
-  drive: FileDrive
+  pair: FolderPair
   store: FileStore
   ledger: Ledger
   disk: Disk
@@ -67,7 +67,7 @@ export type VerifyInput = {
 const PAGE = 500
 const AT_ONCE = 4
 
-export async function verifyDrive(input: VerifyInput): Promise<VerifyReport> {
+export async function verifyFolderPair(input: VerifyInput): Promise<VerifyReport> {
   return new Verification(input).run()
 }
 
@@ -82,9 +82,9 @@ class Verification {
 
   constructor(input: VerifyInput) {
     this.#input = input
-    this.#root = openRoot(input.drive.root, input.drive.markerId)
+    this.#root = openRoot(input.pair.root, input.pair.markerId)
     const none = { files: 0, folders: 0, bytes: 0, remoteItems: 0, unverified: 0, leftOut: 0 }
-    this.#report = { drive: input.drive.name, ...none, differences: [] }
+    this.#report = { drive: input.pair.name, ...none, differences: [] }
   }
 
   async run(): Promise<VerifyReport> {
@@ -102,7 +102,7 @@ class Verification {
 
   /** What the folder is, against what is known of it. */
   async #scan(): Promise<void> {
-    const { drive, store, signal } = this.#input
+    const { pair, store, signal } = this.#input
     // Nothing is written, so its ids are nobody's: beyond all that were ever given.
     let nextId = Number.MAX_SAFE_INTEGER - 1_000_000_000
     const takeIds = async (count: number): Promise<number> => {
@@ -110,8 +110,8 @@ class Verification {
       return nextId - count
     }
     const scan = new Scan({
-      ...{ root: this.#root, tree: { ...treeOf(store, drive.name), takeIds }, filter: drive.filter, signal },
-      followLinks: drive.settings.follow_symlinks,
+      ...{ root: this.#root, tree: { ...treeOf(store, pair.name), takeIds }, filter: pair.filter, signal },
+      followLinks: pair.settings.follow_symlinks,
     })
     const seen: LocalSighting[] = []
     for await (const batch of scan.batches()) seen.push(...batch)
@@ -132,7 +132,7 @@ class Verification {
       this.#differs({ path, side: 'here', what: 'new', text: 'it is new here, and not synced yet' })
       return
     }
-    const row = await this.#input.store.localRow(this.#input.drive.name, one.id)
+    const row = await this.#input.store.localRow(this.#input.pair.name, one.id)
     if (one.seen === 'missing') {
       this.#told.add(one.id)
       this.#differs({ path, side: 'here', what: 'missing', text: 'it is not here any more' })
@@ -151,17 +151,17 @@ class Verification {
       names.unshift(row.name)
       at = row.parentId
     }
-    const above = (await this.#input.store.localPath(this.#input.drive.name, at)) ?? []
+    const above = (await this.#input.store.localPath(this.#input.pair.name, at)) ?? []
     return [...above, ...names].join('/')
   }
 
   /** The content of every file, against what was agreed on. */
   async #hashAgreed(): Promise<void> {
-    const { drive, ledger, signal } = this.#input
+    const { pair, ledger, signal } = this.#input
     for (let after = ''; ; ) {
-      const page = await ledger.driver.read((tx) => agreedPage(tx, drive.name, { after, limit: PAGE }))
+      const page = await ledger.driver.read((tx) => agreedPage(tx, pair.name, { after, limit: PAGE }))
       const ids = page.flatMap(({ local }) => local?.id ?? [])
-      const names = await ledger.driver.read((tx) => localNames(tx, drive.name, ids))
+      const names = await ledger.driver.read((tx) => localNames(tx, pair.name, ids))
       for (let at = 0; at < page.length; at += AT_ONCE) {
         signal.throwIfAborted()
         const some = page.slice(at, at + AT_ONCE)
@@ -183,7 +183,7 @@ class Verification {
     }
     if (!local || local.isMissing) {
       if (local && this.#told.has(local.id)) return
-      const path = await this.#input.store.pathOfNode(this.#input.drive.name, itemNode(base.itemId))
+      const path = await this.#input.store.pathOfNode(this.#input.pair.name, itemNode(base.itemId))
       this.#differs({ path, side: 'here', what: 'missing', text: 'it was agreed on, and is not here' })
       return
     }
@@ -215,7 +215,7 @@ class Verification {
 
   async #hash(local: LocalRow, names: readonly string[]): Promise<Hashed | undefined> {
     try {
-      const real = this.#input.drive.settings.follow_symlinks ? realNames(this.#root, names, []) : names
+      const real = this.#input.pair.settings.follow_symlinks ? realNames(this.#root, names, []) : names
       const place = { root: this.#root, names: real }
       return await this.#input.disk.hash(place, plainStat(local), this.#input.signal)
     } catch (thrown) {
@@ -226,11 +226,11 @@ class Verification {
 
   /** What the sync knows of here, and was never agreed on. */
   async #namesNewHere(): Promise<void> {
-    const { drive, ledger } = this.#input
+    const { pair, ledger } = this.#input
     for (let after = 0; ; ) {
-      const page = await ledger.driver.read((tx) => newHerePage(tx, drive.name, { after, limit: PAGE }))
+      const page = await ledger.driver.read((tx) => newHerePage(tx, pair.name, { after, limit: PAGE }))
       const ids = page.map(({ id }) => id)
-      const names = await ledger.driver.read((tx) => localNames(tx, drive.name, ids))
+      const names = await ledger.driver.read((tx) => localNames(tx, pair.name, ids))
       for (const row of page) {
         if (this.#told.has(row.id)) continue
         const path = names.get(row.id)!.join('/')
@@ -248,37 +248,37 @@ class Verification {
 
   #isLeftOut(path: string, { type, size }: Pick<LocalRow | RemoteRow, 'type' | 'size'>): boolean {
     if (type !== 'file' && type !== 'folder') return true
-    return this.#input.drive.filter.excluded(path.normalize('NFC'), { type, size }) !== undefined
+    return this.#input.pair.filter.excluded(path.normalize('NFC'), { type, size }) !== undefined
   }
 
   async #reasonOf(node: NodeKey): Promise<string> {
-    const found = await browsedNode(this.#input.ledger, this.#input.drive.name, node)
+    const found = await browsedNode(this.#input.ledger, this.#input.pair.name, node)
     const because = found?.open?.because
     return because == null ? '' : `: ${because}`
   }
 
   /** The whole drive, as OneDrive names it now. */
   async #compareRemote(): Promise<void> {
-    const { drive, ledger, signal } = this.#input
+    const { pair, ledger, signal } = this.#input
     const items = new Map<string, RemoteRow>()
-    for await (const item of wholeDrive(drive, signal)) {
-      const row = toRow(item, drive)
+    for await (const item of wholeDrive(pair, signal)) {
+      const row = toRow(item, pair)
       if (row && !row.isDeleted) items.set(row.itemId, row)
       else items.delete(item.id)
       this.#input.onProgress?.({ what: 'items', done: items.size })
     }
-    items.delete(drive.rootItemId)
+    items.delete(pair.rootItemId)
     this.#report.remoteItems = items.size
     const pathOf = (row: RemoteRow): string => remotePath(items, row)
     const agreed = new Set<string>()
     for (let after = ''; ; ) {
-      const page = await ledger.driver.read((tx) => agreedPage(tx, drive.name, { after, limit: PAGE }))
+      const page = await ledger.driver.read((tx) => agreedPage(tx, pair.name, { after, limit: PAGE }))
       for (const { base } of page) {
         agreed.add(base.itemId)
         const row = items.get(base.itemId)
         if (row) await this.#checkRemote(base, row, pathOf(row))
         else {
-          const path = await this.#input.store.pathOfNode(drive.name, itemNode(base.itemId))
+          const path = await this.#input.store.pathOfNode(pair.name, itemNode(base.itemId))
           this.#differs({ path, side: 'there', what: 'missing', text: 'OneDrive does not have it any more' })
         }
       }
@@ -312,8 +312,8 @@ class Verification {
   }
 
   async #readRemote(base: BaseRow, row: RemoteRow, path: string): Promise<void> {
-    const { drive, signal } = this.#input
-    const { stream } = await drive.client.download(drive.driveId, row.itemId, { signal })
+    const { pair, signal } = this.#input
+    const { stream } = await pair.client.download(pair.driveId, row.itemId, { signal })
     const content = new ContentHash()
     for await (const chunk of stream) content.update(chunk)
     this.#input.onProgress?.({ what: 'contents', done: 1 })
@@ -329,7 +329,7 @@ class Verification {
   }
 }
 
-async function* wholeDrive({ client, driveId }: FileDrive, signal: AbortSignal): AsyncGenerator<DriveItem> {
+async function* wholeDrive({ client, driveId }: FolderPair, signal: AbortSignal): AsyncGenerator<DriveItem> {
   let link: string | undefined
   do {
     signal.throwIfAborted()

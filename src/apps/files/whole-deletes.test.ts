@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { freshDatabase } from '../../../scripts/test-database.ts'
-import { streamOf } from './drive.ts'
-import { assertInStep, DRIVE, type FileWorld, withFileWorld } from './sync.suite.ts'
+import { streamOf } from './folder-pair.ts'
+import { assertInStep, type FileWorld, PAIR, withFileWorld } from './sync.suite.ts'
 
 const FILES = 12
 /** More than a plan takes at once. */
@@ -27,7 +27,7 @@ function deletions(world: FileWorld): number {
 async function meanwhile(world: FileWorld, happens: () => void): Promise<void> {
   rmSync(world.path('d'), { recursive: true })
   await world.engine.pause('kind', 'files.change')
-  await world.syncStopped(async () => (await world.files.store.openCounts(DRIVE)).inWork === 1)
+  await world.syncStopped(async () => (await world.files.store.openCounts(PAIR)).inWork === 1)
   happens()
   await world.engine.resume('kind', 'files.change')
   await world.settled()
@@ -42,11 +42,11 @@ describe('a folder that is deleted here with all that is in it', () => {
       await world.sync()
       assertInStep(world)
       assert.equal(deletions(world), 1)
-      assert.deepEqual(await world.files.store.openNodes(DRIVE, { limit: 10 }), [])
-      const { items, files } = await world.files.store.recentDeletes(DRIVE, Date.now())
+      assert.deepEqual(await world.files.store.openNodes(PAIR, { limit: 10 }), [])
+      const { items, files } = await world.files.store.recentDeletes(PAIR, Date.now())
       assert.deepEqual([items, files], [FILES + 4, FILES])
       const streams = await world.engine.ledger.streams()
-      assert.equal(streams.find(({ name }) => name === streamOf(DRIVE))!.unbalanced, 0)
+      assert.equal(streams.find(({ name }) => name === streamOf(PAIR))!.unbalanced, 0)
     }))
 
   test('is deleted by one call also with a ledger on PostgreSQL that sorts text as a language does', async () => {
@@ -57,8 +57,8 @@ describe('a folder that is deleted here with all that is in it', () => {
           await fill(world)
           rmSync(world.path('d'), { recursive: true })
           await world.engine.pause('kind', 'files.change')
-          await world.syncStopped(async () => (await world.files.store.openCounts(DRIVE)).inWork > 0)
-          assert.equal(await world.files.store.waitingForWhole(DRIVE), FILES + 3)
+          await world.syncStopped(async () => (await world.files.store.openCounts(PAIR)).inWork > 0)
+          assert.equal(await world.files.store.waitingForWhole(PAIR), FILES + 3)
           await world.engine.resume('kind', 'files.change')
           await world.settled()
           assertInStep(world)
@@ -89,11 +89,11 @@ describe('a folder that is deleted here with all that is in it', () => {
       await fill(world)
       rmSync(world.path('d'), { recursive: true })
       await world.engine.pause('kind', 'files.change')
-      await world.syncStopped(async () => (await world.files.store.openCounts(DRIVE)).inWork === 1)
-      assert.equal(await world.files.store.waitingForWhole(DRIVE), FILES + 3)
+      await world.syncStopped(async () => (await world.files.store.openCounts(PAIR)).inWork === 1)
+      assert.equal(await world.files.store.waitingForWhole(PAIR), FILES + 3)
       await world.engine.resume('kind', 'files.change')
       await world.settled()
-      assert.equal(await world.files.store.waitingForWhole(DRIVE), 0)
+      assert.equal(await world.files.store.waitingForWhole(PAIR), 0)
     }))
 
   test('keeps what came into it in OneDrive a moment before', () =>

@@ -3,11 +3,11 @@
  * there (something stays, is left out, was changed in OneDrive, many deletions wait for a yes) is left to the plan of
  * single things.
  */
-import type { FileDrive } from './drive.ts'
+import type { FolderPair } from './folder-pair.ts'
 import { isHeld } from './guard.ts'
 import { withHolds } from './holds.ts'
 import type { Plan } from './plan.ts'
-import type { DriveRow } from './store/contract.ts'
+import type { FolderPairRow } from './store/contract.ts'
 import type { FileStore } from './store/file-store.ts'
 import type { WholeDelete } from './store/whole-deletes.ts'
 import { itemNode } from './trees.ts'
@@ -19,22 +19,22 @@ export type WholeDeletes = { plan: Plan; folders: WholeDelete[] }
 
 export async function planWholeDeletes(
   store: FileStore,
-  drive: FileDrive,
-  row: DriveRow,
+  pair: FolderPair,
+  row: FolderPairRow,
   nowMs: number,
 ): Promise<WholeDeletes | undefined> {
-  const { mode } = drive.settings
+  const { mode } = pair.settings
   if (mode === 'download-only') return undefined
-  const gone = await store.foldersGone(drive.name)
+  const gone = await store.foldersGone(pair.name)
   if (gone.length === 0) return undefined
-  const ahead = await store.deletesAhead(drive.name, mode)
-  const recent = await store.recentDeletes(drive.name, nowMs)
+  const ahead = await store.deletesAhead(pair.name, mode)
+  const recent = await store.recentDeletes(pair.name, nowMs)
   if (isHeld({ ...ahead, forced: row.forcedDeletes, recent })) return undefined
   const plan: Plan = { actions: [], bookkeeping: [], waiting: [], reported: [], heldDeletes: undefined }
   const folders: WholeDelete[] = []
   for (const { itemId, version } of gone) {
-    const whole = await store.wholeDelete(drive.name, itemId)
-    if (!whole || whole.items.length < ITEMS_MIN || !(await isTakingPart(drive, whole))) continue
+    const whole = await store.wholeDelete(pair.name, itemId)
+    if (!whole || whole.items.length < ITEMS_MIN || !(await isTakingPart(pair, whole))) continue
     folders.push(whole)
     plan.actions.push({
       ...{ node: itemNode(itemId), version, verb: 'delete-remote', row: 'ED8', path: whole.path },
@@ -44,11 +44,11 @@ export async function planWholeDeletes(
   return folders.length > 0 ? { plan, folders } : undefined
 }
 
-async function isTakingPart(drive: FileDrive, { items }: WholeDelete): Promise<boolean> {
+async function isTakingPart(pair: FolderPair, { items }: WholeDelete): Promise<boolean> {
   for (const [at, { row: remote, path }] of items.entries()) {
-    if (at % drive.filter.turnPaths === 0) await new Promise((resolve) => setImmediate(resolve))
+    if (at % pair.filter.turnPaths === 0) await new Promise((resolve) => setImmediate(resolve))
     const rows = { base: undefined, local: undefined, remote, localParentId: undefined }
-    if (withHolds(drive, rows, path).hold !== undefined) return false
+    if (withHolds(pair, rows, path).hold !== undefined) return false
   }
   return true
 }

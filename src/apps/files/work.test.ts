@@ -12,14 +12,14 @@ import { ONEDRIVE_SCOPES } from '../../cloud/onedrive/auth.ts'
 import { accountKey } from '../../ledger/accounts.ts'
 import { openRuntime } from '../../runtime/runtime.ts'
 import { type Sim, startSim } from '../../sim/start.ts'
-import { driveSettings, streamOf } from './drive.ts'
-import { addDrive } from './new-folder.ts'
+import { folderPairSettings, streamOf } from './folder-pair.ts'
+import { addFolderPair } from './new-folder.ts'
 import { openFiles } from './open.ts'
 import { type FilesRuntime, filesRuntime } from './runtime.ts'
 import { fileStatus } from './status.ts'
-import { setDrive } from './store/file-store.ts'
+import { setFolderPair } from './store/file-store.ts'
 import { noteStirred } from './store/stirred.ts'
-import { deltaSchedule, lookSchedule, startDrives, tidyTrash } from './work.ts'
+import { deltaSchedule, lookSchedule, startFolderPairs, tidyTrash } from './work.ts'
 
 const ANN = 'ann@example.com'
 const LOOK_MS = 10
@@ -72,7 +72,7 @@ async function open(role: Role = 'worker'): Promise<OpenRuntime & FilesRuntime> 
 
 async function begin(everyMs = 50): Promise<void> {
   await runtime.engine.start()
-  work = await startDrives(runtime, {
+  work = await startFolderPairs(runtime, {
     ...{ clock: systemClock, everyMs },
     onError: (error) => troubles.push(asTidemarkError(error).message),
   })
@@ -88,7 +88,7 @@ async function scheduled(): Promise<string[]> {
 
 describe('a process that works for folders', () => {
   test('deletes for good what was seen to lie in the trash for its time, whatever its date says', async () => {
-    const { root } = await addDrive(runtime, { root: join(base, 'docs') })
+    const { root } = await addFolderPair(runtime, { root: join(base, 'docs') })
     const put = (day: string): string => {
       const folder = join(root, '.tidemark/trash', day)
       mkdirSync(folder, { recursive: true })
@@ -96,9 +96,9 @@ describe('a process that works for folders', () => {
       return folder
     }
     const seen = put('2030-01-01')
-    const drive = await runtime.files.store.drive('docs')
+    const pair = await runtime.files.store.folderPair('docs')
     const nowMs = systemClock.now()
-    for (let day = 31; day > 0; day--) await tidyTrash(runtime, drive, nowMs - day * DAY_MS)
+    for (let day = 31; day > 0; day--) await tidyTrash(runtime, pair, nowMs - day * DAY_MS)
     const dated = put('2000-01-01')
     await begin()
     await until(() => !existsSync(seen))
@@ -107,7 +107,7 @@ describe('a process that works for folders', () => {
 
   test('syncs them when it begins, and sees what is changed on either side later', async () => {
     sim.drive(ANN).device.write('there.txt', 'there')
-    const { root } = await addDrive(runtime, { root: join(base, 'docs') })
+    const { root } = await addFolderPair(runtime, { root: join(base, 'docs') })
     await begin()
     await until(async () => (await runtime.files.store.totals('docs')).files === 1)
     mkdirSync(join(root, 'new'))
@@ -123,17 +123,17 @@ describe('a process that works for folders', () => {
     await begin()
     assert.deepEqual(await scheduled(), [])
     sim.drive(ANN).device.write('a.txt', 'a')
-    await addDrive(runtime, { root: join(base, 'docs') })
+    await addFolderPair(runtime, { root: join(base, 'docs') })
     await until(async () => (await runtime.files.store.totals('docs')).files === 1)
-    await runtime.files.store.removeDrive('docs')
+    await runtime.files.store.removeFolderPair('docs')
     await until(async () => (await scheduled()).length === 0)
     assert.deepEqual(troubles, [])
   })
 
   test('collects what changes while a folder is paused, and looks at it when it goes on', async () => {
-    const { root } = await addDrive(runtime, { root: join(base, 'docs') })
+    const { root } = await addFolderPair(runtime, { root: join(base, 'docs') })
     await begin()
-    await until(async () => (await runtime.files.store.drive('docs')).scannedAt !== null)
+    await until(async () => (await runtime.files.store.folderPair('docs')).scannedAt !== null)
     await runtime.engine.pause('stream', streamOf('docs'), 'a test')
     const before = (await runtime.ledger.jobs({ kind: 'files.look', limit: 100 })).length
     writeFileSync(join(root, 'while-paused.txt'), 'x')
@@ -147,13 +147,13 @@ describe('a process that works for folders', () => {
   })
 
   test('lets nobody say that both sides are in step while it waits for quiet with what it has seen', async () => {
-    const { root } = await addDrive(runtime, { root: join(base, 'docs') })
+    const { root } = await addFolderPair(runtime, { root: join(base, 'docs') })
     await begin()
     const { ledger, files } = runtime
     const status = () => fileStatus({ store: files.store, ledger }, 'docs')
     await until(async () => (await status()).text === 'In step.')
     writeFileSync(join(root, 'a.txt'), 'x')
-    await until(async () => (await files.store.drive('docs')).stirredAt !== null)
+    await until(async () => (await files.store.folderPair('docs')).stirredAt !== null)
     const { text, state } = await status()
     assert.deepEqual([text, state], ['Something in the folder is still to be looked at.', 'working'])
     await until(async () => (await status()).text === 'In step.')
@@ -166,7 +166,7 @@ describe('a process that works for folders', () => {
   })
 
   test('says once that a folder is not there, and goes on when it is back', async () => {
-    const { root } = await addDrive(runtime, { root: join(base, 'docs') })
+    const { root } = await addFolderPair(runtime, { root: join(base, 'docs') })
     renameSync(root, `${root}-away`)
     await begin(20)
     await until(() => troubles.length > 0)
@@ -178,14 +178,14 @@ describe('a process that works for folders', () => {
   })
 
   test('watches by the filter that holds now', async () => {
-    const { root } = await addDrive(runtime, { root: join(base, 'docs') })
+    const { root } = await addFolderPair(runtime, { root: join(base, 'docs') })
     await begin()
-    await until(async () => (await runtime.files.store.drive('docs')).scannedAt !== null)
-    const settings = JSON.stringify(driveSettings.parse({ filter: { skip: ['skipped'] } }))
-    await runtime.files.store.write((tx) => setDrive(tx, 'docs', { settings }))
+    await until(async () => (await runtime.files.store.folderPair('docs')).scannedAt !== null)
+    const settings = JSON.stringify(folderPairSettings.parse({ filter: { skip: ['skipped'] } }))
+    await runtime.files.store.write((tx) => setFolderPair(tx, 'docs', { settings }))
     await until(async () => {
-      const drive = await runtime.files.drives.get('docs')
-      return drive.filter.excluded('skipped', { type: 'folder' }) !== undefined
+      const pair = await runtime.files.pairs.get('docs')
+      return pair.filter.excluded('skipped', { type: 'folder' }) !== undefined
     })
     mkdirSync(join(root, 'skipped'))
     writeFileSync(join(root, 'skipped', 'a.txt'), 'x')
@@ -195,9 +195,9 @@ describe('a process that works for folders', () => {
   })
 
   test('stops the upload of a file that is changed meanwhile, and uploads what it is then', async () => {
-    const { root } = await addDrive(runtime, { root: join(base, 'docs') })
+    const { root } = await addFolderPair(runtime, { root: join(base, 'docs') })
     await begin()
-    await until(async () => (await runtime.files.store.drive('docs')).scannedAt !== null)
+    await until(async () => (await runtime.files.store.folderPair('docs')).scannedAt !== null)
     sim.faults.set({
       rules: [{ do: 'latency', latency: { kind: 'fixed', ms: 4_000 }, methods: ['graph.session.put'] }],
     })
@@ -210,10 +210,10 @@ describe('a process that works for folders', () => {
   })
 
   test('that only answers leaves all of it to others', async () => {
-    await addDrive(runtime, { root: join(base, 'docs') })
+    await addFolderPair(runtime, { root: join(base, 'docs') })
     await runtime.close()
     runtime = await open('web')
-    work = await startDrives(runtime, { clock: systemClock, onError: () => assert.fail() })
+    work = await startFolderPairs(runtime, { clock: systemClock, onError: () => assert.fail() })
     await work.refresh()
     assert.deepEqual(await scheduled(), [])
     assert.deepEqual(await runtime.ledger.jobs({ limit: 10 }), [])

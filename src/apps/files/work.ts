@@ -15,7 +15,7 @@ import type { AppWork, WorkOptions } from '../../app/runtime.ts'
 import { resumeSignedIn } from '../../app/signed-in.ts'
 import type { CancelTimer } from '../../base/clock.ts'
 import { asTidemarkError } from '../../base/errors.ts'
-import { type FileDrive, SERVICE, sourcesOf, streamOf } from './drive.ts'
+import { type FolderPair, SERVICE, sourcesOf, streamOf } from './folder-pair.ts'
 import { FolderWatch } from './folder-watch.ts'
 import { openRoot } from './local/root.ts'
 import { emptyTrash, type Retention, trashDays } from './local/trash-bin.ts'
@@ -27,27 +27,30 @@ const FOLLOW_MS = 10_000
 const DAY_MS = 86_400_000
 
 /** `names`: all of this machine where it is left out. */
-export type DriveWorkOptions = WorkOptions & { names?: readonly string[] }
+export type FolderPairWorkOptions = WorkOptions & { names?: readonly string[] }
 
 /** Begins, and goes on until it is stopped. A process that only answers leaves it to others. */
-export async function startDrives(runtime: FilesRuntime, options: DriveWorkOptions): Promise<AppWork> {
-  const work = new DriveRounds(runtime, options)
+export async function startFolderPairs(
+  runtime: FilesRuntime,
+  options: FolderPairWorkOptions,
+): Promise<AppWork> {
+  const work = new FolderPairRounds(runtime, options)
   if (runtime.role !== 'web') await work.begin()
   return work
 }
 
 /** `files.delta docs` */
-export function deltaSchedule(drive: string): string {
-  return `files.delta ${drive}`
+export function deltaSchedule(pair: string): string {
+  return `files.delta ${pair}`
 }
 
-export function lookSchedule(drive: string): string {
-  return `files.look ${drive}`
+export function lookSchedule(pair: string): string {
+  return `files.look ${pair}`
 }
 
-class DriveRounds implements AppWork {
+class FolderPairRounds implements AppWork {
   readonly #runtime: FilesRuntime
-  readonly #options: DriveWorkOptions
+  readonly #options: FolderPairWorkOptions
   readonly #watches = new Map<string, FolderWatch>()
   /** What was told of a folder that cannot be watched: once is enough. */
   readonly #told = new Map<string, string>()
@@ -57,7 +60,7 @@ class DriveRounds implements AppWork {
   #round: Promise<void> = Promise.resolve()
   #isStopped = false
 
-  constructor(runtime: FilesRuntime, options: DriveWorkOptions) {
+  constructor(runtime: FilesRuntime, options: FolderPairWorkOptions) {
     this.#runtime = runtime
     this.#options = options
   }
@@ -101,10 +104,10 @@ class DriveRounds implements AppWork {
   async #look(): Promise<void> {
     if (this.#isStopped) return
     const { files } = this.#runtime
-    await files.drives.reload()
-    const names = files.drives.names().filter((name) => this.#options.names?.includes(name) ?? true)
+    await files.pairs.reload()
+    const names = files.pairs.names().filter((name) => this.#options.names?.includes(name) ?? true)
     await putSchedules(this.#runtime, names)
-    const rows = (await files.store.drives()).filter(({ name }) => names.includes(name))
+    const rows = (await files.store.folderPairs()).filter(({ name }) => names.includes(name))
     await resumeSignedIn(this.#runtime, SERVICE, sourcesOf(rows))
     for (const [name, watch] of this.#watches) {
       if (names.includes(name)) continue
@@ -118,16 +121,16 @@ class DriveRounds implements AppWork {
 
   async #lookAfter(name: string): Promise<void> {
     try {
-      const drive = await this.#runtime.files.drives.get(name)
+      const pair = await this.#runtime.files.pairs.get(name)
       const known = this.#watches.get(name)
-      if (known?.isOf(drive)) return
+      if (known?.isOf(pair)) return
       await known?.close()
       this.#watches.delete(name)
-      const watch = await FolderWatch.start({ ...this.#options, runtime: this.#runtime, drive })
+      const watch = await FolderWatch.start({ ...this.#options, runtime: this.#runtime, pair })
       this.#told.delete(name)
       if (this.#isStopped) return await watch.close()
       this.#watches.set(name, watch)
-      await beginSync(this.#runtime, drive)
+      await beginSync(this.#runtime, pair)
     } catch (thrown) {
       const { message } = asTidemarkError(thrown)
       if (this.#told.get(name) === message) return
@@ -140,9 +143,9 @@ class DriveRounds implements AppWork {
   async #tidy(): Promise<void> {
     const { clock, onError } = this.#options
     if (this.#tidiedMs !== undefined && clock.monotonicMs() - this.#tidiedMs < DAY_MS) return
-    for (const { drive } of this.#watches.values()) {
+    for (const { pair } of this.#watches.values()) {
       try {
-        await tidyTrash(this.#runtime, drive, clock.now())
+        await tidyTrash(this.#runtime, pair, clock.now())
       } catch (thrown) {
         onError(thrown)
       }
@@ -153,20 +156,20 @@ class DriveRounds implements AppWork {
 
 export async function tidyTrash(
   { files }: Pick<FilesRuntime, 'files'>,
-  drive: Pick<FileDrive, 'name' | 'root' | 'markerId'>,
+  pair: Pick<FolderPair, 'name' | 'root' | 'markerId'>,
   nowMs: number,
   rule: Pick<Retention, 'keepMs' | 'bytesMax'> = {
     keepMs: files.settings.trashDays * DAY_MS,
     bytesMax: files.settings.trashBytesMax,
   },
 ): Promise<{ files: number; bytes: number }> {
-  const root = openRoot(drive.root, drive.markerId)
+  const root = openRoot(pair.root, pair.markerId)
   const found = trashDays(root)
-  const days = await files.store.write((tx) => trashAges(tx, drive.name, { nowMs, days: found }))
+  const days = await files.store.write((tx) => trashAges(tx, pair.name, { nowMs, days: found }))
   return emptyTrash(root, { days, ...rule })
 }
 
-async function beginSync({ engine, files }: FilesRuntime, { name, stream }: FileDrive): Promise<void> {
+async function beginSync({ engine, files }: FilesRuntime, { name, stream }: FolderPair): Promise<void> {
   await engine.streams.open(stream)
   await engine.enqueue(files.kinds.sync, { drive: name }, { stream })
 }
@@ -175,20 +178,20 @@ async function putSchedules(runtime: FilesRuntime, names: readonly string[]): Pr
   const { engine, ledger, files } = runtime
   const { kinds, settings, store } = files
   const there = new Map((await ledger.schedules()).map(({ name, spec }) => [name, spec]))
-  for (const drive of names) {
-    const stream = streamOf(drive)
+  for (const pair of names) {
+    const stream = streamOf(pair)
     const wanted = [
-      { name: deltaSchedule(drive), everyMs: settings.pollMs, kind: kinds.delta },
-      { name: lookSchedule(drive), everyMs: settings.scanMs, kind: kinds.look },
+      { name: deltaSchedule(pair), everyMs: settings.pollMs, kind: kinds.delta },
+      { name: lookSchedule(pair), everyMs: settings.scanMs, kind: kinds.look },
     ]
     for (const { name, everyMs, kind } of wanted) {
       const spec = `every ${Math.round(everyMs / 1000)}s`
-      if (there.get(name) !== spec) await engine.schedule(name, spec, kind, { drive }, { stream })
+      if (there.get(name) !== spec) await engine.schedule(name, spec, kind, { drive: pair }, { stream })
     }
   }
   // Of other machines' folders as well: only what nobody keeps any more is dropped.
   const kept = new Set(
-    (await store.drives()).flatMap(({ name }) => [deltaSchedule(name), lookSchedule(name)]),
+    (await store.folderPairs()).flatMap(({ name }) => [deltaSchedule(name), lookSchedule(name)]),
   )
   for (const name of there.keys()) {
     if (/^files\.(?:delta|look) /.test(name) && !kept.has(name)) await ledger.dropSchedule(name)

@@ -136,7 +136,7 @@ async function keepFolder(name: string, account: string): Promise<string> {
   const ledger = await openLedger(home.url)
   try {
     const store = await FileStore.open(ledger)
-    await store.addDrive(
+    await store.addFolderPair(
       {
         ...{ name, account, root, driveId: sim.drive(account).id, driveType: 'personal', rootItemId: 'root' },
         ...{ markerId: 'marker', machine: 'here', settings: '{}' },

@@ -29,8 +29,8 @@ import type { SimDrive } from '../../../sim/onedrive/sim-drive.ts'
 import { type Sim, startSim } from '../../../sim/start.ts'
 import { type ActionPayload, runAction, type VerbRun } from '../action.ts'
 import { toRow } from '../delta.ts'
-import { driveSettings, type FileDrive } from '../drive.ts'
 import { createFilter } from '../filter.ts'
+import { type FolderPair, folderPairSettings } from '../folder-pair.ts'
 import { createRoot, openRoot } from '../local/root.ts'
 import { Scan } from '../local/scan.ts'
 import { lookAt, plainStat } from '../local/stat.ts'
@@ -42,11 +42,11 @@ import { PlanBell } from '../plan-bell.ts'
 import { planOnce } from '../planning.ts'
 import type { ConflictRow } from '../store/contract.ts'
 import { writePlan } from '../store/ends.ts'
-import { FileStore, setDrive } from '../store/file-store.ts'
+import { FileStore, setFolderPair } from '../store/file-store.ts'
 import { seeLocal } from '../store/local-tree.ts'
 import { freeAllWaiting } from '../store/open-nodes.ts'
 import { hearNow } from '../store/remote-tree.ts'
-import { type Difference, type VerifyInput, verifyDrive } from '../verify.ts'
+import { type Difference, type VerifyInput, verifyFolderPair } from '../verify.ts'
 import { FileObstacles, pastObstacles } from './obstacles.ts'
 import { Transfers } from './transfers.ts'
 import { verbRuns } from './verbs.ts'
@@ -81,7 +81,7 @@ export class ActWorld {
   readonly sim: Sim
   readonly there: SimDrive
   readonly store: FileStore
-  readonly drive: FileDrive
+  readonly pair: FolderPair
   readonly transfers = new Transfers()
   readonly obstacles = new FileObstacles(systemClock)
   readonly #runs: Record<ActionVerb, VerbRun>
@@ -94,7 +94,7 @@ export class ActWorld {
   constructor(input: {
     sim: Sim
     store: FileStore
-    drive: FileDrive
+    pair: FolderPair
     ledger: Ledger
     disk: DiskThreads
     settings: { chunkBytes: number; reserveBytes: number }
@@ -103,14 +103,14 @@ export class ActWorld {
     this.sim = input.sim
     this.there = input.sim.drive(ACCOUNT)
     this.store = input.store
-    this.drive = input.drive
+    this.pair = input.pair
     this.#close = input.close
     this.#checks = { ledger: input.ledger, disk: input.disk }
     this.#runs = verbRuns({ settings: input.settings, transfers: this.transfers, disk: input.disk })
   }
 
   path(name: string): string {
-    return join(this.drive.root, name)
+    return join(this.pair.root, name)
   }
 
   write(name: string, content: string | Uint8Array, atMs?: number): void {
@@ -136,17 +136,17 @@ export class ActWorld {
   }
 
   trash(): string[] {
-    return [...listTrash(openRoot(this.drive.root, this.drive.markerId))].map(({ names }) =>
-      readFileSync(join(this.drive.root, '.tidemark/trash', ...names), 'utf8'),
+    return [...listTrash(openRoot(this.pair.root, this.pair.markerId))].map(({ names }) =>
+      readFileSync(join(this.pair.root, '.tidemark/trash', ...names), 'utf8'),
     )
   }
 
   /** Delta, to its end. */
   async hear(): Promise<void> {
-    const { client, driveId } = this.drive
+    const { client, driveId } = this.pair
     for (let isDone = false; !isDone; ) {
       const page = await client.delta(driveId, this.#link === undefined ? {} : { link: this.#link })
-      const rows = page.items.flatMap((item) => toRow(item, this.drive) ?? [])
+      const rows = page.items.flatMap((item) => toRow(item, this.pair) ?? [])
       await this.store.write((tx) => hearNow(tx, NAME, rows))
       this.#link = page.deltaLink ?? page.nextLink
       isDone = page.deltaLink !== undefined
@@ -155,9 +155,9 @@ export class ActWorld {
 
   /** A scan of the whole folder; what waits for one is planned again, unless it is a look on the way. */
   async look({ isFirst = true }: { isFirst?: boolean } = {}): Promise<void> {
-    const root = openRoot(this.drive.root, this.drive.markerId)
-    const followLinks = this.drive.settings.follow_symlinks
-    const scan = new Scan({ root, tree: treeOf(this.store, NAME), filter: this.drive.filter, followLinks })
+    const root = openRoot(this.pair.root, this.pair.markerId)
+    const followLinks = this.pair.settings.follow_symlinks
+    const scan = new Scan({ root, tree: treeOf(this.store, NAME), filter: this.pair.filter, followLinks })
     for await (const sightings of scan.batches()) {
       scan.knownAs((await this.store.write((tx) => seeLocal(tx, NAME, sightings))).otherIds)
     }
@@ -168,8 +168,8 @@ export class ActWorld {
   async plan(): Promise<Action[]> {
     const actions: Action[] = []
     for (let pass = 0; pass < STEPS_MAX; pass++) {
-      const row = await this.store.drive(NAME)
-      const plan = await planOnce(this.store, this.drive, row)
+      const row = await this.store.folderPair(NAME)
+      const plan = await planOnce(this.store, this.pair, row)
       if (!plan) break
       await this.store.write((tx) => writePlan(tx, NAME, { cycle: row.planned + 1, plan, atMs: this.nowMs }))
       actions.push(...plan.actions)
@@ -216,10 +216,10 @@ export class ActWorld {
     )
     options.signal?.addEventListener('abort', () => job.stop('shutdown'))
     const bell = new PlanBell({ clock: systemClock, ask: async () => undefined, onError: () => undefined })
-    const drives = { get: async () => this.drive } as never
+    const pairs = { get: async () => this.pair } as never
     try {
       const outcome = await runAction(
-        { drives, store: this.store, bell, lookAfter: () => undefined },
+        { pairs, store: this.store, bell, lookAfter: () => undefined },
         job,
         pastObstacles(this.obstacles, this.#runs[action.verb]),
       )
@@ -267,8 +267,8 @@ export class ActWorld {
   /** What `files verify` finds. */
   async verify({ deep }: { deep: boolean }): Promise<Difference[]> {
     const { signal } = new AbortController()
-    const input = { drive: this.drive, store: this.store, ...this.#checks, deep, signal }
-    return (await verifyDrive(input)).differences
+    const input = { pair: this.pair, store: this.store, ...this.#checks, deep, signal }
+    return (await verifyFolderPair(input)).differences
   }
 
   /** Nothing open, and both sides have the same names and contents. */
@@ -310,17 +310,17 @@ export async function actWorld(options: WorldOptions = {}): Promise<ActWorld> {
     ...{ exchange, clock: systemClock, apiUrl: sim.graphUrl, pace: freePace, timeoutMs: 20_000 },
     token: { access: async () => accessToken, refused: () => undefined },
   })
-  const settings = driveSettings.parse(options.settings ?? {})
+  const settings = folderPairSettings.parse(options.settings ?? {})
   const { id: driveId, state } = sim.drive(ACCOUNT)
   const row = {
     ...{ name: NAME, account: ACCOUNT, driveId, driveType: type, rootItemId: state.root.id, root: root.path },
     ...{ markerId: 'm1', machine: 'here', settings: JSON.stringify(settings) },
   }
-  await store.addDrive(row, plainStat(lookAt(root.path)!))
+  await store.addFolderPair(row, plainStat(lookAt(root.path)!))
   await store.write((tx) =>
-    setDrive(tx, NAME, { scannedAt: 1, heardAt: 1, isEnumerating: false, forcedDeletes: 1_000_000 }),
+    setFolderPair(tx, NAME, { scannedAt: 1, heardAt: 1, isEnumerating: false, forcedDeletes: 1_000_000 }),
   )
-  const drive: FileDrive = {
+  const pair: FolderPair = {
     ...{ name: NAME, stream: `files:${NAME}`, account: ACCOUNT, driveId, rootItemId: state.root.id },
     ...{ isBusiness: type === 'business', root: root.path, markerId: 'm1', settings, client },
     filter: createFilter(settings.filter, undefined),
@@ -333,7 +333,7 @@ export async function actWorld(options: WorldOptions = {}): Promise<ActWorld> {
     () => sim.close(),
     () => rmSync(home, { recursive: true, force: true }),
   ]
-  return new ActWorld({ sim, store, ledger, drive, disk, settings: { chunkBytes, reserveBytes }, close })
+  return new ActWorld({ sim, store, ledger, pair, disk, settings: { chunkBytes, reserveBytes }, close })
 }
 
 /** Bytes that no compression, hash or offset could take for others. */

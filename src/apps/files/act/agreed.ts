@@ -14,7 +14,7 @@ import { hearNow, isOther, remoteRow } from '../store/remote-tree.ts'
 import { sameStat } from '../store/rows.ts'
 import type { LocalRow, LocalStat, RemoteRow } from '../trees.ts'
 
-type Acted = Pick<ActionContext, 'drive' | 'case' | 'job'>
+type Acted = Pick<ActionContext, 'pair' | 'case' | 'job'>
 
 /** Both sides have the same now. `known`: the local row, where it was read in this transaction. */
 export async function endAgreed(
@@ -22,32 +22,32 @@ export async function endAgreed(
   acted: Acted,
   { known, ...end }: Omit<InStep, 'now'> & { known?: LocalRow | undefined },
 ): Promise<boolean> {
-  const { drive, job } = acted
+  const { pair, job } = acted
   const now = {
-    local: known ?? ('id' in end.local ? await localRow(tx, drive.name, end.local.id) : undefined),
-    remote: await remoteRow(tx, drive.name, end.remote.itemId),
+    local: known ?? ('id' in end.local ? await localRow(tx, pair.name, end.local.id) : undefined),
+    remote: await remoteRow(tx, pair.name, end.remote.itemId),
   }
   const remoteNews = newsOfItem(acted, now.remote, end.remote)
   const localNews = now.local && newsOfFile(acted, now.local, end.stat)
-  const again = await endInStep(tx, drive.name, { ...end, now })
-  if (drive.settings.conflicts === 'manual') {
-    await dismissConflicts(tx, drive.name, end.node, job.clock.now())
+  const again = await endInStep(tx, pair.name, { ...end, now })
+  if (pair.settings.conflicts === 'manual') {
+    await dismissConflicts(tx, pair.name, end.node, job.clock.now())
   }
-  return (await tell(tx, drive.name, remoteNews, localNews)) || again
+  return (await tell(tx, pair.name, remoteNews, localNews)) || again
 }
 
 /** A rename or move was done on either side. */
 export async function endPlaced(tx: Tx, acted: Acted, end: Parameters<typeof endMoved>[2]): Promise<boolean> {
-  const drive = acted.drive.name
+  const pair = acted.pair.name
   const { id, parentId, name } = end.local
-  const remoteNews = newsOfItem(acted, await remoteRow(tx, drive, end.remote.itemId), end.remote)
-  const now = await localRow(tx, drive, id)
+  const remoteNews = newsOfItem(acted, await remoteRow(tx, pair, end.remote.itemId), end.remote)
+  const now = await localRow(tx, pair, id)
   const localNews = now && newsOfPlace(acted, now, end.local)
   const { ctimeNs } = now && !isMovedRow(acted, now) ? now : end.local
   const local = { ...(now ?? end.local), parentId, name, isMissing: false, ctimeNs }
-  await makeRoom(tx, drive, local)
-  const again = await endMoved(tx, drive, { ...end, local })
-  return (await tell(tx, drive, remoteNews, localNews)) || again
+  await makeRoom(tx, pair, local)
+  const again = await endMoved(tx, pair, { ...end, local })
+  return (await tell(tx, pair, remoteNews, localNews)) || again
 }
 
 /** What was moved is what the row says: so the ctime that the move gave it is that of the same content. */
@@ -83,18 +83,18 @@ function newsOfPlace(acted: Acted, now: LocalRow, known: LocalRow): LocalSightin
 
 async function tell(
   tx: Tx,
-  drive: string,
+  pair: string,
   item: RemoteRow | undefined,
   file: LocalSighting | undefined,
 ): Promise<boolean> {
-  const heard = item ? await hearNow(tx, drive, [item]) : 0
-  const seen = file ? (await seeLocal(tx, drive, [file])).opened : 0
+  const heard = item ? await hearNow(tx, pair, [item]) : 0
+  const seen = file ? (await seeLocal(tx, pair, [file])).opened : 0
   return heard + seen > 0
 }
 
 /** Who was known to be at this place is not: the file system has given it to another. */
-async function makeRoom(tx: Tx, drive: string, { id, parentId, name }: LocalRow): Promise<void> {
+async function makeRoom(tx: Tx, pair: string, { id, parentId, name }: LocalRow): Promise<void> {
   if (parentId === null) return
-  const other = await localAtName(tx, drive, parentId, name)
-  if (other && other.id !== id) await seeLocal(tx, drive, [{ seen: 'missing', id: other.id, parentId, name }])
+  const other = await localAtName(tx, pair, parentId, name)
+  if (other && other.id !== id) await seeLocal(tx, pair, [{ seen: 'missing', id: other.id, parentId, name }])
 }

@@ -9,9 +9,9 @@ import { goneHere, lookAsSeen, otherHere, rootOf, unreadableHere } from './local
 
 export function checkRun({ disk }: { disk: Disk }): VerbRun {
   return async (context) => {
-    const { drive, job, node } = context
+    const { pair, job, node } = context
     const local = context.case.local!
-    const root = rootOf(drive)
+    const root = rootOf(pair)
     const seen = await lookAsSeen(context, root, local)
     if ('ended' in seen) return seen.ended
     const stat = plainStat(seen.look)
@@ -22,8 +22,8 @@ export function checkRun({ disk }: { disk: Disk }): VerbRun {
         return {
           end: 'done',
           write: async (tx) => {
-            await setLocalHash(tx, drive.name, { id: local.id, stat, hash, sha256 })
-            return freeNode(tx, drive.name, node)
+            await setLocalHash(tx, pair.name, { id: local.id, stat, hash, sha256 })
+            return freeNode(tx, pair.name, node)
           },
         }
       }

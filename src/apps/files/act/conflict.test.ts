@@ -18,7 +18,7 @@ afterEach(async () => {
 
 const text = (w: ActWorld, path: string): string => w.there.device.read(path)!.toString()
 const copies = (w: ActWorld): string[] =>
-  readdirSync(w.drive.root).filter((name) => name.includes('.conflict-'))
+  readdirSync(w.pair.root).filter((name) => name.includes('.conflict-'))
 
 /** Both sides have edited the same file. */
 async function editedTwice(options: WorldOptions = {}): Promise<ActWorld> {

@@ -59,7 +59,7 @@ const WAITS_FOR_DECISION = 'changed on both sides: decide with tidemark files re
 export function conflictRun(deps: ConflictDeps): VerbRun {
   return async (context) => {
     const { decision } = context
-    const root = rootOf(context.drive)
+    const root = rootOf(context.pair)
     const begun = await asideAlready(context, root)
     if (begun) return begun
     if (decision.do !== 'conflict') {
@@ -72,7 +72,7 @@ export function conflictRun(deps: ConflictDeps): VerbRun {
     const clash = await clashOf(deps, context, root, decision.conflict)
     if ('ended' in clash) return clash.ended
     // They were compared, and differ after all.
-    if (context.drive.settings.mode === 'upload-only') {
+    if (context.pair.settings.mode === 'upload-only') {
       if (clash.fetched) await rm(clash.fetched.path, { force: true })
       return { end: 'left', because: UPLOADS_ONLY_CONFLICT }
     }
@@ -120,13 +120,13 @@ async function clashOf(
 }
 
 function notedHash(context: ActionContext, digests: Digests): Ended {
-  const { drive } = context
+  const { pair } = context
   const local = context.case.local!
   const known = { id: local.id, stat: plainStat(local), ...digests }
   return {
     end: 'stale',
     because: 'both have the same content',
-    write: (tx) => setLocalHash(tx, drive.name, known),
+    write: (tx) => setLocalHash(tx, pair.name, known),
   }
 }
 
@@ -157,21 +157,21 @@ async function comparedBytes(
 }
 
 async function settle(deps: ConflictDeps, context: ActionContext, clash: Clash): Promise<Ended> {
-  const { drive, store, node, version } = context
+  const { pair, store, node, version } = context
   const { local, remote, root, kind } = clash
   const about = { node, localHash: local.hash, remoteHash: remote.hash }
   const decided =
-    drive.settings.conflicts === 'manual'
-      ? await store.write((tx) => decidedState(tx, drive.name, about))
+    pair.settings.conflicts === 'manual'
+      ? await store.write((tx) => decidedState(tx, pair.name, about))
       : undefined
-  const policy = decided === undefined ? drive.settings.conflicts : POLICY_OF[decided]
+  const policy = decided === undefined ? pair.settings.conflicts : POLICY_OF[decided]
   const record = (state: ConflictRow['state']): Decided['record'] =>
     decided === undefined ? recordOf(context, clash, state) : undefined
   switch (policy) {
     case 'manual': {
       const reason = { code: 'undecided', because: WAITS_FOR_DECISION } as const
       const end = { node, version, ...reason, record: recordOf(context, clash, 'open') }
-      return { end: 'done', note: WAITS_FOR_DECISION, write: (tx) => endOpenConflict(tx, drive.name, end) }
+      return { end: 'done', note: WAITS_FOR_DECISION, write: (tx) => endOpenConflict(tx, pair.name, end) }
     }
     case 'keep-both':
       return setAside(context, root, { kind, isDetached: true })
@@ -183,7 +183,7 @@ async function settle(deps: ConflictDeps, context: ActionContext, clash: Clash):
         record: record('kept-remote'),
         here: { hash: local.hash, sha256: local.sha256 },
       }
-      return { end: 'done', write: (tx) => endKeptRemote(tx, drive.name, end) }
+      return { end: 'done', write: (tx) => endKeptRemote(tx, pair.name, end) }
     }
     case 'keep-local':
       return keepLocal(deps, context, clash, record('kept-local'))
@@ -213,13 +213,13 @@ async function keepLocal(
   clash: Clash,
   record: Decided['record'],
 ): Promise<Ended> {
-  const { drive, job, node } = context
+  const { pair, job, node } = context
   const { root, local, remote, names } = clash
   const fetched = clash.fetched ?? (await fetchContent(deps, context, root, remote))
   if ('ended' in fetched) return fetched.ended
   putInTrash(root, fetched.path, names, { atMs: job.clock.now() })
   const end = { node, local, remote, record, there: fetched }
-  return { end: 'done', write: (tx) => endKeptLocal(tx, drive.name, end) }
+  return { end: 'done', write: (tx) => endKeptLocal(tx, pair.name, end) }
 }
 
 type Aside = z.infer<typeof asideSchema>
@@ -286,7 +286,7 @@ async function asideAlready(context: ActionContext, root: Root): Promise<Ended |
 }
 
 function asideAs(
-  { drive, job, node, version, case: rows }: ActionContext,
+  { pair, job, node, version, case: rows }: ActionContext,
   names: readonly string[],
   { kind, isDetached, copyName, stat }: Aside & { stat?: LocalStat },
 ): Ended {
@@ -302,7 +302,7 @@ function asideAs(
     note: `set aside as ${copyName}`,
     write: (tx) => {
       const aside = { node, version, localId: local.id, from: local, stat, copyName, isDetached, conflict }
-      return endSetAside(tx, drive.name, aside)
+      return endSetAside(tx, pair.name, aside)
     },
   }
 }

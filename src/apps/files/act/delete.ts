@@ -35,7 +35,7 @@ import {
 export function deleteLocalRun({ disk }: { disk: Disk }): VerbRun {
   return async (context) => {
     const local = context.case.local!
-    const root = rootOf(context.drive)
+    const root = rootOf(context.pair)
     const names = await namesOf(context, root, local)
     if (!names) return goneHere(context, 'where it is here is not known')
     if (await isBehindLink(context, root, local)) return { end: 'left', because: BEHIND_LINK }
@@ -66,14 +66,14 @@ function deleteAt(
 }
 
 function gone(context: ActionContext, counts = countsOf(context)): Ended {
-  const { drive, job, node, version } = context
+  const { pair, job, node, version } = context
   const isOnlyHere = job.payload.verb === 'delete-local'
   return {
     end: 'done',
     write: async (tx) => {
-      await countDelete(tx, drive.name, { nowMs: job.clock.now(), ...counts })
+      await countDelete(tx, pair.name, { nowMs: job.clock.now(), ...counts })
       const isBack = await keepBack(tx, context)
-      return (await endGone(tx, drive.name, { node, version, isOnlyHere })) || isBack
+      return (await endGone(tx, pair.name, { node, version, isOnlyHere })) || isBack
     },
   }
 }
@@ -85,13 +85,13 @@ function countsOf({ case: { base } }: ActionContext): Counts {
 }
 
 /** A look has seen something in its place since, and would not tell it again: that is something new. */
-async function keepBack(tx: Tx, { drive, node, case: { local: known } }: ActionContext): Promise<boolean> {
-  const now = await localOfItem(tx, drive.name, node.slice(2))
+async function keepBack(tx: Tx, { pair, node, case: { local: known } }: ActionContext): Promise<boolean> {
+  const now = await localOfItem(tx, pair.name, node.slice(2))
   if (!now || now.isMissing) return false
   const isSame = now.type === 'folder' ? isSameThing : sameStat
   if (known && !known.isMissing && known.id === now.id && isSame(now, known)) return false
-  await putLocal(tx, drive.name, { ...now, itemId: null })
-  await openNode(tx, drive.name, `l:${now.id}`)
+  await putLocal(tx, pair.name, { ...now, itemId: null })
+  await openNode(tx, pair.name, `l:${now.id}`)
   return true
 }
 
@@ -102,7 +102,7 @@ async function deleteFile(
   root: Root,
   { local, names }: { local: LocalRow; names: string[] },
 ): Promise<Ended> {
-  const { drive, job } = context
+  const { pair, job } = context
   const hashed = await hashInside(disk, root, names, job)
   if (hashed === 'unreadable') return unreadableHere(context, local, 'it may not be read')
   if (hashed !== 'changed' && !isAgreedContent(hashed, context.case.base!)) {
@@ -111,8 +111,8 @@ async function deleteFile(
       end: 'stale',
       because: 'it was edited here, and is kept',
       write: async (tx) => {
-        await seeLocal(tx, drive.name, [{ seen: 'changed', id: local.id, stat }])
-        await setLocalHash(tx, drive.name, { id: local.id, stat, hash, sha256 })
+        await seeLocal(tx, pair.name, [{ seen: 'changed', id: local.id, stat }])
+        await setLocalHash(tx, pair.name, { id: local.id, stat, hash, sha256 })
       },
     }
   }
@@ -142,9 +142,9 @@ async function notEmpty(
   root: Root,
   { local, names }: { local: LocalRow; names: string[] },
 ): Promise<Ended> {
-  const { drive, store } = context
+  const { pair, store } = context
   const known = new Set<string>()
-  for (const row of await store.localChildren(drive.name, local.id)) if (!row.isMissing) known.add(row.name)
+  for (const row of await store.localChildren(pair.name, local.id)) if (!row.isMissing) known.add(row.name)
   const news: { name: string; look: Look }[] = []
   for (const name of namesIn(root, names)) {
     if (known.has(name)) continue
@@ -156,7 +156,7 @@ async function notEmpty(
     return { end: 'left', because: 'kept: it holds files that are not synced' }
   }
   if (news.length === 0) return { end: 'stale', because: 'something is in it' }
-  const first = await store.takeLocalIds(drive.name, news.length)
+  const first = await store.takeLocalIds(pair.name, news.length)
   const sightings = news.map(({ name, look }, index): LocalSighting => {
     const type = look.type === 'link' ? 'other' : look.type
     return { seen: 'new', id: first + index, parentId: local.id, name, type, stat: plainStat(look) }
@@ -173,15 +173,15 @@ function namesIn(root: Root, names: readonly string[]): string[] {
   }
 }
 
-function isTakingPart({ drive }: ActionContext, names: readonly string[], look: Look): boolean {
+function isTakingPart({ pair }: ActionContext, names: readonly string[], look: Look): boolean {
   const type = look.type === 'folder' ? 'folder' : 'file'
-  return drive.filter.excluded(names.join('/').normalize('NFC'), { type, size: look.size }) === undefined
+  return pair.filter.excluded(names.join('/').normalize('NFC'), { type, size: look.size }) === undefined
 }
 
 export const deleteRemoteRun: VerbRun = async (context) => {
-  const { drive, job } = context
+  const { pair, job } = context
   const remote = context.case.remote!
-  const back = await lookForIt(context, rootOf(drive))
+  const back = await lookForIt(context, rootOf(pair))
   if (back) return back
   let counts = countsOf(context)
   try {
@@ -189,15 +189,15 @@ export const deleteRemoteRun: VerbRun = async (context) => {
       const whole = await wholeFolderTag(context, remote)
       if ('end' in whole) return whole
       counts = whole.counts
-      await drive.client.remove(drive.driveId, remote.itemId, { ifMatch: whole.tag, signal: job.signal })
+      await pair.client.remove(pair.driveId, remote.itemId, { ifMatch: whole.tag, signal: job.signal })
     } else if (remote.type === 'folder') {
       const tag = await emptyFolderTag(context, remote)
       if (typeof tag !== 'string') return tag
-      await drive.client.remove(drive.driveId, remote.itemId, { ifMatch: tag, signal: job.signal })
+      await pair.client.remove(pair.driveId, remote.itemId, { ifMatch: tag, signal: job.signal })
     } else {
       const ifMatch = remote.eTag ?? remote.cTag ?? undefined
       if (ifMatch === undefined) return { end: 'left', because: 'OneDrive does not say which version it has' }
-      await drive.client.remove(drive.driveId, remote.itemId, { ifMatch, signal: job.signal })
+      await pair.client.remove(pair.driveId, remote.itemId, { ifMatch, signal: job.signal })
     }
     return gone(context, counts)
   } catch (thrown) {
@@ -213,20 +213,20 @@ export const deleteRemoteRun: VerbRun = async (context) => {
 
 /** How it ends if the file is not really gone: nothing is concluded from what is not known. */
 async function lookForIt(context: ActionContext, root: Root): Promise<Ended | undefined> {
-  const { drive, store } = context
+  const { pair, store } = context
   const { local, base } = context.case
   const unknown = (): Promise<Ended> => goneHere(context, 'where it was here is not known')
   const folder =
     local === undefined
-      ? await store.localOfItem(drive.name, base!.parentId)
-      : await store.localRow(drive.name, local.parentId ?? 0)
+      ? await store.localOfItem(pair.name, base!.parentId)
+      : await store.localRow(pair.name, local.parentId ?? 0)
   const above = folder && (await folderNames(context, root, folder))
   if (!above) return unknown()
   const name = local?.name ?? base!.name
   if (!(await isWayKnown(context, root, folder))) return goneHere(context, 'its folder is not there')
   const look = lookInside(root, [...above, name])
   if (!look) return undefined
-  const other = (await store.localChildren(drive.name, folder.id)).find(
+  const other = (await store.localChildren(pair.name, folder.id)).find(
     (row) => row.name === name && !row.isMissing,
   )
   // Another thing of that name, which is known: it is really gone.
@@ -240,13 +240,13 @@ async function lookForIt(context: ActionContext, root: Root): Promise<Ended | un
 
 /** Folders that are known to be gone may be gone; any other must be there. */
 async function isWayKnown(context: ActionContext, root: Root, from: LocalRow): Promise<boolean> {
-  const { drive, store } = context
+  const { pair, store } = context
   for (let row: LocalRow | undefined = from; row; ) {
     const names = await folderNames(context, root, row)
     if (!row.isMissing) return names !== undefined && isFolder(root, names)
     const look = names && lookInside(root, names)
     if (look && !isSyncable(look)) return false
-    row = row.parentId === null ? undefined : await store.localRow(drive.name, row.parentId)
+    row = row.parentId === null ? undefined : await store.localRow(pair.name, row.parentId)
   }
   return false
 }
@@ -270,12 +270,12 @@ function isFolder(root: Root, names: readonly string[]): boolean {
  * has a tag that changes with what is in it, it is deleted only with the tag that it had before that look.
  */
 async function emptyFolderTag(context: ActionContext, remote: RemoteRow): Promise<string | Ended> {
-  const { drive, job } = context
+  const { pair, job } = context
   const tag = await folderTag(context, remote)
   if (typeof tag !== 'string') return tag
   const children: RemoteRow[] = []
-  for await (const child of drive.client.children(drive.driveId, remote.itemId, { signal: job.signal })) {
-    const row = toRow(child, drive)
+  for await (const child of pair.client.children(pair.driveId, remote.itemId, { signal: job.signal })) {
+    const row = toRow(child, pair)
     if (row) children.push(row)
     if (children.length >= CHILDREN_MAX) break
   }
@@ -308,10 +308,10 @@ async function wholeFolderTag(
   context: ActionContext,
   remote: RemoteRow,
 ): Promise<{ tag: string; counts: Counts } | Ended> {
-  const { drive, store } = context
+  const { pair, store } = context
   const tag = await folderTag(context, remote)
   if (typeof tag !== 'string') return tag
-  const whole = await store.wholeDelete(drive.name, remote.itemId)
+  const whole = await store.wholeDelete(pair.name, remote.itemId)
   if (!whole) return { end: 'stale', because: 'something in it is to stay' }
   const known = new Map(whole.items.map(({ row }) => [row.itemId, row]))
   const folders = [remote.itemId]
@@ -332,10 +332,10 @@ async function wholeFolderTag(
 const LISTED_AT_ONCE = 8
 const LAG_MS = 5_000
 
-async function childrenOf({ drive, job }: ActionContext, itemId: string): Promise<RemoteRow[]> {
+async function childrenOf({ pair, job }: ActionContext, itemId: string): Promise<RemoteRow[]> {
   const rows: RemoteRow[] = []
-  for await (const child of drive.client.children(drive.driveId, itemId, { signal: job.signal })) {
-    const row = toRow(child, drive)
+  for await (const child of pair.client.children(pair.driveId, itemId, { signal: job.signal })) {
+    const row = toRow(child, pair)
     if (row) rows.push(row)
   }
   return rows
@@ -343,10 +343,10 @@ async function childrenOf({ drive, job }: ActionContext, itemId: string): Promis
 
 /** What OneDrive has told to be deleted, and still lists, is no news: it is waited for. */
 async function isHeardOf(context: ActionContext, news: readonly RemoteRow[]): Promise<Ended> {
-  const { drive, store } = context
+  const { pair, store } = context
   const some = news.slice(0, CHILDREN_MAX)
   const known = await store.remoteRows(
-    drive.name,
+    pair.name,
     some.map(({ itemId }) => itemId),
   )
   if (some.every(({ itemId }) => known.get(itemId)?.isDeleted))

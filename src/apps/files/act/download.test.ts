@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const one of worlds.splice(0)) await one.close()
 })
 
-const partials = (w: ActWorld): string[] => readdirSync(join(w.drive.root, '.tidemark/partial'))
+const partials = (w: ActWorld): string[] => readdirSync(join(w.pair.root, '.tidemark/partial'))
 
 describe('a download', () => {
   test('puts a new file in its place with the time of the item', async () => {
@@ -91,7 +91,7 @@ describe('a download', () => {
     assert.match(ran.outcome.skip ?? '', /changed here/)
     assert.equal(w.read('a.txt'), 'edited here')
     await w.sync()
-    const copies = readdirSync(w.drive.root).filter((name) => name.includes('.conflict-'))
+    const copies = readdirSync(w.pair.root).filter((name) => name.includes('.conflict-'))
     assert.equal(copies.length, 1)
     assert.equal(w.read(copies[0]!), 'edited here')
     assert.equal(w.read('a.txt'), 'two')
@@ -233,7 +233,7 @@ describe('a download', () => {
     const w = await world()
     w.there.device.write('/a.txt', 'hello')
     const action = await w.only('download')
-    unlinkSync(join(w.drive.root, '.tidemark/root.json'))
+    unlinkSync(join(w.pair.root, '.tidemark/root.json'))
     const ran = await w.run(action)
     assert.ok(ran.outcome.again)
     assert.equal(w.obstacles.of('docs')?.where, 'folder')
@@ -246,9 +246,9 @@ describe('a download', () => {
     await w.sync()
     w.there.device.write('/sub/b.txt', 'two')
     const action = await w.only('download')
-    const outside = join(w.drive.root, '..', 'outside')
+    const outside = join(w.pair.root, '..', 'outside')
     mkdirSync(outside)
-    renameSync(w.path('sub'), join(w.drive.root, '..', 'moved'))
+    renameSync(w.path('sub'), join(w.pair.root, '..', 'moved'))
     symlinkSync(outside, w.path('sub'))
     await w.run(action)
     assert.deepEqual(readdirSync(outside), [])

@@ -32,7 +32,7 @@ export type DownloadDeps = FetchDeps & { disk: Disk }
 export function downloadRun(deps: DownloadDeps): VerbRun {
   return async (context) => {
     const remote = context.case.remote!
-    const root = recentRootOf(context.drive, context.job.clock)
+    const root = recentRootOf(context.pair, context.job.clock)
     const before = await targetOf(context, root, remote)
     if (!before) return noFolder()
     const done = isLookedAt(context, before)
@@ -58,13 +58,13 @@ function noFolder(): Ended {
 }
 
 async function targetOf(context: ActionContext, root: Root, remote: RemoteRow): Promise<Target | undefined> {
-  const { drive, store } = context
+  const { pair, store } = context
   const { local } = context.case
   if (!local || local.isMissing || local.parentId === null) {
     const free = await placeOfItem(context, root, remote)
     return free && { ...free, replaces: undefined }
   }
-  const folder = await store.localRow(drive.name, local.parentId)
+  const folder = await store.localRow(pair.name, local.parentId)
   const names = await namesOf(context, root, local)
   return folder && names && { folder, names, replaces: local }
 }
@@ -139,13 +139,13 @@ function inStep(
   context: ActionContext,
   { remote, target, ...content }: { remote: RemoteRow; target: Target; stat: LocalStat } & Digests,
 ): Ended {
-  const { drive, node, version } = context
+  const { pair, node, version } = context
   const { replaces, names } = target
   return {
     end: 'done',
     write: async (tx) => {
-      const now = replaces && (await localRow(tx, drive.name, replaces.id))
-      const local = now ? { id: now.id } : await rowAt(tx, drive.name, target)
+      const now = replaces && (await localRow(tx, pair.name, replaces.id))
+      const local = now ? { id: now.id } : await rowAt(tx, pair.name, target)
       const localName = now?.name ?? names.at(-1)!
       const end = { node, version, remote, local, localName, type: 'file' as const, ...content }
       return endAgreed(tx, context, { ...end, known: now })

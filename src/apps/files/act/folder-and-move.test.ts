@@ -83,7 +83,7 @@ describe('a check', () => {
       await w.run(actions[0]!)
       assert.ok(tries < 100, 'it is read again without end')
     }
-    const [left] = await w.store.openNodes(w.drive.name, { limit: 1 })
+    const [left] = await w.store.openNodes(w.pair.name, { limit: 1 })
     assert.match(left?.because ?? '', /written to all the time/)
     assert.deepEqual(await w.sync(), ['check', 'upload'])
     assert.deepEqual(await w.differences(), [])
@@ -157,7 +157,7 @@ describe('a folder', () => {
     assert.equal(w.read('name'), 'a file')
     await w.sync()
     assert.ok(statSync(w.path('name')).isDirectory())
-    const copy = readdirSync(w.drive.root).find((name) => name.includes('.conflict-'))
+    const copy = readdirSync(w.pair.root).find((name) => name.includes('.conflict-'))
     assert.equal(w.read(copy!), 'a file')
     assert.deepEqual(await w.differences(), [])
   })
@@ -315,7 +315,7 @@ describe('a move', () => {
     assert.equal(w.read('b.txt'), 'ours')
     await w.sync()
     assert.equal(w.read('b.txt'), 'one')
-    const copy = readdirSync(w.drive.root).find((name) => name.includes('.conflict-'))
+    const copy = readdirSync(w.pair.root).find((name) => name.includes('.conflict-'))
     assert.equal(w.read(copy!), 'ours')
     assert.deepEqual(await w.differences(), [])
   })
@@ -400,7 +400,7 @@ describe('a move', () => {
     w.there.device.rename('/Report.txt', 'REPORT.txt')
     renameSync(w.path('other.txt'), w.path('Other.txt'))
     assert.deepEqual((await w.sync()).sort(), ['check', 'move-local', 'move-remote'])
-    assert.deepEqual(readdirSync(w.drive.root).sort(), ['.tidemark', 'Other.txt', 'REPORT.txt'])
+    assert.deepEqual(readdirSync(w.pair.root).sort(), ['.tidemark', 'Other.txt', 'REPORT.txt'])
     assert.equal(w.there.device.item('/other.txt').name, 'Other.txt')
     assert.deepEqual(await w.differences(), [])
   })
@@ -424,7 +424,7 @@ describe('a move', () => {
       assert.equal(w.read('a.txt'), 'was b')
       assert.equal(w.there.device.read('/a.txt')!.toString(), 'was b')
       assert.equal(w.there.device.read('/b.txt')!.toString(), 'was a')
-      assert.deepEqual(readdirSync(w.drive.root).sort(), ['.tidemark', 'a.txt', 'b.txt'])
+      assert.deepEqual(readdirSync(w.pair.root).sort(), ['.tidemark', 'a.txt', 'b.txt'])
       assert.deepEqual(await w.differences(), [])
     })
   }
@@ -446,7 +446,7 @@ describe('a move', () => {
     w.there.device.rename('/b.txt', 'c.txt')
     const here: Action = { ...(await w.only('move-local')), isTemporary: true }
     await w.run(here)
-    assert.ok(readdirSync(w.drive.root).some((name) => name.startsWith('.tidemark-move-')))
+    assert.ok(readdirSync(w.pair.root).some((name) => name.startsWith('.tidemark-move-')))
     assert.deepEqual(await w.sync(), ['move-local'])
     assert.equal(w.read('c.txt'), 'one')
     assert.deepEqual(await w.differences(), [])
@@ -551,7 +551,7 @@ describe('an exchange of names that was interrupted, and then raced by somebody'
     const [first, ...rest] = await w.plan()
     assert.equal(first?.isTemporary, true)
     await w.run(first!, { isLost })
-    const left = readdirSync(w.drive.root).find((name) => name.startsWith('.tidemark-move-'))!
+    const left = readdirSync(w.pair.root).find((name) => name.startsWith('.tidemark-move-'))!
     const item = w.read(`${left}/x`) === 'one' ? '/Photos/b' : '/Photos/a'
     return { w, left, item, jobs: isLost ? [first!, ...rest] : rest }
   }
@@ -575,7 +575,7 @@ describe('an exchange of names that was interrupted, and then raced by somebody'
       w.nowMs += 10_000
     }
     assert.deepEqual(await w.differences(), [])
-    assert.ok(!readdirSync(w.drive.root).some((name) => name.startsWith('.tidemark-move-')))
+    assert.ok(!readdirSync(w.pair.root).some((name) => name.startsWith('.tidemark-move-')))
   }
 
   function contents(w: ActWorld): string[] {

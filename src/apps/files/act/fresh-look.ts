@@ -26,15 +26,15 @@ const NOT_GIVEN_FORGOTTEN_MS = 300_000
 export const NOT_GIVEN = 'OneDrive lists it, but does not give it'
 export const FOLDER_NOT_GIVEN = 'OneDrive lists its folder, but does not give it'
 
-type Looking = Pick<ActionContext, 'drive' | 'job'>
+type Looking = Pick<ActionContext, 'pair' | 'job'>
 
 /** Undefined: OneDrive does not give it. */
 export async function lookAtItem(looking: Looking, itemId: string): Promise<RemoteRow | undefined> {
-  const { drive, job } = looking
-  const { client, driveId } = drive
+  const { pair, job } = looking
+  const { client, driveId } = pair
   return orMissing(looking, async () => {
     const item = await client.item(driveId, itemId, { signal: job.signal, missingTries: LOOK_TRIES })
-    return item.deleted ? undefined : toRow(item, drive)
+    return item.deleted ? undefined : toRow(item, pair)
   })
 }
 
@@ -42,11 +42,11 @@ export async function lookAtName(
   looking: Looking,
   place: { parentId: string; name: string },
 ): Promise<RemoteRow | undefined> {
-  const { drive, job } = looking
-  const { client, driveId } = drive
+  const { pair, job } = looking
+  const { client, driveId } = pair
   return orMissing(looking, async () => {
     const found = await client.childByName(driveId, place, { signal: job.signal, missingTries: LOOK_TRIES })
-    return toRow(found, drive)
+    return toRow(found, pair)
   })
 }
 
@@ -61,9 +61,9 @@ async function orMissing<T>(looking: Looking, look: () => Promise<T | undefined>
 }
 
 /** Of a drive that is not there as a whole, or not for this account any more, nothing is missing in particular. */
-async function checkDrive({ drive, job }: Looking): Promise<void> {
+async function checkDrive({ pair, job }: Looking): Promise<void> {
   try {
-    await drive.client.root(drive.driveId, { signal: job.signal })
+    await pair.client.root(pair.driveId, { signal: job.signal })
   } catch (thrown) {
     if (codeOf(thrown) !== 'not-found') throw thrown
     throw new TidemarkError('OneDrive does not show this drive to the account any more', {
@@ -84,11 +84,11 @@ const notGivenBefore = z.object({ sinceMs: z.number(), atMs: z.number() })
  * delta does not speak of until then is left alone with its reason, and tried again with every whole look.
  */
 export async function notGiven(
-  { drive, store, job }: Pick<ActionContext, 'drive' | 'store' | 'job'>,
+  { pair, store, job }: Pick<ActionContext, 'pair' | 'store' | 'job'>,
   itemIds: readonly string[],
   because = NOT_GIVEN,
 ): Promise<Ended> {
-  const known = await store.remoteRows(drive.name, itemIds)
+  const known = await store.remoteRows(pair.name, itemIds)
   if (itemIds.some((itemId) => known.get(itemId)?.isDeleted !== false)) {
     return { end: 'stale', because: 'OneDrive does not have it any more' }
   }
@@ -105,13 +105,13 @@ export async function notGiven(
   return { end: 'wait', because, afterMs, isHeardFirst: true }
 }
 
-export function staleWith({ drive, job }: Looking, rows: readonly RemoteRow[], because: string): Ended {
-  return { end: 'stale', because, write: (tx) => hearNow(tx, drive.name, rows, job.payload) }
+export function staleWith({ pair, job }: Looking, rows: readonly RemoteRow[], because: string): Ended {
+  return { end: 'stale', because, write: (tx) => hearNow(tx, pair.name, rows, job.payload) }
 }
 
 /** OneDrive says "not found" where something was to go into a folder; undefined where that is there. */
 export async function folderNotGiven(
-  context: Pick<ActionContext, 'drive' | 'store' | 'job'>,
+  context: Pick<ActionContext, 'pair' | 'store' | 'job'>,
   folderId: string,
 ): Promise<Ended | undefined> {
   const now = await lookAtItem(context, folderId)

@@ -5,7 +5,7 @@ import { relative, sep } from 'node:path'
 import type { Clock } from '../../../base/clock.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import type { ActionContext, Ended } from '../action.ts'
-import type { FileDrive } from '../drive.ts'
+import type { FolderPair } from '../folder-pair.ts'
 import { holdFolder, inside, isNoFolder, isStillAt, lookInside, READ_FLAGS } from '../local/folder.ts'
 import { openRoot, type Root } from '../local/root.ts'
 import { errnoOf, isSameStat, isSameThing, type Look, lookOf, plainStat } from '../local/stat.ts'
@@ -14,7 +14,7 @@ import { localAtName, seeLocal } from '../store/local-tree.ts'
 import { waitForNode } from '../store/open-nodes.ts'
 import { type LocalRow, nameKey, type RemoteRow } from '../trees.ts'
 
-type Acting = Pick<ActionContext, 'drive' | 'store' | 'job' | 'node' | 'version'>
+type Acting = Pick<ActionContext, 'pair' | 'store' | 'job' | 'node' | 'version'>
 
 /** Who watches the folder has seen it after this time. */
 const ABSENT_MS = 3_000
@@ -23,20 +23,20 @@ const CHANGES_MAX = 50
 const WRITTEN_TO = 'it is being written to all the time'
 
 /** Its marker is looked at each time: whatever is not there must not be so because the root is not. */
-export function rootOf(drive: Pick<FileDrive, 'root' | 'markerId'>): Root {
-  return openRoot(drive.root, drive.markerId)
+export function rootOf(pair: Pick<FolderPair, 'root' | 'markerId'>): Root {
+  return openRoot(pair.root, pair.markerId)
 }
 
 /**
  * For what takes nothing away: looked at some moments ago at most. Whatever is done in it goes by the folder's identity,
  * and a file is read only where it is the one that was seen.
  */
-export function recentRootOf(drive: Pick<FileDrive, 'root' | 'markerId'>, clock: Clock): Root {
+export function recentRootOf(pair: Pick<FolderPair, 'root' | 'markerId'>, clock: Clock): Root {
   const nowMs = clock.monotonicMs()
-  const known = recentRoots.get(drive)
+  const known = recentRoots.get(pair)
   if (known && nowMs - known.atMs < RECENT_MS) return known.root
-  const root = rootOf(drive)
-  recentRoots.set(drive, { root, atMs: nowMs })
+  const root = rootOf(pair)
+  recentRoots.set(pair, { root, atMs: nowMs })
   return root
 }
 
@@ -52,9 +52,9 @@ export async function placeOfItem(
   root: Root,
   remote: RemoteRow,
 ): Promise<Place | undefined> {
-  const { drive, store } = context
+  const { pair, store } = context
   if (remote.parentId === null) return undefined
-  const folder = await store.localOfItem(drive.name, remote.parentId)
+  const folder = await store.localOfItem(pair.name, remote.parentId)
   if (!folder || folder.isMissing || folder.type !== 'folder') return undefined
   const names = await folderNames(context, root, folder)
   return names && { folder, names: [...names, remote.name] }
@@ -65,13 +65,13 @@ export async function placeOfItem(
  * above it are; whether it is one itself matters only to who reads it: nothing else is ever done to what it leads to.
  */
 export async function namesOf(
-  { drive, store }: Acting,
+  { pair, store }: Acting,
   root: Root,
   local: Pick<LocalRow, 'id'>,
   { isRead = false }: { isRead?: boolean } = {},
 ): Promise<string[] | undefined> {
-  const names = await store.localPath(drive.name, local.id)
-  if (!names || !drive.settings.follow_symlinks) return names
+  const names = await store.localPath(pair.name, local.id)
+  if (!names || !pair.settings.follow_symlinks) return names
   const [above, own] = [names.slice(0, -1), names.slice(-1)]
   const real = realNames(root, above, own)
   return isRead && lookInside(root, real)?.type === 'link' ? realNames(root, names, []) : real
@@ -82,11 +82,11 @@ export async function namesOf(
  * then from there in OneDrive, too: so that is left to its owner.
  */
 export async function isBehindLink(
-  { drive, store }: Acting,
+  { pair, store }: Acting,
   root: Root,
   local: Pick<LocalRow, 'id'>,
 ): Promise<boolean> {
-  const names = drive.settings.follow_symlinks ? await store.localPath(drive.name, local.id) : undefined
+  const names = pair.settings.follow_symlinks ? await store.localPath(pair.name, local.id) : undefined
   if (!names) return false
   const real = realNames(root, names.slice(0, -1), names.slice(-1))
   return real.join('/') !== names.join('/')
@@ -96,12 +96,12 @@ export const BEHIND_LINK = 'a link leads to it here, and it is really elsewhere:
 
 /** The folder of a row, as it is on the disk. */
 export async function folderNames(
-  { drive, store }: Acting,
+  { pair, store }: Acting,
   root: Root,
   folder: Pick<LocalRow, 'id'>,
 ): Promise<string[] | undefined> {
-  const names = await store.localPath(drive.name, folder.id)
-  return names && (drive.settings.follow_symlinks ? realNames(root, names, []) : names)
+  const names = await store.localPath(pair.name, folder.id)
+  return names && (pair.settings.follow_symlinks ? realNames(root, names, []) : names)
 }
 
 /** Where links are followed: to where they lead, if that is in the root. */
@@ -198,7 +198,7 @@ export async function otherHere(context: Acting, local: LocalRow, look: Look): P
  * watches the folder waits until it is quiet there, which may be long while another program writes.
  */
 export async function goneHere(acting: Acting, because = 'it is not where it was'): Promise<Ended> {
-  const { drive, job, node, version } = acting
+  const { pair, job, node, version } = acting
   const nowMs = job.clock.now()
   const kept = asObject(job.checkpoint)
   const sinceMs = typeof kept.absentSinceMs === 'number' ? kept.absentSinceMs : undefined
@@ -209,19 +209,19 @@ export async function goneHere(acting: Acting, because = 'it is not where it was
   return {
     end: 'done',
     note: `${because}: waits for the next look at the folder`,
-    write: (tx) => waitForNode(tx, drive.name, { node, version, waitsFor: node }),
+    write: (tx) => waitForNode(tx, pair.name, { node, version, waitsFor: node }),
   }
 }
 
 /** Where it was, as the rows have it; a look goes on from there to the folder above that is still there. */
-async function folderBefore({ drive, store, node }: Acting): Promise<readonly string[]> {
+async function folderBefore({ pair, store, node }: Acting): Promise<readonly string[]> {
   const own = node.startsWith('i:')
-    ? await store.localOfItem(drive.name, node.slice(2))
-    : await store.localRow(drive.name, Number(node.slice(2)))
-  const item = own ? undefined : (await store.remoteRows(drive.name, [node.slice(2)])).get(node.slice(2))
-  const folder = item?.parentId == null ? undefined : await store.localOfItem(drive.name, item.parentId)
+    ? await store.localOfItem(pair.name, node.slice(2))
+    : await store.localRow(pair.name, Number(node.slice(2)))
+  const item = own ? undefined : (await store.remoteRows(pair.name, [node.slice(2)])).get(node.slice(2))
+  const folder = item?.parentId == null ? undefined : await store.localOfItem(pair.name, item.parentId)
   const id = own?.parentId ?? folder?.id
-  return (id == null ? undefined : await store.localPath(drive.name, id)) ?? []
+  return (id == null ? undefined : await store.localPath(pair.name, id)) ?? []
 }
 
 export function asObject(value: unknown): Record<string, unknown> {
@@ -229,18 +229,18 @@ export function asObject(value: unknown): Record<string, unknown> {
 }
 
 export function seenInstead(
-  { drive }: Pick<Acting, 'drive'>,
+  { pair }: Pick<Acting, 'pair'>,
   sightings: readonly LocalSighting[],
   because: string,
 ): Ended {
-  return { end: 'stale', because, write: (tx) => seeLocal(tx, drive.name, sightings) }
+  return { end: 'stale', because, write: (tx) => seeLocal(tx, pair.name, sightings) }
 }
 
 /** Something that nobody has seen yet has a name that was thought to be free. */
 export async function takenBy(context: Acting, { folder, names }: Place, look: Look): Promise<Ended> {
-  const { drive, store } = context
+  const { pair, store } = context
   const name = names.at(-1)!
-  const known = (await store.localByInode(drive.name, look)).find(
+  const known = (await store.localByInode(pair.name, look)).find(
     (row) =>
       row.parentId === folder.id &&
       row.name !== name &&
@@ -248,23 +248,23 @@ export async function takenBy(context: Acting, { folder, names }: Place, look: L
       nameKey(row.name) === nameKey(name),
   )
   if (known) {
-    const other = lookInside(rootOf(context.drive), [...names.slice(0, -1), known.name])
+    const other = lookInside(rootOf(context.pair), [...names.slice(0, -1), known.name])
     // It was renamed a moment ago, which nobody has seen yet.
     if (!other || !isSameThing(other, look)) return goneHere(context, 'something else has its name here')
     return { end: 'left', because: `this disk takes ${known.name} and ${name} for the same name` }
   }
-  const id = await store.takeLocalIds(drive.name, 1)
+  const id = await store.takeLocalIds(pair.name, 1)
   const type = look.type === 'link' ? 'other' : look.type
   const sighting = { seen: 'new' as const, id, parentId: folder.id, name, type, stat: plainStat(look) }
-  return seenInstead({ drive }, [sighting], 'something else has its name here')
+  return seenInstead({ pair }, [sighting], 'something else has its name here')
 }
 
 /** The row at a place, where a scan was faster than the commit: it may have rows below it already. */
 export async function rowAt(
   tx: Tx,
-  drive: string,
+  pair: string,
   { folder, names }: Place,
 ): Promise<{ id: number } | { parentId: number }> {
-  const there = await localAtName(tx, drive, folder.id, names.at(-1)!)
+  const there = await localAtName(tx, pair, folder.id, names.at(-1)!)
   return there && there.itemId === null ? { id: there.id } : { parentId: folder.id }
 }

@@ -10,9 +10,9 @@ import { codeOf, FRESH_TRIES, folderNotGiven, lookAtName, refusedAgain, staleWit
 import { goneHere, lookAsSeen, placeOfItem, rootOf, rowAt, takenBy } from './local-side.ts'
 
 export const makeLocalRun: VerbRun = async (context) => {
-  const { drive, node, version } = context
+  const { pair, node, version } = context
   const remote = context.case.remote!
-  const root = rootOf(drive)
+  const root = rootOf(pair)
   const place = await placeOfItem(context, root, remote)
   if (!place) return { end: 'stale', because: 'its folder is not here' }
   try {
@@ -28,7 +28,7 @@ export const makeLocalRun: VerbRun = async (context) => {
       end: 'done',
       write: async (tx) => {
         // Someone may have made it before, and a scan may know it with all that is in it.
-        const local = await rowAt(tx, drive.name, place)
+        const local = await rowAt(tx, pair.name, place)
         const localName = place.names.at(-1)!
         return endAgreed(tx, context, {
           ...{ node, version, remote, local, localName, type: 'folder', stat, hash: null, sha256: null },
@@ -42,23 +42,23 @@ export const makeLocalRun: VerbRun = async (context) => {
 }
 
 export const makeRemoteRun: VerbRun = async (context) => {
-  const { drive, job, node, version } = context
+  const { pair, job, node, version } = context
   const { localParentId: parentId } = context.case
   const local = context.case.local!
   if (parentId === undefined) return { end: 'stale', because: 'its folder is not in OneDrive' }
-  const seen = await lookAsSeen(context, rootOf(drive), local)
+  const seen = await lookAsSeen(context, rootOf(pair), local)
   if ('ended' in seen) return seen.ended
   const name = local.name.normalize('NFC')
   try {
     const wanted = { parentId, name, conflict: 'fail' as const }
     const options = { signal: job.signal, missingTries: FRESH_TRIES }
-    const remote = toRow(await drive.client.createFolder(drive.driveId, wanted, options), drive)
+    const remote = toRow(await pair.client.createFolder(pair.driveId, wanted, options), pair)
     if (!remote)
       return { end: 'wait', because: 'OneDrive does not say where the folder is', afterMs: WAIT_MS }
     return {
       end: 'done',
       write: async (tx) => {
-        const now = await localRow(tx, drive.name, local.id)
+        const now = await localRow(tx, pair.name, local.id)
         return endAgreed(tx, context, {
           ...{ node, version, remote, type: 'folder', stat: plainStat(seen.look) },
           ...{ hash: null, sha256: null },

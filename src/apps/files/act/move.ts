@@ -40,10 +40,10 @@ import {
 const LINK_HERE = 'it is a link here: move it yourself'
 
 export const moveLocalRun: VerbRun = async (context) => {
-  const { drive, job } = context
+  const { pair, job } = context
   const local = context.case.local!
   const remote = context.case.remote!
-  const root = rootOf(drive)
+  const root = rootOf(pair)
   const from = await namesOf(context, root, local)
   const to = await wantedPlace(context, root, { local, remote, from })
   if (!from || !to) return { end: 'stale', because: 'its folder is not here' }
@@ -54,7 +54,7 @@ export const moveLocalRun: VerbRun = async (context) => {
   try {
     // The names decide; whether its content changed meanwhile is for another action.
     const look = lookInside(root, from)
-    if (look?.type === 'link' && drive.settings.follow_symlinks) return { end: 'left', because: LINK_HERE }
+    if (look?.type === 'link' && pair.settings.follow_symlinks) return { end: 'left', because: LINK_HERE }
     const expect = plainStat(look && look.type === 'file' && isSameFile(look, local) ? look : local)
     const moved = moveInside(root, { from, to: to.names, expect, atMs: job.clock.now() })
     if (moved.outcome === 'done') {
@@ -72,9 +72,9 @@ export const moveLocalRun: VerbRun = async (context) => {
   }
 }
 
-function isLeftOut({ drive, case: { local } }: ActionContext, names: readonly string[]): boolean {
+function isLeftOut({ pair, case: { local } }: ActionContext, names: readonly string[]): boolean {
   const type = local!.type === 'folder' ? 'folder' : 'file'
-  return drive.filter.excluded(names.join('/').normalize('NFC'), { type, size: local!.size }) !== undefined
+  return pair.filter.excluded(names.join('/').normalize('NFC'), { type, size: local!.size }) !== undefined
 }
 
 function isSameFile(look: { ino: string; dev: string; birthNs: string }, local: LocalRow): boolean {
@@ -91,9 +91,9 @@ async function wantedPlace(
   root: Root,
   { local, remote, from }: { local: LocalRow; remote: RemoteRow; from: string[] | undefined },
 ): Promise<Place | undefined> {
-  const { drive, store, job } = context
+  const { pair, store, job } = context
   if (!job.payload.isTemporary) return placeOfItem(context, root, remote)
-  const folder = await store.localRow(drive.name, ROOT_ID)
+  const folder = await store.localRow(pair.name, ROOT_ID)
   return folder && from && { folder, names: [temporaryNameOf(local.name, local.id)] }
 }
 
@@ -115,10 +115,10 @@ function movedHere(
 }
 
 export const moveRemoteRun: VerbRun = async (context) => {
-  const { drive, job } = context
+  const { pair, job } = context
   const local = context.case.local!
   const remote = context.case.remote!
-  const parentId = job.payload.isTemporary ? drive.rootItemId : context.case.localParentId
+  const parentId = job.payload.isTemporary ? pair.rootItemId : context.case.localParentId
   if (parentId == null) return { end: 'stale', because: 'its folder is not in OneDrive' }
   const seen = await lookForMove(context, local)
   if (seen) return seen
@@ -130,8 +130,8 @@ export const moveRemoteRun: VerbRun = async (context) => {
   }
   try {
     const options = { ifMatch: remote.eTag ?? undefined, signal: job.signal, missingTries: FRESH_TRIES }
-    const item = await drive.client.update(drive.driveId, remote.itemId, change, options)
-    return movedThere(context, toRow(item, drive) ?? { ...remote, ...place })
+    const item = await pair.client.update(pair.driveId, remote.itemId, change, options)
+    return movedThere(context, toRow(item, pair) ?? { ...remote, ...place })
   } catch (thrown) {
     const code = codeOf(thrown)
     if (code === 'refused' && local.type === 'folder') return refusedPlace(context, parentId, thrown)
@@ -142,14 +142,14 @@ export const moveRemoteRun: VerbRun = async (context) => {
 
 /** OneDrive moves no folder into itself. If it has one on the way inside of it since the plan, that is planned anew. */
 async function refusedPlace(
-  { drive, store, case: { remote } }: ActionContext,
+  { pair, store, case: { remote } }: ActionContext,
   parentId: string,
   thrown: unknown,
 ): Promise<Ended> {
   let above: string | null = parentId
   for (let depth = 0; above !== null && depth < DEPTH_MAX; depth++) {
     if (above === remote!.itemId) return { end: 'stale', because: 'its new folder is inside of it' }
-    above = (await store.remoteRows(drive.name, [above])).get(above)?.parentId ?? null
+    above = (await store.remoteRows(pair.name, [above])).get(above)?.parentId ?? null
   }
   // What OneDrive has to say of that may not have been heard yet: it costs a try.
   throw refusedAgain(thrown)
@@ -160,10 +160,10 @@ const DEPTH_MAX = 1_000
 /** It must still be here; what is in it does not matter. */
 async function lookForMove(context: ActionContext, local: LocalRow): Promise<Ended | undefined> {
   if (local.type === 'folder') {
-    const seen = await lookAsSeen(context, rootOf(context.drive), local)
+    const seen = await lookAsSeen(context, rootOf(context.pair), local)
     return 'ended' in seen ? seen.ended : undefined
   }
-  const root = rootOf(context.drive)
+  const root = rootOf(context.pair)
   const names = await namesOf(context, root, local)
   return names && lookInside(root, names) ? undefined : goneHere(context)
 }

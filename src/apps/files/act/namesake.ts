@@ -68,24 +68,24 @@ export async function yieldName(
 }
 
 async function namesakeOf(context: ActionContext): Promise<Namesake | { ended: Ended }> {
-  const { drive, store, node, version } = context
+  const { pair, store, node, version } = context
   const { local, localParentId: parentId } = context.case
   const free = { ended: { end: 'stale', because: 'its name is free' } as Ended }
   if (parentId === undefined) return free
   const place = { parentId, name: local!.name }
-  const known = await store.write((tx) => remoteAtName(tx, drive.name, place))
+  const known = await store.write((tx) => remoteAtName(tx, pair.name, place))
   if (!known || known.itemId === context.case.remote?.itemId) return free
   const now = await lookAtItem(context, known.itemId)
   if (!now) return { ended: await notGiven(context, [known.itemId], NAMESAKE_NOT_GIVEN) }
   if (isOther(known, now))
     return { ended: staleWith(context, [now], 'what has its name changed in OneDrive') }
   const waitsFor = itemNode(known.itemId)
-  const { version: _, ...rows } = await store.nodeCase(drive.name, waitsFor)
-  const path = await store.pathOfNode(drive.name, waitsFor)
-  const isComing = decide(withHolds(drive, rows, path), drive.settings.mode).do === 'move-local'
+  const { version: _, ...rows } = await store.nodeCase(pair.name, waitsFor)
+  const path = await store.pathOfNode(pair.name, waitsFor)
+  const isComing = decide(withHolds(pair, rows, path), pair.settings.mode).do === 'move-local'
   if (rows.local?.id !== local!.id) return { remote: now, base: rows.base, local: rows.local, isComing }
   // The very item that it is going to be compared with: what becomes of both is decided there.
-  return { ended: { end: 'done', write: (tx) => waitForNode(tx, drive.name, { node, version, waitsFor }) } }
+  return { ended: { end: 'done', write: (tx) => waitForNode(tx, pair.name, { node, version, waitsFor }) } }
 }
 
 async function ownContent(
@@ -122,7 +122,7 @@ async function contentAhead(
   if (isSame || isAgreedContent(hashed, base)) return 'remote'
   if (isRemoteContentSame(remote, base)) return hashed.sha256
   // Edited on both sides: whose version gets the name then is the policy.
-  const { conflicts } = context.drive.settings
+  const { conflicts } = context.pair.settings
   if (conflicts === 'manual') return undefined
   return conflicts === 'keep-local' ? hashed.sha256 : 'remote'
 }
@@ -145,16 +145,16 @@ async function isSameThere(
 }
 
 function handedOver(context: ActionContext, { local }: Own, { remote }: Namesake): Ended {
-  const { drive, node } = context
+  const { pair, node } = context
   return {
     end: 'done',
     note: SAME_CONTENT,
-    write: (tx) => endHandedOver(tx, drive.name, { node, local, remote }),
+    write: (tx) => endHandedOver(tx, pair.name, { node, local, remote }),
   }
 }
 
 async function madeRoom(context: ActionContext, root: Root, own: Own): Promise<Ended | undefined> {
-  const { drive, job, node, version } = context
+  const { pair, job, node, version } = context
   const { local } = own
   const names = await namesOf(context, root, local)
   // A link that is followed leads to content, but is none.
@@ -165,7 +165,7 @@ async function madeRoom(context: ActionContext, root: Root, own: Own): Promise<E
       return {
         end: 'done',
         note: SAME_CONTENT,
-        write: (tx) => endYielded(tx, drive.name, { node, version, local }),
+        write: (tx) => endYielded(tx, pair.name, { node, version, local }),
       }
     }
     const now = lookInside(root, names)

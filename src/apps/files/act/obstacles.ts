@@ -32,36 +32,36 @@ export class FileObstacles extends Obstacles<Where> {
   readonly #refusedBytes = new Map<string, number>()
 
   /** What is in the way of the uploads of a drive. */
-  ofUploads(drive: string): FileObstacle | undefined {
-    return this.of(uploadsOf(drive))
+  ofUploads(pair: string): FileObstacle | undefined {
+    return this.of(uploadsOf(pair))
   }
 
-  uploadWaitMs(drive: string, bytes: number): number {
-    return bytes < (this.#refusedBytes.get(drive) ?? 0) ? 0 : this.waitMs(uploadsOf(drive))
+  uploadWaitMs(pair: string, bytes: number): number {
+    return bytes < (this.#refusedBytes.get(pair) ?? 0) ? 0 : this.waitMs(uploadsOf(pair))
   }
 
   /** An upload found no room; returns how long to wait. */
-  noRoom(drive: string, bytes: number, error: TidemarkError): number {
-    this.#refusedBytes.set(drive, Math.min(bytes, this.#refusedBytes.get(drive) ?? bytes))
-    return this.met(uploadsOf(drive), 'quota', error, QUOTA_WAITS)
+  noRoom(pair: string, bytes: number, error: TidemarkError): number {
+    this.#refusedBytes.set(pair, Math.min(bytes, this.#refusedBytes.get(pair) ?? bytes))
+    return this.met(uploadsOf(pair), 'quota', error, QUOTA_WAITS)
   }
 
   /** An upload of so many bytes found room. */
-  roomFor(drive: string, bytes: number): void {
-    const refused = this.#refusedBytes.get(drive)
+  roomFor(pair: string, bytes: number): void {
+    const refused = this.#refusedBytes.get(pair)
     if (refused === undefined || bytes < refused) return
-    this.#refusedBytes.delete(drive)
-    this.over(uploadsOf(drive))
+    this.#refusedBytes.delete(pair)
+    this.over(uploadsOf(pair))
   }
 
   /** Something was deleted in OneDrive: perhaps there is room now. */
-  roomMade(drive: string): void {
-    this.maybeOver(uploadsOf(drive))
+  roomMade(pair: string): void {
+    this.maybeOver(uploadsOf(pair))
   }
 }
 
-function uploadsOf(drive: string): string {
-  return `${drive} uploads`
+function uploadsOf(pair: string): string {
+  return `${pair} uploads`
 }
 
 const FOLDER_CODES: ReadonlySet<string | undefined> = new Set([
@@ -71,7 +71,7 @@ const DISK_ERRNOS: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT'
 
 export function pastObstacles(obstacles: FileObstacles, run: VerbRun): VerbRun {
   return async (context) => {
-    const group = context.drive.name
+    const group = context.pair.name
     const { verb, bytes } = context.job.payload
     const waitMs = obstacles.waitMs(group)
     if (waitMs > 0) return waiting(waitMs, obstacles.of(group)!.error)
@@ -116,9 +116,9 @@ async function whereOf(context: ActionContext, error: TidemarkError): Promise<Wh
 }
 
 /** Is it OneDrive, or only what was asked of it? */
-async function isOutage({ drive, job }: ActionContext): Promise<boolean> {
+async function isOutage({ pair, job }: ActionContext): Promise<boolean> {
   try {
-    await drive.client.root(drive.driveId, { signal: job.signal })
+    await pair.client.root(pair.driveId, { signal: job.signal })
     return false
   } catch (thrown) {
     return asTidemarkError(thrown).kind === 'transient'

@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { TidemarkError } from '../../../base/errors.ts'
 import type { ActionContext, Ended } from '../action.ts'
 import { ContentHash, DIGESTS_OF_NOTHING, digestsOf } from '../content-hash.ts'
-import type { FilesSettings } from '../drive.ts'
+import type { FilesSettings } from '../folder-pair.ts'
 import { freeBytes, partialPath, settle } from '../local/place.ts'
 import type { Root } from '../local/root.ts'
 import { errnoOf } from '../local/stat.ts'
@@ -93,8 +93,8 @@ async function writeNew(path: string, bytes: Uint8Array, modifiedMs: number | nu
   }
 }
 
-async function receiveSmall({ drive, job }: ActionContext, remote: RemoteRow): Promise<Buffer | undefined> {
-  const answer = await drive.client.download(drive.driveId, remote.itemId, { signal: job.signal })
+async function receiveSmall({ pair, job }: ActionContext, remote: RemoteRow): Promise<Buffer | undefined> {
+  const answer = await pair.client.download(pair.driveId, remote.itemId, { signal: job.signal })
   if (answer.total !== undefined && answer.total <= SMALL_BYTES_MAX) return answer.bytes()
   await answer.stream.cancel()
   return undefined
@@ -102,11 +102,11 @@ async function receiveSmall({ drive, job }: ActionContext, remote: RemoteRow): P
 
 function beginTransfer(
   { transfers }: FetchDeps,
-  { drive, node, job }: ActionContext,
+  { pair, node, job }: ActionContext,
   remote: RemoteRow,
 ): Transfer {
   return transfers.begin({
-    ...{ drive: drive.name, node, localId: undefined, direction: 'download', path: job.payload.path },
+    ...{ drive: pair.name, node, localId: undefined, direction: 'download', path: job.payload.path },
     ...{ totalBytes: remote.size, startedAtMs: job.clock.now() },
   })
 }
@@ -179,7 +179,7 @@ function isEmpty({ size, hash }: RemoteRow): boolean {
 
 /** Returns how many bytes the whole has, where the server says it. */
 async function receive(
-  { drive, job }: ActionContext,
+  { pair, job }: ActionContext,
   download: PartialDownload,
   remote: RemoteRow,
 ): Promise<number | undefined> {
@@ -188,7 +188,7 @@ async function receive(
     // Some sizes are wrong: nobody knows whether this is all.
     await download.startOver()
   }
-  const { client, driveId } = drive
+  const { client, driveId } = pair
   const ask = (offset: number) => client.download(driveId, remote.itemId, { offset, signal: job.signal })
   const answer = await ask(download.bytes).catch(async (thrown: unknown) => {
     // The part is longer than the file is now: it belongs to another version.

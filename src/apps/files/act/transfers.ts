@@ -66,17 +66,17 @@ export class Transfers {
   }
 
   /** By all transfers since the process began: small ones are over before anybody looks. */
-  movedBytes(drive: string): number {
-    return this.#movedBytes.get(drive) ?? 0
+  movedBytes(pair: string): number {
+    return this.#movedBytes.get(pair) ?? 0
   }
 
   /** Someone saw that these files changed; returns how many uploads were stopped for it. */
-  changed(drive: string, localIds: Iterable<number>): number {
+  changed(pair: string, localIds: Iterable<number>): number {
     const ids = new Set(localIds)
     let stopped = 0
     for (const running of this.#running) {
       const { localId, controller } = running
-      if (running.drive !== drive || localId === undefined || !ids.has(localId)) continue
+      if (running.drive !== pair || localId === undefined || !ids.has(localId)) continue
       if (controller.signal.aborted) continue
       controller.abort(new FileChanged())
       stopped += 1
@@ -84,13 +84,13 @@ export class Transfers {
     return stopped
   }
 
-  numbers(drive?: string): TransferNumbers {
+  numbers(pair?: string): TransferNumbers {
     const numbers: TransferNumbers = {
       upload: { count: 0, doneBytes: 0, totalBytes: 0 },
       download: { count: 0, doneBytes: 0, totalBytes: 0 },
     }
     for (const running of this.#running) {
-      if (drive !== undefined && running.drive !== drive) continue
+      if (pair !== undefined && running.drive !== pair) continue
       const sum = numbers[running.direction]
       sum.count += 1
       sum.doneBytes += running.doneBytes
@@ -99,9 +99,9 @@ export class Transfers {
     return numbers
   }
 
-  list(drive?: string): TransferView[] {
+  list(pair?: string): TransferView[] {
     return [...this.#running]
-      .filter((running) => drive === undefined || running.drive === drive)
+      .filter((running) => pair === undefined || running.drive === pair)
       .map(({ localId: _, controller: __, ...view }) => view)
   }
 }

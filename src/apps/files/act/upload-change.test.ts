@@ -36,7 +36,7 @@ for (const type of ['personal', 'business'] as const) {
         isOver = true
         assert.equal(stopped, 1)
         await w.sync()
-        assert.deepEqual(readdirSync(w.drive.root).sort(), ['.tidemark', 'a.txt'])
+        assert.deepEqual(readdirSync(w.pair.root).sort(), ['.tidemark', 'a.txt'])
         assert.deepEqual(await w.conflicts(), [])
         assert.equal(w.read('a.txt'), 'saved once more')
         assert.equal(w.there.device.read('/a.txt')?.toString(), 'saved once more')

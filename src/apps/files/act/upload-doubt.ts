@@ -24,7 +24,7 @@ export type SentRow = { row: RemoteRow } & Digests
 export const DOUBTED = 'OneDrive has something else than was sent to it'
 
 export function isDoubtful({ context }: Sending, { row, hash }: SentRow): boolean {
-  return row.hash !== null && row.hash !== hash && !context.drive.isBusiness
+  return row.hash !== null && row.hash !== hash && !context.pair.isBusiness
 }
 
 export async function sentAgain(
@@ -51,11 +51,11 @@ export async function sentAgain(
 }
 
 function doubted({ context, source }: Sending, { row, hash, sha256 }: SentRow): Ended {
-  const { drive, node } = context
+  const { pair, node } = context
   const local = { ...source.local, ...plainStat(source.look), hash, sha256 }
   return {
     end: 'done',
     note: DOUBTED,
-    write: (tx) => endDoubted(tx, drive.name, { node, local, remote: row, because: DOUBTED }),
+    write: (tx) => endDoubted(tx, pair.name, { node, local, remote: row, because: DOUBTED }),
   }
 }

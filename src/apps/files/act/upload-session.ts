@@ -102,7 +102,7 @@ function chunkOf({ settings }: UploadDeps): number {
 
 async function begun(sending: Sending): Promise<Session> {
   const { context, source, target, ifMatch, modifiedMs, signal } = sending
-  const { client, driveId } = context.drive
+  const { client, driveId } = context.pair
   const how =
     'itemId' in target
       ? { conflict: 'replace' as const, ifMatch }
@@ -147,7 +147,7 @@ async function save(sending: Sending, session: Session): Promise<void> {
 
 /** OneDrive knows how much it has. Undefined: the session is gone, or full and refused. */
 async function asked(sending: Sending, session: Session): Promise<Session | undefined> {
-  const { client } = sending.context.drive
+  const { client } = sending.context.pair
   try {
     const status = await client.uploadStatus(session.url, { signal: sending.signal })
     return await moved(sending, session, status)
@@ -182,7 +182,7 @@ async function sendFragment(
   { url, offset }: Session,
   { length, hash }: { length: number; hash: ContentHash },
 ): Promise<FragmentAnswer> {
-  const { drive, job } = context
+  const { pair, job } = context
   const total = source.look.size
   const broken = new AbortController()
   const breakOff = (): void => broken.abort(signal.reason)
@@ -201,7 +201,7 @@ async function sendFragment(
   })
   const until = AbortSignal.any([job.signal, broken.signal])
   try {
-    return await drive.client.uploadFragment(url, { offset, total, length, body, signal: until })
+    return await pair.client.uploadFragment(url, { offset, total, length, body, signal: until })
   } finally {
     transfer.signal.removeEventListener('abort', breakOff)
   }
@@ -210,7 +210,7 @@ async function sendFragment(
 /** Undefined: both sides are still what they were when it was decided. */
 async function lastLook(sending: Sending): Promise<Ended | undefined> {
   const { context, source, target } = sending
-  const look = lookInside(rootOf(context.drive), source.names)
+  const look = lookInside(rootOf(context.pair), source.names)
   if (!look || !isSameStat(look, source.look)) throw new FileChanged()
   const { base } = context.case
   if (!('itemId' in target) || !base) return undefined
@@ -224,10 +224,10 @@ async function lastLook(sending: Sending): Promise<Ended | undefined> {
 
 /** A session that cannot be canceled ends by itself. */
 async function cancel({ context }: Sending, { url }: Session): Promise<void> {
-  const { drive, job } = context
+  const { pair, job } = context
   if (job.signal.aborted) return
   try {
-    await drive.client.cancelUpload(url, { signal: job.signal })
+    await pair.client.cancelUpload(url, { signal: job.signal })
   } catch (thrown) {
     job.signal.throwIfAborted()
     if (codeOf(thrown) === 'strange-address') throw thrown

@@ -417,7 +417,7 @@ describe('an upload in fragments', () => {
     const options = { signal: stop.signal, onProgress: (done: number) => done >= 3.5 * MIB && stop.abort() }
     const checkpoint = await checkpointOf(w.run(action, options))
     const { uploadUrl } = (checkpoint as { upload: { uploadUrl: string } }).upload
-    await w.drive.client.cancelUpload(uploadUrl)
+    await w.pair.client.cancelUpload(uploadUrl)
     await w.run(action, { checkpoint })
     assert.ok(w.there.device.read('/big.bin')!.equals(content))
     assert.deepEqual(await w.sync(), [])

@@ -13,7 +13,7 @@ import { type DriveItem, PUT_BYTES_MAX, type Target } from '../../../cloud/onedr
 import type { Tx } from '../../../ledger/contract.ts'
 import type { ActionContext, Ended, VerbRun } from '../action.ts'
 import { toRow } from '../delta.ts'
-import type { FileDrive, FilesSettings } from '../drive.ts'
+import type { FilesSettings, FolderPair } from '../folder-pair.ts'
 import { lookInside } from '../local/folder.ts'
 import { readWhole } from '../local/hash.ts'
 import { isPast } from '../local/stamp.ts'
@@ -89,14 +89,14 @@ const TIME_MS_MAX = Date.UTC(9999, 11, 31)
 
 export function uploadRun(deps: UploadDeps): VerbRun {
   return async (context) => {
-    const { drive, job, node } = context
+    const { pair, job, node } = context
     const local = context.case.local!
     const target = targetOf(context)
     if (!target) return { end: 'stale', because: 'its folder is not in OneDrive' }
     const source = isSentWhole(context) ? await readAsSeen(deps, context) : await openedAsSeen(deps, context)
     if ('ended' in source) return source.ended
     const transfer = deps.transfers.begin({
-      ...{ drive: drive.name, node, localId: local.id, direction: 'upload', path: job.payload.path },
+      ...{ drive: pair.name, node, localId: local.id, direction: 'upload', path: job.payload.path },
       ...{ totalBytes: local.size, startedAtMs: job.clock.now() },
     })
     const sending: Sending = {
@@ -107,7 +107,7 @@ export function uploadRun(deps: UploadDeps): VerbRun {
       return await send(deps, sending)
     } catch (thrown) {
       if (job.signal.aborted || !isChange(thrown, transfer)) throw thrown
-      const look = lookInside(rootOf(drive), source.names)
+      const look = lookInside(rootOf(pair), source.names)
       return look ? otherHere(context, local, look) : goneHere(context)
     } finally {
       transfer.end()
@@ -116,9 +116,9 @@ export function uploadRun(deps: UploadDeps): VerbRun {
   }
 }
 
-function isSentWhole({ case: { local }, drive }: ActionContext): boolean {
+function isSentWhole({ case: { local }, pair }: ActionContext): boolean {
   const { size } = local!
-  return size === 0 || (size <= PUT_BYTES_MAX && !drive.isBusiness)
+  return size === 0 || (size <= PUT_BYTES_MAX && !pair.isBusiness)
 }
 
 async function openedAsSeen(
@@ -126,7 +126,7 @@ async function openedAsSeen(
   context: ActionContext,
 ): Promise<OpenSource | { ended: Ended }> {
   const local = context.case.local!
-  const root = rootOf(context.drive)
+  const root = rootOf(context.pair)
   const opened = await openAsSeen(context, root, local)
   if ('ended' in opened) return opened
   try {
@@ -144,9 +144,9 @@ async function readAsSeen(
   { disk }: UploadDeps,
   context: ActionContext,
 ): Promise<WholeSource | { ended: Ended }> {
-  const { drive, job } = context
+  const { pair, job } = context
   const local = context.case.local!
-  const root = recentRootOf(drive, job.clock)
+  const root = recentRootOf(pair, job.clock)
   const names = await namesOf(context, root, local, { isRead: true })
   if (!names) return { ended: await goneHere(context, 'where it is here is not known') }
   let failure: unknown
@@ -158,7 +158,7 @@ async function readAsSeen(
   } catch (thrown) {
     failure = thrown
   }
-  const seen = await lookAsSeen(context, rootOf(drive), local)
+  const seen = await lookAsSeen(context, rootOf(pair), local)
   if ('ended' in seen) return seen
   if (isForbidden(failure)) return { ended: unreadableHere(context, local, 'it may not be read') }
   throw failure ?? new FileChanged()
@@ -182,11 +182,11 @@ function modifiedMsOf({ mtimeNs }: LocalRow): number | undefined {
   return ms > 0 && ms < TIME_MS_MAX ? ms : undefined
 }
 
-function wholeOr({ drive }: ActionContext, read: WholeSource): WholeSource | { ended: Ended } {
+function wholeOr({ pair }: ActionContext, read: WholeSource): WholeSource | { ended: Ended } {
   const { local, look, hash, sha256 } = read
   if (local.hash === null || isAgreedContent(read, local)) return read
   const write = (tx: Tx): Promise<unknown> =>
-    setLocalHash(tx, drive.name, { id: local.id, stat: plainStat(look), hash, sha256 })
+    setLocalHash(tx, pair.name, { id: local.id, stat: plainStat(look), hash, sha256 })
   return { ended: { end: 'stale', because: 'its content is another one than it was', write } }
 }
 
@@ -213,7 +213,7 @@ async function sendOnce(deps: UploadDeps, sending: Sending): Promise<SentRow | {
   const sent = await sendInFragments(deps, sending as Sending<OpenSource>)
   if ('ended' in sent) return sent
   const { item, hash, sha256 } = sent
-  return { row: rowOf(item, sending.context.drive), hash, sha256 }
+  return { row: rowOf(item, sending.context.pair), hash, sha256 }
 }
 
 function isWhole(sending: Sending): sending is Sending<WholeSource> {
@@ -222,7 +222,7 @@ function isWhole(sending: Sending): sending is Sending<WholeSource> {
 
 async function sendWhole(sending: Sending<WholeSource>): Promise<RemoteRow> {
   const { context, source, target, ifMatch, replaces, transfer } = sending
-  const { drive, job } = context
+  const { pair, job } = context
   // Not broken off where the file changes: OneDrive may have taken it already, and who saves again would have a
   // conflict with themselves. The change is the next upload.
   const { signal } = job
@@ -230,28 +230,27 @@ async function sendWhole(sending: Sending<WholeSource>): Promise<RemoteRow> {
   // What was just made may not be found for a moment.
   const fresh = 'itemId' in target && !replaces ? {} : { missingTries: FRESH_TRIES }
   const how = { ...('itemId' in target ? { ifMatch } : { conflict: 'fail' as const }), ...fresh }
-  const item = await drive.client.putContent(drive.driveId, target, bytes, { ...how, signal })
+  const item = await pair.client.putContent(pair.driveId, target, bytes, { ...how, signal })
   transfer.moved(bytes.length)
   job.progress({ done: bytes.length, total: bytes.length, unit: 'bytes' })
-  return rowOf(item, drive)
+  return rowOf(item, pair)
 }
 
-function rowOf(item: DriveItem, drive: FileDrive): RemoteRow {
-  const row = toRow(item, drive)
+function rowOf(item: DriveItem, pair: FolderPair): RemoteRow {
+  const row = toRow(item, pair)
   if (!row) throw damaged('OneDrive does not say where the upload is', 'damaged-answer')
   return row
 }
 
 /** Only of the very version that was just sent: another one that came since has a time of its own. */
 async function withTime({ context, modifiedMs }: Sending, row: RemoteRow): Promise<RemoteRow> {
-  const { drive, job } = context
+  const { pair, job } = context
   const offMs = Math.abs((row.modifiedMs ?? 0) - (modifiedMs ?? 0))
-  if (drive.isBusiness || modifiedMs === undefined || row.eTag === null || offMs <= TIME_OFF_MS_MAX)
-    return row
+  if (pair.isBusiness || modifiedMs === undefined || row.eTag === null || offMs <= TIME_OFF_MS_MAX) return row
   try {
     const match = { ifMatch: row.eTag, signal: job.signal, missingTries: FRESH_TRIES }
-    const item = await drive.client.update(drive.driveId, row.itemId, { modifiedMs }, match)
-    return toRow(item, drive) ?? row
+    const item = await pair.client.update(pair.driveId, row.itemId, { modifiedMs }, match)
+    return toRow(item, pair) ?? row
   } catch (thrown) {
     const code = codeOf(thrown)
     if (code === 'precondition-failed' || code === 'not-found') return row
@@ -261,14 +260,14 @@ async function withTime({ context, modifiedMs }: Sending, row: RemoteRow): Promi
 
 /** What OneDrive says counts: some drives rewrite documents, and sending them again would never end. */
 function uploaded({ context, source }: Sending, remote: RemoteRow, { hash, sha256 }: Digests): Ended {
-  const { drive, node, version } = context
+  const { pair, node, version } = context
   const { local, look } = source
   const isOther = remote.hash !== null && remote.hash !== hash
   return {
     end: 'done',
     ...(isOther ? { note: 'OneDrive has rewritten it' } : {}),
     write: async (tx) => {
-      const now = await localRow(tx, drive.name, local.id)
+      const now = await localRow(tx, pair.name, local.id)
       return endAgreed(tx, context, {
         ...{ node, version, remote, type: 'file', stat: plainStat(look), hash, sha256 },
         local: now ? { id: now.id } : { parentId: local.parentId! },
@@ -312,12 +311,12 @@ const NAME_WAIT_MS = 5_000
 
 /** The hashes of what was sent, where OneDrive has that, and it is nobody else's other side. */
 async function ownDigests({ context, source }: Sending, now: RemoteRow): Promise<Digests | undefined> {
-  const { drive, store, job } = context
+  const { pair, store, job } = context
   const { local, look } = source
   // Where the version that it replaces has the same hash, nobody can say which one this is.
   const isTelling = now.hash !== null && now.hash !== context.case.base?.hash
   if (now.type !== 'file' || !isTelling || now.size !== look.size) return undefined
-  const other = await store.localOfItem(drive.name, now.itemId)
+  const other = await store.localOfItem(pair.name, now.itemId)
   if (other && other.id !== local.id) return undefined
   const own = 'hash' in source ? source : await hashOpened(source.file, look, job)
   // Where that is only likely, both are one node from now on, and are compared as that.

@@ -1,6 +1,6 @@
 /** What is run for each verb. */
 import type { VerbRun } from '../action.ts'
-import type { FilesSettings } from '../drive.ts'
+import type { FilesSettings } from '../folder-pair.ts'
 import type { ActionVerb } from '../plan.ts'
 import { checkRun } from './check.ts'
 import { conflictRun } from './conflict.ts'

@@ -6,7 +6,7 @@ import { formatBytes } from '../../../base/format.ts'
 import { redactText } from '../../../base/redaction.ts'
 import type { Root } from '../local/root.ts'
 import { type BrowsedNode, browsedNode } from '../store/browse.ts'
-import type { ConflictRow, DriveRow } from '../store/contract.ts'
+import type { ConflictRow, FolderPairRow } from '../store/contract.ts'
 import { itemNode, type RemoteRow } from '../trees.ts'
 import { rootOf } from './inputs.ts'
 import {
@@ -30,7 +30,7 @@ type Place =
   | { in: 'onedrive'; remote: RemoteRow; path: string }
   | undefined
 
-export type SideInput = { row: DriveRow; conflict: ConflictRow; side: SideName; signal: AbortSignal }
+export type SideInput = { row: FolderPairRow; conflict: ConflictRow; side: SideName; signal: AbortSignal }
 
 /**
  * What each side has now, decided or not: the file in the folder, and its item in OneDrive. Where both were kept, the
@@ -60,7 +60,7 @@ async function placeOf(services: FilesServices, { row, conflict, side }: SideInp
 /** With its item, also where that became known only after the conflict was met. */
 async function itemOf(
   { ledger }: FilesServices,
-  { name }: DriveRow,
+  { name }: FolderPairRow,
   { node, copyPath }: ConflictRow,
 ): Promise<BrowsedNode | undefined> {
   const known = await browsedNode(ledger, name, node)
@@ -116,7 +116,7 @@ async function beginningOf(
   bytesMax: number,
 ): Promise<Beginning | undefined> {
   if (place.in === 'folder') return beginningHere(rootOf(row) satisfies Root, place.names, bytesMax)
-  const { client, driveId } = await services.files.drives.get(row.name)
+  const { client, driveId } = await services.files.pairs.get(row.name)
   const { itemId, size, modifiedMs } = place.remote
   const bytes = await beginningThere(client, { driveId, itemId }, { bytesMax, signal })
   return { bytes, size: Math.max(size, bytes.length), modifiedMs }

@@ -6,9 +6,9 @@ import { cursorQuery, doneSchema, pageOf } from '../../../app/schemas.ts'
 import { looksAt } from '../../../app/shared-looks.ts'
 import { conflictById, conflictPage } from '../store/browse.ts'
 import { resolveConflict } from '../store/conflicts.ts'
-import type { ConflictRow, DriveRow } from '../store/contract.ts'
+import type { ConflictRow, FolderPairRow } from '../store/contract.ts'
 import { conflictImage, conflictSide } from './conflict-sides.ts'
-import { askForPlan, conflictParams, driveParams, driveRow } from './inputs.ts'
+import { askForPlan, conflictParams, folderPairParams, folderPairRow } from './inputs.ts'
 import type { FilesServices } from './route.ts'
 import { defineDownload, defineRoute } from './route.ts'
 import { type ConflictView, conflictDetailSchema, conflictSchema } from './schemas.ts'
@@ -20,7 +20,7 @@ const listConflicts = defineRoute(
   {
     ...{ ...about, method: 'get', path },
     summary: 'Conflicts, newest first',
-    params: driveParams,
+    params: folderPairParams,
     query: z.object({
       ...cursorQuery,
       state: z
@@ -31,7 +31,7 @@ const listConflicts = defineRoute(
     answer: pageOf(conflictSchema),
   },
   async ({ params: { name }, query: { state, limit, cursor } }, services) => {
-    await driveRow(services, name)
+    await folderPairRow(services, name)
     const rows = await conflictPage(services.ledger, name, {
       ...{ state, before: readCursor(cursor), limit: limit + 1 },
     })
@@ -144,8 +144,8 @@ const resolve = defineRoute(
 async function conflictOf(
   services: FilesServices,
   { name, id }: { name: string; id: number },
-): Promise<{ row: DriveRow; conflict: ConflictRow }> {
-  const row = await driveRow(services, name)
+): Promise<{ row: FolderPairRow; conflict: ConflictRow }> {
+  const row = await folderPairRow(services, name)
   const conflict = await conflictById(services.ledger, name, id)
   if (conflict) return { row, conflict }
   throw notFound(`There is no conflict ${id} of ${name}.`, { code: 'conflict-unknown' })

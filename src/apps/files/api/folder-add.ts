@@ -5,8 +5,8 @@ import { looksAt } from '../../../app/shared-looks.ts'
 import { formatCount } from '../../../base/format.ts'
 import { MASTER_KEY_VARIABLE } from '../../../base/vault.ts'
 import { plural } from '../../../base/wording.ts'
-import { streamOf } from '../drive.ts'
-import { addDrive } from '../new-folder.ts'
+import { streamOf } from '../folder-pair.ts'
+import { addFolderPair } from '../new-folder.ts'
 import { allowedPlace } from './folder-place.ts'
 import { defineRoute } from './route.ts'
 
@@ -52,7 +52,7 @@ const addFolder = defineRoute(
     const key = vault.where === MASTER_KEY_VARIABLE ? [] : [vault.where]
     const written = [...origins.values()].flatMap((origin) => (origin.kind === 'file' ? [origin.path] : []))
     const root = allowedPlace(body.path, { config, own: [home, ...key, ...new Set(written)] })
-    const added = await addDrive(services, {
+    const added = await addFolderPair(services, {
       ...{ root, account: body.account, driveId: undefined, name: body.name },
       settings: { mode: body.mode, conflicts: body.policy },
     })

@@ -8,7 +8,7 @@ import { plural } from '../../../base/wording.ts'
 import { type Held, heldTotal } from '../guard.ts'
 import { heldDeletes } from '../store/browse.ts'
 import { sayYes } from '../store/held.ts'
-import { askForPlan, driveParams, driveRow } from './inputs.ts'
+import { askForPlan, folderPairParams, folderPairRow } from './inputs.ts'
 import type { FilesServices } from './route.ts'
 import { defineRoute } from './route.ts'
 import { heldDeletesSchema } from './schemas.ts'
@@ -20,7 +20,7 @@ const showHeld = defineRoute(
   {
     ...{ method: 'get', path, tag: 'files', access: 'read' },
     summary: 'Deletions, and files with another content, that wait for a yes since they are so many at once',
-    params: driveParams,
+    params: folderPairParams,
     answer: heldDeletesSchema,
   },
   async ({ params: { name } }, services) => {
@@ -37,7 +37,7 @@ const allowHeld = defineRoute(
     summary: 'Says yes to them; with their number, so that nobody says yes to more than was seen',
     description: '`already`: none waits. 409: it is another number by now.',
     errors: [409],
-    params: driveParams,
+    params: folderPairParams,
     body: z.strictObject({ count: z.int().min(1).describe('The `total` that was shown') }),
     answer: doneSchema,
   },
@@ -67,7 +67,7 @@ const allowHeld = defineRoute(
 
 /** As it is now: some of what waited when it was planned may have been done or undone since. */
 async function heldOf(services: FilesServices, name: string): Promise<Held> {
-  const row = await driveRow(services, name)
+  const row = await folderPairRow(services, name)
   const held = row.heldDeletes === null ? undefined : await services.files.store.heldAhead(name)
   return held ?? { local: 0, remote: 0 }
 }

@@ -8,8 +8,8 @@ import { errorText, parsedJson } from '../../../engine/observe/job-texts.ts'
 import type { JobRow } from '../../../ledger/contract.ts'
 import { type ActionPayload, actionPayload, LEFT_ALONE_CODE } from '../action.ts'
 import { isComparison } from '../decide.ts'
-import { streamOf } from '../drive.ts'
-import { driveParams, driveRow } from './inputs.ts'
+import { streamOf } from '../folder-pair.ts'
+import { folderPairParams, folderPairRow } from './inputs.ts'
 import { defineRoute } from './route.ts'
 import { type ActionView, actionSchema } from './schemas.ts'
 
@@ -39,12 +39,12 @@ const listHistory = defineRoute(
     ...{ method: 'get', path: '/api/files/drives/{name}/history', tag: 'files', access: 'read' },
     summary: 'What was done, newest first',
     description: 'A page may hold fewer than asked for; there are more as long as it has a `next`.',
-    params: driveParams,
+    params: folderPairParams,
     query: z.object(cursorQuery),
     answer: pageOf(actionSchema),
   },
   async ({ params: { name }, query: { cursor, limit } }, services) => {
-    await driveRow(services, name)
+    await folderPairRow(services, name)
     const items: ActionView[] = []
     let before: number | null | undefined = readCursor(cursor)
     for (let go = 0; go < GOES_MAX && items.length < limit && before !== null; go++) {

@@ -3,21 +3,21 @@ import { z } from 'zod'
 import { idNumber } from '../../../app/inputs.ts'
 import { conflict, ProblemError } from '../../../app/problem.ts'
 import { UsageError } from '../../../base/errors.ts'
-import { streamOf } from '../drive.ts'
+import { streamOf } from '../folder-pair.ts'
 import { machineId } from '../index.ts'
 import { openRoot, type Root } from '../local/root.ts'
-import type { DriveRow } from '../store/contract.ts'
+import type { FolderPairRow } from '../store/contract.ts'
 import type { NodeKey } from '../trees.ts'
 import type { FilesServices } from './route.ts'
 
 const NAME_LENGTH_MAX = 100
 
-export const driveName = z
+export const folderPairName = z
   .string()
   .min(1)
   .max(NAME_LENGTH_MAX)
   .describe('The name of a folder that is kept in step, as the list gives it')
-export const driveParams = z.object({ name: driveName })
+export const folderPairParams = z.object({ name: folderPairName })
 
 export const nodeText = z
   .string()
@@ -25,18 +25,18 @@ export const nodeText = z
   .transform((text) => text as NodeKey)
   .describe('The `node` of an item, as lists give it')
 
-export const conflictParams = driveParams.extend({ id: idNumber.describe('The number of the conflict') })
+export const conflictParams = folderPairParams.extend({ id: idNumber.describe('The number of the conflict') })
 
 /** The folder's row, or 404. */
-export function driveRow({ files }: FilesServices, name: string): Promise<DriveRow> {
-  return files.store.drive(name)
+export function folderPairRow({ files }: FilesServices, name: string): Promise<FolderPairRow> {
+  return files.store.folderPair(name)
 }
 
-export function isHere({ machine }: Pick<DriveRow, 'machine'>): boolean {
+export function isHere({ machine }: Pick<FolderPairRow, 'machine'>): boolean {
   return machine === machineId()
 }
 
-export function elsewhere({ root }: DriveRow): ProblemError {
+export function elsewhere({ root }: FolderPairRow): ProblemError {
   return conflict(`The folder ${root} is on another machine.`, {
     code: 'drive-elsewhere',
     hint: 'Ask the server that runs there.',
@@ -44,7 +44,7 @@ export function elsewhere({ root }: DriveRow): ProblemError {
 }
 
 /** The folder itself, for looking into it; a folder that is not as it was is nothing to look into. */
-export function rootOf(row: DriveRow): Root {
+export function rootOf(row: FolderPairRow): Root {
   if (!isHere(row)) throw elsewhere(row)
   try {
     return openRoot(row.root, row.markerId)
@@ -56,8 +56,8 @@ export function rootOf(row: DriveRow): Root {
 }
 
 /** A plan of what is open, soon. */
-export async function askForPlan({ engine, files }: FilesServices, drive: string): Promise<void> {
-  await engine.enqueue(files.kinds.plan, { drive }, { stream: streamOf(drive) })
+export async function askForPlan({ engine, files }: FilesServices, pair: string): Promise<void> {
+  await engine.enqueue(files.kinds.plan, { drive: pair }, { stream: streamOf(pair) })
 }
 
 const CURSOR_LENGTH_MAX = 2_000

@@ -1,10 +1,10 @@
 /** The file sync as a module of the server: folders, their trees, transfers, conflicts, deletions, trash. */
 import type { ServerModule } from '../../../app/module.ts'
 import { resumeSignedIn } from '../../../app/signed-in.ts'
-import { SERVICE, sourcesOf } from '../drive.ts'
+import { SERVICE, sourcesOf } from '../folder-pair.ts'
 import { conflictRoutes } from './conflicts.ts'
-import { driveRoutes } from './drives.ts'
 import { folderAddRoutes } from './folder-add.ts'
+import { folderPairRoutes } from './folder-pairs.ts'
 import { heldDeleteRoutes } from './held-deletes.ts'
 import { historyRoutes } from './history.ts'
 import type { FilesServices } from './route.ts'
@@ -18,7 +18,7 @@ import { treeRoutes } from './tree.ts'
 export const filesModule: ServerModule<FilesServices> = {
   name: 'files',
   routes: [
-    ...driveRoutes,
+    ...folderPairRoutes,
     ...folderAddRoutes,
     ...treeRoutes,
     ...transferRoutes,
@@ -33,15 +33,15 @@ export const filesModule: ServerModule<FilesServices> = {
   accounts: {
     schema: fileAccountSchema,
     async view({ files }, accounts) {
-      const drives = await files.store.drives()
+      const pairs = await files.store.folderPairs()
       return accounts.map(({ name }) => ({
-        folders: drives.filter(({ account }) => account === name).map((drive) => drive.name),
+        folders: pairs.filter(({ account }) => account === name).map((pair) => pair.name),
       }))
     },
     async changed(services) {
-      const { drives, store } = services.files
-      await drives.reload()
-      await resumeSignedIn(services, SERVICE, sourcesOf(await store.drives()))
+      const { pairs, store } = services.files
+      await pairs.reload()
+      await resumeSignedIn(services, SERVICE, sourcesOf(await store.folderPairs()))
     },
     next: 'Choose a folder for it on the page of settings.',
   },

@@ -18,7 +18,7 @@ export const reportedSchema = z.object({
 })
 export type ReportedView = z.output<typeof reportedSchema>
 
-export const driveSchema = z.object({
+export const folderPairSchema = z.object({
   name: z.string(),
   stream: z.string(),
   account: z.string(),
@@ -50,7 +50,7 @@ export const driveSchema = z.object({
   paused: z.string().nullable().describe('Why; null where it is not paused'),
   pauseCode: pauseCode.nullable(),
 })
-export type DriveView = z.output<typeof driveSchema>
+export type FolderPairView = z.output<typeof folderPairSchema>
 
 const wayNumbers = z.object({ count, doneBytes: bytes, totalBytes: bytes })
 
@@ -75,7 +75,7 @@ export type TransfersView = z.output<typeof transfersSchema>
 
 /** What live pages are told: small, and the same for the list and for one folder. */
 export const filesSnapshotSchema = z.object({
-  drives: z.array(driveSchema),
+  drives: z.array(folderPairSchema),
   transfers: transfersSchema,
 })
 export type FilesSnapshot = z.output<typeof filesSnapshotSchema>

@@ -5,13 +5,13 @@ import { oneLine } from '../../../app/plain-text.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { isoTime } from '../../../base/moment.ts'
 import { plural } from '../../../base/wording.ts'
-import { driveSettings } from '../drive.ts'
+import { folderPairSettings } from '../folder-pair.ts'
 import { namesLike } from '../store/browse.ts'
-import { readDrives } from './drives.ts'
-import { driveName, driveRow } from './inputs.ts'
+import { readFolderPairs } from './folder-pairs.ts'
+import { folderPairName, folderPairRow } from './inputs.ts'
 import type { FilesServices } from './route.ts'
 import { defineTool } from './route.ts'
-import type { DriveView, TreeItem } from './schemas.ts'
+import type { FolderPairView, TreeItem } from './schemas.ts'
 import { readTransfers } from './transfers.ts'
 import { treeItem } from './tree-view.ts'
 
@@ -31,27 +31,30 @@ const status = defineTool({
     'Says of every folder that is kept in step with OneDrive whether it is in step, what is on the way, what is ' +
     'being transferred, which conflicts and deletions wait for the user, and what is left alone and why.',
   narrower: 'Name one folder.',
-  input: z.strictObject({ folder: driveName.optional().describe('The name of one folder; all if left out') }),
+  input: z.strictObject({
+    folder: folderPairName.optional().describe('The name of one folder; all if left out'),
+  }),
   run: async ({ folder }, services) => {
-    if (folder !== undefined) await driveRow(services, folder)
-    const drives = (await readDrives(services)).filter(({ name }) => folder === undefined || name === folder)
-    if (drives.length === 0) return ['No folder is kept in step with OneDrive.']
+    if (folder !== undefined) await folderPairRow(services, folder)
+    const pairs = (await readFolderPairs(services)).filter(
+      ({ name }) => folder === undefined || name === folder,
+    )
+    if (pairs.length === 0) return ['No folder is kept in step with OneDrive.']
     const parts: AnswerPart[] = []
-    for (const drive of drives.slice(0, FOLDERS_MAX)) parts.push(...(await driveParts(services, drive)))
-    if (drives.length > FOLDERS_MAX)
-      parts.push(`and ${formatCount(drives.length - FOLDERS_MAX)} more folders`)
+    for (const pair of pairs.slice(0, FOLDERS_MAX)) parts.push(...(await folderPairParts(services, pair)))
+    if (pairs.length > FOLDERS_MAX) parts.push(`and ${formatCount(pairs.length - FOLDERS_MAX)} more folders`)
     return parts
   },
 })
 
-async function driveParts(services: FilesServices, drive: DriveView): Promise<AnswerPart[]> {
-  const { name, account, open, heardAt, scannedAt } = drive
+async function folderPairParts(services: FilesServices, pair: FolderPairView): Promise<AnswerPart[]> {
+  const { name, account, open, heardAt, scannedAt } = pair
   const onTheWay = open.unplanned + open.inWork + open.waiting
   const parts: AnswerPart[] = [
-    `Folder ${name} (account ${account}, ${drive.mode}): ${drive.state}. ${drive.text}\n`,
-    ...['At ', quote(drive.root, PATH_CHARS_MAX), '\n'],
-    `${formatCount(drive.files)} ${plural(drive.files, 'file')}, ${formatBytes(drive.bytes)} in step; `,
-    `${formatCount(onTheWay)} ${plural(onTheWay, 'change')} on the way; ${formatCount(drive.conflicts)} conflicts to decide; `,
+    `Folder ${name} (account ${account}, ${pair.mode}): ${pair.state}. ${pair.text}\n`,
+    ...['At ', quote(pair.root, PATH_CHARS_MAX), '\n'],
+    `${formatCount(pair.files)} ${plural(pair.files, 'file')}, ${formatBytes(pair.bytes)} in step; `,
+    `${formatCount(onTheWay)} ${plural(onTheWay, 'change')} on the way; ${formatCount(pair.conflicts)} conflicts to decide; `,
     `${formatCount(open.reported)} left alone. `,
     `Folder looked through ${scannedAt === null ? 'never' : isoTime(scannedAt)}, OneDrive heard ${heardAt === null ? 'never' : isoTime(heardAt)}.\n`,
   ]
@@ -86,17 +89,19 @@ const find = defineTool({
   narrower: 'Name one folder, or more of the name.',
   input: z.strictObject({
     name: z.string().trim().min(1).max(200).describe('A part of the name, in any case'),
-    folder: driveName.optional().describe('Only in the folder of this name; in all if left out'),
+    folder: folderPairName.optional().describe('Only in the folder of this name; in all if left out'),
     limit: z.int().min(1).max(FOUND_MAX).default(FOUND_DEFAULT),
   }),
   run: async ({ name: text, folder, limit }, services) => {
     const rows =
-      folder === undefined ? await services.files.store.drives() : [await driveRow(services, folder)]
+      folder === undefined
+        ? await services.files.store.folderPairs()
+        : [await folderPairRow(services, folder)]
     const parts: AnswerPart[] = []
     let left = limit
     for (const row of rows.slice(0, FOLDERS_MAX)) {
       if (left <= 0) break
-      const { mode } = driveSettings.parse(JSON.parse(row.settings))
+      const { mode } = folderPairSettings.parse(JSON.parse(row.settings))
       const found = await namesLike(services.ledger, row.name, { text, limit: left })
       left -= found.length
       for (const one of found) {
@@ -110,13 +115,13 @@ const find = defineTool({
   },
 })
 
-function factsOf(drive: string, { type, size, modifiedMs, state }: TreeItem): string {
+function factsOf(pair: string, { type, size, modifiedMs, state }: TreeItem): string {
   const facts = [
     ...(type === 'file' ? [formatBytes(size)] : []),
     ...(modifiedMs === null ? [] : [isoTime(modifiedMs)]),
     state === 'in-step' ? 'in step' : `not in step (${state})`,
   ]
-  return `${drive}, ${type}, ${facts.join(', ')}`
+  return `${pair}, ${type}, ${facts.join(', ')}`
 }
 
 export const fileTools = [status, find]

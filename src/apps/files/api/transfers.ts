@@ -5,7 +5,7 @@ import { parsedJson } from '../../../engine/observe/job-texts.ts'
 import type { JobRow } from '../../../ledger/contract.ts'
 import type { TransferView } from '../act/transfers.ts'
 import { actionPayload } from '../action.ts'
-import { driveName, driveRow } from './inputs.ts'
+import { folderPairName, folderPairRow } from './inputs.ts'
 import type { FilesServices } from './route.ts'
 import { defineRoute } from './route.ts'
 import { type TransfersView, transfersSchema } from './schemas.ts'
@@ -18,12 +18,12 @@ const listTransfers = defineRoute(
   {
     ...{ method: 'get', path: '/api/files/transfers', tag: 'files', access: 'read' },
     summary: 'What is being uploaded and downloaded right now',
-    query: z.object({ drive: driveName.optional().describe('Only of this folder') }),
+    query: z.object({ drive: folderPairName.optional().describe('Only of this folder') }),
     errors: [404],
     answer: transfersSchema,
   },
   async ({ query: { drive } }, services) => {
-    if (drive !== undefined) await driveRow(services, drive)
+    if (drive !== undefined) await folderPairRow(services, drive)
     return readTransfers(services, { drive, limit: ITEMS_MAX })
   },
 )

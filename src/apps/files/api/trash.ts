@@ -2,11 +2,18 @@
 import { z } from 'zod'
 import { conflict, notFound } from '../../../app/problem.ts'
 import { doneSchema, pageOf } from '../../../app/schemas.ts'
-import { streamOf } from '../drive.ts'
+import { streamOf } from '../folder-pair.ts'
 import { originOf } from '../local/trash.ts'
 import { listTrash, restore } from '../local/trash-bin.ts'
 import { unsafeNameOf } from '../names.ts'
-import { driveParams, driveRow, longCursorQuery, readJsonCursor, rootOf, writeCursor } from './inputs.ts'
+import {
+  folderPairParams,
+  folderPairRow,
+  longCursorQuery,
+  readJsonCursor,
+  rootOf,
+  writeCursor,
+} from './inputs.ts'
 import { defineRoute } from './route.ts'
 import { trashEntrySchema } from './schemas.ts'
 
@@ -28,12 +35,12 @@ const listTrashed = defineRoute(
     summary: 'Files that were deleted or replaced in the folder, oldest day first',
     description: '409: the folder is on another machine, or not there.',
     errors: [409],
-    params: driveParams,
+    params: folderPairParams,
     query: z.object(longCursorQuery),
     answer: pageOf(trashEntrySchema),
   },
   async ({ params: { name }, query: { cursor, limit } }, services) => {
-    const root = rootOf(await driveRow(services, name))
+    const root = rootOf(await folderPairRow(services, name))
     const from = readJsonCursor(cursor, z.int().min(0)) ?? 0
     const items: z.input<typeof trashEntrySchema>[] = []
     let at = 0
@@ -53,14 +60,14 @@ const restoreTrashed = defineRoute(
     summary: 'Puts a file back to where it was; folders on the way are made',
     description: '409: something has its place.',
     errors: [409],
-    params: driveParams,
+    params: folderPairParams,
     body: z.strictObject({
       id: z.string().min(1).max(ID_LENGTH_MAX).describe('The `id` of an entry of the trash'),
     }),
     answer: doneSchema,
   },
   async ({ params: { name }, body: { id } }, services) => {
-    const row = await driveRow(services, name)
+    const row = await folderPairRow(services, name)
     const names = namesSchema.safeParse(namesOf(id))
     if (!names.success) throw notFound('The trash has no such entry.', { code: 'trash-unknown' })
     const origin = originOf(names.data)

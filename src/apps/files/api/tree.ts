@@ -2,9 +2,16 @@
 import { z } from 'zod'
 import { notFound } from '../../../app/problem.ts'
 import { pageOf } from '../../../app/schemas.ts'
-import { driveSettings } from '../drive.ts'
+import { folderPairSettings } from '../folder-pair.ts'
 import { browsedChildren, browsedFolder, browsedNode } from '../store/browse.ts'
-import { driveParams, driveRow, longCursorQuery, nodeText, readJsonCursor, writeCursor } from './inputs.ts'
+import {
+  folderPairParams,
+  folderPairRow,
+  longCursorQuery,
+  nodeText,
+  readJsonCursor,
+  writeCursor,
+} from './inputs.ts'
 import { defineRoute } from './route.ts'
 import { itemDetailSchema, treeItemSchema } from './schemas.ts'
 import { treeItem } from './tree-view.ts'
@@ -15,7 +22,7 @@ const listChildren = defineRoute(
   {
     ...{ method: 'get', path: '/api/files/drives/{name}/tree', tag: 'files', access: 'read' },
     summary: 'What a folder holds, on either side: folders first, then by name',
-    params: driveParams,
+    params: folderPairParams,
     query: z.object({
       ...longCursorQuery,
       folder: nodeText.optional().describe('The `node` of the folder; the top of the tree if left out'),
@@ -24,12 +31,12 @@ const listChildren = defineRoute(
   },
   async ({ params: { name }, query: { folder: node, cursor, limit } }, services) => {
     const { ledger } = services
-    const row = await driveRow(services, name)
+    const row = await folderPairRow(services, name)
     const folder = await browsedFolder(ledger, row, node)
     if (!folder) throw unknown(node ?? '')
     const after = readJsonCursor(cursor, placeSchema)
     const found = await browsedChildren(ledger, name, folder, { after, limit: limit + 1 })
-    const { mode } = driveSettings.parse(JSON.parse(row.settings))
+    const { mode } = folderPairSettings.parse(JSON.parse(row.settings))
     const shown = found.slice(0, limit)
     return {
       path: folder.path,
@@ -43,17 +50,17 @@ const showItem = defineRoute(
   {
     ...{ method: 'get', path: '/api/files/drives/{name}/items/{node}', tag: 'files', access: 'read' },
     summary: 'One item: how it is on each side, and what both last agreed on',
-    params: driveParams.extend({ node: nodeText }),
+    params: folderPairParams.extend({ node: nodeText }),
     answer: itemDetailSchema,
   },
   async ({ params: { name, node } }, services) => {
     const { files, ledger } = services
-    const row = await driveRow(services, name)
+    const row = await folderPairRow(services, name)
     const found = await browsedNode(ledger, name, node)
     if (!found) throw unknown(node)
     const parent =
       found.local?.parentId == null ? undefined : await files.store.localRow(name, found.local.parentId)
-    const { mode } = driveSettings.parse(JSON.parse(row.settings))
+    const { mode } = folderPairSettings.parse(JSON.parse(row.settings))
     const { base } = found
     return {
       ...treeItem(found, { mode, localParentId: parent?.itemId ?? undefined }),

@@ -8,7 +8,7 @@ import { didYouMean } from '../../../cli/output/input.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import type { TreeItem } from '../api/schemas.ts'
 import { treeItem } from '../api/tree-view.ts'
-import type { FileDrive } from '../drive.ts'
+import type { FolderPair } from '../folder-pair.ts'
 import {
   type BrowsedChild,
   type BrowsedFolder,
@@ -17,7 +17,7 @@ import {
   type ChildPlace,
 } from '../store/browse.ts'
 import { nameKey } from '../trees.ts'
-import { chosenDrive, namesOfPath, type OpenedFiles, withFiles } from './context.ts'
+import { chosenFolderPair, namesOfPath, type OpenedFiles, withFiles } from './context.ts'
 
 const PAGE = 1_000
 const NAMES_MAX = 10_000
@@ -30,10 +30,10 @@ export async function listPath(
   { folder }: { folder?: string },
 ): Promise<void> {
   await withFiles(context, async (opened) => {
-    const drive = await chosenDrive(opened, folder)
+    const pair = await chosenFolderPair(opened, folder)
     const names = namesOfPath(path)
-    const place = await placeOf(opened, drive, names)
-    const entries = place.folder ? await entriesOf(opened.ledger, drive, place.folder) : [place.entry!]
+    const place = await placeOf(opened, pair, names)
+    const entries = place.folder ? await entriesOf(opened.ledger, pair, place.folder) : [place.entry!]
     context.output.listing({
       columns: [
         { title: 'name', value: ({ name, type }) => (type === 'folder' ? `${name}/` : name) },
@@ -44,13 +44,13 @@ export async function listPath(
       ],
       rows: entries.map(({ item }) => item),
       json: entries.map(({ item }) => toJson(item)),
-      empty: await emptyText(opened, drive),
+      empty: await emptyText(opened, pair),
     })
   })
 }
 
-async function emptyText({ files }: OpenedFiles, { name }: FileDrive): Promise<string> {
-  const { scannedAt, heardAt } = await files.store.drive(name)
+async function emptyText({ files }: OpenedFiles, { name }: FolderPair): Promise<string> {
+  const { scannedAt, heardAt } = await files.store.folderPair(name)
   return scannedAt === null && heardAt === null
     ? `${name} was never synced: nothing is known of either side. Run: tidemark files sync`
     : 'There is nothing in it.'
@@ -75,15 +75,15 @@ function toJson({ here, there, modifiedMs, ...item }: TreeItem) {
 /** A folder, or one entry where the path leads to something else. */
 async function placeOf(
   { ledger }: OpenedFiles,
-  drive: FileDrive,
+  pair: FolderPair,
   names: readonly string[],
 ): Promise<{ folder: BrowsedFolder | undefined; entry: Entry | undefined }> {
-  let folder = await browsedFolder(ledger, drive, undefined)
+  let folder = await browsedFolder(ledger, pair, undefined)
   let entry: Entry | undefined
   for (const [at, name] of names.entries()) {
     const path = names.slice(0, at + 1).join('/')
     if (!folder) throw new UsageError(`${names.slice(0, at).join('/')} is not a folder.`)
-    const entries: Entry[] = await entriesOf(ledger, drive, folder)
+    const entries: Entry[] = await entriesOf(ledger, pair, folder)
     entry = pick(entries, name)
     if (!entry) {
       const known = entries.slice(0, NAMES_MAX).map(({ item }) => item.name)
@@ -93,7 +93,7 @@ async function placeOf(
       })
     }
     const isFolder = entry.item.type === 'folder'
-    folder = isFolder ? await browsedFolder(ledger, drive, entry.child.node) : undefined
+    folder = isFolder ? await browsedFolder(ledger, pair, entry.child.node) : undefined
   }
   return { folder, entry }
 }
@@ -103,13 +103,13 @@ function pick(entries: readonly Entry[], name: string): Entry | undefined {
   return entries.find(isSame) ?? entries.find(({ item }) => nameKey(item.name) === nameKey(name))
 }
 
-async function entriesOf(ledger: Ledger, drive: FileDrive, folder: BrowsedFolder): Promise<Entry[]> {
+async function entriesOf(ledger: Ledger, pair: FolderPair, folder: BrowsedFolder): Promise<Entry[]> {
   const found: Entry[] = []
   for (let after: ChildPlace | undefined; ; ) {
-    const page = await browsedChildren(ledger, drive.name, folder, { after, limit: PAGE })
+    const page = await browsedChildren(ledger, pair.name, folder, { after, limit: PAGE })
     for (const child of page) {
       const localParentId = folder.itemId ?? undefined
-      found.push({ child, item: treeItem(child, { mode: drive.settings.mode, localParentId }) })
+      found.push({ child, item: treeItem(child, { mode: pair.settings.mode, localParentId }) })
     }
     if (page.length < PAGE) return found
     after = page.at(-1)!.place
@@ -123,15 +123,15 @@ export async function statPath(
 ): Promise<void> {
   const { output } = context
   await withFiles(context, async (opened) => {
-    const drive = await chosenDrive(opened, folder)
+    const pair = await chosenFolderPair(opened, folder)
     const names = namesOfPath(path)
     if (names.length === 0) throw new UsageError('The top of a folder has no state of its own.')
-    const { entry } = await placeOf(opened, drive, names)
+    const { entry } = await placeOf(opened, pair, names)
     const { item, child } = entry!
     const { local, remote, base } = child
     const facts = {
       path: names.join('/'),
-      folder: drive.name,
+      folder: pair.name,
       ...toJson(item),
       localHash: local?.isMissing ? null : (local?.hash ?? null),
       remoteHash: remote?.isDeleted ? null : (remote?.hash ?? null),

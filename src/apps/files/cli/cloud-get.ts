@@ -8,13 +8,13 @@ import { systemClock } from '../../../base/clock.ts'
 import { TidemarkError, UsageError } from '../../../base/errors.ts'
 import { QuickXorHash } from '../../../base/quick-xor-hash.ts'
 import type { DriveItem } from '../../../cloud/onedrive/client.ts'
-import type { FileDrive } from '../drive.ts'
+import type { FolderPair } from '../folder-pair.ts'
 import { copyAttributes } from '../local/attributes.ts'
 import { moveIfFree } from '../local/exclusive.ts'
 import { openRoot } from '../local/root.ts'
 import { putBack, takeReplaced } from '../local/trash.ts'
 import { unsafeNameOf } from '../names.ts'
-import { type CloudOptions, requireItem, say, withDrive } from './cloud-run.ts'
+import { type CloudOptions, requireItem, say, withFolderPair } from './cloud-run.ts'
 import { namesOfPath } from './context.ts'
 
 export type GetOptions = CloudOptions & { path: string; to?: string | undefined; force?: boolean }
@@ -24,14 +24,14 @@ export async function getFile(
   { path, to, force, ...options }: GetOptions,
 ): Promise<void> {
   const names = namesOfPath(path)
-  await withDrive(context, options, async (drive) => {
-    const item = await requireItem(drive, names)
+  await withFolderPair(context, options, async (pair) => {
+    const item = await requireItem(pair, names)
     if (item.type !== 'file') throw new UsageError(`${names.join('/') || 'The root'} is not a file.`)
     const target = targetOf(to, names.at(-1)!)
     if (!force && existsSync(target)) throw taken(target)
-    const { bytes, kept } = await fetchTo(drive, item, { target, isReplacing: force === true })
+    const { bytes, kept } = await fetchTo(pair, item, { target, isReplacing: force === true })
     say(context, { path: names.join('/'), did: `is at ${target}`, itemId: item.id, bytes })
-    if (kept) context.output.note(`What was there is in the trash of ${drive.name}: ${kept.join('/')}`)
+    if (kept) context.output.note(`What was there is in the trash of ${pair.name}: ${kept.join('/')}`)
   })
 }
 
@@ -58,13 +58,13 @@ function targetOf(to: string | undefined, name: string): string {
 }
 
 async function fetchTo(
-  drive: FileDrive,
+  pair: FolderPair,
   item: DriveItem,
   { target, isReplacing }: { target: string; isReplacing: boolean },
 ): Promise<{ bytes: number; kept?: string[] }> {
   const draft = join(dirname(target), `.${basename(target).slice(0, 60)}.${randomUUID()}.partial`)
   try {
-    const { hash, bytes } = await download(drive, item, draft)
+    const { hash, bytes } = await download(pair, item, draft)
     const isOther = item.hash === undefined ? item.size !== bytes : item.hash !== hash
     if (isOther) {
       throw new TidemarkError('What arrived is not what OneDrive says the file is. Nothing was kept.', {
@@ -73,7 +73,7 @@ async function fetchTo(
       })
     }
     const there = lstatSync(target, { throwIfNoEntry: false })
-    if (isReplacing && there) return { bytes, kept: replace(drive, draft, { target, there }) }
+    if (isReplacing && there) return { bytes, kept: replace(pair, draft, { target, there }) }
     if (!moveIfFree(draft, target)) throw taken(target)
     return { bytes }
   } finally {
@@ -83,12 +83,12 @@ async function fetchTo(
 
 /** What is there may be the only copy of it: it goes to the trash of the folder first. */
 function replace(
-  drive: FileDrive,
+  pair: FolderPair,
   draft: string,
   { target, there }: { target: string; there: Stats },
 ): string[] {
   if (there.isDirectory()) throw new UsageError(`${target} is a folder; it was left alone.`)
-  const root = openRoot(drive.root, drive.markerId)
+  const root = openRoot(pair.root, pair.markerId)
   if (there.isFile()) {
     copyAttributes(target, draft)
     chmodSync(draft, there.mode & 0o777)
@@ -105,7 +105,7 @@ function replace(
 }
 
 async function download(
-  { client, driveId }: FileDrive,
+  { client, driveId }: FolderPair,
   item: DriveItem,
   draft: string,
 ): Promise<{ hash: string; bytes: number }> {

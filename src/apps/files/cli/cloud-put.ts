@@ -7,7 +7,7 @@ import { asTidemarkError, TidemarkError, UsageError } from '../../../base/errors
 import { formatBytes } from '../../../base/format.ts'
 import { QuickXorHash } from '../../../base/quick-xor-hash.ts'
 import { type DriveItem, PUT_BYTES_MAX, type Target } from '../../../cloud/onedrive/client.ts'
-import type { FileDrive } from '../drive.ts'
+import type { FolderPair } from '../folder-pair.ts'
 import { isSameStat, lookOf, plainStat } from '../local/stat.ts'
 import type { LocalStat } from '../trees.ts'
 import { KeptUpload } from './cloud-kept.ts'
@@ -19,7 +19,7 @@ import {
   findItem,
   requireFolder,
   say,
-  withDrive,
+  withFolderPair,
 } from './cloud-run.ts'
 import { namesOfPath } from './context.ts'
 
@@ -37,20 +37,20 @@ export async function putFile(
     const { size } = stat
     const mtimeMs = Number(stat.mtimeNs) / 1_000_000
     const { home } = await context.loadConfig()
-    await withDrive(context, options, async (drive, opened) => {
-      const { names, known } = await placeOf(drive, path, basename(resolve(source)))
+    await withFolderPair(context, options, async (pair, opened) => {
+      const { names, known } = await placeOf(pair, path, basename(resolve(source)))
       checkName(names)
       if (known && !force) throw alreadyThere(existing(), names, FORCE_HINT)
-      const parent = await requireFolder(drive, names.slice(0, -1))
+      const parent = await requireFolder(pair, names.slice(0, -1))
       const target: Target = known ? { itemId: known.id } : { parentId: parent.id, name: names.at(-1)! }
       const ifMatch = known?.eTag
-      const about = [drive.driveId, target, ifMatch ?? null, resolve(source), stat]
+      const about = [pair.driveId, target, ifMatch ?? null, resolve(source), stat]
       const kept = new KeptUpload(home.path, about)
       const content = { file, stat, size, modifiedMs: Math.floor(mtimeMs), ifMatch, kept, context }
-      const item = await upload(drive, target, content).catch((thrown: unknown) => {
+      const item = await upload(pair, target, content).catch((thrown: unknown) => {
         throw alreadyThere(thrown, names, FORCE_HINT)
       })
-      await bringHome(opened, drive)
+      await bringHome(opened, pair)
       say(context, { path: names.join('/'), did: 'is in OneDrive', itemId: item.id, bytes: size })
     })
   } finally {
@@ -75,16 +75,16 @@ async function openFile(path: string): Promise<FileHandle> {
 
 /** A folder that is there takes the file in, under its own name. */
 async function placeOf(
-  drive: FileDrive,
+  pair: FolderPair,
   path: string,
   name: string,
 ): Promise<{ names: string[]; known: DriveItem | undefined }> {
   const wanted = namesOfPath(path)
-  const there = wanted.length === 0 || path.endsWith('/') ? 'folder' : await findItem(drive, wanted)
+  const there = wanted.length === 0 || path.endsWith('/') ? 'folder' : await findItem(pair, wanted)
   const isFolder = there === 'folder' || there?.type === 'folder' || there?.type === 'root'
   if (!isFolder) return { names: wanted, known: there }
   const names = [...wanted, name]
-  const known = await findItem(drive, names)
+  const known = await findItem(pair, names)
   if (known && known.type !== 'file') throw new UsageError(`${names.join('/')} is a folder.`)
   return { names, known }
 }
@@ -101,12 +101,12 @@ type Content = {
 }
 
 /** What OneDrive has then is compared with what was sent. */
-async function upload(drive: FileDrive, target: Target, content: Content): Promise<DriveItem> {
+async function upload(pair: FolderPair, target: Target, content: Content): Promise<DriveItem> {
   const hash = new QuickXorHash()
   const item =
     content.size <= PUT_BYTES_MAX
-      ? await putWhole(drive, target, content, hash)
-      : await putPieces(drive, target, content, hash)
+      ? await putWhole(pair, target, content, hash)
+      : await putPieces(pair, target, content, hash)
   const sent = hash.digest().toString('base64')
   if (item.hash !== undefined && item.hash !== sent && item.size === content.size) {
     throw new TidemarkError('What OneDrive has now is not what was sent.', {
@@ -120,7 +120,7 @@ async function upload(drive: FileDrive, target: Target, content: Content): Promi
 const conflictOf = (target: Target): 'replace' | 'fail' => ('itemId' in target ? 'replace' : 'fail')
 
 async function putWhole(
-  { client, driveId }: FileDrive,
+  { client, driveId }: FolderPair,
   target: Target,
   { file, stat, size, modifiedMs, ifMatch }: Content,
   hash: QuickXorHash,
@@ -133,14 +133,14 @@ async function putWhole(
 }
 
 async function putPieces(
-  drive: FileDrive,
+  pair: FolderPair,
   target: Target,
   content: Content,
   hash: QuickXorHash,
 ): Promise<DriveItem> {
-  const { client } = drive
+  const { client } = pair
   const { file, stat, size, kept } = content
-  const { url, offset } = (await resumed(drive, content)) ?? (await begun(drive, target, content))
+  const { url, offset } = (await resumed(pair, content)) ?? (await begun(pair, target, content))
   try {
     for (let at = 0; ; ) {
       const length = Math.min(PIECE_BYTES, (at < offset ? offset : size) - at)
@@ -172,7 +172,7 @@ async function putPieces(
 type Begun = { url: string; offset: number }
 
 async function begun(
-  { client, driveId }: FileDrive,
+  { client, driveId }: FolderPair,
   target: Target,
   { size, modifiedMs, ifMatch, kept }: Content,
 ): Promise<Begun> {
@@ -184,7 +184,7 @@ async function begun(
 }
 
 /** OneDrive knows how much it has of what an earlier command has sent. */
-async function resumed({ client }: FileDrive, { size, kept, context }: Content): Promise<Begun | undefined> {
+async function resumed({ client }: FolderPair, { size, kept, context }: Content): Promise<Begun | undefined> {
   const session = kept.read(systemClock.now())
   if (!session) return undefined
   try {

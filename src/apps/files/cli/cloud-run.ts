@@ -5,31 +5,31 @@ import { TidemarkError, UsageError } from '../../../base/errors.ts'
 import { formatBytes } from '../../../base/format.ts'
 import { shellWord } from '../../../base/wording.ts'
 import type { DriveItem } from '../../../cloud/onedrive/client.ts'
-import type { FileDrive } from '../drive.ts'
+import type { FolderPair } from '../folder-pair.ts'
 import { illegalNameOf } from '../names.ts'
-import { chosenDrive, namesOfPath, type OpenedFiles, withFiles } from './context.ts'
+import { chosenFolderPair, namesOfPath, type OpenedFiles, withFiles } from './context.ts'
 
 export type CloudOptions = { folder?: string | undefined }
 
 /** For commands that change something: afterwards OneDrive is asked what changed. */
-export async function withDrive(
+export async function withFolderPair(
   context: CliContext,
   { folder }: CloudOptions,
-  use: (drive: FileDrive, opened: OpenedFiles) => Promise<void>,
+  use: (pair: FolderPair, opened: OpenedFiles) => Promise<void>,
 ): Promise<void> {
   await withFiles(context, async (opened) => {
-    const drive = await chosenDrive(opened, folder)
-    await use(drive, opened)
+    const pair = await chosenFolderPair(opened, folder)
+    await use(pair, opened)
   })
 }
 
-export async function bringHome({ engine, files }: OpenedFiles, { name, stream }: FileDrive): Promise<void> {
+export async function bringHome({ engine, files }: OpenedFiles, { name, stream }: FolderPair): Promise<void> {
   await engine.streams.open(stream)
   await engine.enqueue(files.kinds.delta, { drive: name }, { stream })
 }
 
 export async function findItem(
-  { client, driveId }: FileDrive,
+  { client, driveId }: FolderPair,
   names: readonly string[],
 ): Promise<DriveItem | undefined> {
   try {
@@ -40,8 +40,8 @@ export async function findItem(
   }
 }
 
-export async function requireItem(drive: FileDrive, names: readonly string[]): Promise<DriveItem> {
-  const found = await findItem(drive, names)
+export async function requireItem(pair: FolderPair, names: readonly string[]): Promise<DriveItem> {
+  const found = await findItem(pair, names)
   if (found) return found
   throw new UsageError(`OneDrive has no ${names.join('/') || 'root'}.`, {
     code: 'path-unknown',
@@ -49,8 +49,8 @@ export async function requireItem(drive: FileDrive, names: readonly string[]): P
   })
 }
 
-export async function requireFolder(drive: FileDrive, names: readonly string[]): Promise<DriveItem> {
-  const found = await findItem(drive, names)
+export async function requireFolder(pair: FolderPair, names: readonly string[]): Promise<DriveItem> {
+  const found = await findItem(pair, names)
   if (found?.type === 'folder' || found?.type === 'root') return found
   const path = names.join('/')
   if (found) throw new UsageError(`${path} is not a folder.`, { code: 'not-a-folder' })
@@ -73,21 +73,21 @@ export async function removePath(
 ): Promise<void> {
   const names = namesOfPath(path)
   if (names.length === 0) throw new UsageError('The whole drive is not deleted by this command.')
-  await withDrive(context, options, async (drive, opened) => {
-    const item = await requireItem(drive, names)
-    if (item.type === 'folder' && !recursive && (await hasChildren(drive, item))) {
+  await withFolderPair(context, options, async (pair, opened) => {
+    const item = await requireItem(pair, names)
+    if (item.type === 'folder' && !recursive && (await hasChildren(pair, item))) {
       throw new UsageError(`${names.join('/')} is a folder that is not empty.`, {
         code: 'not-empty',
         hint: 'With --recursive it goes to the recycle bin with all that is in it.',
       })
     }
-    await drive.client.remove(drive.driveId, item.id, item.eTag === undefined ? {} : { ifMatch: item.eTag })
-    await bringHome(opened, drive)
+    await pair.client.remove(pair.driveId, item.id, item.eTag === undefined ? {} : { ifMatch: item.eTag })
+    await bringHome(opened, pair)
     say(context, { path: names.join('/'), did: 'is in the recycle bin of OneDrive', itemId: item.id })
   })
 }
 
-async function hasChildren({ client, driveId }: FileDrive, { id }: DriveItem): Promise<boolean> {
+async function hasChildren({ client, driveId }: FolderPair, { id }: DriveItem): Promise<boolean> {
   for await (const _ of client.children(driveId, id, { pageSize: 1 })) return true
   return false
 }
@@ -98,24 +98,24 @@ export async function makeFolder(
 ): Promise<void> {
   const names = namesOfPath(path)
   if (names.length === 0) throw new UsageError('Which folder is to be made?')
-  await withDrive(context, options, async (drive, opened) => {
-    let parent = await requireFolder(drive, parents ? [] : names.slice(0, -1))
+  await withFolderPair(context, options, async (pair, opened) => {
+    let parent = await requireFolder(pair, parents ? [] : names.slice(0, -1))
     for (let at = parents ? 1 : names.length; at <= names.length; at++) {
       const here = names.slice(0, at)
-      const there = at < names.length ? await findItem(drive, here) : undefined
+      const there = at < names.length ? await findItem(pair, here) : undefined
       if (there && there.type !== 'folder') throw new UsageError(`${here.join('/')} is not a folder.`)
-      parent = there ?? (await makeOne(drive, parent, here))
+      parent = there ?? (await makeOne(pair, parent, here))
     }
-    await bringHome(opened, drive)
+    await bringHome(opened, pair)
     say(context, { path: names.join('/'), did: 'is a folder in OneDrive now', itemId: parent.id })
   })
 }
 
-async function makeOne(drive: FileDrive, parent: DriveItem, names: readonly string[]): Promise<DriveItem> {
+async function makeOne(pair: FolderPair, parent: DriveItem, names: readonly string[]): Promise<DriveItem> {
   checkName(names)
   const name = names.at(-1)!
   try {
-    return await drive.client.createFolder(drive.driveId, { parentId: parent.id, name, conflict: 'fail' })
+    return await pair.client.createFolder(pair.driveId, { parentId: parent.id, name, conflict: 'fail' })
   } catch (thrown) {
     throw alreadyThere(thrown, names)
   }
@@ -135,22 +135,22 @@ export async function movePath(
 ): Promise<void> {
   const [source, wanted] = [namesOfPath(from), namesOfPath(to)]
   if (source.length === 0) throw new UsageError('The whole drive cannot be moved.')
-  await withDrive(context, options, async (drive, opened) => {
-    const item = await requireItem(drive, source)
-    const there = await findItem(drive, wanted)
+  await withFolderPair(context, options, async (pair, opened) => {
+    const item = await requireItem(pair, source)
+    const there = await findItem(pair, wanted)
     const isInto = there !== undefined && there.id !== item.id && there.type !== 'file'
     const target = isInto ? [...wanted, source.at(-1)!] : wanted
     if (there && !isInto && there.id !== item.id) {
       throw alreadyThere(new TidemarkError('', { kind: 'permanent', code: 'exists' }), target)
     }
     checkName(target)
-    const parent = await requireFolder(drive, target.slice(0, -1))
+    const parent = await requireFolder(pair, target.slice(0, -1))
     const match = item.eTag === undefined ? {} : { ifMatch: item.eTag }
     const change = { parentId: parent.id, name: target.at(-1)! }
-    await drive.client.update(drive.driveId, item.id, change, match).catch((thrown: unknown) => {
+    await pair.client.update(pair.driveId, item.id, change, match).catch((thrown: unknown) => {
       throw alreadyThere(thrown, target)
     })
-    await bringHome(opened, drive)
+    await bringHome(opened, pair)
     say(context, { path: target.join('/'), did: 'is its place in OneDrive now', itemId: item.id })
   })
 }

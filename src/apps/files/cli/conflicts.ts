@@ -106,7 +106,7 @@ async function resolve(
   const { chosenRow, withFiles } = await import('./context.ts')
   const { conflictById } = await import('../store/browse.ts')
   const { resolveConflict } = await import('../store/conflicts.ts')
-  const { streamOf } = await import('../drive.ts')
+  const { streamOf } = await import('../folder-pair.ts')
   const { systemClock } = await import('../../../base/clock.ts')
   const { UsageError } = await import('../../../base/errors.ts')
   const id = /^#?\d{1,15}$/.test(text) ? Number(text.replace('#', '')) : 0

@@ -4,11 +4,11 @@ import { resolve } from 'node:path'
 import type { CliContext } from '../../../app/command.ts'
 import { TidemarkError, UsageError } from '../../../base/errors.ts'
 import { didYouMean } from '../../../cli/output/input.ts'
-import type { FileDrive } from '../drive.ts'
+import type { FolderPair } from '../folder-pair.ts'
 import { machineId } from '../index.ts'
 import { openFiles } from '../open.ts'
 import { type FilesRuntime, filesRuntime } from '../runtime.ts'
-import type { DriveRow } from '../store/contract.ts'
+import type { FolderPairRow } from '../store/contract.ts'
 
 export type OpenedFiles = FilesRuntime
 
@@ -40,13 +40,13 @@ function noAccount(cause: unknown): UsageError {
 }
 
 /** Those of this machine. */
-export async function rowsHere({ files }: Pick<OpenedFiles, 'files'>): Promise<DriveRow[]> {
+export async function rowsHere({ files }: Pick<OpenedFiles, 'files'>): Promise<FolderPairRow[]> {
   const here = machineId()
-  return (await files.store.drives()).filter(({ machine }) => machine === here)
+  return (await files.store.folderPairs()).filter(({ machine }) => machine === here)
 }
 
 /** By its name, or by where its folder is. */
-export function findRow(rows: readonly DriveRow[], wanted: string): DriveRow | undefined {
+export function findRow(rows: readonly FolderPairRow[], wanted: string): FolderPairRow | undefined {
   const plain = wanted.trim().toLowerCase()
   return (
     rows.find(({ name }) => name === wanted) ??
@@ -66,7 +66,7 @@ function pathOf(wanted: string): string {
 }
 
 /** The folders that a command is about; all of this machine where none is named. */
-export async function chosenRows(opened: OpenedFiles, wanted: string | undefined): Promise<DriveRow[]> {
+export async function chosenRows(opened: OpenedFiles, wanted: string | undefined): Promise<FolderPairRow[]> {
   const rows = await rowsHere(opened)
   if (wanted === undefined) {
     if (rows.length > 0) return rows
@@ -74,7 +74,7 @@ export async function chosenRows(opened: OpenedFiles, wanted: string | undefined
   }
   const found = findRow(rows, wanted)
   if (found) return [found]
-  const elsewhere = findRow(await opened.files.store.drives(), wanted)
+  const elsewhere = findRow(await opened.files.store.folderPairs(), wanted)
   if (elsewhere) {
     throw new UsageError(`The folder of ${elsewhere.name}, ${elsewhere.root}, is on another machine.`, {
       code: 'drive-elsewhere',
@@ -84,7 +84,7 @@ export async function chosenRows(opened: OpenedFiles, wanted: string | undefined
   throw unknownFolder(rows, wanted)
 }
 
-export function unknownFolder(rows: readonly DriveRow[], wanted: string): UsageError {
+export function unknownFolder(rows: readonly FolderPairRow[], wanted: string): UsageError {
   const names = rows.map(({ name }) => name)
   return new UsageError(`No folder called ${wanted} is kept in step${didYouMean(wanted, names)}`, {
     code: 'drive-unknown',
@@ -102,7 +102,7 @@ function noFolder(): UsageError {
 }
 
 /** For commands about one folder: it need not be named where it is the only one. */
-export async function chosenRow(opened: OpenedFiles, wanted: string | undefined): Promise<DriveRow> {
+export async function chosenRow(opened: OpenedFiles, wanted: string | undefined): Promise<FolderPairRow> {
   const rows = await chosenRows(opened, wanted)
   const [row] = rows
   if (row && rows.length === 1) return row
@@ -112,9 +112,9 @@ export async function chosenRow(opened: OpenedFiles, wanted: string | undefined)
   })
 }
 
-export async function chosenDrive(opened: OpenedFiles, wanted: string | undefined): Promise<FileDrive> {
+export async function chosenFolderPair(opened: OpenedFiles, wanted: string | undefined): Promise<FolderPair> {
   const { name } = await chosenRow(opened, wanted)
-  return opened.files.drives.get(name)
+  return opened.files.pairs.get(name)
 }
 
 /** `/a//b/` → `a`, `b`. */

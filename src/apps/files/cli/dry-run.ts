@@ -9,22 +9,22 @@ import { formatBytes, formatCount } from '../../../base/format.ts'
 import { createHttpExchange, type HttpExchange } from '../../../base/http-exchange.ts'
 import { plural } from '../../../base/wording.ts'
 import { openLedger } from '../../../ledger/open.ts'
-import { type FileDrive, SERVICE, streamOf } from '../drive.ts'
 import { type DryRun, type DryStep, dryRun } from '../dry-run.ts'
 import { createFilter } from '../filter.ts'
+import { type FolderPair, SERVICE, streamOf } from '../folder-pair.ts'
 import { machineId } from '../index.ts'
 import { DiskThreads } from '../local/threads.ts'
-import type { DriveDraft } from '../new-folder.ts'
-import { ignoreLinesOf, openDriveClient } from '../open-drives.ts'
-import type { DriveRow } from '../store/contract.ts'
-import type { NewDrive } from '../store/file-store.ts'
+import type { FolderPairDraft } from '../new-folder.ts'
+import { ignoreLinesOf, openOneDriveClient } from '../open-folder-pairs.ts'
+import type { FolderPairRow } from '../store/contract.ts'
+import type { NewFolderPair } from '../store/file-store.ts'
 import type { OpenedFiles } from './context.ts'
 import { heldText } from './held-deletes.ts'
 import { chosenSettings, type FilesSyncOptions, noteMerge } from './sync-input.ts'
 
 export type DryInput = {
-  rows: readonly DriveRow[]
-  draft: DriveDraft | undefined
+  rows: readonly FolderPairRow[]
+  draft: FolderPairDraft | undefined
   options: FilesSyncOptions
   stop: AbortSignal
 }
@@ -41,14 +41,14 @@ export async function dryRunFolders(
   const disk = new DiskThreads({ threads })
   const exchange = createHttpExchange()
   try {
-    const wanted: { drive: FileDrive; draft?: NewDrive }[] = []
-    for (const { name } of rows) wanted.push({ drive: await chosenFor(opened, name, options) })
+    const wanted: { pair: FolderPair; draft?: NewFolderPair }[] = []
+    for (const { name } of rows) wanted.push({ pair: await chosenFor(opened, name, options) })
     if (draft) {
       noteMerge(context, draft)
       wanted.push(await drafted(opened, draft, exchange))
     }
     for (const one of wanted) {
-      print(context, await inScratch(opened, { ...one, disk, signal: stop }), one.drive.root)
+      print(context, await inScratch(opened, { ...one, disk, signal: stop }), one.pair.root)
     }
   } catch (thrown) {
     if (!stop.aborted) throw thrown
@@ -66,32 +66,32 @@ async function chosenFor(
   { files }: OpenedFiles,
   name: string,
   options: FilesSyncOptions,
-): Promise<FileDrive> {
-  const drive = await files.drives.get(name)
-  const settings = chosenSettings(drive.settings, options)
-  if (JSON.stringify(settings.filter) !== JSON.stringify(drive.settings.filter)) {
+): Promise<FolderPair> {
+  const pair = await files.pairs.get(name)
+  const settings = chosenSettings(pair.settings, options)
+  if (JSON.stringify(settings.filter) !== JSON.stringify(pair.settings.filter)) {
     throw new UsageError('A dry run of other things than take part is possible for new folders only.', {
       hint: 'Leave out --skip, --only and the like; with tidemark files set nothing is deleted on either side.',
     })
   }
-  return { ...drive, settings }
+  return { ...pair, settings }
 }
 
 async function drafted(
   { accounts, vault, files }: OpenedFiles,
-  draft: DriveDraft,
+  draft: FolderPairDraft,
   exchange: HttpExchange,
-): Promise<{ drive: FileDrive; draft: NewDrive }> {
+): Promise<{ pair: FolderPair; draft: NewFolderPair }> {
   const account = await accounts.find(SERVICE, draft.account)
   if (!account) throw new TidemarkError('The account is gone.', { kind: 'auth' })
   const { name, driveId, driveType, rootItemId, root, settings } = draft
   const same = { name, account: account.name, driveId, rootItemId, root, markerId: 'none' }
   return {
     draft: { ...same, driveType, machine: machineId(), settings: JSON.stringify(settings) },
-    drive: {
+    pair: {
       ...{ ...same, settings, stream: streamOf(name), isBusiness: driveType !== 'personal' },
       filter: createFilter(settings.filter, ignoreLinesOf(root)),
-      client: openDriveClient(
+      client: openOneDriveClient(
         {
           ...{ accounts, vault, settings: files.settings, exchange, clock: systemClock },
           ...{ fetch: globalThis.fetch, limits: () => undefined },
@@ -104,7 +104,7 @@ async function drafted(
 
 async function inScratch(
   { ledger, files }: OpenedFiles,
-  input: { drive: FileDrive; draft?: NewDrive; disk: DiskThreads; signal: AbortSignal },
+  input: { pair: FolderPair; draft?: NewFolderPair; disk: DiskThreads; signal: AbortSignal },
 ): Promise<DryRun> {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-dry-run-'))
   try {

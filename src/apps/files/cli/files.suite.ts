@@ -136,7 +136,7 @@ export class FilesHome {
     const ledger = await openLedger(`sqlite:${join(this.home, 'ledger.db')}`, { create: false })
     try {
       const store = await FileStore.open(ledger)
-      const rows = await store.drives()
+      const rows = await store.folderPairs()
       const open = await Promise.all(rows.map(({ name }) => store.openNodes(name, { limit: 100 })))
       const local = await Promise.all(rows.map(({ name }) => store.localChildren(name, ROOT_ID)))
       return { rows, open, local, jobs: (await ledger.jobs({ limit: 1000 })).length }

@@ -4,11 +4,11 @@ import type { CliContext } from '../../../app/command.ts'
 import { formatCount } from '../../../base/format.ts'
 import { plural, shellWord } from '../../../base/wording.ts'
 import { type Lines, readLines } from '../../../cli/output/prompt.ts'
-import { driveSettings, streamOf } from '../drive.ts'
+import { folderPairSettings, streamOf } from '../folder-pair.ts'
 import { type Held, heldTotal } from '../guard.ts'
 import { heldDeletes } from '../store/browse.ts'
-import type { DriveRow } from '../store/contract.ts'
-import { setDrive } from '../store/file-store.ts'
+import type { FolderPairRow } from '../store/contract.ts'
+import { setFolderPair } from '../store/file-store.ts'
 import { sayYes } from '../store/held.ts'
 import type { OpenedFiles } from './context.ts'
 
@@ -104,9 +104,9 @@ export async function allow(
 
 /** A yes is for what was asked, and not for what comes later. */
 export async function forgetYes({ files }: Pick<OpenedFiles, 'files'>, name: string): Promise<void> {
-  const { forcedDeletes, forcedOverwrites } = await files.store.drive(name)
+  const { forcedDeletes, forcedOverwrites } = await files.store.folderPair(name)
   if (forcedDeletes + forcedOverwrites === 0) return
-  await files.store.write((tx) => setDrive(tx, name, { forcedDeletes: 0, forcedOverwrites: 0 }))
+  await files.store.write((tx) => setFolderPair(tx, name, { forcedDeletes: 0, forcedOverwrites: 0 }))
 }
 
 async function ask(asking: Asking, held: Held): Promise<boolean> {
@@ -126,7 +126,7 @@ export async function describeHeld(
   opened: OpenedFiles,
   { name, held }: { name: string; held: Held },
 ): Promise<void> {
-  const { root } = await opened.files.store.drive(name)
+  const { root } = await opened.files.store.folderPair(name)
   const { all, deleted, replaced } = heldTotal(held)
   const { local = 0, remote = 0 } = held.replaced ?? {}
   const [here, there] = [held.local - local, held.remote - remote]
@@ -162,7 +162,7 @@ export async function describeHeld(
 }
 
 export async function heldHints({ files }: Pick<OpenedFiles, 'files'>, name: string): Promise<string[]> {
-  const row = await files.store.drive(name)
+  const row = await files.store.folderPair(name)
   const { replaced } = heldTotal(await files.store.heldAhead(name))
   const yes = `If that is as it should be: tidemark files sync ${shellWord(name)} --force-deletes`
   const anew = beginAnew(row)
@@ -179,9 +179,9 @@ export async function heldHints({ files }: Pick<OpenedFiles, 'files'>, name: str
  * Undefined where that would not help, since changes go one way, or where it would bring to the other side what is left
  * out by the settings: they are forgotten with the folder.
  */
-function beginAnew({ name, root, account, driveId, settings }: DriveRow): string | undefined {
-  const { conflicts, ...others } = driveSettings.parse(JSON.parse(settings))
-  const { conflicts: usual, ...plain } = driveSettings.parse({})
+function beginAnew({ name, root, account, driveId, settings }: FolderPairRow): string | undefined {
+  const { conflicts, ...others } = folderPairSettings.parse(JSON.parse(settings))
+  const { conflicts: usual, ...plain } = folderPairSettings.parse({})
   if (JSON.stringify(others) !== JSON.stringify(plain)) return undefined
   const given = { name, account, drive: driveId, ...(conflicts === usual ? {} : { conflicts }) }
   const options = Object.entries(given).map(([flag, value]) => ` --${flag} ${shellWord(value)}`)

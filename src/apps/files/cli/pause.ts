@@ -22,7 +22,7 @@ export function registerFilesPause(files: Command, context: CliContext): void {
 
 async function pause(context: CliContext, folder: string | undefined, reason: string): Promise<void> {
   const { chosenRows, withFiles } = await import('./context.ts')
-  const { streamOf } = await import('../drive.ts')
+  const { streamOf } = await import('../folder-pair.ts')
   const { output } = context
   await withFiles(context, async (opened) => {
     const changed = []
@@ -37,7 +37,7 @@ async function pause(context: CliContext, folder: string | undefined, reason: st
 
 async function resume(context: CliContext, folder: string | undefined): Promise<void> {
   const { chosenRows, withFiles } = await import('./context.ts')
-  const { streamOf } = await import('../drive.ts')
+  const { streamOf } = await import('../folder-pair.ts')
   const { output } = context
   await withFiles(context, async (opened) => {
     const { engine, files, ledger } = opened

@@ -2,8 +2,8 @@
 
 import type { CliContext } from '../../../app/command.ts'
 import { systemClock } from '../../../base/clock.ts'
-import { driveSettings, streamOf } from '../drive.ts'
-import { finishRemoval, removeDrive } from '../folder-removal.ts'
+import { folderPairSettings, streamOf } from '../folder-pair.ts'
+import { finishRemoval, removeFolderPair } from '../folder-removal.ts'
 import { chosenRow, withFiles } from './context.ts'
 import type { SetOptions } from './set.ts'
 import { changeSettings, MODE_TEXTS, POLICY_TEXTS, settingsWith } from './sync-input.ts'
@@ -12,7 +12,7 @@ export async function setFolder(context: CliContext, folder: string, options: Se
   const { output } = context
   await withFiles(context, async (opened) => {
     const row = await chosenRow(opened, folder)
-    const settings = settingsWith(driveSettings.parse(JSON.parse(row.settings)), options)
+    const settings = settingsWith(folderPairSettings.parse(JSON.parse(row.settings)), options)
     const isOther = await changeSettings(opened, row, settings)
     if (isOther) {
       const stream = streamOf(row.name)
@@ -39,7 +39,7 @@ export async function removeFolder(context: CliContext, folder: string): Promise
   const { output } = context
   await withFiles(context, async (opened) => {
     const row = await chosenRow(opened, folder)
-    const { unmarked } = await removeDrive(opened, row, systemClock)
+    const { unmarked } = await removeFolderPair(opened, row, systemClock)
     await finishRemoval(opened, row.name, systemClock)
     if (unmarked !== undefined) output.error(unmarked)
     if (output.json) output.value({ folder: row.name, root: row.root, removed: true })

@@ -1,7 +1,7 @@
 /** `tidemark files status`: how each folder stands. */
 import type { Command } from 'commander'
 import { type CliContext, exitCodes } from '../../../app/command.ts'
-import type { DriveRow } from '../store/contract.ts'
+import type { FolderPairRow } from '../store/contract.ts'
 import type { OpenedFiles } from './context.ts'
 import type { FolderEnd } from './sync-end.ts'
 
@@ -56,7 +56,7 @@ function statusCodeOf(ends: readonly FolderEnd[], code: CliContext['exitCode']):
 }
 
 /** What is stored says "in step" also of a folder that is not there any more: so it is looked for. */
-async function troubleOf(row: DriveRow): Promise<string | undefined> {
+async function troubleOf(row: FolderPairRow): Promise<string | undefined> {
   const { machineId } = await import('../index.ts')
   const { openRoot } = await import('../local/root.ts')
   const { asTidemarkError } = await import('../../../base/errors.ts')
@@ -70,7 +70,7 @@ async function troubleOf(row: DriveRow): Promise<string | undefined> {
 }
 
 type Store = {
-  reported(drive: string, page: { after?: string; limit: number }): Promise<FolderEnd['reported']>
+  reported(pair: string, page: { after?: string; limit: number }): Promise<FolderEnd['reported']>
 }
 
 async function allReported(store: Store, name: string): Promise<FolderEnd['reported']> {

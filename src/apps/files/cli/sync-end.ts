@@ -9,7 +9,7 @@ import type { JobRow } from '../../../ledger/contract.ts'
 import { SIGN_IN } from '../../../ledger/control.ts'
 import { BROKEN_CODE } from '../../../ledger/dependencies.ts'
 import type { FileObstacle } from '../act/obstacles.ts'
-import { driveSettings, streamOf } from '../drive.ts'
+import { folderPairSettings, streamOf } from '../folder-pair.ts'
 import { TOLD_ELSEWHERE_CODES, WISHED_CODES } from '../left-code.ts'
 import { type FileStatus, fileStatus } from '../status.ts'
 import { type LeftAlone, leftAlone } from '../store/folder-rows.ts'
@@ -80,8 +80,8 @@ export async function endOf(opened: OpenedFiles, name: string): Promise<FolderEn
 
 /** A slip in --only leaves out everything, and would look like a folder in step. */
 async function unknownPathsOf({ files, ledger }: OpenedFiles, name: string): Promise<UnknownPath[]> {
-  const row = await files.store.drive(name)
-  const { sync_paths: paths } = driveSettings.parse(JSON.parse(row.settings)).filter
+  const row = await files.store.folderPair(name)
+  const { sync_paths: paths } = folderPairSettings.parse(JSON.parse(row.settings)).filter
   const isKnown = row.scannedAt !== null && row.heardAt !== null
   return isKnown ? ledger.driver.read((tx) => unknownPaths(tx, row, paths)) : []
 }

@@ -4,9 +4,14 @@ import type { CliContext } from '../../../app/command.ts'
 import { UsageError } from '../../../base/errors.ts'
 import { formatCount } from '../../../base/format.ts'
 import { plural, shellWord } from '../../../base/wording.ts'
-import { type DriveSettings, driveSettings, streamOf } from '../drive.ts'
-import { addDrive, type DriveDraft, draftDrive, type NewDriveInput } from '../new-folder.ts'
-import type { DriveRow } from '../store/contract.ts'
+import { type FolderPairSettings, folderPairSettings, streamOf } from '../folder-pair.ts'
+import {
+  addFolderPair,
+  draftFolderPair,
+  type FolderPairDraft,
+  type NewFolderPairInput,
+} from '../new-folder.ts'
+import type { FolderPairRow } from '../store/contract.ts'
 import { changeSettings as writeSettings } from '../store/filter-change.ts'
 import { chosenRows, findRow, namesOfPath, type OpenedFiles, rowsHere, unknownFolder } from './context.ts'
 import type { FilterOptions, SetOptions } from './set.ts'
@@ -18,7 +23,7 @@ export type FilesSyncOptions = FilterOptions & {
   downloadOnly?: boolean
   uploadOnly?: boolean
   twoWay?: boolean
-  conflicts?: DriveSettings['conflicts']
+  conflicts?: FolderPairSettings['conflicts']
   dryRun?: boolean
   watch?: boolean
   forceDeletes?: boolean
@@ -44,7 +49,7 @@ export function checkOptions(folder: string | undefined, options: FilesSyncOptio
   }
 }
 
-export type Wanted = { rows: DriveRow[]; draft: DriveDraft | undefined }
+export type Wanted = { rows: FolderPairRow[]; draft: FolderPairDraft | undefined }
 
 /** The folders that are there, or the draft of a new one. */
 export async function wantedFolders(
@@ -65,10 +70,10 @@ export async function wantedFolders(
       hint: `${hint && rows.length > 0 ? `${hint} ` : ''}To begin with a new folder, write its path: tidemark files sync ${shellWord(`./${folder}`)}`,
     })
   }
-  return { rows: [], draft: await draftDrive(opened, newDriveOf(folder, options)) }
+  return { rows: [], draft: await draftFolderPair(opened, newFolderPairInput(folder, options)) }
 }
 
-function refuseNewFlags(known: DriveRow | undefined, { account, drive, name }: FilesSyncOptions): void {
+function refuseNewFlags(known: FolderPairRow | undefined, { account, drive, name }: FilesSyncOptions): void {
   if (!known) return
   const isOther =
     (account !== undefined && account.trim().toLowerCase() !== known.account) ||
@@ -87,9 +92,9 @@ function isPath(text: string): boolean {
   return existsSync(text) && statSync(text).isDirectory()
 }
 
-function newDriveOf(folder: string, options: FilesSyncOptions): NewDriveInput {
+function newFolderPairInput(folder: string, options: FilesSyncOptions): NewFolderPairInput {
   const { account, drive: driveId, name } = options
-  const { mode, ...settings } = chosenSettings(driveSettings.parse({}), options)
+  const { mode, ...settings } = chosenSettings(folderPairSettings.parse({}), options)
   // Where nobody says which way, that is for what the account may do.
   const isSaid = chosenMode(options) !== undefined
   return { root: folder, account, driveId, name, settings: isSaid ? { mode, ...settings } : settings }
@@ -99,15 +104,15 @@ export async function setUp(
   { output }: CliContext,
   opened: OpenedFiles,
   { folder, options }: { folder: string; options: FilesSyncOptions },
-): Promise<DriveRow> {
-  const added = await addDrive(opened, newDriveOf(folder, options))
+): Promise<FolderPairRow> {
+  const added = await addFolderPair(opened, newFolderPairInput(folder, options))
   await opened.engine.streams.open(streamOf(added.name))
   output.note(`${added.root} is kept in step with the OneDrive of ${added.account}, as ${added.name}.`)
   noteMerge({ output }, added)
-  return opened.files.store.drive(added.name)
+  return opened.files.store.folderPair(added.name)
 }
 
-export function noteMerge({ output }: Pick<CliContext, 'output'>, { entries, root }: DriveDraft): void {
+export function noteMerge({ output }: Pick<CliContext, 'output'>, { entries, root }: FolderPairDraft): void {
   if (entries === 0) return
   output.note(
     `${root} is not empty (${formatCount(entries)} ${plural(entries, 'thing')} at its top): what is in it and what is in OneDrive are merged. Nothing is deleted; where both have a file of the same name with other content, both are kept.`,
@@ -118,20 +123,20 @@ function chosenMode({
   downloadOnly,
   uploadOnly,
   twoWay,
-}: FilesSyncOptions): DriveSettings['mode'] | undefined {
+}: FilesSyncOptions): FolderPairSettings['mode'] | undefined {
   if (downloadOnly) return 'download-only'
   if (uploadOnly) return 'upload-only'
   return twoWay ? 'two-way' : undefined
 }
 
 /** What was said with flags, on top of what holds. */
-export function chosenSettings(before: DriveSettings, options: FilesSyncOptions): DriveSettings {
+export function chosenSettings(before: FolderPairSettings, options: FilesSyncOptions): FolderPairSettings {
   const mode = chosenMode(options)
   return settingsWith(before, { ...options, ...(mode && { mode }) })
 }
 
 /** What is not said stays as it was. */
-export function settingsWith(before: DriveSettings, options: SetOptions): DriveSettings {
+export function settingsWith(before: FolderPairSettings, options: SetOptions): FolderPairSettings {
   const { mode, conflicts, skip, only, maxSize, skipDotfiles, followLinks } = options
   return {
     ...{ mode: mode ?? before.mode, conflicts: conflicts ?? before.conflicts },
@@ -158,10 +163,10 @@ function onlyPath(path: string): string {
 export async function applyChoices(
   context: CliContext,
   opened: OpenedFiles,
-  { rows, options }: { rows: readonly DriveRow[]; options: FilesSyncOptions },
+  { rows, options }: { rows: readonly FolderPairRow[]; options: FilesSyncOptions },
 ): Promise<void> {
   for (const row of rows) {
-    const before = driveSettings.parse(JSON.parse(row.settings))
+    const before = folderPairSettings.parse(JSON.parse(row.settings))
     const now = chosenSettings(before, options)
     if (!(await changeSettings(opened, row, now))) continue
     if (now.mode !== before.mode) context.output.note(`${row.name}: from now on ${MODE_TEXTS[now.mode]}.`)
@@ -176,13 +181,13 @@ export async function applyChoices(
   }
 }
 
-export const MODE_TEXTS: Record<DriveSettings['mode'], string> = {
+export const MODE_TEXTS: Record<FolderPairSettings['mode'], string> = {
   'two-way': 'changes go both ways',
   'download-only': 'changes only come here from OneDrive',
   'upload-only': 'changes only go from here to OneDrive',
 }
 
-export const POLICY_TEXTS: Record<DriveSettings['conflicts'], string> = {
+export const POLICY_TEXTS: Record<FolderPairSettings['conflicts'], string> = {
   'keep-both':
     'of a file that was changed on both sides, both versions are kept, the one from here under another name',
   'keep-local': 'of a file that was changed on both sides, the version from here counts',
@@ -193,12 +198,12 @@ export const POLICY_TEXTS: Record<DriveSettings['conflicts'], string> = {
 /** False where nothing is different. What was left alone is decided anew with the next look at the whole folder. */
 export async function changeSettings(
   { files }: Pick<OpenedFiles, 'files'>,
-  row: DriveRow,
-  settings: DriveSettings,
+  row: FolderPairRow,
+  settings: FolderPairSettings,
 ): Promise<boolean> {
-  const parsed = driveSettings.parse(settings)
+  const parsed = folderPairSettings.parse(settings)
   if (JSON.stringify(parsed) === row.settings) return false
   await files.store.write((tx) => writeSettings(tx, row, parsed))
-  await files.drives.reload()
+  await files.pairs.reload()
   return true
 }

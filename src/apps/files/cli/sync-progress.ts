@@ -6,7 +6,7 @@ import { formatBytes, formatCount, formatDuration } from '../../../base/format.t
 import { plural } from '../../../base/wording.ts'
 import { escapeControl } from '../../../cli/output/escape.ts'
 import { LedgerWatch } from '../../../cli/output/ledger-watch.ts'
-import { streamOf } from '../drive.ts'
+import { streamOf } from '../folder-pair.ts'
 import type { OpenedFiles } from './context.ts'
 
 /** Rates are over this time, so that a file that ends does not look like a burst. */

@@ -6,10 +6,10 @@ import { sleep, systemClock } from '../../../base/clock.ts'
 import { UsageError } from '../../../base/errors.ts'
 import { formatDuration } from '../../../base/format.ts'
 import { handleSignals } from '../../../engine/shutdown.ts'
-import { SERVICE, sourcesOf, streamOf } from '../drive.ts'
+import { SERVICE, sourcesOf, streamOf } from '../folder-pair.ts'
 import { openRoot } from '../local/root.ts'
-import type { DriveRow } from '../store/contract.ts'
-import { startDrives, tidyTrash } from '../work.ts'
+import type { FolderPairRow } from '../store/contract.ts'
+import { startFolderPairs, tidyTrash } from '../work.ts'
 import { type OpenedFiles, withFiles } from './context.ts'
 import { type Asking, answerHeld, forgetYes, tellHeld, terminalAsking } from './held-deletes.ts'
 import { conclude } from './sync-end.ts'
@@ -53,7 +53,7 @@ export async function syncFiles(
 }
 
 /** A folder that is not there is said now. One folder's trouble does not keep the others from being synced. */
-function openable({ output }: CliContext, rows: readonly DriveRow[]): DriveRow[] {
+function openable({ output }: CliContext, rows: readonly FolderPairRow[]): FolderPairRow[] {
   return rows.filter((row) => {
     try {
       openRoot(row.root, row.markerId)
@@ -128,13 +128,13 @@ async function run(context: CliContext, opened: OpenedFiles, input: Run): Promis
 
 /** A folder may be removed meanwhile, by another command or on its page. */
 async function stillKept({ files }: OpenedFiles, names: readonly string[]): Promise<string[]> {
-  const there = new Set((await files.store.drives()).map(({ name }) => name))
+  const there = new Set((await files.store.folderPairs()).map(({ name }) => name))
   return names.filter((name) => there.has(name))
 }
 
 async function tidy({ output }: CliContext, opened: OpenedFiles, name: string): Promise<void> {
   try {
-    await tidyTrash(opened, await opened.files.drives.get(name), systemClock.now())
+    await tidyTrash(opened, await opened.files.pairs.get(name), systemClock.now())
   } catch (thrown) {
     // The sync itself went well; the next one tries again.
     output.error(thrown)
@@ -149,7 +149,7 @@ async function watch(
   const { names, stop, progress } = input
   const { output } = context
   const { pollMs } = opened.files.settings
-  const work = await startDrives(opened, {
+  const work = await startFolderPairs(opened, {
     ...{ clock: systemClock, names },
     onError: (error) => output.error(error),
   })

@@ -7,7 +7,7 @@ import type { CliContext } from '../../../app/command.ts'
 import { sleep, systemClock } from '../../../base/clock.ts'
 import { TidemarkError } from '../../../base/errors.ts'
 import type { JobRow } from '../../../ledger/contract.ts'
-import { type FileDrive, streamOf } from '../drive.ts'
+import { type FolderPair, streamOf } from '../folder-pair.ts'
 import type { OpenedFiles } from './context.ts'
 import type { FilesProgress } from './sync-progress.ts'
 
@@ -51,12 +51,12 @@ export async function settle(context: CliContext, opened: OpenedFiles, settling:
 async function unplannedOf(
   opened: OpenedFiles,
   names: readonly string[],
-): Promise<(Pick<FileDrive, 'name'> & { unplanned: number; planned: number })[]> {
+): Promise<(Pick<FolderPair, 'name'> & { unplanned: number; planned: number })[]> {
   const { store } = opened.files
   const left = []
   for (const name of names) {
     if (await isPaused(opened, name)) continue
-    const row = await store.drive(name)
+    const row = await store.folderPair(name)
     const { unplanned } = await store.openCounts(name)
     const isKnown = row.scannedAt !== null && row.heardAt !== null && !row.isEnumerating
     if (unplanned > 0 && isKnown) left.push({ name, unplanned, planned: row.planned })

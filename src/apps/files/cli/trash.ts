@@ -69,7 +69,7 @@ async function putBack(context: CliContext, wanted: string, { to, folder }: Rest
   const { chosenRow, namesOfPath, withFiles } = await import('./context.ts')
   const { openRoot } = await import('../local/root.ts')
   const { listTrash, restore } = await import('../local/trash-bin.ts')
-  const { streamOf } = await import('../drive.ts')
+  const { streamOf } = await import('../folder-pair.ts')
   const { OWN_FOLDER } = await import('../filter.ts')
   const { UsageError } = await import('../../../base/errors.ts')
   await withFiles(context, async (opened) => {

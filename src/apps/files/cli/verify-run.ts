@@ -6,7 +6,7 @@ import { TidemarkError } from '../../../base/errors.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { plural, shellWord } from '../../../base/wording.ts'
 import { DiskThreads } from '../local/threads.ts'
-import { type VerifyReport, verifyDrive } from '../verify.ts'
+import { type VerifyReport, verifyFolderPair } from '../verify.ts'
 import { chosenRows, type OpenedFiles, withFiles } from './context.ts'
 import { stoppable } from './sync-run.ts'
 
@@ -47,8 +47,8 @@ async function verifyOne(
   { name, deep, disk, stop }: { name: string; deep: boolean; disk: DiskThreads; stop: AbortSignal },
 ): Promise<VerifyReport> {
   let toldMs = systemClock.monotonicMs()
-  return verifyDrive({
-    ...{ store: files.store, ledger, disk, deep, signal: stop, drive: await files.drives.get(name) },
+  return verifyFolderPair({
+    ...{ store: files.store, ledger, disk, deep, signal: stop, pair: await files.pairs.get(name) },
     onProgress: ({ what, done }) => {
       if (systemClock.monotonicMs() - toldMs < TOLD_EVERY_MS || what === 'contents') return
       toldMs = systemClock.monotonicMs()
@@ -59,26 +59,26 @@ async function verifyOne(
 }
 
 function print({ output }: CliContext, report: VerifyReport): void {
-  const { drive, files, bytes, remoteItems, differences, unverified, leftOut } = report
+  const { drive: pair, files, bytes, remoteItems, differences, unverified, leftOut } = report
   for (const { path, side, text } of differences) {
-    output.line(`${drive}: ${side === 'here' ? 'here' : 'OneDrive'}: ${path}: ${text}`)
+    output.line(`${pair}: ${side === 'here' ? 'here' : 'OneDrive'}: ${path}: ${text}`)
   }
   const checked = `${formatCount(files)} ${plural(files, 'file')} read (${formatBytes(bytes)}), ${formatCount(remoteItems)} ${plural(remoteItems, 'item')} of OneDrive compared`
   const found = differences.length
   output.line(
-    `${drive}: ${checked}; ${found === 0 ? 'everything agrees' : `${formatCount(found)} ${plural(found, 'difference')}`}.`,
+    `${pair}: ${checked}; ${found === 0 ? 'everything agrees' : `${formatCount(found)} ${plural(found, 'difference')}`}.`,
   )
   if (unverified > 0) {
     output.note(
-      `${drive}: OneDrive gives no hash of ${formatCount(unverified)} ${plural(unverified, 'file')}; --deep reads them.`,
+      `${pair}: OneDrive gives no hash of ${formatCount(unverified)} ${plural(unverified, 'file')}; --deep reads them.`,
     )
   }
-  if (leftOut > 0) output.note(`${drive}: ${formatCount(leftOut)} left out, as you wished.`)
+  if (leftOut > 0) output.note(`${pair}: ${formatCount(leftOut)} left out, as you wished.`)
   const damaged = differences.find(({ what, side }) => what === 'damaged' && side === 'here')
   if (damaged) {
     const to = shellWord(`${basename(damaged.path)}.from-onedrive`)
     output.note(
-      `${drive}: what is here may be the only copy of it, and OneDrive has what was synced. Fetch that beside it, and compare: tidemark files get ${shellWord(damaged.path)} ${to}`,
+      `${pair}: what is here may be the only copy of it, and OneDrive has what was synced. Fetch that beside it, and compare: tidemark files get ${shellWord(damaged.path)} ${to}`,
     )
   } else if (found > 0) {
     output.note('What was only not synced yet is brought into step with: tidemark files sync')

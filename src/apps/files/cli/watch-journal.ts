@@ -7,7 +7,7 @@ import type { CliContext } from '../../../app/command.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { actionView } from '../api/history.ts'
 import type { ActionView } from '../api/schemas.ts'
-import { streamOf } from '../drive.ts'
+import { streamOf } from '../folder-pair.ts'
 import type { OpenedFiles } from './context.ts'
 import { endOf, explainTroubles } from './sync-end.ts'
 

@@ -7,13 +7,13 @@ import { formatBytes, formatCount } from '../../../base/format.ts'
 import { plural } from '../../../base/wording.ts'
 import { ONEDRIVE_SCOPES } from '../../../cloud/onedrive/auth.ts'
 import { accountKey } from '../../../ledger/accounts.ts'
-import { streamOf } from '../drive.ts'
+import { streamOf } from '../folder-pair.ts'
 import { machineId } from '../index.ts'
 import { createRoot } from '../local/root.ts'
 import type { FilesRuntime } from '../runtime.ts'
 import { filesRuntime } from '../runtime.ts'
 import { fileStatus } from '../status.ts'
-import { setDrive } from '../store/file-store.ts'
+import { setFolderPair } from '../store/file-store.ts'
 import { type DemoStep, deviceStep, furnish } from './drive.ts'
 import { keepDrive } from './drive-journal.ts'
 
@@ -69,16 +69,16 @@ upload = "${rate}"
 async function connect(runtime: FilesRuntime, cloud: DemoCloud): Promise<void> {
   const { sim } = cloud
   await connectAccount(runtime, cloud)
-  const { store, drives } = runtime.files
-  const known = await store.findDrive(DEMO_FOLDER)
+  const { store, pairs } = runtime.files
+  const known = await store.findFolderPair(DEMO_FOLDER)
   if (!known) await addFolder(runtime, cloud)
   // The cloud may be at another port than before, and links name it.
   const origin = new URL(sim.graphUrl).origin
   if (known?.link && new URL(known.link).origin !== origin) {
     const { pathname, search } = new URL(known.link)
-    await store.write((tx) => setDrive(tx, DEMO_FOLDER, { link: origin + pathname + search }))
+    await store.write((tx) => setFolderPair(tx, DEMO_FOLDER, { link: origin + pathname + search }))
   }
-  await drives.reload()
+  await pairs.reload()
 }
 
 async function connectAccount({ accounts, vault }: FilesRuntime, { sim, address }: DemoCloud): Promise<void> {
@@ -103,7 +103,7 @@ async function addFolder({ files }: FilesRuntime, { sim, home, address }: DemoCl
   const markerId = `demo-${id}`
   const createdAt = new Date(systemClock.now()).toISOString()
   const root = await createRoot(join(home, DEMO_FOLDER), { markerId, drive: DEMO_FOLDER, createdAt })
-  await files.store.addDrive(
+  await files.store.addFolderPair(
     {
       ...{
         name: DEMO_FOLDER,
@@ -129,7 +129,7 @@ async function live(
   for (;;) {
     await sleep(systemClock, STEP_MS, stop).catch(() => {})
     if (stop.aborted) return
-    const row = await store.findDrive(DEMO_FOLDER)
+    const row = await store.findFolderPair(DEMO_FOLDER)
     if (!row) return
     // Not before both sides are known: the first merge is worth seeing by itself.
     if (row.heardAt === null || row.scannedAt === null) continue
@@ -174,7 +174,7 @@ async function isIdle({ ledger }: FilesRuntime): Promise<boolean> {
 
 /** Without a status once somebody has stopped keeping the folder in step, on its page. */
 async function summary({ files, ledger }: FilesRuntime): Promise<DemoSummary> {
-  if (!(await files.store.findDrive(DEMO_FOLDER))) {
+  if (!(await files.store.findFolderPair(DEMO_FOLDER))) {
     const text = `${DEMO_FOLDER}: not kept in step any more.`
     return { text, isSettled: true, hasFailed: false, paused: null, json: undefined }
   }

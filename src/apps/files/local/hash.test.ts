@@ -44,7 +44,7 @@ function file(content: string | Buffer): string {
 /** In a root that is its folder. */
 function at(path: string): FilePlace {
   const folder = dirname(path)
-  return { root: { path: folder, drive: 'd', markerId: 'm', look: lookAt(folder)! }, names: [basename(path)] }
+  return { root: { path: folder, pair: 'd', markerId: 'm', look: lookAt(folder)! }, names: [basename(path)] }
 }
 
 describe('the hash of a file', () => {

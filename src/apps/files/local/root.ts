@@ -26,7 +26,7 @@ import { errnoOf, isAbsence, isSameThing, type Look, lookAt } from './stat.ts'
 export type Root = {
   /** Without any link in it. */
   path: string
-  drive: string
+  pair: string
   markerId: string
   /** The folder as it was when it was opened. */
   look: Look
@@ -83,7 +83,7 @@ export function openRoot(path: string, markerId: string): Root {
     )
   }
   for (const name of ['partial', 'trash']) mkdirOwn(join(path, OWN_FOLDER, name))
-  return { path, drive: marker.drive, markerId, look }
+  return { path, pair: marker.drive, markerId, look }
 }
 
 /** Still there, still the same folder, still marked: before anything is concluded from what is not in it. */

@@ -32,12 +32,12 @@ const NAMES = ['a', 'b', 'c', 'A']
 class Desk {
   readonly root: Root
   readonly store: FileStore
-  readonly drive: string
+  readonly pair: string
 
   constructor(root: Root, store: FileStore) {
     this.root = root
     this.store = store
-    this.drive = root.drive
+    this.pair = root.pair
   }
 
   path(path: string): string {
@@ -45,7 +45,7 @@ class Desk {
   }
 
   scanner(batchMax = 1_000): Scan {
-    return new Scan({ root: this.root, tree: quickTreeOf(this.store, this.drive), filter: FILTER, batchMax })
+    return new Scan({ root: this.root, tree: quickTreeOf(this.store, this.pair), filter: FILTER, batchMax })
   }
 
   async scan({ batchMax = 1_000, batchesMax = 1_000 } = {}): Promise<number> {
@@ -54,7 +54,7 @@ class Desk {
     let batches = 0
     for await (const batch of scan.batches()) {
       if (batches++ === batchesMax) break
-      scan.knownAs((await this.store.write((tx) => seeLocal(tx, this.drive, batch))).otherIds)
+      scan.knownAs((await this.store.write((tx) => seeLocal(tx, this.pair, batch))).otherIds)
       seen += batch.length
     }
     return seen
@@ -63,12 +63,12 @@ class Desk {
   /** Of some of the folders, as a look does of those in which nothing changed. */
   async note(isNoted: () => boolean): Promise<void> {
     const ids = Array.from({ length: 100 }, (_, id) => id).filter(isNoted)
-    await this.store.write((tx) => noteSeen(tx, this.drive, ids))
+    await this.store.write((tx) => noteSeen(tx, this.pair, ids))
   }
 
   async known(id = 1, folder = ''): Promise<string[]> {
     const lines: string[] = []
-    for (const row of await this.store.localChildren(this.drive, id)) {
+    for (const row of await this.store.localChildren(this.pair, id)) {
       if (row.isMissing) continue
       lines.push(`${folder}${row.name} ${row.type} ${row.ino}`)
       if (row.type === 'folder') lines.push(...(await this.known(row.id, `${folder}${row.name}/`)))
@@ -135,17 +135,17 @@ function scanOn(
     })
 
     async function desk(): Promise<Desk> {
-      const drive = `drive-${drives++}`
-      const marker = { markerId: drive, drive, createdAt: '2026-11-16T00:00:00Z' }
-      const root = await createRoot(join(folder, drive), marker)
+      const pair = `drive-${drives++}`
+      const marker = { markerId: pair, drive: pair, createdAt: '2026-11-16T00:00:00Z' }
+      const root = await createRoot(join(folder, pair), marker)
       const { type: _, ...stat } = root.look
-      await store.addDrive(
+      await store.addFolderPair(
         {
-          ...{ name: drive, account: 'ann@example.com', driveId: drive, driveType: 'personal' },
+          ...{ name: pair, account: 'ann@example.com', driveId: pair, driveType: 'personal' },
           ...{
-            rootItemId: `root-${drive}`,
+            rootItemId: `root-${pair}`,
             root: root.path,
-            markerId: drive,
+            markerId: pair,
             machine: 'here',
             settings: '{}',
           },
@@ -177,19 +177,19 @@ function scanOn(
       mkdirSync(d.path('a/b'), { recursive: true })
       writeFileSync(d.path('a/b/f'), 'x')
       const { type: _, ...stat } = lookAt(d.path('a'))!
-      const id = await store.takeLocalIds(d.drive, 1)
+      const id = await store.takeLocalIds(d.pair, 1)
       const scan = d.scanner(1)
       let isFirst = true
       for await (const batch of scan.batches()) {
         const entered = { seen: 'new' as const, id, parentId: 1, name: 'a', type: 'folder' as const, stat }
         const { otherIds } = await store.write((tx) =>
-          seeLocal(tx, d.drive, isFirst ? [entered, ...batch] : batch),
+          seeLocal(tx, d.pair, isFirst ? [entered, ...batch] : batch),
         )
         isFirst = false
         scan.knownAs(otherIds)
       }
       assert.deepEqual(await d.known(), d.onDisk())
-      assert.equal((await store.localAt(d.drive, ['a']))?.id, id)
+      assert.equal((await store.localAt(d.pair, ['a']))?.id, id)
       assert.equal(await d.scan(), 0)
     })
   })

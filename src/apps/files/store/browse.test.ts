@@ -16,7 +16,7 @@ import {
   namesLike,
 } from './browse.ts'
 import { addConflict, endInStep } from './ends.ts'
-import { DRIVE, openStore, ROOT_ITEM, remote, stat } from './file-store.suite.ts'
+import { openStore, PAIR, ROOT_ITEM, remote, stat } from './file-store.suite.ts'
 import type { FileStore } from './file-store.ts'
 import { seeLocal } from './local-tree.ts'
 import { leaveNode } from './open-nodes.ts'
@@ -33,41 +33,41 @@ class Shelf {
   }
 
   hear(...items: Parameters<typeof hearRemote>[2]): Promise<number> {
-    return this.store.write((tx) => hearRemote(tx, DRIVE, [ROOT_ITEM, ...items], 1))
+    return this.store.write((tx) => hearRemote(tx, PAIR, [ROOT_ITEM, ...items], 1))
   }
 
   async see(name: string, parentId = 1, type: 'file' | 'folder' = 'file'): Promise<number> {
-    const id = await this.store.takeLocalIds(DRIVE, 1)
+    const id = await this.store.takeLocalIds(PAIR, 1)
     this.#ino += 1
     await this.store.write((tx) =>
-      seeLocal(tx, DRIVE, [{ seen: 'new', id, parentId, name, type, stat: stat(this.#ino) }]),
+      seeLocal(tx, PAIR, [{ seen: 'new', id, parentId, name, type, stat: stat(this.#ino) }]),
     )
     return id
   }
 
   async lose(id: number, name: string): Promise<void> {
-    await this.store.write((tx) => seeLocal(tx, DRIVE, [{ seen: 'missing', id, parentId: 1, name }]))
+    await this.store.write((tx) => seeLocal(tx, PAIR, [{ seen: 'missing', id, parentId: 1, name }]))
   }
 
   async inStep(itemId: string, name: string, change: Parameters<typeof remote>[1] = {}, parentId = 1) {
     const row = remote(itemId, { name, ...change })
     this.#ino += 1
     await this.store.write((tx) =>
-      endInStep(tx, DRIVE, {
+      endInStep(tx, PAIR, {
         ...{ node: `i:${itemId}`, version: 1, remote: row, local: { parentId }, localName: name },
         ...{ type: row.type as 'file' | 'folder', stat: stat(this.#ino), hash: row.hash, sha256: null },
       }),
     )
-    return (await this.store.localOfItem(DRIVE, itemId))!.id
+    return (await this.store.localOfItem(PAIR, itemId))!.id
   }
 
   async children(node?: NodeKey, limit = 100): Promise<BrowsedChild[]> {
-    const folder = await browsedFolder(this.ledger, { name: DRIVE, rootItemId: 'root' }, node)
+    const folder = await browsedFolder(this.ledger, { name: PAIR, rootItemId: 'root' }, node)
     assert.ok(folder)
     const all: BrowsedChild[] = []
     let after: ChildPlace | undefined
     for (;;) {
-      const page = await browsedChildren(this.ledger, DRIVE, folder, { after, limit })
+      const page = await browsedChildren(this.ledger, PAIR, folder, { after, limit })
       all.push(...page)
       if (page.length < limit) return all
       after = page.at(-1)!.place
@@ -135,12 +135,12 @@ function browseOn(name: string, open: () => Promise<{ url: string; drop(): Promi
         )
         assert.deepEqual(nodesOf(await shelf.children(`l:${here}`)), [`l:${inside}`])
         assert.deepEqual(nodesOf(await shelf.children('i:T')), ['i:U'])
-        const drive = { name: DRIVE, rootItemId: 'root' }
-        assert.equal((await browsedFolder(shelf.ledger, drive, 'i:T'))?.path, 'theirs')
-        assert.equal(await browsedFolder(shelf.ledger, drive, 'i:nobody'), undefined)
-        assert.equal(await browsedFolder(shelf.ledger, drive, `l:${inside}`), undefined)
-        assert.equal(await browsedNode(shelf.ledger, DRIVE, 'i:nobody'), undefined)
-        assert.equal((await browsedNode(shelf.ledger, DRIVE, 'i:U'))?.remote?.name, 'u.txt')
+        const pair = { name: PAIR, rootItemId: 'root' }
+        assert.equal((await browsedFolder(shelf.ledger, pair, 'i:T'))?.path, 'theirs')
+        assert.equal(await browsedFolder(shelf.ledger, pair, 'i:nobody'), undefined)
+        assert.equal(await browsedFolder(shelf.ledger, pair, `l:${inside}`), undefined)
+        assert.equal(await browsedNode(shelf.ledger, PAIR, 'i:nobody'), undefined)
+        assert.equal((await browsedNode(shelf.ledger, PAIR, 'i:U'))?.remote?.name, 'u.txt')
       }),
     )
 
@@ -148,11 +148,11 @@ function browseOn(name: string, open: () => Promise<{ url: string; drop(): Promi
       'names are found by a part of them, signs of the database included',
       withShelf(async (shelf) => {
         await shelf.inStep('F', 'Reports', { type: 'folder', hash: null })
-        const folder = (await shelf.store.localOfItem(DRIVE, 'F'))!.id
+        const folder = (await shelf.store.localOfItem(PAIR, 'F'))!.id
         await shelf.inStep('A', '100%_done.txt', { parentId: 'F' }, folder)
         await shelf.hear(remote('B', { name: 'Übersicht report.md' }))
         const found = async (text: string) =>
-          (await namesLike(shelf.ledger, DRIVE, { text, limit: 10 })).map(({ path }) => path)
+          (await namesLike(shelf.ledger, PAIR, { text, limit: 10 })).map(({ path }) => path)
         assert.deepEqual(await found('REPORT'), ['Reports', 'Übersicht report.md'])
         assert.deepEqual(await found('%_'), ['Reports/100%_done.txt'])
         assert.deepEqual(await found('ÜBER'), ['Übersicht report.md'])
@@ -168,10 +168,10 @@ function browseOn(name: string, open: () => Promise<{ url: string; drop(): Promi
         await shelf.lose(id, 'a.txt')
         await shelf.hear(remote('B', { name: 'b.txt', isDeleted: true }))
         const reason = { code: 'held-delete', because: 'a text' } as const
-        for (const { node, version } of await shelf.store.openNodes(DRIVE, { limit: 10 })) {
-          await shelf.store.write((tx) => leaveNode(tx, DRIVE, { node, version, ...reason }))
+        for (const { node, version } of await shelf.store.openNodes(PAIR, { limit: 10 })) {
+          await shelf.store.write((tx) => leaveNode(tx, PAIR, { node, version, ...reason }))
         }
-        const held = await heldDeletes(shelf.ledger, DRIVE, 10)
+        const held = await heldDeletes(shelf.ledger, PAIR, 10)
         assert.deepEqual(
           held.map(({ path, side }) => [path, side]),
           [
@@ -179,7 +179,7 @@ function browseOn(name: string, open: () => Promise<{ url: string; drop(): Promi
             ['b.txt', 'here'],
           ],
         )
-        assert.equal((await heldDeletes(shelf.ledger, DRIVE, 1)).length, 1)
+        assert.equal((await heldDeletes(shelf.ledger, PAIR, 1)).length, 1)
       }),
     )
 
@@ -190,17 +190,17 @@ function browseOn(name: string, open: () => Promise<{ url: string; drop(): Promi
         const about = { kind: 'edit-edit', path: 'a.txt', node: 'i:A', copyPath: null, at: 5 } as const
         for (const state of ['kept-both', 'open'] as const) {
           await shelf.store.write((tx) =>
-            addConflict(tx, DRIVE, { ...about, localHash: 'l', remoteHash: 'r', state }),
+            addConflict(tx, PAIR, { ...about, localHash: 'l', remoteHash: 'r', state }),
           )
         }
         const ids = async (options: Parameters<typeof conflictPage>[2]) =>
-          (await conflictPage(shelf.ledger, DRIVE, options)).map(({ id }) => id)
+          (await conflictPage(shelf.ledger, PAIR, options)).map(({ id }) => id)
         assert.deepEqual(await ids({ limit: 10 }), [2, 1])
         assert.deepEqual(await ids({ limit: 10, before: 2 }), [1])
         assert.deepEqual(await ids({ limit: 10, state: 'open' }), [2])
         assert.deepEqual(await ids({ limit: 10, state: 'settled' }), [1])
-        assert.equal((await conflictById(shelf.ledger, DRIVE, 2))?.state, 'open')
-        assert.equal(await conflictById(shelf.ledger, DRIVE, 3), undefined)
+        assert.equal((await conflictById(shelf.ledger, PAIR, 2))?.state, 'open')
+        assert.equal(await conflictById(shelf.ledger, PAIR, 3), undefined)
         assert.equal((await shelf.children())[0]?.conflictId, 2)
       }),
     )

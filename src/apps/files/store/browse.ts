@@ -44,24 +44,24 @@ const ROOT_LOCAL_ID = 1
 /** Undefined where there is no such folder on either side. */
 export function browsedFolder(
   ledger: Ledger,
-  drive: { name: string; rootItemId: string },
+  pair: { name: string; rootItemId: string },
   node: NodeKey | undefined,
 ): Promise<BrowsedFolder | undefined> {
   return ledger.driver.read(async (tx) => {
-    if (node === undefined || node === `i:${drive.rootItemId}`) {
-      return { node: `i:${drive.rootItemId}`, localId: ROOT_LOCAL_ID, itemId: drive.rootItemId, path: '' }
+    if (node === undefined || node === `i:${pair.rootItemId}`) {
+      return { node: `i:${pair.rootItemId}`, localId: ROOT_LOCAL_ID, itemId: pair.rootItemId, path: '' }
     }
     const itemId = node.startsWith('i:') ? node.slice(2) : null
     const local =
       itemId === null
-        ? await localRow(tx, drive.name, Number(node.slice(2)))
-        : await localOfItem(tx, drive.name, itemId)
+        ? await localRow(tx, pair.name, Number(node.slice(2)))
+        : await localOfItem(tx, pair.name, itemId)
     const there = local?.itemId ?? itemId
-    const remote = there === null ? undefined : (await remoteRows(tx, drive.name, [there])).get(there)
+    const remote = there === null ? undefined : (await remoteRows(tx, pair.name, [there])).get(there)
     const localId = local?.type === 'folder' && !local.isMissing ? local.id : null
     const item = remote?.type === 'folder' && !remote.isDeleted ? remote.itemId : null
     if (localId === null && item === null) return undefined
-    return { node, localId, itemId: item, path: await pathOfNode(tx, drive.name, node) }
+    return { node, localId, itemId: item, path: await pathOfNode(tx, pair.name, node) }
   })
 }
 
@@ -71,7 +71,7 @@ const NOBODY = { localId: -1, itemId: '' }
 /** Folders first, then by name. What moved or was deleted on one side is where the other side still has it. */
 export function browsedChildren(
   ledger: Ledger,
-  drive: string,
+  pair: string,
   folder: BrowsedFolder,
   { after, limit }: { after?: ChildPlace | undefined; limit: number },
 ): Promise<BrowsedChild[]> {
@@ -97,13 +97,13 @@ export function browsedChildren(
        WHERE rank > ? OR (rank = ? AND (name_key > ? OR (name_key = ? AND node > ?)))
        ORDER BY rank, name_key, node LIMIT ?`,
       [
-        ...[drive, localId, itemId, drive, itemId],
+        ...[pair, localId, itemId, pair, itemId],
         ...[place.rank, place.rank, place.key, place.key, place.node, limit],
       ],
     )
     const nodes = await browsedRows(
       tx,
-      drive,
+      pair,
       rows.map(({ node }) => node),
     )
     return nodes.map((one, at) => {
@@ -118,32 +118,32 @@ function isWithoutLocal(remote: string): string {
     AND own.item_id = ${remote}.item_id AND own.is_missing = 0)`
 }
 
-export function browsedNode(ledger: Ledger, drive: string, node: NodeKey): Promise<BrowsedNode | undefined> {
+export function browsedNode(ledger: Ledger, pair: string, node: NodeKey): Promise<BrowsedNode | undefined> {
   return ledger.driver.read(async (tx) => {
-    const [found] = await browsedRows(tx, drive, [node])
+    const [found] = await browsedRows(tx, pair, [node])
     return found && (found.local ?? found.remote) ? found : undefined
   })
 }
 
 /** In the order in which they are asked for. */
-async function browsedRows(tx: Tx, drive: string, nodes: readonly NodeKey[]): Promise<BrowsedNode[]> {
+async function browsedRows(tx: Tx, pair: string, nodes: readonly NodeKey[]): Promise<BrowsedNode[]> {
   const { itemIds, localIds } = idsOf(nodes)
-  const remote = await remoteRows(tx, drive, itemIds)
-  const base = await basesOf(tx, drive, itemIds)
-  const local = await localsOf(tx, drive, { itemIds, localIds })
+  const remote = await remoteRows(tx, pair, itemIds)
+  const base = await basesOf(tx, pair, itemIds)
+  const local = await localsOf(tx, pair, { itemIds, localIds })
   const pairs = await pairsOf(
     tx,
-    drive,
+    pair,
     [...remote.values()].filter(({ itemId }) => !local.has(`i:${itemId}`)),
   )
   const rowOf = (node: NodeKey): LocalRow | undefined => local.get(node) ?? pairs.get(node)
   const asked = [
     ...new Set([...nodes, ...nodes.flatMap((node) => rowOf(node)).flatMap((row) => keysOf(row))]),
   ]
-  const open = await opensOf(tx, drive, asked)
-  const conflicts = await conflictsOf(tx, drive, asked)
+  const open = await opensOf(tx, pair, asked)
+  const conflicts = await conflictsOf(tx, pair, asked)
   const hasFolders = nodes.some((node) => rowOf(node)?.type === 'folder')
-  const inside = hasFolders ? await conflictsInside(tx, drive) : undefined
+  const inside = hasFolders ? await conflictsInside(tx, pair) : undefined
   return nodes.map((node) => {
     const own = rowOf(node)
     const keys = [node, ...keysOf(own)]
@@ -164,21 +164,21 @@ const DEPTH_MAX = 1_000
  * How many undecided conflicts are below a folder, by the number of its local row: whoever has to decide has the file
  * here. By the rows above it as they are now, since a conflict keeps the path that it had when it was met.
  */
-async function conflictsInside(tx: Tx, drive: string): Promise<Map<number, number>> {
+async function conflictsInside(tx: Tx, pair: string): Promise<Map<number, number>> {
   const open = await tx.all<{ node: NodeKey }>(
     `SELECT node FROM file_conflicts WHERE drive = ? AND state = 'open' ORDER BY id DESC LIMIT ?`,
-    [drive, OPEN_CONFLICTS_MAX],
+    [pair, OPEN_CONFLICTS_MAX],
   )
   if (open.length === 0) return new Map()
   const { itemIds, localIds } = idsOf(open.map(({ node }) => node))
-  const files = await localsOf(tx, drive, { itemIds, localIds })
+  const files = await localsOf(tx, pair, { itemIds, localIds })
   const rows = await tx.all<{ id: number; n: number }>(
     `WITH RECURSIVE above(parent_id, depth) AS (
        SELECT parent_id, 0 FROM file_local WHERE drive = ? AND id IN (${numbersOf(tx)})
        UNION ALL SELECT up.parent_id, above.depth + 1 FROM above CROSS JOIN file_local up
          WHERE up.drive = ? AND up.id = above.parent_id AND above.depth < ${DEPTH_MAX})
      SELECT parent_id AS id, count(*) AS n FROM above WHERE parent_id IS NOT NULL GROUP BY parent_id`,
-    [drive, JSON.stringify([...new Set([...files.values()].map(({ id }) => id))]), drive],
+    [pair, JSON.stringify([...new Set([...files.values()].map(({ id }) => id))]), pair],
   )
   return new Map(rows.map(({ id, n }) => [Number(id), Number(n)]))
 }
@@ -195,26 +195,26 @@ function keysOf(row: LocalRow | undefined): NodeKey[] {
   return row ? [localNode(row), `l:${row.id}`] : []
 }
 
-async function basesOf(tx: Tx, drive: string, itemIds: readonly string[]): Promise<Map<string, BaseRow>> {
+async function basesOf(tx: Tx, pair: string, itemIds: readonly string[]): Promise<Map<string, BaseRow>> {
   const rows = await tx.all(
     `SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id IN (${listOf(tx)})`,
-    [drive, JSON.stringify(itemIds)],
+    [pair, JSON.stringify(itemIds)],
   )
   return new Map(rows.map(baseOf).map((row) => [row.itemId, row]))
 }
 
 async function localsOf(
   tx: Tx,
-  drive: string,
+  pair: string,
   { itemIds, localIds }: { itemIds: readonly string[]; localIds: readonly number[] },
 ): Promise<Map<string, LocalRow>> {
   const byItem = await tx.all(
     `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND item_id IN (${listOf(tx)})`,
-    [drive, JSON.stringify(itemIds)],
+    [pair, JSON.stringify(itemIds)],
   )
   const byId = await tx.all(
     `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND id IN (${numbersOf(tx)})`,
-    [drive, JSON.stringify(localIds)],
+    [pair, JSON.stringify(localIds)],
   )
   const found = new Map<string, LocalRow>()
   for (const row of byItem.map(localOf)) found.set(`i:${row.itemId}`, row)
@@ -223,7 +223,7 @@ async function localsOf(
 }
 
 /** What has the same place and name here, and is not known to be the same yet. */
-async function pairsOf(tx: Tx, drive: string, items: readonly RemoteRow[]): Promise<Map<string, LocalRow>> {
+async function pairsOf(tx: Tx, pair: string, items: readonly RemoteRow[]): Promise<Map<string, LocalRow>> {
   const found = new Map<string, LocalRow>()
   const parents = [...new Set(items.flatMap(({ parentId }) => parentId ?? []))]
   if (parents.length === 0) return found
@@ -234,7 +234,7 @@ async function pairsOf(tx: Tx, drive: string, items: readonly RemoteRow[]): Prom
      FROM file_local folder JOIN file_local here ON here.drive = folder.drive AND here.parent_id = folder.id
      WHERE folder.drive = ? AND folder.item_id IN (${listOf(tx)}) AND here.item_id IS NULL AND here.is_missing = 0
        AND here.name_key IN (${listOf(tx)})`,
-    [drive, JSON.stringify(parents), JSON.stringify([...new Set(items.map(({ name }) => nameKey(name)))])],
+    [pair, JSON.stringify(parents), JSON.stringify([...new Set(items.map(({ name }) => nameKey(name)))])],
   )
   const placeOf = (parentId: Value | undefined, name: string): string => `${parentId} ${nameKey(name)}`
   const byPlace = new Map(rows.map((raw) => [placeOf(raw.folder_item, String(raw.name)), localOf(raw)]))
@@ -247,7 +247,7 @@ async function pairsOf(tx: Tx, drive: string, items: readonly RemoteRow[]): Prom
 
 async function opensOf(
   tx: Tx,
-  drive: string,
+  pair: string,
   nodes: readonly NodeKey[],
 ): Promise<Map<string, NonNullable<BrowsedNode['open']>>> {
   const rows = await tx.all<{
@@ -258,7 +258,7 @@ async function opensOf(
     code: LeftCode | null
   }>(
     `SELECT node, planned, waits_for, because, code FROM file_open WHERE drive = ? AND node IN (${listOf(tx)})`,
-    [drive, JSON.stringify(nodes)],
+    [pair, JSON.stringify(nodes)],
   )
   return new Map(
     rows.map(({ node, planned, waits_for: waitsFor, because, code }) => [
@@ -268,11 +268,11 @@ async function opensOf(
   )
 }
 
-async function conflictsOf(tx: Tx, drive: string, nodes: readonly NodeKey[]): Promise<Map<string, number>> {
+async function conflictsOf(tx: Tx, pair: string, nodes: readonly NodeKey[]): Promise<Map<string, number>> {
   const rows = await tx.all<{ node: string; id: number }>(
     `SELECT node, max(id) AS id FROM file_conflicts
      WHERE drive = ? AND state = 'open' AND node IN (${listOf(tx)}) GROUP BY node`,
-    [drive, JSON.stringify(nodes)],
+    [pair, JSON.stringify(nodes)],
   )
   return new Map(rows.map(({ node, id }) => [node, Number(id)]))
 }
@@ -282,7 +282,7 @@ export type FoundName = BrowsedNode & { path: string }
 /** Whose name holds the text, whatever its case; here first. */
 export function namesLike(
   ledger: Ledger,
-  drive: string,
+  pair: string,
   { text, limit }: { text: string; limit: number },
 ): Promise<FoundName[]> {
   const pattern = `%${nameKey(text).replaceAll(/[\\%_]/g, (sign) => `\\${sign}`)}%`
@@ -295,15 +295,15 @@ export function namesLike(
          SELECT 'i:' || item_id, name_key FROM file_remote
          WHERE drive = ? AND is_deleted = 0 AND parent_id IS NOT NULL AND name_key LIKE ? ESCAPE '\\'
        ) found GROUP BY node ORDER BY min(name_key), node LIMIT ?`,
-      [drive, pattern, drive, pattern, limit],
+      [pair, pattern, pair, pattern, limit],
     )
     const nodes = await browsedRows(
       tx,
-      drive,
+      pair,
       rows.map(({ node }) => node),
     )
     const found: FoundName[] = []
-    for (const one of nodes) found.push({ ...one, path: await pathOfNode(tx, drive, one.node) })
+    for (const one of nodes) found.push({ ...one, path: await pathOfNode(tx, pair, one.node) })
     return found
   })
 }
@@ -319,17 +319,17 @@ export type HeldDelete = {
 }
 
 /** Some of what waits for a yes: what would be deleted or replaced, and on which side. */
-export function heldDeletes(ledger: Ledger, drive: string, limit: number): Promise<HeldDelete[]> {
+export function heldDeletes(ledger: Ledger, pair: string, limit: number): Promise<HeldDelete[]> {
   return ledger.driver.read(async (tx) => {
     const rows = await tx.all<{ node: NodeKey; code: LeftCode }>(
       `SELECT node, code FROM file_open WHERE drive = ? AND ${IS_HELD} ORDER BY node LIMIT ?`,
-      [drive, limit],
+      [pair, limit],
     )
     const replaced = new Set(rows.filter((row) => row.code === 'held-overwrite').map((row) => row.node))
     const held: HeldDelete[] = []
     for (const { node, local, remote, base } of await browsedRows(
       tx,
-      drive,
+      pair,
       rows.map((row) => row.node),
     )) {
       const isReplaced = replaced.has(node)
@@ -337,7 +337,7 @@ export function heldDeletes(ledger: Ledger, drive: string, limit: number): Promi
       const isHere = local !== undefined && !local.isMissing && !isEditedHere
       const row = isHere ? local : remote
       if (!row) continue
-      const path = await pathOfNode(tx, drive, node)
+      const path = await pathOfNode(tx, pair, node)
       held.push({
         ...{ node, path, side: isHere ? 'here' : 'there', type: row.type, bytes: row.size },
         ...(isReplaced && { isReplaced }),
@@ -352,7 +352,7 @@ type RawConflict = Record<string, Value>
 /** Newest first. */
 export function conflictPage(
   ledger: Ledger,
-  drive: string,
+  pair: string,
   {
     state,
     before,
@@ -363,15 +363,15 @@ export function conflictPage(
   return ledger.driver.read(async (tx) => {
     const rows = await tx.all(
       `SELECT * FROM file_conflicts WHERE drive = ? AND id < ?${only} ORDER BY id DESC LIMIT ?`,
-      [drive, before ?? Number.MAX_SAFE_INTEGER, limit],
+      [pair, before ?? Number.MAX_SAFE_INTEGER, limit],
     )
     return rows.map(conflictOf)
   })
 }
 
-export function conflictById(ledger: Ledger, drive: string, id: number): Promise<ConflictRow | undefined> {
+export function conflictById(ledger: Ledger, pair: string, id: number): Promise<ConflictRow | undefined> {
   return ledger.driver.read(async (tx) => {
-    const raw = await tx.get(`SELECT * FROM file_conflicts WHERE drive = ? AND id = ?`, [drive, id])
+    const raw = await tx.get(`SELECT * FROM file_conflicts WHERE drive = ? AND id = ?`, [pair, id])
     return raw && conflictOf(raw)
   })
 }

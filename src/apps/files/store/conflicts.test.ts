@@ -14,7 +14,7 @@ import {
 } from './conflicts.ts'
 import type { ConflictRow } from './contract.ts'
 import { endSetAside } from './ends.ts'
-import { DRIVE, openStore, ROOT_ITEM, remote, stat } from './file-store.suite.ts'
+import { openStore, PAIR, ROOT_ITEM, remote, stat } from './file-store.suite.ts'
 import type { FileStore } from './file-store.ts'
 import { seeLocal, setLocalHash } from './local-tree.ts'
 import { waitForNode } from './open-nodes.ts'
@@ -31,14 +31,12 @@ async function withClash(url: string, run: (clash: Clash) => Promise<void>): Pro
     const store = await openStore(ledger)
     const item = remote('A', { name: 'a.txt', hash: 'theirs' })
     await store.write(async (tx) => {
-      await hearNow(tx, DRIVE, [ROOT_ITEM, item])
+      await hearNow(tx, PAIR, [ROOT_ITEM, item])
       const id = 2
-      await seeLocal(tx, DRIVE, [
-        { seen: 'new', id, parentId: 1, name: 'a.txt', type: 'file', stat: stat(7) },
-      ])
-      await setLocalHash(tx, DRIVE, { id, stat: stat(7), hash: 'ours', sha256: 'ours' })
+      await seeLocal(tx, PAIR, [{ seen: 'new', id, parentId: 1, name: 'a.txt', type: 'file', stat: stat(7) }])
+      await setLocalHash(tx, PAIR, { id, stat: stat(7), hash: 'ours', sha256: 'ours' })
     })
-    const local = (await store.localRow(DRIVE, 2))!
+    const local = (await store.localRow(PAIR, 2))!
     assert.equal(local.hash, 'ours')
     await run({ store, local, item })
   } finally {
@@ -54,7 +52,7 @@ function record(change: Partial<ConflictRow> = {}): Omit<ConflictRow, 'id' | 're
 }
 
 async function decisionOf(store: FileStore): Promise<string> {
-  const { version: _, ...rows } = await store.nodeCase(DRIVE, NODE)
+  const { version: _, ...rows } = await store.nodeCase(PAIR, NODE)
   return decide(rows, 'two-way').do
 }
 
@@ -65,15 +63,15 @@ const CASES: [title: string, run: (clash: Clash) => Promise<void>][] = [
       assert.equal(await decisionOf(store), 'conflict')
       const end = { node: NODE, local, remote: item, record: record({ state: 'kept-local' }) }
       await store.write((tx) =>
-        endKeptLocal(tx, DRIVE, { ...end, there: { hash: 'theirs', sha256: 'theirs' } }),
+        endKeptLocal(tx, PAIR, { ...end, there: { hash: 'theirs', sha256: 'theirs' } }),
       )
       assert.equal(await decisionOf(store), 'upload')
-      assert.equal((await store.localRow(DRIVE, 2))!.itemId, 'A')
+      assert.equal((await store.localRow(PAIR, 2))!.itemId, 'A')
       assert.deepEqual(
-        (await store.openNodes(DRIVE, { limit: 9 })).map(({ node }) => node),
+        (await store.openNodes(PAIR, { limit: 9 })).map(({ node }) => node),
         [NODE],
       )
-      assert.equal((await store.conflicts(DRIVE))[0]!.state, 'kept-local')
+      assert.equal((await store.conflicts(PAIR))[0]!.state, 'kept-local')
     },
   ],
   [
@@ -82,22 +80,22 @@ const CASES: [title: string, run: (clash: Clash) => Promise<void>][] = [
       for (const change of [{}, { cTag: null }, { cTag: null, hash: null }]) {
         const end = { node: NODE, local, remote: { ...item, ...change }, record: undefined }
         await store.write(async (tx) => {
-          await hearNow(tx, DRIVE, [end.remote])
-          return endKeptRemote(tx, DRIVE, { ...end, here: { hash: 'ours', sha256: 'ours' } })
+          await hearNow(tx, PAIR, [end.remote])
+          return endKeptRemote(tx, PAIR, { ...end, here: { hash: 'ours', sha256: 'ours' } })
         })
         assert.equal(await decisionOf(store), 'download')
       }
-      assert.deepEqual(await store.conflicts(DRIVE), [])
+      assert.deepEqual(await store.conflicts(PAIR), [])
     },
   ],
   [
     'a decision does not cover an edit that was seen since',
     async ({ store, local, item }) => {
       const edit = { seen: 'changed' as const, id: 2, stat: stat(7, { mtimeNs: '9' }) }
-      await store.write((tx) => seeLocal(tx, DRIVE, [edit]))
+      await store.write((tx) => seeLocal(tx, PAIR, [edit]))
       const end = { node: NODE, local, remote: item, record: undefined }
-      await store.write((tx) => endKeptRemote(tx, DRIVE, { ...end, here: { hash: 'ours', sha256: 'ours' } }))
-      assert.equal((await store.localRow(DRIVE, 2))!.hash, null)
+      await store.write((tx) => endKeptRemote(tx, PAIR, { ...end, here: { hash: 'ours', sha256: 'ours' } }))
+      assert.equal((await store.localRow(PAIR, 2))!.hash, null)
       assert.equal(await decisionOf(store), 'check')
     },
   ],
@@ -105,30 +103,30 @@ const CASES: [title: string, run: (clash: Clash) => Promise<void>][] = [
     'an open conflict is one record, however often it is met, until someone decides',
     async ({ store }) => {
       const about = { node: NODE, localHash: 'ours', remoteHash: 'theirs' }
-      const { version } = (await store.openNodes(DRIVE, { limit: 9 })).find(({ node }) => node === NODE)!
+      const { version } = (await store.openNodes(PAIR, { limit: 9 })).find(({ node }) => node === NODE)!
       for (const localHash of ['older', 'ours']) {
         const end = { node: NODE, version, because: 'decide', record: record({ localHash }) }
-        await store.write((tx) => endOpenConflict(tx, DRIVE, end))
+        await store.write((tx) => endOpenConflict(tx, PAIR, end))
       }
-      const [row] = await store.conflicts(DRIVE, { state: 'open' })
+      const [row] = await store.conflicts(PAIR, { state: 'open' })
       assert.equal(row!.localHash, 'ours')
-      assert.equal((await store.conflicts(DRIVE)).length, 1)
-      assert.equal(await store.write((tx) => decidedState(tx, DRIVE, about)), undefined)
+      assert.equal((await store.conflicts(PAIR)).length, 1)
+      assert.equal(await store.write((tx) => decidedState(tx, PAIR, about)), undefined)
       const choice = { id: row!.id, state: 'kept-both' as const, atMs: 5 }
-      assert.equal(await store.write((tx) => resolveConflict(tx, DRIVE, choice)), NODE)
-      assert.equal(await store.write((tx) => resolveConflict(tx, DRIVE, choice)), undefined)
-      assert.equal(await store.write((tx) => decidedState(tx, DRIVE, about)), 'kept-both')
+      assert.equal(await store.write((tx) => resolveConflict(tx, PAIR, choice)), NODE)
+      assert.equal(await store.write((tx) => resolveConflict(tx, PAIR, choice)), undefined)
+      assert.equal(await store.write((tx) => decidedState(tx, PAIR, about)), 'kept-both')
       const other = { ...about, remoteHash: 'newer' }
-      assert.equal(await store.write((tx) => decidedState(tx, DRIVE, other)), undefined)
+      assert.equal(await store.write((tx) => decidedState(tx, PAIR, other)), undefined)
       const conflict = {
         ...record({ localHash: 'ours' }),
         state: 'kept-both' as const,
         copyPath: 'a.copy.txt',
       }
-      const local = (await store.localRow(DRIVE, 2))!
+      const local = (await store.localRow(PAIR, 2))!
       const aside = { node: NODE, version, localId: 2, from: local, copyName: 'a.copy.txt', isDetached: true }
-      await store.write((tx) => endSetAside(tx, DRIVE, { ...aside, conflict }))
-      const done = await store.conflicts(DRIVE)
+      await store.write((tx) => endSetAside(tx, PAIR, { ...aside, conflict }))
+      const done = await store.conflicts(PAIR)
       assert.deepEqual(
         done.map(({ id, copyPath, resolvedAt }) => ({ id, copyPath, resolvedAt })),
         [{ id: row!.id, copyPath: 'a.copy.txt', resolvedAt: 5 }],
@@ -139,23 +137,23 @@ const CASES: [title: string, run: (clash: Clash) => Promise<void>][] = [
     'an open conflict that solved itself is dismissed',
     async ({ store }) => {
       const end = { node: NODE, version: 1, because: 'decide', record: record() }
-      await store.write((tx) => endOpenConflict(tx, DRIVE, end))
-      await store.write((tx) => dismissConflicts(tx, DRIVE, NODE, 7))
-      const [row] = await store.conflicts(DRIVE)
+      await store.write((tx) => endOpenConflict(tx, PAIR, end))
+      await store.write((tx) => dismissConflicts(tx, PAIR, NODE, 7))
+      const [row] = await store.conflicts(PAIR)
       assert.deepEqual([row!.state, row!.resolvedAt], ['dismissed', 7])
     },
   ],
   [
     'a name is found by the folder, whatever its case; a hash is kept only with its stat; a node waits for another',
     async ({ store, item }) => {
-      const found = await store.write((tx) => remoteAtName(tx, DRIVE, { parentId: 'root', name: 'A.TXT' }))
+      const found = await store.write((tx) => remoteAtName(tx, PAIR, { parentId: 'root', name: 'A.TXT' }))
       assert.deepEqual(found, item)
       const old = { id: 2, stat: stat(7, { size: 99 }), hash: 'of another', sha256: 'of another' }
-      assert.equal(await store.write((tx) => setLocalHash(tx, DRIVE, old)), false)
-      const [open] = await store.openNodes(DRIVE, { limit: 1 })
+      assert.equal(await store.write((tx) => setLocalHash(tx, PAIR, old)), false)
+      const [open] = await store.openNodes(PAIR, { limit: 1 })
       const wait = { node: open!.node, version: open!.version, waitsFor: 'l:99' as const }
-      assert.equal(await store.write((tx) => waitForNode(tx, DRIVE, wait)), false)
-      assert.equal((await store.openNodes(DRIVE, { limit: 1 }))[0]!.waitsFor, 'l:99')
+      assert.equal(await store.write((tx) => waitForNode(tx, PAIR, wait)), false)
+      assert.equal((await store.openNodes(PAIR, { limit: 1 }))[0]!.waitsFor, 'l:99')
     },
   ],
 ]

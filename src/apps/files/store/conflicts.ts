@@ -31,11 +31,11 @@ export type Decided = {
 /** The local version counts: as if both sides had had what is `there`, and it was edited here since. */
 export async function endKeptLocal(
   tx: Tx,
-  drive: string,
+  pair: string,
   { there, ...end }: Decided & { there: Pick<BaseRow, 'hash' | 'sha256'> },
 ): Promise<boolean> {
   const { remote } = end
-  await putBase(tx, drive, {
+  await putBase(tx, pair, {
     ...{ itemId: remote.itemId, parentId: remote.parentId ?? '', name: remote.name, type: 'file' },
     ...{
       hash: there.hash,
@@ -46,23 +46,23 @@ export async function endKeptLocal(
     },
     ...{ eTag: remote.eTag, cTag: remote.cTag },
   })
-  return endDecided(tx, drive, end)
+  return endDecided(tx, pair, end)
 }
 
 /** OneDrive's version counts: as if both sides had had the local one, and it was edited there since. */
 export async function endKeptRemote(
   tx: Tx,
-  drive: string,
+  pair: string,
   { here, ...end }: Decided & { here: Digests },
 ): Promise<boolean> {
   const { local, remote } = end
-  await putBase(tx, drive, {
+  await putBase(tx, pair, {
     ...{ itemId: remote.itemId, parentId: remote.parentId ?? '', name: remote.name, type: 'file' },
     ...{ ...here, size: local.size, remoteHash: here.hash, remoteSize: local.size },
     // No tag that OneDrive has ever given: its content counts as another one.
     ...{ eTag: null, cTag: null },
   })
-  return endDecided(tx, drive, end)
+  return endDecided(tx, pair, end)
 }
 
 /**
@@ -71,12 +71,12 @@ export async function endKeptRemote(
  */
 export async function endDoubted(
   tx: Tx,
-  drive: string,
+  pair: string,
   end: { node: NodeKey; local: LocalRow; remote: RemoteRow; because: string },
 ): Promise<boolean> {
   const { node, local, remote, because } = end
-  await hearNow(tx, drive, [remote])
-  await endKeptLocal(tx, drive, {
+  await hearNow(tx, pair, [remote])
+  await endKeptLocal(tx, pair, {
     node,
     local,
     remote,
@@ -84,28 +84,28 @@ export async function endDoubted(
     there: { hash: remote.hash ?? '', sha256: null },
   })
   const item = itemNode(remote.itemId)
-  if (node !== item) await openNode(tx, drive, item)
-  const now = await localRow(tx, drive, local.id)
+  if (node !== item) await openNode(tx, pair, item)
+  const now = await localRow(tx, pair, local.id)
   // What changed since is newer than what was sent.
   if (!now || now.isMissing || !sameStat(now, local)) return true
   await tx.run(
     `UPDATE file_open SET because = ?, code = NULL, waits_for = node WHERE drive = ? AND node = ?`,
-    [...[because, drive, item]],
+    [...[because, pair, item]],
   )
   return false
 }
 
-async function endDecided(tx: Tx, drive: string, { node, local, remote, record }: Decided): Promise<boolean> {
-  const now = await localRow(tx, drive, local.id)
+async function endDecided(tx: Tx, pair: string, { node, local, remote, record }: Decided): Promise<boolean> {
+  const now = await localRow(tx, pair, local.id)
   if (now) {
     if (now.itemId === null)
-      await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [drive, `l:${now.id}`])
+      await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [pair, `l:${now.id}`])
     const { hash, sha256 } = sameStat(now, local) ? local : now
-    await putLocal(tx, drive, { ...now, hash, sha256, itemId: remote.itemId })
+    await putLocal(tx, pair, { ...now, hash, sha256, itemId: remote.itemId })
   }
-  if (record) await addConflict(tx, drive, record)
-  await freeNode(tx, drive, node)
-  await freeWaiting(tx, drive, [node, `l:${local.id}`])
+  if (record) await addConflict(tx, pair, record)
+  await freeNode(tx, pair, node)
+  await freeWaiting(tx, pair, [node, `l:${local.id}`])
   return true
 }
 
@@ -115,39 +115,39 @@ async function endDecided(tx: Tx, drive: string, { node, local, remote, record }
  */
 export async function endHandedOver(
   tx: Tx,
-  drive: string,
+  pair: string,
   { node, local, remote }: { node: NodeKey; local: LocalRow; remote: RemoteRow },
 ): Promise<boolean> {
-  const now = await localRow(tx, drive, local.id)
-  const item = (await remoteRows(tx, drive, [remote.itemId])).get(remote.itemId)
-  const former = await localOfItem(tx, drive, remote.itemId)
+  const now = await localRow(tx, pair, local.id)
+  const item = (await remoteRows(tx, pair, [remote.itemId])).get(remote.itemId)
+  const former = await localOfItem(tx, pair, remote.itemId)
   const isAsKnown = now && isSameFile(now, local) && item && !isOther(item, remote)
-  if (!isAsKnown || (former && !former.isMissing)) return endStale(tx, drive, { node })
-  if (former) await forgetLocal(tx, drive, former.id)
-  await putLocal(tx, drive, { ...now, itemId: remote.itemId, hash: local.hash, sha256: local.sha256 })
-  await openNode(tx, drive, itemNode(remote.itemId))
-  return endWithout(tx, drive, node)
+  if (!isAsKnown || (former && !former.isMissing)) return endStale(tx, pair, { node })
+  if (former) await forgetLocal(tx, pair, former.id)
+  await putLocal(tx, pair, { ...now, itemId: remote.itemId, hash: local.hash, sha256: local.sha256 })
+  await openNode(tx, pair, itemNode(remote.itemId))
+  return endWithout(tx, pair, node)
 }
 
 /** It was taken to the trash, since what takes its place has the same content. */
 export async function endYielded(
   tx: Tx,
-  drive: string,
+  pair: string,
   { node, version, local }: { node: NodeKey; version: number; local: LocalRow },
 ): Promise<boolean> {
-  const now = await localRow(tx, drive, local.id)
+  const now = await localRow(tx, pair, local.id)
   // Something else was seen in its place since.
-  if (!now || !isSameFile(now, local)) return endStale(tx, drive, { node })
-  if (now.itemId === null) return endGone(tx, drive, { node, version })
-  await putLocal(tx, drive, { ...now, isMissing: true })
-  return endWithout(tx, drive, node)
+  if (!now || !isSameFile(now, local)) return endStale(tx, pair, { node })
+  if (now.itemId === null) return endGone(tx, pair, { node, version })
+  await putLocal(tx, pair, { ...now, isMissing: true })
+  return endWithout(tx, pair, node)
 }
 
 /** The node has nothing here any more: what that means is decided anew. */
-async function endWithout(tx: Tx, drive: string, node: NodeKey): Promise<boolean> {
-  if (node.startsWith('l:')) await closeNodes(tx, drive, [node])
-  else await freeNode(tx, drive, node)
-  await freeWaiting(tx, drive, [node])
+async function endWithout(tx: Tx, pair: string, node: NodeKey): Promise<boolean> {
+  if (node.startsWith('l:')) await closeNodes(tx, pair, [node])
+  else await freeNode(tx, pair, node)
+  await freeWaiting(tx, pair, [node])
   return true
 }
 
@@ -159,27 +159,27 @@ function isSameFile(now: LocalRow, known: LocalRow): boolean {
 /** Nobody has decided: both versions stay as they are, and people are asked. */
 export async function endOpenConflict(
   tx: Tx,
-  drive: string,
+  pair: string,
   end: Reason & { node: NodeKey; version: number; record: Omit<ConflictRow, 'id' | 'resolvedAt'> },
 ): Promise<boolean> {
   const { node, record } = end
   const known = await tx.run(
     `UPDATE file_conflicts SET local_hash = ?, remote_hash = ?, path = ? WHERE drive = ? AND node = ? AND state = 'open'`,
-    [record.localHash, record.remoteHash, record.path, drive, node],
+    [record.localHash, record.remoteHash, record.path, pair, node],
   )
-  if (known === 0) await addConflict(tx, drive, record)
-  return leaveNode(tx, drive, end)
+  if (known === 0) await addConflict(tx, pair, record)
+  return leaveNode(tx, pair, end)
 }
 
 /** What someone has decided about a conflict of a node; only of these very contents. */
 export async function decidedState(
   tx: Tx,
-  drive: string,
+  pair: string,
   about: { node: NodeKey; localHash: string | null; remoteHash: string | null },
 ): Promise<'kept-both' | 'kept-local' | 'kept-remote' | undefined> {
   const row = await tx.get<{ state: string; local_hash: string | null; remote_hash: string | null }>(
     `SELECT state, local_hash, remote_hash FROM file_conflicts WHERE drive = ? AND node = ? ORDER BY id DESC LIMIT 1`,
-    [drive, about.node],
+    [pair, about.node],
   )
   const isSame = row && row.local_hash === about.localHash && row.remote_hash === about.remoteHash
   if (!isSame || !/^kept-/.test(row.state)) return undefined
@@ -189,22 +189,22 @@ export async function decidedState(
 /** Someone decided: the node is planned again, and its action does as it was said. */
 export async function resolveConflict(
   tx: Tx,
-  drive: string,
+  pair: string,
   { id, state, atMs }: { id: number; state: Exclude<ConflictRow['state'], 'open'>; atMs: number },
 ): Promise<NodeKey | undefined> {
   const row = await tx.get<{ node: NodeKey }>(
     `UPDATE file_conflicts SET state = ?, resolved_at = ? WHERE drive = ? AND id = ? AND state = 'open' RETURNING node`,
-    [state, atMs, drive, id],
+    [state, atMs, pair, id],
   )
   if (!row) return undefined
-  await openNode(tx, drive, row.node)
+  await openNode(tx, pair, row.node)
   return row.node
 }
 
 /** Both sides agree by themselves: nothing is left to decide. */
-export async function dismissConflicts(tx: Tx, drive: string, node: NodeKey, atMs: number): Promise<void> {
+export async function dismissConflicts(tx: Tx, pair: string, node: NodeKey, atMs: number): Promise<void> {
   await tx.run(
     `UPDATE file_conflicts SET state = 'dismissed', resolved_at = ? WHERE drive = ? AND node = ? AND state = 'open'`,
-    [atMs, drive, node],
+    [atMs, pair, node],
   )
 }

@@ -6,12 +6,15 @@
  * - a change to a row of a tree opens its node, in the same transaction
  * - a node is not open only if its three rows agree (decide says EF1 or ED1), or it has none
  * - base rows are written by the end of an action alone
+ *
+ * The stored names are older than the word *folder pair*: the table `file_drives`, the column `drive` of the other
+ * tables and the field `drive` of job payloads and of the marker file hold the name of a folder pair.
  */
 import type { ConflictKind } from '../decide.ts'
 import type { LeftCode } from '../left-code.ts'
 import type { FileType, LocalRow, LocalStat, NodeKey, RemoteRow } from '../trees.ts'
 
-export type DriveRow = {
+export type FolderPairRow = {
   /** Its name here: `files:<name>` is its stream. */
   name: string
   account: string

@@ -5,7 +5,7 @@ import type { BaseRow, LocalRow, LocalStat, RemoteRow } from '../trees.ts'
 import { FileStore } from './file-store.ts'
 import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, localOf, REMOTE_COLUMNS, remoteOf } from './rows.ts'
 
-export const DRIVE = 'home'
+export const PAIR = 'home'
 
 export function stat(ino: number, change: Partial<LocalStat> = {}): LocalStat {
   return { dev: '1', ino: String(ino), birthNs: `${ino}000`, mtimeNs: '1', ctimeNs: '1', size: 1, ...change }
@@ -22,9 +22,9 @@ export const ROOT_ITEM = remote('root', { parentId: null, name: '', type: 'folde
 
 export async function openStore(ledger: Ledger): Promise<FileStore> {
   const store = await FileStore.open(ledger)
-  await store.addDrive(
+  await store.addFolderPair(
     {
-      ...{ name: DRIVE, account: 'ann@example.com', driveId: 'd', driveType: 'personal', rootItemId: 'root' },
+      ...{ name: PAIR, account: 'ann@example.com', driveId: 'd', driveType: 'personal', rootItemId: 'root' },
       ...{ root: '/nowhere', markerId: 'm', machine: 'here', settings: '{}' },
     },
     stat(1),
@@ -39,13 +39,11 @@ export async function write<T>(store: FileStore, run: (tx: Tx) => Promise<T>): P
 /** Everything that is known of a drive. */
 export function allRows(
   store: FileStore,
-  drive: string,
+  pair: string,
 ): Promise<{ local: LocalRow[]; remote: RemoteRow[]; base: BaseRow[] }> {
   return store.write(async (tx) => ({
-    local: (await tx.all(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ?`, [drive])).map(localOf),
-    remote: (await tx.all(`SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ?`, [drive])).map(
-      remoteOf,
-    ),
-    base: (await tx.all(`SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ?`, [drive])).map(baseOf),
+    local: (await tx.all(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ?`, [pair])).map(localOf),
+    remote: (await tx.all(`SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ?`, [pair])).map(remoteOf),
+    base: (await tx.all(`SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ?`, [pair])).map(baseOf),
   }))
 }

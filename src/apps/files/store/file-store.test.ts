@@ -6,8 +6,8 @@ import { type Plan, plan } from '../plan.ts'
 import type { NodeKey } from '../trees.ts'
 import type { LocalSighting } from './contract.ts'
 import { endInStep, endLeft, endSetAside, endStale, writePlan } from './ends.ts'
-import { DRIVE, openStore, ROOT_ITEM, remote, stat } from './file-store.suite.ts'
-import { type FileStore, setDrive } from './file-store.ts'
+import { openStore, PAIR, ROOT_ITEM, remote, stat } from './file-store.suite.ts'
+import { type FileStore, setFolderPair } from './file-store.ts'
 import { freeHeld } from './held.ts'
 import { seeLocal } from './local-tree.ts'
 import { openNode, releaseSettled } from './open-nodes.ts'
@@ -74,7 +74,7 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
       withStore(async (desk) => {
         await desk.hear([ROOT_ITEM, remote('a'), remote('b')], 1)
         await desk.hear([remote('b')], 2)
-        assert.equal(await desk.store.write((tx) => forgetUnheard(tx, DRIVE, 2)), 1)
+        assert.equal(await desk.store.write((tx) => forgetUnheard(tx, PAIR, 2)), 1)
       }),
     )
 
@@ -87,7 +87,7 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
         const planned = await desk.plan()
         assert.equal(planned.bookkeeping[0]?.decision.do, 'forget')
         assert.deepEqual(await desk.open(), [])
-        assert.equal(await desk.store.localRow(DRIVE, id), undefined)
+        assert.equal(await desk.store.localRow(PAIR, id), undefined)
       }),
     )
 
@@ -102,9 +102,9 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
           [['i:X', 'check']],
         )
         await desk.hash(id, 'h-X')
-        await desk.store.write((tx) => endStale(tx, DRIVE, { node: 'i:X' }))
+        await desk.store.write((tx) => endStale(tx, PAIR, { node: 'i:X' }))
         await desk.plan()
-        const { base } = await desk.store.nodeCase(DRIVE, 'i:X')
+        const { base } = await desk.store.nodeCase(PAIR, 'i:X')
         assert.equal(base?.hash, 'h-X')
         // Its name here has another case: it gets OneDrive's.
         const next = await desk.plan()
@@ -119,10 +119,10 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
       'a file that an action entered meanwhile is not entered twice by a scan',
       withStore(async (desk) => {
         await desk.inStep('X', 'a.txt')
-        const [before] = await desk.store.localChildren(DRIVE, 1)
+        const [before] = await desk.store.localChildren(PAIR, 1)
         const id = await desk.see({ seen: 'new', name: 'a.txt' }, stat(99, { size: 5 }))
         assert.equal(id, before!.id)
-        assert.deepEqual((await desk.store.localRow(DRIVE, id))?.hash, null)
+        assert.deepEqual((await desk.store.localRow(PAIR, id))?.hash, null)
         assert.deepEqual(await desk.open(), ['i:X'])
       }),
     )
@@ -131,13 +131,13 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
       'a missing folder opens what was in it, and one that our own move took away is not missing',
       withStore(async (desk) => {
         await desk.inStep('F', 'dir', { type: 'folder', hash: null })
-        const [folder] = await desk.store.localChildren(DRIVE, 1)
+        const [folder] = await desk.store.localChildren(PAIR, 1)
         await desk.inStep('X', 'a.txt', { parentId: 'F' }, folder!.id)
         await desk.see({ seen: 'missing', id: folder!.id, parentId: 1, name: 'another' })
         assert.deepEqual(await desk.open(), [])
         await desk.see({ seen: 'missing', id: folder!.id, parentId: 1, name: 'dir' })
         assert.deepEqual(await desk.open(), ['i:F', 'i:X'])
-        await desk.store.write((tx) => setDrive(tx, DRIVE, { forcedDeletes: 2 }))
+        await desk.store.write((tx) => setFolderPair(tx, PAIR, { forcedDeletes: 2 }))
         const planned = await desk.plan()
         const order = planned.actions.map(({ node, verb, after }) => [node, verb, after])
         assert.deepEqual(order, [
@@ -155,7 +155,7 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
         await desk.hear([remote('X', { cTag: 'c2' })])
         assert.equal(await desk.endX(1), true)
         assert.deepEqual(await desk.open(), ['i:X'])
-        const [node] = (await desk.store.unplanned(DRIVE, 10)).nodes
+        const [node] = (await desk.store.unplanned(PAIR, 10)).nodes
         assert.equal(node?.version, 2)
       }),
     )
@@ -164,11 +164,11 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
       'a plan of nodes that changed meanwhile is refused',
       withStore(async (desk) => {
         await desk.hear([ROOT_ITEM, remote('X')])
-        const view = await desk.store.unplanned(DRIVE, 10)
+        const view = await desk.store.unplanned(PAIR, 10)
         const nodes = view.nodes.map((node) => ({ ...node, path: view.pathOf(node.node) }))
         const made = plan(nodes, view.around, { mode: 'two-way', guard: GUARD })
         await desk.hear([remote('X', { cTag: 'c2' })])
-        const writing = desk.store.write((tx) => writePlan(tx, DRIVE, { cycle: 1, plan: made, atMs: 0 }))
+        const writing = desk.store.write((tx) => writePlan(tx, PAIR, { cycle: 1, plan: made, atMs: 0 }))
         await assert.rejects(writing, { code: 'plan-outdated' })
       }),
     )
@@ -200,8 +200,8 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
         const planned = await desk.plan()
         assert.deepEqual([planned.actions, planned.waiting], [[], []])
         const counts = { unplanned: 0, inWork: 0, waiting: 0, reported: 3 }
-        assert.deepEqual(await desk.store.openCounts(DRIVE), counts)
-        const reported = await desk.store.reported(DRIVE, { limit: 10 })
+        assert.deepEqual(await desk.store.openCounts(PAIR), counts)
+        const reported = await desk.store.reported(PAIR, { limit: 10 })
         assert.deepEqual(
           reported.map(({ path }) => path),
           ['B/A', 'A/B', 'B/A/X'],
@@ -221,9 +221,9 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
       withStore(async (desk) => {
         await desk.hear([ROOT_ITEM, remote('X')])
         await desk.plan()
-        await desk.store.write((tx) => endLeft(tx, DRIVE, { node: 'i:X', version: 1, because: 'no room' }))
+        await desk.store.write((tx) => endLeft(tx, PAIR, { node: 'i:X', version: 1, because: 'no room' }))
         assert.deepEqual((await desk.plan()).actions, [])
-        assert.deepEqual(await desk.store.openCounts(DRIVE), {
+        assert.deepEqual(await desk.store.openCounts(PAIR), {
           unplanned: 0,
           inWork: 0,
           waiting: 0,
@@ -240,7 +240,7 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
         await desk.hear([ROOT_ITEM, remote('X')])
         await desk.plan()
         assert.deepEqual((await desk.plan()).actions, [])
-        await desk.store.write((tx) => releaseSettled(tx, DRIVE, 1))
+        await desk.store.write((tx) => releaseSettled(tx, PAIR, 1))
         assert.equal((await desk.plan()).actions.length, 1)
       }),
     )
@@ -249,8 +249,8 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
       'set aside, both versions go on as nodes of their own, and the conflict is on record',
       withStore(async (desk) => {
         await desk.inStep('X', 'a.txt')
-        const [row] = await desk.store.localChildren(DRIVE, 1)
-        await desk.store.write((tx) => openNode(tx, DRIVE, 'i:X'))
+        const [row] = await desk.store.localChildren(PAIR, 1)
+        await desk.store.write((tx) => openNode(tx, PAIR, 'i:X'))
         const conflict = {
           ...{
             kind: 'edit-edit' as const,
@@ -268,14 +268,14 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
           copyName: 'a.conflict.txt',
           isDetached: true,
         }
-        await desk.store.write((tx) => endSetAside(tx, DRIVE, { ...end, conflict }))
+        await desk.store.write((tx) => endSetAside(tx, PAIR, { ...end, conflict }))
         const planned = await desk.plan()
         const verbs = planned.actions.map(({ node, verb }) => [node, verb])
         assert.deepEqual(verbs.sort(), [
           ['i:X', 'download'],
           [`l:${row!.id}`, 'upload'],
         ])
-        assert.equal((await desk.store.conflicts(DRIVE))[0]?.copyPath, 'a.conflict.txt')
+        assert.equal((await desk.store.conflicts(PAIR))[0]?.copyPath, 'a.conflict.txt')
       }),
     )
 
@@ -283,14 +283,17 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
       'many deletions at once are held until someone says yes',
       withStore(async (desk) => {
         for (let n = 0; n < 12; n++) await desk.inStep(`X${n}`, `a${n}`)
-        for (const row of await desk.store.localChildren(DRIVE, 1)) {
+        for (const row of await desk.store.localChildren(PAIR, 1)) {
           await desk.see({ seen: 'missing', id: row.id, parentId: 1, name: row.name })
         }
         const held = await desk.plan()
         assert.deepEqual([held.actions.length, held.heldDeletes], [0, { local: 0, remote: 12 }])
-        assert.deepEqual(JSON.parse((await desk.store.drive(DRIVE)).heldDeletes!), { local: 0, remote: 12 })
-        await desk.store.write((tx) => setDrive(tx, DRIVE, { forcedDeletes: 12 }))
-        assert.equal(await desk.store.write((tx) => freeHeld(tx, DRIVE)), 12)
+        assert.deepEqual(JSON.parse((await desk.store.folderPair(PAIR)).heldDeletes!), {
+          local: 0,
+          remote: 12,
+        })
+        await desk.store.write((tx) => setFolderPair(tx, PAIR, { forcedDeletes: 12 }))
+        assert.equal(await desk.store.write((tx) => freeHeld(tx, PAIR)), 12)
         assert.equal((await desk.plan()).actions.length, 12)
       }),
     )
@@ -299,12 +302,12 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
       'paths are found by names and told by names',
       withStore(async (desk) => {
         await desk.inStep('F', 'dir', { type: 'folder', hash: null })
-        const [folder] = await desk.store.localChildren(DRIVE, 1)
+        const [folder] = await desk.store.localChildren(PAIR, 1)
         await desk.inStep('X', 'a.txt', { parentId: 'F' }, folder!.id)
-        const row = await desk.store.localAt(DRIVE, ['dir', 'a.txt'])
+        const row = await desk.store.localAt(PAIR, ['dir', 'a.txt'])
         assert.equal(row?.itemId, 'X')
-        assert.deepEqual(await desk.store.localPath(DRIVE, row!.id), ['dir', 'a.txt'])
-        assert.equal(await desk.store.localAt(DRIVE, ['dir', 'b']), undefined)
+        assert.deepEqual(await desk.store.localPath(PAIR, row!.id), ['dir', 'a.txt'])
+        assert.equal(await desk.store.localAt(PAIR, ['dir', 'b']), undefined)
       }),
     )
   })
@@ -320,23 +323,23 @@ class Desk {
   }
 
   hear(items: Parameters<typeof hearRemote>[2], generation = 1): Promise<number> {
-    return this.store.write((tx) => hearRemote(tx, DRIVE, items, generation))
+    return this.store.write((tx) => hearRemote(tx, PAIR, items, generation))
   }
 
   async see(
     seen: { seen: 'new'; name: string } | Extract<LocalSighting, { seen: 'missing' }>,
     as = stat(50),
   ): Promise<number> {
-    const id = await this.store.takeLocalIds(DRIVE, 1)
+    const id = await this.store.takeLocalIds(PAIR, 1)
     const sighting: LocalSighting =
       seen.seen === 'missing' ? seen : { ...seen, id, parentId: 1, type: 'file', stat: as }
-    const { otherIds } = await this.store.write((tx) => seeLocal(tx, DRIVE, [sighting]))
+    const { otherIds } = await this.store.write((tx) => seeLocal(tx, PAIR, [sighting]))
     return otherIds.get(id) ?? id
   }
 
   async hash(id: number, hash: string): Promise<void> {
     await this.store.write((tx) =>
-      tx.run(`UPDATE file_local SET hash = ? WHERE drive = ? AND id = ?`, [hash, DRIVE, id]),
+      tx.run(`UPDATE file_local SET hash = ? WHERE drive = ? AND id = ?`, [hash, PAIR, id]),
     )
   }
 
@@ -349,7 +352,7 @@ class Desk {
   ): Promise<boolean> {
     const row = remote(itemId, { name, ...change })
     return this.store.write((tx) =>
-      endInStep(tx, DRIVE, {
+      endInStep(tx, PAIR, {
         ...{ node: `i:${itemId}`, version, remote: row, local: { parentId }, localName: name },
         ...{ type: row.type as 'file' | 'folder', stat: stat(1000 + itemId.length) },
         ...{ hash: row.hash, sha256: row.hash },
@@ -362,30 +365,30 @@ class Desk {
   }
 
   async plan(): Promise<Plan> {
-    const view = await this.store.unplanned(DRIVE, 1_000)
-    const ahead = await this.store.deletesAhead(DRIVE)
-    const { forcedDeletes: forced } = await this.store.drive(DRIVE)
+    const view = await this.store.unplanned(PAIR, 1_000)
+    const ahead = await this.store.deletesAhead(PAIR)
+    const { forcedDeletes: forced } = await this.store.folderPair(PAIR)
     const nodes = view.nodes.map((node) => ({ ...node, path: view.pathOf(node.node) }))
     const made = plan(nodes, view.around, { mode: 'two-way', guard: { ...ahead, forced } })
     this.#cycle += 1
-    await this.store.write((tx) => writePlan(tx, DRIVE, { cycle: this.#cycle, plan: made, atMs: 0 }))
+    await this.store.write((tx) => writePlan(tx, PAIR, { cycle: this.#cycle, plan: made, atMs: 0 }))
     return made
   }
 
   async settle(): Promise<void> {
-    await this.store.write((tx) => tx.run(`DELETE FROM file_open WHERE drive = ?`, [DRIVE]))
+    await this.store.write((tx) => tx.run(`DELETE FROM file_open WHERE drive = ?`, [PAIR]))
   }
 
   async open(): Promise<string[]> {
-    return (await this.store.openNodes(DRIVE, { limit: 100 })).map(({ node }) => node)
+    return (await this.store.openNodes(PAIR, { limit: 100 })).map(({ node }) => node)
   }
 
   async rows() {
-    return (await this.store.unplanned(DRIVE, 100)).nodes
+    return (await this.store.unplanned(PAIR, 100)).nodes
   }
 
   async paths(): Promise<string[]> {
-    const view = await this.store.unplanned(DRIVE, 100)
+    const view = await this.store.unplanned(PAIR, 100)
     return view.nodes.map(({ node }) => view.pathOf(node))
   }
 }

@@ -13,7 +13,7 @@ import {
 } from '../guard.ts'
 import type { LeftCode } from '../left-code.ts'
 import type { LocalRow, LocalStat, NodeKey, RemoteRow } from '../trees.ts'
-import type { ConflictRow, DriveRow, OpenNode } from './contract.ts'
+import type { ConflictRow, FolderPairRow, OpenNode } from './contract.ts'
 import { recentDeletes } from './delete-counts.ts'
 import { pairOf } from './ends.ts'
 import { IS_HELD } from './held.ts'
@@ -45,19 +45,21 @@ export class FileStore {
     return this.#ledger.driver.read(read)
   }
 
-  drives(): Promise<DriveRow[]> {
-    return this.#read(async (tx) => (await tx.all(`SELECT * FROM file_drives ORDER BY name`)).map(driveOf))
+  folderPairs(): Promise<FolderPairRow[]> {
+    return this.#read(async (tx) =>
+      (await tx.all(`SELECT * FROM file_drives ORDER BY name`)).map(toFolderPairRow),
+    )
   }
 
-  async findDrive(name: string): Promise<DriveRow | undefined> {
+  async findFolderPair(name: string): Promise<FolderPairRow | undefined> {
     const raw = await this.#read((tx) => tx.get(`SELECT * FROM file_drives WHERE name = ?`, [name]))
-    return raw && driveOf(raw)
+    return raw && toFolderPairRow(raw)
   }
 
-  async drive(name: string): Promise<DriveRow> {
-    const found = await this.findDrive(name)
+  async folderPair(name: string): Promise<FolderPairRow> {
+    const found = await this.findFolderPair(name)
     if (found) return found
-    const known = (await this.drives()).map((drive) => drive.name).join(', ')
+    const known = (await this.folderPairs()).map((pair) => pair.name).join(', ')
     throw new UsageError(`There is no folder called ${name} that is kept in step.`, {
       code: UNKNOWN,
       hint: known ? `There are: ${known}.` : 'Begin with: tidemark files sync FOLDER',
@@ -65,7 +67,7 @@ export class FileStore {
   }
 
   /** With the rows of its root, which both sides have from the start. */
-  async addDrive(row: NewDrive, stat: LocalStat): Promise<void> {
+  async addFolderPair(row: NewFolderPair, stat: LocalStat): Promise<void> {
     await this.#ledger.transaction(async (tx) => {
       await tx.run(
         `INSERT INTO file_drives(name, account, drive_id, drive_type, root_item_id, root, marker_id, machine, settings)
@@ -83,7 +85,7 @@ export class FileStore {
     })
   }
 
-  async removeDrive(name: string): Promise<void> {
+  async removeFolderPair(name: string): Promise<void> {
     await this.#ledger.transaction(async (tx) => {
       const tables = [
         'file_remote',
@@ -107,30 +109,30 @@ export class FileStore {
     return this.#ledger.transaction(run)
   }
 
-  takeLocalIds(drive: string, count: number): Promise<number> {
-    return this.#ledger.transaction((tx) => takeLocalIds(tx, drive, count))
+  takeLocalIds(pair: string, count: number): Promise<number> {
+    return this.#ledger.transaction((tx) => takeLocalIds(tx, pair, count))
   }
 
-  localRow(drive: string, id: number): Promise<LocalRow | undefined> {
-    return this.#read((tx) => localRow(tx, drive, id))
+  localRow(pair: string, id: number): Promise<LocalRow | undefined> {
+    return this.#read((tx) => localRow(tx, pair, id))
   }
 
-  remoteRows(drive: string, itemIds: readonly string[]): Promise<Map<string, RemoteRow>> {
-    return this.#read((tx) => remoteRows(tx, drive, itemIds))
+  remoteRows(pair: string, itemIds: readonly string[]): Promise<Map<string, RemoteRow>> {
+    return this.#read((tx) => remoteRows(tx, pair, itemIds))
   }
 
-  localOfItem(drive: string, itemId: string): Promise<LocalRow | undefined> {
-    return this.#read((tx) => localOfItem(tx, drive, itemId))
+  localOfItem(pair: string, itemId: string): Promise<LocalRow | undefined> {
+    return this.#read((tx) => localOfItem(tx, pair, itemId))
   }
 
   /** Known rows right below a folder, missing ones included. */
-  localChildren(drive: string, parentId: number): Promise<LocalRow[]> {
-    return this.#read((tx) => childRows(tx, drive, parentId))
+  localChildren(pair: string, parentId: number): Promise<LocalRow[]> {
+    return this.#read((tx) => childRows(tx, pair, parentId))
   }
 
   /** What was noted of a folder; undefined where that is not known to be true. */
-  seenFolder(drive: string, id: number): Promise<SeenFolder | undefined> {
-    return this.#read((tx) => seenFolder(tx, drive, id))
+  seenFolder(pair: string, id: number): Promise<SeenFolder | undefined> {
+    return this.#read((tx) => seenFolder(tx, pair, id))
   }
 
   /** Whether anything is kept of what is noted. */
@@ -139,18 +141,18 @@ export class FileStore {
   }
 
   /** Rows with this identity, for what was moved. */
-  localByInode(drive: string, { dev, ino }: Pick<LocalStat, 'dev' | 'ino'>): Promise<LocalRow[]> {
+  localByInode(pair: string, { dev, ino }: Pick<LocalStat, 'dev' | 'ino'>): Promise<LocalRow[]> {
     return this.#read(async (tx) => {
       const rows = await tx.all(
         `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND ino = ? AND dev = ?`,
-        [drive, ino, dev],
+        [pair, ino, dev],
       )
       return rows.map(localOf)
     })
   }
 
   /** Names from the root down; undefined where a folder above is not known or not there. */
-  async localPath(drive: string, id: number): Promise<string[] | undefined> {
+  async localPath(pair: string, id: number): Promise<string[] | undefined> {
     const rows = await this.#read((tx) =>
       tx.all<{ depth: number; parent_id: number | null; name: string }>(
         `WITH RECURSIVE way(depth, parent_id, name) AS (
@@ -158,7 +160,7 @@ export class FileStore {
            UNION ALL SELECT way.depth + 1, folder.parent_id, folder.name FROM way CROSS JOIN file_local folder
              WHERE folder.drive = ? AND folder.id = way.parent_id AND way.depth < ${DEPTH_MAX})
          SELECT depth, parent_id, name FROM way`,
-        [drive, id, drive],
+        [pair, id, pair],
       ),
     )
     // Sorted here: the database would make a table for it.
@@ -166,14 +168,14 @@ export class FileStore {
     return top?.parent_id === null ? below.map(({ name }) => name) : undefined
   }
 
-  async localAt(drive: string, path: readonly string[]): Promise<LocalRow | undefined> {
+  async localAt(pair: string, path: readonly string[]): Promise<LocalRow | undefined> {
     return this.#read(async (tx) => {
-      let row = await localRow(tx, drive, ROOT_ID)
+      let row = await localRow(tx, pair, ROOT_ID)
       for (const name of path) {
         if (!row) return undefined
         const raw: Raw | undefined = await tx.get(
           `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND parent_id = ? AND name = ? AND is_missing = 0`,
-          [drive, row.id, name],
+          [pair, row.id, name],
         )
         row = raw && localOf(raw)
       }
@@ -182,81 +184,81 @@ export class FileStore {
   }
 
   /** The rows of a node as they are now, its version, and whether anything is left in a folder that one side deleted. */
-  nodeCase(drive: string, node: NodeKey): Promise<NodeCase> {
-    return this.#read((tx) => readCase(tx, drive, node))
+  nodeCase(pair: string, node: NodeKey): Promise<NodeCase> {
+    return this.#read((tx) => readCase(tx, pair, node))
   }
 
   /** Whether a node is held by one of the plans up to this one. */
-  async hasPlanned(drive: string, upTo: number): Promise<boolean> {
+  async hasPlanned(pair: string, upTo: number): Promise<boolean> {
     const found = await this.#read((tx) =>
-      tx.get(`SELECT 1 AS yes FROM file_open WHERE drive = ? AND planned <= ? LIMIT 1`, [drive, upTo]),
+      tx.get(`SELECT 1 AS yes FROM file_open WHERE drive = ? AND planned <= ? LIMIT 1`, [pair, upTo]),
     )
     return found !== undefined
   }
 
-  unplanned(drive: string, limit: number): Promise<PlanView> {
-    return this.#read((tx) => loadUnplanned(tx, drive, limit))
+  unplanned(pair: string, limit: number): Promise<PlanView> {
+    return this.#read((tx) => loadUnplanned(tx, pair, limit))
   }
 
   /**
    * How many deletions everything that is open would come to, for the guard; `mode`: of those that it makes. The items
    * of the base are counted only where there are any: of 100,000 that takes 80 ms, and every plan asks.
    */
-  async deletesAhead(drive: string, mode: Mode = 'two-way'): Promise<DeletesAhead> {
+  async deletesAhead(pair: string, mode: Mode = 'two-way'): Promise<DeletesAhead> {
     const { here, there } = await this.#read(async (tx) => ({
-      here: mode === 'upload-only' ? NONE : await countAhead(tx, drive, 'local'),
-      there: mode === 'download-only' ? NONE : await countAhead(tx, drive, 'remote'),
+      here: mode === 'upload-only' ? NONE : await countAhead(tx, pair, 'local'),
+      there: mode === 'download-only' ? NONE : await countAhead(tx, pair, 'remote'),
     }))
     const ahead = {
       deletes: { local: here.items, remote: there.items },
       deletedFiles: here.files + there.files,
     }
     if (here.items + there.items === 0) return { ...ahead, baseItems: 0, baseFiles: 0 }
-    const { files, folders } = await this.totals(drive)
+    const { files, folders } = await this.totals(pair)
     return { ...ahead, baseItems: files + folders, baseFiles: files }
   }
 
   /** All that a yes to what waits now would be for; undefined where nothing waits. */
-  async heldAhead(drive: string): Promise<Held | undefined> {
+  async heldAhead(pair: string): Promise<Held | undefined> {
     const rows = await this.#read((tx) =>
       tx.all<{ code: LeftCode }>(`SELECT code FROM file_open WHERE drive = ? AND ${IS_HELD} GROUP BY code`, [
-        drive,
+        pair,
       ]),
     )
     if (rows.length === 0) return undefined
     const has = (code: LeftCode): boolean => rows.some((row) => row.code === code)
     const none = { local: 0, remote: 0 }
-    const deletes = has('held-delete') ? (await this.deletesAhead(drive)).deletes : none
+    const deletes = has('held-delete') ? (await this.deletesAhead(pair)).deletes : none
     if (!has('held-overwrite')) return deletes
-    const { ahead } = await this.#read((tx) => overwritesAhead(tx, drive, 'two-way'))
+    const { ahead } = await this.#read((tx) => overwritesAhead(tx, pair, 'two-way'))
     return withReplaced(deletes, ahead)
   }
 
   /** Whether nothing is left of what a yes may be for. */
-  async isNothingAhead(drive: string): Promise<boolean> {
-    const { deletes } = await this.deletesAhead(drive)
-    const { ahead } = await this.#read((tx) => overwritesAhead(tx, drive, 'two-way'))
+  async isNothingAhead(pair: string): Promise<boolean> {
+    const { deletes } = await this.deletesAhead(pair)
+    const { ahead } = await this.#read((tx) => overwritesAhead(tx, pair, 'two-way'))
     return deletes.local + deletes.remote + ahead.local + ahead.remote === 0
   }
 
-  foldersGone(drive: string): Promise<{ itemId: string; version: number }[]> {
-    return this.#read((tx) => foldersGone(tx, drive))
+  foldersGone(pair: string): Promise<{ itemId: string; version: number }[]> {
+    return this.#read((tx) => foldersGone(tx, pair))
   }
 
-  waitingForWhole(drive: string): Promise<number> {
-    return this.#read((tx) => waitingForWhole(tx, drive))
+  waitingForWhole(pair: string): Promise<number> {
+    return this.#read((tx) => waitingForWhole(tx, pair))
   }
 
-  wholeDelete(drive: string, itemId: string): Promise<WholeDelete | undefined> {
-    return this.#read((tx) => wholeDelete(tx, drive, itemId))
+  wholeDelete(pair: string, itemId: string): Promise<WholeDelete | undefined> {
+    return this.#read((tx) => wholeDelete(tx, pair, itemId))
   }
 
-  recentDeletes(drive: string, nowMs: number): Promise<RecentDeletes> {
-    return this.#read((tx) => recentDeletes(tx, drive, nowMs))
+  recentDeletes(pair: string, nowMs: number): Promise<RecentDeletes> {
+    return this.#read((tx) => recentDeletes(tx, pair, nowMs))
   }
 
   overwriteGuard(
-    { name, forcedOverwrites: forced }: Pick<DriveRow, 'name' | 'forcedOverwrites'>,
+    { name, forcedOverwrites: forced }: Pick<FolderPairRow, 'name' | 'forcedOverwrites'>,
     { mode, nowMs }: { mode: Mode; nowMs: number },
   ): Promise<OverwriteGuard> {
     return this.#read(async (tx) => {
@@ -268,12 +270,12 @@ export class FileStore {
   }
 
   async openNodes(
-    drive: string,
+    pair: string,
     { after = '', limit }: { after?: string; limit: number },
   ): Promise<OpenNode[]> {
     const rows = await this.#read((tx) =>
       tx.all(`SELECT * FROM file_open WHERE drive = ? AND node > ? ORDER BY node LIMIT ?`, [
-        drive,
+        pair,
         after,
         limit,
       ]),
@@ -289,14 +291,14 @@ export class FileStore {
   }
 
   async openCounts(
-    drive: string,
+    pair: string,
   ): Promise<{ unplanned: number; inWork: number; waiting: number; reported: number }> {
     const rows = await this.#read((tx) =>
       tx.all<{ state: string; n: number }>(
         `SELECT CASE WHEN planned IS NOT NULL THEN 'inWork' WHEN because IS NOT NULL THEN 'reported'
            WHEN waits_for IS NOT NULL THEN 'waiting' ELSE 'unplanned' END AS state, count(*) AS n
          FROM file_open WHERE drive = ? GROUP BY 1`,
-        [drive],
+        [pair],
       ),
     )
     const counts = { unplanned: 0, inWork: 0, waiting: 0, reported: 0 }
@@ -304,26 +306,26 @@ export class FileStore {
     return counts
   }
 
-  totals(drive: string): Promise<Totals> {
-    return this.#read((tx) => totalsOf(tx, drive))
+  totals(pair: string): Promise<Totals> {
+    return this.#read((tx) => totalsOf(tx, pair))
   }
 
-  reported(drive: string, page: { after?: string | undefined; limit: number }): Promise<Reported[]> {
-    return this.#read((tx) => reportedOf(tx, drive, page))
+  reported(pair: string, page: { after?: string | undefined; limit: number }): Promise<Reported[]> {
+    return this.#read((tx) => reportedOf(tx, pair, page))
   }
 
-  pathOfNode(drive: string, node: NodeKey): Promise<string> {
-    return this.#read((tx) => pathOfNode(tx, drive, node))
+  pathOfNode(pair: string, node: NodeKey): Promise<string> {
+    return this.#read((tx) => pathOfNode(tx, pair, node))
   }
 
   async conflicts(
-    drive: string,
+    pair: string,
     { state, limit = 1_000 }: { state?: ConflictRow['state']; limit?: number } = {},
   ): Promise<ConflictRow[]> {
     const rows = await this.#read((tx) =>
       tx.all(
         `SELECT * FROM file_conflicts WHERE drive = ?${state ? ' AND state = ?' : ''} ORDER BY id DESC LIMIT ?`,
-        [drive, ...(state ? [state] : []), limit],
+        [pair, ...(state ? [state] : []), limit],
       ),
     )
     return rows.map(conflictOf)
@@ -348,19 +350,19 @@ const AHEAD = {
     WHERE coalesce(here.is_missing, 1) = 1`,
 } as const
 
-async function countAhead(tx: Tx, drive: string, side: keyof typeof AHEAD): Promise<typeof NONE> {
+async function countAhead(tx: Tx, pair: string, side: keyof typeof AHEAD): Promise<typeof NONE> {
   const row = await tx.get<{ items: number; files: number | null }>(
     `SELECT count(*) AS items, sum(CASE WHEN base.type = 'file' THEN 1 ELSE 0 END) AS files FROM file_open open
      JOIN file_base base ON base.drive = open.drive AND base.item_id = substr(open.node, 3)
      ${AHEAD[side]} AND open.drive = ? AND substr(open.node, 1, 2) = 'i:'
        AND (open.because IS NULL OR open.code = 'held-delete')`,
-    [drive],
+    [pair],
   )
   return { items: Number(row!.items), files: Number(row!.files ?? 0) }
 }
 
-export type NewDrive = Pick<
-  DriveRow,
+export type NewFolderPair = Pick<
+  FolderPairRow,
   'name' | 'account' | 'driveId' | 'driveType' | 'rootItemId' | 'root' | 'markerId' | 'machine' | 'settings'
 >
 
@@ -368,27 +370,27 @@ export type NodeCase = Pick<Case, 'base' | 'local' | 'remote' | 'localParentId' 
   version: number | undefined
 }
 
-async function readCase(tx: Tx, drive: string, node: NodeKey): Promise<NodeCase> {
+async function readCase(tx: Tx, pair: string, node: NodeKey): Promise<NodeCase> {
   const itemId = node.startsWith('i:') ? node.slice(2) : undefined
-  const remote = itemId === undefined ? undefined : await remoteRow(tx, drive, itemId)
+  const remote = itemId === undefined ? undefined : await remoteRow(tx, pair, itemId)
   const raw =
     itemId === undefined
       ? undefined
-      : await tx.get(`SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id = ?`, [drive, itemId])
+      : await tx.get(`SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id = ?`, [pair, itemId])
   const base = raw && baseOf(raw)
   let local =
     itemId === undefined
-      ? await localRow(tx, drive, Number(node.slice(2)))
-      : await localOfItem(tx, drive, itemId)
-  local ??= remote && !base ? await pairOf(tx, drive, remote) : undefined
+      ? await localRow(tx, pair, Number(node.slice(2)))
+      : await localOfItem(tx, pair, itemId)
+  local ??= remote && !base ? await pairOf(tx, pair, remote) : undefined
   const about = await tx.get<{ version: number | null; folder_item: string | null }>(
     `SELECT (SELECT version FROM file_open WHERE drive = ? AND node = ?) AS version,
        (SELECT item_id FROM file_local WHERE drive = ? AND id = ?) AS folder_item`,
-    [drive, node, drive, local?.parentId ?? null],
+    [pair, node, pair, local?.parentId ?? null],
   )
   return {
     ...{ base, local, remote, localParentId: about?.folder_item ?? undefined },
-    hasSurvivors: await hasChildren(tx, drive, { local, remote }),
+    hasSurvivors: await hasChildren(tx, pair, { local, remote }),
     version: about?.version == null ? undefined : Number(about.version),
   }
 }
@@ -396,7 +398,7 @@ async function readCase(tx: Tx, drive: string, node: NodeKey): Promise<NodeCase>
 /** On the side that still has the folder. */
 async function hasChildren(
   tx: Tx,
-  drive: string,
+  pair: string,
   { local, remote }: Pick<Case, 'local' | 'remote'>,
 ): Promise<boolean> {
   const isHere = local !== undefined && !local.isMissing
@@ -404,11 +406,11 @@ async function hasChildren(
   if (isHere === isThere || (local ?? remote)!.type !== 'folder') return false
   const found = isHere
     ? await tx.get(`SELECT 1 AS yes FROM file_local WHERE drive = ? AND parent_id = ? AND is_missing = 0`, [
-        drive,
+        pair,
         local.id,
       ])
     : await tx.get(`SELECT 1 AS yes FROM file_remote WHERE drive = ? AND parent_id = ? AND is_deleted = 0`, [
-        ...[drive, remote!.itemId],
+        ...[pair, remote!.itemId],
       ])
   return found !== undefined
 }
@@ -430,14 +432,18 @@ const COLUMN_OF: Record<string, string> = {
   filterKey: 'filter_key',
 }
 
-export async function setDrive(tx: Tx, name: string, change: Partial<Omit<DriveRow, 'name'>>): Promise<void> {
+export async function setFolderPair(
+  tx: Tx,
+  name: string,
+  change: Partial<Omit<FolderPairRow, 'name'>>,
+): Promise<void> {
   const entries = Object.entries(change)
   const sets = entries.map(([key]) => `${COLUMN_OF[key]} = ?`)
   const values = entries.map(([, value]) => (typeof value === 'boolean' ? Number(value) : (value as Value)))
   await tx.run(`UPDATE file_drives SET ${sets.join(', ')} WHERE name = ?`, [...values, name])
 }
 
-function driveOf(raw: Raw): DriveRow {
+function toFolderPairRow(raw: Raw): FolderPairRow {
   const number = (value: Value | undefined): number | null => (value == null ? null : Number(value))
   return {
     ...{ name: String(raw.name), account: String(raw.account), driveId: String(raw.drive_id) },

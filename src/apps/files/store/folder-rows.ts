@@ -7,11 +7,11 @@ import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, listOf, localOf, numbersOf } from 
 export type LeftAlone = { because: string; code: LeftCode | null; count: number }
 
 /** Reasons why things are left alone, the most frequent first. */
-export async function leftAlone(tx: Tx, drive: string, limit: number): Promise<LeftAlone[]> {
+export async function leftAlone(tx: Tx, pair: string, limit: number): Promise<LeftAlone[]> {
   const rows = await tx.all<{ because: string; code: LeftCode | null; n: number }>(
     `SELECT because, code, count(*) AS n FROM file_open WHERE drive = ? AND because IS NOT NULL AND planned IS NULL
      GROUP BY because, code ORDER BY count(*) DESC, because LIMIT ?`,
-    [drive, limit],
+    [pair, limit],
   )
   return rows.map(({ because, code, n }) => ({ because, code, count: Number(n) }))
 }
@@ -22,17 +22,17 @@ export type AgreedRow = { base: BaseRow; local: LocalRow | undefined }
 /** In the order of item ids, which is the cursor. */
 export async function agreedPage(
   tx: Tx,
-  drive: string,
+  pair: string,
   { after, limit }: { after: string; limit: number },
 ): Promise<AgreedRow[]> {
   const bases = await tx.all(
     `SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id > ? ORDER BY item_id LIMIT ?`,
-    [drive, after, limit],
+    [pair, after, limit],
   )
   const ids = bases.map((raw) => String(raw.item_id))
   const locals = await tx.all(
     `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND item_id IN (${listOf(tx)})`,
-    [drive, JSON.stringify(ids)],
+    [pair, JSON.stringify(ids)],
   )
   const byItem = new Map(locals.map(localOf).map((row) => [row.itemId, row]))
   return bases.map((raw) => ({ base: baseOf(raw), local: byItem.get(String(raw.item_id)) }))
@@ -41,7 +41,7 @@ export async function agreedPage(
 /** What is here and was never agreed on, in the order of ids, which is the cursor. */
 export async function newHerePage(
   tx: Tx,
-  drive: string,
+  pair: string,
   { after, limit }: { after: number; limit: number },
 ): Promise<LocalRow[]> {
   const columns = LOCAL_COLUMNS.split(', ').map((column) => `here.${column}`)
@@ -50,7 +50,7 @@ export async function newHerePage(
      LEFT JOIN file_base base ON base.drive = here.drive AND base.item_id = here.item_id
      WHERE here.drive = ? AND here.id > ? AND here.is_missing = 0 AND here.parent_id IS NOT NULL
        AND base.item_id IS NULL ORDER BY here.id LIMIT ?`,
-    [drive, after, limit],
+    [pair, after, limit],
   )
   return rows.map(localOf)
 }
@@ -58,7 +58,7 @@ export async function newHerePage(
 /** Names from the root of several local rows, in few statements. */
 export async function localNames(
   tx: Tx,
-  drive: string,
+  pair: string,
   ids: readonly number[],
 ): Promise<Map<number, string[]>> {
   const known = new Map<number, { parentId: number | null; name: string }>()
@@ -66,7 +66,7 @@ export async function localNames(
   for (let depth = 0; wanted.length > 0 && depth < DEPTH_MAX; depth++) {
     const rows = await tx.all(
       `SELECT id, parent_id, name FROM file_local WHERE drive = ? AND id IN (${numbersOf(tx)})`,
-      [drive, JSON.stringify(wanted)],
+      [pair, JSON.stringify(wanted)],
     )
     const above = new Set<number>()
     for (const raw of rows) {
@@ -95,6 +95,6 @@ function namesTo(
 }
 
 /** A folder that is added again under a name of before goes on counting where its stream is. */
-export async function continuePlans(tx: Tx, drive: string, planned: number): Promise<void> {
-  await tx.run(`UPDATE file_drives SET planned = ? WHERE name = ? AND planned < ?`, [planned, drive, planned])
+export async function continuePlans(tx: Tx, pair: string, planned: number): Promise<void> {
+  await tx.run(`UPDATE file_drives SET planned = ? WHERE name = ? AND planned < ?`, [planned, pair, planned])
 }

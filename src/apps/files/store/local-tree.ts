@@ -21,7 +21,7 @@ import { LOCAL_COLUMNS, listOf, localOf, numbersOf, putLocal, sameStat } from '.
  */
 export async function seeLocal(
   tx: Tx,
-  drive: string,
+  pair: string,
   sightings: readonly LocalSighting[],
   { isUnsure = false, isOtherRoot = false }: { isUnsure?: boolean; isOtherRoot?: boolean } = {},
 ): Promise<{ opened: number; otherIds: Map<number, number> }> {
@@ -32,19 +32,19 @@ export async function seeLocal(
   for (const told of sightings) {
     const sighting = told.parentId === undefined ? told : { ...told, parentId: known(told.parentId) }
     if (sighting.seen === 'missing') {
-      const gone = await seeMissing(tx, drive, sighting)
+      const gone = await seeMissing(tx, pair, sighting)
       for (const node of gone) opened.add(node)
-      if (isUnsure) await forgetAgreed(tx, drive, gone)
+      if (isUnsure) await forgetAgreed(tx, pair, gone)
     } else if (sighting.seen === 'changed') {
-      await seeChanged(tx, drive, sighting, opened)
-      if (isOtherRoot) await doubtAgreed(tx, drive, sighting.id)
+      await seeChanged(tx, pair, sighting, opened)
+      if (isOtherRoot) await doubtAgreed(tx, pair, sighting.id)
     } else {
-      await checkFolder(tx, drive, sighting, folders)
-      const id = await seeNew(tx, drive, sighting, opened)
+      await checkFolder(tx, pair, sighting, folders)
+      const id = await seeNew(tx, pair, sighting, opened)
       if (id !== sighting.id) otherIds.set(sighting.id, id)
     }
   }
-  await openNodes(tx, drive, opened)
+  await openNodes(tx, pair, opened)
   return { opened: opened.size, otherIds }
 }
 
@@ -53,28 +53,28 @@ type Sighting<S extends LocalSighting['seen']> = Extract<LocalSighting, { seen: 
 /** Of a folder that was settled as deleted since it was looked at nothing is known any more. */
 async function checkFolder(
   tx: Tx,
-  drive: string,
+  pair: string,
   { parentId, name }: Sighting<'new'>,
   folders: Set<number>,
 ): Promise<void> {
   if (folders.has(parentId)) return
-  if (!(await localRow(tx, drive, parentId))) throw outdated({ name })
+  if (!(await localRow(tx, pair, parentId))) throw outdated({ name })
   folders.add(parentId)
 }
 
-async function seeNew(tx: Tx, drive: string, seen: Sighting<'new'>, opened: Set<NodeKey>): Promise<number> {
-  const there = await localAtName(tx, drive, seen.parentId, seen.name)
+async function seeNew(tx: Tx, pair: string, seen: Sighting<'new'>, opened: Set<NodeKey>): Promise<number> {
+  const there = await localAtName(tx, pair, seen.parentId, seen.name)
   if (there) {
-    await seeChanged(tx, drive, { seen: 'changed', id: there.id, ...statOf(seen) }, opened)
+    await seeChanged(tx, pair, { seen: 'changed', id: there.id, ...statOf(seen) }, opened)
     return there.id
   }
   const row: LocalRow = {
     ...{ id: seen.id, parentId: seen.parentId, name: seen.name, type: seen.type, ...seen.stat },
     ...{ hash: null, sha256: null, itemId: null, isMissing: false, unreadable: seen.unreadable ?? null },
   }
-  await putLocal(tx, drive, row)
+  await putLocal(tx, pair, row)
   opened.add(localNode(row))
-  for (const itemId of await unlinkedNamesakes(tx, drive, row)) opened.add(itemNode(itemId))
+  for (const itemId of await unlinkedNamesakes(tx, pair, row)) opened.add(itemNode(itemId))
   return seen.id
 }
 
@@ -83,25 +83,25 @@ function statOf({ stat, unreadable }: Sighting<'new'>): Pick<Sighting<'changed'>
 }
 
 /** An item without a local side at the very place where something new appeared: they are looked at together. */
-async function unlinkedNamesakes(tx: Tx, drive: string, { parentId, name }: LocalRow): Promise<string[]> {
+async function unlinkedNamesakes(tx: Tx, pair: string, { parentId, name }: LocalRow): Promise<string[]> {
   const rows = await tx.all<{ item_id: string }>(
     `SELECT remote.item_id AS item_id FROM file_local parent
      JOIN file_remote remote ON remote.drive = parent.drive AND remote.parent_id = parent.item_id
        AND remote.name_key = ? AND remote.is_deleted = 0
      LEFT JOIN file_base base ON base.drive = remote.drive AND base.item_id = remote.item_id
      WHERE parent.drive = ? AND parent.id = ? AND base.item_id IS NULL`,
-    [nameKey(name), drive, parentId],
+    [nameKey(name), pair, parentId],
   )
   return rows.map((row) => row.item_id)
 }
 
 async function seeChanged(
   tx: Tx,
-  drive: string,
+  pair: string,
   seen: Sighting<'changed'>,
   opened: Set<NodeKey>,
 ): Promise<void> {
-  const before = await localRow(tx, drive, seen.id)
+  const before = await localRow(tx, pair, seen.id)
   if (!before) return
   const row = { ...before, isMissing: false }
   if (seen.parentId !== undefined) row.parentId = seen.parentId
@@ -111,14 +111,14 @@ async function seeChanged(
   const isEdited = seen.stat && before.type !== 'folder' && !isSameContentStat(before, seen.stat)
   if (seen.stat && !sameStat(before, seen.stat))
     Object.assign(row, seen.stat, isEdited ? { hash: null, sha256: null } : {})
-  const there = row.parentId === null ? undefined : await localAtName(tx, drive, row.parentId, row.name)
+  const there = row.parentId === null ? undefined : await localAtName(tx, pair, row.parentId, row.name)
   if (there && there.id !== row.id) throw outdated(row)
-  await putLocal(tx, drive, row)
-  if (before.parentId !== row.parentId) await tidyFolder(tx, drive, before.parentId)
+  await putLocal(tx, pair, row)
+  if (before.parentId !== row.parentId) await tidyFolder(tx, pair, before.parentId)
   // Also where nobody knew its hash: two empty files agree without one.
   if (isEdited || isOther(before, row)) opened.add(localNode(row))
   const isMoved = before.parentId !== row.parentId || before.name !== row.name
-  if (isMoved && row.type === 'folder') await freeLeftOut(tx, drive, { localId: row.id, itemId: null })
+  if (isMoved && row.type === 'folder') await freeLeftOut(tx, pair, { localId: row.id, itemId: null })
 }
 
 /** An action has given its place to another since it was looked at. Nobody knows who is there now: look again. */
@@ -148,29 +148,29 @@ function isOther(before: LocalRow, now: LocalRow): boolean {
 /** What OneDrive never knew is simply gone. */
 async function seeMissing(
   tx: Tx,
-  drive: string,
+  pair: string,
   { id, parentId, name }: Sighting<'missing'>,
 ): Promise<NodeKey[]> {
-  const before = await localRow(tx, drive, id)
+  const before = await localRow(tx, pair, id)
   // Moved by one of our own actions since it was looked for.
   if (!before || before.isMissing || before.parentId !== parentId || before.name !== name) return []
-  return missBranch(tx, drive, id)
+  return missBranch(tx, pair, id)
 }
 
 /** Until both sides agree again. */
-async function doubtAgreed(tx: Tx, drive: string, localId: number): Promise<void> {
+async function doubtAgreed(tx: Tx, pair: string, localId: number): Promise<void> {
   await tx.run(
     `UPDATE file_base SET is_unsure = 1 WHERE drive = ? AND type = 'file' AND item_id = (
        SELECT item_id FROM file_local WHERE drive = ? AND id = ?)`,
-    [drive, drive, localId],
+    [pair, pair, localId],
   )
 }
 
 /** Without a base it is no deletion: what OneDrive has of it comes here again. */
-async function forgetAgreed(tx: Tx, drive: string, nodes: readonly NodeKey[]): Promise<void> {
+async function forgetAgreed(tx: Tx, pair: string, nodes: readonly NodeKey[]): Promise<void> {
   const items = nodes.filter((node) => node.startsWith('i:')).map((node) => node.slice(2))
   await tx.run(`DELETE FROM file_base WHERE drive = ? AND item_id IN (${listOf(tx)})`, [
-    ...[drive, JSON.stringify(items)],
+    ...[pair, JSON.stringify(items)],
   ])
 }
 
@@ -178,9 +178,9 @@ async function forgetAgreed(tx: Tx, drive: string, nodes: readonly NodeKey[]): P
  * A folder takes along what is in it. Returns the nodes that this concerns, which are to be opened. What is in a folder
  * that could not be looked into is as unknown as that: whether it is to be deleted in OneDrive is for a person to say.
  */
-export async function missBranch(tx: Tx, drive: string, id: number): Promise<NodeKey[]> {
+export async function missBranch(tx: Tx, pair: string, id: number): Promise<NodeKey[]> {
   const nodes: NodeKey[] = []
-  const rows = await branch(tx, drive, id)
+  const rows = await branch(tx, pair, id)
   const byId = new Map(rows.map((row) => [row.id, row]))
   for (const row of rows) {
     let unreadable = row.unreadable
@@ -193,7 +193,7 @@ export async function missBranch(tx: Tx, drive: string, id: number): Promise<Nod
     }
     if (row.isMissing && row.unreadable === unreadable) continue
     nodes.push(localNode(row))
-    await putLocal(tx, drive, { ...row, name: plainName(row), isMissing: true, unreadable })
+    await putLocal(tx, pair, { ...row, name: plainName(row), isMissing: true, unreadable })
   }
   return nodes
 }
@@ -204,7 +204,7 @@ function plainName({ id, name }: LocalRow): string {
   return name.endsWith(end) ? name.slice(0, -end.length) : name
 }
 
-async function branch(tx: Tx, drive: string, id: number): Promise<LocalRow[]> {
+async function branch(tx: Tx, pair: string, id: number): Promise<LocalRow[]> {
   const columns = LOCAL_COLUMNS.split(', ').map((column) => `found.${column}`)
   const rows = await tx.all(
     `WITH RECURSIVE branch(id) AS (
@@ -212,32 +212,32 @@ async function branch(tx: Tx, drive: string, id: number): Promise<LocalRow[]> {
        UNION SELECT child.id FROM branch JOIN file_local child ON child.drive = ? AND child.parent_id = branch.id)
      SELECT ${columns.join(', ')} FROM branch CROSS JOIN file_local found
      WHERE found.drive = ? AND found.id = branch.id`,
-    [drive, id, drive, drive],
+    [pair, id, pair, pair],
   )
   return rows.map(localOf)
 }
 
-export async function localRow(tx: Tx, drive: string, id: number): Promise<LocalRow | undefined> {
-  const raw = await tx.get(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND id = ?`, [drive, id])
+export async function localRow(tx: Tx, pair: string, id: number): Promise<LocalRow | undefined> {
+  const raw = await tx.get(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND id = ?`, [pair, id])
   return raw && localOf(raw)
 }
 
-export async function localOfItem(tx: Tx, drive: string, itemId: string): Promise<LocalRow | undefined> {
+export async function localOfItem(tx: Tx, pair: string, itemId: string): Promise<LocalRow | undefined> {
   const raw = await tx.get(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND item_id = ?`, [
-    ...[drive, itemId],
+    ...[pair, itemId],
   ])
   return raw && localOf(raw)
 }
 
 export async function localAtName(
   tx: Tx,
-  drive: string,
+  pair: string,
   parentId: number,
   name: string,
 ): Promise<LocalRow | undefined> {
   const raw = await tx.get(
     `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND parent_id = ? AND name = ? AND is_missing = 0`,
-    [drive, parentId, name],
+    [pair, parentId, name],
   )
   return raw && localOf(raw)
 }
@@ -246,10 +246,10 @@ export async function localAtName(
  * Right below a folder, missing ones included. All of them in one text: a look reads every row of the tree, and with
  * objects from the driver that took two to three times as long (of 100,000 rows: 0.12 s against 0.3 s).
  */
-export async function childRows(tx: Tx, drive: string, parentId: number): Promise<LocalRow[]> {
+export async function childRows(tx: Tx, pair: string, parentId: number): Promise<LocalRow[]> {
   const found = await tx.get<{ rows: string | null }>(
     `SELECT ${PACKED_ROWS[tx.dialect]} AS rows FROM file_local WHERE drive = ? AND parent_id = ?`,
-    [drive, parentId],
+    [pair, parentId],
   )
   return unpackedRows(found?.rows)
 }
@@ -280,13 +280,13 @@ function unpacked(packed: Packed): LocalRow {
 
 export async function localRows(
   tx: Tx,
-  drive: string,
+  pair: string,
   ids: readonly number[],
 ): Promise<Map<number, LocalRow>> {
   if (ids.length === 0) return new Map()
   const rows = await tx.all(
     `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND id IN (${numbersOf(tx)})`,
-    [drive, JSON.stringify(ids)],
+    [pair, JSON.stringify(ids)],
   )
   return new Map(rows.map(localOf).map((row) => [row.id, row]))
 }
@@ -295,30 +295,30 @@ export async function localRows(
  * Deletes a row. A folder's row stays, as missing and nobody's, as long as there are rows of what was in it: where
  * those were must stay known until they are settled, too.
  */
-export async function forgetLocal(tx: Tx, drive: string, id: number): Promise<void> {
-  const row = await localRow(tx, drive, id)
+export async function forgetLocal(tx: Tx, pair: string, id: number): Promise<void> {
+  const row = await localRow(tx, pair, id)
   if (!row) return
-  const child = await tx.get(`SELECT 1 AS yes FROM file_local WHERE drive = ? AND parent_id = ?`, [drive, id])
+  const child = await tx.get(`SELECT 1 AS yes FROM file_local WHERE drive = ? AND parent_id = ?`, [pair, id])
   if (child) {
-    await putLocal(tx, drive, { ...row, itemId: null, isMissing: true })
+    await putLocal(tx, pair, { ...row, itemId: null, isMissing: true })
     return
   }
-  await tx.run(`DELETE FROM file_local WHERE drive = ? AND id = ?`, [drive, id])
-  await tidyFolder(tx, drive, row.parentId)
+  await tx.run(`DELETE FROM file_local WHERE drive = ? AND id = ?`, [pair, id])
+  await tidyFolder(tx, pair, row.parentId)
 }
 
 /** Something has left it: was it kept for that alone? */
-export async function tidyFolder(tx: Tx, drive: string, id: number | null): Promise<void> {
-  const folder = id === null ? undefined : await localRow(tx, drive, id)
+export async function tidyFolder(tx: Tx, pair: string, id: number | null): Promise<void> {
+  const folder = id === null ? undefined : await localRow(tx, pair, id)
   if (!folder?.isMissing || folder.itemId !== null) return
-  if (!(await isOpen(tx, drive, `l:${folder.id}`))) await forgetLocal(tx, drive, folder.id)
+  if (!(await isOpen(tx, pair, `l:${folder.id}`))) await forgetLocal(tx, pair, folder.id)
 }
 
 /** Ids for rows that are not written yet: the first of `count`. */
-export async function takeLocalIds(tx: Tx, drive: string, count: number): Promise<number> {
+export async function takeLocalIds(tx: Tx, pair: string, count: number): Promise<number> {
   const row = await tx.get<{ next: number }>(
     `UPDATE file_drives SET next_local_id = next_local_id + ? WHERE name = ? RETURNING next_local_id AS next`,
-    [count, drive],
+    [count, pair],
   )
   return Number(row!.next) - count
 }
@@ -326,13 +326,13 @@ export async function takeLocalIds(tx: Tx, drive: string, count: number): Promis
 /** Somebody has looked: the hashes of the content with this stat. False where another stat was seen since. */
 export async function setLocalHash(
   tx: Tx,
-  drive: string,
+  pair: string,
   { id, stat, hash, sha256 }: { id: number; stat: LocalStat } & Digests,
 ): Promise<boolean> {
   const set = await tx.run(
     `UPDATE file_local SET hash = ?, sha256 = ?, unreadable = NULL WHERE drive = ? AND id = ? AND dev = ? AND ino = ?
      AND birth_ns = ? AND mtime_ns = ? AND ctime_ns = ? AND size = ?`,
-    [...[hash, sha256, drive, id, stat.dev, stat.ino, stat.birthNs, stat.mtimeNs, stat.ctimeNs], stat.size],
+    [...[hash, sha256, pair, id, stat.dev, stat.ino, stat.birthNs, stat.mtimeNs, stat.ctimeNs], stat.size],
   )
   return set === 1
 }

@@ -13,52 +13,52 @@ import type { Reason } from '../left-code.ts'
 import type { NodeKey } from '../trees.ts'
 import { listOf } from './rows.ts'
 
-export async function openNode(tx: Tx, drive: string, node: NodeKey): Promise<void> {
+export async function openNode(tx: Tx, pair: string, node: NodeKey): Promise<void> {
   await tx.run(
     `INSERT INTO file_open(drive, node, version) VALUES (?, ?, 1)
      ON CONFLICT (drive, node) DO UPDATE SET version = file_open.version + 1, waits_for = NULL, because = NULL, code = NULL`,
-    [drive, node],
+    [pair, node],
   )
 }
 
-export async function openNodes(tx: Tx, drive: string, nodes: Iterable<NodeKey>): Promise<void> {
-  for (const node of nodes) await openNode(tx, drive, node)
+export async function openNodes(tx: Tx, pair: string, nodes: Iterable<NodeKey>): Promise<void> {
+  for (const node of nodes) await openNode(tx, pair, node)
 }
 
 /** True where something changed since the plan: it has to be planned again. */
-export async function closeNode(tx: Tx, drive: string, node: NodeKey, version: number): Promise<boolean> {
+export async function closeNode(tx: Tx, pair: string, node: NodeKey, version: number): Promise<boolean> {
   const closed = await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ? AND version = ?`, [
-    ...[drive, node, version],
+    ...[pair, node, version],
   ])
-  return closed === 0 ? freeNode(tx, drive, node) : false
+  return closed === 0 ? freeNode(tx, pair, node) : false
 }
 
 /** Whatever its version: it is not a node any more. */
-export async function closeNodes(tx: Tx, drive: string, nodes: readonly NodeKey[]): Promise<void> {
+export async function closeNodes(tx: Tx, pair: string, nodes: readonly NodeKey[]): Promise<void> {
   await tx.run(`DELETE FROM file_open WHERE drive = ? AND node IN (${listOf(tx)})`, [
-    ...[drive, JSON.stringify(nodes)],
+    ...[pair, JSON.stringify(nodes)],
   ])
 }
 
-export async function isOpen(tx: Tx, drive: string, node: NodeKey): Promise<boolean> {
-  const open = await tx.get(`SELECT 1 AS yes FROM file_open WHERE drive = ? AND node = ?`, [drive, node])
+export async function isOpen(tx: Tx, pair: string, node: NodeKey): Promise<boolean> {
+  const open = await tx.get(`SELECT 1 AS yes FROM file_open WHERE drive = ? AND node = ?`, [pair, node])
   return open !== undefined
 }
 
 /** To be planned again; true where it was open. */
-export async function freeNode(tx: Tx, drive: string, node: NodeKey): Promise<boolean> {
+export async function freeNode(tx: Tx, pair: string, node: NodeKey): Promise<boolean> {
   const freed = await tx.run(
     `UPDATE file_open SET planned = NULL, waits_for = NULL, because = NULL, code = NULL WHERE drive = ? AND node = ?`,
-    [drive, node],
+    [pair, node],
   )
   return freed > 0
 }
 
 /** What waited for it is planned again; true where something did. */
-export async function freeWaiting(tx: Tx, drive: string, nodes: readonly NodeKey[]): Promise<boolean> {
+export async function freeWaiting(tx: Tx, pair: string, nodes: readonly NodeKey[]): Promise<boolean> {
   const freed = await tx.run(
     `UPDATE file_open SET waits_for = NULL, because = NULL, code = NULL WHERE drive = ? AND waits_for IN (${listOf(tx)})`,
-    [drive, JSON.stringify(nodes)],
+    [pair, JSON.stringify(nodes)],
   )
   return freed > 0
 }
@@ -67,61 +67,61 @@ export async function freeWaiting(tx: Tx, drive: string, nodes: readonly NodeKey
  * It is left alone, so nobody is going to wake those that wait for it: they look again whether they have to. Who has a
  * reason of his own keeps it: two that are left alone because of each other would wake each other for ever.
  */
-export async function freeUndecided(tx: Tx, drive: string, node: NodeKey): Promise<void> {
+export async function freeUndecided(tx: Tx, pair: string, node: NodeKey): Promise<void> {
   await tx.run(
     `UPDATE file_open SET waits_for = NULL WHERE drive = ? AND waits_for = ? AND node <> ? AND because IS NULL
        AND planned IS NULL`,
-    [drive, node, node],
+    [pair, node, node],
   )
 }
 
 /** Left alone with a reason, unless something changed since the plan. With `until`: until that node has ended. */
 export async function leaveNode(
   tx: Tx,
-  drive: string,
+  pair: string,
   end: Reason & { node: NodeKey; version: number; until?: NodeKey | undefined },
 ): Promise<boolean> {
   const { node, version, because, code, until } = end
   const left = await tx.run(
     `UPDATE file_open SET planned = NULL, waits_for = ?, because = ?, code = ?
      WHERE drive = ? AND node = ? AND version = ?`,
-    [until ?? null, because, code ?? null, drive, node, version],
+    [until ?? null, because, code ?? null, pair, node, version],
   )
-  return left === 0 ? freeNode(tx, drive, node) : false
+  return left === 0 ? freeNode(tx, pair, node) : false
 }
 
 /** Plans up to this one have settled: what they still hold ended without a word (a job canceled by hand). */
-export async function releaseSettled(tx: Tx, drive: string, settledTo: number): Promise<number> {
-  return tx.run(`UPDATE file_open SET planned = NULL WHERE drive = ? AND planned <= ?`, [drive, settledTo])
+export async function releaseSettled(tx: Tx, pair: string, settledTo: number): Promise<number> {
+  return tx.run(`UPDATE file_open SET planned = NULL WHERE drive = ? AND planned <= ?`, [pair, settledTo])
 }
 
 /** At the start of a sync: whatever waits looks again whether it still has to. */
-export async function freeAllWaiting(tx: Tx, drive: string): Promise<number> {
+export async function freeAllWaiting(tx: Tx, pair: string): Promise<number> {
   return tx.run(
     `UPDATE file_open SET waits_for = NULL, because = NULL, code = NULL WHERE drive = ? AND waits_for IS NOT NULL`,
-    [drive],
+    [pair],
   )
 }
 
 /** After a look at some folders: what waits for a look to find it, and has no reason of its own, tries again. */
-export async function freeUnfound(tx: Tx, drive: string): Promise<number> {
+export async function freeUnfound(tx: Tx, pair: string): Promise<number> {
   return tx.run(
     `UPDATE file_open SET waits_for = NULL WHERE drive = ? AND waits_for = node AND because IS NULL AND planned IS NULL`,
-    [drive],
+    [pair],
   )
 }
 
 /** Planned again when that one ends, unless something changed since the plan. */
 export async function waitForNode(
   tx: Tx,
-  drive: string,
+  pair: string,
   { node, version, waitsFor }: { node: NodeKey; version: number; waitsFor: NodeKey },
 ): Promise<boolean> {
   const waits = await tx.run(
     `UPDATE file_open SET planned = NULL, waits_for = ?, because = NULL, code = NULL WHERE drive = ? AND node = ? AND version = ?`,
-    [waitsFor, drive, node, version],
+    [waitsFor, pair, node, version],
   )
-  return waits === 0 ? freeNode(tx, drive, node) : false
+  return waits === 0 ? freeNode(tx, pair, node) : false
 }
 
 /**
@@ -130,7 +130,7 @@ export async function waitForNode(
  */
 export async function freeFolder(
   tx: Tx,
-  drive: string,
+  pair: string,
   { node, until }: { node: NodeKey; until?: NodeKey },
 ): Promise<void> {
   if (until === undefined) return
@@ -138,7 +138,7 @@ export async function freeFolder(
     `UPDATE file_open SET waits_for = NULL, because = NULL, code = NULL
      WHERE drive = ? AND node = ? AND (waits_for = ? OR code IN ('downloads-only', 'uploads-only'))
        AND planned IS NULL`,
-    [drive, until, node],
+    [pair, until, node],
   )
 }
 
@@ -150,11 +150,11 @@ const IS_LEFT_OUT = `code IN ('left-out', 'in-exchange')`
  */
 export async function freeLeftOut(
   tx: Tx,
-  drive: string,
+  pair: string,
   { localId, itemId }: { localId: number | null; itemId: string | null },
 ): Promise<void> {
   const left = await tx.get(`SELECT 1 AS yes FROM file_open WHERE drive = ? AND ${IS_LEFT_OUT} LIMIT 1`, [
-    drive,
+    pair,
   ])
   if (!left) return
   await tx.run(
@@ -169,14 +169,14 @@ export async function freeLeftOut(
      UPDATE file_open SET because = NULL, code = NULL, waits_for = NULL
      WHERE drive = ? AND planned IS NULL AND ${IS_LEFT_OUT} AND node IN (
        SELECT 'l:' || id FROM here UNION SELECT 'i:' || item_id FROM here UNION SELECT 'i:' || item_id FROM there)`,
-    [drive, localId, drive, drive, itemId, drive, drive],
+    [pair, localId, pair, pair, itemId, pair, pair],
   )
 }
 
 /** A folder has its own name again: what is in it goes on. */
-export async function freeExchanged(tx: Tx, drive: string): Promise<void> {
+export async function freeExchanged(tx: Tx, pair: string): Promise<void> {
   await tx.run(
     `UPDATE file_open SET because = NULL, code = NULL, waits_for = NULL WHERE drive = ? AND code = 'in-exchange'`,
-    [drive],
+    [pair],
   )
 }

@@ -5,10 +5,10 @@ import type { NodeKey } from '../trees.ts'
 export type Totals = { files: number; folders: number; bytes: number }
 
 /** Of what both sides agree on. */
-export async function totalsOf(tx: Tx, drive: string): Promise<Totals> {
+export async function totalsOf(tx: Tx, pair: string): Promise<Totals> {
   const rows = await tx.all<{ type: string; n: number; bytes: number | null }>(
     `SELECT type, count(*) AS n, sum(size) AS bytes FROM file_base WHERE drive = ? GROUP BY type`,
-    [drive],
+    [pair],
   )
   const of = (type: string) => rows.find((row) => row.type === type)
   return {
@@ -23,40 +23,40 @@ export type Reported = { node: NodeKey; path: string; because: string }
 /** What is left alone and why, with where it is: on this side where it is here, else in OneDrive. */
 export async function reportedOf(
   tx: Tx,
-  drive: string,
+  pair: string,
   { after = '', limit }: { after?: string | undefined; limit: number },
 ): Promise<Reported[]> {
   const rows = await tx.all<{ node: NodeKey; because: string }>(
     `SELECT node, because FROM file_open WHERE drive = ? AND because IS NOT NULL AND planned IS NULL AND node > ?
      ORDER BY node LIMIT ?`,
-    [drive, after, limit],
+    [pair, after, limit],
   )
   const reported: Reported[] = []
   for (const { node, because } of rows)
-    reported.push({ node, because, path: await pathOfNode(tx, drive, node) })
+    reported.push({ node, because, path: await pathOfNode(tx, pair, node) })
   return reported
 }
 
 const DEPTH_MAX = 1_000
 
-export async function pathOfNode(tx: Tx, drive: string, node: NodeKey): Promise<string> {
+export async function pathOfNode(tx: Tx, pair: string, node: NodeKey): Promise<string> {
   const start = node.startsWith('l:')
     ? await tx.get<{ id: number }>(`SELECT id FROM file_local WHERE drive = ? AND id = ?`, [
-        ...[drive, Number(node.slice(2))],
+        ...[pair, Number(node.slice(2))],
       ])
     : await tx.get<{ id: number }>(
         `SELECT id FROM file_local WHERE drive = ? AND item_id = ? AND is_missing = 0`,
-        [...[drive, node.slice(2)]],
+        [...[pair, node.slice(2)]],
       )
   const names = start
-    ? await namesAbove(tx, { drive, id: Number(start.id), table: 'file_local', column: 'id' })
-    : await namesAbove(tx, { drive, id: node.slice(2), table: 'file_remote', column: 'item_id' })
+    ? await namesAbove(tx, { pair, id: Number(start.id), table: 'file_local', column: 'id' })
+    : await namesAbove(tx, { pair, id: node.slice(2), table: 'file_remote', column: 'item_id' })
   return names.join('/') || node
 }
 
 async function namesAbove(
   tx: Tx,
-  from: { drive: string; id: string | number; table: 'file_local' | 'file_remote'; column: 'id' | 'item_id' },
+  from: { pair: string; id: string | number; table: 'file_local' | 'file_remote'; column: 'id' | 'item_id' },
 ): Promise<string[]> {
   const rows = await tx.all<{ id: string | number; name: string }>(
     `WITH RECURSIVE above(id, parent_id, name, depth) AS (
@@ -65,7 +65,7 @@ async function namesAbove(
          FROM above CROSS JOIN ${from.table} up
          WHERE up.drive = ? AND up.${from.column} = above.parent_id AND above.depth < ${DEPTH_MAX})
      SELECT id, name FROM above WHERE parent_id IS NOT NULL ORDER BY depth`,
-    [from.drive, from.id, from.drive],
+    [from.pair, from.id, from.pair],
   )
   // Folders that OneDrive has inside of each other are named once.
   const names = new Map<string | number, string>()

@@ -45,7 +45,7 @@ const OPEN_FILES = `FROM file_open open
 export type OverwritesAhead = Omit<OverwriteGuard, 'baseFiles' | 'recent' | 'forced'>
 
 /** Of all that is open, and not left alone for another reason than the guard. */
-export async function overwritesAhead(tx: Tx, drive: string, mode: Mode): Promise<OverwritesAhead> {
+export async function overwritesAhead(tx: Tx, pair: string, mode: Mode): Promise<OverwritesAhead> {
   const [isDown, isUp] = [mode !== 'upload-only', mode !== 'download-only']
   const count = (condition: string): string => `sum(CASE WHEN ${condition} THEN 1 ELSE 0 END)`
   const row = await tx.get<Record<string, number | string | null>>(
@@ -57,7 +57,7 @@ export async function overwritesAhead(tx: Tx, drive: string, mode: Mode): Promis
        coalesce(max(CASE WHEN ${IS_UNREAD} AND open.planned IS NOT NULL THEN open.node END),
          max(CASE WHEN ${UNREAD} THEN open.node END)) AS reading
      ${OPEN_FILES} AND (open.because IS NULL OR open.code = 'held-overwrite')`,
-    [drive],
+    [pair],
   )
   const number = (name: string): number => Number(row?.[name] ?? 0)
   return {
@@ -65,14 +65,14 @@ export async function overwritesAhead(tx: Tx, drive: string, mode: Mode): Promis
     older: (isDown ? number('local_older') : 0) + (isUp ? number('remote_older') : 0),
     ...{ unread: isUp ? number('unread') : 0, unreadOlder: isUp ? number('unread_older') : 0 },
     reading: (row?.reading as NodeKey | null | undefined) ?? undefined,
-    chosen: number('chosen') > 0 ? await chosenNodes(tx, drive) : new Set(),
+    chosen: number('chosen') > 0 ? await chosenNodes(tx, pair) : new Set(),
   }
 }
 
 /** Whose older version somebody has chosen, and that is being carried out. */
-async function chosenNodes(tx: Tx, drive: string): Promise<Set<NodeKey>> {
+async function chosenNodes(tx: Tx, pair: string): Promise<Set<NodeKey>> {
   const rows = await tx.all<{ node: NodeKey }>(`SELECT open.node AS node ${OPEN_FILES} AND (${CHOSEN})`, [
-    drive,
+    pair,
   ])
   return new Set(rows.map(({ node }) => node))
 }
@@ -80,14 +80,14 @@ async function chosenNodes(tx: Tx, drive: string): Promise<Set<NodeKey>> {
 /** What is open is counted as that. */
 export async function recentOverwrites(
   tx: Tx,
-  drive: string,
+  pair: string,
   nowMs: number,
 ): Promise<OverwriteGuard['recent']> {
   const row = await tx.get<{ files: number; older: number | null }>(
     `SELECT count(*) AS files, sum(done.is_older) AS older FROM file_overwrites done
      WHERE done.drive = ? AND done.at > ? AND done.at <= ? AND NOT EXISTS (
        SELECT 1 FROM file_open open WHERE open.drive = done.drive AND open.node = 'i:' || done.item_id)`,
-    [drive, nowMs - RECENT_MS, nowMs],
+    [pair, nowMs - RECENT_MS, nowMs],
   )
   return { files: Number(row?.files ?? 0), older: Number(row?.older ?? 0) }
 }
@@ -95,30 +95,30 @@ export async function recentOverwrites(
 /** One was done: it is one of those that somebody said yes to, or is counted. */
 export async function countOverwrite(
   tx: Tx,
-  drive: string,
+  pair: string,
   { itemId, isOlder, nowMs }: { itemId: string; isOlder: boolean; nowMs: number },
 ): Promise<void> {
   const spent = await tx.run(
     `UPDATE file_drives SET forced_overwrites = forced_overwrites - 1 WHERE name = ? AND forced_overwrites > 0`,
-    [drive],
+    [pair],
   )
   if (spent > 0) return
-  const isCounted = isOlder && !(await isChosenNode(tx, drive, itemNode(itemId)))
+  const isCounted = isOlder && !(await isChosenNode(tx, pair, itemNode(itemId)))
   await tx.run(
     `INSERT INTO file_overwrites(drive, item_id, at, is_older) VALUES (?, ?, ?, ?)
      ON CONFLICT (item_id, drive) DO UPDATE SET at = excluded.at, is_older = excluded.is_older`,
-    [drive, itemId, nowMs, isCounted ? 1 : 0],
+    [pair, itemId, nowMs, isCounted ? 1 : 0],
   )
 }
 
-async function isChosenNode(tx: Tx, drive: string, node: NodeKey): Promise<boolean> {
-  const row = await tx.get(`SELECT 1 AS yes ${OPEN_FILES} AND open.node = ? AND (${CHOSEN})`, [drive, node])
+async function isChosenNode(tx: Tx, pair: string, node: NodeKey): Promise<boolean> {
+  const row = await tx.get(`SELECT 1 AS yes ${OPEN_FILES} AND open.node = ? AND (${CHOSEN})`, [pair, node])
   return row !== undefined
 }
 
 /** Those of long ago, and of a clock that was wrong. */
-export async function forgetOverwrites(tx: Tx, drive: string, nowMs: number): Promise<void> {
+export async function forgetOverwrites(tx: Tx, pair: string, nowMs: number): Promise<void> {
   await tx.run(`DELETE FROM file_overwrites WHERE drive = ? AND (at <= ? OR at > ?)`, [
-    ...[drive, nowMs - RECENT_MS, nowMs],
+    ...[pair, nowMs - RECENT_MS, nowMs],
   ])
 }

@@ -36,27 +36,27 @@ export type PlanView = {
   remotePathOf(node: NodeKey): string | undefined
 }
 
-export async function loadUnplanned(tx: Tx, drive: string, limit: number): Promise<PlanView> {
+export async function loadUnplanned(tx: Tx, pair: string, limit: number): Promise<PlanView> {
   const rows = await tx.all<{ node: NodeKey; version: number }>(
     `SELECT node, version FROM file_open
      WHERE drive = ? AND node > '' AND planned IS NULL AND waits_for IS NULL AND because IS NULL
      ORDER BY node LIMIT ?`,
-    [drive, limit],
+    [pair, limit],
   )
-  return loadView(tx, drive, new Map(rows.map(({ node, version }) => [node, Number(version)])))
+  return loadView(tx, pair, new Map(rows.map(({ node, version }) => [node, Number(version)])))
 }
 
 /** With those who have names that these may take, so that both are decided together. */
 export async function loadView(
   tx: Tx,
-  drive: string,
+  pair: string,
   versions: ReadonlyMap<NodeKey, number>,
 ): Promise<PlanView> {
-  const view = new View(tx, drive)
+  const view = new View(tx, pair)
   await view.load(versions)
   const others = view.unplannedNamesakes(versions)
   if (others.size === 0) return view
-  const wider = new View(tx, drive)
+  const wider = new View(tx, pair)
   await wider.load(new Map([...versions, ...others]))
   return wider
 }
@@ -75,7 +75,7 @@ type OpenRow = {
 
 class View implements PlanView {
   readonly #tx: Tx
-  readonly #drive: string
+  readonly #pair: string
   nodes: Omit<PlanNode, 'path'>[] = []
   readonly #remote = new Map<string, RemoteRow>()
   readonly #base = new Map<string, BaseRow>()
@@ -90,9 +90,9 @@ class View implements PlanView {
   readonly #heldDeletes = new Set<NodeKey>()
   readonly #unplanned = new Map<NodeKey, number>()
 
-  constructor(tx: Tx, drive: string) {
+  constructor(tx: Tx, pair: string) {
     this.#tx = tx
-    this.#drive = drive
+    this.#pair = pair
   }
 
   async load(versions: ReadonlyMap<NodeKey, number>): Promise<void> {
@@ -101,7 +101,7 @@ class View implements PlanView {
       .filter((node) => node.startsWith('l:'))
       .map((node) => Number(node.slice(2)))
     await this.#addItems(items)
-    for (const row of (await localRows(this.#tx, this.#drive, locals)).values()) this.#addLocal(row)
+    for (const row of (await localRows(this.#tx, this.#pair, locals)).values()) this.#addLocal(row)
     await this.#addAbove()
     await this.#addNamesakes()
     await this.#addBelow()
@@ -210,15 +210,15 @@ class View implements PlanView {
     const wanted = items.filter((item) => !this.#remote.has(item))
     if (wanted.length === 0) return
     const list = JSON.stringify(wanted)
-    for (const [id, row] of await remoteRows(this.#tx, this.#drive, wanted)) this.#remote.set(id, row)
+    for (const [id, row] of await remoteRows(this.#tx, this.#pair, wanted)) this.#remote.set(id, row)
     const bases = await this.#tx.all(
       `SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id IN (${listOf(this.#tx)})`,
-      [this.#drive, list],
+      [this.#pair, list],
     )
     for (const row of bases.map(baseOf)) this.#base.set(row.itemId, row)
     const locals = await this.#tx.all(
       `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND item_id IN (${listOf(this.#tx)})`,
-      [this.#drive, list],
+      [this.#pair, list],
     )
     for (const row of locals.map(localOf)) this.#addLocal(row)
   }
@@ -236,7 +236,7 @@ class View implements PlanView {
       if (missingItems.length + missingFolders.length === 0) return
       for (const id of [...missingItems, ...missingFolders]) this.#asked.add(id)
       await this.#addItems(missingItems)
-      for (const row of (await localRows(this.#tx, this.#drive, missingFolders)).values()) this.#addLocal(row)
+      for (const row of (await localRows(this.#tx, this.#pair, missingFolders)).values()) this.#addLocal(row)
     }
   }
 
@@ -260,14 +260,14 @@ class View implements PlanView {
     const remote = await this.#tx.all(
       `SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND is_deleted = 0
        AND parent_id IN (${listOf(this.#tx)}) AND name_key IN (${listOf(this.#tx)})`,
-      [this.#drive, JSON.stringify([...items]), JSON.stringify([...remoteNames, ...localNames])],
+      [this.#pair, JSON.stringify([...items]), JSON.stringify([...remoteNames, ...localNames])],
     )
     for (const row of remote.map(remoteOf))
       this.#remoteByName.set(`${row.parentId}/${nameKey(row.name)}`, row)
     const local = await this.#tx.all(
       `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND is_missing = 0
        AND parent_id IN (${numbersOf(this.#tx)}) AND name_key IN (${listOf(this.#tx)})`,
-      [this.#drive, JSON.stringify([...folders]), JSON.stringify([...remoteNames, ...localNames])],
+      [this.#pair, JSON.stringify([...folders]), JSON.stringify([...remoteNames, ...localNames])],
     )
     for (const row of local.map(localOf)) {
       const key = `${row.parentId}/${nameKey(row.name)}`
@@ -289,14 +289,14 @@ class View implements PlanView {
     if (here.length + there.length === 0) return
     const local = await this.#tx.all<{ parent_id: number; id: number; item_id: string | null }>(
       `SELECT parent_id, id, item_id FROM file_local WHERE drive = ? AND is_missing = 0 AND parent_id IN (${numbersOf(this.#tx)})`,
-      [this.#drive, JSON.stringify(here)],
+      [this.#pair, JSON.stringify(here)],
     )
     for (const row of local) {
       push(this.#localChildren, Number(row.parent_id), localNode({ id: Number(row.id), itemId: row.item_id }))
     }
     const remote = await this.#tx.all<{ parent_id: string; item_id: string }>(
       `SELECT parent_id, item_id FROM file_remote WHERE drive = ? AND is_deleted = 0 AND parent_id IN (${listOf(this.#tx)})`,
-      [this.#drive, JSON.stringify(there)],
+      [this.#pair, JSON.stringify(there)],
     )
     for (const row of remote) push(this.#remoteChildren, row.parent_id, itemNode(row.item_id))
   }
@@ -325,7 +325,7 @@ class View implements PlanView {
   async #addOpen(nodes: ReadonlySet<NodeKey>): Promise<void> {
     const rows = await this.#tx.all<OpenRow>(
       `SELECT node, version, planned, waits_for, because, code FROM file_open WHERE drive = ? AND node IN (${listOf(this.#tx)})`,
-      [this.#drive, JSON.stringify([...nodes])],
+      [this.#pair, JSON.stringify([...nodes])],
     )
     for (const { node, version, planned, waits_for: waitsFor, because, code } of rows) {
       this.#states.set(node, planned !== null ? 'in work' : because !== null ? 'stuck' : 'open')

@@ -7,44 +7,43 @@ import { listOf, putRemote, REMOTE_COLUMNS, remoteOf } from './rows.ts'
 /** Items in the order in which they came: the last one counts. Returns how many nodes were opened. */
 export async function hearRemote(
   tx: Tx,
-  drive: string,
+  pair: string,
   items: readonly RemoteRow[],
   generation: number,
 ): Promise<number> {
   const last = new Map(items.map((item) => [item.itemId, item]))
-  const known = await remoteRows(tx, drive, [...last.keys()])
+  const known = await remoteRows(tx, pair, [...last.keys()])
   const opened = new Set<NodeKey>()
   // What is there first: something may have left a folder before the folder was deleted.
   for (const item of last.values()) {
     if (item.isDeleted) continue
     const before = known.get(item.itemId)
-    await putRemote(tx, drive, item, generation)
+    await putRemote(tx, pair, item, generation)
     // The root is both sides' from the start.
     if (item.parentId === null) continue
     // In work, another tag is news as well: what its action has looked at meanwhile is older.
     const isNews = !before || isOther(before, item)
-    const isTouched = !isNews && before.eTag !== item.eTag && (await isInWork(tx, drive, item.itemId))
+    const isTouched = !isNews && before.eTag !== item.eTag && (await isInWork(tx, pair, item.itemId))
     if (isNews || isTouched) opened.add(itemNode(item.itemId))
     const isMoved = before && (before.parentId !== item.parentId || before.name !== item.name)
-    if (isMoved && item.type === 'folder')
-      await freeLeftOut(tx, drive, { localId: null, itemId: item.itemId })
+    if (isMoved && item.type === 'folder') await freeLeftOut(tx, pair, { localId: null, itemId: item.itemId })
   }
   const unknown = [...last.values()].filter((item) => item.isDeleted && !known.has(item.itemId))
-  if (unknown.length > 0 && (await isMaking(tx, drive))) {
-    for (const item of unknown) await putRemote(tx, drive, { ...item, name: UNKNOWN }, generation)
+  if (unknown.length > 0 && (await isMaking(tx, pair))) {
+    for (const item of unknown) await putRemote(tx, pair, { ...item, name: UNKNOWN }, generation)
   }
   for (const item of last.values()) {
     if (!item.isDeleted || known.get(item.itemId)?.parentId == null) continue
-    for (const itemId of await deleteBranch(tx, drive, item.itemId, generation)) opened.add(itemNode(itemId))
+    for (const itemId of await deleteBranch(tx, pair, item.itemId, generation)) opened.add(itemNode(itemId))
   }
-  await openNodes(tx, drive, opened)
+  await openNodes(tx, pair, opened)
   return opened.size
 }
 
-async function isInWork(tx: Tx, drive: string, itemId: string): Promise<boolean> {
+async function isInWork(tx: Tx, pair: string, itemId: string): Promise<boolean> {
   const row = await tx.get(
     `SELECT 1 AS yes FROM file_open WHERE drive = ? AND node = ? AND planned IS NOT NULL`,
-    [drive, itemNode(itemId)],
+    [pair, itemNode(itemId)],
   )
   return row !== undefined
 }
@@ -56,10 +55,10 @@ const UNKNOWN = ''
  * Whether something new here is on its way to OneDrive: then an unknown item that is deleted may be the one that is
  * just being made, and whose end is not written down yet. That must be remembered, as it is not told twice.
  */
-async function isMaking(tx: Tx, drive: string): Promise<boolean> {
+async function isMaking(tx: Tx, pair: string): Promise<boolean> {
   const row = await tx.get(
     `SELECT 1 AS yes FROM file_open WHERE drive = ? AND node >= 'l:' AND node < 'l;' AND planned IS NOT NULL LIMIT 1`,
-    [drive],
+    [pair],
   )
   return row !== undefined
 }
@@ -71,19 +70,19 @@ async function isMaking(tx: Tx, drive: string): Promise<boolean> {
  */
 export async function hearNow(
   tx: Tx,
-  drive: string,
+  pair: string,
   items: readonly RemoteRow[],
   action?: { node: NodeKey; version: number },
 ): Promise<number> {
   const row = await tx.get<{ generation: number }>(`SELECT generation FROM file_drives WHERE name = ?`, [
-    drive,
+    pair,
   ])
   const now: RemoteRow[] = []
   for (const item of items) {
-    const isOld = action !== undefined && (await isOutdated(tx, drive, item, action))
-    if (!isOld) now.push(await withFolder(tx, drive, item))
+    const isOld = action !== undefined && (await isOutdated(tx, pair, item, action))
+    if (!isOld) now.push(await withFolder(tx, pair, item))
   }
-  return hearRemote(tx, drive, now, Number(row?.generation ?? 0))
+  return hearRemote(tx, pair, now, Number(row?.generation ?? 0))
 }
 
 /**
@@ -92,18 +91,18 @@ export async function hearNow(
  */
 async function isOutdated(
   tx: Tx,
-  drive: string,
+  pair: string,
   look: RemoteRow,
   action: { node: NodeKey; version: number },
 ): Promise<boolean> {
-  const known = await remoteRow(tx, drive, look.itemId)
+  const known = await remoteRow(tx, pair, look.itemId)
   if (!known || (!isOther(known, look) && known.eTag === look.eTag)) return false
   // Ids do not come back, but out of the recycle bin, and that is told as well.
   if (known.isDeleted && !look.isDeleted) return true
   const node = itemNode(look.itemId)
   const open = await tx.get<{ version: number; planned: number | null; waits_for: string | null }>(
     `SELECT version, planned, waits_for FROM file_open WHERE drive = ? AND node = ? AND because IS NULL`,
-    [drive, node],
+    [pair, node],
   )
   if (!open) return false
   if (node === action.node) return Number(open.version) !== action.version
@@ -114,11 +113,11 @@ async function isOutdated(
  * What an action has seen in a folder of which OneDrive has told since that it is deleted, is deleted with it: that is
  * not told again.
  */
-export async function withFolder(tx: Tx, drive: string, item: RemoteRow): Promise<RemoteRow> {
+export async function withFolder(tx: Tx, pair: string, item: RemoteRow): Promise<RemoteRow> {
   if (item.isDeleted || item.parentId === null) return item
   const folder = await tx.get<{ is_deleted: number }>(
     `SELECT is_deleted FROM file_remote WHERE drive = ? AND item_id = ?`,
-    [drive, item.parentId],
+    [pair, item.parentId],
   )
   return Number(folder?.is_deleted) === 1 ? { ...item, isDeleted: true } : item
 }
@@ -140,7 +139,7 @@ export function isOther(before: RemoteRow, now: RemoteRow): boolean {
 /** A folder takes along what is in it: OneDrive need not say so. */
 export async function deleteBranch(
   tx: Tx,
-  drive: string,
+  pair: string,
   itemId: string,
   generation: number,
 ): Promise<string[]> {
@@ -151,7 +150,7 @@ export async function deleteBranch(
          ON child.drive = ? AND child.parent_id = branch.item_id)
      UPDATE file_remote SET is_deleted = 1, generation = ?
      WHERE drive = ? AND is_deleted = 0 AND item_id IN (SELECT item_id FROM branch) RETURNING item_id`,
-    [drive, itemId, drive, generation, drive],
+    [pair, itemId, pair, generation, pair],
   )
   return rows.map((row) => row.item_id)
 }
@@ -159,26 +158,26 @@ export async function deleteBranch(
 /** Named, although not enough is said of them: so they are there. */
 export async function keepHeard(
   tx: Tx,
-  drive: string,
+  pair: string,
   ids: readonly string[],
   generation: number,
 ): Promise<void> {
   if (ids.length === 0) return
   await tx.run(
     `UPDATE file_remote SET generation = ? WHERE drive = ? AND is_deleted = 0 AND item_id IN (${listOf(tx)})`,
-    [generation, drive, JSON.stringify(ids)],
+    [generation, pair, JSON.stringify(ids)],
   )
 }
 
 /** An enumeration from the start has come to its end: what it did not name is not there. */
-export async function forgetUnheard(tx: Tx, drive: string, generation: number): Promise<number> {
+export async function forgetUnheard(tx: Tx, pair: string, generation: number): Promise<number> {
   const rows = await tx.all<{ item_id: string }>(
     `UPDATE file_remote SET is_deleted = 1 WHERE drive = ? AND is_deleted = 0 AND generation < ? AND parent_id IS NOT NULL RETURNING item_id`,
-    [drive, generation],
+    [pair, generation],
   )
   await openNodes(
     tx,
-    drive,
+    pair,
     rows.map((row) => itemNode(row.item_id)),
   )
   return rows.length
@@ -186,20 +185,20 @@ export async function forgetUnheard(tx: Tx, drive: string, generation: number): 
 
 export async function remoteRows(
   tx: Tx,
-  drive: string,
+  pair: string,
   ids: readonly string[],
 ): Promise<Map<string, RemoteRow>> {
   const rows = await tx.all(
     `SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND item_id IN (${listOf(tx)})`,
-    [drive, JSON.stringify(ids)],
+    [pair, JSON.stringify(ids)],
   )
   return new Map(rows.map(remoteOf).map((row) => [row.itemId, row]))
 }
 
 /** Of one, for actions: a list costs three times as much. */
-export async function remoteRow(tx: Tx, drive: string, itemId: string): Promise<RemoteRow | undefined> {
+export async function remoteRow(tx: Tx, pair: string, itemId: string): Promise<RemoteRow | undefined> {
   const raw = await tx.get(`SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND item_id = ?`, [
-    ...[drive, itemId],
+    ...[pair, itemId],
   ])
   return raw && remoteOf(raw)
 }
@@ -215,12 +214,12 @@ export function rootRow(itemId: string): RemoteRow {
 /** Who is known to have this name in that folder. */
 export async function remoteAtName(
   tx: Tx,
-  drive: string,
+  pair: string,
   { parentId, name }: { parentId: string; name: string },
 ): Promise<RemoteRow | undefined> {
   const raw = await tx.get(
     `SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND parent_id = ? AND name_key = ? AND is_deleted = 0`,
-    [drive, parentId, nameKey(name)],
+    [pair, parentId, nameKey(name)],
   )
   return raw && remoteOf(raw)
 }

@@ -88,7 +88,7 @@ export function isSameThing(one: LocalStat, other: LocalStat): boolean {
   return one.ino === other.ino && one.dev === other.dev && isSameBirth
 }
 
-export async function putRemote(tx: Tx, drive: string, row: RemoteRow, generation: number): Promise<void> {
+export async function putRemote(tx: Tx, pair: string, row: RemoteRow, generation: number): Promise<void> {
   await tx.run(
     `INSERT INTO file_remote(drive, item_id, parent_id, name, name_key, type, size, hash, etag, ctag, modified_ms, is_deleted, generation)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -98,7 +98,7 @@ export async function putRemote(tx: Tx, drive: string, row: RemoteRow, generatio
        is_deleted = excluded.is_deleted, generation = excluded.generation`,
     [
       ...[
-        drive,
+        pair,
         row.itemId,
         row.parentId,
         row.name,
@@ -113,7 +113,7 @@ export async function putRemote(tx: Tx, drive: string, row: RemoteRow, generatio
   )
 }
 
-export async function putBase(tx: Tx, drive: string, row: BaseRow): Promise<void> {
+export async function putBase(tx: Tx, pair: string, row: BaseRow): Promise<void> {
   await tx.run(
     `INSERT INTO file_base(drive, ${BASE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (drive, item_id) DO UPDATE SET parent_id = excluded.parent_id, name = excluded.name,
@@ -121,14 +121,14 @@ export async function putBase(tx: Tx, drive: string, row: BaseRow): Promise<void
        remote_size = excluded.remote_size, etag = excluded.etag, ctag = excluded.ctag, sha256 = excluded.sha256,
        is_unsure = excluded.is_unsure`,
     [
-      ...[drive, row.itemId, row.parentId, row.name, row.type, row.hash, row.size, row.remoteHash],
+      ...[pair, row.itemId, row.parentId, row.name, row.type, row.hash, row.size, row.remoteHash],
       ...[row.remoteSize, row.eTag, row.cTag, row.sha256, row.isUnsure ? 1 : 0],
     ],
   )
 }
 
 /** The whole row; whoever had its place without being there any more keeps it. */
-export async function putLocal(tx: Tx, drive: string, row: LocalRow): Promise<void> {
+export async function putLocal(tx: Tx, pair: string, row: LocalRow): Promise<void> {
   await tx.run(
     `INSERT INTO file_local(drive, ${LOCAL_COLUMNS}, name_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (drive, id) DO UPDATE SET parent_id = excluded.parent_id, name = excluded.name,
@@ -138,7 +138,7 @@ export async function putLocal(tx: Tx, drive: string, row: LocalRow): Promise<vo
        ctime_ns = excluded.ctime_ns, sha256 = excluded.sha256`,
     [
       ...[
-        drive,
+        pair,
         row.id,
         row.parentId,
         row.name,

@@ -42,7 +42,7 @@ test('a home from before deletions were counted by their time opens, and keeps i
       ),
     )
     const store = await FileStore.open(ledger)
-    assert.equal((await store.drive('home')).root, '/r')
+    assert.equal((await store.folderPair('home')).root, '/r')
     assert.deepEqual(await store.recentDeletes('home', 9), { lately: 0, items: 0, files: 0 })
   } finally {
     await ledger.close()

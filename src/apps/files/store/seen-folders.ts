@@ -17,9 +17,9 @@ export type SeenFolder = {
 }
 
 /** Both at one moment; undefined where there is no digest. */
-export async function seenFolder(tx: Tx, drive: string, id: number): Promise<SeenFolder | undefined> {
+export async function seenFolder(tx: Tx, pair: string, id: number): Promise<SeenFolder | undefined> {
   if (tx.dialect !== 'sqlite') return undefined
-  const found = await tx.get<{ digest: string; folders: string }>(SEEN, [drive, id])
+  const found = await tx.get<{ digest: string; folders: string }>(SEEN, [pair, id])
   return found && { digest: found.digest, folders: unpackedRows(found.folders) }
 }
 
@@ -29,15 +29,15 @@ const SEEN = `SELECT digest, (
   FROM file_seen seen WHERE drive = ? AND folder = ?`
 
 /** As their rows are now. */
-export async function noteSeen(tx: Tx, drive: string, ids: readonly number[]): Promise<void> {
+export async function noteSeen(tx: Tx, pair: string, ids: readonly number[]): Promise<void> {
   if (tx.dialect !== 'sqlite') return
   for (const id of ids) {
-    const rows = (await childRows(tx, drive, id)).filter(({ isMissing }) => !isMissing)
+    const rows = (await childRows(tx, pair, id)).filter(({ isMissing }) => !isMissing)
     if (rows.length === 0 || rows.some(({ unreadable }) => unreadable !== null)) continue
     await tx.run(
       `INSERT INTO file_seen(drive, folder, digest) VALUES (?, ?, ?)
        ON CONFLICT (folder, drive) DO UPDATE SET digest = excluded.digest`,
-      [drive, id, digestOfRows(rows)],
+      [pair, id, digestOfRows(rows)],
     )
   }
 }

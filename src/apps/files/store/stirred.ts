@@ -8,23 +8,23 @@ import type { Tx } from '../../../ledger/contract.ts'
 /** Not noted again before: changes come by the thousand. */
 export const NOTED_EVERY_MS = 1_000
 
-export async function noteStirred(tx: Tx, drive: string, atMs: number): Promise<void> {
-  await tx.run(`UPDATE file_drives SET stirred_at = ? WHERE name = ?`, [atMs, drive])
+export async function noteStirred(tx: Tx, pair: string, atMs: number): Promise<void> {
+  await tx.run(`UPDATE file_drives SET stirred_at = ? WHERE name = ?`, [atMs, pair])
 }
 
 /** A look was asked for. */
-export async function endStirred(tx: Tx, drive: string): Promise<void> {
-  await tx.run(`UPDATE file_drives SET stirred_at = NULL WHERE name = ?`, [drive])
+export async function endStirred(tx: Tx, pair: string): Promise<void> {
+  await tx.run(`UPDATE file_drives SET stirred_at = NULL WHERE name = ?`, [pair])
 }
 
 /** A whole look has seen all that was noted before it began, by whoever; the clock may have been put back since. */
 export async function forgetStirred(
   tx: Tx,
-  drive: string,
+  pair: string,
   { beganAt, atMs }: { beganAt: number; atMs: number },
 ): Promise<void> {
   await tx.run(
     `UPDATE file_drives SET stirred_at = NULL WHERE name = ? AND (stirred_at <= ? OR stirred_at > ?)`,
-    [drive, beganAt - NOTED_EVERY_MS, atMs],
+    [pair, beganAt - NOTED_EVERY_MS, atMs],
   )
 }

@@ -12,18 +12,18 @@ const STEP_MS_MAX = 26 * 3_600_000
 
 export async function trashAges(
   tx: Tx,
-  drive: string,
+  pair: string,
   { nowMs, days }: { nowMs: number; days: readonly TrashDay[] },
 ): Promise<(TrashDay & { ageMs: number })[]> {
-  const livedMs = await passTime(tx, drive, nowMs)
+  const livedMs = await passTime(tx, pair, nowMs)
   const known = await tx.all<{ day: string; digest: string; since_ms: number }>(
     `SELECT day, digest, since_ms FROM file_trash WHERE drive = ?`,
-    [drive],
+    [pair],
   )
   const byDay = new Map(known.map((row) => [row.day, row]))
   const there = new Set(days.map(({ day }) => day))
   for (const { day } of known)
-    if (!there.has(day)) await tx.run(`DELETE FROM file_trash WHERE drive = ? AND day = ?`, [drive, day])
+    if (!there.has(day)) await tx.run(`DELETE FROM file_trash WHERE drive = ? AND day = ?`, [pair, day])
   const aged: (TrashDay & { ageMs: number })[] = []
   for (const one of days) {
     const before = byDay.get(one.day)
@@ -32,7 +32,7 @@ export async function trashAges(
       await tx.run(
         `INSERT INTO file_trash(drive, day, digest, since_ms) VALUES (?, ?, ?, ?)
          ON CONFLICT (day, drive) DO UPDATE SET digest = excluded.digest, since_ms = excluded.since_ms`,
-        [drive, one.day, one.digest, livedMs],
+        [pair, one.day, one.digest, livedMs],
       )
     }
     aged.push({ ...one, ageMs: isSame ? livedMs - Number(before.since_ms) : 0 })
@@ -41,14 +41,14 @@ export async function trashAges(
 }
 
 /** Returns how much time was seen to pass in all. */
-async function passTime(tx: Tx, drive: string, nowMs: number): Promise<number> {
+async function passTime(tx: Tx, pair: string, nowMs: number): Promise<number> {
   const row = await tx.get<{ lived_ms: number; lived_at: number | null }>(
     `SELECT lived_ms, lived_at FROM file_drives WHERE name = ?`,
-    [drive],
+    [pair],
   )
   const sinceMs = nowMs - Number(row?.lived_at ?? nowMs)
   const stepMs = Math.max(-STEP_MS_MAX, Math.min(sinceMs, STEP_MS_MAX))
   const livedMs = Number(row?.lived_ms ?? 0) + stepMs
-  await tx.run(`UPDATE file_drives SET lived_ms = ?, lived_at = ? WHERE name = ?`, [livedMs, nowMs, drive])
+  await tx.run(`UPDATE file_drives SET lived_ms = ?, lived_at = ? WHERE name = ?`, [livedMs, nowMs, pair])
   return livedMs
 }

@@ -1,7 +1,7 @@
 /** Paths to which somebody has narrowed a folder: whether anything is there. */
 import type { Tx } from '../../../ledger/contract.ts'
 import { nameKey, sameSpelling } from '../trees.ts'
-import type { DriveRow } from './contract.ts'
+import type { FolderPairRow } from './contract.ts'
 import { ROOT_ID } from './file-store.ts'
 
 /** `near`: names beside the first that is not there. */
@@ -12,12 +12,12 @@ const NEAR_MAX = 1_000
 /** Those at which neither side has anything, as last seen. */
 export async function unknownPaths(
   tx: Tx,
-  { name, rootItemId }: Pick<DriveRow, 'name' | 'rootItemId'>,
+  { name, rootItemId }: Pick<FolderPairRow, 'name' | 'rootItemId'>,
   paths: readonly string[],
 ): Promise<UnknownPath[]> {
   const unknown: UnknownPath[] = []
   for (const path of paths) {
-    const near = await nearOf(tx, { drive: name, rootItemId }, path)
+    const near = await nearOf(tx, { pair: name, rootItemId }, path)
     if (near) unknown.push({ path, near })
   }
   return unknown
@@ -26,18 +26,18 @@ export async function unknownPaths(
 /** Undefined: something is there. */
 async function nearOf(
   tx: Tx,
-  { drive, rootItemId }: { drive: string; rootItemId: string },
+  { pair, rootItemId }: { pair: string; rootItemId: string },
   path: string,
 ): Promise<string[] | undefined> {
   let [itemId, localId]: [string | undefined, number | undefined] = [rootItemId, ROOT_ID]
   for (const part of path.split('/').filter((one) => one !== '' && one !== '.')) {
     const key = nameKey(part)
-    const there = await namesIn(tx, 'file_remote', { drive, parent: itemId, key })
-    const here = await namesIn(tx, 'file_local', { drive, parent: localId, key })
+    const there = await namesIn(tx, 'file_remote', { pair, parent: itemId, key })
+    const here = await namesIn(tx, 'file_local', { pair, parent: localId, key })
     const [item, local] = [there, here].map((rows) => rows.find(({ name }) => sameSpelling(name, part)))
     if (!item && !local) {
-      const beside = await namesIn(tx, 'file_remote', { drive, parent: itemId })
-      const besideHere = await namesIn(tx, 'file_local', { drive, parent: localId })
+      const beside = await namesIn(tx, 'file_remote', { pair, parent: itemId })
+      const besideHere = await namesIn(tx, 'file_local', { pair, parent: localId })
       return [...new Set([...beside, ...besideHere].map(({ name }) => name))]
     }
     itemId = item && String(item.id)
@@ -49,7 +49,7 @@ async function nearOf(
 async function namesIn(
   tx: Tx,
   table: 'file_remote' | 'file_local',
-  { drive, parent, key }: { drive: string; parent: string | number | undefined; key?: string },
+  { pair, parent, key }: { pair: string; parent: string | number | undefined; key?: string },
 ): Promise<{ id: string | number; name: string }[]> {
   if (parent === undefined) return []
   const [id, isThere] = table === 'file_remote' ? ['item_id', 'is_deleted'] : ['id', 'is_missing']
@@ -57,6 +57,6 @@ async function namesIn(
     `SELECT ${id} AS id, name FROM ${table} WHERE drive = ? AND parent_id = ? AND ${isThere} = 0${
       key === undefined ? '' : ' AND name_key = ?'
     } LIMIT ${NEAR_MAX}`,
-    [drive, parent, ...(key === undefined ? [] : [key])],
+    [pair, parent, ...(key === undefined ? [] : [key])],
   )
 }

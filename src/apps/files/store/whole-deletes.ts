@@ -31,7 +31,7 @@ const FOLDERS_MAX = 100
  * that only waits for something right in it that nobody acts on: a plan that held the deletions, and had not all of
  * them in one batch, has left it so, and a yes frees what was held, not who waits for that.
  */
-export async function foldersGone(tx: Tx, drive: string): Promise<{ itemId: string; version: number }[]> {
+export async function foldersGone(tx: Tx, pair: string): Promise<{ itemId: string; version: number }[]> {
   const rows = await tx.all<{ item_id: string; parent_id: string; version: number }>(
     `SELECT there.item_id AS item_id, there.parent_id AS parent_id, open.version AS version FROM file_open open
      CROSS JOIN file_base base CROSS JOIN file_remote there CROSS JOIN file_local here
@@ -44,7 +44,7 @@ export async function foldersGone(tx: Tx, drive: string): Promise<{ itemId: stri
        AND base.drive = open.drive AND base.item_id = substr(open.node, 3) AND base.type = 'folder'
        AND there.drive = base.drive AND there.item_id = base.item_id AND there.is_deleted = 0
        AND here.drive = base.drive AND here.item_id = base.item_id AND here.is_missing = 1`,
-    [drive],
+    [pair],
   )
   const ids = new Set(rows.map((row) => row.item_id))
   return rows
@@ -54,22 +54,22 @@ export async function foldersGone(tx: Tx, drive: string): Promise<{ itemId: stri
 }
 
 /** Undefined: something in it stays, was changed in OneDrive, is in work, or nobody knows. */
-export async function wholeDelete(tx: Tx, drive: string, itemId: string): Promise<WholeDelete | undefined> {
-  const top = await remoteRow(tx, drive, itemId)
+export async function wholeDelete(tx: Tx, pair: string, itemId: string): Promise<WholeDelete | undefined> {
+  const top = await remoteRow(tx, pair, itemId)
   if (!top || top.isDeleted || top.type !== 'folder') return undefined
-  const ids = await idsBelow(tx, drive, itemId)
+  const ids = await idsBelow(tx, pair, itemId)
   if (ids.length > ITEMS_MAX) return undefined
   const all = [itemId, ...ids]
   const list = JSON.stringify(all)
   const bases = await tx.all(
     `SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id IN (${listOf(tx)})`,
-    [drive, list],
+    [pair, list],
   )
   const locals = await tx.all(
     `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND item_id IN (${listOf(tx)})`,
-    [drive, list],
+    [pair, list],
   )
-  const rows = await remoteRows(tx, drive, all)
+  const rows = await remoteRows(tx, pair, all)
   const base = new Map(bases.map(baseOf).map((row) => [row.itemId, row]))
   const local = new Map(locals.map(localOf).map((row) => [row.itemId, row]))
   for (const id of all) {
@@ -78,8 +78,8 @@ export async function wholeDelete(tx: Tx, drive: string, itemId: string): Promis
     if (row.type === 'file' && !isRemoteContentSame(row, agreed)) return undefined
     if (!here?.isMissing || here.unreadable !== null) return undefined
   }
-  if (!(await areFree(tx, drive, all.map(itemNode)))) return undefined
-  const path = await pathOfNode(tx, drive, itemNode(itemId))
+  if (!(await areFree(tx, pair, all.map(itemNode)))) return undefined
+  const path = await pathOfNode(tx, pair, itemNode(itemId))
   const paths = new Map([[itemId, path]])
   const items = all.map((id) => {
     const row = rows.get(id)!
@@ -90,7 +90,7 @@ export async function wholeDelete(tx: Tx, drive: string, itemId: string): Promis
 }
 
 /** Those above before what is in them. */
-async function idsBelow(tx: Tx, drive: string, itemId: string): Promise<string[]> {
+async function idsBelow(tx: Tx, pair: string, itemId: string): Promise<string[]> {
   const rows = await tx.all<{ item_id: string; depth: number }>(
     `WITH RECURSIVE branch(item_id, depth) AS (
        SELECT item_id, 0 FROM file_remote WHERE drive = ? AND parent_id = ? AND is_deleted = 0
@@ -98,7 +98,7 @@ async function idsBelow(tx: Tx, drive: string, itemId: string): Promise<string[]
          WHERE child.drive = ? AND child.parent_id = branch.item_id AND child.is_deleted = 0
            AND branch.depth < ${DEPTH_MAX})
      SELECT item_id, depth FROM branch LIMIT ${ITEMS_MAX + 1}`,
-    [drive, itemId, drive],
+    [pair, itemId, pair],
   )
   return rows.sort((one, other) => Number(one.depth) - Number(other.depth)).map((row) => row.item_id)
 }
@@ -106,26 +106,26 @@ async function idsBelow(tx: Tx, drive: string, itemId: string): Promise<string[]
 const DEPTH_MAX = 1_000
 
 /** All but the folder itself wait to be planned, or for the folder: nobody acts on one of them, or has left it alone. */
-async function areFree(tx: Tx, drive: string, nodes: readonly NodeKey[]): Promise<boolean> {
+async function areFree(tx: Tx, pair: string, nodes: readonly NodeKey[]): Promise<boolean> {
   const row = await tx.get<{ n: number }>(
     `SELECT count(*) AS n FROM file_open WHERE drive = ? AND node IN (${listOf(tx)})
        AND (node = ? OR planned IS NULL) AND because IS NULL`,
-    [drive, JSON.stringify(nodes), nodes[0]!],
+    [pair, JSON.stringify(nodes), nodes[0]!],
   )
   return Number(row?.n) === nodes.length
 }
 
 /** What is in it waits for it. */
-export async function waitForWhole(tx: Tx, drive: string, { itemId, items }: WholeDelete): Promise<void> {
+export async function waitForWhole(tx: Tx, pair: string, { itemId, items }: WholeDelete): Promise<void> {
   const below = items.slice(1).map(({ row }) => itemNode(row.itemId))
   await tx.run(
     `UPDATE file_open SET waits_for = ? WHERE drive = ? AND planned IS NULL AND node IN (${listOf(tx)})`,
-    [itemNode(itemId), drive, JSON.stringify(below)],
+    [itemNode(itemId), pair, JSON.stringify(below)],
   )
 }
 
 /** How many wait for the deletion of a folder that they are in: they are gone with it, and no work of their own. */
-export async function waitingForWhole(tx: Tx, drive: string): Promise<number> {
+export async function waitingForWhole(tx: Tx, pair: string): Promise<number> {
   const row = await tx.get<{ n: number }>(
     `SELECT count(*) AS n FROM file_open above CROSS JOIN file_local here CROSS JOIN file_open inside
      WHERE above.drive = ? AND above.planned IS NOT NULL AND ${isItem('above.node')}
@@ -133,7 +133,7 @@ export async function waitingForWhole(tx: Tx, drive: string): Promise<number> {
        AND here.type = 'folder' AND here.is_missing = 1
        AND inside.waits_for = above.node AND inside.drive = above.drive
        AND inside.planned IS NULL AND inside.because IS NULL`,
-    [drive],
+    [pair],
   )
   return Number(row?.n ?? 0)
 }

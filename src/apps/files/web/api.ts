@@ -6,8 +6,8 @@ import type {
   ActionView,
   ConflictDetail,
   ConflictView,
-  DriveView,
   FilesSnapshot,
+  FolderPairView,
   HeldDeletesView,
   ItemDetail,
   ReportedView,
@@ -16,48 +16,49 @@ import type {
   TreeItem,
 } from '../api/schemas.ts'
 
-const drivePath = (name: string): string => `/api/files/drives/${part(name)}`
-export const conflictPath = (name: string, id: number): string => `${drivePath(name)}/conflicts/${id}`
+const folderPairPath = (name: string): string => `/api/files/drives/${part(name)}`
+export const conflictPath = (name: string, id: number): string => `${folderPairPath(name)}/conflicts/${id}`
 
 export type FolderPage = Page<TreeItem> & { path: string }
 export type NewFolder = {
   account?: string
   path: string
   name?: string
-  mode: DriveView['mode']
-  policy: DriveView['policy']
+  mode: FolderPairView['mode']
+  policy: FolderPairView['policy']
 }
 
 export const filesApi = {
   files: async (signal?: AbortSignal): Promise<FilesSnapshot> => {
-    const [{ items: drives }, transfers] = await Promise.all([
-      get<{ items: DriveView[] }>('/api/files/drives', {}, signal),
+    const [{ items: pairs }, transfers] = await Promise.all([
+      get<{ items: FolderPairView[] }>('/api/files/drives', {}, signal),
       get<TransfersView>('/api/files/transfers', {}, signal),
     ])
-    return { drives, transfers }
+    return { drives: pairs, transfers }
   },
   addFolder: (wish: NewFolder) =>
     post<{ name: string; root: string; text: string }>('/api/files/drives', wish),
-  removeFolder: (name: string) => request<DoneView>('DELETE', drivePath(name)),
-  syncFiles: (name: string) => post<DoneView>(`${drivePath(name)}/sync`),
+  removeFolder: (name: string) => request<DoneView>('DELETE', folderPairPath(name)),
+  syncFiles: (name: string) => post<DoneView>(`${folderPairPath(name)}/sync`),
   folder: (name: string, query: Paging & { folder?: string } = {}, signal?: AbortSignal) =>
-    get<FolderPage>(`${drivePath(name)}/tree`, query, signal),
+    get<FolderPage>(`${folderPairPath(name)}/tree`, query, signal),
   fileItem: (name: string, node: string, signal?: AbortSignal) =>
-    get<ItemDetail>(`${drivePath(name)}/items/${part(node)}`, {}, signal),
+    get<ItemDetail>(`${folderPairPath(name)}/items/${part(node)}`, {}, signal),
   fileHistory: (name: string, query: Paging = {}, signal?: AbortSignal) =>
-    get<Page<ActionView>>(`${drivePath(name)}/history`, query, signal),
+    get<Page<ActionView>>(`${folderPairPath(name)}/history`, query, signal),
   reported: (name: string, query: Paging = {}, signal?: AbortSignal) =>
-    get<Page<ReportedView>>(`${drivePath(name)}/reported`, query, signal),
+    get<Page<ReportedView>>(`${folderPairPath(name)}/reported`, query, signal),
   conflicts: (name: string, query: Paging & { state?: 'open' | 'settled' } = {}, signal?: AbortSignal) =>
-    get<Page<ConflictView>>(`${drivePath(name)}/conflicts`, query, signal),
+    get<Page<ConflictView>>(`${folderPairPath(name)}/conflicts`, query, signal),
   conflict: (name: string, id: number, signal?: AbortSignal) =>
     get<ConflictDetail>(conflictPath(name, id), {}, signal),
   resolveConflict: (name: string, id: number, keep: 'both' | 'local' | 'remote') =>
     post<DoneView>(`${conflictPath(name, id)}/resolve`, { keep }),
   heldDeletes: (name: string, signal?: AbortSignal) =>
-    get<HeldDeletesView>(`${drivePath(name)}/held-deletes`, {}, signal),
-  allowDeletes: (name: string, count: number) => post<DoneView>(`${drivePath(name)}/held-deletes`, { count }),
+    get<HeldDeletesView>(`${folderPairPath(name)}/held-deletes`, {}, signal),
+  allowDeletes: (name: string, count: number) =>
+    post<DoneView>(`${folderPairPath(name)}/held-deletes`, { count }),
   fileTrash: (name: string, query: Paging = {}, signal?: AbortSignal) =>
-    get<Page<TrashEntryView>>(`${drivePath(name)}/trash`, query, signal),
-  restoreFile: (name: string, id: string) => post<DoneView>(`${drivePath(name)}/trash/restore`, { id }),
+    get<Page<TrashEntryView>>(`${folderPairPath(name)}/trash`, query, signal),
+  restoreFile: (name: string, id: string) => post<DoneView>(`${folderPairPath(name)}/trash/restore`, { id }),
 }

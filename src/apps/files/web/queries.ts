@@ -1,6 +1,6 @@
 /** What several pages of folders ask for. */
 import { type QueryClient, type QueryKey, useQuery } from '@tanstack/preact-query'
-import type { DriveView, FilesSnapshot } from '../api/schemas.ts'
+import type { FilesSnapshot, FolderPairView } from '../api/schemas.ts'
 import { filesApi } from './api.ts'
 
 export const fileKeys = {
@@ -26,6 +26,6 @@ export const useFiles = () =>
     refetchInterval: (query) => (query.state.data ? false : 3_000),
   })
 
-export function useDrive(name: string): DriveView | undefined {
-  return useFiles().data?.drives.find((drive) => drive.name === name)
+export function useFolderPair(name: string): FolderPairView | undefined {
+  return useFiles().data?.drives.find((pair) => pair.name === name)
 }

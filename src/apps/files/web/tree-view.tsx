@@ -6,17 +6,17 @@ import { EmptyNote, Skeleton } from '../../../../web/src/components/notes.tsx'
 import { Bytes, Time } from '../../../../web/src/components/values.tsx'
 import { rowWindow } from '../../../../web/src/components/virtual-rows.ts'
 import type { TreeItem } from '../api/schemas.ts'
-import { ITEM_STATES } from './drive-state.ts'
+import { ITEM_STATES } from './folder-pair-state.ts'
 import { parentRow, rowAfterKey, type TreeRow } from './tree-rows.ts'
 import { useTree } from './use-tree.ts'
 
 const ROW_PX = 40
 const HEIGHT_PX = 560
 
-export type TreeViewProps = { drive: string; selected: string; onSelect: (node: string) => void }
+export type TreeViewProps = { pair: string; selected: string; onSelect: (node: string) => void }
 
-export function TreeView({ drive, selected, onSelect }: TreeViewProps) {
-  const tree = useTree(drive)
+export function TreeView({ pair, selected, onSelect }: TreeViewProps) {
+  const tree = useTree(pair)
   const { rows } = tree
   const id = useId()
   const frame = useRef<HTMLDivElement>(null)

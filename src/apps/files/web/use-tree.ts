@@ -10,7 +10,7 @@ const PAGE = 200
 const LIVE_ITEMS_MAX = 500
 const REFRESH_MS_MIN = 2_000
 
-export function useTree(drive: string) {
+export function useTree(pair: string) {
   const [folders, setFolders] = useState<ReadonlyMap<string, LoadedFolder>>(new Map())
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set())
   const loading = useRef(new Set<string>())
@@ -22,7 +22,7 @@ export function useTree(drive: string) {
     loading.current.add(folder)
     const before = folders.get(folder)
     try {
-      const page = await filesApi.folder(drive, {
+      const page = await filesApi.folder(pair, {
         ...whichOf(folder),
         cursor: before?.next ?? undefined,
         limit: PAGE,
@@ -41,7 +41,7 @@ export function useTree(drive: string) {
       if (!before || before.items.length > LIVE_ITEMS_MAX || loading.current.has(folder)) continue
       loading.current.add(folder)
       try {
-        const page = await filesApi.folder(drive, {
+        const page = await filesApi.folder(pair, {
           ...whichOf(folder),
           limit: Math.max(PAGE, before.items.length),
         })

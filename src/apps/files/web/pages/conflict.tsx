@@ -13,8 +13,8 @@ import { useAction } from '../../../../../web/src/queries.ts'
 import { useTicket } from '../../../../../web/src/ticket.tsx'
 import type { ConflictDetail, ConflictSide } from '../../api/schemas.ts'
 import { conflictPath, filesApi } from '../api.ts'
-import { CONFLICT_KINDS, CONFLICT_STATES } from '../drive-state.ts'
-import { driveLink, filesLink } from '../links.ts'
+import { CONFLICT_KINDS, CONFLICT_STATES } from '../folder-pair-state.ts'
+import { filesLink, folderPairLink } from '../links.ts'
 import { fileKeys } from '../queries.ts'
 import '../styles/files.css'
 
@@ -32,7 +32,7 @@ export function ConflictPage() {
         title={data ? (data.path.split('/').at(-1) ?? data.path) : 'Conflict'}
         crumbs={[
           { text: 'Files', href: filesLink() },
-          { text: name, href: driveLink(name, 'conflicts') },
+          { text: name, href: folderPairLink(name, 'conflicts') },
         ]}
         lead={data ? <Lead conflict={data} /> : error ? undefined : <Skeleton width="18rem" />}
       >
@@ -45,10 +45,10 @@ export function ConflictPage() {
       {data ? (
         <div class="stack">
           <div class="versions">
-            <Version drive={name} id={id} which="here" side={data.here} />
-            <Version drive={name} id={id} which="there" side={data.there} />
+            <Version pair={name} id={id} which="here" side={data.here} />
+            <Version pair={name} id={id} which="there" side={data.there} />
           </div>
-          <Decision drive={name} conflict={data} />
+          <Decision pair={name} conflict={data} />
         </div>
       ) : null}
     </>
@@ -65,8 +65,8 @@ function Lead({ conflict }: { conflict: ConflictDetail }) {
 
 const TITLES = { here: 'In the folder', there: 'In OneDrive' } as const
 
-function Version(props: { drive: string; id: number; which: 'here' | 'there'; side: ConflictSide }) {
-  const { drive, id, which, side } = props
+function Version(props: { pair: string; id: number; which: 'here' | 'there'; side: ConflictSide }) {
+  const { pair, id, which, side } = props
   return (
     <Card title={TITLES[which]} class="version">
       <p class="muted small">
@@ -95,7 +95,7 @@ function Version(props: { drive: string; id: number; which: 'here' | 'there'; si
       ) : null}
       {side.preview === 'image' ? (
         <VersionImage
-          path={`${conflictPath(drive, id)}/image?side=${which}`}
+          path={`${conflictPath(pair, id)}/image?side=${which}`}
           alt={`The version ${TITLES[which].toLowerCase()}`}
         />
       ) : null}
@@ -119,10 +119,10 @@ const CHOICES = [
   { keep: 'remote', text: 'Keep the one in OneDrive', hint: 'The other goes to the trash of the folder.' },
 ] as const
 
-function Decision({ drive, conflict }: { drive: string; conflict: ConflictDetail }) {
+function Decision({ pair, conflict }: { pair: string; conflict: ConflictDetail }) {
   const resolve = useAction({
-    run: (keep: 'both' | 'local' | 'remote') => filesApi.resolveConflict(drive, conflict.id, keep),
-    invalidates: [fileKeys.files, fileKeys.fileParts, ['list', 'file-conflicts', drive]],
+    run: (keep: 'both' | 'local' | 'remote') => filesApi.resolveConflict(pair, conflict.id, keep),
+    invalidates: [fileKeys.files, fileKeys.fileParts, ['list', 'file-conflicts', pair]],
   })
   if (!conflict.canResolve) {
     return (

@@ -3,8 +3,8 @@ import { ButtonLink } from '../../../../../web/src/components/button.tsx'
 import { Card } from '../../../../../web/src/components/card.tsx'
 import { EmptyNote, ErrorNote, Skeleton } from '../../../../../web/src/components/notes.tsx'
 import { PageTitle } from '../../../../../web/src/components/page-title.tsx'
-import { DriveCard } from '../drive-card.tsx'
-import { transfersOf, workText } from '../drive-state.ts'
+import { FolderPairCard } from '../folder-pair-card.tsx'
+import { transfersOf, workText } from '../folder-pair-state.ts'
 import { useFiles } from '../queries.ts'
 import '../styles/files.css'
 
@@ -60,8 +60,8 @@ export function FilesPage() {
         </EmptyNote>
       ) : null}
       <div class="drive-cards">
-        {data?.drives.map((drive) => (
-          <DriveCard key={drive.name} drive={drive} transfers={transfersOf(data.transfers, drive.name)} />
+        {data?.drives.map((pair) => (
+          <FolderPairCard key={pair.name} pair={pair} transfers={transfersOf(data.transfers, pair.name)} />
         ))}
       </div>
     </>

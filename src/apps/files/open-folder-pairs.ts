@@ -1,4 +1,4 @@
-/** Opens the drives that this machine keeps in step: the client with its token and pace, the folder's filter. */
+/** Opens the folder pairs that this machine keeps in step: the client with its token and pace, the folder's filter. */
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
@@ -16,23 +16,23 @@ import type { Budget } from '../../engine/limits/budget.ts'
 import type { Limits } from '../../engine/limits/limits.ts'
 import type { Account, Accounts } from '../../ledger/accounts.ts'
 import { fileBudgets } from './budgets.ts'
+import { ELSEWHERE } from './elsewhere.ts'
+import { createFilter, IGNORE_FILE } from './filter.ts'
 import {
-  driveSettings,
-  type FileDrive,
-  type FileDrives,
   type FilesSettings,
+  type FolderPair,
+  type FolderPairs,
+  folderPairSettings,
   requestsOf,
   SERVICE,
   streamOf,
-} from './drive.ts'
-import { ELSEWHERE } from './elsewhere.ts'
-import { createFilter, IGNORE_FILE } from './filter.ts'
+} from './folder-pair.ts'
 import { RULES_CHARS_MAX } from './ignore-rules.ts'
 import { isAbsence } from './local/stat.ts'
-import type { DriveRow } from './store/contract.ts'
+import type { FolderPairRow } from './store/contract.ts'
 import type { FileStore } from './store/file-store.ts'
 
-export type OpenDrivesInput = {
+export type OpenFolderPairsInput = {
   store: FileStore
   accounts: Accounts
   vault: Vault
@@ -45,22 +45,22 @@ export type OpenDrivesInput = {
   limits: () => Limits | undefined
 }
 
-export async function openFileDrives(input: OpenDrivesInput): Promise<FileDrives> {
-  const desk = new DriveDesk(input)
+export async function openFolderPairs(input: OpenFolderPairsInput): Promise<FolderPairs> {
+  const desk = new FolderPairRegistry(input)
   await desk.reload()
   return desk
 }
 
-class DriveDesk implements FileDrives {
-  readonly #input: OpenDrivesInput
+class FolderPairRegistry implements FolderPairs {
+  readonly #input: OpenFolderPairsInput
   readonly #opened = new Map<
     string,
-    { row: DriveRow; ignored: string | undefined; drive: Promise<FileDrive> }
+    { row: FolderPairRow; ignored: string | undefined; pair: Promise<FolderPair> }
   >()
   readonly #paced = new Set<string>()
-  #rows: readonly DriveRow[] = []
+  #rows: readonly FolderPairRow[] = []
 
-  constructor(input: OpenDrivesInput) {
+  constructor(input: OpenFolderPairsInput) {
     this.#input = input
   }
 
@@ -72,19 +72,19 @@ class DriveDesk implements FileDrives {
     return [...new Set(this.#rows.map(({ account }) => account))]
   }
 
-  async get(name: string): Promise<FileDrive> {
+  async get(name: string): Promise<FolderPair> {
     if (!this.#find(name)) await this.reload()
     const row = this.#find(name) ?? (await this.#refuse(name))
     const known = this.#opened.get(name)
-    if (known) return known.drive
+    if (known) return known.pair
     const ignored = ignoreLinesOf(row.root)
-    const opening = { row, ignored, drive: openDrive(this.#input, row, ignored) }
+    const opening = { row, ignored, pair: openFolderPair(this.#input, row, ignored) }
     this.#opened.set(name, opening)
     // A failure is not kept: the next one to ask may be luckier.
-    opening.drive.catch(() => {
+    opening.pair.catch(() => {
       if (this.#opened.get(name) === opening) this.#opened.delete(name)
     })
-    return opening.drive
+    return opening.pair
   }
 
   budget(name: string): string {
@@ -94,7 +94,7 @@ class DriveDesk implements FileDrives {
   }
 
   async reload(): Promise<void> {
-    const rows = await this.#input.store.drives()
+    const rows = await this.#input.store.folderPairs()
     this.#rows = rows.filter(({ machine }) => machine === this.#input.machine)
     this.#define(this.#rows.map(({ account }) => account))
     for (const [name, { row, ignored }] of this.#opened) {
@@ -109,12 +109,12 @@ class DriveDesk implements FileDrives {
     this.#opened.clear()
   }
 
-  #find(name: string): DriveRow | undefined {
+  #find(name: string): FolderPairRow | undefined {
     return this.#rows.find((row) => row.name === name)
   }
 
   async #refuse(name: string): Promise<never> {
-    const row = await this.#input.store.drive(name)
+    const row = await this.#input.store.folderPair(name)
     throw new UsageError(`The folder of ${name}, ${row.root}, is on another machine.`, {
       code: ELSEWHERE,
       hint: 'Run Tidemark there; a folder is kept in step by the machine that has it.',
@@ -130,11 +130,11 @@ class DriveDesk implements FileDrives {
   }
 }
 
-async function openDrive(
-  input: OpenDrivesInput,
-  row: DriveRow,
+async function openFolderPair(
+  input: OpenFolderPairsInput,
+  row: FolderPairRow,
   ignored: string | undefined,
-): Promise<FileDrive> {
+): Promise<FolderPair> {
   const account = await input.accounts.find(SERVICE, row.account)
   if (!account) {
     throw new UsageError(`The account ${row.account} of the folder ${row.name} is not connected.`, {
@@ -142,13 +142,13 @@ async function openDrive(
       hint: 'Connect it with: tidemark account add onedrive',
     })
   }
-  const settings = driveSettings.parse(JSON.parse(row.settings))
+  const settings = folderPairSettings.parse(JSON.parse(row.settings))
   return {
     ...{ name: row.name, stream: streamOf(row.name), account: row.account, driveId: row.driveId },
     ...{ isBusiness: row.driveType !== 'personal', rootItemId: row.rootItemId, root: row.root },
     ...{ markerId: row.markerId, settings },
     filter: createFilter(settings.filter, ignored),
-    client: openDriveClient(input, account),
+    client: openOneDriveClient(input, account),
   }
 }
 
@@ -175,7 +175,7 @@ export function ignoreLinesOf(root: string): string | undefined {
   }
 }
 
-function isIgnoring({ root }: DriveRow, lines: string | undefined): boolean {
+function isIgnoring({ root }: FolderPairRow, lines: string | undefined): boolean {
   try {
     return ignoreLinesOf(root) === lines
   } catch {
@@ -184,11 +184,11 @@ function isIgnoring({ root }: DriveRow, lines: string | undefined): boolean {
 }
 
 export type ClientInput = Pick<
-  OpenDrivesInput,
+  OpenFolderPairsInput,
   'accounts' | 'vault' | 'settings' | 'fetch' | 'exchange' | 'clock' | 'limits'
 >
 
-export function openDriveClient(input: ClientInput, account: Account): OneDriveClient {
+export function openOneDriveClient(input: ClientInput, account: Account): OneDriveClient {
   const { settings, clock, exchange } = input
   return new OneDriveClient({
     ...{ exchange, clock, apiUrl: settings.apiUrl, token: tokensOf(input, account) },

@@ -8,20 +8,20 @@ import { ProgressBar } from '../../../../web/src/components/progress-bar.tsx'
 import { Stat } from '../../../../web/src/components/stat.tsx'
 import { Time } from '../../../../web/src/components/values.tsx'
 import { formatBytes, formatCount, formatPlural } from '../../../../web/src/format.ts'
-import type { DriveView, TransfersView } from '../api/schemas.ts'
-import { DRIVE_STATES, driveNeeds, MODES, workText } from './drive-state.ts'
-import { driveLink } from './links.ts'
+import type { FolderPairView, TransfersView } from '../api/schemas.ts'
+import { FOLDER_PAIR_STATES, folderPairNeeds, MODES, workText } from './folder-pair-state.ts'
+import { folderPairLink } from './links.ts'
 
-export function DriveCard({ drive, transfers }: { drive: DriveView; transfers: TransfersView }) {
-  const { text, tone } = DRIVE_STATES[drive.state]
-  const work = workText(drive, transfers)
+export function FolderPairCard({ pair, transfers }: { pair: FolderPairView; transfers: TransfersView }) {
+  const { text, tone } = FOLDER_PAIR_STATES[pair.state]
+  const work = workText(pair, transfers)
   const doneBytes = transfers.upload.doneBytes + transfers.download.doneBytes
   const totalBytes = transfers.upload.totalBytes + transfers.download.totalBytes
   return (
     <Card
       class="drive-card"
-      title={drive.name}
-      href={driveLink(drive.name)}
+      title={pair.name}
+      href={folderPairLink(pair.name)}
       tone={tone === 'danger' ? 'danger' : 'neutral'}
       actions={
         <Badge tone={tone} dot>
@@ -30,8 +30,8 @@ export function DriveCard({ drive, transfers }: { drive: DriveView; transfers: T
       }
     >
       <div class="stack">
-        <p>{drive.text}</p>
-        {driveNeeds(drive).map((need) => (
+        <p>{pair.text}</p>
+        {folderPairNeeds(pair).map((need) => (
           <p key={need.key} class="drive-need tone-danger">
             <Icon name="alert" />
             <span>{need.text}</span>
@@ -39,10 +39,10 @@ export function DriveCard({ drive, transfers }: { drive: DriveView; transfers: T
               small
               href={
                 need.view === 'deletes'
-                  ? `${driveLink(drive.name)}#deletes`
-                  : driveLink(drive.name, 'conflicts')
+                  ? `${folderPairLink(pair.name)}#deletes`
+                  : folderPairLink(pair.name, 'conflicts')
               }
-              aria-label={`Look at it: ${need.text} in ${drive.name}`}
+              aria-label={`Look at it: ${need.text} in ${pair.name}`}
             >
               Look
             </ButtonLink>
@@ -52,31 +52,31 @@ export function DriveCard({ drive, transfers }: { drive: DriveView; transfers: T
           <ProgressBar
             done={totalBytes > 0 ? doneBytes : 1}
             total={totalBytes > 0 ? totalBytes : 1}
-            label={`Transfers of ${drive.name}`}
+            label={`Transfers of ${pair.name}`}
           />
           <p class="muted small num">{work === '' ? 'Nothing is on the way' : work}</p>
         </div>
         <dl class="stats drive-stats">
-          <Stat label="Files" value={formatCount(drive.files)} hint={formatPlural(drive.folders, 'folder')} />
-          <Stat label="Size" value={formatBytes(drive.bytes)} hint="on both sides" />
+          <Stat label="Files" value={formatCount(pair.files)} hint={formatPlural(pair.folders, 'folder')} />
+          <Stat label="Size" value={formatBytes(pair.bytes)} hint="on both sides" />
           <Stat
             label="Left alone"
-            value={formatCount(drive.open.reported)}
-            hint={drive.open.reported > 0 ? 'with reasons' : 'all takes part'}
+            value={formatCount(pair.open.reported)}
+            hint={pair.open.reported > 0 ? 'with reasons' : 'all takes part'}
           />
           <Stat
             label="OneDrive heard"
-            value={<Time at={drive.heardAt} />}
+            value={<Time at={pair.heardAt} />}
             hint={
               <>
-                folder seen <Time at={drive.scannedAt} />
+                folder seen <Time at={pair.scannedAt} />
               </>
             }
           />
         </dl>
         <p class="muted small path">
-          {MODES[drive.mode]} · {drive.account} · {drive.root}
-          {drive.isHere ? '' : ' (on another machine)'}
+          {MODES[pair.mode]} · {pair.account} · {pair.root}
+          {pair.isHere ? '' : ' (on another machine)'}
         </p>
       </div>
     </Card>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { DriveView, TransfersView } from '../api/schemas.ts'
-import { driveNeeds, transfersOf, workText } from './drive-state.ts'
+import type { FolderPairView, TransfersView } from '../api/schemas.ts'
+import { folderPairNeeds, transfersOf, workText } from './folder-pair-state.ts'
 
 const OPEN = { unplanned: 0, inWork: 0, waiting: 0, reported: 0 }
 const NONE = { count: 0, doneBytes: 0, totalBytes: 0 }
@@ -38,11 +38,11 @@ describe('a folder in words', () => {
   })
 
   test('needs somebody for deletions and conflicts', () => {
-    const drive = { name: 'docs', heldDeletes: { local: 1, remote: 2 }, conflicts: 1 } as DriveView
+    const pair = { name: 'docs', heldDeletes: { local: 1, remote: 2 }, conflicts: 1 } as FolderPairView
     assert.deepEqual(
-      driveNeeds(drive).map(({ text }) => text),
+      folderPairNeeds(pair).map(({ text }) => text),
       ['3 deletions at once: yours to allow', '1 conflict to decide'],
     )
-    assert.deepEqual(driveNeeds({ ...drive, heldDeletes: null, conflicts: 0 }), [])
+    assert.deepEqual(folderPairNeeds({ ...pair, heldDeletes: null, conflicts: 0 }), [])
   })
 })

@@ -1,4 +1,7 @@
-/** A folder and a drive that are kept in step, as jobs see them, and what one can choose for them. */
+/**
+ * A folder pair: a local folder and a OneDrive folder that are kept in step, as jobs see them, and what one can choose
+ * for them. A *drive* is only what Microsoft calls so: the storage of an account, with its id, its quota and its delta.
+ */
 import { z } from 'zod'
 import type { AccountSource } from '../../app/signed-in.ts'
 import type { OneDriveClient } from '../../cloud/onedrive/client.ts'
@@ -13,8 +16,8 @@ export function streamOf(name: string): string {
 }
 
 /** The folders, with the accounts that they work with. */
-export function sourcesOf(drives: readonly { name: string; account: string }[]): AccountSource[] {
-  return drives.map(({ name, account }) => ({ stream: streamOf(name), account }))
+export function sourcesOf(pairs: readonly { name: string; account: string }[]): AccountSource[] {
+  return pairs.map(({ name, account }) => ({ stream: streamOf(name), account }))
 }
 
 /** Requests of all folders of an account are paced together: OneDrive counts per account. */
@@ -22,14 +25,17 @@ export function requestsOf(account: string): string {
   return `onedrive:${account}`
 }
 
-/** Kept with the drive, as JSON. */
-export const driveSettings = z.object({
+/** Kept with the folder pair, as JSON. */
+export const folderPairSettings = z.object({
   mode: z.enum(['two-way', 'download-only', 'upload-only']).default('two-way'),
   conflicts: z.enum(['keep-both', 'keep-local', 'keep-remote', 'manual']).default('keep-both'),
   filter: filterSchema.prefault({}),
   follow_symlinks: z.boolean().default(false),
 })
-export type DriveSettings = z.infer<typeof driveSettings> & { mode: Mode; conflicts: ConflictPolicy }
+export type FolderPairSettings = z.infer<typeof folderPairSettings> & {
+  mode: Mode
+  conflicts: ConflictPolicy
+}
 
 /** Of the whole process, from its configuration. */
 export type FilesSettings = {
@@ -57,7 +63,7 @@ export type FilesSettings = {
   bandwidth: BandwidthSpec
 }
 
-export type FileDrive = {
+export type FolderPair = {
   name: string
   stream: string
   account: string
@@ -67,19 +73,19 @@ export type FileDrive = {
   /** The folder, absolute. */
   root: string
   markerId: string
-  settings: DriveSettings
+  settings: FolderPairSettings
   filter: Filter
   /** Waits by itself until a call may be made and bytes may go over the wire. */
   client: OneDriveClient
 }
 
-export interface FileDrives {
+export interface FolderPairs {
   names(): readonly string[]
   accounts(): readonly string[]
-  get(name: string): Promise<FileDrive>
+  get(name: string): Promise<FolderPair>
   /** The budget under which its calls are made. */
   budget(name: string): string
-  /** Sees drives that were added, changed or removed elsewhere. */
+  /** Sees folder pairs that were added, changed or removed elsewhere. */
   reload(): Promise<void>
   close(): Promise<void>
 }

@@ -4,15 +4,15 @@ import { conflict } from '../../../app/problem.ts'
 import { doneSchema, pageOf } from '../../../app/schemas.ts'
 import { looksAt } from '../../../app/shared-looks.ts'
 import { asTidemarkError } from '../../../base/errors.ts'
-import { driveSettings, SERVICE, streamOf } from '../drive.ts'
-import { removeDrive } from '../folder-removal.ts'
+import { folderPairSettings, SERVICE, streamOf } from '../folder-pair.ts'
+import { removeFolderPair } from '../folder-removal.ts'
 import { markerOf } from '../new-folder.ts'
 import { fileStatus } from '../status.ts'
-import type { DriveRow } from '../store/contract.ts'
+import type { FolderPairRow } from '../store/contract.ts'
 import {
-  driveParams,
-  driveRow,
   elsewhere,
+  folderPairParams,
+  folderPairRow,
   isHere,
   longCursorQuery,
   readJsonCursor,
@@ -20,40 +20,40 @@ import {
 } from './inputs.ts'
 import type { FilesServices } from './route.ts'
 import { defineRoute } from './route.ts'
-import { type DriveView, driveSchema, reportedSchema } from './schemas.ts'
+import { type FolderPairView, folderPairSchema, reportedSchema } from './schemas.ts'
 
 const about = { tag: 'files', access: 'read' } as const
 
-const listDrives = defineRoute(
+const listFolderPairs = defineRoute(
   {
     ...{ ...about, method: 'get', path: '/api/files/drives', etag: true },
     summary: 'The folders that are kept in step with OneDrive',
-    answer: z.object({ items: z.array(driveSchema) }),
+    answer: z.object({ items: z.array(folderPairSchema) }),
   },
-  async (_input, services) => ({ items: await readDrives(services) }),
+  async (_input, services) => ({ items: await readFolderPairs(services) }),
 )
 
-const showDrive = defineRoute(
+const showFolderPair = defineRoute(
   {
     ...{ ...about, method: 'get', path: '/api/files/drives/{name}' },
     summary: 'One of them',
-    params: driveParams,
-    answer: driveSchema,
+    params: folderPairParams,
+    answer: folderPairSchema,
   },
-  async ({ params: { name } }, services) => driveView(services, await driveRow(services, name)),
+  async ({ params: { name } }, services) => folderPairView(services, await folderPairRow(services, name)),
 )
 
 /** Those who ask at the same time share one look. */
-export function readDrives(services: FilesServices): Promise<DriveView[]> {
+export function readFolderPairs(services: FilesServices): Promise<FolderPairView[]> {
   const { ledger, clock, files } = services
   return looksAt(ledger).look('files drives', clock, async () => {
-    const views: DriveView[] = []
-    for (const row of await files.store.drives()) views.push(await driveView(services, row))
+    const views: FolderPairView[] = []
+    for (const row of await files.store.folderPairs()) views.push(await folderPairView(services, row))
     return views
   })
 }
 
-async function driveView({ ledger, files }: FilesServices, row: DriveRow): Promise<DriveView> {
+async function folderPairView({ ledger, files }: FilesServices, row: FolderPairRow): Promise<FolderPairView> {
   const {
     totals,
     reported: _,
@@ -64,7 +64,7 @@ async function driveView({ ledger, files }: FilesServices, row: DriveRow): Promi
     isLooking: ______,
     ...status
   } = await fileStatus({ store: files.store, ledger }, row.name)
-  const { mode, conflicts: policy } = driveSettings.parse(JSON.parse(row.settings))
+  const { mode, conflicts: policy } = folderPairSettings.parse(JSON.parse(row.settings))
   return { ...status, ...totals, mode, policy, stream: streamOf(row.name), isHere: isHere(row) }
 }
 
@@ -72,12 +72,12 @@ const listReported = defineRoute(
   {
     ...{ ...about, method: 'get', path: '/api/files/drives/{name}/reported' },
     summary: 'What is left alone, each with its reason',
-    params: driveParams,
+    params: folderPairParams,
     query: z.object(longCursorQuery),
     answer: pageOf(reportedSchema),
   },
   async ({ params: { name }, query: { limit, cursor } }, services) => {
-    await driveRow(services, name)
+    await folderPairRow(services, name)
     const after = readJsonCursor(cursor, z.string())
     const rows = await services.files.store.reported(name, { after, limit: limit + 1 })
     const items = rows.slice(0, limit)
@@ -91,11 +91,11 @@ const syncNow = defineRoute(
     summary: 'Looks at both sides now, instead of when their time comes',
     description: '`already`: that is under way. 409: its account has to sign in again.',
     errors: [409],
-    params: driveParams,
+    params: folderPairParams,
     answer: doneSchema,
   },
   async ({ params: { name } }, services) => {
-    const { account } = await driveRow(services, name)
+    const { account } = await folderPairRow(services, name)
     const known = await services.accounts.find(SERVICE, account)
     if (known?.state !== 'ready') {
       throw conflict(`The account ${account} has to sign in again first.`, {
@@ -126,13 +126,13 @@ const removeFolder = defineRoute(
     description:
       'What is under way is stopped first. 409: the folder is on another machine. 503: that does not end; nothing was removed.',
     errors: [409, 503],
-    params: driveParams,
+    params: folderPairParams,
     answer: doneSchema,
   },
   async ({ params: { name } }, services) => {
-    const row = await driveRow(services, name)
+    const row = await folderPairRow(services, name)
     if (!isHere(row)) throw elsewhere(row)
-    const { unmarked } = await removeDrive(services, row, services.clock)
+    const { unmarked } = await removeFolderPair(services, row, services.clock)
     looksAt(services.ledger).forget()
     const marker =
       unmarked === undefined
@@ -145,4 +145,4 @@ const removeFolder = defineRoute(
   },
 )
 
-export const driveRoutes = [listDrives, showDrive, listReported, syncNow, removeFolder]
+export const folderPairRoutes = [listFolderPairs, showFolderPair, listReported, syncNow, removeFolder]

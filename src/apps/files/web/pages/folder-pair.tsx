@@ -14,34 +14,34 @@ import { formatBytes, formatCount, formatPlural } from '../../../../../web/src/f
 import { pathPart, streamLink } from '../../../../../web/src/links.ts'
 import { keys, useAction } from '../../../../../web/src/queries.ts'
 import { setSearchParams, useSearchParam } from '../../../../../web/src/search-params.ts'
-import type { DriveView } from '../../api/schemas.ts'
+import type { FolderPairView } from '../../api/schemas.ts'
 import { filesApi } from '../api.ts'
-import { ConflictList, HistoryList, ReportedList, TrashList } from '../drive-lists.tsx'
-import { DRIVE_STATES, MODES, POLICIES, transfersOf, workText } from '../drive-state.ts'
+import { ConflictList, HistoryList, ReportedList, TrashList } from '../folder-pair-lists.tsx'
+import { FOLDER_PAIR_STATES, MODES, POLICIES, transfersOf, workText } from '../folder-pair-state.ts'
 import { HeldDeletes } from '../held-deletes.tsx'
 import { ItemCard } from '../item-card.tsx'
-import { driveLink, filesLink } from '../links.ts'
+import { filesLink, folderPairLink } from '../links.ts'
 import { fileKeys, useFiles } from '../queries.ts'
 import { TransferList } from '../transfer-list.tsx'
 import { TreeView } from '../tree-view.tsx'
 import '../../../../../web/src/styles/work.css'
 import '../styles/files.css'
 
-export function DrivePage() {
+export function FolderPairPage() {
   const name = pathPart(useParams<{ name: string }>().name)
   const { data, error, refetch } = useFiles()
-  const drive = data?.drives.find((one) => one.name === name)
+  const pair = data?.drives.find((one) => one.name === name)
   return (
     <>
       <PageTitle
         title={name}
         crumbs={[{ text: 'Files', href: filesLink() }]}
-        lead={drive ? drive.text : data ? undefined : <Skeleton width="18rem" />}
+        lead={pair ? pair.text : data ? undefined : <Skeleton width="18rem" />}
       >
-        {drive ? <DriveActions drive={drive} /> : null}
+        {pair ? <FolderPairActions pair={pair} /> : null}
       </PageTitle>
       {error && !data ? <ErrorNote error={error} retry={refetch} /> : null}
-      {data && !drive ? (
+      {data && !pair ? (
         <EmptyNote
           title="There is no such folder"
           action={<ButtonLink href={filesLink()}>To all folders</ButtonLink>}
@@ -49,52 +49,51 @@ export function DrivePage() {
           Nothing called {name} is kept in step.
         </EmptyNote>
       ) : null}
-      {drive ? <DriveBody key={name} drive={drive} /> : null}
+      {pair ? <FolderPairBody key={name} pair={pair} /> : null}
     </>
   )
 }
 
-function DriveBody({ drive }: { drive: DriveView }) {
+function FolderPairBody({ pair }: { pair: FolderPairView }) {
   const [, navigate] = useLocation()
   const remove = useAction({
-    run: () => filesApi.removeFolder(drive.name),
+    run: () => filesApi.removeFolder(pair.name),
     invalidates: [fileKeys.files, keys.accounts],
     done: () => navigate(filesLink()),
   })
   return (
     <div class="stack">
-      <HeldDeletes drive={drive} />
-      <ConflictNote drive={drive} />
-      <PauseNote drive={drive} />
-      <Transfers drive={drive} />
+      <HeldDeletes pair={pair} />
+      <ConflictNote pair={pair} />
+      <PauseNote pair={pair} />
+      <Transfers pair={pair} />
       {/* Not while the folder goes: its lists would ask for what is not there any more. */}
-      {remove.busy ? null : <Views drive={drive} />}
+      {remove.busy ? null : <Views pair={pair} />}
       <p class="muted small path">
-        {formatPlural(drive.files, 'file')}, {formatPlural(drive.folders, 'folder')},{' '}
-        {formatBytes(drive.bytes)} · {MODES[drive.mode]} · {POLICIES[drive.policy]} · {drive.account} ·{' '}
-        {drive.root}
+        {formatPlural(pair.files, 'file')}, {formatPlural(pair.folders, 'folder')}, {formatBytes(pair.bytes)}{' '}
+        · {MODES[pair.mode]} · {POLICIES[pair.policy]} · {pair.account} · {pair.root}
       </p>
-      {drive.isHere ? <RemoveFolder drive={drive} remove={remove} /> : null}
+      {pair.isHere ? <RemoveFolder pair={pair} remove={remove} /> : null}
     </div>
   )
 }
 
-function DriveActions({ drive }: { drive: DriveView }) {
-  const target = { scope: 'stream', target: drive.stream } as const
+function FolderPairActions({ pair }: { pair: FolderPairView }) {
+  const target = { scope: 'stream', target: pair.stream } as const
   const invalidates = [fileKeys.files]
-  const sync = useAction({ run: () => filesApi.syncFiles(drive.name), invalidates })
+  const sync = useAction({ run: () => filesApi.syncFiles(pair.name), invalidates })
   const pause = useAction({ run: api.pause, invalidates })
   const resume = useAction({ run: api.resume, invalidates })
-  const { text, tone } = DRIVE_STATES[drive.state]
+  const { text, tone } = FOLDER_PAIR_STATES[pair.state]
   return (
     <>
       <Badge tone={tone} dot>
         {text}
       </Badge>
-      <ButtonLink href={streamLink(drive.stream)} icon="work">
+      <ButtonLink href={streamLink(pair.stream)} icon="work">
         Stream
       </ButtonLink>
-      {drive.paused === null ? (
+      {pair.paused === null ? (
         <>
           <Button icon="retry" busy={sync.busy} onClick={() => void sync.start()}>
             Sync now
@@ -116,9 +115,9 @@ function DriveActions({ drive }: { drive: DriveView }) {
   )
 }
 
-type RemoveProps = { drive: DriveView; remove: ReturnType<typeof useAction<void>> }
+type RemoveProps = { pair: FolderPairView; remove: ReturnType<typeof useAction<void>> }
 
-function RemoveFolder({ drive: { name, root, account }, remove }: RemoveProps) {
+function RemoveFolder({ pair: { name, root, account }, remove }: RemoveProps) {
   const confirm = useConfirm()
   const ask = async (): Promise<void> => {
     const isSure = await confirm({
@@ -138,29 +137,29 @@ function RemoveFolder({ drive: { name, root, account }, remove }: RemoveProps) {
   )
 }
 
-function PauseNote({ drive }: { drive: DriveView }) {
-  if (drive.paused === null) return null
+function PauseNote({ pair }: { pair: FolderPairView }) {
+  if (pair.paused === null) return null
   return (
     <div class="note tone-warn">
       <div class="note-body">
         <p class="note-title">This folder is paused</p>
-        <p>{drive.paused}. Changes on both sides are noted, and are looked at when it is resumed.</p>
+        <p>{pair.paused}. Changes on both sides are noted, and are looked at when it is resumed.</p>
       </div>
     </div>
   )
 }
 
-function ConflictNote({ drive }: { drive: DriveView }) {
-  if (drive.conflicts === 0) return null
+function ConflictNote({ pair }: { pair: FolderPairView }) {
+  if (pair.conflicts === 0) return null
   return (
     <div class="note tone-danger">
       <div class="note-body">
-        <p class="note-title">{formatPlural(drive.conflicts, 'conflict')} to decide</p>
+        <p class="note-title">{formatPlural(pair.conflicts, 'conflict')} to decide</p>
         <p>
           These files were changed on both sides. Both versions are safe until you decide, and afterwards,
           too.
         </p>
-        <ButtonLink small href={driveLink(drive.name, 'conflicts')}>
+        <ButtonLink small href={folderPairLink(pair.name, 'conflicts')}>
           See the conflicts
         </ButtonLink>
       </div>
@@ -168,10 +167,10 @@ function ConflictNote({ drive }: { drive: DriveView }) {
   )
 }
 
-function Transfers({ drive }: { drive: DriveView }) {
+function Transfers({ pair }: { pair: FolderPairView }) {
   const { data } = useFiles()
-  const own = data ? transfersOf(data.transfers, drive.name) : undefined
-  const work = own ? workText(drive, own) : ''
+  const own = data ? transfersOf(data.transfers, pair.name) : undefined
+  const work = own ? workText(pair, own) : ''
   return (
     <Card title="On the way" actions={<span class="muted small num">{work}</span>}>
       <TransferList items={own?.items ?? []} />
@@ -188,10 +187,10 @@ const VIEWS = [
 ] as const
 type View = (typeof VIEWS)[number]['value']
 
-function Views({ drive }: { drive: DriveView }) {
+function Views({ pair }: { pair: FolderPairView }) {
   const wanted = useSearchParam('view')
   const view: View = VIEWS.find(({ value }) => value === wanted)?.value ?? 'tree'
-  const { reported } = drive.open
+  const { reported } = pair.open
   const options = VIEWS.map(({ value, text }) => ({
     value,
     text: value === 'left' && reported > 0 ? `${text} (${formatCount(reported)})` : text,
@@ -206,21 +205,21 @@ function Views({ drive }: { drive: DriveView }) {
           onChange={(value) => setSearchParams({ view: value === 'tree' ? '' : value })}
         />
       </div>
-      {view === 'tree' ? <Tree drive={drive.name} /> : null}
-      {view === 'history' ? <HistoryList drive={drive.name} /> : null}
-      {view === 'left' ? <ReportedList drive={drive.name} /> : null}
-      {view === 'conflicts' ? <ConflictList drive={drive.name} /> : null}
-      {view === 'trash' ? <TrashList drive={drive.name} /> : null}
+      {view === 'tree' ? <Tree pair={pair.name} /> : null}
+      {view === 'history' ? <HistoryList pair={pair.name} /> : null}
+      {view === 'left' ? <ReportedList pair={pair.name} /> : null}
+      {view === 'conflicts' ? <ConflictList pair={pair.name} /> : null}
+      {view === 'trash' ? <TrashList pair={pair.name} /> : null}
     </section>
   )
 }
 
-function Tree({ drive }: { drive: string }) {
+function Tree({ pair }: { pair: string }) {
   const [selected, setSelected] = useState('')
   return (
     <div class={`tree-place${selected === '' ? '' : ' has-item'}`}>
-      <TreeView drive={drive} selected={selected} onSelect={setSelected} />
-      {selected === '' ? null : <ItemCard key={selected} drive={drive} node={selected} />}
+      <TreeView pair={pair} selected={selected} onSelect={setSelected} />
+      {selected === '' ? null : <ItemCard key={selected} pair={pair} node={selected} />}
     </div>
   )
 }

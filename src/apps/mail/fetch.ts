@@ -1,12 +1,16 @@
 /**
  * Fetches a batch of messages and stores them. What can become of an id: stored, gone, skipped (not wanted by its
- * labels), bad with its reason, or not yet known; while one is not known, the job is tried again, and what is
- * already stored is not fetched again.
+ * labels), bad with its reason, or left: no answer came, or one that says that it may work later.
  *
- * Of an answer that names the culprit, only that id is tried again. Of a call that fails as a whole while others
- * work, the ids are halved until the culprit is alone: about two calls for each halving.
+ * Nothing is asked for twice in one run. What is left when others came is a job of its own: with as many ids in a
+ * request as before where the answers named whom they were about, and with a third of that where a request failed
+ * without saying because of whom, until whoever is at fault is alone. Where none came, the job as a whole failed: it
+ * waits while Gmail is away (obstacles.ts), is narrowed in the same way, or is tried again by the engine; with its
+ * last try, what is left is bad. docs/architecture.md has the table of all who try again.
+ *
+ * A poison message in a batch of 300 costs 3 + 3 + 3 + 2 requests until it is alone, 5 tries, and 2 questions whether
+ * other messages come.
  */
-import { sleep } from '../../base/clock.ts'
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
 import { type Outcome, type RunContext, request } from '../../engine/index.ts'
 import { ATTEMPTS } from '../../engine/kinds.ts'
@@ -14,6 +18,7 @@ import type { MailAccount } from './account.ts'
 import { badMessages } from './bad-messages.ts'
 import type { BatchPayload, MailKinds } from './jobs.ts'
 import type { FetchedMessage } from './message.ts'
+import { pastObstacles } from './obstacles.ts'
 import { chunksOf, isWanted } from './plan.ts'
 import { noteFetched, noteMark } from './store/missing-messages.ts'
 import { forgetStale, noteStale } from './store/stale-labels.ts'
@@ -24,19 +29,44 @@ const GROUP_MAX = 50
 const GROUP_MIN = 2
 /** A request is worth about this much of the budget: many small ones keep an even pace, and little of one is refused. */
 const GROUP_MS = 500
+/** Three parts isolate one of 50 with the fewest requests: two of the three come, and need not be asked for again. */
+const NARROWING = 3
 /** What a batch holds back before it is handed on; all workers may hold as much. */
 const STORE_BYTES = 1024 * 1024
-/** Rounds of trying again what the answers named, before the job as a whole is tried again later. */
-const ROUNDS_MAX = 6
-/** An id that fails again and again is bad when chance alone, at the rate at which others fail, is this unlikely. */
-const CHANCE_MAX = 1e-6
-const ROUND_PAUSE_MS = 250
-const SINGLE_TRIES = 3
-const NARROW_CALLS_MAX = 80
 /** The last word about a message: no later change is newer. */
 const LAST_HISTORY_ID = '18446744073709551615'
 
 export async function runFetch(kinds: MailKinds, job: RunContext<BatchPayload>): Promise<Outcome> {
+  let fetched: Fetched | undefined
+  return await pastObstacles(
+    kinds,
+    job,
+    job.payload.account,
+    async () => {
+      fetched = await fetchBatch(kinds, job)
+      const failure = fetched.run.failure
+      if (failure) throw failure
+      return await settle(kinds, fetched)
+    },
+    async () => {
+      const failure = fetched?.run.failure
+      if (!fetched || !failure || failure.kind === 'throttled') return undefined
+      if (job.job.failures + 1 >= ATTEMPTS) fetched.run.blameLeft()
+      else if (fetched.run.narrowedTo === undefined) return undefined
+      return await settle(kinds, fetched)
+    },
+  )
+}
+
+type Fetched = {
+  account: MailAccount
+  run: FetchRun
+  startedAtMs: number
+  /** How many notes about stale labels there were before the first message was asked for. */
+  staleNotes: number
+}
+
+async function fetchBatch(kinds: MailKinds, job: RunContext<BatchPayload>): Promise<Fetched> {
   const { payload, clock } = job
   const account = await kinds.accounts.get(payload.account)
   const labels = new Map(
@@ -46,20 +76,31 @@ export async function runFetch(kinds: MailKinds, job: RunContext<BatchPayload>):
   const startedAtMs = clock.now()
   const staleNotes = Number((await kinds.tables.findMailbox(account.name))?.stale_notes ?? 0)
   const kept = payload.refresh ? await account.archive.stored(payload.ids) : new Set<string>()
-  const run = new FetchRun({ account, job, labels, kept, groupSize: groupSizeOf(kinds, account, job) })
+  const run = new FetchRun({ account, job, labels, kept, groupSize: groupSize(kinds, account, job) })
   try {
-    await run.all(payload.refresh ? payload.ids : await withoutStored(kinds, account, payload.ids))
+    await run.ask(payload.refresh ? payload.ids : await withoutStored(kinds, account, payload.ids))
   } finally {
     await run.storing()
     kinds.batchSize(account.name).went({ ms: clock.monotonicMs() - startedMs, errors: run.errors })
   }
-  await markVanished(kinds, account, run, { startedAtMs, nowMs: clock.now() })
+  return { account, run, startedAtMs, staleNotes }
+}
+
+async function settle(
+  kinds: MailKinds,
+  { account, run, startedAtMs, staleNotes }: Fetched,
+): Promise<Outcome> {
+  const { job, gone, skipped, bad, left } = run
+  const { payload } = job
+  await markVanished(kinds, account, run, { startedAtMs, nowMs: job.clock.now() })
   if (job.segment === null && job.job.badId === null) await mendCured(kinds, account, run)
-  const { gone, skipped, bad } = run
-  const stored = payload.ids.filter((id) => !gone.has(id) && !skipped.has(id) && !bad.has(id))
+  const stored = payload.ids.filter(
+    (id) => !gone.has(id) && !skipped.has(id) && !bad.has(id) && !left.has(id),
+  )
   const mark = await account.archive.mark()
   // What is skipped is not stored here: a fetch that began before, with labels of before, may store it still.
   const read = [...run.stored, ...gone]
+  const rest = { ...payload, ids: [...left.keys()], perCall: run.narrowedTo ?? payload.perCall }
   return {
     effects: async (tx) => {
       await forgetStale(tx, account.name, { ids: read, upTo: staleNotes })
@@ -67,9 +108,13 @@ export async function runFetch(kinds: MailKinds, job: RunContext<BatchPayload>):
       await noteMark(tx, account.name, mark)
     },
     stored: stored.length,
-    gone: run.gone.size,
-    skipped: run.skipped.size,
-    bad: [...run.bad].map(([item, error]) => ({ item, reason: error.message, errorKind: error.kind })),
+    gone: gone.size,
+    skipped: skipped.size,
+    bad: [...bad].map(([item, error]) => ({ item, reason: error.message, errorKind: error.kind })),
+    jobs:
+      left.size === 0
+        ? []
+        : [request(kinds.fetch, rest, job.segment === null ? {} : { segment: job.segment })],
   }
 }
 
@@ -87,10 +132,11 @@ async function withoutStored(
   return ids.filter((id) => !stored.has(id) || gone.has(id))
 }
 
-function groupSizeOf(kinds: MailKinds, account: MailAccount, job: RunContext<BatchPayload>): number {
+function groupSize(kinds: MailKinds, account: MailAccount, job: RunContext<BatchPayload>): number {
+  const { perCall = GROUP_MAX, ids } = job.payload
   const budget = job.limits.snapshot().budgets.find(({ name }) => name === account.units)
-  const perCall = ((budget?.rate ?? Infinity) * GROUP_MS) / 1000 / kinds.settings.priceOfGet
-  return Math.max(GROUP_MIN, Math.min(GROUP_MAX, Math.floor(perCall)))
+  const paced = ((budget?.rate ?? Infinity) * GROUP_MS) / 1000 / kinds.settings.priceOfGet
+  return Math.min(perCall, ids.length, Math.max(GROUP_MIN, Math.min(GROUP_MAX, Math.floor(paced))))
 }
 
 /**
@@ -133,7 +179,7 @@ async function markVanished(
  * settles it where it was counted, and finds it stored.
  */
 async function mendCured({ ledger }: MailKinds, account: MailAccount, run: FetchRun): Promise<void> {
-  const cured = new Set(run.job.payload.ids.filter((id) => !run.bad.has(id)))
+  const cured = new Set(run.job.payload.ids.filter((id) => !run.bad.has(id) && !run.left.has(id)))
   const rows = (await badMessages(ledger, account.stream)).filter(({ item }) => cured.has(item))
   for (const some of chunksOf(rows, GROUP_MAX)) await ledger.retryBad({ ids: some.map(({ id }) => id) })
 }
@@ -154,36 +200,23 @@ class FetchRun {
   readonly skipped = new Set<string>()
   readonly stored = new Set<string>()
   readonly bad = new Map<string, TidemarkError>()
+  readonly left = new Map<string, TidemarkError>()
+  /** Requests that failed as a whole. */
   errors = 0
-  readonly #failures = new Map<string, number>()
-  #answers = 0
+  /** Answers that settled a message. */
+  #came = 0
+  /** A request failed without saying because of whom. */
+  #isUnnamed = false
   readonly #options: FetchRunOptions
   readonly #stores: Promise<void>[] = []
-  #answeredCalls = 0
-  #narrowCalls = 0
 
   constructor(options: FetchRunOptions) {
     this.#options = options
     this.job = options.job
   }
 
-  async all(ids: readonly string[]): Promise<void> {
-    let todo = [...ids]
-    const suspects: string[][] = []
-    let last: TidemarkError | undefined
-    for (let round = 0; round < ROUNDS_MAX && todo.length > 0; round++) {
-      if (round > 0) await this.#pause(round)
-      const again: string[] = []
-      for (const group of chunksOf(todo, this.#options.groupSize)) {
-        const result = await this.#try(group)
-        again.push(...result.again)
-        last = result.error ?? last
-        if (result.failedWhole) suspects.push(result.failedWhole)
-      }
-      todo = again.filter((id) => !this.#isAtFault(id, last))
-    }
-    for (const group of suspects) await this.#narrow(group)
-    if (todo.length > 0) this.#giveUp(todo, last)
+  async ask(ids: readonly string[]): Promise<void> {
+    for (const group of chunksOf(ids, this.#options.groupSize)) await this.#askGroup(group)
   }
 
   /** Everything given to the archive is on disk. */
@@ -191,37 +224,45 @@ class FetchRun {
     await Promise.all(this.#stores)
   }
 
-  /** `again`: ids whose answers failed. `failedWhole`: ids of a call that failed without saying because of whom. */
-  async #try(group: string[]): Promise<{ again: string[]; failedWhole?: string[]; error?: TidemarkError }> {
-    const failed = new Map<string, TidemarkError>()
-    const open = new Set(group)
-    try {
-      await this.#call(group, open, failed)
-    } catch (thrown) {
-      const error = asTidemarkError(thrown)
-      this.errors += 1
-      if (this.job.signal.aborted || error.kind === 'auth' || isDisk(error)) throw thrown
-      if (error.kind === 'throttled') return { again: [...open, ...failed.keys()], error }
-      // Those that were answered before it broke are stored; the rest may hold the culprit.
-      return { again: [...failed.keys()], failedWhole: [...open], error }
-    }
-    let error: TidemarkError | undefined
-    // Whoever is left without an answer is not stored.
-    const again: string[] = [...open]
-    for (const [id, reason] of failed) {
-      if (reason.kind === 'auth') throw reason
-      if (reason.kind === 'permanent') this.bad.set(id, reason)
-      else again.push(id)
-      error = reason
-    }
-    return error ? { again, error } : { again }
+  /** Why none of those that were asked for came; that the service asked to slow down comes before all else. */
+  get failure(): TidemarkError | undefined {
+    if (this.#came > 0) return undefined
+    const errors = [...this.left.values()]
+    return errors.find(({ kind }) => kind === 'throttled') ?? errors.at(-1)
   }
 
-  async #call(group: string[], open: Set<string>, failed: Map<string, TidemarkError>): Promise<void> {
+  /** How many are asked for with one request from now on, where fewer may show who is at fault. */
+  get narrowedTo(): number | undefined {
+    if (!this.#isUnnamed || this.#options.groupSize === 1) return undefined
+    return Math.ceil(this.#options.groupSize / NARROWING)
+  }
+
+  blameLeft(): void {
+    for (const [id, error] of this.left) this.bad.set(id, error)
+    this.left.clear()
+  }
+
+  async #askGroup(group: readonly string[]): Promise<void> {
+    const open = new Set(group)
+    let error = new TidemarkError('no answer came for some messages', { kind: 'transient' })
+    try {
+      await this.#call(group, open)
+    } catch (thrown) {
+      error = asTidemarkError(thrown)
+      this.errors += 1
+      if (this.job.signal.aborted || error.kind === 'auth' || isDisk(error)) throw thrown
+      // Those that were answered before it broke are stored; the rest may hold the culprit.
+      if (error.kind !== 'throttled') this.#isUnnamed = true
+    }
+    for (const id of open) this.left.set(id, error)
+  }
+
+  async #call(group: readonly string[], open: Set<string>): Promise<void> {
     const { account } = this.#options
     await account.archive.room(this.job.signal)
     let got: FetchedMessage[] = []
     let bytes = 0
+    let refused: TidemarkError | undefined
     const flush = (): void => {
       if (got.length > 0) this.#store(got)
       got = []
@@ -232,12 +273,12 @@ class FetchRun {
         signal: this.job.signal,
         onAnswer: async (answer) => {
           open.delete(answer.id)
-          this.#answers += 1
           if (!answer.ok) {
-            if (answer.error.kind === 'gone') this.gone.add(answer.id)
-            else this.#failed(answer.id, answer.error, failed)
+            if (answer.error.kind === 'auth') refused = answer.error
+            this.#failed(answer.id, answer.error)
             return
           }
+          this.#came += 1
           if (!this.#isWanted(answer.message)) {
             this.skipped.add(answer.id)
             return
@@ -250,32 +291,22 @@ class FetchRun {
           await account.archive.room(this.job.signal)
         },
       })
-      this.#answeredCalls += 1
     } finally {
       flush()
-      this.job.progress({ done: this.#done, total: this.job.payload.ids.length, unit: 'items' })
+      const done = this.stored.size + this.gone.size + this.skipped.size + this.bad.size
+      this.job.progress({ done, total: this.job.payload.ids.length, unit: 'items' })
     }
+    if (refused) throw refused
   }
 
-  #failed(id: string, error: TidemarkError, failed: Map<string, TidemarkError>): void {
-    failed.set(id, error)
-    if (error.kind === 'throttled') return
-    this.#failures.set(id, (this.#failures.get(id) ?? 0) + 1)
-  }
-
-  /** Is it the message, or the service on a bad day? Where others fail too, more failures are needed to tell. */
-  #isAtFault(id: string, error: TidemarkError | undefined): boolean {
-    const own = this.#failures.get(id) ?? 0
-    if (own === 0 || !error || error.kind === 'throttled') return false
-    const all = [...this.#failures.values()].reduce((sum, n) => sum + n, 0)
-    const chance = (all - own + 1) / (this.#answers - own + 1)
-    if (chance ** own > CHANCE_MAX) return false
-    this.bad.set(id, error)
-    return true
-  }
-
-  get #done(): number {
-    return this.stored.size + this.gone.size + this.skipped.size + this.bad.size
+  #failed(id: string, error: TidemarkError): void {
+    if (error.kind === 'gone') this.gone.add(id)
+    else if (error.kind === 'permanent') this.bad.set(id, error)
+    else {
+      this.left.set(id, error)
+      return
+    }
+    this.#came += 1
   }
 
   #store(messages: FetchedMessage[]): void {
@@ -294,50 +325,6 @@ class FetchRun {
   #isWanted({ id, labelIds }: { id: string; labelIds: readonly string[] }): boolean {
     const { account, labels, kept } = this.#options
     return kept.has(id) || isWanted(labelIds, account.choices, (name) => labels.get(name.toLowerCase()))
-  }
-
-  /** Halves a group that fails as a whole, until whoever is at fault is alone. */
-  async #narrow(group: string[]): Promise<void> {
-    if (group.length === 0) return
-    if (group.length === 1) return this.#single(group[0]!)
-    const middle = Math.ceil(group.length / 2)
-    const failing: string[][] = []
-    let last: TidemarkError | undefined
-    for (const half of [group.slice(0, middle), group.slice(middle)]) {
-      this.#narrowCalls += 1
-      const { again, failedWhole, error } = await this.#try(half)
-      last = error ?? last
-      if (again.length > 0) failing.push(again)
-      if (failedWhole && failedWhole.length > 0) failing.push(failedWhole)
-    }
-    // Nothing works, or too much does not: that is an outage and not somebody's fault.
-    if (failing.length > 0 && (this.#answeredCalls === 0 || this.#narrowCalls > NARROW_CALLS_MAX)) throw last
-    for (const part of failing) await this.#narrow(part)
-  }
-
-  async #single(id: string): Promise<void> {
-    let last: TidemarkError | undefined
-    for (let round = 1; round <= SINGLE_TRIES; round++) {
-      await this.#pause(round)
-      const { again, failedWhole, error } = await this.#try([id])
-      if (again.length === 0 && !failedWhole?.length) return
-      last = error
-    }
-    if (this.#answeredCalls === 0 || last?.kind === 'throttled') throw last
-    this.bad.set(id, last!)
-  }
-
-  /** Tried again as a job, later; with its last try, those whose answers were named as failing are bad. */
-  #giveUp(ids: readonly string[], last: TidemarkError | undefined): void {
-    const error = last ?? new TidemarkError('no answer came for some messages', { kind: 'transient' })
-    const isLastTry = this.job.job.failures + 1 >= ATTEMPTS
-    if (error.kind === 'throttled' || !isLastTry || this.#answeredCalls === 0) throw error
-    for (const id of ids) this.bad.set(id, error)
-  }
-
-  async #pause(round: number): Promise<void> {
-    const ms = this.job.random() * ROUND_PAUSE_MS * 2 ** round
-    await sleep(this.job.clock, ms, this.job.signal)
   }
 }
 

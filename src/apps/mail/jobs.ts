@@ -79,6 +79,8 @@ const Batch = z.object({
   ids: z.array(z.string()),
   /** Fetched again although they are stored: something about them changed, or their bytes are damaged. */
   refresh: z.boolean().optional(),
+  /** At most so many in one request: left of a batch of which some could not be had (fetch.ts). */
+  perCall: z.number().optional(),
 })
 
 export type SlicePayload = z.output<typeof Slice>
@@ -140,7 +142,7 @@ export function mailKinds(deps: MailDeps): MailKinds {
       cost: deps.settings.priceOfGet,
       items: { of: ({ ids }) => ids, only: (payload, ids) => ({ ...payload, ids: [...ids] }) },
       describe: { verb: 'fetching', noun: 'message' },
-      run: (job) => pastObstacles(kinds, job, job.payload.account, () => runFetch(kinds, job)),
+      run: (job) => runFetch(kinds, job),
     }),
     history: defineJob({
       kind: 'mail.history',

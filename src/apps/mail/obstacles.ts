@@ -4,8 +4,8 @@
  * outage, however long, never makes good messages bad.
  *
  * A single hiccup is none: the engine tries the job again. A job about no message in particular never gives up: where
- * its tries are used up, it waits. One that is about messages may have met a bad one: so others are asked for, and only
- * where none of them comes either, it is the service.
+ * its tries are used up, it waits. One that is about messages may have met a bad one: so others are asked for when it
+ * first fails and before it gives up, and only where none of them comes either, it is the service.
  */
 
 import { asTidemarkError, type TidemarkError } from '../../base/errors.ts'
@@ -32,6 +32,8 @@ export async function pastObstacles<P>(
   job: RunContext<P>,
   account: string,
   run: () => Promise<Outcome>,
+  /** Asked where nothing is in the way and the job failed all the same: what becomes of it, or nothing. */
+  onFailure: () => Promise<Outcome | undefined> = async () => undefined,
 ): Promise<Outcome> {
   const waitMs = obstacles.waitMs(account)
   if (waitMs > 0) return waiting(waitMs, obstacles.of(account)!.error)
@@ -47,7 +49,11 @@ export async function pastObstacles<P>(
       : error.kind === 'transient' && (await isOutage(() => accounts.get(account), job))
         ? 'cloud'
         : undefined
-    if (!where) throw thrown
+    if (!where) {
+      const outcome = await onFailure()
+      if (outcome) return outcome
+      throw thrown
+    }
     return waiting(obstacles.met(account, where, error), error)
   }
 }
@@ -60,7 +66,9 @@ function waiting(afterMs: number, error: TidemarkError): Outcome {
 async function isOutage(open: () => Promise<MailAccount>, job: RunContext<unknown>): Promise<boolean> {
   const { ids } = job.payload as { ids?: readonly string[] }
   const { signal } = job
-  if (!ids && job.job.failures + 1 >= ATTEMPTS) return true
+  const isLastTry = job.job.failures + 1 >= ATTEMPTS
+  if (!ids && isLastTry) return true
+  if (ids && job.job.failures > 0 && !isLastTry) return false
   try {
     const { client } = await open()
     if (!ids) {

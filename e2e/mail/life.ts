@@ -1,7 +1,7 @@
 /**
  * The proof at any length: a mailbox under faults is synced by a process that is killed again and again; after every
  * kill the watermark is compared with the truth; at the end everything listed is stored, gone or bad; and then the
- * archiver takes out of Gmail exactly what is proven to be stored, and nothing else.
+ * clean-up takes out of Gmail exactly what is proven to be stored, and nothing else.
  */
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
@@ -49,7 +49,7 @@ export async function liveAndArchive(options: LifeOptions): Promise<LifeReport> 
       `killed ${kills} times; ${seen.stream.listed} listed, ${seen.stream.stored} stored, ${seen.stream.gone} gone, ${seen.stream.bad} bad`,
     )
     const { archived, refused } = await archiveProven(world, seen)
-    say(`the archiver took ${archived} out and refused ${refused}`)
+    say(`the clean-up took ${archived} out and refused ${refused}`)
     const { listed, stored, gone, bad } = seen.stream
     return { kills, listed, stored, gone, bad, requests: world.served, archived, refused }
   } finally {

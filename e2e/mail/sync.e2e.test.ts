@@ -43,7 +43,7 @@ describe('mail sync', () => {
     assert.equal(summaryOf(second.stdout).accounts[0]!.stored, 700)
   })
 
-  test('under faults and killed again and again, all ends stored, gone or bad, and the archiver takes only what is proven', async () => {
+  test('under faults and killed again and again, all ends stored, gone or bad, and the clean-up takes only what is proven', async () => {
     const lines: string[] = []
     const report = await liveAndArchive({
       ...{ messages: 2_000, kills: 6, seed: 12, poison: 2, faults: { profile: 'mixed' } },

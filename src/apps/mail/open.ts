@@ -1,8 +1,8 @@
 /** Mail in a process: its tables, the archives of its accounts, its kinds of jobs, and its clean-ups. */
 import type { AppPlace } from '../../app/runtime.ts'
 import { HtmlRenderer } from './api/html-renderer.ts'
-import { archiverJobs } from './clean-up/jobs.ts'
-import { ArchiveRuns } from './clean-up/runs.ts'
+import { cleanUpJobs } from './clean-up/jobs.ts'
+import { CleanUpRuns } from './clean-up/runs.ts'
 import { jobsOf, MailTables, mailBudgets, mailKinds, openMailAccounts } from './index.ts'
 import { mailRuntime, type OpenMail } from './runtime.ts'
 import { type MailOverrides, mailSettingsOf } from './settings.ts'
@@ -24,15 +24,15 @@ export async function openMail(place: AppPlace): Promise<OpenMail> {
   })
   const kinds = mailKinds({ accounts: mail, tables, ledger, clock, settings })
   const html = new HtmlRenderer({ clock })
-  let archiveRuns: ArchiveRuns | undefined
+  let cleanUpRuns: CleanUpRuns | undefined
   return {
     ...(await lookAtMail(ledger)),
     ...{ settings, tables, accounts: mail, kinds, html },
-    get archiveRuns() {
-      archiveRuns ??= new ArchiveRuns(place.engine()!, { accounts: mail, clock })
-      return archiveRuns
+    get cleanUpRuns() {
+      cleanUpRuns ??= new CleanUpRuns(place.engine()!, { accounts: mail, clock })
+      return cleanUpRuns
     },
-    jobs: [...jobsOf(kinds), ...archiverJobs({ accounts: mail, ledger, clock, obstacles: kinds.obstacles })],
+    jobs: [...jobsOf(kinds), ...cleanUpJobs({ accounts: mail, ledger, clock, obstacles: kinds.obstacles })],
     budgets: () => mailBudgets(mail.names(), settings),
     workersMin: () => config.gmail.workers_max + WORKERS_BESIDES,
     metadata: async () => [

@@ -1,7 +1,7 @@
 /** The open app, and a runtime that has it at hand. */
 import { type OpenApp, openedApp, type Runtime } from '../../app/runtime.ts'
 import type { HtmlRenderer } from './api/html-renderer.ts'
-import type { ArchiveRuns } from './clean-up/runs.ts'
+import type { CleanUpRuns } from './clean-up/runs.ts'
 import type { MailAccounts, MailKinds, MailSettings, MailTables } from './index.ts'
 
 export type OpenMail = OpenApp & {
@@ -9,7 +9,7 @@ export type OpenMail = OpenApp & {
   tables: MailTables
   accounts: MailAccounts
   kinds: MailKinds
-  archiveRuns: ArchiveRuns
+  cleanUpRuns: CleanUpRuns
   /** Makes HTML of mail safe to show, in a thread of its own. */
   html: HtmlRenderer
 }

@@ -16,8 +16,8 @@ const showRun = route('GET /api/mail/archive/runs/{id}', {
   summary: 'An archive run: what it has done, what it refused and why',
   params: runParams,
   answer: archiveRunSchema,
-  handle: async ({ params: { id } }, { mail: { archiveRuns } }) =>
-    runView(archiveRuns, await archiveRuns.get(id)),
+  handle: async ({ params: { id } }, { mail: { cleanUpRuns } }) =>
+    runView(cleanUpRuns, await cleanUpRuns.get(id)),
 })
 
 const undo = route('POST /api/mail/archive/runs/{id}/undo', {
@@ -28,18 +28,18 @@ const undo = route('POST /api/mail/archive/runs/{id}/undo', {
   errors: [409, 422],
   answer: doneSchema,
   handle: async ({ params: { id } }, services) => {
-    const { archiveRuns } = services.mail
-    const run = await archiveRuns.get(id)
+    const { cleanUpRuns } = services.mail
+    const run = await cleanUpRuns.get(id)
     if (run.undo === 'undoing') {
       return already(`Run ${id} is being undone already.`)
     }
-    if (!canUndo(run, await (await archiveRuns.journal()).tallies(id))) {
+    if (!canUndo(run, await (await cleanUpRuns.journal()).tallies(id))) {
       const why = run.undo === 'undone' ? 'is undone already' : 'has done nothing that could be undone'
       return already(`Run ${id} ${why}.`)
     }
     const action = run.action === 'delete' ? 'insert' : run.action
     await prepareAction(services, { account: run.account, action })
-    await archiveRuns.undo(id)
+    await cleanUpRuns.undo(id)
     const messages = `${formatCount(run.done)} ${plural(run.done, 'message')}`
     // Gmail takes no date beside the bytes: people are told which of the two changes.
     const how =
@@ -58,16 +58,16 @@ const resume = route('POST /api/mail/archive/runs/{id}/resume', {
   body: z.strictObject({ confirm: confirmText }),
   answer: doneSchema,
   handle: async ({ params: { id }, body: { confirm } }, services) => {
-    const { archiveRuns } = services.mail
-    const run = await archiveRuns.get(id)
+    const { cleanUpRuns } = services.mail
+    const run = await cleanUpRuns.get(id)
     if (run.state === 'done' || run.state === 'abandoned') {
       throw conflict(`Run ${id} is ${run.state}: there is nothing to resume.`, { code: 'run-settled' })
     }
     await prepareAction(services, run)
     if (run.state === 'planned') {
       if (run.action === 'delete') checkConfirmed(confirm, confirmationOf(run))
-      await archiveRuns.approve(id)
-    } else await archiveRuns.resume(id)
+      await cleanUpRuns.approve(id)
+    } else await cleanUpRuns.resume(id)
     return done(`Run ${id} goes on.`)
   },
 })
@@ -77,11 +77,11 @@ const halt = route('POST /api/mail/archive/runs/{id}/halt', {
   params: runParams,
   summary: 'Stops a run until somebody resumes it',
   answer: doneSchema,
-  handle: async ({ params: { id } }, { mail: { archiveRuns } }) => {
-    const run = await archiveRuns.get(id)
+  handle: async ({ params: { id } }, { mail: { cleanUpRuns } }) => {
+    const run = await cleanUpRuns.get(id)
     const isActive = run.state === 'acting' || (run.state === 'planning' && run.approved)
     if (!isActive) return already(`Run ${id} is ${run.state}; nothing of it goes on.`)
-    await archiveRuns.halt(id)
+    await cleanUpRuns.halt(id)
     return done(`Run ${id} stops; what it is doing this moment is finished.`)
   },
 })
@@ -91,10 +91,10 @@ const abandon = route('POST /api/mail/archive/runs/{id}/abandon', {
   params: runParams,
   summary: 'Gives a run up: what is done stays done, the rest is left alone',
   answer: doneSchema,
-  handle: async ({ params: { id } }, { mail: { archiveRuns } }) => {
-    const didAbandon = await archiveRuns.abandon(id)
+  handle: async ({ params: { id } }, { mail: { cleanUpRuns } }) => {
+    const didAbandon = await cleanUpRuns.abandon(id)
     if (!didAbandon) return already(`Run ${id} was over already.`)
-    const { done: n } = await archiveRuns.get(id)
+    const { done: n } = await cleanUpRuns.get(id)
     const kept = `${formatCount(n)} of its messages ${plural(n, 'is', 'are')} done`
     return done(`Run ${id} is given up. ${kept}.`)
   },

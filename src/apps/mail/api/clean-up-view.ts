@@ -1,6 +1,6 @@
 /** Archive runs and plans as the API shows them. */
 import { confirmationText } from '../clean-up/cutoff.ts'
-import type { ArchiveRuns, Proof } from '../clean-up/runs.ts'
+import type { CleanUpRuns, Proof } from '../clean-up/runs.ts'
 import type { Survey } from '../clean-up/survey.ts'
 import { REFUSAL_TEXTS, type RefusalClass } from '../clean-up/verdict.ts'
 import type { RunRow, Sum, Tally } from '../store/journal.ts'
@@ -31,7 +31,7 @@ export function proofView({ id, state, wish, run, progress, trouble }: Proof): A
   return { id, state, looked, plan, trouble }
 }
 
-export async function runView(runs: ArchiveRuns, run: RunRow): Promise<ArchiveRunView> {
+export async function runView(runs: CleanUpRuns, run: RunRow): Promise<ArchiveRunView> {
   const tallies = await (await runs.journal()).tallies(run.id)
   const isOver = run.state === 'done' || run.state === 'abandoned'
   const isMoving = run.undo === 'undoing' || run.state === 'planning' || run.state === 'acting'

@@ -58,7 +58,7 @@ const prove = route('POST /api/mail/archive/proofs', {
   handle: async ({ body: wish }, services) => {
     const run = await runOf(services, wish)
     await services.engine.streams.open(streamOf(wish.account))
-    return proofView(await services.mail.archiveRuns.prove({ wish, run }))
+    return proofView(await services.mail.cleanUpRuns.prove({ wish, run }))
   },
 })
 
@@ -67,8 +67,8 @@ const showProof = route('GET /api/mail/archive/proofs/{id}', {
   summary: 'How far a proof is, and what it says when it is done',
   params: idParamsOf('proof'),
   answer: archiveProofSchema,
-  handle: async ({ params: { id } }, { mail: { archiveRuns } }) => {
-    const proof = await archiveRuns.proof(id)
+  handle: async ({ params: { id } }, { mail: { cleanUpRuns } }) => {
+    const proof = await cleanUpRuns.proof(id)
     if (proof) return proofView(proof)
     throw notFound(`There is no proof ${id}.`, { code: 'proof-unknown', hint: 'Ask for another one.' })
   },
@@ -83,13 +83,13 @@ const start = route('POST /api/mail/archive/runs', {
   body: wishBody.extend({ confirm: confirmText }).strict(),
   answer: archiveRunSchema,
   handle: async ({ body: { confirm, ...wish }, signal }, services) => {
-    const { archiveRuns } = services.mail
+    const { cleanUpRuns } = services.mail
     const run = await runOf(services, wish)
     await prepareAction(services, { account: wish.account, action: wish.action })
     // No more than was confirmed, whatever has come in meanwhile.
     const limit =
       wish.action === 'delete' ? { messagesMax: await confirmed(services, { run, confirm, signal }) } : {}
-    return runView(archiveRuns, await archiveRuns.start({ ...run, ...limit, approved: true }))
+    return runView(cleanUpRuns, await cleanUpRuns.start({ ...run, ...limit, approved: true }))
   },
 })
 
@@ -98,16 +98,16 @@ const listRuns = route('GET /api/mail/archive/runs', {
   summary: 'Archive runs, newest first',
   query: z.object({ ...cursorQuery, account: accountText.optional().describe('Only of this account') }),
   answer: pageOf(archiveRunSchema),
-  handle: async ({ query: { cursor, limit, account } }, { mail: { archiveRuns } }) => {
+  handle: async ({ query: { cursor, limit, account } }, { mail: { cleanUpRuns } }) => {
     const before = readCursor(cursor)
-    const rows = await (await archiveRuns.journal()).runs({
+    const rows = await (await cleanUpRuns.journal()).runs({
       limit: limit + 1,
       ...(before === undefined ? {} : { before }),
       ...(account === undefined ? {} : { account }),
     })
     const shown = rows.slice(0, limit)
     return {
-      items: await Promise.all(shown.map((run) => runView(archiveRuns, run))),
+      items: await Promise.all(shown.map((run) => runView(cleanUpRuns, run))),
       next: rows.length > limit ? String(shown.at(-1)!.id) : null,
     }
   },

@@ -19,13 +19,13 @@ import { noteGone } from '../store/tables.ts'
 import { callSplitting, readStates } from './cloud-state.ts'
 import { examine, standingOf } from './examination.ts'
 import { deletedUntrashed } from './followed-state.ts'
-import type { ArchiverKinds, BatchPayload } from './jobs.ts'
+import type { BatchPayload, CleanUpKinds } from './jobs.ts'
 import { purposeOf } from './selection.ts'
 import { changedLabels, changeOf, hasHappened } from './verdict.ts'
 
-type Acting = { kinds: ArchiverKinds; job: RunContext<BatchPayload>; run: RunRow; account: MailAccount }
+type Acting = { kinds: CleanUpKinds; job: RunContext<BatchPayload>; run: RunRow; account: MailAccount }
 
-export async function actOnBatch(kinds: ArchiverKinds, job: RunContext<BatchPayload>): Promise<Outcome> {
+export async function actOnBatch(kinds: CleanUpKinds, job: RunContext<BatchPayload>): Promise<Outcome> {
   const journal = await kinds.journal()
   const run = await journal.run(job.payload.run)
   if (run?.state !== 'acting') return { skip: `the run is ${run?.state ?? 'unknown'}` }

@@ -14,7 +14,7 @@ import { staleIds } from '../store/stale-labels.ts'
 import type { Standing } from './candidates.ts'
 import { readStates } from './cloud-state.ts'
 import { followedStates } from './followed-state.ts'
-import type { ArchiverKinds } from './jobs.ts'
+import type { CleanUpKinds } from './jobs.ts'
 import {
   type CloudState,
   cloudRefusal,
@@ -49,7 +49,7 @@ export type Examining = {
 
 /** What the ledger says: as committed at this moment. */
 export async function standingOf(
-  { ledger, clock, tables }: Pick<ArchiverKinds, 'ledger' | 'clock' | 'tables'>,
+  { ledger, clock, tables }: Pick<CleanUpKinds, 'ledger' | 'clock' | 'tables'>,
   account: MailAccount,
 ): Promise<Standing> {
   const { stream } = account

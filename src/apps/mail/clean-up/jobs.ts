@@ -1,5 +1,5 @@
 /**
- * The archiver, as jobs of their own beside the sync. It takes out of Gmail only what is proven to be stored, and
+ * The clean-up, as jobs of their own beside the sync. It takes out of Gmail only what is proven to be stored, and
  * writes down what it is about to do before it does it.
  *
  *   mail.archive-plan   pages through the archive: what the query finds, older than the limit, below the watermark,
@@ -39,7 +39,7 @@ import { ProofPayload, prove } from './proof.ts'
 import { undoBatch } from './undo.ts'
 
 /** Where a test may end the world. */
-export type ArchiverPoint =
+export type CleanUpPoint =
   | 'examined'
   | 'intended'
   | 'called'
@@ -50,13 +50,13 @@ export type ArchiverPoint =
   | 'inserted'
   | 'reinserted'
 
-export type ArchiverDeps = {
+export type CleanUpDeps = {
   accounts: MailAccounts
   ledger: Ledger
   clock: Clock
   /** What is in the way of an account's work, as the sync knows it; then batches wait, and an outage costs no try. */
   obstacles?: Obstacles
-  point?: (name: ArchiverPoint) => void | Promise<void>
+  point?: (name: CleanUpPoint) => void | Promise<void>
 }
 
 const Plan = z.object({ run: z.number() })
@@ -83,13 +83,13 @@ export const PLAN_KIND = 'mail.archive-plan'
 export const BATCH_KIND = 'mail.archive-batch'
 export const PROOF_KIND = 'mail.archive-proof'
 
-export type ArchiverKinds = {
+export type CleanUpKinds = {
   accounts: MailAccounts
   ledger: Ledger
   clock: Clock
   journal: () => Promise<ArchiveJournal>
   tables: () => Promise<MailTables>
-  point: (name: ArchiverPoint) => void | Promise<void>
+  point: (name: CleanUpPoint) => void | Promise<void>
   plan: JobKind<PlanPayload>
   proof: JobKind<ProofPayload>
   batch: JobKind<BatchPayload>
@@ -97,7 +97,7 @@ export type ArchiverKinds = {
   instead: JobKind<BatchPayload>
 }
 
-export function archiverKinds({ accounts, ledger, clock, obstacles, point }: ArchiverDeps): ArchiverKinds {
+export function cleanUpKinds({ accounts, ledger, clock, obstacles, point }: CleanUpDeps): CleanUpKinds {
   const budget = (stream: string | null): string => accounts.budget(accountOf(stream ?? ''))
   const batch = defineJob({
     kind: BATCH_KIND,
@@ -115,7 +115,7 @@ export function archiverKinds({ accounts, ledger, clock, obstacles, point }: Arc
     if (!obstacles || job.stream === null) return run()
     return pastObstacles({ obstacles, accounts }, job, accountOf(job.stream), run)
   }
-  const kinds: ArchiverKinds = {
+  const kinds: CleanUpKinds = {
     ...{ accounts, ledger, clock, batch },
     journal: once(() => ArchiveJournal.open(ledger)),
     tables: once(() => MailTables.open(ledger)),
@@ -144,8 +144,8 @@ export function archiverKinds({ accounts, ledger, clock, obstacles, point }: Arc
   return kinds
 }
 
-export function archiverJobs(deps: ArchiverDeps): AnyJobKind[] {
-  const { plan, batch, proof } = archiverKinds(deps)
+export function cleanUpJobs(deps: CleanUpDeps): AnyJobKind[] {
+  const { plan, batch, proof } = cleanUpKinds(deps)
   return [plan, batch, proof]
 }
 

@@ -5,7 +5,7 @@ import type { RunRow } from '../store/journal.ts'
 import { addEntries, endPlanning, notePlanned } from '../store/journal-writes.ts'
 import { addPassedOver, candidatePages, Place } from './candidates.ts'
 import { standingOf } from './examination.ts'
-import { type ArchiverKinds, BATCH_MESSAGES, type PlanPayload } from './jobs.ts'
+import { BATCH_MESSAGES, type CleanUpKinds, type PlanPayload } from './jobs.ts'
 import { selectionOf } from './selection.ts'
 
 const Progress = z.object({
@@ -19,7 +19,7 @@ const Progress = z.object({
 })
 type Progress = z.output<typeof Progress>
 
-export async function planRun(kinds: ArchiverKinds, job: RunContext<PlanPayload>): Promise<Outcome> {
+export async function planRun(kinds: CleanUpKinds, job: RunContext<PlanPayload>): Promise<Outcome> {
   const journal = await kinds.journal()
   const run = await journal.run(job.payload.run)
   if (run?.state !== 'planning') return { skip: `the run is ${run?.state ?? 'unknown'}` }
@@ -34,7 +34,7 @@ export async function planRun(kinds: ArchiverKinds, job: RunContext<PlanPayload>
 }
 
 async function collect(
-  kinds: ArchiverKinds,
+  kinds: CleanUpKinds,
   job: RunContext<PlanPayload>,
   run: RunRow,
   state: Progress,
@@ -62,7 +62,7 @@ async function collect(
   }
 }
 
-function outcomeOf({ batch, clock }: ArchiverKinds, run: RunRow, state: Progress): Outcome {
+function outcomeOf({ batch, clock }: CleanUpKinds, run: RunRow, state: Progress): Outcome {
   const batches = run.approved && state.planned > 0 ? batchOf(state.planned - 1) + 1 : 0
   return {
     effects: async (tx) => {

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import type { Outcome, RunContext } from '../../../engine/index.ts'
-import type { ArchiverKinds } from './jobs.ts'
+import type { CleanUpKinds } from './jobs.ts'
 import { SurveyProgress, surveyFrom } from './survey.ts'
 
 export const ProofPayload = z.object({
@@ -26,7 +26,7 @@ export const ProofPayload = z.object({
 })
 export type ProofPayload = z.output<typeof ProofPayload>
 
-export async function prove(kinds: ArchiverKinds, job: RunContext<ProofPayload>): Promise<Outcome> {
+export async function prove(kinds: CleanUpKinds, job: RunContext<ProofPayload>): Promise<Outcome> {
   const { run } = job.payload
   const progress = await surveyFrom({
     ...{ run, ledger: kinds.ledger, clock: kinds.clock, depth: 'full', signal: job.signal },

@@ -15,7 +15,7 @@ import type { StoredMessage } from '../message.ts'
 import type { EntryRow } from '../store/journal.ts'
 import { noteInserting, noteUndone, type Undone } from '../store/journal-writes.ts'
 import { noteListed } from '../store/tables.ts'
-import type { ArchiverKinds, BatchPayload } from './jobs.ts'
+import type { BatchPayload, CleanUpKinds } from './jobs.ts'
 
 /** Given by what a message is; Gmail refuses them with an insertion. */
 const NOT_INSERTED = ['DRAFT', 'CHAT']
@@ -24,7 +24,7 @@ const LOOK_PAGES_MAX = 20
 const SEARCHABLE_MESSAGE_ID = /^<([^\s<>"'(){}]{1,500})>$/
 
 export type Reinserting = {
-  kinds: ArchiverKinds
+  kinds: CleanUpKinds
   job: RunContext<BatchPayload>
   account: MailAccount
   /** The labels that the mailbox has now. */

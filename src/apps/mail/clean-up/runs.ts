@@ -1,5 +1,5 @@
 /**
- * Runs of the archiver, for whoever starts, stops and watches them. Everything is in the journal and in jobs: a run
+ * Runs of the clean-up, for whoever starts, stops and watches them. Everything is in the journal and in jobs: a run
  * goes on in whichever process has an engine, and this only says what is wanted and looks.
  */
 import { isDeepStrictEqual } from 'node:util'
@@ -24,10 +24,10 @@ import {
   retryFailedUndo,
 } from '../store/journal-writes.ts'
 import {
-  type ArchiverDeps,
-  type ArchiverKinds,
-  archiverKinds,
   BATCH_KIND,
+  type CleanUpDeps,
+  type CleanUpKinds,
+  cleanUpKinds,
   PLAN_KIND,
   PROOF_KIND,
 } from './jobs.ts'
@@ -53,14 +53,14 @@ export type Proof = ProofPayload & {
   trouble: string | null
 }
 
-export type RunsDeps = Pick<ArchiverDeps, 'accounts' | 'clock' | 'obstacles'> & {
+export type RunsDeps = Pick<CleanUpDeps, 'accounts' | 'clock' | 'obstacles'> & {
   /** How long Gmail may be out of reach before a run counts as stuck. */
   patienceMs?: number
 }
 
-export class ArchiveRuns {
+export class CleanUpRuns {
   readonly #engine: Engine
-  readonly #kinds: ArchiverKinds
+  readonly #kinds: CleanUpKinds
   readonly #obstacles: Obstacles | undefined
   readonly #patienceMs: number
 
@@ -68,7 +68,7 @@ export class ArchiveRuns {
     this.#engine = engine
     this.#obstacles = deps.obstacles
     this.#patienceMs = patienceMs
-    this.#kinds = archiverKinds({ ...deps, ledger: engine.ledger })
+    this.#kinds = cleanUpKinds({ ...deps, ledger: engine.ledger })
   }
 
   journal(): Promise<ArchiveJournal> {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { UsageError } from '../../../base/errors.ts'
-import { ADDRESS, archiverBench, CUTOFF_MS, wantedRun } from './archiver.suite.ts'
+import { ADDRESS, CUTOFF_MS, cleanUpBench, wantedRun } from './clean-up.suite.ts'
 import { understoodQuery } from './selection.ts'
 
 const NOW = Date.UTC(2026, 2, 31, 12)
 
 test('NOT is:starred leaves starred mail in the inbox', async (t) => {
-  const bench = await archiverBench(t, { old: 6, young: 0 })
+  const bench = await cleanUpBench(t, { old: 6, young: 0 })
   const [starred, ...others] = bench.oldIds
   bench.mailbox.modify(starred!, { add: ['STARRED'] })
   await bench.resync()
@@ -23,7 +23,7 @@ test('NOT is:starred leaves starred mail in the inbox', async (t) => {
 })
 
 test('a query is understood with its times, its own address and its labels', async (t) => {
-  const { tables } = await archiverBench(t, { old: 1, young: 0 })
+  const { tables } = await cleanUpBench(t, { old: 1, young: 0 })
   const understood = (text: string): Promise<string> =>
     understoodQuery(tables, text, { now: NOW, me: ADDRESS })
   assert.equal(await understood(''), '')

@@ -4,19 +4,19 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { TidemarkError } from '../../../base/errors.ts'
 import {
   ADDRESS,
-  archiverBench,
   type Bench,
+  cleanUpBench,
   damageLabels,
   finished,
   labelsOf,
   MARK_S,
   tamper,
   wantedRun,
-} from './archiver.suite.ts'
+} from './clean-up.suite.ts'
 import { SurveyProgress, surveyFrom, surveyRun } from './survey.ts'
 
 test('a dry run tells every class and changes nothing', async (t) => {
-  const bench = await archiverBench(t, { old: 7, young: 2 })
+  const bench = await cleanUpBench(t, { old: 7, young: 2 })
   const [bad, tampered, starred, gone] = bench.oldIds as [string, string, string, string]
   await bench.registerBad(bad)
   await tamper(bench, tampered)
@@ -78,7 +78,7 @@ const dryRun = (bench: Bench, action: 'trash' | 'delete' = 'trash') =>
   })
 
 test('a full dry run and a run that can be undone ask for the history, and for no message', async (t) => {
-  const bench = await archiverBench(t, { old: 220, young: 1 })
+  const bench = await cleanUpBench(t, { old: 220, young: 1 })
   const asked = counted(bench)
   assert.equal((await dryRun(bench, 'delete')).proven.messages, 220)
   assert.deepEqual(asked, { messages: 0, pages: 3 }, 'a page to begin with, and one for each batch of 200')
@@ -91,7 +91,7 @@ test('a full dry run and a run that can be undone ask for the history, and for n
 })
 
 test('a full dry run lists labels where the history has expired, and asks for no message', async (t) => {
-  const bench = await archiverBench(t, { old: 220, young: 1 })
+  const bench = await cleanUpBench(t, { old: 220, young: 1 })
   const [starred, gone] = bench.oldIds as [string, string]
   bench.mailbox.modify(starred, { add: ['STARRED'] })
   bench.mailbox.delete(gone)
@@ -106,14 +106,14 @@ test('a full dry run lists labels where the history has expired, and asks for no
 })
 
 test('a deletion for good asks for each message just before', async (t) => {
-  const bench = await archiverBench(t, { old: 5, young: 0 })
+  const bench = await cleanUpBench(t, { old: 5, young: 0 })
   const asked = counted(bench)
   await finished(bench, (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id)
   assert.equal(asked.messages, 5)
 })
 
 test('a message whose labels are noted as stale is asked for, not taken from the history', async (t) => {
-  const bench = await archiverBench(t, { old: 3, young: 0 })
+  const bench = await cleanUpBench(t, { old: 3, young: 0 })
   const starred = bench.oldIds[1]!
   bench.mailbox.modify(starred, { add: ['STARRED'] })
   // As the history leaves it: it has told of the star, and no fetch has brought it yet.
@@ -127,7 +127,7 @@ test('a message whose labels are noted as stale is asked for, not taken from the
 })
 
 test('labels that were put back from an older backup are not trusted: each message is asked for', async (t) => {
-  const bench = await archiverBench(t, { old: 4, young: 0 })
+  const bench = await cleanUpBench(t, { old: 4, young: 0 })
   const starred = bench.oldIds[1]!
   await bench.putBackAfter(async () => {
     bench.mailbox.modify(starred, { add: ['STARRED'] })
@@ -143,7 +143,7 @@ test('labels that were put back from an older backup are not trusted: each messa
 })
 
 test('a message whose labels in the archive are damaged is refused, whatever happens to it later', async (t) => {
-  const bench = await archiverBench(t, { old: 3, young: 0 })
+  const bench = await cleanUpBench(t, { old: 3, young: 0 })
   const [starred, other] = bench.oldIds as [string, string]
   bench.mailbox.modify(starred, { add: ['STARRED'] })
   await bench.resync()
@@ -160,7 +160,7 @@ test('a message whose labels in the archive are damaged is refused, whatever hap
 })
 
 test('where the history has expired, each message is asked for', async (t) => {
-  const bench = await archiverBench(t, { old: 4, young: 0 })
+  const bench = await cleanUpBench(t, { old: 4, young: 0 })
   bench.mailbox.modify(bench.oldIds[0]!, { add: ['STARRED'] })
   bench.mailbox.delete(bench.oldIds[1]!)
   bench.mailbox.expireHistory()
@@ -171,7 +171,7 @@ test('where the history has expired, each message is asked for', async (t) => {
 })
 
 test('a proof that somebody asked for does not wait for the fetches of a sync', async (t) => {
-  const bench = await archiverBench(t, { old: 3, young: 0 })
+  const bench = await cleanUpBench(t, { old: 3, young: 0 })
   await bench.keepBusy()
   const wish = { account: ADDRESS, olderThan: '2y', query: '', action: 'trash' } as const
   const { approved: _, ...run } = wantedRun({ action: 'trash', label: null })
@@ -182,7 +182,7 @@ test('a proof that somebody asked for does not wait for the fetches of a sync', 
 })
 
 test('a survey that was interrupted goes on after the last page that it told of', async (t) => {
-  const bench = await archiverBench(t, { old: 510, young: 1 })
+  const bench = await cleanUpBench(t, { old: 510, young: 1 })
   const input = {
     ...{ run: wantedRun({ action: 'trash', label: null }), depth: 'full' as const, account: bench.account },
     ...{ ledger: bench.engine.ledger, tables: bench.tables, clock: bench.engine.clock },
@@ -206,7 +206,7 @@ test('a survey that was interrupted goes on after the last page that it told of'
 })
 
 test('a dry run asks again where the connection was reset, and not where Gmail refuses it', async (t) => {
-  const bench = await archiverBench(t, { old: 3, young: 0 })
+  const bench = await cleanUpBench(t, { old: 3, young: 0 })
   const { client } = bench.account
   const history = client.history.bind(client)
   let resets = 2

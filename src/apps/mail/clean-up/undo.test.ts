@@ -4,20 +4,20 @@ import { freshDatabase } from '../../../../scripts/test-database.ts'
 import { TidemarkError } from '../../../base/errors.ts'
 import {
   ADDRESS,
-  archiverBench,
   type Bench,
   CUTOFF_MS,
+  cleanUpBench,
   contentsOf,
   finished,
   labelsOf,
   sha256,
   wantedRun,
-} from './archiver.suite.ts'
+} from './clean-up.suite.ts'
 import { REDATED, REWRITTEN, UNDATED } from './reinsertion.ts'
 
 test('an undo brings every label back as it was, after unlabel and after trash, and is done once', async (t) => {
   for (const action of ['unlabel', 'trash'] as const) {
-    const bench = await archiverBench(t, { old: 7, young: 2 })
+    const bench = await cleanUpBench(t, { old: 7, young: 2 })
     const own = bench.mailbox.createLabel({ name: 'own' })
     bench.mailbox.modify(bench.oldIds[0]!, { add: [own.id, 'STARRED'] })
     await bench.resync()
@@ -42,7 +42,7 @@ test('an undo brings every label back as it was, after unlabel and after trash, 
 })
 
 test('an undo of a deletion inserts the same bytes with the date and the labels of before', async (t) => {
-  const bench = await archiverBench(t, { old: 5, young: 1 })
+  const bench = await cleanUpBench(t, { old: 5, young: 1 })
   const before = contentsOf(bench)
   const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id)
   assert.equal(bench.mailbox.deleted.size, 5)
@@ -56,7 +56,7 @@ test('an undo of a deletion inserts the same bytes with the date and the labels 
 
 for (const point of ['inserting', 'inserted'] as const) {
   test(`an undo of a deletion that crashes when ${point} inserts nothing twice`, async (t) => {
-    const bench = await archiverBench(t, { old: 4, young: 1, twins: true, crashAt: [point] })
+    const bench = await cleanUpBench(t, { old: 4, young: 1, twins: true, crashAt: [point] })
     const before = contentsOf(bench)
     const run = await finished(
       bench,
@@ -70,7 +70,7 @@ for (const point of ['inserting', 'inserted'] as const) {
 }
 
 test('an undo covers what a stopped run intended and did, and leaves the rest alone', async (t) => {
-  const bench = await archiverBench(t, { old: 5, young: 0, stuckAt: 'called' })
+  const bench = await cleanUpBench(t, { old: 5, young: 0, stuckAt: 'called' })
   const before = labelsOf(bench)
   const run = await bench.runs.start(wantedRun({ action: 'trash', label: null }))
   await bench.stuck
@@ -85,7 +85,7 @@ test('an undo covers what a stopped run intended and did, and leaves the rest al
 
 test('where the Date header says another time, an undo keeps the bytes, or the time of arrival if asked, and says so', async (t) => {
   for (const keepDates of [false, true]) {
-    const bench = await archiverBench(t, { old: 2, young: 0, headerLateMs: 3_600_000 })
+    const bench = await cleanUpBench(t, { old: 2, young: 0, headerLateMs: 3_600_000 })
     const before = bench.mailbox.get(bench.oldIds[0]!)!
     const run = await finished(
       bench,
@@ -103,7 +103,7 @@ test('where the Date header says another time, an undo keeps the bytes, or the t
 })
 
 test('a message without a date in it is inserted again as it is and said to be of today, and the archive keeps when it arrived', async (t) => {
-  const bench = await archiverBench(t, { old: 0, young: 0 })
+  const bench = await cleanUpBench(t, { old: 0, young: 0 })
   const internalMs = CUTOFF_MS - 86_400_000
   bench.mailbox.insert({
     raw: Buffer.from('Subject: undated\r\n\r\ntext\r\n'),
@@ -128,7 +128,7 @@ test('a message without a date in it is inserted again as it is and said to be o
 })
 
 test('what an undo inserted and failed to take in is not listed as if it were stored, and the next undo takes it in', async (t) => {
-  const bench = await archiverBench(t, { old: 1, young: 0 })
+  const bench = await cleanUpBench(t, { old: 1, young: 0 })
   const { archive, client } = bench.account
   const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id)
   const get = client.get.bind(client)
@@ -147,7 +147,7 @@ test('what an undo inserted and failed to take in is not listed as if it were st
 
 for (const crashAt of [[], ['inserted'], ['reinserted']] as const) {
   test(`what an undo inserted again is in the archive once, under its new id${crashAt.length > 0 ? `, also after a crash when ${crashAt[0]}` : ''}`, async (t) => {
-    const bench = await archiverBench(t, { old: 3, young: 1, headerLateMs: 86_400_000 * 400, crashAt })
+    const bench = await cleanUpBench(t, { old: 3, young: 1, headerLateMs: 86_400_000 * 400, crashAt })
     const { archive } = bench.account
     const run = await finished(
       bench,
@@ -181,7 +181,7 @@ for (const crashAt of [[], ['inserted'], ['reinserted']] as const) {
 
 test('on PostgreSQL a run that crashes and its undo that crashes end as if they had not', async (t) => {
   const database = await freshDatabase()
-  const bench = await archiverBench(t, {
+  const bench = await cleanUpBench(t, {
     old: 4,
     young: 1,
     crashAt: ['called', 'inserted'],
@@ -198,7 +198,7 @@ test('on PostgreSQL a run that crashes and its undo that crashes end as if they 
 })
 
 test('messages that left the trash for good are inserted again by an undo', async (t) => {
-  const bench = await archiverBench(t, { old: 3, young: 0 })
+  const bench = await cleanUpBench(t, { old: 3, young: 0 })
   const before = contentsOf(bench)
   const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'trash', label: null }))).id)
   bench.mailbox.delete(bench.oldIds[1]!)
@@ -208,7 +208,7 @@ test('messages that left the trash for good are inserted again by an undo', asyn
 })
 
 test('what others delete while a trash run is about to call is not inserted again by its undo', async (t) => {
-  const bench = await archiverBench(t, { old: 4, young: 0, stuckAt: 'intended' })
+  const bench = await cleanUpBench(t, { old: 4, young: 0, stuckAt: 'intended' })
   const run = await bench.runs.start(wantedRun({ action: 'trash', label: null }))
   await bench.stuck
   bench.mailbox.delete(bench.oldIds[2]!)
@@ -223,7 +223,7 @@ test('what others delete while a trash run is about to call is not inserted agai
 })
 
 test('what others delete is seen also where each message was asked for, and has not changed for longer than the history goes', async (t) => {
-  const bench = await archiverBench(t, { old: 4, young: 0, stuckAt: 'intended' })
+  const bench = await cleanUpBench(t, { old: 4, young: 0, stuckAt: 'intended' })
   bench.mailbox.expireHistory()
   const run = await bench.runs.start(wantedRun({ action: 'trash', label: null }))
   await bench.stuck
@@ -237,7 +237,7 @@ test('what others delete is seen also where each message was asked for, and has 
 })
 
 test('what left the trash before a stopped run was seen to have put it there is inserted again by its undo', async (t) => {
-  const bench = await archiverBench(t, { old: 4, young: 0, stuckAt: 'called' })
+  const bench = await cleanUpBench(t, { old: 4, young: 0, stuckAt: 'called' })
   const before = contentsOf(bench)
   const run = await bench.runs.start(wantedRun({ action: 'trash', label: null }))
   await bench.stuck
@@ -249,7 +249,7 @@ test('what left the trash before a stopped run was seen to have put it there is 
 })
 
 test('what others delete after its label was taken off is not inserted again by the undo', async (t) => {
-  const bench = await archiverBench(t, { old: 3, young: 0 })
+  const bench = await cleanUpBench(t, { old: 3, young: 0 })
   const run = await finished(bench, (await bench.runs.start(wantedRun())).id)
   bench.mailbox.delete(bench.oldIds[0]!)
   await bench.runs.undo(run.id)

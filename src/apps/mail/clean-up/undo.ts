@@ -12,14 +12,14 @@ import { after } from './act.ts'
 import { callSplitting, readStates } from './cloud-state.ts'
 import { PROOF_GROUP, standingOf } from './examination.ts'
 import { deletedUntrashed, followedStates, type KnownLabels } from './followed-state.ts'
-import type { ArchiverKinds, BatchPayload } from './jobs.ts'
+import type { BatchPayload, CleanUpKinds } from './jobs.ts'
 import { adoptReinserted, reinsert } from './reinsertion.ts'
 import { type CloudState, changedLabels, restoringChange } from './verdict.ts'
 
 type Present = { entry: EntryRow; state: Exclude<CloudState, 'gone'> }
 type Restoring = Present & { add: readonly string[]; remove: readonly string[] }
 
-export async function undoBatch(kinds: ArchiverKinds, job: RunContext<BatchPayload>): Promise<Outcome> {
+export async function undoBatch(kinds: CleanUpKinds, job: RunContext<BatchPayload>): Promise<Outcome> {
   const { signal, payload } = job
   const journal = await kinds.journal()
   const run = await journal.run(payload.run)
@@ -65,7 +65,7 @@ export async function undoBatch(kinds: ArchiverKinds, job: RunContext<BatchPaylo
  * for, before it is inserted.
  */
 async function statesOf(
-  kinds: ArchiverKinds,
+  kinds: CleanUpKinds,
   job: RunContext<BatchPayload>,
   account: MailAccount,
   entries: readonly EntryRow[],
@@ -102,7 +102,7 @@ async function takenByOthers(
 }
 
 type Context = {
-  kinds: ArchiverKinds
+  kinds: CleanUpKinds
   job: RunContext<BatchPayload>
   run: RunRow
   account: MailAccount

@@ -8,7 +8,7 @@ import type { RunRow } from '../store/journal.ts'
 import { parseRun } from './clean-up-input.ts'
 import { printRun, summaryOf, timeText } from './clean-up-report.ts'
 
-export async function listArchiveRuns(
+export async function listCleanUpRuns(
   context: CliContext,
   run: string | undefined,
   options: { account?: string; limit: number },

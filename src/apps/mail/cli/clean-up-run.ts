@@ -1,4 +1,4 @@
-/** Runs of the archiver from the command line: started, confirmed, watched, resumed, abandoned and undone. */
+/** Runs of the clean-up from the command line: started, confirmed, watched, resumed, abandoned and undone. */
 
 import { type CliContext, exitCodes } from '../../../app/command.ts'
 import { resumeSignedIn } from '../../../app/signed-in.ts'
@@ -12,7 +12,7 @@ import { type GmailAction, requireScope } from '../../../cloud/gmail/auth.ts'
 import { handleSignals } from '../../../engine/shutdown.ts'
 import { SERVICE, sourcesOf, streamOf } from '../account.ts'
 import { confirmationText, cutoffOf } from '../clean-up/cutoff.ts'
-import { ArchiveRuns, type RunEnd } from '../clean-up/runs.ts'
+import { CleanUpRuns, type RunEnd } from '../clean-up/runs.ts'
 import { labelIdsOf, understoodQuery } from '../clean-up/selection.ts'
 import { surveyRun } from '../clean-up/survey.ts'
 import { INBOX } from '../clean-up/verdict.ts'
@@ -90,13 +90,13 @@ type Session = {
   context: CliContext
   opened: MailEngine
   stop: AbortSignal
-  runs: ArchiveRuns
+  runs: CleanUpRuns
   asking: Asking
 }
 
-function runsOf({ engine, mail, kinds, config }: MailEngine): ArchiveRuns {
+function runsOf({ engine, mail, kinds, config }: MailEngine): CleanUpRuns {
   const patienceMs = config.mail.patience_minutes * 60_000
-  return new ArchiveRuns(engine, {
+  return new CleanUpRuns(engine, {
     ...{ accounts: mail, clock: systemClock, obstacles: kinds.obstacles, patienceMs },
   })
 }

@@ -64,8 +64,8 @@ export function registerMailArchive(mail: Command, context: CliContext): void {
     .option('--account <address>', 'only of this account')
     .addOption(limitOption())
     .action(async (run: string | undefined, options) => {
-      const { listArchiveRuns } = await import('./clean-up-list.ts')
-      await listArchiveRuns(context, run, options)
+      const { listCleanUpRuns } = await import('./clean-up-list.ts')
+      await listCleanUpRuns(context, run, options)
     })
 }
 

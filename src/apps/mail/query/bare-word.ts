@@ -1,6 +1,6 @@
 /**
  * What a word without quotes may not look like. People write operators of other search languages, or of Gmail where a
- * place does not allow them; searched for as words, they would find other mail than was meant, and an archiver would
+ * place does not allow them; searched for as words, they would find other mail than was meant, and a clean-up would
  * take it.
  */
 import { operators } from './operators.ts'

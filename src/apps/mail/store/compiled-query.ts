@@ -3,7 +3,7 @@
  *
  * Invariant: nothing of a query is ever part of the SQL, and FTS5 only sees words that its own tokenizer made, in
  * quotes: no query is a syntax error. A word without letters and digits matches nothing; it is never left out, since
- * that would find (and let an archiver take) more than was asked for.
+ * that would find (and let a clean-up take) more than was asked for.
  */
 import type { Query, TextField } from '../query/query.ts'
 import type { TimeRange } from './shard-router.ts'

@@ -1,5 +1,5 @@
 /**
- * What jobs write into the archiver's journal: each as an effect in the transaction of the job's commit, and each
+ * What jobs write into the clean-up's journal: each as an effect in the transaction of the job's commit, and each
  * safe to be written again.
  */
 import type { Tx } from '../../../ledger/contract.ts'

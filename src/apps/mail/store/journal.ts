@@ -1,5 +1,5 @@
 /**
- * The archiver's journal, in the ledger's database: which runs there were, what each of them meant to do to which
+ * The clean-up's journal, in the ledger's database: which runs there were, what each of them meant to do to which
  * message, and what became of it. It is written in the transactions of the jobs that do the work.
  *
  * A run:   planning ─▶ planned ─▶ acting ─▶ done        any of the first three ─▶ abandoned

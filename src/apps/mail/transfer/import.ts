@@ -2,7 +2,7 @@
  * Mail from files into an archive. A message that the archive has is left alone, so an import that was
  * interrupted is simply started again, and one that is done twice changes nothing.
  *
- * What comes from a file is marked as imported: the archiver frees nothing in the cloud on the word of a file.
+ * What comes from a file is marked as imported: the clean-up frees nothing in the cloud on the word of a file.
  */
 import { hash } from 'node:crypto'
 import type { Clock } from '../../../base/clock.ts'

@@ -1,4 +1,4 @@
-/** A simulated Gmail, a real archive and an engine on SQLite, with the archiver's jobs and ways to disturb them. */
+/** A simulated Gmail, a real archive and an engine on SQLite, with the clean-up's jobs and ways to disturb them. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -25,8 +25,8 @@ import type { Archive } from '../store/contract.ts'
 import type { NewRun } from '../store/journal.ts'
 import { noteStale } from '../store/stale-labels.ts'
 import { MailTables, noteLabels } from '../store/tables.ts'
-import { type ArchiverPoint, archiverJobs } from './jobs.ts'
-import { ArchiveRuns } from './runs.ts'
+import { type CleanUpPoint, cleanUpJobs } from './jobs.ts'
+import { CleanUpRuns } from './runs.ts'
 
 export const ADDRESS = 'ann@example.com'
 const DAY_MS = 86_400_000
@@ -40,9 +40,9 @@ export type BenchOptions = {
   young: number
   markS?: number
   /** Throws once at each of these, in this order. */
-  crashAt?: readonly ArchiverPoint[]
+  crashAt?: readonly CleanUpPoint[]
   /** Stays there until it is let go. */
-  stuckAt?: ArchiverPoint
+  stuckAt?: CleanUpPoint
   scopes?: readonly string[]
   /** Two of the old ones have the same bytes. */
   twins?: boolean
@@ -57,7 +57,7 @@ export type BenchOptions = {
 
 export type Bench = {
   engine: Engine
-  runs: ArchiveRuns
+  runs: CleanUpRuns
   mailbox: Mailbox
   account: MailAccount
   tables: MailTables
@@ -116,8 +116,8 @@ class Disturbance {
   readonly calls = new Map<string, number>()
   readonly stuck: Promise<void>
   unstick: () => void = () => {}
-  readonly #crashAt: ArchiverPoint[]
-  #stuckAt: ArchiverPoint | undefined
+  readonly #crashAt: CleanUpPoint[]
+  #stuckAt: CleanUpPoint | undefined
   #onStuck: () => void = () => {}
   readonly #losing = new Map<string, number>()
 
@@ -133,7 +133,7 @@ class Disturbance {
     this.#losing.set(method, times)
   }
 
-  readonly point = async (name: ArchiverPoint): Promise<void> => {
+  readonly point = async (name: CleanUpPoint): Promise<void> => {
     if (this.failing) throw this.failing
     if (this.#crashAt[0] === name) {
       this.#crashAt.shift()
@@ -177,8 +177,8 @@ const hopeless = defineJob({
   },
 })
 
-export async function archiverBench(t: TestContext, options: BenchOptions): Promise<Bench> {
-  const folder = mkdtempSync(join(tmpdir(), 'tidemark-archiver-'))
+export async function cleanUpBench(t: TestContext, options: BenchOptions): Promise<Bench> {
+  const folder = mkdtempSync(join(tmpdir(), 'tidemark-clean-up-'))
   const sim = await startSim({ accounts: [{ address: ADDRESS, messages: 0 }] })
   const mailbox = sim.mailbox(ADDRESS)
   const { ids, oldIds } = fill(mailbox, options)
@@ -195,7 +195,7 @@ export async function archiverBench(t: TestContext, options: BenchOptions): Prom
   await tables.mailbox(ADDRESS, () => 'archive-1')
   const { obstacles, patienceMs } = options
   const deps = { accounts, clock: systemClock, ...(obstacles ? { obstacles } : {}) }
-  const jobs = [hopeless, ...archiverJobs({ ...deps, ledger, point: disturbance.point })]
+  const jobs = [hopeless, ...cleanUpJobs({ ...deps, ledger, point: disturbance.point })]
   // Tried again at once: the delay is this share of a second.
   const engine = await createEngine({
     ...{ ledger, jobs, random: () => 0.001 },
@@ -226,7 +226,7 @@ export async function archiverBench(t: TestContext, options: BenchOptions): Prom
   await resync()
   return {
     ...{ engine, mailbox, account, tables, ids, oldIds, resync },
-    runs: new ArchiveRuns(engine, { ...deps, ...(patienceMs === undefined ? {} : { patienceMs }) }),
+    runs: new CleanUpRuns(engine, { ...deps, ...(patienceMs === undefined ? {} : { patienceMs }) }),
     get crashes() {
       return disturbance.crashes
     },

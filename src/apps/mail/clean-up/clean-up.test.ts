@@ -5,18 +5,18 @@ import { TidemarkError } from '../../../base/errors.ts'
 import { Obstacles } from '../../../engine/obstacles.ts'
 import {
   ADDRESS,
-  archiverBench,
   CUTOFF_MS,
+  cleanUpBench,
   finished,
   labelsOf,
   sha256,
   tamper,
   wantedRun,
-} from './archiver.suite.ts'
-import type { ArchiverPoint } from './jobs.ts'
+} from './clean-up.suite.ts'
+import type { CleanUpPoint } from './jobs.ts'
 
 test('exactly the proven messages leave the inbox, and nothing else about any message changes', async (t) => {
-  const bench = await archiverBench(t, { old: 12, young: 3 })
+  const bench = await cleanUpBench(t, { old: 12, young: 3 })
   const before = labelsOf(bench)
   const run = await finished(bench, (await bench.runs.start(wantedRun())).id)
   assert.deepEqual([run.planned, run.done, run.refused], [12, 12, 0])
@@ -35,7 +35,7 @@ test('exactly the proven messages leave the inbox, and nothing else about any me
 })
 
 test('deleting for good deletes the proven ones, marks them in the archive and keeps their bytes', async (t) => {
-  const bench = await archiverBench(t, { old: 6, young: 2 })
+  const bench = await cleanUpBench(t, { old: 6, young: 2 })
   const bytes = new Map(bench.oldIds.map((id) => [id, sha256(bench.mailbox.get(id)!.raw())]))
   const run = await bench.runs.start(wantedRun({ action: 'delete', label: null, approved: false }))
   const asks = await bench.runs.wait(run.id)
@@ -51,7 +51,7 @@ test('deleting for good deletes the proven ones, marks them in the archive and k
 })
 
 test('a limit and a query bound what is taken', async (t) => {
-  const bench = await archiverBench(t, { old: 8, young: 0 })
+  const bench = await cleanUpBench(t, { old: 8, young: 0 })
   const limited = await finished(bench, (await bench.runs.start(wantedRun({ messagesMax: 3 }))).id)
   assert.equal(limited.done, 3)
   const found = await finished(bench, (await bench.runs.start(wantedRun({ query: 'subject:number7' }))).id)
@@ -60,7 +60,7 @@ test('a limit and a query bound what is taken', async (t) => {
 })
 
 test('messages above the watermark, bad, imported or deleted ones are passed over by class', async (t) => {
-  const bench = await archiverBench(t, {
+  const bench = await cleanUpBench(t, {
     old: 6,
     young: 0,
     markS: Math.floor(CUTOFF_MS / 1000) - 100_000_000,
@@ -69,7 +69,7 @@ test('messages above the watermark, bad, imported or deleted ones are passed ove
   assert.equal(run.done, 0)
   assert.equal(run.passedOver['above-watermark']?.messages, 6)
 
-  const other = await archiverBench(t, { old: 6, young: 0 })
+  const other = await cleanUpBench(t, { old: 6, young: 0 })
   await other.registerBad(other.oldIds[0]!)
   await other.account.archive.apply([{ id: other.oldIds[1]!, historyId: '9'.repeat(18), deletedAtMs: 5 }])
   const imported = await other.importMessage()
@@ -90,7 +90,7 @@ test('messages above the watermark, bad, imported or deleted ones are passed ove
 })
 
 test('a watermark that is lower when the batch comes stops what was planned below the old one', async (t) => {
-  const bench = await archiverBench(t, { old: 4, young: 0 })
+  const bench = await cleanUpBench(t, { old: 4, young: 0 })
   const run = await bench.runs.start(wantedRun({ action: 'delete', label: null, approved: false }))
   await bench.runs.wait(run.id)
   await bench.setMark(Math.floor(CUTOFF_MS / 1000) - 100_000_000)
@@ -101,7 +101,7 @@ test('a watermark that is lower when the batch comes stops what was planned belo
 })
 
 test('a message whose bytes in the archive were tampered with is refused, and its neighbours are not', async (t) => {
-  const bench = await archiverBench(t, { old: 5, young: 0 })
+  const bench = await cleanUpBench(t, { old: 5, young: 0 })
   const victim = bench.oldIds[2]!
   await tamper(bench, victim)
   const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'trash', label: null }))).id)
@@ -114,7 +114,7 @@ test('a message whose bytes in the archive were tampered with is refused, and it
 })
 
 test('what was starred, relabelled, trashed or deleted between plan and act is refused', async (t) => {
-  const bench = await archiverBench(t, { old: 6, young: 0 })
+  const bench = await cleanUpBench(t, { old: 6, young: 0 })
   const [starred, labelled, trashed, deleted, read, same] = bench.oldIds as [
     string,
     string,
@@ -145,12 +145,12 @@ test('what was starred, relabelled, trashed or deleted between plan and act is r
   assert.deepEqual([...bench.mailbox.deleted.keys()].sort(), [deleted, read, same].sort())
 })
 
-const POINTS: readonly ArchiverPoint[] = ['examined', 'intended', 'called', 'told']
+const POINTS: readonly CleanUpPoint[] = ['examined', 'intended', 'called', 'told']
 
 for (const action of ['unlabel', 'trash', 'delete'] as const) {
   for (const point of POINTS) {
     test(`a crash of ${action} when it has ${point} ends as if there had been none`, async (t) => {
-      const bench = await archiverBench(t, { old: 5, young: 2, crashAt: [point] })
+      const bench = await cleanUpBench(t, { old: 5, young: 2, crashAt: [point] })
       const label = action === 'unlabel' ? 'INBOX' : null
       const run = await finished(bench, (await bench.runs.start(wantedRun({ action, label }))).id)
       assert.equal(bench.crashes, 1)
@@ -169,7 +169,7 @@ for (const action of ['unlabel', 'trash', 'delete'] as const) {
 }
 
 test('a crash while an earlier one is being cleared up ends as if there had been none', async (t) => {
-  const bench = await archiverBench(t, { old: 5, young: 0, crashAt: ['called', 'finished'] })
+  const bench = await cleanUpBench(t, { old: 5, young: 0, crashAt: ['called', 'finished'] })
   const run = await finished(bench, (await bench.runs.start(wantedRun())).id)
   assert.equal(bench.crashes, 2)
   assert.deepEqual([run.done, run.refused], [5, 0])
@@ -177,7 +177,7 @@ test('a crash while an earlier one is being cleared up ends as if there had been
 })
 
 test('an answer that is lost after the call has worked does not repeat the call', async (t) => {
-  const bench = await archiverBench(t, { old: 5, young: 0 })
+  const bench = await cleanUpBench(t, { old: 5, young: 0 })
   bench.loseAnswers('messages.batchDelete', 1)
   const run = await finished(bench, (await bench.runs.start(wantedRun({ action: 'delete', label: null }))).id)
   assert.deepEqual([run.done, run.refused], [5, 0])
@@ -185,7 +185,7 @@ test('an answer that is lost after the call has worked does not repeat the call'
 })
 
 test('what others changed before the archive heard of it is not lost by telling it of our own change', async (t) => {
-  const bench = await archiverBench(t, { old: 3, young: 0 })
+  const bench = await cleanUpBench(t, { old: 3, young: 0 })
   const id = bench.oldIds[0]!
   bench.mailbox.modify(id, { remove: ['UNREAD'] })
   const { historyId } = bench.mailbox.get(id)!
@@ -195,7 +195,7 @@ test('what others changed before the archive heard of it is not lost by telling 
 })
 
 test('a run that was stopped by hand goes on only when it is approved again', async (t) => {
-  const bench = await archiverBench(t, { old: 4, young: 0, stuckAt: 'examined' })
+  const bench = await cleanUpBench(t, { old: 4, young: 0, stuckAt: 'examined' })
   const run = await bench.runs.start(wantedRun())
   await bench.stuck
   await bench.runs.halt(run.id)
@@ -208,7 +208,7 @@ test('a run that was stopped by hand goes on only when it is approved again', as
 })
 
 test('an account has one run at a time, and an abandoned one makes room', async (t) => {
-  const bench = await archiverBench(t, { old: 3, young: 0 })
+  const bench = await cleanUpBench(t, { old: 3, young: 0 })
   const first = await bench.runs.start(wantedRun({ action: 'delete', label: null, approved: false }))
   await assert.rejects(bench.runs.start(wantedRun()), { code: 'run-unfinished' })
   await bench.runs.wait(first.id)
@@ -219,7 +219,7 @@ test('an account has one run at a time, and an abandoned one makes room', async 
 })
 
 test('a token without the scope stops the run with the reason, and changes nothing', async (t) => {
-  const bench = await archiverBench(t, {
+  const bench = await cleanUpBench(t, {
     old: 3,
     young: 0,
     scopes: ['https://www.googleapis.com/auth/gmail.modify'],
@@ -232,7 +232,7 @@ test('a token without the scope stops the run with the reason, and changes nothi
 })
 
 test('a batch that fails for a while is tried again, and one that fails for good can be resumed', async (t) => {
-  const bench = await archiverBench(t, { old: 4, young: 0 })
+  const bench = await cleanUpBench(t, { old: 4, young: 0 })
   const error = new TidemarkError('away', { kind: 'transient' })
   bench.failWith(error)
   const run = await bench.runs.start(wantedRun())
@@ -246,7 +246,7 @@ test('a batch that fails for a while is tried again, and one that fails for good
 
 test('a batch waits out an outage that is longer than all its tries, and goes on by itself', async (t) => {
   const obstacles = new Obstacles<'cloud' | 'archive'>(systemClock)
-  const bench = await archiverBench(t, { old: 4, young: 0, obstacles })
+  const bench = await cleanUpBench(t, { old: 4, young: 0, obstacles })
   bench.failWith(new TidemarkError('away', { kind: 'transient' }))
   const run = await bench.runs.start(wantedRun())
   // It is looked for again and again, and found away each time.
@@ -262,7 +262,7 @@ test('a batch waits out an outage that is longer than all its tries, and goes on
 })
 
 test('a run that waits for longer than anybody wants to is stuck, and can be resumed', async (t) => {
-  const bench = await archiverBench(t, {
+  const bench = await cleanUpBench(t, {
     ...{ old: 4, young: 0, obstacles: new Obstacles(systemClock), patienceMs: 500 },
   })
   bench.failWith(new TidemarkError('away', { kind: 'transient' }))

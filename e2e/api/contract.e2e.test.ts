@@ -56,7 +56,7 @@ function quiet(): Promise<unknown> {
 
 function runIn(id: number, state: string): Promise<Body> {
   return until(async () => {
-    const run = await bodyOf('getMailArchiveRunsById', { params: { id } })
+    const run = await bodyOf('getMailCleanUpRunsById', { params: { id } })
     return run.state === state && run
   }, `run ${id} is ${state}`)
 }
@@ -231,7 +231,7 @@ describe('mail', () => {
     await call('getOauthGmailCallback', 422, { query: { state, error: 'access_denied' } })
     await quiet()
     const wish = { account: BOB, olderThan: '1d' }
-    await call('postMailArchiveRuns', 409, { body: wish })
+    await call('postMailCleanUpRuns', 409, { body: wish })
     const bob = { params: { service: 'gmail', name: BOB } }
     assert.equal((await bodyOf('deleteAccountsByServiceByName', bob)).outcome, 'done')
     await call('deleteAccountsByServiceByName', 404, bob)
@@ -239,35 +239,35 @@ describe('mail', () => {
 
   test('mail is planned away, taken out, put back, halted and given up', async () => {
     const wish = { account: ANN, olderThan: '1d' }
-    assert.equal((await bodyOf('postMailArchivePlan', { body: wish })).isFull, false)
-    const proof = await bodyOf('postMailArchiveProofs', { body: wish }, 202)
-    assert.equal((await bodyOf('getMailArchiveProofsById', { params: { id: proof.id } })).id, proof.id)
-    const plan = await bodyOf('postMailArchivePlan', {
+    assert.equal((await bodyOf('postMailCleanUpPlan', { body: wish })).isFull, false)
+    const proof = await bodyOf('postMailCleanUpProofs', { body: wish }, 202)
+    assert.equal((await bodyOf('getMailCleanUpProofsById', { params: { id: proof.id } })).id, proof.id)
+    const plan = await bodyOf('postMailCleanUpPlan', {
       body: { ...wish, action: 'delete', query: 'subject:quarterly' },
     })
     const deletion = { ...plan.wish, confirm: 'delete everything' }
-    await call('postMailArchiveRuns', 422, { body: deletion })
+    await call('postMailCleanUpRuns', 422, { body: deletion })
     const ask = (id: string, run: number, body?: Body, status = 200) =>
       bodyOf(id, { params: { id: run }, ...(body === undefined ? {} : { body }) }, status)
-    const first = (await bodyOf('postMailArchiveRuns', { body: wish }, 202)).id
+    const first = (await bodyOf('postMailCleanUpRuns', { body: wish }, 202)).id
     await runIn(first, 'done')
-    await ask('postMailArchiveRunsByIdResume', first, {}, 409)
-    assert.equal((await ask('postMailArchiveRunsByIdUndo', first)).outcome, 'done')
+    await ask('postMailCleanUpRunsByIdResume', first, {}, 409)
+    assert.equal((await ask('postMailCleanUpRunsByIdUndo', first)).outcome, 'done')
     await runIn(first, 'undone')
-    assert.equal((await ask('postMailArchiveRunsByIdUndo', first)).outcome, 'already')
+    assert.equal((await ask('postMailCleanUpRunsByIdUndo', first)).outcome, 'already')
     await bodyOf('postPause', { body: { scope: 'stream', target: STREAM } })
-    const second = (await bodyOf('postMailArchiveRuns', { body: { ...wish, action: 'trash' } }, 202)).id
-    await call('postMailArchiveRuns', 409, { body: wish })
-    assert.equal((await ask('postMailArchiveRunsByIdHalt', second)).outcome, 'done')
+    const second = (await bodyOf('postMailCleanUpRuns', { body: { ...wish, action: 'trash' } }, 202)).id
+    await call('postMailCleanUpRuns', 409, { body: wish })
+    assert.equal((await ask('postMailCleanUpRunsByIdHalt', second)).outcome, 'done')
     await bodyOf('postResume', { body: { scope: 'stream', target: STREAM } })
     await runIn(second, 'planned')
-    assert.equal((await ask('postMailArchiveRunsByIdHalt', second)).outcome, 'already')
+    assert.equal((await ask('postMailCleanUpRunsByIdHalt', second)).outcome, 'already')
     await bodyOf('postPause', { body: { scope: 'stream', target: STREAM } })
-    assert.equal((await ask('postMailArchiveRunsByIdResume', second, {})).outcome, 'done')
-    assert.equal((await ask('postMailArchiveRunsByIdAbandon', second)).outcome, 'done')
+    assert.equal((await ask('postMailCleanUpRunsByIdResume', second, {})).outcome, 'done')
+    assert.equal((await ask('postMailCleanUpRunsByIdAbandon', second)).outcome, 'done')
     await bodyOf('postResume', { body: { scope: 'stream', target: STREAM } })
     const runs = await contract.all(
-      'getMailArchiveRuns',
+      'getMailCleanUpRuns',
       { query: { limit: 1, account: ANN } },
       ({ id }) => id,
     )

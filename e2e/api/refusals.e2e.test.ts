@@ -103,10 +103,10 @@ const REFUSING: Record<string, Body> = {
   postResume: { scope: 'all', target: 'x' },
   postAccountsConnect: { service: 'gmail', access: 'everything' },
   postMailSync: { account: '' },
-  postMailArchivePlan: { account: ANN, olderThan: 'long' },
-  postMailArchiveProofs: { account: ANN, olderThan: 'long' },
-  postMailArchiveRuns: { account: ANN, olderThan: '1y', query: '((' },
-  postMailArchiveRunsByIdResume: { confirm: 5 },
+  postMailCleanUpPlan: { account: ANN, olderThan: 'long' },
+  postMailCleanUpProofs: { account: ANN, olderThan: 'long' },
+  postMailCleanUpRuns: { account: ANN, olderThan: '1y', query: '((' },
+  postMailCleanUpRunsByIdResume: { confirm: 5 },
   postSignIn: {},
   postTickets: { path: 'https://evil.example/' },
   postFilesDrives: { path: '' },
@@ -225,9 +225,9 @@ describe('every operation', () => {
       const body = NEEDED[operationId] ?? {}
       await call(operationId, 404, { params: ABSENT!, ...(requestBody ? { body } : {}) })
     }
-    const archive = ['postMailArchivePlan', 'postMailArchiveProofs', 'postMailArchiveRuns']
-    for (const id of ['getMailSearch', 'postMailSync', ...archive]) {
-      const input = { account: NOBODY, ...(id.includes('Archive') ? { olderThan: '1y' } : {}) }
+    const cleanUp = ['postMailCleanUpPlan', 'postMailCleanUpProofs', 'postMailCleanUpRuns']
+    for (const id of ['getMailSearch', 'postMailSync', ...cleanUp]) {
+      const input = { account: NOBODY, ...(id.includes('CleanUp') ? { olderThan: '1y' } : {}) }
       await call(id, 404, id.startsWith('get') ? { query: input } : { body: input })
     }
     await call('getBad', 404, { query: { stream: 'mail:nobody' } })

@@ -241,7 +241,7 @@ describe('hostile mail', () => {
       '/work',
       '/work/jobs?state=failed',
       '/settings',
-      '/archive',
+      '/clean-up',
     ]) {
       await page.goto(path)
       await page.getByRole('heading', { level: 1 }).waitFor()

@@ -158,7 +158,7 @@ describe('the search page', () => {
 
   test('is one key away from every page', async (t) => {
     const page = await visit(t, browser, { url: site.url, path: '/' })
-    for (const path of ['/', '/work', '/work/jobs', '/archive', '/settings']) {
+    for (const path of ['/', '/work', '/work/jobs', '/clean-up', '/settings']) {
       await page.goto(path)
       await page.getByRole('heading', { level: 1 }).waitFor()
       await page.keyboard.press('/')

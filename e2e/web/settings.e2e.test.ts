@@ -124,8 +124,8 @@ describe('the settings page', () => {
     await bob.getByText('In step').waitFor()
     await bob.getByText('May read only').waitFor()
     await bob.getByText('without spam').waitFor()
-    // What may only read cannot take mail out: the page of the archive says so before anybody tries.
-    await page.getByRole('link', { name: 'Archive' }).click()
+    // What may only read cannot take mail out: the page that frees up Gmail says so before anybody tries.
+    await page.getByRole('link', { name: 'Free up Gmail' }).click()
     await page.getByLabel('Account').selectOption(BOB)
     await page.getByText('Tidemark may only read this account.').waitFor()
     // The same answer of Google's a second time finds nothing.
@@ -228,7 +228,7 @@ describe('the sign-in page', () => {
     // The session is over, not only forgotten here.
     assert.equal((await asked()).status, 401)
     assert.equal(await page.evaluate(() => localStorage.getItem('tidemark.session')), null)
-    await page.goto('/archive')
+    await page.goto('/clean-up')
     await page.getByRole('heading', { name: 'Sign in to Tidemark' }).waitFor()
   })
 

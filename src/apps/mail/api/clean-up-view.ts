@@ -1,18 +1,18 @@
-/** Archive runs and plans as the API shows them. */
+/** Plans, proofs and runs of the clean-up as the API shows them. */
 import { confirmationText } from '../clean-up/cutoff.ts'
 import type { CleanUpRuns, Proof } from '../clean-up/runs.ts'
 import type { Survey } from '../clean-up/survey.ts'
 import { REFUSAL_TEXTS, type RefusalClass } from '../clean-up/verdict.ts'
 import type { RunRow, Sum, Tally } from '../store/journal.ts'
-import type { ArchivePlan, ArchiveProof, ArchiveRunView } from './schemas.ts'
+import type { CleanUpPlan, CleanUpProof, CleanUpRunView } from './schemas.ts'
 
-type ClassRow = ArchivePlan['refused'][number]
+type ClassRow = CleanUpPlan['refused'][number]
 
 /** `planned`: as many as a run would plan, of which the proof may refuse some. */
 export function planView(
   survey: Survey,
-  { wish, understood, planned }: Pick<ArchivePlan, 'wish' | 'understood'> & { planned: number },
-): ArchivePlan {
+  { wish, understood, planned }: Pick<CleanUpPlan, 'wish' | 'understood'> & { planned: number },
+): CleanUpPlan {
   return {
     ...{ wish, understood },
     confirm: wish.action === 'delete' ? confirmationText(planned) : null,
@@ -24,14 +24,14 @@ export function planView(
   }
 }
 
-export function proofView({ id, state, wish, run, progress, trouble }: Proof): ArchiveProof {
+export function proofView({ id, state, wish, run, progress, trouble }: Proof): CleanUpProof {
   const isDone = state === 'done' && progress !== null
   const looked = progress?.looked ?? 0
   const plan = isDone ? planView(progress.survey, { wish, understood: run.query, planned: looked }) : null
   return { id, state, looked, plan, trouble }
 }
 
-export async function runView(runs: CleanUpRuns, run: RunRow): Promise<ArchiveRunView> {
+export async function runView(runs: CleanUpRuns, run: RunRow): Promise<CleanUpRunView> {
   const tallies = await (await runs.journal()).tallies(run.id)
   const isOver = run.state === 'done' || run.state === 'abandoned'
   const isMoving = run.undo === 'undoing' || run.state === 'planning' || run.state === 'acting'

@@ -4,9 +4,11 @@
  */
 import { z } from 'zod'
 import { accountText, idParamsOf, readCursor } from '../../../app/inputs.ts'
-import { notFound, ProblemError } from '../../../app/problem.ts'
-import { cursorQuery, pageOf } from '../../../app/schemas.ts'
+import { conflict, notFound, ProblemError } from '../../../app/problem.ts'
+import { already, cursorQuery, done, doneSchema, pageOf } from '../../../app/schemas.ts'
 import { resumeSignedIn } from '../../../app/signed-in.ts'
+import { formatCount } from '../../../base/format.ts'
+import { plural } from '../../../base/wording.ts'
 import { readSecret } from '../../../cloud/gmail/account.ts'
 import { type GmailAction, requireScope } from '../../../cloud/gmail/auth.ts'
 import { SERVICE, sourcesOf, streamOf } from '../account.ts'
@@ -16,28 +18,28 @@ import { type Survey, surveyRun } from '../clean-up/survey.ts'
 import { INBOX } from '../clean-up/verdict.ts'
 import { unknownAccount } from '../open-accounts.ts'
 import type { NewRun } from '../store/journal.ts'
-import { planView, proofView, runView } from './clean-up-view.ts'
+import { canUndo, confirmationOf, planView, proofView, runView } from './clean-up-view.ts'
 import type { MailServices } from './route.ts'
 import { route } from './route.ts'
-import { archivePlanSchema, archiveProofSchema, archiveRunSchema, archiveWishSchema } from './schemas.ts'
+import { cleanUpPlanSchema, cleanUpProofSchema, cleanUpRunSchema, cleanUpWishSchema } from './schemas.ts'
 
 const CONFIRM_LENGTH_MAX = 100
-export const confirmText = z
+const confirmText = z
   .string()
   .max(CONFIRM_LENGTH_MAX)
   .optional()
   .describe('The words that the plan or the run gives as `confirm`; only where it deletes for good')
 
-const wishBody = archiveWishSchema.extend({ account: accountText })
+const wishBody = cleanUpWishSchema.extend({ account: accountText })
 type Wish = z.output<typeof wishBody>
 
-const plan = route('POST /api/mail/archive/plan', {
-  tag: 'archive',
+const plan = route('POST /api/mail/clean-up/plan', {
+  tag: 'clean-up',
   summary: 'A dry run: what would be taken out of Gmail and what refused, by the index alone',
   description: 'Changes nothing, and asks Gmail nothing. For the proof of every message see …/proofs.',
   errors: [404, 422],
   body: wishBody.strict(),
-  answer: archivePlanSchema,
+  answer: cleanUpPlanSchema,
   handle: async ({ body: wish, signal }, services) => {
     const run = await runOf(services, wish)
     const survey = await look(services, { run, signal })
@@ -45,8 +47,8 @@ const plan = route('POST /api/mail/archive/plan', {
   },
 })
 
-const prove = route('POST /api/mail/archive/proofs', {
-  tag: 'archive',
+const prove = route('POST /api/mail/clean-up/proofs', {
+  tag: 'clean-up',
   status: 202,
   summary: 'A dry run with proof: every message is read back, and Gmail is asked about it',
   description:
@@ -54,7 +56,7 @@ const prove = route('POST /api/mail/archive/proofs', {
     'joins the proof that is under way, another wish for the account takes its place.',
   errors: [404, 422],
   body: wishBody.strict(),
-  answer: archiveProofSchema,
+  answer: cleanUpProofSchema,
   handle: async ({ body: wish }, services) => {
     const run = await runOf(services, wish)
     await services.engine.streams.open(streamOf(wish.account))
@@ -62,11 +64,11 @@ const prove = route('POST /api/mail/archive/proofs', {
   },
 })
 
-const showProof = route('GET /api/mail/archive/proofs/{id}', {
-  tag: 'archive',
+const showProof = route('GET /api/mail/clean-up/proofs/{id}', {
+  tag: 'clean-up',
   summary: 'How far a proof is, and what it says when it is done',
   params: idParamsOf('proof'),
-  answer: archiveProofSchema,
+  answer: cleanUpProofSchema,
   handle: async ({ params: { id } }, { mail: { cleanUpRuns } }) => {
     const proof = await cleanUpRuns.proof(id)
     if (proof) return proofView(proof)
@@ -74,14 +76,14 @@ const showProof = route('GET /api/mail/archive/proofs/{id}', {
   },
 })
 
-const start = route('POST /api/mail/archive/runs', {
-  tag: 'archive',
+const start = route('POST /api/mail/clean-up/runs', {
+  tag: 'clean-up',
   status: 202,
   summary: 'Starts a run; deleting for good needs the words that the plan gives as `confirm`',
   description: '409: the account lacks the permission. 422: the words do not confirm it; nothing was begun.',
   errors: [404, 409, 422],
   body: wishBody.extend({ confirm: confirmText }).strict(),
-  answer: archiveRunSchema,
+  answer: cleanUpRunSchema,
   handle: async ({ body: { confirm, ...wish }, signal }, services) => {
     const { cleanUpRuns } = services.mail
     const run = await runOf(services, wish)
@@ -93,11 +95,11 @@ const start = route('POST /api/mail/archive/runs', {
   },
 })
 
-const listRuns = route('GET /api/mail/archive/runs', {
-  tag: 'archive',
-  summary: 'Archive runs, newest first',
+const listRuns = route('GET /api/mail/clean-up/runs', {
+  tag: 'clean-up',
+  summary: 'Runs, newest first',
   query: z.object({ ...cursorQuery, account: accountText.optional().describe('Only of this account') }),
-  answer: pageOf(archiveRunSchema),
+  answer: pageOf(cleanUpRunSchema),
   handle: async ({ query: { cursor, limit, account } }, { mail: { cleanUpRuns } }) => {
     const before = readCursor(cursor)
     const rows = await (await cleanUpRuns.journal()).runs({
@@ -110,6 +112,96 @@ const listRuns = route('GET /api/mail/archive/runs', {
       items: await Promise.all(shown.map((run) => runView(cleanUpRuns, run))),
       next: rows.length > limit ? String(shown.at(-1)!.id) : null,
     }
+  },
+})
+
+const runParams = idParamsOf('run')
+const showRun = route('GET /api/mail/clean-up/runs/{id}', {
+  tag: 'clean-up',
+  summary: 'A run: what it has done, what it refused and why',
+  params: runParams,
+  answer: cleanUpRunSchema,
+  handle: async ({ params: { id } }, { mail: { cleanUpRuns } }) =>
+    runView(cleanUpRuns, await cleanUpRuns.get(id)),
+})
+
+const undo = route('POST /api/mail/clean-up/runs/{id}/undo', {
+  tag: 'clean-up',
+  params: runParams,
+  summary: 'Takes back what a run has done; what it has not done yet is left',
+  description: '`already`: it is undone or being undone, or has done nothing that could be taken back.',
+  errors: [409, 422],
+  answer: doneSchema,
+  handle: async ({ params: { id } }, services) => {
+    const { cleanUpRuns } = services.mail
+    const run = await cleanUpRuns.get(id)
+    if (run.undo === 'undoing') {
+      return already(`Run ${id} is being undone already.`)
+    }
+    if (!canUndo(run, await (await cleanUpRuns.journal()).tallies(id))) {
+      const why = run.undo === 'undone' ? 'is undone already' : 'has done nothing that could be undone'
+      return already(`Run ${id} ${why}.`)
+    }
+    const action = run.action === 'delete' ? 'insert' : run.action
+    await prepareAction(services, { account: run.account, action })
+    await cleanUpRuns.undo(id)
+    const messages = `${formatCount(run.done)} ${plural(run.done, 'message')}`
+    // Gmail takes no date beside the bytes: people are told which of the two changes.
+    const how =
+      run.action === 'delete'
+        ? ' They are inserted again under new ids, with their bytes as they are: Gmail dates them by their Date header.'
+        : ''
+    return done(`Run ${id} is being undone: ${messages}.${how}`)
+  },
+})
+
+const resume = route('POST /api/mail/clean-up/runs/{id}/resume', {
+  tag: 'clean-up',
+  params: runParams,
+  summary: 'Goes on with a run; one that deletes and waits needs the words of its `confirm`',
+  errors: [409, 422],
+  body: z.strictObject({ confirm: confirmText }),
+  answer: doneSchema,
+  handle: async ({ params: { id }, body: { confirm } }, services) => {
+    const { cleanUpRuns } = services.mail
+    const run = await cleanUpRuns.get(id)
+    if (run.state === 'done' || run.state === 'abandoned') {
+      throw conflict(`Run ${id} is ${run.state}: there is nothing to resume.`, { code: 'run-settled' })
+    }
+    await prepareAction(services, run)
+    if (run.state === 'planned') {
+      if (run.action === 'delete') checkConfirmed(confirm, confirmationOf(run))
+      await cleanUpRuns.approve(id)
+    } else await cleanUpRuns.resume(id)
+    return done(`Run ${id} goes on.`)
+  },
+})
+
+const halt = route('POST /api/mail/clean-up/runs/{id}/halt', {
+  tag: 'clean-up',
+  params: runParams,
+  summary: 'Stops a run until somebody resumes it',
+  answer: doneSchema,
+  handle: async ({ params: { id } }, { mail: { cleanUpRuns } }) => {
+    const run = await cleanUpRuns.get(id)
+    const isActive = run.state === 'acting' || (run.state === 'planning' && run.approved)
+    if (!isActive) return already(`Run ${id} is ${run.state}; nothing of it goes on.`)
+    await cleanUpRuns.halt(id)
+    return done(`Run ${id} stops; what it is doing this moment is finished.`)
+  },
+})
+
+const abandon = route('POST /api/mail/clean-up/runs/{id}/abandon', {
+  tag: 'clean-up',
+  params: runParams,
+  summary: 'Gives a run up: what is done stays done, the rest is left alone',
+  answer: doneSchema,
+  handle: async ({ params: { id } }, { mail: { cleanUpRuns } }) => {
+    const didAbandon = await cleanUpRuns.abandon(id)
+    if (!didAbandon) return already(`Run ${id} was over already.`)
+    const { done: n } = await cleanUpRuns.get(id)
+    const kept = `${formatCount(n)} of its messages ${plural(n, 'is', 'are')} done`
+    return done(`Run ${id} is given up. ${kept}.`)
   },
 })
 
@@ -143,7 +235,7 @@ async function confirmed(
   return messages
 }
 
-export function checkConfirmed(given: string | undefined, wanted: string): void {
+function checkConfirmed(given: string | undefined, wanted: string): void {
   if (given === wanted) return
   throw new ProblemError(422, 'This deletes for good, and must be confirmed in words. Nothing was begun.', {
     code: 'confirmation-needed',
@@ -152,7 +244,7 @@ export function checkConfirmed(given: string | undefined, wanted: string): void 
 }
 
 /** What cannot be done is said now and not by a job: the permission, and whether the archive can be opened. */
-export async function prepareAction(
+async function prepareAction(
   services: MailServices,
   { account, action }: { account: string; action: GmailAction },
 ): Promise<void> {
@@ -166,4 +258,4 @@ export async function prepareAction(
   await resumeSignedIn(services, SERVICE, sourcesOf([account]))
 }
 
-export const archiveRoutes = [plan, prove, showProof, start, listRuns]
+export const cleanUpRoutes = [plan, prove, showProof, start, listRuns, showRun, undo, resume, halt, abandon]

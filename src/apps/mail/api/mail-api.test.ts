@@ -127,8 +127,8 @@ describe('reading mail', () => {
         `/api/mail/messages/${ann}/${hostile}/attachments/${text}`,
         `/api/mail/search?account=${text}`,
         `/api/mail/search?cursor=${text}`,
-        `/api/mail/archive/runs/${text}`,
-        `/api/mail/archive/runs?cursor=${text}`,
+        `/api/mail/clean-up/runs/${text}`,
+        `/api/mail/clean-up/runs?cursor=${text}`,
       ]) {
         const answer = await world.get(path)
         assert.ok(answer.status >= 400 && answer.status < 500, `${path}: ${answer.status}`)
@@ -189,7 +189,7 @@ describe('reading mail', () => {
         assert.ok(status === 200 || (status === 400 && type.includes('problem')), `${path}: ${status}`)
       }
       const wish = { account: ANN, olderThan: '1d', query: text }
-      assert.ok([200, 400].includes((await world.post('/api/mail/archive/plan', wish)).status), text)
+      assert.ok([200, 400].includes((await world.post('/api/mail/clean-up/plan', wish)).status), text)
     }
     assert.deepEqual(world.errors, [])
   })
@@ -320,7 +320,7 @@ describe('connecting', () => {
   })
 })
 
-describe('archiving', () => {
+describe('the clean-up', () => {
   let world: MailWorld
   before(async () => {
     world = await startMailApi({ messages: 0 })
@@ -340,27 +340,27 @@ describe('archiving', () => {
   const wish = { account: ANN, olderThan: '1y' }
   const settled = async (id: number, state: string): Promise<Answer['body']> => {
     await world.runtime.engine.drained()
-    const { body } = await world.get(`/api/mail/archive/runs/${id}`)
+    const { body } = await world.get(`/api/mail/clean-up/runs/${id}`)
     assert.equal(body.state, state, JSON.stringify(body))
     return body
   }
 
   const proven = async (body: object): Promise<Answer['body']> => {
-    const begun = await world.post('/api/mail/archive/proofs', body)
+    const begun = await world.post('/api/mail/clean-up/proofs', body)
     assert.equal(begun.status, 202, JSON.stringify(begun.body))
     await world.runtime.engine.drained()
-    return (await world.get(`/api/mail/archive/proofs/${begun.body.id}`)).body
+    return (await world.get(`/api/mail/clean-up/proofs/${begun.body.id}`)).body
   }
 
   test('a plan says what would be taken out, quickly or with proof', async () => {
-    const quick = await world.post('/api/mail/archive/plan', wish)
+    const quick = await world.post('/api/mail/clean-up/plan', wish)
     assert.equal(quick.status, 200, JSON.stringify(quick.body))
     assert.deepEqual([quick.body.messages, quick.body.isFull, quick.body.confirm], [6, false, null])
     const full = await proven({ ...wish, action: 'trash' })
     assert.deepEqual([full.state, full.looked, full.plan.messages, full.plan.isFull], ['done', 6, 6, true])
     assert.equal(full.plan.freedBytes, full.plan.bytes)
     assert.equal(full.plan.understood, '')
-    isProblem(await world.get('/api/mail/archive/proofs/999999'), 404, 'proof-unknown')
+    isProblem(await world.get('/api/mail/clean-up/proofs/999999'), 404, 'proof-unknown')
   })
 
   test('a proof outlives resets of the connection, and the same wish joins one that is under way', async () => {
@@ -371,38 +371,38 @@ describe('archiving', () => {
     assert.equal(faults.counts()[0]?.struck, 2)
     faults.set({ rules: [] })
     await world.runtime.engine.pause('kind', 'mail.archive-proof')
-    const first = (await world.post('/api/mail/archive/proofs', wish)).body
-    const again = (await world.post('/api/mail/archive/proofs', wish)).body
+    const first = (await world.post('/api/mail/clean-up/proofs', wish)).body
+    const again = (await world.post('/api/mail/clean-up/proofs', wish)).body
     assert.deepEqual([first.state, again.id], ['running', first.id], 'the same wish joins it')
     await world.runtime.engine.resume('kind', 'mail.archive-proof')
     await world.runtime.engine.drained()
-    assert.equal((await world.get(`/api/mail/archive/proofs/${first.id}`)).body.plan.messages, 6)
+    assert.equal((await world.get(`/api/mail/clean-up/proofs/${first.id}`)).body.plan.messages, 6)
   })
 
   test('a run is started, watched, undone, and listed in pages', async () => {
-    const started = await world.post('/api/mail/archive/runs', { ...wish, query: 'subject:n1' })
+    const started = await world.post('/api/mail/clean-up/runs', { ...wish, query: 'subject:n1' })
     assert.equal(started.status, 202, JSON.stringify(started.body))
     const { id } = started.body
     const done = await settled(id, 'done')
     assert.deepEqual([done.done, done.canUndo, done.canResume], [1, true, false])
-    isProblem(await world.post(`/api/mail/archive/runs/${id}/resume`), 409, 'run-settled')
-    assert.equal((await world.post(`/api/mail/archive/runs/${id}/halt`)).body.outcome, 'already')
-    assert.equal((await world.post(`/api/mail/archive/runs/${id}/abandon`)).body.outcome, 'already')
-    assert.equal((await world.post(`/api/mail/archive/runs/${id}/undo`)).body.outcome, 'done')
+    isProblem(await world.post(`/api/mail/clean-up/runs/${id}/resume`), 409, 'run-settled')
+    assert.equal((await world.post(`/api/mail/clean-up/runs/${id}/halt`)).body.outcome, 'already')
+    assert.equal((await world.post(`/api/mail/clean-up/runs/${id}/abandon`)).body.outcome, 'already')
+    assert.equal((await world.post(`/api/mail/clean-up/runs/${id}/undo`)).body.outcome, 'done')
     assert.equal((await settled(id, 'undone')).canUndo, false)
-    assert.equal((await world.post(`/api/mail/archive/runs/${id}/undo`)).body.outcome, 'already')
-    await world.post('/api/mail/archive/runs', { ...wish, query: 'nothing-like-this' })
+    assert.equal((await world.post(`/api/mail/clean-up/runs/${id}/undo`)).body.outcome, 'already')
+    await world.post('/api/mail/clean-up/runs', { ...wish, query: 'nothing-like-this' })
     await world.runtime.engine.drained()
-    const first = await world.get('/api/mail/archive/runs?limit=1')
-    const second = await world.get(`/api/mail/archive/runs?limit=1&cursor=${first.body.next}`)
+    const first = await world.get('/api/mail/clean-up/runs?limit=1')
+    const second = await world.get(`/api/mail/clean-up/runs?limit=1&cursor=${first.body.next}`)
     assert.deepEqual([first.body.items[0].id, second.body.items[0].id, second.body.next], [id + 1, id, null])
   })
 
   test('a run is halted, resumed and given up; a second one waits for it', async () => {
     await world.runtime.engine.pause('stream', streamOf(ANN), 'for this test')
-    const { body } = await world.post('/api/mail/archive/runs', { ...wish, query: 'subject:n2' })
-    isProblem(await world.post('/api/mail/archive/runs', wish), 409, 'run-unfinished')
-    const path = `/api/mail/archive/runs/${body.id}`
+    const { body } = await world.post('/api/mail/clean-up/runs', { ...wish, query: 'subject:n2' })
+    isProblem(await world.post('/api/mail/clean-up/runs', wish), 409, 'run-unfinished')
+    const path = `/api/mail/clean-up/runs/${body.id}`
     assert.match((await world.get(path)).body.trouble, /paused: for this test/)
     assert.equal((await world.post(`${path}/halt`)).body.outcome, 'done')
     await world.runtime.engine.resume('stream', streamOf(ANN))
@@ -410,21 +410,21 @@ describe('archiving', () => {
     assert.equal((await world.post(`${path}/resume`)).body.outcome, 'done')
     await settled(body.id, 'done')
     await world.runtime.engine.pause('stream', streamOf(ANN), 'for this test')
-    const other = (await world.post('/api/mail/archive/runs', { ...wish, query: 'subject:n3' })).body
-    assert.equal((await world.post(`/api/mail/archive/runs/${other.id}/abandon`)).body.outcome, 'done')
+    const other = (await world.post('/api/mail/clean-up/runs', { ...wish, query: 'subject:n3' })).body
+    assert.equal((await world.post(`/api/mail/clean-up/runs/${other.id}/abandon`)).body.outcome, 'done')
     await world.runtime.engine.resume('stream', streamOf(ANN))
     await settled(other.id, 'abandoned')
   })
 
   test('deleting for good takes the words of the plan, and no more than they say', async () => {
     const deletion = { ...wish, query: 'subject:n4', action: 'delete' }
-    isProblem(await world.post('/api/mail/archive/runs', deletion), 422, 'confirmation-needed')
+    isProblem(await world.post('/api/mail/clean-up/runs', deletion), 422, 'confirmation-needed')
     const wrong = { ...deletion, confirm: 'delete 2 messages' }
-    isProblem(await world.post('/api/mail/archive/runs', wrong), 422, 'confirmation-needed')
+    isProblem(await world.post('/api/mail/clean-up/runs', wrong), 422, 'confirmation-needed')
     assert.equal([...world.sim.mailbox(ANN).dump()].filter(({ deleted }) => deleted).length, 0)
-    const plan = await world.post('/api/mail/archive/plan', deletion)
+    const plan = await world.post('/api/mail/clean-up/plan', deletion)
     assert.equal(plan.body.confirm, 'delete 1 message')
-    const { status, body } = await world.post('/api/mail/archive/runs', {
+    const { status, body } = await world.post('/api/mail/clean-up/runs', {
       ...deletion,
       confirm: plan.body.confirm,
     })
@@ -443,32 +443,32 @@ describe('archiving', () => {
       [[], 400],
       ['x', 400],
     ] as const) {
-      isProblem(await world.post('/api/mail/archive/plan', body), status)
-      isProblem(await world.post('/api/mail/archive/runs', body), status)
+      isProblem(await world.post('/api/mail/clean-up/plan', body), status)
+      isProblem(await world.post('/api/mail/clean-up/runs', body), status)
     }
     for (const verb of ['undo', 'resume', 'halt', 'abandon']) {
-      isProblem(await world.post(`/api/mail/archive/runs/999/${verb}`), 404)
-      isProblem(await world.post(`/api/mail/archive/runs/-1/${verb}`), 400)
+      isProblem(await world.post(`/api/mail/clean-up/runs/999/${verb}`), 404)
+      isProblem(await world.post(`/api/mail/clean-up/runs/-1/${verb}`), 400)
     }
-    isProblem(await world.get('/api/mail/archive/runs/999'), 404)
+    isProblem(await world.get('/api/mail/clean-up/runs/999'), 404)
     assert.deepEqual(world.errors, [])
   })
 
   test('a plan and its run repeat the query as it was understood', async () => {
     const query = 'subject:n5 -{is:starred is:important}'
-    const { body } = await world.post('/api/mail/archive/plan', { ...wish, query })
+    const { body } = await world.post('/api/mail/clean-up/plan', { ...wish, query })
     assert.deepEqual([body.wish.query, body.messages], [query, 1])
     assert.equal(body.understood, 'subject:n5 AND NOT (is:starred OR is:important)')
-    const started = await world.post('/api/mail/archive/runs', { ...wish, query })
+    const started = await world.post('/api/mail/clean-up/runs', { ...wish, query })
     assert.equal((await settled(started.body.id, 'done')).query, body.understood)
     for (const refused of ['a | b', 'a NOT', '-label:imporant']) {
-      const problem = await world.post('/api/mail/archive/plan', { ...wish, query: refused })
+      const problem = await world.post('/api/mail/clean-up/plan', { ...wish, query: refused })
       assert.equal(problem.status, 400, JSON.stringify(problem.body))
     }
   })
 
   test('an account that may only read is told so before anything begins', async () => {
     await world.connect(ANN, 'readonly')
-    isProblem(await world.post('/api/mail/archive/runs', wish), 409, 'scope-missing')
+    isProblem(await world.post('/api/mail/clean-up/runs', wish), 409, 'scope-missing')
   })
 })

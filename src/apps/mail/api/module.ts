@@ -1,8 +1,7 @@
 /** The mail archive as a module of the server: accounts, search, messages, and taking mail out of Gmail. */
 import type { ServerModule } from '../../../app/module.ts'
 import { mailAccounts } from './accounts.ts'
-import { archiveRoutes } from './clean-up.ts'
-import { archiveRunRoutes } from './clean-up-run.ts'
+import { cleanUpRoutes } from './clean-up.ts'
 import { messageRoutes } from './messages.ts'
 import type { MailServices } from './route.ts'
 import { searchRoutes } from './search.ts'
@@ -11,7 +10,7 @@ import { mailTools } from './tools.ts'
 
 export const mailModule: ServerModule<MailServices> = {
   name: 'mail',
-  routes: [...syncRoutes, ...searchRoutes, ...messageRoutes, ...archiveRoutes, ...archiveRunRoutes],
+  routes: [...syncRoutes, ...searchRoutes, ...messageRoutes, ...cleanUpRoutes],
   tools: mailTools,
   accounts: mailAccounts,
   instructions:

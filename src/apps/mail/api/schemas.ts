@@ -1,4 +1,4 @@
-/** What the API says about mail: accounts, search, messages, archive runs. Pages import the types. */
+/** What the API says about mail: accounts, search, messages, the clean-up. Pages import the types. */
 import { z } from 'zod'
 
 const ms = z.number().int()
@@ -99,7 +99,7 @@ export const messageSchema = messageSummarySchema.extend({
 })
 export type MessageView = z.output<typeof messageSchema>
 
-export const archiveWishSchema = z.object({
+export const cleanUpWishSchema = z.object({
   account: z.string(),
   olderThan: z
     .string()
@@ -111,7 +111,7 @@ export const archiveWishSchema = z.object({
     .default('unlabel')
     .describe('`unlabel`: out of the inbox. `trash`: Gmail deletes it after 30 days. `delete`: for good'),
 })
-export type ArchiveWish = z.input<typeof archiveWishSchema>
+export type CleanUpWish = z.input<typeof cleanUpWishSchema>
 
 const classCount = z.object({
   class: z.string(),
@@ -121,7 +121,7 @@ const classCount = z.object({
   example: z.string().nullable(),
 })
 
-export const archivePlanSchema = z.object({
+export const cleanUpPlanSchema = z.object({
   wish: z.object({ account: z.string(), olderThan: z.string(), query: z.string(), action: z.string() }),
   understood: z
     .string()
@@ -137,18 +137,18 @@ export const archivePlanSchema = z.object({
   /** Of a deletion for good: the words that confirm it. */
   confirm: z.string().nullable(),
 })
-export type ArchivePlan = z.output<typeof archivePlanSchema>
+export type CleanUpPlan = z.output<typeof cleanUpPlanSchema>
 
-export const archiveProofSchema = z.object({
+export const cleanUpProofSchema = z.object({
   id: z.number().int(),
   state: z.enum(['running', 'done', 'failed']),
   looked: count.describe('Messages that were looked at so far, of those that the index does not refuse'),
-  plan: archivePlanSchema.nullable().describe('Null until it is done'),
+  plan: cleanUpPlanSchema.nullable().describe('Null until it is done'),
   trouble: z.string().nullable().describe('Why it failed, or what it waits for'),
 })
-export type ArchiveProof = z.output<typeof archiveProofSchema>
+export type CleanUpProof = z.output<typeof cleanUpProofSchema>
 
-export const archiveRunSchema = z.object({
+export const cleanUpRunSchema = z.object({
   id: z.number().int(),
   account: z.string(),
   action: z.string(),
@@ -166,4 +166,4 @@ export const archiveRunSchema = z.object({
   classes: z.array(classCount),
   trouble: z.string().nullable(),
 })
-export type ArchiveRunView = z.output<typeof archiveRunSchema>
+export type CleanUpRunView = z.output<typeof cleanUpRunSchema>

@@ -12,10 +12,10 @@ import {
 } from '../../../../web/src/api.ts'
 import type { DoneView } from '../../../app/schemas.ts'
 import type {
-  ArchivePlan,
-  ArchiveProof,
-  ArchiveRunView,
-  ArchiveWish,
+  CleanUpPlan,
+  CleanUpProof,
+  CleanUpRunView,
+  CleanUpWish,
   MessageView,
   SearchAnswer,
 } from '../api/schemas.ts'
@@ -39,17 +39,17 @@ export const mailApi = {
   thread: (account: string, id: string, signal?: AbortSignal) =>
     get<{ items: MessageView[] }>(`/api/mail/threads/${part(account)}/${part(id)}`, {}, signal),
 
-  planArchive: (wish: ArchiveWish) => post<ArchivePlan>('/api/mail/archive/plan', wish, SLOW_REQUEST_MS_MAX),
-  proveArchive: (wish: ArchiveWish) => post<ArchiveProof>('/api/mail/archive/proofs', wish),
-  archiveProof: (id: number, signal?: AbortSignal) =>
-    get<ArchiveProof>(`/api/mail/archive/proofs/${id}`, {}, signal),
-  startArchive: (wish: ArchiveWish & { confirm?: string }) =>
-    post<ArchiveRunView>('/api/mail/archive/runs', wish, SLOW_REQUEST_MS_MAX),
-  archiveRuns: (query: Paging = {}, signal?: AbortSignal) =>
-    get<Page<ArchiveRunView>>('/api/mail/archive/runs', query, signal),
-  archiveRun: (id: number, signal?: AbortSignal) =>
-    get<ArchiveRunView>(`/api/mail/archive/runs/${id}`, {}, signal),
+  planCleanUp: (wish: CleanUpWish) => post<CleanUpPlan>('/api/mail/clean-up/plan', wish, SLOW_REQUEST_MS_MAX),
+  proveCleanUp: (wish: CleanUpWish) => post<CleanUpProof>('/api/mail/clean-up/proofs', wish),
+  cleanUpProof: (id: number, signal?: AbortSignal) =>
+    get<CleanUpProof>(`/api/mail/clean-up/proofs/${id}`, {}, signal),
+  startCleanUp: (wish: CleanUpWish & { confirm?: string }) =>
+    post<CleanUpRunView>('/api/mail/clean-up/runs', wish, SLOW_REQUEST_MS_MAX),
+  cleanUpRuns: (query: Paging = {}, signal?: AbortSignal) =>
+    get<Page<CleanUpRunView>>('/api/mail/clean-up/runs', query, signal),
+  cleanUpRun: (id: number, signal?: AbortSignal) =>
+    get<CleanUpRunView>(`/api/mail/clean-up/runs/${id}`, {}, signal),
   /** `confirm`: the words of a deletion that waits, for `resume`. */
-  stepArchive: (id: number, step: RunStep, confirm?: string) =>
-    post<DoneView>(`/api/mail/archive/runs/${id}/${step}`, confirm === undefined ? {} : { confirm }),
+  stepCleanUp: (id: number, step: RunStep, confirm?: string) =>
+    post<DoneView>(`/api/mail/clean-up/runs/${id}/${step}`, confirm === undefined ? {} : { confirm }),
 }

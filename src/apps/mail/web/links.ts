@@ -5,4 +5,4 @@ export const searchLink = (query: Record<string, string | undefined> = {}): stri
   withQuery('/search', query)
 export const messageLink = (account: string, id: string): string =>
   `/mail/${encodeURIComponent(account)}/${encodeURIComponent(id)}`
-export const archiveLink = (): string => '/archive'
+export const cleanUpLink = (): string => '/clean-up'

@@ -2,29 +2,29 @@
 import type { AppPages } from '../../../../web/src/app-pages.ts'
 import { lazyPage } from '../../../../web/src/lazy-page.tsx'
 import { keys } from '../../../../web/src/queries.ts'
-import { archiveLink, searchLink } from './links.ts'
+import { cleanUpLink, searchLink } from './links.ts'
 import { mailKeys } from './queries.ts'
 
 const search = lazyPage(async () => (await import('./pages/search.tsx')).SearchPage)
 const message = lazyPage(async () => (await import('./pages/message.tsx')).MessagePage)
-const cleanUp = lazyPage(async () => (await import('./pages/clean-up.tsx')).ArchivePage)
+const cleanUp = lazyPage(async () => (await import('./pages/clean-up.tsx')).CleanUpPage)
 
 export const mailPages: AppPages = {
   name: 'mail',
   pages: [
     { path: '/search', page: search },
     { path: '/mail/:account/:id', page: message },
-    { path: '/archive', page: cleanUp },
+    { path: '/clean-up', page: cleanUp },
   ],
   navigation: [
     { href: searchLink(), text: 'Search', icon: 'search', covers: ['/mail/'], page: search, place: 10 },
-    { href: archiveLink(), text: 'Archive', icon: 'archive', covers: [], page: cleanUp, place: 50 },
+    { href: cleanUpLink(), text: 'Free up Gmail', icon: 'archive', covers: [], page: cleanUp, place: 50 },
   ],
   live: {
     stale: {
-      snapshot: [mailKeys.archive],
+      snapshot: [mailKeys.cleanUp],
       'snapshot-mail': [keys.accounts],
-      job: [mailKeys.archive],
+      job: [mailKeys.cleanUp],
     },
     polled: [],
   },

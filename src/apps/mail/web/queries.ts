@@ -8,7 +8,7 @@ import type { MailAccountView } from '../api/schemas.ts'
 export const mailKeys = {
   search: ['search'],
   message: ['message'],
-  archive: ['archive'],
+  cleanUp: ['clean-up'],
 } as const satisfies Record<string, QueryKey>
 
 /** An account whose mail is kept. */

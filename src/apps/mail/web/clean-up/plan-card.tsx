@@ -1,23 +1,25 @@
 /** What a dry run found, and the button that makes it real. */
 
+import { Link } from 'wouter-preact'
 import { Badge } from '../../../../../web/src/components/badge.tsx'
 import { Button } from '../../../../../web/src/components/button.tsx'
 import { Card } from '../../../../../web/src/components/card.tsx'
 import { ProgressBar } from '../../../../../web/src/components/progress-bar.tsx'
 import { Stat } from '../../../../../web/src/components/stat.tsx'
+import { Bytes, Count } from '../../../../../web/src/components/values.tsx'
 import { formatBytes, formatCount, formatPlural } from '../../../../../web/src/format.ts'
-import type { ArchivePlan, ArchiveProof } from '../../api/schemas.ts'
-import { ClassTable } from './class-table.tsx'
-import { startKind } from './plan-state.ts'
+import type { CleanUpPlan, CleanUpProof } from '../../api/schemas.ts'
+import { messageLink } from '../links.ts'
+import { startKind } from './clean-up.ts'
 
 export type PlanCardProps = {
-  plan: ArchivePlan
+  plan: CleanUpPlan
   /** The form says something else by now. */
   isOld: boolean
   /** Why it cannot be started. */
   missing: string | undefined
   /** As many as were looked at so far; undefined where it is not being proven. */
-  proof: Pick<ArchiveProof, 'looked' | 'trouble'> | undefined
+  proof: Pick<CleanUpProof, 'looked' | 'trouble'> | undefined
   isStarting: boolean
   onProve: () => void
   onStart: () => void
@@ -113,5 +115,51 @@ const START_TEXTS: Record<string, (count: string) => string> = {
   delete: (count) => `Delete ${count} for good`,
 }
 
-const freedHint = ({ wish }: ArchivePlan): string =>
+const freedHint = ({ wish }: CleanUpPlan): string =>
   wish.action === 'unlabel' ? 'it stays under All Mail' : 'nothing to free'
+
+/** Here the archive itself is at fault. */
+const DAMAGE = new Set(['mismatch', 'unreadable'])
+
+export function ClassTable(props: { account: string; classes: CleanUpPlan['refused']; caption: string }) {
+  if (props.classes.length === 0) return null
+  return (
+    <table class="class-table">
+      <caption class="visually-hidden">{props.caption}</caption>
+      <thead>
+        <tr>
+          <th scope="col">Left alone because</th>
+          <th scope="col" class="cell-end">
+            Messages
+          </th>
+          <th scope="col" class="cell-end">
+            Size
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {props.classes.map((row) => (
+          <tr key={row.class} class={DAMAGE.has(row.class) ? 'is-damage' : undefined}>
+            <th scope="row">
+              {row.text}
+              {row.example === null ? null : (
+                <>
+                  {' '}
+                  <Link href={messageLink(props.account, row.example)} aria-label={`An example: ${row.text}`}>
+                    example
+                  </Link>
+                </>
+              )}
+            </th>
+            <td class="cell-end">
+              <Count value={row.messages} />
+            </td>
+            <td class="cell-end">
+              <Bytes value={row.bytes} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}

@@ -9,11 +9,11 @@ import { ProgressBar } from '../../../../../web/src/components/progress-bar.tsx'
 import { Time } from '../../../../../web/src/components/values.tsx'
 import { formatBytes, formatCount, formatPlural } from '../../../../../web/src/format.ts'
 import { keys, useAction } from '../../../../../web/src/queries.ts'
-import type { ArchiveRunView } from '../../api/schemas.ts'
+import type { CleanUpRunView } from '../../api/schemas.ts'
 import { mailApi, type RunStep } from '../api.ts'
 import { mailKeys } from '../queries.ts'
-import { ClassTable } from './class-table.tsx'
-import { actionText, isMoving, runState, stepsOf } from './run-state.ts'
+import { actionText, isMoving, runState, stepsOf } from './clean-up.ts'
+import { ClassTable } from './plan-card.tsx'
 
 const STEPS: Record<RunStep, { text: string; icon: IconName }> = {
   resume: { text: 'Go on', icon: 'play' },
@@ -22,7 +22,7 @@ const STEPS: Record<RunStep, { text: string; icon: IconName }> = {
   undo: { text: 'Undo', icon: 'undo' },
 }
 
-export function RunCard({ run }: { run: ArchiveRunView }) {
+export function RunCard({ run }: { run: CleanUpRunView }) {
   const { text, tone } = runState(run)
   const settled = run.done + run.refused
   return (
@@ -73,11 +73,11 @@ export function RunCard({ run }: { run: ArchiveRunView }) {
   )
 }
 
-function Steps({ run }: { run: ArchiveRunView }) {
+function Steps({ run }: { run: CleanUpRunView }) {
   const confirm = useConfirm()
   const step = useAction<{ step: RunStep; confirm?: string }>({
-    run: (wish) => mailApi.stepArchive(run.id, wish.step, wish.confirm),
-    invalidates: [mailKeys.archive, keys.accounts],
+    run: (wish) => mailApi.stepCleanUp(run.id, wish.step, wish.confirm),
+    invalidates: [mailKeys.cleanUp, keys.accounts],
   })
   const steps = stepsOf(run)
   if (steps.length === 0) return null
@@ -105,7 +105,7 @@ function Steps({ run }: { run: ArchiveRunView }) {
 }
 
 /** Halting can be taken back by going on; the rest is asked about. */
-function questionFor(run: ArchiveRunView, step: RunStep): ConfirmOptions | undefined {
+function questionFor(run: CleanUpRunView, step: RunStep): ConfirmOptions | undefined {
   const done = formatPlural(run.done, 'message')
   if (step === 'undo') {
     return {

@@ -4,7 +4,7 @@ import { Button } from '../../../../../web/src/components/button.tsx'
 import { Field } from '../../../../../web/src/components/form.tsx'
 import { settingsLink } from '../../../../../web/src/links.ts'
 import type { MailAccount } from '../queries.ts'
-import { ACTIONS, type AgeUnit, missingAccess, UNITS, type WishForm, wishOf } from './wish.ts'
+import { ACTIONS, type AgeUnit, missingAccess, UNITS, type WishForm, wishOf } from './clean-up.ts'
 
 export type WishFormProps = {
   form: WishForm

@@ -10,28 +10,33 @@ import { PageTitle } from '../../../../../web/src/components/page-title.tsx'
 import { showToast } from '../../../../../web/src/components/toast-store.ts'
 import { formatBytes, formatPlural } from '../../../../../web/src/format.ts'
 import { settingsLink } from '../../../../../web/src/links.ts'
-import type { ArchivePlan, ArchiveProof } from '../../api/schemas.ts'
+import type { CleanUpPlan, CleanUpProof } from '../../api/schemas.ts'
 import { mailApi } from '../api.ts'
+import {
+  isMoving,
+  isSameWish,
+  missingAccess,
+  type WishForm,
+  watchProof,
+  wishOf,
+} from '../clean-up/clean-up.ts'
 import { PlanCard } from '../clean-up/plan-card.tsx'
-import { watchProof } from '../clean-up/proof-watch.ts'
 import { RunCard } from '../clean-up/run-card.tsx'
-import { isMoving } from '../clean-up/run-state.ts'
-import { isSameWish, missingAccess, type WishForm, wishOf } from '../clean-up/wish.ts'
 import { WishFields } from '../clean-up/wish-form.tsx'
 import { type MailAccount, mailKeys, useMailAccounts } from '../queries.ts'
 import '../styles/clean-up.css'
 
-export function ArchivePage() {
+export function CleanUpPage() {
   const accounts = useMailAccounts()
   const items = accounts.data
   return (
     <>
       <PageTitle
-        title="Archive"
-        lead="Take old mail out of Gmail. Only what is proven to be in the archive is touched."
+        title="Free up Gmail"
+        lead="Take old mail out of Gmail. Only what is proven to be in your archive is touched."
       />
       {accounts.error && !items ? <ErrorNote error={accounts.error} retry={accounts.refetch} /> : null}
-      <div class="archive">
+      <div class="clean-up">
         <div class="stack">
           {items === undefined && !accounts.error ? (
             <Card title="Plan a clean-up">
@@ -60,7 +65,11 @@ export function ArchivePage() {
 
 function Planning({ accounts }: { accounts: readonly MailAccount[] }) {
   const [form, setForm] = useState<WishForm>({
-    ...{ account: accounts[0]!.name, amount: '2', unit: 'y', query: '', action: 'unlabel' },
+    account: accounts[0]!.name,
+    amount: '2',
+    unit: 'y',
+    query: '',
+    action: 'unlabel',
   })
   const { plan, error, isLooking, proof, starting, look, prove, start } = usePlan()
   const wish = wishOf(form)
@@ -97,7 +106,7 @@ type Wish = ReturnType<typeof wishOf>
 function usePlan() {
   const client = useQueryClient()
   const confirm = useConfirm()
-  const [plan, setPlan] = useState<ArchivePlan>()
+  const [plan, setPlan] = useState<CleanUpPlan>()
   const [error, setError] = useState<unknown>()
   const [isLooking, setLooking] = useState(false)
   const { proof, prove: proven } = useProof()
@@ -107,7 +116,7 @@ function usePlan() {
     setLooking(true)
     setError(undefined)
     try {
-      setPlan(await mailApi.planArchive(wish))
+      setPlan(await mailApi.planCleanUp(wish))
     } catch (cause) {
       setError(cause)
     } finally {
@@ -124,18 +133,18 @@ function usePlan() {
       setError(cause)
     }
   }
-  const start = async (planned: ArchivePlan, wish: Wish): Promise<void> => {
+  const start = async (planned: CleanUpPlan, wish: Wish): Promise<void> => {
     if (!wish || !(await confirm(questionOf(planned)))) return
     setStarting(true)
     setError(undefined)
     try {
-      const run = await mailApi.startArchive({
+      const run = await mailApi.startCleanUp({
         ...wish,
         ...(planned.confirm ? { confirm: planned.confirm } : {}),
       })
       showToast(`Run ${run.id} has begun.`, { tone: 'accent' })
       setPlan(undefined)
-      await client.invalidateQueries({ queryKey: mailKeys.archive })
+      await client.invalidateQueries({ queryKey: mailKeys.cleanUp })
     } catch (cause) {
       setError(cause)
     } finally {
@@ -149,14 +158,14 @@ const PROOF_LOOK_MS = 1_000
 
 /** Looks after a proof until it is over or the page is left; the proof itself goes on without it. */
 function useProof() {
-  const [proof, setProof] = useState<ArchiveProof>()
+  const [proof, setProof] = useState<CleanUpProof>()
   const left = useRef(new AbortController())
   useEffect(() => () => left.current.abort(), [])
-  const prove = async (wish: NonNullable<Wish>): Promise<ArchivePlan | undefined> => {
+  const prove = async (wish: NonNullable<Wish>): Promise<CleanUpPlan | undefined> => {
     try {
       const { signal } = left.current
-      const now = await watchProof(await mailApi.proveArchive(wish), {
-        look: (id) => mailApi.archiveProof(id, signal),
+      const now = await watchProof(await mailApi.proveCleanUp(wish), {
+        look: (id) => mailApi.cleanUpProof(id, signal),
         show: setProof,
         pause: () => new Promise((resolve) => setTimeout(resolve, PROOF_LOOK_MS)),
         isLeft: () => signal.aborted,
@@ -170,7 +179,7 @@ function useProof() {
   return { proof, prove }
 }
 
-function questionOf(plan: ArchivePlan): ConfirmOptions {
+function questionOf(plan: CleanUpPlan): ConfirmOptions {
   const count = formatPlural(plan.messages, 'message')
   const found = plan.understood === '' ? '' : ` that ${plan.understood} finds`
   const where = `of ${plan.wish.account}${found} (${formatBytes(plan.bytes)})`
@@ -198,8 +207,8 @@ function questionOf(plan: ArchivePlan): ConfirmOptions {
 
 function Runs() {
   const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery({
-    queryKey: [...mailKeys.archive, 'runs'],
-    queryFn: ({ pageParam, signal }) => mailApi.archiveRuns({ cursor: pageParam, limit: 10 }, signal),
+    queryKey: [...mailKeys.cleanUp, 'runs'],
+    queryFn: ({ pageParam, signal }) => mailApi.cleanUpRuns({ cursor: pageParam, limit: 10 }, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next ?? undefined,
     // Events come for jobs; a run that is being planned has few of them.

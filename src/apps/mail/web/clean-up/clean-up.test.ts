@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { ApiError } from '../../../../../web/src/problem.ts'
-import type { ArchiveProof } from '../../api/schemas.ts'
-import { startKind } from './plan-state.ts'
-import { watchProof } from './proof-watch.ts'
-import { runState, stepsOf } from './run-state.ts'
-import { isSameWish, missingAccess, type WishForm, wishOf } from './wish.ts'
+import type { CleanUpProof } from '../../api/schemas.ts'
+import {
+  isSameWish,
+  missingAccess,
+  runState,
+  startKind,
+  stepsOf,
+  type WishForm,
+  watchProof,
+  wishOf,
+} from './clean-up.ts'
 
 const FORM: WishForm = {
   account: 'ann@example.com',
@@ -78,11 +84,11 @@ describe('the button that starts a clean-up', () => {
 })
 
 describe('a proof', () => {
-  const proof = (change: Partial<ArchiveProof> = {}): ArchiveProof => ({
+  const proof = (change: Partial<CleanUpProof> = {}): CleanUpProof => ({
     ...{ id: 7, state: 'running', looked: 0, trouble: null, plan: null },
     ...change,
   })
-  const watched = async (looks: readonly (ArchiveProof | number)[]) => {
+  const watched = async (looks: readonly (CleanUpProof | number)[]) => {
     const left = [...looks]
     const shown: string[] = []
     const end = await watchProof(proof(), {

@@ -16,7 +16,7 @@ const card = (page: Page, title: string | RegExp) =>
   page.locator('.card').filter({ has: page.getByRole('heading', { name: title }) })
 const stat = (page: Page, label: string) => page.locator('.stat', { hasText: label })
 
-describe('the archive page', () => {
+describe('the page that frees up Gmail', () => {
   let browser: Browser
   let site: Site
   let old: string[]
@@ -59,7 +59,7 @@ describe('the archive page', () => {
 
   test('a dry run changes nothing, and says what would happen and what is not safe', async (t) => {
     const before = trashed()
-    const page = await visit(t, browser, { url: site.url, path: '/archive' })
+    const page = await visit(t, browser, { url: site.url, path: '/clean-up' })
     await page.getByText('No run yet').waitFor()
     await plan(page, 'Move it to the trash')
     await page.getByText('By the index').waitFor()
@@ -75,16 +75,16 @@ describe('the archive page', () => {
     assert.match((await refused.getByRole('link').getAttribute('href')) ?? '', new RegExp(old[0]!))
     await checkAccessible(page)
     await page.evaluate(() => scrollTo(0, 0))
-    await shoot(page, 'archive')
+    await shoot(page, 'clean-up')
     await page.getByLabel('Older than').fill('4')
     await page.getByText('The form was changed since.').waitFor()
     assert.ok(await page.getByRole('button', { name: /Move .* to the trash/ }).isDisabled())
     assert.deepEqual(trashed(), before)
-    assert.equal((await site.get<{ items: unknown[] }>('/api/mail/archive/runs')).items.length, 0)
+    assert.equal((await site.get<{ items: unknown[] }>('/api/mail/clean-up/runs')).items.length, 0)
   })
 
   test('a query or an age that cannot be read is refused with what is wrong', async (t) => {
-    const page = await visit(t, browser, { url: site.url, path: '/archive', expected: TROUBLE })
+    const page = await visit(t, browser, { url: site.url, path: '/clean-up', expected: TROUBLE })
     await page.getByLabel('Older than').fill('soon')
     await page.getByText('A whole number, such as 2.').waitFor()
     assert.ok(await page.getByRole('button', { name: 'Dry run' }).isDisabled())
@@ -104,7 +104,7 @@ describe('the archive page', () => {
       methods: ['messages.batchModify'],
       latency: { kind: 'fixed', ms: 1_500 },
     })
-    const page = await visit(t, browser, { url: site.url, path: '/archive' })
+    const page = await visit(t, browser, { url: site.url, path: '/clean-up' })
     await plan(page, 'Move it to the trash')
     await page.getByRole('button', { name: /^Move \d+ messages to the trash$/ }).click()
     const dialog = page.getByRole('dialog')
@@ -132,7 +132,7 @@ describe('the archive page', () => {
   })
 
   test('what deletes for good wants its words typed, and does nothing without them', async (t) => {
-    const page = await visit(t, browser, { url: site.url, path: '/archive' })
+    const page = await visit(t, browser, { url: site.url, path: '/clean-up' })
     await plan(page, 'Delete it for good')
     const start = page.getByRole('button', { name: /^Delete \d+ messages for good$/ })
     await start.click()
@@ -161,7 +161,7 @@ describe('the archive page', () => {
   })
 
   test('a plan fits a narrow screen, in the dark', async (t) => {
-    const page = await visit(t, browser, { url: site.url, path: '/archive', widthPx: NARROW_PX, dark: true })
+    const page = await visit(t, browser, { url: site.url, path: '/clean-up', widthPx: NARROW_PX, dark: true })
     await page.getByRole('button', { name: 'Dry run' }).click()
     await page.getByRole('heading', { name: 'What would happen' }).waitFor()
     await checkAccessible(page)
@@ -170,7 +170,7 @@ describe('the archive page', () => {
 
   test('can be used by everybody', (t) =>
     checkEveryLook(t, browser, {
-      ...{ url: site.url, path: '/archive' },
+      ...{ url: site.url, path: '/clean-up' },
       ready: (page) =>
         card(page, /^Run \d+/)
           .first()

@@ -6,7 +6,7 @@
 import { isInjected, isTest, type SourceFile, type Violation } from './layers.ts'
 import { lineAt, scanSource } from './source-scan.ts'
 
-const LINES_MAX = 500
+const LINES_MAX = 700
 
 type AmbientRule = { pattern: RegExp; instead: string }
 

@@ -102,8 +102,14 @@ describe('files watch', () => {
       .map((line) => JSON.parse(line))
     const { id: _, at: __, ...action } = told.find(({ type }) => type === 'action')
     assert.deepEqual(action, {
-      ...{ type: 'action', folder: 'Docs', verb: 'upload', path: 'told.txt', row: 'EF13', bytes: 7 },
-      ...{ result: 'done', note: null },
+      type: 'action',
+      folder: 'Docs',
+      verb: 'upload',
+      path: 'told.txt',
+      row: 'EF13',
+      bytes: 7,
+      result: 'done',
+      note: null,
     })
     assert.equal(told.at(-1).type, 'summary')
   })

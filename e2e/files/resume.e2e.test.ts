@@ -39,7 +39,8 @@ test('stopped by Ctrl-C in the middle of a large upload and a large download, bo
     drives: [{ account: ANN }],
     env: {
       TIDEMARK_FILES_CHUNK_SIZE: '2560KiB',
-      ...{ TIDEMARK_BANDWIDTH_UPLOAD: '16MB', TIDEMARK_BANDWIDTH_DOWNLOAD: '16MB' },
+      TIDEMARK_BANDWIDTH_UPLOAD: '16MB',
+      TIDEMARK_BANDWIDTH_DOWNLOAD: '16MB',
     },
   })
   try {

@@ -125,7 +125,8 @@ class Run {
     this.counts.actions = await this.#actions()
     this.#checkUntouched()
     const end = {
-      ...{ rules: this.#rules, hasCrashed: this.counts.crashes > 0 },
+      rules: this.#rules,
+      hasCrashed: this.counts.crashes > 0,
       syncAgain: async (): Promise<void> => {
         this.#life!.sync()
         await this.#settle()

@@ -133,20 +133,31 @@ export class OracleWorld {
     const vault = await openVault({ env: {}, home })
     const { refreshToken } = sim.issueDrive(ACCOUNT)
     const secret = {
-      ...{ kind: 'oauth', clientId: sim.microsoftClientId, refreshToken, scopes: ONEDRIVE_SCOPES.readwrite },
+      kind: 'oauth',
+      clientId: sim.microsoftClientId,
+      refreshToken,
+      scopes: ONEDRIVE_SCOPES.readwrite,
       obtainedAtMs: systemClock.now(),
     }
     const row = { service: SERVICE, name: ACCOUNT }
     await accounts.add({ ...row, settings: {}, sealed: vault.seal(accountKey(row), JSON.stringify(secret)) })
     const root = await createRoot(join(home, 'root'), {
-      ...{ markerId: 'marker', drive: PAIR, createdAt: '2026-01-01T00:00:00.000Z' },
+      markerId: 'marker',
+      drive: PAIR,
+      createdAt: '2026-01-01T00:00:00.000Z',
     })
     const store = await FileStore.open(ledger)
     const drive = sim.drive(ACCOUNT)
     await store.addFolderPair(
       {
-        ...{ name: PAIR, account: ACCOUNT, driveId: drive.id, driveType: type },
-        ...{ rootItemId: drive.dump().rootId, root: root.path, markerId: 'marker', machine: machineId() },
+        name: PAIR,
+        account: ACCOUNT,
+        driveId: drive.id,
+        driveType: type,
+        rootItemId: drive.dump().rootId,
+        root: root.path,
+        markerId: 'marker',
+        machine: machineId(),
         settings: JSON.stringify(folderPairSettings.parse({})),
       },
       plainStat(lookAt(root.path)!),
@@ -237,10 +248,21 @@ export async function startSync({ home, ledger, clock, settings }: SyncParts): P
   const vault = await openVault({ env: {}, home })
   let engine: Engine | undefined
   const files = await openFileSync({
-    ...{ ledger, accounts, vault, fetch: globalThis.fetch, clock, settings, engine: () => engine },
+    ledger,
+    accounts,
+    vault,
+    fetch: globalThis.fetch,
+    clock,
+    settings,
+    engine: () => engine,
   })
   engine = await createEngine({
-    ...{ ledger, jobs: files.jobs, budgets: files.budgets(), workers: 32, clock, leaseMs: LEASE_MS },
+    ledger,
+    jobs: files.jobs,
+    budgets: files.budgets(),
+    workers: 32,
+    clock,
+    leaseMs: LEASE_MS,
   })
   const started = engine
   await started.streams.open(streamOf(PAIR))
@@ -293,18 +315,23 @@ async function describe(engine: Engine, store: FileStore): Promise<string> {
 
 export function settingsOf(sim: Sim): FilesSettings {
   return {
-    ...{ apiUrl: sim.graphUrl, authUrl: sim.microsoftAuthUrl, tokenUrl: sim.microsoftTokenUrl },
-    ...{ deviceUrl: sim.microsoftDeviceUrl, requestsPerSecondStart: 10_000, requestsPerSecondMax: 10_000 },
-    ...{ parallelDownloads: 4, parallelUploads: 4, parallelCheckers: 1, chunkBytes: 320 * 1024 * 4 },
-    ...{
-      reserveBytes: 0,
-      trashDays: 30,
-      trashBytesMax: Number.POSITIVE_INFINITY,
-      pollMs: 60_000,
-      scanMs: 3_600_000,
-      debounceMs: 20,
-      bandwidth: {},
-      silenceMs: 60_000,
-    },
+    apiUrl: sim.graphUrl,
+    authUrl: sim.microsoftAuthUrl,
+    tokenUrl: sim.microsoftTokenUrl,
+    deviceUrl: sim.microsoftDeviceUrl,
+    requestsPerSecondStart: 10_000,
+    requestsPerSecondMax: 10_000,
+    parallelDownloads: 4,
+    parallelUploads: 4,
+    parallelCheckers: 1,
+    chunkBytes: 320 * 1024 * 4,
+    reserveBytes: 0,
+    trashDays: 30,
+    trashBytesMax: Number.POSITIVE_INFINITY,
+    pollMs: 60_000,
+    scanMs: 3_600_000,
+    debounceMs: 20,
+    bandwidth: {},
+    silenceMs: 60_000,
   }
 }

@@ -133,7 +133,9 @@ export async function runAction(
     const { because } = ended
     const left = { node, version, because, until: node }
     return {
-      ...{ skip: LEFT_ALONE + because, code: LEFT_ALONE_CODE, skipped: 1 },
+      skip: LEFT_ALONE + because,
+      code: LEFT_ALONE_CODE,
+      skipped: 1,
       effects: ending((tx) => endLeft(tx, name, left)),
     }
   }
@@ -148,7 +150,8 @@ export async function runAction(
   }
   const jobs = ended.isLookedAfter || isRulesHere(pair, known, verb) ? lookAfter(name) : undefined
   return {
-    ...{ effects: ending(counted(ended.write)), stored: 1 },
+    effects: ending(counted(ended.write)),
+    stored: 1,
     ...(note === undefined ? {} : { note }),
     ...(jobs ? { jobs } : {}),
   }

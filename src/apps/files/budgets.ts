@@ -15,7 +15,9 @@ export function fileBudgets(
   const { requestsPerSecondStart: start, requestsPerSecondMax: max } = settings
   const workers = settings.parallelDownloads + settings.parallelUploads + settings.parallelCheckers
   const spec: BudgetSpec = {
-    ...{ rate: start, rateMax: Math.max(start, max), rateMin: Math.min(start, 1) },
+    rate: start,
+    rateMax: Math.max(start, max),
+    rateMin: Math.min(start, 1),
     workers: { start: workers + WORKERS_BESIDES, max: workers + WORKERS_BESIDES },
   }
   return Object.fromEntries(accounts.map((account) => [requestsOf(account), spec]))

@@ -24,7 +24,8 @@ after(() => ledger.close())
 test('whatever both sides do, crashes and stale looks included, they come to the same and lose nothing', async () => {
   const property = fc.asyncProperty(histories, (steps) => relive(store, steps))
   const { failed, seed, numRuns, counterexample, errorInstance } = await fc.check(property, {
-    ...{ numRuns: RUNS, interruptAfterTimeLimit: TIME_MS },
+    numRuns: RUNS,
+    interruptAfterTimeLimit: TIME_MS,
   })
   const [steps] = counterexample ?? []
   assert.ok(!failed, `seed ${seed}: ${JSON.stringify(steps)}\n${String(errorInstance)}`)
@@ -41,7 +42,10 @@ const REMEMBERED: [string, Step[]][] = [
       { do: 'look', steps: 2 },
       { do: 'plan' },
       {
-        ...{ do: 'run', pick: 0, isCrash: false, before: [] },
+        do: 'run',
+        pick: 0,
+        isCrash: false,
+        before: [],
         between: [
           { do: 'replace', side: 'there', at: 0 },
           { do: 'hear', pageSize: 1, isTwice: false },
@@ -68,7 +72,10 @@ const REMEMBERED: [string, Step[]][] = [
       { do: 'look', steps: 1_000 },
       { do: 'plan' },
       {
-        ...{ do: 'run', pick: 0, isCrash: false, before: [] },
+        do: 'run',
+        pick: 0,
+        isCrash: false,
+        before: [],
         between: [
           { do: 'move', side: 'there', at: 0, to: 0, name: 2 },
           { do: 'hear', pageSize: 1_000, isTwice: false },
@@ -86,7 +93,10 @@ const REMEMBERED: [string, Step[]][] = [
       { do: 'look', steps: 8 },
       { do: 'plan' },
       {
-        ...{ do: 'run', pick: 0, isCrash: false, between: [] },
+        do: 'run',
+        pick: 0,
+        isCrash: false,
+        between: [],
         before: [
           { do: 'hear', pageSize: 1_000, isTwice: false },
           { do: 'delete', side: 'there', at: 0 },
@@ -111,7 +121,9 @@ const REMEMBERED: [string, Step[]][] = [
       { do: 'glance', at: 11 },
       { do: 'plan' },
       {
-        ...{ do: 'run', pick: 3, isCrash: false },
+        do: 'run',
+        pick: 3,
+        isCrash: false,
         before: [{ do: 'run', pick: 0, isCrash: false, before: [], between: [] }],
         between: [
           { do: 'swap', side: 'here', at: 7, with: 23 },
@@ -133,7 +145,10 @@ const REMEMBERED: [string, Step[]][] = [
       { do: 'plan' },
       { do: 'replace', side: 'here', at: 0 },
       {
-        ...{ do: 'run', pick: 0, isCrash: false, between: [] },
+        do: 'run',
+        pick: 0,
+        isCrash: false,
+        between: [],
         before: [
           { do: 'make', side: 'there', type: 'file', to: 0, name: 0 },
           { do: 'hear', pageSize: 1_000, isTwice: false },

@@ -6,16 +6,44 @@ import { ASIDE, type BaseRow, type LocalRow, type RemoteRow } from './trees.ts'
 const PLACE = { parentId: 'root', name: 'a.txt' }
 
 const base: BaseRow = {
-  ...{ itemId: 'X', ...PLACE, type: 'file', hash: 'h0', sha256: 's0', size: 1 },
-  ...{ remoteHash: 'h0', remoteSize: 1, eTag: 'e0', cTag: 'c0' },
+  itemId: 'X',
+  ...PLACE,
+  type: 'file',
+  hash: 'h0',
+  sha256: 's0',
+  size: 1,
+  remoteHash: 'h0',
+  remoteSize: 1,
+  eTag: 'e0',
+  cTag: 'c0',
 }
 const local: LocalRow = {
-  ...{ id: 7, parentId: 1, name: 'a.txt', type: 'file', hash: 'h0', sha256: 's0', itemId: 'X', size: 1 },
-  ...{ isMissing: false, unreadable: null, dev: '1', ino: '2', birthNs: '3', mtimeNs: '4', ctimeNs: '5' },
+  id: 7,
+  parentId: 1,
+  name: 'a.txt',
+  type: 'file',
+  hash: 'h0',
+  sha256: 's0',
+  itemId: 'X',
+  size: 1,
+  isMissing: false,
+  unreadable: null,
+  dev: '1',
+  ino: '2',
+  birthNs: '3',
+  mtimeNs: '4',
+  ctimeNs: '5',
 }
 const remote: RemoteRow = {
-  ...{ itemId: 'X', ...PLACE, type: 'file', size: 1, hash: 'h0', eTag: 'e0', cTag: 'c0' },
-  ...{ modifiedMs: 0, isDeleted: false },
+  itemId: 'X',
+  ...PLACE,
+  type: 'file',
+  size: 1,
+  hash: 'h0',
+  eTag: 'e0',
+  cTag: 'c0',
+  modifiedMs: 0,
+  isDeleted: false,
 }
 
 type LocalState = 'same' | 'changed' | 'deleted' | 'none' | 'unhashed'
@@ -38,7 +66,9 @@ const REMOTES: Record<RemoteState, RemoteRow | undefined> = {
 
 function fileCase(localState: LocalState, remoteState: RemoteState, isKnown = true): Case {
   return {
-    ...{ base: isKnown ? base : undefined, local: LOCALS[localState], remote: REMOTES[remoteState] },
+    base: isKnown ? base : undefined,
+    local: LOCALS[localState],
+    remote: REMOTES[remoteState],
     localParentId: 'root',
   }
 }
@@ -81,7 +111,8 @@ function folderCase(here: Existence, there: Existence, isKnown: boolean, hasSurv
       there === 'none'
         ? undefined
         : { ...remote, type: 'folder', hash: null, isDeleted: there === 'gone', ...(at(there) ? name : {}) },
-    ...{ localParentId: 'root', hasSurvivors },
+    localParentId: 'root',
+    hasSurvivors,
   }
 }
 

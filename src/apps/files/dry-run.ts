@@ -82,7 +82,10 @@ async function look(input: DryRunInput, store: FileStore): Promise<void> {
   const { pair, scratch, settings, clock, draft, signal } = input
   const kinds = syncKinds({ pairs: only(pair), store, ledger: scratch, kindOf: refuse })
   const engine = await createEngine({
-    ...{ ledger: scratch, clock, name: 'dry run', jobs: [kinds.delta, kinds.look] },
+    ledger: scratch,
+    clock,
+    name: 'dry run',
+    jobs: [kinds.delta, kinds.look],
     budgets: fileBudgets([pair.account], settings),
   })
   const stop = (): void => void engine.stop()
@@ -136,7 +139,13 @@ async function plan(input: DryRunInput, store: FileStore): Promise<DryRun> {
   const { pair, clock, signal } = input
   const { name } = pair
   const found: DryRun = {
-    ...{ folder: name, steps: [], agreed: 0, waiting: [], left: [], heldDeletes: null, held: [] },
+    folder: name,
+    steps: [],
+    agreed: 0,
+    waiting: [],
+    left: [],
+    heldDeletes: null,
+    held: [],
   }
   const reasons = new Map<NodeKey, Reason>()
   for (let pass = 0; pass < PASSES_MAX; pass++) {

@@ -108,7 +108,8 @@ async function stopAll(
     for (const id of stopped) await engine.cancel(id).catch(ignoreRefusal)
     if (clock.monotonicMs() > untilMs) {
       throw new TidemarkError('What is under way in this folder does not end.', {
-        ...{ kind: 'transient', code: 'folder-busy' },
+        kind: 'transient',
+        code: 'folder-busy',
         hint: 'Nothing was removed. Try again in a moment, or stop what syncs it first.',
       })
     }

@@ -47,7 +47,9 @@ export class FolderWatch {
     const { pair, clock, onError } = input
     const own = new FolderWatch(input)
     own.#watch = await watchRoot({
-      ...{ root: openRoot(pair.root, pair.markerId), clock, filter: pair.filter },
+      root: openRoot(pair.root, pair.markerId),
+      clock,
+      filter: pair.filter,
       quietMs: input.runtime.files.settings.debounceMs,
       onLook: (changes) => own.#seen(changes),
       onChange: () => own.#stirred(),

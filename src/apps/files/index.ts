@@ -48,7 +48,10 @@ export async function openFileSync(input: FileSyncInput): Promise<FileSync> {
   const exchange = createHttpExchange()
   const pairs = await openFolderPairs({
     ...input,
-    ...{ store, exchange, machine: machineId(), limits: () => input.engine()?.limits },
+    store,
+    exchange,
+    machine: machineId(),
+    limits: () => input.engine()?.limits,
   })
   const bell = new PlanBell({
     clock,
@@ -59,13 +62,22 @@ export async function openFileSync(input: FileSyncInput): Promise<FileSync> {
   })
   const transfers = new Transfers()
   const acting = fileKinds({
-    ...{ pairs, store, bell, transfers, settings, clock },
+    pairs,
+    store,
+    bell,
+    transfers,
+    settings,
+    clock,
     lookAfter: (pair) => looking.lookAfter(pair),
   })
   const looking: SyncKinds = syncKinds({ pairs, store, ledger, kindOf: acting.kindOf })
   const kinds = { ...acting, ...looking }
   return {
-    ...{ settings, store, pairs, transfers, kinds },
+    settings,
+    store,
+    pairs,
+    transfers,
+    kinds,
     jobs: [...acting.all, looking.sync, looking.delta, looking.look, looking.plan],
     budgets: () => fileBudgets(pairs.accounts(), settings),
     async close() {

@@ -20,11 +20,18 @@ export type Reason = { code?: LeftCode | undefined; because: string }
 
 /** What somebody has wished, by the filter or by the mode. */
 export const WISHED_CODES: ReadonlySet<string | null> = new Set<LeftCode>([
-  ...(['left-out', 'in-exchange', 'downloads-only', 'uploads-only'] as const),
+  'left-out',
+  'in-exchange',
+  'downloads-only',
+  'uploads-only',
 ])
 
 /** Conflicts and what waits for a yes are told by themselves, and some stay because of others that have a reason. */
 export const TOLD_ELSEWHERE_CODES: ReadonlySet<string | null> = new Set<LeftCode>([
-  ...(['held-delete', 'held-overwrite', 'undecided'] as const),
-  ...(['folder-left', 'content-left', 'other-left'] as const),
+  'held-delete',
+  'held-overwrite',
+  'undecided',
+  'folder-left',
+  'content-left',
+  'other-left',
 ])

@@ -166,7 +166,10 @@ test('a folder that is deleted in OneDrive under a name that is left out leaves 
     world.there.device.delete('work.tmp')
     await world.sync()
     assert.deepEqual(await world.files.store.openCounts(PAIR), {
-      ...{ unplanned: 0, inWork: 0, waiting: 0, reported: 4 },
+      unplanned: 0,
+      inWork: 0,
+      waiting: 0,
+      reported: 4,
     })
     assert.equal(world.read('work.tmp/sub/b.txt'), 'work/sub/b.txt')
   }))

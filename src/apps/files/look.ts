@@ -45,8 +45,12 @@ export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Pro
   const { isUnsure, isOtherRoot } = await isOtherGround(store, pair, root)
   const folders = isUnsure ? undefined : job.payload.folders
   const scan = new Scan({
-    ...{ root, tree: quickTreeOf(store, pair.name), filter: pair.filter },
-    ...{ followLinks: pair.settings.follow_symlinks, signal: job.signal, ...(folders ? { folders } : {}) },
+    root,
+    tree: quickTreeOf(store, pair.name),
+    filter: pair.filter,
+    followLinks: pair.settings.follow_symlinks,
+    signal: job.signal,
+    ...(folders ? { folders } : {}),
   })
   let seen = 0
   for await (const sightings of scan.batches()) {

@@ -166,8 +166,13 @@ async function askDrive(
   try {
     const client = openOneDriveClient(
       {
-        ...{ accounts, vault, settings: files.settings, exchange, clock: systemClock },
-        ...{ fetch, limits: () => undefined },
+        accounts,
+        vault,
+        settings: files.settings,
+        exchange,
+        clock: systemClock,
+        fetch,
+        limits: () => undefined,
       },
       account,
     )

@@ -144,9 +144,15 @@ async function openFolderPair(
   }
   const settings = folderPairSettings.parse(JSON.parse(row.settings))
   return {
-    ...{ name: row.name, stream: streamOf(row.name), account: row.account, driveId: row.driveId },
-    ...{ isBusiness: row.driveType !== 'personal', rootItemId: row.rootItemId, root: row.root },
-    ...{ markerId: row.markerId, settings },
+    name: row.name,
+    stream: streamOf(row.name),
+    account: row.account,
+    driveId: row.driveId,
+    isBusiness: row.driveType !== 'personal',
+    rootItemId: row.rootItemId,
+    root: row.root,
+    markerId: row.markerId,
+    settings,
     filter: createFilter(settings.filter, ignored),
     client: openOneDriveClient(input, account),
   }
@@ -169,7 +175,8 @@ export function ignoreLinesOf(root: string): string | undefined {
     if (isAbsence(thrown)) return undefined
     // Without its lines, what must not leave this machine would be uploaded.
     throw new UsageError(`What takes part is not known: ${path} cannot be read.`, {
-      ...{ code: 'ignore-file-unreadable', cause: thrown },
+      code: 'ignore-file-unreadable',
+      cause: thrown,
       hint: 'Make it readable, or delete it. Until then nothing is changed on either side.',
     })
   }
@@ -191,7 +198,10 @@ export type ClientInput = Pick<
 export function openOneDriveClient(input: ClientInput, account: Account): OneDriveClient {
   const { settings, clock, exchange } = input
   return new OneDriveClient({
-    ...{ exchange, clock, apiUrl: settings.apiUrl, token: tokensOf(input, account) },
+    exchange,
+    clock,
+    apiUrl: settings.apiUrl,
+    token: tokensOf(input, account),
     pace: paceOf(input, account.name),
     spendBytes: bytesOf(input),
     timeoutMs: settings.silenceMs,

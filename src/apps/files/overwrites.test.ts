@@ -31,8 +31,15 @@ function contents(tree: Map<string, string>, beginning: string): number {
 }
 
 const guard: OverwriteGuard = {
-  ...{ ahead: { local: 0, remote: 15 }, older: 0, unread: 0, unreadOlder: 0, reading: undefined },
-  ...{ chosen: new Set(), baseFiles: 30, recent: { files: 0, older: 0 }, forced: 0 },
+  ahead: { local: 0, remote: 15 },
+  older: 0,
+  unread: 0,
+  unreadOlder: 0,
+  reading: undefined,
+  chosen: new Set(),
+  baseFiles: 30,
+  recent: { files: 0, older: 0 },
+  forced: 0,
 }
 const edit = { isOlder: false }
 const older = { isOlder: true }

@@ -53,7 +53,8 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
     weight: 6,
     arbitrary: fc.record({
       do: fc.constantFrom('edit', 'edit', 'delete', 'delete', 'replace', 'again', 'case'),
-      ...{ side, at: number },
+      side,
+      at: number,
     }),
   },
   { weight: 5, arbitrary: fc.record({ do: fc.constant('move'), side, at: number, to: number, name }) },
@@ -78,8 +79,11 @@ const move: fc.Arbitrary<Move> = fc.oneof(
 
 /** While an action is under way, others begin and end. */
 const other: fc.Arbitrary<Run> = fc.record({
-  ...{ do: fc.constant('run' as const), pick: number, isCrash: fc.boolean() },
-  ...{ before: fc.constant([]), between: fc.constant([]) },
+  do: fc.constant('run' as const),
+  pick: number,
+  isCrash: fc.boolean(),
+  before: fc.constant([]),
+  between: fc.constant([]),
 })
 /** Something happens, and is seen at once. */
 const news: fc.Arbitrary<Step[]> = deed.map((one) => [
@@ -96,8 +100,11 @@ const moment = fc.oneof(
   { weight: 1, arbitrary: fc.tuple(news, anything).map((both) => both.flat()) },
 )
 const run: fc.Arbitrary<Run> = fc.record({
-  ...{ do: fc.constant('run' as const), pick: number, isCrash: fc.boolean() },
-  ...{ before: moment, between: moment },
+  do: fc.constant('run' as const),
+  pick: number,
+  isCrash: fc.boolean(),
+  before: moment,
+  between: moment,
 })
 
 const step: fc.Arbitrary<Step> = fc.oneof(

@@ -40,8 +40,14 @@ export class PaperScan {
     const isKnown = only && row && isSameThing(row, folder.stat(only))
     const at = isKnown ? only : folder.things.get(folder.root)!
     scan.#stack.push({
-      ...{ id: isKnown ? row.id : ROOT_ID, names: isKnown ? names : [], path: '', stat: folder.stat(at) },
-      ...{ unreadable: null, isNew: false, isDeep: only === undefined, isBelowLink: false },
+      id: isKnown ? row.id : ROOT_ID,
+      names: isKnown ? names : [],
+      path: '',
+      stat: folder.stat(at),
+      unreadable: null,
+      isNew: false,
+      isDeep: only === undefined,
+      isBelowLink: false,
     })
     return scan
   }
@@ -102,8 +108,14 @@ export class PaperScan {
     const names = [...task.names, entry.name]
     if (task.isDeep) {
       this.#stack.push({
-        ...{ id: row.id, names, path: '', stat: entry.stat, unreadable: null },
-        ...{ isNew: false, isDeep: true, isBelowLink: false },
+        id: row.id,
+        names,
+        path: '',
+        stat: entry.stat,
+        unreadable: null,
+        isNew: false,
+        isDeep: true,
+        isBelowLink: false,
       })
     }
     return true

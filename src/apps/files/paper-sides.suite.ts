@@ -83,8 +83,14 @@ export class PaperDrive extends PaperSide<string, Item> {
   constructor() {
     super()
     this.things.set('root', {
-      ...{ id: 'root', parentId: null, name: '', type: 'folder', content: '' },
-      ...{ eTag: 'e', cTag: 'c', modifiedMs: 0 },
+      id: 'root',
+      parentId: null,
+      name: '',
+      type: 'folder',
+      content: '',
+      eTag: 'e',
+      cTag: 'c',
+      modifiedMs: 0,
     })
   }
 
@@ -141,9 +147,16 @@ export class PaperDrive extends PaperSide<string, Item> {
   row(item: Item): RemoteRow {
     const isFile = item.type === 'file'
     return {
-      ...{ itemId: item.id, parentId: item.parentId, name: item.name, type: item.type },
-      ...{ size: item.content.length, hash: isFile ? hashOf(item.content) : null, eTag: item.eTag },
-      ...{ cTag: item.cTag, modifiedMs: item.modifiedMs, isDeleted: false },
+      itemId: item.id,
+      parentId: item.parentId,
+      name: item.name,
+      type: item.type,
+      size: item.content.length,
+      hash: isFile ? hashOf(item.content) : null,
+      eTag: item.eTag,
+      cTag: item.cTag,
+      modifiedMs: item.modifiedMs,
+      isDeleted: false,
     }
   }
 
@@ -221,7 +234,10 @@ export class PaperFolder extends PaperSide<number, PaperFile> {
 
   stat({ id, birth, mtime, content, type }: PaperFile): LocalStat {
     return {
-      ...{ dev: '1', ino: String(id), birthNs: String(birth), mtimeNs: String(mtime) },
+      dev: '1',
+      ino: String(id),
+      birthNs: String(birth),
+      mtimeNs: String(mtime),
       ctimeNs: String(mtime),
       size: type === 'file' ? content.length : 0,
     }

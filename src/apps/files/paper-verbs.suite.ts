@@ -276,7 +276,13 @@ function uploaded(
     write: async (tx) => {
       const now = await localRow(tx, pair.name, local.id)
       return endAgreed(tx, context, {
-        ...{ node, version, remote, type: hash === null ? 'folder' : 'file', stat, hash, sha256: hash },
+        node,
+        version,
+        remote,
+        type: hash === null ? 'folder' : 'file',
+        stat,
+        hash,
+        sha256: hash,
         local: now ? { id: now.id } : { parentId: local.parentId! },
         localName: now?.name ?? local.name,
       })
@@ -362,7 +368,10 @@ async function moveLocal(paper: Paper, context: ActionContext): Promise<Ended> {
     end: 'done',
     write: (tx) =>
       endPlaced(tx, context, {
-        ...{ node, local: { ...local, parentId: folder.id, name }, remote: remote!, basePlace },
+        node,
+        local: { ...local, parentId: folder.id, name },
+        remote: remote!,
+        basePlace,
       }),
   }
 }
@@ -481,7 +490,11 @@ async function notEmptyHere(
   const first = await store.takeLocalIds(pair.name, inside.length)
   const seen = inside.map(
     (thing, index): LocalSighting => ({
-      ...{ seen: 'new', id: first + index, parentId: folder.id, name: thing.name, type: thing.type },
+      seen: 'new',
+      id: first + index,
+      parentId: folder.id,
+      name: thing.name,
+      type: thing.type,
       stat: paper.here.stat(thing),
     }),
   )
@@ -612,10 +625,21 @@ async function setAside(paper: Paper, context: ActionContext): Promise<Ended> {
     end: 'done',
     write: (tx) =>
       endSetAside(tx, pair.name, {
-        ...{ node, version, localId: local.id, from: local, copyName, isDetached },
+        node,
+        version,
+        localId: local.id,
+        from: local,
+        copyName,
+        isDetached,
         conflict: {
-          ...{ kind, path: job.payload.path, node, copyPath: copyName, at: atMs, state: 'kept-both' },
-          ...{ localHash: local.hash, remoteHash: remote?.hash ?? null },
+          kind,
+          path: job.payload.path,
+          node,
+          copyPath: copyName,
+          at: atMs,
+          state: 'kept-both',
+          localHash: local.hash,
+          remoteHash: remote?.hash ?? null,
         },
       }),
   }

@@ -57,7 +57,12 @@ export class PaperWorld {
     const filter = createFilter(filterSchema.parse({}), undefined)
     // Nothing on paper calls a client.
     this.#pair = {
-      ...{ name, stream: `files:${name}`, account: 'ann', driveId: 'd', rootItemId: 'root', filter },
+      name,
+      stream: `files:${name}`,
+      account: 'ann',
+      driveId: 'd',
+      rootItemId: 'root',
+      filter,
       settings: { mode: 'two-way', conflicts: 'keep-both' },
     } as unknown as FolderPair
   }
@@ -66,8 +71,15 @@ export class PaperWorld {
     const world = new PaperWorld(store, name)
     await store.addFolderPair(
       {
-        ...{ name, account: 'ann', driveId: 'd', driveType: 'personal', rootItemId: 'root' },
-        ...{ root: '/nowhere', markerId: 'm', machine: 'here', settings: '{}' },
+        name,
+        account: 'ann',
+        driveId: 'd',
+        driveType: 'personal',
+        rootItemId: 'root',
+        root: '/nowhere',
+        markerId: 'm',
+        machine: 'here',
+        settings: '{}',
       },
       world.here.stat(world.here.things.get(1)!),
     )
@@ -204,12 +216,10 @@ export class PaperWorld {
     const { after: _, ...action } = job.action
     const context = {
       payload: { drive: this.name, ...action },
-      ...{
-        clock: this.clock,
-        signal: new AbortController().signal,
-        job: { failures: 0 },
-        progress: () => undefined,
-      },
+      clock: this.clock,
+      signal: new AbortController().signal,
+      job: { failures: 0 },
+      progress: () => undefined,
       checkpoint: job.checkpoint,
       save: async (state: unknown) => {
         job.checkpoint = state
@@ -217,7 +227,8 @@ export class PaperWorld {
     } as unknown as RunContext<ActionPayload>
     const deps = {
       pairs: { get: async () => this.#pair } as unknown as FolderPairs,
-      ...{ store: this.store, bell: { ring: () => undefined } as unknown as PlanBell },
+      store: this.store,
+      bell: { ring: () => undefined } as unknown as PlanBell,
       lookAfter: () => undefined,
     }
     const verbs = paperVerbs({ there: this.there, here: this.here, pause: once(before) })

@@ -57,8 +57,16 @@ export class Sketch {
     const tags = { eTag: remote.eTag, cTag: remote.cTag }
     this.#remote.set(itemId, remote)
     this.#base.set(itemId, {
-      ...{ itemId, parentId: parentId!, name, type: type as 'file', hash, sha256: hash, size: 1 },
-      ...{ remoteHash: hash, remoteSize: 1, ...tags },
+      itemId,
+      parentId: parentId!,
+      name,
+      type: type as 'file',
+      hash,
+      sha256: hash,
+      size: 1,
+      remoteHash: hash,
+      remoteSize: 1,
+      ...tags,
     })
     const id = this.#nextId++
     this.#localIds.set(itemId, id)
@@ -185,8 +193,14 @@ export class Sketch {
     const local = own ?? (remote && !base && !remote.isDeleted ? this.#pairOf(remote) : undefined)
     const parent = local?.parentId == null ? undefined : this.#local.get(local.parentId)
     return {
-      ...{ node, version: 1, base, local, remote, localParentId: parent?.itemId ?? undefined },
-      ...{ path: (local ?? remote)?.name ?? node, ...judgement },
+      node,
+      version: 1,
+      base,
+      local,
+      remote,
+      localParentId: parent?.itemId ?? undefined,
+      path: (local ?? remote)?.name ?? node,
+      ...judgement,
     }
   }
 
@@ -281,23 +295,38 @@ export class Sketch {
   #localRow(id: number, name: string, drawn: Drawn, row: Partial<LocalRow>): LocalRow {
     const type = drawn.type ?? 'file'
     return {
-      ...{ id, parentId: drawn.in === undefined ? ROOT_ID : this.#localIdOf(drawn.in), name, type, size: 1 },
-      ...{
-        hash: type === 'file' ? (drawn.hash ?? 'h') : null,
-        sha256: type === 'file' ? (drawn.hash ?? 'h') : null,
-        itemId: null,
-        isMissing: false,
-        unreadable: null,
-      },
-      ...{ dev: '1', ino: String(id), birthNs: '1', mtimeNs: '1', ctimeNs: '1', ...row },
+      id,
+      parentId: drawn.in === undefined ? ROOT_ID : this.#localIdOf(drawn.in),
+      name,
+      type,
+      size: 1,
+      hash: type === 'file' ? (drawn.hash ?? 'h') : null,
+      sha256: type === 'file' ? (drawn.hash ?? 'h') : null,
+      itemId: null,
+      isMissing: false,
+      unreadable: null,
+      dev: '1',
+      ino: String(id),
+      birthNs: '1',
+      mtimeNs: '1',
+      ctimeNs: '1',
+      ...row,
     }
   }
 
   #remoteRow(itemId: string, name: string, drawn: Drawn): RemoteRow {
     const type = drawn.type ?? 'file'
     return {
-      ...{ itemId, parentId: String(drawn.in ?? ROOT), name, type, size: 1, eTag: 'e', cTag: 'c' },
-      ...{ hash: type === 'file' ? (drawn.hash ?? 'h') : null, modifiedMs: 0, isDeleted: false },
+      itemId,
+      parentId: String(drawn.in ?? ROOT),
+      name,
+      type,
+      size: 1,
+      eTag: 'e',
+      cTag: 'c',
+      hash: type === 'file' ? (drawn.hash ?? 'h') : null,
+      modifiedMs: 0,
+      isDeleted: false,
     }
   }
 }

@@ -398,7 +398,11 @@ test('where only uploads are on, a folder that was moved into what OneDrive has 
 })
 
 const half = {
-  ...{ baseItems: 20, baseFiles: 20, deletes: { local: 4, remote: 6 }, deletedFiles: 10, forced: 0 },
+  baseItems: 20,
+  baseFiles: 20,
+  deletes: { local: 4, remote: 6 },
+  deletedFiles: 10,
+  forced: 0,
 }
 
 test('half of everything may be deleted at once, more is asked for, unless someone has said yes to as many', () => {
@@ -421,7 +425,10 @@ test('a thousand deletions are made, one more is asked for, however much there i
 test('however small a folder is, nobody empties it, or most of it, unasked, in either direction', () => {
   const held = (gone: number, of: number, side: 'local' | 'remote') =>
     isHeld({
-      ...{ baseItems: of, baseFiles: of, deletedFiles: gone, forced: 0 },
+      baseItems: of,
+      baseFiles: of,
+      deletedFiles: gone,
+      forced: 0,
       deletes: { local: 0, remote: 0, [side]: gone },
     })
   for (const side of ['local', 'remote'] as const) {

@@ -130,7 +130,10 @@ class Planner {
     const unknown = this.#unknownAbove(node.local?.parentId)
     if (unknown !== undefined && !isNowhere(node)) {
       this.#plan.reported.push({
-        ...{ node: node.node, version: node.version, ...FOLDER_LEFT, until: unknown },
+        node: node.node,
+        version: node.version,
+        ...FOLDER_LEFT,
+        until: unknown,
       })
       return
     }
@@ -331,7 +334,11 @@ class Planner {
     }
     const bytes = decision.do === 'upload' ? (node.local?.size ?? 0) : (node.remote?.size ?? 0)
     this.#actions.set(node.node, {
-      ...{ node: node.node, version: node.version, row: decision.row, path: node.path, after: found.after },
+      node: node.node,
+      version: node.version,
+      row: decision.row,
+      path: node.path,
+      after: found.after,
       verb: found.verb ?? decision.do,
       bytes: decision.do === 'upload' || decision.do === 'download' ? bytes : 0,
     })

@@ -68,7 +68,11 @@ export async function runPlan(deps: PlanningDeps, job: RunContext<PlanPayload>):
 
 /** What changes the rules here, and what finds out whether it does. */
 const CHANGES_RULES: ReadonlySet<Decision['do']> = new Set([
-  ...(['check', 'download', 'move-local', 'delete-local', 'conflict'] as const),
+  'check',
+  'download',
+  'move-local',
+  'delete-local',
+  'conflict',
 ])
 const RULES_FIRST = 'what takes part is on its way here, and comes first'
 
@@ -211,7 +215,9 @@ function toJob(
     kind,
     { drive: pair.name, ...action },
     {
-      ...{ stream: pair.stream, segment, ref: action.node },
+      stream: pair.stream,
+      segment,
+      ref: action.node,
       ...(after.length > 0 ? { after } : {}),
     },
   )

@@ -36,8 +36,13 @@ const VALUES: Partial<Record<keyof Quirks, number>> = { deltaLagMs: 300, changed
 
 /** Where they were seen; the others on personal drives. */
 const OF_BUSINESS: ReadonlySet<keyof Quirks> = new Set([
-  ...(['cTagMissing', 'deletedNameMissing', 'rewritesUploads', 'rewritesUploadsLater'] as const),
-  ...(['sessionIfMatchRefused', 'sessionsLeak', 'pathMissing'] as const),
+  'cTagMissing',
+  'deletedNameMissing',
+  'rewritesUploads',
+  'rewritesUploadsLater',
+  'sessionIfMatchRefused',
+  'sessionsLeak',
+  'pathMissing',
 ])
 
 for (const name of quirkNames) {

@@ -118,12 +118,29 @@ test('where only uploads are on, equal files are in step, and others are left as
 test('two files that are likely to be the same are compared, and are no conflict before', () => {
   const place = { name: 'a', size: 3, hash: 'h' }
   const local: LocalRow = {
-    ...{ ...place, id: 7, parentId: 1, type: 'file', sha256: 's', itemId: null, isMissing: false },
-    ...{ unreadable: null, dev: '1', ino: '2', birthNs: '3', mtimeNs: '4', ctimeNs: '5' },
+    ...place,
+    id: 7,
+    parentId: 1,
+    type: 'file',
+    sha256: 's',
+    itemId: null,
+    isMissing: false,
+    unreadable: null,
+    dev: '1',
+    ino: '2',
+    birthNs: '3',
+    mtimeNs: '4',
+    ctimeNs: '5',
   }
   const remote: RemoteRow = {
-    ...{ ...place, itemId: 'X', parentId: 'root', type: 'file', eTag: 'e', cTag: 'c' },
-    ...{ modifiedMs: A_TIME_MS, isDeleted: false },
+    ...place,
+    itemId: 'X',
+    parentId: 'root',
+    type: 'file',
+    eTag: 'e',
+    cTag: 'c',
+    modifiedMs: A_TIME_MS,
+    isDeleted: false,
   }
   const node = { base: undefined, local, remote, localParentId: 'root' }
   for (const mode of ['two-way', 'download-only', 'upload-only'] as const)

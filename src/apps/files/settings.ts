@@ -66,20 +66,22 @@ const CHUNK_BYTES_MAX = 60 * 1024 * 1024 - CHUNK_STEP_BYTES
 export function filesSettingsOf({ onedrive, files, bandwidth }: Config): FilesSettings {
   const chunk = Math.min(files.chunk_size, CHUNK_BYTES_MAX)
   return {
-    ...{ apiUrl: onedrive.api_url, authUrl: onedrive.auth_url, tokenUrl: onedrive.token_url },
+    apiUrl: onedrive.api_url,
+    authUrl: onedrive.auth_url,
+    tokenUrl: onedrive.token_url,
     deviceUrl: onedrive.device_url,
     requestsPerSecondStart: onedrive.requests_per_second_start,
     requestsPerSecondMax: onedrive.requests_per_second_max,
-    ...{ parallelDownloads: files.parallel_downloads, parallelUploads: files.parallel_uploads },
+    parallelDownloads: files.parallel_downloads,
+    parallelUploads: files.parallel_uploads,
     parallelCheckers: files.parallel_checkers,
     chunkBytes: Math.max(CHUNK_STEP_BYTES, chunk - (chunk % CHUNK_STEP_BYTES)),
-    ...{
-      reserveBytes: files.disk_reserve,
-      trashDays: files.trash_days,
-      trashBytesMax: files.trash_max ?? Number.POSITIVE_INFINITY,
-    },
-    ...{ debounceMs: files.debounce_ms },
-    ...{ pollMs: files.poll_seconds * 1000, scanMs: files.scan_minutes * 60_000 },
+    reserveBytes: files.disk_reserve,
+    trashDays: files.trash_days,
+    trashBytesMax: files.trash_max ?? Number.POSITIVE_INFINITY,
+    debounceMs: files.debounce_ms,
+    pollMs: files.poll_seconds * 1000,
+    scanMs: files.scan_minutes * 60_000,
     silenceMs: SILENCE_MS,
     bandwidth: bandwidthOf(bandwidth),
   }
@@ -89,7 +91,9 @@ function bandwidthOf({ timetable, ...rates }: Config['bandwidth']): BandwidthSpe
   return {
     ...rates,
     timetable: timetable.map(({ from, to, days, ...other }) => ({
-      ...{ from, to, rates: { ...rates, ...other } },
+      from,
+      to,
+      rates: { ...rates, ...other },
       ...(days ? { days } : {}),
     })),
   }

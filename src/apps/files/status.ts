@@ -77,21 +77,17 @@ export async function fileStatus(
   const paused = pause ? pause.reason || 'by hand' : null
   const isLeft = busyOf(open) > 0 || isLooking || isUnbegun(row)
   return {
-    ...{
-      name,
-      account: row.account,
-      root: row.root,
-      mode: folderPairSettings.parse(JSON.parse(row.settings)).mode,
-    },
+    name,
+    account: row.account,
+    root: row.root,
+    mode: folderPairSettings.parse(JSON.parse(row.settings)).mode,
     ...verdictOf({ ...facts, paused, attendance }),
     stoppedSinceMs: attendance.isAttended || !isLeft ? null : (attendance.since ?? 0),
     ...facts,
-    ...{
-      paused,
-      pauseCode: pause?.code ?? null,
-      totals: await store.totals(name),
-      reported: await store.reported(name, { limit: REPORTED_SHOWN }),
-    },
+    paused,
+    pauseCode: pause?.code ?? null,
+    totals: await store.totals(name),
+    reported: await store.reported(name, { limit: REPORTED_SHOWN }),
   }
 }
 

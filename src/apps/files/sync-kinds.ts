@@ -47,7 +47,9 @@ export function syncKinds(deps: SyncKindsDeps): SyncKinds {
   const plan = defineJob<PlanPayload>({
     kind: 'files.plan',
     payload: planPayload,
-    ...{ lane: 'interactive', priority: PRIORITY, concurrency: 1 },
+    lane: 'interactive',
+    priority: PRIORITY,
+    concurrency: 1,
     describe: { verb: 'planning', noun: 'folder' },
     run: (job) => orElsewhere(() => runPlan(deps, job)),
   })
@@ -57,7 +59,8 @@ export function syncKinds(deps: SyncKindsDeps): SyncKinds {
     payload: deltaPayload,
     key: ({ drive: pair }) => pair,
     // Without the budget's number of workers: news of the other side does not queue behind the work that they are at.
-    ...{ lane: 'interactive', priority: PRIORITY },
+    lane: 'interactive',
+    priority: PRIORITY,
     describe: { verb: 'listening to', noun: 'drive' },
     run: (job) =>
       orElsewhere(() =>
@@ -69,7 +72,9 @@ export function syncKinds(deps: SyncKindsDeps): SyncKinds {
     payload: lookPayload,
     // Looks at some folders are each for themselves: what they were asked for came after the last one began.
     key: ({ drive: pair, folders }) => (folders ? undefined : pair),
-    ...{ lane: 'interactive', priority: PRIORITY, stallMs: LOOK_STALL_MS },
+    lane: 'interactive',
+    priority: PRIORITY,
+    stallMs: LOOK_STALL_MS,
     describe: { verb: 'looking through', noun: 'folder' },
     run: (job) =>
       orElsewhere(() =>
@@ -80,7 +85,8 @@ export function syncKinds(deps: SyncKindsDeps): SyncKinds {
     kind: SYNC_KIND,
     payload: syncPayload,
     key: ({ drive: pair }) => pair,
-    ...{ lane: 'interactive', priority: PRIORITY },
+    lane: 'interactive',
+    priority: PRIORITY,
     run: ({ payload: { drive: pair } }) => ({
       jobs: [
         request(delta, { drive: pair, isPlannedLater: true }, { stream: streamOf(pair) }),

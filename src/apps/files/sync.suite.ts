@@ -210,25 +210,41 @@ export async function startFileWorld(options: FileWorldOptions = {}): Promise<Fi
   const vault = await openVault({ env: {}, home })
   const { refreshToken } = sim.issueDrive(ACCOUNT)
   const secret = {
-    ...{ kind: 'oauth', clientId: sim.microsoftClientId, refreshToken, scopes: ONEDRIVE_SCOPES.readwrite },
+    kind: 'oauth',
+    clientId: sim.microsoftClientId,
+    refreshToken,
+    scopes: ONEDRIVE_SCOPES.readwrite,
     obtainedAtMs: systemClock.now(),
   }
   const row = { service: SERVICE, name: ACCOUNT }
   await accounts.add({ ...row, settings: {}, sealed: vault.seal(accountKey(row), JSON.stringify(secret)) })
   let engine: Engine | undefined
   const files = await openFileSync({
-    ...{ ledger, accounts, vault, fetch: globalThis.fetch, clock: systemClock, engine: () => engine },
+    ledger,
+    accounts,
+    vault,
+    fetch: globalThis.fetch,
+    clock: systemClock,
+    engine: () => engine,
     settings: { ...settingsOf(sim), ...options.settings },
   })
   engine = await createEngine({ ledger, jobs: files.jobs, budgets: files.budgets(), workers: 32 })
   const root = await createRoot(join(home, 'root'), {
-    ...{ markerId: 'marker', drive: PAIR, createdAt: '2026-01-01T00:00:00.000Z' },
+    markerId: 'marker',
+    drive: PAIR,
+    createdAt: '2026-01-01T00:00:00.000Z',
   })
   const drive = sim.drive(ACCOUNT)
   await files.store.addFolderPair(
     {
-      ...{ name: PAIR, account: ACCOUNT, driveId: drive.id, driveType: options.drive?.type ?? 'personal' },
-      ...{ rootItemId: drive.dump().rootId, root: root.path, markerId: 'marker', machine: machineId() },
+      name: PAIR,
+      account: ACCOUNT,
+      driveId: drive.id,
+      driveType: options.drive?.type ?? 'personal',
+      rootItemId: drive.dump().rootId,
+      root: root.path,
+      markerId: 'marker',
+      machine: machineId(),
       settings: JSON.stringify(folderPairSettings.parse(options.choices ?? {})),
     },
     plainStat(lookAt(root.path)!),
@@ -238,7 +254,11 @@ export async function startFileWorld(options: FileWorldOptions = {}): Promise<Fi
   await engine.start()
   const started = engine
   return new FileWorld({
-    ...{ sim, engine: started, files, root: root.path, isAnswered: options.isUnanswered !== true },
+    sim,
+    engine: started,
+    files,
+    root: root.path,
+    isAnswered: options.isUnanswered !== true,
     close: async () => {
       await started.stop()
       await files.close()
@@ -251,18 +271,23 @@ export async function startFileWorld(options: FileWorldOptions = {}): Promise<Fi
 
 function settingsOf(sim: Sim): FilesSettings {
   return {
-    ...{ apiUrl: sim.graphUrl, authUrl: sim.microsoftAuthUrl, tokenUrl: sim.microsoftTokenUrl },
-    ...{ deviceUrl: sim.microsoftDeviceUrl, requestsPerSecondStart: 10_000, requestsPerSecondMax: 10_000 },
-    ...{ parallelDownloads: 8, parallelUploads: 8, parallelCheckers: 8, chunkBytes: 320 * 1024 * 4 },
-    ...{
-      reserveBytes: 0,
-      trashDays: 30,
-      trashBytesMax: Number.POSITIVE_INFINITY,
-      pollMs: 60_000,
-      scanMs: 3_600_000,
-      debounceMs: 20,
-      bandwidth: {},
-      silenceMs: 1_000,
-    },
+    apiUrl: sim.graphUrl,
+    authUrl: sim.microsoftAuthUrl,
+    tokenUrl: sim.microsoftTokenUrl,
+    deviceUrl: sim.microsoftDeviceUrl,
+    requestsPerSecondStart: 10_000,
+    requestsPerSecondMax: 10_000,
+    parallelDownloads: 8,
+    parallelUploads: 8,
+    parallelCheckers: 8,
+    chunkBytes: 320 * 1024 * 4,
+    reserveBytes: 0,
+    trashDays: 30,
+    trashBytesMax: Number.POSITIVE_INFINITY,
+    pollMs: 60_000,
+    scanMs: 3_600_000,
+    debounceMs: 20,
+    bandwidth: {},
+    silenceMs: 1_000,
   }
 }

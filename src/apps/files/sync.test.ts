@@ -49,7 +49,12 @@ test('edits, renames and deletions go either way, and a sync of nothing asks one
     await world.sync()
     assertInStep(world)
     assert.deepEqual([...world.here().keys()].sort(), [
-      ...['d/', 'd/moved-here', 'd/moved-there', 'd/x', 'edit-here', 'edit-there'],
+      'd/',
+      'd/moved-here',
+      'd/moved-there',
+      'd/x',
+      'edit-here',
+      'edit-there',
     ])
     const before = world.sim.log.served
     await world.sync()

@@ -110,7 +110,10 @@ class Verification {
       return nextId - count
     }
     const scan = new Scan({
-      ...{ root: this.#root, tree: { ...treeOf(store, pair.name), takeIds }, filter: pair.filter, signal },
+      root: this.#root,
+      tree: { ...treeOf(store, pair.name), takeIds },
+      filter: pair.filter,
+      signal,
       followLinks: pair.settings.follow_symlinks,
     })
     const seen: LocalSighting[] = []
@@ -206,7 +209,9 @@ class Verification {
         isKnown
           ? { path, side: 'here', what: 'changed', text: 'it was changed here since it was synced' }
           : {
-              ...{ path, side: 'here', what: 'damaged' },
+              path,
+              side: 'here',
+              what: 'damaged',
               text: 'its content is not what was synced, though its time and size are',
             },
       )
@@ -323,7 +328,9 @@ class Verification {
     const wanted = isRewritten ? undefined : (base.sha256 ?? this.#sha256.get(base.itemId))
     if (hash === (base.remoteHash ?? base.hash) && (wanted === undefined || sha256 === wanted)) return
     this.#differs({
-      ...{ path, side: 'there', what: 'damaged' },
+      path,
+      side: 'there',
+      what: 'damaged',
       text: 'what OneDrive gives is not what was synced, though it says so',
     })
   }

@@ -37,8 +37,14 @@ export async function planWholeDeletes(
     if (!whole || whole.items.length < ITEMS_MIN || !(await isTakingPart(pair, whole))) continue
     folders.push(whole)
     plan.actions.push({
-      ...{ node: itemNode(itemId), version, verb: 'delete-remote', row: 'ED8', path: whole.path },
-      ...{ bytes: 0, after: [], isWhole: true },
+      node: itemNode(itemId),
+      version,
+      verb: 'delete-remote',
+      row: 'ED8',
+      path: whole.path,
+      bytes: 0,
+      after: [],
+      isWhole: true,
     })
   }
   return folders.length > 0 ? { plan, folders } : undefined

@@ -40,8 +40,11 @@ beforeEach(async () => {
   const { vault, accounts } = runtime
   const { refreshToken } = sim.issueDrive(ANN)
   const secret = {
-    ...{ kind: 'oauth', clientId: sim.microsoftClientId, refreshToken },
-    ...{ scopes: ONEDRIVE_SCOPES.readwrite, obtainedAtMs: systemClock.now() },
+    kind: 'oauth',
+    clientId: sim.microsoftClientId,
+    refreshToken,
+    scopes: ONEDRIVE_SCOPES.readwrite,
+    obtainedAtMs: systemClock.now(),
   }
   const account = { service: 'onedrive', name: ANN }
   const sealed = vault.seal(accountKey(account), JSON.stringify(secret))
@@ -59,8 +62,10 @@ afterEach(async () => {
 async function open(role: Role = 'worker'): Promise<OpenRuntime & FilesRuntime> {
   const config = catalog.parse({
     onedrive: {
-      ...{ api_url: sim.graphUrl, token_url: sim.microsoftTokenUrl },
-      ...{ requests_per_second_start: 1000, requests_per_second_max: 10_000 },
+      api_url: sim.graphUrl,
+      token_url: sim.microsoftTokenUrl,
+      requests_per_second_start: 1000,
+      requests_per_second_max: 10_000,
     },
     files: { disk_reserve: '1MB', poll_seconds: 5 },
   })
@@ -73,7 +78,8 @@ async function open(role: Role = 'worker'): Promise<OpenRuntime & FilesRuntime> 
 async function begin(everyMs = 50): Promise<void> {
   await runtime.engine.start()
   work = await startFolderPairs(runtime, {
-    ...{ clock: systemClock, everyMs },
+    clock: systemClock,
+    everyMs,
     onError: (error) => troubles.push(asTidemarkError(error).message),
   })
 }

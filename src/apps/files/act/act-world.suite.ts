@@ -196,14 +196,29 @@ export class ActWorld {
     this.#attempts.set(action, attempt)
     const job = new RunContext<ActionPayload>(
       {
-        ...{ id: 1, kind: 'files.test', key: null, streamId: 1, segmentId: null, parentId: null, size: null },
-        ...{ lane: 'interactive', priority: 0, payload: JSON.stringify(payload), items: 1, attempt },
-        ...{ failures: options.failures ?? 0, badId: null, createdAt: 0, bytes: 0 },
+        id: 1,
+        kind: 'files.test',
+        key: null,
+        streamId: 1,
+        segmentId: null,
+        parentId: null,
+        size: null,
+        lane: 'interactive',
+        priority: 0,
+        payload: JSON.stringify(payload),
+        items: 1,
+        attempt,
+        failures: options.failures ?? 0,
+        badId: null,
+        createdAt: 0,
+        bytes: 0,
         checkpoint: options.checkpoint == null ? null : JSON.stringify(options.checkpoint),
       },
       payload,
       {
-        ...{ clock: { ...systemClock, now: () => this.nowMs }, random: seededRandom(1), stream: () => null },
+        clock: { ...systemClock, now: () => this.nowMs },
+        random: seededRandom(1),
+        stream: () => null,
         limits: undefined as never,
         progress: (_context, { done = 0 }) => options.onProgress?.(done),
         commit: async (_context, { effects }) => {
@@ -296,7 +311,9 @@ export async function actWorld(options: WorldOptions = {}): Promise<ActWorld> {
   const sim = await startSim({
     drives: [
       {
-        ...{ account: ACCOUNT, type, ...(quirks ? { quirks } : {}) },
+        account: ACCOUNT,
+        type,
+        ...(quirks ? { quirks } : {}),
         ...(keepBytesMax === undefined ? {} : { keepBytesMax }),
       },
     ],
@@ -307,22 +324,41 @@ export async function actWorld(options: WorldOptions = {}): Promise<ActWorld> {
   const exchange = createHttpExchange()
   const { accessToken } = sim.issueDrive(ACCOUNT)
   const client = new OneDriveClient({
-    ...{ exchange, clock: systemClock, apiUrl: sim.graphUrl, pace: freePace, timeoutMs: 20_000 },
+    exchange,
+    clock: systemClock,
+    apiUrl: sim.graphUrl,
+    pace: freePace,
+    timeoutMs: 20_000,
     token: { access: async () => accessToken, refused: () => undefined },
   })
   const settings = folderPairSettings.parse(options.settings ?? {})
   const { id: driveId, state } = sim.drive(ACCOUNT)
   const row = {
-    ...{ name: NAME, account: ACCOUNT, driveId, driveType: type, rootItemId: state.root.id, root: root.path },
-    ...{ markerId: 'm1', machine: 'here', settings: JSON.stringify(settings) },
+    name: NAME,
+    account: ACCOUNT,
+    driveId,
+    driveType: type,
+    rootItemId: state.root.id,
+    root: root.path,
+    markerId: 'm1',
+    machine: 'here',
+    settings: JSON.stringify(settings),
   }
   await store.addFolderPair(row, plainStat(lookAt(root.path)!))
   await store.write((tx) =>
     setFolderPair(tx, NAME, { scannedAt: 1, heardAt: 1, isEnumerating: false, forcedDeletes: 1_000_000 }),
   )
   const pair: FolderPair = {
-    ...{ name: NAME, stream: `files:${NAME}`, account: ACCOUNT, driveId, rootItemId: state.root.id },
-    ...{ isBusiness: type === 'business', root: root.path, markerId: 'm1', settings, client },
+    name: NAME,
+    stream: `files:${NAME}`,
+    account: ACCOUNT,
+    driveId,
+    rootItemId: state.root.id,
+    isBusiness: type === 'business',
+    root: root.path,
+    markerId: 'm1',
+    settings,
+    client,
     filter: createFilter(settings.filter, undefined),
   }
   const disk = new DiskThreads({ threads: 1 })

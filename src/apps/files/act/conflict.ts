@@ -149,8 +149,15 @@ async function comparedBytes(
       note: 'both have the same content',
       write: (tx) =>
         endAgreed(tx, context, {
-          ...{ node, version, remote, local: { id: local.id }, localName: local.name, type: 'file', stat },
-          ...{ hash: local.hash, sha256: local.sha256 },
+          node,
+          version,
+          remote,
+          local: { id: local.id },
+          localName: local.name,
+          type: 'file',
+          stat,
+          hash: local.hash,
+          sha256: local.sha256,
         }),
     },
   }
@@ -202,8 +209,14 @@ function recordOf(
   state: ConflictRow['state'],
 ): NonNullable<Decided['record']> {
   return {
-    ...{ kind, path: job.payload.path, node, copyPath: null, at: job.clock.now(), state },
-    ...{ localHash: local.hash, remoteHash: remote.hash },
+    kind,
+    path: job.payload.path,
+    node,
+    copyPath: null,
+    at: job.clock.now(),
+    state,
+    localHash: local.hash,
+    remoteHash: remote.hash,
   }
 }
 
@@ -269,7 +282,9 @@ async function renamed(
     if (moved.outcome !== 'taken') return undefined
   }
   throw new TidemarkError(`There is no free name for a copy of ${names.join('/')}`, {
-    ...{ kind: 'permanent', code: 'copies-full', hint: 'Move some of the conflict copies away.' },
+    kind: 'permanent',
+    code: 'copies-full',
+    hint: 'Move some of the conflict copies away.',
   })
 }
 

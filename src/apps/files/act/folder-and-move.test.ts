@@ -233,7 +233,7 @@ describe('links that are followed', () => {
     await w.sync()
     assert.deepEqual(
       [w.read('Photos/a.jpg'), w.read('a.txt'), w.has('Pics'), w.has('b.txt')],
-      [...['one', 'text', true, true]],
+      ['one', 'text', true, true],
     )
     const left = await w.store.reported('docs', { limit: 9 })
     assert.deepEqual(

@@ -67,7 +67,9 @@ async function checkDrive({ pair, job }: Looking): Promise<void> {
   } catch (thrown) {
     if (codeOf(thrown) !== 'not-found') throw thrown
     throw new TidemarkError('OneDrive does not show this drive to the account any more', {
-      ...{ kind: 'transient', code: 'drive-missing', cause: thrown },
+      kind: 'transient',
+      code: 'drive-missing',
+      cause: thrown,
       hint: 'Open OneDrive in a browser with this account. Until then nothing is changed on either side.',
     })
   }

@@ -31,7 +31,15 @@ export const makeLocalRun: VerbRun = async (context) => {
         const local = await rowAt(tx, pair.name, place)
         const localName = place.names.at(-1)!
         return endAgreed(tx, context, {
-          ...{ node, version, remote, local, localName, type: 'folder', stat, hash: null, sha256: null },
+          node,
+          version,
+          remote,
+          local,
+          localName,
+          type: 'folder',
+          stat,
+          hash: null,
+          sha256: null,
         })
       },
     }
@@ -60,8 +68,13 @@ export const makeRemoteRun: VerbRun = async (context) => {
       write: async (tx) => {
         const now = await localRow(tx, pair.name, local.id)
         return endAgreed(tx, context, {
-          ...{ node, version, remote, type: 'folder', stat: plainStat(seen.look) },
-          ...{ hash: null, sha256: null },
+          node,
+          version,
+          remote,
+          type: 'folder',
+          stat: plainStat(seen.look),
+          hash: null,
+          sha256: null,
           local: now ? { id: now.id } : { parentId: local.parentId! },
           localName: now?.name ?? local.name,
         })

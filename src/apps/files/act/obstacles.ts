@@ -65,7 +65,10 @@ function uploadsOf(pair: string): string {
 }
 
 const FOLDER_CODES: ReadonlySet<string | undefined> = new Set([
-  ...['root-missing', 'marker-missing', 'marker-foreign', 'own-folder-other'],
+  'root-missing',
+  'marker-missing',
+  'marker-foreign',
+  'own-folder-other',
 ])
 const DISK_ERRNOS: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EIO', 'EMFILE'])
 
@@ -147,7 +150,9 @@ function plainError(thrown: unknown): TidemarkError {
     return new TidemarkError(message, { kind: 'permanent', code: 'name-refused', ...because })
   }
   return new TidemarkError(`The file system refused it (${errno})`, {
-    ...{ kind: 'transient', code: 'file-system', ...because },
+    kind: 'transient',
+    code: 'file-system',
+    ...because,
   })
 }
 

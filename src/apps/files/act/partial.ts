@@ -106,8 +106,13 @@ function beginTransfer(
   remote: RemoteRow,
 ): Transfer {
   return transfers.begin({
-    ...{ drive: pair.name, node, localId: undefined, direction: 'download', path: job.payload.path },
-    ...{ totalBytes: remote.size, startedAtMs: job.clock.now() },
+    drive: pair.name,
+    node,
+    localId: undefined,
+    direction: 'download',
+    path: job.payload.path,
+    totalBytes: remote.size,
+    startedAtMs: job.clock.now(),
   })
 }
 
@@ -247,7 +252,8 @@ function checkOwn(path: string, fd: number): void {
   const now = lstatSync(path, { throwIfNoEntry: false })
   if (now?.ino === fstatSync(fd).ino) return
   throw new TidemarkError('Another process has taken over this download', {
-    ...{ kind: 'transient', code: 'partial-taken' },
+    kind: 'transient',
+    code: 'partial-taken',
   })
 }
 

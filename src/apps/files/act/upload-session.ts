@@ -37,7 +37,11 @@ const savedSession = z.object({
   expiresAtMs: z.number(),
   target: z.string(),
   stat: z.object({
-    ...{ dev: z.string(), ino: z.string(), birthNs: z.string(), mtimeNs: z.string(), ctimeNs: z.string() },
+    dev: z.string(),
+    ino: z.string(),
+    birthNs: z.string(),
+    mtimeNs: z.string(),
+    ctimeNs: z.string(),
     size: z.number(),
   }),
 })
@@ -108,7 +112,10 @@ async function begun(sending: Sending): Promise<Session> {
       ? { conflict: 'replace' as const, ifMatch }
       : { conflict: 'fail' as const, missingTries: FRESH_TRIES }
   const made = await client.createUploadSession(driveId, target, {
-    ...{ ...how, modifiedMs, size: source.look.size, signal },
+    ...how,
+    modifiedMs,
+    size: source.look.size,
+    signal,
   })
   const session = { ...made, offset: 0, hash: new ContentHash() }
   // Before the first byte: what is sent is found again.
@@ -140,7 +147,10 @@ async function save(sending: Sending, session: Session): Promise<void> {
   const { job } = sending.context
   const stat: LocalStat = plainStat(sending.source.look)
   const upload: z.infer<typeof savedSession> = {
-    ...{ uploadUrl: session.url, expiresAtMs: session.expiresAtMs, target: keyOf(sending), stat },
+    uploadUrl: session.url,
+    expiresAtMs: session.expiresAtMs,
+    target: keyOf(sending),
+    stat,
   }
   await job.save({ ...asObject(job.checkpoint), upload })
 }

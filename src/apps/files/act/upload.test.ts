@@ -308,7 +308,12 @@ describe('a small upload', () => {
     w.there.device.edit('/theirs.txt', 'edited')
     unlinkSync(w.path('old.txt'))
     assert.deepEqual((await w.sync()).sort(), [
-      ...['delete-remote', 'download', 'mkdir-remote', 'upload', 'upload', 'upload'],
+      'delete-remote',
+      'download',
+      'mkdir-remote',
+      'upload',
+      'upload',
+      'upload',
     ])
     assert.deepEqual(
       [text(w, '/small.txt'), text(w, '/sub/none.txt'), w.read('theirs.txt')],

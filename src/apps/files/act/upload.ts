@@ -96,11 +96,20 @@ export function uploadRun(deps: UploadDeps): VerbRun {
     const source = isSentWhole(context) ? await readAsSeen(deps, context) : await openedAsSeen(deps, context)
     if ('ended' in source) return source.ended
     const transfer = deps.transfers.begin({
-      ...{ drive: pair.name, node, localId: local.id, direction: 'upload', path: job.payload.path },
-      ...{ totalBytes: local.size, startedAtMs: job.clock.now() },
+      drive: pair.name,
+      node,
+      localId: local.id,
+      direction: 'upload',
+      path: job.payload.path,
+      totalBytes: local.size,
+      startedAtMs: job.clock.now(),
     })
     const sending: Sending = {
-      ...{ context, source, ...target, modifiedMs: modifiedMsOf(local), transfer },
+      context,
+      source,
+      ...target,
+      modifiedMs: modifiedMsOf(local),
+      transfer,
       signal: AbortSignal.any([job.signal, transfer.signal]),
     }
     try {
@@ -269,9 +278,16 @@ function uploaded({ context, source }: Sending, remote: RemoteRow, { hash, sha25
     write: async (tx) => {
       const now = await localRow(tx, pair.name, local.id)
       return endAgreed(tx, context, {
-        ...{ node, version, remote, type: 'file', stat: plainStat(look), hash, sha256 },
+        node,
+        version,
+        remote,
+        type: 'file',
+        stat: plainStat(look),
+        hash,
+        sha256,
         local: now ? { id: now.id } : { parentId: local.parentId! },
-        ...{ localName: now?.name ?? local.name, known: now },
+        localName: now?.name ?? local.name,
+        known: now,
       })
     },
   }

@@ -4,7 +4,12 @@ import { errnoOf } from './stat.ts'
 
 /** The file system has no hard links, or not for this file. */
 const NO_LINKS: ReadonlySet<string | undefined> = new Set([
-  ...['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK', 'ENOSYS', 'EACCES'],
+  'EPERM',
+  'ENOTSUP',
+  'EOPNOTSUPP',
+  'EMLINK',
+  'ENOSYS',
+  'EACCES',
 ])
 
 /** A second name. False: the name is taken. */

@@ -40,7 +40,13 @@ export async function seekInLeftOut(
   const gone = await allGone(options, { places, pause })
   if (gone.length === 0) return
   const search = new LeftOutSearch({
-    ...{ root, filter, crossMounts, reader, namesMax, pause, rows: gone.map(({ row }) => row) },
+    root,
+    filter,
+    crossMounts,
+    reader,
+    namesMax,
+    pause,
+    rows: gone.map(({ row }) => row),
     tell: (stat, reason) => places.leftOut(stat, reason),
   })
   const folders = options.folders ? await search.folders() : scan.leftOutFolders

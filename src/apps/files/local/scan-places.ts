@@ -217,7 +217,11 @@ export class Places {
     if (row) {
       this.#movedOn.add(row.id)
       this.out.push({
-        ...{ seen: 'changed', id: row.id, parentId: folder.id, name: entry.name, stat: entry.stat },
+        seen: 'changed',
+        id: row.id,
+        parentId: folder.id,
+        name: entry.name,
+        stat: entry.stat,
         ...unreadableOf(arrival, row),
       })
       this.#walk(arrival, row.id, { isNew: false })
@@ -225,7 +229,12 @@ export class Places {
     }
     const id = this.#takeId()
     this.out.push({
-      ...{ seen: 'new', id, parentId: folder.id, name: entry.name, type: entry.type, stat: entry.stat },
+      seen: 'new',
+      id,
+      parentId: folder.id,
+      name: entry.name,
+      type: entry.type,
+      stat: entry.stat,
       ...(arrival.unreadable !== null && { unreadable: arrival.unreadable }),
     })
     this.#walk(arrival, id, { isNew: true })
@@ -347,7 +356,13 @@ export function taskOf(
   place: Pick<FolderTask, 'names' | 'path' | 'stat' | 'isDeep'>,
 ): FolderTask {
   return {
-    ...{ id: row.id, unreadable: row.unreadable, isNew: false, isBelowLink: false },
-    ...{ names: place.names, path: place.path, stat: place.stat, isDeep: place.isDeep },
+    id: row.id,
+    unreadable: row.unreadable,
+    isNew: false,
+    isBelowLink: false,
+    names: place.names,
+    path: place.path,
+    stat: place.stat,
+    isDeep: place.isDeep,
   }
 }

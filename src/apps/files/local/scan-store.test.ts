@@ -141,14 +141,15 @@ function scanOn(
       const { type: _, ...stat } = root.look
       await store.addFolderPair(
         {
-          ...{ name: pair, account: 'ann@example.com', driveId: pair, driveType: 'personal' },
-          ...{
-            rootItemId: `root-${pair}`,
-            root: root.path,
-            markerId: pair,
-            machine: 'here',
-            settings: '{}',
-          },
+          name: pair,
+          account: 'ann@example.com',
+          driveId: pair,
+          driveType: 'personal',
+          rootItemId: `root-${pair}`,
+          root: root.path,
+          markerId: pair,
+          machine: 'here',
+          settings: '{}',
         },
         stat,
       )

@@ -86,7 +86,8 @@ class Desk {
     const all: LocalSighting[] = []
     for await (const batch of this.scanner().batches()) all.push(...batch)
     return all.map((one) => ({
-      ...{ ...one, id: fromFirst(one.id) },
+      ...one,
+      id: fromFirst(one.id),
       ...(one.parentId !== undefined && { parentId: fromFirst(one.parentId) }),
     }))
   }
@@ -137,7 +138,9 @@ async function desk(): Promise<Desk> {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-scan-')))
   folders.push(folder)
   const root = await createRoot(join(folder, 'root'), {
-    ...{ markerId: 'm1', drive: 'home', createdAt: '2026-11-16T00:00:00Z' },
+    markerId: 'm1',
+    drive: 'home',
+    createdAt: '2026-11-16T00:00:00Z',
   })
   return new Desk(root)
 }

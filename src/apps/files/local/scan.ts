@@ -132,7 +132,9 @@ export class Scan {
     } while (this.#places.letIn())
     await this.#ids.reserve(this.#places.waitingCount)
     await seekInLeftOut(this.#options, {
-      ...{ places: this.#places, reader: this.#reader, leftOutFolders: this.#leftOutFolders },
+      places: this.#places,
+      reader: this.#reader,
+      leftOutFolders: this.#leftOutFolders,
       pause: (names) => this.#pause(names),
     })
     checkRoot(root)
@@ -348,7 +350,8 @@ export class Scan {
     const isSame = outgrown !== undefined || isSameStat(row, entry.stat)
     if (isSame && unreadable === row.unreadable) return
     this.#tell({
-      ...{ seen: 'changed', id: row.id },
+      seen: 'changed',
+      id: row.id,
       ...(!isSame && { stat: entry.stat }),
       ...(unreadable !== row.unreadable && { unreadable }),
     })

@@ -118,7 +118,9 @@ function takeOrCopy(path: string, place: string): 'move' | 'copy' {
   // What was written meanwhile is not in the copy, or only half of it.
   if (before && after && isSameStat(before, after)) return 'copy'
   throw new TidemarkError(`${path} was changed while it was kept; it was left alone.`, {
-    ...{ kind: 'transient', code: 'changed', hint: 'Try again when nobody writes to it.' },
+    kind: 'transient',
+    code: 'changed',
+    hint: 'Try again when nobody writes to it.',
   })
 }
 

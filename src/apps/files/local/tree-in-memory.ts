@@ -16,8 +16,16 @@ export class TreeInMemory implements KnownTree {
 
   constructor(rootStat: LocalStat) {
     this.#put({
-      ...{ id: 1, parentId: null, name: '', type: 'folder', ...rootStat },
-      ...{ hash: null, sha256: null, itemId: null, isMissing: false, unreadable: null },
+      id: 1,
+      parentId: null,
+      name: '',
+      type: 'folder',
+      ...rootStat,
+      hash: null,
+      sha256: null,
+      itemId: null,
+      isMissing: false,
+      unreadable: null,
     })
   }
 
@@ -68,8 +76,16 @@ export class TreeInMemory implements KnownTree {
 
   #new({ id, parentId, name, type, stat, unreadable }: Extract<LocalSighting, { seen: 'new' }>): void {
     this.#put({
-      ...{ id, parentId, name, type, ...stat },
-      ...{ hash: null, sha256: null, itemId: null, isMissing: false, unreadable: unreadable ?? null },
+      id,
+      parentId,
+      name,
+      type,
+      ...stat,
+      hash: null,
+      sha256: null,
+      itemId: null,
+      isMissing: false,
+      unreadable: unreadable ?? null,
     })
   }
 

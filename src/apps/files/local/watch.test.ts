@@ -76,7 +76,9 @@ async function watchIt(root: Root, options: Partial<WatchOptions> = {}): Promise
     new Heard(),
   ]
   const watch = await watchRoot({
-    ...{ root, clock, filter: createFilter(filterSchema.parse({ skip: ['skipped'] }), undefined) },
+    root,
+    clock,
+    filter: createFilter(filterSchema.parse({ skip: ['skipped'] }), undefined),
     onLook: (look) => looks.push(look),
     onProblem: (problem) => problems.push(problem),
     watch: heard.call,

@@ -73,7 +73,9 @@ class Watching implements RootWatch {
     this.#buffer = new ChangeBuffer({ clock, hand: onLook, onChange, quietMs })
     if (platform === 'darwin' || platform === 'win32') return
     this.#folders = new WatchedFolders({
-      ...{ root, filter, watch: options.watch ?? watchPath },
+      root,
+      filter,
+      watch: options.watch ?? watchPath,
       onChange: (folder) => this.#buffer.add(folder),
       onTooMuch: () => this.#buffer.addEverything(),
       onProblem: (error) => this.#giveUp(error),

@@ -54,8 +54,15 @@ class Shelf {
     this.#ino += 1
     await this.store.write((tx) =>
       endInStep(tx, PAIR, {
-        ...{ node: `i:${itemId}`, version: 1, remote: row, local: { parentId }, localName: name },
-        ...{ type: row.type as 'file' | 'folder', stat: stat(this.#ino), hash: row.hash, sha256: null },
+        node: `i:${itemId}`,
+        version: 1,
+        remote: row,
+        local: { parentId },
+        localName: name,
+        type: row.type as 'file' | 'folder',
+        stat: stat(this.#ino),
+        hash: row.hash,
+        sha256: null,
       }),
     )
     return (await this.store.localOfItem(PAIR, itemId))!.id

@@ -96,10 +96,7 @@ export function browsedChildren(
        ) children
        WHERE rank > ? OR (rank = ? AND (name_key > ? OR (name_key = ? AND node > ?)))
        ORDER BY rank, name_key, node LIMIT ?`,
-      [
-        ...[pair, localId, itemId, pair, itemId],
-        ...[place.rank, place.rank, place.key, place.key, place.node, limit],
-      ],
+      [pair, localId, itemId, pair, itemId, place.rank, place.rank, place.key, place.key, place.node, limit],
     )
     const nodes = await browsedRows(
       tx,
@@ -148,7 +145,10 @@ async function browsedRows(tx: Tx, pair: string, nodes: readonly NodeKey[]): Pro
     const own = rowOf(node)
     const keys = [node, ...keysOf(own)]
     return {
-      ...{ node, local: own, remote: remote.get(node.slice(2)), base: base.get(node.slice(2)) },
+      node,
+      local: own,
+      remote: remote.get(node.slice(2)),
+      base: base.get(node.slice(2)),
       open: keys.map((key) => open.get(key)).find((found) => found !== undefined),
       conflictId: keys.map((key) => conflicts.get(key)).find((id) => id !== undefined) ?? null,
       conflictsInside: (own && inside?.get(own.id)) ?? 0,
@@ -339,7 +339,11 @@ export function heldDeletes(ledger: Ledger, pair: string, limit: number): Promis
       if (!row) continue
       const path = await pathOfNode(tx, pair, node)
       held.push({
-        ...{ node, path, side: isHere ? 'here' : 'there', type: row.type, bytes: row.size },
+        node,
+        path,
+        side: isHere ? 'here' : 'there',
+        type: row.type,
+        bytes: row.size,
         ...(isReplaced && { isReplaced }),
       })
     }
@@ -379,9 +383,14 @@ export function conflictById(ledger: Ledger, pair: string, id: number): Promise<
 function conflictOf(raw: RawConflict): ConflictRow {
   const text = (value: Value | undefined): string | null => (value == null ? null : String(value))
   return {
-    ...{ id: Number(raw.id), kind: raw.kind as ConflictRow['kind'], path: String(raw.path) },
-    ...{ node: raw.node as NodeKey, copyPath: text(raw.copy_path) },
-    ...{ localHash: text(raw.local_hash), remoteHash: text(raw.remote_hash), at: Number(raw.at) },
+    id: Number(raw.id),
+    kind: raw.kind as ConflictRow['kind'],
+    path: String(raw.path),
+    node: raw.node as NodeKey,
+    copyPath: text(raw.copy_path),
+    localHash: text(raw.local_hash),
+    remoteHash: text(raw.remote_hash),
+    at: Number(raw.at),
     state: raw.state as ConflictRow['state'],
     resolvedAt: raw.resolved_at === null ? null : Number(raw.resolved_at),
   }

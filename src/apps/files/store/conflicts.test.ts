@@ -46,8 +46,15 @@ async function withClash(url: string, run: (clash: Clash) => Promise<void>): Pro
 
 function record(change: Partial<ConflictRow> = {}): Omit<ConflictRow, 'id' | 'resolvedAt'> {
   return {
-    ...{ kind: 'create-create', path: 'a.txt', node: NODE, copyPath: null, localHash: 'ours' },
-    ...{ remoteHash: 'theirs', at: 1, state: 'open', ...change },
+    kind: 'create-create',
+    path: 'a.txt',
+    node: NODE,
+    copyPath: null,
+    localHash: 'ours',
+    remoteHash: 'theirs',
+    at: 1,
+    state: 'open',
+    ...change,
   }
 }
 

@@ -36,15 +36,17 @@ export async function endKeptLocal(
 ): Promise<boolean> {
   const { remote } = end
   await putBase(tx, pair, {
-    ...{ itemId: remote.itemId, parentId: remote.parentId ?? '', name: remote.name, type: 'file' },
-    ...{
-      hash: there.hash,
-      sha256: there.sha256,
-      size: remote.size,
-      remoteHash: remote.hash,
-      remoteSize: remote.size,
-    },
-    ...{ eTag: remote.eTag, cTag: remote.cTag },
+    itemId: remote.itemId,
+    parentId: remote.parentId ?? '',
+    name: remote.name,
+    type: 'file',
+    hash: there.hash,
+    sha256: there.sha256,
+    size: remote.size,
+    remoteHash: remote.hash,
+    remoteSize: remote.size,
+    eTag: remote.eTag,
+    cTag: remote.cTag,
   })
   return endDecided(tx, pair, end)
 }
@@ -57,10 +59,17 @@ export async function endKeptRemote(
 ): Promise<boolean> {
   const { local, remote } = end
   await putBase(tx, pair, {
-    ...{ itemId: remote.itemId, parentId: remote.parentId ?? '', name: remote.name, type: 'file' },
-    ...{ ...here, size: local.size, remoteHash: here.hash, remoteSize: local.size },
+    itemId: remote.itemId,
+    parentId: remote.parentId ?? '',
+    name: remote.name,
+    type: 'file',
+    ...here,
+    size: local.size,
+    remoteHash: here.hash,
+    remoteSize: local.size,
     // No tag that OneDrive has ever given: its content counts as another one.
-    ...{ eTag: null, cTag: null },
+    eTag: null,
+    cTag: null,
   })
   return endDecided(tx, pair, end)
 }
@@ -90,7 +99,7 @@ export async function endDoubted(
   if (!now || now.isMissing || !sameStat(now, local)) return true
   await tx.run(
     `UPDATE file_open SET because = ?, code = NULL, waits_for = node WHERE drive = ? AND node = ?`,
-    [...[because, pair, item]],
+    [because, pair, item],
   )
   return false
 }

@@ -25,7 +25,9 @@ export async function countDelete(
   )
   // Later ones are of a clock that was wrong.
   await tx.run(`DELETE FROM file_deletes WHERE drive = ? AND (at <= ? OR at > ?)`, [
-    ...[pair, at - SHARE_MS, nowMs],
+    pair,
+    at - SHARE_MS,
+    nowMs,
   ])
 }
 

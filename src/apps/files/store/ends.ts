@@ -155,8 +155,16 @@ async function placeLocal(tx: Tx, pair: string, end: InStep): Promise<LocalRow |
     await seeLocal(tx, pair, [{ seen: 'missing', id: other.id, parentId, name: localName }])
   }
   const row: LocalRow = {
-    ...{ id, parentId, name: localName, type, ...stat, hash, sha256, itemId: remote.itemId },
-    ...{ isMissing: false, unreadable: null },
+    id,
+    parentId,
+    name: localName,
+    type,
+    ...stat,
+    hash,
+    sha256,
+    itemId: remote.itemId,
+    isMissing: false,
+    unreadable: null,
   }
   await putLocal(tx, pair, row)
   if (former && former.id === id) await tidyFolder(tx, pair, former.parentId)
@@ -191,9 +199,16 @@ async function putAgreed(
   const isAtPlace = folder?.itemId === remote.parentId && sameSpelling(local.name, remote.name)
   const place = isAtPlace ? remote : { parentId: folder?.itemId ?? '', name: local.name }
   await putBase(tx, pair, {
-    ...{ itemId: remote.itemId, parentId: place.parentId ?? '', name: place.name },
-    ...{ type: local.type as 'file' | 'folder', ...digestsOfRow(local), size: local.size },
-    ...{ remoteHash: remote.hash, remoteSize: remote.size, eTag: remote.eTag, cTag: remote.cTag },
+    itemId: remote.itemId,
+    parentId: place.parentId ?? '',
+    name: place.name,
+    type: local.type as 'file' | 'folder',
+    ...digestsOfRow(local),
+    size: local.size,
+    remoteHash: remote.hash,
+    remoteSize: remote.size,
+    eTag: remote.eTag,
+    cTag: remote.cTag,
   })
   return isAtPlace
 }
@@ -209,7 +224,10 @@ export async function endMoved(
   await putLocal(tx, pair, end.local)
   if (before) await tidyFolder(tx, pair, before.parentId)
   await tx.run(`UPDATE file_base SET parent_id = ?, name = ? WHERE drive = ? AND item_id = ?`, [
-    ...[end.basePlace.parentId, end.basePlace.name, pair, end.remote.itemId],
+    end.basePlace.parentId,
+    end.basePlace.name,
+    pair,
+    end.remote.itemId,
   ])
   await tellGone(tx, pair, { ...end, folder: await folderOf(tx, pair, end.local) })
   if (before && isTemporaryName(before.name)) await freeExchanged(tx, pair)
@@ -309,7 +327,15 @@ export async function addConflict(tx: Tx, pair: string, row: SetAside['conflict'
     `INSERT INTO file_conflicts(drive, id, kind, path, node, copy_path, local_hash, remote_hash, at, state)
      SELECT ?, coalesce(max(id), 0) + 1, ?, ?, ?, ?, ?, ?, ?, ? FROM file_conflicts WHERE drive = ?`,
     [
-      ...[pair, row.kind, row.path, row.node, row.copyPath, row.localHash, row.remoteHash, row.at, row.state],
+      pair,
+      row.kind,
+      row.path,
+      row.node,
+      row.copyPath,
+      row.localHash,
+      row.remoteHash,
+      row.at,
+      row.state,
       pair,
     ],
   )
@@ -351,7 +377,10 @@ export async function writePlan(
     // What it was to wait for has ended since the rows were read, and nobody would wake it: it stays to be planned.
     if (wasOpen && !(await isOpen(tx, pair, waitsFor))) continue
     await tx.run(`UPDATE file_open SET waits_for = ? WHERE drive = ? AND node = ? AND version = ?`, [
-      ...[waitsFor, pair, node, version],
+      waitsFor,
+      pair,
+      node,
+      version,
     ])
   }
   for (const one of plan.reported) {
@@ -384,7 +413,9 @@ async function keepBooks(
   atMs: number,
 ): Promise<void> {
   const open = await tx.get(`SELECT 1 AS yes FROM file_open WHERE drive = ? AND node = ? AND version = ?`, [
-    ...[pair, node, version],
+    pair,
+    node,
+    version,
   ])
   if (!open) throw changedMeanwhile(node)
   if (decision.do === 'forget') await endGone(tx, pair, { node, version })
@@ -464,7 +495,13 @@ async function detach(
   await freeWaiting(tx, pair, [node])
   if (!conflict || !local) return
   await addConflict(tx, pair, {
-    ...{ kind: conflict, path, node, copyPath: null, at: atMs, state: 'kept-local' },
-    ...{ localHash: local.hash, remoteHash: base?.remoteHash ?? null },
+    kind: conflict,
+    path,
+    node,
+    copyPath: null,
+    at: atMs,
+    state: 'kept-local',
+    localHash: local.hash,
+    remoteHash: base?.remoteHash ?? null,
   })
 }

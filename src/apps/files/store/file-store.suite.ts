@@ -13,8 +13,17 @@ export function stat(ino: number, change: Partial<LocalStat> = {}): LocalStat {
 
 export function remote(itemId: string, change: Partial<RemoteRow> = {}): RemoteRow {
   return {
-    ...{ itemId, parentId: 'root', name: itemId, type: 'file', size: 1, hash: `h-${itemId}` },
-    ...{ eTag: `e-${itemId}`, cTag: `c-${itemId}`, modifiedMs: 0, isDeleted: false, ...change },
+    itemId,
+    parentId: 'root',
+    name: itemId,
+    type: 'file',
+    size: 1,
+    hash: `h-${itemId}`,
+    eTag: `e-${itemId}`,
+    cTag: `c-${itemId}`,
+    modifiedMs: 0,
+    isDeleted: false,
+    ...change,
   }
 }
 
@@ -24,8 +33,15 @@ export async function openStore(ledger: Ledger): Promise<FileStore> {
   const store = await FileStore.open(ledger)
   await store.addFolderPair(
     {
-      ...{ name: PAIR, account: 'ann@example.com', driveId: 'd', driveType: 'personal', rootItemId: 'root' },
-      ...{ root: '/nowhere', markerId: 'm', machine: 'here', settings: '{}' },
+      name: PAIR,
+      account: 'ann@example.com',
+      driveId: 'd',
+      driveType: 'personal',
+      rootItemId: 'root',
+      root: '/nowhere',
+      markerId: 'm',
+      machine: 'here',
+      settings: '{}',
     },
     stat(1),
   )

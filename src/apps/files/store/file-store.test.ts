@@ -252,13 +252,14 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
         const [row] = await desk.store.localChildren(PAIR, 1)
         await desk.store.write((tx) => openNode(tx, PAIR, 'i:X'))
         const conflict = {
-          ...{
-            kind: 'edit-edit' as const,
-            path: 'a.txt',
-            node: 'i:X' as NodeKey,
-            copyPath: 'a.conflict.txt',
-          },
-          ...{ localHash: 'h1', remoteHash: 'h2', at: 5, state: 'kept-both' as const },
+          kind: 'edit-edit' as const,
+          path: 'a.txt',
+          node: 'i:X' as NodeKey,
+          copyPath: 'a.conflict.txt',
+          localHash: 'h1',
+          remoteHash: 'h2',
+          at: 5,
+          state: 'kept-both' as const,
         }
         const end = {
           node: 'i:X' as NodeKey,
@@ -353,9 +354,15 @@ class Desk {
     const row = remote(itemId, { name, ...change })
     return this.store.write((tx) =>
       endInStep(tx, PAIR, {
-        ...{ node: `i:${itemId}`, version, remote: row, local: { parentId }, localName: name },
-        ...{ type: row.type as 'file' | 'folder', stat: stat(1000 + itemId.length) },
-        ...{ hash: row.hash, sha256: row.hash },
+        node: `i:${itemId}`,
+        version,
+        remote: row,
+        local: { parentId },
+        localName: name,
+        type: row.type as 'file' | 'folder',
+        stat: stat(1000 + itemId.length),
+        hash: row.hash,
+        sha256: row.hash,
       }),
     )
   }

@@ -73,8 +73,15 @@ export class FileStore {
         `INSERT INTO file_drives(name, account, drive_id, drive_type, root_item_id, root, marker_id, machine, settings)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
         [
-          ...[row.name, row.account, row.driveId, row.driveType, row.rootItemId, row.root, row.markerId],
-          ...[row.machine, row.settings],
+          row.name,
+          row.account,
+          row.driveId,
+          row.driveType,
+          row.rootItemId,
+          row.root,
+          row.markerId,
+          row.machine,
+          row.settings,
         ],
       )
       await tx.run(
@@ -281,12 +288,12 @@ export class FileStore {
       ]),
     )
     return rows.map((raw) => ({
-      ...{ node: raw.node as NodeKey, version: Number(raw.version), because: raw.because as string | null },
+      node: raw.node as NodeKey,
+      version: Number(raw.version),
+      because: raw.because as string | null,
       code: raw.code as LeftCode | null,
-      ...{
-        planned: raw.planned === null ? null : Number(raw.planned),
-        waitsFor: raw.waits_for as NodeKey | null,
-      },
+      planned: raw.planned === null ? null : Number(raw.planned),
+      waitsFor: raw.waits_for as NodeKey | null,
     }))
   }
 
@@ -389,7 +396,10 @@ async function readCase(tx: Tx, pair: string, node: NodeKey): Promise<NodeCase> 
     [pair, node, pair, local?.parentId ?? null],
   )
   return {
-    ...{ base, local, remote, localParentId: about?.folder_item ?? undefined },
+    base,
+    local,
+    remote,
+    localParentId: about?.folder_item ?? undefined,
     hasSurvivors: await hasChildren(tx, pair, { local, remote }),
     version: about?.version == null ? undefined : Number(about.version),
   }
@@ -410,7 +420,8 @@ async function hasChildren(
         local.id,
       ])
     : await tx.get(`SELECT 1 AS yes FROM file_remote WHERE drive = ? AND parent_id = ? AND is_deleted = 0`, [
-        ...[pair, remote!.itemId],
+        pair,
+        remote!.itemId,
       ])
   return found !== undefined
 }
@@ -446,28 +457,41 @@ export async function setFolderPair(
 function toFolderPairRow(raw: Raw): FolderPairRow {
   const number = (value: Value | undefined): number | null => (value == null ? null : Number(value))
   return {
-    ...{ name: String(raw.name), account: String(raw.account), driveId: String(raw.drive_id) },
-    ...{ driveType: String(raw.drive_type), rootItemId: String(raw.root_item_id), root: String(raw.root) },
-    ...{ markerId: String(raw.marker_id), machine: String(raw.machine), settings: String(raw.settings) },
-    ...{ link: raw.link as string | null, generation: Number(raw.generation) },
-    ...{
-      isEnumerating: Number(raw.is_enumerating) === 1,
-      isReading: Number(raw.is_reading) === 1,
-      scannedAt: number(raw.scanned_at),
-    },
-    ...{ heardAt: number(raw.heard_at), forcedDeletes: Number(raw.forced_deletes) },
+    name: String(raw.name),
+    account: String(raw.account),
+    driveId: String(raw.drive_id),
+    driveType: String(raw.drive_type),
+    rootItemId: String(raw.root_item_id),
+    root: String(raw.root),
+    markerId: String(raw.marker_id),
+    machine: String(raw.machine),
+    settings: String(raw.settings),
+    link: raw.link as string | null,
+    generation: Number(raw.generation),
+    isEnumerating: Number(raw.is_enumerating) === 1,
+    isReading: Number(raw.is_reading) === 1,
+    scannedAt: number(raw.scanned_at),
+    heardAt: number(raw.heard_at),
+    forcedDeletes: Number(raw.forced_deletes),
     forcedOverwrites: Number(raw.forced_overwrites),
-    ...{ heldDeletes: raw.held_deletes as string | null, filterKey: String(raw.filter_key) },
-    ...{ planned: Number(raw.planned), stirredAt: number(raw.stirred_at) },
+    heldDeletes: raw.held_deletes as string | null,
+    filterKey: String(raw.filter_key),
+    planned: Number(raw.planned),
+    stirredAt: number(raw.stirred_at),
   }
 }
 
 function conflictOf(raw: Raw): ConflictRow {
   return {
-    ...{ id: Number(raw.id), kind: raw.kind as ConflictRow['kind'], path: String(raw.path) },
-    ...{ node: raw.node as NodeKey, copyPath: raw.copy_path as string | null },
-    ...{ localHash: raw.local_hash as string | null, remoteHash: raw.remote_hash as string | null },
-    ...{ at: Number(raw.at), state: raw.state as ConflictRow['state'] },
+    id: Number(raw.id),
+    kind: raw.kind as ConflictRow['kind'],
+    path: String(raw.path),
+    node: raw.node as NodeKey,
+    copyPath: raw.copy_path as string | null,
+    localHash: raw.local_hash as string | null,
+    remoteHash: raw.remote_hash as string | null,
+    at: Number(raw.at),
+    state: raw.state as ConflictRow['state'],
     resolvedAt: raw.resolved_at === null ? null : Number(raw.resolved_at),
   }
 }

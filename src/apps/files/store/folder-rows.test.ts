@@ -37,8 +37,15 @@ async function fill(store: FileStore): Promise<void> {
     ])
     for (const [at, id] of ['a', 'b'].entries()) {
       await endInStep(tx, PAIR, {
-        ...{ node: itemNode(id), version: 1, remote: remote(id), local: { id: ids + at }, localName: id },
-        ...{ type: 'file', stat: stat(10 + at), hash: `h-${id}`, sha256: null },
+        node: itemNode(id),
+        version: 1,
+        remote: remote(id),
+        local: { id: ids + at },
+        localName: id,
+        type: 'file',
+        stat: stat(10 + at),
+        hash: `h-${id}`,
+        sha256: null,
       })
     }
     await leaveNode(tx, PAIR, { node: 'i:c', version: 1, code: 'left-out', because: 'a pattern in skip' })

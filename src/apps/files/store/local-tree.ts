@@ -69,8 +69,16 @@ async function seeNew(tx: Tx, pair: string, seen: Sighting<'new'>, opened: Set<N
     return there.id
   }
   const row: LocalRow = {
-    ...{ id: seen.id, parentId: seen.parentId, name: seen.name, type: seen.type, ...seen.stat },
-    ...{ hash: null, sha256: null, itemId: null, isMissing: false, unreadable: seen.unreadable ?? null },
+    id: seen.id,
+    parentId: seen.parentId,
+    name: seen.name,
+    type: seen.type,
+    ...seen.stat,
+    hash: null,
+    sha256: null,
+    itemId: null,
+    isMissing: false,
+    unreadable: seen.unreadable ?? null,
   }
   await putLocal(tx, pair, row)
   opened.add(localNode(row))
@@ -170,7 +178,8 @@ async function doubtAgreed(tx: Tx, pair: string, localId: number): Promise<void>
 async function forgetAgreed(tx: Tx, pair: string, nodes: readonly NodeKey[]): Promise<void> {
   const items = nodes.filter((node) => node.startsWith('i:')).map((node) => node.slice(2))
   await tx.run(`DELETE FROM file_base WHERE drive = ? AND item_id IN (${listOf(tx)})`, [
-    ...[pair, JSON.stringify(items)],
+    pair,
+    JSON.stringify(items),
   ])
 }
 
@@ -224,7 +233,8 @@ export async function localRow(tx: Tx, pair: string, id: number): Promise<LocalR
 
 export async function localOfItem(tx: Tx, pair: string, itemId: string): Promise<LocalRow | undefined> {
   const raw = await tx.get(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND item_id = ?`, [
-    ...[pair, itemId],
+    pair,
+    itemId,
   ])
   return raw && localOf(raw)
 }
@@ -266,9 +276,21 @@ export function unpackedRows(packed: string | null | undefined): LocalRow[] {
 
 /** In the order of `LOCAL_COLUMNS`. */
 type Packed = [
-  ...[id: number, parentId: number, name: string, type: LocalRow['type'], dev: string, ino: string],
-  ...[birthNs: string, mtimeNs: string, size: number, hash: string | null, itemId: string | null],
-  ...[isMissing: number, unreadable: string | null, ctimeNs: string, sha256: string | null],
+  id: number,
+  parentId: number,
+  name: string,
+  type: LocalRow['type'],
+  dev: string,
+  ino: string,
+  birthNs: string,
+  mtimeNs: string,
+  size: number,
+  hash: string | null,
+  itemId: string | null,
+  isMissing: number,
+  unreadable: string | null,
+  ctimeNs: string,
+  sha256: string | null,
 ]
 
 function unpacked(packed: Packed): LocalRow {
@@ -332,7 +354,7 @@ export async function setLocalHash(
   const set = await tx.run(
     `UPDATE file_local SET hash = ?, sha256 = ?, unreadable = NULL WHERE drive = ? AND id = ? AND dev = ? AND ino = ?
      AND birth_ns = ? AND mtime_ns = ? AND ctime_ns = ? AND size = ?`,
-    [...[hash, sha256, pair, id, stat.dev, stat.ino, stat.birthNs, stat.mtimeNs, stat.ctimeNs], stat.size],
+    [hash, sha256, pair, id, stat.dev, stat.ino, stat.birthNs, stat.mtimeNs, stat.ctimeNs, stat.size],
   )
   return set === 1
 }

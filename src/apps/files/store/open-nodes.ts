@@ -28,7 +28,9 @@ export async function openNodes(tx: Tx, pair: string, nodes: Iterable<NodeKey>):
 /** True where something changed since the plan: it has to be planned again. */
 export async function closeNode(tx: Tx, pair: string, node: NodeKey, version: number): Promise<boolean> {
   const closed = await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ? AND version = ?`, [
-    ...[pair, node, version],
+    pair,
+    node,
+    version,
   ])
   return closed === 0 ? freeNode(tx, pair, node) : false
 }
@@ -36,7 +38,8 @@ export async function closeNode(tx: Tx, pair: string, node: NodeKey, version: nu
 /** Whatever its version: it is not a node any more. */
 export async function closeNodes(tx: Tx, pair: string, nodes: readonly NodeKey[]): Promise<void> {
   await tx.run(`DELETE FROM file_open WHERE drive = ? AND node IN (${listOf(tx)})`, [
-    ...[pair, JSON.stringify(nodes)],
+    pair,
+    JSON.stringify(nodes),
   ])
 }
 

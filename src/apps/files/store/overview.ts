@@ -42,11 +42,12 @@ const DEPTH_MAX = 1_000
 export async function pathOfNode(tx: Tx, pair: string, node: NodeKey): Promise<string> {
   const start = node.startsWith('l:')
     ? await tx.get<{ id: number }>(`SELECT id FROM file_local WHERE drive = ? AND id = ?`, [
-        ...[pair, Number(node.slice(2))],
+        pair,
+        Number(node.slice(2)),
       ])
     : await tx.get<{ id: number }>(
         `SELECT id FROM file_local WHERE drive = ? AND item_id = ? AND is_missing = 0`,
-        [...[pair, node.slice(2)]],
+        [pair, node.slice(2)],
       )
   const names = start
     ? await namesAbove(tx, { pair, id: Number(start.id), table: 'file_local', column: 'id' })

@@ -63,7 +63,8 @@ export async function overwritesAhead(tx: Tx, pair: string, mode: Mode): Promise
   return {
     ahead: { local: isDown ? number('local') : 0, remote: isUp ? number('remote') : 0 },
     older: (isDown ? number('local_older') : 0) + (isUp ? number('remote_older') : 0),
-    ...{ unread: isUp ? number('unread') : 0, unreadOlder: isUp ? number('unread_older') : 0 },
+    unread: isUp ? number('unread') : 0,
+    unreadOlder: isUp ? number('unread_older') : 0,
     reading: (row?.reading as NodeKey | null | undefined) ?? undefined,
     chosen: number('chosen') > 0 ? await chosenNodes(tx, pair) : new Set(),
   }
@@ -119,6 +120,8 @@ async function isChosenNode(tx: Tx, pair: string, node: NodeKey): Promise<boolea
 /** Those of long ago, and of a clock that was wrong. */
 export async function forgetOverwrites(tx: Tx, pair: string, nowMs: number): Promise<void> {
   await tx.run(`DELETE FROM file_overwrites WHERE drive = ? AND (at <= ? OR at > ?)`, [
-    ...[pair, nowMs - RECENT_MS, nowMs],
+    pair,
+    nowMs - RECENT_MS,
+    nowMs,
   ])
 }

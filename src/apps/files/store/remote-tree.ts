@@ -198,7 +198,8 @@ export async function remoteRows(
 /** Of one, for actions: a list costs three times as much. */
 export async function remoteRow(tx: Tx, pair: string, itemId: string): Promise<RemoteRow | undefined> {
   const raw = await tx.get(`SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND item_id = ?`, [
-    ...[pair, itemId],
+    pair,
+    itemId,
   ])
   return raw && remoteOf(raw)
 }
@@ -206,8 +207,16 @@ export async function remoteRow(tx: Tx, pair: string, itemId: string): Promise<R
 /** The root has neither name nor content of its own. */
 export function rootRow(itemId: string): RemoteRow {
   return {
-    ...{ itemId, parentId: null, name: '', type: 'folder', size: 0, hash: null, eTag: null, cTag: null },
-    ...{ modifiedMs: null, isDeleted: false },
+    itemId,
+    parentId: null,
+    name: '',
+    type: 'folder',
+    size: 0,
+    hash: null,
+    eTag: null,
+    cTag: null,
+    modifiedMs: null,
+    isDeleted: false,
   }
 }
 

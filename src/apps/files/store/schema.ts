@@ -165,7 +165,16 @@ function seenTriggers(): string[] {
 }
 
 const DIGESTED = [
-  ...['parent_id', 'name', 'type', 'dev', 'ino', 'birth_ns', 'mtime_ns', 'size', 'is_missing', 'unreadable'],
+  'parent_id',
+  'name',
+  'type',
+  'dev',
+  'ino',
+  'birth_ns',
+  'mtime_ns',
+  'size',
+  'is_missing',
+  'unreadable',
 ] as const
 
 function changedTrigger(columns: readonly string[]): string {

@@ -15,8 +15,18 @@ type Tx = Parameters<typeof noteSeen>[0]
 
 function rowOf(id: number, parentId: number, change: Partial<LocalRow> = {}): LocalRow {
   return {
-    ...{ id, parentId, name: `n${id}`, type: 'file', ...STAT, ino: String(id), hash: 'h', itemId: `i${id}` },
-    ...{ sha256: null, isMissing: false, unreadable: null, ...change },
+    id,
+    parentId,
+    name: `n${id}`,
+    type: 'file',
+    ...STAT,
+    ino: String(id),
+    hash: 'h',
+    itemId: `i${id}`,
+    sha256: null,
+    isMissing: false,
+    unreadable: null,
+    ...change,
   }
 }
 

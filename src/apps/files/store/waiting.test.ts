@@ -16,8 +16,15 @@ async function withStore(run: (store: FileStore) => Promise<void>): Promise<void
   const store = await FileStore.open(ledger)
   await store.addFolderPair(
     {
-      ...{ name: PAIR, account: 'ann', driveId: 'd', driveType: 'personal', rootItemId: 'R', root: '/r' },
-      ...{ markerId: 'm', machine: 'here', settings: '{}' },
+      name: PAIR,
+      account: 'ann',
+      driveId: 'd',
+      driveType: 'personal',
+      rootItemId: 'R',
+      root: '/r',
+      markerId: 'm',
+      machine: 'here',
+      settings: '{}',
     },
     STAT,
   )
@@ -70,7 +77,11 @@ test('what was in step already when it was planned is waited for: planning again
 function left(wasOpen: boolean): Plan {
   const one = { node: 'i:file' as const, version: 1, because: 'its name is taken', until: 'i:other' as const }
   return {
-    ...{ actions: [], bookkeeping: [], waiting: [], reported: [{ ...one, wasOpen }], heldDeletes: undefined },
+    actions: [],
+    bookkeeping: [],
+    waiting: [],
+    reported: [{ ...one, wasOpen }],
+    heldDeletes: undefined,
   }
 }
 
@@ -89,7 +100,10 @@ test('a node is left alone until another has ended', () =>
 test('a folder that is left until what is in it has ended is planned again when that is left until the folder has', () =>
   withStore(async (store) => {
     const report = (node: NodeKey, until: NodeKey, code: LeftCode): Plan => ({
-      ...{ actions: [], bookkeeping: [], waiting: [], heldDeletes: undefined },
+      actions: [],
+      bookkeeping: [],
+      waiting: [],
+      heldDeletes: undefined,
       reported: [{ node, version: 1, code, because: 'a text', until, wasOpen: true }],
     })
     await store.write(async (tx) => {

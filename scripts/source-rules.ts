@@ -71,9 +71,8 @@ const SERVICE = /gmail|onedrive|microsoft|google/i
 const SERVICE_HOMES = [
   /^src\/(?:apps|cloud|sim)\/[^/]+\//,
   /^src\/apps\/[a-z]+\.ts$/,
-  // Not yet: the simulated cloud's own ring, and what all services' clients share.
-  /^src\/sim\/(?:start|control|push|quota|oauth|server)\.ts$/,
-  /^src\/cli\/sim\.ts$/,
+  /^src\/sim\/registry\.ts$/,
+  // Not yet: what all services' clients share.
   /^src\/cloud\/(?:oauth|oauth-errors|registry)\.ts$/,
   // Secrets are known by their form.
   /^src\/base\/redaction\.ts$/,

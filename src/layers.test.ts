@@ -163,6 +163,9 @@ describe('the source rules refuse', () => {
     ['camelCase file names', 'src/engine/retryPolicy.ts', ''],
     ['a service in the server', 'src/server/a.ts', `const name = 'gmail'`],
     ['a service in a name', 'src/cli/a.ts', 'const oneDriveClient = 1'],
+    ['a service in the kernel of the simulated cloud', 'src/sim/start.ts', `import './gmail/mailbox.ts'`],
+    ['a service in the command that starts it', 'src/cli/sim.ts', 'const onedrive = 1'],
+    ['a service in the demo', 'src/cli/demo/cloud.ts', `const to = 'Google Drive'`],
     ['a barrel', 'src/config/index.ts', ''],
   ]
   for (const [what, path, text] of refused) {
@@ -212,6 +215,8 @@ describe('the source rules allow', () => {
     ['what a test asks of a text', 'src/engine/a.test.ts', 'assert.ok(error.message.includes(x))'],
     ['a long test', 'src/engine/a.test.ts', 'a()\n'.repeat(900)],
     ['the face of a package', 'src/engine/index.ts', `export { a } from './a.ts'`],
+    ['a service in its own folder', 'src/sim/gmail/a.ts', `const name = 'gmail'`],
+    ['services where they are registered', 'src/sim/registry.ts', `import './gmail/service.ts'`],
     ['a regular expression with quotes', 'src/engine/a.ts', `const a = /['"\`]/.test(b) // Date.now()`],
   ]
   for (const [what, path, text] of allowed) {

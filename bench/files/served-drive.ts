@@ -23,10 +23,10 @@ const QUOTA_BYTES = 2 ** 50
 export async function serveDrive({ tree, huge, latencyMs = 0 }: DriveOrder): Promise<DriveAt> {
   const rules = [{ do: 'latency' as const, latency: { kind: 'fixed' as const, ms: latencyMs } }]
   const sim = await startSim({
-    drives: [{ account: ACCOUNT, quotaBytes: QUOTA_BYTES }],
     ...(latencyMs > 0 && { faults: { rules } }),
+    onedrive: { drives: [{ account: ACCOUNT, quotaBytes: QUOTA_BYTES }] },
   })
-  const drive = sim.drive(ACCOUNT)
+  const drive = sim.onedrive.drive(ACCOUNT)
   if (tree) {
     for (const { path, content } of filesOf(tree))
       drive.device.write(path, content, { modifiedMs: MODIFIED_MS })
@@ -35,10 +35,10 @@ export async function serveDrive({ tree, huge, latencyMs = 0 }: DriveOrder): Pro
   process.on('SIGTERM', () => {
     void sim.close().then(() => process.exit(0))
   })
-  const { accessToken, refreshToken } = sim.issueDrive(ACCOUNT)
+  const { accessToken, refreshToken } = sim.onedrive.issue(ACCOUNT)
   return {
-    ...{ graphUrl: sim.graphUrl, authUrl: sim.microsoftAuthUrl, tokenUrl: sim.microsoftTokenUrl },
-    ...{ deviceUrl: sim.microsoftDeviceUrl, controlUrl: sim.controlUrl, clientId: sim.microsoftClientId },
+    ...{ graphUrl: sim.onedrive.graphUrl, authUrl: sim.onedrive.authUrl, tokenUrl: sim.onedrive.tokenUrl },
+    ...{ deviceUrl: sim.onedrive.deviceUrl, controlUrl: sim.controlUrl, clientId: sim.onedrive.clientId },
     ...{ driveId: drive.id, rootId: drive.state.root.id, accessToken, refreshToken },
   }
 }

@@ -10,12 +10,12 @@ export async function serveGmail(order: {
   const { messages, unitsPerMinute, profile } = order
   const sim = await startSim({
     seed: SEED,
-    accounts: [{ address: ADDRESS, messages, profile, years: YEARS }],
-    quota: { unitsPerMinute },
+    gmail: { accounts: [{ address: ADDRESS, messages, profile, years: YEARS }], quota: { unitsPerMinute } },
   })
   process.on('SIGTERM', () => {
     void sim.close().then(() => process.exit(0))
   })
-  const { baseUrl, tokenUrl, authUrl, controlUrl, clientId, clientSecret, accounts } = sim
+  const { controlUrl } = sim
+  const { baseUrl, tokenUrl, authUrl, clientId, clientSecret, accounts } = sim.gmail
   return { baseUrl, tokenUrl, authUrl, controlUrl, clientId, clientSecret, accounts: [...accounts] }
 }

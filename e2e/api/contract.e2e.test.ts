@@ -107,7 +107,7 @@ describe('the engine', () => {
     assert.equal((await bodyOf('getSeries')).stepS, 1)
     assert.equal((await bodyOf('getSeries', { query: { stepS: '60', sinceS: 0 } })).stepS, 60)
     const secrets = JSON.stringify(await bodyOf('getConfig'))
-    assert.ok(!secrets.includes(TOKEN) && !secrets.includes(server.world.sim.clientSecret))
+    assert.ok(!secrets.includes(TOKEN) && !secrets.includes(server.world.sim.gmail.clientSecret))
   })
 
   test('work is paused and goes on; what is so already is answered, not refused', async () => {
@@ -165,7 +165,7 @@ describe('mail', () => {
   const message = () => ({ params: { account: ANN, id: server.htmlId } })
 
   test('a search ends, and finds everything once, in either order and page by page', async () => {
-    const { mailbox } = server.world.sim
+    const mailbox = (address: string) => server.world.sim.gmail.mailbox(address)
     const { stored } = (await accountOf('gmail')).apps.mail
     for (const order of ['date', 'rank']) {
       for (const limit of [200, 7]) {
@@ -201,7 +201,7 @@ describe('mail', () => {
       assert.match(String(html.body), /Hello/)
     }
     const raw = await call('getMailMessagesByAccountByIdRaw', 200, message())
-    const sent = [...server.world.sim.mailbox(ANN).dump()].find(({ id }) => id === server.htmlId)
+    const sent = [...server.world.sim.gmail.mailbox(ANN).dump()].find(({ id }) => id === server.htmlId)
     assert.ok(sent)
     assert.match(raw.headers.get('content-disposition') ?? '', /^attachment; filename="[^"/\\]+"/)
     assert.match(String(raw.body), /^From: "Eve /)
@@ -217,7 +217,7 @@ describe('mail', () => {
   })
 
   test('an account is connected by the way through the service, and forgotten', async () => {
-    server.world.sim.oauth.consent.autoApprove = BOB
+    server.world.sim.oauth.autoApprove = BOB
     const begin = () =>
       bodyOf('postAccountsConnect', {
         body: { service: 'gmail', access: 'readonly', choices: { mail: { spam: true } } },
@@ -281,7 +281,7 @@ describe('mail', () => {
 describe('files', () => {
   const params = { name: DOCS }
   const docs = { params }
-  const device = () => server.world.sim.drive(ANN).device
+  const device = () => server.world.sim.onedrive.drive(ANN).device
   /** Both sides looked at, beginning now, and nothing on the way. */
   const sync = async (): Promise<Body> => {
     const begin = async () => (await bodyOf('postFilesDrivesByNameSync', docs, 202)).outcome === 'done'
@@ -371,7 +371,7 @@ describe('files', () => {
   })
 
   test('an account is connected by the way through Microsoft, and a folder is added where that is allowed', async () => {
-    server.world.sim.oauth.consent.autoApprove = ANN
+    server.world.sim.oauth.autoApprove = ANN
     const begin = () => bodyOf('postAccountsConnect', { body: { service: 'onedrive', access: 'readwrite' } })
     const { url } = await begin()
     const location = (await fetch(url, { redirect: 'manual' })).headers.get('location')!
@@ -538,14 +538,14 @@ describe('live events', () => {
   })
 
   test('of every type have been seen, and have the form that the document gives', async () => {
-    const { faults, mutations } = server.world.sim
+    const { faults, gmail } = server.world.sim
     faults.set({
       rules: [
         { ...REFUSAL, max: 1 },
         { do: 'error', status: 500, methods: ['history.list'], max: 1 },
       ],
     })
-    mutations(ANN).arrive({}, seededRandom(1))
+    gmail.mutations(ANN).arrive({}, seededRandom(1))
     await bodyOf('postMailSync', { body: { account: ANN } }, 202)
     for (const wanted of ['job', 'bad']) await live.seen(({ type }) => type === wanted)
     await quiet()

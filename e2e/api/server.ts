@@ -58,16 +58,21 @@ export async function startApiServer(options: { messages?: number } = {}): Promi
     { address: BOB, messages: 5, fromMs: FROM_MS },
   ]
   const settings = { TIDEMARK_SERVER_TOKEN: TOKEN }
-  const world = await World.start({ messages: 0, accounts, drives: [{ account: ANN }], settings })
+  const world = await World.start({
+    messages: 0,
+    accounts,
+    onedrive: { drives: [{ account: ANN }] },
+    settings,
+  })
   const { sim } = world
   Object.assign(world.env, {
-    ...{ TIDEMARK_GMAIL_REVOKE_URL: sim.revokeUrl, TIDEMARK_GMAIL_CLIENT_ID: sim.clientId },
-    ...{ TIDEMARK_GMAIL_CLIENT_SECRET: sim.clientSecret, TIDEMARK_LOG_FORMAT: 'json' },
+    ...{ TIDEMARK_GMAIL_REVOKE_URL: sim.gmail.revokeUrl, TIDEMARK_GMAIL_CLIENT_ID: sim.gmail.clientId },
+    ...{ TIDEMARK_GMAIL_CLIENT_SECRET: sim.gmail.clientSecret, TIDEMARK_LOG_FORMAT: 'json' },
   })
   const place = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-api-folders-')))
   await prepareFiles(world, place)
   const raw = Buffer.from(hostileMail('<p>Hello <b>Ann</b></p><img src="cid:dot@example.com">'))
-  const { id: htmlId } = sim
+  const { id: htmlId } = sim.gmail
     .mailbox(ANN)
     .insert({ raw, labelIds: ['INBOX'], internalMs: Date.UTC(2021, 5, 1) })
   sim.faults.set({ rules: [{ ...REFUSAL, max: BAD_ITEMS }] })
@@ -99,15 +104,18 @@ export const DOCS = 'docs'
 /** A OneDrive with a few files and its account; nothing is asked for but when a test wants it. */
 async function prepareFiles({ sim, env, home }: World, place: string): Promise<void> {
   Object.assign(env, {
-    ...{ TIDEMARK_ONEDRIVE_API_URL: sim.graphUrl, TIDEMARK_ONEDRIVE_TOKEN_URL: sim.microsoftTokenUrl },
     ...{
-      TIDEMARK_ONEDRIVE_AUTH_URL: sim.microsoftAuthUrl,
-      TIDEMARK_ONEDRIVE_CLIENT_ID: sim.microsoftClientId,
+      TIDEMARK_ONEDRIVE_API_URL: sim.onedrive.graphUrl,
+      TIDEMARK_ONEDRIVE_TOKEN_URL: sim.onedrive.tokenUrl,
+    },
+    ...{
+      TIDEMARK_ONEDRIVE_AUTH_URL: sim.onedrive.authUrl,
+      TIDEMARK_ONEDRIVE_CLIENT_ID: sim.onedrive.clientId,
     },
     ...{ TIDEMARK_FILES_POLL_SECONDS: '86400', TIDEMARK_FILES_DISK_RESERVE: '1MB' },
     TIDEMARK_FILES_ALLOWED_ROOTS: JSON.stringify([place]),
   })
-  const { device } = sim.drive(ANN)
+  const { device } = sim.onedrive.drive(ANN)
   device.write('Plans/garden.txt', 'roses')
   device.write('dot.png', DOT_PNG)
   for (let at = 0; at < DOCS_FILES; at++) device.write(`Many/file ${at}.txt`, `content ${at}`)

@@ -109,7 +109,7 @@ export class OracleWorld {
     this.#place = parts.place
     this.clock.onStep = () => this.onStep()
     this.sim = parts.sim
-    this.drive = parts.sim.drive(ACCOUNT)
+    this.drive = parts.sim.onedrive.drive(ACCOUNT)
     this.ledger = parts.ledger
     this.store = parts.store
     this.root = parts.root
@@ -125,16 +125,16 @@ export class OracleWorld {
   static async start(options: { seed: number; database?: Database }): Promise<OracleWorld> {
     const home = mkdtempSync(join(tmpdir(), 'tidemark-oracle-'))
     const type = options.seed % 3 === 0 ? 'business' : 'personal'
-    const sim = await startSim({ seed: options.seed, drives: [{ account: ACCOUNT, type }] })
+    const sim = await startSim({ seed: options.seed, onedrive: { drives: [{ account: ACCOUNT, type }] } })
     const clock = new FastClock()
     const place = await freshPlace(home, options.database ?? 'memory')
     const ledger = await openLedger(place.url, { clock, synchronous: 'NORMAL' })
     const accounts = await Accounts.open(ledger)
     const vault = await openVault({ env: {}, home })
-    const { refreshToken } = sim.issueDrive(ACCOUNT)
+    const { refreshToken } = sim.onedrive.issue(ACCOUNT)
     const secret = {
       kind: 'oauth',
-      clientId: sim.microsoftClientId,
+      clientId: sim.onedrive.clientId,
       refreshToken,
       scopes: ONEDRIVE_SCOPES.readwrite,
       obtainedAtMs: systemClock.now(),
@@ -147,7 +147,7 @@ export class OracleWorld {
       createdAt: '2026-01-01T00:00:00.000Z',
     })
     const store = await FileStore.open(ledger)
-    const drive = sim.drive(ACCOUNT)
+    const drive = sim.onedrive.drive(ACCOUNT)
     await store.addFolderPair(
       {
         name: PAIR,
@@ -315,10 +315,10 @@ async function describe(engine: Engine, store: FileStore): Promise<string> {
 
 export function settingsOf(sim: Sim): FilesSettings {
   return {
-    apiUrl: sim.graphUrl,
-    authUrl: sim.microsoftAuthUrl,
-    tokenUrl: sim.microsoftTokenUrl,
-    deviceUrl: sim.microsoftDeviceUrl,
+    apiUrl: sim.onedrive.graphUrl,
+    authUrl: sim.onedrive.authUrl,
+    tokenUrl: sim.onedrive.tokenUrl,
+    deviceUrl: sim.onedrive.deviceUrl,
     requestsPerSecondStart: 10_000,
     requestsPerSecondMax: 10_000,
     parallelDownloads: 4,

@@ -26,7 +26,7 @@ type Run = { id: number; planned: number; done: number; refused: number; state: 
 
 /** Everything in the mailbox by its id: hash, time and labels. */
 function mailboxOf(world: World): Map<string, string> {
-  const messages = [...world.sim.mailbox(ADDRESS).dump()].filter(({ deleted }) => !deleted)
+  const messages = [...world.sim.gmail.mailbox(ADDRESS).dump()].filter(({ deleted }) => !deleted)
   return new Map(
     messages.map((one) => [one.id, `${one.sha256()} ${one.internalMs} ${[...one.labels].sort()}`]),
   )
@@ -34,7 +34,7 @@ function mailboxOf(world: World): Map<string, string> {
 
 /** What ids stand for, apart from the ids: a message that was inserted again has another. */
 function contentsOf(world: World, part: 'bytes' | 'seconds'): string[] {
-  return [...world.sim.mailbox(ADDRESS).dump()]
+  return [...world.sim.gmail.mailbox(ADDRESS).dump()]
     .filter(({ deleted }) => !deleted)
     .map((one) => {
       const labels = [...one.labels].sort().join()
@@ -88,7 +88,7 @@ describe('mail archive', () => {
     assert.deepEqual([run.state, run.done, run.refused], ['done', survey.proven.messages, 0])
     const cutoffMs = Date.now() - 2 * 365.25 * 86_400_000
     let trashed = 0
-    for (const { id, labels, internalMs } of world.sim.mailbox(ADDRESS).dump()) {
+    for (const { id, labels, internalMs } of world.sim.gmail.mailbox(ADDRESS).dump()) {
       const isNew = labels.includes('TRASH') && !before.get(id)!.includes('TRASH')
       if (isNew) trashed += 1
       if (isNew) assert.ok(internalMs < cutoffMs + 2 * 86_400_000)
@@ -102,7 +102,7 @@ describe('mail archive', () => {
     const synced = await world.run('mail', 'sync', '--json')
     assert.equal(synced.code, 0, synced.stderr)
     await withArchive(world, async (archive) => {
-      for (const { id, labels } of world.sim.mailbox(ADDRESS).dump()) {
+      for (const { id, labels } of world.sim.gmail.mailbox(ADDRESS).dump()) {
         assert.deepEqual([...(await archive.message(id))!.labelIds].sort(), [...labels].sort())
       }
     })
@@ -116,13 +116,13 @@ describe('mail archive', () => {
       const refused = await world.run(...args, ...flags)
       assert.equal(refused.code, 2, refused.stderr)
     }
-    assert.equal(world.sim.mailbox(ADDRESS).deleted.size, 0)
+    assert.equal(world.sim.gmail.mailbox(ADDRESS).deleted.size, 0)
     const go = [...args, '--permanently', '--yes', '--query', '-in:drafts']
     const ended = await killedThenDone(world, go, ['mail', 'archive', '--resume', '--yes'])
     assert.ok(ended.code === 0 || /No archive run is unfinished/.test(ended.stderr), ended.stderr)
     const run = await lastRun(world)
     assert.ok(run.done > 20)
-    assert.equal(world.sim.mailbox(ADDRESS).deleted.size, run.done)
+    assert.equal(world.sim.gmail.mailbox(ADDRESS).deleted.size, run.done)
 
     const undo = ['mail', 'undo', String(run.id)]
     const undone = await killedThenDone(world, undo, undo)
@@ -168,7 +168,7 @@ describe('mail archive', () => {
     assert.match(refused.stderr, /was not given the permission to delete/)
     assert.match(refused.stderr, /account add gmail --full/)
     assert.equal(await lastRun(world), undefined)
-    assert.equal(world.sim.mailbox(ADDRESS).deleted.size, 0)
+    assert.equal(world.sim.gmail.mailbox(ADDRESS).deleted.size, 0)
   })
 
   test('Ctrl-C stops it, a second run is refused meanwhile, and --resume goes on', async () => {
@@ -215,7 +215,7 @@ describe('mail archive', () => {
       const options = { action: 'delete', olderThan: '1d', permanently: true, query: '-is:starred' } as const
       await archiveMail(context, options, { isTerminal: true, lines })
     }
-    const { deleted } = world.sim.mailbox(ADDRESS)
+    const { deleted } = world.sim.gmail.mailbox(ADDRESS)
     await assert.rejects(
       typing(() => 'delete messages'),
       { code: 'confirmation-needed' },

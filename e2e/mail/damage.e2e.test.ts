@@ -257,7 +257,7 @@ describe('a file of the archive', () => {
     copyFileSync(fileOf(world, '2023'), copy)
     const raw = Buffer.from('Subject: late\r\nMessage-ID: <late@x>\r\n\r\nlate\r\n')
     const internalMs = Date.UTC(2023, 6, 1)
-    world.sim.mailbox(ADDRESS).insert({ raw, labelIds: ['INBOX'], internalMs })
+    world.sim.gmail.mailbox(ADDRESS).insert({ raw, labelIds: ['INBOX'], internalMs })
     await sync(world)
     remove(fileOf(world, '2023'))
     copyFileSync(copy, fileOf(world, '2023'))
@@ -273,7 +273,7 @@ describe('a file of the archive', () => {
   })
 
   test('whose search index is broken keeps all of its mail, also what Gmail no longer has', async () => {
-    const mailbox = world.sim.mailbox(ADDRESS)
+    const mailbox = world.sim.gmail.mailbox(ADDRESS)
     const gone = [...mailbox.dump()]
       .filter(({ internalMs, deleted }) => !deleted && new Date(internalMs).getUTCFullYear() === 2024)
       .slice(0, 10)
@@ -307,7 +307,7 @@ describe('a file of the archive', () => {
     const file = fileOf(world, '2024')
     const bytes = readFileSync(file)
     truncateSync(file, Math.floor(bytes.length / 2))
-    world.sim.oauth.grants.revokeAccount(ADDRESS)
+    world.sim.gmail.grants.revokeAccount(ADDRESS)
     const repair = await world.run('mail', 'verify', '--repair')
     assert.equal(repair.code, 1)
     assert.match(repair.stderr, /no longer valid/)
@@ -383,7 +383,9 @@ describe("an archive's folder", () => {
       accounts: [ADDRESS, other].map((address) => ({ address, messages: 40, fromMs: FROM_MS })),
     })
     await sync(world)
-    world.sim.mailbox(ADDRESS).insert({ raw: Buffer.from('Subject: new\r\n\r\nhello'), labelIds: ['INBOX'] })
+    world.sim.gmail
+      .mailbox(ADDRESS)
+      .insert({ raw: Buffer.from('Subject: new\r\n\r\nhello'), labelIds: ['INBOX'] })
     rmSync(join(world.home, 'mail', folderName(other)), { recursive: true })
     const end = await world.run('mail', 'sync')
     assert.equal(end.code, 1)
@@ -403,7 +405,7 @@ describe('an archive without its ledger, and a ledger without its archive', () =
     assert.equal(none.code, 2)
     assert.match(none.stderr, /No mail account is connected/)
     await world.connect(ADDRESS)
-    const mailbox = world.sim.mailbox(ADDRESS)
+    const mailbox = world.sim.gmail.mailbox(ADDRESS)
     const [first] = [...mailbox.dump()].map(({ id }) => id)
     mailbox.delete(first!)
     mailbox.insert({ raw: Buffer.from('Subject: new\r\n\r\nhello'), labelIds: ['INBOX'] })

@@ -73,7 +73,7 @@ async function liveThrough(world: World, options: LifeOptions, random: Random): 
     const ended = await world.killAfter(['mail', 'sync'], Math.ceil(random() * 2 * perLife))
     if (ended) {
       // Finished before its time: the mailbox goes on, and so does the sync.
-      world.sim.mutations(ADDRESS).apply({ what: 'arrive', count: 5, random })
+      world.sim.gmail.mutations(ADDRESS).apply({ what: 'arrive', count: 5, random })
       if (ended.code === 0 || ended.code === 3) break
       assert.fail(`the sync ended with ${ended.code}: ${ended.stderr}`)
     }
@@ -122,14 +122,14 @@ async function archiveProven(world: World, seen: Seen): Promise<{ archived: numb
   const candidates = [...seen.entries.values()].filter(isCandidate)
   const damaged = new Set(candidates.slice(0, DAMAGED).map(({ id }) => id))
   damage(world, damaged)
-  const before = new Map([...world.sim.mailbox(ADDRESS).dump()].map(({ id, labels }) => [id, labels]))
+  const before = new Map([...world.sim.gmail.mailbox(ADDRESS).dump()].map(({ id, labels }) => [id, labels]))
   const end = await world.run('mail', 'archive', '--older-than', '1y', '--action', 'trash', '--yes')
   assert.equal(end.code, 3, end.stderr)
   const expected = new Set(
     candidates.map(({ id }) => id).filter((id) => !damaged.has(id) && !seen.bad.has(id)),
   )
   let archived = 0
-  for (const { id, labels, deleted } of world.sim.mailbox(ADDRESS).dump()) {
+  for (const { id, labels, deleted } of world.sim.gmail.mailbox(ADDRESS).dump()) {
     const isNew = labels.includes('TRASH') && !before.get(id)?.includes('TRASH')
     assert.equal(isNew && !deleted, expected.has(id), `${id} ${isNew ? 'was' : 'was not'} taken out`)
     if (isNew) archived += 1

@@ -65,7 +65,7 @@ export async function look(archive: Archive, ledger: Ledger): Promise<Seen> {
 
 /** What stands below the watermark is accounted for; may be asked at any time, also just after a crash. */
 export function checkWatermark(world: World, seen: Seen): void {
-  for (const message of world.sim.mailbox(ADDRESS).dump()) {
+  for (const message of world.sim.gmail.mailbox(ADDRESS).dump()) {
     if (!world.initial.has(message.id) || message.internalMs >= seen.markMs) continue
     if (seen.entries.has(message.id) || seen.bad.has(message.id) || message.deleted) continue
     assert.fail(
@@ -80,7 +80,7 @@ export async function checkComplete(world: World, archive: Archive, seen: Seen):
   assert.equal(stream.listed, stream.stored + stream.gone + stream.skipped + stream.bad, 'the books balance')
   assert.equal(stream.unbalanced, 0)
   const hashes = new Map<string, string>()
-  for (const message of world.sim.mailbox(ADDRESS).dump()) {
+  for (const message of world.sim.gmail.mailbox(ADDRESS).dump()) {
     const entry = seen.entries.get(message.id)
     if (entry) hashes.set(message.id, message.sha256())
     if (message.deleted) {

@@ -57,7 +57,7 @@ describe('mail sync', () => {
   test('what arrives, changes and vanishes afterwards is followed, old-dated arrivals too', async () => {
     const world = await worldOf({ messages: 300, seed: 13 })
     assert.equal((await world.run('mail', 'sync')).code, 0)
-    const mailbox = world.sim.mailbox(ADDRESS)
+    const mailbox = world.sim.gmail.mailbox(ADDRESS)
     const ids = [...mailbox.dump()].map(({ id }) => id)
     mailbox.modify(ids[0]!, { add: ['STARRED'], remove: ['UNREAD'] })
     mailbox.delete(ids[1]!)
@@ -78,7 +78,7 @@ describe('mail sync', () => {
   test('when the history has expired, a comparison finds what is new, gone and relabelled', async () => {
     const world = await worldOf({ messages: 400, seed: 14 })
     assert.equal((await world.run('mail', 'sync')).code, 0)
-    const mailbox = world.sim.mailbox(ADDRESS)
+    const mailbox = world.sim.gmail.mailbox(ADDRESS)
     const ids = [...mailbox.dump()].map(({ id }) => id)
     for (const id of ids.slice(0, 20)) mailbox.delete(id)
     for (const id of ids.slice(20, 40)) mailbox.modify(id, { add: ['STARRED'], remove: ['INBOX'] })

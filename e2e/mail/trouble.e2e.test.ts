@@ -223,9 +223,9 @@ describe('signing in', () => {
       while (!words.test(shown)) await pass(LOOK_MS)
     }
     await says(/Looking for changes every 1 s; Ctrl-C stops/)
-    world.sim.oauth.grants.revokeAccount(ADDRESS)
+    world.sim.gmail.grants.revokeAccount(ADDRESS)
     await says(/ann@example\.com is paused: sign-in needed/)
-    const { id } = world.sim.mailbox(ADDRESS).insert({ raw: Buffer.from('Subject: new\r\n\r\nhello') })
+    const { id } = world.sim.gmail.mailbox(ADDRESS).insert({ raw: Buffer.from('Subject: new\r\n\r\nhello') })
     await world.connect(ADDRESS)
     const isStored = (): Promise<boolean> =>
       withArchive(world, async (archive) => (await archive.stored([id])).has(id))
@@ -239,7 +239,7 @@ describe('signing in', () => {
 
   test('access that ended before is told by sync and by verify, which still reads every byte', async () => {
     const world = await syncedWorld({ seed: 32 })
-    world.sim.oauth.grants.revokeAccount(ADDRESS)
+    world.sim.gmail.grants.revokeAccount(ADDRESS)
     const verify = await world.run('mail', 'verify')
     assert.equal(verify.code, 1)
     assert.match(verify.stdout, /120 messages read, .*\n {2}every message has its hash/)
@@ -410,7 +410,7 @@ describe('a clock that is wrong', () => {
     const behind = await runWith(world, shifted(-800), 'mail', 'sync')
     assert.equal(behind.code, 0, behind.stderr)
     await checkAll(world)
-    const mailbox = world.sim.mailbox(ADDRESS)
+    const mailbox = world.sim.gmail.mailbox(ADDRESS)
     mailbox.insert({ raw: Buffer.from('Subject: now\r\n\r\nhello'), labelIds: ['INBOX'] })
     assert.equal((await runWith(world, shifted(-900), 'mail', 'sync')).code, 0)
     await checkAll(world)
@@ -426,7 +426,7 @@ describe('a clock that is wrong', () => {
     const back = await runWith(world, shifted(-400), 'mail', 'sync')
     assert.equal(back.code, 0, back.stderr)
     await checkAll(world)
-    const mailbox = world.sim.mailbox(ADDRESS)
+    const mailbox = world.sim.gmail.mailbox(ADDRESS)
     mailbox.insert({
       raw: Buffer.from('Subject: from the future\r\n\r\nhello'),
       internalMs: Date.now() + 90 * 86_400_000,

@@ -12,6 +12,7 @@ import { runHere } from '../../src/cli/jobs/jobs.suite.ts'
 import { GMAIL_SCOPES } from '../../src/cloud/gmail/auth.ts'
 import { Accounts, accountKey } from '../../src/ledger/accounts.ts'
 import { openLedger } from '../../src/ledger/open.ts'
+import type { GmailAccountOptions } from '../../src/sim/gmail/gmail.ts'
 import { type Sim, type SimOptions, startSim } from '../../src/sim/start.ts'
 
 const TIDEMARK = fileURLToPath(new URL('../../bin/tidemark', import.meta.url))
@@ -20,11 +21,11 @@ const LOOK_MS = 5
 
 export type Ended = { code: number | null; stdout: string; stderr: string }
 
-export type WorldOptions = Omit<SimOptions, 'accounts'> & {
+export type WorldOptions = Omit<SimOptions, 'gmail'> & {
   messages: number
   fromMs?: number
   settings?: Record<string, string>
-  accounts?: SimOptions['accounts']
+  accounts?: readonly GmailAccountOptions[]
 }
 
 export class World {
@@ -38,14 +39,14 @@ export class World {
   private constructor(sim: Sim, home: string, settings: Record<string, string>) {
     this.sim = sim
     this.home = home
-    this.initial = new Set([...sim.mailbox(ADDRESS).dump()].map(({ id }) => id))
+    this.initial = new Set([...sim.gmail.mailbox(ADDRESS).dump()].map(({ id }) => id))
     this.env = {
       ...process.env,
       TIDEMARK_HOME: home,
       TIDEMARK_GMAIL_API_URL: sim.baseUrl,
-      TIDEMARK_GMAIL_TOKEN_URL: sim.tokenUrl,
-      TIDEMARK_GMAIL_AUTH_URL: sim.authUrl,
-      TIDEMARK_GMAIL_REVOKE_URL: sim.revokeUrl,
+      TIDEMARK_GMAIL_TOKEN_URL: sim.gmail.tokenUrl,
+      TIDEMARK_GMAIL_AUTH_URL: sim.gmail.authUrl,
+      TIDEMARK_GMAIL_REVOKE_URL: sim.gmail.revokeUrl,
       TIDEMARK_GMAIL_UNITS_PER_MINUTE: '100000000',
       TIDEMARK_GMAIL_REQUESTS_PER_SECOND_START: '1000',
       TIDEMARK_GMAIL_REQUESTS_PER_SECOND_MAX: '10000',
@@ -56,13 +57,15 @@ export class World {
   static async start(options: WorldOptions): Promise<World> {
     const { messages, fromMs, settings = {}, accounts, ...rest } = options
     const sim = await startSim({
-      quota: { unitsPerMinute: null },
       ...rest,
-      accounts: accounts ?? [{ address: ADDRESS, messages, ...(fromMs === undefined ? {} : { fromMs }) }],
+      gmail: {
+        quota: { unitsPerMinute: null },
+        accounts: accounts ?? [{ address: ADDRESS, messages, ...(fromMs === undefined ? {} : { fromMs }) }],
+      },
     })
     const home = mkdtempSync(join(tmpdir(), 'tidemark-mail-'))
     const world = new World(sim, home, settings)
-    for (const { address } of sim.accounts) await world.connect(address)
+    for (const { address } of sim.gmail.accounts) await world.connect(address)
     return world
   }
 
@@ -72,9 +75,9 @@ export class World {
     try {
       const accounts = await Accounts.open(ledger)
       const vault = await openVault({ env: this.env, home: this.home })
-      const { refreshToken } = this.sim.issue(address, scopes)
+      const { refreshToken } = this.sim.gmail.issue(address, scopes)
       const secret = {
-        ...{ kind: 'oauth', clientId: this.sim.clientId, clientSecret: this.sim.clientSecret },
+        ...{ kind: 'oauth', clientId: this.sim.gmail.clientId, clientSecret: this.sim.gmail.clientSecret },
         ...{ refreshToken, scopes, obtainedAtMs: systemClock.now() },
       }
       const account = { service: 'gmail', name: address }

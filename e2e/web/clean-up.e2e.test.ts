@@ -42,11 +42,11 @@ describe('the page that frees up Gmail', () => {
   })
 
   const labelsOf = (id: string): string[] | undefined => {
-    const message = site.sim.mailbox(ADDRESS).get(id)
+    const message = site.sim.gmail.mailbox(ADDRESS).get(id)
     return message && [...message.labelIds]
   }
   const trashed = (): string[] =>
-    [...site.sim.mailbox(ADDRESS).dump()]
+    [...site.sim.gmail.mailbox(ADDRESS).dump()]
       .filter(({ labels, deleted }) => !deleted && labels.includes('TRASH'))
       .map(({ id }) => id)
       .sort()
@@ -65,7 +65,7 @@ describe('the page that frees up Gmail', () => {
     await page.getByText('By the index').waitFor()
     assert.match(await stat(page, 'Would be taken out').innerText(), new RegExp(`\\b${OLD}\\b`))
     // Gone behind our back: only who asks Gmail can know.
-    site.sim.mailbox(ADDRESS).delete(old[0]!)
+    site.sim.gmail.mailbox(ADDRESS).delete(old[0]!)
     await page.getByRole('button', { name: 'Prove every message' }).click()
     await page.getByText('Every message proven').waitFor()
     assert.match(await stat(page, 'Would be taken out').innerText(), new RegExp(`\\b${OLD - 1}\\b`))

@@ -28,16 +28,16 @@ export type FileSite = {
 }
 
 export async function startFileSite(options: { isConnected?: boolean } = {}): Promise<FileSite> {
-  const world = await World.start({ messages: 3, drives: [{ account: OWNER }] })
+  const world = await World.start({ messages: 3, onedrive: { drives: [{ account: OWNER }] } })
   const { sim } = world
   const place = join(realpathSync(world.home), '..', `${world.home.split('/').at(-1)}-folders`)
   mkdirSync(place)
   Object.assign(world.env, {
-    TIDEMARK_ONEDRIVE_API_URL: sim.graphUrl,
-    TIDEMARK_ONEDRIVE_AUTH_URL: sim.microsoftAuthUrl,
-    TIDEMARK_ONEDRIVE_TOKEN_URL: sim.microsoftTokenUrl,
-    TIDEMARK_ONEDRIVE_DEVICE_URL: sim.microsoftDeviceUrl,
-    TIDEMARK_ONEDRIVE_CLIENT_ID: sim.microsoftClientId,
+    TIDEMARK_ONEDRIVE_API_URL: sim.onedrive.graphUrl,
+    TIDEMARK_ONEDRIVE_AUTH_URL: sim.onedrive.authUrl,
+    TIDEMARK_ONEDRIVE_TOKEN_URL: sim.onedrive.tokenUrl,
+    TIDEMARK_ONEDRIVE_DEVICE_URL: sim.onedrive.deviceUrl,
+    TIDEMARK_ONEDRIVE_CLIENT_ID: sim.onedrive.clientId,
     TIDEMARK_ONEDRIVE_REQUESTS_PER_SECOND_START: '1000',
     TIDEMARK_ONEDRIVE_REQUESTS_PER_SECOND_MAX: '10000',
     TIDEMARK_FILES_DISK_RESERVE: '1MB',
@@ -65,7 +65,7 @@ export async function startFileSite(options: { isConnected?: boolean } = {}): Pr
       return isQuiet && jobs.ready + jobs.deps + jobs.claimed === 0 && drive
     })
   return {
-    ...{ site, place, status, drive: sim.drive(OWNER) },
+    ...{ site, place, status, drive: sim.onedrive.drive(OWNER) },
     async add(name, policy = 'keep-both') {
       await site.post('/api/files/drives', { path: join(place, name), policy })
       await settled(name)

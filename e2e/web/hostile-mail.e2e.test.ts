@@ -324,7 +324,8 @@ function trickLetter(trick: string): Buffer {
   })
 }
 
-const trickLabel = (site: Site, name: string): string => site.sim.mailbox(ADDRESS).createLabel({ name }).id
+const trickLabel = (site: Site, name: string): string =>
+  site.sim.gmail.mailbox(ADDRESS).createLabel({ name }).id
 
 function openers(canary: string): string {
   const targets = ['_blank', '_top', '_parent', 'mail-frame']

@@ -62,7 +62,7 @@ describe('the reader', () => {
     site = await startSite({ messages: 12 })
     const atMs = Date.now() - 3_600_000
     rich = await site.deliver(RICH, { internalMs: atMs, sync: false, labelIds: ['INBOX', 'STARRED'] })
-    const threadId = site.sim.mailbox(ADDRESS).get(rich)!.threadId
+    const threadId = site.sim.gmail.mailbox(ADDRESS).get(rich)!.threadId
     newest = rich
     for (let at = 1; at <= 6; at++) {
       newest = await site.deliver(reply(at), { internalMs: atMs + at * 60_000, threadId, sync: false })
@@ -160,7 +160,7 @@ describe('the reader', () => {
       message.getByRole('button', { name: 'Download the original' }).click(),
     )
     assert.equal(saved.suggestedFilename(), 'Tide tables for June.eml')
-    assert.deepEqual(readFileSync(await saved.path()), site.sim.mailbox(ADDRESS).get(rich)!.raw())
+    assert.deepEqual(readFileSync(await saved.path()), site.sim.gmail.mailbox(ADDRESS).get(rich)!.raw())
   })
 
   test('j and k go through the thread, Enter opens, Esc and u lead back', async (t) => {
@@ -205,7 +205,7 @@ describe('the reader', () => {
           )
         ).ok,
     )
-    site.sim.mailbox(ADDRESS).delete(id)
+    site.sim.gmail.mailbox(ADDRESS).delete(id)
     await site.sync()
     const page = await visit(t, browser, { url: site.url })
     await until('the deletion is noticed', async () => {

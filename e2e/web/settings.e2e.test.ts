@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { withToken } from '../../src/server/server.suite.ts'
-import { simClient } from '../../src/sim/start.ts'
+import { googleClient } from '../../src/sim/google/sign-in.ts'
 import { openBrowser, visit } from './browser.ts'
 import { checkEveryLook } from './every-look.ts'
 import { checkAccessible, checkNoSideScroll, NARROW_PX } from './look.ts'
@@ -26,8 +26,8 @@ describe('the settings page', () => {
         { address: BOB, messages: 8 },
       ],
       settings: {
-        TIDEMARK_GMAIL_CLIENT_ID: simClient.id,
-        TIDEMARK_GMAIL_CLIENT_SECRET: simClient.secret,
+        TIDEMARK_GMAIL_CLIENT_ID: googleClient.id,
+        TIDEMARK_GMAIL_CLIENT_SECRET: googleClient.secret,
         TIDEMARK_GMAIL_UNITS_PER_MINUTE: OLDER_TIER,
       },
     })
@@ -40,7 +40,7 @@ describe('the settings page', () => {
   })
 
   const tokensOf = (address: string): number =>
-    site.sim.oauth.grants.list().refresh.filter((grant) => grant.address === address).length
+    site.sim.gmail.grants.list().refresh.filter((grant) => grant.address === address).length
   /** Through Google's page, as far as the page that Google sends the browser back to. */
   const signIn = async (page: Page, access: string, decision: 'Allow' | 'Deny'): Promise<void> => {
     await page.getByRole('radio', { name: access }).check()
@@ -137,7 +137,7 @@ describe('the settings page', () => {
     const page = await visit(t, browser, { url: site.url, path: '/settings' })
     const bob = account(page, BOB)
     await bob.getByText('In step').waitFor()
-    site.sim.oauth.grants.revokeAccount(BOB)
+    site.sim.gmail.grants.revokeAccount(BOB)
     await site.post('/api/mail/sync', { account: BOB })
     await bob.getByText('Sign in again', { exact: true }).waitFor()
     await bob.getByText('Google no longer lets Tidemark in.').waitFor()
@@ -158,7 +158,7 @@ describe('the settings page', () => {
     await row.getByText('TIDEMARK_GMAIL_UNITS_PER_MINUTE').filter({ visible: true }).waitFor()
     await page.getByLabel('Find a setting').fill('client_secret')
     await page.getByRole('row').filter({ hasText: 'gmail.client_secret' }).waitFor()
-    assert.ok(!(await page.content()).includes(simClient.secret))
+    assert.ok(!(await page.content()).includes(googleClient.secret))
     await page.getByLabel('Find a setting').fill('no such thing')
     await page.getByText('No such setting').waitFor()
     await page.getByLabel('Find a setting').fill('')

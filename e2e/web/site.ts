@@ -153,7 +153,7 @@ export class Site {
   /** Mail arrives, and is looked for. Without bytes it is a letter that fits the mailbox. */
   async deliver(raw?: Buffer | string, { sync = true, ...options }: Delivery = {}): Promise<string> {
     const bytes = raw === undefined ? {} : { raw: Buffer.from(raw) }
-    const message = this.sim.mutations(ADDRESS).arrive({ ...bytes, ...options }, Math.random)
+    const message = this.sim.gmail.mutations(ADDRESS).arrive({ ...bytes, ...options }, Math.random)
     if (sync) await this.sync()
     return message.id
   }

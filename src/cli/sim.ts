@@ -1,198 +1,120 @@
-/** `tidemark sim`: a simulated Gmail and OneDrive on this machine, to try Tidemark without an account. */
+/** `tidemark sim`: a simulated cloud on this machine, to try Tidemark without an account. */
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Command, Option } from 'commander'
 import type { CliContext } from '../app/command.ts'
 import { UsageError } from '../base/errors.ts'
-import { formatCount } from '../base/format.ts'
+import { simServices } from '../sim/registry.ts'
+import type { RunningService, SimFlag, SimFlags, SimFlagValue, SimService } from '../sim/service.ts'
 import type { Sim, SimOptions } from '../sim/start.ts'
 
-type SimFlags = {
-  port: number
-  account?: string[]
-  messages: number
-  seed: number
-  unitsPerMinute: number | 'unlimited'
-  fault: string
-  since: number
-  pushTo?: string
-  consent: string
-  drive?: string[]
-  driveType: 'personal' | 'business'
-  files: number
-}
-
-const MESSAGES_MAX = 1_000_000
 const PORT_MAX = 65_535
-const YEARS_MAX = 40
 const SEED_MAX = 2 ** 31 - 1
-const UNITS_MAX = 1_000_000_000
 const ACCOUNTS_MAX = 100
-const FILES_MAX = 1_000_000
 const ADDRESS_DEFAULT = 'you@example.com'
 
+const services = Object.entries(simServices) as [keyof SimOptions & keyof Sim, Service][]
+type Service = SimService<object, RunningService>
+
+const kernelFlags: readonly SimFlag[] = [
+  {
+    flag: '--port <number>',
+    about: 'where it listens; any free port otherwise',
+    takes: { min: 0, max: PORT_MAX },
+    byDefault: 0,
+  },
+  {
+    flag: '--seed <number>',
+    about: 'the same seed makes the same world',
+    takes: { min: 0, max: SEED_MAX },
+    byDefault: 1,
+  },
+  {
+    flag: '--fault <profile>',
+    about: 'what goes wrong: none, mixed, throttle, flaky, …',
+    takes: 'text',
+    byDefault: 'none',
+  },
+  {
+    flag: '--consent <how>',
+    about: 'what the sign-in page does: ask a person, or allow at once',
+    takes: ['ask', 'allow'],
+    byDefault: 'ask',
+  },
+]
+
 export function registerSim(program: Command, context: CliContext): void {
-  program
+  const titles = services.map(([, { title }]) => title)
+  const command = program
     .command('sim')
-    .description('a simulated Gmail and OneDrive on this machine, until Ctrl-C')
-    .addOption(
-      whole('--port <number>', 'where it listens; any free port otherwise', { min: 0, max: PORT_MAX }, 0),
+    .description(
+      `a simulated ${titles.slice(0, -1).join(', ')} and ${titles.at(-1)} on this machine, until Ctrl-C`,
     )
-    .addOption(
-      new Option(
-        '--account <address>',
-        `a mailbox; may be given several times (${ADDRESS_DEFAULT}, unless there are drives)`,
-      ).argParser(addAddress),
-    )
-    .addOption(
-      whole(
-        '--messages <number>',
-        'how many messages each mailbox has',
-        { min: 0, max: MESSAGES_MAX },
-        1_000,
-      ),
-    )
-    .addOption(whole('--seed <number>', 'the same seed makes the same mail', { min: 0, max: SEED_MAX }, 1))
-    .addOption(
-      new Option('--units-per-minute <number>', 'the quota of each user, or "unlimited"')
-        .argParser((text) =>
-          text === 'unlimited' ? text : parseWhole(text, '--units-per-minute', { min: 1, max: UNITS_MAX }),
-        )
-        .default(6_000),
-    )
-    .option('--fault <profile>', 'what goes wrong: none, mixed, throttle, flaky, …', 'none')
-    .addOption(whole('--since <years>', 'how many years the mail goes back', { min: 1, max: YEARS_MAX }, 10))
-    .addOption(
-      new Option('--consent <how>', 'what the sign-in page does: ask a person, or allow at once')
-        .choices(['ask', 'allow'])
-        .default('ask'),
-    )
-    .addOption(
-      new Option('--drive <address>', 'a OneDrive of this account; may be given several times').argParser(
-        addAddress,
-      ),
-    )
-    .addOption(
-      new Option('--drive-type <type>', 'of the drives')
-        .choices(['personal', 'business'])
-        .default('personal'),
-    )
-    .addOption(whole('--files <number>', 'how many files each drive has', { min: 0, max: FILES_MAX }, 1_000))
-    .option('--push-to <url>', 'where notifications of users.watch are sent')
+  for (const flag of kernelFlags) command.addOption(optionFor(flag))
+  for (const [, { flags }] of services) for (const flag of flags) command.addOption(optionFor(flag))
+  command
+    .addHelpText('after', `\nWithout any account, ${ADDRESS_DEFAULT} has one at ${titles[0]}.`)
     .action((flags: SimFlags) => runSim(context, flags))
 }
 
 async function runSim(context: CliContext, flags: SimFlags): Promise<void> {
-  const { faultProfiles } = await import('../sim/fault-profiles.ts')
-  if (!Object.hasOwn(faultProfiles, flags.fault)) {
-    throw new UsageError(`There is no fault profile "${flags.fault}".`, {
-      hint: `There are ${Object.keys(faultProfiles).join(', ')}.`,
-    })
-  }
   const { startSim } = await import('../sim/start.ts')
   const stopped = signalled()
-  const sim = await startSim(optionsOf(flags)).catch((error: unknown) => {
-    throw inUse(error, flags.port)
+  const sim = await startSim(simOptions(flags)).catch((error: unknown) => {
+    throw inUse(error, Number(flags.port))
   })
-  sim.oauth.consent.autoApprove = flags.consent === 'allow'
+  const running = services.map(([name]) => sim[name] as RunningService)
   if (context.output.json) {
+    const { baseUrl, port, controlUrl } = sim
+    const fields = Object.assign(
+      { baseUrl, ports: { http: port }, controlUrl },
+      ...running.map((service) => service.about().json),
+    )
     // One line on a terminal too: a program waits for it.
-    context.output.raw(`${JSON.stringify(readyLine(sim))}\n`)
-  } else describe(context, sim, flags)
+    context.output.raw(`${JSON.stringify(fields)}\n`)
+  } else describe(context, sim, running)
   await stopped
   await sim.close()
 }
 
-function optionsOf(flags: SimFlags): SimOptions {
-  const drives = flags.drive ?? []
-  const addresses = flags.account ?? (drives.length > 0 ? [] : [ADDRESS_DEFAULT])
+function simOptions(flags: SimFlags): SimOptions {
+  const asked = services.map(([name, service]) => {
+    const accounts = flags[camelCase(service.flags[0].flag)] as readonly string[] | undefined
+    return { name, service, accounts: accounts ?? [] }
+  })
+  const isNobody = asked.every(({ accounts }) => accounts.length === 0)
+  const worlds = asked.map(({ name, service, accounts }, at) => {
+    const people = isNobody && at === 0 ? [ADDRESS_DEFAULT] : accounts
+    return [name, service.fromFlags(people, flags)] as const
+  })
   return {
-    port: flags.port,
-    seed: flags.seed,
-    accounts: addresses.map((address) => ({ address, messages: flags.messages, years: flags.since })),
-    drives: drives.map((account) => ({ account, type: flags.driveType, files: flags.files })),
-    quota: { unitsPerMinute: flags.unitsPerMinute === 'unlimited' ? null : flags.unitsPerMinute },
-    faults: { profile: flags.fault },
-    ...(flags.pushTo === undefined ? {} : { push: { endpoint: flags.pushTo } }),
+    ...Object.fromEntries(worlds),
+    port: Number(flags.port),
+    seed: Number(flags.seed),
+    faults: { profile: String(flags.fault) },
+    oauth: { autoApprove: flags.consent === 'allow' },
   }
 }
 
-function readyLine(sim: Sim): Record<string, unknown> {
-  const { baseUrl, authUrl, tokenUrl, revokeUrl, tokenInfoUrl, controlUrl, jwksUrl } = sim
-  return {
-    baseUrl,
-    ports: { http: sim.port },
-    accounts: sim.accounts,
-    clientId: sim.clientId,
-    clientSecret: sim.clientSecret,
-    ...{ tokenUrl, authUrl, revokeUrl, tokenInfoUrl, controlUrl, jwksUrl },
-    ...(sim.oneDrive.drives.length === 0 ? {} : driveFields(sim)),
-  }
-}
-
-function driveFields(sim: Sim): Record<string, unknown> {
-  const { graphUrl, microsoftAuthUrl, microsoftTokenUrl, microsoftDeviceUrl, microsoftClientId } = sim
-  const drives = sim.oneDrive.drives.map(({ name, id }) => ({ id, ...sim.issueDrive(name) }))
-  return { graphUrl, microsoftAuthUrl, microsoftTokenUrl, microsoftDeviceUrl, microsoftClientId, drives }
-}
-
-function describe({ output }: CliContext, sim: Sim, flags: SimFlags): void {
-  const { drives } = sim.oneDrive
-  const hasMail = sim.accounts.length > 0
-  if (hasMail) {
-    const addresses = sim.accounts.map(({ address }) => address).join(', ')
-    output.line(
-      `A simulated Gmail is at ${sim.baseUrl}, with ${formatCount(flags.messages)} messages for ${addresses}.`,
-    )
-  }
-  if (drives.length > 0) {
-    const accounts = drives.map(({ account }) => account).join(', ')
-    output.line(
-      `A simulated OneDrive is at ${sim.graphUrl}, with ${formatCount(flags.files)} files for ${accounts}.`,
-    )
-  }
+function describe({ output }: CliContext, sim: Sim, running: readonly RunningService[]): void {
+  const abouts = running.filter(({ addresses }) => addresses.length > 0).map((service) => service.about())
+  for (const { text } of abouts) output.line(text)
   output.line('')
   output.line('To point Tidemark at it, in another terminal:')
-  const settings = {
-    ...(hasMail ? settingsOf(sim, flags) : {}),
-    ...(drives.length > 0 ? driveSettingsOf(sim) : {}),
-    // Not beside data of one's own.
-    TIDEMARK_HOME: join(tmpdir(), `tidemark-sim-${sim.port}`),
+  for (const { settings } of abouts) {
+    for (const [name, value] of Object.entries(settings)) output.line(`  export ${name}='${value}'`)
   }
-  for (const [name, value] of Object.entries(settings)) output.line(`  export ${name}='${value}'`)
+  // Not beside data of one's own.
+  output.line(`  export TIDEMARK_HOME='${join(tmpdir(), `tidemark-sim-${sim.port}`)}'`)
   output.line('')
   output.line('Refresh tokens, for whoever does not want to sign in:')
-  for (const { address, refreshToken } of sim.accounts) output.line(`  ${address}  ${refreshToken}`)
-  for (const { name } of drives) output.line(`  ${name} (OneDrive)  ${sim.issueDrive(name).refreshToken}`)
+  for (const { refreshTokens } of abouts) {
+    for (const [account, token] of refreshTokens) output.line(`  ${account}  ${token}`)
+  }
   output.line('')
   output.line(
-    `Faults, quota, mail and files are changed at ${sim.controlUrl}. Ctrl-C ends it, and nothing is kept.`,
+    `Faults, quota and contents are changed at ${sim.controlUrl}. Ctrl-C ends it, and nothing is kept.`,
   )
-}
-
-function driveSettingsOf(sim: Sim): Record<string, string> {
-  return {
-    TIDEMARK_ONEDRIVE_API_URL: sim.graphUrl,
-    TIDEMARK_ONEDRIVE_AUTH_URL: sim.microsoftAuthUrl,
-    TIDEMARK_ONEDRIVE_TOKEN_URL: sim.microsoftTokenUrl,
-    TIDEMARK_ONEDRIVE_DEVICE_URL: sim.microsoftDeviceUrl,
-    TIDEMARK_ONEDRIVE_CLIENT_ID: sim.microsoftClientId,
-  }
-}
-
-function settingsOf(sim: Sim, flags: SimFlags): Record<string, string> {
-  return {
-    TIDEMARK_GMAIL_API_URL: sim.baseUrl,
-    TIDEMARK_GMAIL_AUTH_URL: sim.authUrl,
-    TIDEMARK_GMAIL_TOKEN_URL: sim.tokenUrl,
-    TIDEMARK_GMAIL_REVOKE_URL: sim.revokeUrl,
-    TIDEMARK_GMAIL_CLIENT_ID: sim.clientId,
-    TIDEMARK_GMAIL_CLIENT_SECRET: sim.clientSecret,
-    TIDEMARK_GMAIL_UNITS_PER_MINUTE: String(
-      flags.unitsPerMinute === 'unlimited' ? UNITS_MAX : flags.unitsPerMinute,
-    ),
-    ...(flags.unitsPerMinute === 'unlimited' ? { TIDEMARK_GMAIL_REQUESTS_PER_SECOND_MAX: '1000' } : {}),
-  }
 }
 
 /** Resolves at the first SIGINT or SIGTERM; the next one ends the process as usual. */
@@ -216,20 +138,31 @@ function inUse(error: unknown, port: number): unknown {
   })
 }
 
-type Range = { min: number; max: number }
-
-function whole(flag: string, description: string, range: Range, byDefault: number): Option {
+function optionFor({ flag, about, takes, byDefault }: SimFlag): Option {
+  const option = new Option(flag, about)
+  if (byDefault !== undefined) option.default(byDefault)
+  if (takes === 'text') return option
+  if (takes === 'addresses') return option.argParser(addAddress)
+  if (Array.isArray(takes)) return option.choices(takes as readonly string[])
+  const range = takes as Extract<SimFlag['takes'], { min: number }>
   const name = flag.replace(/ .*$/, '')
-  return new Option(flag, description).argParser((text) => parseWhole(text, name, range)).default(byDefault)
+  return option.argParser(
+    (text): SimFlagValue => (text === range.word ? text : parseWhole(text, name, range)),
+  )
 }
 
-function parseWhole(text: string, flag: string, { min, max }: Range): number {
+/** `--drive-type <type>` → `driveType`, as the flags are named once they are read. */
+function camelCase(flag: string): string {
+  return new Option(flag).attributeName()
+}
+
+function parseWhole(text: string, flag: string, { min, max }: { min: number; max: number }): number {
   const number = /^\d{1,12}$/.test(text) ? Number(text) : Number.NaN
   if (number >= min && number <= max) return number
   throw new UsageError(`${flag} is "${text}", but it must be a whole number from ${min} to ${max}.`)
 }
 
-function addAddress(text: string, earlier: string[] = []): string[] {
+function addAddress(text: string, earlier: readonly string[] = []): readonly string[] {
   const address = text.trim().toLowerCase()
   if (!/^[^\s@<>"']+@[^\s@<>"']+$/.test(address)) {
     throw new UsageError(`"${text}" is not a mail address.`, { hint: 'Write it like you@example.com.' })

@@ -8,7 +8,9 @@ const ADDRESS = 'owner@example.com'
 let sim: Sim
 
 before(async () => {
-  sim = await startSim({ accounts: [{ address: ADDRESS, messages: 30 }], quota: { unitsPerMinute: null } })
+  sim = await startSim({
+    gmail: { accounts: [{ address: ADDRESS, messages: 30 }], quota: { unitsPerMinute: null } },
+  })
 })
 after(() => sim.close())
 
@@ -23,7 +25,7 @@ async function control<Answer>(
 }
 
 async function gmail(path: string): Promise<number> {
-  const headers = { authorization: `Bearer ${sim.accounts[0]!.accessToken}` }
+  const headers = { authorization: `Bearer ${sim.gmail.accounts[0]!.accessToken}` }
   return (await fetch(`${sim.baseUrl}/gmail/v1/users/me/${path}`, { headers })).status
 }
 
@@ -72,25 +74,25 @@ describe('the control API', () => {
       raw,
     })
     const [{ id } = { id: '' }] = arrived.messages
-    assert.equal(sim.mailbox(ADDRESS).get(id)!.internalMs, oldMs)
+    assert.equal(sim.gmail.mailbox(ADDRESS).get(id)!.internalMs, oldMs)
     await control('POST', `${path}/relabel`, { ids: [id], add: ['STARRED'], remove: ['INBOX'] })
-    assert.ok(sim.mailbox(ADDRESS).get(id)!.labelIds.has('STARRED'))
+    assert.ok(sim.gmail.mailbox(ADDRESS).get(id)!.labelIds.has('STARRED'))
     await control('POST', `${path}/delete`, { ids: [id] })
-    assert.equal(sim.mailbox(ADDRESS).get(id), undefined)
+    assert.equal(sim.gmail.mailbox(ADDRESS).get(id), undefined)
     const many = await control<{ messages: unknown[] }>('POST', `${path}/arrive`, { count: 3 })
     assert.equal(many.messages.length, 3)
     assert.equal((await control<{ ids: string[] }>('POST', `${path}/delete`, { count: 2 })).ids.length, 2)
-    const start = sim.mailbox(ADDRESS).historyId - 1n
+    const start = sim.gmail.mailbox(ADDRESS).historyId - 1n
     await control('POST', `${path}/expire-history`)
     assert.equal(await gmail(`history?startHistoryId=${start}`), 404)
     await control('PUT', `${path}/switches`, { emptyHistoryPages: true })
-    assert.ok(sim.mailbox(ADDRESS).switches.emptyHistoryPages)
+    assert.ok(sim.gmail.mailbox(ADDRESS).switches.emptyHistoryPages)
   })
 
   test('dumps everything that is or was there, for an oracle', async () => {
     await gmail('messages?maxResults=5')
     const dump = await control<Dump>('GET', `/accounts/${ADDRESS}/dump`)
-    const mailbox = sim.mailbox(ADDRESS)
+    const mailbox = sim.gmail.mailbox(ADDRESS)
     assert.equal(dump.historyId, String(mailbox.historyId))
     const present = dump.messages.filter(({ state }) => state === 'present')
     assert.equal(present.length, mailbox.profile().messagesTotal)
@@ -128,19 +130,19 @@ describe('the control API', () => {
       address: ADDRESS,
       scopes,
     })
-    assert.equal(sim.oauth.grants.access(issued.accessToken)!.scopes[0], scopes[0])
+    assert.equal(sim.gmail.grants.access(issued.accessToken)!.scopes[0], scopes[0])
     await control('POST', '/tokens/revoke', { token: issued.refreshToken })
-    assert.equal(sim.oauth.grants.access(issued.accessToken), undefined)
+    assert.equal(sim.gmail.grants.access(issued.accessToken), undefined)
     await control('POST', '/tokens/expire', { address: ADDRESS })
     assert.equal(await gmail('profile'), 401)
-    assert.ok(sim.oauth.grants.refresh(sim.accounts[0]!.refreshToken))
+    assert.ok(sim.gmail.grants.refresh(sim.gmail.accounts[0]!.refreshToken))
     await control('POST', '/tokens/revoke', { address: ADDRESS })
-    assert.equal(sim.oauth.grants.refresh(sim.accounts[0]!.refreshToken), undefined)
+    assert.equal(sim.gmail.grants.refresh(sim.gmail.accounts[0]!.refreshToken), undefined)
     await control('PUT', '/oauth', { autoApprove: true, refreshTokenMs: 1000, delegatedScopes: scopes })
-    assert.equal(sim.oauth.consent.autoApprove, true)
+    assert.equal(sim.oauth.autoApprove, true)
     assert.deepEqual(sim.oauth.delegatedScopes, scopes)
     const key = await control<{ token_uri: string }>('GET', '/service-account')
-    assert.equal(key.token_uri, sim.tokenUrl)
+    assert.equal(key.token_uri, sim.gmail.tokenUrl)
   })
 
   test('says what is wrong with a wrong request', async () => {

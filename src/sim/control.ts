@@ -1,61 +1,21 @@
 /**
  * The control API under /control: what a test, a bench or an oracle asks of the simulator beside the calls
- * that the real service knows. Never faulted, never priced, JSON in and out.
+ * that the real services know. Never faulted, never priced, JSON in and out. What concerns one service is
+ * answered by that service.
  */
 import { z } from 'zod'
 import { TidemarkError, UsageError } from '../base/errors.ts'
-import type { Random } from '../base/random.ts'
-import type { CallLog } from './call-log.ts'
-import { bodyOf, parse } from './control-input.ts'
 import { faultProfiles } from './fault-profiles.ts'
 import type { Faults } from './faults.ts'
-import type { Mailbox } from './gmail/mailbox.ts'
-import type { Mutations } from './gmail/mutations.ts'
-import type { OAuth } from './oauth.ts'
-import { DriveControl } from './onedrive/control.ts'
-import type { OneDrive } from './onedrive/service.ts'
-import type { Push } from './push.ts'
-import type { Quota, QuotaSettings } from './quota.ts'
-import { jsonAnswer, type Operation, type Service, type SimAnswer, type SimCall } from './server.ts'
-
-export type ControlledAccount = {
-  mailbox: Mailbox
-  mutations: Mutations
-  delivered: () => ReadonlySet<string>
-}
-
-export type ControlOptions = {
-  faults: Faults
-  quota: Quota
-  oauth: OAuth
-  push: Push
-  log: CallLog
-  oneDrive: OneDrive
-  random: Random
-  account: (address: string) => ControlledAccount | undefined
-  addresses: () => readonly string[]
-  origin: () => string
-}
+import { jsonAnswer, type Operation, type Routes, type SimAnswer, type SimCall } from './server.ts'
+import type { Kernel, RunningService } from './service.ts'
 
 const PREFIX = '/control'
-const COUNT_MAX = 10_000
 
-const idsInput = {
-  ids: z.array(z.string()).optional(),
-  count: z.number().int().min(1).max(COUNT_MAX).optional(),
-}
 const strings = z.array(z.string())
+/** Whose tokens: of an account at every service where it has one, unless one is named. */
+const whose = { address: z.string().optional(), service: z.string().optional() }
 const inputs = {
-  quota: z.strictObject({
-    unitsPerMinute: z.number().positive().nullable().optional(),
-    prices: z.record(z.string(), z.number().min(0)).optional(),
-    model: z.enum(['window', 'bucket']).optional(),
-    burstSeconds: z.number().positive().optional(),
-    shape: z.enum(['user403', 'rate403', 'exhausted429', 'mixed']).optional(),
-    retryAfterSeconds: z.number().min(0).nullable().optional(),
-    otherShare: z.number().min(0).max(1).optional(),
-    concurrencyMax: z.number().int().min(1).nullable().optional(),
-  }),
   oauth: z.strictObject({
     autoApprove: z.union([z.boolean(), z.string()]).optional(),
     deny: z.boolean().optional(),
@@ -64,40 +24,17 @@ const inputs = {
     accessTokenMs: z.number().positive().optional(),
     refreshTokenMs: z.number().positive().nullable().optional(),
   }),
-  push: z.strictObject({
-    endpoint: z.url().nullable().optional(),
-    audience: z.string().nullable().optional(),
-    email: z.string().optional(),
-    subscription: z.string().optional(),
-    duplicateShare: z.number().min(0).max(1).optional(),
-  }),
-  tokens: z.strictObject({ address: z.string().optional(), token: z.string().optional() }),
-  issue: z.strictObject({ address: z.string(), scopes: strings.min(1) }),
-  arrive: z.strictObject({
-    count: z.number().int().min(1).max(COUNT_MAX).optional(),
-    internalMs: z.number().int().optional(),
-    labelIds: strings.optional(),
-    threadId: z.string().optional(),
-    /** base64url */
-    raw: z.string().optional(),
-  }),
-  delete: z.strictObject(idsInput),
-  relabel: z.strictObject({ ...idsInput, add: strings.optional(), remove: strings.optional() }),
-  switches: z.strictObject({
-    pageTokens: z.enum(['keyset', 'offset']).optional(),
-    emptyHistoryPages: z.boolean().optional(),
-  }),
-  empty: z.strictObject({}),
+  issue: z.strictObject({ ...whose, scopes: strings.min(1).optional() }),
+  tokens: z.strictObject({ ...whose, token: z.string().optional() }),
 }
 
-export class Control implements Service {
-  readonly #options: ControlOptions
+export class Control implements Routes {
+  readonly #kernel: Kernel
+  readonly #services: Readonly<Record<string, RunningService>>
 
-  readonly #drives: DriveControl
-
-  constructor(options: ControlOptions) {
-    this.#options = options
-    this.#drives = new DriveControl(options.oneDrive)
+  constructor(kernel: Kernel, services: Readonly<Record<string, RunningService>>) {
+    this.#kernel = kernel
+    this.#services = services
   }
 
   match(call: SimCall): Operation | undefined {
@@ -113,11 +50,8 @@ export class Control implements Service {
   #answer(call: SimCall): SimAnswer {
     const pieces = call.path.slice(PREFIX.length).split('/').filter(Boolean).map(decodeURIComponent)
     try {
-      const found =
-        this.#drives.answer(call, pieces) ??
-        (pieces[0] === 'accounts' && pieces.length > 1
-          ? this.#account(call, pieces[1]!, pieces[2])
-          : this.#general(call, `${call.verb} ${pieces.join('/')}`))
+      let found = this.#general(call, `${call.verb} ${pieces.join('/')}`)
+      for (const service of Object.values(this.#services)) found ??= service.control(call, pieces)
       return (
         found ?? jsonAnswer({ error: `There is no ${call.verb} ${call.path}; see src/sim/README.md.` }, 404)
       )
@@ -129,192 +63,124 @@ export class Control implements Service {
   }
 
   #general(call: SimCall, what: string): SimAnswer | undefined {
-    const { faults, quota, push, log, addresses } = this.#options
+    const { faults, log, oauth } = this.#kernel
     switch (what) {
       case 'GET ':
-        return jsonAnswer({ accounts: addresses(), profiles: Object.keys(faultProfiles) })
+        return jsonAnswer({ accounts: this.#addresses(), profiles: Object.keys(faultProfiles) })
       case 'GET faults':
         return this.#faults()
       case 'PUT faults':
-        faults.set(bodyOf(call))
+        faults.set(jsonInput(call))
         return this.#faults()
       case 'DELETE faults':
         faults.clear()
         return this.#faults()
       case 'POST faults/rules':
-        faults.add(bodyOf(call) as Parameters<Faults['add']>[0])
+        faults.add(jsonInput(call) as Parameters<Faults['add']>[0])
         return this.#faults()
-      case 'GET quota':
-        return jsonAnswer(quota.settings)
-      case 'PUT quota':
-        quota.set(parse(inputs.quota, call) as Partial<QuotaSettings>)
-        return jsonAnswer(quota.settings)
-      case 'GET push':
-        return jsonAnswer({ ...push.settings, counts: push.counts })
-      case 'PUT push':
-        Object.assign(push.settings, parse(inputs.push, call))
-        return jsonAnswer({ ...push.settings, counts: push.counts })
+      case 'GET oauth':
+        return jsonAnswer(oauth)
+      case 'PUT oauth':
+        return jsonAnswer(Object.assign(oauth, parse(inputs.oauth, call)))
       case 'GET counters':
-        return jsonAnswer(this.#counters())
+        return this.#counters()
       case 'DELETE counters':
         log.reset()
-        quota.resetUsage()
-        return jsonAnswer(this.#counters())
+        for (const service of Object.values(this.#services)) service.resetCounters?.()
+        return this.#counters()
       case 'GET log':
         return jsonAnswer({ calls: log.last(Number(call.query.get('limit') ?? 100) || 100) })
-      case 'GET accounts':
-        return jsonAnswer({ accounts: addresses().map((address) => this.#summary(address)) })
       default:
-        return this.#signIn(call, what)
+        return this.#tokens(call, what)
     }
   }
 
-  #signIn(call: SimCall, what: string): SimAnswer | undefined {
-    const { oauth, origin } = this.#options
-    const { grants } = oauth
+  #tokens(call: SimCall, what: string): SimAnswer | undefined {
     switch (what) {
-      case 'GET oauth':
-        return this.#oauthSettings()
-      case 'PUT oauth': {
-        const { delegatedScopes, accessTokenMs, refreshTokenMs, ...consent } = parse(inputs.oauth, call)
-        Object.assign(oauth.consent, consent)
-        if (delegatedScopes !== undefined) oauth.delegatedScopes = delegatedScopes
-        if (accessTokenMs !== undefined) grants.accessTokenMs = accessTokenMs
-        if (refreshTokenMs !== undefined) grants.refreshTokenMs = refreshTokenMs
-        return this.#oauthSettings()
+      case 'GET tokens': {
+        const lists = Object.values(this.#services).flatMap(({ grants }) => grants?.list() ?? [])
+        const access = lists.flatMap((list) => list.access)
+        return jsonAnswer({ access, refresh: lists.flatMap((list) => list.refresh) })
       }
-      case 'GET service-account':
-        return jsonAnswer(oauth.serviceAccount(origin()))
-      case 'GET tokens':
-        return jsonAnswer(grants.list())
       case 'POST tokens': {
-        const { address, scopes } = parse(inputs.issue, call)
-        this.#known(address)
-        const { access, refreshToken } = grants.issue({ address, scopes, isOffline: true })
-        return jsonAnswer({ accessToken: access.token, refreshToken })
+        const { scopes, ...asked } = parse(inputs.issue, call)
+        const { address, services } = this.#known(asked)
+        return jsonAnswer(services[0]!.issue!(address, scopes))
       }
       case 'POST tokens/revoke': {
-        const { address, token } = parse(inputs.tokens, call)
-        if (token !== undefined) return jsonAnswer({ revoked: grants.revoke(token) })
-        grants.revokeAccount(this.#known(address).mailbox.address)
+        const { token, ...asked } = parse(inputs.tokens, call)
+        if (token !== undefined) {
+          const ended = Object.values(this.#services).map(({ grants }) => grants?.revoke(token) ?? false)
+          return jsonAnswer({ revoked: ended.includes(true) })
+        }
+        const { address, services } = this.#known(asked)
+        for (const { grants } of services) grants?.revokeAccount(address)
         return jsonAnswer({ revoked: true })
       }
-      case 'POST tokens/expire':
-        return jsonAnswer({
-          expired: grants.expireAccess(this.#known(parse(inputs.tokens, call).address).mailbox.address),
-        })
+      case 'POST tokens/expire': {
+        const { address, services } = this.#known(parse(inputs.tokens, call))
+        const expired = services.map(({ grants }) => grants?.expireAccess(address) ?? 0)
+        return jsonAnswer({ expired: expired.reduce((sum, one) => sum + one, 0) })
+      }
       default:
         return undefined
     }
   }
 
-  #account(call: SimCall, address: string, action: string | undefined): SimAnswer | undefined {
-    const account = this.#known(address)
-    const { mailbox, mutations } = account
-    switch (`${call.verb} ${action ?? ''}`) {
-      case 'GET ':
-        return jsonAnswer(this.#summary(address))
-      case 'GET dump':
-        return dumpAnswer(account, call.query.get('hashes') !== 'false')
-      case 'POST arrive':
-        return jsonAnswer({ messages: this.#arrive(call, mutations) })
-      case 'POST delete': {
-        const ids = this.#ids(parse(inputs.delete, call), mutations)
-        for (const id of ids) mailbox.delete(id)
-        return jsonAnswer({ ids })
-      }
-      case 'POST relabel': {
-        const { add, remove, ...which } = parse(inputs.relabel, call)
-        const ids = this.#ids(which, mutations)
-        for (const id of ids) mailbox.modify(id, { add: add ?? [], remove: remove ?? [] })
-        return jsonAnswer({ ids })
-      }
-      case 'POST expire-history':
-        parse(inputs.empty, call)
-        mailbox.expireHistory()
-        return jsonAnswer(this.#summary(address))
-      case 'PUT switches':
-        Object.assign(mailbox.switches, parse(inputs.switches, call))
-        return jsonAnswer(mailbox.switches)
-      default:
-        return undefined
-    }
-  }
-
-  #arrive(call: SimCall, mutations: Mutations): { id: string; threadId: string; historyId: string }[] {
-    const { count = 1, raw, ...rest } = parse(inputs.arrive, call)
-    const bytes = raw === undefined ? {} : { raw: Buffer.from(raw, 'base64url') }
-    return Array.from({ length: count }, () => {
-      const { id, threadId, historyId } = mutations.arrive({ ...rest, ...bytes }, this.#options.random)
-      return { id, threadId, historyId: String(historyId) }
+  /** The services with a sign-in where the address has an account. */
+  #known(asked: { address?: string | undefined; service?: string | undefined }): {
+    address: string
+    services: RunningService[]
+  } {
+    const { address = '', service } = asked
+    const services = Object.entries(this.#services)
+      .filter(([name, one]) => one.issue && one.addresses.includes(address) && (service ?? name) === name)
+      .map(([, one]) => one)
+    if (services.length > 0) return { address, services }
+    throw new UsageError(`There is no account ${address || '(none given)'}.`, {
+      hint: `There are ${this.#addresses().join(', ')}.`,
     })
   }
 
-  #ids(input: { ids?: string[] | undefined; count?: number | undefined }, mutations: Mutations): string[] {
-    return input.ids ?? mutations.pick(input.count ?? 1, this.#options.random)
-  }
-
-  #known(address: string | undefined): ControlledAccount {
-    const account = address === undefined ? undefined : this.#options.account(address)
-    if (account) return account
-    const there = this.#options.addresses().join(', ')
-    throw new UsageError(`There is no account ${address ?? '(none given)'}.`, { hint: `There are ${there}.` })
-  }
-
-  #summary(address: string): Record<string, unknown> {
-    const { mailbox, delivered } = this.#known(address)
-    const { historyId, ...profile } = mailbox.profile()
-    return {
-      ...profile,
-      historyId: String(historyId),
-      deleted: mailbox.deleted.size,
-      listed: mailbox.everListed.size,
-      delivered: delivered().size,
-      watch: this.#options.push.watchOf(address) ?? null,
-      quota: this.#options.quota.usage(address),
-    }
+  #addresses(): string[] {
+    return [...new Set(Object.values(this.#services).flatMap(({ addresses }) => addresses))]
   }
 
   #faults(): SimAnswer {
-    const { faults } = this.#options
+    const { faults } = this.#kernel
     return jsonAnswer({ profile: faults.profile, rules: faults.counts(), poison: faults.poisoned })
   }
 
-  #oauthSettings(): SimAnswer {
-    const { oauth } = this.#options
-    const { accessTokenMs, refreshTokenMs } = oauth.grants
-    return jsonAnswer({
-      ...oauth.consent,
-      delegatedScopes: oauth.delegatedScopes,
-      accessTokenMs,
-      refreshTokenMs,
-    })
-  }
-
-  #counters(): Record<string, unknown> {
-    const { log, quota, push, addresses } = this.#options
-    const usage = Object.fromEntries(addresses().map((address) => [address, quota.usage(address)]))
-    return { ...log.counts(), quota: usage, push: push.counts }
+  #counters(): SimAnswer {
+    const own = Object.values(this.#services).map((service) => service.counters?.())
+    return jsonAnswer(Object.assign(this.#kernel.log.counts(), ...own))
   }
 }
 
-/** In pieces: a mailbox of 200,000 makes a dump of some 50 MB. */
-function dumpAnswer({ mailbox, delivered }: ControlledAccount, withHashes: boolean): SimAnswer {
-  const isDelivered = delivered()
-  const head = JSON.stringify({ address: mailbox.address, historyId: String(mailbox.historyId) })
-  const body: string[] = [`${head.slice(0, -1)},"messages":[`]
-  let isFirst = true
-  for (const { sha256, everListed, deleted, ...message } of mailbox.dump()) {
-    const shown = {
-      ...message,
-      state: deleted ? 'deleted' : 'present',
-      listed: everListed,
-      delivered: isDelivered.has(message.id),
-      ...(withHashes ? { sha256: sha256() } : {}),
-    }
-    body.push(`${isFirst ? '' : ','}\n${JSON.stringify(shown)}`)
-    isFirst = false
+/** What a caller of the control API sent. */
+function jsonInput(call: SimCall): unknown {
+  if (call.body.length === 0) return {}
+  try {
+    return JSON.parse(call.body.toString('utf8'))
+  } catch (cause) {
+    throw new UsageError('The body is not JSON.', { cause })
   }
-  body.push('\n]}\n')
-  return { status: 200, headers: { 'content-type': 'application/json' }, body: Buffer.from(body.join('')) }
+}
+
+/** Checked; what was left out is not there, rather than there and undefined. */
+export function parse<Output extends object>(schema: z.ZodType<Output>, call: SimCall): Given<Output> {
+  const parsed = schema.safeParse(jsonInput(call))
+  if (parsed.success) return given(parsed.data)
+  const [first] = parsed.error.issues
+  throw new UsageError(
+    `${first?.path.map(String).join('.') || 'The body'}: ${first?.message ?? 'makes no sense'}`,
+  )
+}
+
+export type Given<Input> = { [Key in keyof Input]: Exclude<Input[Key], undefined> }
+
+/** Without what is undefined, which is as good as left out. */
+export function given<Input extends object>(input: Input): Given<Input> {
+  const entries = Object.entries(input).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries) as Given<Input>
 }

@@ -1,5 +1,9 @@
-/** Named sets of fault rules, for the command line and for tests that want weather rather than one fault. */
+/**
+ * Named sets of fault rules, for the command line and for tests that want weather rather than one fault. What
+ * could happen to any service is here; a service adds what only its own calls can meet.
+ */
 import type { FaultRule } from './fault-rules.ts'
+import { simServices } from './registry.ts'
 
 const flaky: FaultRule[] = [
   { do: 'error', status: 503, probability: 0.02 },
@@ -11,30 +15,14 @@ const flaky: FaultRule[] = [
   { do: 'content-type', probability: 0.005 },
 ]
 
-const throttle: FaultRule[] = [
-  { do: 'throttle', status: 429, everyNth: 60, burst: 4, retryAfterSeconds: 1 },
-  { do: 'throttle', status: 403, everyNth: 97, burst: 2 },
-]
+const throttle: FaultRule[] = [{ do: 'throttle', status: 429, everyNth: 60, burst: 4, retryAfterSeconds: 1 }]
 
 const parts: FaultRule[] = [
   { do: 'error', status: 500, on: 'part', probability: 0.01 },
   { do: 'throttle', status: 429, on: 'part', probability: 0.02 },
-  { do: 'shuffle-parts', methods: ['batch'] },
 ]
 
-const listing: FaultRule[] = [
-  { do: 'mutate', what: 'arrive', methods: ['messages.list'], everyNth: 5 },
-  { do: 'mutate', what: 'arrive-old', methods: ['messages.list'], everyNth: 11 },
-  { do: 'mutate', what: 'relabel', methods: ['messages.list'], everyNth: 7, count: 2 },
-  { do: 'mutate', what: 'delete', methods: ['messages.list'], everyNth: 13 },
-]
-
-const history: FaultRule[] = [
-  { do: 'empty-page', methods: ['history.list'], everyNth: 3 },
-  { do: 'expire-history', methods: ['history.list'], everyNth: 25 },
-]
-
-export const faultProfiles: Record<string, readonly FaultRule[]> = {
+const general: Record<string, readonly FaultRule[]> = {
   none: [],
   throttle,
   /** A quarter of every twenty seconds nothing is answered but "slow down". */
@@ -47,16 +35,27 @@ export const faultProfiles: Record<string, readonly FaultRule[]> = {
   ],
   slow: [{ do: 'latency', latency: { kind: 'lognormal', medianMs: 120, sigma: 0.6, maxMs: 5_000 } }],
   parts,
-  listing,
-  history,
   tokens: [{ do: 'expire-access', everyNth: 150 }],
   mixed: [
     { do: 'latency', latency: { kind: 'lognormal', medianMs: 4, sigma: 0.8, maxMs: 200 } },
     ...flaky,
     ...throttle,
     ...parts,
-    ...listing,
-    ...history,
     { do: 'expire-access', everyNth: 250 },
   ],
+}
+
+export const faultProfiles: Readonly<Record<string, readonly FaultRule[]>> = allProfiles()
+
+function allProfiles(): Record<string, readonly FaultRule[]> {
+  const profiles = { ...general }
+  for (const [service, { faultProfiles: own }] of Object.entries(simServices)) {
+    const rules = (name: string): FaultRule[] => own[name]?.map((rule) => ({ ...rule, service })) ?? []
+    for (const name of Object.keys(own)) {
+      profiles[name] = [...(profiles[name] ?? []), ...rules(name)]
+      // All that can happen to a service happens to it in mixed weather, too.
+      if (name !== 'mixed') profiles.mixed = [...profiles.mixed!, ...rules(name)]
+    }
+  }
+  return profiles
 }

@@ -23,6 +23,8 @@ const latency = z.discriminatedUnion('kind', [
 const when = {
   /** The calls that count, such as `messages.list`, `messages.*`, `batch` or `oauth.token`; all but sign-in otherwise. */
   methods: z.array(z.string().min(1)).min(1).optional(),
+  /** Only calls of this service. */
+  service: z.string().optional(),
   account: z.string().optional(),
   /** Whole HTTP requests (the default), parts of a batch, or both. */
   on: z.enum(['request', 'part', 'any']).optional(),

@@ -121,7 +121,7 @@ describe('faults', () => {
   })
 
   test('every profile can be set and taken back', () => {
-    const faults = new Faults()
+    const faults = new Faults({ profiles: faultProfiles })
     for (const profile of Object.keys(faultProfiles)) {
       faults.set({ profile })
       assert.equal(faults.profile, profile)

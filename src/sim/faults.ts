@@ -5,13 +5,11 @@
  * Invariants:
  * - The same seed, rules and order of calls give the same faults; a rule's draws do not depend on the others.
  * - A call meets at most one refusal, reset or stall; delays add up.
- * - The core knows nothing about mail: what a refusal looks like and what an effect does is said by the
- *   service that is called.
+ * - What a refusal looks like and what an effect does is said by the service that is called.
  */
 import { type Clock, systemClock } from '../base/clock.ts'
 import { UsageError } from '../base/errors.ts'
 import { type Random, seededRandom } from '../base/random.ts'
-import { faultProfiles } from './fault-profiles.ts'
 import {
   type FaultEffect,
   type FaultRule,
@@ -24,6 +22,8 @@ import {
 export type FaultPlace = 'request' | 'part'
 
 export type FaultCall = {
+  /** Whose call it is; what rules of one service ask for. */
+  service?: string
   /** What is called: `messages.list`, `batch`, `oauth.token`. */
   method: string
   account?: string | undefined
@@ -56,6 +56,8 @@ export type FaultPlan = {
   emptyPage?: boolean
 }
 
+export type FaultProfiles = Readonly<Record<string, readonly FaultRule[]>>
+
 export type FaultCounts = { rule: FaultRule; seen: number; struck: number }
 
 type LiveRule = {
@@ -72,6 +74,7 @@ const POISON_MAX = 10_000
 
 export class Faults {
   readonly #clock: Clock
+  readonly #profiles: FaultProfiles
   #seed: number
   #profile = 'none'
   #rules: LiveRule[] = []
@@ -79,8 +82,9 @@ export class Faults {
   #rulesAdded = 0
   readonly #poison = new Map<string, PoisonMode>()
 
-  constructor(options: { seed?: number; clock?: Clock } = {}) {
+  constructor(options: { seed?: number; clock?: Clock; profiles?: FaultProfiles } = {}) {
     this.#clock = options.clock ?? systemClock
+    this.#profiles = options.profiles ?? { none: [] }
     this.#seed = options.seed ?? 1
   }
 
@@ -91,7 +95,7 @@ export class Faults {
     const { seed, profile, rules, poison } = parsed.data
     if (seed !== undefined) this.#seed = seed
     if (profile !== undefined || rules !== undefined) {
-      const named = profile === undefined ? [] : profileRules(profile)
+      const named = profile === undefined ? [] : this.#rulesOf(profile)
       this.#rules = []
       this.#rulesAdded = 0
       this.#profile = profile ?? 'none'
@@ -179,6 +183,14 @@ export class Faults {
     this.#rules.push({ rule, random, seen: 0, struck: 0, left: 0, sinceMs: this.#clock.monotonicMs() })
   }
 
+  #rulesOf(profile: string): readonly FaultRule[] {
+    const rules = Object.hasOwn(this.#profiles, profile) ? this.#profiles[profile] : undefined
+    if (rules) return rules
+    throw new UsageError(`There is no fault profile "${profile}".`, {
+      hint: `There are ${Object.keys(this.#profiles).join(', ')}.`,
+    })
+  }
+
   #changed(): void {
     this.#hasPartRules = this.#rules.some(({ rule }) => rule.on !== undefined && rule.on !== 'request')
   }
@@ -194,6 +206,7 @@ function begins({ rule, random, seen }: LiveRule): boolean {
 function concerns(rule: FaultRule, call: FaultCall): boolean {
   const place = rule.on ?? 'request'
   if (place !== 'any' && place !== call.place) return false
+  if (rule.service !== undefined && rule.service !== call.service) return false
   if (rule.account !== undefined && rule.account !== call.account) return false
   if (rule.nextPage && !call.isNextPage) return false
   if (!rule.methods) return !call.method.startsWith('oauth.')
@@ -272,14 +285,6 @@ export function drawLatency(latency: Latency, random: Random): number {
       return Math.min(ms, latency.maxMs ?? latency.medianMs * 50)
     }
   }
-}
-
-function profileRules(profile: string): readonly FaultRule[] {
-  const rules = faultProfiles[profile]
-  if (rules) return rules
-  throw new UsageError(`There is no fault profile "${profile}".`, {
-    hint: `There are ${Object.keys(faultProfiles).join(', ')}.`,
-  })
 }
 
 function wrongFaults(error: { issues: readonly { path: PropertyKey[]; message: string }[] }): UsageError {

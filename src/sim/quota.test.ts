@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { FakeClock } from '../base/clock.ts'
-import { oldPrices, Quota } from './quota.ts'
+import { newPrices, oldPrices } from './gmail/prices.ts'
+import { Quota } from './quota.ts'
 
 const USER = 'a@example.com'
 
@@ -16,7 +17,7 @@ function burst(quota: Quota, method = 'messages.get'): number {
 describe('a window of a minute', () => {
   test('lets through what its units pay for, and again after a minute', async () => {
     const clock = new FakeClock()
-    const quota = new Quota({ unitsPerMinute: 6_000, clock })
+    const quota = new Quota({ prices: newPrices, unitsPerMinute: 6_000, clock })
     assert.equal(burst(quota), 300)
     await clock.advance(59_000)
     assert.equal(burst(quota), 0)
@@ -29,7 +30,7 @@ describe('a window of a minute', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(gap, { maxLength: 120 }), async (gapsMs) => {
         const clock = new FakeClock()
-        const quota = new Quota({ unitsPerMinute: 300, clock })
+        const quota = new Quota({ prices: newPrices, unitsPerMinute: 300, clock })
         const charged: number[] = []
         for (const gapMs of gapsMs) {
           await clock.advance(gapMs)
@@ -46,7 +47,7 @@ describe('a window of a minute', () => {
 
   test('a steady client at the rate is never refused, and another client leaves it its share', async () => {
     const clock = new FakeClock()
-    const quota = new Quota({ unitsPerMinute: 6_000, clock })
+    const quota = new Quota({ prices: newPrices, unitsPerMinute: 6_000, clock })
     // A get every 200 ms is 100 units per second: the whole budget.
     const run = async (gets: number, everyMs: number): Promise<number> => {
       let refused = 0
@@ -68,7 +69,13 @@ describe('a window of a minute', () => {
 describe('a bucket', () => {
   test('holds its burst and fills evenly', async () => {
     const clock = new FakeClock()
-    const quota = new Quota({ unitsPerMinute: 6_000, model: 'bucket', burstSeconds: 10, clock })
+    const quota = new Quota({
+      prices: newPrices,
+      unitsPerMinute: 6_000,
+      model: 'bucket',
+      burstSeconds: 10,
+      clock,
+    })
     assert.equal(burst(quota), 50)
     await clock.advance(1_000)
     assert.equal(burst(quota), 5)
@@ -80,7 +87,7 @@ describe('a bucket', () => {
 
 describe('the quota', () => {
   test('prices each method, and prices can be changed', () => {
-    const quota = new Quota({ clock: new FakeClock() })
+    const quota = new Quota({ prices: newPrices, clock: new FakeClock() })
     assert.equal(quota.priceOf('messages.get'), 20)
     assert.equal(quota.priceOf('messages.batchModify'), 50)
     quota.set({ prices: oldPrices })
@@ -89,7 +96,7 @@ describe('the quota', () => {
   })
 
   test('without a limit only counts', () => {
-    const quota = new Quota({ unitsPerMinute: null, clock: new FakeClock() })
+    const quota = new Quota({ prices: newPrices, unitsPerMinute: null, clock: new FakeClock() })
     for (let at = 0; at < 1_000; at++) assert.equal(quota.charge(USER, 'messages.get'), undefined)
     const { unitsUsed, calls, callsRefused, methods } = quota.usage(USER)
     assert.deepEqual({ unitsUsed, calls, callsRefused }, { unitsUsed: 20_000, calls: 1_000, callsRefused: 0 })
@@ -98,6 +105,7 @@ describe('the quota', () => {
 
   test('counts what it refused, user by user', () => {
     const quota = new Quota({
+      prices: newPrices,
       unitsPerMinute: 40,
       shape: 'user403',
       retryAfterSeconds: 3,
@@ -112,7 +120,7 @@ describe('the quota', () => {
   })
 
   test('lets in no more requests at once than it is told', () => {
-    const quota = new Quota({ concurrencyMax: 2, clock: new FakeClock() })
+    const quota = new Quota({ prices: newPrices, concurrencyMax: 2, clock: new FakeClock() })
     assert.ok(quota.enter(USER))
     assert.ok(quota.enter(USER))
     assert.ok(!quota.enter(USER))
@@ -121,7 +129,7 @@ describe('the quota', () => {
   })
 
   test('refuses settings that make no sense', () => {
-    const quota = new Quota({ clock: new FakeClock() })
+    const quota = new Quota({ prices: newPrices, clock: new FakeClock() })
     assert.throws(() => quota.set({ otherShare: 1.5 }), /from 0 to 1/)
     assert.throws(() => quota.set({ unitsPerMinute: 0 }), /positive/)
   })

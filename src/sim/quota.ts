@@ -9,9 +9,10 @@
 import { type Clock, systemClock } from '../base/clock.ts'
 import { UsageError } from '../base/errors.ts'
 import { type Random, seededRandom } from '../base/random.ts'
+import { given } from './control.ts'
 
 export type QuotaModel = 'window' | 'bucket'
-/** In which of Google's shapes a refusal comes; `mixed` draws one. */
+/** In which shape a refusal comes; `mixed` draws one. */
 export type QuotaShape = 'user403' | 'rate403' | 'exhausted429' | 'mixed'
 
 export type QuotaSettings = {
@@ -44,52 +45,6 @@ export type QuotaRefusal = {
   shape: Exclude<QuotaShape, 'mixed'>
   retryAfterSeconds: number | null
   retryAtMs: number
-}
-
-/** Units per call of a project made since May 2026; what is not named costs `*`. */
-export const newPrices: Readonly<Record<string, number>> = {
-  getProfile: 1,
-  'messages.list': 5,
-  'messages.get': 20,
-  'messages.insert': 25,
-  'messages.import': 25,
-  'messages.send': 100,
-  'messages.modify': 5,
-  'messages.trash': 20,
-  'messages.untrash': 5,
-  'messages.delete': 10,
-  'messages.batchModify': 50,
-  'messages.batchDelete': 50,
-  'attachments.get': 20,
-  'threads.list': 10,
-  'threads.get': 40,
-  'threads.modify': 10,
-  'threads.trash': 10,
-  'threads.untrash': 10,
-  'threads.delete': 20,
-  'labels.list': 1,
-  'labels.get': 1,
-  'labels.create': 5,
-  'labels.update': 5,
-  'labels.patch': 5,
-  'labels.delete': 5,
-  'drafts.list': 5,
-  'drafts.get': 5,
-  'drafts.create': 10,
-  'drafts.update': 15,
-  'drafts.delete': 10,
-  'drafts.send': 100,
-  'history.list': 2,
-  watch: 100,
-  stop: 50,
-  '*': 5,
-}
-
-/** Of projects that were active before. */
-export const oldPrices: Readonly<Record<string, number>> = {
-  ...newPrices,
-  'messages.get': 5,
-  'threads.get': 10,
 }
 
 const MINUTE_MS = 60_000
@@ -127,7 +82,7 @@ export class Quota {
       otherShare: 0,
       concurrencyMax: null,
       ...given(settings),
-      prices: { ...newPrices, ...settings.prices },
+      prices: { ...settings.prices },
     }
   }
 
@@ -257,11 +212,6 @@ export class Quota {
     this.#meters.set(address, meter)
     return meter
   }
-}
-
-/** An option that is there but undefined is one that was left out. */
-function given<Options extends object>(options: Options): Options {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Options
 }
 
 function emptyUsage(): QuotaUsage {

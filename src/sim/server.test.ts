@@ -13,15 +13,17 @@ let sim: Sim
 
 before(async () => {
   sim = await startSim({
-    accounts: [{ address: ADDRESS, messages: 50, profile: 'small' }],
-    quota: { unitsPerMinute: null },
+    gmail: {
+      accounts: [{ address: ADDRESS, messages: 50, profile: 'small' }],
+      quota: { unitsPerMinute: null },
+    },
   })
 })
 after(() => sim.close())
 beforeEach(() => sim.faults.clear())
 
 function call(path: string, init: RequestInit = {}, from: Sim = sim): Promise<Response> {
-  const headers = { authorization: `Bearer ${from.accounts[0]!.accessToken}` }
+  const headers = { authorization: `Bearer ${from.gmail.accounts[0]!.accessToken}` }
   return fetch(from.baseUrl + path, { ...init, headers })
 }
 
@@ -62,7 +64,7 @@ describe('a fault on the wire', () => {
   })
 
   test('resets the connection before the work, or after it', async () => {
-    const labels = (): number => sim.mailbox(ADDRESS).labels().length
+    const labels = (): number => sim.gmail.mailbox(ADDRESS).labels().length
     const create = (name: string): Promise<Response> =>
       call('/gmail/v1/users/me/labels', { method: 'POST', body: JSON.stringify({ name }) })
     const there = labels()
@@ -115,14 +117,14 @@ describe('a fault on the wire', () => {
     const refresh = async (): Promise<number> => {
       const body = new URLSearchParams({
         grant_type: 'refresh_token',
-        refresh_token: own.accounts[0]!.refreshToken,
-        client_id: own.clientId,
-        client_secret: own.clientSecret,
+        refresh_token: own.gmail.accounts[0]!.refreshToken,
+        client_id: own.gmail.clientId,
+        client_secret: own.gmail.clientSecret,
       })
-      return (await fetch(own.tokenUrl, { method: 'POST', body })).status
+      return (await fetch(own.gmail.tokenUrl, { method: 'POST', body })).status
     }
-    const own = await startSim({ accounts: [{ address: ADDRESS, messages: 3 }] })
-    const { historyId } = own.mailbox(ADDRESS)
+    const own = await startSim({ gmail: { accounts: [{ address: ADDRESS, messages: 3 }] } })
+    const { historyId } = own.gmail.mailbox(ADDRESS)
     own.faults.set({ rules: [{ do: 'expire-history' }] })
     assert.equal(
       (await call(`/gmail/v1/users/me/history?startHistoryId=${historyId - 1n}`, {}, own)).status,
@@ -131,7 +133,7 @@ describe('a fault on the wire', () => {
     own.faults.set({ rules: [{ do: 'expire-access' }] })
     assert.equal((await call(PROFILE, {}, own)).status, 401)
     assert.equal(await refresh(), 200)
-    const next = own.issue(ADDRESS, ['https://mail.google.com/'])
+    const next = own.gmail.issue(ADDRESS, ['https://mail.google.com/'])
     own.faults.set({ rules: [{ do: 'revoke-tokens' }] })
     const answer = await fetch(own.baseUrl + PROFILE, {
       headers: { authorization: `Bearer ${next.accessToken}` },
@@ -160,10 +162,9 @@ describe('while a mailbox is listed', () => {
 
   test('mail arrives, changes and vanishes between its pages', async () => {
     const own = await startSim({
-      accounts: [{ address: ADDRESS, messages: 50 }],
-      quota: { unitsPerMinute: null },
+      gmail: { accounts: [{ address: ADDRESS, messages: 50 }], quota: { unitsPerMinute: null } },
     })
-    const mailbox = own.mailbox(ADDRESS)
+    const mailbox = own.gmail.mailbox(ADDRESS)
     const before = mailbox.historyId
     own.faults.set({
       rules: (['arrive', 'arrive-old', 'relabel', 'delete'] as const).map((what) => ({
@@ -185,7 +186,7 @@ describe('while a mailbox is listed', () => {
       )
     }
     assert.deepEqual(
-      [...own.delivered(ADDRESS)].filter((id) => listed.includes(id)).length,
+      [...own.gmail.delivered(ADDRESS)].filter((id) => listed.includes(id)).length,
       new Set(listed).size,
     )
     await own.close()
@@ -193,13 +194,12 @@ describe('while a mailbox is listed', () => {
 
   test('a listing that was cut counts as listed, but not as delivered', async () => {
     const own = await startSim({
-      accounts: [{ address: ADDRESS, messages: 5 }],
-      quota: { unitsPerMinute: null },
+      gmail: { accounts: [{ address: ADDRESS, messages: 5 }], quota: { unitsPerMinute: null } },
     })
     own.faults.set({ rules: [{ do: 'truncate', share: 0.5 }] })
     await errorCode(call('/gmail/v1/users/me/messages', {}, own).then((answer) => answer.text()))
-    assert.ok(own.mailbox(ADDRESS).everListed.size > 0)
-    assert.equal(own.delivered(ADDRESS).size, 0)
+    assert.ok(own.gmail.mailbox(ADDRESS).everListed.size > 0)
+    assert.equal(own.gmail.delivered(ADDRESS).size, 0)
     await own.close()
   })
 })
@@ -207,7 +207,7 @@ describe('while a mailbox is listed', () => {
 describe('the server', () => {
   test('delays by the clock it was given', async () => {
     const clock = new FakeClock()
-    const own = await startSim({ clock, accounts: [{ address: ADDRESS, messages: 1 }] })
+    const own = await startSim({ clock, gmail: { accounts: [{ address: ADDRESS, messages: 1 }] } })
     own.faults.set({ rules: [{ do: 'latency', latency: { kind: 'fixed', ms: 60_000 } }] })
     const answer = call(PROFILE, {}, own)
     while (clock.pendingTimers === 0) await new Promise((resolve) => setImmediate(resolve))
@@ -217,7 +217,7 @@ describe('the server', () => {
   })
 
   test('refuses more requests at once than it is told, and lets the next in when one has ended', async () => {
-    sim.quota.set({ concurrencyMax: 1 })
+    sim.gmail.quota.set({ concurrencyMax: 1 })
     rules({ do: 'stall', max: 1 })
     const stalled = new AbortController()
     const first = errorCode(call(PROFILE, { signal: stalled.signal }))
@@ -228,14 +228,14 @@ describe('the server', () => {
     let status = 429
     for (let tries = 0; status === 429 && tries < 1_000; tries++) status = (await call(PROFILE)).status
     assert.equal(status, 200)
-    sim.quota.set({ concurrencyMax: null })
+    sim.gmail.quota.set({ concurrencyMax: null })
   })
 
   test('listens on the loopback address, keeps connections, and says 404 for what it does not know', async () => {
     assert.match(sim.baseUrl, /^http:\/\/127\.0\.0\.1:\d+$/)
     assert.equal((await fetch(`${sim.baseUrl}/nothing`)).status, 404)
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-      const headers = { authorization: `Bearer ${sim.accounts[0]!.accessToken}` }
+      const headers = { authorization: `Bearer ${sim.gmail.accounts[0]!.accessToken}` }
       httpRequest(sim.baseUrl + PROFILE, { headers }, resolve)
         .on('error', reject)
         .end()
@@ -245,7 +245,7 @@ describe('the server', () => {
   })
 
   test('closes although somebody waits', async () => {
-    const own = await startSim({ accounts: [{ address: ADDRESS, messages: 1 }] })
+    const own = await startSim({ gmail: { accounts: [{ address: ADDRESS, messages: 1 }] } })
     own.faults.set({ rules: [{ do: 'stall' }] })
     const waiting = errorCode(call(PROFILE, {}, own))
     while (own.faults.counts()[0]!.struck === 0) await new Promise((resolve) => setImmediate(resolve))
@@ -254,14 +254,14 @@ describe('the server', () => {
   })
 
   test('a simulator that is started again knows the tokens it gave out first, and has the same mail', async () => {
-    const options = { seed: 9, accounts: [{ address: ADDRESS, messages: 20 }] }
+    const options = { seed: 9, gmail: { accounts: [{ address: ADDRESS, messages: 20 }] } }
     const dumpOf = (one: Sim): string[] =>
-      [...one.mailbox(ADDRESS).dump()].map(({ id, sha256 }) => `${id} ${sha256()}`)
+      [...one.gmail.mailbox(ADDRESS).dump()].map(({ id, sha256 }) => `${id} ${sha256()}`)
     const first = await startSim(options)
-    const seen = { accounts: first.accounts, dump: dumpOf(first) }
+    const seen = { accounts: first.gmail.accounts, dump: dumpOf(first) }
     await first.close()
     const second = await startSim(options)
-    assert.deepEqual({ accounts: second.accounts, dump: dumpOf(second) }, seen)
+    assert.deepEqual({ accounts: second.gmail.accounts, dump: dumpOf(second) }, seen)
     await second.close()
   })
 })

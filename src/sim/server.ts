@@ -16,6 +16,8 @@ export type SimCall = {
   path: string
   query: URLSearchParams
   headers: IncomingHttpHeaders
+  /** The scheme and host by which the caller came, also through a proxy: addresses in answers begin with it. */
+  origin: string
   body: Buffer
   /** The body as it came, for an operation that `takesChunks`; `body` is empty then. */
   chunks?: readonly Buffer[]
@@ -56,7 +58,10 @@ export type Operation = {
   stall?(): number | null | undefined
 }
 
-export type Service = { match(call: SimCall): Operation | undefined }
+/** Undefined: the call is for somebody else. */
+export type Routes = { match(call: SimCall): Operation | undefined }
+
+export type NamedRoutes = Routes & { service: string }
 
 export type SimServer = { port: number; origin: string; close(): Promise<void> }
 
@@ -64,7 +69,7 @@ export type ServedCall = { atMs: number; operation: string; account?: string; st
 
 export type ServerOptions = {
   port?: number
-  services: readonly Service[]
+  routes: readonly NamedRoutes[]
   faults: Faults
   clock: Clock
   onServed?: (served: ServedCall) => void
@@ -104,14 +109,16 @@ export async function startServer(options: ServerOptions): Promise<SimServer> {
 type Exchange = ServerOptions & { request: IncomingMessage; response: ServerResponse; signal: AbortSignal }
 
 async function serve(exchange: Exchange): Promise<void> {
-  const { request, response, services, faults } = exchange
+  const { request, response, routes, faults } = exchange
   const call: SimCall = {
     ...splitUrl(request.url ?? '/'),
     verb: request.method ?? 'GET',
     headers: request.headers,
+    origin: originOf(request),
     body: EMPTY,
   }
-  const operation = findOperation(services, call)
+  const found = findOperation(routes, call)
+  const operation = found?.operation
   const chunks = await readBody(exchange, operation)
   if (!chunks) {
     response.writeHead(413, { connection: 'close' }).end()
@@ -132,7 +139,13 @@ async function serve(exchange: Exchange): Promise<void> {
   }
   const plan = operation.isExempt
     ? undefined
-    : faults.plan({ method: name, account, place: 'request', isNextPage: operation.isNextPage === true })
+    : faults.plan({
+        service: found!.service,
+        method: name,
+        account,
+        place: 'request',
+        isNextPage: operation.isNextPage === true,
+      })
   if (!plan) return send(exchange, { name, account, answer: await operation.run() })
   await suffer(exchange, operation, plan)
 }
@@ -322,12 +335,24 @@ function asBuffer(piece: string | Buffer): Buffer {
   return typeof piece === 'string' ? Buffer.from(piece, 'latin1') : piece
 }
 
-function findOperation(services: readonly Service[], call: SimCall): Operation | undefined {
-  for (const service of services) {
-    const operation = service.match(call)
-    if (operation) return operation
+function findOperation(
+  routes: readonly NamedRoutes[],
+  call: SimCall,
+): { service: string; operation: Operation } | undefined {
+  for (const one of routes) {
+    const operation = one.match(call)
+    if (operation) return { service: one.service, operation }
   }
   return undefined
+}
+
+function originOf({ headers, socket }: IncomingMessage): string {
+  const first = (name: string): string | undefined =>
+    String(headers[name] ?? '')
+      .split(',')[0]
+      ?.trim() || undefined
+  const host = first('x-forwarded-host') ?? headers.host ?? `${HOST}:${socket.localPort}`
+  return `${first('x-forwarded-proto') ?? 'http'}://${host}`
 }
 
 /** Undefined when it is too long. By events: an async iterator costs more than a small call does. */

@@ -19,6 +19,7 @@ import { ONEDRIVE_SCOPES } from '../../cloud/onedrive/auth.ts'
 import { createEngine, type Engine } from '../../engine/index.ts'
 import { Accounts, accountKey } from '../../ledger/accounts.ts'
 import { openLedger } from '../../ledger/open.ts'
+import type { SimDriveInput } from '../../sim/onedrive/onedrive.ts'
 import type { SimDrive } from '../../sim/onedrive/sim-drive.ts'
 import { type Sim, type SimOptions, startSim } from '../../sim/start.ts'
 import { OWN_FOLDER } from './filter.ts'
@@ -35,7 +36,7 @@ const SETTLE_MS_MAX = 240_000
 
 export type FileWorldOptions = {
   sim?: Partial<SimOptions>
-  drive?: Partial<NonNullable<SimOptions['drives']>[number]>
+  drive?: Partial<SimDriveInput>
   settings?: Partial<FilesSettings>
   choices?: Record<string, unknown>
   /** Deletions that wait for a yes are left waiting; else somebody says it whenever they do. */
@@ -61,7 +62,7 @@ export class FileWorld {
     close: () => Promise<void>
   }) {
     this.sim = parts.sim
-    this.there = parts.sim.drive(ACCOUNT)
+    this.there = parts.sim.onedrive.drive(ACCOUNT)
     this.engine = parts.engine
     this.files = parts.files
     this.root = parts.root
@@ -204,14 +205,17 @@ export function readTree(root: string, folder = ''): Map<string, string> {
 
 export async function startFileWorld(options: FileWorldOptions = {}): Promise<FileWorld> {
   const home = mkdtempSync(join(tmpdir(), 'tidemark-files-'))
-  const sim = await startSim({ drives: [{ account: ACCOUNT, ...options.drive }], ...options.sim })
+  const sim = await startSim({
+    ...options.sim,
+    onedrive: { drives: [{ account: ACCOUNT, ...options.drive }], ...options.sim?.onedrive },
+  })
   const ledger = await openLedger(options.ledgerUrl ?? 'sqlite::memory:')
   const accounts = await Accounts.open(ledger)
   const vault = await openVault({ env: {}, home })
-  const { refreshToken } = sim.issueDrive(ACCOUNT)
+  const { refreshToken } = sim.onedrive.issue(ACCOUNT)
   const secret = {
     kind: 'oauth',
-    clientId: sim.microsoftClientId,
+    clientId: sim.onedrive.clientId,
     refreshToken,
     scopes: ONEDRIVE_SCOPES.readwrite,
     obtainedAtMs: systemClock.now(),
@@ -234,7 +238,7 @@ export async function startFileWorld(options: FileWorldOptions = {}): Promise<Fi
     drive: PAIR,
     createdAt: '2026-01-01T00:00:00.000Z',
   })
-  const drive = sim.drive(ACCOUNT)
+  const drive = sim.onedrive.drive(ACCOUNT)
   await files.store.addFolderPair(
     {
       name: PAIR,
@@ -271,10 +275,10 @@ export async function startFileWorld(options: FileWorldOptions = {}): Promise<Fi
 
 function settingsOf(sim: Sim): FilesSettings {
   return {
-    apiUrl: sim.graphUrl,
-    authUrl: sim.microsoftAuthUrl,
-    tokenUrl: sim.microsoftTokenUrl,
-    deviceUrl: sim.microsoftDeviceUrl,
+    apiUrl: sim.onedrive.graphUrl,
+    authUrl: sim.onedrive.authUrl,
+    tokenUrl: sim.onedrive.tokenUrl,
+    deviceUrl: sim.onedrive.deviceUrl,
     requestsPerSecondStart: 10_000,
     requestsPerSecondMax: 10_000,
     parallelDownloads: 8,

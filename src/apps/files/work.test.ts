@@ -32,16 +32,16 @@ let work: AppWork | undefined
 let troubles: string[]
 
 beforeEach(async () => {
-  sim = await startSim({ drives: [{ account: ANN }] })
+  sim = await startSim({ onedrive: { drives: [{ account: ANN }] } })
   base = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-work-')))
   mkdirSync(join(base, 'home'))
   runtime = await open()
   troubles = []
   const { vault, accounts } = runtime
-  const { refreshToken } = sim.issueDrive(ANN)
+  const { refreshToken } = sim.onedrive.issue(ANN)
   const secret = {
     kind: 'oauth',
-    clientId: sim.microsoftClientId,
+    clientId: sim.onedrive.clientId,
     refreshToken,
     scopes: ONEDRIVE_SCOPES.readwrite,
     obtainedAtMs: systemClock.now(),
@@ -62,8 +62,8 @@ afterEach(async () => {
 async function open(role: Role = 'worker'): Promise<OpenRuntime & FilesRuntime> {
   const config = catalog.parse({
     onedrive: {
-      api_url: sim.graphUrl,
-      token_url: sim.microsoftTokenUrl,
+      api_url: sim.onedrive.graphUrl,
+      token_url: sim.onedrive.tokenUrl,
       requests_per_second_start: 1000,
       requests_per_second_max: 10_000,
     },
@@ -112,14 +112,14 @@ describe('a process that works for folders', () => {
   })
 
   test('syncs them when it begins, and sees what is changed on either side later', async () => {
-    sim.drive(ANN).device.write('there.txt', 'there')
+    sim.onedrive.drive(ANN).device.write('there.txt', 'there')
     const { root } = await addFolderPair(runtime, { root: join(base, 'docs') })
     await begin()
     await until(async () => (await runtime.files.store.totals('docs')).files === 1)
     mkdirSync(join(root, 'new'))
     writeFileSync(join(root, 'new', 'here.txt'), 'here')
-    await until(() => sim.drive(ANN).device.has('new/here.txt'))
-    sim.drive(ANN).device.write('later.txt', 'later')
+    await until(() => sim.onedrive.drive(ANN).device.has('new/here.txt'))
+    sim.onedrive.drive(ANN).device.write('later.txt', 'later')
     await until(async () => (await runtime.files.store.totals('docs')).files === 3)
     assert.deepEqual(troubles, [])
     assert.deepEqual((await scheduled()).sort(), [deltaSchedule('docs'), lookSchedule('docs')])
@@ -128,7 +128,7 @@ describe('a process that works for folders', () => {
   test('sees folders that are added while it runs, and lets go of those that are removed', async () => {
     await begin()
     assert.deepEqual(await scheduled(), [])
-    sim.drive(ANN).device.write('a.txt', 'a')
+    sim.onedrive.drive(ANN).device.write('a.txt', 'a')
     await addFolderPair(runtime, { root: join(base, 'docs') })
     await until(async () => (await runtime.files.store.totals('docs')).files === 1)
     await runtime.files.store.removeFolderPair('docs')
@@ -147,7 +147,7 @@ describe('a process that works for folders', () => {
     await pass(3_000)
     assert.equal((await runtime.ledger.jobs({ kind: 'files.look', limit: 100 })).length, before)
     await runtime.engine.resume('stream', streamOf('docs'))
-    await until(() => sim.drive(ANN).device.has('while-paused.txt'))
+    await until(() => sim.onedrive.drive(ANN).device.has('while-paused.txt'))
     const [look] = await runtime.ledger.jobs({ kind: 'files.look', limit: 1 })
     assert.deepEqual(JSON.parse(look!.payload).folders, [[]])
   })
@@ -163,7 +163,7 @@ describe('a process that works for folders', () => {
     const { text, state } = await status()
     assert.deepEqual([text, state], ['Something in the folder is still to be looked at.', 'working'])
     await until(async () => (await status()).text === 'In step.')
-    assert.ok(sim.drive(ANN).device.has('a.txt'))
+    assert.ok(sim.onedrive.drive(ANN).device.has('a.txt'))
     // One that ended in between leaves its mark to the next whole look.
     await files.store.write((tx) => noteStirred(tx, 'docs', systemClock.now() - 60_000))
     assert.notEqual((await status()).text, 'In step.')
@@ -180,7 +180,7 @@ describe('a process that works for folders', () => {
     assert.deepEqual(troubles, [`The folder ${root} is not there.`])
     renameSync(`${root}-away`, root)
     writeFileSync(join(root, 'back.txt'), 'x')
-    await until(() => sim.drive(ANN).device.has('back.txt'))
+    await until(() => sim.onedrive.drive(ANN).device.has('back.txt'))
   })
 
   test('watches by the filter that holds now', async () => {
@@ -196,8 +196,8 @@ describe('a process that works for folders', () => {
     mkdirSync(join(root, 'skipped'))
     writeFileSync(join(root, 'skipped', 'a.txt'), 'x')
     writeFileSync(join(root, 'taken.txt'), 'x')
-    await until(() => sim.drive(ANN).device.has('taken.txt'))
-    assert.equal(sim.drive(ANN).device.has('skipped'), false)
+    await until(() => sim.onedrive.drive(ANN).device.has('taken.txt'))
+    assert.equal(sim.onedrive.drive(ANN).device.has('skipped'), false)
   })
 
   test('stops the upload of a file that is changed meanwhile, and uploads what it is then', async () => {
@@ -210,9 +210,9 @@ describe('a process that works for folders', () => {
     writeFileSync(join(root, 'large.bin'), Buffer.alloc(30 * 1024 * 1024, 1))
     await until(() => runtime.files.transfers.numbers('docs').upload.count > 0)
     writeFileSync(join(root, 'large.bin'), Buffer.from('small now'))
-    await until(() => sim.drive(ANN).device.has('large.bin'))
-    assert.equal(sim.drive(ANN).device.read('large.bin')?.toString(), 'small now')
-    assert.equal(sim.drive(ANN).device.item('large.bin').versions.length, 0)
+    await until(() => sim.onedrive.drive(ANN).device.has('large.bin'))
+    assert.equal(sim.onedrive.drive(ANN).device.read('large.bin')?.toString(), 'small now')
+    assert.equal(sim.onedrive.drive(ANN).device.item('large.bin').versions.length, 0)
   })
 
   test('that only answers leaves all of it to others', async () => {

@@ -33,7 +33,7 @@ function mail(subject: string): Buffer {
 
 function arrive({ sim }: SyncWorld, subject: string): string {
   const message = { raw: mail(subject), labelIds: ['INBOX'], internalMs: ARRIVED_MS }
-  return sim.mailbox(ADDRESS).insert(message).id
+  return sim.gmail.mailbox(ADDRESS).insert(message).id
 }
 
 /** As `tidemark mail status` has it, and what the files really hold. */
@@ -65,7 +65,7 @@ test('a shard that is put back from an older copy is not claimed, and what it la
   await world.follow()
   await closed(world, (folder) => copyFileSync(join(folder, `${SHARD}.db`), join(folder, 'copy')))
   const late = [arrive(world, 'late-1'), arrive(world, 'late-2')]
-  world.sim.mailbox(ADDRESS).modify(early, { add: ['STARRED'] })
+  world.sim.gmail.mailbox(ADDRESS).modify(early, { add: ['STARRED'] })
   await world.follow()
   const before = await look(world)
   assert.deepEqual([before.stored, before.inFiles, before.missing], [MESSAGES + 3, MESSAGES + 3, 0])
@@ -107,7 +107,7 @@ test('a sync alone finds an older shard, and says which message nobody has any m
   }
   await archive.store([{ ...imported, raw, source: 'import' }])
   await world.follow()
-  world.sim.mailbox(ADDRESS).delete(deleted)
+  world.sim.gmail.mailbox(ADDRESS).delete(deleted)
   await world.follow()
   await closed(world, (folder) => copyFileSync(join(folder, 'copy'), join(folder, `${SHARD}.db`)))
   await world.follow()
@@ -232,7 +232,7 @@ test('labels of an older copy count as compared only when a comparison has ended
   const early = arrive(world, 'early')
   await world.follow()
   await closed(world, (folder) => copyFileSync(join(folder, `${SHARD}.db`), join(folder, 'copy')))
-  world.sim.mailbox(ADDRESS).modify(early, { add: ['STARRED'] })
+  world.sim.gmail.mailbox(ADDRESS).modify(early, { add: ['STARRED'] })
   await world.follow()
   await closed(world, (folder) => copyFileSync(join(folder, 'copy'), join(folder, `${SHARD}.db`)))
   const isCompared = async (): Promise<boolean> => {
@@ -269,7 +269,7 @@ test('a change that comes in while the mailbox is compared does not hide what an
   const early = arrive(world, 'early')
   await world.follow()
   await closed(world, (folder) => copyFileSync(join(folder, `${SHARD}.db`), join(folder, 'copy')))
-  const mailbox = world.sim.mailbox(ADDRESS)
+  const mailbox = world.sim.gmail.mailbox(ADDRESS)
   mailbox.modify(early, { add: ['STARRED'] })
   await world.follow()
   await closed(world, (folder) => copyFileSync(join(folder, 'copy'), join(folder, `${SHARD}.db`)))

@@ -13,7 +13,7 @@ async function unclearWorld(
   const world = await startSync({ messages: 3, ...options })
   t.after(() => world.close())
   const raw = Buffer.from('Subject: named\r\n\r\nonly\r\n')
-  const { id } = world.sim.mailbox(ADDRESS).insert({ raw, labelIds: ['INBOX'] })
+  const { id } = world.sim.gmail.mailbox(ADDRESS).insert({ raw, labelIds: ['INBOX'] })
   await world.sync()
   const { client } = world.account
   const history = client.history.bind(client)
@@ -40,7 +40,7 @@ test('it stays noted when its fetch is canceled and pruned, until a later one ha
   const world = await unclearWorld(t)
   const { engine, kinds, account, id } = world
   const { ledger } = engine
-  const mailbox = world.sim.mailbox(ADDRESS)
+  const mailbox = world.sim.gmail.mailbox(ADDRESS)
   mailbox.modify(id, { add: ['STARRED'] })
   await engine.pause('kind', 'mail.fetch')
   const history = await engine.enqueue(kinds.history, { account: ADDRESS }, { stream: account.stream })
@@ -78,7 +78,7 @@ test('a fetch that had begun before it was noted again does not settle it', asyn
 
 test('of a stored message that is in spam now the archive learns it, although spam is not wanted', async (t) => {
   const world = await unclearWorld(t, { choices: { spam: false, trash: true } })
-  world.sim.mailbox(ADDRESS).modify(world.id, { add: ['SPAM'] })
+  world.sim.gmail.mailbox(ADDRESS).modify(world.id, { add: ['SPAM'] })
   await world.follow()
   assert.deepEqual(await labelsOf(world), ['SPAM'])
 })
@@ -88,7 +88,7 @@ test('one that is left out by its labels stays noted: a fetch that began before 
   t.after(() => world.close())
   await world.sync()
   const { engine, kinds, account } = world
-  const mailbox = world.sim.mailbox(ADDRESS)
+  const mailbox = world.sim.gmail.mailbox(ADDRESS)
   const { id } = mailbox.insert({ raw: Buffer.from('Subject: slow\r\n\r\nbytes\r\n'), labelIds: ['INBOX'] })
   const getRaw = account.client.getRaw.bind(account.client)
   const [read, later] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]

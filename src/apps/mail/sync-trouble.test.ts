@@ -72,7 +72,7 @@ describe('an outage that lasts longer than all tries of a job', { concurrency: t
 
   test('poison messages all over the mailbox do not pass for one', async (t) => {
     const world = await syncWorld(t, { messages: 14 })
-    const victims = [...world.sim.mailbox(ADDRESS).dump()].filter((_, index) => index % 3 === 0)
+    const victims = [...world.sim.gmail.mailbox(ADDRESS).dump()].filter((_, index) => index % 3 === 0)
     for (const { id } of victims) world.sim.faults.poison({ id, mode: 'batch' })
     await world.sync()
     const { stored, bad } = await world.status()
@@ -104,7 +104,7 @@ describe('a comparison that is wanted before the slices are listed', () => {
     await engine.resume('kind', 'mail.list')
     await until(async () => (await count('mail.list', 'done')) === (await count('mail.list')))
     await until(async () => (await count('mail.reconcile', 'done')) > 0)
-    const [first] = [...world.sim.mailbox(ADDRESS).dump()].sort((a, b) => a.internalMs - b.internalMs)
+    const [first] = [...world.sim.gmail.mailbox(ADDRESS).dump()].sort((a, b) => a.internalMs - b.internalMs)
     assert.equal((await world.status()).stored, 0)
     assert.ok((await world.status()).mark_at * 1000 <= first!.internalMs)
     await engine.resume('kind', 'mail.fetch')
@@ -139,7 +139,7 @@ describe('a bad message', () => {
   test('that a comparison finds missing stands once among the bad ones, with its tries, until it can be had', async (t) => {
     const world = await syncWorld(t, { messages: 30 })
     const { engine, kinds, account } = world
-    const victims = [...world.sim.mailbox(ADDRESS).dump()].slice(3, 5).map(({ id }) => id)
+    const victims = [...world.sim.gmail.mailbox(ADDRESS).dump()].slice(3, 5).map(({ id }) => id)
     const getRaw = account.client.getRaw.bind(account.client)
     account.client.getRaw = (ids, { onAnswer, ...options }) =>
       getRaw(ids, {
@@ -178,7 +178,7 @@ describe('a bad message', () => {
 describe('what is stored', () => {
   test('an imported message is fetched by the sync, and the bytes of the cloud take its place', async (t) => {
     const world = await syncWorld(t, { messages: 10 })
-    const [message] = [...world.sim.mailbox(ADDRESS).dump()]
+    const [message] = [...world.sim.gmail.mailbox(ADDRESS).dump()]
     const { archive } = world.account
     await archive.store([
       {
@@ -199,7 +199,7 @@ describe('what is stored', () => {
   test("files that were imported before the first sync are Gmail's messages after it, each once", async (t) => {
     const world = await syncWorld(t, { messages: 12 })
     const { archive } = world.account
-    const mailbox = world.sim.mailbox(ADDRESS)
+    const mailbox = world.sim.gmail.mailbox(ADDRESS)
     mailbox.insert({ raw: Buffer.from('Subject: without id\r\n\r\ntext'), labelIds: ['INBOX'] })
     const all = [...mailbox.dump()]
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-eml-'))
@@ -237,7 +237,7 @@ describe('what is stored', () => {
     const world = await syncWorld(t, { messages: 10 })
     const { engine, kinds, account } = world
     await world.sync()
-    const mailbox = world.sim.mailbox(ADDRESS)
+    const mailbox = world.sim.gmail.mailbox(ADDRESS)
     const { id } = [...mailbox.dump()][0]!
     mailbox.delete(id)
     await engine.transaction((tx) => noteGone(tx, ADDRESS, [id], Date.now()))
@@ -252,7 +252,7 @@ describe('what is stored', () => {
       const world = await syncWorld(t, { messages: 10 })
       const { engine, kinds, account } = world
       await world.sync()
-      const { id } = [...world.sim.mailbox(ADDRESS).dump()][0]!
+      const { id } = [...world.sim.gmail.mailbox(ADDRESS).dump()][0]!
       await engine.transaction((tx) => noteGone(tx, ADDRESS, [id], Date.now()))
       if (refresh) await account.archive.apply([{ id, historyId: `${2n ** 64n - 1n}`, deletedAtMs: 1 }])
       await pause(2)
@@ -289,7 +289,7 @@ describe('pages that change while they are turned', () => {
     const world = await syncWorld(t, { messages: 10 })
     await world.sync()
     const { client, archive } = world.account
-    const mailbox = world.sim.mailbox(ADDRESS)
+    const mailbox = world.sim.gmail.mailbox(ADDRESS)
     const plain = client.history.bind(client)
     const arrived: string[] = []
     // Pages of one listing show what was there when the first was made.

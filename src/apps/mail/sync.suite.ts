@@ -55,12 +55,15 @@ export async function startSync(options: SyncOptions): Promise<SyncWorld> {
   const { sim: simOptions, messages, choices = { spam: true, trash: true }, ledgerUrl, ...own } = options
   const home = mkdtempSync(join(tmpdir(), 'tidemark-sync-'))
   const sim = await startSim({
-    quota: { unitsPerMinute: null },
-    accounts: [{ address: ADDRESS, messages }],
     ...simOptions,
+    gmail: {
+      quota: { unitsPerMinute: null },
+      accounts: [{ address: ADDRESS, messages }],
+      ...simOptions?.gmail,
+    },
   })
   const settings: MailSettings = {
-    ...{ folder: join(home, 'mail'), apiUrl: sim.baseUrl, tokenUrl: sim.tokenUrl },
+    ...{ folder: join(home, 'mail'), apiUrl: sim.baseUrl, tokenUrl: sim.gmail.tokenUrl },
     ...{ unitsPerMinute: 1e8, priceOfGet: 20, requestsPerSecond: { start: 5_000, max: 5_000 } },
     ...{
       workers: { start: 8, max: 8 },
@@ -76,9 +79,9 @@ export async function startSync(options: SyncOptions): Promise<SyncWorld> {
   const rows = await Accounts.open(ledger)
   const tables = await MailTables.open(ledger)
   const vault = await openVault({ env: {}, home })
-  const { refreshToken } = sim.issue(ADDRESS, [GMAIL_SCOPES.full])
+  const { refreshToken } = sim.gmail.issue(ADDRESS, [GMAIL_SCOPES.full])
   const secret = {
-    ...{ kind: 'oauth', clientId: sim.clientId, clientSecret: sim.clientSecret, refreshToken },
+    ...{ kind: 'oauth', clientId: sim.gmail.clientId, clientSecret: sim.gmail.clientSecret, refreshToken },
     ...{ scopes: [GMAIL_SCOPES.full], obtainedAtMs: systemClock.now() },
   }
   const row = { service: SERVICE, name: ADDRESS }

@@ -25,7 +25,7 @@ function oneBatch(messages: number): Pick<SyncOptions, 'sim' | 'messages' | 'bat
   return {
     messages,
     batch: messages,
-    sim: { accounts: [{ address: ADDRESS, messages, fromMs: toMs - 5 * DAY_MS, toMs }] },
+    sim: { gmail: { accounts: [{ address: ADDRESS, messages, fromMs: toMs - 5 * DAY_MS, toMs }] } },
   }
 }
 
@@ -36,7 +36,7 @@ describe('a poison message in a batch of 300', () => {
       const undisturbed = await syncWorld(t, oneBatch(300))
       await undisturbed.sync()
       const world = await syncWorld(t, oneBatch(300))
-      const [victim] = [...world.sim.mailbox(ADDRESS).dump()].slice(123)
+      const [victim] = [...world.sim.gmail.mailbox(ADDRESS).dump()].slice(123)
       world.sim.faults.poison({ id: victim!.id, mode })
       await world.sync()
       const { listed, stored, bad } = await world.status()
@@ -61,7 +61,7 @@ describe('a poison message in a batch of 300', () => {
 describe('choices', () => {
   test('spam that is not wanted is neither listed nor stored, and comes when it is moved out of spam', async (t) => {
     const world = await syncWorld(t, { messages: 40, choices: { spam: false, trash: true } })
-    const mailbox = world.sim.mailbox(ADDRESS)
+    const mailbox = world.sim.gmail.mailbox(ADDRESS)
     const spam = mailbox.insert({ raw: Buffer.from('Subject: win\r\n\r\nnow'), labelIds: ['SPAM'] })
     await world.sync()
     assert.equal(await world.account.archive.message(spam.id), null)
@@ -85,7 +85,11 @@ describe('deep slices', () => {
     const world = await syncWorld(t, {
       messages,
       slice: 'month',
-      sim: { accounts: [{ address: ADDRESS, messages, fromMs: toMs - 3 * DAY_MS, toMs, profile: 'small' }] },
+      sim: {
+        gmail: {
+          accounts: [{ address: ADDRESS, messages, fromMs: toMs - 3 * DAY_MS, toMs, profile: 'small' }],
+        },
+      },
     })
     // The bytes are not what this is about.
     await world.engine.pause('kind', 'mail.fetch')
@@ -132,7 +136,7 @@ describe('ledgers', () => {
       await world.follow()
       const { listed, stored, gone, skipped, bad } = await world.status()
       assert.equal(listed, stored + gone + skipped + bad)
-      const living = [...world.sim.mailbox(ADDRESS).dump()]
+      const living = [...world.sim.gmail.mailbox(ADDRESS).dump()]
         .filter(({ deleted }) => !deleted)
         .map(({ id }) => id)
       assert.equal((await world.account.archive.stored(living)).size, living.length)

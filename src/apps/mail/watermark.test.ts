@@ -30,7 +30,7 @@ type Context = { after(fn: () => Promise<void>): void }
 /** A mailbox of eight months, of which some messages are fetched only when their gate opens. */
 async function gatedWorld(t: Context): Promise<SyncWorld & { hold(id: string, gate: Gate): void }> {
   const accounts = [{ address: ADDRESS, messages: 80, fromMs: FROM_MS, toMs: TO_MS }]
-  const world = await startSync({ messages: 80, slice: 'month', sim: { accounts } })
+  const world = await startSync({ messages: 80, slice: 'month', sim: { gmail: { accounts } } })
   const gates = new Map<string, Gate>()
   const { client } = world.account
   const getRaw = client.getRaw.bind(client)
@@ -70,7 +70,7 @@ async function isStored({ account }: SyncWorld, { message }: Arrived): Promise<b
 }
 
 const dump = ({ sim }: SyncWorld): DumpedMessage[] =>
-  [...sim.mailbox(ADDRESS).dump()].sort((a, b) => a.internalMs - b.internalMs)
+  [...sim.gmail.mailbox(ADDRESS).dump()].sort((a, b) => a.internalMs - b.internalMs)
 
 const begin = ({ engine, kinds, account }: SyncWorld, kind: 'plan' | 'history') =>
   engine.enqueue(kinds[kind], { account: ADDRESS }, { stream: account.stream })
@@ -87,7 +87,7 @@ describe('the watermark that is reported', () => {
     const none: Arrived = { message: dump(world)[0]!, atMs: Infinity }
     await until(world, none, async () => (await world.status()).mark_at * 1000 > FROM_MS + 90 * DAY_MS)
 
-    const message = world.sim.mailbox(ADDRESS).insert({
+    const message = world.sim.gmail.mailbox(ADDRESS).insert({
       ...{ raw: Buffer.from('Subject: old\r\n\r\nmail'), labelIds: ['INBOX'] },
       internalMs: FROM_MS + 40 * DAY_MS,
     })
@@ -132,7 +132,7 @@ describe('the watermark that is reported', () => {
     await until(world, arrived, isMarkUnder)
 
     world.hold(middle.id, fetching)
-    world.sim.mailbox(ADDRESS).modify(middle.id, { add: ['STARRED'] })
+    world.sim.gmail.mailbox(ADDRESS).modify(middle.id, { add: ['STARRED'] })
     const cursor = await cursorOf(world)
     await begin(world, 'history')
     await until(world, arrived, async () => (await cursorOf(world)) !== cursor)

@@ -34,7 +34,7 @@ async function world(): Promise<World> {
   const home = mkdtempSync(join(tmpdir(), 'tidemark-runtime-'))
   closing.push(() => rmSync(home, { recursive: true, force: true }))
   const accounts = [ANN, BEN].map((address) => ({ address, messages: 40 }))
-  const sim = await startSim({ quota: { unitsPerMinute: null }, accounts })
+  const sim = await startSim({ gmail: { quota: { unitsPerMinute: null }, accounts } })
   closing.push(() => sim.close())
   return {
     ...{ sim, home },
@@ -51,7 +51,7 @@ function configOf(sim: Sim, { ledgerUrl = 'sqlite', unitsPerMinute = 1e8, pollMi
   return catalog.parse({
     ledger: { url: ledgerUrl },
     gmail: {
-      ...{ api_url: sim.baseUrl, token_url: sim.tokenUrl, units_per_minute: unitsPerMinute },
+      ...{ api_url: sim.baseUrl, token_url: sim.gmail.tokenUrl, units_per_minute: unitsPerMinute },
       ...{ requests_per_second_start: 5_000, requests_per_second_max: 5_000 },
     },
     mail: { poll_minutes: pollMinutes },
@@ -61,8 +61,8 @@ function configOf(sim: Sim, { ledgerUrl = 'sqlite', unitsPerMinute = 1e8, pollMi
 async function connect({ sim }: World, { accounts, vault }: OpenRuntime, address: string): Promise<void> {
   const scopes = [GMAIL_SCOPES.full]
   const secret = {
-    ...{ kind: 'oauth', clientId: sim.clientId, clientSecret: sim.clientSecret, scopes },
-    ...{ refreshToken: sim.issue(address, scopes).refreshToken, obtainedAtMs: systemClock.now() },
+    ...{ kind: 'oauth', clientId: sim.gmail.clientId, clientSecret: sim.gmail.clientSecret, scopes },
+    ...{ refreshToken: sim.gmail.issue(address, scopes).refreshToken, obtainedAtMs: systemClock.now() },
   }
   const row = { service: SERVICE, name: address }
   const sealed = vault.seal(accountKey(row), JSON.stringify(secret))

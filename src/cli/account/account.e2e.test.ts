@@ -15,30 +15,32 @@ let sim: Sim
 let home: TestHome
 before(async () => {
   sim = await startSim({
-    accounts: [
-      { address: ANN, messages: 12 },
-      { address: BOB, messages: 3 },
-    ],
+    gmail: {
+      accounts: [
+        { address: ANN, messages: 12 },
+        { address: BOB, messages: 3 },
+      ],
+    },
   })
 })
 after(() => sim.close())
 beforeEach(() => {
   home = sqliteHome()
   writeConfig(home)
-  Object.assign(sim.oauth.consent, { autoApprove: true, deny: false, grantOnly: null })
+  Object.assign(sim.oauth, { autoApprove: true, deny: false, grantOnly: null })
   sim.oauth.delegatedScopes = null
-  sim.oauth.grants.refreshTokenMs = null
+  sim.oauth.refreshTokenMs = null
 })
 afterEach(() => home.remove())
 
-function writeConfig({ path, url }: TestHome, clientSecret = sim.clientSecret): void {
+function writeConfig({ path, url }: TestHome, clientSecret = sim.gmail.clientSecret): void {
   const gmail = {
-    client_id: sim.clientId,
+    client_id: sim.gmail.clientId,
     client_secret: clientSecret,
     api_url: sim.baseUrl,
-    auth_url: sim.authUrl,
-    token_url: sim.tokenUrl,
-    revoke_url: sim.revokeUrl,
+    auth_url: sim.gmail.authUrl,
+    token_url: sim.gmail.tokenUrl,
+    revoke_url: sim.gmail.revokeUrl,
   }
   const lines = Object.entries(gmail).map(([key, value]) => `${key} = ${JSON.stringify(value)}`)
   const ledger = url.startsWith('postgres') ? `[ledger]\nurl = ${JSON.stringify(url)}\n` : ''
@@ -86,7 +88,7 @@ const list = (): Promise<Listed[]> => home.json<Listed[]>('account', 'list')
 
 /** No file of the home and no output ever holds a token. */
 function assertNoSecrets(...texts: string[]): void {
-  const { access, refresh } = sim.oauth.grants.list()
+  const { access, refresh } = sim.gmail.grants.list()
   const secrets = [...access, ...refresh].map(({ token }) => token)
   assert.ok(secrets.length > 0)
   const files = readdirSync(home.path, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())
@@ -146,7 +148,7 @@ describe('account add gmail', () => {
 
   test('connects an account anew that is there: the token is new, the settings stay unless flags change them', async () => {
     await addByBrowser('--read-only', '--only-label', 'Work')
-    sim.oauth.grants.revokeAccount(ANN)
+    sim.gmail.grants.revokeAccount(ANN)
     assert.equal((await home.run('account', 'check')).code, 1)
     assert.equal((await list())[0]?.state, 'sign-in')
     assert.equal((await home.run('doctor')).code, 1)
@@ -198,7 +200,7 @@ describe('account add gmail', () => {
 
   test('works for a service account with delegation, whose key file is not needed afterwards', async () => {
     const file = join(home.path, 'robot.json')
-    writeFileSync(file, JSON.stringify(sim.serviceAccount()))
+    writeFileSync(file, JSON.stringify(sim.gmail.serviceAccount()))
     const added = await home.run('account', 'add', 'gmail', '--service-account', file, '--user', BOB)
     assert.equal(added.code, 0, added.stderr)
     writeFileSync(file, '')
@@ -208,7 +210,7 @@ describe('account add gmail', () => {
   })
 
   test('says at once that a sign-in of a project in testing will end', async () => {
-    sim.oauth.grants.refreshTokenMs = 7 * 86_400_000
+    sim.oauth.refreshTokenMs = 7 * 86_400_000
     assert.match((await addByBrowser()).stderr, /ends by itself in 7 d\. .*In production/)
     assert.match(
       (await home.run('doctor')).stdout,
@@ -222,7 +224,7 @@ describe('account add gmail that does not succeed says why, and keeps nothing:',
   afterEach(async () => assert.deepEqual(await list(), []))
 
   test('the person refuses', async () => {
-    sim.oauth.consent.deny = true
+    sim.oauth.deny = true
     const { code, stderr, page } = await addByBrowser()
     assert.equal(code, 1)
     assert.match(stderr, /The access was not allowed/)
@@ -230,14 +232,14 @@ describe('account add gmail that does not succeed says why, and keeps nothing:',
   })
 
   test('the box for Gmail is not ticked', async () => {
-    sim.oauth.consent.grantOnly = ['openid']
+    sim.oauth.grantOnly = ['openid']
     const { code, stderr } = await addByBrowser()
     assert.equal(code, 1)
     assert.match(stderr, /permission for Gmail was not given.*\n.*ticked/)
   })
 
   test('somebody else signs in', async () => {
-    sim.oauth.consent.autoApprove = BOB
+    sim.oauth.autoApprove = BOB
     const { code, stderr } = await addByBrowser('--user', ANN)
     assert.equal(code, 1)
     assert.match(stderr, /This is the account bob@example\.com, not ann@example\.com/)
@@ -268,7 +270,7 @@ describe('account add gmail that does not succeed says why, and keeps nothing:',
   test('the domain has not delegated this', async () => {
     sim.oauth.delegatedScopes = [GMAIL_SCOPES.readonly]
     const file = join(home.path, 'robot.json')
-    writeFileSync(file, JSON.stringify(sim.serviceAccount()))
+    writeFileSync(file, JSON.stringify(sim.gmail.serviceAccount()))
     const { code, stderr } = await home.run(
       'account',
       'add',
@@ -318,7 +320,7 @@ describe('account check', () => {
   test('says of a revoked token what to do, without touching the others', async () => {
     await addByBrowser('--user', ANN)
     await addByBrowser('--user', BOB)
-    sim.oauth.grants.revokeAccount(BOB)
+    sim.gmail.grants.revokeAccount(BOB)
     const checked = await home.run('account', 'check', '--json')
     assert.equal(checked.code, 1)
     type Checked = { name: string; ok: boolean; state: string; problems: { code: string; hint: string }[] }
@@ -333,7 +335,10 @@ describe('account check', () => {
     await addByBrowser()
     writeFileSync(
       join(home.path, 'config.toml'),
-      readFileSync(join(home.path, 'config.toml'), 'utf8').replace(sim.tokenUrl, 'http://127.0.0.1:1/token'),
+      readFileSync(join(home.path, 'config.toml'), 'utf8').replace(
+        sim.gmail.tokenUrl,
+        'http://127.0.0.1:1/token',
+      ),
     )
     const { code, stdout } = await home.run('account', 'check')
     assert.equal(code, 1)
@@ -357,9 +362,9 @@ describe('account remove', () => {
     assert.equal(asked.code, 2)
     assert.match(asked.stderr, /Shall the account ann@example\.com be forgotten\?\n {2}Say --yes/)
     assert.equal((await list()).length, 1)
-    const mine = new Set(sim.accounts.map(({ refreshToken }) => refreshToken))
+    const mine = new Set(sim.gmail.accounts.map(({ refreshToken }) => refreshToken))
     const issued = (): number =>
-      sim.oauth.grants.list().refresh.filter(({ token }) => !mine.has(token)).length
+      sim.gmail.grants.list().refresh.filter(({ token }) => !mine.has(token)).length
     const before = issued()
     const { code, stdout, stderr } = await home.run('account', 'remove', ANN, '--yes')
     assert.equal(code, 0, stderr)
@@ -371,7 +376,7 @@ describe('account remove', () => {
 
   test('leaves the access in place when told to', async () => {
     await addByBrowser()
-    const before = sim.oauth.grants.list().refresh.length
+    const before = sim.gmail.grants.list().refresh.length
     const removed = await home.json<{ revoked: string; archive: string }>(
       'account',
       'remove',
@@ -381,14 +386,17 @@ describe('account remove', () => {
     )
     assert.equal(removed.revoked, 'kept')
     assert.equal(removed.archive, join(home.path, 'mail', ANN))
-    assert.equal(sim.oauth.grants.list().refresh.length, before)
+    assert.equal(sim.gmail.grants.list().refresh.length, before)
   })
 
   test('works also when the service cannot be reached and when the master key is lost', async () => {
     await addByBrowser('--user', ANN)
     await addByBrowser('--user', BOB)
     const config = readFileSync(join(home.path, 'config.toml'), 'utf8')
-    writeFileSync(join(home.path, 'config.toml'), config.replace(sim.revokeUrl, 'http://127.0.0.1:1/revoke'))
+    writeFileSync(
+      join(home.path, 'config.toml'),
+      config.replace(sim.gmail.revokeUrl, 'http://127.0.0.1:1/revoke'),
+    )
     const unreachable = await home.run('account', 'remove', ANN, '--yes')
     assert.equal(unreachable.code, 0)
     assert.match(unreachable.stderr, /could not be given back: .*\n.*myaccount\.google\.com/)

@@ -21,33 +21,35 @@ let home: TestHome
 let aheadMs = 0
 before(async () => {
   sim = await startSim({
-    accounts: [{ address: ANN, messages: 2 }],
-    drives: [
-      { account: ANN, files: 3 },
-      { account: BOB, type: 'business' },
-    ],
     clock: { ...systemClock, now: () => systemClock.now() + aheadMs },
+    gmail: { accounts: [{ address: ANN, messages: 2 }] },
+    onedrive: {
+      drives: [
+        { account: ANN, files: 3 },
+        { account: BOB, type: 'business' },
+      ],
+    },
   })
-  sim.oneDrive.signIn.deviceIntervalS = 0.05
+  sim.onedrive.signIn.deviceIntervalS = 0.05
 })
 after(() => sim.close())
 beforeEach(() => {
   aheadMs = 0
   home = sqliteHome()
   writeConfig(home)
-  Object.assign(sim.oauth.consent, { autoApprove: true, deny: false, grantOnly: null })
-  sim.oneDrive.signIn.endsUsedRefresh = true
+  Object.assign(sim.oauth, { autoApprove: true, deny: false, grantOnly: null })
+  sim.onedrive.signIn.endsUsedRefresh = true
 })
 afterEach(() => home.remove())
 
 function writeConfig({ path, url }: TestHome, change: Record<string, string> = {}): void {
   const gmail = {
-    ...{ client_id: sim.clientId, client_secret: sim.clientSecret, api_url: sim.baseUrl },
-    ...{ auth_url: sim.authUrl, token_url: sim.tokenUrl, revoke_url: sim.revokeUrl },
+    ...{ client_id: sim.gmail.clientId, client_secret: sim.gmail.clientSecret, api_url: sim.baseUrl },
+    ...{ auth_url: sim.gmail.authUrl, token_url: sim.gmail.tokenUrl, revoke_url: sim.gmail.revokeUrl },
   }
   const onedrive = {
-    ...{ client_id: sim.microsoftClientId, api_url: sim.graphUrl, auth_url: sim.microsoftAuthUrl },
-    ...{ token_url: sim.microsoftTokenUrl, device_url: sim.microsoftDeviceUrl, ...change },
+    ...{ client_id: sim.onedrive.clientId, api_url: sim.onedrive.graphUrl, auth_url: sim.onedrive.authUrl },
+    ...{ token_url: sim.onedrive.tokenUrl, device_url: sim.onedrive.deviceUrl, ...change },
   }
   const section = (name: string, keys: Record<string, string>): string =>
     `[${name}]\n${Object.entries(keys)
@@ -118,7 +120,7 @@ const listed = async (): Promise<string[]> =>
 
 /** No file of the home and no output ever holds a token. */
 function assertNoSecrets(...texts: string[]): void {
-  const { access, refresh } = sim.oneDrive.grants.list()
+  const { access, refresh } = sim.onedrive.grants.list()
   const secrets = [...access, ...refresh].map(({ token }) => token)
   assert.ok(secrets.length > 0)
   const files = readdirSync(home.path, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())
@@ -138,7 +140,14 @@ async function keepFolder(name: string, account: string): Promise<string> {
     const store = await FileStore.open(ledger)
     await store.addFolderPair(
       {
-        ...{ name, account, root, driveId: sim.drive(account).id, driveType: 'personal', rootItemId: 'root' },
+        ...{
+          name,
+          account,
+          root,
+          driveId: sim.onedrive.drive(account).id,
+          driveType: 'personal',
+          rootItemId: 'root',
+        },
         ...{ markerId: 'marker', machine: 'here', settings: '{}' },
       },
       { dev: String(dev), ino: String(ino), birthNs: '0', mtimeNs: '0', ctimeNs: '0', size },
@@ -186,7 +195,7 @@ describe('account add onedrive', () => {
   })
 
   test('works with a code that is typed on another device', async () => {
-    sim.oauth.consent.autoApprove = false
+    sim.oauth.autoApprove = false
     const running = add('--device')
     await typeCode(running, 'allow', BOB)
     const { code, stdout, stderr } = await running.ended
@@ -199,7 +208,7 @@ describe('account add onedrive', () => {
 
   test('connects an account anew that is there: the secret is new, and it is ready again', async () => {
     await addByBrowser('--read-only')
-    sim.oneDrive.grants.revokeAccount(ANN)
+    sim.onedrive.grants.revokeAccount(ANN)
     const lost = await home.run('account', 'check')
     assert.equal(lost.code, 1)
     assert.match(lost.stdout, /does not work[\s\S]*account add onedrive/)
@@ -241,7 +250,7 @@ describe('account add onedrive that does not succeed says why, and keeps nothing
   afterEach(async () => assert.deepEqual(await list(), []))
 
   test('the person refuses in the browser', async () => {
-    sim.oauth.consent.deny = true
+    sim.oauth.deny = true
     const { code, stderr, page } = await addByBrowser()
     assert.equal(code, 1)
     assert.match(stderr, /The access was not allowed\.\n {2}Run the command again/)
@@ -250,7 +259,7 @@ describe('account add onedrive that does not succeed says why, and keeps nothing
   })
 
   test('the person refuses on the other device', async () => {
-    sim.oauth.consent.autoApprove = false
+    sim.oauth.autoApprove = false
     const running = add('--device')
     await typeCode(running, 'deny')
     const { code, stderr } = await running.ended
@@ -259,7 +268,7 @@ describe('account add onedrive that does not succeed says why, and keeps nothing
   })
 
   test('the code is not typed before it ends', async () => {
-    sim.oauth.consent.autoApprove = false
+    sim.oauth.autoApprove = false
     const running = add('--device')
     await running.says(/(Waiting for the sign-in)/)
     aheadMs = HOUR_MS
@@ -269,7 +278,7 @@ describe('account add onedrive that does not succeed says why, and keeps nothing
   })
 
   test('nobody signs in', async () => {
-    sim.oauth.consent.autoApprove = false
+    sim.oauth.autoApprove = false
     for (const flags of [[], ['--device']]) {
       const { code, stderr } = await add('--wait', '1s', ...flags).ended
       assert.equal(code, 1)
@@ -278,14 +287,14 @@ describe('account add onedrive that does not succeed says why, and keeps nothing
   })
 
   test('the permission to change files is not given', async () => {
-    sim.oauth.consent.grantOnly = ['Files.Read', 'User.Read']
+    sim.oauth.grantOnly = ['Files.Read', 'User.Read']
     const { code, stderr } = await addByBrowser()
     assert.equal(code, 1)
     assert.match(stderr, /not everything that is needed was allowed/)
   })
 
   test('somebody else signs in', async () => {
-    sim.oauth.consent.autoApprove = BOB
+    sim.oauth.autoApprove = BOB
     const { code, stderr, page } = await addByBrowser('--user', ANN)
     assert.equal(code, 1)
     assert.match(stderr, /This is the account bob@example\.com, not ann@example\.com/)
@@ -337,7 +346,7 @@ describe('two services', () => {
     const asked = await home.run('account', 'check', ANN)
     assert.equal(asked.code, 2)
     assert.match(asked.stderr, /Name one of: gmail:ann@example\.com, onedrive:ann@example\.com/)
-    sim.oneDrive.grants.revokeAccount(ANN)
+    sim.onedrive.grants.revokeAccount(ANN)
     assert.equal((await home.run('account', 'check', `onedrive:${ANN}`)).code, 1)
     assert.equal((await home.run('account', 'check', `gmail:${ANN}`)).code, 0)
     assert.equal((await home.run('account', 'remove', `onedrive:${ANN}`, '--yes')).code, 0)
@@ -385,7 +394,7 @@ describe('account remove of a OneDrive account', () => {
     await addByBrowser()
     const root = await keepFolder('docs', ANN)
     await keepFolder('other', BOB)
-    const before = JSON.stringify(sim.drive(ANN).dump())
+    const before = JSON.stringify(sim.onedrive.drive(ANN).dump())
     const { code, stdout } = await home.run('account', 'remove', ANN, '--yes', '--force')
     assert.equal(code, 0)
     assert.match(
@@ -395,7 +404,7 @@ describe('account remove of a OneDrive account', () => {
     assert.deepEqual(await list(), [])
     assert.deepEqual(readdirSync(root), ['note.txt'])
     assert.equal(readFileSync(join(root, 'note.txt'), 'utf8'), 'mine')
-    assert.equal(JSON.stringify(sim.drive(ANN).dump()), before)
+    assert.equal(JSON.stringify(sim.onedrive.drive(ANN).dump()), before)
     await addByBrowser()
     assert.match((await home.run('account', 'list')).stdout, /docs \(/)
     const removed = await home.json<{ folders: { name: string }[]; revoked: string }>(

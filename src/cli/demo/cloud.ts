@@ -36,9 +36,7 @@ export async function startDemoCloud(
   }
   const worlds = demos.map((demo) => demo.world(place))
   const options: SimOptions = {
-    ...Object.assign({}, ...worlds),
-    accounts: worlds.flatMap(({ accounts = [] }) => accounts),
-    drives: worlds.flatMap(({ drives = [] }) => drives),
+    ...worlds.reduce<object>(joined, {}),
     seed: place.seed,
     clock,
     faults: { rules: WEATHER },
@@ -50,6 +48,22 @@ export async function startDemoCloud(
     await sim.close()
     throw thrown
   }
+}
+
+/** Two apps may have their parts in one service: objects are joined, lists put one behind the other. */
+function joined(one: object, other: object): object {
+  const both: Record<string, unknown> = { ...one }
+  for (const [name, value] of Object.entries(other)) {
+    const own = both[name]
+    if (Array.isArray(own) && Array.isArray(value)) both[name] = [...own, ...value]
+    else if (isObject(own) && isObject(value)) both[name] = joined(own, value)
+    else both[name] = value
+  }
+  return both
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }
 
 const PORT_FILE = 'demo-port'

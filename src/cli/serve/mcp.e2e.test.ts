@@ -17,7 +17,7 @@ let world: World
 const children = new Set<ChildProcessWithoutNullStreams>()
 before(async () => {
   world = await World.start({ messages: 60, seed: 21 })
-  world.sim.mailbox(ADDRESS).insert({
+  world.sim.gmail.mailbox(ADDRESS).insert({
     raw: Buffer.from('From: Eve <eve@example.com>\r\nSubject: zebra crossing\r\n\r\nlook both ways'),
     internalMs: Date.UTC(2021, 5, 1),
   })
@@ -156,7 +156,7 @@ describe('tidemark mcp', () => {
     const server = start(['--json', 'serve', '--port', '0'])
     while (!server.said.stdout.includes('\n')) await once(server.child.stdout, 'data')
     const client = await connected(['mcp', '--allow-write'])
-    world.sim.mailbox(ADDRESS).insert({
+    world.sim.gmail.mailbox(ADDRESS).insert({
       raw: Buffer.from('From: Eve <eve@example.com>\r\nSubject: quagga\r\n\r\njust arrived'),
       internalMs: Date.UTC(2021, 6, 1),
     })

@@ -17,26 +17,29 @@ afterEach(async () => {
 async function start(messages: number, options: Partial<SimOptions> = {}): Promise<Sim> {
   const fromMs = Date.UTC(2020, 0)
   sim = await startSim({
-    accounts: [{ address: ADDRESS, messages, fromMs, toMs: Date.UTC(2024, 0) }],
-    quota: { unitsPerMinute: null },
     ...options,
+    gmail: {
+      accounts: [{ address: ADDRESS, messages, fromMs, toMs: Date.UTC(2024, 0) }],
+      quota: { unitsPerMinute: null },
+      ...options.gmail,
+    },
   })
   return sim
 }
 
 function connect(sim: Sim, options: Partial<GmailClientOptions> = {}): GmailClient {
-  const { accessToken } = sim.accounts[0]!
+  const { accessToken } = sim.gmail.accounts[0]!
   const token = { access: async () => accessToken, refused: () => undefined }
   return clientOf(sim.baseUrl, { token, ...options })
 }
 
 /** A token source that gets a new one from the simulator when the last was refused. */
 function renewing(sim: Sim): GmailClientOptions['token'] {
-  let current = sim.accounts[0]!.accessToken
+  let current = sim.gmail.accounts[0]!.accessToken
   return {
     access: async () => current,
     refused: (token) => {
-      if (token === current) current = sim.issue(ADDRESS, ['https://mail.google.com/']).accessToken
+      if (token === current) current = sim.gmail.issue(ADDRESS, ['https://mail.google.com/']).accessToken
     },
   }
 }
@@ -105,7 +108,7 @@ describe('against the simulated Gmail', () => {
     const { messages, gone } = await fetchAll(client, ids)
     assert.deepEqual([messages.size, gone.size], [230, 0])
     for (const [id, message] of messages) {
-      const kept = sim.mailbox(ADDRESS).get(id)!
+      const kept = sim.gmail.mailbox(ADDRESS).get(id)!
       assert.ok(Buffer.compare(message.raw, kept.raw()) === 0, id)
       assert.deepEqual(
         [message.threadId, message.internalMs, message.historyId, [...message.labelIds].sort()],
@@ -120,17 +123,17 @@ describe('against the simulated Gmail', () => {
     const client = connect(sim, { token: renewing(sim), timeoutMs: 2_000 })
     const { messages, gone } = await fetchAll(client, await listAll(client))
     for (const [id, message] of messages) {
-      const kept = sim.mailbox(ADDRESS).get(id)
+      const kept = sim.gmail.mailbox(ADDRESS).get(id)
       if (kept) assert.ok(Buffer.compare(message.raw, kept.raw()) === 0, id)
     }
-    for (const id of gone) assert.equal(sim.mailbox(ADDRESS).get(id), undefined)
+    for (const id of gone) assert.equal(sim.gmail.mailbox(ADDRESS).get(id), undefined)
     assert.ok(messages.size + gone.size >= 600)
     const { faults } = sim.log.counts()
     assert.ok(Object.keys(faults).length > 0, 'there was trouble')
   })
 
   test('what the quota refuses inside a batch is counted in units', async () => {
-    const sim = await start(60, { quota: { unitsPerMinute: 400, retryAfterSeconds: 7 } })
+    const sim = await start(60, { gmail: { quota: { unitsPerMinute: 400, retryAfterSeconds: 7 } } })
     const refusals: TidemarkError[] = []
     const pace: Pace = (_call, fn) =>
       fn().catch((error: unknown) => {
@@ -204,7 +207,7 @@ describe('against the simulated Gmail', () => {
     }
     assert.equal(told.at(-1), `${added.id} added`)
     assert.equal(page.records.at(-1)?.id, page.historyId)
-    sim.mailbox(ADDRESS).expireHistory()
+    sim.gmail.mailbox(ADDRESS).expireHistory()
     await assert.rejects(client.history({ startHistoryId: historyId }), (error) =>
       codeIs(error, 'history-expired'),
     )
@@ -221,7 +224,7 @@ describe('against the simulated Gmail', () => {
     assert.ok(second?.ok)
     assert.deepEqual(
       [...second.message.labelIds].sort(),
-      [...sim.mailbox(ADDRESS).get(there!)!.labelIds].sort(),
+      [...sim.gmail.mailbox(ADDRESS).get(there!)!.labelIds].sort(),
     )
   })
 
@@ -261,7 +264,7 @@ describe('against the simulated Gmail', () => {
 
   test('what the scopes do not allow is an auth error with a hint', async () => {
     const sim = await start(3)
-    const { accessToken } = sim.issue(ADDRESS, ['https://www.googleapis.com/auth/gmail.readonly'])
+    const { accessToken } = sim.gmail.issue(ADDRESS, ['https://www.googleapis.com/auth/gmail.readonly'])
     const client = connect(sim, { token: { access: async () => accessToken, refused: () => undefined } })
     const [id] = [...(await listAll(client))]
     await assert.rejects(client.batchDelete([id!]), (error) => {

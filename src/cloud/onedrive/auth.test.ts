@@ -41,12 +41,12 @@ const fetch: Fetch = async (url, init) => {
 
 beforeEach(async () => {
   clock = new FakeClock()
-  sim = await startSim({ drives: [{ account: ACCOUNT }], clock })
+  sim = await startSim({ clock, onedrive: { drives: [{ account: ACCOUNT }] } })
 })
 afterEach(() => sim.close())
 
 function calls() {
-  return { fetch, clock, tokenUrl: sim.microsoftTokenUrl, deviceUrl: sim.microsoftDeviceUrl }
+  return { fetch, clock, tokenUrl: sim.onedrive.tokenUrl, deviceUrl: sim.onedrive.deviceUrl }
 }
 
 function codeOf(code: string): (error: unknown) => boolean {
@@ -59,8 +59,8 @@ describe('signing in with a browser', () => {
   async function signIn(access: 'readwrite' | 'readonly', verifier?: string): Promise<OneDriveSecret> {
     const pkce = createPkce(randomBytes)
     const input = {
-      authUrl: sim.microsoftAuthUrl,
-      clientId: sim.microsoftClientId,
+      authUrl: sim.onedrive.authUrl,
+      clientId: sim.onedrive.clientId,
       redirectUri,
       access,
       pkce,
@@ -69,12 +69,12 @@ describe('signing in with a browser', () => {
     const back = new URL(page.headers.get('location')!)
     assert.equal(back.searchParams.get('state'), pkce.state)
     const code = back.searchParams.get('code') ?? ''
-    const client = { clientId: sim.microsoftClientId, redirectUri, verifier: verifier ?? pkce.verifier, code }
+    const client = { clientId: sim.onedrive.clientId, redirectUri, verifier: verifier ?? pkce.verifier, code }
     return await signInByCode(calls(), client)
   }
 
   test('gives a secret that can be kept and read again', async () => {
-    sim.oauth.consent.autoApprove = true
+    sim.oauth.autoApprove = true
     const secret = await signIn('readwrite')
     assert.equal(accessOf(secret.scopes), 'readwrite')
     assert.equal(secret.obtainedAtMs, clock.now())
@@ -83,20 +83,20 @@ describe('signing in with a browser', () => {
   })
 
   test('with a verifier that is another’s fails', async () => {
-    sim.oauth.consent.autoApprove = true
+    sim.oauth.autoApprove = true
     await assert.rejects(signIn('readwrite', 'v'.repeat(43)), codeOf('invalid_grant'))
   })
 
   test('that allows less than is needed is refused', async () => {
-    sim.oauth.consent.autoApprove = true
-    sim.oauth.consent.grantOnly = ['User.Read']
+    sim.oauth.autoApprove = true
+    sim.oauth.grantOnly = ['User.Read']
     await assert.rejects(signIn('readwrite'), codeOf('scope-missing'))
   })
 })
 
 describe('signing in with a device code', () => {
   async function begin() {
-    return await signInByDevice(calls(), { clientId: sim.microsoftClientId, access: 'readwrite' })
+    return await signInByDevice(calls(), { clientId: sim.onedrive.clientId, access: 'readwrite' })
   }
 
   /** Time goes on until it is settled, but not while the service is being asked. */
@@ -114,7 +114,7 @@ describe('signing in with a device code', () => {
   }
 
   async function enter(userCode: string, decision: 'allow' | 'deny'): Promise<void> {
-    const page = new URL('/devicelogin', sim.microsoftTokenUrl)
+    const page = new URL('/devicelogin', sim.onedrive.tokenUrl)
     const body = new URLSearchParams({ user_code: userCode, account: ACCOUNT, decision })
     assert.equal((await globalThis.fetch(page, { method: 'POST', body })).status, 200)
   }
@@ -149,7 +149,7 @@ describe('signing in with a device code', () => {
     const stop = new AbortController()
     const { finish } = await signInByDevice(
       { ...calls(), signal: stop.signal },
-      { clientId: sim.microsoftClientId, access: 'readonly' },
+      { clientId: sim.onedrive.clientId, access: 'readonly' },
     )
     const done = finish()
     const reason = new Error('enough')
@@ -168,13 +168,13 @@ describe('signing in with a device code', () => {
 
 describe('tokens', () => {
   function secret(): OneDriveSecret {
-    const { refreshToken } = sim.issueDrive(ACCOUNT)
+    const { refreshToken } = sim.onedrive.issue(ACCOUNT)
     const scopes = [...ONEDRIVE_SCOPES.readwrite]
-    return { kind: 'oauth', clientId: sim.microsoftClientId, refreshToken, scopes, obtainedAtMs: 0 }
+    return { kind: 'oauth', clientId: sim.onedrive.clientId, refreshToken, scopes, obtainedAtMs: 0 }
   }
 
   test('every refresh brings a new refresh token, which is saved before its access token is used', async () => {
-    sim.oneDrive.signIn.endsUsedRefresh = true
+    sim.onedrive.signIn.endsUsedRefresh = true
     const saved: string[] = []
     const first = secret()
     const save = async ({ refreshToken }: OneDriveSecret): Promise<void> => void saved.push(refreshToken)
@@ -190,7 +190,7 @@ describe('tokens', () => {
   })
 
   test('a rotated token that cannot be saved gives no access until it can', async () => {
-    sim.oneDrive.signIn.endsUsedRefresh = true
+    sim.onedrive.signIn.endsUsedRefresh = true
     let broken = true
     const save = async (): Promise<void> => {
       if (broken) throw new TidemarkError('The disk is full', { kind: 'transient' })
@@ -204,7 +204,7 @@ describe('tokens', () => {
 
   test('a withdrawn access asks to connect again', async () => {
     const given = secret()
-    sim.oneDrive.grants.revokeAccount(ACCOUNT)
+    sim.onedrive.grants.revokeAccount(ACCOUNT)
     const source = createTokenSource({ ...calls(), secret: given, save: async () => undefined })
     const error = await source.access().catch((thrown: unknown) => thrown)
     assert.ok(error instanceof TidemarkError)
@@ -224,9 +224,9 @@ describe('the tokens of an account', () => {
     ledger = await openLedger('sqlite::memory:')
     accounts = await Accounts.open(ledger)
     vault = await openVault({ env: { TIDEMARK_MASTER_KEY: randomBytes(32).toString('base64') }, home: '/' })
-    const { refreshToken } = sim.issueDrive(ACCOUNT)
+    const { refreshToken } = sim.onedrive.issue(ACCOUNT)
     const scopes = [...ONEDRIVE_SCOPES.readwrite]
-    const secret = { kind: 'oauth', clientId: sim.microsoftClientId, refreshToken, scopes, obtainedAtMs: 0 }
+    const secret = { kind: 'oauth', clientId: sim.onedrive.clientId, refreshToken, scopes, obtainedAtMs: 0 }
     const sealed = vault.seal(accountKey({ service: 'onedrive', name: 'ann' }), JSON.stringify(secret))
     account = await accounts.add({ service: 'onedrive', name: 'ann', settings: {}, sealed })
   })
@@ -237,7 +237,7 @@ describe('the tokens of an account', () => {
   }
 
   test('live on in the next process though each refresh token works once', async () => {
-    sim.oneDrive.signIn.endsUsedRefresh = true
+    sim.onedrive.signIn.endsUsedRefresh = true
     const kept = await (await open()).access()
     assert.equal(await (await open()).access(), kept)
     for (let hours = 0; hours < 3; hours++) {
@@ -247,7 +247,7 @@ describe('the tokens of an account', () => {
   })
 
   test('that were withdrawn mark the account for a new sign-in', async () => {
-    sim.oneDrive.grants.revokeAccount(ACCOUNT)
+    sim.onedrive.grants.revokeAccount(ACCOUNT)
     await assert.rejects((await open()).access(), { kind: 'auth' })
     const [stored] = await accounts.list()
     assert.equal(stored?.state, 'sign-in')

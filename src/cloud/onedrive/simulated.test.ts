@@ -313,7 +313,7 @@ describe('in spite of', () => {
 
   test('a service that throttles, the wait is told', async () => {
     const rate = { requestsPerSecond: 0.001, burst: 1, retryAfterSeconds: 7 }
-    const { client } = await begin({}, {}, { driveRate: rate })
+    const { client } = await begin({}, {}, { onedrive: { rate } })
     await client.drive()
     const error = await client.drive().catch((thrown: unknown) => thrown)
     assert.ok(error instanceof TidemarkError)
@@ -323,9 +323,9 @@ describe('in spite of', () => {
 
 test('a token for reading may not write, and the error says what to do', async () => {
   const { sim, client: writer, driveId, rootId } = await begin()
-  const { accessToken } = sim.issueDrive('ann@example.com', ['Files.Read', 'User.Read'])
+  const { accessToken } = sim.onedrive.issue('ann@example.com', ['Files.Read', 'User.Read'])
   const token = { access: async () => accessToken, refused: () => undefined }
-  const { client: reader } = await begin({}, { token, apiUrl: sim.graphUrl })
+  const { client: reader } = await begin({}, { token, apiUrl: sim.onedrive.graphUrl })
   assert.equal((await reader.root(driveId)).id, rootId)
   const folder = { parentId: rootId, name: 'x', conflict: 'fail' } as const
   const error = await reader.createFolder(driveId, folder).catch((thrown: unknown) => thrown)

@@ -114,7 +114,9 @@ for (const seed of [1, 2, 3, 4]) {
       assert.ok(sentBytes < 3 * content.length, `${sentBytes} bytes were sent`)
       assert.equal(quickXorHash(await downloaded(client, driveId, stored)), quickXorHash(content))
     }
-    const names = [...sim.drive('ann@example.com').state.root.children!.values()].map(({ name }) => name)
+    const names = [...sim.onedrive.drive('ann@example.com').state.root.children!.values()].map(
+      ({ name }) => name,
+    )
     assert.deepEqual(names.sort(), ['a.bin', 'b.bin', 'c.bin'])
     await close()
   })

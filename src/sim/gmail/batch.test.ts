@@ -11,10 +11,12 @@ let ids: string[]
 
 before(async () => {
   sim = await startSim({
-    accounts: [{ address: ADDRESS, messages: 60, profile: 'small' }],
-    quota: { unitsPerMinute: null },
+    gmail: {
+      accounts: [{ address: ADDRESS, messages: 60, profile: 'small' }],
+      quota: { unitsPerMinute: null },
+    },
   })
-  ids = sim
+  ids = sim.gmail
     .mailbox(ADDRESS)
     .list({ maxResults: 60, includeSpamTrash: true })
     .messages.map(({ id }) => id)
@@ -34,7 +36,7 @@ async function post(body: string | Buffer, to: Sim = sim): Promise<Response> {
     method: 'POST',
     headers: {
       'content-type': `multipart/mixed; boundary=b`,
-      authorization: `Bearer ${to.accounts[0]!.accessToken}`,
+      authorization: `Bearer ${to.gmail.accounts[0]!.accessToken}`,
     },
     body,
   })
@@ -77,14 +79,20 @@ describe('a batch', () => {
         ['<response-item2>', 200],
       ],
     )
-    assert.deepEqual(Buffer.from(parts[0]!.json.raw!, 'base64url'), sim.mailbox(ADDRESS).get(ids[0]!)!.raw())
+    assert.deepEqual(
+      Buffer.from(parts[0]!.json.raw!, 'base64url'),
+      sim.gmail.mailbox(ADDRESS).get(ids[0]!)!.raw(),
+    )
   })
 
   test('costs the sum of its parts, and runs out part by part', async () => {
     // A clock that stands still: nothing falls out of the window.
     const accounts = [{ address: ADDRESS, messages: 10 }]
-    const own = await startSim({ accounts, clock: new FakeClock(), quota: { unitsPerMinute: 300 } })
-    const found = own
+    const own = await startSim({
+      clock: new FakeClock(),
+      gmail: { accounts, quota: { unitsPerMinute: 300 } },
+    })
+    const found = own.gmail
       .mailbox(ADDRESS)
       .list({ includeSpamTrash: true })
       .messages.map(({ id }) => id)
@@ -93,11 +101,11 @@ describe('a batch', () => {
       first.parts.map(({ status }) => status),
       found.map(() => 200),
     )
-    assert.equal(own.quota.usage(ADDRESS).unitsUsed, 200)
+    assert.equal(own.gmail.quota.usage(ADDRESS).unitsUsed, 200)
     const { parts } = await getAll(found, own)
     assert.equal(parts.filter(({ status }) => status === 200).length, 5)
     assert.equal(parts.filter(({ status }) => status === 403 || status === 429).length, 5)
-    assert.equal(own.quota.usage(ADDRESS).callsRefused, 5)
+    assert.equal(own.gmail.quota.usage(ADDRESS).callsRefused, 5)
     await own.close()
   })
 
@@ -114,7 +122,7 @@ describe('a batch', () => {
     const part = `--b\r\nContent-Type: application/http\r\n\r\nPOST /gmail/v1/users/me/labels\r\nContent-Type: application/json\r\n\r\n${body}\r\n--b--`
     assert.match(await (await post(part)).text(), /HTTP\/1\.1 200 OK/)
     assert.ok(
-      sim
+      sim.gmail
         .mailbox(ADDRESS)
         .labels()
         .some(({ name }) => name === 'Grüße'),
@@ -176,7 +184,7 @@ describe('faults in a batch', () => {
     assert.equal((await getAll([poison])).status, 500)
     assert.equal((await getAll(ids.slice(1, 3))).status, 200)
     const alone = await fetch(`${sim.baseUrl}/gmail/v1/users/me/messages/${poison}`, {
-      headers: { authorization: `Bearer ${sim.accounts[0]!.accessToken}` },
+      headers: { authorization: `Bearer ${sim.gmail.accounts[0]!.accessToken}` },
     })
     assert.equal(alone.status, 500)
   })

@@ -35,6 +35,7 @@ export function readBatch(call: SimCall, partsMax: number): BatchPart[] {
       contentId: headers['content-id'],
       call: {
         ...splitUrl(url),
+        origin: call.origin,
         verb,
         headers: auth === undefined ? own : { ...own, authorization: auth },
         body: inner,

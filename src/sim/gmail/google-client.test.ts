@@ -16,23 +16,22 @@ let client: gmail_v1.Gmail
 before(async () => {
   sim = await startSim({
     seed: 5,
-    accounts: [{ address: ADDRESS, messages: 320 }],
-    quota: { unitsPerMinute: null },
+    gmail: { accounts: [{ address: ADDRESS, messages: 320 }], quota: { unitsPerMinute: null } },
   })
-  client = clientOf(sim.accounts[0]!)
+  client = clientOf(sim.gmail.accounts[0]!)
 })
 after(() => sim.close())
 
 function oauthClient() {
   return new auth.OAuth2({
-    clientId: sim.clientId,
-    clientSecret: sim.clientSecret,
+    clientId: sim.gmail.clientId,
+    clientSecret: sim.gmail.clientSecret,
     redirectUri: 'http://127.0.0.1:9/callback',
     endpoints: {
-      oauth2AuthBaseUrl: sim.authUrl,
-      oauth2TokenUrl: sim.tokenUrl,
-      oauth2RevokeUrl: sim.revokeUrl,
-      tokenInfoUrl: sim.tokenInfoUrl,
+      oauth2AuthBaseUrl: sim.gmail.authUrl,
+      oauth2TokenUrl: sim.gmail.tokenUrl,
+      oauth2RevokeUrl: sim.gmail.revokeUrl,
+      tokenInfoUrl: sim.gmail.tokenInfoUrl,
     },
   })
 }
@@ -76,7 +75,7 @@ describe('sign-in with Google’s client', () => {
   }
 
   test('the PKCE flow gives tokens that work, and a code is good once', async () => {
-    sim.oauth.consent.autoApprove = true
+    sim.oauth.autoApprove = true
     const signingIn = oauthClient()
     const verifier = randomBytes(40).toString('base64url')
     const challenge = createHash('sha256').update(verifier).digest('base64url')
@@ -112,13 +111,13 @@ describe('sign-in with Google’s client', () => {
       (await failure(signingIn.getToken({ code, codeVerifier: verifier }))).message,
       'invalid_grant',
     )
-    sim.oauth.consent.autoApprove = false
+    sim.oauth.autoApprove = false
   })
 
   test('an expired access token is refreshed by itself; a revoked grant is invalid_grant', async () => {
-    const tokens = sim.issue(ADDRESS, [gmailScopes.modify])
+    const tokens = sim.gmail.issue(ADDRESS, [gmailScopes.modify])
     const own = clientOf(tokens)
-    sim.oauth.grants.expireAccess(ADDRESS)
+    sim.gmail.grants.expireAccess(ADDRESS)
     assert.equal((await own.users.getProfile({ userId: 'me' })).status, 200)
     const signedIn = oauthClient()
     signedIn.setCredentials({ refresh_token: tokens.refreshToken })
@@ -126,20 +125,20 @@ describe('sign-in with Google’s client', () => {
     const { status, message } = await failure(signedIn.getAccessToken())
     assert.deepEqual({ status, message }, { status: 400, message: 'invalid_grant' })
     // The other tests go on with a token of their own.
-    client = clientOf({ refreshToken: sim.accounts[0]!.refreshToken })
+    client = clientOf({ refreshToken: sim.gmail.accounts[0]!.refreshToken })
   })
 
   test('scopes are enforced', async () => {
-    const reader = clientOf(sim.issue(ADDRESS, [gmailScopes.readonly]))
+    const reader = clientOf(sim.gmail.issue(ADDRESS, [gmailScopes.readonly]))
     const { data } = await reader.users.messages.list({ userId: 'me', maxResults: 1 })
     const id = data.messages![0]!.id!
     const trash = await failure(reader.users.messages.trash({ userId: 'me', id }))
     assert.deepEqual([trash.status, trash.reason], [403, 'insufficientPermissions'])
-    const modifier = clientOf(sim.issue(ADDRESS, [gmailScopes.modify]))
+    const modifier = clientOf(sim.gmail.issue(ADDRESS, [gmailScopes.modify]))
     assert.equal((await modifier.users.messages.trash({ userId: 'me', id })).status, 200)
     assert.equal((await failure(modifier.users.messages.delete({ userId: 'me', id }))).status, 403)
     assert.equal((await failure(reader.users.getProfile({ userId: 'other@example.com' }))).status, 403)
-    const headersOnly = clientOf(sim.issue(ADDRESS, [gmailScopes.metadata]))
+    const headersOnly = clientOf(sim.gmail.issue(ADDRESS, [gmailScopes.metadata]))
     assert.equal((await headersOnly.users.messages.get({ userId: 'me', id, format: 'metadata' })).status, 200)
     assert.equal(
       (await failure(headersOnly.users.messages.get({ userId: 'me', id, format: 'raw' }))).status,
@@ -148,11 +147,11 @@ describe('sign-in with Google’s client', () => {
   })
 
   test('a service account acts for a user with a JWT of its own', async () => {
-    const key = sim.serviceAccount()
+    const key = sim.gmail.serviceAccount()
     // Google's client of this grant has one fixed address; the grant itself is what counts.
     const assertion = signAssertion(key, { sub: ADDRESS, scope: gmailScopes.readonly })
     const body = new URLSearchParams({ grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion })
-    const answer = await fetch(sim.tokenUrl, { method: 'POST', body })
+    const answer = await fetch(sim.gmail.tokenUrl, { method: 'POST', body })
     const { access_token } = (await answer.json()) as { access_token: string }
     const { data } = await clientOf({ accessToken: access_token }).users.getProfile({ userId: ADDRESS })
     assert.equal(data.emailAddress, ADDRESS)
@@ -188,7 +187,7 @@ describe('reading with Google’s client', () => {
       pages += 1
       pageToken = data.nextPageToken ?? undefined
     } while (pageToken)
-    assert.equal(seen.size, sim.mailbox(ADDRESS).profile().messagesTotal)
+    assert.equal(seen.size, sim.gmail.mailbox(ADDRESS).profile().messagesTotal)
     assert.equal(pages, Math.ceil(seen.size / 100))
     const wrong = await failure(client.users.messages.list({ userId: 'me', pageToken: 'nonsense' }))
     assert.equal(wrong.status, 400)
@@ -200,7 +199,7 @@ describe('reading with Google’s client', () => {
     const get = async (format: string, rest: object = {}): Promise<gmail_v1.Schema$Message> =>
       (await client.users.messages.get({ userId: 'me', id, format, ...rest })).data
     const raw = await get('raw')
-    const stored = sim.mailbox(ADDRESS).get(id)!
+    const stored = sim.gmail.mailbox(ADDRESS).get(id)!
     assert.deepEqual(Buffer.from(raw.raw!, 'base64url'), stored.raw())
     assert.equal(raw.raw!.length % 4, 0)
     assert.equal(raw.internalDate, String(stored.internalMs))
@@ -293,17 +292,17 @@ describe('writing with Google’s client', () => {
       internalDateSource: 'dateHeader',
       requestBody,
     })
-    const stored = sim.mailbox(ADDRESS).get(byHeader.data.id!)!
+    const stored = sim.gmail.mailbox(ADDRESS).get(byHeader.data.id!)!
     assert.deepEqual(stored.raw(), raw)
     assert.equal(stored.internalMs, Date.UTC(2008, 1, 5, 10))
     // Of a message the service keeps whole seconds.
     const beforeMs = Date.now() - 1_000
     const received = await client.users.messages.insert({ userId: 'me', requestBody })
-    assert.ok(sim.mailbox(ADDRESS).get(received.data.id!)!.internalMs >= beforeMs)
+    assert.ok(sim.gmail.mailbox(ADDRESS).get(received.data.id!)!.internalMs >= beforeMs)
     const { messages } = client.users
     const importMail = messages.import.bind(messages)
     const imported = await importMail({ userId: 'me', requestBody })
-    assert.equal(sim.mailbox(ADDRESS).get(imported.data.id!)!.internalMs, Date.UTC(2008, 1, 5, 10))
+    assert.equal(sim.gmail.mailbox(ADDRESS).get(imported.data.id!)!.internalMs, Date.UTC(2008, 1, 5, 10))
   })
 
   test('insert by upload keeps the bytes too, as a string and as a stream', async () => {
@@ -319,7 +318,7 @@ describe('writing with Google’s client', () => {
         },
         AT_ROOT,
       )
-      const stored = sim.mailbox(ADDRESS).get(data.id!)!
+      const stored = sim.gmail.mailbox(ADDRESS).get(data.id!)!
       const sent = typeof body === 'string' ? Buffer.from(body) : raw
       assert.deepEqual(stored.raw(), sent)
       assert.ok(stored.labelIds.has('STARRED'))
@@ -331,7 +330,7 @@ describe('writing with Google’s client', () => {
       },
       AT_ROOT,
     )
-    assert.deepEqual(sim.mailbox(ADDRESS).get(bare.data.id!)!.raw(), mail('Bare'))
+    assert.deepEqual(sim.gmail.mailbox(ADDRESS).get(bare.data.id!)!.raw(), mail('Bare'))
   })
 
   test('modify, trash, untrash, batchModify, batchDelete and delete', async () => {
@@ -354,13 +353,13 @@ describe('writing with Google’s client', () => {
       requestBody: { ids, addLabelIds: ['TRASH'] },
     })
     assert.equal(many.status, 204)
-    assert.ok(ids.every((one) => sim.mailbox(ADDRESS).get(one)!.labelIds.has('TRASH')))
+    assert.ok(ids.every((one) => sim.gmail.mailbox(ADDRESS).get(one)!.labelIds.has('TRASH')))
     await client.users.messages.delete({ userId: 'me', id })
     await client.users.messages.batchDelete({
       userId: 'me',
       requestBody: { ids: [...ids, 'ffffffffffffffff'] },
     })
-    assert.ok(ids.every((one) => sim.mailbox(ADDRESS).get(one) === undefined))
+    assert.ok(ids.every((one) => sim.gmail.mailbox(ADDRESS).get(one) === undefined))
     const tooMany = Array.from({ length: 1_001 }, (_, at) => at.toString(16).padStart(16, '0'))
     const refused = failure(
       client.users.messages.batchDelete({ userId: 'me', requestBody: { ids: tooMany } }),
@@ -407,7 +406,7 @@ describe('writing with Google’s client', () => {
     assert.ok(sent.labelIds!.includes('SENT'))
     assert.equal((await failure(client.users.drafts.get({ userId: 'me', id }))).status, 404)
     const direct = (await client.users.messages.send({ userId: 'me', requestBody: { raw } })).data
-    assert.ok(sim.mailbox(ADDRESS).get(direct.id!)!.labelIds.has('SENT'))
+    assert.ok(sim.gmail.mailbox(ADDRESS).get(direct.id!)!.labelIds.has('SENT'))
     const nobody = Buffer.from('Subject: To nobody\r\n\r\nx').toString('base64url')
     assert.equal(
       (await failure(client.users.messages.send({ userId: 'me', requestBody: { raw: nobody } }))).status,
@@ -445,7 +444,7 @@ describe('writing with Google’s client', () => {
     sim.faults.clear()
     assert.deepEqual(kinds, ['messagesAdded', 'labelsRemoved', 'messagesDeleted'])
     assert.ok(pages > 3, 'some pages were empty')
-    sim.mailbox(ADDRESS).expireHistory()
+    sim.gmail.mailbox(ADDRESS).expireHistory()
     const tooOld = await failure(client.users.history.list({ userId: 'me', startHistoryId }))
     assert.deepEqual([tooOld.status, tooOld.reason], [404, 'notFound'])
     assert.equal(
@@ -459,9 +458,9 @@ describe('writing with Google’s client', () => {
     const { data } = await client.users.watch({ userId: 'me', requestBody })
     const days = (Number(data.expiration) - Date.now()) / 86_400_000
     assert.ok(days > 6.9 && days <= 7)
-    assert.equal(data.historyId, String(sim.mailbox(ADDRESS).historyId))
+    assert.equal(data.historyId, String(sim.gmail.mailbox(ADDRESS).historyId))
     assert.equal((await client.users.stop({ userId: 'me' })).status, 204)
-    assert.equal(sim.push.watchOf(ADDRESS), undefined)
+    assert.equal(sim.gmail.push.watchOf(ADDRESS), undefined)
     assert.equal(
       (await failure(client.users.watch({ userId: 'me', requestBody: { topicName: 'x' } }))).status,
       400,
@@ -471,24 +470,24 @@ describe('writing with Google’s client', () => {
 
 describe('quota errors as Google’s client sees them', () => {
   test('403 with userRateLimitExceeded or rateLimitExceeded, 429 with RESOURCE_EXHAUSTED', async () => {
-    sim.quota.set({ unitsPerMinute: 1, retryAfterSeconds: 7 })
+    sim.gmail.quota.set({ unitsPerMinute: 1, retryAfterSeconds: 7 })
     const shapes = {
       user403: [403, 'userRateLimitExceeded'],
       rate403: [403, 'rateLimitExceeded'],
       exhausted429: [429, 'rateLimitExceeded'],
     } as const
     for (const [shape, expected] of Object.entries(shapes)) {
-      sim.quota.set({ shape: shape as keyof typeof shapes })
+      sim.gmail.quota.set({ shape: shape as keyof typeof shapes })
       const { status, reason } = await failure(client.users.messages.list({ userId: 'me' }, NO_RETRY))
       assert.deepEqual([status, reason], [...expected])
     }
     const answer = await fetch(`${sim.baseUrl}/gmail/v1/users/me/messages`, {
-      headers: { authorization: `Bearer ${sim.issue(ADDRESS, [gmailScopes.full]).accessToken}` },
+      headers: { authorization: `Bearer ${sim.gmail.issue(ADDRESS, [gmailScopes.full]).accessToken}` },
     })
     assert.equal(answer.headers.get('retry-after'), '7')
     const { error } = (await answer.json()) as { error: { status: string; message: string } }
     assert.equal(error.status, 'RESOURCE_EXHAUSTED')
     assert.match(error.message, /Quota exceeded/)
-    sim.quota.set({ unitsPerMinute: null, retryAfterSeconds: null })
+    sim.gmail.quota.set({ unitsPerMinute: null, retryAfterSeconds: null })
   })
 })

@@ -2,14 +2,13 @@
  * The Gmail API over HTTP: finds the route of a call, checks who calls and with which scope, takes the
  * price, and lets the mailbox answer. A batch goes through the same door, part by part.
  */
-import type { Clock } from '../../base/clock.ts'
 import type { FaultEffect } from '../fault-rules.ts'
-import type { FaultPlan, Faults } from '../faults.ts'
-import { bearerOf } from '../oauth.ts'
-import type { Access, Grants } from '../oauth-grants.ts'
-import type { Push } from '../push.ts'
+import type { FaultPlan } from '../faults.ts'
+import type { Access, Grants } from '../grants.ts'
 import type { Quota } from '../quota.ts'
-import type { Operation, Service, SimAnswer, SimCall } from '../server.ts'
+import type { Operation, Routes, SimAnswer, SimCall } from '../server.ts'
+import type { Kernel } from '../service.ts'
+import { bearerToken } from '../sign-in.ts'
 import { accountRoutes } from './account-routes.ts'
 import { type BatchPart, batchAnswer, isBatchPath, readBatch } from './batch.ts'
 import { draftRoutes } from './draft-routes.ts'
@@ -30,23 +29,20 @@ import { parseFields } from './fields.ts'
 import { labelRoutes } from './label-routes.ts'
 import type { Mailbox } from './mailbox.ts'
 import { messageRoutes } from './message-routes.ts'
+import type { Push } from './push.ts'
 import type { Route, RouteTable } from './route.ts'
 import { allows, gmailScopes } from './scopes.ts'
 import { threadRoutes } from './thread-routes.ts'
 
-export type GmailOptions = {
+export type GmailApiOptions = {
+  kernel: Kernel
   mailboxes: ReadonlyMap<string, Mailbox>
   grants: Grants
   quota: Quota
-  faults: Faults
   push: Push
-  clock: Clock
   /** What a fault rule does to an account. */
   onEffect: (address: string, effect: FaultEffect) => void
-  /** Every answered part of a batch. */
-  onPart?: (name: string, status: number) => void
-  /** The real service allows 100; 50 has been seen. */
-  batchPartsMax?: number
+  batchPartsMax: number | undefined
 }
 
 const BATCH_PARTS_MAX = 100
@@ -68,11 +64,11 @@ type Matched = {
   access: Access | undefined
 }
 
-export class Gmail implements Service {
-  readonly #options: GmailOptions
+export class GmailApi implements Routes {
+  readonly #options: GmailApiOptions
   readonly #delivered = new Map<string, Set<string>>()
 
-  constructor(options: GmailOptions) {
+  constructor(options: GmailApiOptions) {
     this.#options = options
   }
 
@@ -91,7 +87,7 @@ export class Gmail implements Service {
         if (account === undefined) return
         this.#options.onEffect(account, effect)
         // What has just ended is over for this call too.
-        matched.access = grants.access(bearerOf(call) ?? '')
+        matched.access = grants.access(bearerToken(call))
       },
       refuse: refusalAnswer,
       run: (plan) => this.#answer(call, matched, plan),
@@ -114,23 +110,34 @@ export class Gmail implements Service {
     const found = findRoute(call.verb, match[3]!)
     if (!found) return undefined
     const user = safeDecode(match[2]!)
-    const access = this.#options.grants.access(bearerOf(call) ?? '')
+    const access = this.#options.grants.access(bearerToken(call))
     return { ...found, user, isUpload: match[1] !== '', access }
   }
 
   #answer(call: SimCall, matched: Matched, plan: FaultPlan | undefined): SimAnswer {
-    const { mailboxes, quota, faults, push, clock } = this.#options
+    const { mailboxes, quota, push, kernel } = this.#options
     const { route, access, ids, isUpload } = matched
     const mailbox = access && mailboxes.get(access.address)
     const problem = problemOf(call, matched)
     if (problem || !access || !mailbox) return faultAnswer(problem ?? unauthenticatedFault)
     const refused = quota.charge(access.address, route.name)
     if (refused) return faultAnswer(quotaFault(refused))
-    if (route.name === 'messages.get' && faults.poisonOf(ids[0]!)) return refusalAnswer({ status: 500 })
+    if (route.name === 'messages.get' && kernel.faults.poisonOf(ids[0]!))
+      return refusalAnswer({ status: 500 })
     try {
       const selection = parseFields(call.query.get('fields'))
       const delivered = this.delivered(access.address)
-      return route.run({ mailbox, call, ids, selection, plan, isUpload, push, delivered, nowMs: clock.now() })
+      return route.run({
+        mailbox,
+        call,
+        ids,
+        selection,
+        plan,
+        isUpload,
+        push,
+        delivered,
+        nowMs: kernel.clock.now(),
+      })
     } catch (thrown) {
       return thrownAnswer(thrown)
     }
@@ -146,7 +153,7 @@ export class Gmail implements Service {
 
   #batchOperation(call: SimCall): Operation {
     const { grants, onEffect } = this.#options
-    const account = grants.access(bearerOf(call) ?? '')?.address
+    const account = grants.access(bearerToken(call))?.address
     return {
       name: 'batch',
       account,
@@ -167,7 +174,7 @@ export class Gmail implements Service {
     } catch (thrown) {
       return thrownAnswer(thrown)
     }
-    const { faults, onPart } = this.#options
+    const { faults, log } = this.#options.kernel
     const matched = parts.map((part) => (isBatchPath(part.call.path) ? undefined : this.#find(part.call)))
     const isPoisoned = matched.some(
       (one) => one?.route.name === 'messages.get' && faults.poisonOf(one.ids[0]!) === 'batch',
@@ -176,18 +183,24 @@ export class Gmail implements Service {
     const answers = parts.map((part, at) => {
       const one = matched[at]
       const answer = one ? this.#answerPart(part.call, one) : faultAnswer(notFoundFault)
-      onPart?.(one?.route.name ?? 'unknown', answer.status)
+      log.notePart(one?.route.name ?? 'unknown', answer.status)
       return { contentId: part.contentId, answer }
     })
     return batchAnswer(answers, plan?.shuffle)
   }
 
   #answerPart(call: SimCall, matched: Matched): SimAnswer {
-    const { faults } = this.#options
+    const { faults } = this.#options.kernel
     if (!faults.hasPartRules) return this.#answer(call, matched, undefined)
     const { route, access } = matched
     const isNextPage = call.query.has('pageToken')
-    const plan = faults.plan({ method: route.name, account: access?.address, place: 'part', isNextPage })
+    const plan = faults.plan({
+      service: 'gmail',
+      method: route.name,
+      account: access?.address,
+      place: 'part',
+      isNextPage,
+    })
     if (plan?.refuse) return refusalAnswer(plan.refuse)
     if (access) for (const effect of plan?.effects ?? []) this.#options.onEffect(access.address, effect)
     return this.#answer(call, matched, plan)
@@ -195,7 +208,7 @@ export class Gmail implements Service {
 }
 
 function problemOf(call: SimCall, { route, user, access }: Matched): GoogleFault | undefined {
-  if (!access) return bearerOf(call) === undefined ? missingTokenFault : unauthenticatedFault
+  if (!access) return bearerToken(call) === '' ? missingTokenFault : unauthenticatedFault
   if (user !== 'me' && user.toLowerCase() !== access.address.toLowerCase()) return delegationFault(user)
   if (!allows(access.scopes, route.need)) return scopeFault
   return metadataProblem(call, route, access)

@@ -45,7 +45,10 @@ function readPart(request: unknown, { prefix, outer }: { prefix: string; outer: 
     id,
     dependsOn: Array.isArray(dependsOn) ? dependsOn.map(String) : [],
     call: {
-      ...{ path, query, verb: method.toUpperCase() },
+      path,
+      query,
+      verb: method.toUpperCase(),
+      origin: outer.origin,
       headers: { ...own, authorization: outer.headers.authorization },
       body: bodyOf(body),
     },

@@ -54,7 +54,7 @@ function getContent(context: GraphContext): SimAnswer {
   if (item.kind !== 'file') throw notAFile()
   const noneMatch = context.call.headers['if-none-match']
   if (noneMatch !== undefined) checkNotModified(context, item)
-  const location = context.urls.download(context.sim, item)
+  const location = context.urls.download(context.call.origin, context.sim, item)
   return { status: 302, headers: { location }, body: '' }
 }
 
@@ -88,8 +88,8 @@ function createSession(context: GraphContext): SimAnswer {
   const fileSize = typeof item.fileSize === 'number' ? item.fileSize : undefined
   const session = sim.sessions.create(target, fileSize)
   return jsonAnswer({
-    '@odata.context': `${context.origin}/v1.0/$metadata#microsoft.graph.uploadSession`,
-    uploadUrl: context.urls.upload(sim, session.id),
+    '@odata.context': `${call.origin}/v1.0/$metadata#microsoft.graph.uploadSession`,
+    uploadUrl: context.urls.upload(call.origin, sim, session.id),
     ...sessionJson(session),
   })
 }

@@ -12,7 +12,7 @@ const ANN = 'ann@example.com'
 let sim: Sim
 
 before(async () => {
-  sim = await startSim({ drives: [{ account: ANN, files: 0 }] })
+  sim = await startSim({ onedrive: { drives: [{ account: ANN, files: 0 }] } })
 })
 after(() => sim.close())
 
@@ -54,7 +54,7 @@ describe('the control API of drives', () => {
       `${sim.controlUrl}/drives/${ANN}/content?key=${encodeURIComponent(item.contentKey!)}`,
     )
     assert.equal(await bytes.text(), 'two three')
-    assert.equal(sim.drive(ANN).bytesOf(item.contentKey!)!.toString(), 'two three')
+    assert.equal(sim.onedrive.drive(ANN).bytesOf(item.contentKey!)!.toString(), 'two three')
     assert.deepEqual(
       dump.recycleBin.map(({ path }) => path),
       ['empty/deep'],
@@ -62,7 +62,10 @@ describe('the control API of drives', () => {
     await act('empty-recycle-bin', {})
     const after = await control<DriveDump>('GET', `/drives/${ANN}/dump`)
     assert.deepEqual([after.recycleBin.length, after.purged.length], [0, 1])
-    assert.deepEqual(after, { ...(JSON.parse(JSON.stringify(sim.drive(ANN).dump())) as object), status: 200 })
+    assert.deepEqual(after, {
+      ...(JSON.parse(JSON.stringify(sim.onedrive.drive(ANN).dump())) as object),
+      status: 200,
+    })
   })
 
   test('switches quirks, limits, tokens and delta', async () => {
@@ -71,25 +74,26 @@ describe('the control API of drives', () => {
       (await control<{ deltaLagMs: number }>('PUT', `${path}/quirks`, { deltaLagMs: 5 })).deltaLagMs,
       5,
     )
-    assert.equal(sim.drive(ANN).quirks.deltaLagMs, 5)
+    assert.equal(sim.onedrive.drive(ANN).quirks.deltaLagMs, 5)
     await control('PUT', `${path}/quirks`, { deltaLagMs: 0 })
     await control('PUT', `${path}/settings`, { quotaBytes: 2 ** 45, sessionMs: 5_000 })
-    assert.equal(sim.drive(ANN).sessions.sessionMs, 5_000)
-    const { accessToken } = await control<{ accessToken: string }>('POST', `${path}/tokens`)
+    assert.equal(sim.onedrive.drive(ANN).sessions.sessionMs, 5_000)
+    const { accessToken } = await control<{ accessToken: string }>('POST', '/tokens', { address: ANN })
     const headers = { authorization: `Bearer ${accessToken}` }
-    const status = async (): Promise<number> => (await fetch(`${sim.graphUrl}/me/drive`, { headers })).status
+    const status = async (): Promise<number> =>
+      (await fetch(`${sim.onedrive.graphUrl}/me/drive`, { headers })).status
     assert.equal(await status(), 200)
     await control('POST', `${path}/pause`, { seconds: 600 })
     assert.equal(await status(), 429)
     await control('POST', `${path}/pause`, { seconds: 0 })
     assert.equal(await status(), 200)
-    const generation = sim.drive(ANN).deltaGeneration
+    const generation = sim.onedrive.drive(ANN).deltaGeneration
     await control('POST', `${path}/expire-delta`, { kind: 'resyncChangesUploadDifferences' })
-    assert.equal(sim.drive(ANN).deltaGeneration, generation + 1)
-    await control('POST', `${path}/tokens/expire`)
+    assert.equal(sim.onedrive.drive(ANN).deltaGeneration, generation + 1)
+    await control('POST', '/tokens/expire', { address: ANN, service: 'onedrive' })
     assert.equal(await status(), 401)
     const rate = await control<{ status: number }>('PUT', '/drive-rate', { requestsPerSecond: 100 })
-    assert.equal(sim.oneDrive.rate.settings.requestsPerSecond, 100)
+    assert.equal(sim.onedrive.rate.settings.requestsPerSecond, 100)
     assert.equal(rate.status, 200)
     await control('PUT', '/drive-rate', { requestsPerSecond: null })
     await control('PUT', '/drive-sign-in', {
@@ -97,7 +101,7 @@ describe('the control API of drives', () => {
       endsUsedRefresh: true,
       downloadUrlMs: 9_000,
     })
-    assert.deepEqual([sim.oneDrive.signIn.deviceIntervalS, sim.oneDrive.urls.downloadMs], [1, 9_000])
+    assert.deepEqual([sim.onedrive.signIn.deviceIntervalS, sim.onedrive.urls.downloadMs], [1, 9_000])
   })
 
   test('says what is wrong', async () => {
@@ -121,15 +125,18 @@ describe('the control API of drives', () => {
 
 describe('a generated drive', () => {
   test('is the same for the same seed, with names that the service takes and sizes of all sorts', async () => {
-    const options = { seed: 3, drives: [{ account: ANN, files: 500, large: { files: 2, bytes: 10 ** 9 } }] }
+    const options = {
+      seed: 3,
+      onedrive: { drives: [{ account: ANN, files: 500, large: { files: 2, bytes: 10 ** 9 } }] },
+    }
     const [one, two] = [await startSim(options), await startSim(options)]
     const shape = (own: Sim): unknown[] =>
-      own
+      own.onedrive
         .drive(ANN)
         .dump()
         .items.map(({ id, path, hash, size }) => [id, path, hash, size])
     assert.deepEqual(shape(one), shape(two))
-    const { items } = one.drive(ANN).dump()
+    const { items } = one.onedrive.drive(ANN).dump()
     const files = items.filter(({ kind }) => kind === 'file')
     assert.equal(files.length, 502)
     for (const { name } of items) assert.equal(nameProblem(name), undefined, name)
@@ -176,8 +183,8 @@ describe('subscriptions', () => {
     path: string,
     body?: unknown,
   ): Promise<{ status: number; json: Record<string, unknown> }> {
-    const { accessToken } = sim.issueDrive(ANN)
-    const answer = await fetch(sim.graphUrl + path, {
+    const { accessToken } = sim.onedrive.issue(ANN)
+    const answer = await fetch(sim.onedrive.graphUrl + path, {
       method: verb,
       headers: { authorization: `Bearer ${accessToken}` },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -198,20 +205,20 @@ describe('subscriptions', () => {
     const first = new Promise<void>((resolve) => {
       onHeard = resolve
     })
-    sim.drive(ANN).device.write('told.txt', 'x')
+    sim.onedrive.drive(ANN).device.write('told.txt', 'x')
     await first
     assert.deepEqual([heard[0]!.subscriptionId, heard[0]!.clientState], [made.json.id, 'secret'])
     const later = new Date(Date.now() + 7_200_000).toISOString()
     const renewed = await graph('PATCH', `/subscriptions/${made.json.id}`, { expirationDateTime: later })
     assert.equal(renewed.json.expirationDateTime, later)
     assert.equal(((await graph('GET', '/subscriptions')).json.value as unknown[]).length, 1)
-    for (let at = 0; at < 50; at++) sim.drive(ANN).device.write(`flood/${at}`, 'x')
-    await sim.oneDrive.subscriptions.settled()
+    for (let at = 0; at < 50; at++) sim.onedrive.drive(ANN).device.write(`flood/${at}`, 'x')
+    await sim.onedrive.subscriptions.settled()
     assert.ok(heard.length < 20)
     assert.equal((await graph('DELETE', `/subscriptions/${made.json.id}`)).status, 204)
     const before = heard.length
-    sim.drive(ANN).device.write('untold.txt', 'x')
-    await sim.oneDrive.subscriptions.settled()
+    sim.onedrive.drive(ANN).device.write('untold.txt', 'x')
+    await sim.onedrive.subscriptions.settled()
     assert.equal(heard.length, before)
     assert.equal((await graph('GET', `/subscriptions/${made.json.id}`)).status, 404)
   })

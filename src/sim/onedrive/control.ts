@@ -1,13 +1,13 @@
 /** The control API of drives, under /control/drives: the other device, the quirks, the dump for an oracle. */
 import { z } from 'zod'
 import { TidemarkError, UsageError } from '../../base/errors.ts'
-import { parse } from '../control-input.ts'
+import { parse } from '../control.ts'
 import { jsonAnswer, type SimAnswer, type SimCall } from '../server.ts'
 import { type ContentInput, readContent } from './content.ts'
 import { DriveFault } from './drive-fault.ts'
 import { type Item, pathOf, sizeOf } from './item.ts'
+import type { OneDrive } from './onedrive.ts'
 import { quirkSwitches } from './quirks.ts'
-import type { OneDrive } from './service.ts'
 import type { SimDrive } from './sim-drive.ts'
 
 const path = z.string().min(1)
@@ -76,7 +76,6 @@ export class DriveControl {
   }
 
   #state(call: SimCall, sim: SimDrive, what: string): SimAnswer | undefined {
-    const { grants } = this.#oneDrive
     switch (what) {
       case 'GET ':
         return jsonAnswer(this.#summary(sim))
@@ -101,12 +100,6 @@ export class DriveControl {
       case 'POST pause':
         this.#oneDrive.rate.pause(sim.account, parse(inputs.pause, call).seconds)
         return jsonAnswer(this.#summary(sim))
-      case 'POST tokens':
-        return jsonAnswer(this.#oneDrive.issue(sim.account))
-      case 'POST tokens/expire':
-        return jsonAnswer({ expired: grants.expireAccess(sim.account) })
-      case 'POST tokens/revoke':
-        return jsonAnswer({ revoked: grants.revokeAccount(sim.account) })
       default:
         return undefined
     }
@@ -116,8 +109,8 @@ export class DriveControl {
     switch (what) {
       case 'POST write':
       case 'POST edit': {
-        const { text, base64, synthetic, ...input } = given(parse(inputs.write, call))
-        const bytes = contentOf({ text, base64, synthetic })
+        const { text, base64, synthetic, ...input } = parse(inputs.write, call)
+        const bytes = contentInput({ text, base64, synthetic })
         const { path: at, ...options } = input
         return itemAnswer(
           what === 'POST edit' ? device.edit(at, bytes, options) : device.write(at, bytes, options),
@@ -128,11 +121,11 @@ export class DriveControl {
         return itemAnswer(device.append(input.path, input.text))
       }
       case 'POST move': {
-        const { path: from, to, ...options } = given(parse(inputs.move, call))
+        const { path: from, to, ...options } = parse(inputs.move, call)
         return itemAnswer(device.move(from, to, options))
       }
       case 'POST rename': {
-        const { path: from, name, ...options } = given(parse(inputs.rename, call))
+        const { path: from, name, ...options } = parse(inputs.rename, call)
         return itemAnswer(device.rename(from, name, options))
       }
       case 'POST delete':
@@ -142,11 +135,11 @@ export class DriveControl {
       case 'POST notebook':
         return itemAnswer(device.notebook(parse(inputs.path, call).path))
       case 'POST restore': {
-        const { path: from, ...options } = given(parse(inputs.restore, call))
+        const { path: from, ...options } = parse(inputs.restore, call)
         return itemAnswer(device.restore(from, options))
       }
       case 'POST times': {
-        const { path: at, ...changed } = given(parse(inputs.times, call))
+        const { path: at, ...changed } = parse(inputs.times, call)
         return itemAnswer(device.setTimes(at, changed))
       }
       case 'POST empty-recycle-bin':
@@ -158,17 +151,17 @@ export class DriveControl {
   }
 
   #rate(call: SimCall): SimAnswer | undefined {
-    const { rate, accounts } = this.#oneDrive
-    if (call.verb === 'PUT') Object.assign(rate.settings, given(parse(inputs.rate, call)))
+    const { rate, addresses } = this.#oneDrive
+    if (call.verb === 'PUT') Object.assign(rate.settings, parse(inputs.rate, call))
     else if (call.verb !== 'GET') return undefined
-    const counts = Object.fromEntries(accounts.map((account) => [account, rate.counts(account)]))
+    const counts = Object.fromEntries(addresses.map((account) => [account, rate.counts(account)]))
     return jsonAnswer({ ...rate.settings, counts })
   }
 
   #signIn(call: SimCall): SimAnswer | undefined {
     const { signIn, urls } = this.#oneDrive
     if (call.verb === 'PUT') {
-      const { downloadUrlMs, ...settings } = given(parse(inputs.signIn, call))
+      const { downloadUrlMs, ...settings } = parse(inputs.signIn, call)
       Object.assign(signIn, settings)
       if (downloadUrlMs !== undefined) urls.downloadMs = downloadUrlMs
     } else if (call.verb !== 'GET') return undefined
@@ -178,15 +171,13 @@ export class DriveControl {
 
   #summary(sim: SimDrive): Record<string, unknown> {
     const { state } = sim
-    let files = 0
-    let folders = 0
-    for (const { kind } of state.items()) {
-      if (kind === 'file') files += 1
-      else folders += 1
-    }
     return {
-      ...{ name: sim.name, account: sim.account, id: sim.id, type: state.type, seq: state.seq, files },
-      folders: folders - 1,
+      name: sim.name,
+      account: sim.account,
+      id: sim.id,
+      type: state.type,
+      seq: state.seq,
+      ...sim.countItems(),
       deleted: state.recycleBin.size,
       sessions: sim.sessions.open,
       quota: { totalBytes: state.quotaBytes, usedBytes: state.usedBytes },
@@ -195,13 +186,7 @@ export class DriveControl {
   }
 }
 
-/** What was left out is not there, rather than there and undefined. */
-function given<Input extends object>(input: Input): { [Key in keyof Input]: Exclude<Input[Key], undefined> } {
-  const entries = Object.entries(input).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(entries) as { [Key in keyof Input]: Exclude<Input[Key], undefined> }
-}
-
-function contentOf(input: {
+function contentInput(input: {
   text: string | undefined
   base64: string | undefined
   synthetic: { seed: number; size: number } | undefined

@@ -67,7 +67,7 @@ function delta(context: GraphContext): SimAnswer {
     show(context, item, { isDelta: true, isRow: true, isDeleted, isStale }),
   )
   return jsonAnswer({
-    '@odata.context': `${context.origin}/v1.0/$metadata#Collection(driveItem)`,
+    '@odata.context': `${call.origin}/v1.0/$metadata#Collection(driveItem)`,
     ...(page.isLast
       ? { '@odata.deltaLink': deltaLink(context, page.cursor) }
       : { '@odata.nextLink': nextLink(context, page.cursor) }),
@@ -129,22 +129,22 @@ function nextLink(context: GraphContext, cursor: DeltaCursor): string {
 
 /** The form differs from drive to drive, which nobody should notice. */
 function deltaLink(context: GraphContext, cursor: DeltaCursor): string {
-  const { drive, origin, call } = context
+  const { drive, call } = context
   const given = deltaToken(context, cursor)
   if (drive.type === 'business') return link(context, 'token', given)
   const query = new URLSearchParams(call.query)
   for (const name of ['token', '$deltatoken']) query.delete(name)
   const rest = query.size === 0 ? '' : `?${query}`
-  return `${origin}/v1.0/drives/${drive.id}/root/delta(token='${given}')${rest}`
+  return `${call.origin}/v1.0/drives/${drive.id}/root/delta(token='${given}')${rest}`
 }
 
-function link({ call, origin, drive, address }: GraphContext, name: string, value: string): string {
+function link({ call, drive, address }: GraphContext, name: string, value: string): string {
   const query = new URLSearchParams(call.query)
   for (const old of ['token', '$deltatoken', '$skiptoken']) query.delete(old)
   query.set(name, value)
   const path =
     address.action === 'delta' ? `/v1.0/drives/${encodeURIComponent(drive.id)}/root/delta` : call.path
-  return `${origin}${path}?${query}`
+  return `${call.origin}${path}?${query}`
 }
 
 function token(text: string): string {

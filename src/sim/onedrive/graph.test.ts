@@ -16,14 +16,16 @@ let token: string
 
 before(async () => {
   sim = await startSim({
-    drives: [
-      { account: ANN, type: 'personal' },
-      { account: ANN, name: 'second', type: 'personal' },
-      { account: BEN, type: 'business' },
-    ],
+    onedrive: {
+      drives: [
+        { account: ANN, type: 'personal' },
+        { account: ANN, name: 'second', type: 'personal' },
+        { account: BEN, type: 'business' },
+      ],
+    },
   })
-  drive = sim.drive(ANN)
-  token = sim.issueDrive(ANN).accessToken
+  drive = sim.onedrive.drive(ANN)
+  token = sim.onedrive.issue(ANN).accessToken
 })
 after(() => sim.close())
 
@@ -33,7 +35,7 @@ async function call(
   body?: unknown,
   headers: Record<string, string> = {},
 ): Promise<Answer> {
-  const answer = await fetch(path.startsWith('http') ? path : sim.graphUrl + path, {
+  const answer = await fetch(path.startsWith('http') ? path : sim.onedrive.graphUrl + path, {
     method: verb,
     headers: { authorization: `Bearer ${token}`, ...headers },
     redirect: 'manual',
@@ -65,15 +67,18 @@ describe('who calls', () => {
     assert.equal(own.json.driveType, 'personal')
     assert.deepEqual(
       (await get('/me/drives')).json.value!.map(({ id }) => id),
-      [drive.id, sim.drive('second').id],
+      [drive.id, sim.onedrive.drive('second').id],
     )
-    assert.equal((await get(`/drives/${sim.drive('second').id}`)).json.id, sim.drive('second').id)
+    assert.equal(
+      (await get(`/drives/${sim.onedrive.drive('second').id}`)).json.id,
+      sim.onedrive.drive('second').id,
+    )
   })
 
   test('needs a token, and one with the scope', async () => {
     await refused(get('/me/drive', { authorization: '' }), 401, 'InvalidAuthenticationToken')
     await refused(get('/me/drive', { authorization: 'Bearer x' }), 401, 'InvalidAuthenticationToken')
-    const reader = sim.issueDrive(ANN, ['Files.Read']).accessToken
+    const reader = sim.onedrive.issue(ANN, ['Files.Read']).accessToken
     assert.equal((await get('/me/drive', { authorization: `Bearer ${reader}` })).status, 200)
     const mkdir = call(
       'POST',
@@ -85,7 +90,7 @@ describe('who calls', () => {
   })
 
   test('does not see the drives of others', async () => {
-    await refused(get(`/drives/${sim.drive(BEN).id}/root`), 404, 'itemNotFound')
+    await refused(get(`/drives/${sim.onedrive.drive(BEN).id}/root`), 404, 'itemNotFound')
     assert.equal((await get('/me/drive/root/thumbnails')).status, 400)
   })
 
@@ -139,9 +144,9 @@ describe('items', () => {
   })
 
   test('Business has other ids and eTags, and no cTag of folders', async () => {
-    const ben = sim.drive(BEN)
+    const ben = sim.onedrive.drive(BEN)
     ben.device.write('a/b.txt', 'x')
-    const own = { authorization: `Bearer ${sim.issueDrive(BEN).accessToken}` }
+    const own = { authorization: `Bearer ${sim.onedrive.issue(BEN).accessToken}` }
     const file = (await get('/me/drive/root:/a/b.txt', own)).json
     assert.match(String(file.id), /^01[A-Z2-7]{25}/)
     assert.match(String(file.eTag), /^"\{.*\},\d+"$/)
@@ -224,7 +229,7 @@ describe('changes', () => {
     await refused(patch({ parentReference: { id: inner.id } }), 400, 'invalidRequest')
     await refused(patch({ parentReference: { id: folder.id } }), 400, 'invalidRequest')
     await refused(
-      patch({ parentReference: { driveId: sim.drive('second').id, id: 'root' } }),
+      patch({ parentReference: { driveId: sim.onedrive.drive('second').id, id: 'root' } }),
       400,
       'invalidRequest',
     )
@@ -309,7 +314,7 @@ describe('delta', () => {
   const linkOf = ({ json }: Answer): string => String(json['@odata.deltaLink'] ?? json['@odata.nextLink'])
 
   test('goes from everything to what changed, and says when there is no more', async () => {
-    const second = sim.drive('second')
+    const second = sim.onedrive.drive('second')
     second.device.write('a/b.txt', 'x')
     const address = `/drives/${second.id}/root/delta?$top=2`
     const first = await get(address)
@@ -389,14 +394,14 @@ describe('trouble', () => {
     sim.faults.set({ rules: [{ do: 'expire-history', max: 1 }] })
     assert.equal((await get(latest)).status, 410)
     sim.faults.set({ rules: [{ do: 'expire-access', max: 1 }] })
-    const own = sim.issueDrive(ANN)
+    const own = sim.onedrive.issue(ANN)
     await refused(
       get('/me/drive', { authorization: `Bearer ${own.accessToken}` }),
       401,
       'InvalidAuthenticationToken',
     )
     sim.faults.set({ rules: [{ do: 'empty-page', max: 1 }] })
-    token = sim.issueDrive(ANN).accessToken
+    token = sim.onedrive.issue(ANN).accessToken
     const empty = await get('/me/drive/root/delta')
     assert.deepEqual([empty.json.value, typeof empty.json['@odata.nextLink']], [[], 'string'])
     sim.faults.clear()
@@ -404,17 +409,19 @@ describe('trouble', () => {
 
   test('who makes too many requests has to wait, with all of them', async () => {
     const own = await startSim({
-      drives: [{ account: ANN }],
-      driveRate: { requestsPerSecond: 1, burst: 3, retryAfterSeconds: 60, status: 429 },
+      onedrive: {
+        drives: [{ account: ANN }],
+        rate: { requestsPerSecond: 1, burst: 3, retryAfterSeconds: 60, status: 429 },
+      },
     })
-    const headers = { authorization: `Bearer ${own.issueDrive(ANN).accessToken}` }
+    const headers = { authorization: `Bearer ${own.onedrive.issue(ANN).accessToken}` }
     const statuses: number[] = []
     for (let time = 0; time < 5; time++)
-      statuses.push((await fetch(`${own.graphUrl}/me/drive`, { headers })).status)
+      statuses.push((await fetch(`${own.onedrive.graphUrl}/me/drive`, { headers })).status)
     assert.deepEqual(statuses, [200, 200, 200, 429, 429])
-    const waiting = await fetch(`${own.graphUrl}/me/drive`, { headers })
+    const waiting = await fetch(`${own.onedrive.graphUrl}/me/drive`, { headers })
     assert.ok(Number(waiting.headers.get('retry-after')) > 30)
-    assert.deepEqual(own.oneDrive.rate.counts(ANN), { throttled: 1, calledWhileWaiting: 2 })
+    assert.deepEqual(own.onedrive.rate.counts(ANN), { throttled: 1, calledWhileWaiting: 2 })
     await own.close()
   })
 

@@ -149,7 +149,7 @@ function restoreItem(context: GraphContext): SimAnswer {
 
 /** The answer comes at once, the outcome is found at the monitor. */
 function copyItem(context: GraphContext, monitors: CopyMonitors): SimAnswer {
-  const { drive, urls } = context
+  const { drive, urls, call } = context
   const item = itemOf(context)
   const body = jsonBody(context)
   const parent =
@@ -158,7 +158,7 @@ function copyItem(context: GraphContext, monitors: CopyMonitors): SimAnswer {
   const name = typeof body.name === 'string' ? body.name : item.name
   const conflict = conflictOf(context, body, 'fail')
   const id = monitors.begin(() => drive.copy(item, { parent, name, conflict }))
-  return { status: 202, headers: { location: urls.monitor(id) }, body: '' }
+  return { status: 202, headers: { location: urls.monitor(call.origin, id) }, body: '' }
 }
 
 function listVersions(context: GraphContext): SimAnswer {

@@ -17,16 +17,16 @@ let drive: SimDrive
 let token: string
 
 before(async () => {
-  sim = await startSim({ drives: [{ account: ANN }, { account: BEN, type: 'business' }] })
-  drive = sim.drive(ANN)
-  token = sim.issueDrive(ANN).accessToken
+  sim = await startSim({ onedrive: { drives: [{ account: ANN }, { account: BEN, type: 'business' }] } })
+  drive = sim.onedrive.drive(ANN)
+  token = sim.onedrive.issue(ANN).accessToken
 })
 after(() => sim.close())
 beforeEach(() => drive.setQuirks(noQuirks()))
 
 async function call(verb: string, path: string, init: RequestInit = {}): Promise<Answer> {
   const headers = { authorization: `Bearer ${token}`, ...(init.headers as Record<string, string>) }
-  const url = path.startsWith('http') ? path : sim.graphUrl + path
+  const url = path.startsWith('http') ? path : sim.onedrive.graphUrl + path
   const answer = await fetch(url, { redirect: 'manual', ...init, method: verb, headers })
   const text = await answer.text()
   const isJson = answer.headers.get('content-type')?.startsWith('application/json')
@@ -232,14 +232,14 @@ describe('quirks of delta', () => {
   })
 
   test('with all of them on, the last row of each item still tells the truth', async () => {
-    const own = sim.drive(BEN)
-    const bearer = { authorization: `Bearer ${sim.issueDrive(BEN).accessToken}` }
+    const own = sim.onedrive.drive(BEN)
+    const bearer = { authorization: `Bearer ${sim.onedrive.issue(BEN).accessToken}` }
     own.setQuirks({
       ...{ deltaCreateBeforeDelete: true, deltaDuplicates: true, deltaParentsLast: true },
       ...{ deltaListsDeletedDescendants: true, deletedNameMissing: true, deletedSizeMissing: true },
     })
     const mirror = new Map<unknown, { name: unknown; parent: unknown }>()
-    let link = `${sim.graphUrl}/me/drive/root/delta?$top=3`
+    let link = `${sim.onedrive.graphUrl}/me/drive/root/delta?$top=3`
     const drain = async (): Promise<void> => {
       for (let isLast = false; !isLast; ) {
         const json = (await (await fetch(link, { headers: bearer })).json()) as Json

@@ -18,8 +18,6 @@ export type GraphContext = {
   call: SimCall
   address: GraphAddress
   plan: FaultPlan | undefined
-  /** Where the server is: links are whole addresses. */
-  origin: string
   urls: TransferUrls
 }
 
@@ -126,7 +124,7 @@ export function show(context: GraphContext, item: Item, options: ShowOptions = {
   const isFile = item.kind === 'file' && !options.isDelta && !options.isDeleted
   const json = showItem(drive, item, sim.quirks, {
     ...options,
-    downloadUrl: isFile ? urls.download(sim, item) : undefined,
+    downloadUrl: isFile ? urls.download(context.call.origin, sim, item) : undefined,
   })
   return selected(json, context.call.query)
 }

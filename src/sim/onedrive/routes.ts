@@ -4,10 +4,11 @@
  */
 import { createHash } from 'node:crypto'
 import type { FaultEffect } from '../fault-rules.ts'
-import type { FaultPlan, Faults } from '../faults.ts'
-import { bearerOf } from '../oauth.ts'
-import type { Access, Grants } from '../oauth-grants.ts'
-import { jsonAnswer, type Operation, type Service, type SimAnswer, type SimCall } from '../server.ts'
+import type { FaultPlan } from '../faults.ts'
+import type { Access, Grants } from '../grants.ts'
+import { jsonAnswer, type Operation, type Routes, type SimAnswer, type SimCall } from '../server.ts'
+import type { Kernel } from '../service.ts'
+import { bearerToken } from '../sign-in.ts'
 import { type GraphAddress, parseAddress } from './address.ts'
 import { type BatchPart, batchAnswer, isBatchPath, readBatch } from './batch.ts'
 import { contentRoutes } from './content-routes.ts'
@@ -22,15 +23,13 @@ import type { Subscriptions } from './subscriptions.ts'
 import type { TransferUrls } from './transfer-urls.ts'
 
 export type GraphOptions = {
+  kernel: Kernel
   drives: readonly SimDrive[]
   grants: Grants
-  faults: Faults
   urls: TransferUrls
   monitors: CopyMonitors
   subscriptions: Subscriptions
-  origin: () => string
   onEffect: (sim: SimDrive, effect: FaultEffect) => void
-  onPart?: (name: string, status: number) => void
   /** An answer that ends it here: the account is throttled. */
   throttle: (account: string) => SimAnswer | undefined
 }
@@ -41,7 +40,7 @@ const QUIRK_EVERY = 10
 
 type Matched = { route: GraphRoute; address?: GraphAddress; access: Access | undefined }
 
-export class Graph implements Service {
+export class Graph implements Routes {
   readonly #options: GraphOptions
   readonly #routes: GraphRoutes
   readonly #calls = new WeakMap<SimDrive, number>()
@@ -70,7 +69,7 @@ export class Graph implements Service {
         if (!sim) return
         this.#options.onEffect(sim, effect)
         // What has just ended is over for this call, too.
-        matched.access = this.#options.grants.access(bearerOf(call) ?? '')
+        matched.access = this.#options.grants.access(bearerToken(call))
       },
       refuse: refusalAnswer,
       run: (plan) => this.#answer(call, matched, plan),
@@ -78,7 +77,7 @@ export class Graph implements Service {
   }
 
   #find(call: SimCall, path: string): Matched {
-    const access = this.#options.grants.access(bearerOf(call) ?? '')
+    const access = this.#options.grants.access(bearerToken(call))
     const address = parseAddress(path)
     if (address === 'wrong') return { route: wrongAddress, access }
     if (!address) return { route: this.#general(call, path) ?? unknownRoute, access }
@@ -88,7 +87,7 @@ export class Graph implements Service {
 
   #general(call: SimCall, path: string): GraphRoute | undefined {
     const { grants, subscriptions } = this.#options
-    const account = grants.access(bearerOf(call) ?? '')?.address ?? ''
+    const account = grants.access(bearerToken(call))?.address ?? ''
     switch (`${call.verb} ${path}`) {
       case 'GET /me':
         return { name: 'graph.me', need: 'read', run: () => jsonAnswer(userJson(account)) }
@@ -104,14 +103,14 @@ export class Graph implements Service {
 
   #answer(call: SimCall, matched: Matched, plan: FaultPlan | undefined): SimAnswer | Promise<SimAnswer> {
     const { route, access, address } = matched
-    if (!access) return faultAnswer(unauthenticated(bearerOf(call) !== undefined))
+    if (!access) return faultAnswer(unauthenticated(bearerToken(call) !== ''))
     if (!allows(access.scopes, route.need)) return faultAnswer(graphFault(403))
     const sim = this.#driveOf(matched)
     if (address && !sim) return faultAnswer(graphFault(404))
     if (sim?.quirks.redirectWithoutLocation && this.#isTenth(sim))
       return { status: 308, headers: {}, body: '' }
     try {
-      return settled(route.run(this.#context(call, { sim, address, plan })))
+      return caught(route.run(this.#context(call, { sim, address, plan })))
     } catch (thrown) {
       return thrownAnswer(thrown)
     }
@@ -122,10 +121,10 @@ export class Graph implements Service {
     call: SimCall,
     given: { sim: SimDrive | undefined; address: GraphAddress | undefined; plan: FaultPlan | undefined },
   ): GraphContext {
-    const { urls, origin, drives } = this.#options
+    const { urls, drives } = this.#options
     const sim = given.sim ?? drives[0]!
     const address = given.address ?? { driveId: undefined, item: undefined, action: '', argument: undefined }
-    return { sim, drive: sim.state, call, address, plan: given.plan, origin: origin(), urls }
+    return { sim, drive: sim.state, call, address, plan: given.plan, urls }
   }
 
   #driveOf({ address, access }: Matched): SimDrive | undefined {
@@ -151,7 +150,7 @@ export class Graph implements Service {
   }
 
   #batchOperation(call: SimCall): Operation {
-    const access = this.#options.grants.access(bearerOf(call) ?? '')
+    const access = this.#options.grants.access(bearerToken(call))
     return {
       name: 'graph.batch',
       account: access?.address,
@@ -180,22 +179,25 @@ export class Graph implements Service {
   }
 
   async #answerPart({ call }: BatchPart): Promise<SimAnswer> {
-    const { faults, onPart, onEffect } = this.#options
+    const { kernel, onEffect } = this.#options
     const matched = this.#find(call, call.path.slice(PREFIX.length))
     const { route, access } = matched
-    const plan = faults.hasPartRules
-      ? faults.plan({ method: route.name, account: access?.address, place: 'part' })
-      : undefined
+    const plan = kernel.faults.plan({
+      service: 'onedrive',
+      method: route.name,
+      account: access?.address,
+      place: 'part',
+    })
     const sim = this.#driveOf(matched)
     if (sim) for (const effect of plan?.effects ?? []) onEffect(sim, effect)
     const answer = plan?.refuse ? refusalAnswer(plan.refuse) : await this.#answer(call, matched, plan)
-    onPart?.(route.name, answer.status)
+    kernel.log.notePart(route.name, answer.status)
     return answer
   }
 }
 
 /** An answer that is being waited for may fail in the same ways. */
-function settled(answer: SimAnswer | Promise<SimAnswer>): SimAnswer | Promise<SimAnswer> {
+function caught(answer: SimAnswer | Promise<SimAnswer>): SimAnswer | Promise<SimAnswer> {
   return answer instanceof Promise ? answer.catch(thrownAnswer) : answer
 }
 

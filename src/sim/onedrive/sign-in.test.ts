@@ -16,7 +16,10 @@ const clock = new FakeClock()
 let sim: Sim
 
 before(async () => {
-  sim = await startSim({ clock, drives: [{ account: ANN }, { account: BEN, type: 'business' }] })
+  sim = await startSim({
+    clock,
+    onedrive: { drives: [{ account: ANN }, { account: BEN, type: 'business' }] },
+  })
 })
 after(() => sim.close())
 
@@ -43,14 +46,14 @@ async function post(
 }
 
 const token = (fields: Record<string, string>): Promise<TokenAnswer> =>
-  post(sim.microsoftTokenUrl, {
-    client_id: sim.microsoftClientId,
+  post(sim.onedrive.tokenUrl, {
+    client_id: sim.onedrive.clientId,
     ...fields,
   }) as unknown as Promise<TokenAnswer>
 
 function authUrl(change: Record<string, string> = {}): string {
   const query = new URLSearchParams({
-    client_id: sim.microsoftClientId,
+    client_id: sim.onedrive.clientId,
     redirect_uri: REDIRECT,
     response_type: 'code',
     scope: SCOPE,
@@ -59,18 +62,20 @@ function authUrl(change: Record<string, string> = {}): string {
     code_challenge_method: 'S256',
     ...change,
   })
-  return `${sim.microsoftAuthUrl}?${query}`
+  return `${sim.onedrive.authUrl}?${query}`
 }
 
 async function ownerOf(accessToken: string): Promise<unknown> {
-  const answer = await fetch(`${sim.graphUrl}/me`, { headers: { authorization: `Bearer ${accessToken}` } })
+  const answer = await fetch(`${sim.onedrive.graphUrl}/me`, {
+    headers: { authorization: `Bearer ${accessToken}` },
+  })
   return answer.ok ? ((await answer.json()) as { mail: string }).mail : answer.status
 }
 
 async function newCode(change: Record<string, string> = {}): Promise<string> {
-  sim.oauth.consent.autoApprove = true
+  sim.oauth.autoApprove = true
   const answer = await fetch(authUrl(change), { redirect: 'manual' })
-  sim.oauth.consent.autoApprove = false
+  sim.oauth.autoApprove = false
   return new URL(answer.headers.get('location')!).searchParams.get('code')!
 }
 
@@ -88,13 +93,13 @@ describe('the code flow', () => {
     const page = await (await fetch(authUrl())).text()
     assert.match(page, /ann@example\.com/)
     const fields = Object.fromEntries(new URL(authUrl()).searchParams)
-    const allowed = await post(sim.microsoftAuthUrl, { ...fields, account: BEN, decision: 'allow' })
+    const allowed = await post(sim.onedrive.authUrl, { ...fields, account: BEN, decision: 'allow' })
     const back = new URL(String(allowed.location)).searchParams
     assert.equal(back.get('state'), 'abc')
     const tokens = await redeem(back.get('code')!)
     assert.equal(await ownerOf(tokens.access_token), BEN)
     assert.equal(tokens.scope, 'Files.ReadWrite User.Read')
-    const denied = await post(sim.microsoftAuthUrl, { ...fields, account: BEN, decision: 'deny' })
+    const denied = await post(sim.onedrive.authUrl, { ...fields, account: BEN, decision: 'deny' })
     assert.equal(new URL(String(denied.location)).searchParams.get('error'), 'access_denied')
   })
 
@@ -118,9 +123,9 @@ describe('the code flow', () => {
   test('works under the name of any tenant, and gives no refresh token unless it is asked for', async () => {
     const tokens = await redeem(await newCode({ scope: 'Files.Read' }))
     assert.equal(tokens.refresh_token, undefined)
-    const url = sim.microsoftTokenUrl.replace('/common/', '/consumers/')
+    const url = sim.onedrive.tokenUrl.replace('/common/', '/consumers/')
     assert.equal(
-      (await post(url, { client_id: sim.microsoftClientId, grant_type: 'x' })).error,
+      (await post(url, { client_id: sim.onedrive.clientId, grant_type: 'x' })).error,
       'unsupported_grant_type',
     )
   })
@@ -131,32 +136,32 @@ describe('refresh tokens', () => {
     token({ grant_type: 'refresh_token', refresh_token: refreshToken })
 
   test('are replaced with every use; the old one stays good unless told otherwise', async () => {
-    const first = sim.issueDrive(ANN)
+    const first = sim.onedrive.issue(ANN)
     const second = await refresh(first.refreshToken)
     assert.notEqual(second.refresh_token, first.refreshToken)
     assert.equal(await ownerOf(second.access_token), ANN)
     assert.equal((await refresh(first.refreshToken)).status, 200)
-    sim.oneDrive.signIn.endsUsedRefresh = true
+    sim.onedrive.signIn.endsUsedRefresh = true
     const third = await refresh(second.refresh_token!)
     assert.equal((await refresh(second.refresh_token!)).error, 'invalid_grant')
     assert.equal((await refresh(third.refresh_token!)).status, 200)
-    sim.oneDrive.signIn.endsUsedRefresh = false
+    sim.onedrive.signIn.endsUsedRefresh = false
   })
 
   test('give new access when the old one has ended, until they are revoked', async () => {
-    const { accessToken, refreshToken } = sim.issueDrive(ANN)
+    const { accessToken, refreshToken } = sim.onedrive.issue(ANN)
     await clock.advance(3_600_000)
     assert.equal(await ownerOf(accessToken), 401)
     assert.equal((await refresh(refreshToken)).expires_in, 3_599)
-    sim.oneDrive.grants.revokeAccount(ANN)
+    sim.onedrive.grants.revokeAccount(ANN)
     assert.equal((await refresh(refreshToken)).error, 'invalid_grant')
   })
 })
 
 describe('the device flow', () => {
   const begin = async (): Promise<Record<string, string>> =>
-    (await post(sim.microsoftDeviceUrl, {
-      client_id: sim.microsoftClientId,
+    (await post(sim.onedrive.deviceUrl, {
+      client_id: sim.onedrive.clientId,
       scope: SCOPE,
     })) as unknown as Record<string, string>
   const poll = (code: string): Promise<TokenAnswer> => token({ grant_type: DEVICE_GRANT, device_code: code })
@@ -188,14 +193,14 @@ describe('the device flow', () => {
     const late = await begin()
     await clock.advance(15 * 60_000)
     assert.equal((await poll(late.device_code!)).error, 'expired_token')
-    sim.oauth.consent.autoApprove = BEN
+    sim.oauth.autoApprove = BEN
     const quick = await begin()
     assert.equal(await ownerOf((await poll(quick.device_code!)).access_token), BEN)
-    sim.oauth.consent.autoApprove = false
+    sim.oauth.autoApprove = false
   })
 
   test('its page writes what it was given as text, never as markup', async () => {
-    const url = `${sim.microsoftTokenUrl.replace(/\/common.*/, '')}/devicelogin?user_code=${encodeURIComponent('"><script>')}`
+    const url = `${sim.onedrive.tokenUrl.replace(/\/common.*/, '')}/devicelogin?user_code=${encodeURIComponent('"><script>')}`
     assert.ok(!(await (await fetch(url)).text()).includes('<SCRIPT>'))
   })
 })

@@ -1,32 +1,14 @@
 /**
  * Sign-in as Microsoft does it for apps without a secret: authorization code with PKCE, device code, and
  * refresh tokens that are replaced with every use.
- *
- * What the person at the page does is said by the same settings as for the other sign-in (`Consent`).
  */
-import type { Clock } from '../../base/clock.ts'
 import type { Random } from '../../base/random.ts'
-import { type Consent, denied, form, isLoopback, redirect, splitScopes } from '../oauth.ts'
-import type { Grants, Tokens } from '../oauth-grants.ts'
-import { consentPage, devicePage, errorPage } from '../oauth-page.ts'
-import {
-  htmlAnswer,
-  jsonAnswer,
-  type Operation,
-  type Service,
-  type SimAnswer,
-  type SimCall,
-} from '../server.ts'
+import type { Tokens } from '../grants.ts'
+import { htmlAnswer, jsonAnswer, type Operation, type SimAnswer, type SimCall } from '../server.ts'
+import { type Kernel, randomFor } from '../service.ts'
+import { devicePage, form, isLoopback, SignIn, type SignInProblem, splitScopes } from '../sign-in.ts'
 
-export type MicrosoftSignInOptions = {
-  clock: Clock
-  random: Random
-  grants: Grants
-  consent: Consent
-  clientId: string
-  accounts: () => readonly string[]
-  origin: () => string
-}
+export const microsoftClient = { id: '11111111-2222-4333-8444-tidemark0sim' } as const
 
 type DeviceCode = {
   userCode: string
@@ -49,16 +31,21 @@ const DEVICE_MS = 15 * 60_000
 const DEVICES_MAX = 1_000
 const USER_CODE_LETTERS = 'BCDFGHJKLMNPQRSTVWXZ'
 
-export class MicrosoftSignIn implements Service {
+export class MicrosoftSignIn extends SignIn {
   /** How often a device may ask. */
   deviceIntervalS = 5
   /** A refresh token that was used ends at once; otherwise it stays good beside the new one. */
   endsUsedRefresh = false
-  readonly #options: MicrosoftSignInOptions
+  readonly #random: Random
   readonly #devices = new Map<string, DeviceCode>()
 
-  constructor(options: MicrosoftSignInOptions) {
-    this.#options = options
+  constructor(kernel: Kernel, options: { random: Random; addresses: () => readonly string[] }) {
+    super(kernel, {
+      clientId: microsoftClient.id,
+      random: randomFor(kernel, 0x0d07),
+      addresses: options.addresses,
+    })
+    this.#random = options.random
   }
 
   match(call: SimCall): Operation | undefined {
@@ -79,36 +66,23 @@ export class MicrosoftSignIn implements Service {
   #answer(name: string, call: SimCall): SimAnswer {
     switch (name) {
       case 'authorize':
-        return this.#authorize(call)
+        return this.authorize(call)
       case 'token':
         return this.#token(form(call))
       case 'devicecode':
-        return this.#deviceCode(form(call))
+        return this.#deviceCode(call)
       default:
         return this.#devicePage(call)
     }
   }
 
-  #authorize(call: SimCall): SimAnswer {
-    const asked = call.verb === 'POST' ? form(call) : call.query
-    const problem = this.#problemOf(asked)
-    if (problem) return htmlAnswer(errorPage('invalid_request', problem), 400)
-    const scopes = splitScopes(asked.get('scope'))
-    const accounts = this.#options.accounts()
-    const { autoApprove, deny } = this.#options.consent
-    if (call.verb === 'POST') {
-      const account = asked.get('account') ?? ''
-      const isDenied = asked.get('decision') !== 'allow' || !accounts.includes(account)
-      return isDenied ? denied(asked) : this.#grant(asked, account, scopes)
-    }
-    if (deny) return denied(asked)
-    if (autoApprove === false) return htmlAnswer(consentPage({ asked, scopes, addresses: accounts }))
-    const account = this.#autoAccount(asked.get('login_hint'))
-    return account === undefined ? denied(asked) : this.#grant(asked, account, scopes)
+  protected problemWith(asked: URLSearchParams): SignInProblem | undefined {
+    const detail = this.#problem(asked)
+    return detail === undefined ? undefined : { status: 400, error: 'invalid_request', detail }
   }
 
-  #problemOf(asked: URLSearchParams): string | undefined {
-    if (asked.get('client_id') !== this.#options.clientId) {
+  #problem(asked: URLSearchParams): string | undefined {
+    if (asked.get('client_id') !== this.clientId) {
       return 'AADSTS700016: Application was not found in the directory.'
     }
     if (!isLoopback(asked.get('redirect_uri') ?? '')) {
@@ -122,22 +96,19 @@ export class MicrosoftSignIn implements Service {
     return undefined
   }
 
-  #grant(asked: URLSearchParams, account: string, scopes: readonly string[]): SimAnswer {
-    const code = this.#options.grants.issueCode({
-      address: account,
-      scopes: this.#granted(scopes),
-      redirectUri: asked.get('redirect_uri')!,
-      isOffline: isOffline(scopes),
-      challenge: asked.get('code_challenge')!,
-    })
-    return redirect(asked, { code })
+  protected isOffline(asked: URLSearchParams): boolean {
+    return isOffline(splitScopes(asked.get('scope')))
+  }
+
+  protected override granted(scopes: readonly string[]): readonly string[] {
+    return super.granted(scopes.filter((scope) => scope !== 'offline_access'))
   }
 
   #token(input: URLSearchParams): SimAnswer {
-    if (input.get('client_id') !== this.#options.clientId) {
+    if (input.get('client_id') !== this.clientId) {
       return oauthFault('invalid_client', 'AADSTS700016: Application was not found in the directory.', 400)
     }
-    const { grants } = this.#options
+    const { grants } = this
     switch (input.get('grant_type')) {
       case 'authorization_code': {
         const tokens = grants.redeem({
@@ -162,24 +133,28 @@ export class MicrosoftSignIn implements Service {
     }
   }
 
-  #deviceCode(input: URLSearchParams): SimAnswer {
-    const { clientId, clock, consent, origin } = this.#options
-    if (input.get('client_id') !== clientId)
+  #deviceCode(call: SimCall): SimAnswer {
+    const input = form(call)
+    const { clock, oauth } = this.kernel
+    if (input.get('client_id') !== this.clientId)
       return oauthFault('invalid_client', 'AADSTS700016: Unknown client.')
     const scopes = splitScopes(input.get('scope'))
     if (scopes.length === 0) return oauthFault('invalid_request', 'AADSTS900144: scope is missing.')
     const userCode = this.#text(9, USER_CODE_LETTERS)
     const deviceCode = this.#text(40, 'abcdefghijklmnopqrstuvwxyz0123456789')
     const device: DeviceCode = {
-      ...{ userCode, scopes, account: '', state: 'pending' },
+      userCode,
+      scopes,
+      account: '',
+      state: 'pending',
       expiresMs: clock.now() + DEVICE_MS,
     }
-    if (consent.deny) device.state = 'denied'
-    else if (consent.autoApprove !== false) this.#approve(device, this.#autoAccount(null))
+    if (oauth.deny) device.state = 'denied'
+    else if (oauth.autoApprove !== false) this.#approve(device, this.autoAddress(null))
     this.#devices.set(deviceCode, device)
     const [oldest] = this.#devices.keys()
     if (this.#devices.size > DEVICES_MAX && oldest !== undefined) this.#devices.delete(oldest)
-    const verification = `${origin()}${microsoftPaths.devicePage}`
+    const verification = `${call.origin}${microsoftPaths.devicePage}`
     return jsonAnswer({
       device_code: deviceCode,
       user_code: userCode,
@@ -195,7 +170,7 @@ export class MicrosoftSignIn implements Service {
     if (!device || device.state === 'used') {
       return oauthFault('bad_verification_code', 'AADSTS501491: The device code is not known.')
     }
-    if (device.expiresMs <= this.#options.clock.now()) {
+    if (device.expiresMs <= this.kernel.clock.now()) {
       return oauthFault('expired_token', 'AADSTS70020: The device code has expired.')
     }
     if (device.state === 'pending') {
@@ -205,15 +180,15 @@ export class MicrosoftSignIn implements Service {
       return oauthFault('authorization_declined', 'AADSTS70018: The user declined.')
     }
     device.state = 'used'
-    const scopes = this.#granted(device.scopes)
+    const scopes = this.granted(device.scopes)
     const input = { address: device.account, scopes, isOffline: isOffline(device.scopes) }
-    return this.#tokenAnswer(this.#options.grants.issue(input))
+    return this.#tokenAnswer(this.grants.issue(input))
   }
 
   #devicePage(call: SimCall): SimAnswer {
     const asked = call.verb === 'POST' ? form(call) : call.query
     const userCode = (asked.get('user_code') ?? asked.get('otc') ?? '').trim().toUpperCase()
-    const addresses = this.#options.accounts()
+    const addresses = this.addresses()
     if (call.verb !== 'POST') return htmlAnswer(devicePage({ userCode, addresses }))
     const device = [...this.#devices.values()].find(
       (one) => one.userCode === userCode && one.state === 'pending',
@@ -229,26 +204,13 @@ export class MicrosoftSignIn implements Service {
   }
 
   #approve(device: DeviceCode, account: string | undefined): void {
-    const isKnown = account !== undefined && this.#options.accounts().includes(account)
+    const isKnown = account !== undefined && this.addresses().includes(account)
     device.state = isKnown ? 'approved' : 'denied'
     device.account = account ?? ''
   }
 
-  #autoAccount(hint: string | null): string | undefined {
-    const { consent, accounts } = this.#options
-    const [first] = accounts()
-    const wanted = typeof consent.autoApprove === 'string' ? consent.autoApprove : (hint ?? first)
-    return accounts().find((account) => account === wanted)
-  }
-
-  #granted(scopes: readonly string[]): readonly string[] {
-    const only = this.#options.consent.grantOnly
-    const named = scopes.filter((scope) => scope !== 'offline_access')
-    return only ? named.filter((scope) => only.includes(scope)) : named
-  }
-
   #tokenAnswer({ access, refreshToken }: Tokens): SimAnswer {
-    const expires = Math.floor((access.expiresAtMs - this.#options.clock.now()) / 1000)
+    const expires = Math.floor((access.expiresAtMs - this.kernel.clock.now()) / 1000)
     return jsonAnswer({
       token_type: 'Bearer',
       scope: access.scopes.join(' '),
@@ -261,8 +223,7 @@ export class MicrosoftSignIn implements Service {
 
   #text(length: number, characters: string): string {
     let text = ''
-    for (let at = 0; at < length; at++)
-      text += characters[Math.floor(this.#options.random() * characters.length)]
+    for (let at = 0; at < length; at++) text += characters[Math.floor(this.#random() * characters.length)]
     return text
   }
 }

@@ -74,6 +74,16 @@ export class SimDrive {
     this.resyncKind = kind
   }
 
+  countItems(): { files: number; folders: number } {
+    let files = 0
+    let folders = -1 // the root is none
+    for (const { kind } of this.state.items()) {
+      if (kind === 'file') files += 1
+      else folders += 1
+    }
+    return { files, folders }
+  }
+
   dump(): DriveDump {
     return dumpDrive(this.state)
   }

@@ -11,21 +11,19 @@ const DOWNLOAD_MS_DEFAULT = 3_600_000
 export class TransferUrls {
   /** How long a download address is good for. */
   downloadMs = DOWNLOAD_MS_DEFAULT
-  readonly #origin: () => string
   readonly #seed: number
   #made = 0
 
-  constructor(options: { origin: () => string; seed: number }) {
-    this.#origin = options.origin
-    this.#seed = options.seed
+  constructor(seed: number) {
+    this.#seed = seed
   }
 
-  download(sim: SimDrive, item: Item): string {
+  download(origin: string, sim: SimDrive, item: Item): string {
     this.#made += 1
     const expiresMs = sim.state.nowMs + this.downloadMs
     const place = `${sim.id}/${item.id}`
     const tempauth = `${expiresMs.toString(36)}.${this.#made.toString(36)}`
-    return `${this.#origin()}${downloadPrefix}${encodeURIComponent(sim.id)}/${encodeURIComponent(item.id)}?tempauth=${tempauth}.${this.#sign(place + tempauth)}`
+    return `${origin}${downloadPrefix}${encodeURIComponent(sim.id)}/${encodeURIComponent(item.id)}?tempauth=${tempauth}.${this.#sign(place + tempauth)}`
   }
 
   /** Whether the address was made here and still holds. */
@@ -35,12 +33,12 @@ export class TransferUrls {
     return sign === expected && Number.parseInt(expires, 36) > input.nowMs
   }
 
-  upload(sim: SimDrive, sessionId: string): string {
-    return `${this.#origin()}${uploadPrefix}${encodeURIComponent(sim.id)}/${sessionId}`
+  upload(origin: string, sim: SimDrive, sessionId: string): string {
+    return `${origin}${uploadPrefix}${encodeURIComponent(sim.id)}/${sessionId}`
   }
 
-  monitor(id: string): string {
-    return `${this.#origin()}${monitorPrefix}${id}`
+  monitor(origin: string, id: string): string {
+    return `${origin}${monitorPrefix}${id}`
   }
 
   /** Not secret from anybody who tries; enough to see an address that was made up. */

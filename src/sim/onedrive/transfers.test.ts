@@ -18,13 +18,13 @@ let sim: Sim
 let drive: SimDrive
 
 before(async () => {
-  sim = await startSim({ clock, drives: [{ account: ANN, keepBytesMax: 8 * UNIT }] })
-  drive = sim.drive(ANN)
+  sim = await startSim({ clock, onedrive: { drives: [{ account: ANN, keepBytesMax: 8 * UNIT }] } })
+  drive = sim.onedrive.drive(ANN)
 })
 after(() => sim.close())
 
 function authorization(): Record<string, string> {
-  return { authorization: `Bearer ${sim.issueDrive(ANN).accessToken}` }
+  return { authorization: `Bearer ${sim.onedrive.issue(ANN).accessToken}` }
 }
 
 async function call(
@@ -33,7 +33,7 @@ async function call(
   { body, headers = {} }: { body?: string | Buffer; headers?: Record<string, string> } = {},
 ): Promise<Answer> {
   const isGraph = !url.startsWith('http')
-  const answer = await fetch(isGraph ? sim.graphUrl + url : url, {
+  const answer = await fetch(isGraph ? sim.onedrive.graphUrl + url : url, {
     method: verb,
     headers: { ...(isGraph ? authorization() : {}), ...headers },
     redirect: 'manual',

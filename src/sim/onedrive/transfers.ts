@@ -4,7 +4,7 @@
  */
 import type { FaultEffect } from '../fault-rules.ts'
 import type { FaultPlan } from '../faults.ts'
-import { jsonAnswer, type Operation, type Service, type SimAnswer, type SimCall } from '../server.ts'
+import { jsonAnswer, type Operation, type Routes, type SimAnswer, type SimCall } from '../server.ts'
 import { type Content, readContent } from './content.ts'
 import { sessionJson, uploadAnswer } from './content-routes.ts'
 import type { CopyMonitors } from './copy-monitors.ts'
@@ -17,10 +17,9 @@ import { downloadPrefix, monitorPrefix, type TransferUrls, uploadPrefix } from '
 import { FRAGMENT_BYTES_MAX } from './upload-sessions.ts'
 
 export type TransfersOptions = {
-  driveOf: (id: string) => SimDrive | undefined
+  findDrive: (id: string) => SimDrive | undefined
   urls: TransferUrls
   monitors: CopyMonitors
-  origin: () => string
   onEffect: (sim: SimDrive, effect: FaultEffect) => void
   /** An answer that ends it here: the account is throttled. */
   throttle: (account: string) => SimAnswer | undefined
@@ -31,7 +30,7 @@ const CONTENT_RANGE = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/
 /** A fragment that is too long is refused by its length, and read nevertheless. */
 const BODY_BYTES_MAX = 2 * FRAGMENT_BYTES_MAX
 
-export class Transfers implements Service {
+export class Transfers implements Routes {
   readonly #options: TransfersOptions
   /** Download addresses that were refused once, where that quirk is on. */
   readonly #refusedOnce = new Set<string>()
@@ -49,7 +48,7 @@ export class Transfers implements Service {
 
   #download(call: SimCall): Operation {
     const [driveId = '', itemId = ''] = call.path.slice(downloadPrefix.length).split('/').map(safeDecode)
-    const sim = this.#options.driveOf(driveId)
+    const sim = this.#options.findDrive(driveId)
     return this.#operation('graph.download', sim, () => {
       const { urls } = this.#options
       const tempauth = call.query.get('tempauth') ?? ''
@@ -68,7 +67,7 @@ export class Transfers implements Service {
 
   #upload(call: SimCall): Operation {
     const [driveId = '', sessionId = ''] = call.path.slice(uploadPrefix.length).split('/').map(safeDecode)
-    const sim = this.#options.driveOf(driveId)
+    const sim = this.#options.findDrive(driveId)
     const names: Record<string, string> = {
       PUT: 'graph.session.put',
       GET: 'graph.session.status',
@@ -140,9 +139,9 @@ export class Transfers implements Service {
   }
 
   #context(call: SimCall, sim: SimDrive, plan: FaultPlan | undefined): GraphContext {
-    const { urls, origin } = this.#options
+    const { urls } = this.#options
     const address = { driveId: sim.id, item: undefined, action: '', argument: undefined }
-    return { sim, drive: sim.state, call, address, plan, origin: origin(), urls }
+    return { sim, drive: sim.state, call, address, plan, urls }
   }
 }
 

@@ -101,7 +101,7 @@ export class ActWorld {
     close: (() => unknown)[]
   }) {
     this.sim = input.sim
-    this.there = input.sim.drive(ACCOUNT)
+    this.there = input.sim.onedrive.drive(ACCOUNT)
     this.store = input.store
     this.pair = input.pair
     this.#close = input.close
@@ -309,30 +309,32 @@ export async function actWorld(options: WorldOptions = {}): Promise<ActWorld> {
   const home = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-act-')))
   const { quirks, type = 'personal', chunkBytes = MIB, reserveBytes = 0, keepBytesMax } = options
   const sim = await startSim({
-    drives: [
-      {
-        account: ACCOUNT,
-        type,
-        ...(quirks ? { quirks } : {}),
-        ...(keepBytesMax === undefined ? {} : { keepBytesMax }),
-      },
-    ],
+    onedrive: {
+      drives: [
+        {
+          account: ACCOUNT,
+          type,
+          ...(quirks ? { quirks } : {}),
+          ...(keepBytesMax === undefined ? {} : { keepBytesMax }),
+        },
+      ],
+    },
   })
   const ledger = await openLedger(`sqlite:${join(home, 'ledger.db')}`, { synchronous: 'NORMAL' })
   const store = await FileStore.open(ledger)
   const root = await createRoot(join(home, 'root'), { markerId: 'm1', drive: NAME, createdAt: '2026' })
   const exchange = createHttpExchange()
-  const { accessToken } = sim.issueDrive(ACCOUNT)
+  const { accessToken } = sim.onedrive.issue(ACCOUNT)
   const client = new OneDriveClient({
     exchange,
     clock: systemClock,
-    apiUrl: sim.graphUrl,
+    apiUrl: sim.onedrive.graphUrl,
     pace: freePace,
     timeoutMs: 20_000,
     token: { access: async () => accessToken, refused: () => undefined },
   })
   const settings = folderPairSettings.parse(options.settings ?? {})
-  const { id: driveId, state } = sim.drive(ACCOUNT)
+  const { id: driveId, state } = sim.onedrive.drive(ACCOUNT)
   const row = {
     name: NAME,
     account: ACCOUNT,

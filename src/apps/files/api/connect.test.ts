@@ -8,7 +8,7 @@ describe('connecting a OneDrive account in the browser', () => {
   let world: FilesWorld
   before(async () => {
     world = await startFilesApi()
-    world.sim.oauth.consent.autoApprove = ANN
+    world.sim.oauth.autoApprove = ANN
   })
   after(async () => {
     assert.deepEqual(world.errors, [])
@@ -62,7 +62,7 @@ describe('connecting a OneDrive account in the browser', () => {
     const stream = 'files:docs'
     const { engine, ledger } = world.runtime
     await world.sync()
-    world.sim.oneDrive.grants.revokeAccount(ANN)
+    world.sim.onedrive.grants.revokeAccount(ANN)
     await engine.enqueue(world.runtime.files.kinds.sync, { drive: 'docs' }, { stream })
     await until(async () => (await ledger.alerts()).length > 0 && (await ledger.pauses()).length > 0)
     const before = (await world.get('/api/overview')).body

@@ -16,7 +16,7 @@ import { engineModule } from '../../../server/engine-api/module.ts'
 import { TOKEN, withToken } from '../../../server/server.suite.ts'
 import { createServer, createServices } from '../../../server/server.ts'
 import type { ServerServices } from '../../../server/services.ts'
-import type { SimDriveInput } from '../../../sim/onedrive/service.ts'
+import type { SimDriveInput } from '../../../sim/onedrive/onedrive.ts'
 import type { SimDrive } from '../../../sim/onedrive/sim-drive.ts'
 import { type Sim, startSim } from '../../../sim/start.ts'
 import { apps } from '../../registry.ts'
@@ -66,11 +66,11 @@ export async function startFilesApi(
   const home = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-files-api-')))
   const place = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-folders-')))
   const root = join(place, DOCS)
-  const sim = await startSim({ drives: [{ account: ANN, ...options.drive }] })
+  const sim = await startSim({ onedrive: { drives: [{ account: ANN, ...options.drive }] } })
   const config = catalog.parse({
     onedrive: {
-      ...{ api_url: sim.graphUrl, token_url: sim.microsoftTokenUrl, auth_url: sim.microsoftAuthUrl },
-      ...{ client_id: sim.microsoftClientId, device_url: sim.microsoftDeviceUrl },
+      ...{ api_url: sim.onedrive.graphUrl, token_url: sim.onedrive.tokenUrl, auth_url: sim.onedrive.authUrl },
+      ...{ client_id: sim.onedrive.clientId, device_url: sim.onedrive.deviceUrl },
       ...{ requests_per_second_start: 5_000, requests_per_second_max: 5_000 },
     },
     files: { allowed_roots: options.allowedRoots ?? [place], disk_reserve: '1MB' },
@@ -97,7 +97,7 @@ export async function startFilesApi(
   const post = (path: string, body: unknown = {}): Promise<Answer> =>
     ask(path, { method: 'POST', headers, body: JSON.stringify(body) })
   return {
-    ...{ sim, drive: sim.drive(ANN), services, runtime, errors, root, place, request, post },
+    ...{ sim, drive: sim.onedrive.drive(ANN), services, runtime, errors, root, place, request, post },
     get: (path) => ask(path),
     connect: (access = 'readwrite') => connectAnn(services, sim, access),
     add: (change = {}) => post('/api/files/drives', { path: root, ...change }),
@@ -154,12 +154,12 @@ export async function connectAnn(
   access: OneDriveAccess = 'readwrite',
 ): Promise<void> {
   const scopes = [...ONEDRIVE_SCOPES[access]]
-  const { accessToken, refreshToken } = sim.issueDrive(ANN, scopes)
+  const { accessToken, refreshToken } = sim.onedrive.issue(ANN, scopes)
   const secret = {
-    ...{ kind: 'oauth' as const, clientId: sim.microsoftClientId, accessToken, refreshToken, scopes },
+    ...{ kind: 'oauth' as const, clientId: sim.onedrive.clientId, accessToken, refreshToken, scopes },
     obtainedAtMs: systemClock.now(),
   }
-  const profile = await readOneDriveProfile(sim.graphUrl, newToken(accessToken))
+  const profile = await readOneDriveProfile(sim.onedrive.graphUrl, newToken(accessToken))
   const { userId: id, name } = profile
   await keepAccount(services, oneDriveService, { profile: { id, name }, secret, level: access })
 }

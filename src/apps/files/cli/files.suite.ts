@@ -18,7 +18,7 @@ import { Accounts, accountKey } from '../../../ledger/accounts.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import { openLedger } from '../../../ledger/open.ts'
 import type { Device } from '../../../sim/onedrive/device.ts'
-import type { SimDriveInput } from '../../../sim/onedrive/service.ts'
+import type { SimDriveInput } from '../../../sim/onedrive/onedrive.ts'
 import type { SimDrive } from '../../../sim/onedrive/sim-drive.ts'
 import { type Sim, startSim } from '../../../sim/start.ts'
 import { FileStore, ROOT_ID } from '../store/file-store.ts'
@@ -46,10 +46,10 @@ export class FilesHome {
     mkdirSync(this.place)
     this.env = {
       ...environment(this.home),
-      TIDEMARK_ONEDRIVE_API_URL: sim.graphUrl,
-      TIDEMARK_ONEDRIVE_TOKEN_URL: sim.microsoftTokenUrl,
-      TIDEMARK_ONEDRIVE_AUTH_URL: sim.microsoftAuthUrl,
-      TIDEMARK_ONEDRIVE_DEVICE_URL: sim.microsoftDeviceUrl,
+      TIDEMARK_ONEDRIVE_API_URL: sim.onedrive.graphUrl,
+      TIDEMARK_ONEDRIVE_TOKEN_URL: sim.onedrive.tokenUrl,
+      TIDEMARK_ONEDRIVE_AUTH_URL: sim.onedrive.authUrl,
+      TIDEMARK_ONEDRIVE_DEVICE_URL: sim.onedrive.deviceUrl,
       TIDEMARK_ONEDRIVE_REQUESTS_PER_SECOND_START: '1000',
       TIDEMARK_ONEDRIVE_REQUESTS_PER_SECOND_MAX: '10000',
       TIDEMARK_FILES_DISK_RESERVE: '1MB',
@@ -67,12 +67,12 @@ export class FilesHome {
   static async prepare({
     drives = [{ account: ANN }],
   }: FilesHomeOptions): Promise<{ sim: Sim; base: string }> {
-    const sim = await startSim({ drives })
+    const sim = await startSim({ onedrive: { drives } })
     return { sim, base: realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-files-'))) }
   }
 
   async connectAll(access: OneDriveAccess = 'readwrite'): Promise<void> {
-    for (const account of this.sim.oneDrive.accounts) await this.connect(account, access)
+    for (const account of this.sim.onedrive.addresses) await this.connect(account, access)
   }
 
   /** As `account add` would, without a person to ask. */
@@ -82,9 +82,9 @@ export class FilesHome {
       const accounts = await Accounts.open(ledger)
       const vault = await openVault({ env: this.env, home: this.home })
       const scopes = ONEDRIVE_SCOPES[access]
-      const { refreshToken } = this.sim.issueDrive(address, scopes)
+      const { refreshToken } = this.sim.onedrive.issue(address, scopes)
       const secret = {
-        ...{ kind: 'oauth', clientId: this.sim.microsoftClientId, refreshToken },
+        ...{ kind: 'oauth', clientId: this.sim.onedrive.clientId, refreshToken },
         ...{ scopes, obtainedAtMs: systemClock.now() },
       }
       const account = { service: 'onedrive', name: address }
@@ -96,7 +96,7 @@ export class FilesHome {
   }
 
   get drive(): SimDrive {
-    return this.sim.drive(ANN)
+    return this.sim.onedrive.drive(ANN)
   }
 
   /** The other device. */

@@ -22,20 +22,20 @@ const STEP_MS = 3_000
 const LOOK_MS = 100
 
 export const filesDemo: AppDemo = {
-  world: ({ address }) => ({ drives: [{ account: address }] }),
+  world: ({ address }) => ({ onedrive: { drives: [{ account: address }] } }),
   begin(cloud) {
     const { sim, seed, toMs, home, address, at, isFast } = cloud
-    const drive = sim.drive(address)
+    const drive = sim.onedrive.drive(address)
     at(toMs, () => furnish(drive.device, seed))
     const journal = keepDrive(drive.state, { folder: home, now: () => systemClock.now(), at })
     const rate = isFast ? 'unlimited' : '3MB/s'
     return {
       config: `[onedrive]
-api_url = "${sim.graphUrl}"
-auth_url = "${sim.microsoftAuthUrl}"
-token_url = "${sim.microsoftTokenUrl}"
-device_url = "${sim.microsoftDeviceUrl}"
-client_id = "${sim.microsoftClientId}"
+api_url = "${sim.onedrive.graphUrl}"
+auth_url = "${sim.onedrive.authUrl}"
+token_url = "${sim.onedrive.tokenUrl}"
+device_url = "${sim.onedrive.deviceUrl}"
+client_id = "${sim.onedrive.clientId}"
 
 [files]
 poll_seconds = 10
@@ -73,7 +73,7 @@ async function connect(runtime: FilesRuntime, cloud: DemoCloud): Promise<void> {
   const known = await store.findFolderPair(DEMO_FOLDER)
   if (!known) await addFolder(runtime, cloud)
   // The cloud may be at another port than before, and links name it.
-  const origin = new URL(sim.graphUrl).origin
+  const origin = new URL(sim.onedrive.graphUrl).origin
   if (known?.link && new URL(known.link).origin !== origin) {
     const { pathname, search } = new URL(known.link)
     await store.write((tx) => setFolderPair(tx, DEMO_FOLDER, { link: origin + pathname + search }))
@@ -83,9 +83,9 @@ async function connect(runtime: FilesRuntime, cloud: DemoCloud): Promise<void> {
 
 async function connectAccount({ accounts, vault }: FilesRuntime, { sim, address }: DemoCloud): Promise<void> {
   const account = { service: 'onedrive', name: address }
-  const { refreshToken } = sim.issueDrive(address)
+  const { refreshToken } = sim.onedrive.issue(address)
   const secret = {
-    ...{ kind: 'oauth', clientId: sim.microsoftClientId, refreshToken },
+    ...{ kind: 'oauth', clientId: sim.onedrive.clientId, refreshToken },
     ...{ scopes: ONEDRIVE_SCOPES.readwrite, obtainedAtMs: systemClock.now() },
   }
   const sealed = vault.seal(accountKey(account), JSON.stringify(secret))
@@ -98,7 +98,7 @@ async function connectAccount({ accounts, vault }: FilesRuntime, { sim, address 
 
 /** By what is known of the simulated drive: its weather may keep a first question from being answered. */
 async function addFolder({ files }: FilesRuntime, { sim, home, address }: DemoCloud): Promise<void> {
-  const { id, state } = sim.drive(address)
+  const { id, state } = sim.onedrive.drive(address)
   // The same at every try: a start may be killed between the folder and its row.
   const markerId = `demo-${id}`
   const createdAt = new Date(systemClock.now()).toISOString()

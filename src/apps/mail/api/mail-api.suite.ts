@@ -56,16 +56,23 @@ export async function startMailApi(
 ): Promise<MailWorld> {
   const home = mkdtempSync(join(tmpdir(), 'tidemark-mail-api-'))
   const sim = await startSim({
-    quota: { unitsPerMinute: null },
-    accounts: [
-      { address: ANN, messages: options.messages ?? 0 },
-      { address: BOB, messages: 3 },
-    ],
+    gmail: {
+      quota: { unitsPerMinute: null },
+      accounts: [
+        { address: ANN, messages: options.messages ?? 0 },
+        { address: BOB, messages: 3 },
+      ],
+    },
   })
   const config = catalog.parse({
     gmail: {
-      ...{ api_url: sim.baseUrl, token_url: sim.tokenUrl, auth_url: sim.authUrl, revoke_url: sim.revokeUrl },
-      ...{ client_id: sim.clientId, client_secret: sim.clientSecret },
+      ...{
+        api_url: sim.baseUrl,
+        token_url: sim.gmail.tokenUrl,
+        auth_url: sim.gmail.authUrl,
+        revoke_url: sim.gmail.revokeUrl,
+      },
+      ...{ client_id: sim.gmail.clientId, client_secret: sim.gmail.clientSecret },
       ...{ units_per_minute: 100_000_000, requests_per_second_start: 5_000, requests_per_second_max: 5_000 },
     },
   })
@@ -94,9 +101,9 @@ export async function startMailApi(
     remove: (path) => ask(path, { method: 'DELETE', headers: write }),
     async connect(address, access = 'full') {
       const scopes = [GMAIL_SCOPES[access]]
-      const { refreshToken } = sim.issue(address, scopes)
+      const { refreshToken } = sim.gmail.issue(address, scopes)
       const secret = {
-        ...{ kind: 'oauth' as const, clientId: sim.clientId, clientSecret: sim.clientSecret },
+        ...{ kind: 'oauth' as const, clientId: sim.gmail.clientId, clientSecret: sim.gmail.clientSecret },
         ...{ refreshToken, scopes, obtainedAtMs: systemClock.now() },
       }
       await keepAccount(services, gmailService, { profile: { name: address }, secret, level: access })
@@ -114,7 +121,7 @@ export async function startMailApi(
       await runtime.engine.drained()
     },
     deliver: (raw, { atMs, labelIds = ['INBOX'] } = {}) =>
-      sim.mailbox(ANN).insert({
+      sim.gmail.mailbox(ANN).insert({
         raw: Buffer.from(raw as string),
         labelIds,
         internalMs: atMs ?? Date.UTC(2021, 5, 1),

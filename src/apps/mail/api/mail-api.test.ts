@@ -80,7 +80,7 @@ describe('reading mail', () => {
     assert.equal(raw.headers.get('content-type'), 'message/rfc822')
     assert.match(raw.headers.get('content-disposition') ?? '', /^attachment; filename="[^"<>\\/]*\.eml"/)
     const bytes = Buffer.from(await raw.arrayBuffer())
-    assert.deepEqual(bytes, world.sim.mailbox(ANN).get(hostile)!.raw())
+    assert.deepEqual(bytes, world.sim.gmail.mailbox(ANN).get(hostile)!.raw())
   })
 
   test('HTML is answered sanitised, with a policy of its own', async () => {
@@ -241,8 +241,8 @@ describe('the totals of an account', () => {
       await world.sync()
       const later = await account()
       assert.deepEqual([later.listed, later.whole, later.gmail.messages], [5, 5, 7])
-      const [first] = world.sim.mailbox(ANN).dump()
-      world.sim.mailbox(ANN).delete(first!.id)
+      const [first] = world.sim.gmail.mailbox(ANN).dump()
+      world.sim.gmail.mailbox(ANN).delete(first!.id)
       await world.sync()
       const { stored, inGmail: then } = await account()
       assert.equal(stored, 5)
@@ -263,7 +263,7 @@ describe('connecting', () => {
   test('an account is connected by the way through the service and back, and forgotten again', async () => {
     const world = await startMailApi({ messages: 3 })
     try {
-      world.sim.oauth.consent.autoApprove = BOB
+      world.sim.oauth.autoApprove = BOB
       const begun = await world.post('/api/accounts/connect', {
         ...{ service: 'gmail', access: 'modify', choices: { mail: { spam: true } } },
       })
@@ -421,7 +421,7 @@ describe('the clean-up', () => {
     isProblem(await world.post('/api/mail/clean-up/runs', deletion), 422, 'confirmation-needed')
     const wrong = { ...deletion, confirm: 'delete 2 messages' }
     isProblem(await world.post('/api/mail/clean-up/runs', wrong), 422, 'confirmation-needed')
-    assert.equal([...world.sim.mailbox(ANN).dump()].filter(({ deleted }) => deleted).length, 0)
+    assert.equal([...world.sim.gmail.mailbox(ANN).dump()].filter(({ deleted }) => deleted).length, 0)
     const plan = await world.post('/api/mail/clean-up/plan', deletion)
     assert.equal(plan.body.confirm, 'delete 1 message')
     const { status, body } = await world.post('/api/mail/clean-up/runs', {

@@ -179,11 +179,13 @@ const hopeless = defineJob({
 
 export async function cleanUpBench(t: TestContext, options: BenchOptions): Promise<Bench> {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-clean-up-'))
-  const sim = await startSim({ accounts: [{ address: ADDRESS, messages: 0 }] })
-  const mailbox = sim.mailbox(ADDRESS)
+  const sim = await startSim({ gmail: { accounts: [{ address: ADDRESS, messages: 0 }] } })
+  const mailbox = sim.gmail.mailbox(ADDRESS)
   const { ids, oldIds } = fill(mailbox, options)
   const disturbance = new Disturbance(options)
-  const token = options.scopes ? sim.issue(ADDRESS, options.scopes).accessToken : sim.accounts[0]!.accessToken
+  const token = options.scopes
+    ? sim.gmail.issue(ADDRESS, options.scopes).accessToken
+    : sim.gmail.accounts[0]!.accessToken
   const account = await openAccount({ folder, apiUrl: sim.baseUrl, token, fetch: disturbance.fetch })
   const accounts = {
     ...{ names: () => [ADDRESS], connected: () => [ADDRESS], addLocal: async () => account },

@@ -30,8 +30,10 @@ const DAY_MS = 86_400_000
 
 export const mailDemo: AppDemo = {
   world: ({ address, messages, toMs, isFast }) => ({
-    quota: { unitsPerMinute: isFast ? null : UNITS_PER_MINUTE },
-    accounts: [{ address, messages, fromMs: toMs - YEARS * 365 * DAY_MS, toMs }],
+    gmail: {
+      quota: { unitsPerMinute: isFast ? null : UNITS_PER_MINUTE },
+      accounts: [{ address, messages, fromMs: toMs - YEARS * 365 * DAY_MS, toMs }],
+    },
   }),
   begin(cloud) {
     const { sim, address, messages, isFast } = cloud
@@ -40,11 +42,11 @@ export const mailDemo: AppDemo = {
     return {
       config: `[gmail]
 api_url = "${sim.baseUrl}"
-auth_url = "${sim.authUrl}"
-token_url = "${sim.tokenUrl}"
-revoke_url = "${sim.revokeUrl}"
-client_id = "${sim.clientId}"
-client_secret = "${sim.clientSecret}"
+auth_url = "${sim.gmail.authUrl}"
+token_url = "${sim.gmail.tokenUrl}"
+revoke_url = "${sim.gmail.revokeUrl}"
+client_id = "${sim.gmail.clientId}"
+client_secret = "${sim.gmail.clientSecret}"
 units_per_minute = ${isFast ? FAST_UNITS_PER_MINUTE : UNITS_PER_MINUTE}
 requests_per_second_start = ${isFast ? 1_000 : 20}
 requests_per_second_max = ${isFast ? 10_000 : 100}
@@ -82,7 +84,7 @@ poll_minutes = 1
 }
 
 function poison({ sim, address }: DemoCloud): void {
-  const ids = [...sim.mailbox(address).dump()].map(({ id }) => id)
+  const ids = [...sim.gmail.mailbox(address).dump()].map(({ id }) => id)
   if (ids.length < POISON_MESSAGES_MIN) return
   for (const share of POISON_SHARES)
     sim.faults.poison({ id: ids[Math.floor(ids.length * share)]!, mode: 'part' })
@@ -91,7 +93,7 @@ function poison({ sim, address }: DemoCloud): void {
 /** What had arrived arrives again. Returns how one more does; false when there were enough. */
 function arrivals({ sim, address, seed, home, at }: DemoCloud): () => boolean {
   const happen = ({ n, atMs }: DemoArrival): void => {
-    at(atMs, () => sim.mutations(address).arrive({}, seededRandom(seed * 1_000_003 + n)))
+    at(atMs, () => sim.gmail.mutations(address).arrive({}, seededRandom(seed * 1_000_003 + n)))
   }
   const before = readArrivals(home)
   for (const arrival of before) happen(arrival)
@@ -143,10 +145,10 @@ function mailEngineOf(runtime: MailRuntime): MailEngine {
 
 /** Anew at every start: a cloud that was started again knows only the tokens that it gave out first. */
 async function connect({ accounts, vault }: Runtime, sim: Sim): Promise<void> {
-  for (const { address, refreshToken } of sim.accounts) {
+  for (const { address, refreshToken } of sim.gmail.accounts) {
     const account = { service: 'gmail', name: address }
     const secret = {
-      ...{ kind: 'oauth', clientId: sim.clientId, clientSecret: sim.clientSecret, refreshToken },
+      ...{ kind: 'oauth', clientId: sim.gmail.clientId, clientSecret: sim.gmail.clientSecret, refreshToken },
       ...{ scopes: [GMAIL_SCOPES.full], obtainedAtMs: systemClock.now() },
     }
     const sealed = vault.seal(accountKey(account), JSON.stringify(secret))

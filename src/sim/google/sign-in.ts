@@ -1,43 +1,17 @@
 /**
- * Sign-in as Google does it: the consent page (authorization code with PKCE), the token endpoint (code,
- * refresh token, signed JWT of a service account), revocation and token info.
- *
- * The redirect goes to a loopback address, or nowhere: on a machine without a browser the person copies the
- * address that the browser could not open, and that address holds the code all the same.
+ * Sign-in as Google does it, for every service of its cloud: the consent page (authorization code with PKCE), the
+ * token endpoint (code, refresh token, signed JWT of a service account), revocation and token info.
  */
-import type { Clock } from '../base/clock.ts'
-import type { Random } from '../base/random.ts'
+import type { Random } from '../../base/random.ts'
+import type { Access, Tokens } from '../grants.ts'
+import { jsonAnswer, type Operation, type SimAnswer, type SimCall } from '../server.ts'
+import type { Kernel } from '../service.ts'
+import { bearerToken, form, isLoopback, SignIn, type SignInProblem, splitScopes } from '../sign-in.ts'
 import { createSigningKey, privatePem, type SigningKey, verifyJwt } from './keys.ts'
-import { type Access, Grants, type Tokens } from './oauth-grants.ts'
-import { consentPage, errorPage } from './oauth-page.ts'
-import {
-  htmlAnswer,
-  jsonAnswer,
-  type Operation,
-  type Service,
-  type SimAnswer,
-  type SimCall,
-} from './server.ts'
 
-export type OAuthOptions = {
-  clock: Clock
-  random: Random
-  clientId: string
-  clientSecret: string
-  /** The addresses that can sign in. */
-  addresses: () => readonly string[]
-  accessTokenMs?: number
-  refreshTokenMs?: number | null
-}
-
-/** What the person at the consent page does, when there is none. */
-export type Consent = {
-  /** Consents at once for this address; `true`: for `login_hint`, or the first account. */
-  autoApprove: string | boolean
-  /** Refuses. */
-  deny: boolean
-  /** Grants only these of the scopes asked for. */
-  grantOnly: readonly string[] | null
+export const googleClient: { readonly id: string; readonly secret: string } = {
+  id: '000000000000-tidemarksim.apps.googleusercontent.com',
+  secret: 'GOCSPX-tidemark-sim',
 }
 
 /** What is known about a service account with delegation over the domain. */
@@ -51,7 +25,7 @@ export type ServiceAccount = {
   token_uri: string
 }
 
-export const oauthPaths = {
+export const googlePaths = {
   auth: '/o/oauth2/v2/auth',
   token: '/token',
   revoke: '/revoke',
@@ -62,17 +36,11 @@ const JWT_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 const SERVICE_EMAIL = 'archiver@tidemark-sim.iam.gserviceaccount.com'
 const JWT_AHEAD_S_MAX = 3600
 
-export class OAuth implements Service {
-  readonly grants: Grants
-  readonly consent: Consent = { autoApprove: false, deny: false, grantOnly: null }
-  /** The scopes an administrator has delegated; null: all. */
-  delegatedScopes: readonly string[] | null = null
-  readonly #options: OAuthOptions
+export class GoogleSignIn extends SignIn {
   #serviceKey: SigningKey | undefined
 
-  constructor(options: OAuthOptions) {
-    this.#options = options
-    this.grants = new Grants(options)
+  constructor(kernel: Kernel, options: { random: Random; addresses: () => readonly string[] }) {
+    super(kernel, { ...options, clientId: googleClient.id })
   }
 
   match(call: SimCall): Operation | undefined {
@@ -96,21 +64,21 @@ export class OAuth implements Service {
       client_id: '100000000000000000001',
       private_key_id: key.id,
       private_key: privatePem(key),
-      token_uri: `${origin}${oauthPaths.token}`,
+      token_uri: `${origin}${googlePaths.token}`,
     }
   }
 
   #handler(call: SimCall): { name: string; answer: () => SimAnswer } | undefined {
     switch (call.path) {
-      case oauthPaths.auth:
-        return { name: 'oauth.auth', answer: () => this.#authorize(call) }
-      case oauthPaths.token:
+      case googlePaths.auth:
+        return { name: 'oauth.auth', answer: () => this.authorize(call) }
+      case googlePaths.token:
       case '/oauth2/v4/token':
         return { name: 'oauth.token', answer: () => this.#token(call) }
-      case oauthPaths.revoke:
+      case googlePaths.revoke:
       case '/o/oauth2/revoke':
         return { name: 'oauth.revoke', answer: () => this.#revoke(call) }
-      case oauthPaths.tokenInfo:
+      case googlePaths.tokenInfo:
       case '/oauth2/v3/tokeninfo':
         return { name: 'oauth.tokeninfo', answer: () => this.#tokenInfo(call) }
       default:
@@ -118,31 +86,9 @@ export class OAuth implements Service {
     }
   }
 
-  /** GET asks; POST is the answer from the consent page. */
-  #authorize(call: SimCall): SimAnswer {
-    const asked = call.verb === 'POST' ? form(call) : call.query
-    const problem = this.#problemOf(asked)
-    if (problem) return htmlAnswer(errorPage(problem.error, problem.detail), problem.status)
-    const scopes = splitScopes(asked.get('scope'))
-    const { autoApprove, deny } = this.consent
-    if (call.verb === 'POST') {
-      const address = asked.get('account') ?? ''
-      const isDenied = asked.get('decision') !== 'allow' || !this.#options.addresses().includes(address)
-      return isDenied ? denied(asked) : this.#grant(asked, { address, scopes })
-    }
-    if (deny) return denied(asked)
-    if (autoApprove === false)
-      return htmlAnswer(consentPage({ asked, scopes, addresses: this.#options.addresses() }))
-    const hint = asked.get('login_hint')
-    const [first = ''] = this.#options.addresses()
-    const wanted = typeof autoApprove === 'string' ? autoApprove : (hint ?? first)
-    if (!this.#options.addresses().includes(wanted)) return denied(asked)
-    return this.#grant(asked, { address: wanted, scopes })
-  }
-
-  #problemOf(asked: URLSearchParams): { status: number; error: string; detail: string } | undefined {
+  protected problemWith(asked: URLSearchParams): SignInProblem | undefined {
     const wrong = (error: string, detail: string) => ({ status: 400, error, detail })
-    if (asked.get('client_id') !== this.#options.clientId) {
+    if (asked.get('client_id') !== this.clientId) {
       return { status: 401, error: 'invalid_client', detail: 'The OAuth client was not found.' }
     }
     if (!isLoopback(asked.get('redirect_uri') ?? '')) {
@@ -159,21 +105,12 @@ export class OAuth implements Service {
     return undefined
   }
 
-  #grant(
-    asked: URLSearchParams,
-    { address, scopes }: { address: string; scopes: readonly string[] },
-  ): SimAnswer {
-    const only = this.consent.grantOnly
-    const granted = only ? scopes.filter((scope) => only.includes(scope)) : scopes
-    const challenge = asked.get('code_challenge')
-    const code = this.grants.issueCode({
-      address,
-      scopes: granted,
-      redirectUri: asked.get('redirect_uri')!,
-      isOffline: asked.get('access_type') !== 'online',
-      ...(challenge === null ? {} : { challenge }),
-    })
-    return redirect(asked, { code, scope: granted.join(' ') })
+  protected isOffline(asked: URLSearchParams): boolean {
+    return asked.get('access_type') !== 'online'
+  }
+
+  protected override redirectFields(granted: readonly string[]): Record<string, string> {
+    return { scope: granted.join(' ') }
   }
 
   #token(call: SimCall): SimAnswer {
@@ -198,10 +135,10 @@ export class OAuth implements Service {
   #checkClient(call: SimCall, input: URLSearchParams): SimAnswer | undefined {
     const basic = /^Basic (.+)$/i.exec(call.headers.authorization ?? '')?.[1]
     const [basicId, basicSecret] = basic ? Buffer.from(basic, 'base64').toString().split(':') : []
-    if ((input.get('client_id') ?? basicId) !== this.#options.clientId) {
+    if ((input.get('client_id') ?? basicId) !== this.clientId) {
       return oauthError(401, 'invalid_client', 'The OAuth client was not found.')
     }
-    if ((input.get('client_secret') ?? basicSecret) !== this.#options.clientSecret) {
+    if ((input.get('client_secret') ?? basicSecret) !== googleClient.secret) {
       return oauthError(401, 'invalid_client', 'Unauthorized')
     }
     return undefined
@@ -229,7 +166,7 @@ export class OAuth implements Service {
     const claims = verifyJwt(this.#key(), assertion)
     if (!claims) return oauthError(400, 'invalid_grant', 'Invalid JWT Signature.')
     const { iss, sub, aud, exp, scope } = claims
-    const nowS = this.#options.clock.now() / 1000
+    const nowS = this.kernel.clock.now() / 1000
     if (iss !== SERVICE_EMAIL) return oauthError(400, 'invalid_grant', 'Invalid grant: account not found')
     if (typeof aud !== 'string' || !aud.endsWith(call.path)) {
       return oauthError(400, 'invalid_grant', 'Invalid JWT: Failed audience check.')
@@ -239,11 +176,11 @@ export class OAuth implements Service {
         'Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe.'
       return oauthError(400, 'invalid_grant', detail)
     }
-    if (typeof sub !== 'string' || !this.#options.addresses().includes(sub)) {
+    if (typeof sub !== 'string' || !this.addresses().includes(sub)) {
       return oauthError(400, 'invalid_grant', 'Invalid email or User ID')
     }
     const scopes = splitScopes(typeof scope === 'string' ? scope : '')
-    const delegated = this.delegatedScopes
+    const delegated = this.kernel.oauth.delegatedScopes
     if (scopes.length === 0 || (delegated && !scopes.every((one) => delegated.includes(one)))) {
       const detail =
         'Client is unauthorized to retrieve access tokens using this method, or client not authorized for any of the scopes requested.'
@@ -255,7 +192,7 @@ export class OAuth implements Service {
   #tokenBody(access: Access, tokens?: Tokens): Record<string, unknown> {
     return {
       access_token: access.token,
-      expires_in: Math.floor((access.expiresAtMs - this.#options.clock.now()) / 1000),
+      expires_in: Math.floor((access.expiresAtMs - this.kernel.clock.now()) / 1000),
       ...(tokens?.refreshToken === undefined ? {} : { refresh_token: tokens.refreshToken }),
       ...(tokens?.refreshExpiresInS === undefined
         ? {}
@@ -272,16 +209,16 @@ export class OAuth implements Service {
   }
 
   #tokenInfo(call: SimCall): SimAnswer {
-    const token = call.query.get('access_token') ?? form(call).get('access_token') ?? bearerOf(call) ?? ''
+    const token = call.query.get('access_token') ?? form(call).get('access_token') ?? bearerToken(call)
     const access = this.grants.access(token)
     if (!access) return oauthError(400, 'invalid_token', 'Invalid Value')
-    const { clientId, clock } = this.#options
+    const { clientId } = this
     return jsonAnswer({
       azp: clientId,
       aud: clientId,
       scope: access.scopes.join(' '),
       exp: String(Math.floor(access.expiresAtMs / 1000)),
-      expires_in: String(Math.floor((access.expiresAtMs - clock.now()) / 1000)),
+      expires_in: String(Math.floor((access.expiresAtMs - this.kernel.clock.now()) / 1000)),
       email: access.address,
       email_verified: 'true',
       access_type: 'offline',
@@ -294,37 +231,6 @@ export class OAuth implements Service {
   }
 }
 
-export function bearerOf(call: { headers: SimCall['headers'] }): string | undefined {
-  const header = call.headers.authorization
-  return header !== undefined && /^bearer /i.test(header) ? header.slice(7).trim() : undefined
-}
-
-export function form(call: SimCall): URLSearchParams {
-  return new URLSearchParams(call.body.toString('utf8'))
-}
-
-export function splitScopes(text: string | null): string[] {
-  return (text ?? '').split(/\s+/).filter((scope) => scope !== '')
-}
-
-export function isLoopback(uri: string): boolean {
-  if (!URL.canParse(uri)) return false
-  const { protocol, hostname } = new URL(uri)
-  return protocol === 'http:' && ['127.0.0.1', 'localhost', '[::1]'].includes(hostname)
-}
-
-export function redirect(asked: URLSearchParams, fields: Record<string, string>): SimAnswer {
-  const target = new URL(asked.get('redirect_uri')!)
-  const state = asked.get('state')
-  if (state !== null) target.searchParams.set('state', state)
-  for (const [name, value] of Object.entries(fields)) target.searchParams.set(name, value)
-  return { status: 302, headers: { location: target.href }, body: '' }
-}
-
-export function denied(asked: URLSearchParams): SimAnswer {
-  return redirect(asked, { error: 'access_denied' })
-}
-
-export function oauthError(status: number, error: string, description = 'Bad Request'): SimAnswer {
+function oauthError(status: number, error: string, description = 'Bad Request'): SimAnswer {
   return jsonAnswer({ error, error_description: description }, status)
 }

@@ -3,8 +3,8 @@ import { createPublicKey, createVerify, type webcrypto } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, afterEach, before, describe, test } from 'node:test'
-import { FakeClock } from '../base/clock.ts'
-import { type Sim, startSim } from './start.ts'
+import { FakeClock } from '../../base/clock.ts'
+import { type Sim, startSim } from '../start.ts'
 
 const ADDRESS = 'owner@example.com'
 
@@ -32,7 +32,10 @@ before(async () => {
   })
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
   endpoint = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/push`
-  sim = await startSim({ clock, accounts: [{ address: ADDRESS, messages: 3 }], push: { endpoint } })
+  sim = await startSim({
+    clock,
+    gmail: { accounts: [{ address: ADDRESS, messages: 3 }], push: { endpoint } },
+  })
 })
 after(async () => {
   await sim.close()
@@ -42,32 +45,34 @@ after(async () => {
 afterEach(() => {
   received = []
   statuses = []
-  sim.push.stop(ADDRESS)
+  sim.gmail.push.stop(ADDRESS)
 })
 
 async function call(path: string, body: object): Promise<number> {
-  const headers = { authorization: `Bearer ${sim.issue(ADDRESS, ['https://mail.google.com/']).accessToken}` }
+  const headers = {
+    authorization: `Bearer ${sim.gmail.issue(ADDRESS, ['https://mail.google.com/']).accessToken}`,
+  }
   const url = `${sim.baseUrl}/gmail/v1/users/me/${path}`
   return (await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })).status
 }
 
 const watch = (): Promise<number> => call('watch', { topicName: 'projects/p/topics/t' })
-const change = (): void => void sim.mutations(ADDRESS).arrive({}, () => 0.5)
+const change = (): void => void sim.gmail.mutations(ADDRESS).arrive({}, () => 0.5)
 
 describe('a watch', () => {
   test('tells of a change, signed with a key of the JWKS', async () => {
     await clock.advance(2_000)
     assert.equal(await watch(), 200)
     change()
-    await sim.push.settled()
+    await sim.gmail.push.settled()
     const [push] = received
     const data = JSON.parse(Buffer.from(push!.body.message.data, 'base64url').toString()) as Record<
       string,
       string
     >
-    assert.deepEqual(data, { emailAddress: ADDRESS, historyId: String(sim.mailbox(ADDRESS).historyId) })
+    assert.deepEqual(data, { emailAddress: ADDRESS, historyId: String(sim.gmail.mailbox(ADDRESS).historyId) })
     const [head = '', body = '', signature = ''] = push!.authorization.replace('Bearer ', '').split('.')
-    const { keys } = (await (await fetch(sim.jwksUrl)).json()) as {
+    const { keys } = (await (await fetch(sim.gmail.jwksUrl)).json()) as {
       keys: (webcrypto.JsonWebKey & { kid: string })[]
     }
     const { kid, alg } = JSON.parse(Buffer.from(head, 'base64url').toString()) as { kid: string; alg: string }
@@ -80,7 +85,7 @@ describe('a watch', () => {
     const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as Record<string, unknown>
     assert.equal(claims.aud, endpoint)
     assert.equal(claims.iss, 'https://accounts.google.com')
-    assert.equal(claims.email, sim.push.settings.email)
+    assert.equal(claims.email, sim.gmail.push.settings.email)
     assert.equal(claims.email_verified, true)
     assert.ok(Number(claims.exp) * 1000 > clock.now())
   })
@@ -88,14 +93,14 @@ describe('a watch', () => {
   test('tells once a second at most; the rest is dropped', async () => {
     await clock.advance(2_000)
     await watch()
-    const { dropped } = sim.push.counts
+    const { dropped } = sim.gmail.push.counts
     for (let at = 0; at < 5; at++) change()
-    await sim.push.settled()
+    await sim.gmail.push.settled()
     assert.equal(received.length, 1)
-    assert.equal(sim.push.counts.dropped - dropped, 4)
+    assert.equal(sim.gmail.push.counts.dropped - dropped, 4)
     await clock.advance(1_000)
     change()
-    await sim.push.settled()
+    await sim.gmail.push.settled()
     assert.equal(received.length, 2)
   })
 
@@ -108,7 +113,7 @@ describe('a watch', () => {
     await watch()
     await clock.advance(7 * 86_400_000 + 1)
     change()
-    await sim.push.settled()
+    await sim.gmail.push.settled()
     assert.equal(received.length, 0)
   })
 
@@ -120,7 +125,7 @@ describe('a watch', () => {
     while (received.length === 0 || clock.pendingTimers === 0)
       await new Promise((resolve) => setImmediate(resolve))
     await clock.advance(10_000)
-    await sim.push.settled()
+    await sim.gmail.push.settled()
     assert.equal(received.length, 2)
     assert.equal(received[0]!.body.message.messageId, received[1]!.body.message.messageId)
   })

@@ -5,10 +5,10 @@
  * A user gets one event per second at most; the rest is dropped, as the real service does. A delivery that
  * is not answered with 2xx is tried again, so the same event may come twice and late.
  */
-import { type Clock, sleep } from '../base/clock.ts'
-import type { Random } from '../base/random.ts'
-import { createSigningKey, publicJwk, type SigningKey, signJwt } from './keys.ts'
-import { jsonAnswer, type Operation, type Service, type SimCall } from './server.ts'
+import { type Clock, sleep } from '../../base/clock.ts'
+import type { Random } from '../../base/random.ts'
+import { createSigningKey, publicJwk, type SigningKey, signJwt } from '../google/keys.ts'
+import { jsonAnswer, type Operation, type Routes, type SimCall } from '../server.ts'
 
 export type PushSettings = {
   /** Null: nothing is delivered. */
@@ -34,7 +34,7 @@ const PENDING_MAX = 1_000
 const DELIVERY_MS_MAX = 10_000
 const TOKEN_S = 3_600
 
-export class Push implements Service {
+export class Push implements Routes {
   readonly settings: PushSettings
   readonly counts: PushCounts = { sent: 0, dropped: 0, failed: 0, delivered: 0 }
   readonly #clock: Clock

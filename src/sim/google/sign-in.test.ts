@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { FakeClock } from '../base/clock.ts'
-import { gmailScopes } from './gmail/scopes.ts'
+import { FakeClock } from '../../base/clock.ts'
+import { gmailScopes } from '../gmail/scopes.ts'
+import { type Sim, startSim } from '../start.ts'
 import { createSigningKey, signJwt } from './keys.ts'
-import { type Sim, startSim } from './start.ts'
 
 const ALICE = 'alice@example.com'
 const BOB = 'bob@example.com'
@@ -19,13 +19,13 @@ const clock = new FakeClock()
 
 before(async () => {
   const accounts = [ALICE, BOB].map((address) => ({ address, messages: 2 }))
-  sim = await startSim({ accounts, clock })
+  sim = await startSim({ clock, gmail: { accounts } })
 })
 after(() => sim.close())
 
 function authUrl(change: Record<string, string> = {}): string {
   const query = new URLSearchParams({
-    client_id: sim.clientId,
+    client_id: sim.gmail.clientId,
     redirect_uri: REDIRECT,
     response_type: 'code',
     scope: `${gmailScopes.readonly} ${gmailScopes.modify}`,
@@ -34,7 +34,7 @@ function authUrl(change: Record<string, string> = {}): string {
     code_challenge_method: 'S256',
     ...change,
   })
-  return `${sim.authUrl}?${query}`
+  return `${sim.gmail.authUrl}?${query}`
 }
 
 async function open(
@@ -61,8 +61,8 @@ type TokenAnswer = {
 }
 
 async function token(fields: Record<string, string>): Promise<TokenAnswer & { status: number }> {
-  const client = { client_id: sim.clientId, client_secret: sim.clientSecret }
-  const answer = await fetch(sim.tokenUrl, {
+  const client = { client_id: sim.gmail.clientId, client_secret: sim.gmail.clientSecret }
+  const answer = await fetch(sim.gmail.tokenUrl, {
     method: 'POST',
     body: new URLSearchParams({ ...client, ...fields }),
   })
@@ -70,9 +70,9 @@ async function token(fields: Record<string, string>): Promise<TokenAnswer & { st
 }
 
 async function newCode(change: Record<string, string> = {}): Promise<string> {
-  sim.oauth.consent.autoApprove = true
+  sim.oauth.autoApprove = true
   const { to } = await open(authUrl(change))
-  sim.oauth.consent.autoApprove = false
+  sim.oauth.autoApprove = false
   return to.get('code')!
 }
 
@@ -99,13 +99,13 @@ describe('the consent page', () => {
     const fields = new URL(authUrl()).searchParams
     fields.set('account', BOB)
     fields.set('decision', 'allow')
-    const allowed = await open(sim.authUrl, { method: 'POST', body: fields })
+    const allowed = await open(sim.gmail.authUrl, { method: 'POST', body: fields })
     assert.equal(allowed.status, 302)
     assert.equal(allowed.to.get('state'), 'abc')
     const tokens = await redeem(allowed.to.get('code')!)
-    assert.equal(sim.oauth.grants.access(tokens.access_token!)!.address, BOB)
+    assert.equal(sim.gmail.grants.access(tokens.access_token!)!.address, BOB)
     fields.set('decision', 'deny')
-    const denied = await open(sim.authUrl, { method: 'POST', body: fields })
+    const denied = await open(sim.gmail.authUrl, { method: 'POST', body: fields })
     assert.equal(denied.to.get('error'), 'access_denied')
   })
 
@@ -115,13 +115,13 @@ describe('the consent page', () => {
   })
 
   test('can consent or refuse by itself, and grant less than was asked', async () => {
-    sim.oauth.consent.autoApprove = BOB
-    sim.oauth.consent.grantOnly = [gmailScopes.readonly]
+    sim.oauth.autoApprove = BOB
+    sim.oauth.grantOnly = [gmailScopes.readonly]
     const tokens = await redeem((await open(authUrl())).to.get('code')!)
     assert.equal(tokens.scope, gmailScopes.readonly)
-    sim.oauth.consent.deny = true
+    sim.oauth.deny = true
     assert.equal((await open(authUrl())).to.get('error'), 'access_denied')
-    Object.assign(sim.oauth.consent, { autoApprove: false, grantOnly: null, deny: false })
+    Object.assign(sim.oauth, { autoApprove: false, grantOnly: null, deny: false })
   })
 
   test('does not lead away to anywhere but the loopback address', async () => {
@@ -167,7 +167,7 @@ describe('the token endpoint', () => {
     assert.equal(await profileStatus(fresh.access_token!), 200)
     assert.equal(fresh.refresh_token, undefined)
     const revoke = (): Promise<Response> =>
-      fetch(`${sim.revokeUrl}?token=${fresh.access_token}`, { method: 'POST' })
+      fetch(`${sim.gmail.revokeUrl}?token=${fresh.access_token}`, { method: 'POST' })
     assert.equal((await revoke()).status, 200)
     assert.equal((await revoke()).status, 400)
     assert.deepEqual(await token(refresh).then(({ status, error }) => [status, error]), [
@@ -177,9 +177,9 @@ describe('the token endpoint', () => {
   })
 
   test('refresh tokens of an app in testing end after a week, and say so', async () => {
-    sim.oauth.grants.refreshTokenMs = WEEK_MS
+    sim.oauth.refreshTokenMs = WEEK_MS
     const tokens = await redeem(await newCode())
-    sim.oauth.grants.refreshTokenMs = null
+    sim.oauth.refreshTokenMs = null
     assert.equal(tokens.refresh_token_expires_in, 604_800)
     const refresh = { grant_type: 'refresh_token', refresh_token: tokens.refresh_token! }
     assert.equal((await token(refresh)).status, 200)
@@ -200,7 +200,7 @@ describe('the token endpoint', () => {
 
 describe('a service account', () => {
   function claims(change: Record<string, unknown> = {}): Record<string, unknown> {
-    const { client_email, token_uri } = sim.serviceAccount()
+    const { client_email, token_uri } = sim.gmail.serviceAccount()
     const iat = Math.floor(clock.now() / 1000)
     return {
       iss: client_email,
@@ -219,7 +219,7 @@ describe('a service account', () => {
 
   async function signed(change: Record<string, unknown> = {}): ReturnType<typeof token> {
     const { createPrivateKey, createPublicKey } = await import('node:crypto')
-    const privateKey = createPrivateKey(sim.serviceAccount().private_key)
+    const privateKey = createPrivateKey(sim.gmail.serviceAccount().private_key)
     return assertion(signJwt({ id: 'k', privateKey, publicKey: createPublicKey(privateKey) }, claims(change)))
   }
 

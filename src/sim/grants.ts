@@ -2,12 +2,13 @@
  * Who may do what: codes, access tokens and refresh tokens of the simulated sign-in.
  *
  * A code is good once, for ten minutes. An access token ends with its time, with its refresh token, or by
- * revocation; a refresh token ends by revocation, or after `refreshTokenMs` (as for apps in testing).
+ * revocation; a refresh token ends by revocation, or after its own time (as for apps in testing).
  * Tokens are drawn from the seed, so that a simulator that is started again knows those it gave out first.
  */
 import { createHash } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Random } from '../base/random.ts'
+import type { FaultEffect } from './fault-rules.ts'
 
 export type Access = { token: string; address: string; scopes: readonly string[]; expiresAtMs: number }
 export type Tokens = { access: Access; refreshToken?: string; refreshExpiresInS?: number }
@@ -24,16 +25,14 @@ type Code = {
 type Refresh = { address: string; scopes: readonly string[]; expiresAtMs: number }
 type AccessEntry = Access & { refreshToken?: string }
 
-export type GrantOptions = {
-  clock: Clock
-  random: Random
-  accessTokenMs?: number
+/** How long new tokens are good for. */
+export type TokenTimes = {
+  accessTokenMs: number
   /** Null: refresh tokens never end by themselves. */
-  refreshTokenMs?: number | null
+  refreshTokenMs: number | null
 }
 
 const CODE_MS = 10 * 60_000
-const ACCESS_MS_DEFAULT = 3_599_000
 /** The oldest are forgotten, which a client sees as expired. */
 const TOKENS_MAX = 20_000
 const TOKEN_CHARACTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
@@ -41,17 +40,15 @@ const TOKEN_CHARACTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 export class Grants {
   readonly #clock: Clock
   readonly #random: Random
+  readonly #times: TokenTimes
   readonly #codes = new Map<string, Code>()
   readonly #access = new Map<string, AccessEntry>()
   readonly #refresh = new Map<string, Refresh>()
-  accessTokenMs: number
-  refreshTokenMs: number | null
 
-  constructor({ clock, random, accessTokenMs, refreshTokenMs }: GrantOptions) {
-    this.#clock = clock
-    this.#random = random
-    this.accessTokenMs = accessTokenMs ?? ACCESS_MS_DEFAULT
-    this.refreshTokenMs = refreshTokenMs ?? null
+  constructor(options: { clock: Clock; random: Random; times: TokenTimes }) {
+    this.#clock = options.clock
+    this.#random = options.random
+    this.#times = options.times
   }
 
   issue(input: { address: string; scopes: readonly string[]; isOffline: boolean }): Tokens {
@@ -59,10 +56,12 @@ export class Grants {
     if (!input.isOffline) return { access: this.#issueAccess({ address, scopes }) }
     const refreshToken = `1//0sim${this.#text(60)}`
     const nowMs = this.#clock.now()
-    const expiresAtMs = this.refreshTokenMs === null ? Number.POSITIVE_INFINITY : nowMs + this.refreshTokenMs
+    const expiresAtMs =
+      this.#times.refreshTokenMs === null ? Number.POSITIVE_INFINITY : nowMs + this.#times.refreshTokenMs
     remember(this.#refresh, refreshToken, { address, scopes, expiresAtMs })
     const tokens: Tokens = { access: this.#issueAccess({ address, scopes, refreshToken }), refreshToken }
-    if (this.refreshTokenMs !== null) tokens.refreshExpiresInS = Math.floor(this.refreshTokenMs / 1000)
+    if (this.#times.refreshTokenMs !== null)
+      tokens.refreshExpiresInS = Math.floor(this.#times.refreshTokenMs / 1000)
     return tokens
   }
 
@@ -143,6 +142,12 @@ export class Grants {
     return ended
   }
 
+  /** What a fault rule does to the tokens of an account; nothing where it is about something else. */
+  suffer(address: string, effect: FaultEffect): void {
+    if (effect.do === 'expire-access') this.expireAccess(address)
+    if (effect.do === 'revoke-tokens') this.revokeAccount(address)
+  }
+
   list(): { access: Access[]; refresh: (Refresh & { token: string })[] } {
     return {
       access: [...this.#access.values()],
@@ -152,7 +157,7 @@ export class Grants {
 
   #issueAccess(input: { address: string; scopes: readonly string[]; refreshToken?: string }): Access {
     const token = `ya29.sim${this.#text(80)}`
-    const entry: AccessEntry = { token, ...input, expiresAtMs: this.#clock.now() + this.accessTokenMs }
+    const entry: AccessEntry = { token, ...input, expiresAtMs: this.#clock.now() + this.#times.accessTokenMs }
     remember(this.#access, token, entry)
     return entry
   }

@@ -268,6 +268,23 @@ describe('reading with Google’s client', () => {
     assert.equal(wrongToken.status, 401)
   })
 
+  test('a malformed id is 400, whatever is asked of it, also within a batch', async () => {
+    const at = { userId: 'me', id: 'no-such-id' }
+    const { messages, threads } = client.users
+    for (const call of [messages.get(at), messages.trash(at), messages.delete(at), threads.get(at)]) {
+      const { status, reason } = await failure(call)
+      assert.deepEqual([status, reason], [400, 'invalidArgument'])
+    }
+    const body =
+      '--b\r\nContent-Type: application/http\r\n\r\nGET /gmail/v1/users/me/messages/no-such-id\r\n--b--'
+    const headers = {
+      authorization: `Bearer ${sim.gmail.issue(ADDRESS).accessToken}`,
+      'content-type': 'multipart/mixed; boundary=b',
+    }
+    const batch = await fetch(`${sim.baseUrl}/batch/gmail/v1`, { method: 'POST', body, headers })
+    assert.match(await batch.text(), /HTTP\/1\.1 400 Bad Request/)
+  })
+
   test('threads and their messages', async () => {
     const { data } = await client.users.threads.list({ userId: 'me', maxResults: 50 })
     const id = data.threads![0]!.id!

@@ -17,6 +17,7 @@ import {
   delegationFault,
   faultAnswer,
   type GoogleFault,
+  invalidFault,
   missingTokenFault,
   notFoundFault,
   quotaFault,
@@ -46,6 +47,8 @@ export type GmailApiOptions = {
 }
 
 const BATCH_PARTS_MAX = 100
+/** Of a message or a thread: 64 bits in hexadecimal. */
+const ITEM_ID = /^[0-9a-f]{1,16}$/i
 const PREFIX = /^\/(upload\/|)gmail\/v1\/users\/([^/]+)\/(.+)$/
 
 const routes: RouteTable = {
@@ -207,10 +210,17 @@ export class GmailApi implements Routes {
   }
 }
 
-function problemOf(call: SimCall, { route, user, access }: Matched): GoogleFault | undefined {
+function problemOf(call: SimCall, { route, ids, user, access }: Matched): GoogleFault | undefined {
   if (!access) return bearerToken(call) === '' ? missingTokenFault : unauthenticatedFault
   if (user !== 'me' && user.toLowerCase() !== access.address.toLowerCase()) return delegationFault(user)
   if (!allows(access.scopes, route.need)) return scopeFault
+  if (
+    ids[0] !== undefined &&
+    /^(?:messages|attachments|threads)\./.test(route.name) &&
+    !ITEM_ID.test(ids[0])
+  ) {
+    return invalidFault('Invalid id value')
+  }
   return metadataProblem(call, route, access)
 }
 

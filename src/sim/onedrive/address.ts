@@ -68,14 +68,10 @@ function actionOf(text: string): { action: string; argument: string | undefined 
 }
 
 function namesOf(path: string): string[] | undefined {
-  const names: string[] = []
-  for (const piece of path.split('/')) {
-    if (piece === '') continue
-    const name = decoded(piece)
-    if (name === null) return undefined
-    names.push(name)
-  }
-  return names
+  // Decoded first: the service takes %2F for a separator like any other.
+  return decoded(path)
+    ?.split('/')
+    .filter((name) => name !== '')
 }
 
 function decoded(text: string): string | null {

@@ -76,7 +76,7 @@ function createSession(context: GraphContext): SimAnswer {
   const ifMatch = call.headers['if-match']
   if (ifMatch !== undefined && sim.quirks.sessionIfMatchRefused) throw modified()
   checkPrecondition(context, there)
-  const conflict = conflictOf(context, item, 'fail')
+  const conflict = conflictOf(context, item, 'replace')
   const isById = there !== undefined && !address.item?.isByPath
   if (isById && there.kind !== 'file') throw notAFile()
   if (!isById) checkClash(context, { parent, name, conflict })

@@ -354,6 +354,14 @@ function tolerate(run: () => void): void {
 }
 
 describe('delta', () => {
+  test('a folder is not replaced by what is in it, which would go with it', () => {
+    const { drive } = world()
+    const outer = drive.createFolder(drive.root, 'a').item
+    const inner = drive.createFolder(outer, 'a').item
+    assert.throws(() => drive.update(inner, { parent: drive.root, conflict: 'replace' }), /already exists/)
+    assert.deepEqual([outer.deleted, inner.deleted], ['no', 'no'])
+  })
+
   test('replayed into a mirror is the drive, whatever happened between and during the pages', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), fc.integer({ min: 1, max: 7 }), (steps, rowsMax) => {

@@ -273,9 +273,9 @@ export class Drive {
     }
     const there = this.child(parent, name)
     const isTaken = there !== undefined && there !== item
-    if (isTaken && (conflict === 'fail' || (conflict === 'replace' && there.kind !== item.kind))) {
-      throw clash(name)
-    }
+    // A folder cannot make room for what is in it: that would be deleted with it.
+    const isFixed = isTaken && (there.kind !== item.kind || isWithin(item, there))
+    if (isTaken && (conflict === 'fail' || (conflict === 'replace' && isFixed))) throw clash(name)
     const free = isTaken && conflict === 'rename' ? this.#freeName(parent, name) : name
     if (isTaken && conflict === 'replace') this.delete(there)
     this.#detach(item)

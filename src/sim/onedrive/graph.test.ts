@@ -156,6 +156,56 @@ describe('items', () => {
   })
 })
 
+describe('addresses', () => {
+  test('the root item says in which drive it is, and in no folder', async () => {
+    const { json } = await get('/me/drive/root')
+    assert.deepEqual(json.parentReference, { driveId: drive.id, driveType: 'personal' })
+    const delta = await get('/me/drive/root/delta')
+    const root = delta.json.value!.find((item) => item.root !== undefined)
+    assert.deepEqual(root!.parentReference, { driveId: drive.id, driveType: 'personal' })
+  })
+
+  test('%2F inside a path address is a separator', async () => {
+    const { id } = drive.device.write('slashed/deep/er.txt', 'x')
+    assert.equal((await get('/me/drive/root:/slashed%2Fdeep%2Fer.txt')).json.id, id)
+    const put = await call('PUT', '/me/drive/root:/slashed%2Fnew.txt:/content', 'y')
+    assert.equal(put.status, 201)
+    assert.ok(drive.device.has('slashed/new.txt'))
+  })
+
+  test('links follow the host and scheme by which the request came', async () => {
+    drive.device.write('linked/one.txt', '1')
+    drive.device.write('linked/two.txt', '2')
+    const through = { 'x-forwarded-proto': 'https', 'x-forwarded-host': 'drive.example:8443' }
+    const origin = 'https://drive.example:8443/'
+    const page = await get('/me/drive/root:/linked:/children?$top=1', through)
+    const delta = await get('/me/drive/root/delta?token=latest', through)
+    const item = await get('/me/drive/root:/linked/one.txt', through)
+    const upload = await call('POST', '/me/drive/root:/linked/new:/createUploadSession', {}, through)
+    const copy = await call('POST', '/me/drive/root:/linked/one.txt:/copy', { name: 'copied' }, through)
+    const batch = await call(
+      'POST',
+      '/$batch',
+      { requests: [{ id: '1', method: 'GET', url: '/me/drive/root:/linked:/children?$top=1' }] },
+      through,
+    )
+    const [part] = batch.json.responses as { body: Json }[]
+    const links = [
+      page.json['@odata.nextLink'],
+      delta.json['@odata.deltaLink'],
+      item.json['@microsoft.graph.downloadUrl'],
+      upload.json.uploadUrl,
+      copy.headers.get('location'),
+      part!.body['@odata.nextLink'],
+    ]
+    for (const link of links) assert.ok(String(link).startsWith(origin), String(link))
+    const local = await get(
+      `${sim.baseUrl.replace('127.0.0.1', 'localhost')}/v1.0/me/drive/root/delta?token=latest`,
+    )
+    assert.ok(String(local.json['@odata.deltaLink']).startsWith('http://localhost:'))
+  })
+})
+
 describe('listings', () => {
   test('come in pages by name, and lose nothing when the folder changes in between', async () => {
     for (let at = 0; at < 25; at++) drive.device.write(`list/f${String(at).padStart(2, '0')}`, `${at}`)
@@ -364,6 +414,20 @@ describe('delta', () => {
 })
 
 describe('trouble', () => {
+  test('the throttle profile sends 429 and 503 with Retry-After, and never 403', async () => {
+    const own = await startSim({ onedrive: { drives: [{ account: ANN }] }, faults: { profile: 'throttle' } })
+    const headers = { authorization: `Bearer ${own.onedrive.issue(ANN).accessToken}` }
+    const seen = new Set<number>()
+    for (let time = 0; time < 250; time++) {
+      const answer = await fetch(`${own.onedrive.graphUrl}/me/drive`, { headers })
+      await answer.body?.cancel()
+      seen.add(answer.status)
+      if (answer.status !== 200) assert.equal(answer.headers.get('retry-after'), '1')
+    }
+    assert.deepEqual([...seen].sort(), [200, 429, 503])
+    await own.close()
+  })
+
   test('faults of the core strike here too, in the words of Graph', async () => {
     sim.faults.set({ rules: [{ do: 'throttle', status: 503, retryAfterSeconds: 7, methods: ['graph.*'] }] })
     const refusal = await get('/me/drive')

@@ -50,7 +50,7 @@ export function showItem(drive: Drive, item: Item, quirks: Quirks, options: Show
     createdDateTime: time(item.createdMs, quirks),
     lastModifiedDateTime: time(item.modifiedMs, quirks),
     webUrl: `https://onedrive.example/${encodeURIComponent(item.id)}`,
-    ...(item.parent ? { parentReference: parentReference(drive, item, quirks, options) } : {}),
+    parentReference: parentReference(drive, item, quirks, options),
     fileSystemInfo: fileTimes(item, quirks),
   }
   if (item.kind === 'file') json.file = fileFacet(item, quirks)
@@ -108,12 +108,11 @@ function isCTagShown(drive: Drive, item: Item, quirks: Quirks): boolean {
 }
 
 function parentReference(drive: Drive, item: Item, quirks: Quirks, options: ShowOptions): ItemJson {
-  const parent = item.parent!
-  const reference: ItemJson = {
-    driveId: showDriveId(drive, quirks, item),
-    driveType: drive.type,
-    id: parent.id,
-  }
+  const reference: ItemJson = { driveId: showDriveId(drive, quirks, item), driveType: drive.type }
+  const { parent } = item
+  // The root is in nothing, yet it says in which drive it is.
+  if (!parent) return reference
+  reference.id = parent.id
   if (options.isDelta || quirks.pathMissing) return reference
   const path = pathOf(parent)
   const encoded = path === '' ? '' : `/${path.split('/').map(encodeURIComponent).join('/')}`

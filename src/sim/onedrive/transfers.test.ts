@@ -211,7 +211,11 @@ describe('an upload session', () => {
 
   test('meets a name that is taken at its beginning or at its end', async () => {
     drive.device.write('taken.bin', 'first')
-    await refused(session('taken.bin'), 409, 'nameAlreadyExists')
+    await refused(
+      session('taken.bin', { '@microsoft.graph.conflictBehavior': 'fail' }),
+      409,
+      'nameAlreadyExists',
+    )
     const behave = (behavior: string): Record<string, unknown> => ({
       '@microsoft.graph.conflictBehavior': behavior,
     })
@@ -278,6 +282,15 @@ describe('an upload session', () => {
     const done = await fragment(await urlOf('forgotten.bin'), bytes, 0, bytes.length)
     assert.equal((done.json.file as { hashes: Json }).hashes.quickXorHash, quickXorHash(bytes))
     await refused(call('GET', String(done.json['@microsoft.graph.downloadUrl'])), 501, 'notSupported')
+  })
+})
+
+describe('an upload session without a conflict behavior', () => {
+  test('replaces the file that is there', async () => {
+    const { id } = drive.device.write('plain.bin', 'before')
+    const { status, json } = await fragment(await urlOf('plain.bin'), Buffer.from('after'), 0, 5)
+    assert.deepEqual([status, json.id], [200, id])
+    assert.equal(drive.device.read('plain.bin')!.toString(), 'after')
   })
 })
 

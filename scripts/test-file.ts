@@ -1,4 +1,5 @@
 /** Runs one test file in a process of its own and says what came out of it. */
+import { readFileSync } from 'node:fs'
 import { availableParallelism, loadavg } from 'node:os'
 import { run } from 'node:test'
 import { inspect } from 'node:util'
@@ -11,6 +12,8 @@ export type Tally = {
   /** Skipped and todo alike: neither proves anything. */
   skipped: Finding[]
   durationMs: number
+  /** Of the file's process and of those that it started, up to a moment before its end; 0 where Linux does not tell. */
+  processorMs: number
   /** What the file printed, its end only. */
   output: string
 }
@@ -18,7 +21,7 @@ export type Tally = {
 const OUTPUT_CHARS_MAX = 20_000
 
 export function emptyTally(): Tally {
-  return { passed: 0, failures: [], skipped: [], durationMs: 0, output: '' }
+  return { passed: 0, failures: [], skipped: [], durationMs: 0, processorMs: 0, output: '' }
 }
 
 export function addTally(total: Tally, part: Tally): void {
@@ -26,6 +29,7 @@ export function addTally(total: Tally, part: Tally): void {
   total.failures.push(...part.failures)
   total.skipped.push(...part.skipped)
   total.durationMs += part.durationMs
+  total.processorMs += part.processorMs
 }
 
 /**
@@ -43,7 +47,9 @@ export async function runFile(input: {
   const startedMs = performance.now()
   const hangs = new AbortController()
   const silence = new Silence()
+  let processorMs = 0
   const watch = setInterval(() => {
+    processorMs = processorMsOfChild(file) ?? processorMs
     if (silence.pass(LOOK_MS, busyness()) > silenceMs) hangs.abort(new Error('nothing was heard of it'))
   }, LOOK_MS)
   const signal = AbortSignal.any([hangs.signal, input.signal])
@@ -59,10 +65,32 @@ export async function runFile(input: {
     tally.failures.push({ file, title: `nothing was heard of the file for ${silenceMs / 1000} s` })
   }
   tally.durationMs = performance.now() - startedMs
+  tally.processorMs = processorMs
   return tally
 }
 
 const LOOK_MS = 250
+
+/** Linux counts in hundredths of a second. */
+const TICK_MS = 10
+
+/** Of the process that runs the file, with the processes that it has waited for. */
+function processorMsOfChild(file: string): number | undefined {
+  try {
+    const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ')
+    const pid = children.find((child) => readFileSync(`/proc/${child}/cmdline`, 'utf8').endsWith(`${file}\0`))
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    // After the name, which may hold anything: user, system, and both of the children, from the 12th field on.
+    const ticks = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 15)
+    return ticks.reduce((sum, text) => sum + Number(text), 0) * TICK_MS
+  } catch {
+    // Another system, or the process has ended.
+    return undefined
+  }
+}
 
 /** How many want a core for each core that there is; one, if nobody has to wait. */
 function busyness(): number {

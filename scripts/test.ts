@@ -165,6 +165,7 @@ async function runFiles(input: { files: string[]; total: Tally }): Promise<void>
     }
   }
   await Promise.all(Array.from({ length: WORKERS }, worker))
+  process.stdout.write(`All files together: processor ${seconds(input.total.processorMs)}\n`)
   writeTimes(TIMES_FILE, { times, exists: (name) => existsSync(join(ROOT, name)) })
 }
 
@@ -172,7 +173,8 @@ function printFile(file: string, tally: Tally): void {
   const bad = tally.failures.length > 0 || tally.skipped.length > 0
   const name = nameOf(file)
   const word = bad ? 'FAIL' : 'ok  '
-  process.stdout.write(`${word} ${name}: ${tally.passed} passed, ${seconds(tally.durationMs)}\n`)
+  const took = `${seconds(tally.durationMs)}, processor ${seconds(tally.processorMs)}`
+  process.stdout.write(`${word} ${name}: ${tally.passed} passed, ${took}\n`)
   if (bad) process.stdout.write(describe(tally, { withOutput: true }))
 }
 

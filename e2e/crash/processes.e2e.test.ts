@@ -135,15 +135,15 @@ function testProcesses(database: Database): void {
 
     test('after kill -9 a restart takes back at once what the dead process held, long before its lease ends (invariant 2)', async () => {
       const life = await newLife(database, { ...SMALL, paceMs: 20 })
-      const leaseMs = 60_000
+      // So long that the run below could not end if it waited for it.
+      const leaseMs = 3_600_000
       await life.run({ tick: 4, afterMs: 5 }, { leaseMs })
       const dead = await life.look('after the kill')
       assert.ok(
         dead!.jobs.some(({ state }) => state === 'claimed'),
         'it held nothing',
       )
-      const { ms } = await life.run(undefined, { leaseMs })
-      assert.ok(ms < leaseMs / 3, `the restart needed ${Math.round(ms)} ms`)
+      await life.run(undefined, { leaseMs })
       await life.judge('after the restart', await reference())
     })
   })

@@ -30,7 +30,7 @@ import { ADDRESS, type Ended, World, type WorldOptions } from './world.ts'
 const TIDEMARK = fileURLToPath(new URL('../../bin/tidemark', import.meta.url))
 const FROM_MS = Date.UTC(2023, 0, 1)
 /** Some in each of four years, and some with large attachments. */
-const MESSAGES = 90
+const MESSAGES = 48
 const PAGE_BYTES = 4_096
 
 const worlds: World[] = []
@@ -174,7 +174,7 @@ describe('a file of the archive', () => {
   test('in which bytes have changed unnoticed: verify names the messages, and mends them', async () => {
     const db = new DatabaseSync(fileOf(world, '2023'))
     const rows = db
-      .prepare('SELECT m.pos, m.id, b.raw FROM messages m JOIN bodies b USING (pos) ORDER BY pos LIMIT 12')
+      .prepare('SELECT m.pos, m.id, b.raw FROM messages m JOIN bodies b USING (pos) ORDER BY pos LIMIT 5')
       .all() as { pos: number; id: string; raw: Uint8Array }[]
     for (const { pos, raw } of rows) {
       const bytes = Buffer.from(raw)
@@ -189,7 +189,7 @@ describe('a file of the archive', () => {
     assert.deepEqual(found.sort(), ids)
     const told = await world.run('mail', 'verify', '--offline', '--shard', '2023.db')
     assert.equal(told.code, 1)
-    assert.match(told.stdout, /12 messages are damaged/)
+    assert.match(told.stdout, /5 messages are damaged/)
     assert.match(told.stdout, new RegExp(`${ids[0]} in 2023\\.db: The stored bytes of message`))
     const repair = await world.run('mail', 'verify', '--repair', '--json')
     assert.equal(repair.code, 0, repair.stdout + repair.stderr)
@@ -276,7 +276,7 @@ describe('a file of the archive', () => {
     const mailbox = world.sim.gmail.mailbox(ADDRESS)
     const gone = [...mailbox.dump()]
       .filter(({ internalMs, deleted }) => !deleted && new Date(internalMs).getUTCFullYear() === 2024)
-      .slice(0, 10)
+      .slice(0, 5)
       .map(({ id }) => id)
     for (const id of gone) mailbox.delete(id)
     await sync(world)
@@ -320,7 +320,7 @@ describe('a file of the archive', () => {
 
 describe("an archive's folder", () => {
   test('that was moved away is missed, and nothing is fetched into an empty one', async () => {
-    const world = await worldOf({ messages: 60, seed: 42 })
+    const world = await worldOf({ messages: 30, seed: 42 })
     await sync(world)
     const folder = folderOf(world)
     const away = join(scratch, 'away')
@@ -343,7 +343,7 @@ describe("an archive's folder", () => {
       }
       const status = await world.run('mail', 'status')
       assert.equal(status.code, 1)
-      assert.match(status.stdout, /60 listed = 60 stored[\s\S]*DAMAGED {4}The mail archive at .* is missing/)
+      assert.match(status.stdout, /30 listed = 30 stored[\s\S]*DAMAGED {4}The mail archive at .* is missing/)
     }
     assert.equal(world.served, calls)
     assert.deepEqual(readdirSync(folder), [])
@@ -397,7 +397,7 @@ describe("an archive's folder", () => {
 
 describe('an archive without its ledger, and a ledger without its archive', () => {
   test('a lost ledger costs no mail: the archive is taken over, and nothing is fetched twice', async () => {
-    const world = await worldOf({ messages: 80, seed: 47 })
+    const world = await worldOf({ messages: 40, seed: 47 })
     await sync(world)
     for (const entry of readdirSync(world.home).filter((one) => one.startsWith('ledger.db')))
       rmSync(join(world.home, entry))
@@ -431,7 +431,7 @@ describe('an archive without its ledger, and a ledger without its archive', () =
   })
 
   test('a list of files that is lost or damaged is written anew from the files', async () => {
-    const world = await worldOf({ messages: 80, seed: 48 })
+    const world = await worldOf({ messages: 40, seed: 48 })
     await sync(world)
     const list = join(folderOf(world), 'archive.json')
     for (const damage of [() => rmSync(list), () => writeFileSync(list, '{"format": 1, "arch')]) {
@@ -449,7 +449,7 @@ describe('an archive without its ledger, and a ledger without its archive', () =
   })
 
   test('an archive that is lost for good is begun anew only when told so, and filled again', async () => {
-    const world = await worldOf({ messages: 80, seed: 49 })
+    const world = await worldOf({ messages: 40, seed: 49 })
     await sync(world)
     rmSync(folderOf(world), { recursive: true })
     const asked = await world.run('mail', 'recover')
@@ -461,7 +461,7 @@ describe('an archive without its ledger, and a ledger without its archive', () =
     assert.match(recover.stdout, /an empty archive was begun[\s\S]*tidemark mail verify --repair/)
     const status = await world.run('mail', 'status')
     assert.equal(status.code, 1)
-    assert.match(status.stdout, /MISSING {4}80 messages are not in the archive any more/)
+    assert.match(status.stdout, /MISSING {4}40 messages are not in the archive any more/)
     const repair = await world.run('mail', 'verify', '--repair')
     assert.equal(repair.code, 0, repair.stdout + repair.stderr)
     assert.equal((await world.run('mail', 'status')).code, 0)

@@ -19,7 +19,7 @@ describe('growth', () => {
 
   test('with the square is refused', () => {
     assert.throws(
-      () => assertLinear({ sizeMax: 16_000, make, work: (size) => spin(size * size) }),
+      () => assertLinear({ sizeMax: 12_000, make, work: (size) => spin(size * size) }),
       /8 times the input took \d+ ms of the processor instead of \d+/,
     )
   })

@@ -18,7 +18,9 @@ import type { App, AppEnv } from './app-env.ts'
 
 const HEADERS_MS = 10_000
 const REQUEST_MS = 30_000
+/** Clients are told this. The server waits longer: a busy client that asks at the last moment is not cut off. */
 const KEEP_ALIVE_MS = 10_000
+const KEEP_ALIVE_BUFFER_MS = 30_000
 const HEADER_BYTES_MAX = 16_384
 const CONNECTIONS_MAX = 1_000
 /** Connections on which nobody has shown a token yet. */
@@ -61,6 +63,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       headersTimeout: HEADERS_MS,
       requestTimeout: REQUEST_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveTimeoutBuffer: KEEP_ALIVE_BUFFER_MS,
       maxHeaderSize: HEADER_BYTES_MAX,
       connectionsCheckingInterval: 1_000,
     },

@@ -1,4 +1,6 @@
 /** The server's routes as functions. Answers are typed by the same schemas that the server checks them with. */
+
+import type { AccountView, ServiceView } from '../../src/app/accounts/schemas.ts'
 import type {
   AlertView,
   BadView,
@@ -15,7 +17,6 @@ import type {
   StreamView,
   WorkerView,
 } from '../../src/app/schemas.ts'
-import type { Account, Accounts } from './accounts.ts'
 import { withQuery } from './links.ts'
 import { ApiError, problemOf, unreachable } from './problem.ts'
 import { sessionHeaders } from './session.ts'
@@ -152,3 +153,9 @@ export const api = {
   signIn: (secret: { token: string } | { code: string }) => post<{ session: string }>('/api/sign-in', secret),
   signOut: () => request<unknown>('POST', '/api/sign-out'),
 }
+
+/** The accounts as pages see them. */
+/** With what the apps that work for it say of it, by their names. */
+export type Account = AccountView & { apps: Readonly<Record<string, unknown>> }
+
+export type Accounts = { items: Account[]; services: ServiceView[] }

@@ -34,6 +34,8 @@ export type AppPages = {
   }
   /** What it shows of the accounts that it works for. */
   account?: () => Promise<AccountPart>
+  /** A hook of the shell, on every page: keys that lead to the app's own. */
+  useKeys?: (path: string) => void
   /** A hook: what waits for somebody. */
   useNeeds?: () => readonly Need[]
   stream?: {

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { useErrorBoundary } from 'preact/hooks'
 import { Route, Switch, useLocation } from 'wouter-preact'
-import { useSearchKey } from '../../src/apps/mail/web/search/search-key.ts'
+import { appPages } from '../../src/apps/pages.ts'
 import { ConfirmDialog } from './components/confirm.tsx'
 import { ErrorNote } from './components/notes.tsx'
 import { Toasts } from './components/toasts.tsx'
@@ -16,7 +16,8 @@ export function App() {
 }
 
 function Shell({ path }: { path: string }) {
-  useSearchKey(path)
+  // Always the same ones in the same order, as hooks must be.
+  for (const { useKeys } of appPages) useKeys?.(path)
   return (
     <div class="shell">
       <a class="skip-link" href="#main">

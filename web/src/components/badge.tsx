@@ -11,7 +11,18 @@ export function Badge(props: { tone?: Tone; dot?: boolean; children: ComponentCh
   )
 }
 
-const HEALTH: Record<StreamView['health'], { tone: Tone; text: string }> = {
+/** How something is, in a word and its colour. */
+export type StateText = { text: string; tone: Tone }
+
+export function StateBadge({ state: { text, tone }, dot }: { state: StateText; dot?: boolean }) {
+  return (
+    <Badge tone={tone} dot={dot}>
+      {text}
+    </Badge>
+  )
+}
+
+const HEALTH: Record<StreamView['health'], StateText> = {
   ok: { tone: 'accent', text: 'In step' },
   working: { tone: 'accent', text: 'Working' },
   paused: { tone: 'warn', text: 'Paused' },
@@ -19,15 +30,10 @@ const HEALTH: Record<StreamView['health'], { tone: Tone; text: string }> = {
 }
 
 export function HealthBadge({ health }: { health: StreamView['health'] }) {
-  const { tone, text } = HEALTH[health]
-  return (
-    <Badge tone={tone} dot>
-      {text}
-    </Badge>
-  )
+  return <StateBadge state={HEALTH[health]} dot />
 }
 
-const STAGE: Record<JobView['stage'], { tone: Tone; text: string }> = {
+const STAGE: Record<JobView['stage'], StateText> = {
   ready: { tone: 'neutral', text: 'Ready' },
   deps: { tone: 'neutral', text: 'Waits for others' },
   time: { tone: 'neutral', text: 'Waits for its time' },
@@ -39,10 +45,5 @@ const STAGE: Record<JobView['stage'], { tone: Tone; text: string }> = {
 }
 
 export function StageBadge({ stage }: { stage: JobView['stage'] }) {
-  const { tone, text } = STAGE[stage]
-  return (
-    <Badge tone={tone} dot={stage === 'claimed'}>
-      {text}
-    </Badge>
-  )
+  return <StateBadge state={STAGE[stage]} dot={stage === 'claimed'} />
 }

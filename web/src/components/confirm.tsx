@@ -1,16 +1,19 @@
 /** Asks before something that cannot be taken back: a native dialog, with focus and Escape by the browser. */
+import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { createStore, useStore } from '../store.ts'
 import { Button } from './button.tsx'
 
 export type ConfirmOptions = {
   title: string
-  text: string
+  text: ComponentChildren
   /** On the button that does it: "Delete 12 messages". */
   action: string
   danger?: boolean
   /** Must be typed to go on. */
   typed?: string
+  /** On the button that leaves everything as it is. */
+  cancel?: string
 }
 
 type Question = ConfirmOptions & { answer: (yes: boolean) => void }
@@ -62,7 +65,9 @@ function Dialog({ question: asked }: { question: Question }) {
         }}
       >
         <h2 id={id}>{asked.title}</h2>
-        <p id={`${id}-text`}>{asked.text}</p>
+        <div class="stack" id={`${id}-text`}>
+          {typeof asked.text === 'string' ? <p>{asked.text}</p> : asked.text}
+        </div>
         {asked.typed === undefined ? null : (
           <label class="field">
             <span class="field-label">
@@ -78,7 +83,7 @@ function Dialog({ question: asked }: { question: Question }) {
           </label>
         )}
         <div class="row row-end">
-          <Button onClick={() => answer(false)}>Cancel</Button>
+          <Button onClick={() => answer(false)}>{asked.cancel ?? 'Cancel'}</Button>
           <Button type="submit" kind={asked.danger ? 'danger' : 'primary'} disabled={!isReady}>
             {asked.action}
           </Button>

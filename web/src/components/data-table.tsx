@@ -2,7 +2,8 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
-import { Skeleton } from './notes.tsx'
+import type { PagedList } from '../paged-list.ts'
+import { ErrorNote, Skeleton } from './notes.tsx'
 import { rowWindow } from './virtual-rows.ts'
 
 export type Column<T> = {
@@ -133,4 +134,16 @@ function Spacer({ px, columns }: { px: number; columns: number }) {
 
 function classOf<T>({ align, low }: Column<T>): string {
   return `${align === 'end' ? 'cell-end' : ''}${low ? ' only-wide' : ''}`
+}
+
+/** A list that comes page by page, as a table; or why it does not come. */
+/** Of rows with two lines. */
+export const TWO_LINES_PX = 56
+
+type Props<T> = Omit<DataTableProps<T>, 'rows' | 'loading' | 'onEnd'> & { list: PagedList<T> }
+
+export function PagedTable<T>({ list, ...props }: Props<T>) {
+  const { rows, error, refetch, isLoading, loadMore } = list
+  if (error && rows.length === 0) return <ErrorNote error={error} retry={refetch} />
+  return <DataTable {...props} rows={rows} loading={isLoading} onEnd={loadMore} />
 }

@@ -44,6 +44,80 @@ export function Field({ label, hint, error, children }: FieldProps) {
   )
 }
 
+export type Option<T extends string = string> = { value: T; text: string }
+
+type SelectProps<T extends string> = {
+  value: T
+  options: readonly Option<T>[]
+  onChange: (value: T) => void
+}
+
+/** A value that is not among the options is shown all the same: an address may name what is no longer there. */
+export function Select<T extends string>(
+  props: SelectProps<T> & Partial<Omit<FieldControl, 'class'>> & { class?: string; 'aria-label'?: string },
+) {
+  const { value, options, onChange, ...rest } = props
+  const isKnown = options.some((option) => option.value === value)
+  return (
+    <select
+      class="input"
+      {...rest}
+      value={value}
+      onChange={(event) => onChange(event.currentTarget.value as T)}
+    >
+      {isKnown ? null : <option value={value}>{value}</option>}
+      {options.map((option) => (
+        <option key={option.value} value={option.value}>
+          {option.text}
+        </option>
+      ))}
+    </select>
+  )
+}
+
+export function SelectField<T extends string>({ label, ...props }: SelectProps<T> & { label: string }) {
+  return <Field label={label}>{(control) => <Select {...control} {...props} />}</Field>
+}
+
+/** As options: what is called by its own name. */
+export const named = (names: readonly string[]): Option[] =>
+  names.map((name) => ({ value: name, text: name }))
+
+type RadioProps<T extends string> = {
+  legend: string
+  name: string
+  options: readonly (Option<T> & { hint: string })[]
+  value: T
+  onChange: (value: T) => void
+  children?: ComponentChildren
+}
+
+/** A few choices below each other, each with what it means. */
+export function RadioField<T extends string>(props: RadioProps<T>) {
+  const { legend, name, options, value, onChange, children } = props
+  return (
+    <fieldset class="radios">
+      <legend class="field-label">{legend}</legend>
+      {options.map((option) => (
+        <label key={option.value} class="radio">
+          <input
+            type="radio"
+            name={name}
+            value={option.value}
+            checked={option.value === value}
+            onChange={() => onChange(option.value)}
+          />
+          <span>
+            <span class="radio-title">{option.text}</span>{' '}
+            <span class="radio-hint muted small">{option.hint}</span>
+          </span>
+        </label>
+      ))}
+      {children}
+    </fieldset>
+  )
+}
+
 export type SwitchProps = {
   label: ComponentChildren
   checked: boolean
@@ -69,7 +143,7 @@ export function Switch({ label, checked, onChange, disabled }: SwitchProps) {
 
 export type SegmentedProps<T extends string> = {
   label: string
-  options: readonly { value: T; text: string }[]
+  options: readonly Option<T>[]
   value: T
   onChange: (value: T) => void
 }

@@ -1,10 +1,9 @@
 import { Link } from 'wouter-preact'
-import type { JobDetail } from '../../../src/app/schemas.ts'
+import type { JobDetail, JobView } from '../../../src/app/schemas.ts'
 import { Card } from '../components/card.tsx'
 import { formatCount, formatPlural } from '../format.ts'
 import { jobLink, jobsLink } from '../links.ts'
 import { type GraphNode, graphOf, NODE } from './graph.ts'
-import { STAGE_TEXT } from './stage-text.ts'
 
 const ROLES = {
   parent: 'Came from',
@@ -97,4 +96,16 @@ function Node({ node: { job, role, count } }: { node: GraphNode }) {
       {text}
     </Link>
   )
+}
+
+/** In the middle of a line, where a badge would be too much. */
+export const STAGE_TEXT: Record<JobView['stage'], string> = {
+  ready: 'ready',
+  deps: 'waits',
+  time: 'waits',
+  claimed: 'running',
+  done: 'done',
+  failed: 'failed',
+  canceled: 'cancelled',
+  skipped: 'skipped',
 }

@@ -1,6 +1,6 @@
 import type { Overview } from '../../../src/app/schemas.ts'
 import { appPages } from '../../../src/apps/pages.ts'
-import type { Accounts } from '../accounts.ts'
+import type { Accounts } from '../api.ts'
 import { api } from '../api.ts'
 import { Button, ButtonLink } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'

@@ -7,7 +7,7 @@ import { Skeleton } from '../components/notes.tsx'
 import { formatDuration, formatRate, formatShare } from '../format.ts'
 import { streamLink } from '../links.ts'
 import { homeLink, markText, streamTitle } from '../stream-name.ts'
-import { useShare } from './use-share.ts'
+import { useShare } from './share.ts'
 
 export function StreamCard({ stream }: { stream: StreamView }) {
   const { title, kind } = streamTitle(stream.name)

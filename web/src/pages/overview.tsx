@@ -6,7 +6,7 @@ import { useSeries } from '../charts/series-query.ts'
 import { budgetNames, type ChartSpan, SPANS } from '../charts/series-window.ts'
 import { ButtonLink } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
-import { Segmented } from '../components/form.tsx'
+import { named, Segmented, Select } from '../components/form.tsx'
 import { EmptyNote, ErrorNote, Skeleton } from '../components/notes.tsx'
 import { PageTitle } from '../components/page-title.tsx'
 import { Stat } from '../components/stat.tsx'
@@ -14,9 +14,8 @@ import { formatCount, formatPlural, formatRate, formatShare } from '../format.ts
 import { jobsLink, settingsLink } from '../links.ts'
 import { NeedsYou } from '../overview/needs-you.tsx'
 import { RunningNow } from '../overview/running-now.tsx'
+import { totalsOf, useShare, workText } from '../overview/share.ts'
 import { StreamCard, StreamCardSkeleton } from '../overview/stream-card.tsx'
-import { totalsOf, workText } from '../overview/totals.ts'
-import { useShare } from '../overview/use-share.ts'
 import { useOverview } from '../queries.ts'
 import '../styles/overview.css'
 
@@ -148,16 +147,13 @@ function Charts() {
         level={3}
         actions={
           names.length > 1 ? (
-            <select
+            <Select
               class="input input-small"
               aria-label="Budget shown"
-              value={budget}
-              onChange={(event) => setWanted(event.currentTarget.value)}
-            >
-              {names.map((name) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
+              value={budget ?? ''}
+              options={named(names)}
+              onChange={setWanted}
+            />
           ) : (
             <span class="muted small">{budget ?? ''}</span>
           )

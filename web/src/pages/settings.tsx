@@ -2,8 +2,8 @@
 import { useQuery } from '@tanstack/preact-query'
 import type { ServiceView } from '../../../src/app/accounts/schemas.ts'
 import { appPages } from '../../../src/apps/pages.ts'
-import type { Account } from '../accounts.ts'
-import { ButtonLink } from '../components/button.tsx'
+import { type Account, api } from '../api.ts'
+import { Button, ButtonLink } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
 import { Segmented } from '../components/form.tsx'
 import { ErrorNote, Skeleton } from '../components/notes.tsx'
@@ -13,10 +13,11 @@ import { AccountCard } from '../settings/account-card.tsx'
 import type { AccountParts } from '../settings/account-part.ts'
 import { ConfigTable } from '../settings/config-table.tsx'
 import { ConnectCard, connectId } from '../settings/connect-card.tsx'
-import { SignOut } from '../settings/sign-out.tsx'
 import { useStore } from '../store.ts'
 import { setTheme, theme } from '../theme.ts'
 import '../styles/settings.css'
+import { useState } from 'preact/hooks'
+import { forgetSession } from '../session.ts'
 
 const THEMES = [
   { value: 'auto', text: 'As the system' },
@@ -129,5 +130,34 @@ function ServiceAccounts({ service, parts, accounts }: ServiceAccountsProps) {
         })}
       </div>
     </section>
+  )
+}
+
+export function SignOut() {
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>()
+  const signOut = async (): Promise<void> => {
+    setBusy(true)
+    setError(undefined)
+    try {
+      await api.signOut()
+      forgetSession()
+      // The page is loaded anew: no mail stays in its memory.
+      location.assign('/sign-in')
+    } catch (cause) {
+      setError(cause)
+      setBusy(false)
+    }
+  }
+  return (
+    <>
+      <div class="row theme-row">
+        <span>You are signed in</span>
+        <Button small busy={busy} onClick={() => void signOut()}>
+          Sign out
+        </Button>
+      </div>
+      {error ? <ErrorNote error={error} /> : null}
+    </>
   )
 }

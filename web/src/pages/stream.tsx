@@ -1,19 +1,19 @@
 /** One stream: the frontier as a picture, its books, what was set aside, and its slices. */
 import { useParams } from 'wouter-preact'
 import type { Overview, StreamView } from '../../../src/app/schemas.ts'
-import { api } from '../api.ts'
 import { HealthBadge } from '../components/badge.tsx'
 import { BalanceLine } from '../components/balance-line.tsx'
-import { Button, ButtonLink } from '../components/button.tsx'
+import { ButtonLink } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
-import { EmptyNote, ErrorNote, Skeleton } from '../components/notes.tsx'
+import { EmptyNote, ErrorNote, Note, Skeleton } from '../components/notes.tsx'
 import { PageTitle } from '../components/page-title.tsx'
+import { PauseButton } from '../components/source-buttons.tsx'
 import { Stat } from '../components/stat.tsx'
 import { Time } from '../components/values.tsx'
 import { formatCount, formatDuration, formatRate, formatShare } from '../format.ts'
 import { jobsLink, overviewLink, pathPart, streamLink } from '../links.ts'
-import { useShare } from '../overview/use-share.ts'
-import { keys, useAction, useOverview } from '../queries.ts'
+import { useShare } from '../overview/share.ts'
+import { useOverview } from '../queries.ts'
 import { BadItems } from '../stream/bad-items.tsx'
 import { FrontierCard, useStretch } from '../stream/frontier-card.tsx'
 import { SegmentList } from '../stream/segment-list.tsx'
@@ -54,25 +54,17 @@ export function StreamPage() {
 }
 
 function StreamActions({ stream, pauses }: { stream: StreamView; pauses: Overview['pauses'] }) {
-  const target = { scope: 'stream', target: stream.name } as const
-  const pause = useAction({ run: api.pause, invalidates: [keys.accounts] })
-  const resume = useAction({ run: api.resume, invalidates: [keys.accounts] })
-  const own = pauses.some((one) => one.scope === 'stream' && one.target === stream.name)
+  const { name } = stream
   return (
     <>
       <HealthBadge health={stream.health} />
-      <ButtonLink href={jobsLink({ stream: stream.name })} icon="work">
+      <ButtonLink href={jobsLink({ stream: name })} icon="work">
         Jobs
       </ButtonLink>
-      {own ? (
-        <Button kind="primary" icon="play" busy={resume.busy} onClick={() => void resume.start(target)}>
-          Resume
-        </Button>
-      ) : (
-        <Button icon="pause" busy={pause.busy} onClick={() => void pause.start(target)}>
-          Pause
-        </Button>
-      )}
+      <PauseButton
+        target={{ scope: 'stream', target: name }}
+        isPaused={pauses.some((one) => one.scope === 'stream' && one.target === name)}
+      />
     </>
   )
 }
@@ -102,15 +94,12 @@ function PauseNote({ stream, pauses }: { stream: StreamView; pauses: Overview['p
   )
   if (!pause) return null
   return (
-    <div class="note tone-warn">
-      <div class="note-body">
-        <p class="note-title">{pause.scope === 'all' ? 'Everything is paused' : 'This stream is paused'}</p>
-        <p>
-          {pause.reason}, <Time at={pause.at} />. What runs ends normally; nothing new begins until it is
-          resumed.
-        </p>
-      </div>
-    </div>
+    <Note tone="warn" title={pause.scope === 'all' ? 'Everything is paused' : 'This stream is paused'}>
+      <p>
+        {pause.reason}, <Time at={pause.at} />. What runs ends normally; nothing new begins until it is
+        resumed.
+      </p>
+    </Note>
   )
 }
 

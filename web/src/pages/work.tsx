@@ -1,15 +1,15 @@
 /** What runs now, what waits, who does it, what is due, and what holds it back. */
 import type { JobView, Overview, RunningView } from '../../../src/app/schemas.ts'
-import { api } from '../api.ts'
-import { Button, ButtonLink } from '../components/button.tsx'
+import { ButtonLink } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
 import { ErrorNote, Skeleton } from '../components/notes.tsx'
 import { PageTitle } from '../components/page-title.tsx'
+import { PauseButton } from '../components/source-buttons.tsx'
 import { Stat } from '../components/stat.tsx'
 import { formatCount, formatPlural } from '../format.ts'
 import { jobsLink } from '../links.ts'
-import { workText } from '../overview/totals.ts'
-import { useAction, useOverview } from '../queries.ts'
+import { workText } from '../overview/share.ts'
+import { useOverview } from '../queries.ts'
 import { Limits } from '../work/limits.tsx'
 import { RunningList } from '../work/running-list.tsx'
 import { Schedules } from '../work/schedules.tsx'
@@ -25,7 +25,13 @@ export function WorkPage() {
         <ButtonLink href={jobsLink()} icon="search">
           Find jobs
         </ButtonLink>
-        {data ? <PauseAll overview={data} /> : null}
+        {data ? (
+          <PauseButton
+            target={{ scope: 'all' }}
+            isPaused={data.pauses.some(({ scope }) => scope === 'all')}
+            what="everything"
+          />
+        ) : null}
       </PageTitle>
       {error && !data ? <ErrorNote error={error} retry={refetch} /> : null}
       {error && !data ? null : (
@@ -42,21 +48,6 @@ export function WorkPage() {
         </div>
       )}
     </>
-  )
-}
-
-function PauseAll({ overview }: { overview: Overview }) {
-  const pause = useAction({ run: api.pause })
-  const resume = useAction({ run: api.resume })
-  const isPaused = overview.pauses.some(({ scope }) => scope === 'all')
-  return isPaused ? (
-    <Button kind="primary" icon="play" busy={resume.busy} onClick={() => void resume.start({ scope: 'all' })}>
-      Resume everything
-    </Button>
-  ) : (
-    <Button icon="pause" busy={pause.busy} onClick={() => void pause.start({ scope: 'all' })}>
-      Pause everything
-    </Button>
   )
 }
 

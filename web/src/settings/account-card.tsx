@@ -1,12 +1,12 @@
 /** An account of any service: its health, what the apps say of it, and what can be done with it. */
 import type { ServiceView } from '../../../src/app/accounts/schemas.ts'
-import type { Account } from '../accounts.ts'
+import type { Account } from '../api.ts'
 import { api } from '../api.ts'
-import { Badge } from '../components/badge.tsx'
+import { StateBadge } from '../components/badge.tsx'
 import { Button } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
 import { useConfirm } from '../components/confirm.tsx'
-import { Icon } from '../components/icon.tsx'
+import { AlertLine } from '../components/notes.tsx'
 import { keys, useAction } from '../queries.ts'
 import type { AccountPart, AccountParts, AccountState } from './account-part.ts'
 
@@ -24,7 +24,8 @@ type AccountCardProps = { account: Account; service: ServiceView; parts: Account
 
 export function AccountCard({ account, service, parts, onConnect }: AccountCardProps) {
   const shown = shownOf(account, parts)
-  const { text, tone, hint } = stateOf(account, service, shown)
+  const state = stateOf(account, service, shown)
+  const { tone, hint } = state
   const access = service.levels.find(({ level }) => level === account.access)
   const words = shown.flatMap(({ part, told }) => part.words?.(told) ?? [])
   return (
@@ -33,19 +34,10 @@ export function AccountCard({ account, service, parts, onConnect }: AccountCardP
       title={account.title}
       href={shown.flatMap(({ part, told }) => part.href?.(told) ?? [])[0]}
       tone={tone === 'danger' ? 'danger' : 'neutral'}
-      actions={
-        <Badge tone={tone} dot>
-          {text}
-        </Badge>
-      }
+      actions={<StateBadge state={state} dot />}
     >
       <div class="stack">
-        {hint ? (
-          <p class={`account-hint tone-${tone}`}>
-            <Icon name="alert" />
-            <span>{hint}</span>
-          </p>
-        ) : null}
+        {hint ? <AlertLine tone={tone}>{hint}</AlertLine> : null}
         {shown.map(({ app, part: { Body }, told }) => (
           <Body key={app} told={told} />
         ))}

@@ -1,6 +1,6 @@
 /** What an app shows of an account on its card, and what it lets choose before one is connected. */
 import type { ComponentType, JSX } from 'preact'
-import type { Account } from '../accounts.ts'
+import type { Account } from '../api.ts'
 import type { Tone } from '../components/tone.ts'
 
 export type AccountState = { text: string; tone: Tone; hint?: string }

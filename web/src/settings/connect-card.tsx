@@ -4,6 +4,7 @@ import type { ServiceView } from '../../../src/app/accounts/schemas.ts'
 import { api } from '../api.ts'
 import { Button } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
+import { RadioField } from '../components/form.tsx'
 import { ErrorNote } from '../components/notes.tsx'
 import { safeAddress } from '../links.ts'
 import { ApiError } from '../problem.ts'
@@ -45,25 +46,17 @@ export function ConnectCard({ service, parts }: { service: ServiceView; parts: A
     <div id={connectId(name)} tabIndex={-1}>
       <Card title={`Connect a ${title} account`} level={3}>
         <form class="stack" onSubmit={(event) => void connect(event)}>
-          <fieldset class="actions">
-            <legend class="field-label">What Tidemark may do</legend>
-            <div class="access-choices">
-              {levels.map(({ level, choice }) => (
-                <label key={level} class="access-choice">
-                  <input
-                    type="radio"
-                    name="access"
-                    value={level}
-                    checked={access === level}
-                    onChange={() => setAccess(level)}
-                  />
-                  <span>
-                    <b>{choice.title}</b> <span class="muted small">{choice.hint}</span>
-                  </span>
-                </label>
-              ))}
-            </div>
-          </fieldset>
+          <RadioField
+            legend="What Tidemark may do"
+            name="access"
+            options={levels.map(({ level, choice }) => ({
+              value: level,
+              text: choice.title,
+              hint: choice.hint,
+            }))}
+            value={access}
+            onChange={setAccess}
+          />
           {choices.map(([app, { Fields }]) => (
             <Fields
               key={app}

@@ -1,6 +1,5 @@
 /** What there is to say about a cell of a frontier: where, how far, how much. */
-import { formatCount, formatPlural } from '../format.ts'
-import { placeText } from './place-text.ts'
+import { formatCount, formatPlural, formatPosition, formatTime } from '../format.ts'
 import type { Cell } from './zoom.ts'
 
 export function cellText(stream: string, cell: Cell): [place: string, state: string, items: string] {
@@ -21,4 +20,12 @@ function stateText({ segments, settled, state }: Cell): string {
   if (state === 'settled') return `all ${formatCount(segments)} slices done`
   if (state === 'waiting') return `${formatCount(segments)} slices waiting`
   return `${formatCount(settled)} of ${formatCount(segments)} slices done`
+}
+
+/** Places on a stream's axis: days as they are, anything finer with its time of day. */
+const DAY_S = 86_400
+
+export function placeText(stream: string, position: number): string {
+  const isDay = !stream.startsWith('mail:') || position <= 0 || position % DAY_S === 0
+  return isDay ? formatPosition(stream, position) : formatTime(position * 1000)
 }

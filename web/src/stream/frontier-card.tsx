@@ -6,9 +6,8 @@ import { ErrorNote, Skeleton } from '../components/notes.tsx'
 import { formatPlural } from '../format.ts'
 import { useFrontier } from '../queries.ts'
 import { setSearchParams, useSearchParam } from '../search-params.ts'
-import { cellText } from './cell-text.ts'
+import { cellText, placeText } from './cell-text.ts'
 import { FrontierPicture, useWidth } from './frontier-picture.tsx'
-import { placeText } from './place-text.ts'
 import { moved, type Stretch, stretchFrom, wider } from './zoom.ts'
 
 const CELLS_MAX = 400

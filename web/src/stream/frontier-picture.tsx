@@ -4,9 +4,8 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { FrontierView } from '../../../src/app/schemas.ts'
 import { BAND_HEIGHT, FrontierBand } from '../charts/frontier-band.tsx'
 import { markCell } from '../charts/frontier-runs.ts'
-import { cellText } from './cell-text.ts'
+import { cellText, placeText } from './cell-text.ts'
 import { barsOf, cellAt, edgesOf, placeOf, ticksOf, WIDTH } from './picture-shapes.ts'
-import { placeText } from './place-text.ts'
 import { closer, type Stretch, stretchOf } from './zoom.ts'
 
 const BARS_HEIGHT = 100

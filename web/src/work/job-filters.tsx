@@ -1,7 +1,7 @@
 /** The controls above the job list; each writes into the address, which the list follows. */
 import { useEffect, useId, useState } from 'preact/hooks'
 import { Button } from '../components/button.tsx'
-import { Field } from '../components/form.tsx'
+import { Field, type Option, SelectField } from '../components/form.tsx'
 import { useOverview } from '../queries.ts'
 import { setSearchParams } from '../search-params.ts'
 import { streamTitle } from '../stream-name.ts'
@@ -32,33 +32,10 @@ export function JobFilters({ params, kinds }: { params: FilterParams; kinds: rea
   )
 }
 
-type ChoiceProps = {
-  name: keyof FilterParams
-  label: string
-  value: string
-  options: readonly { value: string; text: string }[]
-}
+type ChoiceProps = { name: keyof FilterParams; label: string; value: string; options: readonly Option[] }
 
-function Choice({ name, label, value, options }: ChoiceProps) {
-  const isKnown = options.some((option) => option.value === value)
-  return (
-    <Field label={label}>
-      {(control) => (
-        <select
-          {...control}
-          value={value}
-          onChange={(event) => setSearchParams({ [name]: event.currentTarget.value }, { push: true })}
-        >
-          {isKnown ? null : <option value={value}>{value}</option>}
-          {options.map((option) => (
-            <option key={option.value} value={option.value}>
-              {option.text}
-            </option>
-          ))}
-        </select>
-      )}
-    </Field>
-  )
+function Choice({ name, ...props }: ChoiceProps) {
+  return <SelectField {...props} onChange={(value) => setSearchParams({ [name]: value }, { push: true })} />
 }
 
 function StreamChoice({ value }: { value: string }) {

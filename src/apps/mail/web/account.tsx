@@ -1,15 +1,14 @@
 /** A mail account: how far its copy reaches, what it holds, and what of the mail is wanted. */
 
-import type { Account } from '../../../../web/src/accounts.ts'
-import { api } from '../../../../web/src/api.ts'
+import type { Account } from '../../../../web/src/api.ts'
 import { BalanceLine } from '../../../../web/src/components/balance-line.tsx'
-import { Button } from '../../../../web/src/components/button.tsx'
 import { Switch } from '../../../../web/src/components/form.tsx'
+import { PauseButton, SyncButton } from '../../../../web/src/components/source-buttons.tsx'
 import { Stat } from '../../../../web/src/components/stat.tsx'
 import { Time } from '../../../../web/src/components/values.tsx'
 import { formatBytes, formatCount, formatPlural } from '../../../../web/src/format.ts'
 import { streamLink } from '../../../../web/src/links.ts'
-import { keys, useAction } from '../../../../web/src/queries.ts'
+import { keys } from '../../../../web/src/queries.ts'
 import type { AccountPart } from '../../../../web/src/settings/account-part.ts'
 import type { MailAccountView } from '../api/schemas.ts'
 import { mailState, quotaTier, verifiedText } from './account-state.ts'
@@ -115,25 +114,17 @@ function Damage({ files }: { files: readonly string[] }) {
 
 function MailActions({ account: { name, state }, told }: { account: Account; told: MailAccountView }) {
   const { stream: target, paused } = told
-  const invalidates = [keys.accounts]
-  const sync = useAction({ run: () => mailApi.sync(name), invalidates })
-  const pause = useAction({
-    run: () =>
-      paused
-        ? api.resume({ scope: 'stream', target })
-        : api.pause({ scope: 'stream', target, reason: 'paused on the page of settings' }),
-    invalidates,
-  })
   return (
     <>
       {state === 'sign-in' ? null : (
-        <Button small icon="retry" busy={sync.busy} disabled={paused} onClick={() => void sync.start()}>
-          Sync now
-        </Button>
+        <SyncButton small run={() => mailApi.sync(name)} disabled={paused} invalidates={[keys.accounts]} />
       )}
-      <Button small icon={paused ? 'play' : 'pause'} busy={pause.busy} onClick={() => void pause.start()}>
-        {paused ? 'Resume' : 'Pause'}
-      </Button>
+      <PauseButton
+        small
+        target={{ scope: 'stream', target }}
+        isPaused={paused}
+        reason="paused on the page of settings"
+      />
     </>
   )
 }

@@ -4,6 +4,7 @@ import { lazyPage } from '../../../../web/src/lazy-page.tsx'
 import { keys } from '../../../../web/src/queries.ts'
 import { cleanUpLink, searchLink } from './links.ts'
 import { mailKeys } from './queries.ts'
+import { useSearchKey } from './search/keyboard.ts'
 
 const search = lazyPage(async () => (await import('./pages/search.tsx')).SearchPage)
 const message = lazyPage(async () => (await import('./pages/message.tsx')).MessagePage)
@@ -28,6 +29,7 @@ export const mailPages: AppPages = {
     },
     polled: [],
   },
+  useKeys: useSearchKey,
   account: async () => (await import('./account.tsx')).mailPart,
   stream: { ofAccount: (account) => `mail:${account}` },
 }

@@ -1,6 +1,6 @@
 /** What several pages of mail ask for. */
 import { type QueryKey, useQuery } from '@tanstack/preact-query'
-import type { Accounts } from '../../../../web/src/accounts.ts'
+import type { Accounts } from '../../../../web/src/api.ts'
 import { accountsQuery } from '../../../../web/src/queries.ts'
 import type { AccountView } from '../../../app/accounts/schemas.ts'
 import type { MailAccountView } from '../api/schemas.ts'

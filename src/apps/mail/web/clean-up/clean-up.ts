@@ -1,5 +1,5 @@
 /** A clean-up in words: what is wished for, what a plan asks of people next, runs, and a proof that is looked after. */
-import type { Tone } from '../../../../../web/src/components/tone.ts'
+import type { StateText } from '../../../../../web/src/components/badge.tsx'
 import { ApiError } from '../../../../../web/src/problem.ts'
 import type { CleanUpPlan, CleanUpProof, CleanUpRunView, CleanUpWish } from '../../api/schemas.ts'
 import type { RunStep } from '../api.ts'
@@ -66,7 +66,7 @@ export function startKind({
   return wish.action === 'delete' ? 'danger' : 'primary'
 }
 
-const STATES: Record<string, { text: string; tone: Tone }> = {
+const STATES: Record<string, StateText> = {
   planning: { text: 'Being planned', tone: 'accent' },
   planned: { text: 'Waits for you', tone: 'warn' },
   acting: { text: 'Running', tone: 'accent' },
@@ -85,7 +85,7 @@ const ACTION_TEXTS: Record<string, string> = {
 const MOVING = new Set(['planning', 'acting', 'undoing'])
 const HALTABLE = new Set(['planning', 'acting'])
 
-export const runState = (run: Pick<CleanUpRunView, 'state'>): { text: string; tone: Tone } =>
+export const runState = (run: Pick<CleanUpRunView, 'state'>): StateText =>
   STATES[run.state] ?? { text: run.state, tone: 'neutral' }
 
 export const actionText = (action: string): string => ACTION_TEXTS[action] ?? action

@@ -1,10 +1,11 @@
 /** A run: how far it got, what it left alone, and what can be done with it. */
 
-import { Badge } from '../../../../../web/src/components/badge.tsx'
+import { StateBadge } from '../../../../../web/src/components/badge.tsx'
 import { Button } from '../../../../../web/src/components/button.tsx'
 import { Card } from '../../../../../web/src/components/card.tsx'
 import { type ConfirmOptions, useConfirm } from '../../../../../web/src/components/confirm.tsx'
-import { Icon, type IconName } from '../../../../../web/src/components/icon.tsx'
+import type { IconName } from '../../../../../web/src/components/icon.tsx'
+import { AlertLine } from '../../../../../web/src/components/notes.tsx'
 import { ProgressBar } from '../../../../../web/src/components/progress-bar.tsx'
 import { Time } from '../../../../../web/src/components/values.tsx'
 import { formatBytes, formatCount, formatPlural } from '../../../../../web/src/format.ts'
@@ -23,7 +24,6 @@ const STEPS: Record<RunStep, { text: string; icon: IconName }> = {
 }
 
 export function RunCard({ run }: { run: CleanUpRunView }) {
-  const { text, tone } = runState(run)
   const settled = run.done + run.refused
   return (
     <Card
@@ -32,9 +32,10 @@ export function RunCard({ run }: { run: CleanUpRunView }) {
       tone={run.trouble === null ? 'neutral' : 'danger'}
       title={`Run ${run.id}: ${actionText(run.action)}`}
       actions={
-        <Badge tone={run.trouble === null ? tone : 'danger'} dot={isMoving(run)}>
-          {run.trouble === null ? text : 'Stopped'}
-        </Badge>
+        <StateBadge
+          state={run.trouble === null ? runState(run) : { text: 'Stopped', tone: 'danger' }}
+          dot={isMoving(run)}
+        />
       }
     >
       <div class="stack run-body">
@@ -55,12 +56,7 @@ export function RunCard({ run }: { run: CleanUpRunView }) {
             {run.refused > 0 ? `, ${formatCount(run.refused)} left alone` : ''} · {formatBytes(run.bytes)}
           </p>
         </div>
-        {run.trouble === null ? null : (
-          <p class="run-trouble tone-danger">
-            <Icon name="alert" />
-            <span>{run.trouble}</span>
-          </p>
-        )}
+        {run.trouble === null ? null : <AlertLine tone="danger">{run.trouble}</AlertLine>}
         {run.classes.length > 0 ? (
           <details>
             <summary class="small">What was left alone, and why</summary>

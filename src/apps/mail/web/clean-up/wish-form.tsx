@@ -1,10 +1,10 @@
 /** Which mail is to leave Gmail, and how. */
 import { Link } from 'wouter-preact'
 import { Button } from '../../../../../web/src/components/button.tsx'
-import { Field } from '../../../../../web/src/components/form.tsx'
+import { Field, named, RadioField, Select, SelectField } from '../../../../../web/src/components/form.tsx'
 import { settingsLink } from '../../../../../web/src/links.ts'
 import type { MailAccount } from '../queries.ts'
-import { ACTIONS, type AgeUnit, missingAccess, UNITS, type WishForm, wishOf } from './clean-up.ts'
+import { ACTIONS, missingAccess, UNITS, type WishForm, wishOf } from './clean-up.ts'
 
 export type WishFormProps = {
   form: WishForm
@@ -26,19 +26,12 @@ export function WishFields({ form, accounts, busy, onChange, onDryRun }: WishFor
       }}
     >
       <div class="wish-fields">
-        <Field label="Account">
-          {(control) => (
-            <select
-              {...control}
-              value={form.account}
-              onChange={(event) => set({ account: event.currentTarget.value })}
-            >
-              {accounts.map(({ name }) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
-          )}
-        </Field>
+        <SelectField
+          label="Account"
+          value={form.account}
+          options={named(accounts.map(({ name }) => name))}
+          onChange={(account) => set({ account })}
+        />
         <AgeField form={form} set={set} isReady={isReady} />
         <Field
           label="Only what this query finds"
@@ -86,18 +79,12 @@ function AgeField({ form, set, isReady }: PartProps & { isReady: boolean }) {
             value={form.amount}
             onInput={(event) => set({ amount: event.currentTarget.value })}
           />
-          <select
-            class="input"
+          <Select
             aria-label="Unit of age"
             value={form.unit}
-            onChange={(event) => set({ unit: event.currentTarget.value as AgeUnit })}
-          >
-            {UNITS.map(({ value, text }) => (
-              <option key={value} value={value}>
-                {text}
-              </option>
-            ))}
-          </select>
+            options={UNITS}
+            onChange={(unit) => set({ unit })}
+          />
         </div>
       )}
     </Field>
@@ -108,30 +95,18 @@ function ActionField({ form, accounts, set }: PartProps & { accounts: readonly M
   const account = accounts.find(({ name }) => name === form.account)
   const missing = account ? missingAccess(account.access, form.action) : undefined
   return (
-    <fieldset class="actions">
-      <legend class="field-label">What happens to it in Gmail</legend>
-      <div class="action-choices">
-        {ACTIONS.map(({ value, text, hint }) => (
-          <label key={value} class="action-choice">
-            <input
-              type="radio"
-              name="action"
-              value={value}
-              checked={form.action === value}
-              onChange={() => set({ action: value })}
-            />
-            <span>
-              <b>{text}</b>
-              <span class="muted small">{hint}</span>
-            </span>
-          </label>
-        ))}
-      </div>
+    <RadioField
+      legend="What happens to it in Gmail"
+      name="action"
+      options={ACTIONS}
+      value={form.action}
+      onChange={(action) => set({ action })}
+    >
       {missing ? (
         <p class="field-error">
           {missing} <Link href={settingsLink()}>Settings</Link>
         </p>
       ) : null}
-    </fieldset>
+    </RadioField>
   )
 }

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { Button, ButtonLink } from '../../../../../web/src/components/button.tsx'
 import { Card } from '../../../../../web/src/components/card.tsx'
 import { type ConfirmOptions, useConfirm } from '../../../../../web/src/components/confirm.tsx'
-import { EmptyNote, ErrorNote, Skeleton } from '../../../../../web/src/components/notes.tsx'
+import { EmptyNote, ErrorNote, Loaded, Skeleton } from '../../../../../web/src/components/notes.tsx'
 import { PageTitle } from '../../../../../web/src/components/page-title.tsx'
 import { showToast } from '../../../../../web/src/components/toast-store.ts'
 import { formatBytes, formatPlural } from '../../../../../web/src/format.ts'
@@ -28,38 +28,43 @@ import '../styles/clean-up.css'
 
 export function CleanUpPage() {
   const accounts = useMailAccounts()
-  const items = accounts.data
   return (
     <>
       <PageTitle
         title="Free up Gmail"
         lead="Take old mail out of Gmail. Only what is proven to be in your archive is touched."
       />
-      {accounts.error && !items ? <ErrorNote error={accounts.error} retry={accounts.refetch} /> : null}
       <div class="clean-up">
         <div class="stack">
-          {items === undefined && !accounts.error ? (
-            <Card title="Plan a clean-up">
-              <Skeleton height="18rem" />
-            </Card>
-          ) : null}
-          {items?.length === 0 ? (
-            <EmptyNote
-              title="There is no account to clean up"
-              action={
-                <ButtonLink href={settingsLink()} kind="primary" icon="person">
-                  Connect an account
-                </ButtonLink>
-              }
-            >
-              Connect a Gmail account first; when its mail is copied, old mail can leave Gmail.
-            </EmptyNote>
-          ) : null}
-          {items && items.length > 0 ? <Planning accounts={items} /> : null}
+          <Loaded
+            query={accounts}
+            waiting={
+              <Card title="Plan a clean-up">
+                <Skeleton height="18rem" />
+              </Card>
+            }
+          >
+            {(items) => (items.length === 0 ? <NoAccount /> : <Planning accounts={items} />)}
+          </Loaded>
         </div>
         <Runs />
       </div>
     </>
+  )
+}
+
+function NoAccount() {
+  return (
+    <EmptyNote
+      title="There is no account to clean up"
+      action={
+        <ButtonLink href={settingsLink()} kind="primary" icon="person">
+          Connect an account
+        </ButtonLink>
+      }
+    >
+      Connect a Gmail account first; when its mail is copied, old mail can leave Gmail.
+    </EmptyNote>
   )
 }
 
@@ -206,7 +211,7 @@ function questionOf(plan: CleanUpPlan): ConfirmOptions {
 }
 
 function Runs() {
-  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery({
+  const query = useInfiniteQuery({
     queryKey: [...mailKeys.cleanUp, 'runs'],
     queryFn: ({ pageParam, signal }) => mailApi.cleanUpRuns({ cursor: pageParam, limit: 10 }, signal),
     initialPageParam: undefined as string | undefined,
@@ -215,22 +220,23 @@ function Runs() {
     refetchInterval: ({ state }) =>
       state.data?.pages.some(({ items }) => items.some(isMoving)) ? 3_000 : false,
   })
-  const runs = data?.pages.flatMap(({ items }) => items)
   return (
     <section class="stack" aria-label="Runs">
       <h2>Runs</h2>
-      {error && !runs ? <ErrorNote error={error} retry={refetch} /> : null}
-      {!runs && !error ? <Skeleton height="9rem" /> : null}
-      {runs?.length === 0 ? (
-        <EmptyNote title="No run yet">
-          Do a dry run first: it shows what would happen, and changes nothing.
-        </EmptyNote>
-      ) : null}
-      {runs?.map((run) => (
-        <RunCard key={run.id} run={run} />
-      ))}
-      {hasNextPage ? (
-        <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+      <Loaded query={query} waiting={<Skeleton height="9rem" />}>
+        {({ pages }) => {
+          const runs = pages.flatMap(({ items }) => items)
+          return runs.length === 0 ? (
+            <EmptyNote title="No run yet">
+              Do a dry run first: it shows what would happen, and changes nothing.
+            </EmptyNote>
+          ) : (
+            runs.map((run) => <RunCard key={run.id} run={run} />)
+          )
+        }}
+      </Loaded>
+      {query.hasNextPage ? (
+        <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
           Older runs
         </Button>
       ) : null}

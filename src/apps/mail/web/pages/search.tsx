@@ -1,6 +1,6 @@
 /** Find any mail: as it is typed, over all accounts, also what Gmail no longer has. */
 import { useEffect, useRef } from 'preact/hooks'
-import { Segmented } from '../../../../../web/src/components/form.tsx'
+import { named, Segmented, Select } from '../../../../../web/src/components/form.tsx'
 import { ErrorNote } from '../../../../../web/src/components/notes.tsx'
 import { PageTitle } from '../../../../../web/src/components/page-title.tsx'
 import { formatCount, formatPlural } from '../../../../../web/src/format.ts'
@@ -12,7 +12,6 @@ import { useMailAccounts } from '../queries.ts'
 import { useKeys } from '../search/keyboard.ts'
 import { lastOpened, rememberOpened, resultKey } from '../search/last-search.ts'
 import { QueryField, type QueryProblem } from '../search/query-field.tsx'
-import { focusFirstResult, focusResult, isOnFirstResult, moveResult } from '../search/result-focus.ts'
 import { ListEnd, ResultList, ResultSkeletons } from '../search/result-list.tsx'
 import { Examples, NoAccounts, NothingFound, Unsearched } from '../search/search-notes.tsx'
 import { type Order, useQueryText, useSearchResults } from '../search/use-search.ts'
@@ -47,17 +46,13 @@ export function SearchPage() {
         />
         <div class="row">
           {names.length > 1 || account !== '' ? (
-            <select
+            <Select
               class="input input-small"
               aria-label="Account"
               value={account}
-              onChange={(event) => setSearchParams({ account: event.currentTarget.value })}
-            >
-              <option value="">All accounts</option>
-              {[...new Set([...names, ...(account ? [account] : [])])].map((name) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
+              options={[{ value: '', text: 'All accounts' }, ...named(names)]}
+              onChange={(next) => setSearchParams({ account: next })}
+            />
           ) : null}
           <Segmented
             label="Order"
@@ -202,4 +197,33 @@ function useSearchKeys(field: { current: HTMLInputElement | null }): void {
     // Not where that would bring up a keyboard on the screen, and not when somebody comes back to a list.
     if (matchMedia('(pointer: fine)').matches && !isReturn.current) field.current?.focus()
   }, [field])
+}
+
+/** The chosen result is the one that has the focus. */
+const links = (): HTMLElement[] => [...document.querySelectorAll<HTMLElement>('[data-result]')]
+
+/** To the next result or the one before; with none chosen, to the one that was, or the first. */
+export function moveResult(step: 1 | -1, before: string | undefined): string | undefined {
+  const all = links()
+  const at = all.indexOf(document.activeElement as HTMLElement)
+  const known = at >= 0 ? at + step : all.findIndex(({ dataset }) => dataset.result === before)
+  return focusOn(all[Math.min(all.length - 1, Math.max(0, known))])
+}
+
+export function focusResult(key: string): string | undefined {
+  return focusOn(links().find(({ dataset }) => dataset.result === key))
+}
+
+export const focusFirstResult = (): string | undefined => focusOn(links()[0])
+
+export const isOnFirstResult = (): boolean => {
+  const first = links()[0]
+  return first !== undefined && document.activeElement === first
+}
+
+function focusOn(link: HTMLElement | undefined): string | undefined {
+  if (!link) return undefined
+  link.focus({ preventScroll: true })
+  link.scrollIntoView({ block: 'nearest' })
+  return link.dataset.result
 }

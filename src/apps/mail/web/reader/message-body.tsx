@@ -1,13 +1,16 @@
 /** What a message says: as plain text, as HTML in a frame that can do nothing, or as it came. */
+
+import { useQuery } from '@tanstack/preact-query'
 import { useState } from 'preact/hooks'
 import { Button } from '../../../../../web/src/components/button.tsx'
 import { Segmented } from '../../../../../web/src/components/form.tsx'
-import { ErrorNote } from '../../../../../web/src/components/notes.tsx'
+import { ErrorNote, Skeleton } from '../../../../../web/src/components/notes.tsx'
+import { formatBytes } from '../../../../../web/src/format.ts'
 import { useTicket } from '../../../../../web/src/ticket.tsx'
 import type { MessageView } from '../../api/schemas.ts'
-import { messagePath } from '../api.ts'
-import { frameHeightRem } from './frame-height.ts'
-import { MessageSource } from './message-source.tsx'
+import { mailApi, messagePath } from '../api.ts'
+import { mailKeys } from '../queries.ts'
+import { frameHeightRem } from './thread.ts'
 
 const PLAIN_LOOKS = [
   { value: 'text', text: 'Plain text' },
@@ -86,5 +89,34 @@ function PlainText({ text }: { text: string }) {
     <pre class="mail-text" dir="auto">
       {text}
     </pre>
+  )
+}
+
+/** A message as it came: headers and all, as text and nothing else. */
+/** Nobody reads more; attachments make the rest. */
+const SHOWN_BYTES_MAX = 200_000
+
+export function MessageSource({ message }: { message: MessageView }) {
+  const { account, id } = message
+  const { data, error, refetch } = useQuery({
+    queryKey: [...mailKeys.message, 'source', account, id],
+    queryFn: ({ signal }) => mailApi.source(account, id, { bytesMax: SHOWN_BYTES_MAX, signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+  if (error) return <ErrorNote error={error} what="The source cannot be shown" retry={refetch} />
+  if (!data) return <Skeleton height="14rem" />
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also for those who have no mouse */}
+      <section class="mail-source" tabIndex={0} aria-label="Source of the message">
+        <pre>{data.text}</pre>
+      </section>
+      {data.isWhole ? null : (
+        <p class="muted small">
+          The first {formatBytes(SHOWN_BYTES_MAX)} of {formatBytes(message.bytes)}. Download the original to
+          see all of it.
+        </p>
+      )}
+    </>
   )
 }

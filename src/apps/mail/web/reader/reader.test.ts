@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { FRAME_REM_MAX, FRAME_REM_MIN, frameHeightRem } from './frame-height.ts'
-import { foldThread } from './thread-fold.ts'
+import { FRAME_REM_MAX, FRAME_REM_MIN, foldThread, frameHeightRem } from './thread.ts'
 
 const shape = (count: number, open: number[] = []) =>
   foldThread(

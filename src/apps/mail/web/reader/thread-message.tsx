@@ -2,16 +2,22 @@
 import { Link } from 'wouter-preact'
 import { Badge } from '../../../../../web/src/components/badge.tsx'
 import { Icon } from '../../../../../web/src/components/icon.tsx'
-import { Time } from '../../../../../web/src/components/values.tsx'
-import { formatDay, formatExact } from '../../../../../web/src/format.ts'
+import { Bytes, Time } from '../../../../../web/src/components/values.tsx'
+import { formatDay, formatExact, formatPlural } from '../../../../../web/src/format.ts'
+import { DownloadButton } from '../../../../../web/src/ticket.tsx'
 import type { MessageView } from '../../api/schemas.ts'
+import { messagePath } from '../api.ts'
 import { searchLink } from '../links.ts'
-import { labelQuery, labelText } from '../search/label-text.ts'
-import { mailTime } from '../search/mail-time.ts'
-import { peopleNames, personFull, personName } from '../search/people.ts'
-import { operatorText } from '../search/query-text.ts'
+import {
+  labelQuery,
+  labelText,
+  mailTime,
+  operatorText,
+  peopleNames,
+  personFull,
+  personName,
+} from '../search/words.ts'
 import { MessageBody } from './message-body.tsx'
-import { MessageFiles } from './message-files.tsx'
 import { MessageProof } from './message-proof.tsx'
 
 export type ThreadMessageProps = { message: MessageView; isOpen: boolean; now: number; onToggle: () => void }
@@ -110,5 +116,32 @@ function Head({ message }: { message: MessageView }) {
         </ul>
       ) : null}
     </>
+  )
+}
+
+/** Attachments; always saved, never opened here. */
+export function MessageFiles({ message }: { message: MessageView }) {
+  if (message.files.length === 0) return null
+  return (
+    <div class="mail-files">
+      <ul aria-label={formatPlural(message.files.length, 'attachment')}>
+        {message.files.map((file) => (
+          <li key={file.index}>
+            <DownloadButton
+              class="mail-file"
+              path={`${messagePath(message.account, message.id)}/attachments/${file.index}`}
+              title={`${file.name} (${file.type})`}
+            >
+              <Icon name="file" />
+              <span class="mail-file-name truncate">{file.name || 'without a name'}</span>
+              <span class="muted small">
+                <Bytes value={file.bytes} />
+              </span>
+              <Icon name="download" />
+            </DownloadButton>
+          </li>
+        ))}
+      </ul>
+    </div>
   )
 }

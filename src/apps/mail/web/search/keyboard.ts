@@ -1,5 +1,8 @@
 /** Single keys for the page as a whole; while somebody types they are letters. */
 import { useEffect, useRef } from 'preact/hooks'
+import { useLocation } from 'wouter-preact'
+import { searchLink } from '../links.ts'
+import { rememberOpened } from './last-search.ts'
 
 export type KeyBindings = Record<string, (event: KeyboardEvent) => void>
 
@@ -23,4 +26,18 @@ function isTyping({ target }: KeyboardEvent): boolean {
     target instanceof HTMLElement &&
     (target.isContentEditable || target.matches('input:not([type=radio], [type=checkbox]), select, textarea'))
   )
+}
+
+/** `/` leads to the search from every page; on the page of the search it is the field's own. */
+export function useSearchKey(path: string): void {
+  const [, navigate] = useLocation()
+  useKeys({
+    '/': (event) => {
+      if (path === '/search') return
+      event.preventDefault()
+      // Somebody who wants to search anew is not coming back to a list.
+      rememberOpened(undefined)
+      navigate(searchLink())
+    },
+  })
 }

@@ -3,8 +3,8 @@ import type { RefObject } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { Icon } from '../../../../../web/src/components/icon.tsx'
 import { Detail } from '../../../../../web/src/components/notes.tsx'
-import { applySuggestion, isUnfinished } from './query-text.ts'
 import { useSuggestions } from './use-search.ts'
+import { applySuggestion, isUnfinished } from './words.ts'
 
 const SUGGESTIONS_MAX = 7
 

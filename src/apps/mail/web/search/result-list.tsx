@@ -7,10 +7,8 @@ import { Skeleton } from '../../../../../web/src/components/notes.tsx'
 import { formatExact } from '../../../../../web/src/format.ts'
 import type { SearchHitView } from '../../api/schemas.ts'
 import { messageLink } from '../links.ts'
-import { isQuietLabel, labelText } from './label-text.ts'
 import { rememberOpened, resultKey } from './last-search.ts'
-import { mailTime } from './mail-time.ts'
-import { peopleNames } from './people.ts'
+import { isQuietLabel, labelText, mailTime, peopleNames } from './words.ts'
 
 const LABELS_MAX = 3
 

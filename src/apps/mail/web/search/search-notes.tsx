@@ -1,8 +1,7 @@
 /** What the search page says beside its results: how to ask, what was not searched, and why there is nothing. */
 
 import { Button, ButtonLink } from '../../../../../web/src/components/button.tsx'
-import { Icon } from '../../../../../web/src/components/icon.tsx'
-import { EmptyNote } from '../../../../../web/src/components/notes.tsx'
+import { EmptyNote, Note } from '../../../../../web/src/components/notes.tsx'
 import { formatPlural } from '../../../../../web/src/format.ts'
 import { settingsLink } from '../../../../../web/src/links.ts'
 import type { SearchAnswer } from '../../api/schemas.ts'
@@ -32,26 +31,25 @@ export function Examples({ onPick }: { onPick: (q: string) => void }) {
 export function Unsearched({ shards }: { shards: SearchAnswer['unsearched'] }) {
   if (shards.length === 0) return null
   return (
-    <div class="note tone-warn" role="status">
-      <Icon name="alert" />
-      <div class="note-body">
-        <p class="note-title">
-          {formatPlural(shards.length, 'file of the archive was', 'files of the archive were')} not searched
-        </p>
-        <p>Messages in there may be missing below.</p>
-        <details>
-          <summary>Which, and why</summary>
-          <ul class="unsearched small">
-            {shards.map(({ account, shard, reason }) => (
-              <li key={`${account}/${shard}`}>
-                {shard === '' ? <b>{account}</b> : <code>{shard}</code>}{' '}
-                <span class="muted">{shard === '' ? '(all of it)' : `of ${account}`}:</span> {reason}
-              </li>
-            ))}
-          </ul>
-        </details>
-      </div>
-    </div>
+    <Note
+      tone="warn"
+      icon="alert"
+      role="status"
+      title={`${formatPlural(shards.length, 'file of the archive was', 'files of the archive were')} not searched`}
+    >
+      <p>Messages in there may be missing below.</p>
+      <details>
+        <summary>Which, and why</summary>
+        <ul class="unsearched small">
+          {shards.map(({ account, shard, reason }) => (
+            <li key={`${account}/${shard}`}>
+              {shard === '' ? <b>{account}</b> : <code>{shard}</code>}{' '}
+              <span class="muted">{shard === '' ? '(all of it)' : `of ${account}`}:</span> {reason}
+            </li>
+          ))}
+        </ul>
+      </details>
+    </Note>
   )
 }
 

@@ -6,7 +6,7 @@ import { setSearchParams, useSearchParam } from '../../../../../web/src/search-p
 import { mailApi } from '../api.ts'
 import { mailKeys } from '../queries.ts'
 import { rememberSearch } from './last-search.ts'
-import { isUnfinished } from './query-text.ts'
+import { isUnfinished } from './words.ts'
 
 const TYPING_MS = 180
 const PAGE_ITEMS = 40

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { applySuggestion, isUnfinished, lastWordAt, operatorText } from './query-text.ts'
+import {
+  applySuggestion,
+  isQuietLabel,
+  isUnfinished,
+  labelQuery,
+  labelText,
+  lastWordAt,
+  operatorText,
+} from './words.ts'
 
 describe('the text of a query', () => {
   test('ends with a word that may hold quoted spaces', () => {
@@ -32,4 +40,22 @@ describe('the text of a query', () => {
     assert.equal(operatorText('label', 'Two words'), 'label:"Two words"')
     assert.equal(operatorText('label', 'a"b) OR (x'), 'label:"a b) OR (x"')
   })
+})
+
+test('labels of Gmail read as words, those of people as they wrote them', () => {
+  assert.equal(labelText('INBOX'), 'Inbox')
+  assert.equal(labelText('CATEGORY_PERSONAL'), 'Primary')
+  assert.equal(labelText('CATEGORY_PROMOTIONS'), 'Promotions')
+  assert.equal(labelText('Work/Reports'), 'Work/Reports')
+})
+
+test('a label leads to all mail that has it', () => {
+  assert.equal(labelQuery('CATEGORY_PERSONAL'), 'category:primary')
+  assert.equal(labelQuery('Two words'), 'label:"Two words"')
+  assert.equal(labelQuery('INBOX'), 'label:INBOX')
+})
+
+test('labels that most mail has are not shown in lists', () => {
+  assert.ok(isQuietLabel('INBOX') && isQuietLabel('Inbox'))
+  assert.ok(!isQuietLabel('SPAM'))
 })

@@ -52,7 +52,7 @@ const TELLS_VERSION: readonly string[] = ['cli', 'server']
 const PACKAGE_HOMES: Record<string, readonly RegExp[]> = {
   pg: [/^src\/ledger\/postgres\//],
   'node:sqlite': [/^src\/ledger\/sqlite\//, /^src\/apps\/[^/]+\/store(?:\.ts$|\/)/],
-  commander: [/^src\/cli\//, /^src\/app\/command\.ts$/, /^src\/apps\/[^/]+\/cli\//],
+  commander: [/^src\/cli\//, /^src\/app\/(?:command\.ts$|cli\/)/, /^src\/apps\/[^/]+\/cli\//],
   '@bomb.sh/tab': [/^src\/cli\//],
   'smol-toml': [/^src\/config\//],
 }
@@ -62,7 +62,7 @@ const INJECTED_LAYERS: readonly string[] = ['engine', 'ledger', 'search', 'app',
 
 /** Commands are the surroundings, those of apps, too. */
 export function isInjected(path: string): boolean {
-  return INJECTED_LAYERS.includes(layerOf(path)) && !/^src\/apps\/[^/]+\/cli\//.test(path)
+  return INJECTED_LAYERS.includes(layerOf(path)) && !/^src\/(?:app|apps\/[^/]+)\/cli\//.test(path)
 }
 
 const AMBIENT_MODULES =

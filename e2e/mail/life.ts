@@ -123,7 +123,7 @@ async function archiveProven(world: World, seen: Seen): Promise<{ archived: numb
   const damaged = new Set(candidates.slice(0, DAMAGED).map(({ id }) => id))
   damage(world, damaged)
   const before = new Map([...world.sim.gmail.mailbox(ADDRESS).dump()].map(({ id, labels }) => [id, labels]))
-  const end = await world.run('mail', 'archive', '--older-than', '1y', '--action', 'trash', '--yes')
+  const end = await world.run('mail', 'clean', '--older-than', '1y', '--action', 'trash', '--yes')
   assert.equal(end.code, 3, end.stderr)
   const expected = new Set(
     candidates.map(({ id }) => id).filter((id) => !damaged.has(id) && !seen.bad.has(id)),

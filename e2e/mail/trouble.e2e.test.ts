@@ -164,7 +164,9 @@ describe('what is paused', () => {
       assert.equal(end.code, 1, scope.join(' '))
       assert.match(end.stdout, /^ann@example\.com: paused; /)
       assert.match(end.stderr, /ann@example\.com is paused: .*a holiday/)
-      assert.ok(end.stderr.includes(`Go on with: tidemark resume ${scope.join(' ')}`), end.stderr)
+      const resume =
+        scope[0] === '--stream' ? `mail resume --account ${ADDRESS}` : `resume ${scope.join(' ')}`
+      assert.ok(end.stderr.includes(`Go on with: tidemark ${resume}`), end.stderr)
       const status = await world.run('mail', 'status')
       assert.equal(status.code, 1)
       assert.match(status.stdout, /a holiday/)

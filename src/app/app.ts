@@ -8,7 +8,7 @@
 import type { Section } from '../config/section.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { AccountPart } from './accounts/account-use.ts'
-import type { Register } from './command.ts'
+import type { AppNoun } from './cli/noun.ts'
 import type { AppDemo } from './demo.ts'
 import type { ServerModule } from './module.ts'
 import type { AppLook, AppOpening, OpenApp } from './runtime.ts'
@@ -26,6 +26,6 @@ export type App<Open extends OpenApp = OpenApp> = AppOpening<Open> & {
   readonly server: () => Promise<ServerModule>
   /** Its part of the demo. */
   readonly demo: () => Promise<AppDemo>
-  /** Adds its noun to the command line. */
-  readonly commands: Register
+  /** Its noun on the command line: what the verbs of every app say of it, and the verbs of its own. */
+  readonly noun: AppNoun
 }

@@ -16,6 +16,7 @@ import type { Accounts } from '../ledger/accounts.ts'
 import type { StreamRow } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { Need } from './need.ts'
+import type { Sources } from './sources.ts'
 
 /** `web` answers and runs no jobs; `worker` runs jobs and answers nothing but its health. */
 export type Role = 'all' | 'web' | 'worker'
@@ -58,6 +59,8 @@ export type AppLook = {
 
 export type OpenApp = AppLook & {
   readonly jobs: readonly AnyJobKind[]
+  /** What it keeps up to date. */
+  readonly sources: Sources
   budgets(): Record<string, BudgetSpec>
   /** With fewer workers than this, its sources would be in the way of everything else. */
   workersMin?(): number

@@ -7,6 +7,7 @@
  */
 import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
+import { registerNoun } from '../app/cli/noun.ts'
 import type { CliContext, GlobalFlags, Register } from '../app/command.ts'
 import { apps } from '../apps/registry.ts'
 import { registerAccount } from './account/account.ts'
@@ -26,7 +27,7 @@ import { registerStatus } from './status.ts'
 
 const nouns: readonly Register[] = [
   registerStatus,
-  ...apps.map(({ commands }) => commands),
+  ...apps.map(registerNoun),
   registerJobs,
   registerBad,
   registerPause,

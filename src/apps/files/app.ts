@@ -1,6 +1,6 @@
 /** Files: folders of this machine and of OneDrive, kept in step in both directions. */
 import type { App } from '../../app/app.ts'
-import { registerFiles } from './cli/files.ts'
+import { filesNoun } from './cli/files.ts'
 import type { OpenFiles } from './runtime.ts'
 
 export const filesApp: App<OpenFiles> = {
@@ -19,5 +19,5 @@ export const filesApp: App<OpenFiles> = {
   look: async (ledger) => (await import('./streams-look.ts')).lookAtFiles(ledger),
   server: async () => (await import('./api/module.ts')).filesModule,
   demo: async () => (await import('./demo/demo.ts')).filesDemo,
-  commands: registerFiles,
+  noun: filesNoun,
 }

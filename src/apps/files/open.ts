@@ -3,6 +3,7 @@ import type { AppPlace } from '../../app/runtime.ts'
 import { openFileSync } from './index.ts'
 import { filesRuntime, type OpenFiles } from './runtime.ts'
 import { filesSettingsOf } from './settings.ts'
+import { filesSources } from './sources.ts'
 import { lookAtFiles } from './streams-look.ts'
 import { startFolderPairs } from './work.ts'
 
@@ -12,6 +13,7 @@ export async function openFiles(place: AppPlace): Promise<OpenFiles> {
   return {
     ...files,
     ...(await lookAtFiles(place.ledger)),
+    sources: filesSources(place, files),
     work: (runtime, options) => startFolderPairs(filesRuntime(runtime), options),
     async reload() {
       Object.assign(files.settings, filesSettingsOf(config))

@@ -33,7 +33,7 @@ export const mailAccountUse: AccountUse = {
     }
   },
 
-  limitOf: (level) => (level === 'readonly' ? '`mail archive` can free no space with that' : ''),
+  limitOf: (level) => (level === 'readonly' ? '`mail clean` can free no space with that' : ''),
 }
 
 /** Before other apps could work on an account, the choices stood in its settings themselves. */

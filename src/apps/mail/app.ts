@@ -1,6 +1,6 @@
 /** Mail: all of Gmail in an archive, and a clean-up of what is proven to be there. */
 import type { App } from '../../app/app.ts'
-import { registerMail } from './cli/mail.ts'
+import { mailNoun } from './cli/mail.ts'
 import type { OpenMail } from './runtime.ts'
 
 export const mailApp: App<OpenMail> = {
@@ -13,11 +13,13 @@ export const mailApp: App<OpenMail> = {
       { flags: '--trash', text: 'archive the trash too (default)' },
       { flags: '--no-trash', text: 'leave the trash out' },
       {
-        ...{ flags: '--only-label <label>', isList: true },
+        flags: '--only-label <label>',
+        isList: true,
         text: 'only mail with this label; can be given several times',
       },
       {
-        ...{ flags: '--skip-label <label>', isList: true },
+        flags: '--skip-label <label>',
+        isList: true,
         text: 'no mail with this label; can be given several times',
       },
     ],
@@ -29,5 +31,5 @@ export const mailApp: App<OpenMail> = {
   look: async (ledger) => (await import('./streams-look.ts')).lookAtMail(ledger),
   server: async () => (await import('./api/module.ts')).mailModule,
   demo: async () => (await import('./demo/demo.ts')).mailDemo,
-  commands: registerMail,
+  noun: mailNoun,
 }

@@ -11,11 +11,11 @@
  * A poison message in a batch of 300 costs 3 + 3 + 3 + 2 requests until it is alone, 5 tries, and 2 questions whether
  * other messages come.
  */
+import { badItemsOf } from '../../app/sources.ts'
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
 import { type Outcome, type RunContext, request } from '../../engine/index.ts'
 import { ATTEMPTS } from '../../engine/kinds.ts'
 import type { MailAccount } from './account.ts'
-import { badMessages } from './bad-messages.ts'
 import type { BatchPayload, MailKinds } from './jobs.ts'
 import type { FetchedMessage } from './message.ts'
 import { pastObstacles } from './obstacles.ts'
@@ -180,7 +180,7 @@ async function markVanished(
  */
 async function mendCured({ ledger }: MailKinds, account: MailAccount, run: FetchRun): Promise<void> {
   const cured = new Set(run.job.payload.ids.filter((id) => !run.bad.has(id) && !run.left.has(id)))
-  const rows = (await badMessages(ledger, account.stream)).filter(({ item }) => cured.has(item))
+  const rows = (await badItemsOf(ledger, account.stream)).filter(({ item }) => cured.has(item))
   for (const some of chunksOf(rows, GROUP_MAX)) await ledger.retryBad({ ids: some.map(({ id }) => id) })
 }
 

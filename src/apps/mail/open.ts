@@ -6,6 +6,7 @@ import { CleanUpRuns } from './clean-up/runs.ts'
 import { jobsOf, MailTables, mailBudgets, mailKinds, openMailAccounts } from './index.ts'
 import { mailRuntime, type OpenMail } from './runtime.ts'
 import { type MailOverrides, mailSettingsOf } from './settings.ts'
+import { mailSources } from './sources.ts'
 import { lookAtMail } from './streams-look.ts'
 import { startMailWork } from './work.ts'
 
@@ -27,7 +28,12 @@ export async function openMail(place: AppPlace): Promise<OpenMail> {
   let cleanUpRuns: CleanUpRuns | undefined
   return {
     ...(await lookAtMail(ledger)),
-    ...{ settings, tables, accounts: mail, kinds, html },
+    settings,
+    tables,
+    accounts: mail,
+    kinds,
+    html,
+    sources: mailSources(place, { accounts: mail, tables, kinds, settings }),
     get cleanUpRuns() {
       cleanUpRuns ??= new CleanUpRuns(place.engine()!, { accounts: mail, clock })
       return cleanUpRuns

@@ -153,7 +153,7 @@ describe('doctor', () => {
     await addAccount({ scopes: [GMAIL_SCOPES.readonly] })
     assert.match(
       (await findingsOf('accounts', 'ok'))[0]?.text ?? '',
-      /read only; `mail archive` can free no space/,
+      /read only; `mail clean` can free no space/,
     )
   })
 

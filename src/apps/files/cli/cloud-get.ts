@@ -14,7 +14,7 @@ import { moveIfFree } from '../local/exclusive.ts'
 import { openRoot } from '../local/root.ts'
 import { putBack, takeReplaced } from '../local/trash.ts'
 import { unsafeNameOf } from '../names.ts'
-import { type CloudOptions, requireItem, say, withFolderPair } from './cloud-run.ts'
+import { type CloudOptions, requireItem, say, withFolderPair } from './cloud.ts'
 import { namesOfPath } from './context.ts'
 
 export type GetOptions = CloudOptions & { path: string; to?: string | undefined; force?: boolean }

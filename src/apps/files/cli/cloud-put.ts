@@ -10,7 +10,6 @@ import { type DriveItem, PUT_BYTES_MAX, type Target } from '../../../cloud/onedr
 import type { FolderPair } from '../folder-pair.ts'
 import { isSameStat, lookOf, plainStat } from '../local/stat.ts'
 import type { LocalStat } from '../trees.ts'
-import { KeptUpload } from './cloud-kept.ts'
 import {
   alreadyThere,
   bringHome,
@@ -20,7 +19,8 @@ import {
   requireFolder,
   say,
   withFolderPair,
-} from './cloud-run.ts'
+} from './cloud.ts'
+import { KeptUpload } from './cloud-kept.ts'
 import { namesOfPath } from './context.ts'
 
 export type PutFileOptions = CloudOptions & { file: string; path: string; force?: boolean }

@@ -1,68 +1,164 @@
-/** `tidemark files get|put|rm|mkdir|mv`: OneDrive itself, without waiting for a sync. The folder here follows. */
-import type { Command } from 'commander'
+/** `tidemark files rm|mkdir|mv`: change OneDrive itself; the folder follows by what OneDrive then tells. */
 import type { CliContext } from '../../../app/command.ts'
+import { TidemarkError, UsageError } from '../../../base/errors.ts'
+import { formatBytes } from '../../../base/format.ts'
+import { shellWord } from '../../../base/wording.ts'
+import type { DriveItem } from '../../../cloud/onedrive/client.ts'
+import type { FolderPair } from '../folder-pair.ts'
+import { illegalNameOf } from '../names.ts'
+import { chosenFolderPair, namesOfPath, type OpenedFiles, withFiles } from './context.ts'
 
-const HELP = `
-PATH is from the top of the drive that the folder is kept in step with, with / between names. What is changed in
-OneDrive comes to the folder with the next sync, or at once where one is running.`
+export type CloudOptions = { folder?: string | undefined }
 
-export function registerFilesCloud(files: Command, context: CliContext): void {
-  const folderFlag = ['--folder <name>', 'whose drive is meant; needed where there are several'] as const
-  files
-    .command('get')
-    .description('fetch a file from OneDrive')
-    .argument('<path>', 'in the drive')
-    .argument('[to]', 'where to; its own name in the current folder otherwise')
-    .option('--force', 'replace what is there')
-    .option(...folderFlag)
-    .addHelpText('after', HELP)
-    .action(async (path: string, to: string | undefined, options) => {
-      const { getFile } = await import('./cloud-get.ts')
-      await getFile(context, { path, to, ...options })
+/** For commands that change something: afterwards OneDrive is asked what changed. */
+export async function withFolderPair(
+  context: CliContext,
+  { folder }: CloudOptions,
+  use: (pair: FolderPair, opened: OpenedFiles) => Promise<void>,
+): Promise<void> {
+  await withFiles(context, async (opened) => {
+    const pair = await chosenFolderPair(opened, folder)
+    await use(pair, opened)
+  })
+}
+
+export async function bringHome({ engine, files }: OpenedFiles, { name, stream }: FolderPair): Promise<void> {
+  await engine.streams.open(stream)
+  await engine.enqueue(files.kinds.delta, { drive: name }, { stream })
+}
+
+export async function findItem(
+  { client, driveId }: FolderPair,
+  names: readonly string[],
+): Promise<DriveItem | undefined> {
+  try {
+    return await client.itemByPath(driveId, names.join('/'))
+  } catch (thrown) {
+    if (thrown instanceof TidemarkError && thrown.kind === 'gone') return undefined
+    throw thrown
+  }
+}
+
+export async function requireItem(pair: FolderPair, names: readonly string[]): Promise<DriveItem> {
+  const found = await findItem(pair, names)
+  if (found) return found
+  throw new UsageError(`OneDrive has no ${names.join('/') || 'root'}.`, {
+    code: 'path-unknown',
+    hint: 'Give the path from the top of the drive. What is there: tidemark files ls',
+  })
+}
+
+export async function requireFolder(pair: FolderPair, names: readonly string[]): Promise<DriveItem> {
+  const found = await findItem(pair, names)
+  if (found?.type === 'folder' || found?.type === 'root') return found
+  const path = names.join('/')
+  if (found) throw new UsageError(`${path} is not a folder.`, { code: 'not-a-folder' })
+  throw new UsageError(`OneDrive has no folder ${path}.`, {
+    code: 'path-unknown',
+    hint: `Make it with: tidemark files mkdir ${shellWord(path)} --parents`,
+  })
+}
+
+/** What OneDrive would refuse is said before it is asked. */
+export function checkName(names: readonly string[]): void {
+  const name = names.at(-1)!
+  const problem = illegalNameOf(name, { isInRoot: names.length === 1, path: names.join('/') })
+  if (problem !== undefined) throw new UsageError(`${name}: ${problem}.`, { code: 'name-refused' })
+}
+
+export async function removePath(
+  context: CliContext,
+  { path, recursive, ...options }: CloudOptions & { path: string; recursive?: boolean },
+): Promise<void> {
+  const names = namesOfPath(path)
+  if (names.length === 0) throw new UsageError('The whole drive is not deleted by this command.')
+  await withFolderPair(context, options, async (pair, opened) => {
+    const item = await requireItem(pair, names)
+    if (item.type === 'folder' && !recursive && (await hasChildren(pair, item))) {
+      throw new UsageError(`${names.join('/')} is a folder that is not empty.`, {
+        code: 'not-empty',
+        hint: 'With --recursive it goes to the recycle bin with all that is in it.',
+      })
+    }
+    await pair.client.remove(pair.driveId, item.id, item.eTag === undefined ? {} : { ifMatch: item.eTag })
+    await bringHome(opened, pair)
+    say(context, { path: names.join('/'), did: 'is in the recycle bin of OneDrive', itemId: item.id })
+  })
+}
+
+async function hasChildren({ client, driveId }: FolderPair, { id }: DriveItem): Promise<boolean> {
+  for await (const _ of client.children(driveId, id, { pageSize: 1 })) return true
+  return false
+}
+
+export async function makeFolder(
+  context: CliContext,
+  { path, parents, ...options }: CloudOptions & { path: string; parents?: boolean },
+): Promise<void> {
+  const names = namesOfPath(path)
+  if (names.length === 0) throw new UsageError('Which folder is to be made?')
+  await withFolderPair(context, options, async (pair, opened) => {
+    let parent = await requireFolder(pair, parents ? [] : names.slice(0, -1))
+    for (let at = parents ? 1 : names.length; at <= names.length; at++) {
+      const here = names.slice(0, at)
+      const there = at < names.length ? await findItem(pair, here) : undefined
+      if (there && there.type !== 'folder') throw new UsageError(`${here.join('/')} is not a folder.`)
+      parent = there ?? (await makeOne(pair, parent, here))
+    }
+    await bringHome(opened, pair)
+    say(context, { path: names.join('/'), did: 'is a folder in OneDrive now', itemId: parent.id })
+  })
+}
+
+async function makeOne(pair: FolderPair, parent: DriveItem, names: readonly string[]): Promise<DriveItem> {
+  checkName(names)
+  const name = names.at(-1)!
+  try {
+    return await pair.client.createFolder(pair.driveId, { parentId: parent.id, name, conflict: 'fail' })
+  } catch (thrown) {
+    throw alreadyThere(thrown, names)
+  }
+}
+
+export function alreadyThere(thrown: unknown, names: readonly string[], hint?: string): unknown {
+  if (!(thrown instanceof TidemarkError) || thrown.code !== 'exists') return thrown
+  return new UsageError(`OneDrive has ${names.join('/')} already; it was left alone.`, {
+    code: 'place-taken',
+    cause: thrown,
+    ...(hint === undefined ? {} : { hint }),
+  })
+}
+
+export async function movePath(
+  context: CliContext,
+  { from, to, ...options }: CloudOptions & { from: string; to: string },
+): Promise<void> {
+  const [source, wanted] = [namesOfPath(from), namesOfPath(to)]
+  if (source.length === 0) throw new UsageError('The whole drive cannot be moved.')
+  await withFolderPair(context, options, async (pair, opened) => {
+    const item = await requireItem(pair, source)
+    const there = await findItem(pair, wanted)
+    const isInto = there !== undefined && there.id !== item.id && there.type !== 'file'
+    const target = isInto ? [...wanted, source.at(-1)!] : wanted
+    if (there && !isInto && there.id !== item.id) {
+      throw alreadyThere(new TidemarkError('', { kind: 'permanent', code: 'exists' }), target)
+    }
+    checkName(target)
+    const parent = await requireFolder(pair, target.slice(0, -1))
+    const match = item.eTag === undefined ? {} : { ifMatch: item.eTag }
+    const change = { parentId: parent.id, name: target.at(-1)! }
+    await pair.client.update(pair.driveId, item.id, change, match).catch((thrown: unknown) => {
+      throw alreadyThere(thrown, target)
     })
-  files
-    .command('put')
-    .description('bring a file to OneDrive')
-    .argument('<file>', 'on this machine')
-    .argument('<path>', 'in the drive; with a / at its end, into that folder')
-    .option('--force', 'replace what is there; the version before stays in its history')
-    .option(...folderFlag)
-    .addHelpText('after', HELP)
-    .action(async (file: string, path: string, options) => {
-      const { putFile } = await import('./cloud-put.ts')
-      await putFile(context, { file, path, ...options })
-    })
-  files
-    .command('rm')
-    .description('move a file or folder in OneDrive to its recycle bin')
-    .argument('<path>', 'in the drive')
-    .option('--recursive', 'also a folder that is not empty')
-    .option(...folderFlag)
-    .addHelpText('after', HELP)
-    .action(async (path: string, options) => {
-      const { removePath } = await import('./cloud-run.ts')
-      await removePath(context, { path, ...options })
-    })
-  files
-    .command('mkdir')
-    .description('make a folder in OneDrive')
-    .argument('<path>', 'in the drive')
-    .option('--parents', 'with the folders above it')
-    .option(...folderFlag)
-    .addHelpText('after', HELP)
-    .action(async (path: string, options) => {
-      const { makeFolder } = await import('./cloud-run.ts')
-      await makeFolder(context, { path, ...options })
-    })
-  files
-    .command('mv')
-    .description('rename or move a file or folder in OneDrive')
-    .argument('<from>', 'in the drive')
-    .argument('<to>', 'in the drive; a folder that is there takes it in')
-    .option(...folderFlag)
-    .addHelpText('after', HELP)
-    .action(async (from: string, to: string, options) => {
-      const { movePath } = await import('./cloud-run.ts')
-      await movePath(context, { from, to, ...options })
-    })
+    await bringHome(opened, pair)
+    say(context, { path: target.join('/'), did: 'is its place in OneDrive now', itemId: item.id })
+  })
+}
+
+export function say(
+  { output }: CliContext,
+  { path, did, itemId, bytes }: { path: string; did: string; itemId: string; bytes?: number },
+): void {
+  if (output.json) output.value({ path, itemId, ...(bytes === undefined ? {} : { bytes }) })
+  else output.line(`${path} ${did}${bytes === undefined ? '' : ` (${formatBytes(bytes)})`}.`)
 }

@@ -1,51 +1,24 @@
 /** `tidemark files conflicts` and `files resolve`: files that were changed on both sides, and which version counts. */
-import { type Command, Option } from 'commander'
 import type { CliContext } from '../../../app/command.ts'
+import { systemClock } from '../../../base/clock.ts'
+import { UsageError } from '../../../base/errors.ts'
+import { distance, isoTime } from '../../../base/moment.ts'
+import { streamOf } from '../folder-pair.ts'
+import { conflictById, conflictPage } from '../store/browse.ts'
+import { resolveConflict } from '../store/conflicts.ts'
 import type { ConflictRow } from '../store/contract.ts'
-
-const HELP = `
-Open ones are there only where the folder's policy is "manual": tidemark files set FOLDER --conflicts manual.
-Otherwise a conflict is settled at once, and listed with --all: by keep-both, the version from here has got another
-name, which the list shows.`
-
-const RESOLVE_HELP = `
---keep local    the version from here counts; OneDrive's is kept in the trash of the folder
---keep remote   OneDrive's version counts; the one from here goes to the trash of the folder
---keep both     OneDrive's version keeps the name, the one from here gets another
-
-It is done by the next sync, or at once where one is running.`
+import { chosenRow, chosenRows, withFiles } from './context.ts'
 
 type Row = ConflictRow & { folder: string }
 
-export function registerFilesConflicts(files: Command, context: CliContext): void {
-  files
-    .command('conflicts')
-    .description('list files that were changed on both sides')
-    .option('--folder <name>', 'only of this folder')
-    .option('--all', 'settled ones, too')
-    .addHelpText('after', HELP)
-    .action((options: { folder?: string; all?: boolean }) => list(context, options))
-  files
-    .command('resolve')
-    .description('decide which version of a conflict counts')
-    .argument('<id>', 'its number in the list')
-    .addOption(
-      new Option('--keep <version>', 'which one counts')
-        .choices(['local', 'remote', 'both'])
-        .makeOptionMandatory(),
-    )
-    .option('--folder <name>', 'of which folder; needed where there are several')
-    .addHelpText('after', RESOLVE_HELP)
-    .action((id: string, options: { keep: Keep; folder?: string }) => resolve(context, id, options))
-}
-
-async function list(context: CliContext, options: { folder?: string; all?: boolean }): Promise<void> {
-  const { chosenRows, withFiles } = await import('./context.ts')
-  const { conflictPage } = await import('../store/browse.ts')
-  const { distance, isoTime } = await import('../../../base/moment.ts')
-  await withFiles(context, async ({ ledger, ...rest }) => {
+export async function listConflicts(
+  context: CliContext,
+  options: { folder?: string; all?: boolean },
+): Promise<void> {
+  await withFiles(context, async (opened) => {
+    const { ledger } = opened
     const rows: Row[] = []
-    for (const { name } of await chosenRows({ ledger, ...rest }, options.folder)) {
+    for (const { name } of await chosenRows(opened, options.folder)) {
       const found = await conflictPage(ledger, name, {
         ...(options.all ? {} : { state: 'open' as const }),
         limit: LIMIT,
@@ -63,7 +36,9 @@ async function list(context: CliContext, options: { folder?: string; all?: boole
       ],
       rows,
       json: rows.map(({ node: _, at, resolvedAt, ...row }) => ({
-        ...{ ...row, at: isoTime(at), resolvedAt: isoTime(resolvedAt) },
+        ...row,
+        at: isoTime(at),
+        resolvedAt: isoTime(resolvedAt),
       })),
       empty: options.all ? 'There were no conflicts.' : 'No conflict waits for you.',
     })
@@ -98,17 +73,11 @@ function stateText({ state, copyPath }: ConflictRow): string {
 
 type Keep = 'local' | 'remote' | 'both'
 
-async function resolve(
+export async function resolve(
   context: CliContext,
   text: string,
   { keep, folder }: { keep: Keep; folder?: string },
 ): Promise<void> {
-  const { chosenRow, withFiles } = await import('./context.ts')
-  const { conflictById } = await import('../store/browse.ts')
-  const { resolveConflict } = await import('../store/conflicts.ts')
-  const { streamOf } = await import('../folder-pair.ts')
-  const { systemClock } = await import('../../../base/clock.ts')
-  const { UsageError } = await import('../../../base/errors.ts')
   const id = /^#?\d{1,15}$/.test(text) ? Number(text.replace('#', '')) : 0
   if (id < 1) {
     throw new UsageError(`"${text}" is not the number of a conflict.`, {

@@ -1,46 +1,27 @@
 /** What file commands work with: the runtime, and the folders that a command is about. */
 import { realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { withApp } from '../../../app/cli/with-app.ts'
 import type { CliContext } from '../../../app/command.ts'
-import { TidemarkError, UsageError } from '../../../base/errors.ts'
+import { UsageError } from '../../../base/errors.ts'
 import { didYouMean } from '../../../cli/output/input.ts'
+import { filesApp } from '../app.ts'
 import type { FolderPair } from '../folder-pair.ts'
 import { machineId } from '../index.ts'
-import { openFiles } from '../open.ts'
 import { type FilesRuntime, filesRuntime } from '../runtime.ts'
 import type { FolderPairRow } from '../store/contract.ts'
 
 export type OpenedFiles = FilesRuntime
 
 /** Opens everything, and starts nothing. */
-export async function withFiles<T>(
-  context: CliContext,
-  use: (opened: OpenedFiles) => Promise<T>,
-): Promise<T> {
-  const opening = context.openRuntime({
-    apps: [{ name: 'files', open: openFiles }],
-    name: 'files',
-    create: false,
-  })
-  const runtime = await opening.catch((thrown: unknown) => {
-    throw thrown instanceof TidemarkError && thrown.code === 'ledger-unmade' ? noAccount(thrown) : thrown
-  })
-  try {
-    return await use(filesRuntime(runtime))
-  } finally {
-    await runtime.close()
-  }
+export function withFiles<T>(context: CliContext, use: (opened: OpenedFiles) => Promise<T>): Promise<T> {
+  return withApp(context, filesApp, {}, (runtime) => use(filesRuntime(runtime)))
 }
 
-function noAccount(cause: unknown): UsageError {
-  return new UsageError('No OneDrive account is connected.', {
-    ...{ code: 'no-account', cause },
-    hint: 'Connect one with: tidemark account add onedrive',
-  })
-}
+type WithStore = { files: Pick<FilesRuntime['files'], 'store'> }
 
 /** Those of this machine. */
-export async function rowsHere({ files }: Pick<OpenedFiles, 'files'>): Promise<FolderPairRow[]> {
+export async function rowsHere({ files }: WithStore): Promise<FolderPairRow[]> {
   const here = machineId()
   return (await files.store.folderPairs()).filter(({ machine }) => machine === here)
 }
@@ -66,7 +47,7 @@ function pathOf(wanted: string): string {
 }
 
 /** The folders that a command is about; all of this machine where none is named. */
-export async function chosenRows(opened: OpenedFiles, wanted: string | undefined): Promise<FolderPairRow[]> {
+export async function chosenRows(opened: WithStore, wanted: string | undefined): Promise<FolderPairRow[]> {
   const rows = await rowsHere(opened)
   if (wanted === undefined) {
     if (rows.length > 0) return rows

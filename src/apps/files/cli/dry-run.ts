@@ -20,7 +20,7 @@ import type { FolderPairRow } from '../store/contract.ts'
 import type { NewFolderPair } from '../store/file-store.ts'
 import type { OpenedFiles } from './context.ts'
 import { heldText } from './held-deletes.ts'
-import { chosenSettings, type FilesSyncOptions, noteMerge } from './sync-input.ts'
+import { chosenSettings, type FilesSyncOptions, noteMerge } from './sync.ts'
 
 export type DryInput = {
   rows: readonly FolderPairRow[]
@@ -53,7 +53,8 @@ export async function dryRunFolders(
   } catch (thrown) {
     if (!stop.aborted) throw thrown
     throw new TidemarkError('The dry run was stopped. Nothing was changed.', {
-      ...{ kind: 'transient', cause: thrown },
+      kind: 'transient',
+      cause: thrown,
     })
   } finally {
     exchange.close()

@@ -6,7 +6,7 @@ import { createContext } from '../../../cli/context.ts'
 import { Output } from '../../../cli/output/output.ts'
 import { ANN, FilesHome } from './files.suite.ts'
 import type { Asking } from './held-deletes.ts'
-import { syncFiles } from './sync-run.ts'
+import { syncFiles } from './sync.ts'
 
 const BOB = 'bob@example.com'
 

@@ -1,11 +1,14 @@
 /** Many deletions or replacements at once wait for a yes: the question, with its numbers and examples, and what a yes does. */
 
+import type { SyncProgress } from '../../../app/cli/progress.ts'
 import type { CliContext } from '../../../app/command.ts'
 import { formatCount } from '../../../base/format.ts'
 import { plural, shellWord } from '../../../base/wording.ts'
+import { didYouMean } from '../../../cli/output/input.ts'
 import { type Lines, readLines } from '../../../cli/output/prompt.ts'
 import { folderPairSettings, streamOf } from '../folder-pair.ts'
 import { type Held, heldTotal } from '../guard.ts'
+import { type FolderEnd, folderEnd } from '../sources.ts'
 import { heldDeletes } from '../store/browse.ts'
 import type { FolderPairRow } from '../store/contract.ts'
 import { setFolderPair } from '../store/file-store.ts'
@@ -23,11 +26,6 @@ export function terminalAsking({ output }: CliContext): Asking {
   }
 }
 
-/** How many wait for a yes now; undefined where none does. */
-export function heldNow({ files }: Pick<OpenedFiles, 'files'>, name: string): Promise<Held | undefined> {
-  return files.store.heldAhead(name)
-}
-
 /** "12 deletions", "40 replaced files". */
 export function heldText(held: Held): string {
   const { deleted, replaced } = heldTotal(held)
@@ -42,31 +40,31 @@ export type Answering = {
   options: { forceDeletes?: boolean; watch?: boolean }
   stop: AbortSignal
   asking: Asking
-  progress: { end(): void }
-  settled: () => Promise<void>
+  progress: Pick<SyncProgress, 'aside'>
+  settle: () => Promise<void>
 }
 
 /** Asks where somebody is there, and goes on with what was said yes to. Returns those that were shown. */
 export async function answerHeld(
   context: CliContext,
   opened: OpenedFiles,
-  { names, options, stop, asking, settled }: Answering,
+  { names, options, stop, asking, progress, settle }: Answering,
 ): Promise<ReadonlySet<string>> {
   const allowed: string[] = []
   const shown = new Set<string>()
   for (const name of names) {
-    const held = await heldNow(opened, name)
+    const held = await opened.files.store.heldAhead(name)
     if (!held || stop.aborted) continue
     const isAsked = asking.isTerminal && !context.output.json
     if (!options.forceDeletes && isAsked) {
       shown.add(name)
-      await describeHeld(context, opened, { name, held })
+      await progress.aside(() => describeHeld(context, opened, { name, held }))
     }
     if (!options.forceDeletes && !(isAsked && (await ask(asking, held)))) continue
     await allow(opened, name, held)
     allowed.push(name)
   }
-  if (allowed.length > 0) await settled()
+  if (allowed.length > 0) await settle()
   for (const name of allowed) await forgetYes(opened, name)
   return shown
 }
@@ -78,7 +76,7 @@ export async function tellHeld(
   { names, options, told }: Pick<Answering, 'names' | 'options'> & { told: Set<string> },
 ): Promise<void> {
   for (const name of names) {
-    const held = await heldNow(opened, name)
+    const held = await opened.files.store.heldAhead(name)
     if (!held) {
       told.delete(name)
       // Another process may have been given a yes that is not carried out yet.
@@ -186,4 +184,42 @@ function beginAnew({ name, root, account, driveId, settings }: FolderPairRow): s
   const given = { name, account, drive: driveId, ...(conflicts === usual ? {} : { conflicts }) }
   const options = Object.entries(given).map(([flag, value]) => ` --${flag} ${shellWord(value)}`)
   return `tidemark files remove ${shellWord(name)} && tidemark files sync ${shellWord(root)}${options.join('')}`
+}
+
+const REASONS_SHOWN_MAX = 5
+
+/** At the end of a sync: what waits for somebody, and what to do about it. */
+export async function explainFolder(
+  context: CliContext,
+  opened: OpenedFiles,
+  { name, isShown }: { name: string; isShown: boolean },
+): Promise<void> {
+  const { output } = context
+  const end = await folderEnd(opened, name)
+  if (end.heldDeletes) {
+    if (isShown) output.note(`${name}: nothing of that was done.`)
+    else await describeHeld(context, opened, { name, held: end.heldDeletes })
+    for (const hint of await heldHints(opened, name)) output.note(`  ${hint}`)
+  }
+  explainTroubles(context, end)
+}
+
+export function explainTroubles({ output }: Pick<CliContext, 'output'>, end: FolderEnd): void {
+  const { name, conflicts, troubles, leftOut } = end
+  if (conflicts > 0) {
+    output.note(
+      `${name}: ${formatCount(conflicts)} ${plural(conflicts, 'conflict')} to decide. See: tidemark files conflicts`,
+    )
+  }
+  for (const { because, count } of troubles.slice(0, REASONS_SHOWN_MAX)) {
+    output.note(`${name}: ${formatCount(count)} left alone: ${because}`)
+  }
+  if (troubles.length > 0) {
+    output.note(`  Which ones: tidemark files status ${shellWord(name)} --all`)
+  }
+  for (const { path, near } of end.unknownPaths) {
+    const guess = didYouMean(path.slice(path.lastIndexOf('/') + 1), near)
+    output.note(`${name}: only ${path} was to take part, and neither side has it${guess}`)
+  }
+  if (leftOut > 0) output.note(`${name}: ${formatCount(leftOut)} left out, as you wished.`)
 }

@@ -1,17 +1,12 @@
 /** `tidemark files set` and `files remove`: what holds for a folder, and the end of keeping it in step. */
-import { type Command, Option } from 'commander'
 import type { CliContext } from '../../../app/command.ts'
+import { systemClock } from '../../../base/clock.ts'
 import { UsageError } from '../../../base/errors.ts'
-
-const SET_HELP = `
-Patterns are those of a .gitignore; a file .tidemarkignore at the top of the folder serves as well. What is left out
-stays where it is, on both sides: nothing is deleted by leaving it out. Without options it shows what holds.
-
-Lists are replaced as a whole: --skip '*.iso' --skip build/ . An empty one ends them: --skip '' .`
-
-const REMOVE_HELP = `
-Both sides stay as they are, and so does the trash. If the folder is given to files sync again, what is equal on both
-sides is not copied again.`
+import { type FolderPairSettings, folderPairSettings, streamOf } from '../folder-pair.ts'
+import { finishRemoval, removeFolderPair } from '../folder-removal.ts'
+import type { FolderPairRow } from '../store/contract.ts'
+import { changeSettings as writeSettings } from '../store/filter-change.ts'
+import { chosenRow, namesOfPath, type OpenedFiles, withFiles } from './context.ts'
 
 /** What takes part. */
 export type FilterOptions = {
@@ -27,68 +22,93 @@ export type SetOptions = FilterOptions & {
   conflicts?: 'keep-both' | 'keep-local' | 'keep-remote' | 'manual'
 }
 
-export function registerFilesSet(files: Command, context: CliContext): void {
-  const set = files
-    .command('set')
-    .description('choose what holds for a folder: direction, conflicts, what is left out')
-    .argument('<folder>', 'its name, or its path')
-    .addOption(
-      new Option('--mode <mode>', 'which way changes go').choices([
-        'two-way',
-        'download-only',
-        'upload-only',
-      ]),
-    )
-    .addOption(conflictsOption())
-  addFilterOptions(set)
-    .addHelpText('after', SET_HELP)
-    .action(async (folder: string, options: SetOptions) => {
-      const { setFolder } = await import('./set-run.ts')
-      await setFolder(context, folder, options)
-    })
-  files
-    .command('remove')
-    .description('stop keeping a folder in step; both sides stay as they are')
-    .argument('<folder>', 'its name, or its path')
-    .addHelpText('after', REMOVE_HELP)
-    .action(async (folder: string) => {
-      const { removeFolder } = await import('./set-run.ts')
-      await removeFolder(context, folder)
-    })
+export async function setFolder(context: CliContext, folder: string, options: SetOptions): Promise<void> {
+  const { output } = context
+  await withFiles(context, async (opened) => {
+    const row = await chosenRow(opened, folder)
+    const settings = settingsWith(folderPairSettings.parse(JSON.parse(row.settings)), options)
+    const isOther = await changeSettings(opened, row, settings)
+    if (isOther) {
+      const stream = streamOf(row.name)
+      await opened.engine.streams.open(stream)
+      await opened.engine.enqueue(opened.files.kinds.sync, { drive: row.name }, { stream })
+    }
+    if (output.json) {
+      output.value({ folder: row.name, changed: isOther, ...settings })
+      return
+    }
+    output.line(`${row.name}: ${MODE_TEXTS[settings.mode]}`)
+    output.line(`  conflicts  ${POLICY_TEXTS[settings.conflicts]}`)
+    const { sync_paths: paths, skip: patterns, skip_dotfiles: dots, size_mb_max: size } = settings.filter
+    if (paths.length > 0) output.line(`  only       ${paths.join(', ')}`)
+    if (patterns.length > 0) output.line(`  left out   ${patterns.join(', ')}`)
+    if (dots) output.line('  left out   names that begin with a dot')
+    if (size > 0) output.line(`  left out   files of more than ${size} MB`)
+    output.line(`  links      ${settings.follow_symlinks ? 'followed within the folder' : 'left alone'}`)
+    if (isOther) output.note('It holds from the next sync on.')
+  })
 }
 
-export function conflictsOption(): Option {
-  const policies = ['keep-both', 'keep-local', 'keep-remote', 'manual']
-  return new Option('--conflicts <policy>', 'what becomes of files that were changed on both sides').choices(
-    policies,
-  )
+export async function removeFolder(context: CliContext, folder: string): Promise<void> {
+  const { output } = context
+  await withFiles(context, async (opened) => {
+    const row = await chosenRow(opened, folder)
+    const { unmarked } = await removeFolderPair(opened, row, systemClock)
+    await finishRemoval(opened, row.name, systemClock)
+    if (unmarked !== undefined) output.error(unmarked)
+    if (output.json) output.value({ folder: row.name, root: row.root, removed: true })
+    else output.line(`${row.name} is not kept in step any more. ${row.root} and OneDrive stay as they are.`)
+  })
 }
 
-export function addFilterOptions(command: Command): Command {
-  return command
-    .addOption(
-      new Option('--skip <pattern>', 'leave this out; may be given several times').argParser(collect),
-    )
-    .addOption(
-      new Option('--only <path>', 'leave out all but this; may be given several times').argParser(collect),
-    )
-    .addOption(
-      new Option('--max-size <mb>', 'leave out files that are larger, in MB; 0: any size').argParser(
-        megabytes,
-      ),
-    )
-    .option('--skip-dotfiles', 'leave out names that begin with a dot')
-    .option('--no-skip-dotfiles', 'take them in again')
-    .option('--follow-links', 'follow symbolic links that stay in the folder')
-    .option('--no-follow-links', 'leave them alone')
+/** What is not said stays as it was. */
+export function settingsWith(before: FolderPairSettings, options: SetOptions): FolderPairSettings {
+  const { mode, conflicts, skip, only, maxSize, skipDotfiles, followLinks } = options
+  return {
+    mode: mode ?? before.mode,
+    conflicts: conflicts ?? before.conflicts,
+    filter: {
+      sync_paths: only?.map(onlyPath) ?? before.filter.sync_paths,
+      skip: skip ?? before.filter.skip,
+      skip_dotfiles: skipDotfiles ?? before.filter.skip_dotfiles,
+      size_mb_max: maxSize ?? before.filter.size_mb_max,
+    },
+    follow_symlinks: followLinks ?? before.follow_symlinks,
+  }
 }
 
-function collect(text: string, earlier: string[] = []): string[] {
-  return text.trim() === '' ? earlier : [...earlier, text]
+/** One that leads nowhere would leave out everything. */
+function onlyPath(path: string): string {
+  const names = namesOfPath(path)
+  if (names.length > 0) return names.join('/')
+  throw new UsageError(`--only ${path} is the whole folder.`, {
+    hint: "All of it takes part with: --only ''",
+  })
 }
 
-function megabytes(text: string): number {
-  const size = /^\d{1,9}(?:\.\d{1,3})?$/.test(text) ? Number(text) : Number.NaN
-  if (Number.isFinite(size)) return size
-  throw new UsageError(`--max-size is "${text}", but it must be a number of megabytes, such as 500.`)
+export const MODE_TEXTS: Record<FolderPairSettings['mode'], string> = {
+  'two-way': 'changes go both ways',
+  'download-only': 'changes only come here from OneDrive',
+  'upload-only': 'changes only go from here to OneDrive',
+}
+
+export const POLICY_TEXTS: Record<FolderPairSettings['conflicts'], string> = {
+  'keep-both':
+    'of a file that was changed on both sides, both versions are kept, the one from here under another name',
+  'keep-local': 'of a file that was changed on both sides, the version from here counts',
+  'keep-remote': 'of a file that was changed on both sides, the version in OneDrive counts',
+  manual: 'of a file that was changed on both sides, you decide',
+}
+
+/** False where nothing is different. What was left alone is decided anew with the next look at the whole folder. */
+export async function changeSettings(
+  { files }: Pick<OpenedFiles, 'files'>,
+  row: FolderPairRow,
+  settings: FolderPairSettings,
+): Promise<boolean> {
+  const parsed = folderPairSettings.parse(settings)
+  if (JSON.stringify(parsed) === row.settings) return false
+  await files.store.write((tx) => writeSettings(tx, row, parsed))
+  await files.pairs.reload()
+  return true
 }

@@ -1,65 +1,69 @@
-/** `tidemark files status`: how each folder stands. */
-import type { Command } from 'commander'
-import { type CliContext, exitCodes } from '../../../app/command.ts'
+/** What `tidemark files status` says of a folder: how far both sides are in step, and what needs somebody. */
+import { obstacleJson, pauseOf } from '../../../app/cli/ending.ts'
+import type { Standing, StatusReporter } from '../../../app/cli/noun.ts'
+import { openedSources } from '../../../app/cli/with-app.ts'
+import { asTidemarkError } from '../../../base/errors.ts'
+import { formatBytes, formatCount } from '../../../base/format.ts'
+import { distance } from '../../../base/moment.ts'
+import { plural } from '../../../base/wording.ts'
+import { ONEDRIVE_FULL_HINT } from '../act/obstacles.ts'
+import { filesApp } from '../app.ts'
+import { heldTotal } from '../guard.ts'
+import { machineId } from '../index.ts'
+import { openRoot } from '../local/root.ts'
+import { filesRuntime } from '../runtime.ts'
+import { endJson, type FolderEnd, folderEnd, folderObstacle, isBusy, needsYou } from '../sources.ts'
 import type { FolderPairRow } from '../store/contract.ts'
-import type { OpenedFiles } from './context.ts'
-import type { FolderEnd } from './sync-end.ts'
-
-const HELP = `
-Says what was seen at the last look at each side; it looks at neither, but for whether the folder is
-there. Ends with 0 when all is in step or a process works on it, 1 when something failed, is paused, was not synced yet or
-was stopped before it was done, 2 when a folder is not there, 3 when something needs you.`
+import { heldHints } from './held-deletes.ts'
 
 const PAGE = 500
+const FAILED_MAX = 100
 
-export function registerFilesStatus(files: Command, context: CliContext): void {
-  files
-    .command('status')
-    .description('show how far folders and OneDrive are in step')
-    .argument('[folder]', 'its name, or its path')
-    .option('--all', 'list everything that is left alone, with its reason')
-    .addHelpText('after', HELP)
-    .action((folder: string | undefined, options: { all?: boolean }) => showStatus(context, folder, options))
+type Facts = {
+  end: FolderEnd
+  now: number
+  isAll: boolean
+  trouble: string | undefined
+  failed: number
+  hints: readonly string[]
+  pauseHint: string | undefined
 }
 
-async function showStatus(
-  context: CliContext,
-  folder: string | undefined,
-  { all }: { all?: boolean },
-): Promise<void> {
-  const { chosenRows, withFiles } = await import('./context.ts')
-  const { endOf, exitCodeOf, toJson } = await import('./sync-end.ts')
-  await withFiles(context, async (opened) => {
-    const ends: FolderEnd[] = []
-    const missing = new Map<string, string>()
-    for (const row of await chosenRows(opened, folder)) {
-      const { name } = row
-      const end = await endOf(opened, name)
-      const trouble = await troubleOf(row)
-      if (trouble !== undefined) missing.set(name, trouble)
-      ends.push(all ? { ...end, reported: await allReported(opened.files.store, name) } : end)
-    }
-    const now = opened.ledger.now()
-    if (context.output.json) {
-      context.output.value(ends.map((end) => ({ ...toJson(end), trouble: missing.get(end.name) ?? null })))
-    } else
-      for (const end of ends)
-        await printStatus(context, opened, { end, now, all, trouble: missing.get(end.name) })
-    context.exitCode = missing.size > 0 ? exitCodes.usage : statusCodeOf(ends, exitCodeOf(ends, false))
-  })
+export const reportFolder: StatusReporter = async (runtime, source, { all }) => {
+  const opened = filesRuntime(runtime)
+  const { files, ledger } = opened
+  const { name, stream } = source
+  const found = await folderEnd(opened, name)
+  const end = all ? { ...found, reported: await allReported(files.store, name) } : found
+  const trouble = rootTrouble(await files.store.folderPair(name))
+  const failed = (await ledger.jobs({ state: 'failed', stream, limit: FAILED_MAX })).length
+  const obstacle = folderObstacle(files, name)
+  const pauseHint = (await pauseOf(openedSources(filesApp, runtime), source))?.hint
+  const hints = end.heldDeletes ? await heldHints(opened, name) : []
+  const facts: Facts = { end, now: ledger.now(), isAll: all === true, trouble, failed, hints, pauseHint }
+  return {
+    lines: [...statusLines(facts)],
+    json: { ...endJson(end), failed, obstacle: obstacleJson(obstacle), trouble: trouble ?? null },
+    standing: standingOf(end, {
+      isMissing: trouble !== undefined,
+      isWrong: failed > 0 || obstacle !== undefined,
+    }),
+  }
 }
 
-function statusCodeOf(ends: readonly FolderEnd[], code: CliContext['exitCode']): CliContext['exitCode'] {
-  const isStopped = ends.some(({ stoppedSinceMs }) => stoppedSinceMs !== null)
-  // What needs a person says more than that the rest waits.
-  return code === exitCodes.ok && isStopped ? exitCodes.failure : code
+function standingOf(
+  end: FolderEnd,
+  { isMissing, isWrong }: { isMissing: boolean; isWrong: boolean },
+): Standing {
+  if (isMissing) return 'missing'
+  if (isWrong || end.paused !== null) return 'wrong'
+  if (needsYou(end)) return 'needs'
+  if (end.stoppedSinceMs !== null) return 'stopped'
+  return isBusy(end) ? 'going' : 'settled'
 }
 
 /** What is stored says "in step" also of a folder that is not there any more: so it is looked for. */
-async function troubleOf(row: FolderPairRow): Promise<string | undefined> {
-  const { machineId } = await import('../index.ts')
-  const { openRoot } = await import('../local/root.ts')
-  const { asTidemarkError } = await import('../../../base/errors.ts')
+function rootTrouble(row: FolderPairRow): string | undefined {
   if (row.machine !== machineId()) return undefined
   try {
     openRoot(row.root, row.markerId)
@@ -83,54 +87,37 @@ async function allReported(store: Store, name: string): Promise<FolderEnd['repor
   }
 }
 
-type Printed = { end: FolderEnd; now: number; all: boolean | undefined; trouble: string | undefined }
-
-async function printStatus(
-  { output }: CliContext,
-  opened: OpenedFiles,
-  { end, now, all, trouble }: Printed,
-): Promise<void> {
-  const { formatBytes, formatCount } = await import('../../../base/format.ts')
-  const { distance } = await import('../../../base/moment.ts')
-  const { plural } = await import('../../../base/wording.ts')
-  const { heldHints } = await import('./held-deletes.ts')
-  const { heldTotal } = await import('../guard.ts')
-  const { ONEDRIVE_FULL_HINT } = await import('../act/obstacles.ts')
+function* statusLines({ end, now, isAll, trouble, failed, hints, pauseHint }: Facts): Generator<string> {
   const { totals, open, heldDeletes: held } = end
-  output.line(`${end.name}: ${trouble === undefined ? end.state : 'not in step'}`)
-  output.line(`  folder     ${end.root}`)
-  if (trouble !== undefined) output.line(`  MISSING    ${trouble} Until it is back nothing is synced.`)
-  output.line(`  OneDrive   ${end.account}${end.mode === 'two-way' ? '' : `, ${end.mode}`}`)
-  output.line(
-    `  in step    ${formatCount(totals.files)} ${plural(totals.files, 'file')}, ${formatCount(totals.folders)} ${plural(totals.folders, 'folder')}, ${formatBytes(totals.bytes)}`,
-  )
+  yield `${end.name}: ${trouble === undefined ? end.state : 'not in step'}`
+  yield `  folder     ${end.root}`
+  if (trouble !== undefined) yield `  MISSING    ${trouble} Until it is back nothing is synced.`
+  yield `  OneDrive   ${end.account}${end.mode === 'two-way' ? '' : `, ${end.mode}`}`
+  yield `  in step    ${formatCount(totals.files)} ${plural(totals.files, 'file')}, ${formatCount(totals.folders)} ${plural(totals.folders, 'folder')}, ${formatBytes(totals.bytes)}`
   const busy = open.unplanned + open.inWork + open.waiting
   if (busy > 0)
-    output.line(
-      `  ${end.stoppedSinceMs === null ? 'on the way' : 'left to do'} ${formatCount(busy)} ${plural(busy, 'change')}`,
-    )
-  if (end.waits !== null) output.line(`  waiting    ${end.waits}`)
-  if (end.isFull) output.line(`             ${ONEDRIVE_FULL_HINT}`)
+    yield `  ${end.stoppedSinceMs === null ? 'on the way' : 'left to do'} ${formatCount(busy)} ${plural(busy, 'change')}`
+  if (end.waits !== null) yield `  waiting    ${end.waits}`
+  if (end.isFull) yield `             ${ONEDRIVE_FULL_HINT}`
   if (end.stoppedSinceMs !== null && end.paused === null) {
     const since = end.stoppedSinceMs > 0 ? `, the last one was seen ${distance(end.stoppedSinceMs, now)}` : ''
-    output.line(`  stopped    no process works on it${since}`)
-    output.line('             Go on with: tidemark files sync, tidemark files watch, or tidemark serve')
+    yield `  stopped    no process works on it${since}`
+    yield '             Go on with: tidemark files sync, tidemark files watch, or tidemark serve'
   }
   const when = (at: number | null): string => (at === null ? 'never' : distance(at, now))
-  output.line(`  looked at  folder ${when(end.scannedAt)}, OneDrive ${when(end.heardAt)}`)
-  if (end.paused !== null) output.line(`  paused     ${end.paused}`)
-  if (end.pauseHint !== null) output.line(`             ${end.pauseHint}`)
+  yield `  looked at  folder ${when(end.scannedAt)}, OneDrive ${when(end.heardAt)}`
+  if (end.paused !== null) yield `  paused     ${end.paused}`
+  if (end.paused !== null && pauseHint !== undefined) yield `             ${pauseHint}`
   if (held) {
     const { deleted, replaced } = heldTotal(held)
-    if (deleted > 0) output.line(`  deletions  ${formatCount(deleted)} at once wait for your yes`)
-    if (replaced > 0) output.line(`  replaced   ${formatCount(replaced)} files at once wait for your yes`)
-    for (const hint of await heldHints(opened, end.name)) output.line(`             ${hint}`)
+    if (deleted > 0) yield `  deletions  ${formatCount(deleted)} at once wait for your yes`
+    if (replaced > 0) yield `  replaced   ${formatCount(replaced)} files at once wait for your yes`
+    for (const hint of hints) yield `             ${hint}`
   }
   if (end.conflicts > 0)
-    output.line(`  conflicts  ${formatCount(end.conflicts)} to decide: tidemark files conflicts`)
-  if (end.failed.length > 0)
-    output.line(`  FAILED     ${formatCount(end.failed.length)} ${plural(end.failed.length, 'job')}`)
-  for (const { because, count } of end.troubles) output.line(`  left alone ${formatCount(count)}: ${because}`)
-  if (end.leftOut > 0) output.line(`  left out   ${formatCount(end.leftOut)}, as you wished`)
-  if (all) for (const { path, because } of end.reported) output.line(`    ${path}: ${because}`)
+    yield `  conflicts  ${formatCount(end.conflicts)} to decide: tidemark files conflicts`
+  if (failed > 0) yield `  FAILED     ${formatCount(failed)} ${plural(failed, 'job')}`
+  for (const { because, count } of end.troubles) yield `  left alone ${formatCount(count)}: ${because}`
+  if (end.leftOut > 0) yield `  left out   ${formatCount(end.leftOut)}, as you wished`
+  if (isAll) for (const { path, because } of end.reported) yield `    ${path}: ${because}`
 }

@@ -1,48 +1,22 @@
 /** `tidemark files trash`: what Tidemark deleted or replaced in a folder, and how to get it back. */
-import type { Command } from 'commander'
 import { type CliContext, exitCodes } from '../../../app/command.ts'
-import { durationOption } from '../../../cli/output/input.ts'
-import type { TrashEntry } from '../local/trash-bin.ts'
-
-const HELP = `
-What was deleted in OneDrive, or replaced by a newer version from there, is kept in .tidemark/trash of the folder for
-files.trash_days, counted by the time that Tidemark saw pass. What was deleted here is in OneDrive's recycle bin.`
-
-export function registerFilesTrash(files: Command, context: CliContext): void {
-  const trash = files.command('trash').description('what was deleted or replaced in a folder')
-  trash
-    .command('list')
-    .description('list what is in the trash')
-    .option('--folder <name>', 'only of this folder')
-    .addHelpText('after', HELP)
-    .action((options: { folder?: string }) => list(context, options))
-  trash
-    .command('restore')
-    .description('put something back to where it was')
-    .argument('<entry>', 'as the list shows it')
-    .option('--to <path>', 'to another place in the folder')
-    .option('--folder <name>', 'of which folder; needed where there are several')
-    .action((entry: string, options: RestoreOptions) => putBack(context, entry, options))
-  trash
-    .command('empty')
-    .description('delete for good what is in the trash')
-    .addOption(
-      durationOption('--older-than <time>', 'only what Tidemark has seen there for longer, such as 7d'),
-    )
-    .option('--folder <name>', 'only of this folder')
-    .option('--yes', 'without asking')
-    .action((options: EmptyOptions) => empty(context, options))
-}
+import { systemClock } from '../../../base/clock.ts'
+import { UsageError } from '../../../base/errors.ts'
+import { formatBytes, formatCount } from '../../../base/format.ts'
+import { plural } from '../../../base/wording.ts'
+import { readLines } from '../../../cli/output/prompt.ts'
+import { OWN_FOLDER } from '../filter.ts'
+import { streamOf } from '../folder-pair.ts'
+import { openRoot } from '../local/root.ts'
+import { listTrash, restore, type TrashEntry } from '../local/trash-bin.ts'
+import { tidyTrash } from '../work.ts'
+import { chosenRow, chosenRows, namesOfPath, withFiles } from './context.ts'
 
 type RestoreOptions = { to?: string; folder?: string }
 type EmptyOptions = { olderThan?: number; folder?: string; yes?: boolean }
 type Row = TrashEntry & { folder: string }
 
-async function list(context: CliContext, { folder }: { folder?: string }): Promise<void> {
-  const { chosenRows, withFiles } = await import('./context.ts')
-  const { openRoot } = await import('../local/root.ts')
-  const { listTrash } = await import('../local/trash-bin.ts')
-  const { formatBytes } = await import('../../../base/format.ts')
+export async function listEntries(context: CliContext, { folder }: { folder?: string }): Promise<void> {
   await withFiles(context, async (opened) => {
     const rows: Row[] = []
     for (const row of await chosenRows(opened, folder)) {
@@ -58,20 +32,22 @@ async function list(context: CliContext, { folder }: { folder?: string }): Promi
       ],
       rows,
       json: rows.map(({ names, origin, day, bytes, folder: name }) => ({
-        ...{ entry: names.join('/'), folder: name, was: origin.join('/'), day, bytes },
+        entry: names.join('/'),
+        folder: name,
+        was: origin.join('/'),
+        day,
+        bytes,
       })),
       empty: 'The trash is empty.',
     })
   })
 }
 
-async function putBack(context: CliContext, wanted: string, { to, folder }: RestoreOptions): Promise<void> {
-  const { chosenRow, namesOfPath, withFiles } = await import('./context.ts')
-  const { openRoot } = await import('../local/root.ts')
-  const { listTrash, restore } = await import('../local/trash-bin.ts')
-  const { streamOf } = await import('../folder-pair.ts')
-  const { OWN_FOLDER } = await import('../filter.ts')
-  const { UsageError } = await import('../../../base/errors.ts')
+export async function putBack(
+  context: CliContext,
+  wanted: string,
+  { to, folder }: RestoreOptions,
+): Promise<void> {
   await withFiles(context, async (opened) => {
     const row = await chosenRow(opened, folder)
     const root = openRoot(row.root, row.markerId)
@@ -115,22 +91,12 @@ function pick(entries: readonly TrashEntry[], wanted: string): TrashEntry | unde
   )
 }
 
-async function empty(context: CliContext, { olderThan, folder, yes }: EmptyOptions): Promise<void> {
-  const { chosenRows, withFiles } = await import('./context.ts')
-  const { tidyTrash } = await import('../work.ts')
-  const { systemClock } = await import('../../../base/clock.ts')
-  const { formatBytes, formatCount } = await import('../../../base/format.ts')
-  const { plural } = await import('../../../base/wording.ts')
+export async function empty(context: CliContext, { olderThan, folder, yes }: EmptyOptions): Promise<void> {
   const { output } = context
   await withFiles(context, async (opened) => {
     const rows = await chosenRows(opened, folder)
-    if (
-      !yes &&
-      !(await isSure(
-        context,
-        rows.map(({ name }) => name),
-      ))
-    ) {
+    const names = rows.map(({ name }) => name)
+    if (!yes && !(await isSure(context, names))) {
       context.exitCode = exitCodes.usage
       return
     }
@@ -149,8 +115,6 @@ async function empty(context: CliContext, { olderThan, folder, yes }: EmptyOptio
 }
 
 async function isSure({ output }: CliContext, names: readonly string[]): Promise<boolean> {
-  const { readLines } = await import('../../../cli/output/prompt.ts')
-  const { UsageError } = await import('../../../base/errors.ts')
   if (process.stdin.isTTY !== true || output.json) {
     throw new UsageError('Emptying the trash must be confirmed, and nobody is there to be asked.', {
       code: 'confirmation-needed',

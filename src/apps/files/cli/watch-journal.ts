@@ -8,13 +8,15 @@ import { formatBytes, formatCount } from '../../../base/format.ts'
 import { actionView } from '../api/history.ts'
 import type { ActionView } from '../api/schemas.ts'
 import { streamOf } from '../folder-pair.ts'
+import { folderEnd, folderObstacle } from '../sources.ts'
 import type { OpenedFiles } from './context.ts'
-import { endOf, explainTroubles } from './sync-end.ts'
+import { explainTroubles } from './held-deletes.ts'
 
 /** At once; more are only counted. Programs are told of each. */
 const LINES_MAX = 20
 /** Between two looks; of more, only those that failed are sure to be told. */
 const KEPT_MAX = 10_000
+const FAILED_MAX = 100
 const KINDS: ReadonlySet<string> = new Set(['files.check', 'files.download', 'files.upload', 'files.change'])
 
 /** `skipped`: not needed any more, or it could not be done. */
@@ -81,17 +83,23 @@ export class WatchJournal {
   async tellNeeds(names: readonly string[]): Promise<void> {
     for (const name of names) {
       if (!this.#stirred.delete(name)) continue
-      const end = await endOf(this.#opened, name)
-      const { conflicts, troubles, failed, obstacle } = end
+      const end = await folderEnd(this.#opened, name)
+      const { conflicts, troubles } = end
       const now = JSON.stringify([conflicts, troubles])
       const before = this.#needs.get(name)
       this.#needs.set(name, now)
       if (before === now) continue
       const { output } = this.#context
       if (output.json) {
+        const { ledger, files } = this.#opened
+        const failed = await ledger.jobs({ state: 'failed', stream: streamOf(name), limit: FAILED_MAX })
         output.event({
-          ...{ type: 'needs', folder: name, conflicts, leftAlone: troubles, failed: failed.length },
-          obstacle: obstacle?.error.message ?? null,
+          type: 'needs',
+          folder: name,
+          conflicts,
+          leftAlone: troubles,
+          failed: failed.length,
+          obstacle: folderObstacle(files, name)?.error.message ?? null,
         })
       } else if (conflicts > 0 || troubles.length > 0) explainTroubles(this.#context, { ...end, leftOut: 0 })
       else if (before !== undefined) output.note(`${name}: nothing needs you any more`)

@@ -3,8 +3,9 @@
  * now, the bytes read back from the committed files, and the state in Gmail, last of all. Writes nothing but what the
  * archive is found to lack.
  */
+
+import { badItemsOf } from '../../../app/sources.ts'
 import type { MailAccount } from '../account.ts'
-import { badMessages } from '../bad-messages.ts'
 import { noticeLosses } from '../losses.ts'
 import type { Proof } from '../message.ts'
 import type { Archive } from '../store/contract.ts'
@@ -59,7 +60,7 @@ export async function standingOf(
   const { mark, mark_at: markAt, cursor } = await ledger.stream(stream)
   const stale = await staleIds(ledger, account.name)
   const markS = mark === null ? null : markAt
-  const bad = new Set((await badMessages(ledger, stream)).map(({ item }) => item))
+  const bad = new Set((await badItemsOf(ledger, stream)).map(({ item }) => item))
   // Labels of a file that was put back from an older backup are of that time, whatever the cursor says.
   const { older, compared } = await noticeLosses({ ledger, clock, tables: await tables() }, account)
   return { markS, bad, cursor: older === compared ? cursor : null, stale }

@@ -125,7 +125,7 @@ export function cleanUpKinds({ accounts, ledger, clock, obstacles, point }: Clea
       kind: PLAN_KIND,
       payload: Plan,
       key: ({ run }) => String(run),
-      describe: { verb: 'planning', noun: 'archive run' },
+      describe: { verb: 'planning', noun: 'clean-up' },
       run: (job) => planRun(kinds, job),
     }),
     // Looking at everything costs calls: one look at a time for an account, and the last one asked for counts.

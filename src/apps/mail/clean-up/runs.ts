@@ -79,9 +79,9 @@ export class CleanUpRuns {
   async get(id: number): Promise<RunRow> {
     const run = await (await this.journal()).run(id)
     if (run) return run
-    throw new UsageError(`There is no archive run ${id}.`, {
+    throw new UsageError(`There is no clean-up ${id}.`, {
       code: 'run-unknown',
-      hint: 'See them with: tidemark mail archive-runs',
+      hint: 'See them with: tidemark mail clean-runs',
     })
   }
 
@@ -95,9 +95,9 @@ export class CleanUpRuns {
     })
     if (id !== undefined) return this.get(id)
     const other = await journal.unfinished(wanted.account)
-    throw new UsageError(`The archive run ${other?.id ?? ''} of ${wanted.account} is not finished.`, {
+    throw new UsageError(`The clean-up ${other?.id ?? ''} of ${wanted.account} is not finished.`, {
       code: 'run-unfinished',
-      hint: `Go on with it: tidemark mail archive --resume ${other?.id ?? 'RUN'}. Or give it up: tidemark mail archive --abandon ${other?.id ?? 'RUN'}`,
+      hint: `Go on with it: tidemark mail clean --resume ${other?.id ?? 'RUN'}. Or give it up: tidemark mail clean --abandon ${other?.id ?? 'RUN'}`,
     })
   }
 

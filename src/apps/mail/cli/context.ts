@@ -1,46 +1,36 @@
-/**
- * What mail commands work with: the configuration, the ledger, the accounts and, where work is to be done, an engine
- * that runs the mail jobs in this process.
- */
+/** What mail commands work with: the runtime, and the archives that a command is about. Needs no network. */
 
+import { type AppInput, noSource, withApp } from '../../../app/cli/with-app.ts'
 import type { CliContext } from '../../../app/command.ts'
-import { TidemarkError, UsageError } from '../../../base/errors.ts'
-import type { Override } from '../../../config/load.ts'
-import type { Config } from '../../../config/settings.ts'
-import type { Engine } from '../../../engine/engine.ts'
-import type { Accounts } from '../../../ledger/accounts.ts'
-import type { Ledger } from '../../../ledger/ledger.ts'
-import { LOCAL_NAME } from '../account.ts'
-import type { MailAccounts, MailKinds, MailSettings, MailTables } from '../index.ts'
+import { UsageError } from '../../../base/errors.ts'
+import { LOCAL_NAME, type MailAccounts } from '../account.ts'
+import { mailApp } from '../app.ts'
 import { type OpenedArchive, withLabels } from '../merged-search.ts'
-import { mailRuntime } from '../runtime.ts'
-import type { MailOverrides } from '../settings.ts'
-
-export type OpenedMail = {
-  ledger: Ledger
-  config: Config
-  home: string
-  settings: MailSettings
-  accounts: Accounts
-  tables: MailTables
-  mail: MailAccounts
-}
-
-export type MailEngine = OpenedMail & { engine: Engine; kinds: MailKinds }
+import { type MailRuntime, mailRuntime } from '../runtime.ts'
 
 type Choice = { account?: string | undefined }
 
-/** For commands that look into archives: of one account, or of all. Needs no network. */
+/** Opens everything, and starts nothing. */
+export function withMail<T>(
+  context: CliContext,
+  input: AppInput,
+  use: (opened: MailRuntime) => Promise<T>,
+): Promise<T> {
+  return withApp(context, mailApp, input, (runtime) => use(mailRuntime(runtime)))
+}
+
+/** For commands that look into archives: of one account, or of all. */
 export async function withMailArchive<T>(
   context: CliContext,
   choice: Choice,
-  use: (opened: OpenedMail & { archives: OpenedArchive[] }) => Promise<T>,
+  use: (opened: MailRuntime & { archives: OpenedArchive[] }) => Promise<T>,
 ): Promise<T> {
   return withMail(context, {}, async (opened) => {
+    const { accounts, tables } = opened.mail
     const archives: OpenedArchive[] = []
-    for (const name of chosen(opened.mail, choice, 'also local')) {
-      const { archive } = await opened.mail.get(name)
-      archives.push(await withLabels(opened.tables, name, archive))
+    for (const name of chosen(accounts, choice, 'also local')) {
+      const { archive } = await accounts.get(name)
+      archives.push(await withLabels(tables, name, archive))
     }
     return use({ ...opened, archives })
   })
@@ -69,91 +59,42 @@ export async function withImportArchive<T>(
   choice: Choice,
   use: (opened: OpenedArchive) => Promise<T>,
 ): Promise<T> {
-  return withMail(context, { create: true }, async (opened) => {
-    const { mail, tables } = opened
-    const name = importName(mail, choice)
-    const isNew = !mail.names().includes(name)
-    const { archive } = isNew ? await mail.addLocal(name) : await mail.get(name)
+  return withMail(context, { create: true }, async ({ mail: { accounts, tables } }) => {
+    const name = importName(accounts, choice)
+    const isNew = !accounts.names().includes(name)
+    const { archive } = isNew ? await accounts.addLocal(name) : await accounts.get(name)
     if (isNew) context.output.note(`${name} is an archive of its own, connected with no account.`)
     return use(await withLabels(tables, name, archive))
   })
 }
 
-function importName(mail: MailAccounts, { account }: Choice): string {
+function importName(accounts: MailAccounts, { account }: Choice): string {
   const wanted = account?.trim().toLowerCase()
-  const names = mail.names()
+  const names = accounts.names()
   if (wanted !== undefined) {
     const known = names.find((name) => name.toLowerCase() === wanted)
     if (known !== undefined || wanted === LOCAL_NAME || /^[^@\s]+@[^@\s]+$/.test(wanted))
       return known ?? wanted
-    return chosen(mail, { account })[0]!
+    return chosen(accounts, { account })[0]!
   }
-  const connected = mail.connected()
+  const connected = accounts.connected()
   if (connected.length === 0) return names.length === 1 ? names[0]! : LOCAL_NAME
   if (connected.length === 1) return connected[0]!
   throw severalAccounts(connected)
 }
 
-/** For commands that work: an engine with the mail jobs, which the command starts. It is stopped at the end. */
-export function withMailEngine<T>(
-  context: CliContext,
-  options: { overrides?: readonly Override[]; sinceMs?: number | undefined },
-  use: (opened: MailEngine) => Promise<T>,
-): Promise<T> {
-  return withMail(context, options, use)
-}
-
 /** The accounts that a command is about; all of them where none is named. Archives of imports only where it reads. */
-export function chosen(mail: MailAccounts, { account }: Choice, which?: 'also local'): readonly string[] {
-  const names = which ? mail.names() : mail.connected()
+export function chosen(accounts: MailAccounts, { account }: Choice, which?: 'also local'): readonly string[] {
+  const names = which ? accounts.names() : accounts.connected()
   if (account === undefined) {
     if (names.length > 0) return names
-    throw noAccount()
+    throw noSource(mailApp)
   }
   // Gmail knows no difference between small and capital letters.
   const known = names.find((name) => name.toLowerCase() === account.trim().toLowerCase())
   if (known !== undefined) return [known]
   throw new UsageError(`There is no mail account ${account}.`, {
     code: 'account-unknown',
-    hint:
-      names.length > 0 ? `There are: ${names.join(', ')}.` : 'Connect one with: tidemark account add gmail',
-  })
-}
-
-type MailInput = { overrides?: readonly Override[]; sinceMs?: number | undefined; create?: boolean }
-
-/** For commands that open archives for themselves, if at all. Needs no network. */
-export async function withMail<T>(
-  context: CliContext,
-  input: MailInput,
-  use: (opened: MailEngine) => Promise<T>,
-): Promise<T> {
-  const { openMail } = await import('../open.ts')
-  const opening = context.openRuntime({
-    ...{ apps: [{ name: 'mail', open: openMail }], name: 'mail', overrides: input.overrides },
-    appOverrides: { mail: { sinceMs: input.sinceMs } satisfies MailOverrides },
-    create: input.create ?? false,
-  })
-  const runtime = await opening.catch((thrown: unknown) => {
-    throw thrown instanceof TidemarkError && thrown.code === 'ledger-unmade' ? noAccount(thrown) : thrown
-  })
-  try {
-    const { ledger, engine, accounts, home } = runtime
-    const { mail } = mailRuntime(runtime)
-    const { settings, tables, kinds } = mail
-    return await use({
-      ...{ ledger, engine, accounts, settings, tables, kinds, mail: mail.accounts },
-      config: runtime.config,
-      home,
-    })
-  } finally {
-    await runtime.close()
-  }
-}
-
-function noAccount(cause?: unknown): UsageError {
-  return new UsageError('No mail account is connected.', {
-    ...{ code: 'no-account', cause },
-    hint: 'Connect one with: tidemark account add gmail',
+    hint: names.length > 0 ? `There are: ${names.join(', ')}.` : noSource(mailApp).hint,
   })
 }

@@ -4,11 +4,6 @@ import { isoTime } from '../../../base/moment.ts'
 import type { OpenedArchive } from '../merged-search.ts'
 import type { Address, StoredMessage } from '../message.ts'
 
-/** Documented in the help of the commands that print it. */
-export const MESSAGE_JSON = `account, id, threadId, messageId, date (when Gmail received it), headerDate,
-subject, from, to, cc and bcc [{name, address}], labels [names], snippet, bytes, sha256, attachments [{number, name,
-type, bytes, sha256}], problems [text], source ("gmail" or "import"), deletedAt, storedAt, shard. Times are UTC.`
-
 type Owner = Pick<OpenedArchive, 'name' | 'labelNames'>
 
 export function messageJson(owner: Owner, message: StoredMessage) {

@@ -1,38 +1,17 @@
 /** `tidemark mail reindex`: texts, headers and the search index, made anew from the raw bytes. */
-import type { Command } from 'commander'
 import { type CliContext, exitCodes } from '../../../app/command.ts'
+import { TidemarkError } from '../../../base/errors.ts'
+import { formatCount } from '../../../base/format.ts'
+import { plural } from '../../../base/wording.ts'
 import type { Archive } from '../store/contract.ts'
+import { withMailArchive } from './context.ts'
+import { checkShards } from './verify.ts'
 
 type ReindexFlags = { account?: string; shard?: string[] }
 
-const HELP = `
-Needed after an update that finds more in messages than before, or where \`tidemark mail verify\` says so. Nothing is
-fetched, and the raw bytes stay as they are. Search and sync work meanwhile. Stop it whenever you like: the next run
-goes on where this one was.
-
-Ends with 0 when all is written anew, 1 when it was stopped, or when the bytes of messages cannot be read.`
-
 const TOLD_EVERY = 0.1
 
-export function registerMailReindex(mail: Command, context: CliContext): void {
-  mail
-    .command('reindex')
-    .description('make texts and the search index anew from the raw bytes')
-    .option('--account <address>', 'only this account')
-    .option('--shard <name>', 'only this file of the archive; may be repeated', collect)
-    .addHelpText('after', HELP)
-    .action((options: ReindexFlags) => reindexMail(context, options))
-}
-
-function collect(value: string, before: string[] = []): string[] {
-  return [...before, value.replace(/\.db$/, '')]
-}
-
-async function reindexMail(context: CliContext, flags: ReindexFlags): Promise<void> {
-  const { withMailArchive } = await import('./context.ts')
-  const { checkShards } = await import('./verify-run.ts')
-  const { formatCount } = await import('../../../base/format.ts')
-  const { plural } = await import('../../../base/wording.ts')
+export async function reindexMail(context: CliContext, flags: ReindexFlags): Promise<void> {
   const { output } = context
   await withMailArchive(context, flags, async ({ archives }) => {
     const all: { account: string; messages: number; damaged: string[] }[] = []
@@ -58,8 +37,6 @@ async function reindexOne(
   archive: Archive,
   shards: readonly string[] | undefined,
 ): Promise<{ messages: number; damaged: string[] }> {
-  const { TidemarkError } = await import('../../../base/errors.ts')
-  const { formatCount } = await import('../../../base/format.ts')
   const stop = new AbortController()
   const onSignal = (): void =>
     stop.abort(

@@ -19,11 +19,11 @@ export async function showSlices(
   options: { account?: string; list?: boolean },
 ): Promise<void> {
   const { output } = context
-  await withMailArchive(context, options, async ({ ledger, tables, archives }) => {
+  await withMailArchive(context, options, async ({ ledger, mail, archives }) => {
     const all: Record<string, unknown>[] = []
     for (const { name } of archives) {
       const stream = await ledger.stream(streamOf(name))
-      const { markS, asOfMs } = await watermarkOf(ledger, stream, await tables.findMailbox(name))
+      const { markS, asOfMs } = await watermarkOf(ledger, stream, await mail.tables.findMailbox(name))
       const asOf = markS > 0 && asOfMs !== null ? isoTime(asOfMs) : null
       const slices = await readSlices(ledger, stream.id)
       if (output.json)

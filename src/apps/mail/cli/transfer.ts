@@ -1,11 +1,20 @@
 /** `tidemark mail import` and `mail export`: mail from files into an archive, and out of it into files. */
-import { type Command, Option } from 'commander'
-import type { CliContext } from '../../../app/command.ts'
-import { EXPORT_FORMATS, type ExportFormat } from '../transfer/formats.ts'
+import { resolve } from 'node:path'
+import { type CliContext, exitCodes } from '../../../app/command.ts'
+import { systemClock } from '../../../base/clock.ts'
+import { TidemarkError } from '../../../base/errors.ts'
+import { formatBytes, formatCount } from '../../../base/format.ts'
+import { plural } from '../../../base/wording.ts'
+import { parseQuery } from '../query/parse.ts'
+import { type ExportReport, exportMessages } from '../transfer/export.ts'
+import type { ExportFormat } from '../transfer/formats.ts'
+import { type ImportReport, importMessages } from '../transfer/import.ts'
+import { openSource } from '../transfer/source.ts'
+import { onlyOne, withImportArchive, withMailArchive } from './context.ts'
 
-export type ImportFlags = { account?: string; quoting?: 'mboxrd' | 'mboxo' | 'none' }
+type ImportFlags = { account?: string; quoting?: 'mboxrd' | 'mboxo' | 'none' }
 
-export type ExportFlags = {
+type ExportFlags = {
   account?: string
   query?: string
   format: ExportFormat
@@ -13,65 +22,128 @@ export type ExportFlags = {
   force?: boolean
 }
 
-const IMPORT_HELP = `
-PATH is a file or a folder, such as a Thunderbird profile, Apple Mail's folders (.mbox, .emlx), a Maildir, Takeout's
-mailbox files, or .eml files. Files are known by their content, not by their names, also inside .gz; names of folders
-become labels. Links are not followed. What is passed over is named with the reason.
+const NOTE_EVERY_MS = 2_000
+/** Places named one by one on a terminal; `--json` has more of them. */
+const NAMED_MAX = 20
 
-Takeout's files name Gmail's ids, conversations and labels, which are kept; the headers that Takeout adds for them are
-taken off, as are those that Thunderbird adds for itself; what was deleted there is passed over. Other messages are
-known by their Message-ID and bytes; one that lies in several folders is kept once, with the labels of all.
-
-No account is needed: without one, mail goes into an archive called "imported". The archive of an address that is
-named by --account becomes that account's when it is connected.
-
-What the archive has is left alone: an import that was stopped is simply started again. Imported mail is searched
-like all other, and marked (is:imported): nothing in Gmail is freed on the word of a file.
-
-Ends with 0 when all was read, 3 when some of it was damaged and skipped; each such place is named.`
-
-const EXPORT_HELP = `
-  mbox      one file, as Takeout writes it: ids, conversations and labels can be imported again.
-  eml       a folder with a folder for each year, a file for each message.
-  maildir   a Maildir; read and starred mail has its flags.
-
-Written beside the target under a name that ends in .partial, and renamed when all of it is on disk.
-The query is written as for tidemark mail search; without one, all mail is exported.
-
-Ends with 0 when done, 3 when done but some messages could not be read from the archive.`
-
-export function registerMailTransfer(mail: Command, context: CliContext): void {
-  mail
-    .command('import')
-    .description('bring mail from files into the archive')
-    .argument('<path>', 'a file with mail, or a folder with any of them')
-    .option(
-      '--account <address>',
-      'the account whose archive takes it; may be left out where there is only one',
+export async function importMail(context: CliContext, path: string, flags: ImportFlags): Promise<void> {
+  const { output } = context
+  const source = await openSource({ path: resolve(path), quoting: flags.quoting ?? 'mboxrd' })
+  await withImportArchive(context, flags, async (opened) => {
+    const { archive, labels, name } = opened
+    const note = notes(context)
+    const report = await stoppable('The import was stopped. Start it again to go on.', (signal) =>
+      importMessages({
+        archive,
+        source,
+        clock: systemClock,
+        labels,
+        signal,
+        onProgress: ({ read, bytes }) =>
+          note(`${formatCount(read)} ${plural(read, 'message')} read, ${formatBytes(bytes)} …`),
+      }),
     )
-    .addOption(
-      new Option('--quoting <form>', 'how a mailbox file quotes lines that begin with "From "')
-        .choices(['mboxrd', 'mboxo', 'none'])
-        .default('mboxrd'),
+    if (output.json) output.value({ account: name, ...report })
+    else printImport(context, report)
+    if (report.damaged > 0) context.exitCode = exitCodes.bad
+  })
+}
+
+export async function exportMail(context: CliContext, flags: ExportFlags): Promise<void> {
+  const { output } = context
+  const now = systemClock.now()
+  const text = flags.query ?? ''
+  // Before anything is opened: a slip in the query is answered at once.
+  parseQuery(text, { now })
+  await withMailArchive(context, flags, async ({ archives }) => {
+    const { archive, labels, labelNames, name } = onlyOne(archives)
+    const note = notes(context)
+    const target = resolve(flags.to)
+    const report = await stoppable('The export was stopped, and nothing was written.', (signal) =>
+      exportMessages({
+        archive,
+        query: parseQuery(text, { now, me: name }),
+        format: flags.format,
+        target,
+        force: flags.force === true,
+        now,
+        labels,
+        labelNames,
+        signal,
+        onProgress: ({ messages, bytes }) =>
+          note(`${formatCount(messages)} ${plural(messages, 'message')} written, ${formatBytes(bytes)} …`),
+      }),
     )
-    .addHelpText('after', IMPORT_HELP)
-    .action(async (path: string, flags: ImportFlags) => {
-      const { importMail } = await import('./transfer-run.ts')
-      await importMail(context, path, flags)
-    })
-  mail
-    .command('export')
-    .description('write mail from the archive into files')
-    .option('--account <address>', 'the account; may be left out where there is only one')
-    .option('--query <query>', 'only what this search finds')
-    .addOption(
-      new Option('--format <format>', 'how it is written').choices([...EXPORT_FORMATS]).default('mbox'),
+    if (output.json) output.value({ account: name, target, ...report })
+    else printExport(context, target, report)
+    if (report.failed > 0 || report.unsearched.length > 0) context.exitCode = exitCodes.bad
+  })
+}
+
+function printImport({ output }: CliContext, report: ImportReport): void {
+  const { read, bytes, added, known, ignored, damaged } = report
+  output.line(`${formatCount(read)} ${plural(read, 'message')} read (${formatBytes(bytes)})`)
+  output.line(`${formatCount(added)} added, ${formatCount(known)} known already`)
+  if (ignored > 0) {
+    const reasons = Object.entries(report.ignoredByReason).map(([reason, n]) => `${formatCount(n)} ${reason}`)
+    output.note(`${formatCount(ignored)} passed over (${reasons.join('; ')}):`)
+    nameSome(
+      output,
+      ignored,
+      report.ignoredPlaces.map(({ place, reason }) => `${place}: ${reason}`),
     )
-    .requiredOption('--to <path>', 'the file (mbox) or folder (eml, maildir) to write')
-    .option('--force', 'replace the file, or add to the folder, that is there')
-    .addHelpText('after', EXPORT_HELP)
-    .action(async (flags: ExportFlags) => {
-      const { exportMail } = await import('./transfer-run.ts')
-      await exportMail(context, flags)
-    })
+  }
+  if (damaged > 0) {
+    output.note(`${formatCount(damaged)} damaged and skipped:`)
+    nameSome(
+      output,
+      damaged,
+      report.damagedPlaces.map(({ place, reason }) => `${place}: ${reason}`),
+    )
+  }
+}
+
+function printExport({ output }: CliContext, target: string, report: ExportReport): void {
+  const { messages, bytes, failed, unsearched } = report
+  output.line(
+    `${formatCount(messages)} ${plural(messages, 'message')} (${formatBytes(bytes)}) written to ${target}`,
+  )
+  if (failed > 0) {
+    output.note(`${formatCount(failed)} could not be read from the archive, and are missing:`)
+    nameSome(
+      output,
+      failed,
+      report.failures.map(({ id, reason }) => `${id}: ${reason}`),
+    )
+  }
+  for (const { shard, reason } of unsearched) output.note(`${shard} could not be searched: ${reason}`)
+  if (failed > 0 || unsearched.length > 0) output.note('Mend the archive with: tidemark mail verify --repair')
+}
+
+function nameSome(output: CliContext['output'], count: number, lines: readonly string[]): void {
+  for (const line of lines.slice(0, NAMED_MAX)) output.note(`  ${line}`)
+  if (count > NAMED_MAX) output.note(`  and ${formatCount(count - NAMED_MAX)} more (--json has them)`)
+}
+
+/** Says now and then how far it is. */
+function notes({ output }: CliContext): (text: string) => void {
+  let notedMs = systemClock.monotonicMs()
+  return (text) => {
+    const nowMs = systemClock.monotonicMs()
+    if (output.json || nowMs - notedMs < NOTE_EVERY_MS) return
+    notedMs = nowMs
+    output.note(text)
+  }
+}
+
+/** The first signal stops the work between two messages; the next one ends the process as usual. */
+async function stoppable<T>(message: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const stop = new AbortController()
+  const onSignal = (): void => stop.abort(new TidemarkError(message, { kind: 'transient', code: 'stopped' }))
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, onSignal)
+  try {
+    return await work(stop.signal)
+  } finally {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, onSignal)
+  }
 }

@@ -1,4 +1,8 @@
 /** The demo's mailbox: from a seed, two messages of it can never be read, and mail that keeps arriving. */
+import { pauseOf } from '../../../app/cli/ending.ts'
+import { SyncProgress } from '../../../app/cli/progress.ts'
+import { untilSettled } from '../../../app/cli/settling.ts'
+import { openedSources } from '../../../app/cli/with-app.ts'
 import type { AppDemo, DemoCloud, DemoSummary } from '../../../app/demo.ts'
 import type { Runtime } from '../../../app/runtime.ts'
 import { sleep, systemClock } from '../../../base/clock.ts'
@@ -8,11 +12,9 @@ import { GMAIL_SCOPES } from '../../../cloud/gmail/auth.ts'
 import { accountKey } from '../../../ledger/accounts.ts'
 import type { Sim } from '../../../sim/start.ts'
 import { streamOf } from '../account.ts'
-import type { MailEngine } from '../cli/context.ts'
-import { pauseOf } from '../cli/sync-end.ts'
-import { SyncProgress } from '../cli/sync-progress.ts'
-import { settle } from '../cli/sync-settle.ts'
+import { mailApp } from '../app.ts'
 import { type MailRuntime, mailRuntime } from '../runtime.ts'
+import { mailSource } from '../sources.ts'
 import { balanceText, mailStatus } from '../status.ts'
 import { type DemoArrival, noteArrival, readArrivals } from './arrivals.ts'
 
@@ -69,12 +71,11 @@ poll_minutes = 1
       settle: async (runtime) => follow(mailRuntime(runtime), address),
       summary: (runtime) => summary(mailRuntime(runtime), address),
       progress(context, runtime, below) {
-        const opened = mailEngineOf(mailRuntime(runtime))
-        const progress = new SyncProgress(context, opened, [address], below)
+        const opened = openedSources(mailApp, runtime)
+        const sources = [mailSource(address)]
+        const progress = new SyncProgress(context, opened, sources, below)
         return {
-          async settle(stop) {
-            await settle(context, opened, { names: [address], stop, patienceMs: undefined, progress })
-          },
+          settle: (stop) => untilSettled(context, opened, { sources, stop, patienceMs: undefined, progress }),
           show: () => progress.show(),
           end: () => progress.end(),
         }
@@ -124,7 +125,8 @@ async function follow({ engine, mail }: MailRuntime, account: string): Promise<v
   await engine.enqueue(mail.kinds.history, { account }, { stream: streamOf(account) })
 }
 
-async function summary({ ledger, mail }: MailRuntime, address: string): Promise<DemoSummary> {
+async function summary(runtime: MailRuntime, address: string): Promise<DemoSummary> {
+  const { ledger, mail } = runtime
   const [status] = await mailStatus(ledger, mail.tables, [address])
   if (!status) return { text: '', isSettled: false, hasFailed: false, paused: null, json: undefined }
   const failed = await ledger.jobs({ state: 'failed', stream: streamOf(address), limit: 1 })
@@ -132,15 +134,9 @@ async function summary({ ledger, mail }: MailRuntime, address: string): Promise<
     text: `${balanceText(status, formatCount)}.`,
     isSettled: status.phase !== 'new' && status.onTheirWay === 0 && status.settledSlices === status.slices,
     hasFailed: status.unbalanced > 0 || failed.length > 0,
-    paused: (await pauseOf(ledger, address))?.reason ?? null,
+    paused: (await pauseOf(openedSources(mailApp, runtime), mailSource(address)))?.reason ?? null,
     json: status,
   }
-}
-
-function mailEngineOf(runtime: MailRuntime): MailEngine {
-  const { ledger, engine, accounts, config, home, mail } = runtime
-  const { settings, tables, kinds } = mail
-  return { ledger, engine, accounts, config, home, settings, tables, kinds, mail: mail.accounts }
 }
 
 /** Anew at every start: a cloud that was started again knows only the tokens that it gave out first. */

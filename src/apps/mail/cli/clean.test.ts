@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { UsageError } from '../../../base/errors.ts'
 import { confirmationText, cutoffOf } from '../clean-up/cutoff.ts'
-import { type ArchiveOptions, checkArchiveOptions, parseRun } from './clean-up-input.ts'
+import { type CleanOptions, checkCleanOptions } from './clean.ts'
+import { parseRun } from './clean-report.ts'
 
 const NOW_MS = Date.UTC(2024, 1, 29, 12)
 const day = (text: string): string => new Date(cutoffOf(text, NOW_MS)).toISOString().slice(0, 10)
@@ -23,29 +24,29 @@ test('what is no age is refused, and 6m is told apart from 6mo', () => {
   assert.throws(() => cutoffOf('6m', NOW_MS), { hint: 'Months are written mo: 6mo.' })
 })
 
-const options = (change: Partial<ArchiveOptions>): ArchiveOptions => ({
+const options = (change: Partial<CleanOptions>): CleanOptions => ({
   action: 'unlabel',
   olderThan: '2y',
   ...change,
 })
 
-test('an archive run needs an age', () => {
-  assert.throws(() => checkArchiveOptions({ action: 'unlabel' }, true), /How old/)
-  checkArchiveOptions(options({}), false)
+test('a clean-up needs an age', () => {
+  assert.throws(() => checkCleanOptions({ action: 'unlabel' }, true), /How old/)
+  checkCleanOptions(options({}), false)
 })
 
 test('deleting needs --permanently, and a person or --yes', () => {
   const needed = { code: 'confirmation-needed' }
-  assert.throws(() => checkArchiveOptions(options({ action: 'delete' }), true), needed)
-  assert.throws(() => checkArchiveOptions(options({ action: 'delete', yes: true }), true), needed)
-  assert.throws(() => checkArchiveOptions(options({ action: 'delete', permanently: true }), false), needed)
-  checkArchiveOptions(options({ action: 'delete', permanently: true }), true)
-  checkArchiveOptions(options({ action: 'delete', permanently: true, yes: true }), false)
-  checkArchiveOptions(options({ action: 'delete', dryRun: true }), false)
+  assert.throws(() => checkCleanOptions(options({ action: 'delete' }), true), needed)
+  assert.throws(() => checkCleanOptions(options({ action: 'delete', yes: true }), true), needed)
+  assert.throws(() => checkCleanOptions(options({ action: 'delete', permanently: true }), false), needed)
+  checkCleanOptions(options({ action: 'delete', permanently: true }), true)
+  checkCleanOptions(options({ action: 'delete', permanently: true, yes: true }), false)
+  checkCleanOptions(options({ action: 'delete', dryRun: true }), false)
 })
 
 test('flags that mean nothing together are refused', () => {
-  const wrong: Partial<ArchiveOptions>[] = [
+  const wrong: Partial<CleanOptions>[] = [
     { quick: true },
     { action: 'trash', label: 'x' },
     { action: 'trash', permanently: true },
@@ -53,8 +54,8 @@ test('flags that mean nothing together are refused', () => {
     { resume: true, abandon: '3', olderThan: undefined },
     { abandon: '3', query: 'x' },
   ]
-  for (const change of wrong) assert.throws(() => checkArchiveOptions(options(change), true), UsageError)
-  checkArchiveOptions({ action: 'unlabel', resume: '3', yes: true }, false)
+  for (const change of wrong) assert.throws(() => checkCleanOptions(options(change), true), UsageError)
+  checkCleanOptions({ action: 'unlabel', resume: '3', yes: true }, false)
 })
 
 test('the number of a run is read as it is printed', () => {

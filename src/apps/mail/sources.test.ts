@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { etaText } from './sync-progress.ts'
+import { etaText } from './sources.ts'
 
 const half = {
   listed: 1_000,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { Transfers } from '../act/transfers.ts'
-import { etaOf, type Facts, lineOf } from './sync-progress.ts'
+import { Transfers } from './act/transfers.ts'
+import { etaOf, type Facts, lineOf } from './sources.ts'
 
 const none = { count: 0, doneBytes: 0, totalBytes: 0 }
 

@@ -1,6 +1,8 @@
-/** How archive runs are told: in a table of classes for people, and as one object for programs. */
+/** How clean-ups are told (`tidemark mail clean-runs`): in a table of classes for people, as one object for programs. */
 
-import { type ExitCode, exitCodes } from '../../../app/command.ts'
+import { type CliContext, type ExitCode, exitCodes } from '../../../app/command.ts'
+import { lookAtLedger } from '../../../app/with-ledger.ts'
+import { UsageError } from '../../../base/errors.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { plural } from '../../../base/wording.ts'
 import type { Output } from '../../../cli/output/output.ts'
@@ -12,7 +14,14 @@ import {
   REFUSAL_TEXTS,
   type RefusalClass,
 } from '../clean-up/verdict.ts'
-import type { EntryUndo, RunRow, Sum, Tally, Trouble } from '../store/journal.ts'
+import {
+  ArchiveJournal,
+  type EntryUndo,
+  type RunRow,
+  type Sum,
+  type Tally,
+  type Trouble,
+} from '../store/journal.ts'
 
 type ClassRow = { class: string; messages: number; bytes: number; example: string; meaning: string }
 
@@ -28,6 +37,62 @@ const UNDO_TEXTS: Record<EntryUndo, string> = {
   reinserted: 'inserted again',
   unneeded: 'nothing to undo: it is as it was',
   failed: 'could not be undone',
+}
+
+export async function listCleanUps(
+  context: CliContext,
+  run: string | undefined,
+  options: { account?: string; limit: number },
+): Promise<void> {
+  const { output } = context
+  const id = run === undefined ? undefined : parseRun(run)
+  await lookAtLedger(context, {
+    look: async ({ ledger }) => {
+      const journal = await ArchiveJournal.open(ledger)
+      if (id === undefined) {
+        const { account, limit } = options
+        const ofAccount = account === undefined ? {} : { account }
+        return printRuns(context, await journal.runs({ limit, ...ofAccount }))
+      }
+      const found = await journal.run(id)
+      if (!found) {
+        throw new UsageError(`There is no clean-up ${id}.`, {
+          code: 'run-unknown',
+          hint: 'See them with: tidemark mail clean-runs',
+        })
+      }
+      const report = { run: found, tallies: await journal.tallies(id), troubles: await journal.troubles(id) }
+      if (!output.json) output.line(summaryOf(found))
+      printRun(output, report)
+    },
+    missing: () => printRuns(context, []),
+  })
+}
+
+function printRuns({ output }: CliContext, rows: readonly RunRow[]): void {
+  output.listing({
+    columns: [
+      { title: 'run', value: ({ id }) => id, align: 'right' },
+      { title: 'started', value: ({ createdAtMs }) => timeText(createdAtMs) },
+      { title: 'account', value: ({ account }) => account },
+      { title: 'action', value: ({ action }) => action },
+      { title: 'state', value: ({ state, undo }) => undo ?? state },
+      { title: 'planned', value: ({ planned }) => formatCount(planned), align: 'right' },
+      { title: 'done', value: ({ done }) => formatCount(done), align: 'right' },
+      { title: 'refused', value: ({ refused }) => formatCount(refused), align: 'right' },
+      { title: 'size', value: ({ doneBytes }) => formatBytes(doneBytes), align: 'right' },
+      { title: 'query', value: ({ query }) => query },
+    ],
+    rows,
+    empty: 'Nothing was cleaned up yet.',
+  })
+}
+
+export function parseRun(text: string): number {
+  if (/^#?\d{1,15}$/.test(text) && Number(text.replace('#', '')) >= 1) return Number(text.replace('#', ''))
+  throw new UsageError(`"${text}" is not the number of a clean-up.`, {
+    hint: 'Give it as tidemark mail clean-runs shows it, such as 3.',
+  })
 }
 
 export function printSurvey(
@@ -79,7 +144,9 @@ export function printRun(output: Output, { run, tallies, troubles, details }: Ru
   const undo = undoSums(tallies)
   if (output.json) {
     output.value({
-      ...{ ...run, refusedByClass: classes, undoByOutcome: Object.fromEntries(undo) },
+      ...run,
+      refusedByClass: classes,
+      undoByOutcome: Object.fromEntries(undo),
       ...(troubles ? { troubles } : {}),
       ...(details ? { undoDetails: details } : {}),
     })

@@ -1,5 +1,6 @@
-/** Runs of the clean-up from the command line: started, confirmed, watched, resumed, abandoned and undone. */
+/** `tidemark mail clean` and `clean-undo`: clean-ups are started, confirmed, watched, resumed, abandoned and undone. */
 
+import { stoppable } from '../../../app/cli/sync.ts'
 import { type CliContext, exitCodes } from '../../../app/command.ts'
 import { resumeSignedIn } from '../../../app/signed-in.ts'
 import { systemClock } from '../../../base/clock.ts'
@@ -9,17 +10,17 @@ import { didYouMean } from '../../../cli/output/input.ts'
 import { type Lines, readLines } from '../../../cli/output/prompt.ts'
 import { GMAIL, readSecret } from '../../../cloud/gmail/account.ts'
 import { type GmailAction, requireScope } from '../../../cloud/gmail/auth.ts'
-import { handleSignals } from '../../../engine/shutdown.ts'
 import { SERVICE, sourcesOf, streamOf } from '../account.ts'
 import { confirmationText, cutoffOf } from '../clean-up/cutoff.ts'
 import { CleanUpRuns, type RunEnd } from '../clean-up/runs.ts'
 import { labelIdsOf, understoodQuery } from '../clean-up/selection.ts'
 import { surveyRun } from '../clean-up/survey.ts'
-import { INBOX } from '../clean-up/verdict.ts'
+import { type ArchiveAction, INBOX } from '../clean-up/verdict.ts'
+import type { MailRuntime } from '../runtime.ts'
 import type { NewRun, RunRow } from '../store/journal.ts'
-import { type ArchiveOptions, checkArchiveOptions, parseRun } from './clean-up-input.ts'
 import {
   exitCodeOf,
+  parseRun,
   printRun,
   printSurvey,
   progressOf,
@@ -27,88 +28,164 @@ import {
   surveyExitCode,
   undoNotice,
   undoSummaryOf,
-} from './clean-up-report.ts'
-import { chosen, type MailEngine, withMailEngine } from './context.ts'
+} from './clean-report.ts'
+import { chosen, withMail } from './context.ts'
 
 const PROGRESS_MS = 2_000
 
+export type CleanOptions = {
+  account?: string
+  olderThan?: string
+  query?: string
+  action: ArchiveAction
+  label?: string
+  dryRun?: boolean
+  quick?: boolean
+  limit?: number
+  permanently?: boolean
+  yes?: boolean
+  /** True: whichever is unfinished. */
+  resume?: string | true
+  abandon?: string
+}
+
 export type Asking = { isTerminal: boolean; lines: () => Lines }
 
-export async function archiveMail(
+export async function cleanMail(
   context: CliContext,
-  options: ArchiveOptions,
+  options: CleanOptions,
   asking: Asking = {
     isTerminal: process.stdin.isTTY === true,
     lines: () => readLines(context.output),
   },
 ): Promise<void> {
-  checkArchiveOptions(options, asking.isTerminal)
-  await withMailEngine(context, {}, (opened) =>
-    stoppable(context, async (stop) => {
-      const session = { context, opened, stop, runs: runsOf(opened), asking }
-      if (options.abandon !== undefined) await abandon(session, parseRun(options.abandon))
-      else if (options.resume !== undefined) await resume(session, options)
-      else await startOrLook(session, options)
-    }),
+  checkCleanOptions(options, asking.isTerminal)
+  await withMail(context, {}, (opened) =>
+    stoppable(
+      context,
+      async (stop) => {
+        const session = { context, opened, stop, runs: runsOf(opened), asking }
+        if (options.abandon !== undefined) await abandon(session, parseRun(options.abandon))
+        else if (options.resume !== undefined) await resume(session, options)
+        else await startOrLook(session, options)
+      },
+      '',
+    ),
   )
 }
 
-export async function undoArchive(
+/** Throws before anything is opened: a slip here could cost mail. `isAsked`: somebody is there to type a confirmation. */
+export function checkCleanOptions(options: CleanOptions, isAsked: boolean): void {
+  const { action, permanently } = options
+  if (options.resume !== undefined || options.abandon !== undefined) {
+    checkExisting(options)
+    return
+  }
+  if (options.olderThan === undefined) {
+    throw new UsageError('How old must a message be to be taken out of Gmail?', {
+      hint: 'Say it with --older-than, such as --older-than 2y. Look first with --dry-run.',
+    })
+  }
+  if (options.quick && !options.dryRun) throw new UsageError('--quick belongs to --dry-run.')
+  if (options.label !== undefined && action !== 'unlabel') {
+    throw new UsageError(`--label belongs to --action unlabel, not to ${action}.`)
+  }
+  if (permanently && action !== 'delete') {
+    throw new UsageError(`--permanently belongs to --action delete, not to ${action}.`)
+  }
+  if (action !== 'delete' || options.dryRun) return
+  if (!permanently) {
+    throw new UsageError('--action delete deletes for good: say so with --permanently.', {
+      code: 'confirmation-needed',
+      hint: 'Look first with --dry-run. --action trash can be taken back for 30 days.',
+    })
+  }
+  if (!options.yes && !isAsked) {
+    throw new UsageError('Deleting for good must be confirmed, and nobody is there to type it.', {
+      code: 'confirmation-needed',
+      hint: 'Run it in a terminal, or add --yes.',
+    })
+  }
+}
+
+function checkExisting(options: CleanOptions): void {
+  const others = ['olderThan', 'query', 'label', 'dryRun', 'limit', 'quick'] as const
+  const flag = options.resume === undefined ? '--abandon' : '--resume'
+  if (options.resume !== undefined && options.abandon !== undefined) {
+    throw new UsageError('A run is resumed or abandoned, not both.')
+  }
+  if (others.some((name) => options[name] !== undefined)) {
+    throw new UsageError(`${flag} is about a run that was described when it was started: leave out the rest.`)
+  }
+}
+
+export async function undoCleanUp(
   context: CliContext,
   text: string,
   options: { keepDates?: boolean },
 ): Promise<void> {
   const id = parseRun(text)
-  await withMailEngine(context, {}, (opened) =>
-    stoppable(context, async (stop) => {
-      const runs = runsOf(opened)
-      const run = await runs.get(id)
-      await checkScope(context, opened, {
-        account: run.account,
-        action: run.action === 'delete' ? 'insert' : run.action,
-      })
-      if (run.action !== 'unlabel') context.output.note(undoNotice(run, options))
-      // Before the engine starts: it would first go on with what is to be undone.
-      await runs.undo(id, options)
-      await startEngine(opened, run.account)
-      const end = await runs.wait(id, { undo: true, signal: stop, onLook: pacedNotes(context) })
-      const tallies = await (await runs.journal()).tallies(id)
-      if (end.end !== 'done') return unfinished(context, end, `tidemark mail undo ${id}`)
-      const details = await (await runs.journal()).undoDetails(id)
-      if (!context.output.json)
-        for (const line of undoSummaryOf(end.run, tallies, details)) context.output.line(line)
-      else printRun(context.output, { run: end.run, tallies, details })
-      if (tallies.some(({ undo }) => undo === 'failed')) {
-        context.exitCode = exitCodes.bad
-        context.output.note(`Some could not be undone. See why: tidemark mail archive-runs ${id}`)
-      }
-    }),
+  await withMail(context, {}, (opened) =>
+    stoppable(
+      context,
+      async (stop) => {
+        const runs = runsOf(opened)
+        const run = await runs.get(id)
+        await checkScope(context, opened, {
+          account: run.account,
+          action: run.action === 'delete' ? 'insert' : run.action,
+        })
+        if (run.action !== 'unlabel') context.output.note(undoNotice(run, options))
+        // Before the engine starts: it would first go on with what is to be undone.
+        await runs.undo(id, options)
+        await startEngine(opened, run.account)
+        const end = await runs.wait(id, { undo: true, signal: stop, onLook: pacedNotes(context) })
+        const tallies = await (await runs.journal()).tallies(id)
+        if (end.end !== 'done') return unfinished(context, end, `tidemark mail clean-undo ${id}`)
+        const details = await (await runs.journal()).undoDetails(id)
+        if (!context.output.json)
+          for (const line of undoSummaryOf(end.run, tallies, details)) context.output.line(line)
+        else printRun(context.output, { run: end.run, tallies, details })
+        if (tallies.some(({ undo }) => undo === 'failed')) {
+          context.exitCode = exitCodes.bad
+          context.output.note(`Some could not be undone. See why: tidemark mail clean-runs ${id}`)
+        }
+      },
+      '',
+    ),
   )
 }
 
 type Session = {
   context: CliContext
-  opened: MailEngine
+  opened: MailRuntime
   stop: AbortSignal
   runs: CleanUpRuns
   asking: Asking
 }
 
-function runsOf({ engine, mail, kinds, config }: MailEngine): CleanUpRuns {
+function runsOf({ engine, mail, config }: MailRuntime): CleanUpRuns {
   const patienceMs = config.mail.patience_minutes * 60_000
   return new CleanUpRuns(engine, {
-    ...{ accounts: mail, clock: systemClock, obstacles: kinds.obstacles, patienceMs },
+    accounts: mail.accounts,
+    clock: systemClock,
+    obstacles: mail.kinds.obstacles,
+    patienceMs,
   })
 }
 
-async function startOrLook(session: Session, options: ArchiveOptions): Promise<void> {
+async function startOrLook(session: Session, options: CleanOptions): Promise<void> {
   const { context, opened, stop, runs } = session
   const wanted = await runWanted(opened, options)
   noteQuery(context, wanted)
   if (options.dryRun) {
     const survey = await surveyRun({
-      ...{ run: wanted, ledger: opened.ledger, tables: opened.tables, clock: systemClock, signal: stop },
-      account: await opened.mail.get(wanted.account),
+      run: wanted,
+      ledger: opened.ledger,
+      tables: opened.mail.tables,
+      clock: systemClock,
+      signal: stop,
+      account: await opened.mail.accounts.get(wanted.account),
       depth: options.quick ? 'index' : 'full',
       onLook: pacedLooks(context),
     })
@@ -117,14 +194,14 @@ async function startOrLook(session: Session, options: ArchiveOptions): Promise<v
     return
   }
   await checkScope(context, opened, wanted)
-  await opened.mail.get(wanted.account)
+  await opened.mail.accounts.get(wanted.account)
   // Before the engine starts: it would first go on with an unfinished run.
   const run = await runs.start(wanted)
   await startEngine(opened, wanted.account)
   await follow(session, run, options)
 }
 
-async function resume(session: Session, options: ArchiveOptions): Promise<void> {
+async function resume(session: Session, options: CleanOptions): Promise<void> {
   const { context, opened, runs } = session
   const run =
     options.resume === true
@@ -132,7 +209,7 @@ async function resume(session: Session, options: ArchiveOptions): Promise<void> 
       : await runs.get(parseRun(options.resume!))
   if (run.state === 'done' || run.state === 'abandoned') {
     throw new UsageError(`Run ${run.id} is ${run.state}: there is nothing to resume.`, {
-      hint: run.undo === 'undoing' ? `Its undo goes on with: tidemark mail undo ${run.id}` : undefined,
+      hint: run.undo === 'undoing' ? `Its undo goes on with: tidemark mail clean-undo ${run.id}` : undefined,
     })
   }
   await checkScope(context, opened, run)
@@ -140,13 +217,13 @@ async function resume(session: Session, options: ArchiveOptions): Promise<void> 
   await follow(session, await runs.resume(run.id), options)
 }
 
-async function unfinishedRun({ opened, runs }: Session, options: ArchiveOptions): Promise<RunRow> {
+async function unfinishedRun({ opened, runs }: Session, options: CleanOptions): Promise<RunRow> {
   const journal = await runs.journal()
-  for (const name of chosen(opened.mail, options)) {
+  for (const name of chosen(opened.mail.accounts, options)) {
     const run = await journal.unfinished(name)
     if (run) return run
   }
-  throw new UsageError('No archive run is unfinished.', { hint: 'See them with: tidemark mail archive-runs' })
+  throw new UsageError('No clean-up is unfinished.', { hint: 'See them with: tidemark mail clean-runs' })
 }
 
 async function abandon({ context, runs }: Session, id: number): Promise<void> {
@@ -155,13 +232,13 @@ async function abandon({ context, runs }: Session, id: number): Promise<void> {
   if (context.output.json) return context.output.value(run)
   context.output.line(
     didAbandon
-      ? `Run ${id} is given up. ${formatCount(run.done)} of its messages are done: tidemark mail undo ${id} takes them back.`
+      ? `Run ${id} is given up. ${formatCount(run.done)} of its messages are done: tidemark mail clean-undo ${id} takes them back.`
       : `Run ${id} was over already.`,
   )
 }
 
 /** Watches a run to its end, and asks where it waits for a word. */
-async function follow(session: Session, started: RunRow, options: ArchiveOptions): Promise<void> {
+async function follow(session: Session, started: RunRow, options: CleanOptions): Promise<void> {
   const { context, runs, stop } = session
   const onLook = pacedNotes(context)
   let end = await runs.wait(started.id, { signal: stop, onLook })
@@ -172,11 +249,11 @@ async function follow(session: Session, started: RunRow, options: ArchiveOptions
   }
   const { output } = context
   if (end.end === 'stopped') await runs.halt(started.id)
-  if (end.end !== 'done') return unfinished(context, end, `tidemark mail archive --resume ${started.id}`)
+  if (end.end !== 'done') return unfinished(context, end, `tidemark mail clean --resume ${started.id}`)
   const tallies = await (await runs.journal()).tallies(started.id)
   if (!output.json) output.line(summaryOf(end.run))
   printRun(output, { run: end.run, tallies })
-  if (!output.json && end.run.done > 0) output.line(`Undo it with: tidemark mail undo ${started.id}`)
+  if (!output.json && end.run.done > 0) output.line(`Undo it with: tidemark mail clean-undo ${started.id}`)
   context.exitCode = exitCodeOf(tallies)
 }
 
@@ -184,13 +261,13 @@ async function follow(session: Session, started: RunRow, options: ArchiveOptions
 async function confirm(
   { context, asking, runs, stop }: Session,
   run: RunRow,
-  options: ArchiveOptions,
+  options: CleanOptions,
 ): Promise<void> {
   if (options.yes || run.action !== 'delete') return
   noteQuery(context, run)
   const left = run.planned - run.done - run.refused
   const wanted = confirmationText(left)
-  const again = `tidemark mail archive --resume ${run.id}`
+  const again = `tidemark mail clean --resume ${run.id}`
   if (!asking.isTerminal) {
     throw new UsageError(`Run ${run.id} would delete ${formatCount(left)} messages for good, and waits.`, {
       code: 'confirmation-needed',
@@ -251,14 +328,15 @@ function unfinished(
   context.exitCode = exitCodes.failure
 }
 
-async function runWanted(opened: MailEngine, options: ArchiveOptions): Promise<NewRun> {
-  const account = onlyOne(chosen(opened.mail, options))
+async function runWanted(opened: MailRuntime, options: CleanOptions): Promise<NewRun> {
+  const account = onlyOne(chosen(opened.mail.accounts, options))
   const nowMs = systemClock.now()
   const { action, limit } = options
   return {
-    ...{ account, action },
+    account,
+    action,
     // A query that cannot be read is told now, and not by a job.
-    query: await understoodQuery(opened.tables, options.query ?? '', { now: nowMs, me: account }),
+    query: await understoodQuery(opened.mail.tables, options.query ?? '', { now: nowMs, me: account }),
     label: action === 'unlabel' ? await labelIdOf(opened, account, options.label) : null,
     cutoffMs: cutoffOf(options.olderThan!, nowMs),
     messagesMax: limit ?? null,
@@ -271,7 +349,11 @@ function onlyOne(names: readonly string[]): string {
   throw new UsageError('Which account is meant?', { hint: `Say it with --account: ${names.join(', ')}.` })
 }
 
-async function labelIdOf({ tables }: MailEngine, account: string, name: string | undefined): Promise<string> {
+async function labelIdOf(
+  { mail: { tables } }: MailRuntime,
+  account: string,
+  name: string | undefined,
+): Promise<string> {
   if (name === undefined) return INBOX
   const ids = await labelIdsOf(tables, account)
   const id = ids.get(name.toLowerCase())
@@ -285,7 +367,7 @@ async function labelIdOf({ tables }: MailEngine, account: string, name: string |
 /** Before anything happens: an account that does not allow it is told so, and how to allow it. */
 async function checkScope(
   context: CliContext,
-  { accounts, home }: MailEngine,
+  { accounts, home }: MailRuntime,
   { account, action }: { account: string; action: GmailAction },
 ): Promise<void> {
   const { openVault } = await import('../../../base/vault.ts')
@@ -296,10 +378,10 @@ async function checkScope(
   requireScope(account, scopes, action)
 }
 
-async function startEngine(opened: MailEngine, account: string): Promise<void> {
+async function startEngine(opened: MailRuntime, account: string): Promise<void> {
   const { engine, mail } = opened
   // What cannot be opened is found now, and not by a job.
-  await mail.get(account)
+  await mail.accounts.get(account)
   await engine.streams.open(streamOf(account))
   await resumeSignedIn(opened, SERVICE, sourcesOf([account]))
   await engine.start()
@@ -325,25 +407,5 @@ function paced({ output }: CliContext): (text: string) => void {
     notedMs = nowMs
     last = text
     output.note(text)
-  }
-}
-
-async function stoppable(context: CliContext, work: (stop: AbortSignal) => Promise<void>): Promise<void> {
-  const stop = new AbortController()
-  const unhandle = handleSignals({
-    process,
-    clock: systemClock,
-    onStop: () => {
-      context.output.note('Stopping; what is under way is kept.')
-      stop.abort(new TidemarkError('stopped by hand', { kind: 'transient', code: 'stopped' }))
-    },
-    onReload: () => context.output.note('The configuration is read when the command starts.'),
-    exit: (code) => process.exit(code),
-    onError: (error) => context.output.error(error),
-  })
-  try {
-    await work(stop.signal)
-  } finally {
-    unhandle()
   }
 }

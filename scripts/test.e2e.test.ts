@@ -40,11 +40,12 @@ function runTests(...files: string[]): { code: number | null; last: string; outp
 }
 
 describe('a run', () => {
-  test('passes when every test passes, and says how many', () => {
-    const { code, last } = runTests(
+  test('passes when every test passes, and says how many and what they took', () => {
+    const { code, last, output } = runTests(
       testFile(`describe('d', () => { test('a', () => {}); test('b', () => {}) })`),
     )
     assert.deepEqual([code, last], [0, '2 passed, 0 failed, 0 skipped'])
+    assert.match(output, /^ok {3}.*: 2 passed, [\d.]+ s, processor [\d.]+ s$/m)
   })
 
   const failing: [what: string, body: string, last: string, output: RegExp][] = [

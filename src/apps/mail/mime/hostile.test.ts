@@ -10,9 +10,9 @@ import { encodeParcel, packMessage, unpackMessage } from './parcel.ts'
 import { PARSER_FAILED, parseMessage } from './parse.ts'
 import { htmlToText } from './text.ts'
 
-const BYTES = 4_000_000
+const BYTES = 2_000_000
 /** A header is looked into for 1 MB, and the HTML of a part for 4 MB: more never comes to what reads them. */
-const PIECE_BYTES = 2_000_000
+const PIECE_BYTES = 1_000_000
 const HTML_BYTES = 4_000_000
 
 const filled = (piece: string, bytes = BYTES): string => piece.repeat(Math.ceil(bytes / piece.length))

@@ -1,5 +1,5 @@
-/** One order in this process alone: comes as JSON in the first argument, its answer goes to the parent as a message. */
-import { fileURLToPath } from 'node:url'
+/** The orders of the file bench, each in a process of its own. */
+import { answerOrder } from '../order.ts'
 import type { LimitOrder } from './limits.ts'
 import type { DriveAt, DriveOrder } from './served-drive.ts'
 import type { SyncOrder } from './subject.ts'
@@ -13,8 +13,6 @@ export type Order =
   | { do: 'hash'; gigabytes: number }
   /** Nothing: what a process needs that does nothing. */
   | { do: 'bare' }
-
-const FILE = fileURLToPath(import.meta.url)
 
 /** Each loads only what it needs, so that the memory of one says nothing about another. */
 async function work(order: Order): Promise<unknown> {
@@ -44,21 +42,4 @@ async function setUpHome({ home, at, tree, huge, isAgreed }: Order & { do: 'set-
   return true
 }
 
-async function answer(order: Order): Promise<void> {
-  let message: { value: unknown } | { error: string }
-  try {
-    message = { value: await work(order) }
-  } catch (error) {
-    message = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) }
-  }
-  // A server stays until it is stopped.
-  process.send?.(message, () => {
-    if (order.do !== 'drive' || 'error' in message) process.exit(0)
-  })
-}
-
-if (process.argv[1] === FILE && process.send) {
-  // A parent that is gone takes its measurements with it.
-  process.on('disconnect', () => process.exit(1))
-  await answer(JSON.parse(process.argv[2] ?? '{}') as Order)
-}
+await answerOrder<Order>(import.meta.url, { work, stays: (order) => order.do === 'drive' })

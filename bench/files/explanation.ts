@@ -1,10 +1,11 @@
 /** What the rows mean: the conditions they hold under, and each aim beside what was reached. */
 import type { Row } from '../bench.ts'
+import { type Aim, aimLines, atMost, below, verdict } from '../session.ts'
 import { formatValue } from '../table.ts'
 import type { Sizes } from './session.ts'
 import { countOf } from './tree.ts'
 
-export const AIMS = {
+const AIMS = {
   shareMin: 0.8,
   noOpMsMax: 3_000,
   noOpCallsMax: 2,
@@ -14,32 +15,23 @@ export const AIMS = {
   hashGbMin: 1,
 }
 
-export function conditions(
-  sizes: Sizes,
-  { quick, load }: { quick: boolean; load: readonly number[] },
-): string[] {
-  const lines = [
+export function conditions(sizes: Sizes): string[] {
+  return [
     'the simulator, the sync and each limit are processes of their own on this machine and share its cores and its disk; a personal drive; the ledger is SQLite in a file, WAL, synchronous = FULL',
-    `load of the machine (one minute) before and after: ${load.map(formatValue).join(' and ')}; what is above 2 is not of this bench`,
     'tidemark: from asking for a sync until nothing is left to do, without the start of the process; 8 uploads, downloads and checks at once, chunks of 10 MiB, as a new user has them; no limit on requests',
     `\`limit\`: a bare loop over node:http with 8 calls at once that hashes, compares and commits nothing. Up: read the file, PUT its content, PATCH its time (huge: a session and its fragments). Down: delta, GET content, GET the address that it leads to, write, fsync, rename, fsync of the folder. Nothing changed: one delta and a readdir and lstat of everything`,
     `small: ${formatValue(countOf(sizes.small))} files of up to ${formatValue(sizes.small.bytesMax)} bytes in ${formatValue(sizes.small.tops * sizes.small.subs)} folders, the better of two runs; ${farOf(sizes)}; huge: synthetic content, real bytes on the disk and on the wire, one run`,
     `many: ${formatValue(countOf(sizes.many))} files in ${formatValue(sizes.many.tops * sizes.many.subs)} folders; rows put into the ledger as a first sync leaves them; medians of three rounds in one process, of which the first compares every row and notes a digest of each folder; a bare process is Node that does nothing`,
     `idle: processor time of \`tidemark files watch\` over ${sizes.idleMs / 1_000} s, 15 s after its start`,
   ]
-  if (quick) lines.unshift('**quick run: small sizes; not for quoting**')
-  return lines
 }
 
 function farOf({ far }: Sizes): string {
   return `${far.latencyMs} ms a call: the simulator waits that long before it answers, as a service that is not on this machine would; one run`
 }
 
-export function explain(rows: readonly Row[]): string[] {
-  const lines = [...shareLines(rows), ...aimLines(rows)]
-  return lines.length > 0
-    ? [['### Against the aims', '', ...lines.map((line) => `- ${line}`)].join('\n')]
-    : []
+export function aims(rows: readonly Row[]): string[] {
+  return [...shareLines(rows), ...aimLines(rows, FIXED), ...hashLines(rows)]
 }
 
 /** Of each case that has a limit: which share of its pace was reached. */
@@ -54,31 +46,17 @@ function shareLines(rows: readonly Row[]): string[] {
   })
 }
 
-function aimLines(rows: readonly Row[]): string[] {
-  const aims: [pattern: RegExp, unit: string, max: number][] = [
-    [/^no-op sync of [\d,]+ files$/, 'ms', AIMS.noOpMsMax],
-    [/^no-op .*API calls/, 'calls', AIMS.noOpCallsMax],
-    [/^move .*API calls/, 'calls', AIMS.moveCallsMax],
-    [/^idle .*processor$/, '%', AIMS.idlePercentMax],
-    [/resident over a bare process$/, 'MB', AIMS.residentMbMax],
-  ]
-  const lines = rows.flatMap((own) => {
-    if (own.subject !== 'tidemark') return []
-    const aim = aims.find(([pattern, unit]) => pattern.test(own.case) && unit === own.unit)
-    if (!aim) return []
-    const [, unit, max] = aim
-    const isMet = unit === 'calls' ? own.value <= max : own.value < max
-    const text = unit === 'calls' ? `at most ${max}` : `below ${formatValue(max)} ${unit}`
-    return [`${own.case}: ${formatValue(own.value)} ${unit} (${text}: ${verdict(isMet)})`]
-  })
-  const hash = rows.find(({ case: name }) => name === 'hash: QuickXorHash')
-  if (hash) {
-    const aim = `at least ${AIMS.hashGbMin} GB/s: ${verdict(hash.value >= AIMS.hashGbMin)}`
-    lines.push(`QuickXorHash of bytes in memory on one core: ${formatValue(hash.value)} GB/s (${aim})`)
-  }
-  return lines
-}
+const FIXED: readonly Aim[] = [
+  { of: /^no-op sync of [\d,]+ files$/, ...below(AIMS.noOpMsMax, 'ms') },
+  { of: /^no-op .*API calls/, ...atMost(AIMS.noOpCallsMax) },
+  { of: /^move .*API calls/, ...atMost(AIMS.moveCallsMax) },
+  { of: /^idle .*processor$/, ...below(AIMS.idlePercentMax, '%') },
+  { of: /resident over a bare process$/, ...below(AIMS.residentMbMax, 'MB') },
+]
 
-function verdict(isMet: boolean): string {
-  return isMet ? 'met' : '**missed**'
+function hashLines(rows: readonly Row[]): string[] {
+  const hash = rows.find(({ case: name }) => name === 'hash: QuickXorHash')
+  if (!hash) return []
+  const aim = `at least ${AIMS.hashGbMin} GB/s: ${verdict(hash.value >= AIMS.hashGbMin)}`
+  return [`QuickXorHash of bytes in memory on one core: ${formatValue(hash.value)} GB/s (${aim})`]
 }

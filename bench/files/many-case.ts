@@ -4,10 +4,10 @@
  */
 import { sleep, systemClock } from '../../src/base/clock.ts'
 import type { Row } from '../bench.ts'
-import { cpuSeconds, residentMb } from '../server/session.ts'
+import { cpuSeconds, residentMb, row } from '../session.ts'
 import { formatValue } from '../table.ts'
 import { CHANGED } from './limits.ts'
-import { row, type Session, type World } from './session.ts'
+import type { Session, World } from './session.ts'
 import type { Step, StepDone } from './subject.ts'
 import { countOf } from './tree.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Row } from '../bench.ts'
-import { explain } from './explanation.ts'
+import { aims } from './explanation.ts'
 import { hashSpeeds } from './hash-speed.ts'
 import { FULL } from './session.ts'
 import { titleOf } from './transfer-case.ts'
@@ -26,29 +26,33 @@ describe('the files of the bench', () => {
 })
 
 describe('the numbers of the file bench', () => {
+  const textOf = (rows: Row[]): string => aims(rows).join('\n')
   const row = (name: string, subject: string, value: number, unit: string): Row => ({
-    ...{ case: name, subject, value, unit },
+    case: name,
+    subject,
+    value,
+    unit,
   })
 
   test('a pace is compared with its limit, a time the other way round, and what misses its aim is said', () => {
-    const [text] = explain([
+    const text = textOf([
       row('small up', 'limit', 1_000, 'files/s'),
       row('small up', 'tidemark', 850, 'files/s'),
       row('one change', 'limit', 10, 'ms'),
       row('one change', 'tidemark', 40, 'ms'),
     ])
-    assert.match(text!, /small up: 0\.85 × the plain protocol \(at least 0\.8 ×: met\)/)
-    assert.match(text!, /one change: 0\.25 × the plain protocol \(at least 0\.8 ×: \*\*missed\*\*\)/)
+    assert.match(text, /small up: 0\.85 × the plain protocol \(at least 0\.8 ×: met\)/)
+    assert.match(text, /one change: 0\.25 × the plain protocol \(at least 0\.8 ×: \*\*missed\*\*\)/)
   })
 
   test('calls may reach their aim, times and sizes must stay below it', () => {
-    const [text] = explain([
+    const text = textOf([
       row('no-op sync of 100,000 files', 'tidemark', 3_000, 'ms'),
       row('no-op sync of 100,000 files, API calls', 'tidemark', 2, 'calls'),
       row('idle watch of 100,000 files, processor', 'tidemark', 0.5, '%'),
       row('idle watch of 100,000 files, resident over a bare process', 'tidemark', 101, 'MB'),
     ])
-    const verdicts = [...text!.matchAll(/: (met|\*\*missed\*\*)\)/g)].map(([, verdict]) => verdict)
+    const verdicts = [...text.matchAll(/: (met|\*\*missed\*\*)\)/g)].map(([, verdict]) => verdict)
     assert.deepEqual(verdicts, ['**missed**', 'met', 'met', '**missed**'])
   })
 

@@ -1,9 +1,8 @@
-/** What the cases of a run share: sizes, processes, a folder that is removed at the end, and what went wrong. */
-import { mkdtempSync, rmSync } from 'node:fs'
+/** What the cases of the file bench share: sizes, and worlds with a simulated drive and a home. */
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { BenchOptions, Row } from '../bench.ts'
-import { benchFolder } from '../machine.ts'
-import { Processes, type Running } from '../mail/processes.ts'
+import type { BenchOptions } from '../bench.ts'
+import { Session as BenchSession } from '../session.ts'
 import type { Order } from './child.ts'
 import type { LimitDone, LimitOrder } from './limits.ts'
 import type { DriveAt, DriveOrder } from './served-drive.ts'
@@ -39,41 +38,18 @@ export const QUICK: Sizes = {
   hashGigabytes: 0.05,
 }
 
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 const MS_MAX = 600_000
 /** As bin/tidemark has them. */
 const LAUNCHER = {
   flags: ['--max-semi-space-size=4', '--heap-growing-percent=60'],
   env: { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' },
 }
-const CHILD = new URL('./child.ts', import.meta.url).pathname
 
-export class Session {
-  readonly processes = new Processes(CHILD)
-  readonly folder = mkdtempSync(join(benchFolder(), 'tidemark-bench-files-'))
-  readonly sizes: Sizes
-  readonly failures: string[] = []
-  readonly #options: BenchOptions
+export class Session extends BenchSession<Sizes> {
   #homes = 0
-  /** Who is told to stop leaves no process behind. */
-  readonly #onSignal = (): void => {
-    void this.close().finally(() => process.exit(1))
-  }
 
   constructor(options: BenchOptions) {
-    this.#options = options
-    this.sizes = options.quick ? QUICK : FULL
-    for (const signal of SIGNALS) process.once(signal, this.#onSignal)
-  }
-
-  say(line: string): void {
-    this.#options.say(line)
-  }
-
-  failed(what: string, error: unknown): void {
-    const why = error instanceof Error ? error.message : String(error)
-    this.failures.push(`${what}: ${why}`)
-    this.say(`${what} failed: ${why}`)
+    super(options, { name: 'files', full: FULL, quick: QUICK })
   }
 
   /** A simulator of its own while `use` runs, and a home whose folder is removed after it. */
@@ -84,7 +60,7 @@ export class Session {
     )
     const home = join(this.folder, `home-${++this.#homes}`)
     try {
-      return await use(new World(this, { at, home, running }))
+      return await use(new World(this, { at, home }))
     } finally {
       await running.stop()
       rmSync(home, { recursive: true, force: true })
@@ -95,12 +71,6 @@ export class Session {
     const how = order.do === 'sync' ? LAUNCHER : {}
     return this.processes.order<Answer>(order, { msMax: MS_MAX, ...how })
   }
-
-  async close(): Promise<void> {
-    for (const signal of SIGNALS) process.off(signal, this.#onSignal)
-    await this.processes.close()
-    rmSync(this.folder, { recursive: true, force: true })
-  }
 }
 
 export class World {
@@ -108,7 +78,7 @@ export class World {
   readonly home: string
   readonly #session: Session
 
-  constructor(session: Session, { at, home }: { at: DriveAt; home: string; running: Running }) {
+  constructor(session: Session, { at, home }: { at: DriveAt; home: string }) {
     this.#session = session
     this.at = at
     this.home = home
@@ -131,9 +101,4 @@ export class World {
   limit(order: Omit<LimitOrder, 'do' | 'at' | 'root'> & { root?: string }): Promise<LimitDone> {
     return this.#session.order<LimitDone>({ root: this.root, ...order, do: 'limit', at: this.at })
   }
-}
-
-export function row(name: string, subject: string, value: number, unit: string): Row {
-  const digits = value < 100 ? 100 : 1
-  return { case: name, subject, value: Math.round(value * digits) / digits, unit }
 }

@@ -1,8 +1,9 @@
 /** Files up and down, each beside a bare loop that makes the same calls as many at a time. */
 import type { Row } from '../bench.ts'
+import { row } from '../session.ts'
 import { formatValue } from '../table.ts'
 import type { LimitOrder } from './limits.ts'
-import { row, type Session, type World } from './session.ts'
+import type { Session, World } from './session.ts'
 import { countOf, type Huge, type Tree } from './tree.ts'
 
 export const TRANSFERS = ['small up', 'small down', 'far up', 'far down', 'huge up', 'huge down'] as const

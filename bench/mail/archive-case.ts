@@ -17,12 +17,10 @@ const SEARCH_MS_MAX = 600_000
 const SLOWEST = 5
 
 export type Wanted = { memory: boolean; search: boolean }
-export type ArchiveResult = { rows: Row[]; notes: string[] }
 
-export async function runArchives(session: Session, wanted: Wanted): Promise<ArchiveResult> {
+export async function runArchives(session: Session, wanted: Wanted): Promise<Row[]> {
   const [few, many] = session.sizes.memoryMessages
   const rows: Row[] = []
-  const notes: string[] = []
   for (const messages of wanted.memory ? [few, many] : [many]) {
     const gmail = await Gmail.start(session.processes, { messages, unitsPerMinute: null, profile: 'plain' })
     try {
@@ -39,14 +37,14 @@ export async function runArchives(session: Session, wanted: Wanted): Promise<Arc
         await gmail.stop()
         const searched = await search(session, home)
         rows.push(...searchRows(messages, searched))
-        notes.push(slowest(searched))
+        session.notes.push(slowest(searched))
       }
       home.remove()
     } finally {
       await gmail.stop()
     }
   }
-  return { rows, notes }
+  return rows
 }
 
 async function search({ processes, sizes }: Session, home: Home): Promise<Searched[]> {

@@ -1,11 +1,12 @@
 /** What the rows mean: the conditions they hold under, and each aim beside what was reached. */
 import type { Row } from '../bench.ts'
+import { type Aim, aimLines, atMost, below, verdict } from '../session.ts'
 import { formatValue } from '../table.ts'
 import { MEMORY } from './archive-case.ts'
 import type { Sizes } from './session.ts'
 import { SPEED } from './speed-case.ts'
 
-export const AIMS = {
+const AIMS = {
   usedMin: 95,
   throttledMax: 1,
   speedShareMin: 0.7,
@@ -15,39 +16,34 @@ export const AIMS = {
   callsMax: 2,
 }
 
-export function conditions(sizes: Sizes, quick: boolean): string[] {
-  const lines = [
+export function conditions(sizes: Sizes): string[] {
+  return [
     'the simulator, the sync and each limit are processes of their own on this machine; all share its cores, so a faster sync also waits for the simulator',
     `quota: worlds side by side, ${sizes.quotaWarmUpMs / 1000} s to warm up from the first call, ${sizes.quotaMs / 1000} s measured; the simulator counts what was charged to the user in a sliding minute; calls in a batch count one by one; price of a get 20; the settings are those of a new user but for gmail.units_per_minute`,
     `unbounded: ${sizes.speedMessages.toLocaleString('en-US')} messages of all kinds; tidemark from before its first request to its last commit as the ledger has them, without the start of the process; \`limit download\`: the same ids through the same endpoint, 50 a request, 8 requests at once, nothing parsed or stored; \`limit insert\`: the same bytes into one table, WAL, synchronous = FULL, 100 rows a transaction, only the inserts timed; they take turns, the best of ${sizes.speedRuns} counts`,
     "memory: VmHWM of the sync's process; generated mail of the profile `plain`",
     'search: the archive of the larger memory case in a process of its own, one query after another, from text to page of hits, after one round to warm up',
   ]
-  if (quick) lines.unshift('**quick run: small sizes, one run each; not for quoting**')
-  return lines
 }
 
-export function explain(rows: readonly Row[], notes: readonly string[]): string[] {
-  const lines = [...quotaLines(rows), ...speedLines(rows), ...memoryLines(rows), ...otherLines(rows)]
-  const parts = lines.length > 0 ? [['### Against the aims', '', ...lines.map(item)].join('\n')] : []
-  if (notes.length > 0) parts.push(['### Details', '', ...notes.map(item)].join('\n'))
-  return parts
+export function aims(rows: readonly Row[]): string[] {
+  return [...aimLines(rows, QUOTA), ...speedLines(rows), ...memoryLines(rows), ...aimLines(rows, OTHER)]
 }
 
-function item(line: string): string {
-  return `- ${line}`
-}
+const QUOTA: readonly Aim[] = [
+  {
+    of: /^quota: .*, used/,
+    isMet: (value) => value >= AIMS.usedMin,
+    text: `at least ${AIMS.usedMin} %`,
+  },
+  { of: /^quota: /, ...below(AIMS.throttledMax, '%') },
+]
 
-function quotaLines(rows: readonly Row[]): string[] {
-  return rows
-    .filter((row) => row.case.startsWith('quota: '))
-    .map((row) => {
-      const isUse = row.case.includes(', used')
-      const isMet = isUse ? row.value >= AIMS.usedMin : row.value < AIMS.throttledMax
-      const aim = isUse ? `at least ${AIMS.usedMin} %` : `below ${AIMS.throttledMax} %`
-      return `${row.case}: ${formatValue(row.value)} % (${aim}: ${verdict(isMet)})`
-    })
-}
+const OTHER: readonly Aim[] = [
+  { of: /^search: .*, p50$/, ...below(AIMS.searchP50MsMax, 'ms') },
+  { of: /^search: .*, p95$/, ...below(AIMS.searchP95MsMax, 'ms') },
+  { of: /^unchanged /, ...atMost(AIMS.callsMax) },
+]
 
 /** Against the slower of the two limits. */
 function speedLines(rows: readonly Row[]): string[] {
@@ -69,23 +65,4 @@ function memoryLines(rows: readonly Row[]): string[] {
   return [
     `${MEMORY}: ${formatValue(few.value)} MB and ${formatValue(many.value)} MB, ${formatValue(many.value / few.value)} × (below ${AIMS.memoryMbMax} MB: ${verdict(isMet)})`,
   ]
-}
-
-function otherLines(rows: readonly Row[]): string[] {
-  const aims: [RegExp, number, string][] = [
-    [/^search: .*, p50$/, AIMS.searchP50MsMax, 'ms'],
-    [/^search: .*, p95$/, AIMS.searchP95MsMax, 'ms'],
-    [/^unchanged /, AIMS.callsMax, 'calls'],
-  ]
-  return rows.flatMap((row) => {
-    const [, max, unit] = aims.find(([pattern]) => pattern.test(row.case)) ?? []
-    if (max === undefined || unit === undefined) return []
-    const isMet = unit === 'calls' ? row.value <= max : row.value < max
-    const aim = unit === 'calls' ? `at most ${max}` : `below ${max} ms`
-    return [`${row.case}: ${formatValue(row.value)} ${unit} (${aim}: ${verdict(isMet)})`]
-  })
-}
-
-function verdict(isMet: boolean): string {
-  return isMet ? 'met' : '**missed**'
 }

@@ -1,6 +1,6 @@
 /** A simulated Gmail in a process of its own, as `tidemark sim` gives it, and its control API. */
 import type { QuotaSettings, QuotaUsage } from '../../src/sim/quota.ts'
-import { firstLine, type Processes, type Running } from './processes.ts'
+import { firstLine, type Processes, type Running } from '../processes.ts'
 
 export type GmailOptions = {
   messages: number

@@ -7,8 +7,8 @@ import { openVault } from '../../src/base/vault.ts'
 import { GMAIL_SCOPES } from '../../src/cloud/gmail/auth.ts'
 import { Accounts, accountKey } from '../../src/ledger/accounts.ts'
 import { openLedger } from '../../src/ledger/open.ts'
+import type { Processes, Running } from '../processes.ts'
 import { ADDRESS, type Gmail } from './gmail.ts'
-import type { Processes, Running } from './processes.ts'
 
 /** So high that they never hold anything up. */
 export const UNBOUNDED = {

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { parseQuery } from '../../src/apps/mail/query/parse.ts'
 import type { QuotaUsage } from '../../src/sim/quota.ts'
 import { searchRows, slowest } from './archive-case.ts'
-import { explain } from './explanation.ts'
+import { aims } from './explanation.ts'
 import { ADDRESS } from './gmail.ts'
 import { planOf } from './index.ts'
 import { QUERIES } from './queries.ts'
@@ -81,9 +81,9 @@ describe('the numbers of the mail bench', () => {
   test('speed is compared with the slower limit, and what misses its aim is said', () => {
     const row = (subject: string, value: number) => ({ case: SPEED, subject, value, unit: 'messages/s' })
     const rows = [row('limit download', 4_000), row('limit insert', 2_000), row('tidemark', 1_500)]
-    assert.match(explain(rows, [])[0]!, /0\.38 × limit download, 0\.75 × limit insert.*is the insert.*met/)
+    assert.match(aims(rows)[0]!, /0\.38 × limit download, 0\.75 × limit insert.*is the insert.*met/)
     rows[2]!.value = 1_300
-    assert.match(explain(rows, [])[0]!, /missed/)
-    assert.deepEqual(explain([], []), [])
+    assert.match(aims(rows)[0]!, /missed/)
+    assert.deepEqual(aims([]), [])
   })
 })

@@ -1,9 +1,6 @@
-/** What the cases of a run share: sizes, processes, a folder that is removed at the end, and what went wrong. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+/** How much the cases of the mail bench measure. */
 import type { BenchOptions } from '../bench.ts'
-import { benchFolder } from '../machine.ts'
-import { Processes } from './processes.ts'
+import { Session as BenchSession } from '../session.ts'
 import type { QuotaWorld } from './quota-case.ts'
 
 export type Sizes = {
@@ -18,7 +15,6 @@ export type Sizes = {
 }
 
 const MINUTE_MS = 60_000
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 export const FULL: Sizes = {
   quotaWarmUpMs: 30_000,
@@ -51,36 +47,8 @@ function worlds({ small, large }: { small: number; large: number }): QuotaWorld[
   ]
 }
 
-export class Session {
-  readonly processes = new Processes()
-  readonly folder = mkdtempSync(join(benchFolder(), 'tidemark-bench-mail-'))
-  readonly sizes: Sizes
-  readonly failures: string[] = []
-  readonly #options: BenchOptions
-  /** Who is told to stop leaves no process behind. */
-  readonly #onSignal = (): void => {
-    void this.close().finally(() => process.exit(1))
-  }
-
+export class Session extends BenchSession<Sizes> {
   constructor(options: BenchOptions) {
-    this.#options = options
-    this.sizes = options.quick ? QUICK : FULL
-    for (const signal of SIGNALS) process.once(signal, this.#onSignal)
-  }
-
-  say(line: string): void {
-    this.#options.say(line)
-  }
-
-  failed(what: string, error: unknown): void {
-    const why = error instanceof Error ? error.message : String(error)
-    this.failures.push(`${what}: ${why}`)
-    this.say(`${what} failed: ${why}`)
-  }
-
-  async close(): Promise<void> {
-    for (const signal of SIGNALS) process.off(signal, this.#onSignal)
-    await this.processes.close()
-    rmSync(this.folder, { recursive: true, force: true })
+    super(options, { name: 'mail', full: FULL, quick: QUICK })
   }
 }

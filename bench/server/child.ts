@@ -1,9 +1,7 @@
 /** One part of a measurement in this process alone: its order comes as JSON in the first argument. */
-import { fileURLToPath } from 'node:url'
+import { answerOrder } from '../order.ts'
 import { type ClientOrder, startClients } from './clients.ts'
 import { type HubOrder, serveHub } from './served-hub.ts'
-
-const FILE = fileURLToPath(import.meta.url)
 
 /** `start` begins, `begin` forgets what was seen until then, `stop` ends and is answered with what was seen. */
 function obey(order: ClientOrder): string {
@@ -16,9 +14,7 @@ function obey(order: ClientOrder): string {
   return 'ready'
 }
 
-if (process.argv[1] === FILE && process.send) {
-  // A parent that is gone takes its measurements with it.
-  process.on('disconnect', () => process.exit(1))
-  const order = JSON.parse(process.argv[2] ?? '{}') as ClientOrder | HubOrder
-  process.send({ value: order.do === 'hub' ? await serveHub(order) : obey(order) })
-}
+await answerOrder<ClientOrder | HubOrder>(import.meta.url, {
+  work: async (order) => (order.do === 'hub' ? await serveHub(order) : obey(order)),
+  stays: () => true,
+})

@@ -1,9 +1,7 @@
 /** What the rows mean: the conditions they hold under, and each aim beside what was reached. */
 import type { Row } from '../bench.ts'
-import { formatValue } from '../table.ts'
+import { type Aim, aimLines } from '../session.ts'
 import type { Sizes } from './session.ts'
-
-type Aim = { of: RegExp; isMet: (value: number) => boolean; text: string }
 
 const AIMS: readonly Aim[] = [
   { of: /^load: .*, share kept$/, isMet: (value) => value >= 0.9, text: 'at least 0.90' },
@@ -18,29 +16,16 @@ const AIMS: readonly Aim[] = [
   { of: /^pages: .*longest task$/, isMet: (value) => value <= 100, text: 'at most 100 ms' },
 ]
 
-export function conditions(
-  sizes: Sizes,
-  { quick, load }: { quick: boolean; load: readonly number[] },
-): string[] {
+export function conditions(sizes: Sizes): string[] {
   const n = (value: number): string => value.toLocaleString('en-US')
-  const [before, after] = load.map((value) => value.toFixed(1))
-  const lines = [
-    `what else ran on this machine: its load, over a minute, was ${before} before and ${after} after the run; what came from the run itself is in the second number only`,
+  return [
     `load: one sync by \`tidemark serve\` from a simulated Gmail in a process of its own; phases without and with clients take turns in it, ${sizes.phasePairs} of each; a process with the clients has ${sizes.pages} live pages (events, and what such pages ask for when something changed) and ${sizes.readsPerS} reads a second, each timed from when it was due; server, simulator and clients share the cores`,
     `load, quota: ${n(sizes.quotaPhaseMs / 1000)} s a phase; unbounded: ${n(sizes.unboundedPhaseMs / 1000)} s a phase, and the sync takes all of its core that it can get, so whatever the clients cost is missing there`,
     `silent: the live events in a process of their own, ${sizes.silentMs / 1000} s; resident includes what the process keeps to send again to clients that come back (2,000 events), and what the kernel buffers is not in it`,
     `large: ${n(sizes.segments)} segments and ${n(sizes.jobs)} jobs in SQLite, \`serve --role web\`, one read after another, ${sizes.readRounds} of each; pages in a headless Chromium; tasks below 50 ms are not reported and show as 0`,
   ]
-  if (quick) lines.unshift('**quick run: small sizes, one run each; not for quoting**')
-  return lines
 }
 
-export function explain(rows: readonly Row[]): string[] {
-  const lines = rows.flatMap((row) => {
-    const aim = AIMS.find(({ of }) => of.test(row.case))
-    if (!aim) return []
-    const verdict = aim.isMet(row.value) ? 'met' : '**missed**'
-    return [`- ${row.case}: ${formatValue(row.value)} ${row.unit} (${aim.text}: ${verdict})`]
-  })
-  return lines.length > 0 ? [['### Against the aims', '', ...lines].join('\n')] : []
+export function aims(rows: readonly Row[]): string[] {
+  return aimLines(rows, AIMS)
 }

@@ -5,10 +5,11 @@ import { performance } from 'node:perf_hooks'
 import { sleep, systemClock } from '../../src/base/clock.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import type { Row } from '../bench.ts'
+import { cpuSeconds, percentile } from '../session.ts'
 import { formatValue } from '../table.ts'
 import { fillLargeLedger, LARGE_STREAM } from './large-ledger.ts'
 import { feelPages } from './large-pages.ts'
-import { BENCH_HEADERS, cpuSeconds, percentile, type Served, type Session } from './session.ts'
+import { BENCH_HEADERS, type Served, type Session } from './session.ts'
 
 export const LARGE = 'large'
 const IDLE_MS = 5_000

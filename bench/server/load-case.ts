@@ -7,9 +7,10 @@ import { sleep, systemClock } from '../../src/base/clock.ts'
 import type { Row } from '../bench.ts'
 import { ADDRESS, Gmail } from '../mail/gmail.ts'
 import { Home, UNBOUNDED } from '../mail/home.ts'
+import { cpuSeconds, percentile } from '../session.ts'
 import { formatValue } from '../table.ts'
 import type { ClientReport } from './clients.ts'
-import { cpuSeconds, percentile, type Served, type Session } from './session.ts'
+import type { Served, Session } from './session.ts'
 
 export type LoadWorld = {
   name: string

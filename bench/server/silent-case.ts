@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { sleep, systemClock } from '../../src/base/clock.ts'
 import type { Row } from '../bench.ts'
+import { residentMb } from '../session.ts'
 import type { HubOrder, HubReport } from './served-hub.ts'
-import { residentMb, type Session } from './session.ts'
+import type { Session } from './session.ts'
 
 export const SILENT = 'silent: 50 clients that do not read'
 const CLIENTS = 50

@@ -5,11 +5,10 @@ import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { sleep, systemClock } from '../../src/base/clock.ts'
+import { sleep, systemClock } from '../src/base/clock.ts'
 
-export const TIDEMARK = fileURLToPath(new URL('../../bin/tidemark', import.meta.url))
-const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url))
-const NODE_COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url))
+export const TIDEMARK = fileURLToPath(new URL('../bin/tidemark', import.meta.url))
+const NODE_COMPILE_CACHE = fileURLToPath(new URL('./node_modules/.cache/compiled', import.meta.url))
 
 /** Of its output only the end is kept. */
 const OUTPUT_CHARS_MAX = 200_000
@@ -75,8 +74,8 @@ export class Processes {
   readonly #running = new Set<Running>()
   readonly #childFile: string
 
-  /** `childFile` takes the orders; that of the mail bench if left out. */
-  constructor(childFile = CHILD) {
+  /** `childFile` takes the orders. */
+  constructor(childFile: string) {
     this.#childFile = childFile
   }
 

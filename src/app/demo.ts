@@ -2,6 +2,9 @@
  * An app's part of the demo: what the simulated cloud holds for it, how it is connected, what goes on happening there,
  * and how far it is. The demo itself (its folder, the cloud, the server, what is printed) is in src/cli/demo.
  */
+import { appendFileSync } from 'node:fs'
+import type { z } from 'zod'
+import { readIfThere, replaceFile } from '../base/whole-file.ts'
 import type { Sim, SimOptions } from '../sim/start.ts'
 import type { CliContext } from './command.ts'
 import type { Runtime } from './runtime.ts'
@@ -68,4 +71,52 @@ export type DemoSummary = {
   /** Why it waits, where it does. */
   paused: string | null
   json: object | undefined
+}
+
+/**
+ * What happened in the cloud since the demo began, a numbered line each, written before it happens: the next start does
+ * it again. A line that was cut off by a kill is none, because its change had not begun.
+ */
+export class DemoJournal<Line extends { n: number }> {
+  /** What an earlier run wrote. */
+  readonly before: readonly Line[]
+  readonly #file: string
+  #size: number
+
+  constructor(file: string, schema: z.ZodType<Line>) {
+    this.#file = file
+    this.before = readLines(file, schema)
+    this.#size = this.before.length
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  note(line: Line): void {
+    appendFileSync(this.#file, `${JSON.stringify(line)}\n`, { mode: 0o600 })
+    this.#size += 1
+  }
+}
+
+function readLines<Line extends { n: number }>(file: string, schema: z.ZodType<Line>): Line[] {
+  const text = readIfThere(file)
+  if (text === undefined) return []
+  const lines: Line[] = []
+  for (const raw of text.split('\n')) {
+    const parsed = schema.safeParse(parseJson(raw))
+    if (!parsed.success || parsed.data.n !== lines.length) break
+    lines.push(parsed.data)
+  }
+  const whole = lines.map((line) => `${JSON.stringify(line)}\n`).join('')
+  if (whole !== text) replaceFile(file, whole)
+  return lines
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }

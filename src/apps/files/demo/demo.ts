@@ -56,7 +56,7 @@ upload = "${rate}"
         // Numbered by what has happened: the same step never comes twice.
         live(
           filesRuntime(runtime),
-          ({ hasConflict }) => deviceStep(drive, { seed, n: journal.size(), hasConflict }),
+          ({ hasConflict }) => deviceStep(drive, { seed, n: journal.size, hasConflict }),
           stop,
         ),
       settle: (runtime, stop) => settle(filesRuntime(runtime), stop),

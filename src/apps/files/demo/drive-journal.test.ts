@@ -29,9 +29,9 @@ describe('the drive of the demo', () => {
       replayedMs = ms
       run()
     }
-    const { size } = keepDrive(sim.state, { folder, now: () => nowMs, at })
+    const journal = keepDrive(sim.state, { folder, now: () => nowMs, at })
     replayedMs = undefined
-    return { sim, size }
+    return { sim, size: () => journal.size }
   }
 
   test('is the same again after a start: ids, contents, the order of changes, what was deleted', () => {

@@ -7,10 +7,11 @@
  * that looks like an answer that was lost on its way, which can happen in any cloud.
  */
 import { createHash } from 'node:crypto'
-import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { readIfThere, replaceFile } from '../../../base/whole-file.ts'
+import { DemoJournal } from '../../../app/demo.ts'
+import { replaceFile } from '../../../base/whole-file.ts'
 import { bytesOfContent, type Content } from '../../../sim/onedrive/content.ts'
 import type { Drive } from '../../../sim/onedrive/drive.ts'
 import { DriveFault } from '../../../sim/onedrive/drive-fault.ts'
@@ -40,29 +41,22 @@ const lineSchema = z.object({
 })
 type Line = z.output<typeof lineSchema>
 
-export type DriveJournal = {
-  /** How many changes it holds. */
-  size(): number
-}
-
 /** Does again what the journal of this folder holds, and writes down whatever comes from then on. */
 export function keepDrive(
   state: Drive,
   { folder, now, at }: { folder: string; now: () => number; at: (ms: number, run: () => void) => void },
-): DriveJournal {
-  const desk = new Desk(state, folder)
-  const lines = readLines(folder)
-  for (const line of lines) at(line.atMs, () => desk.redo(line))
-  let count = lines.length
+): DemoJournal<Line> {
+  const codec = new LineCodec(state, folder)
+  const journal = new DemoJournal(join(folder, JOURNAL_FILE), lineSchema)
+  for (const line of journal.before) at(line.atMs, () => codec.redo(line))
   let depth = 0
   for (const method of METHODS) {
     const act = (state[method] as (...args: unknown[]) => unknown).bind(state)
     const noted = (...args: unknown[]): unknown => {
       // What a change does on its way is part of it.
       if (depth === 0) {
-        const line: Line = { n: count, atMs: now(), do: method, args: args.map((arg) => desk.plain(arg)) }
-        appendFileSync(join(folder, JOURNAL_FILE), `${JSON.stringify(line)}\n`, { mode: 0o600 })
-        count += 1
+        const plain = args.map((arg) => codec.plain(arg))
+        journal.note({ n: journal.size, atMs: now(), do: method, args: plain })
       }
       depth += 1
       try {
@@ -73,35 +67,11 @@ export function keepDrive(
     }
     Object.defineProperty(state, method, { value: noted })
   }
-  return { size: () => count }
-}
-
-/** A line that was cut off by a kill is none: its change had not begun. */
-function readLines(folder: string): Line[] {
-  const file = join(folder, JOURNAL_FILE)
-  const text = readIfThere(file)
-  if (text === undefined) return []
-  const lines: Line[] = []
-  for (const raw of text.split('\n')) {
-    const parsed = lineSchema.safeParse(parseJson(raw))
-    if (!parsed.success || parsed.data.n !== lines.length) break
-    lines.push(parsed.data)
-  }
-  const whole = lines.map((line) => `${JSON.stringify(line)}\n`).join('')
-  if (whole !== text) replaceFile(file, whole)
-  return lines
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+  return journal
 }
 
 /** Items as their ids and contents as their bytes, and back. */
-class Desk {
+class LineCodec {
   readonly #state: Drive
   readonly #folder: string
 

@@ -1,9 +1,11 @@
 /** The demo's mailbox: from a seed, two messages of it can never be read, and mail that keeps arriving. */
+import { join } from 'node:path'
+import { z } from 'zod'
 import { pauseOf } from '../../../app/cli/ending.ts'
 import { SyncProgress } from '../../../app/cli/progress.ts'
 import { untilSettled } from '../../../app/cli/settling.ts'
 import { openedSources } from '../../../app/cli/with-app.ts'
-import type { AppDemo, DemoCloud, DemoSummary } from '../../../app/demo.ts'
+import { type AppDemo, type DemoCloud, DemoJournal, type DemoSummary } from '../../../app/demo.ts'
 import type { Runtime } from '../../../app/runtime.ts'
 import { sleep, systemClock } from '../../../base/clock.ts'
 import { formatCount } from '../../../base/format.ts'
@@ -16,7 +18,6 @@ import { mailApp } from '../app.ts'
 import { type MailRuntime, mailRuntime } from '../runtime.ts'
 import { mailSource } from '../sources.ts'
 import { balanceText, mailStatus } from '../status.ts'
-import { type DemoArrival, noteArrival, readArrivals } from './arrivals.ts'
 
 /** 75 messages a second: a real mailbox of a new project gets 5. */
 const UNITS_PER_MINUTE = 90_000
@@ -29,6 +30,8 @@ const POISON_SHARES = [0.31, 0.74]
 /** Telling for certain that a message cannot be read takes half a minute: not for a small mailbox. */
 const POISON_MESSAGES_MIN = 1_000
 const DAY_MS = 86_400_000
+const JOURNAL_FILE = 'demo-arrivals.jsonl'
+const arrivalSchema = z.object({ n: z.int().min(0), atMs: z.int() })
 
 export const mailDemo: AppDemo = {
   world: ({ address, messages, toMs, isFast }) => ({
@@ -93,17 +96,15 @@ function poison({ sim, address }: DemoCloud): void {
 
 /** What had arrived arrives again. Returns how one more does; false when there were enough. */
 function arrivals({ sim, address, seed, home, at }: DemoCloud): () => boolean {
-  const happen = ({ n, atMs }: DemoArrival): void => {
+  const journal = new DemoJournal(join(home, JOURNAL_FILE), arrivalSchema)
+  const happen = ({ n, atMs }: z.output<typeof arrivalSchema>): void => {
     at(atMs, () => sim.gmail.mutations(address).arrive({}, seededRandom(seed * 1_000_003 + n)))
   }
-  const before = readArrivals(home)
-  for (const arrival of before) happen(arrival)
-  let count = before.length
+  for (const arrival of journal.before) happen(arrival)
   return () => {
-    if (count >= ARRIVALS_MAX) return false
-    const arrival = { n: count, atMs: systemClock.now() }
-    noteArrival(home, arrival)
-    count += 1
+    if (journal.size >= ARRIVALS_MAX) return false
+    const arrival = { n: journal.size, atMs: systemClock.now() }
+    journal.note(arrival)
     happen(arrival)
     return true
   }

@@ -46,7 +46,11 @@ describe('mail sync', () => {
   test('under faults and killed again and again, all ends stored, gone or bad, and the clean-up takes only what is proven', async () => {
     const lines: string[] = []
     const report = await liveAndArchive({
-      ...{ messages: 2_000, kills: 6, seed: 12, poison: 2, faults: { profile: 'mixed' } },
+      messages: 2_000,
+      kills: 6,
+      seed: 12,
+      poison: 2,
+      faults: { profile: 'mixed' },
       say: (line) => lines.push(line),
     })
     assert.ok(report.kills >= 3, lines.join('\n'))

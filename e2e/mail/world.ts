@@ -77,8 +77,12 @@ export class World {
       const vault = await openVault({ env: this.env, home: this.home })
       const { refreshToken } = this.sim.gmail.issue(address, scopes)
       const secret = {
-        ...{ kind: 'oauth', clientId: this.sim.gmail.clientId, clientSecret: this.sim.gmail.clientSecret },
-        ...{ refreshToken, scopes, obtainedAtMs: systemClock.now() },
+        kind: 'oauth',
+        clientId: this.sim.gmail.clientId,
+        clientSecret: this.sim.gmail.clientSecret,
+        refreshToken,
+        scopes,
+        obtainedAtMs: systemClock.now(),
       }
       const account = { service: 'gmail', name: address }
       const sealed = vault.seal(accountKey(account), JSON.stringify(secret))

@@ -20,13 +20,17 @@ export type ServiceEntry = {
 
 export const services: readonly ServiceEntry[] = [
   {
-    ...{ name: 'gmail', title: 'Gmail', flags: ['readOnly', 'full', 'paste', 'serviceAccount'] },
+    name: 'gmail',
+    title: 'Gmail',
+    flags: ['readOnly', 'full', 'paste', 'serviceAccount'],
     levels: 'readonly, modify or full',
     told: { check: 'messages' },
     load: async () => (await import('./gmail/account.ts')).gmailService,
   },
   {
-    ...{ name: 'onedrive', title: 'OneDrive', flags: ['readOnly', 'device'] },
+    name: 'onedrive',
+    title: 'OneDrive',
+    flags: ['readOnly', 'device'],
     levels: 'readonly or readwrite',
     told: { add: 'drive {type}', check: 'drive {type, usedBytes, totalBytes}' },
     load: async () => (await import('./onedrive/account.ts')).oneDriveService,

@@ -28,7 +28,7 @@ export const mailApp: App<OpenMail> = {
   },
   open: async (place) => (await import('./open.ts')).openMail(place),
   settings: async () => (await import('./settings.ts')).sections,
-  look: async (ledger) => (await import('./streams-look.ts')).lookAtMail(ledger),
+  look: async (ledger) => (await import('./status.ts')).lookAtMail(ledger),
   server: async () => (await import('./api/module.ts')).mailModule,
   demo: async () => (await import('./demo/demo.ts')).mailDemo,
   noun: mailNoun,

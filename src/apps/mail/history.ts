@@ -55,7 +55,7 @@ export async function runHistory(kinds: MailKinds, job: RunContext<{ account: st
     if (found.records.length === 0 && found.historyId === cursor) {
       return { effects: (tx) => noteChecked(tx, account.name, nowMs), note: 'nothing new' }
     }
-    await kinds.turns.take(account.name, () => takeIn(kinds, job, account, found))
+    await kinds.listingLock.run(account.name, () => takeIn(kinds, job, account, found))
     job.progress({ done: news, unit: 'items', label: changesText(news) })
     if (!found.more) {
       const totals = await readTotals(account, { atMs: clock.now(), signal: job.signal })

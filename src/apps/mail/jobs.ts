@@ -46,7 +46,6 @@ import {
 import { runReconcile } from './reconcile.ts'
 import { noteUncompared } from './store/missing-messages.ts'
 import { type MailTables, noteLabels, notePlan, noteTotals } from './store/tables.ts'
-import { Turns } from './turns.ts'
 
 export type SyncSettings = {
   slice: Granularity | 'auto'
@@ -97,8 +96,8 @@ export type MailKinds = MailDeps & {
   fetch: JobKind<BatchPayload>
   history: JobKind<{ account: string }>
   reconcile: JobKind<{ account: string }>
-  /** Reading which ids are known and writing new ones: one at a time for an account. */
-  turns: Turns
+  /** Held by whoever reads which ids of an account are known and writes new ones. */
+  listingLock: KeyedMutex
   /** What is in the way of an account's work. */
   obstacles: Obstacles
   batchSize(account: string): BatchSize
@@ -109,7 +108,7 @@ export function mailKinds(deps: MailDeps): MailKinds {
   const budget = (stream: string | null): string => deps.accounts.budget(accountOf(stream ?? ''))
   const kinds: MailKinds = {
     ...deps,
-    turns: new Turns(),
+    listingLock: new KeyedMutex(),
     obstacles: new EngineObstacles(deps.clock),
     batchSize: (account) => {
       let size = sizes.get(account)
@@ -166,6 +165,22 @@ export function mailKinds(deps: MailDeps): MailKinds {
     }),
   }
   return kinds
+}
+
+/** One after another for each name, in the order in which they came. */
+class KeyedMutex {
+  readonly #last = new Map<string, Promise<unknown>>()
+
+  async run<T>(name: string, fn: () => Promise<T>): Promise<T> {
+    const before = this.#last.get(name) ?? Promise.resolve()
+    const result = before.then(fn, fn)
+    this.#last.set(name, result)
+    try {
+      return await result
+    } finally {
+      if (this.#last.get(name) === result) this.#last.delete(name)
+    }
+  }
 }
 
 export function jobsOf({ plan, list, fetch, history, reconcile }: MailKinds): AnyJobKind[] {
@@ -237,7 +252,9 @@ async function planSlices(kinds: MailKinds, job: RunContext<{ account: string }>
         kinds.list,
         {
           // With what is left out before it, nobody else lists its first second.
-          ...{ account: name, fromS: index === 0 ? Math.max(0, fromS - 1) : fromS, toS },
+          account: name,
+          fromS: index === 0 ? Math.max(0, fromS - 1) : fromS,
+          toS,
           isFirst: index === 0 && sinceS === null,
           isLast: index === slices.length - 1,
         },

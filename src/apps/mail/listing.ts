@@ -58,7 +58,7 @@ export async function runListing(kinds: MailKinds, job: RunContext<SlicePayload>
       continue
     }
     state.pages += 1
-    const isEnd = await kinds.turns.take(payload.account, () =>
+    const isEnd = await kinds.listingLock.run(payload.account, () =>
       turnPage(kinds, job, state, page, parts.length),
     )
     job.progress({ done: state.pages, unit: 'items', label: `page ${state.pages}` })

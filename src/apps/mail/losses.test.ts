@@ -178,7 +178,11 @@ test('an older archive is noticed however much was stored in it since it was put
   await restore()
   // By somebody who did not look first; and what it came to is told to the ledger, as a fetch does.
   const archive = await openArchive({
-    ...{ folder, account: ADDRESS, archiveId: 'archive-1', shardBy: 'year', shardBytesMax: 4e9 },
+    folder,
+    account: ADDRESS,
+    archiveId: 'archive-1',
+    shardBy: 'year',
+    shardBytesMax: 4e9,
     now: () => systemClock.now(),
   })
   for (let n = 0; n < before + 1; n++) await archive.store([imported(n)])

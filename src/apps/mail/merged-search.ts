@@ -35,7 +35,8 @@ const cursorsShape = z.record(z.string(), z.string())
 export async function withLabels(tables: MailTables, name: string, archive: Archive): Promise<OpenedArchive> {
   const rows = await tables.labels(name)
   return {
-    ...{ name, archive },
+    name,
+    archive,
     labels: new Map(rows.map((row) => [row.name.toLowerCase(), row.id])),
     labelNames: new Map(rows.map((row) => [row.id, row.name])),
   }

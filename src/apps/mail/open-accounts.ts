@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { asTidemarkError, UsageError } from '../../base/errors.ts'
 import type { Vault } from '../../base/vault.ts'
-import { openAccountTokens } from '../../cloud/gmail/account-tokens.ts'
+import { lazyTokens } from '../../cloud/account-tokens.ts'
+import { openAccountTokens } from '../../cloud/gmail/auth.ts'
 import { GmailClient, type Pace, type TokenSource } from '../../cloud/gmail/client.ts'
 import { pricesOf } from '../../cloud/gmail/prices.ts'
-import { lazyTokens } from '../../cloud/lazy-tokens.ts'
 import type { Fetch } from '../../cloud/oauth.ts'
 import type { Limits } from '../../engine/limits/limits.ts'
 import type { Account, Accounts } from '../../ledger/accounts.ts'
@@ -45,9 +45,9 @@ export type OpenAccountsInput = {
 const SILENCE_MAX_MS = 60_000
 
 export async function openMailAccounts(input: OpenAccountsInput): Promise<MailAccounts> {
-  const desk = new AccountDesk(input)
-  await desk.reload()
-  return desk
+  const registry = new AccountRegistry(input)
+  await registry.reload()
+  return registry
 }
 
 type Opening = { row: Account; account: Promise<MailAccount> }
@@ -57,7 +57,7 @@ type Opening = { row: Account; account: Promise<MailAccount> }
  * closed. What was opened keeps its archive and its client when it is connected anew: those look at the secret
  * that is stored.
  */
-class AccountDesk implements MailAccounts {
+class AccountRegistry implements MailAccounts {
   readonly #input: OpenAccountsInput
   readonly #opened = new Map<string, Opening>()
   readonly #paced = new Set<string>()
@@ -212,7 +212,9 @@ export function openClient(
 ): GmailClient {
   const { settings, clock, fetch } = input
   return new GmailClient({
-    ...{ fetch, clock, token: tokensOf(input, row) },
+    fetch,
+    clock,
+    token: tokensOf(input, row),
     apiUrl: settings.apiUrl,
     pace: paceOf(input, row.name, calls),
     timeoutMs: SILENCE_MAX_MS,

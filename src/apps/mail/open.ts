@@ -7,7 +7,7 @@ import { jobsOf, MailTables, mailBudgets, mailKinds, openMailAccounts } from './
 import { mailRuntime, type OpenMail } from './runtime.ts'
 import { type MailOverrides, mailSettingsOf } from './settings.ts'
 import { mailSources } from './sources.ts'
-import { lookAtMail } from './streams-look.ts'
+import { lookAtMail } from './status.ts'
 import { startMailWork } from './work.ts'
 
 /** Jobs besides those that fetch: listing, following, cleaning up. */
@@ -19,7 +19,13 @@ export async function openMail(place: AppPlace): Promise<OpenMail> {
   const settings = mailSettingsOf(config, home, overrides)
   const tables = await MailTables.open(ledger)
   const mail = await openMailAccounts({
-    ...{ accounts, ledger, tables, settings, vault, fetch, clock },
+    accounts,
+    ledger,
+    tables,
+    settings,
+    vault,
+    fetch,
+    clock,
     newArchiveId: place.newId,
     limits: () => place.engine()?.limits,
   })

@@ -57,7 +57,7 @@ export async function runReconcile(kinds: MailKinds, job: RunContext<{ account: 
     state.done += 1
     // The last one is compared again after a crash: there is no later time to note.
     if (stretch.toS !== null) state.uptoS = stretch.toS
-    await kinds.turns.take(account.name, () =>
+    await kinds.listingLock.run(account.name, () =>
       mend(kinds, job, account, { difference, state, segmentId: segment!.id }),
     )
     job.progress({ done: state.done, total, unit: 'items', label: 'comparing' })
@@ -94,7 +94,7 @@ async function begin(
   const { ledger, clock } = kinds
   const noticed = await noticeLosses(kinds, account)
   const { historyId } = await account.client.profile({ signal: job.signal })
-  return kinds.turns.take(account.name, async () => {
+  return kinds.listingLock.run(account.name, async () => {
     const stream = await ledger.stream(account.stream)
     const { id: streamId, tail_at: fromS } = stream
     const state = { historyId, fromS, done: 0, uptoS: null, noticed }

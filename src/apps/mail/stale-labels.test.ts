@@ -21,7 +21,8 @@ async function unclearWorld(
     const answer = await history(page)
     const records = answer.records.map(({ labelsAdded, ...record }) => ({
       ...record,
-      ...{ labelsAdded: [], touched: [...record.touched, ...labelsAdded] },
+      labelsAdded: [],
+      touched: [...record.touched, ...labelsAdded],
     }))
     return { ...answer, records }
   }

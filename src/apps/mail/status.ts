@@ -1,5 +1,6 @@
 /** How far an account is: what the ledger knows, in the words of mail. */
 
+import type { AppLook } from '../../app/runtime.ts'
 import { plural } from '../../base/wording.ts'
 import { type Attendance, seeAttendance } from '../../engine/observe/sightings.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
@@ -8,8 +9,8 @@ import { accountOf, mailChoices, streamOf } from './account.ts'
 import { type LeftOut, leftOutOf, type MailboxTotals, totalsFrom, wholeOf } from './mailbox-totals.ts'
 import type { Verification } from './message.ts'
 import { type MissingCounts, missingCounts } from './store/missing-messages.ts'
-import type { MailTables } from './store/tables.ts'
-import { type Watermark, watermarkOf } from './watermark.ts'
+import { MailTables } from './store/tables.ts'
+import { type Watermark, watermarkOf, withWatermarks } from './watermark.ts'
 
 export type MailStatus = {
   account: string
@@ -113,7 +114,9 @@ function statusOf(
     settledSlices: Number(stream?.settled_segments ?? 0),
     ...counts,
     onTheirWay,
-    ...{ missing: pending, lost, lostImports: imports },
+    missing: pending,
+    lost,
+    lostImports: imports,
     verified: mailbox?.verified ? (JSON.parse(mailbox.verified) as Verification) : null,
     ...totalsOf(mailbox, counts.listed),
     unbalanced: Number(stream?.unbalanced ?? 0),
@@ -168,4 +171,16 @@ export function verificationText(verified: Verification | null, count: (n: numbe
   const what = `${count(messages)} ${plural(messages, 'message')}`
   if (wrong.length > 0) return `${what}, ${wrong.join(', ')}. Run: tidemark mail verify --repair`
   return `${what}, all well${missing === null ? ', not compared with Gmail' : ''}`
+}
+
+/** What the ledger alone tells of mailboxes. */
+export async function lookAtMail(ledger: Ledger): Promise<AppLook> {
+  const tables = await MailTables.open(ledger)
+  return {
+    async shownStreams(rows) {
+      const marked = await withWatermarks(ledger, tables, rows)
+      const wholes = await mailWholes(tables, marked)
+      return marked.map((row) => ({ ...row, whole: wholes.get(row.name) }))
+    },
+  }
 }

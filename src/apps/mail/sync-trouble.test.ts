@@ -182,12 +182,13 @@ describe('what is stored', () => {
     const { archive } = world.account
     await archive.store([
       {
-        ...{ id: message!.id, threadId: message!.threadId, historyId: '0', labelIds: [] },
-        ...{
-          internalMs: message!.internalMs,
-          raw: Buffer.from('Subject: other\r\n\r\n'),
-          source: 'import',
-        },
+        id: message!.id,
+        threadId: message!.threadId,
+        historyId: '0',
+        labelIds: [],
+        internalMs: message!.internalMs,
+        raw: Buffer.from('Subject: other\r\n\r\n'),
+        source: 'import',
       },
     ])
     await world.sync()

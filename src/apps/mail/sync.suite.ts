@@ -63,16 +63,20 @@ export async function startSync(options: SyncOptions): Promise<SyncWorld> {
     },
   })
   const settings: MailSettings = {
-    ...{ folder: join(home, 'mail'), apiUrl: sim.baseUrl, tokenUrl: sim.gmail.tokenUrl },
-    ...{ unitsPerMinute: 1e8, priceOfGet: 20, requestsPerSecond: { start: 5_000, max: 5_000 } },
-    ...{
-      workers: { start: 8, max: 8 },
-      slice: 'auto',
-      sliceByLabel: undefined,
-      batch: 300,
-      sinceMs: undefined,
-    },
-    ...{ shardBy: 'year', shardBytesMax: 4e9, metadataBytesMax: 1e9 },
+    folder: join(home, 'mail'),
+    apiUrl: sim.baseUrl,
+    tokenUrl: sim.gmail.tokenUrl,
+    unitsPerMinute: 1e8,
+    priceOfGet: 20,
+    requestsPerSecond: { start: 5_000, max: 5_000 },
+    workers: { start: 8, max: 8 },
+    slice: 'auto',
+    sliceByLabel: undefined,
+    batch: 300,
+    sinceMs: undefined,
+    shardBy: 'year',
+    shardBytesMax: 4e9,
+    metadataBytesMax: 1e9,
     ...own,
   }
   const ledger = await openLedger(ledgerUrl ?? `sqlite:${join(home, 'ledger.db')}`)
@@ -81,14 +85,24 @@ export async function startSync(options: SyncOptions): Promise<SyncWorld> {
   const vault = await openVault({ env: {}, home })
   const { refreshToken } = sim.gmail.issue(ADDRESS, [GMAIL_SCOPES.full])
   const secret = {
-    ...{ kind: 'oauth', clientId: sim.gmail.clientId, clientSecret: sim.gmail.clientSecret, refreshToken },
-    ...{ scopes: [GMAIL_SCOPES.full], obtainedAtMs: systemClock.now() },
+    kind: 'oauth',
+    clientId: sim.gmail.clientId,
+    clientSecret: sim.gmail.clientSecret,
+    refreshToken,
+    scopes: [GMAIL_SCOPES.full],
+    obtainedAtMs: systemClock.now(),
   }
   const row = { service: SERVICE, name: ADDRESS }
   await rows.add({ ...row, settings: choices, sealed: vault.seal(accountKey(row), JSON.stringify(secret)) })
   let engine: Engine | undefined
   const accounts = await openMailAccounts({
-    ...{ accounts: rows, ledger, tables, vault, settings, fetch: globalThis.fetch, clock: systemClock },
+    accounts: rows,
+    ledger,
+    tables,
+    vault,
+    settings,
+    fetch: globalThis.fetch,
+    clock: systemClock,
     newArchiveId: () => 'archive-1',
     limits: () => engine?.limits,
   })
@@ -102,7 +116,12 @@ export async function startSync(options: SyncOptions): Promise<SyncWorld> {
     await running.drained()
   }
   return {
-    ...{ sim, engine, kinds, tables, accounts, account: await accounts.get(ADDRESS) },
+    sim,
+    engine,
+    kinds,
+    tables,
+    accounts,
+    account: await accounts.get(ADDRESS),
     async sync() {
       await enqueue(kinds.plan)
       await enqueue(kinds.history)

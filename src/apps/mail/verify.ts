@@ -49,8 +49,14 @@ const SEGMENTS_PAGE = 1_000
 
 export async function verifyArchive(account: MailAccount, options: VerifyOptions): Promise<VerifyReport> {
   const report: VerifyReport = {
-    ...{ account: account.name, messages: 0, bytes: 0 },
-    ...{ shards: [], damaged: [], outdated: 0, cloud: null, cloudProblem: null },
+    account: account.name,
+    messages: 0,
+    bytes: 0,
+    shards: [],
+    damaged: [],
+    outdated: 0,
+    cloud: null,
+    cloudProblem: null,
   }
   await verifyBytes(account, report, options)
   if (!options.withCloud) return report
@@ -133,8 +139,12 @@ async function verifyCloud(
 ): Promise<NonNullable<VerifyReport['cloud']>> {
   const stretches = stretchesOf(await slicesOf(options.ledger, account.stream))
   const cloud: NonNullable<VerifyReport['cloud']> = {
-    ...{ slices: stretches.length, listed: 0, stored: 0 },
-    ...{ missing: [], vanished: [], returned: [] },
+    slices: stretches.length,
+    listed: 0,
+    stored: 0,
+    missing: [],
+    vanished: [],
+    returned: [],
   }
   const missing = new Set<string>()
   for (const [index, stretch] of stretches.entries()) {

@@ -88,7 +88,8 @@ describe('the watermark that is reported', () => {
     await until(world, none, async () => (await world.status()).mark_at * 1000 > FROM_MS + 90 * DAY_MS)
 
     const message = world.sim.gmail.mailbox(ADDRESS).insert({
-      ...{ raw: Buffer.from('Subject: old\r\n\r\nmail'), labelIds: ['INBOX'] },
+      raw: Buffer.from('Subject: old\r\n\r\nmail'),
+      labelIds: ['INBOX'],
       internalMs: FROM_MS + 40 * DAY_MS,
     })
     const arrived = { message, atMs: Date.now() }

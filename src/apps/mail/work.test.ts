@@ -37,7 +37,8 @@ async function world(): Promise<World> {
   const sim = await startSim({ gmail: { quota: { unitsPerMinute: null }, accounts } })
   closing.push(() => sim.close())
   return {
-    ...{ sim, home },
+    sim,
+    home,
     async open(role = 'all', ledgerUrl = 'sqlite') {
       const config = configOf(sim, { ledgerUrl })
       const runtime = mailRuntime(await openRuntime({ config, home, env: {}, role, apps }))
@@ -51,8 +52,11 @@ function configOf(sim: Sim, { ledgerUrl = 'sqlite', unitsPerMinute = 1e8, pollMi
   return catalog.parse({
     ledger: { url: ledgerUrl },
     gmail: {
-      ...{ api_url: sim.baseUrl, token_url: sim.gmail.tokenUrl, units_per_minute: unitsPerMinute },
-      ...{ requests_per_second_start: 5_000, requests_per_second_max: 5_000 },
+      api_url: sim.baseUrl,
+      token_url: sim.gmail.tokenUrl,
+      units_per_minute: unitsPerMinute,
+      requests_per_second_start: 5_000,
+      requests_per_second_max: 5_000,
     },
     mail: { poll_minutes: pollMinutes },
   })
@@ -61,8 +65,12 @@ function configOf(sim: Sim, { ledgerUrl = 'sqlite', unitsPerMinute = 1e8, pollMi
 async function connect({ sim }: World, { accounts, vault }: OpenRuntime, address: string): Promise<void> {
   const scopes = [GMAIL_SCOPES.full]
   const secret = {
-    ...{ kind: 'oauth', clientId: sim.gmail.clientId, clientSecret: sim.gmail.clientSecret, scopes },
-    ...{ refreshToken: sim.gmail.issue(address, scopes).refreshToken, obtainedAtMs: systemClock.now() },
+    kind: 'oauth',
+    clientId: sim.gmail.clientId,
+    clientSecret: sim.gmail.clientSecret,
+    scopes,
+    refreshToken: sim.gmail.issue(address, scopes).refreshToken,
+    obtainedAtMs: systemClock.now(),
   }
   const row = { service: SERVICE, name: address }
   const sealed = vault.seal(accountKey(row), JSON.stringify(secret))
@@ -96,9 +104,15 @@ async function whatStandsStill(runtime: OpenRuntime, address: string): Promise<s
   const open = (await ledger.jobs({ limit: 200 })).filter(({ state }) => state !== 'done')
   return JSON.stringify(
     {
-      ...{ address, now: ledger.now(), engine: engine.state, running: (await engine.live()).running },
-      ...{ status: await statusOf(runtime, address), jobs: open, tallies: await ledger.tallies() },
-      ...{ pauses: await ledger.pauses(), budgets: engine.limits.snapshot().budgets },
+      address,
+      now: ledger.now(),
+      engine: engine.state,
+      running: (await engine.live()).running,
+      status: await statusOf(runtime, address),
+      jobs: open,
+      tallies: await ledger.tallies(),
+      pauses: await ledger.pauses(),
+      budgets: engine.limits.snapshot().budgets,
     },
     undefined,
     1,

@@ -7,8 +7,13 @@ import { openVault, type Vault } from '../../base/vault.ts'
 import { type Account, Accounts, accountKey } from '../../ledger/accounts.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { openLedger } from '../../ledger/open.ts'
-import { openAccountTokens } from './account-tokens.ts'
-import { GMAIL_SCOPES, type GmailSecret, parseGmailSecret, type TokenSource } from './auth.ts'
+import {
+  GMAIL_SCOPES,
+  type GmailSecret,
+  openAccountTokens,
+  parseGmailSecret,
+  type TokenSource,
+} from './auth.ts'
 
 type OAuthSecret = Extract<GmailSecret, { kind: 'oauth' }>
 
@@ -49,7 +54,11 @@ async function stored(): Promise<OAuthSecret> {
 
 function open(): Promise<TokenSource> {
   return openAccountTokens({
-    ...{ account, accounts, vault, clock, tokenUrl: 'https://service.example/token' },
+    account,
+    accounts,
+    vault,
+    clock,
+    tokenUrl: 'https://service.example/token',
     fetch: async (_url, init) => answer(new URLSearchParams(String(init.body)).get('refresh_token') ?? ''),
   })
 }

@@ -20,7 +20,6 @@ import {
   type Tokens,
 } from '../oauth.ts'
 import { TESTING_HINT } from '../oauth-errors.ts'
-import { openAccountTokens } from './account-tokens.ts'
 import {
   accessOf,
   allows,
@@ -28,6 +27,7 @@ import {
   type GmailAccess,
   type GmailAction,
   type GmailSecret,
+  openAccountTokens,
   parseGmailSecret,
 } from './auth.ts'
 import { classify, timedOut, unreachable } from './errors.ts'
@@ -40,18 +40,25 @@ export const gmailService: AccountService<GmailSecret> = {
   company: 'Google',
   levels: [
     {
-      ...{ level: 'readonly', text: 'read only', may: 'May read only', flag: 'readOnly' },
+      level: 'readonly',
+      text: 'read only',
+      may: 'May read only',
+      flag: 'readOnly',
       choice: { title: 'Read only', hint: 'Enough to copy, search and read.' },
     },
     {
-      ...{ level: 'modify', text: 'read, label and trash', may: 'May read, move and trash' },
+      level: 'modify',
+      text: 'read, label and trash',
+      may: 'May read, move and trash',
       choice: {
         title: 'Read and move',
         hint: 'Also to take old mail out of the inbox, or to the trash.',
       },
     },
     {
-      ...{ level: 'full', text: 'everything, also deleting permanently', flag: 'full' },
+      level: 'full',
+      text: 'everything, also deleting permanently',
+      flag: 'full',
       may: 'May do everything, also delete for good',
       choice: { title: 'Everything', hint: 'Also to delete for good, which frees space.' },
     },
@@ -85,7 +92,11 @@ export const gmailService: AccountService<GmailSecret> = {
     client: ({ gmail }, configFile) => requireClient(gmail, configFile),
     url: ({ gmail }, { client: { clientId }, level, redirectUri, pkce, user }) =>
       authorizationUrl({
-        ...{ authUrl: gmail.auth_url, clientId, redirectUri, pkce, scopes: [scopeOf(level)] },
+        authUrl: gmail.auth_url,
+        clientId,
+        redirectUri,
+        pkce,
+        scopes: [scopeOf(level)],
         // `consent` brings a refresh token also to who has allowed this client before.
         extra: { access_type: 'offline', prompt: 'consent', ...(user && { login_hint: user }) },
       }),
@@ -257,7 +268,10 @@ function oauthSecret(
     kind: 'oauth',
     clientId: client.clientId,
     ...(client.clientSecret !== undefined && { clientSecret: client.clientSecret }),
-    ...{ accessToken, expiresAtMs, refreshToken, scopes },
+    accessToken,
+    expiresAtMs,
+    refreshToken,
+    scopes,
     obtainedAtMs: nowMs,
     ...(refreshExpiresAtMs !== undefined && { refreshExpiresAtMs }),
   }

@@ -1,6 +1,8 @@
 /** Access to one Gmail account: what is kept secret about it, and what access tokens are made from. */
+
 import { z } from 'zod'
 import { TidemarkError } from '../../base/errors.ts'
+import { type AccountTokensInput, openGrantedTokens } from '../account-tokens.ts'
 import { type Fetch, type OAuthCalls, refreshTokens, serviceAccountTokens, type Tokens } from '../oauth.ts'
 import {
   type Grant,
@@ -133,4 +135,14 @@ function isSameGrant(a: GmailSecret, b: GmailSecret): boolean {
   if (a.kind === 'oauth') return b.kind === 'oauth' && isSameOAuthGrant(a, b)
   if (b.kind === 'oauth' || a.privateKey !== b.privateKey || a.clientEmail !== b.clientEmail) return false
   return a.subject === b.subject && a.scopes.join(' ') === b.scopes.join(' ')
+}
+
+/** The token source of an account that the ledger knows. */
+export function openAccountTokens(input: AccountTokensInput): Promise<TokenSource> {
+  return openGrantedTokens({
+    ...input,
+    grant: gmailGrant(input),
+    parse: parseGmailSecret,
+    refreshTokenOf: (secret) => (secret.kind === 'oauth' ? secret.refreshToken : undefined),
+  })
 }

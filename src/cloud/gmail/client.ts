@@ -12,13 +12,13 @@ import type { Clock } from '../../base/clock.ts'
 import { TidemarkError, UsageError } from '../../base/errors.ts'
 import type { Fetch } from '../oauth.ts'
 import { callBatch, type FailedAnswer, PART_BYTES_MAX, type Pace } from './batch-call.ts'
-import { redate } from './dating.ts'
 import { damagedAnswer } from './errors.ts'
-import { type HistoryRecord, historyRecordOf } from './history.ts'
+import { buildUpload, redate } from './insertion.ts'
 import type { GmailMethod, Prices } from './prices.ts'
 import { type RawMessage, rawMessageOf } from './raw-message.ts'
 import {
   decode,
+  type HistoryRecord,
   historySchema,
   labelCountSchema,
   labelSchema,
@@ -34,11 +34,10 @@ import {
   watchSchema,
 } from './schema.ts'
 import { type HttpCall, type TokenSource, Transport } from './transport.ts'
-import { buildUpload } from './upload.ts'
 
 export type { FailedAnswer, Pace } from './batch-call.ts'
-export type { HistoryRecord } from './history.ts'
 export type { RawMessage } from './raw-message.ts'
+export type { HistoryRecord } from './schema.ts'
 export type { TokenSource } from './transport.ts'
 
 export type GmailClientOptions = {
@@ -84,7 +83,7 @@ export type LabelsAnswer = { id: string; ok: true; message: MessageState } | Fai
 
 export type LabelEdit = { add?: readonly string[]; remove?: readonly string[] }
 
-/** `header`: the bytes stay as they are and their Date header counts. `internal`: see dating.ts. */
+/** `header`: the bytes stay as they are and their Date header counts. `internal`: see insertion.ts. */
 export type Dating = 'header' | 'internal'
 
 export type InsertOptions = {
@@ -185,7 +184,7 @@ export class GmailClient {
     try {
       const answer = await this.#call('history.list', call, historySchema, 'the history', { signal })
       return {
-        records: answer.history.map(historyRecordOf),
+        records: answer.history,
         historyId: answer.historyId,
         nextPageToken: answer.nextPageToken,
       }
@@ -268,7 +267,7 @@ export class GmailClient {
 
   /**
    * Puts a message into the mailbox without sending it. Not safe to repeat: a call whose answer was lost may have
-   * worked, and a second one makes a second message. `altered`: its Date header was replaced (see dating.ts).
+   * worked, and a second one makes a second message. `altered`: its Date header was replaced (see insertion.ts).
    */
   async insert(
     message: InsertOptions,

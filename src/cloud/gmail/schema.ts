@@ -91,10 +91,8 @@ const historyRecordSchema = z.object({
   labelsRemoved: labelChange,
 })
 
-export type WireHistoryRecord = z.infer<typeof historyRecordSchema>
-
 export const historySchema = z.object({
-  history: z.array(historyRecordSchema).default([]),
+  history: z.array(historyRecordSchema.transform(historyRecord)).default([]),
   historyId,
   nextPageToken: pageToken,
 })
@@ -102,3 +100,41 @@ export const historySchema = z.object({
 export const watchSchema = z.object({ historyId, expiration: epochMs })
 
 export const nothingSchema = z.unknown().transform(() => undefined)
+
+type ChangedMessage = { id: string; threadId: string | undefined }
+type RelabelledMessage = ChangedMessage & { labelIds: readonly string[] }
+
+/** What happened at one point of the mailbox's history; records come in the order of their ids. */
+export type HistoryRecord = {
+  /** A decimal number of up to 64 bits. */
+  id: string
+  /** New in the mailbox, with the labels that it had when the answer was made. */
+  added: readonly RelabelledMessage[]
+  /** Just these labels were added, or removed. */
+  labelsAdded: readonly RelabelledMessage[]
+  labelsRemoved: readonly RelabelledMessage[]
+  /** Gone for good, not just in the trash. */
+  deleted: readonly ChangedMessage[]
+  /** Named without saying what happened: to be looked at again. */
+  touched: readonly ChangedMessage[]
+}
+
+function historyRecord(wire: z.infer<typeof historyRecordSchema>): HistoryRecord {
+  const record = {
+    id: wire.id,
+    added: wire.messagesAdded.map(({ message }) => ({
+      ...messageIds(message),
+      labelIds: message.labelIds ?? [],
+    })),
+    labelsAdded: wire.labelsAdded.map(({ message, labelIds }) => ({ ...messageIds(message), labelIds })),
+    labelsRemoved: wire.labelsRemoved.map(({ message, labelIds }) => ({ ...messageIds(message), labelIds })),
+    deleted: wire.messagesDeleted.map(({ message }) => messageIds(message)),
+  }
+  const { added, labelsAdded, labelsRemoved, deleted } = record
+  const told = new Set([...added, ...labelsAdded, ...labelsRemoved, ...deleted].map(({ id }) => id))
+  return { ...record, touched: wire.messages.filter(({ id }) => !told.has(id)).map(messageIds) }
+}
+
+function messageIds({ id, threadId }: { id: string; threadId?: string | undefined }): ChangedMessage {
+  return { id, threadId }
+}

@@ -13,7 +13,11 @@ import { ONEDRIVE, type OneDriveProfile, oneDriveService, readOneDriveProfile } 
 import { ONEDRIVE_SCOPES, type OneDriveSecret } from './auth.ts'
 
 const SECRET: OneDriveSecret = {
-  ...{ kind: 'oauth', clientId: 'app', refreshToken: 'refresh', accessToken: 'access', obtainedAtMs: 0 },
+  kind: 'oauth',
+  clientId: 'app',
+  refreshToken: 'refresh',
+  accessToken: 'access',
+  obtainedAtMs: 0,
   scopes: [...ONEDRIVE_SCOPES.readwrite],
 }
 

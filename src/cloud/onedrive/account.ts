@@ -10,11 +10,11 @@ import type { AccountService, NewSecret, Profile, ServiceCalls } from '../accoun
 import { ADDRESS } from '../account-store.ts'
 import type { OAuthCalls, OAuthClient } from '../oauth.ts'
 import type { TokenSource } from '../token-source.ts'
-import { openAccountTokens } from './account-tokens.ts'
 import {
   accessOf,
   type OneDriveAccess,
   type OneDriveSecret,
+  openAccountTokens,
   parseOneDriveSecret,
   signInByCode,
   signInByDevice,
@@ -33,11 +33,16 @@ export const oneDriveService: AccountService<OneDriveSecret> = {
   company: 'Microsoft',
   levels: [
     {
-      ...{ level: 'readonly', text: 'read only', may: 'May read only', flag: 'readOnly' },
+      level: 'readonly',
+      text: 'read only',
+      may: 'May read only',
+      flag: 'readOnly',
       choice: { title: 'Reading', hint: 'What is in OneDrive comes here; nothing is changed there.' },
     },
     {
-      ...{ level: 'readwrite', text: 'read and write', may: 'May read and write' },
+      level: 'readwrite',
+      text: 'read and write',
+      may: 'May read and write',
       choice: { title: 'Reading and writing', hint: 'What is changed here is changed there, too.' },
     },
   ],
@@ -103,7 +108,11 @@ export const oneDriveService: AccountService<OneDriveSecret> = {
 
   look: ({ clientId, accessToken = '', obtainedAtMs }) => ({
     // Each refresh brings a new token: when somebody signed in is not known any more.
-    ...{ clientId, accessToken, obtainedAtMs, signIn: undefined, concerns: [] },
+    clientId,
+    accessToken,
+    obtainedAtMs,
+    signIn: undefined,
+    concerns: [],
   }),
 
   tokens: (input, calls) => openAccountTokens({ ...input, ...oauthCalls(calls) }),
@@ -112,7 +121,10 @@ export const oneDriveService: AccountService<OneDriveSecret> = {
     const { userId: id, name, drive } = await readOneDriveProfile(config.onedrive.api_url, tokens)
     const { type, quota } = drive
     return {
-      ...{ name, id, facts: driveFacts(drive), brief: { drive: { type } } },
+      name,
+      id,
+      facts: driveFacts(drive),
+      brief: { drive: { type } },
       details: {
         drive: { type, usedBytes: quota?.usedBytes ?? null, totalBytes: quota?.totalBytes ?? null },
       },
@@ -168,7 +180,11 @@ export type OneDriveProfile = {
 export async function readOneDriveProfile(apiUrl: string, token: TokenSource): Promise<OneDriveProfile> {
   const exchange = createHttpExchange()
   const client = new OneDriveClient({
-    ...{ exchange, clock: systemClock, apiUrl, token, timeoutMs: PROFILE_TIMEOUT_MS },
+    exchange,
+    clock: systemClock,
+    apiUrl,
+    token,
+    timeoutMs: PROFILE_TIMEOUT_MS,
     pace: (call, fn) => fn(call.signal),
   })
   try {
@@ -194,7 +210,9 @@ function nameOf({ id, address }: Person): string {
 
 function noDrive(person: Person, cause: TidemarkError): TidemarkError {
   return new TidemarkError(`The account ${nameOf(person)} has no OneDrive.`, {
-    ...{ kind: 'permanent', code: 'no-drive', cause },
+    kind: 'permanent',
+    code: 'no-drive',
+    cause,
     hint: 'Open OneDrive in a browser once with this account: that makes it. In an organisation it takes a licence for it.',
   })
 }
@@ -219,7 +237,8 @@ async function knownOneDrive(
   throw new TidemarkError(
     `${profile.name} was the address of another account when it was connected here. Nothing was kept.`,
     {
-      ...{ kind: 'auth', code: 'other-account' },
+      kind: 'auth',
+      code: 'other-account',
       hint: `If the other one is not needed any more: tidemark account remove onedrive:${profile.name}`,
     },
   )

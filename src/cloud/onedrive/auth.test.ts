@@ -10,12 +10,12 @@ import { openLedger } from '../../ledger/open.ts'
 import { type Sim, startSim } from '../../sim/start.ts'
 import { createPkce, type Fetch } from '../oauth.ts'
 import type { TokenSource } from '../token-source.ts'
-import { openAccountTokens } from './account-tokens.ts'
 import {
   accessOf,
   createTokenSource,
   ONEDRIVE_SCOPES,
   type OneDriveSecret,
+  openAccountTokens,
   parseOneDriveSecret,
   requireWrite,
   signInByCode,

@@ -2,8 +2,10 @@
  * Access to one OneDrive account: how it is asked for, what is kept secret about it, and what access tokens are made
  * from. Microsoft gives a new refresh token with every refresh, and the one before ends some time later.
  */
+
 import { z } from 'zod'
 import { TidemarkError } from '../../base/errors.ts'
+import { type AccountTokensInput, openGrantedTokens } from '../account-tokens.ts'
 import { awaitDeviceCode, type DeviceCode, startDeviceCode } from '../device-code.ts'
 import {
   authorizationUrl,
@@ -170,4 +172,14 @@ export function oneDriveGrant({ fetch, clock, tokenUrl }: OAuthCalls): Grant<One
     renew: renewOAuthSecret,
     isSame: isSameOAuthGrant,
   }
+}
+
+/** The token source of an account that the ledger knows. */
+export function openAccountTokens(input: AccountTokensInput): Promise<TokenSource> {
+  return openGrantedTokens({
+    ...input,
+    grant: oneDriveGrant(input),
+    parse: parseOneDriveSecret,
+    refreshTokenOf: ({ refreshToken }) => refreshToken,
+  })
 }

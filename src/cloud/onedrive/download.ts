@@ -108,7 +108,8 @@ function downloadOf(calls: Calls, answer: Answer, wanted: number, signal: AbortS
   const spend = (bytes: number): void | Promise<void> => calls.spendBytes?.('down', bytes, signal, total)
   const expected = total === undefined ? undefined : total - offset
   return {
-    ...{ offset, total },
+    offset,
+    total,
     get stream() {
       return answer.stream(expected, spend)
     },

@@ -30,13 +30,21 @@ export async function simulated(
   const exchange = createHttpExchange()
   const { accessToken } = sim.onedrive.issue(ACCOUNT)
   const client = new OneDriveClient({
-    ...{ exchange, clock: systemClock, apiUrl: sim.onedrive.graphUrl, pace: freePace, timeoutMs: 20_000 },
+    exchange,
+    clock: systemClock,
+    apiUrl: sim.onedrive.graphUrl,
+    pace: freePace,
+    timeoutMs: 20_000,
     token: { access: async () => accessToken, refused: () => undefined },
     ...options,
   })
   const drive = sim.onedrive.drive(ACCOUNT)
   return {
-    ...{ sim, client, drive, driveId: drive.id, rootId: drive.state.root.id },
+    sim,
+    client,
+    drive,
+    driveId: drive.id,
+    rootId: drive.state.root.id,
     async close() {
       exchange.close()
       await sim.close()

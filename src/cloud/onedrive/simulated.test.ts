@@ -201,8 +201,14 @@ describe('in spite of', () => {
 
   test('hashes, sizes, tags, names and dates that are missing or wrong, items are read', async () => {
     const quirks = {
-      ...{ hashMissing: true, hashMissingOnEmpty: true, hashBogusOnDeleted: true, cTagMissing: true },
-      ...{ deletedNameMissing: true, deletedSizeMissing: true, yearOneDates: true, wholeSecondTimes: true },
+      hashMissing: true,
+      hashMissingOnEmpty: true,
+      hashBogusOnDeleted: true,
+      cTagMissing: true,
+      deletedNameMissing: true,
+      deletedSizeMissing: true,
+      yearOneDates: true,
+      wholeSecondTimes: true,
     }
     const { client, driveId, drive } = await begin({ files: 40, quirks })
     drive.device.write('empty', '')

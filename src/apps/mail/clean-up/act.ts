@@ -105,7 +105,10 @@ async function intend(
   const standing = await standingOf(kinds, account)
   const purpose = await purposeOf(kinds, run)
   const { passed, refused } = await examine(entries, {
-    ...{ account, standing, purpose, depth: 'full' },
+    account,
+    standing,
+    purpose,
+    depth: 'full',
     // What cannot be taken back is asked for one by one.
     asking: run.action === 'delete' ? 'each' : 'history',
     signal: job.signal,

@@ -87,8 +87,13 @@ export type Bench = {
 
 export function wantedRun(change: Partial<NewRun> = {}): NewRun {
   return {
-    ...{ account: ADDRESS, action: 'unlabel', label: 'INBOX', query: '', cutoffMs: CUTOFF_MS },
-    ...{ messagesMax: null, approved: true },
+    account: ADDRESS,
+    action: 'unlabel',
+    label: 'INBOX',
+    query: '',
+    cutoffMs: CUTOFF_MS,
+    messagesMax: null,
+    approved: true,
     ...change,
   }
 }
@@ -188,9 +193,13 @@ export async function cleanUpBench(t: TestContext, options: BenchOptions): Promi
     : sim.gmail.accounts[0]!.accessToken
   const account = await openAccount({ folder, apiUrl: sim.baseUrl, token, fetch: disturbance.fetch })
   const accounts = {
-    ...{ names: () => [ADDRESS], connected: () => [ADDRESS], addLocal: async () => account },
-    ...{ get: async () => account, budget: () => unitsOf(ADDRESS) },
-    ...{ reload: async () => {}, close: async () => {} },
+    names: () => [ADDRESS],
+    connected: () => [ADDRESS],
+    addLocal: async () => account,
+    get: async () => account,
+    budget: () => unitsOf(ADDRESS),
+    reload: async () => {},
+    close: async () => {},
   }
   const ledger = await openLedger(options.ledgerUrl ?? `sqlite:${join(folder, 'ledger.db')}`)
   const tables = await MailTables.open(ledger)
@@ -200,7 +209,9 @@ export async function cleanUpBench(t: TestContext, options: BenchOptions): Promi
   const jobs = [hopeless, ...cleanUpJobs({ ...deps, ledger, point: disturbance.point })]
   // Tried again at once: the delay is this share of a second.
   const engine = await createEngine({
-    ...{ ledger, jobs, random: () => 0.001 },
+    ledger,
+    jobs,
+    random: () => 0.001,
     budgets: { [unitsOf(ADDRESS)]: { rate: 1_000_000 } },
   })
   t.after(async () => {
@@ -227,7 +238,13 @@ export async function cleanUpBench(t: TestContext, options: BenchOptions): Promi
   }
   await resync()
   return {
-    ...{ engine, mailbox, account, tables, ids, oldIds, resync },
+    engine,
+    mailbox,
+    account,
+    tables,
+    ids,
+    oldIds,
+    resync,
     runs: new CleanUpRuns(engine, { ...deps, ...(patienceMs === undefined ? {} : { patienceMs }) }),
     get crashes() {
       return disturbance.crashes
@@ -291,21 +308,31 @@ async function openAccount(input: {
   fetch: typeof globalThis.fetch
 }): Promise<MailAccount> {
   const client = new GmailClient({
-    ...{ fetch: input.fetch, clock: systemClock, apiUrl: input.apiUrl },
+    fetch: input.fetch,
+    clock: systemClock,
+    apiUrl: input.apiUrl,
     token: { access: async () => input.token, refused: () => {} },
     pace: (call, fn) => fn(call.signal),
     prices: pricesOf('current'),
   })
   return {
-    ...{ name: ADDRESS, stream: streamOf(ADDRESS), units: unitsOf(ADDRESS), choices: mailChoices.parse({}) },
-    ...{ client, archive: await openIn(input.folder) },
+    name: ADDRESS,
+    stream: streamOf(ADDRESS),
+    units: unitsOf(ADDRESS),
+    choices: mailChoices.parse({}),
+    client,
+    archive: await openIn(input.folder),
   }
 }
 
 function openIn(folder: string): Promise<Archive> {
   return openArchive({
-    ...{ folder: join(folder, 'archive'), account: ADDRESS, archiveId: 'test-archive', shardBy: 'year' },
-    ...{ shardBytesMax: 1e9, now: () => systemClock.now() },
+    folder: join(folder, 'archive'),
+    account: ADDRESS,
+    archiveId: 'test-archive',
+    shardBy: 'year',
+    shardBytesMax: 1e9,
+    now: () => systemClock.now(),
   })
 }
 

@@ -263,7 +263,10 @@ test('a batch waits out an outage that is longer than all its tries, and goes on
 
 test('a run that waits for longer than anybody wants to is stuck, and can be resumed', async (t) => {
   const bench = await cleanUpBench(t, {
-    ...{ old: 4, young: 0, obstacles: new Obstacles(systemClock), patienceMs: 500 },
+    old: 4,
+    young: 0,
+    obstacles: new Obstacles(systemClock),
+    patienceMs: 500,
   })
   bench.failWith(new TidemarkError('away', { kind: 'transient' }))
   const run = await bench.runs.start(wantedRun())

@@ -116,7 +116,10 @@ export function cleanUpKinds({ accounts, ledger, clock, obstacles, point }: Clea
     return pastObstacles({ obstacles, accounts }, job, accountOf(job.stream), run)
   }
   const kinds: CleanUpKinds = {
-    ...{ accounts, ledger, clock, batch },
+    accounts,
+    ledger,
+    clock,
+    batch,
     journal: once(() => ArchiveJournal.open(ledger)),
     tables: once(() => MailTables.open(ledger)),
     point: point ?? (() => {}),

@@ -29,7 +29,11 @@ export type ProofPayload = z.output<typeof ProofPayload>
 export async function prove(kinds: CleanUpKinds, job: RunContext<ProofPayload>): Promise<Outcome> {
   const { run } = job.payload
   const progress = await surveyFrom({
-    ...{ run, ledger: kinds.ledger, clock: kinds.clock, depth: 'full', signal: job.signal },
+    run,
+    ledger: kinds.ledger,
+    clock: kinds.clock,
+    depth: 'full',
+    signal: job.signal,
     account: await kinds.accounts.get(run.account),
     tables: await kinds.tables(),
     from: SurveyProgress.nullable().parse(job.checkpoint),

@@ -1,6 +1,6 @@
 /**
  * Puts messages back that Gmail no longer has: the bytes from the archive, with the labels of before. The API takes no
- * date beside the bytes (see dating.ts), so that one of the two changes: the bytes stay, unless it is asked otherwise.
+ * date beside the bytes (see insertion.ts), so that one of the two changes: the bytes stay, unless it is asked otherwise.
  *
  * An insertion cannot be repeated safely, so it is journaled in two steps: first that it is about to be made, with
  * the ids of everything in the mailbox that looks like the message; then the new id. After a crash in between, what
@@ -8,7 +8,7 @@
  */
 import { createHash } from 'node:crypto'
 import { asTidemarkError, TidemarkError } from '../../../base/errors.ts'
-import { redate } from '../../../cloud/gmail/dating.ts'
+import { redate } from '../../../cloud/gmail/insertion.ts'
 import type { RunContext } from '../../../engine/index.ts'
 import type { MailAccount } from '../account.ts'
 import type { StoredMessage } from '../message.ts'
@@ -116,7 +116,8 @@ async function insert(
 ): Promise<{ id: string; altered: boolean }> {
   const { signal } = job
   const wanted = {
-    ...{ raw, internalMs: message.internalMs },
+    raw,
+    internalMs: message.internalMs,
     labelIds: (entry.priorLabels ?? []).filter((id) => labels.has(id) && !NOT_INSERTED.includes(id)),
     dating: job.payload.keepDates ? ('internal' as const) : ('header' as const),
   }

@@ -238,7 +238,8 @@ export class CleanUpRuns {
 function proofOf({ id, state, payload, checkpoint, error, note }: JobRow): Proof {
   const isUnderWay = state === 'pending' || state === 'claimed'
   return {
-    ...{ id, ...ProofPayload.parse(JSON.parse(payload)) },
+    id,
+    ...ProofPayload.parse(JSON.parse(payload)),
     state: isUnderWay ? 'running' : state === 'done' ? 'done' : 'failed',
     progress: checkpoint === null ? null : SurveyProgress.parse(JSON.parse(checkpoint)),
     trouble: isUnderWay ? note : state === 'done' ? null : errorOf(error),

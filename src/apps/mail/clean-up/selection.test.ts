@@ -12,7 +12,8 @@ test('NOT is:starred leaves starred mail in the inbox', async (t) => {
   bench.mailbox.modify(starred!, { add: ['STARRED'] })
   await bench.resync()
   const query = await understoodQuery(bench.tables, 'subject:number* AND NOT is:starred', {
-    ...{ now: CUTOFF_MS, me: ADDRESS },
+    now: CUTOFF_MS,
+    me: ADDRESS,
   })
   assert.equal(query, 'subject:number* AND NOT is:starred')
   const { id } = await bench.runs.start(wantedRun({ query }))

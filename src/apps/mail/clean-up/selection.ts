@@ -17,7 +17,11 @@ export async function selectionOf(kinds: Tables, run: Meant): Promise<Selection>
   const labelIds = await labelIdsOf(await kinds.tables(), run.account)
   const query = queryOf(run)
   return {
-    ...{ action: run.action, label: run.label, cutoffMs: run.cutoffMs, labelIds, nowMs: run.createdAtMs },
+    action: run.action,
+    label: run.label,
+    cutoffMs: run.cutoffMs,
+    labelIds,
+    nowMs: run.createdAtMs,
     query: query.is === 'all' ? null : query,
     queryLabels: labelsOfQuery(query, labelIds),
   }

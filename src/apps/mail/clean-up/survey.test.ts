@@ -26,13 +26,13 @@ test('a dry run tells every class and changes nothing', async (t) => {
   const before = labelsOf(bench)
   const look = (depth: 'full' | 'index') =>
     surveyRun({
-      ...{
-        run: wantedRun({ action: 'trash', label: null }),
-        depth,
-        account: bench.account,
-        ledger: bench.engine.ledger,
-      },
-      ...{ tables: bench.tables, clock: bench.engine.clock, signal: new AbortController().signal },
+      run: wantedRun({ action: 'trash', label: null }),
+      depth,
+      account: bench.account,
+      ledger: bench.engine.ledger,
+      tables: bench.tables,
+      clock: bench.engine.clock,
+      signal: new AbortController().signal,
     })
   const survey = await look('full')
   assert.equal(survey.proven.messages, 3)
@@ -72,8 +72,12 @@ function counted({ account: { client } }: Bench): { messages: number; pages: num
 
 const dryRun = (bench: Bench, action: 'trash' | 'delete' = 'trash') =>
   surveyRun({
-    ...{ run: wantedRun({ action, label: null }), depth: 'full' as const, account: bench.account },
-    ...{ ledger: bench.engine.ledger, tables: bench.tables, clock: bench.engine.clock },
+    run: wantedRun({ action, label: null }),
+    depth: 'full' as const,
+    account: bench.account,
+    ledger: bench.engine.ledger,
+    tables: bench.tables,
+    clock: bench.engine.clock,
     signal: new AbortController().signal,
   })
 
@@ -184,8 +188,12 @@ test('a proof that somebody asked for does not wait for the fetches of a sync', 
 test('a survey that was interrupted goes on after the last page that it told of', async (t) => {
   const bench = await cleanUpBench(t, { old: 510, young: 1 })
   const input = {
-    ...{ run: wantedRun({ action: 'trash', label: null }), depth: 'full' as const, account: bench.account },
-    ...{ ledger: bench.engine.ledger, tables: bench.tables, clock: bench.engine.clock },
+    run: wantedRun({ action: 'trash', label: null }),
+    depth: 'full' as const,
+    account: bench.account,
+    ledger: bench.engine.ledger,
+    tables: bench.tables,
+    clock: bench.engine.clock,
     signal: new AbortController().signal,
   }
   let saved = ''

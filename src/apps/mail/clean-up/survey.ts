@@ -88,7 +88,12 @@ export async function surveyFrom(input: SurveyInput): Promise<SurveyProgress> {
       signal.throwIfAborted()
       const group = taken.slice(at, at + GROUP_MESSAGES)
       const options = {
-        ...{ account, standing, purpose: selection, signal, depth, asking: 'history' as const },
+        account,
+        standing,
+        purpose: selection,
+        signal,
+        depth,
+        asking: 'history' as const,
         ...(typeof source === 'string' ? {} : source),
       }
       const { passed, refused } = await patiently(input, () => examine(group, options))

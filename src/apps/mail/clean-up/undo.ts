@@ -153,7 +153,8 @@ async function tellArchive(account: MailAccount, restored: readonly Restoring[])
   await account.archive.apply(
     restored.map(({ entry: { id }, state, add, remove }): MessageChange => {
       return {
-        ...{ id, historyId: after(state.historyId) },
+        id,
+        historyId: after(state.historyId),
         setLabelIds: changedLabels(state.labelIds, { add, remove }),
       }
     }),

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { PLATFORM_LABELS } from './charset-labels.ts'
-import { decodeCharset } from './charsets.ts'
+import { decodeCharset, PLATFORM_LABELS } from './charsets.ts'
 
 const SAMPLES: readonly [label: string, hex: string, text: string][] = [
   ['koi8-r', 'f0d2c9d7c5d42c20cdc9d2', 'Привет, мир'],

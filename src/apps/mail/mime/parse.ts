@@ -24,8 +24,8 @@ import {
   TEXT_PART_BYTES_MAX,
 } from './limits.ts'
 import type { ParsedAttachment, ParsedMessage } from './parsed.ts'
-import { snippetOf } from './snippet.ts'
 import { type Part, partPath, scanStructure } from './structure.ts'
+import { snippet } from './text.ts'
 
 /** Where HTML says its charset, if it does. */
 const META_BYTES_MAX = 2_048
@@ -88,7 +88,7 @@ function parse(raw: Buffer, problems: Problems): ParsedMessage {
     bcc: head.addresses('bcc'),
     headers: head.all(),
     ...content,
-    snippet: snippetOf(content.text),
+    snippet: snippet(content.text),
     problems: problems.list,
   }
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { snippetOf } from './snippet.ts'
-import { htmlToText } from './text.ts'
+import { htmlToText, snippet } from './text.ts'
 
 const text = (html: string): string => htmlToText(html, 100_000)
 
@@ -53,11 +52,11 @@ describe('HTML made plain', () => {
 
 describe('a snippet', () => {
   test('is one line of what can be seen', () => {
-    assert.equal(snippetOf(' a\n\n b\u200b\u034f\u00ad \u0000c '), 'a b c')
+    assert.equal(snippet(' a\n\n b\u200b\u034f\u00ad \u0000c '), 'a b c')
   })
 
   test('is short, also after much filler', () => {
-    assert.equal(snippetOf('x'.repeat(10_000)).length, 200)
-    assert.equal(snippetOf(`${'\u200c '.repeat(1_000)}found`), 'found')
+    assert.equal(snippet('x'.repeat(10_000)).length, 200)
+    assert.equal(snippet(`${'\u200c '.repeat(1_000)}found`), 'found')
   })
 })

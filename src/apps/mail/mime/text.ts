@@ -1,6 +1,6 @@
 /** HTML made plain: what a person would read, in lines. One pass; nothing is rendered, fetched or trusted. */
 import { decodeEntities } from './entities.ts'
-import { clip } from './limits.ts'
+import { clip, plainLine, SNIPPET_CHARS_MAX } from './limits.ts'
 
 /** Their content is not for reading; each is skipped up to what ends it. */
 const SKIPPED = new Map<string, RegExp>([
@@ -188,4 +188,20 @@ function isLetter(code: number): boolean {
 
 function isNameChar(code: number): boolean {
   return isLetter(code) || (code >= 48 && code <= 58) || code === 45
+}
+
+/** Enough for a snippet in most mail, and in mail that begins with filler. */
+const LOOKED_AT_CHARS = [600, 6_000]
+
+/** Mail that wants a short preview fills it up with characters that cannot be seen. */
+const INVISIBLE = /\u00ad|\u034f|\u061c|\u180e|\ufeff|[\u200b-\u200f\u202a-\u202e\u2060-\u206f]/g
+
+/** The beginning of a text, in one line. */
+export function snippet(text: string): string {
+  let line = ''
+  for (const chars of LOOKED_AT_CHARS) {
+    line = plainLine(text.slice(0, chars)).replace(INVISIBLE, '').replace(/\s+/g, ' ').trim()
+    if (line.length >= SNIPPET_CHARS_MAX || text.length <= chars) break
+  }
+  return clip(line, SNIPPET_CHARS_MAX)
 }

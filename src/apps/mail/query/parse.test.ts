@@ -13,7 +13,11 @@ const DAY_MS = 86_400_000
 
 const parse = (text: string): Query => parseQuery(text, { now: NOW })
 const text = (word: string, more: Partial<Extract<Query, { is: 'text' }>> = {}): Query => ({
-  ...{ is: 'text', field: null, words: [word], phrase: false, prefix: false },
+  is: 'text',
+  field: null,
+  words: [word],
+  phrase: false,
+  prefix: false,
   ...more,
 })
 const label = (name: string): Query => ({ is: 'label', name })
@@ -339,13 +343,15 @@ const textQuery: fc.Arbitrary<Query> = record({
   is: fc.constant('text' as const),
   field: fc.constantFrom<TextField | null>(null, 'subject', 'from', 'to', 'cc', 'bcc', 'filename', 'body'),
   prefix: fc.boolean(),
-  ...{ phrase: fc.constant(false), words: word.map((one) => [one]) },
+  phrase: fc.constant(false),
+  words: word.map((one) => [one]),
 })
 const phraseQuery: fc.Arbitrary<Query> = record({
   is: fc.constant('text' as const),
   field: fc.constantFrom<TextField | null>(null, 'subject'),
   prefix: fc.boolean(),
-  ...{ phrase: fc.constant(true), words: fc.array(phraseWord, { minLength: 2, maxLength: 4 }) },
+  phrase: fc.constant(true),
+  words: fc.array(phraseWord, { minLength: 2, maxLength: 4 }),
 })
 /** What can only be said in quotes. */
 const quotedQuery: fc.Arbitrary<Query> = record({

@@ -6,6 +6,7 @@
 import type { MessageChange, Proof } from '../message.ts'
 import { openArchiveFile } from './archive-file.ts'
 import { ArchiveLocks } from './archive-locks.ts'
+import type { EntryCursor, EntryPage } from './archive-reader.ts'
 import type {
   Archive,
   ArchiveOptions,
@@ -14,7 +15,6 @@ import type {
   ReindexOptions,
   VerifyEvent,
 } from './contract.ts'
-import type { EntryCursor, EntryPage } from './reader-desk.ts'
 import type { ReindexFile, ReindexPage } from './reindex.ts'
 import { archiveClosed, isUnreadable } from './store-errors.ts'
 import { ThreadClient } from './thread-client.ts'

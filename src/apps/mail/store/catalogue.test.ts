@@ -6,43 +6,43 @@ import { type TestContext, test } from 'node:test'
 import { type FetchedMessage, madeId } from '../message.ts'
 import { ARCHIVE_FORMAT, ArchiveFile } from './archive-file.ts'
 import { folderFor, message, optionsFor } from './archive-fixture.suite.ts'
+import { ArchiveReader } from './archive-reader.ts'
+import { ArchiveWriter } from './archive-writer.ts'
 import { CatalogueWriter } from './catalogue.ts'
-import { ReaderDesk } from './reader-desk.ts'
 import { countShards, searchShards } from './search.ts'
 import { createFile } from './shard-file.ts'
 import { periodOf } from './shard-router.ts'
-import { WriterDesk } from './writer-desk.ts'
 
 const monthMs = (month: number): number => Date.UTC(1970, month, 15)
 const idOf = (month: number): string => `m${month}`
 
-type Desks = { folder: string; writer: WriterDesk; reader: ReaderDesk; again: () => void }
+type Sides = { folder: string; writer: ArchiveWriter; reader: ArchiveReader; again: () => void }
 
 /** An archive by months; `again` opens it as a new process would. */
-function desksFor(context: TestContext, folder = folderFor(context)): Desks {
+function sidesFor(context: TestContext, folder = folderFor(context)): Sides {
   const options = optionsFor(folder, { shardBy: 'month' })
   if (!existsSync(join(folder, 'archive.json'))) writeList(folder, [])
-  const open = (): Pick<Desks, 'writer' | 'reader'> => ({
-    writer: new WriterDesk(options),
-    reader: new ReaderDesk({ ...options, asks: 'all' }),
+  const open = (): Pick<Sides, 'writer' | 'reader'> => ({
+    writer: new ArchiveWriter(options),
+    reader: new ArchiveReader({ ...options, asks: 'all' }),
   })
-  const desks = { folder, ...open(), again: () => {} }
+  const sides = { folder, ...open(), again: () => {} }
   const close = (): void => {
-    desks.reader.close()
-    desks.writer.close()
+    sides.reader.close()
+    sides.writer.close()
   }
-  desks.again = () => {
+  sides.again = () => {
     close()
-    Object.assign(desks, open())
+    Object.assign(sides, open())
   }
   context.after(close)
-  return desks
+  return sides
 }
 
 /** `count` shards with a message each, made by copying: as they are after a clean end. */
-function manyShards(context: TestContext, count: number): Desks {
+function manyShards(context: TestContext, count: number): Sides {
   const folder = folderFor(context)
-  const template = desksFor(context)
+  const template = sidesFor(context)
   store(template.writer, [message('template', { internalMs: 0 })])
   template.again()
   const names = Array.from({ length: count }, (_, month) => {
@@ -59,7 +59,7 @@ function manyShards(context: TestContext, count: number): Desks {
     return name
   })
   writeList(folder, names)
-  return desksFor(context, folder)
+  return sidesFor(context, folder)
 }
 
 function writeList(folder: string, names: readonly string[]): void {
@@ -72,7 +72,7 @@ function writeList(folder: string, names: readonly string[]): void {
   writeFileSync(join(folder, 'archive.json'), JSON.stringify(list))
 }
 
-function store(writer: WriterDesk, messages: readonly FetchedMessage[]): string[] {
+function store(writer: ArchiveWriter, messages: readonly FetchedMessage[]): string[] {
   return writer.store(messages, 1).map((answer) => {
     if ('error' in answer) throw answer.error
     return answer.outcome.status
@@ -88,10 +88,10 @@ function opensOf(shards: { opens: number }, work: () => void): number {
 
 /** Connections that each look-up opens in an archive of so many shards, by a process that just began. */
 function lookUps(context: TestContext, count: number): Record<string, number> {
-  const desks = manyShards(context, count)
-  desks.writer.check()
-  desks.again()
-  const { reader, writer } = desks
+  const sides = manyShards(context, count)
+  sides.writer.check()
+  sides.again()
+  const { reader, writer } = sides
   const last = count - 1
   const opens = {
     message: opensOf(reader.shards, () => assert.equal(reader.message(idOf(0))?.id, idOf(0))),
@@ -138,7 +138,7 @@ test('look-ups by id, thread and Message-ID, imports and changes open no more of
 })
 
 test('a key that was noted and never stored, as after a crash in between, is in no answer and does no harm', (context) => {
-  const { folder, writer, reader } = desksFor(context)
+  const { folder, writer, reader } = sidesFor(context)
   store(writer, [message('a', { internalMs: monthMs(0) })])
   const archive = new ArchiveFile(optionsFor(folder))
   const catalogue = new CatalogueWriter(archive)
@@ -151,16 +151,16 @@ test('a key that was noted and never stored, as after a crash in between, is in 
 })
 
 test('a shard that a crash left ahead of the catalogue is brought into it, and no id comes in twice', (context) => {
-  const desks = desksFor(context)
-  store(desks.writer, [message('a', { internalMs: monthMs(0) })])
-  desks.again()
+  const sides = sidesFor(context)
+  store(sides.writer, [message('a', { internalMs: monthMs(0) })])
+  sides.again()
   // As if the catalogue's last commits were lost in a power cut.
-  const db = new DatabaseSync(join(desks.folder, '1970-m01.db'))
+  const db = new DatabaseSync(join(sides.folder, '1970-m01.db'))
   db.exec(`UPDATE messages SET id = 'b'`)
   db.exec(`UPDATE meta SET value = value + 1 WHERE key = 'generation'`)
   db.close()
-  assert.deepEqual(desks.reader.stored({ ids: ['b'] }), ['b'])
-  const [status] = store(desks.writer, [message('b', { internalMs: monthMs(5), source: 'import' })])
+  assert.deepEqual(sides.reader.stored({ ids: ['b'] }), ['b'])
+  const [status] = store(sides.writer, [message('b', { internalMs: monthMs(5), source: 'import' })])
   assert.equal(status, 'kept')
 })
 
@@ -170,14 +170,14 @@ for (const [what, harm] of [
   ['cut off', (file: string) => writeFileSync(file, '')],
 ] as const) {
   test(`a catalogue that is ${what} is made anew: everything is found, and no id comes in twice`, (context) => {
-    const desks = desksFor(context)
-    store(desks.writer, [message('a', { internalMs: monthMs(0) }), message('b', { internalMs: monthMs(1) })])
-    desks.reader.close()
-    desks.writer.close()
-    const file = join(desks.folder, 'catalogue.db')
+    const sides = sidesFor(context)
+    store(sides.writer, [message('a', { internalMs: monthMs(0) }), message('b', { internalMs: monthMs(1) })])
+    sides.reader.close()
+    sides.writer.close()
+    const file = join(sides.folder, 'catalogue.db')
     for (const end of ['-wal', '-shm']) rmSync(`${file}${end}`, { force: true })
     harm(file)
-    const reopened = desksFor(context, desks.folder)
+    const reopened = sidesFor(context, sides.folder)
     assert.equal(reopened.reader.message('a')?.id, 'a')
     const [status] = store(reopened.writer, [message('a', { internalMs: monthMs(9), source: 'import' })])
     assert.equal(status, 'kept')
@@ -190,33 +190,33 @@ for (const [what, harm] of [
 }
 
 test('a shard of an earlier version, which did not count its transactions, is taken into the catalogue', (context) => {
-  const desks = manyShards(context, 3)
+  const sides = manyShards(context, 3)
   for (const name of ['1970-m01', '1970-m02', '1970-m03']) {
-    const db = new DatabaseSync(join(desks.folder, `${name}.db`))
+    const db = new DatabaseSync(join(sides.folder, `${name}.db`))
     db.exec(`DELETE FROM meta WHERE key = 'generation'`)
     db.close()
   }
-  assert.equal(desks.reader.message(idOf(1))?.id, idOf(1), 'found without a catalogue')
-  desks.writer.check()
-  desks.again()
+  assert.equal(sides.reader.message(idOf(1))?.id, idOf(1), 'found without a catalogue')
+  sides.writer.check()
+  sides.again()
   assert.equal(
-    opensOf(desks.reader.shards, () => assert.equal(desks.reader.message(idOf(1))?.id, idOf(1))),
+    opensOf(sides.reader.shards, () => assert.equal(sides.reader.message(idOf(1))?.id, idOf(1))),
     1,
   )
 })
 
 test('a shard that is older than what was stored in it names the ids that it lost until they are taken down', (context) => {
-  const desks = desksFor(context)
-  const file = join(desks.folder, '1970-m01.db')
-  store(desks.writer, [message('a', { internalMs: monthMs(0) })])
-  desks.again()
+  const sides = sidesFor(context)
+  const file = join(sides.folder, '1970-m01.db')
+  store(sides.writer, [message('a', { internalMs: monthMs(0) })])
+  sides.again()
   copyFileSync(file, `${file}.copy`)
   const later = [message('b', { internalMs: monthMs(0) }), message('c', { internalMs: monthMs(0) })]
-  store(desks.writer, later)
-  desks.reader.close()
-  desks.writer.close()
+  store(sides.writer, later)
+  sides.reader.close()
+  sides.writer.close()
   copyFileSync(`${file}.copy`, file)
-  const reopened = desksFor(context, desks.folder)
+  const reopened = sidesFor(context, sides.folder)
   // What is written before anybody looked does not hide it.
   store(reopened.writer, [message('d', { internalMs: monthMs(0) })])
   const { fromMs } = periodOf(monthMs(0), 'month')
@@ -230,19 +230,19 @@ test('a shard that is older than what was stored in it names the ids that it los
 })
 
 test('an imported id whose message is there under the cloud’s is not named as lost', (context) => {
-  const desks = desksFor(context)
-  const file = join(desks.folder, '1970-m01.db')
+  const sides = sidesFor(context)
+  const file = join(sides.folder, '1970-m01.db')
   const { raw } = message('a')
   const made = madeId(raw)
-  store(desks.writer, [message(made, { raw, internalMs: monthMs(0), source: 'import' })])
-  assert.deepEqual(store(desks.writer, [message('a', { raw, internalMs: monthMs(0) })]), ['updated'])
-  desks.again()
+  store(sides.writer, [message(made, { raw, internalMs: monthMs(0), source: 'import' })])
+  assert.deepEqual(store(sides.writer, [message('a', { raw, internalMs: monthMs(0) })]), ['updated'])
+  sides.again()
   copyFileSync(file, `${file}.copy`)
-  store(desks.writer, [message('b', { internalMs: monthMs(0) })])
-  desks.reader.close()
-  desks.writer.close()
+  store(sides.writer, [message('b', { internalMs: monthMs(0) })])
+  sides.reader.close()
+  sides.writer.close()
   copyFileSync(`${file}.copy`, file)
-  const reopened = desksFor(context, desks.folder)
+  const reopened = sidesFor(context, sides.folder)
   assert.deepEqual(
     reopened.writer.check().dropped.map(({ id }) => id),
     ['b'],
@@ -250,10 +250,10 @@ test('an imported id whose message is there under the cloud’s is not named as 
 })
 
 test('a new file that takes the place of a crashed one keeps what it has', (context) => {
-  const desks = desksFor(context)
-  const { archiveId, account } = optionsFor(desks.folder)
+  const sides = sidesFor(context)
+  const { archiveId, account } = optionsFor(sides.folder)
   // Made, and not yet listed, when the process ended.
-  createFile(join(desks.folder, '1970-m01.db'), { kind: 'shard', name: '1970-m01', archiveId, account }, 1)
-  assert.deepEqual(store(desks.writer, [message('a', { internalMs: monthMs(0) })]), ['added'])
-  assert.equal(desks.reader.message('a')?.id, 'a')
+  createFile(join(sides.folder, '1970-m01.db'), { kind: 'shard', name: '1970-m01', archiveId, account }, 1)
+  assert.deepEqual(store(sides.writer, [message('a', { internalMs: monthMs(0) })]), ['added'])
+  assert.equal(sides.reader.message('a')?.id, 'a')
 })

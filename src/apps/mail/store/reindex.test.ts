@@ -145,7 +145,11 @@ test('a check names what does not follow from the bytes, and rebuilding those me
     assert.deepEqual(await found(archive), {})
     assert.equal((await archive.message('subject'))?.subject, 'About subject')
     const { messages } = await archive.count({
-      ...{ is: 'text', field: 'body', words: ['body'], phrase: false, prefix: false },
+      is: 'text',
+      field: 'body',
+      words: ['body'],
+      phrase: false,
+      prefix: false,
     })
     assert.equal(messages, ids.length + 1)
   })

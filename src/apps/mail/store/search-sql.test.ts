@@ -100,7 +100,10 @@ describe('statements', () => {
   test('nothing of a query is part of the SQL', () => {
     const query = `from:o'brien "drop table" label:x';-- id:1' rfc822msgid:2' thread:3' larger:77123`
     const { sql, params } = pageSql({
-      ...{ compiled: compiled(query), posRange: EVERYTHING, columns: MESSAGE_COLUMNS, limit: 20 },
+      compiled: compiled(query),
+      posRange: EVERYTHING,
+      columns: MESSAGE_COLUMNS,
+      limit: 20,
     })
     assert.doesNotMatch(sql, /brien|drop|'|77123/)
     assert.ok(params.includes('({sender} : "o brien" AND "drop table")'))

@@ -62,7 +62,9 @@ export function makeShards(messages: readonly TestMessage[]): TestShards {
   }
   add(messages)
   return {
-    ...{ folder, reader, add },
+    folder,
+    reader,
+    add,
     remove() {
       reader.close()
       rmSync(folder, { recursive: true })

@@ -3,6 +3,7 @@
  * page is full. Shards whose times overlap (parts of one year, or months beside years) are asked together and merged.
  * A shard that cannot be read is named in the answer, and the others are searched all the same.
  */
+import { UsageError } from '../../../base/errors.ts'
 import { TEXT_CHARS_MAX } from '../mime/limits.ts'
 import type { Query } from '../query/query.ts'
 import type { Hints } from './catalogue.ts'
@@ -10,13 +11,6 @@ import { type CompiledQuery, compileQuery, type Mark, type Sql } from './compile
 import { decompressed } from './compression.ts'
 import type { SearchCount, SearchHit, SearchOptions, SearchPage } from './contract.ts'
 import { excerptOf, plainExcerpt } from './excerpt.ts'
-import {
-  type DateCursor,
-  formatCursor,
-  parseDateCursor,
-  parseRankCursor,
-  type RankCursor,
-} from './search-cursor.ts'
 import { countSql, labelCountSql, pageSql, rankSql, type StatementInput } from './search-sql.ts'
 import type { ShardListing, ShardReader } from './shard-reader.ts'
 import { MESSAGE_COLUMNS, type MessageRow, toMessage } from './shard-row.ts'
@@ -280,4 +274,39 @@ function excerptFrom(
     // The hit is there, and its snippet: that its text is damaged is for `verify` to find and to say.
     return null
   }
+}
+
+/**
+ * Where a page of a search ended, as text for the next one. It names a message by its place and not by how many came
+ * before it, so that mail which arrives between two pages neither repeats nor hides anything.
+ */
+type DateCursor = { order: 'date'; pos: number; shard: string }
+type RankCursor = { order: 'rank'; score: number; pos: number; shard: string }
+
+const DATE = /^d_(-?\d{1,16})_([a-z0-9-]{1,40})$/
+const RANK = /^r_(-?\d{1,20}(?:\.\d{1,25})?(?:e[+-]?\d{1,3})?)_(-?\d{1,16})_([a-z0-9-]{1,40})$/
+
+function formatCursor(cursor: DateCursor | RankCursor): string {
+  return cursor.order === 'date'
+    ? `d_${cursor.pos}_${cursor.shard}`
+    : `r_${cursor.score}_${cursor.pos}_${cursor.shard}`
+}
+
+function parseDateCursor(text: string): DateCursor {
+  const [, pos, shard] = DATE.exec(text) ?? []
+  if (pos === undefined || shard === undefined) throw badCursor(text)
+  return { order: 'date', pos: Number(pos), shard }
+}
+
+function parseRankCursor(text: string): RankCursor {
+  const [, score, pos, shard] = RANK.exec(text) ?? []
+  if (score === undefined || pos === undefined || shard === undefined) throw badCursor(text)
+  return { order: 'rank', score: Number(score), pos: Number(pos), shard }
+}
+
+function badCursor(text: string): UsageError {
+  return new UsageError(`"${text.slice(0, 80)}" is not the cursor of a page of this search.`, {
+    code: 'bad-cursor',
+    hint: 'Take the one that the page before gave, with the same query and the same order; without one, the search starts anew.',
+  })
 }

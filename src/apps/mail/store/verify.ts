@@ -4,12 +4,12 @@
  */
 import { createHash } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
+import type { ArchiveReader } from './archive-reader.ts'
 import { decompressed } from './compression.ts'
 import type { VerifyEvent } from './contract.ts'
 import { ActualDigests, type Digests, ExpectedDigests } from './index-digest.ts'
 import { rawOf, TEXT_BYTES_MAX } from './message-bytes.ts'
 import { type Derived, derivedOf, type Words } from './prepared-message.ts'
-import type { ReaderDesk } from './reader-desk.ts'
 import { DERIVATION } from './schema.ts'
 import { openForReading } from './shard-file.ts'
 import { isInPlace } from './shard-router.ts'
@@ -40,8 +40,8 @@ type MessageEvent = VerifyPage['events'][number]
 type Row = MessageRow & { has_attachment: number; raw: Uint8Array | null; text: Uint8Array | null }
 
 /** What there is to verify, in the order of the list. */
-export function filesToVerify(desk: ReaderDesk, only: readonly string[] | undefined): VerifyFile[] {
-  const { shards, attachmentFiles } = desk.shards.archive.read()
+export function filesToVerify(reader: ArchiveReader, only: readonly string[] | undefined): VerifyFile[] {
+  const { shards, attachmentFiles } = reader.shards.archive.read()
   const files: VerifyFile[] = [
     ...attachmentFiles.map(({ name }) => ({ name, kind: 'attachments' as const })),
     ...shards.map(({ name }) => ({ name, kind: 'shard' as const })),
@@ -50,8 +50,8 @@ export function filesToVerify(desk: ReaderDesk, only: readonly string[] | undefi
 }
 
 /** Throws `shard-missing`, `shard-corrupt` … with what SQLite says. */
-export function checkFile(desk: ReaderDesk, { name, kind }: VerifyFile): void {
-  const { archive } = desk.shards
+export function checkFile(reader: ArchiveReader, { name, kind }: VerifyFile): void {
+  const { archive } = reader.shards
   const file = archive.pathOf(name)
   const db = openForReading(file, { kind, name, archiveId: archive.archiveId })
   try {
@@ -74,7 +74,7 @@ export function checkFile(desk: ReaderDesk, { name, kind }: VerifyFile): void {
  */
 export class ShardVerification {
   readonly shard: string
-  readonly #desk: ReaderDesk
+  readonly #reader: ArchiveReader
   readonly #db: DatabaseSync
   readonly #isOutdated: boolean
   readonly #overrunSeconds: number
@@ -85,10 +85,10 @@ export class ShardVerification {
   #after = Number.MIN_SAFE_INTEGER
   #phase: 'messages' | 'index' = 'messages'
 
-  constructor(desk: ReaderDesk, shard: string) {
+  constructor(reader: ArchiveReader, shard: string) {
     this.shard = shard
-    this.#desk = desk
-    const { archive } = desk.shards
+    this.#reader = reader
+    const { archive } = reader.shards
     this.#db = openForReading(archive.pathOf(shard), {
       kind: 'shard',
       name: shard,
@@ -111,7 +111,7 @@ export class ShardVerification {
     try {
       return this.#phase === 'messages' ? this.#messages() : this.#index()
     } catch (thrown) {
-      throw classifyStore(thrown, this.shard, this.#desk.shards.archive.pathOf(this.shard))
+      throw classifyStore(thrown, this.shard, this.#reader.shards.archive.pathOf(this.shard))
     }
   }
 
@@ -151,7 +151,7 @@ export class ShardVerification {
     const { id } = row
     try {
       if (row.raw === null) throw bytesMismatch(id, 'they are not in the shard')
-      const raw = rawOf(row.raw, row, this.#desk.contents)
+      const raw = rawOf(row.raw, row, this.#reader.contents)
       const derived = derivedOf(raw, row.sha256)
       const parts = differences(row, derived)
       if (row.bytes !== raw.byteLength) parts.push('its size')

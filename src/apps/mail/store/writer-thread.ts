@@ -2,19 +2,19 @@
 import { workerData } from 'node:worker_threads'
 import type { MessageChange } from '../message.ts'
 import type { ListedShard } from './archive-file.ts'
+import { type Applied, ArchiveWriter, type ArchiveWriterOptions } from './archive-writer.ts'
 import type { ReindexArgs, ReindexEnd, ReindexPageArgs } from './reindex.ts'
 import { shardOf, yearOf } from './shard-router.ts'
 import { type PackedError, packError, serve } from './thread-service.ts'
 import type { SentAnswer, StoreArgs } from './write-queue.ts'
-import { type Applied, type DeskOptions, WriterDesk } from './writer-desk.ts'
 
-export type WriterData = DeskOptions & { thread: number; threads: number }
+export type WriterData = ArchiveWriterOptions & { thread: number; threads: number }
 
 export type SentApplied = Omit<Applied, 'unreadable'> & { unreadable: PackedError[] }
 
 const data = workerData as WriterData
-const desk = new WriterDesk(data)
-const reindexing = desk.reindexing()
+const writer = new ArchiveWriter(data)
+const reindexing = writer.reindexing()
 
 serve(
   {
@@ -23,7 +23,7 @@ serve(
         ...message,
         raw: new Uint8Array(buffer, start, end - start),
       }))
-      const answers = desk
+      const answers = writer
         .store(fetched, nowMs)
         .map((answer) => ('error' in answer ? { error: packError(answer.error) } : answer))
       // A megabyte or more that nobody looks at again: given back now, and not when garbage is next collected.
@@ -31,21 +31,21 @@ serve(
       return answers
     },
     apply(changes: readonly MessageChange[]): SentApplied {
-      const applied = desk.apply(changes, isOurs)
+      const applied = writer.apply(changes, isOurs)
       return { ...applied, unreadable: applied.unreadable.map(packError) }
     },
-    check: () => desk.check(),
-    mark: () => desk.mark(),
+    check: () => writer.check(),
+    mark: () => writer.mark(),
     beginReindex: (nowMs: number) => reindexing.begin(nowMs),
     filesToReindex: (args: ReindexArgs) => reindexing.files(args),
     reindexPage: (args: ReindexPageArgs) => reindexing.page(args),
     endReindexOf: (args: ReindexEnd) => reindexing.endOf(args),
     endReindex: () => reindexing.end(),
-    takenDown: (ids: readonly string[]) => desk.takenDown(ids),
-    salvage: ({ nowMs }: { nowMs: number }) => desk.salvage(nowMs),
-    setAside: ({ name, nowMs }: { name: string; nowMs: number }) => desk.setAside(name, nowMs),
+    takenDown: (ids: readonly string[]) => writer.takenDown(ids),
+    salvage: ({ nowMs }: { nowMs: number }) => writer.salvage(nowMs),
+    setAside: ({ name, nowMs }: { name: string; nowMs: number }) => writer.setAside(name, nowMs),
   },
-  () => desk.close(),
+  () => writer.close(),
 )
 
 function isOurs({ name }: ListedShard): boolean {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { redate } from './dating.ts'
+import { redate } from './insertion.ts'
 
 const AT_MS = Date.UTC(2009, 1, 13, 23, 31, 30, 456)
 

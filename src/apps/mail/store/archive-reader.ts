@@ -22,7 +22,7 @@ export type EntryArgs = { fromMs: number; toMs: number; limit: number; after: En
 type Found = { shard: string; row: MessageRow }
 type PlacedRow = { shard: string; row: MessageRow }
 
-export class ReaderDesk {
+export class ArchiveReader {
   readonly shards: ShardReader
   readonly contents: AttachmentReader
   readonly #sources: ByteSources

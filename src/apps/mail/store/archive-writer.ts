@@ -32,7 +32,7 @@ const WRITERS_OPEN_MAX = 3
 /** Messages that are taken over in one go. */
 const SALVAGED_MAX = 50
 
-export type DeskOptions = {
+export type ArchiveWriterOptions = {
   folder: string
   archiveId: string
   shardBy: ShardPeriod
@@ -55,7 +55,7 @@ type Located = Item & {
 }
 type OpenWriter = { writer: ShardWriter; listed: ListedShard; inode: bigint | undefined }
 
-export class WriterDesk {
+export class ArchiveWriter {
   readonly #archive: ArchiveFile
   readonly #locks: ArchiveLocks
   readonly reader: ShardReader
@@ -65,12 +65,14 @@ export class WriterDesk {
   readonly #shardBytesMax: number
   readonly #writers = new Map<string, OpenWriter>()
 
-  constructor(options: DeskOptions) {
+  constructor(options: ArchiveWriterOptions) {
     this.#archive = new ArchiveFile(options)
     this.#locks = new ArchiveLocks(options.folder)
     this.reader = new ShardReader(options)
     this.#coverage = new Coverage({
-      ...{ archive: this.#archive, locks: this.#locks, reader: this.reader },
+      archive: this.#archive,
+      locks: this.#locks,
+      reader: this.reader,
       writer: (name) => this.#writer(name),
     })
     this.#attachments = new AttachmentWriter({
@@ -131,7 +133,10 @@ export class WriterDesk {
   /** What writes anew what follows from the raw bytes. */
   reindexing(): Reindexing {
     return new Reindexing({
-      ...{ archive: this.#archive, locks: this.#locks, reader: this.reader, coverage: this.#coverage },
+      archive: this.#archive,
+      locks: this.#locks,
+      reader: this.reader,
+      coverage: this.#coverage,
       contents: this.#attachments.reader(),
       counted: (name, keys, work) => this.#counted(name, keys, work),
     })

@@ -7,6 +7,7 @@
  * in the ledger. A whole archive that is older does not have the tip that the ledger noted: then all that was ever listed is
  * looked for. All of it can be repeated.
  */
+import { badItemsOf } from '../../app/sources.ts'
 import type { Clock } from '../../base/clock.ts'
 import { type JobRequest, type RunContext, request } from '../../engine/index.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
@@ -32,7 +33,6 @@ export type LossesDeps = { ledger: Ledger; tables: MailTables; clock: Clock }
 const PAGE = 5_000
 /** Pages of one look: more than any archive has. */
 const PAGES_MAX = 100_000
-const BAD_PAGE = 1_000
 
 /**
  * How often a file was found to be older than what was stored in it: by now, and when the mailbox was last compared.
@@ -108,7 +108,7 @@ async function compareAll(
   { ledger, clock }: LossesDeps,
   { name, stream, archive }: MailAccount,
 ): Promise<void> {
-  const bad = await badIds(ledger, stream)
+  const bad = new Set((await badItemsOf(ledger, stream)).map(({ item }) => item))
   let after = ''
   for (let page = 0; page < PAGES_MAX; page++) {
     const ids = await listedIds(ledger, name, { after, limit: PAGE })
@@ -121,18 +121,6 @@ async function compareAll(
     if (missing.length > 0) await ledger.transaction((tx) => noteMissing(tx, name, missing, clock.now()))
     after = last
   }
-}
-
-async function badIds(ledger: Ledger, stream: string): Promise<Set<string>> {
-  const ids = new Set<string>()
-  let after: number | undefined
-  for (let page = 0; page < PAGES_MAX; page++) {
-    const rows = await ledger.badItems({ stream, limit: BAD_PAGE, ...(after === undefined ? {} : { after }) })
-    for (const { item } of rows) ids.add(item)
-    if (rows.length < BAD_PAGE) break
-    after = rows.at(-1)!.id
-  }
-  return ids
 }
 
 /** What came back, by whatever way. */

@@ -4,11 +4,11 @@
  * takes a mistake of ours or a database that is away.
  */
 import { type Context, Hono } from 'hono'
+import { readCacheOf } from '../app/ledger-read-cache.ts'
 import { type ServerModule, servicesFor } from '../app/module.ts'
 import { asProblem, notFound, ProblemError, problemResponse } from '../app/problem.ts'
 import type { AnyRoute, Download, DownloadAnswer, Route } from '../app/route.ts'
 import type { Services } from '../app/services.ts'
-import { looksAt } from '../app/shared-looks.ts'
 import { TidemarkError } from '../base/errors.ts'
 import type { App, AppEnv } from './app-env.ts'
 import { matchesEtag, taggedAnswer } from './etag.ts'
@@ -92,7 +92,7 @@ async function answer(c: Context<AppEnv>, { spec, handle }: Route, options: Rout
   const input = await inputOf(c, spec)
   const value = await handle(input as never, options.services as never).finally(() => {
     // Whoever changed something wants to see it.
-    if (spec.method !== 'get') looksAt(options.services.ledger).forget()
+    if (spec.method !== 'get') readCacheOf(options.services.ledger).forget()
   })
   if (options.checkAnswers) checkAnswer(spec, value)
   const headers: Record<string, string> = {

@@ -14,12 +14,12 @@ import { CONNECT_HINT, services as known } from '../../cloud/registry.ts'
 import type { Account } from '../../ledger/accounts.ts'
 import type { App } from '../app.ts'
 import { accountText } from '../inputs.ts'
+import { readCacheOf } from '../ledger-read-cache.ts'
 import { type ServerModule, servicesFor } from '../module.ts'
 import { conflict, notFound, ProblemError } from '../problem.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { done, doneSchema } from '../schemas.ts'
 import type { Services } from '../services.ts'
-import { looksAt } from '../shared-looks.ts'
 import { type AccountUses, remainsOf, usesOf } from './account-use.ts'
 import { type Chosen, identify, keepIdentified } from './connecting.ts'
 import { PendingSignIns } from './pending-sign-ins.ts'
@@ -160,7 +160,7 @@ async function changed(apps: readonly UsingApp[], services: Services): Promise<v
   for (const module of openApps(apps, services)) {
     await module.accounts!.changed(servicesFor(module, services))
   }
-  looksAt(services.ledger).forget()
+  readCacheOf(services.ledger).forget()
 }
 
 function callsOf({ config, fetch, clock }: Services): ServiceCalls {

@@ -1,12 +1,12 @@
 /** The frontier of a stream as a picture: at most so many cells, however many segments there are. */
 import { z } from 'zod'
 import { streamParams, unknownStream } from '../../app/inputs.ts'
+import { readCacheOf } from '../../app/ledger-read-cache.ts'
 import { shownStreams } from '../../app/look.ts'
 import { ProblemError } from '../../app/problem.ts'
 import { route } from '../../app/route.ts'
 import { type FrontierView, frontierSchema } from '../../app/schemas.ts'
 import type { Services } from '../../app/services.ts'
-import { looksAt } from '../../app/shared-looks.ts'
 import { CELLS_MAX, type FrontierCell, type FrontierOptions } from '../../ledger/pictures.ts'
 
 const CELLS_DEFAULT = 400
@@ -32,7 +32,7 @@ const showFrontier = route('GET /api/streams/{name}/frontier', {
     if (!known) throw unknownStream(name)
     const key = `frontier ${known.id} ${cells} ${from} ${to}`
     const picture = { name, id: known.id, cells, from, to }
-    return looksAt(ledger).look(key, clock, () => frontierView(services, picture))
+    return readCacheOf(ledger).read(key, clock, () => frontierView(services, picture))
   },
 })
 

@@ -1,13 +1,13 @@
 /**
  * Everything at a glance. Cheap whatever the ledger holds: tallies, one sum for each stream, and what this process
- * has in memory; no job is counted. Those who ask at the same time share one look: see shared-looks.ts.
+ * has in memory; no job is counted. Those who ask at the same time share one look: see ledger-read-cache.ts.
  */
 
+import { readCacheOf } from '../../app/ledger-read-cache.ts'
 import { needsOf, shownStreams } from '../../app/look.ts'
 import type { Need } from '../../app/need.ts'
 import type { Overview, StreamView } from '../../app/schemas.ts'
 import type { Services } from '../../app/services.ts'
-import { looksAt } from '../../app/shared-looks.ts'
 import { alertView, heldView, runningView, workerView } from '../../app/state-views.ts'
 import { formatCount } from '../../base/format.ts'
 import { type SeenEngine, seeEngines } from '../../engine/observe/sightings.ts'
@@ -32,7 +32,7 @@ export function readOverview(services: Services): Promise<Overview> {
   const { ledger, clock } = services
   const rates = ratesOf.get(ledger) ?? new StreamRates()
   ratesOf.set(ledger, rates)
-  return looksAt(ledger).look('overview', clock, () => look(services, rates))
+  return readCacheOf(ledger).read('overview', clock, () => look(services, rates))
 }
 
 async function look(services: Services, rates: StreamRates): Promise<Overview> {

@@ -4,11 +4,11 @@
  */
 import { randomBytes } from 'node:crypto'
 import { type CallToolResult, McpServer } from '@modelcontextprotocol/server'
+import { readCacheOf } from '../../app/ledger-read-cache.ts'
 import { type McpTool, type ServerModule, servicesFor } from '../../app/module.ts'
 import { plainText } from '../../app/plain-text.ts'
 import { asProblem, ProblemError } from '../../app/problem.ts'
 import type { Services } from '../../app/services.ts'
-import { looksAt } from '../../app/shared-looks.ts'
 import { TidemarkError } from '../../base/errors.ts'
 import { unfitText } from '../request-input.ts'
 import { version } from '../version.ts'
@@ -96,7 +96,7 @@ async function call(
   try {
     checkText(given)
     const answer = await tool.run(given as never, services()).finally(() => {
-      if (tool.access === 'write') looksAt(options.services.ledger).forget()
+      if (tool.access === 'write') readCacheOf(options.services.ledger).forget()
     })
     const newNumber = (): string => randomBytes(NUMBER_BYTES).toString('hex')
     return { content: [{ type: 'text', text: renderAnswer(answer, { newNumber, narrower: tool.narrower }) }] }

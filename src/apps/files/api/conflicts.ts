@@ -1,9 +1,9 @@
 /** Conflicts: what they are, both versions side by side, and deciding. */
 import { z } from 'zod'
 import { pageOfRows, readCursor } from '../../../app/inputs.ts'
+import { readCacheOf } from '../../../app/ledger-read-cache.ts'
 import { notFound } from '../../../app/problem.ts'
 import { cursorQuery, doneSchema, pageOf } from '../../../app/schemas.ts'
-import { looksAt } from '../../../app/shared-looks.ts'
 import { conflictById, conflictPage } from '../store/browse.ts'
 import { resolveConflict } from '../store/conflicts.ts'
 import type { ConflictRow, FolderPairRow } from '../store/contract.ts'
@@ -133,7 +133,7 @@ const resolve = defineRoute(
       return { outcome: 'already' as const, text: `The conflict about ${conflict.path} is decided already.` }
     }
     await askForPlan(services, params.name)
-    looksAt(ledger).forget()
+    readCacheOf(ledger).forget()
     return {
       outcome: 'done' as const,
       text: `${conflict.path}: ${outcomeText({ ...conflict, state: STATES[keep] })}`,

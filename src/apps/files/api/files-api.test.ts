@@ -13,8 +13,8 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join, relative, sep } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { readCacheOf } from '../../../app/ledger-read-cache.ts'
 import type { ProblemError } from '../../../app/problem.ts'
-import { looksAt } from '../../../app/shared-looks.ts'
 import { systemClock } from '../../../base/clock.ts'
 import { type Body, DOCS, type FilesWorld, startFilesApi, until } from './files-api.suite.ts'
 import { allowedPlace, type PlaceRules } from './folder-place.ts'
@@ -175,7 +175,7 @@ describe('a folder on the API', () => {
     const startedMs = performance.now()
     const times = [startedMs, startedMs + 10_000]
     const clock = { ...systemClock, monotonicMs: () => times.shift() ?? startedMs }
-    await looksAt(world.runtime.ledger).look('a test', clock, async () => {})
+    await readCacheOf(world.runtime.ledger).read('a test', clock, async () => {})
     await world.post(`${DRIVE}/sync`)
     // A job that was put off is ready now, too: asking for a sync also hurries what waits.
     const shown = await waiting()

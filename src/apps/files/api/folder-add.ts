@@ -1,7 +1,7 @@
 /** A new folder: what is in it and what is in OneDrive are merged, and nothing is deleted. */
 import { z } from 'zod'
 import { accountText } from '../../../app/inputs.ts'
-import { looksAt } from '../../../app/shared-looks.ts'
+import { readCacheOf } from '../../../app/ledger-read-cache.ts'
 import { formatCount } from '../../../base/format.ts'
 import { MASTER_KEY_VARIABLE } from '../../../base/vault.ts'
 import { plural } from '../../../base/wording.ts'
@@ -59,7 +59,7 @@ const addFolder = defineRoute(
     const stream = streamOf(added.name)
     await engine.streams.open(stream)
     await engine.enqueue(files.kinds.sync, { drive: added.name }, { stream })
-    looksAt(ledger).forget()
+    readCacheOf(ledger).forget()
     const { entries } = added
     const merged =
       entries === 0

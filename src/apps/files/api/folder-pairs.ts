@@ -1,8 +1,8 @@
 /** The folders that are kept in step: how each stands, and looking at both sides now. */
 import { z } from 'zod'
+import { readCacheOf } from '../../../app/ledger-read-cache.ts'
 import { conflict } from '../../../app/problem.ts'
 import { doneSchema, pageOf } from '../../../app/schemas.ts'
-import { looksAt } from '../../../app/shared-looks.ts'
 import { asTidemarkError } from '../../../base/errors.ts'
 import { folderPairSettings, SERVICE, streamOf } from '../folder-pair.ts'
 import { removeFolderPair } from '../folder-removal.ts'
@@ -46,7 +46,7 @@ const showFolderPair = defineRoute(
 /** Those who ask at the same time share one look. */
 export function readFolderPairs(services: FilesServices): Promise<FolderPairView[]> {
   const { ledger, clock, files } = services
-  return looksAt(ledger).look('files drives', clock, async () => {
+  return readCacheOf(ledger).read('files drives', clock, async () => {
     const views: FolderPairView[] = []
     for (const row of await files.store.folderPairs()) views.push(await folderPairView(services, row))
     return views
@@ -109,7 +109,7 @@ const syncNow = defineRoute(
     files.kinds.obstacles.roomMade(name)
     await ledger.hurry(stream)
     const { outcome } = await engine.enqueue(files.kinds.sync, { drive: name }, { stream })
-    looksAt(ledger).forget()
+    readCacheOf(ledger).forget()
     const pauses = await ledger.pauses()
     const isPaused = pauses.some(({ scope, target }) => scope === 'all' || target === stream)
     const held = isPaused ? ' It is paused, so that waits.' : ''
@@ -133,7 +133,7 @@ const removeFolder = defineRoute(
     const row = await folderPairRow(services, name)
     if (!isHere(row)) throw elsewhere(row)
     const { unmarked } = await removeFolderPair(services, row, services.clock)
-    looksAt(services.ledger).forget()
+    readCacheOf(services.ledger).forget()
     const marker =
       unmarked === undefined
         ? ''

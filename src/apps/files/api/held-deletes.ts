@@ -1,8 +1,8 @@
 /** Many deletions or replacements at once wait for a yes: what they are, and saying it, with their number. */
 import { z } from 'zod'
+import { readCacheOf } from '../../../app/ledger-read-cache.ts'
 import { conflict } from '../../../app/problem.ts'
 import { doneSchema } from '../../../app/schemas.ts'
-import { looksAt } from '../../../app/shared-looks.ts'
 import { formatCount } from '../../../base/format.ts'
 import { plural } from '../../../base/wording.ts'
 import { type Held, heldTotal } from '../guard.ts'
@@ -53,7 +53,7 @@ const allowHeld = defineRoute(
     }
     await services.files.store.write((tx) => sayYes(tx, name, held))
     await askForPlan(services, name)
-    looksAt(services.ledger).forget()
+    readCacheOf(services.ledger).forget()
     const texts = [
       ...(deleted > 0 ? [`${formatCount(deleted)} ${plural(deleted, 'deletion')}`] : []),
       ...(replaced > 0 ? [`${formatCount(replaced)} ${plural(replaced, 'replacement')}`] : []),

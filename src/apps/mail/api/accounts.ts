@@ -1,6 +1,7 @@
 /** What the archive says of its accounts: how far each is, what was chosen for it, and what it takes. */
+
+import { readCacheOf } from '../../../app/ledger-read-cache.ts'
 import type { AccountsPart } from '../../../app/module.ts'
-import { looksAt } from '../../../app/shared-looks.ts'
 import { asTidemarkError } from '../../../base/errors.ts'
 import { formatCount } from '../../../base/format.ts'
 import type { Account } from '../../../ledger/accounts.ts'
@@ -16,7 +17,7 @@ export const mailAccounts: AccountsPart<MailServices> = {
   async view(services, rows) {
     const names = rows.map(({ name }) => name)
     const { ledger, clock, mail } = services
-    const statuses = await looksAt(ledger).look(`mail status ${JSON.stringify(names)}`, clock, () =>
+    const statuses = await readCacheOf(ledger).read(`mail status ${JSON.stringify(names)}`, clock, () =>
       mailStatus(ledger, mail.tables, names),
     )
     return Promise.all(rows.map((row, at) => accountView(services, row, statuses[at]!)))

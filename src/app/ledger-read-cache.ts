@@ -1,7 +1,7 @@
 /**
- * Looks at the ledger that many pages ask for at once. Those who ask for the same at the same time share one look,
- * and when looking would take too large a share of the time, those who ask get what was seen last: many pages cost
- * hardly more than one. All kinds of looks at one ledger draw on one credit, and at most so many answers are kept.
+ * A cache of what many pages read from the ledger at once. Those who ask for the same at the same time share one read,
+ * and when reading would take too large a share of the time, those who ask get what was read last: many pages cost
+ * hardly more than one. All reads of one ledger draw on one credit, and at most so many answers are kept.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -13,20 +13,20 @@ const KEPT_MAX = 100
 
 type Seen = { answer: Promise<unknown>; isUnderWay: boolean }
 
-export class SharedLooks {
+export class LedgerReadCache {
   readonly #seen = new Map<string, Seen>()
   #creditMs = CREDIT_MS_MAX
   #creditedAtMs = Number.POSITIVE_INFINITY
 
   /** `key` says what is looked at: equal keys get equal answers. */
-  look<T>(key: string, clock: Clock, read: () => Promise<T>): Promise<T> {
+  read<T>(key: string, clock: Clock, load: () => Promise<T>): Promise<T> {
     const nowMs = clock.monotonicMs()
     const earnedMs = Math.max(0, nowMs - this.#creditedAtMs) * SHARE
     this.#creditMs = Math.min(CREDIT_MS_MAX, this.#creditMs + earnedMs)
     this.#creditedAtMs = nowMs
     const last = this.#seen.get(key)
     if (last && (last.isUnderWay || this.#creditMs <= 0)) return last.answer as Promise<T>
-    const answer = read()
+    const answer = load()
     const seen = { answer, isUnderWay: true }
     this.#keep(key, seen)
     const end = (isSeen: boolean): void => {
@@ -55,10 +55,10 @@ export class SharedLooks {
   }
 }
 
-const byLedger = new WeakMap<Ledger, SharedLooks>()
+const byLedger = new WeakMap<Ledger, LedgerReadCache>()
 
-export function looksAt(ledger: Ledger): SharedLooks {
-  const looks = byLedger.get(ledger) ?? new SharedLooks()
-  byLedger.set(ledger, looks)
-  return looks
+export function readCacheOf(ledger: Ledger): LedgerReadCache {
+  const cache = byLedger.get(ledger) ?? new LedgerReadCache()
+  byLedger.set(ledger, cache)
+  return cache
 }

@@ -19,10 +19,10 @@ import { IGNORE_FILE } from './filter.ts'
 import type { FolderPair, FolderPairs } from './folder-pair.ts'
 import { withHolds } from './holds.ts'
 import type { ActionVerb } from './plan.ts'
-import type { PlanBell } from './plan-bell.ts'
+import type { PlanRequests } from './plan-requests.ts'
 import { endLeft, endStale } from './store/ends.ts'
 import type { FileStore } from './store/file-store.ts'
-import { countOverwrite } from './store/overwrite-counts.ts'
+import { countOverwrite } from './store/guard.ts'
 import type { NodeKey } from './trees.ts'
 
 export const actionPayload = z.object({
@@ -86,7 +86,7 @@ export type VerbRun = (context: ActionContext) => Promise<Ended>
 export type ActionDeps = {
   pairs: FolderPairs
   store: FileStore
-  bell: PlanBell
+  planRequests: PlanRequests
   lookAfter: (pair: string) => Outcome['jobs']
 }
 
@@ -94,7 +94,7 @@ export type ActionDeps = {
 const OF_THE_PLAN: ReadonlySet<ActionVerb> = new Set(['conflict', 'move-local'])
 
 export async function runAction(
-  { pairs, store, bell, lookAfter }: ActionDeps,
+  { pairs, store, planRequests, lookAfter }: ActionDeps,
   job: RunContext<ActionPayload>,
   run: VerbRun,
 ): Promise<Outcome> {
@@ -108,7 +108,7 @@ export async function runAction(
   const ending = (write: (tx: Tx) => Promise<unknown>): Effects => {
     return async (tx) => {
       // While the rules were on their way, nothing else was planned.
-      if ((await write(tx)) || isRules(pair, known)) bell.ring(name)
+      if ((await write(tx)) || isRules(pair, known)) planRequests.soon(name)
     }
   }
   const stale = (because: string, write?: (tx: Tx) => Promise<unknown>): Outcome => ({
@@ -124,8 +124,8 @@ export async function runAction(
   const ended = await tryVerb(job, () => run({ pair, store, job, node, version, case: known, decision }))
   if (ended.end === 'stale') return stale(ended.because, ended.write)
   if (ended.end === 'wait') {
-    if (ended.isHeardFirst) bell.ring(name, 'delta')
-    if (ended.soughtIn) bell.seek(name, ended.soughtIn, `${node} ${version}`)
+    if (ended.isHeardFirst) planRequests.soon(name, 'delta')
+    if (ended.soughtIn) planRequests.lookSoon(name, ended.soughtIn, `${node} ${version}`)
     const { because, code = 'waits', afterMs } = ended
     return { again: { afterMs }, note: WAITS + because, code }
   }

@@ -3,7 +3,7 @@
  * without being refused, and from there the controller finds out what it bears.
  */
 import type { BudgetSpec } from '../../engine/index.ts'
-import { type FilesSettings, requestsOf } from './folder-pair.ts'
+import { type FilesSettings, requestBudget } from './folder-pair.ts'
 
 /** Changes, checks and looks run beside the transfers. */
 const WORKERS_BESIDES = 8
@@ -20,5 +20,5 @@ export function fileBudgets(
     rateMin: Math.min(start, 1),
     workers: { start: workers + WORKERS_BESIDES, max: workers + WORKERS_BESIDES },
   }
-  return Object.fromEntries(accounts.map((account) => [requestsOf(account), spec]))
+  return Object.fromEntries(accounts.map((account) => [requestBudget(account), spec]))
 }

@@ -15,7 +15,7 @@ import type { Tx } from '../../ledger/contract.ts'
 import type { FolderPair, FolderPairs } from './folder-pair.ts'
 import type { FolderPairRow } from './store/contract.ts'
 import { type FileStore, setFolderPair } from './store/file-store.ts'
-import { forgetUnheard, hearRemote, keepHeard, rootRow } from './store/remote-tree.ts'
+import { deleteUnlisted, keepListed, recordRemote, rootRow } from './store/remote-tree.ts'
 import type { RemoteRow } from './trees.ts'
 
 export const deltaPayload = z.object({
@@ -51,8 +51,8 @@ export async function runDelta(deps: DeltaDeps, job: RunContext<DeltaPayload>): 
     const items = page.items.flatMap((item) => toRow(item, pair) ?? [])
     const named = page.items.filter((item) => !toRow(item, pair)).map(({ id }) => id)
     const write = async (tx: Tx): Promise<void> => {
-      await hearRemote(tx, pair.name, items, row.generation)
-      await keepHeard(tx, pair.name, named, row.generation)
+      await recordRemote(tx, pair.name, items, row.generation)
+      await keepListed(tx, pair.name, named, row.generation)
       if (page.deltaLink === undefined)
         await setFolderPair(tx, pair.name, { link: page.nextLink ?? null, isReading: true })
       else await endReading(tx, row, { link: page.deltaLink, atMs: job.clock.now() })
@@ -89,7 +89,7 @@ async function startOver(tx: Tx, { name, generation }: FolderPairRow): Promise<v
 
 /** Only a reading that began at the start names everything that is there. */
 async function endReading(tx: Tx, row: FolderPairRow, end: { link: string; atMs: number }): Promise<void> {
-  if (row.isEnumerating) await forgetUnheard(tx, row.name, row.generation)
+  if (row.isEnumerating) await deleteUnlisted(tx, row.name, row.generation)
   await setFolderPair(tx, row.name, {
     link: end.link,
     heardAt: end.atMs,

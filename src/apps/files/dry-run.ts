@@ -13,7 +13,7 @@ import { type Disk, isForbidden } from './act/content.ts'
 import { realNames } from './act/local-side.ts'
 import { fileBudgets } from './budgets.ts'
 import { isComparison } from './decide.ts'
-import { type FilesSettings, type FolderPair, type FolderPairs, requestsOf } from './folder-pair.ts'
+import { type FilesSettings, type FolderPair, type FolderPairs, requestBudget } from './folder-pair.ts'
 import type { Held } from './guard.ts'
 import type { Reason } from './left-code.ts'
 import { walkUnmarked } from './local/first-look.ts'
@@ -23,7 +23,7 @@ import { planOnce } from './planning.ts'
 import { writePlan } from './store/ends.ts'
 import { FileStore, type NewFolderPair, setFolderPair } from './store/file-store.ts'
 import { copyFolderPair } from './store/folder-pair-copy.ts'
-import { seeLocal, setLocalHash } from './store/local-tree.ts'
+import { recordLocal, setLocalHash } from './store/local-tree.ts'
 import { freeAllWaiting, freeNode, releaseSettled } from './store/open-nodes.ts'
 import { type SyncKinds, syncKinds } from './sync-kinds.ts'
 import type { LocalStat, NodeKey } from './trees.ts'
@@ -127,8 +127,8 @@ function failure(error: string | null): TidemarkError {
 /** A folder without a marker: nobody keeps it, so everything in it is new. */
 async function seeAll({ pair, clock }: DryRunInput, store: FileStore): Promise<void> {
   const takeIds = (count: number): Promise<number> => store.takeLocalIds(pair.name, count)
-  for await (const sightings of walkUnmarked({ path: pair.root, filter: pair.filter, takeIds })) {
-    await store.write((tx) => seeLocal(tx, pair.name, sightings))
+  for await (const observations of walkUnmarked({ path: pair.root, filter: pair.filter, takeIds })) {
+    await store.write((tx) => recordLocal(tx, pair.name, observations))
   }
   await store.write((tx) =>
     setFolderPair(tx, pair.name, { scannedAt: clock.now(), filterKey: pair.filter.key }),
@@ -225,7 +225,7 @@ function only(pair: FolderPair): FolderPairs {
     names: () => [pair.name],
     accounts: () => [pair.account],
     get: async () => pair,
-    budget: () => requestsOf(pair.account),
+    budget: () => requestBudget(pair.account),
     reload: async () => {},
     close: async () => {},
   }

@@ -4,7 +4,9 @@
  */
 import { z } from 'zod'
 import type { AccountSource } from '../../app/signed-in.ts'
+import { asTidemarkError } from '../../base/errors.ts'
 import type { OneDriveClient } from '../../cloud/onedrive/client.ts'
+import type { Outcome } from '../../engine/index.ts'
 import type { BandwidthSpec } from '../../engine/limits/bandwidth.ts'
 import type { ConflictPolicy, Mode } from './decide.ts'
 import { type Filter, filterSchema } from './filter.ts'
@@ -16,12 +18,12 @@ export function streamOf(name: string): string {
 }
 
 /** The folders, with the accounts that they work with. */
-export function sourcesOf(pairs: readonly { name: string; account: string }[]): AccountSource[] {
+export function accountSources(pairs: readonly { name: string; account: string }[]): AccountSource[] {
   return pairs.map(({ name, account }) => ({ stream: streamOf(name), account }))
 }
 
 /** Requests of all folders of an account are paced together: OneDrive counts per account. */
-export function requestsOf(account: string): string {
+export function requestBudget(account: string): string {
   return `onedrive:${account}`
 }
 
@@ -88,4 +90,32 @@ export interface FolderPairs {
   /** Sees folder pairs that were added, changed or removed elsewhere. */
   reload(): Promise<void>
   close(): Promise<void>
+}
+
+/** The code of the error that refuses a folder pair of another machine. */
+export const ELSEWHERE = 'drive-elsewhere'
+/** The code of the error that refuses a folder pair which nobody keeps in step. */
+export const UNKNOWN = 'drive-unknown'
+
+const AGAIN_MS = 1_000
+
+const OVER = { skip: 'the folder is not kept in step any more' }
+
+/**
+ * On a ledger that several machines share, any of them may be given a job, and only the one that has the folder can do
+ * it. The others put it back, which costs no try. A job that comes too late, for a folder pair that was removed, is
+ * skipped. `counts`: what is counted for work that is skipped so.
+ */
+export async function runOnOwnMachine(
+  run: () => Promise<Outcome>,
+  counts: Pick<Outcome, 'skipped'> = {},
+): Promise<Outcome> {
+  try {
+    return await run()
+  } catch (thrown) {
+    const { code } = asTidemarkError(thrown)
+    if (code === UNKNOWN) return { ...OVER, ...counts }
+    if (code !== ELSEWHERE) throw thrown
+    return { again: { afterMs: AGAIN_MS }, note: 'left to the machine that has its folder' }
+  }
 }

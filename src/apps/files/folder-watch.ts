@@ -14,7 +14,7 @@ import { openRoot } from './local/root.ts'
 import { isSameStat, lookAt } from './local/stat.ts'
 import { type RootWatch, watchRoot } from './local/watch.ts'
 import type { FilesRuntime } from './runtime.ts'
-import { endStirred, NOTED_EVERY_MS, noteStirred } from './store/stirred.ts'
+import { clearChangeSeen, NOTED_EVERY_MS, noteChangeSeen } from './store/change-seen.ts'
 
 const FOLDERS_MAX = 100_000
 /** Of one job: so many folders are looked at in seconds. */
@@ -52,7 +52,7 @@ export class FolderWatch {
       filter: pair.filter,
       quietMs: input.runtime.files.settings.debounceMs,
       onLook: (changes) => own.#seen(changes),
-      onChange: () => own.#stirred(),
+      onChange: () => own.#noteChange(),
       onProblem: onError,
     })
     return own
@@ -76,13 +76,13 @@ export class FolderWatch {
     return this.#handing
   }
 
-  #stirred(): void {
+  #noteChange(): void {
     const nowMs = this.#input.clock.monotonicMs()
     if (this.#isClosed || (this.#notedMs !== undefined && nowMs - this.#notedMs < NOTED_EVERY_MS)) return
     this.#notedMs = nowMs
     const { store } = this.#input.runtime.files
     const note = (): Promise<void> =>
-      store.write((tx) => noteStirred(tx, this.pair.name, this.#input.clock.now()))
+      store.write((tx) => noteChangeSeen(tx, this.pair.name, this.#input.clock.now()))
     this.#handing = this.#handing.then(note).catch(this.#input.onError)
   }
 
@@ -115,7 +115,7 @@ export class FolderWatch {
       const some = folders.slice(at, at + FOLDERS_A_LOOK)
       await engine.enqueue(files.kinds.look, { drive: pair, folders: some }, { stream })
     }
-    await files.store.write((tx) => endStirred(tx, pair))
+    await files.store.write((tx) => clearChangeSeen(tx, pair))
   }
 
   async #isPaused(): Promise<boolean> {

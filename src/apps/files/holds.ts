@@ -15,7 +15,7 @@ export function withHolds(pair: Pick<FolderPair, 'filter' | 'rootItemId'>, rows:
   const excluded = excludedAt(pair, { type, size }, path)
   return {
     ...rows,
-    hold: excluded === undefined ? undefined : holdOf(rows, path, excluded),
+    hold: excluded === undefined ? undefined : holdReason(rows, path, excluded),
     illegalName: local && illegalNameOf(local.name, { isInRoot: !path.includes('/'), path }),
     unsafeName: remote && !isTemporaryName(remote.name) ? unsafeNameOf(remote.name) : undefined,
   }
@@ -48,7 +48,7 @@ function excludedAt(
  * A name of our own, which something has for a moment, says nothing about whether it takes part: it goes on to the
  * name that it is to have. What is in it waits for that.
  */
-function holdOf({ base }: Case, path: string, excluded: string): Reason | undefined {
+function holdReason({ base }: Case, path: string, excluded: string): Reason | undefined {
   const names = path.split('/')
   if (!base || !isTemporaryName(names[0]!)) return leftOut(excluded)
   return names.length === 1 ? undefined : IN_EXCHANGE

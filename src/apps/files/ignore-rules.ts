@@ -42,8 +42,8 @@ export class IgnoreRules {
   /** `source`: where the lines stand, for the person who must mend them. */
   constructor(lines: readonly string[], source: string) {
     const rules = lines.map(parseRule).filter((rule) => rule !== undefined)
-    const chars = rules.reduce((sum, { tokens }) => sum + stepsOf(tokens), 0)
-    const wild = rules.reduce((sum, { tokens, plain }) => sum + (plain ? 0 : stepsOf(tokens)), 0)
+    const chars = rules.reduce((sum, { tokens }) => sum + matchSteps(tokens), 0)
+    const wild = rules.reduce((sum, { tokens, plain }) => sum + (plain ? 0 : matchSteps(tokens)), 0)
     checkLimits({ lines: rules.length, chars, wild, longest: longestOf(lines) }, source)
     this.#rules = rules
     this.turnPaths = Math.min(TURN_PATHS_MAX, Math.ceil(TURN_CHARS / Math.max(1, wild)))
@@ -96,7 +96,7 @@ function checkLimits({ lines, chars, wild, longest }: Sizes, source: string): vo
 }
 
 /** What a character of a path may cost: a class is looked through, member by member. */
-function stepsOf(tokens: readonly Token[]): number {
+function matchSteps(tokens: readonly Token[]): number {
   return tokens.reduce<number>((sum, token) => sum + (typeof token === 'number' ? 1 : token.ranges.length), 0)
 }
 
@@ -132,10 +132,10 @@ function parseRule(line: string): Rule | undefined {
       if (isLast) tokens.push(STAR)
     }
   }
-  return { negated, foldersOnly, tokens, plain: plainOf(tokens) }
+  return { negated, foldersOnly, tokens, plain: toPlainPattern(tokens) }
 }
 
-function plainOf([first, ...rest]: readonly Token[]): Plain | undefined {
+function toPlainPattern([first, ...rest]: readonly Token[]): Plain | undefined {
   if (first !== FOLDERS) return undefined
   const isEnd = rest[0] === STAR
   const isStart = rest.at(-1) === STAR

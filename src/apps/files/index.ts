@@ -15,7 +15,7 @@ import { fileBudgets } from './budgets.ts'
 import { type FilesSettings, type FolderPairs, streamOf } from './folder-pair.ts'
 import { type FileKinds, fileKinds } from './jobs.ts'
 import { openFolderPairs } from './open-folder-pairs.ts'
-import { PlanBell } from './plan-bell.ts'
+import { PlanRequests } from './plan-requests.ts'
 import { FileStore } from './store/file-store.ts'
 import { type SyncKinds, syncKinds } from './sync-kinds.ts'
 
@@ -53,7 +53,7 @@ export async function openFileSync(input: FileSyncInput): Promise<FileSync> {
     machine: machineId(),
     limits: () => input.engine()?.limits,
   })
-  const bell = new PlanBell({
+  const planRequests = new PlanRequests({
     clock,
     ask: async (pair, { what, ...more }) => {
       await input.engine()?.enqueue(kinds[what], { drive: pair, ...more }, { stream: streamOf(pair) })
@@ -64,7 +64,7 @@ export async function openFileSync(input: FileSyncInput): Promise<FileSync> {
   const acting = fileKinds({
     pairs,
     store,
-    bell,
+    planRequests,
     transfers,
     settings,
     clock,
@@ -81,7 +81,7 @@ export async function openFileSync(input: FileSyncInput): Promise<FileSync> {
     jobs: [...acting.all, looking.sync, looking.delta, looking.look, looking.plan],
     budgets: () => fileBudgets(pairs.accounts(), settings),
     async close() {
-      bell.close()
+      planRequests.close()
       await acting.close()
       await pairs.close()
       exchange.close()

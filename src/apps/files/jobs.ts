@@ -11,8 +11,8 @@ import { FileObstacles, pastObstacles } from './act/obstacles.ts'
 import type { Transfers } from './act/transfers.ts'
 import { verbRuns } from './act/verbs.ts'
 import { type ActionDeps, type ActionPayload, actionPayload, runAction } from './action.ts'
-import { orElsewhere } from './elsewhere.ts'
 import type { FilesSettings } from './folder-pair.ts'
+import { runOnOwnMachine } from './folder-pair.ts'
 import { DiskThreads } from './local/threads.ts'
 import type { ActionVerb } from './plan.ts'
 
@@ -54,7 +54,9 @@ export function fileKinds(deps: FileKindDeps): FileKinds {
   const obstacles = new FileObstacles(deps.clock)
   const runs = verbRuns({ ...deps, disk: deps.disk ?? threads })
   const run = (job: RunContext<ActionPayload>) =>
-    orElsewhere(() => runAction(deps, job, pastObstacles(obstacles, runs[job.payload.verb])), { skipped: 1 })
+    runOnOwnMachine(() => runAction(deps, job, pastObstacles(obstacles, runs[job.payload.verb])), {
+      skipped: 1,
+    })
   const shared = {
     payload: actionPayload,
     key: ({ drive: pair, node }: ActionPayload) => `${pair}:${node}`,

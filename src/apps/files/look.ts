@@ -9,14 +9,13 @@ import { sweepPartials } from './local/place.ts'
 import { openRoot, type Root } from './local/root.ts'
 import { type KnownTree, Scan } from './local/scan.ts'
 import { isSameThing } from './local/stat.ts'
+import { forgetOldChangeSeen } from './store/change-seen.ts'
 import { type FileStore, ROOT_ID, setFolderPair } from './store/file-store.ts'
 import { keyOfLastLook, reopenExcluded } from './store/filter-change.ts'
-import { endForced, freeHeld } from './store/held.ts'
-import { seeLocal } from './store/local-tree.ts'
+import { endForced, forgetOverwrites, freeHeld } from './store/guard.ts'
+import { recordLocal } from './store/local-tree.ts'
 import { freeAllWaiting, freeUnfound } from './store/open-nodes.ts'
-import { forgetOverwrites } from './store/overwrite-counts.ts'
 import { noteSeen } from './store/seen-folders.ts'
-import { forgetStirred } from './store/stirred.ts'
 
 export const lookPayload = z.object({
   drive: z.string(),
@@ -46,22 +45,22 @@ export async function runLook(deps: LookDeps, job: RunContext<LookPayload>): Pro
   const folders = isUnsure ? undefined : job.payload.folders
   const scan = new Scan({
     root,
-    tree: quickTreeOf(store, pair.name),
+    tree: knownTreeWithDigests(store, pair.name),
     filter: pair.filter,
     followLinks: pair.settings.follow_symlinks,
     signal: job.signal,
     ...(folders ? { folders } : {}),
   })
   let seen = 0
-  for await (const sightings of scan.batches()) {
+  for await (const observations of scan.batches()) {
     let otherIds: ReadonlyMap<number, number> = new Map()
     await job.commit({
       effects: async (tx) => {
-        otherIds = (await seeLocal(tx, pair.name, sightings, { isUnsure, isOtherRoot })).otherIds
+        otherIds = (await recordLocal(tx, pair.name, observations, { isUnsure, isOtherRoot })).otherIds
       },
     })
     scan.knownAs(otherIds)
-    seen += sightings.length
+    seen += observations.length
     job.progress({ done: scan.report.files, unit: 'items', label: 'files' })
   }
   if (store.canNoteSeen) await noteUnchanged(job, pair.name, scan.unchanged)
@@ -110,7 +109,7 @@ async function endWhole(
   await endForced(tx, name)
   await freeHeld(tx, name)
   await forgetOverwrites(tx, name, atMs)
-  await forgetStirred(tx, name, { beganAt, atMs })
+  await forgetOldChangeSeen(tx, name, { beganAt, atMs })
   await setFolderPair(tx, name, { scannedAt: atMs, filterKey: filter.key })
 }
 
@@ -132,7 +131,7 @@ async function noteUnchanged(
 }
 
 /** It knows of what was noted: for whoever only wants to know what is different. */
-export function quickTreeOf(store: FileStore, pair: string): KnownTree {
+export function knownTreeWithDigests(store: FileStore, pair: string): KnownTree {
   return { ...treeOf(store, pair), seen: (folderId) => store.seenFolder(pair, folderId) }
 }
 

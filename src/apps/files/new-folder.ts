@@ -96,9 +96,9 @@ const NODE_OF = actionPayload.pick({ node: true })
 
 /** The same without writing anything: every refusal comes before the folder is touched. */
 export async function draftFolderPair(runtime: Opened, input: NewFolderPairInput): Promise<FolderPairDraft> {
-  const account = await accountOf(runtime, input.account)
+  const account = await findAccount(runtime, input.account)
   const settings = settingsFor(account, input.settings ?? {})
-  const root = placeOf(input.root)
+  const root = absoluteRoot(input.root)
   await refuseOverlap(runtime, root)
   refuseMarked(root)
   const name = await nameFor(runtime, input.name, root)
@@ -132,7 +132,7 @@ export function unmarkRoot(root: string, markerId: string): void {
   rmSync(markerOf(root), { force: true })
 }
 
-async function accountOf({ accounts }: Opened, wanted: string | undefined): Promise<Account> {
+async function findAccount({ accounts }: Opened, wanted: string | undefined): Promise<Account> {
   const all = await accounts.list(SERVICE)
   const names = all.map(({ name }) => name).join(', ')
   if (wanted !== undefined) {
@@ -177,7 +177,7 @@ async function askDrive(
       account,
     )
     return await patiently(async () => {
-      const drive = driveId === undefined ? await client.drive() : await driveOf(client, driveId)
+      const drive = driveId === undefined ? await client.drive() : await readDrive(client, driveId)
       const rootItem = await client.root(drive.id)
       return { driveId: drive.id, driveType: drive.type, rootItemId: rootItem.id }
     })
@@ -205,7 +205,7 @@ async function patiently<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-async function driveOf(client: OneDriveClient, driveId: string): Promise<Drive> {
+async function readDrive(client: OneDriveClient, driveId: string): Promise<Drive> {
   try {
     return await client.driveById(driveId)
   } catch (thrown) {
@@ -222,7 +222,7 @@ async function driveOf(client: OneDriveClient, driveId: string): Promise<Drive> 
 }
 
 /** Where it is or will be, without links: its deepest part that is there decides. */
-function placeOf(wanted: string): string {
+function absoluteRoot(wanted: string): string {
   const path = resolve(wanted)
   const below: string[] = []
   let there = path

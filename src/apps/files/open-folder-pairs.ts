@@ -16,14 +16,14 @@ import type { Budget } from '../../engine/limits/budget.ts'
 import type { Limits } from '../../engine/limits/limits.ts'
 import type { Account, Accounts } from '../../ledger/accounts.ts'
 import { fileBudgets } from './budgets.ts'
-import { ELSEWHERE } from './elsewhere.ts'
 import { createFilter, IGNORE_FILE } from './filter.ts'
 import {
+  ELSEWHERE,
   type FilesSettings,
   type FolderPair,
   type FolderPairs,
   folderPairSettings,
-  requestsOf,
+  requestBudget,
   SERVICE,
   streamOf,
 } from './folder-pair.ts'
@@ -46,9 +46,9 @@ export type OpenFolderPairsInput = {
 }
 
 export async function openFolderPairs(input: OpenFolderPairsInput): Promise<FolderPairs> {
-  const desk = new FolderPairRegistry(input)
-  await desk.reload()
-  return desk
+  const registry = new FolderPairRegistry(input)
+  await registry.reload()
+  return registry
 }
 
 class FolderPairRegistry implements FolderPairs {
@@ -77,7 +77,7 @@ class FolderPairRegistry implements FolderPairs {
     const row = this.#find(name) ?? (await this.#refuse(name))
     const known = this.#opened.get(name)
     if (known) return known.pair
-    const ignored = ignoreLinesOf(row.root)
+    const ignored = readIgnoreFile(row.root)
     const opening = { row, ignored, pair: openFolderPair(this.#input, row, ignored) }
     this.#opened.set(name, opening)
     // A failure is not kept: the next one to ask may be luckier.
@@ -90,7 +90,7 @@ class FolderPairRegistry implements FolderPairs {
   budget(name: string): string {
     const account = this.#find(name)?.account ?? name
     if (!this.#paced.has(account)) this.#define([account])
-    return requestsOf(account)
+    return requestBudget(account)
   }
 
   async reload(): Promise<void> {
@@ -162,7 +162,7 @@ async function openFolderPair(
 const IGNORE_BYTES_MAX = 4 * RULES_CHARS_MAX
 
 /** Undefined: there is none, or the folder is not there, which whoever acts on it finds out. */
-export function ignoreLinesOf(root: string): string | undefined {
+export function readIgnoreFile(root: string): string | undefined {
   const path = join(root, IGNORE_FILE)
   try {
     const found = statSync(path)
@@ -184,7 +184,7 @@ export function ignoreLinesOf(root: string): string | undefined {
 
 function isIgnoring({ root }: FolderPairRow, lines: string | undefined): boolean {
   try {
-    return ignoreLinesOf(root) === lines
+    return readIgnoreFile(root) === lines
   } catch {
     return false
   }
@@ -201,21 +201,24 @@ export function openOneDriveClient(input: ClientInput, account: Account): OneDri
     exchange,
     clock,
     apiUrl: settings.apiUrl,
-    token: tokensOf(input, account),
-    pace: paceOf(input, account.name),
-    spendBytes: bytesOf(input),
+    token: accountTokens(input, account),
+    pace: accountPace(input, account.name),
+    spendBytes: byteSpending(input),
     timeoutMs: settings.silenceMs,
   })
 }
 
-function tokensOf({ accounts, vault, settings, clock, fetch }: ClientInput, account: Account): TokenSource {
+function accountTokens(
+  { accounts, vault, settings, clock, fetch }: ClientInput,
+  account: Account,
+): TokenSource {
   return lazyTokens(() =>
     openAccountTokens({ account, accounts, vault, fetch, clock, tokenUrl: settings.tokenUrl }),
   )
 }
 
-function paceOf({ limits, settings }: ClientInput, account: string): Pace {
-  const name = requestsOf(account)
+function accountPace({ limits, settings }: ClientInput, account: string): Pace {
+  const name = requestBudget(account)
   let from: ReturnType<typeof limits>
   let budget: Budget | undefined
   return async (call, fn) => {
@@ -233,7 +236,7 @@ function paceOf({ limits, settings }: ClientInput, account: string): Pace {
 }
 
 /** All transfers of this process, and of others on the same ledger, share the line. */
-function bytesOf({ limits, settings }: ClientInput): SpendBytes {
+function byteSpending({ limits, settings }: ClientInput): SpendBytes {
   return async (direction, bytes, signal, wholeBytes) => {
     const way = direction === 'up' ? 'upload' : 'download'
     const lane = wholeBytes === undefined || wholeBytes >= BULK_BYTES ? 'bulk' : 'interactive'

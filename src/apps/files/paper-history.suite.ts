@@ -267,7 +267,7 @@ export class History {
     world.say('--- quiet')
     for (let round = 1; ; round++) {
       world.say(`round ${round}`)
-      await world.hearAll()
+      await world.recordAll()
       await world.lookAll()
       await this.#drain()
       const open = await this.#unsettled()
@@ -317,7 +317,7 @@ export class History {
   /** Another look at both sides finds nothing new. */
   async #isQuiet(): Promise<boolean> {
     const before = JSON.stringify([...(await this.#open()).keys()])
-    await this.world.hearAll()
+    await this.world.recordAll()
     await this.world.lookAll()
     await this.#drain()
     return (

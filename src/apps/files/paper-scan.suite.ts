@@ -5,7 +5,7 @@
 import { type Arrival, type Entry, type FolderTask, Places } from './local/scan-places.ts'
 import { isSameStat, isSameThing } from './local/stat.ts'
 import type { PaperFile, PaperFolder } from './paper-sides.suite.ts'
-import type { LocalSighting } from './store/contract.ts'
+import type { LocalObservation } from './store/contract.ts'
 import { type FileStore, ROOT_ID } from './store/file-store.ts'
 import type { LocalRow } from './trees.ts'
 
@@ -53,7 +53,7 @@ export class PaperScan {
   }
 
   /** Looks at one more folder; what it saw where that was the last one. */
-  async step(): Promise<LocalSighting[] | undefined> {
+  async step(): Promise<LocalObservation[] | undefined> {
     const task = this.#stack.pop()
     if (task) {
       await this.#read(task)

@@ -14,12 +14,12 @@ import type { Item, PaperDrive, PaperFile, PaperFolder, Refusal } from './paper-
 import { hashOf } from './paper-sides.suite.ts'
 import type { ActionVerb } from './plan.ts'
 import { endHandedOver, endYielded } from './store/conflicts.ts'
-import type { LocalSighting } from './store/contract.ts'
+import type { LocalObservation } from './store/contract.ts'
 import { endGone, endSetAside } from './store/ends.ts'
 import { ROOT_ID } from './store/file-store.ts'
-import { localRow, seeLocal, setLocalHash } from './store/local-tree.ts'
+import { localRow, recordLocal, setLocalHash } from './store/local-tree.ts'
 import { freeNode, waitForNode } from './store/open-nodes.ts'
-import { hearNow, isOther, remoteAtName } from './store/remote-tree.ts'
+import { isOther, recordRemoteNow, remoteAtName } from './store/remote-tree.ts'
 import { isRemoteContentSame, itemNode, type LocalRow, type LocalStat, type RemoteRow } from './trees.ts'
 
 export type Paper = {
@@ -97,8 +97,8 @@ async function goneHere({ pair, job, node, version }: ActionContext): Promise<En
   }
 }
 
-function seenInstead({ pair }: ActionContext, seen: readonly LocalSighting[], because: string): Ended {
-  return { end: 'stale', because, write: (tx) => seeLocal(tx, pair.name, seen) }
+function seenInstead({ pair }: ActionContext, seen: readonly LocalObservation[], because: string): Ended {
+  return { end: 'stale', because, write: (tx) => recordLocal(tx, pair.name, seen) }
 }
 
 /** Of what is not there, only delta is believed that it is deleted. */
@@ -110,7 +110,7 @@ async function heardInstead(
   const { pair, job } = context
   const missing = rows.filter(({ isDeleted }) => isDeleted).map(({ itemId }) => itemId)
   if (missing.length > 0) return notGiven(context, missing)
-  return { end: 'stale', because, write: (tx) => hearNow(tx, pair.name, rows, job.payload) }
+  return { end: 'stale', because, write: (tx) => recordRemoteNow(tx, pair.name, rows, job.payload) }
 }
 
 /** The item as it is now, or that it is gone. */
@@ -489,7 +489,7 @@ async function notEmptyHere(
   const { pair, store } = context
   const first = await store.takeLocalIds(pair.name, inside.length)
   const seen = inside.map(
-    (thing, index): LocalSighting => ({
+    (thing, index): LocalObservation => ({
       seen: 'new',
       id: first + index,
       parentId: folder.id,

@@ -13,14 +13,14 @@ import { PaperScan } from './paper-scan.suite.ts'
 import { PaperDrive, type PaperFile, PaperFolder } from './paper-sides.suite.ts'
 import { paperVerbs } from './paper-verbs.suite.ts'
 import type { Action } from './plan.ts'
-import type { PlanBell } from './plan-bell.ts'
+import type { PlanRequests } from './plan-requests.ts'
 import { planOnce } from './planning.ts'
-import type { LocalSighting } from './store/contract.ts'
+import type { LocalObservation } from './store/contract.ts'
 import { writePlan } from './store/ends.ts'
 import { type FileStore, setFolderPair } from './store/file-store.ts'
-import { seeLocal } from './store/local-tree.ts'
+import { recordLocal } from './store/local-tree.ts'
 import { freeAllWaiting } from './store/open-nodes.ts'
-import { hearRemote } from './store/remote-tree.ts'
+import { recordRemote } from './store/remote-tree.ts'
 import type { RemoteRow } from './trees.ts'
 
 export type Job = {
@@ -101,14 +101,14 @@ export class PaperWorld {
   async hear(pageSize: number, { isTwice = false } = {}): Promise<void> {
     this.#pages ??= this.#readChanges(pageSize, isTwice)
     const page = this.#pages.rows.shift()
-    if (page) await this.store.write((tx) => hearRemote(tx, this.name, page, 1))
+    if (page) await this.store.write((tx) => recordRemote(tx, this.name, page, 1))
     if (page) this.say(`    heard ${page.map(rowText).join(', ')}`)
     if (this.#pages.rows.length > 0) return
     this.#cursor = this.#pages.cursor
     this.#pages = undefined
   }
 
-  async hearAll(): Promise<void> {
+  async recordAll(): Promise<void> {
     do await this.hear(1_000)
     while (this.#pages || this.#cursor < this.there.log.length)
   }
@@ -148,10 +148,10 @@ export class PaperWorld {
     while (this.#scan)
   }
 
-  async #see(seen: readonly LocalSighting[], isWhole: boolean): Promise<void> {
+  async #see(seen: readonly LocalObservation[], isWhole: boolean): Promise<void> {
     this.say(`    saw ${seen.map(seenText).join(', ') || 'nothing'}`)
     const write = async (tx: Tx): Promise<void> => {
-      await seeLocal(tx, this.name, seen)
+      await recordLocal(tx, this.name, seen)
       if (isWhole) await freeAllWaiting(tx, this.name)
     }
     await this.#orOutdated('the look', () => this.store.write(write))
@@ -228,7 +228,7 @@ export class PaperWorld {
     const deps = {
       pairs: { get: async () => this.#pair } as unknown as FolderPairs,
       store: this.store,
-      bell: { ring: () => undefined } as unknown as PlanBell,
+      planRequests: { soon: () => undefined } as unknown as PlanRequests,
       lookAfter: () => undefined,
     }
     const verbs = paperVerbs({ there: this.there, here: this.here, pause: once(before) })
@@ -275,7 +275,7 @@ function rowText({ itemId, parentId, name, cTag, isDeleted }: RemoteRow): string
   return isDeleted ? `-${itemId}` : `${itemId}=${parentId}/${name}@${cTag}`
 }
 
-function seenText(seen: LocalSighting): string {
+function seenText(seen: LocalObservation): string {
   if (seen.seen === 'missing') return `-${seen.id} (${seen.parentId}/${seen.name})`
   const place =
     seen.parentId === undefined && seen.name === undefined ? '' : `=${seen.parentId ?? ''}/${seen.name}`

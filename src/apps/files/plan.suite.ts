@@ -1,9 +1,9 @@
 /** Three trees drawn by hand, and the plan for what is open in them: no store, no disk, no OneDrive. */
 import type { Mode } from './decide.ts'
 import type { DeleteGuard } from './guard.ts'
+import type { NodeState, Surroundings } from './plan.ts'
 import { type Plan, type PlanNode, plan } from './plan.ts'
 import { bestPair } from './store/ends.ts'
-import type { NodeState, Surroundings } from './surroundings.ts'
 import {
   type BaseRow,
   itemNode,
@@ -87,7 +87,7 @@ export class Sketch {
   }
 
   movedHere(itemId: string, { in: folder, name }: Drawn): this {
-    const row = this.#localOf(itemId)!
+    const row = this.#toLocalRow(itemId)!
     const parentId = folder === undefined ? row.parentId : this.#localIdOf(folder)
     this.#local.set(row.id, { ...row, parentId, name: name ?? row.name })
     return this.#opened(itemId)
@@ -102,7 +102,7 @@ export class Sketch {
 
   /** `hash` null: nobody has looked yet. */
   editedHere(itemId: string, hash: string | null = 'edited here'): this {
-    const row = this.#localOf(itemId)!
+    const row = this.#toLocalRow(itemId)!
     this.#local.set(row.id, { ...row, hash })
     return this.#opened(itemId)
   }
@@ -114,7 +114,7 @@ export class Sketch {
 
   /** With all that is in it. */
   deletedHere(itemId: string): this {
-    for (const row of this.#branchHere(this.#localOf(itemId)!.id)) {
+    for (const row of this.#branchHere(this.#toLocalRow(itemId)!.id)) {
       this.#local.set(row.id, { ...row, isMissing: true })
       this.#open.set(localNode(row), {})
     }
@@ -122,7 +122,7 @@ export class Sketch {
   }
 
   unreadable(itemId: string, reason: string): this {
-    const row = this.#localOf(itemId)!
+    const row = this.#toLocalRow(itemId)!
     this.#local.set(row.id, { ...row, unreadable: reason })
     return this.#opened(itemId)
   }
@@ -189,8 +189,8 @@ export class Sketch {
     const itemId = node.startsWith('i:') ? node.slice(2) : undefined
     const remote = itemId === undefined ? undefined : this.#remote.get(itemId)
     const base = itemId === undefined ? undefined : this.#base.get(itemId)
-    const own = itemId === undefined ? this.#local.get(Number(node.slice(2))) : this.#localOf(itemId)
-    const local = own ?? (remote && !base && !remote.isDeleted ? this.#pairOf(remote) : undefined)
+    const own = itemId === undefined ? this.#local.get(Number(node.slice(2))) : this.#toLocalRow(itemId)
+    const local = own ?? (remote && !base && !remote.isDeleted ? this.#findPartner(remote) : undefined)
     const parent = local?.parentId == null ? undefined : this.#local.get(local.parentId)
     return {
       node,
@@ -204,8 +204,8 @@ export class Sketch {
     }
   }
 
-  #pairOf(remote: RemoteRow): LocalRow | undefined {
-    const folder = this.#localOf(remote.parentId!)
+  #findPartner(remote: RemoteRow): LocalRow | undefined {
+    const folder = this.#toLocalRow(remote.parentId!)
     const rows = this.#localAt(folder?.id ?? 0, remote.name)
     return bestPair(rows, remote)
   }
@@ -221,7 +221,7 @@ export class Sketch {
     }
     return {
       localFolderOf: (itemId) => {
-        const row = this.#localOf(itemId)
+        const row = this.#toLocalRow(itemId)
         return answer(row && { localId: row.id, isHere: !row.isMissing })
       },
       localFolder: (id) => {
@@ -283,13 +283,13 @@ export class Sketch {
     return branch
   }
 
-  #localOf(itemId: string): LocalRow | undefined {
+  #toLocalRow(itemId: string): LocalRow | undefined {
     const id = this.#localIds.get(itemId)
     return id === undefined ? undefined : this.#local.get(id)
   }
 
   #localIdOf(folder: string | number): number {
-    return typeof folder === 'number' ? folder : (this.#localOf(folder)?.id ?? 0)
+    return typeof folder === 'number' ? folder : (this.#toLocalRow(folder)?.id ?? 0)
   }
 
   #localRow(id: number, name: string, drawn: Drawn, row: Partial<LocalRow>): LocalRow {

@@ -26,11 +26,10 @@ import { RECENT_MS, SHARE_MS } from './guard.ts'
 import { RULES_MAX } from './ignore-rules.ts'
 import { partialPath } from './local/place.ts'
 import { openRoot } from './local/root.ts'
-import { countDelete } from './store/delete-counts.ts'
 import { setFolderPair } from './store/file-store.ts'
 import { changeSettings } from './store/filter-change.ts'
-import { freeHeld } from './store/held.ts'
-import { forgetUnheard, keepHeard, remoteRows } from './store/remote-tree.ts'
+import { countDelete, freeHeld } from './store/guard.ts'
+import { deleteUnlisted, keepListed, remoteRows } from './store/remote-tree.ts'
 import { assertInStep, type FileWorld, PAIR, withFileWorld } from './sync.suite.ts'
 import { ASIDE, type RemoteRow, unreadableText } from './trees.ts'
 
@@ -94,8 +93,8 @@ test('S2: an item that a whole reading names without its name or place is not de
     const [half, gone] = ['/half.txt', '/gone.txt'].map((path) => w.there.device.write(path, path).id)
     await w.sync()
     await w.store.write(async (tx) => {
-      await keepHeard(tx, 'docs', [half!], 2)
-      await forgetUnheard(tx, 'docs', 2)
+      await keepListed(tx, 'docs', [half!], 2)
+      await deleteUnlisted(tx, 'docs', 2)
     })
     const rows = await w.store.write((tx) => remoteRows(tx, 'docs', [half!, gone!]))
     assert.deepEqual([rows.get(half!)?.isDeleted, rows.get(gone!)?.isDeleted], [false, true])

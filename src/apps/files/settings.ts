@@ -83,11 +83,11 @@ export function filesSettingsOf({ onedrive, files, bandwidth }: Config): FilesSe
     pollMs: files.poll_seconds * 1000,
     scanMs: files.scan_minutes * 60_000,
     silenceMs: SILENCE_MS,
-    bandwidth: bandwidthOf(bandwidth),
+    bandwidth: toBandwidthSpec(bandwidth),
   }
 }
 
-function bandwidthOf({ timetable, ...rates }: Config['bandwidth']): BandwidthSpec {
+function toBandwidthSpec({ timetable, ...rates }: Config['bandwidth']): BandwidthSpec {
   return {
     ...rates,
     timetable: timetable.map(({ from, to, days, ...other }) => ({

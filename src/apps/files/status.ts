@@ -59,8 +59,8 @@ export async function fileStatus(
   const pause = (await ledger.pauses()).find(
     ({ scope, target }) => scope === 'all' || (scope === 'stream' && target === streamOf(name)),
   )
-  const wait = open.inWork > 0 ? await waitOf(ledger, name) : undefined
-  const isLooking = row.stirredAt !== null || (await hasLooks(ledger, name))
+  const wait = open.inWork > 0 ? await readWait(ledger, name) : undefined
+  const isLooking = row.changeSeenAt !== null || (await hasLooks(ledger, name))
   const waits = wait?.text ?? null
   const isFull = wait?.code === 'quota-full'
   const attendance = await seeAttendance(ledger)
@@ -75,13 +75,13 @@ export async function fileStatus(
     heardAt: row.heardAt,
   }
   const paused = pause ? pause.reason || 'by hand' : null
-  const isLeft = busyOf(open) > 0 || isLooking || isUnbegun(row)
+  const isLeft = busyCount(open) > 0 || isLooking || isUnbegun(row)
   return {
     name,
     account: row.account,
     root: row.root,
     mode: folderPairSettings.parse(JSON.parse(row.settings)).mode,
-    ...verdictOf({ ...facts, paused, attendance }),
+    ...verdict({ ...facts, paused, attendance }),
     stoppedSinceMs: attendance.isAttended || !isLeft ? null : (attendance.since ?? 0),
     ...facts,
     paused,
@@ -92,7 +92,7 @@ export async function fileStatus(
 }
 
 /** As its jobs were told; of several reasons, that OneDrive is full. */
-async function waitOf(ledger: Ledger, name: string): Promise<{ code: WaitCode; text: string } | undefined> {
+async function readWait(ledger: Ledger, name: string): Promise<{ code: WaitCode; text: string } | undefined> {
   const jobs = await ledger.jobs({ stream: streamOf(name), state: 'pending', limit: JOBS_READ })
   const waits = jobs.flatMap(({ wait, note, note_code }) => {
     const code = WAIT_CODES.find((one) => one === note_code)
@@ -115,10 +115,10 @@ async function hasLooks(ledger: Ledger, name: string): Promise<boolean> {
 type Facts = Pick<FileStatus, 'open' | 'heldDeletes' | 'conflicts' | 'scannedAt' | 'heardAt' | 'paused'> &
   Pick<FileStatus, 'waits' | 'isFull' | 'isLooking'> & { attendance: Attendance }
 
-function verdictOf(facts: Facts): Pick<FileStatus, 'state' | 'text'> {
+function verdict(facts: Facts): Pick<FileStatus, 'state' | 'text'> {
   const { open, heldDeletes, conflicts, paused } = facts
   if (paused !== null) return { state: 'paused', text: `Paused: ${paused}.` }
-  const busy = busyOf(open)
+  const busy = busyCount(open)
   const going = busy > 0 ? goingText(busy, facts) : undefined
   // What waits for a person waits whatever else is going on.
   const needs = needsOf({ heldDeletes, conflicts, isFull: facts.isFull })
@@ -173,7 +173,7 @@ function isUnbegun({ scannedAt, heardAt }: Pick<FileStatus, 'scannedAt' | 'heard
   return scannedAt === null || heardAt === null
 }
 
-function busyOf({ unplanned, inWork, waiting }: FileStatus['open']): number {
+function busyCount({ unplanned, inWork, waiting }: FileStatus['open']): number {
   return unplanned + inWork + waiting
 }
 

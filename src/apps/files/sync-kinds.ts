@@ -13,8 +13,7 @@ import { defineJob, type JobKind, type JobRequest, request } from '../../engine/
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { ActionPayload } from './action.ts'
 import { type DeltaPayload, deltaPayload, runDelta } from './delta.ts'
-import { orElsewhere } from './elsewhere.ts'
-import { type FolderPairs, streamOf } from './folder-pair.ts'
+import { type FolderPairs, runOnOwnMachine, streamOf } from './folder-pair.ts'
 import { LOOK_KIND, type LookPayload, lookPayload, runLook, SYNC_KIND } from './look.ts'
 import type { ActionVerb } from './plan.ts'
 import { type PlanPayload, planPayload, runPlan } from './planning.ts'
@@ -51,7 +50,7 @@ export function syncKinds(deps: SyncKindsDeps): SyncKinds {
     priority: PRIORITY,
     concurrency: 1,
     describe: { verb: 'planning', noun: 'folder' },
-    run: (job) => orElsewhere(() => runPlan(deps, job)),
+    run: (job) => runOnOwnMachine(() => runPlan(deps, job)),
   })
   const planAfter = (pair: string) => [request(plan, { drive: pair }, { stream: streamOf(pair) })]
   const delta = defineJob<DeltaPayload>({
@@ -63,7 +62,7 @@ export function syncKinds(deps: SyncKindsDeps): SyncKinds {
     priority: PRIORITY,
     describe: { verb: 'listening to', noun: 'drive' },
     run: (job) =>
-      orElsewhere(() =>
+      runOnOwnMachine(() =>
         runDelta({ ...deps, planAfter: job.payload.isPlannedLater ? () => undefined : planAfter }, job),
       ),
   })
@@ -77,7 +76,7 @@ export function syncKinds(deps: SyncKindsDeps): SyncKinds {
     stallMs: LOOK_STALL_MS,
     describe: { verb: 'looking through', noun: 'folder' },
     run: (job) =>
-      orElsewhere(() =>
+      runOnOwnMachine(() =>
         runLook({ ...deps, planAfter: job.payload.isPlannedLater ? () => undefined : planAfter }, job),
       ),
   })

@@ -27,7 +27,7 @@ import { type FilesSettings, folderPairSettings, SERVICE, streamOf } from './fol
 import { type FileSync, machineId, openFileSync } from './index.ts'
 import { createRoot } from './local/root.ts'
 import { lookAt, plainStat } from './local/stat.ts'
-import { sayYes } from './store/held.ts'
+import { sayYes } from './store/guard.ts'
 
 export const ACCOUNT = 'ann@example.com'
 export const PAIR = 'home'

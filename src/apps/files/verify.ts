@@ -17,7 +17,7 @@ import { Scan } from './local/scan.ts'
 import { plainStat } from './local/stat.ts'
 import { treeOf } from './look.ts'
 import { browsedNode } from './store/browse.ts'
-import type { LocalSighting } from './store/contract.ts'
+import type { LocalObservation } from './store/contract.ts'
 import type { FileStore } from './store/file-store.ts'
 import { type AgreedRow, agreedPage, localNames, newHerePage } from './store/folder-rows.ts'
 import {
@@ -116,7 +116,7 @@ class Verification {
       signal,
       followLinks: pair.settings.follow_symlinks,
     })
-    const seen: LocalSighting[] = []
+    const seen: LocalObservation[] = []
     for await (const batch of scan.batches()) seen.push(...batch)
     const known = new Map<number, { parentId: number; name: string }>()
     for (const one of seen) if (one.seen === 'new') known.set(one.id, one)
@@ -127,7 +127,7 @@ class Verification {
   }
 
   async #sighted(
-    one: LocalSighting,
+    one: LocalObservation,
     known: ReadonlyMap<number, { parentId: number; name: string }>,
   ): Promise<void> {
     const path = await this.#pathOf(one.id, known)

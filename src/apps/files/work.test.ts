@@ -17,8 +17,8 @@ import { addFolderPair } from './new-folder.ts'
 import { openFiles } from './open.ts'
 import { type FilesRuntime, filesRuntime } from './runtime.ts'
 import { fileStatus } from './status.ts'
+import { noteChangeSeen } from './store/change-seen.ts'
 import { setFolderPair } from './store/file-store.ts'
-import { noteStirred } from './store/stirred.ts'
 import { deltaSchedule, lookSchedule, startFolderPairs, tidyTrash } from './work.ts'
 
 const ANN = 'ann@example.com'
@@ -159,13 +159,13 @@ describe('a process that works for folders', () => {
     const status = () => fileStatus({ store: files.store, ledger }, 'docs')
     await until(async () => (await status()).text === 'In step.')
     writeFileSync(join(root, 'a.txt'), 'x')
-    await until(async () => (await files.store.folderPair('docs')).stirredAt !== null)
+    await until(async () => (await files.store.folderPair('docs')).changeSeenAt !== null)
     const { text, state } = await status()
     assert.deepEqual([text, state], ['Something in the folder is still to be looked at.', 'working'])
     await until(async () => (await status()).text === 'In step.')
     assert.ok(sim.onedrive.drive(ANN).device.has('a.txt'))
     // One that ended in between leaves its mark to the next whole look.
-    await files.store.write((tx) => noteStirred(tx, 'docs', systemClock.now() - 60_000))
+    await files.store.write((tx) => noteChangeSeen(tx, 'docs', systemClock.now() - 60_000))
     assert.notEqual((await status()).text, 'In step.')
     await runtime.engine.enqueue(files.kinds.look, { drive: 'docs' }, { stream: streamOf('docs') })
     await until(async () => (await status()).text === 'In step.')

@@ -15,7 +15,7 @@ import type { AppWork, WorkOptions } from '../../app/runtime.ts'
 import { resumeSignedIn } from '../../app/signed-in.ts'
 import type { CancelTimer } from '../../base/clock.ts'
 import { asTidemarkError } from '../../base/errors.ts'
-import { type FolderPair, SERVICE, sourcesOf, streamOf } from './folder-pair.ts'
+import { accountSources, type FolderPair, SERVICE, streamOf } from './folder-pair.ts'
 import { FolderWatch } from './folder-watch.ts'
 import { openRoot } from './local/root.ts'
 import { emptyTrash, type Retention, trashDays } from './local/trash-bin.ts'
@@ -108,7 +108,7 @@ class FolderPairRounds implements AppWork {
     const names = files.pairs.names().filter((name) => this.#options.names?.includes(name) ?? true)
     await putSchedules(this.#runtime, names)
     const rows = (await files.store.folderPairs()).filter(({ name }) => names.includes(name))
-    await resumeSignedIn(this.#runtime, SERVICE, sourcesOf(rows))
+    await resumeSignedIn(this.#runtime, SERVICE, accountSources(rows))
     for (const [name, watch] of this.#watches) {
       if (names.includes(name)) continue
       await watch.close()

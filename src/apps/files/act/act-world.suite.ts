@@ -38,14 +38,14 @@ import { DiskThreads } from '../local/threads.ts'
 import { listTrash } from '../local/trash-bin.ts'
 import { treeOf } from '../look.ts'
 import type { Action, ActionVerb } from '../plan.ts'
-import { PlanBell } from '../plan-bell.ts'
+import { PlanRequests } from '../plan-requests.ts'
 import { planOnce } from '../planning.ts'
 import type { ConflictRow } from '../store/contract.ts'
 import { writePlan } from '../store/ends.ts'
 import { FileStore, setFolderPair } from '../store/file-store.ts'
-import { seeLocal } from '../store/local-tree.ts'
+import { recordLocal } from '../store/local-tree.ts'
 import { freeAllWaiting } from '../store/open-nodes.ts'
-import { hearNow } from '../store/remote-tree.ts'
+import { recordRemoteNow } from '../store/remote-tree.ts'
 import { type Difference, type VerifyInput, verifyFolderPair } from '../verify.ts'
 import { FileObstacles, pastObstacles } from './obstacles.ts'
 import { Transfers } from './transfers.ts'
@@ -147,7 +147,7 @@ export class ActWorld {
     for (let isDone = false; !isDone; ) {
       const page = await client.delta(driveId, this.#link === undefined ? {} : { link: this.#link })
       const rows = page.items.flatMap((item) => toRow(item, this.pair) ?? [])
-      await this.store.write((tx) => hearNow(tx, NAME, rows))
+      await this.store.write((tx) => recordRemoteNow(tx, NAME, rows))
       this.#link = page.deltaLink ?? page.nextLink
       isDone = page.deltaLink !== undefined
     }
@@ -158,8 +158,8 @@ export class ActWorld {
     const root = openRoot(this.pair.root, this.pair.markerId)
     const followLinks = this.pair.settings.follow_symlinks
     const scan = new Scan({ root, tree: treeOf(this.store, NAME), filter: this.pair.filter, followLinks })
-    for await (const sightings of scan.batches()) {
-      scan.knownAs((await this.store.write((tx) => seeLocal(tx, NAME, sightings))).otherIds)
+    for await (const observations of scan.batches()) {
+      scan.knownAs((await this.store.write((tx) => recordLocal(tx, NAME, observations))).otherIds)
     }
     if (isFirst) await this.store.write((tx) => freeAllWaiting(tx, NAME))
   }
@@ -230,11 +230,15 @@ export class ActWorld {
       0,
     )
     options.signal?.addEventListener('abort', () => job.stop('shutdown'))
-    const bell = new PlanBell({ clock: systemClock, ask: async () => undefined, onError: () => undefined })
+    const planRequests = new PlanRequests({
+      clock: systemClock,
+      ask: async () => undefined,
+      onError: () => undefined,
+    })
     const pairs = { get: async () => this.pair } as never
     try {
       const outcome = await runAction(
-        { pairs, store: this.store, bell, lookAfter: () => undefined },
+        { pairs, store: this.store, planRequests, lookAfter: () => undefined },
         job,
         pastObstacles(this.obstacles, this.#runs[action.verb]),
       )
@@ -243,7 +247,7 @@ export class ActWorld {
     } catch (thrown) {
       throw Object.assign(thrown as Error, { checkpoint: job.checkpoint })
     } finally {
-      bell.close()
+      planRequests.close()
     }
   }
 

@@ -5,13 +5,12 @@
  */
 import type { Tx } from '../../../ledger/contract.ts'
 import type { ActionContext } from '../action.ts'
-import { plainStat } from '../local/stat.ts'
+import { isSameStat, plainStat } from '../local/stat.ts'
 import { dismissConflicts } from '../store/conflicts.ts'
-import type { InStep, LocalSighting } from '../store/contract.ts'
+import type { InStep, LocalObservation } from '../store/contract.ts'
 import { endInStep, endMoved } from '../store/ends.ts'
-import { localAtName, localRow, seeLocal } from '../store/local-tree.ts'
-import { hearNow, isOther, remoteRow } from '../store/remote-tree.ts'
-import { sameStat } from '../store/rows.ts'
+import { localAtName, localRow, recordLocal } from '../store/local-tree.ts'
+import { isOther, recordRemoteNow, remoteRow } from '../store/remote-tree.ts'
 import type { LocalRow, LocalStat, RemoteRow } from '../trees.ts'
 
 type Acted = Pick<ActionContext, 'pair' | 'case' | 'job'>
@@ -52,7 +51,7 @@ export async function endPlaced(tx: Tx, acted: Acted, end: Parameters<typeof end
 
 /** What was moved is what the row says: so the ctime that the move gave it is that of the same content. */
 function isMovedRow({ case: { local } }: Acted, now: LocalRow): boolean {
-  return local !== undefined && sameStat(now, local)
+  return local !== undefined && isSameStat(now, local)
 }
 
 function newsOfItem(acted: Acted, now: RemoteRow | undefined, known: RemoteRow): RemoteRow | undefined {
@@ -62,18 +61,18 @@ function newsOfItem(acted: Acted, now: RemoteRow | undefined, known: RemoteRow):
   return isNews ? now : undefined
 }
 
-function newsOfFile(acted: Acted, now: LocalRow, known: LocalStat): LocalSighting | undefined {
+function newsOfFile(acted: Acted, now: LocalRow, known: LocalStat): LocalObservation | undefined {
   const { id } = now
   const began = acted.case.local
-  if (!now.isMissing && (now.type === 'folder' || sameStat(now, known))) return undefined
-  const isAsItBegan = began?.id === id && began.isMissing === now.isMissing && sameStat(began, now)
+  if (!now.isMissing && (now.type === 'folder' || isSameStat(now, known))) return undefined
+  const isAsItBegan = began?.id === id && began.isMissing === now.isMissing && isSameStat(began, now)
   if (isAsItBegan) return undefined
   const { parentId, name } = now
   if (!now.isMissing) return { seen: 'changed', id, stat: plainStat(now) }
   return parentId === null ? undefined : { seen: 'missing', id, parentId, name }
 }
 
-function newsOfPlace(acted: Acted, now: LocalRow, known: LocalRow): LocalSighting | undefined {
+function newsOfPlace(acted: Acted, now: LocalRow, known: LocalRow): LocalObservation | undefined {
   const { id, parentId, name } = now
   const began = acted.case.local
   const isAt = (row: LocalRow | undefined): boolean => row?.parentId === parentId && row?.name === name
@@ -85,10 +84,10 @@ async function tell(
   tx: Tx,
   pair: string,
   item: RemoteRow | undefined,
-  file: LocalSighting | undefined,
+  file: LocalObservation | undefined,
 ): Promise<boolean> {
-  const heard = item ? await hearNow(tx, pair, [item]) : 0
-  const seen = file ? (await seeLocal(tx, pair, [file])).opened : 0
+  const heard = item ? await recordRemoteNow(tx, pair, [item]) : 0
+  const seen = file ? (await recordLocal(tx, pair, [file])).opened : 0
   return heard + seen > 0
 }
 
@@ -96,5 +95,6 @@ async function tell(
 async function makeRoom(tx: Tx, pair: string, { id, parentId, name }: LocalRow): Promise<void> {
   if (parentId === null) return
   const other = await localAtName(tx, pair, parentId, name)
-  if (other && other.id !== id) await seeLocal(tx, pair, [{ seen: 'missing', id: other.id, parentId, name }])
+  if (other && other.id !== id)
+    await recordLocal(tx, pair, [{ seen: 'missing', id: other.id, parentId, name }])
 }

@@ -69,7 +69,7 @@ export function conflictRun(deps: ConflictDeps): VerbRun {
     if (decision.row === TEMPORARY_NAME) {
       return setAside(context, root, { kind: decision.conflict, isDetached: false })
     }
-    const clash = await clashOf(deps, context, root, decision.conflict)
+    const clash = await readClash(deps, context, root, decision.conflict)
     if ('ended' in clash) return clash.ended
     // They were compared, and differ after all.
     if (context.pair.settings.mode === 'upload-only') {
@@ -80,7 +80,7 @@ export function conflictRun(deps: ConflictDeps): VerbRun {
   }
 }
 
-async function clashOf(
+async function readClash(
   deps: ConflictDeps,
   context: ActionContext,
   root: Root,
@@ -173,11 +173,11 @@ async function settle(deps: ConflictDeps, context: ActionContext, clash: Clash):
       : undefined
   const policy = decided === undefined ? pair.settings.conflicts : POLICY_OF[decided]
   const record = (state: ConflictRow['state']): Decided['record'] =>
-    decided === undefined ? recordOf(context, clash, state) : undefined
+    decided === undefined ? toConflictRecord(context, clash, state) : undefined
   switch (policy) {
     case 'manual': {
       const reason = { code: 'undecided', because: WAITS_FOR_DECISION } as const
-      const end = { node, version, ...reason, record: recordOf(context, clash, 'open') }
+      const end = { node, version, ...reason, record: toConflictRecord(context, clash, 'open') }
       return { end: 'done', note: WAITS_FOR_DECISION, write: (tx) => endOpenConflict(tx, pair.name, end) }
     }
     case 'keep-both':
@@ -203,7 +203,7 @@ const POLICY_OF: Record<'kept-both' | 'kept-local' | 'kept-remote', Exclude<Conf
   'kept-remote': 'keep-remote',
 }
 
-function recordOf(
+function toConflictRecord(
   { node, job }: ActionContext,
   { local, remote, kind }: Pick<Clash, 'kind' | 'local' | 'remote'>,
   state: ConflictRow['state'],

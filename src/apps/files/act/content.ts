@@ -5,7 +5,7 @@ import type { RunContext } from '../../../engine/index.ts'
 import { ContentHash } from '../content-hash.ts'
 import { lookInside } from '../local/folder.ts'
 import type { Root } from '../local/root.ts'
-import { errnoOf, isSameStat, type Look, lookOf, plainStat } from '../local/stat.ts'
+import { errnoOf, isSameStat, type Look, plainStat, toLook } from '../local/stat.ts'
 import type { DiskThreads } from '../local/threads.ts'
 import type { Digests, LocalStat } from '../trees.ts'
 
@@ -61,7 +61,7 @@ export async function isUnchanged(file: FileHandle, stat: LocalStat): Promise<bo
 
 /** Of an open file the system knows it without asking the disk; an asynchronous call took twenty times as long. */
 export function lookOpened({ fd }: Pick<FileHandle, 'fd'>): Look {
-  return lookOf(fstatSync(fd, { bigint: true }))
+  return toLook(fstatSync(fd, { bigint: true }))
 }
 
 /** Goes on from where the hash is. Throws FileChanged where the file is shorter. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, renameSync, rmSync, statSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, test } from 'node:test'
-import { hearNow } from '../store/remote-tree.ts'
+import { recordRemoteNow } from '../store/remote-tree.ts'
 import { type ActWorld, actWorld, type WorldOptions } from './act-world.suite.ts'
 
 const worlds: ActWorld[] = []
@@ -35,11 +35,11 @@ describe('a deletion here', () => {
     w.there.device.write('/a.txt', 'one')
     await w.sync()
     const row = (await w.store.nodeCase('docs', `i:${w.there.device.item('/a.txt').id}`)).remote!
-    await w.store.write((tx) => hearNow(tx, 'docs', [{ ...row, isDeleted: true }]))
+    await w.store.write((tx) => recordRemoteNow(tx, 'docs', [{ ...row, isDeleted: true }]))
     const [action] = await w.plan()
     const { outcome } = await w.run(action!, { isLost: true })
     assert.equal(w.has('a.txt'), false)
-    await w.store.write((tx) => hearNow(tx, 'docs', [row]))
+    await w.store.write((tx) => recordRemoteNow(tx, 'docs', [row]))
     await w.commit(outcome.effects!)
     assert.deepEqual(await w.sync(), ['download'])
     assert.deepEqual([w.read('a.txt'), w.trash()], ['one', ['one']])

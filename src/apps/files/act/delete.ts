@@ -8,15 +8,15 @@ import type { ActionContext, Ended, VerbRun } from '../action.ts'
 import { toRow } from '../delta.ts'
 import { holdFolder, isNoFolder, lookInside } from '../local/folder.ts'
 import type { Root } from '../local/root.ts'
-import { isAbsence, isSameThing, type Look, plainStat } from '../local/stat.ts'
+import { isAbsence, isSameStat, isSameThing, type Look, plainStat } from '../local/stat.ts'
 import { moveToTrash, removeEmptyFolder } from '../local/trash.ts'
-import type { LocalSighting } from '../store/contract.ts'
-import { countDelete } from '../store/delete-counts.ts'
+import type { LocalObservation } from '../store/contract.ts'
 import { endGone } from '../store/ends.ts'
-import { localOfItem, seeLocal, setLocalHash } from '../store/local-tree.ts'
+import { countDelete } from '../store/guard.ts'
+import { localOfItem, recordLocal, setLocalHash } from '../store/local-tree.ts'
 import { openNode } from '../store/open-nodes.ts'
 import { isOther } from '../store/remote-tree.ts'
-import { putLocal, sameStat } from '../store/rows.ts'
+import { putLocal } from '../store/rows.ts'
 import { isAgreedContent, type LocalRow, type RemoteRow } from '../trees.ts'
 import { type Disk, hashInside } from './content.ts'
 import { codeOf, isAsKnown, lookAtItem, notGiven, refusedAgain, staleWith } from './fresh-look.ts'
@@ -65,7 +65,7 @@ function deleteAt(
   return deleteFile(disk, context, root, { local, names })
 }
 
-function gone(context: ActionContext, counts = countsOf(context)): Ended {
+function gone(context: ActionContext, counts = deleteCounts(context)): Ended {
   const { pair, job, node, version } = context
   const isOnlyHere = job.payload.verb === 'delete-local'
   return {
@@ -80,7 +80,7 @@ function gone(context: ActionContext, counts = countsOf(context)): Ended {
 
 type Counts = { items: number; files: number }
 
-function countsOf({ case: { base } }: ActionContext): Counts {
+function deleteCounts({ case: { base } }: ActionContext): Counts {
   return { items: 1, files: base?.type === 'file' ? 1 : 0 }
 }
 
@@ -88,7 +88,7 @@ function countsOf({ case: { base } }: ActionContext): Counts {
 async function keepBack(tx: Tx, { pair, node, case: { local: known } }: ActionContext): Promise<boolean> {
   const now = await localOfItem(tx, pair.name, node.slice(2))
   if (!now || now.isMissing) return false
-  const isSame = now.type === 'folder' ? isSameThing : sameStat
+  const isSame = now.type === 'folder' ? isSameThing : isSameStat
   if (known && !known.isMissing && known.id === now.id && isSame(now, known)) return false
   await putLocal(tx, pair.name, { ...now, itemId: null })
   await openNode(tx, pair.name, `l:${now.id}`)
@@ -111,7 +111,7 @@ async function deleteFile(
       end: 'stale',
       because: 'it was edited here, and is kept',
       write: async (tx) => {
-        await seeLocal(tx, pair.name, [{ seen: 'changed', id: local.id, stat }])
+        await recordLocal(tx, pair.name, [{ seen: 'changed', id: local.id, stat }])
         await setLocalHash(tx, pair.name, { id: local.id, stat, hash, sha256 })
       },
     }
@@ -157,11 +157,11 @@ async function notEmpty(
   }
   if (news.length === 0) return { end: 'stale', because: 'something is in it' }
   const first = await store.takeLocalIds(pair.name, news.length)
-  const sightings = news.map(({ name, look }, index): LocalSighting => {
+  const observations = news.map(({ name, look }, index): LocalObservation => {
     const type = look.type === 'link' ? 'other' : look.type
     return { seen: 'new', id: first + index, parentId: local.id, name, type, stat: plainStat(look) }
   })
-  return seenInstead(context, sightings, 'something new is in it')
+  return seenInstead(context, observations, 'something new is in it')
 }
 
 function namesIn(root: Root, names: readonly string[]): string[] {
@@ -183,7 +183,7 @@ export const deleteRemoteRun: VerbRun = async (context) => {
   const remote = context.case.remote!
   const back = await lookForIt(context, rootOf(pair))
   if (back) return back
-  let counts = countsOf(context)
+  let counts = deleteCounts(context)
   try {
     if (job.payload.isWhole) {
       const whole = await wholeFolderTag(context, remote)
@@ -317,7 +317,7 @@ async function wholeFolderTag(
   const folders = [remote.itemId]
   while (folders.length > 0) {
     const some = folders.splice(0, LISTED_AT_ONCE)
-    const listed = (await Promise.all(some.map((folder) => childrenOf(context, folder)))).flat()
+    const listed = (await Promise.all(some.map((folder) => readChildren(context, folder)))).flat()
     const news = listed.filter((row) => {
       const before = known.get(row.itemId)
       return !before || isOther(before, row)
@@ -332,7 +332,7 @@ async function wholeFolderTag(
 const LISTED_AT_ONCE = 8
 const LAG_MS = 5_000
 
-async function childrenOf({ pair, job }: ActionContext, itemId: string): Promise<RemoteRow[]> {
+async function readChildren({ pair, job }: ActionContext, itemId: string): Promise<RemoteRow[]> {
   const rows: RemoteRow[] = []
   for await (const child of pair.client.children(pair.driveId, itemId, { signal: job.signal })) {
     const row = toRow(child, pair)

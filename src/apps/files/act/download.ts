@@ -33,7 +33,7 @@ export function downloadRun(deps: DownloadDeps): VerbRun {
   return async (context) => {
     const remote = context.case.remote!
     const root = recentRootOf(context.pair, context.job.clock)
-    const before = await targetOf(context, root, remote)
+    const before = await findTarget(context, root, remote)
     if (!before) return noFolder()
     const done = isLookedAt(context, before)
       ? await alreadyThere(deps, context, root, { remote, target: before })
@@ -42,7 +42,7 @@ export function downloadRun(deps: DownloadDeps): VerbRun {
     const fetched = await fetchContent(deps, context, root, remote)
     if ('ended' in fetched) return fetched.ended
     // Folders may have been renamed while it was on its way.
-    const target = await targetOf(context, root, remote)
+    const target = await findTarget(context, root, remote)
     if (!target) return noFolder()
     return place(deps, context, root, { remote, target, fetched })
   }
@@ -57,7 +57,11 @@ function noFolder(): Ended {
   return { end: 'stale', because: 'its folder is not here' }
 }
 
-async function targetOf(context: ActionContext, root: Root, remote: RemoteRow): Promise<Target | undefined> {
+async function findTarget(
+  context: ActionContext,
+  root: Root,
+  remote: RemoteRow,
+): Promise<Target | undefined> {
   const { pair, store } = context
   const { local } = context.case
   if (!local || local.isMissing || local.parentId === null) {

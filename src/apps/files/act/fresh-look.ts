@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { asTidemarkError, TidemarkError } from '../../../base/errors.ts'
 import type { ActionContext, Ended } from '../action.ts'
 import { toRow } from '../delta.ts'
-import { hearNow, isOther } from '../store/remote-tree.ts'
+import { isOther, recordRemoteNow } from '../store/remote-tree.ts'
 import type { RemoteRow } from '../trees.ts'
 import { asObject } from './local-side.ts'
 
@@ -108,7 +108,7 @@ export async function notGiven(
 }
 
 export function staleWith({ pair, job }: Looking, rows: readonly RemoteRow[], because: string): Ended {
-  return { end: 'stale', because, write: (tx) => hearNow(tx, pair.name, rows, job.payload) }
+  return { end: 'stale', because, write: (tx) => recordRemoteNow(tx, pair.name, rows, job.payload) }
 }
 
 /** OneDrive says "not found" where something was to go into a folder; undefined where that is there. */

@@ -8,9 +8,9 @@ import type { ActionContext, Ended } from '../action.ts'
 import type { FolderPair } from '../folder-pair.ts'
 import { holdFolder, inside, isNoFolder, isStillAt, lookInside, READ_FLAGS } from '../local/folder.ts'
 import { openRoot, type Root } from '../local/root.ts'
-import { errnoOf, isSameStat, isSameThing, type Look, lookOf, plainStat } from '../local/stat.ts'
-import type { LocalSighting } from '../store/contract.ts'
-import { localAtName, seeLocal } from '../store/local-tree.ts'
+import { errnoOf, isSameStat, isSameThing, type Look, plainStat, toLook } from '../local/stat.ts'
+import type { LocalObservation } from '../store/contract.ts'
+import { localAtName, recordLocal } from '../store/local-tree.ts'
 import { waitForNode } from '../store/open-nodes.ts'
 import { type LocalRow, nameKey, type RemoteRow } from '../trees.ts'
 
@@ -131,7 +131,7 @@ export async function openInside(
     } finally {
       folder.close()
     }
-    const look = lookOf(fstatSync(file.fd, { bigint: true }))
+    const look = toLook(fstatSync(file.fd, { bigint: true }))
     if (isStillAt({ root, names }, file.fd)) return { file, look }
     await file.close()
     return undefined
@@ -230,10 +230,10 @@ export function asObject(value: unknown): Record<string, unknown> {
 
 export function seenInstead(
   { pair }: Pick<Acting, 'pair'>,
-  sightings: readonly LocalSighting[],
+  observations: readonly LocalObservation[],
   because: string,
 ): Ended {
-  return { end: 'stale', because, write: (tx) => seeLocal(tx, pair.name, sightings) }
+  return { end: 'stale', because, write: (tx) => recordLocal(tx, pair.name, observations) }
 }
 
 /** Something that nobody has seen yet has a name that was thought to be free. */
@@ -255,8 +255,8 @@ export async function takenBy(context: Acting, { folder, names }: Place, look: L
   }
   const id = await store.takeLocalIds(pair.name, 1)
   const type = look.type === 'link' ? 'other' : look.type
-  const sighting = { seen: 'new' as const, id, parentId: folder.id, name, type, stat: plainStat(look) }
-  return seenInstead({ pair }, [sighting], 'something else has its name here')
+  const observation = { seen: 'new' as const, id, parentId: folder.id, name, type, stat: plainStat(look) }
+  return seenInstead({ pair }, [observation], 'something else has its name here')
 }
 
 /** The row at a place, where a scan was faster than the commit: it may have rows below it already. */

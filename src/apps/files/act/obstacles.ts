@@ -33,17 +33,17 @@ export class FileObstacles extends Obstacles<Where> {
 
   /** What is in the way of the uploads of a drive. */
   ofUploads(pair: string): FileObstacle | undefined {
-    return this.of(uploadsOf(pair))
+    return this.of(uploadsKey(pair))
   }
 
   uploadWaitMs(pair: string, bytes: number): number {
-    return bytes < (this.#refusedBytes.get(pair) ?? 0) ? 0 : this.waitMs(uploadsOf(pair))
+    return bytes < (this.#refusedBytes.get(pair) ?? 0) ? 0 : this.waitMs(uploadsKey(pair))
   }
 
   /** An upload found no room; returns how long to wait. */
   noRoom(pair: string, bytes: number, error: TidemarkError): number {
     this.#refusedBytes.set(pair, Math.min(bytes, this.#refusedBytes.get(pair) ?? bytes))
-    return this.met(uploadsOf(pair), 'quota', error, QUOTA_WAITS)
+    return this.met(uploadsKey(pair), 'quota', error, QUOTA_WAITS)
   }
 
   /** An upload of so many bytes found room. */
@@ -51,16 +51,16 @@ export class FileObstacles extends Obstacles<Where> {
     const refused = this.#refusedBytes.get(pair)
     if (refused === undefined || bytes < refused) return
     this.#refusedBytes.delete(pair)
-    this.over(uploadsOf(pair))
+    this.over(uploadsKey(pair))
   }
 
   /** Something was deleted in OneDrive: perhaps there is room now. */
   roomMade(pair: string): void {
-    this.maybeOver(uploadsOf(pair))
+    this.maybeOver(uploadsKey(pair))
   }
 }
 
-function uploadsOf(pair: string): string {
+function uploadsKey(pair: string): string {
   return `${pair} uploads`
 }
 
@@ -94,7 +94,7 @@ export function pastObstacles(obstacles: FileObstacles, run: VerbRun): VerbRun {
         const full = fullError(error)
         return waiting(obstacles.noRoom(group, bytes, full), full)
       }
-      const where = await whereOf(context, error)
+      const where = await obstaclePlace(context, error)
       if (!where) throw error
       return waiting(obstacles.met(group, where, error), error)
     }
@@ -111,7 +111,7 @@ function waiting(afterMs: number, { message, code }: TidemarkError): Ended {
   return { end: 'wait', because: message, afterMs, ...why }
 }
 
-async function whereOf(context: ActionContext, error: TidemarkError): Promise<Where | undefined> {
+async function obstaclePlace(context: ActionContext, error: TidemarkError): Promise<Where | undefined> {
   if (error.code === 'disk-full' || error.code === 'disk-trouble') return 'disk'
   if (FOLDER_CODES.has(error.code)) return 'folder'
   if (error.code === 'drive-missing') return 'cloud'

@@ -91,7 +91,7 @@ async function sendNext(sending: Sending, session: Session, chunkBytes: number):
   const answer = await sendFragment(sending, session, { length, hash })
   if ('item' in answer) return { item: answer.item, ...hash.digest() }
   if (answer.nextOffset !== session.offset + length) return moved(sending, session, answer)
-  return { ...session, ...expiryOf(answer), offset: answer.nextOffset, hash }
+  return { ...session, ...sessionExpiry(answer), offset: answer.nextOffset, hash }
 }
 
 function stuckThere(): TidemarkError {
@@ -129,7 +129,7 @@ async function resumed(sending: Sending): Promise<Session | undefined> {
   const saved = savedSession.safeParse(asObject(job.checkpoint).upload)
   if (!saved.success) return undefined
   const { uploadUrl: url, expiresAtMs, target, stat } = saved.data
-  const isSame = target === keyOf(sending) && isSameStat(stat, sending.source.look)
+  const isSame = target === sessionKey(sending) && isSameStat(stat, sending.source.look)
   const session = { url, expiresAtMs, offset: 0, hash: new ContentHash() }
   if (!isSame) {
     await cancel(sending, session)
@@ -139,7 +139,7 @@ async function resumed(sending: Sending): Promise<Session | undefined> {
 }
 
 /** The same place and the same version that is replaced. */
-function keyOf({ target, ifMatch }: Sending): string {
+function sessionKey({ target, ifMatch }: Sending): string {
   return JSON.stringify([target, ifMatch ?? null])
 }
 
@@ -149,7 +149,7 @@ async function save(sending: Sending, session: Session): Promise<void> {
   const upload: z.infer<typeof savedSession> = {
     uploadUrl: session.url,
     expiresAtMs: session.expiresAtMs,
-    target: keyOf(sending),
+    target: sessionKey(sending),
     stat,
   }
   await job.save({ ...asObject(job.checkpoint), upload })
@@ -176,10 +176,10 @@ async function moved(sending: Sending, session: Session, status: UploadProgress)
   const from = session.hash.bytes <= offset ? session.hash : new ContentHash()
   const watched = { signal: sending.signal, progress: () => job.progress() }
   const hash = await hashUpTo(file, from, offset, watched)
-  return { ...session, ...expiryOf(status), offset, hash }
+  return { ...session, ...sessionExpiry(status), offset, hash }
 }
 
-function expiryOf({ expiresAtMs }: UploadProgress): { expiresAtMs: number } {
+function sessionExpiry({ expiresAtMs }: UploadProgress): { expiresAtMs: number } {
   return { expiresAtMs }
 }
 

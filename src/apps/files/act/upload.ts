@@ -91,7 +91,7 @@ export function uploadRun(deps: UploadDeps): VerbRun {
   return async (context) => {
     const { pair, job, node } = context
     const local = context.case.local!
-    const target = targetOf(context)
+    const target = uploadTarget(context)
     if (!target) return { end: 'stale', because: 'its folder is not in OneDrive' }
     const source = isSentWhole(context) ? await readAsSeen(deps, context) : await openedAsSeen(deps, context)
     if ('ended' in source) return source.ended
@@ -177,7 +177,7 @@ function isChange(thrown: unknown, { signal }: Transfer): boolean {
   return signal.aborted || thrown instanceof FileChanged || codeOf(thrown) === 'file-changed'
 }
 
-function targetOf({
+function uploadTarget({
   case: { base, local, remote, localParentId },
 }: ActionContext): Pick<Sending, 'target' | 'ifMatch'> | undefined {
   if (base && remote)
@@ -222,7 +222,7 @@ async function sendOnce(deps: UploadDeps, sending: Sending): Promise<SentRow | {
   const sent = await sendInFragments(deps, sending as Sending<OpenSource>)
   if ('ended' in sent) return sent
   const { item, hash, sha256 } = sent
-  return { row: rowOf(item, sending.context.pair), hash, sha256 }
+  return { row: uploadedRow(item, sending.context.pair), hash, sha256 }
 }
 
 function isWhole(sending: Sending): sending is Sending<WholeSource> {
@@ -242,10 +242,10 @@ async function sendWhole(sending: Sending<WholeSource>): Promise<RemoteRow> {
   const item = await pair.client.putContent(pair.driveId, target, bytes, { ...how, signal })
   transfer.moved(bytes.length)
   job.progress({ done: bytes.length, total: bytes.length, unit: 'bytes' })
-  return rowOf(item, pair)
+  return uploadedRow(item, pair)
 }
 
-function rowOf(item: DriveItem, pair: FolderPair): RemoteRow {
+function uploadedRow(item: DriveItem, pair: FolderPair): RemoteRow {
   const row = toRow(item, pair)
   if (!row) throw damaged('OneDrive does not say where the upload is', 'damaged-answer')
   return row

@@ -1,7 +1,7 @@
 /** The file sync as a module of the server: folders, their trees, transfers, conflicts, deletions, trash. */
 import type { ServerModule } from '../../../app/module.ts'
 import { resumeSignedIn } from '../../../app/signed-in.ts'
-import { SERVICE, sourcesOf } from '../folder-pair.ts'
+import { accountSources, SERVICE } from '../folder-pair.ts'
 import { conflictRoutes } from './conflicts.ts'
 import { folderAddRoutes } from './folder-add.ts'
 import { folderPairRoutes } from './folder-pairs.ts'
@@ -41,7 +41,7 @@ export const filesModule: ServerModule<FilesServices> = {
     async changed(services) {
       const { pairs, store } = services.files
       await pairs.reload()
-      await resumeSignedIn(services, SERVICE, sourcesOf(await store.folderPairs()))
+      await resumeSignedIn(services, SERVICE, accountSources(await store.folderPairs()))
     },
     next: 'Choose a folder for it on the page of settings.',
   },

@@ -5,7 +5,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { TidemarkError } from '../../../base/errors.ts'
 import type { OneDriveClient } from '../../../cloud/onedrive/client.ts'
-import { inFolderOf } from '../local/folder.ts'
+import { inParentFolder } from '../local/folder.ts'
 import type { Root } from '../local/root.ts'
 import { isAbsence } from '../local/stat.ts'
 
@@ -19,7 +19,7 @@ export type Beginning = { bytes: Buffer; size: number; modifiedMs: number | null
 /** The first bytes of a file in the folder. Undefined: no file is there. Links are not followed. */
 export function beginningHere(root: Root, names: readonly string[], bytesMax: number): Beginning | undefined {
   try {
-    return inFolderOf(root, names, (folder, name) => readBeginning(folder.at(name), bytesMax))
+    return inParentFolder(root, names, (folder, name) => readBeginning(folder.at(name), bytesMax))
   } catch (thrown) {
     const isGone = isAbsence(thrown) || (thrown instanceof TidemarkError && thrown.code === 'folder-missing')
     if (isGone) return undefined

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { conflict, notFound } from '../../../app/problem.ts'
 import { doneSchema, pageOf } from '../../../app/schemas.ts'
 import { streamOf } from '../folder-pair.ts'
-import { originOf } from '../local/trash.ts'
+import { originalNames } from '../local/trash.ts'
 import { listTrash, restore } from '../local/trash-bin.ts'
 import { unsafeNameOf } from '../names.ts'
 import {
@@ -70,7 +70,7 @@ const restoreTrashed = defineRoute(
     const row = await folderPairRow(services, name)
     const names = namesSchema.safeParse(namesOf(id))
     if (!names.success) throw notFound('The trash has no such entry.', { code: 'trash-unknown' })
-    const origin = originOf(names.data)
+    const origin = originalNames(names.data)
     const shown = origin.join('/')
     const outcome = restore(rootOf(row), { names: names.data })
     if (outcome === 'gone') {

@@ -8,7 +8,7 @@ import { formatBytes } from '../../../base/format.ts'
 import { QuickXorHash } from '../../../base/quick-xor-hash.ts'
 import { type DriveItem, PUT_BYTES_MAX, type Target } from '../../../cloud/onedrive/client.ts'
 import type { FolderPair } from '../folder-pair.ts'
-import { isSameStat, lookOf, plainStat } from '../local/stat.ts'
+import { isSameStat, plainStat, toLook } from '../local/stat.ts'
 import type { LocalStat } from '../trees.ts'
 import {
   alreadyThere,
@@ -214,7 +214,7 @@ function interrupted(): TidemarkError {
 }
 
 async function statOf(file: FileHandle): Promise<LocalStat> {
-  return plainStat(lookOf(await file.stat({ bigint: true })))
+  return plainStat(toLook(await file.stat({ bigint: true })))
 }
 
 async function checkUnchanged(file: FileHandle, stat: LocalStat): Promise<void> {

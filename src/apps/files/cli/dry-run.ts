@@ -15,7 +15,7 @@ import { type FolderPair, SERVICE, streamOf } from '../folder-pair.ts'
 import { machineId } from '../index.ts'
 import { DiskThreads } from '../local/threads.ts'
 import type { FolderPairDraft } from '../new-folder.ts'
-import { ignoreLinesOf, openOneDriveClient } from '../open-folder-pairs.ts'
+import { openOneDriveClient, readIgnoreFile } from '../open-folder-pairs.ts'
 import type { FolderPairRow } from '../store/contract.ts'
 import type { NewFolderPair } from '../store/file-store.ts'
 import type { OpenedFiles } from './context.ts'
@@ -91,7 +91,7 @@ async function drafted(
     draft: { ...same, driveType, machine: machineId(), settings: JSON.stringify(settings) },
     pair: {
       ...{ ...same, settings, stream: streamOf(name), isBusiness: driveType !== 'personal' },
-      filter: createFilter(settings.filter, ignoreLinesOf(root)),
+      filter: createFilter(settings.filter, readIgnoreFile(root)),
       client: openOneDriveClient(
         {
           ...{ accounts, vault, settings: files.settings, exchange, clock: systemClock },

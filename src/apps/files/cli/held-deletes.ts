@@ -12,7 +12,7 @@ import { type FolderEnd, folderEnd } from '../sources.ts'
 import { heldDeletes } from '../store/browse.ts'
 import type { FolderPairRow } from '../store/contract.ts'
 import { setFolderPair } from '../store/file-store.ts'
-import { sayYes } from '../store/held.ts'
+import { sayYes } from '../store/guard.ts'
 import type { OpenedFiles } from './context.ts'
 
 const EXAMPLES_MAX = 5

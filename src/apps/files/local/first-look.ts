@@ -1,7 +1,7 @@
 /** What is in a folder that nobody keeps in step: everything in it is new. For a dry run; it makes no marker. */
 import { join } from 'node:path'
 import { type Filter, OWN_FOLDER } from '../filter.ts'
-import type { LocalSighting } from '../store/contract.ts'
+import type { LocalObservation } from '../store/contract.ts'
 import { ROOT_ID } from '../store/file-store.ts'
 import { nameKey } from '../trees.ts'
 import { listFolder, statAt } from './listing.ts'
@@ -18,8 +18,12 @@ export type WalkInput = {
 type Task = { id: number; names: string[] }
 
 /** Nothing where there is no such folder. Folders before what is in them. */
-export async function* walkUnmarked({ path, filter, takeIds }: WalkInput): AsyncGenerator<LocalSighting[]> {
-  let batch: LocalSighting[] = []
+export async function* walkUnmarked({
+  path,
+  filter,
+  takeIds,
+}: WalkInput): AsyncGenerator<LocalObservation[]> {
+  let batch: LocalObservation[] = []
   const tasks: Task[] = [{ id: ROOT_ID, names: [] }]
   for (let task = tasks.pop(); task; task = tasks.pop()) {
     const listing = listFolder(join(path, ...task.names))

@@ -18,7 +18,7 @@ import { OWN_FOLDER } from '../filter.ts'
 import { unsafeNameOf } from '../names.ts'
 import { nameKey } from '../trees.ts'
 import type { OwnKind, Root } from './root.ts'
-import { errnoOf, isAbsence, isSameThing, type Look, lookAt, lookOf } from './stat.ts'
+import { errnoOf, isAbsence, isSameThing, type Look, lookAt, toLook } from './stat.ts'
 
 /** A file of the root, by the names that lead to it: none of them may be a link. */
 export type FilePlace = { root: Root; names: readonly string[] }
@@ -47,7 +47,7 @@ export function holdFolder(root: Root, names: readonly string[]): HeldFolder {
 }
 
 /** Holds the folder of a file while `run` works in it. */
-export function inFolderOf<Value>(
+export function inParentFolder<Value>(
   root: Root,
   names: readonly string[],
   run: (folder: HeldFolder, name: string) => Value,
@@ -99,7 +99,7 @@ export function lookAtOwn(root: Root, kind: OwnKind, names: readonly string[]): 
 /** Undefined: nothing is there, or the way to it leads through something that is no folder. */
 export function lookInside(root: Root, names: readonly string[]): Look | undefined {
   try {
-    return inFolderOf(root, names, (folder, name) => lookAt(folder.at(name)))
+    return inParentFolder(root, names, (folder, name) => lookAt(folder.at(name)))
   } catch (thrown) {
     if (isNoFolder(thrown)) return undefined
     throw thrown
@@ -118,7 +118,7 @@ export function isNoFolder(thrown: unknown): boolean {
 export function openFileAt({ root, names }: FilePlace): number | undefined {
   let fd: number | undefined
   try {
-    fd = inFolderOf(root, names, (folder, name) => openSync(folder.at(name), READ_FLAGS))
+    fd = inParentFolder(root, names, (folder, name) => openSync(folder.at(name), READ_FLAGS))
     if (isStillAt({ root, names }, fd)) return fd
   } catch (error) {
     if (!isNoFolder(error) && !isAbsence(error) && errnoOf(error) !== 'ELOOP') throw error
@@ -131,7 +131,7 @@ export function openFileAt({ root, names }: FilePlace): number | undefined {
 export function isStillAt({ root, names }: FilePlace, fd: number): boolean {
   if (HAS_PROC) return true // opened from its folder, which was opened from the one above it
   const look = lookInside(root, names)
-  return look !== undefined && isSameThing(look, lookOf(fstatSync(fd, { bigint: true })))
+  return look !== undefined && isSameThing(look, toLook(fstatSync(fd, { bigint: true })))
 }
 
 /** Names in it that were just given or taken are on the disk after this. */
@@ -156,7 +156,7 @@ export const READ_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (co
 function openWay(root: Root, names: readonly string[]): HeldFolder {
   let fd = openFolder(root.path, root.path)
   try {
-    const look = lookOf(fstatSync(fd, { bigint: true }))
+    const look = toLook(fstatSync(fd, { bigint: true }))
     if (!isSameThing(look, root.look)) throw rootReplaced(root)
     for (const [depth, name] of names.entries()) {
       const next = openFolder(`/proc/self/fd/${fd}/${name}`, join(root.path, ...names.slice(0, depth + 1)))
@@ -172,7 +172,7 @@ function openWay(root: Root, names: readonly string[]): HeldFolder {
 
 function heldBy(fd: number): HeldFolder {
   return {
-    look: lookOf(fstatSync(fd, { bigint: true })),
+    look: toLook(fstatSync(fd, { bigint: true })),
     at: (name) => `/proc/self/fd/${fd}/${name}`,
     close: () => closeSync(fd),
   }

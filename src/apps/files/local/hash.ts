@@ -10,7 +10,7 @@ import { ContentHash, digestsOf } from '../content-hash.ts'
 import type { Digests, LocalStat } from '../trees.ts'
 import { type FilePlace, openFileAt } from './folder.ts'
 import { untilPast } from './stamp.ts'
-import { isSameStat, lookOf } from './stat.ts'
+import { isSameStat, toLook } from './stat.ts'
 
 export type Hashed =
   | ({ outcome: 'done' } & Digests)
@@ -83,6 +83,6 @@ export function readWhole(place: FilePlace, expect: LocalStat): ReadWhole {
 }
 
 function isAsExpected(fd: number, expect: LocalStat): boolean {
-  const look = lookOf(fstatSync(fd, { bigint: true }))
+  const look = toLook(fstatSync(fd, { bigint: true }))
   return look.type === 'file' && isSameStat(look, expect)
 }

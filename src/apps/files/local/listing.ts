@@ -12,7 +12,7 @@ import { TidemarkError } from '../../../base/errors.ts'
 import type { LocalStat } from '../trees.ts'
 import { type HeldFolder, holdFolder, isNoFolder } from './folder.ts'
 import type { Root } from './root.ts'
-import { errnoOf, isAbsence, isSameThing, type Look, lookOf } from './stat.ts'
+import { entryType, errnoOf, isAbsence, isSameThing, type Look, toLook } from './stat.ts'
 
 /** The calls of the file system, so that a test can have one fail. */
 export type FileCalls = {
@@ -80,14 +80,14 @@ export function listFolder(path: string, calls: FileCalls = fileCalls, folder?: 
       numbers[at + 3] = stats.mtimeNs
       numbers[at + 4] = stats.size
       numbers[at + 5] = stats.ctimeNs
-      types.push(typeOf(stats))
+      types.push(entryType(stats))
       seen.push(name)
     } catch (error) {
       problems.push({ name, reason: reasonOf(error) })
     }
   }
   const self = calls.lstat(path)
-  const look = self && lookOf(self)
+  const look = self && toLook(self)
   if (!look || (folder && !isSameThing(look, folder.look))) return { isGone: true }
   return { self: look, names: seen, numbers, types, problems, illegible }
 }
@@ -137,20 +137,6 @@ function statBy(
   return calls.lstat(`${held}/${name}`)
 }
 
-/** By one mask, as a folder has many entries. */
-function typeOf({ mode }: BigIntStats): Look['type'] {
-  switch (Number(mode) & constants.S_IFMT) {
-    case constants.S_IFREG:
-      return 'file'
-    case constants.S_IFDIR:
-      return 'folder'
-    case constants.S_IFLNK:
-      return 'link'
-    default:
-      return 'other'
-  }
-}
-
 function legible(path: string, calls: FileCalls): [names: string[], illegible: PackedListing['illegible']] {
   const names: string[] = []
   const illegible: PackedListing['illegible'] = []
@@ -169,7 +155,7 @@ function below(folder: string | Buffer, name: Buffer): Buffer {
 function lookOrNone(path: Buffer, calls: FileCalls): Look | undefined {
   try {
     const stats = calls.lstat(path)
-    return stats && lookOf(stats)
+    return stats && toLook(stats)
   } catch {
     return undefined // that the name cannot be read is said anyway
   }

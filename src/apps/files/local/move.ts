@@ -2,7 +2,7 @@
 import { lstatSync, mkdirSync, renameSync, unlinkSync } from 'node:fs'
 import type { LocalStat } from '../trees.ts'
 import { linkIfFree, renameIfFree } from './exclusive.ts'
-import { atOwn, type HeldFolder, inFolderOf, syncFolder } from './folder.ts'
+import { atOwn, type HeldFolder, inParentFolder, syncFolder } from './folder.ts'
 import type { Root } from './root.ts'
 import { errnoOf, isSameButChanged, isSameStat, isSameThing, type Look, lookAt, plainStat } from './stat.ts'
 import { takeFrom } from './trash.ts'
@@ -12,7 +12,7 @@ export function makeFolder(
   root: Root,
   names: readonly string[],
 ): { outcome: 'done' | 'there'; stat: LocalStat } | { outcome: 'taken' } {
-  return inFolderOf(root, names, (folder, name) => {
+  return inParentFolder(root, names, (folder, name) => {
     let outcome: 'done' | 'there' = 'done'
     try {
       mkdirSync(folder.at(name))
@@ -40,8 +40,8 @@ export type Moved =
   | { outcome: 'taken' | 'changed' | 'gone' | 'inside' }
 
 export function moveInside(root: Root, move: Move): Moved {
-  return inFolderOf(root, move.from, (source, sourceName) =>
-    inFolderOf(root, move.to, (target, targetName) => {
+  return inParentFolder(root, move.from, (source, sourceName) =>
+    inParentFolder(root, move.to, (target, targetName) => {
       const moved = moveBetween(root, move, {
         source,
         old: sourceName,

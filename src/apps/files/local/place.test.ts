@@ -31,7 +31,7 @@ import {
   isKeptAs,
   keepBeforeReplace,
   moveToTrash,
-  originOf,
+  originalNames,
   removeEmptyFolder,
   takeFrom,
 } from './trash.ts'
@@ -318,7 +318,7 @@ describe('a deleted file', () => {
     moveToTrash(root, ['a'], write(root, 'a', 'file'), TIME)
     moveToTrash(root, ['a', 'b'], write(root, 'a/b', 'in a folder'), TIME)
     assert.deepEqual(trashed(root), ['2026-11-16/a', '2026-11-16.2/a/b'])
-    assert.deepEqual(originOf(['2026-11-16.2', 'a', 'b']), ['a', 'b'])
+    assert.deepEqual(originalNames(['2026-11-16.2', 'a', 'b']), ['a', 'b'])
   })
 
   test('that is not the expected one stays', async () => {

@@ -20,7 +20,7 @@ import { promisify } from 'node:util'
 import type { LocalStat } from '../trees.ts'
 import { copyAttributes } from './attributes.ts'
 import { moveIfFree } from './exclusive.ts'
-import { type HeldFolder, holdOwn, inFolderOf, READ_FLAGS } from './folder.ts'
+import { type HeldFolder, holdOwn, inParentFolder, READ_FLAGS } from './folder.ts'
 import { syncFolderSoon } from './folder-sync.ts'
 import type { Root } from './root.ts'
 import { lookAt, plainStat } from './stat.ts'
@@ -72,7 +72,7 @@ const partials = new Map<string, HeldFolder>()
 /** A whole and verified download gets its place. The partial file is gone only when that is done. */
 export async function putInPlace(root: Root, partial: string, target: Target): Promise<Placed> {
   if (!target.isSettled) await settlePath(partial, target.modifiedMs)
-  const { placed, synced } = inFolderOf(root, target.names, (folder, name) => {
+  const { placed, synced } = inParentFolder(root, target.names, (folder, name) => {
     const { expect } = target
     const placed =
       expect === 'absent'

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, test } from 'node:test'
-import { holdFolder, inFolderOf, inside } from './folder.ts'
+import { holdFolder, inParentFolder, inside } from './folder.ts'
 import { listHeld, plainReader } from './listing.ts'
 import { checkRoot, createRoot, openRoot, type Root } from './root.ts'
 
@@ -175,12 +175,12 @@ describe('a place in the root', () => {
     const root = await freshRoot()
     for (let i = 0; i < 50; i++) {
       assert.throws(() =>
-        inFolderOf(root, ['f'], () => {
+        inParentFolder(root, ['f'], () => {
           throw new Error('x')
         }),
       )
       assert.throws(() => holdFolder(root, ['none']))
     }
-    assert.throws(() => inFolderOf(root, [], () => 1), { code: 'path-unsafe' })
+    assert.throws(() => inParentFolder(root, [], () => 1), { code: 'path-unsafe' })
   })
 })

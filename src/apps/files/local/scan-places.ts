@@ -11,7 +11,7 @@
  * - no folder is called missing before everything was looked at: all that it holds goes missing with it
  * - what has something that cannot be synced in its place, or has become that itself, is not missing: it is `aside`
  */
-import type { LocalSighting } from '../store/contract.ts'
+import type { LocalObservation } from '../store/contract.ts'
 import { ASIDE, type FileType, isAside, type LocalRow, type LocalStat } from '../trees.ts'
 import { isSameThing } from './stat.ts'
 
@@ -76,7 +76,7 @@ export class Places {
   /** Why it is not sure of anything missing that it was deleted. */
   #doubt: string | undefined
   #waiting: Waiting[] = []
-  out: LocalSighting[] = []
+  out: LocalObservation[] = []
 
   constructor(options: { takeId: () => number; goInto: (task: FolderTask) => void }) {
     this.#takeId = options.takeId
@@ -351,7 +351,7 @@ export function isNowhere({ name }: Pick<LocalRow, 'name'>): boolean {
   return name.includes('/')
 }
 
-export function taskOf(
+export function toTask(
   row: LocalRow,
   place: Pick<FolderTask, 'names' | 'path' | 'stat' | 'isDeep'>,
 ): FolderTask {

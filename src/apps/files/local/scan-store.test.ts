@@ -18,9 +18,9 @@ import { seededRandom } from '../../../base/random.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import { openLedger } from '../../../ledger/open.ts'
 import { createFilter, filterSchema } from '../filter.ts'
-import { quickTreeOf } from '../look.ts'
+import { knownTreeWithDigests } from '../look.ts'
 import { FileStore } from '../store/file-store.ts'
-import { seeLocal } from '../store/local-tree.ts'
+import { recordLocal } from '../store/local-tree.ts'
 import { noteSeen } from '../store/seen-folders.ts'
 import { createRoot, type Root } from './root.ts'
 import { Scan } from './scan.ts'
@@ -29,7 +29,7 @@ import { lookAt } from './stat.ts'
 const FILTER = createFilter(filterSchema.parse({}), undefined)
 const NAMES = ['a', 'b', 'c', 'A']
 
-class Desk {
+class TestRoot {
   readonly root: Root
   readonly store: FileStore
   readonly pair: string
@@ -45,7 +45,12 @@ class Desk {
   }
 
   scanner(batchMax = 1_000): Scan {
-    return new Scan({ root: this.root, tree: quickTreeOf(this.store, this.pair), filter: FILTER, batchMax })
+    return new Scan({
+      root: this.root,
+      tree: knownTreeWithDigests(this.store, this.pair),
+      filter: FILTER,
+      batchMax,
+    })
   }
 
   async scan({ batchMax = 1_000, batchesMax = 1_000 } = {}): Promise<number> {
@@ -54,7 +59,7 @@ class Desk {
     let batches = 0
     for await (const batch of scan.batches()) {
       if (batches++ === batchesMax) break
-      scan.knownAs((await this.store.write((tx) => seeLocal(tx, this.pair, batch))).otherIds)
+      scan.knownAs((await this.store.write((tx) => recordLocal(tx, this.pair, batch))).otherIds)
       seen += batch.length
     }
     return seen
@@ -134,7 +139,7 @@ function scanOn(
       rmSync(folder, { recursive: true, force: true })
     })
 
-    async function desk(): Promise<Desk> {
+    async function testRoot(): Promise<TestRoot> {
       const pair = `drive-${drives++}`
       const marker = { markerId: pair, drive: pair, createdAt: '2026-11-16T00:00:00Z' }
       const root = await createRoot(join(folder, pair), marker)
@@ -153,13 +158,13 @@ function scanOn(
         },
         stat,
       )
-      return new Desk(root, store)
+      return new TestRoot(root, store)
     }
 
     test('whatever is done on the disk is in the tree after it, also after scans that stop half-way', async () => {
       for (let seed = 0; seed < histories; seed++) {
         const random = seededRandom(seed)
-        const d = await desk()
+        const d = await testRoot()
         for (let count = 0; count < 15; count++) d.step(random, count)
         for (let round = 0; round < 3; round++) {
           await d.scan({ batchMax: 1 + Math.floor(random() * 5), batchesMax: Math.floor(random() * 6) })
@@ -174,7 +179,7 @@ function scanOn(
     })
 
     test('a new folder that an action enters meanwhile has one row, and what is in it lies below that', async () => {
-      const d = await desk()
+      const d = await testRoot()
       mkdirSync(d.path('a/b'), { recursive: true })
       writeFileSync(d.path('a/b/f'), 'x')
       const { type: _, ...stat } = lookAt(d.path('a'))!
@@ -184,7 +189,7 @@ function scanOn(
       for await (const batch of scan.batches()) {
         const entered = { seen: 'new' as const, id, parentId: 1, name: 'a', type: 'folder' as const, stat }
         const { otherIds } = await store.write((tx) =>
-          seeLocal(tx, d.pair, isFirst ? [entered, ...batch] : batch),
+          recordLocal(tx, d.pair, isFirst ? [entered, ...batch] : batch),
         )
         isFirst = false
         scan.knownAs(otherIds)

@@ -19,7 +19,7 @@ import { join } from 'node:path'
 import { afterEach, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { createFilter, type FilterSettings, filterSchema } from '../filter.ts'
-import type { LocalSighting } from '../store/contract.ts'
+import type { LocalObservation } from '../store/contract.ts'
 import { ASIDE, type LocalRow } from '../trees.ts'
 import { contentProblem, type FileCalls, fileCalls, listFolder, plainReader } from './listing.ts'
 import { createRoot, type Root } from './root.ts'
@@ -34,7 +34,7 @@ afterEach(() => {
 })
 
 /** A root with its tree, and short words for what people do in it. */
-class Desk {
+class TestRoot {
   readonly root: Root
   readonly tree: TreeInMemory
   settings: Partial<FilterSettings> = {}
@@ -68,8 +68,8 @@ class Desk {
   }
 
   /** Scans, writes what was seen, and gives it in short. */
-  async scan(options: Partial<ScanOptions> = {}): Promise<LocalSighting[]> {
-    const all: LocalSighting[] = []
+  async scan(options: Partial<ScanOptions> = {}): Promise<LocalObservation[]> {
+    const all: LocalObservation[] = []
     for await (const batch of this.scanner(options).batches()) {
       assert.ok(batch.length > 0 && batch.length <= 1_000)
       this.tree.see(batch)
@@ -79,11 +79,11 @@ class Desk {
   }
 
   /** What a scan would tell, with the ids of new rows counted from here. */
-  async told(hasDigests: boolean): Promise<LocalSighting[]> {
+  async told(hasDigests: boolean): Promise<LocalObservation[]> {
     const first = await this.tree.takeIds(0)
     const fromFirst = (id: number): number => (id >= first ? id - first + 1_000_000 : id)
     this.tree.hasDigests = hasDigests
-    const all: LocalSighting[] = []
+    const all: LocalObservation[] = []
     for await (const batch of this.scanner().batches()) all.push(...batch)
     return all.map((one) => ({
       ...one,
@@ -134,7 +134,7 @@ function lineOf(
   return type === 'folder' ? `${path} folder ${ino}` : `${path} ${type} ${ino} ${mtimeNs} ${size}`
 }
 
-async function desk(): Promise<Desk> {
+async function testRoot(): Promise<TestRoot> {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-scan-')))
   folders.push(folder)
   const root = await createRoot(join(folder, 'root'), {
@@ -142,15 +142,15 @@ async function desk(): Promise<Desk> {
     drive: 'home',
     createdAt: '2026-11-16T00:00:00Z',
   })
-  return new Desk(root)
+  return new TestRoot(root)
 }
 
-const seenOf = (sightings: readonly LocalSighting[]): string[] =>
-  sightings.map((one) => `${one.seen} ${'name' in one ? (one.name ?? one.id) : one.id}`).sort()
+const seenOf = (observations: readonly LocalObservation[]): string[] =>
+  observations.map((one) => `${one.seen} ${'name' in one ? (one.name ?? one.id) : one.id}`).sort()
 
 describe('a scan of everything', () => {
   test('finds files and folders of any depth, and nothing the second time', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a.txt', 'a')
     d.write('docs/deep/b.txt', 'b')
     d.write('docs/empty.txt', '')
@@ -163,7 +163,7 @@ describe('a scan of everything', () => {
   })
 
   test('tells an edit by the same row', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a.txt', 'a')
     await d.scan()
     const id = await d.id('a.txt')
@@ -172,7 +172,7 @@ describe('a scan of everything', () => {
   })
 
   test('an editor that saves by renaming keeps the row of the path', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a.txt', 'a')
     await d.scan()
     const id = await d.id('a.txt')
@@ -189,7 +189,7 @@ describe('a scan of everything', () => {
       ['0-first/a.bak', 'read before'],
       ['z-last/a.bak', 'read after'],
     ] as const) {
-      const d = await desk()
+      const d = await testRoot()
       d.write('m/a.txt', 'a')
       await d.scan()
       const id = await d.id('m/a.txt')
@@ -208,7 +208,7 @@ describe('a scan of everything', () => {
       ['f', 'new/f'],
       ['a/b/f', 'f'],
     ] as const) {
-      const d = await desk()
+      const d = await testRoot()
       d.write(from, 'x')
       mkdirSync(d.path('b'), { recursive: true })
       await d.scan()
@@ -221,8 +221,8 @@ describe('a scan of everything', () => {
     }
   })
 
-  test('a moved folder is one sighting, whatever it holds', async () => {
-    const d = await desk()
+  test('a moved folder is one observation, whatever it holds', async () => {
+    const d = await testRoot()
     for (let i = 0; i < 30; i++) d.write(`a/deep/${i}.txt`, 'x')
     mkdirSync(d.path('b'))
     await d.scan()
@@ -236,7 +236,7 @@ describe('a scan of everything', () => {
   })
 
   test('a moved folder whose files changed and left tells those as well', async () => {
-    const d = await desk()
+    const d = await testRoot()
     for (const name of ['keep', 'edit', 'leave']) d.write(`a/${name}`, name)
     await d.scan()
     const ids = await Promise.all(['a', 'a/keep', 'a/edit', 'a/leave'].map((path) => d.id(path)))
@@ -249,7 +249,7 @@ describe('a scan of everything', () => {
   })
 
   test('two folders that swap their names keep their rows', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/in-a', 'x')
     d.write('b/in-b', 'x')
     await d.scan()
@@ -265,7 +265,7 @@ describe('a scan of everything', () => {
   })
 
   test('folders that go round in a circle across other folders keep their rows', async () => {
-    const d = await desk()
+    const d = await testRoot()
     for (const path of ['x/a', 'y/b', 'z/c']) d.write(`${path}/f`, path)
     await d.scan()
     const ids = await Promise.all(['x/a', 'y/b', 'z/c'].map((path) => d.id(path)))
@@ -280,7 +280,7 @@ describe('a scan of everything', () => {
   })
 
   test('a folder that changes places with the one above it keeps its row', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/b/f', 'x')
     await d.scan()
     const [a, b] = [await d.id('a'), await d.id('a/b')]
@@ -292,7 +292,7 @@ describe('a scan of everything', () => {
   })
 
   test('a folder that moved away and was made anew is told as moved, and the new one as new', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/f', 'x')
     await d.scan()
     const id = await d.id('a')
@@ -304,7 +304,7 @@ describe('a scan of everything', () => {
   })
 
   test('a folder that was replaced by an equal one goes on with its row and those of its files', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/f', 'x')
     await d.scan()
     const ids = [await d.id('a'), await d.id('a/f')]
@@ -317,7 +317,7 @@ describe('a scan of everything', () => {
   })
 
   test('a folder that takes the place of a deleted one keeps its own row', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/f', 'x')
     d.write('b/g', 'y')
     await d.scan()
@@ -332,7 +332,7 @@ describe('a scan of everything', () => {
   })
 
   test('a row that had to make room in a scan that stopped is missing in the next, whatever the filter', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.settings = { skip: ['a/*'] }
     d.write('a/f', 'x')
     d.write('b/g', 'y')
@@ -354,7 +354,7 @@ describe('a scan of everything', () => {
   })
 
   test('a hard link is a file of its own', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/f', 'x')
     await d.scan()
     const id = await d.id('a/f')
@@ -368,7 +368,7 @@ describe('a scan of everything', () => {
   })
 
   test('a file that becomes a folder, and back, is a missing and a new one', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a', 'x')
     d.write('b/f', 'x')
     await d.scan()
@@ -381,7 +381,7 @@ describe('a scan of everything', () => {
   })
 
   test('a file that moves into the folder that took its name keeps its row', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('notes', 'x')
     await d.scan()
     const id = await d.id('notes')
@@ -393,7 +393,7 @@ describe('a scan of everything', () => {
   })
 
   test('a rename of case alone, or of the form of an accent, keeps the row', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('Report.txt', 'x')
     d.write('Caf\u00e9/f', 'x')
     await d.scan()
@@ -406,14 +406,14 @@ describe('a scan of everything', () => {
   })
 
   test('names with a newline, quotes or a leading dash are names', async () => {
-    const d = await desk()
+    const d = await testRoot()
     for (const name of ['two\nlines', '"quoted"', '-rf', 'a\\b', '$(x)', '\u202egpj.exe']) d.write(name, 'x')
     await d.scan()
     await d.assertEqual()
   })
 
   test('a name that is no text is reported, and nothing else', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('ok', 'x')
     d.write('really \ufffd', 'x')
     writeFileSync(Buffer.concat([Buffer.from(`${d.root.path}/bad-`), Buffer.from([0xff, 0xfe])]), 'x')
@@ -429,7 +429,7 @@ describe('a scan of everything', () => {
   })
 
   test('a folder of 10,000 files is told in batches, and all of it goes missing in ten', async () => {
-    const d = await desk()
+    const d = await testRoot()
     mkdirSync(d.path('big'))
     for (let i = 0; i < 10_000; i++) writeFileSync(d.path(`big/${i}`), '')
     assert.equal((await d.scan()).length, 10_001)
@@ -442,7 +442,7 @@ describe('a scan of everything', () => {
   })
 
   test('special files and links are `other`; links out of the root are never followed', async () => {
-    const d = await desk()
+    const d = await testRoot()
     writeFileSync(join(d.root.path, '..', 'outside'), 'secret')
     d.write('in/f', 'x')
     symlinkSync('../outside', d.path('out'))
@@ -459,7 +459,7 @@ describe('a scan of everything', () => {
   })
 
   test('followed links that lead in a circle end', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/f', 'x')
     d.write('b/f', 'x')
     symlinkSync('..', d.path('a/up'))
@@ -484,7 +484,7 @@ describe('something that cannot be synced in the place of a known thing', () => 
   }
   for (const [what, put] of Object.entries(hide)) {
     test(`a ${what} leaves it unknown, with all that it holds, until it is back`, async () => {
-      const d = await desk()
+      const d = await testRoot()
       d.write('photos/deep/a.jpg', 'x')
       d.write('letter', 'y')
       await d.scan()
@@ -512,7 +512,7 @@ describe('something that cannot be synced in the place of a known thing', () => 
 
   test('a folder that was moved within the root and left a link behind is moved, in one look or in two', async () => {
     for (const isOneLook of [true, false]) {
-      const d = await desk()
+      const d = await testRoot()
       d.write('photos/a.jpg', 'x')
       mkdirSync(d.path('archive'))
       await d.scan()
@@ -531,7 +531,7 @@ describe('something that cannot be synced in the place of a known thing', () => 
   })
 
   test('links that are not followed any more leave what they led to unknown', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('real/a', 'x')
     symlinkSync('real', d.path('linked'))
     symlinkSync('real/a', d.path('file'))
@@ -545,7 +545,7 @@ describe('something that cannot be synced in the place of a known thing', () => 
   })
 
   test('a name that is left out, or that is no text, leaves what was renamed to it unknown', async () => {
-    const d = await desk()
+    const d = await testRoot()
     for (const name of ['a', 'b', 'c/f']) d.write(name, name)
     await d.scan()
     const ids = [await d.id('a'), await d.id('b'), await d.id('c')]
@@ -568,7 +568,7 @@ describe('something that cannot be synced in the place of a known thing', () => 
   })
 
   test('a folder is not missing while something of it, however deep, is in a folder that is left out', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.settings = { skip: ['node_modules'] }
     for (const name of ['docs/f', 'docs/g', 'a/b/c/f', 'a/b/moves/x', 'gone/f']) d.write(name, name)
     await d.scan()
@@ -599,7 +599,7 @@ describe('something that cannot be synced in the place of a known thing', () => 
   })
 
   test('a folder whose place another has taken is missing for a reason while something of it is left out', async () => {
-    const d = await desk()
+    const d = await testRoot()
     for (const name of ['a/f', 'b/f', 'c/f', 'other/x']) d.write(name, name)
     await d.scan()
     const ids = [await d.id('a'), await d.id('b'), await d.id('c')]
@@ -623,7 +623,7 @@ describe('something that cannot be synced in the place of a known thing', () => 
   })
 
   test('what is not found before too many names were looked at is missing for a reason', async () => {
-    const d = await desk()
+    const d = await testRoot()
     for (const name of ['f', 'docs/g', 'stays']) d.write(name, name)
     for (let n = 0; n < 20; n++) d.write(`old.tmp/${n}/x`, 'x')
     await d.scan()
@@ -644,7 +644,7 @@ describe('something that cannot be synced in the place of a known thing', () => 
   })
 
   test('what is not found while a folder that is left out cannot be read is missing for a reason', async () => {
-    const d = await desk()
+    const d = await testRoot()
     for (const name of ['f', 'stays', 'old.tmp/x', 'later']) d.write(name, name)
     await d.scan()
     const [f, later] = [await d.id('f'), await d.id('later')]
@@ -659,7 +659,7 @@ describe('something that cannot be synced in the place of a known thing', () => 
   })
 
   test('a search in folders that are left out lets others have their turn, and ends when it is told to', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('f', 'x')
     await d.scan()
     for (let n = 0; n < 6_000; n++) d.write(`old.tmp/${n % 60}/${n}`, '')
@@ -679,7 +679,7 @@ describe('something that cannot be synced in the place of a known thing', () => 
   })
 
   test('something that is left out, or cannot be read, does not make another type of thing missing', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('build', 'a file')
     d.write('notes/n', 'x')
     await d.scan()
@@ -703,7 +703,7 @@ function statOnly(path: string) {
 }
 
 /** A reader whose calls fail for some paths. */
-function failing(d: Desk, fails: Record<string, { call: keyof FileCalls; code: string }>) {
+function failing(d: TestRoot, fails: Record<string, { call: keyof FileCalls; code: string }>) {
   const wrap =
     <Value>(call: keyof FileCalls, real: (path: string) => Value) =>
     (path: string): Value => {
@@ -725,7 +725,7 @@ function failing(d: Desk, fails: Record<string, { call: keyof FileCalls; code: s
 
 describe('unknown is not absent', () => {
   test('a folder that cannot be read is told, and nothing in it is missing; then it is as before', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/f', 'x')
     d.write('a/deep/g', 'x')
     d.write('b', 'x')
@@ -742,7 +742,7 @@ describe('unknown is not absent', () => {
   })
 
   test('a name that cannot be looked at, or a file whose content cannot be read, is told and kept', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a', 'x')
     d.write('b', 'x')
     await d.scan()
@@ -764,7 +764,7 @@ describe('unknown is not absent', () => {
   })
 
   test('what a filter leaves out is neither missing nor entered', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/f', 'x')
     d.write('logs/l', 'x')
     d.write('draft', 'x')
@@ -779,13 +779,13 @@ describe('unknown is not absent', () => {
   })
 
   test('unfinished files and our own folder are never seen', async () => {
-    const d = await desk()
+    const d = await testRoot()
     for (const name of ['a.partial', 'b.tmp', '~lock', '.c.swp', '.tidemark/trash/x']) d.write(name, 'x')
     assert.deepEqual(await d.scan(), [])
   })
 
   test('a marker that vanishes during the scan keeps everything from going missing', async () => {
-    const d = await desk()
+    const d = await testRoot()
     for (let i = 0; i < 3; i++) d.write(`f${i}`, 'x')
     d.write('sub/g', 'x')
     await d.scan()
@@ -802,7 +802,7 @@ describe('unknown is not absent', () => {
   })
 
   test('a root that is gone or another one is refused before anything is looked at', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('f', 'x')
     await d.scan()
     renameSync(d.root.path, `${d.root.path}-away`)
@@ -812,7 +812,7 @@ describe('unknown is not absent', () => {
   })
 
   test('a folder that is replaced while it is read concludes nothing', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/f', 'x')
     await d.scan()
     const reader = {
@@ -832,7 +832,7 @@ describe('unknown is not absent', () => {
   })
 
   test('a file that is back when the scan ends is not missing', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a', 'x')
     d.write('z/f', 'x')
     await d.scan()
@@ -849,7 +849,7 @@ describe('unknown is not absent', () => {
   })
 
   test('another disk that is mounted over a folder leaves what is known of it alone', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('m/f', 'x')
     await d.scan()
     const id = await d.id('m')
@@ -869,7 +869,7 @@ describe('unknown is not absent', () => {
   })
 
   test('an allowed disk that is not mounted any more leaves what is known of it alone', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('m/f', 'x')
     const calls: FileCalls = {
       ...fileCalls,
@@ -889,7 +889,7 @@ describe('unknown is not absent', () => {
   })
 
   test('a disk that got another number is not a reason to believe in moves', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/f', 'x')
     d.write('b/g', 'x')
     await d.scan()
@@ -906,7 +906,7 @@ describe('unknown is not absent', () => {
 
 describe('a look at some folders', () => {
   test('sees what is in them, goes into new folders, and into no others', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/f', 'x')
     d.write('b/g', 'x')
     d.write('a/sub/h', 'x')
@@ -927,7 +927,7 @@ describe('a look at some folders', () => {
   })
 
   test('of a folder that is gone or not known yet begins at the nearest that is known', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/b/c/f', 'x')
     await d.scan()
     d.remove('a/b')
@@ -947,7 +947,7 @@ describe('a look at some folders', () => {
   })
 
   test('what was moved into a folder that is left out, wherever that is, is not missing', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.settings = { skip: ['node_modules'] }
     for (const name of ['docs/f', 'docs/g', 'docs/h', 'docs/sub/i', 'proj/deep/x']) d.write(name, name)
     await d.scan()
@@ -967,7 +967,7 @@ describe('a look at some folders', () => {
   })
 
   test('a move between two of them is a move', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/sub/f', 'x')
     mkdirSync(d.path('b'))
     await d.scan()
@@ -979,7 +979,7 @@ describe('a look at some folders', () => {
   })
 
   test('what a look called missing and a later one finds elsewhere has its row again, with all it holds', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/sub/deep/f', 'x')
     mkdirSync(d.path('b'))
     await d.scan()
@@ -992,7 +992,7 @@ describe('a look at some folders', () => {
   })
 
   test('does not go through a link, even if it leads to the very folder that is known', async () => {
-    const d = await desk()
+    const d = await testRoot()
     d.write('a/sub/f', 'x')
     await d.scan()
     renameSync(d.path('a'), join(d.root.path, '..', 'a'))
@@ -1005,8 +1005,8 @@ describe('a look at some folders', () => {
 })
 
 describe('a folder with a digest', () => {
-  async function digested(): Promise<Desk> {
-    const d = await desk()
+  async function digested(): Promise<TestRoot> {
+    const d = await testRoot()
     for (const name of ['a', 'b', 'c']) d.write(`x/${name}`, name)
     d.write('x/deep/f', 'f')
     d.write('top', 'top')
@@ -1031,7 +1031,7 @@ describe('a folder with a digest', () => {
   })
 
   test('tells every change of what is in it', async () => {
-    const changes: ((d: Desk) => void)[] = [
+    const changes: ((d: TestRoot) => void)[] = [
       (d) => d.write('x/a', 'longer'),
       (d) => utimesSync(d.path('x/a'), 1, 1),
       (d) => d.write('x/new', ''),
@@ -1094,7 +1094,7 @@ describe('any history', () => {
   }
 
   /** What cannot be done on this disk is not done. */
-  function tryStep(d: Desk, { do: verb, a, b }: Step, count: number): void {
+  function tryStep(d: TestRoot, { do: verb, a, b }: Step, count: number): void {
     const [one, other] = [d.path(placeOf(a)), d.path(placeOf(b))]
     try {
       if (verb === 'write') writeFileSync(one, `${count}`)
@@ -1118,7 +1118,7 @@ describe('any history', () => {
   test('on the disk is in the tree after a scan, with and without digests, and a second one finds nothing', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.array(step, { maxLength: 12 }), { maxLength: 4 }), async (rounds) => {
-        const d = await desk()
+        const d = await testRoot()
         for (const name of NAMES) mkdirSync(d.path(name), { recursive: true })
         d.write('a/b/f', 'x')
         d.write('b/c/f', 'x')
@@ -1146,7 +1146,7 @@ describe('any history', () => {
     })
     await fc.assert(
       fc.asyncProperty(fc.array(history, { maxLength: 3 }), async (rounds) => {
-        const d = await desk()
+        const d = await testRoot()
         for (const place of ['a/b/c', 'b/c/a', 'c/a/b', 'A/a']) d.write(`${place}/f`, place)
         await d.scan()
         let count = 0
@@ -1171,7 +1171,7 @@ describe('any history', () => {
   test('of moves of folders alone keeps every row', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(fc.nat(1_000), fc.nat(1_000)), { maxLength: 15 }), async (moves) => {
-        const d = await desk()
+        const d = await testRoot()
         for (const place of ['a/b/c', 'b/c/a', 'c/a/b', 'A/a', 'b/b/b'])
           d.write(`${place}/file-${place[0]}`, place)
         await d.scan()
@@ -1192,7 +1192,7 @@ describe('any history', () => {
 })
 
 test('an unchanged tree costs a small multiple of a bare loop of lstat', async () => {
-  const d = await desk()
+  const d = await testRoot()
   for (let folder = 0; folder < 100; folder++) {
     mkdirSync(d.path(`${folder}`))
     for (let file = 0; file < 100; file++) writeFileSync(d.path(`${folder}/${file}`), '')

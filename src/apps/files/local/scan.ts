@@ -19,7 +19,7 @@
 import { join } from 'node:path'
 import { type Filter, OWN_FOLDER } from '../filter.ts'
 import { leftOut } from '../names.ts'
-import type { LocalSighting } from '../store/contract.ts'
+import type { LocalObservation } from '../store/contract.ts'
 import type { SeenFolder } from '../store/seen-folders.ts'
 import { ASIDE, type LocalRow, type LocalStat, nameKey } from '../trees.ts'
 import { digestOfListing } from './folder-digest.ts'
@@ -35,7 +35,7 @@ import {
 } from './listing.ts'
 import { checkRoot, type Root } from './root.ts'
 import { hasLeft, isSameMoved, isSomethingAt, linkTarget, realFolder } from './scan-checks.ts'
-import { type Entry, type FolderTask, isNowhere, Places, RowIds, taskOf } from './scan-places.ts'
+import { type Entry, type FolderTask, isNowhere, Places, RowIds, toTask } from './scan-places.ts'
 import { isSameStat, isSameThing } from './stat.ts'
 
 /** What the scan must know of the local tree. */
@@ -65,7 +65,7 @@ export type ScanOptions = {
   followLinks?: boolean
   crossMounts?: boolean
   signal?: AbortSignal
-  /** Sightings a batch. */
+  /** Observations a batch. */
   batchMax?: number
   /** Names in folders that are left out among which something missing is looked for. */
   leftOutNamesMax?: number
@@ -115,7 +115,7 @@ export class Scan {
     for (const [id, other] of otherIds) this.#otherIds.set(id, other)
   }
 
-  async *batches(): AsyncGenerator<LocalSighting[]> {
+  async *batches(): AsyncGenerator<LocalObservation[]> {
     const { root, signal } = this.#options
     checkRoot(root)
     await this.#begin()
@@ -158,7 +158,7 @@ export class Scan {
     this.#rootRow = rootRow
     const rootTask = { names: [], path: root.path, stat: root.look, isDeep: folders === undefined }
     if (!folders) {
-      this.#stack.push(taskOf(rootRow, rootTask))
+      this.#stack.push(toTask(rootRow, rootTask))
       return
     }
     const seen = new Set<number>()
@@ -168,7 +168,7 @@ export class Scan {
       const row = known?.row ?? rootRow
       if (seen.has(row.id)) continue
       seen.add(row.id)
-      this.#stack.push(taskOf(row, known ? { ...known, isDeep: false } : rootTask))
+      this.#stack.push(toTask(row, known ? { ...known, isDeep: false } : rootTask))
     }
   }
 
@@ -337,7 +337,7 @@ export class Scan {
     const { path, stat } = entry
     const names = [...task.names, entry.name]
     const isBelowLink = task.isBelowLink || entry.isLink
-    this.#stack.push({ ...taskOf(row, { names, path, stat, isDeep: task.isDeep }), isBelowLink })
+    this.#stack.push({ ...toTask(row, { names, path, stat, isDeep: task.isDeep }), isBelowLink })
   }
 
   #changedFile(task: FolderTask, row: LocalRow, entry: Entry): void {
@@ -482,11 +482,11 @@ export class Scan {
     this.#tell({ seen: 'changed', id: row.id, stat })
   }
 
-  #tell(sighting: LocalSighting): void {
-    this.#places.out.push(sighting)
+  #tell(observation: LocalObservation): void {
+    this.#places.out.push(observation)
   }
 
-  #takeBatch(): LocalSighting[] {
+  #takeBatch(): LocalObservation[] {
     const batch = this.#places.out.splice(0, this.#batchMax)
     if (this.#otherIds.size === 0) return batch
     const known = (id: number): number => this.#otherIds.get(id) ?? id

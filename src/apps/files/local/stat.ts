@@ -1,5 +1,5 @@
 /** What the file system says about one name, without following it. */
-import { type BigIntStats, lstatSync, type PathLike } from 'node:fs'
+import { type BigIntStats, constants, lstatSync, type PathLike } from 'node:fs'
 import type { LocalRow, LocalStat } from '../trees.ts'
 
 export type Look = LocalStat & { type: LocalRow['type'] | 'link' }
@@ -7,11 +7,11 @@ export type Look = LocalStat & { type: LocalRow['type'] | 'link' }
 /** Undefined: nothing is there. A link is looked at itself; `link` is for those who may follow it. */
 export function lookAt(path: PathLike): Look | undefined {
   const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false })
-  return stats && lookOf(stats)
+  return stats && toLook(stats)
 }
 
-export function lookOf(stats: BigIntStats): Look {
-  return { type: typeOf(stats), ...statOf(stats) }
+export function toLook(stats: BigIntStats): Look {
+  return { type: entryType(stats), ...statOf(stats) }
 }
 
 export function statOf({ dev, ino, birthtimeNs, mtimeNs, ctimeNs, size }: BigIntStats): LocalStat {
@@ -31,10 +31,18 @@ export function plainStat({ dev, ino, birthNs, mtimeNs, ctimeNs, size }: LocalSt
   return { dev, ino, birthNs, mtimeNs, ctimeNs, size }
 }
 
-function typeOf(stats: BigIntStats): Look['type'] {
-  if (stats.isFile()) return 'file'
-  if (stats.isDirectory()) return 'folder'
-  return stats.isSymbolicLink() ? 'link' : 'other'
+/** By one mask, as a folder has many entries. */
+export function entryType({ mode }: BigIntStats): Look['type'] {
+  switch (Number(mode) & constants.S_IFMT) {
+    case constants.S_IFREG:
+      return 'file'
+    case constants.S_IFDIR:
+      return 'folder'
+    case constants.S_IFLNK:
+      return 'link'
+    default:
+      return 'other'
+  }
 }
 
 /** The very same file, with the very same content as far as the file system can tell. */

@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, rmdirSync, unlinkSync } from 'node:fs'
 import { atOwn, holdFolder, holdOwn, isNoFolder, lookAtOwn } from './folder.ts'
 import type { Root } from './root.ts'
 import { errnoOf } from './stat.ts'
-import { bringBack, originOf } from './trash.ts'
+import { bringBack, originalNames } from './trash.ts'
 
 export type TrashEntry = {
   /** Below the trash, the day first. */
@@ -42,7 +42,14 @@ function* listBelow(root: Root, names: string[]): Generator<Listed> {
     if (look?.type === 'folder') yield* listBelow(root, below)
     else if (look) {
       const { ino, ctimeNs, size } = look
-      yield { names: below, origin: originOf(below), day: names[0]!.slice(0, 10), bytes: size, ino, ctimeNs }
+      yield {
+        names: below,
+        origin: originalNames(below),
+        day: names[0]!.slice(0, 10),
+        bytes: size,
+        ino,
+        ctimeNs,
+      }
     }
   }
 }
@@ -65,7 +72,7 @@ function namesIn(root: Root, names: readonly string[]): string[] {
 export function restore(
   root: Root,
   entry: Pick<TrashEntry, 'names'>,
-  to: readonly string[] = originOf(entry.names),
+  to: readonly string[] = originalNames(entry.names),
 ): 'done' | 'taken' | 'gone' {
   if (!lookAtOwn(root, 'trash', entry.names)) return 'gone'
   for (let depth = 0; depth < to.length - 1; depth++) {
@@ -87,10 +94,10 @@ export type TrashDay = { day: string; digest: string; bytes: number }
 export function trashDays(root: Root): TrashDay[] {
   return namesIn(root, [])
     .filter((day) => DAY.test(day))
-    .map((day) => dayOf(day, [...listBelow(root, [day])]))
+    .map((day) => toTrashDay(day, [...listBelow(root, [day])]))
 }
 
-function dayOf(day: string, entries: readonly Listed[]): TrashDay {
+function toTrashDay(day: string, entries: readonly Listed[]): TrashDay {
   const text = entries.map(({ names, ino, ctimeNs }) => [...names, ino, ctimeNs].join('/')).join('\n')
   const bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0)
   return { day, digest: hash('sha256', text, 'base64'), bytes }
@@ -110,7 +117,7 @@ export function emptyTrash(
     if (!isOld && left <= bytesMax) continue
     const entries = [...listBelow(root, [day])]
     // What came since then is younger.
-    if (dayOf(day, entries).digest !== digest) continue
+    if (toTrashDay(day, entries).digest !== digest) continue
     for (const { names, bytes } of entries) {
       if (!isOld && left <= bytesMax) break
       atOwn(root, 'trash', names, unlinkSync)

@@ -10,7 +10,7 @@ import { TidemarkError } from '../../../base/errors.ts'
 import type { LocalStat } from '../trees.ts'
 import { copyAttributes } from './attributes.ts'
 import { keepIfFree, moveIfFree, takeName } from './exclusive.ts'
-import { atOwn, type HeldFolder, holdOwn, inFolderOf, inside, isNoFolder, lookAtOwn } from './folder.ts'
+import { atOwn, type HeldFolder, holdOwn, inParentFolder, inside, isNoFolder, lookAtOwn } from './folder.ts'
 import type { Root } from './root.ts'
 import { errnoOf, isAbsence, isSameButChanged, isSameStat, isSameThing, lookAt } from './stat.ts'
 
@@ -39,7 +39,9 @@ export function moveToTrash(
   expect: LocalStat,
   time: TrashTime,
 ): Trashed {
-  return inFolderOf(root, names, (folder, name) => takeFrom(root, folder, name, { names, expect, ...time }))
+  return inParentFolder(root, names, (folder, name) =>
+    takeFrom(root, folder, name, { names, expect, ...time }),
+  )
 }
 
 /** The same in a folder that is held already. */
@@ -71,7 +73,7 @@ export function takeFrom(
 
 /** Gives a file a second name in the trash before it is replaced. Undefined: there is none. */
 export function keepBeforeReplace(root: Root, names: readonly string[], time: TrashTime): Kept | undefined {
-  return inFolderOf(root, names, (folder, name) => {
+  return inParentFolder(root, names, (folder, name) => {
     const from = folder.at(name)
     const before = lookAt(from)
     if (!before) return undefined
@@ -154,7 +156,7 @@ export function bringBack(
   to: readonly string[],
 ): 'done' | 'taken' | 'gone' {
   if (!lookAtOwn(root, 'trash', kept.names)) return 'gone'
-  return inFolderOf(root, to, (folder, name) =>
+  return inParentFolder(root, to, (folder, name) =>
     putBack(root, kept.names, folder.at(name)) ? 'done' : 'taken',
   )
 }
@@ -165,7 +167,7 @@ export function removeEmptyFolder(
   names: readonly string[],
   expect: LocalStat,
 ): 'done' | 'changed' | 'not-empty' | 'gone' {
-  return inFolderOf(root, names, (folder, name) => {
+  return inParentFolder(root, names, (folder, name) => {
     const before = lookAt(folder.at(name))
     if (!before) return 'gone'
     if (before.type !== 'folder' || !isSameThing(before, expect)) return 'changed'
@@ -252,7 +254,7 @@ function keptName(name: string, at: string, turn: number): string {
 }
 
 /** Where something in the trash was before. */
-export function originOf(names: readonly string[]): string[] {
+export function originalNames(names: readonly string[]): string[] {
   const origin = names.slice(1)
   const name = origin.pop()
   return name === undefined ? [] : [...origin, name.replace(STAMP, '') || name]

@@ -1,5 +1,5 @@
 /** A local tree without a database: for tests, and for a look at a folder that nobody keeps (a dry run). */
-import type { LocalSighting } from '../store/contract.ts'
+import type { LocalObservation } from '../store/contract.ts'
 import type { SeenFolder } from '../store/seen-folders.ts'
 import type { LocalRow, LocalStat } from '../trees.ts'
 import { digestOfRows } from './folder-digest.ts'
@@ -66,15 +66,15 @@ export class TreeInMemory implements KnownTree {
   }
 
   /** As the store does, and it refuses two rows at one place just as well. */
-  see(sightings: readonly LocalSighting[]): void {
-    for (const one of sightings) {
+  see(observations: readonly LocalObservation[]): void {
+    for (const one of observations) {
       if (one.seen === 'missing') this.#missing(one)
       else if (one.seen === 'changed') this.#changed(one)
       else this.#new(one)
     }
   }
 
-  #new({ id, parentId, name, type, stat, unreadable }: Extract<LocalSighting, { seen: 'new' }>): void {
+  #new({ id, parentId, name, type, stat, unreadable }: Extract<LocalObservation, { seen: 'new' }>): void {
     this.#put({
       id,
       parentId,
@@ -89,7 +89,7 @@ export class TreeInMemory implements KnownTree {
     })
   }
 
-  #changed({ seen: _, stat, ...change }: Extract<LocalSighting, { seen: 'changed' }>): void {
+  #changed({ seen: _, stat, ...change }: Extract<LocalObservation, { seen: 'changed' }>): void {
     const before = this.rows.get(change.id)
     if (!before) return
     const isOther = stat && before.type === 'file' && !isSameStat(before, stat)
@@ -102,7 +102,7 @@ export class TreeInMemory implements KnownTree {
     })
   }
 
-  #missing({ id, parentId, name }: Extract<LocalSighting, { seen: 'missing' }>): void {
+  #missing({ id, parentId, name }: Extract<LocalObservation, { seen: 'missing' }>): void {
     const row = this.rows.get(id)
     if (!row || row.parentId !== parentId || row.name !== name) return
     const branch = [row]

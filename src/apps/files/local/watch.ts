@@ -128,7 +128,7 @@ class Watching implements RootWatch {
     this.#state = 'scans-only'
     this.#stop()
     this.#buffer.addEverything()
-    this.#options.onProblem(problemOf(this.#options.root, cause))
+    this.#options.onProblem(watchProblem(this.#options.root, cause))
   }
 
   #stop(): void {
@@ -155,7 +155,7 @@ function foldersAt(root: Root, names: readonly string[]): string[][] {
   return found
 }
 
-function problemOf(root: Root, cause: unknown): TidemarkError {
+function watchProblem(root: Root, cause: unknown): TidemarkError {
   const code = errnoOf(cause)
   const then = 'Changes are found by scans only, which come less often.'
   if (code === 'ENOSPC') {

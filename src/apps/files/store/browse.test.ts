@@ -18,11 +18,11 @@ import {
 import { addConflict, endInStep } from './ends.ts'
 import { openStore, PAIR, ROOT_ITEM, remote, stat } from './file-store.suite.ts'
 import type { FileStore } from './file-store.ts'
-import { seeLocal } from './local-tree.ts'
+import { recordLocal } from './local-tree.ts'
 import { leaveNode } from './open-nodes.ts'
-import { hearRemote } from './remote-tree.ts'
+import { recordRemote } from './remote-tree.ts'
 
-class Shelf {
+class TestTrees {
   readonly ledger: Ledger
   readonly store: FileStore
   #ino = 100
@@ -32,21 +32,21 @@ class Shelf {
     this.store = store
   }
 
-  hear(...items: Parameters<typeof hearRemote>[2]): Promise<number> {
-    return this.store.write((tx) => hearRemote(tx, PAIR, [ROOT_ITEM, ...items], 1))
+  hear(...items: Parameters<typeof recordRemote>[2]): Promise<number> {
+    return this.store.write((tx) => recordRemote(tx, PAIR, [ROOT_ITEM, ...items], 1))
   }
 
   async see(name: string, parentId = 1, type: 'file' | 'folder' = 'file'): Promise<number> {
     const id = await this.store.takeLocalIds(PAIR, 1)
     this.#ino += 1
     await this.store.write((tx) =>
-      seeLocal(tx, PAIR, [{ seen: 'new', id, parentId, name, type, stat: stat(this.#ino) }]),
+      recordLocal(tx, PAIR, [{ seen: 'new', id, parentId, name, type, stat: stat(this.#ino) }]),
     )
     return id
   }
 
   async lose(id: number, name: string): Promise<void> {
-    await this.store.write((tx) => seeLocal(tx, PAIR, [{ seen: 'missing', id, parentId: 1, name }]))
+    await this.store.write((tx) => recordLocal(tx, PAIR, [{ seen: 'missing', id, parentId: 1, name }]))
   }
 
   async inStep(itemId: string, name: string, change: Parameters<typeof remote>[1] = {}, parentId = 1) {
@@ -85,11 +85,11 @@ class Shelf {
 const nodesOf = (rows: readonly { node: NodeKey }[]): string[] => rows.map(({ node }) => node)
 
 function browseOn(name: string, open: () => Promise<{ url: string; drop(): Promise<void> }>): void {
-  const withShelf = (run: (shelf: Shelf) => Promise<void>) => async (): Promise<void> => {
+  const withTrees = (run: (trees: TestTrees) => Promise<void>) => async (): Promise<void> => {
     const { url, drop } = await open()
     const ledger = await openLedger(url)
     try {
-      await run(new Shelf(ledger, await openStore(ledger)))
+      await run(new TestTrees(ledger, await openStore(ledger)))
     } finally {
       await ledger.close()
       await drop()
@@ -99,15 +99,15 @@ function browseOn(name: string, open: () => Promise<{ url: string; drop(): Promi
   describe(`walking through the trees on ${name}`, () => {
     test(
       'a folder lists folders first, then by name, and every child once whatever the size of a page',
-      withShelf(async (shelf) => {
-        await shelf.inStep('F', 'zoo', { type: 'folder', hash: null })
-        await shelf.inStep('B', 'b.txt')
-        await shelf.hear(remote('C', { name: 'C.txt' }))
-        const local = await shelf.see('a_local.txt')
+      withTrees(async (trees) => {
+        await trees.inStep('F', 'zoo', { type: 'folder', hash: null })
+        await trees.inStep('B', 'b.txt')
+        await trees.hear(remote('C', { name: 'C.txt' }))
+        const local = await trees.see('a_local.txt')
         const wanted = ['i:F', `l:${local}`, 'i:B', 'i:C']
         for (const limit of [1, 2, 3, 100])
-          assert.deepEqual(nodesOf(await shelf.children(undefined, limit)), wanted)
-        const [folder, , both, there] = await shelf.children()
+          assert.deepEqual(nodesOf(await trees.children(undefined, limit)), wanted)
+        const [folder, , both, there] = await trees.children()
         assert.equal(folder?.local?.type, 'folder')
         assert.deepEqual([both?.open, both?.base?.name], [undefined, 'b.txt'])
         assert.deepEqual(
@@ -119,12 +119,12 @@ function browseOn(name: string, open: () => Promise<{ url: string; drop(): Promi
 
     test(
       'what is new on both sides under one name is one child, and what is missing here is where OneDrive has it',
-      withShelf(async (shelf) => {
-        await shelf.see('Both.txt')
-        await shelf.hear(remote('X', { name: 'both.txt' }))
-        const id = await shelf.inStep('Y', 'gone.txt')
-        await shelf.lose(id, 'gone.txt')
-        const children = await shelf.children()
+      withTrees(async (trees) => {
+        await trees.see('Both.txt')
+        await trees.hear(remote('X', { name: 'both.txt' }))
+        const id = await trees.inStep('Y', 'gone.txt')
+        await trees.lose(id, 'gone.txt')
+        const children = await trees.children()
         assert.deepEqual(nodesOf(children), ['i:X', 'i:Y'])
         assert.equal(children[0]?.local?.name, 'Both.txt')
         assert.equal(children[1]?.local?.isMissing, true)
@@ -133,33 +133,33 @@ function browseOn(name: string, open: () => Promise<{ url: string; drop(): Promi
 
     test(
       'a folder that only one side has can be opened, and one that nobody has cannot',
-      withShelf(async (shelf) => {
-        const here = await shelf.see('mine', 1, 'folder')
-        const inside = await shelf.see('x.txt', here)
-        await shelf.hear(
+      withTrees(async (trees) => {
+        const here = await trees.see('mine', 1, 'folder')
+        const inside = await trees.see('x.txt', here)
+        await trees.hear(
           remote('T', { name: 'theirs', type: 'folder', hash: null }),
           remote('U', { parentId: 'T', name: 'u.txt' }),
         )
-        assert.deepEqual(nodesOf(await shelf.children(`l:${here}`)), [`l:${inside}`])
-        assert.deepEqual(nodesOf(await shelf.children('i:T')), ['i:U'])
+        assert.deepEqual(nodesOf(await trees.children(`l:${here}`)), [`l:${inside}`])
+        assert.deepEqual(nodesOf(await trees.children('i:T')), ['i:U'])
         const pair = { name: PAIR, rootItemId: 'root' }
-        assert.equal((await browsedFolder(shelf.ledger, pair, 'i:T'))?.path, 'theirs')
-        assert.equal(await browsedFolder(shelf.ledger, pair, 'i:nobody'), undefined)
-        assert.equal(await browsedFolder(shelf.ledger, pair, `l:${inside}`), undefined)
-        assert.equal(await browsedNode(shelf.ledger, PAIR, 'i:nobody'), undefined)
-        assert.equal((await browsedNode(shelf.ledger, PAIR, 'i:U'))?.remote?.name, 'u.txt')
+        assert.equal((await browsedFolder(trees.ledger, pair, 'i:T'))?.path, 'theirs')
+        assert.equal(await browsedFolder(trees.ledger, pair, 'i:nobody'), undefined)
+        assert.equal(await browsedFolder(trees.ledger, pair, `l:${inside}`), undefined)
+        assert.equal(await browsedNode(trees.ledger, PAIR, 'i:nobody'), undefined)
+        assert.equal((await browsedNode(trees.ledger, PAIR, 'i:U'))?.remote?.name, 'u.txt')
       }),
     )
 
     test(
       'names are found by a part of them, signs of the database included',
-      withShelf(async (shelf) => {
-        await shelf.inStep('F', 'Reports', { type: 'folder', hash: null })
-        const folder = (await shelf.store.localOfItem(PAIR, 'F'))!.id
-        await shelf.inStep('A', '100%_done.txt', { parentId: 'F' }, folder)
-        await shelf.hear(remote('B', { name: 'Übersicht report.md' }))
+      withTrees(async (trees) => {
+        await trees.inStep('F', 'Reports', { type: 'folder', hash: null })
+        const folder = (await trees.store.localOfItem(PAIR, 'F'))!.id
+        await trees.inStep('A', '100%_done.txt', { parentId: 'F' }, folder)
+        await trees.hear(remote('B', { name: 'Übersicht report.md' }))
         const found = async (text: string) =>
-          (await namesLike(shelf.ledger, PAIR, { text, limit: 10 })).map(({ path }) => path)
+          (await namesLike(trees.ledger, PAIR, { text, limit: 10 })).map(({ path }) => path)
         assert.deepEqual(await found('REPORT'), ['Reports', 'Übersicht report.md'])
         assert.deepEqual(await found('%_'), ['Reports/100%_done.txt'])
         assert.deepEqual(await found('ÜBER'), ['Übersicht report.md'])
@@ -169,16 +169,16 @@ function browseOn(name: string, open: () => Promise<{ url: string; drop(): Promi
 
     test(
       'deletions that wait are told with the side on which they would happen',
-      withShelf(async (shelf) => {
-        const id = await shelf.inStep('A', 'a.txt')
-        await shelf.inStep('B', 'b.txt')
-        await shelf.lose(id, 'a.txt')
-        await shelf.hear(remote('B', { name: 'b.txt', isDeleted: true }))
+      withTrees(async (trees) => {
+        const id = await trees.inStep('A', 'a.txt')
+        await trees.inStep('B', 'b.txt')
+        await trees.lose(id, 'a.txt')
+        await trees.hear(remote('B', { name: 'b.txt', isDeleted: true }))
         const reason = { code: 'held-delete', because: 'a text' } as const
-        for (const { node, version } of await shelf.store.openNodes(PAIR, { limit: 10 })) {
-          await shelf.store.write((tx) => leaveNode(tx, PAIR, { node, version, ...reason }))
+        for (const { node, version } of await trees.store.openNodes(PAIR, { limit: 10 })) {
+          await trees.store.write((tx) => leaveNode(tx, PAIR, { node, version, ...reason }))
         }
-        const held = await heldDeletes(shelf.ledger, PAIR, 10)
+        const held = await heldDeletes(trees.ledger, PAIR, 10)
         assert.deepEqual(
           held.map(({ path, side }) => [path, side]),
           [
@@ -186,29 +186,29 @@ function browseOn(name: string, open: () => Promise<{ url: string; drop(): Promi
             ['b.txt', 'here'],
           ],
         )
-        assert.equal((await heldDeletes(shelf.ledger, PAIR, 1)).length, 1)
+        assert.equal((await heldDeletes(trees.ledger, PAIR, 1)).length, 1)
       }),
     )
 
     test(
       'conflicts come newest first, by pages, and an open one marks its node',
-      withShelf(async (shelf) => {
-        await shelf.inStep('A', 'a.txt')
+      withTrees(async (trees) => {
+        await trees.inStep('A', 'a.txt')
         const about = { kind: 'edit-edit', path: 'a.txt', node: 'i:A', copyPath: null, at: 5 } as const
         for (const state of ['kept-both', 'open'] as const) {
-          await shelf.store.write((tx) =>
+          await trees.store.write((tx) =>
             addConflict(tx, PAIR, { ...about, localHash: 'l', remoteHash: 'r', state }),
           )
         }
         const ids = async (options: Parameters<typeof conflictPage>[2]) =>
-          (await conflictPage(shelf.ledger, PAIR, options)).map(({ id }) => id)
+          (await conflictPage(trees.ledger, PAIR, options)).map(({ id }) => id)
         assert.deepEqual(await ids({ limit: 10 }), [2, 1])
         assert.deepEqual(await ids({ limit: 10, before: 2 }), [1])
         assert.deepEqual(await ids({ limit: 10, state: 'open' }), [2])
         assert.deepEqual(await ids({ limit: 10, state: 'settled' }), [1])
-        assert.equal((await conflictById(shelf.ledger, PAIR, 2))?.state, 'open')
-        assert.equal(await conflictById(shelf.ledger, PAIR, 3), undefined)
-        assert.equal((await shelf.children())[0]?.conflictId, 2)
+        assert.equal((await conflictById(trees.ledger, PAIR, 2))?.state, 'open')
+        assert.equal(await conflictById(trees.ledger, PAIR, 3), undefined)
+        assert.equal((await trees.children())[0]?.conflictId, 2)
       }),
     )
   })

@@ -12,11 +12,19 @@ import {
   type RemoteRow,
 } from '../trees.ts'
 import type { ConflictRow } from './contract.ts'
-import { IS_HELD } from './held.ts'
+import { IS_HELD } from './guard.ts'
 import { localOfItem, localRow } from './local-tree.ts'
 import { pathOfNode } from './overview.ts'
 import { remoteRows } from './remote-tree.ts'
-import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, listOf, localOf, numbersOf } from './rows.ts'
+import {
+  BASE_COLUMNS,
+  LOCAL_COLUMNS,
+  listParameter,
+  numberListParameter,
+  toBaseRow,
+  toConflictRow,
+  toLocalRow,
+} from './rows.ts'
 
 /** One folder on both sides; null where that side does not have it. */
 export type BrowsedFolder = { node: NodeKey; localId: number | null; itemId: string | null; path: string }
@@ -124,20 +132,20 @@ export function browsedNode(ledger: Ledger, pair: string, node: NodeKey): Promis
 
 /** In the order in which they are asked for. */
 async function browsedRows(tx: Tx, pair: string, nodes: readonly NodeKey[]): Promise<BrowsedNode[]> {
-  const { itemIds, localIds } = idsOf(nodes)
+  const { itemIds, localIds } = splitNodes(nodes)
   const remote = await remoteRows(tx, pair, itemIds)
-  const base = await basesOf(tx, pair, itemIds)
-  const local = await localsOf(tx, pair, { itemIds, localIds })
-  const pairs = await pairsOf(
+  const base = await readBases(tx, pair, itemIds)
+  const local = await readLocals(tx, pair, { itemIds, localIds })
+  const partners = await readPartners(
     tx,
     pair,
     [...remote.values()].filter(({ itemId }) => !local.has(`i:${itemId}`)),
   )
-  const rowOf = (node: NodeKey): LocalRow | undefined => local.get(node) ?? pairs.get(node)
+  const rowOf = (node: NodeKey): LocalRow | undefined => local.get(node) ?? partners.get(node)
   const asked = [
     ...new Set([...nodes, ...nodes.flatMap((node) => rowOf(node)).flatMap((row) => keysOf(row))]),
   ]
-  const open = await opensOf(tx, pair, asked)
+  const open = await readOpen(tx, pair, asked)
   const conflicts = await conflictsOf(tx, pair, asked)
   const hasFolders = nodes.some((node) => rowOf(node)?.type === 'folder')
   const inside = hasFolders ? await conflictsInside(tx, pair) : undefined
@@ -170,11 +178,11 @@ async function conflictsInside(tx: Tx, pair: string): Promise<Map<number, number
     [pair, OPEN_CONFLICTS_MAX],
   )
   if (open.length === 0) return new Map()
-  const { itemIds, localIds } = idsOf(open.map(({ node }) => node))
-  const files = await localsOf(tx, pair, { itemIds, localIds })
+  const { itemIds, localIds } = splitNodes(open.map(({ node }) => node))
+  const files = await readLocals(tx, pair, { itemIds, localIds })
   const rows = await tx.all<{ id: number; n: number }>(
     `WITH RECURSIVE above(parent_id, depth) AS (
-       SELECT parent_id, 0 FROM file_local WHERE drive = ? AND id IN (${numbersOf(tx)})
+       SELECT parent_id, 0 FROM file_local WHERE drive = ? AND id IN (${numberListParameter(tx)})
        UNION ALL SELECT up.parent_id, above.depth + 1 FROM above CROSS JOIN file_local up
          WHERE up.drive = ? AND up.id = above.parent_id AND above.depth < ${DEPTH_MAX})
      SELECT parent_id AS id, count(*) AS n FROM above WHERE parent_id IS NOT NULL GROUP BY parent_id`,
@@ -183,7 +191,7 @@ async function conflictsInside(tx: Tx, pair: string): Promise<Map<number, number
   return new Map(rows.map(({ id, n }) => [Number(id), Number(n)]))
 }
 
-function idsOf(nodes: readonly NodeKey[]): { itemIds: string[]; localIds: number[] } {
+function splitNodes(nodes: readonly NodeKey[]): { itemIds: string[]; localIds: number[] } {
   return {
     itemIds: nodes.filter((node) => node.startsWith('i:')).map((node) => node.slice(2)),
     localIds: nodes.filter((node) => node.startsWith('l:')).map((node) => Number(node.slice(2))),
@@ -195,35 +203,39 @@ function keysOf(row: LocalRow | undefined): NodeKey[] {
   return row ? [localNode(row), `l:${row.id}`] : []
 }
 
-async function basesOf(tx: Tx, pair: string, itemIds: readonly string[]): Promise<Map<string, BaseRow>> {
+async function readBases(tx: Tx, pair: string, itemIds: readonly string[]): Promise<Map<string, BaseRow>> {
   const rows = await tx.all(
-    `SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id IN (${listOf(tx)})`,
+    `SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id IN (${listParameter(tx)})`,
     [pair, JSON.stringify(itemIds)],
   )
-  return new Map(rows.map(baseOf).map((row) => [row.itemId, row]))
+  return new Map(rows.map(toBaseRow).map((row) => [row.itemId, row]))
 }
 
-async function localsOf(
+async function readLocals(
   tx: Tx,
   pair: string,
   { itemIds, localIds }: { itemIds: readonly string[]; localIds: readonly number[] },
 ): Promise<Map<string, LocalRow>> {
   const byItem = await tx.all(
-    `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND item_id IN (${listOf(tx)})`,
+    `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND item_id IN (${listParameter(tx)})`,
     [pair, JSON.stringify(itemIds)],
   )
   const byId = await tx.all(
-    `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND id IN (${numbersOf(tx)})`,
+    `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND id IN (${numberListParameter(tx)})`,
     [pair, JSON.stringify(localIds)],
   )
   const found = new Map<string, LocalRow>()
-  for (const row of byItem.map(localOf)) found.set(`i:${row.itemId}`, row)
-  for (const row of byId.map(localOf)) found.set(`l:${row.id}`, row)
+  for (const row of byItem.map(toLocalRow)) found.set(`i:${row.itemId}`, row)
+  for (const row of byId.map(toLocalRow)) found.set(`l:${row.id}`, row)
   return found
 }
 
 /** What has the same place and name here, and is not known to be the same yet. */
-async function pairsOf(tx: Tx, pair: string, items: readonly RemoteRow[]): Promise<Map<string, LocalRow>> {
+async function readPartners(
+  tx: Tx,
+  pair: string,
+  items: readonly RemoteRow[],
+): Promise<Map<string, LocalRow>> {
   const found = new Map<string, LocalRow>()
   const parents = [...new Set(items.flatMap(({ parentId }) => parentId ?? []))]
   if (parents.length === 0) return found
@@ -232,20 +244,20 @@ async function pairsOf(tx: Tx, pair: string, items: readonly RemoteRow[]): Promi
       .map((column) => `here.${column}`)
       .join(', ')}, folder.item_id AS folder_item
      FROM file_local folder JOIN file_local here ON here.drive = folder.drive AND here.parent_id = folder.id
-     WHERE folder.drive = ? AND folder.item_id IN (${listOf(tx)}) AND here.item_id IS NULL AND here.is_missing = 0
-       AND here.name_key IN (${listOf(tx)})`,
+     WHERE folder.drive = ? AND folder.item_id IN (${listParameter(tx)}) AND here.item_id IS NULL AND here.is_missing = 0
+       AND here.name_key IN (${listParameter(tx)})`,
     [pair, JSON.stringify(parents), JSON.stringify([...new Set(items.map(({ name }) => nameKey(name)))])],
   )
-  const placeOf = (parentId: Value | undefined, name: string): string => `${parentId} ${nameKey(name)}`
-  const byPlace = new Map(rows.map((raw) => [placeOf(raw.folder_item, String(raw.name)), localOf(raw)]))
+  const placeKey = (parentId: Value | undefined, name: string): string => `${parentId} ${nameKey(name)}`
+  const byPlace = new Map(rows.map((raw) => [placeKey(raw.folder_item, String(raw.name)), toLocalRow(raw)]))
   for (const { itemId, parentId, name, type } of items) {
-    const row = byPlace.get(placeOf(parentId, name))
+    const row = byPlace.get(placeKey(parentId, name))
     if (row?.type === type) found.set(`i:${itemId}`, row)
   }
   return found
 }
 
-async function opensOf(
+async function readOpen(
   tx: Tx,
   pair: string,
   nodes: readonly NodeKey[],
@@ -257,7 +269,7 @@ async function opensOf(
     because: string | null
     code: LeftCode | null
   }>(
-    `SELECT node, planned, waits_for, because, code FROM file_open WHERE drive = ? AND node IN (${listOf(tx)})`,
+    `SELECT node, planned, waits_for, because, code FROM file_open WHERE drive = ? AND node IN (${listParameter(tx)})`,
     [pair, JSON.stringify(nodes)],
   )
   return new Map(
@@ -271,7 +283,7 @@ async function opensOf(
 async function conflictsOf(tx: Tx, pair: string, nodes: readonly NodeKey[]): Promise<Map<string, number>> {
   const rows = await tx.all<{ node: string; id: number }>(
     `SELECT node, max(id) AS id FROM file_conflicts
-     WHERE drive = ? AND state = 'open' AND node IN (${listOf(tx)}) GROUP BY node`,
+     WHERE drive = ? AND state = 'open' AND node IN (${listParameter(tx)}) GROUP BY node`,
     [pair, JSON.stringify(nodes)],
   )
   return new Map(rows.map(({ node, id }) => [node, Number(id)]))
@@ -351,8 +363,6 @@ export function heldDeletes(ledger: Ledger, pair: string, limit: number): Promis
   })
 }
 
-type RawConflict = Record<string, Value>
-
 /** Newest first. */
 export function conflictPage(
   ledger: Ledger,
@@ -369,29 +379,13 @@ export function conflictPage(
       `SELECT * FROM file_conflicts WHERE drive = ? AND id < ?${only} ORDER BY id DESC LIMIT ?`,
       [pair, before ?? Number.MAX_SAFE_INTEGER, limit],
     )
-    return rows.map(conflictOf)
+    return rows.map(toConflictRow)
   })
 }
 
 export function conflictById(ledger: Ledger, pair: string, id: number): Promise<ConflictRow | undefined> {
   return ledger.driver.read(async (tx) => {
     const raw = await tx.get(`SELECT * FROM file_conflicts WHERE drive = ? AND id = ?`, [pair, id])
-    return raw && conflictOf(raw)
+    return raw && toConflictRow(raw)
   })
-}
-
-function conflictOf(raw: RawConflict): ConflictRow {
-  const text = (value: Value | undefined): string | null => (value == null ? null : String(value))
-  return {
-    id: Number(raw.id),
-    kind: raw.kind as ConflictRow['kind'],
-    path: String(raw.path),
-    node: raw.node as NodeKey,
-    copyPath: text(raw.copy_path),
-    localHash: text(raw.local_hash),
-    remoteHash: text(raw.remote_hash),
-    at: Number(raw.at),
-    state: raw.state as ConflictRow['state'],
-    resolvedAt: raw.resolved_at === null ? null : Number(raw.resolved_at),
-  }
 }

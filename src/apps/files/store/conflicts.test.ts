@@ -16,9 +16,9 @@ import type { ConflictRow } from './contract.ts'
 import { endSetAside } from './ends.ts'
 import { openStore, PAIR, ROOT_ITEM, remote, stat } from './file-store.suite.ts'
 import type { FileStore } from './file-store.ts'
-import { seeLocal, setLocalHash } from './local-tree.ts'
+import { recordLocal, setLocalHash } from './local-tree.ts'
 import { waitForNode } from './open-nodes.ts'
-import { hearNow, remoteAtName } from './remote-tree.ts'
+import { recordRemoteNow, remoteAtName } from './remote-tree.ts'
 
 const NODE: NodeKey = 'i:A'
 
@@ -31,9 +31,11 @@ async function withClash(url: string, run: (clash: Clash) => Promise<void>): Pro
     const store = await openStore(ledger)
     const item = remote('A', { name: 'a.txt', hash: 'theirs' })
     await store.write(async (tx) => {
-      await hearNow(tx, PAIR, [ROOT_ITEM, item])
+      await recordRemoteNow(tx, PAIR, [ROOT_ITEM, item])
       const id = 2
-      await seeLocal(tx, PAIR, [{ seen: 'new', id, parentId: 1, name: 'a.txt', type: 'file', stat: stat(7) }])
+      await recordLocal(tx, PAIR, [
+        { seen: 'new', id, parentId: 1, name: 'a.txt', type: 'file', stat: stat(7) },
+      ])
       await setLocalHash(tx, PAIR, { id, stat: stat(7), hash: 'ours', sha256: 'ours' })
     })
     const local = (await store.localRow(PAIR, 2))!
@@ -87,7 +89,7 @@ const CASES: [title: string, run: (clash: Clash) => Promise<void>][] = [
       for (const change of [{}, { cTag: null }, { cTag: null, hash: null }]) {
         const end = { node: NODE, local, remote: { ...item, ...change }, record: undefined }
         await store.write(async (tx) => {
-          await hearNow(tx, PAIR, [end.remote])
+          await recordRemoteNow(tx, PAIR, [end.remote])
           return endKeptRemote(tx, PAIR, { ...end, here: { hash: 'ours', sha256: 'ours' } })
         })
         assert.equal(await decisionOf(store), 'download')
@@ -99,7 +101,7 @@ const CASES: [title: string, run: (clash: Clash) => Promise<void>][] = [
     'a decision does not cover an edit that was seen since',
     async ({ store, local, item }) => {
       const edit = { seen: 'changed' as const, id: 2, stat: stat(7, { mtimeNs: '9' }) }
-      await store.write((tx) => seeLocal(tx, PAIR, [edit]))
+      await store.write((tx) => recordLocal(tx, PAIR, [edit]))
       const end = { node: NODE, local, remote: item, record: undefined }
       await store.write((tx) => endKeptRemote(tx, PAIR, { ...end, here: { hash: 'ours', sha256: 'ours' } }))
       assert.equal((await store.localRow(PAIR, 2))!.hash, null)

@@ -3,8 +3,10 @@
  * to the side that gives way, so that the other side is simply the one that changed, and goes its usual way with all
  * the care of that way.
  */
+
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Reason } from '../left-code.ts'
+import { isSameStat } from '../local/stat.ts'
 import {
   type BaseRow,
   type Digests,
@@ -17,8 +19,8 @@ import type { ConflictRow } from './contract.ts'
 import { addConflict, endGone, endStale } from './ends.ts'
 import { forgetLocal, localOfItem, localRow } from './local-tree.ts'
 import { closeNodes, freeNode, freeWaiting, leaveNode, openNode } from './open-nodes.ts'
-import { hearNow, isOther, remoteRows } from './remote-tree.ts'
-import { putBase, putLocal, sameStat } from './rows.ts'
+import { isOther, recordRemoteNow, remoteRows } from './remote-tree.ts'
+import { putBase, putLocal } from './rows.ts'
 
 export type Decided = {
   node: NodeKey
@@ -84,7 +86,7 @@ export async function endDoubted(
   end: { node: NodeKey; local: LocalRow; remote: RemoteRow; because: string },
 ): Promise<boolean> {
   const { node, local, remote, because } = end
-  await hearNow(tx, pair, [remote])
+  await recordRemoteNow(tx, pair, [remote])
   await endKeptLocal(tx, pair, {
     node,
     local,
@@ -96,7 +98,7 @@ export async function endDoubted(
   if (node !== item) await openNode(tx, pair, item)
   const now = await localRow(tx, pair, local.id)
   // What changed since is newer than what was sent.
-  if (!now || now.isMissing || !sameStat(now, local)) return true
+  if (!now || now.isMissing || !isSameStat(now, local)) return true
   await tx.run(
     `UPDATE file_open SET because = ?, code = NULL, waits_for = node WHERE drive = ? AND node = ?`,
     [because, pair, item],
@@ -109,7 +111,7 @@ async function endDecided(tx: Tx, pair: string, { node, local, remote, record }:
   if (now) {
     if (now.itemId === null)
       await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [pair, `l:${now.id}`])
-    const { hash, sha256 } = sameStat(now, local) ? local : now
+    const { hash, sha256 } = isSameStat(now, local) ? local : now
     await putLocal(tx, pair, { ...now, hash, sha256, itemId: remote.itemId })
   }
   if (record) await addConflict(tx, pair, record)
@@ -162,7 +164,7 @@ async function endWithout(tx: Tx, pair: string, node: NodeKey): Promise<boolean>
 
 function isSameFile(now: LocalRow, known: LocalRow): boolean {
   const isAtPlace = now.parentId === known.parentId && now.name === known.name && now.itemId === known.itemId
-  return !now.isMissing && isAtPlace && sameStat(now, known)
+  return !now.isMissing && isAtPlace && isSameStat(now, known)
 }
 
 /** Nobody has decided: both versions stay as they are, and people are asked. */

@@ -50,11 +50,11 @@ export type FolderPairRow = {
   /** The number of the last plan. */
   planned: number
   /** When the watch last saw a change of which no look was asked for yet; null: there is none. */
-  stirredAt: number | null
+  changeSeenAt: number | null
 }
 
 /** What a look at the folder found. */
-export type LocalSighting =
+export type LocalObservation =
   | {
       seen: 'new'
       /** Reserved with `takeLocalIds`. */

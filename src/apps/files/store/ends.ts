@@ -1,9 +1,11 @@
 /** How actions and plans end, in rows. Each returns whether nodes are to be planned (again). */
+
 import { TidemarkError } from '../../../base/errors.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import { DIGESTS_OF_NOTHING } from '../content-hash.ts'
 import { type Case, type ConflictKind, decide } from '../decide.ts'
 import type { Reason } from '../left-code.ts'
+import { isSameButChanged, isSameThing } from '../local/stat.ts'
 import { isTemporaryName } from '../names.ts'
 import type { Plan } from '../plan.ts'
 import {
@@ -17,14 +19,14 @@ import {
   sameSpelling,
 } from '../trees.ts'
 import type { InStep, SetAside } from './contract.ts'
-import { IS_HELD } from './held.ts'
+import { IS_HELD } from './guard.ts'
 import {
   forgetLocal,
   localAtName,
   localOfItem,
   localRow,
   missBranch,
-  seeLocal,
+  recordLocal,
   takeLocalIds,
   tidyFolder,
 } from './local-tree.ts'
@@ -43,18 +45,8 @@ import {
   openNodes,
 } from './open-nodes.ts'
 import { pathOfNode } from './overview.ts'
-import { deleteBranch, hearNow, isOther, remoteRow, withFolder } from './remote-tree.ts'
-import {
-  BASE_COLUMNS,
-  baseOf,
-  isSameButChanged,
-  isSameThing,
-  LOCAL_COLUMNS,
-  localOf,
-  putBase,
-  putLocal,
-  putRemote,
-} from './rows.ts'
+import { deleteBranch, isOther, recordRemoteNow, remoteRow, withFolder } from './remote-tree.ts'
+import { BASE_COLUMNS, LOCAL_COLUMNS, putBase, putLocal, putRemote, toBaseRow, toLocalRow } from './rows.ts'
 
 /** Both sides have the same now. */
 export async function endInStep(tx: Tx, pair: string, end: InStep): Promise<boolean> {
@@ -66,7 +58,7 @@ export async function endInStep(tx: Tx, pair: string, end: InStep): Promise<bool
   const local = await placeLocal(tx, pair, end)
   // It is the local side of another item, which has not gone yet: so this one is not here after all.
   if (!local) return endStale(tx, pair, { node })
-  const folder = await folderOf(tx, pair, local)
+  const folder = await readFolder(tx, pair, local)
   const isAtPlace = await putAgreed(tx, pair, { local, folder, remote })
   const partner: NodeKey = `l:${local.id}`
   const isChanged = await closeNode(tx, pair, node, version)
@@ -89,7 +81,7 @@ async function reopen(tx: Tx, pair: string, item: NodeKey): Promise<boolean> {
 
 type Folder = Pick<LocalRow, 'itemId' | 'isMissing'>
 
-async function folderOf(tx: Tx, pair: string, { parentId }: LocalRow): Promise<Folder | undefined> {
+async function readFolder(tx: Tx, pair: string, { parentId }: LocalRow): Promise<Folder | undefined> {
   const raw = await tx.get<{ item_id: string | null; is_missing: number }>(
     `SELECT item_id, is_missing FROM file_local WHERE drive = ? AND id = ?`,
     [pair, parentId],
@@ -104,10 +96,10 @@ async function tellGone(
   { remote, local, folder }: { remote: RemoteRow; local: LocalRow; folder: Folder | undefined },
 ): Promise<boolean> {
   const now = await withFolder(tx, pair, remote)
-  const heard = now.isDeleted ? await hearNow(tx, pair, [now]) : 0
+  const heard = now.isDeleted ? await recordRemoteNow(tx, pair, [now]) : 0
   const { id, parentId, name } = local
   if (parentId === null || (folder && !folder.isMissing)) return heard > 0
-  const seen = await seeLocal(tx, pair, [{ seen: 'missing', id, parentId, name }])
+  const seen = await recordLocal(tx, pair, [{ seen: 'missing', id, parentId, name }])
   return heard + seen.opened > 0
 }
 
@@ -152,7 +144,7 @@ async function placeLocal(tx: Tx, pair: string, end: InStep): Promise<LocalRow |
   const id = known?.id ?? taken ?? former?.id ?? (await takeLocalIds(tx, pair, 1))
   if (former && former.id !== id) await dropLocal(tx, pair, former.id)
   if (other && other.id !== id) {
-    await seeLocal(tx, pair, [{ seen: 'missing', id: other.id, parentId, name: localName }])
+    await recordLocal(tx, pair, [{ seen: 'missing', id: other.id, parentId, name: localName }])
   }
   const row: LocalRow = {
     id,
@@ -229,7 +221,7 @@ export async function endMoved(
     pair,
     end.remote.itemId,
   ])
-  await tellGone(tx, pair, { ...end, folder: await folderOf(tx, pair, end.local) })
+  await tellGone(tx, pair, { ...end, folder: await readFolder(tx, pair, end.local) })
   if (before && isTemporaryName(before.name)) await freeExchanged(tx, pair)
   if (end.local.type === 'folder')
     await freeLeftOut(tx, pair, { localId: end.local.id, itemId: end.remote.itemId })
@@ -430,7 +422,7 @@ async function adopt(
 ): Promise<void> {
   const { remote, local, base } = await rowsOf(tx, pair, node)
   // Something new here has a version of its own: so it is decided again on the rows as they are now.
-  const folder = local && (await folderOf(tx, pair, local))
+  const folder = local && (await readFolder(tx, pair, local))
   const now = decide({ base, local, remote, localParentId: folder?.itemId ?? undefined }, 'two-way')
   // Another one of the same plan has left it something else to be compared with: it stays open, and is planned again.
   if (!remote || !local || now.do !== 'adopt') return
@@ -444,7 +436,7 @@ async function adopt(
 async function rowsOf(tx: Tx, pair: string, node: NodeKey): Promise<Pick<Case, 'base' | 'local' | 'remote'>> {
   const itemId = node.slice(2)
   const remote = await remoteRow(tx, pair, itemId)
-  const local = (await localOfItem(tx, pair, itemId)) ?? (remote && (await pairOf(tx, pair, remote)))
+  const local = (await localOfItem(tx, pair, itemId)) ?? (remote && (await findPartner(tx, pair, remote)))
   return { remote, local, base: await baseRow(tx, pair, itemId) }
 }
 
@@ -453,11 +445,11 @@ async function baseRow(tx: Tx, pair: string, itemId: string): Promise<BaseRow | 
     pair,
     itemId,
   ])
-  return raw && baseOf(raw)
+  return raw && toBaseRow(raw)
 }
 
 /** Something new here at the very place where an item has nothing here: they are one node. */
-export async function pairOf(tx: Tx, pair: string, remote: RemoteRow): Promise<LocalRow | undefined> {
+export async function findPartner(tx: Tx, pair: string, remote: RemoteRow): Promise<LocalRow | undefined> {
   if (remote.isDeleted || remote.parentId === null) return undefined
   const folder = await localOfItem(tx, pair, remote.parentId)
   if (!folder) return undefined
@@ -465,7 +457,7 @@ export async function pairOf(tx: Tx, pair: string, remote: RemoteRow): Promise<L
     `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND parent_id = ? AND name_key = ? AND is_missing = 0`,
     [pair, folder.id, nameKey(remote.name)],
   )
-  return bestPair(rows.map(localOf), remote)
+  return bestPair(rows.map(toLocalRow), remote)
 }
 
 /** Of those with its name in any case, the one that is spelled the same comes first. */

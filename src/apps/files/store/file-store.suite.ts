@@ -3,7 +3,7 @@ import type { Tx } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import type { BaseRow, LocalRow, LocalStat, RemoteRow } from '../trees.ts'
 import { FileStore } from './file-store.ts'
-import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, localOf, REMOTE_COLUMNS, remoteOf } from './rows.ts'
+import { BASE_COLUMNS, LOCAL_COLUMNS, REMOTE_COLUMNS, toBaseRow, toLocalRow, toRemoteRow } from './rows.ts'
 
 export const PAIR = 'home'
 
@@ -58,8 +58,10 @@ export function allRows(
   pair: string,
 ): Promise<{ local: LocalRow[]; remote: RemoteRow[]; base: BaseRow[] }> {
   return store.write(async (tx) => ({
-    local: (await tx.all(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ?`, [pair])).map(localOf),
-    remote: (await tx.all(`SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ?`, [pair])).map(remoteOf),
-    base: (await tx.all(`SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ?`, [pair])).map(baseOf),
+    local: (await tx.all(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ?`, [pair])).map(toLocalRow),
+    remote: (await tx.all(`SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ?`, [pair])).map(
+      toRemoteRow,
+    ),
+    base: (await tx.all(`SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ?`, [pair])).map(toBaseRow),
   }))
 }

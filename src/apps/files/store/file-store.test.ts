@@ -4,24 +4,24 @@ import { freshDatabase } from '../../../../scripts/test-database.ts'
 import { openLedger } from '../../../ledger/open.ts'
 import { type Plan, plan } from '../plan.ts'
 import type { NodeKey } from '../trees.ts'
-import type { LocalSighting } from './contract.ts'
+import type { LocalObservation } from './contract.ts'
 import { endInStep, endLeft, endSetAside, endStale, writePlan } from './ends.ts'
 import { openStore, PAIR, ROOT_ITEM, remote, stat } from './file-store.suite.ts'
 import { type FileStore, setFolderPair } from './file-store.ts'
-import { freeHeld } from './held.ts'
-import { seeLocal } from './local-tree.ts'
+import { freeHeld } from './guard.ts'
+import { recordLocal } from './local-tree.ts'
 import { openNode, releaseSettled } from './open-nodes.ts'
-import { forgetUnheard, hearRemote } from './remote-tree.ts'
+import { deleteUnlisted, recordRemote } from './remote-tree.ts'
 
 const NO_DELETES = { baseItems: 0, baseFiles: 0, deletes: { local: 0, remote: 0 }, deletedFiles: 0 }
 const GUARD = { ...NO_DELETES, forced: 0 }
 
 function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promise<void> }>): void {
-  const withStore = (run: (store: Desk) => Promise<void>) => async (): Promise<void> => {
+  const withStore = (run: (store: TestStore) => Promise<void>) => async (): Promise<void> => {
     const { url, drop } = await open()
     const ledger = await openLedger(url)
     try {
-      await run(new Desk(await openStore(ledger)))
+      await run(new TestStore(await openStore(ledger)))
     } finally {
       await ledger.close()
       await drop()
@@ -74,7 +74,7 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
       withStore(async (desk) => {
         await desk.hear([ROOT_ITEM, remote('a'), remote('b')], 1)
         await desk.hear([remote('b')], 2)
-        assert.equal(await desk.store.write((tx) => forgetUnheard(tx, PAIR, 2)), 1)
+        assert.equal(await desk.store.write((tx) => deleteUnlisted(tx, PAIR, 2)), 1)
       }),
     )
 
@@ -315,7 +315,7 @@ function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promis
 }
 
 /** Small verbs over the store, as jobs would use it. */
-class Desk {
+class TestStore {
   readonly store: FileStore
   #cycle = 0
 
@@ -323,18 +323,18 @@ class Desk {
     this.store = store
   }
 
-  hear(items: Parameters<typeof hearRemote>[2], generation = 1): Promise<number> {
-    return this.store.write((tx) => hearRemote(tx, PAIR, items, generation))
+  hear(items: Parameters<typeof recordRemote>[2], generation = 1): Promise<number> {
+    return this.store.write((tx) => recordRemote(tx, PAIR, items, generation))
   }
 
   async see(
-    seen: { seen: 'new'; name: string } | Extract<LocalSighting, { seen: 'missing' }>,
+    seen: { seen: 'new'; name: string } | Extract<LocalObservation, { seen: 'missing' }>,
     as = stat(50),
   ): Promise<number> {
     const id = await this.store.takeLocalIds(PAIR, 1)
-    const sighting: LocalSighting =
+    const observation: LocalObservation =
       seen.seen === 'missing' ? seen : { ...seen, id, parentId: 1, type: 'file', stat: as }
-    const { otherIds } = await this.store.write((tx) => seeLocal(tx, PAIR, [sighting]))
+    const { otherIds } = await this.store.write((tx) => recordLocal(tx, PAIR, [observation]))
     return otherIds.get(id) ?? id
   }
 

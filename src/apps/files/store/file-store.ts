@@ -3,7 +3,7 @@ import { UsageError } from '../../../base/errors.ts'
 import type { Tx, Value } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import type { Case, Mode } from '../decide.ts'
-import { UNKNOWN } from '../elsewhere.ts'
+import { UNKNOWN } from '../folder-pair.ts'
 import {
   type DeleteGuard,
   type Held,
@@ -14,16 +14,14 @@ import {
 import type { LeftCode } from '../left-code.ts'
 import type { LocalRow, LocalStat, NodeKey, RemoteRow } from '../trees.ts'
 import type { ConflictRow, FolderPairRow, OpenNode } from './contract.ts'
-import { recentDeletes } from './delete-counts.ts'
-import { pairOf } from './ends.ts'
-import { IS_HELD } from './held.ts'
+import { findPartner } from './ends.ts'
+import { IS_HELD, overwritesAhead, recentDeletes, recentOverwrites } from './guard.ts'
 import { childRows, localOfItem, localRow, takeLocalIds } from './local-tree.ts'
-import { pathOfNode, type Reported, reportedOf, type Totals, totalsOf } from './overview.ts'
-import { overwritesAhead, recentOverwrites } from './overwrite-counts.ts'
+import { pathOfNode, type Reported, readReported, readTotals, type Totals } from './overview.ts'
 import { loadUnplanned, type PlanView } from './plan-view.ts'
 import { remoteRow, remoteRows, rootRow } from './remote-tree.ts'
-import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, localOf, putRemote } from './rows.ts'
-import { schemaOf } from './schema.ts'
+import { BASE_COLUMNS, LOCAL_COLUMNS, putRemote, toBaseRow, toConflictRow, toLocalRow } from './rows.ts'
+import { fileSchema } from './schema.ts'
 import { type SeenFolder, seenFolder } from './seen-folders.ts'
 import { foldersGone, type WholeDelete, waitingForWhole, wholeDelete } from './whole-deletes.ts'
 
@@ -37,7 +35,7 @@ export class FileStore {
   }
 
   static async open(ledger: Ledger): Promise<FileStore> {
-    await ledger.migrateApp('file-sync', schemaOf(ledger.dialect))
+    await ledger.migrateApp('file-sync', fileSchema(ledger.dialect))
     return new FileStore(ledger)
   }
 
@@ -154,7 +152,7 @@ export class FileStore {
         `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND ino = ? AND dev = ?`,
         [pair, ino, dev],
       )
-      return rows.map(localOf)
+      return rows.map(toLocalRow)
     })
   }
 
@@ -184,7 +182,7 @@ export class FileStore {
           `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND parent_id = ? AND name = ? AND is_missing = 0`,
           [pair, row.id, name],
         )
-        row = raw && localOf(raw)
+        row = raw && toLocalRow(raw)
       }
       return row
     })
@@ -271,7 +269,7 @@ export class FileStore {
     return this.#read(async (tx) => {
       const ahead = await overwritesAhead(tx, name, mode)
       const isAny = ahead.ahead.local + ahead.ahead.remote + ahead.unread > 0
-      const baseFiles = isAny ? (await totalsOf(tx, name)).files : 0
+      const baseFiles = isAny ? (await readTotals(tx, name)).files : 0
       return { ...ahead, baseFiles, recent: await recentOverwrites(tx, name, nowMs), forced }
     })
   }
@@ -314,11 +312,11 @@ export class FileStore {
   }
 
   totals(pair: string): Promise<Totals> {
-    return this.#read((tx) => totalsOf(tx, pair))
+    return this.#read((tx) => readTotals(tx, pair))
   }
 
   reported(pair: string, page: { after?: string | undefined; limit: number }): Promise<Reported[]> {
-    return this.#read((tx) => reportedOf(tx, pair, page))
+    return this.#read((tx) => readReported(tx, pair, page))
   }
 
   pathOfNode(pair: string, node: NodeKey): Promise<string> {
@@ -335,7 +333,7 @@ export class FileStore {
         [pair, ...(state ? [state] : []), limit],
       ),
     )
-    return rows.map(conflictOf)
+    return rows.map(toConflictRow)
   }
 }
 
@@ -384,12 +382,12 @@ async function readCase(tx: Tx, pair: string, node: NodeKey): Promise<NodeCase> 
     itemId === undefined
       ? undefined
       : await tx.get(`SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id = ?`, [pair, itemId])
-  const base = raw && baseOf(raw)
+  const base = raw && toBaseRow(raw)
   let local =
     itemId === undefined
       ? await localRow(tx, pair, Number(node.slice(2)))
       : await localOfItem(tx, pair, itemId)
-  local ??= remote && !base ? await pairOf(tx, pair, remote) : undefined
+  local ??= remote && !base ? await findPartner(tx, pair, remote) : undefined
   const about = await tx.get<{ version: number | null; folder_item: string | null }>(
     `SELECT (SELECT version FROM file_open WHERE drive = ? AND node = ?) AS version,
        (SELECT item_id FROM file_local WHERE drive = ? AND id = ?) AS folder_item`,
@@ -439,7 +437,7 @@ const COLUMN_OF: Record<string, string> = {
   forcedDeletes: 'forced_deletes',
   forcedOverwrites: 'forced_overwrites',
   heldDeletes: 'held_deletes',
-  stirredAt: 'stirred_at',
+  changeSeenAt: 'stirred_at',
   filterKey: 'filter_key',
 }
 
@@ -477,21 +475,6 @@ function toFolderPairRow(raw: Raw): FolderPairRow {
     heldDeletes: raw.held_deletes as string | null,
     filterKey: String(raw.filter_key),
     planned: Number(raw.planned),
-    stirredAt: number(raw.stirred_at),
-  }
-}
-
-function conflictOf(raw: Raw): ConflictRow {
-  return {
-    id: Number(raw.id),
-    kind: raw.kind as ConflictRow['kind'],
-    path: String(raw.path),
-    node: raw.node as NodeKey,
-    copyPath: raw.copy_path as string | null,
-    localHash: raw.local_hash as string | null,
-    remoteHash: raw.remote_hash as string | null,
-    at: Number(raw.at),
-    state: raw.state as ConflictRow['state'],
-    resolvedAt: raw.resolved_at === null ? null : Number(raw.resolved_at),
+    changeSeenAt: number(raw.stirred_at),
   }
 }

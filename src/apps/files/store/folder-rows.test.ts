@@ -9,9 +9,9 @@ import { openStore, PAIR, ROOT_ITEM, remote, stat } from './file-store.suite.ts'
 import { FileStore } from './file-store.ts'
 import { copyFolderPair } from './folder-pair-copy.ts'
 import { agreedPage, continuePlans, leftAlone, localNames, newHerePage } from './folder-rows.ts'
-import { seeLocal } from './local-tree.ts'
+import { recordLocal } from './local-tree.ts'
 import { leaveNode } from './open-nodes.ts'
-import { hearRemote } from './remote-tree.ts'
+import { recordRemote } from './remote-tree.ts'
 
 const databases: [name: string, open: () => Promise<{ ledger: Ledger; drop: () => Promise<void> }>][] = [
   ['SQLite', async () => ({ ledger: await openLedger('sqlite::memory:'), drop: async () => {} })],
@@ -28,8 +28,8 @@ const databases: [name: string, open: () => Promise<{ ledger: Ledger; drop: () =
 async function fill(store: FileStore): Promise<void> {
   const ids = await store.takeLocalIds(PAIR, 4)
   await store.write(async (tx) => {
-    await hearRemote(tx, PAIR, [ROOT_ITEM, remote('a'), remote('b'), remote('c')], 1)
-    await seeLocal(tx, PAIR, [
+    await recordRemote(tx, PAIR, [ROOT_ITEM, remote('a'), remote('b'), remote('c')], 1)
+    await recordLocal(tx, PAIR, [
       { seen: 'new', id: ids, parentId: 1, name: 'a', type: 'file', stat: stat(10) },
       { seen: 'new', id: ids + 1, parentId: 1, name: 'b', type: 'file', stat: stat(11) },
       { seen: 'new', id: ids + 2, parentId: 1, name: 'new', type: 'folder', stat: stat(12) },

@@ -2,7 +2,14 @@
 import type { Tx } from '../../../ledger/contract.ts'
 import type { LeftCode } from '../left-code.ts'
 import type { BaseRow, LocalRow } from '../trees.ts'
-import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, listOf, localOf, numbersOf } from './rows.ts'
+import {
+  BASE_COLUMNS,
+  LOCAL_COLUMNS,
+  listParameter,
+  numberListParameter,
+  toBaseRow,
+  toLocalRow,
+} from './rows.ts'
 
 export type LeftAlone = { because: string; code: LeftCode | null; count: number }
 
@@ -31,11 +38,11 @@ export async function agreedPage(
   )
   const ids = bases.map((raw) => String(raw.item_id))
   const locals = await tx.all(
-    `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND item_id IN (${listOf(tx)})`,
+    `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND item_id IN (${listParameter(tx)})`,
     [pair, JSON.stringify(ids)],
   )
-  const byItem = new Map(locals.map(localOf).map((row) => [row.itemId, row]))
-  return bases.map((raw) => ({ base: baseOf(raw), local: byItem.get(String(raw.item_id)) }))
+  const byItem = new Map(locals.map(toLocalRow).map((row) => [row.itemId, row]))
+  return bases.map((raw) => ({ base: toBaseRow(raw), local: byItem.get(String(raw.item_id)) }))
 }
 
 /** What is here and was never agreed on, in the order of ids, which is the cursor. */
@@ -52,7 +59,7 @@ export async function newHerePage(
        AND base.item_id IS NULL ORDER BY here.id LIMIT ?`,
     [pair, after, limit],
   )
-  return rows.map(localOf)
+  return rows.map(toLocalRow)
 }
 
 /** Names from the root of several local rows, in few statements. */
@@ -65,7 +72,7 @@ export async function localNames(
   let wanted = [...new Set(ids)]
   for (let depth = 0; wanted.length > 0 && depth < DEPTH_MAX; depth++) {
     const rows = await tx.all(
-      `SELECT id, parent_id, name FROM file_local WHERE drive = ? AND id IN (${numbersOf(tx)})`,
+      `SELECT id, parent_id, name FROM file_local WHERE drive = ? AND id IN (${numberListParameter(tx)})`,
       [pair, JSON.stringify(wanted)],
     )
     const above = new Set<number>()

@@ -1,6 +1,8 @@
 /** Writes what a look at the folder found into the local tree, and opens what changed by it. */
+
 import { TidemarkError } from '../../../base/errors.ts'
 import type { Tx } from '../../../ledger/contract.ts'
+import { isSameStat } from '../local/stat.ts'
 import {
   type Digests,
   itemNode,
@@ -10,51 +12,51 @@ import {
   type NodeKey,
   nameKey,
 } from '../trees.ts'
-import type { LocalSighting } from './contract.ts'
+import type { LocalObservation } from './contract.ts'
 import { freeLeftOut, isOpen, openNodes } from './open-nodes.ts'
-import { LOCAL_COLUMNS, listOf, localOf, numbersOf, putLocal, sameStat } from './rows.ts'
+import { LOCAL_COLUMNS, listParameter, numberListParameter, putLocal, toLocalRow } from './rows.ts'
 
 /**
  * Returns how many nodes were opened, and which ids of new folders are known by another id, because an action has
  * entered them meanwhile. `isUnsure`: that something is missing is no proof that somebody deleted it. `isOtherRoot`: nor
  * is another content one that somebody edited it.
  */
-export async function seeLocal(
+export async function recordLocal(
   tx: Tx,
   pair: string,
-  sightings: readonly LocalSighting[],
+  observations: readonly LocalObservation[],
   { isUnsure = false, isOtherRoot = false }: { isUnsure?: boolean; isOtherRoot?: boolean } = {},
 ): Promise<{ opened: number; otherIds: Map<number, number> }> {
   const opened = new Set<NodeKey>()
   const otherIds = new Map<number, number>()
   const folders = new Set<number>()
   const known = (id: number): number => otherIds.get(id) ?? id
-  for (const told of sightings) {
-    const sighting = told.parentId === undefined ? told : { ...told, parentId: known(told.parentId) }
-    if (sighting.seen === 'missing') {
-      const gone = await seeMissing(tx, pair, sighting)
+  for (const told of observations) {
+    const observation = told.parentId === undefined ? told : { ...told, parentId: known(told.parentId) }
+    if (observation.seen === 'missing') {
+      const gone = await seeMissing(tx, pair, observation)
       for (const node of gone) opened.add(node)
       if (isUnsure) await forgetAgreed(tx, pair, gone)
-    } else if (sighting.seen === 'changed') {
-      await seeChanged(tx, pair, sighting, opened)
-      if (isOtherRoot) await doubtAgreed(tx, pair, sighting.id)
+    } else if (observation.seen === 'changed') {
+      await seeChanged(tx, pair, observation, opened)
+      if (isOtherRoot) await doubtAgreed(tx, pair, observation.id)
     } else {
-      await checkFolder(tx, pair, sighting, folders)
-      const id = await seeNew(tx, pair, sighting, opened)
-      if (id !== sighting.id) otherIds.set(sighting.id, id)
+      await checkFolder(tx, pair, observation, folders)
+      const id = await seeNew(tx, pair, observation, opened)
+      if (id !== observation.id) otherIds.set(observation.id, id)
     }
   }
   await openNodes(tx, pair, opened)
   return { opened: opened.size, otherIds }
 }
 
-type Sighting<S extends LocalSighting['seen']> = Extract<LocalSighting, { seen: S }>
+type Observation<S extends LocalObservation['seen']> = Extract<LocalObservation, { seen: S }>
 
 /** Of a folder that was settled as deleted since it was looked at nothing is known any more. */
 async function checkFolder(
   tx: Tx,
   pair: string,
-  { parentId, name }: Sighting<'new'>,
+  { parentId, name }: Observation<'new'>,
   folders: Set<number>,
 ): Promise<void> {
   if (folders.has(parentId)) return
@@ -62,7 +64,7 @@ async function checkFolder(
   folders.add(parentId)
 }
 
-async function seeNew(tx: Tx, pair: string, seen: Sighting<'new'>, opened: Set<NodeKey>): Promise<number> {
+async function seeNew(tx: Tx, pair: string, seen: Observation<'new'>, opened: Set<NodeKey>): Promise<number> {
   const there = await localAtName(tx, pair, seen.parentId, seen.name)
   if (there) {
     await seeChanged(tx, pair, { seen: 'changed', id: there.id, ...statOf(seen) }, opened)
@@ -86,7 +88,10 @@ async function seeNew(tx: Tx, pair: string, seen: Sighting<'new'>, opened: Set<N
   return seen.id
 }
 
-function statOf({ stat, unreadable }: Sighting<'new'>): Pick<Sighting<'changed'>, 'stat' | 'unreadable'> {
+function statOf({
+  stat,
+  unreadable,
+}: Observation<'new'>): Pick<Observation<'changed'>, 'stat' | 'unreadable'> {
   return { stat, unreadable: unreadable ?? null }
 }
 
@@ -106,7 +111,7 @@ async function unlinkedNamesakes(tx: Tx, pair: string, { parentId, name }: Local
 async function seeChanged(
   tx: Tx,
   pair: string,
-  seen: Sighting<'changed'>,
+  seen: Observation<'changed'>,
   opened: Set<NodeKey>,
 ): Promise<void> {
   const before = await localRow(tx, pair, seen.id)
@@ -117,7 +122,7 @@ async function seeChanged(
   if (seen.unreadable !== undefined) row.unreadable = seen.unreadable
   // A folder's own time and size say nothing about it.
   const isEdited = seen.stat && before.type !== 'folder' && !isSameContentStat(before, seen.stat)
-  if (seen.stat && !sameStat(before, seen.stat))
+  if (seen.stat && !isSameStat(before, seen.stat))
     Object.assign(row, seen.stat, isEdited ? { hash: null, sha256: null } : {})
   const there = row.parentId === null ? undefined : await localAtName(tx, pair, row.parentId, row.name)
   if (there && there.id !== row.id) throw outdated(row)
@@ -157,7 +162,7 @@ function isOther(before: LocalRow, now: LocalRow): boolean {
 async function seeMissing(
   tx: Tx,
   pair: string,
-  { id, parentId, name }: Sighting<'missing'>,
+  { id, parentId, name }: Observation<'missing'>,
 ): Promise<NodeKey[]> {
   const before = await localRow(tx, pair, id)
   // Moved by one of our own actions since it was looked for.
@@ -177,7 +182,7 @@ async function doubtAgreed(tx: Tx, pair: string, localId: number): Promise<void>
 /** Without a base it is no deletion: what OneDrive has of it comes here again. */
 async function forgetAgreed(tx: Tx, pair: string, nodes: readonly NodeKey[]): Promise<void> {
   const items = nodes.filter((node) => node.startsWith('i:')).map((node) => node.slice(2))
-  await tx.run(`DELETE FROM file_base WHERE drive = ? AND item_id IN (${listOf(tx)})`, [
+  await tx.run(`DELETE FROM file_base WHERE drive = ? AND item_id IN (${listParameter(tx)})`, [
     pair,
     JSON.stringify(items),
   ])
@@ -223,12 +228,12 @@ async function branch(tx: Tx, pair: string, id: number): Promise<LocalRow[]> {
      WHERE found.drive = ? AND found.id = branch.id`,
     [pair, id, pair, pair],
   )
-  return rows.map(localOf)
+  return rows.map(toLocalRow)
 }
 
 export async function localRow(tx: Tx, pair: string, id: number): Promise<LocalRow | undefined> {
   const raw = await tx.get(`SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND id = ?`, [pair, id])
-  return raw && localOf(raw)
+  return raw && toLocalRow(raw)
 }
 
 export async function localOfItem(tx: Tx, pair: string, itemId: string): Promise<LocalRow | undefined> {
@@ -236,7 +241,7 @@ export async function localOfItem(tx: Tx, pair: string, itemId: string): Promise
     pair,
     itemId,
   ])
-  return raw && localOf(raw)
+  return raw && toLocalRow(raw)
 }
 
 export async function localAtName(
@@ -249,7 +254,7 @@ export async function localAtName(
     `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND parent_id = ? AND name = ? AND is_missing = 0`,
     [pair, parentId, name],
   )
-  return raw && localOf(raw)
+  return raw && toLocalRow(raw)
 }
 
 /**
@@ -307,10 +312,10 @@ export async function localRows(
 ): Promise<Map<number, LocalRow>> {
   if (ids.length === 0) return new Map()
   const rows = await tx.all(
-    `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND id IN (${numbersOf(tx)})`,
+    `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND id IN (${numberListParameter(tx)})`,
     [pair, JSON.stringify(ids)],
   )
-  return new Map(rows.map(localOf).map((row) => [row.id, row]))
+  return new Map(rows.map(toLocalRow).map((row) => [row.id, row]))
 }
 
 /**

@@ -11,7 +11,7 @@
 import type { Tx } from '../../../ledger/contract.ts'
 import type { Reason } from '../left-code.ts'
 import type { NodeKey } from '../trees.ts'
-import { listOf } from './rows.ts'
+import { listParameter } from './rows.ts'
 
 export async function openNode(tx: Tx, pair: string, node: NodeKey): Promise<void> {
   await tx.run(
@@ -37,7 +37,7 @@ export async function closeNode(tx: Tx, pair: string, node: NodeKey, version: nu
 
 /** Whatever its version: it is not a node any more. */
 export async function closeNodes(tx: Tx, pair: string, nodes: readonly NodeKey[]): Promise<void> {
-  await tx.run(`DELETE FROM file_open WHERE drive = ? AND node IN (${listOf(tx)})`, [
+  await tx.run(`DELETE FROM file_open WHERE drive = ? AND node IN (${listParameter(tx)})`, [
     pair,
     JSON.stringify(nodes),
   ])
@@ -60,7 +60,7 @@ export async function freeNode(tx: Tx, pair: string, node: NodeKey): Promise<boo
 /** What waited for it is planned again; true where something did. */
 export async function freeWaiting(tx: Tx, pair: string, nodes: readonly NodeKey[]): Promise<boolean> {
   const freed = await tx.run(
-    `UPDATE file_open SET waits_for = NULL, because = NULL, code = NULL WHERE drive = ? AND waits_for IN (${listOf(tx)})`,
+    `UPDATE file_open SET waits_for = NULL, because = NULL, code = NULL WHERE drive = ? AND waits_for IN (${listParameter(tx)})`,
     [pair, JSON.stringify(nodes)],
   )
   return freed > 0

@@ -5,7 +5,7 @@ import type { NodeKey } from '../trees.ts'
 export type Totals = { files: number; folders: number; bytes: number }
 
 /** Of what both sides agree on. */
-export async function totalsOf(tx: Tx, pair: string): Promise<Totals> {
+export async function readTotals(tx: Tx, pair: string): Promise<Totals> {
   const rows = await tx.all<{ type: string; n: number; bytes: number | null }>(
     `SELECT type, count(*) AS n, sum(size) AS bytes FROM file_base WHERE drive = ? GROUP BY type`,
     [pair],
@@ -21,7 +21,7 @@ export async function totalsOf(tx: Tx, pair: string): Promise<Totals> {
 export type Reported = { node: NodeKey; path: string; because: string }
 
 /** What is left alone and why, with where it is: on this side where it is here, else in OneDrive. */
-export async function reportedOf(
+export async function readReported(
   tx: Tx,
   pair: string,
   { after = '', limit }: { after?: string | undefined; limit: number },

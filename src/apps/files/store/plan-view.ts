@@ -1,8 +1,8 @@
 /** Loads the open nodes that a plan is about, and what is around them, in a few statements for all of them together. */
 import type { Tx } from '../../../ledger/contract.ts'
+import { IGNORE_FILE } from '../filter.ts'
 import type { LeftCode } from '../left-code.ts'
-import type { PlanNode } from '../plan.ts'
-import type { NodeState, Surroundings, WayUp } from '../surroundings.ts'
+import type { NodeState, PlanNode, Surroundings, WayUp } from '../plan.ts'
 import {
   type BaseRow,
   itemNode,
@@ -13,18 +13,20 @@ import {
   type RemoteRow,
   sameSpelling,
 } from '../trees.ts'
+import type { FolderPairRow } from './contract.ts'
 import { bestPair } from './ends.ts'
-import { localRows } from './local-tree.ts'
-import { remoteRows } from './remote-tree.ts'
+import { ROOT_ID } from './file-store.ts'
+import { localAtName, localRows } from './local-tree.ts'
+import { remoteAtName, remoteRows } from './remote-tree.ts'
 import {
   BASE_COLUMNS,
-  baseOf,
   LOCAL_COLUMNS,
-  listOf,
-  localOf,
-  numbersOf,
+  listParameter,
+  numberListParameter,
   REMOTE_COLUMNS,
-  remoteOf,
+  toBaseRow,
+  toLocalRow,
+  toRemoteRow,
 } from './rows.ts'
 
 /** What a filter, a conflict or a name adds to a case is the caller's. */
@@ -188,14 +190,14 @@ class View implements PlanView {
     const remote = item === undefined ? undefined : this.#remote.get(item)
     const base = item === undefined ? undefined : this.#base.get(item)
     let local = item === undefined ? this.#local.get(Number(node.slice(2))) : this.#localOfItem.get(item)
-    local ??= remote && !base ? this.#pairOf(remote) : undefined
+    local ??= remote && !base ? this.#findPartner(remote) : undefined
     const parent = local?.parentId == null ? undefined : this.#local.get(local.parentId)
     const localParentId = parent?.itemId ?? undefined
     return { node, version, base, local, remote, localParentId }
   }
 
   /** Something new here at the very place where an item has nothing here: they are one node. */
-  #pairOf(remote: RemoteRow): LocalRow | undefined {
+  #findPartner(remote: RemoteRow): LocalRow | undefined {
     const folder = remote.parentId === null ? undefined : this.#localOfItem.get(remote.parentId)
     if (!folder || remote.isDeleted) return undefined
     return bestPair(this.#localByName.get(`${folder.id}/${nameKey(remote.name)}`) ?? [], remote)
@@ -212,15 +214,15 @@ class View implements PlanView {
     const list = JSON.stringify(wanted)
     for (const [id, row] of await remoteRows(this.#tx, this.#pair, wanted)) this.#remote.set(id, row)
     const bases = await this.#tx.all(
-      `SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id IN (${listOf(this.#tx)})`,
+      `SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id IN (${listParameter(this.#tx)})`,
       [this.#pair, list],
     )
-    for (const row of bases.map(baseOf)) this.#base.set(row.itemId, row)
+    for (const row of bases.map(toBaseRow)) this.#base.set(row.itemId, row)
     const locals = await this.#tx.all(
-      `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND item_id IN (${listOf(this.#tx)})`,
+      `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND item_id IN (${listParameter(this.#tx)})`,
       [this.#pair, list],
     )
-    for (const row of locals.map(localOf)) this.#addLocal(row)
+    for (const row of locals.map(toLocalRow)) this.#addLocal(row)
   }
 
   /** Folders above, on both sides, level by level: as many statements as the tree is deep. */
@@ -259,17 +261,17 @@ class View implements PlanView {
     }
     const remote = await this.#tx.all(
       `SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND is_deleted = 0
-       AND parent_id IN (${listOf(this.#tx)}) AND name_key IN (${listOf(this.#tx)})`,
+       AND parent_id IN (${listParameter(this.#tx)}) AND name_key IN (${listParameter(this.#tx)})`,
       [this.#pair, JSON.stringify([...items]), JSON.stringify([...remoteNames, ...localNames])],
     )
-    for (const row of remote.map(remoteOf))
+    for (const row of remote.map(toRemoteRow))
       this.#remoteByName.set(`${row.parentId}/${nameKey(row.name)}`, row)
     const local = await this.#tx.all(
       `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND is_missing = 0
-       AND parent_id IN (${numbersOf(this.#tx)}) AND name_key IN (${listOf(this.#tx)})`,
+       AND parent_id IN (${numberListParameter(this.#tx)}) AND name_key IN (${listParameter(this.#tx)})`,
       [this.#pair, JSON.stringify([...folders]), JSON.stringify([...remoteNames, ...localNames])],
     )
-    for (const row of local.map(localOf)) {
+    for (const row of local.map(toLocalRow)) {
       const key = `${row.parentId}/${nameKey(row.name)}`
       this.#localByName.set(key, [...(this.#localByName.get(key) ?? []), row])
     }
@@ -288,14 +290,14 @@ class View implements PlanView {
     })
     if (here.length + there.length === 0) return
     const local = await this.#tx.all<{ parent_id: number; id: number; item_id: string | null }>(
-      `SELECT parent_id, id, item_id FROM file_local WHERE drive = ? AND is_missing = 0 AND parent_id IN (${numbersOf(this.#tx)})`,
+      `SELECT parent_id, id, item_id FROM file_local WHERE drive = ? AND is_missing = 0 AND parent_id IN (${numberListParameter(this.#tx)})`,
       [this.#pair, JSON.stringify(here)],
     )
     for (const row of local) {
       push(this.#localChildren, Number(row.parent_id), localNode({ id: Number(row.id), itemId: row.item_id }))
     }
     const remote = await this.#tx.all<{ parent_id: string; item_id: string }>(
-      `SELECT parent_id, item_id FROM file_remote WHERE drive = ? AND is_deleted = 0 AND parent_id IN (${listOf(this.#tx)})`,
+      `SELECT parent_id, item_id FROM file_remote WHERE drive = ? AND is_deleted = 0 AND parent_id IN (${listParameter(this.#tx)})`,
       [this.#pair, JSON.stringify(there)],
     )
     for (const row of remote) push(this.#remoteChildren, row.parent_id, itemNode(row.item_id))
@@ -324,7 +326,7 @@ class View implements PlanView {
 
   async #addOpen(nodes: ReadonlySet<NodeKey>): Promise<void> {
     const rows = await this.#tx.all<OpenRow>(
-      `SELECT node, version, planned, waits_for, because, code FROM file_open WHERE drive = ? AND node IN (${listOf(this.#tx)})`,
+      `SELECT node, version, planned, waits_for, because, code FROM file_open WHERE drive = ? AND node IN (${listParameter(this.#tx)})`,
       [this.#pair, JSON.stringify([...nodes])],
     )
     for (const { node, version, planned, waits_for: waitsFor, because, code } of rows) {
@@ -375,4 +377,32 @@ function push<K>(lists: Map<K, NodeKey[]>, key: K, node: NodeKey): void {
   const list = lists.get(key)
   if (list) list.push(node)
   else lists.set(key, [node])
+}
+
+/** The file that says what takes part, where it is open: on its way here, or away. */
+export type RulesAhead = { node: NodeKey; version: number; isPlanned: boolean }
+
+/** What waits for somebody, or is left alone, is not on its way. */
+export async function rulesAhead(
+  tx: Tx,
+  { name: pair, rootItemId }: Pick<FolderPairRow, 'name' | 'rootItemId'>,
+): Promise<RulesAhead[]> {
+  const there = await remoteAtName(tx, pair, { parentId: rootItemId, name: IGNORE_FILE })
+  const here = await localAtName(tx, pair, ROOT_ID, IGNORE_FILE)
+  const found: RulesAhead[] = []
+  for (const itemId of new Set([there?.itemId, here?.itemId])) {
+    if (itemId == null) continue
+    const node = itemNode(itemId)
+    const open = await tx.get<{ version: number; planned: number | null }>(
+      `SELECT version, planned FROM file_open
+       WHERE drive = ? AND node = ? AND waits_for IS NULL AND because IS NULL`,
+      [pair, node],
+    )
+    if (open) found.push({ node, version: Number(open.version), isPlanned: open.planned !== null })
+  }
+  return found
+}
+
+export function viewOfRules(tx: Tx, pair: string, rules: readonly RulesAhead[]): Promise<PlanView> {
+  return loadView(tx, pair, new Map(rules.map(({ node, version }) => [node, version])))
 }

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { schemaStatements } from '../../../ledger/schema.ts'
-import { schemaOf } from './schema.ts'
+import { fileSchema } from './schema.ts'
 
 const db = new DatabaseSync(':memory:')
-for (const step of [schemaStatements('sqlite', { from: 0 }), ...schemaOf('sqlite')])
+for (const step of [schemaStatements('sqlite', { from: 0 }), ...fileSchema('sqlite')])
   for (const sql of step) db.exec(sql)
 
 /** How SQLite would go about it, with no other statistics than those of the schema. */

@@ -2,10 +2,10 @@
 import type { Tx } from '../../../ledger/contract.ts'
 import { itemNode, type NodeKey, nameKey, type RemoteRow } from '../trees.ts'
 import { freeLeftOut, openNodes } from './open-nodes.ts'
-import { listOf, putRemote, REMOTE_COLUMNS, remoteOf } from './rows.ts'
+import { listParameter, putRemote, REMOTE_COLUMNS, toRemoteRow } from './rows.ts'
 
 /** Items in the order in which they came: the last one counts. Returns how many nodes were opened. */
-export async function hearRemote(
+export async function recordRemote(
   tx: Tx,
   pair: string,
   items: readonly RemoteRow[],
@@ -68,7 +68,7 @@ async function isMaking(tx: Tx, pair: string): Promise<boolean> {
  * before is told again. Always under the number of the latest reading: with an older
  * one, a reading from the start that is under way would take them for deleted.
  */
-export async function hearNow(
+export async function recordRemoteNow(
   tx: Tx,
   pair: string,
   items: readonly RemoteRow[],
@@ -82,7 +82,7 @@ export async function hearNow(
     const isOld = action !== undefined && (await isOutdated(tx, pair, item, action))
     if (!isOld) now.push(await withFolder(tx, pair, item))
   }
-  return hearRemote(tx, pair, now, Number(row?.generation ?? 0))
+  return recordRemote(tx, pair, now, Number(row?.generation ?? 0))
 }
 
 /**
@@ -156,7 +156,7 @@ export async function deleteBranch(
 }
 
 /** Named, although not enough is said of them: so they are there. */
-export async function keepHeard(
+export async function keepListed(
   tx: Tx,
   pair: string,
   ids: readonly string[],
@@ -164,13 +164,13 @@ export async function keepHeard(
 ): Promise<void> {
   if (ids.length === 0) return
   await tx.run(
-    `UPDATE file_remote SET generation = ? WHERE drive = ? AND is_deleted = 0 AND item_id IN (${listOf(tx)})`,
+    `UPDATE file_remote SET generation = ? WHERE drive = ? AND is_deleted = 0 AND item_id IN (${listParameter(tx)})`,
     [generation, pair, JSON.stringify(ids)],
   )
 }
 
 /** An enumeration from the start has come to its end: what it did not name is not there. */
-export async function forgetUnheard(tx: Tx, pair: string, generation: number): Promise<number> {
+export async function deleteUnlisted(tx: Tx, pair: string, generation: number): Promise<number> {
   const rows = await tx.all<{ item_id: string }>(
     `UPDATE file_remote SET is_deleted = 1 WHERE drive = ? AND is_deleted = 0 AND generation < ? AND parent_id IS NOT NULL RETURNING item_id`,
     [pair, generation],
@@ -189,10 +189,10 @@ export async function remoteRows(
   ids: readonly string[],
 ): Promise<Map<string, RemoteRow>> {
   const rows = await tx.all(
-    `SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND item_id IN (${listOf(tx)})`,
+    `SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND item_id IN (${listParameter(tx)})`,
     [pair, JSON.stringify(ids)],
   )
-  return new Map(rows.map(remoteOf).map((row) => [row.itemId, row]))
+  return new Map(rows.map(toRemoteRow).map((row) => [row.itemId, row]))
 }
 
 /** Of one, for actions: a list costs three times as much. */
@@ -201,7 +201,7 @@ export async function remoteRow(tx: Tx, pair: string, itemId: string): Promise<R
     pair,
     itemId,
   ])
-  return raw && remoteOf(raw)
+  return raw && toRemoteRow(raw)
 }
 
 /** The root has neither name nor content of its own. */
@@ -230,5 +230,5 @@ export async function remoteAtName(
     `SELECT ${REMOTE_COLUMNS} FROM file_remote WHERE drive = ? AND parent_id = ? AND name_key = ? AND is_deleted = 0`,
     [pair, parentId, nameKey(name)],
   )
-  return raw && remoteOf(raw)
+  return raw && toRemoteRow(raw)
 }

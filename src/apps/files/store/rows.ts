@@ -1,6 +1,7 @@
 /** Rows as the database gives them, and back. */
 import type { Tx, Value } from '../../../ledger/contract.ts'
-import { type BaseRow, type LocalRow, type LocalStat, nameKey, type RemoteRow } from '../trees.ts'
+import { type BaseRow, type LocalRow, type NodeKey, nameKey, type RemoteRow } from '../trees.ts'
+import type { ConflictRow } from './contract.ts'
 
 type Raw = Record<string, Value>
 
@@ -15,7 +16,7 @@ export const BASE_COLUMNS =
 export const LOCAL_COLUMNS =
   'id, parent_id, name, type, dev, ino, birth_ns, mtime_ns, size, hash, item_id, is_missing, unreadable, ctime_ns, sha256' as const
 
-export function remoteOf(raw: Raw): RemoteRow {
+export function toRemoteRow(raw: Raw): RemoteRow {
   return {
     itemId: text(raw.item_id),
     parentId: textOrNull(raw.parent_id),
@@ -30,7 +31,7 @@ export function remoteOf(raw: Raw): RemoteRow {
   }
 }
 
-export function baseOf(raw: Raw): BaseRow {
+export function toBaseRow(raw: Raw): BaseRow {
   return {
     itemId: text(raw.item_id),
     parentId: text(raw.parent_id),
@@ -47,7 +48,7 @@ export function baseOf(raw: Raw): BaseRow {
   }
 }
 
-export function localOf(raw: Raw): LocalRow {
+export function toLocalRow(raw: Raw): LocalRow {
   return {
     id: Number(raw.id),
     parentId: numberOrNull(raw.parent_id),
@@ -67,25 +68,19 @@ export function localOf(raw: Raw): LocalRow {
   }
 }
 
-export function sameStat(one: LocalStat, other: LocalStat): boolean {
-  return one.ctimeNs === other.ctimeNs && isSameButChanged(one, other)
-}
-
-/** Whatever its ctime: a rename has changed that. */
-export function isSameButChanged(one: LocalStat, other: LocalStat): boolean {
-  return (
-    one.ino === other.ino &&
-    one.dev === other.dev &&
-    one.size === other.size &&
-    one.mtimeNs === other.mtimeNs &&
-    one.birthNs === other.birthNs
-  )
-}
-
-/** The same file or folder, whatever is in it now. */
-export function isSameThing(one: LocalStat, other: LocalStat): boolean {
-  const isSameBirth = one.birthNs === other.birthNs || one.birthNs === '0' || other.birthNs === '0'
-  return one.ino === other.ino && one.dev === other.dev && isSameBirth
+export function toConflictRow(raw: Raw): ConflictRow {
+  return {
+    id: Number(raw.id),
+    kind: raw.kind as ConflictRow['kind'],
+    path: text(raw.path),
+    node: raw.node as NodeKey,
+    copyPath: textOrNull(raw.copy_path),
+    localHash: textOrNull(raw.local_hash),
+    remoteHash: textOrNull(raw.remote_hash),
+    at: Number(raw.at),
+    state: raw.state as ConflictRow['state'],
+    resolvedAt: numberOrNull(raw.resolved_at),
+  }
 }
 
 export async function putRemote(tx: Tx, pair: string, row: RemoteRow, generation: number): Promise<void> {
@@ -170,15 +165,15 @@ export async function putLocal(tx: Tx, pair: string, row: LocalRow): Promise<voi
   )
 }
 
-/** A list as one parameter: `… IN (${listOf(tx)})`. */
-export function listOf(tx: Tx): string {
+/** A list as one parameter: `… IN (${listParameter(tx)})`. */
+export function listParameter(tx: Tx): string {
   return tx.dialect === 'sqlite'
     ? `SELECT value FROM json_each(?)`
     : `SELECT value FROM json_array_elements_text(?::json)`
 }
 
 /** The same for numbers. */
-export function numbersOf(tx: Tx): string {
+export function numberListParameter(tx: Tx): string {
   return tx.dialect === 'sqlite'
     ? `SELECT value FROM json_each(?)`
     : `SELECT value::bigint FROM json_array_elements_text(?::json)`

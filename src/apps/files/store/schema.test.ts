@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { openLedger } from '../../../ledger/open.ts'
 import { ASIDE, isAside } from '../trees.ts'
 import { FileStore } from './file-store.ts'
-import { seeLocal } from './local-tree.ts'
-import { schemaOf } from './schema.ts'
+import { recordLocal } from './local-tree.ts'
+import { fileSchema } from './schema.ts'
 
 /** As they stand in the store; each is asked for every file. */
 const LOOK_UPS = [
@@ -34,7 +34,7 @@ test('on SQLite, no look-up reads all rows of a drive', async () => {
 test('a home from before deletions were counted by their time opens, and keeps its drives', async () => {
   const ledger = await openLedger('sqlite::memory:')
   try {
-    await ledger.migrateApp('file-sync', schemaOf('sqlite').slice(0, 5))
+    await ledger.migrateApp('file-sync', fileSchema('sqlite').slice(0, 5))
     await ledger.transaction((tx) =>
       tx.run(
         `INSERT INTO file_drives(name, account, drive_id, drive_type, root_item_id, root, marker_id, machine, settings,
@@ -52,7 +52,7 @@ test('a home from before deletions were counted by their time opens, and keeps i
 test('a home from before ctime and SHA-256 were kept opens, and neither reads nor sends anything for it', async () => {
   const ledger = await openLedger('sqlite::memory:')
   try {
-    await ledger.migrateApp('file-sync', schemaOf('sqlite').slice(0, 6))
+    await ledger.migrateApp('file-sync', fileSchema('sqlite').slice(0, 6))
     await ledger.transaction(async (tx) => {
       await tx.run(
         `INSERT INTO file_drives(name, account, drive_id, drive_type, root_item_id, root, marker_id, machine, settings)
@@ -69,13 +69,13 @@ test('a home from before ctime and SHA-256 were kept opens, and neither reads no
     const row = (await store.localRow('home', 2))!
     assert.deepEqual([row.ctimeNs, row.sha256], ['0', null])
     const stat = { dev: '1', ino: '2', birthNs: '3', mtimeNs: '4', ctimeNs: '9', size: 5 }
-    await store.write((tx) => seeLocal(tx, 'home', [{ seen: 'changed', id: 2, stat }]))
+    await store.write((tx) => recordLocal(tx, 'home', [{ seen: 'changed', id: 2, stat }]))
     const { hash, ctimeNs } = (await store.localRow('home', 2))!
     assert.deepEqual([hash, ctimeNs], ['h', '9'])
     assert.deepEqual(await store.openNodes('home', { limit: 1 }), [])
     // From now on it counts.
     await store.write((tx) =>
-      seeLocal(tx, 'home', [{ seen: 'changed', id: 2, stat: { ...stat, ctimeNs: '10' } }]),
+      recordLocal(tx, 'home', [{ seen: 'changed', id: 2, stat: { ...stat, ctimeNs: '10' } }]),
     )
     assert.equal((await store.localRow('home', 2))!.hash, null)
   } finally {
@@ -86,7 +86,7 @@ test('a home from before ctime and SHA-256 were kept opens, and neither reads no
 test('an edit that was missed because its file had no hash is looked at when its home is opened', async () => {
   const ledger = await openLedger('sqlite::memory:')
   try {
-    await ledger.migrateApp('file-sync', schemaOf('sqlite').slice(0, 10))
+    await ledger.migrateApp('file-sync', fileSchema('sqlite').slice(0, 10))
     await ledger.transaction(async (tx) => {
       const rows = [`2, 1, 'empty', 'empty', 0, NULL, 'A'`, `3, 1, 'edited', 'edited', 9, NULL, 'B'`]
       for (const row of [...rows, `4, 1, 'known', 'known', 9, 'h', 'C'`]) {
@@ -110,7 +110,7 @@ test('an edit that was missed because its file had no hash is looked at when its
 test('reasons and notes of a home from before codes were kept get theirs when it is opened', async () => {
   const ledger = await openLedger('sqlite::memory:')
   try {
-    await ledger.migrateApp('file-sync', schemaOf('sqlite').slice(0, 12))
+    await ledger.migrateApp('file-sync', fileSchema('sqlite').slice(0, 12))
     const reasons = {
       'i:a': 'left out: a pattern in skip',
       'i:b': 'left out: its folder is on its way to another name',
@@ -152,7 +152,7 @@ test('reasons and notes of a home from before codes were kept get theirs when it
 test('things that were not at their place in a home from before codes were kept are still known to be so', async () => {
   const ledger = await openLedger('sqlite::memory:')
   try {
-    await ledger.migrateApp('file-sync', schemaOf('sqlite').slice(0, 13))
+    await ledger.migrateApp('file-sync', fileSchema('sqlite').slice(0, 13))
     await ledger.transaction(async (tx) => {
       for (const [id, reason] of [
         ['2', 'it is in a folder here that is left out'],

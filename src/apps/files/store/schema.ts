@@ -7,7 +7,7 @@
  */
 import type { Tx } from '../../../ledger/contract.ts'
 
-export function schemaOf(dialect: Tx['dialect']): string[][] {
+export function fileSchema(dialect: Tx['dialect']): string[][] {
   const integer = dialect === 'sqlite' ? 'INTEGER' : 'BIGINT'
   return [
     [

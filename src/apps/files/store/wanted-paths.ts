@@ -17,14 +17,14 @@ export async function unknownPaths(
 ): Promise<UnknownPath[]> {
   const unknown: UnknownPath[] = []
   for (const path of paths) {
-    const near = await nearOf(tx, { pair: name, rootItemId }, path)
+    const near = await namesNearby(tx, { pair: name, rootItemId }, path)
     if (near) unknown.push({ path, near })
   }
   return unknown
 }
 
 /** Undefined: something is there. */
-async function nearOf(
+async function namesNearby(
   tx: Tx,
   { pair, rootItemId }: { pair: string; rootItemId: string },
   path: string,

@@ -8,7 +8,7 @@ import { isMovedRemotely } from '../decide.ts'
 import { isRemoteContentSame, itemNode, type NodeKey, type RemoteRow } from '../trees.ts'
 import { pathOfNode } from './overview.ts'
 import { remoteRow, remoteRows } from './remote-tree.ts'
-import { BASE_COLUMNS, baseOf, LOCAL_COLUMNS, listOf, localOf } from './rows.ts'
+import { BASE_COLUMNS, LOCAL_COLUMNS, listParameter, toBaseRow, toLocalRow } from './rows.ts'
 
 export type WholeDelete = {
   itemId: string
@@ -62,16 +62,16 @@ export async function wholeDelete(tx: Tx, pair: string, itemId: string): Promise
   const all = [itemId, ...ids]
   const list = JSON.stringify(all)
   const bases = await tx.all(
-    `SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id IN (${listOf(tx)})`,
+    `SELECT ${BASE_COLUMNS} FROM file_base WHERE drive = ? AND item_id IN (${listParameter(tx)})`,
     [pair, list],
   )
   const locals = await tx.all(
-    `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND item_id IN (${listOf(tx)})`,
+    `SELECT ${LOCAL_COLUMNS} FROM file_local WHERE drive = ? AND item_id IN (${listParameter(tx)})`,
     [pair, list],
   )
   const rows = await remoteRows(tx, pair, all)
-  const base = new Map(bases.map(baseOf).map((row) => [row.itemId, row]))
-  const local = new Map(locals.map(localOf).map((row) => [row.itemId, row]))
+  const base = new Map(bases.map(toBaseRow).map((row) => [row.itemId, row]))
+  const local = new Map(locals.map(toLocalRow).map((row) => [row.itemId, row]))
   for (const id of all) {
     const [row, agreed, here] = [rows.get(id), base.get(id), local.get(id)]
     if (!row || !agreed || row.type === 'package' || isMovedRemotely(row, agreed)) return undefined
@@ -108,7 +108,7 @@ const DEPTH_MAX = 1_000
 /** All but the folder itself wait to be planned, or for the folder: nobody acts on one of them, or has left it alone. */
 async function areFree(tx: Tx, pair: string, nodes: readonly NodeKey[]): Promise<boolean> {
   const row = await tx.get<{ n: number }>(
-    `SELECT count(*) AS n FROM file_open WHERE drive = ? AND node IN (${listOf(tx)})
+    `SELECT count(*) AS n FROM file_open WHERE drive = ? AND node IN (${listParameter(tx)})
        AND (node = ? OR planned IS NULL) AND because IS NULL`,
     [pair, JSON.stringify(nodes), nodes[0]!],
   )
@@ -119,7 +119,7 @@ async function areFree(tx: Tx, pair: string, nodes: readonly NodeKey[]): Promise
 export async function waitForWhole(tx: Tx, pair: string, { itemId, items }: WholeDelete): Promise<void> {
   const below = items.slice(1).map(({ row }) => itemNode(row.itemId))
   await tx.run(
-    `UPDATE file_open SET waits_for = ? WHERE drive = ? AND planned IS NULL AND node IN (${listOf(tx)})`,
+    `UPDATE file_open SET waits_for = ? WHERE drive = ? AND planned IS NULL AND node IN (${listParameter(tx)})`,
     [itemNode(itemId), pair, JSON.stringify(below)],
   )
 }

@@ -7,22 +7,22 @@ import type { CancelTimer, Clock } from '../../base/clock.ts'
 
 const SOON_MS = 50
 /** Of those for whom a look was asked for; beyond that they may ask once more. */
-const SOUGHT_MAX = 10_000
+const LOOKED_FOR_MAX = 10_000
 
-export type Asked = { what: 'plan' | 'delta' } | { what: 'look'; folders: string[][] }
+export type PlanRequest = { what: 'plan' | 'delta' } | { what: 'look'; folders: string[][] }
 
-export class PlanBell {
+export class PlanRequests {
   readonly #clock: Clock
-  readonly #ask: (pair: string, asked: Asked) => Promise<void>
+  readonly #ask: (pair: string, asked: PlanRequest) => Promise<void>
   readonly #onError: (error: unknown) => void
   readonly #timers = new Map<string, CancelTimer>()
   /** By drive: folders in which somebody is not found. */
   readonly #folders = new Map<string, Set<string>>()
-  readonly #sought = new Set<string>()
+  readonly #lookedFor = new Set<string>()
 
   constructor(options: {
     clock: Clock
-    ask: (pair: string, asked: Asked) => Promise<void>
+    ask: (pair: string, asked: PlanRequest) => Promise<void>
     onError: (error: unknown) => void
   }) {
     this.#clock = options.clock
@@ -30,22 +30,22 @@ export class PlanBell {
     this.#onError = options.onError
   }
 
-  ring(pair: string, what: 'plan' | 'delta' = 'plan'): void {
-    this.#soon(`${what} ${pair}`, () => this.#ask(pair, { what }))
+  soon(pair: string, what: 'plan' | 'delta' = 'plan'): void {
+    this.#after(`${what} ${pair}`, () => this.#ask(pair, { what }))
   }
 
   /**
    * Something is not where it was, and a look at its folder tells what became of it. Once for `whom`: what such a look
    * does not find would be looked for without end.
    */
-  seek(pair: string, folder: readonly string[], whom: string): void {
+  lookSoon(pair: string, folder: readonly string[], whom: string): void {
     const key = `${pair} ${whom}`
-    if (this.#sought.has(key)) return
-    if (this.#sought.size >= SOUGHT_MAX) this.#sought.clear()
-    this.#sought.add(key)
+    if (this.#lookedFor.has(key)) return
+    if (this.#lookedFor.size >= LOOKED_FOR_MAX) this.#lookedFor.clear()
+    this.#lookedFor.add(key)
     const folders = this.#folders.get(pair) ?? new Set()
     this.#folders.set(pair, folders.add(folder.join('/')))
-    this.#soon(`look ${pair}`, () => {
+    this.#after(`look ${pair}`, () => {
       this.#folders.delete(pair)
       const names = [...folders].map((path) => (path === '' ? [] : path.split('/')))
       return this.#ask(pair, { what: 'look', folders: names })
@@ -57,7 +57,7 @@ export class PlanBell {
     this.#timers.clear()
   }
 
-  #soon(key: string, ask: () => Promise<void>): void {
+  #after(key: string, ask: () => Promise<void>): void {
     if (this.#timers.has(key)) return
     const cancel = this.#clock.timer(SOON_MS, () => {
       this.#timers.delete(key)

@@ -1,8 +1,110 @@
-/** Contents that replace others: how many are ahead, and how many were done although nobody was asked (see guard.ts). */
+/**
+ * What the guard against many deletions and replaced files keeps (see guard.ts): what waits for a yes and what a yes
+ * does, and how many deletions and replaced contents were done although nobody was asked.
+ */
 import type { Tx } from '../../../ledger/contract.ts'
 import { type Mode, SAME_TIME_MS } from '../decide.ts'
-import { type OverwriteGuard, RECENT_MS } from '../guard.ts'
+import {
+  type Held,
+  heldTotal,
+  type OverwriteGuard,
+  RECENT_MS,
+  type RecentDeletes,
+  SHARE_MS,
+} from '../guard.ts'
 import { itemNode, type NodeKey } from '../trees.ts'
+
+/** Of rows of file_open: they wait for a yes. */
+export const IS_HELD = `code IN ('held-delete', 'held-overwrite')`
+
+/** A yes to many of them holds until they are done, and not for the next ones. */
+export async function endForced(tx: Tx, pair: string): Promise<void> {
+  await tx.run(
+    `UPDATE file_drives SET forced_deletes = 0, forced_overwrites = 0 WHERE name = ? AND NOT EXISTS (
+       SELECT 1 FROM file_open WHERE drive = ? AND (planned IS NOT NULL OR because IS NULL))`,
+    [pair, pair],
+  )
+}
+
+/** A yes to what waits: to so many, and not one more. */
+export async function sayYes(tx: Tx, pair: string, held: Held): Promise<void> {
+  const { deleted, replaced } = heldTotal(held)
+  await tx.run(
+    `UPDATE file_drives SET forced_deletes = ?, forced_overwrites = ?, held_deletes = NULL WHERE name = ?`,
+    [deleted, replaced, pair],
+  )
+  await freeHeld(tx, pair)
+}
+
+/** Someone said yes to what waited for it, or it is looked at anew. */
+export async function freeHeld(tx: Tx, pair: string): Promise<number> {
+  return tx.run(
+    `UPDATE file_open SET because = NULL, code = NULL, waits_for = NULL WHERE drive = ? AND ${IS_HELD}`,
+    [pair],
+  )
+}
+
+/**
+ * Whoever wants the name of something whose deletion does not wait for a yes any more, because somebody said it or has
+ * put the thing back, looks again: before each plan, so that one and the other are decided together.
+ */
+export async function freeHeldNames(tx: Tx, pair: string): Promise<number> {
+  return tx.run(
+    `UPDATE file_open SET because = NULL, code = NULL, waits_for = NULL
+     WHERE drive = ? AND code = 'held-name' AND planned IS NULL AND NOT EXISTS (SELECT 1 FROM file_open held
+       WHERE held.drive = file_open.drive AND held.node = file_open.waits_for AND held.code = 'held-delete')`,
+    [pair],
+  )
+}
+
+export async function hasHeldNames(tx: Tx, pair: string): Promise<boolean> {
+  const found = await tx.get(
+    `SELECT 1 AS yes FROM file_open WHERE drive = ? AND code = 'held-name' LIMIT 1`,
+    [pair],
+  )
+  return found !== undefined
+}
+
+/**
+ * Deletions were done. They take of those that somebody said yes to, so that later ones are asked about anew; where
+ * nobody was asked, it is counted, so that many come to be asked about although they come little by little.
+ */
+export async function countDelete(
+  tx: Tx,
+  pair: string,
+  { nowMs, items, files }: { nowMs: number; items: number; files: number },
+): Promise<void> {
+  const spent = await tx.run(
+    `UPDATE file_drives SET forced_deletes = CASE WHEN forced_deletes > ? THEN forced_deletes - ? ELSE 0 END
+     WHERE name = ? AND forced_deletes > 0`,
+    [items, items, pair],
+  )
+  if (spent > 0) return
+  const at = nowMs - (nowMs % COUNTED_MS)
+  await tx.run(
+    `INSERT INTO file_deletes(drive, at, items, files) VALUES (?, ?, ?, ?) ON CONFLICT (drive, at)
+     DO UPDATE SET items = file_deletes.items + excluded.items, files = file_deletes.files + excluded.files`,
+    [pair, at, items, files],
+  )
+  // Later ones are of a clock that was wrong.
+  await tx.run(`DELETE FROM file_deletes WHERE drive = ? AND (at <= ? OR at > ?)`, [
+    pair,
+    at - SHARE_MS,
+    nowMs,
+  ])
+}
+
+/** Deletions of so much time are counted together. */
+const COUNTED_MS = 600_000
+
+export async function recentDeletes(tx: Tx, pair: string, nowMs: number): Promise<RecentDeletes> {
+  const row = await tx.get<{ lately: number | null; items: number | null; files: number | null }>(
+    `SELECT sum(CASE WHEN at > ? THEN items ELSE 0 END) AS lately, sum(items) AS items, sum(files) AS files
+     FROM file_deletes WHERE drive = ? AND at > ? AND at <= ?`,
+    [nowMs - RECENT_MS - COUNTED_MS, pair, nowMs - SHARE_MS - COUNTED_MS, nowMs],
+  )
+  return { lately: Number(row?.lately ?? 0), items: Number(row?.items ?? 0), files: Number(row?.files ?? 0) }
+}
 
 /** As in decide.ts and trees.ts. */
 const IS_UNREAD = `here.hash IS NULL`

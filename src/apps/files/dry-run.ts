@@ -1,5 +1,5 @@
 /**
- * What a sync would do, without doing it. All that is known of the drive is copied into a ledger of its own, in a
+ * What a sync would do, without doing it. All that is known of the folder pair is copied into a ledger of its own, in a
  * temporary file; there both sides are looked at with the very jobs of a sync, and planned with the very plan. Neither
  * side nor what is stored of them is touched: OneDrive is only listened to, the folder only looked at.
  *

@@ -1,23 +1,23 @@
 /**
- * The watch of one folder: what changes is looked at, and an upload whose file changes is stopped, because another one
- * takes its place. What is seen while the stream is paused is collected; beyond `FOLDERS_MAX` it is everything.
+ * Watches the local folder of one folder pair. It asks for a look at each folder in which something changed, and stops
+ * an upload whose file changes, because another upload takes its place. While the stream is paused, changes are
+ * collected.
  *
- * From the first change on until looks are asked for, the store knows that there are some: the status must not say that
- * both sides are in step meanwhile.
+ * From the first change until the looks are asked for, the store has a note that there are changes: meanwhile the status
+ * must not say that both sides are in step.
  */
 
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import type { FolderPair } from './folder-pair.ts'
-import type { Changes } from './local/change-buffer.ts'
+import { ChangedFolders, type Changes } from './local/change-buffer.ts'
 import { openRoot } from './local/root.ts'
 import { isSameStat, lookAt } from './local/stat.ts'
 import { type RootWatch, watchRoot } from './local/watch.ts'
 import type { FilesRuntime } from './runtime.ts'
 import { clearChangeSeen, NOTED_EVERY_MS, noteChangeSeen } from './store/change-seen.ts'
 
-const FOLDERS_MAX = 100_000
-/** Of one job: so many folders are looked at in seconds. */
+/** How many folders one job looks at; that takes seconds. */
 const FOLDERS_A_LOOK = 1_000
 
 export type FolderWatchInput = {
@@ -30,8 +30,7 @@ export type FolderWatchInput = {
 export class FolderWatch {
   readonly pair: FolderPair
   readonly #input: FolderWatchInput
-  #folders = new Set<string>()
-  #isEverything = false
+  readonly #changed = new ChangedFolders()
   #isClosed = false
   #watch: RootWatch | undefined
   #handing: Promise<void> = Promise.resolve()
@@ -65,7 +64,7 @@ export class FolderWatch {
 
   /** Hands over what was collected, unless it still has to wait. */
   flush(): void {
-    if (this.#folders.size === 0 && !this.#isEverything) return
+    if (this.#changed.isEmpty) return
     this.#handing = this.#handing.then(() => this.#hand()).catch(this.#input.onError)
   }
 
@@ -87,10 +86,7 @@ export class FolderWatch {
   }
 
   #seen(changes: Changes): void {
-    if (changes === 'everything') this.#isEverything = true
-    else for (const names of changes) this.#folders.add(names.join('/'))
-    if (this.#folders.size > FOLDERS_MAX) this.#isEverything = true
-    if (this.#isEverything) this.#folders = new Set()
+    this.#changed.add(changes)
     this.#handing = this.#handing.then(() => this.#stopUploads(changes)).catch(this.#input.onError)
     this.flush()
   }
@@ -99,21 +95,19 @@ export class FolderWatch {
     if (this.#isClosed || (await this.#isPaused())) return
     const { engine, files } = this.#input.runtime
     const { name: pair, stream } = this.pair
-    const isEverything = this.#isEverything
-    const folders = [...this.#folders].map((path) => (path === '' ? [] : path.split('/')))
-    this.#isEverything = false
-    this.#folders = new Set()
+    const changes = this.#changed.take()
     // What is seen from here on is noted again, after this.
     this.#notedMs = undefined
-    if (isEverything) {
+    if (changes === 'everything') {
       const { outcome, id } = await engine.enqueue(files.kinds.look, { drive: pair }, { stream })
       // One that is under way may be past what has changed: another follows it.
       const again = { stream, key: `${pair}:again`, after: [id] }
       if (outcome === 'ignored') await engine.enqueue(files.kinds.look, { drive: pair }, again)
-    }
-    for (let at = 0; at < folders.length && !isEverything; at += FOLDERS_A_LOOK) {
-      const some = folders.slice(at, at + FOLDERS_A_LOOK)
-      await engine.enqueue(files.kinds.look, { drive: pair, folders: some }, { stream })
+    } else {
+      for (let at = 0; at < changes.length; at += FOLDERS_A_LOOK) {
+        const folders = changes.slice(at, at + FOLDERS_A_LOOK)
+        await engine.enqueue(files.kinds.look, { drive: pair, folders }, { stream })
+      }
     }
     await files.store.write((tx) => clearChangeSeen(tx, pair))
   }

@@ -32,7 +32,7 @@ export type FileKinds = {
   all: readonly AnyJobKind[]
   /** The kind whose jobs do this. */
   kindOf(verb: ActionVerb): JobKind<ActionPayload>
-  /** What is in the way of a drive's work. */
+  /** What is in the way of the work of a folder pair. */
   obstacles: FileObstacles
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** Begins to keep a folder in step with a drive: looks at both, marks the folder, and writes it down. */
+/** Begins to keep a folder in step with OneDrive: looks at both, marks the folder, and writes it down. */
 import { existsSync, lstatSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -122,7 +122,7 @@ export function markerOf(root: string): string {
   return join(root, OWN_FOLDER, MARKER)
 }
 
-/** Forgets the marker of a folder, or a damaged one: the folder can be added anew. That of another drive stays. */
+/** Forgets the marker of a folder, or a damaged one: the folder can be added anew. That of another folder pair stays. */
 export function unmarkRoot(root: string, markerId: string): void {
   try {
     openRoot(root, markerId)

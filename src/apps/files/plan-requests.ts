@@ -1,12 +1,13 @@
 /**
- * Asks for a plan soon after actions have left nodes to be planned: many of them within a moment become one plan. And
- * for what changed in OneDrive, or for a look at folders, where an action has to know. It is only a hint, rung from
- * within transactions that may yet fail; what it forgets, the next look at either side asks for.
+ * Asks for a plan soon after actions have left nodes to be planned: many requests within a moment become one plan. Where
+ * an action needs to know more first, it asks in the same way for the changes in OneDrive, or for a look at folders. A
+ * request is only a hint, made from within transactions that may yet fail: where one is lost, the next look at either
+ * side asks for a plan.
  */
 import type { CancelTimer, Clock } from '../../base/clock.ts'
 
 const SOON_MS = 50
-/** Of those for whom a look was asked for; beyond that they may ask once more. */
+/** How many nodes are remembered for which a look was asked for; beyond that, each may ask once more. */
 const LOOKED_FOR_MAX = 10_000
 
 export type PlanRequest = { what: 'plan' | 'delta' } | { what: 'look'; folders: string[][] }
@@ -16,7 +17,7 @@ export class PlanRequests {
   readonly #ask: (pair: string, asked: PlanRequest) => Promise<void>
   readonly #onError: (error: unknown) => void
   readonly #timers = new Map<string, CancelTimer>()
-  /** By drive: folders in which somebody is not found. */
+  /** By folder pair: folders in which something is not where it was. */
   readonly #folders = new Map<string, Set<string>>()
   readonly #lookedFor = new Set<string>()
 

@@ -1,5 +1,5 @@
 /**
- * Checks a drive to the bottom, and changes nothing: the folder is looked through and every file in it is hashed, the
+ * Checks a folder pair to the bottom, and changes nothing: the folder is looked through and every file in it is hashed, the
  * whole drive is read from OneDrive, and both are compared with what they last agreed on.
  *
  * Memory: a page of rows, the ids of what OneDrive has, and the differences.

@@ -4,8 +4,8 @@
  * can be done again at any time, by any process, and then changes nothing: syncs have keys, a schedule fires in one
  * process.
  *
- *   (unknown) ──a drive of this machine──▶ watched ──its settings changed──▶ watched anew
- *                        │                    │ └──the drive was removed, or stop──▶ (unknown)
+ *   (unknown) ──a pair of this machine───▶ watched ──its settings changed──▶ watched anew
+ *                        │                    │ └──the pair was removed, or stop──▶ (unknown)
  *                        └── the folder is not there ──▶ looked for again with the next round
  *
  * While a stream is paused, what the watch sees is collected, and looked at when it goes on.

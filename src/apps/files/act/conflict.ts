@@ -1,5 +1,5 @@
 /**
- * Both sides changed, each in its own way. What is done about it is the drive's policy, or what someone has decided;
+ * Both sides changed, each in its own way. What is done about it is the policy of the folder pair, or what someone has decided;
  * in every case both versions are kept somewhere:
  *
  *   keep-both    the local one gets another name, and goes on as a new file

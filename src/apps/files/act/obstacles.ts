@@ -1,5 +1,5 @@
 /**
- * What keeps all work of a drive from going on and is the fault of no file: OneDrive cannot be reached, the disk is
+ * What keeps all work of a folder pair from going on and is the fault of no file: OneDrive cannot be reached, the disk is
  * full, the folder is not there. Actions then wait without costing a try, so that an outage, however long, never makes
  * good files bad. What files have to do with each other on the way is in engine/obstacles.ts.
  *
@@ -28,10 +28,10 @@ export const ONEDRIVE_FULL_HINT =
   'Delete something there, empty its recycle bin, or get more space; uploads then go on by themselves.'
 
 export class FileObstacles extends Obstacles<Where> {
-  /** By drive: the smallest upload that found no room. */
+  /** By folder pair: the smallest upload that found no room. */
   readonly #refusedBytes = new Map<string, number>()
 
-  /** What is in the way of the uploads of a drive. */
+  /** What is in the way of the uploads of a folder pair. */
   ofUploads(pair: string): FileObstacle | undefined {
     return this.of(uploadsKey(pair))
   }

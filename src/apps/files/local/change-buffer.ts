@@ -1,10 +1,8 @@
 /**
- * Collects folders in which something happened, and hands them over when it is quiet, so that a program that saves in
- * ten steps is looked at once.
+ * Collects the folders in which something happened, and hands them over when it is quiet: a program that saves a file in
+ * ten steps causes one look.
  *
  *   empty ──a change──▶ waiting ──2 s of quiet, or 10 s in all──▶ handed over, empty
- *
- * Beyond `FOLDERS_MAX` folders it is `everything`: a scan costs less than that many looks.
  */
 import type { CancelTimer, Clock } from '../../../base/clock.ts'
 
@@ -15,14 +13,45 @@ const QUIET_MS = 2_000
 const WAIT_MS_MAX = 10_000
 const FOLDERS_MAX = 100_000
 
+/** A set of folders. Beyond `foldersMax` of them it is `everything`: a scan costs less than that many looks. */
+export class ChangedFolders {
+  readonly #foldersMax: number
+  #paths = new Set<string>()
+  #isEverything = false
+
+  constructor(foldersMax = FOLDERS_MAX) {
+    this.#foldersMax = foldersMax
+  }
+
+  get isEmpty(): boolean {
+    return this.#paths.size === 0 && !this.#isEverything
+  }
+
+  /** No name has a slash in it. */
+  add(changes: 'everything' | readonly (readonly string[])[]): void {
+    if (changes === 'everything') this.#isEverything = true
+    else if (!this.#isEverything) for (const names of changes) this.#paths.add(names.join('/'))
+    if (this.#paths.size > this.#foldersMax) this.#isEverything = true
+    if (this.#isEverything) this.#paths = new Set()
+  }
+
+  /** Gives all of it away, and is empty then. */
+  take(): Changes {
+    const changes: Changes = this.#isEverything
+      ? 'everything'
+      : [...this.#paths].map((path) => (path === '' ? [] : path.split('/')))
+    this.#paths = new Set()
+    this.#isEverything = false
+    return changes
+  }
+}
+
 export class ChangeBuffer {
   readonly #clock: Clock
   readonly #hand: (changes: Changes) => void
   readonly #onChange: () => void
-  readonly #foldersMax: number
   readonly #quietMs: number
-  #folders = new Set<string>()
-  #isEverything = false
+  readonly #changed: ChangedFolders
   #firstAt: number | undefined
   #lastAt = 0
   #cancel: CancelTimer | undefined
@@ -39,21 +68,16 @@ export class ChangeBuffer {
     this.#clock = options.clock
     this.#hand = options.hand
     this.#onChange = options.onChange ?? (() => {})
-    this.#foldersMax = options.foldersMax ?? FOLDERS_MAX
+    this.#changed = new ChangedFolders(options.foldersMax)
   }
 
-  /** No name has a slash in it. */
   add(folder: readonly string[]): void {
-    if (!this.#isEverything) {
-      this.#folders.add(folder.join('/'))
-      if (this.#folders.size > this.#foldersMax) this.addEverything()
-    }
+    this.#changed.add([folder])
     this.#arm()
   }
 
   addEverything(): void {
-    this.#isEverything = true
-    this.#folders = new Set()
+    this.#changed.add('everything')
     this.#arm()
   }
 
@@ -62,23 +86,18 @@ export class ChangeBuffer {
     this.#cancel?.()
     this.#cancel = undefined
     if (this.#firstAt === undefined) return
-    const changes: Changes = this.#isEverything
-      ? 'everything'
-      : [...this.#folders].map((folder) => (folder === '' ? [] : folder.split('/')))
-    this.#folders = new Set()
-    this.#isEverything = false
     this.#firstAt = undefined
-    this.#hand(changes)
+    this.#hand(this.#changed.take())
   }
 
   close(): void {
     this.#cancel?.()
     this.#cancel = undefined
-    this.#folders = new Set()
+    this.#changed.take()
     this.#firstAt = undefined
   }
 
-  /** One timer, that looks when it fires whether it has been quiet: changes come by the thousand. */
+  /** There is one timer, which checks when it fires whether it has been quiet: changes come by the thousand. */
   #arm(): void {
     const now = this.#clock.monotonicMs()
     this.#lastAt = now

@@ -1,5 +1,5 @@
 /**
- * The root: the folder that is kept in step with a drive. Its marker says that it is there and that it is the right
+ * The root: the folder that is kept in step with OneDrive. Its marker says that it is there and that it is the right
  * one: an empty folder in its place (a disk that is not mounted, a wrong click) must never look like "all deleted".
  *
  *   <root>/.tidemark/root.json   the marker
@@ -174,7 +174,7 @@ function refuseForeign(own: string): void {
   })
 }
 
-/** Two drives over the same files would undo each other's work. */
+/** Two folder pairs over the same files would undo each other's work. */
 function refuseNested(real: string): void {
   for (let above = dirname(real), below = real; above !== below; below = above, above = dirname(above)) {
     if (!lookAt(join(above, OWN_FOLDER, MARKER))) continue

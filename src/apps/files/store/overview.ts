@@ -1,4 +1,4 @@
-/** What people ask about a drive, in a few statements. */
+/** What people ask about a folder pair, in a few statements. */
 import type { Tx } from '../../../ledger/contract.ts'
 import type { NodeKey } from '../trees.ts'
 

@@ -1,8 +1,8 @@
 /**
  * The tables of the file sync, in the ledger's database. What they mean is in ../README.md and ../trees.ts.
  *
- * Not WITHOUT ROWID, and keys begin with what tells rows apart and not with the drive, of which there are few: without
- * statistics SQLite takes an equality on part of a clustered key for about ten rows, and reads the whole drive instead
+ * Not WITHOUT ROWID, and keys begin with what tells rows apart and not with the folder pair, of which there are few: without
+ * statistics SQLite takes an equality on part of a clustered key for about ten rows, and reads the whole pair instead
  * of using an index (with 100,000 files: 465 s for a first scan).
  */
 import type { Tx } from '../../../ledger/contract.ts'
@@ -189,8 +189,8 @@ function forget(row: 'OLD' | 'NEW', column = 'parent_id'): string {
 
 /**
  * How many rows share the first columns of each index, for SQLite's planner. It never looks by itself, and without
- * them takes what begins with the drive for a handful of rows, or what does not for a crowd: look-ups then read the
- * whole drive. PostgreSQL finds out by itself.
+ * them takes what begins with the folder pair for a handful of rows, or what does not for a crowd: look-ups then read the
+ * whole pair. PostgreSQL finds out by itself.
  */
 function statistics(): string[] {
   const rows: [table: string, index: string, stat: string][] = [

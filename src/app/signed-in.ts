@@ -17,7 +17,7 @@ export async function resumeSignedIn(
     const account = source && (await accounts.find(service, source.account))
     if (account?.state !== 'ready') continue
     // What was put off until somebody has signed in need not wait any longer.
-    await ledger.hurry(target)
+    await ledger.wakeStream(target)
     await engine.resume('stream', target)
   }
 }

@@ -2,9 +2,9 @@
 
 import { redactText } from '../base/redaction.ts'
 import type { BudgetSnapshot } from '../engine/limits/budget.ts'
+import { hostName, type ListedEngine } from '../engine/observe/engines.ts'
 import { parsedJson } from '../engine/observe/job-texts.ts'
 import type { LiveSnapshot } from '../engine/observe/live.ts'
-import { hostName, type SeenEngine } from '../engine/observe/sightings.ts'
 import type { AlertRow } from '../ledger/alerts.ts'
 import type { BadRow, JobRow, SegmentRow } from '../ledger/contract.ts'
 import type { ScheduleRow } from '../ledger/schedules.ts'
@@ -23,7 +23,7 @@ export function alertView(row: AlertRow): AlertView {
   return { condition, target, severity, text: redactText(text), since: first_at, last: last_at, count }
 }
 
-export function workerView(engine: SeenEngine, here: number): WorkerView {
+export function workerView(engine: ListedEngine, here: number): WorkerView {
   return {
     id: engine.id,
     name: engine.name,

@@ -203,7 +203,10 @@ export class Committer {
     const work = this.#work.splice(0, WORK_MAX)
     const { ledger, clock, owner, onCycle } = this.#options
     const claim = this.#options.claim(
-      lanesOf([...settle.map(({ settlement }) => settlement.work), ...work.map((pending) => pending.work)]),
+      lanesWithNewJobs([
+        ...settle.map(({ settlement }) => settlement.work),
+        ...work.map((pending) => pending.work),
+      ]),
     )
     if (settle.length === 0 && work.length === 0 && !claim) return
     const startedMs = clock.monotonicMs()
@@ -375,7 +378,7 @@ function stoppedError(): UsageError {
 }
 
 /** The lanes in which this work puts jobs that may be ready at once. */
-function lanesOf(works: readonly (Work | undefined)[]): Set<Lane> {
+function lanesWithNewJobs(works: readonly (Work | undefined)[]): Set<Lane> {
   const lanes = new Set<Lane>()
   for (const work of works) {
     for (const job of work?.jobs ?? []) lanes.add(job.lane ?? 'interactive')

@@ -272,7 +272,7 @@ export class Dispatcher {
   #record(run: Running, settlement: Settlement, result: SettleResult): void {
     const { events, progress, stats, stream } = this.#options
     const { job } = run.context
-    const what = happeningOf(settlement, result)
+    const what = toHappening(settlement, result)
     const settled = what === 'done' || (what === 'skipped' && result.status === 'held')
     progress.end(job, { items: settled ? job.items : 0 })
     const ms = run.ranMs
@@ -344,7 +344,7 @@ export class Dispatcher {
   }
 }
 
-function happeningOf(settlement: Settlement, result: SettleResult): JobHappening {
+function toHappening(settlement: Settlement, result: SettleResult): JobHappening {
   if (result.status === 'lost' || result.status === 'error') return 'lost'
   if (result.status === 'canceled') return 'canceled'
   switch (settlement.event) {

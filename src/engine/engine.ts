@@ -14,6 +14,7 @@ import type { ClaimedJob, CycleResult, EnqueueResult, Tx } from '../ledger/contr
 import { type PauseScope, SIGN_IN } from '../ledger/control.ts'
 import type { CommitPoint } from '../ledger/cycle.ts'
 import { refuseInside } from '../ledger/guard.ts'
+import { checkWhole } from '../ledger/input-check.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
 import { SqlBudgetStore } from '../ledger/sql-budgets.ts'
@@ -21,8 +22,7 @@ import { type AboutCycle, Claiming } from './claiming.ts'
 import { Committer } from './committer.ts'
 import { Controls } from './controls.ts'
 import { Dispatcher } from './dispatcher.ts'
-import { DrainWatch } from './drain.ts'
-import { checkEngineOptions, checkEngineSize } from './engine-options.ts'
+import { checkFields, type Fields } from './fields.ts'
 import { GiveBack } from './give-back.ts'
 import { Housekeeping, type HousekeepingSettings } from './housekeeping.ts'
 import { type EngineWork, Intake } from './intake.ts'
@@ -138,7 +138,9 @@ export class Engine {
       onTrouble: (error) => this.housekeeping.ledgerDown(noSignOfLife(error)),
     })
     this.#committer = new Committer({
-      ...{ ledger, clock, owner: () => this.lease.owner },
+      ledger,
+      clock,
+      owner: () => this.lease.owner,
       claim: (brings) => (this.#state === 'started' ? this.#claiming.request(this.owner, brings) : undefined),
       onCycle: (result, about) => this.#onCycle(result, about),
       onUnclaimed: (claim, error) => {
@@ -158,7 +160,9 @@ export class Engine {
     this.kinds = new KindRegistry([...(options.jobs ?? []), ...this.housekeeping.jobs])
     this.limits = createLimits({
       store: new SqlBudgetStore(ledger.driver),
-      ...{ clock, random, owner: () => this.lease.owner },
+      clock,
+      random,
+      owner: () => this.lease.owner,
       onEvent: (event) => this.#onBudget(event),
       offsetMinutes: options.offsetMinutes,
     })
@@ -170,8 +174,10 @@ export class Engine {
       limits: this.limits,
       runningOf: (kind, lane) => this.dispatcher.runningOf(kind, lane),
       waitingOf: (kind, lane) => this.window.waitingOf(kind, lane),
-      ...{ fits: (queue) => this.window.fits(queue), sizeOf: (kind) => this.window.sizeOf(kind) },
-      ...{ windowMax: () => this.window.max, meanMs: (kind) => this.dispatcher.meanMs(kind) },
+      fits: (queue) => this.window.fits(queue),
+      sizeOf: (kind) => this.window.sizeOf(kind),
+      windowMax: () => this.window.max,
+      meanMs: (kind) => this.dispatcher.meanMs(kind),
       onBroken: (kind, error) => this.housekeeping.onBroken(kind, error),
       streams: this.streams,
       onOpen: () => {
@@ -180,10 +186,16 @@ export class Engine {
       },
     })
     this.#claiming = new Claiming({
-      ...{ clock, window: this.window, controls: this.controls, kinds: this.kinds.names },
+      clock,
+      window: this.window,
+      controls: this.controls,
+      kinds: this.kinds.names,
     })
     this.giveBack = new GiveBack({
-      ...{ ledger, window: this.window, controls: this.controls, claiming: this.#claiming },
+      ledger,
+      window: this.window,
+      controls: this.controls,
+      claiming: this.#claiming,
       owner: () => this.owner,
     })
     this.dispatcher = new Dispatcher({
@@ -201,7 +213,8 @@ export class Engine {
       stream: (id) => this.streams.name(id),
       toJob: (wanted, parent) => this.#intake.childOf(parent, wanted),
       progress: this.progress,
-      ...{ onAuth: (job, error) => this.#onAuth(job, error), onRoom: () => this.wake() },
+      onAuth: (job, error) => this.#onAuth(job, error),
+      onRoom: () => this.wake(),
       onUnwritable: (job) => this.giveBack.later(job, { started: true }),
     })
     ledger.onToStop((stop) => this.#stopOwn(stop))
@@ -496,5 +509,68 @@ export class Engine {
   /** For what nobody waits for: a failure is an event, not an unhandled rejection. */
   #inBackground(promise: Promise<unknown>): void {
     promise.catch((thrown: unknown) => this.housekeeping.onTrouble(thrown))
+  }
+}
+
+const OPTION_FIELDS: Fields<EngineOptions> = {
+  ledger: true,
+  jobs: true,
+  workers: true,
+  window: true,
+  leaseMs: true,
+  bulkBytes: true,
+  budgets: true,
+  offsetMinutes: true,
+  name: true,
+  clock: true,
+  random: true,
+  housekeeping: true,
+  point: true,
+}
+
+/** Checked before the engine is made: with a wrong setting it would stand still without a word. */
+function checkEngineOptions(options: EngineOptions): void {
+  checkFields('The options of an engine', options, OPTION_FIELDS)
+  checkEngineSize(options)
+}
+
+function checkEngineSize(options: Partial<EngineOptions>): void {
+  for (const name of ['workers', 'window', 'leaseMs', 'bulkBytes'] as const) {
+    const value = options[name]
+    if (value !== undefined) checkWhole(`${name} of an engine`, value, 1)
+  }
+}
+
+const OPEN_STAGES = new Set(['ready', 'deps', 'time', 'claimed'])
+
+/** Waits until the ledger has nothing pending or claimed any more; the engine's own house-keeping aside. */
+class DrainWatch {
+  readonly #ledger: Ledger
+  #waiters: ((drained: boolean) => void)[] = []
+  #checking = false
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger
+  }
+
+  wait(): Promise<boolean> {
+    return new Promise((resolve) => this.#waiters.push(resolve))
+  }
+
+  /** To be called whenever this process has run out of work, and now and then for what others do. */
+  async check(): Promise<void> {
+    if (this.#waiters.length === 0 || this.#checking) return
+    this.#checking = true
+    try {
+      const tallies = await this.#ledger.tallies()
+      const open = tallies.some((tally) => OPEN_STAGES.has(tally.stage) && !tally.kind.startsWith('engine.'))
+      if (!open) this.end(true)
+    } finally {
+      this.#checking = false
+    }
+  }
+
+  end(drained: boolean): void {
+    for (const resolve of this.#waiters.splice(0)) resolve(drained)
   }
 }

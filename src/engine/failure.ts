@@ -6,12 +6,12 @@
  */
 import { asTidemarkError, TidemarkError } from '../base/errors.ts'
 import type { Random } from '../base/random.ts'
-import type { ClaimedJob, Settlement } from '../ledger/contract.ts'
+import type { ClaimedJob, NewJob, Settlement } from '../ledger/contract.ts'
 import { BAD_FIELD } from './fields.ts'
 import type { AnyJobKind } from './kinds.ts'
 import { backoffMs, decide } from './retry.ts'
 import type { JobStopped } from './run-context.ts'
-import { halves } from './split.ts'
+import { payloadText } from './stored-json.ts'
 
 export type Failure = {
   job: ClaimedJob
@@ -107,4 +107,20 @@ function stallError(kind: AnyJobKind): TidemarkError {
     kind: 'transient',
     code: 'stalled',
   })
+}
+
+/** Binary split: a batch that keeps failing becomes two, until the item at fault is alone. */
+function halves(job: ClaimedJob, kind: AnyJobKind, payload: unknown, items: readonly string[]): NewJob[] {
+  const middle = Math.ceil(items.length / 2)
+  return [items.slice(0, middle), items.slice(middle)].map((part) => ({
+    kind: job.kind,
+    payload: payloadText(kind, kind.items!.only(payload, part)),
+    streamId: job.streamId,
+    segment: job.segmentId,
+    parentId: job.id,
+    lane: job.lane,
+    priority: job.priority,
+    size: job.size === null ? null : Math.ceil((job.size * part.length) / items.length),
+    items: part.length,
+  }))
 }

@@ -52,8 +52,10 @@ describe('what is set when a program starts', () => {
   }
 
   test('the refusal names the fields that there are', () => {
+    // As a value of its own: in the literal the compiler would refuse it first.
+    const misspelt = { ...good, retries: 3 }
     assert.throws(
-      () => defineJob({ ...good, ...{ retries: 3 } }),
+      () => defineJob(misspelt),
       (error) => error instanceof UsageError && /attempts, concurrency/.test(error.hint ?? ''),
     )
   })

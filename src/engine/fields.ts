@@ -26,10 +26,20 @@ export function checkFields<T>(what: string, value: object, known: Fields<T>): v
 }
 
 const SEGMENT_FIELDS: Fields<NewSegment> = {
-  ...{ streamId: true, from: true, to: true, mark: true, label: true, ref: true },
+  streamId: true,
+  from: true,
+  to: true,
+  mark: true,
+  label: true,
+  ref: true,
 }
 const COUNT_FIELDS: Fields<SegmentCount> = {
-  ...{ segment: true, listed: true, stored: true, gone: true, skipped: true, seal: true },
+  segment: true,
+  listed: true,
+  stored: true,
+  gone: true,
+  skipped: true,
+  seal: true,
 }
 
 /** What is not counted keeps a mark from moving, for ever. */

@@ -16,7 +16,12 @@ export type EngineWork = {
 }
 
 const WORK_FIELDS: Fields<EngineWork> = {
-  ...{ effects: true, segments: true, counts: true, cursors: true, jobs: true, followUp: true },
+  effects: true,
+  segments: true,
+  counts: true,
+  cursors: true,
+  jobs: true,
+  followUp: true,
 }
 
 export class Intake {

@@ -98,9 +98,22 @@ export function checkFunction(what: string, value: unknown): void {
 }
 
 const JOB_FIELDS: Fields<JobOptions<unknown>> = {
-  ...{ kind: true, payload: true, run: true, lane: true, size: true, key: true, onKeyTaken: true },
-  ...{ onDepFailure: true, priority: true, attempts: true, concurrency: true, budget: true, cost: true },
-  ...{ stallMs: true, items: true, describe: true },
+  kind: true,
+  payload: true,
+  run: true,
+  lane: true,
+  size: true,
+  key: true,
+  onKeyTaken: true,
+  onDepFailure: true,
+  priority: true,
+  attempts: true,
+  concurrency: true,
+  budget: true,
+  cost: true,
+  stallMs: true,
+  items: true,
+  describe: true,
 }
 
 export type EnqueueOptions = {
@@ -119,8 +132,16 @@ export type EnqueueOptions = {
 }
 
 const ENQUEUE_FIELDS: Fields<EnqueueOptions> = {
-  ...{ key: true, stream: true, segment: true, lane: true, priority: true, runAt: true, size: true },
-  ...{ items: true, ref: true, after: true },
+  key: true,
+  stream: true,
+  segment: true,
+  lane: true,
+  priority: true,
+  runAt: true,
+  size: true,
+  items: true,
+  ref: true,
+  after: true,
 }
 
 /** A job to enqueue: made by `request`, used in outcomes and in bulk. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { Lane } from '../ledger/contract.ts'
-import { laneCapacity, mayStart, otherLane, reservedWorkers } from './lanes.ts'
+import { laneCapacity, mayStart, otherLane, reservedWorkers } from './window.ts'
 
 describe('lanes', () => {
   test('each lane has max(2, total/8) reserved workers', () => {

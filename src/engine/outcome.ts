@@ -54,18 +54,24 @@ export type Outcome = {
 export type PartialOutcome = Omit<Outcome, 'skip' | 'again' | 'note' | 'code'>
 
 const OUTCOME_FIELDS: Fields<Outcome> = {
-  ...{ effects: true, jobs: true, followUp: true, segments: true, split: true, listed: true, stored: true },
-  ...{
-    gone: true,
-    skipped: true,
-    seal: true,
-    counts: true,
-    cursor: true,
-    bad: true,
-    skip: true,
-    again: true,
-  },
-  ...{ checkpoint: true, note: true, code: true },
+  effects: true,
+  jobs: true,
+  followUp: true,
+  segments: true,
+  split: true,
+  listed: true,
+  stored: true,
+  gone: true,
+  skipped: true,
+  seal: true,
+  counts: true,
+  cursor: true,
+  bad: true,
+  skip: true,
+  again: true,
+  checkpoint: true,
+  note: true,
+  code: true,
 }
 const AGAIN_FIELDS: Fields<NonNullable<Outcome['again']>> = { afterMs: true }
 const SPLIT_FIELDS: Fields<NonNullable<Outcome['split']>> = { at: true, ref: true, mark: true }

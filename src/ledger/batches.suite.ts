@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { UsageError } from '../base/errors.ts'
 import type { EnqueueResult, NewJob, OnDepFailure } from './contract.ts'
-import type { Desk, DeskTest } from './desk.suite.ts'
+import type { LedgerFixture, LedgerTest } from './ledger-fixture.suite.ts'
 
 /** The first three are taken: by a job that is pending, one that is claimed, one that has failed. */
 const KEYS = ['pending', 'claimed', 'failed', 'free', 'also free'] as const
@@ -39,50 +39,50 @@ const WISHES: fc.Arbitrary<Wish[]> = fc
   .tuple(fc.array(WISH, { minLength: 1, maxLength: 8 }), fc.array(LATE_WISH, { maxLength: 1 }))
   .map(([first, late]) => [...first, ...late])
 
-export function batchContract(test: DeskTest): void {
-  test('jobs of one call end up as if each had been enqueued alone', async (desk) => {
+export function batchContract(test: LedgerTest): void {
+  test('jobs of one call end up as if each had been enqueued alone', async (fixture) => {
     let kinds = 0
     const property = fc.asyncProperty(WISHES, async (wishes) => {
       kinds += 1
-      const together = await world(desk, `together ${kinds}`)
-      const alone = await world(desk, `alone ${kinds}`)
-      const results = await refusable(() => enqueueTogether(desk, together, wishes))
-      const expected = await refusable(() => enqueueAlone(desk, alone, wishes))
+      const together = await world(fixture, `together ${kinds}`)
+      const alone = await world(fixture, `alone ${kinds}`)
+      const results = await refusable(() => enqueueTogether(fixture, together, wishes))
+      const expected = await refusable(() => enqueueAlone(fixture, alone, wishes))
       assert.equal(results === 'refused', expected === 'refused', 'refused together or alone')
       if (results === 'refused' || expected === 'refused') return
-      assert.deepEqual(await picture(desk, together, results), await picture(desk, alone, expected))
+      assert.deepEqual(await picture(fixture, together, results), await picture(fixture, alone, expected))
     })
-    await fc.assert(property, { numRuns: RUNS[desk.ledger.dialect], seed: 11, endOnFailure: true })
+    await fc.assert(property, { numRuns: RUNS[fixture.ledger.dialect], seed: 11, endOnFailure: true })
   })
 
-  test('a key given many times in one call: the last replacement has it, the others never run', async (desk) => {
+  test('a key given many times in one call: the last replacement has it, the others never run', async (fixture) => {
     const jobs = Array.from({ length: 5 }, (_, n): NewJob => {
       return { kind: 'job', payload: `${n}`, key: 'a', onKeyTaken: n % 2 === 0 ? 'replace' : 'ignore' }
     })
-    const added = await desk.write({ jobs })
+    const added = await fixture.write({ jobs })
     assert.deepEqual(
       added.map((one) => one.outcome),
       ['added', 'ignored', 'replaced', 'ignored', 'replaced'],
     )
     assert.deepEqual(
-      (await desk.claim()).map((one) => one.payload),
+      (await fixture.claim()).map((one) => one.payload),
       ['4'],
     )
   })
 
-  test('one job after two thousand waits for each of them, and ends with the first that fails', async (desk) => {
+  test('one job after two thousand waits for each of them, and ends with the first that fails', async (fixture) => {
     const children = Array.from({ length: 2_000 }, (): NewJob => ({ kind: 'fetch', payload: '{}' }))
     const last: NewJob = { kind: 'last', payload: '{}', onDepFailure: 'fail' }
     for (const event of ['succeed', 'fail'] as const) {
-      const added = await desk.write({ jobs: children, followUp: last })
+      const added = await fixture.write({ jobs: children, followUp: last })
       const id = added.at(-1)!.id
-      const claimed = await desk.claim({ kinds: ['fetch'], n: 3_000 })
+      const claimed = await fixture.claim({ kinds: ['fetch'], n: 3_000 })
       assert.equal(claimed.length, children.length)
       const rest = claimed.slice(1).map((one) => ({ job: one, event: 'succeed' as const }))
-      await desk.cycle({ settle: rest })
-      assert.equal(await desk.stage(id), 'deps')
-      await desk.settle(claimed[0]!, event)
-      assert.equal(await desk.stage(id), event === 'succeed' ? 'ready' : 'failed')
+      await fixture.cycle({ settle: rest })
+      assert.equal(await fixture.stage(id), 'deps')
+      await fixture.settle(claimed[0]!, event)
+      assert.equal(await fixture.stage(id), event === 'succeed' ? 'ready' : 'failed')
     }
   })
 }
@@ -90,14 +90,14 @@ export function batchContract(test: DeskTest): void {
 type World = { kind: string; ids: number[] }
 
 /** Jobs in every state that an enqueue can meet. */
-async function world(desk: Desk, kind: string): Promise<World> {
-  const add = (key: string | null): Promise<number> => desk.add({ kind, key })
+async function world(fixture: LedgerFixture, kind: string): Promise<World> {
+  const add = (key: string | null): Promise<number> => fixture.add({ kind, key })
   const failed = await add('failed')
-  await desk.settle((await desk.claim({ kinds: [kind] }))[0]!, 'fail')
+  await fixture.settle((await fixture.claim({ kinds: [kind] }))[0]!, 'fail')
   const done = await add(null)
-  await desk.settle((await desk.claim({ kinds: [kind] }))[0]!, 'succeed')
+  await fixture.settle((await fixture.claim({ kinds: [kind] }))[0]!, 'succeed')
   const claimed = await add('claimed')
-  await desk.claim({ kinds: [kind] })
+  await fixture.claim({ kinds: [kind] })
   return { kind, ids: [failed, done, claimed, await add('pending'), await add(null)] }
 }
 
@@ -113,7 +113,11 @@ function jobOf({ kind, ids }: World, wish: Wish, after: (number | string)[]): Ne
   }
 }
 
-function enqueueTogether(desk: Desk, into: World, wishes: readonly Wish[]): Promise<EnqueueResult[]> {
+function enqueueTogether(
+  fixture: LedgerFixture,
+  into: World,
+  wishes: readonly Wish[],
+): Promise<EnqueueResult[]> {
   const jobs = wishes.map((wish, at) => ({
     ...jobOf(
       into,
@@ -122,14 +126,18 @@ function enqueueTogether(desk: Desk, into: World, wishes: readonly Wish[]): Prom
     ),
     ref: `wish ${at}`,
   }))
-  return desk.write({ jobs })
+  return fixture.write({ jobs })
 }
 
-async function enqueueAlone(desk: Desk, into: World, wishes: readonly Wish[]): Promise<EnqueueResult[]> {
+async function enqueueAlone(
+  fixture: LedgerFixture,
+  into: World,
+  wishes: readonly Wish[],
+): Promise<EnqueueResult[]> {
   const results: EnqueueResult[] = []
   for (const [at, wish] of wishes.entries()) {
     const after = wish.afterWish.filter((other) => other < at).map((other) => results[other]!.id)
-    const [result] = await desk.write({ jobs: [jobOf(into, wish, after)] })
+    const [result] = await fixture.write({ jobs: [jobOf(into, wish, after)] })
     results.push(result!)
   }
   return results
@@ -147,13 +155,17 @@ async function refusable<T>(fn: () => Promise<T>): Promise<T | 'refused'> {
 type Edge = { dep_id: number; job_id: number; on_failure: string; met: number }
 
 /** Everything but the ids themselves: jobs and edges by their places. */
-async function picture(desk: Desk, { kind }: World, results: readonly EnqueueResult[]): Promise<unknown> {
-  const jobs = await desk.sql<{ id: number }>(
+async function picture(
+  fixture: LedgerFixture,
+  { kind }: World,
+  results: readonly EnqueueResult[],
+): Promise<unknown> {
+  const jobs = await fixture.sql<{ id: number }>(
     `SELECT id, key, state, wait, deps_left, cancel_requested, note, attempt FROM jobs WHERE kind = ? ORDER BY id`,
     [kind],
   )
   const place = new Map(jobs.map((job, at) => [job.id, at]))
-  const edges = await desk.sql<Edge>(
+  const edges = await fixture.sql<Edge>(
     `SELECT d.dep_id, d.job_id, d.on_failure, d.met FROM job_deps d JOIN jobs j ON j.id = d.job_id WHERE j.kind = ?`,
     [kind],
   )

@@ -118,7 +118,7 @@ async function claimRound(
   const within = withinRoom(shares, request, bytes)
   const { owner } = request
   const jobs = await ctx.driver.take(ctx.tx, lane, within, { owner, now: ctx.now, bytesMax: bytes })
-  const got = takenOf(jobs)
+  const got = sumTaken(jobs)
   if (got.bytes >= bytes) {
     const emptyHanded = within.find((share) => !got.of(share))
     if (emptyHanded) ctx.turns[lane] = { streamId: emptyHanded.streamId, kind: emptyHanded.kind }
@@ -135,7 +135,7 @@ function inTurn(shares: FairShare[], { streamId, kind }: Turns[Lane]): FairShare
 
 type Got = { bytes: number; of(share: ClaimShare): { n: number; bytes: number } | undefined }
 
-function takenOf(jobs: readonly ClaimedJob[]): Got {
+function sumTaken(jobs: readonly ClaimedJob[]): Got {
   const queues = new Map<string, { n: number; bytes: number }>()
   let all = 0
   let before: ClaimedJob | undefined

@@ -8,19 +8,19 @@ import { claimContract, leaseContract } from './claim.suite.ts'
 import { concurrencyContract } from './concurrency.suite.ts'
 import { controlContract } from './control.suite.ts'
 import { dependencyContract } from './dependencies.suite.ts'
-import { onDesk } from './desk.suite.ts'
 import { appTransactionContract, enqueueContract } from './enqueue.suite.ts'
 import { frontierContract } from './frontier.suite.ts'
 import type { Home } from './home.suite.ts'
 import { housekeepingContract } from './housekeeping.suite.ts'
 import { keyContract } from './keys.suite.ts'
-import { pictureContract } from './pictures.suite.ts'
+import { withLedger } from './ledger-fixture.suite.ts'
+import { overviewContract } from './overview-queries.suite.ts'
 import { badItemContract, settleContract } from './settle.suite.ts'
 
 export function ledgerContract(home: Home): void {
   describe(`a ledger on ${home.name}`, () => {
     after(() => home.remove())
-    const test = onDesk(home)
+    const test = withLedger(home)
     describe('enqueueing', () => enqueueContract(test))
     describe('keys', () => keyContract(test))
     describe('batches', () => batchContract(test))
@@ -31,7 +31,7 @@ export function ledgerContract(home: Home): void {
     describe('outcomes', () => settleContract(test))
     describe('bad items', () => badItemContract(test))
     describe('segments and marks', () => frontierContract(test, home))
-    describe('pictures', () => pictureContract(test))
+    describe('overviews', () => overviewContract(test))
     describe('control', () => controlContract(test))
     describe('house-keeping', () => housekeepingContract(test, home))
     if (home.shared) describe('two processes at once', () => concurrencyContract(test))

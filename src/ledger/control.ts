@@ -279,7 +279,7 @@ export async function stopRequests(tx: Tx, owner: number): Promise<number[]> {
 }
 
 /** Jobs of a stream that were put off after a try need not wait any longer. */
-export async function hurryStream({ tx, changes }: ControlContext, stream: string): Promise<number> {
+export async function wakeStream({ tx, changes }: ControlContext, stream: string): Promise<number> {
   const rows = await tx.all<{ kind: string }>(
     `UPDATE jobs SET wait = NULL, run_at = NULL WHERE state = 'pending' AND wait = 'time' AND attempt > 0
        AND stream_id = (SELECT id FROM streams WHERE name = ?) RETURNING kind`,

@@ -8,7 +8,7 @@
 import assert from 'node:assert/strict'
 import { TidemarkError, UsageError } from '../base/errors.ts'
 import type { ClaimedJob, NewBadItem, NewJob, Settlement, Tx } from './contract.ts'
-import { type Desk, LEASE_MS } from './desk.suite.ts'
+import { LEASE_MS, type LedgerFixture } from './ledger-fixture.suite.ts'
 import type { SegmentState } from './states.ts'
 
 export type Fate = 'waiting' | 'stored' | 'gone' | 'skipped' | 'bad'
@@ -40,7 +40,7 @@ type ModelJob = {
 export type Move = { what: MoveName; a: number; b: number; c: number }
 
 export class World {
-  readonly #desk: Desk
+  readonly #fixture: LedgerFixture
   readonly #streams: ModelStream[] = []
   readonly #jobs = new Map<number, ModelJob>()
   readonly #fates = new Map<string, Fate>()
@@ -49,22 +49,22 @@ export class World {
   #owners: number[]
   #itemsMade = 0
 
-  private constructor(desk: Desk) {
-    this.#desk = desk
-    this.#owners = [desk.owner]
+  private constructor(fixture: LedgerFixture) {
+    this.#fixture = fixture
+    this.#owners = [fixture.owner]
   }
 
-  static async make(desk: Desk): Promise<World> {
-    const world = new World(desk)
-    await desk.force(`CREATE TABLE stored_items (item TEXT PRIMARY KEY)`)
+  static async make(fixture: LedgerFixture): Promise<World> {
+    const world = new World(fixture)
+    await fixture.force(`CREATE TABLE stored_items (item TEXT PRIMARY KEY)`)
     for (const [name, origin] of [
       ['left', 0],
       ['right', 1_000],
     ] as const) {
-      const id = await desk.stream(name, origin)
+      const id = await fixture.stream(name, origin)
       world.#streams.push({ id, tail: origin, segments: [], cursor: null, seenMark: origin })
     }
-    world.#owners.push(await desk.worker('second'))
+    world.#owners.push(await fixture.worker('second'))
     return world
   }
 
@@ -79,7 +79,7 @@ export class World {
   async append(a: number, b: number): Promise<void> {
     const stream = this.#streams[a % 2]!
     const [from, to] = [stream.tail, stream.tail + 2 + (b % 50)]
-    const id = await this.#desk.segment(stream.id, from, to, `m${to}`)
+    const id = await this.#fixture.segment(stream.id, from, to, `m${to}`)
     stream.tail = to
     stream.segments.push({ id, from, to, state: 'open', items: [] })
   }
@@ -91,7 +91,7 @@ export class World {
       segments: [{ streamId: stream.id, from, to: stream.tail + 20 }],
       cursors: [{ streamId: stream.id, value: 'never' }],
     }
-    await assert.rejects(this.#desk.write(work), { code: 'segment-gap' })
+    await assert.rejects(this.#fixture.write(work), { code: 'segment-gap' })
   }
 
   /** Items are found: their count, their jobs and the cursor in one transaction, perhaps with the seal. */
@@ -103,7 +103,7 @@ export class World {
     const items = batches.flat()
     const seal = c % 5 === 0
     const cursor = `page ${this.#itemsMade}`
-    const added = await this.#desk.write({
+    const added = await this.#fixture.write({
       jobs: batches.map((batch) => this.#jobOf(stream.id, segment.id, batch.length)),
       counts: [{ segment: segment.id, listed: items.length, seal }],
       cursors: [{ streamId: stream.id, value: cursor }],
@@ -117,7 +117,7 @@ export class World {
   async seal(a: number): Promise<void> {
     const found = this.#pick(a, this.#segments('open'))
     if (!found) return
-    await this.#desk.write({ counts: [{ segment: found.segment.id, seal: true }] })
+    await this.#fixture.write({ counts: [{ segment: found.segment.id, seal: true }] })
     found.segment.state = 'sealed'
   }
 
@@ -126,10 +126,14 @@ export class World {
     if (!found || found.segment.to - found.segment.from < 2) return
     const { stream, segment } = found
     const at = segment.from + 1 + (b % (segment.to - segment.from - 1))
-    await this.#desk.write({ splits: [{ segmentId: segment.id, at, mark: `m${at}` }] })
-    const row = (await this.#desk.ledger.segments(stream.id, { fromAt: at }))[0]!
+    await this.#fixture.write({ splits: [{ segmentId: segment.id, at, mark: `m${at}` }] })
+    const row = (await this.#fixture.ledger.segments(stream.id, { fromAt: at }))[0]!
     stream.segments.splice(stream.segments.indexOf(segment) + 1, 0, {
-      ...{ id: row.id, from: at, to: segment.to, state: 'open', items: [] },
+      id: row.id,
+      from: at,
+      to: segment.to,
+      state: 'open',
+      items: [],
     })
     segment.to = at
   }
@@ -138,7 +142,7 @@ export class World {
     const owner = this.#owners[a % this.#owners.length]!
     const n = 1 + (b % 4)
     const ready = [...this.#jobs.values()].filter((job) => job.state === 'ready')
-    const claimed = await this.#desk.claim({ owner, room: { interactive: 0, bulk: n } })
+    const claimed = await this.#fixture.claim({ owner, room: { interactive: 0, bulk: n } })
     assert.equal(claimed.length, Math.min(n, ready.length), 'every ready job can be claimed')
     for (const lease of claimed) {
       const job = this.#jobs.get(lease.id)
@@ -155,7 +159,7 @@ export class World {
     const fates = jobs.map((job, n) => this.#chooseFates(job, c + n))
     const faulty = c % 7 === 0 && jobs.length > 1 ? 0 : -1
     const settle = jobs.map((job, n) => this.#outcome(job, fates[n]!, n === faulty))
-    const { settled } = await this.#desk.ledger.cycle({ owner, settle })
+    const { settled } = await this.#fixture.ledger.cycle({ owner, settle })
     for (const [n, job] of jobs.entries()) {
       const expected =
         n === faulty && job.state === 'claimed' ? 'error' : job.state === 'stopping' ? 'canceled' : 'held'
@@ -170,7 +174,10 @@ export class World {
     const job = this.#pick(b, this.#claimedBy(this.#owners[a % this.#owners.length]!))
     if (!job || job.state === 'stopping') return
     const settlement = this.#outcome(job, this.#chooseFates(job, c), true)
-    await assert.rejects(this.#desk.ledger.cycle({ owner: job.owner!, settle: [settlement] }), /on purpose/)
+    await assert.rejects(
+      this.#fixture.ledger.cycle({ owner: job.owner!, settle: [settlement] }),
+      /on purpose/,
+    )
   }
 
   async overcount(a: number): Promise<void> {
@@ -180,7 +187,7 @@ export class World {
     )
     if (!job) return
     const counts = [{ segment: job.segment!.id, stored: job.segment!.items.length + 1 }]
-    const attempt = this.#desk.ledger.cycle({
+    const attempt = this.#fixture.ledger.cycle({
       owner: job.owner!,
       settle: [{ job: job.lease!, event: 'succeed', work: { counts } }],
     })
@@ -191,7 +198,7 @@ export class World {
     const job = this.#pick(a, this.#held())
     if (!job) return
     const event = (['retry', 'postpone', 'fail', 'stop'] as const)[b % 4]!
-    const { settled } = await this.#desk.ledger.cycle({
+    const { settled } = await this.#fixture.ledger.cycle({
       owner: job.owner!,
       settle: [{ job: job.lease!, event }],
     })
@@ -211,12 +218,12 @@ export class World {
     const parts = [job.items.slice(0, middle), job.items.slice(middle)]
     const halves = parts.map((part) => this.#jobOf(streamId, job.segment!.id, part.length))
     const before = await this.#newestJob()
-    await this.#desk.ledger.cycle({
+    await this.#fixture.ledger.cycle({
       owner: job.owner!,
       settle: [{ job: job.lease!, event: 'skip', splitInto: { halves, failures: 0 } }],
     })
     this.#end(job, 'done')
-    const added = (await this.#desk.ledger.jobs({ limit: 2 }))
+    const added = (await this.#fixture.ledger.jobs({ limit: 2 }))
       .map((row) => row.id)
       .filter((id) => id > before)
     assert.equal(added.length, 2)
@@ -229,7 +236,7 @@ export class World {
       [...this.#jobs.values()].filter((one) => one.state !== 'done' && one.state !== 'canceled'),
     )
     if (!job) return
-    const { outcome } = await this.#desk.ledger.cancel(job.id)
+    const { outcome } = await this.#fixture.ledger.cancel(job.id)
     const running = job.state === 'claimed' || job.state === 'stopping'
     assert.equal(outcome, running ? 'stopping' : 'canceled')
     job.state = running ? 'stopping' : 'canceled'
@@ -245,9 +252,9 @@ export class World {
     const rival = this.#openRetries(job.retryOf).find((one) => one !== job)
     const waits = rival !== undefined && rival === job.predecessor
     if (tooLate || (rival && !waits)) {
-      return void (await assert.rejects(this.#desk.ledger.redo(job.id), UsageError))
+      return void (await assert.rejects(this.#fixture.ledger.redo(job.id), UsageError))
     }
-    await this.#desk.ledger.redo(job.id)
+    await this.#fixture.ledger.redo(job.id)
     job.state = waits ? 'behind' : 'ready'
     // Another retry has settled the matter: there is nothing left to do for this one.
     if (job.retryOf && this.#fates.get(job.retryOf) !== 'bad') job.items = []
@@ -262,16 +269,16 @@ export class World {
       ),
     )
     if (!job || job.segment!.state === 'settled') return
-    await this.#desk.write({ counts: [{ segment: job.segment!.id, skipped: job.items.length }] })
+    await this.#fixture.write({ counts: [{ segment: job.segment!.id, skipped: job.items.length }] })
     for (const item of job.items) this.#decide(item, 'skipped')
     job.items = []
   }
 
   async retryBad(): Promise<void> {
     const before = await this.#newestJob()
-    await this.#desk.ledger.retryBad()
-    const rows = await this.#desk.ledger.jobs({ limit: 1_000, state: 'pending' })
-    for (const { id, item } of await this.#desk.ledger.badItems()) {
+    await this.#fixture.ledger.retryBad()
+    const rows = await this.#fixture.ledger.jobs({ limit: 1_000, state: 'pending' })
+    for (const { id, item } of await this.#fixture.ledger.badItems()) {
       const open = this.#openRetries(item)
       const holder = open.find((job) => job.state !== 'stopping')
       if (holder?.state === 'failed') holder.state = 'ready' // revived
@@ -287,19 +294,19 @@ export class World {
   async loseOwner(a: number, b: number): Promise<void> {
     const at = a % this.#owners.length
     const owner = this.#owners[at]!
-    if (b % 2) await this.#desk.ledger.reclaim((worker) => worker.id === owner)
+    if (b % 2) await this.#fixture.ledger.reclaim((worker) => worker.id === owner)
     else {
-      this.#desk.clock.pass(LEASE_MS - 1)
+      this.#fixture.clock.pass(LEASE_MS - 1)
       for (const other of this.#owners)
-        if (other !== owner) await this.#desk.ledger.heartbeat(other, LEASE_MS)
-      this.#desk.clock.pass(2)
-      await this.#desk.ledger.reclaim(() => false)
+        if (other !== owner) await this.#fixture.ledger.heartbeat(other, LEASE_MS)
+      this.#fixture.clock.pass(2)
+      await this.#fixture.ledger.reclaim(() => false)
     }
     for (const job of this.#claimedBy(owner)) {
       this.#stale.push({ lease: job.lease!, owner })
       this.#end(job, job.state === 'stopping' ? 'canceled' : 'ready')
     }
-    this.#owners[at] = await this.#desk.worker('next')
+    this.#owners[at] = await this.#fixture.worker('next')
   }
 
   /** Someone who lost his lease comes back and reports. */
@@ -309,7 +316,7 @@ export class World {
     const event = (['succeed', 'skip', 'retry', 'fail', 'stop', 'continue'] as const)[b % 6]!
     const counts = late.lease.segmentId === null ? [] : [{ segment: late.lease.segmentId, stored: 1 }]
     const work = { effects: store(['late']), counts, jobs: [this.#jobOf(late.lease.streamId, null, 1)] }
-    const { settled } = await this.#desk.ledger.cycle({
+    const { settled } = await this.#fixture.ledger.cycle({
       owner: late.owner,
       settle: [{ job: late.lease, event, work, bad: [badItem('late')] }],
     })
@@ -322,14 +329,14 @@ export class World {
   async finish(): Promise<void> {
     for (const stream of this.#streams) {
       const open = stream.segments.filter((segment) => segment.state === 'open')
-      await this.#desk.write({ counts: open.map((segment) => ({ segment: segment.id, seal: true })) })
+      await this.#fixture.write({ counts: open.map((segment) => ({ segment: segment.id, seal: true })) })
       for (const segment of open) segment.state = 'sealed'
     }
     const canceled = [...this.#jobs.values()].filter(
       (job) => job.state === 'canceled' && job.segment && job.items.length > 0,
     )
     for (const job of canceled) {
-      await this.#desk.write({ counts: [{ segment: job.segment!.id, skipped: job.items.length }] })
+      await this.#fixture.write({ counts: [{ segment: job.segment!.id, skipped: job.items.length }] })
       for (const item of job.items) this.#decide(item, 'skipped')
       job.items = []
     }
@@ -344,7 +351,7 @@ export class World {
       for (const job of [...this.#jobs.values()].filter(
         (one) => one.state === 'canceled' && one.segment && one.items.length > 0,
       )) {
-        await this.#desk.write({ counts: [{ segment: job.segment!.id, skipped: job.items.length }] })
+        await this.#fixture.write({ counts: [{ segment: job.segment!.id, skipped: job.items.length }] })
         for (const item of job.items) this.#decide(item, 'skipped')
         job.items = []
       }
@@ -356,14 +363,14 @@ export class World {
         stream.segments.every((segment) => segment.state === 'settled'),
         'a segment is left over',
       )
-      assert.equal((await this.#desk.mark(stream.id)).mark_at, stream.tail)
+      assert.equal((await this.#fixture.mark(stream.id)).mark_at, stream.tail)
     }
     assert.ok(![...this.#fates.values()].includes('waiting'), 'an item was forgotten')
   }
 
   /** Compares the ledger with the model. */
   async check(): Promise<void> {
-    const statuses = await this.#desk.ledger.streams()
+    const statuses = await this.#fixture.ledger.streams()
     for (const stream of this.#streams) {
       const status = statuses.find((one) => one.id === stream.id)!
       const unsettled = stream.segments.find((segment) => segment.state !== 'settled')
@@ -378,24 +385,28 @@ export class World {
       assert.equal(status.cursor, stream.cursor, 'the cursor and the work found with it are one')
       await this.#checkSegments(stream)
     }
-    const rows = await this.#desk.sql<{ item: string }>(`SELECT item FROM stored_items`)
+    const rows = await this.#fixture.sql<{ item: string }>(`SELECT item FROM stored_items`)
     const stored = [...this.#fates].filter(([, fate]) => fate === 'stored').map(([item]) => item)
     assert.deepEqual(rows.map((row) => row.item).sort(), stored.sort())
     const bad = [...this.#fates].filter(([, fate]) => fate === 'bad').map(([item]) => item)
-    assert.deepEqual((await this.#desk.ledger.badItems()).map((row) => row.item).sort(), bad.sort())
-    await this.#desk.checkBooks()
+    assert.deepEqual((await this.#fixture.ledger.badItems()).map((row) => row.item).sort(), bad.sort())
+    await this.#fixture.checkBooks()
   }
 
   async #checkSegments(stream: ModelStream): Promise<void> {
-    const rows = await this.#desk.ledger.segments(stream.id)
+    const rows = await this.#fixture.ledger.segments(stream.id)
     const seen = rows.map((row) => {
       const { id, from_at, to_at, state, open_jobs, listed, stored, gone, skipped, bad } = row
       if (state === 'settled') assert.equal(listed, stored + gone + skipped + bad)
       return { id, from_at, to_at, state, open_jobs, listed, stored, gone, skipped, bad }
     })
     const expected = stream.segments.map((segment) => ({
-      ...{ id: segment.id, from_at: segment.from, to_at: segment.to, state: segment.state },
-      ...{ open_jobs: this.#openJobs(segment), listed: segment.items.length },
+      id: segment.id,
+      from_at: segment.from,
+      to_at: segment.to,
+      state: segment.state,
+      open_jobs: this.#openJobs(segment),
+      listed: segment.items.length,
       ...(Object.fromEntries(FINAL.map((fate) => [fate, this.#countOf(segment, fate)])) as Record<
         FinalFate,
         number
@@ -471,7 +482,7 @@ export class World {
   }
 
   async #newestJob(): Promise<number> {
-    return (await this.#desk.ledger.jobs({ limit: 1 }))[0]?.id ?? 0
+    return (await this.#fixture.ledger.jobs({ limit: 1 }))[0]?.id ?? 0
   }
 
   #end(job: ModelJob, state: ModelJob['state']): void {

@@ -1,8 +1,8 @@
 import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
-import { Desk } from './desk.suite.ts'
 import { MOVE_NAMES, type Move, World } from './frontier-model.suite.ts'
 import { type Home, memoryHome, postgresHome } from './home.suite.ts'
+import { LedgerFixture } from './ledger-fixture.suite.ts'
 
 const number = fc.nat({ max: 1_000 })
 
@@ -26,16 +26,16 @@ const move = fc.record<Move>({
 })
 
 async function happens(home: Home, moves: readonly Move[]): Promise<void> {
-  const desk = await Desk.open(home)
+  const fixture = await LedgerFixture.open(home)
   try {
-    const world = await World.make(desk)
+    const world = await World.make(fixture)
     for (const one of moves) {
       await world.move(one)
       await world.check()
     }
     await world.finish()
   } finally {
-    await desk.close()
+    await fixture.close()
   }
 }
 

@@ -149,7 +149,7 @@ export async function applySegments(ctx: FrontierContext): Promise<void> {
   for (const [at, [, delta]] of deltas.entries()) {
     const before = rows[at]!
     skipLeft(before, delta)
-    for (const event of eventsOf(delta)) assertMove(before, event)
+    for (const event of deltaEvents(delta)) assertMove(before, event)
     if (before.state === 'settled') continue // what came and went within this transaction
     const after = withDelta(before, delta)
     const due = after.state === 'sealed' && after.open_jobs === 0
@@ -186,7 +186,7 @@ function skipLeft(before: SegmentRow, delta: SegmentDelta): void {
   delta.left = 0
 }
 
-function eventsOf(delta: SegmentDelta): SegmentEvent[] {
+function deltaEvents(delta: SegmentDelta): SegmentEvent[] {
   const events: SegmentEvent[] = []
   if (delta.listed !== 0) events.push('list')
   if (delta.jobs > 0) events.push('add-job')

@@ -28,7 +28,6 @@ import {
 } from './contract.ts'
 import {
   cancelJob,
-  hurryStream,
   listPauses,
   type PauseRow,
   type PauseScope,
@@ -39,12 +38,19 @@ import {
   stopRequests,
   wakeAheadJobs,
   wakeDueJobs,
+  wakeStream,
 } from './control.ts'
 import { type CommitPoint, type CycleContext, runCycle } from './cycle.ts'
 import { endDependencies } from './dependencies.ts'
 import { applySegments, findStream, openStream } from './frontier.ts'
 import { refuseInside } from './guard.ts'
-import { countBadItems, countFailed, type FrontierOptions, listHeldJobs, readFrontier } from './pictures.ts'
+import {
+  countBadItems,
+  countFailed,
+  type FrontierOptions,
+  listHeldJobs,
+  readFrontier,
+} from './overview-queries.ts'
 import {
   countJobs,
   countUnbalanced,
@@ -210,8 +216,8 @@ export class Ledger {
   }
 
   /** Jobs of a stream that were put off after a try need not wait any longer: somebody asks for them now. */
-  hurry(stream: string): Promise<number> {
-    return this.#write((ctx) => hurryStream(ctx, stream))
+  wakeStream(stream: string): Promise<number> {
+    return this.#write((ctx) => wakeStream(ctx, stream))
   }
 
   /** The same for jobs that were tried at a time that is still to come: the clock was put back. */

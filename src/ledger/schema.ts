@@ -89,12 +89,12 @@ function roomStatements(dialect: Tx['dialect']): string[] {
   return dialect === 'sqlite' ? [] : [`ALTER TABLE jobs SET (fillfactor = 50)`]
 }
 
-function wordsOf(dialect: Tx['dialect']): { w: Words; plain: string } {
+function dialectWords(dialect: Tx['dialect']): { w: Words; plain: string } {
   return { w: WORDS[dialect], plain: dialect === 'sqlite' ? 'STRICT' : '' }
 }
 
 function streamStatements(dialect: Tx['dialect']): string[] {
-  const { w, plain } = wordsOf(dialect)
+  const { w, plain } = dialectWords(dialect)
   return [
     `CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) ${plain}`,
     `CREATE TABLE app_schemas (app TEXT PRIMARY KEY, version ${w.int} NOT NULL) ${plain}`,
@@ -121,7 +121,7 @@ function streamStatements(dialect: Tx['dialect']): string[] {
 }
 
 function jobStatements(dialect: Tx['dialect']): string[] {
-  const { w, plain } = wordsOf(dialect)
+  const { w, plain } = dialectWords(dialect)
   return [
     `CREATE TABLE jobs (
       id ${w.id}, kind TEXT NOT NULL, key TEXT, stream_id ${w.int} NOT NULL DEFAULT 0,
@@ -163,7 +163,7 @@ function jobStatements(dialect: Tx['dialect']): string[] {
 }
 
 function controlStatements(dialect: Tx['dialect']): string[] {
-  const { w, plain } = wordsOf(dialect)
+  const { w, plain } = dialectWords(dialect)
   return [
     `CREATE TABLE pauses (
       scope TEXT NOT NULL, target TEXT NOT NULL, reason TEXT NOT NULL, at ${w.int} NOT NULL,
@@ -179,7 +179,7 @@ function controlStatements(dialect: Tx['dialect']): string[] {
 }
 
 function countStatements(dialect: Tx['dialect']): string[] {
-  const { w, plain } = wordsOf(dialect)
+  const { w, plain } = dialectWords(dialect)
   return [
     // One row per writer slot, so that processes on PostgreSQL do not queue up for one counter's row lock.
     `CREATE TABLE tallies (

@@ -74,7 +74,12 @@ for (const [name, open] of [
       const workers = { owner, running: 0, workersWanted: 1, slots: 0, workersMax: 1 }
       return (
         await store.draw({
-          ...{ name: 'b', member: `m${owner}`, want: 0, giveBack: 0, leave: false, start },
+          name: 'b',
+          member: `m${owner}`,
+          want: 0,
+          giveBack: 0,
+          leave: false,
+          start,
           ...workers,
         })
       ).slots

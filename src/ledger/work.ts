@@ -47,7 +47,7 @@ export async function writeWorks(
   const jobs = list.map((brought, place) => {
     onTurn(place)
     for (const { value } of brought.work.cursors ?? []) checkName('The cursor of a stream', value)
-    return jobsOf(brought, refs[place]!)
+    return placedJobs(brought, refs[place]!)
   })
   const results = await enqueueTogether(ctx, jobs, onTurn)
   for (const [place, { work }] of list.entries()) {
@@ -79,12 +79,12 @@ async function runEffects(
 }
 
 /** With the segments by their ids. */
-function jobsOf({ work, job: parent }: Brought, refs: ReadonlyMap<string, number>): NewJob[] {
+function placedJobs({ work, job: parent }: Brought, refs: ReadonlyMap<string, number>): NewJob[] {
   const { jobs = [], followUp } = work
   const placed = (job: NewJob, ref: string | undefined): NewJob => ({
     ...job,
     ref,
-    segment: segmentOf(job, refs),
+    segment: resolveSegment(job, refs),
     parentId: job.parentId ?? parent?.id ?? null,
   })
   if (!followUp) return jobs.map((job) => placed(job, job.ref))
@@ -93,7 +93,7 @@ function jobsOf({ work, job: parent }: Brought, refs: ReadonlyMap<string, number
   return [...named, { ...placed(followUp, followUp.ref), after }]
 }
 
-function segmentOf({ segment }: NewJob, refs: ReadonlyMap<string, number>): number | null {
+function resolveSegment({ segment }: NewJob, refs: ReadonlyMap<string, number>): number | null {
   if (segment == null || typeof segment === 'number') return segment ?? null
   const id = refs.get(segment)
   if (id === undefined) throw new UsageError(`No segment called ${segment} is added by this work.`)

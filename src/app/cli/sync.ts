@@ -217,7 +217,7 @@ async function retryFailed(
   all: readonly Source[],
 ): Promise<void> {
   for (const { stream } of all) {
-    await ledger.hurry(stream)
+    await ledger.wakeStream(stream)
     for (const { id, kind } of await ledger.jobs({ state: 'failed', stream, limit: RETRIED_MAX })) {
       if (sources.kinds && !sources.kinds.has(kind)) continue
       await ledger.redo(id).catch((thrown: unknown) => {

@@ -1,5 +1,5 @@
 /** `status`, `pause` and `resume`, the same for every app. */
-import { liveCount, seeAttendance, seeEngines } from '../../engine/observe/sightings.ts'
+import { liveCount, readAttendance, listEngines } from '../../engine/observe/engines.ts'
 import type { App } from '../app.ts'
 import { type CliContext, type ExitCode, exitCodes } from '../command.ts'
 import type { Source } from '../sources.ts'
@@ -44,7 +44,7 @@ async function plainReport(opened: OpenedSources, source: Source): Promise<Statu
   const { name } = source
   const status = await statusOf(opened, source)
   const pause = await pauseOf(opened, source)
-  const { isAttended } = await seeAttendance(opened.runtime.ledger)
+  const { isAttended } = await readAttendance(opened.runtime.ledger)
   const standing = standingOf({ ...status, isAttended, isPaused: pause !== undefined })
   const lines = [`${name}: ${pause ? 'paused' : STANDING_TEXTS[standing]}`, `  counts     ${status.text}`]
   if (pause) lines.push(`  paused     ${pause.reason}`, `             ${pause.hint}`)
@@ -113,7 +113,7 @@ export async function resumeSources(
     }
     const all = (await ledger.pauses()).find(({ scope }) => scope === 'all')
     if (all) output.note('Everything is paused still. Go on with: tidemark resume --all')
-    if (liveCount(await seeEngines(ledger)) === 0) {
+    if (liveCount(await listEngines(ledger)) === 0) {
       output.note(`Nothing is running that would sync now. Begin with: tidemark ${app.name} sync`)
     }
     if (output.json) output.value(changed)

@@ -11,7 +11,7 @@
 
 import { type Clock, sleep } from '../../base/clock.ts'
 import { TidemarkError, UsageError } from '../../base/errors.ts'
-import { reclaimFromDead } from '../../engine/observe/sightings.ts'
+import { reclaimFromDead } from '../../engine/observe/engines.ts'
 import { eachJob } from '../../ledger/each-job.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { streamOf } from './folder-pair.ts'
@@ -46,7 +46,7 @@ export async function removeFolderPair(
     if (!wasPaused) await engine.resume('stream', stream)
     throw thrown
   }
-  await ledger.hurry(stream)
+  await ledger.wakeStream(stream)
   await engine.resume('stream', stream)
   await files.pairs.reload()
   if (machine !== machineId()) return {}

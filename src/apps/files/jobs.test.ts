@@ -122,7 +122,7 @@ test('a OneDrive that is full keeps uploads waiting, nothing else, and the statu
     assert.deepEqual([job!.failures, job!.note], [0, 'waits: The OneDrive is full'])
     world.there.state.quotaBytes = 10_000
     files.kinds.obstacles.roomMade(PAIR)
-    await engine.ledger.hurry(streamOf(PAIR))
+    await engine.ledger.wakeStream(streamOf(PAIR))
     await world.settled()
     assertInStep(world)
     assert.equal((await fileStatus({ store: files.store, ledger: engine.ledger }, PAIR)).text, 'In step.')

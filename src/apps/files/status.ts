@@ -2,7 +2,7 @@
 
 import { formatCount } from '../../base/format.ts'
 import { plural } from '../../base/wording.ts'
-import { type Attendance, seeAttendance } from '../../engine/observe/sightings.ts'
+import { type Attendance, readAttendance } from '../../engine/observe/engines.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { ONEDRIVE_FULL, ONEDRIVE_FULL_HINT } from './act/obstacles.ts'
 import { WAIT_CODES, WAITS, type WaitCode } from './action.ts'
@@ -63,7 +63,7 @@ export async function fileStatus(
   const isLooking = row.changeSeenAt !== null || (await hasLooks(ledger, name))
   const waits = wait?.text ?? null
   const isFull = wait?.code === 'quota-full'
-  const attendance = await seeAttendance(ledger)
+  const attendance = await readAttendance(ledger)
   const facts = {
     open,
     heldDeletes,

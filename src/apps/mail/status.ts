@@ -2,7 +2,7 @@
 
 import type { AppLook } from '../../app/runtime.ts'
 import { plural } from '../../base/wording.ts'
-import { type Attendance, seeAttendance } from '../../engine/observe/sightings.ts'
+import { type Attendance, readAttendance } from '../../engine/observe/engines.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { StreamStatus } from '../../ledger/queries.ts'
 import { accountOf, mailChoices, streamOf } from './account.ts'
@@ -64,7 +64,7 @@ export async function mailStatus(
 ): Promise<MailStatus[]> {
   if (accounts.length === 0) return []
   const streams = new Map((await ledger.streams()).map((stream) => [stream.name, stream]))
-  const attendance = await seeAttendance(ledger)
+  const attendance = await readAttendance(ledger)
   return Promise.all(
     accounts.map(async (account) => {
       const stream = streams.get(streamOf(account))

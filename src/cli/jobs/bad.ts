@@ -150,7 +150,7 @@ async function report(
 ): Promise<void> {
   const { output } = context
   const { formatCount } = await import('../../base/format.ts')
-  const { liveCount, seeEngines } = await import('../../engine/observe/sightings.ts')
+  const { liveCount, listEngines } = await import('../../engine/observe/engines.ts')
   if (missing.length > 0) context.exitCode = exitCodes.usage
   if (output.json) return output.value({ retried: enqueued, alreadyTrying: already, missing })
   if (enqueued > 0)
@@ -166,5 +166,5 @@ async function report(
       new UsageError(`There is no bad item #${id}.`, { hint: '`tidemark bad list` shows what there is.' }),
     )
   }
-  if (enqueued > 0 && liveCount(await seeEngines(ledger)) === 0) output.note('No engine is running.')
+  if (enqueued > 0 && liveCount(await listEngines(ledger)) === 0) output.note('No engine is running.')
 }

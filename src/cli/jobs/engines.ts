@@ -1,9 +1,9 @@
 /** An engine as `--json` prints it. */
 
 import { isoTime } from '../../base/moment.ts'
-import type { SeenEngine } from '../../engine/observe/sightings.ts'
+import type { ListedEngine } from '../../engine/observe/engines.ts'
 
-export function engineJson(engine: SeenEngine) {
+export function engineJson(engine: ListedEngine) {
   return {
     id: engine.id,
     name: engine.name,

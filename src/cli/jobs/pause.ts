@@ -103,8 +103,8 @@ async function resumeScope(context: CliContext, options: ScopeOptions): Promise<
 }
 
 async function noteEngines({ output }: CliContext, ledger: Ledger): Promise<void> {
-  const { liveCount, seeEngines } = await import('../../engine/observe/sightings.ts')
-  if (liveCount(await seeEngines(ledger)) === 0) output.note('No engine is running.')
+  const { liveCount, listEngines } = await import('../../engine/observe/engines.ts')
+  if (liveCount(await listEngines(ledger)) === 0) output.note('No engine is running.')
 }
 
 function resumeHint(pauses: readonly PauseRow[]): string {

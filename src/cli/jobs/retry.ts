@@ -5,7 +5,7 @@ import { withLedger } from '../../app/with-ledger.ts'
 import { UsageError } from '../../base/errors.ts'
 import { formatCount } from '../../base/format.ts'
 import { plural } from '../../base/wording.ts'
-import { liveCount, seeEngines } from '../../engine/observe/sightings.ts'
+import { listEngines, liveCount } from '../../engine/observe/engines.ts'
 import { eachJob } from '../../ledger/each-job.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { didYouMean } from '../output/input.ts'
@@ -117,5 +117,5 @@ async function report(
   const what =
     one === undefined ? `${formatCount(asked)} ${plural(asked, 'job is', 'jobs are')}` : `Job #${one} is`
   output.line(`${what} pending again${also}.`)
-  if (liveCount(await seeEngines(ledger)) === 0) output.note('No engine is running.')
+  if (liveCount(await listEngines(ledger)) === 0) output.note('No engine is running.')
 }

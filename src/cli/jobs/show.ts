@@ -6,9 +6,9 @@ import { UsageError } from '../../base/errors.ts'
 import { formatBytes, formatCount } from '../../base/format.ts'
 import { isoTime, moment } from '../../base/moment.ts'
 import { redactValue } from '../../base/redaction.ts'
+import { type ListedEngine, listEngines, liveCount } from '../../engine/observe/engines.ts'
 import { dependencyText, explainJob } from '../../engine/observe/job-explanation.ts'
 import { failureCount, parsedJson } from '../../engine/observe/job-texts.ts'
-import { liveCount, type SeenEngine, seeEngines } from '../../engine/observe/sightings.ts'
 import type { SegmentRow } from '../../ledger/contract.ts'
 import type { JobDetail } from '../../ledger/queries.ts'
 import { engineJson } from './engines.ts'
@@ -21,7 +21,7 @@ const NAMED_MAX = 5
 
 type Shown = {
   detail: JobDetail
-  engines: SeenEngine[]
+  engines: ListedEngine[]
   segment: SegmentRow | undefined
   explanation: string[]
   now: number
@@ -36,7 +36,7 @@ export async function showJob(context: CliContext, id: number): Promise<void> {
         hint: 'It may have been pruned. `tidemark jobs list` shows what there is.',
       })
     }
-    const engines = await seeEngines(ledger)
+    const engines = await listEngines(ledger)
     const now = ledger.now()
     const explanation = explainJob({ detail, engines, now })
     const shown = {
@@ -143,7 +143,7 @@ function shownJson({ detail, engines, segment, explanation }: Shown) {
   }
 }
 
-function holderJson(owner: NonNullable<JobDetail['owner']>, seen: SeenEngine | undefined) {
+function holderJson(owner: NonNullable<JobDetail['owner']>, seen: ListedEngine | undefined) {
   if (seen) return engineJson(seen)
   const { id, name, host, pid, lease_until } = owner
   return { id, name, host, pid, state: 'gone', leaseUntil: isoTime(lease_until) }

@@ -9,7 +9,7 @@ import { apps } from '../../apps/registry.ts'
 import { formatCount } from '../../base/format.ts'
 import { clockTime, distance, isoTime, moment } from '../../base/moment.ts'
 import { plural } from '../../base/wording.ts'
-import { hostName, liveCount, type SeenEngine, seeEngines } from '../../engine/observe/sightings.ts'
+import { hostName, type ListedEngine, listEngines, liveCount } from '../../engine/observe/engines.ts'
 import type { AlertRow } from '../../ledger/alerts.ts'
 import type { PauseRow } from '../../ledger/control.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
@@ -27,7 +27,7 @@ const LINES_SHOWN_MAX = 20
 const HOUSEKEEPING = 'engine.'
 
 type Status = {
-  engines: SeenEngine[]
+  engines: ListedEngine[]
   streams: StreamStatus[]
   pauses: PauseRow[]
   jobs: StageCounts
@@ -70,7 +70,7 @@ async function readStatus(ledger: Ledger): Promise<Status> {
   const streams = await ledger.streams()
   const looks = await appLooks(streams, ledger)
   return {
-    engines: await seeEngines(ledger),
+    engines: await listEngines(ledger),
     streams: await shownStreams(looks, streams),
     pauses: await ledger.pauses(),
     jobs,
@@ -167,7 +167,7 @@ function shorten(lines: readonly string[]): string[] {
   return more > 0 ? [...lines.slice(0, LINES_SHOWN_MAX), `and ${formatCount(more)} more`] : [...lines]
 }
 
-function engineText({ id, name, host, pid, liveness, ...at }: SeenEngine, now: number): string {
+function engineText({ id, name, host, pid, liveness, ...at }: ListedEngine, now: number): string {
   const who = `#${id} ${name} on ${hostName(host)}, pid ${pid}`
   const since = `since ${clockTime(at.started_at, now)}`
   if (liveness === 'live') return `${who}, ${since}, last heartbeat ${distance(at.heartbeat_at, now)}`

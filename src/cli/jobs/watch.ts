@@ -10,7 +10,7 @@ import type { CliContext } from '../../app/command.ts'
 import { lookAtLedger, type OpenedLedger } from '../../app/with-ledger.ts'
 import { sleep, systemClock } from '../../base/clock.ts'
 import { asTidemarkError, type TidemarkError } from '../../base/errors.ts'
-import { type SeenEngine, seeEngines } from '../../engine/observe/sightings.ts'
+import { type ListedEngine, listEngines } from '../../engine/observe/engines.ts'
 import { COUNTER_MS } from '../../ledger/changes.ts'
 import type { JobRow } from '../../ledger/contract.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
@@ -27,7 +27,7 @@ const RATE_MS = 10_000
 
 export type Snapshot = {
   at: number
-  engines: SeenEngine[]
+  engines: ListedEngine[]
   jobs: StageCounts
   claimed: JobRow[]
   streams: StreamStatus[]
@@ -110,7 +110,7 @@ class Reader {
     const { processed = 0 } = await ledger.counters({ sinceMinute: this.#sinceMinute })
     return {
       at: ledger.now(),
-      engines: await seeEngines(ledger),
+      engines: await listEngines(ledger),
       jobs,
       // Looking for claimed jobs where there are none would go through all of them.
       claimed: jobs.claimed > 0 ? await ledger.jobs({ state: 'claimed', limit: CLAIMED_MAX }) : [],

@@ -28,7 +28,6 @@
  * Invariants: rateMin <= rate <= rateMax, workersMin <= workers <= workersMax, no increase beyond
  * what is known while idle, at most one decrease per cool-down, a pause is never cut short.
  */
-import { acceptedRate, addToSlot, turnSlots, WINDOW_MS } from './accepted-window.ts'
 import type { AimdEvent, AimdPhase, AimdSpec, AimdState } from './aimd-state.ts'
 
 /** Long enough for a rate to show; while recovering, lost time is lost throughput. */
@@ -398,4 +397,31 @@ function enter(state: AimdState, phase: AimdPhase, nowMs: number): void {
 
 function clamp(value: number, low: number, high: number): number {
   return Math.min(high, Math.max(low, value))
+}
+
+/** What a service accepted over the last minute, in slots that live within the controller's state. */
+type Slots = { slots: number[]; slotMs: number }
+
+const WINDOW_MS = 60_000
+const SLOTS = 30
+const SLOT_MS = WINDOW_MS / SLOTS
+
+/** Units a second over the last minute; the oldest slot counts as far as it lies within. */
+function acceptedRate(state: Slots, nowMs: number): number {
+  const oldest = state.slots.length > SLOTS ? state.slots[0]! : 0
+  const beyond = Math.min(1, Math.max(0, (nowMs - state.slotMs) / SLOT_MS))
+  const total = state.slots.reduce((units, slot) => units + slot, 0) - oldest * beyond
+  return (total * 1000) / WINDOW_MS
+}
+
+function turnSlots(state: Slots, nowMs: number): void {
+  const turns = Math.floor((nowMs - state.slotMs) / SLOT_MS)
+  if (turns <= 0) return
+  for (let i = 0; i < Math.min(turns, SLOTS + 1); i++) state.slots.push(0)
+  state.slots = state.slots.slice(-SLOTS - 1)
+  state.slotMs += turns * SLOT_MS
+}
+
+function addToSlot(state: Slots, units: number): void {
+  state.slots[state.slots.length - 1] = (state.slots.at(-1) ?? 0) + units
 }

@@ -49,7 +49,12 @@ describe('a budget serves takers', () => {
     }
     const store = new MemoryBudgetStore()
     const budget = new Budget({
-      ...{ name: 'b', spec: SPEC, member: 'm', store, clock: skewed, random: seededRandom(1) },
+      name: 'b',
+      spec: SPEC,
+      member: 'm',
+      store,
+      clock: skewed,
+      random: seededRandom(1),
     })
     const got = greedy(budget, 1)
     await pass(clock, 2_000)

@@ -123,7 +123,9 @@ export function endless(sharers: Sharers, budget: Budget, random: Random, jobMs:
   let crashed = false
   let lastMs = clock.now()
   const shift: Shift = {
-    ...{ started: 0, running: 0, longestWaitMs: 0 },
+    started: 0,
+    running: 0,
+    longestWaitMs: 0,
     crash: () => {
       crashed = true
       shift.running = 0

@@ -90,7 +90,9 @@ function dayOf(of: (typeof CASES)[string], seed: number): { name: string; used: 
   let storm: Storm = {}
   const service = of.service(() => CAPACITY * (storm.capacity?.(random) ?? 1))
   const client: SimulatedClient = new SimulatedClient({
-    ...{ spec: of.spec, random, startMs: START_MS },
+    spec: of.spec,
+    random,
+    startMs: START_MS,
     service: (cost, nowMs) => storm.verdict?.(random) ?? service(cost, nowMs),
     costOf: () => 5 + Math.floor(15 * random()),
     demand: () => Math.min(1, (storm.demand ?? Number.POSITIVE_INFINITY) / client.state.rate),

@@ -22,7 +22,8 @@ const PLACES: Record<string, () => Promise<Place>> = {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-slots-'))
     const { url, drop } = await freshDatabase()
     return {
-      ...{ url, folder },
+      url,
+      folder,
       drop: async () => {
         await drop()
         rmSync(folder, { recursive: true })

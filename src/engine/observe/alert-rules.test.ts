@@ -41,7 +41,8 @@ describe('bad items', () => {
 })
 
 const unbalanced = (segments: number, canceled = 0) => ({
-  ...{ stream: 'me', segments },
+  stream: 'me',
+  segments,
   canceled: { segments: canceled, items: canceled * 14, jobs: canceled, firstJob: canceled > 0 ? 7 : null },
 })
 

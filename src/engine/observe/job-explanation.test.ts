@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { JobRow } from '../../ledger/contract.ts'
 import type { DependencyRow, JobDetail } from '../../ledger/queries.ts'
+import type { ListedEngine } from './engines.ts'
 import { type Explaining, explainJob } from './job-explanation.ts'
-import type { SeenEngine } from './sightings.ts'
 
 const NOW = Date.UTC(2026, 5, 1, 12, 0, 0)
 
@@ -37,7 +37,7 @@ const job: JobRow = {
   settled_at: null,
 }
 
-const engine: SeenEngine = {
+const engine: ListedEngine = {
   id: 3,
   host: 'anna/boot/1',
   pid: 77,
@@ -54,7 +54,7 @@ const engine: SeenEngine = {
 function explain(change: {
   job?: Partial<JobRow>
   detail?: Partial<JobDetail>
-  engines?: SeenEngine[]
+  engines?: ListedEngine[]
   reader?: Explaining['reader']
 }): string {
   const detail: JobDetail = {

@@ -7,12 +7,12 @@ import { clockTime, moment } from '../../base/moment.ts'
 import { plural, shellWord } from '../../base/wording.ts'
 import type { DependencyRow, JobDetail } from '../../ledger/queries.ts'
 import { ATTEMPTS } from '../kinds.ts'
+import { type ListedEngine, liveCount, workerText } from './engines.ts'
 import { errorText, failureCount, progressText } from './job-texts.ts'
-import { liveCount, type SeenEngine, workerText } from './sightings.ts'
 
 export type Explaining = {
   detail: JobDetail
-  engines: readonly SeenEngine[]
+  engines: readonly ListedEngine[]
   now: number
   /** In a terminal commands are named; a page has buttons. */
   reader?: 'terminal' | 'page'

@@ -217,7 +217,10 @@ describe('the heartbeat on PostgreSQL', () => {
       lost = resolve
     })
     const heartbeat = await driver.startHeartbeat({
-      ...{ owner, leaseMs: 4_000, everyMs: 20, blockedMaxMs: 60_000 },
+      owner,
+      leaseMs: 4_000,
+      everyMs: 20,
+      blockedMaxMs: 60_000,
       onLost: () => lost(),
       onError: (error) => errors.push(error),
     })
@@ -248,8 +251,10 @@ describe('claiming by several processes', () => {
     const ledgers = drivers.map((d, index) => new Ledger(d, { random: seededRandom(index) }))
     const streams = await Promise.all(['a', 'b', 'c'].map((name) => ledgers[0]!.stream(name)))
     const jobs = Array.from({ length: JOBS }, (_, n) => ({
-      ...{ kind: n % 2 === 0 ? 'even' : 'odd', payload: `{"n":${n}}` },
-      ...{ streamId: streams[n % 3]!.id, priority: n % 5 },
+      kind: n % 2 === 0 ? 'even' : 'odd',
+      payload: `{"n":${n}}`,
+      streamId: streams[n % 3]!.id,
+      priority: n % 5,
     }))
     await ledgers[0]!.write({ jobs })
     const seen = new Map<number, number>()

@@ -13,11 +13,11 @@ import { type Clock, sleep, systemClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
 import type { Announcement, Driver, Heartbeat, HeartbeatOptions, KindEffects, Tx } from '../contract.ts'
 import { refuseInside } from '../guard.ts'
+import { inThread, onTimer } from '../heartbeat-loop.ts'
 import { FORGET_COMMITS, hasCommitted, leaveWitness, type Session, SWEEP_COMMITS } from './commit.ts'
 import { searchPath, type Target } from './connection.ts'
 import { runEffects } from './effects.ts'
 import { classify } from './errors.ts'
-import { startHeartbeat } from './heartbeat.ts'
 import { insertEdges, insertJobs, lockedJobs, readyQueues, settleDone, take } from './jobs.ts'
 import { channelOf, Listener } from './listener.ts'
 import { Manners } from './manners.ts'
@@ -186,12 +186,15 @@ export class PostgresDriver implements Driver {
     }
   }
 
+  /** The heartbeat also keeps our idea of the server's clock right. */
   async startHeartbeat(options: HeartbeatOptions): Promise<Heartbeat> {
     await this.transaction((tx) => tx.run(SWEEP_COMMITS))
     const onOffset = (offsetMs: number): void => {
       this.#offsetMs = offsetMs
     }
-    return startHeartbeat(this, this.clock, { ...options, onOffset })
+    const withOffset = { ...options, onOffset }
+    if (this.clock !== systemClock) return onTimer(this, this.clock, withOffset)
+    return inThread(new URL('./heartbeat-thread.ts', import.meta.url), { target: this.target }, withOffset)
   }
 
   async close(): Promise<void> {

@@ -3,30 +3,30 @@ import { after, afterEach, beforeEach, describe, mock, test } from 'node:test'
 import pg from 'pg'
 import type { TidemarkError } from '../../base/errors.ts'
 import type { ClaimedJob, Effects, SettleResult, Tx } from '../contract.ts'
-import { Desk } from '../desk.suite.ts'
 import { postgresHome } from '../home.suite.ts'
+import { LedgerFixture } from '../ledger-fixture.suite.ts'
 
 const home = postgresHome()
-let desk: Desk
+let fixture: LedgerFixture
 beforeEach(async () => {
-  desk = await Desk.open(home)
-  await desk.force(`CREATE TABLE seen (at BIGINT GENERATED ALWAYS AS IDENTITY, n BIGINT NOT NULL UNIQUE)`)
+  fixture = await LedgerFixture.open(home)
+  await fixture.force(`CREATE TABLE seen (at BIGINT GENERATED ALWAYS AS IDENTITY, n BIGINT NOT NULL UNIQUE)`)
 })
 afterEach(async () => {
   mock.restoreAll()
-  await desk.checkBooks()
-  await desk.close()
+  await fixture.checkBooks()
+  await fixture.close()
 })
 after(() => home.remove())
 
 async function claimed(count: number, kind: string): Promise<ClaimedJob[]> {
-  await desk.write({ jobs: Array.from({ length: count }, () => ({ kind, payload: '{}' })) })
-  return desk.claim({ kinds: [kind] })
+  await fixture.write({ jobs: Array.from({ length: count }, () => ({ kind, payload: '{}' })) })
+  return fixture.claim({ kinds: [kind] })
 }
 
 /** Ends these jobs together, with effects by their place. */
 async function settle(jobs: readonly ClaimedJob[], effects: (n: number) => Effects): Promise<SettleResult[]> {
-  const { settled } = await desk.cycle({
+  const { settled } = await fixture.cycle({
     settle: jobs.map((job, n) => ({ job, event: 'succeed', work: { effects: effects(n) } })),
   })
   return settled
@@ -37,7 +37,7 @@ const OUT_OF_MEMORY = `DO $$ BEGIN RAISE 'no memory' USING ERRCODE = '53200'; EN
 const insert = (tx: Tx, n: number): Promise<number> => tx.run(`INSERT INTO seen(n) VALUES (?)`, [n])
 
 async function seen(): Promise<number[]> {
-  return (await desk.sql<{ n: number }>(`SELECT n FROM seen ORDER BY at`)).map((row) => row.n)
+  return (await fixture.sql<{ n: number }>(`SELECT n FROM seen ORDER BY at`)).map((row) => row.n)
 }
 
 /** Looks at what is there, and writes the number that comes next. */
@@ -206,19 +206,19 @@ describe('effects on one connection', () => {
   test('a statement of the ledger that runs out of memory is an outage: no job is to blame, and it ends by itself', async () => {
     const jobs = await claimed(3, 'innocent')
     const effects = (n: number) => (tx: Tx) => insert(tx, n).then(() => {})
-    await desk.force(`CREATE FUNCTION no_memory() RETURNS trigger LANGUAGE plpgsql AS
+    await fixture.force(`CREATE FUNCTION no_memory() RETURNS trigger LANGUAGE plpgsql AS
       $$ BEGIN RAISE 'no memory' USING ERRCODE = '53200'; END $$`)
-    await desk.force(
+    await fixture.force(
       `CREATE TRIGGER no_memory BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION no_memory()`,
     )
     try {
       await assert.rejects(settle(jobs, effects), { code: 'ledger-memory', kind: 'transient' })
       assert.deepEqual(await seen(), [])
     } finally {
-      await desk.force(`DROP FUNCTION no_memory CASCADE`)
+      await fixture.force(`DROP FUNCTION no_memory CASCADE`)
     }
     assert.ok((await settle(jobs, effects)).every(({ status }) => status === 'held'))
-    const rows = await desk.sql(
+    const rows = await fixture.sql(
       `SELECT state, failures FROM jobs WHERE kind = 'innocent' GROUP BY state, failures`,
     )
     assert.deepEqual(rows, [{ state: 'done', failures: 0 }])

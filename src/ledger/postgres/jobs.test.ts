@@ -98,25 +98,21 @@ describe('the plans of the hot statements', () => {
 
 describe('inserting jobs', () => {
   const row = (name: string, key: string | null): InsertRow => ({
-    ...{
-      kind: 'insert',
-      key,
-      streamId: 0,
-      segmentId: null,
-      parentId: null,
-      lane: 'interactive',
-      priority: 0,
-    },
-    ...{
-      wait: 'time',
-      runAt: 9,
-      depsLeft: 0,
-      payload: JSON.stringify({ name }),
-      size: null,
-      items: 1,
-      badId: null,
-      createdAt: 1,
-    },
+    kind: 'insert',
+    key,
+    streamId: 0,
+    segmentId: null,
+    parentId: null,
+    lane: 'interactive',
+    priority: 0,
+    wait: 'time',
+    runAt: 9,
+    depsLeft: 0,
+    payload: JSON.stringify({ name }),
+    size: null,
+    items: 1,
+    badId: null,
+    createdAt: 1,
   })
 
   test('gives each row its own id, in order, and none where the key is taken', async () => {
@@ -163,29 +159,38 @@ describe('inserting jobs', () => {
 
 describe('jobs of one batch', () => {
   const like: InsertRow = {
-    ...{ kind: 'like', key: null, streamId: 7, segmentId: 3, parentId: null, lane: 'bulk', priority: -2 },
-    ...{
-      wait: 'deps',
-      runAt: null,
-      depsLeft: 2,
-      payload: '{}',
-      size: 5,
-      items: 4,
-      badId: null,
-      createdAt: 11,
-    },
+    kind: 'like',
+    key: null,
+    streamId: 7,
+    segmentId: 3,
+    parentId: null,
+    lane: 'bulk',
+    priority: -2,
+    wait: 'deps',
+    runAt: null,
+    depsLeft: 2,
+    payload: '{}',
+    size: 5,
+    items: 4,
+    badId: null,
+    createdAt: 11,
   }
   const other: InsertRow = {
-    ...{
-      kind: 'other',
-      key: 'k',
-      streamId: 0,
-      segmentId: null,
-      parentId: 1,
-      lane: 'interactive',
-      priority: 0,
-    },
-    ...{ wait: 'time', runAt: 9, depsLeft: 0, payload: '[]', size: null, items: 1, badId: 6, createdAt: 12 },
+    kind: 'other',
+    key: 'k',
+    streamId: 0,
+    segmentId: null,
+    parentId: 1,
+    lane: 'interactive',
+    priority: 0,
+    wait: 'time',
+    runAt: 9,
+    depsLeft: 0,
+    payload: '[]',
+    size: null,
+    items: 1,
+    badId: 6,
+    createdAt: 12,
   }
   const stored = `SELECT kind, key, stream_id AS "streamId", segment_id AS "segmentId", parent_id AS "parentId", lane, priority,
     wait, run_at AS "runAt", deps_left AS "depsLeft", payload, size, items, bad_id AS "badId", created_at AS "createdAt"
@@ -242,7 +247,11 @@ describe('jobs of one batch', () => {
     const claim = { owner, room: { interactive: 100, bulk: 0 }, kinds: new Set(['several.x', 'several.y']) }
     const first = (await ledger.cycle({ owner, claim })).claimed
     const pick = ({ kind, streamId, payload, priority, items }: ClaimedJob): unknown => ({
-      ...{ kind, streamId, payload, priority, items },
+      kind,
+      streamId,
+      payload,
+      priority,
+      items,
     })
     const sorted = (list: readonly unknown[]): string[] => list.map((one) => JSON.stringify(one)).sort()
     assert.deepEqual(sorted(first.map(pick)), sorted(wanted))

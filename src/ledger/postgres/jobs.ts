@@ -59,7 +59,7 @@ export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(n
       name: 'insert_jobs',
       text,
       rowMode: 'array',
-      values: columnsOf(rows),
+      values: insertValues(rows),
     })
     return added.map(([id]) => id)
   }
@@ -76,7 +76,7 @@ export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(n
     name: 'insert_keyed_jobs',
     text: INSERT_KEYED,
     rowMode: 'array',
-    values: columnsOf(sent),
+    values: insertValues(sent),
   })
   const kept = new Set(sent)
   let at = 0
@@ -89,7 +89,7 @@ export async function insertJobs(tx: Tx, rows: readonly InsertRow[]): Promise<(n
 }
 
 /** The arrays, and then the values of the columns that need none. */
-function columnsOf(rows: readonly InsertRow[]): (string | number | null)[] {
+function insertValues(rows: readonly InsertRow[]): (string | number | null)[] {
   const [first] = rows
   const arrays: string[] = []
   const values: (string | number | null)[] = []
@@ -319,16 +319,16 @@ export async function take(
         ? jobs
         : jobs.filter((job) => job.streamId === share.streamId && job.kind === share.kind)
     heads.claimed(lane, share, own)
-    const rest = { n: share.n - own.length, bytesMax: share.bytesMax - bytesOf(own) }
+    const rest = { n: share.n - own.length, bytesMax: share.bytesMax - totalBytes(own) }
     if (known[at] && rest.n > 0 && rest.bytesMax > 0) short.push({ ...share, ...rest })
   }
-  const bytesLeft = bytesMax - bytesOf(jobs)
+  const bytesLeft = bytesMax - totalBytes(jobs)
   if (short.length === 0 || bytesLeft <= 0) return jobs
   // From the remembered place on there were too few: the rest may have become ready behind it.
   return [...jobs, ...(await take(tx, lane, short, { owner, now, bytesMax: bytesLeft }))]
 }
 
-function bytesOf(jobs: readonly ClaimedJob[]): number {
+function totalBytes(jobs: readonly ClaimedJob[]): number {
   return jobs.reduce((sum, { bytes }) => sum + bytes, 0)
 }
 

@@ -40,8 +40,8 @@ export class ReadyHeads {
 
   /** False if a queue that we thought alive showed nothing: then only a full look can tell. */
   confirm(lane: Lane, heads: readonly Head[], queues: readonly ReadyQueue[]): boolean {
-    const alive = new Set(queues.map(keyOf))
-    if (heads.every((head) => alive.has(keyOf(head)))) return true
+    const alive = new Set(queues.map(queueKey))
+    if (heads.every((head) => alive.has(queueKey(head)))) return true
     this.forget()
     this.#lanes[lane].full = true
     return false
@@ -56,12 +56,12 @@ export class ReadyHeads {
   /** What a claim that follows a full look must not skip either. */
   headOf(lane: Lane, share: ClaimShare): Head | undefined {
     const state = this.#lanes[lane]
-    return state.full ? undefined : state.heads.get(keyOf(share))
+    return state.full ? undefined : state.heads.get(queueKey(share))
   }
 
   claimed(lane: Lane, share: ClaimShare, jobs: readonly ClaimedJob[]): void {
     const { heads } = this.#lanes[lane]
-    const key = keyOf(share)
+    const key = queueKey(share)
     const last = jobs.at(-1)
     const isCut = jobs.length === share.n || jobs.reduce((sum, job) => sum + job.bytes, 0) >= share.bytesMax
     if (!last || !isCut) {
@@ -87,6 +87,6 @@ function newLane(): LaneState {
   return { heads: new Map(), fullLookAtMs: 0, full: true }
 }
 
-function keyOf({ streamId, kind }: { streamId: number; kind: string }): string {
+function queueKey({ streamId, kind }: { streamId: number; kind: string }): string {
   return `${streamId} ${kind}`
 }

@@ -2,18 +2,18 @@ import assert from 'node:assert/strict'
 import { after, afterEach, beforeEach, describe, mock, test } from 'node:test'
 import pg from 'pg'
 import type { NewJob } from '../contract.ts'
-import { Desk } from '../desk.suite.ts'
 import { postgresHome } from '../home.suite.ts'
+import { LedgerFixture } from '../ledger-fixture.suite.ts'
 
 const home = postgresHome()
-let desk: Desk
+let fixture: LedgerFixture
 beforeEach(async () => {
-  desk = await Desk.open(home)
+  fixture = await LedgerFixture.open(home)
 })
 after(() => home.remove())
 afterEach(async () => {
   mock.restoreAll()
-  await desk.close()
+  await fixture.close()
 })
 
 /** How many statements are sent while `fn` runs. */
@@ -40,37 +40,37 @@ describe('on PostgreSQL as many statements serve many jobs as one', () => {
   test('with keys that are free', async () => {
     let key = 0
     const add = (count: number) => () =>
-      desk.write({ jobs: jobs(count, () => ({ key: `k${key++}`, onKeyTaken: 'replace' })) })
+      fixture.write({ jobs: jobs(count, () => ({ key: `k${key++}`, onKeyTaken: 'replace' })) })
     await assertSame(add(1), add(200))
   })
 
   test('with keys that others have', async () => {
-    await desk.write({ jobs: jobs(200, (n) => ({ key: `k${n}` })) })
-    const add = (count: number) => () => desk.write({ jobs: jobs(count, (n) => ({ key: `k${n}` })) })
+    await fixture.write({ jobs: jobs(200, (n) => ({ key: `k${n}` })) })
+    const add = (count: number) => () => fixture.write({ jobs: jobs(count, (n) => ({ key: `k${n}` })) })
     await assertSame(add(1), add(200))
   })
 
   test('where one waits for all of them, by ids and by refs', async () => {
-    const ids = (await desk.write({ jobs: jobs(200, () => ({})) })).map((job) => job.id)
+    const ids = (await fixture.write({ jobs: jobs(200, () => ({})) })).map((job) => job.id)
     const wait = (count: number) => () =>
-      desk.write({ jobs: jobs(1, () => ({ after: ids.slice(0, count) })) })
+      fixture.write({ jobs: jobs(1, () => ({ after: ids.slice(0, count) })) })
     await assertSame(wait(1), wait(200))
     const follow = (count: number) => () =>
-      desk.write({ jobs: jobs(count, () => ({})), followUp: jobs(1, () => ({}))[0]! })
+      fixture.write({ jobs: jobs(count, () => ({})), followUp: jobs(1, () => ({}))[0]! })
     await assertSame(follow(1), follow(200))
   })
 
   test('where all wait for one', async () => {
-    const gate = await desk.add({})
-    const wait = (count: number) => () => desk.write({ jobs: jobs(count, () => ({ after: [gate] })) })
+    const gate = await fixture.add({})
+    const wait = (count: number) => () => fixture.write({ jobs: jobs(count, () => ({ after: [gate] })) })
     await assertSame(wait(1), wait(200))
   })
 
   test('where the end of one ends those that wait for it, or makes them ready', async () => {
     const end = (event: 'succeed' | 'fail', count: number) => async () => {
-      const gate = await desk.claimed({ kind: 'last' }, { kinds: ['last'] })
-      await desk.write({ jobs: jobs(count, () => ({ after: [gate.id], onDepFailure: 'fail' })) })
-      return statements(() => desk.settle(gate, event))
+      const gate = await fixture.claimed({ kind: 'last' }, { kinds: ['last'] })
+      await fixture.write({ jobs: jobs(count, () => ({ after: [gate.id], onDepFailure: 'fail' })) })
+      return statements(() => fixture.settle(gate, event))
     }
     for (const event of ['succeed', 'fail'] as const) {
       await end(event, 2)()

@@ -21,8 +21,8 @@ import type {
   Value,
 } from '../contract.ts'
 import { isForeign, refuseInside } from '../guard.ts'
+import { inThread, onTimer } from '../heartbeat-loop.ts'
 import { classify, isBusy } from './errors.ts'
-import { startHeartbeat } from './heartbeat.ts'
 import { insertEdges, insertJobs, readyQueues, settleDone, take } from './jobs.ts'
 
 const BUSY_WAIT_MS_MAX = 30_000
@@ -194,8 +194,10 @@ export class SqliteDriver implements Driver {
     return async () => cancel()
   }
 
-  startHeartbeat(options: HeartbeatOptions): Promise<Heartbeat> {
-    return startHeartbeat(this, this.clock, options)
+  async startHeartbeat(options: HeartbeatOptions): Promise<Heartbeat> {
+    // A database in memory has no other process to tell.
+    if (this.file === ':memory:') return onTimer(this, this.clock, options)
+    return inThread(new URL('./heartbeat-thread.ts', import.meta.url), { file: this.file }, options)
   }
 
   /** A transaction that does not end is not waited for: it is rolled back. */

@@ -1,4 +1,4 @@
-/** Runs in a thread: extends the lease of one owner until told to stop. See heartbeat.ts. */
+/** Runs in a thread: extends the lease of one owner until told to stop. See heartbeat-loop.ts. */
 import { DatabaseSync } from 'node:sqlite'
 import { workerData } from 'node:worker_threads'
 import { systemClock } from '../../base/clock.ts'

@@ -79,7 +79,10 @@ async function drain(ledger: Ledger, task: Task & { do: 'drain' }): Promise<void
   const errors: string[] = []
   let lost = false
   const heartbeat = await ledger.driver.startHeartbeat({
-    ...{ owner, leaseMs: task.leaseMs, everyMs: task.everyMs, blockedMaxMs: 60_000 },
+    owner,
+    leaseMs: task.leaseMs,
+    everyMs: task.everyMs,
+    blockedMaxMs: 60_000,
     onLost: () => {
       lost = true
     },
@@ -91,7 +94,8 @@ async function drain(ledger: Ledger, task: Task & { do: 'drain' }): Promise<void
   let done = 0
   do {
     const settle = held.map((job) => ({
-      ...{ job, event: 'succeed' as const },
+      job,
+      event: 'succeed' as const,
       work: {
         effects: async (tx: { run(sql: string, params: number[]): Promise<number> }) =>
           void (await tx.run(`INSERT INTO applied VALUES (?)`, [job.id])),
@@ -123,7 +127,10 @@ async function block(ledger: Ledger, task: Task & { do: 'block' }): Promise<void
   })
   const errors: string[] = []
   const heartbeat = await ledger.driver.startHeartbeat({
-    ...{ owner, leaseMs: task.leaseMs, everyMs: task.everyMs, blockedMaxMs: task.blockedMaxMs },
+    owner,
+    leaseMs: task.leaseMs,
+    everyMs: task.everyMs,
+    blockedMaxMs: task.blockedMaxMs,
     onLost,
     onError: (error) => errors.push(asTidemarkError(error).message),
   })

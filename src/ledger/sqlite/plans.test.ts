@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import type { Tx, Value } from '../contract.ts'
 import type { Ledger } from '../ledger.ts'
 import { openLedger } from '../open.ts'
-import { countFailed, listHeldJobs, readFrontier } from '../pictures.ts'
+import { countFailed, listHeldJobs, readFrontier } from '../overview-queries.ts'
 import { countUnbalanced, listJobs, listSegments } from '../queries.ts'
 
 /** How SQLite goes about each query that `ask` makes. */

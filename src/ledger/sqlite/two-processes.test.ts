@@ -117,8 +117,12 @@ describe('a heartbeat on a SQLite file', { concurrency: true }, () => {
 
   test('keeps the lease of a process whose event loop is blocked for longer than it lasts', async () => {
     const task: Task = {
-      ...{ do: 'block', file: join(folder, 'blocked.db'), leaseMs: 1_000, everyMs: 50 },
-      ...{ blockedMaxMs: 60_000, blockMs: 2_500 },
+      do: 'block',
+      file: join(folder, 'blocked.db'),
+      leaseMs: 1_000,
+      everyMs: 50,
+      blockedMaxMs: 60_000,
+      blockMs: 2_500,
     }
     await underSiege(task, async (ledger, { report: last, reclaimed }) => {
       assert.deepEqual(report(last), { done: 1, lost: false, errors: [] })
@@ -129,8 +133,12 @@ describe('a heartbeat on a SQLite file', { concurrency: true }, () => {
 
   test('lets go of a process that hangs for good: others take over, and its late outcome changes nothing', async () => {
     const task: Task = {
-      ...{ do: 'block', file: join(folder, 'hung.db'), leaseMs: 500, everyMs: 50 },
-      ...{ blockedMaxMs: 300, blockMs: 2_000 },
+      do: 'block',
+      file: join(folder, 'hung.db'),
+      leaseMs: 500,
+      everyMs: 50,
+      blockedMaxMs: 300,
+      blockMs: 2_000,
     }
     await underSiege(task, async (ledger, { report: last, owner: id, reclaimed }) => {
       const { done, lost, errors } = report(last)

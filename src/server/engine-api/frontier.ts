@@ -7,7 +7,7 @@ import { ProblemError } from '../../app/problem.ts'
 import { route } from '../../app/route.ts'
 import { type FrontierView, frontierSchema } from '../../app/schemas.ts'
 import type { Services } from '../../app/services.ts'
-import { CELLS_MAX, type FrontierCell, type FrontierOptions } from '../../ledger/pictures.ts'
+import { CELLS_MAX, type FrontierCell, type FrontierOptions } from '../../ledger/overview-queries.ts'
 
 const CELLS_DEFAULT = 400
 const position = z.coerce.number().int().optional()

@@ -3,9 +3,9 @@
 import type { JobDetail, JobView } from '../../app/schemas.ts'
 import { progressOf } from '../../app/state-views.ts'
 import { redactText, redactValue } from '../../base/redaction.ts'
+import { hostName, type ListedEngine } from '../../engine/observe/engines.ts'
 import { explainJob } from '../../engine/observe/job-explanation.ts'
 import { errorText, failureCount, parsedJson } from '../../engine/observe/job-texts.ts'
-import { hostName, type SeenEngine } from '../../engine/observe/sightings.ts'
 import type { JobRow } from '../../ledger/contract.ts'
 import type { DependencyRow, JobDetail as JobSight } from '../../ledger/queries.ts'
 import { type JobState, nextJobState, stageOf } from '../../ledger/states.ts'
@@ -30,7 +30,7 @@ export function jobView(job: JobRow): JobView {
 export type DetailInput = {
   sight: JobSight
   children: readonly JobRow[]
-  engines: readonly SeenEngine[]
+  engines: readonly ListedEngine[]
   now: number
 }
 
@@ -55,7 +55,7 @@ export function jobDetailView({ sight, children, engines, now }: DetailInput): J
   }
 }
 
-function leaseOf({ job, owner }: JobSight, engines: readonly SeenEngine[]): JobDetail['lease'] {
+function leaseOf({ job, owner }: JobSight, engines: readonly ListedEngine[]): JobDetail['lease'] {
   if (job.state !== 'claimed' || !owner) return null
   const alive = engines.some(({ id, liveness }) => id === owner.id && liveness === 'live')
   return { worker: owner.id, name: owner.name, host: hostName(owner.host), until: owner.lease_until, alive }

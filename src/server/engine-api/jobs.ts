@@ -16,7 +16,7 @@ import {
 import type { Services } from '../../app/services.ts'
 import { UsageError } from '../../base/errors.ts'
 import { formatCount } from '../../base/format.ts'
-import { seeEngines } from '../../engine/observe/sightings.ts'
+import { listEngines } from '../../engine/observe/engines.ts'
 import type { JobDetail as JobSight } from '../../ledger/queries.ts'
 import { JOB_STATES } from '../../ledger/states.ts'
 import { jobDetailView, jobView } from './job-view.ts'
@@ -66,7 +66,7 @@ const showJob = route('GET /api/jobs/{id}', {
     return jobDetailView({
       sight: await jobOf(services, id),
       children: await ledger.jobs({ parentId: id, limit: CHILDREN_MAX }),
-      engines: await seeEngines(ledger),
+      engines: await listEngines(ledger),
       now: ledger.now(),
     })
   },

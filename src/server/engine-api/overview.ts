@@ -10,7 +10,7 @@ import type { Overview, StreamView } from '../../app/schemas.ts'
 import type { Services } from '../../app/services.ts'
 import { alertView, heldView, runningView, workerView } from '../../app/state-views.ts'
 import { formatCount } from '../../base/format.ts'
-import { type SeenEngine, seeEngines } from '../../engine/observe/sightings.ts'
+import { type ListedEngine, listEngines } from '../../engine/observe/engines.ts'
 import type { Tally } from '../../ledger/contract.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { STAGES, type Stage } from '../../ledger/states.ts'
@@ -44,7 +44,7 @@ async function look(services: Services, rates: StreamRates): Promise<Overview> {
   const needs = await needsOf(services.apps.values())
   const streams = await readStreams(services, { rates, jobs, badCounts, needs })
   const alerts = (await ledger.alerts()).slice(0, ALERTS_MAX).map(alertView)
-  const engines = await seeEngines(ledger)
+  const engines = await listEngines(ledger)
   const badItems = sumOf(badCounts.values())
   const { running, live } = await atWork(services, jobs)
   const workersAlive = engines.filter(({ liveness }) => liveness === 'live').length
@@ -52,7 +52,7 @@ async function look(services: Services, rates: StreamRates): Promise<Overview> {
     ...{ at: Math.round(now), version, role },
     verdict: verdictOf({ streams, jobs, badItems, live, alerts, pauses, workersAlive, needs }),
     ...{ streams, jobs, badItems, alerts, running, live },
-    workers: engines.map((one: SeenEngine) => workerView(one, engine.owner)),
+    workers: engines.map((one: ListedEngine) => workerView(one, engine.owner)),
     budgets: (await readBudgets(services)).slice(0, BUDGETS_MAX),
     pauses: pauses.slice(0, PAUSES_MAX),
   }

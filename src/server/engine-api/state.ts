@@ -15,7 +15,7 @@ import type { Services } from '../../app/services.ts'
 import { alertView, scheduleView, workerView } from '../../app/state-views.ts'
 import { type CatalogEntry, displayValue } from '../../config/catalog.ts'
 import { originText } from '../../config/location.ts'
-import { seeEngines } from '../../engine/observe/sightings.ts'
+import { listEngines } from '../../engine/observe/engines.ts'
 import type { ServerServices } from '../services.ts'
 import { readBudgets } from './budgets.ts'
 
@@ -35,7 +35,7 @@ const listWorkers = route('GET /api/workers', {
   summary: 'The processes that run jobs',
   answer: z.object({ items: z.array(workerSchema) }),
   handle: async (_input, { ledger, engine }) => ({
-    items: (await seeEngines(ledger)).map((one) => workerView(one, engine.owner)),
+    items: (await listEngines(ledger)).map((one) => workerView(one, engine.owner)),
   }),
 })
 

@@ -2,7 +2,7 @@
  * How fast streams settle items. While somebody looks every few seconds, it is measured between the looks; before
  * that, taken from the ledger's counters, which are kept by the minute. Bounded: a minute of looks for each stream.
  */
-import { seeEngines } from '../../engine/observe/sightings.ts'
+import { listEngines } from '../../engine/observe/engines.ts'
 import { COUNTER_MS } from '../../ledger/changes.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 
@@ -44,7 +44,7 @@ export async function countedRates(ledger: Ledger): Promise<Map<number, number>>
   const now = ledger.now()
   const sinceMinute = Math.floor(now / COUNTER_MS) - 1
   const sinceMs = sinceMinute * COUNTER_MS
-  const engines = await seeEngines(ledger)
+  const engines = await listEngines(ledger)
   if (!engines.some(({ liveness, started_at }) => liveness === 'live' && started_at <= sinceMs))
     return new Map()
   const recent = await countedSince(ledger, sinceMinute)

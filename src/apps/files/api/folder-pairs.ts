@@ -107,7 +107,7 @@ const syncNow = defineRoute(
     const stream = streamOf(name)
     // Whoever asks may have put right what was in the way.
     files.kinds.obstacles.roomMade(name)
-    await ledger.hurry(stream)
+    await ledger.wakeStream(stream)
     const { outcome } = await engine.enqueue(files.kinds.sync, { drive: name }, { stream })
     readCacheOf(ledger).forget()
     const pauses = await ledger.pauses()

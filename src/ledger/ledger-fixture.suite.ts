@@ -1,7 +1,7 @@
 /**
- * What the ledger's suites share: a desk at which one test works on a ledger of its own.
+ * What the ledger's suites share: a fixture that gives one test a ledger of its own.
  *
- * Every test that goes through `onDesk` ends with two checks: the tallies equal the counted rows, and
+ * Every test that goes through `withLedger` ends with two checks: the tallies equal the counted rows, and
  * every segment's `open_jobs` equals the number of its unsettled jobs.
  */
 import assert from 'node:assert/strict'
@@ -40,10 +40,10 @@ export type ClaimOptions = {
   closedKinds?: readonly string[]
 }
 
-/** The kinds that a desk's worker knows unless told otherwise. */
+/** The kinds that a fixture's worker knows unless told otherwise. */
 export const KINDS = ['job', 'other', 'list', 'fetch', 'last', 'alpha', 'beta', 'gamma'] as const
 
-export class Desk {
+export class LedgerFixture {
   readonly ledger: Ledger
   readonly clock: StillClock
   /** A registered worker with a live lease. */
@@ -61,14 +61,14 @@ export class Desk {
     this.points = parts.points
   }
 
-  static async open(home: Home): Promise<Desk> {
+  static async open(home: Home): Promise<LedgerFixture> {
     const points: CommitPoint[] = []
     const site = await home.fresh((name) => points.push(name))
     const owner = await site.ledger.register(
       { host: 'here', pid: 1, pidStart: 'then', name: 'first' },
       LEASE_MS,
     )
-    return new Desk({ owner, site, points })
+    return new LedgerFixture({ owner, site, points })
   }
 
   async close(): Promise<void> {
@@ -211,18 +211,18 @@ export class Desk {
   }
 }
 
-export type DeskTest = (title: string, fn: (desk: Desk) => Promise<void>) => void
+export type LedgerTest = (title: string, fn: (fixture: LedgerFixture) => Promise<void>) => void
 
-/** `node:test`'s test, with a desk on an empty ledger for each, and its books checked at the end. */
-export function onDesk(home: Home): DeskTest {
+/** `node:test`'s test, with a fixture on an empty ledger for each, and its books checked at the end. */
+export function withLedger(home: Home): LedgerTest {
   return (title, fn) => {
     test(title, async () => {
-      const desk = await Desk.open(home)
+      const fixture = await LedgerFixture.open(home)
       try {
-        await fn(desk)
-        await desk.checkBooks()
+        await fn(fixture)
+        await fixture.checkBooks()
       } finally {
-        await desk.close()
+        await fixture.close()
       }
     })
   }

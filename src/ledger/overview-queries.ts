@@ -1,5 +1,5 @@
 /**
- * Reading the ledger for pictures: answers whose size and cost do not grow with the number of rows, however many
+ * Queries for overviews and charts: answers whose size and cost do not grow with the number of rows, however many
  * segments, jobs and bad items there are.
  */
 import type { Driver, JobRow, Tx, Value } from './contract.ts'
@@ -57,7 +57,7 @@ export async function readFrontier(
   for (let cell = 0; cell < count; cell += perStretch) {
     if (cell > 0) await new Promise((resolve) => setImmediate(resolve))
     const end = Math.min(count, cell + perStretch)
-    const stretch = { ...{ streamId, from, to, after, cell, end, count, segments } }
+    const stretch = { streamId, from, to, after, cell, end, count, segments }
     const found = await driver.read((tx) =>
       tx.dialect === 'sqlite' && segments >= count * EACH_SEGMENTS_MIN
         ? readEach(tx, stretch)

@@ -10,9 +10,9 @@ import { isDeadHere, processIdentity } from '../process-identity.ts'
  * - dead: its process on this machine has ended
  */
 export type Liveness = 'live' | 'silent' | 'dead'
-export type SeenEngine = WorkerRow & { liveness: Liveness }
+export type ListedEngine = WorkerRow & { liveness: Liveness }
 
-export async function seeEngines(ledger: Ledger): Promise<SeenEngine[]> {
+export async function listEngines(ledger: Ledger): Promise<ListedEngine[]> {
   const self = processIdentity()
   const now = ledger.now()
   return (await ledger.workers()).map((worker) => ({
@@ -25,8 +25,8 @@ export async function seeEngines(ledger: Ledger): Promise<SeenEngine[]> {
 export type Attendance = { isAttended: boolean; since: number | null }
 
 /** Whether any process works on this ledger now: what waits there moves only then. */
-export async function seeAttendance(ledger: Ledger): Promise<Attendance> {
-  const isAttended = liveCount(await seeEngines(ledger)) > 0
+export async function readAttendance(ledger: Ledger): Promise<Attendance> {
+  const isAttended = liveCount(await listEngines(ledger)) > 0
   return { isAttended, since: isAttended ? null : await ledger.driver.read(lastHeartbeatAt) }
 }
 
@@ -36,7 +36,7 @@ export function reclaimFromDead(ledger: Ledger): Promise<{ owners: number[]; job
   return ledger.reclaim((worker) => isDeadHere(worker, self))
 }
 
-export function liveCount(engines: readonly SeenEngine[]): number {
+export function liveCount(engines: readonly ListedEngine[]): number {
   return engines.filter(({ liveness }) => liveness === 'live').length
 }
 

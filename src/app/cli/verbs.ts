@@ -1,5 +1,5 @@
 /** `status`, `pause` and `resume`, the same for every app. */
-import { liveCount, readAttendance, listEngines } from '../../engine/observe/engines.ts'
+import { listEngines, liveCount, readAttendance } from '../../engine/observe/engines.ts'
 import type { App } from '../app.ts'
 import { type CliContext, type ExitCode, exitCodes } from '../command.ts'
 import type { Source } from '../sources.ts'

@@ -119,10 +119,11 @@ describe('a heartbeat on a SQLite file', { concurrency: true }, () => {
     const task: Task = {
       do: 'block',
       file: join(folder, 'blocked.db'),
-      leaseMs: 1_000,
+      // So long that the heartbeat's thread gets its turn in time on a busy machine too.
+      leaseMs: 5_000,
       everyMs: 50,
       blockedMaxMs: 60_000,
-      blockMs: 2_500,
+      blockMs: 11_000,
     }
     await underSiege(task, async (ledger, { report: last, reclaimed }) => {
       assert.deepEqual(report(last), { done: 1, lost: false, errors: [] })

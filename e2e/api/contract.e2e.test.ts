@@ -284,39 +284,41 @@ describe('files', () => {
   const device = () => server.world.sim.onedrive.drive(ANN).device
   /** Both sides looked at, beginning now, and nothing on the way. */
   const sync = async (): Promise<Body> => {
-    const begin = async () => (await bodyOf('postFilesDrivesByNameSync', docs, 202)).outcome === 'done'
+    const begin = async () => (await bodyOf('postFilesFoldersByNameSync', docs, 202)).outcome === 'done'
     await until(begin, 'a look of its own, after the one that is under way')
     return until(async () => {
       await quiet()
-      const drive = await bodyOf('getFilesDrivesByName', docs)
-      const { unplanned, inWork, waiting } = drive.open
-      return drive.heardAt !== null && unplanned + inWork + waiting === 0 && drive
+      const folder = await bodyOf('getFilesFoldersByName', docs)
+      const { unplanned, inWork, waiting } = folder.open
+      return folder.heardAt !== null && unplanned + inWork + waiting === 0 && folder
     }, 'a folder that is settled')
   }
   const itemOf = async (name: string): Promise<Body> =>
-    (await bodyOf('getFilesDrivesByNameTree', docs)).items.find((one: Body) => one.name === name)
+    (await bodyOf('getFilesFoldersByNameTree', docs)).items.find((one: Body) => one.name === name)
 
   test('a folder, its tree, its history and what is left alone are told by pages', async () => {
     assert.equal((await sync()).files, DOCS_FILES + 2)
     assert.deepEqual((await accountOf('onedrive')).apps.files.folders, [DOCS])
-    assert.equal((await bodyOf('getFilesDrives')).items.length, 1)
-    assert.deepEqual((await bodyOf('getFilesTransfers', { query: { drive: DOCS } })).items, [])
+    assert.equal((await bodyOf('getFilesFolders')).items.length, 1)
+    assert.deepEqual((await bodyOf('getFilesTransfers', { query: { folder: DOCS } })).items, [])
     const many = await itemOf('Many')
     for (const limit of [500, 4]) {
       const query = { folder: many.node, limit }
-      const items = await contract.all('getFilesDrivesByNameTree', { params, query }, ({ node }) => node)
+      const items = await contract.all('getFilesFoldersByNameTree', { params, query }, ({ node }) => node)
       assert.equal(items.length, DOCS_FILES)
     }
-    const detail = await bodyOf('getFilesDrivesByNameItemsByNode', { params: { ...params, node: many.node } })
+    const detail = await bodyOf('getFilesFoldersByNameItemsByNode', {
+      params: { ...params, node: many.node },
+    })
     assert.deepEqual([detail.path, detail.state], ['Many', 'in-step'])
     const key = ({ id }: Body) => id
-    const history = await contract.all('getFilesDrivesByNameHistory', { params, query: { limit: 500 } }, key)
+    const history = await contract.all('getFilesFoldersByNameHistory', { params, query: { limit: 500 } }, key)
     assert.equal(
-      (await contract.all('getFilesDrivesByNameHistory', { params, query: { limit: 3 } }, key)).length,
+      (await contract.all('getFilesFoldersByNameHistory', { params, query: { limit: 3 } }, key)).length,
       history.length,
     )
     const left = await contract.all(
-      'getFilesDrivesByNameReported',
+      'getFilesFoldersByNameReported',
       { params, query: { limit: 1 } },
       ({ node }) => node,
     )
@@ -331,38 +333,38 @@ describe('files', () => {
     device().edit('dot.png', Buffer.concat([device().read('dot.png')!, Buffer.from('more')]))
     await sync()
     const list = { params, query: { state: 'open', limit: 1 } }
-    const [{ id }] = await contract.all('getFilesDrivesByNameConflicts', list, (one) => one.id)
+    const [{ id }] = await contract.all('getFilesFoldersByNameConflicts', list, (one) => one.id)
     const one = { params: { ...params, id } }
-    const { here, there } = await bodyOf('getFilesDrivesByNameConflictsById', one)
+    const { here, there } = await bodyOf('getFilesFoldersByNameConflictsById', one)
     assert.deepEqual([here.preview, there.preview], ['text', 'image'])
-    const image = await call('getFilesDrivesByNameConflictsByIdImage', 200, {
+    const image = await call('getFilesFoldersByNameConflictsByIdImage', 200, {
       ...one,
       query: { side: 'there' },
     })
     assert.equal(image.type, 'image/png')
-    await call('getFilesDrivesByNameConflictsByIdImage', 404, { ...one, query: { side: 'here' } })
+    await call('getFilesFoldersByNameConflictsByIdImage', 404, { ...one, query: { side: 'here' } })
     const resolve = (): Promise<Body> =>
-      bodyOf('postFilesDrivesByNameConflictsByIdResolve', { ...one, body: { keep: 'remote' } }, 202)
+      bodyOf('postFilesFoldersByNameConflictsByIdResolve', { ...one, body: { keep: 'remote' } }, 202)
     assert.deepEqual([(await resolve()).outcome, (await resolve()).outcome], ['done', 'already'])
     await sync()
     const trash = { params, query: { limit: 1 } }
-    const [entry] = await contract.all('getFilesDrivesByNameTrash', trash, (kept) => kept.id)
+    const [entry] = await contract.all('getFilesFoldersByNameTrash', trash, (kept) => kept.id)
     assert.equal(entry.path, 'dot.png')
     const restore = { params, body: { id: entry.id } }
-    await call('postFilesDrivesByNameTrashRestore', 409, restore)
+    await call('postFilesFoldersByNameTrashRestore', 409, restore)
     rmSync(join(server.docs, 'dot.png'))
-    assert.equal((await bodyOf('postFilesDrivesByNameTrashRestore', restore)).outcome, 'done')
-    await call('postFilesDrivesByNameTrashRestore', 404, restore)
+    assert.equal((await bodyOf('postFilesFoldersByNameTrashRestore', restore)).outcome, 'done')
+    await call('postFilesFoldersByNameTrashRestore', 404, restore)
     await sync()
   })
 
   test('many deletions are asked about, with their number', async () => {
     const held = (body: Body, status = 202) =>
-      bodyOf('postFilesDrivesByNameHeldDeletes', { params, body }, status)
+      bodyOf('postFilesFoldersByNameHeldDeletes', { params, body }, status)
     assert.equal((await held({ count: 1 })).outcome, 'already')
     rmSync(join(server.docs, 'Many'), { recursive: true })
     await sync()
-    const { total, items } = await bodyOf('getFilesDrivesByNameHeldDeletes', docs)
+    const { total, items } = await bodyOf('getFilesFoldersByNameHeldDeletes', docs)
     assert.ok(total >= DOCS_FILES && items.length === total)
     await held({ count: total + 1 }, 409)
     assert.equal((await held({ count: total })).outcome, 'done')
@@ -380,15 +382,15 @@ describe('files', () => {
     await call('getOauthOnedriveCallback', 404, { query })
     const { state } = await begin()
     await call('getOauthOnedriveCallback', 422, { query: { state, error: 'access_denied' } })
-    await call('postFilesDrives', 403, { body: { path: '/elsewhere' } })
+    await call('postFilesFolders', 403, { body: { path: '/elsewhere' } })
     const path = join(server.docs, '..', 'second')
     const added = await bodyOf(
-      'postFilesDrives',
+      'postFilesFolders',
       { body: { path, account: ANN, mode: 'download-only' } },
       201,
     )
     assert.equal(added.name, 'second')
-    await call('postFilesDrives', 400, { body: { path } })
+    await call('postFilesFolders', 400, { body: { path } })
     await quiet()
   })
 
@@ -396,13 +398,13 @@ describe('files', () => {
     const second = { params: { name: 'second' } }
     const path = join(server.docs, '..', 'second')
     assert.ok(existsSync(join(path, 'dot.png')))
-    assert.equal((await bodyOf('deleteFilesDrivesByName', second)).outcome, 'done')
-    await call('deleteFilesDrivesByName', 404, second)
-    await call('getFilesDrivesByName', 404, second)
+    assert.equal((await bodyOf('deleteFilesFoldersByName', second)).outcome, 'done')
+    await call('deleteFilesFoldersByName', 404, second)
+    await call('getFilesFoldersByName', 404, second)
     await quiet()
     assert.ok(existsSync(join(path, 'dot.png')))
     assert.ok(device().has('dot.png'))
-    assert.equal((await bodyOf('getFilesDrives')).items.length, 1)
+    assert.equal((await bodyOf('getFilesFolders')).items.length, 1)
   })
 })
 

@@ -141,11 +141,11 @@ function realFor(operation: Operation, name: string): fc.Arbitrary<string> | und
   const real: Record<string, readonly string[]> = {
     ...{
       name: isFiles ? [DOCS] : [`mail:${ANN}`, `mail:${BOB}`],
-      drive: [DOCS],
       stream: [`mail:${ANN}`],
       account: [ANN, BOB],
       index: ['0', '1'],
     },
+    ...(operation.path === '/api/files/transfers' ? { folder: [DOCS] } : {}),
     ...{ id: isMail ? [server.htmlId] : ['1', '2', '3'], kind: ['mail.fetch'], olderThan: ['1d', '1y'] },
     ...{ q: ['in:anywhere', 'subject:quarterly', 'from:eve OR to:me'], query: ['', 'subject:quarterly'] },
     ...{ cursor: known.filter((one) => /^\d+$/.test(one)), target: ['mail.fetch', `mail:${ANN}`] },

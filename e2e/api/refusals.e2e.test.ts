@@ -1,5 +1,6 @@
 /** What the document says about every operation alike: its form, and how each refuses what it does not take. */
 import assert from 'node:assert/strict'
+import { request } from 'node:http'
 import { after, before, describe, test } from 'node:test'
 import { type Body, type CallInput, Contract } from './contract.ts'
 import { ApiDocument } from './document.ts'
@@ -109,23 +110,42 @@ const REFUSING: Record<string, Body> = {
   postMailCleanUpRunsByIdResume: { confirm: 5 },
   postSignIn: {},
   postTickets: { path: 'https://evil.example/' },
-  postFilesDrives: { path: '' },
-  postFilesDrivesByNameHeldDeletes: { count: 0 },
-  postFilesDrivesByNameConflictsByIdResolve: { keep: 'neither' },
-  postFilesDrivesByNameTrashRestore: { id: 5 },
+  postFilesFolders: { path: '' },
+  postFilesFoldersByNameHeldDeletes: { count: 0 },
+  postFilesFoldersByNameConflictsByIdResolve: { keep: 'neither' },
+  postFilesFoldersByNameTrashRestore: { id: 5 },
 }
 /** Of those that need one: what gets past the form of the body. */
 const NEEDED: Record<string, Body> = {
-  postFilesDrivesByNameHeldDeletes: { count: 1 },
-  postFilesDrivesByNameConflictsByIdResolve: { keep: 'both' },
-  postFilesDrivesByNameTrashRestore: { id: 'x' },
+  postFilesFoldersByNameHeldDeletes: { count: 1 },
+  postFilesFoldersByNameConflictsByIdResolve: { keep: 'both' },
+  postFilesFoldersByNameTrashRestore: { id: 'x' },
 }
 
 describe('another user of this machine, who has no token', () => {
   const WRITE = { 'x-tidemark': '1', 'content-type': 'application/json' }
-  /** On a connection of its own, as one process after the other. */
-  const stranger = (path: string, init: RequestInit = {}) =>
-    fetch(server.url + path, { ...init, headers: { ...init.headers, connection: 'close' } })
+  /**
+   * On a connection of its own, as one process after the other. Head and body go out together: `fetch` sends a body
+   * later, and on a slow machine the server has refused and closed the connection before it comes.
+   */
+  const stranger = (path: string, asked: { method?: string; headers?: object; body?: string } = {}) => {
+    const { method = 'GET', headers, body = '' } = asked
+    const length = body === '' ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+    const { promise, resolve, reject } = Promise.withResolvers<Response>()
+    const sent = request(
+      server.url + path,
+      { method, agent: false, headers: { ...headers, ...length } },
+      (answer) => {
+        const chunks: Uint8Array[] = []
+        answer.on('data', (chunk: Uint8Array) => chunks.push(chunk)).on('error', reject)
+        answer.on('end', () =>
+          resolve(new Response(Buffer.concat(chunks), { status: answer.statusCode ?? 0 })),
+        )
+      },
+    )
+    sent.on('error', reject).end(body)
+    return promise
+  }
 
   test('is told nothing by any operation, live events, metrics, MCP or health', async () => {
     const operations = contract.document.operations.filter(({ path }) => path !== '/api/sign-in')
@@ -154,11 +174,11 @@ describe('another user of this machine, who has no token', () => {
       (await post('/api/accounts/connect', { service: 'onedrive', access: 'readwrite' })).status,
       401,
     )
-    assert.equal((await post('/api/files/drives', { path: '~/.ssh' })).status, 401)
+    assert.equal((await post('/api/files/folders', { path: '~/.ssh' })).status, 401)
     const owner = { method: 'POST', headers: WRITE, body: JSON.stringify({ path: '~/.ssh' }) }
-    const refused = await server.ask('/api/files/drives', owner)
+    const refused = await server.ask('/api/files/folders', owner)
     assert.equal(refused.status, 403)
-    const { items } = (await (await server.ask('/api/files/drives')).json()) as { items: { root: string }[] }
+    const { items } = (await (await server.ask('/api/files/folders')).json()) as { items: { root: string }[] }
     assert.deepEqual(
       items.map(({ root }) => root),
       [server.docs],

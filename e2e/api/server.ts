@@ -134,7 +134,7 @@ async function addDocs(ask: ApiServer['ask'], place: string): Promise<void> {
   mkdirSync(join(place, DOCS))
   writeFileSync(join(place, DOCS, 'what?.txt'), 'a name that OneDrive does not take')
   const body = JSON.stringify({ path: join(place, DOCS), policy: 'manual' })
-  const added = await ask('/api/files/drives', { method: 'POST', headers: WRITE, body })
+  const added = await ask('/api/files/folders', { method: 'POST', headers: WRITE, body })
   if (added.status !== 201) throw new Error(`the folder was not added: ${await added.text()}`)
 }
 

@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ANN, connectAnn } from '../../src/apps/files/api/files-api.suite.ts'
-import type { FolderPairView } from '../../src/apps/files/api/schemas.ts'
+import type { FolderView } from '../../src/apps/files/api/schemas.ts'
 import { openVault } from '../../src/base/vault.ts'
 import { Accounts } from '../../src/ledger/accounts.ts'
 import { openLedger } from '../../src/ledger/open.ts'
@@ -18,10 +18,10 @@ export type FileSite = {
   /** In which folders may be added. */
   place: string
   /** Adds a folder, and waits until it is in step. */
-  add(name: string, policy?: FolderPairView['policy']): Promise<void>
-  status(name: string): Promise<FolderPairView>
+  add(name: string, policy?: FolderView['policy']): Promise<void>
+  status(name: string): Promise<FolderView>
   /** Looks at both sides, until nothing is on the way. */
-  sync(name: string): Promise<FolderPairView>
+  sync(name: string): Promise<FolderView>
   write(path: string, content: string | Uint8Array): void
   read(path: string): string
   close(): Promise<void>
@@ -54,9 +54,9 @@ export async function startFileSite(options: { isConnected?: boolean } = {}): Pr
     await site.close()
     throw thrown
   }
-  const status = (name: string): Promise<FolderPairView> =>
-    site.get<FolderPairView>(`/api/files/drives/${encodeURIComponent(name)}`)
-  const settled = (name: string): Promise<FolderPairView> =>
+  const status = (name: string): Promise<FolderView> =>
+    site.get<FolderView>(`/api/files/folders/${encodeURIComponent(name)}`)
+  const settled = (name: string): Promise<FolderView> =>
     until(`${name} is settled`, async () => {
       const drive = await status(name)
       const { unplanned, inWork, waiting } = drive.open
@@ -67,12 +67,12 @@ export async function startFileSite(options: { isConnected?: boolean } = {}): Pr
   return {
     ...{ site, place, status, drive: sim.onedrive.drive(OWNER) },
     async add(name, policy = 'keep-both') {
-      await site.post('/api/files/drives', { path: join(place, name), policy })
+      await site.post('/api/files/folders', { path: join(place, name), policy })
       await settled(name)
     },
     async sync(name) {
       await settled(name)
-      await site.post(`/api/files/drives/${encodeURIComponent(name)}/sync`)
+      await site.post(`/api/files/folders/${encodeURIComponent(name)}/sync`)
       return settled(name)
     },
     write(path, content) {

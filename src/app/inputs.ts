@@ -1,4 +1,4 @@
-/** What routes of the engine take: names, numbers, and where a page goes on. */
+/** What routes take: names, numbers, and where a page goes on. */
 import { z } from 'zod'
 import { notFound, ProblemError } from './problem.ts'
 import type { Services } from './services.ts'
@@ -14,27 +14,50 @@ export const streamParams = z.object({
 /** `what`: a job, an archive run. */
 export const idParamsOf = (what: string) => z.object({ id: idNumber.describe(`The number of the ${what}`) })
 
-/** Cursors are numbers in disguise: where the last page ended. Undefined for the first page. */
+/** Where a page ended: a number as it is, anything else as JSON in disguise. */
+export function writeCursor(place: unknown): string {
+  return typeof place === 'number' ? String(place) : Buffer.from(JSON.stringify(place)).toString('base64url')
+}
+
+/** Undefined for the first page. */
 export function readCursor(cursor: string | undefined): number | undefined {
   if (cursor === undefined) return undefined
   const at = /^-?\d{1,16}$/.test(cursor) ? Number(cursor) : Number.NaN
   if (Number.isSafeInteger(at)) return at
-  throw new ProblemError(400, 'The cursor is none that a page has given.', {
+  throw wrongCursor()
+}
+
+/** The same for places that are more than a number. */
+export function readJsonCursor<S extends z.ZodType>(
+  cursor: string | undefined,
+  schema: S,
+): z.output<S> | undefined {
+  if (cursor === undefined) return undefined
+  try {
+    return schema.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()))
+  } catch (cause) {
+    throw wrongCursor(cause)
+  }
+}
+
+function wrongCursor(cause?: unknown): ProblemError {
+  return new ProblemError(400, 'The cursor is none that a page has given.', {
     code: 'cursor-invalid',
     hint: 'Begin with the first page, without a cursor.',
+    cause,
   })
 }
 
 /** A page out of one row more than was asked for: that row says whether there is another page. */
 export function pageOfRows<Row, View>(
   rows: readonly Row[],
-  { limit, view, cursor }: { limit: number; view: (row: Row) => View; cursor: (last: Row) => number },
+  { limit, view, cursor }: { limit: number; view: (row: Row) => View; cursor: (last: Row) => unknown },
 ): { items: View[]; next: string | null } {
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
   return {
     items: shown.map(view),
-    next: rows.length > limit && last !== undefined ? String(cursor(last)) : null,
+    next: rows.length > limit && last !== undefined ? writeCursor(cursor(last)) : null,
   }
 }
 

@@ -11,7 +11,11 @@ const counts = { listed: count, stored: count, gone: count, skipped: count, bad:
 
 export const cursorQuery = {
   limit: z.coerce.number().int().min(1).max(500).default(50).describe('How many at most'),
-  cursor: z.string().max(500).optional().describe('The `next` of the page before; the first page without it'),
+  cursor: z
+    .string()
+    .max(2_000)
+    .optional()
+    .describe('The `next` of the page before; the first page without it'),
 }
 
 export const pageOf = <T extends z.ZodType>(item: T) =>

@@ -84,6 +84,7 @@ export type ActionOptions<Input> = {
 export function useAction<Input = void>(options: ActionOptions<Input>) {
   const client = useQueryClient()
   const [busy, setBusy] = useState(false)
+  const [isDone, setDone] = useState(false)
   const start = async (input: Input): Promise<boolean> => {
     setBusy(true)
     try {
@@ -92,6 +93,7 @@ export function useAction<Input = void>(options: ActionOptions<Input>) {
       for (const queryKey of [keys.overview, ...(options.invalidates ?? [])]) {
         void client.invalidateQueries({ queryKey })
       }
+      setDone(true)
       options.done?.(answer)
       return true
     } catch (error) {
@@ -101,7 +103,7 @@ export function useAction<Input = void>(options: ActionOptions<Input>) {
       setBusy(false)
     }
   }
-  return { start, busy }
+  return { start, busy, isDone }
 }
 
 function describe(error: unknown): string {

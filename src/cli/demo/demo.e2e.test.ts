@@ -139,7 +139,7 @@ describe('tidemark demo', () => {
     const { url } = await run.ready
     const folder = await until(async () => {
       const { items } = (await (
-        await fetch(`${url}/api/files/drives`, withToken({}, tokenIn(home)))
+        await fetch(`${url}/api/files/folders`, withToken({}, tokenIn(home)))
       ).json()) as { items: FolderView[] }
       return items.find(({ files, heardAt }) => files >= 35 && heardAt !== null)
     })

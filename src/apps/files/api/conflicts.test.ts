@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test'
 import { type Body, DOCS, DOT_PNG, type FilesWorld, startFilesApi } from './files-api.suite.ts'
 import { TEXT_BYTES_MAX } from './preview.ts'
 
-const CONFLICTS = `/api/files/drives/${DOCS}/conflicts`
+const CONFLICTS = `/api/files/folders/${DOCS}/conflicts`
 
 /** Edits a file on both sides, so that nobody knows which counts. */
 async function clash(
@@ -50,9 +50,9 @@ describe('conflicts that people decide', () => {
     )
     assert.deepEqual([detail.there.preview, detail.there.text, detail.there.bytes], ['text', 'theirs', 6])
     assert.equal(detail.canResolve, true)
-    const drive = (await world.get(`/api/files/drives/${DOCS}`)).body
+    const drive = (await world.get(`/api/files/folders/${DOCS}`)).body
     assert.deepEqual([drive.state, drive.conflicts], ['needs you', 1])
-    const tree: Body[] = (await world.get(`/api/files/drives/${DOCS}/tree`)).body.items
+    const tree: Body[] = (await world.get(`/api/files/folders/${DOCS}/tree`)).body.items
     assert.deepEqual([tree[0].state, tree[0].conflict], ['conflict', id])
     const { text } = await resolve(id, 'local')
     assert.equal(
@@ -60,7 +60,7 @@ describe('conflicts that people decide', () => {
       'a.html: The version of the folder is kept; that of OneDrive goes to the trash of the folder.',
     )
     assert.equal(world.drive.device.read('a.html')?.toString(), texts.here)
-    const trash: Body[] = (await world.get(`/api/files/drives/${DOCS}/trash`)).body.items
+    const trash: Body[] = (await world.get(`/api/files/folders/${DOCS}/trash`)).body.items
     assert.ok(trash.some(({ path, bytes }) => path === 'a.html' && bytes === texts.there.length))
     const decided = (await world.get(`${CONFLICTS}/${id}`)).body
     assert.deepEqual(
@@ -77,7 +77,7 @@ describe('conflicts that people decide', () => {
     assert.equal(world.read('b.txt'), 'theirs')
     const { here, there } = (await world.get(`${CONFLICTS}/${id}`)).body
     assert.deepEqual([here.text, there.text, there.note, there.path], ['theirs', 'theirs', null, 'b.txt'])
-    const trash: Body[] = (await world.get(`/api/files/drives/${DOCS}/trash`)).body.items
+    const trash: Body[] = (await world.get(`/api/files/folders/${DOCS}/trash`)).body.items
     assert.ok(trash.some(({ path, bytes }) => path === 'b.txt' && bytes === 4))
   })
 
@@ -92,7 +92,7 @@ describe('conflicts that people decide', () => {
     assert.equal(outcome, `Both versions are kept: that of the folder as ${copyPath}.`)
     await resolve(later.id, 'local')
     assert.equal(world.read('c.txt'), 'theirs')
-    const tree: Body[] = (await world.get(`/api/files/drives/${DOCS}/tree`)).body.items
+    const tree: Body[] = (await world.get(`/api/files/folders/${DOCS}/tree`)).body.items
     const copy = tree.find(({ name }) => /^c\.conflict-/.test(name))
     assert.equal(world.read(copy.name), 'mine')
     assert.equal(world.drive.device.read(copy.name)?.toString(), 'mine')
@@ -102,10 +102,10 @@ describe('conflicts that people decide', () => {
     const deep = await clash(world, 'Work/2026/deep.txt', { here: 'mine', there: 'theirs' })
     const top = await clash(world, 'Work/top.txt', { here: 'mine', there: 'theirs' })
     const listed = async (folder = ''): Promise<Body[]> =>
-      (await world.get(`/api/files/drives/${DOCS}/tree${folder && `?folder=${folder}`}`)).body.items
+      (await world.get(`/api/files/folders/${DOCS}/tree${folder && `?folder=${folder}`}`)).body.items
     const work = (await listed()).find(({ name }) => name === 'Work')
     assert.deepEqual([work.state, work.text], ['conflict', '2 conflicts inside: you decide'])
-    assert.equal((await world.get(`/api/files/drives/${DOCS}/items/${work.node}`)).body.state, 'conflict')
+    assert.equal((await world.get(`/api/files/folders/${DOCS}/items/${work.node}`)).body.state, 'conflict')
     const year = (await listed(work.node)).find(({ name }) => name === '2026')
     assert.deepEqual([year.state, year.text], ['conflict', '1 conflict inside: you decide'])
     await resolve(deep.id, 'local')

@@ -1,56 +1,46 @@
 /** Conflicts: what they are, both versions side by side, and deciding. */
 import { z } from 'zod'
 import { pageOfRows, readCursor } from '../../../app/inputs.ts'
-import { readCacheOf } from '../../../app/ledger-read-cache.ts'
 import { notFound } from '../../../app/problem.ts'
-import { cursorQuery, doneSchema, pageOf } from '../../../app/schemas.ts'
+import { already, cursorQuery, done, doneSchema, pageOf } from '../../../app/schemas.ts'
 import { conflictById, conflictPage } from '../store/browse.ts'
 import { resolveConflict } from '../store/conflicts.ts'
 import type { ConflictRow, FolderPairRow } from '../store/contract.ts'
 import { conflictImage, conflictSide } from './conflict-sides.ts'
-import { askForPlan, conflictParams, folderPairParams, folderPairRow } from './inputs.ts'
+import { askForPlan, conflictParams, folderPairRow, folderParams } from './inputs.ts'
 import type { FilesServices } from './route.ts'
-import { defineDownload, defineRoute } from './route.ts'
+import { download, route } from './route.ts'
 import { type ConflictView, conflictDetailSchema, conflictSchema } from './schemas.ts'
 
-const path = '/api/files/drives/{name}/conflicts'
-const about = { tag: 'files', access: 'read' } as const
-
-const listConflicts = defineRoute(
-  {
-    ...{ ...about, method: 'get', path },
-    summary: 'Conflicts, newest first',
-    params: folderPairParams,
-    query: z.object({
-      ...cursorQuery,
-      state: z
-        .enum(['open', 'settled'])
-        .optional()
-        .describe('`open`: nobody has decided yet. `settled`: all others'),
-    }),
-    answer: pageOf(conflictSchema),
-  },
-  async ({ params: { name }, query: { state, limit, cursor } }, services) => {
+const listConflicts = route('GET /api/files/folders/{name}/conflicts', {
+  summary: 'Conflicts, newest first',
+  params: folderParams,
+  query: z.object({
+    ...cursorQuery,
+    state: z
+      .enum(['open', 'settled'])
+      .optional()
+      .describe('`open`: nobody has decided yet. `settled`: all others'),
+  }),
+  answer: pageOf(conflictSchema),
+  handle: async ({ params: { name }, query: { state, limit, cursor } }, services) => {
     await folderPairRow(services, name)
     const rows = await conflictPage(services.ledger, name, {
       ...{ state, before: readCursor(cursor), limit: limit + 1 },
     })
     return pageOfRows(rows, { limit, view: conflictView, cursor: ({ id }) => id })
   },
-)
+})
 
 function conflictView({ node: _, localHash: __, remoteHash: ___, ...view }: ConflictRow): ConflictView {
   return view
 }
 
-const showConflict = defineRoute(
-  {
-    ...{ ...about, method: 'get', path: `${path}/{id}` },
-    summary: 'One conflict, with what can be shown of both versions',
-    params: conflictParams,
-    answer: conflictDetailSchema,
-  },
-  async ({ params, signal }, services) => {
+const showConflict = route('GET /api/files/folders/{name}/conflicts/{id}', {
+  summary: 'One conflict, with what can be shown of both versions',
+  params: conflictParams,
+  answer: conflictDetailSchema,
+  handle: async ({ params, signal }, services) => {
     const { row, conflict } = await conflictOf(services, params)
     return {
       ...conflictView(conflict),
@@ -60,31 +50,29 @@ const showConflict = defineRoute(
       outcome: outcomeText(conflict),
     }
   },
-)
+})
 
 /** Were a browser to open the picture by itself, it must not act on it. */
 const IMAGE_POLICY = { 'content-security-policy': "default-src 'none'; sandbox" }
 
-const showImage = defineDownload(
-  {
-    ...{ ...about, method: 'get', path: `${path}/{id}/image`, contentType: 'image/png' },
-    moreTypes: ['image/jpeg', 'image/gif', 'image/webp'],
-    summary: 'The picture that a version is: PNG, JPEG, GIF or WebP by its bytes, and nothing else',
-    errors: [409],
-    params: conflictParams,
-    query: z.object({
-      side: z
-        .enum(['here', 'there'])
-        .default('here')
-        .describe('Of the version in the folder, or of that in OneDrive'),
-    }),
-  },
-  async ({ params, query: { side }, signal }, services) => {
+const showImage = download('GET /api/files/folders/{name}/conflicts/{id}/image', {
+  contentType: 'image/png',
+  moreTypes: ['image/jpeg', 'image/gif', 'image/webp'],
+  summary: 'The picture that a version is: PNG, JPEG, GIF or WebP by its bytes, and nothing else',
+  errors: [409],
+  params: conflictParams,
+  query: z.object({
+    side: z
+      .enum(['here', 'there'])
+      .default('here')
+      .describe('Of the version in the folder, or of that in OneDrive'),
+  }),
+  handle: async ({ params, query: { side }, signal }, services) => {
     const { row, conflict } = await conflictOf(services, params)
     const { bytes, type } = await conflictImage(services, { row, conflict, side, signal })
     return { bytes, contentType: type, headers: IMAGE_POLICY }
   },
-)
+})
 
 const STATES = { both: 'kept-both', local: 'kept-local', remote: 'kept-remote' } as const
 
@@ -110,36 +98,30 @@ function outcomeText({
   }
 }
 
-const resolve = defineRoute(
-  {
-    ...{ method: 'post', path: `${path}/{id}/resolve`, tag: 'files', access: 'write', status: 202 },
-    summary: 'Decides a conflict; nothing is lost, whatever is chosen',
-    description: '`already`: it has been decided before.',
-    params: conflictParams,
-    body: z.strictObject({
-      keep: z
-        .enum(['both', 'local', 'remote'])
-        .describe('Both under two names, only that of the folder, or only that of OneDrive'),
-    }),
-    answer: doneSchema,
-  },
-  async ({ params, body: { keep } }, services) => {
+const resolve = route('POST /api/files/folders/{name}/conflicts/{id}/resolve', {
+  status: 202,
+  summary: 'Decides a conflict; nothing is lost, whatever is chosen',
+  description: '`already`: it has been decided before.',
+  params: conflictParams,
+  body: z.strictObject({
+    keep: z
+      .enum(['both', 'local', 'remote'])
+      .describe('Both under two names, only that of the folder, or only that of OneDrive'),
+  }),
+  answer: doneSchema,
+  handle: async ({ params, body: { keep } }, services) => {
     const { conflict } = await conflictOf(services, params)
-    const { files, ledger, clock } = services
+    const { files, clock } = services
     const node = await files.store.write((tx) =>
       resolveConflict(tx, params.name, { id: params.id, state: STATES[keep], atMs: clock.now() }),
     )
     if (node === undefined) {
-      return { outcome: 'already' as const, text: `The conflict about ${conflict.path} is decided already.` }
+      return already(`The conflict about ${conflict.path} is decided already.`)
     }
     await askForPlan(services, params.name)
-    readCacheOf(ledger).forget()
-    return {
-      outcome: 'done' as const,
-      text: `${conflict.path}: ${outcomeText({ ...conflict, state: STATES[keep] })}`,
-    }
+    return done(`${conflict.path}: ${outcomeText({ ...conflict, state: STATES[keep] })}`)
   },
-)
+})
 
 async function conflictOf(
   services: FilesServices,

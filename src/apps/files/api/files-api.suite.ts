@@ -100,7 +100,7 @@ export async function startFilesApi(
     ...{ sim, drive: sim.onedrive.drive(ANN), services, runtime, errors, root, place, request, post },
     get: (path) => ask(path),
     connect: (access = 'readwrite') => connectAnn(services, sim, access),
-    add: (change = {}) => post('/api/files/drives', { path: root, ...change }),
+    add: (change = {}) => post('/api/files/folders', { path: root, ...change }),
     async sync(name = DOCS) {
       const { engine, files } = runtime
       await engine.drained()

@@ -20,7 +20,7 @@ import { type Body, DOCS, type FilesWorld, startFilesApi, until } from './files-
 import { allowedPlace, type PlaceRules } from './folder-place.ts'
 import { filesModule } from './module.ts'
 
-const DRIVE = `/api/files/drives/${DOCS}`
+const FOLDER = `/api/files/folders/${DOCS}`
 
 /** All pages of a list, one at a time. */
 async function all(world: FilesWorld, path: string, limit: number): Promise<Body[]> {
@@ -56,7 +56,7 @@ describe('a folder on the API', () => {
   })
 
   test('is listed with how it stands and what both sides agree on', async () => {
-    const { body } = await world.get('/api/files/drives')
+    const { body } = await world.get('/api/files/folders')
     const [drive] = body.items
     assert.deepEqual(
       [drive.name, drive.state, drive.text, drive.files, drive.folders, drive.bytes],
@@ -66,8 +66,8 @@ describe('a folder on the API', () => {
       [drive.root, drive.isHere, drive.mode, drive.policy],
       [world.root, true, 'two-way', 'keep-both'],
     )
-    assert.deepEqual((await world.get(DRIVE)).body, drive)
-    assert.equal((await world.get('/api/files/drives/none')).status, 404)
+    assert.deepEqual((await world.get(FOLDER)).body, drive)
+    assert.equal((await world.get('/api/files/folders/none')).status, 404)
     const accounts = (await world.get('/api/accounts')).body.items
     assert.deepEqual(accounts, [
       {
@@ -80,7 +80,7 @@ describe('a folder on the API', () => {
 
   test('shows its tree folder by folder, page by page, and every item', async () => {
     for (const limit of [1, 2, 100]) {
-      const items = await all(world, `${DRIVE}/tree`, limit)
+      const items = await all(world, `${FOLDER}/tree`, limit)
       assert.deepEqual(
         items.map(({ name, type, state }) => [name, type, state]),
         [
@@ -90,21 +90,21 @@ describe('a folder on the API', () => {
         ],
       )
     }
-    const [plans] = (await world.get(`${DRIVE}/tree`)).body.items
-    const inside = (await world.get(`${DRIVE}/tree?folder=${encodeURIComponent(plans.node)}`)).body
+    const [plans] = (await world.get(`${FOLDER}/tree`)).body.items
+    const inside = (await world.get(`${FOLDER}/tree?folder=${encodeURIComponent(plans.node)}`)).body
     assert.equal(inside.path, 'Plans')
     assert.deepEqual(
       inside.items.map(({ name }: Body) => name),
       ['Ideas', 'garden.txt'],
     )
     const { node } = inside.items[1]
-    const item = (await world.get(`${DRIVE}/items/${encodeURIComponent(node)}`)).body
+    const item = (await world.get(`${FOLDER}/items/${encodeURIComponent(node)}`)).body
     assert.deepEqual(
       [item.path, item.here.size, item.there.size, item.agreed],
       ['Plans/garden.txt', 5, 5, { name: 'garden.txt', size: 5 }],
     )
     for (const path of ['tree?folder=i:nobody', 'items/i:nobody', 'tree?folder=l:999']) {
-      assert.equal((await world.get(`${DRIVE}/${path}`)).status, 404, path)
+      assert.equal((await world.get(`${FOLDER}/${path}`)).status, 404, path)
     }
     for (const path of [
       'tree?folder=../..',
@@ -113,13 +113,13 @@ describe('a folder on the API', () => {
       'tree?cursor=bnVsbA',
       'tree?limit=0',
     ]) {
-      assert.equal((await world.get(`${DRIVE}/${path}`)).status, 400, path)
+      assert.equal((await world.get(`${FOLDER}/${path}`)).status, 400, path)
     }
   })
 
   test('tells what was done, newest first and by pages', async () => {
-    const items = await all(world, `${DRIVE}/history`, 50)
-    for (const limit of [1, 3]) assert.deepEqual(await all(world, `${DRIVE}/history`, limit), items)
+    const items = await all(world, `${FOLDER}/history`, 50)
+    for (const limit of [1, 3]) assert.deepEqual(await all(world, `${FOLDER}/history`, limit), items)
     const said = items.map(({ text, path, row, result }) => `${text} ${path} ${row} ${result}`)
     assert.ok(said.includes('Uploaded mine.txt EF13 done'), said.join('\n'))
     assert.ok(said.includes('Downloaded Plans/garden.txt EF14 done'), said.join('\n'))
@@ -133,10 +133,10 @@ describe('a folder on the API', () => {
   test('says what changed on which side while it is paused, and syncs when it is asked to', async () => {
     const stream = { scope: 'stream', target: 'files:docs' }
     await world.post('/api/pause', stream)
-    const { body: asked } = await world.post(`${DRIVE}/sync`)
-    assert.match(asked.text, /It is paused, so that waits\.$/)
-    assert.equal((await world.post(`${DRIVE}/sync`)).body.outcome, 'already')
-    assert.equal((await world.get(DRIVE)).body.state, 'paused')
+    const { body: asked } = await world.post(`${FOLDER}/sync`)
+    assert.match(asked.text, /Paused, so it waits: docs\.$/)
+    assert.equal((await world.post(`${FOLDER}/sync`)).body.outcome, 'already')
+    assert.equal((await world.get(FOLDER)).body.state, 'paused')
     world.write('new.txt', 'new')
     world.drive.device.edit('readme.md', '# Other')
     const { store } = world.services.files
@@ -154,7 +154,7 @@ describe('a folder on the API', () => {
     while ((await store.openCounts(DOCS)).unplanned < 2) {
       await new Promise((resolve) => setImmediate(resolve))
     }
-    const items: Body[] = (await world.get(`${DRIVE}/tree`)).body.items
+    const items: Body[] = (await world.get(`${FOLDER}/tree`)).body.items
     const state = (name: string) => items.find((item) => item.name === name)
     assert.deepEqual([state('new.txt').state, state('new.txt').text], ['here', 'will be compared'])
     assert.deepEqual([state('readme.md').state, state('readme.md').text], ['there', 'will be downloaded'])
@@ -176,7 +176,7 @@ describe('a folder on the API', () => {
     const times = [startedMs, startedMs + 10_000]
     const clock = { ...systemClock, monotonicMs: () => times.shift() ?? startedMs }
     await readCacheOf(world.runtime.ledger).read('a test', clock, async () => {})
-    await world.post(`${DRIVE}/sync`)
+    await world.post(`${FOLDER}/sync`)
     // A job that was put off is ready now, too: asking for a sync also hurries what waits.
     const shown = await waiting()
     assert.ok(shown > before, `${before} jobs were ready, and ${shown} are`)
@@ -188,13 +188,13 @@ describe('a folder on the API', () => {
     world.write('half.tmp', 'x')
     world.write('bad|name.txt', 'x')
     await world.sync()
-    const items = await all(world, `${DRIVE}/reported`, 1)
+    const items = await all(world, `${FOLDER}/reported`, 1)
     const said = items.map(({ path, because }) => `${path}: ${because}`)
     assert.ok(
       said.some((text) => /^bad\|name\.txt: OneDrive does not take names with/.test(text)),
       said.join('\n'),
     )
-    const tree: Body[] = (await world.get(`${DRIVE}/tree`)).body.items
+    const tree: Body[] = (await world.get(`${FOLDER}/tree`)).body.items
     const bad = tree.find(({ name }) => name === 'bad|name.txt')
     assert.deepEqual([bad.state, bad.there], ['left', null])
     rmSync(join(world.root, 'bad|name.txt'))
@@ -206,22 +206,22 @@ describe('a folder on the API', () => {
     world.drive.device.delete('mine.txt')
     await world.sync()
     assert.ok(!existsSync(join(world.root, 'mine.txt')))
-    const items = await all(world, `${DRIVE}/trash`, 1)
+    const items = await all(world, `${FOLDER}/trash`, 1)
     const entry = items.find(({ path }) => path === 'mine.txt')
     assert.deepEqual([entry.bytes, /^\d{4}-\d\d-\d\d$/.test(entry.day)], [9, true])
     world.write('mine.txt', 'in its place')
-    const taken = await world.post(`${DRIVE}/trash/restore`, { id: entry.id })
+    const taken = await world.post(`${FOLDER}/trash/restore`, { id: entry.id })
     assert.deepEqual([taken.status, taken.body.code], [409, 'place-taken'])
     assert.equal(world.read('mine.txt'), 'in its place')
     rmSync(join(world.root, 'mine.txt'))
     assert.equal(
-      (await world.post(`${DRIVE}/trash/restore`, { id: entry.id })).body.text,
+      (await world.post(`${FOLDER}/trash/restore`, { id: entry.id })).body.text,
       'mine.txt is back.',
     )
     assert.equal(world.read('mine.txt'), 'made here')
     await world.sync()
     assert.equal(world.drive.device.read('mine.txt')?.toString(), 'made here')
-    assert.equal((await world.post(`${DRIVE}/trash/restore`, { id: entry.id })).status, 404)
+    assert.equal((await world.post(`${FOLDER}/trash/restore`, { id: entry.id })).status, 404)
   })
 
   test('no id of the trash leads out of it', async () => {
@@ -237,10 +237,10 @@ describe('a folder on the API', () => {
       'x',
       { 0: day },
     ]) {
-      const { status, body } = await world.post(`${DRIVE}/trash/restore`, { id: idOf(names) })
+      const { status, body } = await world.post(`${FOLDER}/trash/restore`, { id: idOf(names) })
       assert.deepEqual([status, body.code], [404, 'trash-unknown'], JSON.stringify(names))
     }
-    assert.equal((await world.post(`${DRIVE}/trash/restore`, { id: '%%%' })).status, 404)
+    assert.equal((await world.post(`${FOLDER}/trash/restore`, { id: '%%%' })).status, 404)
   })
 
   test('models hear how it stands and find files by name, with names as quotations', async () => {
@@ -264,10 +264,10 @@ describe('a folder on the API', () => {
   test('of a root that is gone nothing is concluded, and the trash says so', async () => {
     const aside = `${world.root}-aside`
     renameSync(world.root, aside)
-    const { status, body } = await world.get(`${DRIVE}/trash`)
+    const { status, body } = await world.get(`${FOLDER}/trash`)
     assert.deepEqual([status, body.code], [409, 'root-missing'])
     renameSync(aside, world.root)
-    assert.equal((await world.get(`${DRIVE}/trash`)).status, 200)
+    assert.equal((await world.get(`${FOLDER}/trash`)).status, 200)
   })
 })
 
@@ -286,7 +286,7 @@ describe('many deletions at once', () => {
   })
 
   test('wait for a yes that names their number, and then happen', async () => {
-    const held = `${DRIVE}/held-deletes`
+    const held = `${FOLDER}/held-deletes`
     assert.deepEqual((await world.get(held)).body, { here: 0, there: 0, replaced: 0, total: 0, items: [] })
     assert.equal((await world.post(held, { count: 1 })).body.outcome, 'already')
     for (let at = 0; at < 12; at++) rmSync(join(world.root, `file ${at}.txt`))
@@ -294,9 +294,9 @@ describe('many deletions at once', () => {
     const { body } = await world.get(held)
     assert.deepEqual([body.here, body.there, body.total, body.items.length], [0, 12, 12, 12])
     assert.deepEqual([body.items[0].side, body.items[0].type], ['there', 'file'])
-    const drive = (await world.get(DRIVE)).body
+    const drive = (await world.get(FOLDER)).body
     assert.deepEqual([drive.state, drive.heldDeletes], ['needs you', { local: 0, remote: 12 }])
-    const item: Body[] = (await world.get(`${DRIVE}/tree`)).body.items
+    const item: Body[] = (await world.get(`${FOLDER}/tree`)).body.items
     assert.equal(item.filter(({ state }) => state === 'held').length, 12)
     const refused = await world.post(held, { count: 11 })
     assert.deepEqual([refused.status, refused.body.code], [409, 'deletes-changed'])
@@ -307,7 +307,7 @@ describe('many deletions at once', () => {
       [world.drive.device.has('file 3.txt'), world.drive.device.has('file 13.txt')],
       [false, true],
     )
-    assert.equal((await world.get(DRIVE)).body.state, 'in step')
+    assert.equal((await world.get(FOLDER)).body.state, 'in step')
     assert.equal((await world.get(held)).body.total, 0)
   })
 })
@@ -325,7 +325,7 @@ describe('transfers', () => {
         ...{ totalBytes: 10_000, startedAtMs: world.services.clock.now() },
       })
       running.moved(2_500)
-      const { body } = await world.get(`/api/files/transfers?drive=${DOCS}`)
+      const { body } = await world.get(`/api/files/transfers?folder=${DOCS}`)
       assert.deepEqual(body.download, { count: 1, doneBytes: 2_500, totalBytes: 10_000 })
       assert.deepEqual([body.items[0].path, body.items[0].doneBytes], ['film.mov', 2_500])
       assert.deepEqual(body.upload.count, 0)
@@ -334,7 +334,7 @@ describe('transfers', () => {
       assert.equal(snapshot.transfers.items.length, 1)
       running.end()
       assert.deepEqual((await world.get('/api/files/transfers')).body.items, [])
-      assert.equal((await world.get('/api/files/transfers?drive=none')).status, 404)
+      assert.equal((await world.get('/api/files/transfers?folder=none')).status, 404)
     } finally {
       await world.close()
     }
@@ -366,7 +366,7 @@ describe('adding a folder', () => {
       }
       mkdirSync(world.root)
       assert.equal((await world.add({ name: 'Über uns', mode: 'download-only' })).body.name, 'Über uns')
-      const drive = (await world.get(`/api/files/drives/${encodeURIComponent('Über uns')}`)).body
+      const drive = (await world.get(`/api/files/folders/${encodeURIComponent('Über uns')}`)).body
       assert.deepEqual([drive.mode, drive.stream], ['download-only', 'files:Über uns'])
       const twice = await world.add()
       assert.deepEqual([twice.status, twice.body.code], [400, 'root-taken'])
@@ -477,7 +477,7 @@ describe('a folder that is not kept in step any more', () => {
 
   const headers = { 'x-tidemark': '1' }
   const remove = async (): Promise<{ status: number; body: Body }> => {
-    const answer = await world.request(DRIVE, { method: 'DELETE', headers })
+    const answer = await world.request(FOLDER, { method: 'DELETE', headers })
     return { status: answer.status, body: await answer.json() }
   }
 
@@ -496,8 +496,8 @@ describe('a folder that is not kept in step any more', () => {
     assert.equal(books!.segments, books!.settled_segments)
     assert.equal(status, 200, JSON.stringify(body))
     assert.equal(body.text, `docs is not kept in step any more. ${world.root} and OneDrive stay as they are.`)
-    assert.equal((await world.get(DRIVE)).status, 404)
-    assert.deepEqual((await world.get('/api/files/drives')).body.items, [])
+    assert.equal((await world.get(FOLDER)).status, 404)
+    assert.deepEqual((await world.get('/api/files/folders')).body.items, [])
     assert.equal(world.read('readme.md'), '# Hello')
     assert.equal(world.drive.device.read('mine.txt')?.toString(), 'made here')
     assert.equal(existsSync(join(world.root, '.tidemark/root.json')), false)
@@ -514,9 +514,9 @@ describe('a folder that is not kept in step any more', () => {
     assert.deepEqual(await ledger.jobs({ stream, state: 'failed', limit: 9 }), [])
     assert.equal((await world.add()).status, 201)
     await world.sync()
-    const { body } = await world.get(DRIVE)
+    const { body } = await world.get(FOLDER)
     assert.deepEqual([body.state, body.files, body.conflicts], ['in step', 5, 0])
-    const done = await all(world, `${DRIVE}/history`, 50)
+    const done = await all(world, `${FOLDER}/history`, 50)
     const copied = done.filter(
       ({ text, result }) => (text === 'Uploaded' || text === 'Downloaded') && result === 'done',
     )
@@ -543,7 +543,7 @@ describe('a folder that is not kept in step any more', () => {
     await until(async () => (await uploads()).length === 3 + 4)
     await world.post('/api/resume', { scope: 'kind', target: 'files.upload' })
     await world.settled()
-    const done = (await all(world, `${DRIVE}/history`, 50)).filter(
+    const done = (await all(world, `${FOLDER}/history`, 50)).filter(
       ({ text, at }) => text === 'Uploaded' && at >= sinceMs,
     )
     const paths = (wanted: string) =>

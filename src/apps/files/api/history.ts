@@ -9,8 +9,8 @@ import type { JobRow } from '../../../ledger/contract.ts'
 import { type ActionPayload, actionPayload, LEFT_ALONE_CODE } from '../action.ts'
 import { isComparison } from '../decide.ts'
 import { streamOf } from '../folder-pair.ts'
-import { folderPairParams, folderPairRow } from './inputs.ts'
-import { defineRoute } from './route.ts'
+import { folderPairRow, folderParams } from './inputs.ts'
+import { route } from './route.ts'
 import { type ActionView, actionSchema } from './schemas.ts'
 
 /** Looks and plans stand between the actions: a page is looked for in this many goes at most. */
@@ -34,16 +34,13 @@ const TEXTS: Record<string, string> = {
   conflict: 'Conflict',
 }
 
-const listHistory = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/files/drives/{name}/history', tag: 'files', access: 'read' },
-    summary: 'What was done, newest first',
-    description: 'A page may hold fewer than asked for; there are more as long as it has a `next`.',
-    params: folderPairParams,
-    query: z.object(cursorQuery),
-    answer: pageOf(actionSchema),
-  },
-  async ({ params: { name }, query: { cursor, limit } }, services) => {
+const listHistory = route('GET /api/files/folders/{name}/history', {
+  summary: 'What was done, newest first',
+  description: 'A page may hold fewer than asked for; there are more as long as it has a `next`.',
+  params: folderParams,
+  query: z.object(cursorQuery),
+  answer: pageOf(actionSchema),
+  handle: async ({ params: { name }, query: { cursor, limit } }, services) => {
     await folderPairRow(services, name)
     const items: ActionView[] = []
     let before: number | null | undefined = readCursor(cursor)
@@ -62,7 +59,7 @@ const listHistory = defineRoute(
     }
     return { items, next: before == null ? null : String(before) }
   },
-)
+})
 
 export function actionView(row: JobRow): ActionView | undefined {
   const result = RESULTS[row.state]

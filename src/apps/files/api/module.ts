@@ -3,13 +3,11 @@ import type { ServerModule } from '../../../app/module.ts'
 import { resumeSignedIn } from '../../../app/signed-in.ts'
 import { accountSources, SERVICE } from '../folder-pair.ts'
 import { conflictRoutes } from './conflicts.ts'
-import { folderAddRoutes } from './folder-add.ts'
-import { folderPairRoutes } from './folder-pairs.ts'
+import { folderRoutes, readSnapshot } from './folders.ts'
 import { heldDeleteRoutes } from './held-deletes.ts'
 import { historyRoutes } from './history.ts'
 import type { FilesServices } from './route.ts'
 import { fileAccountSchema, filesSnapshotSchema } from './schemas.ts'
-import { readSnapshot } from './snapshot.ts'
 import { fileTools } from './tools.ts'
 import { transferRoutes } from './transfers.ts'
 import { trashRoutes } from './trash.ts'
@@ -18,8 +16,7 @@ import { treeRoutes } from './tree.ts'
 export const filesModule: ServerModule<FilesServices> = {
   name: 'files',
   routes: [
-    ...folderPairRoutes,
-    ...folderAddRoutes,
+    ...folderRoutes,
     ...treeRoutes,
     ...transferRoutes,
     ...historyRoutes,

@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { createRoot, type Root } from '../local/root.ts'
 import { DOT_PNG } from './files-api.suite.ts'
 import { beginningHere, imageTypeOf, textOf } from './preview.ts'
-import { TransferRates } from './transfer-rates.ts'
+import { TransferRates } from './transfers.ts'
 
 describe('what can be shown of a file', () => {
   test('a picture is told by its bytes', () => {

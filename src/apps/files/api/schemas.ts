@@ -18,7 +18,7 @@ export const reportedSchema = z.object({
 })
 export type ReportedView = z.output<typeof reportedSchema>
 
-export const folderPairSchema = z.object({
+export const folderSchema = z.object({
   name: z.string(),
   stream: z.string(),
   account: z.string(),
@@ -50,12 +50,12 @@ export const folderPairSchema = z.object({
   paused: z.string().nullable().describe('Why; null where it is not paused'),
   pauseCode: pauseCode.nullable(),
 })
-export type FolderPairView = z.output<typeof folderPairSchema>
+export type FolderView = z.output<typeof folderSchema>
 
 const wayNumbers = z.object({ count, doneBytes: bytes, totalBytes: bytes })
 
 export const transferSchema = z.object({
-  drive: z.string(),
+  folder: z.string(),
   node: z.string(),
   direction: z.enum(['upload', 'download']),
   path: z.string(),
@@ -75,7 +75,7 @@ export type TransfersView = z.output<typeof transfersSchema>
 
 /** What live pages are told: small, and the same for the list and for one folder. */
 export const filesSnapshotSchema = z.object({
-  drives: z.array(folderPairSchema),
+  folders: z.array(folderSchema),
   transfers: transfersSchema,
 })
 export type FilesSnapshot = z.output<typeof filesSnapshotSchema>

@@ -7,11 +7,11 @@ import { isoTime } from '../../../base/moment.ts'
 import { plural } from '../../../base/wording.ts'
 import { folderPairSettings } from '../folder-pair.ts'
 import { namesLike } from '../store/browse.ts'
-import { readFolderPairs } from './folder-pairs.ts'
-import { folderPairName, folderPairRow } from './inputs.ts'
+import { readFolders } from './folders.ts'
+import { folderName, folderPairRow } from './inputs.ts'
 import type { FilesServices } from './route.ts'
 import { defineTool } from './route.ts'
-import type { FolderPairView, TreeItem } from './schemas.ts'
+import type { FolderView, TreeItem } from './schemas.ts'
 import { readTransfers } from './transfers.ts'
 import { treeItem } from './tree-view.ts'
 
@@ -32,22 +32,20 @@ const status = defineTool({
     'being transferred, which conflicts and deletions wait for the user, and what is left alone and why.',
   narrower: 'Name one folder.',
   input: z.strictObject({
-    folder: folderPairName.optional().describe('The name of one folder; all if left out'),
+    folder: folderName.optional().describe('The name of one folder; all if left out'),
   }),
   run: async ({ folder }, services) => {
     if (folder !== undefined) await folderPairRow(services, folder)
-    const pairs = (await readFolderPairs(services)).filter(
-      ({ name }) => folder === undefined || name === folder,
-    )
+    const pairs = (await readFolders(services)).filter(({ name }) => folder === undefined || name === folder)
     if (pairs.length === 0) return ['No folder is kept in step with OneDrive.']
     const parts: AnswerPart[] = []
-    for (const pair of pairs.slice(0, FOLDERS_MAX)) parts.push(...(await folderPairParts(services, pair)))
+    for (const pair of pairs.slice(0, FOLDERS_MAX)) parts.push(...(await folderParts(services, pair)))
     if (pairs.length > FOLDERS_MAX) parts.push(`and ${formatCount(pairs.length - FOLDERS_MAX)} more folders`)
     return parts
   },
 })
 
-async function folderPairParts(services: FilesServices, pair: FolderPairView): Promise<AnswerPart[]> {
+async function folderParts(services: FilesServices, pair: FolderView): Promise<AnswerPart[]> {
   const { name, account, open, heardAt, scannedAt } = pair
   const onTheWay = open.unplanned + open.inWork + open.waiting
   const parts: AnswerPart[] = [
@@ -58,7 +56,7 @@ async function folderPairParts(services: FilesServices, pair: FolderPairView): P
     `${formatCount(open.reported)} left alone. `,
     `Folder looked through ${scannedAt === null ? 'never' : isoTime(scannedAt)}, OneDrive heard ${heardAt === null ? 'never' : isoTime(heardAt)}.\n`,
   ]
-  const { items } = await readTransfers(services, { drive: name, limit: TRANSFERS_MAX })
+  const { items } = await readTransfers(services, { folder: name, limit: TRANSFERS_MAX })
   for (const { direction, path, doneBytes, totalBytes } of items) {
     const far = `${formatBytes(doneBytes)} of ${formatBytes(totalBytes)}`
     parts.push(
@@ -89,7 +87,7 @@ const find = defineTool({
   narrower: 'Name one folder, or more of the name.',
   input: z.strictObject({
     name: z.string().trim().min(1).max(200).describe('A part of the name, in any case'),
-    folder: folderPairName.optional().describe('Only in the folder of this name; in all if left out'),
+    folder: folderName.optional().describe('Only in the folder of this name; in all if left out'),
     limit: z.int().min(1).max(FOUND_MAX).default(FOUND_DEFAULT),
   }),
   run: async ({ name: text, folder, limit }, services) => {

@@ -5,34 +5,29 @@ import { parsedJson } from '../../../engine/observe/job-texts.ts'
 import type { JobRow } from '../../../ledger/contract.ts'
 import type { TransferView } from '../act/transfers.ts'
 import { actionPayload } from '../action.ts'
-import { folderPairName, folderPairRow } from './inputs.ts'
-import type { FilesServices } from './route.ts'
-import { defineRoute } from './route.ts'
+import { folderName, folderPairRow } from './inputs.ts'
+import { type FilesServices, route } from './route.ts'
 import { type TransfersView, transfersSchema } from './schemas.ts'
-import { TransferRates } from './transfer-rates.ts'
 
 const ITEMS_MAX = 100
 const HELD_MAX = 500
 
-const listTransfers = defineRoute(
-  {
-    ...{ method: 'get', path: '/api/files/transfers', tag: 'files', access: 'read' },
-    summary: 'What is being uploaded and downloaded right now',
-    query: z.object({ drive: folderPairName.optional().describe('Only of this folder') }),
-    errors: [404],
-    answer: transfersSchema,
+const listTransfers = route('GET /api/files/transfers', {
+  summary: 'What is being uploaded and downloaded right now',
+  query: z.object({ folder: folderName.optional().describe('Only of this folder') }),
+  errors: [404],
+  answer: transfersSchema,
+  handle: async ({ query: { folder } }, services) => {
+    if (folder !== undefined) await folderPairRow(services, folder)
+    return readTransfers(services, { folder, limit: ITEMS_MAX })
   },
-  async ({ query: { drive } }, services) => {
-    if (drive !== undefined) await folderPairRow(services, drive)
-    return readTransfers(services, { drive, limit: ITEMS_MAX })
-  },
-)
+})
 
 const ratesBy = new WeakMap<FilesServices['files'], TransferRates>()
 
 export async function readTransfers(
   services: FilesServices,
-  { drive, limit }: { drive?: string | undefined; limit: number },
+  { folder, limit }: { folder?: string | undefined; limit: number },
 ): Promise<TransfersView> {
   const { files, clock } = services
   const rates = ratesBy.get(files) ?? new TransferRates()
@@ -42,15 +37,15 @@ export async function readTransfers(
     running.map((one) => ({ key: keyOf(one), doneBytes: one.doneBytes })),
     clock.monotonicMs(),
   )
-  const wanted = drive === undefined ? running : running.filter((one) => one.drive === drive)
+  const wanted = folder === undefined ? running : running.filter((one) => one.drive === folder)
   const items = wanted
     .toSorted((a, b) => a.startedAtMs - b.startedAtMs)
     .slice(0, limit)
-    .map(({ startedAtMs, ...one }) => ({
-      ...one,
-      startedAt: Math.round(startedAtMs),
-      bytesPerSecond: paces.get(keyOf({ ...one, startedAtMs })) ?? null,
-    }))
+    .map((one) => {
+      const { drive, startedAtMs, ...rest } = one
+      const bytesPerSecond = paces.get(keyOf(one)) ?? null
+      return { ...rest, folder: drive, startedAt: Math.round(startedAtMs), bytesPerSecond }
+    })
   return { items, upload: sumOf(wanted, 'upload'), download: sumOf(wanted, 'download') }
 }
 
@@ -88,3 +83,39 @@ function heldTransfer({ kind, payload, progress, claimed_at, created_at }: JobRo
 }
 
 export const transferRoutes = [listTransfers]
+
+/** How fast transfers are, from looks at how far they are. */
+/** Looks that are closer than this tell nothing. */
+const STEP_MS_MIN = 400
+/** Of what was measured before, in a new figure. */
+const MEMORY = 0.6
+
+type Seen = { atMs: number; doneBytes: number; bytesPerSecond: number | null }
+
+export class TransferRates {
+  #seen = new Map<string, Seen>()
+
+  /** `list` is all that runs: what is not in it is forgotten. */
+  measure(
+    list: readonly { key: string; doneBytes: number }[],
+    atMs: number,
+  ): ReadonlyMap<string, number | null> {
+    const now = new Map<string, Seen>()
+    for (const { key, doneBytes } of list) {
+      const last = this.#seen.get(key)
+      // One that began anew under the same name begins to be watched anew.
+      const isOther = last !== undefined && doneBytes < last.doneBytes
+      if (!last || isOther) now.set(key, { atMs, doneBytes, bytesPerSecond: null })
+      else if (atMs - last.atMs < STEP_MS_MIN) now.set(key, last)
+      else now.set(key, { atMs, doneBytes, bytesPerSecond: paceOf(last, { atMs, doneBytes }) })
+    }
+    this.#seen = now
+    return new Map([...now].map(([key, { bytesPerSecond }]) => [key, bytesPerSecond]))
+  }
+}
+
+function paceOf(last: Seen, now: { atMs: number; doneBytes: number }): number {
+  const pace = ((now.doneBytes - last.doneBytes) * 1_000) / (now.atMs - last.atMs)
+  if (last.bytesPerSecond === null) return pace
+  return last.bytesPerSecond * MEMORY + pace * (1 - MEMORY)
+}

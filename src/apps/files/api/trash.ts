@@ -1,23 +1,16 @@
 /** What was deleted or replaced in the folder: it lies in the folder's own trash for a while, and comes back from there. */
 import { z } from 'zod'
+import { readCursor, writeCursor } from '../../../app/inputs.ts'
 import { conflict, notFound } from '../../../app/problem.ts'
-import { doneSchema, pageOf } from '../../../app/schemas.ts'
+import { cursorQuery, done, doneSchema, pageOf } from '../../../app/schemas.ts'
 import { streamOf } from '../folder-pair.ts'
 import { originalNames } from '../local/trash.ts'
 import { listTrash, restore } from '../local/trash-bin.ts'
 import { unsafeNameOf } from '../names.ts'
-import {
-  folderPairParams,
-  folderPairRow,
-  longCursorQuery,
-  readJsonCursor,
-  rootOf,
-  writeCursor,
-} from './inputs.ts'
-import { defineRoute } from './route.ts'
+import { folderPairRow, folderParams, rootOf } from './inputs.ts'
+import { route } from './route.ts'
 import { trashEntrySchema } from './schemas.ts'
 
-const path = '/api/files/drives/{name}/trash'
 const DAY = /^\d{4}-\d\d-\d\d(?:\.\d{1,3})?$/
 const DEPTH_MAX = 1_000
 const ID_LENGTH_MAX = 20_000
@@ -29,19 +22,16 @@ const namesSchema = z
   .max(DEPTH_MAX)
   .refine(([day]) => DAY.test(day!))
 
-const listTrashed = defineRoute(
-  {
-    ...{ method: 'get', path, tag: 'files', access: 'read' },
-    summary: 'Files that were deleted or replaced in the folder, oldest day first',
-    description: '409: the folder is on another machine, or not there.',
-    errors: [409],
-    params: folderPairParams,
-    query: z.object(longCursorQuery),
-    answer: pageOf(trashEntrySchema),
-  },
-  async ({ params: { name }, query: { cursor, limit } }, services) => {
+const listTrashed = route('GET /api/files/folders/{name}/trash', {
+  summary: 'Files that were deleted or replaced in the folder, oldest day first',
+  description: '409: the folder is on another machine, or not there.',
+  errors: [409],
+  params: folderParams,
+  query: z.object(cursorQuery),
+  answer: pageOf(trashEntrySchema),
+  handle: async ({ params: { name }, query: { cursor, limit } }, services) => {
     const root = rootOf(await folderPairRow(services, name))
-    const from = readJsonCursor(cursor, z.int().min(0)) ?? 0
+    const from = readCursor(cursor) ?? 0
     const items: z.input<typeof trashEntrySchema>[] = []
     let at = 0
     for (const { names, origin, day, bytes } of listTrash(root)) {
@@ -52,21 +42,18 @@ const listTrashed = defineRoute(
     }
     return { items, next: null }
   },
-)
+})
 
-const restoreTrashed = defineRoute(
-  {
-    ...{ method: 'post', path: `${path}/restore`, tag: 'files', access: 'write' },
-    summary: 'Puts a file back to where it was; folders on the way are made',
-    description: '409: something has its place.',
-    errors: [409],
-    params: folderPairParams,
-    body: z.strictObject({
-      id: z.string().min(1).max(ID_LENGTH_MAX).describe('The `id` of an entry of the trash'),
-    }),
-    answer: doneSchema,
-  },
-  async ({ params: { name }, body: { id } }, services) => {
+const restoreTrashed = route('POST /api/files/folders/{name}/trash/restore', {
+  summary: 'Puts a file back to where it was; folders on the way are made',
+  description: '409: something has its place.',
+  errors: [409],
+  params: folderParams,
+  body: z.strictObject({
+    id: z.string().min(1).max(ID_LENGTH_MAX).describe('The `id` of an entry of the trash'),
+  }),
+  answer: doneSchema,
+  handle: async ({ params: { name }, body: { id } }, services) => {
     const row = await folderPairRow(services, name)
     const names = namesSchema.safeParse(namesOf(id))
     if (!names.success) throw notFound('The trash has no such entry.', { code: 'trash-unknown' })
@@ -85,9 +72,9 @@ const restoreTrashed = defineRoute(
     const { engine, files } = services
     // All of it: folders on the way may be new.
     await engine.enqueue(files.kinds.look, { drive: name }, { stream: streamOf(name) })
-    return { outcome: 'done' as const, text: `${shown} is back.` }
+    return done(`${shown} is back.`)
   },
-)
+})
 
 function namesOf(id: string): unknown {
   try {

@@ -9,10 +9,10 @@ import { ErrorNote } from '../../../../web/src/components/notes.tsx'
 import { showToast } from '../../../../web/src/components/toast-store.ts'
 import { keys } from '../../../../web/src/queries.ts'
 import type { AccountPart } from '../../../../web/src/settings/account-part.ts'
-import type { FileAccountView, FolderPairView } from '../api/schemas.ts'
+import type { FileAccountView, FolderView } from '../api/schemas.ts'
 import { filesApi } from './api.ts'
-import { MODES } from './folder-pair-state.ts'
-import { folderPairLink } from './links.ts'
+import { MODES } from './folder-state.ts'
+import { folderLink } from './links.ts'
 import { fileKeys } from './queries.ts'
 
 export const filesPart: AccountPart<FileAccountView> = {
@@ -29,7 +29,7 @@ function Folders({ told: { folders } }: { told: FileAccountView }) {
   return (
     <div class="row">
       {folders.map((name) => (
-        <ButtonLink key={name} small icon="folder" href={folderPairLink(name)}>
+        <ButtonLink key={name} small icon="folder" href={folderLink(name)}>
           {name}
         </ButtonLink>
       ))}
@@ -37,7 +37,7 @@ function Folders({ told: { folders } }: { told: FileAccountView }) {
   )
 }
 
-const POLICY_CHOICES: readonly { value: FolderPairView['policy']; text: string }[] = [
+const POLICY_CHOICES: readonly { value: FolderView['policy']; text: string }[] = [
   { value: 'keep-both', text: 'Keep both' },
   { value: 'manual', text: 'Ask me' },
   { value: 'keep-local', text: 'Keep the one from here' },
@@ -49,8 +49,8 @@ function AddFolder({ accounts }: { accounts: readonly string[] }) {
   const [, navigate] = useLocation()
   const [account, setAccount] = useState(accounts[0]!)
   const [path, setPath] = useState('')
-  const [mode, setMode] = useState<FolderPairView['mode']>('two-way')
-  const [policy, setPolicy] = useState<FolderPairView['policy']>('keep-both')
+  const [mode, setMode] = useState<FolderView['mode']>('two-way')
+  const [policy, setPolicy] = useState<FolderView['policy']>('keep-both')
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>()
   const add = async (event: Event): Promise<void> => {
@@ -62,7 +62,7 @@ function AddFolder({ accounts }: { accounts: readonly string[] }) {
       showToast(added.text, { tone: 'accent' })
       await client.invalidateQueries({ queryKey: fileKeys.files })
       void client.invalidateQueries({ queryKey: keys.accounts })
-      navigate(folderPairLink(added.name))
+      navigate(folderLink(added.name))
     } catch (cause) {
       setError(cause)
       setBusy(false)
@@ -108,7 +108,7 @@ function AddFolder({ accounts }: { accounts: readonly string[] }) {
               <select
                 {...control}
                 value={mode}
-                onChange={(event) => setMode(event.currentTarget.value as FolderPairView['mode'])}
+                onChange={(event) => setMode(event.currentTarget.value as FolderView['mode'])}
               >
                 {Object.entries(MODES).map(([value, text]) => (
                   <option key={value} value={value}>
@@ -123,7 +123,7 @@ function AddFolder({ accounts }: { accounts: readonly string[] }) {
               <select
                 {...control}
                 value={policy}
-                onChange={(event) => setPolicy(event.currentTarget.value as FolderPairView['policy'])}
+                onChange={(event) => setPolicy(event.currentTarget.value as FolderView['policy'])}
               >
                 {POLICY_CHOICES.map(({ value, text }) => (
                   <option key={value} value={value}>

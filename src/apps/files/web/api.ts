@@ -7,7 +7,7 @@ import type {
   ConflictDetail,
   ConflictView,
   FilesSnapshot,
-  FolderPairView,
+  FolderView,
   HeldDeletesView,
   ItemDetail,
   ReportedView,
@@ -16,49 +16,49 @@ import type {
   TreeItem,
 } from '../api/schemas.ts'
 
-const folderPairPath = (name: string): string => `/api/files/drives/${part(name)}`
-export const conflictPath = (name: string, id: number): string => `${folderPairPath(name)}/conflicts/${id}`
+const folderPath = (name: string): string => `/api/files/folders/${part(name)}`
+export const conflictPath = (name: string, id: number): string => `${folderPath(name)}/conflicts/${id}`
 
-export type FolderPage = Page<TreeItem> & { path: string }
+export type TreePage = Page<TreeItem> & { path: string }
 export type NewFolder = {
   account?: string
   path: string
   name?: string
-  mode: FolderPairView['mode']
-  policy: FolderPairView['policy']
+  mode: FolderView['mode']
+  policy: FolderView['policy']
 }
 
 export const filesApi = {
   files: async (signal?: AbortSignal): Promise<FilesSnapshot> => {
-    const [{ items: pairs }, transfers] = await Promise.all([
-      get<{ items: FolderPairView[] }>('/api/files/drives', {}, signal),
+    const [{ items: folders }, transfers] = await Promise.all([
+      get<{ items: FolderView[] }>('/api/files/folders', {}, signal),
       get<TransfersView>('/api/files/transfers', {}, signal),
     ])
-    return { drives: pairs, transfers }
+    return { folders, transfers }
   },
   addFolder: (wish: NewFolder) =>
-    post<{ name: string; root: string; text: string }>('/api/files/drives', wish),
-  removeFolder: (name: string) => request<DoneView>('DELETE', folderPairPath(name)),
-  syncFiles: (name: string) => post<DoneView>(`${folderPairPath(name)}/sync`),
+    post<{ name: string; root: string; text: string }>('/api/files/folders', wish),
+  removeFolder: (name: string) => request<DoneView>('DELETE', folderPath(name)),
+  syncFiles: (name: string) => post<DoneView>(`${folderPath(name)}/sync`),
   folder: (name: string, query: Paging & { folder?: string } = {}, signal?: AbortSignal) =>
-    get<FolderPage>(`${folderPairPath(name)}/tree`, query, signal),
+    get<TreePage>(`${folderPath(name)}/tree`, query, signal),
   fileItem: (name: string, node: string, signal?: AbortSignal) =>
-    get<ItemDetail>(`${folderPairPath(name)}/items/${part(node)}`, {}, signal),
+    get<ItemDetail>(`${folderPath(name)}/items/${part(node)}`, {}, signal),
   fileHistory: (name: string, query: Paging = {}, signal?: AbortSignal) =>
-    get<Page<ActionView>>(`${folderPairPath(name)}/history`, query, signal),
+    get<Page<ActionView>>(`${folderPath(name)}/history`, query, signal),
   reported: (name: string, query: Paging = {}, signal?: AbortSignal) =>
-    get<Page<ReportedView>>(`${folderPairPath(name)}/reported`, query, signal),
+    get<Page<ReportedView>>(`${folderPath(name)}/reported`, query, signal),
   conflicts: (name: string, query: Paging & { state?: 'open' | 'settled' } = {}, signal?: AbortSignal) =>
-    get<Page<ConflictView>>(`${folderPairPath(name)}/conflicts`, query, signal),
+    get<Page<ConflictView>>(`${folderPath(name)}/conflicts`, query, signal),
   conflict: (name: string, id: number, signal?: AbortSignal) =>
     get<ConflictDetail>(conflictPath(name, id), {}, signal),
   resolveConflict: (name: string, id: number, keep: 'both' | 'local' | 'remote') =>
     post<DoneView>(`${conflictPath(name, id)}/resolve`, { keep }),
   heldDeletes: (name: string, signal?: AbortSignal) =>
-    get<HeldDeletesView>(`${folderPairPath(name)}/held-deletes`, {}, signal),
+    get<HeldDeletesView>(`${folderPath(name)}/held-deletes`, {}, signal),
   allowDeletes: (name: string, count: number) =>
-    post<DoneView>(`${folderPairPath(name)}/held-deletes`, { count }),
+    post<DoneView>(`${folderPath(name)}/held-deletes`, { count }),
   fileTrash: (name: string, query: Paging = {}, signal?: AbortSignal) =>
-    get<Page<TrashEntryView>>(`${folderPairPath(name)}/trash`, query, signal),
-  restoreFile: (name: string, id: string) => post<DoneView>(`${folderPairPath(name)}/trash/restore`, { id }),
+    get<Page<TrashEntryView>>(`${folderPath(name)}/trash`, query, signal),
+  restoreFile: (name: string, id: string) => post<DoneView>(`${folderPath(name)}/trash/restore`, { id }),
 }

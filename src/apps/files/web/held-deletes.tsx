@@ -7,14 +7,14 @@ import { Icon } from '../../../../web/src/components/icon.tsx'
 import { ErrorNote, Skeleton } from '../../../../web/src/components/notes.tsx'
 import { formatCount, formatPlural } from '../../../../web/src/format.ts'
 import { useAction } from '../../../../web/src/queries.ts'
-import type { FolderPairView, HeldDeletesView } from '../api/schemas.ts'
+import type { FolderView, HeldDeletesView } from '../api/schemas.ts'
 import { filesApi } from './api.ts'
-import { heldWords } from './folder-pair-state.ts'
+import { heldWords } from './folder-state.ts'
 import { fileKeys } from './queries.ts'
 
-export function HeldDeletes({ pair }: { pair: FolderPairView }) {
+export function HeldDeletes({ folder }: { folder: FolderView }) {
   const [isOpen, setOpen] = useState(false)
-  const { heldDeletes } = pair
+  const { heldDeletes } = folder
   if (!heldDeletes) return null
   const { local = 0, remote = 0 } = heldDeletes.replaced ?? {}
   const hasReplaced = local + remote > 0
@@ -34,7 +34,7 @@ export function HeldDeletes({ pair }: { pair: FolderPairView }) {
           {hasReplaced ? 'See what would be done' : 'See what would be deleted'}
         </Button>
       </div>
-      {isOpen ? <DeletesDialog name={pair.name} onClose={() => setOpen(false)} /> : null}
+      {isOpen ? <DeletesDialog name={folder.name} onClose={() => setOpen(false)} /> : null}
     </div>
   )
 }

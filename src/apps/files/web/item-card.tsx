@@ -7,25 +7,25 @@ import { ErrorNote, Skeleton } from '../../../../web/src/components/notes.tsx'
 import { Bytes, Time } from '../../../../web/src/components/values.tsx'
 import type { ItemDetail } from '../api/schemas.ts'
 import { filesApi } from './api.ts'
-import { ITEM_STATES } from './folder-pair-state.ts'
+import { ITEM_STATES } from './folder-state.ts'
 import { conflictLink } from './links.ts'
 import { fileKeys } from './queries.ts'
 
-export function ItemCard({ pair, node }: { pair: string; node: string }) {
+export function ItemCard({ folder, node }: { folder: string; node: string }) {
   const { data, error, refetch } = useQuery({
-    queryKey: [...fileKeys.fileParts, 'item', pair, node],
-    queryFn: ({ signal }) => filesApi.fileItem(pair, node, signal),
+    queryKey: [...fileKeys.fileParts, 'item', folder, node],
+    queryFn: ({ signal }) => filesApi.fileItem(folder, node, signal),
   })
   return (
     <Card title={data?.path.split('/').at(-1) ?? 'Item'} level={3} class="item-card">
       {error && !data ? <ErrorNote error={error} retry={refetch} /> : null}
       {!data && !error ? <Skeleton lines={5} /> : null}
-      {data ? <Facts pair={pair} item={data} /> : null}
+      {data ? <Facts folder={folder} item={data} /> : null}
     </Card>
   )
 }
 
-function Facts({ pair, item }: { pair: string; item: ItemDetail }) {
+function Facts({ folder, item }: { folder: string; item: ItemDetail }) {
   const state = ITEM_STATES[item.state]
   const isFile = item.type === 'file'
   return (
@@ -49,7 +49,7 @@ function Facts({ pair, item }: { pair: string; item: ItemDetail }) {
         </div>
       </dl>
       {item.conflict === null ? null : (
-        <ButtonLink kind="primary" href={conflictLink(pair, item.conflict)}>
+        <ButtonLink kind="primary" href={conflictLink(folder, item.conflict)}>
           Decide
         </ButtonLink>
       )}

@@ -1,6 +1,6 @@
 /** What several pages of folders ask for. */
 import { type QueryClient, type QueryKey, useQuery } from '@tanstack/preact-query'
-import type { FilesSnapshot, FolderPairView } from '../api/schemas.ts'
+import type { FilesSnapshot, FolderView } from '../api/schemas.ts'
 import { filesApi } from './api.ts'
 
 export const fileKeys = {
@@ -14,7 +14,7 @@ export function noteFiles(client: QueryClient, data: unknown): readonly QueryKey
   const now = data as FilesSnapshot
   const before = client.getQueryData<FilesSnapshot>(fileKeys.files)
   client.setQueryData(fileKeys.files, now)
-  return JSON.stringify(before?.drives) === JSON.stringify(now.drives) ? [] : [fileKeys.fileParts]
+  return JSON.stringify(before?.folders) === JSON.stringify(now.folders) ? [] : [fileKeys.fileParts]
 }
 
 export const useFiles = () =>
@@ -26,6 +26,6 @@ export const useFiles = () =>
     refetchInterval: (query) => (query.state.data ? false : 3_000),
   })
 
-export function useFolderPair(name: string): FolderPairView | undefined {
-  return useFiles().data?.drives.find((pair) => pair.name === name)
+export function useFolder(name: string): FolderView | undefined {
+  return useFiles().data?.folders.find((folder) => folder.name === name)
 }

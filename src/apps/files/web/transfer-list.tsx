@@ -17,7 +17,7 @@ export function TransferList({ items }: { items: readonly TransferViewOut[] }) {
       {shown.length === 0 ? <p class="muted">Nothing is being transferred at the moment.</p> : null}
       <ul>
         {shown.map((transfer) => (
-          <li key={`${transfer.drive} ${transfer.node} ${transfer.direction}`}>
+          <li key={`${transfer.folder} ${transfer.node} ${transfer.direction}`}>
             <Transfer transfer={transfer} />
           </li>
         ))}

@@ -6,7 +6,7 @@ import { EmptyNote, Skeleton } from '../../../../web/src/components/notes.tsx'
 import { Bytes, Time } from '../../../../web/src/components/values.tsx'
 import { rowWindow } from '../../../../web/src/components/virtual-rows.ts'
 import type { TreeItem } from '../api/schemas.ts'
-import { ITEM_STATES } from './folder-pair-state.ts'
+import { ITEM_STATES } from './folder-state.ts'
 import { parentRow, rowAfterKey, type TreeRow } from './tree-rows.ts'
 import { useTree } from './use-tree.ts'
 

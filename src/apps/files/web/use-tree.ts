@@ -14,6 +14,8 @@ export function useTree(pair: string) {
   const [folders, setFolders] = useState<ReadonlyMap<string, LoadedFolder>>(new Map())
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set())
   const loading = useRef(new Set<string>())
+  const left = useRef(new AbortController())
+  useEffect(() => () => left.current.abort(), [])
   const put = (folder: string, loaded: LoadedFolder): void =>
     setFolders((before) => new Map(before).set(folder, loaded))
 
@@ -22,11 +24,8 @@ export function useTree(pair: string) {
     loading.current.add(folder)
     const before = folders.get(folder)
     try {
-      const page = await filesApi.folder(pair, {
-        ...whichOf(folder),
-        cursor: before?.next ?? undefined,
-        limit: PAGE,
-      })
+      const wanted = { ...whichOf(folder), cursor: before?.next ?? undefined, limit: PAGE }
+      const page = await filesApi.folder(pair, wanted, left.current.signal)
       put(folder, { items: [...(before?.items ?? []), ...page.items], next: page.next })
     } catch (error) {
       put(folder, { items: before?.items ?? [], next: before?.next ?? '', error })
@@ -37,14 +36,14 @@ export function useTree(pair: string) {
 
   const refresh = async (): Promise<void> => {
     for (const folder of [TOP, ...open]) {
+      // Whoever left may have removed the folder: nothing more is asked of it.
+      if (left.current.signal.aborted) return
       const before = folders.get(folder)
       if (!before || before.items.length > LIVE_ITEMS_MAX || loading.current.has(folder)) continue
       loading.current.add(folder)
       try {
-        const page = await filesApi.folder(pair, {
-          ...whichOf(folder),
-          limit: Math.max(PAGE, before.items.length),
-        })
+        const wanted = { ...whichOf(folder), limit: Math.max(PAGE, before.items.length) }
+        const page = await filesApi.folder(pair, wanted, left.current.signal)
         put(folder, { items: page.items, next: page.next })
       } catch {
         // Gone, or out of reach for a moment: what is shown stays until the next look.
@@ -79,7 +78,7 @@ function whichOf(folder: string): { folder?: string } {
 function useFollow(refresh: () => Promise<void>): void {
   const { data } = useFiles()
   const print = JSON.stringify(
-    data?.drives.map(({ open, files, folders, scannedAt, heardAt, conflicts }) => [
+    data?.folders.map(({ open, files, folders, scannedAt, heardAt, conflicts }) => [
       open,
       files,
       folders,

@@ -3,7 +3,7 @@
  * done only to as many messages as were confirmed in words.
  */
 import { z } from 'zod'
-import { accountText, idParamsOf, readCursor } from '../../../app/inputs.ts'
+import { accountText, idParamsOf, pageOfRows, readCursor } from '../../../app/inputs.ts'
 import { conflict, notFound, ProblemError } from '../../../app/problem.ts'
 import { already, cursorQuery, done, doneSchema, pageOf } from '../../../app/schemas.ts'
 import { resumeSignedIn } from '../../../app/signed-in.ts'
@@ -17,7 +17,7 @@ import { understoodQuery } from '../clean-up/selection.ts'
 import { type Survey, surveyRun } from '../clean-up/survey.ts'
 import { INBOX } from '../clean-up/verdict.ts'
 import { unknownAccount } from '../open-accounts.ts'
-import type { NewRun } from '../store/journal.ts'
+import type { NewRun, RunRow } from '../store/journal.ts'
 import { canUndo, confirmationOf, planView, proofView, runView } from './clean-up-view.ts'
 import type { MailServices } from './route.ts'
 import { route } from './route.ts'
@@ -107,11 +107,9 @@ const listRuns = route('GET /api/mail/clean-up/runs', {
       ...(before === undefined ? {} : { before }),
       ...(account === undefined ? {} : { account }),
     })
-    const shown = rows.slice(0, limit)
-    return {
-      items: await Promise.all(shown.map((run) => runView(cleanUpRuns, run))),
-      next: rows.length > limit ? String(shown.at(-1)!.id) : null,
-    }
+    const view = (run: RunRow) => runView(cleanUpRuns, run)
+    const { items, next } = pageOfRows(rows, { limit, view, cursor: ({ id }) => id })
+    return { items: await Promise.all(items), next }
   },
 })
 

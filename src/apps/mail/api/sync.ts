@@ -4,7 +4,7 @@ import { accountText } from '../../../app/inputs.ts'
 import { conflict } from '../../../app/problem.ts'
 import { already, type DoneView, done, doneSchema } from '../../../app/schemas.ts'
 import { resumeSignedIn } from '../../../app/signed-in.ts'
-import { plural } from '../../../base/wording.ts'
+import { pauseNote, signInNeeded } from '../../../app/sync-request.ts'
 import { SERVICE, sourcesOf, streamOf } from '../account.ts'
 import { unknownAccount } from '../open-accounts.ts'
 import type { MailServices } from './route.ts'
@@ -26,8 +26,8 @@ export async function syncNow(services: MailServices, account: string | undefine
   await resumeSignedIn(services, SERVICE, sourcesOf(names))
   const started: string[] = []
   for (const name of names) if (await begin(services, name)) started.push(name)
-  const paused = await pausedOf(services, names)
-  const held = paused.length === 0 ? '' : ` Paused, so it waits: ${paused.join(', ')}.`
+  const sources = names.map((name) => ({ name, stream: streamOf(name) }))
+  const held = await pauseNote(services, sources)
   if (started.length === 0) {
     const whose = names.length === 1 ? `The sync of ${names[0]}` : 'The sync of every account'
     return already(`${whose} is under way already.${held}`)
@@ -43,11 +43,7 @@ async function wantedAccounts(services: MailServices, account: string | undefine
   if (chosen.length === 0) throw conflict('No mail account is connected.', { code: 'no-account' })
   const ready = chosen.filter(({ state }) => state === 'ready')
   if (ready.length > 0) return ready.map(({ name }) => name)
-  const names = chosen.map(({ name }) => name).join(', ')
-  throw conflict(`${names} ${plural(chosen.length, 'has', 'have')} to sign in again first.`, {
-    code: 'sign-in-needed',
-    hint: 'Connect the account again on the page of settings.',
-  })
+  throw signInNeeded(chosen.map(({ name }) => name))
 }
 
 /** Whether something was begun that was not under way. */
@@ -57,14 +53,6 @@ async function begin({ engine, mail }: MailServices, account: string): Promise<b
   const kind = plannedTo === 0 ? mail.kinds.plan : mail.kinds.history
   const { outcome } = await engine.enqueue(kind, { account }, { stream })
   return outcome !== 'ignored'
-}
-
-async function pausedOf({ ledger }: MailServices, names: readonly string[]): Promise<string[]> {
-  const pauses = await ledger.pauses()
-  if (pauses.some(({ scope }) => scope === 'all')) return ['everything']
-  return names.filter((name) =>
-    pauses.some(({ scope, target }) => scope === 'stream' && target === streamOf(name)),
-  )
 }
 
 export const syncRoutes = [startSync]

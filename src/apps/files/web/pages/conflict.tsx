@@ -13,8 +13,8 @@ import { useAction } from '../../../../../web/src/queries.ts'
 import { useTicket } from '../../../../../web/src/ticket.tsx'
 import type { ConflictDetail, ConflictSide } from '../../api/schemas.ts'
 import { conflictPath, filesApi } from '../api.ts'
-import { CONFLICT_KINDS, CONFLICT_STATES } from '../folder-pair-state.ts'
-import { filesLink, folderPairLink } from '../links.ts'
+import { CONFLICT_KINDS, CONFLICT_STATES } from '../folder-state.ts'
+import { filesLink, folderLink } from '../links.ts'
 import { fileKeys } from '../queries.ts'
 import '../styles/files.css'
 
@@ -32,7 +32,7 @@ export function ConflictPage() {
         title={data ? (data.path.split('/').at(-1) ?? data.path) : 'Conflict'}
         crumbs={[
           { text: 'Files', href: filesLink() },
-          { text: name, href: folderPairLink(name, 'conflicts') },
+          { text: name, href: folderLink(name, 'conflicts') },
         ]}
         lead={data ? <Lead conflict={data} /> : error ? undefined : <Skeleton width="18rem" />}
       >
@@ -45,10 +45,10 @@ export function ConflictPage() {
       {data ? (
         <div class="stack">
           <div class="versions">
-            <Version pair={name} id={id} which="here" side={data.here} />
-            <Version pair={name} id={id} which="there" side={data.there} />
+            <Version folder={name} id={id} which="here" side={data.here} />
+            <Version folder={name} id={id} which="there" side={data.there} />
           </div>
-          <Decision pair={name} conflict={data} />
+          <Decision folder={name} conflict={data} />
         </div>
       ) : null}
     </>
@@ -65,8 +65,8 @@ function Lead({ conflict }: { conflict: ConflictDetail }) {
 
 const TITLES = { here: 'In the folder', there: 'In OneDrive' } as const
 
-function Version(props: { pair: string; id: number; which: 'here' | 'there'; side: ConflictSide }) {
-  const { pair, id, which, side } = props
+function Version(props: { folder: string; id: number; which: 'here' | 'there'; side: ConflictSide }) {
+  const { folder, id, which, side } = props
   return (
     <Card title={TITLES[which]} class="version">
       <p class="muted small">
@@ -95,7 +95,7 @@ function Version(props: { pair: string; id: number; which: 'here' | 'there'; sid
       ) : null}
       {side.preview === 'image' ? (
         <VersionImage
-          path={`${conflictPath(pair, id)}/image?side=${which}`}
+          path={`${conflictPath(folder, id)}/image?side=${which}`}
           alt={`The version ${TITLES[which].toLowerCase()}`}
         />
       ) : null}
@@ -119,10 +119,10 @@ const CHOICES = [
   { keep: 'remote', text: 'Keep the one in OneDrive', hint: 'The other goes to the trash of the folder.' },
 ] as const
 
-function Decision({ pair, conflict }: { pair: string; conflict: ConflictDetail }) {
+function Decision({ folder, conflict }: { folder: string; conflict: ConflictDetail }) {
   const resolve = useAction({
-    run: (keep: 'both' | 'local' | 'remote') => filesApi.resolveConflict(pair, conflict.id, keep),
-    invalidates: [fileKeys.files, fileKeys.fileParts, ['list', 'file-conflicts', pair]],
+    run: (keep: 'both' | 'local' | 'remote') => filesApi.resolveConflict(folder, conflict.id, keep),
+    invalidates: [fileKeys.files, fileKeys.fileParts, ['list', 'file-conflicts', folder]],
   })
   if (!conflict.canResolve) {
     return (

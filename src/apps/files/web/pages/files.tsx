@@ -3,14 +3,14 @@ import { ButtonLink } from '../../../../../web/src/components/button.tsx'
 import { Card } from '../../../../../web/src/components/card.tsx'
 import { EmptyNote, ErrorNote, Skeleton } from '../../../../../web/src/components/notes.tsx'
 import { PageTitle } from '../../../../../web/src/components/page-title.tsx'
-import { FolderPairCard } from '../folder-pair-card.tsx'
-import { transfersOf, workText } from '../folder-pair-state.ts'
+import { FolderCard } from '../folder-card.tsx'
+import { transfersOf, workText } from '../folder-state.ts'
 import { useFiles } from '../queries.ts'
 import '../styles/files.css'
 
 export function FilesPage() {
   const { data, error, refetch } = useFiles()
-  const all = data?.drives.reduce(
+  const all = data?.folders.reduce(
     (sum, { open }) => ({
       unplanned: sum.unplanned + open.unplanned,
       inWork: sum.inWork + open.inWork,
@@ -34,7 +34,7 @@ export function FilesPage() {
           )
         }
       >
-        {data && data.drives.length > 0 ? (
+        {data && data.folders.length > 0 ? (
           <ButtonLink href="/settings#add-folder" icon="folder" small>
             Add a folder
           </ButtonLink>
@@ -46,7 +46,7 @@ export function FilesPage() {
           <Skeleton height="12rem" />
         </Card>
       ) : null}
-      {data?.drives.length === 0 ? (
+      {data?.folders.length === 0 ? (
         <EmptyNote
           title="No folder is kept in step yet"
           action={
@@ -59,9 +59,13 @@ export function FilesPage() {
           is lost.
         </EmptyNote>
       ) : null}
-      <div class="drive-cards">
-        {data?.drives.map((pair) => (
-          <FolderPairCard key={pair.name} pair={pair} transfers={transfersOf(data.transfers, pair.name)} />
+      <div class="folder-cards">
+        {data?.folders.map((folder) => (
+          <FolderCard
+            key={folder.name}
+            folder={folder}
+            transfers={transfersOf(data.transfers, folder.name)}
+          />
         ))}
       </div>
     </>

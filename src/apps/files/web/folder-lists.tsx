@@ -12,7 +12,7 @@ import { usePagedList } from '../../../../web/src/paged-list.ts'
 import { useAction } from '../../../../web/src/queries.ts'
 import type { ActionView, ConflictView, ReportedView, TrashEntryView } from '../api/schemas.ts'
 import { filesApi } from './api.ts'
-import { CONFLICT_KINDS, CONFLICT_STATES, RESULTS } from './folder-pair-state.ts'
+import { CONFLICT_KINDS, CONFLICT_STATES, RESULTS } from './folder-state.ts'
 import { conflictLink } from './links.ts'
 import { fileKeys } from './queries.ts'
 
@@ -49,10 +49,10 @@ const HISTORY: readonly Column<ActionView>[] = [
   { id: 'at', title: 'When', width: '9rem', low: true, cell: ({ at }) => <Time at={at} /> },
 ]
 
-export function HistoryList({ pair }: { pair: string }) {
+export function HistoryList({ folder }: { folder: string }) {
   const list = usePagedList<ActionView>({
-    key: ['file-history', pair],
-    page: (cursor, signal) => filesApi.fileHistory(pair, { cursor, limit: 100 }, signal),
+    key: ['file-history', folder],
+    page: (cursor, signal) => filesApi.fileHistory(folder, { cursor, limit: 100 }, signal),
   })
   return (
     <PagedTable
@@ -91,10 +91,10 @@ const REPORTED: readonly Column<ReportedView>[] = [
   },
 ]
 
-export function ReportedList({ pair }: { pair: string }) {
+export function ReportedList({ folder }: { folder: string }) {
   const list = usePagedList<ReportedView>({
-    key: ['file-reported', pair],
-    page: (cursor, signal) => filesApi.reported(pair, { cursor, limit: 100 }, signal),
+    key: ['file-reported', folder],
+    page: (cursor, signal) => filesApi.reported(folder, { cursor, limit: 100 }, signal),
   })
   return (
     <PagedTable
@@ -108,10 +108,10 @@ export function ReportedList({ pair }: { pair: string }) {
   )
 }
 
-export function ConflictList({ pair }: { pair: string }) {
+export function ConflictList({ folder }: { folder: string }) {
   const list = usePagedList<ConflictView>({
-    key: ['file-conflicts', pair],
-    page: (cursor, signal) => filesApi.conflicts(pair, { cursor, limit: 100 }, signal),
+    key: ['file-conflicts', folder],
+    page: (cursor, signal) => filesApi.conflicts(folder, { cursor, limit: 100 }, signal),
   })
   const columns: Column<ConflictView>[] = [
     {
@@ -119,7 +119,7 @@ export function ConflictList({ pair }: { pair: string }) {
       title: 'File',
       cell: ({ id, path, kind }) => (
         <div class="two-lines">
-          <Link href={conflictLink(pair, id)} class="truncate" title={path}>
+          <Link href={conflictLink(folder, id)} class="truncate" title={path}>
             {path}
           </Link>
           <span class="muted truncate">{CONFLICT_KINDS[kind]}</span>
@@ -140,21 +140,21 @@ export function ConflictList({ pair }: { pair: string }) {
       caption="Conflicts, newest first"
       columns={columns}
       keyOf={({ id }) => id}
-      rowHref={({ id }) => conflictLink(pair, id)}
+      rowHref={({ id }) => conflictLink(folder, id)}
       rowPx={TWO_LINES_PX}
       empty={<EmptyNote title="No conflicts">No file was changed on both sides at once.</EmptyNote>}
     />
   )
 }
 
-export function TrashList({ pair }: { pair: string }) {
+export function TrashList({ folder }: { folder: string }) {
   const list = usePagedList<TrashEntryView>({
-    key: ['file-trash', pair],
-    page: (cursor, signal) => filesApi.fileTrash(pair, { cursor, limit: 200 }, signal),
+    key: ['file-trash', folder],
+    page: (cursor, signal) => filesApi.fileTrash(folder, { cursor, limit: 200 }, signal),
   })
   const restore = useAction({
-    run: (id: string) => filesApi.restoreFile(pair, id),
-    invalidates: [['list', 'file-trash', pair], fileKeys.fileParts],
+    run: (id: string) => filesApi.restoreFile(folder, id),
+    invalidates: [['list', 'file-trash', folder], fileKeys.fileParts],
   })
   const columns: Column<TrashEntryView>[] = [
     {

@@ -3,9 +3,9 @@
 import type { IconName } from '../../../../web/src/components/icon.tsx'
 import type { Tone } from '../../../../web/src/components/tone.ts'
 import { formatBytes, formatPlural } from '../../../../web/src/format.ts'
-import type { ActionView, ConflictView, FolderPairView, TransfersView, TreeItem } from '../api/schemas.ts'
+import type { ActionView, ConflictView, FolderView, TransfersView, TreeItem } from '../api/schemas.ts'
 
-export const FOLDER_PAIR_STATES: Record<FolderPairView['state'], { text: string; tone: Tone }> = {
+export const FOLDER_STATES: Record<FolderView['state'], { text: string; tone: Tone }> = {
   'in step': { text: 'In step', tone: 'accent' },
   working: { text: 'Working', tone: 'accent' },
   stopped: { text: 'Stopped', tone: 'warn' },
@@ -14,13 +14,13 @@ export const FOLDER_PAIR_STATES: Record<FolderPairView['state'], { text: string;
   'not begun': { text: 'Not begun', tone: 'neutral' },
 }
 
-export const MODES: Record<FolderPairView['mode'], string> = {
+export const MODES: Record<FolderView['mode'], string> = {
   'two-way': 'Both ways',
   'download-only': 'Only from OneDrive to here',
   'upload-only': 'Only from here to OneDrive',
 }
 
-export const POLICIES: Record<FolderPairView['policy'], string> = {
+export const POLICIES: Record<FolderView['policy'], string> = {
   'keep-both': 'keeps both versions of a conflict',
   'keep-local': 'keeps the version from here in a conflict',
   'keep-remote': 'keeps the version of OneDrive in a conflict',
@@ -62,7 +62,7 @@ export const CONFLICT_STATES: Record<ConflictView['state'], { text: string; tone
 
 /** "downloading 3 files (2.1 GB), uploading 5 (340 MB), 12 waiting"; empty where nothing is going on. */
 export function workText(
-  { open }: Pick<FolderPairView, 'open'>,
+  { open }: Pick<FolderView, 'open'>,
   { upload, download }: Pick<TransfersView, 'upload' | 'download'>,
 ): string {
   const left = ({ totalBytes, doneBytes }: TransfersView['upload']): string =>
@@ -80,8 +80,8 @@ export function workText(
 }
 
 /** Of one folder, from those of all. */
-export function transfersOf({ items }: TransfersView, pair: string): TransfersView {
-  const own = items.filter((one) => one.drive === pair)
+export function transfersOf({ items }: TransfersView, folder: string): TransfersView {
+  const own = items.filter((one) => one.folder === folder)
   const sum = (direction: 'upload' | 'download'): TransfersView['upload'] => {
     const way = own.filter((one) => one.direction === direction)
     return {
@@ -94,7 +94,7 @@ export function transfersOf({ items }: TransfersView, pair: string): TransfersVi
 }
 
 /** "12 deletions", "40 replaced files". */
-export function heldWords(held: NonNullable<FolderPairView['heldDeletes']>): string {
+export function heldWords(held: NonNullable<FolderView['heldDeletes']>): string {
   const replaced = held.replaced ? held.replaced.local + held.replaced.remote : 0
   const deleted = held.local + held.remote - replaced
   return [
@@ -103,9 +103,9 @@ export function heldWords(held: NonNullable<FolderPairView['heldDeletes']>): str
   ].join(' and ')
 }
 
-export type FolderPairNeed = { key: string; text: string; view: 'deletes' | 'conflicts' }
+export type FolderNeed = { key: string; text: string; view: 'deletes' | 'conflicts' }
 
-export function folderPairNeeds({ heldDeletes, conflicts, name }: FolderPairView): FolderPairNeed[] {
+export function folderNeeds({ heldDeletes, conflicts, name }: FolderView): FolderNeed[] {
   const held = heldDeletes === null ? '' : heldWords(heldDeletes)
   return [
     ...(held !== ''

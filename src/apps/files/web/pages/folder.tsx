@@ -14,34 +14,34 @@ import { formatBytes, formatCount, formatPlural } from '../../../../../web/src/f
 import { pathPart, streamLink } from '../../../../../web/src/links.ts'
 import { keys, useAction } from '../../../../../web/src/queries.ts'
 import { setSearchParams, useSearchParam } from '../../../../../web/src/search-params.ts'
-import type { FolderPairView } from '../../api/schemas.ts'
+import type { FolderView } from '../../api/schemas.ts'
 import { filesApi } from '../api.ts'
-import { ConflictList, HistoryList, ReportedList, TrashList } from '../folder-pair-lists.tsx'
-import { FOLDER_PAIR_STATES, MODES, POLICIES, transfersOf, workText } from '../folder-pair-state.ts'
+import { ConflictList, HistoryList, ReportedList, TrashList } from '../folder-lists.tsx'
+import { FOLDER_STATES, MODES, POLICIES, transfersOf, workText } from '../folder-state.ts'
 import { HeldDeletes } from '../held-deletes.tsx'
 import { ItemCard } from '../item-card.tsx'
-import { filesLink, folderPairLink } from '../links.ts'
+import { filesLink, folderLink } from '../links.ts'
 import { fileKeys, useFiles } from '../queries.ts'
 import { TransferList } from '../transfer-list.tsx'
 import { TreeView } from '../tree-view.tsx'
 import '../../../../../web/src/styles/work.css'
 import '../styles/files.css'
 
-export function FolderPairPage() {
+export function FolderPage() {
   const name = pathPart(useParams<{ name: string }>().name)
   const { data, error, refetch } = useFiles()
-  const pair = data?.drives.find((one) => one.name === name)
+  const folder = data?.folders.find((one) => one.name === name)
   return (
     <>
       <PageTitle
         title={name}
         crumbs={[{ text: 'Files', href: filesLink() }]}
-        lead={pair ? pair.text : data ? undefined : <Skeleton width="18rem" />}
+        lead={folder ? folder.text : data ? undefined : <Skeleton width="18rem" />}
       >
-        {pair ? <FolderPairActions pair={pair} /> : null}
+        {folder ? <FolderActions folder={folder} /> : null}
       </PageTitle>
       {error && !data ? <ErrorNote error={error} retry={refetch} /> : null}
-      {data && !pair ? (
+      {data && !folder ? (
         <EmptyNote
           title="There is no such folder"
           action={<ButtonLink href={filesLink()}>To all folders</ButtonLink>}
@@ -49,51 +49,52 @@ export function FolderPairPage() {
           Nothing called {name} is kept in step.
         </EmptyNote>
       ) : null}
-      {pair ? <FolderPairBody key={name} pair={pair} /> : null}
+      {folder ? <FolderBody key={name} folder={folder} /> : null}
     </>
   )
 }
 
-function FolderPairBody({ pair }: { pair: FolderPairView }) {
+function FolderBody({ folder }: { folder: FolderView }) {
   const [, navigate] = useLocation()
   const remove = useAction({
-    run: () => filesApi.removeFolder(pair.name),
+    run: () => filesApi.removeFolder(folder.name),
     invalidates: [fileKeys.files, keys.accounts],
     done: () => navigate(filesLink()),
   })
   return (
     <div class="stack">
-      <HeldDeletes pair={pair} />
-      <ConflictNote pair={pair} />
-      <PauseNote pair={pair} />
-      <Transfers pair={pair} />
+      <HeldDeletes folder={folder} />
+      <ConflictNote folder={folder} />
+      <PauseNote folder={folder} />
+      <Transfers folder={folder} />
       {/* Not while the folder goes: its lists would ask for what is not there any more. */}
-      {remove.busy ? null : <Views pair={pair} />}
+      {remove.busy || remove.isDone ? null : <Views folder={folder} />}
       <p class="muted small path">
-        {formatPlural(pair.files, 'file')}, {formatPlural(pair.folders, 'folder')}, {formatBytes(pair.bytes)}{' '}
-        · {MODES[pair.mode]} · {POLICIES[pair.policy]} · {pair.account} · {pair.root}
+        {formatPlural(folder.files, 'file')}, {formatPlural(folder.folders, 'folder')},{' '}
+        {formatBytes(folder.bytes)} · {MODES[folder.mode]} · {POLICIES[folder.policy]} · {folder.account} ·{' '}
+        {folder.root}
       </p>
-      {pair.isHere ? <RemoveFolder pair={pair} remove={remove} /> : null}
+      {folder.isHere ? <RemoveFolder folder={folder} remove={remove} /> : null}
     </div>
   )
 }
 
-function FolderPairActions({ pair }: { pair: FolderPairView }) {
-  const target = { scope: 'stream', target: pair.stream } as const
+function FolderActions({ folder }: { folder: FolderView }) {
+  const target = { scope: 'stream', target: folder.stream } as const
   const invalidates = [fileKeys.files]
-  const sync = useAction({ run: () => filesApi.syncFiles(pair.name), invalidates })
+  const sync = useAction({ run: () => filesApi.syncFiles(folder.name), invalidates })
   const pause = useAction({ run: api.pause, invalidates })
   const resume = useAction({ run: api.resume, invalidates })
-  const { text, tone } = FOLDER_PAIR_STATES[pair.state]
+  const { text, tone } = FOLDER_STATES[folder.state]
   return (
     <>
       <Badge tone={tone} dot>
         {text}
       </Badge>
-      <ButtonLink href={streamLink(pair.stream)} icon="work">
+      <ButtonLink href={streamLink(folder.stream)} icon="work">
         Stream
       </ButtonLink>
-      {pair.paused === null ? (
+      {folder.paused === null ? (
         <>
           <Button icon="retry" busy={sync.busy} onClick={() => void sync.start()}>
             Sync now
@@ -115,9 +116,9 @@ function FolderPairActions({ pair }: { pair: FolderPairView }) {
   )
 }
 
-type RemoveProps = { pair: FolderPairView; remove: ReturnType<typeof useAction<void>> }
+type RemoveProps = { folder: FolderView; remove: ReturnType<typeof useAction<void>> }
 
-function RemoveFolder({ pair: { name, root, account }, remove }: RemoveProps) {
+function RemoveFolder({ folder: { name, root, account }, remove }: RemoveProps) {
   const confirm = useConfirm()
   const ask = async (): Promise<void> => {
     const isSure = await confirm({
@@ -137,29 +138,29 @@ function RemoveFolder({ pair: { name, root, account }, remove }: RemoveProps) {
   )
 }
 
-function PauseNote({ pair }: { pair: FolderPairView }) {
-  if (pair.paused === null) return null
+function PauseNote({ folder }: { folder: FolderView }) {
+  if (folder.paused === null) return null
   return (
     <div class="note tone-warn">
       <div class="note-body">
         <p class="note-title">This folder is paused</p>
-        <p>{pair.paused}. Changes on both sides are noted, and are looked at when it is resumed.</p>
+        <p>{folder.paused}. Changes on both sides are noted, and are looked at when it is resumed.</p>
       </div>
     </div>
   )
 }
 
-function ConflictNote({ pair }: { pair: FolderPairView }) {
-  if (pair.conflicts === 0) return null
+function ConflictNote({ folder }: { folder: FolderView }) {
+  if (folder.conflicts === 0) return null
   return (
     <div class="note tone-danger">
       <div class="note-body">
-        <p class="note-title">{formatPlural(pair.conflicts, 'conflict')} to decide</p>
+        <p class="note-title">{formatPlural(folder.conflicts, 'conflict')} to decide</p>
         <p>
           These files were changed on both sides. Both versions are safe until you decide, and afterwards,
           too.
         </p>
-        <ButtonLink small href={folderPairLink(pair.name, 'conflicts')}>
+        <ButtonLink small href={folderLink(folder.name, 'conflicts')}>
           See the conflicts
         </ButtonLink>
       </div>
@@ -167,10 +168,10 @@ function ConflictNote({ pair }: { pair: FolderPairView }) {
   )
 }
 
-function Transfers({ pair }: { pair: FolderPairView }) {
+function Transfers({ folder }: { folder: FolderView }) {
   const { data } = useFiles()
-  const own = data ? transfersOf(data.transfers, pair.name) : undefined
-  const work = own ? workText(pair, own) : ''
+  const own = data ? transfersOf(data.transfers, folder.name) : undefined
+  const work = own ? workText(folder, own) : ''
   return (
     <Card title="On the way" actions={<span class="muted small num">{work}</span>}>
       <TransferList items={own?.items ?? []} />
@@ -187,17 +188,17 @@ const VIEWS = [
 ] as const
 type View = (typeof VIEWS)[number]['value']
 
-function Views({ pair }: { pair: FolderPairView }) {
+function Views({ folder }: { folder: FolderView }) {
   const wanted = useSearchParam('view')
   const view: View = VIEWS.find(({ value }) => value === wanted)?.value ?? 'tree'
-  const { reported } = pair.open
+  const { reported } = folder.open
   const options = VIEWS.map(({ value, text }) => ({
     value,
     text: value === 'left' && reported > 0 ? `${text} (${formatCount(reported)})` : text,
   }))
   return (
     <section class="stack" aria-label="What is in it">
-      <div class="drive-views">
+      <div class="folder-views">
         <Segmented
           label="What is shown"
           options={options}
@@ -205,21 +206,21 @@ function Views({ pair }: { pair: FolderPairView }) {
           onChange={(value) => setSearchParams({ view: value === 'tree' ? '' : value })}
         />
       </div>
-      {view === 'tree' ? <Tree pair={pair.name} /> : null}
-      {view === 'history' ? <HistoryList pair={pair.name} /> : null}
-      {view === 'left' ? <ReportedList pair={pair.name} /> : null}
-      {view === 'conflicts' ? <ConflictList pair={pair.name} /> : null}
-      {view === 'trash' ? <TrashList pair={pair.name} /> : null}
+      {view === 'tree' ? <Tree folder={folder.name} /> : null}
+      {view === 'history' ? <HistoryList folder={folder.name} /> : null}
+      {view === 'left' ? <ReportedList folder={folder.name} /> : null}
+      {view === 'conflicts' ? <ConflictList folder={folder.name} /> : null}
+      {view === 'trash' ? <TrashList folder={folder.name} /> : null}
     </section>
   )
 }
 
-function Tree({ pair }: { pair: string }) {
+function Tree({ folder }: { folder: string }) {
   const [selected, setSelected] = useState('')
   return (
     <div class={`tree-place${selected === '' ? '' : ' has-item'}`}>
-      <TreeView pair={pair} selected={selected} onSelect={setSelected} />
-      {selected === '' ? null : <ItemCard key={selected} pair={pair} node={selected} />}
+      <TreeView pair={folder} selected={selected} onSelect={setSelected} />
+      {selected === '' ? null : <ItemCard key={selected} folder={folder} node={selected} />}
     </div>
   )
 }

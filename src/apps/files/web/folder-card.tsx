@@ -8,20 +8,20 @@ import { ProgressBar } from '../../../../web/src/components/progress-bar.tsx'
 import { Stat } from '../../../../web/src/components/stat.tsx'
 import { Time } from '../../../../web/src/components/values.tsx'
 import { formatBytes, formatCount, formatPlural } from '../../../../web/src/format.ts'
-import type { FolderPairView, TransfersView } from '../api/schemas.ts'
-import { FOLDER_PAIR_STATES, folderPairNeeds, MODES, workText } from './folder-pair-state.ts'
-import { folderPairLink } from './links.ts'
+import type { FolderView, TransfersView } from '../api/schemas.ts'
+import { FOLDER_STATES, folderNeeds, MODES, workText } from './folder-state.ts'
+import { folderLink } from './links.ts'
 
-export function FolderPairCard({ pair, transfers }: { pair: FolderPairView; transfers: TransfersView }) {
-  const { text, tone } = FOLDER_PAIR_STATES[pair.state]
-  const work = workText(pair, transfers)
+export function FolderCard({ folder, transfers }: { folder: FolderView; transfers: TransfersView }) {
+  const { text, tone } = FOLDER_STATES[folder.state]
+  const work = workText(folder, transfers)
   const doneBytes = transfers.upload.doneBytes + transfers.download.doneBytes
   const totalBytes = transfers.upload.totalBytes + transfers.download.totalBytes
   return (
     <Card
-      class="drive-card"
-      title={pair.name}
-      href={folderPairLink(pair.name)}
+      class="folder-card"
+      title={folder.name}
+      href={folderLink(folder.name)}
       tone={tone === 'danger' ? 'danger' : 'neutral'}
       actions={
         <Badge tone={tone} dot>
@@ -30,53 +30,57 @@ export function FolderPairCard({ pair, transfers }: { pair: FolderPairView; tran
       }
     >
       <div class="stack">
-        <p>{pair.text}</p>
-        {folderPairNeeds(pair).map((need) => (
-          <p key={need.key} class="drive-need tone-danger">
+        <p>{folder.text}</p>
+        {folderNeeds(folder).map((need) => (
+          <p key={need.key} class="folder-need tone-danger">
             <Icon name="alert" />
             <span>{need.text}</span>
             <ButtonLink
               small
               href={
                 need.view === 'deletes'
-                  ? `${folderPairLink(pair.name)}#deletes`
-                  : folderPairLink(pair.name, 'conflicts')
+                  ? `${folderLink(folder.name)}#deletes`
+                  : folderLink(folder.name, 'conflicts')
               }
-              aria-label={`Look at it: ${need.text} in ${pair.name}`}
+              aria-label={`Look at it: ${need.text} in ${folder.name}`}
             >
               Look
             </ButtonLink>
           </p>
         ))}
-        <div class="drive-work">
+        <div class="folder-work">
           <ProgressBar
             done={totalBytes > 0 ? doneBytes : 1}
             total={totalBytes > 0 ? totalBytes : 1}
-            label={`Transfers of ${pair.name}`}
+            label={`Transfers of ${folder.name}`}
           />
           <p class="muted small num">{work === '' ? 'Nothing is on the way' : work}</p>
         </div>
-        <dl class="stats drive-stats">
-          <Stat label="Files" value={formatCount(pair.files)} hint={formatPlural(pair.folders, 'folder')} />
-          <Stat label="Size" value={formatBytes(pair.bytes)} hint="on both sides" />
+        <dl class="stats folder-stats">
+          <Stat
+            label="Files"
+            value={formatCount(folder.files)}
+            hint={formatPlural(folder.folders, 'folder')}
+          />
+          <Stat label="Size" value={formatBytes(folder.bytes)} hint="on both sides" />
           <Stat
             label="Left alone"
-            value={formatCount(pair.open.reported)}
-            hint={pair.open.reported > 0 ? 'with reasons' : 'all takes part'}
+            value={formatCount(folder.open.reported)}
+            hint={folder.open.reported > 0 ? 'with reasons' : 'all takes part'}
           />
           <Stat
             label="OneDrive heard"
-            value={<Time at={pair.heardAt} />}
+            value={<Time at={folder.heardAt} />}
             hint={
               <>
-                folder seen <Time at={pair.scannedAt} />
+                folder seen <Time at={folder.scannedAt} />
               </>
             }
           />
         </dl>
         <p class="muted small path">
-          {MODES[pair.mode]} · {pair.account} · {pair.root}
-          {pair.isHere ? '' : ' (on another machine)'}
+          {MODES[folder.mode]} · {folder.account} · {folder.root}
+          {folder.isHere ? '' : ' (on another machine)'}
         </p>
       </div>
     </Card>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { FolderPairView, TransfersView } from '../api/schemas.ts'
-import { folderPairNeeds, transfersOf, workText } from './folder-pair-state.ts'
+import type { FolderView, TransfersView } from '../api/schemas.ts'
+import { folderNeeds, transfersOf, workText } from './folder-state.ts'
 
 const OPEN = { unplanned: 0, inWork: 0, waiting: 0, reported: 0 }
 const NONE = { count: 0, doneBytes: 0, totalBytes: 0 }
@@ -27,8 +27,8 @@ describe('a folder in words', () => {
     const one = { node: 'i:1', path: 'a', bytesPerSecond: null, startedAt: 0, doneBytes: 1, totalBytes: 4 }
     const all: TransfersView = {
       items: [
-        { ...one, drive: 'docs', direction: 'upload' },
-        { ...one, drive: 'other', direction: 'download' },
+        { ...one, folder: 'docs', direction: 'upload' },
+        { ...one, folder: 'other', direction: 'download' },
       ],
       ...{ upload: NONE, download: NONE },
     }
@@ -38,11 +38,11 @@ describe('a folder in words', () => {
   })
 
   test('needs somebody for deletions and conflicts', () => {
-    const pair = { name: 'docs', heldDeletes: { local: 1, remote: 2 }, conflicts: 1 } as FolderPairView
+    const folder = { name: 'docs', heldDeletes: { local: 1, remote: 2 }, conflicts: 1 } as FolderView
     assert.deepEqual(
-      folderPairNeeds(pair).map(({ text }) => text),
+      folderNeeds(folder).map(({ text }) => text),
       ['3 deletions at once: yours to allow', '1 conflict to decide'],
     )
-    assert.deepEqual(folderPairNeeds({ ...pair, heldDeletes: null, conflicts: 0 }), [])
+    assert.deepEqual(folderNeeds({ ...folder, heldDeletes: null, conflicts: 0 }), [])
   })
 })

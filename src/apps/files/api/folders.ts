@@ -1,0 +1,185 @@
+/** The folders that are kept in step: how each stands, and looking at both sides now. */
+import { z } from 'zod'
+import { accountText, pageOfRows, readJsonCursor } from '../../../app/inputs.ts'
+import { readCacheOf } from '../../../app/ledger-read-cache.ts'
+import { already, cursorQuery, done, doneSchema, pageOf } from '../../../app/schemas.ts'
+import { pauseNote, signInNeeded } from '../../../app/sync-request.ts'
+import { asTidemarkError } from '../../../base/errors.ts'
+import { formatCount } from '../../../base/format.ts'
+import { MASTER_KEY_VARIABLE } from '../../../base/vault.ts'
+import { plural } from '../../../base/wording.ts'
+import { folderPairSettings, SERVICE, streamOf } from '../folder-pair.ts'
+import { removeFolderPair } from '../folder-removal.ts'
+import { addFolderPair, markerOf } from '../new-folder.ts'
+import { fileStatus } from '../status.ts'
+import type { FolderPairRow } from '../store/contract.ts'
+import { allowedPlace } from './folder-place.ts'
+import { elsewhere, folderPairRow, folderParams, isHere } from './inputs.ts'
+import { type FilesServices, route } from './route.ts'
+import { type FilesSnapshot, type FolderView, folderSchema, reportedSchema } from './schemas.ts'
+import { readTransfers } from './transfers.ts'
+
+const listFolders = route('GET /api/files/folders', {
+  etag: true,
+  summary: 'The folders that are kept in step with OneDrive',
+  answer: z.object({ items: z.array(folderSchema) }),
+  handle: async (_input, services) => ({ items: await readFolders(services) }),
+})
+
+const showFolder = route('GET /api/files/folders/{name}', {
+  summary: 'One of them',
+  params: folderParams,
+  answer: folderSchema,
+  handle: async ({ params: { name } }, services) => folderView(services, await folderPairRow(services, name)),
+})
+
+/** Those who ask at the same time share one look. */
+export function readFolders(services: FilesServices): Promise<FolderView[]> {
+  const { ledger, clock, files } = services
+  return readCacheOf(ledger).read('files folders', clock, async () => {
+    const views: FolderView[] = []
+    for (const row of await files.store.folderPairs()) views.push(await folderView(services, row))
+    return views
+  })
+}
+
+async function folderView({ ledger, files }: FilesServices, row: FolderPairRow): Promise<FolderView> {
+  const {
+    totals,
+    reported: _,
+    mode: __,
+    waits: ___,
+    isFull: ____,
+    stoppedSinceMs: _____,
+    isLooking: ______,
+    ...status
+  } = await fileStatus({ store: files.store, ledger }, row.name)
+  const { mode, conflicts: policy } = folderPairSettings.parse(JSON.parse(row.settings))
+  return { ...status, ...totals, mode, policy, stream: streamOf(row.name), isHere: isHere(row) }
+}
+
+const listReported = route('GET /api/files/folders/{name}/reported', {
+  summary: 'What is left alone, each with its reason',
+  params: folderParams,
+  query: z.object(cursorQuery),
+  answer: pageOf(reportedSchema),
+  handle: async ({ params: { name }, query: { limit, cursor } }, services) => {
+    await folderPairRow(services, name)
+    const after = readJsonCursor(cursor, z.string())
+    const rows = await services.files.store.reported(name, { after, limit: limit + 1 })
+    return pageOfRows(rows, { limit, view: (row) => row, cursor: ({ node }) => node })
+  },
+})
+
+const syncNow = route('POST /api/files/folders/{name}/sync', {
+  status: 202,
+  summary: 'Looks at both sides now, instead of when their time comes',
+  description: '`already`: that is under way. 409: its account has to sign in again.',
+  errors: [409],
+  params: folderParams,
+  answer: doneSchema,
+  handle: async ({ params: { name } }, services) => {
+    const { account } = await folderPairRow(services, name)
+    const known = await services.accounts.find(SERVICE, account)
+    if (known?.state !== 'ready') throw signInNeeded([account])
+    const { engine, files, ledger } = services
+    const stream = streamOf(name)
+    // Whoever asks may have put right what was in the way.
+    files.kinds.obstacles.roomMade(name)
+    await ledger.wakeStream(stream)
+    const { outcome } = await engine.enqueue(files.kinds.sync, { drive: name }, { stream })
+    const held = await pauseNote(services, [{ name, stream }])
+    return outcome === 'ignored'
+      ? already(`A look at both sides of ${name} is under way already.${held}`)
+      : done(`Looking at both sides of ${name}.${held}`)
+  },
+})
+
+const removeFolder = route('DELETE /api/files/folders/{name}', {
+  summary: 'Stops keeping a folder in step; the files stay as they are, on both sides',
+  description:
+    'What is under way is stopped first. 409: the folder is on another machine. 503: that does not end; nothing was removed.',
+  errors: [409, 503],
+  params: folderParams,
+  answer: doneSchema,
+  handle: async ({ params: { name } }, services) => {
+    const row = await folderPairRow(services, name)
+    if (!isHere(row)) throw elsewhere(row)
+    const { unmarked } = await removeFolderPair(services, row, services.clock)
+    const marker =
+      unmarked === undefined
+        ? ''
+        : ` Its marker could not be deleted (${asTidemarkError(unmarked).message}): delete ${markerOf(row.root)} before you add it again.`
+    return done(`${name} is not kept in step any more. ${row.root} and OneDrive stay as they are.${marker}`)
+  },
+})
+
+const PATH_LENGTH_MAX = 4_096
+
+const addFolder = route('POST /api/files/folders', {
+  status: 201,
+  summary: 'Begins to keep a folder of the server’s machine in step with the OneDrive of an account',
+  description:
+    '403: the folder is not in a place where folders may be added: in the user’s home, or where ' +
+    '`files.allowed_roots` says; on a server that others reach, only the latter. Folders of the home whose names ' +
+    'begin with a dot, of the system and of Tidemark itself take the command line.',
+  errors: [404, 409, 422],
+  body: z.strictObject({
+    account: accountText.optional().describe('Whose OneDrive; not needed where one account is connected'),
+    path: z
+      .string()
+      .trim()
+      .min(1)
+      .max(PATH_LENGTH_MAX)
+      .describe('On the machine of the server, whole or beginning with ~/; it is made if it is not there'),
+    name: z
+      .string()
+      .trim()
+      .min(1)
+      .max(100)
+      .optional()
+      .describe('What it is called here; that of the folder if left out'),
+    mode: z
+      .enum(['two-way', 'download-only', 'upload-only'])
+      .default('two-way')
+      .describe('Whether changes go both ways, only come here, or only go to OneDrive'),
+    policy: z
+      .enum(['keep-both', 'keep-local', 'keep-remote', 'manual'])
+      .default('keep-both')
+      .describe('What becomes of a file that was changed on both sides; `manual`: you decide'),
+  }),
+  answer: z.object({ name: z.string(), root: z.string(), text: z.string() }),
+  handle: async ({ body }, services) => {
+    const { config, home, engine, files, origins, vault } = services
+    const key = vault.where === MASTER_KEY_VARIABLE ? [] : [vault.where]
+    const written = [...origins.values()].flatMap((origin) => (origin.kind === 'file' ? [origin.path] : []))
+    const root = allowedPlace(body.path, { config, own: [home, ...key, ...new Set(written)] })
+    const added = await addFolderPair(services, {
+      ...{ root, account: body.account, driveId: undefined, name: body.name },
+      settings: { mode: body.mode, conflicts: body.policy },
+    })
+    const stream = streamOf(added.name)
+    await engine.streams.open(stream)
+    await engine.enqueue(files.kinds.sync, { drive: added.name }, { stream })
+    const { entries } = added
+    const merged =
+      entries === 0
+        ? ''
+        : ` What is in it (${formatCount(entries)} ${plural(entries, 'thing')} at its top) is merged with what is in OneDrive; nothing is deleted.`
+    return {
+      ...{ name: added.name, root: added.root },
+      text: `${added.root} is kept in step with the OneDrive of ${added.account} from now on.${merged}`,
+    }
+  },
+})
+
+const TRANSFERS_MAX = 30
+
+export async function readSnapshot(services: FilesServices): Promise<FilesSnapshot> {
+  return {
+    folders: await readFolders(services),
+    transfers: await readTransfers(services, { limit: TRANSFERS_MAX }),
+  }
+}
+
+export const folderRoutes = [listFolders, showFolder, listReported, addFolder, syncNow, removeFolder]

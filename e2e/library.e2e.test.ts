@@ -83,7 +83,10 @@ const STRICT = {
     noUncheckedIndexedAccess: true,
     noPropertyAccessFromIndexSignature: true,
   },
-  ...{ noImplicitReturns: true, isolatedModules: true, verbatimModuleSyntax: true, skipLibCheck: false },
+  noImplicitReturns: true,
+  isolatedModules: true,
+  verbatimModuleSyntax: true,
+  skipLibCheck: false,
 }
 
 describe('a project that uses tidemark/engine', async () => {

@@ -23,7 +23,11 @@ if (![messages, kills, seed].every((n) => Number.isInteger(n) && n >= 0) || mess
 const startedMs = systemClock.monotonicMs()
 process.stdout.write(`${messages} messages, ${kills} kills, seed ${seed}\n`)
 const report = await liveAndArchive({
-  ...{ messages, kills, seed, poison: 8, faults: { profile: 'mixed' } },
+  messages,
+  kills,
+  seed,
+  poison: 8,
+  faults: { profile: 'mixed' },
   say: (line) => process.stdout.write(`${line}\n`),
 })
 const seconds = Math.round((systemClock.monotonicMs() - startedMs) / 1000)

@@ -63,7 +63,18 @@ export function checkSourceRules(files: SourceFile[]): Violation[] {
     ...checkSql(file),
     ...checkWording(file),
     ...checkServices(file),
+    ...checkSpreads(file),
   ])
+}
+
+/** A literal that is spread at once has the formatter put several properties on a line, and nothing else. */
+const LITERAL_SPREAD = /^\s*\.\.\.\{ .* \},?$/gm
+
+function checkSpreads(file: SourceFile): Violation[] {
+  const { code } = scanSource(file.text)
+  return [...code.matchAll(LITERAL_SPREAD)].map(({ index }) =>
+    violation(file, index, 'spreads a literal: write its properties'),
+  )
 }
 
 /** What is about one service is in its folder, or in that of an app that works with it. */

@@ -111,7 +111,10 @@ function joinedNames({ code, strings }: ScannedSource, folder: string): string[]
 function git(root: string, args: string[]): string[] {
   const bytesMax = 64 * 1024 * 1024
   const printed = execFileSync('git', ['-c', 'core.quotepath=off', ...args], {
-    ...{ cwd: root, encoding: 'utf8', maxBuffer: bytesMax, stdio: ['ignore', 'pipe', 'pipe'] },
+    cwd: root,
+    encoding: 'utf8',
+    maxBuffer: bytesMax,
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   return printed.split('\n').filter((line) => line !== '')
 }

@@ -157,6 +157,7 @@ describe('the source rules refuse', () => {
       `run("DELETE FROM a WHERE because LIKE 'left %'")`,
     ],
     ['a file of 701 lines', 'src/cli/a.ts', 'export const a = 1\n'.repeat(701)],
+    ['a literal that is spread', 'src/cli/a.ts', 'const a = {\n  ...{ b: 1, c: 2 },\n}'],
     ['a bucket', 'src/engine/utils.ts', ''],
     ['a folder of buckets', 'src/engine/helpers/retry.ts', ''],
     ['types.ts', 'src/engine/types.ts', ''],

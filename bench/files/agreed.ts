@@ -77,14 +77,31 @@ class Agreed {
     const stat = plainStat(lookAt(placed.path)!)
     const type = row.type === 'folder' ? 'folder' : 'file'
     const local: LocalRow = {
-      ...{ id: placed.id, parentId: folder.id, name: row.name, type, ...stat, hash: row.hash },
-      ...{ sha256: null, itemId: row.itemId, isMissing: false, unreadable: null },
+      id: placed.id,
+      parentId: folder.id,
+      name: row.name,
+      type,
+      ...stat,
+      hash: row.hash,
+      sha256: null,
+      itemId: row.itemId,
+      isMissing: false,
+      unreadable: null,
     }
     await putRemote(this.#tx, PAIR, row, GENERATION)
     await putLocal(this.#tx, PAIR, local)
     await putBase(this.#tx, PAIR, {
-      ...{ itemId: row.itemId, parentId: row.parentId!, name: row.name, type, hash: row.hash, sha256: null },
-      ...{ size: stat.size, remoteHash: row.hash, remoteSize: row.size, eTag: row.eTag, cTag: row.cTag },
+      itemId: row.itemId,
+      parentId: row.parentId!,
+      name: row.name,
+      type,
+      hash: row.hash,
+      sha256: null,
+      size: stat.size,
+      remoteHash: row.hash,
+      remoteSize: row.size,
+      eTag: row.eTag,
+      cTag: row.cTag,
     })
     return placed
   }

@@ -134,7 +134,10 @@ class BareLoop {
             'content-range': `bytes ${at}-${at + length - 1}/${size}`,
           }
           const stretch = file.createReadStream({
-            ...{ start: at, end: at + length - 1, highWaterMark: PIECE_BYTES, autoClose: false },
+            start: at,
+            end: at + length - 1,
+            highWaterMark: PIECE_BYTES,
+            autoClose: false,
           })
           await this.#call({ method: 'PUT', url: uploadUrl, headers, body: stretch })
         }

@@ -108,8 +108,11 @@ async function idleWatch(
   { files, bareMb }: { files: string; bareMb: number },
 ): Promise<Row[]> {
   const env = {
-    ...{ ...process.env, TIDEMARK_HOME: home, TIDEMARK_ONEDRIVE_API_URL: at.graphUrl },
-    ...{ TIDEMARK_ONEDRIVE_TOKEN_URL: at.tokenUrl, TIDEMARK_ONEDRIVE_AUTH_URL: at.authUrl },
+    ...process.env,
+    TIDEMARK_HOME: home,
+    TIDEMARK_ONEDRIVE_API_URL: at.graphUrl,
+    TIDEMARK_ONEDRIVE_TOKEN_URL: at.tokenUrl,
+    TIDEMARK_ONEDRIVE_AUTH_URL: at.authUrl,
   }
   const running = session.processes.tidemark(['files', 'watch', '--json'], { env, msMax: WATCH_MS_MAX })
   try {

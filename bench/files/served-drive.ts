@@ -37,9 +37,16 @@ export async function serveDrive({ tree, huge, latencyMs = 0 }: DriveOrder): Pro
   })
   const { accessToken, refreshToken } = sim.onedrive.issue(ACCOUNT)
   return {
-    ...{ graphUrl: sim.onedrive.graphUrl, authUrl: sim.onedrive.authUrl, tokenUrl: sim.onedrive.tokenUrl },
-    ...{ deviceUrl: sim.onedrive.deviceUrl, controlUrl: sim.controlUrl, clientId: sim.onedrive.clientId },
-    ...{ driveId: drive.id, rootId: drive.state.root.id, accessToken, refreshToken },
+    graphUrl: sim.onedrive.graphUrl,
+    authUrl: sim.onedrive.authUrl,
+    tokenUrl: sim.onedrive.tokenUrl,
+    deviceUrl: sim.onedrive.deviceUrl,
+    controlUrl: sim.controlUrl,
+    clientId: sim.onedrive.clientId,
+    driveId: drive.id,
+    rootId: drive.state.root.id,
+    accessToken,
+    refreshToken,
   }
 }
 

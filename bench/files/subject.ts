@@ -54,19 +54,30 @@ export async function setUp(home: string, at: DriveAt): Promise<void> {
     const accounts = await Accounts.open(ledger)
     const vault = await openVault({ env: {}, home })
     const secret = {
-      ...{ kind: 'oauth', clientId: at.clientId, refreshToken: at.refreshToken },
-      ...{ scopes: ONEDRIVE_SCOPES.readwrite, obtainedAtMs: systemClock.now() },
+      kind: 'oauth',
+      clientId: at.clientId,
+      refreshToken: at.refreshToken,
+      scopes: ONEDRIVE_SCOPES.readwrite,
+      obtainedAtMs: systemClock.now(),
     }
     const row = { service: SERVICE, name: ACCOUNT }
     await accounts.add({ ...row, settings: {}, sealed: vault.seal(accountKey(row), JSON.stringify(secret)) })
     const { files } = await open(home, at, ledger)
     const root = await createRoot(rootOf(home), {
-      ...{ markerId: MARKER, drive: PAIR, createdAt: new Date(systemClock.now()).toISOString() },
+      markerId: MARKER,
+      drive: PAIR,
+      createdAt: new Date(systemClock.now()).toISOString(),
     })
     await files.store.addFolderPair(
       {
-        ...{ name: PAIR, account: ACCOUNT, driveId: at.driveId, driveType: 'personal' },
-        ...{ rootItemId: at.rootId, root: root.path, markerId: MARKER, machine: machineId() },
+        name: PAIR,
+        account: ACCOUNT,
+        driveId: at.driveId,
+        driveType: 'personal',
+        rootItemId: at.rootId,
+        root: root.path,
+        markerId: MARKER,
+        machine: machineId(),
         settings: JSON.stringify(folderPairSettings.parse({})),
       },
       plainStat(lookAt(root.path)!),
@@ -112,8 +123,13 @@ export async function open(
 ): Promise<{ files: FileSync; engine: Engine }> {
   let engine: Engine | undefined
   const files = await openFileSync({
-    ...{ ledger, accounts: await Accounts.open(ledger), vault: await openVault({ env: {}, home }) },
-    ...{ fetch: globalThis.fetch, clock: systemClock, engine: () => engine, settings: settingsOf(at) },
+    ledger,
+    accounts: await Accounts.open(ledger),
+    vault: await openVault({ env: {}, home }),
+    fetch: globalThis.fetch,
+    clock: systemClock,
+    engine: () => engine,
+    settings: settingsOf(at),
     onError: (error) => console.error(error),
   })
   engine = await createEngine({ ledger, jobs: files.jobs, budgets: files.budgets(), workers: WORKERS })
@@ -122,9 +138,15 @@ export async function open(
 
 function settingsOf(at: DriveAt): FilesSettings {
   return {
-    ...{ apiUrl: at.graphUrl, authUrl: at.authUrl, tokenUrl: at.tokenUrl, deviceUrl: at.deviceUrl },
-    ...{ requestsPerSecondStart: UNBOUNDED, requestsPerSecondMax: UNBOUNDED },
-    ...{ parallelDownloads: PARALLEL, parallelUploads: PARALLEL, parallelCheckers: PARALLEL },
+    apiUrl: at.graphUrl,
+    authUrl: at.authUrl,
+    tokenUrl: at.tokenUrl,
+    deviceUrl: at.deviceUrl,
+    requestsPerSecondStart: UNBOUNDED,
+    requestsPerSecondMax: UNBOUNDED,
+    parallelDownloads: PARALLEL,
+    parallelUploads: PARALLEL,
+    parallelCheckers: PARALLEL,
     ...{
       chunkBytes: CHUNK_BYTES,
       reserveBytes: 0,
@@ -133,7 +155,9 @@ function settingsOf(at: DriveAt): FilesSettings {
       pollMs: 60_000,
       scanMs: 3_600_000,
     },
-    ...{ debounceMs: 2_000, bandwidth: {}, silenceMs: 60_000 },
+    debounceMs: 2_000,
+    bandwidth: {},
+    silenceMs: 60_000,
   }
 }
 

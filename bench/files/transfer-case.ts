@@ -13,7 +13,12 @@ type Paced = { ms: number; cpuMs: number; peakMb?: number }
 
 /** The subjects take turns, each on a simulator and a folder of its own; of each the better of two runs counts. */
 const RUNS: Record<TransferName, number> = {
-  ...{ 'small up': 2, 'small down': 2, 'far up': 1, 'far down': 1, 'huge up': 1, 'huge down': 1 },
+  'small up': 2,
+  'small down': 2,
+  'far up': 1,
+  'far down': 1,
+  'huge up': 1,
+  'huge down': 1,
 }
 
 export async function runTransfer(session: Session, name: TransferName): Promise<Row[]> {
@@ -45,8 +50,12 @@ async function once(session: Session, name: TransferName, subject: 'limit' | 'ti
 }
 
 const LOOPS: Record<TransferName, LimitOrder['loop']> = {
-  ...{ 'small up': 'up', 'small down': 'down', 'far up': 'up', 'far down': 'down' },
-  ...{ 'huge up': 'huge-up', 'huge down': 'huge-down' },
+  'small up': 'up',
+  'small down': 'down',
+  'far up': 'up',
+  'far down': 'down',
+  'huge up': 'huge-up',
+  'huge down': 'huge-down',
 }
 
 function contentOf({ sizes }: Pick<Session, 'sizes'>, name: TransferName): { tree?: Tree; huge?: Huge } {

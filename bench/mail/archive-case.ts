@@ -25,7 +25,10 @@ export async function runArchives(session: Session, wanted: Wanted): Promise<Row
     const gmail = await Gmail.start(session.processes, { messages, unitsPerMinute: null, profile: 'plain' })
     try {
       const home = await Home.create({
-        ...{ folder: session.folder, processes: session.processes, gmail, settings: UNBOUNDED },
+        folder: session.folder,
+        processes: session.processes,
+        gmail,
+        settings: UNBOUNDED,
       })
       const { peakMb } = await home.synced(SYNC_MS_MAX)
       const { stored, ms } = home.timing()

@@ -104,8 +104,12 @@ async function connect(home: string, env: NodeJS.ProcessEnv, { at }: Gmail): Pro
     const { clientId, clientSecret } = at
     const refreshToken = at.accounts[0]!.refreshToken
     const secret = {
-      ...{ kind: 'oauth', clientId, clientSecret, refreshToken },
-      ...{ scopes: [GMAIL_SCOPES.full], obtainedAtMs: systemClock.now() },
+      kind: 'oauth',
+      clientId,
+      clientSecret,
+      refreshToken,
+      scopes: [GMAIL_SCOPES.full],
+      obtainedAtMs: systemClock.now(),
     }
     const account = { service: 'gmail', name: ADDRESS }
     const sealed = vault.seal(accountKey(account), JSON.stringify(secret))

@@ -61,8 +61,12 @@ async function download(
 export function insertAll(order: { file: string; messages: number }): Pace {
   const toMs = Math.floor(systemClock.now() / DAY_MS) * DAY_MS
   const mailbox = generateMailbox({
-    ...{ address: ADDRESS, seed: SEED, messages: order.messages, now: () => systemClock.now() },
-    ...{ fromMs: toMs - YEARS * 365.25 * DAY_MS, toMs },
+    address: ADDRESS,
+    seed: SEED,
+    messages: order.messages,
+    now: () => systemClock.now(),
+    fromMs: toMs - YEARS * 365.25 * DAY_MS,
+    toMs,
   })
   const db = new DatabaseSync(order.file)
   db.exec('PRAGMA journal_mode = WAL')

@@ -40,7 +40,12 @@ describe('the plan of the mail bench', () => {
 
 describe('the numbers of the mail bench', () => {
   const usage = (unitsUsed: number, calls: number, callsRefused: number): QuotaUsage => ({
-    ...{ unitsUsed, calls, callsRefused, unitsRefused: callsRefused * 20, unitsOther: 0, methods: {} },
+    unitsUsed,
+    calls,
+    callsRefused,
+    unitsRefused: callsRefused * 20,
+    unitsOther: 0,
+    methods: {},
   })
   const look = (atMs: number, quota: QuotaUsage) => ({
     atMs,

@@ -40,7 +40,9 @@ async function runWorld(session: Session, world: QuotaWorld): Promise<Row[]> {
   const { unitsPerMinute, otherShare } = world
   const gmail = await Gmail.start(processes, { messages: world.messages, unitsPerMinute })
   const home = await Home.create({
-    ...{ folder, processes, gmail },
+    folder,
+    processes,
+    gmail,
     settings: { TIDEMARK_GMAIL_UNITS_PER_MINUTE: String(unitsPerMinute) },
   })
   const running = home.sync(SYNC_MS_MAX)

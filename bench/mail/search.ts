@@ -17,8 +17,13 @@ export async function searchAll(order: {
   rounds: number
 }): Promise<Searched[]> {
   const archive = await openArchive({
-    ...{ folder: order.folder, archiveId: order.archiveId, account: ADDRESS, expectExisting: true },
-    ...{ shardBy: 'year', shardBytesMax: SHARD_BYTES_MAX, now: () => systemClock.now() },
+    folder: order.folder,
+    archiveId: order.archiveId,
+    account: ADDRESS,
+    expectExisting: true,
+    shardBy: 'year',
+    shardBytesMax: SHARD_BYTES_MAX,
+    now: () => systemClock.now(),
   })
   const labels = new Map(Object.entries(order.labels))
   try {

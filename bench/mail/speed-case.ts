@@ -48,7 +48,10 @@ export async function runSpeed(session: Session, subjects: readonly Subject[]): 
     await gmail.stop()
   }
   return [...best].map(([subject, value]) => ({
-    ...{ case: SPEED, subject, value: Math.round(value), unit: 'messages/s' },
+    case: SPEED,
+    subject,
+    value: Math.round(value),
+    unit: 'messages/s',
   }))
 }
 

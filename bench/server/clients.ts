@@ -102,7 +102,9 @@ class Clients {
 
   #listen(onSnapshot: () => void): void {
     const request = get(`${this.#order.url}/api/events`, {
-      ...{ agent: false, headers: BENCH_HEADERS, signal: this.#closing.signal },
+      agent: false,
+      headers: BENCH_HEADERS,
+      signal: this.#closing.signal,
     })
     request.on('error', (error) => this.#failed('/api/events', error))
     request.on('response', (response) => {
@@ -174,7 +176,10 @@ class Clients {
     return new Promise((resolve, reject) => {
       const headers = { ...BENCH_HEADERS, ...(etag === undefined ? {} : { 'if-none-match': etag }) }
       const request = get(`${this.#order.url}${path}`, {
-        ...{ agent: this.#agent, headers, signal: this.#closing.signal, timeout: READ_MS_MAX },
+        agent: this.#agent,
+        headers,
+        signal: this.#closing.signal,
+        timeout: READ_MS_MAX,
       })
       request.on('timeout', () => request.destroy(new Error(`no answer after ${READ_MS_MAX} ms`)))
       request.on('error', reject)

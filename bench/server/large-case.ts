@@ -104,7 +104,10 @@ async function costOfWatching({ url, pid }: Served): Promise<Row[]> {
   leaving.abort()
   await response.body?.cancel().catch(() => {})
   const row = (what: string, value: number): Row => ({
-    ...{ case: `${LARGE}: processor ${what}`, subject: 'tidemark', value, unit: '%' },
+    case: `${LARGE}: processor ${what}`,
+    subject: 'tidemark',
+    value,
+    unit: '%',
   })
   return [row('while nobody watches', alone), row('while a page listens', watched)]
 }

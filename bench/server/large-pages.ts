@@ -22,20 +22,25 @@ export async function feelPages(url: string): Promise<Row[]> {
   })
   try {
     const row = (what: string, value: number, unit = 'ms'): Row => ({
-      ...{ case: `pages: ${what}`, subject: 'tidemark', value, unit },
+      case: `pages: ${what}`,
+      subject: 'tidemark',
+      value,
+      unit,
     })
     const firsts: number[] = []
     for (let n = 0; n < VISITS; n++) {
       // A context of its own: nothing is in the cache.
       const context = await browser.newContext({
-        ...{ viewport: { width: 1280, height: 800 }, storageState: await signedInState(url, BENCH_TOKEN) },
+        viewport: { width: 1280, height: 800 },
+        storageState: await signedInState(url, BENCH_TOKEN),
       })
       firsts.push(await untilUsable(await context.newPage(), url))
       await context.close()
     }
     firsts.sort((a, b) => a - b)
     const context = await browser.newContext({
-      ...{ viewport: { width: 1280, height: 800 }, storageState: await signedInState(url, BENCH_TOKEN) },
+      viewport: { width: 1280, height: 800 },
+      storageState: await signedInState(url, BENCH_TOKEN),
     })
     context.setDefaultTimeout(PAGE_MS_MAX)
     const page = await context.newPage()

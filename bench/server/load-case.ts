@@ -30,13 +30,19 @@ const LISTED_MS_MAX = 60_000
 export function loadWorlds({ sizes }: Pick<Session, 'sizes'>): LoadWorld[] {
   return [
     {
-      ...{ name: 'load: quota of 15,000 units/min', unitsPerMinute: UNITS_PER_MINUTE },
-      ...{ messages: sizes.quotaMessages, phaseMs: sizes.quotaPhaseMs, settleMs: 3_000 },
+      name: 'load: quota of 15,000 units/min',
+      unitsPerMinute: UNITS_PER_MINUTE,
+      messages: sizes.quotaMessages,
+      phaseMs: sizes.quotaPhaseMs,
+      settleMs: 3_000,
       settings: { TIDEMARK_GMAIL_UNITS_PER_MINUTE: String(UNITS_PER_MINUTE) },
     },
     {
-      ...{ name: 'load: unbounded', unitsPerMinute: null },
-      ...{ messages: sizes.unboundedMessages, phaseMs: sizes.unboundedPhaseMs, settleMs: 1_000 },
+      name: 'load: unbounded',
+      unitsPerMinute: null,
+      messages: sizes.unboundedMessages,
+      phaseMs: sizes.unboundedPhaseMs,
+      settleMs: 1_000,
       settings: UNBOUNDED,
     },
   ]
@@ -114,7 +120,10 @@ export function rowsOf(name: string, alone: readonly Phase[], loaded: readonly P
   const mean = (phases: readonly Phase[], of: (phase: Phase) => number): number =>
     phases.reduce((sum, phase) => sum + of(phase), 0) / Math.max(1, phases.length)
   const row = (what: string, value: number, unit: string): Row => ({
-    ...{ case: `${name}, ${what}`, subject: 'tidemark', value, unit },
+    case: `${name}, ${what}`,
+    subject: 'tidemark',
+    value,
+    unit,
   })
   const reports = loaded.flatMap(({ report }) => report ?? [])
   const reads = reports.flatMap((report) => Object.values(report.reads).flat()).sort((a, b) => a - b)

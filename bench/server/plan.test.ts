@@ -29,7 +29,11 @@ describe('the large ledger of the server bench', () => {
 
 describe('the numbers of the server bench', () => {
   const report = (reads: number[]): ClientReport => ({
-    ...{ reads: { overview: reads }, pageRequests: 2, events: 3, bytes: 0, errors: [] },
+    reads: { overview: reads },
+    pageRequests: 2,
+    events: 3,
+    bytes: 0,
+    errors: [],
   })
 
   test('what a sync keeps is the mean with clients against the mean without', () => {

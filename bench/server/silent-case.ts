@@ -25,7 +25,10 @@ export async function runSilent(session: Session): Promise<Row[]> {
   const rows: Row[] = []
   for (const { name, order } of FLOWS) {
     const row = (what: string, value: number, unit: string): Row => ({
-      ...{ case: `${SILENT}, ${name}, ${what}`, subject: 'tidemark', value, unit },
+      case: `${SILENT}, ${name}, ${what}`,
+      subject: 'tidemark',
+      value,
+      unit,
     })
     const seen = await watch(session, order)
     rows.push(

@@ -13,7 +13,10 @@ const mediaTypes = z.record(
   z.strictObject({ schema, 'x-events': z.record(z.string(), schema).optional() }),
 )
 const parameter = z.strictObject({
-  ...{ name: text, in: z.enum(['path', 'query', 'header']), required: z.boolean(), schema },
+  name: text,
+  in: z.enum(['path', 'query', 'header']),
+  required: z.boolean(),
+  schema,
   description: text,
 })
 const header = z.strictObject({ required: z.boolean(), schema })

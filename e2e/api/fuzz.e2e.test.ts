@@ -146,9 +146,13 @@ function realFor(operation: Operation, name: string): fc.Arbitrary<string> | und
       index: ['0', '1'],
     },
     ...(operation.path === '/api/files/transfers' ? { folder: [DOCS] } : {}),
-    ...{ id: isMail ? [server.htmlId] : ['1', '2', '3'], kind: ['mail.fetch'], olderThan: ['1d', '1y'] },
-    ...{ q: ['in:anywhere', 'subject:quarterly', 'from:eve OR to:me'], query: ['', 'subject:quarterly'] },
-    ...{ cursor: known.filter((one) => /^\d+$/.test(one)), target: ['mail.fetch', `mail:${ANN}`] },
+    id: isMail ? [server.htmlId] : ['1', '2', '3'],
+    kind: ['mail.fetch'],
+    olderThan: ['1d', '1y'],
+    q: ['in:anywhere', 'subject:quarterly', 'from:eve OR to:me'],
+    query: ['', 'subject:quarterly'],
+    cursor: known.filter((one) => /^\d+$/.test(one)),
+    target: ['mail.fetch', `mail:${ANN}`],
   }
   // A search has cursors of its own, which are tried in a test of their own.
   if (name === 'cursor' && operation.operationId === 'getMailSearch') return undefined

@@ -32,7 +32,8 @@ export const BAD_ITEMS = 3
 /** Nothing that trying again soon would help against, so a message is a bad item at once. */
 export const REFUSAL = {
   ...({ do: 'error', status: 400, reason: 'invalidArgument', on: 'part' } as const),
-  ...{ account: ANN, methods: ['messages.get'] },
+  account: ANN,
+  methods: ['messages.get'],
 } satisfies FaultRule
 const FROM_MS = Date.UTC(2021, 0, 1)
 
@@ -66,8 +67,10 @@ export async function startApiServer(options: { messages?: number } = {}): Promi
   })
   const { sim } = world
   Object.assign(world.env, {
-    ...{ TIDEMARK_GMAIL_REVOKE_URL: sim.gmail.revokeUrl, TIDEMARK_GMAIL_CLIENT_ID: sim.gmail.clientId },
-    ...{ TIDEMARK_GMAIL_CLIENT_SECRET: sim.gmail.clientSecret, TIDEMARK_LOG_FORMAT: 'json' },
+    TIDEMARK_GMAIL_REVOKE_URL: sim.gmail.revokeUrl,
+    TIDEMARK_GMAIL_CLIENT_ID: sim.gmail.clientId,
+    TIDEMARK_GMAIL_CLIENT_SECRET: sim.gmail.clientSecret,
+    TIDEMARK_LOG_FORMAT: 'json',
   })
   const place = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-api-folders-')))
   await prepareFiles(world, place)
@@ -87,7 +90,12 @@ export async function startApiServer(options: { messages?: number } = {}): Promi
     fetch(url + path, { ...init, headers: { authorization: `Bearer ${TOKEN}`, ...init.headers } })
   await addDocs(ask, place)
   return {
-    ...{ world, url, htmlId, docs: join(place, DOCS), ask, log: () => log },
+    world,
+    url,
+    htmlId,
+    docs: join(place, DOCS),
+    ask,
+    log: () => log,
     memoryBytes: () => residentBytes(child.pid!),
     async close() {
       child.kill('SIGTERM')
@@ -112,7 +120,8 @@ async function prepareFiles({ sim, env, home }: World, place: string): Promise<v
       TIDEMARK_ONEDRIVE_AUTH_URL: sim.onedrive.authUrl,
       TIDEMARK_ONEDRIVE_CLIENT_ID: sim.onedrive.clientId,
     },
-    ...{ TIDEMARK_FILES_POLL_SECONDS: '86400', TIDEMARK_FILES_DISK_RESERVE: '1MB' },
+    TIDEMARK_FILES_POLL_SECONDS: '86400',
+    TIDEMARK_FILES_DISK_RESERVE: '1MB',
     TIDEMARK_FILES_ALLOWED_ROOTS: JSON.stringify([place]),
   })
   const { device } = sim.onedrive.drive(ANN)

@@ -170,7 +170,8 @@ describe('the page that frees up Gmail', () => {
 
   test('can be used by everybody', (t) =>
     checkEveryLook(t, browser, {
-      ...{ url: site.url, path: '/clean-up' },
+      url: site.url,
+      path: '/clean-up',
       ready: (page) =>
         card(page, /^Run \d+/)
           .first()

@@ -65,7 +65,10 @@ export async function startFileSite(options: { isConnected?: boolean } = {}): Pr
       return isQuiet && jobs.ready + jobs.deps + jobs.claimed === 0 && drive
     })
   return {
-    ...{ site, place, status, drive: sim.onedrive.drive(OWNER) },
+    site,
+    place,
+    status,
+    drive: sim.onedrive.drive(OWNER),
     async add(name, policy = 'keep-both') {
       await site.post('/api/files/folders', { path: join(place, name), policy })
       await settled(name)

@@ -214,13 +214,15 @@ describe('the pages of folders', () => {
   test('can be used by everybody', async (t) => {
     await t.test('all folders', (inner) =>
       checkEveryLook(inner, browser, {
-        ...{ url: files.site.url, path: '/files' },
+        url: files.site.url,
+        path: '/files',
         ready: (page) => page.locator('.folder-card').getByText('on both sides').waitFor(),
       }),
     )
     await t.test('one folder', (inner) =>
       checkEveryLook(inner, browser, {
-        ...{ url: files.site.url, path: '/files/docs' },
+        url: files.site.url,
+        path: '/files/docs',
         ready: async (page) => {
           await row(page, 'Family').click()
           await row(page, 'Letters').waitFor()

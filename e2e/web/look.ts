@@ -25,7 +25,9 @@ export async function checkAccessible(page: Page): Promise<void> {
     const options = { runOnly: AXE_TAGS, resultTypes: ['violations'], iframes: false }
     const expression = `${AXE};axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => JSON.stringify(violations))`
     const { result, exceptionDetails } = await session.send('Runtime.evaluate', {
-      ...{ expression, awaitPromise: true, returnByValue: true },
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
     })
     assert.equal(exceptionDetails, undefined, 'axe could not run')
     assert.deepEqual((JSON.parse(String(result.value)) as Violation[]).flatMap(asText), [])

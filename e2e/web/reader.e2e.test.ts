@@ -222,7 +222,9 @@ describe('the reader', () => {
 
   test('can be used by everybody', (t) =>
     checkEveryLook(t, browser, {
-      ...{ url: site.url, path: open(rich), shot: 'message' },
+      url: site.url,
+      path: open(rich),
+      shot: 'message',
       ready: (page) => frame(page).getByRole('heading', { name: 'Tide tables' }).waitFor(),
     }))
 })

@@ -184,7 +184,9 @@ describe('the search page', () => {
 
   test('can be used by everybody', (t) =>
     checkEveryLook(t, browser, {
-      ...{ url: site.url, path: '/search?q=wombat+OR+hello+OR+lantern', shot: 'search' },
+      url: site.url,
+      path: '/search?q=wombat+OR+hello+OR+lantern',
+      shot: 'search',
       ready: (page) => results(page).nth(4).waitFor(),
     }))
 })

@@ -52,7 +52,9 @@ describe('the settings page', () => {
 
   test('can be used by everybody', (t) =>
     checkEveryLook(t, browser, {
-      ...{ url: site.url, path: '/settings', shot: 'settings' },
+      url: site.url,
+      path: '/settings',
+      shot: 'settings',
       ready: async (page) => {
         await account(page, ADDRESS).waitFor()
         await page.getByRole('row').nth(3).waitFor()
@@ -199,7 +201,10 @@ describe('the sign-in page', () => {
 
   test('refuses a wrong token in words, lets the right one in where it wanted to go, and out again', async (t) => {
     const page = await visit(t, browser, {
-      ...{ url: site.url, path: '/search?q=in:inbox', expected: signedOut, signedIn: false },
+      url: site.url,
+      path: '/search?q=in:inbox',
+      expected: signedOut,
+      signedIn: false,
     })
     await page.getByRole('heading', { name: 'Sign in to Tidemark' }).waitFor()
     assert.equal(await page.getByRole('navigation').count(), 0)
@@ -250,7 +255,10 @@ describe('the sign-in page', () => {
 
   test('leads to no other site', async (t) => {
     const page = await visit(t, browser, {
-      ...{ url: site.url, path: '/sign-in?next=//elsewhere.example/', expected: signedOut, signedIn: false },
+      url: site.url,
+      path: '/sign-in?next=//elsewhere.example/',
+      expected: signedOut,
+      signedIn: false,
     })
     await page.getByLabel('Token').fill(site.token)
     await page.getByRole('button', { name: 'Sign in' }).click()
@@ -260,7 +268,11 @@ describe('the sign-in page', () => {
 
   test('can be used by everybody', (t) =>
     checkEveryLook(t, browser, {
-      ...{ url: site.url, path: '/sign-in', shot: 'sign-in', expected: signedOut, signedIn: false },
+      url: site.url,
+      path: '/sign-in',
+      shot: 'sign-in',
+      expected: signedOut,
+      signedIn: false,
       ready: (page) => page.getByLabel('Token').waitFor(),
     }))
 

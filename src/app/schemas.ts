@@ -122,7 +122,10 @@ export const jobDetailSchema = jobSchema.extend({
   errors: z
     .array(
       z.object({
-        ...{ attempt: count, at: ms, kind: z.string(), message: z.string() },
+        attempt: count,
+        at: ms,
+        kind: z.string(),
+        message: z.string(),
         code: z.string().nullable().describe('A stable name for programs'),
       }),
     )
@@ -222,8 +225,14 @@ export const overviewSchema = z.object({
   verdict: z.object({ state: z.enum(['settled', 'working', 'attention']), text: z.string() }),
   streams: z.array(streamSchema),
   jobs: z.object({
-    ...{ ready: count, deps: count, time: count, claimed: count },
-    ...{ done: count, failed: count, canceled: count, skipped: count },
+    ready: count,
+    deps: count,
+    time: count,
+    claimed: count,
+    done: count,
+    failed: count,
+    canceled: count,
+    skipped: count,
   }),
   badItems: count,
   alerts: z.array(alertSchema),

@@ -53,7 +53,10 @@ export function heldView(job: JobRow): RunningView {
   const progress = progressOf(job.progress)
   const { id, kind, stream, lane } = job
   return {
-    ...{ id, kind, stream, lane },
+    id,
+    kind,
+    stream,
+    lane,
     label: progress?.label ?? null,
     done: progress?.done ?? 0,
     total: progress?.total ?? null,
@@ -96,8 +99,15 @@ export function segmentView(row: SegmentRow): SegmentView {
 export function badView(row: BadRow): BadView {
   const { id, stream, kind, item, error_kind, first_seen, last_tried, tries } = row
   return {
-    ...{ id, stream, kind, item, reason: redactText(row.reason) },
-    ...{ errorKind: error_kind, firstSeen: first_seen, lastTried: last_tried, tries },
+    id,
+    stream,
+    kind,
+    item,
+    reason: redactText(row.reason),
+    errorKind: error_kind,
+    firstSeen: first_seen,
+    lastTried: last_tried,
+    tries,
   }
 }
 

@@ -58,7 +58,16 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
   const vault = await openVault({ env, home })
   let engine: Engine | undefined
   const place: AppPlace = {
-    ...{ role, config, home, env, ledger, accounts, vault, clock, fetch, newId: randomUUID },
+    role,
+    config,
+    home,
+    env,
+    ledger,
+    accounts,
+    vault,
+    clock,
+    fetch,
+    newId: randomUUID,
     engine: () => engine,
     overrides: input.appOverrides ?? {},
   }
@@ -77,8 +86,18 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
   }
   const origins = new Map(input.origins)
   const runtime: Runtime = {
-    ...{ role, config, origins, home, ledger, engine, accounts, vault, apps },
-    ...{ fetch, newId: randomUUID, chanceBytes: randomBytes },
+    role,
+    config,
+    origins,
+    home,
+    ledger,
+    engine,
+    accounts,
+    vault,
+    apps,
+    fetch,
+    newId: randomUUID,
+    chanceBytes: randomBytes,
   }
   return {
     ...runtime,
@@ -105,7 +124,10 @@ async function engineOf(
   const open = [...apps.values()]
   const { webhook_url: webhook } = config.alerts
   return createEngine({
-    ...{ ledger, clock, name, ...engineSizeOf(config, open) },
+    ledger,
+    clock,
+    name,
+    ...engineSizeOf(config, open),
     jobs: open.flatMap(({ jobs }) => jobs),
     leaseMs: config.engine.lease_seconds * 1000,
     bulkBytes: config.engine.bulk_bytes,

@@ -126,8 +126,10 @@ describe('a client that does not read', () => {
   test('is dropped when too much waits for it', () => {
     const ended: string[] = []
     const client = new EventClient({
-      ...{ epoch: 'e', clock: new FakeClock() },
-      ...{ onStalled: () => ended.push('stalled'), onEnd: () => ended.push('end') },
+      epoch: 'e',
+      clock: new FakeClock(),
+      onStalled: () => ended.push('stalled'),
+      onEnd: () => ended.push('end'),
     })
     const data = 'x'.repeat(100_000)
     for (let id = 1; id <= 20; id++) client.send({ id, type: 'mark', data })
@@ -137,7 +139,10 @@ describe('a client that does not read', () => {
 
   test('has at most one snapshot waiting', () => {
     const client = new EventClient({
-      ...{ epoch: 'e', clock: new FakeClock(), onStalled: () => assert.fail('stalled'), onEnd: () => {} },
+      epoch: 'e',
+      clock: new FakeClock(),
+      onStalled: () => assert.fail('stalled'),
+      onEnd: () => {},
     })
     const data = 'x'.repeat(100_000)
     for (let id = 1; id <= 1_000; id++) client.send({ id, type: 'snapshot', data })

@@ -166,7 +166,9 @@ describe('who is not known', () => {
   test('may come back from a sign-in elsewhere: its state is what lets it in', () =>
     withCore({}, async (core) => {
       const visit = {
-        ...{ 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
+        'sec-fetch-site': 'cross-site',
+        'sec-fetch-mode': 'navigate',
+        'sec-fetch-dest': 'document',
         ...STRANGE,
       }
       assert.equal((await get(core, visit, '/oauth/test/callback?code=1')).status, 200)

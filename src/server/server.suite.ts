@@ -149,11 +149,20 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
   const services = createServices(runtime, { clock, catalog })
   const errors: unknown[] = []
   const server = createServer({
-    ...{ services, modules: [testModule()], onError: (thrown: unknown) => errors.push(thrown) },
-    ...{ checkAnswers: true, token: TOKEN, ...own },
+    services,
+    modules: [testModule()],
+    onError: (thrown: unknown) => errors.push(thrown),
+    checkAnswers: true,
+    token: TOKEN,
+    ...own,
   })
   return {
-    ...{ server, services, engine, ledger, home, errors },
+    server,
+    services,
+    engine,
+    ledger,
+    home,
+    errors,
     request: async (path, init) => server.app.request(path, withToken(init)),
     strange: async (path, init) => server.app.request(path, init),
     async close() {

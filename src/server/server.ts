@@ -114,7 +114,11 @@ export function createServices(
 ): ServerServices & { closeServices(): Promise<void> } {
   const series = createSeries({ engine: runtime.engine, ledger: runtime.ledger, clock })
   return {
-    ...{ ...runtime, clock, catalog, hub: createEventHub({ clock }), series },
+    ...runtime,
+    clock,
+    catalog,
+    hub: createEventHub({ clock }),
+    series,
     closeServices: () => series.close(),
   }
 }

@@ -36,7 +36,8 @@ export async function request<T>(
 ): Promise<T> {
   const limit = AbortSignal.timeout(options.limitMs ?? REQUEST_MS_MAX)
   const headers: Record<string, string> = {
-    ...{ accept: 'application/json', 'x-tidemark': '1' },
+    accept: 'application/json',
+    'x-tidemark': '1',
     ...sessionHeaders(),
   }
   if (options.body !== undefined) headers['content-type'] = 'application/json'

@@ -14,8 +14,10 @@ export function useTicket(path: string): { href: string | undefined; error: unkn
   const { data, error } = useQuery({
     queryKey: ['ticket', path],
     queryFn: () => api.ticket(path),
-    ...{ staleTime: Number.POSITIVE_INFINITY, gcTime: 0 },
-    ...{ refetchOnWindowFocus: false, refetchOnReconnect: false },
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    refetchOnWindowFocus: false,
+    refetchOnReconnect: false,
   })
   return { href: data?.href, error }
 }

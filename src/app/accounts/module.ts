@@ -89,7 +89,9 @@ async function itemsOf({ service, apps }: Connectable, services: Services, rows:
   )
   return Promise.all(
     own.map(async (account, at) => ({
-      ...{ service: service.name, name: account.name, state: account.state },
+      service: service.name,
+      name: account.name,
+      state: account.state,
       title: service.called(account.name).asTitle,
       access: (await levelOfAccount(service, { accounts, vault, account })) ?? null,
       apps: Object.fromEntries(told.map(({ name, views }) => [name, views[at]])),
@@ -104,7 +106,11 @@ function openApps(apps: readonly UsingApp[], services: Services): ServerModule[]
 function viewOf({ service, uses }: Connectable): ServiceView {
   const { name, title, company, levels, defaults, signIn } = service
   return {
-    ...{ name, title, company, level: defaults.page, note: signIn.pageNote ?? null },
+    name,
+    title,
+    company,
+    level: defaults.page,
+    note: signIn.pageNote ?? null,
     apps: [...uses.keys()],
     levels: levels.map(({ level, may, choice }) => ({ level, may, choice })),
   }

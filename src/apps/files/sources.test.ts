@@ -7,8 +7,16 @@ const none = { count: 0, doneBytes: 0, totalBytes: 0 }
 
 function facts(change: Partial<Facts> = {}): Facts {
   return {
-    ...{ looking: null, downloading: none, uploading: none, waiting: 0, bytesPerSecond: 0 },
-    ...{ etaMs: null, obstacle: null, uploadsWait: null, paused: null, ...change },
+    looking: null,
+    downloading: none,
+    uploading: none,
+    waiting: 0,
+    bytesPerSecond: 0,
+    etaMs: null,
+    obstacle: null,
+    uploadsWait: null,
+    paused: null,
+    ...change,
   }
 }
 
@@ -17,8 +25,11 @@ const way = (count: number, totalBytes: number) => ({ count, doneBytes: 0, total
 describe('the line of a folder', () => {
   test('says what goes which way, how much waits, how fast and until when', () => {
     const busy = facts({
-      ...{ downloading: way(3, 2_100_000_000), uploading: way(5, 340_000_000), waiting: 12 },
-      ...{ bytesPerSecond: 4_200_000, etaMs: 200_000 },
+      downloading: way(3, 2_100_000_000),
+      uploading: way(5, 340_000_000),
+      waiting: 12,
+      bytesPerSecond: 4_200_000,
+      etaMs: 200_000,
     })
     assert.equal(
       lineOf('docs', busy).text,

@@ -62,8 +62,11 @@ export async function addAccount(context: CliContext, name: string, given: AddOp
 }
 
 const SERVICE_FLAGS: Record<ServiceFlag, string> = {
-  ...{ paste: '--paste', device: '--device', serviceAccount: '--service-account' },
-  ...{ full: '--full', readOnly: '--read-only' },
+  paste: '--paste',
+  device: '--device',
+  serviceAccount: '--service-account',
+  full: '--full',
+  readOnly: '--read-only',
 }
 
 /** The command has the flags of all services and apps: those of others mean nothing here. */
@@ -112,7 +115,9 @@ function signIn(attempt: Attempt, client: OAuthClient): Promise<Identified> {
   const { host, hints } = service.signIn
   const pkce = createPkce((n) => randomBytes(n))
   const steps: SignInSteps<Identified> = {
-    ...{ state: pkce.state, host, hints },
+    state: pkce.state,
+    host,
+    hints,
     ask: (redirectUri) => {
       const { user } = options
       const url = service.signIn.url(calls.config, { client, level, redirectUri, pkce, user })
@@ -165,7 +170,9 @@ function deviceError({ signIn: { hints } }: AccountService, thrown: unknown): un
   }
   if (thrown.code !== 'expired_token') return thrown
   return new TidemarkError('The code has ended: nobody signed in with it in time.', {
-    ...{ kind: 'auth', code: 'expired_token', cause: thrown },
+    kind: 'auth',
+    code: 'expired_token',
+    cause: thrown,
     hint: 'Run the command again for a new code, and type it while it is valid.',
   })
 }
@@ -180,7 +187,10 @@ function report(
   const hasChoices = [...uses.values()].some(({ choices }) => choices)
   if (output.json) {
     output.value({
-      ...{ service: service.name, name, state: 'ready', access: level },
+      service: service.name,
+      name,
+      state: 'ready',
+      access: level,
       ...(hasChoices && { settings: shownSettings(uses, settings) }),
       ...profile.brief,
       reconnected: before !== undefined,

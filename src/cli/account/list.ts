@@ -50,7 +50,12 @@ export async function listAccounts(context: CliContext): Promise<void> {
     ],
     rows,
     json: rows.map(({ account: { service, name, state, createdAtMs }, level, settings }) => ({
-      ...{ service, name, state, access: level ?? null, settings, createdAt: isoTime(createdAtMs) },
+      service,
+      name,
+      state,
+      access: level ?? null,
+      settings,
+      createdAt: isoTime(createdAtMs),
     })),
     empty: `No account is connected. ${CONNECT_HINT}`,
   })
@@ -70,7 +75,10 @@ async function rowsOf(context: CliContext, { accounts, ledger }: { accounts: Acc
     const uses = await usesOf(apps, account.service)
     const level = vault && service && (await levelOfAccount(service, { accounts, vault, account }))
     rows.push({
-      ...{ account, service, level, settings: shownSettings(uses, account.settings) },
+      account,
+      service,
+      level,
+      settings: shownSettings(uses, account.settings),
       access: service && level !== undefined ? accessText(service, level) : '?',
       keeps: await keepsText(uses, account, { ledger, home: home.path }),
     })

@@ -44,12 +44,20 @@ afterEach(() => home.remove())
 
 function writeConfig({ path, url }: TestHome, change: Record<string, string> = {}): void {
   const gmail = {
-    ...{ client_id: sim.gmail.clientId, client_secret: sim.gmail.clientSecret, api_url: sim.baseUrl },
-    ...{ auth_url: sim.gmail.authUrl, token_url: sim.gmail.tokenUrl, revoke_url: sim.gmail.revokeUrl },
+    client_id: sim.gmail.clientId,
+    client_secret: sim.gmail.clientSecret,
+    api_url: sim.baseUrl,
+    auth_url: sim.gmail.authUrl,
+    token_url: sim.gmail.tokenUrl,
+    revoke_url: sim.gmail.revokeUrl,
   }
   const onedrive = {
-    ...{ client_id: sim.onedrive.clientId, api_url: sim.onedrive.graphUrl, auth_url: sim.onedrive.authUrl },
-    ...{ token_url: sim.onedrive.tokenUrl, device_url: sim.onedrive.deviceUrl, ...change },
+    client_id: sim.onedrive.clientId,
+    api_url: sim.onedrive.graphUrl,
+    auth_url: sim.onedrive.authUrl,
+    token_url: sim.onedrive.tokenUrl,
+    device_url: sim.onedrive.deviceUrl,
+    ...change,
   }
   const section = (name: string, keys: Record<string, string>): string =>
     `[${name}]\n${Object.entries(keys)
@@ -148,7 +156,9 @@ async function keepFolder(name: string, account: string): Promise<string> {
           driveType: 'personal',
           rootItemId: 'root',
         },
-        ...{ markerId: 'marker', machine: 'here', settings: '{}' },
+        markerId: 'marker',
+        machine: 'here',
+        settings: '{}',
       },
       { dev: String(dev), ino: String(ino), birthNs: '0', mtimeNs: '0', ctimeNs: '0', size },
     )
@@ -188,8 +198,12 @@ describe('account add onedrive', () => {
     assert.equal(url.searchParams.get('scope'), ONEDRIVE_SCOPES.readonly.join(' '))
     assert.equal(url.searchParams.get('login_hint'), BOB)
     assert.deepEqual(JSON.parse(stdout), {
-      ...{ service: 'onedrive', name: BOB, state: 'ready', access: 'readonly' },
-      ...{ drive: { type: 'business' }, reconnected: false },
+      service: 'onedrive',
+      name: BOB,
+      state: 'ready',
+      access: 'readonly',
+      drive: { type: 'business' },
+      reconnected: false,
     })
     assert.match((await home.run('doctor')).stdout, /read only; nothing can be uploaded with that/)
   })

@@ -65,7 +65,8 @@ function makeFolder(path: string): void {
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (cause) {
     throw new UsageError(`The demo cannot keep anything in ${path}: ${(cause as Error).message}.`, {
-      ...{ code: 'home-unwritable', cause },
+      code: 'home-unwritable',
+      cause,
       hint: 'Give a folder that this user may write to, with --home, or none at all.',
     })
   }

@@ -96,7 +96,12 @@ type Place = { home: DemoHome; parts: readonly NamedPart[]; port: number; token:
 function start({ values: config, origins }: LoadedConfig, place: Place): Promise<Serving> {
   const { home, parts, port, token } = place
   return startServing({
-    ...{ config, origins, home: home.path, env: {}, role: 'all', logger: silentLogger },
+    config,
+    origins,
+    home: home.path,
+    env: {},
+    role: 'all',
+    logger: silentLogger,
     socket: { host: config.server.host, port, token },
     prepare: async (runtime) => {
       for (const part of parts) await part.connect(runtime)

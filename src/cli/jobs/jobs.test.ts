@@ -235,7 +235,14 @@ for (const [database, makeHome] of Object.entries(makeHomes)) {
         kinds.find(({ kind }) => kind === 'mail.fetch'),
         {
           kind: 'mail.fetch',
-          ...{ ready: 0, deps: 0, time: 1, claimed: 0, done: 1, failed: 0, canceled: 0, skipped: 2 },
+          ready: 0,
+          deps: 0,
+          time: 1,
+          claimed: 0,
+          done: 1,
+          failed: 0,
+          canceled: 0,
+          skipped: 2,
         },
       )
       assert.deepEqual(Object.keys(counters), ['hour', 'fiveMinutes'])

@@ -62,7 +62,8 @@ async function open(
   } catch (thrown) {
     if (!(thrown instanceof TidemarkError) || thrown.code !== 'ledger-unmade') throw thrown
     throw new UsageError(`Nothing is archived in ${home.path} yet.`, {
-      ...{ code: 'no-ledger', cause: thrown },
+      code: 'no-ledger',
+      cause: thrown,
       hint: `Connect an account with: ${CONNECT_COMMANDS.join(', or: ')}. Another place is given by --home or ledger.url.`,
     })
   }
@@ -71,7 +72,9 @@ async function open(
 async function converse(services: Services, logger: Logger, stopped: Promise<void>): Promise<void> {
   const modules = await serverModules()
   const servers = mcpServers({
-    ...{ services, modules, allowsWriting: () => services.config.server.mcp_write },
+    services,
+    modules,
+    allowsWriting: () => services.config.server.mcp_write,
     onError: (error, about) => logger.error('a tool failed', { ...about, error }),
   })
   const transport = new StdioServerTransport()

@@ -73,7 +73,8 @@ function messagesIn(stdout: string): Answer[] {
 }
 
 const HELLO = {
-  ...{ id: 1, method: 'initialize' },
+  id: 1,
+  method: 'initialize',
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
 }
 

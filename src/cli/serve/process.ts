@@ -91,14 +91,19 @@ async function listen(runtime: Runtime, input: ListenInput, closing: Closing): P
   const services = createServices(runtime, { clock: systemClock, catalog })
   closing.add(() => services.closeServices())
   const options = {
-    ...{ services, token, host, allowedHosts: input.config.server.allowed_hosts },
+    services,
+    token,
+    host,
+    allowedHosts: input.config.server.allowed_hosts,
     onError: (error: unknown, about: { method: string; path: string }) =>
       logger.error('a request failed', { ...about, error }),
     onWrongSecret: ({ what, ...about }: WrongSecret) =>
       logger.warn(what === 'token' ? 'a wrong token was refused' : 'a wrong sign-in was refused', about),
   }
   const mcp = createMcpHttp({
-    ...{ services, modules, allowsWriting: () => runtime.config.server.mcp_write },
+    services,
+    modules,
+    allowsWriting: () => runtime.config.server.mcp_write,
     onError: (error, about) => logger.error('a tool failed', { ...about, error }),
     onProtocolError: (error) => logger.debug('an MCP request was refused', { error }),
   })
@@ -108,7 +113,9 @@ async function listen(runtime: Runtime, input: ListenInput, closing: Closing): P
       : createServer({ ...options, modules, version, webFolder: WEB_FOLDER, mcp: mcp.handle })
   const { app } = server
   const http = await startHttpServer({
-    ...{ app, host, port },
+    app,
+    host,
+    port,
     onError: (error) => logger.warn('a connection failed', { error }),
   }).catch(async (thrown: unknown) => {
     await server.close()

@@ -31,8 +31,13 @@ export async function serve(context: CliContext, flags: ServeFlags): Promise<voi
   const stopping = stopSignal(context, () => reload(context, overrides, serving))
   try {
     serving = await startServing({
-      ...{ config: loaded.values, origins: loaded.origins, home: loaded.home.path, env: context.env },
-      ...{ role: flags.role, socket, logger },
+      config: loaded.values,
+      origins: loaded.origins,
+      home: loaded.home.path,
+      env: context.env,
+      role: flags.role,
+      socket,
+      logger,
     })
     const trouble = await building
     if (trouble !== undefined)

@@ -25,7 +25,8 @@ async function keptToken(home: string): Promise<string> {
     return await makeToken(home, file)
   } catch (cause) {
     throw new UsageError(`No token can be kept in ${home}: ${(cause as Error).message}.`, {
-      ...{ code: 'token-unkept', cause },
+      code: 'token-unkept',
+      cause,
       hint: 'Set server.token, or give a folder that this user may write to with --home.',
     })
   }

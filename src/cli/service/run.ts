@@ -105,8 +105,13 @@ function planFor(context: CliContext, { system, runAs }: ServiceFlags): ServiceP
   const config = file.origin.kind === 'default' ? [] : ['--config', file.path]
   const userHome = context.env.HOME ?? homedir()
   return servicePlan({
-    ...{ platform: process.platform, userHome, configHome: context.env.XDG_CONFIG_HOME },
-    ...{ uid: process.getuid?.() ?? 0, isSystem: system === true, user: runAs, home: home.path },
+    platform: process.platform,
+    userHome,
+    configHome: context.env.XDG_CONFIG_HOME,
+    uid: process.getuid?.() ?? 0,
+    isSystem: system === true,
+    user: runAs,
+    home: home.path,
     command: [PROGRAM, '--home', home.path, ...config, 'serve'],
   })
 }

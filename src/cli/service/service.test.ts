@@ -5,8 +5,13 @@ import { UsageError } from '../../base/errors.ts'
 import { type ServiceInput, servicePlan } from './unit.ts'
 
 const input: ServiceInput = {
-  ...{ platform: 'linux', userHome: '/home/ann', configHome: undefined, uid: 501, isSystem: false },
-  ...{ user: undefined, command: ['/opt/tidemark/bin/tidemark', '--home', '/home/ann/data', 'serve'] },
+  platform: 'linux',
+  userHome: '/home/ann',
+  configHome: undefined,
+  uid: 501,
+  isSystem: false,
+  user: undefined,
+  command: ['/opt/tidemark/bin/tidemark', '--home', '/home/ann/data', 'serve'],
   home: '/home/ann/data',
 }
 

@@ -104,7 +104,9 @@ ${isSystem ? [...WALLS, ...SYSTEM_WALLS].join('\n') : WALLS.join('\n')}
 WantedBy=${isSystem ? 'multi-user.target' : 'default.target'}
 `
   return {
-    ...{ manager: 'systemd', file: join(folder, UNIT), content },
+    manager: 'systemd',
+    file: join(folder, UNIT),
+    content,
     install: [
       [...systemctl, 'daemon-reload'],
       [...systemctl, 'enable', UNIT],
@@ -156,7 +158,9 @@ ${words}
 </plist>
 `
   return {
-    ...{ manager: 'launchd', file, content },
+    manager: 'launchd',
+    file,
+    content,
     install: [['launchctl', 'bootstrap', domain, file]],
     uninstall: [['launchctl', 'bootout', `${domain}/${LABEL}`]],
     status: ['launchctl', 'print', `${domain}/${LABEL}`],

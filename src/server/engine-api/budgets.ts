@@ -28,10 +28,16 @@ function sharedView(row: BudgetRow, state: Controller, nowMs: number): BudgetVie
   const pausedUntilMs = Math.max(row.pausedUntilMs, state.pausedUntilMs)
   const isHere = ({ seenMs }: BudgetRow['members'][number]): boolean => nowMs - seenMs <= MEMBER_MS
   return {
-    ...{ name: row.name, rate: state.rate, ceiling: state.ceiling, workers: state.workers },
+    name: row.name,
+    rate: state.rate,
+    ceiling: state.ceiling,
+    workers: state.workers,
     pausedUntil: pausedUntilMs > nowMs ? Math.round(pausedUntilMs) : null,
     running: row.members.filter(isHere).reduce((sum, { running }) => sum + running, 0),
     // How many wait, and the median, each process knows of itself only.
-    ...{ waiting: 0, throttles: state.throttledCalls, p50Ms: null, p95Ms: state.p95Ms },
+    waiting: 0,
+    throttles: state.throttledCalls,
+    p50Ms: null,
+    p95Ms: state.p95Ms,
   }
 }

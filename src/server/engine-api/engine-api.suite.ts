@@ -64,7 +64,10 @@ export async function startApi(options: ApiOptions = {}): Promise<ApiWorld> {
     },
   })
   const engine = await createEngine({
-    ...{ ledger: runtime.ledger, jobs: [task, single], random: () => 0.001, name: 'api' },
+    ledger: runtime.ledger,
+    jobs: [task, single],
+    random: () => 0.001,
+    name: 'api',
     budgets: { calls: { rate: 100 } },
   })
   const clock = systemClock
@@ -84,7 +87,12 @@ export async function startApi(options: ApiOptions = {}): Promise<ApiWorld> {
     return { status: answer.status, body: answer.status === 304 ? null : await answer.json() }
   }
   return {
-    ...{ services, engine, ledger: runtime.ledger, task, single, letGo },
+    services,
+    engine,
+    ledger: runtime.ledger,
+    task,
+    single,
+    letGo,
     get: (path) => ask(path),
     post: (path, body) =>
       ask(path, {

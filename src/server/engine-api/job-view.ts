@@ -19,11 +19,28 @@ type JobLink = JobDetail['children'][number]
 export function jobView(job: JobRow): JobView {
   const { id, kind, stream, key, lane, priority, state, items, attempt, owner } = job
   return {
-    ...{ id, kind, stream, segment: job.segment_id, parent: job.parent_id, key, lane, priority, state },
-    ...{ stage: stageOf(state, job.wait), runAt: job.run_at, items, attempt, failures: failureCount(job) },
-    ...{ owner, progress: progressOf(job.progress), error: errorOf(job.error) },
-    ...{ note: job.note === null ? null : redactText(job.note), noteCode: job.note_code },
-    ...{ createdAt: job.created_at, claimedAt: job.claimed_at, settledAt: job.settled_at },
+    id,
+    kind,
+    stream,
+    segment: job.segment_id,
+    parent: job.parent_id,
+    key,
+    lane,
+    priority,
+    state,
+    stage: stageOf(state, job.wait),
+    runAt: job.run_at,
+    items,
+    attempt,
+    failures: failureCount(job),
+    owner,
+    progress: progressOf(job.progress),
+    error: errorOf(job.error),
+    note: job.note === null ? null : redactText(job.note),
+    noteCode: job.note_code,
+    createdAt: job.created_at,
+    claimedAt: job.claimed_at,
+    settledAt: job.settled_at,
   }
 }
 
@@ -44,7 +61,11 @@ export function jobDetailView({ sight, children, engines, now }: DetailInput): J
     checkpoint: contentOf(job.checkpoint),
     explanation: explanation.map(redactText),
     errors: sight.errors.slice(0, ERRORS_MAX).map(({ attempt, at, kind, code, message }) => ({
-      ...{ attempt, at, kind, code, message: redactText(message) },
+      attempt,
+      at,
+      kind,
+      code,
+      message: redactText(message),
     })),
     lease: leaseOf(sight, engines),
     dependsOn: sight.waitsFor.flatMap(dependencyLink),

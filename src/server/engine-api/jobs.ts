@@ -49,7 +49,12 @@ const listJobs = route('GET /api/jobs', {
   handle: async ({ query }, services) => {
     const { state, kind, stream, parent, segment, olderThanMs, limit } = query
     const filter = {
-      ...{ state, kind, stream, parentId: parent, segmentId: segment, before: readCursor(query.cursor) },
+      state,
+      kind,
+      stream,
+      parentId: parent,
+      segmentId: segment,
+      before: readCursor(query.cursor),
       createdBefore: olderThanMs === undefined ? undefined : services.ledger.now() - olderThanMs,
     }
     const { rows, next } = await searchJobs(services, filter, limit)
@@ -122,7 +127,8 @@ async function steer<T>(act: () => Promise<T>): Promise<T> {
   } catch (thrown) {
     if (!(thrown instanceof UsageError)) throw thrown
     throw conflict(thrown.message, {
-      ...{ code: 'job-state', cause: thrown },
+      code: 'job-state',
+      cause: thrown,
       ...(thrown.hint === undefined ? {} : { hint: thrown.hint }),
     })
   }

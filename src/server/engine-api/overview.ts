@@ -49,9 +49,16 @@ async function look(services: Services, rates: StreamRates): Promise<Overview> {
   const { running, live } = await atWork(services, jobs)
   const workersAlive = engines.filter(({ liveness }) => liveness === 'live').length
   return {
-    ...{ at: Math.round(now), version, role },
+    at: Math.round(now),
+    version,
+    role,
     verdict: verdictOf({ streams, jobs, badItems, live, alerts, pauses, workersAlive, needs }),
-    ...{ streams, jobs, badItems, alerts, running, live },
+    streams,
+    jobs,
+    badItems,
+    alerts,
+    running,
+    live,
     workers: engines.map((one: ListedEngine) => workerView(one, engine.owner)),
     budgets: (await readBudgets(services)).slice(0, BUDGETS_MAX),
     pauses: pauses.slice(0, PAUSES_MAX),
@@ -81,7 +88,8 @@ async function readStreams(
   const counted = measured.includes(undefined) ? await countedRates(ledger) : new Map<number, number>()
   return rows.map((row, index) =>
     streamView({
-      ...{ row, pauses },
+      row,
+      pauses,
       rate: measured[index] ?? counted.get(row.id) ?? 0,
       failedJobs: failed.get(row.id) ?? 0,
       badItems: badCounts.get(row.id) ?? 0,

@@ -19,7 +19,9 @@ const BAD_MAX = 30
 const BAD_DEFAULT = 20
 
 const status = defineTool({
-  ...{ name: 'status', title: 'How far everything is', access: 'read' },
+  name: 'status',
+  title: 'How far everything is',
+  access: 'read',
   description:
     'Says how far the copy is and what needs the user: each stream (an account is the stream mail:ADDRESS) with the ' +
     'mark up to which everything is accounted for and the books (listed = stored + gone + skipped + bad), alerts, ' +
@@ -72,7 +74,9 @@ function streamParts(stream: StreamView): AnswerPart[] {
 }
 
 const badItems = defineTool({
-  ...{ name: 'bad_items', title: 'Items that would not work', access: 'read' },
+  name: 'bad_items',
+  title: 'Items that would not work',
+  access: 'read',
   description:
     'Lists items that would not work (of mail: messages that could not be fetched), each with its reason.',
   narrower: 'Ask for fewer with limit, then go on with the cursor.',
@@ -96,7 +100,9 @@ const badItems = defineTool({
 })
 
 const retryBadItems = defineTool({
-  ...{ name: 'retry_bad_items', title: 'Try bad items again', access: 'write' },
+  name: 'retry_bad_items',
+  title: 'Try bad items again',
+  access: 'write',
   description:
     'Tries bad items again: those with these numbers, all of a stream, or all where neither is named. The answer ' +
     'does not wait for them.',

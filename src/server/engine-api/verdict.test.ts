@@ -7,9 +7,23 @@ import { leftText, streamView } from './stream-view.ts'
 import { type VerdictInput, verdictOf } from './verdict.ts'
 
 const row: StreamStatus = {
-  ...{ id: 1, name: 'mail:ann@example.com', mark: null, mark_at: 0, tail_at: 100, cursor: null },
-  ...{ paused: 0, moved_at: null, segments: 10, settled_segments: 4, open_segments: 0, unbalanced: 0 },
-  ...{ listed: 1_000, stored: 390, gone: 5, skipped: 3, bad: 2 },
+  id: 1,
+  name: 'mail:ann@example.com',
+  mark: null,
+  mark_at: 0,
+  tail_at: 100,
+  cursor: null,
+  paused: 0,
+  moved_at: null,
+  segments: 10,
+  settled_segments: 4,
+  open_segments: 0,
+  unbalanced: 0,
+  listed: 1_000,
+  stored: 390,
+  gone: 5,
+  skipped: 3,
+  bad: 2,
 }
 
 function view(

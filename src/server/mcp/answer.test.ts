@@ -8,7 +8,8 @@ import { ANSWER_CHARS_MAX, renderAnswer } from './answer.ts'
 const narrower = 'Ask for less.'
 const render = (answer: ToolAnswer, charsMax?: number): string =>
   renderAnswer(answer, {
-    ...{ newNumber: () => 'abcdef012345', narrower },
+    newNumber: () => 'abcdef012345',
+    narrower,
     ...(charsMax === undefined ? {} : { charsMax }),
   })
 

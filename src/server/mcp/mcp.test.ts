@@ -73,7 +73,8 @@ describe('a session over mail', () => {
     for (let n = 1; n < THREAD_PAGE + 3; n += 1) {
       mailbox.insert({
         raw: Buffer.from(mail('Re: okapi', n === 2 ? 'long '.repeat(THREAD_TEXT_CHARS) : `number ${n}`)),
-        ...{ threadId: known.thread, internalMs: Date.UTC(2022, 1, 1 + n) },
+        threadId: known.thread,
+        internalMs: Date.UTC(2022, 1, 1 + n),
       })
     }
     // As much in every header as a sender can put there.
@@ -301,7 +302,11 @@ describe('what is switched on', () => {
   let mcp: McpWorld
   let isWriting = false
   const broken = defineTool({
-    ...{ name: 'broken', title: 'Broken', description: 'Fails.', narrower: '', access: 'read' },
+    name: 'broken',
+    title: 'Broken',
+    description: 'Fails.',
+    narrower: '',
+    access: 'read',
     input: z.strictObject({}),
     run: async () => {
       throw new TypeError('x is not a function, secret path /home/ann')
@@ -314,7 +319,8 @@ describe('what is switched on', () => {
     await api.engine.enqueue(api.task, { does: 'bad', ids: ['a', 'b', 'c'] }, { stream: STREAM })
     await api.engine.drained()
     mcp = await startMcp({
-      ...{ services: api.services, allowsWriting: () => isWriting },
+      services: api.services,
+      allowsWriting: () => isWriting,
       modules: [engineModule, { name: 'broken', routes: [], tools: [broken] }],
     })
   })

@@ -81,7 +81,10 @@ function createSession(context: GraphContext): SimAnswer {
   if (isById && there.kind !== 'file') throw notAFile()
   if (!isById) checkClash(context, { parent, name, conflict })
   const target: UploadTarget = {
-    ...{ parent, name, conflict, times: timesOf(item) ?? {} },
+    parent,
+    name,
+    conflict,
+    times: timesOf(item) ?? {},
     ...(isById ? { item: there } : {}),
     ...(ifMatch === undefined ? {} : { ifMatch }),
   }

@@ -194,7 +194,10 @@ describe('subscriptions', () => {
   }
 
   const wanted = (change: Record<string, unknown> = {}): Record<string, unknown> => ({
-    ...{ changeType: 'updated', notificationUrl: url, resource: '/me/drive/root', clientState: 'secret' },
+    changeType: 'updated',
+    notificationUrl: url,
+    resource: '/me/drive/root',
+    clientState: 'secret',
     expirationDateTime: new Date(Date.now() + 3_600_000).toISOString(),
     ...change,
   })

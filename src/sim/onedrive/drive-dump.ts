@@ -71,12 +71,24 @@ function deleted(
 function dumpItem(drive: Drive, item: Item, path: string): DumpedItem {
   const { content } = item
   return {
-    ...{ id: item.id, path, name: item.name, parentId: item.parent?.id, kind: item.kind, size: sizeOf(item) },
+    id: item.id,
+    path,
+    name: item.name,
+    parentId: item.parent?.id,
+    kind: item.kind,
+    size: sizeOf(item),
     ...(content ? { hash: content.hash, contentKey: content.key } : {}),
-    ...{ eTag: eTagOf(drive, item), cTag: cTagOf(drive, item) },
-    ...{ createdMs: item.createdMs, modifiedMs: item.modifiedMs, fsModifiedMs: item.fsModifiedMs },
+    eTag: eTagOf(drive, item),
+    cTag: cTagOf(drive, item),
+    createdMs: item.createdMs,
+    modifiedMs: item.modifiedMs,
+    fsModifiedMs: item.fsModifiedMs,
     versions: item.versions.map(({ id, content: { hash, key, size }, modifiedMs }) => ({
-      ...{ id, hash, contentKey: key, size, modifiedMs },
+      id,
+      hash,
+      contentKey: key,
+      size,
+      modifiedMs,
     })),
   }
 }

@@ -233,7 +233,8 @@ class Reader {
   page(rowsMax: number, untilMs?: number): boolean {
     this.cursor ??= { seq: 0, fullUntil: this.#drive.seq }
     const page = this.#drive.delta({
-      ...{ cursor: this.cursor, rowsMax },
+      cursor: this.cursor,
+      rowsMax,
       ...(untilMs === undefined ? {} : { untilMs }),
     })
     for (const { item, isDeleted } of page.rows) {

@@ -321,7 +321,11 @@ export class Drive {
     const { name, parent, kind, times = {} } = input
     const nowMs = this.#now()
     const item: Item = {
-      ...{ id: this.#newId(), kind, name, key: nameKey(name), parent },
+      id: this.#newId(),
+      kind,
+      name,
+      key: nameKey(name),
+      parent,
       content: undefined,
       children: kind === 'file' ? undefined : new Map(),
       sorted: undefined,
@@ -330,7 +334,12 @@ export class Drive {
       modifiedMs: nowMs,
       fsCreatedMs: times.createdMs ?? nowMs,
       fsModifiedMs: times.modifiedMs ?? nowMs,
-      ...{ eVersion: 0, cVersion: 1, seq: 0, versions: [], deleted: 'no', met: undefined },
+      eVersion: 0,
+      cVersion: 1,
+      seq: 0,
+      versions: [],
+      deleted: 'no',
+      met: undefined,
     }
     this.#items.set(item.id, item)
     return item

@@ -46,7 +46,10 @@ export function generateDrive({ state, device }: SimDrive, options: GenerateDriv
     const modifiedMs = Math.floor(nowMs - random() * YEARS_MS)
     const content = state.addContent(contentOf(random, at, options.sizes ?? 'mixed'))
     state.putFile({
-      ...{ parent, name: nameOf(random, at), content, conflict: 'rename' },
+      parent,
+      name: nameOf(random, at),
+      content,
+      conflict: 'rename',
       times: { createdMs: modifiedMs, modifiedMs },
     })
   }

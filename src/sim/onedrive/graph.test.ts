@@ -126,7 +126,10 @@ describe('items', () => {
     assert.equal((json.fileSystemInfo as Json).lastModifiedDateTime, '2020-02-02T03:04:05.006Z')
     const parent = drive.device.item('have')
     assert.deepEqual(json.parentReference, {
-      ...{ driveId: drive.id, driveType: 'personal', id: parent.id, path: `/drives/${drive.id}/root:/have` },
+      driveId: drive.id,
+      driveType: 'personal',
+      id: parent.id,
+      path: `/drives/${drive.id}/root:/have`,
     })
     assert.equal(headers.get('etag'), `"${json.eTag}"`)
     assert.match(String(json['@microsoft.graph.downloadUrl']), /^http:\/\/127\.0\.0\.1/)
@@ -243,7 +246,8 @@ describe('changes', () => {
   test('a folder is made once, or again under another name', async () => {
     const mkdir = (conflict?: string): Promise<Answer> =>
       call('POST', `${root}/children`, {
-        ...{ name: 'Made', folder: {} },
+        name: 'Made',
+        folder: {},
         ...(conflict === undefined ? {} : { '@microsoft.graph.conflictBehavior': conflict }),
       })
     assert.equal((await mkdir()).status, 201)

@@ -198,7 +198,9 @@ function createDrives({ seed, clock }: Kernel, drives: readonly SimDriveInput[])
     const own = seed + at * 101 + 0x0d21
     const sim = new SimDrive({ ...rest, name, type, seed: own, now: () => clock.now() })
     generateDrive(sim, {
-      ...{ files, random: seededRandom(own ^ 0x9e0), nowMs: clock.now() },
+      files,
+      random: seededRandom(own ^ 0x9e0),
+      nowMs: clock.now(),
       ...(sizes === undefined ? {} : { sizes }),
       ...(filesPerFolder === undefined ? {} : { filesPerFolder }),
       ...(large === undefined ? {} : { large }),

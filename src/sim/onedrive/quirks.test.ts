@@ -235,8 +235,12 @@ describe('quirks of delta', () => {
     const own = sim.onedrive.drive(BEN)
     const bearer = { authorization: `Bearer ${sim.onedrive.issue(BEN).accessToken}` }
     own.setQuirks({
-      ...{ deltaCreateBeforeDelete: true, deltaDuplicates: true, deltaParentsLast: true },
-      ...{ deltaListsDeletedDescendants: true, deletedNameMissing: true, deletedSizeMissing: true },
+      deltaCreateBeforeDelete: true,
+      deltaDuplicates: true,
+      deltaParentsLast: true,
+      deltaListsDeletedDescendants: true,
+      deletedNameMissing: true,
+      deletedSizeMissing: true,
     })
     const mirror = new Map<unknown, { name: unknown; parent: unknown }>()
     let link = `${sim.onedrive.graphUrl}/me/drive/root/delta?$top=3`

@@ -45,14 +45,19 @@ export class SimDrive {
     this.account = options.account
     const random = seededRandom(options.seed)
     this.state = new Drive({
-      ...{ type: options.type, owner: options.account, now: options.now, random },
+      type: options.type,
+      owner: options.account,
+      now: options.now,
+      random,
       id: newDriveId(options.type, random),
       ...(options.quotaBytes === undefined ? {} : { quotaBytes: options.quotaBytes }),
       ...(options.keepBytesMax === undefined ? {} : { keepBytesMax: options.keepBytesMax }),
     })
     this.device = new Device(this.state)
     this.sessions = new UploadSessions({
-      ...{ drive: this.state, quirks: this.quirks, random: seededRandom(options.seed ^ 0x5e55) },
+      drive: this.state,
+      quirks: this.quirks,
+      random: seededRandom(options.seed ^ 0x5e55),
       commit: (target, content) => this.commit(target, content),
     })
     if (options.sessionMs !== undefined) this.sessions.sessionMs = options.sessionMs

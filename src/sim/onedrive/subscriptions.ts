@@ -113,7 +113,11 @@ export class Subscriptions {
     await this.#validate(notificationUrl)
     const id = `sub-${Math.floor(this.#random() * 2 ** 48).toString(36)}`
     const live: Live = {
-      ...{ id, sim, resource: resource as string, notificationUrl, expiresMs },
+      id,
+      sim,
+      resource: resource as string,
+      notificationUrl,
+      expiresMs,
       clientState: typeof clientState === 'string' ? clientState : undefined,
       isBusy: false,
       isDue: false,
@@ -230,7 +234,11 @@ function shown({
   expiresMs,
 }: Subscription): Record<string, unknown> {
   return {
-    ...{ id, resource, notificationUrl, clientState, changeType: 'updated' },
+    id,
+    resource,
+    notificationUrl,
+    clientState,
+    changeType: 'updated',
     expirationDateTime: new Date(expiresMs).toISOString(),
   }
 }

@@ -3,7 +3,11 @@ import { test } from 'node:test'
 import { graphOf, type LinkedJob } from './graph.ts'
 
 const linked = (id: number, stage: LinkedJob['stage'] = 'done'): LinkedJob => ({
-  ...{ id, kind: 'mail.fetch', state: stage === 'failed' ? 'failed' : 'done', stage, error: null },
+  id,
+  kind: 'mail.fetch',
+  state: stage === 'failed' ? 'failed' : 'done',
+  stage,
+  error: null,
 })
 const JOB = {
   id: 1,

@@ -18,7 +18,9 @@ const alert = (
 })
 const pause = (target: string) => ({ scope: 'stream' as const, target, code: 'by-hand', reason: 'x', at: 1 })
 const ann = {
-  ...{ name: 'ann@example.com', stream: 'mail:ann@example.com', company: 'Google' },
+  name: 'ann@example.com',
+  stream: 'mail:ann@example.com',
+  company: 'Google',
   state: 'sign-in' as const,
 }
 

@@ -170,8 +170,14 @@ function onKey(
   if (event.ctrlKey || event.metaKey || event.altKey) return
   const page = Math.max(1, Math.round(cells.length / 10))
   const steps: Record<string, number> = {
-    ...{ ArrowRight: at + 1, ArrowLeft: at - 1, ArrowUp: at + 1, ArrowDown: at - 1 },
-    ...{ PageUp: at + page, PageDown: at - page, Home: 0, End: cells.length - 1 },
+    ArrowRight: at + 1,
+    ArrowLeft: at - 1,
+    ArrowUp: at + 1,
+    ArrowDown: at - 1,
+    PageUp: at + page,
+    PageDown: at - page,
+    Home: 0,
+    End: cells.length - 1,
   }
   const step = steps[event.key]
   const isIn = ['Enter', ' ', '+', '='].includes(event.key)

@@ -4,8 +4,16 @@ import { barsOf, cellAt, edgesOf, placeOf, ticksOf } from './picture-shapes.ts'
 import type { Cell } from './zoom.ts'
 
 const cell = (from: number, to: number, listed = 0, stored = 0): Cell => ({
-  ...{ from, to, segments: 1, settled: 0, state: 'waiting' as const },
-  ...{ listed, stored, gone: 0, skipped: 0, bad: 0 },
+  from,
+  to,
+  segments: 1,
+  settled: 0,
+  state: 'waiting' as const,
+  listed,
+  stored,
+  gone: 0,
+  skipped: 0,
+  bad: 0,
 })
 
 test('cells are as wide as the time they cover', () => {

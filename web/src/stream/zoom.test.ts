@@ -4,8 +4,16 @@ import { type Cell, closer, isClose, moved, stretchFrom, stretchOf, wider } from
 
 const cellsOf = (count: number, segments = 1): Cell[] =>
   Array.from({ length: count }, (_, at) => ({
-    ...{ from: at * 10, to: at * 10 + 10, segments, settled: 0, state: 'waiting' as const },
-    ...{ listed: 0, stored: 0, gone: 0, skipped: 0, bad: 0 },
+    from: at * 10,
+    to: at * 10 + 10,
+    segments,
+    settled: 0,
+    state: 'waiting' as const,
+    listed: 0,
+    stored: 0,
+    gone: 0,
+    skipped: 0,
+    bad: 0,
   }))
 
 test('a stretch goes from one cell to another, in either order', () => {

@@ -26,7 +26,9 @@ const listConflicts = route('GET /api/files/folders/{name}/conflicts', {
   handle: async ({ params: { name }, query: { state, limit, cursor } }, services) => {
     await folderPairRow(services, name)
     const rows = await conflictPage(services.ledger, name, {
-      ...{ state, before: readCursor(cursor), limit: limit + 1 },
+      state,
+      before: readCursor(cursor),
+      limit: limit + 1,
     })
     return pageOfRows(rows, { limit, view: conflictView, cursor: ({ id }) => id })
   },

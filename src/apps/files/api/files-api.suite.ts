@@ -69,9 +69,13 @@ export async function startFilesApi(
   const sim = await startSim({ onedrive: { drives: [{ account: ANN, ...options.drive }] } })
   const config = catalog.parse({
     onedrive: {
-      ...{ api_url: sim.onedrive.graphUrl, token_url: sim.onedrive.tokenUrl, auth_url: sim.onedrive.authUrl },
-      ...{ client_id: sim.onedrive.clientId, device_url: sim.onedrive.deviceUrl },
-      ...{ requests_per_second_start: 5_000, requests_per_second_max: 5_000 },
+      api_url: sim.onedrive.graphUrl,
+      token_url: sim.onedrive.tokenUrl,
+      auth_url: sim.onedrive.authUrl,
+      client_id: sim.onedrive.clientId,
+      device_url: sim.onedrive.deviceUrl,
+      requests_per_second_start: 5_000,
+      requests_per_second_max: 5_000,
     },
     files: { allowed_roots: options.allowedRoots ?? [place], disk_reserve: '1MB' },
     server: { host: options.host ?? '127.0.0.1' },
@@ -81,7 +85,10 @@ export async function startFilesApi(
   const errors: unknown[] = []
   const accounts = await accountsModule(apps, [filesModule])
   const server = createServer({
-    ...{ services, modules: [engineModule, accounts, filesModule], checkAnswers: true, token: TOKEN },
+    services,
+    modules: [engineModule, accounts, filesModule],
+    checkAnswers: true,
+    token: TOKEN,
     onError: (thrown) => errors.push(thrown),
   })
   await runtime.engine.start()
@@ -97,7 +104,15 @@ export async function startFilesApi(
   const post = (path: string, body: unknown = {}): Promise<Answer> =>
     ask(path, { method: 'POST', headers, body: JSON.stringify(body) })
   return {
-    ...{ sim, drive: sim.onedrive.drive(ANN), services, runtime, errors, root, place, request, post },
+    sim,
+    drive: sim.onedrive.drive(ANN),
+    services,
+    runtime,
+    errors,
+    root,
+    place,
+    request,
+    post,
     get: (path) => ask(path),
     connect: (access = 'readwrite') => connectAnn(services, sim, access),
     add: (change = {}) => post('/api/files/folders', { path: root, ...change }),
@@ -156,7 +171,11 @@ export async function connectAnn(
   const scopes = [...ONEDRIVE_SCOPES[access]]
   const { accessToken, refreshToken } = sim.onedrive.issue(ANN, scopes)
   const secret = {
-    ...{ kind: 'oauth' as const, clientId: sim.onedrive.clientId, accessToken, refreshToken, scopes },
+    kind: 'oauth' as const,
+    clientId: sim.onedrive.clientId,
+    accessToken,
+    refreshToken,
+    scopes,
     obtainedAtMs: systemClock.now(),
   }
   const profile = await readOneDriveProfile(sim.onedrive.graphUrl, newToken(accessToken))

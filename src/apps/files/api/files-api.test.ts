@@ -71,7 +71,10 @@ describe('a folder on the API', () => {
     const accounts = (await world.get('/api/accounts')).body.items
     assert.deepEqual(accounts, [
       {
-        ...{ service: 'onedrive', name: 'ann@example.com', state: 'ready', access: 'readwrite' },
+        service: 'onedrive',
+        name: 'ann@example.com',
+        state: 'ready',
+        access: 'readwrite',
         title: 'OneDrive of ann@example.com',
         apps: { files: { folders: ['docs'] } },
       },
@@ -321,8 +324,13 @@ describe('transfers', () => {
       await world.sync()
       const { transfers } = world.services.files
       const running = transfers.begin({
-        ...{ drive: DOCS, node: 'i:x', localId: undefined, direction: 'download', path: 'film.mov' },
-        ...{ totalBytes: 10_000, startedAtMs: world.services.clock.now() },
+        drive: DOCS,
+        node: 'i:x',
+        localId: undefined,
+        direction: 'download',
+        path: 'film.mov',
+        totalBytes: 10_000,
+        startedAtMs: world.services.clock.now(),
       })
       running.moved(2_500)
       const { body } = await world.get(`/api/files/transfers?folder=${DOCS}`)
@@ -380,7 +388,8 @@ describe('adding a folder', () => {
   test('is off on a server that others reach, until a setting says where', async () => {
     const rules = (allowed: string[], host: string) => ({
       config: { files: { allowed_roots: allowed }, server: { host, allowed_hosts: [] } } as never,
-      ...{ own: ['/srv/tidemark', '/home/ann/conf/tidemark.toml'], userHome: '/home/ann' },
+      own: ['/srv/tidemark', '/home/ann/conf/tidemark.toml'],
+      userHome: '/home/ann',
     })
     assert.throws(() => allowedPlace('/home/ann/docs', rules([], '0.0.0.0')), /others can reach this server/)
     assert.equal(allowedPlace('/home/ann/docs', rules([], '127.0.0.1')), '/home/ann/docs')

@@ -155,7 +155,10 @@ const addFolder = route('POST /api/files/folders', {
     const written = [...origins.values()].flatMap((origin) => (origin.kind === 'file' ? [origin.path] : []))
     const root = allowedPlace(body.path, { config, own: [home, ...key, ...new Set(written)] })
     const added = await addFolderPair(services, {
-      ...{ root, account: body.account, driveId: undefined, name: body.name },
+      root,
+      account: body.account,
+      driveId: undefined,
+      name: body.name,
       settings: { mode: body.mode, conflicts: body.policy },
     })
     const stream = streamOf(added.name)
@@ -167,7 +170,8 @@ const addFolder = route('POST /api/files/folders', {
         ? ''
         : ` What is in it (${formatCount(entries)} ${plural(entries, 'thing')} at its top) is merged with what is in OneDrive; nothing is deleted.`
     return {
-      ...{ name: added.name, root: added.root },
+      name: added.name,
+      root: added.root,
       text: `${added.root} is kept in step with the OneDrive of ${added.account} from now on.${merged}`,
     }
   },

@@ -18,7 +18,10 @@ const GOES_MAX = 5
 const KINDS: ReadonlySet<string> = new Set(['files.check', 'files.download', 'files.upload', 'files.change'])
 
 const RESULTS: Partial<Record<JobRow['state'], ActionView['result']>> = {
-  ...{ done: 'done', skipped: 'not needed', failed: 'failed', canceled: 'canceled' },
+  done: 'done',
+  skipped: 'not needed',
+  failed: 'failed',
+  canceled: 'canceled',
 }
 
 const TEXTS: Record<string, string> = {
@@ -74,7 +77,13 @@ export function actionView(row: JobRow): ActionView | undefined {
   // It could not be done, and is tried again later.
   const isLeft = result === 'not needed' && row.note_code === LEFT_ALONE_CODE
   return {
-    ...{ id: row.id, verb, text: TEXTS[verb] ?? verb, path, row: rule, bytes, at: row.settled_at },
+    id: row.id,
+    verb,
+    text: TEXTS[verb] ?? verb,
+    path,
+    row: rule,
+    bytes,
+    at: row.settled_at,
     result: isLeft ? 'failed' : result,
     note: note === undefined ? null : redactText(note),
   }

@@ -36,7 +36,8 @@ export const folderSchema = z.object({
     .describe('What is not known to be in step, by what becomes of it next'),
   heldDeletes: z
     .object({
-      ...{ local: count, remote: count },
+      local: count,
+      remote: count,
       replaced: z
         .object({ local: count, remote: count })
         .optional()

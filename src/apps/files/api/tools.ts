@@ -26,7 +26,9 @@ const REASON_CHARS_MAX = 200
 const quote = (text: string, charsMax: number): AnswerPart => ({ quote: oneLine(text, charsMax) })
 
 const status = defineTool({
-  ...{ name: 'files_status', title: 'How folders and OneDrive stand', access: 'read' },
+  name: 'files_status',
+  title: 'How folders and OneDrive stand',
+  access: 'read',
   description:
     'Says of every folder that is kept in step with OneDrive whether it is in step, what is on the way, what is ' +
     'being transferred, which conflicts and deletions wait for the user, and what is left alone and why.',
@@ -80,7 +82,9 @@ async function folderParts(services: FilesServices, pair: FolderView): Promise<A
 }
 
 const find = defineTool({
-  ...{ name: 'files_find', title: 'Find files by name', access: 'read' },
+  name: 'files_find',
+  title: 'Find files by name',
+  access: 'read',
   description:
     'Finds files and folders by a part of their name, in the folders that are kept in step with OneDrive, and ' +
     'answers a line for each: its path, size, time, and how it stands on both sides. Looks at names, not at content.',

@@ -76,7 +76,12 @@ function heldTransfer({ kind, payload, progress, claimed_at, created_at }: JobRo
   const { done = 0, total } = progressOf(progress) ?? {}
   return [
     {
-      ...{ drive, node, direction, path, doneBytes: done, totalBytes: total ?? bytes },
+      drive,
+      node,
+      direction,
+      path,
+      doneBytes: done,
+      totalBytes: total ?? bytes,
       startedAtMs: claimed_at ?? created_at,
     },
   ]

@@ -17,8 +17,16 @@ const CHANGED: Record<Verb, State> = {
     'delete-remote': 'here',
     detach: 'here',
   },
-  ...{ download: 'there', 'mkdir-local': 'there', 'move-local': 'there', 'delete-local': 'there' },
-  ...{ conflict: 'both', adopt: 'both', forget: 'both', check: 'here', nothing: 'left', report: 'left' },
+  download: 'there',
+  'mkdir-local': 'there',
+  'move-local': 'there',
+  'delete-local': 'there',
+  conflict: 'both',
+  adopt: 'both',
+  forget: 'both',
+  check: 'here',
+  nothing: 'left',
+  report: 'left',
 }
 
 const WORDS: Record<Verb, { soon: string; now: string }> = {
@@ -50,7 +58,12 @@ export function treeItem(
   const shown = here ?? there ?? { name: one.base?.name ?? '', size: 0, modifiedMs: null }
   const decision = decide({ base: one.base, local: one.local, remote: one.remote, localParentId }, mode)
   return {
-    ...{ node: one.node, ...shown, type: typeOf(one), here, there, conflict: one.conflictId },
+    node: one.node,
+    ...shown,
+    type: typeOf(one),
+    here,
+    there,
+    conflict: one.conflictId,
     ...stateOf(one, decision),
     isActive: one.open?.planned === true,
   }

@@ -68,7 +68,8 @@ async function fetchTo(
     const isOther = item.hash === undefined ? item.size !== bytes : item.hash !== hash
     if (isOther) {
       throw new TidemarkError('What arrived is not what OneDrive says the file is. Nothing was kept.', {
-        ...{ kind: 'transient', code: 'hash-differs' },
+        kind: 'transient',
+        code: 'hash-differs',
         hint: 'It may have been changed just now: try again.',
       })
     }

@@ -110,7 +110,8 @@ async function upload(pair: FolderPair, target: Target, content: Content): Promi
   const sent = hash.digest().toString('base64')
   if (item.hash !== undefined && item.hash !== sent && item.size === content.size) {
     throw new TidemarkError('What OneDrive has now is not what was sent.', {
-      ...{ kind: 'transient', code: 'hash-differs' },
+      kind: 'transient',
+      code: 'hash-differs',
       hint: 'The file may have been written meanwhile: send it again with --force.',
     })
   }
@@ -177,7 +178,10 @@ async function begun(
   { size, modifiedMs, ifMatch, kept }: Content,
 ): Promise<Begun> {
   const session = await client.createUploadSession(driveId, target, {
-    ...{ conflict: conflictOf(target), ifMatch, modifiedMs, size },
+    conflict: conflictOf(target),
+    ifMatch,
+    modifiedMs,
+    size,
   })
   kept.write(session, systemClock.now())
   return { url: session.url, offset: 0 }
@@ -208,7 +212,8 @@ const PIECE_BYTES = 32 * 320 * 1024
 
 function interrupted(): TidemarkError {
   return new TidemarkError('OneDrive lost a part of the upload.', {
-    ...{ kind: 'transient', code: 'range' },
+    kind: 'transient',
+    code: 'range',
     hint: 'Try again: it goes on where it was. Nothing of it is visible in OneDrive yet.',
   })
 }

@@ -90,12 +90,20 @@ async function drafted(
   return {
     draft: { ...same, driveType, machine: machineId(), settings: JSON.stringify(settings) },
     pair: {
-      ...{ ...same, settings, stream: streamOf(name), isBusiness: driveType !== 'personal' },
+      ...same,
+      settings,
+      stream: streamOf(name),
+      isBusiness: driveType !== 'personal',
       filter: createFilter(settings.filter, readIgnoreFile(root)),
       client: openOneDriveClient(
         {
-          ...{ accounts, vault, settings: files.settings, exchange, clock: systemClock },
-          ...{ fetch: globalThis.fetch, limits: () => undefined },
+          accounts,
+          vault,
+          settings: files.settings,
+          exchange,
+          clock: systemClock,
+          fetch: globalThis.fetch,
+          limits: () => undefined,
         },
         account,
       ),
@@ -112,7 +120,11 @@ async function inScratch(
     const scratch = await openLedger(`sqlite:${join(folder, 'ledger.db')}`)
     try {
       return await dryRun({
-        ...{ ...input, from: ledger, scratch, settings: files.settings, clock: systemClock },
+        ...input,
+        from: ledger,
+        scratch,
+        settings: files.settings,
+        clock: systemClock,
       })
     } finally {
       await scratch.close()

@@ -84,8 +84,11 @@ export class FilesHome {
       const scopes = ONEDRIVE_SCOPES[access]
       const { refreshToken } = this.sim.onedrive.issue(address, scopes)
       const secret = {
-        ...{ kind: 'oauth', clientId: this.sim.onedrive.clientId, refreshToken },
-        ...{ scopes, obtainedAtMs: systemClock.now() },
+        kind: 'oauth',
+        clientId: this.sim.onedrive.clientId,
+        refreshToken,
+        scopes,
+        obtainedAtMs: systemClock.now(),
       }
       const account = { service: 'onedrive', name: address }
       const sealed = vault.seal(accountKey(account), JSON.stringify(secret))

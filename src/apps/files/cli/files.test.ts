@@ -124,7 +124,9 @@ describe('files sync', () => {
     const { code, stdout } = await world.sync('Docs')
     assert.equal(code, 0, stdout)
     assert.deepEqual(world.thereNow(), {
-      ...{ 'one.txt': 'edited here', 'zwei.txt': 'two', 'three.txt': 'edited there' },
+      'one.txt': 'edited here',
+      'zwei.txt': 'two',
+      'three.txt': 'edited there',
     })
     assert.equal(world.read('three.txt'), 'edited there')
     assert.equal(world.has('four.txt'), false)

@@ -48,7 +48,12 @@ async function verifyOne(
 ): Promise<VerifyReport> {
   let toldMs = systemClock.monotonicMs()
   return verifyFolderPair({
-    ...{ store: files.store, ledger, disk, deep, signal: stop, pair: await files.pairs.get(name) },
+    store: files.store,
+    ledger,
+    disk,
+    deep,
+    signal: stop,
+    pair: await files.pairs.get(name),
     onProgress: ({ what, done }) => {
       if (systemClock.monotonicMs() - toldMs < TOLD_EVERY_MS || what === 'contents') return
       toldMs = systemClock.monotonicMs()

@@ -85,8 +85,11 @@ async function connectAccount({ accounts, vault }: FilesRuntime, { sim, address 
   const account = { service: 'onedrive', name: address }
   const { refreshToken } = sim.onedrive.issue(address)
   const secret = {
-    ...{ kind: 'oauth', clientId: sim.onedrive.clientId, refreshToken },
-    ...{ scopes: ONEDRIVE_SCOPES.readwrite, obtainedAtMs: systemClock.now() },
+    kind: 'oauth',
+    clientId: sim.onedrive.clientId,
+    refreshToken,
+    scopes: ONEDRIVE_SCOPES.readwrite,
+    obtainedAtMs: systemClock.now(),
   }
   const sealed = vault.seal(accountKey(account), JSON.stringify(secret))
   const found = await accounts.find(account.service, account.name)
@@ -112,7 +115,9 @@ async function addFolder({ files }: FilesRuntime, { sim, home, address }: DemoCl
         driveType: state.type,
         rootItemId: state.root.id,
       },
-      ...{ root: root.path, markerId, machine: machineId() },
+      root: root.path,
+      markerId,
+      machine: machineId(),
       settings: JSON.stringify({ mode: 'two-way', conflicts: 'manual' }),
     },
     root.look,

@@ -30,7 +30,8 @@ describe('a folder in words', () => {
         { ...one, folder: 'docs', direction: 'upload' },
         { ...one, folder: 'other', direction: 'download' },
       ],
-      ...{ upload: NONE, download: NONE },
+      upload: NONE,
+      download: NONE,
     }
     const own = transfersOf(all, 'docs')
     assert.deepEqual([own.items.length, own.upload.count, own.download.count], [1, 1, 0])

@@ -5,8 +5,17 @@ import { type LoadedFolder, parentRow, rowAfterKey, TOP, treeRows } from './tree
 
 function item(node: string, type: TreeItem['type'] = 'file'): TreeItem {
   return {
-    ...{ node, name: node, type, size: 0, modifiedMs: null, state: 'in-step', isActive: false, text: '' },
-    ...{ here: null, there: null, conflict: null },
+    node,
+    name: node,
+    type,
+    size: 0,
+    modifiedMs: null,
+    state: 'in-step',
+    isActive: false,
+    text: '',
+    here: null,
+    there: null,
+    conflict: null,
   }
 }
 

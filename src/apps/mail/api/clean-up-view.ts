@@ -14,7 +14,8 @@ export function planView(
   { wish, understood, planned }: Pick<CleanUpPlan, 'wish' | 'understood'> & { planned: number },
 ): CleanUpPlan {
   return {
-    ...{ wish, understood },
+    wish,
+    understood,
     confirm: wish.action === 'delete' ? confirmationText(planned) : null,
     messages: survey.proven.messages,
     bytes: survey.proven.bytes,
@@ -37,7 +38,14 @@ export async function runView(runs: CleanUpRuns, run: RunRow): Promise<CleanUpRu
   const isMoving = run.undo === 'undoing' || run.state === 'planning' || run.state === 'acting'
   const { id, account, action, query, createdAtMs, planned, done, refused } = run
   return {
-    ...{ id, account, action, query, createdAtMs, planned, done, refused },
+    id,
+    account,
+    action,
+    query,
+    createdAtMs,
+    planned,
+    done,
+    refused,
     state: run.undo ?? run.state,
     bytes: isOver ? run.doneBytes : run.plannedBytes,
     canUndo: canUndo(run, tallies),
@@ -79,6 +87,8 @@ function classRows(sums: Readonly<Record<string, Sum>>): ClassRow[] {
   return Object.entries(sums).map(([what, { messages, bytes, example }]) => ({
     class: what,
     text: what === UNDO_FAILED ? 'could not be undone' : (REFUSAL_TEXTS[what as RefusalClass] ?? what),
-    ...{ messages, bytes, example: example ?? null },
+    messages,
+    bytes,
+    example: example ?? null,
   }))
 }

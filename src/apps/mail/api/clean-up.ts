@@ -209,7 +209,9 @@ async function runOf({ accounts, clock, mail }: MailServices, wish: Wish): Promi
   const nowMs = clock.now()
   if (!(await accounts.find(SERVICE, account))) throw unknownAccount(account, await accounts.list(SERVICE))
   return {
-    ...{ account, action, messagesMax: null },
+    account,
+    action,
+    messagesMax: null,
     query: await understoodQuery(mail.tables, wish.query, { now: nowMs, me: account }),
     label: action === 'unlabel' ? INBOX : null,
     cutoffMs: cutoffOf(wish.olderThan, nowMs),

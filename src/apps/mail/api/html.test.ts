@@ -271,7 +271,8 @@ test('huge and deep HTML is cut, and read in a time that grows no faster than it
   ]
   for (const [sizeMax, make] of cases) {
     assertLinear({
-      ...{ sizeMax, make },
+      sizeMax,
+      make,
       work: (html) => assert.equal(findingIn(shown(html), { images: false }), undefined, html.slice(0, 30)),
     })
   }

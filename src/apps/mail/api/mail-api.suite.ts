@@ -72,8 +72,11 @@ export async function startMailApi(
         auth_url: sim.gmail.authUrl,
         revoke_url: sim.gmail.revokeUrl,
       },
-      ...{ client_id: sim.gmail.clientId, client_secret: sim.gmail.clientSecret },
-      ...{ units_per_minute: 100_000_000, requests_per_second_start: 5_000, requests_per_second_max: 5_000 },
+      client_id: sim.gmail.clientId,
+      client_secret: sim.gmail.clientSecret,
+      units_per_minute: 100_000_000,
+      requests_per_second_start: 5_000,
+      requests_per_second_max: 5_000,
     },
   })
   const runtime = mailRuntime(await openRuntime({ config, home, env: {}, role: 'all', apps }))
@@ -81,7 +84,10 @@ export async function startMailApi(
   const errors: unknown[] = []
   const accounts = await accountsModule(apps, [mailModule])
   const server = createServer({
-    ...{ services, modules: [engineModule, accounts, mailModule], checkAnswers: true, token: TOKEN },
+    services,
+    modules: [engineModule, accounts, mailModule],
+    checkAnswers: true,
+    token: TOKEN,
     onError: (thrown) => errors.push(thrown),
   })
   if (options.started !== false) await runtime.engine.start()
@@ -95,7 +101,11 @@ export async function startMailApi(
   }
   const write = { 'x-tidemark': '1', 'content-type': 'application/json' }
   return {
-    ...{ sim, services, runtime, errors, request },
+    sim,
+    services,
+    runtime,
+    errors,
+    request,
     get: (path) => ask(path),
     post: (path, body = {}) => ask(path, { method: 'POST', headers: write, body: JSON.stringify(body) }),
     remove: (path) => ask(path, { method: 'DELETE', headers: write }),
@@ -103,8 +113,12 @@ export async function startMailApi(
       const scopes = [GMAIL_SCOPES[access]]
       const { refreshToken } = sim.gmail.issue(address, scopes)
       const secret = {
-        ...{ kind: 'oauth' as const, clientId: sim.gmail.clientId, clientSecret: sim.gmail.clientSecret },
-        ...{ refreshToken, scopes, obtainedAtMs: systemClock.now() },
+        kind: 'oauth' as const,
+        clientId: sim.gmail.clientId,
+        clientSecret: sim.gmail.clientSecret,
+        refreshToken,
+        scopes,
+        obtainedAtMs: systemClock.now(),
       }
       await keepAccount(services, gmailService, { profile: { name: address }, secret, level: access })
       await startAccounts(services)

@@ -265,7 +265,9 @@ describe('connecting', () => {
     try {
       world.sim.oauth.autoApprove = BOB
       const begun = await world.post('/api/accounts/connect', {
-        ...{ service: 'gmail', access: 'modify', choices: { mail: { spam: true } } },
+        service: 'gmail',
+        access: 'modify',
+        choices: { mail: { spam: true } },
       })
       assert.equal(begun.status, 200, JSON.stringify(begun.body))
       const there = await fetch(begun.body.url, {

@@ -13,7 +13,14 @@ const MENTIONS_HTML = /text\/html/i
 export function summaryView(owner: Owner, message: StoredMessage): MessageSummary {
   const { id, threadId, subject, snippet, internalMs, bytes, deletedAtMs } = message
   return {
-    ...{ account: owner.name, id, threadId, subject, snippet, internalMs, bytes, deletedAtMs },
+    account: owner.name,
+    id,
+    threadId,
+    subject,
+    snippet,
+    internalMs,
+    bytes,
+    deletedAtMs,
     from: [...message.from],
     to: [...message.to],
     labels: message.labelIds.map((label) => owner.labelNames.get(label) ?? label),
@@ -31,7 +38,14 @@ export async function messageView(opened: OpenedArchive, message: StoredMessage)
   })
   return {
     ...summaryView(opened, message),
-    ...{ messageId, headerMs, sha256, shard, source, problems, text, hasHtml },
+    messageId,
+    headerMs,
+    sha256,
+    shard,
+    source,
+    problems,
+    text,
+    hasHtml,
     cc: [...message.cc],
     bcc: [...message.bcc],
     files: message.attachments.map(({ index, name, type, bytes }) => ({ index, name, type, bytes })),

@@ -20,7 +20,9 @@ const account = accountText.optional().describe('The address of one account; all
 const id = messageId.describe('The id of a message, as mail_search gives it')
 
 const search = defineTool({
-  ...{ name: 'mail_search', title: 'Search mail', access: 'read' },
+  name: 'mail_search',
+  title: 'Search mail',
+  access: 'read',
   description:
     'Finds messages in the local copy of all mail and answers a line for each: time, ids, sender, subject, part of ' +
     'the text. Takes Gmail\'s search language: words, "phrases", word*, from: to: subject: filename: label: in: is: ' +
@@ -44,7 +46,9 @@ const search = defineTool({
 })
 
 const message = defineTool({
-  ...{ name: 'mail_message', title: 'Read a message', access: 'read' },
+  name: 'mail_message',
+  title: 'Read a message',
+  access: 'read',
   description:
     'Reads one message: headers, text (HTML is made plain; nothing is loaded from the net), and a list of its ' +
     'attachments. A long text comes in pages: the answer names the offset of the next one.',
@@ -59,7 +63,9 @@ const message = defineTool({
 })
 
 const thread = defineTool({
-  ...{ name: 'mail_thread', title: 'Read a conversation', access: 'read' },
+  name: 'mail_thread',
+  title: 'Read a conversation',
+  access: 'read',
   description:
     `Reads a conversation, oldest message first, ${THREAD_PAGE} messages at a time, each with the beginning of its ` +
     'text; mail_message gives the rest of one.',
@@ -74,7 +80,9 @@ const thread = defineTool({
 })
 
 const sync = defineTool({
-  ...{ name: 'mail_sync', title: 'Look for new mail', access: 'write' },
+  name: 'mail_sync',
+  title: 'Look for new mail',
+  access: 'write',
   description: 'Looks for new mail now instead of when its time comes; the answer does not wait for it.',
   narrower: 'Name one account.',
   input: z.strictObject({ account }),

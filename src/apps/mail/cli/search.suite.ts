@@ -42,7 +42,11 @@ export async function mailHome(mailboxes: readonly TestMailbox[]): Promise<MailH
       const { archive_id: archiveId } = await tables.mailbox(account, () => `archive of ${account}`)
       await ledger.transaction((tx) => noteLabels(tx, account, labels))
       const archive = await openArchive({
-        ...{ folder: archiveOf(account), account, archiveId, shardBy: 'year', shardBytesMax: 1e9 },
+        folder: archiveOf(account),
+        account,
+        archiveId,
+        shardBy: 'year',
+        shardBytesMax: 1e9,
         now: () => Date.UTC(2026, 0, 1),
       })
       await archive.store(messages)

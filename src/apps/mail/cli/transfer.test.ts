@@ -47,8 +47,16 @@ describe('mail export and import', () => {
       [
         0,
         {
-          ...{ account: BOB, read: 1, bytes: 41, added: 0, known: 1, damaged: 0, damagedPlaces: [] },
-          ...{ ignored: 0, ignoredPlaces: [], ignoredByReason: {} },
+          account: BOB,
+          read: 1,
+          bytes: 41,
+          added: 0,
+          known: 1,
+          damaged: 0,
+          damagedPlaces: [],
+          ignored: 0,
+          ignoredPlaces: [],
+          ignoredByReason: {},
         },
       ],
     )

@@ -145,8 +145,12 @@ async function connect({ accounts, vault }: Runtime, sim: Sim): Promise<void> {
   for (const { address, refreshToken } of sim.gmail.accounts) {
     const account = { service: 'gmail', name: address }
     const secret = {
-      ...{ kind: 'oauth', clientId: sim.gmail.clientId, clientSecret: sim.gmail.clientSecret, refreshToken },
-      ...{ scopes: [GMAIL_SCOPES.full], obtainedAtMs: systemClock.now() },
+      kind: 'oauth',
+      clientId: sim.gmail.clientId,
+      clientSecret: sim.gmail.clientSecret,
+      refreshToken,
+      scopes: [GMAIL_SCOPES.full],
+      obtainedAtMs: systemClock.now(),
     }
     const sealed = vault.seal(accountKey(account), JSON.stringify(secret))
     const found = await accounts.find('gmail', address)

@@ -4,8 +4,12 @@ import type { MailAccountView } from '../api/schemas.ts'
 import { mailState, quotaTier, verifiedText } from './account-state.ts'
 
 const ACCOUNT: MailAccountView = {
-  ...{ stream: 'mail:ann@example.com', phase: 'following' },
-  ...{ paused: false, watermarkMs: 0, watermarkAsOfMs: 0, checkedAtMs: 0 },
+  stream: 'mail:ann@example.com',
+  phase: 'following',
+  paused: false,
+  watermarkMs: 0,
+  watermarkAsOfMs: 0,
+  checkedAtMs: 0,
   ...{
     listed: 0,
     stored: 0,
@@ -17,10 +21,18 @@ const ACCOUNT: MailAccountView = {
     fileBytes: 0,
     rawBytes: 0,
   },
-  ...{ gmail: null, leftOut: null, inGmail: null, whole: null },
-  ...{ missing: 0, lost: 0, lostImports: 0, verified: null },
-  ...{ damagedFiles: [], choices: { spam: false, trash: false, onlyLabels: [], skipLabels: [] } },
-  ...{ unitsPerMinute: 6_000, labels: [] },
+  gmail: null,
+  leftOut: null,
+  inGmail: null,
+  whole: null,
+  missing: 0,
+  lost: 0,
+  lostImports: 0,
+  verified: null,
+  damagedFiles: [],
+  choices: { spam: false, trash: false, onlyLabels: [], skipLabels: [] },
+  unitsPerMinute: 6_000,
+  labels: [],
 }
 
 describe('an account', () => {

@@ -85,7 +85,11 @@ describe('the button that starts a clean-up', () => {
 
 describe('a proof', () => {
   const proof = (change: Partial<CleanUpProof> = {}): CleanUpProof => ({
-    ...{ id: 7, state: 'running', looked: 0, trouble: null, plan: null },
+    id: 7,
+    state: 'running',
+    looked: 0,
+    trouble: null,
+    plan: null,
     ...change,
   })
   const watched = async (looks: readonly (CleanUpProof | number)[]) => {

@@ -2,22 +2,26 @@
  * `npm run crash:mail -- [--messages 50000] [--kills 20] [--seed N]`: the mail archive's proof at length. A simulated
  * mailbox under mixed faults is synced by a process that is killed again and again; see e2e/mail/life.ts.
  */
-import { parseArgs } from 'node:util'
 import { liveAndArchive } from '../e2e/mail/life.ts'
 import { systemClock } from '../src/base/clock.ts'
 import { systemRandom } from '../src/base/random.ts'
+import { readUsage, wrongUse } from './usage.ts'
 
-const { values } = parseArgs({
-  options: {
-    messages: { type: 'string', default: '50000' },
-    kills: { type: 'string', default: '20' },
-    seed: { type: 'string', default: String(Math.floor(systemRandom() * 2 ** 31)) },
+const USAGE = 'npm run crash:mail -- [--messages N, 100 or more] [--kills N] [--seed S]'
+
+const { values } = readUsage(
+  {
+    options: {
+      messages: { type: 'string', default: '50000' },
+      kills: { type: 'string', default: '20' },
+      seed: { type: 'string', default: String(Math.floor(systemRandom() * 2 ** 31)) },
+    },
   },
-})
+  USAGE,
+)
 const [messages, kills, seed] = [Number(values.messages), Number(values.kills), Number(values.seed)]
 if (![messages, kills, seed].every((n) => Number.isInteger(n) && n >= 0) || messages < 100) {
-  process.stderr.write('Give whole numbers: --messages (100 or more), --kills and --seed.\n')
-  process.exit(2)
+  wrongUse(USAGE)
 }
 
 const startedMs = systemClock.monotonicMs()

@@ -6,7 +6,6 @@
  * disturbance the oracle checks the ledger; every life ends in the state of an undisturbed run. The seed
  * decides when to kill; what the machine makes of it differs from run to run.
  */
-import { parseArgs } from 'node:util'
 import {
   DATABASES,
   type Database,
@@ -24,6 +23,7 @@ import { CREW, runTurmoil, TURMOIL } from '../e2e/crash/turmoil.ts'
 import { systemClock } from '../src/base/clock.ts'
 import { type Random, seededRandom, systemRandom } from '../src/base/random.ts'
 import { startPostgres } from './postgres.ts'
+import { readUsage } from './usage.ts'
 
 const KILLS_PER_LIFE = 3
 const HITS_PER_POINT = 6
@@ -40,14 +40,19 @@ const LIVES_PER_BATCH = 10
 
 type Options = { rounds: number; seed: number; databases: readonly Database[] }
 
+const USAGE = 'npm run crash -- [--rounds N] [--seed S] [--db sqlite|postgres|both]'
+
 function readOptions(): Options {
-  const { values } = parseArgs({
-    options: {
-      rounds: { type: 'string', default: '300' },
-      seed: { type: 'string', default: String(Math.floor(systemRandom() * 2 ** 31)) },
-      db: { type: 'string', default: 'both' },
+  const { values } = readUsage(
+    {
+      options: {
+        rounds: { type: 'string', default: '300' },
+        seed: { type: 'string', default: String(Math.floor(systemRandom() * 2 ** 31)) },
+        db: { type: 'string', default: 'both' },
+      },
     },
-  })
+    USAGE,
+  )
   const rounds = Number(values.rounds)
   const seed = Number(values.seed)
   const databases = values.db === 'both' ? DATABASES : DATABASES.filter((name) => name === values.db)

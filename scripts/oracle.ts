@@ -9,7 +9,6 @@
  * `npm run oracle -- watch [--histories 1] [--seed N] [--seconds 45]`: the same of a running `tidemark files watch`
  * (e2e/files/watch-history.ts): people at work on both sides for so long, and then both sides must become the same.
  */
-import { parseArgs } from 'node:util'
 import { CliWorld } from '../e2e/files/cli-world.ts'
 import { makeHistory, ODDITIES, pasted } from '../e2e/files/history.ts'
 import { runHistory } from '../e2e/files/run.ts'
@@ -18,6 +17,7 @@ import { WATCH_ENV, watchHistory } from '../e2e/files/watch-history.ts'
 import { systemClock } from '../src/base/clock.ts'
 import { seededRandom, systemRandom } from '../src/base/random.ts'
 import { startPostgres } from './postgres.ts'
+import { readUsage, wrongUse } from './usage.ts'
 
 const DATABASES = ['sqlite', 'postgres'] as const
 
@@ -37,23 +37,10 @@ const OPTIONS = {
   },
 } as const
 
-function wrongUse(): never {
-  process.stderr.write(
-    'npm run oracle -- files [--histories N] [--seed S] [--acts N] [--crashes N] [--db sqlite|postgres] [--kills] [--links] [--odd NAME] [--shrink]\n' +
-      'npm run oracle -- watch [--histories N] [--seed S] [--seconds N]\n',
-  )
-  process.exit(2)
-}
+const USAGE = `npm run oracle -- files [--histories N] [--seed S] [--acts N] [--crashes N] [--db sqlite|postgres] [--kills] [--links] [--odd NAME] [--shrink]
+npm run oracle -- watch [--histories N] [--seed S] [--seconds N]`
 
-function readOptions(): ReturnType<typeof parseArgs<typeof OPTIONS>> {
-  try {
-    return parseArgs(OPTIONS)
-  } catch {
-    return wrongUse()
-  }
-}
-
-const { values, positionals } = readOptions()
+const { values, positionals } = readUsage(OPTIONS, USAGE)
 const isWatch = positionals.join() === 'watch'
 const numbers = [
   values.histories ?? (isWatch ? 1 : 1_000),
@@ -62,10 +49,10 @@ const numbers = [
 const [histories, first, acts, crashes, workSeconds] = numbers as [number, number, number, number, number]
 const database = DATABASES.find((name) => name === values.db)
 const isKnown = isWatch || positionals.join() === 'files'
-if (!isKnown || !numbers.every((n) => Number.isInteger(n) && n >= 0)) wrongUse()
-if (!database) wrongUse()
+if (!isKnown || !numbers.every((n) => Number.isInteger(n) && n >= 0)) wrongUse(USAGE)
+if (!database) wrongUse(USAGE)
 const oddity = ODDITIES.find((name) => name === values.odd)
-if (values.odd !== undefined && !oddity) wrongUse()
+if (values.odd !== undefined && !oddity) wrongUse(USAGE)
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 if (isWatch) process.exit((await watchAll()) > 0 ? 1 : 0)

@@ -58,11 +58,11 @@ type DeltaRow = { id: string; name: string; file?: object; root?: object; parent
 class BareLoop {
   readonly #order: LimitOrder
   readonly #agent = new Agent({ keepAlive: true, scheduling: 'lifo' })
-  readonly #pair: string
+  readonly #driveUrl: string
 
   constructor(order: LimitOrder) {
     this.#order = order
-    this.#pair = `${order.at.graphUrl}/drives/${order.at.driveId}`
+    this.#driveUrl = `${order.at.graphUrl}/drives/${order.at.driveId}`
   }
 
   async prepare(): Promise<void> {
@@ -81,7 +81,7 @@ class BareLoop {
         return this.#uploadHuge(this.#order.huge!)
       case 'down':
       case 'huge-down':
-        return this.#downloadAll(`${this.#pair}/root/delta?$top=${DELTA_ROWS}`)
+        return this.#downloadAll(`${this.#driveUrl}/root/delta?$top=${DELTA_ROWS}`)
       case 'change':
         return this.#downloadAll(link)
       case 'look':
@@ -94,7 +94,7 @@ class BareLoop {
   }
 
   async latest(): Promise<string> {
-    const reply = await this.#graph({ method: 'GET', url: `${this.#pair}/root/delta?token=latest` })
+    const reply = await this.#graph({ method: 'GET', url: `${this.#driveUrl}/root/delta?token=latest` })
     return (JSON.parse(reply.body.toString()) as Record<string, string>)['@odata.deltaLink']!
   }
 
@@ -104,24 +104,24 @@ class BareLoop {
       const at = folder.lastIndexOf('/')
       const parent = ids.get(folder.slice(0, Math.max(0, at)))!
       const body = Buffer.from(JSON.stringify({ name: folder.slice(at + 1), folder: {} }))
-      const url = `${this.#pair}/items/${parent}/children`
+      const url = `${this.#driveUrl}/items/${parent}/children`
       ids.set(folder, idOf(await this.#graph({ method: 'POST', url, headers: JSON_TYPE, body })))
     }
     const modified = new Date(MODIFIED_MS).toISOString()
     await atOnce(filesOf(tree), async ({ path }) => {
       const body = await readFile(join(this.#order.root, path))
       const folder = ids.get(dirname(path))!
-      const url = `${this.#pair}/items/${folder}:/${path.slice(path.lastIndexOf('/') + 1)}:/content`
+      const url = `${this.#driveUrl}/items/${folder}:/${path.slice(path.lastIndexOf('/') + 1)}:/content`
       const id = idOf(await this.#graph({ method: 'PUT', url, headers: BYTES_TYPE, body }))
       const times = Buffer.from(JSON.stringify({ fileSystemInfo: { lastModifiedDateTime: modified } }))
-      const patch = { method: 'PATCH', url: `${this.#pair}/items/${id}`, headers: JSON_TYPE, body: times }
+      const patch = { method: 'PATCH', url: `${this.#driveUrl}/items/${id}`, headers: JSON_TYPE, body: times }
       await this.#graph(patch)
     })
   }
 
   async #uploadHuge(huge: Huge): Promise<void> {
     await atOnce(hugeFiles(huge), async ({ path, size }) => {
-      const url = `${this.#pair}/root:/${path}:/createUploadSession`
+      const url = `${this.#driveUrl}/root:/${path}:/createUploadSession`
       const body = Buffer.from(JSON.stringify({ item: { '@microsoft.graph.conflictBehavior': 'replace' } }))
       const made = await this.#graph({ method: 'POST', url, headers: JSON_TYPE, body })
       const { uploadUrl } = JSON.parse(made.body.toString()) as { uploadUrl: string }
@@ -171,7 +171,7 @@ class BareLoop {
 
   async #download({ id, path }: { id: string; path: string }): Promise<void> {
     const { root } = this.#order
-    const found = await this.#graph({ method: 'GET', url: `${this.#pair}/items/${id}/content` })
+    const found = await this.#graph({ method: 'GET', url: `${this.#driveUrl}/items/${id}/content` })
     const partial = join(root, '.partial', id)
     const file = await open(partial, constants.O_CREAT | constants.O_WRONLY | constants.O_TRUNC)
     try {
@@ -207,7 +207,7 @@ class BareLoop {
     await this.#graph({
       ...{
         method: 'PATCH',
-        url: `${this.#pair}/root:/${encodeURIComponent(from!)}`,
+        url: `${this.#driveUrl}/root:/${encodeURIComponent(from!)}`,
         headers: JSON_TYPE,
         body,
       },

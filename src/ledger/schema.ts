@@ -7,7 +7,7 @@
 import { TidemarkError } from '../base/errors.ts'
 import type { Tx } from './contract.ts'
 
-export const SCHEMA_VERSION = 3
+export const SCHEMA_VERSION = 2
 
 /** 'TIDE' as a number: tells our SQLite files from anybody else's. */
 export const APPLICATION_ID = 0x54494445
@@ -36,7 +36,7 @@ export function schemaStatements(
   dialect: Tx['dialect'],
   { from, to = SCHEMA_VERSION }: { from: number; to?: number },
 ): string[] {
-  const steps = [firstStatements(dialect), codeStatements(dialect), roomStatements(dialect)]
+  const steps = [firstStatements(dialect), codeStatements(dialect)]
   const statements = [
     ...steps.slice(from, to).flat(),
     `UPDATE meta SET value = '${to}' WHERE name = 'schema_version'`,
@@ -78,15 +78,6 @@ function codeStatements(dialect: Tx['dialect']): string[] {
        AND error LIKE '{%which it waited for%}'`,
     `UPDATE pauses SET code = 'sign-in' WHERE scope = 'stream' AND reason LIKE 'sign-in needed%'`,
   ]
-}
-
-/**
- * Version 3, on PostgreSQL only: half of each page of jobs stays free for what claim and commit write. With 30 % their
- * versions went to other pages, in an old ledger to those of long settled jobs, each of which the log then holds in
- * full: with 200,000 settled jobs that was 1,075 bytes of log per job, and is 908 (978 in an empty ledger before).
- */
-function roomStatements(dialect: Tx['dialect']): string[] {
-  return dialect === 'sqlite' ? [] : [`ALTER TABLE jobs SET (fillfactor = 50)`]
 }
 
 function dialectWords(dialect: Tx['dialect']): { w: Words; plain: string } {

@@ -90,10 +90,9 @@ function addRoute(app: App, route: AnyRoute, options: RouteOptions): void {
 
 async function answer(c: Context<AppEnv>, { spec, handle }: Route, options: RouteOptions): Promise<Response> {
   const input = await inputOf(c, spec)
-  const value = await handle(input as never, options.services as never).finally(() => {
-    // Whoever changed something wants to see it.
-    if (spec.method !== 'get') readCacheOf(options.services.ledger).forget()
-  })
+  const value = await handle(input as never, options.services as never)
+  // Whoever changed something wants to see it.
+  if (spec.method !== 'get') readCacheOf(options.services.ledger).forget()
   if (options.checkAnswers) checkAnswer(spec, value)
   const headers: Record<string, string> = {
     'content-type': 'application/json; charset=utf-8',

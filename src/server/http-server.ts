@@ -20,7 +20,7 @@ const HEADERS_MS = 10_000
 const REQUEST_MS = 30_000
 /** Clients are told this. The server waits longer: a busy client that asks at the last moment is not cut off. */
 const KEEP_ALIVE_MS = 10_000
-const KEEP_ALIVE_BUFFER_MS = 30_000
+const KEEP_ALIVE_BUFFER_MS = 10_000
 const HEADER_BYTES_MAX = 16_384
 const CONNECTIONS_MAX = 1_000
 /** Connections on which nobody has shown a token yet. */

@@ -7,7 +7,7 @@ import { seededRandom } from '../../base/random.ts'
 import type { ClaimedJob, InsertRow } from '../contract.ts'
 import { Ledger } from '../ledger.ts'
 import { connect, hangUp, parseTarget } from './connection.ts'
-import { DONE, READY, TAKE } from './jobs.ts'
+import { DONE, DONE_MIXED, READY, TAKE } from './jobs.ts'
 import { openPostgres } from './open.ts'
 
 let database: TestDatabase
@@ -93,6 +93,9 @@ describe('the plans of the hot statements', () => {
     const { ways, pages } = await explain(DONE, `1, '{1,2,3}', 1, 1`)
     assert.deepEqual([...ways].sort(), ['Bitmap Heap Scan', 'Bitmap Index Scan jobs_pkey'])
     assert.ok(pages < 40, `${pages} pages`)
+    const mixed = await explain(DONE_MIXED, `1, '{1,2,3}', '{1,2,1}', 1`)
+    assert.deepEqual([...mixed.ways].sort(), ['Index Scan jobs_pkey', 'Tid Scan'])
+    assert.ok(mixed.pages < 40, `${mixed.pages} pages`)
   })
 })
 

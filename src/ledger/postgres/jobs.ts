@@ -141,13 +141,20 @@ export async function lockedJobs(tx: Tx, ids: readonly number[]): Promise<Set<nu
   return rest.length === 0 ? new Set() : among('see_jobs', THERE, rest)
 }
 
+const IS_OWN = `owner + 0 = $4 AND state || '' = 'claimed' AND cancel_requested = 0`
+
 /**
- * The jobs of one attempt: their ids as one sorted list are one walk along the primary key, which cost a fifth less than
- * a look-up for each pair of id and attempt. The other conditions are written so that no other index fits.
+ * The jobs of one attempt: their ids as one list are one walk along the primary key, which cost a fifth less than a
+ * look-up for each pair of id and attempt. The other conditions are written so that no other index fits.
  */
 export const DONE = `UPDATE jobs SET state = 'done', settled_at = $1
-  WHERE id = ANY($2::bigint[]) AND attempt = $3 AND owner + 0 = $4 AND state || '' = 'claimed' AND cancel_requested = 0
-  RETURNING id`
+  WHERE id = ANY($2::bigint[]) AND attempt = $3 AND ${IS_OWN} RETURNING id`
+
+/** Where attempts differ, as they do after a long outage, still one statement. */
+export const DONE_MIXED = `UPDATE jobs SET state = 'done', settled_at = $1
+  WHERE ctid = ANY(ARRAY(SELECT j.tid FROM unnest($2::bigint[], $3::bigint[]) AS s(id, attempt) CROSS JOIN LATERAL (
+      SELECT ctid AS tid FROM jobs WHERE id = s.id AND attempt = s.attempt LIMIT 1) AS j))
+    AND ${IS_OWN} RETURNING id`
 
 export async function settleDone(
   tx: Tx,
@@ -155,23 +162,16 @@ export async function settleDone(
   jobs: readonly ClaimedJob[],
   now: number,
 ): Promise<Set<number>> {
-  const idsOfAttempt = new Map<number, number[]>()
-  for (const { id, attempt } of jobs) {
-    const ids = idsOfAttempt.get(attempt)
-    if (ids) ids.push(id)
-    else idsOfAttempt.set(attempt, [id])
-  }
-  const answers = await Promise.all(
-    [...idsOfAttempt].map(([attempt, ids]) =>
-      (tx as PostgresTx).query<[number]>({
-        name: 'settle_done',
-        text: DONE,
-        rowMode: 'array',
-        values: [now, numbers(ids), attempt, owner],
-      }),
-    ),
-  )
-  return new Set(answers.flatMap(({ rows }) => rows.map((row) => row[0])))
+  const ids = numbers(jobs.map(({ id }) => id))
+  const attempts = jobs.map(({ attempt }) => attempt)
+  const isMixed = attempts.some((attempt) => attempt !== attempts[0])
+  const { rows } = await (tx as PostgresTx).query<[number]>({
+    name: isMixed ? 'settle_done_mixed' : 'settle_done',
+    text: isMixed ? DONE_MIXED : DONE,
+    rowMode: 'array',
+    values: [now, ids, isMixed ? numbers(attempts) : attempts[0], owner],
+  })
+  return new Set(rows.map((row) => row[0]))
 }
 
 /** Beyond any priority and any stream. */

@@ -9,7 +9,7 @@ import { systemClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
 import { assertRaised, firstVersionStatements } from '../first-version.suite.ts'
 import { openLedger } from '../open.ts'
-import { SCHEMA_VERSION, schemaStatements } from '../schema.ts'
+import { SCHEMA_VERSION } from '../schema.ts'
 import { COMMITS_TABLE } from './commit.ts'
 import { openPostgres } from './open.ts'
 
@@ -102,23 +102,6 @@ describe('opening a ledger on PostgreSQL', () => {
     }
     const rows = await sql(`SELECT value FROM older.meta WHERE name = 'schema_version'`)
     assert.deepEqual(rows, [{ value: String(SCHEMA_VERSION) }])
-  })
-
-  test('a new ledger and one of every earlier version leave the same room on the pages of jobs', async () => {
-    for (const version of Array.from({ length: SCHEMA_VERSION }, (_, index) => index)) {
-      const schema = `room_${version}`
-      if (version > 0) {
-        const statements = [...schemaStatements('postgres', { from: 0, to: version }), COMMITS_TABLE]
-        await sql(`CREATE SCHEMA ${schema}; SET search_path TO ${schema}; ${statements.join(';')}`)
-      }
-      await (
-        await openPostgres({ url: at((u) => u.searchParams.set('schema', schema)), clock: systemClock })
-      ).close()
-      const [{ options }] = (await sql(
-        `SELECT reloptions::text AS options FROM pg_class WHERE oid = '${schema}.jobs'::regclass`,
-      )) as [{ options: string }]
-      assert.match(options, /\bfillfactor=50\b/, `from version ${version}`)
-    }
   })
 
   for (const [name, tables] of [

@@ -77,4 +77,16 @@ describe('on PostgreSQL as many statements serve many jobs as one', () => {
       assert.equal(await end(event, 200)(), await end(event, 2)(), event)
     }
   })
+
+  test('where jobs are done whose attempts differ', async () => {
+    const done = (count: number) => async () => {
+      await fixture.write({ jobs: jobs(count, () => ({ kind: 'tried' })) })
+      await fixture.force(`UPDATE jobs SET attempt = id % 7 WHERE kind = 'tried' AND state = 'pending'`)
+      const claimed = await fixture.claim({ kinds: ['tried'] })
+      assert.equal(new Set(claimed.map(({ attempt }) => attempt)).size, Math.min(count, 7))
+      return statements(() => fixture.cycle({ settle: claimed.map((job) => ({ job, event: 'succeed' })) }))
+    }
+    for (const count of [1, 7]) await done(count)()
+    assert.equal(await done(200)(), await done(1)())
+  })
 })

@@ -31,18 +31,18 @@ export class WatchJournal {
   #ended: { id: number; folder: string }[] = []
   readonly #needs = new Map<string, string>()
   /** Folders in which anything happened: nothing else is looked at, for a watch that idles shall cost nothing. */
-  readonly #stirred: Set<string>
+  readonly #changed: Set<string>
 
   constructor(context: CliContext, opened: OpenedFiles, names: readonly string[]) {
     this.#context = context
     this.#opened = opened
-    this.#stirred = new Set(names)
+    this.#changed = new Set(names)
     const byStream = new Map(names.map((name) => [streamOf(name), name]))
     this.#unlisten = opened.engine.events.on((event) => {
       if (event.type !== 'job' || !ENDS.has(event.what)) return
       const folder = byStream.get(event.stream ?? '')
       if (folder === undefined) return
-      this.#stirred.add(folder)
+      this.#changed.add(folder)
       if (!KINDS.has(event.kind)) return
       if (this.#ended.length < KEPT_MAX || event.what === 'failed') this.#ended.push({ id: event.id, folder })
     })
@@ -82,7 +82,7 @@ export class WatchJournal {
   /** Conflicts and what is left alone, where that is other than it was last told. */
   async tellNeeds(names: readonly string[]): Promise<void> {
     for (const name of names) {
-      if (!this.#stirred.delete(name)) continue
+      if (!this.#changed.delete(name)) continue
       const end = await folderEnd(this.#opened, name)
       const { conflicts, troubles } = end
       const now = JSON.stringify([conflicts, troubles])

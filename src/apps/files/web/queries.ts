@@ -1,6 +1,6 @@
 /** What several pages of folders ask for. */
 import { type QueryClient, type QueryKey, useQuery } from '@tanstack/preact-query'
-import type { FilesSnapshot, FolderView } from '../api/schemas.ts'
+import type { FilesSnapshot } from '../api/schemas.ts'
 import { filesApi } from './api.ts'
 
 export const fileKeys = {
@@ -25,7 +25,3 @@ export const useFiles = () =>
     staleTime: Number.POSITIVE_INFINITY,
     refetchInterval: (query) => (query.state.data ? false : 3_000),
   })
-
-export function useFolder(name: string): FolderView | undefined {
-  return useFiles().data?.folders.find((folder) => folder.name === name)
-}

@@ -13,10 +13,10 @@ import { useTree } from './use-tree.ts'
 const ROW_PX = 40
 const HEIGHT_PX = 560
 
-export type TreeViewProps = { pair: string; selected: string; onSelect: (node: string) => void }
+export type TreeViewProps = { folder: string; selected: string; onSelect: (node: string) => void }
 
-export function TreeView({ pair, selected, onSelect }: TreeViewProps) {
-  const tree = useTree(pair)
+export function TreeView({ folder, selected, onSelect }: TreeViewProps) {
+  const tree = useTree(folder)
   const { rows } = tree
   const id = useId()
   const frame = useRef<HTMLDivElement>(null)

@@ -219,7 +219,7 @@ function Tree({ folder }: { folder: string }) {
   const [selected, setSelected] = useState('')
   return (
     <div class={`tree-place${selected === '' ? '' : ' has-item'}`}>
-      <TreeView pair={folder} selected={selected} onSelect={setSelected} />
+      <TreeView folder={folder} selected={selected} onSelect={setSelected} />
       {selected === '' ? null : <ItemCard key={selected} folder={folder} node={selected} />}
     </div>
   )

@@ -11,7 +11,7 @@ export const streamParams = z.object({
   name: nameText.describe('The name of the stream, such as `mail:ann@example.com`, encoded for an address'),
 })
 
-/** `what`: a job, an archive run. */
+/** `what`: a job, a clean-up run. */
 export const idParamsOf = (what: string) => z.object({ id: idNumber.describe(`The number of the ${what}`) })
 
 /** Where a page ended: a number as it is, anything else as JSON in disguise. */

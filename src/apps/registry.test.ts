@@ -115,7 +115,7 @@ const feedApp: App<OpenFeed> = {
       summary: async () => ({ text: 'Feeds.', isSettled: true, hasFailed: false, paused: null, json: {} }),
     }),
   }),
-  noun: { description: 'feeds and their entries', words: { one: 'feed', item: 'entry' } },
+  noun: { description: 'feeds and their entries', words: { one: 'feed', item: 'entry', items: 'entries' } },
 }
 
 // ---- its one line ----------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ async function badRows(opened: OpenedSources, wanted: string | undefined): Promi
 }
 
 function notBad(app: App, ids: readonly string[]): UsageError {
-  return new UsageError(`Not among the bad ${wordsOf(app).item}s: ${ids.join(', ')}.`, {
+  return new UsageError(`Not among the bad ${wordsOf(app).items}: ${ids.join(', ')}.`, {
     hint: `See which are: tidemark ${app.name} bad list`,
   })
 }

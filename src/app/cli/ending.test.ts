@@ -49,6 +49,7 @@ describe('a sync that ended', () => {
     assert.deepEqual(ended(bad), ['done', exitCodes.bad, 'done', exitCodes.ok])
     assert.deepEqual(ended(needs), ['waiting for you', exitCodes.bad, 'waiting for you', exitCodes.ok])
     assert.equal(exitCodeOf([bad, away], false), exitCodes.failure)
+    assert.equal(exitCodeOf([bad, left], false), exitCodes.failure)
     // What needs a person says more than that the rest waits.
     assert.equal(exitCodeOf([needs, left], false), exitCodes.bad)
   })

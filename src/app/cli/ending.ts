@@ -36,7 +36,7 @@ export async function conclude(
 ): Promise<void> {
   const { output } = context
   const { app } = opened
-  const { many, item, badText } = wordsOf(app)
+  const { many, item, items, badText } = wordsOf(app)
   const endings: Ending[] = []
   for (const source of sources) endings.push(await endingOf(opened, source))
   if (output.json) {
@@ -54,7 +54,9 @@ export async function conclude(
   context.exitCode = exitCodeOf(endings, stopped)
   const bad = endings.reduce((sum, { status }) => sum + status.bad, 0)
   if (bad > 0 && context.exitCode === exitCodes.bad) {
-    output.note(`${formatCount(bad)} ${plural(bad, item)} ${badText}. See: tidemark ${app.name} bad list`)
+    output.note(
+      `${formatCount(bad)} ${plural(bad, item, items)} ${badText}. See: tidemark ${app.name} bad list`,
+    )
   }
 }
 
@@ -88,9 +90,10 @@ function isOpen({ status, obstacle }: Pick<Ending, 'status' | 'obstacle'>): bool
 
 export function exitCodeOf(endings: readonly Ending[], stopped: boolean): ExitCode {
   if (endings.some((ending) => isWrong(ending, stopped))) return exitCodes.failure
-  if (!stopped && endings.some(({ status }) => status.bad > 0 || status.needsYou)) return exitCodes.bad
+  if (!stopped && endings.some(({ status }) => status.needsYou)) return exitCodes.bad
   // Something waits that nobody is going to wake: it is not settled, whatever the reason.
-  return endings.some(isOpen) ? exitCodes.failure : exitCodes.ok
+  if (endings.some(isOpen)) return exitCodes.failure
+  return !stopped && endings.some(({ status }) => status.bad > 0) ? exitCodes.bad : exitCodes.ok
 }
 
 export function endingWord(ending: Ending, stopped: boolean): string {

@@ -35,6 +35,7 @@ export type SourceWords = {
   account: string
   /** What bad items are: `message`. */
   item: string
+  items: string
   /** What became of bad items: `could not be fetched`. */
   badText: string
   /** False where the app isolates nothing, and tells of what it leaves alone in its status. */
@@ -51,7 +52,7 @@ type VerbTexts = {
   readonly options?: readonly Option[]
 }
 
-/** How a source stands, for `status`. Which of several decides over the exit code is in status.ts. */
+/** How a source stands, for `status`. Which of several decides over the exit code is in verbs.ts. */
 export type Standing = 'missing' | 'wrong' | 'needs' | 'stopped' | 'going' | 'bad' | 'settled'
 export type StatusReport = { lines: readonly string[]; json: object; standing: Standing }
 export type StatusReporter = (
@@ -61,12 +62,13 @@ export type StatusReporter = (
 ) => Promise<StatusReport>
 
 export function wordsOf({ noun, name }: Pick<App, 'noun' | 'name'>): SourceWords {
-  const one = noun.words?.one ?? 'source'
+  const { one = 'source', item = 'item' } = noun.words ?? {}
   return {
     one,
     many: `${one}s`,
     account: name,
-    item: 'item',
+    item,
+    items: `${item}s`,
     badText: 'would not work',
     hasBadItems: true,
     choice: `[${one}]`,
@@ -155,12 +157,12 @@ function registerPause(noun: Command, context: CliContext, app: App): void {
 }
 
 function registerBad(noun: Command, context: CliContext, app: App): void {
-  const { item, badText, choice, choiceText } = wordsOf(app)
+  const { items, badText, choice, choiceText } = wordsOf(app)
   // Behind the ids of the items an argument would be one of them.
   const [flags, key] = choice.startsWith('-')
     ? [choice, choice.replace(/^--(\S+).*$/, '$1')]
     : [`--${wordsOf(app).one} <name>`, wordsOf(app).one]
-  const bad = noun.command('bad').description(`${item}s that ${badText}`)
+  const bad = noun.command('bad').description(`${items} that ${badText}`)
   const chosen = (options: Options): string | undefined => options[key] as string | undefined
   bad
     .command('list')
@@ -173,7 +175,7 @@ function registerBad(noun: Command, context: CliContext, app: App): void {
   bad
     .command('show')
     .description('show all that is known about one')
-    .argument('<id>', `what the list calls the ${item}`)
+    .argument('<id>', `what the list calls the ${wordsOf(app).item}`)
     .option(flags, choiceText)
     .action(async (id: string, options: Options) => {
       const { showBad } = await import('./bad.ts')

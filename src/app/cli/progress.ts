@@ -1,6 +1,6 @@
 /**
  * What a command shows while sources are brought up to date: a line for each. On a terminal it is drawn over the last;
- * elsewhere lines add up, and one that says nothing new is not repeated soon.
+ * elsewhere lines add up, and one that says nothing new is not repeated soon. Programs get every look.
  */
 import { systemClock } from '../../base/clock.ts'
 import { formatCount, formatDuration } from '../../base/format.ts'
@@ -45,9 +45,8 @@ export class SyncProgress {
     for (const line of (await this.#below?.()) ?? []) lines.push({ of: '', ...line })
     if (this.#output.isTerminal && !this.#output.json) return this.#draw(lines)
     for (const line of lines) {
-      if (!this.#isDue(line)) continue
       if (this.#output.json) this.#output.event(line.json)
-      else this.#output.note(line.text)
+      else if (this.#isDue(line)) this.#output.note(line.text)
     }
   }
 

@@ -76,12 +76,13 @@ const STANDING_TEXTS: Record<Standing, string> = {
 }
 
 export async function pauseSources(
-  { output, ...context }: CliContext,
+  context: CliContext,
   app: App,
   { wanted, reason }: { wanted: string | undefined; reason: string },
 ): Promise<void> {
+  const { output } = context
   const { one } = wordsOf(app)
-  await withSources({ output, ...context }, app, {}, async (opened) => {
+  await withSources(context, app, {}, async (opened) => {
     const changed: object[] = []
     for (const { name, stream } of await chosenSources(opened, wanted)) {
       const isNew = await opened.runtime.ledger.pause('stream', stream, reason)
@@ -109,7 +110,10 @@ export async function resumeSources(
       if (!output.json) output.line(was ? `${name} goes on.` : `${name} was not paused.`)
       // Whoever watched it meanwhile has collected what changed; where nobody did, this finds it.
       await engine.streams.open(stream)
-      if (was) await opened.sources.begin(source)
+      if (was) {
+        await opened.sources.begin(source)
+        await opened.sources.follow?.(source)
+      }
     }
     const all = (await ledger.pauses()).find(({ scope }) => scope === 'all')
     if (all) output.note('Everything is paused still. Go on with: tidemark resume --all')

@@ -9,17 +9,18 @@
  * last try, what is left is bad. docs/architecture.md has the table of all who try again.
  *
  * A poison message in a batch of 300 costs 3 + 3 + 3 + 2 requests until it is alone, 5 tries, and 2 questions whether
- * other messages come.
+ * other messages come. On a day on which many messages fail that come later, it has more tries (FailureRate).
  */
+import { z } from 'zod'
 import { badItemsOf } from '../../app/sources.ts'
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
-import { type Outcome, type RunContext, request } from '../../engine/index.ts'
+import { type EnqueueOptions, type Outcome, type RunContext, request } from '../../engine/index.ts'
 import { ATTEMPTS } from '../../engine/kinds.ts'
 import type { MailAccount } from './account.ts'
 import type { BatchPayload, MailKinds } from './jobs.ts'
 import type { FetchedMessage } from './message.ts'
 import { pastObstacles } from './obstacles.ts'
-import { chunksOf, isWanted } from './plan.ts'
+import { chunksOf, type FailureRate, isWanted } from './plan.ts'
 import { noteFetched, noteMark } from './store/missing-messages.ts'
 import { forgetStale, noteStale } from './store/stale-labels.ts'
 import { noteGone, noteReturned } from './store/tables.ts'
@@ -31,6 +32,9 @@ const GROUP_MIN = 2
 const GROUP_MS = 500
 /** Three parts isolate one of 50 with the fewest requests: two of the three come, and need not be asked for again. */
 const NARROWING = 3
+/** A random time below this, before what failed by itself is asked for again. */
+const REST_PAUSE_MS = 1_000
+const MORE_TRIES_MS = 5_000
 /** What a batch holds back before it is handed on; all workers may hold as much. */
 const STORE_BYTES = 1024 * 1024
 /** The last word about a message: no later change is newer. */
@@ -51,11 +55,30 @@ export async function runFetch(kinds: MailKinds, job: RunContext<BatchPayload>):
     async () => {
       const failure = fetched?.run.failure
       if (!fetched || !failure || failure.kind === 'throttled') return undefined
-      if (job.job.failures + 1 >= ATTEMPTS) fetched.run.blameLeft()
-      else if (fetched.run.narrowedTo === undefined) return undefined
+      if (job.job.failures + 1 >= ATTEMPTS) {
+        const extra = extraTries(job)
+        if (ATTEMPTS + extra < kinds.failureRate(job.payload.account).tries)
+          return onceMore(job, extra, failure)
+        fetched.run.blameLeft()
+      } else if (fetched.run.narrowedTo === undefined) return undefined
       return await settle(kinds, fetched)
     },
   )
+}
+
+/** Where many fail that come later, a good message may fail in all of its tries: it gets more of them. */
+function onceMore(job: RunContext<BatchPayload>, extra: number, { message }: TidemarkError): Outcome {
+  return {
+    again: { afterMs: job.random() * MORE_TRIES_MS },
+    checkpoint: { extraTries: extra + 1 },
+    note: `tried again, because many messages fail at times: ${message}`,
+  }
+}
+
+const Extra = z.object({ extraTries: z.number() })
+
+function extraTries(job: RunContext<BatchPayload>): number {
+  return Extra.safeParse(job.checkpoint).data?.extraTries ?? 0
 }
 
 type Fetched = {
@@ -76,7 +99,14 @@ async function fetchBatch(kinds: MailKinds, job: RunContext<BatchPayload>): Prom
   const startedAtMs = clock.now()
   const staleNotes = Number((await kinds.tables.findMailbox(account.name))?.stale_notes ?? 0)
   const kept = payload.refresh ? await account.archive.stored(payload.ids) : new Set<string>()
-  const run = new FetchRun({ account, job, labels, kept, groupSize: groupSize(kinds, account, job) })
+  const run = new FetchRun({
+    account,
+    job,
+    labels,
+    kept,
+    groupSize: groupSize(kinds, account, job),
+    rate: kinds.failureRate(account.name),
+  })
   try {
     await run.ask(payload.refresh ? payload.ids : await withoutStored(kinds, account, payload.ids))
   } finally {
@@ -111,10 +141,20 @@ async function settle(
     gone: gone.size,
     skipped: skipped.size,
     bad: [...bad].map(([item, error]) => ({ item, reason: error.message, errorKind: error.kind })),
-    jobs:
-      left.size === 0
-        ? []
-        : [request(kinds.fetch, rest, job.segment === null ? {} : { segment: job.segment })],
+    jobs: left.size === 0 ? [] : [request(kinds.fetch, rest, restOptions(run))],
+  }
+}
+
+/** As urgent as what it is left of. After a failure that a smaller request does not explain, it waits a moment. */
+function restOptions({ job, left, narrowedTo }: FetchRun): EnqueueOptions {
+  const { lane, priority } = job.job
+  const waitsMs = [...left.values()].map(({ retryAfterMs = 0 }) => retryAfterMs)
+  const pauseMs = Math.max(narrowedTo === undefined ? job.random() * REST_PAUSE_MS : 0, ...waitsMs)
+  return {
+    lane,
+    priority,
+    ...(job.segment === null ? {} : { segment: job.segment }),
+    ...(pauseMs > 0 ? { runAt: job.clock.now() + Math.ceil(pauseMs) } : {}),
   }
 }
 
@@ -192,6 +232,7 @@ type FetchRunOptions = {
   /** Stored already: what their labels are now is stored too, wanted or not. */
   kept: ReadonlySet<string>
   groupSize: number
+  rate: FailureRate
 }
 
 class FetchRun {
@@ -278,7 +319,7 @@ class FetchRun {
             this.#failed(answer.id, answer.error)
             return
           }
-          this.#came += 1
+          this.#settled(answer.id)
           if (!this.#isWanted(answer.message)) {
             this.skipped.add(answer.id)
             return
@@ -304,9 +345,15 @@ class FetchRun {
     else if (error.kind === 'permanent') this.bad.set(id, error)
     else {
       this.left.set(id, error)
+      if (error.kind !== 'throttled') this.#options.rate.failed(id)
       return
     }
+    this.#settled(id)
+  }
+
+  #settled(id: string): void {
     this.#came += 1
+    this.#options.rate.came(id)
   }
 
   #store(messages: FetchedMessage[]): void {

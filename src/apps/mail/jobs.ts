@@ -35,6 +35,7 @@ import { readTotals } from './mailbox-totals.ts'
 import { type Obstacles, pastObstacles } from './obstacles.ts'
 import {
   BatchSize,
+  FailureRate,
   type Granularity,
   granularityFor,
   markOf,
@@ -101,21 +102,19 @@ export type MailKinds = MailDeps & {
   /** What is in the way of an account's work. */
   obstacles: Obstacles
   batchSize(account: string): BatchSize
+  failureRate(account: string): FailureRate
 }
 
 export function mailKinds(deps: MailDeps): MailKinds {
   const sizes = new Map<string, BatchSize>()
+  const rates = new Map<string, FailureRate>()
   const budget = (stream: string | null): string => deps.accounts.budget(accountOf(stream ?? ''))
   const kinds: MailKinds = {
     ...deps,
     listingLock: new KeyedMutex(),
     obstacles: new EngineObstacles(deps.clock),
-    batchSize: (account) => {
-      let size = sizes.get(account)
-      size ??= new BatchSize(deps.settings.batch)
-      sizes.set(account, size)
-      return size
-    },
+    batchSize: (account) => sizes.getOrInsertComputed(account, () => new BatchSize(deps.settings.batch)),
+    failureRate: (account) => rates.getOrInsertComputed(account, () => new FailureRate()),
     plan: defineJob({
       kind: 'mail.plan',
       payload: Account,

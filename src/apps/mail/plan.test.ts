@@ -7,6 +7,7 @@ import {
   BatchSize,
   chunksOf,
   cutOf,
+  FailureRate,
   granularityFor,
   isWanted,
   listParts,
@@ -178,5 +179,38 @@ describe('batches', () => {
         assert.ok(chunks.every(({ length }) => length > 0 && length <= size))
       }),
     )
+  })
+})
+
+describe('how often messages fail that come later', () => {
+  const after = (failures: readonly number[]): number => {
+    const rate = new FailureRate()
+    for (const [id, times] of failures.entries()) {
+      for (let n = 0; n < times; n++) rate.failed(`m${id}`)
+      rate.came(`m${id}`)
+    }
+    return rate.tries
+  }
+
+  test('asks for no more tries while nothing fails', () => {
+    assert.equal(after([]), 0)
+    assert.equal(after([0, 0, 0]), 0)
+  })
+
+  test('asks for as many tries as make a mistake about a good message unlikely, within bounds', () => {
+    assert.equal(after(Array(100).fill(1)), 20)
+    assert.equal(after([1, ...Array(98).fill(0)]), 3)
+    assert.equal(after(Array(100).fill(50)), 39)
+  })
+
+  test('learns nothing from messages that never come', () => {
+    const rate = new FailureRate()
+    for (let n = 0; n < 30_000; n++) rate.failed(`bad ${n}`)
+    rate.came('good')
+    assert.equal(rate.tries, 0)
+  })
+
+  test('forgets bad days', () => {
+    assert.equal(after([...Array(1_000).fill(1), ...Array(50_000).fill(0)]), 1)
   })
 })

@@ -151,6 +151,45 @@ export class BatchSize {
   }
 }
 
+const SUSPECTS_MAX = 10_000
+/** Older answers count for less. */
+const ANSWERS_MAX = 2_000
+/** A good message is called bad with a chance below this. */
+const MISTAKEN_MAX = 1e-6
+/** On worse days than this a message has as many tries as on such a day: 39. */
+const SHARE_MAX = 0.7
+
+/**
+ * How often messages of an account fail that come later: the service on a bad day. Messages that never come say
+ * nothing about that. Known to this process alone: after a restart it is learned anew.
+ */
+export class FailureRate {
+  readonly #failures = new Map<string, number>()
+  #answers = 0
+  #failed = 0
+
+  failed(id: string): void {
+    if (this.#failures.size >= SUSPECTS_MAX && !this.#failures.has(id)) return
+    this.#failures.set(id, (this.#failures.get(id) ?? 0) + 1)
+  }
+
+  came(id: string): void {
+    const failures = this.#failures.get(id) ?? 0
+    this.#failures.delete(id)
+    this.#answers += 1 + failures
+    this.#failed += failures
+    if (this.#answers < ANSWERS_MAX) return
+    this.#answers /= 2
+    this.#failed /= 2
+  }
+
+  /** As many tries as make it unlikely that a good message fails in all of them. */
+  get tries(): number {
+    const share = this.#answers === 0 ? 0 : this.#failed / this.#answers
+    return share === 0 ? 0 : Math.ceil(Math.log(MISTAKEN_MAX) / Math.log(Math.min(share, SHARE_MAX)))
+  }
+}
+
 export function chunksOf<T>(items: readonly T[], size: number): T[][] {
   const chunks: T[][] = []
   for (let at = 0; at < items.length; at += size) chunks.push(items.slice(at, at + size))

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { systemClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
+import type { JobRow } from '../../ledger/contract.ts'
 import type { FaultRule } from '../../sim/fault-rules.ts'
 import { compareStretch } from './compare.ts'
 import type { IdEntry } from './store/contract.ts'
@@ -70,6 +71,14 @@ describe('an outage that lasts longer than all tries of a job', { concurrency: t
     })
   }
 
+  test('is none where most answers fail at times, and no message is bad for that', async (t) => {
+    const world = await syncWorld(t, { messages: 60 })
+    world.sim.faults.add({ do: 'error', status: 503, on: 'part', probability: 0.65 })
+    await world.sync()
+    const { listed, stored, bad } = await world.status()
+    assert.deepEqual({ listed, stored, bad }, { listed: 60, stored: 60, bad: 0 })
+  })
+
   test('poison messages all over the mailbox do not pass for one', async (t) => {
     const world = await syncWorld(t, { messages: 14 })
     const victims = [...world.sim.gmail.mailbox(ADDRESS).dump()].filter((_, index) => index % 3 === 0)
@@ -79,6 +88,36 @@ describe('an outage that lasts longer than all tries of a job', { concurrency: t
     assert.deepEqual({ stored, bad }, { stored: 14 - victims.length, bad: victims.length })
   })
 })
+
+test('what did not come with new mail is as urgent as new mail', async (t) => {
+  const world = await syncWorld(t, { messages: 6 })
+  await world.sync()
+  for (const subject of ['one', 'two', 'three']) {
+    world.sim.gmail.mailbox(ADDRESS).insert({
+      raw: Buffer.from(`Subject: ${subject}\r\n\r\nmail`),
+      labelIds: ['INBOX'],
+      internalMs: Date.now(),
+    })
+  }
+  const before = (await fetches(world)).length
+  world.sim.faults.add({ do: 'error', status: 503, on: 'part', max: 1 })
+  await world.follow()
+  const news = (await fetches(world)).slice(before)
+  assert.deepEqual(
+    news.map(({ lane, items }) => [lane, items]),
+    [
+      ['interactive', 3],
+      ['interactive', 1],
+    ],
+  )
+  const { listed, stored } = await world.status()
+  assert.equal(listed, stored)
+})
+
+async function fetches({ engine }: SyncWorld): Promise<JobRow[]> {
+  const jobs = await engine.ledger.jobs({ kind: 'mail.fetch', limit: 1_000 })
+  return jobs.toSorted((a, b) => a.id - b.id)
+}
 
 describe('a comparison that is wanted before the slices are listed', () => {
   test('waits for them, so that the mark passes nothing that is not stored', async (t) => {

@@ -12,7 +12,7 @@ import type {
 import { formatBytes, formatCount, formatDuration } from '../../base/format.ts'
 import { plural } from '../../base/wording.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
-import { chosenRows, rowsHere } from './cli/context.ts'
+import { chosenRows, rowsHere } from './chosen-folders.ts'
 import { folderPairSettings, SERVICE, streamOf } from './folder-pair.ts'
 import type { FileSync } from './index.ts'
 import { TOLD_ELSEWHERE_CODES, WISHED_CODES } from './left-code.ts'

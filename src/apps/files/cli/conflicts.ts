@@ -3,11 +3,12 @@ import type { CliContext } from '../../../app/command.ts'
 import { systemClock } from '../../../base/clock.ts'
 import { UsageError } from '../../../base/errors.ts'
 import { distance, isoTime } from '../../../base/moment.ts'
+import { chosenRows } from '../chosen-folders.ts'
 import { streamOf } from '../folder-pair.ts'
 import { conflictById, conflictPage } from '../store/browse.ts'
 import { resolveConflict } from '../store/conflicts.ts'
 import type { ConflictRow } from '../store/contract.ts'
-import { chosenRow, chosenRows, withFiles } from './context.ts'
+import { chosenRow, withFiles } from './context.ts'
 
 type Row = ConflictRow & { folder: string }
 

@@ -8,6 +8,7 @@ import { UsageError } from '../../../base/errors.ts'
 import { formatCount, formatDuration } from '../../../base/format.ts'
 import { plural, shellWord } from '../../../base/wording.ts'
 import { filesApp } from '../app.ts'
+import { chosenRows, findRow, rowsHere, unknownFolder } from '../chosen-folders.ts'
 import { type FolderPairSettings, folderPairSettings, streamOf } from '../folder-pair.ts'
 import { openRoot } from '../local/root.ts'
 import {
@@ -20,7 +21,7 @@ import { filesRuntime } from '../runtime.ts'
 import { folderSource } from '../sources.ts'
 import type { FolderPairRow } from '../store/contract.ts'
 import { startFolderPairs, tidyTrash } from '../work.ts'
-import { chosenRows, findRow, type OpenedFiles, rowsHere, unknownFolder } from './context.ts'
+import type { OpenedFiles } from './context.ts'
 import {
   type Asking,
   answerHeld,

@@ -5,12 +5,13 @@ import { UsageError } from '../../../base/errors.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { plural } from '../../../base/wording.ts'
 import { readLines } from '../../../cli/output/prompt.ts'
+import { chosenRows } from '../chosen-folders.ts'
 import { OWN_FOLDER } from '../filter.ts'
 import { streamOf } from '../folder-pair.ts'
 import { openRoot } from '../local/root.ts'
 import { listTrash, restore, type TrashEntry } from '../local/trash-bin.ts'
 import { tidyTrash } from '../work.ts'
-import { chosenRow, chosenRows, namesOfPath, withFiles } from './context.ts'
+import { chosenRow, namesOfPath, withFiles } from './context.ts'
 
 type RestoreOptions = { to?: string; folder?: string }
 type EmptyOptions = { olderThan?: number; folder?: string; yes?: boolean }

@@ -6,9 +6,10 @@ import { systemClock } from '../../../base/clock.ts'
 import { TidemarkError } from '../../../base/errors.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { plural, shellWord } from '../../../base/wording.ts'
+import { chosenRows } from '../chosen-folders.ts'
 import { DiskThreads } from '../local/threads.ts'
 import { type VerifyReport, verifyFolderPair } from '../verify.ts'
-import { chosenRows, type OpenedFiles, withFiles } from './context.ts'
+import { type OpenedFiles, withFiles } from './context.ts'
 
 const TOLD_EVERY_MS = 5_000
 const THREADS_MAX = 4

@@ -88,8 +88,17 @@ function replaceByCopy(path: string): void {
   const target = linkAt(path)!
   rmSync(path)
   const isAround = `${path}/`.startsWith(`${target}/`)
-  if (isAround || !lstatSync(target, { throwIfNoEntry: false })) return
+  if (isAround || !isThere(target)) return
   cpSync(target, path, { recursive: true, verbatimSymlinks: true })
+}
+
+function isThere(path: string): boolean {
+  try {
+    lstatSync(path)
+    return true
+  } catch {
+    return false // nothing, or a file where a folder above it was
+  }
 }
 
 export function linksIn(root: string): string[] {

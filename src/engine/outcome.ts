@@ -97,12 +97,21 @@ export function toSettlement(ctx: OutcomeContext, outcome: Outcome | undefined):
   return {
     job,
     event: outcome.again ? 'postpone' : outcome.skip === undefined ? 'succeed' : 'skip',
+    ...settledItems(ctx, outcome),
     runAt: outcome.again?.afterMs ? later(ctx.now, outcome.again.afterMs) : null,
     note: noteOf(outcome),
     checkpoint: checkpointText(ctx.kind.kind, outcome),
     work: toWork(ctx, outcome),
     bad: badItems(ctx, outcome),
   }
+}
+
+/** A batch that says what became of its items may leave some of them to another job, which counts them then. */
+function settledItems({ kind, hasParts }: OutcomeContext, outcome: Outcome): Pick<Settlement, 'items'> {
+  const { stored, gone = 0, skipped = 0, bad = [] } = outcome
+  return kind.items && stored !== undefined && !hasParts
+    ? { items: stored + gone + skipped + bad.length }
+    : {}
 }
 
 /** The part of an outcome that a handler commits on its way, keeping the job. */

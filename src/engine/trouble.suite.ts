@@ -6,7 +6,7 @@ import { asTidemarkError, TidemarkError, UsageError } from '../base/errors.ts'
 import type { Tx } from '../ledger/contract.ts'
 import { engineOn, type OpenFresh } from './engine.suite.ts'
 import { createEngine, type Engine } from './engine.ts'
-import { defineJob, request } from './kinds.ts'
+import { defineJob, type JobKind, request } from './kinds.ts'
 
 const Item = z.object({ name: z.string() })
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -420,6 +420,30 @@ export function troubleContract(name: string, openFresh: OpenFresh): void {
         const [row] = await ledger.streams()
         assert.deepEqual([row!.stored, row!.bad, row!.mark_at].map(Number), [3, 1, 9])
         assert.equal((await ledger.badItems())[0]!.item, 'c')
+      })
+    })
+
+    test('items that a batch leaves to another job are counted by that one', async () => {
+      const job: JobKind<{ ids: string[] }> = defineJob({
+        kind: 'test.rest',
+        payload: z.object({ ids: z.array(z.string()) }),
+        items: { of: (p) => p.ids, only: (_p, ids) => ({ ids: [...ids] }) },
+        run: ({ payload: { ids }, segment }) => ({
+          stored: 1,
+          jobs: ids.length === 1 ? [] : [request(job, { ids: ids.slice(1) }, { segment: segment! })],
+        }),
+      })
+      await withEngine([job], async (engine, ledger) => {
+        const stream = await engine.streams.open('box')
+        await engine.write({
+          segments: [{ streamId: stream.id, from: 0, to: 9, ref: 's' }],
+          counts: [{ segment: 's', listed: 3, seal: true }],
+          jobs: [request(job, { ids: ['a', 'b', 'c'] }, { stream: 'box', segment: 's' })],
+        })
+        await engine.start()
+        await engine.drained()
+        assert.deepEqual(await ledger.unbalanced(), [])
+        assert.equal((await ledger.counters({ sinceMinute: 0 })).processed, 3)
       })
     })
 

@@ -144,6 +144,8 @@ export type JobError = { kind: ErrorKind; code?: string | undefined; message: st
 export type Settlement = {
   job: ClaimedJob
   event: Settling
+  /** How many of its items it settled, for the counters; all of them if left out. The others go on in other jobs. */
+  items?: number
   work?: Work
   /** The item of a one-item job, or items of a batch, that will not work. */
   bad?: readonly NewBadItem[]

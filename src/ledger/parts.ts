@@ -61,17 +61,17 @@ export async function writeOutcomes(
   }
   const rest: Outcome[] = []
   for (const outcome of outcomes) {
-    const { job, work } = outcome.settlement
+    const { work } = outcome.settlement
     if (!isDone(outcome) || work) {
       rest.push(outcome)
       continue
     }
-    noteDone(changes, job)
+    noteDone(changes, outcome.settlement)
     answers.set(outcome, HELD)
   }
   const failed = await behindSavepoints(ctx, rest, async (within, outcome) => {
     const { settlement } = outcome
-    if (isDone(outcome)) noteDone(within.changes, settlement.job)
+    if (isDone(outcome)) noteDone(within.changes, settlement)
     else {
       const status = await settleOne({ ...within, owner }, settlement)
       if (status !== 'held') return { status }
@@ -215,9 +215,9 @@ function plainDone(outcomes: readonly Outcome[]): Map<number, Outcome> {
   return plain
 }
 
-function noteDone(changes: Changes, job: ClaimedJob): void {
+function noteDone(changes: Changes, { job, items = job.items }: Settlement): void {
   changes.moved(job.kind, 'claimed', 'done')
-  changes.count('processed', job.streamId, job.items)
+  changes.count('processed', job.streamId, items)
   if (job.segmentId !== null) changes.segment(job.segmentId).jobs -= 1
   changes.ended.push({ id: job.id, state: 'done' })
 }

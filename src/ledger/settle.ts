@@ -49,7 +49,7 @@ export async function settleOne(
 
 async function write(
   ctx: SettleOneContext,
-  s: Pick<Settlement, 'job' | 'event' | 'runAt' | 'error' | 'checkpoint' | 'note'>,
+  s: Pick<Settlement, 'job' | 'event' | 'items' | 'runAt' | 'error' | 'checkpoint' | 'note'>,
 ): Promise<void> {
   const { tx, changes, now } = ctx
   const { job, event } = s
@@ -80,7 +80,8 @@ async function write(
   if (event === 'continue') return
   const stage: Stage = pending ? (later ? 'time' : 'ready') : (state as Stage)
   changes.moved(job.kind, 'claimed', stage)
-  changes.count(COUNTER_OF[event], job.streamId, event === 'succeed' || event === 'skip' ? job.items : 1)
+  const items = s.items ?? job.items
+  changes.count(COUNTER_OF[event], job.streamId, event === 'succeed' || event === 'skip' ? items : 1)
   if (later) changes.due(s.runAt!)
   else if (pending) changes.becameReady += 1
   if (!pending) changes.ended.push({ id: job.id, state })

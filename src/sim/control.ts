@@ -98,7 +98,9 @@ export class Control implements Routes {
   #tokens(call: SimCall, what: string): SimAnswer | undefined {
     switch (what) {
       case 'GET tokens': {
-        const lists = Object.values(this.#services).flatMap(({ grants }) => grants?.list() ?? [])
+        // Services may share a sign-in.
+        const all = new Set(Object.values(this.#services).map(({ grants }) => grants))
+        const lists = [...all].flatMap((grants) => grants?.list() ?? [])
         const access = lists.flatMap((list) => list.access)
         return jsonAnswer({ access, refresh: lists.flatMap((list) => list.refresh) })
       }

@@ -26,6 +26,8 @@ const when = {
   /** Only calls of this service. */
   service: z.string().optional(),
   account: z.string().optional(),
+  /** Only calls about the thing with this id: a file, a folder, a shared drive. */
+  target: z.string().min(1).optional(),
   /** Whole HTTP requests (the default), parts of a batch, or both. */
   on: z.enum(['request', 'part', 'any']).optional(),
   /** Only calls with a page token. */

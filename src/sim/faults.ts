@@ -28,6 +28,8 @@ export type FaultCall = {
   method: string
   account?: string | undefined
   place: FaultPlace
+  /** Ids of what the call is about. */
+  targets?: readonly string[] | undefined
   /** A listing that goes on where an earlier page ended. */
   isNextPage?: boolean
 }
@@ -208,6 +210,7 @@ function concerns(rule: FaultRule, call: FaultCall): boolean {
   if (place !== 'any' && place !== call.place) return false
   if (rule.service !== undefined && rule.service !== call.service) return false
   if (rule.account !== undefined && rule.account !== call.account) return false
+  if (rule.target !== undefined && !call.targets?.includes(rule.target)) return false
   if (rule.nextPage && !call.isNextPage) return false
   if (!rule.methods) return !call.method.startsWith('oauth.')
   return rule.methods.some((pattern) => matchesMethod(pattern, call.method))

@@ -42,6 +42,8 @@ export type Operation = {
   name: string
   account?: string | undefined
   isNextPage?: boolean
+  /** Ids of what it is about, for faults that strike one thing only. */
+  targets?: readonly string[]
   /** Faults leave it alone: the control API. */
   isExempt?: boolean
   /** The body is not put together: one copy of every byte less. */
@@ -145,6 +147,7 @@ async function serve(exchange: Exchange): Promise<void> {
         account,
         place: 'request',
         isNextPage: operation.isNextPage === true,
+        targets: operation.targets,
       })
   if (!plan) return send(exchange, { name, account, answer: await operation.run() })
   await suffer(exchange, operation, plan)

@@ -30,7 +30,9 @@ export type SimService<Options extends object, Running extends RunningService> =
   title: string
   /** Added to the kernel's profiles of the same names; these rules strike the calls of this service only. */
   faultProfiles: Readonly<Record<string, readonly FaultRule[]>>
-  /** Its flags of `tidemark sim`. The first one names its accounts. */
+  /** False: it knows no accounts, and a cloud may consist of it alone. */
+  hasAccounts?: false
+  /** Its flags of `tidemark sim`. The first one names its accounts, where it has any. */
   flags: readonly [SimFlag, ...SimFlag[]]
   /** The world that the flags ask for, for these accounts. */
   fromFlags(accounts: readonly string[], flags: SimFlags): Options

@@ -81,14 +81,18 @@ export async function startSim(options: SimOptions): Promise<Sim> {
   return sim as unknown as Sim
 }
 
+type AnyService = SimService<object, RunningService>
+
 async function startServices(kernel: Kernel, options: SimOptions): Promise<Record<string, RunningService>> {
-  const started = Object.entries(simServices).map(async ([name, service]) => {
-    const own = options[name as keyof SimServices] ?? {}
-    return [name, await (service as SimService<object, RunningService>).start(kernel, own)] as const
-  })
-  const services = Object.fromEntries(await Promise.all(started))
-  if (Object.values(services).every(({ addresses }) => addresses.length === 0)) {
-    throw new UsageError('A simulated cloud needs an account.')
+  const services: Record<string, RunningService> = {}
+  let isEmpty = true
+  // One after the other: services that share a sign-in draw their first tokens in this order.
+  for (const [name, service] of Object.entries(simServices) as [keyof SimServices, AnyService][]) {
+    const own = options[name]
+    services[name] = await service.start(kernel, own ?? {})
+    const isUsed = service.hasAccounts === false ? own !== undefined : services[name].addresses.length > 0
+    if (isUsed) isEmpty = false
   }
+  if (isEmpty) throw new UsageError('A simulated cloud needs an account.')
   return services
 }

@@ -1,6 +1,7 @@
 /** users.getProfile, users.history and users.watch/stop. */
+
+import { invalid, notFound } from '../google/errors.ts'
 import type { SimAnswer } from '../server.ts'
-import { invalid, notFound } from './errors.ts'
 import type { HistoryRecord, HistoryRequest, HistoryType } from './mailbox-contract.ts'
 import {
   answer,

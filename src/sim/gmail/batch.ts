@@ -4,9 +4,9 @@
  */
 import { STATUS_CODES } from 'node:http'
 import type { Random } from '../../base/random.ts'
+import { invalid } from '../google/errors.ts'
+import { boundaryOf, cutHead, readHeaders, splitMultipart } from '../google/multipart.ts'
 import { answerPieces, type SimAnswer, type SimCall, splitUrl } from '../server.ts'
-import { invalid } from './errors.ts'
-import { boundaryOf, cutHead, readHeaders, splitMultipart } from './upload.ts'
 
 export type BatchPart = { contentId: string | undefined; call: SimCall }
 export type AnsweredPart = { contentId: string | undefined; answer: SimAnswer }

@@ -1,6 +1,7 @@
 /** users.drafts. */
+
+import { invalid, notFound } from '../google/errors.ts'
 import type { SimAnswer } from '../server.ts'
-import { invalid, notFound } from './errors.ts'
 import type { SimDraft } from './mailbox-contract.ts'
 import { changedJson, messageJson, viewOf } from './message-json.ts'
 import { checkRecipients, placed } from './message-routes.ts'

@@ -2,7 +2,13 @@
 import { UsageError } from '../../base/errors.ts'
 import { formatCount } from '../../base/format.ts'
 import type { FaultEffect } from '../fault-rules.ts'
-import { GoogleSignIn, googleClient, googlePaths, type ServiceAccount } from '../google/sign-in.ts'
+import {
+  type GoogleSignIn,
+  googleClient,
+  googlePaths,
+  joinGoogleSignIn,
+  type ServiceAccount,
+} from '../google/sign-in.ts'
 import type { Grants } from '../grants.ts'
 import { Quota, type QuotaSettings } from '../quota.ts'
 import type { Routes, SimAnswer, SimCall } from '../server.ts'
@@ -67,10 +73,7 @@ export class Gmail implements RunningService {
       seed,
     })
     this.push = new Push({ clock, random: randomFor(kernel, 0x9054), settings: options.push ?? {} })
-    this.#signIn = new GoogleSignIn(kernel, {
-      random: randomFor(kernel, 0x0a07),
-      addresses: () => this.addresses,
-    })
+    this.#signIn = joinGoogleSignIn(kernel, () => this.addresses)
     this.#api = new GmailApi({
       kernel,
       mailboxes: this.#mailboxes,

@@ -1,6 +1,7 @@
 /** users.labels. */
+
+import { invalid, notFound } from '../google/errors.ts'
 import type { SimAnswer } from '../server.ts'
-import { invalid, notFound } from './errors.ts'
 import type { LabelFields } from './mailbox-contract.ts'
 import { answer, jsonBody, noContent, type RouteContext, type RouteTable, stringOf } from './route.ts'
 

@@ -2,9 +2,10 @@
  * A message as JSON in the four formats. The raw one is the hot path of every download: its bytes become
  * base64 once, and nothing walks over that text again.
  */
+
+import { invalid } from '../google/errors.ts'
+import { applyFields, type Selection, selects } from '../google/fields.ts'
 import type { SimAnswer } from '../server.ts'
-import { invalid } from './errors.ts'
-import { applyFields, type Selection, selects } from './fields.ts'
 import type { SimMessage } from './mailbox-contract.ts'
 import { snippetOf } from './message-content.ts'
 import { base64url, mimeTypeOf, payloadHeaders, payloadOf } from './payload.ts'

@@ -1,6 +1,7 @@
 /** users.messages and its attachments. */
+
+import { GoogleError, invalid, notFound } from '../google/errors.ts'
 import type { SimAnswer } from '../server.ts'
-import { GoogleError, invalid, notFound } from './errors.ts'
 import type { NewMessage } from './mailbox-contract.ts'
 import { dateHeaderMs, topHeaders } from './message-content.ts'
 import { changedJson, messageAnswer, viewOf } from './message-json.ts'

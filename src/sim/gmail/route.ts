@@ -1,8 +1,8 @@
 /** What a route of the Gmail API is given and what it may answer with. */
 import type { FaultPlan } from '../faults.ts'
+import { invalid } from '../google/errors.ts'
+import { applyFields, type Selection } from '../google/fields.ts'
 import { jsonAnswer, type SimAnswer, type SimCall } from '../server.ts'
-import { invalid } from './errors.ts'
-import { applyFields, type Selection } from './fields.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { ListRequest } from './mailbox-contract.ts'
 import type { Push } from './push.ts'

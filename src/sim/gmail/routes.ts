@@ -4,14 +4,6 @@
  */
 import type { FaultEffect } from '../fault-rules.ts'
 import type { FaultPlan } from '../faults.ts'
-import type { Access, Grants } from '../grants.ts'
-import type { Quota } from '../quota.ts'
-import type { Operation, Routes, SimAnswer, SimCall } from '../server.ts'
-import type { Kernel } from '../service.ts'
-import { bearerToken } from '../sign-in.ts'
-import { accountRoutes } from './account-routes.ts'
-import { type BatchPart, batchAnswer, isBatchPath, readBatch } from './batch.ts'
-import { draftRoutes } from './draft-routes.ts'
 import {
   concurrencyFault,
   delegationFault,
@@ -25,8 +17,16 @@ import {
   scopeFault,
   thrownAnswer,
   unauthenticatedFault,
-} from './errors.ts'
-import { parseFields } from './fields.ts'
+} from '../google/errors.ts'
+import { parseFields } from '../google/fields.ts'
+import type { Access, Grants } from '../grants.ts'
+import type { Quota } from '../quota.ts'
+import type { Operation, Routes, SimAnswer, SimCall } from '../server.ts'
+import type { Kernel } from '../service.ts'
+import { bearerToken } from '../sign-in.ts'
+import { accountRoutes } from './account-routes.ts'
+import { type BatchPart, batchAnswer, isBatchPath, readBatch } from './batch.ts'
+import { draftRoutes } from './draft-routes.ts'
 import { labelRoutes } from './label-routes.ts'
 import type { Mailbox } from './mailbox.ts'
 import { messageRoutes } from './message-routes.ts'
@@ -46,6 +46,7 @@ export type GmailApiOptions = {
   batchPartsMax: number | undefined
 }
 
+const SERVICE = 'gmail.googleapis.com'
 const BATCH_PARTS_MAX = 100
 /** Of a message or a thread: 64 bits in hexadecimal. */
 const ITEM_ID = /^[0-9a-f]{1,16}$/i
@@ -124,7 +125,7 @@ export class GmailApi implements Routes {
     const problem = problemOf(call, matched)
     if (problem || !access || !mailbox) return faultAnswer(problem ?? unauthenticatedFault)
     const refused = quota.charge(access.address, route.name)
-    if (refused) return faultAnswer(quotaFault(refused))
+    if (refused) return faultAnswer(quotaFault(SERVICE, refused))
     if (route.name === 'messages.get' && kernel.faults.poisonOf(ids[0]!))
       return refusalAnswer({ status: 500 })
     try {
@@ -213,7 +214,7 @@ export class GmailApi implements Routes {
 function problemOf(call: SimCall, { route, ids, user, access }: Matched): GoogleFault | undefined {
   if (!access) return bearerToken(call) === '' ? missingTokenFault : unauthenticatedFault
   if (user !== 'me' && user.toLowerCase() !== access.address.toLowerCase()) return delegationFault(user)
-  if (!allows(access.scopes, route.need)) return scopeFault
+  if (!allows(access.scopes, route.need)) return scopeFault(SERVICE)
   if (
     ids[0] !== undefined &&
     /^(?:messages|attachments|threads)\./.test(route.name) &&
@@ -227,7 +228,7 @@ function problemOf(call: SimCall, { route, ids, user, access }: Matched): Google
 /** The scope that may see headers only. */
 function metadataProblem({ query }: SimCall, route: Route, access: Access): GoogleFault | undefined {
   if (route.need !== 'read' || allows(access.scopes, 'content')) return undefined
-  if (!access.scopes.includes(gmailScopes.metadata)) return scopeFault
+  if (!access.scopes.includes(gmailScopes.metadata)) return scopeFault(SERVICE)
   const format = (query.get('format') ?? 'full').toLowerCase()
   const isRead = route.name === 'messages.get' || route.name === 'threads.get'
   const refuse = (message: string): GoogleFault => ({ status: 403, message, reason: 'forbidden' })

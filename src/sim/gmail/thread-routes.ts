@@ -1,6 +1,7 @@
 /** users.threads. */
+
+import { notFound } from '../google/errors.ts'
 import type { SimAnswer } from '../server.ts'
-import { notFound } from './errors.ts'
 import type { SimThread } from './mailbox-contract.ts'
 import { changedJson, messageJson, viewOf } from './message-json.ts'
 import { labelChange } from './message-routes.ts'

@@ -2,10 +2,9 @@
  * Sign-in as Google does it, for every service of its cloud: the consent page (authorization code with PKCE), the
  * token endpoint (code, refresh token, signed JWT of a service account), revocation and token info.
  */
-import type { Random } from '../../base/random.ts'
 import type { Access, Tokens } from '../grants.ts'
 import { jsonAnswer, type Operation, type SimAnswer, type SimCall } from '../server.ts'
-import type { Kernel } from '../service.ts'
+import { type Kernel, randomFor } from '../service.ts'
 import { bearerToken, form, isLoopback, SignIn, type SignInProblem, splitScopes } from '../sign-in.ts'
 import { createSigningKey, privatePem, type SigningKey, verifyJwt } from './keys.ts'
 
@@ -36,11 +35,30 @@ const JWT_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 const SERVICE_EMAIL = 'archiver@tidemark-sim.iam.gserviceaccount.com'
 const JWT_AHEAD_S_MAX = 3600
 
+const signIns = new WeakMap<Kernel, GoogleSignIn>()
+
+/** One for each cloud: an account and its tokens are the same at every service that joins. */
+export function joinGoogleSignIn(kernel: Kernel, addresses: () => readonly string[]): GoogleSignIn {
+  const signIn = signIns.get(kernel) ?? new GoogleSignIn(kernel)
+  signIns.set(kernel, signIn)
+  signIn.join(addresses)
+  return signIn
+}
+
 export class GoogleSignIn extends SignIn {
+  readonly #services: (() => readonly string[])[] = []
   #serviceKey: SigningKey | undefined
 
-  constructor(kernel: Kernel, options: { random: Random; addresses: () => readonly string[] }) {
-    super(kernel, { ...options, clientId: googleClient.id })
+  constructor(kernel: Kernel) {
+    super(kernel, {
+      random: randomFor(kernel, 0x0a07),
+      clientId: googleClient.id,
+      addresses: () => [...new Set(this.#services.flatMap((own) => own()))],
+    })
+  }
+
+  join(addresses: () => readonly string[]): void {
+    this.#services.push(addresses)
   }
 
   match(call: SimCall): Operation | undefined {

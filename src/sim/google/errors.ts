@@ -1,4 +1,4 @@
-/** Errors as the Gmail API words them. */
+/** Errors as the APIs of Google word them. */
 import { TidemarkError } from '../../base/errors.ts'
 import type { Refusal } from '../faults.ts'
 import type { QuotaRefusal } from '../quota.ts'
@@ -111,19 +111,23 @@ export const missingTokenFault: GoogleFault = {
   headers: { 'www-authenticate': 'Bearer realm="https://accounts.google.com/"' },
 }
 
-export const scopeFault: GoogleFault = {
-  status: 403,
-  message: 'Request had insufficient authentication scopes.',
-  reason: 'insufficientPermissions',
-  details: [
-    {
-      '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
-      reason: 'ACCESS_TOKEN_SCOPE_INSUFFICIENT',
-      domain: 'googleapis.com',
-      metadata: { service: 'gmail.googleapis.com' },
-    },
-  ],
-  headers: { 'www-authenticate': 'Bearer realm="https://accounts.google.com/", error="insufficient_scope"' },
+/** `service` is the API's host, here and below. */
+export function scopeFault(service: string): GoogleFault {
+  const bearer = 'Bearer realm="https://accounts.google.com/", error="insufficient_scope"'
+  return {
+    status: 403,
+    message: 'Request had insufficient authentication scopes.',
+    reason: 'insufficientPermissions',
+    details: [
+      {
+        '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
+        reason: 'ACCESS_TOKEN_SCOPE_INSUFFICIENT',
+        domain: 'googleapis.com',
+        metadata: { service },
+      },
+    ],
+    headers: { 'www-authenticate': bearer },
+  }
 }
 
 export function delegationFault(address: string): GoogleFault {
@@ -136,7 +140,10 @@ export const concurrencyFault: GoogleFault = {
   reason: 'rateLimitExceeded',
 }
 
-export function quotaFault({ shape, retryAfterSeconds, retryAtMs }: QuotaRefusal): GoogleFault {
+export function quotaFault(
+  service: string,
+  { shape, retryAfterSeconds, retryAtMs }: QuotaRefusal,
+): GoogleFault {
   const headers: Record<string, string> =
     retryAfterSeconds === null ? {} : { 'retry-after': String(Math.ceil(retryAfterSeconds)) }
   if (shape === 'user403') {
@@ -144,27 +151,26 @@ export function quotaFault({ shape, retryAfterSeconds, retryAtMs }: QuotaRefusal
     const message = `User-rate limit exceeded.  Retry after ${at}`
     return { status: 403, message, reason: 'userRateLimitExceeded', domain: 'usageLimits', headers }
   }
-  const message =
-    "Quota exceeded for quota metric 'Queries' and limit 'Queries per minute per user' of service 'gmail.googleapis.com' for consumer 'project_number:000000000000'."
+  const message = `Quota exceeded for quota metric 'Queries' and limit 'Queries per minute per user' of service '${service}' for consumer 'project_number:000000000000'.`
   const status = shape === 'rate403' ? 403 : 429
   return {
     status,
     message,
     reason: 'rateLimitExceeded',
     domain: 'usageLimits',
-    details: quotaDetails,
+    details: [quotaDetail(service)],
     headers,
   }
 }
 
-const quotaDetails = [
-  {
+function quotaDetail(service: string): object {
+  return {
     '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
     reason: 'RATE_LIMIT_EXCEEDED',
     domain: 'googleapis.com',
-    metadata: { service: 'gmail.googleapis.com', quota_metric: 'gmail.googleapis.com/default' },
-  },
-]
+    metadata: { service, quota_metric: `${service}/default` },
+  }
+}
 
 /** What a fault rule asked for, in Google's words. */
 export function refusalAnswer({ status, reason, message, retryAfterSeconds }: Refusal): SimAnswer {

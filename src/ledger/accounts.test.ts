@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import type { TidemarkError, UsageError } from '../base/errors.ts'
-import { Accounts, accountKey } from './accounts.ts'
+import { Accounts, accountKey, OWNER_ID } from './accounts.ts'
 import { fileHome, type Home, memoryHome, postgresHome, type Site } from './home.suite.ts'
 import { openLedger } from './open.ts'
 
@@ -29,7 +29,15 @@ function accountsContract(home: Home): void {
       async (accounts, { clock }) => {
         const added = await accounts.add(ANN)
         const { service, name, settings } = ANN
-        const expected = { id: added.id, service, name, settings, state: 'ready', createdAtMs: clock.now() }
+        const expected = {
+          id: added.id,
+          service,
+          name,
+          settings,
+          state: 'ready',
+          userId: OWNER_ID,
+          createdAtMs: clock.now(),
+        }
         assert.deepEqual(added, expected)
         assert.deepEqual(await accounts.find('gmail', 'ann@example.com'), expected)
         assert.deepEqual(await accounts.list(), [expected])
@@ -101,6 +109,33 @@ function accountsContract(home: Home): void {
         await assert.rejects(accounts.setSealed(id, SEALED), isGone)
         await assert.rejects(accounts.sealed(id), isGone)
         assert.equal(await accounts.setSealed(id, SEALED, SEALED), false)
+      },
+    )
+
+    withAccounts('an account is of one user, and of another once it is given to them', async (accounts) => {
+      const { id } = await accounts.add(ANN)
+      await accounts.add({ ...ANN, name: 'bob@example.com', userId: 2 })
+      const of = async (userId: number): Promise<string[]> =>
+        (await accounts.ofUser(userId)).map(({ name }) => name)
+      assert.deepEqual([await of(OWNER_ID), await of(2)], [['ann@example.com'], ['bob@example.com']])
+      await accounts.setUser(id, 2)
+      assert.deepEqual([await of(OWNER_ID), await of(2)], [[], ['ann@example.com', 'bob@example.com']])
+    })
+
+    withAccounts(
+      'accounts of a ledger without users are those of the owner',
+      async (_accounts, { ledger }) => {
+        const earlier = ['DROP INDEX accounts_user', 'ALTER TABLE accounts DROP COLUMN user_id']
+        await ledger.driver.transaction(async (tx) => {
+          for (const sql of earlier) await tx.run(sql)
+          await tx.run(
+            `INSERT INTO accounts(service, name, settings, state, sealed, created_at) VALUES ('gmail', 'ann', '{}', 'ready', ?, 1)`,
+            [SEALED],
+          )
+          await tx.run(`UPDATE app_schemas SET version = 1 WHERE app = 'accounts'`)
+        })
+        const [ann] = await (await Accounts.open(ledger)).ofUser(OWNER_ID)
+        assert.deepEqual([ann?.name, ann?.userId], ['ann', OWNER_ID])
       },
     )
 

@@ -19,6 +19,8 @@ export type Account = {
   name: string
   settings: Record<string, unknown>
   state: AccountState
+  /** Whose it is: exactly one user's. */
+  userId: number
   createdAtMs: number
 }
 
@@ -27,7 +29,12 @@ export type NewAccount = {
   name: string
   settings: Record<string, unknown>
   sealed: Uint8Array
+  /** The owner's if left out. */
+  userId?: number | undefined
 }
+
+/** The user who is always there: see users.ts. */
+export const OWNER_ID = 1
 
 const ACCOUNTS_MAX = 10_000
 
@@ -42,10 +49,11 @@ type AccountRow = {
   name: string
   settings: string
   state: AccountState
+  user_id: number
   created_at: number
 }
 
-const COLUMNS = 'id, service, name, settings, state, created_at'
+const COLUMNS = 'id, service, name, settings, state, user_id, created_at'
 
 export class Accounts {
   readonly #ledger: Ledger
@@ -55,7 +63,7 @@ export class Accounts {
   }
 
   static async open(ledger: Ledger): Promise<Accounts> {
-    await ledger.migrateApp('accounts', [schema(ledger.dialect)])
+    await ledger.migrateApp('accounts', [schema(ledger.dialect), ownerStatements(ledger.dialect)])
     return new Accounts(ledger)
   }
 
@@ -70,24 +78,36 @@ export class Accounts {
     return rows.map(toAccount)
   }
 
+  /** Those of one user: through these, and no others, they see what was kept of them. */
+  async ofUser(userId: number): Promise<Account[]> {
+    const rows = await this.#ledger.driver.read((tx) =>
+      tx.all<AccountRow>(
+        `SELECT ${COLUMNS} FROM accounts WHERE user_id = ? ORDER BY service, name LIMIT ${ACCOUNTS_MAX}`,
+        [userId],
+      ),
+    )
+    return rows.map(toAccount)
+  }
+
   find(service: string, name: string): Promise<Account | undefined> {
     return this.#one('service = ? AND name = ?', [service, name])
   }
 
-  add({ service, name, settings, sealed }: NewAccount): Promise<Account> {
+  add({ service, name, settings, sealed, userId = OWNER_ID }: NewAccount): Promise<Account> {
     return this.#ledger.driver.transaction(async (tx) => {
       const now = this.#ledger.now()
       const row = await tx.get<{ id: number }>(
-        `INSERT INTO accounts(service, name, settings, state, sealed, created_at) VALUES (?, ?, ?, 'ready', ?, ?)
-         ON CONFLICT (service, name) DO NOTHING RETURNING id`,
-        [service, name, JSON.stringify(settings), sealed, now],
+        `INSERT INTO accounts(service, name, settings, state, sealed, user_id, created_at)
+         VALUES (?, ?, ?, 'ready', ?, ?, ?) ON CONFLICT (service, name) DO NOTHING RETURNING id`,
+        [service, name, JSON.stringify(settings), sealed, userId, now],
       )
       if (!row) {
         throw new UsageError(`The account ${accountKey({ service, name })} is there already.`, {
           code: 'account-exists',
         })
       }
-      return { id: row.id, service, name, settings: { ...settings }, state: 'ready', createdAtMs: now }
+      const kept = { ...settings }
+      return { id: row.id, service, name, settings: kept, state: 'ready', userId, createdAtMs: now }
     })
   }
 
@@ -97,6 +117,11 @@ export class Accounts {
 
   setState(id: number, state: AccountState): Promise<void> {
     return this.#change(id, 'state = ?', [state])
+  }
+
+  /** Gives it to another user, who sees from now on what was kept of it; whoever had it does not any more. */
+  setUser(id: number, userId: number): Promise<void> {
+    return this.#change(id, 'user_id = ?', [userId])
   }
 
   async sealed(id: number): Promise<Uint8Array> {
@@ -177,6 +202,15 @@ function schema(dialect: Tx['dialect']): string[] {
   ]
 }
 
+/** Version 2: whose each is. Those of before users were there are the owner's. */
+function ownerStatements(dialect: Tx['dialect']): string[] {
+  const int = dialect === 'sqlite' ? 'INTEGER' : 'BIGINT'
+  return [
+    `ALTER TABLE accounts ADD COLUMN user_id ${int} NOT NULL DEFAULT ${OWNER_ID}`,
+    `CREATE INDEX accounts_user ON accounts(user_id)`,
+  ]
+}
+
 function toAccount(row: AccountRow): Account {
   return {
     id: row.id,
@@ -184,6 +218,7 @@ function toAccount(row: AccountRow): Account {
     name: row.name,
     settings: parseSettings(row),
     state: row.state,
+    userId: row.user_id,
     createdAtMs: row.created_at,
   }
 }

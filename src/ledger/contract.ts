@@ -292,6 +292,13 @@ export type BadRow = {
 
 export type Tally = { kind: string; stage: Stage; n: number }
 
+export type EffectOptions = {
+  /** Told whose turn it is, and whose it was when this throws; nothing where that cannot be known. */
+  onTurn(index: number | undefined): void
+  /** Constraints that wait for COMMIT are looked at behind the last of them as well. */
+  looksAhead: boolean
+}
+
 /** Asked of the database by both ledgers; the statements differ, the meaning does not. */
 export interface Driver {
   readonly dialect: 'sqlite' | 'postgres'
@@ -319,6 +326,8 @@ export interface Driver {
   assertFit(tx: Tx): void
   /** Reads outside a transaction; never waits for a writer. */
   read<T>(fn: (tx: Tx) => Promise<T>): Promise<T>
+  /** Reads that belong together: all its statements see the database as it was at the first of them. */
+  snapshot<T>(fn: (tx: Tx) => Promise<T>): Promise<T>
   /** An app's own connection (DatabaseSync or a pg client), inside a transaction the app has begun. */
   within<T>(connection: unknown, fn: (tx: Tx) => Promise<T>): Promise<T>
   /** One of these slots that no other transaction writes to before this one, which may take long, has ended. */
@@ -330,10 +339,9 @@ export interface Driver {
   /** Fenced: claimed → done for all that this owner still holds and nobody cancels; returns their ids. */
   settleDone(tx: Tx, owner: number, jobs: readonly ClaimedJob[], now: number): Promise<Set<number>>
   /**
-   * Effects of several parts, as if one after the other; `onTurn` tells whose turn it is, and whose it was when this
-   * throws. None of them may go on after a statement of it has failed.
+   * Effects of several parts, as if one after the other. None of them may go on after a statement of it has failed.
    */
-  runEffects(tx: Tx, list: readonly KindEffects[], onTurn: (index: number) => void): Promise<void>
+  runEffects(tx: Tx, list: readonly KindEffects[], options: EffectOptions): Promise<void>
   /** The (stream, kind) pairs with ready jobs in a lane, found by skipping along the ready index; in order. */
   readyQueues(tx: Tx, lane: Lane, page: { fromStream: number; max: number }): Promise<ReadyQueue[]>
   /** Of each share the first jobs until they have its bytes, the last of them whole; all together until `bytesMax`. */

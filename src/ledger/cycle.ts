@@ -9,6 +9,9 @@
  * one that is to blame, or in halves until it is alone. Effects may therefore run again; they only ever
  * touch the transaction.
  *
+ * A constraint that is looked at only with COMMIT (DEFERRABLE INITIALLY DEFERRED) is one of these. Looking at it behind
+ * every savepoint would cost everybody a round trip on PostgreSQL, so that is done only where one was broken lately.
+ *
  * A connection that is lost is nobody's fault, unless it is lost again and again, and only while effects are
  * written: then one of them does it (a query that ends the server's process, say), and is searched for in the same way.
  */
@@ -38,12 +41,16 @@ export type CycleContext = {
   turns: Turns
   /** Connections lost while effects were written, since the last group that was committed. */
   losses: { n: number }
+  /** So many groups with effects are still looked at for what COMMIT would refuse. */
+  late: { groupsLeft: number }
   point: (name: CommitPoint) => void
 }
 
 /** So many times in a row may a server be restarted, or a process be suspended. */
 const LOSSES_MAX = 4
 const BACK_TRIES_MAX = 10
+/** After so many groups in which COMMIT would have refused nothing, it is trusted again. */
+const LATE_GROUPS = 1_000
 const BACK_PAUSE_MS = 500
 /** Not of a database that is full, locked or cannot be written. */
 const LOST_CODES: ReadonlySet<string | undefined> = new Set(['ledger-down', 'ledger-idle'])
@@ -78,8 +85,11 @@ export async function runCycle(ctx: CycleContext, cycle: Cycle): Promise<CycleOu
 
 type Group = { owner: number; parts: readonly Part[]; claim?: ClaimRequest; locks: Locks }
 type GroupOutput = { result: Omit<CycleResult, 'settled' | 'work'>; changes: Changes; answers: Answers }
-/** The part that was being written when the transaction was lost; and whether any effects had begun by then. */
-type Blame = { part?: Part; hadEffects?: boolean }
+/**
+ * The part that was being written when the transaction was lost; whether any effects had begun by then; and whether
+ * COMMIT refused what nobody had looked at.
+ */
+type Blame = { part?: Part; hadEffects?: boolean; refusedUnseen?: boolean }
 
 async function together(ctx: CycleContext, group: Group): Promise<GroupOutput> {
   const blame: Blame = {}
@@ -95,6 +105,10 @@ async function together(ctx: CycleContext, group: Group): Promise<GroupOutput> {
         return apart(ctx, group, {}, lossError(thrown))
     }
     if (group.parts.length + (group.claim ? 1 : 0) <= 1 || isOutage(thrown)) throw thrown
+    if (blame.hadEffects && blame.refusedUnseen) {
+      ctx.late.groupsLeft = LATE_GROUPS
+      return together(ctx, group)
+    }
     return apart(ctx, group, blame, thrown)
   }
 }
@@ -141,9 +155,14 @@ async function inOneTransaction(ctx: CycleContext, group: Group, blame: Blame): 
       if ((part?.settlement?.work ?? part?.work)?.effects) blame.hadEffects = true
     }
     onPart(undefined)
+    blame.refusedUnseen = false
     const { locks, owner } = group
     const several = group.parts.length > 1 || locks === 'apart'
-    const parts = { ...ctx, tx, changes, now, owner, answers, several, locks, onPart }
+    const looksAhead = ctx.late.groupsLeft > 0
+    const onRefused = (): void => {
+      ctx.late.groupsLeft = LATE_GROUPS
+    }
+    const parts = { ...ctx, tx, changes, now, owner, answers, several, locks, looksAhead, onRefused, onPart }
     await writeOutcomes(parts, group.parts.filter(isOutcome))
     ctx.point('effects-done')
     await writeEnqueues(parts, group.parts.filter(isEnqueue))
@@ -159,6 +178,8 @@ async function inOneTransaction(ctx: CycleContext, group: Group, blame: Blame): 
     // What we claimed ourselves needs nobody else; the rest may.
     else if (changes.becameReady > claim.jobs.length) await driver.announce(tx, 'work')
     ctx.point('before-commit')
+    blame.refusedUnseen = !looksAhead
+    if (looksAhead && blame.hadEffects) ctx.late.groupsLeft = Math.max(0, ctx.late.groupsLeft - 1)
     return {
       claimed: claim.jobs,
       backlog: claim.backlog,

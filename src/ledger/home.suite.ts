@@ -125,42 +125,30 @@ function sqliteConnection(file: string): AppConnection {
 }
 
 /**
- * One database and one set of connections for the whole suite, emptied before each test: making new ones
- * takes longer than most tests do.
+ * One database for many tests, emptied before each: a new one with its tables takes PostgreSQL a tenth of a second of a
+ * core, and much longer than that where a disk is busy.
  */
-export function postgresHome(): Home {
-  const clock = new StillClock()
-  let opened: ReturnType<typeof openHasty> | undefined
-  return {
-    name: 'PostgreSQL',
-    shared: true,
-    fresh: async (point) => {
-      opened ??= openHasty(clock)
-      const { ledger: first, admin, database } = await opened
-      await empty(admin)
-      const ledger = new Ledger(first.driver, { random: seededRandom(1), point })
-      return {
-        ledger,
-        clock,
-        url: database.url,
-        connect: () => postgresConnection(database.url),
-        leave: async () => {},
-      }
-    },
-    remove: async () => {
-      if (!opened) return
-      const { ledger, admin, database } = await opened
-      await ledger.close()
-      await admin.end()
-      await database.drop()
-    },
+export class ReusedDatabase {
+  #made: Promise<{ database: TestDatabase; admin: pg.Client }> | undefined
+
+  /** Its address, with a ledger in it that holds nothing; what the test before this one opened is closed by now. */
+  async empty(): Promise<string> {
+    this.#made ??= makeHasty()
+    const { database, admin } = await this.#made
+    await empty(admin)
+    return database.url
+  }
+
+  async remove(): Promise<void> {
+    if (!this.#made) return
+    const { database, admin } = await this.#made
+    await admin.end()
+    await database.drop()
   }
 }
 
 /** No test here cuts the power: a commit need not wait for the disk. */
-async function openHasty(
-  clock: Clock,
-): Promise<{ database: TestDatabase; admin: pg.Client; ledger: Ledger }> {
+async function makeHasty(): Promise<{ database: TestDatabase; admin: pg.Client }> {
   const database = await freshDatabase()
   const admin = new pg.Client({ connectionString: database.url })
   await admin.connect()
@@ -169,7 +157,34 @@ async function openHasty(
   // Where two transactions wait for each other, the tests need not wait a second for one to be told.
   await admin.query(`ALTER DATABASE ${name} SET deadlock_timeout = '20ms'`)
   await admin.query(`SET session_replication_role = replica`)
-  return { database, admin, ledger: await openLedger(database.url, { clock }) }
+  return { database, admin }
+}
+
+/** One set of connections for the whole suite, too. */
+export function postgresHome(): Home {
+  const clock = new StillClock()
+  const database = new ReusedDatabase()
+  let first: Ledger | undefined
+  return {
+    name: 'PostgreSQL',
+    shared: true,
+    fresh: async (point) => {
+      const url = await database.empty()
+      first ??= await openLedger(url, { clock })
+      const ledger = new Ledger(first.driver, { random: seededRandom(1), point })
+      return {
+        ledger,
+        clock,
+        url,
+        connect: () => postgresConnection(url),
+        leave: async () => {},
+      }
+    },
+    remove: async () => {
+      await first?.close()
+      await database.remove()
+    },
+  }
 }
 
 async function postgresConnection(url: string): Promise<AppConnection> {

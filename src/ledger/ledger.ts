@@ -113,6 +113,7 @@ export class Ledger {
   #pauses: Pauses = NO_PAUSES
   readonly #turns = firstTurns()
   readonly #losses = { n: 0 }
+  readonly #late = { groupsLeft: 0 }
   #onToStop: (stop: { id: number; owner: number }) => void = () => {}
   #onUnbalanced: (segment: SegmentRow) => void = () => {}
 
@@ -477,7 +478,7 @@ export class Ledger {
 
   #cycleContext(): CycleContext {
     const context = { driver: this.driver, slot: this.#slot, pauses: this.#pauses, turns: this.#turns }
-    return { ...context, losses: this.#losses, point: this.#point }
+    return { ...context, losses: this.#losses, late: this.#late, point: this.#point }
   }
 
   /** A write that is not a cycle: consequences, segments, tallies and announcements are taken care of. */

@@ -34,12 +34,16 @@ export type PartsContext = WriteContext & {
   /** What fails is to be undone alone. */
   several: boolean
   locks: Locks
+  /** What COMMIT would refuse was found in time. */
+  onRefused: () => void
   /** Told which part is being written, and when none is. */
   onPart: (part: Part | undefined) => void
 }
 
 /** Each savepoint that writes is a transaction id on PostgreSQL, which keeps 64 of them at hand. */
 const PARTS_PER_SAVEPOINT = 64
+/** Where nobody knows which part it was, quarters tell with a third fewer parts written again than halves. */
+const PIECES = 4
 /** Most outcomes bring nothing, and there are thousands of them in a cycle. */
 const HELD: SettleResult = { status: 'held', jobs: [] }
 /** So that those who are set aside come back together, and others commit meanwhile. */
@@ -132,7 +136,7 @@ async function behindSavepoints<P extends Part>(
       onPart(part)
     }
     const writeGroup = async (): Promise<void> => {
-      const within = { tx, driver, now, changes, locks }
+      const within = { tx, driver, now, changes, locks, looksAhead: ctx.looksAhead }
       const held: { part: P; brought: Brought }[] = []
       for (const part of group) {
         turn(part)
@@ -154,15 +158,20 @@ async function behindSavepoints<P extends Part>(
       ctx.changes.add(changes)
       continue
     }
+    if (ctx.looksAhead && !writing) ctx.onRefused()
     const culprit = group.length === 1 ? group[0] : writing
     if (culprit) {
       answers.set(culprit, { status: 'error', error: undone.error })
       failed.push(culprit)
     }
-    // Those before it were fine a moment ago. If nobody knows which it was, halves will tell.
-    const at = culprit ? group.indexOf(culprit) : Math.ceil(group.length / 2)
-    const behind = [group.slice(culprit ? at + 1 : at), ...groups]
-    const wait = culprit ? alsoIdle(culprit, undone.error) : () => undefined
+    if (!culprit) {
+      groups.unshift(...chunks(group, Math.ceil(group.length / PIECES)))
+      continue
+    }
+    // Those before it were fine a moment ago.
+    const at = group.indexOf(culprit)
+    const behind = [group.slice(at + 1), ...groups]
+    const wait = alsoIdle(culprit, undone.error)
     groups = [group.slice(0, at), ...behind.map((list) => list.filter((part) => !setAside(part, wait(part))))]
     groups = groups.filter(({ length }) => length > 0)
   }

@@ -12,7 +12,15 @@ import { addSegments, countSegments, splitSegments } from './frontier.ts'
 import { guarded } from './guard.ts'
 import { checkName } from './input-check.ts'
 
-export type WriteContext = { tx: Tx; driver: Driver; changes: Changes; now: number; locks?: Locks }
+export type WriteContext = {
+  tx: Tx
+  driver: Driver
+  changes: Changes
+  now: number
+  locks?: Locks
+  /** See EffectOptions. */
+  looksAhead?: boolean
+}
 
 /** `job`: whose outcome it is. */
 export type Brought = { work: Work; job: ClaimedJob | null }
@@ -59,7 +67,7 @@ export async function writeWorks(
 }
 
 async function runEffects(
-  { tx, driver }: WriteContext,
+  { tx, driver, looksAhead = false }: WriteContext,
   list: readonly Brought[],
   onTurn: OnTurn,
 ): Promise<void> {
@@ -75,7 +83,11 @@ async function runEffects(
       },
     ]
   })
-  if (effects.length > 0) await driver.runEffects(tx, effects, (index) => onTurn(places[index]!))
+  if (effects.length === 0) return
+  await driver.runEffects(tx, effects, {
+    onTurn: (index) => onTurn(index === undefined ? undefined : places[index]),
+    looksAhead,
+  })
 }
 
 /** With the segments by their ids. */

@@ -11,7 +11,15 @@
 import type pg from 'pg'
 import { type Clock, sleep, systemClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
-import type { Announcement, Driver, Heartbeat, HeartbeatOptions, KindEffects, Tx } from '../contract.ts'
+import type {
+  Announcement,
+  Driver,
+  EffectOptions,
+  Heartbeat,
+  HeartbeatOptions,
+  KindEffects,
+  Tx,
+} from '../contract.ts'
 import { refuseInside } from '../guard.ts'
 import { inThread, onTimer } from '../heartbeat-loop.ts'
 import { FORGET_COMMITS, hasCommitted, leaveWitness, type Session, SWEEP_COMMITS } from './commit.ts'
@@ -29,9 +37,12 @@ import { PostgresTx, RunAgain } from './tx.ts'
 /** Two cycles, what the engine does beside them, and four transactions of apps (see Ledger). */
 const WRITERS_MAX = 8
 const READERS_MAX = 2
+/** Searches, which may take their time: nobody who only looks is to wait behind them. */
+const SNAPSHOTS_MAX = 4
 /** Rows that stay behind are swept by the next engine that starts. */
 const FORGET_MS_MAX = 1_000
 const DEADLOCK_TRIES_MAX = 5
+const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'
 /** Cycles of other processes are over by then, mostly; what is not is an app's transaction, or stands still. */
 const BEGIN_BRIEF = `${BEGIN}; SET LOCAL lock_timeout = 500`
@@ -52,6 +63,7 @@ export class PostgresDriver implements Driver {
   readonly #instance: string
   readonly #writers: ConnectionPool
   readonly #readers: ConnectionPool
+  readonly #snapshots: ConnectionPool
   readonly #book = new StatementBook()
   readonly #heads = new ReadyHeads()
   readonly #manners = new Manners()
@@ -69,6 +81,7 @@ export class PostgresDriver implements Driver {
     this.#offsetMs = options.offsetMs
     this.#writers = new ConnectionPool(options.target, 'writer', WRITERS_MAX)
     this.#readers = new ConnectionPool(options.target, 'reader', READERS_MAX)
+    this.#snapshots = new ConnectionPool(options.target, 'reader', SNAPSHOTS_MAX)
   }
 
   /** The database's clock is the one that all processes share. A clock that was passed in for a test is obeyed. */
@@ -121,6 +134,19 @@ export class PostgresDriver implements Driver {
     }
   }
 
+  async snapshot<T>(fn: (tx: Tx) => Promise<T>): Promise<T> {
+    const client = await this.#checkOut(this.#snapshots)
+    const tx = new PostgresTx(client, this.target.where, { heads: this.#heads })
+    tx.send(BEGIN_SNAPSHOT)
+    try {
+      return await fn(tx)
+    } finally {
+      if (!tx.broken) tx.send('ROLLBACK')
+      tx.close()
+      this.#snapshots.release(client, tx.broken)
+    }
+  }
+
   /** The app's connection keeps its own search path: ours is there only while `fn` runs. */
   async within<T>(connection: unknown, fn: (tx: Tx) => Promise<T>): Promise<T> {
     const client = connection as pg.ClientBase
@@ -163,8 +189,8 @@ export class PostgresDriver implements Driver {
   readonly insertEdges = insertEdges
   readonly settleDone = settleDone
 
-  runEffects(tx: Tx, list: readonly KindEffects[], onTurn: (index: number) => void): Promise<void> {
-    return runEffects(tx as PostgresTx, list, onTurn)
+  runEffects(tx: Tx, list: readonly KindEffects[], options: EffectOptions): Promise<void> {
+    return runEffects(tx as PostgresTx, list, options)
   }
 
   readonly readyQueues = readyQueues
@@ -207,7 +233,7 @@ export class PostgresDriver implements Driver {
       patience.abort()
     }
     for (const listener of this.#listeners) await listener.stop()
-    await Promise.all([this.#writers.close(), this.#readers.close()])
+    await Promise.all([this.#writers, this.#readers, this.#snapshots].map((pool) => pool.close()))
   }
 
   async #checkOut(pool: ConnectionPool): Promise<pg.PoolClient> {

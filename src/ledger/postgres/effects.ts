@@ -10,19 +10,29 @@
  * and turns out to be the second costs its transaction, which is run again, with that kind step by step from then on.
  */
 import type { TidemarkError } from '../../base/errors.ts'
-import type { KindEffects, Tx, Value } from '../contract.ts'
+import type { EffectOptions, KindEffects, Tx, Value } from '../contract.ts'
 import { classifyOfEffect } from './errors.ts'
 import { type PostgresTx, RunAgain } from './tx.ts'
 
-/** As if one after the other; `onTurn` tells whose turn it is. Throws what the first that failed has thrown. */
+/**
+ * Each constraint that waits for COMMIT, looked at now; for what is written from here on it waits again. So does one that
+ * need not wait (INITIALLY IMMEDIATE): it is looked at with the others, a moment later than usual. A savepoint that is
+ * undone would keep those apart, but then COMMIT would look at everything a second time.
+ */
+const LOOK = `SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED`
+
+/** As if one after the other. Throws what the first that failed has thrown. */
 export async function runEffects(
   tx: PostgresTx,
   list: readonly KindEffects[],
-  onTurn: (index: number) => void,
+  { onTurn, looksAhead }: EffectOptions,
 ): Promise<void> {
   let index = 0
+  let looked: Ended | undefined
   while (index < list.length) {
-    const begun = beginTogether(tx, list.slice(index))
+    const begun = beginTogether(tx, list.slice(index), () => {
+      if (looksAhead) looked = look(tx)
+    })
     for (const ended of begun) {
       onTurn(index)
       const failed = await ended
@@ -34,12 +44,28 @@ export async function runEffects(
       index += 1
     }
   }
+  onTurn(undefined)
+  if (looksAhead) looked ??= look(tx)
+  const refused = await looked
+  if (refused) throw refused.thrown
+}
+
+async function look(tx: PostgresTx): Ended {
+  try {
+    await tx.query({ text: LOOK, values: [] })
+    return undefined
+  } catch (thrown) {
+    return { thrown: classifyOfEffect(thrown) }
+  }
 }
 
 type Ended = Promise<{ thrown: unknown } | undefined>
 
-/** The first, and if its kind is known to send at once, all that follow and are too. */
-function beginTogether(tx: PostgresTx, list: readonly KindEffects[]): Ended[] {
+/**
+ * The first, and if its kind is known to send at once, all that follow and are too. If that was the whole list, what
+ * `onAllSent` sends goes along with it.
+ */
+function beginTogether(tx: PostgresTx, list: readonly KindEffects[], onAllSent: () => void): Ended[] {
   const order: Order = { begun: 0 }
   const ends: Ended[] = []
   tx.cork()
@@ -48,6 +74,7 @@ function beginTogether(tx: PostgresTx, list: readonly KindEffects[]): Ended[] {
     if (ends.length > 0 && !isAtOnce) break
     ends.push(begin(tx, one, order))
     if (!isAtOnce) break
+    if (ends.length === list.length) onAllSent()
   }
   tx.uncork()
   return ends

@@ -8,6 +8,7 @@ const SQLITE_IOERR = 10
 const SQLITE_CORRUPT = 11
 const SQLITE_FULL = 13
 const SQLITE_CANTOPEN = 14
+const SQLITE_CONSTRAINT = 19
 const SQLITE_NOTADB = 26
 
 /** The primary code; extended codes carry it in their low byte. */
@@ -18,6 +19,10 @@ function codeOf(thrown: unknown): number | undefined {
 
 export function isBusy(thrown: unknown): boolean {
   return codeOf(thrown) === SQLITE_BUSY
+}
+
+export function isConstraint(thrown: unknown): boolean {
+  return codeOf(thrown) === SQLITE_CONSTRAINT
 }
 
 /** Errors of the database itself get a `ledger-` code: no job is to blame for them. */

@@ -1,0 +1,107 @@
+/** What the two databases do differently: how words and vectors are kept, and looked for. */
+import type { Tx, Value } from '../../ledger/contract.ts'
+import type { TextLeaf, TextTree } from '../query/query.ts'
+
+/** The words of a document by where they stand; no phrase goes from one list to the next. */
+export type DocumentWords = {
+  title: readonly string[]
+  owner: readonly string[]
+  from: readonly (readonly string[])[]
+  to: readonly (readonly string[])[]
+  folders: readonly (readonly string[])[]
+  body: readonly (readonly string[])[]
+}
+
+export type Condition = { sql: string; params: readonly Value[] }
+
+export type StoredVectors = { modelId: number; contentId: number; of: readonly Float32Array[] }
+
+/** Through whose eyes, and when: access that has expired is none. */
+export type Access = { principalIds: readonly number[]; nowMs: number }
+
+export type MatchRequest = {
+  access: Access
+  /** All of it must hold; null where nothing is said of words. */
+  text: TextTree | null
+  /** By what the score is made. */
+  leaves: readonly TextLeaf[]
+  /** Of documents as `d`. */
+  where: Condition
+  /** Only these, which are few: it begins with them. */
+  among?: { column: 'd.id' | 'd.content_id'; ids: readonly number[] }
+}
+
+export type Match = {
+  id: number
+  content_id: number | null
+  at: number | null
+  source: string
+  type: string
+  owner: string
+  /** How well its words match: more is better, 0 where nothing is said of words. */
+  score: number
+}
+
+export type NearestRequest = {
+  access: Access
+  where: Condition
+  modelId: number
+  query: Float32Array
+  /** How many of the nearest by their signs are compared exactly. */
+  rescored: number
+}
+
+export type NearChunk = { contentId: number; n: number; similarity: number }
+
+export interface IndexDialect {
+  /** In the place of what the document had. */
+  putWords(tx: Tx, docId: number, words: DocumentWords): Promise<void>
+  dropWords(tx: Tx, docId: number): Promise<void>
+  putVectors(tx: Tx, vectors: StoredVectors): Promise<void>
+  /** Of all models. */
+  dropVectors(tx: Tx, contentId: number): Promise<void>
+  /** Whether the document `d` has these words. */
+  hasWords(tree: TextTree): Condition
+  matches(tx: Tx, request: MatchRequest): Promise<Match[]>
+  /** Of all documents, how many have the words; counted no further than COUNTED_MAX on PostgreSQL. */
+  frequency(tx: Tx, leaf: TextLeaf): Promise<number>
+  /** The visible documents that have the words. */
+  visibleWith(tx: Tx, leaf: TextLeaf, access: Access): Promise<number[]>
+  /** Which of these documents have the words. They are known to be visible. */
+  having(tx: Tx, leaf: TextLeaf, docIds: readonly number[]): Promise<number[]>
+  /** `column IN` a list of numbers, whatever its length. */
+  oneOf(column: string, ids: readonly number[]): Condition
+  /** The nearest chunks, the nearest first. */
+  nearest(tx: Tx, request: NearestRequest): Promise<NearChunk[]>
+  /** Words of the whole index, in order, from `from` on and before `to`; who offers them asks first who may see them. */
+  vocabulary(tx: Tx, range: { from: string; to: string; limit: number }): Promise<string[]>
+}
+
+/** Every statement that reads documents has this in it. */
+export function visible({ principalIds, nowMs }: Access): Condition {
+  const sql = `EXISTS (SELECT 1 FROM search_access a WHERE a.doc_id = d.id
+    AND a.principal_id IN (${places(principalIds.length)}) AND (a.expires_at IS NULL OR a.expires_at > ?))`
+  return { sql, params: [...principalIds, nowMs] }
+}
+
+/** The same for a statement that begins with what is visible. */
+export function amongVisible({ principalIds, nowMs }: Access): Condition {
+  const sql = `d.id IN (SELECT a.doc_id FROM search_access a
+    WHERE a.principal_id IN (${places(principalIds.length)}) AND (a.expires_at IS NULL OR a.expires_at > ?))`
+  return { sql, params: [...principalIds, nowMs] }
+}
+
+/** `?, ?, ?`; of nothing a value that nothing equals. */
+export function places(n: number): string {
+  return n === 0 ? 'NULL' : Array.from({ length: n }, () => '?').join(', ')
+}
+
+export const ALWAYS: Condition = { sql: 'TRUE', params: [] }
+
+export function allOf(conditions: readonly Condition[]): Condition {
+  if (conditions.length === 0) return ALWAYS
+  return {
+    sql: conditions.map(({ sql }) => `(${sql})`).join(' AND '),
+    params: conditions.flatMap(({ params }) => params),
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Spelling help from the index's own words: for a word that nothing visible has, the nearest word that something visible
+ * has. A word of a document that the reader may not see is never offered.
+ */
+
+import { formatSearch } from './format.ts'
+import type { Query, TextLeaf } from './query.ts'
+import { isVisible } from './reads.ts'
+import type { Look } from './search-index.ts'
+import { slipsBetween } from './slips.ts'
+
+/** Of a query, those words are tried that nothing has. */
+const WORDS_MAX = 4
+const WORD_CHARS_MIN = 4
+const WORD_CHARS_MAX = 24
+/** Words of the index that begin alike and are compared; listing one costs up to 30 µs. */
+const COMPARED_MAX = 300
+/** The nearest of them, of which the first that is visible is offered. */
+const OFFERED_MAX = 8
+
+/** The query with its misspelt words replaced; null where there is nothing to help with. */
+export async function didYouMean(look: Look, query: Query): Promise<string | null> {
+  const { tx, dialect, access, plan } = look
+  const replaced = new Map<TextLeaf, string>()
+  for (const leaf of plan.leaves.filter(canBeMisspelt).slice(0, WORDS_MAX)) {
+    if (await isVisible(tx, dialect, access, leaf.words[0]!)) continue
+    const better = await nearestVisible(look, leaf.words[0]!)
+    if (better !== null) replaced.set(leaf, better)
+  }
+  return replaced.size === 0 ? null : formatSearch(withReplaced(query, replaced))
+}
+
+function canBeMisspelt({ words, prefix, exact }: TextLeaf): boolean {
+  const [word = ''] = words
+  return (
+    words.length === 1 && !prefix && !exact && word.length >= WORD_CHARS_MIN && word.length <= WORD_CHARS_MAX
+  )
+}
+
+/** Most slips are not in the first letters, and two swapped ones begin with the second. */
+async function nearestVisible({ tx, dialect, access }: Look, word: string): Promise<string | null> {
+  const slipsMax = word.length >= 8 ? 2 : 1
+  const near: { word: string; slips: number }[] = []
+  for (const start of new Set([word.slice(0, 3), `${word[1]}${word[0]}${word[2]}`, word.slice(0, 2)])) {
+    const words = await dialect.vocabulary(tx, { from: start, to: `${start}\u{10ffff}`, limit: COMPARED_MAX })
+    for (const candidate of words) {
+      if (Math.abs(candidate.length - word.length) > slipsMax) continue
+      const slips = slipsBetween(word, candidate)
+      if (slips > 0 && slips <= slipsMax) near.push({ word: candidate, slips })
+    }
+    if (near.length > 0) break
+  }
+  near.sort((a, b) => a.slips - b.slips || (a.word < b.word ? -1 : 1))
+  for (const { word: candidate } of near.slice(0, OFFERED_MAX)) {
+    if (await isVisible(tx, dialect, access, candidate)) return candidate
+  }
+  return null
+}
+
+function withReplaced(query: Query, replaced: ReadonlyMap<TextLeaf, string>): Query {
+  if (query.is === 'text') {
+    const word = replaced.get(query)
+    return word === undefined ? query : { ...query, words: [word], typed: word }
+  }
+  if (query.is === 'and' || query.is === 'or')
+    return { is: query.is, of: query.of.map((part) => withReplaced(part, replaced)) }
+  return query
+}

@@ -1,0 +1,194 @@
+/** A page of what was found, as people see it: with snippets, copies and the why. */
+import type { Tx } from '../../ledger/contract.ts'
+import type { Chunk } from '../chunk.ts'
+import type { DocumentType, Grant, Hit, Why } from '../contract.ts'
+import type { Place } from '../extract/contract.ts'
+import { type Access, allOf, type IndexDialect, visible } from '../index/dialect.ts'
+import { wordPlaces } from '../index/words.ts'
+import type { TextLeaf } from './query.ts'
+import type { Look, Ranked } from './search-index.ts'
+import { mark, snippetOf, stretchesOf } from './snippet.ts'
+
+const ALSO_IN_MAX = 20
+/** Chunks of one hit that are gone through for the one with most words. */
+const CHUNKS_MAX = 400
+
+type DocumentRow = {
+  id: number
+  source: string
+  ref: string
+  content_id: number | null
+  title: string
+  type: DocumentType
+  owner: string
+  folders: string
+  url: string
+  modified_at: number | null
+}
+
+export async function assembleHits(look: Look, page: readonly Ranked[]): Promise<Hit[]> {
+  const { tx, dialect, plan, access } = look
+  const ids = page.map(({ id }) => id)
+  if (ids.length === 0) return []
+  const rows = await readRows(look, ids)
+  const leaves = plan.leaves.filter(({ field }) => field === null || field === 'title')
+  const foundBy = await Promise.all(
+    plan.leaves.map(async (leaf) => ({ leaf, ids: new Set(await dialect.having(tx, leaf, ids)) })),
+  )
+  const grants = await readAccess(tx, dialect, access, ids)
+  const copies = await readCopies(look, page)
+  const hits: Hit[] = []
+  for (const one of page) {
+    const row = rows.get(one.id)
+    if (!row) continue
+    const best = await bestChunk(tx, one, leaves)
+    hits.push({
+      id: one.id,
+      source: row.source,
+      ref: row.ref,
+      title: mark(row.title, stretchesOf(row.title, leaves)),
+      type: row.type,
+      owner: row.owner,
+      folders: JSON.parse(row.folders) as string[],
+      url: row.url,
+      modifiedAtMs: row.modified_at,
+      snippet: best
+        ? snippetOf(
+            best.text,
+            leaves.filter(({ field }) => field === null),
+          )
+        : [],
+      citation: best ? { chunk: best.n, place: best.place, headings: best.headings } : null,
+      alsoIn: copies.get(one.id) ?? [],
+      why: whyOf(one, foundBy, grants.get(one.id) ?? []),
+    })
+  }
+  return hits
+}
+
+function whyOf(
+  { words, near, parts, total, id }: Ranked,
+  foundBy: readonly { leaf: TextLeaf; ids: ReadonlySet<number> }[],
+  access: Why['access'],
+): Why {
+  const typed = (isThere: boolean): string[] =>
+    foundBy.filter(({ ids }) => ids.has(id) === isThere).map(({ leaf }) => leaf.typed)
+  return {
+    score: total,
+    words: words && { score: parts.words, found: typed(true), missing: typed(false) },
+    meaning: near && { score: parts.meaning, similarity: near.similarity },
+    recency: parts.recency,
+    access,
+  }
+}
+
+async function readRows(
+  { tx, dialect, access }: Look,
+  ids: readonly number[],
+): Promise<Map<number, DocumentRow>> {
+  const where = allOf([dialect.oneOf('d.id', ids), visible(access)])
+  const rows = await tx.all<DocumentRow>(
+    `SELECT d.id, d.source, d.ref, d.content_id, d.title, d.type, d.owner, d.folders, d.url, d.modified_at
+     FROM search_documents d WHERE ${where.sql}`,
+    where.params,
+  )
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+type AccessRow = { doc_id: number; name: string; kind: Grant['kind']; via: string }
+
+/** Through what the reader sees each. */
+export async function readAccess(
+  tx: Tx,
+  dialect: IndexDialect,
+  { principalIds, nowMs }: Access,
+  ids: readonly number[],
+): Promise<Map<number, Why['access'][number][]>> {
+  const list = dialect.oneOf('a.doc_id', ids)
+  const rows = await tx.all<AccessRow>(
+    `SELECT a.doc_id, p.name, a.kind, a.via FROM search_access a JOIN search_principals p ON p.id = a.principal_id
+     WHERE a.principal_id IN (${principalIds.map(() => '?').join(', ')}) AND ${list.sql}
+     AND (a.expires_at IS NULL OR a.expires_at > ?) ORDER BY a.doc_id, p.name`,
+    [...principalIds, ...list.params, nowMs],
+  )
+  const grants = new Map<number, Why['access'][number][]>()
+  for (const { doc_id, name, kind, via } of rows) {
+    const of = grants.get(doc_id) ?? []
+    of.push({ principal: name, kind, via })
+    grants.set(doc_id, of)
+  }
+  return grants
+}
+
+type CopyRow = { id: number; content_id: number; title: string; folders: string; url: string }
+
+/** Other documents with the same content that the reader may see, by the document whose copies they are. */
+export async function readCopies(
+  { tx, dialect, access }: Pick<Look, 'tx' | 'dialect' | 'access'>,
+  documents: readonly { id: number; content_id: number | null }[],
+): Promise<Map<number, Hit['alsoIn'][number][]>> {
+  const contents = documents.flatMap(({ content_id }) => content_id ?? [])
+  const where = allOf([dialect.oneOf('d.content_id', contents), visible(access)])
+  const rows = await tx.all<CopyRow>(
+    `SELECT d.id, d.content_id, d.title, d.folders, d.url FROM search_documents d WHERE ${where.sql} ORDER BY d.id`,
+    where.params,
+  )
+  const byContent = Map.groupBy(rows, ({ content_id }) => content_id)
+  return new Map(
+    documents.map(({ id, content_id }) => {
+      const others = (content_id === null ? [] : (byContent.get(content_id) ?? [])).filter(
+        (row) => row.id !== id,
+      )
+      const shown = others.slice(0, ALSO_IN_MAX)
+      return [
+        id,
+        shown.map((row) => ({
+          id: row.id,
+          title: row.title,
+          folders: JSON.parse(row.folders),
+          url: row.url,
+        })),
+      ]
+    }),
+  )
+}
+
+// --- Chunks -----------------------------------------------------------------
+
+type ChunkRow = { n: number; text: string; headings: string; place: string }
+
+export function toChunk({ n, text, headings, place }: ChunkRow): Chunk {
+  return { n, text, headings: JSON.parse(headings) as string[], place: JSON.parse(place) as Place }
+}
+
+/** The one with most of the words; of those, and where none has any, the nearest by meaning, and then the first. */
+async function bestChunk(tx: Tx, one: Ranked, leaves: readonly TextLeaf[]): Promise<Chunk | null> {
+  if (one.content_id === null) return null
+  const rows = await tx.all<ChunkRow>(
+    `SELECT n, text, headings, place FROM search_chunks WHERE content_id = ? AND (n < ? OR n = ?) ORDER BY n`,
+    [one.content_id, CHUNKS_MAX, one.near?.chunk ?? 0],
+  )
+  const bare = leaves.filter(({ field }) => field === null)
+  let best: { row: ChunkRow; found: number } | undefined
+  for (const row of rows) {
+    const found = one.words ? distinctIn(row.text, bare) : 0
+    const isNearest = row.n === one.near?.chunk
+    if (!best || found > best.found || (found === best.found && isNearest)) best = { row, found }
+    if (found === bare.length && (isNearest || !one.near)) break
+  }
+  return best ? toChunk(best.row) : null
+}
+
+/** How many of the leaves a text has, by their first words: a phrase is looked at when it is shown. */
+function distinctIn(text: string, leaves: readonly TextLeaf[]): number {
+  const missing = new Set(leaves)
+  for (const { word } of wordPlaces(text)) {
+    for (const leaf of missing) {
+      const first = leaf.words[0]!
+      const isThere = leaf.prefix && leaf.words.length === 1 ? word.startsWith(first) : word === first
+      if (isThere) missing.delete(leaf)
+    }
+    if (missing.size === 0) break
+  }
+  return leaves.length - missing.size
+}

@@ -1,0 +1,281 @@
+/**
+ * One search, in one snapshot of the database:
+ *
+ *   text ─▶ parse ─▶ plan ─▶ by words ┐
+ *                          ─▶ by meaning ┴▶ fuse ─▶ total, facets ─▶ a page ─▶ snippets, why
+ *
+ * What is found is the same set for the total, the facets and the pages: documents that have all words, with few of those
+ * also documents that have most of them, and documents of the nearest chunks; each under the same filters and access.
+ * Copies of one content are one hit, and count once, unless they are asked for apart.
+ */
+import type { Tx } from '../../ledger/contract.ts'
+import type { Reader, SearchAnswer, SearchRequest } from '../contract.ts'
+import { type Access, allOf, type Condition, type IndexDialect, type Match } from '../index/dialect.ts'
+import { wordsOf } from '../index/words.ts'
+import { type Cursor, fingerprintOf, readCursor, writeCursor } from './cursor.ts'
+import { didYouMean } from './did-you-mean.ts'
+import { countFacets } from './facets.ts'
+import { formatSearch } from './format.ts'
+import {
+  COMMON_DOCUMENTS_MIN,
+  COMMON_SHARE,
+  FEW_DOCUMENTS,
+  NEAREST_CHUNKS,
+  NEAREST_MIN,
+  nearness,
+  PARTIAL_COVERAGE,
+  type Parts,
+  RESCORED_CHUNKS,
+  rank,
+  total,
+} from './fuse.ts'
+import { assembleHits } from './hits.ts'
+import { parseSearch } from './parse.ts'
+import { conditionOf, filterCondition, type Plan, planOf } from './plan.ts'
+import type { TextLeaf } from './query.ts'
+
+/** A request without what cannot be sent to another thread. */
+export type SearchInput = Omit<SearchRequest, 'signal'> & {
+  /** By which access expires: the database's clock. */
+  accessNowMs: number
+  meaning: QueryVector | { missing: NonNullable<SearchAnswer['fellBack']> } | null
+}
+
+/** `chance`: the similarity up to which a chunk says nothing. */
+export type QueryVector = { model: string; chance: number; query: Float32Array }
+
+/** A document that was found, and by what. */
+export type Found = Match & {
+  words: { score: number; coverage: number } | null
+  near: { similarity: number; chunk: number } | null
+}
+
+export type Ranked = Found & { parts: Parts; total: number }
+
+export const PRINCIPALS_MAX = 100
+export const LIMIT_MAX = 200
+
+export async function searchIndex(tx: Tx, dialect: IndexDialect, input: SearchInput): Promise<SearchAnswer> {
+  const fingerprint = fingerprintOf(input)
+  const cursor = input.cursor === undefined ? null : readCursor(input.cursor, fingerprint)
+  // Later pages count back from when the first was asked for.
+  const nowMs = cursor?.nowMs ?? input.nowMs
+  const query = parseSearch(input.text, { now: nowMs, me: addressesOf(input.reader) })
+  const plan = planOf(query)
+  const access = await accessOf(tx, input.reader.principals, input.accessNowMs)
+  const filters = filterCondition(input.filters ?? {})
+  const look: Look = { tx, dialect, plan, access, filters }
+  const mode = input.mode ?? 'auto'
+  const found = new Map<number, Found>()
+  const by: SearchAnswer['by'][number][] = []
+  const meaning = plan.meaning === '' || mode === 'words' ? null : input.meaning
+  const model = meaning && 'model' in meaning ? await modelOf(tx, meaning) : undefined
+  if (access.principalIds.length > 0) {
+    if (mode !== 'meaning' || plan.meaning === '') {
+      by.push('words')
+      await findByWords(look, found)
+    }
+    if (model !== undefined && meaning && 'model' in meaning) {
+      by.push('meaning')
+      await findByMeaning(look, found, { modelId: model, query: meaning.query, chance: meaning.chance })
+    }
+  }
+  const groups = groupsOf([...found.values()], input, nowMs)
+  const page = groups.slice(firstAfter(groups, cursor, input.sort), undefined).slice(0, limitOf(input))
+  const last = page.at(-1)
+  const isLast = last === undefined || last === groups.at(-1)
+  return {
+    hits: await assembleHits(
+      look,
+      page.map(([lead]) => lead!),
+    ),
+    total: groups.length,
+    facets: input.facets ? await countFacets(tx, dialect, groups) : {},
+    nextCursor: isLast ? null : writeCursor(cursorAt(last[0]!, { nowMs, fingerprint, sort: input.sort })),
+    understood: formatSearch(query),
+    by,
+    fellBack: fellBackOf(meaning, model),
+    didYouMean: cursor === null && hasFewWords(found) ? await didYouMean(look, query) : null,
+  }
+}
+
+/** With enough that has the words there is no need for help. */
+function hasFewWords(found: ReadonlyMap<number, Found>): boolean {
+  let n = 0
+  for (const { words } of found.values()) if (words?.coverage === 1) n += 1
+  return n < FEW_DOCUMENTS
+}
+
+/** What `me` stands for: a principal is a service and an address. */
+export function addressesOf({ principals }: Reader): string[] {
+  const addresses = principals.map((principal) => principal.slice(principal.indexOf(':') + 1))
+  return [...new Set(addresses)].filter((address) => wordsOf(address).length > 0).slice(0, PRINCIPALS_MAX)
+}
+
+export type Look = { tx: Tx; dialect: IndexDialect; plan: Plan; access: Access; filters: Condition }
+
+/** Principals that the index does not know see nothing. */
+export async function accessOf(tx: Tx, principals: readonly string[], nowMs: number): Promise<Access> {
+  const names = [...new Set(principals)].slice(0, PRINCIPALS_MAX)
+  if (names.length === 0) return { principalIds: [], nowMs }
+  const rows = await tx.all<{ id: number }>(
+    `SELECT id FROM search_principals WHERE name IN (${names.map(() => '?').join(', ')}) ORDER BY id`,
+    names,
+  )
+  return { principalIds: rows.map(({ id }) => id), nowMs }
+}
+
+function limitOf({ limit }: SearchInput): number {
+  return Math.max(1, Math.min(LIMIT_MAX, Math.floor(limit)))
+}
+
+async function modelOf(tx: Tx, { model, query }: QueryVector): Promise<number | undefined> {
+  const row = await tx.get<{ id: number }>(`SELECT id FROM search_models WHERE name = ? AND dims = ?`, [
+    model,
+    query.length,
+  ])
+  return row?.id
+}
+
+function fellBackOf(meaning: SearchInput['meaning'], model: number | undefined): SearchAnswer['fellBack'] {
+  if (meaning === null) return null
+  if ('missing' in meaning) return meaning.missing
+  if (model !== undefined) return null
+  return {
+    code: 'no-vectors',
+    text: `Nothing has been embedded by ${meaning.model} yet: this search was by words only.`,
+  }
+}
+
+// --- By words ---------------------------------------------------------------
+
+async function findByWords(
+  { tx, dialect, plan, access, filters }: Look,
+  found: Map<number, Found>,
+): Promise<void> {
+  const { text, leaves, rest } = plan
+  const where = allOf([conditionOf(rest, dialect), filters])
+  const matches = await dialect.matches(tx, { access, text, leaves, where })
+  for (const match of matches) {
+    found.set(match.id, { ...match, words: { score: match.score, coverage: 1 }, near: null })
+  }
+  if (matches.length < FEW_DOCUMENTS) await findPartly({ tx, dialect, plan, access, filters }, found)
+}
+
+/** Words that stand alone: a phrase in quotes or a field is wanted as it is. */
+function bareLeaves({ leaves, text }: Plan): TextLeaf[] {
+  const required = text === null ? [] : text.is === 'and' ? text.of : [text]
+  return leaves.filter((leaf) => leaf.field === null && !leaf.exact && required.includes(leaf))
+}
+
+/**
+ * Documents that have most of the words, by their weight: the rarer a word, the more it says. Common words say nothing,
+ * and are not looked for: a question is full of them.
+ */
+async function findPartly(look: Look, found: Map<number, Found>): Promise<void> {
+  const { tx, dialect, plan, access, filters } = look
+  const leaves = bareLeaves(plan)
+  if (leaves.length < 2) return
+  const partly = new Map<number, number>()
+  let weightOfAll = 0
+  for (const { leaf, weight } of await weighed(look, leaves)) {
+    weightOfAll += weight
+    for (const id of await dialect.visibleWith(tx, leaf, access))
+      partly.set(id, (partly.get(id) ?? 0) + weight)
+  }
+  const ids = [...partly.keys()].filter(
+    (id) => !found.has(id) && partly.get(id)! / weightOfAll >= PARTIAL_COVERAGE,
+  )
+  if (ids.length === 0) return
+  const where = allOf([conditionOf(plan.near, dialect), filters])
+  const among = { column: 'd.id', ids } as const
+  for (const match of await dialect.matches(tx, { access, text: null, leaves: [], where, among })) {
+    const coverage = partly.get(match.id)! / weightOfAll
+    found.set(match.id, { ...match, words: { score: coverage * weightOfAll, coverage }, near: null })
+  }
+}
+
+async function weighed(
+  { tx, dialect }: Look,
+  leaves: readonly TextLeaf[],
+): Promise<{ leaf: TextLeaf; weight: number }[]> {
+  const row = await tx.get<{ n: number | null }>(`SELECT max(id) AS n FROM search_documents`)
+  const everything = row?.n ?? 0
+  const weights: { leaf: TextLeaf; weight: number }[] = []
+  for (const leaf of leaves) {
+    const frequency = await dialect.frequency(tx, leaf)
+    if (everything >= COMMON_DOCUMENTS_MIN && frequency > everything * COMMON_SHARE) continue
+    weights.push({ leaf, weight: Math.log(1 + everything / (frequency + 0.5)) })
+  }
+  return weights
+}
+
+// --- By meaning -------------------------------------------------------------
+
+async function findByMeaning(
+  { tx, dialect, plan, access, filters }: Look,
+  found: Map<number, Found>,
+  { modelId, query, chance }: { modelId: number; query: Float32Array; chance: number },
+): Promise<void> {
+  const where = allOf([conditionOf(plan.near, dialect), filters])
+  const near = await dialect.nearest(tx, { access, where, modelId, query, rescored: RESCORED_CHUNKS })
+  // Something is always nearest. Where even that is far, nothing here is about what was asked.
+  if (nearness(near[0]?.similarity ?? 0, chance) < NEAREST_MIN) return
+  const best = new Map<number, { similarity: number; chunk: number }>()
+  for (const { contentId, n, similarity } of near.slice(0, NEAREST_CHUNKS)) {
+    if (similarity <= chance) break
+    if (!best.has(contentId)) best.set(contentId, { similarity, chunk: n })
+  }
+  const among = { column: 'd.content_id', ids: [...best.keys()] } as const
+  const matches = await dialect.matches(tx, { access, text: null, leaves: [], where, among })
+  for (const match of matches) {
+    const before = found.get(match.id)
+    const nearest = best.get(match.content_id!) ?? null
+    found.set(match.id, { ...match, words: null, ...before, near: nearest })
+  }
+}
+
+// --- Order ------------------------------------------------------------------
+
+type Sort = SearchInput['sort']
+
+/** Each group with its lead first, in the order of the leads. */
+function groupsOf(found: Found[], { sort, copies, meaning }: SearchInput, nowMs: number): Ranked[][] {
+  const chance = meaning && 'chance' in meaning ? meaning.chance : 0
+  const bestWords = found.reduce((best, { words }) => Math.max(best, words?.score ?? 0), 0)
+  const ranked = found.map((one) => {
+    const known = { words: one.words, similarity: one.near?.similarity ?? null, atMs: one.at }
+    const parts = rank(known, { bestWords, chance, nowMs })
+    return { ...one, parts, total: total(parts) }
+  })
+  ranked.sort((a, b) => compare(placeOf(a, sort), placeOf(b, sort)))
+  if (copies === 'apart') return ranked.map((one) => [one])
+  return [...Map.groupBy(ranked, ({ id, content_id }) => content_id ?? `#${id}`).values()]
+}
+
+/** By what a document stands before another, and then by its id. */
+type Place = { by: number; id: number }
+
+function placeOf({ total, at, id }: Ranked, sort: Sort): Place {
+  if (sort === 'newest') return { by: -(at ?? Number.MIN_SAFE_INTEGER), id: -id }
+  if (sort === 'oldest') return { by: at ?? Number.MAX_SAFE_INTEGER, id }
+  return { by: -total, id: -id }
+}
+
+function compare(a: Place, b: Place): number {
+  return a.by - b.by || a.id - b.id
+}
+
+function cursorAt(
+  lead: Ranked,
+  { nowMs, fingerprint, sort }: { nowMs: number; fingerprint: string; sort: Sort },
+): Cursor {
+  const { by, id } = placeOf(lead, sort)
+  return { fingerprint, nowMs, by, id }
+}
+
+function firstAfter(groups: readonly Ranked[][], cursor: Cursor | null, sort: Sort): number {
+  if (cursor === null) return 0
+  const at = groups.findIndex(([lead]) => compare(placeOf(lead!, sort), cursor) > 0)
+  return at === -1 ? groups.length : at
+}

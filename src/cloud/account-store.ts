@@ -45,14 +45,17 @@ export async function keepAccount<S extends object>(
     profile: Pick<Profile, 'id' | 'name'>
     secret: S
     level: string
+    /** Whose it will be. One that is there stays whose it is, and is refused to another user. The owner's if left out. */
+    userId?: number | undefined
     /** What else shall stand in its settings, given what stands there. */
     change?: (settings: Account['settings']) => Account['settings']
   },
 ): Promise<KeptAccount> {
-  const { profile, secret, level, change = (settings) => settings } = input
+  const { profile, secret, level, userId, change = (settings) => settings } = input
   const { accounts, vault } = store
   service.requireLevel(secret, level)
   const known = await knownAccount(service, accounts, profile)
+  if (known && userId !== undefined && known.userId !== userId) throw ofAnother(known)
   const name = known?.name ?? profile.name
   const before = known && {
     settings: known.settings,
@@ -62,8 +65,16 @@ export async function keepAccount<S extends object>(
   const id = { service: service.name, name }
   const sealed = vault.seal(accountKey(id), JSON.stringify(secret))
   if (known) await accounts.reconnect(known.id, { sealed, settings })
-  else await accounts.add({ ...id, settings, sealed })
+  else await accounts.add({ ...id, settings, sealed, userId })
   return { name, settings, before }
+}
+
+function ofAnother({ name }: Account): TidemarkError {
+  return new TidemarkError(`The account ${name} is connected by another user. Nothing was changed.`, {
+    kind: 'permanent',
+    code: 'account-of-another',
+    hint: 'An account is of one user. An admin can give it to another one: tidemark users give ACCOUNT USER',
+  })
 }
 
 export function knownAccount(

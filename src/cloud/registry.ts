@@ -35,6 +35,14 @@ export const services: readonly ServiceEntry[] = [
     told: { add: 'drive {type}', check: 'drive {type, usedBytes, totalBytes}' },
     load: async () => (await import('./onedrive/account.ts')).oneDriveService,
   },
+  {
+    name: 'drive',
+    title: 'Google Drive',
+    flags: ['readOnly', 'paste', 'serviceAccount'],
+    levels: 'readonly',
+    told: { check: 'usedBytes' },
+    load: async () => (await import('./drive/account.ts')).driveService,
+  },
 ]
 
 /** Undefined for one that this Tidemark does not know: another one may have connected its account. */

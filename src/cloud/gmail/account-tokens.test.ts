@@ -7,13 +7,8 @@ import { openVault, type Vault } from '../../base/vault.ts'
 import { type Account, Accounts, accountKey } from '../../ledger/accounts.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { openLedger } from '../../ledger/open.ts'
-import {
-  GMAIL_SCOPES,
-  type GmailSecret,
-  openAccountTokens,
-  parseGmailSecret,
-  type TokenSource,
-} from './auth.ts'
+import type { TokenSource } from '../token-source.ts'
+import { GMAIL_SCOPES, type GmailSecret, openAccountTokens, parseGmailSecret } from './auth.ts'
 
 type OAuthSecret = Extract<GmailSecret, { kind: 'oauth' }>
 

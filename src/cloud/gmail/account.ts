@@ -1,13 +1,12 @@
 /** Gmail accounts: the OAuth client, whose account a token is of, what a secret allows, and how long it lasts. */
-import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { Clock } from '../../base/clock.ts'
 import { TidemarkError, UsageError } from '../../base/errors.ts'
-import { formatCount, formatDuration } from '../../base/format.ts'
-import { distance } from '../../base/moment.ts'
+import { formatCount } from '../../base/format.ts'
 import type { Config } from '../../config/settings.ts'
-import type { AccountService, Concern, NewSecret, ServiceCalls } from '../account-service.ts'
+import type { AccountService, NewSecret, ServiceCalls } from '../account-service.ts'
 import { ADDRESS, openSecret, type StoredAccount } from '../account-store.ts'
+import { googleNotes, googleSecretOf, lookAtGoogleSecret, readServiceAccount } from '../google/sign-in.ts'
 import {
   authorizationUrl,
   exchangeCode,
@@ -17,7 +16,6 @@ import {
   readText,
   revokeToken,
   serviceAccountTokens,
-  type Tokens,
 } from '../oauth.ts'
 import { TESTING_HINT } from '../oauth-errors.ts'
 import {
@@ -102,15 +100,20 @@ export const gmailService: AccountService<GmailSecret> = {
       }),
     async byCode(calls, { client, level, ...answer }) {
       const tokens = await exchangeCode(oauthCalls(calls), { ...client, ...answer })
-      const secret = oauthSecret(tokens, client, { access: level as GmailAccess, nowMs: calls.clock.now() })
-      return { secret, accessToken: tokens.accessToken, notes: notesOn(secret) }
+      const secret = googleSecretOf(tokens, client, {
+        scope: scopeOf(level),
+        isEnough: (scopes) => allows(scopes, LEVEL_ACTION[level as GmailAccess]),
+        title: 'Gmail',
+        nowMs: calls.clock.now(),
+      })
+      return { secret, accessToken: tokens.accessToken, notes: googleNotes(secret) }
     },
     byKey(file) {
       const key = readServiceAccount(file)
       return async (calls, { user: subject, level }): Promise<NewSecret<GmailSecret>> => {
         const secret = { kind: 'service-account' as const, ...key, subject, scopes: [scopeOf(level)] }
         const { accessToken } = await serviceAccountTokens(oauthCalls(calls), secret)
-        return { secret, accessToken, notes: notesOn(secret) }
+        return { secret, accessToken, notes: googleNotes(secret) }
       }
     },
   },
@@ -122,18 +125,7 @@ export const gmailService: AccountService<GmailSecret> = {
   // What a sign-in brings is looked at when it is made a secret; a key has what its domain delegates.
   requireLevel: () => {},
 
-  look(secret, nowMs) {
-    const isOAuth = secret.kind === 'oauth'
-    return {
-      clientId: isOAuth ? secret.clientId : undefined,
-      accessToken: (isOAuth && secret.accessToken) || '',
-      obtainedAtMs: isOAuth ? secret.obtainedAtMs : undefined,
-      signIn: isOAuth
-        ? `signed in ${distance(secret.obtainedAtMs, nowMs)}`
-        : `by the service account ${secret.clientEmail}`,
-      concerns: tokenConcerns(secret, nowMs),
-    }
-  },
+  look: lookAtGoogleSecret,
 
   tokens: (input, calls) => openAccountTokens({ ...input, ...oauthCalls(calls) }),
 
@@ -242,109 +234,12 @@ export async function readSecret(input: StoredAccount): Promise<GmailSecret> {
 
 const LEVEL_ACTION: Record<GmailAccess, GmailAction> = { readonly: 'read', modify: 'trash', full: 'delete' }
 
-/** What is kept of a sign-in; an error where it does not bring what was asked for. */
-function oauthSecret(
-  tokens: Tokens,
-  client: OAuthClient,
-  { access, nowMs }: { access: GmailAccess; nowMs: number },
-): GmailSecret {
-  const scopes = tokens.scopes ?? [GMAIL_SCOPES[access]]
-  if (!allows(scopes, LEVEL_ACTION[access])) {
-    throw new TidemarkError('The permission for Gmail was not given. Nothing was kept.', {
-      kind: 'auth',
-      code: 'scope-missing',
-      hint: 'Sign in once more, and leave the box for Gmail ticked on the page that asks.',
-    })
-  }
-  if (tokens.refreshToken === undefined) {
-    throw new TidemarkError('The service gave no lasting access (no refresh token). Nothing was kept.', {
-      kind: 'auth',
-      code: 'no-refresh-token',
-      hint: 'Remove the access of this client at https://myaccount.google.com/permissions and sign in once more.',
-    })
-  }
-  const { accessToken, expiresAtMs, refreshToken, refreshExpiresAtMs } = tokens
-  return {
-    kind: 'oauth',
-    clientId: client.clientId,
-    ...(client.clientSecret !== undefined && { clientSecret: client.clientSecret }),
-    accessToken,
-    expiresAtMs,
-    refreshToken,
-    scopes,
-    obtainedAtMs: nowMs,
-    ...(refreshExpiresAtMs !== undefined && { refreshExpiresAtMs }),
-  }
-}
-
 function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
     return undefined
   }
-}
-
-const SERVICE_ACCOUNT_BYTES_MAX = 65_536
-
-const serviceAccountFile = z.object({
-  type: z.literal('service_account'),
-  client_email: z.string().min(1),
-  private_key: z.string().min(1),
-})
-
-function readServiceAccount(path: string): { clientEmail: string; privateKey: string } {
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (cause) {
-    throw new UsageError(`The service account file ${path} cannot be read: ${(cause as Error).message}`, {
-      cause,
-    })
-  }
-  let parsed: z.output<typeof serviceAccountFile> | undefined
-  try {
-    if (text.length <= SERVICE_ACCOUNT_BYTES_MAX) parsed = serviceAccountFile.parse(JSON.parse(text))
-  } catch {
-    // Without its cause, which may quote the key.
-  }
-  if (parsed) return { clientEmail: parsed.client_email, privateKey: parsed.private_key }
-  throw new UsageError(`${path} is not the key file of a service account.`, {
-    hint: 'In the Google Cloud console, under the service account\'s "Keys", add a key of the type JSON: that file is meant.',
-  })
-}
-
-function notesOn(secret: GmailSecret): string[] {
-  if (secret.kind === 'service-account') {
-    return ['Its key is kept sealed; the key file is not needed any more.']
-  }
-  if (secret.refreshExpiresAtMs === undefined) return []
-  const left = formatDuration(secret.refreshExpiresAtMs - secret.obtainedAtMs)
-  return [`This sign-in ends by itself in ${left}. ${TESTING_HINT}`]
-}
-
-const DAY_MS = 86_400_000
-const TESTING_LIFE_MS = 7 * DAY_MS
-/** From here on somebody should have heard of it. */
-const TESTING_WARN_MS = 5 * DAY_MS
-
-/** Tokens of Google Cloud projects whose consent screen is in testing end by themselves. */
-export function tokenConcerns(secret: GmailSecret, nowMs: number): Concern[] {
-  if (secret.kind !== 'oauth') return []
-  if (secret.refreshExpiresAtMs !== undefined) return [endsByItself(secret.refreshExpiresAtMs - nowMs)]
-  const ageMs = nowMs - secret.obtainedAtMs
-  // Older than a week and alive: the project is not in testing.
-  if (ageMs < TESTING_WARN_MS || ageMs >= TESTING_LIFE_MS) return []
-  const text = `The sign-in is ${formatDuration(ageMs)} old. If the project is in testing, it ends in ${formatDuration(TESTING_LIFE_MS - ageMs)}.`
-  return [{ code: 'testing-token', text, hint: TESTING_HINT }]
-}
-
-function endsByItself(leftMs: number): Concern {
-  const text =
-    leftMs > 0
-      ? `The sign-in ends by itself in ${formatDuration(leftMs)}.`
-      : 'The sign-in has ended by itself.'
-  return { code: 'testing-token', text, hint: `${TESTING_HINT} Then connect the account again.` }
 }
 
 const UNITS_NEW = 6_000

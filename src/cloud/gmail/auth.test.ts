@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { FakeClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
+import { createTokenSource } from '../google/sign-in.ts'
+import type { TokenSource } from '../token-source.ts'
 import {
+  accessFor,
   accessOf,
   allows,
-  createTokenSource,
   GMAIL_SCOPES,
   type GmailAction,
   type GmailSecret,
   parseGmailSecret,
   requireScope,
-  scopeFor,
-  type TokenSource,
 } from './auth.ts'
 
 const MINUTE_MS = 60_000
@@ -262,7 +262,7 @@ describe('scopes', () => {
   ]
   for (const [action, scope, allowed] of table) {
     test(`to ${action} takes ${scope} or more`, () => {
-      assert.equal(scopeFor(action), scope)
+      assert.equal(GMAIL_SCOPES[accessFor(action)], scope)
       const levels = [GMAIL_SCOPES.readonly, GMAIL_SCOPES.modify, GMAIL_SCOPES.full]
       assert.deepEqual(
         levels.map((one) => allows(['openid', one], action)),

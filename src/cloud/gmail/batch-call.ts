@@ -7,10 +7,10 @@
  */
 import type { Clock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
+import type { Answer, Transport } from '../http-transport.ts'
 import type { Pace } from '../pace.ts'
 import { BatchParser, type BatchPart, boundaryOf, buildBatch } from './batch.ts'
 import { classify, damagedAnswer, tooLarge } from './errors.ts'
-import type { Answer, Transport } from './transport.ts'
 
 export type FailedAnswer = { id: string; ok: false; error: TidemarkError }
 

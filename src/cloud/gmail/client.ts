@@ -10,8 +10,10 @@
 import type { z } from 'zod'
 import type { Clock } from '../../base/clock.ts'
 import { TidemarkError, UsageError } from '../../base/errors.ts'
+import { type HttpCall, type TokenSource, Transport } from '../http-transport.ts'
 import type { Fetch } from '../oauth.ts'
 import { callBatch, type FailedAnswer, PART_BYTES_MAX, type Pace } from './batch-call.ts'
+import * as gmailErrors from './errors.ts'
 import { damagedAnswer } from './errors.ts'
 import { buildUpload, redate } from './insertion.ts'
 import type { GmailMethod, Prices } from './prices.ts'
@@ -33,12 +35,11 @@ import {
   threadRefSchema,
   watchSchema,
 } from './schema.ts'
-import { type HttpCall, type TokenSource, Transport } from './transport.ts'
 
+export type { TokenSource } from '../http-transport.ts'
 export type { FailedAnswer, Pace } from './batch-call.ts'
 export type { RawMessage } from './raw-message.ts'
 export type { HistoryRecord } from './schema.ts'
-export type { TokenSource } from './transport.ts'
 
 export type GmailClientOptions = {
   fetch: Fetch
@@ -119,7 +120,11 @@ export class GmailClient {
       throw new UsageError('The address of the Gmail API is no web address.')
     }
     this.#options = options
-    this.#transport = new Transport({ ...options, timeoutMs: options.timeoutMs ?? TIMEOUT_MS })
+    this.#transport = new Transport({
+      ...options,
+      timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
+      errors: gmailErrors,
+    })
     this.#user = `/gmail/v1/users/${encodeURIComponent(options.userId ?? 'me')}`
     this.batchCallsMax = options.batchCallsMax ?? BATCH_CALLS_MAX
   }

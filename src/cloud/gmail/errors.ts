@@ -7,17 +7,9 @@
  *   of a proxy or a captive portal says nothing about a message, so it is transient
  * - no message holds a token, the content of a mail or a control character
  */
-import { z } from 'zod'
 import { TidemarkError } from '../../base/errors.ts'
-import {
-  AnswerErrors,
-  betweenHint,
-  type ErrorAnswer,
-  headerWait,
-  longestWait,
-  plainText,
-  type Verdict,
-} from '../answer-errors.ts'
+import { AnswerErrors, betweenHint, type ErrorAnswer, type Verdict } from '../answer-errors.ts'
+import { type GoogleError, googleError, googleRetryAfter, isRateLimit } from '../google/errors.ts'
 
 export type { AnswerHeaders } from '../answer-errors.ts'
 export { plainText } from '../answer-errors.ts'
@@ -33,15 +25,6 @@ export const {
   parseJson,
 } = new AnswerErrors('Gmail')
 
-/** The `cause` of a TidemarkError from `classify` where more than its kind may matter. */
-type GoogleError = { message: string; status: string; reasons: readonly string[] }
-
-const TEXT_MAX = 200
-
-const RATE_REASONS =
-  /^(?:rateLimitExceeded|userRateLimitExceeded|quotaExceeded|dailyLimitExceeded(?:Unreg)?|concurrentLimitExceeded|RATE_LIMIT_EXCEEDED|RESOURCE_EXHAUSTED)$/
-const RATE_WORDS =
-  /quota exceeded|rate limit exceeded|rate-limit exceeded|too many concurrent|too many requests|limit exceeded \(e\.g\. check quota\)|bandwidth|resource has been exhausted/i
 const SCOPE_REASONS = /^(?:insufficientPermissions|insufficientScopes|ACCESS_TOKEN_SCOPE_INSUFFICIENT)$/
 const SCOPE_WORDS = /insufficient (?:authentication )?(?:scope|permission)/i
 const DISABLED_REASONS = /^(?:accessNotConfigured|SERVICE_DISABLED)$/
@@ -49,14 +32,14 @@ const DISABLED_REASONS = /^(?:accessNotConfigured|SERVICE_DISABLED)$/
 /** One reading of Gmail's error answers for all calls and all parts of batches. */
 export function classify(answer: ErrorAnswer): TidemarkError {
   const google = googleError(answer.body)
-  const retryAfterMs = retryAfter(answer, google)
+  const retryAfterMs = googleRetryAfter(answer, google)
   const { kind, code, hint, message } = verdictOf(answer.status, google, answer.body)
   const said = google?.message ? `: ${google.message}` : ''
   return new TidemarkError(`${message} (HTTP ${answer.status})${said}`, { kind, code, hint, retryAfterMs })
 }
 
 function verdictOf(status: number, google: GoogleError | undefined, body: string): Verdict {
-  if (status === 429 || (status === 403 && isRate(google, body))) return throttleOf(google)
+  if (status === 429 || (status === 403 && isRateLimit(google, body))) return throttleOf(google)
   if (status === 401) return TOKEN_REFUSED
   if (status >= 500 || status === 408) {
     return { kind: 'transient', code: 'server-error', message: 'Gmail had a problem of its own' }
@@ -81,13 +64,6 @@ const NOT_FROM_GMAIL: Verdict = {
   code: 'not-gmail',
   message: 'The answer did not come from Gmail',
   hint: betweenHint('Gmail'),
-}
-
-function isRate(google: GoogleError | undefined, body: string): boolean {
-  if (!google) return RATE_WORDS.test(body.slice(0, TEXT_MAX * 10))
-  if (google.status === 'RESOURCE_EXHAUSTED' || google.reasons.some((one) => RATE_REASONS.test(one)))
-    return true
-  return RATE_WORDS.test(google.message)
 }
 
 function throttleOf(google: GoogleError | undefined): Verdict {
@@ -150,43 +126,4 @@ function refusalOf(status: number, google: GoogleError): Verdict {
   if (status === 413) return { kind: 'permanent', code: 'too-large', message: 'It is too large for Gmail' }
   const code = /page ?token|not valid for this list/i.test(google.message) ? 'page-token-invalid' : 'refused'
   return { kind: 'permanent', code, message: 'Gmail refused the call' }
-}
-
-const errorShape = z.object({
-  error: z.object({
-    message: z.string().catch(''),
-    status: z.string().catch(''),
-    errors: z.array(z.object({ reason: z.string().catch('') })).catch([]),
-    details: z.array(z.object({ reason: z.string().catch('') })).catch([]),
-  }),
-})
-
-/** Undefined where the body is not in Google's shape. */
-function googleError(body: string): GoogleError | undefined {
-  let value: unknown
-  try {
-    value = JSON.parse(body)
-  } catch {
-    return undefined
-  }
-  const parsed = errorShape.safeParse(value)
-  if (!parsed.success) return undefined
-  const { message, status, errors, details } = parsed.data.error
-  const reasons = [...errors, ...details].map(({ reason }) => reason).filter((reason) => reason !== '')
-  // An object that only happens to have an `error` is another service's.
-  if (!message && !status && reasons.length === 0) return undefined
-  return { message: plainText(message), status, reasons }
-}
-
-function retryAfter(answer: ErrorAnswer, google: GoogleError | undefined): number | undefined {
-  return longestWait([
-    headerWait(answer.headers, answer.nowMs),
-    messageWait(google?.message ?? '', answer.nowMs),
-  ])
-}
-
-/** `User-rate limit exceeded.  Retry after 2026-01-21T12:57:51.196Z` */
-function messageWait(message: string, nowMs: number): number {
-  const time = /retry after (\d{4}-\d\d-\d\dT[\d:.]{5,20})(Z|[+-]\d\d:?\d\d)?/i.exec(message)
-  return time ? Date.parse(`${time[1]}${time[2] ?? 'Z'}`) - nowMs : 0
 }

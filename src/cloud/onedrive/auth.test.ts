@@ -17,7 +17,6 @@ import {
   type OneDriveSecret,
   openAccountTokens,
   parseOneDriveSecret,
-  requireWrite,
   signInByCode,
   signInByDevice,
   signInUrl,
@@ -259,7 +258,5 @@ test('what scopes allow is known however they are written', () => {
   assert.equal(accessOf(['files.readwrite.all']), 'readwrite')
   assert.equal(accessOf(['Files.Read', 'User.Read']), 'readonly')
   assert.equal(accessOf(['User.Read', 'Files.ReadNothing']), undefined)
-  requireWrite('ann', ['Files.ReadWrite'])
-  assert.throws(() => requireWrite('ann', ['Files.Read']), codeOf('scope-missing'))
   assert.throws(() => parseOneDriveSecret('{"kind":"other"}'), codeOf('secret-form'))
 })

@@ -34,11 +34,6 @@ export const ONEDRIVE_SCOPES: Record<OneDriveAccess, readonly string[]> = {
   readonly: ['Files.Read', 'offline_access', 'User.Read'],
 }
 
-const LOGIN = 'https://login.microsoftonline.com/common/oauth2/v2.0'
-export const AUTH_URL = `${LOGIN}/authorize`
-export const TOKEN_URL = `${LOGIN}/token`
-export const DEVICE_URL = `${LOGIN}/devicecode`
-
 const CLIENT_HINT =
   'Check client_id in the configuration: it must be that of an app registration for "Mobile and desktop applications", for accounts of the kind that you sign in with.'
 const RECONNECT_HINT =
@@ -61,16 +56,6 @@ export function accessOf(scopes: readonly string[]): OneDriveAccess | undefined 
   const names = scopes.map((scope) => scope.split('/').at(-1)!.toLowerCase())
   if (names.some((name) => /^files\.readwrite(?:\.all)?$/.test(name))) return 'readwrite'
   return names.some((name) => /^files\.read(?:\.all)?$/.test(name)) ? 'readonly' : undefined
-}
-
-/** Thrown before anything is written that the account's scopes do not allow. */
-export function requireWrite(account: string, scopes: readonly string[]): void {
-  if (accessOf(scopes) === 'readwrite') return
-  throw new TidemarkError(`The account ${account} was not given the permission to change files.`, {
-    kind: 'auth',
-    code: 'scope-missing',
-    hint: `Connect it again with that permission: tidemark account add onedrive --user ${account}`,
-  })
 }
 
 /** Where the person signs in; the answer comes to `redirectUri`, on this machine. */

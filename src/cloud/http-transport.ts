@@ -1,5 +1,5 @@
 /**
- * One HTTP call: the token, the time-out, the way out. Knows nothing of Gmail's methods.
+ * One HTTP call: the token, the time-out, the way out. Knows nothing of a service's methods.
  *
  * Invariants:
  * - `timeoutMs` measures silence: it runs only while we wait for the service, never while the answer's reader
@@ -9,14 +9,20 @@
  * - when a call ends, its connection is free: read to its end, or closed
  */
 
-import type { Clock } from '../../base/clock.ts'
-import { TidemarkError } from '../../base/errors.ts'
-import type { Fetch } from '../oauth.ts'
-import { SilenceWatch } from '../silence-watch.ts'
-import type { TokenSource } from '../token-source.ts'
-import { classify, cutShort, timedOut, tooLarge, unreachable, wrongContentType } from './errors.ts'
+import type { Clock } from '../base/clock.ts'
+import { TidemarkError } from '../base/errors.ts'
+import type { AnswerErrors, ErrorAnswer } from './answer-errors.ts'
+import type { Fetch } from './oauth.ts'
+import { SilenceWatch } from './silence-watch.ts'
+import type { TokenSource } from './token-source.ts'
 
-export type { TokenSource } from '../token-source.ts'
+export type { TokenSource } from './token-source.ts'
+
+/** What a service calls its failures. */
+export type TransportErrors = Pick<
+  AnswerErrors,
+  'cutShort' | 'timedOut' | 'tooLarge' | 'unreachable' | 'wrongContentType'
+> & { classify(answer: ErrorAnswer): TidemarkError }
 
 export type TransportOptions = {
   fetch: Fetch
@@ -24,6 +30,7 @@ export type TransportOptions = {
   apiUrl: string
   token: TokenSource
   timeoutMs: number
+  errors: TransportErrors
 }
 
 export type Query = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
@@ -35,6 +42,7 @@ export type HttpCall = {
   query?: Query
   body?: string | Uint8Array<ArrayBuffer>
   contentType?: string
+  headers?: Readonly<Record<string, string>>
 }
 
 const TOKEN_ATTEMPTS_MAX = 2
@@ -53,7 +61,7 @@ export class Transport {
 
   /** `read` gets the answer if its status says success; what else there is becomes an error. */
   async send<T>(call: HttpCall, read: (answer: Answer) => Promise<T>, signal?: AbortSignal): Promise<T> {
-    const watch = new SilenceWatch({ ...this.#options, caller: signal, errors: { timedOut, unreachable } })
+    const watch = new SilenceWatch({ ...this.#options, caller: signal })
     let answer: Answer | undefined
     try {
       answer = await this.#open(call, watch)
@@ -65,10 +73,11 @@ export class Transport {
   }
 
   async #open(call: HttpCall, watch: SilenceWatch): Promise<Answer> {
-    const { token, clock } = this.#options
+    const { token, clock, errors } = this.#options
     for (let attempt = 1; ; attempt++) {
       const access = await watch.unless(token.access(watch.signal))
-      const answer = new Answer(await this.#fetch(call, access, watch), watch, () => token.refused(access))
+      const response = await this.#fetch(call, access, watch)
+      const answer = new Answer(response, { watch, errors, refuseToken: () => token.refused(access) })
       if (answer.status >= 200 && answer.status < 300) return answer
       const body = await answer.beginning(ERROR_BYTES_MAX)
       answer.leave()
@@ -76,7 +85,7 @@ export class Transport {
         answer.refuseToken()
         if (attempt < TOKEN_ATTEMPTS_MAX) continue
       }
-      throw classify({ status: answer.status, body, headers: answer.headers, nowMs: clock.now() })
+      throw errors.classify({ status: answer.status, body, headers: answer.headers, nowMs: clock.now() })
     }
   }
 
@@ -87,6 +96,7 @@ export class Transport {
       accept: '*/*',
       // Google compresses only for clients that say it twice.
       'user-agent': 'tidemark (gzip)',
+      ...call.headers,
     }
     if (call.contentType) headers['content-type'] = call.contentType
     const uploadMs = ((call.body?.length ?? 0) / UPLOAD_BYTES_PER_S_MIN) * 1_000
@@ -110,14 +120,19 @@ export class Answer {
   readonly headers: Headers
   readonly refuseToken: () => void
   readonly #watch: SilenceWatch
+  readonly #errors: TransportErrors
   readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   #ended: boolean
 
-  constructor(response: Response, watch: SilenceWatch, refuseToken: () => void) {
+  constructor(
+    response: Response,
+    call: { watch: SilenceWatch; errors: TransportErrors; refuseToken: () => void },
+  ) {
     this.status = response.status
     this.headers = response.headers
-    this.refuseToken = refuseToken
-    this.#watch = watch
+    this.refuseToken = call.refuseToken
+    this.#watch = call.watch
+    this.#errors = call.errors
     this.#reader = response.body?.getReader()
     this.#ended = this.#reader === undefined
   }
@@ -137,12 +152,12 @@ export class Answer {
   /** The body, which says that it is JSON; calls that change many messages at once answer with nothing. */
   async jsonBytes(what: string, bytesMax: number): Promise<Buffer> {
     const chunks = await this.#read(bytesMax)
-    if (!chunks) throw tooLarge(what, bytesMax)
+    if (!chunks) throw this.#errors.tooLarge(what, bytesMax)
     const body = Buffer.concat(chunks)
     const isJson = /^application\/(?:[\w.+-]{1,40}\+)?json\b/i.test(this.contentType ?? '')
-    if (!isJson && body.length > 0) throw wrongContentType(this.contentType, 'JSON')
+    if (!isJson && body.length > 0) throw this.#errors.wrongContentType(this.contentType, 'JSON')
     const isNothing = this.status === 204 || this.headers.get('content-length') === '0'
-    if (isJson && body.length === 0 && !isNothing) throw cutShort(what)
+    if (isJson && body.length === 0 && !isNothing) throw this.#errors.cutShort(what)
     return body
   }
 

@@ -6,6 +6,7 @@ import type { z } from 'zod'
 import type { Account } from '../ledger/accounts.ts'
 import type { AnyRoute } from './route.ts'
 import type { Services } from './services.ts'
+import type { RequestUser } from './user.ts'
 
 export type ServerModule<S extends Services = never> = {
   /** Lower case, such as `mail`; its routes are under `/api/<name>/…`, those of the engine directly under `/api`. */
@@ -40,10 +41,15 @@ export type McpTool = {
   input: z.ZodObject
   /** Tools that change something are offered only where that is switched on. */
   access: 'read' | 'write'
+  /** Members are offered it, too, and it answers with what is theirs. Admins alone where it is left out. */
+  audience?: 'member'
   /** How to ask for less, or for the rest, where an answer had to be cut. */
   narrower: string
-  run: (input: never, services: never) => Promise<ToolAnswer>
+  run: (input: never, services: never, caller: ToolCaller) => Promise<ToolAnswer>
 }
+
+/** Who lets the tool run. */
+export type ToolCaller = { user: RequestUser }
 
 /** Text for a model, with ids to cite; cut to a size that fits its context by the MCP server. */
 export type ToolAnswer = readonly AnswerPart[]
@@ -57,7 +63,7 @@ export type AnswerPart = string | { quote: string }
 export function defineTool<I extends z.ZodObject, S extends Services = Services>(
   tool: Omit<McpTool, 'input' | 'run'> & {
     input: I
-    run: (input: z.output<I>, services: S) => Promise<ToolAnswer>
+    run: (input: z.output<I>, services: S, caller: ToolCaller) => Promise<ToolAnswer>
   },
 ): McpTool {
   return tool as unknown as McpTool
@@ -68,13 +74,16 @@ export function toolsOf<S extends Services>() {
   return <I extends z.ZodObject>(
     tool: Omit<McpTool, 'input' | 'run'> & {
       input: I
-      run: (input: z.output<I>, services: S) => Promise<ToolAnswer>
+      run: (input: z.output<I>, services: S, caller: ToolCaller) => Promise<ToolAnswer>
     },
   ) => defineTool<I, S>(tool)
 }
 
-/** What the parts of a module are given: an app's find the app itself under its name. */
+/**
+ * What the parts of a module are given: an app's find the app itself under its name. That of search finds the index
+ * there, which it is about.
+ */
 export function servicesFor({ name }: Pick<ServerModule, 'name'>, services: Services): never {
   const app = services.apps.get(name)
-  return (app ? { ...services, [name]: app } : services) as never
+  return (app && !(name in services) ? { ...services, [name]: app } : services) as never
 }

@@ -4,6 +4,7 @@
  */
 import type { z } from 'zod'
 import type { Services } from './services.ts'
+import type { RequestUser } from './user.ts'
 
 export type Method = 'get' | 'post' | 'put' | 'delete'
 
@@ -19,6 +20,8 @@ type About<P extends Shape, Q extends Shape> = {
   description?: string
   /** Groups routes in the document. The first word of the path behind `/api` if left out. */
   tag?: string
+  /** Members may ask, too, and the handler answers with what is theirs. Admins alone where it is left out. */
+  access?: 'member'
   params?: P
   query?: Q
   /** Answers with an ETag and 304; for what clients ask again and again. */
@@ -48,6 +51,8 @@ type Input<P extends Shape, Q extends Shape, B extends z.ZodType | undefined> = 
   body: B extends z.ZodType ? z.output<B> : undefined
   /** Aborted when the client goes away. */
   signal: AbortSignal
+  /** Who asks; nobody where the address lies outside of what is guarded: see server/security.ts. */
+  user: RequestUser
   /** Under which the client reaches this server: `http://127.0.0.1:8080`. */
   origin: string
 }

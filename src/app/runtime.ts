@@ -15,7 +15,9 @@ import type { AlertInputs } from '../engine/observe/alert-rules.ts'
 import type { Accounts } from '../ledger/accounts.ts'
 import type { StreamRow } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { Users } from '../ledger/users.ts'
 import type { Need } from './need.ts'
+import type { SearchHandle } from './search.ts'
 import type { Sources } from './sources.ts'
 
 /** `web` answers and runs no jobs; `worker` runs jobs and answers nothing but its health. */
@@ -39,7 +41,10 @@ export type AppPlace = {
   env: Environment
   ledger: Ledger
   accounts: Accounts
+  users: Users
   vault: Vault
+  /** Where what an app keeps is made findable. */
+  search: SearchHandle
   clock: Clock
   fetch: Fetch
   newId: () => string
@@ -99,7 +104,9 @@ export type Runtime = {
   /** Not started where the role is `web`: it enqueues and steers through the ledger all the same. */
   engine: Engine
   accounts: Accounts
+  users: Users
   vault: Vault
+  search: SearchHandle
   fetch: Fetch
   /** Not to be guessed. */
   newId: () => string

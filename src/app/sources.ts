@@ -8,6 +8,7 @@ import { formatCount } from '../base/format.ts'
 import type { Obstacle } from '../engine/obstacles.ts'
 import type { BadRow, JobRow } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { SyncState } from './users/sync-state.ts'
 
 export type Source = {
   /** As people call it: an address, the name of a folder or of a queue. */
@@ -33,6 +34,8 @@ export type Sources = {
    */
   next?(sources: readonly Source[]): Promise<string | undefined>
   status?(source: Source): Promise<SourceStatus>
+  /** How far it is for its user: see users/sync-state.ts. */
+  syncState?(source: Source): Promise<SyncState>
   /** Lines of progress, from now on. */
   progress?(sources: readonly Source[]): SourceProgress
   /** What is in the way of its jobs, in this process. */

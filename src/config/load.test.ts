@@ -47,6 +47,14 @@ describe('without a file', () => {
         heartbeat_minutes: 10,
       },
       bandwidth: { upload: null, download: null, combined: null, timetable: [] },
+      search: {
+        embedding: 'builtin',
+        dims: 1_536,
+        batch: 64,
+        threads: 1,
+        price: 0,
+        budget: 0,
+      },
       gmail: {
         units_per_minute: 6_000,
         price_of_get: 20,
@@ -67,6 +75,7 @@ describe('without a file', () => {
         poll_minutes: 5,
         patience_minutes: 10,
         metadata_max: 1_000_000_000,
+        index: 'on',
       },
       onedrive: {
         requests_per_second_start: 100,
@@ -87,11 +96,27 @@ describe('without a file', () => {
         scan_minutes: 60,
         debounce_ms: 2_000,
         patience_minutes: 10,
+        index: 'on',
         allowed_roots: [],
+      },
+      google_drive: {
+        units_per_minute: 325_000,
+        workers_max: 8,
+        api_url: 'https://www.googleapis.com',
+        auth_url: 'https://accounts.google.com/o/oauth2/v2/auth',
+        token_url: 'https://oauth2.googleapis.com/token',
+        revoke_url: 'https://oauth2.googleapis.com/revoke',
+      },
+      drive: {
+        poll_minutes: 5,
+        folder_check_minutes: 15,
+        relist_hours: 24,
+        document_max: 100_000_000,
+        patience_minutes: 10,
       },
       server: { host: '127.0.0.1', port: 4180, allowed_hosts: [], mcp_write: false },
     })
-    assert.equal(origins.size, 63)
+    assert.equal(origins.size, 87)
     assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
   })
 

@@ -8,7 +8,9 @@ import {
   protocolOf,
   rate,
   type SectionValues,
+  secretText,
   share,
+  text,
   webUrl,
   whole,
 } from './section.ts'
@@ -137,7 +139,27 @@ const server = defineSection('server', {
   }),
 })
 
-export const coreSections = [ledger, engine, log, alerts, bandwidth, server]
+/** Of the index, which every app fills; the app of search has it as its own. */
+export const searchSection = defineSection('search', {
+  embedding: choice(
+    ['builtin', 'openai', 'ollama', 'off'],
+    'builtin',
+    'what finds by meaning: the model that comes along, a service, or nothing',
+  ),
+  url: webUrl.optional().register(about, {
+    allowed: 'an http:// or https:// address',
+    purpose: 'where the service is, up to and without /embeddings or /api/embed',
+  }),
+  model: text('which model of the service'),
+  key: secretText('what the service is asked with'),
+  dims: whole({ min: 8, max: 8_192 }, 1_536, 'how many numbers a vector of the service has'),
+  batch: whole({ min: 1, max: 2_048 }, 64, 'how many texts are sent to the service at once'),
+  threads: whole({ min: 1, max: 64 }, 1, 'how many threads the model that comes along calculates with'),
+  price: money('what a million tokens cost at the service, in any currency'),
+  budget: money('how much a day may cost, in the same currency; 0 where nothing limits it'),
+})
+
+export const coreSections = [ledger, engine, log, alerts, bandwidth, server, searchSection]
 
 /** Every section; those of services and apps add themselves where they are defined. */
 export interface Config {
@@ -147,9 +169,15 @@ export interface Config {
   alerts: SectionValues<typeof alerts>
   bandwidth: SectionValues<typeof bandwidth>
   server: SectionValues<typeof server>
+  search: SectionValues<typeof searchSection>
 }
 
 export type TimetableEntry = Config['bandwidth']['timetable'][number]
+
+function money(purpose: string) {
+  const allowed = 'a number from 0 up, such as 0.02'
+  return z.number().min(0).max(1e9).default(0).register(about, { allowed, purpose })
+}
 
 function rateOf(purpose: string) {
   return rate.prefault('unlimited').register(about, { allowed: ALLOWED_RATE, purpose, unit: 'rate' })

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { z } from 'zod'
 import { freshDatabase } from '../../scripts/test-database.ts'
 import { FakeClock } from '../base/clock.ts'
 import { TidemarkError } from '../base/errors.ts'
+import { ReusedDatabase } from '../ledger/home.suite.ts'
 import { openLedger } from '../ledger/open.ts'
 import { FaultyProxy } from '../ledger/postgres/faulty-proxy.suite.ts'
 import { engineContract } from './engine.suite.ts'
@@ -20,16 +21,12 @@ async function openMemory() {
   return { ledger, close: () => ledger.close() }
 }
 
+const reused = new ReusedDatabase()
+after(() => reused.remove())
+
 async function openPostgres() {
-  const database = await freshDatabase()
-  const ledger = await openLedger(database.url)
-  return {
-    ledger,
-    close: async () => {
-      await ledger.close()
-      await database.drop()
-    },
-  }
+  const ledger = await openLedger(await reused.empty())
+  return { ledger, close: () => ledger.close() }
 }
 
 describe('stop', () => {

@@ -17,7 +17,9 @@ import { webhookSink } from '../engine/observe/alert-delivery.ts'
 import { Accounts } from '../ledger/accounts.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
+import { Users } from '../ledger/users.ts'
 import { engineSizeOf, retentionOf, thresholdsOf } from './runtime-settings.ts'
+import { searchHandle } from './search.ts'
 
 export type OpenRuntimeInput = {
   config: Config
@@ -55,8 +57,16 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
   const { clock, home, env, role, fetch = globalThis.fetch } = input
   const config = structuredClone(input.config)
   const accounts = await Accounts.open(ledger)
+  const users = await Users.open(ledger)
   const vault = await openVault({ env, home })
   let engine: Engine | undefined
+  const search = searchHandle({
+    config,
+    ledger,
+    clock,
+    fetch: fetch as typeof globalThis.fetch,
+    engine: () => engine,
+  })
   const place: AppPlace = {
     role,
     config,
@@ -64,7 +74,9 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
     env,
     ledger,
     accounts,
+    users,
     vault,
+    search,
     clock,
     fetch,
     newId: randomUUID,
@@ -75,7 +87,8 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
   const closeApps = (): Promise<void> => each([...apps.values()].reverse(), (app) => app.close())
   try {
     for (const app of input.apps) {
-      if (app.name in place) throw new Error(`An app cannot be called ${app.name}.`)
+      // The app of search finds the index itself under its name.
+      if (app.name in place && app.name !== 'search') throw new Error(`An app cannot be called ${app.name}.`)
       apps.set(app.name, await app.open(place))
     }
     engine = await engineOf(apps, place, input.name)
@@ -93,7 +106,9 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
     ledger,
     engine,
     accounts,
+    users,
     vault,
+    search,
     apps,
     fetch,
     newId: randomUUID,
@@ -102,7 +117,7 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
   return {
     ...runtime,
     close: once(async () => {
-      const steps = [() => runtime.engine.stop(), closeApps, () => ledger.close()]
+      const steps = [() => runtime.engine.stop(), closeApps, () => search.close(), () => ledger.close()]
       await each(steps, (step) => step())
     }),
     async reload(now, nowOrigins) {
@@ -143,7 +158,7 @@ async function engineOf(
 }
 
 /** Opened or bound with the process: what was read anew of them does not hold. */
-const FIXED: ReadonlySet<string> = new Set<keyof Config>(['ledger', 'server', 'alerts'])
+const FIXED: ReadonlySet<string> = new Set<keyof Config>(['ledger', 'server', 'alerts', 'search'])
 
 const isFixed = (key: string): boolean => FIXED.has(key.split('.')[0]!)
 

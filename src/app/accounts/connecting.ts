@@ -39,17 +39,25 @@ export async function identify(
 /** What was chosen, by the name of the app; what was chosen before holds where nothing else is said. */
 export type Chosen = Readonly<Record<string, Record<string, unknown>>>
 
+export type KeptFor = {
+  store: AccountStore
+  uses: AccountUses
+  chosen: Chosen
+  /** Whose it will be: see keepAccount. */
+  userId?: number | undefined
+}
+
 export function keepIdentified(
   service: AccountService,
   { profile, secret, level }: Identified,
-  { store, uses, chosen }: { store: AccountStore; uses: AccountUses; chosen: Chosen },
+  { store, uses, chosen, userId }: KeptFor,
 ): Promise<KeptAccount> {
   const change = (settings: Account['settings']): Account['settings'] =>
     [...uses].reduce(
       (changed, [app, { choices }]) => choices?.write(changed, chosen[app] ?? {}) ?? changed,
       settings,
     )
-  return keepAccount(store, service, { profile, secret, level, change })
+  return keepAccount(store, service, { profile, secret, level, userId, change })
 }
 
 /** The command that connects an account anew, with what it may do now. */

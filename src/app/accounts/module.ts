@@ -11,15 +11,16 @@ import { type AccountService, accessText, type ServiceCalls } from '../../cloud/
 import { levelOfAccount } from '../../cloud/account-store.ts'
 import { createPkce, type OAuthClient, type Pkce } from '../../cloud/oauth.ts'
 import { CONNECT_HINT, services as known } from '../../cloud/registry.ts'
-import type { Account } from '../../ledger/accounts.ts'
+import { type Account, OWNER_ID } from '../../ledger/accounts.ts'
 import type { App } from '../app.ts'
-import { accountText } from '../inputs.ts'
+import { accountText, idNumber } from '../inputs.ts'
 import { readCacheOf } from '../ledger-read-cache.ts'
 import { type ServerModule, servicesFor } from '../module.ts'
 import { conflict, notFound, ProblemError } from '../problem.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { done, doneSchema } from '../schemas.ts'
 import type { Services } from '../services.ts'
+import type { RequestUser } from '../user.ts'
 import { type AccountUses, remainsOf, usesOf } from './account-use.ts'
 import { type Chosen, identify, keepIdentified } from './connecting.ts'
 import { PendingSignIns } from './pending-sign-ins.ts'
@@ -61,6 +62,8 @@ function listRoute(all: readonly Connectable[]): AnyRoute {
   const views = all.map(viewOf)
   return route('GET /api/accounts', {
     etag: true,
+    access: 'member',
+    description: 'Members are told of their own.',
     summary: 'The connected accounts, and the services of which one can be connected',
     answer: z.object({
       items: z.array(
@@ -70,16 +73,22 @@ function listRoute(all: readonly Connectable[]): AnyRoute {
       ),
       services: z.array(serviceSchema),
     }),
-    handle: async (_input, services) => {
-      const rows = await services.accounts.list()
+    handle: async ({ user }, services) => {
+      const rows = await accountsFor(services, user)
       const items = await Promise.all(all.map((one) => itemsOf(one, services, rows)))
       return { items: items.flat(), services: views }
     },
   })
 }
 
+/** Admins look after the accounts of all; what was kept of them is another matter: see search. */
+function accountsFor({ accounts }: Services, user: RequestUser): Promise<Account[]> {
+  return user.role === 'admin' ? accounts.list() : accounts.ofUser(user.id)
+}
+
 async function itemsOf({ service, apps }: Connectable, services: Services, rows: readonly Account[]) {
-  const { accounts, vault } = services
+  const { accounts, vault, users } = services
+  const names = new Map((await users.list()).map(({ id, name }) => [id, name]))
   const own = rows.filter((row) => row.service === service.name)
   const told = await Promise.all(
     openApps(apps, services).map(async (module) => ({
@@ -92,6 +101,7 @@ async function itemsOf({ service, apps }: Connectable, services: Services, rows:
       service: service.name,
       name: account.name,
       state: account.state,
+      user: names.get(account.userId) ?? `#${account.userId}`,
       title: service.called(account.name).asTitle,
       access: (await levelOfAccount(service, { accounts, vault, account })) ?? null,
       apps: Object.fromEntries(told.map(({ name, views }) => [name, views[at]])),
@@ -118,6 +128,7 @@ function viewOf({ service, uses }: Connectable): ServiceView {
 
 function removeRoute(all: readonly Connectable[]): AnyRoute {
   return route('DELETE /api/accounts/{service}/{name}', {
+    access: 'member',
     summary: 'Forgets an account and gives its token back; what was kept of it stays',
     description: '409: an app works with it; with `force` it is forgotten all the same.',
     errors: [409],
@@ -133,10 +144,11 @@ function removeRoute(all: readonly Connectable[]): AnyRoute {
       force: z.enum(['true', 'false']).default('false').describe('Also while an app works with it'),
     }),
     answer: doneSchema,
-    handle: async ({ params: { service: name, name: address }, query: { force } }, services) => {
+    handle: async ({ params: { service: name, name: address }, query: { force }, user }, services) => {
       const { accounts, vault, ledger, home } = services
       const account = await accounts.find(name, address)
-      if (!account) throw await unknownAccount(services, address)
+      const isTheirs = user.role === 'admin' || account?.userId === user.id
+      if (!account || !isTheirs) throw await unknownAccount(services, address, user)
       const one = all.find(({ service }) => service.name === name)
       const remains = await remainsOf(one?.uses ?? new Map(), account, { ledger, home })
       if (remains.inUse && force !== 'true') {
@@ -153,8 +165,8 @@ function removeRoute(all: readonly Connectable[]): AnyRoute {
   })
 }
 
-async function unknownAccount({ accounts }: Services, name: string): Promise<ProblemError> {
-  const names = (await accounts.list()).map((one) => one.name)
+async function unknownAccount(services: Services, name: string, user: RequestUser): Promise<ProblemError> {
+  const names = (await accountsFor(services, user)).map((one) => one.name)
   return notFound(`There is no account ${name}.`, {
     code: 'account-unknown',
     hint: names.length > 0 ? `There are: ${names.join(', ')}.` : CONNECT_HINT,
@@ -180,6 +192,8 @@ type Pending = {
   redirectUri: string
   chosen: Chosen
   of: Connectable
+  /** Whose it will be. */
+  userId: number | undefined
 }
 
 function connectRoutes(all: readonly Connectable[]): AnyRoute[] {
@@ -198,11 +212,14 @@ function connectRoutes(all: readonly Connectable[]): AnyRoute[] {
     ),
   )
   const connect = route('POST /api/accounts/connect', {
+    access: 'member',
     summary: 'Begins a sign-in: the address at which the user allows the access',
-    description: '409: no client is configured to sign in with. What was begun waits for ten minutes.',
-    errors: [409],
+    description:
+      '404: there is no such user. 409: no client is configured to sign in with. What was begun waits for ten minutes.',
+    errors: [404, 409],
     body: z.strictObject({
       service: z.enum(names).describe('Of which service'),
+      user: idNumber.optional().describe('Whose it will be, where an admin connects it for somebody else'),
       access: z.enum([...levels]).describe('What is asked for: one of the levels of the service'),
       choices: z
         .strictObject(Object.fromEntries(choices))
@@ -212,16 +229,17 @@ function connectRoutes(all: readonly Connectable[]): AnyRoute[] {
         ),
     }),
     answer: z.object({ url: z.string(), state: z.string() }),
-    handle: async ({ body, origin }, services) => {
+    handle: async ({ body, origin, user }, services) => {
       const { access: level } = body
       const chosen = body.choices as Chosen
       const of = all.find(({ service }) => service.name === body.service)!
       checkWish(of, level, chosen)
       const { signIn } = of.service
       const client = clientOrConflict(of.service, services)
+      const userId = await ownerOf(services, user, body.user)
       const pkce = createPkce(services.chanceBytes)
       const redirectUri = redirectOf(of.service, origin)
-      pendingIn(services).remember(pkce.state, { pkce, client, level, redirectUri, chosen, of })
+      pendingIn(services).remember(pkce.state, { pkce, client, level, redirectUri, chosen, of, userId })
       return { url: signIn.url(services.config, { client, level, redirectUri, pkce }), state: pkce.state }
     },
   })
@@ -235,6 +253,21 @@ function connectRoutes(all: readonly Connectable[]): AnyRoute[] {
     }),
   )
   return [connect, ...callbacks]
+}
+
+/** Members connect their own. Admins may connect for others, and connect anew whose account it is already. */
+async function ownerOf(
+  { users }: Services,
+  user: RequestUser,
+  wanted: number | undefined,
+): Promise<number | undefined> {
+  if (user.role !== 'admin') {
+    if (wanted === undefined || wanted === user.id) return user.id
+    throw new ProblemError(403, 'Members connect accounts of their own.', { code: 'admins-only' })
+  }
+  if (wanted === undefined) return user.id === OWNER_ID ? undefined : user.id
+  if (await users.get(wanted)) return wanted
+  throw notFound(`There is no user #${wanted}.`, { code: 'user-unknown' })
 }
 
 /** Each service has its own levels, and its own apps. */
@@ -271,13 +304,18 @@ function redirectOf({ name, signIn: { host } }: AccountService, origin: string):
 }
 
 async function finish(services: Services, pending: Pending, code: string): Promise<SignInPage> {
-  const { client, level, redirectUri, pkce, chosen } = pending
+  const { client, level, redirectUri, pkce, chosen, userId } = pending
   const { service, uses, apps } = pending.of
   const calls = callsOf(services)
   const answer = { client, level, code, verifier: pkce.verifier, redirectUri }
   const signedIn = await service.signIn.byCode(calls, answer)
   const identified = await identify(service, signedIn, { calls, level, store: services })
-  const { name, before } = await keepIdentified(service, identified, { store: services, uses, chosen })
+  const { name, before } = await keepIdentified(service, identified, {
+    store: services,
+    uses,
+    chosen,
+    userId,
+  })
   await changed(apps, services)
   const { facts } = identified.profile
   const more = facts.length === 0 ? '' : `: ${facts.join(', ')}`

@@ -6,6 +6,7 @@ export const accountSchema = z.object({
   name: z.string(),
   title: z.string().describe('How it is called among those of all services'),
   state: z.enum(['ready', 'sign-in']),
+  user: z.string().describe('Whose it is: the name of the user'),
   access: z
     .string()
     .nullable()

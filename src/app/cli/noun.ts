@@ -23,6 +23,8 @@ export type AppNoun = {
   }
   /** Verbs of its own. */
   readonly verbs?: readonly RegisterVerb[]
+  /** Where an app has no sources, and so none of the verbs about these: all that can be said of it. */
+  readonly whole?: RegisterVerb
 }
 
 export type RegisterVerb = (noun: Command, context: CliContext) => void
@@ -89,6 +91,10 @@ type Action = (wanted: string | undefined, options: Options) => Promise<void>
 export function registerNoun(app: App): Register {
   return (program, context) => {
     const noun = program.command(app.name).description(app.noun.description)
+    if (app.noun.whole) {
+      app.noun.whole(noun, context)
+      return
+    }
     registerSync(noun, context, app)
     registerStatus(noun, context, app)
     registerPause(noun, context, app)

@@ -39,6 +39,7 @@ export async function removeFolderPair(
     for (const schedule of [deltaSchedule(name), lookSchedule(name)]) await ledger.dropSchedule(schedule)
     await stopAll({ ledger, engine }, stream, clock)
     await files.store.removeFolderPair(name)
+    if (files.indexing) await engine.enqueue(files.indexing.kind, { unit: name }, { stream })
     await redoListed(ledger, stream)
   } catch (thrown) {
     await redoListed(ledger, stream)

@@ -1,7 +1,7 @@
 /** The settings of the sync of files, and what they mean. */
 import { z } from 'zod'
 import { onedriveSection } from '../../cloud/onedrive/settings.ts'
-import { about, bytes, defineSection, type SectionValues, whole } from '../../config/section.ts'
+import { about, bytes, choice, defineSection, type SectionValues, whole } from '../../config/section.ts'
 import type { Config } from '../../config/settings.ts'
 import type { BandwidthSpec } from '../../engine/limits/bandwidth.ts'
 import type { FilesSettings } from './folder-pair.ts'
@@ -40,6 +40,7 @@ export const filesSection = defineSection('files', {
     10,
     'how long a sync waits for OneDrive when it is out of reach; with --watch it does so without end',
   ),
+  index: choice(['on', 'off'], 'on', 'whether files in step are found by the search over everything'),
   allowed_roots: z
     .array(z.string().min(1).max(4_096))
     .max(ROOTS_MAX)

@@ -13,9 +13,11 @@ import { formatBytes, formatCount, formatDuration } from '../../base/format.ts'
 import { plural } from '../../base/wording.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { chosenRows, rowsHere } from './chosen-folders.ts'
+import { streamStamp } from './documents.ts'
 import { folderPairSettings, SERVICE, streamOf } from './folder-pair.ts'
 import type { FileSync } from './index.ts'
 import { TOLD_ELSEWHERE_CODES, WISHED_CODES } from './left-code.ts'
+import type { OpenFiles } from './runtime.ts'
 import { type FileStatus, fileStatus } from './status.ts'
 import { type LeftAlone, leftAlone } from './store/folder-rows.ts'
 import { type UnknownPath, unknownPaths } from './store/wanted-paths.ts'
@@ -30,11 +32,13 @@ export function folderSource({ name, account }: { name: string; account: string 
   return { name, stream: streamOf(name), account: { service: SERVICE, name: account } }
 }
 
-export function filesSources(place: AppPlace, files: FileSync): Sources {
+export function filesSources(place: AppPlace, files: FileSync & Pick<OpenFiles, 'indexing'>): Sources {
   const { ledger, config } = place
   const { kinds } = files
   /** What was done by this process, by folder. */
   const done = new Map<string, Done>()
+  /** How a folder stood when it was last read into the index. */
+  const indexed = new Map<string, string>()
   const here = { files }
   const enqueue = async (kind: typeof kinds.sync | typeof kinds.plan, name: string): Promise<void> => {
     await place.engine()!.enqueue(kind, { drive: name }, { stream: streamOf(name) })
@@ -43,10 +47,20 @@ export function filesSources(place: AppPlace, files: FileSync): Sources {
     list: async () => (await rowsHere(here)).map(folderSource),
     find: async (wanted) => (await chosenRows(here, wanted)).map(folderSource),
     begin: ({ name }) => enqueue(kinds.sync, name),
+    kinds: new Set(files.jobs.map(({ kind }) => kind)),
     async next(sources) {
       const left = await unplanned({ files, ledger }, sources)
       for (const { name } of left) await enqueue(kinds.plan, name)
-      return left.length > 0 ? JSON.stringify(left) : undefined
+      if (left.length > 0) return JSON.stringify(left)
+      const unread: string[] = []
+      for (const { name, stream } of files.indexing ? sources : []) {
+        const stamp = await streamStamp(ledger, name)
+        if (indexed.get(name) === stamp) continue
+        indexed.set(name, stamp)
+        unread.push(`${name} ${stamp}`)
+        await place.engine()!.enqueue(files.indexing!.kind, { unit: name, compare: true }, { stream })
+      }
+      return unread.length > 0 ? JSON.stringify(unread) : undefined
     },
     obstacle: ({ name }) => folderObstacle(files, name),
     patienceMs: () => config.files.patience_minutes * 60_000,

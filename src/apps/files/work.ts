@@ -15,6 +15,7 @@ import type { AppWork, WorkOptions } from '../../app/runtime.ts'
 import { resumeSignedIn } from '../../app/signed-in.ts'
 import type { CancelTimer } from '../../base/clock.ts'
 import { asTidemarkError } from '../../base/errors.ts'
+import { streamStamp } from './documents.ts'
 import { accountSources, type FolderPair, SERVICE, streamOf } from './folder-pair.ts'
 import { FolderWatch } from './folder-watch.ts'
 import { openRoot } from './local/root.ts'
@@ -54,6 +55,8 @@ class FolderPairRounds implements AppWork {
   readonly #watches = new Map<string, FolderWatch>()
   /** What was told of a folder that cannot be watched: once is enough. */
   readonly #told = new Map<string, string>()
+  /** The stamp of a folder's stream when it was last read into the index. */
+  readonly #indexed = new Map<string, string>()
   #tidiedMs: number | undefined
   #cancel: CancelTimer = () => {}
   #unlisten: () => void = () => {}
@@ -115,6 +118,7 @@ class FolderPairRounds implements AppWork {
       this.#watches.delete(name)
     }
     for (const name of names) await this.#lookAfter(name)
+    for (const name of names) await this.#index(name)
     for (const watch of this.#watches.values()) watch.flush()
     await this.#tidy()
   }
@@ -137,6 +141,16 @@ class FolderPairRounds implements AppWork {
       this.#told.set(name, message)
       this.#options.onError(thrown)
     }
+  }
+
+  /** Where something came into step since the last round, it is read into the index. */
+  async #index(name: string): Promise<void> {
+    const { engine, ledger, files } = this.#runtime
+    if (!files.indexing) return
+    const stamp = await streamStamp(ledger, name)
+    if (this.#indexed.get(name) === stamp) return
+    this.#indexed.set(name, stamp)
+    await engine.enqueue(files.indexing.kind, { unit: name, compare: true }, { stream: streamOf(name) })
   }
 
   /** What is in the trash for longer than it is kept there. */

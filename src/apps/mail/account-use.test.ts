@@ -37,6 +37,7 @@ describe('what is chosen for the mail of an account', () => {
       name: 'a@b',
       settings,
       state: 'ready',
+      userId: 1,
       createdAtMs: 0,
     } as const
     const place = { ledger: undefined as never, home: '/' }

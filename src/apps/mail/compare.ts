@@ -31,28 +31,45 @@ const PAGE_TRIES = 4
 const THROTTLED_TRIES = 40
 const EVERYTHING = { spam: true, trash: true, onlyLabels: [], skipLabels: [] }
 
+export type CompareOptions = {
+  /** These are compared. */
+  labelIds?: readonly string[]
+  /** Of the others, those that are taken as the archive has them; the rest is taken to be gone. */
+  isTrusted?: (labelId: string) => boolean
+  signal: AbortSignal
+  onPage?: (pages: number) => void
+}
+
 export async function compareStretch(
   account: MailAccount,
   stretch: Stretch,
-  options: { labelIds?: readonly string[]; signal: AbortSignal; onPage?: (pages: number) => void },
+  options: CompareOptions,
 ): Promise<Difference> {
   const { choices, archive } = account
-  const { signal } = options
-  let pages = 0
-  const onPage = (): void => {
-    pages += 1
-    options.onPage?.(pages)
-  }
-  const list = (listing: Listing): Promise<Set<string>> => listAll(account, listing, { signal, onPage })
-  const bounds = standingAlone(stretch)
-  const all = { query: sliceQuery(bounds, EVERYTHING), includeSpamTrash: true }
-  const present = await list(all)
+  const list = lister(account, options)
+  const changes = await changesOfStored(account, stretch, options, list)
   const wanted = await list({
-    query: sliceQuery(bounds, choices),
+    query: sliceQuery(standingAlone(stretch), choices),
     includeSpamTrash: wantsSpamOrTrash(choices),
   })
   // What was imported from a file is not yet compared with the cloud: it is fetched like what is missing.
   const stored = await archive.stored([...wanted], { source: 'gmail' })
+  const missing = [...wanted].filter((id) => !stored.has(id))
+  return { listed: wanted.size, stored: stored.size, missing, ...changes }
+}
+
+type Changes = Pick<Difference, 'vanished' | 'returned' | 'relabeled'>
+
+/** What became of the messages that the archive has; for that a listing less is needed. */
+export async function changesOfStored(
+  account: MailAccount,
+  stretch: Stretch,
+  options: CompareOptions,
+  list = lister(account, options),
+): Promise<Changes> {
+  const { archive } = account
+  const all = { query: sliceQuery(standingAlone(stretch), EVERYTHING), includeSpamTrash: true }
+  const present = await list(all)
   const found = { absent: [] as IdEntry[], returned: [] as string[], kept: [] as IdEntry[] }
   for await (const page of archive.entries(rangeOf(stretch))) {
     for (const entry of page) {
@@ -65,23 +82,33 @@ export async function compareStretch(
   // A message may hide while pages are turned: one listing is no proof that it is gone.
   const again = found.absent.length > 0 ? await list(all) : present
   return {
-    listed: wanted.size,
-    stored: stored.size,
-    missing: [...wanted].filter((id) => !stored.has(id)),
     vanished: found.absent.filter(({ id }) => !again.has(id)).map(({ id }) => id),
     returned: found.returned,
     relabeled: options.labelIds
-      ? await relabeled(found.kept, options.labelIds, (id) => list({ ...all, labelIds: [id] }))
+      ? await relabeled(found.kept, { ...options, labelIds: options.labelIds }, (id) =>
+          list({ ...all, labelIds: [id] }),
+        )
       : [],
   }
 }
 
+type List = (listing: Listing) => Promise<Set<string>>
+
+function lister(account: MailAccount, { signal, onPage }: CompareOptions): List {
+  let pages = 0
+  const count = (): void => {
+    pages += 1
+    onPage?.(pages)
+  }
+  return (listing) => listAll(account, listing, { signal, onPage: count })
+}
+
 async function relabeled(
   entries: readonly IdEntry[],
-  labelIds: readonly string[],
+  { labelIds, isTrusted = () => false }: { labelIds: readonly string[]; isTrusted?: (id: string) => boolean },
   list: (labelId: string) => Promise<Set<string>>,
 ): Promise<Difference['relabeled']> {
-  const labelsOf = new Map<string, string[]>(entries.map(({ id }) => [id, []]))
+  const labelsOf = new Map(entries.map(({ id, labelIds }) => [id, labelIds.filter(isTrusted)]))
   const before = new Map<string, Set<string>>()
   for (const { id, labelIds: labels } of entries)
     for (const label of labels) before.set(label, (before.get(label) ?? new Set()).add(id))

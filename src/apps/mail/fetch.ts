@@ -136,12 +136,16 @@ async function settle(
       await forgetStale(tx, account.name, { ids: read, upTo: staleNotes })
       await noteFetched(tx, account.name, { stored, gone: [...gone], skipped: [...skipped] })
       await noteMark(tx, account.name, mark)
+      await kinds.indexing?.want(tx, account.name, stored)
     },
     stored: stored.length,
     gone: gone.size,
     skipped: skipped.size,
     bad: [...bad].map(([item, error]) => ({ item, reason: error.message, errorKind: error.kind })),
-    jobs: left.size === 0 ? [] : [request(kinds.fetch, rest, restOptions(run))],
+    jobs: [
+      ...(left.size === 0 ? [] : [request(kinds.fetch, rest, restOptions(run))]),
+      ...(kinds.indexing && stored.length > 0 ? [kinds.indexing.request(account.name)] : []),
+    ],
   }
 }
 

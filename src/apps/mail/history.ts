@@ -135,6 +135,7 @@ async function takeIn(
       ...chunksOf([...again], size).map((ids) =>
         request(kinds.fetch, { account: name, ids, refresh: true }, { lane: 'interactive' }),
       ),
+      ...(kinds.indexing && changes.length > 0 ? [kinds.indexing.request(name)] : []),
     ],
     cursor: found.historyId,
     effects: async (tx) => {
@@ -143,6 +144,7 @@ async function takeIn(
       await noteStale(tx, name, [...again])
       if (found.uptoMs !== null) await noteChecked(tx, name, found.uptoMs)
       await noteLabels(tx, name, labels)
+      await kinds.indexing?.want(tx, name, [...new Set(changes.map(({ id }) => id))])
     },
   })
 }

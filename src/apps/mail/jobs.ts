@@ -15,6 +15,7 @@
  * is already stored is not fetched again.
  */
 import { z } from 'zod'
+import type { Indexing } from '../../app/documents.ts'
 import type { Clock } from '../../base/clock.ts'
 import {
   defineJob,
@@ -63,6 +64,8 @@ export type MailDeps = {
   ledger: Ledger
   clock: Clock
   settings: SyncSettings
+  /** Undefined where mail is not to be found in the one search. */
+  indexing?: Indexing | undefined
 }
 
 const Account = z.object({ account: z.string() })
@@ -182,8 +185,8 @@ class KeyedMutex {
   }
 }
 
-export function jobsOf({ plan, list, fetch, history, reconcile }: MailKinds): AnyJobKind[] {
-  return [plan, list, fetch, history, reconcile]
+export function jobsOf({ plan, list, fetch, history, reconcile, indexing }: MailKinds): AnyJobKind[] {
+  return [plan, list, fetch, history, reconcile, ...(indexing ? [indexing.kind] : [])]
 }
 
 /** How far the planning of slices is: a search of some steps, each of which a call may take long for. */

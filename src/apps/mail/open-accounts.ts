@@ -9,7 +9,7 @@ import { GmailClient, type Pace, type TokenSource } from '../../cloud/gmail/clie
 import { pricesOf } from '../../cloud/gmail/prices.ts'
 import type { Fetch } from '../../cloud/oauth.ts'
 import type { Limits } from '../../engine/limits/limits.ts'
-import type { Account, Accounts } from '../../ledger/accounts.ts'
+import { type Account, type Accounts, OWNER_ID } from '../../ledger/accounts.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import {
   choicesOf,
@@ -116,7 +116,14 @@ class AccountRegistry implements MailAccounts {
   }
 
   #find(name: string): Account | undefined {
-    const local = { id: 0, service: SERVICE, settings: {}, state: 'ready' as const, createdAtMs: 0 }
+    const local = {
+      id: 0,
+      service: SERVICE,
+      settings: {},
+      state: 'ready' as const,
+      userId: OWNER_ID,
+      createdAtMs: 0,
+    }
     return (
       this.#rows.find((row) => row.name === name) ??
       (this.#local.includes(name) ? { ...local, name } : undefined)

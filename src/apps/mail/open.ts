@@ -1,8 +1,11 @@
 /** Mail in a process: its tables, the archives of its accounts, its kinds of jobs, and its clean-ups. */
+import { defineIndexing } from '../../app/documents.ts'
 import type { AppPlace } from '../../app/runtime.ts'
+import { WantedDocuments } from '../../search/wanted.ts'
 import { HtmlRenderer } from './api/html-renderer.ts'
 import { cleanUpJobs } from './clean-up/jobs.ts'
 import { CleanUpRuns } from './clean-up/runs.ts'
+import { mailOffer } from './documents.ts'
 import { jobsOf, MailTables, mailBudgets, mailKinds, openMailAccounts } from './index.ts'
 import { mailRuntime, type OpenMail } from './runtime.ts'
 import { type MailOverrides, mailSettingsOf } from './settings.ts'
@@ -29,7 +32,15 @@ export async function openMail(place: AppPlace): Promise<OpenMail> {
     newArchiveId: place.newId,
     limits: () => place.engine()?.limits,
   })
-  const kinds = mailKinds({ accounts: mail, tables, ledger, clock, settings })
+  const indexing =
+    config.mail.index === 'on'
+      ? defineIndexing({
+          offer: mailOffer({ accounts: mail, tables }),
+          wanted: await WantedDocuments.open(ledger),
+          search: place.search,
+        })
+      : undefined
+  const kinds = mailKinds({ accounts: mail, tables, ledger, clock, settings, indexing })
   const html = new HtmlRenderer({ clock })
   let cleanUpRuns: CleanUpRuns | undefined
   return {

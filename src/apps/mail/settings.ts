@@ -26,6 +26,7 @@ export const mailSection = defineSection('mail', {
     purpose: 'room for what the ledger keeps about an account; alerts warn at half of it',
     unit: 'bytes',
   }),
+  index: choice(['on', 'off'], 'on', 'whether mail is found by the search over everything'),
 })
 
 export const sections = [gmailSection, mailSection]

@@ -2,14 +2,19 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { defineIndexing } from '../../app/documents.ts'
 import { systemClock } from '../../base/clock.ts'
 import { openVault } from '../../base/vault.ts'
 import { GMAIL_SCOPES } from '../../cloud/gmail/auth.ts'
 import { createEngine, type Engine } from '../../engine/index.ts'
 import { Accounts, accountKey } from '../../ledger/accounts.ts'
 import { openLedger } from '../../ledger/open.ts'
+import { TextExtractor } from '../../search/extract/extractor.ts'
+import { openSearch, type Search } from '../../search/search.ts'
+import { WantedDocuments } from '../../search/wanted.ts'
 import { type Sim, type SimOptions, startSim } from '../../sim/start.ts'
 import { type MailAccount, type MailAccounts, SERVICE, streamOf } from './account.ts'
+import { mailOffer } from './documents.ts'
 import {
   jobsOf,
   type MailKinds,
@@ -21,10 +26,13 @@ import {
 } from './index.ts'
 
 export const ADDRESS = 'ann@example.com'
+/** Every month is listed for itself, and every year is a file. */
+const YEARS = 3
 
 export type SyncWorld = {
   sim: Sim
   engine: Engine
+  search: Search
   kinds: MailKinds
   tables: MailTables
   accounts: MailAccounts
@@ -49,16 +57,25 @@ export type SyncOptions = Partial<MailSettings> & {
   messages: number
   choices?: Record<string, unknown>
   ledgerUrl?: string
+  /** Whether mail is read into the index of its ledger. */
+  isIndexed?: boolean
 }
 
 export async function startSync(options: SyncOptions): Promise<SyncWorld> {
-  const { sim: simOptions, messages, choices = { spam: true, trash: true }, ledgerUrl, ...own } = options
+  const {
+    sim: simOptions,
+    messages,
+    choices = { spam: true, trash: true },
+    ledgerUrl,
+    isIndexed,
+    ...own
+  } = options
   const home = mkdtempSync(join(tmpdir(), 'tidemark-sync-'))
   const sim = await startSim({
     ...simOptions,
     gmail: {
       quota: { unitsPerMinute: null },
-      accounts: [{ address: ADDRESS, messages }],
+      accounts: [{ address: ADDRESS, messages, years: YEARS }],
       ...simOptions?.gmail,
     },
   })
@@ -106,7 +123,16 @@ export async function startSync(options: SyncOptions): Promise<SyncWorld> {
     newArchiveId: () => 'archive-1',
     limits: () => engine?.limits,
   })
-  const kinds = mailKinds({ accounts, tables, ledger, clock: systemClock, settings })
+  const search = openSearch({ ledger })
+  const extractor = new TextExtractor({ clock: systemClock })
+  const indexing = isIndexed
+    ? defineIndexing({
+        offer: mailOffer({ accounts, tables }),
+        wanted: await WantedDocuments.open(ledger),
+        search: { open: async () => search, extractor: async () => extractor },
+      })
+    : undefined
+  const kinds = mailKinds({ accounts, tables, ledger, clock: systemClock, settings, indexing })
   engine = await createEngine({ ledger, jobs: jobsOf(kinds), budgets: mailBudgets([ADDRESS], settings) })
   const running = engine
   await running.start()
@@ -118,6 +144,7 @@ export async function startSync(options: SyncOptions): Promise<SyncWorld> {
   return {
     sim,
     engine,
+    search,
     kinds,
     tables,
     accounts,
@@ -130,6 +157,8 @@ export async function startSync(options: SyncOptions): Promise<SyncWorld> {
     status: async () => (await ledger.streams()).find(({ name }) => name === stream)!,
     async close() {
       await running.stop()
+      await extractor.close()
+      await search.close()
       await accounts.close()
       await ledger.close()
       await sim.close()

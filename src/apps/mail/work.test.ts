@@ -14,7 +14,7 @@ import { type Sim, startSim } from '../../sim/start.ts'
 import { SERVICE, streamOf, unitsOf } from './account.ts'
 import { openMail } from './open.ts'
 import { type MailRuntime, mailRuntime } from './runtime.ts'
-import { followAccounts, historySchedule, startAccounts } from './work.ts'
+import { followAccounts, historySchedule, indexSchedule, startAccounts } from './work.ts'
 
 const ANN = 'ann@example.com'
 const BEN = 'ben@example.com'
@@ -33,7 +33,7 @@ type World = { sim: Sim; home: string; open(role?: Role, ledgerUrl?: string): Pr
 async function world(): Promise<World> {
   const home = mkdtempSync(join(tmpdir(), 'tidemark-runtime-'))
   closing.push(() => rmSync(home, { recursive: true, force: true }))
-  const accounts = [ANN, BEN].map((address) => ({ address, messages: 40 }))
+  const accounts = [ANN, BEN].map((address) => ({ address, messages: 40, years: 3 }))
   const sim = await startSim({ gmail: { quota: { unitsPerMinute: null }, accounts } })
   closing.push(() => sim.close())
   return {
@@ -185,6 +185,8 @@ describe('a runtime', () => {
     assert.deepEqual(await schedulesOf(runtime), [
       `${historySchedule(ANN)}: every 5m`,
       `${historySchedule(BEN)}: every 5m`,
+      `${indexSchedule(ANN)}: every 15m`,
+      `${indexSchedule(BEN)}: every 15m`,
     ])
     const budgets = runtime.engine.limits.snapshot().budgets.map(({ name }) => name)
     assert.ok(budgets.includes(unitsOf(BEN)))
@@ -264,7 +266,10 @@ describe('a runtime', () => {
     await startAccounts(runtime)
     assert.equal(copy.config.mail.poll_minutes, 9)
     assert.deepEqual(copy.origins.get('mail.poll_minutes'), { kind: 'env', name: 'X' })
-    assert.deepEqual(await schedulesOf(runtime), [`${historySchedule(ANN)}: every 9m`])
+    assert.deepEqual(await schedulesOf(runtime), [
+      `${historySchedule(ANN)}: every 9m`,
+      `${indexSchedule(ANN)}: every 15m`,
+    ])
     const units = runtime.engine.limits.snapshot().budgets.find(({ name }) => name === unitsOf(ANN))!
     // Of 100 units a second, a little is left over.
     assert.ok(units.rate > 90 && units.rate <= 100, `${units.rate}`)

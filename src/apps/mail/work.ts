@@ -19,6 +19,14 @@ export function historySchedule(account: string): string {
   return `mail.history ${account}`
 }
 
+/** `mail.index ann@example.com` */
+export function indexSchedule(account: string): string {
+  return `mail.index ${account}`
+}
+
+/** New mail is read into the index as it comes; this finds what was imported or cleaned up meanwhile. */
+const COMPARE_INDEX = 'every 15m'
+
 /** Sees which accounts there are now, and begins what each needs. A process that only answers leaves that to others. */
 export function startAccounts(runtime: MailRuntime): Promise<void> {
   return begin(runtime, { failed: 'revived' })
@@ -34,9 +42,14 @@ async function begin(runtime: MailRuntime, { failed }: { failed: 'revived' | 'le
   for (const account of rows) {
     await enqueueFirst(runtime, account, failed)
     await putSchedule(runtime, account.name, schedules)
+    await putIndexSchedule(runtime, account.name, schedules)
   }
   const names = rows.map(({ name }) => name)
-  await dropSchedules(runtime, { there: schedules.keys(), wanted: new Set(names.map(historySchedule)) })
+  const wanted = names.flatMap((name) => [
+    historySchedule(name),
+    ...(mail.kinds.indexing ? [indexSchedule(name)] : []),
+  ])
+  await dropSchedules(runtime, { there: schedules.keys(), wanted: new Set(wanted) })
   await resumeSignedIn(runtime, SERVICE, sourcesOf(names))
 }
 
@@ -99,6 +112,22 @@ async function putSchedule(
   await engine.schedule(name, spec, mail.kinds.history, { account }, { stream: streamOf(account) })
 }
 
+async function putIndexSchedule(
+  { engine, mail }: MailRuntime,
+  account: string,
+  there: ReadonlyMap<string, string>,
+): Promise<void> {
+  const name = indexSchedule(account)
+  if (!mail.kinds.indexing || there.get(name) === COMPARE_INDEX) return
+  await engine.schedule(
+    name,
+    COMPARE_INDEX,
+    mail.kinds.indexing.kind,
+    { unit: account, compare: true },
+    { stream: streamOf(account) },
+  )
+}
+
 /** Spam, trash and labels may be chosen anew when an account is connected again. */
 async function hasOtherChoices(
   { mail }: Pick<MailRuntime, 'mail'>,
@@ -109,10 +138,15 @@ async function hasOtherChoices(
 }
 
 async function dropSchedules(
-  { ledger }: MailRuntime,
+  { engine, ledger, mail }: MailRuntime,
   { there, wanted }: { there: Iterable<string>; wanted: ReadonlySet<string> },
 ): Promise<void> {
   for (const name of there) {
-    if (name.startsWith(historySchedule('')) && !wanted.has(name)) await ledger.dropSchedule(name)
+    const isOurs = name.startsWith(historySchedule('')) || name.startsWith(indexSchedule(''))
+    if (!isOurs || wanted.has(name)) continue
+    await ledger.dropSchedule(name)
+    // What was read into the index of a mailbox that is not kept up to date any more goes.
+    const [, unit] = name.split(indexSchedule(''))
+    if (unit && mail.kinds.indexing) await engine.enqueue(mail.kinds.indexing.kind, { unit })
   }
 }

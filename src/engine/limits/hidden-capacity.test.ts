@@ -15,7 +15,7 @@ import {
   type Service,
   SimulatedClient,
   slidingSecondService,
-} from './simulated-service.ts'
+} from './simulated-service.suite.ts'
 
 const SEEDS = 50
 const START_MS = 1_800_000_000_000

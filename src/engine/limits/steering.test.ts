@@ -7,7 +7,7 @@ import { type Random, seededRandom } from '../../base/random.ts'
 import { MemoryBudgetStore } from '../../ledger/memory-budgets.ts'
 import type { Budget } from './budget.ts'
 import { Sharers, throttled } from './sharing.suite.ts'
-import { bucketService, type Service, slidingSecondService } from './simulated-service.ts'
+import { bucketService, type Service, slidingSecondService } from './simulated-service.suite.ts'
 
 const ADAPTIVE = { rate: 200, rateMin: 2, rateMax: 100_000 }
 

@@ -12,7 +12,7 @@ import {
   type Service,
   SimulatedClient,
   type Verdict,
-} from './simulated-service.ts'
+} from './simulated-service.suite.ts'
 
 const START_MS = 1_800_000_000_000
 const HOUR_MS = 3_600_000

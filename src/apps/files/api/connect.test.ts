@@ -43,6 +43,7 @@ describe('connecting a OneDrive account in the browser', () => {
         title: `OneDrive of ${ANN}`,
         state: 'ready',
         access: 'readwrite',
+        user: 'owner',
         apps: { files: { folders: [] } },
       },
     ])

@@ -15,6 +15,7 @@ import { dirname, join, relative, sep } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { readCacheOf } from '../../../app/ledger-read-cache.ts'
 import type { ProblemError } from '../../../app/problem.ts'
+import { OWNER } from '../../../app/user.ts'
 import { systemClock } from '../../../base/clock.ts'
 import { type Body, DOCS, type FilesWorld, startFilesApi, until } from './files-api.suite.ts'
 import { allowedPlace, type PlaceRules } from './folder-place.ts'
@@ -76,6 +77,7 @@ describe('a folder on the API', () => {
         state: 'ready',
         access: 'readwrite',
         title: 'OneDrive of ann@example.com',
+        user: 'owner',
         apps: { files: { folders: ['docs'] } },
       },
     ])
@@ -249,7 +251,9 @@ describe('a folder on the API', () => {
   test('models hear how it stands and find files by name, with names as quotations', async () => {
     const call = async (name: string, args: Record<string, unknown>): Promise<string> => {
       const tool = filesModule.tools?.find((one) => one.name === name)
-      const parts = await tool!.run(tool!.input.parse(args) as never, world.services as never)
+      const parts = await tool!.run(tool!.input.parse(args) as never, world.services as never, {
+        user: OWNER,
+      })
       return parts.map((part) => (typeof part === 'string' ? part : `«${part.quote}»`)).join('')
     }
     assert.match(

@@ -1,5 +1,5 @@
 /** Giving a file a name without ever taking it from another one. */
-import { closeSync, constants, copyFileSync, linkSync, openSync, renameSync, unlinkSync } from 'node:fs'
+import { closeSync, linkSync, openSync, renameSync, unlinkSync } from 'node:fs'
 import { errnoOf } from './stat.ts'
 
 /** The file system has no hard links, or not for this file. */
@@ -20,19 +20,6 @@ export function linkIfFree(from: string, to: string): boolean | 'no-links' {
   } catch (error) {
     if (errnoOf(error) === 'EEXIST') return false
     if (NO_LINKS.has(errnoOf(error))) return 'no-links'
-    throw error
-  }
-}
-
-/** A second name, or a copy where there can be none. False: the name is taken. */
-export function keepIfFree(from: string, to: string): false | 'link' | 'copy' {
-  const linked = linkIfFree(from, to)
-  if (linked !== 'no-links') return linked && 'link'
-  try {
-    copyFileSync(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
-    return 'copy'
-  } catch (error) {
-    if (errnoOf(error) === 'EEXIST') return false
     throw error
   }
 }

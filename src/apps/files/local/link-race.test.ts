@@ -9,7 +9,7 @@ import { createFilter, filterSchema } from '../filter.ts'
 import { readWhole } from './hash.ts'
 import { createRoot } from './root.ts'
 import { Scan } from './scan.ts'
-import { TreeInMemory } from './tree-in-memory.ts'
+import { TreeInMemory } from './tree-in-memory.suite.ts'
 
 const SECRET = 'SECRET'
 const LOOKS = 500

@@ -26,15 +26,7 @@ import { makeFolder, moveInside } from './move.ts'
 import { freeBytes, partialPath, putInPlace, sweepPartials } from './place.ts'
 import { createRoot, type Root } from './root.ts'
 import { isSameStat, lookAt, plainStat } from './stat.ts'
-import {
-  bringBack,
-  isKeptAs,
-  keepBeforeReplace,
-  moveToTrash,
-  originalNames,
-  removeEmptyFolder,
-  takeFrom,
-} from './trash.ts'
+import { bringBack, moveToTrash, originalNames, removeEmptyFolder, takeFrom } from './trash.ts'
 import { emptyTrash, listTrash, restore, trashDays } from './trash-bin.ts'
 
 const folders: string[] = []
@@ -226,10 +218,8 @@ describe('a download gets its place', () => {
     const target = { names: ['f'], expect, modifiedMs: null, ...TIME }
     const placed = await putInPlace(root, download(root, 'new'), target)
     assert.ok(placed.outcome === 'done' && placed.kept)
-    assert.ok(isKeptAs(root, placed.kept, expect))
     // The file was open: its writer does not know that it has another name now.
     writeFileSync(join(root.path, '.tidemark/trash', ...placed.kept.names), 'late edit')
-    assert.ok(!isKeptAs(root, placed.kept, expect))
     assert.equal(bringBack(root, placed.kept, ['f.conflict']), 'done')
     assert.equal(read(root, 'f.conflict'), 'late edit')
     assert.equal(read(root, 'f'), 'new')
@@ -423,17 +413,6 @@ describe('a deleted file', () => {
       ['young'],
     )
     assert.equal(readdirSync(join(root.path, '.tidemark/trash')).length, 1, 'empty days are gone')
-  })
-
-  test('a second name before a replacement shows whether it was the expected version', async () => {
-    const root = await freshRoot()
-    const expect = write(root, 'f', 'old')
-    const kept = keepBeforeReplace(root, ['f'], TIME)!
-    assert.equal(kept.by, 'link')
-    assert.ok(isKeptAs(root, kept, expect))
-    writeFileSync(join(root.path, 'f'), 'edited in place')
-    assert.ok(!isKeptAs(root, kept, expect))
-    assert.equal(keepBeforeReplace(root, ['none'], TIME), undefined)
   })
 })
 

@@ -9,7 +9,7 @@ import { copyFileSync, mkdirSync, renameSync, rmdirSync, unlinkSync } from 'node
 import { TidemarkError } from '../../../base/errors.ts'
 import type { LocalStat } from '../trees.ts'
 import { copyAttributes } from './attributes.ts'
-import { keepIfFree, moveIfFree, takeName } from './exclusive.ts'
+import { moveIfFree, takeName } from './exclusive.ts'
 import { atOwn, type HeldFolder, holdOwn, inParentFolder, inside, isNoFolder, lookAtOwn } from './folder.ts'
 import type { Root } from './root.ts'
 import { errnoOf, isAbsence, isSameButChanged, isSameStat, isSameThing, lookAt } from './stat.ts'
@@ -20,8 +20,6 @@ export type Kept = {
   names: string[]
   /** What it was when it was taken. */
   stat: LocalStat
-  /** A copy does not follow what is written to the file through names that were open. */
-  by: 'move' | 'link' | 'copy'
 }
 
 export type Trashed =
@@ -65,26 +63,9 @@ export function takeFrom(
       throw error
     }
     const taken = lookAt(path)!
-    const kept: Kept = { names: keptNames, stat: taken, by: 'move' }
+    const kept: Kept = { names: keptNames, stat: taken }
     if (isSameButChanged(taken, expect)) return { outcome: 'done', kept }
     return moveIfFree(path, folder.at(name)) ? { outcome: 'changed' } : { outcome: 'changed', kept }
-  })
-}
-
-/** Gives a file a second name in the trash before it is replaced. Undefined: there is none. */
-export function keepBeforeReplace(root: Root, names: readonly string[], time: TrashTime): Kept | undefined {
-  return inParentFolder(root, names, (folder, name) => {
-    const from = folder.at(name)
-    const before = lookAt(from)
-    if (!before) return undefined
-    let by = 'link' as 'link' | 'copy'
-    const keptNames = claim(root, names, time.atMs, (path) => {
-      const kept = keepIfFree(from, path)
-      if (kept) by = kept
-      return kept !== false
-    })
-    const stat = by === 'link' ? lookAtOwn(root, 'trash', keptNames)! : before
-    return { names: keptNames, stat, by }
   })
 }
 
@@ -140,13 +121,6 @@ export function putInTrash(
 ): string[] {
   inside(root, names)
   return claim(root, names, atMs, (kept) => moveIfFree(path, kept))
-}
-
-/** Whether what is kept is, still and after all, what it was expected to be. */
-export function isKeptAs(root: Root, kept: Kept, expect: LocalStat): boolean {
-  if (!isSameButChanged(kept.stat, expect)) return false
-  const now = lookAtOwn(root, 'trash', kept.names)
-  return now !== undefined && (kept.by === 'copy' ? now.size === expect.size : isSameButChanged(now, expect))
 }
 
 /** Out of the trash to a place in the root, where that is free. Folders on the way must be there. */

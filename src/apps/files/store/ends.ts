@@ -482,7 +482,7 @@ async function detach(
     await openNode(tx, pair, `l:${local.id}`)
   }
   await tx.run(`DELETE FROM file_base WHERE drive = ? AND item_id = ?`, [pair, itemId])
-  await tx.run(`DELETE FROM file_remote WHERE drive = ? AND item_id = ? AND is_deleted = 1`, [pair, itemId])
+  await tx.run(`DELETE FROM file_remote WHERE drive = ? AND item_id = ? AND is_deleted <> 0`, [pair, itemId])
   await tx.run(`DELETE FROM file_open WHERE drive = ? AND node = ?`, [pair, node])
   await freeWaiting(tx, pair, [node])
   if (!conflict || !local) return

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
-import { freshDatabase } from '../../../../scripts/test-database.ts'
+import { after, describe, test } from 'node:test'
+import { ReusedDatabase } from '../../../ledger/home.suite.ts'
 import { openLedger } from '../../../ledger/open.ts'
 import { type Plan, plan } from '../plan.ts'
 import type { NodeKey } from '../trees.ts'
@@ -16,15 +16,13 @@ import { deleteUnlisted, recordRemote } from './remote-tree.ts'
 const NO_DELETES = { baseItems: 0, baseFiles: 0, deletes: { local: 0, remote: 0 }, deletedFiles: 0 }
 const GUARD = { ...NO_DELETES, forced: 0 }
 
-function storeOn(name: string, open: () => Promise<{ url: string; drop(): Promise<void> }>): void {
+function storeOn(name: string, open: () => Promise<string>): void {
   const withStore = (run: (store: TestStore) => Promise<void>) => async (): Promise<void> => {
-    const { url, drop } = await open()
-    const ledger = await openLedger(url)
+    const ledger = await openLedger(await open())
     try {
       await run(new TestStore(await openStore(ledger)))
     } finally {
       await ledger.close()
-      await drop()
     }
   }
 
@@ -400,5 +398,8 @@ class TestStore {
   }
 }
 
-storeOn('SQLite', async () => ({ url: 'sqlite::memory:', drop: async () => {} }))
-storeOn('PostgreSQL', freshDatabase)
+storeOn('SQLite', async () => 'sqlite::memory:')
+
+const reused = new ReusedDatabase()
+after(() => reused.remove())
+storeOn('PostgreSQL', () => reused.empty())

@@ -349,7 +349,7 @@ const NONE = { items: 0, files: 0 }
 const AHEAD = {
   local: `JOIN file_local here ON here.drive = base.drive AND here.item_id = base.item_id AND here.is_missing = 0
     LEFT JOIN file_remote there ON there.drive = base.drive AND there.item_id = base.item_id
-    WHERE coalesce(there.is_deleted, 1) = 1`,
+    WHERE coalesce(there.is_deleted, 1) <> 0`,
   remote: `JOIN file_remote there ON there.drive = base.drive AND there.item_id = base.item_id AND there.is_deleted = 0
     LEFT JOIN file_local here ON here.drive = base.drive AND here.item_id = base.item_id
     WHERE coalesce(here.is_missing, 1) = 1`,

@@ -27,6 +27,9 @@ export async function recordRemote(
     if (isNews || isTouched) opened.add(itemNode(item.itemId))
     const isMoved = before && (before.parentId !== item.parentId || before.name !== item.name)
     if (isMoved && item.type === 'folder') await freeLeftOut(tx, pair, { localId: null, itemId: item.itemId })
+    if (before?.isDeleted) {
+      for (const itemId of await reviveBranch(tx, pair, item.itemId, generation)) opened.add(itemNode(itemId))
+    }
   }
   const unknown = [...last.values()].filter((item) => item.isDeleted && !known.has(item.itemId))
   if (unknown.length > 0 && (await isMaking(tx, pair))) {
@@ -119,7 +122,7 @@ export async function withFolder(tx: Tx, pair: string, item: RemoteRow): Promise
     `SELECT is_deleted FROM file_remote WHERE drive = ? AND item_id = ?`,
     [pair, item.parentId],
   )
-  return Number(folder?.is_deleted) === 1 ? { ...item, isDeleted: true } : item
+  return Number(folder?.is_deleted ?? 0) !== 0 ? { ...item, isDeleted: true } : item
 }
 
 /** What concerns the sync: not when somebody shared it. */
@@ -136,6 +139,13 @@ export function isOther(before: RemoteRow, now: RemoteRow): boolean {
   )
 }
 
+/**
+ * `is_deleted`: OneDrive has told so, or it went with a folder above it, of which that was told. The difference counts
+ * when something of that folder turns out to be elsewhere: a deletion may be told pages before the move out of it.
+ */
+const TOLD_DELETED = 1
+const DELETED_WITH_FOLDER = 2
+
 /** A folder takes along what is in it: OneDrive need not say so. */
 export async function deleteBranch(
   tx: Tx,
@@ -148,8 +158,26 @@ export async function deleteBranch(
        SELECT item_id FROM file_remote WHERE drive = ? AND item_id = ?
        UNION SELECT child.item_id FROM branch JOIN file_remote child
          ON child.drive = ? AND child.parent_id = branch.item_id)
-     UPDATE file_remote SET is_deleted = 1, generation = ?
+     UPDATE file_remote SET is_deleted = ${DELETED_WITH_FOLDER}, generation = ?
      WHERE drive = ? AND is_deleted = 0 AND item_id IN (SELECT item_id FROM branch) RETURNING item_id`,
+    [pair, itemId, pair, generation, pair],
+  )
+  await tx.run(
+    `UPDATE file_remote SET is_deleted = ${TOLD_DELETED} WHERE drive = ? AND item_id = ? AND is_deleted = ${DELETED_WITH_FOLDER}`,
+    [pair, itemId],
+  )
+  return rows.map((row) => row.item_id)
+}
+
+/** It is there after all, and with it what was only taken for deleted because of where it had been. */
+async function reviveBranch(tx: Tx, pair: string, itemId: string, generation: number): Promise<string[]> {
+  const rows = await tx.all<{ item_id: string }>(
+    `WITH RECURSIVE branch(item_id) AS (
+       SELECT item_id FROM file_remote WHERE drive = ? AND item_id = ?
+       UNION SELECT child.item_id FROM branch JOIN file_remote child
+         ON child.drive = ? AND child.parent_id = branch.item_id AND child.is_deleted = ${DELETED_WITH_FOLDER})
+     UPDATE file_remote SET is_deleted = 0, generation = ?
+     WHERE drive = ? AND is_deleted <> 0 AND item_id IN (SELECT item_id FROM branch) RETURNING item_id`,
     [pair, itemId, pair, generation, pair],
   )
   return rows.map((row) => row.item_id)

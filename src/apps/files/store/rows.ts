@@ -27,7 +27,7 @@ export function toRemoteRow(raw: Raw): RemoteRow {
     eTag: textOrNull(raw.etag),
     cTag: textOrNull(raw.ctag),
     modifiedMs: numberOrNull(raw.modified_ms),
-    isDeleted: Number(raw.is_deleted) === 1,
+    isDeleted: Number(raw.is_deleted) !== 0,
   }
 }
 

@@ -59,8 +59,8 @@ export async function startMailApi(
     gmail: {
       quota: { unitsPerMinute: null },
       accounts: [
-        { address: ANN, messages: options.messages ?? 0 },
-        { address: BOB, messages: 3 },
+        { address: ANN, messages: options.messages ?? 0, years: 3 },
+        { address: BOB, messages: 3, years: 3 },
       ],
     },
   })

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { noteWithoutEngine } from '../../../app/engine-note.ts'
 import { accountText } from '../../../app/inputs.ts'
-import { QUERY_CHARS_MAX } from '../query/parse.ts'
+import { QUERY_CHARS_MAX } from '../../../search/query/syntax.ts'
 import { messageId } from './inputs.ts'
 import { defineTool } from './route.ts'
 import { CURSOR_LENGTH_MAX, searchMail } from './search.ts'

@@ -109,6 +109,29 @@ test('a full dry run lists labels where the history has expired, and asks for no
   assert.equal(asked.messages, 0)
 })
 
+test('with an expired history, messages that are too new and labels that decide nothing are not listed', async (t) => {
+  const bench = await cleanUpBench(t, { old: 60, young: 600 })
+  const { client } = bench.account
+  for (const id of bench.oldIds) bench.mailbox.modify(id, { add: ['IMPORTANT', 'CATEGORY_UPDATES'] })
+  await bench.resync()
+  bench.mailbox.modify(bench.oldIds[0]!, { remove: ['UNREAD'] })
+  bench.mailbox.modify(bench.oldIds[1]!, { add: ['STARRED'] })
+  bench.mailbox.expireHistory()
+  const listed: string[] = []
+  const listIds = client.listIds.bind(client)
+  client.listIds = (page) => {
+    listed.push(page.labelIds?.[0] ?? 'all')
+    return listIds(page)
+  }
+  const survey = await dryRun(bench)
+  assert.deepEqual([survey.proven.messages, survey.refused.changed?.messages], [59, 1])
+  assert.deepEqual(
+    listed.filter((id) => id === 'all' || /^(?:UNREAD|IMPORTANT|CATEGORY_)/.test(id)),
+    ['all'],
+  )
+  assert.equal(listed.length, new Set(listed).size, 'one page of each')
+})
+
 test('a deletion for good asks for each message just before', async (t) => {
   const bench = await cleanUpBench(t, { old: 5, young: 0 })
   const asked = counted(bench)

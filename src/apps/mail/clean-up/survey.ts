@@ -7,13 +7,14 @@ import { type Clock, sleep } from '../../../base/clock.ts'
 import { asTidemarkError } from '../../../base/errors.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import type { MailAccount } from '../account.ts'
-import { compareStretch } from '../compare.ts'
+import { changesOfStored, type Stretch } from '../compare.ts'
 import type { NewRun, Sum } from '../store/journal.ts'
 import type { MailTables } from '../store/tables.ts'
-import { addPassedOver, candidatePages, Place, type Standing } from './candidates.ts'
+import { addPassedOver, candidatePages, Place, type Selection, type Standing } from './candidates.ts'
 import { type Examining, examine, standingOf } from './examination.ts'
 import { historySince } from './followed-state.ts'
 import { selectionOf } from './selection.ts'
+import { mayDecide } from './verdict.ts'
 
 const SumSchema = z.object({ messages: z.number(), bytes: z.number(), example: z.string().optional() })
 
@@ -55,7 +56,7 @@ export type SurveyInput = {
 /** Before another try when Gmail cannot be reached; afterwards it is no hiccup. */
 const RETRY_AFTER_MS = [250, 500, 1_000, 2_000, 4_000]
 /** Of all messages, and as many again for their labels: for a guess at what listing costs. */
-const LISTINGS = 5
+const LISTINGS = 3
 const LIST_PAGE_MESSAGES = 500
 /** As many as a batch of a run: what is said of Gmail is as fresh as it is there. */
 const GROUP_MESSAGES = 200
@@ -82,7 +83,7 @@ export async function surveyFrom(input: SurveyInput): Promise<SurveyProgress> {
     left -= taken.length
     asked += taken.length
     if (depth === 'full' && source === 'each') {
-      source = await patiently(input, () => sourceFor(input, standing, asked))
+      source = await patiently(input, () => sourceFor(input, { standing, selection, messages: asked }))
     }
     for (let at = 0; at < taken.length; at += GROUP_MESSAGES) {
       signal.throwIfAborted()
@@ -115,27 +116,34 @@ export async function surveyFrom(input: SurveyInput): Promise<SurveyProgress> {
 type Source = 'history' | 'each' | Pick<Examining, 'standing' | 'listed'>
 
 /**
- * Where Gmail no longer has the history since the cursor, listings of all labels say the same for much less than asking
- * for each of many messages, and what happens meanwhile is in the history again.
+ * Where Gmail no longer has the history since the cursor, listings of the labels that decide say the same for much less
+ * than asking for each of many messages, and what happens meanwhile is in the history again. Of a mailbox, UNREAD,
+ * IMPORTANT and the categories are the largest labels, and they rarely decide.
  */
 async function sourceFor(
   { account, tables, signal }: Pick<SurveyInput, 'account' | 'tables' | 'signal'>,
-  standing: Standing,
-  messages: number,
+  { standing, selection, messages }: { standing: Standing; selection: Selection; messages: number },
 ): Promise<Source> {
   if (messages === 0) return 'each'
   if (await historySince(account, standing.cursor, signal)) return 'history'
   const { client, name } = account
   const { historyId, messagesTotal } = await client.profile({ signal })
-  const labelIds = (await tables.labels(name)).map(({ id }) => id)
+  const decides = (id: string): boolean => mayDecide(selection, id)
+  const labelIds = (await tables.labels(name)).map(({ id }) => id).filter(decides)
   const pages = labelIds.length + LISTINGS * Math.ceil(messagesTotal / LIST_PAGE_MESSAGES)
   // A page costs no more than a message does, or a quarter of it.
   if (pages > messages) return 'each'
-  const everything = { fromS: null, toS: null }
-  const { vanished, relabeled } = await compareStretch(account, everything, { labelIds, signal })
+  const options = { labelIds, isTrusted: (id: string) => !decides(id), signal }
+  const { vanished, relabeled } = await changesOfStored(account, stretchOf(selection, standing), options)
   const listed = new Map<string, readonly string[] | 'gone'>(relabeled.map((one) => [one.id, one.labelIds]))
   for (const id of vanished) listed.set(id, 'gone')
   return { standing: { ...standing, cursor: historyId, stale: new Set() }, listed }
+}
+
+/** All candidates are older than both. */
+function stretchOf({ cutoffMs }: Selection, { markS }: Standing): Stretch {
+  const cutoffS = Math.ceil(cutoffMs / 1000)
+  return { fromS: null, toS: markS === null ? cutoffS : Math.min(markS, cutoffS) }
 }
 
 function newProgress(depth: Survey['depth']): SurveyProgress {

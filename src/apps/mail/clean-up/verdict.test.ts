@@ -10,6 +10,7 @@ import {
   indexRefusal,
   isConcerned,
   labelsOfQuery,
+  mayDecide,
   type Purpose,
   proofRefusal,
   restoringChange,
@@ -53,6 +54,38 @@ test('a message that is as it was planned passes, whatever the action', () => {
   for (const purpose of [UNLABEL, TRASH, DELETE]) {
     assert.equal(cloudRefusal(purpose, ['INBOX', 'UNREAD'], now('UNREAD', 'INBOX')), null)
   }
+})
+
+test('a label that may not decide makes no difference, whatever Gmail says of it', () => {
+  const ids = [
+    'INBOX',
+    'SENT',
+    'DRAFT',
+    'TRASH',
+    'SPAM',
+    'STARRED',
+    'UNREAD',
+    'IMPORTANT',
+    'CATEGORY_FORUMS',
+    'Label_1',
+  ]
+  const labels = fc.subarray(ids)
+  const purpose = fc.record({
+    action: fc.constantFrom(...ARCHIVE_ACTIONS),
+    label: fc.option(fc.constantFrom(...ids)),
+    queryLabels: fc.option(labels),
+  })
+  fc.assert(
+    fc.property(purpose, labels, labels, (purpose, planned, seen) => {
+      const deciding = seen.filter((id) => mayDecide(purpose, id))
+      const known = [...deciding, ...planned.filter((id) => !mayDecide(purpose, id))]
+      assert.equal(
+        classOf(cloudRefusal(purpose, planned, now(...known))),
+        classOf(cloudRefusal(purpose, planned, now(...seen))),
+      )
+    }),
+  )
+  assert.ok(!mayDecide({ action: 'trash', label: null, queryLabels: [] }, 'CATEGORY_FORUMS'))
 })
 
 test('a message that is gone, starred, trashed or out of the inbox meanwhile is refused', () => {

@@ -120,6 +120,12 @@ export function cloudRefusal(purpose: Purpose, planned: readonly string[], now: 
   return meant === undefined ? null : changed(`was given the label ${meant}`)
 }
 
+/** Whether what Gmail says of this label can make a difference to `cloudRefusal`. */
+export function mayDecide({ action, label, queryLabels }: Purpose, id: string): boolean {
+  if (id === label || TELLING.includes(id) || queryLabels?.includes(id)) return true
+  return !HARMLESS.test(id) && (action !== 'unlabel' || queryLabels === null)
+}
+
 /** After a call whose answer is not known: did it happen? */
 export function hasHappened({ action, label }: Pick<Purpose, 'action' | 'label'>, now: CloudState): boolean {
   if (now === 'gone') return action === 'delete'

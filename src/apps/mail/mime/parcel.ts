@@ -95,11 +95,6 @@ export function unpackMessage(encoded: Uint8Array, contentOf: (sha256: string) =
   return raw
 }
 
-/** Which contents a parcel needs: by sha256, in hex. */
-export function parcelContents(encoded: Uint8Array): string[] {
-  return [...new Set(decodeParcel(encoded).cuts.map((cut) => cut.sha256))]
-}
-
 type Candidate = Omit<Cut, 'at'> & { start: number; end: number; content: Uint8Array }
 
 const LF = 10

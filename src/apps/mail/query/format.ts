@@ -3,8 +3,8 @@
  * What the parser made reads back as the same tree; of trees made otherwise, those with parts that no text can say
  * (a word of two words, an `and` of one) read back as one that finds the same.
  */
-import { looksLikeOperator, namedOperator } from './bare-word.ts'
 import { CATEGORIES, dayBeginningAt, isAboutPeople, PLACES, STATES } from './operators.ts'
+import { bareWords } from './parse.ts'
 import type { Query } from './query.ts'
 
 const NAMES = { id: 'id', 'message-id': 'rfc822msgid', thread: 'thread' } as const
@@ -74,7 +74,7 @@ function formatText({ field, words, phrase, prefix }: Extract<Query, { is: 'text
 function canStandBare(written: string, word: string): boolean {
   if (!/^[^\s(){}"“”]+$/.test(word) || word.endsWith('*') || /^[-+]/.test(word)) return false
   if (/^(?:and|or|not|around)$/i.test(word)) return false
-  return looksLikeOperator(written) === null && namedOperator(written, false) === null
+  return bareWords.looksLikeOperator(written) === null && bareWords.namedOperator(written, false) === null
 }
 
 function formatValue(value: string): string {

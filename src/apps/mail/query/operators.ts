@@ -2,15 +2,15 @@
  * What the operators of a mail search mean. They are Gmail's, with `is:deleted`, `is:imported`, `body:`, `id:` and
  * `thread:` added for what only an archive knows. Dates are midnight in Los Angeles, as in Gmail.
  */
-import type { Query, TextField } from './query.ts'
-
-/** What stood behind an operator's colon. */
-export type OperatorValue = {
-  text: string
-  isQuoted: boolean
-  /** A star stood right behind the closing quote. */
-  isOpenEnded: boolean
-}
+import {
+  BadValue,
+  type Operator as OperatorOf,
+  type OperatorValue,
+  readInstant,
+  SPAN_ALLOWS,
+  spanStart,
+} from '../../../search/query/operator.ts'
+import type { Leaf, Query, TextField } from './query.ts'
 
 export type OperatorSurroundings = {
   /** Milliseconds since the epoch: what `newer_than:` counts back from. */
@@ -19,24 +19,15 @@ export type OperatorSurroundings = {
   me: string | undefined
 }
 
-/** Says what is wrong with a value; the parser adds where. */
-export class BadValue extends Error {}
-
-export type Operator = {
-  /** For messages: what may stand behind the colon. */
-  allows: string
-  read(value: OperatorValue, surroundings: OperatorSurroundings): Query
-}
+type Operator = OperatorOf<Leaf, OperatorSurroundings>
 
 /** What unicode61 makes words of; everything else only separates them. */
 export const WORD_CHARACTER = /[\p{L}\p{N}\p{Co}]/u
 
-const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
 const SIZE_UNITS: Record<string, number> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 }
 const DATE_ALLOWS =
   'YYYY/MM/DD (midnight in Los Angeles, as in Gmail), YYYY-MM-DDTHH:MM:SSZ, or seconds since 1970'
-const SPAN_ALLOWS = 'a number and d, m or y, such as 3d, 2m or 1y'
 const SIZE_ALLOWS = 'a number of bytes, or one with K, M or G, such as 10M'
 
 export const PLACES: ReadonlyMap<string, Query> = new Map<string, Query>([
@@ -179,51 +170,12 @@ function dateOperator(is: 'after' | 'before'): Operator {
 }
 
 function spanOperator(is: 'after' | 'before'): Operator {
-  return {
-    allows: SPAN_ALLOWS,
-    read({ text }, { now }) {
-      const match = /^(\d{1,4})([dmy])$/i.exec(text)
-      if (!match) throw new BadValue(`this must be ${SPAN_ALLOWS}`)
-      return { is, atMs: timeAgo({ now, amount: Number(match[1]), unit: match[2]!.toLowerCase() }) }
-    },
-  }
+  return { allows: SPAN_ALLOWS, read: ({ text }, { now }) => ({ is, atMs: spanStart(text, now) }) }
 }
 
-/** Months and years go by the calendar: a month before March 31 is the last day of February. */
-function timeAgo({ now, amount, unit }: { now: number; amount: number; unit: string }): number {
-  if (unit === 'd') return now - amount * DAY_MS
-  const then = new Date(now)
-  const day = then.getUTCDate()
-  then.setUTCDate(1)
-  then.setUTCMonth(then.getUTCMonth() - (unit === 'y' ? 12 * amount : amount))
-  const daysInMonth = new Date(Date.UTC(then.getUTCFullYear(), then.getUTCMonth() + 1, 0)).getUTCDate()
-  then.setUTCDate(Math.min(day, daysInMonth))
-  return then.getTime()
-}
-
-const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{3})?Z$/
-
-/**
- * Whole seconds need nine digits, so that a year or `20240131` is not taken for a moment in 1970; a decimal point
- * makes any number one of seconds, so that every moment can be written.
- */
 function readMoment(text: string): number {
-  const seconds = /^(-?)(\d{9,11}|(?:\d{1,13})\.(\d{1,3}))$/.exec(text)
-  if (seconds) {
-    const [whole = '0', fraction = ''] = seconds[2]!.split('.')
-    const ms = Number(whole) * 1_000 + Number(fraction.padEnd(3, '0'))
-    return seconds[1] && ms > 0 ? -ms : ms
-  }
-  if (/^\d{12,}$/.test(text)) {
-    throw new BadValue('this looks like milliseconds; it must be seconds since 1970, or YYYY/MM/DD')
-  }
-  if (INSTANT.test(text) && !Number.isNaN(Date.parse(text))) return Date.parse(text)
-  const date = /^(\d{4})([/-])(\d{1,2})\2(\d{1,2})$/.exec(text)
-  if (!date) throw new BadValue(`this must be ${DATE_ALLOWS}`)
-  return midnightInLosAngeles({ year: Number(date[1]), month: Number(date[3]), day: Number(date[4]) })
+  return readInstant(text, { allows: DATE_ALLOWS, midnight: midnightInLosAngeles })
 }
-
-type Day = { year: number; month: number; day: number }
 
 const losAngeles = new Intl.DateTimeFormat('en-US', {
   timeZone: 'America/Los_Angeles',
@@ -245,7 +197,7 @@ export function dayBeginningAt(atMs: number): string | null {
 }
 
 /** There it is seven or eight hours earlier than in Greenwich, and clocks never change at midnight. */
-function midnightInLosAngeles({ year, month, day }: Day): number {
+function midnightInLosAngeles({ year, month, day }: { year: number; month: number; day: number }): number {
   const midnightUtc = Date.UTC(year, month - 1, day)
   const there = new Date(midnightUtc)
   if (year < 1_970 || there.getUTCMonth() !== month - 1 || there.getUTCDate() !== day) {

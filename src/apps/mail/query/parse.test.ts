@@ -3,9 +3,10 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { UsageError } from '../../../base/errors.ts'
 import { assertLinear } from '../../../base/growth.suite.ts'
+import { QUERY_CHARS_MAX, QUERY_DEPTH_MAX, QUERY_TERMS_MAX } from '../../../search/query/syntax.ts'
 import { formatQuery } from './format.ts'
 import { operators } from './operators.ts'
-import { parseQuery, QUERY_CHARS_MAX, QUERY_DEPTH_MAX, QUERY_TERMS_MAX } from './parse.ts'
+import { parseQuery } from './parse.ts'
 import type { Query, TextField } from './query.ts'
 
 const NOW = Date.UTC(2026, 2, 31, 12)

@@ -1,9 +1,9 @@
 /** A mail search as a tree: what the parser makes of text, and what the archive can answer. */
+import type { Tree } from '../../../search/query/query.ts'
 
-export type Query =
-  | { is: 'all' }
-  | { is: 'and' | 'or'; of: readonly Query[] }
-  | { is: 'not'; of: Query }
+export type Query = Tree<Leaf>
+
+export type Leaf =
   /** Words or a phrase; `field` null means anywhere. `prefix`: the last word may go on. */
   | { is: 'text'; field: TextField | null; words: readonly string[]; phrase: boolean; prefix: boolean }
   | { is: 'label'; name: string }

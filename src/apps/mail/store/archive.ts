@@ -3,6 +3,9 @@
  * things on: writes go through the queue to the writer threads, reads to the reader thread, which is started when first
  * needed; verifying has a thread of its own, so that searches do not wait for it.
  */
+
+import { ThreadClient } from '../../../ledger/thread-client.ts'
+import { unpackError } from '../../../ledger/thread-service.ts'
 import type { MessageChange, Proof } from '../message.ts'
 import { openArchiveFile } from './archive-file.ts'
 import { ArchiveLocks } from './archive-locks.ts'
@@ -17,8 +20,6 @@ import type {
 } from './contract.ts'
 import type { ReindexFile, ReindexPage } from './reindex.ts'
 import { archiveClosed, isUnreadable } from './store-errors.ts'
-import { ThreadClient } from './thread-client.ts'
-import { unpackError } from './thread-service.ts'
 import type { VerifyFile, VerifyPage } from './verify.ts'
 import { WriteQueue } from './write-queue.ts'
 import type { SentApplied } from './writer-thread.ts'
@@ -263,6 +264,7 @@ function writerThread(options: ArchiveOptions, thread: number, threads: number):
   return new ThreadClient({
     script: new URL('./writer-thread.ts', import.meta.url),
     name: `The writer of the mail archive at ${folder}`,
+    code: 'archive-thread',
     data: { folder, archiveId, shardBy, shardBytesMax, thread, threads },
     heapMbMax: WRITER_HEAP_MB_MAX,
   })
@@ -272,6 +274,7 @@ function readerThread({ folder, archiveId }: ArchiveOptions, asks: 'all' | 'few'
   return new ThreadClient({
     script: new URL('./reader-thread.ts', import.meta.url),
     name: `The reader of the mail archive at ${folder}`,
+    code: 'archive-thread',
     data: { folder, archiveId, asks },
     heapMbMax: READER_HEAP_MB_MAX,
   })

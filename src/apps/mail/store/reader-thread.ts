@@ -1,11 +1,11 @@
 /** The thread that reads and searches, so that neither holds up the main thread. */
 import { workerData } from 'node:worker_threads'
+import { serve } from '../../../ledger/thread-service.ts'
 import type { Query } from '../query/query.ts'
 import { ArchiveReader, type EntryArgs, type StoredArgs } from './archive-reader.ts'
 import type { SearchOptions, StatsBy } from './contract.ts'
 import { countShards, searchShards } from './search.ts'
 import { statsOfShards } from './stats.ts'
-import { serve } from './thread-service.ts'
 import { checkFile, filesToVerify, ShardVerification, type VerifyFile } from './verify.ts'
 
 export type ReaderData = { folder: string; archiveId: string; asks: 'all' | 'few' }

@@ -7,10 +7,11 @@
  * - at most GROUPS_IN_FLIGHT groups are with a thread: one being written, one ready for it
  * - `queuedBytes` are those of all messages that are not answered; `room` waits until they are few
  */
+
+import type { ThreadClient } from '../../../ledger/thread-client.ts'
+import { type PackedError, unpackError } from '../../../ledger/thread-service.ts'
 import type { FetchedMessage, StoreOutcome } from '../message.ts'
 import { yearOf } from './shard-router.ts'
-import type { ThreadClient } from './thread-client.ts'
-import { type PackedError, unpackError } from './thread-service.ts'
 
 const GROUP_MESSAGES_MAX = 100
 const GROUP_BYTES_MAX = 8 * 1_048_576

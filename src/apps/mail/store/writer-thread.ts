@@ -1,11 +1,11 @@
 /** A thread that writes: the shards of its years are written by it alone, as far as this process goes. */
 import { workerData } from 'node:worker_threads'
+import { type PackedError, packError, serve } from '../../../ledger/thread-service.ts'
 import type { MessageChange } from '../message.ts'
 import type { ListedShard } from './archive-file.ts'
 import { type Applied, ArchiveWriter, type ArchiveWriterOptions } from './archive-writer.ts'
 import type { ReindexArgs, ReindexEnd, ReindexPageArgs } from './reindex.ts'
 import { shardOf, yearOf } from './shard-router.ts'
-import { type PackedError, packError, serve } from './thread-service.ts'
 import type { SentAnswer, StoreArgs } from './write-queue.ts'
 
 export type WriterData = ArchiveWriterOptions & { thread: number; threads: number }

@@ -1,0 +1,245 @@
+/**
+ * Follows the changes of one feed. What a page of changes tells, and the token behind it, are one transaction.
+ *
+ * Entries tell the present: a file with its present state, or that it is gone for this account. A folder that is gone,
+ * moved or shared otherwise changes what is below it without a word: then the feed is listed anew. A folder that is new is
+ * looked into.
+ */
+import type { Change, DriveFile } from '../../cloud/drive/client.ts'
+import { FOLDER } from '../../cloud/drive/client.ts'
+import { type RunContext, TidemarkError } from '../../engine/index.ts'
+import type { AccountPayload, DriveKinds } from './jobs.ts'
+import { DOMAIN_CORPUS, listedByName } from './named.ts'
+import { corpusOf, readPage } from './pages.ts'
+import { listedOf } from './plan.ts'
+import { takeAway, takeFromAll, takeIn } from './store/access.ts'
+import { moveToken, noteRevoked, wantBelow, wantListing } from './store/feeds.ts'
+import { DOMAIN } from './store/schema.ts'
+import type { FeedRow } from './store/tables.ts'
+
+/** Pages of one run; a longer history goes on with the next. */
+const PAGES_MAX = 1_000
+
+export type Followed = { changes: number; isAboutDrives: boolean }
+
+export async function followChanges(
+  kinds: DriveKinds,
+  job: RunContext<AccountPayload>,
+  feed: FeedRow,
+): Promise<Followed> {
+  const { client } = await kinds.accounts.get(feed.account)
+  const followed: Followed = { changes: 0, isAboutDrives: false }
+  let token = feed.token!
+  for (let pages = 0; pages < PAGES_MAX; pages++) {
+    const page = await client
+      .changes({ driveId: feed.drive || undefined, token, signal: job.signal })
+      .catch((error: unknown) => {
+        if (!(error instanceof TidemarkError)) throw error
+        const isForgotten = error.code === 'page-token-invalid'
+        const isGone = feed.drive !== '' && (error.kind === 'gone' || error.kind === 'permanent')
+        if (!isForgotten && !isGone) throw error
+        return { isForgotten, isGone }
+      })
+    if ('isForgotten' in page) {
+      // Whether the drive is left is found by asking for the drives; a token that is not known begins anew.
+      if (page.isForgotten) await job.commit({ effects: (tx) => wantListing(tx, feed.account, feed.drive) })
+      followed.isAboutDrives ||= page.isGone
+      return followed
+    }
+    const { changes, nextToken, isLast } = page
+    if (changes.length > 0 || nextToken !== token)
+      await takeInChanges(kinds, job, feed, { changes, nextToken })
+    followed.changes += changes.length
+    followed.isAboutDrives ||= changes.some(({ changeType }) => changeType === 'drive')
+    job.progress({ done: followed.changes, unit: 'items', label: `${followed.changes} changes` })
+    token = nextToken
+    if (isLast) return followed
+  }
+  return followed
+}
+
+async function takeInChanges(
+  kinds: DriveKinds,
+  job: RunContext<AccountPayload>,
+  feed: FeedRow,
+  { changes, nextToken }: { changes: readonly Change[]; nextToken: string },
+): Promise<void> {
+  const { account, drive } = feed
+  const { gone, files, inDomain } = await sorted(kinds, job, feed, changes)
+  const all = [...gone.keys(), ...files.map(({ id }) => id)]
+  const known = await kinds.tables.access(account, drive, all)
+  const knownInDomain =
+    drive === '' ? await kinds.tables.access(account, DOMAIN, all) : new Map<string, Known>()
+  const news = await childrenOf(
+    kinds,
+    job,
+    feed,
+    files.filter((file) => !known.has(file.id)),
+  )
+  const others = [
+    ...[...gone.keys()].filter((id) => known.get(id)?.isFolder || knownInDomain.get(id)?.isFolder),
+    ...files.filter((file) => isFolderOther(feed, file, known.get(file.id))).map(({ id }) => id),
+  ]
+  const isBelowOther =
+    news.isTooDeep || others.length > 0 || inDomain.some(({ mimeType }) => mimeType === FOLDER)
+  const found = await readPage(kinds, feed, [...files, ...news.files], 'news')
+  const domainFeed = { account, drive: DOMAIN, name: '' }
+  const foundInDomain = await readPage(kinds, domainFeed, inDomain, 'news')
+  const domain = drive === '' ? await kinds.tables.feed(account, DOMAIN) : undefined
+  const stream = await kinds.tables.ledger.stream(job.stream!)
+  const from = Number(stream.tail_at)
+  const nowMs = kinds.clock.now()
+  const index = await kinds.index()
+  const count = found.count + foundInDomain.count
+  const owners = new Set(
+    news.files.flatMap((file) => file.owners.map((one) => one.emailAddress.toLowerCase())),
+  )
+  owners.delete(account)
+  const trashed = changes.flatMap(({ file }) => (file?.trashed ? [file.id] : []))
+  const jobs = [...found.jobs, ...foundInDomain.jobs]
+  await job.commit({
+    ...(count > 0
+      ? {
+          segments: [
+            { streamId: stream.id, from, to: from + 1, label: `changes of ${feed.name}`, ref: 'news' },
+          ],
+          counts: [{ segment: 'news', listed: count, stored: count - jobs.length, seal: true }],
+        }
+      : {}),
+    jobs,
+    ...(drive === '' ? { cursor: nextToken } : {}),
+    effects: async (tx) => {
+      await wantBelow(tx, feed, others)
+      await takeIn(tx, index, { account, drive, generation: Number(feed.generation) }, found.listed)
+      const taken: { tookMs: number | null }[] = []
+      if (domain) {
+        const generation = Number(domain.generation)
+        await takeIn(tx, index, { account, drive: DOMAIN, generation }, foundInDomain.listed)
+        const left = files.filter(({ id }) => knownInDomain.has(id)).map(({ id }) => id)
+        await takeAway(tx, index, { account, drive: DOMAIN }, [...left, ...gone.keys()])
+        const moved = inDomain.filter(({ id }) => known.has(id)).map(({ id }) => id)
+        await takeAway(tx, index, { account, drive }, moved)
+      }
+      for (const [id, atMs] of gone) {
+        const revoked = await takeAway(tx, index, { account, drive }, [id])
+        if (revoked > 0) taken.push({ tookMs: atMs === undefined ? null : nowMs - atMs })
+      }
+      await takeFromAll(tx, index, trashed)
+      await noteRevoked(tx, account, taken)
+      if (isBelowOther) {
+        await wantListing(tx, account, drive)
+        if (drive === '') await wantListing(tx, account, DOMAIN)
+      }
+      // What lies in a folder may be somebody's who does not see the folder, and is told nothing of it.
+      for (const owner of owners) await wantListing(tx, owner, '')
+      await moveToken(tx, { account, drive }, nextToken)
+    },
+  })
+}
+
+type Sorted = {
+  /** With when that was, where Google says so. */
+  gone: Map<string, number | undefined>
+  files: DriveFile[]
+  /** Found only because everybody of the domain may find them. */
+  inDomain: DriveFile[]
+}
+
+/** Of each file the last entry. */
+async function sorted(
+  kinds: DriveKinds,
+  job: RunContext<AccountPayload>,
+  feed: FeedRow,
+  changes: readonly Change[],
+): Promise<Sorted> {
+  const last = new Map(
+    changes.flatMap((one) => (one.fileId === undefined ? [] : [[one.fileId, one] as const])),
+  )
+  const sure: Sorted = { gone: new Map(), files: [], inDomain: [] }
+  const unsure: Change[] = []
+  for (const [id, change] of last) {
+    const { removed, file, time } = change
+    if (removed || !file || file.trashed) sure.gone.set(id, time)
+    else if (file.ownedByMe) sure.files.push(file)
+    else unsure.push(change)
+  }
+  await ask(kinds, job, feed, unsure, sure)
+  return sure
+}
+
+/** Names in one query. */
+const NAMES_MAX = 20
+
+/** What others own may be known by its link only (named.ts); what is not listed for the account is as good as gone. */
+async function ask(
+  kinds: DriveKinds,
+  job: RunContext<AccountPayload>,
+  feed: FeedRow,
+  unsure: readonly Change[],
+  sure: Sorted,
+): Promise<void> {
+  const { client } = await kinds.accounts.get(feed.account)
+  const domain = feed.drive === '' ? await kinds.tables.feed(feed.account, DOMAIN) : undefined
+  const own = corpusOf(feed)
+  for (let from = 0; from < unsure.length; from += NAMES_MAX) {
+    const some = unsure.slice(from, from + NAMES_MAX)
+    const names = [...new Set(some.map(({ file }) => file!.name))]
+    const there = await listedByName(client, names, own, job.signal)
+    const isMore = domain?.state === 'following' && some.some(({ file }) => !there.has(file!.id))
+    const domainOnly = isMore
+      ? await listedByName(client, names, DOMAIN_CORPUS, job.signal)
+      : new Set<string>()
+    for (const { file, time } of some) {
+      if (there.has(file!.id)) sure.files.push(file!)
+      else if (domainOnly.has(file!.id)) sure.inDomain.push(file!)
+      else sure.gone.set(file!.id, time)
+    }
+  }
+}
+
+type Known = { isFolder: boolean; parent: string | null; fingerprint: string | null }
+
+function isFolderOther(feed: FeedRow, file: DriveFile, known: Known | undefined): boolean {
+  if (file.mimeType !== FOLDER || !known) return false
+  const { parent, fingerprint } = listedOf(file, { account: feed.account, nowMs: 0, drive: undefined })
+  return known.parent !== parent || known.fingerprint !== fingerprint
+}
+
+/** Folders that are looked into for what came with them; beyond that a listing is cheaper. */
+const FOLDERS_MAX = 50
+const PAGES_OF_FOLDER_MAX = 20
+
+/** What lies in folders that were not there before: it came with them, and changes do not tell of it. */
+async function childrenOf(
+  kinds: DriveKinds,
+  job: RunContext<AccountPayload>,
+  { account, drive }: FeedRow,
+  files: readonly DriveFile[],
+): Promise<{ files: DriveFile[]; isTooDeep: boolean }> {
+  const { client } = await kinds.accounts.get(account)
+  const folders = files.filter(({ mimeType }) => mimeType === FOLDER).map(({ id }) => id)
+  const seen = new Set(folders)
+  const found: DriveFile[] = []
+  for (const folder of folders) {
+    if (seen.size > FOLDERS_MAX) return { files: found, isTooDeep: true }
+    let pageToken: string | undefined
+    for (let pages = 0; pages < PAGES_OF_FOLDER_MAX; pages++) {
+      const page = await client.list({
+        ...corpusOf({ drive }),
+        within: folder,
+        pageToken,
+        signal: job.signal,
+      })
+      found.push(...page.files)
+      for (const { id, mimeType } of page.files) {
+        if (mimeType !== FOLDER || seen.has(id)) continue
+        seen.add(id)
+        folders.push(id)
+      }
+      pageToken = page.nextPageToken
+      if (!pageToken) break
+    }
+    if (pageToken) return { files: found, isTooDeep: true }
+  }
+  return { files: found, isTooDeep: false }
+}

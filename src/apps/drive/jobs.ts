@@ -1,0 +1,126 @@
+/**
+ * The index of Drives, as jobs. What is written when:
+ *
+ *   drive.sync    an account: which shared drives it is in; changes of every feed since its token; folders whose
+ *                 permissions changed; what is to be listed anew
+ *                 → commit per page of changes: who may see what, jobs for files, the token
+ *                 → commit per listing to be made: its token, taken before; its segment; its drive.list
+ *   drive.list    one listing, page by page
+ *                 → commit per page: who may see what, jobs for files, where to go on
+ *                 → at the end, if it was complete: what it did not show is taken away; the token
+ *   drive.file    one version of one file, whoever found it: fetched, read, cut into chunks
+ *                 → commit: the document with all who may see it
+ *   drive.settle  an account: where documents lie, and that all of them are read
+ *                 → commit: that the sync is done
+ *   drive.forget  an account that is connected no more: what only it could see goes
+ *
+ * A crash between any two of these repeats at most one page, or the fetch of one file.
+ */
+import { z } from 'zod'
+import type { Clock } from '../../base/clock.ts'
+import { defineJob, type JobKind } from '../../engine/index.ts'
+import type { AnyJobKind } from '../../engine/kinds.ts'
+import { Obstacles } from '../../engine/obstacles.ts'
+import type { IndexWriter } from '../../search/contract.ts'
+import type { TextExtractor } from '../../search/extract/extractor.ts'
+import { accountOf, type DriveAccounts } from './account.ts'
+import { runFile } from './file.ts'
+import { runForget } from './forget.ts'
+import { runListing } from './listing.ts'
+import { pastObstacles } from './obstacles.ts'
+import type { DriveSettings } from './settings.ts'
+import { runSettle } from './settle.ts'
+import type { DriveTables } from './store/tables.ts'
+import { runSync } from './sync.ts'
+
+export type DriveDeps = {
+  accounts: DriveAccounts
+  tables: DriveTables
+  clock: Clock
+  settings: DriveSettings
+  /** Made ready to be written to. */
+  index: () => Promise<IndexWriter>
+  extractor: () => Promise<TextExtractor>
+}
+
+const Account = z.object({ account: z.string() })
+const Listing = z.object({ account: z.string(), drive: z.string(), generation: z.number() })
+const File = z.object({ file: z.string(), version: z.string() })
+
+export type AccountPayload = z.output<typeof Account>
+export type ListingPayload = z.output<typeof Listing>
+export type FilePayload = z.output<typeof File>
+
+/** Changes before listings: a revocation must not wait for them. Files after what finds them would find them twice. */
+const SYNC_PRIORITY = 2
+const LIST_PRIORITY = 1
+const SETTLE_PRIORITY = -1
+
+export type DriveKinds = DriveDeps & {
+  sync: JobKind<AccountPayload>
+  list: JobKind<ListingPayload>
+  file: JobKind<FilePayload>
+  settle: JobKind<AccountPayload>
+  forget: JobKind<AccountPayload>
+  obstacles: Obstacles<'cloud'>
+}
+
+export function driveKinds(deps: DriveDeps): DriveKinds {
+  const budget = (stream: string | null): string => deps.accounts.budget(accountOf(stream ?? ''))
+  const key = ({ account }: AccountPayload): string => account
+  const kinds: DriveKinds = {
+    ...deps,
+    obstacles: new Obstacles<'cloud'>(deps.clock),
+    sync: defineJob({
+      kind: 'drive.sync',
+      payload: Account,
+      key,
+      lane: 'interactive',
+      priority: SYNC_PRIORITY,
+      describe: { verb: 'checking', noun: 'Drive' },
+      run: (job) => pastObstacles(kinds, job, job.payload.account, () => runSync(kinds, job)),
+    }),
+    list: defineJob({
+      kind: 'drive.list',
+      payload: Listing,
+      key: ({ account, drive }) => `${account} ${drive}`,
+      lane: 'bulk',
+      priority: LIST_PRIORITY,
+      describe: { verb: 'scanning', noun: 'Drive' },
+      run: (job) => pastObstacles(kinds, job, job.payload.account, () => runListing(kinds, job)),
+    }),
+    file: defineJob({
+      kind: 'drive.file',
+      payload: File,
+      // Not by who found it: a document is read once, however many see it.
+      key: ({ file, version }) => `${file} ${version}`,
+      lane: 'bulk',
+      budget,
+      items: { of: ({ file }) => [file], only: (payload) => payload },
+      describe: { verb: 'indexing', noun: 'document' },
+      run: (job) => runFile(kinds, job),
+    }),
+    settle: defineJob({
+      kind: 'drive.settle',
+      payload: Account,
+      key,
+      lane: 'bulk',
+      priority: SETTLE_PRIORITY,
+      describe: { verb: 'waiting for the documents of', noun: 'Drive' },
+      run: (job) => runSettle(kinds, job),
+    }),
+    forget: defineJob({
+      kind: 'drive.forget',
+      payload: Account,
+      key,
+      lane: 'bulk',
+      describe: { verb: 'forgetting', noun: 'Drive' },
+      run: (job) => runForget(kinds, job),
+    }),
+  }
+  return kinds
+}
+
+export function jobsOf({ sync, list, file, settle, forget }: DriveKinds): AnyJobKind[] {
+  return [sync, list, file, settle, forget]
+}

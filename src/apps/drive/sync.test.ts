@@ -1,0 +1,308 @@
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import {
+  ANN,
+  BOB,
+  CAT,
+  type DriveTestWorld,
+  type DriveWorldOptions,
+  startDriveWorld,
+} from './drive-world.suite.ts'
+import { moveToken } from './store/feeds.ts'
+
+const HOUR_MS = 3_600_000
+const DOC = 'application/vnd.google-apps.document'
+
+let world: DriveTestWorld
+afterEach(() => world.close())
+
+async function start(options: DriveWorldOptions = {}): Promise<DriveTestWorld['world']> {
+  world = await startDriveWorld(options)
+  return world.world
+}
+
+const reader = (email: string) => ({ type: 'user', role: 'reader', email }) as const
+
+describe('a first sync', () => {
+  test('indexes what each person sees, and nothing else', async () => {
+    const drive = await start()
+    const own = drive.create({
+      name: 'Plan.txt',
+      by: ANN,
+      content: 'The harvest of apples begins in autumn.',
+    })
+    const shared = drive.create({ name: 'Menu.txt', by: ANN, content: 'Soup with leeks for everybody.' })
+    drive.share(shared.id, reader(BOB))
+    await world.sync()
+    assert.deepEqual(await world.seen(ANN), [own.id, shared.id].sort())
+    assert.deepEqual(await world.seen(BOB), [shared.id])
+    assert.deepEqual(await world.found(BOB, 'leeks'), ['Menu.txt'])
+    assert.deepEqual(await world.found(BOB, 'apples'), [])
+    const { listed, indexed, status } = await world.status(ANN)
+    assert.deepEqual([listed, indexed, status], [2, 2, 'completed'])
+  })
+
+  test('what happens while it lists is found: its change token was taken before', async () => {
+    const drive = await start({ connected: [ANN] })
+    drive.create({ name: 'Old.txt', by: ANN, content: 'old' })
+    const { client } = await world.kinds.accounts.get(ANN)
+    const list = client.list.bind(client)
+    let isMade = false
+    client.list = async (page) => {
+      const answer = await list(page)
+      if (!isMade) drive.create({ name: 'Meanwhile.txt', by: ANN, content: 'new' })
+      isMade = true
+      return answer
+    }
+    await world.sync()
+    assert.deepEqual(await world.found(ANN, 'new'), ['Meanwhile.txt'])
+  })
+
+  test('one forbidden file stops nothing: it is found by its name, with the reason', async () => {
+    const drive = await start({ connected: [ANN] })
+    const secret = drive.create({ name: 'Secret recipe.txt', by: ANN, content: 'cannot be had' })
+    drive.create({ name: 'Other.txt', by: ANN, content: 'can be had' })
+    world.drive.refuse(secret.id, { reason: 'cannotDownloadFile' })
+    await world.sync()
+    assert.deepEqual(await world.found(ANN, 'recipe'), ['Secret recipe.txt'])
+    assert.deepEqual(await world.found(ANN, 'had'), ['Other.txt'])
+    const { listed, indexed, skippedBy } = await world.status(ANN)
+    assert.deepEqual([listed, indexed], [2, 1])
+    assert.deepEqual(skippedBy, [{ code: 'cannotDownloadFile', count: 1 }])
+  })
+
+  test('an export that is too large, a picture and a shortcut are skipped with their reasons', async () => {
+    const drive = await start({ connected: [ANN] })
+    const long = drive.create({ name: 'Long', by: ANN, mimeType: DOC, content: 'words' })
+    world.drive.refuse(long.id, { reason: 'exportSizeLimitExceeded' })
+    drive.create({ name: 'Photo.png', by: ANN, mimeType: 'image/png', content: 'png' })
+    drive.create({ name: 'Way', by: ANN, mimeType: 'application/vnd.google-apps.shortcut', target: long.id })
+    await world.sync()
+    const codes = (await world.status(ANN)).skippedBy.map(({ code }) => code).sort()
+    assert.deepEqual(codes, ['exportSizeLimitExceeded', 'shortcut', 'unsupported-type'])
+    assert.deepEqual(await world.found(ANN, 'photo'), ['Photo.png'])
+  })
+
+  test('a file that fails again and again is isolated, and the status still adds up', async () => {
+    const drive = await start({ connected: [ANN] })
+    const broken = drive.create({ name: 'Broken.txt', by: ANN, content: 'never comes' })
+    drive.create({ name: 'Whole.txt', by: ANN, content: 'comes' })
+    world.drive.refuse(broken.id, { status: 503 })
+    await world.sync()
+    const { listed, indexed, failed, onTheirWay } = await world.status(ANN)
+    assert.deepEqual([listed, indexed, failed, onTheirWay], [2, 1, 1, 0])
+    assert.equal((await world.ledger.badItems({})).length, 1)
+    world.drive.allow(broken.id)
+    await world.ledger.retryBad({})
+    await world.engine.drained()
+    assert.equal((await world.status(ANN)).failed, 0)
+    assert.deepEqual(await world.found(ANN, 'comes'), ['Broken.txt', 'Whole.txt'])
+  })
+})
+
+describe('a document that several see', () => {
+  test('is fetched once, and what is the same elsewhere is not fetched at all', async () => {
+    const drive = await start({ users: [ANN, BOB, CAT] })
+    const one = drive.create({ name: 'Plan.txt', by: ANN, content: 'the same words' })
+    drive.share(one.id, reader(BOB))
+    drive.share(one.id, reader(CAT))
+    await world.sync()
+    const copy = drive.create({ name: 'Plan.txt', by: BOB, content: 'the same words' })
+    await world.sync()
+    assert.equal(world.drive.counts.fetches(one.id), 1)
+    assert.equal(world.drive.counts.fetches(copy.id), 0)
+    assert.deepEqual(await world.found(BOB, 'words'), ['Plan.txt'])
+  })
+
+  test('is fetched by who may, where another may not download it', async () => {
+    const drive = await start()
+    const one = drive.create({ name: 'Guarded.txt', by: ANN, content: 'for owners only' })
+    drive.share(one.id, reader(BOB))
+    one.copyNeedsWriter = true
+    await world.sync(BOB)
+    assert.equal((await world.status(BOB)).skipped, 1)
+    await world.sync()
+    assert.deepEqual(await world.found(BOB, 'owners'), ['Guarded.txt'])
+  })
+
+  test('does not tell a reader the name of a folder that only its owner sees', async () => {
+    const drive = await start()
+    const folder = drive.createFolder({ name: 'Layoffs', by: ANN })
+    const file = drive.create({ name: 'List.txt', by: ANN, parent: folder.id, content: 'names' })
+    await world.sync()
+    assert.deepEqual(await world.found(ANN, 'in:Layoffs'), ['List.txt'])
+    drive.share(file.id, reader(BOB))
+    await world.sync()
+    assert.deepEqual(await world.found(BOB, 'names'), ['List.txt'])
+    assert.deepEqual(await world.found(BOB, 'in:Layoffs'), [])
+  })
+
+  test('goes for who loses it only, and for good with the last', async () => {
+    const drive = await start()
+    const one = drive.create({ name: 'Shared.txt', by: ANN, content: 'words' })
+    drive.share(one.id, reader(BOB))
+    await world.sync()
+    drive.unshare(one.id, BOB)
+    await world.sync()
+    assert.deepEqual([await world.seen(ANN), await world.seen(BOB)], [[one.id], []])
+    const { revocations } = await world.status(BOB)
+    assert.equal(revocations.timed, 1)
+    drive.trash(one.id)
+    await world.sync()
+    assert.deepEqual(await world.seen(ANN), [])
+    assert.equal(await world.tables.file(one.id), undefined)
+  })
+})
+
+describe('what changes do not tell', () => {
+  test('a folder that is shared later is found by its fingerprint, with what is in it', async () => {
+    const drive = await start()
+    const folder = drive.createFolder({ name: 'Project', by: ANN })
+    const file = drive.create({ name: 'Deep.txt', by: ANN, parent: folder.id, content: 'deep' })
+    await world.sync()
+    drive.share(folder.id, reader(BOB))
+    await world.sync()
+    assert.deepEqual(await world.seen(BOB), [file.id])
+    drive.unshare(folder.id, BOB)
+    await world.sync()
+    assert.deepEqual(await world.seen(BOB), [])
+  })
+
+  test('a limited folder keeps its documents from the members of its drive', async () => {
+    const drive = await start()
+    const legal = drive.addDrive({
+      name: 'Legal',
+      members: [
+        { email: ANN, role: 'organizer' },
+        { email: BOB, role: 'reader' },
+      ],
+    })
+    const folder = drive.createFolder({ name: 'Board', parent: legal.id, by: ANN })
+    const file = drive.create({ name: 'Minutes.txt', parent: folder.id, by: ANN, content: 'minutes' })
+    await world.sync()
+    assert.deepEqual(await world.seen(BOB), [file.id])
+    drive.limit(folder.id, true)
+    await world.sync()
+    assert.deepEqual([await world.seen(ANN), await world.seen(BOB)], [[file.id], []])
+  })
+
+  test('a drive that is joined is listed, and one that is left is forgotten', async () => {
+    const drive = await start()
+    const legal = drive.addDrive({ name: 'Legal', members: [{ email: ANN, role: 'organizer' }] })
+    const file = drive.create({ name: 'Contract.txt', parent: legal.id, by: ANN, content: 'contract' })
+    await world.sync()
+    assert.deepEqual(await world.seen(BOB), [])
+    drive.share(legal.id, reader(BOB))
+    await world.sync()
+    assert.deepEqual(await world.seen(BOB), [file.id])
+    drive.unshare(legal.id, BOB)
+    await world.sync()
+    assert.deepEqual(await world.seen(BOB), [])
+  })
+
+  test('a drive that cannot be reached prunes nothing', async () => {
+    const drive = await start({ connected: [ANN] })
+    const legal = drive.addDrive({ name: 'Legal', members: [{ email: ANN, role: 'organizer' }] })
+    const file = drive.create({ name: 'Contract.txt', parent: legal.id, by: ANN, content: 'contract' })
+    await world.sync()
+    world.drive.refuse(legal.id, { status: 403, reason: 'teamDriveMembershipRequired' })
+    await world.relist()
+    assert.deepEqual(await world.seen(ANN), [file.id])
+    const legalFeed = (await world.status(ANN)).feeds.find(({ name }) => name === 'Legal')
+    assert.ok(legalFeed?.problem)
+    world.drive.allow(legal.id)
+    await world.sync()
+    assert.equal((await world.status(ANN)).feeds.find(({ name }) => name === 'Legal')?.state, 'following')
+  })
+
+  test('a listing that Google says is incomplete sweeps nothing', async () => {
+    const drive = await start()
+    for (let n = 0; n < 9; n++) {
+      const file = drive.create({ name: `Open ${n}.txt`, by: ANN, content: `open ${n}` })
+      drive.share(file.id, { type: 'domain', role: 'reader', domain: 'example.com', isDiscoverable: true })
+    }
+    await world.sync()
+    assert.equal((await world.seen(BOB)).length, 9)
+    world.drive.listing.isIncomplete = true
+    await world.relist()
+    assert.equal((await world.seen(BOB)).length, 9)
+    assert.ok((await world.status(BOB)).feeds.some(({ isIncomplete }) => isIncomplete))
+  })
+
+  test('an access that ends by itself ends in the index at that moment', async () => {
+    const drive = await start()
+    const file = drive.create({ name: 'Brief.txt', by: ANN, content: 'brief' })
+    drive.share(file.id, { type: 'user', role: 'writer', email: BOB, expiresMs: world.clock.now() + HOUR_MS })
+    await world.sync()
+    assert.deepEqual(await world.seen(BOB), [file.id])
+    world.clock.aheadMs += 2 * HOUR_MS
+    assert.deepEqual(await world.seen(BOB), [])
+    await world.sync()
+    assert.deepEqual([await world.seen(ANN), await world.seen(BOB)], [[file.id], []])
+  })
+
+  test('an access that has ended does not come back to who still holds the link', async () => {
+    const drive = await start()
+    const file = drive.create({ name: 'Brief.txt', by: ANN, content: 'brief' })
+    drive.share(file.id, { type: 'user', role: 'writer', email: BOB, expiresMs: world.clock.now() + HOUR_MS })
+    drive.share(file.id, { type: 'anyone', role: 'reader', isDiscoverable: false })
+    await world.sync()
+    assert.deepEqual(await world.seen(BOB), [file.id])
+    world.clock.aheadMs += 2 * HOUR_MS
+    await world.sync()
+    assert.deepEqual([await world.seen(ANN), await world.seen(BOB)], [[file.id], []])
+    assert.equal((await world.tables.access(BOB, '', [file.id])).size, 0)
+  })
+
+  test('an access that has ended stays where the whole domain may find the file', async () => {
+    const drive = await start()
+    const file = drive.create({ name: 'Brief.txt', by: ANN, content: 'brief' })
+    drive.share(file.id, { type: 'user', role: 'writer', email: BOB, expiresMs: world.clock.now() + HOUR_MS })
+    await world.sync()
+    // Its change is told to nobody in time: it is behind the token.
+    drive.share(file.id, { type: 'domain', role: 'reader', domain: 'example.com', isDiscoverable: true })
+    const { client } = await world.kinds.accounts.get(BOB)
+    const token = await client.startPageToken({ driveId: undefined })
+    await world.ledger.transaction((tx) => moveToken(tx, { account: BOB, drive: '' }, token))
+    world.clock.aheadMs += 2 * HOUR_MS
+    await world.sync()
+    assert.deepEqual(await world.seen(BOB), [file.id])
+    assert.equal((await world.tables.access(BOB, '', [file.id])).size, 0)
+  })
+
+  test('the name of a skipped file is not told any more once the access has ended', async () => {
+    const drive = await start()
+    const file = drive.create({ name: 'Layoffs.png', by: ANN, mimeType: 'image/png', content: 'png' })
+    drive.share(file.id, { type: 'user', role: 'writer', email: BOB, expiresMs: world.clock.now() + HOUR_MS })
+    await world.sync()
+    const skippedFor = async (account: string): Promise<string[]> => {
+      const page = { accounts: [account], code: 'unsupported-type', after: '', limit: 10 }
+      return (await world.tables.skipped(page)).map(({ name }) => name)
+    }
+    assert.deepEqual(await skippedFor(BOB), ['Layoffs.png'])
+    world.clock.aheadMs += 2 * HOUR_MS
+    assert.deepEqual([await skippedFor(ANN), await skippedFor(BOB)], [['Layoffs.png'], []])
+  })
+
+  test('a file that is known by its link only is not found', async () => {
+    const drive = await start()
+    const file = drive.create({ name: 'Linked.txt', by: ANN, content: 'linked' })
+    drive.share(file.id, { type: 'anyone', role: 'reader', isDiscoverable: false })
+    drive.share(file.id, reader(BOB))
+    await world.sync()
+    assert.deepEqual(await world.seen(BOB), [file.id])
+    drive.unshare(file.id, BOB)
+    await world.sync()
+    assert.deepEqual(await world.seen(BOB), [])
+  })
+
+  test('a change token that is not known any more leads to a new listing', async () => {
+    const drive = await start({ connected: [ANN] })
+    drive.create({ name: 'One.txt', by: ANN, content: 'one' })
+    await world.sync()
+    await world.ledger.transaction((tx) => moveToken(tx, { account: ANN, drive: '' }, '999999999999'))
+    const two = drive.create({ name: 'Two.txt', by: ANN, content: 'two' })
+    await world.sync()
+    assert.ok((await world.seen(ANN)).includes(two.id))
+  })
+})

@@ -17,6 +17,16 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     manifest: true,
     reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        // What most pages show is one file: each for itself would be a request each before the first page is there.
+        codeSplitting: {
+          groups: [
+            { name: 'components', test: /[\\/]web[\\/]src[\\/]/, minShareCount: 4, maxModuleSize: 20_000 },
+          ],
+        },
+      },
+    },
   },
   server: { proxy: { '/api': API_ORIGIN } },
 })

@@ -62,6 +62,7 @@ export function registerCompletion(
 async function loadCompletions(described: Command) {
   const { default: tab } = await import('@bomb.sh/tab/commander')
   const completions = tab(described, { completionCommandName: 'completion' })
+  for (const name of hiddenNames(described)) completions.commands.delete(name)
   // The flags of the program hold for every command, and the library knows only a command's own.
   for (const command of completions.commands.values()) {
     for (const [name, option] of completions.options) {
@@ -69,4 +70,13 @@ async function loadCompletions(described: Command) {
     }
   }
   return completions
+}
+
+/** Commands that help does not list, by their words: `mail undo`. */
+function hiddenNames(command: Command, words: readonly string[] = []): string[] {
+  const visible = command.createHelp().visibleCommands(command)
+  return command.commands.flatMap((inner) => {
+    const path = [...words, inner.name()]
+    return visible.includes(inner) ? hiddenNames(inner, path) : [path.join(' ')]
+  })
 }

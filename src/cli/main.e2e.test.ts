@@ -5,11 +5,14 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
 import packageJson from '../../package.json' with { type: 'json' }
 import { catalog } from '../apps/catalog.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const BIN = join(ROOT, 'bin', 'tidemark')
+/** There are 60 with two apps; each brings three or four. */
+const MODULES_MAX = 90
 
 const folder = mkdtempSync(join(tmpdir(), 'tidemark-cli-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -41,6 +44,35 @@ describe('the command line', () => {
     assert.match(stdout, /config +show the configuration/)
     assert.match(stdout, /--home <folder>/)
     assert.equal(stderr, '')
+  })
+
+  test('help loads the parser, what declares commands, and nothing heavy', () => {
+    const list = join(folder, 'list-modules.mjs')
+    writeFileSync(
+      list,
+      `import { registerHooks } from 'node:module'
+       registerHooks({ resolve(specifier, context, next) {
+         const found = next(specifier, context)
+         process.stderr.write(found.url + '\\n')
+         return found
+       } })`,
+    )
+    const root = `${pathToFileURL(ROOT).href}/`
+    for (const args of [['--help'], ['mail', '--help'], ['files', 'sync', '--help']]) {
+      const { code, stderr } = run(BIN, args, { NODE_OPTIONS: `--import ${pathToFileURL(list).href}` })
+      assert.equal(code, 0)
+      const modules = [...new Set(stderr.trim().split('\n'))].map((url) => url.replace(root, ''))
+      const packages = modules.flatMap((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? [])
+      assert.deepEqual([...new Set(packages)], ['commander'])
+      assert.ok(modules.includes('src/apps/mail/app.ts'), 'modules are listed')
+      const heavy =
+        /^node:(?:sqlite|http|https|worker_threads|crypto|zlib)$|^src\/(?:server|runtime|engine|cloud\/\w+\/|ledger\/\w+\/)/
+      assert.deepEqual(
+        modules.filter((path) => heavy.test(path)),
+        [],
+      )
+      assert.ok(modules.length < MODULES_MAX, `${modules.length} modules`)
+    }
   })
 
   test('prints its version', () => {
@@ -219,6 +251,8 @@ describe('completion', () => {
     assert.deepEqual(suggestions('config', 'show', '--j'), ['--json'])
     assert.deepEqual(suggestions('config', 'show', '--origin', 'f'), ['file', 'flag'])
     assert.deepEqual(suggestions('completion', 'z'), ['zsh'])
+    assert.deepEqual(suggestions('mail', 'clean'), ['clean', 'clean-undo', 'clean-runs'])
+    assert.deepEqual(suggestions('mail', 'archive'), [], 'names that verbs had before are offered nowhere')
   })
 
   test('works in a bash that has nothing else installed, and runs nothing that was typed', () => {

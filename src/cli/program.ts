@@ -24,6 +24,7 @@ import { registerSignIn } from './serve/sign-in.ts'
 import { registerService } from './service/service.ts'
 import { registerSim } from './sim.ts'
 import { registerStatus } from './status.ts'
+import { registerUsers } from './users/users.ts'
 
 const nouns: readonly Register[] = [
   registerStatus,
@@ -33,6 +34,7 @@ const nouns: readonly Register[] = [
   registerPause,
   registerResume,
   registerAccount,
+  registerUsers,
   registerDoctor,
   registerConfig,
   registerServe,

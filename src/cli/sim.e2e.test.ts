@@ -105,6 +105,42 @@ describe('tidemark sim', () => {
     assert.equal(await ended(running), 0)
   })
 
+  test('--google-drive gives users who share documents, and --embedding-model an endpoint beside them', async () => {
+    const flags = [
+      '--google-drive',
+      'ann@example.com',
+      '--google-drive',
+      'ben@example.com',
+      '--documents',
+      '50',
+    ]
+    const running = start(...flags, '--embedding-model', 'tiny')
+    while (!running.lines.some((line) => line.includes('Ctrl-C'))) await once(running.child.stdout, 'data')
+    const text = running.lines.join('\n')
+    assert.match(
+      text,
+      /^A simulated Google Drive is at .*, with 50 files for ann@example\.com, ben@example\.com\./,
+    )
+    assert.match(text, /A simulated embeddings endpoint is at .*\/v1, with tiny\./)
+    assert.match(text, /export TIDEMARK_GOOGLE_DRIVE_API_URL='http/)
+    assert.doesNotMatch(text, /Gmail/)
+    const [, token] = /ben@example\.com \(Google Drive\) {2}(\S+)/.exec(text)!
+    const setting = (name: string): string => new RegExp(`${name}='([^']+)'`).exec(text)![1]!
+    const body = new URLSearchParams({
+      grant_type: 'refresh_token',
+      refresh_token: token!,
+      client_id: setting('CLIENT_ID'),
+      client_secret: setting('CLIENT_SECRET'),
+    })
+    const signedIn = await fetch(setting('TOKEN_URL'), { method: 'POST', body })
+    const { access_token: access } = (await signedIn.json()) as { access_token: string }
+    const headers = { authorization: `Bearer ${access}` }
+    const listed = await fetch(`${setting('API_URL')}/drive/v3/files`, { headers })
+    assert.ok(((await listed.json()) as { files: unknown[] }).files.length > 0)
+    running.child.kill('SIGINT')
+    assert.equal(await ended(running), 0)
+  })
+
   test('--drive gives a OneDrive, alone or beside mail, and says how to point Tidemark at it', async () => {
     const json = start('--json', '--drive', 'ann@example.com', '--drive-type', 'business', '--files', '20')
     const ready = JSON.parse(await json.first) as {

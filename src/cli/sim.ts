@@ -64,6 +64,9 @@ async function runSim(context: CliContext, flags: SimFlags): Promise<void> {
     throw inUse(error, Number(flags.port))
   })
   const running = services.map(([name]) => sim[name] as RunningService)
+  const shown = running.filter(
+    ({ addresses }, at) => addresses.length > 0 || isAskedFor(services[at]![1], flags),
+  )
   if (context.output.json) {
     const { baseUrl, port, controlUrl } = sim
     const fields = Object.assign(
@@ -72,17 +75,17 @@ async function runSim(context: CliContext, flags: SimFlags): Promise<void> {
     )
     // One line on a terminal too: a program waits for it.
     context.output.raw(`${JSON.stringify(fields)}\n`)
-  } else describe(context, sim, running)
+  } else describe(context, sim, shown)
   await stopped
   await sim.close()
 }
 
 function simOptions(flags: SimFlags): SimOptions {
   const asked = services.map(([name, service]) => {
-    const accounts = flags[camelCase(service.flags[0].flag)] as readonly string[] | undefined
-    return { name, service, accounts: accounts ?? [] }
+    const first = flags[camelCase(service.flags[0].flag)]
+    return { name, service, accounts: Array.isArray(first) ? (first as readonly string[]) : [] }
   })
-  const isNobody = asked.every(({ accounts }) => accounts.length === 0)
+  const isNobody = services.every(([, service]) => !isAskedFor(service, flags))
   const worlds = asked.map(({ name, service, accounts }, at) => {
     const people = isNobody && at === 0 ? [ADDRESS_DEFAULT] : accounts
     return [name, service.fromFlags(people, flags)] as const
@@ -96,8 +99,13 @@ function simOptions(flags: SimFlags): SimOptions {
   }
 }
 
-function describe({ output }: CliContext, sim: Sim, running: readonly RunningService[]): void {
-  const abouts = running.filter(({ addresses }) => addresses.length > 0).map((service) => service.about())
+/** By the flag that names its accounts, or what it has instead. */
+function isAskedFor({ flags: [first] }: Service, flags: SimFlags): boolean {
+  return flags[camelCase(first.flag)] !== undefined
+}
+
+function describe({ output }: CliContext, sim: Sim, shown: readonly RunningService[]): void {
+  const abouts = shown.map((service) => service.about())
   for (const { text } of abouts) output.line(text)
   output.line('')
   output.line('To point Tidemark at it, in another terminal:')

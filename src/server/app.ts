@@ -9,10 +9,12 @@ import { type ServerModule, servicesFor } from '../app/module.ts'
 import { asProblem, notFound, ProblemError, problemResponse } from '../app/problem.ts'
 import type { AnyRoute, Download, DownloadAnswer, Route } from '../app/route.ts'
 import type { Services } from '../app/services.ts'
+import { NOBODY } from '../app/user.ts'
 import { TidemarkError } from '../base/errors.ts'
 import type { App, AppEnv } from './app-env.ts'
 import { matchesEtag, taggedAnswer } from './etag.ts'
 import { checkBodyLength, readInput, URL_LENGTH_MAX } from './request-input.ts'
+import { adminsOnly, needsToken } from './security.ts'
 import { securityHeaders } from './security-headers.ts'
 
 /** Told of what went wrong inside; the client hears only that something did. */
@@ -117,8 +119,11 @@ async function download(
 }
 
 async function inputOf(c: Context<AppEnv>, spec: AnyRoute['spec']): Promise<unknown> {
+  const user = c.get('identity')?.user ?? NOBODY
+  // Said a second time, where the route itself is known: no address leads around it.
+  if (needsToken(spec.path) && user.role !== 'admin' && spec.access !== 'member') throw adminsOnly()
   const input = await readInput(c.req.raw, spec, c.req.param() as Record<string, string>)
-  return { ...input, signal: c.req.raw.signal, origin: originOf(c) }
+  return { ...input, user, signal: c.req.raw.signal, origin: originOf(c) }
 }
 
 /** The host is one of ours: see security.ts. Something before the server may speak https for it. */

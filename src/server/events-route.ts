@@ -8,6 +8,7 @@ import type { Clock } from '../base/clock.ts'
 import type { App, AppEnv } from './app-env.ts'
 import { EventClient } from './event-client.ts'
 import { type EventHub, eventIdOf } from './event-hub.ts'
+import type { Identity } from './security.ts'
 
 export const EVENTS_PATH = '/api/events'
 export const CLIENTS_MAX = 200
@@ -29,16 +30,32 @@ export type EventsRoute = {
   close(): void
 }
 
+export type EventsRouteOptions = {
+  hub: EventHub
+  clock: Clock
+  clientsMax?: number
+  /** Whether whoever listens may still do so: asked when users change here, and with every ping. */
+  users?: { holds: (identity: Identity) => Promise<boolean>; onChange: (fn: () => void) => () => void }
+}
+
 export function addEventsRoute(
   app: App,
-  { hub, clock, clientsMax = CLIENTS_MAX }: { hub: EventHub; clock: Clock; clientsMax?: number },
+  { hub, clock, users, clientsMax = CLIENTS_MAX }: EventsRouteOptions,
 ): EventsRoute {
-  const clients = new Set<EventClient>()
+  const clients = new Map<EventClient, Identity | undefined>()
   let closed = false
+  const dropThose = async (): Promise<void> => {
+    for (const [client, identity] of clients) {
+      // Who cannot be looked up is not told any more either.
+      if (identity && users && !(await users.holds(identity).catch(() => false))) client.leave()
+    }
+  }
+  const unwatchUsers = users?.onChange(() => void dropThose())
   let cancelPing = (): void => {}
   const pingLater = (): void => {
     cancelPing = clock.timer(PING_MS, () => {
-      for (const client of clients) client.ping()
+      for (const client of clients.keys()) client.ping()
+      void dropThose()
       pingLater()
     })
   }
@@ -57,19 +74,20 @@ export function addEventsRoute(
       return clients.size
     },
     get queuedBytes() {
-      return [...clients].reduce((sum, client) => sum + client.queuedBytes, 0)
+      return [...clients.keys()].reduce((sum, client) => sum + client.queuedBytes, 0)
     },
     close() {
       closed = true
       cancelPing()
-      for (const client of clients) client.close()
+      unwatchUsers?.()
+      for (const client of clients.keys()) client.close()
     },
   }
 }
 
 function open(
   c: Context<AppEnv>,
-  { hub, clock, clients }: { hub: EventHub; clock: Clock; clients: Set<EventClient> },
+  { hub, clock, clients }: { hub: EventHub; clock: Clock; clients: Map<EventClient, Identity | undefined> },
 ): EventClient {
   const outgoing = c.env?.outgoing
   let unsubscribe = (): void => {}
@@ -82,7 +100,7 @@ function open(
       clients.delete(client)
     },
   })
-  clients.add(client)
+  clients.set(client, c.get('identity'))
   // EventSource sends it by itself when it reconnects; a page that was reloaded can only ask.
   const missed = hub.since(c.req.header('last-event-id') ?? c.req.query('lastEventId') ?? null)
   const hello = JSON.stringify({ epoch: hub.epoch, resumed: missed !== null })

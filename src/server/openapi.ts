@@ -13,6 +13,7 @@ const ABOUT = [
   'Streams, jobs, mail and their live events.',
   'Times whose names end in `Ms`, or in `At`, are milliseconds since the epoch.',
   'A list that has a `next` goes on: send it as `cursor`, with the same other parameters.',
+  'Where `x-members` is true, members may ask as well, and are answered with what is theirs; all else is for admins.',
   'A parameter that is not named here is refused. What refuses says why, and what to do, as application/problem+json.',
 ].join(' ')
 
@@ -22,7 +23,7 @@ export type OpenApiDocument = Json & { paths: Record<string, Record<string, Json
 /** What a document says of a route, whoever handles it. */
 export type Documented = Pick<
   Route['spec'],
-  'method' | 'path' | 'summary' | 'description' | 'tag' | 'errors'
+  'method' | 'path' | 'summary' | 'description' | 'tag' | 'errors' | 'access'
 > & {
   params?: z.ZodObject | undefined
   query?: z.ZodObject | undefined
@@ -67,6 +68,7 @@ export const ownRoutes: readonly Documented[] = [
   {
     method: 'get',
     path: OPENAPI_PATH,
+    access: 'member',
     tag: 'about',
     etag: true,
     summary: 'This document',
@@ -117,7 +119,8 @@ export function openApiDocument(
         bearer: {
           type: 'http',
           scheme: 'bearer',
-          description: "The server's token, from the file server.token, or a session from POST /api/sign-in",
+          description:
+            "The server's token, from the file server.token, a user's own token, or a session from POST /api/sign-in",
         },
       },
     },
@@ -152,6 +155,7 @@ function operationOf(route: Documented, events: EventSchemas): Json {
     summary,
     ...(description === undefined ? {} : { description }),
     tags: [tag],
+    ...(route.access === 'member' ? { 'x-members': true } : {}),
     ...(needsToken(path) ? {} : { security: [] }),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(body

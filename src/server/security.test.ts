@@ -381,26 +381,26 @@ describe('sessions', () => {
     const clock = new FakeClock()
     const sessions = new Sessions(clock)
     const day = 86_400_000
-    const [quiet, busy] = [sessions.start(), sessions.start()]
+    const [quiet, busy] = [sessions.start({ userId: 1 }), sessions.start({ userId: 1 })]
     await clock.advance(6 * day)
-    assert.ok(sessions.has(busy))
+    assert.ok(sessions.find(busy))
     await clock.advance(2 * day)
-    assert.ok(!sessions.has(quiet))
+    assert.ok(!sessions.find(quiet))
     for (let n = 0; n < 5; n++) {
-      assert.ok(sessions.has(busy))
+      assert.ok(sessions.find(busy))
       await clock.advance(5 * day)
     }
-    assert.ok(!sessions.has(busy))
+    assert.ok(!sessions.find(busy))
   })
 
   test('are bounded: the oldest goes first', () => {
     const sessions = new Sessions(new FakeClock())
-    const first = sessions.start()
-    const second = sessions.start()
-    for (let n = 0; n < 999; n++) sessions.start()
+    const first = sessions.start({ userId: 1 })
+    const second = sessions.start({ userId: 1 })
+    for (let n = 0; n < 999; n++) sessions.start({ userId: 1 })
     assert.equal(sessions.size, 1_000)
-    assert.ok(!sessions.has(first))
-    assert.ok(sessions.has(second))
+    assert.ok(!sessions.find(first))
+    assert.ok(sessions.find(second))
   })
 
   test('secrets are the same only if they are', () => {

@@ -1,25 +1,30 @@
 /**
- * Who may ask, and from where. Whoever asks brings the server's token or a session: that a request comes from this
- * machine says nothing about who sent it.
+ * Who may ask, and from where. Whoever asks brings the server's token, a token of their own or a session: that a request
+ * comes from this machine says nothing about who sent it.
  *
  * - Host: on every request one of the names that this server has, so that a page elsewhere cannot reach it under a
  *   name of its own that it lets point here (DNS rebinding).
  * - Origin and Sec-Fetch-Site: pages of other origins may link here and nothing else.
- * - Authorization: the token, which programs read from its file, or a session, which a page was given for the token
- *   or for a code (sign-in.ts). There is no cookie: a browser sends cookies to every port of a host, and so to
+ * - Authorization: the token, which programs read from its file and which is the owner's; a user's own token; or a
+ *   session, which a page was given for a token or for a code (sign-in.ts). Whether the user is still there, active, and
+ *   in which role, is looked up each time: what was taken away is gone with the next request. There is no cookie: a browser sends cookies to every port of a host, and so to
  *   services of other people; what a page keeps in its own storage, other ports do not see.
+ * - Members may ask for what is declared for them (`access: 'member'`), and for nothing else.
  * - X-Tidemark: 1 on everything that changes something: a form elsewhere cannot send it, and a script only after
  *   asking, which is always refused.
  */
 import { isIP } from 'node:net'
 import type { Context, MiddlewareHandler } from 'hono'
 import { ProblemError } from '../app/problem.ts'
+import { OWNER, type RequestUser } from '../app/user.ts'
 import type { Clock } from '../base/clock.ts'
 import { UsageError } from '../base/errors.ts'
 import { isLoopback } from '../base/loopback.ts'
+import { OWNER_ID } from '../ledger/accounts.ts'
+import { TOKEN_PREFIX, type Users } from '../ledger/users.ts'
 import { type AppEnv, clientAddress } from './app-env.ts'
 import { RefusalLog, type WrongSecret } from './refusal-log.ts'
-import { isSessionId, Sessions, sameSecret } from './sessions.ts'
+import { isSessionId, type SessionOf, Sessions, sameSecret } from './sessions.ts'
 
 export const CSRF_HEADER = 'x-tidemark'
 export const TOKEN_LENGTH_MIN = 16
@@ -30,11 +35,22 @@ const PROTECTED = /^\/(?:api|mcp|metrics)(?:\/|$)/
 const OPEN_PATHS = new Set(['/api/sign-in'])
 const READING = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-export type Identity = 'token' | 'session'
+export type Identity = {
+  by: 'token' | 'session'
+  user: RequestUser
+  /** The user's own token by which they came, now or when their session began. */
+  tokenId?: number | undefined
+}
+
+/** What of the API is for members, too: `GET /api/search/documents/{id}`. */
+export type MemberRoute = { method: string; path: string }
 
 export type SecurityOptions = {
   clock: Clock
   token: string
+  users: Pick<Users, 'active' | 'byToken'>
+  /** All others are for admins alone. */
+  memberRoutes?: readonly MemberRoute[] | undefined
   /** What the server is bound to. */
   host?: string | undefined
   /** Further names under which it is reached, without ports: `mail.example.com`. */
@@ -46,6 +62,8 @@ export type SecurityOptions = {
 export class Security {
   readonly sessions: Sessions
   readonly #token: string
+  readonly #users: SecurityOptions['users']
+  readonly #memberMay: (method: string, path: string) => boolean
   readonly #refusals: RefusalLog
   readonly #names: ReadonlySet<string>
   readonly #anyAddress: boolean
@@ -55,6 +73,8 @@ export class Security {
     checkToken(token)
     this.sessions = new Sessions(clock)
     this.#token = token
+    this.#users = options.users
+    this.#memberMay = memberCheck(options.memberRoutes ?? [])
     this.#refusals = new RefusalLog({ clock, tell: onWrongSecret })
     this.#names = new Set([...LOOPBACK_NAMES, host, ...allowedHosts].map((name) => hostnameOf(name) ?? name))
     // Rebinding needs a name: who asks for a bare address was not led here by one.
@@ -64,16 +84,38 @@ export class Security {
   readonly middleware: MiddlewareHandler<AppEnv> = async (c, next) => {
     this.#checkHost(c)
     this.#checkOrigin(c)
-    if (needsToken(c.req.path)) this.#checkIdentity(c)
+    if (needsToken(c.req.path)) await this.#checkIdentity(c)
     if (!READING.has(c.req.method)) checkIntent(c)
     await next()
   }
 
-  identify(c: Context<AppEnv>): Identity | undefined {
+  async identify(c: Context<AppEnv>): Promise<Identity | undefined> {
     const bearer = bearerOf(c)
     if (bearer === undefined || bearer.length > SECRET_LENGTH_MAX) return undefined
-    if (isSessionId(bearer)) return this.sessions.has(bearer) ? 'session' : undefined
-    return this.isToken(bearer) ? 'token' : undefined
+    if (!isSessionId(bearer)) return this.byToken(bearer)
+    const of = this.sessions.find(bearer)
+    const user = of && (await this.#active(of))
+    return user && { by: 'session', user, tokenId: of.tokenId }
+  }
+
+  /** The server's own is asked for first: it lets the owner in whatever the database does. */
+  async byToken(given: string): Promise<Identity | undefined> {
+    if (this.isToken(given)) return { by: 'token', user: OWNER }
+    if (!given.startsWith(TOKEN_PREFIX)) return undefined
+    const found = await this.#users.byToken(given)
+    return found && { by: 'token', user: userOf(found), tokenId: found.tokenId }
+  }
+
+  /** Whether what was found out earlier holds still, for answers that go on. */
+  async holds({ user, tokenId }: Identity): Promise<boolean> {
+    const now = await this.#active({ userId: user.id, tokenId })
+    return now?.role === user.role
+  }
+
+  async #active({ userId, tokenId }: SessionOf): Promise<RequestUser | undefined> {
+    if (userId === OWNER_ID && tokenId === undefined) return OWNER
+    const user = await this.#users.active(userId, tokenId)
+    return user && userOf(user)
   }
 
   isToken(given: string): boolean {
@@ -117,12 +159,14 @@ export class Security {
     if (!isVisit) throw crossOrigin()
   }
 
-  #checkIdentity(c: Context<AppEnv>): void {
-    const identity = this.identify(c)
+  async #checkIdentity(c: Context<AppEnv>): Promise<void> {
+    const identity = await this.identify(c)
     // Programs bring the token; a page has no business there.
-    const isPage = c.req.path.startsWith('/mcp') && identity === 'session'
+    const isPage = c.req.path.startsWith('/mcp') && identity?.by === 'session'
     if (identity && !isPage) {
       c.env?.admit?.()
+      c.set('identity', identity)
+      if (identity.user.role !== 'admin' && !this.#memberMay(c.req.method, c.req.path)) throw adminsOnly()
       return
     }
     const given = c.req.header('authorization')
@@ -138,6 +182,29 @@ export class Security {
       },
     )
   }
+}
+
+function userOf({ id, name, role }: RequestUser): RequestUser {
+  return { id, name, role }
+}
+
+/** What a parameter stands for is one part of the path, as the router has it. */
+function memberCheck(routes: readonly MemberRoute[]): (method: string, path: string) => boolean {
+  const known = routes.map(({ method, path }) => ({
+    method: method.toUpperCase(),
+    path: new RegExp(`^${path.replaceAll(/[.+*?^$()|[\]\\]/g, '\\$&').replaceAll(/\{\w+\}/g, '[^/]+')}$`),
+  }))
+  return (method, path) => {
+    const asked = method === 'HEAD' ? 'GET' : method
+    return known.some((one) => one.method === asked && one.path.test(path))
+  }
+}
+
+export function adminsOnly(): ProblemError {
+  return new ProblemError(403, 'This is for admins.', {
+    hint: 'Ask whoever looks after this Tidemark.',
+    code: 'admins-only',
+  })
 }
 
 export const WRONG_TOKEN = 'The token is not the right one.'

@@ -13,6 +13,7 @@ import { TidemarkError, UsageError } from '../base/errors.ts'
 import { createEngine, defineJob, type Engine } from '../engine/index.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
+import { Users } from '../ledger/users.ts'
 import { createServer, createServices, type Server, type ServerOptions } from './server.ts'
 import type { ServerServices } from './services.ts'
 
@@ -145,7 +146,8 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
   const engine = await createEngine({ ledger, jobs: [touch] })
   if (started) await engine.start()
   // No app is asked for by what is tested here.
-  const runtime = { role, home, ledger, engine, apps: new Map() } as unknown as Runtime
+  const users = await Users.open(ledger)
+  const runtime = { role, home, ledger, users, engine, apps: new Map() } as unknown as Runtime
   const services = createServices(runtime, { clock, catalog })
   const errors: unknown[] = []
   const server = createServer({

@@ -6,10 +6,11 @@ import { z } from 'zod'
 import { type ServerModule, servicesFor } from '../app/module.ts'
 import type { Runtime } from '../app/runtime.ts'
 import type { Services } from '../app/services.ts'
+import { NOBODY, type RequestUser } from '../app/user.ts'
 import type { Clock } from '../base/clock.ts'
 import { TidemarkError } from '../base/errors.ts'
 import type { Catalog } from '../config/catalog.ts'
-import { addModules, assertNoDuplicates, closeApi, createApp, type OnError } from './app.ts'
+import { addModules, assertNoDuplicates, closeApi, createApp, honoPath, type OnError } from './app.ts'
 import type { App } from './app-env.ts'
 import { forwardEngineEvents } from './engine-events.ts'
 import { createEventHub } from './event-hub.ts'
@@ -46,7 +47,7 @@ export type ServerOptions = {
   /** Where the built pages are. */
   webFolder?: string | undefined
   version?: string | undefined
-  mcp?: ((request: Request) => Promise<Response>) | undefined
+  mcp?: ((request: Request, user: RequestUser) => Promise<Response>) | undefined
   onError?: OnError | undefined
   onWrongSecret?: SecurityOptions['onWrongSecret']
   /** Holds every answer against its schema; for tests. */
@@ -59,32 +60,40 @@ export type Server = {
   close(): Promise<void>
 }
 
+/** Members may speak it; they are offered the tools that are for them. */
+const MCP_ROUTE = { method: 'post', path: '/mcp' }
+
 /** The module whose routes lie directly under /api, and whose snapshot is the event `snapshot`. */
 const ENGINE_MODULE = 'engine'
 
 export function createServer(options: ServerOptions): Server {
   const { services, modules, onError = () => {} } = options
-  const { clock, hub, engine } = services
+  const { clock, hub, engine, users } = services
   checkModules(modules)
-  const security = new Security({ ...options, clock })
+  const routes = modules.flatMap((module) => module.routes)
+  const own: Documented[] = [...Object.values(signInSpecs), ...Object.values(ticketSpecs), ...ownRoutes]
+  const documented = [...routes.map(documentedOf), ...own]
+  const memberRoutes = [...documented.filter(({ access }) => access === 'member'), MCP_ROUTE]
+  const security = new Security({ ...options, clock, users, memberRoutes })
   const app = createApp(onError)
   app.use('*', security.middleware)
-  const routes = modules.flatMap((module) => module.routes)
-  const own = [...Object.values(signInSpecs), ...Object.values(ticketSpecs), ...ownRoutes]
-  const documented = [...routes.map(documentedOf), ...own]
   assertNoDuplicates(documented)
   checkQueries(app, own)
 
   const health = addHealth(app, services, security)
   addMetrics(app, services)
-  addSignIn(app, { security, clock, token: options.token })
+  addSignIn(app, { security, clock, token: options.token, users })
   addTickets(app, { clock })
   addOpenApi(app, openApiDocument(documented, { version: options.version, events: eventsOf(modules) }))
-  const events = addEventsRoute(app, { hub, clock })
+  const events = addEventsRoute(app, {
+    hub,
+    clock,
+    users: { holds: (identity) => security.holds(identity), onChange: (fn) => users.onChange(fn) },
+  })
   addModules(app, modules, { services, onError, checkAnswers: options.checkAnswers ?? false })
   const { mcp } = options
-  if (mcp) app.post('/mcp', (c) => mcp(c.req.raw))
-  closeApi(app, [...documented, ...(mcp ? [{ method: 'post', path: '/mcp' }] : [])])
+  if (mcp) app.post(MCP_ROUTE.path, (c) => mcp(c.req.raw, c.get('identity')?.user ?? NOBODY))
+  closeApi(app, [...documented, ...(mcp ? [MCP_ROUTE] : [])])
   addStatic(app, options.webFolder)
 
   const stopEvents = forwardEngineEvents({ events: engine.events, hub, clock })
@@ -143,7 +152,7 @@ function eventsOf(modules: readonly ServerModule[]): EventSchemas {
 /** The server's own routes refuse what they do not know, as those of modules do. */
 function checkQueries(app: App, routes: readonly Documented[]): void {
   for (const { path, query } of routes) {
-    app.use(path, async (c, next) => {
+    app.use(honoPath(path), async (c, next) => {
       await readInput(c.req.raw, query ? { query } : {}, {})
       await next()
     })

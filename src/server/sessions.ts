@@ -14,7 +14,10 @@ const ID_BYTES = 32
 /** Told apart from the token, so that a page whose session is over is not taken for somebody who guesses. */
 const PREFIX = 'session-'
 
-type Session = { startedMs: number; usedMs: number }
+/** Whose a session is, and the personal token for which it was given, with which it ends. */
+export type SessionOf = { userId: number; tokenId?: number | undefined }
+
+type Session = { of: SessionOf; startedMs: number; usedMs: number }
 
 export class Sessions {
   readonly #clock: Clock
@@ -29,26 +32,27 @@ export class Sessions {
   }
 
   /** A new session's id, which is nowhere else. */
-  start(): string {
+  start(of: SessionOf): string {
     this.#dropExpired()
     const [oldest] = this.#sessions.keys()
     if (this.#sessions.size >= SESSIONS_MAX && oldest !== undefined) this.#sessions.delete(oldest)
     const id = PREFIX + randomBytes(ID_BYTES).toString('base64url')
     const nowMs = this.#clock.now()
-    this.#sessions.set(hashOf(id), { startedMs: nowMs, usedMs: nowMs })
+    this.#sessions.set(hashOf(id), { of, startedMs: nowMs, usedMs: nowMs })
     return id
   }
 
-  has(id: string): boolean {
+  /** Whose it is; undefined where it is over. */
+  find(id: string): SessionOf | undefined {
     const key = hashOf(id)
     const session = this.#sessions.get(key)
-    if (!session) return false
+    if (!session) return undefined
     if (this.#isOver(session)) {
       this.#sessions.delete(key)
-      return false
+      return undefined
     }
     session.usedMs = this.#clock.now()
-    return true
+    return session.of
   }
 
   end(id: string): void {

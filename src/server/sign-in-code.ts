@@ -2,27 +2,29 @@
  * Codes that sign one browser in, once. Whoever can read the token can make one without asking the server, so that
  * neither the token nor anything that lasts stands in an address, in a process list or in a log:
  *
- *   code = time of making . nonce . HMAC-SHA256(token, time . nonce)
+ *   code = time of making . nonce [. user] . HMAC-SHA256(token, time . nonce [. user])
  *
- * A server takes each code once, for a quarter of an hour, and none that was made before it started: it does not
+ * Without a user it is the owner's. A server takes each code once, for a quarter of an hour, and none that was made before it started: it does not
  * remember which of those were used.
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
+import { OWNER_ID } from '../ledger/accounts.ts'
 import { sameSecret } from './sessions.ts'
 
 export const CODE_MS = 15 * 60_000
 const NONCE_BYTES = 12
-const CODE = /^([0-9a-z]{1,11})\.([\w-]{16})\.([\w-]{43})$/
+const CODE = /^([0-9a-z]{1,11})\.([\w-]{16})(?:\.([1-9]\d{0,14}))?\.([\w-]{43})$/
 
-export function makeSignInCode(token: string, nowMs: number): string {
-  const said = `${nowMs.toString(36)}.${randomBytes(NONCE_BYTES).toString('base64url')}`
+export function makeSignInCode(token: string, nowMs: number, userId = OWNER_ID): string {
+  const of = userId === OWNER_ID ? '' : `.${userId}`
+  const said = `${nowMs.toString(36)}.${randomBytes(NONCE_BYTES).toString('base64url')}${of}`
   return `${said}.${signatureOf(token, said)}`
 }
 
 /** The code stands behind the #: browsers send that to nobody. */
-export function signInUrl(serverUrl: string, token: string, nowMs: number): string {
-  return `${serverUrl}/sign-in#${makeSignInCode(token, nowMs)}`
+export function signInUrl(serverUrl: string, token: string, nowMs: number, userId = OWNER_ID): string {
+  return `${serverUrl}/sign-in#${makeSignInCode(token, nowMs, userId)}`
 }
 
 export class SignInCodes {
@@ -38,17 +40,18 @@ export class SignInCodes {
     this.#startedMs = clock.now()
   }
 
-  /** Whether it signs somebody in; the same code never does so again. */
-  take(code: string): boolean {
-    const [, time = '', nonce = '', signature = ''] = CODE.exec(code) ?? []
-    if (time === '' || !sameSecret(signature, signatureOf(this.#token, `${time}.${nonce}`))) return false
+  /** Which user it signs in; the same code never does so again. */
+  take(code: string): number | undefined {
+    const [, time = '', nonce = '', user, signature = ''] = CODE.exec(code) ?? []
+    const said = user === undefined ? `${time}.${nonce}` : `${time}.${nonce}.${user}`
+    if (time === '' || !sameSecret(signature, signatureOf(this.#token, said))) return undefined
     const madeMs = Number.parseInt(time, 36)
     const nowMs = this.#clock.now()
     for (const [used, usedMs] of this.#used) if (nowMs - usedMs > CODE_MS) this.#used.delete(used)
     const isFresh = madeMs >= this.#startedMs && madeMs <= nowMs && nowMs - madeMs <= CODE_MS
-    if (!isFresh || this.#used.has(nonce)) return false
+    if (!isFresh || this.#used.has(nonce)) return undefined
     this.#used.set(nonce, madeMs)
-    return true
+    return user === undefined ? OWNER_ID : Number(user)
   }
 }
 

@@ -29,6 +29,7 @@ export const ticketSpecs = {
   ticket: {
     ...placed('POST /api/tickets'),
     tag: 'sign-in',
+    access: 'member',
     body: wish,
     summary: 'An address under which a browser loads something for a minute, without the session',
     description: 'For frames, pictures and downloads, to which a page cannot add a header.',

@@ -7,14 +7,14 @@ import { addMetrics } from './metrics-route.ts'
 import { Security, type SecurityOptions } from './security.ts'
 import type { Server } from './server.ts'
 
-export type WorkerServerOptions = Omit<SecurityOptions, 'clock'> & {
-  services: Pick<Services, 'engine' | 'ledger' | 'role' | 'clock'>
+export type WorkerServerOptions = Omit<SecurityOptions, 'clock' | 'users'> & {
+  services: Pick<Services, 'engine' | 'ledger' | 'role' | 'clock' | 'users'>
   onError?: OnError
 }
 
 export function createWorkerServer(options: WorkerServerOptions): Pick<Server, 'app' | 'close'> {
   const { services, onError = () => {} } = options
-  const security = new Security({ ...options, clock: services.clock })
+  const security = new Security({ ...options, clock: services.clock, users: services.users })
   const app = createApp(onError)
   app.use('*', security.middleware)
   const health = addHealth(app, services, security)

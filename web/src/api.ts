@@ -17,6 +17,7 @@ import type {
   StreamView,
   WorkerView,
 } from '../../src/app/schemas.ts'
+import type { AuditView, Me, SyncStatus, TokenView, UserView } from '../../src/app/users/schemas.ts'
 import { withQuery } from './links.ts'
 import { ApiError, problemOf, unreachable } from './problem.ts'
 import { sessionHeaders } from './session.ts'
@@ -150,8 +151,26 @@ export const api = {
   disconnect: ({ service, name }: Pick<Account, 'service' | 'name'>) =>
     request<DoneView>('DELETE', `/api/accounts/${part(service)}/${part(name)}?force=true`),
 
+  users: (signal?: AbortSignal) => get<{ items: UserView[] }>('/api/users', {}, signal),
+  addUser: (user: { name: string; role: UserView['role'] }) => post<UserView>('/api/users', user),
+  changeUser: (id: number, to: { role?: UserView['role']; state?: UserView['state'] }) =>
+    request<UserView>('PUT', `/api/users/${id}`, { body: to }),
+  removeUser: (id: number) => request<DoneView>('DELETE', `/api/users/${id}`),
+  userTokens: (id: number, signal?: AbortSignal) =>
+    get<{ items: TokenView[] }>(`/api/users/${id}/tokens`, {}, signal),
+  addUserToken: (id: number, label: string) =>
+    post<{ id: number; token: string }>(`/api/users/${id}/tokens`, { label }),
+  revokeUserToken: (id: number, token: number) =>
+    request<DoneView>('DELETE', `/api/users/${id}/tokens/${token}`),
+  userSignIn: (id: number) => post<{ href: string }>(`/api/users/${id}/sign-in`),
+  syncStatus: (id: number, signal?: AbortSignal) =>
+    get<SyncStatus>(`/api/users/${id}/sync-status`, {}, signal),
+  syncUser: (id: number) => post<{ begun: boolean; text: string }>(`/api/users/${id}/sync`),
+  audit: (query: Paging = {}, signal?: AbortSignal) => get<Page<AuditView>>('/api/audit', query, signal),
+
   ticket: (path: string) => post<{ href: string }>('/api/tickets', { path }),
-  signIn: (secret: { token: string } | { code: string }) => post<{ session: string }>('/api/sign-in', secret),
+  signIn: (secret: { token: string } | { code: string }) =>
+    post<{ session: string; user: Me }>('/api/sign-in', secret),
   signOut: () => request<unknown>('POST', '/api/sign-out'),
 }
 

@@ -6,7 +6,12 @@ import type { LazyPage } from './lazy-page.tsx'
 import type { Need } from './overview/need.ts'
 import type { AccountPart } from './settings/account-part.ts'
 
-export type PageRoute = { path: string; page: LazyPage }
+export type PageRoute = {
+  path: string
+  page: LazyPage
+  /** Members have it, too. What it asks for must be declared for them at the server. */
+  members?: true
+}
 
 export type NavigationEntry = {
   href: string
@@ -15,6 +20,7 @@ export type NavigationEntry = {
   /** Also on pages that begin with one of these. */
   covers: readonly string[]
   page: LazyPage
+  members?: true
   /** Smaller ones come first; the engine's own are 0, 40 and 90. */
   place: number
 }

@@ -8,7 +8,8 @@ import { ErrorNote } from './components/notes.tsx'
 import { Toasts } from './components/toasts.tsx'
 import { Header, OfflineNote } from './header.tsx'
 import { Navigation } from './navigation.tsx'
-import { notFound as NotFound, PAGES, signIn as SignIn } from './routes.tsx'
+import { notForMembers as NotForMembers, notFound as NotFound, PAGES, signIn as SignIn } from './routes.tsx'
+import { isMember } from './session.ts'
 
 export function App() {
   const [path] = useLocation()
@@ -28,9 +29,9 @@ function Shell({ path }: { path: string }) {
       <main id="main" class="main" tabIndex={-1}>
         <Boundary key={path}>
           <Switch>
-            {PAGES.map(({ path: at, page: Page }) => (
+            {PAGES.map(({ path: at, page: Page, members }) => (
               <Route key={at} path={at}>
-                <Page />
+                {members || !isMember() ? <Page /> : <NotForMembers />}
               </Route>
             ))}
             <Route>

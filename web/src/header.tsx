@@ -8,10 +8,35 @@ import { formatClock, formatPlural } from './format.ts'
 import type { LiveState } from './live.ts'
 import { useLive } from './live-queries.ts'
 import { useOverview } from './queries.ts'
+import { currentUser, isMember } from './session.ts'
 import { useStore } from './store.ts'
 import { nextTheme, setTheme, type Theme, theme } from './theme.ts'
 
 export function Header() {
+  return isMember() ? <MemberHeader /> : <FullHeader />
+}
+
+/** What the engine does is for admins: here it is whose pages these are. */
+function MemberHeader() {
+  return (
+    <section class="header" aria-label="State">
+      <div class="header-row">
+        <Link href="/" class="brand brand-small" aria-label="Tidemark, to the first page">
+          <BrandSign />
+          <span>Tidemark</span>
+        </Link>
+        <p class="verdict">
+          <span class="verdict-text">Signed in as {currentUser()?.name}</span>
+        </p>
+        <div class="header-tools">
+          <ThemeSwitch />
+        </div>
+      </div>
+    </section>
+  )
+}
+
+function FullHeader() {
   const { data } = useOverview()
   const live = useLive()
   return (

@@ -5,7 +5,7 @@ import { appPages } from '../../src/apps/pages.ts'
 import { api } from './api.ts'
 import { createLive, type Live, type LiveState } from './live.ts'
 import { keys } from './queries.ts'
-import { onSignedOut, sessionHeaders } from './session.ts'
+import { isMember, onSignedOut, sessionHeaders } from './session.ts'
 import { createStore, useStore } from './store.ts'
 
 /** What an event makes stale. A snapshot brings its overview along, and is sent only when something changed. */
@@ -54,7 +54,7 @@ export function startLive(client: QueryClient): Live {
       refresh(ALL_LIVE)
     },
   })
-  live.start()
+  if (!isMember()) live.start()
   return live
 }
 

@@ -4,7 +4,7 @@ import { BrandSign } from './components/brand-sign.tsx'
 import { Icon } from './components/icon.tsx'
 import { streamLink } from './links.ts'
 import { useOverview } from './queries.ts'
-import { isCurrent, NAVIGATION } from './routes.tsx'
+import { isCurrent, navigation } from './routes.tsx'
 import { streamTitle } from './stream-name.ts'
 
 /** The column is a way there, not a list of everything: the overview has all. */
@@ -19,7 +19,7 @@ export function Navigation() {
         <span>Tidemark</span>
       </Link>
       <nav class="nav" aria-label="Main">
-        {NAVIGATION.map((entry) => (
+        {navigation().map((entry) => (
           <Link
             key={entry.href}
             href={entry.href}

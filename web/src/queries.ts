@@ -1,11 +1,11 @@
 /** What several pages ask for: keys, hooks, and how live events refresh them. */
 import { QueryCache, QueryClient, type QueryKey, useQuery, useQueryClient } from '@tanstack/preact-query'
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import type { DoneView, StreamView } from '../../src/app/schemas.ts'
+import type { DoneView } from '../../src/app/schemas.ts'
 import { api } from './api.ts'
 import { showToast } from './components/toast-store.ts'
 import { ApiError } from './problem.ts'
-import { onSignedOut } from './session.ts'
+import { isMember, onSignedOut } from './session.ts'
 
 export const keys = {
   overview: ['overview'],
@@ -19,6 +19,8 @@ export const keys = {
   schedules: ['schedules'],
   limits: ['limits'],
   config: ['config'],
+  users: ['users'],
+  sync: ['sync'],
 } as const satisfies Record<string, QueryKey>
 
 export function createQueries(): QueryClient {
@@ -51,12 +53,10 @@ export const useOverview = () =>
     queryFn: ({ signal }) => api.overview(signal),
     // Events keep it fresh, or the polling that takes their place.
     staleTime: Number.POSITIVE_INFINITY,
+    // What the engine does is for admins.
+    enabled: !isMember(),
     refetchInterval: (query) => (query.state.data ? false : 3_000),
   })
-
-export function useStreamView(name: string): StreamView | undefined {
-  return useOverview().data?.streams.find((stream) => stream.name === name)
-}
 
 /** For the hooks of apps, too, which pick their own. */
 export const accountsQuery = {

@@ -2,15 +2,20 @@
 import { appPages } from '../../src/apps/pages.ts'
 import type { NavigationEntry, PageRoute } from './app-pages.ts'
 import { lazyPage } from './lazy-page.tsx'
+import { isMember } from './session.ts'
 
 const overview = lazyPage(async () => (await import('./pages/overview.tsx')).OverviewPage)
 const stream = lazyPage(async () => (await import('./pages/stream.tsx')).StreamPage)
 const work = lazyPage(async () => (await import('./pages/work.tsx')).WorkPage)
 const jobs = lazyPage(async () => (await import('./pages/jobs.tsx')).JobsPage)
 const job = lazyPage(async () => (await import('./pages/job.tsx')).JobPage)
+const users = lazyPage(async () => (await import('./pages/users.tsx')).UsersPage)
 const settings = lazyPage(async () => (await import('./pages/settings.tsx')).SettingsPage)
 
 export const signIn = lazyPage(async () => (await import('./pages/sign-in.tsx')).SignInPage)
+export const notForMembers = lazyPage(
+  async () => (await import('./pages/not-for-members.tsx')).NotForMembersPage,
+)
 export const notFound = lazyPage(async () => (await import('./pages/not-found.tsx')).NotFoundPage)
 
 export const PAGES: readonly PageRoute[] = [
@@ -19,20 +24,31 @@ export const PAGES: readonly PageRoute[] = [
   { path: '/work', page: work },
   { path: '/work/jobs', page: jobs },
   { path: '/work/jobs/:id', page: job },
-  { path: '/settings', page: settings },
+  { path: '/users', page: users },
+  { path: '/settings', page: settings, members: true },
   ...appPages.flatMap(({ pages }) => pages),
 ]
 
 const OWN: readonly NavigationEntry[] = [
   { href: '/', text: 'Overview', icon: 'overview', covers: ['/streams/'], page: overview, place: 0 },
   { href: '/work', text: 'Work', icon: 'work', covers: ['/work/'], page: work, place: 40 },
-  { href: '/settings', text: 'Settings', icon: 'settings', covers: [], page: settings, place: 90 },
+  { href: '/users', text: 'Users', icon: 'person', covers: [], page: users, place: 80 },
+  {
+    href: '/settings',
+    text: 'Settings',
+    icon: 'settings',
+    covers: [],
+    page: settings,
+    members: true,
+    place: 90,
+  },
 ]
 
-export const NAVIGATION: readonly NavigationEntry[] = [
-  ...OWN,
-  ...appPages.flatMap(({ navigation }) => navigation),
-].sort((a, b) => a.place - b.place)
+/** As whoever is signed in has it. */
+export const navigation = (): readonly NavigationEntry[] =>
+  [...OWN, ...appPages.flatMap(({ navigation }) => navigation)]
+    .filter(({ members }) => members || !isMember())
+    .sort((a, b) => a.place - b.place)
 
 export function isCurrent(entry: Pick<NavigationEntry, 'href' | 'covers'>, path: string): boolean {
   return path === entry.href || entry.covers.some((start) => path.startsWith(start))

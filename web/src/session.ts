@@ -3,8 +3,11 @@
  * is sent as a header. Where somebody must sign in first, the page they wanted waits behind the sign-in page.
  */
 
+import type { Me } from '../../src/app/users/schemas.ts'
+
 const SIGN_IN_PATH = '/sign-in'
 const STORED_AS = 'tidemark.session'
+const USER_STORED_AS = 'tidemark.user'
 
 /** For a browser that lets pages keep nothing: until this one is left. */
 let inMemory: string | undefined
@@ -14,19 +17,41 @@ export function sessionHeaders(): Record<string, string> {
   return session === undefined ? {} : { authorization: `Bearer ${session}` }
 }
 
-export function keepSession(session: string): void {
+/** What the pages offer follows from it; what may be asked for is the server's decision. */
+let user: Me | undefined
+
+export function keepSession(session: string, of?: Me): void {
   inMemory = session
+  user = of
   try {
     localStorage.setItem(STORED_AS, session)
+    if (of) localStorage.setItem(USER_STORED_AS, JSON.stringify(of))
+    else localStorage.removeItem(USER_STORED_AS)
   } catch {
     // Not allowed, or full: it is kept in memory.
   }
 }
 
+/** Undefined where nobody has said so: then it is the owner, or somebody who must sign in. */
+export function currentUser(): Me | undefined {
+  if (user) return user
+  try {
+    const kept = localStorage.getItem(USER_STORED_AS)
+    user = kept === null ? undefined : (JSON.parse(kept) as Me)
+  } catch {
+    // Not readable, or nothing that was kept by this page.
+  }
+  return user
+}
+
+export const isMember = (): boolean => currentUser()?.role === 'member'
+
 export function forgetSession(): void {
   inMemory = undefined
+  user = undefined
   try {
     localStorage.removeItem(STORED_AS)
+    localStorage.removeItem(USER_STORED_AS)
   } catch {
     // Nothing could be kept, so nothing is there.
   }

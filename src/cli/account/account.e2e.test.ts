@@ -1,12 +1,12 @@
-/** Connecting accounts through the real launcher, with the simulated cloud as Google. */
+/** Connecting accounts, where it matters through the real launcher, with the simulated cloud as Google. */
 import assert from 'node:assert/strict'
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { GMAIL_SCOPES } from '../../cloud/gmail/auth.ts'
 import { type Sim, startSim } from '../../sim/start.ts'
-import { BIN, type Ended, environment, postgresHome, sqliteHome, type TestHome } from '../jobs/jobs.suite.ts'
+import { BIN, postgresHome, sqliteHome, type TestHome } from '../jobs/jobs.suite.ts'
+import { assertNoSecrets, begin, launch as launchAt, signIn } from './account.suite.ts'
 
 const ANN = 'ann@example.com'
 const BOB = 'bob@example.com'
@@ -47,55 +47,12 @@ function writeConfig({ path, url }: TestHome, clientSecret = sim.gmail.clientSec
   writeFileSync(join(path, 'config.toml'), `${ledger}[gmail]\n${lines.join('\n')}\n`)
 }
 
-type Running = { child: ChildProcessWithoutNullStreams; url: Promise<string>; ended: Promise<Ended> }
-
-/** Not spawnSync: the simulated cloud lives in this process. */
-function launch(...args: string[]): Running {
-  const child = spawn(BIN, args, { env: environment(home.path) })
-  const written = { stdout: '', stderr: '' }
-  let found = (_url: string): void => {}
-  const url = new Promise<string>((resolve) => {
-    found = resolve
-  })
-  child.stdout.on('data', (data) => {
-    written.stdout += data
-  })
-  child.stderr.on('data', (data) => {
-    written.stderr += data
-    const [address] = written.stderr.match(/^http\S+(?=\n)/m) ?? []
-    if (address) found(address)
-  })
-  const ended = new Promise<Ended>((resolve) => {
-    child.once('close', (code) => {
-      found('')
-      resolve({ code, ...written })
-    })
-  })
-  return { child, url, ended }
-}
-
-/** Adds an account as a person with a browser would: opens the address, consents, and sees the last page. */
-async function addByBrowser(...args: string[]): Promise<Ended & { page: string; url: URL }> {
-  const running = launch('account', 'add', 'gmail', ...args)
-  const url = await running.url
-  if (url === '') assert.fail(`no address was printed: ${(await running.ended).stderr}`)
-  const page = await (await fetch(url)).text()
-  return { ...(await running.ended), page, url: new URL(url) }
-}
+const launch = (...args: string[]): ReturnType<typeof launchAt> => launchAt(home, ...args)
+const addByBrowser = (...args: string[]): ReturnType<typeof signIn> =>
+  signIn(begin(home, 'account', 'add', 'gmail', ...args))
 
 type Listed = { name: string; state: string; access: string; settings: Record<string, unknown> }
 const list = (): Promise<Listed[]> => home.json<Listed[]>('account', 'list')
-
-/** No file of the home and no output ever holds a token. */
-function assertNoSecrets(...texts: string[]): void {
-  const { access, refresh } = sim.gmail.grants.list()
-  const secrets = [...access, ...refresh].map(({ token }) => token)
-  assert.ok(secrets.length > 0)
-  const files = readdirSync(home.path, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())
-  for (const file of files) texts.push(readFileSync(join(file.parentPath, file.name), 'latin1'))
-  for (const secret of secrets)
-    for (const text of texts) assert.ok(!text.includes(secret), 'a token was written down')
-}
 
 describe('account add gmail', () => {
   test('signs in through a browser, learns whose account it is, and keeps no token readable', async () => {
@@ -116,7 +73,7 @@ describe('account add gmail', () => {
       [account?.name, account?.state, account?.access, account?.settings],
       [ANN, 'ready', 'modify', { spam: true, trash: true, onlyLabels: [], skipLabels: ['Lists', 'News'] }],
     )
-    assertNoSecrets(stdout, stderr, page)
+    assertNoSecrets(home, sim.gmail.grants.list(), [stdout, stderr, page])
     const checked = await home.run('account', 'check')
     assert.equal(checked.code, 0, checked.stdout)
     assert.match(
@@ -185,7 +142,7 @@ describe('account add gmail', () => {
 
   test('works without a browser: the address is pasted', async () => {
     const running = launch('account', 'add', 'gmail', '--paste')
-    const answer = await fetch(await running.url, { redirect: 'manual' })
+    const answer = await fetch((await running.says(/^(http\S+)$/m))!, { redirect: 'manual' })
     const location = answer.headers.get('location') ?? ''
     assert.match(location, /^http:\/\/127\.0\.0\.1:1\/\?/)
     running.child.stdin.end(`nonsense\n${location}\n`)
@@ -328,7 +285,7 @@ describe('account check', () => {
     assert.deepEqual([ann?.ok, ann?.state, bob?.ok, bob?.state], [true, 'ready', false, 'sign-in'])
     assert.equal(bob?.problems[0]?.code, 'invalid_grant')
     assert.match(bob?.problems[0]?.hint ?? '', /account add.*7 days/)
-    assertNoSecrets(checked.stdout, checked.stderr)
+    assertNoSecrets(home, sim.gmail.grants.list(), [checked.stdout, checked.stderr])
   })
 
   test('takes a service that does not answer for what it is, and leaves the account ready', async () => {

@@ -9,6 +9,7 @@ import { durationOption } from '../output/input.ts'
 /** Those of the apps, too, by their names in code: undefined where not given. */
 export type AddOptions = Record<string, unknown> & {
   user?: string
+  for?: string
   serviceAccount?: string
   readOnly?: boolean
   full?: boolean
@@ -58,7 +59,7 @@ An account that is there already is connected anew: its settings stay, unless fl
 With --json: service, name, state, access, reconnected; ${ofEach((service) => service.told.add ?? (toldByApps('settings')(service) && 'settings'))}.`
 
 const listHelp = (): string => `
-With --json, an account has: service, name, state (ready or sign-in), access (${ofEach(({ levels }) => levels)},
+With --json, an account has: service, name, user, state (ready or sign-in), access (${ofEach(({ levels }) => levels)},
 or null), settings (${ofEach(toldByApps('settings'))}), createdAt.
 Secrets are never printed.`
 
@@ -114,6 +115,7 @@ function registerAdd(account: Command, context: CliContext): void {
     .description('connect an account, or connect it anew')
     .addArgument(new Argument('<service>', 'what to connect').choices(services.map(({ name }) => name)))
     .option('--user <address>', 'whose account it must be')
+    .option('--for <user>', 'the user of Tidemark who will see what is kept of it; the owner if left out')
     .option(
       '--service-account <file>',
       'sign in by a service account with domain-wide delegation, for --user',

@@ -14,7 +14,9 @@ import { type AccountStore, type KeptAccount, levelOfAccount } from '../../cloud
 import { createPkce, type OAuthClient } from '../../cloud/oauth.ts'
 import { findService, type ServiceEntry, type ServiceFlag, services } from '../../cloud/registry.ts'
 import { type Account, Accounts } from '../../ledger/accounts.ts'
+import { Users } from '../../ledger/users.ts'
 import { readLines } from '../output/prompt.ts'
+import { findUser } from '../users/list.ts'
 import type { AddOptions } from './account.ts'
 import { openBrowser, sayWaiting, showUrl } from './browser.ts'
 import { refusedError, type SignInSteps, signInByLoopback, waitedTooLong } from './loopback.ts'
@@ -49,6 +51,8 @@ export async function addAccount(context: CliContext, name: string, given: AddOp
     const store = { accounts, vault }
     const calls: ServiceCalls = { config, fetch: globalThis.fetch, clock: systemClock }
     const level = await wantedLevel(service, options, store)
+    const userId =
+      given.for === undefined ? undefined : (await findUser(await Users.open(ledger), given.for)).id
     const attempt: Attempt = { context, service, options, level, calls, store }
     const signedIn = byKey
       ? await identifyFor(attempt, await byKey(calls, { user: user!, level }))
@@ -56,7 +60,7 @@ export async function addAccount(context: CliContext, name: string, given: AddOp
     report(attempt, {
       uses,
       signedIn,
-      kept: await keepIdentified(service, signedIn, { store, uses, chosen }),
+      kept: await keepIdentified(service, signedIn, { store, uses, chosen, userId }),
     })
   })
 }

@@ -15,6 +15,7 @@ import { CONNECT_HINT, findService } from '../../cloud/registry.ts'
 import type { Config } from '../../config/settings.ts'
 import { type Account, Accounts, accountKey } from '../../ledger/accounts.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
+import { Users } from '../../ledger/users.ts'
 import { didYouMean } from '../output/input.ts'
 
 /** For commands about accounts: a home without a ledger has none. */
@@ -43,15 +44,17 @@ export async function listAccounts(context: CliContext): Promise<void> {
     columns: [
       { title: 'service', value: ({ account }) => account.service },
       { title: 'account', value: ({ account }) => account.name },
+      { title: 'user', value: ({ user }) => user },
       { title: 'state', value: ({ account }) => (account.state === 'ready' ? 'ready' : 'sign in again') },
       { title: 'access', value: ({ access }) => access },
       { title: 'keeps', value: ({ keeps }) => keeps },
       { title: 'connected', value: ({ account }) => distance(account.createdAtMs, now) },
     ],
     rows,
-    json: rows.map(({ account: { service, name, state, createdAtMs }, level, settings }) => ({
+    json: rows.map(({ account: { service, name, state, createdAtMs }, user, level, settings }) => ({
       service,
       name,
+      user,
       state,
       access: level ?? null,
       settings,
@@ -69,6 +72,7 @@ export async function listAccounts(context: CliContext): Promise<void> {
 async function rowsOf(context: CliContext, { accounts, ledger }: { accounts: Accounts; ledger: Ledger }) {
   const vault = await vaultOrNone(context)
   const { home } = await context.loadConfig()
+  const names = new Map((await (await Users.open(ledger)).list()).map(({ id, name }) => [id, name]))
   const rows = []
   for (const account of await accounts.list()) {
     const service = await findService(account.service)
@@ -76,6 +80,7 @@ async function rowsOf(context: CliContext, { accounts, ledger }: { accounts: Acc
     const level = vault && service && (await levelOfAccount(service, { accounts, vault, account }))
     rows.push({
       account,
+      user: names.get(account.userId) ?? `#${account.userId}`,
       service,
       level,
       settings: shownSettings(uses, account.settings),

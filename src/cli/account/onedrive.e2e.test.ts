@@ -1,6 +1,5 @@
-/** Connecting OneDrive accounts through the real launcher, with the simulated cloud as Microsoft. */
+/** Connecting OneDrive accounts, where it matters through the real launcher, with the simulated cloud as Microsoft. */
 import assert from 'node:assert/strict'
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
@@ -9,7 +8,8 @@ import { systemClock } from '../../base/clock.ts'
 import { ONEDRIVE_SCOPES } from '../../cloud/onedrive/auth.ts'
 import { openLedger } from '../../ledger/open.ts'
 import { type Sim, startSim } from '../../sim/start.ts'
-import { BIN, type Ended, environment, postgresHome, sqliteHome, type TestHome } from '../jobs/jobs.suite.ts'
+import { postgresHome, sqliteHome, type TestHome } from '../jobs/jobs.suite.ts'
+import { assertNoSecrets, begin, launch, type Running, signIn } from './account.suite.ts'
 
 const ANN = 'ann@example.com'
 const BOB = 'bob@example.com'
@@ -67,49 +67,8 @@ function writeConfig({ path, url }: TestHome, change: Record<string, string> = {
   writeFileSync(join(path, 'config.toml'), ledger + section('gmail', gmail) + section('onedrive', onedrive))
 }
 
-type Running = {
-  child: ChildProcessWithoutNullStreams
-  /** What the pattern finds on stderr, as soon as it is there; undefined if the command ends without it. */
-  says(pattern: RegExp): Promise<string | undefined>
-  ended: Promise<Ended>
-}
-
-/** Not spawnSync: the simulated cloud lives in this process. */
-function launch(...args: string[]): Running {
-  const child = spawn(BIN, args, { env: environment(home.path) })
-  const written = { stdout: '', stderr: '' }
-  let look = (): void => {}
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name].setEncoding('utf8').on('data', (text: string) => {
-      written[name] += text
-      look()
-    })
-  }
-  const ended = new Promise<Ended>((resolve) => {
-    child.once('close', (code) => resolve({ code, ...written }))
-  })
-  const says = (pattern: RegExp): Promise<string | undefined> =>
-    new Promise((resolve) => {
-      look = () => {
-        const found = pattern.exec(written.stderr)
-        if (found) resolve(found[1])
-      }
-      look()
-      void ended.then(() => resolve(undefined))
-    })
-  return { child, says, ended }
-}
-
-const add = (...args: string[]): Running => launch('account', 'add', 'onedrive', ...args)
-
-/** Adds an account as a person with a browser would: opens the address, consents, and sees the last page. */
-async function addByBrowser(...args: string[]): Promise<Ended & { page: string; url: URL }> {
-  const running = add(...args)
-  const url = await running.says(/^(http\S+)$/m)
-  if (url === undefined) assert.fail(`no address was printed: ${(await running.ended).stderr}`)
-  const page = await (await fetch(url)).text()
-  return { ...(await running.ended), page, url: new URL(url) }
-}
+const add = (...args: string[]): Running => begin(home, 'account', 'add', 'onedrive', ...args)
+const addByBrowser = (...args: string[]): ReturnType<typeof signIn> => signIn(add(...args))
 
 /** A person who decides at the page for device codes. */
 async function typeCode(running: Running, decision: 'allow' | 'deny', account = ANN): Promise<string> {
@@ -125,17 +84,6 @@ const list = (): Promise<Listed[]> => home.json<Listed[]>('account', 'list')
 
 const listed = async (): Promise<string[]> =>
   (await list()).map(({ service, name, state, access }) => `${service} ${name} ${state} ${access}`)
-
-/** No file of the home and no output ever holds a token. */
-function assertNoSecrets(...texts: string[]): void {
-  const { access, refresh } = sim.onedrive.grants.list()
-  const secrets = [...access, ...refresh].map(({ token }) => token)
-  assert.ok(secrets.length > 0)
-  const files = readdirSync(home.path, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())
-  for (const file of files) texts.push(readFileSync(join(file.parentPath, file.name), 'latin1'))
-  for (const secret of secrets)
-    for (const text of texts) assert.ok(!text.includes(secret), 'a token was written down')
-}
 
 /** As `files sync` would. */
 async function keepFolder(name: string, account: string): Promise<string> {
@@ -181,11 +129,11 @@ describe('account add onedrive', () => {
     assert.equal(url.searchParams.get('code_challenge_method'), 'S256')
     assert.match(url.searchParams.get('redirect_uri') ?? '', /^http:\/\/localhost:\d+$/)
     assert.deepEqual(await listed(), [`onedrive ${ANN} ready readwrite`])
-    assertNoSecrets(stdout, stderr, page)
+    assertNoSecrets(home, sim.onedrive.grants.list(), [stdout, stderr, page])
     const checked = await home.run('account', 'check')
     assert.equal(checked.code, 0, checked.stdout)
     assert.match(checked.stdout, /^ann@example\.com works: access: read and write, a personal drive, /)
-    assertNoSecrets(checked.stdout, checked.stderr)
+    assertNoSecrets(home, sim.onedrive.grants.list(), [checked.stdout, checked.stderr])
     const doctor = await home.run('doctor')
     assert.equal(doctor.code, 0)
     assert.match(doctor.stdout, /accounts: ann@example\.com is connected \(read and write\)/)
@@ -216,7 +164,7 @@ describe('account add onedrive', () => {
     assert.equal(code, 0, stderr)
     assert.match(stdout, /^The OneDrive account bob@example\.com is connected \(/)
     assert.deepEqual(await listed(), [`onedrive ${BOB} ready readwrite`])
-    assertNoSecrets(stdout, stderr)
+    assertNoSecrets(home, sim.onedrive.grants.list(), [stdout, stderr])
     assert.equal((await home.run('account', 'check')).code, 0)
   })
 
@@ -349,7 +297,7 @@ describe('two services', () => {
   /** The same address at both. */
   async function addBoth(): Promise<void> {
     await addByBrowser()
-    const running = launch('account', 'add', 'gmail')
+    const running = launch(home, 'account', 'add', 'gmail')
     await fetch((await running.says(/^(http\S+)$/m)) ?? '')
     assert.equal((await running.ended).code, 0)
   }

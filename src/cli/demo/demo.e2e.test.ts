@@ -14,11 +14,12 @@ import {
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { setTimeout as pass } from 'node:timers/promises'
+import { apps } from '../../apps/registry.ts'
 import { withToken } from '../../server/server.suite.ts'
 import { Processes, type Ready, type Run, tokenIn } from '../serve/serve.suite.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..', '..')
-const MESSAGES = 400
+const MESSAGES = 300
 /** From here on two messages of the simulated mailbox can never be read. */
 const MESSAGES_WITH_BAD = 1_000
 const BALANCED =
@@ -57,8 +58,14 @@ async function storedAt({ url, home }: Ready): Promise<number> {
 }
 
 describe('tidemark demo', () => {
-  test('npm start -- --once ends with 0 and books that balance, and leaves nothing behind', async () => {
-    const env = { ...process.env, TMPDIR: processes.folder }
+  test('npm start -- --once ends with 0 and books that balance, leaves nothing behind, and the environment alone', async () => {
+    const other = join(processes.folder, 'other')
+    const env = {
+      ...process.env,
+      TMPDIR: processes.folder,
+      TIDEMARK_HOME: other,
+      TIDEMARK_LEDGER_URL: 'postgres://nobody@127.0.0.1:1/none',
+    }
     const args = ['start', '--', '--once', '--fast', '--port', '0', '--messages', String(MESSAGES_WITH_BAD)]
     const child = spawn('npm', args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'inherit'] })
     let stdout = ''
@@ -75,9 +82,10 @@ describe('tidemark demo', () => {
       readdirSync(processes.folder).filter((name) => name.startsWith('tidemark-demo-')),
       [],
     )
+    assert.ok(!existsSync(other))
   })
 
-  test('tells programs of each app, on the way and in the books', async () => {
+  test('tells programs of each app, on the way and in the books; a journal that cannot be read ends the next one with 1', async () => {
     const home = join(processes.folder, 'told')
     const run = demo(home, '--once', '--json', '--messages', '60')
     assert.equal(await run.ended, 0, run.stderr())
@@ -90,19 +98,16 @@ describe('tidemark demo', () => {
       )
     // How often it tells of its way depends on how long that takes.
     const types = new Set(lines.map(({ type }) => type))
-    assert.deepEqual([...types.difference(new Set(['ready', 'progress', 'files', 'summary']))], [])
+    const known = new Set(['ready', 'progress', 'summary', ...apps.map(({ name }) => name)])
+    assert.deepEqual([...types.difference(known)], [])
     const { mail, files } = lines.at(-1)!
     assert.deepEqual([mail?.stored, files?.name], [60, 'OneDrive'])
-  })
 
-  test('a journal that cannot be read ends it with 1, and nothing stays behind', async () => {
-    const home = join(processes.folder, 'unreadable')
-    assert.equal(await demo(home, '--once', '--messages', '20').ended, 0)
     rmSync(join(home, 'demo-arrivals.jsonl'), { force: true })
     mkdirSync(join(home, 'demo-arrivals.jsonl'))
-    const run = demo(home, '--once')
-    assert.equal(await run.ended, 1, run.stdout())
-    assert.match(run.stderr(), /EISDIR/)
+    const unreadable = demo(home, '--once')
+    assert.equal(await unreadable.ended, 1, unreadable.stdout())
+    assert.match(unreadable.stderr(), /EISDIR/)
   })
 
   test('killed with -9 twice and started again with the same home, it finishes', async () => {
@@ -120,23 +125,11 @@ describe('tidemark demo', () => {
     assert.deepEqual(booksOf(last.stdout()), [MESSAGES, MESSAGES, 0, 0, 0])
   })
 
-  test('new mail keeps arriving, and what arrived before a kill is there again after it', async () => {
+  test('mail keeps arriving, a folder is kept in step with a OneDrive that is alive, and all is there again after a kill', async () => {
     const home = join(processes.folder, 'alive')
     const run = demo(home, '--json', '--messages', '50')
     const ready = await run.ready
-    while ((await storedAt(ready)) < 52) await pass(50)
-    run.child.kill('SIGKILL')
-    await run.ended
-    const arrived = readFileSync(join(home, 'demo-arrivals.jsonl'), 'utf8').trim().split('\n').length
-    const last = demo(home, '--once')
-    assert.equal(await last.ended, 0, last.stderr())
-    assert.deepEqual(booksOf(last.stdout()), [50 + arrived, 50 + arrived, 0, 0, 0])
-  })
-
-  test('a folder is kept in step with a OneDrive that is alive, and both are there again after a kill', async () => {
-    const home = join(processes.folder, 'files')
-    const run = demo(home, '--json', '--messages', '20')
-    const { url } = await run.ready
+    const { url } = ready
     const folder = await until(async () => {
       const { items } = (await (
         await fetch(`${url}/api/files/folders`, withToken({}, tokenIn(home)))
@@ -149,10 +142,13 @@ describe('tidemark demo', () => {
       existsSync(join(home, 'demo-drive.jsonl')) ? readFileSync(join(home, 'demo-drive.jsonl'), 'utf8') : ''
     await until(async () => journal().includes('made by me.txt'))
     await until(async () => journal().split('\n').length > 4)
+    while ((await storedAt(ready)) < 52) await pass(50)
     run.child.kill('SIGKILL')
     await run.ended
+    const arrived = readFileSync(join(home, 'demo-arrivals.jsonl'), 'utf8').trim().split('\n').length
     const last = demo(home, '--once')
     assert.equal(await last.ended, 0, last.stderr())
+    assert.deepEqual(booksOf(last.stdout()), [50 + arrived, 50 + arrived, 0, 0, 0])
     assert.match(last.stdout(), /OneDrive: \d+ files, [\d.]+ MB on both sides\. (?:In step|1 conflict)/)
     assert.equal(readFileSync(join(folder.root, 'made by me.txt'), 'utf8'), 'kept')
     assert.ok(existsSync(join(folder.root, 'Videos', 'Garden in May.mov')))
@@ -183,7 +179,7 @@ describe('tidemark demo', () => {
     assert.equal(await run.ended, 0, run.stderr())
   })
 
-  test('a folder that holds something else is left alone, and so is the environment', async () => {
+  test('a folder that holds something else is left alone', async () => {
     const home = join(processes.folder, 'real')
     mkdirSync(home)
     writeFileSync(join(home, 'ledger.db'), 'something')
@@ -191,12 +187,5 @@ describe('tidemark demo', () => {
     assert.equal(await refused.ended, 2)
     assert.match(refused.stderr(), /holds something else than a demo/)
     assert.deepEqual(readdirSync(home), ['ledger.db'])
-    const other = join(processes.folder, 'other')
-    const run = processes.start(['demo', '--once', '--fast', '--port', '0', '--messages', '20'], {
-      TIDEMARK_HOME: other,
-      TIDEMARK_LEDGER_URL: 'postgres://nobody@127.0.0.1:1/none',
-    })
-    assert.equal(await run.ended, 0, run.stderr())
-    assert.ok(!existsSync(other))
   })
 })

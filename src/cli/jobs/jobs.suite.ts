@@ -39,8 +39,8 @@ export type TestHome = {
 export type HereOptions = {
   /** Output says that it is a terminal of this width. */
   columns?: number
-  /** Called with all that stdout was given so far. */
-  onOutput?: (stdout: string) => void
+  /** Called with all that was written so far. */
+  onOutput?: (stdout: string, stderr: string) => void
 }
 
 export async function runHere(
@@ -53,7 +53,7 @@ export async function runHere(
   const stream = (name: keyof typeof written): OutputStream => ({
     write: (text) => {
       written[name] += text
-      onOutput?.(written.stdout)
+      onOutput?.(written.stdout, written.stderr)
     },
     ...(columns && { isTTY: true, columns }),
   })

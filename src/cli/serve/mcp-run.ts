@@ -6,6 +6,7 @@ import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/s
 import type { CliContext } from '../../app/command.ts'
 import type { AppWork, OpenRuntime } from '../../app/runtime.ts'
 import type { Services } from '../../app/services.ts'
+import { OWNER } from '../../app/user.ts'
 import { apps } from '../../apps/registry.ts'
 import { systemClock } from '../../base/clock.ts'
 import { TidemarkError, UsageError } from '../../base/errors.ts'
@@ -78,7 +79,7 @@ async function converse(services: Services, logger: Logger, stopped: Promise<voi
     onError: (error, about) => logger.error('a tool failed', { ...about, error }),
   })
   const transport = new StdioServerTransport()
-  const connection = serveStdio(servers, {
+  const connection = serveStdio(() => servers(OWNER), {
     transport,
     onerror: (error) => logger.warn('the client was not understood', { error }),
   })

@@ -97,12 +97,16 @@ describe('tidemark mcp', () => {
       assert.deepEqual(tools.map(({ name }) => name).sort(), [
         ...[
           'bad_items',
+          'drive_status',
           'files_find',
           'files_status',
           'mail_message',
           'mail_search',
           'mail_thread',
+          'read',
+          'search',
           'status',
+          'who',
         ],
       ])
       const found = await call(client, 'mail_search', { query: 'zebra' })
@@ -132,7 +136,7 @@ describe('tidemark mcp', () => {
     await answer(2)
     child.stdin.write('this is no JSON\n')
     send({ id: 3, method: 'tools/list' })
-    assert.equal((await answer(3)).result?.tools?.length, 7)
+    assert.equal((await answer(3)).result?.tools?.length, 11)
     child.stdin.end()
     assert.equal(await ended, 0, said.stderr)
     assert.deepEqual(
@@ -180,7 +184,7 @@ describe('tidemark mcp', () => {
         requestInit: { headers: { authorization: `Bearer ${world.token}` } },
       }),
     )
-    assert.equal((await remote.listTools()).tools.length, 7)
+    assert.equal((await remote.listTools()).tools.length, 11)
     assert.match((await call(remote, 'mail_search', { query: 'quagga' })).text, /just arrived/)
     await remote.close()
     server.child.kill('SIGTERM')

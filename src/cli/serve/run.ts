@@ -85,9 +85,9 @@ async function announce(
 }
 
 /** A server on every address is reached on this machine by its own. */
-export function addressFor(url: string, token: string): string {
+export function addressFor(url: string, token: string, userId?: number): string {
   const own = url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
-  return signInUrl(own, token, systemClock.now())
+  return signInUrl(own, token, systemClock.now(), userId)
 }
 
 export function whereLines(url: string, signIn: string | null): string[] {
@@ -115,7 +115,7 @@ async function reload(
   }
   await serving.reload(loaded.values, loaded.origins)
   context.output.note(
-    'The configuration was read again. Addresses, token, ledger and alerts need a new start.',
+    'The configuration was read again. Addresses, token, ledger, alerts and embedding need a new start.',
   )
 }
 

@@ -1,10 +1,11 @@
-/** What the server and MCP offer: the engine, the accounts, and every app. */
+/** What the server and MCP offer: the engine, the accounts, the users, and every app. */
 import { accountsModule } from '../../app/accounts/module.ts'
 import type { ServerModule } from '../../app/module.ts'
+import { usersModules } from '../../app/users/module.ts'
 import { apps } from '../../apps/registry.ts'
 import { engineModule } from '../../server/engine-api/module.ts'
 
 export async function serverModules(): Promise<readonly ServerModule[]> {
   const ofApps = await Promise.all(apps.map((app) => app.server()))
-  return [engineModule, await accountsModule(apps, ofApps), ...ofApps]
+  return [engineModule, await accountsModule(apps, ofApps), ...usersModules, ...ofApps]
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
-import { freshDatabase } from '../../../scripts/test-database.ts'
+import { after, describe, test } from 'node:test'
 import { startAimd } from '../../engine/limits/aimd.ts'
+import { ReusedDatabase } from '../../ledger/home.suite.ts'
 import { SqlBudgetStore } from '../../ledger/sql-budgets.ts'
 import { type ApiOptions, type ApiWorld, type Body, STREAM, startApi, type Task } from './engine-api.suite.ts'
 import { engineModule } from './module.ts'
@@ -18,15 +18,14 @@ async function toldAnew(get: ApiWorld['get'], health: string): Promise<Body> {
   }
 }
 
-function apiOn(name: string, open: () => Promise<{ url?: string; drop(): Promise<void> }>): void {
+function apiOn(name: string, open: () => Promise<string | undefined>): void {
   const withApi = async (fn: (api: ApiWorld) => Promise<void>, options: ApiOptions = {}): Promise<void> => {
-    const { url, drop } = await open()
+    const url = await open()
     const api = await startApi({ ...(url === undefined ? {} : { ledgerUrl: url }), ...options })
     try {
       await fn(api)
     } finally {
       await api.close()
-      await drop()
     }
   }
 
@@ -409,8 +408,11 @@ function apiOn(name: string, open: () => Promise<{ url?: string; drop(): Promise
   })
 }
 
-apiOn('SQLite', async () => ({ drop: async () => {} }))
-apiOn('PostgreSQL', freshDatabase)
+apiOn('SQLite', async () => undefined)
+
+const reused = new ReusedDatabase()
+after(() => reused.remove())
+apiOn('PostgreSQL', () => reused.empty())
 
 test('the frontier of 100,000 segments is answered in 400 cells, and lets others have their turn', async () => {
   const api = await startApi()

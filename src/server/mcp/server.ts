@@ -9,6 +9,7 @@ import { type McpTool, type ServerModule, servicesFor } from '../../app/module.t
 import { plainText } from '../../app/plain-text.ts'
 import { asProblem, ProblemError } from '../../app/problem.ts'
 import type { Services } from '../../app/services.ts'
+import type { RequestUser } from '../../app/user.ts'
 import { TidemarkError } from '../../base/errors.ts'
 import { unfitText } from '../request-input.ts'
 import { version } from '../version.ts'
@@ -40,14 +41,14 @@ function instructionsOf(modules: readonly ServerModule[]): string {
   ].join('\n')
 }
 
-/** Makes a server for a connection, or for a request. */
-export function mcpServers(options: McpOptions): () => McpServer {
+/** Makes a server for a connection, or for a request, of a user: with the tools that are for them. */
+export function mcpServers(options: McpOptions): (user: RequestUser) => McpServer {
   const tools = options.modules.flatMap((module) =>
     (module.tools ?? []).map((tool) => ({ tool, services: () => servicesFor(module, options.services) })),
   )
   assertNamesDiffer(tools.map(({ tool }) => tool))
   const instructions = instructionsOf(options.modules)
-  return () => {
+  return (user) => {
     const server = new McpServer(
       { name: 'tidemark', title: 'Tidemark', version },
       {
@@ -59,13 +60,15 @@ export function mcpServers(options: McpOptions): () => McpServer {
     )
     const allowsWriting = options.allowsWriting()
     for (const offered of tools) {
-      if (offered.tool.access === 'read' || allowsWriting) register(server, offered, options)
+      const isTheirs = user.role === 'admin' || offered.tool.audience === 'member'
+      const isAllowed = offered.tool.access === 'read' || allowsWriting
+      if (isTheirs && isAllowed) register(server, { ...offered, user }, options)
     }
     return server
   }
 }
 
-type Offered = { tool: McpTool; services: () => never }
+type Offered = { tool: McpTool; services: () => never; user: RequestUser }
 
 function register(server: McpServer, offered: Offered, options: McpOptions): void {
   const { tool } = offered
@@ -89,13 +92,13 @@ function register(server: McpServer, offered: Offered, options: McpOptions): voi
 }
 
 async function call(
-  { tool, services }: Offered,
+  { tool, services, user }: Offered,
   given: unknown,
   options: McpOptions,
 ): Promise<CallToolResult> {
   try {
     checkText(given)
-    const answer = await tool.run(given as never, services()).finally(() => {
+    const answer = await tool.run(given as never, services(), { user }).finally(() => {
       if (tool.access === 'write') readCacheOf(options.services.ledger).forget()
     })
     const newNumber = (): string => randomBytes(NUMBER_BYTES).toString('hex')

@@ -16,8 +16,10 @@ import { ConnectCard, connectId } from '../settings/connect-card.tsx'
 import { useStore } from '../store.ts'
 import { setTheme, theme } from '../theme.ts'
 import '../styles/settings.css'
+import '../styles/users.css'
 import { useState } from 'preact/hooks'
-import { forgetSession } from '../session.ts'
+import { forgetSession, isMember } from '../session.ts'
+import { OwnSync } from '../users/sync-line.tsx'
 
 const THEMES = [
   { value: 'auto', text: 'As the system' },
@@ -35,6 +37,7 @@ export function SettingsPage() {
         </ButtonLink>
       </PageTitle>
       <div class="settings">
+        {isMember() ? <OwnSync /> : null}
         <Accounts />
         <section class="stack" aria-label="This browser">
           <h2>This browser</h2>
@@ -46,16 +49,18 @@ export function SettingsPage() {
             <SignOut />
           </Card>
         </section>
-        <section class="stack" id="config" tabIndex={-1} aria-label="Configuration">
-          <div>
-            <h2>Configuration</h2>
-            <p class="muted small">
-              What holds now, and where it was set. Change it in the configuration file, then send the server
-              SIGHUP or restart it. The quota tier is <code>gmail.units_per_minute</code>.
-            </p>
-          </div>
-          <ConfigTable />
-        </section>
+        {isMember() ? null : (
+          <section class="stack" id="config" tabIndex={-1} aria-label="Configuration">
+            <div>
+              <h2>Configuration</h2>
+              <p class="muted small">
+                What holds now, and where it was set. Change it in the configuration file, then send the
+                server SIGHUP or restart it. The quota tier is <code>gmail.units_per_minute</code>.
+              </p>
+            </div>
+            <ConfigTable />
+          </section>
+        )}
       </div>
     </>
   )

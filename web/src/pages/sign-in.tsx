@@ -19,7 +19,8 @@ export function SignInPage() {
     setBusy(true)
     setError(undefined)
     try {
-      keepSession((await api.signIn(secret)).session)
+      const { session, user } = await api.signIn(secret)
+      keepSession(session, user)
       await queries.invalidateQueries()
       dispatchEvent(new Event('tidemark:signed-in'))
       navigate(nextPath(location.search), { replace: true })

@@ -146,8 +146,10 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'npm run crash:mail': 'e2e/mail/sync.e2e.test.ts',
   'npm run oracle -- files': 'e2e/files/oracle.e2e.test.ts',
   'npm run oracle -- watch': 'e2e/files/watch.e2e.test.ts',
+  'npm run oracle -- drive': 'src/apps/drive/access-oracle.test.ts',
   'npm run bench -- engine': 'bench/run.test.ts',
   'npm run bench -- mail': 'bench/run.test.ts',
+  'npm run bench -- search': 'bench/run.test.ts',
   'npm run shots': 'e2e/web/overview.e2e.test.ts',
 }
 

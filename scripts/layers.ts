@@ -45,6 +45,9 @@ const STRANGERS: Record<string, string> = {
   ledger: 'a ledger imports no other ledger',
 }
 
+/** What all services of a company share: their clients know it, and it knows none of them. */
+const COMPANIES: readonly string[] = ['src/cloud/google/']
+
 /** Layers that tell people which version they are of, which the package says. */
 const TELLS_VERSION: readonly string[] = ['cli', 'server']
 
@@ -154,6 +157,7 @@ function strangersIn(path: string, target: string): string | undefined {
   const place = path.split('/')[1]!
   const [own, other] = [neighbourOf(path), neighbourOf(target)]
   if (place !== target.split('/')[1] || !own || !other || own === other) return undefined
+  if (COMPANIES.some((company) => target.startsWith(company))) return undefined
   return STRANGERS[place]
 }
 

@@ -6,6 +6,10 @@
  * somebody works with links in each of them; with `--odd` with names that are left out or no text, with a copy of the
  * whole folder that is put back, or with many files that are overwritten at once.
  *
+ * `npm run oracle -- drive [--histories 100] [--seed N] [--acts 40] [--db sqlite|postgres] [--kills]`: the proof of access
+ * to Google Drives (src/apps/drive/access-oracle.suite.ts). Random histories of sharing under faults; after each sync
+ * everybody finds exactly what Drive lets them find. With `--kills` processes that sync are killed before each.
+ *
  * `npm run oracle -- watch [--histories 1] [--seed N] [--seconds 45]`: the same of a running `tidemark files watch`
  * (e2e/files/watch-history.ts): people at work on both sides for so long, and then both sides must become the same.
  */
@@ -19,6 +23,9 @@ import { seededRandom, systemRandom } from '../src/base/random.ts'
 import { startPostgres } from './postgres.ts'
 import { readUsage, wrongUse } from './usage.ts'
 
+/** Of a history of sharing. */
+const SYNC_EVERY = 8
+const KILLS = 2
 const DATABASES = ['sqlite', 'postgres'] as const
 
 const OPTIONS = {
@@ -38,17 +45,19 @@ const OPTIONS = {
 } as const
 
 const USAGE = `npm run oracle -- files [--histories N] [--seed S] [--acts N] [--crashes N] [--db sqlite|postgres] [--kills] [--links] [--odd NAME] [--shrink]
+npm run oracle -- drive [--histories N] [--seed S] [--acts N] [--db sqlite|postgres] [--kills]
 npm run oracle -- watch [--histories N] [--seed S] [--seconds N]`
 
 const { values, positionals } = readUsage(OPTIONS, USAGE)
 const isWatch = positionals.join() === 'watch'
+const isDrive = positionals.join() === 'drive'
 const numbers = [
-  values.histories ?? (isWatch ? 1 : 1_000),
+  values.histories ?? (isWatch ? 1 : isDrive ? 100 : 1_000),
   ...[values.seed, values.acts, values.crashes, values.seconds],
 ].map(Number)
 const [histories, first, acts, crashes, workSeconds] = numbers as [number, number, number, number, number]
 const database = DATABASES.find((name) => name === values.db)
-const isKnown = isWatch || positionals.join() === 'files'
+const isKnown = isWatch || isDrive || positionals.join() === 'files'
 if (!isKnown || !numbers.every((n) => Number.isInteger(n) && n >= 0)) wrongUse(USAGE)
 if (!database) wrongUse(USAGE)
 const oddity = ODDITIES.find((name) => name === values.odd)
@@ -56,6 +65,7 @@ if (values.odd !== undefined && !oddity) wrongUse(USAGE)
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 if (isWatch) process.exit((await watchAll()) > 0 ? 1 : 0)
+if (isDrive) process.exit((await driveAll()) > 0 ? 1 : 0)
 
 const sync = values.kills ? 'process' : 'here'
 const server = database === 'postgres' ? await startPostgres() : undefined
@@ -103,5 +113,31 @@ async function watchAll(): Promise<number> {
       await world.close()
     }
   }
+  return failed
+}
+
+/** Returns how many failed. */
+async function driveAll(): Promise<number> {
+  const { runSharingHistory } = await import('../src/apps/drive/access-oracle.suite.ts')
+  const { freshDatabase } = await import('./test-database.ts')
+  const beganMs = systemClock.monotonicMs()
+  let failed = 0
+  say(`${histories} histories of sharing from seed ${first} on ${database}`)
+  for (let seed = first; seed < first + histories; seed++) {
+    const own = database === 'postgres' ? await freshDatabase() : undefined
+    const wrong = await runSharingHistory(seed, {
+      acts: acts * 2,
+      syncEvery: SYNC_EVERY,
+      faults: seed % 2 === 1,
+      ...(own && { ledgerUrl: own.url }),
+      ...(values.kills && { kills: KILLS }),
+    })
+    await own?.drop()
+    if (wrong === undefined) continue
+    failed += 1
+    say(wrong)
+  }
+  const tookSeconds = Math.round((systemClock.monotonicMs() - beganMs) / 1000)
+  say(JSON.stringify({ histories, failed, seconds: tookSeconds }))
   return failed
 }

@@ -47,7 +47,7 @@ const SQL = [
   /^\s*pragma\s+\w+\s*(?:=|\(|;|$)/,
 ]
 
-const SQL_HOMES = [/^src\/ledger\//, /^src\/apps\/[^/]+\/store(?:\.ts$|\/)/]
+const SQL_HOMES = [/^src\/ledger\//, /^src\/search\//, /^src\/apps\/[^/]+\/store(?:\.ts$|\/)/]
 
 /** Names that say where something was dropped and not what it is. */
 const BANNED_NAMES = /^(?:utils?|helpers?|common|types?|misc|shared|lib|stuff|constants)$/
@@ -125,7 +125,7 @@ function checkSql(file: SourceFile): Violation[] {
       violation(
         file,
         start,
-        `holds SQL (${text.trim().slice(0, 30)}…): it belongs in src/ledger or an app's store.ts`,
+        `holds SQL (${text.trim().slice(0, 30)}…): it belongs in src/ledger, src/search or an app's store.ts`,
       ),
     )
 }

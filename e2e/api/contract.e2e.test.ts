@@ -408,6 +408,91 @@ describe('files', () => {
   })
 })
 
+describe('drive', () => {
+  test('an account is connected, its files are told of by their books, and who sees one', async () => {
+    server.world.sim.oauth.autoApprove = ANN
+    const begin = () => bodyOf('postAccountsConnect', { body: { service: 'drive', access: 'readonly' } })
+    const { url } = await begin()
+    const location = (await fetch(url, { redirect: 'manual' })).headers.get('location')!
+    const query = Object.fromEntries(new URL(location).searchParams)
+    await call('getOauthDriveCallback', 200, { query })
+    await call('getOauthDriveCallback', 404, { query })
+    const { state } = await begin()
+    await call('getOauthDriveCallback', 422, { query: { state, error: 'access_denied' } })
+    await call('postDriveSync', 404, { body: { account: BOB } })
+    await bodyOf('postDriveSync', { body: { account: ANN } }, 202)
+    const [status] = await until(async () => {
+      const { accounts } = await bodyOf('getDriveStatus')
+      return accounts[0]?.status === 'completed' && accounts
+    }, 'the drive is indexed')
+    assert.equal(status.listed, status.indexed + status.skipped + status.failed + status.onTheirWay)
+    await call('getDriveStatus', 404, { query: { account: BOB } })
+    await bodyOf('getDriveSkipped', { query: { account: ANN } })
+    const { hits } = await bodyOf('getSearch', { query: { source: 'drive' } })
+    const { people } = await bodyOf('getDriveFilesByIdWho', { params: { id: hits[0].ref } })
+    assert.ok(people.some(({ account }: Body) => account === ANN))
+    await call('getDriveFilesByIdWho', 404, { params: { id: 'nothing' } })
+    await quiet()
+  })
+})
+
+describe('search', () => {
+  test('finds what is kept, reads it, and says who can see it', async () => {
+    const [hit] = await until(async () => {
+      const { hits } = await bodyOf('getSearch', { query: { q: 'the', mode: 'words' } })
+      return hits.length > 0 && hits
+    }, 'something is found')
+    const document = { params: { id: hit.id } }
+    assert.equal((await bodyOf('getSearchDocumentsById', document)).id, hit.id)
+    await call('getSearchDocumentsById', 404, { params: { id: 999_999_999 } })
+    const { items } = await bodyOf('getSearchWhoById', document)
+    assert.equal(items[0].user, 'owner')
+    await call('getSearchWhoById', 404, { params: { id: 999_999_999 } })
+    await bodyOf('getSearchSuggest', { query: { q: 't' } })
+    await bodyOf('getSearchEmbedding')
+    assert.ok((await bodyOf('getSearchCoverage')).sources.length > 0)
+    await call('getSearchCoverage', 404, { query: { as: 'nobody' } })
+  })
+
+  test('keeps searches, and forgets them', async () => {
+    const { id } = await bodyOf('postSearchSaved', { body: { name: 'Mine', query: 'the' } })
+    await bodyOf('postSearchRecent', { body: { text: 'the' } })
+    const { saved, recent } = await bodyOf('getSearchSaved')
+    assert.deepEqual([saved.map((one: Body) => one.name), recent], [['Mine'], ['the']])
+    await bodyOf('deleteSearchSavedById', { params: { id } })
+    await call('deleteSearchSavedById', 404, { params: { id } })
+    await bodyOf('deleteSearchRecent')
+  })
+})
+
+describe('users', () => {
+  test('are added, given tokens, accounts and addresses, changed and removed', async () => {
+    assert.equal((await bodyOf('getMe')).role, 'admin')
+    const { id } = await bodyOf('postUsers', { body: { name: 'eve' } }, 201)
+    await call('postUsers', 409, { body: { name: 'Eve' } })
+    const eve = { params: { id } }
+    const { id: token } = await bodyOf('postUsersByIdTokens', { ...eve, body: { label: 'x' } }, 201)
+    assert.equal((await bodyOf('getUsersByIdTokens', eve)).items.length, 1)
+    await bodyOf('deleteUsersByIdTokensByToken', { params: { id, token } })
+    await call('deleteUsersByIdTokensByToken', 404, { params: { id, token } })
+    await bodyOf('postUsersByIdSignIn', eve)
+    await call('postUsersByIdSignIn', 404, { params: { id: 999 } })
+    const given = { service: 'gmail', name: ANN }
+    await bodyOf('putUsersByIdAccountsByServiceByName', { params: { id, ...given } })
+    await call('deleteUsersById', 409, eve)
+    assert.ok((await bodyOf('getUsersByIdSyncStatus', eve)).sources.length > 0)
+    await bodyOf('postUsersByIdSync', eve)
+    await bodyOf('putUsersByIdAccountsByServiceByName', { params: { id: 1, ...given } })
+    await bodyOf('putUsersById', { ...eve, body: { state: 'disabled' } })
+    await bodyOf('deleteUsersById', eve)
+    await call('deleteUsersById', 404, eve)
+    assert.equal((await bodyOf('getUsers')).items.length, 1)
+    const { items } = await bodyOf('getAudit', { query: { limit: 3 } })
+    assert.equal(items[0].action, 'user-removed')
+    await quiet()
+  })
+})
+
 describe('what has not changed', () => {
   test('is answered with 304 and no body, and what has, with all of it', async () => {
     const etagged = contract.document.operations.filter(({ responses }) => '304' in responses)

@@ -31,6 +31,7 @@ const operation = z.strictObject({
   summary: text,
   description: text.optional(),
   tags: z.array(text).min(1),
+  'x-members': z.literal(true).optional(),
   security: security.optional(),
   parameters: z.array(parameter).default([]),
   requestBody: z.strictObject({ required: z.boolean(), content: mediaTypes }).optional(),

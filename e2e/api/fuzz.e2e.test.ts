@@ -11,7 +11,7 @@ import { ApiDocument, type Operation, type Parameter, type Schema } from './docu
 import { fitting, misfitting, NASTY, text } from './schema-values.ts'
 import { ANN, type ApiServer, BOB, DOCS, startApiServer, TOKEN, until } from './server.ts'
 
-const RUNS = 60
+const RUNS = 30
 /** Beyond it the socket refuses, and not the operation. */
 const TARGET_LENGTH_MAX = 12_000
 const GROWTH_BYTES_MAX = 300_000_000
@@ -245,7 +245,11 @@ test('no operation breaks, whatever it is sent', async () => {
 test('a parameter that is given twice is refused, and so are too many of them', async () => {
   for (const { operationId, path, parameters } of contract.document.operations) {
     if (path.includes('{')) continue
-    for (const { name } of parameters.filter((one) => one.in === 'query')) {
+    // But for those that are lists.
+    const single = parameters.filter(
+      (one) => one.in === 'query' && !JSON.stringify(one.schema).includes('"array"'),
+    )
+    for (const { name } of single) {
       const response = await server.ask(`${path}?${name}=1&${name}=1`)
       assert.equal(response.status, 400, `${operationId} ${name}`)
       await checkAny(response, operationId)

@@ -71,7 +71,7 @@ describe('the document', () => {
       assert.equal(intent, method !== 'get', operationId)
     }
     assert.deepEqual([...open].sort(), [
-      ...['getOauthGmailCallback', 'getOauthOnedriveCallback', 'postSignIn'],
+      ...['getOauthDriveCallback', 'getOauthGmailCallback', 'getOauthOnedriveCallback', 'postSignIn'],
     ])
   })
 
@@ -97,6 +97,7 @@ const ABSENT: CallInput['params'] = {
   id: 999_999,
   index: 3,
   node: 'i:nobody',
+  token: 999_999,
 }
 const REFUSING: Record<string, Body> = {
   postBadRetry: { ids: [0] },
@@ -114,6 +115,12 @@ const REFUSING: Record<string, Body> = {
   postFilesFoldersByNameHeldDeletes: { count: 0 },
   postFilesFoldersByNameConflictsByIdResolve: { keep: 'neither' },
   postFilesFoldersByNameTrashRestore: { id: 5 },
+  postDriveSync: { account: '' },
+  postUsers: { name: '' },
+  putUsersById: { role: 'king' },
+  postUsersByIdTokens: { label: 5 },
+  postSearchSaved: { name: '' },
+  postSearchRecent: { text: '' },
 }
 /** Of those that need one: what gets past the form of the body. */
 const NEEDED: Record<string, Body> = {

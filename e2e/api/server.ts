@@ -63,6 +63,7 @@ export async function startApiServer(options: { messages?: number } = {}): Promi
     messages: 0,
     accounts,
     onedrive: { drives: [{ account: ANN }] },
+    drive: { users: [ANN], documents: 12, quota: { unitsPerMinute: null } },
     settings,
   })
   const { sim } = world
@@ -70,6 +71,12 @@ export async function startApiServer(options: { messages?: number } = {}): Promi
     TIDEMARK_GMAIL_REVOKE_URL: sim.gmail.revokeUrl,
     TIDEMARK_GMAIL_CLIENT_ID: sim.gmail.clientId,
     TIDEMARK_GMAIL_CLIENT_SECRET: sim.gmail.clientSecret,
+    TIDEMARK_GOOGLE_DRIVE_API_URL: sim.baseUrl,
+    TIDEMARK_GOOGLE_DRIVE_AUTH_URL: sim.drive.authUrl,
+    TIDEMARK_GOOGLE_DRIVE_TOKEN_URL: sim.drive.tokenUrl,
+    TIDEMARK_GOOGLE_DRIVE_REVOKE_URL: sim.drive.revokeUrl,
+    TIDEMARK_GOOGLE_DRIVE_CLIENT_ID: sim.drive.clientId,
+    TIDEMARK_GOOGLE_DRIVE_CLIENT_SECRET: sim.drive.clientSecret,
     TIDEMARK_LOG_FORMAT: 'json',
   })
   const place = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-api-folders-')))

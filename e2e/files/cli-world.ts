@@ -1,4 +1,5 @@
 /** File commands as processes that can be stopped and killed, with a simulated OneDrive. */
+import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pass } from 'node:timers/promises'
@@ -30,6 +31,12 @@ export class CliWorld extends FilesHome {
       return { code: code as number | null, ...written }
     })
     return { child, ended, said: () => written.stdout + written.stderr }
+  }
+
+  /** The folder is set up and in step, by this process: what a test begins with. */
+  async setUp(): Promise<void> {
+    const { code, stderr } = await super.run('files', 'sync', this.root())
+    assert.equal(code, 0, stderr)
   }
 
   override run(...args: string[]): Promise<Ended> {

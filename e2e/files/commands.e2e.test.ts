@@ -10,7 +10,7 @@ import { Output } from '../../src/cli/output/output.ts'
 import { buildProgram } from '../../src/cli/program.ts'
 import { CliWorld } from './cli-world.ts'
 
-const FILES = 120
+const FILES = 40
 
 let world: CliWorld
 beforeEach(async () => {
@@ -36,7 +36,7 @@ describe('files sync as a process', () => {
   })
 
   test('killed again and again, it goes on where it was, without a conflict', async () => {
-    for (let kills = 0; kills < 4; kills++) await world.killAfter(40, 'files', 'sync', world.root())
+    for (let kills = 0; kills < 4; kills++) await world.killAfter(14, 'files', 'sync', world.root())
     const { code, stdout, stderr } = await world.sync(world.root())
     assert.equal(code, 0, stdout + stderr)
     assert.equal((await world.run('files', 'verify')).code, 0)
@@ -49,7 +49,7 @@ describe('files sync as a process', () => {
   })
 
   test('a missing folder ends it with 2, and OneDrive keeps everything', async () => {
-    await world.sync(world.root())
+    await world.setUp()
     renameSync(world.root(), world.root('away'))
     const before = world.thereNow()
     const { code, stderr } = await world.sync()
@@ -61,7 +61,7 @@ describe('files sync as a process', () => {
 
 describe('files watch', () => {
   test('keeps both in step until Ctrl-C, which ends it in order', async () => {
-    await world.sync(world.root())
+    await world.setUp()
     const watching = world.begin('files', 'watch')
     const until = (isSo: () => boolean): Promise<void> => world.until(isSo, watching)
     await until(() => watching.said().includes('Watching'))
@@ -89,7 +89,7 @@ describe('files watch', () => {
   })
 
   test('tells programs of each thing in a line', async () => {
-    await world.sync(world.root())
+    await world.setUp()
     const watching = world.begin('files', 'watch', '--json')
     await world.until(() => watching.said().includes('Watching'), watching)
     world.write('told.txt', 'of this')
@@ -170,7 +170,7 @@ describe('the document', () => {
 })
 
 test('an upload that was killed goes on where it was', async () => {
-  await world.sync(world.root())
+  await world.setUp()
   const bytes = Buffer.alloc(60 * 1024 * 1024, 'tidemark ')
   writeFileSync(join(world.root(), 'large.bin'), bytes)
   const slow = { do: 'latency' as const, latency: { kind: 'fixed' as const, ms: 500 } }

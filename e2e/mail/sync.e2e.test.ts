@@ -25,29 +25,34 @@ function summaryOf(stdout: string): Summary {
 
 describe('mail sync', () => {
   test('copies a whole mailbox, and an unchanged one costs one call', async () => {
-    const world = await worldOf({ messages: 700, seed: 11 })
+    const settings = { TIDEMARK_MAIL_INDEX: 'on', TIDEMARK_SEARCH_EMBEDDING: 'off' }
+    const world = await worldOf({ messages: 400, seed: 11, settings })
     const first = await world.run('mail', 'sync', '--json')
     assert.equal(first.code, 0, first.stderr)
     await withArchive(world, async (archive, ledger) => {
       const seen = await look(archive, ledger)
-      assert.equal(seen.entries.size, 700)
+      assert.equal(seen.entries.size, 400)
       checkWatermark(world, seen)
       await checkComplete(world, archive, seen)
     })
+    const { sources } = JSON.parse((await world.run('search', '--coverage', '--json')).stdout)
+    const [mail] = sources as { source: string; documents: number; byWords: number }[]
+    assert.equal(mail?.source, 'mail')
+    assert.ok(mail.documents >= 400 && mail.byWords >= 400, 'what was synced is found by the search')
     world.sim.log.reset()
     const second = await world.run('mail', 'sync', '--json')
     assert.equal(second.code, 0, second.stderr)
     const { requests } = world.sim.log.counts()
     const calls = Object.entries(requests).filter(([name]) => !name.startsWith('oauth'))
     assert.ok(calls.length <= 2, JSON.stringify(requests))
-    assert.equal(summaryOf(second.stdout).accounts[0]!.stored, 700)
+    assert.equal(summaryOf(second.stdout).accounts[0]!.stored, 400)
   })
 
   test('under faults and killed again and again, all ends stored, gone or bad, and the clean-up takes only what is proven', async () => {
     const lines: string[] = []
     const report = await liveAndArchive({
-      messages: 2_000,
-      kills: 6,
+      messages: 1_000,
+      kills: 5,
       seed: 12,
       poison: 2,
       faults: { profile: 'mixed' },
@@ -59,7 +64,7 @@ describe('mail sync', () => {
   })
 
   test('what arrives, changes and vanishes afterwards is followed, old-dated arrivals too', async () => {
-    const world = await worldOf({ messages: 300, seed: 13 })
+    const world = await worldOf({ messages: 150, seed: 13 })
     assert.equal((await world.run('mail', 'sync')).code, 0)
     const mailbox = world.sim.gmail.mailbox(ADDRESS)
     const ids = [...mailbox.dump()].map(({ id }) => id)
@@ -80,7 +85,7 @@ describe('mail sync', () => {
   })
 
   test('when the history has expired, a comparison finds what is new, gone and relabelled', async () => {
-    const world = await worldOf({ messages: 400, seed: 14 })
+    const world = await worldOf({ messages: 150, seed: 14 })
     assert.equal((await world.run('mail', 'sync')).code, 0)
     const mailbox = world.sim.gmail.mailbox(ADDRESS)
     const ids = [...mailbox.dump()].map(({ id }) => id)

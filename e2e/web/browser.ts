@@ -72,8 +72,12 @@ export async function signedInState(origin: string, token = tokens.get(origin)):
     headers: { 'content-type': 'application/json', 'x-tidemark': '1' },
     body: JSON.stringify({ token }),
   })
-  const { session } = (await answer.json()) as { session: string }
-  return { cookies: [], origins: [{ origin, localStorage: [{ name: 'tidemark.session', value: session }] }] }
+  const { session, user } = (await answer.json()) as { session: string; user: object }
+  const localStorage = [
+    { name: 'tidemark.session', value: session },
+    { name: 'tidemark.user', value: JSON.stringify(user) },
+  ]
+  return { cookies: [], origins: [{ origin, localStorage }] }
 }
 
 type StorageState = Exclude<BrowserContextOptions['storageState'], string | undefined>

@@ -84,8 +84,9 @@ describe('the page that frees up Gmail', () => {
   })
 
   test('a query or an age that cannot be read is refused with what is wrong', async (t) => {
-    const page = await visit(t, browser, { url: site.url, path: '/clean-up', expected: TROUBLE })
+    const page = await visit(t, browser, { url: site.url, path: '/archive', expected: TROUBLE })
     await page.getByLabel('Older than').fill('soon')
+    assert.equal(new URL(page.url()).pathname, '/clean-up', 'the address that it had before leads there')
     await page.getByText('A whole number, such as 2.').waitFor()
     assert.ok(await page.getByRole('button', { name: 'Dry run' }).isDisabled())
     await page.getByLabel('Older than').fill('2')

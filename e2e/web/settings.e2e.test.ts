@@ -43,8 +43,9 @@ describe('the settings page', () => {
     site.sim.gmail.grants.list().refresh.filter((grant) => grant.address === address).length
   /** Through Google's page, as far as the page that Google sends the browser back to. */
   const signIn = async (page: Page, access: string, decision: 'Allow' | 'Deny'): Promise<void> => {
-    await page.getByRole('radio', { name: access }).check()
-    await page.getByRole('button', { name: 'Go on to Google' }).click()
+    const ofGmail = page.getByRole('region', { name: 'Gmail', exact: true })
+    await ofGmail.getByRole('radio', { name: access }).check()
+    await ofGmail.getByRole('button', { name: 'Go on to Google' }).click()
     await page.getByRole('heading', { name: 'Sign in to the simulated cloud' }).waitFor()
     await page.getByLabel('Account').selectOption(BOB)
     await page.getByRole('button', { name: decision }).click()

@@ -8,9 +8,9 @@ import { checkEveryLook } from './every-look.ts'
 import { shoot } from './look.ts'
 import { ADDRESS, type Site, STREAM, startSite, until } from './site.ts'
 
-const MESSAGES = 900
+const MESSAGES = 400
 /** Reading a message costs 20 units: a copy that takes long enough to be watched. */
-const UNITS_PER_MINUTE = 100_000
+const UNITS_PER_MINUTE = 50_000
 const PATH = `/streams/${encodeURIComponent(STREAM)}`
 /** Items that fail are tried several times, with longer and longer pauses, before they are set aside. */
 const SET_ASIDE_MS_MAX = 240_000

@@ -1,0 +1,75 @@
+/** How long searches take on indexes of several sizes, of which readers see more or less, on both databases. */
+import { join } from 'node:path'
+import pg from 'pg'
+import { startPostgres } from '../../scripts/postgres.ts'
+import type { Row } from '../bench.ts'
+import { percentile, row } from '../session.ts'
+import type { Asked, AskOrder } from './asked-index.ts'
+import type { Filled, FillOrder } from './filled-index.ts'
+import type { Session } from './session.ts'
+
+export const QUERY = 'query'
+export const MEMORY = 'memory'
+export const DATABASES = ['sqlite', 'postgres'] as const
+export type Database = (typeof DATABASES)[number]
+
+const FILL_MS_MAX = 90 * 60_000
+const ASK_MS_MAX = 30 * 60_000
+
+export function caseName(database: Database, chunks: number): string {
+  return `${QUERY}: ${database}, ${count(chunks)} chunks`
+}
+
+export async function runQueries(session: Session, database: Database, chunks: number): Promise<Row[]> {
+  const visible = session.sizes.visible.filter((one) => one <= chunks / 5)
+  const place = await openPlace(session, database, chunks)
+  try {
+    session.say(`${caseName(database, chunks)}: the index is filled`)
+    const fill: FillOrder = { do: 'fill', url: place.url, chunks, visible }
+    const { seconds } = await session.processes.order<Filled>(fill, { msMax: FILL_MS_MAX })
+    session.say(`${caseName(database, chunks)}: filled in ${Math.round(seconds)} s`)
+    await place.rest()
+    const ask: AskOrder = { do: 'ask', url: place.url, visible, rounds: session.sizes.rounds }
+    const asked = await session.processes.order<Asked>(ask, { msMax: ASK_MS_MAX })
+    return queryRows(database, chunks, asked)
+  } finally {
+    await place.leave()
+  }
+}
+
+export function queryRows(database: Database, chunks: number, { visible, embedMs, peakMb }: Asked): Row[] {
+  const sorted = (ms: readonly number[]): number[] => ms.toSorted((a, b) => a - b)
+  const name = caseName(database, chunks)
+  return [
+    ...visible.flatMap(({ visible: seen, ms }) => [
+      row(`${name}, ${count(seen)} visible, p50`, 'tidemark', percentile(sorted(ms), 0.5), 'ms'),
+      row(`${name}, ${count(seen)} visible, p95`, 'tidemark', percentile(sorted(ms), 0.95), 'ms'),
+    ]),
+    row(`${name}, of which embedding the query, p50`, 'tidemark', percentile(sorted(embedMs), 0.5), 'ms'),
+    row(`${MEMORY}: ${database}, ${count(chunks)} chunks, searching`, 'tidemark', peakMb, 'MB'),
+  ]
+}
+
+function count(n: number): string {
+  return n.toLocaleString('en-US')
+}
+
+type Place = { url: string; rest(): Promise<void>; leave(): Promise<void> }
+
+async function openPlace(session: Session, database: Database, chunks: number): Promise<Place> {
+  if (database === 'sqlite') {
+    const url = `sqlite:${join(session.folder, `index-${chunks}.db`)}`
+    return { url, rest: async () => {}, leave: async () => {} }
+  }
+  const server = await startPostgres()
+  return {
+    url: server.url,
+    async rest() {
+      const client = new pg.Client({ connectionString: server.url })
+      await client.connect()
+      for (const statement of ['VACUUM ANALYZE', 'CHECKPOINT']) await client.query(statement)
+      await client.end()
+    },
+    leave: () => server.stop(),
+  }
+}

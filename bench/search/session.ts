@@ -1,0 +1,26 @@
+/** How much the cases of the search bench measure. */
+import type { BenchOptions } from '../bench.ts'
+import { Session as BenchSession } from '../session.ts'
+
+export type Sizes = {
+  chunks: readonly number[]
+  /** Chunks that a reader sees; those that are at most a fifth of all. */
+  visible: readonly number[]
+  /** Documents of a round of indexing. */
+  indexed: number
+  rounds: number
+}
+
+export const FULL: Sizes = {
+  chunks: [10_000, 100_000, 1_000_000],
+  visible: [1_000, 20_000, 200_000],
+  indexed: 100,
+  rounds: 5,
+}
+export const QUICK: Sizes = { chunks: [10_000], visible: [1_000], indexed: 20, rounds: 2 }
+
+export class Session extends BenchSession<Sizes> {
+  constructor(options: BenchOptions) {
+    super(options, { name: 'search', full: FULL, quick: QUICK })
+  }
+}

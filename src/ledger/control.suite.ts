@@ -174,6 +174,21 @@ function redoing(test: LedgerTest): void {
     assert.deepEqual(await fixture.stages(ahead.id, waiting.id, planned), ['ready', 'time', 'time'])
   })
 
+  test('a new job that was to wait for a moment waits for no more than that when the clock is put back', async (fixture) => {
+    fixture.clock.pass(24 * HOUR_MS)
+    const then = fixture.ledger.now()
+    const parent = await fixture.claimed()
+    const soon = await fixture.add({ runAt: then + HOUR_MS / 2 })
+    const dated = await fixture.add({ runAt: then + 2 * HOUR_MS })
+    await fixture.settle(parent, 'succeed')
+    fixture.clock.pass(-24 * HOUR_MS)
+    assert.equal(await fixture.ledger.wakeAhead(), 0)
+    assert.deepEqual(await fixture.stages(soon, dated), ['time', 'time'])
+    fixture.clock.pass(HOUR_MS / 2)
+    assert.equal((await fixture.ledger.wakeDue()).nextDueAt, then + 2 * HOUR_MS)
+    assert.deepEqual(await fixture.stages(soon, dated), ['ready', 'time'])
+  })
+
   test('a look for what a clock that was put back has put off costs nothing while there is none', async (fixture) => {
     const later = (hours: number): number => fixture.ledger.now() + hours * HOUR_MS
     await fixture.write({ jobs: [job({ runAt: later(5) }), job({ runAt: later(6) })] })

@@ -291,9 +291,13 @@ export async function wakeStream({ tx, changes }: ControlContext, stream: string
 /** More than clocks of machines that work together may differ. */
 export const AHEAD_MS = 60_000
 
+/** A new job that waits no longer than this waits for a moment to pass; one that waits longer waits for a date. */
+const MOMENT_MS = 3_600_000
+
 /**
- * Jobs that were put off after a try at a time that is still to come: the clock was put back since, and when their time
- * will be nobody knows. They are tried now.
+ * Jobs that were put off at a time that is still to come: the clock was put back since. When the time of those that were
+ * tried will be nobody knows, so they are tried now. New ones that were to wait for a moment wait for it from now on;
+ * those that were to wait for a date wait for that date.
  *
  * Whoever put a job off counted that in the minute it was, so a look at the latest minute tells whether there can be
  * any: looking at all jobs that wait took 0.57 s for 500,000. What was counted ahead is then counted now.
@@ -309,12 +313,18 @@ export async function wakeAheadJobs({ tx, changes, now }: ControlContext): Promi
     [Math.floor(now / COUNTER_MS), ahead],
   )
   await tx.run(`DELETE FROM counters WHERE minute >= ?`, [ahead])
+  // Their time is later still: by that the index finds them without a look at all that wait.
+  const found = `state = 'pending' AND wait = 'time' AND run_at > ?`
   const rows = await tx.all<{ kind: string }>(
-    // Their time is later still: by that the index finds them without a look at all that wait.
-    `UPDATE jobs SET wait = NULL, run_at = NULL WHERE state = 'pending' AND wait = 'time' AND attempt > 0
-       AND run_at > ? AND claimed_at > ? RETURNING kind`,
+    `UPDATE jobs SET wait = NULL, run_at = NULL WHERE ${found} AND attempt > 0 AND claimed_at > ? RETURNING kind`,
     [now + AHEAD_MS, now + AHEAD_MS],
   )
+  const moved = await tx.all<{ run_at: number }>(
+    `UPDATE jobs SET run_at = ? + (run_at - created_at), created_at = ? WHERE ${found} AND attempt = 0
+       AND created_at > ? AND run_at - created_at <= ? RETURNING run_at`,
+    [now, now, now + AHEAD_MS, now + AHEAD_MS, MOMENT_MS],
+  )
+  for (const { run_at } of moved) changes.due(run_at)
   return woken(changes, rows)
 }
 

@@ -221,7 +221,7 @@ export class Ledger {
     return this.#write((ctx) => wakeStream(ctx, stream))
   }
 
-  /** The same for jobs that were tried at a time that is still to come: the clock was put back. */
+  /** The same for jobs that were put off at a time that is still to come: the clock was put back. */
   wakeAhead = (): Promise<number> => this.#write(wakeAheadJobs)
 
   // --- Owners ---------------------------------------------------------------

@@ -116,7 +116,24 @@ const feedApp: App<OpenFeed> = {
       summary: async () => ({ text: 'Feeds.', isSettled: true, hasFailed: false, paused: null, json: {} }),
     }),
   }),
-  noun: { description: 'feeds and their entries', words: { one: 'feed', item: 'entry', items: 'entries' } },
+  noun: {
+    description: 'feeds and their entries',
+    words: { one: 'feed', item: 'entry', items: 'entries' },
+    verify: {
+      part: async () => ({
+        open: ({ output }) => ({
+          check: async ({ name }, { stop }) => ({
+            feed: name,
+            damaged: [...poison],
+            isStopped: stop.aborted,
+          }),
+          print: (report: { feed: string; damaged: string[] }) =>
+            output.line(`${report.feed}: ${report.damaged}`),
+          exitCode: ({ damaged }: { damaged: string[] }) => (damaged.length > 0 ? 3 : 0),
+        }),
+      }),
+    },
+  },
 }
 
 // ---- its one line ----------------------------------------------------------------------------------------------
@@ -211,7 +228,7 @@ describe('an app gets, for its folder and one line', () => {
   get('a noun on the command line', async () => {
     assert.match((await tidemark('--help')).out, /feed +feeds and their entries/)
     const { out } = await tidemark('feed', '--help')
-    for (const verb of ['sync', 'status', 'pause', 'resume', 'bad'])
+    for (const verb of ['sync', 'status', 'pause', 'resume', 'bad', 'verify'])
       assert.match(out, new RegExp(`^ +${verb} `, 'm'))
     const none = await tidemark('feed', 'sync')
     assert.equal(none.code, 2)
@@ -264,6 +281,14 @@ describe('an app gets, for its folder and one line', () => {
     assert.equal(paused.code, 1)
     assert.match(paused.err, /is paused: a holiday\n {2}Go on with: tidemark feed resume ann@example\.com/)
     assert.match((await tidemark('feed', 'resume')).out, /ann@example\.com goes on\./)
+  })
+
+  get('verify', async () => {
+    const { code, out } = await tidemark('feed', 'verify', ANN)
+    assert.deepEqual([code, out], [3, `${ANN}: entry-2\n`])
+    const told = await tidemark('feed', 'verify', '--json')
+    assert.deepEqual(JSON.parse(told.out), [{ feed: ANN, damaged: ['entry-2'], isStopped: false }])
+    assert.equal((await tidemark('feed', 'verify', 'nobody')).code, 2)
   })
 
   get('bad items', async () => {

@@ -1,6 +1,6 @@
 /**
- * An app's noun on the command line, and the verbs that every app with sources has: sync, status, pause, resume and bad.
- * An app says in what its sources differ (`AppNoun`), and adds the verbs that are its own. Nothing heavy is imported
+ * An app's noun on the command line, and the verbs that every app with sources has: sync, status, pause, resume and bad,
+ * and verify where it can check what it keeps. An app says in what its sources differ (`AppNoun`), and adds the verbs that are its own. Nothing heavy is imported
  * before a verb runs.
  */
 import type { Command, Option } from 'commander'
@@ -10,6 +10,7 @@ import type { CliContext, Register } from '../command.ts'
 import type { Runtime } from '../runtime.ts'
 import type { Source } from '../sources.ts'
 import type { SyncPart } from './sync.ts'
+import type { VerifyPart } from './verify.ts'
 
 export type AppNoun = {
   /** `the mail archive` */
@@ -20,6 +21,10 @@ export type AppNoun = {
   }
   readonly status?: VerbTexts & {
     readonly report?: () => Promise<StatusReporter>
+  }
+  /** Where it can check what it keeps. */
+  readonly verify?: VerbTexts & {
+    readonly part: () => Promise<VerifyPart>
   }
   /** Verbs of its own. */
   readonly verbs?: readonly RegisterVerb[]
@@ -99,6 +104,7 @@ export function registerNoun(app: App): Register {
     registerStatus(noun, context, app)
     registerPause(noun, context, app)
     if (wordsOf(app).hasBadItems) registerBad(noun, context, app)
+    if (app.noun.verify) registerVerify(noun, context, app, app.noun.verify)
     for (const register of app.noun.verbs ?? []) register(noun, context)
   }
 }
@@ -196,4 +202,12 @@ function registerBad(noun: Command, context: CliContext, app: App): void {
       const { retryBad } = await import('./bad.ts')
       await retryBad(context, app, { ids, wanted: chosen(options) })
     })
+}
+
+function registerVerify(noun: Command, context: CliContext, app: App, own: VerbTexts): void {
+  const texts = { description: `check ${wordsOf(app).many}`, ...own }
+  addVerb(noun, app, 'verify', texts, async (wanted, options) => {
+    const { verifySources } = await import('./verify.ts')
+    await verifySources(context, app, { wanted, options })
+  })
 }

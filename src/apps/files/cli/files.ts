@@ -26,6 +26,13 @@ Says what was seen at the last look at each side; it looks at neither, but for w
 there. Ends with 0 when all is in step or a process works on it, 1 when something failed, is paused, was not synced yet or
 was stopped before it was done, 2 when a folder is not there, 3 when something needs you.`
 
+const VERIFY_HELP = `
+Every file of the folder is read and hashed, and OneDrive is asked for the whole tree. Every difference from what both
+sides last agreed on is told; those that come from changes that were not synced yet, too. With --deep the content of
+every file in OneDrive is read as well, which takes as long as downloading all of it.
+
+Ends with 0 where everything agrees, 3 where something does not.`
+
 const MODES = ['--download-only', '--upload-only', '--two-way'] as const
 
 function modeOption(flag: (typeof MODES)[number], description: string): Option {
@@ -98,13 +105,18 @@ export const filesNoun: AppNoun = {
     options: [new Option('--all', 'list everything that is left alone, with its reason')],
     report: async () => (await import('./status.ts')).reportFolder,
   },
+  verify: {
+    description: 'read everything on both sides and compare it',
+    help: VERIFY_HELP,
+    options: [new Option('--deep', 'read the content of files in OneDrive, too')],
+    part: async () => (await import('./verify.ts')).filesVerify,
+  },
   verbs: [
     (files, context) => {
       addWatch(files, context)
       addBrowse(files, context)
       addCloud(files, context)
       addConflicts(files, context)
-      addVerify(files, context)
       addTrash(files, context)
       addSet(files, context)
     },
@@ -230,25 +242,6 @@ const addConflicts: RegisterVerb = (files, context) => {
     .option('--folder <name>', 'of which folder; needed where there are several')
     .addHelpText('after', RESOLVE_HELP)
     .action(async (id: string, options) => (await import('./conflicts.ts')).resolve(context, id, options))
-}
-
-const VERIFY_HELP = `
-Every file of the folder is read and hashed, and OneDrive is asked for the whole tree. Every difference from what both
-sides last agreed on is told; those that come from changes that were not synced yet, too. With --deep the content of
-every file in OneDrive is read as well, which takes as long as downloading all of it.
-
-Ends with 0 where everything agrees, 3 where something does not.`
-
-const addVerify: RegisterVerb = (files, context) => {
-  files
-    .command('verify')
-    .description('read everything on both sides and compare it')
-    .argument('[folder]', 'its name, or its path; all of this machine otherwise')
-    .option('--deep', 'read the content of files in OneDrive, too')
-    .addHelpText('after', VERIFY_HELP)
-    .action(async (folder: string | undefined, options) =>
-      (await import('./verify.ts')).verifyFolders(context, folder, options),
-    )
 }
 
 const TRASH_HELP = `

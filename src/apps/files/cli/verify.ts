@@ -1,67 +1,38 @@
 /** `tidemark files verify`: every file against what both sides last agreed on. Changes nothing. */
 import { basename } from 'node:path'
-import { stoppable } from '../../../app/cli/sync.ts'
+import type { Verifying, VerifyPart } from '../../../app/cli/verify.ts'
 import { type CliContext, exitCodes } from '../../../app/command.ts'
-import { systemClock } from '../../../base/clock.ts'
-import { TidemarkError } from '../../../base/errors.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { plural, shellWord } from '../../../base/wording.ts'
-import { chosenRows } from '../chosen-folders.ts'
 import { DiskThreads } from '../local/threads.ts'
+import { filesRuntime } from '../runtime.ts'
 import { type VerifyReport, verifyFolderPair } from '../verify.ts'
-import { type OpenedFiles, withFiles } from './context.ts'
 
-const TOLD_EVERY_MS = 5_000
 const THREADS_MAX = 4
 
-export async function verifyFolders(
-  context: CliContext,
-  folder: string | undefined,
-  { deep }: { deep?: boolean },
-): Promise<void> {
-  const { output } = context
-  await withFiles(context, async (opened) => {
-    const rows = await chosenRows(opened, folder)
-    const reports: VerifyReport[] = []
-    await stoppable(context, async (stop) => {
-      const disk = new DiskThreads({ threads: Math.min(THREADS_MAX, opened.files.settings.parallelCheckers) })
-      try {
-        for (const { name } of rows) {
-          reports.push(await verifyOne(context, opened, { name, deep: deep === true, disk, stop }))
-        }
-      } catch (thrown) {
-        if (!stop.aborted) throw thrown
-        throw new TidemarkError('The check was stopped.', { kind: 'transient', cause: thrown })
-      } finally {
-        await disk.stop()
-      }
-    })
-    if (output.json) output.value(reports)
-    else for (const report of reports) print(context, report)
-    if (reports.some(({ differences }) => differences.length > 0)) context.exitCode = exitCodes.bad
-  })
-}
-
-async function verifyOne(
-  { output }: CliContext,
-  { files, ledger }: OpenedFiles,
-  { name, deep, disk, stop }: { name: string; deep: boolean; disk: DiskThreads; stop: AbortSignal },
-): Promise<VerifyReport> {
-  let toldMs = systemClock.monotonicMs()
-  return verifyFolderPair({
-    store: files.store,
-    ledger,
-    disk,
-    deep,
-    signal: stop,
-    pair: await files.pairs.get(name),
-    onProgress: ({ what, done }) => {
-      if (systemClock.monotonicMs() - toldMs < TOLD_EVERY_MS || what === 'contents') return
-      toldMs = systemClock.monotonicMs()
-      const words = what === 'files' ? 'files read' : 'items of OneDrive compared'
-      output.note(`${name}: ${formatCount(done)} ${words}`)
-    },
-  })
+export const filesVerify: VerifyPart = {
+  open(context, { runtime }, { deep }): Verifying<VerifyReport> {
+    const { files, ledger } = filesRuntime(runtime)
+    const disk = new DiskThreads({ threads: Math.min(THREADS_MAX, files.settings.parallelCheckers) })
+    return {
+      check: async ({ name }, { stop, tell }) =>
+        verifyFolderPair({
+          store: files.store,
+          ledger,
+          disk,
+          deep: deep === true,
+          signal: stop,
+          pair: await files.pairs.get(name),
+          onProgress: ({ what, done }) => {
+            if (what !== 'contents')
+              tell({ done, what: what === 'files' ? 'files read' : 'items of OneDrive compared' })
+          },
+        }),
+      print: (report) => print(context, report),
+      exitCode: ({ differences }) => (differences.length > 0 ? exitCodes.bad : exitCodes.ok),
+      close: () => disk.stop(),
+    }
+  },
 }
 
 function print({ output }: CliContext, report: VerifyReport): void {

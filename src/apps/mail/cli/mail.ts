@@ -22,6 +22,14 @@ Ends with 0 when all is settled or a process works on it, 1 when it was not sync
 when counts do not agree, an account is paused, a file of the archive is missing or damaged, or messages are missing from it, 3 when all
 is settled but for bad or lost messages.`
 
+const VERIFY_HELP = `
+Reads every message back from the archive and compares it with the hash that was noted when it came, and its texts,
+headers, labels and search index with what follows from its bytes; then lists the mailbox slice by slice and compares
+which messages it has. Nothing is changed without --repair, which writes texts and index anew from sound bytes, sets
+damaged files aside (never deletes them) and fetches again what is missing or damaged.
+
+Ends with 0 when all is well (or mended), 1 when something is damaged or missing, or could not be compared.`
+
 export const mailNoun: AppNoun = {
   description: 'the mail archive',
   words: {
@@ -45,10 +53,20 @@ export const mailNoun: AppNoun = {
     help: STATUS_HELP,
     report: async () => (await import('./status.ts')).reportMail,
   },
+  verify: {
+    description:
+      'check every message against its hash and what follows from it, and the archive against Gmail',
+    help: VERIFY_HELP,
+    options: [
+      shardOption(),
+      new Option('--offline', 'leave out the comparison with Gmail'),
+      new Option('--repair', 'mend what is found'),
+    ],
+    part: async () => (await import('./verify.ts')).mailVerify,
+  },
   verbs: [
     (mail, context) => {
       addSlices(mail, context)
-      addVerify(mail, context)
       addReindex(mail, context)
       addRecover(mail, context)
       addSearch(mail, context)
@@ -76,31 +94,10 @@ const addSlices: RegisterVerb = (mail, context) => {
     .action(async (options) => (await import('./slices.ts')).showSlices(context, options))
 }
 
-const VERIFY_HELP = `
-Reads every message back from the archive and compares it with the hash that was noted when it came, and its texts,
-headers, labels and search index with what follows from its bytes; then lists the mailbox slice by slice and compares
-which messages it has. Nothing is changed without --repair, which writes texts and index anew from sound bytes, sets
-damaged files aside (never deletes them) and fetches again what is missing or damaged.
-
-Ends with 0 when all is well (or mended), 1 when something is damaged or missing, or could not be compared.`
-
-const addVerify: RegisterVerb = (mail, context) => {
-  mail
-    .command('verify')
-    .description(
-      'check every message against its hash and what follows from it, and the archive against Gmail',
-    )
-    .option('--account <address>', 'only this account')
-    .option('--shard <name>', 'only this file of the archive; may be repeated', collectShard)
-    .option('--offline', 'leave out the comparison with Gmail')
-    .option('--repair', 'mend what is found')
-    .addHelpText('after', VERIFY_HELP)
-    .action(async (options) => (await import('./verify.ts')).verifyMail(context, options))
-}
-
-/** 2019.db is 2019. */
-function collectShard(name: string, before: string[] = []): string[] {
-  return [...before, name.replace(/\.db$/, '')]
+function shardOption(): Option {
+  // 2019.db is 2019.
+  const collect = (name: string, before: string[] = []) => [...before, name.replace(/\.db$/, '')]
+  return new Option('--shard <name>', 'only this file of the archive; may be repeated').argParser(collect)
 }
 
 const REINDEX_HELP = `
@@ -115,7 +112,7 @@ const addReindex: RegisterVerb = (mail, context) => {
     .command('reindex')
     .description('make texts and the search index anew from the raw bytes')
     .option('--account <address>', 'only this account')
-    .option('--shard <name>', 'only this file of the archive; may be repeated', collectShard)
+    .addOption(shardOption())
     .addHelpText('after', REINDEX_HELP)
     .action(async (options) => (await import('./reindex.ts')).reindexMail(context, options))
 }

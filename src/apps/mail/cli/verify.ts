@@ -1,61 +1,60 @@
 /** `tidemark mail verify`: is all that should be there, there, and is it what it should be? Mends it where asked. */
 
 import { runWork } from '../../../app/cli/sync.ts'
-import { openedSources } from '../../../app/cli/with-app.ts'
+import type { Checking, Verifying, VerifyPart } from '../../../app/cli/verify.ts'
 import { type CliContext, exitCodes } from '../../../app/command.ts'
 import { TidemarkError, UsageError } from '../../../base/errors.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { plural } from '../../../base/wording.ts'
 import { request } from '../../../engine/kinds.ts'
 import { streamOf } from '../account.ts'
-import { mailApp } from '../app.ts'
 import { chunksOf } from '../plan.ts'
-import type { MailRuntime } from '../runtime.ts'
+import { type MailRuntime, mailRuntime } from '../runtime.ts'
 import { mailSource } from '../sources.ts'
 import { mailStatus } from '../status.ts'
 import type { Archive } from '../store/contract.ts'
 import { noteVerified } from '../store/tables.ts'
 import { type VerifyReport, verificationOf, verifyArchive } from '../verify.ts'
-import { chosen, withMail } from './context.ts'
 
-type VerifyFlags = { account?: string; shard?: string[]; offline?: boolean; repair?: boolean }
+type Flags = { shard?: string[]; offline?: boolean; repair?: boolean }
 
 const BATCH = 300
 /** What came back only in part, or changed meanwhile, gets a second chance. */
 const REPAIRS_MAX = 2
-const TOLD_EVERY = 0.1
 
-export async function verifyMail(context: CliContext, options: VerifyFlags): Promise<void> {
-  const { output } = context
-  if (options.repair && options.offline) {
+export const mailVerify: VerifyPart = {
+  refuse({ repair, offline }: Flags) {
+    if (!repair || !offline) return
     throw new UsageError(
       '--repair fetches from Gmail, and --offline keeps away from it: leave out one of them.',
     )
-  }
-  await withMail(context, {}, async (opened) => {
-    const names = chosen(opened.mail.accounts, options)
-    for (const name of names) await checkShards((await opened.mail.accounts.get(name)).archive, options.shard)
-    // Its pace and its pauses come from the engine, which is not started: nothing but the comparison calls Gmail.
-    let reports = await verifyAll(context, opened, { names, options })
-    for (let round = 1; options.repair && !reports.every(isMended) && round <= REPAIRS_MAX; round++) {
-      if (!output.json) for (const report of reports) printReport(context, report)
-      const broken = reports.filter((report) => !isMended(report))
-      for (const report of broken) await repair(context, opened, report)
-      const { stopped } = await runWork(context, openedSources(mailApp, opened), names.map(mailSource))
-      if (stopped) throw new TidemarkError('The repair was stopped: run it again.', { kind: 'transient' })
-      reports = await verifyAll(context, opened, { names, options })
-      if (!output.json) output.line('After the repair:')
-    }
-    if (!options.shard) for (const report of reports) await note(opened, report)
-    if (output.json) output.value(reports)
-    else for (const report of reports) printReport(context, report)
-    context.exitCode = reports.every(isWell) ? exitCodes.ok : exitCodes.failure
-  })
-}
+  },
 
-/** For `mail status`. */
-async function note({ ledger }: MailRuntime, report: VerifyReport): Promise<void> {
-  await ledger.transaction((tx) => noteVerified(tx, report.account, verificationOf(report, ledger.now())))
+  // The pace of its calls comes from the engine, which is not started: nothing but the comparison calls Gmail.
+  open(context, opened, flags: Flags): Verifying<VerifyReport> {
+    const runtime = mailRuntime(opened.runtime)
+    const { accounts } = runtime.mail
+    const print = (report: VerifyReport): void => printReport(context, report)
+    return {
+      refuse: async ({ name }) => checkShards((await accounts.get(name)).archive, flags.shard),
+      check: ({ name }, checking) => verifyOne(context, runtime, { name, flags, ...checking }),
+      print,
+      exitCode: (report) => (isWell(report) ? exitCodes.ok : exitCodes.failure),
+      async mend(found, again) {
+        let reports = found
+        for (let round = 1; flags.repair && !reports.every(isMended) && round <= REPAIRS_MAX; round++) {
+          if (!context.output.json) for (const report of reports) print(report)
+          for (const report of reports) if (!isMended(report)) await repair(context, runtime, report)
+          const sources = reports.map(({ account }) => mailSource(account))
+          const { stopped } = await runWork(context, opened, sources)
+          if (stopped) throw new TidemarkError('The repair was stopped: run it again.', { kind: 'transient' })
+          reports = await again()
+          if (!context.output.json) context.output.line('After the repair:')
+        }
+        return reports
+      },
+    }
+  },
 }
 
 /** Marks that say of a message that Gmail has it, or has it no longer, and are wrong, are mended, too. */
@@ -67,48 +66,27 @@ function hasWrongMarks({ cloud }: VerifyReport): boolean {
   return cloud !== null && cloud.vanished.length + cloud.returned.length > 0
 }
 
-async function verifyAll(
-  context: CliContext,
-  opened: MailRuntime,
-  { names, options }: { names: readonly string[]; options: VerifyFlags },
-): Promise<VerifyReport[]> {
-  const reports: VerifyReport[] = []
-  for (const name of names) reports.push(await verifyOne(context, opened, name, options))
-  return reports
-}
-
 async function verifyOne(
-  context: CliContext,
+  { output }: CliContext,
   { mail, ledger }: MailRuntime,
-  name: string,
-  options: VerifyFlags,
+  { name, flags, stop, tell }: Checking & { name: string; flags: Flags },
 ): Promise<VerifyReport> {
-  const account = await mail.accounts.get(name)
   const [status] = await mailStatus(ledger, mail.tables, [name])
-  if (!options.offline && status?.phase === 'backfill') {
-    context.output.note(`${name}: its first sync is not finished, so what is missing may be on its way.`)
+  if (!flags.offline && status?.phase === 'backfill') {
+    output.note(`${name}: its first sync is not finished, so what is missing may be on its way.`)
   }
-  const stop = new AbortController()
-  const onSignal = (): void => stop.abort(new TidemarkError('The check was stopped.', { kind: 'transient' }))
-  process.once('SIGINT', onSignal)
-  let told = { what: '', share: 0 }
-  try {
-    return await verifyArchive(account, {
-      ledger,
-      withCloud: !options.offline,
-      signal: stop.signal,
-      ...(options.shard ? { shards: options.shard } : {}),
-      onProgress: ({ what, done, total }) => {
-        const share = total > 0 ? done / total : 1
-        if (what === told.what && share < told.share + TOLD_EVERY) return
-        told = { what, share }
-        const words = what === 'bytes' ? 'messages read' : 'slices compared with Gmail'
-        context.output.note(`${name}: ${formatCount(done)} of ${formatCount(total)} ${words}`)
-      },
-    })
-  } finally {
-    process.off('SIGINT', onSignal)
-  }
+  const report = await verifyArchive(await mail.accounts.get(name), {
+    ledger,
+    withCloud: !flags.offline,
+    signal: stop,
+    ...(flags.shard ? { shards: flags.shard } : {}),
+    onProgress: ({ what, done, total }) =>
+      tell({ done, total, what: what === 'bytes' ? 'messages read' : 'slices compared with Gmail' }),
+  })
+  // For `mail status`.
+  if (!flags.shard)
+    await ledger.transaction((tx) => noteVerified(tx, name, verificationOf(report, ledger.now())))
+  return report
 }
 
 export async function checkShards(archive: Archive, wanted: readonly string[] = []): Promise<void> {

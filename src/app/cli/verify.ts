@@ -1,0 +1,95 @@
+/**
+ * `verify`: is all that should be there, there, and is it what it should be? An app says how one of its sources is
+ * checked (`VerifyPart`); the choice, progress, Ctrl-C, JSON and the exit code are the same for all.
+ */
+import { systemClock } from '../../base/clock.ts'
+import { TidemarkError } from '../../base/errors.ts'
+import { formatCount } from '../../base/format.ts'
+import type { App } from '../app.ts'
+import { type CliContext, type ExitCode, exitCodes } from '../command.ts'
+import type { Source } from '../sources.ts'
+import { type SyncInput, stoppable } from './sync.ts'
+import { chosenSources, type OpenedSources, withSources } from './with-app.ts'
+
+const TOLD_EVERY_MS = 5_000
+
+type Options = Readonly<Record<string, unknown>>
+
+export type VerifyPart = {
+  /** Refuses what was said wrongly before anything is opened. */
+  refuse?(options: Options): void
+  open(context: CliContext, opened: OpenedSources, options: Options): Verifying
+}
+
+export type Verifying<Report extends object = object> = {
+  /** Refuses a source that cannot be checked as was asked, before the first is read. */
+  refuse?(source: Source): Promise<void>
+  check(source: Source, checking: Checking): Promise<Report>
+  /** Mends what was found; what is found then, by checking `again`, counts. */
+  mend?(reports: readonly Report[], again: () => Promise<readonly Report[]>): Promise<readonly Report[]>
+  print(report: Report): void
+  exitCode(report: Report): ExitCode
+  close?(): Promise<void>
+}
+
+export type Checking = { stop: AbortSignal; tell: (progress: CheckProgress) => void }
+export type CheckProgress = { done: number; total?: number; what: string }
+
+export async function verifySources(
+  context: CliContext,
+  app: App,
+  { wanted, options }: SyncInput,
+): Promise<void> {
+  const { output } = context
+  const part = await app.noun.verify!.part()
+  part.refuse?.(options)
+  await withSources(context, app, {}, async (opened) => {
+    const sources = await chosenSources(opened, wanted)
+    const verifying = part.open(context, opened, options)
+    try {
+      for (const source of sources) await verifying.refuse?.(source)
+      const check = (): Promise<readonly object[]> => checkAll(context, verifying, sources)
+      const found = await check()
+      const reports = (await verifying.mend?.(found, check)) ?? found
+      if (output.json) output.value(reports)
+      else for (const report of reports) verifying.print(report)
+      const codes = reports.map((report) => verifying.exitCode(report))
+      context.exitCode = codes.find((code) => code !== exitCodes.ok) ?? exitCodes.ok
+    } finally {
+      await verifying.close?.()
+    }
+  })
+}
+
+async function checkAll(
+  context: CliContext,
+  verifying: Verifying,
+  sources: readonly Source[],
+): Promise<object[]> {
+  const reports: object[] = []
+  const check = async (stop: AbortSignal): Promise<void> => {
+    for (const source of sources) {
+      const tell = progressNotes(context, source)
+      reports.push(await verifying.check(source, { stop, tell }))
+    }
+  }
+  await stoppable(context, (stop) =>
+    check(stop).catch((thrown: unknown) => {
+      if (!stop.aborted) throw thrown
+      throw new TidemarkError('The check was stopped.', { kind: 'transient', cause: thrown })
+    }),
+  )
+  return reports
+}
+
+/** Who waits for hours hears of it; a short check says nothing before its end. */
+function progressNotes({ output }: CliContext, { name }: Source): Checking['tell'] {
+  let toldMs = systemClock.monotonicMs()
+  return ({ done, total, what }) => {
+    const nowMs = systemClock.monotonicMs()
+    if (nowMs - toldMs < TOLD_EVERY_MS) return
+    toldMs = nowMs
+    const all = total === undefined ? '' : ` of ${formatCount(total)}`
+    output.note(`${name}: ${formatCount(done)}${all} ${what}`)
+  }
+}

@@ -109,12 +109,12 @@ async function syncable(
   return sources
 }
 
-/** The first signal ends it in good order; see handleSignals. */
-export async function stoppable(
+/** The first signal ends it in good order; see handleSignals. `reason`: what is thrown where work stops for it. */
+export async function stoppable<T>(
   { output }: CliContext,
-  work: (stop: AbortSignal) => Promise<void>,
-  hint = ' Run it again to go on.',
-): Promise<void> {
+  work: (stop: AbortSignal) => Promise<T>,
+  { hint = ' Run it again to go on.', reason = 'stopped by hand' } = {},
+): Promise<T> {
   const stop = new AbortController()
   const unhandle = handleSignals({
     process,
@@ -123,14 +123,14 @@ export async function stoppable(
       // What is drawn has no end of line.
       if (output.isTerminal) output.rawError('\n')
       output.note(`Stopping; what is under way is kept.${hint}`)
-      stop.abort(new TidemarkError('stopped by hand', { kind: 'transient', code: 'stopped' }))
+      stop.abort(new TidemarkError(reason, { kind: 'transient', code: 'stopped' }))
     },
     onReload: () => output.note('The configuration is read when the command starts.'),
     exit: (code) => process.exit(code),
     onError: (error) => output.error(error),
   })
   try {
-    await work(stop.signal)
+    return await work(stop.signal)
   } finally {
     unhandle()
   }

@@ -2,7 +2,6 @@
  * `verify`: is all that should be there, there, and is it what it should be? An app says how one of its sources is
  * checked (`VerifyPart`); the choice, progress, Ctrl-C, JSON and the exit code are the same for all.
  */
-import { systemClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
 import { formatCount } from '../../base/format.ts'
 import type { App } from '../app.ts'
@@ -10,8 +9,6 @@ import { type CliContext, type ExitCode, exitCodes } from '../command.ts'
 import type { Source } from '../sources.ts'
 import { type SyncInput, stoppable } from './sync.ts'
 import { chosenSources, type OpenedSources, withSources } from './with-app.ts'
-
-const TOLD_EVERY_MS = 5_000
 
 type Options = Readonly<Record<string, unknown>>
 
@@ -66,30 +63,22 @@ async function checkAll(
   verifying: Verifying,
   sources: readonly Source[],
 ): Promise<object[]> {
-  const reports: object[] = []
-  const check = async (stop: AbortSignal): Promise<void> => {
+  const note = context.output.pacedNotes()
+  const check = async (stop: AbortSignal): Promise<object[]> => {
+    const reports: object[] = []
     for (const source of sources) {
-      const tell = progressNotes(context, source)
+      const tell = ({ done, total, what }: CheckProgress): void => {
+        const all = total === undefined ? '' : ` of ${formatCount(total)}`
+        note(`${source.name}: ${formatCount(done)}${all} ${what}`)
+      }
       reports.push(await verifying.check(source, { stop, tell }))
     }
+    return reports
   }
-  await stoppable(context, (stop) =>
+  return stoppable(context, (stop) =>
     check(stop).catch((thrown: unknown) => {
       if (!stop.aborted) throw thrown
       throw new TidemarkError('The check was stopped.', { kind: 'transient', cause: thrown })
     }),
   )
-  return reports
-}
-
-/** Who waits for hours hears of it; a short check says nothing before its end. */
-function progressNotes({ output }: CliContext, { name }: Source): Checking['tell'] {
-  let toldMs = systemClock.monotonicMs()
-  return ({ done, total, what }) => {
-    const nowMs = systemClock.monotonicMs()
-    if (nowMs - toldMs < TOLD_EVERY_MS) return
-    toldMs = nowMs
-    const all = total === undefined ? '' : ` of ${formatCount(total)}`
-    output.note(`${name}: ${formatCount(done)}${all} ${what}`)
-  }
 }

@@ -1,36 +1,30 @@
 /** Doing something to many jobs, one short transaction each, so that a running engine hardly notices. */
-import { systemClock } from '../../base/clock.ts'
 import { UsageError } from '../../base/errors.ts'
 import { formatCount, formatShare } from '../../base/format.ts'
 import type { Output } from '../output/output.ts'
 
-const NOTE_EVERY_MS = 2_000
 /** Refusals kept word by word; more of them say nothing new. */
 const REFUSALS_KEPT_MAX = 20
 
 /** Says now and then how far a long command is. */
 export class Pace {
-  readonly #output: Output
+  readonly #note: (text: string) => void
   readonly #what: string
   readonly #total: number | undefined
-  #notedMs = systemClock.monotonicMs()
   #done = 0
 
   constructor(output: Output, input: { what: string; total?: number }) {
-    this.#output = output
+    this.#note = output.pacedNotes()
     this.#what = input.what
     this.#total = input.total
   }
 
   add(n = 1): void {
     this.#done += n
-    const nowMs = systemClock.monotonicMs()
-    if (nowMs - this.#notedMs < NOTE_EVERY_MS || this.#output.json) return
-    this.#notedMs = nowMs
     const share = this.#total
       ? ` of ${formatCount(this.#total)} (${formatShare(this.#done / this.#total)})`
       : ''
-    this.#output.note(`${formatCount(this.#done)}${share} ${this.#what} …`)
+    this.#note(`${formatCount(this.#done)}${share} ${this.#what} …`)
   }
 }
 

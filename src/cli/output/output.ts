@@ -1,4 +1,5 @@
 /** What commands print with: results to stdout, everything else to stderr, all of it escaped. */
+import { systemClock } from '../../base/clock.ts'
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
 import { redactText } from '../../base/redaction.ts'
 import { escapeControl, escapeLines, safeJson } from './escape.ts'
@@ -16,6 +17,7 @@ export type Listing<Row> = {
 }
 
 const WIDTH_DEFAULT = 80
+const NOTE_EVERY_MS = 2_000
 
 export class Output {
   readonly #stdout: OutputStream
@@ -47,6 +49,19 @@ export class Output {
   /** One line for the person at the terminal, which is not part of the result. */
   note(text: string): void {
     this.#stderr.write(`${escapeControl(text)}\n`)
+  }
+
+  /** For long commands, which say now and then how far they are: at most every few seconds, and only what is new. */
+  pacedNotes(): (text: string) => void {
+    let notedMs = systemClock.monotonicMs()
+    let last = ''
+    return (text) => {
+      const nowMs = systemClock.monotonicMs()
+      if (this.json || text === last || nowMs - notedMs < NOTE_EVERY_MS) return
+      notedMs = nowMs
+      last = text
+      this.note(text)
+    }
   }
 
   /** Text of our own, such as a help page, as it is. */

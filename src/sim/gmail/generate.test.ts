@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { seededRandom } from '../../base/random.ts'
 import { arrive, type GenerateOptions, generateMailbox } from './generate.ts'
@@ -73,6 +75,13 @@ describe('a generated mailbox', () => {
       MESSAGE_KINDS.filter((kind) => kind !== 'short' && !kinds.has(kind)),
       [],
     )
+  })
+
+  test('has every message that is written down', () => {
+    const files = readdirSync(join(import.meta.dirname, 'mail/odd'))
+    const written = files.map((file) => file.replace(/\.eml$/, '') as MessageKind)
+    assert.ok(written.length > 20)
+    for (const kind of written) assert.doesNotMatch(rawOf(kind), /\{(?:usual|text|index|none)\}|\\x/)
   })
 
   test('has all its dates within the given time, more of them late, and some equal', () => {

@@ -7,9 +7,9 @@
  * - what is refused for one file is `permanent` with Google's own reason as its code, and never stops a sync; only what
  *   concerns the whole account is `auth`
  */
-import { TidemarkError } from '../../base/errors.ts'
-import { AnswerErrors, betweenHint, type ErrorAnswer, type Verdict } from '../answer-errors.ts'
-import { type GoogleError, googleError, googleRetryAfter, isRateLimit } from '../google/errors.ts'
+import type { TidemarkError } from '../../base/errors.ts'
+import { AnswerErrors, type ErrorAnswer, type Verdict } from '../answer-errors.ts'
+import { classifyGoogle, type GoogleError } from '../google/errors.ts'
 
 export const {
   unreachable,
@@ -22,7 +22,6 @@ export const {
   parseJson,
 } = new AnswerErrors('Google Drive')
 
-const DISABLED_REASONS = /^(?:accessNotConfigured|SERVICE_DISABLED)$/
 const SCOPE_REASONS = /^(?:insufficientScopes|ACCESS_TOKEN_SCOPE_INSUFFICIENT)$/
 
 /** Why one file is refused. Google's words are the codes that people find when they search for them. */
@@ -40,67 +39,25 @@ export const REFUSALS: Readonly<Record<string, string>> = {
 }
 
 export function classify(answer: ErrorAnswer): TidemarkError {
-  const google = googleError(answer.body)
-  const { kind, code, hint, message } = verdictOf(answer.status, google, answer.body)
-  const said = google?.message ? `: ${google.message}` : ''
-  return new TidemarkError(`${message} (HTTP ${answer.status})${said}`, {
-    kind,
-    code,
-    hint,
-    retryAfterMs: googleRetryAfter(answer, google),
+  return classifyGoogle(answer, {
+    service: 'Google Drive',
+    strangerCode: 'not-drive',
+    goneText: 'Google Drive has no such thing for this account',
+    isScopeMissing: ({ reasons }) => reasons.some((reason) => SCOPE_REASONS.test(reason)),
+    forbidden: refusalOfFile,
+    refused: refusalOf,
   })
 }
 
-function verdictOf(status: number, google: GoogleError | undefined, body: string): Verdict {
-  if (status === 429 || (status === 403 && isRateLimit(google, body))) {
-    return { kind: 'throttled', code: 'rate-limit', message: 'Google Drive asked to slow down' }
-  }
-  if (status === 401) return TOKEN_REFUSED
-  if (status >= 500 || status === 408) {
-    return { kind: 'transient', code: 'server-error', message: 'Google Drive had a problem of its own' }
-  }
-  if (status < 400 || !google) return NOT_FROM_DRIVE
-  if (status === 403) return forbiddenOf(google)
-  if (status === 404 || status === 410) {
-    return { kind: 'gone', code: 'not-found', message: 'Google Drive has no such thing for this account' }
-  }
+function refusalOfFile({ reasons }: GoogleError): Verdict | undefined {
+  const code = reasons.find((reason) => reason in REFUSALS)
+  return code === undefined ? undefined : { kind: 'permanent', code, message: REFUSALS[code]! }
+}
+
+function refusalOf(status: number, google: GoogleError): Verdict {
   if (status === 416) return { kind: 'permanent', code: 'range', message: 'The file has no such bytes' }
-  return refusalOf(google)
-}
-
-const TOKEN_REFUSED: Verdict = {
-  kind: 'auth',
-  code: 'token-refused',
-  message: 'Google Drive refused the access token',
-  hint: 'Connect the account again: access was withdrawn, or the password changed.',
-}
-
-const NOT_FROM_DRIVE: Verdict = {
-  kind: 'transient',
-  code: 'not-drive',
-  message: 'The answer did not come from Google Drive',
-  hint: betweenHint('Google Drive'),
-}
-
-function forbiddenOf(google: GoogleError): Verdict {
-  const gives = (reasons: RegExp): boolean => google.reasons.some((one) => reasons.test(one))
-  if (gives(SCOPE_REASONS)) {
-    const hint = 'Connect the account again and allow everything that is asked for.'
-    return { kind: 'auth', code: 'scope-missing', message: 'The account did not allow this', hint }
-  }
-  if (gives(DISABLED_REASONS)) {
-    const hint =
-      'Enable the Google Drive API for the project of the OAuth client in the Google Cloud console.'
-    return { kind: 'auth', code: 'api-disabled', message: 'The Google Drive API is not enabled', hint }
-  }
-  const code = google.reasons.find((reason) => reason in REFUSALS)
-  if (code !== undefined) return { kind: 'permanent', code, message: REFUSALS[code]! }
-  return { kind: 'permanent', code: 'forbidden', message: 'Google Drive does not allow this' }
-}
-
-function refusalOf(google: GoogleError): Verdict {
-  const code = google.reasons.find((reason) => reason in REFUSALS)
-  if (code !== undefined) return { kind: 'permanent', code, message: REFUSALS[code]! }
+  const ofFile = refusalOfFile(google)
+  if (ofFile) return ofFile
   const isToken = /page ?token/i.test([google.message, ...google.locations].join(' '))
   if (isToken) {
     return { kind: 'permanent', code: 'page-token-invalid', message: 'Google Drive does not know the page' }

@@ -1,23 +1,13 @@
 /** Gmail accounts: the OAuth client, whose account a token is of, what a secret allows, and how long it lasts. */
 import { z } from 'zod'
 import type { Clock } from '../../base/clock.ts'
-import { TidemarkError, UsageError } from '../../base/errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import { formatCount } from '../../base/format.ts'
 import type { Config } from '../../config/settings.ts'
-import type { AccountService, NewSecret, ServiceCalls } from '../account-service.ts'
+import type { AccountService } from '../account-service.ts'
 import { ADDRESS, openSecret, type StoredAccount } from '../account-store.ts'
-import { googleNotes, googleSecretOf, lookAtGoogleSecret, readServiceAccount } from '../google/sign-in.ts'
-import {
-  authorizationUrl,
-  exchangeCode,
-  type Fetch,
-  type OAuthCalls,
-  type OAuthClient,
-  readText,
-  revokeToken,
-  serviceAccountTokens,
-} from '../oauth.ts'
-import { TESTING_HINT } from '../oauth-errors.ts'
+import { googleAccounts } from '../google/account.ts'
+import { type Fetch, readText } from '../oauth.ts'
 import {
   accessOf,
   allows,
@@ -25,7 +15,6 @@ import {
   type GmailAccess,
   type GmailAction,
   type GmailSecret,
-  openAccountTokens,
   parseGmailSecret,
 } from './auth.ts'
 import { classify, timedOut, unreachable } from './errors.ts'
@@ -33,9 +22,26 @@ import { classify, timedOut, unreachable } from './errors.ts'
 export const GMAIL = 'gmail'
 
 export const gmailService: AccountService<GmailSecret> = {
+  ...googleAccounts({
+    title: 'Gmail',
+    section: 'gmail',
+    settings: ({ gmail }) => gmail,
+    parse: parseGmailSecret,
+    scopeOf: (level) => GMAIL_SCOPES[level as GmailAccess],
+    isEnough: (scopes, level) => allows(scopes, LEVEL_ACTION[level as GmailAccess]),
+    deviceText: 'Google gives no device codes for mail.',
+    client: {
+      intro: 'Google lets a program in only as a client of a project of your own. Once, in five minutes:',
+      api: 'gmail',
+      apiTitle: 'Gmail API',
+      audience: [
+        '3. Under "Google Auth Platform" name the app; as audience choose "External", then "Publish app"',
+        '   (left in "Testing", it must be connected again every 7 days)',
+      ],
+    },
+  }),
   name: GMAIL,
   title: 'Gmail',
-  company: 'Google',
   levels: [
     {
       level: 'readonly',
@@ -64,71 +70,10 @@ export const gmailService: AccountService<GmailSecret> = {
   defaults: { command: 'modify', page: 'readonly' },
   keepsLevel: true,
   needs: 'the permission to read mail',
-  endHint: TESTING_HINT,
   unknownDetails: { messages: null },
 
-  signIn: {
-    host: '127.0.0.1',
-    hints: {
-      denied:
-        'Run the command again and allow it. If Google showed "access blocked", add yourself as a test user, or publish the app.',
-      refused: 'Check the OAuth client in the Google Cloud console; it must be of the type "Desktop app".',
-      elsewhere: '--paste serves when the browser is on another machine.',
-    },
-    pageHints: {
-      denied:
-        'Begin again and allow it. If Google showed "access blocked", add yourself as a test user, or publish the app.',
-      refused:
-        'Check the OAuth client in the Google Cloud console: it must allow the address of this server.',
-    },
-    refusals: {
-      device: {
-        text: 'Google gives no device codes for mail.',
-        hint: 'On a machine without a browser use --paste.',
-      },
-    },
-    client: ({ gmail }, configFile) => requireClient(gmail, configFile),
-    url: ({ gmail }, { client: { clientId }, level, redirectUri, pkce, user }) =>
-      authorizationUrl({
-        authUrl: gmail.auth_url,
-        clientId,
-        redirectUri,
-        pkce,
-        scopes: [scopeOf(level)],
-        // `consent` brings a refresh token also to who has allowed this client before.
-        extra: { access_type: 'offline', prompt: 'consent', ...(user && { login_hint: user }) },
-      }),
-    async byCode(calls, { client, level, ...answer }) {
-      const tokens = await exchangeCode(oauthCalls(calls), { ...client, ...answer })
-      const secret = googleSecretOf(tokens, client, {
-        scope: scopeOf(level),
-        isEnough: (scopes) => allows(scopes, LEVEL_ACTION[level as GmailAccess]),
-        title: 'Gmail',
-        nowMs: calls.clock.now(),
-      })
-      return { secret, accessToken: tokens.accessToken, notes: googleNotes(secret) }
-    },
-    byKey(file) {
-      const key = readServiceAccount(file)
-      return async (calls, { user: subject, level }): Promise<NewSecret<GmailSecret>> => {
-        const secret = { kind: 'service-account' as const, ...key, subject, scopes: [scopeOf(level)] }
-        const { accessToken } = await serviceAccountTokens(oauthCalls(calls), secret)
-        return { secret, accessToken, notes: googleNotes(secret) }
-      }
-    },
-  },
-
   called: (name) => ({ inText: name, asTitle: name }),
-  clientOf: ({ gmail }) => ({ key: 'gmail.client_id', id: gmail.client_id }),
-  parse: parseGmailSecret,
   levelOf: ({ scopes }) => accessOf(scopes),
-  // What a sign-in brings is looked at when it is made a secret; a key has what its domain delegates.
-  requireLevel: () => {},
-
-  look: lookAtGoogleSecret,
-
-  tokens: (input, calls) => openAccountTokens({ ...input, ...oauthCalls(calls) }),
-
   async profile(calls, tokens) {
     const accessToken = await tokens.access()
     const { address, messages } = await readProfile(calls, {
@@ -143,49 +88,10 @@ export const gmailService: AccountService<GmailSecret> = {
     }
   },
 
-  settingsOf: () => ({}),
-  withdrawal: ({ name }) => `https://myaccount.google.com/permissions, signed in as ${name}`,
-
-  async revoke(secret, { config, fetch, clock }) {
-    if (secret.kind !== 'oauth') return { outcome: 'none' }
-    await revokeToken({ fetch, clock, revokeUrl: config.gmail.revoke_url }, secret.refreshToken)
-    return { outcome: 'done' }
-  },
-
   quota: ({ gmail }) => quotaOf(gmail),
 }
 
-function oauthCalls({ config, fetch, clock, signal }: ServiceCalls): OAuthCalls {
-  return { fetch, clock, signal, tokenUrl: config.gmail.token_url }
-}
-
-function scopeOf(level: string): string {
-  return GMAIL_SCOPES[level as GmailAccess]
-}
-
 const PROFILE_TIMEOUT_MS = 30_000
-
-/** The OAuth client, or the way to one. */
-function requireClient(gmail: Config['gmail'], configFile: string): OAuthClient {
-  if (gmail.client_id !== undefined) {
-    return { clientId: gmail.client_id, clientSecret: gmail.client_secret }
-  }
-  throw new UsageError('There is no OAuth client to sign in with: gmail.client_id is not set.', {
-    code: 'no-client',
-    hint: [
-      'Google lets a program in only as a client of a project of your own. Once, in five minutes:',
-      '1. Make a project at https://console.cloud.google.com/projectcreate',
-      '2. Enable the Gmail API: https://console.cloud.google.com/apis/library/gmail.googleapis.com',
-      '3. Under "Google Auth Platform" name the app; as audience choose "External", then "Publish app"',
-      '   (left in "Testing", it must be connected again every 7 days)',
-      '4. Under "Clients" create one of the type "Desktop app"',
-      `5. Write its id and secret into ${configFile}:`,
-      '   [gmail]',
-      '   client_id = "….apps.googleusercontent.com"',
-      '   client_secret = "…"',
-    ].join('\n'),
-  })
-}
 
 type GmailProfile = { address: string; messages: number | undefined }
 

@@ -97,7 +97,6 @@ export type InsertOptions = {
 
 type CallOptions = { signal?: AbortSignal }
 
-export const API_URL = 'https://gmail.googleapis.com'
 const BATCH_CALLS_MAX = 50
 const TIMEOUT_MS = 60_000
 const PAGE_SIZE_MAX = 500

@@ -35,9 +35,6 @@ const TIERS: Readonly<Record<PriceTier, Prices>> = {
   older: { ...CURRENT, 'messages.get': 5, 'messages.trash': 5 },
 }
 
-/** What a user may spend in a minute, by tier. */
-export const UNITS_PER_MINUTE: Readonly<Record<PriceTier, number>> = { current: 6_000, older: 15_000 }
-
 /** The table of a tier, with single prices replaced: `{ 'messages.get': 10 }`. */
 export function pricesOf(tier: PriceTier, overrides: Readonly<Record<string, number>> = {}): Prices {
   const prices: Record<GmailMethod, number> = { ...TIERS[tier] }

@@ -91,7 +91,6 @@ export type CopyState = { state: 'running' | 'done' | 'failed'; percent: number;
 
 export type Subscription = { id: string; expiresAtMs: number | undefined }
 
-export const API_URL = 'https://graph.microsoft.com/v1.0'
 const TIMEOUT_MS = 60_000
 const CHILDREN_PAGE_SIZE = 200
 const PAGES_MAX = 100_000

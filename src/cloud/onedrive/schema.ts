@@ -224,5 +224,3 @@ function copyStateOf(status: string): 'running' | 'done' | 'failed' {
 export const subscriptionSchema = z
   .object({ id: z.string().regex(ID), expirationDateTime: moment })
   .transform(({ id, expirationDateTime }) => ({ id, expiresAtMs: expirationDateTime }))
-
-export const nothingSchema = z.unknown().transform(() => undefined)

@@ -422,3 +422,14 @@ function crash(response: ServerResponse, error: unknown): void {
   response.writeHead(501, { 'content-type': 'text/plain; charset=UTF-8' })
   response.end(`The simulator failed: ${text}\n`)
 }
+
+/** A piece of a path. */
+export function safeDecode(text: string): string {
+  if (!text.includes('%')) return text
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // No id looks like this, so nothing will be found.
+    return text
+  }
+}

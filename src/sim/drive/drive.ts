@@ -1,14 +1,7 @@
 /** The simulated Google Drive put together: its world, sign-in, quota, the API, and what faults do to it. */
 import { formatCount } from '../../base/format.ts'
 import type { FaultEffect } from '../fault-rules.ts'
-import {
-  type GoogleSignIn,
-  googleClient,
-  googlePaths,
-  joinGoogleSignIn,
-  type ServiceAccount,
-} from '../google/sign-in.ts'
-import type { Grants } from '../grants.ts'
+import { type GoogleAccount, GoogleService } from '../google/service.ts'
 import { Quota, type QuotaSettings } from '../quota.ts'
 import type { Routes, SimAnswer, SimCall } from '../server.ts'
 import { type Kernel, type RunningService, randomFor, type ServiceAbout } from '../service.ts'
@@ -35,7 +28,7 @@ export type GoogleDriveOptions = GenerateOptions & {
   refused?: number
 }
 
-export type DriveAccount = { address: string; accessToken: string; refreshToken: string }
+export type DriveAccount = GoogleAccount
 
 /** For which a single file is refused. */
 const REASONS = [
@@ -47,7 +40,7 @@ const REASONS = [
 
 const CONTENT_METHODS = ['files.media', 'files.export', 'files.copy'] as const
 
-export class GoogleDrive implements RunningService {
+export class GoogleDrive extends GoogleService implements RunningService {
   /** Everything that is in it, to look at and to change. */
   readonly world: DriveWorld
   readonly listing: Listing
@@ -55,17 +48,13 @@ export class GoogleDrive implements RunningService {
   readonly quota: Quota
   readonly routes: readonly Routes[]
   readonly accounts: readonly DriveAccount[]
-  readonly clientId = googleClient.id
-  readonly clientSecret = googleClient.secret
   readonly refusals = new Map<string, StandingRefusal>()
-  readonly #kernel: Kernel
-  readonly #signIn: GoogleSignIn
   readonly #control: DriveControl
 
   constructor(kernel: Kernel, options: GoogleDriveOptions) {
     const { clock, seed } = kernel
     const { quota, incompleteSearch = false, tellsBelow = false, refused = 0, ...generate } = options
-    this.#kernel = kernel
+    super(kernel)
     this.world = new DriveWorld({ clock, random: randomFor(kernel, 0xd81e), tellsBelow })
     generateWorld(this.world, generate, { random: randomFor(kernel, 0x90d1), nowMs: clock.now() })
     this.#refuseSome(refused)
@@ -73,7 +62,6 @@ export class GoogleDrive implements RunningService {
     this.listing.isIncomplete = incompleteSearch
     const prices = { ...drivePrices, ...quota?.prices }
     this.quota = new Quota({ unitsPerMinute: UNITS_PER_MINUTE, ...quota, prices, clock, seed })
-    this.#signIn = joinGoogleSignIn(kernel, () => this.addresses)
     this.#control = new DriveControl(this, clock)
     const api = new DriveApi({
       kernel,
@@ -86,7 +74,7 @@ export class GoogleDrive implements RunningService {
       refusals: this.refusals,
       onEffect: (address, effect) => this.#suffer(address, effect),
     })
-    this.routes = [api, this.#signIn]
+    this.routes = [api, this.signIn]
     this.accounts = this.addresses.map((address) => this.issue(address))
   }
 
@@ -94,40 +82,13 @@ export class GoogleDrive implements RunningService {
     return [...this.world.users.keys()]
   }
 
-  get grants(): Grants {
-    return this.#signIn.grants
-  }
-
-  /** `rootUrl` of Google's client. */
-  get baseUrl(): string {
-    return this.#kernel.origin()
-  }
-
-  get authUrl(): string {
-    return this.baseUrl + googlePaths.auth
-  }
-
-  get tokenUrl(): string {
-    return this.baseUrl + googlePaths.token
-  }
-
-  get revokeUrl(): string {
-    return this.baseUrl + googlePaths.revoke
-  }
-
   issue(address: string, scopes: readonly string[] = [driveScopes.full]): DriveAccount {
-    const owner = this.world.user(address).address
-    const { access, refreshToken = '' } = this.grants.issue({ address: owner, scopes, isOffline: true })
-    return { address: owner, accessToken: access.token, refreshToken }
-  }
-
-  serviceAccount(): ServiceAccount {
-    return this.#signIn.serviceAccount(this.baseUrl)
+    return this.issueTo(this.world.user(address).address, scopes)
   }
 
   /** Who may find and read what, now: the oracle. */
   whoSees(): WhoSees {
-    return whoSees(this.world, this.#kernel.clock.now())
+    return whoSees(this.world, this.kernel.clock.now())
   }
 
   /**

@@ -13,6 +13,7 @@ import {
   scopeFault,
   unauthenticatedFault,
 } from '../google/errors.ts'
+import { findRoute } from '../google/service.ts'
 import type { Grants, Access as TokenAccess } from '../grants.ts'
 import type { Quota } from '../quota.ts'
 import type { Operation, Routes, SimAnswer, SimCall } from '../server.ts'
@@ -107,7 +108,7 @@ export class DriveApi implements Routes {
     const match = PREFIX.exec(call.path)
     if (!match) return undefined
     const verb = call.verb === 'GET' && call.query.get('alt') === 'media' ? 'MEDIA' : call.verb
-    const found = findRoute(verb, match[2]!) ?? findRoute(call.verb, match[2]!)
+    const found = findRoute(routes, verb, match[2]!) ?? findRoute(routes, call.verb, match[2]!)
     if (!found) return undefined
     const access = this.#options.grants.access(bearerToken(call))
     return { ...found, isUpload: match[1] !== '', access }
@@ -157,26 +158,6 @@ function problemOf(call: SimCall, { route, access }: Matched): GoogleFault | und
     return { status: 400, message, reason: 'invalid' }
   }
   return undefined
-}
-
-/** A literal second piece (`files/trash`) goes before an id. */
-function findRoute(verb: string, path: string): { route: Route; ids: string[] } | undefined {
-  const pieces = path.split('/')
-  const literal = pieces.length === 2 ? routes[`${verb} ${path}`] : undefined
-  if (literal) return { route: literal, ids: [] }
-  const pattern = pieces.map((piece, at) => (at % 2 === 1 ? '*' : piece)).join('/')
-  const route = routes[`${verb} ${pattern}`]
-  return route && { route, ids: pieces.filter((_, at) => at % 2 === 1).map(safeDecode) }
-}
-
-function safeDecode(text: string): string {
-  if (!text.includes('%')) return text
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    // No id looks like this, so nothing will be found.
-    return text
-  }
 }
 
 function unknownOperation(): Operation {

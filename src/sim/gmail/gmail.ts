@@ -2,14 +2,8 @@
 import { UsageError } from '../../base/errors.ts'
 import { formatCount } from '../../base/format.ts'
 import type { FaultEffect } from '../fault-rules.ts'
-import {
-  type GoogleSignIn,
-  googleClient,
-  googlePaths,
-  joinGoogleSignIn,
-  type ServiceAccount,
-} from '../google/sign-in.ts'
-import type { Grants } from '../grants.ts'
+import { type GoogleAccount, GoogleService } from '../google/service.ts'
+import { googlePaths } from '../google/sign-in.ts'
 import { Quota, type QuotaSettings } from '../quota.ts'
 import type { Routes, SimAnswer, SimCall } from '../server.ts'
 import { type Kernel, type RunningService, randomFor, type ServiceAbout } from '../service.ts'
@@ -37,7 +31,7 @@ export type GmailOptions = {
   batchPartsMax?: number
 }
 
-export type GmailAccount = { address: string; accessToken: string; refreshToken: string }
+export type GmailAccount = GoogleAccount
 
 const ACCOUNTS_MAX = 1_000
 const DAY_MS = 86_400_000
@@ -45,23 +39,19 @@ const YEARS_DEFAULT = 10
 /** What Tidemark is told where nothing is ever refused. */
 const UNLIMITED_UNITS = 1_000_000_000
 
-export class Gmail implements RunningService {
+export class Gmail extends GoogleService implements RunningService {
   readonly quota: Quota
   readonly push: Push
   readonly routes: readonly Routes[]
   readonly accounts: readonly GmailAccount[]
-  readonly clientId = googleClient.id
-  readonly clientSecret = googleClient.secret
-  readonly #kernel: Kernel
   readonly #mailboxes: ReadonlyMap<string, Mailbox>
   readonly #mutations: ReadonlyMap<string, Mutations>
-  readonly #signIn: GoogleSignIn
   readonly #api: GmailApi
   readonly #control: GmailControl
 
   constructor(kernel: Kernel, options: GmailOptions) {
     const { clock, seed } = kernel
-    this.#kernel = kernel
+    super(kernel)
     this.#mailboxes = createMailboxes(kernel, options.accounts ?? [])
     this.#mutations = new Map(
       [...this.#mailboxes].map(([name, mailbox]) => [name, new Mutations({ mailbox, clock })]),
@@ -73,7 +63,6 @@ export class Gmail implements RunningService {
       seed,
     })
     this.push = new Push({ clock, random: randomFor(kernel, 0x9054), settings: options.push ?? {} })
-    this.#signIn = joinGoogleSignIn(kernel, () => this.addresses)
     this.#api = new GmailApi({
       kernel,
       mailboxes: this.#mailboxes,
@@ -84,7 +73,7 @@ export class Gmail implements RunningService {
       batchPartsMax: options.batchPartsMax,
     })
     this.#control = new GmailControl(this, randomFor(kernel, 0xc047))
-    this.routes = [this.#api, this.#signIn, this.push]
+    this.routes = [this.#api, this.signIn, this.push]
     for (const [address, mailbox] of this.#mailboxes) {
       mailbox.onChange = (historyId) => this.push.changed(address, historyId)
     }
@@ -93,27 +82,6 @@ export class Gmail implements RunningService {
 
   get addresses(): readonly string[] {
     return [...this.#mailboxes.keys()]
-  }
-
-  get grants(): Grants {
-    return this.#signIn.grants
-  }
-
-  /** `rootUrl` of Google's client. */
-  get baseUrl(): string {
-    return this.#kernel.origin()
-  }
-
-  get authUrl(): string {
-    return this.baseUrl + googlePaths.auth
-  }
-
-  get tokenUrl(): string {
-    return this.baseUrl + googlePaths.token
-  }
-
-  get revokeUrl(): string {
-    return this.baseUrl + googlePaths.revoke
   }
 
   get tokenInfoUrl(): string {
@@ -137,14 +105,8 @@ export class Gmail implements RunningService {
     return this.#api.delivered(address)
   }
 
-  serviceAccount(): ServiceAccount {
-    return this.#signIn.serviceAccount(this.baseUrl)
-  }
-
   issue(address: string, scopes: readonly string[] = [gmailScopes.full]): GmailAccount {
-    const owner = this.mailbox(address).address
-    const { access, refreshToken = '' } = this.grants.issue({ address: owner, scopes, isOffline: true })
-    return { address: owner, accessToken: access.token, refreshToken }
+    return this.issueTo(this.mailbox(address).address, scopes)
   }
 
   control(call: SimCall, pieces: readonly string[]): SimAnswer | undefined {

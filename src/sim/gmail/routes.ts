@@ -19,9 +19,10 @@ import {
   unauthenticatedFault,
 } from '../google/errors.ts'
 import { parseFields } from '../google/fields.ts'
+import { findRoute } from '../google/service.ts'
 import type { Access, Grants } from '../grants.ts'
 import type { Quota } from '../quota.ts'
-import type { Operation, Routes, SimAnswer, SimCall } from '../server.ts'
+import { type Operation, type Routes, type SimAnswer, type SimCall, safeDecode } from '../server.ts'
 import type { Kernel } from '../service.ts'
 import { bearerToken } from '../sign-in.ts'
 import { accountRoutes } from './account-routes.ts'
@@ -111,7 +112,7 @@ export class GmailApi implements Routes {
   #find(call: SimCall): Matched | undefined {
     const match = PREFIX.exec(call.path)
     if (!match) return undefined
-    const found = findRoute(call.verb, match[3]!)
+    const found = findRoute(routes, call.verb, match[3]!)
     if (!found) return undefined
     const user = safeDecode(match[2]!)
     const access = this.#options.grants.access(bearerToken(call))
@@ -236,26 +237,6 @@ function metadataProblem({ query }: SimCall, route: Route, access: Access): Goog
     return refuse(`Metadata scope doesn't allow format ${format.toUpperCase()}`)
   }
   return query.has('q') ? refuse("Metadata scope does not support 'q' parameter") : undefined
-}
-
-/** A literal second piece (`messages/send`) goes before an id. */
-function findRoute(verb: string, path: string): { route: Route; ids: string[] } | undefined {
-  const pieces = path.split('/')
-  const literal = pieces.length <= 2 ? routes[`${verb} ${path}`] : undefined
-  if (literal) return { route: literal, ids: [] }
-  const pattern = pieces.map((piece, at) => (at % 2 === 1 ? '*' : piece)).join('/')
-  const route = routes[`${verb} ${pattern}`]
-  return route && { route, ids: pieces.filter((_, at) => at % 2 === 1).map(safeDecode) }
-}
-
-function safeDecode(text: string): string {
-  if (!text.includes('%')) return text
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    // No id looks like this, so nothing will be found.
-    return text
-  }
 }
 
 function unknownOperation(): Operation {

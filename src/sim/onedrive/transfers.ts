@@ -4,7 +4,14 @@
  */
 import type { FaultEffect } from '../fault-rules.ts'
 import type { FaultPlan } from '../faults.ts'
-import { jsonAnswer, type Operation, type Routes, type SimAnswer, type SimCall } from '../server.ts'
+import {
+  jsonAnswer,
+  type Operation,
+  type Routes,
+  type SimAnswer,
+  type SimCall,
+  safeDecode,
+} from '../server.ts'
 import { type Content, readContent } from './content.ts'
 import { sessionJson, uploadAnswer } from './content-routes.ts'
 import type { CopyMonitors } from './copy-monitors.ts'
@@ -204,13 +211,4 @@ function rangeOf(header: string, size: number): { from: number; to: number } | '
   const to = last === '' ? size : Math.min(Number(last) + 1, size)
   if (from >= size) return 'unsatisfiable'
   return to <= from ? undefined : { from, to }
-}
-
-function safeDecode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    // No id looks like this, so nothing will be found.
-    return text
-  }
 }

@@ -62,7 +62,7 @@ describe('the overview', () => {
       const { listed = 0, stored = 0 } = await booksOf(page)
       return listed > 0 && stored / MESSAGES > 0.4
     })
-    await page.locator('.running-list .running').first().waitFor()
+    await page.locator('.running-list .running-job').first().waitFor()
     await shoot(page, 'overview')
     await card(page).getByText('In step', { exact: true }).waitFor()
     await page.locator('.verdict').getByText('All is settled.').waitFor()

@@ -172,8 +172,6 @@ export interface Config {
   search: SectionValues<typeof searchSection>
 }
 
-export type TimetableEntry = Config['bandwidth']['timetable'][number]
-
 function money(purpose: string) {
   const allowed = 'a number from 0 up, such as 0.02'
   return z.number().min(0).max(1e9).default(0).register(about, { allowed, purpose })

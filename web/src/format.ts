@@ -28,8 +28,6 @@ const AGO_UNITS = [
 
 const UNKNOWN = '–'
 
-export type Format = ReturnType<typeof createFormat>
-
 export function createFormat(options: { locale?: string; timeZone?: string } = {}) {
   const amounts = amountFormat(options.locale)
   const times = timeFormat(options)

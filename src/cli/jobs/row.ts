@@ -7,8 +7,6 @@ import { errorText, failureCount, parsedJson, progressText } from '../../engine/
 import type { JobRow } from '../../ledger/contract.ts'
 import type { PauseRow } from '../../ledger/control.ts'
 
-export type JobJson = ReturnType<typeof jobJson>
-
 /** What `--json` prints of a job; the help of `jobs list` names these fields. */
 export function jobJson(job: JobRow) {
   return {

@@ -18,6 +18,7 @@ import { totalsOf, useShare, workText } from '../overview/share.ts'
 import { StreamCard, StreamCardSkeleton } from '../overview/stream-card.tsx'
 import { useOverview } from '../queries.ts'
 import '../styles/overview.css'
+import '../styles/work.css'
 
 export function OverviewPage() {
   const { data, error, refetch } = useOverview()

@@ -49,7 +49,7 @@ export function RunningList({ jobs, empty, room, workerOf }: RunningListProps) {
   )
 }
 
-function RunningJob({ job, worker }: { job: RunningView; worker: string | undefined }) {
+export function RunningJob({ job, worker }: { job: RunningView; worker?: string | undefined }) {
   const now = useNow()
   const ageMs = now - job.startedAt
   const name = job.label ?? job.kind

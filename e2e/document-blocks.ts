@@ -23,7 +23,7 @@ export function readChapters(path: string): Chapter[] {
 }
 
 /** The blocks of one language, joined: pieces of one program. */
-export function textOf(chapter: Chapter, language: string): string {
+export function blocksText(chapter: Chapter, language: string): string {
   return chapter.blocks
     .filter((block) => block.language === language)
     .map((block) => block.text)
@@ -33,7 +33,7 @@ export function textOf(chapter: Chapter, language: string): string {
 /** The commands of all shell blocks, one per line, without comments. */
 export function commandsOf(chapters: readonly Chapter[]): string[] {
   return chapters.flatMap((chapter) =>
-    textOf(chapter, 'sh')
+    blocksText(chapter, 'sh')
       .split('\n')
       .map((line) => line.replace(/(?:^|\s)#.*$/, '').trim())
       .filter((line) => line !== ''),

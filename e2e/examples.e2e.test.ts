@@ -20,7 +20,7 @@ import packageJson from '../package.json' with { type: 'json' }
 import { createContext } from '../src/cli/context.ts'
 import { Output } from '../src/cli/output/output.ts'
 import { buildProgram } from '../src/cli/program.ts'
-import { commandsOf, readChapters, textOf } from './document-blocks.ts'
+import { blocksText, commandsOf, readChapters } from './document-blocks.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const START = join(ROOT, 'examples', 'start.ts')
@@ -223,11 +223,11 @@ describe('the programs in the documents', { concurrency: 2 }, () => {
   const chapters = ['README.md', 'docs/engine.md'].flatMap((document) =>
     readChapters(join(ROOT, document)).flatMap((chapter) => {
       const name = `${document} ${chapter.title}`.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')
-      const code = textOf(chapter, 'ts')
+      const code = blocksText(chapter, 'ts')
       if (code === '') return []
       writeFileSync(join(programs, `${name}.ts`), code)
       return [
-        { title: `${document}, ${chapter.title}`, file: `${name}.ts`, printed: textOf(chapter, 'text') },
+        { title: `${document}, ${chapter.title}`, file: `${name}.ts`, printed: blocksText(chapter, 'text') },
       ]
     }),
   )

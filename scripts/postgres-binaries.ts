@@ -42,8 +42,8 @@ export function findBinaries(input: { account: Account | undefined; folder: stri
 export function unprivilegedAccount(): Account | undefined {
   if (process.getuid?.() !== 0) return undefined
   for (const name of UNPRIVILEGED) {
-    const uid = idOf('-u', name)
-    const gid = idOf('-g', name)
+    const uid = numericId('-u', name)
+    const gid = numericId('-g', name)
     if (uid && gid) return { uid, gid }
   }
   throw new Error(
@@ -52,7 +52,7 @@ export function unprivilegedAccount(): Account | undefined {
   )
 }
 
-function idOf(flag: '-u' | '-g', name: string): number | undefined {
+function numericId(flag: '-u' | '-g', name: string): number | undefined {
   const { status, stdout } = spawnSync('id', [flag, name], { encoding: 'utf8' })
   return status === 0 ? Number.parseInt(stdout, 10) : undefined
 }

@@ -156,15 +156,15 @@ async function withPostgres(
 }
 
 async function runFiles(input: { files: string[]; total: Tally }): Promise<void> {
-  const waiting = longestFirst(input.files, { times: readTimes(TIMES_FILE), nameOf })
+  const waiting = longestFirst(input.files, { times: readTimes(TIMES_FILE), nameOf: relativeName })
   const times: Record<string, number> = {}
   const worker = async (): Promise<void> => {
     for (let file = waiting.shift(); file && !stop.signal.aborted; file = waiting.shift()) {
-      const env = { ...process.env, ...(needsDisk(nameOf(file)) && { TMPDIR: DISK_TMPDIR }) }
+      const env = { ...process.env, ...(needsDisk(relativeName(file)) && { TMPDIR: DISK_TMPDIR }) }
       const tally = await runFile({ file, env, silenceMs: SILENCE_MS_MAX, signal: stop.signal })
       printFile(file, tally)
       addTally(input.total, tally)
-      if (tally.failures.length === 0) times[nameOf(file)] = Math.round(tally.durationMs)
+      if (tally.failures.length === 0) times[relativeName(file)] = Math.round(tally.durationMs)
     }
   }
   await Promise.all(Array.from({ length: WORKERS }, worker))
@@ -174,7 +174,7 @@ async function runFiles(input: { files: string[]; total: Tally }): Promise<void>
 
 function printFile(file: string, tally: Tally): void {
   const bad = tally.failures.length > 0 || tally.skipped.length > 0
-  const name = nameOf(file)
+  const name = relativeName(file)
   const word = bad ? 'FAIL' : 'ok  '
   const took = `${seconds(tally.durationMs)}, processor ${seconds(tally.processorMs)}`
   process.stdout.write(`${word} ${name}: ${tally.passed} passed, ${took}\n`)
@@ -184,11 +184,11 @@ function printFile(file: string, tally: Tally): void {
 function describe(tally: Tally, options: { withOutput: boolean }): string {
   const parts: string[] = []
   for (const { file, title, detail } of tally.failures) {
-    parts.push(`  failed: ${nameOf(file)} › ${title}`)
+    parts.push(`  failed: ${relativeName(file)} › ${title}`)
     if (detail && options.withOutput) parts.push(indent(detail))
   }
   for (const { file, title, detail } of tally.skipped) {
-    parts.push(`  skipped: ${nameOf(file)} › ${title}${detail ? ` (${detail})` : ''}`)
+    parts.push(`  skipped: ${relativeName(file)} › ${title}${detail ? ` (${detail})` : ''}`)
   }
   if (options.withOutput && tally.output) parts.push('  what the file printed:', indent(tally.output))
   return parts.map((part) => `${part}\n`).join('')
@@ -207,7 +207,7 @@ async function report(total: Tally): Promise<number> {
   return ok ? 0 : 1
 }
 
-function nameOf(file: string): string {
+function relativeName(file: string): string {
   const path = relative(ROOT, file)
   return path.startsWith('..') ? file : path
 }

@@ -77,7 +77,7 @@ async function runGroup(session: Session, cases: readonly Case[]): Promise<void>
   }
   for (const { one, progress } of steps) {
     for (const target of progress.kept.values()) await session.workspace.discard(target)
-    session.rows.push(...rowsOf(one, progress))
+    session.rows.push(...caseRows(one, progress))
   }
 }
 
@@ -91,7 +91,7 @@ async function runOnce(session: Session, one: Case, progress: Progress): Promise
   }
 }
 
-function rowsOf(one: Case, { best }: Progress): Row[] {
+function caseRows(one: Case, { best }: Progress): Row[] {
   return one.metrics.flatMap(({ suffix, unit }, index) =>
     one.subjects.flatMap((subject) => {
       const value = best.get(subject)?.[index]

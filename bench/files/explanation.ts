@@ -3,7 +3,7 @@ import type { Row } from '../bench.ts'
 import { type Aim, aimLines, atMost, below, verdict } from '../session.ts'
 import { formatValue } from '../table.ts'
 import type { Sizes } from './session.ts'
-import { countOf } from './tree.ts'
+import { fileCount } from './tree.ts'
 
 const AIMS = {
   shareMin: 0.8,
@@ -20,8 +20,8 @@ export function conditions(sizes: Sizes): string[] {
     'the simulator, the sync and each limit are processes of their own on this machine and share its cores and its disk; a personal drive; the ledger is SQLite in a file, WAL, synchronous = FULL',
     'tidemark: from asking for a sync until nothing is left to do, without the start of the process; 8 uploads, downloads and checks at once, chunks of 10 MiB, as a new user has them; no limit on requests',
     `\`limit\`: a bare loop over node:http with 8 calls at once that hashes, compares and commits nothing. Up: read the file, PUT its content, PATCH its time (huge: a session and its fragments). Down: delta, GET content, GET the address that it leads to, write, fsync, rename, fsync of the folder. Nothing changed: one delta and a readdir and lstat of everything`,
-    `small: ${formatValue(countOf(sizes.small))} files of up to ${formatValue(sizes.small.bytesMax)} bytes in ${formatValue(sizes.small.tops * sizes.small.subs)} folders, the better of two runs; ${farOf(sizes)}; huge: synthetic content, real bytes on the disk and on the wire, one run`,
-    `many: ${formatValue(countOf(sizes.many))} files in ${formatValue(sizes.many.tops * sizes.many.subs)} folders; rows put into the ledger as a first sync leaves them; medians of three rounds in one process, of which the first compares every row and notes a digest of each folder; a bare process is Node that does nothing`,
+    `small: ${formatValue(fileCount(sizes.small))} files of up to ${formatValue(sizes.small.bytesMax)} bytes in ${formatValue(sizes.small.tops * sizes.small.subs)} folders, the better of two runs; ${farOf(sizes)}; huge: synthetic content, real bytes on the disk and on the wire, one run`,
+    `many: ${formatValue(fileCount(sizes.many))} files in ${formatValue(sizes.many.tops * sizes.many.subs)} folders; rows put into the ledger as a first sync leaves them; medians of three rounds in one process, of which the first compares every row and notes a digest of each folder; a bare process is Node that does nothing`,
     `idle: processor time of \`tidemark files watch\` over ${sizes.idleMs / 1_000} s, 15 s after its start`,
   ]
 }

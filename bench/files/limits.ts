@@ -105,14 +105,14 @@ class BareLoop {
       const parent = ids.get(folder.slice(0, Math.max(0, at)))!
       const body = Buffer.from(JSON.stringify({ name: folder.slice(at + 1), folder: {} }))
       const url = `${this.#driveUrl}/items/${parent}/children`
-      ids.set(folder, idOf(await this.#graph({ method: 'POST', url, headers: JSON_TYPE, body })))
+      ids.set(folder, replyId(await this.#graph({ method: 'POST', url, headers: JSON_TYPE, body })))
     }
     const modified = new Date(MODIFIED_MS).toISOString()
     await atOnce(filesOf(tree), async ({ path }) => {
       const body = await readFile(join(this.#order.root, path))
       const folder = ids.get(dirname(path))!
       const url = `${this.#driveUrl}/items/${folder}:/${path.slice(path.lastIndexOf('/') + 1)}:/content`
-      const id = idOf(await this.#graph({ method: 'PUT', url, headers: BYTES_TYPE, body }))
+      const id = replyId(await this.#graph({ method: 'PUT', url, headers: BYTES_TYPE, body }))
       const times = Buffer.from(JSON.stringify({ fileSystemInfo: { lastModifiedDateTime: modified } }))
       const patch = { method: 'PATCH', url: `${this.#driveUrl}/items/${id}`, headers: JSON_TYPE, body: times }
       await this.#graph(patch)
@@ -251,7 +251,7 @@ async function pour(body: AsyncIterable<Buffer>, to: ReturnType<typeof request>)
   to.end()
 }
 
-function idOf({ body }: Reply): string {
+function replyId({ body }: Reply): string {
   return (JSON.parse(body.toString()) as { id: string }).id
 }
 

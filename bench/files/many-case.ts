@@ -9,7 +9,7 @@ import { formatValue } from '../table.ts'
 import { CHANGED } from './limits.ts'
 import type { Session, World } from './session.ts'
 import type { Step, StepDone } from './subject.ts'
-import { countOf } from './tree.ts'
+import { fileCount } from './tree.ts'
 
 export const MANY = 'many'
 export const FIRST = 'first'
@@ -19,7 +19,7 @@ const WATCH_MS_MAX = 600_000
 
 export async function runMany(session: Session): Promise<Row[]> {
   const tree = session.sizes.many
-  const files = formatValue(countOf(tree))
+  const files = formatValue(fileCount(tree))
   const bareMb = await session.order<number>({ do: 'bare' })
   return await session.world({ tree }, async (world) => {
     await world.setUp({ tree, isAgreed: true })
@@ -34,7 +34,7 @@ export async function runMany(session: Session): Promise<Row[]> {
 /** Both sides have the same: every file is hashed and adopted, and none goes over the wire. */
 export async function runFirst(session: Session): Promise<Row[]> {
   const tree = session.sizes.small
-  const title = `first sync of ${formatValue(countOf(tree))} files that both sides have`
+  const title = `first sync of ${formatValue(fileCount(tree))} files that both sides have`
   return await session.world({ tree }, async (world) => {
     await world.setUp({ tree })
     const { steps, peakMb } = await world.sync([{ kind: 'sync' }])
@@ -83,7 +83,7 @@ async function oneChange(session: Session, world: World, files: string): Promise
 
 async function folderMove(session: Session, world: World): Promise<Row[]> {
   const { tops } = session.sizes.many
-  const title = `move of a folder with ${formatValue(countOf(session.sizes.many) / tops)} files`
+  const title = `move of a folder with ${formatValue(fileCount(session.sizes.many) / tops)} files`
   const limit = await world.limit({ loop: 'move', rounds: 2 })
   await world.sync([{ kind: 'sync' }])
   const done = await world.sync([

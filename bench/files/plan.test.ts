@@ -5,11 +5,11 @@ import { aims } from './explanation.ts'
 import { hashSpeeds } from './hash-speed.ts'
 import { FULL } from './session.ts'
 import { titleOf } from './transfer-case.ts'
-import { countOf, filesOf, foldersOf } from './tree.ts'
+import { fileCount, filesOf, foldersOf } from './tree.ts'
 
 describe('the files of the bench', () => {
   test('there are as many as were asked for, each at a place and with a content of its own', () => {
-    assert.deepEqual([countOf(FULL.small), countOf(FULL.many)], [10_000, 100_000])
+    assert.deepEqual([fileCount(FULL.small), fileCount(FULL.many)], [10_000, 100_000])
     const tree = { tops: 2, subs: 3, files: 4, bytesMax: 64 }
     const files = [...filesOf(tree)]
     const folders = new Set(foldersOf(tree))

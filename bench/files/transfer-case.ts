@@ -4,7 +4,7 @@ import { row } from '../session.ts'
 import { formatValue } from '../table.ts'
 import type { LimitOrder } from './limits.ts'
 import type { Session, World } from './session.ts'
-import { countOf, type Huge, type Tree } from './tree.ts'
+import { fileCount, type Huge, type Tree } from './tree.ts'
 
 export const TRANSFERS = ['small up', 'small down', 'far up', 'far down', 'huge up', 'huge down'] as const
 export type TransferName = (typeof TRANSFERS)[number]
@@ -31,11 +31,11 @@ export async function runTransfer(session: Session, name: TransferName): Promise
       session.say(`${titleOf(session, name)} · ${subject} · ${formatValue(paced.ms / 1_000)} s`)
     }
   }
-  return [...best].flatMap(([subject, paced]) => rowsOf(session, name, { subject, ...paced }))
+  return [...best].flatMap(([subject, paced]) => transferRows(session, name, { subject, ...paced }))
 }
 
 async function once(session: Session, name: TransferName, subject: 'limit' | 'tidemark'): Promise<Paced> {
-  const content = contentOf(session, name)
+  const content = transferContent(session, name)
   const isUp = name.endsWith('up')
   const latencyMs = name.startsWith('far') ? session.sizes.far.latencyMs : 0
   return await session.world(
@@ -58,7 +58,10 @@ const LOOPS: Record<TransferName, LimitOrder['loop']> = {
   'huge down': 'huge-down',
 }
 
-function contentOf({ sizes }: Pick<Session, 'sizes'>, name: TransferName): { tree?: Tree; huge?: Huge } {
+function transferContent(
+  { sizes }: Pick<Session, 'sizes'>,
+  name: TransferName,
+): { tree?: Tree; huge?: Huge } {
   if (name.startsWith('huge')) return { huge: sizes.huge }
   return { tree: name.startsWith('far') ? sizes.far.tree : sizes.small }
 }
@@ -69,19 +72,19 @@ export function titleOf({ sizes }: Pick<Session, 'sizes'>, name: TransferName): 
   if (name.startsWith('huge')) return `${files} files of ${formatValue(bytes / 2 ** 20)} MiB ${way}`
   const { tree, latencyMs } = sizes.far
   if (name.startsWith('far'))
-    return `${formatValue(countOf(tree))} small files ${way}, ${latencyMs} ms a call`
-  return `${formatValue(countOf(sizes.small))} small files ${way}`
+    return `${formatValue(fileCount(tree))} small files ${way}, ${latencyMs} ms a call`
+  return `${formatValue(fileCount(sizes.small))} small files ${way}`
 }
 
-function rowsOf(
+function transferRows(
   session: Session,
   name: TransferName,
   { subject, ms, cpuMs, peakMb }: Paced & { subject: string },
 ): Row[] {
   const title = titleOf(session, name)
-  const { tree, huge } = contentOf(session, name)
+  const { tree, huge } = transferContent(session, name)
   const pace = tree
-    ? row(title, subject, (countOf(tree) * 1_000) / ms, 'files/s')
+    ? row(title, subject, (fileCount(tree) * 1_000) / ms, 'files/s')
     : row(title, subject, (huge!.files * huge!.bytes) / 1_000 / ms, 'MB/s')
   const rows = [pace, row(`${title}, processor`, subject, cpuMs / 1_000, 's')]
   if (peakMb !== undefined) rows.push(row(`${title}, resident at most`, subject, peakMb, 'MB'))

@@ -13,7 +13,7 @@ export const MODIFIED_MS = Date.UTC(2021, 5, 1)
 
 export type TreeFile = { path: string; content: Buffer }
 
-export function countOf({ tops, subs, files }: Tree): number {
+export function fileCount({ tops, subs, files }: Tree): number {
   return tops * subs * files
 }
 
@@ -25,15 +25,15 @@ export function* foldersOf({ tops, subs }: Tree): Generator<string> {
 }
 
 export function* filesOf(tree: Tree): Generator<TreeFile> {
-  for (let number = 0; number < countOf(tree); number++) {
+  for (let number = 0; number < fileCount(tree); number++) {
     const sub = Math.floor(number / tree.files)
     const path = `t${Math.floor(sub / tree.subs)}/s${sub % tree.subs}/f${number}.txt`
-    yield { path, content: contentOf(number, tree.bytesMax) }
+    yield { path, content: fileContent(number, tree.bytesMax) }
   }
 }
 
 /** Every file is another one; sizes are spread evenly. */
-function contentOf(number: number, bytesMax: number): Buffer {
+function fileContent(number: number, bytesMax: number): Buffer {
   const bytes = 16 + ((number * 7919) % (bytesMax - 16))
   return Buffer.alloc(bytes, `file ${number} `)
 }

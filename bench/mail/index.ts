@@ -15,7 +15,7 @@ export const bench = benchOfSteps({
   title: 'mail: the archive of a mailbox',
   open: (options) => new Session(options),
   async run(session) {
-    const plan = planOf(session.options)
+    const plan = chosenCases(session.options)
     if (plan.worlds.length > 0) await session.attempt('quota', () => runQuota(session, plan.worlds))
     if (plan.speed.length > 0) await session.attempt(SPEED, () => runSpeed(session, plan.speed))
     if (plan.memory || plan.search) await session.attempt(MEMORY, () => runArchives(session, plan))
@@ -26,7 +26,7 @@ export const bench = benchOfSteps({
 })
 
 /** What is run: all, or what is named by a part of its name. */
-export function planOf({ quick, only }: Pick<BenchOptions, 'quick' | 'only'>) {
+export function chosenCases({ quick, only }: Pick<BenchOptions, 'quick' | 'only'>) {
   const wants = (name: string): boolean => isWanted({ only }, name)
   const { quotaWorlds } = quick ? QUICK : FULL
   const speed: readonly Subject[] = SUBJECTS.filter((subject) => wants(SPEED) || wants(subject))

@@ -5,7 +5,7 @@ import type { QuotaUsage } from '../../src/sim/quota.ts'
 import { searchRows, slowest } from './archive-case.ts'
 import { aims } from './explanation.ts'
 import { ADDRESS } from './gmail.ts'
-import { planOf } from './index.ts'
+import { chosenCases } from './index.ts'
 import { QUERIES } from './queries.ts'
 import { quotaRows, spanOf } from './quota-case.ts'
 import { FULL } from './session.ts'
@@ -14,14 +14,14 @@ import { apiCalls } from './unchanged-case.ts'
 
 describe('the plan of the mail bench', () => {
   test('everything is run unless something is named', () => {
-    const all = planOf({ quick: false, only: [] })
+    const all = chosenCases({ quick: false, only: [] })
     assert.deepEqual([all.worlds.length, all.speed.length], [3, 3])
     assert.ok(all.memory && all.search && all.unchanged)
-    const eaten = planOf({ quick: true, only: ['half eaten'] })
+    const eaten = chosenCases({ quick: true, only: ['half eaten'] })
     assert.equal(eaten.worlds.length, 1)
     assert.ok(eaten.speed.length === 0 && !eaten.memory && !eaten.search && !eaten.unchanged)
-    assert.deepEqual(planOf({ quick: true, only: ['limit'] }).speed, ['limit download', 'limit insert'])
-    assert.deepEqual(planOf({ quick: true, only: ['unbounded'] }).speed, [...SUBJECTS])
+    assert.deepEqual(chosenCases({ quick: true, only: ['limit'] }).speed, ['limit download', 'limit insert'])
+    assert.deepEqual(chosenCases({ quick: true, only: ['unbounded'] }).speed, [...SUBJECTS])
   })
 
   test('mailboxes have more messages than a quota lets through in the time', () => {

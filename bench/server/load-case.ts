@@ -87,7 +87,7 @@ export async function runLoad(session: Session, world: LoadWorld): Promise<Row[]
     await gmail.stop()
     home.remove()
   }
-  return rowsOf(world.name, alone, loaded)
+  return loadRows(world.name, alone, loaded)
 }
 
 async function fetched(gmail: Gmail): Promise<number> {
@@ -116,7 +116,7 @@ async function measure(
 }
 
 /** The sum of all phases of a kind, since single ones vary. */
-export function rowsOf(name: string, alone: readonly Phase[], loaded: readonly Phase[]): Row[] {
+export function loadRows(name: string, alone: readonly Phase[], loaded: readonly Phase[]): Row[] {
   const mean = (phases: readonly Phase[], of: (phase: Phase) => number): number =>
     phases.reduce((sum, phase) => sum + of(phase), 0) / Math.max(1, phases.length)
   const row = (what: string, value: number, unit: string): Row => ({

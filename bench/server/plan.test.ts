@@ -6,7 +6,7 @@ import type { ClientReport } from './clients.ts'
 import { pathsOfPage } from './clients.ts'
 import { aims } from './explanation.ts'
 import { fillLargeLedger, LARGE_STREAM } from './large-ledger.ts'
-import { loadWorlds, rowsOf } from './load-case.ts'
+import { loadRows, loadWorlds } from './load-case.ts'
 import { FULL, QUICK } from './session.ts'
 
 describe('the large ledger of the server bench', () => {
@@ -37,7 +37,7 @@ describe('the numbers of the server bench', () => {
   })
 
   test('what a sync keeps is the mean with clients against the mean without', () => {
-    const rows = rowsOf(
+    const rows = loadRows(
       'load: x',
       [100, 200].map((perS) => ({ perS, cpu: 50 })),
       [90, 195].map((perS) => ({ perS, cpu: 60, report: report([1, 2, 3]) })),

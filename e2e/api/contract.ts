@@ -42,7 +42,7 @@ export class Contract {
     const headers: Record<string, string> = { ...input.headers }
     if (operation.method !== 'get') headers['x-tidemark'] ??= '1'
     if (body !== undefined) headers['content-type'] ??= 'application/json'
-    return this.#ask(pathOf(operation, input), {
+    return this.#ask(requestPath(operation, input), {
       method: input.method ?? operation.method.toUpperCase(),
       headers,
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
@@ -114,7 +114,7 @@ export class Contract {
 
 const PAGES_MAX = 10_000
 
-function pathOf({ path }: Operation, { params = {}, query = {} }: CallInput): string {
+function requestPath({ path }: Operation, { params = {}, query = {} }: CallInput): string {
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = params[name]
     assert.ok(value !== undefined, `${path} needs ${name}`)

@@ -19,7 +19,7 @@ import {
   SPLIT_SEGMENT,
   streamEnd,
 } from './source.ts'
-import { addToList, apply, countBad, countOf, report } from './tables.ts'
+import { addToList, apply, countBad, report, rowCount } from './tables.ts'
 
 const STORE_ATTEMPTS = 3
 const DIGEST_POLL_MS = 20
@@ -192,7 +192,7 @@ function pageJob(size: SourceSize) {
       return {
         effects: async (tx) => {
           const bad = items.filter((item) => fateOf(item) === 'poison')
-          const found = (await countOf(tx, 'applied', items)) + (await countOf(tx, 'told', items))
+          const found = (await rowCount(tx, 'applied', items)) + (await rowCount(tx, 'told', items))
           const poison = bad.length === 0 ? 0 : await countBad(tx, bad)
           if (found + poison !== expected)
             await report(tx, `page ${stream}:${at} ended with ${found + poison} of ${expected} items`)

@@ -44,7 +44,7 @@ export async function addToList(tx: Tx, names: readonly string[]): Promise<void>
 }
 
 /** How many of these rows are there, as this transaction sees it. */
-export async function countOf(tx: Tx, table: Counted, names: readonly string[]): Promise<number> {
+export async function rowCount(tx: Tx, table: Counted, names: readonly string[]): Promise<number> {
   if (names.length === 0) return 0
   const marks = names.map(() => '?').join(', ')
   const row = await tx.get<{ n: number }>(

@@ -15,7 +15,7 @@ import type { RunContext } from '../../src/engine/run-context.ts'
 import { listingJobs } from './listing.ts'
 import { pause, transient } from './pace.ts'
 import { hash, type SourceSize } from './source.ts'
-import { APP, apply, claimSeed, countOf, latestVersion, report, schema } from './tables.ts'
+import { APP, apply, claimSeed, latestVersion, report, rowCount, schema } from './tables.ts'
 
 export const VERSIONS = 6
 
@@ -80,7 +80,7 @@ function stepJobs(size: SourceSize): Part & { step: AnyJobKind } {
     if (job.job.failures < hash(name) % 2) throw transient(`${name} needs a second try`)
     return {
       effects: async (tx: Parameters<typeof apply>[0]) => {
-        const seen = (await countOf(tx, 'steps', after)) + (await countOf(tx, 'parts', after))
+        const seen = (await rowCount(tx, 'steps', after)) + (await rowCount(tx, 'parts', after))
         if (seen !== after.length) await report(tx, `${name} ran before what it waits for`)
         await apply(tx, 'steps', [{ name }])
       },

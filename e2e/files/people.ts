@@ -36,7 +36,7 @@ const RECORD_BYTES = 160
 /** What the simulated service adds to documents. */
 const REWRITTEN = '<!-- kept by the service -->'
 
-export function contentOf(n: number, size: Size): Buffer {
+export function seededContent(n: number, size: Size): Buffer {
   if (size === 'empty') return Buffer.alloc(0)
   const text = Buffer.from(`w${n} ${'saved by someone '.repeat(1 + (n % 3))}`)
   if (size === 'records') return Buffer.concat(Array.from({ length: RECORDS }, (_, at) => recordOf(n, at)))
@@ -200,7 +200,7 @@ export class People {
 
   #next(size: Size, where: string): Buffer {
     this.#writes += 1
-    const content = contentOf(this.#writes, size)
+    const content = seededContent(this.#writes, size)
     if (size !== 'empty') this.saved.set(content.toString('latin1'), where)
     return content
   }

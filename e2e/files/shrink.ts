@@ -24,7 +24,7 @@ export async function shrink(
     for (let n = 0; n < tries && runs < runsMax; n++) {
       runs += 1
       const { failure: found }: Ran = await runHistory(candidate, options)
-      if (found !== undefined && kindOf(found) === kindOf(failure)) return found
+      if (found !== undefined && failureKind(found) === failureKind(failure)) return found
     }
     return undefined
   }
@@ -52,7 +52,7 @@ export async function shrink(
 }
 
 /** The first line without what differs each time. */
-function kindOf(failure: string): string {
+function failureKind(failure: string): string {
   return failure
     .split('\n')[0]!
     .replaceAll(/[^\s:]*\d[^\s:]*|\S*\/\S*/g, '#')

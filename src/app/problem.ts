@@ -100,7 +100,7 @@ const RETRY_AFTER_S = 5
 export function asProblem(thrown: unknown): ProblemError {
   if (thrown instanceof ProblemError) return thrown
   const error = asTidemarkError(thrown)
-  const status = statusOf(error)
+  const status = httpStatus(error)
   if (status === 500) {
     return new ProblemError(500, 'This is a mistake in Tidemark, not in the request.', {
       hint: 'The log of the server says more. Trying again may help; if not, please report it.',
@@ -117,7 +117,7 @@ export function asProblem(thrown: unknown): ProblemError {
   })
 }
 
-function statusOf(error: TidemarkError): number {
+function httpStatus(error: TidemarkError): number {
   if (error.kind === 'bug') return 500
   if (error instanceof UsageError) {
     const byCode = STATUS_BY_CODE.find(([code]) => code.test(error.code ?? ''))

@@ -59,7 +59,7 @@ export interface Vault {
 type KeyPlace = { where: string; read: () => Buffer | undefined; make?: () => void }
 
 export async function openVault(input: VaultInput): Promise<Vault> {
-  const place = placeOf(input)
+  const place = keyPlace(input)
   let master = place.read()
   if (!master && input.hasSealed) throw missingKey(place.where)
   const ensure = (): Buffer => {
@@ -130,7 +130,7 @@ function associated(name: string): Buffer {
   return Buffer.concat([Buffer.from([VERSION]), Buffer.from(name, 'utf8')])
 }
 
-function placeOf({ env, home }: VaultInput): KeyPlace {
+function keyPlace({ env, home }: VaultInput): KeyPlace {
   const text = env[MASTER_KEY_VARIABLE]
   const file = env[MASTER_KEY_FILE_VARIABLE]
   if (text && file) {

@@ -34,7 +34,7 @@ export class Catalog {
         key: `${section}.${name}`,
         variable: `TIDEMARK_${section}_${name}`.toUpperCase(),
         about: aboutOf(setting),
-        kind: kindOf(setting),
+        kind: entryKind(setting),
       })),
     )
     this.#byKey = new Map(this.entries.map((entry) => [entry.key, entry]))
@@ -99,7 +99,7 @@ function aboutOf(schema: z.ZodType): About {
   return about.get(schema) ?? { allowed: 'another value' }
 }
 
-function kindOf(schema: z.ZodType): CatalogEntry['kind'] {
+function entryKind(schema: z.ZodType): CatalogEntry['kind'] {
   const inner = unwrap(schema)
   if (inner instanceof z.ZodNumber) return 'number'
   if (inner instanceof z.ZodBoolean) return 'flag'

@@ -27,13 +27,13 @@ export function describeIssue(input: IssueInput): Problem[] {
   const { issue } = input
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({
-      where: placeOf(input, [...issue.path, key]),
+      where: settingPlace(input, [...issue.path, key]),
       what: unknownKey(input.catalog, issue.path, key),
     }))
   }
   const found = valueAt(input.raw, issue.path)
   const name = pathText(issue.path)
-  const where = placeOf(input, issue.path)
+  const where = settingPlace(input, issue.path)
   const allowed = input.catalog.aboutPath(issue.path)?.allowed ?? `a table of settings: [${name}]`
   const state = found === undefined ? 'is missing' : `is ${foundText(input.catalog, issue.path, found)}`
   return [{ where, what: `${name} ${state}, but it must be ${allowed}` }]
@@ -82,7 +82,7 @@ function nearestKey(catalog: Catalog, full: string): string | undefined {
 }
 
 /** The line of the key, or of the closest table around it. */
-function placeOf(input: IssueInput, path: readonly PropertyKey[]): string {
+function settingPlace(input: IssueInput, path: readonly PropertyKey[]): string {
   const origin = input.origins.get(path.slice(0, 2).map(String).join('.'))
   if (origin && origin.kind !== 'default' && origin.kind !== 'file') return placeText(origin)
   const names = path.filter((part) => typeof part !== 'number').map(String)

@@ -37,7 +37,7 @@ export function drawFromRow(
   const slots = grantSlots(row, member, draw, (one) => isHeard(row, one))
   if (draw.leave) drop(row, (other) => other === member)
   row.version += 1
-  return { row, drawn: { ...viewOf(row), granted, waitMs, slots } }
+  return { row, drawn: { ...budgetView(row), granted, waitMs, slots } }
 }
 
 /** Owners of slots to ask the ledger about before this draw: somebody wants theirs, or they are silent. */
@@ -68,10 +68,10 @@ export function tuneRow(
     share(row, 0)
   }
   row.version += 1
-  return { row, tuned: { ...viewOf(row), tuned } }
+  return { row, tuned: { ...budgetView(row), tuned } }
 }
 
-export function viewOf(row: BudgetRow): BudgetView {
+export function budgetView(row: BudgetRow): BudgetView {
   return {
     nowMs: row.updatedMs,
     rate: row.rate,

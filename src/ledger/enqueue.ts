@@ -16,10 +16,10 @@ import {
   type Holder,
   type Holders,
   holdersByKey,
+  keyedName,
   keyHolder,
   lockHolder,
   makeWay,
-  nameOf,
   type Rival,
   refuseCircle,
   rivalsByKey,
@@ -58,7 +58,7 @@ export async function enqueueJobs(ctx: EnqueueContext, jobs: readonly NewJob[]):
   if (plain) {
     const ids = await insert(
       ctx,
-      jobs.map((job) => rowOf(ctx, job, null)),
+      jobs.map((job) => insertedRow(ctx, job, null)),
     )
     return ids.map((id) => ({ id: held(id), outcome: 'added' }))
   }
@@ -121,13 +121,13 @@ class Run {
 
   isNeededBy(job: NewJob): boolean {
     if (this.#planned.length === 0) return false
-    if (job.key != null && this.#keys.has(nameOf(job))) return true
+    if (job.key != null && this.#keys.has(keyedName(job))) return true
     return this.#refs.size > 0 && (job.after?.some((dep) => this.#refs.has(dep as string)) ?? false)
   }
 
   add(index: number, job: NewJob): void {
     this.#planned.push({ index, job })
-    if (job.key != null) this.#keys.add(nameOf(job))
+    if (job.key != null) this.#keys.add(keyedName(job))
     if (job.ref !== undefined) this.#refs.add(job.ref)
   }
 
@@ -150,7 +150,7 @@ async function insertRun(call: Call, run: readonly Planned[]): Promise<void> {
   const found = wanted.map((deps) => (deps.size > 0 ? edgesOf(deps, standing) : NO_EDGES))
   const ids = await insert(
     call,
-    run.map(({ job }, at) => rowOf(call, job, found[at]!.open)),
+    run.map(({ job }, at) => insertedRow(call, job, found[at]!.open)),
   )
   const edges: Edge[] = []
   const broken = new Map<number, FoundEdges['broken'][number]>()
@@ -227,7 +227,7 @@ async function enqueueOne(ctx: Call, job: NewJob, wanted: Wanted, rivals: Rival[
   rivals.length = 0
   let found = await openEdges(ctx, wanted)
   for (let tries = 0; tries < KEY_TRIES_MAX; tries++) {
-    const [id] = await insert(ctx, [rowOf(ctx, job, found.open)])
+    const [id] = await insert(ctx, [insertedRow(ctx, job, found.open)])
     if (id != null) {
       refuseFuture(id, found)
       await writeEdges(ctx, id, found)
@@ -338,7 +338,7 @@ async function waitForMore(ctx: Call, id: number, late: readonly number[]): Prom
 /** The failed job starts over as it is asked for now; a checkpoint is kept only for the same payload. */
 async function revive(ctx: Call, job: NewJob, holder: Holder, found: FoundEdges): Promise<EnqueueResult> {
   const { tx, changes } = ctx
-  const row = rowOf(ctx, job, found.open)
+  const row = insertedRow(ctx, job, found.open)
   await tx.run(
     `UPDATE jobs SET state = 'pending', wait = ?, run_at = ?, deps_left = ?, lane = ?, priority = ?, size = ?, items = ?,
        checkpoint = CASE WHEN payload = ? THEN checkpoint END, payload = ?, failures = 0, owner = NULL, settled_at = NULL,
@@ -358,7 +358,7 @@ async function revive(ctx: Call, job: NewJob, holder: Holder, found: FoundEdges)
   return { id: holder.id, outcome: 'revived' }
 }
 
-function rowOf(ctx: EnqueueContext, job: NewJob, depsOpen: number | null): InsertRow {
+function insertedRow(ctx: EnqueueContext, job: NewJob, depsOpen: number | null): InsertRow {
   const later = job.runAt != null && job.runAt > ctx.now
   return {
     kind: job.kind,

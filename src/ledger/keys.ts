@@ -49,7 +49,7 @@ export function lockHolder(tx: Tx, id: number): Promise<Holder | undefined> {
 }
 
 /** A key is one among the jobs of its kind. */
-export function nameOf({ kind, key }: { kind: string; key?: string | null }): string {
+export function keyedName({ kind, key }: { kind: string; key?: string | null }): string {
   return `${kind}\n${key}`
 }
 
@@ -58,11 +58,11 @@ export class Holders {
   readonly #byName = new Map<string, Pick<Holder, 'id' | 'state'>>()
 
   of(job: NewJob): Pick<Holder, 'id' | 'state'> | undefined {
-    return job.key == null ? undefined : this.#byName.get(nameOf(job))
+    return job.key == null ? undefined : this.#byName.get(keyedName(job))
   }
 
   set(job: Pick<NewJob, 'kind' | 'key'>, holder: Pick<Holder, 'id' | 'state'>): void {
-    if (job.key != null) this.#byName.set(nameOf(job), holder)
+    if (job.key != null) this.#byName.set(keyedName(job), holder)
   }
 
   doubt(job: NewJob): void {
@@ -109,13 +109,13 @@ export async function rivalsByKey(tx: Tx, jobs: readonly NewJob[]): Promise<{ of
       [...among.params, ...among.params],
     )
     for (const { id, kind, key, state, segment_id, cancel_requested } of rows) {
-      const name = nameOf({ kind, key })
+      const name = keyedName({ kind, key })
       const list = rivals.get(name) ?? []
       list.push({ id, kind, state, segment_id, stopping: cancel_requested === 1 })
       rivals.set(name, list)
     }
   }
-  return { of: (job) => (job.key == null ? [] : (rivals.get(nameOf(job)) ?? [])) }
+  return { of: (job) => (job.key == null ? [] : (rivals.get(keyedName(job)) ?? [])) }
 }
 
 /** The job whose split, and the splits of its halves, led to this one: whoever waits for it waits for all of them. */

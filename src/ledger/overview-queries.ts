@@ -93,7 +93,7 @@ type Stretch = {
 }
 
 /** The number of the first segment of a cell, among all. */
-function startOf(cell: number, { segments, count }: Stretch): number {
+function cellStart(cell: number, { segments, count }: Stretch): number {
   return Math.ceil((cell * segments) / count)
 }
 
@@ -110,7 +110,7 @@ type ReadCell = FrontierCell & { last_from: number }
 async function readEach(tx: Tx, s: Stretch): Promise<ReadCell[]> {
   const cells: ReadCell[] = []
   for (let cell = s.cell; cell < s.end; cell++) {
-    const rows = startOf(cell + 1, s) - startOf(cell, s)
+    const rows = cellStart(cell + 1, s) - cellStart(cell, s)
     const after = cells.at(-1)?.last_from ?? s.after
     const found = await tx.get<Record<keyof ReadCell, number>>(`SELECT ${SUMS} FROM (${IN_STRETCH}) cell`, [
       ...[s.streamId, s.from, s.to, after, rows],
@@ -124,13 +124,13 @@ async function readEach(tx: Tx, s: Stretch): Promise<ReadCell[]> {
 
 /** One query: on PostgreSQL each takes a way there and back. */
 async function readTogether(tx: Tx, s: Stretch): Promise<ReadCell[]> {
-  const first = startOf(s.cell, s)
+  const first = cellStart(s.cell, s)
   const rows = await tx.all<Record<keyof ReadCell, number>>(
     `SELECT ${SUMS}
      FROM (SELECT *, (CAST(? AS BIGINT) + row_number() OVER (ORDER BY from_at) - 1) * CAST(? AS BIGINT)
              / CAST(? AS BIGINT) AS cell FROM (${IN_STRETCH}) stretch) numbered
      GROUP BY cell ORDER BY cell`,
-    [first, s.count, s.segments, s.streamId, s.from, s.to, s.after, startOf(s.end, s) - first],
+    [first, s.count, s.segments, s.streamId, s.from, s.to, s.after, cellStart(s.end, s) - first],
   )
   return rows.map(numbers)
 }

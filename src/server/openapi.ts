@@ -170,7 +170,7 @@ function operationOf(route: Documented, events: EventSchemas): Json {
       [status]: {
         description: summary,
         ...(etag ? { headers: { ETag: { required: true, schema: { type: 'string' } } } } : {}),
-        content: contentOf(route, events),
+        content: answerContent(route, events),
       },
       ...(etag ? { 304: { description: 'The same as what If-None-Match names' } } : {}),
       ...refusalsOf(route),
@@ -178,7 +178,7 @@ function operationOf(route: Documented, events: EventSchemas): Json {
   }
 }
 
-function contentOf(route: Documented, events: EventSchemas): Json {
+function answerContent(route: Documented, events: EventSchemas): Json {
   const { contentType } = route
   if (!contentType) return { 'application/json': { schema: schemaOf(route.answer ?? z.unknown()) } }
   const types = Object.entries(events).map(([type, schema]) => [type, schemaOf(schema)])

@@ -19,7 +19,7 @@ import type {
 } from '../../src/app/schemas.ts'
 import type { AuditView, Me, SyncStatus, TokenView, UserView } from '../../src/app/users/schemas.ts'
 import { withQuery } from './links.ts'
-import { ApiError, problemOf, unreachable } from './problem.ts'
+import { ApiError, apiErrorFrom, unreachable } from './problem.ts'
 import { sessionHeaders } from './session.ts'
 
 export type Page<T> = { items: T[]; next: string | null }
@@ -54,7 +54,7 @@ export async function request<T>(
     if (options.signal?.aborted) throw error
     throw unreachable(error)
   }
-  if (!response.ok) throw await problemOf(response)
+  if (!response.ok) throw await apiErrorFrom(response)
   try {
     return (await response.json()) as T
   } catch (error) {
@@ -82,7 +82,7 @@ export async function getText(
     if (signal?.aborted) throw error
     throw unreachable(error)
   }
-  if (!response.ok || !response.body) throw await problemOf(response)
+  if (!response.ok || !response.body) throw await apiErrorFrom(response)
   const reader = response.body.getReader()
   const decoder = new TextDecoder()
   let text = ''

@@ -17,7 +17,7 @@ export class ApiError extends Error {
 }
 
 /** From an answer that is not 2xx; whatever its body is, even none. */
-export async function problemOf(response: Response): Promise<ApiError> {
+export async function apiErrorFrom(response: Response): Promise<ApiError> {
   let body: Record<string, unknown> = {}
   try {
     if (/json/.test(response.headers.get('content-type') ?? '')) {

@@ -59,7 +59,7 @@ export async function accountsModule(
 function listRoute(all: readonly Connectable[]): AnyRoute {
   const modules = new Set(all.flatMap(({ apps }) => apps.map(({ module }) => module)))
   const told = [...modules].map(({ name, accounts }) => [name, accounts!.schema.optional()])
-  const views = all.map(viewOf)
+  const views = all.map(serviceView)
   return route('GET /api/accounts', {
     etag: true,
     access: 'member',
@@ -113,7 +113,7 @@ function openApps(apps: readonly UsingApp[], services: Services): ServerModule[]
   return apps.map(({ module }) => module).filter(({ name }) => services.apps.has(name))
 }
 
-function viewOf({ service, uses }: Connectable): ServiceView {
+function serviceView({ service, uses }: Connectable): ServiceView {
   const { name, title, company, levels, defaults, signIn } = service
   return {
     name,

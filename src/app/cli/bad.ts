@@ -5,14 +5,14 @@ import type { BadRow } from '../../ledger/contract.ts'
 import type { App } from '../app.ts'
 import type { CliContext } from '../command.ts'
 import { badItemsOf } from '../sources.ts'
-import { type SourceWords, wordsOf } from './noun.ts'
+import { type SourceWords, sourceWords } from './noun.ts'
 import { runWork } from './sync.ts'
 import { chosenSources, type OpenedSources, withSources } from './with-app.ts'
 
 type Row = BadRow & { source: string }
 
 export async function listBad(context: CliContext, app: App, wanted: string | undefined): Promise<void> {
-  const words = wordsOf(app)
+  const words = sourceWords(app)
   await withSources(context, app, {}, async (opened) => {
     const rows = await badRows(opened, wanted)
     const nowMs = opened.runtime.ledger.now()
@@ -39,7 +39,7 @@ export async function showBad(
   await withSources(context, app, {}, async (opened) => {
     const found = (await badRows(opened, wanted)).find(({ item }) => item === id)
     if (!found) throw notBad(app, [id])
-    const row = badJson(wordsOf(app), found)
+    const row = badJson(sourceWords(app), found)
     if (context.output.json) context.output.value(row)
     else for (const [name, value] of Object.entries(row)) context.output.line(`${name.padEnd(10)} ${value}`)
   })
@@ -56,7 +56,7 @@ export async function retryBad(
     const unknown = ids.filter((id) => !some.some(({ item }) => item === id))
     if (unknown.length > 0) throw notBad(app, unknown)
     if (some.length === 0) {
-      context.output.note(`No ${wordsOf(app).item} is bad.`)
+      context.output.note(`No ${sourceWords(app).item} is bad.`)
       return
     }
     await opened.runtime.ledger.retryBad({ ids: some.map(({ id }) => id) })
@@ -74,7 +74,7 @@ async function badRows(opened: OpenedSources, wanted: string | undefined): Promi
 }
 
 function notBad(app: App, ids: readonly string[]): UsageError {
-  return new UsageError(`Not among the bad ${wordsOf(app).items}: ${ids.join(', ')}.`, {
+  return new UsageError(`Not among the bad ${sourceWords(app).items}: ${ids.join(', ')}.`, {
     hint: `See which are: tidemark ${app.name} bad list`,
   })
 }

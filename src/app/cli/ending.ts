@@ -8,7 +8,7 @@ import { SIGN_IN } from '../../ledger/control.ts'
 import { BROKEN_CODE } from '../../ledger/dependencies.ts'
 import { type CliContext, type ExitCode, exitCodes } from '../command.ts'
 import { countedStatus, type Source, type SourceObstacle, type SourceStatus } from '../sources.ts'
-import { choiceOf, wordsOf } from './noun.ts'
+import { choiceOf, sourceWords } from './noun.ts'
 import type { OpenedSources } from './with-app.ts'
 
 const FAILED_MAX = 100
@@ -36,7 +36,7 @@ export async function conclude(
 ): Promise<void> {
   const { output } = context
   const { app } = opened
-  const { many, item, items, badText } = wordsOf(app)
+  const { many, item, items, badText } = sourceWords(app)
   const endings: Ending[] = []
   for (const source of sources) endings.push(await endingOf(opened, source))
   if (output.json) {
@@ -65,14 +65,14 @@ async function endingOf(opened: OpenedSources, source: Source): Promise<Ending> 
   const { stream } = source
   return {
     source,
-    status: await statusOf(opened, source),
+    status: await sourceStatus(opened, source),
     pause: await pauseOf(opened, source),
     obstacle: sources.obstacle?.(source),
     failed: await runtime.ledger.jobs({ state: 'failed', stream, limit: FAILED_MAX }),
   }
 }
 
-export function statusOf({ sources, runtime }: OpenedSources, source: Source): Promise<SourceStatus> {
+export function sourceStatus({ sources, runtime }: OpenedSources, source: Source): Promise<SourceStatus> {
   return sources.status?.(source) ?? countedStatus(runtime.ledger, source)
 }
 

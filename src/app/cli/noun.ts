@@ -68,7 +68,7 @@ export type StatusReporter = (
   options: Readonly<Record<string, unknown>>,
 ) => Promise<StatusReport>
 
-export function wordsOf({ noun, name }: Pick<App, 'noun' | 'name'>): SourceWords {
+export function sourceWords({ noun, name }: Pick<App, 'noun' | 'name'>): SourceWords {
   const { one = 'source', item = 'item' } = noun.words ?? {}
   return {
     one,
@@ -86,7 +86,7 @@ export function wordsOf({ noun, name }: Pick<App, 'noun' | 'name'>): SourceWords
 
 /** ` --account ann@example.com`, ` Documents`: what is to be added to a command about this source. */
 export function choiceOf(app: Pick<App, 'noun' | 'name'>, name: string): string {
-  const { choice } = wordsOf(app)
+  const { choice } = sourceWords(app)
   return choice.startsWith('-') ? ` ${choice.replace(/ .*$/, '')} ${name}` : ` ${name}`
 }
 
@@ -103,7 +103,7 @@ export function registerNoun(app: App): Register {
     registerSync(noun, context, app)
     registerStatus(noun, context, app)
     registerPause(noun, context, app)
-    if (wordsOf(app).hasBadItems) registerBad(noun, context, app)
+    if (sourceWords(app).hasBadItems) registerBad(noun, context, app)
     if (app.noun.verify) registerVerify(noun, context, app, app.noun.verify)
     for (const register of app.noun.verbs ?? []) register(noun, context)
   }
@@ -111,7 +111,7 @@ export function registerNoun(app: App): Register {
 
 /** A verb about one source or all of them: the choice comes as its argument or as its option, as the app has it. */
 function addVerb(parent: Command, app: App, name: string, texts: VerbTexts, run: Action): Command {
-  const { choice, choiceText } = { ...wordsOf(app), ...texts }
+  const { choice, choiceText } = { ...sourceWords(app), ...texts }
   const isOption = choice.startsWith('-')
   const command = parent.command(name).description(texts.description ?? '')
   if (isOption) command.option(choice, choiceText)
@@ -127,7 +127,7 @@ function addVerb(parent: Command, app: App, name: string, texts: VerbTexts, run:
 }
 
 function registerSync(noun: Command, context: CliContext, app: App): void {
-  const { many } = wordsOf(app)
+  const { many } = sourceWords(app)
   const texts = { description: `bring ${many} up to date`, help: SYNC_HELP, ...app.noun.sync }
   const sync = addVerb(noun, app, 'sync', texts, async (wanted, options) => {
     const { syncSources } = await import('./sync.ts')
@@ -145,7 +145,7 @@ It can be stopped at any time with Ctrl-C and goes on where it was. Ends with 0 
 failed or it was stopped before that, 3 when all is settled but for bad items or something needs you.`
 
 function registerStatus(noun: Command, context: CliContext, app: App): void {
-  const { many } = wordsOf(app)
+  const { many } = sourceWords(app)
   const texts = { description: `show how far ${many} are`, ...app.noun.status }
   addVerb(noun, app, 'status', texts, async (wanted, options) => {
     const { showStatus } = await import('./verbs.ts')
@@ -169,11 +169,11 @@ function registerPause(noun: Command, context: CliContext, app: App): void {
 }
 
 function registerBad(noun: Command, context: CliContext, app: App): void {
-  const { items, badText, choice, choiceText } = wordsOf(app)
+  const { items, badText, choice, choiceText } = sourceWords(app)
   // Behind the ids of the items an argument would be one of them.
   const [flags, key] = choice.startsWith('-')
     ? [choice, choice.replace(/^--(\S+).*$/, '$1')]
-    : [`--${wordsOf(app).one} <name>`, wordsOf(app).one]
+    : [`--${sourceWords(app).one} <name>`, sourceWords(app).one]
   const bad = noun.command('bad').description(`${items} that ${badText}`)
   const chosen = (options: Options): string | undefined => options[key] as string | undefined
   bad
@@ -187,7 +187,7 @@ function registerBad(noun: Command, context: CliContext, app: App): void {
   bad
     .command('show')
     .description('show all that is known about one')
-    .argument('<id>', `what the list calls the ${wordsOf(app).item}`)
+    .argument('<id>', `what the list calls the ${sourceWords(app).item}`)
     .option(flags, choiceText)
     .action(async (id: string, options: Options) => {
       const { showBad } = await import('./bad.ts')
@@ -205,7 +205,7 @@ function registerBad(noun: Command, context: CliContext, app: App): void {
 }
 
 function registerVerify(noun: Command, context: CliContext, app: App, own: VerbTexts): void {
-  const texts = { description: `check ${wordsOf(app).many}`, ...own }
+  const texts = { description: `check ${sourceWords(app).many}`, ...own }
   addVerb(noun, app, 'verify', texts, async (wanted, options) => {
     const { verifySources } = await import('./verify.ts')
     await verifySources(context, app, { wanted, options })

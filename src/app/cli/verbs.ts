@@ -3,8 +3,8 @@ import { listEngines, liveCount, readAttendance } from '../../engine/observe/eng
 import type { App } from '../app.ts'
 import { type CliContext, type ExitCode, exitCodes } from '../command.ts'
 import type { Source } from '../sources.ts'
-import { pauseOf, statusOf } from './ending.ts'
-import { type Standing, type StatusReport, wordsOf } from './noun.ts'
+import { pauseOf, sourceStatus } from './ending.ts'
+import { type Standing, type StatusReport, sourceWords } from './noun.ts'
 import type { SyncInput } from './sync.ts'
 import { chosenSources, type OpenedSources, withSources } from './with-app.ts'
 
@@ -42,10 +42,10 @@ export function statusCode(standings: readonly Standing[]): ExitCode {
 
 async function plainReport(opened: OpenedSources, source: Source): Promise<StatusReport> {
   const { name } = source
-  const status = await statusOf(opened, source)
+  const status = await sourceStatus(opened, source)
   const pause = await pauseOf(opened, source)
   const { isAttended } = await readAttendance(opened.runtime.ledger)
-  const standing = standingOf({ ...status, isAttended, isPaused: pause !== undefined })
+  const standing = countedStanding({ ...status, isAttended, isPaused: pause !== undefined })
   const lines = [`${name}: ${pause ? 'paused' : STANDING_TEXTS[standing]}`, `  counts     ${status.text}`]
   if (pause) lines.push(`  paused     ${pause.reason}`, `             ${pause.hint}`)
   else if (standing === 'stopped')
@@ -58,7 +58,7 @@ type Facts = { isOpen: boolean; isWrong: boolean; needsYou?: boolean; bad: numbe
   isPaused: boolean
 }
 
-function standingOf({ isOpen, isWrong, needsYou, bad, isAttended, isPaused }: Facts): Standing {
+function countedStanding({ isOpen, isWrong, needsYou, bad, isAttended, isPaused }: Facts): Standing {
   if (isWrong || isPaused) return 'wrong'
   if (needsYou) return 'needs'
   if (isOpen) return isAttended ? 'going' : 'stopped'
@@ -81,7 +81,7 @@ export async function pauseSources(
   { wanted, reason }: { wanted: string | undefined; reason: string },
 ): Promise<void> {
   const { output } = context
-  const { one } = wordsOf(app)
+  const { one } = sourceWords(app)
   await withSources(context, app, {}, async (opened) => {
     const changed: object[] = []
     for (const { name, stream } of await chosenSources(opened, wanted)) {
@@ -99,7 +99,7 @@ export async function resumeSources(
   wanted: string | undefined,
 ): Promise<void> {
   const { output } = context
-  const { one } = wordsOf(app)
+  const { one } = sourceWords(app)
   await withSources(context, app, {}, async (opened) => {
     const { engine, ledger } = opened.runtime
     const changed: object[] = []

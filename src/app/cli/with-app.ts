@@ -6,7 +6,7 @@ import type { CliContext } from '../command.ts'
 import type { OpenApp, Runtime } from '../runtime.ts'
 import { openedApp } from '../runtime.ts'
 import type { Source, Sources } from '../sources.ts'
-import { wordsOf } from './noun.ts'
+import { sourceWords } from './noun.ts'
 
 export type AppInput = {
   overrides?: readonly Override[]
@@ -73,7 +73,7 @@ export async function chosenSources(
     all.find(({ name }) => name === wanted) ?? all.find(({ name }) => name.toLowerCase() === plain)
   if (found) return [found]
   const names = all.map(({ name }) => name)
-  const { one } = wordsOf(app)
+  const { one } = sourceWords(app)
   throw new UsageError(`There is no ${app.name} ${one} ${wanted}.`, {
     code: `${one}-unknown`,
     hint: names.length > 0 ? `There are: ${names.join(', ')}.` : beginHint(app),
@@ -81,7 +81,7 @@ export async function chosenSources(
 }
 
 export function noSource(app: App, cause?: unknown): UsageError {
-  const { one, account } = wordsOf(app)
+  const { one, account } = sourceWords(app)
   const isAccount = app.services.length > 0
   const text = isAccount ? `No ${account} account is connected.` : `There is no ${app.name} ${one} yet.`
   return new UsageError(text, {

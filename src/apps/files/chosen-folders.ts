@@ -21,11 +21,11 @@ export function findRow(rows: readonly FolderPairRow[], wanted: string): FolderP
   return (
     rows.find(({ name }) => name === wanted) ??
     rows.find(({ name }) => name.toLowerCase() === plain) ??
-    rows.find(({ root }) => root === pathOf(wanted))
+    rows.find(({ root }) => root === realPath(wanted))
   )
 }
 
-function pathOf(wanted: string): string {
+function realPath(wanted: string): string {
   const path = resolve(wanted)
   try {
     return realpathSync(path)

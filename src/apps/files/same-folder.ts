@@ -20,16 +20,16 @@ export function wayIn(
   identityOf: IdentityOf = identityOnDisk,
 ): string[] | undefined {
   const way = relative(folder, path)
-  if (way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)) return namesOf(way)
+  if (way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)) return pathNames(way)
   const wanted = identityOf(folder)
   if (wanted === undefined) return undefined
   for (let at = path; ; at = dirname(at)) {
-    if (identityOf(at) === wanted) return namesOf(relative(at, path))
+    if (identityOf(at) === wanted) return pathNames(relative(at, path))
     if (dirname(at) === at) return undefined
   }
 }
 
-function namesOf(way: string): string[] {
+function pathNames(way: string): string[] {
   return way === '' ? [] : way.split(sep)
 }
 

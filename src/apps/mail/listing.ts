@@ -32,7 +32,7 @@ export async function runListing(kinds: MailKinds, job: RunContext<SlicePayload>
   const { payload, signal } = job
   const account = await kinds.accounts.get(payload.account)
   const parts = listParts(kinds.settings.sliceByLabel)
-  const state = State.nullable().parse(job.checkpoint) ?? startOf(payload)
+  const state = State.nullable().parse(job.checkpoint) ?? startState(payload)
   const list = async (): Promise<{ ids: string[]; nextPageToken: string | null }> => {
     const bounds = {
       fromS: payload.isFirst ? null : payload.fromS,
@@ -67,7 +67,7 @@ export async function runListing(kinds: MailKinds, job: RunContext<SlicePayload>
   throw new TidemarkError(`the slice has more than ${PAGES_IN_ALL_MAX} pages`, { kind: 'permanent' })
 }
 
-function startOf({ toS, isLast }: SlicePayload): State {
+function startState({ toS, isLast }: SlicePayload): State {
   return { toS, isLast, part: 0, pass: 1, pages: 0, pageToken: null, found: 0, rest: [] }
 }
 

@@ -45,7 +45,7 @@ export async function withLabels(tables: MailTables, name: string, archive: Arch
 export async function mergePages(asked: readonly AccountQuery[], input: PageInput): Promise<MergedPage> {
   const { order, limit } = input
   const names = asked.map(({ opened }) => opened.name)
-  const cursors = input.cursor === undefined ? startOf(names) : parseCursors(input.cursor, names)
+  const cursors = input.cursor === undefined ? startCursors(names) : parseCursors(input.cursor, names)
   const open = asked.filter(({ opened }) => Object.hasOwn(cursors, opened.name))
   const pages = await Promise.all(
     open.map(async (one) => ({
@@ -92,7 +92,7 @@ function pageOf(
   return opened.archive.search(query, { order, limit, labels, ...(cursor !== '' && { cursor }) })
 }
 
-function startOf(names: readonly string[]): Cursors {
+function startCursors(names: readonly string[]): Cursors {
   return Object.fromEntries(names.map((name) => [name, '']))
 }
 

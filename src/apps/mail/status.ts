@@ -71,7 +71,7 @@ export async function mailStatus(
       const mailbox = await tables.findMailbox(account)
       const watermark = stream ? await watermarkOf(ledger, stream, mailbox) : { markS: 0, asOfMs: null }
       const missing = await missingCounts(ledger, account)
-      return statusOf(account, { stream, mailbox, watermark, missing, attendance })
+      return accountStatus(account, { stream, mailbox, watermark, missing, attendance })
     }),
   )
 }
@@ -84,7 +84,7 @@ type StatusInput = {
   attendance: Attendance
 }
 
-function statusOf(
+function accountStatus(
   account: string,
   { stream, mailbox, watermark, missing, attendance }: StatusInput,
 ): MailStatus {

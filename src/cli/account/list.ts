@@ -38,7 +38,7 @@ export function noAccounts(): UsageError {
 
 export async function listAccounts(context: CliContext): Promise<void> {
   const { output } = context
-  const rows = (await withAccounts(context, (opened) => rowsOf(context, opened))) ?? []
+  const rows = (await withAccounts(context, (opened) => accountRows(context, opened))) ?? []
   const now = systemClock.now()
   output.listing({
     columns: [
@@ -69,7 +69,10 @@ export async function listAccounts(context: CliContext): Promise<void> {
   }
 }
 
-async function rowsOf(context: CliContext, { accounts, ledger }: { accounts: Accounts; ledger: Ledger }) {
+async function accountRows(
+  context: CliContext,
+  { accounts, ledger }: { accounts: Accounts; ledger: Ledger },
+) {
   const vault = await vaultOrNone(context)
   const { home } = await context.loadConfig()
   const names = new Map((await (await Users.open(ledger)).list()).map(({ id, name }) => [id, name]))

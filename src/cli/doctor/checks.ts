@@ -62,11 +62,11 @@ async function attempt(run: () => Promise<Finding[]> | Finding[]): Promise<Findi
   try {
     return await run()
   } catch (thrown) {
-    return [problemOf(thrown)]
+    return [problemFinding(thrown)]
   }
 }
 
-function problemOf(thrown: unknown): Finding {
+function problemFinding(thrown: unknown): Finding {
   const { message, hint } = asTidemarkError(thrown)
   return { level: 'problem', text: message, hint }
 }
@@ -161,7 +161,7 @@ function lookAtSpace({ home }: Site): Finding[] {
 }
 
 function lookAtLedgerItself({ ledger }: Site): Finding[] {
-  if (ledger.error !== undefined) return [problemOf(ledger.error)]
+  if (ledger.error !== undefined) return [problemFinding(ledger.error)]
   const { database, where } = ledger.place!
   if (!ledger.opened)
     return [{ level: 'ok', text: `there is none at ${where} yet; it is made when it is needed` }]
@@ -175,7 +175,7 @@ function lookAtLedgerItself({ ledger }: Site): Finding[] {
 
 function lookAtVault({ vault, home }: Site): Finding[] {
   const { opened, error } = vault
-  if (!opened) return [problemOf(error)]
+  if (!opened) return [problemFinding(error)]
   if (!opened.isMade)
     return [{ level: 'ok', text: `there is no master key yet; ${opened.where} is made when needed` }]
   const text = `the master key is ${opened.where}`

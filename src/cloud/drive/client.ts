@@ -119,7 +119,13 @@ export class DriveClient {
   }
 
   drive(driveId: string, options: CallOptions = {}): Promise<SharedDrive> {
-    return this.#json('drives.get', `/drives/${idOf(driveId)}`, { fields: 'id,name' }, driveSchema, options)
+    return this.#json(
+      'drives.get',
+      `/drives/${encodedId(driveId)}`,
+      { fields: 'id,name' },
+      driveSchema,
+      options,
+    )
   }
 
   /** Where changes begin from now on. To be asked for before a listing: what happens meanwhile is then not missed. */
@@ -153,7 +159,7 @@ export class DriveClient {
     const { driveId, pageToken, inDomain, within, onlyFolders, names, signal } = page
     const terms = ['trashed = false']
     if (onlyFolders) terms.push(`mimeType = '${FOLDER}'`)
-    if (within !== undefined) terms.push(`'${idOf(within)}' in parents`)
+    if (within !== undefined) terms.push(`'${encodedId(within)}' in parents`)
     if (names) terms.push(`(${names.map((name) => `name = '${quoted(name)}'`).join(' or ')})`)
     const query = {
       corpora: inDomain ? 'domain' : driveId === undefined ? 'user' : 'drive',
@@ -176,7 +182,7 @@ export class DriveClient {
   file(id: string, options: CallOptions & { resourceKey?: string | undefined } = {}): Promise<DriveFile> {
     const query = { supportsAllDrives: true, fields: FILE_FIELDS }
     const headers = keyHeaders(id, options.resourceKey)
-    return this.#json('files.get', `/files/${idOf(id)}`, query, fileSchema, options, headers)
+    return this.#json('files.get', `/files/${encodedId(id)}`, query, fileSchema, options, headers)
   }
 
   /** What changed at `token` or later. Fails with the code `page-token-invalid` for a token that is not known. */
@@ -212,7 +218,7 @@ export class DriveClient {
         fields:
           'nextPageToken,permissions(id,type,role,emailAddress,domain,allowFileDiscovery,expirationTime,deleted,permissionDetails)',
       }
-      const path = `/files/${idOf(id)}/permissions`
+      const path = `/files/${encodedId(id)}/permissions`
       const answer = await this.#json('permissions.list', path, query, permissionListSchema, options)
       permissions.push(...answer.permissions)
       pageToken = answer.nextPageToken
@@ -223,7 +229,7 @@ export class DriveClient {
 
   /** The bytes of a file that is no native document. */
   async download(id: string, options: DownloadOptions): Promise<Buffer> {
-    const path = `/files/${idOf(id)}`
+    const path = `/files/${encodedId(id)}`
     const query = { alt: 'media', supportsAllDrives: true }
     const chunks: Uint8Array[] = []
     const bytes = { n: 0 }
@@ -248,7 +254,7 @@ export class DriveClient {
   /** A native document in another format; Google gives at most 10 MB. */
   async export(id: string, mimeType: string, options: DownloadOptions): Promise<Buffer> {
     const chunks: Uint8Array[] = []
-    const call = { path: `/files/${idOf(id)}/export`, query: { mimeType }, id }
+    const call = { path: `/files/${encodedId(id)}/export`, query: { mimeType }, id }
     await this.#read('files.export', call, { ...options, chunks, bytes: { n: 0 } })
     return Buffer.concat(chunks)
   }
@@ -342,7 +348,7 @@ function quoted(name: string): string {
   return name.replaceAll('\\', '\\\\').replaceAll("'", "\\'")
 }
 
-function idOf(id: string): string {
+function encodedId(id: string): string {
   if (!FILE_ID.test(id)) throw new UsageError('The id of a file holds characters that no id has.')
   return id
 }

@@ -45,7 +45,7 @@ export function classify(answer: ErrorAnswer): TidemarkError {
     goneText: 'Google Drive has no such thing for this account',
     isScopeMissing: ({ reasons }) => reasons.some((reason) => SCOPE_REASONS.test(reason)),
     forbidden: refusalOfFile,
-    refused: refusalOf,
+    refused: callRefusal,
   })
 }
 
@@ -54,7 +54,7 @@ function refusalOfFile({ reasons }: GoogleError): Verdict | undefined {
   return code === undefined ? undefined : { kind: 'permanent', code, message: REFUSALS[code]! }
 }
 
-function refusalOf(status: number, google: GoogleError): Verdict {
+function callRefusal(status: number, google: GoogleError): Verdict {
   if (status === 416) return { kind: 'permanent', code: 'range', message: 'The file has no such bytes' }
   const ofFile = refusalOfFile(google)
   if (ofFile) return ofFile

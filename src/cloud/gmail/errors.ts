@@ -38,7 +38,7 @@ export function classify(answer: ErrorAnswer): TidemarkError {
       reasons.some((reason) => SCOPE_REASONS.test(reason)) || SCOPE_WORDS.test(message),
     throttled: throttleOf,
     forbidden: forbiddenOf,
-    refused: refusalOf,
+    refused: callRefusal,
   })
 }
 
@@ -71,7 +71,7 @@ function forbiddenOf(google: GoogleError): Verdict | undefined {
   return undefined
 }
 
-function refusalOf(status: number, google: GoogleError): Verdict {
+function callRefusal(status: number, google: GoogleError): Verdict {
   const precondition =
     google.status === 'FAILED_PRECONDITION' || google.reasons.includes('failedPrecondition')
   if (precondition) {

@@ -91,13 +91,13 @@ const DISABLED_REASONS = /^(?:accessNotConfigured|SERVICE_DISABLED)$/
 
 export function classifyGoogle(answer: ErrorAnswer, reading: GoogleReading): TidemarkError {
   const google = googleError(answer.body)
-  const { kind, code, hint, message } = verdictOf(answer, google, reading)
+  const { kind, code, hint, message } = googleVerdict(answer, google, reading)
   const said = google?.message ? `: ${google.message}` : ''
   const retryAfterMs = googleRetryAfter(answer, google)
   return new TidemarkError(`${message} (HTTP ${answer.status})${said}`, { kind, code, hint, retryAfterMs })
 }
 
-function verdictOf(
+function googleVerdict(
   { status, body }: ErrorAnswer,
   google: GoogleError | undefined,
   reading: GoogleReading,

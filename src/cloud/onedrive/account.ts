@@ -192,14 +192,14 @@ export async function readOneDriveProfile(apiUrl: string, token: TokenSource): P
     const { id, type, quota } = await client.drive().catch((thrown: unknown) => {
       throw thrown instanceof TidemarkError && thrown.kind === 'gone' ? noDrive(person, thrown) : thrown
     })
-    return { userId: person.id, name: nameOf(person), drive: { id, type, quota } }
+    return { userId: person.id, name: accountName(person), drive: { id, type, quota } }
   } finally {
     exchange.close()
   }
 }
 
 /** What stands there is part of commands that people are told to type. */
-function nameOf({ id, address }: Person): string {
+function accountName({ id, address }: Person): string {
   if (address !== undefined && ADDRESS.test(address)) return address.toLowerCase()
   if (/^[\w.-]{1,128}$/.test(id)) return id.toLowerCase()
   throw new TidemarkError('OneDrive did not say whose account this is.', {
@@ -209,7 +209,7 @@ function nameOf({ id, address }: Person): string {
 }
 
 function noDrive(person: Person, cause: TidemarkError): TidemarkError {
-  return new TidemarkError(`The account ${nameOf(person)} has no OneDrive.`, {
+  return new TidemarkError(`The account ${accountName(person)} has no OneDrive.`, {
     kind: 'permanent',
     code: 'no-drive',
     cause,

@@ -99,7 +99,7 @@ function addressOf(calls: Calls, answer: Answer, base: string | undefined): stri
 }
 
 function downloadOf(calls: Calls, answer: Answer, wanted: number, signal: AbortSignal | undefined): Download {
-  const place = placeOf(answer, wanted)
+  const place = sentRange(answer, wanted)
   if (!place) {
     answer.leave()
     throw answers.damagedAnswer('the download', 'these are not the bytes that were asked for')
@@ -128,17 +128,17 @@ function downloadOf(calls: Calls, answer: Answer, wanted: number, signal: AbortS
 }
 
 /** Where the answer's bytes begin, and of how many; undefined where they are others than were asked for. */
-function placeOf(answer: Answer, wanted: number): Pick<Download, 'offset' | 'total'> | undefined {
-  if (answer.status === 200) return { offset: 0, total: countOf(answer.headers.get('content-length')) }
+function sentRange(answer: Answer, wanted: number): Pick<Download, 'offset' | 'total'> | undefined {
+  if (answer.status === 200) return { offset: 0, total: parsedCount(answer.headers.get('content-length')) }
   const range = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15}|\*)$/i.exec(
     answer.headers.get('content-range') ?? '',
   )
   if (!range || Number(range[1]) !== wanted) return undefined
-  const total = countOf(range[3]!)
+  const total = parsedCount(range[3]!)
   return total !== undefined && Number(range[2]) !== total - 1 ? undefined : { offset: wanted, total }
 }
 
-function countOf(text: string | null): number | undefined {
+function parsedCount(text: string | null): number | undefined {
   return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : undefined
 }
 

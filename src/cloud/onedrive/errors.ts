@@ -54,7 +54,7 @@ export function classify(answer: GraphAnswer): TidemarkError {
   const { status, asked = 'graph' } = answer
   const graph = graphError(answer.body)
   const retryAfterMs = longestWait([headerWait(answer.headers, answer.nowMs)])
-  const { kind, code, hint, message } = verdictOf(status, graph, asked, retryAfterMs)
+  const { kind, code, hint, message } = graphVerdict(status, graph, asked, retryAfterMs)
   // The text about a transfer may quote its address, which is a key.
   const said = asked === 'graph' && graph?.message ? `: ${graph.message}` : ''
   const options = { kind, code, hint, retryAfterMs }
@@ -65,7 +65,7 @@ export function classify(answer: GraphAnswer): TidemarkError {
   return new ResyncError(text, { ...options, location, differences: uploads ? 'upload' : 'apply' })
 }
 
-function verdictOf(
+function graphVerdict(
   status: number,
   graph: GraphError | undefined,
   asked: Asked,
@@ -105,7 +105,7 @@ function graphVerdictOf(status: number, graph: GraphError, has: (...codes: strin
     case 423:
       return LOCKED
     default:
-      return refusalOf(graph, has)
+      return graphRefusal(graph, has)
   }
 }
 
@@ -140,7 +140,7 @@ function forbiddenOf(graph: GraphError, has: (...codes: string[]) => boolean): V
   return { kind: 'permanent', code: 'forbidden', message: 'OneDrive does not allow this' }
 }
 
-function refusalOf(graph: GraphError, has: (...codes: string[]) => boolean): Verdict {
+function graphRefusal(graph: GraphError, has: (...codes: string[]) => boolean): Verdict {
   if (has('invalidRange', 'fragmentOverlap', 'fragmentRowCountExceeded', 'fragmentOutOfOrder')) return RANGE
   const name = has('invalidName', 'nameContainsInvalidCharacters', 'pathIsTooLong', 'nameTooLong')
   const says = /\bname\b.{0,60}\b(?:invalid|not allowed|not valid|reserved|too long)|invalid (?:file )?name/i

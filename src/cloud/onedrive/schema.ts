@@ -104,7 +104,7 @@ export const itemSchema = wireItem.transform((item): DriveItem => {
     size: item.size,
     eTag: item.eTag,
     cTag: item.cTag,
-    hash: hashOf(item),
+    hash: contentHash(item),
     modifiedMs: item.fileSystemInfo?.lastModifiedDateTime ?? item.lastModifiedDateTime,
     deleted: item.deleted !== undefined,
   }
@@ -117,7 +117,7 @@ function typeOf(item: WireItem): DriveItemType {
   return item.file || item.deleted ? 'file' : 'package'
 }
 
-function hashOf({ file, size, deleted }: WireItem): string | undefined {
+function contentHash({ file, size, deleted }: WireItem): string | undefined {
   const hash = file?.hashes?.quickXorHash
   // Of deleted files it is that of nothing, or of something else.
   if (hash === undefined || deleted || !HASH.test(hash)) return undefined

@@ -12,17 +12,17 @@ const SQLITE_CONSTRAINT = 19
 const SQLITE_NOTADB = 26
 
 /** The primary code; extended codes carry it in their low byte. */
-function codeOf(thrown: unknown): number | undefined {
+function sqliteCode(thrown: unknown): number | undefined {
   const code = (thrown as { errcode?: unknown } | null)?.errcode
   return typeof code === 'number' ? code & 0xff : undefined
 }
 
 export function isBusy(thrown: unknown): boolean {
-  return codeOf(thrown) === SQLITE_BUSY
+  return sqliteCode(thrown) === SQLITE_BUSY
 }
 
 export function isConstraint(thrown: unknown): boolean {
-  return codeOf(thrown) === SQLITE_CONSTRAINT
+  return sqliteCode(thrown) === SQLITE_CONSTRAINT
 }
 
 /** Errors of the database itself get a `ledger-` code: no job is to blame for them. */
@@ -30,7 +30,7 @@ export function classify(thrown: unknown, where: string): unknown {
   if (thrown instanceof TidemarkError) return thrown
   const say = (message: string, code: string, hint: string): TidemarkError =>
     new TidemarkError(message, { kind: 'transient', code, hint, cause: thrown })
-  switch (codeOf(thrown)) {
+  switch (sqliteCode(thrown)) {
     case SQLITE_BUSY:
       return say(
         `The ledger at ${where} is locked by another process.`,

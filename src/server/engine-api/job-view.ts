@@ -57,8 +57,8 @@ export function jobDetailView({ sight, children, engines, now }: DetailInput): J
   const isStopping = job.cancel_requested === 1
   return {
     ...jobView(job),
-    payload: contentOf(job.payload),
-    checkpoint: contentOf(job.checkpoint),
+    payload: parsedContent(job.payload),
+    checkpoint: parsedContent(job.checkpoint),
     explanation: explanation.map(redactText),
     errors: sight.errors.slice(0, ERRORS_MAX).map(({ attempt, at, kind, code, message }) => ({
       attempt,
@@ -99,7 +99,7 @@ function errorOf(error: string | null): string | null {
   return text === undefined ? null : redactText(text)
 }
 
-function contentOf(text: string | null): unknown {
+function parsedContent(text: string | null): unknown {
   if (text === null || text.length <= PAYLOAD_CHARS_MAX) return redactValue(parsedJson(text))
   return `${redactText(text.slice(0, PAYLOAD_CHARS_MAX))}…`
 }

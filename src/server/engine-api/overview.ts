@@ -18,7 +18,7 @@ import { version } from '../version.ts'
 import { readBudgets } from './budgets.ts'
 import { countedRates, StreamRates } from './stream-rates.ts'
 import { streamView } from './stream-view.ts'
-import { verdictOf } from './verdict.ts'
+import { overallVerdict } from './verdict.ts'
 
 /** The engine's own jobs come and go on schedules; they are not somebody's work. */
 const HOUSEKEEPING = 'engine.'
@@ -52,7 +52,7 @@ async function look(services: Services, rates: StreamRates): Promise<Overview> {
     at: Math.round(now),
     version,
     role,
-    verdict: verdictOf({ streams, jobs, badItems, live, alerts, pauses, workersAlive, needs }),
+    verdict: overallVerdict({ streams, jobs, badItems, live, alerts, pauses, workersAlive, needs }),
     streams,
     jobs,
     badItems,

@@ -4,7 +4,7 @@ import type { PauseRow } from '../../ledger/control.ts'
 import type { StreamStatus } from '../../ledger/queries.ts'
 import { StreamRates } from './stream-rates.ts'
 import { leftText, streamView } from './stream-view.ts'
-import { type VerdictInput, verdictOf } from './verdict.ts'
+import { overallVerdict, type VerdictInput } from './verdict.ts'
 
 const row: StreamStatus = {
   id: 1,
@@ -101,7 +101,7 @@ describe('the verdict', () => {
     },
   }
   const text = (change: Partial<VerdictInput>): string => {
-    const verdict = verdictOf({ ...input, ...change })
+    const verdict = overallVerdict({ ...input, ...change })
     return `${verdict.state}: ${verdict.text}`
   }
   const alert = { condition: 'x', target: 'y', since: 0, last: 0, count: 1 }

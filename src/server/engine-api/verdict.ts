@@ -21,7 +21,7 @@ export type Verdict = Overview['verdict']
 /** Named one by one; of more, only how many. */
 const NAMED_MAX = 2
 
-export function verdictOf(input: VerdictInput): Verdict {
+export function overallVerdict(input: VerdictInput): Verdict {
   const needs = whatNeedsSomebody(input)
   if (needs !== undefined) return { state: 'attention', text: needs }
   if (isWorking(input)) return { state: 'working', text: whatIsUnderWay(input) }

@@ -147,7 +147,7 @@ export class DriveControl {
         return itemAnswer(world.createFolder(parse(inputs.folder, call)))
       case 'POST file': {
         const { text: words, base64, ...input } = parse(inputs.file, call)
-        return itemAnswer(world.create({ ...input, content: bytesOf({ text: words, base64 }) }))
+        return itemAnswer(world.create({ ...input, content: inputBytes({ text: words, base64 }) }))
       }
       case 'POST shortcut':
         return itemAnswer(
@@ -155,7 +155,7 @@ export class DriveControl {
         )
       case 'POST edit': {
         const { id: target, text: words, base64, ...options } = parse(inputs.edit, call)
-        return itemAnswer(world.edit(target, bytesOf({ text: words, base64 }), options))
+        return itemAnswer(world.edit(target, inputBytes({ text: words, base64 }), options))
       }
       case 'POST rename': {
         const input = parse(inputs.rename, call)
@@ -258,7 +258,7 @@ function itemJson(item: Item): Record<string, unknown> {
   }
 }
 
-function bytesOf(input: { text?: string | undefined; base64?: string | undefined }): string | Buffer {
+function inputBytes(input: { text?: string | undefined; base64?: string | undefined }): string | Buffer {
   if (input.text !== undefined && input.base64 !== undefined)
     throw new UsageError('Give text or base64, not both.')
   return input.base64 === undefined ? (input.text ?? '') : Buffer.from(input.base64, 'base64')

@@ -11,7 +11,7 @@ import {
   noContent,
   type RouteContext,
   type RouteTable,
-  textOf,
+  stringField,
   visibleDrive,
 } from './route.ts'
 
@@ -81,7 +81,7 @@ function list(context: RouteContext): SimAnswer {
 
 function create(context: RouteContext): SimAnswer {
   const { world, user, call } = context
-  const name = textOf(jsonObject(call.body), 'name')
+  const name = stringField(jsonObject(call.body), 'name')
   if (!call.query.get('requestId')) throw badRequest('Required parameter: requestId', 'required')
   if (!name) throw badRequest('The name of a shared drive cannot be empty.', 'invalid')
   const root = world.addDrive({ name, members: [{ email: user.address, role: 'organizer' }] })
@@ -91,7 +91,7 @@ function create(context: RouteContext): SimAnswer {
 function update(context: RouteContext): SimAnswer {
   const { root, access } = visibleDrive(context, context.ids[0]!)
   demand(isAtLeast(access.role, 'organizer'))
-  const name = textOf(jsonObject(context.call.body), 'name')
+  const name = stringField(jsonObject(context.call.body), 'name')
   if (name !== undefined) context.world.renameDrive(root.id, name)
   return answer(context, driveJson(root, access))
 }

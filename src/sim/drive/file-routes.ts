@@ -15,7 +15,7 @@ import {
   pageQuery,
   type RouteContext,
   type RouteTable,
-  textOf,
+  stringField,
   timeOf,
   visibleDrive,
   visibleItem,
@@ -229,15 +229,15 @@ function finishCreate(context: RouteContext, { fields, bytes, mimeType }: Upload
   if (typeof target === 'string') visibleItem(context, target)
   const modifiedMs = timeOf(fields, 'modifiedTime')
   const createdMs = timeOf(fields, 'createdTime')
-  const id = textOf(fields, 'id')
+  const id = stringField(fields, 'id')
   if (id !== undefined && world.items.has(id))
     throw badRequest('A file already exists with the provided ID.', 'fileIdInUse')
-  const description = textOf(fields, 'description')
+  const description = stringField(fields, 'description')
   const item = world.create({
-    name: textOf(fields, 'name') ?? 'Untitled',
+    name: stringField(fields, 'name') ?? 'Untitled',
     parent: parent.item.id,
     by: user.address,
-    mimeType: textOf(fields, 'mimeType') ?? mimeType ?? 'application/octet-stream',
+    mimeType: stringField(fields, 'mimeType') ?? mimeType ?? 'application/octet-stream',
     ...(id === undefined ? {} : { id }),
     ...(bytes === undefined ? {} : { content: Buffer.from(bytes) }),
     ...(typeof target === 'string' ? { target } : {}),
@@ -294,7 +294,7 @@ function finishUpdate(context: RouteContext, { fields, bytes, mimeType }: Upload
   }
   if (bytes) {
     if (isNative(item)) throw badRequest('Native documents take no uploads here.')
-    const type = textOf(fields, 'mimeType') ?? mimeType
+    const type = stringField(fields, 'mimeType') ?? mimeType
     const modifiedMs = timeOf(fields, 'modifiedTime')
     world.edit(id, Buffer.from(bytes), {
       by,
@@ -302,7 +302,7 @@ function finishUpdate(context: RouteContext, { fields, bytes, mimeType }: Upload
       ...(modifiedMs === undefined ? {} : { modifiedMs }),
     })
   }
-  const name = textOf(fields, 'name')
+  const name = stringField(fields, 'name')
   if (name !== undefined && name !== item.name) world.rename(id, name, by)
   touch(context, item, rest)
   move(context, item)
@@ -327,7 +327,7 @@ function touch({ world, user }: RouteContext, item: Item, fields: Record<string,
   ]
   if (!known.some((name) => fields[name] !== undefined)) return
   const change = (one: Item): void => {
-    one.description = textOf(fields, 'description') ?? one.description
+    one.description = stringField(fields, 'description') ?? one.description
     one.properties = { ...one.properties, ...propertiesOf(fields) }
     one.modifiedMs = timeOf(fields, 'modifiedTime') ?? one.modifiedMs
     if (typeof fields.copyRequiresWriterPermission === 'boolean')

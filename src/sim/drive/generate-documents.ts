@@ -11,7 +11,7 @@ export type DocumentSpec = { number: number; seed: number; kinds: KindChoice }
 
 export type GeneratedDocument = { name: string; mimeType: string; content: ContentInput }
 
-export function documentOf({ number, seed, kinds: which }: DocumentSpec): GeneratedDocument {
+export function generatedDocument({ number, seed, kinds: which }: DocumentSpec): GeneratedDocument {
   const random = seededRandom(seed)
   const topic = pick(topics, random)
   const kind = pickKind(kinds[which], random)

@@ -4,7 +4,7 @@
  * subject and a number, and its words are made from those when somebody asks.
  */
 import type { Random } from '../../base/random.ts'
-import { type DocumentSpec, documentOf } from './generate-documents.ts'
+import { type DocumentSpec, generatedDocument } from './generate-documents.ts'
 import { type KindChoice, pick } from './generate-kinds.ts'
 import type { Item } from './item.ts'
 import type { DriveWorld } from './world.ts'
@@ -82,7 +82,7 @@ function generate(world: DriveWorld, options: GenerateOptions, { random, nowMs }
     const folder = pick(folders, random)
     const modifiedMs = Math.floor(toMs - random() * YEARS_MS)
     const spec: DocumentSpec = { number: at, seed: Math.floor(random() * 2 ** 31), kinds }
-    const { name, mimeType, content } = documentOf(spec)
+    const { name, mimeType, content } = generatedDocument(spec)
     const by = folder.owner ?? pick(addresses, random)
     const item = world.create({
       name,

@@ -43,7 +43,7 @@ export class Listing {
     const corpus = corpusOf(query)
     const size = pageSize(query, { max: PAGE_MAX, byDefault: PAGE_DEFAULT })
     const order = orderOf(query.get('orderBy'))
-    const after = startOf(query)
+    const after = pageStart(query)
     const found = this.#found(user, { corpus, query, order, nowMs })
     const from = after ? firstAfter(found, after, order) : 0
     const shown = found.slice(from, from + size)
@@ -256,7 +256,7 @@ function tokenOf(query: URLSearchParams, keys: readonly Key[]): string {
   return TOKEN_PREFIX + Buffer.from(JSON.stringify([listOf(query), keys])).toString('base64url')
 }
 
-function startOf(query: URLSearchParams): Key[] | undefined {
+function pageStart(query: URLSearchParams): Key[] | undefined {
   const token = query.get('pageToken')
   if (token === null || token === '') return undefined
   try {

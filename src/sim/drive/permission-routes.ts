@@ -13,7 +13,7 @@ import {
   noContent,
   type RouteContext,
   type RouteTable,
-  textOf,
+  stringField,
   timeOf,
   visibleItem,
 } from './route.ts'
@@ -129,15 +129,15 @@ function create(context: RouteContext): SimAnswer {
 }
 
 function readPermission(body: Record<string, unknown>, nowMs: number): NewPermission {
-  const type = textOf(body, 'type') as NewPermission['type']
-  const role = textOf(body, 'role')
+  const type = stringField(body, 'type') as NewPermission['type']
+  const role = stringField(body, 'role')
   if (!['user', 'group', 'domain', 'anyone'].includes(type))
     throw badRequest('The permission type field is required.', 'required')
   if (role === undefined || !ROLES.includes(role))
     throw badRequest('The permission role field is required.', 'required')
   const input: NewPermission = { type, role: role as Role }
-  const email = textOf(body, 'emailAddress')
-  const domain = textOf(body, 'domain')
+  const email = stringField(body, 'emailAddress')
+  const domain = stringField(body, 'domain')
   const expiresMs = timeOf(body, 'expirationTime')
   if (type === 'user' || type === 'group') {
     if (!email) throw badRequest('The emailAddress field is required for this type.', 'required')
@@ -175,7 +175,7 @@ function update(context: RouteContext): SimAnswer {
   demand(canShare(item, access))
   const permission = direct(item, context.ids[1]!)
   const body = jsonObject(call.body)
-  const role = textOf(body, 'role')
+  const role = stringField(body, 'role')
   if (role !== undefined && !ROLES.includes(role)) throw badRequest('Invalid role.', 'invalid')
   if (role === 'owner')
     demand(access.role === 'owner' && isTrue(call.query, 'transferOwnership'), 'forbidden')

@@ -192,19 +192,19 @@ function timeTerm(sign: string, value: string, read: (seen: Seen) => number | un
 
 /** `contains` on names is by the beginnings of words. */
 function hasPrefix(text: string, wanted: string): boolean {
-  const words = wordsOf(text)
-  return wordsOf(wanted).every((word) => words.some((one) => one.startsWith(word)))
+  const words = queryWords(text)
+  return queryWords(wanted).every((word) => words.some((one) => one.startsWith(word)))
 }
 
 function hasWords(text: string, wanted: string): boolean {
   if (wanted.startsWith('"') && wanted.endsWith('"')) {
     return text.toLowerCase().includes(wanted.slice(1, -1).toLowerCase())
   }
-  const words = new Set(wordsOf(text))
-  return wordsOf(wanted).every((word) => words.has(word))
+  const words = new Set(queryWords(text))
+  return queryWords(wanted).every((word) => words.has(word))
 }
 
-function wordsOf(text: string): string[] {
+function queryWords(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
 }
 

@@ -112,7 +112,7 @@ export function jsonObject(bytes: Buffer): Record<string, unknown> {
   throw badRequest('Parse Error', 'parseError')
 }
 
-export function textOf(body: Record<string, unknown>, name: string): string | undefined {
+export function stringField(body: Record<string, unknown>, name: string): string | undefined {
   const value = body[name]
   if (value === undefined || value === null) return undefined
   if (typeof value === 'string') return value
@@ -120,7 +120,7 @@ export function textOf(body: Record<string, unknown>, name: string): string | un
 }
 
 export function timeOf(body: Record<string, unknown>, name: string): number | undefined {
-  const text = textOf(body, name)
+  const text = stringField(body, name)
   const ms = text === undefined ? undefined : Date.parse(text)
   if (ms !== undefined && Number.isNaN(ms)) throw badRequest(`Invalid value for field ${name}.`, 'invalid')
   return ms

@@ -123,7 +123,7 @@ export class DriveApi implements Routes {
   #answer(call: SimCall, matched: Matched, plan: FaultPlan | undefined): SimAnswer {
     const { world, listing, uploads, counts, quota, kernel } = this.#options
     const { route, access, ids, isUpload } = matched
-    const problem = problemOf(call, matched)
+    const problem = callFault(call, matched)
     if (problem || !access) return faultAnswer(problem ?? unauthenticatedFault)
     const user = world.users.get(access.address)
     if (!user) return faultAnswer(forbidden('domainPolicy').fault)
@@ -149,7 +149,7 @@ export class DriveApi implements Routes {
   }
 }
 
-function problemOf(call: SimCall, { route, access }: Matched): GoogleFault | undefined {
+function callFault(call: SimCall, { route, access }: Matched): GoogleFault | undefined {
   if (!access) return bearerToken(call) === '' ? missingTokenFault : unauthenticatedFault
   if (!allows(access.scopes, route.need)) return scopeFault(SERVICE)
   for (const name of call.query.keys()) {

@@ -102,7 +102,7 @@ export class DriveWorld {
   // People.
 
   addUser(input: string | { address: string; name?: string }): User {
-    const { address, name = nameOf(address) } = typeof input === 'string' ? { address: input } : input
+    const { address, name = personName(address) } = typeof input === 'string' ? { address: input } : input
     if (this.users.has(address)) throw new UsageError(`There are two users ${address}.`)
     if (this.users.size >= USERS_MAX) throw new UsageError(`There can be ${USERS_MAX} users at most.`)
     const user: User = {
@@ -128,7 +128,7 @@ export class DriveWorld {
   }
 
   addGroup(input: { address: string; name?: string; members?: readonly string[] }): Group {
-    const { address, name = nameOf(address), members = [] } = input
+    const { address, name = personName(address), members = [] } = input
     if (this.groups.has(address)) throw new UsageError(`There are two groups ${address}.`)
     const group: Group = { address, name, members: new Set() }
     this.groups.set(address, group)
@@ -608,7 +608,7 @@ export function domainOf(address: string): string {
   return address.slice(address.indexOf('@') + 1)
 }
 
-function nameOf(address: string): string {
+function personName(address: string): string {
   const words = address.slice(0, address.indexOf('@')).split(/[._-]+/)
   return words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join(' ')
 }

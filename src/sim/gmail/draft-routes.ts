@@ -3,7 +3,7 @@
 import { invalid, notFound } from '../google/errors.ts'
 import type { SimAnswer } from '../server.ts'
 import type { SimDraft } from './mailbox-contract.ts'
-import { changedJson, messageJson, viewOf } from './message-json.ts'
+import { changedJson, messageJson, requestedView } from './message-json.ts'
 import { checkRecipients, placed } from './message-routes.ts'
 import {
   answer,
@@ -49,7 +49,10 @@ function list(context: RouteContext): SimAnswer {
 function get(context: RouteContext): SimAnswer {
   const draft = context.mailbox.draft(context.ids[0]!)
   if (!draft) throw notFound()
-  return answer(context, { id: draft.id, message: messageJson(draft.message, viewOf(context.call.query)) })
+  return answer(context, {
+    id: draft.id,
+    message: messageJson(draft.message, requestedView(context.call.query)),
+  })
 }
 
 function send(context: RouteContext): SimAnswer {

@@ -3,7 +3,15 @@
 import { base64Lines, bytesIn, quotedPrintable, type TransferEncoding } from './generate-charsets.ts'
 import type { Letter } from './generate-letter.ts'
 import { mailDate } from './generate-letter.ts'
-import { documentOf, documentPart, multipart, type Part, part, payload, textPart } from './generate-parts.ts'
+import {
+  documentPart,
+  multipart,
+  numberedDocument,
+  type Part,
+  part,
+  payload,
+  textPart,
+} from './generate-parts.ts'
 import { fromTemplate } from './generate-template.ts'
 import { encodingFor } from './generate-texts.ts'
 import { type Language, WORDINGS } from './generate-words.ts'
@@ -61,7 +69,7 @@ export const CONTENT_ODDITIES = {
     )
   },
   'inline-image': (letter) => {
-    const image = documentPart(documentOf(7, 40), { inline: `pic${letter.plan.index}@example.com` })
+    const image = documentPart(numberedDocument(7, 40), { inline: `pic${letter.plan.index}@example.com` })
     return letter.message(multipart('related', [letter.text('html'), image], bounded(letter)))
   },
   'message-rfc822': (letter) => letter.message(forwarded(letter, 1)),
@@ -114,11 +122,13 @@ export const CONTENT_ODDITIES = {
   },
   'large-attachment': (letter) => {
     const lines = letter.random() < HUGE_SHARE ? HUGE_LINES : LARGE_LINES * letter.random()
-    const large = documentOf(100_000 + letter.plan.index, Math.ceil(lines * letter.plan.scale))
+    const large = numberedDocument(100_000 + letter.plan.index, Math.ceil(lines * letter.plan.scale))
     return letter.message(multipart('mixed', [letter.text(), documentPart(large)], bounded(letter)))
   },
   'shared-attachment': (letter) =>
-    letter.message(multipart('mixed', [letter.text(), documentPart(documentOf(1, 400))], bounded(letter))),
+    letter.message(
+      multipart('mixed', [letter.text(), documentPart(numberedDocument(1, 400))], bounded(letter)),
+    ),
 
   'bare-lf': (letter) => letter.message(letter.alternative()).replaceAll('\r\n', '\n'),
   'mixed-line-ends': (letter) => {
@@ -204,7 +214,7 @@ function hostileHtml(html: string): Compose {
 function named(parameters: string): Compose {
   return (letter) => {
     const name = parameters === '' ? 'x-none=1' : parameters
-    const document = { ...documentOf(3, 4), type: 'application/octet-stream' }
+    const document = { ...numberedDocument(3, 4), type: 'application/octet-stream' }
     return letter.message(
       multipart('mixed', [letter.text(), documentPart(document, { name })], bounded(letter)),
     )

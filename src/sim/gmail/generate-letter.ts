@@ -6,8 +6,8 @@ import type { Random } from '../../base/random.ts'
 import { mixed, oneOf, skewed, zipf } from './generate-chance.ts'
 import {
   type Document,
-  documentOf,
   multipart,
+  numberedDocument,
   PAYLOAD_LINES_MAX,
   type Part,
   textPart,
@@ -150,7 +150,7 @@ export class Letter {
     const number = isShared ? zipf(this.random, SHARED_DOCUMENTS) : SHARED_DOCUMENTS + this.plan.index
     const hash = mixed(number, 0x512e)
     const size = skewed(seeded(hash), { median: 260, spread: 1.1, max: PAYLOAD_LINES_MAX })
-    return documentOf(number, Math.ceil(size * this.plan.scale))
+    return numberedDocument(number, Math.ceil(size * this.plan.scale))
   }
 }
 

@@ -93,7 +93,7 @@ const DOCUMENT_NAMES = [
 ]
 
 /** The document of this number: name, type, size and bytes follow from it alone. */
-export function documentOf(number: number, lines: number): Document {
+export function numberedDocument(number: number, lines: number): Document {
   const hash = mixed(0xd0c, number)
   const [extension, type, magic] = EXTENSIONS[hash % EXTENSIONS.length]!
   const name = `${DOCUMENT_NAMES[(hash >>> 8) % DOCUMENT_NAMES.length]} ${number}.${extension}`

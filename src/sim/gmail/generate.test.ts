@@ -10,7 +10,7 @@ import { kindAt, MESSAGE_KINDS, type MessageKind } from './generate-kinds.ts'
 import { WORDINGS } from './generate-words.ts'
 import type { Mailbox, SimMessage } from './mailbox.ts'
 import type { StoredMessage } from './mailbox-message.ts'
-import { contentOf, topHeaders } from './message-content.ts'
+import { parsedContent, topHeaders } from './message-content.ts'
 import { headerOf } from './message-headers.ts'
 import { messageIdOf } from './search-match.ts'
 
@@ -228,7 +228,7 @@ describe('charsets', () => {
       ['encoding-base64', WORDINGS.de.closing],
     ]
     for (const [kind, text] of readings) {
-      assert.ok(contentOf(kinds.get(kind)!.raw()).text.includes(text), `${kind} lacks ${text}`)
+      assert.ok(parsedContent(kinds.get(kind)!.raw()).text.includes(text), `${kind} lacks ${text}`)
     }
   })
 })

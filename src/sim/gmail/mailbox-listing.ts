@@ -9,7 +9,7 @@ import type { MessageIndex } from './mailbox-index.ts'
 import type { LabelBook } from './mailbox-labels.ts'
 import type { StoredMessage } from './mailbox-message.ts'
 import { parseSearch } from './search.ts'
-import { type Match, planOf } from './search-match.ts'
+import { type Match, searchPlan } from './search-match.ts'
 
 const PAGE_DEFAULT = 100
 const PAGE_MAX = 500
@@ -59,7 +59,7 @@ export function listPage(
 }
 
 function searchOf(listing: Listing, request: ListRequest): { fromMs: number; toMs: number; match: Match } {
-  const plan = planOf(parseSearch(request.q ?? '', listing.nowMs), listing)
+  const plan = searchPlan(parseSearch(request.q ?? '', listing.nowMs), listing)
   const wanted = request.labelIds ?? []
   for (const id of wanted) {
     if (!listing.labels.get(id)) throw mailboxFault('sim-invalid', `Invalid label: ${id}`)

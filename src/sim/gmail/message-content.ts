@@ -29,7 +29,7 @@ export type MessageContent = {
 
 type Part = { bytes: string; depth: number }
 
-export function contentOf(raw: Buffer): MessageContent {
+export function parsedContent(raw: Buffer): MessageContent {
   const content: MessageContent = { headers: [], text: '', filenames: [], hasAttachment: false }
   const waiting: Part[] = [{ bytes: raw.toString('latin1'), depth: 0 }]
   for (let seen = 0; waiting.length > 0 && seen < PARTS_MAX; seen += 1) {
@@ -65,7 +65,7 @@ export function topHeaders(raw: Buffer): Header[] {
 }
 
 export function snippetOf(raw: Buffer): string {
-  const text = contentOf(raw).text.replaceAll(/\s+/g, ' ').trim()
+  const text = parsedContent(raw).text.replaceAll(/\s+/g, ' ').trim()
   // Gmail's snippets are HTML text.
   return escapeHtml([...text.slice(0, SNIPPET_CHARS_MAX * 2)].slice(0, SNIPPET_CHARS_MAX).join(''))
 }

@@ -18,7 +18,7 @@ const JSON_HEADERS = { 'content-type': 'application/json; charset=UTF-8' }
 const SNIPPET_BYTES = 8 * 1024
 const NOT_ASCII = /[\u0080-\uffff]/g
 
-export function viewOf(query: URLSearchParams): MessageView {
+export function requestedView(query: URLSearchParams): MessageView {
   const format = (query.get('format') ?? 'full').toLowerCase()
   if (format !== 'minimal' && format !== 'full' && format !== 'raw' && format !== 'metadata') {
     throw invalid(`Invalid value at 'format' (type.googleapis.com/gmail.v1.Format), "${format}"`)

@@ -4,7 +4,7 @@ import { GoogleError, invalid, notFound } from '../google/errors.ts'
 import type { SimAnswer } from '../server.ts'
 import type { NewMessage } from './mailbox-contract.ts'
 import { dateHeaderMs, topHeaders } from './message-content.ts'
-import { changedJson, messageAnswer, viewOf } from './message-json.ts'
+import { changedJson, messageAnswer, requestedView } from './message-json.ts'
 import { attachmentOf, base64url } from './payload.ts'
 import {
   answer,
@@ -75,7 +75,7 @@ function list(context: RouteContext): SimAnswer {
 }
 
 function get(context: RouteContext): SimAnswer {
-  const view = viewOf(context.call.query)
+  const view = requestedView(context.call.query)
   const message = context.mailbox.get(context.ids[0]!)
   if (!message) throw notFound()
   return messageAnswer(message, view, context.selection)

@@ -123,7 +123,7 @@ export class GmailApi implements Routes {
     const { mailboxes, quota, push, kernel } = this.#options
     const { route, access, ids, isUpload } = matched
     const mailbox = access && mailboxes.get(access.address)
-    const problem = problemOf(call, matched)
+    const problem = callFault(call, matched)
     if (problem || !access || !mailbox) return faultAnswer(problem ?? unauthenticatedFault)
     const refused = quota.charge(access.address, route.name)
     if (refused) return faultAnswer(quotaFault(SERVICE, refused))
@@ -212,7 +212,7 @@ export class GmailApi implements Routes {
   }
 }
 
-function problemOf(call: SimCall, { route, ids, user, access }: Matched): GoogleFault | undefined {
+function callFault(call: SimCall, { route, ids, user, access }: Matched): GoogleFault | undefined {
   if (!access) return bearerToken(call) === '' ? missingTokenFault : unauthenticatedFault
   if (user !== 'me' && user.toLowerCase() !== access.address.toLowerCase()) return delegationFault(user)
   if (!allows(access.scopes, route.need)) return scopeFault(SERVICE)

@@ -4,7 +4,7 @@
  */
 import type { LabelBook } from './mailbox-labels.ts'
 import type { StoredMessage } from './mailbox-message.ts'
-import { contentOf, type MessageContent, shownHeader } from './message-content.ts'
+import { type MessageContent, parsedContent, shownHeader } from './message-content.ts'
 import { headerOf } from './message-headers.ts'
 import type { Condition, TextField } from './search.ts'
 
@@ -21,7 +21,7 @@ export type SearchPlan = {
 
 export type MatchContext = { address: string; labels: LabelBook }
 
-export function planOf(condition: Condition, context: MatchContext): SearchPlan {
+export function searchPlan(condition: Condition, context: MatchContext): SearchPlan {
   const terms = condition.kind === 'and' ? condition.terms : [condition]
   let fromMs = Number.NEGATIVE_INFINITY
   let toMs = Number.POSITIVE_INFINITY
@@ -157,9 +157,9 @@ function having(what: string, labels: LabelBook): Match {
 
 function holding(field: TextField, text: string, address: string): Match {
   const isPerson = ['from', 'to', 'cc', 'bcc', 'deliveredto'].includes(field)
-  const wanted = wordsOf(isPerson && text.toLowerCase() === 'me' ? address : text)
+  const wanted = foldedWords(isPerson && text.toLowerCase() === 'me' ? address : text)
   if (wanted === '') return nothing
-  return (message) => ` ${wordsOf(fieldText(contentFor(message), field))} `.includes(` ${wanted} `)
+  return (message) => ` ${foldedWords(fieldText(contentFor(message), field))} `.includes(` ${wanted} `)
 }
 
 function fieldText(content: MessageContent, field: TextField): string {
@@ -173,7 +173,7 @@ function fieldText(content: MessageContent, field: TextField): string {
 }
 
 /** Words in lower case with single spaces: Gmail finds whole words, whatever stands between them. */
-function wordsOf(text: string): string {
+function foldedWords(text: string): string {
   return (
     text
       .normalize('NFKC')
@@ -186,6 +186,6 @@ function wordsOf(text: string): string {
 let remembered: { message: StoredMessage; content: MessageContent } | undefined
 
 function contentFor(message: StoredMessage): MessageContent {
-  if (remembered?.message !== message) remembered = { message, content: contentOf(message.raw()) }
+  if (remembered?.message !== message) remembered = { message, content: parsedContent(message.raw()) }
   return remembered.content
 }

@@ -3,7 +3,7 @@
 import { notFound } from '../google/errors.ts'
 import type { SimAnswer } from '../server.ts'
 import type { SimThread } from './mailbox-contract.ts'
-import { changedJson, messageJson, viewOf } from './message-json.ts'
+import { changedJson, messageJson, requestedView } from './message-json.ts'
 import { labelChange } from './message-routes.ts'
 import { answer, listRequest, noContent, type RouteContext, type RouteTable } from './route.ts'
 
@@ -44,7 +44,7 @@ function list(context: RouteContext): SimAnswer {
 function get(context: RouteContext): SimAnswer {
   const thread = context.mailbox.thread(context.ids[0]!)
   if (!thread) throw notFound()
-  const view = viewOf(context.call.query)
+  const view = requestedView(context.call.query)
   const messages = thread.messages.map((message) => messageJson(message, view))
   return answer(context, { id: thread.id, historyId: String(thread.historyId), messages })
 }

@@ -48,7 +48,7 @@ export function parseAddress(path: string): GraphAddress | 'wrong' | undefined {
     return { driveId, item: { start, path: [], isByPath: false }, ...actionOf(after.replace(/^\//, '')) }
   }
   const end = after.indexOf(':', 1)
-  const names = namesOf(end < 0 ? after.slice(1) : after.slice(1, end))
+  const names = decodedNames(end < 0 ? after.slice(1) : after.slice(1, end))
   if (!names) return 'wrong'
   const action = end < 0 ? '' : after.slice(end + 1).replace(/^\//, '')
   return { driveId, item: { start, path: names, isByPath: true }, ...actionOf(action) }
@@ -57,7 +57,7 @@ export function parseAddress(path: string): GraphAddress | 'wrong' | undefined {
 /** `/drive/root:/a/b` or `/drives/ID/root:/a/b`, as a parentReference may say it. */
 export function parseReferencePath(path: string): readonly string[] | undefined {
   const match = /^(?:\/drives?(?:\/[^/]+)?)?\/root:?(\/.*)?$/.exec(path)
-  return match ? namesOf(match[1] ?? '') : undefined
+  return match ? decodedNames(match[1] ?? '') : undefined
 }
 
 function actionOf(text: string): { action: string; argument: string | undefined } {
@@ -67,7 +67,7 @@ function actionOf(text: string): { action: string; argument: string | undefined 
   return { action, argument: argument ?? undefined }
 }
 
-function namesOf(path: string): string[] | undefined {
+function decodedNames(path: string): string[] | undefined {
   // Decoded first: the service takes %2F for a separator like any other.
   return decoded(path)
     ?.split('/')

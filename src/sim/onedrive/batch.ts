@@ -50,13 +50,13 @@ function readPart(request: unknown, { prefix, outer }: { prefix: string; outer: 
       verb: method.toUpperCase(),
       origin: outer.origin,
       headers: { ...own, authorization: outer.headers.authorization },
-      body: bodyOf(body),
+      body: requestBody(body),
     },
   }
 }
 
 /** JSON as it is; anything else as base64. */
-function bodyOf(body: unknown): Buffer {
+function requestBody(body: unknown): Buffer {
   if (body === undefined || body === null) return Buffer.alloc(0)
   return typeof body === 'string' ? Buffer.from(body, 'base64') : Buffer.from(JSON.stringify(body))
 }

@@ -3,6 +3,7 @@ import { jsonAnswer, type SimAnswer } from '../server.ts'
 import { GraphError, graphFault, invalid } from './errors.ts'
 import type { Item } from './item.ts'
 import {
+  addressedPlace,
   checkPrecondition,
   conflictOf,
   type GraphContext,
@@ -11,7 +12,6 @@ import {
   itemOf,
   jsonBody,
   modified,
-  placeOf,
   timesOf,
 } from './route.ts'
 import type { UploadSession, UploadTarget } from './upload-sessions.ts'
@@ -32,7 +32,7 @@ export const contentRoutes: GraphRoutes = {
 
 function putContent(context: GraphContext): SimAnswer {
   const { sim, call, address } = context
-  const { parent, name, there } = placeOf(context)
+  const { parent, name, there } = addressedPlace(context)
   checkPrecondition(context, there)
   const conflict = conflictOf(context, {}, 'replace')
   if (there && there.kind !== 'file' && conflict === 'replace') throw notAFile()
@@ -71,7 +71,7 @@ function createSession(context: GraphContext): SimAnswer {
   const body = jsonBody(context)
   const item = (body.item ?? {}) as Record<string, unknown>
   if (typeof item !== 'object' || Array.isArray(item)) throw invalid('Invalid item.')
-  const { parent, name: placeName, there } = placeOf(context)
+  const { parent, name: placeName, there } = addressedPlace(context)
   const name = typeof item.name === 'string' ? item.name : placeName
   const ifMatch = call.headers['if-match']
   if (ifMatch !== undefined && sim.quirks.sessionIfMatchRefused) throw modified()

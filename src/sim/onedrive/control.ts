@@ -5,7 +5,7 @@ import { parse } from '../control.ts'
 import { jsonAnswer, type SimAnswer, type SimCall } from '../server.ts'
 import { type ContentInput, readContent } from './content.ts'
 import { DriveFault } from './drive-fault.ts'
-import { type Item, pathOf, sizeOf } from './item.ts'
+import { type Item, itemPath, sizeOf } from './item.ts'
 import type { OneDrive } from './onedrive.ts'
 import { quirkSwitches } from './quirks.ts'
 import type { SimDrive } from './sim-drive.ts'
@@ -210,5 +210,5 @@ function contentAnswer(sim: SimDrive, key: string): SimAnswer {
 
 function itemAnswer(item: Item): SimAnswer {
   const { id, name, kind } = item
-  return jsonAnswer({ id, name, kind, path: pathOf(item), size: sizeOf(item), hash: item.content?.hash })
+  return jsonAnswer({ id, name, kind, path: itemPath(item), size: sizeOf(item), hash: item.content?.hash })
 }

@@ -2,7 +2,7 @@
 import { UsageError } from '../../base/errors.ts'
 import { bytesOfContent, type ContentInput } from './content.ts'
 import type { ConflictBehavior, Drive, FileTimes } from './drive.ts'
-import { type Item, pathOf } from './item.ts'
+import { type Item, itemPath } from './item.ts'
 
 export class Device {
   readonly #drive: Drive
@@ -56,7 +56,7 @@ export class Device {
       if (name === '') continue
       const there = this.#drive.child(folder, name)
       folder = there ?? this.#drive.createFolder(folder, name).item
-      if (!folder.children) throw new UsageError(`${pathOf(folder)} is a file.`)
+      if (!folder.children) throw new UsageError(`${itemPath(folder)} is a file.`)
     }
     return folder
   }

@@ -1,6 +1,6 @@
 /** All that is and was in a drive, for an oracle. */
 import type { Drive } from './drive.ts'
-import { type Item, type ItemKind, pathOf, sizeOf, subtree } from './item.ts'
+import { type Item, type ItemKind, itemPath, sizeOf, subtree } from './item.ts'
 import { cTagOf, eTagOf } from './item-json.ts'
 
 export type DumpedItem = {
@@ -41,7 +41,7 @@ export type DriveDump = {
 
 export function dumpDrive(drive: Drive): DriveDump {
   const items: DumpedItem[] = []
-  for (const item of drive.items()) if (item.parent) items.push(dumpItem(drive, item, pathOf(item)))
+  for (const item of drive.items()) if (item.parent) items.push(dumpItem(drive, item, itemPath(item)))
   return {
     driveId: drive.id,
     type: drive.type,
@@ -60,9 +60,9 @@ function deleted(
 ): DeletedItem[] {
   const found: DeletedItem[] = []
   for (const { item, path, deletedMs } of entries) {
-    const own = pathOf(item)
+    const own = itemPath(item)
     for (const one of subtree(item)) {
-      found.push({ ...dumpItem(drive, one, path + pathOf(one).slice(own.length)), deletedMs })
+      found.push({ ...dumpItem(drive, one, path + itemPath(one).slice(own.length)), deletedMs })
     }
   }
   return found

@@ -14,7 +14,7 @@ import type { Random } from '../../base/random.ts'
 import { ChangeLog, type DeltaPage, type DeltaRequest } from './change-log.ts'
 import { type Content, type ContentInput, ContentStore } from './content.ts'
 import { DriveFault } from './drive-fault.ts'
-import { ancestorsOf, type Item, type ItemKind, isWithin, pathOf, sizeOf, subtree } from './item.ts'
+import { ancestorsOf, type Item, type ItemKind, isWithin, itemPath, sizeOf, subtree } from './item.ts'
 import { nameKey, nameProblem, numberedName, PATH_CHARS_MAX } from './names.ts'
 
 export type DriveType = 'personal' | 'business'
@@ -190,7 +190,7 @@ export class Drive {
 
   delete(item: Item): void {
     if (!item.parent) throw new DriveFault('accessDenied', 'The root folder cannot be deleted.')
-    const path = pathOf(item)
+    const path = itemPath(item)
     this.#detach(item)
     this.#binBytes += sizeOf(item)
     for (const one of subtree(item)) one.deleted = one === item ? 'directly' : 'with-parent'
@@ -304,7 +304,7 @@ export class Drive {
     if (parent.deleted !== 'no') throw new DriveFault('itemNotFound', 'The parent does not exist any more.')
     const problem = nameProblem(name, { isInRoot: parent === this.root })
     if (problem) throw new DriveFault('invalidRequest', problem)
-    if (pathOf(parent).length + 1 + name.length > PATH_CHARS_MAX) {
+    if (itemPath(parent).length + 1 + name.length > PATH_CHARS_MAX) {
       throw new DriveFault('invalidRequest', `The path is longer than ${PATH_CHARS_MAX} characters.`)
     }
   }

@@ -44,10 +44,10 @@ export function generateDrive({ state, device }: SimDrive, options: GenerateDriv
     const folder = folders[Math.floor(random() * folders.length)]!
     const parent = folder === '' ? state.root : device.item(folder)
     const modifiedMs = Math.floor(nowMs - random() * YEARS_MS)
-    const content = state.addContent(contentOf(random, at, options.sizes ?? 'mixed'))
+    const content = state.addContent(generatedContent(random, at, options.sizes ?? 'mixed'))
     state.putFile({
       parent,
-      name: nameOf(random, at),
+      name: generatedName(random, at),
       content,
       conflict: 'rename',
       times: { createdMs: modifiedMs, modifiedMs },
@@ -71,7 +71,7 @@ function makeFolders(device: Device, random: Random, count: number): string[] {
   return folders
 }
 
-function nameOf(random: Random, at: number): string {
+function generatedName(random: Random, at: number): string {
   const extension = EXTENSIONS[Math.floor(random() * EXTENSIONS.length)]!
   const words =
     random() < 0.02 ? Array.from({ length: 15 }, () => wordOf(random)) : [wordOf(random), wordOf(random)]
@@ -84,7 +84,7 @@ function wordOf(random: Random): string {
 }
 
 /** One in fifty is empty, most are small, a few have some megabytes. */
-function contentOf(
+function generatedContent(
   random: Random,
   at: number,
   sizes: 'mixed' | 'small',

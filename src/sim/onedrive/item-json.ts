@@ -1,6 +1,6 @@
 /** Items as Microsoft Graph shows them, with the quirks that are on. */
 import type { Drive } from './drive.ts'
-import { type Item, pathOf, sizeOf } from './item.ts'
+import { type Item, itemPath, sizeOf } from './item.ts'
 import { isChosen, type Quirks } from './quirks.ts'
 
 export type ItemJson = Record<string, unknown>
@@ -114,7 +114,7 @@ function parentReference(drive: Drive, item: Item, quirks: Quirks, options: Show
   if (!parent) return reference
   reference.id = parent.id
   if (options.isDelta || quirks.pathMissing) return reference
-  const path = pathOf(parent)
+  const path = itemPath(parent)
   const encoded = path === '' ? '' : `/${path.split('/').map(encodeURIComponent).join('/')}`
   reference.path = `/drives/${drive.id}/root:${encoded}`
   return reference

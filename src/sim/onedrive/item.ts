@@ -49,7 +49,7 @@ export function ancestorsOf(item: Item): Item[] {
 }
 
 /** From the root, without a leading slash; empty for the root itself. */
-export function pathOf(item: Item): string {
+export function itemPath(item: Item): string {
   let path = ''
   for (let at = item; at.parent; at = at.parent) path = path === '' ? at.name : `${at.name}/${path}`
   return path

@@ -59,7 +59,11 @@ export function itemOf(context: GraphContext): Item {
 }
 
 /** Where a new item is to be, and what stands there now. */
-export function placeOf(context: GraphContext): { parent: Item; name: string; there: Item | undefined } {
+export function addressedPlace(context: GraphContext): {
+  parent: Item
+  name: string
+  there: Item | undefined
+} {
   const { address, drive } = context
   const named = address.item
   if (!named?.isByPath || named.path.length === 0) {
@@ -67,7 +71,7 @@ export function placeOf(context: GraphContext): { parent: Item; name: string; th
     if (!there.parent) throw invalid('The root folder has no content.')
     return { parent: there.parent, name: there.name, there }
   }
-  const start = startOf(context, named)
+  const start = startItem(context, named)
   if (!start) throw notFound('The resource could not be found.')
   const name = named.path.at(-1)!
   let parent = start
@@ -87,11 +91,11 @@ export function checkFreshParent({ sim, drive }: GraphContext, parent: Item): vo
 }
 
 function lookUp(context: GraphContext, named: ItemAddress): Item | undefined {
-  const start = startOf(context, named)
+  const start = startItem(context, named)
   return start && named.path.length > 0 ? context.drive.at(named.path, start) : start
 }
 
-function startOf({ drive }: GraphContext, { start }: ItemAddress): Item | undefined {
+function startItem({ drive }: GraphContext, { start }: ItemAddress): Item | undefined {
   if (start.kind === 'root') return drive.root
   if (start.kind === 'id') return start.id === 'root' ? drive.root : drive.get(start.id)
   for (const item of drive.root.children!.values()) if (item.specialName === start.name) return item

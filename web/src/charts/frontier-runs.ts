@@ -4,7 +4,7 @@ import type { FrontierView } from '../../../src/app/schemas.ts'
 export type CellKind = 'done' | 'bad' | 'active' | 'waiting'
 export type Run = { kind: CellKind; from: number; cells: number }
 
-export function kindOf(cell: Pick<FrontierView['cells'][number], 'state' | 'bad'>): CellKind {
+export function cellKind(cell: Pick<FrontierView['cells'][number], 'state' | 'bad'>): CellKind {
   if (cell.bad > 0) return 'bad'
   return cell.state === 'settled' ? 'done' : cell.state
 }
@@ -12,7 +12,7 @@ export function kindOf(cell: Pick<FrontierView['cells'][number], 'state' | 'bad'
 export function runsOf(cells: FrontierView['cells']): Run[] {
   const runs: Run[] = []
   cells.forEach((cell, at) => {
-    const kind = kindOf(cell)
+    const kind = cellKind(cell)
     const last = runs.at(-1)
     if (last?.kind === kind) last.cells += 1
     else runs.push({ kind, from: at, cells: 1 })

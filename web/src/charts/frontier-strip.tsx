@@ -3,7 +3,7 @@ import '../styles/frontier-strip.css'
 import { Skeleton } from '../components/notes.tsx'
 import { formatPlural, formatPosition, formatShare } from '../format.ts'
 import { useFrontier } from '../queries.ts'
-import { edgesOf, placeOf, WIDTH } from '../stream/picture-shapes.ts'
+import { cellOffset, edgesOf, WIDTH } from '../stream/picture-shapes.ts'
 import { BAND_HEIGHT, FrontierBand } from './frontier-band.tsx'
 import { markCell } from './frontier-runs.ts'
 
@@ -33,7 +33,7 @@ export function FrontierStrip({ stream }: { stream: string }) {
   const label = `${formatShare(share)} of ${formatPlural(data.segments, 'slice')} done; the mark stands at ${formatPosition(stream, data.markAt)}`
   // As wide as in the large picture: a place here is the same place there.
   const edges = edgesOf(cells)
-  const markAt = placeOf(edges, markCell(data))
+  const markAt = cellOffset(edges, markCell(data))
   return (
     <div class="strip">
       <svg

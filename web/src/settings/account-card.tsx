@@ -24,7 +24,7 @@ type AccountCardProps = { account: Account; service: ServiceView; parts: Account
 
 export function AccountCard({ account, service, parts, onConnect }: AccountCardProps) {
   const shown = shownOf(account, parts)
-  const state = stateOf(account, service, shown)
+  const state = accountState(account, service, shown)
   const { tone, hint } = state
   const access = service.levels.find(({ level }) => level === account.access)
   const words = shown.flatMap(({ part, told }) => part.words?.(told) ?? [])
@@ -59,7 +59,7 @@ export function AccountCard({ account, service, parts, onConnect }: AccountCardP
 }
 
 /** By what needs somebody first. */
-function stateOf(account: Account, { company }: ServiceView, shown: readonly Shown[]): AccountState {
+function accountState(account: Account, { company }: ServiceView, shown: readonly Shown[]): AccountState {
   if (account.state === 'sign-in') {
     return {
       text: 'Sign in again',

@@ -5,7 +5,7 @@ import type { FrontierView } from '../../../src/app/schemas.ts'
 import { BAND_HEIGHT, FrontierBand } from '../charts/frontier-band.tsx'
 import { markCell } from '../charts/frontier-runs.ts'
 import { cellText, placeText } from './cell-text.ts'
-import { barsOf, cellAt, edgesOf, placeOf, ticksOf, WIDTH } from './picture-shapes.ts'
+import { barsOf, cellAt, cellOffset, edgesOf, ticksOf, WIDTH } from './picture-shapes.ts'
 import { closer, type Stretch, stretchOf } from './zoom.ts'
 
 const BARS_HEIGHT = 100
@@ -109,7 +109,7 @@ function Shapes({ cells, edges }: { cells: FrontierView['cells']; edges: Edges }
       </svg>
       <div class="frontier-bad">
         {cells.map((cell, at) =>
-          cell.bad > 0 ? <span key={cell.from} style={{ left: share(placeOf(edges, at + 0.5)) }} /> : null,
+          cell.bad > 0 ? <span key={cell.from} style={{ left: share(cellOffset(edges, at + 0.5)) }} /> : null,
         )}
       </div>
     </>
@@ -133,7 +133,7 @@ function Mark({ frontier, edges }: { frontier: FrontierView; edges: Edges }) {
   const { cells, markAt, stream } = frontier
   // Outside of a stretch that is looked at closely; its edge would be a wrong place.
   if (markAt < cells[0]!.from || markAt > cells.at(-1)!.to) return null
-  const at = placeOf(edges, markCell(frontier))
+  const at = cellOffset(edges, markCell(frontier))
   return (
     <>
       <span class="frontier-mark" style={{ left: share(at) }} />

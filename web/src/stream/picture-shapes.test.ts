@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { barsOf, cellAt, edgesOf, placeOf, ticksOf } from './picture-shapes.ts'
+import { barsOf, cellAt, cellOffset, edgesOf, ticksOf } from './picture-shapes.ts'
 import type { Cell } from './zoom.ts'
 
 const cell = (from: number, to: number, listed = 0, stored = 0): Cell => ({
@@ -40,7 +40,7 @@ test('a place in the picture and a cell are found from each other', () => {
     [0, 0, 0, 1, 2, 2, 2],
   )
   assert.deepEqual(
-    [0, 0.5, 1, 2.5, 3].map((at) => placeOf(edges, at)),
+    [0, 0.5, 1, 2.5, 3].map((at) => cellOffset(edges, at)),
     [0, 125, 250, 750, 1000],
   )
 })

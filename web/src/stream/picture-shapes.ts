@@ -32,7 +32,7 @@ export function cellAt(edges: readonly number[], x: number): number {
 }
 
 /** A place that is counted in cells, such as 3.5 for the middle of the fourth. */
-export function placeOf(edges: readonly number[], cell: number): number {
+export function cellOffset(edges: readonly number[], cell: number): number {
   const at = Math.max(0, Math.min(edges.length - 2, Math.floor(cell)))
   const [start = 0, end = WIDTH] = [edges[at], edges[at + 1]]
   return start + (end - start) * Math.min(1, cell - at)

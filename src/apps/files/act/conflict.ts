@@ -36,7 +36,15 @@ import type { Digests, LocalRow, LocalStat, RemoteRow } from '../trees.ts'
 import { endAgreed } from './agreed.ts'
 import { hashInside } from './content.ts'
 import { lookAtItem, notGiven, staleWith } from './fresh-look.ts'
-import { asObject, goneHere, lookAsSeen, namesOf, otherHere, rootOf, unreadableHere } from './local-side.ts'
+import {
+  asObject,
+  goneHere,
+  localNames,
+  lookAsSeen,
+  otherHere,
+  rootOf,
+  unreadableHere,
+} from './local-side.ts'
 import { type NamesakeDeps, yieldName } from './namesake.ts'
 import { type Fetched, fetchContent } from './partial.ts'
 
@@ -249,7 +257,7 @@ async function setAside(
   how: Pick<Aside, 'kind' | 'isDetached'>,
 ): Promise<Ended> {
   const local = context.case.local!
-  const names = await namesOf(context, root, local)
+  const names = await localNames(context, root, local)
   if (!names) return goneHere(context, 'where it is here is not known')
   try {
     const look = lookInside(root, names)
@@ -292,7 +300,7 @@ async function renamed(
 async function asideAlready(context: ActionContext, root: Root): Promise<Ended | undefined> {
   const local = context.case.local!
   const aside = asideSchema.safeParse(asObject(context.job.checkpoint).aside)
-  const names = aside.success ? await namesOf(context, root, local) : undefined
+  const names = aside.success ? await localNames(context, root, local) : undefined
   if (!aside.success || !names) return undefined
   const copy = lookInside(root, [...names.slice(0, -1), aside.data.copyName])
   const isOwn = copy?.type === local.type && isSameThing(copy, local)

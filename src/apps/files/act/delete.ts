@@ -19,13 +19,13 @@ import { isOther } from '../store/remote-tree.ts'
 import { putLocal } from '../store/rows.ts'
 import { isAgreedContent, type LocalRow, type RemoteRow } from '../trees.ts'
 import { type Disk, hashInside } from './content.ts'
-import { codeOf, isAsKnown, lookAtItem, notGiven, refusedAgain, staleWith } from './fresh-look.ts'
+import { errorCode, isAsKnown, lookAtItem, notGiven, refusedAgain, staleWith } from './fresh-look.ts'
 import {
   BEHIND_LINK,
   folderNames,
   goneHere,
   isBehindLink,
-  namesOf,
+  localNames,
   otherHere,
   rootOf,
   seenInstead,
@@ -36,7 +36,7 @@ export function deleteLocalRun({ disk }: { disk: Disk }): VerbRun {
   return async (context) => {
     const local = context.case.local!
     const root = rootOf(context.pair)
-    const names = await namesOf(context, root, local)
+    const names = await localNames(context, root, local)
     if (!names) return goneHere(context, 'where it is here is not known')
     if (await isBehindLink(context, root, local)) return { end: 'left', because: BEHIND_LINK }
     try {
@@ -201,7 +201,7 @@ export const deleteRemoteRun: VerbRun = async (context) => {
     }
     return gone(context, counts)
   } catch (thrown) {
-    const code = codeOf(thrown)
+    const code = errorCode(thrown)
     if (code !== 'not-found' && code !== 'precondition-failed') throw thrown
     const now = await lookAtItem(context, remote.itemId)
     // Deleted by a try that was interrupted, or by somebody: delta tells, and then it is forgotten.

@@ -14,7 +14,7 @@ import { endAgreed } from './agreed.ts'
 import { type Disk, hashInside } from './content.ts'
 import {
   goneHere,
-  namesOf,
+  localNames,
   otherHere,
   type Place,
   placeOfItem,
@@ -69,7 +69,7 @@ async function findTarget(
     return free && { ...free, replaces: undefined }
   }
   const folder = await store.localRow(pair.name, local.parentId)
-  const names = await namesOf(context, root, local)
+  const names = await localNames(context, root, local)
   return folder && names && { folder, names, replaces: local }
 }
 

@@ -54,7 +54,7 @@ async function orMissing<T>(looking: Looking, look: () => Promise<T | undefined>
   try {
     return await look()
   } catch (thrown) {
-    if (codeOf(thrown) !== 'not-found') throw thrown
+    if (errorCode(thrown) !== 'not-found') throw thrown
     await checkDrive(looking)
     return undefined
   }
@@ -65,7 +65,7 @@ async function checkDrive({ pair, job }: Looking): Promise<void> {
   try {
     await pair.client.root(pair.driveId, { signal: job.signal })
   } catch (thrown) {
-    if (codeOf(thrown) !== 'not-found') throw thrown
+    if (errorCode(thrown) !== 'not-found') throw thrown
     throw new TidemarkError('OneDrive does not show this drive to the account any more', {
       kind: 'transient',
       code: 'drive-missing',
@@ -75,7 +75,7 @@ async function checkDrive({ pair, job }: Looking): Promise<void> {
   }
 }
 
-export function codeOf(thrown: unknown): string | undefined {
+export function errorCode(thrown: unknown): string | undefined {
   return asTidemarkError(thrown).code
 }
 

@@ -64,7 +64,7 @@ export async function placeOfItem(
  * Of a row, as they are on the disk; undefined where a folder above it is not known. Where links are followed, those
  * above it are; whether it is one itself matters only to who reads it: nothing else is ever done to what it leads to.
  */
-export async function namesOf(
+export async function localNames(
   { pair, store }: Acting,
   root: Root,
   local: Pick<LocalRow, 'id'>,
@@ -152,7 +152,7 @@ export async function lookAsSeen(
   root: Root,
   local: LocalRow,
 ): Promise<AsSeen | { ended: Ended }> {
-  const names = await namesOf(context, root, local, { isRead: true })
+  const names = await localNames(context, root, local, { isRead: true })
   if (!names) return { ended: await goneHere(context, 'where it is here is not known') }
   const look = lookInside(root, names)
   if (!look) return { ended: await goneHere(context) }

@@ -6,7 +6,7 @@ import { makeFolder } from '../local/move.ts'
 import { plainStat } from '../local/stat.ts'
 import { localRow } from '../store/local-tree.ts'
 import { endAgreed } from './agreed.ts'
-import { codeOf, FRESH_TRIES, folderNotGiven, lookAtName, refusedAgain, staleWith } from './fresh-look.ts'
+import { errorCode, FRESH_TRIES, folderNotGiven, lookAtName, refusedAgain, staleWith } from './fresh-look.ts'
 import { goneHere, lookAsSeen, placeOfItem, rootOf, rowAt, takenBy } from './local-side.ts'
 
 export const makeLocalRun: VerbRun = async (context) => {
@@ -81,7 +81,7 @@ export const makeRemoteRun: VerbRun = async (context) => {
       },
     }
   } catch (thrown) {
-    const code = codeOf(thrown)
+    const code = errorCode(thrown)
     if (code === 'not-found') {
       const ended = await folderNotGiven(context, parentId)
       if (!ended) throw refusedAgain(thrown)

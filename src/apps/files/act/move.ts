@@ -13,7 +13,7 @@ import { ROOT_ID } from '../store/file-store.ts'
 import { type LocalRow, type LocalStat, type RemoteRow, sameSpelling } from '../trees.ts'
 import { endPlaced } from './agreed.ts'
 import {
-  codeOf,
+  errorCode,
   FRESH_TRIES,
   folderNotGiven,
   isAsKnown,
@@ -27,8 +27,8 @@ import {
   BEHIND_LINK,
   goneHere,
   isBehindLink,
+  localNames,
   lookAsSeen,
-  namesOf,
   otherHere,
   type Place,
   placeOfItem,
@@ -44,7 +44,7 @@ export const moveLocalRun: VerbRun = async (context) => {
   const local = context.case.local!
   const remote = context.case.remote!
   const root = rootOf(pair)
-  const from = await namesOf(context, root, local)
+  const from = await localNames(context, root, local)
   const to = await wantedPlace(context, root, { local, remote, from })
   if (!from || !to) return { end: 'stale', because: 'its folder is not here' }
   // A folder on the way was moved into it since the plan: who leaves whom first is for another one.
@@ -133,7 +133,7 @@ export const moveRemoteRun: VerbRun = async (context) => {
     const item = await pair.client.update(pair.driveId, remote.itemId, change, options)
     return movedThere(context, toRow(item, pair) ?? { ...remote, ...place })
   } catch (thrown) {
-    const code = codeOf(thrown)
+    const code = errorCode(thrown)
     if (code === 'refused' && local.type === 'folder') return refusedPlace(context, parentId, thrown)
     if (code !== 'exists' && code !== 'precondition-failed' && code !== 'not-found') throw thrown
     return notMoved(context, place, thrown)
@@ -164,7 +164,7 @@ async function lookForMove(context: ActionContext, local: LocalRow): Promise<End
     return 'ended' in seen ? seen.ended : undefined
   }
   const root = rootOf(context.pair)
-  const names = await namesOf(context, root, local)
+  const names = await localNames(context, root, local)
   return names && lookInside(root, names) ? undefined : goneHere(context)
 }
 

@@ -28,7 +28,7 @@ import {
 } from '../trees.ts'
 import { type Disk, hashInside } from './content.ts'
 import { lookAtItem, notGiven, staleWith } from './fresh-look.ts'
-import { goneHere, isBehindLink, lookAsSeen, namesOf, otherHere, unreadableHere } from './local-side.ts'
+import { goneHere, isBehindLink, localNames, lookAsSeen, otherHere, unreadableHere } from './local-side.ts'
 import { type FetchDeps, fetchContent } from './partial.ts'
 
 export type NamesakeDeps = FetchDeps & { disk: Disk }
@@ -115,7 +115,7 @@ async function contentAhead(
 ): Promise<string | undefined> {
   // One that stays where it is, for a name that OneDrive does not take for example, would leave this place empty.
   if (!base || !isComing || local!.type !== 'file') return undefined
-  const names = await namesOf(context, root, local!)
+  const names = await localNames(context, root, local!)
   const hashed = names && (await hashInside(disk, root, names, context.job))
   if (!hashed || typeof hashed === 'string') return undefined
   const isSame = hashed.hash === remote.hash && hashed.hash !== base.hash
@@ -156,7 +156,7 @@ function handedOver(context: ActionContext, { local }: Own, { remote }: Namesake
 async function madeRoom(context: ActionContext, root: Root, own: Own): Promise<Ended | undefined> {
   const { pair, job, node, version } = context
   const { local } = own
-  const names = await namesOf(context, root, local)
+  const names = await localNames(context, root, local)
   // A link that is followed leads to content, but is none.
   if (names?.join('/') !== own.names.join('/') || (await isBehindLink(context, root, local))) return undefined
   try {

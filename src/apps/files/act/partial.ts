@@ -14,7 +14,7 @@ import type { Root } from '../local/root.ts'
 import { errnoOf } from '../local/stat.ts'
 import { isOther } from '../store/remote-tree.ts'
 import type { Digests, RemoteRow } from '../trees.ts'
-import { codeOf, lookAtItem, notGiven, staleWith } from './fresh-look.ts'
+import { errorCode, lookAtItem, notGiven, staleWith } from './fresh-look.ts'
 import type { Transfer, Transfers } from './transfers.ts'
 
 export type FetchDeps = { settings: Pick<FilesSettings, 'reserveBytes'>; transfers: Transfers }
@@ -66,7 +66,7 @@ async function fetchSmall(
     if (trouble) return { ended: trouble }
     return (await writeNew(path, bytes, remote.modifiedMs)) ? fetched : undefined
   } catch (thrown) {
-    if (codeOf(thrown) !== 'not-found') throw thrown
+    if (errorCode(thrown) !== 'not-found') throw thrown
     return { ended: await notFound(context, remote) }
   } finally {
     transfer.end()
@@ -145,7 +145,7 @@ async function fetchLarge(
     if (trouble instanceof TidemarkError) throw trouble
     return { ended: trouble }
   } catch (thrown) {
-    if (codeOf(thrown) !== 'not-found') throw thrown
+    if (errorCode(thrown) !== 'not-found') throw thrown
     // What came already is kept: if it is given after all, that goes on.
     return { ended: await notFound(context, remote) }
   } finally {
@@ -197,7 +197,7 @@ async function receive(
   const ask = (offset: number) => client.download(driveId, remote.itemId, { offset, signal: job.signal })
   const answer = await ask(download.bytes).catch(async (thrown: unknown) => {
     // The part is longer than the file is now: it belongs to another version.
-    if (codeOf(thrown) !== 'range') throw thrown
+    if (errorCode(thrown) !== 'range') throw thrown
     await download.startOver()
     return ask(0)
   })

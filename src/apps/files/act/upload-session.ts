@@ -24,7 +24,7 @@ import { isSameStat, plainStat } from '../local/stat.ts'
 import { isOther } from '../store/remote-tree.ts'
 import { isRemoteContentSame, type LocalStat } from '../trees.ts'
 import { hashUpTo, lookOpened, piecesOf } from './content.ts'
-import { codeOf, FRESH_TRIES, lookAtItem, notGiven, staleWith } from './fresh-look.ts'
+import { errorCode, FRESH_TRIES, lookAtItem, notGiven, staleWith } from './fresh-look.ts'
 import { asObject, rootOf } from './local-side.ts'
 import { FileChanged } from './transfers.ts'
 import type { Sending as AnySending, OpenSource, Sent, UploadDeps } from './upload.ts'
@@ -67,7 +67,7 @@ export async function sendInFragments(deps: UploadDeps, sending: Sending): Promi
       if (!isExpected && ++troubles > TROUBLES_MAX) throw stuckThere()
       if (fragments % SAVE_EVERY_FRAGMENTS === 0) await save(sending, session)
     } catch (thrown) {
-      const code = codeOf(thrown)
+      const code = errorCode(thrown)
       if (code === 'file-changed' || sending.transfer.signal.aborted) await cancel(sending, session)
       if ((code !== 'range' && code !== 'session-gone') || ++troubles > TROUBLES_MAX) throw thrown
       session = (code === 'range' && (await asked(sending, session))) || (await begun(sending))
@@ -162,7 +162,7 @@ async function asked(sending: Sending, session: Session): Promise<Session | unde
     const status = await client.uploadStatus(session.url, { signal: sending.signal })
     return await moved(sending, session, status)
   } catch (thrown) {
-    const code = codeOf(thrown)
+    const code = errorCode(thrown)
     if (code === 'session-gone' || code === 'damaged-answer') return undefined
     throw thrown
   }
@@ -240,6 +240,6 @@ async function cancel({ context }: Sending, { url }: Session): Promise<void> {
     await pair.client.cancelUpload(url, { signal: job.signal })
   } catch (thrown) {
     job.signal.throwIfAborted()
-    if (codeOf(thrown) === 'strange-address') throw thrown
+    if (errorCode(thrown) === 'strange-address') throw thrown
   }
 }

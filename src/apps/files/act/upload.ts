@@ -31,7 +31,7 @@ import {
 import { endAgreed } from './agreed.ts'
 import { type Disk, hashOpened, isForbidden } from './content.ts'
 import {
-  codeOf,
+  errorCode,
   FRESH_TRIES,
   folderNotGiven,
   isAsKnown,
@@ -43,8 +43,8 @@ import {
 } from './fresh-look.ts'
 import {
   goneHere,
+  localNames,
   lookAsSeen,
-  namesOf,
   type Opened,
   openAsSeen,
   otherHere,
@@ -156,7 +156,7 @@ async function readAsSeen(
   const { pair, job } = context
   const local = context.case.local!
   const root = recentRootOf(pair, job.clock)
-  const names = await namesOf(context, root, local, { isRead: true })
+  const names = await localNames(context, root, local, { isRead: true })
   if (!names) return { ended: await goneHere(context, 'where it is here is not known') }
   let failure: unknown
   try {
@@ -174,7 +174,7 @@ async function readAsSeen(
 }
 
 function isChange(thrown: unknown, { signal }: Transfer): boolean {
-  return signal.aborted || thrown instanceof FileChanged || codeOf(thrown) === 'file-changed'
+  return signal.aborted || thrown instanceof FileChanged || errorCode(thrown) === 'file-changed'
 }
 
 function uploadTarget({
@@ -261,7 +261,7 @@ async function withTime({ context, modifiedMs }: Sending, row: RemoteRow): Promi
     const item = await pair.client.update(pair.driveId, row.itemId, { modifiedMs }, match)
     return toRow(item, pair) ?? row
   } catch (thrown) {
-    const code = codeOf(thrown)
+    const code = errorCode(thrown)
     if (code === 'precondition-failed' || code === 'not-found') return row
     throw thrown
   }
@@ -300,7 +300,7 @@ function damaged(message: string, code: string): TidemarkError {
 /** OneDrive has something else than was expected; or it has this very upload, from a try that was interrupted. */
 async function refused(sending: Sending, thrown: unknown): Promise<Ended> {
   const { context, target } = sending
-  const code = codeOf(thrown)
+  const code = errorCode(thrown)
   const isRefusal = code === 'exists' || code === 'precondition-failed' || code === 'not-found'
   if (!isRefusal || context.job.signal.aborted) throw thrown
   if ('itemId' in target) {

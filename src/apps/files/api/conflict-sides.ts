@@ -13,11 +13,11 @@ import {
   type Beginning,
   beginningHere,
   beginningThere,
+  decodedText,
   IMAGE_BYTES_MAX,
   type ImageType,
   imageTypeOf,
   TEXT_BYTES_MAX,
-  textOf,
 } from './preview.ts'
 import type { FilesServices } from './route.ts'
 import type { ConflictSide } from './schemas.ts'
@@ -37,7 +37,7 @@ export type SideInput = { row: FolderPairRow; conflict: ConflictRow; side: SideN
  * copy is the folder's, and the item OneDrive's, before as well as after it came here under the name. Only where the
  * copy went on with the item itself is OneDrive's to be found by the name alone.
  */
-async function placeOf(services: FilesServices, { row, conflict, side }: SideInput): Promise<Place> {
+async function sidePlace(services: FilesServices, { row, conflict, side }: SideInput): Promise<Place> {
   const { files } = services
   const { copyPath, path } = conflict
   if (side === 'here' && copyPath !== null) return { in: 'folder', names: copyPath.split('/') }
@@ -70,7 +70,7 @@ async function itemOf(
 }
 
 export async function conflictSide(services: FilesServices, input: SideInput): Promise<ConflictSide> {
-  const place = await placeOf(services, input)
+  const place = await sidePlace(services, input)
   const path = place === undefined ? null : place.in === 'folder' ? place.names.join('/') : place.path
   const nothing = {
     path,
@@ -83,7 +83,7 @@ export async function conflictSide(services: FilesServices, input: SideInput): P
   if (!place) return { ...nothing, note: GONE[input.side] }
   try {
     const found = await beginningOf(services, input, place, TEXT_BYTES_MAX)
-    return found ? { path, ...viewOf(found) } : { ...nothing, note: GONE.here }
+    return found ? { path, ...sideView(found) } : { ...nothing, note: GONE.here }
   } catch (thrown) {
     // The facts and the decision are worth having also where a version cannot be read.
     const error = asTidemarkError(thrown)
@@ -102,7 +102,7 @@ export async function conflictImage(
   services: FilesServices,
   input: SideInput,
 ): Promise<{ bytes: Buffer; type: ImageType }> {
-  const place = await placeOf(services, input)
+  const place = await sidePlace(services, input)
   const found = place && (await beginningOf(services, input, place, IMAGE_BYTES_MAX))
   const type = found && imageTypeOf(found.bytes)
   if (found && type && found.size <= IMAGE_BYTES_MAX) return { bytes: found.bytes, type }
@@ -122,13 +122,13 @@ async function beginningOf(
   return { bytes, size: Math.max(size, bytes.length), modifiedMs }
 }
 
-function viewOf({ bytes, size, modifiedMs }: Beginning): Omit<ConflictSide, 'path'> {
+function sideView({ bytes, size, modifiedMs }: Beginning): Omit<ConflictSide, 'path'> {
   const facts = { bytes: size, modifiedMs, text: null, isWhole: false, note: null }
   if (imageTypeOf(bytes)) {
     if (size <= IMAGE_BYTES_MAX) return { ...facts, preview: 'image' }
     return { ...facts, preview: 'none', note: `The picture is larger than ${formatBytes(IMAGE_BYTES_MAX)}.` }
   }
-  const text = textOf(bytes)
+  const text = decodedText(bytes)
   if (text === undefined) return { ...facts, preview: 'none', note: 'It is neither text nor a picture.' }
   return { ...facts, preview: 'text', text, isWhole: bytes.length >= size }
 }

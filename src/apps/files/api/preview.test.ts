@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { createRoot, type Root } from '../local/root.ts'
 import { DOT_PNG } from './files-api.suite.ts'
-import { beginningHere, imageTypeOf, textOf } from './preview.ts'
+import { beginningHere, decodedText, imageTypeOf } from './preview.ts'
 import { TransferRates } from './transfers.ts'
 
 describe('what can be shown of a file', () => {
@@ -20,11 +20,11 @@ describe('what can be shown of a file', () => {
   })
 
   test('text is what is valid and has no other control characters; its cut end is left out', () => {
-    assert.equal(textOf(Buffer.from('tab\tline\r\nä🎉')), 'tab\tline\r\nä🎉')
-    assert.equal(textOf(Buffer.from('aä').subarray(0, 2)), 'a')
-    assert.equal(textOf(Buffer.from([0x61, 0x00])), undefined)
-    assert.equal(textOf(Buffer.from([0xff, 0xfe, 0x61, 0x00])), undefined)
-    assert.equal(textOf(Buffer.alloc(0)), '')
+    assert.equal(decodedText(Buffer.from('tab\tline\r\nä🎉')), 'tab\tline\r\nä🎉')
+    assert.equal(decodedText(Buffer.from('aä').subarray(0, 2)), 'a')
+    assert.equal(decodedText(Buffer.from([0x61, 0x00])), undefined)
+    assert.equal(decodedText(Buffer.from([0xff, 0xfe, 0x61, 0x00])), undefined)
+    assert.equal(decodedText(Buffer.alloc(0)), '')
   })
 
   describe('in the folder', () => {

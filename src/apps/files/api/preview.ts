@@ -82,7 +82,7 @@ export function imageTypeOf(bytes: Buffer): ImageType | undefined {
 const NOT_TEXT = /[^\P{Cc}\t\n\r\f]/u
 
 /** Undefined where it is not text. A character that the end cuts in two is left out. */
-export function textOf(bytes: Buffer): string | undefined {
+export function decodedText(bytes: Buffer): string | undefined {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true })
     return NOT_TEXT.test(text) ? undefined : text

@@ -55,7 +55,7 @@ const restoreTrashed = route('POST /api/files/folders/{name}/trash/restore', {
   answer: doneSchema,
   handle: async ({ params: { name }, body: { id } }, services) => {
     const row = await folderPairRow(services, name)
-    const names = namesSchema.safeParse(namesOf(id))
+    const names = namesSchema.safeParse(parsedNames(id))
     if (!names.success) throw notFound('The trash has no such entry.', { code: 'trash-unknown' })
     const origin = originalNames(names.data)
     const shown = origin.join('/')
@@ -76,7 +76,7 @@ const restoreTrashed = route('POST /api/files/folders/{name}/trash/restore', {
   },
 })
 
-function namesOf(id: string): unknown {
+function parsedNames(id: string): unknown {
   try {
     return JSON.parse(Buffer.from(id, 'base64url').toString())
   } catch {

@@ -64,7 +64,7 @@ export function treeItem(
     here,
     there,
     conflict: one.conflictId,
-    ...stateOf(one, decision),
+    ...treeState(one, decision),
     isActive: one.open?.planned === true,
   }
 }
@@ -74,7 +74,7 @@ function typeOf({ local, remote, base }: BrowsedNode): TreeItem['type'] {
   return type === 'package' ? 'notebook' : type
 }
 
-function stateOf(one: BrowsedNode, decision: Decision): Pick<TreeItem, 'state' | 'text'> {
+function treeState(one: BrowsedNode, decision: Decision): Pick<TreeItem, 'state' | 'text'> {
   const { open, conflictsInside } = one
   if (!open && conflictsInside > 0) {
     return {

@@ -31,7 +31,7 @@ export async function listPath(
   await withFiles(context, async (opened) => {
     const pair = await chosenFolderPair(opened, folder)
     const names = namesOfPath(path)
-    const place = await placeOf(opened, pair, names)
+    const place = await browsedPlace(opened, pair, names)
     const entries = place.folder ? await entriesOf(opened.ledger, pair, place.folder) : [place.entry!]
     context.output.listing({
       columns: [
@@ -78,7 +78,7 @@ function toJson({ here, there, modifiedMs, ...item }: TreeItem) {
 }
 
 /** A folder, or one entry where the path leads to something else. */
-async function placeOf(
+async function browsedPlace(
   { ledger }: OpenedFiles,
   pair: FolderPair,
   names: readonly string[],
@@ -131,7 +131,7 @@ export async function statPath(
     const pair = await chosenFolderPair(opened, folder)
     const names = namesOfPath(path)
     if (names.length === 0) throw new UsageError('The top of a folder has no state of its own.')
-    const { entry } = await placeOf(opened, pair, names)
+    const { entry } = await browsedPlace(opened, pair, names)
     const { item, child } = entry!
     const { local, remote, base } = child
     const facts = {

@@ -38,7 +38,7 @@ export async function putFile(
     const mtimeMs = Number(stat.mtimeNs) / 1_000_000
     const { home } = await context.loadConfig()
     await withFolderPair(context, options, async (pair, opened) => {
-      const { names, known } = await placeOf(pair, path, basename(resolve(source)))
+      const { names, known } = await targetPlace(pair, path, basename(resolve(source)))
       checkName(names)
       if (known && !force) throw alreadyThere(existing(), names, FORCE_HINT)
       const parent = await requireFolder(pair, names.slice(0, -1))
@@ -74,7 +74,7 @@ async function openFile(path: string): Promise<FileHandle> {
 }
 
 /** A folder that is there takes the file in, under its own name. */
-async function placeOf(
+async function targetPlace(
   pair: FolderPair,
   path: string,
   name: string,

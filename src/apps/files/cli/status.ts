@@ -44,14 +44,14 @@ export const reportFolder: StatusReporter = async (runtime, source, { all }) => 
   return {
     lines: [...statusLines(facts)],
     json: { ...endJson(end), failed, obstacle: obstacleJson(obstacle), trouble: trouble ?? null },
-    standing: standingOf(end, {
+    standing: folderStanding(end, {
       isMissing: trouble !== undefined,
       isWrong: failed > 0 || obstacle !== undefined,
     }),
   }
 }
 
-function standingOf(
+function folderStanding(
   end: FolderEnd,
   { isMissing, isWrong }: { isMissing: boolean; isWrong: boolean },
 ): Standing {

@@ -8,7 +8,7 @@
  */
 import { type Random, seededRandom } from '../../../base/random.ts'
 import type { Device } from '../../../sim/onedrive/device.ts'
-import { pathOf } from '../../../sim/onedrive/item.ts'
+import { itemPath } from '../../../sim/onedrive/item.ts'
 import type { SimDrive } from '../../../sim/onedrive/sim-drive.ts'
 
 /** So that a demo that is left alone for days does not grow without end. */
@@ -49,7 +49,7 @@ export function deviceStep(
   const random = seededRandom(seed * 1_000_003 + n)
   const texts = [...state.items()]
     .filter(({ kind, name }) => kind === 'file' && /\.(?:md|txt)$/.test(name) && !/\.conflict-/.test(name))
-    .map(pathOf)
+    .map(itemPath)
     .sort()
   const pick = (): string => texts[Math.floor(random() * texts.length)]!
   if (texts.length === 0) return create(device, random, n)

@@ -420,7 +420,7 @@ async function adopt(
   pair: string,
   { node, version }: { node: NodeKey; version: number },
 ): Promise<void> {
-  const { remote, local, base } = await rowsOf(tx, pair, node)
+  const { remote, local, base } = await nodeRows(tx, pair, node)
   // Something new here has a version of its own: so it is decided again on the rows as they are now.
   const folder = local && (await readFolder(tx, pair, local))
   const now = decide({ base, local, remote, localParentId: folder?.itemId ?? undefined }, 'two-way')
@@ -433,7 +433,11 @@ async function adopt(
   await freeWaiting(tx, pair, [node, `l:${local.id}`])
 }
 
-async function rowsOf(tx: Tx, pair: string, node: NodeKey): Promise<Pick<Case, 'base' | 'local' | 'remote'>> {
+async function nodeRows(
+  tx: Tx,
+  pair: string,
+  node: NodeKey,
+): Promise<Pick<Case, 'base' | 'local' | 'remote'>> {
   const itemId = node.slice(2)
   const remote = await remoteRow(tx, pair, itemId)
   const local = (await localOfItem(tx, pair, itemId)) ?? (remote && (await findPartner(tx, pair, remote)))

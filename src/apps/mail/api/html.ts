@@ -51,17 +51,20 @@ export function mailDocument(mail: MailHtml): string {
     html.length < mail.html.length
       ? '<p><em>The rest of this message is too long to be shown here. Download it to see all of it.</em></p>'
       : ''
-  return documentOf(body + cut, hasColours)
+  return framedDocument(body + cut, hasColours)
 }
 
 /** Where the HTML could not be made safe in time. */
 export function plainDocument(text: string): string {
   const why =
     'The formatted version of this message took too long to be made safe. This is its plain text; download the original to see all of it.'
-  return documentOf(`<p><em>${why}</em></p><pre>${escapeHtml(text.slice(0, PLAIN_CHARS_MAX))}</pre>`, false)
+  return framedDocument(
+    `<p><em>${why}</em></p><pre>${escapeHtml(text.slice(0, PLAIN_CHARS_MAX))}</pre>`,
+    false,
+  )
 }
 
-function documentOf(body: string, hasColours: boolean): string {
+function framedDocument(body: string, hasColours: boolean): string {
   // What brings colours of its own was written for white paper.
   const scheme = hasColours ? 'light' : 'light dark'
   const paper = hasColours ? ' background: #fff; color: #1f2328;' : ''

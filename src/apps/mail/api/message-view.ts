@@ -32,7 +32,7 @@ export function summaryView(owner: Owner, message: StoredMessage): MessageSummar
 export async function messageView(opened: OpenedArchive, message: StoredMessage): Promise<MessageView> {
   const { messageId, headerMs, sha256, shard, source } = message
   const problems = [...message.problems]
-  const { text, hasHtml } = await contentOf(opened, message.id).catch((thrown: unknown) => {
+  const { text, hasHtml } = await messageContent(opened, message.id).catch((thrown: unknown) => {
     problems.push(asTidemarkError(thrown).message)
     return { text: '', hasHtml: false }
   })
@@ -52,7 +52,7 @@ export async function messageView(opened: OpenedArchive, message: StoredMessage)
   }
 }
 
-async function contentOf(
+async function messageContent(
   { archive }: OpenedArchive,
   id: string,
 ): Promise<{ text: string; hasHtml: boolean }> {

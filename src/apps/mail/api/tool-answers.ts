@@ -38,11 +38,11 @@ export function hitsAnswer({ items, next, unsearched }: SearchAnswer): ToolAnswe
       quote(reason),
     )
   }
-  for (const [at, hit] of items.entries()) parts.push(`\n\n${at + 1}. ${placeOf(hit)}\n`, hitText(hit))
+  for (const [at, hit] of items.entries()) parts.push(`\n\n${at + 1}. ${whereabouts(hit)}\n`, hitText(hit))
   return parts
 }
 
-function placeOf(summary: MessageSummary): string {
+function whereabouts(summary: MessageSummary): string {
   return `${momentOf(summary)} | thread ${summary.threadId} | account ${summary.account}`
 }
 
@@ -82,7 +82,7 @@ export async function messageAnswer(
   }
   const start = wholeEnd(text, offset)
   const end = wholeEnd(text, start + TEXT_CHARS)
-  const parts: AnswerPart[] = [`${placeOf(view)} | ${formatBytes(view.bytes)}\n`]
+  const parts: AnswerPart[] = [`${whereabouts(view)} | ${formatBytes(view.bytes)}\n`]
   if (offset === 0) parts.push(quote(headersOf(view)), '\n')
   parts.push(...textParts({ text, start, end }))
   return parts

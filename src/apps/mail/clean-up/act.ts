@@ -17,7 +17,7 @@ import {
 } from '../store/journal-writes.ts'
 import { noteGone } from '../store/tables.ts'
 import { callSplitting, readStates } from './cloud-state.ts'
-import { examine, standingOf } from './examination.ts'
+import { examine, messageStanding } from './examination.ts'
 import { deletedUntrashed } from './followed-state.ts'
 import type { BatchPayload, CleanUpKinds } from './jobs.ts'
 import { purposeOf } from './selection.ts'
@@ -102,7 +102,7 @@ async function intend(
   entries: readonly EntryRow[],
 ): Promise<{ intended: Intended[]; refused: number }> {
   if (entries.length === 0) return { intended: [], refused: 0 }
-  const standing = await standingOf(kinds, account)
+  const standing = await messageStanding(kinds, account)
   const purpose = await purposeOf(kinds, run)
   const { passed, refused } = await examine(entries, {
     account,

@@ -49,7 +49,7 @@ export type Examining = {
 }
 
 /** What the ledger says: as committed at this moment. */
-export async function standingOf(
+export async function messageStanding(
   { ledger, clock, tables }: Pick<CleanUpKinds, 'ledger' | 'clock' | 'tables'>,
   account: MailAccount,
 ): Promise<Standing> {

@@ -36,7 +36,7 @@ export async function followedStates(
   const looks = await readStates(account.client, unsure, { ...looking, onLook: undefined })
   const states = asOf(history.historyId, looks)
   for (const { id, labelIds } of known) {
-    if (!states.has(id)) states.set(id, stateOf(labelIds, touched.get(id) ?? [], history.historyId))
+    if (!states.has(id)) states.set(id, followedState(labelIds, touched.get(id) ?? [], history.historyId))
   }
   looking.onLook?.(states.size)
   return states
@@ -108,7 +108,7 @@ function touchesOf(
   return touches
 }
 
-function stateOf(
+function followedState(
   labelIds: readonly string[] | 'gone',
   touches: readonly Touch[] | 'unclear',
   historyId: string,

@@ -4,7 +4,7 @@ import { type Outcome, type RunContext, request } from '../../../engine/index.ts
 import type { RunRow } from '../store/journal.ts'
 import { addEntries, endPlanning, notePlanned } from '../store/journal-writes.ts'
 import { addPassedOver, candidatePages, Place } from './candidates.ts'
-import { standingOf } from './examination.ts'
+import { messageStanding } from './examination.ts'
 import { BATCH_MESSAGES, type CleanUpKinds, type PlanPayload } from './jobs.ts'
 import { selectionOf } from './selection.ts'
 
@@ -41,7 +41,7 @@ async function collect(
 ): Promise<void> {
   const account = await kinds.accounts.get(run.account)
   const selection = await selectionOf(kinds, run)
-  const standing = await standingOf(kinds, account)
+  const standing = await messageStanding(kinds, account)
   const max = run.messagesMax ?? Number.POSITIVE_INFINITY
   if (state.planned >= max) return
   for await (const page of candidatePages(account.archive, selection, standing, state.place)) {

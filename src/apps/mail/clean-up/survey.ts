@@ -11,7 +11,7 @@ import { changesOfStored, type Stretch } from '../compare.ts'
 import type { NewRun, Sum } from '../store/journal.ts'
 import type { MailTables } from '../store/tables.ts'
 import { addPassedOver, candidatePages, Place, type Selection, type Standing } from './candidates.ts'
-import { type Examining, examine, standingOf } from './examination.ts'
+import { type Examining, examine, messageStanding } from './examination.ts'
 import { historySince } from './followed-state.ts'
 import { selectionOf } from './selection.ts'
 import { mayDecide } from './verdict.ts'
@@ -69,7 +69,7 @@ export async function surveyFrom(input: SurveyInput): Promise<SurveyProgress> {
   const { run, account, ledger, clock, depth, signal } = input
   const tables = async (): Promise<MailTables> => input.tables
   const selection = await selectionOf({ tables }, { ...run, createdAtMs: clock.now() })
-  const standing = await standingOf({ ledger, clock, tables }, account)
+  const standing = await messageStanding({ ledger, clock, tables }, account)
   const progress = input.from ?? newProgress(depth)
   const { survey } = progress
   survey.markS = standing.markS

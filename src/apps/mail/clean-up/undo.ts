@@ -10,7 +10,7 @@ import type { EntryRow, RunRow } from '../store/journal.ts'
 import { endUndoIfSettled, noteUndone, type Undone } from '../store/journal-writes.ts'
 import { after } from './act.ts'
 import { callSplitting, readStates } from './cloud-state.ts'
-import { PROOF_GROUP, standingOf } from './examination.ts'
+import { messageStanding, PROOF_GROUP } from './examination.ts'
 import { deletedUntrashed, followedStates, type KnownLabels } from './followed-state.ts'
 import type { BatchPayload, CleanUpKinds } from './jobs.ts'
 import { adoptReinserted, reinsert } from './reinsertion.ts'
@@ -71,7 +71,7 @@ async function statesOf(
   entries: readonly EntryRow[],
 ): Promise<Map<string, CloudState>> {
   const { signal } = job
-  const standing = await standingOf(kinds, account)
+  const standing = await messageStanding(kinds, account)
   const known: KnownLabels[] = []
   for (const group of chunksOf(entries, PROOF_GROUP)) {
     const proofs = await account.archive.prove(group.map(({ id }) => id))

@@ -26,7 +26,7 @@ export async function recoverMail(context: CliContext, flags: RecoverFlags): Pro
     const all: Done[] = []
     for (const name of chosen(opened.mail.accounts, flags)) all.push(await recoverOne(opened, name, flags))
     if (output.json) output.value(all)
-    else for (const done of all) for (const line of textOf(done)) output.line(line)
+    else for (const done of all) for (const line of doneLines(done)) output.line(line)
   })
 }
 
@@ -98,7 +98,7 @@ async function beginEmpty(
   return { account, did: ['begun-empty'], folder, files: 0 }
 }
 
-function textOf({ account, did, folder, files }: Done): string[] {
+function doneLines({ account, did, folder, files }: Done): string[] {
   if (did.length === 0) return [`${account}: there is nothing to recover.`]
   if (did.includes('begun-empty')) {
     return [

@@ -26,7 +26,7 @@ export const reportMail: StatusReporter = async (runtime, source) => {
     pauseHint: pause?.hint ?? null,
     ...(await archiveFiles(opened, source.name)),
   }
-  return { lines: [...statusLines(row, ledger.now())], json: row, standing: standingOf(row) }
+  return { lines: [...statusLines(row, ledger.now())], json: row, standing: accountStanding(row) }
 }
 
 /** Nothing is claimed that the archive does not have any more. */
@@ -152,7 +152,7 @@ function isUnbegun({ phase, isAttended, pauseReason, stoppedSinceMs }: Row): boo
   return phase === 'new' && !isAttended && pauseReason === null && stoppedSinceMs === null
 }
 
-function standingOf(row: Row): Standing {
+function accountStanding(row: Row): Standing {
   const isWrong =
     row.unbalanced > 0 ||
     isUnbegun(row) ||

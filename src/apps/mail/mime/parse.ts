@@ -163,7 +163,7 @@ function readParts(raw: Buffer, parts: readonly Part[], problems: Problems): Con
   const pieces: TextPiece[] = []
   for (const part of parts) {
     const { body, isAttachment } = roleOf(part)
-    if (body) pieces.push({ part, isHtml: body === 'html', text: textOf(raw, part, problems) })
+    if (body) pieces.push({ part, isHtml: body === 'html', text: partText(raw, part, problems) })
     if (!isAttachment) continue
     if (attachments.length < ATTACHMENTS_MAX) attachments.push(attachmentOf(raw, part, problems))
     else problems.add(`the message has more than ${ATTACHMENTS_MAX} attachments; the rest is not listed`)
@@ -195,7 +195,7 @@ function roleOf(part: Part): Role {
   // A multipart without parts is text that was labelled wrongly.
   if (part.type.startsWith('multipart/')) return part.children === 0 ? TEXT : NONE
   if (part.disposition === 'attachment') return ATTACHMENT
-  const body = bodyOf(part)
+  const body = bodyRole(part)
   if (!hasName(part))
     return body ? { body, isAttachment: false } : isAlternativeForm(part) ? NONE : ATTACHMENT
   // What is shown in its place is read there, whether it has a name or not; it can be saved all the same.
@@ -203,7 +203,7 @@ function roleOf(part: Part): Role {
   return { body: isShown && !CARDS.has(part.type) ? body : null, isAttachment: true }
 }
 
-function bodyOf(part: Part): Role['body'] {
+function bodyRole(part: Part): Role['body'] {
   if (part.type === 'text/html' || part.type === 'application/xhtml+xml') return 'html'
   if (part.type === 'text/plain' || READ_AS_TEXT.has(part.type)) return 'text'
   const isText = part.type.startsWith('text/') && part.type !== CALENDAR
@@ -220,7 +220,7 @@ function hasName(part: Part): boolean {
 }
 
 /** The text of a part, as it came. */
-function textOf(raw: Buffer, part: Part, problems: Problems): string {
+function partText(raw: Buffer, part: Part, problems: Problems): string {
   // Quoted-printable takes three bytes for one at most.
   const end = Math.min(part.bodyEnd, part.bodyStart + 3 * TEXT_PART_BYTES_MAX)
   const decoded = decodeTransfer(raw.subarray(part.bodyStart, end), part.encoding)

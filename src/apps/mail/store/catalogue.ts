@@ -213,7 +213,7 @@ export class CatalogueWriter {
   /** Before they are stored there. */
   note(shard: ListedShard, messages: readonly Keys[]): void {
     this.#transaction((db) => {
-      const { no } = rowOf(db, shard) ?? added(db, shard)
+      const { no } = shardRow(db, shard) ?? added(db, shard)
       noteKeys(db, no, messages)
     })
   }
@@ -228,7 +228,7 @@ export class CatalogueWriter {
   ): void {
     if (before === after) return
     this.#transaction((db) => {
-      const row = replaced.length > 0 ? rowOf(db, shard) : undefined
+      const row = replaced.length > 0 ? shardRow(db, shard) : undefined
       for (const id of row ? replaced : [])
         run(db, 'DELETE FROM ids WHERE key = ? AND shard = ?', id, row!.no)
       const sql = 'UPDATE shards SET generation = ? WHERE name = ? AND made = ? AND generation = ?'
@@ -257,7 +257,7 @@ export class CatalogueWriter {
   cover(shard: ListedShard, generation: number, messages: Iterable<Keys>): void {
     const stamp = stampOf(this.#archive.pathOf(shard.name))
     this.#transaction((db) => {
-      const row = rowOf(db, shard)
+      const row = shardRow(db, shard)
       const { no } = row ?? added(db, shard)
       const isOlder = row !== undefined && (row.is_older === 1 || generation < row.generation)
       const rest = new Set(row ? idsOf(db, no) : [])
@@ -304,13 +304,13 @@ export class CatalogueWriter {
 
   /** How many transactions were ever noted here. */
   stores(): number {
-    return countOf(this.#current(), 'stores')
+    return storedCount(this.#current(), 'stores')
   }
 
   /** A new tip, unless nothing was stored since the last one. */
   mark(): ArchiveMark {
     return this.#transaction((db) => {
-      const stores = countOf(db, 'stores')
+      const stores = storedCount(db, 'stores')
       const { at, tips } = tipsOf(db)
       if (at === stores) return { stores, tips }
       const { tip } = db.prepare('SELECT lower(hex(randomblob(8))) AS tip').get() as { tip: string }
@@ -335,7 +335,7 @@ export class CatalogueWriter {
 
   /** How often a shard was found to be older than what was stored in it. */
   older(): number {
-    return countOf(this.#current(), 'older')
+    return storedCount(this.#current(), 'older')
   }
 
   /** Made anew where it is not there or cannot be used. Who calls holds the lock alone. */
@@ -432,7 +432,7 @@ function othersThan(db: DatabaseSync, shards: readonly ListedShard[]): ShardRow[
   return shardRows(db).filter(({ name, made }) => !listed.has(`${name} ${made}`))
 }
 
-function rowOf(db: DatabaseSync, { name, made }: ListedShard): ShardRow | undefined {
+function shardRow(db: DatabaseSync, { name, made }: ListedShard): ShardRow | undefined {
   return db.prepare('SELECT * FROM shards WHERE name = ? AND made = ?').get(name, made) as
     | ShardRow
     | undefined
@@ -477,7 +477,7 @@ function drop(
   }
 }
 
-function countOf(db: DatabaseSync, key: 'stores' | 'older'): number {
+function storedCount(db: DatabaseSync, key: 'stores' | 'older'): number {
   const row = db.prepare('SELECT value FROM meta WHERE key = ?').get(key) as { value: string } | undefined
   return Number(row?.value ?? 0)
 }

@@ -47,7 +47,7 @@ function firstMatch(text: string, marks: readonly Mark[]): { start: number; end:
   if (isAscii(text)) {
     const lower = text.toLowerCase()
     const from = Math.min(
-      ...marks.map(({ words, prefix }) => placeOf(lower, words[0]!, prefix || words.length > 1)),
+      ...marks.map(({ words, prefix }) => wordPosition(lower, words[0]!, prefix || words.length > 1)),
     )
     if (from === Number.POSITIVE_INFINITY) return undefined
     return matchesIn(text, marks, from).next().value ?? undefined
@@ -56,7 +56,7 @@ function firstMatch(text: string, marks: readonly Mark[]): { start: number; end:
 }
 
 /** Where a word stands for the first time, perhaps as the beginning of a longer one. */
-function placeOf(lower: string, word: string, mayGoOn: boolean): number {
+function wordPosition(lower: string, word: string, mayGoOn: boolean): number {
   for (let at = lower.indexOf(word); at >= 0; at = lower.indexOf(word, at + 1)) {
     const before = at > 0 && isWordCode(lower.charCodeAt(at - 1))
     const after = !mayGoOn && isWordCode(lower.charCodeAt(at + word.length))

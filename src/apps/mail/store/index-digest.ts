@@ -82,18 +82,18 @@ function openInstances(db: DatabaseSync): void {
 
 function addInstances(digests: Digests, instances: Iterable<Instance>): void {
   let last = ''
-  let hash = hashOf(last)
+  let hash = textHash(last)
   for (const { term, doc, col, offset } of instances) {
     if (term !== last) {
       last = term
-      hash = hashOf(term)
+      hash = textHash(term)
     }
     digests.set(doc, (digests.get(doc) ?? 0) + mixed(hash, COLUMN_NUMBERS.get(col) ?? 0, offset))
   }
 }
 
 /** FNV-1a. */
-function hashOf(text: string): number {
+function textHash(text: string): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
   return hash

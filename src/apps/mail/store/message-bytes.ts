@@ -17,7 +17,7 @@ export const TEXT_BYTES_MAX = 64 * 1_048_576
 
 /** Throws `bytes-mismatch`, or `shard-…` and `content-unreadable` where a file cannot be read. */
 export function readRaw(sources: ByteSources, shard: string, row: BytesRow): Uint8Array {
-  return rawOf(bodyOf(sources.shards, shard, row, 'raw'), row, sources.contents)
+  return rawOf(storedBytes(sources.shards, shard, row, 'raw'), row, sources.contents)
 }
 
 /** The message that was packed. Throws `bytes-mismatch` and `content-unreadable`. */
@@ -38,7 +38,7 @@ export function rawOf(packed: Uint8Array, row: BytesRow, contents: AttachmentRea
 }
 
 export function readText(sources: ByteSources, shard: string, row: BytesRow): string {
-  const packed = bodyOf(sources.shards, shard, row, 'text')
+  const packed = storedBytes(sources.shards, shard, row, 'text')
   try {
     return Buffer.from(decompressed(packed, TEXT_BYTES_MAX)).toString('utf8')
   } catch (thrown) {
@@ -46,7 +46,7 @@ export function readText(sources: ByteSources, shard: string, row: BytesRow): st
   }
 }
 
-function bodyOf(shards: ShardReader, shard: string, row: BytesRow, column: 'raw' | 'text'): Uint8Array {
+function storedBytes(shards: ShardReader, shard: string, row: BytesRow, column: 'raw' | 'text'): Uint8Array {
   const found = shards.guarded(shard, () =>
     shards.prepare(shard, `SELECT ${column} AS body FROM bodies WHERE pos = ?`).get(row.pos),
   ) as { body: Uint8Array } | undefined

@@ -109,7 +109,7 @@ function derivedFrom(parsed: ParsedMessage, sha256: Uint8Array, hashes: readonly
     hasAttachment: parsed.attachments.some(({ isInline }) => !isInline),
     problems: parsed.problems,
     text: parsed.text,
-    words: wordsOf(parsed),
+    words: indexedWords(parsed),
   }
 }
 
@@ -152,7 +152,7 @@ function attachmentsOf(parsed: ParsedMessage, hashes: readonly string[]): object
   }))
 }
 
-function wordsOf(parsed: ParsedMessage): Words {
+function indexedWords(parsed: ParsedMessage): Words {
   return {
     subject: parsed.subject,
     sender: addressWords(parsed.from),

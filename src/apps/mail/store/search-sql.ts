@@ -29,7 +29,7 @@ const RANK = 'bm25(8.0, 4.0, 2.0, 1.0, 1.0, 3.0, 1.0)'
 
 /** The newest first. `columns` are of `m`. */
 export function pageSql(input: StatementInput & { columns: string; limit: number }): Sql {
-  const start = startOf(input)
+  const start = searchStart(input)
   return statement([
     `SELECT ${input.columns} FROM`,
     fromOf(input, start),
@@ -40,7 +40,7 @@ export function pageSql(input: StatementInput & { columns: string; limit: number
 }
 
 export function countSql(input: StatementInput): Sql {
-  const start = startOf(input)
+  const start = searchStart(input)
   return statement([
     'SELECT count(*) AS messages, coalesce(sum(f.bytes), 0) AS bytes FROM',
     fromOf(input, start, { facts: true }),
@@ -85,7 +85,7 @@ type Start = {
   label?: string
 }
 
-function startOf({ compiled, rareLabel }: StatementInput): Start {
+function searchStart({ compiled, rareLabel }: StatementInput): Start {
   const { match, labels } = compiled
   if (compiled.isExact) return { table: 'messages f', where: oneMatches(match, 'f.pos'), pos: 'f.pos' }
   const label = rareLabel ?? (match === null ? labels[0] : undefined)

@@ -83,7 +83,7 @@ export class ShardWriter {
       for (const { message, isIntact } of arrivals) {
         const row = this.#row(message.id)
         const before = row ? undefined : this.#sameBefore(message)
-        const view = row && viewOf(row)
+        const view = row && storedView(row)
         const upsert = view && upsertOf(view, message, isIntact)
         const tell = upsert?.tell ?? []
         const status = upsert?.do === 'keep' ? 'kept' : upsert || before ? 'updated' : 'added'
@@ -95,7 +95,9 @@ export class ShardWriter {
         }
         if (before) this.#remove(before)
         if (upsert && upsert.do !== 'replace') continue
-        const fresh = before ? takenOver({ ...viewOf(before), id: before.id }, message) : newState(message)
+        const fresh = before
+          ? takenOver({ ...storedView(before), id: before.id }, message)
+          : newState(message)
         const state = upsert?.state ?? fresh
         const storedMs = before?.source === 'gmail' ? before.stored_ms : nowMs
         insertions.push({ pos: places.next(state.internalMs), message, state, storedMs })
@@ -114,7 +116,7 @@ export class ShardWriter {
       for (const change of changes) {
         const row = this.#row(change.id)
         if (!row) continue
-        const stored = viewOf(row)
+        const stored = storedView(row)
         if (isOutdated(change, stored)) newer.add(change.id)
         const state = changedState(stored, change)
         if (!state) continue
@@ -372,7 +374,7 @@ function newState(message: PreparedMessage): RowState {
   return { threadId, historyId, labelIds, internalMs, source, problems, deletedMs: null }
 }
 
-function viewOf(row: MessageRow): StoredView {
+function storedView(row: MessageRow): StoredView {
   return {
     threadId: row.thread_id,
     historyId: row.history_id,

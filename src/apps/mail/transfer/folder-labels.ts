@@ -16,7 +16,8 @@ export function folderLabel(parts: readonly string[]): string[] {
     if (part === 'ImapMail' || (part === 'Mail' && (next === 'Local Folders' || next.includes('.')))) {
       names.length = 0
       at += 1
-    } else if (!UUID.test(part) && !(STRUCTURE.test(part) && isWithin(parts, at))) names.push(...nameOf(part))
+    } else if (!UUID.test(part) && !(STRUCTURE.test(part) && isWithin(parts, at)))
+      names.push(...labelParts(part))
   }
   const label = clip(plainLine(names.join('/')).trim(), NAME_CHARS_MAX)
   return label === '' ? [] : [label]
@@ -29,7 +30,7 @@ function isWithin(parts: readonly string[], at: number): boolean {
   return parts.slice(0, at).some((one) => /\.(?:mbox|imapmbox)$/i.test(one))
 }
 
-function nameOf(part: string): string[] {
+function labelParts(part: string): string[] {
   // A Maildir's subfolder: `.Work.Plans`.
   if (part.startsWith('.')) return part.slice(1).split('.').filter(Boolean).map(withoutUtf7)
   return [withoutUtf7(part.replace(SUFFIX, '').replace(/\.gz$/i, '').replace(SUFFIX, ''))].filter(Boolean)

@@ -31,7 +31,7 @@ export function SearchPage() {
   const results = useSearchResults({ q: query.q, account, order })
   useSearchKeys(field)
   const names = accounts.data?.map(({ name }) => name) ?? []
-  const refusal = refusalOf(results.error)
+  const refusal = queryProblem(results.error)
   return (
     <>
       <PageTitle title="Search" />
@@ -150,7 +150,7 @@ function uniqueHits(hits: readonly SearchHitView[]): SearchHitView[] {
 }
 
 /** What is typed can be no query; that is said at the field, and what was found before stays. */
-function refusalOf(error: unknown): QueryProblem | undefined {
+function queryProblem(error: unknown): QueryProblem | undefined {
   if (!(error instanceof ApiError) || (error.status !== 400 && error.status !== 422)) return undefined
   return { text: error.message, hint: error.hint }
 }

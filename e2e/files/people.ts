@@ -14,12 +14,11 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { IGNORE_FILE } from '../../src/apps/files/filter.ts'
+import { IGNORE_FILE, OWN_FOLDER } from '../../src/apps/files/filter.ts'
 import { ownPath } from '../../src/apps/files/local/root.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { isWithin } from '../../src/sim/onedrive/item.ts'
 import type { SimDrive } from '../../src/sim/onedrive/sim-drive.ts'
-import { Backup } from './backup.ts'
 import { type Tree, treeOf } from './disk-tree.ts'
 import type { Act, Side, Size } from './history.ts'
 import { linkAt, linksIn, OtherDisk } from './links.ts'
@@ -496,4 +495,38 @@ function textOf(bytes: Buffer): string {
 
 function isBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(`${folder}/`)
+}
+
+const MARKER = 'root.json'
+
+/** A copy of the whole folder that somebody keeps, and puts in its place later: with the marker, and with old times. */
+class Backup {
+  readonly tree: Tree
+  readonly #times: Map<string, Date>
+  readonly #marker: Buffer
+
+  constructor(root: string) {
+    this.tree = treeOf(root)
+    const files = [...this.tree].filter(([, bytes]) => bytes !== undefined)
+    this.#times = new Map(files.map(([path]) => [path, lstatSync(diskPath(join(root, path))).mtime]))
+    this.#marker = readFileSync(join(root, OWN_FOLDER, MARKER))
+  }
+
+  /** What was there is elsewhere then. */
+  replace(root: string, elsewhere: string): void {
+    renameSync(root, elsewhere)
+    for (const own of ['trash', 'partial']) mkdirSync(join(root, OWN_FOLDER, own), { recursive: true })
+    for (const [path, bytes] of this.tree) {
+      const at = diskPath(join(root, path))
+      if (bytes === undefined) {
+        mkdirSync(at, { recursive: true })
+        continue
+      }
+      mkdirSync(diskPath(dirname(join(root, path))), { recursive: true })
+      writeFileSync(at, bytes)
+      utimesSync(at, this.#times.get(path)!, this.#times.get(path)!)
+    }
+    // Last: until then it is not the folder.
+    writeFileSync(join(root, OWN_FOLDER, MARKER), this.#marker)
+  }
 }

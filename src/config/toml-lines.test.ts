@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { tomlLines } from './toml-lines.ts'
+import { tomlLines } from './load.ts'
 
 test('keys are found in tables, as dotted keys, quoted and in lists of tables', () => {
   const lines = tomlLines(

@@ -1,10 +1,10 @@
 /** The contract of putting jobs into the ledger: plain, in bulk, by key, in an app's own transaction. */
 import assert from 'node:assert/strict'
 import { UsageError } from '../base/errors.ts'
-import type { AppTx } from './app-transaction.ts'
 import type { NewJob } from './contract.ts'
 import { IDLE_CODE, IDLE_MS_MAX } from './guard.ts'
 import type { Home } from './home.suite.ts'
+import type { AppTx } from './ledger.ts'
 import { Ledger } from './ledger.ts'
 import { HOUR_MS, type LedgerFixture, type LedgerTest } from './ledger-fixture.suite.ts'
 

@@ -5,7 +5,6 @@
 import { UsageError } from '../base/errors.ts'
 import type { Random } from '../base/random.ts'
 import { type AlertRow, clearAlert, listAlerts, type NewAlert, raiseAlert } from './alerts.ts'
-import { APP_TRANSACTIONS_MAX, type AppTx, appTx, runAppTransaction } from './app-transaction.ts'
 import { type BadFilter, retryBadItems } from './bad-items.ts'
 import { Changes } from './changes.ts'
 import { firstTurns, NO_PAUSES, openQueues, type Pauses } from './claim.ts'
@@ -43,7 +42,7 @@ import {
 import { type CommitPoint, type CycleContext, runCycle } from './cycle.ts'
 import { endDependencies } from './dependencies.ts'
 import { applySegments, findStream, openStream } from './frontier.ts'
-import { refuseInside } from './guard.ts'
+import { guarded, refuseInside } from './guard.ts'
 import {
   countBadItems,
   countFailed,
@@ -504,4 +503,27 @@ export class Ledger {
     if (changes.control) await this.driver.announce(tx, 'control')
     else if (changes.becameReady > 0) await this.driver.announce(tx, 'work')
   }
+}
+
+/** A transaction of an app on the ledger's database, with work inside it. */
+export type AppTx = Tx & { write(work: Work): Promise<EnqueueResult[]> }
+
+/** However many an app begins at once, what the engine commits does not wait behind all of them. */
+export const APP_TRANSACTIONS_MAX = 4
+
+export function appTx(ctx: WriteContext): AppTx {
+  const { tx } = ctx
+  return {
+    dialect: tx.dialect,
+    all: (sql, params) => tx.all(sql, params),
+    get: (sql, params) => tx.get(sql, params),
+    run: (sql, params) => tx.run(sql, params),
+    write: (work) => writeWork(ctx, work),
+  }
+}
+
+export function runAppTransaction<T>(ctx: WriteContext, fn: (tx: AppTx) => Promise<T>): Promise<T> {
+  return guarded({ ...ctx, what: 'a transaction on the ledger' }, (guard) =>
+    fn({ ...appTx({ ...ctx, tx: guard }), write: (work) => guard.busy(() => writeWork(ctx, work)) }),
+  )
 }

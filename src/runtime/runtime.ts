@@ -12,13 +12,13 @@ import { openVault } from '../base/vault.ts'
 import type { Fetch } from '../cloud/oauth.ts'
 import { type Environment, locateLedger, type Origin } from '../config/location.ts'
 import type { Config } from '../config/settings.ts'
-import { createEngine, type Engine } from '../engine/engine.ts'
+import { createEngine, type Engine, type EngineOptions } from '../engine/engine.ts'
 import { webhookSink } from '../engine/observe/alert-delivery.ts'
+import type { AlertThresholds } from '../engine/observe/alert-rules.ts'
 import { Accounts } from '../ledger/accounts.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
 import { Users } from '../ledger/users.ts'
-import { engineSizeOf, retentionOf, thresholdsOf } from './runtime-settings.ts'
 import { searchHandle } from './search.ts'
 
 export type OpenRuntimeInput = {
@@ -191,5 +191,33 @@ function once(fn: () => Promise<void>): () => Promise<void> {
   return () => {
     ended ??= fn()
     return ended
+  }
+}
+
+const DAY_MS = 86_400_000
+
+/** What may change while the engine runs. */
+function engineSizeOf(
+  { engine }: Config,
+  apps: Iterable<OpenApp>,
+): Pick<EngineOptions, 'workers' | 'window'> {
+  const wanted = [...apps].map((app) => app.workersMin?.() ?? 0)
+  return { workers: Math.max(engine.workers, ...wanted), window: engine.window }
+}
+
+function retentionOf({ ledger }: Config): { settledKeptMs: number; failedKeptMs: number } {
+  return {
+    settledKeptMs: ledger.prune_after_days * DAY_MS,
+    failedKeptMs: ledger.failed_after_days * DAY_MS,
+  }
+}
+
+function thresholdsOf({ alerts }: Config): Partial<AlertThresholds> {
+  return {
+    badWarnShare: alerts.bad_warn,
+    badCriticalShare: alerts.bad_critical,
+    badPerHourCritical: alerts.bad_per_hour_critical,
+    throttledMs: alerts.throttled_minutes * 60_000,
+    heartbeatMs: alerts.heartbeat_minutes * 60_000,
   }
 }

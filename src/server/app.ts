@@ -3,7 +3,7 @@
  * sent as JSON or bytes, and whatever is thrown becomes a problem. What a client sends never leads to a 5xx; that
  * takes a mistake of ours or a database that is away.
  */
-import { type Context, Hono } from 'hono'
+import { type Context, Hono, type MiddlewareHandler } from 'hono'
 import { readCacheOf } from '../app/ledger-read-cache.ts'
 import { type ServerModule, servicesFor } from '../app/module.ts'
 import { asProblem, notFound, ProblemError, problemResponse } from '../app/problem.ts'
@@ -15,7 +15,6 @@ import type { App, AppEnv } from './app-env.ts'
 import { matchesEtag, taggedAnswer } from './etag.ts'
 import { checkBodyLength, readInput, URL_LENGTH_MAX } from './request-input.ts'
 import { adminsOnly, needsToken } from './security.ts'
-import { securityHeaders } from './security-headers.ts'
 
 /** Told of what went wrong inside; the client hears only that something did. */
 export type OnError = (thrown: unknown, about: { method: string; path: string }) => void
@@ -211,4 +210,37 @@ function refuse(c: Context<AppEnv>, thrown: unknown, onError: OnError): Response
   const left = c.req.raw.signal.aborted
   if (problem.problem.status >= 500 && !left) onError(thrown, { method: c.req.method, path: c.req.path })
   return problemResponse(problem)
+}
+
+const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "font-src 'self'",
+  "frame-src 'self'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const ALWAYS: readonly [name: string, value: string][] = [
+  ['x-content-type-options', 'nosniff'],
+  ['referrer-policy', 'no-referrer'],
+  ['cross-origin-opener-policy', 'same-origin'],
+  ['cross-origin-resource-policy', 'same-origin'],
+  ['permissions-policy', 'camera=(), microphone=(), geolocation=(), payment=(), usb=(), interest-cohort=()'],
+  ['x-dns-prefetch-control', 'off'],
+]
+
+/** Headers that every answer has. An answer with a content security policy of its own (a mail's HTML) keeps it. */
+const securityHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
+  await next()
+  const { headers } = c.res
+  for (const [name, value] of ALWAYS) if (!headers.has(name)) headers.set(name, value)
+  if (headers.has('content-security-policy')) return
+  headers.set('content-security-policy', PAGE_POLICY)
+  // For browsers that do not know frame-ancestors; an own policy says itself who may frame it.
+  headers.set('x-frame-options', 'DENY')
 }

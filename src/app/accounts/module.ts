@@ -2,9 +2,10 @@
  * The accounts as a module of the server: listing them with what every app says of its own, forgetting one, and
  * connecting one in the browser. The page asks for an address to go to, the service sends the browser back to this
  * server with a code, and the code becomes a sealed secret.
- * See sign-in-callback.ts and pending-sign-ins.ts for what lets an answer in.
+ * See sign-in-callback.ts and PendingSignIns for what lets an answer in.
  */
 import { z } from 'zod'
+import type { Clock } from '../../base/clock.ts'
 import { asTidemarkError } from '../../base/errors.ts'
 import { isLoopback } from '../../base/loopback.ts'
 import { type AccountService, accessText, type ServiceCalls } from '../../cloud/account-service.ts'
@@ -23,7 +24,6 @@ import type { Services } from '../services.ts'
 import type { RequestUser } from '../user.ts'
 import { type AccountUses, remainsOf, usesOf } from './account-use.ts'
 import { type Chosen, identify, keepIdentified } from './connecting.ts'
-import { PendingSignIns } from './pending-sign-ins.ts'
 import { forgetAccount, revocationTexts } from './removal.ts'
 import { accountSchema, type ServiceView, serviceSchema } from './schemas.ts'
 import { callbackPath, defineSignInCallback } from './sign-in-callback.ts'
@@ -325,5 +325,40 @@ async function finish(services: Services, pending: Pending, code: string): Promi
     title: before ? 'Connected again' : 'Connected',
     text: `Tidemark works for ${service.called(name).inText} now (${accessText(service, level)})${more}.`,
     hint: before ? undefined : next,
+  }
+}
+
+const KEPT_MS = 600_000
+const PENDING_MAX = 50
+
+/**
+ * Sign-ins that were begun in a browser, known by their state, which only who began one has. Each is there for ten
+ * minutes, for one answer, in the process that began it.
+ */
+class PendingSignIns<T> {
+  /** Oldest first. */
+  readonly #all = new Map<string, { value: T; begunMs: number }>()
+  readonly #clock: Clock
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  remember(state: string, value: T): void {
+    for (const [known, { begunMs }] of this.#all) {
+      if (this.#all.size >= PENDING_MAX || this.#isOver(begunMs)) this.#all.delete(known)
+    }
+    this.#all.set(state, { value, begunMs: this.#clock.monotonicMs() })
+  }
+
+  /** For one answer: whoever comes second finds nothing. */
+  take(state: string): T | undefined {
+    const pending = this.#all.get(state)
+    this.#all.delete(state)
+    return pending && !this.#isOver(pending.begunMs) ? pending.value : undefined
+  }
+
+  #isOver(begunMs: number): boolean {
+    return this.#clock.monotonicMs() - begunMs > KEPT_MS
   }
 }

@@ -1,4 +1,5 @@
 /** `tidemark account add`: sign in, see whose account it is, keep its secret sealed. */
+import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { Option } from 'commander'
 import { type AccountUses, shownSettings, usesOf } from '../../app/accounts/account-use.ts'
@@ -8,6 +9,7 @@ import { withLedgerMade } from '../../app/with-ledger.ts'
 import { apps } from '../../apps/registry.ts'
 import { systemClock } from '../../base/clock.ts'
 import { TidemarkError, UsageError } from '../../base/errors.ts'
+import { formatDuration } from '../../base/format.ts'
 import { openVault } from '../../base/vault.ts'
 import { type AccountService, accessText, type ServiceCalls } from '../../cloud/account-service.ts'
 import { type AccountStore, type KeptAccount, levelOfAccount } from '../../cloud/account-store.ts'
@@ -15,10 +17,10 @@ import { createPkce, type OAuthClient } from '../../cloud/oauth.ts'
 import { findService, type ServiceEntry, type ServiceFlag, services } from '../../cloud/registry.ts'
 import { type Account, Accounts } from '../../ledger/accounts.ts'
 import { Users } from '../../ledger/users.ts'
+import type { Output } from '../output/output.ts'
 import { readLines } from '../output/prompt.ts'
 import { findUser } from '../users/list.ts'
 import type { AddOptions } from './account.ts'
-import { openBrowser, sayWaiting, showUrl } from './browser.ts'
 import { refusedError, type SignInSteps, signInByLoopback, waitedTooLong } from './loopback.ts'
 import { signInByPaste } from './paste.ts'
 
@@ -211,4 +213,33 @@ function report(
     output.note(`Before, it was allowed: ${accessText(service, before.level)}.`)
   }
   for (const note of notes) output.note(note)
+}
+
+/** Shows a person where to sign in, and opens a browser there where that is wanted. */
+function showUrl(
+  output: Output,
+  { url, open, waitMs }: { url: string; open: boolean; waitMs: number | undefined },
+): void {
+  output.note('Open this address in a browser and sign in:')
+  output.note(url)
+  if (waitMs !== undefined) sayWaiting(output, waitMs)
+  if (open) openBrowser(output, url)
+}
+
+function sayWaiting(output: Output, waitMs: number): void {
+  output.note(`Waiting for the sign-in, up to ${formatDuration(waitMs)}…`)
+}
+
+function openBrowser(output: Output, url: string): void {
+  const [program, args] =
+    process.platform === 'darwin'
+      ? ['open', [url]]
+      : process.platform === 'win32'
+        ? ['rundll32', ['url.dll,FileProtocolHandler', url]]
+        : ['xdg-open', [url]]
+  const failed = (): void => output.note('The browser could not be opened: open the address yourself.')
+  const child = spawn(program as string, args as string[], { stdio: 'ignore', detached: true })
+  child.once('error', failed)
+  child.once('exit', (code) => code !== 0 && failed())
+  child.unref()
 }

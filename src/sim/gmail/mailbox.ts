@@ -29,7 +29,6 @@ import type {
   SimThread,
   ThreadList,
 } from './mailbox-contract.ts'
-import { DraftBook } from './mailbox-drafts.ts'
 import { mailboxFault, notFound } from './mailbox-fault.ts'
 import { HistoryLog } from './mailbox-history.ts'
 import { MessageIndex } from './mailbox-index.ts'
@@ -38,7 +37,7 @@ import { type ListedPage, type Listing, listPage } from './mailbox-listing.ts'
 import { compareByTime, type RawSource, StoredMessage } from './mailbox-message.ts'
 import { ThreadFinder } from './mailbox-threads.ts'
 import { topHeaders } from './message-content.ts'
-import { withSentHeaders } from './message-sent.ts'
+import { headerOf } from './message-headers.ts'
 import type { Match } from './search-match.ts'
 
 export type * from './mailbox-contract.ts'
@@ -479,5 +478,57 @@ function checkBatch(ids: readonly string[]): void {
   if (ids.length === 0) throw mailboxFault('sim-invalid', 'No message ids specified')
   if (ids.length > BATCH_IDS_MAX) {
     throw mailboxFault('sim-invalid', `Too many message ids: at most ${BATCH_IDS_MAX}`)
+  }
+}
+
+/** A message as Gmail sends it: with a Date, a From and a Message-ID if it had none. */
+function withSentHeaders(raw: Buffer, options: { address: string; nowMs: number; unique: string }): Buffer {
+  const headers = topHeaders(raw)
+  const missing: string[] = []
+  if (!headerOf(headers, 'date')) {
+    missing.push(`Date: ${new Date(options.nowMs).toUTCString().replace('GMT', '+0000')}`)
+  }
+  if (!headerOf(headers, 'from')) missing.push(`From: ${options.address}`)
+  if (!headerOf(headers, 'message-id')) missing.push(`Message-ID: <${options.unique}@mail.gmail.com>`)
+  if (missing.length === 0) return raw
+  return Buffer.concat([Buffer.from(`${missing.join('\r\n')}\r\n`), raw])
+}
+
+/**
+ * Drafts: a draft keeps its id while its message is replaced on every update.
+ * Invariant: a draft's message is a living message with the label DRAFT, and belongs to one draft only.
+ */
+class DraftBook {
+  readonly #messageIds = new Map<string, string>()
+  readonly #draftIds = new Map<string, string>()
+  #created = 0
+
+  create(messageId: string): string {
+    this.#created += 1
+    // Looks like Gmail's: an `r` and a number of which nothing can be learned.
+    const id = `r${(0x5851f42d4c957f2dn * BigInt(this.#created)) & 0x7fffffffffffffffn}`
+    this.set(id, messageId)
+    return id
+  }
+
+  set(id: string, messageId: string): void {
+    const previous = this.#messageIds.get(id)
+    if (previous) this.#draftIds.delete(previous)
+    this.#messageIds.set(id, messageId)
+    this.#draftIds.set(messageId, id)
+  }
+
+  messageIdOf(id: string): string | undefined {
+    return this.#messageIds.get(id)
+  }
+
+  draftIdOf(messageId: string): string | undefined {
+    return this.#draftIds.get(messageId)
+  }
+
+  forgetMessage(messageId: string): void {
+    const id = this.#draftIds.get(messageId)
+    this.#draftIds.delete(messageId)
+    if (id) this.#messageIds.delete(id)
   }
 }

@@ -4,8 +4,8 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { type Sim, startSim } from '../start.ts'
+import { nameProblem } from './drive.ts'
 import type { DriveDump } from './drive-dump.ts'
-import { nameProblem } from './names.ts'
 
 const ANN = 'ann@example.com'
 

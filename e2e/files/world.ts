@@ -1,4 +1,5 @@
 /** A simulated OneDrive, a folder, a ledger, and the sync as something that ends and begins again. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +8,6 @@ import {
   type FilesSettings,
   type FolderPairSettings,
   folderPairSettings,
-  SERVICE,
   streamOf,
 } from '../../src/apps/files/folder-pair.ts'
 import { type FileSync, machineId, openFileSync } from '../../src/apps/files/index.ts'
@@ -16,13 +16,14 @@ import { lookAt, plainStat } from '../../src/apps/files/local/stat.ts'
 import type { OpenFiles } from '../../src/apps/files/runtime.ts'
 import { FileStore, setFolderPair } from '../../src/apps/files/store/file-store.ts'
 import { changeSettings } from '../../src/apps/files/store/filter-change.ts'
+import { simulatedSettings } from '../../src/apps/files/sync.suite.ts'
 import { tidyTrash } from '../../src/apps/files/work.ts'
 import { type Clock, sleep, systemClock } from '../../src/base/clock.ts'
 import { systemRandom } from '../../src/base/random.ts'
 import { openVault } from '../../src/base/vault.ts'
-import { ONEDRIVE_SCOPES } from '../../src/cloud/onedrive/auth.ts'
+import { connectOneDrive } from '../../src/cloud/simulated-accounts.suite.ts'
 import { createEngine, type Engine } from '../../src/engine/index.ts'
-import { Accounts, accountKey } from '../../src/ledger/accounts.ts'
+import { Accounts } from '../../src/ledger/accounts.ts'
 import { Ledger } from '../../src/ledger/ledger.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import type { SimDrive } from '../../src/sim/onedrive/sim-drive.ts'
@@ -131,16 +132,7 @@ export class OracleWorld {
     const ledger = await openLedger(place.url, { clock, synchronous: 'NORMAL' })
     const accounts = await Accounts.open(ledger)
     const vault = await openVault({ env: {}, home })
-    const { refreshToken } = sim.onedrive.issue(ACCOUNT)
-    const secret = {
-      kind: 'oauth',
-      clientId: sim.onedrive.clientId,
-      refreshToken,
-      scopes: ONEDRIVE_SCOPES.readwrite,
-      obtainedAtMs: systemClock.now(),
-    }
-    const row = { service: SERVICE, name: ACCOUNT }
-    await accounts.add({ ...row, settings: {}, sealed: vault.seal(accountKey(row), JSON.stringify(secret)) })
+    await connectOneDrive({ accounts, vault, sim }, ACCOUNT)
     const root = await createRoot(join(home, 'root'), {
       markerId: 'marker',
       drive: PAIR,
@@ -313,25 +305,7 @@ async function describe(engine: Engine, store: FileStore): Promise<string> {
   return JSON.stringify({ nodes, last, unsettled, now: engine.clock.now() }, undefined, 1)
 }
 
-export function settingsOf(sim: Sim): FilesSettings {
-  return {
-    apiUrl: sim.onedrive.graphUrl,
-    authUrl: sim.onedrive.authUrl,
-    tokenUrl: sim.onedrive.tokenUrl,
-    deviceUrl: sim.onedrive.deviceUrl,
-    requestsPerSecondStart: 10_000,
-    requestsPerSecondMax: 10_000,
-    parallelDownloads: 4,
-    parallelUploads: 4,
-    parallelCheckers: 1,
-    chunkBytes: 320 * 1024 * 4,
-    reserveBytes: 0,
-    trashDays: 30,
-    trashBytesMax: Number.POSITIVE_INFINITY,
-    pollMs: 60_000,
-    scanMs: 3_600_000,
-    debounceMs: 20,
-    bandwidth: {},
-    silenceMs: 60_000,
-  }
+function settingsOf(sim: Sim): FilesSettings {
+  const few = { parallelDownloads: 4, parallelUploads: 4, parallelCheckers: 1 }
+  return { ...simulatedSettings(sim), ...few, silenceMs: 60_000 }
 }

@@ -1,4 +1,5 @@
 /** A simulated Gmail, a home with its account connected, and the command line as a process that can be killed. */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -6,11 +7,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pass } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { systemClock } from '../../src/base/clock.ts'
 import { openVault } from '../../src/base/vault.ts'
 import { runHere } from '../../src/cli/jobs/jobs.suite.ts'
 import { GMAIL_SCOPES } from '../../src/cloud/gmail/auth.ts'
-import { Accounts, accountKey } from '../../src/ledger/accounts.ts'
+import { connectGmail } from '../../src/cloud/simulated-accounts.suite.ts'
+import { Accounts } from '../../src/ledger/accounts.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import type { GmailAccountOptions } from '../../src/sim/gmail/gmail.ts'
 import { type Sim, type SimOptions, startSim } from '../../src/sim/start.ts'
@@ -81,22 +82,8 @@ export class World {
     try {
       const accounts = await Accounts.open(ledger)
       const vault = await openVault({ env: this.env, home: this.home })
-      const { refreshToken } = this.sim.gmail.issue(address, scopes)
-      const secret = {
-        kind: 'oauth',
-        clientId: this.sim.gmail.clientId,
-        clientSecret: this.sim.gmail.clientSecret,
-        refreshToken,
-        scopes,
-        obtainedAtMs: systemClock.now(),
-      }
-      const account = { service: 'gmail', name: address }
-      const sealed = vault.seal(accountKey(account), JSON.stringify(secret))
-      const found = await accounts.find('gmail', address)
-      if (found) {
-        await accounts.setSealed(found.id, sealed)
-        await accounts.setState(found.id, 'ready')
-      } else await accounts.add({ ...account, settings: { spam: true, trash: true }, sealed })
+      const settings = { spam: true, trash: true }
+      await connectGmail({ accounts, vault, sim: this.sim }, address, { scopes, settings })
     } finally {
       await ledger.close()
     }

@@ -1,4 +1,5 @@
 /** A file sync in this process: a simulated OneDrive, a real folder, an engine on a ledger of its own. */
+
 import assert from 'node:assert/strict'
 import {
   existsSync,
@@ -15,15 +16,15 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { sleep, systemClock } from '../../base/clock.ts'
 import { openVault } from '../../base/vault.ts'
-import { ONEDRIVE_SCOPES } from '../../cloud/onedrive/auth.ts'
+import { connectOneDrive } from '../../cloud/simulated-accounts.suite.ts'
 import { createEngine, type Engine } from '../../engine/index.ts'
-import { Accounts, accountKey } from '../../ledger/accounts.ts'
+import { Accounts } from '../../ledger/accounts.ts'
 import { openLedger } from '../../ledger/open.ts'
 import type { SimDriveInput } from '../../sim/onedrive/onedrive.ts'
 import type { SimDrive } from '../../sim/onedrive/sim-drive.ts'
 import { type Sim, type SimOptions, startSim } from '../../sim/start.ts'
 import { OWN_FOLDER } from './filter.ts'
-import { type FilesSettings, folderPairSettings, SERVICE, streamOf } from './folder-pair.ts'
+import { type FilesSettings, folderPairSettings, streamOf } from './folder-pair.ts'
 import { type FileSync, machineId, openFileSync } from './index.ts'
 import { createRoot } from './local/root.ts'
 import { lookAt, plainStat } from './local/stat.ts'
@@ -212,16 +213,7 @@ export async function startFileWorld(options: FileWorldOptions = {}): Promise<Fi
   const ledger = await openLedger(options.ledgerUrl ?? 'sqlite::memory:')
   const accounts = await Accounts.open(ledger)
   const vault = await openVault({ env: {}, home })
-  const { refreshToken } = sim.onedrive.issue(ACCOUNT)
-  const secret = {
-    kind: 'oauth',
-    clientId: sim.onedrive.clientId,
-    refreshToken,
-    scopes: ONEDRIVE_SCOPES.readwrite,
-    obtainedAtMs: systemClock.now(),
-  }
-  const row = { service: SERVICE, name: ACCOUNT }
-  await accounts.add({ ...row, settings: {}, sealed: vault.seal(accountKey(row), JSON.stringify(secret)) })
+  await connectOneDrive({ accounts, vault, sim }, ACCOUNT)
   let engine: Engine | undefined
   const files = await openFileSync({
     ledger,
@@ -230,7 +222,7 @@ export async function startFileWorld(options: FileWorldOptions = {}): Promise<Fi
     fetch: globalThis.fetch,
     clock: systemClock,
     engine: () => engine,
-    settings: { ...settingsOf(sim), ...options.settings },
+    settings: { ...simulatedSettings(sim), ...options.settings },
   })
   engine = await createEngine({ ledger, jobs: files.jobs, budgets: files.budgets(), workers: 32 })
   const root = await createRoot(join(home, 'root'), {
@@ -273,7 +265,7 @@ export async function startFileWorld(options: FileWorldOptions = {}): Promise<Fi
   })
 }
 
-function settingsOf(sim: Sim): FilesSettings {
+export function simulatedSettings(sim: Sim): FilesSettings {
   return {
     apiUrl: sim.onedrive.graphUrl,
     authUrl: sim.onedrive.authUrl,

@@ -8,8 +8,7 @@ import type { AppWork, OpenRuntime, Role } from '../../app/runtime.ts'
 import { catalog } from '../../apps/catalog.ts'
 import { systemClock } from '../../base/clock.ts'
 import { asTidemarkError } from '../../base/errors.ts'
-import { ONEDRIVE_SCOPES } from '../../cloud/onedrive/auth.ts'
-import { accountKey } from '../../ledger/accounts.ts'
+import { connectOneDrive } from '../../cloud/simulated-accounts.suite.ts'
 import { openRuntime } from '../../runtime/runtime.ts'
 import { type Sim, startSim } from '../../sim/start.ts'
 import { folderPairSettings, streamOf } from './folder-pair.ts'
@@ -37,18 +36,7 @@ beforeEach(async () => {
   mkdirSync(join(base, 'home'))
   runtime = await open()
   troubles = []
-  const { vault, accounts } = runtime
-  const { refreshToken } = sim.onedrive.issue(ANN)
-  const secret = {
-    kind: 'oauth',
-    clientId: sim.onedrive.clientId,
-    refreshToken,
-    scopes: ONEDRIVE_SCOPES.readwrite,
-    obtainedAtMs: systemClock.now(),
-  }
-  const account = { service: 'onedrive', name: ANN }
-  const sealed = vault.seal(accountKey(account), JSON.stringify(secret))
-  await accounts.add({ ...account, settings: {}, sealed })
+  await connectOneDrive({ ...runtime, sim }, ANN)
 })
 
 afterEach(async () => {

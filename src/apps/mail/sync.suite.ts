@@ -1,19 +1,20 @@
 /** A sync in this process: a simulated Gmail, an engine on a ledger of its own, and a real archive. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineIndexing } from '../../app/documents.ts'
 import { systemClock } from '../../base/clock.ts'
 import { openVault } from '../../base/vault.ts'
-import { GMAIL_SCOPES } from '../../cloud/gmail/auth.ts'
+import { connectGmail } from '../../cloud/simulated-accounts.suite.ts'
 import { createEngine, type Engine } from '../../engine/index.ts'
-import { Accounts, accountKey } from '../../ledger/accounts.ts'
+import { Accounts } from '../../ledger/accounts.ts'
 import { openLedger } from '../../ledger/open.ts'
 import { TextExtractor } from '../../search/extract/extractor.ts'
 import { openSearch, type Search } from '../../search/search.ts'
 import { WantedDocuments } from '../../search/wanted.ts'
 import { type Sim, type SimOptions, startSim } from '../../sim/start.ts'
-import { type MailAccount, type MailAccounts, SERVICE, streamOf } from './account.ts'
+import { type MailAccount, type MailAccounts, streamOf } from './account.ts'
 import { mailOffer } from './documents.ts'
 import {
   jobsOf,
@@ -100,17 +101,7 @@ export async function startSync(options: SyncOptions): Promise<SyncWorld> {
   const rows = await Accounts.open(ledger)
   const tables = await MailTables.open(ledger)
   const vault = await openVault({ env: {}, home })
-  const { refreshToken } = sim.gmail.issue(ADDRESS, [GMAIL_SCOPES.full])
-  const secret = {
-    kind: 'oauth',
-    clientId: sim.gmail.clientId,
-    clientSecret: sim.gmail.clientSecret,
-    refreshToken,
-    scopes: [GMAIL_SCOPES.full],
-    obtainedAtMs: systemClock.now(),
-  }
-  const row = { service: SERVICE, name: ADDRESS }
-  await rows.add({ ...row, settings: choices, sealed: vault.seal(accountKey(row), JSON.stringify(secret)) })
+  await connectGmail({ accounts: rows, vault, sim }, ADDRESS, { settings: choices })
   let engine: Engine | undefined
   const accounts = await openMailAccounts({
     accounts: rows,

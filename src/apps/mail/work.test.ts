@@ -7,8 +7,7 @@ import { freshDatabase } from '../../../scripts/test-database.ts'
 import type { OpenRuntime as Open, Role } from '../../app/runtime.ts'
 import { catalog } from '../../apps/catalog.ts'
 import { FakeClock, systemClock } from '../../base/clock.ts'
-import { GMAIL_SCOPES } from '../../cloud/gmail/auth.ts'
-import { accountKey } from '../../ledger/accounts.ts'
+import { connectGmail } from '../../cloud/simulated-accounts.suite.ts'
 import { openRuntime } from '../../runtime/runtime.ts'
 import { type Sim, startSim } from '../../sim/start.ts'
 import { SERVICE, streamOf, unitsOf } from './account.ts'
@@ -62,19 +61,8 @@ function configOf(sim: Sim, { ledgerUrl = 'sqlite', unitsPerMinute = 1e8, pollMi
   })
 }
 
-async function connect({ sim }: World, { accounts, vault }: OpenRuntime, address: string): Promise<void> {
-  const scopes = [GMAIL_SCOPES.full]
-  const secret = {
-    kind: 'oauth',
-    clientId: sim.gmail.clientId,
-    clientSecret: sim.gmail.clientSecret,
-    scopes,
-    refreshToken: sim.gmail.issue(address, scopes).refreshToken,
-    obtainedAtMs: systemClock.now(),
-  }
-  const row = { service: SERVICE, name: address }
-  const sealed = vault.seal(accountKey(row), JSON.stringify(secret))
-  await accounts.add({ ...row, settings: {}, sealed })
+async function connect({ sim }: World, runtime: OpenRuntime, address: string): Promise<void> {
+  await connectGmail({ ...runtime, sim }, address)
 }
 
 async function statusOf({ ledger }: OpenRuntime, address: string) {

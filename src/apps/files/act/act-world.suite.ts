@@ -2,6 +2,7 @@
  * Actions one at a time: a simulated drive, a real folder, a real store. A test says when each side is looked at, what
  * is planned, what happens between a look and an action, and whether the end of an action is written or lost.
  */
+
 import {
   mkdirSync,
   mkdtempSync,
@@ -14,6 +15,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { afterEach } from 'node:test'
 import { systemClock } from '../../../base/clock.ts'
 import { createHttpExchange } from '../../../base/http-exchange.ts'
 import { seededRandom } from '../../../base/random.ts'
@@ -306,6 +308,19 @@ export class ActWorld {
 
   async close(): Promise<void> {
     for (const close of this.#close) await close()
+  }
+}
+
+/** Makes worlds for the tests of a file, and closes them behind each. */
+export function actWorlds(): typeof actWorld {
+  const worlds: ActWorld[] = []
+  afterEach(async () => {
+    for (const one of worlds.splice(0)) await one.close()
+  })
+  return async (options) => {
+    const made = await actWorld(options)
+    worlds.push(made)
+    return made
   }
 }
 

@@ -1,20 +1,12 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, renameSync } from 'node:fs'
-import { afterEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { resolveConflict } from '../store/conflicts.ts'
 import type { ConflictRow } from '../store/contract.ts'
 import { releaseSettled } from '../store/open-nodes.ts'
-import { type ActWorld, actWorld, type WorldOptions } from './act-world.suite.ts'
+import { type ActWorld, actWorlds, type WorldOptions } from './act-world.suite.ts'
 
-const worlds: ActWorld[] = []
-async function world(options?: WorldOptions): Promise<ActWorld> {
-  const made = await actWorld(options)
-  worlds.push(made)
-  return made
-}
-afterEach(async () => {
-  for (const one of worlds.splice(0)) await one.close()
-})
+const world = actWorlds()
 
 const text = (w: ActWorld, path: string): string => w.there.device.read(path)!.toString()
 const copies = (w: ActWorld): string[] =>

@@ -1,19 +1,11 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, renameSync, rmSync, statSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { recordRemoteNow } from '../store/remote-tree.ts'
-import { type ActWorld, actWorld, type WorldOptions } from './act-world.suite.ts'
+import { type ActWorld, actWorlds } from './act-world.suite.ts'
 
-const worlds: ActWorld[] = []
-async function world(options?: WorldOptions): Promise<ActWorld> {
-  const made = await actWorld(options)
-  worlds.push(made)
-  return made
-}
-afterEach(async () => {
-  for (const one of worlds.splice(0)) await one.close()
-})
+const world = actWorlds()
 
 const binned = (w: ActWorld): string[] => w.there.dump().recycleBin.map(({ name }) => name)
 

@@ -1,19 +1,11 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, renameSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { releaseSettled } from '../store/open-nodes.ts'
-import { type ActWorld, actWorld, MIB, noise, type WorldOptions } from './act-world.suite.ts'
+import { type ActWorld, actWorlds, MIB, noise } from './act-world.suite.ts'
 
-const worlds: ActWorld[] = []
-async function world(options?: WorldOptions): Promise<ActWorld> {
-  const made = await actWorld(options)
-  worlds.push(made)
-  return made
-}
-afterEach(async () => {
-  for (const one of worlds.splice(0)) await one.close()
-})
+const world = actWorlds()
 
 const partials = (w: ActWorld): string[] => readdirSync(join(w.pair.root, '.tidemark/partial'))
 

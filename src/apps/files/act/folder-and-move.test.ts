@@ -1,19 +1,11 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, unlinkSync } from 'node:fs'
-import { afterEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { Action } from '../plan.ts'
-import { type ActWorld, actWorld, type WorldOptions } from './act-world.suite.ts'
+import { type ActWorld, actWorlds } from './act-world.suite.ts'
 import { BEHIND_LINK } from './local-side.ts'
 
-const worlds: ActWorld[] = []
-async function world(options?: WorldOptions): Promise<ActWorld> {
-  const made = await actWorld(options)
-  worlds.push(made)
-  return made
-}
-afterEach(async () => {
-  for (const one of worlds.splice(0)) await one.close()
-})
+const world = actWorlds()
 
 const requests = (w: ActWorld, name: string): number =>
   Object.values(w.sim.log.counts().requests[name] ?? {}).reduce((sum, count) => sum + count, 0)

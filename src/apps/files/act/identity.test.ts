@@ -1,17 +1,9 @@
 import assert from 'node:assert/strict'
 import { chmodSync, closeSync, linkSync, openSync, statSync, utimesSync, writeSync } from 'node:fs'
-import { afterEach, describe, test } from 'node:test'
-import { type ActWorld, actWorld, MIB, noise, type WorldOptions } from './act-world.suite.ts'
+import { describe, test } from 'node:test'
+import { type ActWorld, actWorlds, MIB, noise } from './act-world.suite.ts'
 
-const worlds: ActWorld[] = []
-async function world(options?: WorldOptions): Promise<ActWorld> {
-  const made = await actWorld(options)
-  worlds.push(made)
-  return made
-}
-afterEach(async () => {
-  for (const one of worlds.splice(0)) await one.close()
-})
+const world = actWorlds()
 
 /** In place, with the same size; the times are those of before. */
 function editUnseen(w: ActWorld, name: string, content: string | Uint8Array, at = 0): void {

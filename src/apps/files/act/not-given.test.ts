@@ -1,21 +1,13 @@
 /** OneDrive answers "not found" for items that it lists. Nothing that anybody has is deleted for that. */
 import assert from 'node:assert/strict'
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
-import { afterEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { LEFT_ALONE } from '../action.ts'
 import type { Action } from '../plan.ts'
-import { type ActWorld, actWorld, MIB, noise, type Ran } from './act-world.suite.ts'
+import { type ActWorld, actWorlds, MIB, noise, type Ran } from './act-world.suite.ts'
 import { FOLDER_NOT_GIVEN, NOT_GIVEN } from './fresh-look.ts'
 
-const worlds: ActWorld[] = []
-async function world(): Promise<ActWorld> {
-  const made = await actWorld()
-  worlds.push(made)
-  return made
-}
-afterEach(async () => {
-  for (const one of worlds.splice(0)) await one.close()
-})
+const world = actWorlds()
 
 const HOUR_MS = 3_600_000
 const TRIES_MAX = 20

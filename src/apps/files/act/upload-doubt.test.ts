@@ -1,18 +1,11 @@
 /** Personal drives: what OneDrive says of an upload is not what was sent. */
 import assert from 'node:assert/strict'
-import { afterEach, describe, test } from 'node:test'
-import { type ActWorld, actWorld, MIB, noise } from './act-world.suite.ts'
+import { describe, test } from 'node:test'
+import { type ActWorld, actWorlds, MIB, noise } from './act-world.suite.ts'
 import { DOUBTED } from './upload-doubt.ts'
 
-const worlds: ActWorld[] = []
-async function world(rewritesUploads = false): Promise<ActWorld> {
-  const made = await actWorld({ quirks: { rewritesUploads } })
-  worlds.push(made)
-  return made
-}
-afterEach(async () => {
-  for (const one of worlds.splice(0)) await one.close()
-})
+const worlds = actWorlds()
+const world = (rewritesUploads = false): Promise<ActWorld> => worlds({ quirks: { rewritesUploads } })
 
 const SMALL = Buffer.from('small, and whole')
 const LARGE = noise(5 * MIB, 3)

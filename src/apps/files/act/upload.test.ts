@@ -1,18 +1,10 @@
 import assert from 'node:assert/strict'
 import { chmodSync, renameSync, unlinkSync } from 'node:fs'
-import { afterEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { asTidemarkError } from '../../../base/errors.ts'
-import { type ActWorld, actWorld, MIB, noise, type WorldOptions } from './act-world.suite.ts'
+import { type ActWorld, actWorlds, MIB, noise, type WorldOptions } from './act-world.suite.ts'
 
-const worlds: ActWorld[] = []
-async function world(options?: WorldOptions): Promise<ActWorld> {
-  const made = await actWorld(options)
-  worlds.push(made)
-  return made
-}
-afterEach(async () => {
-  for (const one of worlds.splice(0)) await one.close()
-})
+const world = actWorlds()
 
 const CHUNK_BYTES = 4 * 320 * 1024
 const AT_MS = Date.UTC(2021, 4, 6, 7, 8, 9, 123)

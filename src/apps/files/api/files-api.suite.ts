@@ -3,7 +3,6 @@ import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as pass } from 'node:timers/promises'
-import { accountsModule } from '../../../app/accounts/module.ts'
 import type { OpenRuntime } from '../../../app/runtime.ts'
 import { catalog } from '../../../apps/catalog.ts'
 import { systemClock } from '../../../base/clock.ts'
@@ -12,13 +11,10 @@ import { oneDriveService, readOneDriveProfile } from '../../../cloud/onedrive/ac
 import { ONEDRIVE_SCOPES, type OneDriveAccess } from '../../../cloud/onedrive/auth.ts'
 import { newToken } from '../../../cloud/token-source.ts'
 import { openRuntime } from '../../../runtime/runtime.ts'
-import { engineModule } from '../../../server/engine-api/module.ts'
-import { TOKEN, withToken } from '../../../server/server.suite.ts'
-import { createServer, createServices } from '../../../server/server.ts'
-import type { ServerServices } from '../../../server/services.ts'
 import type { SimDriveInput } from '../../../sim/onedrive/onedrive.ts'
 import type { SimDrive } from '../../../sim/onedrive/sim-drive.ts'
 import { type Sim, startSim } from '../../../sim/start.ts'
+import { type Answer, type AppApi, appApi } from '../../app-api.suite.ts'
 import { apps } from '../../registry.ts'
 import { streamOf } from '../folder-pair.ts'
 import { type FilesRuntime, filesRuntime } from '../runtime.ts'
@@ -28,26 +24,16 @@ import type { FilesServices } from './route.ts'
 export const ANN = 'ann@example.com'
 export const DOCS = 'docs'
 
-/** An answer, whose form the server has held against the route's schema before. */
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every form
-export type Body = any
+export type { Answer, Body } from '../../app-api.suite.ts'
 
-export type Answer = { status: number; type: string; body: Body }
-
-export type FilesWorld = {
+export type FilesWorld = AppApi<OpenRuntime & FilesRuntime> & {
   sim: Sim
   drive: SimDrive
-  services: FilesServices & ServerServices
   runtime: OpenRuntime & FilesRuntime
-  /** What went wrong inside, of which clients are not told. */
-  errors: unknown[]
   /** The folder; there once it was added. */
   root: string
   /** In which folders may be added. */
   place: string
-  request(path: string, init?: RequestInit): Promise<Response>
-  get(path: string): Promise<Answer>
-  post(path: string, body?: unknown): Promise<Answer>
   connect(access?: OneDriveAccess): Promise<void>
   /** Adds the folder, over the API. */
   add(change?: Record<string, unknown>): Promise<Answer>
@@ -81,41 +67,17 @@ export async function startFilesApi(
     server: { host: options.host ?? '127.0.0.1' },
   })
   const runtime = filesRuntime(await openRuntime({ config, home, env: {}, role: 'all', apps }))
-  const services = { ...runtime, ...createServices(runtime, { clock: systemClock, catalog }) }
-  const errors: unknown[] = []
-  const accounts = await accountsModule(apps, [filesModule])
-  const server = createServer({
-    services,
-    modules: [engineModule, accounts, filesModule],
-    checkAnswers: true,
-    token: TOKEN,
-    onError: (thrown) => errors.push(thrown),
-  })
+  const api = await appApi(runtime, filesModule)
   await runtime.engine.start()
-  const request = async (path: string, init?: RequestInit): Promise<Response> =>
-    server.app.request(path, withToken(init))
-  const ask = async (path: string, init?: RequestInit): Promise<Answer> => {
-    const answer = await request(path, init)
-    const type = answer.headers.get('content-type') ?? ''
-    const body = type.includes('json') ? await answer.json() : await answer.text()
-    return { status: answer.status, type, body }
-  }
-  const headers = { 'x-tidemark': '1', 'content-type': 'application/json' }
-  const post = (path: string, body: unknown = {}): Promise<Answer> =>
-    ask(path, { method: 'POST', headers, body: JSON.stringify(body) })
   return {
+    ...api,
     sim,
     drive: sim.onedrive.drive(ANN),
-    services,
     runtime,
-    errors,
     root,
     place,
-    request,
-    post,
-    get: (path) => ask(path),
-    connect: (access = 'readwrite') => connectAnn(services, sim, access),
-    add: (change = {}) => post('/api/files/folders', { path: root, ...change }),
+    connect: (access = 'readwrite') => connectAnn(runtime, sim, access),
+    add: (change = {}) => api.post('/api/files/folders', { path: root, ...change }),
     async sync(name = DOCS) {
       const { engine, files } = runtime
       await engine.drained()
@@ -130,9 +92,7 @@ export async function startFilesApi(
     },
     read: (path) => readFileSync(join(root, path), 'utf8'),
     async close() {
-      await server.close()
-      await services.closeServices()
-      await runtime.close()
+      await api.closeApi()
       await sim.close()
       for (const folder of [home, place]) rmSync(folder, { recursive: true, force: true })
     },

@@ -1,4 +1,5 @@
 /** A simulated OneDrive, a home with its accounts connected, and folders: for tests of file commands. */
+
 import {
   existsSync,
   mkdirSync,
@@ -10,11 +11,11 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { systemClock } from '../../../base/clock.ts'
 import { openVault } from '../../../base/vault.ts'
 import { type Ended, environment, runHere } from '../../../cli/jobs/jobs.suite.ts'
-import { ONEDRIVE_SCOPES, type OneDriveAccess } from '../../../cloud/onedrive/auth.ts'
-import { Accounts, accountKey } from '../../../ledger/accounts.ts'
+import type { OneDriveAccess } from '../../../cloud/onedrive/auth.ts'
+import { connectOneDrive } from '../../../cloud/simulated-accounts.suite.ts'
+import { Accounts } from '../../../ledger/accounts.ts'
 import type { Tx } from '../../../ledger/contract.ts'
 import { openLedger } from '../../../ledger/open.ts'
 import type { Device } from '../../../sim/onedrive/device.ts'
@@ -81,18 +82,7 @@ export class FilesHome {
     try {
       const accounts = await Accounts.open(ledger)
       const vault = await openVault({ env: this.env, home: this.home })
-      const scopes = ONEDRIVE_SCOPES[access]
-      const { refreshToken } = this.sim.onedrive.issue(address, scopes)
-      const secret = {
-        kind: 'oauth',
-        clientId: this.sim.onedrive.clientId,
-        refreshToken,
-        scopes,
-        obtainedAtMs: systemClock.now(),
-      }
-      const account = { service: 'onedrive', name: address }
-      const sealed = vault.seal(accountKey(account), JSON.stringify(secret))
-      await accounts.add({ ...account, settings: { access }, sealed })
+      await connectOneDrive({ accounts, vault, sim: this.sim }, address, { access, settings: { access } })
     } finally {
       await ledger.close()
     }

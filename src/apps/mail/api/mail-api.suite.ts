@@ -2,7 +2,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { accountsModule } from '../../../app/accounts/module.ts'
 import type { OpenRuntime } from '../../../app/runtime.ts'
 import { catalog } from '../../../apps/catalog.ts'
 import { systemClock } from '../../../base/clock.ts'
@@ -10,37 +9,22 @@ import { keepAccount } from '../../../cloud/account-store.ts'
 import { gmailService } from '../../../cloud/gmail/account.ts'
 import { GMAIL_SCOPES, type GmailAccess } from '../../../cloud/gmail/auth.ts'
 import { openRuntime } from '../../../runtime/runtime.ts'
-import { engineModule } from '../../../server/engine-api/module.ts'
-import { TOKEN, withToken } from '../../../server/server.suite.ts'
-import { createServer, createServices } from '../../../server/server.ts'
-import type { ServerServices } from '../../../server/services.ts'
 import { type Sim, startSim } from '../../../sim/start.ts'
+import { type Answer, type AppApi, appApi } from '../../app-api.suite.ts'
 import { apps } from '../../registry.ts'
 import { streamOf } from '../account.ts'
 import { type MailRuntime, mailRuntime } from '../runtime.ts'
 import { startAccounts } from '../work.ts'
 import { mailModule } from './module.ts'
-import type { MailServices } from './route.ts'
 
 export const ANN = 'ann@example.com'
 export const BOB = 'bob@example.com'
 
-/** An answer, whose form the server has held against the route's schema before. */
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every form
-export type Body = any
+export type { Answer, Body } from '../../app-api.suite.ts'
 
-export type Answer = { status: number; type: string; body: Body }
-
-export type MailWorld = {
+export type MailWorld = AppApi<OpenRuntime & MailRuntime> & {
   sim: Sim
-  services: MailServices & ServerServices
   runtime: OpenRuntime & MailRuntime
-  /** What went wrong inside, of which clients are not told. */
-  errors: unknown[]
-  request(path: string, init?: RequestInit): Promise<Response>
-  get(path: string): Promise<Answer>
-  post(path: string, body?: unknown): Promise<Answer>
-  remove(path: string): Promise<Answer>
   connect(address: string, access?: GmailAccess): Promise<void>
   /** What is said of every account, by all and by this app. */
   accounts(): Promise<Answer['body'][]>
@@ -80,35 +64,12 @@ export async function startMailApi(
     },
   })
   const runtime = mailRuntime(await openRuntime({ config, home, env: {}, role: 'all', apps }))
-  const services = { ...runtime, ...createServices(runtime, { clock: systemClock, catalog }) }
-  const errors: unknown[] = []
-  const accounts = await accountsModule(apps, [mailModule])
-  const server = createServer({
-    services,
-    modules: [engineModule, accounts, mailModule],
-    checkAnswers: true,
-    token: TOKEN,
-    onError: (thrown) => errors.push(thrown),
-  })
+  const api = await appApi(runtime, mailModule)
   if (options.started !== false) await runtime.engine.start()
-  const request = async (path: string, init?: RequestInit): Promise<Response> =>
-    server.app.request(path, withToken(init))
-  const ask = async (path: string, init?: RequestInit): Promise<Answer> => {
-    const answer = await request(path, init)
-    const type = answer.headers.get('content-type') ?? ''
-    const body = type.includes('json') ? await answer.json() : await answer.text()
-    return { status: answer.status, type, body }
-  }
-  const write = { 'x-tidemark': '1', 'content-type': 'application/json' }
   return {
+    ...api,
     sim,
-    services,
     runtime,
-    errors,
-    request,
-    get: (path) => ask(path),
-    post: (path, body = {}) => ask(path, { method: 'POST', headers: write, body: JSON.stringify(body) }),
-    remove: (path) => ask(path, { method: 'DELETE', headers: write }),
     async connect(address, access = 'full') {
       const scopes = [GMAIL_SCOPES[access]]
       const { refreshToken } = sim.gmail.issue(address, scopes)
@@ -120,17 +81,17 @@ export async function startMailApi(
         scopes,
         obtainedAtMs: systemClock.now(),
       }
-      await keepAccount(services, gmailService, { profile: { name: address }, secret, level: access })
-      await startAccounts(services)
+      await keepAccount(runtime, gmailService, { profile: { name: address }, secret, level: access })
+      await startAccounts(runtime)
     },
     async accounts() {
-      const { body } = await ask('/api/accounts')
+      const { body } = await api.get('/api/accounts')
       return body.items.map(({ apps: told, ...all }: Answer['body']) => ({ ...all, ...told.mail }))
     },
     async sync() {
       await runtime.engine.drained()
-      for (const account of services.mail.accounts.names()) {
-        await runtime.engine.enqueue(services.mail.kinds.history, { account }, { stream: streamOf(account) })
+      for (const account of runtime.mail.accounts.names()) {
+        await runtime.engine.enqueue(runtime.mail.kinds.history, { account }, { stream: streamOf(account) })
       }
       await runtime.engine.drained()
     },
@@ -141,9 +102,7 @@ export async function startMailApi(
         internalMs: atMs ?? Date.UTC(2021, 5, 1),
       }).id,
     async close() {
-      await server.close()
-      await services.closeServices()
-      await runtime.close()
+      await api.closeApi()
       await sim.close()
       rmSync(home, { recursive: true, force: true })
     },

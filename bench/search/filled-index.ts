@@ -147,9 +147,19 @@ function wordsOf(count: number, random: () => number): string {
   return Array.from({ length: count }, () => word(Math.floor(VOCABULARY ** random()))).join(' ')
 }
 
-/** The numbers of a direction at random are as if from a bell curve; three dice are near enough. */
+/** Four numbers of each draw: a fill would draw a billion times otherwise. Flat instead of bell-shaped is near enough. */
 function randomVector(random: () => number): Float32Array {
-  const vector = Float32Array.from({ length: BUILTIN_MODEL.dims }, () => random() + random() + random() - 1.5)
-  const length = Math.hypot(...vector)
-  return vector.map((value) => value / length)
+  const vector = new Float32Array(BUILTIN_MODEL.dims)
+  let sum = 0
+  for (let at = 0; at < vector.length; at += 4) {
+    const draw = Math.floor(random() * 2 ** 32)
+    for (let byte = 0; byte < 4; byte++) {
+      const value = ((draw >>> (8 * byte)) & 0xff) - 127.5
+      vector[at + byte] = value
+      sum += value * value
+    }
+  }
+  const factor = 1 / Math.sqrt(sum)
+  for (let at = 0; at < vector.length; at++) vector[at]! *= factor
+  return vector
 }

@@ -27,8 +27,8 @@ export type MatchRequest = {
   leaves: readonly TextLeaf[]
   /** Of documents as `d`. */
   where: Condition
-  /** Only these, which are few: it begins with them. */
-  among?: { column: 'd.id' | 'd.content_id'; ids: readonly number[] }
+  /** Only these documents, which are few: it begins with them. */
+  among?: readonly number[]
 }
 
 export type Match = {
@@ -45,13 +45,16 @@ export type Match = {
 export type NearestRequest = {
   access: Access
   where: Condition
+  /** Only these documents. */
+  among?: readonly number[]
   modelId: number
   query: Float32Array
   /** How many of the nearest by their signs are compared exactly. */
   rescored: number
 }
 
-export type NearChunk = { contentId: number; n: number; similarity: number }
+/** `docIds`: the documents with this content that were asked for. */
+export type NearChunk = { contentId: number; n: number; similarity: number; docIds: readonly number[] }
 
 export interface IndexDialect {
   /** In the place of what the document had. */
@@ -65,8 +68,12 @@ export interface IndexDialect {
   matches(tx: Tx, request: MatchRequest): Promise<Match[]>
   /** Of all documents, how many have the words; counted no further than COUNTED_MAX on PostgreSQL. */
   frequency(tx: Tx, leaf: TextLeaf): Promise<number>
+  /** How many documents there are, about. */
+  documents(tx: Tx): Promise<number>
   /** The visible documents that have the words. */
-  visibleWith(tx: Tx, leaf: TextLeaf, access: Access): Promise<number[]>
+  visibleWith(tx: Tx, tree: TextTree, access: Access): Promise<number[]>
+  /** Whether the reader sees a document that has the words. */
+  isVisible(tx: Tx, tree: TextTree, access: Access): Promise<boolean>
   /** Which of these documents have the words. They are known to be visible. */
   having(tx: Tx, leaf: TextLeaf, docIds: readonly number[]): Promise<number[]>
   /** `column IN` a list of numbers, whatever its length. */

@@ -59,9 +59,11 @@ export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
  * What the numbers of a query add up to under the signs of a code, as a table: for each byte of the code, the sum for
  * each of its 256 values. Against counting the bits in which two codes differ, which forgets how large the query's
  * numbers are, the nearest chunk is among the 1 % that are compared exactly in 96 instead of 90 of 100 searches.
+ * As whole numbers of 16 bits the table of 384 numbers has 24 KB, which is near at hand.
  */
-export function signTable(query: Float32Array): Float32Array {
-  const table = new Float32Array(codeBytes(query.length) * 256)
+export function signTable(query: Float32Array): Int16Array {
+  const sums = new Float32Array(codeBytes(query.length) * 256)
+  let most = 0
   for (let byte = 0; byte * 8 < query.length; byte++) {
     for (let value = 0; value < 256; value++) {
       let sum = 0
@@ -69,15 +71,23 @@ export function signTable(query: Float32Array): Float32Array {
         const number = query[byte * 8 + bit] ?? 0
         sum += value & (0x80 >> bit) ? number : -number
       }
-      table[byte * 256 + value] = sum
+      sums[byte * 256 + value] = sum
+      most = Math.max(most, Math.abs(sum))
     }
   }
-  return table
+  const scale = most === 0 ? 0 : 0x7fff / most
+  return Int16Array.from(sums, (sum) => Math.round(sum * scale))
 }
 
-/** How well the query of a table agrees with the code that begins at `at`: more is nearer. */
-export function agreement(table: Float32Array, codes: Uint8Array, at: number): number {
+/** How well the query of a table agrees with the code that begins at `at`: more is nearer. Codes are of whole words. */
+export function agreement(table: Int16Array, codes: Uint8Array, at: number): number {
   let sum = 0
-  for (let byte = 0; byte * 256 < table.length; byte++) sum += table[byte * 256 + codes[at + byte]!]!
+  for (let byte = at, row = 0; row < table.length; byte += 4, row += 1_024) {
+    sum +=
+      table[row + codes[byte]!]! +
+      table[row + 256 + codes[byte + 1]!]! +
+      table[row + 512 + codes[byte + 2]!]! +
+      table[row + 768 + codes[byte + 3]!]!
+  }
   return sum
 }

@@ -61,13 +61,27 @@ export const postgresDialect: IndexDialect = {
     return row!.n
   },
 
-  async visibleWith(tx, leaf, access) {
-    const where = allOf([hasWords(leaf), visible(access)])
+  async documents(tx) {
+    const row = await tx.get<{ n: number | null }>(`SELECT max(id) AS n FROM search_documents`)
+    return row?.n ?? 0
+  },
+
+  async visibleWith(tx, tree, access) {
+    const where = allOf([hasWords(tree), visible(access)])
     const rows = await tx.all<{ id: number }>(
       `SELECT d.id FROM search_documents d WHERE ${where.sql}`,
       where.params,
     )
     return rows.map(({ id }) => id)
+  },
+
+  async isVisible(tx, tree, access) {
+    const where = allOf([hasWords(tree), visible(access)])
+    const row = await tx.get(
+      `SELECT 1 AS one FROM search_documents d WHERE ${where.sql} LIMIT 1`,
+      where.params,
+    )
+    return row !== undefined
   },
 
   async having(tx, leaf, docIds) {
@@ -209,7 +223,7 @@ const RANKED = `ts_rank('{${0.1 * W.body}, ${0.1 * W.folders}, ${0.1 * W.owner},
 
 async function matches(tx: Tx, { access, text, leaves, where, among }: MatchRequest): Promise<Match[]> {
   const conditions = [visible(access), where]
-  if (among) conditions.unshift(postgresDialect.oneOf(among.column, among.ids))
+  if (among) conditions.unshift(postgresDialect.oneOf('d.id', among))
   if (text !== null) conditions.unshift(hasWords(text))
   const all = allOf(conditions)
   if (leaves.length === 0) {
@@ -254,24 +268,29 @@ async function putVectors(tx: Tx, { modelId, contentId, of }: StoredVectors): Pr
   }
 }
 
-type ExactRow = { content_id: number; n: number; exact: Uint8Array }
+type ExactRow = { content_id: number; n: number; exact: Uint8Array; doc_ids: string }
 
 /** Access first: only codes of what may be seen are compared. */
 async function nearest(tx: Tx, request: NearestRequest): Promise<NearChunk[]> {
-  const { access, where, modelId, query, rescored } = request
-  const all = allOf([visible(access), where])
+  const { access, where, among, modelId, query, rescored } = request
+  const all = allOf([...(among ? [postgresDialect.oneOf('d.id', among)] : []), visible(access), where])
   const bits = codeBytes(query.length) * 8
   const rows = await tx.all<ExactRow>(
-    `WITH readable AS MATERIALIZED (SELECT DISTINCT d.content_id FROM search_documents d
-       WHERE d.content_id IS NOT NULL AND ${all.sql}),
-     few AS MATERIALIZED (SELECT c.content_id, c.n FROM readable r
+    `WITH readable AS MATERIALIZED (SELECT d.content_id, json_agg(d.id)::text AS doc_ids FROM search_documents d
+       WHERE d.content_id IS NOT NULL AND ${all.sql} GROUP BY d.content_id),
+     few AS MATERIALIZED (SELECT c.content_id, c.n, r.doc_ids FROM readable r
        JOIN search_codes c ON c.model_id = ? AND c.content_id = r.content_id
        ORDER BY bit_count(c.code # ('x' || ?)::bit(${bits})), c.content_id, c.n LIMIT ?)
-     SELECT v.content_id, v.n, v.exact FROM few
+     SELECT v.content_id, v.n, v.exact, few.doc_ids FROM few
      JOIN search_vectors v ON v.model_id = ? AND v.content_id = few.content_id AND v.n = few.n`,
     [...all.params, modelId, Buffer.from(signsOf(query)).toString('hex'), rescored, modelId],
   )
   return rows
-    .map(({ content_id, n, exact }) => ({ contentId: content_id, n, similarity: similarity(query, exact) }))
+    .map(({ content_id, n, exact, doc_ids }) => ({
+      contentId: content_id,
+      n,
+      similarity: similarity(query, exact),
+      docIds: JSON.parse(doc_ids) as number[],
+    }))
     .sort((a, b) => b.similarity - a.similarity || a.contentId - b.contentId || a.n - b.n)
 }

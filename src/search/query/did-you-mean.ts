@@ -5,7 +5,7 @@
 
 import { formatSearch } from './format.ts'
 import type { Query, TextLeaf } from './query.ts'
-import { isVisible } from './reads.ts'
+import { wordLeaf } from './reads.ts'
 import type { Look } from './search-index.ts'
 import { slipsBetween } from './slips.ts'
 
@@ -23,7 +23,7 @@ export async function didYouMean(look: Look, query: Query): Promise<string | nul
   const { tx, dialect, access, plan } = look
   const replaced = new Map<TextLeaf, string>()
   for (const leaf of plan.leaves.filter(canBeMisspelt).slice(0, WORDS_MAX)) {
-    if (await isVisible(tx, dialect, access, leaf.words[0]!)) continue
+    if (await dialect.isVisible(tx, wordLeaf(leaf.words[0]!), access)) continue
     const better = await nearestVisible(look, leaf.words[0]!)
     if (better !== null) replaced.set(leaf, better)
   }
@@ -52,7 +52,7 @@ async function nearestVisible({ tx, dialect, access }: Look, word: string): Prom
   }
   near.sort((a, b) => a.slips - b.slips || (a.word < b.word ? -1 : 1))
   for (const { word: candidate } of near.slice(0, OFFERED_MAX)) {
-    if (await isVisible(tx, dialect, access, candidate)) return candidate
+    if (await dialect.isVisible(tx, wordLeaf(candidate), access)) return candidate
   }
   return null
 }

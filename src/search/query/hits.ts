@@ -32,9 +32,7 @@ export async function assembleHits(look: Look, page: readonly Ranked[]): Promise
   if (ids.length === 0) return []
   const rows = await readRows(look, ids)
   const leaves = plan.leaves.filter(({ field }) => field === null || field === 'title')
-  const foundBy = await Promise.all(
-    plan.leaves.map(async (leaf) => ({ leaf, ids: new Set(await dialect.having(tx, leaf, ids)) })),
-  )
+  const foundBy = await leavesFound(look, page)
   const grants = await readAccess(tx, dialect, access, ids)
   const copies = await readCopies(look, page)
   const hits: Hit[] = []
@@ -64,6 +62,19 @@ export async function assembleHits(look: Look, page: readonly Ranked[]): Promise
     })
   }
   return hits
+}
+
+/** Which of the words each has. One that was found by all of them has all, unless they stood for each other. */
+async function leavesFound({ tx, dialect, plan }: Look, page: readonly Ranked[]) {
+  const hasAll = ({ words }: Ranked): boolean => !plan.hasChoice && words?.coverage === 1
+  const known = page.filter(hasAll).map(({ id }) => id)
+  const asked = page.filter((one) => !hasAll(one)).map(({ id }) => id)
+  return Promise.all(
+    plan.leaves.map(async (leaf) => ({
+      leaf,
+      ids: new Set([...known, ...(asked.length === 0 ? [] : await dialect.having(tx, leaf, asked))]),
+    })),
+  )
 }
 
 function whyOf(

@@ -12,6 +12,8 @@ export type Plan = {
   rest: Query
   /** What is asked for, and not left out: by these the score is made. */
   leaves: readonly TextLeaf[]
+  /** One of several is enough somewhere: what has all that is asked for need not have every leaf. */
+  hasChoice: boolean
   /** What must hold of a document that is near by meaning: all but bare words. */
   near: Query
   /** What is looked for by meaning; '' where nothing is. */
@@ -19,20 +21,33 @@ export type Plan = {
 }
 
 export function planOf(query: Query): Plan {
-  const parts = query.is === 'and' ? query.of : [query]
-  const text = parts.filter(isTextTree)
-  const rest = parts.filter((part) => !isTextTree(part))
   const leaves = positiveLeaves(query)
   return {
-    text: text.length === 0 ? null : text.length === 1 ? text[0]! : { is: 'and', of: text },
-    rest: rest.length === 0 ? { is: 'all' } : rest.length === 1 ? rest[0]! : { is: 'and', of: rest },
+    ...parted(query),
     leaves,
+    hasChoice: hasChoice(query),
     near: relaxed(query),
     meaning: leaves
       .filter(({ field }) => field === null)
       .map(({ typed }) => typed)
       .join(' '),
   }
+}
+
+/** What must hold of words alone, and what else. */
+export function parted(query: Query): Pick<Plan, 'text' | 'rest'> {
+  const parts = query.is === 'and' ? query.of : [query]
+  const text = parts.filter(isTextTree)
+  const rest = parts.filter((part) => !isTextTree(part))
+  return {
+    text: text.length === 0 ? null : text.length === 1 ? text[0]! : { is: 'and', of: text },
+    rest: rest.length === 0 ? { is: 'all' } : rest.length === 1 ? rest[0]! : { is: 'and', of: rest },
+  }
+}
+
+function hasChoice(query: Query): boolean {
+  if (query.is === 'or') return true
+  return query.is === 'and' && query.of.some(hasChoice)
 }
 
 export function isTextTree(query: Tree<Leaf>): query is TextTree {

@@ -1,9 +1,10 @@
 /** What is read of the index besides searches. Each statement has the reader's access in it. */
 import type { Tx } from '../../ledger/contract.ts'
 import type { Coverage, DocumentRef, DocumentType, Grant, ReadDocument, Reader } from '../contract.ts'
-import { allOf, amongVisible, type IndexDialect, visible } from '../index/dialect.ts'
+import { amongVisible, type IndexDialect, visible } from '../index/dialect.ts'
 import { wordsOf } from '../index/words.ts'
 import { readAccess, readCopies, toChunk } from './hits.ts'
+import type { TextLeaf } from './query.ts'
 import { accessOf, searchIndex } from './search-index.ts'
 
 /** Everything that is read, by name: so that a thread can be asked for it. */
@@ -132,7 +133,7 @@ export async function suggestFor(
   const tried = await dialect.vocabulary(tx, { from: last, to: `${last}\u{10ffff}`, limit: WORDS_TRIED_MAX })
   for (const word of tried) {
     if (found.length >= max) break
-    if (word === last || !(await isVisible(tx, dialect, access, word))) continue
+    if (word === last || !(await dialect.isVisible(tx, wordLeaf(word), access))) continue
     found.push({ text: `${before}${word}`, kind: 'word' })
   }
   return [...found, ...titles.map(({ title }) => ({ text: title, kind: 'title' as const }))].slice(0, 2 * max)
@@ -142,19 +143,8 @@ function lastTyped(text: string): string {
   return /\S*$/.exec(text)?.[0] ?? ''
 }
 
-/** Whether the reader sees a document that has the word. */
-export async function isVisible(
-  tx: Tx,
-  dialect: IndexDialect,
-  access: Parameters<typeof visible>[0],
-  word: string,
-): Promise<boolean> {
-  const where = allOf([
-    dialect.hasWords({ is: 'text', field: null, words: [word], prefix: false, exact: false, typed: word }),
-    visible(access),
-  ])
-  const row = await tx.get(`SELECT 1 AS one FROM search_documents d WHERE ${where.sql} LIMIT 1`, where.params)
-  return row !== undefined
+export function wordLeaf(word: string): TextLeaf {
+  return { is: 'text', field: null, words: [word], prefix: false, exact: false, typed: word }
 }
 
 export async function readCoverage(

@@ -10,7 +10,14 @@
  */
 import type { Tx } from '../../ledger/contract.ts'
 import type { Reader, SearchAnswer, SearchRequest } from '../contract.ts'
-import { type Access, allOf, type Condition, type IndexDialect, type Match } from '../index/dialect.ts'
+import {
+  type Access,
+  ALWAYS,
+  allOf,
+  type Condition,
+  type IndexDialect,
+  type Match,
+} from '../index/dialect.ts'
 import { wordsOf } from '../index/words.ts'
 import { type Cursor, fingerprintOf, readCursor, writeCursor } from './cursor.ts'
 import { didYouMean } from './did-you-mean.ts'
@@ -31,8 +38,8 @@ import {
 } from './fuse.ts'
 import { assembleHits } from './hits.ts'
 import { parseSearch } from './parse.ts'
-import { conditionOf, filterCondition, type Plan, planOf } from './plan.ts'
-import type { TextLeaf } from './query.ts'
+import { conditionOf, filterCondition, type Plan, parted, planOf } from './plan.ts'
+import type { TextLeaf, TextTree } from './query.ts'
 
 /** A request without what cannot be sent to another thread. */
 export type SearchInput = Omit<SearchRequest, 'signal'> & {
@@ -64,7 +71,7 @@ export async function searchIndex(tx: Tx, dialect: IndexDialect, input: SearchIn
   const plan = planOf(query)
   const access = await accessOf(tx, input.reader.principals, input.accessNowMs)
   const filters = filterCondition(input.filters ?? {})
-  const look: Look = { tx, dialect, plan, access, filters }
+  const look: Look = { tx, dialect, plan, access, filters, nearWith: undefined }
   const mode = input.mode ?? 'auto'
   const found = new Map<number, Found>()
   const by: SearchAnswer['by'][number][] = []
@@ -112,7 +119,15 @@ export function addressesOf({ principals }: Reader): string[] {
   return [...new Set(addresses)].filter((address) => wordsOf(address).length > 0).slice(0, PRINCIPALS_MAX)
 }
 
-export type Look = { tx: Tx; dialect: IndexDialect; plan: Plan; access: Access; filters: Condition }
+export type Look = {
+  tx: Tx
+  dialect: IndexDialect
+  plan: Plan
+  access: Access
+  filters: Condition
+  /** The visible documents that have the words which `plan.near` asks for, once they were looked for. */
+  nearWith: readonly number[] | undefined
+}
 
 /** Principals that the index does not know see nothing. */
 export async function accessOf(tx: Tx, principals: readonly string[], nowMs: number): Promise<Access> {
@@ -149,17 +164,32 @@ function fellBackOf(meaning: SearchInput['meaning'], model: number | undefined):
 
 // --- By words ---------------------------------------------------------------
 
-async function findByWords(
-  { tx, dialect, plan, access, filters }: Look,
-  found: Map<number, Found>,
-): Promise<void> {
+async function findByWords(look: Look, found: Map<number, Found>): Promise<void> {
+  const { tx, dialect, plan, access, filters } = look
   const { text, leaves, rest } = plan
   const where = allOf([conditionOf(rest, dialect), filters])
   const matches = await dialect.matches(tx, { access, text, leaves, where })
   for (const match of matches) {
     found.set(match.id, { ...match, words: { score: match.score, coverage: 1 }, near: null })
   }
-  if (matches.length < FEW_DOCUMENTS) await findPartly({ tx, dialect, plan, access, filters }, found)
+  // All words of the query are wanted as they are: what is near has them too, and no word is looked for again.
+  if (text !== null && leavesOf(parted(plan.near).text) === leavesOf(text)) look.nearWith = [...found.keys()]
+  if (matches.length < FEW_DOCUMENTS) await findPartly(look, found)
+}
+
+function leavesOf(tree: TextTree | null): number {
+  if (tree === null) return 0
+  return tree.is === 'text' ? 1 : tree.of.reduce((sum, part) => sum + leavesOf(part), 0)
+}
+
+/** What must hold of documents without all words: by a condition, and, where it says something of words, by their list. */
+async function nearby(look: Look): Promise<{ where: Condition; among?: readonly number[] }> {
+  const { tx, dialect, plan, access, filters } = look
+  const { text, rest } = parted(plan.near)
+  const where = allOf([conditionOf(rest, dialect), filters])
+  if (text === null) return { where }
+  look.nearWith ??= await dialect.visibleWith(tx, text, access)
+  return { where, among: look.nearWith }
 }
 
 /** Words that stand alone: a phrase in quotes or a field is wanted as it is. */
@@ -173,9 +203,11 @@ function bareLeaves({ leaves, text }: Plan): TextLeaf[] {
  * and are not looked for: a question is full of them.
  */
 async function findPartly(look: Look, found: Map<number, Found>): Promise<void> {
-  const { tx, dialect, plan, access, filters } = look
+  const { tx, dialect, plan, access } = look
   const leaves = bareLeaves(plan)
   if (leaves.length < 2) return
+  const { where, among } = await nearby(look)
+  const allowed = among && new Set(among)
   const partly = new Map<number, number>()
   let weightOfAll = 0
   for (const { leaf, weight } of await weighed(look, leaves)) {
@@ -184,12 +216,10 @@ async function findPartly(look: Look, found: Map<number, Found>): Promise<void> 
       partly.set(id, (partly.get(id) ?? 0) + weight)
   }
   const ids = [...partly.keys()].filter(
-    (id) => !found.has(id) && partly.get(id)! / weightOfAll >= PARTIAL_COVERAGE,
+    (id) => !found.has(id) && partly.get(id)! / weightOfAll >= PARTIAL_COVERAGE && (allowed?.has(id) ?? true),
   )
   if (ids.length === 0) return
-  const where = allOf([conditionOf(plan.near, dialect), filters])
-  const among = { column: 'd.id', ids } as const
-  for (const match of await dialect.matches(tx, { access, text: null, leaves: [], where, among })) {
+  for (const match of await dialect.matches(tx, { access, text: null, leaves: [], where, among: ids })) {
     const coverage = partly.get(match.id)! / weightOfAll
     found.set(match.id, { ...match, words: { score: coverage * weightOfAll, coverage }, near: null })
   }
@@ -199,8 +229,7 @@ async function weighed(
   { tx, dialect }: Look,
   leaves: readonly TextLeaf[],
 ): Promise<{ leaf: TextLeaf; weight: number }[]> {
-  const row = await tx.get<{ n: number | null }>(`SELECT max(id) AS n FROM search_documents`)
-  const everything = row?.n ?? 0
+  const everything = await dialect.documents(tx)
   const weights: { leaf: TextLeaf; weight: number }[] = []
   for (const leaf of leaves) {
     const frequency = await dialect.frequency(tx, leaf)
@@ -213,25 +242,32 @@ async function weighed(
 // --- By meaning -------------------------------------------------------------
 
 async function findByMeaning(
-  { tx, dialect, plan, access, filters }: Look,
+  look: Look,
   found: Map<number, Found>,
   { modelId, query, chance }: { modelId: number; query: Float32Array; chance: number },
 ): Promise<void> {
-  const where = allOf([conditionOf(plan.near, dialect), filters])
-  const near = await dialect.nearest(tx, { access, where, modelId, query, rescored: RESCORED_CHUNKS })
+  const { tx, dialect, access } = look
+  const near = await dialect.nearest(tx, {
+    access,
+    ...(await nearby(look)),
+    modelId,
+    query,
+    rescored: RESCORED_CHUNKS,
+  })
   // Something is always nearest. Where even that is far, nothing here is about what was asked.
   if (nearness(near[0]?.similarity ?? 0, chance) < NEAREST_MIN) return
-  const best = new Map<number, { similarity: number; chunk: number }>()
-  for (const { contentId, n, similarity } of near.slice(0, NEAREST_CHUNKS)) {
+  const best = new Map<number, NonNullable<Found['near']>>()
+  for (const { n, similarity, docIds } of near.slice(0, NEAREST_CHUNKS)) {
     if (similarity <= chance) break
-    if (!best.has(contentId)) best.set(contentId, { similarity, chunk: n })
+    for (const id of docIds) if (!best.has(id)) best.set(id, { similarity, chunk: n })
   }
-  const among = { column: 'd.content_id', ids: [...best.keys()] } as const
-  const matches = await dialect.matches(tx, { access, text: null, leaves: [], where, among })
-  for (const match of matches) {
-    const before = found.get(match.id)
-    const nearest = best.get(match.content_id!) ?? null
-    found.set(match.id, { ...match, words: null, ...before, near: nearest })
+  // What those must fulfil was asked when they were named, in the same snapshot.
+  const ids = [...best.keys()].filter((id) => !found.has(id))
+  const others = await dialect.matches(tx, { access, text: null, leaves: [], where: ALWAYS, among: ids })
+  for (const match of others) found.set(match.id, { ...match, words: null, near: null })
+  for (const [id, nearest] of best) {
+    const before = found.get(id)
+    if (before) found.set(id, { ...before, near: nearest })
   }
 }
 

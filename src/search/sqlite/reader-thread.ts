@@ -6,8 +6,7 @@ import { workerData } from 'node:worker_threads'
 import { SnapshotReader } from '../../ledger/sqlite/driver.ts'
 import { serve } from '../../ledger/thread-service.ts'
 import { INDEX_READS } from '../query/reads.ts'
-import { CodeCache } from './code-cache.ts'
-import { sqliteDialectWith } from './dialect.ts'
+import { newReaderMemory, sqliteDialectWith } from './dialect.ts'
 
 /** The upper levels of the trees; what is mapped is the system's to keep or give back. */
 const CACHE_KIB = 32 * 1_024
@@ -18,7 +17,7 @@ export type ReaderThreadData = { file: string }
 const { file } = workerData as ReaderThreadData
 const reader = new SnapshotReader(file, { cacheKib: CACHE_KIB, mappedBytes: MAPPED_BYTES })
 
-const dialect = sqliteDialectWith(new CodeCache())
+const dialect = sqliteDialectWith(newReaderMemory())
 
 const methods = Object.fromEntries(
   Object.entries(INDEX_READS).map(([name, read]) => [

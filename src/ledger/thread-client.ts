@@ -2,7 +2,7 @@
  * The main thread's side of a conversation with a thread: of the mail archive, of searches.
  *
  *   idle ──first question──▶ running ──the thread dies──▶ idle (what it had is refused as transient)
- *   any ──stop──▶ stopped
+ *   any ──stop, end──▶ stopped
  *
  * A thread keeps the process alive only while a question is open.
  */
@@ -67,6 +67,12 @@ export class ThreadClient {
     this.#isStopped = true
     await closed
     await ended
+  }
+
+  /** Without waiting for what it is doing, which is refused. Native code is not interrupted: it has gone when that ends. */
+  async end(): Promise<void> {
+    this.#isStopped = true
+    await this.#worker?.terminate()
   }
 
   #start(): Worker {

@@ -1,7 +1,30 @@
 import assert from 'node:assert/strict'
-import { ANN, BOB, onEachDatabase } from './index.suite.ts'
+import { test } from 'node:test'
+import { FakeClock } from '../base/clock.ts'
+import { postgresHome } from '../ledger/home.suite.ts'
+import { ANN, BOB, IndexFixture, onEachDatabase, WordEmbedder } from './index.suite.ts'
+import { postgresDialect } from './postgres/dialect.ts'
+import { searchIndex } from './query/search-index.ts'
+import { openSearch } from './search.ts'
+import { sqliteDialect } from './sqlite/dialect.ts'
 
 const SWAPS = 25
+
+/** Each look at it is a step later. */
+class SteppingClock extends FakeClock {
+  readonly #stepMs: number
+  #looks = 0
+
+  constructor(stepMs: number) {
+    super()
+    this.#stepMs = stepMs
+  }
+
+  override monotonicMs(): number {
+    this.#looks += 1
+    return this.#looks * this.#stepMs
+  }
+}
 
 onEachDatabase('while the index is written to', (withIndex) => {
   withIndex('no search sees half of a swapped document', async (index) => {
@@ -104,4 +127,66 @@ onEachDatabase('while the index is written to', (withIndex) => {
     await assert.rejects(index.ask('x'.repeat(2_001)), { code: 'bad-query' })
     await assert.rejects(index.ask('a '.repeat(101)), { code: 'bad-query' })
   })
+
+  withIndex('a search whose words took long leaves meaning out, and says so', async (index) => {
+    await index.put({ ref: 'a', text: 'alpha beta', to_: [ANN] })
+    const [query] = await index.embedder.embed(['alpha'])
+    const { model, chance } = index.embedder
+    const { driver } = index.site.ledger
+    const dialect = driver.dialect === 'sqlite' ? sqliteDialect : postgresDialect
+    const ask = (stepS: number) =>
+      driver.snapshot((tx) =>
+        searchIndex(
+          tx,
+          dialect,
+          {
+            text: 'alpha',
+            reader: { principals: [ANN] },
+            limit: 10,
+            nowMs: index.now,
+            accessNowMs: index.now,
+            meaning: { model, chance, query: query! },
+          },
+          new SteppingClock(stepS * 1_000),
+        ),
+      )
+    const late = await ask(5)
+    assert.deepEqual([late.by, late.total, late.fellBack?.code], [['words'], 1, 'took-too-long'])
+    const early = await ask(1)
+    assert.deepEqual([early.by, early.total, early.fellBack], [['words', 'meaning'], 1, null])
+  })
+})
+
+test('on PostgreSQL a search that takes too long is ended by the server, and refused with that reason', async () => {
+  const home = postgresHome()
+  const site = await home.fresh()
+  try {
+    const index = new IndexFixture(site, new WordEmbedder())
+    await index.put({ ref: 'a', text: 'alpha', to_: [ANN] })
+    const search = openSearch({ ledger: site.ledger, questionMsMax: 50 })
+    const ask = () =>
+      search.search({
+        text: 'alpha',
+        reader: { principals: [ANN] },
+        limit: 10,
+        mode: 'words',
+        nowMs: index.now,
+        signal: new AbortController().signal,
+      })
+    const locked = Promise.withResolvers<void>()
+    const over = Promise.withResolvers<void>()
+    const locking = site.ledger.transaction(async (tx) => {
+      await tx.run('LOCK TABLE search_documents IN ACCESS EXCLUSIVE MODE')
+      locked.resolve()
+      await over.promise
+    })
+    await locked.promise
+    await assert.rejects(ask(), { code: 'search-took-too-long' })
+    over.resolve()
+    await locking
+    assert.equal((await index.ask('alpha')).total, 1)
+  } finally {
+    await site.leave()
+    await home.remove()
+  }
 })

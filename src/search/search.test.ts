@@ -1,7 +1,43 @@
 import assert from 'node:assert/strict'
 import { ANN, BOB, DAY_MS, onEachDatabase, WordEmbedder } from './index.suite.ts'
+import { postgresDialect } from './postgres/dialect.ts'
+import { sqliteDialect } from './sqlite/dialect.ts'
 
 onEachDatabase('the index', (withIndex) => {
+  withIndex(
+    "words of others fill no places of one's own: they are suggested and offered, theirs are not",
+    async (index) => {
+      const others = Array.from({ length: 400 }, (_, i) => `plan${String.fromCharCode(97 + (i % 26))}${i}`)
+      await index.put({ ref: 'bobs', title: 'list', text: others.join(' '), to_: [BOB] })
+      await index.put({ ref: 'anns', title: 'note', text: 'the planxyzw is here', to_: [ANN] })
+      const suggested = await index.search.suggest('plan', { principals: [ANN] }, 5)
+      assert.deepEqual(suggested, [{ text: 'planxyzw', kind: 'word' }])
+      assert.equal((await index.ask('planxyzq')).didYouMean, 'planxyzw')
+      // One slip from a word of his, two from hers.
+      assert.equal((await index.ask(`${others[0]}0`)).didYouMean, null)
+    },
+  )
+
+  withIndex('a word goes from the vocabulary with the last document that has it', async (index) => {
+    for (let i = 0; i < 5; i++) await index.put({ ref: `d${i}`, text: `zebra only${i}`, to_: [ANN] })
+    const dialect = index.site.ledger.driver.dialect === 'sqlite' ? sqliteDialect : postgresDialect
+    const words = (from: string) =>
+      index.site.ledger.driver.read((tx) =>
+        dialect.vocabulary(tx, { from, to: `${from}\u{10ffff}`, limit: 50 }),
+      )
+    assert.deepEqual(await words('only'), ['only0', 'only1', 'only2', 'only3', 'only4'])
+    for (let i = 0; i < 4; i++) {
+      await index.site.ledger.transaction((tx) => index.search.remove(tx, { source: 'drive', ref: `d${i}` }))
+      assert.deepEqual(await words('zebra'), ['zebra'])
+    }
+    assert.deepEqual(await words('only'), ['only4'])
+    await index.put({ ref: 'd4', text: 'horse', to_: [ANN] })
+    assert.deepEqual(
+      [...(await words('only')), ...(await words('zebra')), ...(await words('horse'))],
+      ['horse'],
+    )
+  })
+
   withIndex('who only looks makes no tables, and finds nothing', async (index) => {
     const answer = await index.ask('budget')
     assert.deepEqual([answer.total, answer.hits], [0, []])

@@ -2,6 +2,7 @@
  * The index of a ledger, opened: who writes to it, and who reads. Its tables are made by the first who prepares to write;
  * until then there is nothing to find, and nothing is made by who only looks.
  */
+import type { Clock } from '../base/clock.ts'
 import { TidemarkError } from '../base/errors.ts'
 import type { Tx } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -27,6 +28,7 @@ import { INDEX_READS, type IndexReads, type ReadName } from './query/reads.ts'
 import { addressesOf, type SearchInput } from './query/search-index.ts'
 import { sqliteDialect } from './sqlite/dialect.ts'
 import type { ReaderThreadData } from './sqlite/reader-thread.ts'
+import { QUESTION_MS_MAX, ReaderThreads, tookTooLong } from './sqlite/reader-threads.ts'
 
 export type Search = IndexWriter &
   IndexReader & {
@@ -41,8 +43,22 @@ const THREAD_HEAP_MB_MAX = 512
 
 type ReadArgs<N extends ReadName> = Parameters<IndexReads[N]>[2]
 type ReadAnswer<N extends ReadName> = Awaited<ReturnType<IndexReads[N]>>
+type Read<N extends ReadName> = (
+  tx: Tx,
+  dialect: IndexDialect,
+  args: ReadArgs<N>,
+  clock: Clock,
+) => Promise<ReadAnswer<N>>
 
-export type SearchOptions = { ledger: Ledger; embedder?: Embedder }
+/** PostgreSQL's for a statement that took longer than it may. */
+const CANCELED = '57014'
+
+export type SearchOptions = {
+  ledger: Ledger
+  embedder?: Embedder
+  /** Of a statement on PostgreSQL; for tests. */
+  questionMsMax?: number
+}
 
 export function openSearch(options: SearchOptions): Search {
   return new OpenSearch(options)
@@ -52,13 +68,14 @@ class OpenSearch extends Writer implements Search {
   readonly embedder: Embedder | undefined
   readonly #ledger: Ledger
   readonly #dialect: IndexDialect
+  readonly #questionMsMax: number
   #prepared: Promise<void> | undefined
   #isPrepared = false
   /** Somebody has made the tables. */
   #isMade = false
-  #thread: ThreadClient | undefined
+  #threads: ReaderThreads | undefined
 
-  constructor({ ledger, embedder }: SearchOptions) {
+  constructor({ ledger, embedder, questionMsMax = QUESTION_MS_MAX }: SearchOptions) {
     const dialect = ledger.dialect === 'sqlite' ? sqliteDialect : postgresDialect
     super({
       dialect,
@@ -68,6 +85,7 @@ class OpenSearch extends Writer implements Search {
     })
     this.#ledger = ledger
     this.#dialect = dialect
+    this.#questionMsMax = questionMsMax
     this.embedder = embedder
   }
 
@@ -102,7 +120,7 @@ class OpenSearch extends Writer implements Search {
   }
 
   async close(): Promise<void> {
-    await this.#thread?.stop()
+    await this.#threads?.stop()
   }
 
   #prepare(): Promise<void> {
@@ -121,23 +139,23 @@ class OpenSearch extends Writer implements Search {
   /** Undefined where there are no tables yet. On SQLite the thread is started by the first who looks. */
   async #look<N extends ReadName>(name: N, args: ReadArgs<N>): Promise<ReadAnswer<N> | undefined> {
     if (!(await this.#hasTables())) return undefined
-    const file = this.#ledger.driver.file
+    const { file, clock } = this.#ledger.driver
     if (file === null || file === ':memory:') {
-      const read = INDEX_READS[name] as unknown as (
-        tx: Tx,
-        dialect: IndexDialect,
-        args: ReadArgs<N>,
-      ) => Promise<ReadAnswer<N>>
-      return this.#ledger.driver.snapshot((tx) => read(tx, this.#dialect, args))
+      const read = INDEX_READS[name] as unknown as Read<N>
+      return this.#ledger.driver.snapshot((tx) =>
+        bounded(tx, this.#questionMsMax, () => read(tx, this.#dialect, args, clock)),
+      )
     }
-    this.#thread ??= new ThreadClient({
-      script: new URL('./sqlite/reader-thread.ts', import.meta.url),
-      name: 'The thread that searches',
-      code: 'search-thread',
-      data: { file } satisfies ReaderThreadData,
-      heapMbMax: THREAD_HEAP_MB_MAX,
-    })
-    return this.#thread.ask<ReadAnswer<N>>(name, args)
+    const start = () =>
+      new ThreadClient({
+        script: new URL('./sqlite/reader-thread.ts', import.meta.url),
+        name: 'The thread that searches',
+        code: 'search-thread',
+        data: { file } satisfies ReaderThreadData,
+        heapMbMax: THREAD_HEAP_MB_MAX,
+      })
+    this.#threads ??= new ReaderThreads({ clock, start })
+    return this.#threads.ask<ReadAnswer<N>>(name, args)
   }
 
   async #hasTables(): Promise<boolean> {
@@ -173,6 +191,17 @@ class OpenSearch extends Writer implements Search {
         },
       }
     }
+  }
+}
+
+/** On PostgreSQL the server ends a statement that takes too long; a database in memory is of tests. */
+async function bounded<T>(tx: Tx, msMax: number, read: () => Promise<T>): Promise<T> {
+  if (tx.dialect === 'sqlite') return read()
+  await tx.run(`SET LOCAL statement_timeout = ${msMax}`)
+  try {
+    return await read()
+  } catch (thrown) {
+    throw (thrown as { code?: unknown } | null)?.code === CANCELED ? tookTooLong(thrown) : thrown
   }
 }
 

@@ -29,6 +29,7 @@ export function searchTables(dialect: Dialect): string[][] {
       ...(dialect === 'sqlite' ? sqliteTables() : postgresTables()),
       ...personalTables(dialect),
     ],
+    dialect === 'sqlite' ? [] : postgresHolders(),
   ]
 }
 
@@ -132,6 +133,22 @@ function postgresTables(): string[] {
     `CREATE TABLE search_codes (
       model_id BIGINT NOT NULL, content_id BIGINT NOT NULL, n BIGINT NOT NULL, code BIT VARYING NOT NULL,
       PRIMARY KEY (model_id, content_id, n) INCLUDE (code))`,
+  ]
+}
+
+/**
+ * A word of the vocabulary names a few documents that have it, and goes with the last of them that does. Before, words
+ * were never taken out.
+ */
+function postgresHolders(): string[] {
+  return [
+    `DROP TABLE search_vocabulary`,
+    // Not unique: two that bring the same new word at once need not wait for each other.
+    `CREATE TABLE search_vocabulary (word TEXT COLLATE "C" NOT NULL, doc_id BIGINT NOT NULL)`,
+    `INSERT INTO search_vocabulary(word, doc_id) SELECT lexeme, min(w.doc_id)
+     FROM search_words w, unnest(w.words) AS t(lexeme) WHERE lexeme NOT LIKE '_:%' GROUP BY lexeme`,
+    `CREATE INDEX search_vocabulary_word ON search_vocabulary(word)`,
+    `CREATE INDEX search_vocabulary_document ON search_vocabulary(doc_id)`,
   ]
 }
 

@@ -27,6 +27,8 @@ const PART_WORDS = 255
 const GAP = 2
 const BATCH_PARTS = 200
 const BATCH_CHUNKS = 500
+/** Of a word, the documents that are noted to have it. */
+const HOLDERS_MAX = 3
 
 /** Words of these fields stand a second time under a name of their own; letters and digits have no colon. */
 const NAMES: Record<Exclude<TextField, 'title'>, string> = { owner: 'o:', from: 'f:', to: 't:', in: 'i:' }
@@ -36,6 +38,7 @@ export const postgresDialect: IndexDialect = {
 
   async dropWords(tx, docId) {
     await tx.run(`DELETE FROM search_words WHERE doc_id = ?`, [docId])
+    await dropVocabulary(tx, docId, [])
   },
 
   putVectors,
@@ -117,10 +120,31 @@ async function putWords(tx: Tx, docId: number, words: DocumentWords): Promise<vo
       [docId, JSON.stringify(rows)],
     )
   }
+  const distinct = distinctWords(words)
+  await dropVocabulary(tx, docId, distinct)
   await tx.run(
-    `INSERT INTO search_vocabulary(word) SELECT word FROM json_array_elements_text(?::json) AS t(word)
-     WHERE NOT EXISTS (SELECT 1 FROM search_vocabulary v WHERE v.word = t.word)`,
-    [JSON.stringify(distinctWords(words))],
+    `INSERT INTO search_vocabulary(word, doc_id) SELECT word, ? FROM json_array_elements_text(?::json) AS t(word)
+     WHERE (SELECT count(*) FROM (SELECT 1 FROM search_vocabulary v WHERE v.word = t.word LIMIT ${HOLDERS_MAX}) AS held)
+       < ${HOLDERS_MAX} AND NOT EXISTS (SELECT 1 FROM search_vocabulary v WHERE v.word = t.word AND v.doc_id = ?)`,
+    [docId, JSON.stringify(distinct), docId],
+  )
+}
+
+/**
+ * The document holds no words any more but these. For a word that nobody holds then, another document that has it is
+ * looked for: of the words of a document that are few, because frequent ones are held by several. (Of two that let go of
+ * the same word at once, each counts on the other: then it is not suggested until a document with it comes again.)
+ */
+async function dropVocabulary(tx: Tx, docId: number, kept: readonly string[]): Promise<void> {
+  await tx.run(
+    `WITH gone AS (DELETE FROM search_vocabulary WHERE doc_id = ?
+       AND word NOT IN (SELECT json_array_elements_text(?::json)) RETURNING word),
+     alone AS (SELECT word FROM gone WHERE NOT EXISTS (
+       SELECT 1 FROM search_vocabulary v WHERE v.word = gone.word AND v.doc_id <> ?))
+     INSERT INTO search_vocabulary(word, doc_id) SELECT word, held.doc_id FROM alone CROSS JOIN LATERAL (
+       SELECT w.doc_id FROM search_words w WHERE w.words @@ quote_literal(alone.word)::tsquery AND w.doc_id <> ?
+       LIMIT 1) AS held`,
+    [docId, JSON.stringify(kept), docId, docId],
   )
 }
 

@@ -5,9 +5,9 @@
 
 import { formatSearch } from './format.ts'
 import type { Query, TextLeaf } from './query.ts'
-import { wordLeaf } from './reads.ts'
 import type { Look } from './search-index.ts'
 import { slipsBetween } from './slips.ts'
+import { visibleWords, wordLeaf } from './visible-words.ts'
 
 /** Of a query, those words are tried that nothing has. */
 const WORDS_MAX = 4
@@ -15,7 +15,7 @@ const WORD_CHARS_MIN = 4
 const WORD_CHARS_MAX = 24
 /** Words of the index that begin alike and are compared; listing one costs up to 30 µs. */
 const COMPARED_MAX = 300
-/** The nearest of them, of which the first that is visible is offered. */
+/** So many visible ones that are near, of which the nearest is offered. */
 const OFFERED_MAX = 8
 
 /** The query with its misspelt words replaced; null where there is nothing to help with. */
@@ -38,21 +38,22 @@ function canBeMisspelt({ words, prefix, exact }: TextLeaf): boolean {
 }
 
 /** Most slips are not in the first letters, and two swapped ones begin with the second. */
-async function nearestVisible({ tx, dialect, access }: Look, word: string): Promise<string | null> {
+async function nearestVisible(look: Look, word: string): Promise<string | null> {
   const slipsMax = word.length >= 8 ? 2 : 1
-  const near: { word: string; slips: number }[] = []
+  const slipsOf = (candidate: string): number =>
+    Math.abs(candidate.length - word.length) > slipsMax
+      ? Number.POSITIVE_INFINITY
+      : slipsBetween(word, candidate)
+  const isNear = (candidate: string): boolean => candidate !== word && slipsOf(candidate) <= slipsMax
   for (const start of new Set([word.slice(0, 3), `${word[1]}${word[0]}${word[2]}`, word.slice(0, 2)])) {
-    const words = await dialect.vocabulary(tx, { from: start, to: `${start}\u{10ffff}`, limit: COMPARED_MAX })
-    for (const candidate of words) {
-      if (Math.abs(candidate.length - word.length) > slipsMax) continue
-      const slips = slipsBetween(word, candidate)
-      if (slips > 0 && slips <= slipsMax) near.push({ word: candidate, slips })
-    }
-    if (near.length > 0) break
-  }
-  near.sort((a, b) => a.slips - b.slips || (a.word < b.word ? -1 : 1))
-  for (const { word: candidate } of near.slice(0, OFFERED_MAX)) {
-    if (await dialect.isVisible(tx, wordLeaf(candidate), access)) return candidate
+    const near = await visibleWords(look, {
+      start,
+      tried: COMPARED_MAX,
+      isWanted: isNear,
+      enough: OFFERED_MAX,
+    })
+    near.sort((a, b) => slipsOf(a) - slipsOf(b) || (a < b ? -1 : 1))
+    if (near[0] !== undefined) return near[0]
   }
   return null
 }

@@ -4,8 +4,8 @@ import type { Coverage, DocumentRef, DocumentType, Grant, ReadDocument, Reader }
 import { amongVisible, type IndexDialect, visible } from '../index/dialect.ts'
 import { wordsOf } from '../index/words.ts'
 import { readAccess, readCopies, toChunk } from './hits.ts'
-import type { TextLeaf } from './query.ts'
 import { accessOf, searchIndex } from './search-index.ts'
+import { visibleWords } from './visible-words.ts'
 
 /** Everything that is read, by name: so that a thread can be asked for it. */
 export const INDEX_READS = {
@@ -26,7 +26,7 @@ export type ReadBy = { reader: Reader; nowMs: number }
 const CHUNKS_MAX = 200
 const GRANTS_MAX = 100_000
 const SUGGESTIONS_MAX = 20
-/** Words of the index that are tried until enough are visible. */
+/** Words of the index that are tried until enough are visible, before the reader's documents are. */
 const WORDS_TRIED_MAX = 60
 
 type FullRow = {
@@ -129,22 +129,16 @@ export async function suggestFor(
     [...begun.params, ...may.params, max],
   )
   const before = text.slice(0, text.length - lastTyped(text).length)
-  const found: { text: string; kind: 'word' | 'title' }[] = []
-  const tried = await dialect.vocabulary(tx, { from: last, to: `${last}\u{10ffff}`, limit: WORDS_TRIED_MAX })
-  for (const word of tried) {
-    if (found.length >= max) break
-    if (word === last || !(await dialect.isVisible(tx, wordLeaf(word), access))) continue
-    found.push({ text: `${before}${word}`, kind: 'word' })
-  }
+  const own = await visibleWords(
+    { tx, dialect, access },
+    { start: last, tried: WORDS_TRIED_MAX, isWanted: (word) => word !== last, enough: max },
+  )
+  const found = own.map((word) => ({ text: `${before}${word}`, kind: 'word' as const }))
   return [...found, ...titles.map(({ title }) => ({ text: title, kind: 'title' as const }))].slice(0, 2 * max)
 }
 
 function lastTyped(text: string): string {
   return /\S*$/.exec(text)?.[0] ?? ''
-}
-
-export function wordLeaf(word: string): TextLeaf {
-  return { is: 'text', field: null, words: [word], prefix: false, exact: false, typed: word }
 }
 
 export async function readCoverage(

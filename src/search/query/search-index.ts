@@ -8,6 +8,7 @@
  * also documents that have most of them, and documents of the nearest chunks; each under the same filters and access.
  * Copies of one content are one hit, and count once, unless they are asked for apart.
  */
+import type { Clock } from '../../base/clock.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import type { Reader, SearchAnswer, SearchRequest } from '../contract.ts'
 import {
@@ -62,7 +63,16 @@ export type Ranked = Found & { parts: Parts; total: number }
 export const PRINCIPALS_MAX = 100
 export const LIMIT_MAX = 200
 
-export async function searchIndex(tx: Tx, dialect: IndexDialect, input: SearchInput): Promise<SearchAnswer> {
+/** Where words alone took longer than this, nothing is looked for by meaning, and the answer says so. */
+export const WORDS_MS_MAX = 3_000
+
+export async function searchIndex(
+  tx: Tx,
+  dialect: IndexDialect,
+  input: SearchInput,
+  clock: Clock,
+): Promise<SearchAnswer> {
+  const fromMs = clock.monotonicMs()
   const fingerprint = fingerprintOf(input)
   const cursor = input.cursor === undefined ? null : readCursor(input.cursor, fingerprint)
   // Later pages count back from when the first was asked for.
@@ -77,12 +87,14 @@ export async function searchIndex(tx: Tx, dialect: IndexDialect, input: SearchIn
   const by: SearchAnswer['by'][number][] = []
   const meaning = plan.meaning === '' || mode === 'words' ? null : input.meaning
   const model = meaning && 'model' in meaning ? await modelOf(tx, meaning) : undefined
+  let isLate = false
   if (access.principalIds.length > 0) {
     if (mode !== 'meaning' || plan.meaning === '') {
       by.push('words')
       await findByWords(look, found)
     }
-    if (model !== undefined && meaning && 'model' in meaning) {
+    isLate = clock.monotonicMs() - fromMs > WORDS_MS_MAX
+    if (model !== undefined && meaning && 'model' in meaning && !isLate) {
       by.push('meaning')
       await findByMeaning(look, found, { modelId: model, query: meaning.query, chance: meaning.chance })
     }
@@ -101,10 +113,15 @@ export async function searchIndex(tx: Tx, dialect: IndexDialect, input: SearchIn
     nextCursor: isLast ? null : writeCursor(cursorAt(last[0]!, { nowMs, fingerprint, sort: input.sort })),
     understood: formatSearch(query),
     by,
-    fellBack: fellBackOf(meaning, model),
+    fellBack: isLate && meaning && 'model' in meaning ? TOO_LATE : fellBackOf(meaning, model),
     didYouMean: cursor === null && hasFewWords(found) ? await didYouMean(look, query) : null,
   }
 }
+
+const TOO_LATE = {
+  code: 'took-too-long',
+  text: 'Looking for the words took long: this search was by words only.',
+} as const
 
 /** With enough that has the words there is no need for help. */
 function hasFewWords(found: ReadonlyMap<number, Found>): boolean {

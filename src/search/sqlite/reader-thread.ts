@@ -3,6 +3,7 @@
  * main thread would answer nobody. One question after another, each in one snapshot of the database.
  */
 import { workerData } from 'node:worker_threads'
+import { systemClock } from '../../base/clock.ts'
 import { SnapshotReader } from '../../ledger/sqlite/driver.ts'
 import { serve } from '../../ledger/thread-service.ts'
 import { INDEX_READS } from '../query/reads.ts'
@@ -22,7 +23,7 @@ const dialect = sqliteDialectWith(newReaderMemory())
 const methods = Object.fromEntries(
   Object.entries(INDEX_READS).map(([name, read]) => [
     name,
-    (args: never) => reader.run<unknown>((tx) => read(tx, dialect, args)),
+    (args: never) => reader.run<unknown>((tx) => read(tx, dialect, args, systemClock)),
   ]),
 )
 

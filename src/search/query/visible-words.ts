@@ -1,0 +1,66 @@
+/**
+ * Words that begin alike, of what a reader may see. The index's list of words is of everybody's documents, and those of
+ * others may fill any number of its first places: where they do, the reader's own documents are asked for the rest.
+ */
+import type { Tx } from '../../ledger/contract.ts'
+import { type Access, allOf, type IndexDialect, visible } from '../index/dialect.ts'
+import { wordsOf } from '../index/words.ts'
+import type { TextLeaf } from './query.ts'
+
+/** Of the reader's documents, the newest that have such a word, and of those so many chunks. */
+const DOCUMENTS_MAX = 40
+const CHUNKS_MAX = 400
+
+export type WordsWanted = {
+  start: string
+  /** Words of the index that are looked at before documents are. */
+  tried: number
+  /** Those that are wanted, in the order of the alphabet; `enough` of them end the search. */
+  isWanted: (word: string) => boolean
+  enough: number
+}
+
+type At = { tx: Tx; dialect: IndexDialect; access: Access }
+
+export function wordLeaf(word: string, { prefix = false } = {}): TextLeaf {
+  return { is: 'text', field: null, words: [word], prefix, exact: false, typed: word }
+}
+
+export async function visibleWords(
+  at: At,
+  { start, tried, isWanted, enough }: WordsWanted,
+): Promise<string[]> {
+  const { tx, dialect, access } = at
+  const listed = await dialect.vocabulary(tx, { from: start, to: `${start}\u{10ffff}`, limit: tried })
+  const found: string[] = []
+  for (const word of listed) {
+    if (found.length >= enough) return found
+    if (isWanted(word) && (await dialect.isVisible(tx, wordLeaf(word), access))) found.push(word)
+  }
+  if (found.length >= enough || listed.length < tried) return found
+  const own = (await wordsOfDocuments(at, start)).filter(isWanted)
+  return [...new Set([...found, ...own])].slice(0, enough)
+}
+
+async function wordsOfDocuments({ tx, dialect, access }: At, start: string): Promise<string[]> {
+  const having = await dialect.visibleWith(tx, wordLeaf(start, { prefix: true }), access)
+  const newest = having.sort((a, b) => b - a).slice(0, DOCUMENTS_MAX)
+  const where = allOf([dialect.oneOf('d.id', newest), visible(access)])
+  const rows = await tx.all<{ title: string; owner: string; folders: string; people: string }>(
+    `SELECT d.title, d.owner, d.folders, d.people FROM search_documents d WHERE ${where.sql}`,
+    where.params,
+  )
+  const chunks = await tx.all<{ text: string }>(
+    `SELECT c.text FROM search_documents d JOIN search_chunks c ON c.content_id = d.content_id
+     WHERE ${where.sql} ORDER BY c.n, d.id LIMIT ${CHUNKS_MAX}`,
+    where.params,
+  )
+  const texts = rows.flatMap(({ title, owner, folders, people }) => [
+    title,
+    owner,
+    ...(JSON.parse(folders) as string[]),
+    ...(JSON.parse(people) as { name: string }[]).map(({ name }) => name),
+  ])
+  const words = [...texts, ...chunks.map(({ text }) => text)].flatMap(wordsOf)
+  return [...new Set(words.filter((word) => word.startsWith(start)))].sort()
+}

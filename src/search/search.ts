@@ -201,7 +201,8 @@ async function bounded<T>(tx: Tx, msMax: number, read: () => Promise<T>): Promis
   try {
     return await read()
   } catch (thrown) {
-    throw (thrown as { code?: unknown } | null)?.code === CANCELED ? tookTooLong(thrown) : thrown
+    const { cause } = thrown as { cause?: { code?: unknown } }
+    throw cause?.code === CANCELED ? tookTooLong(thrown) : thrown
   }
 }
 

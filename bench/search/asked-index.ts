@@ -8,8 +8,9 @@ import { readerOf, word } from './filled-index.ts'
 
 export type AskOrder = { do: 'ask'; url: string; visible: readonly number[]; rounds: number }
 export type Asked = {
-  visible: { visible: number; ms: number[]; hits: number }[]
-  /** Of embedding a query, which is part of the above. */
+  /** Without embedding the query. The processor's time is of this process: that of PostgreSQL is not in it. */
+  visible: { visible: number; ms: number[]; processorMs: number[]; hits: number }[]
+  /** Of embedding a query, in the process of the model. */
   embedMs: number[]
   /** The highest resident size of this process; the model has another. */
   peakMb: number
@@ -37,6 +38,7 @@ export async function ask({ url, visible, rounds }: AskOrder): Promise<Asked> {
   const ledger = await openLedger(url)
   const builtin = openEmbedder({ kind: 'builtin', threads: 1 }, { fetch, clock: systemClock })!
   const embedMs: number[] = []
+  let embeddedMs = 0
   const embedder = {
     ...builtin,
     // Vectors at random are near nothing: all of them count, so that the search has its whole work to do.
@@ -44,7 +46,8 @@ export async function ask({ url, visible, rounds }: AskOrder): Promise<Asked> {
     async embed(...args: Parameters<typeof builtin.embed>) {
       const fromMs = systemClock.monotonicMs()
       const vectors = await builtin.embed(...args)
-      embedMs.push(systemClock.monotonicMs() - fromMs)
+      embeddedMs = systemClock.monotonicMs() - fromMs
+      embedMs.push(embeddedMs)
       return vectors
     },
   }
@@ -53,11 +56,14 @@ export async function ask({ url, visible, rounds }: AskOrder): Promise<Asked> {
     const asked: Asked['visible'] = []
     for (const one of visible) {
       const ms: number[] = []
+      const processorMs: number[] = []
       let hits = 0
       // The first round warms up and does not count.
       for (let round = 0; round <= rounds; round++) {
         for (const text of QUERIES) {
           const fromMs = systemClock.monotonicMs()
+          const from = process.cpuUsage()
+          embeddedMs = 0
           const answer = await search.search({
             text,
             reader: { principals: [readerOf(one)] },
@@ -67,11 +73,15 @@ export async function ask({ url, visible, rounds }: AskOrder): Promise<Asked> {
             signal: new AbortController().signal,
           })
           if (answer.fellBack) throw new Error(answer.fellBack.text)
-          if (round > 0) ms.push(systemClock.monotonicMs() - fromMs)
+          if (round > 0) {
+            ms.push(systemClock.monotonicMs() - fromMs - embeddedMs)
+            const used = process.cpuUsage(from)
+            processorMs.push((used.user + used.system) / 1_000)
+          }
           hits += answer.hits.length
         }
       }
-      asked.push({ visible: one, ms, hits })
+      asked.push({ visible: one, ms, processorMs, hits })
     }
     return { visible: asked, embedMs: embedMs.slice(QUERIES.length), peakMb: peakMb() }
   } finally {

@@ -38,6 +38,8 @@ export type EvaluationQuery = z.output<typeof query>
 export type EvaluationSet = {
   documents: readonly EvaluationDocument[]
   queries: readonly EvaluationQuery[]
+  /** On which limits are chosen; what is reported is of the others. */
+  tuning: readonly EvaluationQuery[]
 }
 
 const FOLDER = new URL('./eval/', import.meta.url)
@@ -47,8 +49,12 @@ export function readEvaluation(): EvaluationSet {
   const documents = files.flatMap((file) =>
     parseDocuments(readFileSync(new URL(`documents/${file}`, FOLDER), 'utf8')),
   )
-  const lines = readFileSync(new URL('queries.jsonl', FOLDER), 'utf8').trim().split('\n')
-  return { documents, queries: lines.map((line) => query.parse(JSON.parse(line))) }
+  return { documents, queries: readQueries('queries.jsonl'), tuning: readQueries('tuning.jsonl') }
+}
+
+function readQueries(file: string): EvaluationQuery[] {
+  const lines = readFileSync(new URL(file, FOLDER), 'utf8').trim().split('\n')
+  return lines.map((line) => query.parse(JSON.parse(line)))
 }
 
 /** `=== id type day owner folders` on a line, the title on the next, then the text up to the next such line. */

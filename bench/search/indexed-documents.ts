@@ -3,6 +3,7 @@
  * it, on the same documents, the extractor and the embedder alone. They take turns, so that a busy machine is busy for
  * all of them.
  */
+import { readdirSync, readFileSync } from 'node:fs'
 import { type DocumentOffer, defineIndexing, type OfferedDocument } from '../../src/app/documents.ts'
 import { embedKind } from '../../src/apps/search/embed.ts'
 import { systemClock } from '../../src/base/clock.ts'
@@ -20,9 +21,11 @@ import { readEvaluation } from './evaluation.ts'
 
 export type IndexOrder = { do: 'index'; url: string; documents: number; rounds: number }
 export type Indexed = {
-  read: { own: number; limit: number; limitOne: number }
-  embedded: { own: number; limit: number }
+  read: Rates
+  embedded: Rates
 }
+/** By time, and by the time of all processors: of the product, and of what it depends on alone. */
+export type Rates = { own: number; limit: number; ownByProcessor: number; limitByProcessor: number }
 
 type Paper = { id: string; name: string; mimeType: string; title: string; bytes: Uint8Array }
 
@@ -40,8 +43,8 @@ export async function indexAll({ url, documents, rounds }: IndexOrder): Promise<
   const indexing = defineIndexing({ offer: offerOf(papers), wanted, search: handle })
   const embedding = embedKind({ ledger, search: handle })
   const engine = await createEngine({ ledger, jobs: [indexing.kind, embedding] })
-  const read = { own: 0, limit: 0, limitOne: 0 }
-  const embedded = { own: 0, limit: 0 }
+  const read = new Sums()
+  const embedded = new Sums()
   try {
     await engine.start()
     await search.prepare()
@@ -49,34 +52,28 @@ export async function indexAll({ url, documents, rounds }: IndexOrder): Promise<
     await embedder.embed(['one'], { purpose: 'document', signal: new AbortController().signal })
     for (let round = 0; round < rounds; round++) {
       const some = papers.slice(round * documents, (round + 1) * documents)
-      const alone = (atATime: number) =>
-        measureExtractRate({ extractor, documents: some, atATime, clock: systemClock })
-      read.limit += (await alone(extractorThreads())).documentsPerSecond / rounds
-      read.limitOne += (await alone(1)).documentsPerSecond / rounds
+      // It reads the first once more, to warm up.
+      await read.limit.add(documents + 1, () =>
+        measureExtractRate({ extractor, documents: some, atATime: extractorThreads(), clock: systemClock }),
+      )
       const ids = some.map(({ id }) => id)
       await ledger.transaction((tx) => indexing.want(tx, UNIT, ids))
-      const readS = await seconds(async () => {
+      await read.own.add(documents, async () => {
         await engine.enqueue(indexing.kind, { unit: UNIT })
         await engine.drained()
       })
-      read.own += documents / readS / rounds
       const contents = await search.withoutVectors(embedder.model, documents)
       const texts = contents.flatMap((content) => content.texts)
       if (contents.length < documents) throw new Error(`${contents.length} of ${documents} were read`)
-      embedded.limit +=
-        texts.length /
-        rounds /
-        (await seconds(() =>
-          embedder.embed(texts, { purpose: 'document', signal: new AbortController().signal }),
-        ))
-      const embedS = await seconds(async () => {
+      const signal = new AbortController().signal
+      await embedded.limit.add(texts.length, () => embedder.embed(texts, { purpose: 'document', signal }))
+      await embedded.own.add(texts.length, async () => {
         await engine.enqueue(embedding, {})
         await engine.drained()
       })
-      embedded.own += texts.length / embedS / rounds
       if ((await search.withoutVectors(embedder.model, 1)).length > 0) throw new Error('not all is embedded')
     }
-    return { read, embedded }
+    return { read: read.rates(), embedded: embedded.rates() }
   } finally {
     await engine.stop()
     await extractor.close()
@@ -90,10 +87,60 @@ function extractorThreads(): number {
   return 2
 }
 
-async function seconds(work: () => Promise<unknown>): Promise<number> {
-  const fromMs = systemClock.monotonicMs()
-  await work()
-  return (systemClock.monotonicMs() - fromMs) / 1000
+/** What was done over all rounds, and what it took. */
+class Work {
+  #done = 0
+  #seconds = 0
+  #processorSeconds = 0
+
+  async add(count: number, work: () => Promise<unknown>): Promise<void> {
+    const [fromMs, fromS] = [systemClock.monotonicMs(), processorSeconds()]
+    await work()
+    this.#seconds += (systemClock.monotonicMs() - fromMs) / 1000
+    this.#processorSeconds += processorSeconds() - fromS
+    this.#done += count
+  }
+
+  get rate(): number {
+    return this.#done / this.#seconds
+  }
+
+  get rateByProcessor(): number {
+    return this.#done / this.#processorSeconds
+  }
+}
+
+class Sums {
+  readonly own = new Work()
+  readonly limit = new Work()
+
+  rates(): Rates {
+    return {
+      own: this.own.rate,
+      limit: this.limit.rate,
+      ownByProcessor: this.own.rateByProcessor,
+      limitByProcessor: this.limit.rateByProcessor,
+    }
+  }
+}
+
+/** Of the kernel's accounts. */
+const TICKS_PER_SECOND = 100
+
+/** Of this process and of those it has started, which is the model's. */
+function processorSeconds(): number {
+  const { user, system } = process.cpuUsage()
+  let ticks = 0
+  for (const entry of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const stat = readFileSync(`/proc/${entry}/stat`, 'utf8')
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      if (Number(fields[1]) === process.pid) ticks += Number(fields[11]) + Number(fields[12])
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+  return (user + system) / 1e6 + ticks / TICKS_PER_SECOND
 }
 
 /** Texts of the evaluation set, four to a document, as Markdown, HTML, Word and PDF by turns; no two alike. */

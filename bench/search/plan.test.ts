@@ -8,7 +8,7 @@ import { type Outcome, qualityRows } from './quality-case.ts'
 import { queryRows } from './query-case.ts'
 
 describe('the evaluation set', () => {
-  const { documents, queries } = readEvaluation()
+  const { documents, queries, tuning } = readEvaluation()
   const ids = new Set(documents.map(({ id }) => id))
 
   test('has 300 documents or more, each once, and 120 queries or more in all groups', () => {
@@ -21,23 +21,30 @@ describe('the evaluation set', () => {
   })
 
   test('judges every query by documents that are there, and those that nothing answers by none', () => {
-    for (const { group, text, relevant } of queries) {
+    for (const { group, text, relevant } of [...queries, ...tuning]) {
       assert.equal(relevant.length === 0, group === 'unanswerable', text)
       for (const id of relevant) assert.ok(ids.has(id), `${id} of ${text}`)
     }
   })
 
+  test('chooses limits on other queries than it reports', () => {
+    const reported = new Set(queries.map(({ text }) => text.toLowerCase()))
+    for (const { text } of tuning) assert.ok(!reported.has(text.toLowerCase()), text)
+    assert.ok(tuning.filter(({ group }) => group === 'unanswerable').length >= 50)
+  })
+
   test('holds queries that can be read', () => {
-    for (const { text } of queries) parseSearch(text, { now: 1_800_000_000_000 })
+    for (const { text } of [...queries, ...tuning]) parseSearch(text, { now: 1_800_000_000_000 })
   })
 })
 
 describe('the numbers of the search bench', () => {
-  const outcome = (group: Outcome['group'], rank: number | null, hits = 5): Outcome => ({
+  const outcome = (group: Outcome['group'], rank: number | null, hits = 5, answered = hits > 0): Outcome => ({
     group,
     text: 'q',
     rank,
     hits,
+    answered,
     first: 'a',
   })
 
@@ -49,10 +56,12 @@ describe('the numbers of the search bench', () => {
       outcome('lexical', null),
       outcome('unanswerable', null, 0),
       outcome('unanswerable', null, 3),
+      outcome('unanswerable', null, 3, false),
+      outcome('unanswerable', null, 0),
     ])
     assert.deepEqual(
       rows.map(({ value }) => value),
-      [0.25, 0.5, 0.4, 0.5],
+      [0.25, 0.5, 0.4, 0.5, 0.5, 0.75],
     )
   })
 
@@ -66,14 +75,16 @@ describe('the numbers of the search bench', () => {
   })
 
   test('searches are summed up by what the reader sees', () => {
-    const visible = [{ visible: 1_000, ms: [5, 1, 2, 3, 4], hits: 9 }]
+    const visible = [{ visible: 1_000, ms: [5, 1, 2, 3, 4], processorMs: [1, 2, 2, 2, 9], hits: 9 }]
     const rows = queryRows('sqlite', 10_000, { visible, embedMs: [2, 1, 3], peakMb: 80 })
     assert.deepEqual(
       rows.map(({ case: name, value }) => [name, value]),
       [
         ['query: sqlite, 10,000 chunks, 1,000 visible, p50', 3],
         ['query: sqlite, 10,000 chunks, 1,000 visible, p95', 5],
-        ['query: sqlite, 10,000 chunks, of which embedding the query, p50', 2],
+        ['query: sqlite, 10,000 chunks, 1,000 visible, processor p50', 2],
+        ['query: sqlite, 10,000 chunks, 1,000 visible, processor p95', 9],
+        ['query: sqlite, 10,000 chunks, embedding the query, p50', 2],
         ['memory: sqlite, 10,000 chunks, searching', 80],
       ],
     )

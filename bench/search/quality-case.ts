@@ -32,7 +32,15 @@ const HITS = 20
 const NOW_MS = Date.UTC(2025, 10, 1)
 
 /** `rank`: of the first relevant hit, from 1; null where it is not among the first. */
-export type Outcome = { group: Group; text: string; rank: number | null; hits: number; first: string | null }
+export type Outcome = {
+  group: Group
+  text: string
+  rank: number | null
+  hits: number
+  /** Whether the search calls any of its hits an answer. */
+  answered: boolean
+  first: string | null
+}
 
 export async function runQuality(session: Session): Promise<Row[]> {
   const set = readEvaluation()
@@ -98,7 +106,7 @@ function newDocument(document: EvaluationDocument): Omit<NewDocument, 'content'>
 export async function askAll(search: Search, set: EvaluationSet, mode: Mode): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
   for (const { group, text, relevant } of set.queries) {
-    const { hits } = await search.search({
+    const { hits, answered } = await search.search({
       text,
       reader: { principals: [READER] },
       mode: mode === 'hybrid' ? 'auto' : mode,
@@ -112,6 +120,7 @@ export async function askAll(search: Search, set: EvaluationSet, mode: Mode): Pr
       text,
       rank: at === -1 ? null : at + 1,
       hits: hits.length,
+      answered,
       first: hits[0]?.ref ?? null,
     })
   }
@@ -126,8 +135,12 @@ export function qualityRows(mode: Mode, outcomes: readonly Outcome[]): Row[] {
     const share = (is: (outcome: Outcome) => number): number =>
       of.reduce((sum, outcome) => sum + is(outcome), 0) / of.length
     if (group === 'unanswerable') {
-      const none = share(({ hits }) => (hits === 0 ? 1 : 0))
-      return [row(`${QUALITY}: ${group}, answered with nothing`, subject, none, 'share')]
+      const silent = share(({ hits }) => (hits === 0 ? 1 : 0))
+      const honest = share(({ answered }) => (answered ? 0 : 1))
+      return [
+        row(`${QUALITY}: ${group}, answered with nothing`, subject, silent, 'share'),
+        row(`${QUALITY}: ${group}, nothing called an answer`, subject, honest, 'share'),
+      ]
     }
     const within = (most: number) => share(({ rank }) => (rank !== null && rank <= most ? 1 : 0))
     return [
@@ -139,6 +152,12 @@ export function qualityRows(mode: Mode, outcomes: readonly Outcome[]): Row[] {
         share(({ rank }) => (rank === null ? 0 : 1 / rank)),
         'share',
       ),
+      row(
+        `${QUALITY}: ${group}, among the first 5 and called an answer`,
+        subject,
+        share(({ rank, answered }) => (answered && rank !== null && rank <= 5 ? 1 : 0)),
+        'share',
+      ),
     ]
   })
 }
@@ -146,8 +165,8 @@ export function qualityRows(mode: Mode, outcomes: readonly Outcome[]): Row[] {
 /** For whoever wants to do better. */
 function missed(outcomes: readonly Outcome[]): string[] {
   return GROUPS.flatMap((group) => {
-    const of = outcomes.filter(({ group: own, rank, hits }) =>
-      own !== group ? false : group === 'unanswerable' ? hits > 0 : rank === null || rank > 5,
+    const of = outcomes.filter(({ group: own, rank, answered }) =>
+      own !== group ? false : group === 'unanswerable' ? answered : rank === null || rank > 5,
     )
     if (of.length === 0) return []
     const what =

@@ -13,8 +13,9 @@ export const MEMORY = 'memory'
 export const DATABASES = ['sqlite', 'postgres'] as const
 export type Database = (typeof DATABASES)[number]
 
-const FILL_MS_MAX = 90 * 60_000
-const ASK_MS_MAX = 30 * 60_000
+/** What takes longer is given up, and said to be. */
+const FILL_MS_MAX = 12 * 60_000
+const ASK_MS_MAX = 6 * 60_000
 
 export function caseName(database: Database, chunks: number): string {
   return `${QUERY}: ${database}, ${count(chunks)} chunks`
@@ -41,11 +42,28 @@ export function queryRows(database: Database, chunks: number, { visible, embedMs
   const sorted = (ms: readonly number[]): number[] => ms.toSorted((a, b) => a - b)
   const name = caseName(database, chunks)
   return [
-    ...visible.flatMap(({ visible: seen, ms }) => [
+    ...visible.flatMap(({ visible: seen, ms, processorMs }) => [
       row(`${name}, ${count(seen)} visible, p50`, 'tidemark', percentile(sorted(ms), 0.5), 'ms'),
       row(`${name}, ${count(seen)} visible, p95`, 'tidemark', percentile(sorted(ms), 0.95), 'ms'),
+      // The work of PostgreSQL is done in processes of its own.
+      ...(database === 'sqlite'
+        ? [
+            row(
+              `${name}, ${count(seen)} visible, processor p50`,
+              'tidemark',
+              percentile(sorted(processorMs), 0.5),
+              'ms',
+            ),
+            row(
+              `${name}, ${count(seen)} visible, processor p95`,
+              'tidemark',
+              percentile(sorted(processorMs), 0.95),
+              'ms',
+            ),
+          ]
+        : []),
     ]),
-    row(`${name}, of which embedding the query, p50`, 'tidemark', percentile(sorted(embedMs), 0.5), 'ms'),
+    row(`${name}, embedding the query, p50`, 'tidemark', percentile(sorted(embedMs), 0.5), 'ms'),
     row(`${MEMORY}: ${database}, ${count(chunks)} chunks, searching`, 'tidemark', peakMb, 'MB'),
   ]
 }

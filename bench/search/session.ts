@@ -14,8 +14,8 @@ export type Sizes = {
 export const FULL: Sizes = {
   chunks: [10_000, 100_000, 1_000_000],
   visible: [1_000, 20_000, 200_000],
-  indexed: 100,
-  rounds: 5,
+  indexed: 60,
+  rounds: 3,
 }
 export const QUICK: Sizes = { chunks: [10_000], visible: [1_000], indexed: 20, rounds: 2 }
 

@@ -162,6 +162,8 @@ export type SearchAnswer = {
   by: readonly ('words' | 'meaning')[]
   fellBack: { code: string; text: string } | null
   didYouMean: string | null
+  /** Some hit has the words or is clearly about what was asked; where none is, hits are only the nearest there are. */
+  answered: boolean
 }
 
 /** A piece of text; what was found in it is marked. */
@@ -189,7 +191,8 @@ export type Why = {
   /** What of the score is whose; they add up to it. */
   score: number
   words: { score: number; found: readonly string[]; missing: readonly string[] } | null
-  meaning: { score: number; similarity: number } | null
+  /** `isWeak`: so near that it may be about it, and as near as what answers other questions: see STRONG_MIN. */
+  meaning: { score: number; similarity: number; isWeak: boolean } | null
   recency: number
   /** Through what the reader may see it. */
   access: readonly { principal: string; kind: Grant['kind']; via: string }[]

@@ -215,4 +215,5 @@ const NOTHING: SearchAnswer = {
   by: [],
   fellBack: null,
   didYouMean: null,
+  answered: false,
 }

@@ -30,6 +30,9 @@ export function citationText(citation: NonNullable<Hit['citation']>): string {
   return [placeText(citation.place), ...citation.headings].filter((part) => part !== '').join(' › ')
 }
 
+/** Said where there are hits, and none of them is an answer. */
+export const NOT_ANSWERED = 'Nothing clearly matches: these are only the nearest by meaning.'
+
 /** Everything has a little of it: told of what was changed within about ten weeks. */
 const RECENCY_TOLD_MIN = 0.75 * RECENCY_WEIGHT
 
@@ -40,7 +43,10 @@ export function whyTexts({ words, meaning, recency, access }: Why): string[] {
     const missing = words.missing.length === 0 ? '' : `, without ${words.missing.join(', ')}`
     texts.push(`Has the words ${words.found.join(', ')}${missing}.`)
   }
-  if (meaning) texts.push(`Is about the same (${Math.round(meaning.similarity * 100)} % alike).`)
+  if (meaning) {
+    const what = meaning.isWeak ? 'May be about something alike' : 'Is about the same'
+    texts.push(`${what} (${Math.round(meaning.similarity * 100)} % alike).`)
+  }
   if (recency >= RECENCY_TOLD_MIN) texts.push('Was changed not long ago.')
   for (const { principal, kind, via } of access) {
     texts.push(`Seen through ${principal} as ${kind}${via === '' ? '' : `: ${via}`}.`)

@@ -78,7 +78,7 @@ async function leavesFound({ tx, dialect, plan }: Look, page: readonly Ranked[])
 }
 
 function whyOf(
-  { words, near, parts, total, id }: Ranked,
+  { words, near, parts, total, id, isWeak }: Ranked,
   foundBy: readonly { leaf: TextLeaf; ids: ReadonlySet<number> }[],
   access: Why['access'],
 ): Why {
@@ -87,7 +87,7 @@ function whyOf(
   return {
     score: total,
     words: words && { score: parts.words, found: typed(true), missing: typed(false) },
-    meaning: near && { score: parts.meaning, similarity: near.similarity },
+    meaning: near && { score: parts.meaning, similarity: near.similarity, isWeak },
     recency: parts.recency,
     access,
   }

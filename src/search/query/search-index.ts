@@ -35,6 +35,7 @@ import {
   type Parts,
   RESCORED_CHUNKS,
   rank,
+  STRONG_MIN,
   total,
 } from './fuse.ts'
 import { assembleHits } from './hits.ts'
@@ -58,7 +59,8 @@ export type Found = Match & {
   near: { similarity: number; chunk: number } | null
 }
 
-export type Ranked = Found & { parts: Parts; total: number }
+/** `isWeak`: what is near of it is not near enough to be an answer. */
+export type Ranked = Found & { parts: Parts; total: number; isWeak: boolean }
 
 export const PRINCIPALS_MAX = 100
 export const LIMIT_MAX = 200
@@ -114,6 +116,7 @@ export async function searchIndex(
     understood: formatSearch(query),
     by,
     fellBack: isLate && meaning && 'model' in meaning ? TOO_LATE : fellBackOf(meaning, model),
+    answered: groups.some((group) => group.some((one) => one.words !== null || !one.isWeak)),
     didYouMean: cursor === null && hasFewWords(found) ? await didYouMean(look, query) : null,
   }
 }
@@ -299,7 +302,8 @@ function groupsOf(found: Found[], { sort, copies, meaning }: SearchInput, nowMs:
   const ranked = found.map((one) => {
     const known = { words: one.words, similarity: one.near?.similarity ?? null, atMs: one.at }
     const parts = rank(known, { bestWords, chance, nowMs })
-    return { ...one, parts, total: total(parts) }
+    const isWeak = one.near === null || nearness(one.near.similarity, chance) < STRONG_MIN
+    return { ...one, parts, total: total(parts), isWeak }
   })
   ranked.sort((a, b) => compare(placeOf(a, sort), placeOf(b, sort)))
   if (copies === 'apart') return ranked.map((one) => [one])

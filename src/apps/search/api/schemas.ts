@@ -53,7 +53,13 @@ export const hitSchema = z.object({
     words: z
       .object({ score: z.number(), found: z.array(z.string()), missing: z.array(z.string()) })
       .nullable(),
-    meaning: z.object({ score: z.number(), similarity: z.number() }).nullable(),
+    meaning: z
+      .object({
+        score: z.number(),
+        similarity: z.number(),
+        isWeak: z.boolean().describe('Near, but not nearer than what answers other questions'),
+      })
+      .nullable(),
     recency: z.number(),
     access,
     texts: z.array(z.string()).describe('The same in plain words'),
@@ -71,6 +77,11 @@ export const searchAnswerSchema = z.object({
   by: z.array(z.enum(['words', 'meaning'])),
   fellBack: z.object({ code: z.string(), text: z.string() }).nullable(),
   didYouMean: z.string().nullable(),
+  answered: z
+    .boolean()
+    .describe(
+      'Whether a hit has the words or is clearly about it; if not, hits are only the nearest there are',
+    ),
   seenAs: z.string().nullable().describe('With whose eyes, where they are not those of who asks'),
 })
 

@@ -5,6 +5,7 @@ import { oneLine } from '../../../app/plain-text.ts'
 import { formatCount } from '../../../base/format.ts'
 import { isoTime } from '../../../base/moment.ts'
 import { DOCUMENT_TYPES } from '../../../search/contract.ts'
+import { NOT_ANSWERED } from '../words.ts'
 import { QUERY_CHARS_MAX, readAs, searchAs, whoSees } from './answers.ts'
 import type { HitView } from './schemas.ts'
 
@@ -39,6 +40,7 @@ const search = defineTool({
     const parts: AnswerPart[] = [
       `${formatCount(answer.total)} found, by ${answer.by.join(' and ') || 'nothing'}.`,
     ]
+    if (answer.total > 0 && !answer.answered) parts.push(` ${NOT_ANSWERED}`)
     // It may say what the embedding service answered.
     if (answer.fellBack) parts.push(' ', { quote: oneLine(answer.fellBack.text, SNIPPET_CHARS_MAX) })
     if (answer.didYouMean !== null) parts.push(' Did you mean ', { quote: answer.didYouMean }, '?')

@@ -11,6 +11,7 @@ import { PAGE_MAX, searchAs } from '../api/answers.ts'
 import type { HitView, SearchAnswerView } from '../api/schemas.ts'
 import { searchApp } from '../app.ts'
 import { eyesOf } from '../eyes.ts'
+import { NOT_ANSWERED } from '../words.ts'
 import type { SearchFlags } from './search.ts'
 
 const LIMIT_DEFAULT = 10
@@ -85,11 +86,12 @@ function printHit({ output }: CliContext, hit: HitView, isExplained: boolean): v
   if (isExplained) for (const why of hit.why.texts) output.line(`   · ${why}`)
 }
 
-function notesOf({ total, by, fellBack, didYouMean, seenAs }: SearchAnswerView): string[] {
+function notesOf({ total, by, fellBack, didYouMean, answered, seenAs }: SearchAnswerView): string[] {
   const found = `${formatCount(total)} ${plural(total, 'document')} found`
   const how = by.length === 0 ? '' : `, by ${by.join(' and ')}`
   return [
     `${found}${how}${seenAs === null ? '' : `, with the eyes of ${seenAs}`}.`,
+    ...(total > 0 && !answered ? [NOT_ANSWERED] : []),
     ...(fellBack ? [fellBack.text] : []),
     ...(didYouMean === null ? [] : [`Did you mean: ${didYouMean}`]),
   ]

@@ -8,8 +8,8 @@ Finds mail, files and documents, by words and by meaning. Words are found whole,
 out; operators: source: type: owner: from: to: in: before: after: and more (docs/search.md).
 
 With --json: hits [{id, source, ref, title, type, owner, folders, url, modifiedAtMs, snippet, citation, alsoIn, why}],
-total, facets, next, understood, by, fellBack, didYouMean, seenAs. With --coverage: sources [{source, documents, byWords,
-byMeaning, unread}], model. With --embed: model, contents, embedded. It is for homes without a server, which embeds by
+total, facets, next, understood, by, fellBack, didYouMean, answered, seenAs. With --coverage: sources
+[{source, documents, byWords, byMeaning, unread}], model. With --embed: model, contents, embedded. It is for homes without a server, which embeds by
 itself; it can be stopped at any time and goes on where it was. Ends with 0 when all is embedded, 1 when it was stopped
 or failed, 3 when the model refused something.
 

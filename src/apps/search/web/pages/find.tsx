@@ -154,6 +154,9 @@ function Status({ answer, isStale, onPick }: StatusProps) {
       <p class="find-status muted small num" role="status">
         {text}
       </p>
+      {answer && !isStale && answer.total > 0 && !answer.answered ? (
+        <p>Nothing clearly matches: these are only the nearest by meaning.</p>
+      ) : null}
       {answer?.fellBack ? (
         <Note tone="warn" title="Not by meaning">
           <p>{answer.fellBack.text}</p>

@@ -16,7 +16,7 @@ export const bench = benchOfSteps({
     await session.step(QUALITY, () => runQuality(session))
     await session.step(INDEXING, () => runIndexing(session))
     for (const database of DATABASES) {
-      for (const chunks of session.sizes.chunks) {
+      for (const chunks of session.sizes.chunks[database]) {
         await session.step(caseName(database, chunks), () => runQueries(session, database, chunks))
       }
     }

@@ -3,7 +3,8 @@ import type { BenchOptions } from '../bench.ts'
 import { Session as BenchSession } from '../session.ts'
 
 export type Sizes = {
-  chunks: readonly number[]
+  /** Of indexes on each database. */
+  chunks: { sqlite: readonly number[]; postgres: readonly number[] }
   /** Chunks that a reader sees; those that are at most a fifth of all. */
   visible: readonly number[]
   /** Documents of a round of indexing. */
@@ -12,12 +13,17 @@ export type Sizes = {
 }
 
 export const FULL: Sizes = {
-  chunks: [10_000, 100_000, 1_000_000],
+  chunks: { sqlite: [10_000, 100_000, 1_000_000], postgres: [10_000, 100_000] },
   visible: [1_000, 20_000, 200_000],
-  indexed: 60,
-  rounds: 3,
+  indexed: 30,
+  rounds: 2,
 }
-export const QUICK: Sizes = { chunks: [10_000], visible: [1_000], indexed: 20, rounds: 2 }
+export const QUICK: Sizes = {
+  chunks: { sqlite: [10_000], postgres: [10_000] },
+  visible: [1_000],
+  indexed: 10,
+  rounds: 1,
+}
 
 export class Session extends BenchSession<Sizes> {
   constructor(options: BenchOptions) {

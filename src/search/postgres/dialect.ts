@@ -300,12 +300,15 @@ async function nearest(tx: Tx, request: NearestRequest): Promise<NearChunk[]> {
   const all = allOf([...(among ? [postgresDialect.oneOf('d.id', among)] : []), visible(access), where])
   const bits = codeBytes(query.length) * 8
   const rows = await tx.all<ExactRow>(
-    `WITH readable AS MATERIALIZED (SELECT d.content_id, json_agg(d.id)::text AS doc_ids FROM search_documents d
-       WHERE d.content_id IS NOT NULL AND ${all.sql} GROUP BY d.content_id),
-     few AS MATERIALIZED (SELECT c.content_id, c.n, r.doc_ids FROM readable r
+    `WITH readable AS MATERIALIZED (SELECT d.content_id, d.id FROM search_documents d
+       WHERE d.content_id IS NOT NULL AND ${all.sql}),
+     few AS MATERIALIZED (SELECT c.content_id, c.n FROM (SELECT DISTINCT content_id FROM readable) AS r
        JOIN search_codes c ON c.model_id = ? AND c.content_id = r.content_id
        ORDER BY bit_count(c.code # ('x' || ?)::bit(${bits})), c.content_id, c.n LIMIT ?)
-     SELECT v.content_id, v.n, v.exact, few.doc_ids FROM few
+     SELECT v.content_id, v.n, v.exact, named.doc_ids FROM few
+     JOIN (SELECT content_id, json_agg(id)::text AS doc_ids FROM readable
+       WHERE content_id IN (SELECT content_id FROM few) GROUP BY content_id) AS named
+       ON named.content_id = few.content_id
      JOIN search_vectors v ON v.model_id = ? AND v.content_id = few.content_id AND v.n = few.n`,
     [...all.params, modelId, Buffer.from(signsOf(query)).toString('hex'), rescored, modelId],
   )

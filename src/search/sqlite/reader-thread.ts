@@ -27,4 +27,4 @@ const methods = Object.fromEntries(
   ]),
 )
 
-serve(methods, () => reader.close())
+serve({ ...methods, ready: () => true }, () => reader.close())

@@ -4,13 +4,14 @@ import { FakeClock } from '../../base/clock.ts'
 import { ASIDE_MAX, QUESTION_MS_MAX, type ReaderThread, ReaderThreads, SLOW_MS } from './reader-threads.ts'
 
 /** Threads that answer when they are told to, and go when they are told to. */
-function world() {
+function world({ startSlowly = false } = {}) {
   const clock = new FakeClock()
   const started: FakeThread[] = []
   const threads = new ReaderThreads({
     clock,
     start: () => {
       const thread = new FakeThread()
+      if (!startSlowly) thread.started.resolve(true)
       started.push(thread)
       return thread
     },
@@ -27,11 +28,13 @@ function world() {
 
 class FakeThread implements ReaderThread {
   readonly open: string[] = []
+  readonly started = Promise.withResolvers<unknown>()
   readonly #answers: { resolve: (value: never) => void; reject: (thrown: unknown) => void }[] = []
   readonly #gone = Promise.withResolvers<void>()
   isEnding = false
 
-  ask<Value>(_method: string, args: unknown): Promise<Value> {
+  ask<Value>(method: string, args: unknown): Promise<Value> {
+    if (method === 'ready') return this.started.promise as Promise<Value>
     this.open.push(args as string)
     return new Promise((resolve, reject) => this.#answers.push({ resolve, reject }))
   }
@@ -61,6 +64,7 @@ test('questions that are answered soon share one thread, one after another', asy
   const { started, outcomes, ask } = world()
   ask('a')
   ask('b')
+  await settled()
   assert.deepEqual(started[0]!.open, ['a'])
   started[0]!.answer()
   await settled()
@@ -91,7 +95,32 @@ test('a question that takes long holds up nobody, and is still answered', async 
   assert.equal(outcomes.get('slow'), 'answer to slow')
   assert.ok(started[0]!.isEnding)
   ask('next')
+  await settled()
   assert.deepEqual(started[1]!.open, ['next'])
+})
+
+test('the time that a thread takes to start is not the time of a question', async () => {
+  const { clock, started, outcomes, ask } = world({ startSlowly: true })
+  ask('first')
+  await clock.advance(2 * QUESTION_MS_MAX)
+  assert.deepEqual([started.length, outcomes.size], [1, 0])
+  started[0]!.started.resolve(true)
+  await settled()
+  started[0]!.answer()
+  await settled()
+  assert.equal(outcomes.get('first'), 'answer to first')
+})
+
+test('a thread that does not start refuses its question, and the next one has another', async () => {
+  const { started, outcomes, ask } = world({ startSlowly: true })
+  ask('first')
+  ask('second')
+  started[0]!.started.reject(Object.assign(new Error('no memory'), { code: 'search-thread' }))
+  await settled()
+  assert.equal(outcomes.get('first'), 'search-thread')
+  started[1]!.started.resolve(true)
+  await settled()
+  assert.deepEqual(started[1]!.open, ['second'])
 })
 
 test('a question that takes too long is refused with that reason, and its thread ends', async () => {
@@ -102,6 +131,7 @@ test('a question that takes too long is refused with that reason, and its thread
   assert.equal(outcomes.get('hostile'), 'search-took-too-long')
   assert.ok(started[0]!.isEnding)
   ask('next')
+  await settled()
   assert.deepEqual(started[1]!.open, ['next'])
 })
 

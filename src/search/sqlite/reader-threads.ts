@@ -7,6 +7,7 @@
  *
  * Invariants:
  * - there are at most ASIDE_MAX threads besides the one that answers, those counted that have not yet gone
+ * - the time of a question begins when its thread has started
  * - a question waits no longer than QUESTION_MS_MAX for each that is before it, and SLOW_MS while threads can be set aside
  */
 import type { CancelTimer, Clock } from '../../base/clock.ts'
@@ -31,6 +32,7 @@ export class ReaderThreads {
   readonly #start: () => ReaderThread
   readonly #waiting: Question[] = []
   readonly #aside = new Set<ReaderThread>()
+  readonly #ready = new WeakMap<ReaderThread, Promise<unknown>>()
   /** The one that answers; its question is open while it is busy. */
   #thread: ReaderThread | undefined
   #isBusy = false
@@ -61,11 +63,25 @@ export class ReaderThreads {
     const question = this.#waiting.shift()
     if (!question) return
     this.#isBusy = true
-    this.#thread ??= this.#start()
+    if (!this.#thread) {
+      this.#thread = this.#start()
+      // On a busy machine a thread takes seconds to start, for which no question is to blame.
+      this.#ready.set(this.#thread, this.#thread.ask('ready', undefined))
+    }
     void this.#put(this.#thread, question)
   }
 
-  async #put(thread: ReaderThread, { method, args, resolve, reject }: Question): Promise<void> {
+  async #put(thread: ReaderThread, question: Question): Promise<void> {
+    const { method, args, resolve, reject } = question
+    try {
+      await this.#ready.get(thread)
+    } catch (thrown) {
+      reject(thrown)
+      this.#thread = undefined
+      this.#isBusy = false
+      this.#next()
+      return
+    }
     const timers: CancelTimer[] = [
       this.#clock.timer(SLOW_MS, () => this.#setAside(thread)),
       this.#clock.timer(QUESTION_MS_MAX, () => {

@@ -34,8 +34,8 @@ export function word(rank: number): string {
 
 /** Raised when what is filled changes. */
 const FILLED_VERSION = 1
-/** Filling a million chunks takes minutes, and gives the same each time: such an index is kept for the next run. */
-const KEPT_CHUNKS_MIN = 1_000_000
+/** Filling a million chunks takes minutes, and gives the same each time: large indexes are kept for the next run. */
+const KEPT_CHUNKS_MIN = 100_000
 
 export async function fill(order: FillOrder): Promise<Filled> {
   const from = performance.now()

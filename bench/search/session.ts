@@ -15,7 +15,7 @@ export type Sizes = {
 export const FULL: Sizes = {
   chunks: { sqlite: [10_000, 100_000, 1_000_000], postgres: [10_000, 100_000] },
   visible: [1_000, 20_000, 200_000],
-  indexed: 30,
+  indexed: 20,
   rounds: 2,
 }
 export const QUICK: Sizes = {

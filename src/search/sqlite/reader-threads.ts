@@ -15,7 +15,7 @@ import { TidemarkError } from '../../base/errors.ts'
 import type { ThreadClient } from '../../ledger/thread-client.ts'
 
 export const SLOW_MS = 1_000
-export const QUESTION_MS_MAX = 10_000
+export const QUESTION_MS_MAX = 30_000
 export const ASIDE_MAX = 2
 
 export type ReaderThread = Pick<ThreadClient, 'ask' | 'stop' | 'end'>

@@ -10,6 +10,9 @@ import type { TextLeaf } from './query.ts'
 /** Of the reader's documents, the newest that have such a word, and of those so many chunks. */
 const DOCUMENTS_MAX = 40
 const CHUNKS_MAX = 400
+/** Words of the list that are asked for one by one, and the letters from which on documents are asked. */
+const CHECKED_MAX = 60
+const START_CHARS_MIN = 3
 
 export type WordsWanted = {
   start: string
@@ -33,11 +36,11 @@ export async function visibleWords(
   const { tx, dialect, access } = at
   const listed = await dialect.vocabulary(tx, { from: start, to: `${start}\u{10ffff}`, limit: tried })
   const found: string[] = []
-  for (const word of listed) {
+  for (const word of listed.filter(isWanted).slice(0, CHECKED_MAX)) {
     if (found.length >= enough) return found
-    if (isWanted(word) && (await dialect.isVisible(tx, wordLeaf(word), access))) found.push(word)
+    if (await dialect.isVisible(tx, wordLeaf(word), access)) found.push(word)
   }
-  if (found.length >= enough || listed.length < tried) return found
+  if (found.length >= enough || listed.length < tried || start.length < START_CHARS_MIN) return found
   const own = (await wordsOfDocuments(at, start)).filter(isWanted)
   return [...new Set([...found, ...own])].slice(0, enough)
 }

@@ -167,9 +167,15 @@ async function visibleRow(tx: Tx, { tree, access }: Asked, counts: WordCounts): 
       AND a.doc_id = search_words.rowid AND (a.expires_at IS NULL OR a.expires_at > ?))`
     return { sql, params }
   }
+  // Where a word is only begun, the lists of all that begin so are joined first: once, and not for each document.
+  if (hasPrefix(tree)) return { sql: `+search_words.rowid IN (${readable})`, params }
   const few = await tx.all(`${readable} LIMIT ${FEW_VISIBLE + 1}`, params)
   // With a plus sign the list of the words is gone through as a whole, without one each is looked for in it.
   return { sql: `${few.length > FEW_VISIBLE ? '+' : ''}search_words.rowid IN (${readable})`, params }
+}
+
+function hasPrefix(tree: TextTree): boolean {
+  return tree.is === 'text' ? tree.prefix : tree.of.some(hasPrefix)
 }
 
 /** No more documents than this have the words. */

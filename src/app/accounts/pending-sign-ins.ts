@@ -23,11 +23,17 @@ export class PendingSignIns<T> {
     this.#all.set(state, { value, begunMs: this.#clock.monotonicMs() })
   }
 
+  /** Leaves it for who ends it. */
+  look(state: string): T | undefined {
+    const pending = this.#all.get(state)
+    return pending && !this.#isOver(pending.begunMs) ? pending.value : undefined
+  }
+
   /** For one answer: whoever comes second finds nothing. */
   take(state: string): T | undefined {
-    const pending = this.#all.get(state)
+    const pending = this.look(state)
     this.#all.delete(state)
-    return pending && !this.#isOver(pending.begunMs) ? pending.value : undefined
+    return pending
   }
 
   #isOver(begunMs: number): boolean {

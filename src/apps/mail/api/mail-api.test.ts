@@ -280,7 +280,10 @@ describe('connecting', () => {
       const path = `${back.pathname}${back.search}`
       const page = await world.get(path)
       assert.equal(page.status, 200, page.body)
-      assert.match(page.body, /Connected/)
+      assert.deepEqual(await world.accounts(), [], 'the way back alone connects nothing')
+      const answer = { state: back.searchParams.get('state'), code: back.searchParams.get('code') }
+      const connected = await world.post('/api/accounts/connected', answer)
+      assert.equal(connected.body.title, 'Connected')
       const [account] = await world.accounts()
       assert.equal(account.access, 'modify')
       assert.equal(account.choices.spam, true)
@@ -311,7 +314,11 @@ describe('connecting', () => {
       assert.equal(denied.status, 422)
       assert.doesNotMatch(denied.body, /<script/)
       const again = (await begin('readonly')).body
-      assert.equal((await world.get(`/oauth/gmail/callback?state=${again.state}&code=wrong`)).status, 422)
+      isProblem(
+        await world.post('/api/accounts/connected', { state: again.state, code: 'wrong' }),
+        422,
+        'invalid_grant',
+      )
       assert.deepEqual(await world.accounts(), [])
       isProblem(await begin('everything'), 400)
       delete world.services.config.gmail.client_id

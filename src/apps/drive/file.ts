@@ -123,23 +123,26 @@ async function readAs(
         ),
         signal,
       )
-    : row.md5 === null
+    : row.sha256 === null
       ? await readContent(place, bytesRead(await download(), { title: name, name, mimeType }), signal)
       : await readContent(
           place,
-          { title: name, hash: `md5:${row.md5}`, bytes: download, name, mimeType },
+          { title: name, hash: `sha256:${row.sha256}`, bytes: download, name, mimeType },
           signal,
         )
   if (found.content) return { content: found.content }
   return { unread: found.unread ?? { code: 'empty', reason: 'there is no text in it' } }
 
   function download(): Promise<Uint8Array> {
-    const md5 = row.md5 ?? undefined
-    return client.download(id, { bytesMax: settings.documentBytesMax, resourceKey, md5, signal })
+    const [md5, sha256] = [row.md5 ?? undefined, row.sha256 ?? undefined]
+    return client.download(id, { bytesMax: settings.documentBytesMax, resourceKey, md5, sha256, signal })
   }
 }
 
-/** Known by its text where Google tells no checksum. */
+/**
+ * Known by its bytes where Google tells no SHA-256. By MD5 nobody's content is taken for another's: whoever wants to
+ * makes two files that have the same.
+ */
 function bytesRead<About extends object>(
   bytes: Uint8Array,
   about: About,

@@ -13,6 +13,7 @@ export type Listed = {
   name: string
   mimeType: string
   md5: string | null
+  sha256: string | null
   sizeBytes: number | null
   /** Google's counter: of two looks at a file, the higher is the newer. */
   serial: number
@@ -43,6 +44,7 @@ export function listedOf(file: DriveFile, by: ListedBy): Listed {
     name: file.name,
     mimeType: file.mimeType,
     md5: file.md5Checksum ?? null,
+    sha256: file.sha256Checksum ?? null,
     sizeBytes: file.size ?? null,
     serial: file.version,
     version: versionOf(file),

@@ -31,7 +31,7 @@ describe('without a file', () => {
     const { values, origins, file } = load(undefined)
     assert.equal(file.exists, false)
     assert.deepEqual(values, {
-      ledger: { url: 'sqlite', prune_after_days: 7, failed_after_days: 30 },
+      ledger: { url: 'sqlite', prune_after_days: 7, failed_after_days: 30, audit_after_days: 365 },
       engine: {
         workers: 16,
         window: 10_000,

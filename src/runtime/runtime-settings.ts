@@ -22,6 +22,11 @@ export function retentionOf({ ledger }: Config): { settledKeptMs: number; failed
   }
 }
 
+/** What was done for users, and with whose eyes somebody searched. */
+export function auditKeptMs({ ledger }: Config): number {
+  return ledger.audit_after_days * DAY_MS
+}
+
 export function thresholdsOf({ alerts }: Config): Partial<AlertThresholds> {
   return {
     badWarnShare: alerts.bad_warn,

@@ -18,7 +18,7 @@ import { Accounts } from '../ledger/accounts.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
 import { Users } from '../ledger/users.ts'
-import { engineSizeOf, retentionOf, thresholdsOf } from './runtime-settings.ts'
+import { auditKeptMs, engineSizeOf, retentionOf, thresholdsOf } from './runtime-settings.ts'
 import { searchHandle } from './search.ts'
 
 export type OpenRuntimeInput = {
@@ -133,7 +133,7 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
 
 async function engineOf(
   apps: ReadonlyMap<string, OpenApp>,
-  { config, ledger, clock, fetch }: AppPlace,
+  { config, ledger, clock, fetch, users }: AppPlace,
   name = 'tidemark',
 ): Promise<Engine> {
   const open = [...apps.values()]
@@ -149,6 +149,9 @@ async function engineOf(
     budgets: Object.assign({}, ...open.map((app) => app.budgets())),
     housekeeping: {
       ...retentionOf(config),
+      pruneMore: async (nowMs) => {
+        await users.pruneAudit(nowMs - auditKeptMs(config))
+      },
       thresholds: thresholdsOf(config),
       sinks: webhook === undefined ? [] : [webhookSink({ url: webhook, fetch })],
       metadata: async () =>

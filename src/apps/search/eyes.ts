@@ -27,8 +27,11 @@ export async function eyesOf(
   }
   const other = await services.users.find(as)
   if (!other) throw notFound(`There is no user ${as}.`, { code: 'user-unknown' })
-  await services.users.note(user, 'view-as', `${other.name}: ${what}`.slice(0, SUBJECT_CHARS_MAX))
+  const subject = `${other.name}: ${what}`.slice(0, SUBJECT_CHARS_MAX)
+  await services.users.note(user, 'view-as', subject, { onceInMs: NOTED_ONCE_MS })
   return { reader: await readerOf(services, other), seenAs: other.name }
 }
 
 const SUBJECT_CHARS_MAX = 300
+/** The pages of one search, and the letters of what is typed for it, are one look. */
+const NOTED_ONCE_MS = 600_000

@@ -33,6 +33,27 @@ export type Listed = {
   canDownload: boolean
 }
 
+/** Written together: each may change who sees a document, and have its words written anew. */
+export const PART_FILES_MAX = 100
+export const PART_BYTES_MAX = 8_000_000
+
+/** In their order, by as much as one transaction may hold up all others. */
+export function partsOf<T extends Pick<Listed, 'sizeBytes'>>(files: readonly T[]): T[][] {
+  const parts: T[][] = []
+  let bytes = 0
+  for (const file of files) {
+    const last = parts.at(-1)
+    bytes += file.sizeBytes ?? 0
+    if (last && last.length < PART_FILES_MAX && bytes <= PART_BYTES_MAX) {
+      last.push(file)
+      continue
+    }
+    parts.push([file])
+    bytes = file.sizeBytes ?? 0
+  }
+  return parts
+}
+
 export type ListedBy = { account: string; nowMs: number; drive: { id: string; name: string } | undefined }
 
 export function listedOf(file: DriveFile, by: ListedBy): Listed {

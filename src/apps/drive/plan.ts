@@ -73,7 +73,7 @@ export function listedOf(file: DriveFile, by: ListedBy): Listed {
     modifiedAtMs: file.modifiedTime ?? null,
     owner: owner?.emailAddress || owner?.displayName || '',
     editor: editor?.emailAddress || editor?.displayName || '',
-    url: file.webViewLink ?? '',
+    url: urlOf(file),
     isFolder,
     resourceKey: file.resourceKey ?? null,
     fingerprint: isFolder ? fingerprintOf(file) : null,
@@ -81,6 +81,15 @@ export function listedOf(file: DriveFile, by: ListedBy): Listed {
     grant: grantOf(file, by),
     canDownload: file.capabilities.canDownload ?? true,
   }
+}
+
+/** Whoever opens a shortcut wants what it leads to; whether they see that is Drive's decision. */
+function urlOf({ shortcutDetails: shortcut, webViewLink }: DriveFile): string {
+  if (!shortcut) return webViewLink ?? ''
+  const url = new URL('https://drive.google.com/open')
+  url.searchParams.set('id', shortcut.targetId)
+  if (shortcut.targetResourceKey) url.searchParams.set('resourcekey', shortcut.targetResourceKey)
+  return url.href
 }
 
 /**
@@ -100,14 +109,23 @@ export function versionOf(
 const NATIVE = 'application/vnd.google-apps.'
 
 /** What a native document is exported as: with its headings, tables and notes where there is a format that keeps them. */
-const EXPORTS: Readonly<Record<string, { mimeType: string; extension: string }>> = {
-  [`${NATIVE}document`]: { mimeType: 'text/html', extension: 'html' },
-  [`${NATIVE}spreadsheet`]: { mimeType: 'text/csv', extension: 'csv' },
-  [`${NATIVE}presentation`]: { mimeType: 'text/plain', extension: 'txt' },
+const EXPORTS: Readonly<Record<string, readonly ExportFormat[]>> = {
+  [`${NATIVE}document`]: [{ mimeType: 'text/html', extension: 'html' }],
+  // As CSV Google gives the first sheet only: better than nothing where all of them are too large.
+  [`${NATIVE}spreadsheet`]: [
+    {
+      mimeType: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+      extension: 'xlsx',
+    },
+    { mimeType: 'text/csv', extension: 'csv' },
+  ],
+  [`${NATIVE}presentation`]: [{ mimeType: 'text/plain', extension: 'txt' }],
 }
 
-/** Undefined of a file with bytes of its own. */
-export function exportOf(mimeType: string): { mimeType: string; extension: string } | undefined {
+export type ExportFormat = { mimeType: string; extension: string }
+
+/** What to ask for, each where the one before is too large for Google. Undefined of a file with bytes of its own. */
+export function exportsOf(mimeType: string): readonly ExportFormat[] | undefined {
   return EXPORTS[mimeType]
 }
 

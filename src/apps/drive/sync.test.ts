@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
+import { TidemarkError } from '../../base/errors.ts'
 import {
   ANN,
   BOB,
@@ -80,6 +81,62 @@ describe('a first sync', () => {
     const codes = (await world.status(ANN)).skippedBy.map(({ code }) => code).sort()
     assert.deepEqual(codes, ['exportSizeLimitExceeded', 'shortcut', 'unsupported-type'])
     assert.deepEqual(await world.found(ANN, 'photo'), ['Photo.png'])
+  })
+
+  test('every sheet of a Google sheet is read, and the first where all are too large to be exported', async () => {
+    const drive = await start({ connected: [ANN] })
+    const SHEET = 'application/vnd.google-apps.spreadsheet'
+    const content = 'name,berth\nAurora,7\n\n---\n\nname,cargo\nBorealis,tea'
+    drive.create({ name: 'Harbour', by: ANN, mimeType: SHEET, content })
+    const large = drive.create({ name: 'Large', by: ANN, mimeType: SHEET, content: `${content} and coffee` })
+    const { client } = await world.kinds.accounts.get(ANN)
+    const exported = client.export.bind(client)
+    client.export = async (id, type, options) => {
+      if (id !== large.id || type === 'text/csv') return exported(id, type, options)
+      throw new TidemarkError('too large', { kind: 'permanent', code: 'exportSizeLimitExceeded' })
+    }
+    await world.sync()
+    assert.deepEqual(await world.found(ANN, 'aurora'), ['Harbour', 'Large'])
+    assert.deepEqual(await world.found(ANN, 'borealis'), ['Harbour'])
+    assert.deepEqual((await world.status(ANN)).skippedBy, [])
+  })
+
+  test('a shortcut is found by its name, and opens what it leads to', async () => {
+    const drive = await start({ connected: [ANN] })
+    const plan = drive.create({ name: 'Plan.txt', by: ANN, content: 'apples' })
+    const type = 'application/vnd.google-apps.shortcut'
+    const way = drive.create({ name: 'My favourite', by: ANN, mimeType: type, target: plan.id })
+    await world.sync()
+    assert.deepEqual(await world.found(ANN, 'favourite'), ['My favourite'])
+    assert.deepEqual(await world.found(ANN, 'apples'), ['Plan.txt'])
+    const row = await world.tables.file(way.id)
+    assert.equal(row?.url, `https://drive.google.com/open?id=${plan.id}`)
+  })
+
+  test('a file that two drives of an account list is one, and the books say so', async () => {
+    const drive = await start({
+      drive: {
+        drives: [
+          {
+            name: 'Legal',
+            members: [
+              { email: ANN, role: 'organizer' },
+              { email: BOB, role: 'reader' },
+            ],
+          },
+        ],
+      },
+    })
+    const root = [...drive.items.values()].find(({ isRoot, driveId }) => isRoot && driveId !== undefined)!
+    const file = drive.create({ name: 'Brief.txt', by: ANN, content: 'brief', parent: root.id })
+    drive.share(file.id, reader(BOB))
+    await world.sync()
+    const { listed, listedAgain, feeds } = await world.status(BOB)
+    assert.equal(
+      feeds.reduce((sum, feed) => sum + feed.listed, 0),
+      listed + listedAgain,
+    )
+    assert.deepEqual([listed, listedAgain], [1, 1])
   })
 
   test('a file that fails again and again is isolated, and the status still adds up', async () => {

@@ -4,7 +4,7 @@
  */
 import { notFound, ProblemError } from '../../app/problem.ts'
 import type { Runtime } from '../../app/runtime.ts'
-import { type RequestUser, readerOf } from '../../app/user.ts'
+import { noteLook, type RequestUser, readerOf } from '../../app/user.ts'
 import type { Reader } from '../../search/contract.ts'
 
 export type Eyes = {
@@ -27,11 +27,6 @@ export async function eyesOf(
   }
   const other = await services.users.find(as)
   if (!other) throw notFound(`There is no user ${as}.`, { code: 'user-unknown' })
-  const subject = `${other.name}: ${what}`.slice(0, SUBJECT_CHARS_MAX)
-  await services.users.note(user, 'view-as', subject, { onceInMs: NOTED_ONCE_MS })
+  await noteLook(services, user, { whose: other.name, what })
   return { reader: await readerOf(services, other), seenAs: other.name }
 }
-
-const SUBJECT_CHARS_MAX = 300
-/** The pages of one search, and the letters of what is typed for it, are one look. */
-const NOTED_ONCE_MS = 600_000

@@ -26,7 +26,16 @@ export async function eyesOf(
     throw new ProblemError(403, 'Only admins may see with the eyes of others.', { code: 'admins-only' })
   }
   const other = await services.users.find(as)
-  if (!other) throw notFound(`There is no user ${as}.`, { code: 'user-unknown' })
+  if (!other) {
+    const names = (await services.users.list()).map(({ name }) => name)
+    throw notFound(`There is no user ${as}.`, {
+      code: 'user-unknown',
+      hint: `There are: ${names.slice(0, NAMES_MAX).join(', ')}.`,
+    })
+  }
   await noteLook(services, user, { whose: other.name, what })
   return { reader: await readerOf(services, other), seenAs: other.name }
 }
+
+/** Told to an admin who has named nobody. */
+const NAMES_MAX = 20

@@ -21,6 +21,7 @@ import {
   startApiServer,
   TOKEN,
   until,
+  WRITE,
 } from './server.ts'
 
 const STREAM = `mail:${ANN}`
@@ -226,6 +227,9 @@ describe('mail', () => {
     const location = (await fetch(url, { redirect: 'manual' })).headers.get('location')!
     const query = Object.fromEntries(new URL(location).searchParams)
     await call('getOauthGmailCallback', 200, { query })
+    const answer = { state: query.state, code: query.code }
+    assert.match((await bodyOf('postAccountsConnected', { body: answer })).title, /^Connected/)
+    await call('postAccountsConnected', 404, { body: answer })
     await call('getOauthGmailCallback', 404, { query })
     const { state } = await begin()
     await call('getOauthGmailCallback', 422, { query: { state, error: 'access_denied' } })
@@ -379,6 +383,9 @@ describe('files', () => {
     const location = (await fetch(url, { redirect: 'manual' })).headers.get('location')!
     const query = Object.fromEntries(new URL(location).searchParams)
     await call('getOauthOnedriveCallback', 200, { query })
+    const answer = { state: query.state, code: query.code }
+    assert.match((await bodyOf('postAccountsConnected', { body: answer })).title, /^Connected/)
+    await call('postAccountsConnected', 404, { body: answer })
     await call('getOauthOnedriveCallback', 404, { query })
     const { state } = await begin()
     await call('getOauthOnedriveCallback', 422, { query: { state, error: 'access_denied' } })
@@ -416,6 +423,9 @@ describe('drive', () => {
     const location = (await fetch(url, { redirect: 'manual' })).headers.get('location')!
     const query = Object.fromEntries(new URL(location).searchParams)
     await call('getOauthDriveCallback', 200, { query })
+    const answer = { state: query.state, code: query.code }
+    assert.match((await bodyOf('postAccountsConnected', { body: answer })).title, /^Connected/)
+    await call('postAccountsConnected', 404, { body: answer })
     await call('getOauthDriveCallback', 404, { query })
     const { state } = await begin()
     await call('getOauthDriveCallback', 422, { query: { state, error: 'access_denied' } })
@@ -466,6 +476,36 @@ describe('search', () => {
 })
 
 describe('users', () => {
+  test('what one user has begun nobody else can end, at any service', async () => {
+    server.world.sim.oauth.autoApprove = ANN
+    const { id } = await bodyOf('postUsers', { body: { name: 'eve@example.com', role: 'member' } }, 201)
+    const { token } = await bodyOf('postUsersByIdTokens', { params: { id }, body: {} }, 201)
+    const asEve = (path: string, body: object): Promise<Response> =>
+      fetch(server.url + path, {
+        method: 'POST',
+        headers: { ...WRITE, authorization: `Bearer ${token}` },
+        body: JSON.stringify(body),
+      })
+    const { services } = await bodyOf('getAccounts')
+    const accounts = async (): Promise<number> => (await bodyOf('getAccounts')).items.length
+    const before = await accounts()
+    for (const { name, level } of services) {
+      const begun = await asEve('/api/accounts/connect', { service: name, access: level })
+      const { url } = (await begun.json()) as { url: string }
+      // Eve sends the address to somebody else, whose browser goes the whole way.
+      const location = (await fetch(url, { redirect: 'manual' })).headers.get('location')!
+      const { searchParams, pathname, search } = new URL(location)
+      const page = await fetch(`${server.url}${pathname}${search}`)
+      assert.equal(page.status, 200)
+      const body = { state: searchParams.get('state')!, code: searchParams.get('code')! }
+      const refused = await bodyOf('postAccountsConnected', { body }, 403)
+      assert.equal(refused.code, 'begun-by-another')
+      assert.equal((await asEve('/api/accounts/connected', body)).status, 404, 'it was worth one try')
+    }
+    assert.equal(await accounts(), before)
+    await bodyOf('deleteUsersById', { params: { id } })
+  })
+
   test('are added, given tokens, accounts and addresses, changed and removed', async () => {
     assert.equal((await bodyOf('getMe')).role, 'admin')
     const { id } = await bodyOf('postUsers', { body: { name: 'eve' } }, 201)

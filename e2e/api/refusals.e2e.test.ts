@@ -104,6 +104,7 @@ const REFUSING: Record<string, Body> = {
   postPause: { scope: 'stream' },
   postResume: { scope: 'all', target: 'x' },
   postAccountsConnect: { service: 'gmail', access: 'everything' },
+  postAccountsConnected: { state: 'x' },
   postMailSync: { account: '' },
   postMailCleanUpPlan: { account: ANN, olderThan: 'long' },
   postMailCleanUpProofs: { account: ANN, olderThan: 'long' },

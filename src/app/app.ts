@@ -20,6 +20,8 @@ export type App<Open extends OpenApp = OpenApp> = AppOpening<Open> & {
   readonly settings: () => Promise<readonly Section[]>
   /** What it makes of these accounts. */
   readonly accounts?: AccountPart
+  /** A user is removed: what it keeps for them goes, where it keeps anything. */
+  readonly forgetUser?: (ledger: Ledger, userId: number) => Promise<void>
   /** For who only looks. What an app keeps in the ledger is made with the first look: ask where it has a stream. */
   readonly look: (ledger: Ledger) => Promise<AppLook>
   /** Its routes, live snapshot and MCP tools. */

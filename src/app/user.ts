@@ -3,7 +3,7 @@
  * account is of exactly one user.
  */
 import { type Accounts, accountKey, OWNER_ID } from '../ledger/accounts.ts'
-import type { User } from '../ledger/users.ts'
+import type { User, Users } from '../ledger/users.ts'
 import type { Reader } from '../search/contract.ts'
 
 export type RequestUser = Readonly<Pick<User, 'id' | 'name' | 'role'>>
@@ -20,4 +20,36 @@ export async function readerOf(
   user: Pick<RequestUser, 'id'>,
 ): Promise<Reader> {
   return { principals: (await accounts.ofUser(user.id)).map(accountKey) }
+}
+
+/** The pages of one search, and the letters of what is typed for it, are one look. */
+export const NOTED_ONCE_MS = 600_000
+const SUBJECT_CHARS_MAX = 300
+
+/** Writes down that somebody looks at what was kept of others; before anything is looked at. */
+export function noteLook(
+  { users }: { users: Pick<Users, 'note'> },
+  user: RequestUser,
+  { whose, what }: { whose: string; what: string },
+): Promise<void> {
+  const subject = `${whose}: ${what}`.slice(0, SUBJECT_CHARS_MAX)
+  return users.note(user, 'view-as', subject, { onceInMs: NOTED_ONCE_MS })
+}
+
+/**
+ * The same for what shows an account, or all of a service where none is named: for admins, whose own they need not be.
+ * One's own accounts are nobody else's business.
+ */
+export async function noteAccountLook(
+  services: { accounts: Pick<Accounts, 'list'>; users: Pick<Users, 'note' | 'get'> },
+  user: RequestUser,
+  { service, account, what }: { service: string; account: string | undefined; what: string },
+): Promise<void> {
+  const rows = (await services.accounts.list(service)).filter(
+    ({ name, userId }) => userId !== user.id && (account === undefined || name === account),
+  )
+  if (rows.length === 0) return
+  const [only] = new Set(rows.map(({ userId }) => userId))
+  const whose = account === undefined ? 'everybody' : ((await services.users.get(only!))?.name ?? `#${only}`)
+  await noteLook(services, user, { whose, what })
 }

@@ -31,7 +31,7 @@ describe('without a file', () => {
     const { values, origins, file } = load(undefined)
     assert.equal(file.exists, false)
     assert.deepEqual(values, {
-      ledger: { url: 'sqlite', prune_after_days: 7, failed_after_days: 30 },
+      ledger: { url: 'sqlite', prune_after_days: 7, failed_after_days: 30, audit_after_days: 365 },
       engine: {
         workers: 16,
         window: 10_000,
@@ -116,7 +116,7 @@ describe('without a file', () => {
       },
       server: { host: '127.0.0.1', port: 4180, allowed_hosts: [], mcp_write: false },
     })
-    assert.equal(origins.size, 87)
+    assert.equal(origins.size, 88)
     assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
   })
 

@@ -57,6 +57,7 @@ const ledger = defineSection('ledger', {
   }),
   prune_after_days: whole({ min: 1, max: 3650 }, 7, 'how long settled jobs are kept'),
   failed_after_days: whole({ min: 1, max: 3650 }, 30, 'how long failed jobs are kept'),
+  audit_after_days: whole({ min: 1, max: 3650 }, 365, 'how long it is kept what was done for users, by whom'),
 })
 
 const engine = defineSection('engine', {

@@ -35,6 +35,8 @@ export type HousekeepingSettings = {
   settledKeptMs: number
   failedKeptMs: number
   pruneEvery: string
+  /** What else is kept for a time only; told when it is now. */
+  pruneMore: (nowMs: number) => Promise<void>
   retryBadEvery: string
   thresholds: Partial<AlertThresholds>
   sinks: readonly AlertSink[]
@@ -46,6 +48,7 @@ const DEFAULTS: HousekeepingSettings = {
   settledKeptMs: 7 * DAY_MS,
   failedKeptMs: 30 * DAY_MS,
   pruneEvery: 'every 1h',
+  pruneMore: async () => {},
   retryBadEvery: 'every 24h',
   thresholds: {},
   sinks: [],
@@ -376,6 +379,7 @@ export class Housekeeping {
       next = step.nextId
     }
     await ledger.pruneRest()
+    await this.#settings.pruneMore(now)
     return deleted
   }
 

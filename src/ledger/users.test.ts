@@ -132,5 +132,31 @@ function usersContract(home: Home): void {
         ['view-as'],
       )
     })
+
+    withUsers('what was done is written down once in a while where that is enough', async (users) => {
+      const owner = { id: OWNER_ID, name: 'owner' }
+      for (let n = 0; n < 3; n++) await users.note(owner, 'view-as', 'ann: typed', { onceInMs: DAY_MS })
+      await users.note(owner, 'view-as', 'ben: typed', { onceInMs: DAY_MS })
+      await users.note({ id: 2, name: 'eve' }, 'view-as', 'ann: typed', { onceInMs: DAY_MS })
+      await users.note(owner, 'who', 'document 7')
+      await users.note(owner, 'who', 'document 7')
+      assert.equal((await users.audit({ limit: 10 })).length, 5)
+    })
+
+    withUsers('what was done long ago is forgotten, and nothing else', async (users, { ledger }) => {
+      const owner = { id: OWNER_ID, name: 'owner' }
+      await ledger.driver.transaction((tx) =>
+        tx.run(
+          `INSERT INTO user_audit(at, user_id, user_name, action, subject)
+           WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 2500)
+           SELECT n, 1, 'owner', 'who', 'document' FROM n`,
+        ),
+      )
+      await users.note(owner, 'who', 'document 7')
+      assert.equal(await users.pruneAudit(2_001), 2_000)
+      const left = await users.audit({ limit: 1_000 })
+      assert.equal(left.length, 501)
+      assert.equal(left.at(-1)?.atMs, 2_001)
+    })
   })
 }

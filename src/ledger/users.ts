@@ -67,6 +67,8 @@ export const TOKEN_BYTES = 32
 const USERS_MAX = 10_000
 const TOKENS_MAX = 100
 const LABEL_CHARS_MAX = 100
+const PRUNE_PART = 1_000
+const PRUNE_PARTS_MAX = 10_000
 const DAY_MS = 86_400_000
 /** An address, or a word; part of commands that people are told to type. */
 const NAME = /^[^\s\p{C}'"`\\/]{1,200}$/u
@@ -101,7 +103,10 @@ export class Users {
   static async open(ledger: Ledger): Promise<Users> {
     // Whether a user may go depends on what accounts they have.
     await Accounts.open(ledger)
-    await ledger.migrateApp('users', [schema(ledger.dialect, ledger.now())])
+    await ledger.migrateApp('users', [
+      schema(ledger.dialect, ledger.now()),
+      ['CREATE INDEX user_audit_at ON user_audit(at)'],
+    ])
     return new Users(ledger)
   }
 
@@ -246,17 +251,49 @@ export class Users {
     return { ...toUser(row), tokenId: row.token_id }
   }
 
-  /** Writes down who did what to whom; with it, or before it, but never left out. */
-  async note(by: Pick<User, 'id' | 'name'>, action: AuditAction, subject: string): Promise<void> {
-    await this.#ledger.driver.transaction((tx) =>
-      tx.run('INSERT INTO user_audit(at, user_id, user_name, action, subject) VALUES (?, ?, ?, ?, ?)', [
-        this.#ledger.now(),
+  /**
+   * Writes down who did what to whom; with it, or before it, but never left out. `onceInMs`: what was written down so
+   * lately in the same words need not be again, such as the next page of a search.
+   */
+  async note(
+    by: Pick<User, 'id' | 'name'>,
+    action: AuditAction,
+    subject: string,
+    { onceInMs = 0 }: { onceInMs?: number } = {},
+  ): Promise<void> {
+    const now = this.#ledger.now()
+    await this.#ledger.driver.transaction(async (tx) => {
+      const isKnown =
+        onceInMs > 0 &&
+        (await tx.get<{ id: number }>(
+          `SELECT id FROM user_audit WHERE at > ? AND user_id = ? AND action = ? AND subject = ? LIMIT 1`,
+          [now - onceInMs, by.id, action, subject],
+        ))
+      if (isKnown) return
+      await tx.run('INSERT INTO user_audit(at, user_id, user_name, action, subject) VALUES (?, ?, ?, ?, ?)', [
+        now,
         by.id,
         by.name,
         action,
         subject,
-      ]),
-    )
+      ])
+    })
+  }
+
+  /** Forgets what was written down before, some at a time, so that nobody waits long behind it. How many those were. */
+  async pruneAudit(beforeMs: number): Promise<number> {
+    let pruned = 0
+    for (let part = 0; part < PRUNE_PARTS_MAX; part++) {
+      const gone = await this.#ledger.driver.transaction((tx) =>
+        tx.run(
+          `DELETE FROM user_audit WHERE id IN (SELECT id FROM user_audit WHERE at < ? ORDER BY at LIMIT ${PRUNE_PART})`,
+          [beforeMs],
+        ),
+      )
+      pruned += gone
+      if (gone < PRUNE_PART) break
+    }
+    return pruned
   }
 
   /** The newest first. */

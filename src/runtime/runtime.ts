@@ -133,7 +133,7 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
 
 async function engineOf(
   apps: ReadonlyMap<string, OpenApp>,
-  { config, ledger, clock, fetch }: AppPlace,
+  { config, ledger, clock, fetch, users }: AppPlace,
   name = 'tidemark',
 ): Promise<Engine> {
   const open = [...apps.values()]
@@ -149,6 +149,9 @@ async function engineOf(
     budgets: Object.assign({}, ...open.map((app) => app.budgets())),
     housekeeping: {
       ...retentionOf(config),
+      pruneMore: async (nowMs) => {
+        await users.pruneAudit(nowMs - auditKeptMs(config))
+      },
       thresholds: thresholdsOf(config),
       sinks: webhook === undefined ? [] : [webhookSink({ url: webhook, fetch })],
       metadata: async () =>
@@ -210,6 +213,11 @@ function retentionOf({ ledger }: Config): { settledKeptMs: number; failedKeptMs:
     settledKeptMs: ledger.prune_after_days * DAY_MS,
     failedKeptMs: ledger.failed_after_days * DAY_MS,
   }
+}
+
+/** What was done for users, and with whose eyes somebody searched. */
+function auditKeptMs({ ledger }: Config): number {
+  return ledger.audit_after_days * DAY_MS
 }
 
 function thresholdsOf({ alerts }: Config): Partial<AlertThresholds> {

@@ -5,7 +5,8 @@ import { cleanText } from './extract/clean-text.ts'
 import type { TextExtractor } from './extract/extractor.ts'
 import { contentKey } from './index/content-key.ts'
 
-/** `hash`: by which the same bytes are known again, whoever has them, with the name of the hash before it: `md5:…`. */
+/** `hash`: by which the same bytes are known again, whoever has them, with the name of the hash before it: `sha256:…`.
+ * Who has it is shown what was read of others who have it: only a cryptographic hash will do. */
 export type ReadBytes =
   | {
       hash: string

@@ -1,6 +1,6 @@
 /** The server's routes as functions. Answers are typed by the same schemas that the server checks them with. */
 
-import type { AccountView, ServiceView } from '../../src/app/accounts/schemas.ts'
+import type { AccountView, Connected, ServiceView } from '../../src/app/accounts/schemas.ts'
 import type {
   AlertView,
   BadView,
@@ -147,6 +147,8 @@ export const api = {
   accounts: (signal?: AbortSignal) => get<Accounts>('/api/accounts', {}, signal),
   connect: (wish: { service: string; access: string; choices: Record<string, object> }) =>
     post<{ url: string; state: string }>('/api/accounts/connect', wish),
+  connected: (answer: { state: string; code: string }) =>
+    post<Connected>('/api/accounts/connected', answer, SLOW_REQUEST_MS_MAX),
   /** Whoever asks for it has been told what it means for what works with the account. */
   disconnect: ({ service, name }: Pick<Account, 'service' | 'name'>) =>
     request<DoneView>('DELETE', `/api/accounts/${part(service)}/${part(name)}?force=true`),

@@ -10,6 +10,7 @@ const work = lazyPage(async () => (await import('./pages/work.tsx')).WorkPage)
 const jobs = lazyPage(async () => (await import('./pages/jobs.tsx')).JobsPage)
 const job = lazyPage(async () => (await import('./pages/job.tsx')).JobPage)
 const users = lazyPage(async () => (await import('./pages/users.tsx')).UsersPage)
+const connected = lazyPage(async () => (await import('./pages/connected.tsx')).ConnectedPage)
 const settings = lazyPage(async () => (await import('./pages/settings.tsx')).SettingsPage)
 
 export const signIn = lazyPage(async () => (await import('./pages/sign-in.tsx')).SignInPage)
@@ -26,6 +27,7 @@ export const PAGES: readonly PageRoute[] = [
   { path: '/work/jobs/:id', page: job },
   { path: '/users', page: users },
   { path: '/settings', page: settings, members: true },
+  { path: '/connected', page: connected, members: true },
   ...appPages.flatMap(({ pages }) => pages),
 ]
 

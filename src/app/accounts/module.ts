@@ -1,13 +1,14 @@
 /**
  * The accounts as a module of the server: listing them with what every app says of its own, forgetting one, and
  * connecting one in the browser. The page asks for an address to go to, the service sends the browser back to this
- * server with a code, and the code becomes a sealed secret.
- * See sign-in-callback.ts and PendingSignIns for what lets an answer in.
+ * server with a code, a page brings the code with the session of its user, and where that is the user who began, the
+ * code becomes a sealed secret. See sign-in-callback.ts and PendingSignIns for what lets an answer in.
  */
 import { z } from 'zod'
 import type { Clock } from '../../base/clock.ts'
 import { asTidemarkError } from '../../base/errors.ts'
 import { isLoopback } from '../../base/loopback.ts'
+import { redactText } from '../../base/redaction.ts'
 import { type AccountService, accessText, type ServiceCalls } from '../../cloud/account-service.ts'
 import { levelOfAccount } from '../../cloud/account-store.ts'
 import { createPkce, type OAuthClient, type Pkce } from '../../cloud/oauth.ts'
@@ -25,9 +26,14 @@ import type { RequestUser } from '../user.ts'
 import { type AccountUses, remainsOf, usesOf } from './account-use.ts'
 import { type Chosen, identify, keepIdentified } from './connecting.ts'
 import { forgetAccount, revocationTexts } from './removal.ts'
-import { accountSchema, type ServiceView, serviceSchema } from './schemas.ts'
-import { callbackPath, defineSignInCallback } from './sign-in-callback.ts'
-import type { SignInPage } from './sign-in-page.ts'
+import { accountSchema, type Connected, connectedSchema, type ServiceView, serviceSchema } from './schemas.ts'
+import {
+  BEGIN_AGAIN,
+  CODE_CHARS_MAX,
+  callbackPath,
+  defineSignInCallback,
+  NOBODY_WAITS,
+} from './sign-in-callback.ts'
 
 /** An app that works for accounts, with its part of the server. */
 type UsingApp = { services: readonly string[]; module: ServerModule }
@@ -192,6 +198,10 @@ type Pending = {
   redirectUri: string
   chosen: Chosen
   of: Connectable
+  /** Of the page on which it was begun. */
+  origin: string
+  /** The user who began it, and who alone may end it. */
+  begunBy: number
   /** Whose it will be. */
   userId: number | undefined
 }
@@ -239,20 +249,66 @@ function connectRoutes(all: readonly Connectable[]): AnyRoute[] {
       const userId = await ownerOf(services, user, body.user)
       const pkce = createPkce(services.chanceBytes)
       const redirectUri = redirectOf(of.service, origin)
-      pendingIn(services).remember(pkce.state, { pkce, client, level, redirectUri, chosen, of, userId })
+      const begunBy = user.id
+      pendingIn(services).remember(pkce.state, {
+        pkce,
+        client,
+        level,
+        redirectUri,
+        chosen,
+        of,
+        origin,
+        begunBy,
+        userId,
+      })
       return { url: signIn.url(services.config, { client, level, redirectUri, pkce }), state: pkce.state }
     },
   })
   const callbacks = all.map(({ service }) =>
     defineSignInCallback<Pending>(service, {
-      take(services, state) {
-        const pending = pendingIn(services).take(state)
+      look(services, state) {
+        const pending = pendingIn(services).look(state)
         return pending?.of.service === service ? pending : undefined
       },
-      finish,
+      drop: (services, state) => void pendingIn(services).take(state),
     }),
   )
-  return [connect, ...callbacks]
+  return [connect, connectedRoute(pendingIn), ...callbacks]
+}
+
+function connectedRoute(pendingIn: (services: Services) => PendingSignIns<Pending>): AnyRoute {
+  return route('POST /api/accounts/connected', {
+    access: 'member',
+    summary: 'Ends a sign-in with what the service answered: the account is connected',
+    description:
+      'Only for the user who began it. 404: nobody waits for this answer. 422: the service did not take the code.',
+    errors: [404, 409, 422],
+    body: z.strictObject({
+      state: z.string().max(200).describe('That of the sign-in that was begun'),
+      code: z.string().min(1).max(CODE_CHARS_MAX).describe('What is exchanged for the access'),
+    }),
+    answer: connectedSchema,
+    handle: async ({ body, user }, services) => {
+      const pending = pendingIn(services).take(body.state)
+      if (!pending) throw notFound(NOBODY_WAITS, { code: 'sign-in-unknown', hint: BEGIN_AGAIN })
+      if (pending.begunBy !== user.id) throw begunByAnother(pending.of.service)
+      try {
+        return await finish(services, pending, body.code)
+      } catch (thrown) {
+        const { kind, code, message, hint } = asTidemarkError(thrown)
+        if (kind === 'bug') throw thrown
+        throw new ProblemError(422, redactText(message), { code, hint, cause: thrown })
+      }
+    },
+  })
+}
+
+/** The person before the browser has just allowed somebody else's Tidemark to read their account. */
+function begunByAnother({ company }: AccountService): ProblemError {
+  return new ProblemError(403, 'Another user has begun this sign-in. Nothing was connected.', {
+    code: 'begun-by-another',
+    hint: `If somebody sent you the address, take the access back at ${company}. Your own accounts you connect on the page of settings.`,
+  })
 }
 
 /** Members connect their own. Admins may connect for others, and connect anew whose account it is already. */
@@ -303,7 +359,7 @@ function redirectOf({ name, signIn: { host } }: AccountService, origin: string):
   return url.href
 }
 
-async function finish(services: Services, pending: Pending, code: string): Promise<SignInPage> {
+async function finish(services: Services, pending: Pending, code: string): Promise<Connected> {
   const { client, level, redirectUri, pkce, chosen, userId } = pending
   const { service, uses, apps } = pending.of
   const calls = callsOf(services)
@@ -321,10 +377,9 @@ async function finish(services: Services, pending: Pending, code: string): Promi
   const more = facts.length === 0 ? '' : `: ${facts.join(', ')}`
   const [next] = apps.flatMap(({ module }) => module.accounts?.next ?? [])
   return {
-    status: 200,
     title: before ? 'Connected again' : 'Connected',
     text: `Tidemark works for ${service.called(name).inText} now (${accessText(service, level)})${more}.`,
-    hint: before ? undefined : next,
+    hint: before ? null : (next ?? null),
   }
 }
 
@@ -351,11 +406,17 @@ class PendingSignIns<T> {
     this.#all.set(state, { value, begunMs: this.#clock.monotonicMs() })
   }
 
+  /** Leaves it for who ends it. */
+  look(state: string): T | undefined {
+    const pending = this.#all.get(state)
+    return pending && !this.#isOver(pending.begunMs) ? pending.value : undefined
+  }
+
   /** For one answer: whoever comes second finds nothing. */
   take(state: string): T | undefined {
-    const pending = this.#all.get(state)
+    const pending = this.look(state)
     this.#all.delete(state)
-    return pending && !this.#isOver(pending.begunMs) ? pending.value : undefined
+    return pending
   }
 
   #isOver(begunMs: number): boolean {

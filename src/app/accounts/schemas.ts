@@ -31,6 +31,14 @@ export const serviceSchema = z.object({
   note: z.string().nullable().describe('What must be right before somebody can sign in'),
 })
 
+/** What is told to who has connected an account. */
+export const connectedSchema = z.object({
+  title: z.string(),
+  text: z.string(),
+  hint: z.string().nullable().describe('What happens next'),
+})
+
 /** Without what the apps say of it, each under its name in `apps`. */
 export type AccountView = z.output<typeof accountSchema>
 export type ServiceView = z.output<typeof serviceSchema>
+export type Connected = z.output<typeof connectedSchema>

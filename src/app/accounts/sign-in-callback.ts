@@ -1,36 +1,46 @@
 /**
  * Where a service sends the browser back to after a sign-in. The way back carries no session (it comes from another
- * site), so the state is all that lets an answer in; it is good for one answer.
+ * site), and whoever began may have sent the address to somebody else: what that one allows must not be connected for
+ * who began. So nothing is exchanged here. The answer goes on to the page /connected, in the part of an address that is
+ * sent to no server, and that page brings it with the session of whoever sits before it: see module.ts.
  */
 import { z } from 'zod'
-import { asTidemarkError } from '../../base/errors.ts'
-import { redactText } from '../../base/redaction.ts'
 import type { AccountService } from '../../cloud/account-service.ts'
 import { type Pkce, readRedirect } from '../../cloud/oauth.ts'
 import { type AnyRoute, download } from '../route.ts'
 import type { Services } from '../services.ts'
-import { type SignInPage, signInPage } from './sign-in-page.ts'
+import { goOnPage, type SignInPage, signInPage } from './sign-in-page.ts'
 
 /** Microsoft's codes are the longest. */
-const CODE_CHARS_MAX = 8_000
+export const CODE_CHARS_MAX = 8_000
+
+/** The page that connects: see web/src/pages/connected.tsx. */
+const CONNECTED_PATH = '/connected'
+
+export const NOBODY_WAITS =
+  'No sign-in waits for this answer: it was finished, or it was begun more than ten minutes ago.'
+export const BEGIN_AGAIN = 'Begin again on the page of settings.'
 
 export function callbackPath(service: string): `/oauth/${string}` {
   return `/oauth/${service}/callback`
 }
 
-export function defineSignInCallback<Pending extends { pkce: Pkce }>(
+/** `origin`: of the page on which it was begun, which has the session; the service may know another name of this server. */
+export type Begun = { pkce: Pkce; origin: string }
+
+export function defineSignInCallback<Pending extends Begun>(
   { name, company, signIn: { pageHints } }: AccountService,
   handlers: {
-    take: (services: Services, state: string) => Pending | undefined
-    /** Exchanges the code and keeps what it gives. */
-    finish: (services: Services, pending: Pending, code: string) => Promise<SignInPage>
+    look: (services: Services, state: string) => Pending | undefined
+    drop: (services: Services, state: string) => void
   },
 ): AnyRoute {
   return download(`GET ${callbackPath(name)}`, {
     tag: 'accounts',
     contentType: 'text/html',
     summary: `Where ${company} sends the browser back to after a sign-in`,
-    description: 'Answers with a page for people: 404 where nobody waits for it, 422 where it did not work.',
+    description:
+      'Answers with a page for people, which goes on to the one that connects the account: 404 where nobody waits for it, 422 where it was refused.',
     errorPages: [404, 422],
     // Loose: services add parameters as they like.
     query: z.looseObject({
@@ -39,7 +49,7 @@ export function defineSignInCallback<Pending extends { pkce: Pkce }>(
       error: z.string().max(200).optional().describe('Why the service refused'),
     }),
     handle: async ({ query: { state = '', code, error } }, services: Services) => {
-      const pending = handlers.take(services, state)
+      const pending = handlers.look(services, state)
       if (!pending) return signInPage(STRANGE)
       const answer = new URLSearchParams({
         state,
@@ -48,14 +58,13 @@ export function defineSignInCallback<Pending extends { pkce: Pkce }>(
       })
       const redirect = readRedirect(answer, pending.pkce.state)
       if (redirect.kind === 'strange') return signInPage(STRANGE)
-      if (redirect.kind === 'refused') return signInPage(refused(redirect.error, pageHints))
-      try {
-        return signInPage(await handlers.finish(services, pending, redirect.code))
-      } catch (thrown) {
-        const { kind, message, hint } = asTidemarkError(thrown)
-        if (kind === 'bug') throw thrown
-        return signInPage({ status: 422, title: 'That did not work', text: redactText(message), hint })
+      if (redirect.kind === 'refused') {
+        handlers.drop(services, state)
+        return signInPage(refused(redirect.error, pageHints))
       }
+      return goOnPage(
+        `${pending.origin}${CONNECTED_PATH}#${new URLSearchParams({ state, code: redirect.code })}`,
+      )
     },
   })
 }
@@ -63,8 +72,8 @@ export function defineSignInCallback<Pending extends { pkce: Pkce }>(
 const STRANGE: SignInPage = {
   status: 404,
   title: 'Nothing here',
-  text: 'No sign-in waits for this answer: it was finished, or it was begun more than ten minutes ago.',
-  hint: 'Begin again on the page of settings.',
+  text: NOBODY_WAITS,
+  hint: BEGIN_AGAIN,
 }
 
 function refused(error: string, hints: AccountService['signIn']['pageHints']): SignInPage {

@@ -14,12 +14,31 @@ const POLICY = [
 
 export function signInPage({ status, title, text, hint }: SignInPage): DownloadAnswer {
   const more = hint === undefined ? '' : `<p>${escapeHtml(hint)}</p>`
+  const body = `<p>${escapeHtml(text)}</p>${more}
+<p><a href="/settings">Back to Tidemark</a></p>`
+  return page({ status, title, body })
+}
+
+/** Goes on by itself; without a script, which this page may not have. */
+export function goOnPage(url: string): DownloadAnswer {
+  const href = escapeHtml(url)
+  return page({
+    status: 200,
+    title: 'One moment',
+    head: `<meta http-equiv="refresh" content="0; url=${href}">`,
+    body: `<p><a href="${href}">Go on to Tidemark</a></p>`,
+  })
+}
+
+type PageParts = { status: number; title: string; body: string; head?: string }
+
+function page({ status, title, body, head = '' }: PageParts): DownloadAnswer {
   return {
     status,
     contentType: 'text/html; charset=utf-8',
-    headers: { 'content-security-policy': POLICY },
+    headers: { 'content-security-policy': POLICY, 'referrer-policy': 'no-referrer' },
     bytes: `<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">${head}
 <title>Tidemark: ${escapeHtml(title)}</title>
 <style>
 :root { color-scheme: light dark }
@@ -29,8 +48,7 @@ h1 { margin: 0; font-size: 1.5em }
 a { color: light-dark(#0b6b73, #5cc9cf) }
 </style>
 <main>
-<h1>${escapeHtml(title)}</h1><p>${escapeHtml(text)}</p>${more}
-<p><a href="/settings">Back to Tidemark</a></p>
+<h1>${escapeHtml(title)}</h1>${body}
 </main>
 </html>
 `,

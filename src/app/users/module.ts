@@ -6,6 +6,7 @@ import { z } from 'zod'
 import type { Account } from '../../ledger/accounts.ts'
 import { accountKey } from '../../ledger/accounts.ts'
 import { TOKEN_BYTES, tokenText, type User } from '../../ledger/users.ts'
+import type { App } from '../app.ts'
 import { noteWithoutEngine } from '../engine-note.ts'
 import { accountText, idNumber, idParamsOf, nameText, pageOfRows, readCursor } from '../inputs.ts'
 import type { ServerModule } from '../module.ts'
@@ -87,19 +88,21 @@ const change = route('PUT /api/users/{id}', {
   },
 })
 
-const remove = route('DELETE /api/users/{id}', {
-  summary: 'Removes a user who has no accounts, with their tokens',
-  description: '409: accounts are still theirs.',
-  errors: [409],
-  params: userParams,
-  answer: doneSchema,
-  handle: async ({ params, user: by }, services) => {
-    const user = await knownUser(services, params.id)
-    await services.users.remove(user.id)
-    await services.users.note(by, 'user-removed', user.name)
-    return done(`The user ${user.name} is removed.`)
-  },
-})
+const removeRoute = (apps: readonly App[]): AnyRoute =>
+  route('DELETE /api/users/{id}', {
+    summary: 'Removes a user who has no accounts, with their tokens and their searches',
+    description: '409: accounts are still theirs.',
+    errors: [409],
+    params: userParams,
+    answer: doneSchema,
+    handle: async ({ params, user: by }, services) => {
+      const user = await knownUser(services, params.id)
+      await services.users.remove(user.id)
+      for (const app of apps) await app.forgetUser?.(services.ledger, user.id)
+      await services.users.note(by, 'user-removed', user.name)
+      return done(`The user ${user.name} is removed.`)
+    },
+  })
 
 const give = route('PUT /api/users/{id}/accounts/{service}/{name}', {
   summary: 'Gives an account to a user, who sees from then on what was kept of it',
@@ -245,11 +248,11 @@ function accountView({ service, name }: Account): { service: string; name: strin
   return { service, name }
 }
 
-const routes: readonly AnyRoute[] = [
+const routesWith = (apps: readonly App[]): readonly AnyRoute[] => [
   list,
   add,
   change,
-  remove,
+  removeRoute(apps),
   give,
   tokens,
   addToken,
@@ -259,8 +262,10 @@ const routes: readonly AnyRoute[] = [
 ]
 
 /** Who asks, and what was done, lie beside them: below them every name is the number of a user. */
-export const usersModules: readonly ServerModule<Services>[] = [
-  { name: 'me', routes: [me] },
-  { name: 'audit', routes: [audit] },
-  { name: 'users', routes },
-]
+export function usersModules(apps: readonly App[]): readonly ServerModule<Services>[] {
+  return [
+    { name: 'me', routes: [me] },
+    { name: 'audit', routes: [audit] },
+    { name: 'users', routes: routesWith(apps) },
+  ]
+}

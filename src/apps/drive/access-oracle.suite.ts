@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { sleep, systemClock } from '../../base/clock.ts'
 import { type Random, seededRandom } from '../../base/random.ts'
 import { BIN } from '../../cli/jobs/jobs.suite.ts'
+import { openLedger } from '../../ledger/open.ts'
 import type { FaultsInput } from '../../sim/fault-rules.ts'
 import { ANN, BOB, CAT, type DriveTestWorld, startDriveWorld } from './drive-world.suite.ts'
 import { type Act, actOnce } from './sharing-history.suite.ts'
@@ -29,8 +30,16 @@ const WEATHER: FaultsInput = {
   ],
 }
 
-/** What was found wrong, with the acts that led to it; undefined where nothing was. */
-export async function runSharingHistory(seed: number, options: HistoryOptions): Promise<string | undefined> {
+/** By what a killed process was at: jobs of it were claimed, only others waited, nothing was to be done, or it had ended. */
+export type KillCounts = { working: number; waiting: number; idle: number; ended: number }
+
+export type HistoryResult = {
+  /** What was found wrong, with the acts that led to it; undefined where nothing was. */
+  wrong: string | undefined
+  kills: KillCounts
+}
+
+export async function runSharingHistory(seed: number, options: HistoryOptions): Promise<HistoryResult> {
   const { acts, syncEvery, ledgerUrl, faults, kills = 0 } = options
   const random = seededRandom(seed)
   const world = await startDriveWorld({
@@ -51,6 +60,7 @@ export async function runSharingHistory(seed: number, options: HistoryOptions): 
     nowMs: () => world.clock.now(),
   }
   const told: string[] = []
+  const killed: KillCounts = { working: 0, waiting: 0, idle: 0, ended: 0 }
   try {
     let isUntold = false
     for (let n = 1; n <= acts; n++) {
@@ -60,26 +70,39 @@ export async function runSharingHistory(seed: number, options: HistoryOptions): 
       // Processes of their own have the clock of the machine.
       if (kills === 0) world.clock.aheadMs += act.aheadMs ?? 0
       if (n % syncEvery !== 0 && n !== acts) continue
-      if (kills > 0) await killSyncs(world, random, kills)
+      if (kills > 0) await killSyncs(world, random, { kills, killed })
       await world.wantDomain()
       await (isUntold ? world.relist() : world.sync())
       told.push(isUntold ? '-- everything is listed anew' : '-- sync')
       const wrong = await differences(world)
-      if (wrong)
-        return `seed ${seed}, after ${n} acts: ${wrong}\n${told.map((line) => `  ${line}`).join('\n')}`
+      if (wrong) {
+        const history = told.map((line) => `  ${line}`).join('\n')
+        return { wrong: `seed ${seed}, after ${n} acts: ${wrong}\n${history}`, kills: killed }
+      }
       isUntold = false
     }
-    return undefined
+    return { wrong: undefined, kills: killed }
   } finally {
     await world.close()
   }
 }
 
-const KILL_MS_MIN = 500
-const KILL_MS_MAX = 6_000
+/** A process is killed when it has been answered so many calls, and at most so much later. */
+const KILL_CALLS_MAX = 40
+const KILL_MS_MAX = 40
+const LOOK_MS = 3
+/** What of the syncs lists everything anew, so that processes are killed in listings, too. */
+const RELIST_SHARE = 0.3
 
-/** `tidemark drive sync` as a process that is killed at some instant, or ends before. */
-async function killSyncs(world: DriveTestWorld, random: Random, kills: number): Promise<void> {
+/**
+ * `tidemark drive sync` as a process that is killed while it works, or ends before. It is killed by what it has asked of
+ * Drive, and not by the time that it has had: how long a process takes to begin depends on the machine.
+ */
+async function killSyncs(
+  world: DriveTestWorld,
+  random: Random,
+  { kills, killed }: { kills: number; killed: KillCounts },
+): Promise<void> {
   await world.stop()
   const env = {
     ...process.env,
@@ -91,13 +114,35 @@ async function killSyncs(world: DriveTestWorld, random: Random, kills: number): 
     TIDEMARK_GOOGLE_DRIVE_CLIENT_ID: world.drive.clientId,
   }
   for (let n = 0; n < kills; n++) {
-    const child = spawn(BIN, ['drive', 'sync', '--json'], { env, stdio: 'ignore' })
-    const ended = once(child, 'close')
-    await Promise.race([ended, sleep(systemClock, KILL_MS_MIN + random() * (KILL_MS_MAX - KILL_MS_MIN))])
+    const args = ['drive', 'sync', '--json', ...(random() < RELIST_SHARE ? ['--relist'] : [])]
+    const calls = world.sim.log.served + 1 + Math.floor(random() * KILL_CALLS_MAX)
+    const laterMs = random() * KILL_MS_MAX
+    const child = spawn(BIN, args, { env, stdio: 'ignore' })
+    let isOver = false
+    const ended = once(child, 'close').then(() => {
+      isOver = true
+    })
+    while (!isOver && world.sim.log.served < calls) await sleep(systemClock, LOOK_MS)
+    await Promise.race([ended, sleep(systemClock, laterMs)])
+    const hadEnded = isOver
     child.kill('SIGKILL')
     await ended
+    killed[hadEnded ? 'ended' : await leftBy(world, child.pid!)] += 1
   }
   await world.open()
+}
+
+/** What a process that was killed left behind. Nobody has looked at the ledger since. */
+async function leftBy(world: DriveTestWorld, pid: number): Promise<Exclude<keyof KillCounts, 'ended'>> {
+  const ledger = await openLedger(world.ledgerUrl, { clock: world.clock })
+  try {
+    const owners = (await ledger.workers()).filter((worker) => worker.pid === pid).map(({ id }) => id)
+    const claimed = await ledger.jobs({ state: 'claimed' })
+    if (claimed.some(({ owner }) => owner !== null && owners.includes(owner))) return 'working'
+    return (await ledger.jobs({ state: 'pending', limit: 1 })).length > 0 ? 'waiting' : 'idle'
+  } finally {
+    await ledger.close()
+  }
 }
 
 export async function differences(world: DriveTestWorld): Promise<string | undefined> {

@@ -8,11 +8,13 @@
 import type { Change, DriveFile } from '../../cloud/drive/client.ts'
 import { FOLDER } from '../../cloud/drive/client.ts'
 import { type RunContext, TidemarkError } from '../../engine/index.ts'
+import type { Tx } from '../../ledger/contract.ts'
+import type { IndexWriter } from '../../search/contract.ts'
 import type { AccountPayload, DriveKinds } from './jobs.ts'
 import { DOMAIN_CORPUS, listedByName } from './named.ts'
 import { corpusOf, readPage } from './pages.ts'
-import { listedOf } from './plan.ts'
-import { takeAway, takeFromAll, takeIn } from './store/access.ts'
+import { type Listed, listedOf, partsOf } from './plan.ts'
+import { type AccessOf, takeAway, takeFromAll, takeIn } from './store/access.ts'
 import { moveToken, noteRevoked, wantBelow, wantListing } from './store/feeds.ts'
 import { DOMAIN } from './store/schema.ts'
 import type { FeedRow } from './store/tables.ts'
@@ -97,6 +99,13 @@ async function takeInChanges(
   owners.delete(account)
   const trashed = changes.flatMap(({ file }) => (file?.trashed ? [file.id] : []))
   const jobs = [...found.jobs, ...foundInDomain.jobs]
+  const lookedAt = { known, knownInDomain }
+  const { listed, left } = await takeInDocuments(kinds, job, feed, {
+    listed: found.listed,
+    gone,
+    trashed,
+    lookedAt,
+  })
   await job.commit({
     ...(count > 0
       ? {
@@ -110,21 +119,22 @@ async function takeInChanges(
     ...(drive === '' ? { cursor: nextToken } : {}),
     effects: async (tx) => {
       await wantBelow(tx, feed, others)
-      await takeIn(tx, index, { account, drive, generation: Number(feed.generation) }, found.listed)
+      await takeIn(tx, index, { account, drive, generation: Number(feed.generation) }, listed)
       const taken: { tookMs: number | null }[] = []
       if (domain) {
         const generation = Number(domain.generation)
         await takeIn(tx, index, { account, drive: DOMAIN, generation }, foundInDomain.listed)
-        const left = files.filter(({ id }) => knownInDomain.has(id)).map(({ id }) => id)
-        await takeAway(tx, index, { account, drive: DOMAIN }, [...left, ...gone.keys()])
+        const elsewhere = files.filter(({ id }) => knownInDomain.has(id)).map(({ id }) => id)
+        await takeAway(tx, index, { account, drive: DOMAIN }, [...elsewhere, ...left.keys()])
         const moved = inDomain.filter(({ id }) => known.has(id)).map(({ id }) => id)
         await takeAway(tx, index, { account, drive }, moved)
       }
-      for (const [id, atMs] of gone) {
-        const revoked = await takeAway(tx, index, { account, drive }, [id])
-        if (revoked > 0) taken.push({ tookMs: atMs === undefined ? null : nowMs - atMs })
-      }
-      await takeFromAll(tx, index, trashed)
+      taken.push(...(await takeAwayTimed(tx, index, { account, drive }, { gone: left, nowMs })))
+      await takeFromAll(
+        tx,
+        index,
+        trashed.filter((id) => left.has(id)),
+      )
       await noteRevoked(tx, account, taken)
       if (isBelowOther) {
         await wantListing(tx, account, drive)
@@ -135,6 +145,71 @@ async function takeInChanges(
       await moveToken(tx, { account, drive }, nextToken)
     },
   })
+}
+
+type LookedAt = { known: ReadonlyMap<string, Known>; knownInDomain: ReadonlyMap<string, Known> }
+
+/**
+ * Of a long page, most of what concerns documents is written before, in parts, so that no transaction is long; answers
+ * what is left for the one that moves the token. What is repeated after a crash changes nothing. Folders are left: by
+ * what is known of them it is seen what has to be looked into, until the token has moved.
+ */
+async function takeInDocuments(
+  kinds: DriveKinds,
+  job: RunContext<AccountPayload>,
+  { account, drive, generation }: FeedRow,
+  page: { listed: Listed[]; gone: Sorted['gone']; trashed: readonly string[]; lookedAt: LookedAt },
+): Promise<{ listed: Listed[]; left: Sorted['gone'] }> {
+  const { listed, gone, trashed } = page
+  const { known, knownInDomain } = page.lookedAt
+  const index = await kinds.index()
+  const documents = partsOf(listed.filter(({ isFolder }) => !isFolder))
+  const isDocument = (id: string): boolean =>
+    known.get(id)?.isFolder !== true && knownInDomain.get(id)?.isFolder !== true
+  const lost = partsOf([...gone].filter(([id]) => isDocument(id)).map((one) => ({ one, sizeBytes: null })))
+  if (documents.length <= 1 && lost.length <= 1) return { listed, left: gone }
+  for (const part of lost) {
+    const some = new Map(part.map(({ one }) => one))
+    await job.commit({
+      effects: async (tx) => {
+        if (drive === '') await takeAway(tx, index, { account, drive: DOMAIN }, [...some.keys()])
+        const nowMs = kinds.clock.now()
+        await noteRevoked(
+          tx,
+          account,
+          await takeAwayTimed(tx, index, { account, drive }, { gone: some, nowMs }),
+        )
+        await takeFromAll(
+          tx,
+          index,
+          trashed.filter((id) => some.has(id)),
+        )
+      },
+    })
+  }
+  for (const part of documents) {
+    const into = { account, drive, generation: Number(generation) }
+    await job.commit({ effects: (tx) => takeIn(tx, index, into, part) })
+  }
+  return {
+    listed: listed.filter(({ isFolder }) => isFolder),
+    left: new Map([...gone].filter(([id]) => !isDocument(id))),
+  }
+}
+
+/** One by one: each with how long it took. */
+async function takeAwayTimed(
+  tx: Tx,
+  index: IndexWriter,
+  of: AccessOf,
+  { gone, nowMs }: { gone: Sorted['gone']; nowMs: number },
+): Promise<{ tookMs: number | null }[]> {
+  const taken: { tookMs: number | null }[] = []
+  for (const [id, atMs] of gone) {
+    const revoked = await takeAway(tx, index, of, [id])
+    if (revoked > 0) taken.push({ tookMs: atMs === undefined ? null : nowMs - atMs })
+  }
+  return taken
 }
 
 type Sorted = {

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freshDatabase } from '../../../scripts/test-database.ts'
 import { type Clock, systemClock } from '../../base/clock.ts'
 import { openVault } from '../../base/vault.ts'
 import { DRIVE_SCOPE } from '../../cloud/drive/auth.ts'
@@ -36,6 +37,8 @@ export class ShiftedClock implements Clock {
   timer: Clock['timer'] = (ms, fn, options) => systemClock.timer(ms, fn, options)
 }
 
+export const DATABASES = ['sqlite', 'postgres'] as const
+
 export type DriveWorldOptions = {
   users?: readonly string[]
   /** Those that are connected; all of them if left out. */
@@ -43,6 +46,8 @@ export type DriveWorldOptions = {
   drive?: SimOptions['drive']
   sim?: Partial<SimOptions>
   ledgerUrl?: string
+  /** A new one of this kind, which goes with the world. SQLite if left out, and where `ledgerUrl` says nothing else. */
+  database?: (typeof DATABASES)[number]
   settings?: Partial<DriveSettings>
   embedder?: Embedder
 }
@@ -59,6 +64,7 @@ export class DriveTestWorld {
   search!: Search
   accounts!: Accounts
   readonly ledgerUrl: string
+  onClose: () => Promise<void> = async () => {}
   readonly #embedder: Embedder | undefined
   #extractor: TextExtractor | undefined
 
@@ -225,20 +231,23 @@ export class DriveTestWorld {
 
   async close(): Promise<void> {
     await this.stop()
+    await this.onClose()
     await this.sim.close()
     rmSync(this.home, { recursive: true, force: true })
   }
 }
 
 export async function startDriveWorld(options: DriveWorldOptions = {}): Promise<DriveTestWorld> {
-  const { users = [ANN, BOB] } = options
+  const { users = [ANN, BOB], database } = options
+  const own = database === 'postgres' ? await freshDatabase() : undefined
   const clock = new ShiftedClock()
   const sim = await startSim({
     clock,
     ...options.sim,
     drive: { users: [...users], documents: 0, quota: { unitsPerMinute: null }, ...options.drive },
   })
-  const world = new DriveTestWorld(sim, clock, options)
+  const world = new DriveTestWorld(sim, clock, { ...options, ...(own && { ledgerUrl: own.url }) })
+  world.onClose = async () => own?.drop()
   await world.open()
   for (const user of options.connected ?? users) await world.connect(user)
   return world

@@ -9,7 +9,7 @@ import { readContent } from '../../search/content.ts'
 import { accountOf, type DriveAccount } from './account.ts'
 import type { DriveKinds, FilePayload } from './jobs.ts'
 import { isLastTry, pastObstacles } from './obstacles.ts'
-import { exportOf, type Unread, unreadOf } from './plan.ts'
+import { type ExportFormat, exportsOf, type Unread, unreadOf } from './plan.ts'
 import { publishReading, type Reading } from './store/documents.ts'
 import type { FileRow } from './store/file-row.ts'
 
@@ -113,33 +113,43 @@ async function readAs(
   const { id, name, mime_type: mimeType } = row
   const resourceKey = row.resource_key ?? undefined
   const place = { writer: await index(), extractor }
-  const exported = exportOf(mimeType)
-  const found = exported
-    ? await readContent(
-        place,
-        bytesRead(
-          await client.export(id, exported.mimeType, { bytesMax: EXPORT_BYTES_MAX, resourceKey, signal }),
-          { title: name, name: `${name}.${exported.extension}`, mimeType: exported.mimeType },
-        ),
-        signal,
-      )
-    : row.md5 === null
+  const formats = exportsOf(mimeType)
+  const found = formats
+    ? await readContent(place, await exported(formats), signal)
+    : row.sha256 === null
       ? await readContent(place, bytesRead(await download(), { title: name, name, mimeType }), signal)
       : await readContent(
           place,
-          { title: name, hash: `md5:${row.md5}`, bytes: download, name, mimeType },
+          { title: name, hash: `sha256:${row.sha256}`, bytes: download, name, mimeType },
           signal,
         )
   if (found.content) return { content: found.content }
   return { unread: found.unread ?? { code: 'empty', reason: 'there is no text in it' } }
 
+  async function exported([format, ...smaller]: readonly ExportFormat[]): Promise<
+    ReturnType<typeof bytesRead<{ title: string; name: string; mimeType: string }>>
+  > {
+    const { mimeType: type, extension } = format!
+    const options = { bytesMax: EXPORT_BYTES_MAX, resourceKey, signal }
+    try {
+      const bytes = await client.export(id, type, options)
+      return bytesRead(bytes, { title: name, name: `${name}.${extension}`, mimeType: type })
+    } catch (thrown) {
+      if (smaller.length === 0 || asTidemarkError(thrown).code !== 'exportSizeLimitExceeded') throw thrown
+      return exported(smaller)
+    }
+  }
+
   function download(): Promise<Uint8Array> {
-    const md5 = row.md5 ?? undefined
-    return client.download(id, { bytesMax: settings.documentBytesMax, resourceKey, md5, signal })
+    const [md5, sha256] = [row.md5 ?? undefined, row.sha256 ?? undefined]
+    return client.download(id, { bytesMax: settings.documentBytesMax, resourceKey, md5, sha256, signal })
   }
 }
 
-/** Known by its text where Google tells no checksum. */
+/**
+ * Known by its bytes where Google tells no SHA-256. By MD5 nobody's content is taken for another's: whoever wants to
+ * makes two files that have the same.
+ */
 function bytesRead<About extends object>(
   bytes: Uint8Array,
   about: About,

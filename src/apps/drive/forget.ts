@@ -2,10 +2,11 @@
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import { accountOf } from './account.ts'
 import type { AccountPayload, DriveKinds } from './jobs.ts'
+import { PART_FILES_MAX } from './plan.ts'
 import { takeAway } from './store/access.ts'
 import { accessOfFeed, dropAccount } from './store/feeds.ts'
 
-const PART = 500
+const PART = PART_FILES_MAX
 const PARTS_MAX = 100_000
 
 export async function runForget(kinds: DriveKinds, job: RunContext<AccountPayload>): Promise<Outcome> {

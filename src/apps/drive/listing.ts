@@ -8,9 +8,11 @@ import { z } from 'zod'
 import { asTidemarkError } from '../../base/errors.ts'
 import { formatCount } from '../../base/format.ts'
 import { type Outcome, type RunContext, request, TidemarkError } from '../../engine/index.ts'
+import type { Tx } from '../../ledger/contract.ts'
 import type { DriveKinds, ListingPayload } from './jobs.ts'
 import { isLastTry } from './obstacles.ts'
 import { corpusOf, readPage } from './pages.ts'
+import { type Listed, PART_FILES_MAX, partsOf } from './plan.ts'
 import { staleAccess, takeAway, takeIn } from './store/access.ts'
 import { endListing, giveUpListing, isListing, noteRevoked } from './store/feeds.ts'
 
@@ -29,7 +31,7 @@ type State = z.output<typeof State>
 const PAGES_MAX = 20_000
 const RESTARTS_MAX = 3
 /** Taken away together. */
-const SWEEP_PART = 500
+const SWEEP_PART = PART_FILES_MAX
 const SWEEP_PARTS_MAX = 100_000
 
 export async function runListing(kinds: DriveKinds, job: RunContext<ListingPayload>): Promise<Outcome> {
@@ -108,15 +110,19 @@ async function listPages(
     state.pageToken = page.nextPageToken ?? null
     state.isIncomplete ||= page.isIncomplete
     state.isListed = state.pageToken === null
+    const parts = partsOf(found.listed)
+    const last = parts.pop() ?? []
+    const takeInPart = async (tx: Tx, listed: readonly Listed[]): Promise<void> => {
+      if (await isListing(tx, feed, generation)) await takeIn(tx, index, { ...feed, generation }, listed)
+    }
+    // The page is counted, and left behind, with its last part: what is written twice changes nothing.
+    for (const part of parts) await job.commit({ effects: (tx) => takeInPart(tx, part) })
     await job.commit({
       listed: found.count,
       stored: found.count - found.jobs.length,
       jobs: found.jobs,
       checkpoint: state,
-      effects: async (tx) => {
-        if (await isListing(tx, feed, generation))
-          await takeIn(tx, index, { ...feed, generation }, found.listed)
-      },
+      effects: (tx) => takeInPart(tx, last),
     })
     job.progress({ done: state.listed, unit: 'items', label: `${formatCount(state.listed)} files` })
   }

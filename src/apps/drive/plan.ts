@@ -13,6 +13,7 @@ export type Listed = {
   name: string
   mimeType: string
   md5: string | null
+  sha256: string | null
   sizeBytes: number | null
   /** Google's counter: of two looks at a file, the higher is the newer. */
   serial: number
@@ -32,6 +33,27 @@ export type Listed = {
   canDownload: boolean
 }
 
+/** Written together: each may change who sees a document, and have its words written anew. */
+export const PART_FILES_MAX = 100
+export const PART_BYTES_MAX = 8_000_000
+
+/** In their order, by as much as one transaction may hold up all others. */
+export function partsOf<T extends Pick<Listed, 'sizeBytes'>>(files: readonly T[]): T[][] {
+  const parts: T[][] = []
+  let bytes = 0
+  for (const file of files) {
+    const last = parts.at(-1)
+    bytes += file.sizeBytes ?? 0
+    if (last && last.length < PART_FILES_MAX && bytes <= PART_BYTES_MAX) {
+      last.push(file)
+      continue
+    }
+    parts.push([file])
+    bytes = file.sizeBytes ?? 0
+  }
+  return parts
+}
+
 export type ListedBy = { account: string; nowMs: number; drive: { id: string; name: string } | undefined }
 
 export function listedOf(file: DriveFile, by: ListedBy): Listed {
@@ -43,6 +65,7 @@ export function listedOf(file: DriveFile, by: ListedBy): Listed {
     name: file.name,
     mimeType: file.mimeType,
     md5: file.md5Checksum ?? null,
+    sha256: file.sha256Checksum ?? null,
     sizeBytes: file.size ?? null,
     serial: file.version,
     version: versionOf(file),
@@ -50,7 +73,7 @@ export function listedOf(file: DriveFile, by: ListedBy): Listed {
     modifiedAtMs: file.modifiedTime ?? null,
     owner: owner?.emailAddress || owner?.displayName || '',
     editor: editor?.emailAddress || editor?.displayName || '',
-    url: file.webViewLink ?? '',
+    url: urlOf(file),
     isFolder,
     resourceKey: file.resourceKey ?? null,
     fingerprint: isFolder ? fingerprintOf(file) : null,
@@ -58,6 +81,15 @@ export function listedOf(file: DriveFile, by: ListedBy): Listed {
     grant: grantOf(file, by),
     canDownload: file.capabilities.canDownload ?? true,
   }
+}
+
+/** Whoever opens a shortcut wants what it leads to; whether they see that is Drive's decision. */
+function urlOf({ shortcutDetails: shortcut, webViewLink }: DriveFile): string {
+  if (!shortcut) return webViewLink ?? ''
+  const url = new URL('https://drive.google.com/open')
+  url.searchParams.set('id', shortcut.targetId)
+  if (shortcut.targetResourceKey) url.searchParams.set('resourcekey', shortcut.targetResourceKey)
+  return url.href
 }
 
 /**
@@ -77,14 +109,23 @@ export function versionOf(
 const NATIVE = 'application/vnd.google-apps.'
 
 /** What a native document is exported as: with its headings, tables and notes where there is a format that keeps them. */
-const EXPORTS: Readonly<Record<string, { mimeType: string; extension: string }>> = {
-  [`${NATIVE}document`]: { mimeType: 'text/html', extension: 'html' },
-  [`${NATIVE}spreadsheet`]: { mimeType: 'text/csv', extension: 'csv' },
-  [`${NATIVE}presentation`]: { mimeType: 'text/plain', extension: 'txt' },
+const EXPORTS: Readonly<Record<string, readonly ExportFormat[]>> = {
+  [`${NATIVE}document`]: [{ mimeType: 'text/html', extension: 'html' }],
+  // As CSV Google gives the first sheet only: better than nothing where all of them are too large.
+  [`${NATIVE}spreadsheet`]: [
+    {
+      mimeType: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+      extension: 'xlsx',
+    },
+    { mimeType: 'text/csv', extension: 'csv' },
+  ],
+  [`${NATIVE}presentation`]: [{ mimeType: 'text/plain', extension: 'txt' }],
 }
 
-/** Undefined of a file with bytes of its own. */
-export function exportOf(mimeType: string): { mimeType: string; extension: string } | undefined {
+export type ExportFormat = { mimeType: string; extension: string }
+
+/** What to ask for, each where the one before is too large for Google. Undefined of a file with bytes of its own. */
+export function exportsOf(mimeType: string): readonly ExportFormat[] | undefined {
   return EXPORTS[mimeType]
 }
 

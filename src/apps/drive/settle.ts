@@ -5,11 +5,12 @@
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import { request } from '../../engine/index.ts'
 import type { AccountPayload, DriveKinds } from './jobs.ts'
+import { PART_FILES_MAX } from './plan.ts'
 import { noteTime } from './store/feeds.ts'
 import { describeMoved, spreadMoves, stalePlaces } from './store/places.ts'
 import { DOMAIN } from './store/schema.ts'
 
-const PLACES_PART = 200
+const PLACES_PART = PART_FILES_MAX
 const PLACES_PARTS_MAX = 100_000
 const LOOK_MS_MIN = 100
 const LOOK_MS_MAX = 5_000

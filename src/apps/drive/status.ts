@@ -40,6 +40,8 @@ export type SyncStatus = 'idle' | 'discovering' | 'processing' | 'completed' | '
 
 export type DriveStatus = Balance & {
   account: string
+  /** What its drives list together beyond `listed`: a file that is in two of them is one. */
+  listedAgain: number
   status: SyncStatus
   paused: boolean
   worker: { id: number; name: string; heartbeatAtMs: number; isAlive: boolean } | null
@@ -86,14 +88,16 @@ export async function driveStatus(
       const claimed = await ledger.jobs({ state: 'claimed', stream, limit: 50 })
       const pending = await ledger.jobs({ state: 'pending', stream, limit: 50 })
       const failed = await ledger.jobs({ state: 'failed', stream, limit: FAILED_MAX })
+      const balance = balanceOf(totals)
       return {
         account,
-        ...balanceOf(totals),
+        ...balance,
+        listedAgain: counts.reduce((sum, { n }) => sum + n, 0) - balance.listed,
         ...timesOf(row),
         status: statusWord({
           row,
           feeds,
-          waiting: balanceOf(totals).onTheirWay,
+          waiting: balance.onTheirWay,
           failed,
           open: [...claimed, ...pending],
         }),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
+import { TidemarkError } from '../../base/errors.ts'
 import {
   ANN,
   BOB,
@@ -10,7 +11,6 @@ import {
 } from './drive-world.suite.ts'
 import { moveToken } from './store/feeds.ts'
 
-const HOUR_MS = 3_600_000
 const DOC = 'application/vnd.google-apps.document'
 
 let world: DriveTestWorld
@@ -83,6 +83,62 @@ describe('a first sync', () => {
     assert.deepEqual(await world.found(ANN, 'photo'), ['Photo.png'])
   })
 
+  test('every sheet of a Google sheet is read, and the first where all are too large to be exported', async () => {
+    const drive = await start({ connected: [ANN] })
+    const SHEET = 'application/vnd.google-apps.spreadsheet'
+    const content = 'name,berth\nAurora,7\n\n---\n\nname,cargo\nBorealis,tea'
+    drive.create({ name: 'Harbour', by: ANN, mimeType: SHEET, content })
+    const large = drive.create({ name: 'Large', by: ANN, mimeType: SHEET, content: `${content} and coffee` })
+    const { client } = await world.kinds.accounts.get(ANN)
+    const exported = client.export.bind(client)
+    client.export = async (id, type, options) => {
+      if (id !== large.id || type === 'text/csv') return exported(id, type, options)
+      throw new TidemarkError('too large', { kind: 'permanent', code: 'exportSizeLimitExceeded' })
+    }
+    await world.sync()
+    assert.deepEqual(await world.found(ANN, 'aurora'), ['Harbour', 'Large'])
+    assert.deepEqual(await world.found(ANN, 'borealis'), ['Harbour'])
+    assert.deepEqual((await world.status(ANN)).skippedBy, [])
+  })
+
+  test('a shortcut is found by its name, and opens what it leads to', async () => {
+    const drive = await start({ connected: [ANN] })
+    const plan = drive.create({ name: 'Plan.txt', by: ANN, content: 'apples' })
+    const type = 'application/vnd.google-apps.shortcut'
+    const way = drive.create({ name: 'My favourite', by: ANN, mimeType: type, target: plan.id })
+    await world.sync()
+    assert.deepEqual(await world.found(ANN, 'favourite'), ['My favourite'])
+    assert.deepEqual(await world.found(ANN, 'apples'), ['Plan.txt'])
+    const row = await world.tables.file(way.id)
+    assert.equal(row?.url, `https://drive.google.com/open?id=${plan.id}`)
+  })
+
+  test('a file that two drives of an account list is one, and the books say so', async () => {
+    const drive = await start({
+      drive: {
+        drives: [
+          {
+            name: 'Legal',
+            members: [
+              { email: ANN, role: 'organizer' },
+              { email: BOB, role: 'reader' },
+            ],
+          },
+        ],
+      },
+    })
+    const root = [...drive.items.values()].find(({ isRoot, driveId }) => isRoot && driveId !== undefined)!
+    const file = drive.create({ name: 'Brief.txt', by: ANN, content: 'brief', parent: root.id })
+    drive.share(file.id, reader(BOB))
+    await world.sync()
+    const { listed, listedAgain, feeds } = await world.status(BOB)
+    assert.equal(
+      feeds.reduce((sum, feed) => sum + feed.listed, 0),
+      listed + listedAgain,
+    )
+    assert.deepEqual([listed, listedAgain], [1, 1])
+  })
+
   test('a file that fails again and again is isolated, and the status still adds up', async () => {
     const drive = await start({ connected: [ANN] })
     const broken = drive.create({ name: 'Broken.txt', by: ANN, content: 'never comes' })
@@ -112,6 +168,22 @@ describe('a document that several see', () => {
     assert.equal(world.drive.counts.fetches(one.id), 1)
     assert.equal(world.drive.counts.fetches(copy.id), 0)
     assert.deepEqual(await world.found(BOB, 'words'), ['Plan.txt'])
+  })
+
+  test('is never that of another with the same MD5: of that anybody makes two', async () => {
+    const drive = await start()
+    const secret = drive.create({ name: 'Plan.txt', by: ANN, content: 'apples for the buyer' })
+    const crafted = drive.create({ name: 'Plan.txt', by: BOB, content: 'pears and nothing else' })
+    const { md5 } = secret.content!.digests
+    Object.assign(crafted.content!.digests, { md5 })
+    // As if its bytes had it, which takes some minutes to make.
+    const { client } = await world.kinds.accounts.get(BOB)
+    const download = client.download.bind(client)
+    client.download = (id, { md5: _listed, ...options }) => download(id, options)
+    await world.sync(ANN)
+    await world.sync(BOB)
+    assert.deepEqual(await world.found(BOB, 'pears'), ['Plan.txt'])
+    assert.deepEqual(await world.found(BOB, 'apples'), [])
   })
 
   test('is fetched by who may, where another may not download it', async () => {
@@ -227,61 +299,6 @@ describe('what changes do not tell', () => {
     await world.relist()
     assert.equal((await world.seen(BOB)).length, 9)
     assert.ok((await world.status(BOB)).feeds.some(({ isIncomplete }) => isIncomplete))
-  })
-
-  test('an access that ends by itself ends in the index at that moment', async () => {
-    const drive = await start()
-    const file = drive.create({ name: 'Brief.txt', by: ANN, content: 'brief' })
-    drive.share(file.id, { type: 'user', role: 'writer', email: BOB, expiresMs: world.clock.now() + HOUR_MS })
-    await world.sync()
-    assert.deepEqual(await world.seen(BOB), [file.id])
-    world.clock.aheadMs += 2 * HOUR_MS
-    assert.deepEqual(await world.seen(BOB), [])
-    await world.sync()
-    assert.deepEqual([await world.seen(ANN), await world.seen(BOB)], [[file.id], []])
-  })
-
-  test('an access that has ended does not come back to who still holds the link', async () => {
-    const drive = await start()
-    const file = drive.create({ name: 'Brief.txt', by: ANN, content: 'brief' })
-    drive.share(file.id, { type: 'user', role: 'writer', email: BOB, expiresMs: world.clock.now() + HOUR_MS })
-    drive.share(file.id, { type: 'anyone', role: 'reader', isDiscoverable: false })
-    await world.sync()
-    assert.deepEqual(await world.seen(BOB), [file.id])
-    world.clock.aheadMs += 2 * HOUR_MS
-    await world.sync()
-    assert.deepEqual([await world.seen(ANN), await world.seen(BOB)], [[file.id], []])
-    assert.equal((await world.tables.access(BOB, '', [file.id])).size, 0)
-  })
-
-  test('an access that has ended stays where the whole domain may find the file', async () => {
-    const drive = await start()
-    const file = drive.create({ name: 'Brief.txt', by: ANN, content: 'brief' })
-    drive.share(file.id, { type: 'user', role: 'writer', email: BOB, expiresMs: world.clock.now() + HOUR_MS })
-    await world.sync()
-    // Its change is told to nobody in time: it is behind the token.
-    drive.share(file.id, { type: 'domain', role: 'reader', domain: 'example.com', isDiscoverable: true })
-    const { client } = await world.kinds.accounts.get(BOB)
-    const token = await client.startPageToken({ driveId: undefined })
-    await world.ledger.transaction((tx) => moveToken(tx, { account: BOB, drive: '' }, token))
-    world.clock.aheadMs += 2 * HOUR_MS
-    await world.sync()
-    assert.deepEqual(await world.seen(BOB), [file.id])
-    assert.equal((await world.tables.access(BOB, '', [file.id])).size, 0)
-  })
-
-  test('the name of a skipped file is not told any more once the access has ended', async () => {
-    const drive = await start()
-    const file = drive.create({ name: 'Layoffs.png', by: ANN, mimeType: 'image/png', content: 'png' })
-    drive.share(file.id, { type: 'user', role: 'writer', email: BOB, expiresMs: world.clock.now() + HOUR_MS })
-    await world.sync()
-    const skippedFor = async (account: string): Promise<string[]> => {
-      const page = { accounts: [account], code: 'unsupported-type', after: '', limit: 10 }
-      return (await world.tables.skipped(page)).map(({ name }) => name)
-    }
-    assert.deepEqual(await skippedFor(BOB), ['Layoffs.png'])
-    world.clock.aheadMs += 2 * HOUR_MS
-    assert.deepEqual([await skippedFor(ANN), await skippedFor(BOB)], [['Layoffs.png'], []])
   })
 
   test('a file that is known by its link only is not found', async () => {

@@ -93,3 +93,23 @@ test('a link that takes the place of a file is not followed into the index', () 
       rmSync(secret)
     }
   }))
+
+test('files that have the same QuickXorHash are not taken for one another', () =>
+  withIndexed(async (world, { index, find }) => {
+    // It is the same for contents in which records of 160 bytes change places.
+    const first = `${'at the quay '.repeat(13)}ore `
+    const second = `north ${'of the mole '.repeat(12)}old crane `
+    assert.deepEqual([first.length, second.length], [160, 160])
+    for (const [path, text] of [
+      ['here/list.txt', first + second],
+      ['there/list.txt', second + first],
+    ] as const) {
+      world.write(path, text)
+      await world.sync()
+      // As of files that were agreed on before anybody kept their SHA-256.
+      await world.engine.ledger.transaction((tx) => tx.run('UPDATE file_base SET sha256 = NULL'))
+      await index()
+    }
+    assert.deepEqual(await find('"ore north"'), [`${PAIR}/here/list.txt`])
+    assert.deepEqual(await find('"old crane at"'), [`${PAIR}/there/list.txt`])
+  }))

@@ -47,6 +47,10 @@ export function filesOffer({
       const pair = await files.pairs.get(unit)
       const name = file.names.at(-1)!
       const mimeType = mimeTypeOf(name)
+      const isTooLarge = file.size > FILE_BYTES_MAX
+      // QuickXorHash is no proof of a content: of files that were agreed on before anybody kept their SHA-256 it is made.
+      const bytes =
+        isTooLarge || file.sha256 !== null ? undefined : readFile(openRoot(pair.root, pair.markerId), file)
       const mtimeMs = Number(BigInt(file.mtimeNs) / 1_000_000n)
       const document: OfferedDocument = {
         title: name,
@@ -60,18 +64,14 @@ export function filesOffer({
         modifiedAtMs: mtimeMs,
         sizeBytes: file.size,
         version: versionOf(file),
-        body:
-          file.size > FILE_BYTES_MAX
-            ? { unread: { code: 'too-large', reason: 'It is larger than what is read of a file.' } }
-            : {
-                hash:
-                  file.sha256 === null
-                    ? `quickxor:${file.hash}:${file.size}`
-                    : `sha256:${Buffer.from(file.sha256, 'base64').toString('hex')}`,
-                name,
-                mimeType,
-                bytes: async () => readFile(openRoot(pair.root, pair.markerId), file),
-              },
+        body: isTooLarge
+          ? { unread: { code: 'too-large', reason: 'It is larger than what is read of a file.' } }
+          : {
+              hash: `sha256:${bytes ? hash('sha256', bytes) : Buffer.from(file.sha256!, 'base64').toString('hex')}`,
+              name,
+              mimeType,
+              bytes: async () => bytes ?? readFile(openRoot(pair.root, pair.markerId), file),
+            },
       }
       return [document]
     },

@@ -4,7 +4,7 @@
  */
 import { notFound, ProblemError } from '../../app/problem.ts'
 import type { Runtime } from '../../app/runtime.ts'
-import { type RequestUser, readerOf } from '../../app/user.ts'
+import { noteLook, type RequestUser, readerOf } from '../../app/user.ts'
 import type { Reader } from '../../search/contract.ts'
 
 export type Eyes = {
@@ -26,9 +26,16 @@ export async function eyesOf(
     throw new ProblemError(403, 'Only admins may see with the eyes of others.', { code: 'admins-only' })
   }
   const other = await services.users.find(as)
-  if (!other) throw notFound(`There is no user ${as}.`, { code: 'user-unknown' })
-  await services.users.note(user, 'view-as', `${other.name}: ${what}`.slice(0, SUBJECT_CHARS_MAX))
+  if (!other) {
+    const names = (await services.users.list()).map(({ name }) => name)
+    throw notFound(`There is no user ${as}.`, {
+      code: 'user-unknown',
+      hint: `There are: ${names.slice(0, NAMES_MAX).join(', ')}.`,
+    })
+  }
+  await noteLook(services, user, { whose: other.name, what })
   return { reader: await readerOf(services, other), seenAs: other.name }
 }
 
-const SUBJECT_CHARS_MAX = 300
+/** Told to an admin who has named nobody. */
+const NAMES_MAX = 20

@@ -78,6 +78,29 @@ describe('searching as a team', () => {
     assert.equal((await ask(world.tokens.ann, '/api/search?q=budget&as=bob')).status, 403)
   })
 
+  test('pages of a search, and what is typed for it, are one look with the eyes of another', async () => {
+    const { users } = world.runtime
+    const before = (await users.audit({ limit: 100 })).length
+    for (const q of ['m', 'mo', 'mone', 'money']) await ask(TOKEN, `/api/search/suggest?q=${q}&as=bob`)
+    for (const limit of [1, 2]) await ask(TOKEN, `/api/search?q=money&limit=${limit}&as=bob`)
+    const noted = await users.audit({ limit: 100 })
+    assert.deepEqual(
+      noted.slice(0, noted.length - before).map(({ subject }) => subject),
+      ['bob: searched money', 'bob: typed a search'],
+    )
+  })
+
+  test('who looked is forgotten after a year, with the other logs', async () => {
+    const { users, ledger, engine } = world.runtime
+    const before = await users.audit({ limit: 100 })
+    const yearsAgoMs = systemClock.now() - 366 * 86_400_000
+    await ledger.driver.transaction((tx) =>
+      tx.run('UPDATE user_audit SET at = ? WHERE id = ?', [yearsAgoMs, before[0]!.id]),
+    )
+    await engine.housekeeping.prune()
+    assert.equal((await users.audit({ limit: 100 })).length, before.length - 1)
+  })
+
   test('what a user may not see is not there: not read, not suggested, not counted', async () => {
     const { ann, bob } = world.tokens
     assert.equal((await ask(ann, `/api/search/documents/${bobsOwn}`)).status, 404)

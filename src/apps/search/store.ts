@@ -2,6 +2,7 @@
 import type { Search } from '../../app/search.ts'
 import { UsageError } from '../../base/errors.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
+import { SEARCH_APP } from '../../search/index/tables.ts'
 
 export type SavedSearch = { id: number; name: string; query: string; createdAtMs: number }
 
@@ -90,4 +91,15 @@ export class OwnSearches {
       tx.run('DELETE FROM search_recent WHERE user_id = ?', [userId]),
     )
   }
+}
+
+/** All that was kept for a user. Makes no tables where nobody has searched yet. */
+export async function forgetUser(ledger: Ledger, userId: number): Promise<void> {
+  await ledger.driver.transaction(async (tx) => {
+    const made = await tx.get(`SELECT 1 AS made FROM app_schemas WHERE app = ? AND version > 0`, [SEARCH_APP])
+    if (!made) return
+    for (const table of ['search_saved', 'search_recent']) {
+      await tx.run(`DELETE FROM ${table} WHERE user_id = ?`, [userId])
+    }
+  })
 }

@@ -3,7 +3,8 @@
  * the service sends the browser back with a code.
  *
  * It answers only this machine, only while it waits, and only the request that brings the state that was sent;
- * anything else gets a page that says so and changes nothing. The browser sees the last page when the sign-in has really
+ * anything else gets a page that says so and changes nothing. Whoever runs the command has the ledger, and so all that is
+ * kept: unlike on the pages of a server, there is nobody whom the one who began could cheat. The browser sees the last page when the sign-in has really
  * worked, not before.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'

@@ -7,5 +7,5 @@ import { engineModule } from '../../server/engine-api/module.ts'
 
 export async function serverModules(): Promise<readonly ServerModule[]> {
   const ofApps = await Promise.all(apps.map((app) => app.server()))
-  return [engineModule, await accountsModule(apps, ofApps), ...usersModules, ...ofApps]
+  return [engineModule, await accountsModule(apps, ofApps), ...usersModules(apps), ...ofApps]
 }

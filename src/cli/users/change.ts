@@ -1,6 +1,7 @@
 /** Adding, changing and removing users. Whoever may read the home of Tidemark is its owner, and does it as such. */
 import type { CliContext } from '../../app/command.ts'
 import { OWNER } from '../../app/user.ts'
+import { apps } from '../../apps/registry.ts'
 import { accountKey } from '../../ledger/accounts.ts'
 import type { User, UserRole, UserState } from '../../ledger/users.ts'
 import { findAccount } from '../account/list.ts'
@@ -36,9 +37,10 @@ export async function changeUser(
 }
 
 export async function removeUser(context: CliContext, name: string): Promise<void> {
-  await withUsers(context, async ({ users }) => {
+  await withUsers(context, async ({ users, ledger }) => {
     const user = await findUser(users, name)
     await users.remove(user.id)
+    for (const app of apps) await app.forgetUser?.(ledger, user.id)
     await users.note(OWNER, 'user-removed', user.name)
     if (context.output.json) context.output.value({ name: user.name, removed: true })
     else context.output.line(`The user ${user.name} is removed.`)

@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { catalog } from '../../apps/catalog.ts'
 import { apps } from '../../apps/registry.ts'
 import { systemClock } from '../../base/clock.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
 import { openLedger } from '../../ledger/open.ts'
 import { TOKEN_BYTES, tokenText, Users } from '../../ledger/users.ts'
 import { openRuntime } from '../../runtime/runtime.ts'
@@ -19,6 +20,7 @@ const SEALED = new Uint8Array([1])
 type World = {
   server: Server
   annId: number
+  ledger: Ledger
   as(token: string): (path: string, init?: RequestInit) => Promise<Response>
   close(): Promise<void>
 }
@@ -47,6 +49,7 @@ async function openWorld(home: string): Promise<World> {
   return {
     server,
     annId: ids[0]!,
+    ledger: runtime.ledger,
     as: (token) => async (path, init) => server.app.request(path, withToken(init, token)),
     async close() {
       await server.close()
@@ -133,6 +136,32 @@ describe('the whole API', () => {
       noted.items.map(({ action }) => action),
       ['user-changed', 'user-changed'],
     )
+  })
+
+  test('keeps nothing of a removed user: neither tokens nor what they searched for, whoever removes them', async () => {
+    const owner = world.as(TOKEN)
+    const kept = async (): Promise<number[]> =>
+      Promise.all(
+        ['search_saved', 'search_recent', 'user_tokens'].map(async (table) => {
+          const sql = `SELECT count(*) AS n FROM ${table} WHERE user_id > 3`
+          return Number((await world.ledger.driver.read((tx) => tx.get<{ n: number }>(sql)))!.n)
+        }),
+      )
+    await owner('/api/search/saved')
+    const before = await kept()
+    for (const name of ['zoe', 'zac']) {
+      const send = (as: typeof owner, method: string, path: string, body: object = {}): Promise<Response> =>
+        as(path, { method, headers: WRITE, body: JSON.stringify(body) })
+      const { id } = (await (await send(owner, 'POST', '/api/users', { name })).json()) as { id: number }
+      const made = await send(owner, 'POST', `/api/users/${id}/tokens`)
+      const own = world.as(((await made.json()) as { token: string }).token)
+      assert.equal((await send(own, 'POST', '/api/search/saved', { name: 'a', query: 'b' })).status, 200)
+      assert.equal((await send(own, 'POST', '/api/search/recent', { text: 'b' })).status, 200)
+      assert.notDeepEqual(await kept(), before)
+      if (name === 'zoe') assert.equal((await send(owner, 'DELETE', `/api/users/${id}`)).status, 200)
+      else assert.equal((await runHere(['users', 'remove', name], { TIDEMARK_HOME: home })).code, 0)
+      assert.deepEqual(await kept(), before)
+    }
   })
 
   test('says how far a user is, and that a sync is begun', async () => {

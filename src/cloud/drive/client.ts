@@ -71,6 +71,7 @@ export type DownloadOptions = CallOptions & {
   resourceKey?: string | undefined
   /** Checked where it is known: what does not have it is damaged. */
   md5?: string | undefined
+  sha256?: string | undefined
 }
 
 const TIMEOUT_MS = 30_000
@@ -244,8 +245,9 @@ export class DriveClient {
       }
     }
     const whole = Buffer.concat(chunks)
-    const { md5 } = options
-    if (md5 !== undefined && createHash('md5').update(whole).digest('hex') !== md5) {
+    for (const algorithm of ['md5', 'sha256'] as const) {
+      const listed = options[algorithm]
+      if (listed === undefined || createHash(algorithm).update(whole).digest('hex') === listed) continue
       throw driveErrors.damagedAnswer('the file', 'it does not have the checksum that was listed')
     }
     return whole

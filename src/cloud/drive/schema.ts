@@ -59,6 +59,7 @@ export const fileSchema = z.object({
   name: z.string(),
   mimeType: z.string(),
   md5Checksum: z.string().optional(),
+  sha256Checksum: z.string().optional(),
   size: count.optional(),
   version: count.default(0),
   createdTime: timeMs.optional(),
@@ -139,7 +140,7 @@ export type Change = z.output<typeof changeSchema>
 
 /** `fields` of everything that is asked about a file. */
 export const FILE_FIELDS = [
-  'id,name,mimeType,md5Checksum,size,version,createdTime,modifiedTime,trashed,parents,driveId',
+  'id,name,mimeType,md5Checksum,sha256Checksum,size,version,createdTime,modifiedTime,trashed,parents,driveId',
   'owners(displayName,emailAddress),lastModifyingUser(displayName,emailAddress),webViewLink,ownedByMe',
   'inheritedPermissionsDisabled,resourceKey,capabilities(canDownload,canEdit,canComment,canListChildren)',
   'shortcutDetails(targetId,targetMimeType,targetResourceKey)',

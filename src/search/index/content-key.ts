@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 
-/** `bytesHash`: of what was read, with the name of its algorithm: `md5:…`. */
+/** `bytesHash`: of what was read, with the name of its algorithm: `sha256:…`. */
 export function contentKey(bytesHash: string, title: string): string {
   return createHash('sha256')
     .update(`${bytesHash}\n${plainTitle(title)}`)

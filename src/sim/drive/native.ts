@@ -1,6 +1,6 @@
 /**
- * Docs, Sheets and Slides: kept as plain source (Markdown, CSV, slides divided by a line of dashes) and exported from
- * there. What a conversion loses is not the point; that there is one, and what it is refused for, is.
+ * Docs, Sheets and Slides: kept as plain source (Markdown, CSV; sheets and slides divided by a line of dashes) and exported
+ * from there, of Sheets as CSV the first sheet only, as Google does. What a conversion loses is not the point; that there is one, and what it is refused for, is.
  */
 import { escapeHtml } from '../../base/escape-html.ts'
 import { type Block, docx } from '../documents/docx.ts'
@@ -25,11 +25,17 @@ const conversions: Record<string, Record<string, Convert>> = {
     [`${OFFICE}.wordprocessingml.document`]: (source, title) => docx({ title, blocks: blocksOf(source) }),
   },
   [mimeTypes.spreadsheet]: {
-    'text/csv': (source) => source,
-    'text/tab-separated-values': (source) => source.replaceAll(',', '\t'),
+    'text/csv': (source) => sheetsOf(source)[0]!,
+    'text/tab-separated-values': (source) => sheetsOf(source)[0]!.replaceAll(',', '\t'),
     'application/pdf': pdfFile,
     [`${OFFICE}.spreadsheetml.sheet`]: (source, title) =>
-      xlsx({ title, sheets: [{ name: 'Sheet1', rows: source.split('\n').map((line) => line.split(',')) }] }),
+      xlsx({
+        title,
+        sheets: sheetsOf(source).map((sheet, at) => ({
+          name: `Sheet${at + 1}`,
+          rows: sheet.split('\n').map((line) => line.split(',')),
+        })),
+      }),
   },
   [mimeTypes.presentation]: {
     'text/plain': plainText,
@@ -87,6 +93,10 @@ function blocksOf(source: string): Block[] {
     const heading = /^(#{1,6}) (.*)$/.exec(text)
     return heading ? { heading: heading[2]!, level: heading[1]!.length } : { paragraph: text }
   })
+}
+
+function sheetsOf(source: string): string[] {
+  return source.split(/\n\n---\n\n/)
 }
 
 function slidesOf(source: string): { title: string; lines: string[] }[] {

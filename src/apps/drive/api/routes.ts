@@ -6,7 +6,7 @@ import { conflict, notFound } from '../../../app/problem.ts'
 import { already, cursorQuery, type DoneView, done, doneSchema, pageOf } from '../../../app/schemas.ts'
 import { resumeSignedIn } from '../../../app/signed-in.ts'
 import { pauseNote, signInNeeded } from '../../../app/sync-request.ts'
-import type { RequestUser } from '../../../app/user.ts'
+import { noteAccountLook, type RequestUser } from '../../../app/user.ts'
 import type { Account } from '../../../ledger/accounts.ts'
 import { SERVICE, sourcesOf, streamOf } from '../account.ts'
 import { type DriveStatus, driveStatus } from '../status.ts'
@@ -75,6 +75,8 @@ const getSkipped = route('GET /api/drive/skipped', {
   handle: async ({ query, user }, services) => {
     const { limit, cursor, code } = query
     const rows = await chosenAccounts(services, user, query.account)
+    const look = { service: SERVICE, account: query.account, what: 'listed skipped files' }
+    if (user.role === 'admin') await noteAccountLook(services, user, look)
     const after = readJsonCursor(cursor, z.string().max(200)) ?? ''
     const isAll = user.role === 'admin' && query.account === undefined
     const accounts = isAll ? undefined : rows.map(({ name }) => name)

@@ -50,6 +50,7 @@ export const driveStatusSchema = z.object({
     })
     .describe('From a revocation in Drive to its effect here, where Drive told the time'),
   failedJobs: count,
+  listedAgain: count.describe('What its drives list together beyond `listed`: a file in two of them is one'),
   feeds: z.array(driveFeedSchema),
   ...balance,
 })

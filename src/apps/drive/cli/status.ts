@@ -21,6 +21,7 @@ export const reportDrive: StatusReporter = async (runtime, source) => {
     `  files     ${balanceText(status)}`,
     ...reasonLines(status),
     ...feedLines(status),
+    ...againLines(status),
     ...timeLines(status, ledger.now()),
   ]
   return { lines, json: { ...status, pauseReason: pause?.reason ?? null }, standing }
@@ -55,6 +56,12 @@ function feedLines({ feeds }: DriveStatus): string[] {
     const part = feed.isIncomplete ? '; Google did not look everywhere, so nothing was pruned' : ''
     return `  ${feed.drive === '' ? 'own' : 'shared'}${feed.drive === '' ? '   ' : ''}    ${feed.name}: ${balanceText(feed)}${part}${problem}`
   })
+}
+
+/** So that whoever adds the drives up comes to the sum above. */
+function againLines({ listedAgain }: DriveStatus): string[] {
+  if (listedAgain === 0) return []
+  return [`  twice     ${formatCount(listedAgain)} of these are in two of its drives, and counted once above`]
 }
 
 function* timeLines(status: DriveStatus, nowMs: number): Generator<string> {

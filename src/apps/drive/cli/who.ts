@@ -28,7 +28,7 @@ export async function showWho(context: CliContext, wanted: string): Promise<void
 }
 
 /** In the addresses of Google the id is the longest piece. */
-const ID_IN_ADDRESS = /\/(?:d|folders|file\/d)\/([\w-]{10,200})/
+const ID_IN_ADDRESS = /(?:\/(?:d|folders|file\/d)\/|[?&]id=)([\w-]{10,200})/
 
 async function fileId({ drive }: DriveRuntime, wanted: string): Promise<string> {
   const id = ID_IN_ADDRESS.exec(wanted)?.[1] ?? wanted
@@ -41,5 +41,8 @@ async function fileId({ drive }: DriveRuntime, wanted: string): Promise<string> 
       hint: `Say which by its id: ${named.map((one) => one.id).join(', ')}, …`,
     })
   }
-  throw new UsageError(`No connected account sees a file ${wanted}.`, { code: 'file-unknown' })
+  throw new UsageError(`No connected account sees a file that is called ${wanted}, or has that id.`, {
+    code: 'file-unknown',
+    hint: 'Give its whole name, its id, or its address in Google Drive.',
+  })
 }

@@ -9,6 +9,7 @@ export type FileRow = {
   name: string
   mime_type: string
   md5: string | null
+  sha256: string | null
   size_bytes: number | null
   serial: number
   version: string

@@ -51,5 +51,6 @@ export function driveSchema(dialect: Tx['dialect']): string[][] {
       `CREATE INDEX drive_access_expiry ON drive_access(account, expires_at) WHERE expires_at IS NOT NULL`,
       `CREATE INDEX drive_access_moved ON drive_access(account) WHERE moved = 1`,
     ],
+    [`ALTER TABLE drive_files ADD COLUMN sha256 TEXT`],
   ]
 }

@@ -4,6 +4,11 @@ import { ANN, type Body, type FilesWorld, startFilesApi, until } from './files-a
 
 const CALLBACK_PATH = '/oauth/onedrive/callback'
 
+/** Where the page of the answer goes on to. */
+function hrefOf(body: string): string {
+  return /<a href="([^"]+)"/.exec(body)?.[1]?.replaceAll('&amp;', '&') ?? ''
+}
+
 describe('connecting a OneDrive account in the browser', () => {
   let world: FilesWorld
   before(async () => {
@@ -23,7 +28,12 @@ describe('connecting a OneDrive account in the browser', () => {
   const comeBack = async (url: string): Promise<{ status: number; body: Body }> => {
     const location = (await fetch(url, { redirect: 'manual' })).headers.get('location')
     assert.ok(location)
-    return world.get(CALLBACK_PATH + new URL(location).search)
+    const page = await world.get(CALLBACK_PATH + new URL(location).search)
+    if (page.status !== 200) return page
+    const { searchParams } = new URL(location)
+    const answer = { state: searchParams.get('state'), code: searchParams.get('code') }
+    assert.match(hrefOf(page.body), /^http:\/\/localhost\/connected#state=/)
+    return world.post('/api/accounts/connected', answer)
   }
 
   test('goes to Microsoft and back, and the account is there', async () => {
@@ -33,8 +43,9 @@ describe('connecting a OneDrive account in the browser', () => {
     assert.equal(new URL(asked.get('redirect_uri')!).hostname, 'localhost')
     assert.match(asked.get('scope') ?? '', /Files\.ReadWrite/)
     const page = await comeBack(url)
-    assert.equal(page.status, 200, page.body)
-    assert.match(page.body, /Connected<.*the OneDrive of ann@example\.com now \(read and write\)/s)
+    assert.equal(page.status, 200, JSON.stringify(page.body))
+    assert.equal(page.body.title, 'Connected')
+    assert.match(page.body.text, /the OneDrive of ann@example\.com now \(read and write\)/)
     const { items } = (await world.get('/api/accounts')).body
     assert.deepEqual(items, [
       {
@@ -52,7 +63,8 @@ describe('connecting a OneDrive account in the browser', () => {
 
   test('again with less access says so, and the account stays the same', async () => {
     const page = await comeBack((await begin('readonly')).url)
-    assert.match(page.body, /Connected again<.*read only/s)
+    assert.equal(page.body.title, 'Connected again')
+    assert.match(page.body.text, /read only/)
     assert.deepEqual(
       (await world.get('/api/accounts')).body.items.map(({ access }: Body) => access),
       ['readonly'],
@@ -71,7 +83,7 @@ describe('connecting a OneDrive account in the browser', () => {
       [before.verdict.text, before.alerts.map(({ condition }: Body) => condition)],
       ['docs must sign in again.', ['sign-in']],
     )
-    assert.match((await comeBack((await begin()).url)).body, /Connected again</)
+    assert.equal((await comeBack((await begin()).url)).body.title, 'Connected again')
     assert.deepEqual(await ledger.pauses(), [])
     await until(async () => (await ledger.alerts()).length === 0)
     await world.settled()
@@ -92,7 +104,7 @@ describe('connecting a OneDrive account in the browser', () => {
       /is forgotten\. All files stay, here and in OneDrive\. Microsoft lets no program/,
     )
     assert.deepEqual((await world.get('/api/accounts')).body.items, [])
-    assert.match((await comeBack((await begin()).url)).body, /Connected</)
+    assert.equal((await comeBack((await begin()).url)).body.title, 'Connected')
   })
 
   test('answers that nobody waits for, or that say no, change nothing', async () => {
@@ -103,8 +115,11 @@ describe('connecting a OneDrive account in the browser', () => {
     assert.match(denied.body, /The access was not allowed\./)
     assert.equal((await comeBack(url)).status, 404)
     const other = await begin()
-    const wrong = await world.get(`${CALLBACK_PATH}?state=${other.state}&code=<script>`)
+    const code = '<script>'
+    const page = await world.get(`${CALLBACK_PATH}?state=${other.state}&code=${code}`)
+    assert.ok(!page.body.includes(code))
+    const wrong = await world.post('/api/accounts/connected', { state: other.state, code })
     assert.equal(wrong.status, 422)
-    assert.ok(!wrong.body.includes('<script>'))
+    assert.ok(!JSON.stringify(wrong.body).includes(code))
   })
 })

@@ -2,6 +2,8 @@
 import { z } from 'zod'
 import { accountText } from '../../../app/inputs.ts'
 import { notFound } from '../../../app/problem.ts'
+import { noteAccountLook, type RequestUser } from '../../../app/user.ts'
+import { SERVICE } from '../account.ts'
 import { type OpenedArchive, withLabels } from '../merged-search.ts'
 import type { StoredMessage } from '../message.ts'
 import type { MailServices } from './route.ts'
@@ -13,6 +15,15 @@ export const messageId = z
   .describe('As lists and searches give it')
 export const messageParams = z.object({ account: accountText, id: messageId })
 
+/** That somebody reads the mail of another user, or searches in it, is written down. */
+export function noteMailLook(
+  services: MailServices,
+  user: RequestUser,
+  { account, what }: { account: string | undefined; what: string },
+): Promise<void> {
+  return noteAccountLook(services, user, { service: SERVICE, account, what })
+}
+
 /** The archive of a connected account, or 404. */
 export async function archiveOf({ mail }: MailServices, account: string): Promise<OpenedArchive> {
   const { name, archive } = await mail.accounts.get(account)
@@ -20,6 +31,16 @@ export async function archiveOf({ mail }: MailServices, account: string): Promis
 }
 
 export async function messageOf(
+  services: MailServices,
+  user: RequestUser,
+  { account, id }: { account: string; id: string },
+): Promise<{ opened: OpenedArchive; message: StoredMessage }> {
+  await noteMailLook(services, user, { account, what: `read mail ${id}` })
+  return readMessage(services, { account, id })
+}
+
+/** For who has written it down. */
+export async function readMessage(
   services: MailServices,
   { account, id }: { account: string; id: string },
 ): Promise<{ opened: OpenedArchive; message: StoredMessage }> {

@@ -259,6 +259,41 @@ describe('the totals of an account', () => {
   })
 })
 
+describe('mail of another user', () => {
+  test('is read and searched by an admin only with a note of it, and one’s own without', async () => {
+    const world = await startMailApi({ messages: 3 })
+    const { users, accounts } = world.services
+    const noted = async (): Promise<string[]> =>
+      (await users.audit({ limit: 100 })).map(({ action, subject }) => `${action} ${subject}`)
+    try {
+      await world.connect(ANN)
+      await world.sync()
+      const [{ id, threadId }] = (await world.get('/api/mail/search')).body.items
+      const path = `/api/mail/messages/${encodeURIComponent(ANN)}/${id}`
+      await world.get(path)
+      assert.deepEqual(await noted(), [])
+      const ann = await users.add({ name: 'ann', role: 'member' })
+      const [account] = await accounts.list('gmail')
+      await accounts.setUser(account!.id, ann.id)
+      for (const page of [path, `${path}/raw`, `/api/mail/threads/${encodeURIComponent(ANN)}/${threadId}`]) {
+        assert.equal((await world.get(page)).status, 200)
+      }
+      await world.get('/api/mail/search?q=plan')
+      await world.get(`/api/mail/search?q=plan&account=${encodeURIComponent(ANN)}`)
+      await world.get('/api/mail/suggest?q=from:a')
+      assert.deepEqual(await noted(), [
+        'view-as everybody: typed a search of mail',
+        'view-as ann: searched mail plan',
+        'view-as everybody: searched mail plan',
+        `view-as ann: read conversation ${threadId}`,
+        `view-as ann: read mail ${id}`,
+      ])
+    } finally {
+      await world.close()
+    }
+  })
+})
+
 describe('connecting', () => {
   test('an account is connected by the way through the service and back, and forgotten again', async () => {
     const world = await startMailApi({ messages: 3 })
@@ -280,7 +315,10 @@ describe('connecting', () => {
       const path = `${back.pathname}${back.search}`
       const page = await world.get(path)
       assert.equal(page.status, 200, page.body)
-      assert.match(page.body, /Connected/)
+      assert.deepEqual(await world.accounts(), [], 'the way back alone connects nothing')
+      const answer = { state: back.searchParams.get('state'), code: back.searchParams.get('code') }
+      const connected = await world.post('/api/accounts/connected', answer)
+      assert.equal(connected.body.title, 'Connected')
       const [account] = await world.accounts()
       assert.equal(account.access, 'modify')
       assert.equal(account.choices.spam, true)
@@ -311,7 +349,11 @@ describe('connecting', () => {
       assert.equal(denied.status, 422)
       assert.doesNotMatch(denied.body, /<script/)
       const again = (await begin('readonly')).body
-      assert.equal((await world.get(`/oauth/gmail/callback?state=${again.state}&code=wrong`)).status, 422)
+      isProblem(
+        await world.post('/api/accounts/connected', { state: again.state, code: 'wrong' }),
+        422,
+        'invalid_grant',
+      )
       assert.deepEqual(await world.accounts(), [])
       isProblem(await begin('everything'), 400)
       delete world.services.config.gmail.client_id

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { notFound } from '../../../app/problem.ts'
 import { safeFileName } from '../mime/file-name.ts'
 import { framePolicy, plainDocument } from './html.ts'
-import { archiveOf, messageId, messageOf, messageParams } from './inputs.ts'
+import { archiveOf, messageId, messageOf, messageParams, noteMailLook } from './inputs.ts'
 import { messageView } from './message-view.ts'
 import { download, route } from './route.ts'
 import { type MessageView, messageSchema } from './schemas.ts'
@@ -25,8 +25,8 @@ const showMessage = route('GET /api/mail/messages/{account}/{id}', {
   summary: 'A message, with its plain text',
   params: messageParams,
   answer: messageSchema,
-  handle: async ({ params }, services) => {
-    const { opened, message } = await messageOf(services, params)
+  handle: async ({ params, user }, services) => {
+    const { opened, message } = await messageOf(services, user, params)
     return messageView(opened, message)
   },
 })
@@ -39,7 +39,8 @@ const showThread = route('GET /api/mail/threads/{account}/{id}', {
     id: messageId.describe('The `threadId` of one of its messages'),
   }),
   answer: z.object({ items: z.array(messageSchema) }),
-  handle: async ({ params: { account, id }, signal }, services) => {
+  handle: async ({ params: { account, id }, signal, user }, services) => {
+    await noteMailLook(services, user, { account, what: `read conversation ${id}` })
     const opened = await archiveOf(services, account)
     const messages = await opened.archive.thread(id)
     if (messages.length === 0) {
@@ -69,8 +70,8 @@ const showHtml = download('GET /api/mail/messages/{account}/{id}/html', {
       .default('false')
       .describe('Whether images are loaded from the net, which tells their sender that the mail was read'),
   }),
-  handle: async ({ params, query }, services) => {
-    const { opened, message } = await messageOf(services, params)
+  handle: async ({ params, query, user }, services) => {
+    const { opened, message } = await messageOf(services, user, params)
     const images = query.images === 'true'
     const rendered = await services.mail.html.render({ raw: await opened.archive.raw(message.id), images })
     const document =
@@ -97,8 +98,8 @@ const showRaw = download('GET /api/mail/messages/{account}/{id}/raw', {
   contentType: 'message/rfc822',
   summary: 'The bytes of a message, exactly as they came',
   params: messageParams,
-  handle: async ({ params }, services) => {
-    const { opened, message } = await messageOf(services, params)
+  handle: async ({ params, user }, services) => {
+    const { opened, message } = await messageOf(services, user, params)
     return {
       bytes: await opened.archive.raw(message.id),
       contentType: 'message/rfc822',
@@ -113,8 +114,8 @@ const showAttachment = download('GET /api/mail/messages/{account}/{id}/attachmen
   summary: 'An attachment, by its place from 0; always to be saved, never shown',
   contentType: 'application/octet-stream',
   params: messageParams.extend({ index: attachmentIndex }),
-  handle: async ({ params }, services) => {
-    const { opened, message } = await messageOf(services, params)
+  handle: async ({ params, user }, services) => {
+    const { opened, message } = await messageOf(services, user, params)
     const { index } = params
     if (!message.attachments.some((one) => one.index === index)) {
       throw notFound(`The message ${message.id} has no attachment ${index}.`, { code: 'attachment-unknown' })

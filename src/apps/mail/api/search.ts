@@ -1,11 +1,12 @@
 /** Finding mail in all archives, or in that of one account. */
 import { z } from 'zod'
 import { accountText } from '../../../app/inputs.ts'
+import type { RequestUser } from '../../../app/user.ts'
 import { asTidemarkError } from '../../../base/errors.ts'
 import { QUERY_CHARS_MAX } from '../../../search/query/syntax.ts'
 import { type AccountQuery, mergePages, type Unsearched } from '../merged-search.ts'
 import { parseQuery } from '../query/parse.ts'
-import { archiveOf } from './inputs.ts'
+import { archiveOf, noteMailLook } from './inputs.ts'
 import { summaryView } from './message-view.ts'
 import type { MailServices } from './route.ts'
 import { route } from './route.ts'
@@ -29,7 +30,8 @@ const search = route('GET /api/mail/search', {
       .describe('The `next` of the page before, with the same query, account and order'),
   }),
   answer: searchAnswerSchema,
-  handle: async ({ query: { q, ...rest } }, services) => searchMail(services, { text: q, ...rest }),
+  handle: async ({ query: { q, ...rest }, user }, services) =>
+    searchMail(services, user, { text: q, ...rest }),
 })
 
 export type SearchInput = {
@@ -40,8 +42,13 @@ export type SearchInput = {
   cursor?: string | undefined
 }
 
-export async function searchMail(services: MailServices, input: SearchInput): Promise<SearchAnswer> {
+export async function searchMail(
+  services: MailServices,
+  user: RequestUser,
+  input: SearchInput,
+): Promise<SearchAnswer> {
   const { text, account, order, limit, cursor } = input
+  await noteMailLook(services, user, { account, what: `searched mail ${text}` })
   const startedMs = services.clock.monotonicMs()
   const { asked, unsearched } = await queriesOf(services, { text, account })
   const page = await mergePages(asked, { order, limit, cursor })
@@ -83,7 +90,10 @@ const suggestions = route('GET /api/mail/suggest', {
     q: z.string().max(QUERY_CHARS_MAX).default('').describe('As far as it is typed'),
   }),
   answer: suggestionSchema,
-  handle: async ({ query: { q } }, services) => ({ items: await suggest(services, q) }),
+  handle: async ({ query: { q }, user }, services) => {
+    await noteMailLook(services, user, { account: undefined, what: 'typed a search of mail' })
+    return { items: await suggest(services, q) }
+  },
 })
 
 export const searchRoutes = [search, suggestions]

@@ -3,7 +3,7 @@
 import { notFound, ProblemError } from '../../../app/problem.ts'
 import type { OpenedArchive } from '../merged-search.ts'
 import type { StoredMessage } from '../message.ts'
-import { archiveOf, messageOf } from './inputs.ts'
+import { archiveOf, readMessage } from './inputs.ts'
 import type { MailServices } from './route.ts'
 
 type Wanted = { account: string | undefined; id: string }
@@ -12,7 +12,7 @@ export type FoundMessage = { opened: OpenedArchive; message: StoredMessage }
 export type FoundThread = { opened: OpenedArchive; messages: readonly StoredMessage[] }
 
 export async function findMessage(services: MailServices, { account, id }: Wanted): Promise<FoundMessage> {
-  if (account !== undefined) return messageOf(services, { account, id })
+  if (account !== undefined) return readMessage(services, { account, id })
   const found = await inEvery(services, async (opened) => {
     const message = await opened.archive.message(id)
     return message ? { opened, message } : undefined

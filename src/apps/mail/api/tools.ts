@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { noteWithoutEngine } from '../../../app/engine-note.ts'
 import { accountText } from '../../../app/inputs.ts'
 import { QUERY_CHARS_MAX } from '../../../search/query/syntax.ts'
-import { messageId } from './inputs.ts'
+import { messageId, noteMailLook } from './inputs.ts'
 import { defineTool } from './route.ts'
 import { CURSOR_LENGTH_MAX, searchMail } from './search.ts'
 import { syncNow } from './sync.ts'
@@ -41,8 +41,8 @@ const search = defineTool({
       .optional()
       .describe('For the next page: the one that the page before gave, with the same query and order'),
   }),
-  run: async ({ query, ...rest }, services) =>
-    hitsAnswer(await searchMail(services, { text: query, ...rest })),
+  run: async ({ query, ...rest }, services, { user }) =>
+    hitsAnswer(await searchMail(services, user, { text: query, ...rest })),
 })
 
 const message = defineTool({
@@ -58,8 +58,10 @@ const message = defineTool({
     account,
     offset: z.int().min(0).max(TEXT_OFFSET_MAX).default(0).describe('Where in the text to begin'),
   }),
-  run: async ({ id: wanted, account: owner, offset }, services) =>
-    messageAnswer(await findMessage(services, { account: owner, id: wanted }), { offset }),
+  run: async ({ id: wanted, account: owner, offset }, services, { user }) => {
+    await noteMailLook(services, user, { account: owner, what: `read mail ${wanted}` })
+    return messageAnswer(await findMessage(services, { account: owner, id: wanted }), { offset })
+  },
 })
 
 const thread = defineTool({
@@ -75,8 +77,10 @@ const thread = defineTool({
     account,
     offset: z.int().min(0).max(THREAD_OFFSET_MAX).default(0).describe('How many messages to pass over'),
   }),
-  run: async ({ id: wanted, account: owner, offset }, services) =>
-    threadAnswer(await findThread(services, { account: owner, id: wanted }), { offset }),
+  run: async ({ id: wanted, account: owner, offset }, services, { user }) => {
+    await noteMailLook(services, user, { account: owner, what: `read conversation ${wanted}` })
+    return threadAnswer(await findThread(services, { account: owner, id: wanted }), { offset })
+  },
 })
 
 const sync = defineTool({

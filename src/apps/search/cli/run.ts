@@ -1,5 +1,6 @@
 /** What `tidemark search` does: asks the index as the owner, or with the eyes of another, and prints what it answers. */
 import type { CliContext } from '../../../app/command.ts'
+import { ProblemError } from '../../../app/problem.ts'
 import type { Runtime } from '../../../app/runtime.ts'
 import { OWNER } from '../../../app/user.ts'
 import { systemClock } from '../../../base/clock.ts'
@@ -30,9 +31,18 @@ export async function runSearch(context: CliContext, text: string, flags: Search
     if (flags.embed) await (await import('./embed.ts')).embedAll(context, runtime)
     else if (flags.coverage) await printCoverage(context, runtime, flags)
     else await printHits(context, { runtime, text, flags, limit })
+  } catch (thrown) {
+    throw asUsage(thrown)
   } finally {
     await runtime.close()
   }
+}
+
+/** What the server refuses is here a wrong argument: nobody of that name, say. */
+function asUsage(thrown: unknown): unknown {
+  if (!(thrown instanceof ProblemError) || thrown.problem.status >= 500) return thrown
+  const { detail, code, hint } = thrown.problem
+  return new UsageError(detail, { cause: thrown, ...(code && { code }), ...(hint && { hint }) })
 }
 
 async function open(context: CliContext): ReturnType<CliContext['openRuntime']> {

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import { ANN, BOB, DATABASES, type DriveTestWorld, startDriveWorld } from './drive-world.suite.ts'
+import { moveToken } from './store/feeds.ts'
+
+const HOUR_MS = 3_600_000
+
+let world: DriveTestWorld
+afterEach(() => world.close())
+
+async function start(database: (typeof DATABASES)[number]): Promise<DriveTestWorld['world']> {
+  world = await startDriveWorld({ database })
+  return world.world
+}
+
+for (const database of DATABASES)
+  describe(`on ${database}`, () => {
+    test('an access that ends by itself ends in the index at that moment', async () => {
+      const drive = await start(database)
+      const file = drive.create({ name: 'Brief.txt', by: ANN, content: 'brief' })
+      drive.share(file.id, {
+        type: 'user',
+        role: 'writer',
+        email: BOB,
+        expiresMs: world.clock.now() + HOUR_MS,
+      })
+      await world.sync()
+      assert.deepEqual(await world.seen(BOB), [file.id])
+      world.clock.aheadMs += 2 * HOUR_MS
+      assert.deepEqual(await world.seen(BOB), [])
+      await world.sync()
+      assert.deepEqual([await world.seen(ANN), await world.seen(BOB)], [[file.id], []])
+    })
+
+    test('an access that has ended does not come back to who still holds the link', async () => {
+      const drive = await start(database)
+      const file = drive.create({ name: 'Brief.txt', by: ANN, content: 'brief' })
+      drive.share(file.id, {
+        type: 'user',
+        role: 'writer',
+        email: BOB,
+        expiresMs: world.clock.now() + HOUR_MS,
+      })
+      drive.share(file.id, { type: 'anyone', role: 'reader', isDiscoverable: false })
+      await world.sync()
+      assert.deepEqual(await world.seen(BOB), [file.id])
+      world.clock.aheadMs += 2 * HOUR_MS
+      await world.sync()
+      assert.deepEqual([await world.seen(ANN), await world.seen(BOB)], [[file.id], []])
+      assert.equal((await world.tables.access(BOB, '', [file.id])).size, 0)
+    })
+
+    test('an access that has ended stays where the whole domain may find the file', async () => {
+      const drive = await start(database)
+      const file = drive.create({ name: 'Brief.txt', by: ANN, content: 'brief' })
+      drive.share(file.id, {
+        type: 'user',
+        role: 'writer',
+        email: BOB,
+        expiresMs: world.clock.now() + HOUR_MS,
+      })
+      await world.sync()
+      // Its change is told to nobody in time: it is behind the token.
+      drive.share(file.id, { type: 'domain', role: 'reader', domain: 'example.com', isDiscoverable: true })
+      const { client } = await world.kinds.accounts.get(BOB)
+      const token = await client.startPageToken({ driveId: undefined })
+      await world.ledger.transaction((tx) => moveToken(tx, { account: BOB, drive: '' }, token))
+      world.clock.aheadMs += 2 * HOUR_MS
+      await world.sync()
+      assert.deepEqual(await world.seen(BOB), [file.id])
+      assert.equal((await world.tables.access(BOB, '', [file.id])).size, 0)
+    })
+
+    test('the name of a skipped file is not told any more once the access has ended', async () => {
+      const drive = await start(database)
+      const file = drive.create({ name: 'Layoffs.png', by: ANN, mimeType: 'image/png', content: 'png' })
+      drive.share(file.id, {
+        type: 'user',
+        role: 'writer',
+        email: BOB,
+        expiresMs: world.clock.now() + HOUR_MS,
+      })
+      await world.sync()
+      const skippedFor = async (account: string): Promise<string[]> => {
+        const page = { accounts: [account], code: 'unsupported-type', after: '', limit: 10 }
+        return (await world.tables.skipped(page)).map(({ name }) => name)
+      }
+      assert.deepEqual(await skippedFor(BOB), ['Layoffs.png'])
+      world.clock.aheadMs += 2 * HOUR_MS
+      assert.deepEqual([await skippedFor(ANN), await skippedFor(BOB)], [['Layoffs.png'], []])
+    })
+  })

@@ -89,6 +89,12 @@ const QUICK: Sizes = {
 }
 
 const JOBS_PER_S: readonly Metric[] = [{ suffix: '', unit: 'jobs/s', better: 'higher' }]
+/** Where subjects and other work share the cores, what a job costs says more than how many there were a second. */
+const DRAIN: readonly Metric[] = [
+  ...JOBS_PER_S,
+  { suffix: ', processor', unit: 'µs/job', better: 'lower' },
+  { suffix: ', processor of the server', unit: 'µs/job', better: 'lower' },
+]
 const LATENCY: readonly Metric[] = [
   { suffix: ' p50', unit: 'ms', better: 'lower' },
   { suffix: ' p99', unit: 'ms', better: 'lower' },
@@ -142,10 +148,15 @@ function drainCase(database: Database, concurrency: number, sizes: Sizes): Case 
     ...blank(database, 'drain', sizes),
     name: `${database}: drain, ${concurrency} workers`,
     concurrency,
-    metrics: JOBS_PER_S,
+    metrics: drainMetrics(database),
     prepare: (subject) => [{ do: 'enqueue in batches', count: count(subject) }],
     measure: (subject) => ({ do: 'drain', count: count(subject) }),
   }
+}
+
+/** On SQLite all of it is the client's. */
+function drainMetrics(database: Database): readonly Metric[] {
+  return database === 'postgres' ? DRAIN : JOBS_PER_S
 }
 
 /** What jobs bring with them, and what it costs. */
@@ -155,7 +166,7 @@ function effectCases(database: Database, sizes: Sizes): Case[] {
     ...blank(database, 'effects', sizes),
     name: `${database}: drain, one INSERT each, ${concurrency} workers`,
     concurrency,
-    metrics: JOBS_PER_S,
+    metrics: drainMetrics(database),
     prepare: (subject: SubjectEntry): Task[] => [{ do: 'enqueue in batches', count: jobs(subject) }],
     measure: (subject: SubjectEntry): Task => ({ do: 'drain', count: jobs(subject), each: 'insert' }),
   }))
@@ -208,7 +219,7 @@ function togetherCases(sizes: Sizes): Case[] {
         subjects: base.subjects.filter((subject) => !each || subject.effectJobs !== undefined),
         name: `postgres: drain${each ? ', one INSERT each' : ''}, ${processes} process${processes > 1 ? 'es' : ''}`,
         group: `postgres: processes ${each}`,
-        metrics: JOBS_PER_S,
+        metrics: drainMetrics('postgres'),
         prepare: (subject) => [{ do: 'enqueue in batches', count: count(subject) }],
         measure: (subject) => ({ do: 'drain together', count: count(subject), processes, each }),
       }
@@ -264,7 +275,7 @@ function overCase(database: Database, ability: Ability, sizes: Sizes): Omit<Case
     Math.min(sizes.overJobs, Math.ceil(subject.drainJobs(database, CONCURRENCY) / sizes.drainDivisor))
   return {
     ...blank(database, ability, sizes),
-    metrics: JOBS_PER_S,
+    metrics: drainMetrics(database),
     prepare: (subject) => [{ do: 'enqueue in batches', count: count(subject) }],
     measure: (subject) => ({ do: 'drain', count: count(subject) }),
     runs: sizes.overRuns,

@@ -135,7 +135,9 @@ async function runTask(
   const answer =
     task.do === 'drain together' ? await runTogether(order, task.processes) : await runOrder(order)
   if ('values' in answer)
-    return task.do === 'drain together' ? answer.values.map((s) => task.count / s) : answer.values
+    return task.do === 'drain together'
+      ? answer.values.with(0, task.count / answer.values[0]!)
+      : answer.values
   if ('missing' in answer) {
     session.missing.set(subject.name, answer.missing)
     session.options.say(`${subject.name} is left out: ${answer.missing}`)
@@ -160,6 +162,7 @@ export function betterRun(
 
 function describe(one: Case, values: readonly number[]): string {
   return one.metrics
+    .slice(0, values.length)
     .map((metric, index) => `${metric.suffix} ${formatValue(values[index] ?? 0)} ${metric.unit}`.trim())
     .join(', ')
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { runOrder } from './child.ts'
 import { percentile } from './measure.ts'
+import { processorUs } from './processor.ts'
 import type { Target } from './subject.ts'
 
 describe('a measurement', () => {
@@ -30,6 +31,15 @@ describe('a measurement', () => {
       task: { do: 'block', count: 1 },
     })
     assert.deepEqual(answer, { error: 'this subject cannot block' })
+  })
+
+  test('processor time is that of this process, where there is no server, and grows with its work', () => {
+    const target: Target = { kind: 'sqlite', file: ':memory:', synchronous: 'FULL' }
+    const before = processorUs(target)
+    for (let n = 0; n < 1e6; n++) JSON.parse('{}')
+    const after = processorUs(target)
+    assert.equal(before === undefined, after === undefined)
+    if (before && after) assert.ok(after.client > before.client && after.server === 0)
   })
 
   test('percentiles are values that were measured', () => {

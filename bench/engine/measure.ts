@@ -1,7 +1,8 @@
 /** The measurements: the same code for every subject. Each runs in a process of its own (child.ts). */
 import { readFileSync } from 'node:fs'
 import { type Clock, sleep } from '../../src/base/clock.ts'
-import type { Each, Subject } from './subject.ts'
+import { type ProcessorUs, processorUs } from './processor.ts'
+import type { Each, Subject, Target } from './subject.ts'
 
 export type Task =
   | { do: 'enqueue one by one'; count: number }
@@ -27,7 +28,11 @@ const GAP_MS = 15
 const GAP_STEP = (Math.sqrt(5) - 1) / 2
 
 /** The numbers of a task, the deciding one first. */
-export async function measure(subject: Subject, task: Task, clock: Clock): Promise<number[]> {
+export async function measure(
+  subject: Subject,
+  task: Task,
+  { clock, target }: { clock: Clock; target: Target },
+): Promise<number[]> {
   switch (task.do) {
     case 'enqueue one by one':
       return [await rate(clock, task.count, () => enqueueOneByOne(subject, task.count))]
@@ -40,9 +45,9 @@ export async function measure(subject: Subject, task: Task, clock: Clock): Promi
       await required(subject.block, 'block').call(subject, task.count)
       return []
     case 'drain':
-      return [await drain(subject, task, clock)]
+      return withProcessor(target, task.count, () => drain(subject, task, clock))
     case 'drain together':
-      return [await drainTogether(subject, task.each, clock)]
+      return withProcessor(target, task.count, () => drainTogether(subject, task.each, clock))
     case 'enqueue with keys':
       return [await rate(clock, task.count, () => enqueueWithKeys(subject, task.count))]
     case 'fan in':
@@ -78,6 +83,16 @@ async function fanIn(subject: Subject, count: number, clock: Clock): Promise<num
   await subject.start({ onJobs: () => {} })
   await last.reached
   return [(storedMs - fromMs) / 1000, (clock.monotonicMs() - fromMs) / 1000]
+}
+
+/** The number that `run` gives, and µs a job of processor time: of client and server, and of the server alone. */
+async function withProcessor(target: Target, count: number, run: () => Promise<number>): Promise<number[]> {
+  const before = processorUs(target)
+  const value = await run()
+  const after = processorUs(target)
+  if (!before || !after) return [value]
+  const perJob = (of: keyof ProcessorUs): number => (after[of] - before[of]) / count
+  return [value, perJob('client') + perJob('server'), perJob('server')]
 }
 
 /** Seconds from the start of the workers until nothing is left, whoever did it. */

@@ -9,7 +9,7 @@ export type Database = 'sqlite full' | 'sqlite normal' | 'postgres'
 /** A fresh place for one measurement. Durability is part of it, so that it is equal for all. */
 export type Target =
   | { kind: 'sqlite'; file: string; synchronous: 'FULL' | 'NORMAL' }
-  | { kind: 'postgres'; url: string }
+  | { kind: 'postgres'; url: string; serverPid: number }
 
 export type StartOptions = {
   /** Called as a handler starts, with the number of jobs that it was given. */

@@ -2,7 +2,7 @@
  * The databases of a run: a folder for SQLite files, and one PostgreSQL server that is started when first
  * needed. Each measurement gets a file or a database of its own, and nothing of it stays.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { type PostgresServer, startPostgres } from '../../scripts/postgres.ts'
@@ -15,6 +15,7 @@ export class Workspace {
   readonly #folder = mkdtempSync(join(benchFolder(), 'tidemark-bench-'))
   #server: PostgresServer | undefined
   #opened = 0
+  #serverPid = 0
   /** Of PostgreSQL, once it has run. */
   postgresVersion: string | undefined
 
@@ -28,7 +29,7 @@ export class Workspace {
     const url = new URL(await this.#serverUrl())
     url.pathname = `/${name}`
     await this.#query(url.href, EFFECTS_TABLE)
-    return { kind: 'postgres', url: url.href }
+    return { kind: 'postgres', url: url.href, serverPid: this.#serverPid }
   }
 
   /**
@@ -57,6 +58,10 @@ export class Workspace {
     if (!this.#server) {
       this.#server = await startPostgres()
       await this.#check(this.#server.url)
+      this.#serverPid = Number.parseInt(
+        readFileSync(join(this.#server.folder, 'data', 'postmaster.pid'), 'utf8'),
+        10,
+      )
     }
     return this.#server.url
   }

@@ -46,7 +46,7 @@ const STRANGERS: Record<string, string> = {
 }
 
 /** What all services of a company share: their clients know it, and it knows none of them. */
-const COMPANIES: readonly string[] = ['src/cloud/google/']
+const COMPANIES: readonly string[] = ['src/cloud/aws/', 'src/cloud/google/']
 
 /** Layers that tell people which version they are of, which the package says. */
 const TELLS_VERSION: readonly string[] = ['cli', 'server']

@@ -3,7 +3,7 @@
  * it succeeds and is refused, and each answer's status, type and body are held against the served document.
  */
 import assert from 'node:assert/strict'
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { seededRandom } from '../../src/base/random.ts'
@@ -442,6 +442,45 @@ describe('drive', () => {
     const { people } = await bodyOf('getDriveFilesByIdWho', { params: { id: hits[0].ref } })
     assert.ok(people.some(({ account }: Body) => account === ANN))
     await call('getDriveFilesByIdWho', 404, { params: { id: 'nothing' } })
+    await quiet()
+  })
+})
+
+describe('ingest', () => {
+  test('a pipeline takes messages and lists its folder, and tells what became of each object', async () => {
+    const folder = join(server.world.home, 'drops')
+    mkdirSync(folder)
+    writeFileSync(join(folder, 'a.ndjson'), '{"m":"a wave"}\nno JSON\n')
+    const added = await server.world.run('ingest', 'add', 'drops', '--inbox', '--bucket', `file://${folder}`)
+    assert.equal(added.code, 0, added.stderr)
+    const pipeline = { params: { name: 'drops' } }
+    const nobody = { params: { name: 'nobody' } }
+    assert.equal((await bodyOf('getIngestPipelines')).pipelines[0].pipeline, 'drops')
+    await call('getIngestPipelinesByName', 404, nobody)
+    await until(
+      async () => (await bodyOf('getIngestPipelinesByName', pipeline)).queue === 'inbox',
+      'the server knows the pipeline',
+    )
+    await bodyOf('postIngestPipelinesByNameReconcile', pipeline, 202)
+    await call('postIngestPipelinesByNameReconcile', 404, nobody)
+    const messages = [{ body: 'nobody knows what this is' }]
+    await bodyOf('postIngestPipelinesByNameMessages', { ...pipeline, body: { messages } }, 202)
+    await call('postIngestPipelinesByNameMessages', 404, { ...nobody, body: { messages } })
+    const [object] = await until(async () => {
+      const { items } = await bodyOf('getIngestPipelinesByNameShards', pipeline)
+      return items[0]?.state === 'stored' && items
+    }, 'the object is stored')
+    const shard = { params: { name: 'drops', shard: object.id } }
+    const unknown = { params: { name: 'drops', shard: '0'.repeat(32) } }
+    assert.equal((await bodyOf('getIngestPipelinesByNameShardsByShard', shard)).quarantined, 1)
+    await call('getIngestPipelinesByNameShardsByShard', 404, unknown)
+    assert.equal((await bodyOf('getIngestPipelinesByNameQuarantine', pipeline)).items.length, 1)
+    await bodyOf('postIngestPipelinesByNameShardsByShardReplay', { ...shard, body: {} }, 202)
+    await call('postIngestPipelinesByNameShardsByShardReplay', 404, { ...unknown, body: {} })
+    await until(
+      async () => (await bodyOf('getIngestPipelinesByNameUnparsed', pipeline)).items.length === 1,
+      'the message that nobody understands is told of',
+    )
     await quiet()
   })
 })

@@ -4,6 +4,8 @@
  * the form that the document gives.
  */
 import assert from 'node:assert/strict'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { type Body, Contract } from './contract.ts'
@@ -12,6 +14,7 @@ import { fitting, misfitting, NASTY, text } from './schema-values.ts'
 import { ANN, type ApiServer, BOB, DOCS, startApiServer, TOKEN, until } from './server.ts'
 
 const RUNS = 30
+const PIPELINE = 'drops'
 /** Beyond it the socket refuses, and not the operation. */
 const TARGET_LENGTH_MAX = 12_000
 const GROWTH_BYTES_MAX = 300_000_000
@@ -20,10 +23,13 @@ let server: ApiServer
 let contract: Contract
 /** Values that are really there, and cursors of all lists: the way past the first check. */
 let known: string[]
+/** The id of an object that the pipeline has read. */
+let shard: string
 
 before(async () => {
   server = await startApiServer()
   contract = new Contract(new ApiDocument(await (await server.ask('/api/openapi.json')).json()), server.ask)
+  shard = await addPipeline()
   await until(async () => {
     const { jobs } = (await contract.call('getOverview', 200)).body
     return jobs.ready + jobs.deps + jobs.time + jobs.claimed === 0
@@ -38,6 +44,25 @@ before(async () => {
   )
 })
 after(() => server.close())
+
+/** A pipeline with an object; answers with the object's id. */
+async function addPipeline(): Promise<string> {
+  const folder = join(server.world.home, PIPELINE)
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'a.ndjson'), '{"m":"a wave"}\n')
+  const added = await server.world.run('ingest', 'add', PIPELINE, '--inbox', '--bucket', `file://${folder}`)
+  assert.equal(added.code, 0, added.stderr)
+  const params = { name: PIPELINE }
+  await until(
+    async () => (await contract.call('getIngestPipelinesByName', 200, { params })).body.queue === 'inbox',
+    'the server knows the pipeline',
+  )
+  await contract.call('postIngestPipelinesByNameReconcile', 202, { params })
+  return until(
+    async () => (await contract.call('getIngestPipelinesByNameShards', 200, { params })).body.items[0]?.id,
+    'the object is found',
+  )
+}
 
 type Asked = { path: string; init: RequestInit; isProper: boolean }
 
@@ -137,13 +162,15 @@ function isRemoval({ operationId }: Operation): boolean {
 function realFor(operation: Operation, name: string): fc.Arbitrary<string> | undefined {
   if (isRemoval(operation)) return undefined
   const isFiles = operation.path.startsWith('/api/files/')
+  const isIngest = operation.path.startsWith('/api/ingest/')
   const isMail = /\/mail\/(?:messages|threads)/.test(operation.path)
   const real: Record<string, readonly string[]> = {
     ...{
-      name: isFiles ? [DOCS] : [`mail:${ANN}`, `mail:${BOB}`],
+      name: isFiles ? [DOCS] : isIngest ? [PIPELINE] : [`mail:${ANN}`, `mail:${BOB}`],
       stream: [`mail:${ANN}`],
       account: [ANN, BOB],
       index: ['0', '1'],
+      shard: [shard],
     },
     ...(operation.path === '/api/files/transfers' ? { folder: [DOCS] } : {}),
     id: isMail ? [server.htmlId] : ['1', '2', '3'],

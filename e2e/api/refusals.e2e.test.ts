@@ -98,6 +98,7 @@ const ABSENT: CallInput['params'] = {
   index: 3,
   node: 'i:nobody',
   token: 999_999,
+  shard: '0'.repeat(32),
 }
 const REFUSING: Record<string, Body> = {
   postBadRetry: { ids: [0] },
@@ -117,6 +118,8 @@ const REFUSING: Record<string, Body> = {
   postFilesFoldersByNameConflictsByIdResolve: { keep: 'neither' },
   postFilesFoldersByNameTrashRestore: { id: 5 },
   postDriveSync: { account: '' },
+  postIngestPipelinesByNameMessages: { messages: [] },
+  postIngestPipelinesByNameShardsByShardReplay: { at: [-1] },
   postUsers: { name: '' },
   putUsersById: { role: 'king' },
   postUsersByIdTokens: { label: 5 },
@@ -128,6 +131,7 @@ const NEEDED: Record<string, Body> = {
   postFilesFoldersByNameHeldDeletes: { count: 1 },
   postFilesFoldersByNameConflictsByIdResolve: { keep: 'both' },
   postFilesFoldersByNameTrashRestore: { id: 'x' },
+  postIngestPipelinesByNameMessages: { messages: [{ body: 'x' }] },
 }
 
 describe('another user of this machine, who has no token', () => {

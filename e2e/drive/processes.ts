@@ -33,6 +33,18 @@ export function begin(world: DriveTestWorld, args: string[], settings: Record<st
   return { child, ended, isOver: () => isOver }
 }
 
+/** Of a process, so that it stands still where it holds nothing that others need. */
+export async function standStill({ child }: Life, holdsLock: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    child.kill('SIGSTOP')
+    if (!(await holdsLock())) return
+    child.kill('SIGCONT')
+    await sleep(systemClock, LOOK_MS)
+  }
+  throw new Error(`it held a lock each of ${TRIES_MAX} times`)
+}
+
+const TRIES_MAX = 500
 const LOOK_MS = 10
 
 /** Looks until it is so, or the process is over. */

@@ -3,6 +3,7 @@
  * told of the progress never runs backwards.
  */
 import assert from 'node:assert/strict'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, test } from 'node:test'
 import { ANN, BOB, DATABASES, startDriveWorld } from '../../src/apps/drive/drive-world.suite.ts'
 import { driveStatus } from '../../src/apps/drive/status.ts'
@@ -10,10 +11,14 @@ import { DriveTables } from '../../src/apps/drive/store/tables.ts'
 import { sleep, systemClock } from '../../src/base/clock.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
 import { openLedger } from '../../src/ledger/open.ts'
-import { begin, type Life, until } from './processes.ts'
+import type { FaultRule } from '../../src/sim/fault-rules.ts'
+import { begin, type Life, standStill, until } from './processes.ts'
 
 const DOCUMENTS = 60
 const LEASE_SECONDS = 5
+/** Downloads that a process is answered before it is interrupted. */
+const ANSWERED = 12
+const LATENCY: FaultRule = { do: 'latency', latency: { kind: 'fixed', ms: 40 } }
 
 const SETTINGS = {
   TIDEMARK_GOOGLE_DRIVE_WORKERS_MAX: '2',
@@ -23,6 +28,12 @@ const SETTINGS = {
 type Place = {
   sync: () => Life
   ledger: Ledger
+  /**
+   * A sync that waits for downloads which are not answered: it has indexed some documents, and has work left, however
+   * long somebody takes to interrupt it. Later calls are answered again; `release` answers those that wait.
+   */
+  heldSync: () => Promise<Life>
+  release: () => void
   /** What is indexed by now must not be fetched any more. */
   interrupted: () => Promise<void>
 }
@@ -34,12 +45,24 @@ async function withProcesses(
   const world = await startDriveWorld({
     database,
     drive: { documents: DOCUMENTS, sharing: 'all', kinds: 'text' },
-    sim: { faults: { rules: [{ do: 'latency', latency: { kind: 'fixed', ms: 40 } }] } },
+    sim: { faults: { rules: [LATENCY] } },
   })
   const lives: Life[] = []
   const sync = (): Life => {
     const life = begin(world, ['drive', 'sync', '--json'], SETTINGS)
     lives.push(life)
+    return life
+  }
+  const { faults } = world.sim
+  const heldSync = async (): Promise<Life> => {
+    const before = (await documents(ledger)).length
+    const stall: FaultRule = { do: 'stall', methods: ['files.media', 'files.export'], skip: ANSWERED }
+    faults.set({ rules: [LATENCY, stall] })
+    const life = sync()
+    const isHeld = (): boolean => faults.counts()[1]!.struck > 0
+    await until(life, async () => isHeld() && (await documents(ledger)).length > before)
+    if (life.isOver()) assert.fail(`it ended before: ${(await life.ended).stderr}`)
+    faults.set({ rules: [LATENCY] })
     return life
   }
   const fetches = (): Record<string, number> => {
@@ -55,7 +78,7 @@ async function withProcesses(
     assert.ok(expected.size > 0, 'nothing was indexed before')
   }
   try {
-    await run({ sync, ledger, interrupted })
+    await run({ sync, heldSync, release: () => faults.release(), ledger, interrupted })
     const { backwards, last } = await looks.stop()
     assert.deepEqual(backwards, [])
     assert.deepEqual(last, { [ANN]: DOCUMENTS, [BOB]: DOCUMENTS })
@@ -117,11 +140,9 @@ function lookAgain(ledger: Ledger): Looks {
 for (const database of DATABASES) {
   describe(`on ${database}`, () => {
     test('syncs that are killed one after the other are taken over, each where the last one was', () =>
-      withProcesses(database, async ({ sync, ledger, interrupted }) => {
+      withProcesses(database, async ({ sync, heldSync, interrupted }) => {
         for (let n = 1; n <= 3; n++) {
-          const life = sync()
-          await until(life, async () => (await documents(ledger)).length >= n * 12)
-          assert.ok(!life.isOver(), 'it is killed at work')
+          const life = await heldSync()
           life.child.kill('SIGKILL')
           await life.ended
           await interrupted()
@@ -131,11 +152,10 @@ for (const database of DATABASES) {
       }))
 
     test('a sync that stands still is taken over when its lease is over, and changes nothing when it wakes', () =>
-      withProcesses(database, async ({ sync, ledger, interrupted }) => {
-        const asleep = sync()
-        await until(asleep, async () => (await documents(ledger)).length >= 12)
-        assert.ok(!asleep.isOver(), 'it is stopped at work')
-        asleep.child.kill('SIGSTOP')
+      withProcesses(database, async ({ sync, heldSync, release, ledger, interrupted }) => {
+        const asleep = await heldSync()
+        await standStill(asleep, () => isLocked(ledger))
+        release()
         await interrupted()
         const { code, stderr } = await sync().ended
         assert.equal(code, 0, stderr)
@@ -145,6 +165,27 @@ for (const database of DATABASES) {
         assert.deepEqual(await documents(ledger), before)
       }))
   })
+}
+
+/** Whether anybody is in the middle of writing to the ledger. Those of the test only read. */
+async function isLocked(ledger: Ledger): Promise<boolean> {
+  if (ledger.dialect === 'postgres') {
+    const sql = `SELECT count(*) AS n FROM pg_stat_activity
+                 WHERE datname = current_database() AND backend_xid IS NOT NULL AND pid <> pg_backend_pid()`
+    return Number((await ledger.driver.read((tx) => tx.get<{ n: number }>(sql)))!.n) > 0
+  }
+  const { file } = (await ledger.driver.read((tx) =>
+    tx.get<{ file: string }>(`SELECT file FROM pragma_database_list WHERE name = 'main'`),
+  ))!
+  const own = new DatabaseSync(file, { timeout: 0 })
+  try {
+    own.exec('BEGIN IMMEDIATE; ROLLBACK')
+    return false
+  } catch {
+    return true // busy: somebody writes
+  } finally {
+    own.close()
+  }
 }
 
 /** There are none before the first process has made their table. */

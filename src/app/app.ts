@@ -6,6 +6,7 @@
  * The constant is light: whoever prints `--help` loads all of them. What takes time to load is imported by its functions.
  */
 import type { Section } from '../config/section.ts'
+import type { Tx } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { AccountPart } from './accounts/account-use.ts'
 import type { AppNoun } from './cli/noun.ts'
@@ -20,8 +21,8 @@ export type App<Open extends OpenApp = OpenApp> = AppOpening<Open> & {
   readonly settings: () => Promise<readonly Section[]>
   /** What it makes of these accounts. */
   readonly accounts?: AccountPart
-  /** A user is removed: what it keeps for them goes, where it keeps anything. */
-  readonly forgetUser?: (ledger: Ledger, userId: number) => Promise<void>
+  /** A user is removed: what it keeps for them goes in the same transaction, where it keeps anything. */
+  readonly forgetUser?: (tx: Tx, userId: number) => Promise<void>
   /** For who only looks. What an app keeps in the ledger is made with the first look: ask where it has a stream. */
   readonly look: (ledger: Ledger) => Promise<AppLook>
   /** Its routes, live snapshot and MCP tools. */

@@ -12,6 +12,7 @@ import type { Engine } from '../engine/engine.ts'
 import type { BudgetSpec } from '../engine/index.ts'
 import type { AnyJobKind } from '../engine/kinds.ts'
 import type { AlertInputs } from '../engine/observe/alert-rules.ts'
+import type { MetricFamily } from '../engine/observe/metrics.ts'
 import type { Accounts } from '../ledger/accounts.ts'
 import type { StreamRow } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -47,6 +48,8 @@ export type AppPlace = {
   search: SearchHandle
   clock: Clock
   fetch: Fetch
+  /** The addresses of a host. */
+  resolve: (host: string) => Promise<readonly string[]>
   newId: () => string
   /** There is one once all apps are open: nothing is enqueued before. */
   engine: () => Engine | undefined
@@ -71,6 +74,8 @@ export type OpenApp = AppLook & {
   workersMin?(): number
   /** What it keeps in the ledger besides jobs, for the alert about its size. */
   metadata?(): Promise<NonNullable<AlertInputs['metadata']>>
+  /** For Prometheus, with each scrape; names begin with `tidemark_<app>_`. */
+  metrics?(): Promise<readonly MetricFamily[]>
   /** Begins what every source needs, and goes on so until it is stopped. */
   work(runtime: Runtime, options: WorkOptions): Promise<AppWork>
   /** Takes over what has changed in the configuration and among its sources. */

@@ -24,32 +24,38 @@ export async function readerOf(
 
 /** The pages of one search, and the letters of what is typed for it, are one look. */
 export const NOTED_ONCE_MS = 600_000
-const SUBJECT_CHARS_MAX = 300
 
-/** Writes down that somebody looks at what was kept of others; before anything is looked at. */
+/**
+ * Writes down that somebody looks at what was kept of others; before anything is looked at. The whole of it: what is cut
+ * off, or left out, could be looked at without a trace. How long it may be is said by who reads the request.
+ */
 export function noteLook(
   { users }: { users: Pick<Users, 'note'> },
   user: RequestUser,
   { whose, what }: { whose: string; what: string },
 ): Promise<void> {
-  const subject = `${whose}: ${what}`.slice(0, SUBJECT_CHARS_MAX)
-  return users.note(user, 'view-as', subject, { onceInMs: NOTED_ONCE_MS })
+  return users.note(user, 'view-as', `${whose}: ${what}`, { onceInMs: NOTED_ONCE_MS })
 }
 
 /**
  * The same for what shows an account, or all of a service where none is named: for admins, whose own they need not be.
- * One's own accounts are nobody else's business.
+ * One's own accounts are nobody else's business. What is connected with no account, such as an archive of imported mail,
+ * is the owner's; `names`: what there is of such, where none is named.
  */
 export async function noteAccountLook(
   services: { accounts: Pick<Accounts, 'list'>; users: Pick<Users, 'note' | 'get'> },
   user: RequestUser,
-  { service, account, what }: { service: string; account: string | undefined; what: string },
+  {
+    service,
+    account,
+    names = [],
+    what,
+  }: { service: string; account: string | undefined; names?: readonly string[]; what: string },
 ): Promise<void> {
-  const rows = (await services.accounts.list(service)).filter(
-    ({ name, userId }) => userId !== user.id && (account === undefined || name === account),
-  )
-  if (rows.length === 0) return
-  const [only] = new Set(rows.map(({ userId }) => userId))
-  const whose = account === undefined ? 'everybody' : ((await services.users.get(only!))?.name ?? `#${only}`)
+  const owners = new Map((await services.accounts.list(service)).map(({ name, userId }) => [name, userId]))
+  const looked = account === undefined ? [...owners.keys(), ...names] : [account]
+  const [other] = looked.map((name) => owners.get(name) ?? OWNER_ID).filter((id) => id !== user.id)
+  if (other === undefined) return
+  const whose = account === undefined ? 'everybody' : ((await services.users.get(other))?.name ?? `#${other}`)
   await noteLook(services, user, { whose, what })
 }

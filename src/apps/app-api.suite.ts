@@ -21,7 +21,8 @@ export type AppApi<R> = {
   /** What went wrong inside, of which clients are not told. */
   errors: unknown[]
   request(path: string, init?: RequestInit): Promise<Response>
-  get(path: string): Promise<Answer>
+  /** As the owner, or as the user whose token it is. */
+  get(path: string, token?: string): Promise<Answer>
   post(path: string, body?: unknown): Promise<Answer>
   remove(path: string): Promise<Answer>
   /** With the runtime. */
@@ -42,10 +43,10 @@ export async function appApi<R extends OpenRuntime>(
     token: TOKEN,
     onError: (thrown) => errors.push(thrown),
   })
-  const request = async (path: string, init?: RequestInit): Promise<Response> =>
-    server.app.request(path, withToken(init))
-  const ask = async (path: string, init?: RequestInit): Promise<Answer> => {
-    const answer = await request(path, init)
+  const request = async (path: string, init?: RequestInit, token?: string): Promise<Response> =>
+    server.app.request(path, withToken(init, token))
+  const ask = async (path: string, init?: RequestInit, token?: string): Promise<Answer> => {
+    const answer = await request(path, init, token)
     const type = answer.headers.get('content-type') ?? ''
     const body = type.includes('json') ? await answer.json() : await answer.text()
     return { status: answer.status, type, body }
@@ -55,7 +56,7 @@ export async function appApi<R extends OpenRuntime>(
     services,
     errors,
     request,
-    get: (path) => ask(path),
+    get: (path, token) => ask(path, undefined, token),
     post: (path, body = {}) => ask(path, { method: 'POST', headers, body: JSON.stringify(body) }),
     remove: (path) => ask(path, { method: 'DELETE', headers }),
     async closeApi() {

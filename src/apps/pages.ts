@@ -2,7 +2,8 @@
 import type { AppPages } from '../../web/src/app-pages.ts'
 import { drivePages } from './drive/web/pages.ts'
 import { filesPages } from './files/web/pages.ts'
+import { ingestPages } from './ingest/web/pages.ts'
 import { mailPages } from './mail/web/pages.ts'
 import { searchPages } from './search/web/pages.ts'
 
-export const appPages: readonly AppPages[] = [mailPages, filesPages, drivePages, searchPages]
+export const appPages: readonly AppPages[] = [mailPages, filesPages, drivePages, ingestPages, searchPages]

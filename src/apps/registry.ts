@@ -2,7 +2,8 @@
 import type { App } from '../app/app.ts'
 import { driveApp } from './drive/app.ts'
 import { filesApp } from './files/app.ts'
+import { ingestApp } from './ingest/app.ts'
 import { mailApp } from './mail/app.ts'
 import { searchApp } from './search/app.ts'
 
-export const apps: readonly App[] = [mailApp, filesApp, driveApp, searchApp]
+export const apps: readonly App[] = [mailApp, filesApp, driveApp, ingestApp, searchApp]

@@ -167,6 +167,40 @@ describe('tidemark sim', () => {
     }
   })
 
+  test('--bucket and --queue, --gcs-bucket and --subscription give stores that announce their objects', async () => {
+    const flags = [
+      '--bucket',
+      'logs',
+      '--queue',
+      'arrivals',
+      '--gcs-bucket',
+      'files',
+      '--subscription',
+      'new',
+    ]
+    const running = start(...flags)
+    while (!running.lines.some((line) => line.includes('Ctrl-C'))) await once(running.child.stdout, 'data')
+    const text = running.lines.join('\n')
+    assert.match(text, /A simulated S3 is at .*, with logs\./)
+    assert.match(text, /A simulated Pub\/Sub is at .*, with projects\/tidemark-sim\/subscriptions\/new;/)
+    const url = /AWS_ENDPOINT_URL_SQS='([^']+)'/.exec(text)![1]!
+    const post = (path: string, bucket: string) =>
+      fetch(`${url}/control/${path}`, {
+        method: 'POST',
+        body: JSON.stringify({ bucket, key: 'a', text: 'x' }),
+      })
+    assert.equal((await post('s3/put', 'logs')).status, 200)
+    assert.equal((await post('gcs/put', 'files')).status, 200)
+    const queue = (await (await fetch(`${url}/control/sqs/queues/arrivals`)).json()) as { sent: number }
+    assert.equal(queue.sent, 2, 'the test event and the object')
+    const pubsub = (await (await fetch(`${url}/control/pubsub`)).json()) as {
+      subscriptions: { waiting: number }[]
+    }
+    assert.equal(pubsub.subscriptions[0]?.waiting, 1)
+    running.child.kill('SIGINT')
+    assert.equal(await ended(running), 0)
+  })
+
   test('wrong use is answered with what is allowed, and exit code 2', async () => {
     const cases: [args: string[], said: RegExp][] = [
       [['--fault', 'sunny'], /no fault profile "sunny"[\s\S]*mixed/],

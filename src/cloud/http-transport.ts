@@ -36,7 +36,7 @@ export type TransportOptions = {
 export type Query = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
 
 export type HttpCall = {
-  verb: 'GET' | 'POST'
+  verb: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** Of plain characters: whoever puts something into it encodes it. */
   path: string
   query?: Query
@@ -61,14 +61,29 @@ export class Transport {
 
   /** `read` gets the answer if its status says success; what else there is becomes an error. */
   async send<T>(call: HttpCall, read: (answer: Answer) => Promise<T>, signal?: AbortSignal): Promise<T> {
-    const watch = new SilenceWatch({ ...this.#options, caller: signal })
-    let answer: Answer | undefined
+    const { answer, end } = await this.open(call, signal)
     try {
-      answer = await this.#open(call, watch)
       return await read(answer)
     } finally {
-      answer?.leave()
+      end()
+    }
+  }
+
+  /** The same for an answer that is read bit by bit: whoever opens it ends it. */
+  async open(call: HttpCall, signal?: AbortSignal): Promise<{ answer: Answer; end(): void }> {
+    const watch = new SilenceWatch({ ...this.#options, caller: signal })
+    try {
+      const answer = await this.#open(call, watch)
+      return {
+        answer,
+        end: () => {
+          answer.leave()
+          watch.end()
+        },
+      }
+    } catch (thrown) {
       watch.end()
+      throw thrown
     }
   }
 

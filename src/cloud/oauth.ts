@@ -122,8 +122,8 @@ export type ServiceAccount = {
   clientEmail: string
   /** PEM. */
   privateKey: string
-  /** Whom it acts for, by domain-wide delegation. */
-  subject: string
+  /** Whom it acts for, by domain-wide delegation; left out, it acts for itself. */
+  subject?: string
   scopes: readonly string[]
 }
 

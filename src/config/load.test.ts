@@ -47,6 +47,23 @@ describe('without a file', () => {
         heartbeat_minutes: 10,
       },
       bandwidth: { upload: null, download: null, combined: null, timetable: [] },
+      ingest: {
+        workers_max: 8,
+        commit_seconds: 60,
+        visibility_seconds: 180,
+        extension_seconds: 60,
+        margin_seconds: 4,
+        receive_wait_seconds: 20,
+        batch_bytes: 5_000_000,
+        batch_records: 1_000,
+        record_bytes_max: 1_000_000,
+        expansion_max: 1_000,
+        bad_records_max: 10_000,
+        on_their_way_max: 1_000,
+        unparsed_max: 1_000,
+        window_days: 14,
+        patience_minutes: 10,
+      },
       search: {
         embedding: 'builtin',
         dims: 1_536,
@@ -116,7 +133,7 @@ describe('without a file', () => {
       },
       server: { host: '127.0.0.1', port: 4180, allowed_hosts: [], mcp_write: false },
     })
-    assert.equal(origins.size, 88)
+    assert.equal(origins.size, 103)
     assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
   })
 

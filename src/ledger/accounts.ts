@@ -55,6 +55,15 @@ type AccountRow = {
 
 const COLUMNS = 'id, service, name, settings, state, user_id, created_at'
 
+/** For whoever undoes what an account has left, inside the transaction that does it. */
+export async function hasAccount(
+  tx: Tx,
+  { service, name }: Pick<Account, 'service' | 'name'>,
+): Promise<boolean> {
+  const row = await tx.get('SELECT id FROM accounts WHERE service = ? AND name = ?', [service, name])
+  return row !== undefined
+}
+
 export class Accounts {
   readonly #ledger: Ledger
 

@@ -68,3 +68,15 @@ async function retryStep(
     nextId: last ?? null,
   }
 }
+
+/** An app has settled otherwise what none of its jobs will try again. What a segment has counted stays as it is. */
+export async function forgetBadItem(
+  tx: Tx,
+  { stream, kind, item }: { stream: string; kind: string; item: string },
+): Promise<void> {
+  await tx.run(
+    `DELETE FROM bad_items WHERE stream_id = (SELECT id FROM streams WHERE name = ?) AND kind = ? AND item = ?
+       AND segment_id IS NULL`,
+    [stream, kind, item],
+  )
+}

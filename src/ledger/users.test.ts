@@ -3,7 +3,7 @@ import { after, describe, test } from 'node:test'
 import type { UsageError } from '../base/errors.ts'
 import { Accounts, OWNER_ID } from './accounts.ts'
 import { fileHome, type Home, postgresHome, type Site } from './home.suite.ts'
-import { TOKEN_BYTES, tokenText, Users } from './users.ts'
+import { TOKEN_BYTES, tokenText, Users, usersSchema } from './users.ts'
 
 const DAY_MS = 86_400_000
 const ANN = { name: 'Ann@Example.com', role: 'member' } as const
@@ -115,6 +115,64 @@ function usersContract(home: Home): void {
       await accounts.setUser(id, OWNER_ID)
       await users.remove(ann.id)
       assert.equal(await users.get(ann.id), undefined)
+    })
+
+    withUsers('a user is removed with all that is kept for them, or not at all', async (users) => {
+      const by = { id: OWNER_ID, name: 'owner' }
+      const ann = await users.add(ANN)
+      await users.addToken(ann.id, { label: '', token: tokenOf(1) })
+      const dies = async (): Promise<void> => {
+        throw new Error('the process dies')
+      }
+      await assert.rejects(users.remove(ann.id, { by, forget: dies }), /dies/)
+      assert.equal((await users.byToken(tokenOf(1)))?.id, ann.id)
+      assert.deepEqual(await users.audit({ limit: 10 }), [])
+      const forgotten: number[] = []
+      await users.remove(ann.id, { by, forget: async (_tx, id) => void forgotten.push(id) })
+      assert.deepEqual([forgotten, await users.get(ann.id)], [[ann.id], undefined])
+      const [noted] = await users.audit({ limit: 10 })
+      assert.deepEqual([noted?.action, noted?.subject], ['user-removed', 'ann@example.com'])
+    })
+
+    test('what the first version kept is there, and found by time, after it was brought up to date', async () => {
+      const { ledger, leave } = await home.fresh()
+      try {
+        const [first] = usersSchema(ledger.dialect, ledger.now())
+        await ledger.migrateApp('users', [first!])
+        await ledger.driver.transaction(async (tx) => {
+          await tx.run(
+            `INSERT INTO users(name, role, state, created_at) VALUES ('ann', 'member', 'active', 1)`,
+          )
+          await tx.run(
+            `INSERT INTO user_audit(at, user_id, user_name, action, subject)
+             VALUES (5, 1, 'owner', 'who', 'document 1'), (9, 1, 'owner', 'who', 'document 2')`,
+          )
+        })
+        for (let opened = 0; opened < 2; opened++) {
+          const users = await Users.open(ledger)
+          assert.deepEqual(
+            (await users.list()).map(({ id, name }) => [id, name]),
+            [
+              [OWNER_ID, 'owner'],
+              [OWNER_ID + 1, 'ann'],
+            ],
+          )
+          const noted = await users.audit({ limit: 10 })
+          assert.deepEqual(
+            noted.map(({ subject }) => subject),
+            ['document 2', 'document 1'],
+          )
+        }
+        const indexes =
+          ledger.dialect === 'sqlite' ? 'sqlite_master WHERE name' : 'pg_indexes WHERE indexname'
+        const made = await ledger.driver.read((tx) =>
+          tx.all(`SELECT 1 AS made FROM ${indexes} = 'user_audit_at'`),
+        )
+        assert.equal(made.length, 1)
+        assert.equal(await (await Users.open(ledger)).pruneAudit(6), 1)
+      } finally {
+        await leave()
+      }
     })
 
     withUsers('what was done is listed with the newest first, page by page', async (users) => {

@@ -103,10 +103,7 @@ export class Users {
   static async open(ledger: Ledger): Promise<Users> {
     // Whether a user may go depends on what accounts they have.
     await Accounts.open(ledger)
-    await ledger.migrateApp('users', [
-      schema(ledger.dialect, ledger.now()),
-      ['CREATE INDEX user_audit_at ON user_audit(at)'],
-    ])
+    await ledger.migrateApp('users', usersSchema(ledger.dialect, ledger.now()))
     return new Users(ledger)
   }
 
@@ -180,16 +177,29 @@ export class Users {
     return user
   }
 
-  /** With all tokens. */
-  async remove(id: number): Promise<void> {
+  /**
+   * With all tokens. What else is kept for them goes in the same transaction (`forget`), and so does the note of who did
+   * it: behind a user who is gone nothing could be found that was left.
+   */
+  async remove(
+    id: number,
+    {
+      by,
+      forget,
+    }: { by?: Pick<User, 'id' | 'name'>; forget?: (tx: Tx, userId: number) => Promise<void> } = {},
+  ): Promise<void> {
     refuseOwner(id, 'cannot be removed')
+    const now = this.#ledger.now()
     const removed = await this.#ledger.driver.transaction(async (tx) => {
       const owned = await tx.get<{ n: number }>('SELECT count(*) AS n FROM accounts WHERE user_id = ?', [id])
       if (Number(owned?.n ?? 0) > 0) throw ownsAccounts()
       await tx.run('DELETE FROM user_tokens WHERE user_id = ?', [id])
-      return tx.run('DELETE FROM users WHERE id = ?', [id])
+      await forget?.(tx, id)
+      const row = await tx.get<{ name: string }>('DELETE FROM users WHERE id = ? RETURNING name', [id])
+      if (row && by) await addNote(tx, by, { atMs: now, action: 'user-removed', subject: row.name })
+      return row !== undefined
     })
-    if (removed === 0) throw goneError(id)
+    if (!removed) throw goneError(id)
     this.#changed()
   }
 
@@ -269,14 +279,7 @@ export class Users {
           `SELECT id FROM user_audit WHERE at > ? AND user_id = ? AND action = ? AND subject = ? LIMIT 1`,
           [now - onceInMs, by.id, action, subject],
         ))
-      if (isKnown) return
-      await tx.run('INSERT INTO user_audit(at, user_id, user_name, action, subject) VALUES (?, ?, ?, ?, ?)', [
-        now,
-        by.id,
-        by.name,
-        action,
-        subject,
-      ])
+      if (!isKnown) await addNote(tx, by, { atMs: now, action, subject })
     })
   }
 
@@ -327,6 +330,20 @@ export class Users {
   }
 }
 
+async function addNote(
+  tx: Tx,
+  by: Pick<User, 'id' | 'name'>,
+  { atMs, action, subject }: Pick<AuditEntry, 'atMs' | 'action' | 'subject'>,
+): Promise<void> {
+  await tx.run('INSERT INTO user_audit(at, user_id, user_name, action, subject) VALUES (?, ?, ?, ?, ?)', [
+    atMs,
+    by.id,
+    by.name,
+    action,
+    subject,
+  ])
+}
+
 /** Addresses are the same whatever their case; so are the names here. */
 function plainName(name: string): string {
   return name.trim().toLowerCase()
@@ -336,7 +353,12 @@ function hashOf(token: string): Uint8Array {
   return new Uint8Array(createHash('sha256').update(token).digest())
 }
 
-function schema(dialect: Tx['dialect'], nowMs: number): string[] {
+/** By version. */
+export function usersSchema(dialect: Tx['dialect'], nowMs: number): string[][] {
+  return [firstSchema(dialect, nowMs), ['CREATE INDEX user_audit_at ON user_audit(at)']]
+}
+
+function firstSchema(dialect: Tx['dialect'], nowMs: number): string[] {
   const isLite = dialect === 'sqlite'
   const id = isLite
     ? 'INTEGER PRIMARY KEY AUTOINCREMENT'

@@ -6,6 +6,7 @@
  * it changes in place, so that copies of the runtime see it as well.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
+import { lookup } from 'node:dns/promises'
 import type { AppOpening, AppPlace, OpenApp, OpenRuntime, Origins, Role, Runtime } from '../app/runtime.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { openVault } from '../base/vault.ts'
@@ -53,6 +54,10 @@ export async function openRuntime(input: OpenRuntimeInput): Promise<OpenRuntime>
   }
 }
 
+async function addressesOf(host: string): Promise<string[]> {
+  return (await lookup(host, { all: true })).map(({ address }) => address)
+}
+
 async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }): Promise<OpenRuntime> {
   const { clock, home, env, role, fetch = globalThis.fetch } = input
   const config = structuredClone(input.config)
@@ -79,6 +84,7 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
     search,
     clock,
     fetch,
+    resolve: addressesOf,
     newId: randomUUID,
     engine: () => engine,
     overrides: input.appOverrides ?? {},

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { FakeClock } from '../base/clock.ts'
 import { postgresHome } from '../ledger/home.suite.ts'
+import type { SearchAnswer } from './contract.ts'
 import { ANN, BOB, IndexFixture, onEachDatabase, WordEmbedder } from './index.suite.ts'
 import { postgresDialect } from './postgres/dialect.ts'
-import { searchIndex } from './query/search-index.ts'
+import { type SearchInput, searchIndex } from './query/search-index.ts'
 import { openSearch } from './search.ts'
 import { sqliteDialect } from './sqlite/dialect.ts'
 
@@ -24,6 +25,30 @@ class SteppingClock extends FakeClock {
     this.#looks += 1
     return this.#looks * this.#stepMs
   }
+}
+
+const EARLY_S = 1
+const LATE_S = 5
+
+/** For `alpha`, by a clock of which each look is a step later. */
+async function askStepping(
+  index: IndexFixture,
+  { stepS, ...more }: { stepS: number } & Partial<SearchInput>,
+): Promise<SearchAnswer> {
+  const [query] = await index.embedder.embed(['alpha'])
+  const { model, chance } = index.embedder
+  const { driver } = index.site.ledger
+  const dialect = driver.dialect === 'sqlite' ? sqliteDialect : postgresDialect
+  const input: SearchInput = {
+    text: 'alpha',
+    reader: { principals: [ANN] },
+    limit: 10,
+    nowMs: index.now,
+    accessNowMs: index.now,
+    meaning: { model, chance, query: query! },
+    ...more,
+  }
+  return driver.snapshot((tx) => searchIndex(tx, dialect, input, new SteppingClock(stepS * 1_000)))
 }
 
 onEachDatabase('while the index is written to', (withIndex) => {
@@ -130,31 +155,40 @@ onEachDatabase('while the index is written to', (withIndex) => {
 
   withIndex('a search whose words took long leaves meaning out, and says so', async (index) => {
     await index.put({ ref: 'a', text: 'alpha beta', to_: [ANN] })
-    const [query] = await index.embedder.embed(['alpha'])
-    const { model, chance } = index.embedder
-    const { driver } = index.site.ledger
-    const dialect = driver.dialect === 'sqlite' ? sqliteDialect : postgresDialect
-    const ask = (stepS: number) =>
-      driver.snapshot((tx) =>
-        searchIndex(
-          tx,
-          dialect,
-          {
-            text: 'alpha',
-            reader: { principals: [ANN] },
-            limit: 10,
-            nowMs: index.now,
-            accessNowMs: index.now,
-            meaning: { model, chance, query: query! },
-          },
-          new SteppingClock(stepS * 1_000),
-        ),
-      )
-    const late = await ask(5)
+    const late = await askStepping(index, { stepS: LATE_S })
     assert.deepEqual([late.by, late.total, late.fellBack?.code], [['words'], 1, 'took-too-long'])
-    const early = await ask(1)
+    const early = await askStepping(index, { stepS: EARLY_S })
     assert.deepEqual([early.by, early.total, early.fellBack], [['words', 'meaning'], 1, null])
   })
+
+  withIndex(
+    'pages are by what the first was by, whichever of them is late, and repeat nothing',
+    async (index) => {
+      for (let i = 0; i < 3; i++) await index.put({ ref: `w${i}`, text: `alpha n${i}`, to_: [ANN] })
+      for (let i = 0; i < 3; i++) await index.put({ ref: `m${i}`, text: `beginning n${i}`, to_: [ANN] })
+      for (const [steps, total] of [
+        [[EARLY_S, LATE_S, EARLY_S], 6],
+        [[LATE_S, EARLY_S, EARLY_S], 3],
+      ] as const) {
+        const seen: string[] = []
+        let cursor: string | undefined
+        for (const stepS of steps) {
+          const answer = await askStepping(index, { stepS, cursor, limit: total / 3 })
+          assert.equal(answer.total, total)
+          assert.equal(answer.by.includes('meaning'), total === 6)
+          assert.equal(answer.fellBack === null, total === 6)
+          seen.push(...answer.hits.map(({ ref }) => ref))
+          cursor = answer.nextCursor ?? undefined
+        }
+        assert.deepEqual([seen.length, new Set(seen).size, cursor], [total, total, undefined])
+      }
+      const { nextCursor } = await askStepping(index, { stepS: EARLY_S, limit: 2 })
+      const missing = { missing: { code: 'embedder-failed', text: '' } }
+      const without = askStepping(index, { stepS: EARLY_S, limit: 2, cursor: nextCursor!, meaning: missing })
+      await assert.rejects(without, { code: 'search-changed' })
+    },
+    new WordEmbedder({ beginning: 'alpha' }),
+  )
 })
 
 test('on PostgreSQL a search that takes too long is ended by the server, and refused with that reason', async () => {

@@ -33,6 +33,7 @@ export const DOCUMENT_TYPES = [
   'image',
   'media',
   'archive',
+  'record',
   'other',
 ] as const
 export type DocumentType = (typeof DOCUMENT_TYPES)[number]
@@ -93,6 +94,17 @@ export type Grant = {
   expiresAtMs: number | null
 }
 
+/** All documents of a source whose refs begin with the prefix, which is not empty and whose last character is ASCII. */
+export type RefRange = { source: string; prefix: string }
+
+export type AppendOptions = {
+  /** Who sees them, and how; nobody, until they are revealed, where it is left out. */
+  principal?: string | undefined
+  grant?: Grant | undefined
+  /** Otherwise they are found by their words only. */
+  isEmbedded: boolean
+}
+
 /** Who asks: the accounts through which he may see. */
 export type Reader = { readonly principals: readonly string[] }
 
@@ -113,6 +125,20 @@ export interface IndexWriter {
   sweep(tx: Tx, of: { principal: string; source: string; before: number; folder?: string }): Promise<number>
   /** The document is gone for everybody. */
   remove(tx: Tx, document: DocumentRef): Promise<void>
+  /**
+   * Many that are known to be new, each with a content of its own whose key nobody else has, in few statements. One that
+   * is there already is an error.
+   */
+  append(tx: Tx, documents: readonly NewDocument[], options: AppendOptions): Promise<void>
+  /** A range is seen by a principal from now on. Answers how many documents that are. */
+  reveal(tx: Tx, range: RefRange, principal: string, grant: Grant): Promise<number>
+  /** The principal sees nothing of a range any more; its documents stay until they are removed. */
+  hide(tx: Tx, range: RefRange, principal: string): Promise<number>
+  /** Some of a range that was appended, whoever sees it; answers how many went, none at the end. */
+  removeRange(tx: Tx, range: RefRange, limit: number): Promise<number>
+  countRange(range: RefRange): Promise<number>
+  /** Those of the prefixes with which the ref of some document begins. */
+  knownPrefixes(source: string, prefixes: readonly string[]): Promise<ReadonlySet<string>>
   /** The versions of those that are there, by ref: what is as it was need not be read again. */
   versions(source: string, refs: readonly string[]): Promise<ReadonlyMap<string, string>>
   /** Of a source, what a principal can see, or all, in the order of refs; parts of other documents are left out. */
@@ -191,7 +217,10 @@ export type Why = {
   /** What of the score is whose; they add up to it. */
   score: number
   words: { score: number; found: readonly string[]; missing: readonly string[] } | null
-  /** `isWeak`: so near that it may be about it, and as near as what answers other questions: see STRONG_MIN. */
+  /**
+   * `isWeak`: it has none of the words, and is so near that it may be about it, and as near as what answers other
+   * questions: see STRONG_MIN.
+   */
   meaning: { score: number; similarity: number; isWeak: boolean } | null
   recency: number
   /** Through what the reader may see it. */

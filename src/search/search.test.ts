@@ -191,6 +191,20 @@ onEachDatabase('the index', (withIndex) => {
     new WordEmbedder({ car: 'auto', automobile: 'auto' }),
   )
 
+  withIndex(
+    'what is near by meaning must hold no more than the query without its bare words',
+    async (index) => {
+      await index.put({ ref: 'a', text: 'the pump offer and its budget', type: 'document', to_: [ANN] })
+      await index.put({ ref: 'b', text: 'the pump offer and its price', type: 'document', to_: [ANN] })
+      const asked = '"pump offer" (type:pdf OR budget)'
+      for (const mode of ['auto', 'meaning'] as const) {
+        assert.deepEqual((await index.refs(asked, { mode })).sort(), ['a', 'b'], mode)
+        assert.deepEqual(await index.refs('"pump offer" (type:pdf OR "its price")', { mode }), ['b'], mode)
+      }
+      assert.deepEqual(await index.refs(asked), ['a'])
+    },
+  )
+
   withIndex('contents without vectors are listed with their context, and get them later', async (index) => {
     const writer = index.search
     const document = index.document({ ref: 'a', title: 'Plan', text: ['one', 'two'], to_: [] })

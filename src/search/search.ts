@@ -22,13 +22,14 @@ import type { IndexDialect } from './index/dialect.ts'
 import { SEARCH_APP, searchTables } from './index/tables.ts'
 import { Writer } from './index/writer.ts'
 import { postgresDialect } from './postgres/dialect.ts'
+import { withinTime } from './postgres/time-limit.ts'
 import { parseSearch } from './query/parse.ts'
 import { planOf } from './query/plan.ts'
 import { INDEX_READS, type IndexReads, type ReadName } from './query/reads.ts'
 import { addressesOf, type SearchInput } from './query/search-index.ts'
 import { sqliteDialect } from './sqlite/dialect.ts'
 import type { ReaderThreadData } from './sqlite/reader-thread.ts'
-import { QUESTION_MS_MAX, ReaderThreads, tookTooLong } from './sqlite/reader-threads.ts'
+import { QUESTION_MS_MAX, ReaderThreads } from './sqlite/reader-threads.ts'
 
 export type Search = IndexWriter &
   IndexReader & {
@@ -50,13 +51,10 @@ type Read<N extends ReadName> = (
   clock: Clock,
 ) => Promise<ReadAnswer<N>>
 
-/** PostgreSQL's for a statement that took longer than it may. */
-const CANCELED = '57014'
-
 export type SearchOptions = {
   ledger: Ledger
   embedder?: Embedder
-  /** Of a statement on PostgreSQL; for tests. */
+  /** On PostgreSQL; for tests. */
   questionMsMax?: number
 }
 
@@ -142,8 +140,12 @@ class OpenSearch extends Writer implements Search {
     const { file, clock } = this.#ledger.driver
     if (file === null || file === ':memory:') {
       const read = INDEX_READS[name] as unknown as Read<N>
+      const msMax = this.#questionMsMax
       return this.#ledger.driver.snapshot((tx) =>
-        bounded(tx, this.#questionMsMax, () => read(tx, this.#dialect, args, clock)),
+        // A database in memory is of tests.
+        tx.dialect === 'sqlite'
+          ? read(tx, this.#dialect, args, clock)
+          : withinTime(tx, { msMax, clock }, (timed) => read(timed, this.#dialect, args, clock)),
       )
     }
     const start = () =>
@@ -191,18 +193,6 @@ class OpenSearch extends Writer implements Search {
         },
       }
     }
-  }
-}
-
-/** On PostgreSQL the server ends a statement that takes too long; a database in memory is of tests. */
-async function bounded<T>(tx: Tx, msMax: number, read: () => Promise<T>): Promise<T> {
-  if (tx.dialect === 'sqlite') return read()
-  await tx.run(`SET LOCAL statement_timeout = ${msMax}`)
-  try {
-    return await read()
-  } catch (thrown) {
-    const { cause } = thrown as { cause?: { code?: unknown } }
-    throw cause?.code === CANCELED ? tookTooLong(thrown) : thrown
   }
 }
 

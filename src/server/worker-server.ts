@@ -8,7 +8,7 @@ import { Security, type SecurityOptions } from './security.ts'
 import type { Server } from './server.ts'
 
 export type WorkerServerOptions = Omit<SecurityOptions, 'clock' | 'users'> & {
-  services: Pick<Services, 'engine' | 'ledger' | 'role' | 'clock' | 'users'>
+  services: Pick<Services, 'engine' | 'apps' | 'ledger' | 'role' | 'clock' | 'users'>
   onError?: OnError
 }
 

@@ -83,6 +83,7 @@ export class Faults {
   #hasPartRules = false
   #rulesAdded = 0
   readonly #poison = new Map<string, PoisonMode>()
+  #release = new AbortController()
 
   constructor(options: { seed?: number; clock?: Clock; profiles?: FaultProfiles } = {}) {
     this.#clock = options.clock ?? systemClock
@@ -120,6 +121,16 @@ export class Faults {
 
   clear(): void {
     this.set({ profile: 'none', rules: [], poison: [] })
+  }
+
+  /** Lets calls go on that a stall holds by now. For tests that do something while they are held. */
+  release(): void {
+    this.#release.abort()
+    this.#release = new AbortController()
+  }
+
+  get released(): AbortSignal {
+    return this.#release.signal
   }
 
   poison({ id, mode }: Poison): void {

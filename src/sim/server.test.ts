@@ -81,6 +81,16 @@ describe('a fault on the wire', () => {
     assert.equal(await errorCode(call(PROFILE, { signal: AbortSignal.timeout(60) })), 'TimeoutError')
   })
 
+  test('stalls until it is told to go on, and then answers', async () => {
+    rules({ do: 'stall' })
+    const answer = call(PROFILE)
+    while (sim.faults.counts()[0]!.struck === 0) await new Promise((resolve) => setImmediate(resolve))
+    // It is counted a moment before it is held.
+    const releasing = setInterval(() => sim.faults.release(), 5)
+    const { status } = await answer.finally(() => clearInterval(releasing))
+    assert.equal(status, 200)
+  })
+
   test('stalls for a while, at the start or in the middle, and then goes on', async () => {
     for (const at of ['start', 'middle'] as const) {
       rules({ do: 'stall', ms: 30, at })

@@ -248,11 +248,11 @@ async function writeStream(exchange: Exchange, name: string, pieces: Iterable<Bu
 }
 
 /** Waits for so long, or until the caller gives up. */
-async function hold({ clock, response, signal }: Exchange, ms: number | null): Promise<void> {
+async function hold({ clock, response, signal, faults }: Exchange, ms: number | null): Promise<void> {
   const gone = new AbortController()
   response.once('close', () => gone.abort(new Error('the caller has gone')))
   if (response.destroyed) return
-  const either = AbortSignal.any([signal, gone.signal])
+  const either = AbortSignal.any([signal, gone.signal, faults.released])
   if (ms !== null) return sleep(clock, ms, either).catch(() => {})
   await new Promise<void>((resolve) => either.addEventListener('abort', () => resolve(), { once: true }))
 }

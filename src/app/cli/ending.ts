@@ -164,7 +164,7 @@ export async function pauseOf(
   const { stream, name, account } = source
   const pauses = await runtime.ledger.pauses()
   const own = pauses.find(({ scope, target }) => scope === 'stream' && target === stream)
-  if (own?.code === SIGN_IN && account) {
+  if (own?.code === SIGN_IN && account && app.services.includes(account.service)) {
     const connect = `Connect it again with: tidemark account add ${account.service} --user ${shellWord(account.name)}.`
     const hint = `${connect} The next tidemark ${app.name} sync then goes on where this one was.`
     return { reason: own.reason, hint }

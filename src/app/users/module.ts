@@ -97,9 +97,12 @@ const removeRoute = (apps: readonly App[]): AnyRoute =>
     answer: doneSchema,
     handle: async ({ params, user: by }, services) => {
       const user = await knownUser(services, params.id)
-      await services.users.remove(user.id)
-      for (const app of apps) await app.forgetUser?.(services.ledger, user.id)
-      await services.users.note(by, 'user-removed', user.name)
+      await services.users.remove(user.id, {
+        by,
+        forget: async (tx, id) => {
+          for (const app of apps) await app.forgetUser?.(tx, id)
+        },
+      })
       return done(`The user ${user.name} is removed.`)
     },
   })

@@ -42,6 +42,7 @@ export type HistoryResult = {
 export async function runSharingHistory(seed: number, options: HistoryOptions): Promise<HistoryResult> {
   const { acts, syncEvery, ledgerUrl, faults, kills = 0 } = options
   const random = seededRandom(seed)
+  const weather = faults ? WEATHER : { rules: [] }
   const world = await startDriveWorld({
     users: PEOPLE,
     drive: {
@@ -49,7 +50,7 @@ export async function runSharingHistory(seed: number, options: HistoryOptions): 
       drives: [{ name: 'Legal', members: [{ email: ANN, role: 'organizer' }] }],
       tellsBelow: seed % 2 === 0,
     },
-    sim: { seed, ...(faults && { faults: WEATHER }) },
+    sim: { seed, faults: weather },
     ...(ledgerUrl !== undefined && { ledgerUrl }),
   })
   const place = {
@@ -70,7 +71,7 @@ export async function runSharingHistory(seed: number, options: HistoryOptions): 
       // Processes of their own have the clock of the machine.
       if (kills === 0) world.clock.aheadMs += act.aheadMs ?? 0
       if (n % syncEvery !== 0 && n !== acts) continue
-      if (kills > 0) await killSyncs(world, random, { kills, killed })
+      if (kills > 0) await killSyncs(world, random, { kills, killed, weather })
       await world.wantDomain()
       await (isUntold ? world.relist() : world.sync())
       told.push(isUntold ? '-- everything is listed anew' : '-- sync')
@@ -89,6 +90,8 @@ export async function runSharingHistory(seed: number, options: HistoryOptions): 
 
 /** A process is killed when it has been answered so many calls, and at most so much later. */
 const KILL_CALLS_MAX = 40
+/** Every other one waits for an answer when it is killed, behind so many calls: fewer than any first sync has. */
+const HELD_CALLS_MAX = 8
 const KILL_MS_MAX = 40
 const LOOK_MS = 3
 /** What of the syncs lists everything anew, so that processes are killed in listings, too. */
@@ -96,12 +99,14 @@ const RELIST_SHARE = 0.3
 
 /**
  * `tidemark drive sync` as a process that is killed while it works, or ends before. It is killed by what it has asked of
- * Drive, and not by the time that it has had: how long a process takes to begin depends on the machine.
+ * Drive, and not by the time that it has had: how long a process takes to begin depends on the machine. Of two, the first
+ * is not answered any more from some call on: so it is at work when it is killed, however slow the machine is. The other
+ * may be anywhere, also in a transaction.
  */
 async function killSyncs(
   world: DriveTestWorld,
   random: Random,
-  { kills, killed }: { kills: number; killed: KillCounts },
+  { kills, killed, weather }: { kills: number; killed: KillCounts; weather: FaultsInput },
 ): Promise<void> {
   await world.stop()
   const env = {
@@ -115,20 +120,26 @@ async function killSyncs(
   }
   for (let n = 0; n < kills; n++) {
     const args = ['drive', 'sync', '--json', ...(random() < RELIST_SHARE ? ['--relist'] : [])]
-    const calls = world.sim.log.served + 1 + Math.floor(random() * KILL_CALLS_MAX)
-    const laterMs = random() * KILL_MS_MAX
+    const isHeld = n % 2 === 0
+    const skip = Math.floor(random() * (isHeld ? HELD_CALLS_MAX : KILL_CALLS_MAX))
+    const calls = world.sim.log.served + 1 + skip
+    const laterMs = isHeld ? 0 : random() * KILL_MS_MAX
+    world.sim.faults.set({ rules: isHeld ? [{ do: 'stall', skip }] : [] })
     const child = spawn(BIN, args, { env, stdio: 'ignore' })
     let isOver = false
     const ended = once(child, 'close').then(() => {
       isOver = true
     })
-    while (!isOver && world.sim.log.served < calls) await sleep(systemClock, LOOK_MS)
+    const isDue = (): boolean =>
+      isHeld ? world.sim.faults.counts()[0]!.struck > 0 : world.sim.log.served >= calls
+    while (!isOver && !isDue()) await sleep(systemClock, LOOK_MS)
     await Promise.race([ended, sleep(systemClock, laterMs)])
     const hadEnded = isOver
     child.kill('SIGKILL')
     await ended
     killed[hadEnded ? 'ended' : await leftBy(world, child.pid!)] += 1
   }
+  world.sim.faults.set(weather)
   await world.open()
 }
 

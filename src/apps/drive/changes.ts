@@ -68,7 +68,7 @@ async function takeInChanges(
 ): Promise<void> {
   const { account, drive } = feed
   const { gone, files, inDomain } = await sorted(kinds, job, feed, changes)
-  const all = [...gone.keys(), ...files.map(({ id }) => id)]
+  const all = [...gone.keys(), ...[...files, ...inDomain].map(({ id }) => id)]
   const known = await kinds.tables.access(account, drive, all)
   const knownInDomain =
     drive === '' ? await kinds.tables.access(account, DOMAIN, all) : new Map<string, Known>()
@@ -100,8 +100,10 @@ async function takeInChanges(
   const trashed = changes.flatMap(({ file }) => (file?.trashed ? [file.id] : []))
   const jobs = [...found.jobs, ...foundInDomain.jobs]
   const lookedAt = { known, knownInDomain }
-  const { listed, left } = await takeInDocuments(kinds, job, feed, {
+  const { left, ...rest } = await takeInDocuments(kinds, job, feed, {
+    domain,
     listed: found.listed,
+    inDomain: foundInDomain.listed,
     gone,
     trashed,
     lookedAt,
@@ -119,17 +121,9 @@ async function takeInChanges(
     ...(drive === '' ? { cursor: nextToken } : {}),
     effects: async (tx) => {
       await wantBelow(tx, feed, others)
-      await takeIn(tx, index, { account, drive, generation: Number(feed.generation) }, listed)
-      const taken: { tookMs: number | null }[] = []
-      if (domain) {
-        const generation = Number(domain.generation)
-        await takeIn(tx, index, { account, drive: DOMAIN, generation }, foundInDomain.listed)
-        const elsewhere = files.filter(({ id }) => knownInDomain.has(id)).map(({ id }) => id)
-        await takeAway(tx, index, { account, drive: DOMAIN }, [...elsewhere, ...left.keys()])
-        const moved = inDomain.filter(({ id }) => known.has(id)).map(({ id }) => id)
-        await takeAway(tx, index, { account, drive }, moved)
-      }
-      taken.push(...(await takeAwayTimed(tx, index, { account, drive }, { gone: left, nowMs })))
+      await takeInFound(tx, index, feed, { ...rest, domain, lookedAt })
+      if (domain) await takeAway(tx, index, { account, drive: DOMAIN }, [...left.keys()])
+      const taken = await takeAwayTimed(tx, index, { account, drive }, { gone: left, nowMs })
       await takeFromAll(
         tx,
         index,
@@ -147,6 +141,30 @@ async function takeInChanges(
   })
 }
 
+type Found = {
+  listed: Listed[]
+  /** What is found only because everybody of the domain may find it. */
+  inDomain: Listed[]
+}
+
+/** What is in one of the two is not in the other any more. */
+async function takeInFound(
+  tx: Tx,
+  index: IndexWriter,
+  { account, drive, generation }: FeedRow,
+  { listed, inDomain, domain, lookedAt }: Found & { domain: FeedRow | undefined; lookedAt: LookedAt },
+): Promise<void> {
+  await takeIn(tx, index, { account, drive, generation: Number(generation) }, listed)
+  if (!domain) return
+  const { known, knownInDomain } = lookedAt
+  const knownOf = (some: Listed[], before: ReadonlyMap<string, Known>): string[] =>
+    some.filter(({ id }) => before.has(id)).map(({ id }) => id)
+  const into = { account, drive: DOMAIN, generation: Number(domain.generation) }
+  await takeIn(tx, index, into, inDomain)
+  await takeAway(tx, index, { account, drive: DOMAIN }, knownOf(listed, knownInDomain))
+  await takeAway(tx, index, { account, drive }, knownOf(inDomain, known))
+}
+
 type LookedAt = { known: ReadonlyMap<string, Known>; knownInDomain: ReadonlyMap<string, Known> }
 
 /**
@@ -157,17 +175,25 @@ type LookedAt = { known: ReadonlyMap<string, Known>; knownInDomain: ReadonlyMap<
 async function takeInDocuments(
   kinds: DriveKinds,
   job: RunContext<AccountPayload>,
-  { account, drive, generation }: FeedRow,
-  page: { listed: Listed[]; gone: Sorted['gone']; trashed: readonly string[]; lookedAt: LookedAt },
-): Promise<{ listed: Listed[]; left: Sorted['gone'] }> {
-  const { listed, gone, trashed } = page
-  const { known, knownInDomain } = page.lookedAt
+  feed: FeedRow,
+  page: Found & {
+    domain: FeedRow | undefined
+    gone: Sorted['gone']
+    trashed: readonly string[]
+    lookedAt: LookedAt
+  },
+): Promise<Found & { left: Sorted['gone'] }> {
+  const { account, drive } = feed
+  const { listed, inDomain, gone, trashed, domain, lookedAt } = page
+  const { known, knownInDomain } = lookedAt
   const index = await kinds.index()
   const documents = partsOf(listed.filter(({ isFolder }) => !isFolder))
+  const inDomainParts = partsOf(inDomain.filter(({ isFolder }) => !isFolder))
   const isDocument = (id: string): boolean =>
     known.get(id)?.isFolder !== true && knownInDomain.get(id)?.isFolder !== true
   const lost = partsOf([...gone].filter(([id]) => isDocument(id)).map((one) => ({ one, sizeBytes: null })))
-  if (documents.length <= 1 && lost.length <= 1) return { listed, left: gone }
+  if (Math.max(documents.length, inDomainParts.length, lost.length) <= 1)
+    return { listed, inDomain, left: gone }
   for (const part of lost) {
     const some = new Map(part.map(({ one }) => one))
     await job.commit({
@@ -187,12 +213,16 @@ async function takeInDocuments(
       },
     })
   }
-  for (const part of documents) {
-    const into = { account, drive, generation: Number(generation) }
-    await job.commit({ effects: (tx) => takeIn(tx, index, into, part) })
+  const parts: Found[] = [
+    ...documents.map((part) => ({ listed: part, inDomain: [] })),
+    ...inDomainParts.map((part) => ({ listed: [], inDomain: part })),
+  ]
+  for (const part of parts) {
+    await job.commit({ effects: (tx) => takeInFound(tx, index, feed, { ...part, domain, lookedAt }) })
   }
   return {
     listed: listed.filter(({ isFolder }) => isFolder),
+    inDomain: inDomain.filter(({ isFolder }) => isFolder),
     left: new Map([...gone].filter(([id]) => !isDocument(id))),
   }
 }

@@ -8,7 +8,7 @@ export const searchApp: App<OpenSearchApp> = {
   services: [],
   open: async (place) => (await import('./open.ts')).openSearchApp(place),
   settings: async () => [(await import('../../config/settings.ts')).searchSection],
-  forgetUser: async (ledger, userId) => (await import('./store.ts')).forgetUser(ledger, userId),
+  forgetUser: async (tx, userId) => (await import('./store.ts')).forgetUser(tx, userId),
   look: async () => ({}),
   server: async () => (await import('./api/module.ts')).searchModule,
   demo: async () => (await import('./demo/demo.ts')).searchDemo,

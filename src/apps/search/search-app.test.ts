@@ -90,6 +90,32 @@ describe('searching as a team', () => {
     )
   })
 
+  test('searches that differ in any word, filter or mode are looks of their own, written down whole', async () => {
+    const { users } = world.runtime
+    const before = (await users.audit({ limit: 100 })).length
+    const long = 'x'.repeat(1_900)
+    const asked = [
+      `q=${long} OR salary`,
+      `q=${long} OR divorce`,
+      `q=${long} OR divorce`,
+      'q=pay&owner=ann&owner=eve',
+      'q=pay&owner=eve&type=document',
+      'q=pay&mode=words',
+    ]
+    for (const query of asked) await json(TOKEN, `/api/search?${encodeURI(query)}&as=bob`)
+    const noted = await users.audit({ limit: 100 })
+    assert.deepEqual(
+      noted.slice(0, noted.length - before).map(({ subject }) => subject),
+      [
+        'bob: searched pay (only by words)',
+        'bob: searched pay (only type "document", owner "eve")',
+        'bob: searched pay (only owner "ann" or "eve")',
+        `bob: searched ${long} OR divorce`,
+        `bob: searched ${long} OR salary`,
+      ],
+    )
+  })
+
   test('who looked is forgotten after a year, with the other logs', async () => {
     const { users, ledger, engine } = world.runtime
     const before = await users.audit({ limit: 100 })

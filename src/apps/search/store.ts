@@ -1,6 +1,7 @@
 /** What a user searched for lately, and what they keep to search again. The tables are those of the index. */
 import type { Search } from '../../app/search.ts'
 import { UsageError } from '../../base/errors.ts'
+import type { Tx } from '../../ledger/contract.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { SEARCH_APP } from '../../search/index/tables.ts'
 
@@ -94,12 +95,10 @@ export class OwnSearches {
 }
 
 /** All that was kept for a user. Makes no tables where nobody has searched yet. */
-export async function forgetUser(ledger: Ledger, userId: number): Promise<void> {
-  await ledger.driver.transaction(async (tx) => {
-    const made = await tx.get(`SELECT 1 AS made FROM app_schemas WHERE app = ? AND version > 0`, [SEARCH_APP])
-    if (!made) return
-    for (const table of ['search_saved', 'search_recent']) {
-      await tx.run(`DELETE FROM ${table} WHERE user_id = ?`, [userId])
-    }
-  })
+export async function forgetUser(tx: Tx, userId: number): Promise<void> {
+  const made = await tx.get(`SELECT 1 AS made FROM app_schemas WHERE app = ? AND version > 0`, [SEARCH_APP])
+  if (!made) return
+  for (const table of ['search_saved', 'search_recent']) {
+    await tx.run(`DELETE FROM ${table} WHERE user_id = ?`, [userId])
+  }
 }

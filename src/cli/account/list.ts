@@ -79,6 +79,8 @@ async function accountRows(
   const rows = []
   for (const account of await accounts.list()) {
     const service = await findService(account.service)
+    // Of an app's own, such as a pipeline: the app lists what it has.
+    if (!service) continue
     const uses = await usesOf(apps, account.service)
     const level = vault && service && (await levelOfAccount(service, { accounts, vault, account }))
     rows.push({

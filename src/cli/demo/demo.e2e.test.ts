@@ -25,6 +25,10 @@ const MESSAGES_WITH_BAD = 1_000
 const BALANCED =
   /Everything is settled: ([\d,]+) listed = ([\d,]+) stored \+ ([\d,]+) gone \+ ([\d,]+) skipped \+ ([\d,]+) bad\./
 
+/** What nobody announced is listed, what came twice is there once, and of what is broken only that is bad. */
+const INGESTED =
+  /demo-bucket: bucket lists 9 = 8 stored \+ 0 skipped \+ 1 bad \+ 0 on their way\. demo-folder: /
+
 const processes = new Processes()
 after(() => processes.close())
 
@@ -78,6 +82,7 @@ describe('tidemark demo', () => {
     const [listed, stored, gone, skipped, bad] = booksOf(stdout) as [number, number, number, number, number]
     assert.deepEqual([listed, stored + gone + skipped + bad], [MESSAGES_WITH_BAD, MESSAGES_WITH_BAD])
     assert.equal(bad, 2)
+    assert.match(stdout, INGESTED)
     assert.deepEqual(
       readdirSync(processes.folder).filter((name) => name.startsWith('tidemark-demo-')),
       [],
@@ -94,14 +99,25 @@ describe('tidemark demo', () => {
       .trim()
       .split('\n')
       .map(
-        (line) => JSON.parse(line) as { type: string; mail?: { stored: number }; files?: { name: string } },
+        (line) =>
+          JSON.parse(line) as {
+            type: string
+            mail?: { stored: number }
+            files?: { name: string }
+            ingest?: { pipelines: { records: number; quarantined: number }[] }
+          },
       )
     // How often it tells of its way depends on how long that takes.
     const types = new Set(lines.map(({ type }) => type))
     const known = new Set(['ready', 'progress', 'summary', ...apps.map(({ name }) => name)])
     assert.deepEqual([...types.difference(known)], [])
-    const { mail, files } = lines.at(-1)!
+    const { mail, files, ingest } = lines.at(-1)!
     assert.deepEqual([mail?.stored, files?.name], [60, 'OneDrive'])
+    assert.deepEqual(
+      ingest?.pipelines.map(({ quarantined }) => quarantined),
+      [1, 0],
+    )
+    assert.ok(ingest.pipelines.every(({ records }) => records > 0))
 
     rmSync(join(home, 'demo-arrivals.jsonl'), { force: true })
     mkdirSync(join(home, 'demo-arrivals.jsonl'))
@@ -123,6 +139,7 @@ describe('tidemark demo', () => {
     assert.equal(await last.ended, 0, last.stderr())
     assert.match(last.stdout(), /It goes on in .*killed where it was/)
     assert.deepEqual(booksOf(last.stdout()), [MESSAGES, MESSAGES, 0, 0, 0])
+    assert.match(last.stdout(), INGESTED)
   })
 
   test('mail keeps arriving, a folder is kept in step with a OneDrive that is alive, and all is there again after a kill', async () => {

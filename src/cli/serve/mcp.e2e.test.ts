@@ -100,6 +100,7 @@ describe('tidemark mcp', () => {
           'drive_status',
           'files_find',
           'files_status',
+          'ingest_status',
           'mail_message',
           'mail_search',
           'mail_thread',
@@ -136,7 +137,7 @@ describe('tidemark mcp', () => {
     await answer(2)
     child.stdin.write('this is no JSON\n')
     send({ id: 3, method: 'tools/list' })
-    assert.equal((await answer(3)).result?.tools?.length, 11)
+    assert.equal((await answer(3)).result?.tools?.length, 12)
     child.stdin.end()
     assert.equal(await ended, 0, said.stderr)
     assert.deepEqual(
@@ -184,7 +185,7 @@ describe('tidemark mcp', () => {
         requestInit: { headers: { authorization: `Bearer ${world.token}` } },
       }),
     )
-    assert.equal((await remote.listTools()).tools.length, 11)
+    assert.equal((await remote.listTools()).tools.length, 12)
     assert.match((await call(remote, 'mail_search', { query: 'quagga' })).text, /just arrived/)
     await remote.close()
     server.child.kill('SIGTERM')

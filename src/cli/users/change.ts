@@ -37,11 +37,14 @@ export async function changeUser(
 }
 
 export async function removeUser(context: CliContext, name: string): Promise<void> {
-  await withUsers(context, async ({ users, ledger }) => {
+  await withUsers(context, async ({ users }) => {
     const user = await findUser(users, name)
-    await users.remove(user.id)
-    for (const app of apps) await app.forgetUser?.(ledger, user.id)
-    await users.note(OWNER, 'user-removed', user.name)
+    await users.remove(user.id, {
+      by: OWNER,
+      forget: async (tx, id) => {
+        for (const app of apps) await app.forgetUser?.(tx, id)
+      },
+    })
     if (context.output.json) context.output.value({ name: user.name, removed: true })
     else context.output.line(`The user ${user.name} is removed.`)
   })

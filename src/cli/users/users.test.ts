@@ -147,6 +147,7 @@ describe('the whole API', () => {
           return Number((await world.ledger.driver.read((tx) => tx.get<{ n: number }>(sql)))!.n)
         }),
       )
+    const onLedger = (sql: string): Promise<number> => world.ledger.driver.transaction((tx) => tx.run(sql))
     await owner('/api/search/saved')
     const before = await kept()
     for (const name of ['zoe', 'zac']) {
@@ -157,9 +158,19 @@ describe('the whole API', () => {
       const own = world.as(((await made.json()) as { token: string }).token)
       assert.equal((await send(own, 'POST', '/api/search/saved', { name: 'a', query: 'b' })).status, 200)
       assert.equal((await send(own, 'POST', '/api/search/recent', { text: 'b' })).status, 200)
-      assert.notDeepEqual(await kept(), before)
-      if (name === 'zoe') assert.equal((await send(owner, 'DELETE', `/api/users/${id}`)).status, 200)
-      else assert.equal((await runHere(['users', 'remove', name], { TIDEMARK_HOME: home })).code, 0)
+      const full = await kept()
+      assert.notDeepEqual(full, before)
+      const remove = async (): Promise<boolean> =>
+        name === 'zoe'
+          ? (await send(owner, 'DELETE', `/api/users/${id}`)).status === 200
+          : (await runHere(['users', 'remove', name], { TIDEMARK_HOME: home })).code === 0
+      await onLedger(
+        `CREATE TRIGGER fails BEFORE DELETE ON search_recent BEGIN SELECT RAISE(ABORT, 'no'); END`,
+      )
+      assert.equal(await remove(), false)
+      assert.deepEqual(await kept(), full, 'where not all can be forgotten, nothing is')
+      await onLedger('DROP TRIGGER fails')
+      assert.equal(await remove(), true)
       assert.deepEqual(await kept(), before)
     }
   })

@@ -26,7 +26,7 @@ const RATE_REASONS =
 const RATE_WORDS =
   /quota exceeded|rate limit exceeded|rate-limit exceeded|too many concurrent|too many requests|limit exceeded \(e\.g\. check quota\)|bandwidth|resource has been exhausted/i
 /** Asked to slow down: 403 and 429 alike, in the fields or only in the words. */
-function isRateLimit(google: GoogleError | undefined, body: string): boolean {
+export function isRateLimit(google: GoogleError | undefined, body: string): boolean {
   if (!google) return RATE_WORDS.test(body.slice(0, TEXT_MAX * 10))
   if (google.status === 'RESOURCE_EXHAUSTED' || google.reasons.some((one) => RATE_REASONS.test(one)))
     return true
@@ -60,7 +60,7 @@ export function googleError(body: string): GoogleError | undefined {
   return { message: plainText(message), status, reasons, locations }
 }
 
-function googleRetryAfter(answer: ErrorAnswer, google: GoogleError | undefined): number | undefined {
+export function googleRetryAfter(answer: ErrorAnswer, google: GoogleError | undefined): number | undefined {
   return longestWait([
     headerWait(answer.headers, answer.nowMs),
     messageWait(google?.message ?? '', answer.nowMs),

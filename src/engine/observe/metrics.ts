@@ -75,20 +75,41 @@ async function read({ stats, window, budgets, tallies }: MetricSources): Promise
   return { stats: stats.snapshot(), window: window(), budgets: budgets(), tallies: counted, ledgerUp }
 }
 
+/** A metric with all its values: for who has them at hand when it is scraped. */
+export type MetricFamily = {
+  name: string
+  type: 'counter' | 'gauge'
+  help: string
+  samples: readonly { labels?: Record<string, string>; value: number }[]
+}
+
+export async function metricsText(families: readonly MetricFamily[]): Promise<string> {
+  const definitions = families.map(({ samples, ...about }) => ({ ...about, samples: () => [...samples] }))
+  return (await registryOf(definitions)).metrics()
+}
+
 type Sample = { labels?: Record<string, string | number>; value: number; metricName?: string }
 type MetricType = 'counter' | 'gauge' | 'summary' | 'histogram'
 type Definition = { name: string; type: MetricType; help: string; samples: (scrape: Scrape) => Sample[] }
 
 /** prom-client takes 41 ms to load, so only who is scraped loads it. */
-async function createRegistry(scrape: () => Scrape): Promise<Registry> {
+async function registryOf(
+  definitions: readonly (Omit<Definition, 'samples'> & { samples: () => Sample[] })[],
+): Promise<Registry> {
   const { Registry: RegistryClass } = await import('prom-client')
   const registry = new RegistryClass()
-  for (const { samples, ...about } of DEFINITIONS) {
+  for (const { samples, ...about } of definitions) {
     // What a registry asks of a metric: its name, and its values when it is scraped.
-    const metric = { ...about, get: async () => ({ ...about, values: samples(scrape()), aggregator: 'sum' }) }
+    const metric = { ...about, get: async () => ({ ...about, values: samples(), aggregator: 'sum' }) }
     registry.registerMetric(metric as unknown as Metric)
   }
   return registry
+}
+
+function createRegistry(scrape: () => Scrape): Promise<Registry> {
+  return registryOf(
+    DEFINITIONS.map(({ samples, ...about }) => ({ ...about, samples: () => samples(scrape()) })),
+  )
 }
 
 function perKind(help: string, name: string, what: JobHappening): Definition {

@@ -59,6 +59,8 @@ export type NearChunk = { contentId: number; n: number; similarity: number; docI
 export interface IndexDialect {
   /** In the place of what the document had. */
   putWords(tx: Tx, docId: number, words: DocumentWords): Promise<void>
+  /** Of documents that had none. */
+  addWords(tx: Tx, documents: readonly { docId: number; words: DocumentWords }[]): Promise<void>
   dropWords(tx: Tx, docId: number): Promise<void>
   putVectors(tx: Tx, vectors: StoredVectors): Promise<void>
   /** Of all models. */

@@ -15,7 +15,10 @@ export async function embeddedShare(ledger: Ledger, model: string): Promise<Embe
       Number((await tx.get<{ n: number }>(sql, params))?.n ?? 0)
     const ofModel = `SELECT count(*) AS n FROM search_embedded e JOIN search_models m ON m.id = e.model_id WHERE m.name`
     return {
-      contents: await count(`SELECT count(*) AS n FROM search_contents WHERE chunk_count > 0`, []),
+      contents: await count(
+        `SELECT count(*) AS n FROM search_contents WHERE chunk_count > 0 AND is_embedded = 1`,
+        [],
+      ),
       embedded: await count(`${ofModel} = ?`, [model]),
       others: await count(`${ofModel} <> ?`, [model]),
     }

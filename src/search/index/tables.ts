@@ -30,6 +30,7 @@ export function searchTables(dialect: Dialect): string[][] {
       ...personalTables(dialect),
     ],
     dialect === 'sqlite' ? [] : postgresHolders(),
+    embeddedColumn(dialect),
   ]
 }
 
@@ -97,6 +98,15 @@ function contentTables(dialect: Dialect): string[] {
   ]
 }
 
+/** Version 2: contents that are found by their words only, however many of them there are. */
+function embeddedColumn(dialect: Dialect): string[] {
+  const w = words(dialect)
+  return [
+    `ALTER TABLE search_contents ADD COLUMN is_embedded ${w.int} NOT NULL DEFAULT 1`,
+    `CREATE INDEX search_contents_embedded ON search_contents(id) WHERE is_embedded = 1`,
+  ]
+}
+
 /**
  * Words come folded, with blanks between them: the ascii tokenizer leaves them as they are. Contentless: the texts are
  * in the chunks already.
@@ -137,18 +147,14 @@ function postgresTables(): string[] {
 }
 
 /**
- * A word of the vocabulary names a few documents that have it, and goes with the last of them that does. Before, words
- * were never taken out.
+ * A word of the vocabulary names a few documents that have it, and goes with the last of them that does. Words from
+ * before, and those that processes of the earlier version still bring, name none and are never taken out, as before: to
+ * find their documents, a step would have to go through the words of all, which may take longer than a statement may.
  */
 function postgresHolders(): string[] {
   return [
-    `DROP TABLE search_vocabulary`,
-    // Not unique: two that bring the same new word at once need not wait for each other.
-    `CREATE TABLE search_vocabulary (word TEXT COLLATE "C" NOT NULL, doc_id BIGINT NOT NULL)`,
-    `INSERT INTO search_vocabulary(word, doc_id) SELECT lexeme, min(w.doc_id)
-     FROM search_words w, unnest(w.words) AS t(lexeme) WHERE lexeme NOT LIKE '_:%' GROUP BY lexeme`,
-    `CREATE INDEX search_vocabulary_word ON search_vocabulary(word)`,
-    `CREATE INDEX search_vocabulary_document ON search_vocabulary(doc_id)`,
+    `ALTER TABLE search_vocabulary ADD COLUMN doc_id BIGINT`,
+    `CREATE INDEX search_vocabulary_document ON search_vocabulary(doc_id) WHERE doc_id IS NOT NULL`,
   ]
 }
 

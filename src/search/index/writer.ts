@@ -7,10 +7,21 @@
  */
 import { TidemarkError } from '../../base/errors.ts'
 import type { Tx } from '../../ledger/contract.ts'
-import type { Content, ContentToEmbed, DocumentRef, Grant, IndexWriter, NewDocument } from '../contract.ts'
+import type {
+  AppendOptions,
+  Content,
+  ContentToEmbed,
+  DocumentRef,
+  Grant,
+  IndexWriter,
+  NewDocument,
+  RefRange,
+} from '../contract.ts'
 import { chunkContext } from '../contract.ts'
-import { type DocumentWords, type IndexDialect, places } from './dialect.ts'
-import { wordsOf } from './words.ts'
+import { appendDocuments, countRange, hideRange, knownPrefixes, removeRange, revealRange } from './bulk.ts'
+import { type IndexDialect, places } from './dialect.ts'
+import { clean, columnsOf } from './document-row.ts'
+import { type ChunkWords, documentWords } from './document-words.ts'
 
 /** What reads outside of a transaction goes through here; `prepare` makes the tables where they are missing. */
 export type WriterSurroundings = {
@@ -134,6 +145,39 @@ export class Writer implements IndexWriter {
     for (const { id } of await withParts(tx, document)) await this.#drop(tx, id)
   }
 
+  async append(tx: Tx, documents: readonly NewDocument[], options: AppendOptions): Promise<void> {
+    this.#assertPrepared()
+    if (documents.length === 0) return
+    const principalId = options.principal === undefined ? null : await this.#principal(tx, options.principal)
+    await appendDocuments(tx, this.#dialect, documents, { ...options, principalId })
+  }
+
+  async reveal(tx: Tx, range: RefRange, principal: string, grant: Grant): Promise<number> {
+    this.#assertPrepared()
+    return revealRange(tx, range, await this.#principal(tx, principal), grant)
+  }
+
+  async hide(tx: Tx, range: RefRange, principal: string): Promise<number> {
+    this.#assertPrepared()
+    const who = await findPrincipal(tx, principal)
+    return who === undefined ? 0 : hideRange(tx, range, who)
+  }
+
+  async removeRange(tx: Tx, range: RefRange, limit: number): Promise<number> {
+    this.#assertPrepared()
+    return removeRange(tx, this.#dialect, range, limit)
+  }
+
+  async countRange(range: RefRange): Promise<number> {
+    await this.#around.prepare()
+    return this.#around.read((tx) => countRange(tx, range))
+  }
+
+  async knownPrefixes(source: string, prefixes: readonly string[]): Promise<ReadonlySet<string>> {
+    await this.#around.prepare()
+    return new Set(await this.#around.read((tx) => knownPrefixes(tx, source, prefixes)))
+  }
+
   async versions(source: string, refs: readonly string[]): Promise<ReadonlyMap<string, string>> {
     await this.#around.prepare()
     const versions = new Map<string, string>()
@@ -180,7 +224,7 @@ export class Writer implements IndexWriter {
     return this.#around.read(async (tx) => {
       const rows = await tx.all<{ id: number; title: string; chunk_count: number }>(
         `SELECT c.id, c.title, c.chunk_count FROM search_contents c
-         WHERE c.chunk_count > 0 AND NOT EXISTS (SELECT 1 FROM search_embedded e
+         WHERE c.chunk_count > 0 AND c.is_embedded = 1 AND NOT EXISTS (SELECT 1 FROM search_embedded e
            JOIN search_models m ON m.id = e.model_id WHERE m.name = ? AND e.content_id = c.id) ${others}
          ORDER BY c.id DESC LIMIT ?`,
         [model, ...except, limit],
@@ -325,7 +369,6 @@ export class Writer implements IndexWriter {
 }
 
 type ChunkText = { text: string; headings: string }
-type ChunkWords = { text: string }
 
 /** Of a content that is there already, from its rows. */
 async function bodyOf(
@@ -336,27 +379,6 @@ async function bodyOf(
   if (content && 'chunks' in content) return content.chunks
   if (contentId === null) return []
   return tx.all<ChunkWords>(`SELECT text FROM search_chunks WHERE content_id = ? ORDER BY n`, [contentId])
-}
-
-function documentWords(
-  { title, owner, people, folders }: Omit<NewDocument, 'content' | 'unread'>,
-  chunks: readonly ChunkWords[],
-): DocumentWords {
-  const named = (...roles: string[]): string[][] =>
-    people.filter(({ role }) => roles.includes(role)).map(({ name }) => wordsOf(name))
-  return {
-    title: wordsOf(title),
-    owner: wordsOf(owner),
-    from: named('from', 'editor'),
-    to: named('to'),
-    folders: folders.map(wordsOf),
-    body: chunks.map(({ text }) => wordsOf(text)).filter(({ length }) => length > 0),
-  }
-}
-
-/** PostgreSQL takes no NUL in texts, and neither takes halves of surrogate pairs. */
-function clean(text: string): string {
-  return text.replaceAll('\0', '').toWellFormed()
 }
 
 async function putChunks(tx: Tx, contentId: number, { chunks }: Content): Promise<void> {
@@ -372,26 +394,6 @@ async function putChunks(tx: Tx, contentId: number, { chunks }: Content): Promis
        VALUES ${rows.map(() => '(?, ?, ?, ?, ?)').join(', ')}`,
       rows.flat(),
     )
-  }
-}
-
-function columnsOf(document: Omit<NewDocument, 'content' | 'unread'>) {
-  const { type, mimeType, owner, people, folders, url, createdAtMs, modifiedAtMs } = document
-  return {
-    type,
-    at: modifiedAtMs ?? createdAtMs,
-    title: clean(document.title),
-    owner: clean(owner),
-    folders: clean(JSON.stringify(folders)),
-    people: clean(JSON.stringify(people)),
-    mime_type: clean(mimeType),
-    url: clean(url),
-    created_at: createdAtMs,
-    modified_at: modifiedAtMs,
-    size: document.sizeBytes,
-    version: document.version,
-    parent_source: document.parent?.source ?? null,
-    parent_ref: document.parent?.ref ?? null,
   }
 }
 

@@ -35,6 +35,7 @@ const NAMES: Record<Exclude<TextField, 'title'>, string> = { owner: 'o:', from: 
 
 export const postgresDialect: IndexDialect = {
   putWords,
+  addWords,
 
   async dropWords(tx, docId) {
     await tx.run(`DELETE FROM search_words WHERE doc_id = ?`, [docId])
@@ -145,6 +146,46 @@ async function dropVocabulary(tx: Tx, docId: number, kept: readonly string[]): P
        SELECT w.doc_id FROM search_words w WHERE w.words @@ quote_literal(alone.word)::tsquery AND w.doc_id <> ?
        LIMIT 1) AS held`,
     [docId, JSON.stringify(kept), docId, docId],
+  )
+}
+
+async function addWords(
+  tx: Tx,
+  documents: readonly { docId: number; words: DocumentWords }[],
+): Promise<void> {
+  const rows = documents.flatMap(({ docId, words }) =>
+    partsOf(words).map((vector, part) => ({ doc_id: docId, part, words: vector })),
+  )
+  for (let from = 0; from < rows.length; from += BATCH_PARTS) {
+    await tx.run(
+      `INSERT INTO search_words(doc_id, part, words) SELECT doc_id, part, words::tsvector
+       FROM json_to_recordset(?::json) AS t(doc_id bigint, part bigint, words text)`,
+      [JSON.stringify(rows.slice(from, from + BATCH_PARTS))],
+    )
+  }
+  await addVocabulary(tx, documents)
+}
+
+/** Of new documents: each word is held by the first ones that have it, until enough hold it. */
+async function addVocabulary(
+  tx: Tx,
+  documents: readonly { docId: number; words: DocumentWords }[],
+): Promise<void> {
+  const holders = new Map<string, number[]>()
+  for (const { docId, words } of documents) {
+    for (const word of distinctWords(words)) {
+      const held = holders.get(word)
+      if (!held) holders.set(word, [docId])
+      else if (held.length < HOLDERS_MAX) held.push(docId)
+    }
+  }
+  const rows = [...holders].sort().flatMap(([word, held]) => held.map((doc_id, n) => ({ word, doc_id, n })))
+  await tx.run(
+    `INSERT INTO search_vocabulary(word, doc_id) SELECT t.word, t.doc_id
+     FROM json_to_recordset(?::json) AS t(word text, doc_id bigint, n bigint)
+     WHERE t.n + (SELECT count(*) FROM (SELECT 1 FROM search_vocabulary v WHERE v.word = t.word LIMIT ${HOLDERS_MAX}) AS held)
+       < ${HOLDERS_MAX}`,
+    [JSON.stringify(rows)],
   )
 }
 

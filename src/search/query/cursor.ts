@@ -9,7 +9,14 @@ import type { SearchInput } from './search-index.ts'
 
 const CURSOR_CHARS_MAX = 500
 
-const cursorSchema = z.object({ fingerprint: z.string(), nowMs: z.number(), by: z.number(), id: z.number() })
+/** `isByMeaning`: whether the first page was. Those that follow are by the same, or they would be pages of something else. */
+const cursorSchema = z.object({
+  fingerprint: z.string(),
+  nowMs: z.number(),
+  isByMeaning: z.boolean(),
+  by: z.number(),
+  id: z.number(),
+})
 
 export type Cursor = z.infer<typeof cursorSchema>
 

@@ -66,7 +66,7 @@ export async function assembleHits(look: Look, page: readonly Ranked[]): Promise
 
 /** Which of the words each has. One that was found by all of them has all, unless they stood for each other. */
 async function leavesFound({ tx, dialect, plan }: Look, page: readonly Ranked[]) {
-  const hasAll = ({ words }: Ranked): boolean => !plan.hasChoice && words?.coverage === 1
+  const hasAll = ({ words }: Ranked): boolean => !plan.hasChoice && words?.isWhole === true
   const known = page.filter(hasAll).map(({ id }) => id)
   const asked = page.filter((one) => !hasAll(one)).map(({ id }) => id)
   return Promise.all(

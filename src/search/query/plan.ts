@@ -16,6 +16,8 @@ export type Plan = {
   hasChoice: boolean
   /** What must hold of a document that is near by meaning: all but bare words. */
   near: Query
+  /** No bare word is asked for: what is near must hold the whole query. */
+  isNearWhole: boolean
   /** What is looked for by meaning; '' where nothing is. */
   meaning: string
 }
@@ -27,6 +29,7 @@ export function planOf(query: Query): Plan {
     leaves,
     hasChoice: hasChoice(query),
     near: relaxed(query),
+    isNearWhole: !leaves.some(isBare),
     meaning: leaves
       .filter(({ field }) => field === null)
       .map(({ typed }) => typed)
@@ -60,9 +63,13 @@ function positiveLeaves(query: Query): TextLeaf[] {
   return query.is === 'and' || query.is === 'or' ? query.of.flatMap(positiveLeaves) : []
 }
 
+function isBare({ field, exact }: TextLeaf): boolean {
+  return field === null && !exact
+}
+
 /** Without the bare words, which another word may stand for. What is in quotes, in a field or left out stays. */
 function relaxed(query: Query): Query {
-  if (query.is === 'text') return query.field === null && !query.exact ? { is: 'all' } : query
+  if (query.is === 'text') return isBare(query) ? { is: 'all' } : query
   if (query.is !== 'and' && query.is !== 'or') return query
   const of = query.of.map(relaxed)
   if (query.is === 'or') return of.some(({ is }) => is === 'all') ? { is: 'all' } : { is: 'or', of }

@@ -9,6 +9,7 @@
  * Copies of one content are one hit, and count once, unless they are asked for apart.
  */
 import type { Clock } from '../../base/clock.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import type { Reader, SearchAnswer, SearchRequest } from '../contract.ts'
 import {
@@ -32,6 +33,7 @@ import {
   NEAREST_MIN,
   nearness,
   PARTIAL_COVERAGE,
+  PARTIAL_COVERAGE_MAX,
   type Parts,
   RESCORED_CHUNKS,
   rank,
@@ -41,7 +43,7 @@ import {
 import { assembleHits } from './hits.ts'
 import { parseSearch } from './parse.ts'
 import { conditionOf, filterCondition, type Plan, parted, planOf } from './plan.ts'
-import type { TextLeaf, TextTree } from './query.ts'
+import type { TextLeaf } from './query.ts'
 
 /** A request without what cannot be sent to another thread. */
 export type SearchInput = Omit<SearchRequest, 'signal'> & {
@@ -55,11 +57,12 @@ export type QueryVector = { model: string; chance: number; query: Float32Array }
 
 /** A document that was found, and by what. */
 export type Found = Match & {
-  words: { score: number; coverage: number } | null
+  /** `isWhole`: all that was asked for holds, not only most of its words. */
+  words: { score: number; coverage: number; isWhole: boolean } | null
   near: { similarity: number; chunk: number } | null
 }
 
-/** `isWeak`: what is near of it is not near enough to be an answer. */
+/** `isWeak`: it has no words, and what is near of it is not near enough to be an answer. */
 export type Ranked = Found & { parts: Parts; total: number; isWeak: boolean }
 
 export const PRINCIPALS_MAX = 100
@@ -89,6 +92,7 @@ export async function searchIndex(
   const by: SearchAnswer['by'][number][] = []
   const meaning = plan.meaning === '' || mode === 'words' ? null : input.meaning
   const model = meaning && 'model' in meaning ? await modelOf(tx, meaning) : undefined
+  if (cursor?.isByMeaning && model === undefined) throw cannotFollow()
   let isLate = false
   if (access.principalIds.length > 0) {
     if (mode !== 'meaning' || plan.meaning === '') {
@@ -96,7 +100,7 @@ export async function searchIndex(
       await findByWords(look, found)
     }
     isLate = clock.monotonicMs() - fromMs > WORDS_MS_MAX
-    if (model !== undefined && meaning && 'model' in meaning && !isLate) {
+    if (model !== undefined && meaning && 'model' in meaning && (cursor?.isByMeaning ?? !isLate)) {
       by.push('meaning')
       await findByMeaning(look, found, { modelId: model, query: meaning.query, chance: meaning.chance })
     }
@@ -105,6 +109,7 @@ export async function searchIndex(
   const page = groups.slice(firstAfter(groups, cursor, input.sort), undefined).slice(0, limitOf(input))
   const last = page.at(-1)
   const isLast = last === undefined || last === groups.at(-1)
+  const isByMeaning = by.includes('meaning')
   return {
     hits: await assembleHits(
       look,
@@ -112,11 +117,13 @@ export async function searchIndex(
     ),
     total: groups.length,
     facets: input.facets ? await countFacets(tx, dialect, groups) : {},
-    nextCursor: isLast ? null : writeCursor(cursorAt(last[0]!, { nowMs, fingerprint, sort: input.sort })),
+    nextCursor: isLast
+      ? null
+      : writeCursor(cursorAt(last[0]!, input.sort, { nowMs, fingerprint, isByMeaning })),
     understood: formatSearch(query),
     by,
-    fellBack: isLate && meaning && 'model' in meaning ? TOO_LATE : fellBackOf(meaning, model),
-    answered: groups.some((group) => group.some((one) => one.words !== null || !one.isWeak)),
+    fellBack: isByMeaning ? null : (fellBackOf(meaning, model) ?? leftOutOf(meaning, { cursor, isLate })),
+    answered: groups.some((group) => group.some(({ isWeak }) => !isWeak)),
     didYouMean: cursor === null && hasFewWords(found) ? await didYouMean(look, query) : null,
   }
 }
@@ -126,10 +133,33 @@ const TOO_LATE = {
   text: 'Looking for the words took long: this search was by words only.',
 } as const
 
+const AS_BEFORE = {
+  code: 'first-page-by-words',
+  text: 'The first page was by words only, and so are those that follow.',
+} as const
+
+/** Where it could have been by meaning, and was not. */
+function leftOutOf(
+  meaning: SearchInput['meaning'],
+  { cursor, isLate }: { cursor: Cursor | null; isLate: boolean },
+): SearchAnswer['fellBack'] {
+  if (meaning === null) return null
+  if (cursor !== null) return AS_BEFORE
+  return isLate ? TOO_LATE : null
+}
+
+function cannotFollow(): TidemarkError {
+  return new TidemarkError('The pages before were by meaning too, which this one cannot be.', {
+    kind: 'transient',
+    code: 'search-changed',
+    hint: 'Try again in a while, or ask for the first page again, without a cursor.',
+  })
+}
+
 /** With enough that has the words there is no need for help. */
 function hasFewWords(found: ReadonlyMap<number, Found>): boolean {
   let n = 0
-  for (const { words } of found.values()) if (words?.coverage === 1) n += 1
+  for (const { words } of found.values()) if (words?.isWhole) n += 1
   return n < FEW_DOCUMENTS
 }
 
@@ -190,16 +220,11 @@ async function findByWords(look: Look, found: Map<number, Found>): Promise<void>
   const where = allOf([conditionOf(rest, dialect), filters])
   const matches = await dialect.matches(tx, { access, text, leaves, where })
   for (const match of matches) {
-    found.set(match.id, { ...match, words: { score: match.score, coverage: 1 }, near: null })
+    found.set(match.id, { ...match, words: { score: match.score, coverage: 1, isWhole: true }, near: null })
   }
-  // All words of the query are wanted as they are: what is near has them too, and no word is looked for again.
-  if (text !== null && leavesOf(parted(plan.near).text) === leavesOf(text)) look.nearWith = [...found.keys()]
+  // Of what was found all of the query holds: it stands for what has the words only where all of it is asked of what is near.
+  if (text !== null && plan.isNearWhole) look.nearWith = [...found.keys()]
   if (matches.length < FEW_DOCUMENTS) await findPartly(look, found)
-}
-
-function leavesOf(tree: TextTree | null): number {
-  if (tree === null) return 0
-  return tree.is === 'text' ? 1 : tree.of.reduce((sum, part) => sum + leavesOf(part), 0)
 }
 
 /** What must hold of documents without all words: by a condition, and, where it says something of words, by their list. */
@@ -239,9 +264,13 @@ async function findPartly(look: Look, found: Map<number, Found>): Promise<void> 
     (id) => !found.has(id) && partly.get(id)! / weightOfAll >= PARTIAL_COVERAGE && (allowed?.has(id) ?? true),
   )
   if (ids.length === 0) return
+  // By their words, those that have most stand behind all that have all: the scores of the two are not alike.
+  const scores = [...found.values()].flatMap(({ words }) => words?.score ?? [])
+  const scoreOfAll = scores.length === 0 ? weightOfAll : Math.min(...scores)
   for (const match of await dialect.matches(tx, { access, text: null, leaves: [], where, among: ids })) {
-    const coverage = partly.get(match.id)! / weightOfAll
-    found.set(match.id, { ...match, words: { score: coverage * weightOfAll, coverage }, near: null })
+    const coverage = Math.min(PARTIAL_COVERAGE_MAX, partly.get(match.id)! / weightOfAll)
+    const words = { score: coverage * scoreOfAll, coverage, isWhole: false }
+    found.set(match.id, { ...match, words, near: null })
   }
 }
 
@@ -302,7 +331,8 @@ function groupsOf(found: Found[], { sort, copies, meaning }: SearchInput, nowMs:
   const ranked = found.map((one) => {
     const known = { words: one.words, similarity: one.near?.similarity ?? null, atMs: one.at }
     const parts = rank(known, { bestWords, chance, nowMs })
-    const isWeak = one.near === null || nearness(one.near.similarity, chance) < STRONG_MIN
+    const isWeak =
+      one.words === null && (one.near === null || nearness(one.near.similarity, chance) < STRONG_MIN)
     return { ...one, parts, total: total(parts), isWeak }
   })
   ranked.sort((a, b) => compare(placeOf(a, sort), placeOf(b, sort)))
@@ -325,10 +355,11 @@ function compare(a: Place, b: Place): number {
 
 function cursorAt(
   lead: Ranked,
-  { nowMs, fingerprint, sort }: { nowMs: number; fingerprint: string; sort: Sort },
+  sort: Sort,
+  { fingerprint, nowMs, isByMeaning }: Omit<Cursor, 'by' | 'id'>,
 ): Cursor {
   const { by, id } = placeOf(lead, sort)
-  return { fingerprint, nowMs, by, id }
+  return { fingerprint, nowMs, isByMeaning, by, id }
 }
 
 function firstAfter(groups: readonly Ranked[][], cursor: Cursor | null, sort: Sort): number {

@@ -76,6 +76,15 @@ export const sqliteDialect: IndexDialect = {
     )
   },
 
+  async addWords(tx, documents) {
+    if (documents.length === 0) return
+    await tx.run(
+      `INSERT INTO search_words(rowid, title, body, owner, sender, receiver, folders)
+       VALUES ${documents.map(() => '(?, ?, ?, ?, ?, ?, ?)').join(', ')}`,
+      documents.flatMap(({ docId, words }) => [docId, ...texts(words)]),
+    )
+  },
+
   async dropWords(tx, docId) {
     // A deletion writes rows of FTS5's own, whose numbers are the connection's last inserted ones from then on. They are
     // too large for JavaScript, and every statement of others that is run would fail by them, until something is inserted.

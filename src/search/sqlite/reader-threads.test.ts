@@ -147,9 +147,62 @@ test('threads that have not gone yet count: no more are set aside than there may
   // It has answered, but is still there.
   await clock.advance(SLOW_MS)
   assert.equal(started.length, ASIDE_MAX + 1)
+  started[0]!.go()
+  await settled()
+  assert.deepEqual(started[ASIDE_MAX + 1]!.open, ['last'])
+})
+
+test('hostile questions pile up no threads: who waits is refused until one has gone', async () => {
+  const { clock, started, outcomes, ask } = world()
+  for (let i = 0; i <= ASIDE_MAX; i++) ask(`hostile ${i}`)
+  for (let i = 0; i <= ASIDE_MAX; i++) await clock.advance(SLOW_MS)
+  ask('waiting')
   await clock.advance(QUESTION_MS_MAX)
   await settled()
-  assert.equal(started.at(-1)!.open[0], 'last')
+  for (let i = 0; i <= ASIDE_MAX; i++) assert.equal(outcomes.get(`hostile ${i}`), 'search-took-too-long')
+  assert.equal(outcomes.get('waiting'), 'search-busy')
+  for (let i = 0; i < 10; i++) {
+    ask(`later ${i}`)
+    await clock.advance(QUESTION_MS_MAX)
+    assert.equal(outcomes.get(`later ${i}`), 'search-busy')
+  }
+  assert.equal(started.length, ASIDE_MAX + 1)
+  assert.ok(started.every(({ isEnding }) => isEnding))
+  started[0]!.go()
+  await settled()
+  ask('next')
+  await settled()
+  assert.deepEqual(started[ASIDE_MAX + 1]!.open, ['next'])
+})
+
+test('the thread that answers is replaced when it has gone itself', async () => {
+  const { clock, started, outcomes, ask } = world()
+  for (let i = 0; i <= ASIDE_MAX; i++) ask(`hostile ${i}`)
+  await clock.advance(QUESTION_MS_MAX + (ASIDE_MAX + 1) * SLOW_MS)
+  started[ASIDE_MAX]!.go()
+  await settled()
+  ask('next')
+  await settled()
+  started[ASIDE_MAX + 1]!.answer()
+  await settled()
+  assert.equal(outcomes.get('next'), 'answer to next')
+  assert.equal(started.length, ASIDE_MAX + 2)
+})
+
+test('a slow question is set aside as soon as a place is free', async () => {
+  const { clock, started, outcomes, ask } = world()
+  for (let i = 0; i <= ASIDE_MAX; i++) ask(`slow ${i}`)
+  for (let i = 0; i <= ASIDE_MAX; i++) await clock.advance(SLOW_MS)
+  ask('fast')
+  await settled()
+  assert.equal(started.length, ASIDE_MAX + 1)
+  started[0]!.answer()
+  started[0]!.go()
+  await settled()
+  assert.deepEqual(started[ASIDE_MAX + 1]!.open, ['fast'])
+  started[ASIDE_MAX]!.answer()
+  await settled()
+  assert.equal(outcomes.get(`slow ${ASIDE_MAX}`), `answer to slow ${ASIDE_MAX}`)
 })
 
 test('after the end nobody is kept waiting', async () => {

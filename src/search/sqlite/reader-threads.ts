@@ -2,13 +2,17 @@
  * The threads that read the index on SQLite. One answers, one question after another; a question that takes long does not
  * hold up the others: its thread is set aside with it, and another answers.
  *
- *   answering ──a question takes SLOW_MS──▶ aside ──its answer──▶ ended
+ *   answering ──a question takes SLOW_MS, and there is a place──▶ aside ──its answer──▶ ended ──gone──▶ a place is free
  *   any ──a question takes QUESTION_MS_MAX──▶ ended, and the question refused as having taken too long
+ *
+ * Native code is not interrupted: a thread that is ended goes only when its statement is over, and has its place until
+ * then. Where all places are taken and the one that answers is ended too, nobody answers until one of them has gone: what
+ * waits, and what is asked meanwhile, is refused with that reason.
  *
  * Invariants:
  * - there are at most ASIDE_MAX threads besides the one that answers, those counted that have not yet gone
  * - the time of a question begins when its thread has started
- * - a question waits no longer than QUESTION_MS_MAX for each that is before it, and SLOW_MS while threads can be set aside
+ * - a question waits no longer than QUESTION_MS_MAX for each that is before it, and SLOW_MS while there are places
  */
 import type { CancelTimer, Clock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
@@ -27,6 +31,9 @@ type Question = {
   reject: (thrown: unknown) => void
 }
 
+/** A question that a thread has; `isEnded`: it was refused, and its thread is to go. */
+type Open = { thread: ReaderThread; isSlow: boolean; isEnded: boolean }
+
 export class ReaderThreads {
   readonly #clock: Clock
   readonly #start: () => ReaderThread
@@ -36,6 +43,8 @@ export class ReaderThreads {
   /** The one that answers; its question is open while it is busy. */
   #thread: ReaderThread | undefined
   #isBusy = false
+  /** What it has been asked, from when it has started. */
+  #open: Open | undefined
   #isStopped = false
 
   constructor({ clock, start }: { clock: Clock; start: () => ReaderThread }) {
@@ -45,6 +54,7 @@ export class ReaderThreads {
 
   ask<Value>(method: string, args: unknown): Promise<Value> {
     if (this.#isStopped) return Promise.reject(stopped())
+    if (this.#open?.isEnded) return Promise.reject(allTaken())
     return new Promise<Value>((resolve, reject) => {
       this.#waiting.push({ method, args, resolve: resolve as (value: unknown) => void, reject })
       this.#next()
@@ -82,13 +92,18 @@ export class ReaderThreads {
       this.#next()
       return
     }
+    const open: Open = { thread, isSlow: false, isEnded: false }
+    this.#open = open
     const timers: CancelTimer[] = [
-      this.#clock.timer(SLOW_MS, () => this.#setAside(thread)),
+      this.#clock.timer(SLOW_MS, () => {
+        open.isSlow = true
+        this.#setAside()
+      }),
       this.#clock.timer(QUESTION_MS_MAX, () => {
         reject(tookTooLong())
-        // Native code is not interrupted: the thread counts until it has gone.
-        this.#setAside(thread, { always: true })
+        open.isEnded = true
         void thread.end()
+        if (this.#open === open) for (const waiting of this.#waiting.splice(0)) waiting.reject(allTaken())
       }),
     ]
     try {
@@ -97,19 +112,22 @@ export class ReaderThreads {
       reject(thrown)
     }
     for (const cancel of timers) cancel()
-    if (this.#aside.has(thread)) {
-      await thread.end()
-      this.#aside.delete(thread)
-    } else {
-      this.#isBusy = false
-      this.#next()
+    if (this.#aside.has(thread) || open.isEnded) await thread.end()
+    if (this.#aside.delete(thread)) {
+      this.#setAside()
+      return
     }
+    if (open.isEnded) this.#thread = undefined
+    this.#open = undefined
+    this.#isBusy = false
+    this.#next()
   }
 
-  #setAside(thread: ReaderThread, { always = false } = {}): void {
-    if (this.#aside.has(thread) || this.#isStopped) return
-    if (this.#aside.size >= ASIDE_MAX && !always) return
-    this.#aside.add(thread)
+  /** The one that answers, where it is slow and there is a place; otherwise when one becomes free. */
+  #setAside(): void {
+    if (!this.#open?.isSlow || this.#aside.size >= ASIDE_MAX || this.#isStopped) return
+    this.#aside.add(this.#open.thread)
+    this.#open = undefined
     this.#thread = undefined
     this.#isBusy = false
     this.#next()
@@ -123,6 +141,17 @@ export function tookTooLong(cause?: unknown): TidemarkError {
     hint: 'Ask for rarer words, or for less: with a type, an owner or a folder.',
     cause,
   })
+}
+
+function allTaken(): TidemarkError {
+  return new TidemarkError(
+    'Other searches have taken too long, and nothing is searched until they have ended.',
+    {
+      kind: 'transient',
+      code: 'search-busy',
+      hint: 'Try again in a while.',
+    },
+  )
 }
 
 function stopped(): TidemarkError {

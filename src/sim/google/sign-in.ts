@@ -6,6 +6,7 @@ import type { Access, Tokens } from '../grants.ts'
 import { jsonAnswer, type Operation, type SimAnswer, type SimCall } from '../server.ts'
 import { type Kernel, randomFor } from '../service.ts'
 import { bearerToken, form, isLoopback, SignIn, type SignInProblem, splitScopes } from '../sign-in.ts'
+import { isCloudScope } from './cloud-access.ts'
 import { createSigningKey, privatePem, type SigningKey, verifyJwt } from './keys.ts'
 
 export const googleClient: { readonly id: string; readonly secret: string } = {
@@ -194,10 +195,15 @@ export class GoogleSignIn extends SignIn {
         'Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe.'
       return oauthError(400, 'invalid_grant', detail)
     }
+    const scopes = splitScopes(typeof scope === 'string' ? scope : '')
+    if (sub === undefined && scopes.length > 0 && scopes.every(isCloudScope)) {
+      // On its own behalf: buckets and queues are no person's.
+      const own = this.grants.issue({ address: SERVICE_EMAIL, scopes, isOffline: false })
+      return jsonAnswer(this.#tokenBody(own.access))
+    }
     if (typeof sub !== 'string' || !this.addresses().includes(sub)) {
       return oauthError(400, 'invalid_grant', 'Invalid email or User ID')
     }
-    const scopes = splitScopes(typeof scope === 'string' ? scope : '')
     const delegated = this.kernel.oauth.delegatedScopes
     if (scopes.length === 0 || (delegated && !scopes.every((one) => delegated.includes(one)))) {
       const detail =

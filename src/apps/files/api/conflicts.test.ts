@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { OWNER } from '../../../app/user.ts'
 import { type Body, DOCS, DOT_PNG, type FilesWorld, startFilesApi } from './files-api.suite.ts'
+import { filesModule } from './module.ts'
 import { TEXT_BYTES_MAX } from './preview.ts'
 
 const CONFLICTS = `/api/files/folders/${DOCS}/conflicts`
@@ -148,6 +150,49 @@ describe('conflicts that people decide', () => {
     assert.ok(away.there.note.length > 0)
     world.sim.faults.set({ rules: [] })
     await resolve(id, 'both')
+  })
+
+  test('and all else in the folder of another user are seen by an admin only with a note of it', async () => {
+    const { users, accounts } = world.services
+    const { id } = await clash(world, 'secret.txt', { here: 'mine', there: 'theirs' })
+    const [item]: Body[] = (await world.get(`/api/files/folders/${DOCS}/tree`)).body.items
+    const call = async (name: string, args: Record<string, unknown>): Promise<unknown> => {
+      const tool = filesModule.tools!.find((one) => one.name === name)!
+      return tool.run(tool.input.parse(args) as never, world.services as never, { user: OWNER })
+    }
+    const look = async (): Promise<void> => {
+      const pages = ['conflicts', `conflicts/${id}`, 'tree', `items/${item.node}`, 'trash', 'history']
+      for (const page of [...pages, 'reported', 'held-deletes', `conflicts/${id}`]) {
+        assert.equal((await world.get(`/api/files/folders/${DOCS}/${page}`)).status, 200, page)
+      }
+      for (const args of [{}, { folder: DOCS }]) {
+        await call('files_status', args)
+        await call('files_find', { name: 'secret', ...args })
+      }
+    }
+    await look()
+    assert.deepEqual(await users.audit({ limit: 100 }), [], 'what is one’s own is nobody’s business')
+    const ann = await users.add({ name: 'ann', role: 'member' })
+    const [account] = await accounts.list('onedrive')
+    await accounts.setUser(account!.id, ann.id)
+    await look()
+    await look()
+    await accounts.setUser(account!.id, OWNER.id)
+    assert.deepEqual((await users.audit({ limit: 100 })).map(({ subject }) => subject).reverse(), [
+      'ann: listed conflicts of folder docs',
+      `ann: read conflict ${id} of folder docs`,
+      'ann: listed the top of folder docs',
+      `ann: read item ${item.node} of folder docs`,
+      'ann: listed trash of folder docs',
+      'ann: read history of folder docs',
+      'ann: listed what is left alone of folder docs',
+      'ann: listed held deletions of folder docs',
+      'everybody: asked how all folders stand',
+      'everybody: looked for names of files like secret',
+      'ann: asked for the state of folder docs',
+      'ann: looked for names like secret of folder docs',
+    ])
+    await resolve(id, 'local')
   })
 
   test('are listed by what became of them, and by pages', async () => {

@@ -3,11 +3,12 @@ import { z } from 'zod'
 import { pageOfRows, readCursor } from '../../../app/inputs.ts'
 import { notFound } from '../../../app/problem.ts'
 import { already, cursorQuery, done, doneSchema, pageOf } from '../../../app/schemas.ts'
+import type { RequestUser } from '../../../app/user.ts'
 import { conflictById, conflictPage } from '../store/browse.ts'
 import { resolveConflict } from '../store/conflicts.ts'
 import type { ConflictRow, FolderPairRow } from '../store/contract.ts'
 import { conflictImage, conflictSide } from './conflict-sides.ts'
-import { askForPlan, conflictParams, folderPairRow, folderParams } from './inputs.ts'
+import { askForPlan, conflictParams, folderParams, lookedInto } from './inputs.ts'
 import type { FilesServices } from './route.ts'
 import { download, route } from './route.ts'
 import { type ConflictView, conflictDetailSchema, conflictSchema } from './schemas.ts'
@@ -23,8 +24,8 @@ const listConflicts = route('GET /api/files/folders/{name}/conflicts', {
       .describe('`open`: nobody has decided yet. `settled`: all others'),
   }),
   answer: pageOf(conflictSchema),
-  handle: async ({ params: { name }, query: { state, limit, cursor } }, services) => {
-    await folderPairRow(services, name)
+  handle: async ({ params: { name }, query: { state, limit, cursor }, user }, services) => {
+    await lookedInto(services, user, { name, what: 'listed conflicts' })
     const rows = await conflictPage(services.ledger, name, {
       state,
       before: readCursor(cursor),
@@ -42,8 +43,8 @@ const showConflict = route('GET /api/files/folders/{name}/conflicts/{id}', {
   summary: 'One conflict, with what can be shown of both versions',
   params: conflictParams,
   answer: conflictDetailSchema,
-  handle: async ({ params, signal }, services) => {
-    const { row, conflict } = await conflictOf(services, params)
+  handle: async ({ params, user, signal }, services) => {
+    const { row, conflict } = await conflictOf(services, user, params)
     return {
       ...conflictView(conflict),
       here: await conflictSide(services, { row, conflict, side: 'here', signal }),
@@ -69,8 +70,8 @@ const showImage = download('GET /api/files/folders/{name}/conflicts/{id}/image',
       .default('here')
       .describe('Of the version in the folder, or of that in OneDrive'),
   }),
-  handle: async ({ params, query: { side }, signal }, services) => {
-    const { row, conflict } = await conflictOf(services, params)
+  handle: async ({ params, query: { side }, user, signal }, services) => {
+    const { row, conflict } = await conflictOf(services, user, params)
     const { bytes, type } = await conflictImage(services, { row, conflict, side, signal })
     return { bytes, contentType: type, headers: IMAGE_POLICY }
   },
@@ -111,8 +112,8 @@ const resolve = route('POST /api/files/folders/{name}/conflicts/{id}/resolve', {
       .describe('Both under two names, only that of the folder, or only that of OneDrive'),
   }),
   answer: doneSchema,
-  handle: async ({ params, body: { keep } }, services) => {
-    const { conflict } = await conflictOf(services, params)
+  handle: async ({ params, body: { keep }, user }, services) => {
+    const { conflict } = await conflictOf(services, user, params)
     const { files, clock } = services
     const node = await files.store.write((tx) =>
       resolveConflict(tx, params.name, { id: params.id, state: STATES[keep], atMs: clock.now() }),
@@ -127,9 +128,10 @@ const resolve = route('POST /api/files/folders/{name}/conflicts/{id}/resolve', {
 
 async function conflictOf(
   services: FilesServices,
+  user: RequestUser,
   { name, id }: { name: string; id: number },
 ): Promise<{ row: FolderPairRow; conflict: ConflictRow }> {
-  const row = await folderPairRow(services, name)
+  const row = await lookedInto(services, user, { name, what: `read conflict ${id}` })
   const conflict = await conflictById(services.ledger, name, id)
   if (conflict) return { row, conflict }
   throw notFound(`There is no conflict ${id} of ${name}.`, { code: 'conflict-unknown' })

@@ -14,7 +14,7 @@ import { addFolderPair, markerOf } from '../new-folder.ts'
 import { fileStatus } from '../status.ts'
 import type { FolderPairRow } from '../store/contract.ts'
 import { allowedPlace } from './folder-place.ts'
-import { elsewhere, folderPairRow, folderParams, isHere } from './inputs.ts'
+import { elsewhere, folderPairRow, folderParams, isHere, lookedInto } from './inputs.ts'
 import { type FilesServices, route } from './route.ts'
 import { type FilesSnapshot, type FolderView, folderSchema, reportedSchema } from './schemas.ts'
 import { readTransfers } from './transfers.ts'
@@ -63,8 +63,8 @@ const listReported = route('GET /api/files/folders/{name}/reported', {
   params: folderParams,
   query: z.object(cursorQuery),
   answer: pageOf(reportedSchema),
-  handle: async ({ params: { name }, query: { limit, cursor } }, services) => {
-    await folderPairRow(services, name)
+  handle: async ({ params: { name }, query: { limit, cursor }, user }, services) => {
+    await lookedInto(services, user, { name, what: 'listed what is left alone' })
     const after = readJsonCursor(cursor, z.string())
     const rows = await services.files.store.reported(name, { after, limit: limit + 1 })
     return pageOfRows(rows, { limit, view: (row) => row, cursor: ({ node }) => node })

@@ -7,7 +7,7 @@ import { plural } from '../../../base/wording.ts'
 import { type Held, heldTotal } from '../guard.ts'
 import { heldDeletes } from '../store/browse.ts'
 import { sayYes } from '../store/guard.ts'
-import { askForPlan, folderPairRow, folderParams } from './inputs.ts'
+import { askForPlan, folderPairRow, folderParams, lookedInto } from './inputs.ts'
 import type { FilesServices } from './route.ts'
 import { route } from './route.ts'
 import { heldDeletesSchema } from './schemas.ts'
@@ -18,7 +18,8 @@ const showHeld = route('GET /api/files/folders/{name}/held-deletes', {
   summary: 'Deletions, and files with another content, that wait for a yes since they are so many at once',
   params: folderParams,
   answer: heldDeletesSchema,
-  handle: async ({ params: { name } }, services) => {
+  handle: async ({ params: { name }, user }, services) => {
+    await lookedInto(services, user, { name, what: 'listed held deletions' })
     const held = await heldOf(services, name)
     const { all, replaced } = heldTotal(held)
     const items = all === 0 ? [] : await heldDeletes(services.ledger, name, EXAMPLES_MAX)

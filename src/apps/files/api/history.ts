@@ -9,7 +9,7 @@ import type { JobRow } from '../../../ledger/contract.ts'
 import { type ActionPayload, actionPayload, LEFT_ALONE_CODE } from '../action.ts'
 import { isComparison } from '../decide.ts'
 import { streamOf } from '../folder-pair.ts'
-import { folderPairRow, folderParams } from './inputs.ts'
+import { folderParams, lookedInto } from './inputs.ts'
 import { route } from './route.ts'
 import { type ActionView, actionSchema } from './schemas.ts'
 
@@ -43,8 +43,8 @@ const listHistory = route('GET /api/files/folders/{name}/history', {
   params: folderParams,
   query: z.object(cursorQuery),
   answer: pageOf(actionSchema),
-  handle: async ({ params: { name }, query: { cursor, limit } }, services) => {
-    await folderPairRow(services, name)
+  handle: async ({ params: { name }, query: { cursor, limit }, user }, services) => {
+    await lookedInto(services, user, { name, what: 'read history' })
     const items: ActionView[] = []
     let before: number | null | undefined = readCursor(cursor)
     for (let go = 0; go < GOES_MAX && items.length < limit && before !== null; go++) {

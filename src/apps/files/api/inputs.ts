@@ -2,8 +2,9 @@
 import { z } from 'zod'
 import { idNumber } from '../../../app/inputs.ts'
 import { conflict, type ProblemError } from '../../../app/problem.ts'
+import { noteAccountLook, type RequestUser } from '../../../app/user.ts'
 import { UsageError } from '../../../base/errors.ts'
-import { streamOf } from '../folder-pair.ts'
+import { SERVICE, streamOf } from '../folder-pair.ts'
 import { machineId } from '../index.ts'
 import { openRoot, type Root } from '../local/root.ts'
 import type { FolderPairRow } from '../store/contract.ts'
@@ -30,6 +31,31 @@ export const conflictParams = folderParams.extend({ id: idNumber.describe('The n
 /** The folder's row, or 404. */
 export function folderPairRow({ files }: FilesServices, name: string): Promise<FolderPairRow> {
   return files.store.folderPair(name)
+}
+
+/**
+ * The same for who looks at what is in it: names and texts. That somebody looks into the folder of another user is
+ * written down.
+ */
+export async function lookedInto(
+  services: FilesServices,
+  user: RequestUser,
+  { name, what }: { name: string; what: string },
+): Promise<FolderPairRow> {
+  const row = await folderPairRow(services, name)
+  const look = { service: SERVICE, account: row.account, what: `${what} of folder ${name}` }
+  await noteAccountLook(services, user, look)
+  return row
+}
+
+/** The same for names of all folders at once. */
+export async function noteAllFolders(
+  services: FilesServices,
+  user: RequestUser,
+  what: string,
+): Promise<void> {
+  const names = (await services.files.store.folderPairs()).map(({ account }) => account)
+  await noteAccountLook(services, user, { service: SERVICE, account: undefined, names, what })
 }
 
 export function isHere({ machine }: Pick<FolderPairRow, 'machine'>): boolean {

@@ -8,7 +8,7 @@ import { plural } from '../../../base/wording.ts'
 import { folderPairSettings } from '../folder-pair.ts'
 import { namesLike } from '../store/browse.ts'
 import { readFolders } from './folders.ts'
-import { folderName, folderPairRow } from './inputs.ts'
+import { folderName, lookedInto, noteAllFolders } from './inputs.ts'
 import type { FilesServices } from './route.ts'
 import { defineTool } from './route.ts'
 import type { FolderView, TreeItem } from './schemas.ts'
@@ -36,8 +36,9 @@ const status = defineTool({
   input: z.strictObject({
     folder: folderName.optional().describe('The name of one folder; all if left out'),
   }),
-  run: async ({ folder }, services) => {
-    if (folder !== undefined) await folderPairRow(services, folder)
+  run: async ({ folder }, services, { user }) => {
+    if (folder === undefined) await noteAllFolders(services, user, 'asked how all folders stand')
+    else await lookedInto(services, user, { name: folder, what: 'asked for the state' })
     const pairs = (await readFolders(services)).filter(({ name }) => folder === undefined || name === folder)
     if (pairs.length === 0) return ['No folder is kept in step with OneDrive.']
     const parts: AnswerPart[] = []
@@ -94,11 +95,13 @@ const find = defineTool({
     folder: folderName.optional().describe('Only in the folder of this name; in all if left out'),
     limit: z.int().min(1).max(FOUND_MAX).default(FOUND_DEFAULT),
   }),
-  run: async ({ name: text, folder, limit }, services) => {
+  run: async ({ name: text, folder, limit }, services, { user }) => {
+    if (folder === undefined) await noteAllFolders(services, user, `looked for names of files like ${text}`)
+    const what = `looked for names like ${text}`
     const rows =
       folder === undefined
         ? await services.files.store.folderPairs()
-        : [await folderPairRow(services, folder)]
+        : [await lookedInto(services, user, { name: folder, what })]
     const parts: AnswerPart[] = []
     let left = limit
     for (const row of rows.slice(0, FOLDERS_MAX)) {

@@ -7,7 +7,7 @@ import { streamOf } from '../folder-pair.ts'
 import { originalNames } from '../local/trash.ts'
 import { listTrash, restore } from '../local/trash-bin.ts'
 import { unsafeNameOf } from '../names.ts'
-import { folderPairRow, folderParams, rootOf } from './inputs.ts'
+import { folderPairRow, folderParams, lookedInto, rootOf } from './inputs.ts'
 import { route } from './route.ts'
 import { trashEntrySchema } from './schemas.ts'
 
@@ -29,8 +29,8 @@ const listTrashed = route('GET /api/files/folders/{name}/trash', {
   params: folderParams,
   query: z.object(cursorQuery),
   answer: pageOf(trashEntrySchema),
-  handle: async ({ params: { name }, query: { cursor, limit } }, services) => {
-    const root = rootOf(await folderPairRow(services, name))
+  handle: async ({ params: { name }, query: { cursor, limit }, user }, services) => {
+    const root = rootOf(await lookedInto(services, user, { name, what: 'listed trash' }))
     const from = readCursor(cursor) ?? 0
     const items: z.input<typeof trashEntrySchema>[] = []
     let at = 0

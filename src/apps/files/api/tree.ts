@@ -5,7 +5,7 @@ import { notFound } from '../../../app/problem.ts'
 import { cursorQuery, pageOf } from '../../../app/schemas.ts'
 import { folderPairSettings } from '../folder-pair.ts'
 import { type BrowsedNode, browsedChildren, browsedFolder, browsedNode } from '../store/browse.ts'
-import { folderPairRow, folderParams, nodeText } from './inputs.ts'
+import { folderParams, lookedInto, nodeText } from './inputs.ts'
 import { route } from './route.ts'
 import { itemDetailSchema, treeItemSchema } from './schemas.ts'
 import { treeItem } from './tree-view.ts'
@@ -20,9 +20,9 @@ const listChildren = route('GET /api/files/folders/{name}/tree', {
     folder: nodeText.optional().describe('The `node` of the folder; the top of the tree if left out'),
   }),
   answer: pageOf(treeItemSchema).extend({ path: z.string().describe('Of the folder; empty at the top') }),
-  handle: async ({ params: { name }, query: { folder: node, cursor, limit } }, services) => {
+  handle: async ({ params: { name }, query: { folder: node, cursor, limit }, user }, services) => {
     const { ledger } = services
-    const row = await folderPairRow(services, name)
+    const row = await lookedInto(services, user, { name, what: `listed ${node ?? 'the top'}` })
     const folder = await browsedFolder(ledger, row, node)
     if (!folder) throw unknown(node ?? '')
     const after = readJsonCursor(cursor, placeSchema)
@@ -37,9 +37,9 @@ const showItem = route('GET /api/files/folders/{name}/items/{node}', {
   summary: 'One item: how it is on each side, and what both last agreed on',
   params: folderParams.extend({ node: nodeText }),
   answer: itemDetailSchema,
-  handle: async ({ params: { name, node } }, services) => {
+  handle: async ({ params: { name, node }, user }, services) => {
     const { files, ledger } = services
-    const row = await folderPairRow(services, name)
+    const row = await lookedInto(services, user, { name, what: `read item ${node}` })
     const found = await browsedNode(ledger, name, node)
     if (!found) throw unknown(node)
     const parent =

@@ -21,7 +21,8 @@ export function noteMailLook(
   user: RequestUser,
   { account, what }: { account: string | undefined; what: string },
 ): Promise<void> {
-  return noteAccountLook(services, user, { service: SERVICE, account, what })
+  const names = services.mail.accounts.names()
+  return noteAccountLook(services, user, { service: SERVICE, account, names, what })
 }
 
 /** The archive of a connected account, or 404. */

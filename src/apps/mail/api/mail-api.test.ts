@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { TOKEN_BYTES, tokenText } from '../../../ledger/users.ts'
 import { streamOf } from '../account.ts'
 import { ANN, type Answer, BOB, hostileMail, type MailWorld, startMailApi } from './mail-api.suite.ts'
 
@@ -288,6 +289,37 @@ describe('mail of another user', () => {
         `view-as ann: read conversation ${threadId}`,
         `view-as ann: read mail ${id}`,
       ])
+    } finally {
+      await world.close()
+    }
+  })
+})
+
+describe('mail that was imported', () => {
+  test('is the owner’s: other admins see it with a note, and the owner without', async () => {
+    const world = await startMailApi()
+    const { users } = world.services
+    try {
+      await world.runtime.mail.accounts.addLocal('old-mail')
+      const token = tokenText(new Uint8Array(TOKEN_BYTES).fill(7))
+      const eve = await users.add({ name: 'eve', role: 'admin' })
+      await users.addToken(eve.id, { label: '', token })
+      const looks = ['/api/mail/search?q=plan', '/api/mail/search?q=plan&account=old-mail']
+      const messages = ['/api/mail/messages/old-mail/a1', '/api/mail/threads/old-mail/a1']
+      for (const path of looks) assert.equal((await world.get(path)).status, 200)
+      for (const path of messages) assert.equal((await world.get(path)).status, 404)
+      assert.deepEqual(await users.audit({ limit: 100 }), [])
+      for (const path of looks) assert.equal((await world.get(path, token)).status, 200)
+      for (const path of messages) assert.equal((await world.get(path, token)).status, 404)
+      assert.deepEqual(
+        (await users.audit({ limit: 100 })).map(({ userName, subject }) => `${userName} ${subject}`),
+        [
+          'eve owner: read conversation a1',
+          'eve owner: read mail a1',
+          'eve owner: searched mail plan',
+          'eve everybody: searched mail plan',
+        ],
+      )
     } finally {
       await world.close()
     }

@@ -28,11 +28,21 @@ export async function searchAs(
   user: RequestUser,
   { as: whose, cursor, ...asked }: SearchAsInput,
 ): Promise<SearchAnswerView> {
-  const { reader, seenAs } = await eyesOf(services, user, { as: whose, what: `searched ${asked.text}` })
+  const { reader, seenAs } = await eyesOf(services, user, { as: whose, what: searchedText(asked) })
   const index = await services.search.open()
   const nowMs = services.clock.now()
   const answer = await index.search({ ...asked, reader, nowMs, ...(cursor !== undefined && { cursor }) })
   return { ...answerView(answer), seenAs }
+}
+
+/** All that decides what is found: searches that differ in it are two looks. */
+function searchedText({ text, mode = 'auto', filters = {} }: Omit<SearchAsInput, 'as' | 'cursor'>): string {
+  const chosen = Object.entries(filters).filter(([, values]) => values.length > 0)
+  const narrowed = [
+    ...(mode === 'auto' ? [] : [`by ${mode}`]),
+    ...chosen.map(([facet, values]) => `${facet} ${values.map((one) => JSON.stringify(one)).join(' or ')}`),
+  ]
+  return `searched ${text}${narrowed.length > 0 ? ` (only ${narrowed.join(', ')})` : ''}`
 }
 
 function answerView({

@@ -1,0 +1,176 @@
+/** The cases of the ingest bench. Each has a cloud, a ledger and a home of its own. */
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import { type PostgresServer, startPostgres } from '../../scripts/postgres.ts'
+import type { Row } from '../bench.ts'
+import { row } from '../session.ts'
+import type { Pace, Place } from './ingesting.ts'
+import type { CloudAt, CloudOrder } from './served-cloud.ts'
+import type { Database, Session } from './session.ts'
+import type { Looked } from './shard-table.ts'
+
+export const SPEED = 'speed'
+export const PROCESSES = 'processes'
+export const TINY = 'tiny'
+export const MEMORY = 'memory'
+export const SHARDS = 'shards'
+
+const MS_MAX = 60 * 60_000
+const MB = 1_000_000
+
+/** Databases of a run; one server for all that need it. */
+export class Places {
+  readonly #session: Session
+  #server: PostgresServer | undefined
+  #n = 0
+
+  constructor(session: Session) {
+    this.#session = session
+  }
+
+  async make(database: Database): Promise<Place> {
+    this.#n += 1
+    const home = join(this.#session.folder, `home-${this.#n}`)
+    mkdirSync(home)
+    if (database === 'sqlite') return { home, url: `sqlite:${join(home, 'ledger.db')}` }
+    this.#server ??= await startPostgres()
+    const client = new pg.Client({ connectionString: this.#server.url })
+    await client.connect()
+    await client.query(`CREATE DATABASE bench_${this.#n}`)
+    await client.end()
+    const url = new URL(this.#server.url)
+    url.pathname = `/bench_${this.#n}`
+    return { home, url: url.href }
+  }
+
+  remove({ home }: Place): void {
+    rmSync(home, { recursive: true, force: true })
+  }
+
+  async close(): Promise<void> {
+    await this.#server?.stop()
+  }
+}
+
+type Ingested = { paces: Pace[]; cloud: CloudAt }
+
+/** So many processes on one ledger, until all is stored. */
+async function ingestAll(
+  { processes }: Session,
+  place: Place,
+  { count, ...order }: Omit<CloudOrder, 'do'> & { count: number },
+): Promise<Ingested> {
+  const cloud = await processes.serve<CloudAt>({ do: 'cloud', ...order }, { msMax: MS_MAX })
+  try {
+    await processes.order({ do: 'set up', ...place, cloud: cloud.ready }, { msMax: MS_MAX })
+    const objects = order.objects + (order.huge ? 1 : 0)
+    const paces = await Promise.all(
+      Array.from({ length: count }, () =>
+        processes.order<Pace>({ do: 'ingest', ...place, objects }, { msMax: MS_MAX }),
+      ),
+    )
+    return { paces, cloud: cloud.ready }
+  } finally {
+    await cloud.running.stop()
+  }
+}
+
+const perS = (n: number, ms: number): number => (n * 1_000) / ms
+
+/** Beside the same records that are appended to the same index, and nothing else; they take turns. */
+export async function runSpeed(session: Session, places: Places, database: Database): Promise<Row[]> {
+  const { objects, records, rounds } = session.sizes
+  const name = `${SPEED}: ${database}`
+  const best = { own: 0, ownCpu: 0, limit: 0, limitCpu: 0, mb: 0 }
+  for (let round = 0; round < rounds; round++) {
+    const limitPlace = await places.make(database)
+    const limit = await session.processes.order<Pace>(
+      { do: 'append', ...limitPlace, objects, records },
+      { msMax: MS_MAX },
+    )
+    places.remove(limitPlace)
+    const place = await places.make(database)
+    const { paces, cloud } = await ingestAll(session, place, { objects, records, count: 1 })
+    places.remove(place)
+    const own = paces[0]!
+    session.say(
+      `${name} · tidemark ${Math.round(perS(own.records, own.ms))}/s, limit ${Math.round(perS(limit.records, limit.ms))}/s`,
+    )
+    best.own = Math.max(best.own, perS(own.records, own.ms))
+    best.ownCpu = Math.max(best.ownCpu, perS(own.records, own.cpuMs))
+    best.limit = Math.max(best.limit, perS(limit.records, limit.ms))
+    best.limitCpu = Math.max(best.limitCpu, perS(limit.records, limit.cpuMs))
+    best.mb = Math.max(best.mb, perS(cloud.bytes / MB, own.ms))
+  }
+  return [
+    row(name, 'tidemark', best.own, 'records/s'),
+    row(name, 'limit append', best.limit, 'records/s'),
+    row(`${name}, by processor time`, 'tidemark', best.ownCpu, 'records/s'),
+    row(`${name}, by processor time`, 'limit append', best.limitCpu, 'records/s'),
+    row(`${name}, bytes`, 'tidemark', best.mb, 'MB/s'),
+  ]
+}
+
+export async function runProcesses(session: Session, places: Places): Promise<Row[]> {
+  const { objects, records } = session.sizes
+  const rows: Row[] = []
+  for (const count of [1, 2]) {
+    const place = await places.make('postgres')
+    const { paces } = await ingestAll(session, place, { objects, records, count })
+    const ms = Math.max(...paces.map((pace) => pace.ms))
+    const name = `${PROCESSES}: postgres, ${count}`
+    rows.push(row(name, 'tidemark', perS(objects * records, ms), 'records/s'))
+    session.say(`${name} · ${Math.round(rows.at(-1)!.value)} records/s`)
+  }
+  return rows
+}
+
+/** Each announced by a message of its own, read, published and acknowledged. */
+export async function runTiny(session: Session, places: Places, database: Database): Promise<Row[]> {
+  const { tiny } = session.sizes
+  const place = await places.make(database)
+  const { paces } = await ingestAll(session, place, { objects: tiny, records: 1, count: 1 })
+  places.remove(place)
+  const name = `${TINY}: ${database}, ${tiny.toLocaleString('en-US')} objects`
+  return [
+    row(name, 'tidemark', perS(tiny, paces[0]!.ms), 'notifications/s'),
+    row(`${name}, by processor time`, 'tidemark', perS(tiny, paces[0]!.cpuMs), 'notifications/s'),
+  ]
+}
+
+/** One object, and one of a tenth of its size. */
+export async function runMemory(session: Session, places: Places): Promise<Row[]> {
+  const { hugeBytes, hugeRecordBytes } = session.sizes
+  const rows: Row[] = []
+  for (const sizeBytes of [hugeBytes / 10, hugeBytes]) {
+    const place = await places.make('sqlite')
+    const huge = { sizeBytes, recordBytes: hugeRecordBytes }
+    const { paces } = await ingestAll(session, place, { objects: 0, records: 0, huge, count: 1 })
+    places.remove(place)
+    rows.push(row(`${MEMORY}: an object of ${sizeBytes / MB} MB`, 'tidemark', paces[0]!.peakMb, 'MB'))
+    session.say(
+      `${rows.at(-1)!.case} · ${Math.round(rows.at(-1)!.value)} MB, ${Math.round(perS(sizeBytes / MB, paces[0]!.ms))} MB/s`,
+    )
+  }
+  return rows
+}
+
+export async function runShards(session: Session, places: Places, database: Database): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const shards of session.sizes.shards) {
+    const place = await places.make(database)
+    const looked = await session.processes.order<Looked>(
+      { do: 'shards', url: place.url, shards },
+      { msMax: MS_MAX },
+    )
+    places.remove(place)
+    const name = `${SHARDS}: ${database}, ${shards.toLocaleString('en-US')}`
+    rows.push(
+      row(`${name}, open`, 'tidemark', looked.openMs, 'ms of processor'),
+      row(`${name}, lookup`, 'tidemark', looked.lookupMs, 'ms of processor'),
+      row(`${name}, status`, 'tidemark', looked.statusMs, 'ms of processor'),
+    )
+  }
+  return rows
+}

@@ -1,0 +1,69 @@
+/** What the rows mean: the conditions they hold under, and each aim beside what was reached. */
+import type { Row } from '../bench.ts'
+import { type Aim, aimLines, verdict } from '../session.ts'
+import { formatValue } from '../table.ts'
+import { MEMORY, PROCESSES, SHARDS, SPEED, TINY } from './cases.ts'
+import { DATABASES, type Sizes } from './session.ts'
+
+const SPEED_SHARE_MIN = 0.7
+const MEMORY_GROWTH_MAX = 1.25
+const LOOKUP_GROWTH_MAX = 2
+
+export function conditions(sizes: Sizes): string[] {
+  const { objects, records, rounds, tiny } = sizes
+  return [
+    'the simulated S3 and SQS, each process of ingest and each limit are processes of their own on this machine, over loopback',
+    `${SPEED}: ${objects} objects of ${records.toLocaleString('en-US')} records of some 250 bytes as NDJSON, with the settings of a new user, synchronous = FULL; \`limit append\` makes the same documents and appends them in the same batches to the same kind of index, without queue, store, reading or positions; they take turns, the best of ${rounds} counts; processor time is that of the process, without PostgreSQL's`,
+    `${TINY}: ${tiny.toLocaleString('en-US')} objects of one record, each announced by a message of its own; until the last is stored`,
+    `${MEMORY}: VmHWM of the process; one object of records of ${sizes.hugeRecordBytes.toLocaleString('en-US')} bytes, of which 4,000 are indexed`,
+    `${SHARDS}: lookup is what is known of ten announced objects, of the versions of one, and how many are open; status counts all of them`,
+  ]
+}
+
+const AIMS: readonly Aim[] = [
+  { of: /^tiny: sqlite, [\d,]+ objects$/, isMet: (value) => value >= 500, text: 'at least 500' },
+  { of: /^tiny: postgres, [\d,]+ objects$/, isMet: (value) => value >= 1_000, text: 'at least 1,000' },
+]
+
+export function aims(rows: readonly Row[]): string[] {
+  return [...speedLines(rows), ...processLines(rows), ...aimLines(rows, AIMS), ...growthLines(rows)]
+}
+
+function speedLines(rows: readonly Row[]): string[] {
+  return DATABASES.flatMap((database) =>
+    [`${SPEED}: ${database}`, `${SPEED}: ${database}, by processor time`].flatMap((name) => {
+      const of = (subject: string) => rows.find((row) => row.case === name && row.subject === subject)?.value
+      const [own, limit] = [of('tidemark'), of('limit append')]
+      if (own === undefined || limit === undefined) return []
+      const share = own / limit
+      const isMet = verdict(share >= SPEED_SHARE_MIN)
+      return [`${name}: ${formatValue(share)} × the append alone (at least ${SPEED_SHARE_MIN}: ${isMet})`]
+    }),
+  )
+}
+
+function processLines(rows: readonly Row[]): string[] {
+  const [one, two] = rows.filter((row) => row.case.startsWith(PROCESSES))
+  return one && two ? [`${PROCESSES}: two are ${formatValue(two.value / one.value)} × one`] : []
+}
+
+/** From the smallest to the largest. */
+function growthLines(rows: readonly Row[]): string[] {
+  const grown = (of: RegExp, name: string, max: number): string[] => {
+    const some = rows.filter((row) => of.test(row.case))
+    const [first, last] = [some[0], some.at(-1)]
+    if (!first || !last || first === last) return []
+    const growth = last.value / first.value
+    return [`${name}: grows to ${formatValue(growth)} × (at most ${max}: ${verdict(growth <= max)})`]
+  }
+  return [
+    ...grown(/^memory: /, MEMORY, MEMORY_GROWTH_MAX),
+    ...DATABASES.flatMap((database) =>
+      grown(
+        new RegExp(`^shards: ${database}, .*, lookup$`),
+        `${SHARDS}: ${database}, lookup`,
+        LOOKUP_GROWTH_MAX,
+      ),
+    ),
+  ]
+}

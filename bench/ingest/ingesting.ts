@@ -1,0 +1,108 @@
+/** A process that ingests until so many objects are stored, and one that appends the same records without reading them. */
+import { beginLife, openParts } from '../../e2e/ingest/life.ts'
+import { addPipeline } from '../../src/apps/ingest/configure.ts'
+import { mapRecord } from '../../src/apps/ingest/mapping.ts'
+import { shardId, streamOf } from '../../src/apps/ingest/pipeline.ts'
+import { RECORD_GRANT, recordDocument } from '../../src/apps/ingest/record-document.ts'
+import type { IngestTables } from '../../src/apps/ingest/store/tables.ts'
+import { sleep, systemClock } from '../../src/base/clock.ts'
+import type { Engine } from '../../src/engine/index.ts'
+import { openLedger } from '../../src/ledger/open.ts'
+import { openSearch } from '../../src/search/search.ts'
+import { BUCKET, type CloudAt, recordOf } from './served-cloud.ts'
+
+export type Place = { home: string; url: string }
+export type SetUpOrder = Place & { do: 'set up'; cloud: CloudAt }
+export type IngestOrder = Place & { do: 'ingest'; objects: number }
+export type AppendOrder = Place & { do: 'append'; objects: number; records: number }
+
+export type Pace = { ms: number; cpuMs: number; peakMb: number; records: number }
+
+export const NAME = 'bench'
+/** What a new user has. */
+const SETTINGS = {
+  receiveWaitMs: 1_000,
+  commitMs: 60_000,
+  visibilityMs: 180_000,
+  extensionMs: 60_000,
+  marginMs: 4_000,
+  onTheirWayMax: 1_000,
+  batchRecords: 1_000,
+  workersMax: 8,
+}
+const LEASE_MS = 30_000
+/** Counting all shards costs what their number is. */
+const LOOK_MS = 500
+const MAPPING = { title: 'message', text: ['message'], facets: ['level', 'station'] }
+
+export async function setUp({ home, url, cloud }: SetUpOrder): Promise<{ isReady: true }> {
+  const { ledger, accounts, vault } = await openParts({ home, ledgerUrl: url })
+  const { region, accessKeyId, secretAccessKey } = cloud
+  const config = {
+    queue: { kind: 'sqs' as const, url: cloud.queueUrl, region, endpoint: cloud.sqsUrl },
+    location: `s3://${BUCKET}/`,
+    store: { region, endpoint: cloud.s3Url, pathStyle: true },
+    mapping: MAPPING,
+    listEveryMinutes: 0,
+  }
+  const place = { accounts, vault, engine: undefined as unknown as Engine }
+  await addPipeline(place, { name: NAME, config, secret: { aws: { accessKeyId, secretAccessKey } } })
+  const search = openSearch({ ledger })
+  await search.prepare()
+  await search.close()
+  await ledger.close()
+  return { isReady: true }
+}
+
+/** From the first call to the last commit; what another process stores counts as well. */
+export async function ingest({ home, url, objects }: IngestOrder): Promise<Pace> {
+  const settings = { ...SETTINGS }
+  const life = await beginLife({ home, ledgerUrl: url, settings, leaseMs: LEASE_MS })
+  const cpu = process.cpuUsage()
+  const fromMs = systemClock.monotonicMs()
+  const { tables } = life.kinds
+  while ((await storedCount(tables)) < objects) await sleep(systemClock, LOOK_MS)
+  const ms = systemClock.monotonicMs() - fromMs
+  const used = process.cpuUsage(cpu)
+  const counts = await tables.counts(NAME)
+  const records = counts.reduce((sum, { published }) => sum + published, 0)
+  await life.end()
+  const cpuMs = (used.user + used.system) / 1_000
+  return { ms, cpuMs, peakMb: process.resourceUsage().maxRSS / 1_024, records }
+}
+
+async function storedCount(tables: IngestTables): Promise<number> {
+  const counts = await tables.counts(NAME)
+  const bad = counts.find(({ state }) => state === 'bad' || state === 'skipped')
+  if (bad) throw new Error(`${bad.n} objects are ${bad.state}: ${bad.code}`)
+  return counts.reduce((sum, { state, n }) => sum + (state === 'stored' ? n : 0), 0)
+}
+
+/** The same documents, made beforehand but for their chunks, in batches of the same size. */
+export async function appendAll({ url, objects, records }: AppendOrder): Promise<Pace> {
+  const ledger = await openLedger(url)
+  const search = openSearch({ ledger })
+  await search.prepare()
+  let all = 0
+  const cpu = process.cpuUsage()
+  const fromMs = systemClock.monotonicMs()
+  for (let object = 0; object < objects; object++) {
+    const uri = `s3://${BUCKET}/logs/${object}.ndjson`
+    const of = { pipeline: NAME, shard: shardId(uri, 'v'), uri, version: 'v' }
+    for (let first = 0; first < records; first += SETTINGS.batchRecords) {
+      const count = Math.min(SETTINGS.batchRecords, records - first)
+      const documents = Array.from({ length: count }, (_, n) =>
+        recordDocument(of, first + n, mapRecord(recordOf(object, first + n), MAPPING), first + n + 1),
+      )
+      const seenBy = { principal: streamOf(NAME), grant: RECORD_GRANT }
+      await ledger.transaction((tx) => search.append(tx, documents, { ...seenBy, isEmbedded: false }))
+      all += count
+    }
+  }
+  const ms = systemClock.monotonicMs() - fromMs
+  const used = process.cpuUsage(cpu)
+  await search.close()
+  await ledger.close()
+  const cpuMs = (used.user + used.system) / 1_000
+  return { ms, cpuMs, peakMb: process.resourceUsage().maxRSS / 1_024, records: all }
+}

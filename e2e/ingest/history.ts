@@ -1,0 +1,366 @@
+/**
+ * Runs a random history of two pipelines, in which several processes share one ledger, and compares the end with what the
+ * simulator holds. Processes are lives in this one, under faults at every commit, or real ones that are killed and stopped.
+ */
+import { streamOf } from '../../src/apps/ingest/pipeline.ts'
+import { sleep, systemClock } from '../../src/base/clock.ts'
+import { seededRandom } from '../../src/base/random.ts'
+import type { FaultsInput } from '../../src/sim/fault-rules.ts'
+import { differences } from './check.ts'
+import { ChildLife } from './child-life.ts'
+import { beginLife, type Life } from './life.ts'
+import { bucketOf, type Database, OracleWorld, PIPELINES, type PipelineName, queueOf } from './world.ts'
+
+export type HistoryOptions = {
+  database: Database
+  acts: number
+  /** Processes of their own, which are killed; otherwise lives in this process, with faults. */
+  kills: boolean
+  settleMsMax?: number
+}
+
+export type HistoryCounts = {
+  acts: number
+  objects: number
+  messages: number
+  /** Deaths, those while shards were open, and those while one of them was being read. */
+  deaths: number
+  deathsOpen: number
+  deathsReading: number
+  stops: number
+  thefts: number
+  takeovers: number
+}
+
+export type Ran = { failure: string | undefined; counts: HistoryCounts }
+
+const LIVES = { sqlite: 2, postgres: 3 } as const
+const KEYS = 8
+const SETTLE_MS_MAX = 180_000
+const LOOK_MS = 50
+/** Not everything that is put is announced. */
+const BEGIN_LOOKS_MAX = 200
+const WEATHER: FaultsInput['rules'] = [
+  { do: 'error', status: 503, probability: 0.02, service: 's3' },
+  { do: 'reset', when: 'before', probability: 0.01 },
+  { do: 'reset', when: 'after', probability: 0.01 },
+  { do: 'truncate', probability: 0.02, service: 's3' },
+]
+
+export async function runIngestHistory(seed: number, options: HistoryOptions): Promise<Ran> {
+  const world = await OracleWorld.start(seed, options.database)
+  const run = new Run(world, seed, options)
+  try {
+    const wrong = await run.toTheEnd()
+    if (wrong.length === 0) return { failure: undefined, counts: run.counts }
+    const told = [...wrong.slice(0, 30), ...run.told.map((line) => `  ${line}`)]
+    return { failure: `seed ${seed}: ${told.join('\n')}`, counts: run.counts }
+  } finally {
+    await run.close()
+    await world.close()
+  }
+}
+
+type Act = { share: number; do: () => Promise<string | undefined> | string | undefined }
+
+function chosen(acts: readonly Act[], at: number): Act {
+  let before = 0
+  for (const act of acts) {
+    before += act.share
+    if (at < before) return act
+  }
+  return acts[0]!
+}
+
+class Run {
+  readonly told: string[] = []
+  readonly counts: HistoryCounts = {
+    acts: 0,
+    objects: 0,
+    messages: 0,
+    deaths: 0,
+    deathsOpen: 0,
+    deathsReading: 0,
+    stops: 0,
+    thefts: 0,
+    takeovers: 0,
+  }
+  readonly #world: OracleWorld
+  readonly #options: HistoryOptions
+  readonly #seed: number
+  readonly #refused = new Set<string>()
+  #lives: Life[] = []
+  #children: ChildLife[] = []
+  #errors: unknown[] = []
+  #n = 0
+
+  constructor(world: OracleWorld, seed: number, options: HistoryOptions) {
+    this.#world = world
+    this.#seed = seed
+    this.#options = options
+  }
+
+  async toTheEnd(): Promise<string[]> {
+    const { acts, database } = this.#options
+    const world = this.#world
+    for (let n = 0; n < LIVES[database]; n++) await this.#begin()
+    world.weather(WEATHER)
+    const all = this.#acts()
+    const shares = all.reduce((sum, { share }) => sum + share, 0)
+    for (let n = 0; n < acts; n++) {
+      const text = await chosen(all, world.random() * shares).do()
+      if (text !== undefined) this.told.push(text)
+      this.counts.acts += 1
+      await sleep(systemClock, world.random() ** 3 * 400)
+    }
+    return this.#settle()
+  }
+
+  async close(): Promise<void> {
+    for (const child of this.#children) await child.kill()
+    for (const life of this.#lives) await life.drop()
+  }
+
+  // --- What happens --------------------------------------------------------------------------------------------------
+
+  #acts(): Act[] {
+    return [
+      { share: 10, do: () => this.#put() },
+      { share: 3, do: () => this.#putTogether() },
+      { share: 1, do: () => this.#putAndRemove() },
+      { share: 1, do: () => this.#junk() },
+      { share: 4, do: () => this.#redeliver() },
+      { share: 2, do: () => this.#sendAgain() },
+      { share: 1.5, do: () => this.#refuse() },
+      { share: 1.5, do: () => this.#list() },
+      { share: 2, do: () => this.#steal() },
+      { share: 3, do: () => this.#die() },
+      { share: this.#options.kills ? 1.5 : 0, do: () => this.#stop() },
+    ]
+  }
+
+  #pipeline(): PipelineName {
+    return PIPELINES[Math.floor(this.#world.random() * PIPELINES.length)]!
+  }
+
+  #put(): string {
+    const { random } = this.#world
+    const pipeline = this.#pipeline()
+    const n = Math.floor(random() * KEYS)
+    const key = `in/${n}${n % 3 === 0 ? '.ndjson.gz' : '.ndjson'}`
+    const { shard, isBroken } = this.#world.put(pipeline, key)
+    this.counts.objects += 1
+    return `put ${pipeline} ${key} ${shard}${isBroken ? ' broken' : ''}`
+  }
+
+  /** Several in one message, some of which were announced before. */
+  #putTogether(): string {
+    const pipeline = this.#pipeline()
+    const told = [this.#put(), this.#put()].join(', ')
+    const keys = this.#world.current(pipeline).map(({ key }) => key)
+    const some = keys.filter(() => this.#world.random() < 0.6)
+    if (some.length > 0) this.#world.sim.s3.store.announceTogether(bucketOf(pipeline), some)
+    return `${told}, and ${some.join(', ')} of ${pipeline} announced together`
+  }
+
+  #putAndRemove(): string {
+    const pipeline = this.#pipeline()
+    const key = `gone/${this.#world.known.size}.ndjson`
+    this.#world.put(pipeline, key)
+    this.#world.sim.s3.store.remove(bucketOf(pipeline), key)
+    return `put and removed ${pipeline} ${key}`
+  }
+
+  #junk(): string {
+    const pipeline = this.#pipeline()
+    this.#world.sim.sqs.queue(queueOf(pipeline)).send({ body: `nobody understands this ${this.counts.acts}` })
+    return `junk for ${pipeline}`
+  }
+
+  /** Whoever has these does not know that others get them, too. */
+  #redeliver(): string {
+    const queue = this.#world.sim.sqs.queue(queueOf(this.#pipeline()))
+    const held = queue.messages.filter(
+      ({ outcome, receives }) => outcome === 'waiting' && receives.length > 0,
+    )
+    for (const { id } of held) if (this.#world.random() < 0.6) queue.expireReceipt(id)
+    return `receipts of ${held.length} messages of ${queue.name} expire`
+  }
+
+  /** An old announcement, as a message of its own. */
+  #sendAgain(): string | undefined {
+    const queue = this.#world.sim.sqs.queue(queueOf(this.#pipeline()))
+    const old = queue.messages[Math.floor(this.#world.random() * queue.messages.length)]
+    if (!old || old.body.startsWith('nobody')) return undefined
+    queue.send({ body: old.body, attributes: old.attributes })
+    return `message ${old.id} is sent again`
+  }
+
+  #refuse(): string | undefined {
+    const { random, sim } = this.#world
+    const pipeline = this.#pipeline()
+    const one = this.#world.current(pipeline)[0]
+    if (!one) return undefined
+    const how = random() < 0.5 ? 'missing' : 'denied'
+    const id = `${pipeline} ${one.key}`
+    if (this.#refused.delete(id)) sim.s3.store.allow(bucketOf(pipeline), one.key)
+    else {
+      this.#refused.add(id)
+      sim.s3.store.refuse(bucketOf(pipeline), one.key, how)
+    }
+    return `${id}: ${this.#refused.has(id) ? how : 'allowed'}`
+  }
+
+  async #list(): Promise<string | undefined> {
+    const [life] = this.#lives
+    if (!life) return undefined
+    const pipeline = this.#pipeline()
+    await life.engine.enqueue(life.kinds.list, { pipeline }, { stream: streamOf(pipeline) })
+    return `list ${pipeline}`
+  }
+
+  async #steal(): Promise<string> {
+    const stolen = await this.#world.stealTokens()
+    this.counts.thefts += stolen
+    return `${stolen} tokens stolen`
+  }
+
+  // --- Processes -----------------------------------------------------------------------------------------------------
+
+  async #begin(): Promise<void> {
+    const { home, ledgerUrl } = this.#world
+    if (this.#options.kills) {
+      const child = new ChildLife({ home, ledgerUrl })
+      this.#children.push(child)
+      await child.begun
+      return
+    }
+    this.#n += 1
+    this.#lives.push(
+      await beginLife({
+        home,
+        ledgerUrl,
+        faults: {
+          random: seededRandom(this.#seed * 1_000 + this.#n),
+          commitLost: 0.01,
+          commitUnheard: 0.01,
+          append: 0.02,
+          queue: 0.05,
+        },
+        beforeAcknowledge: (name, messages) => this.#world.checkSettled(name, messages),
+        onError: (error) => this.#errors.push(error),
+      }),
+    )
+  }
+
+  /** At some instant after somebody began to read something. */
+  async #die(): Promise<string> {
+    this.told.push(this.#putTogether())
+    for (let n = 0; n < BEGIN_LOOKS_MAX && (await this.#world.unsettled()).midway === 0; n++) {
+      await sleep(systemClock, LOOK_MS / 5)
+    }
+    await sleep(systemClock, this.#world.random() ** 2 * 200)
+    this.counts.deaths += 1
+    const count = Math.max(this.#children.length, this.#lives.length)
+    const at = Math.floor(this.#world.random() * count)
+    if (this.#options.kills) await this.#children.splice(at, 1)[0]!.kill()
+    const { open, midway } = await this.#world.unsettled()
+    if (open > 0) this.counts.deathsOpen += 1
+    if (midway > 0) this.counts.deathsReading += 1
+    if (!this.#options.kills) await this.#lives.splice(at, 1)[0]!.drop()
+    await this.#begin()
+    return `process ${at} dies with ${open} open shards, ${midway} of them being read`
+  }
+
+  /** For longer than its messages are its own, and its lease. */
+  async #stop(): Promise<string> {
+    const child = this.#children[Math.floor(this.#world.random() * this.#children.length)]!
+    this.counts.stops += 1
+    child.stop()
+    try {
+      for (let n = 0; n < 4; n++) {
+        this.told.push(this.#put())
+        await sleep(systemClock, 500 + this.#world.random() * 1_000)
+      }
+      this.told.push(this.#redeliver())
+    } finally {
+      child.goOn()
+    }
+    return 'a process stood still for longer than its lease'
+  }
+
+  // --- The end -------------------------------------------------------------------------------------------------------
+
+  async #settle(): Promise<string[]> {
+    const world = this.#world
+    world.weather(null)
+    for (const id of this.#refused) {
+      const [pipeline, key] = id.split(' ') as [PipelineName, string]
+      world.sim.s3.store.allow(bucketOf(pipeline), key)
+    }
+    await this.close()
+    this.#lives = []
+    this.#children = []
+    const { home, ledgerUrl } = world
+    const life = await beginLife({ home, ledgerUrl, onError: (error) => this.#errors.push(error) })
+    this.#lives.push(life)
+    const untilMs = systemClock.monotonicMs() + (this.#options.settleMsMax ?? SETTLE_MS_MAX)
+    // What could not be read while it was refused is asked for again; the last listing then finds what nobody told of.
+    const isQuiet = (await this.#quiet(life, untilMs)) && (await this.#listAll(life, untilMs))
+    if (!isQuiet) return [`it does not settle: ${await this.#openText()}`, ...this.#errorTexts()]
+    for (const pipeline of PIPELINES) world.letDie(pipeline)
+    while (this.#waiting('all') > 0 && systemClock.monotonicMs() < untilMs) await sleep(systemClock, LOOK_MS)
+    for (const pipeline of PIPELINES) {
+      this.counts.messages += world.sim.sqs.queue(queueOf(pipeline)).messages.length
+      this.counts.takeovers += await world.tables.takeovers(pipeline)
+    }
+    return differences(world, life)
+  }
+
+  async #listAll(life: Life, untilMs: number): Promise<boolean> {
+    await life.ledger.retryBad()
+    if (!(await this.#quiet(life, untilMs))) return false
+    for (const pipeline of PIPELINES) {
+      await life.engine.enqueue(life.kinds.list, { pipeline }, { stream: streamOf(pipeline) })
+    }
+    return this.#quiet(life, untilMs)
+  }
+
+  async #quiet(life: Life, untilMs: number): Promise<boolean> {
+    while (systemClock.monotonicMs() < untilMs) {
+      if (!(await this.#drained(life, untilMs))) return false
+      const { open } = await this.#world.unsettled()
+      if (this.#waiting('understood') === 0 && open === 0) return true
+      await sleep(systemClock, LOOK_MS)
+    }
+    return false
+  }
+
+  async #drained({ engine }: Life, untilMs: number): Promise<boolean> {
+    const over = Promise.withResolvers<boolean>()
+    // A timer that nobody waits for any more must not keep the process alive.
+    const cancel = systemClock.timer(untilMs - systemClock.monotonicMs(), () => over.resolve(false), {
+      keepAlive: true,
+    })
+    try {
+      return await Promise.race([engine.drained(), over.promise])
+    } finally {
+      cancel()
+    }
+  }
+
+  #waiting(which: 'understood' | 'all'): number {
+    return PIPELINES.flatMap((name) => this.#world.sim.sqs.queue(queueOf(name)).messages).filter(
+      ({ outcome, body }) => outcome === 'waiting' && (which === 'all' || !body.startsWith('nobody')),
+    ).length
+  }
+
+  async #openText(): Promise<string> {
+    const { open } = await this.#world.unsettled()
+    return `${open} shards are open, ${this.#waiting('understood')} messages wait`
+  }
+
+  #errorTexts(): string[] {
+    return this.#errors.slice(-5).map((error) => (error instanceof Error ? error.stack! : String(error)))
+  }
+}

@@ -1,0 +1,50 @@
+/** Objects whose records are known beforehand: what is in them, and what must be found of them. */
+import { gzipSync } from 'node:zlib'
+import { shardId } from '../../src/apps/ingest/pipeline.ts'
+import type { Random } from '../../src/base/random.ts'
+
+export type MadeObject = {
+  key: string
+  bytes: Buffer
+  /** Of records that can be read, by their place. */
+  titles: ReadonlyMap<number, string>
+  /** The places of those that cannot. */
+  bad: ReadonlySet<number>
+  /** It ends too early, and some of its records cannot be had. */
+  isBroken: boolean
+}
+
+const RECORDS_MAX = 40
+const BAD_SHARE = 0.08
+const BROKEN_SHARE = 0.12
+
+/** One version of the object under this key; `n` makes it another than all others. */
+export function makeObject(random: Random, key: string, n: number): MadeObject {
+  const titles = new Map<number, string>()
+  const bad = new Set<number>()
+  const lines: string[] = []
+  const count = Math.floor(random() ** 2 * RECORDS_MAX) + (random() < 0.05 ? 0 : 1)
+  for (let at = 0; at < count; at++) {
+    if (random() < BAD_SHARE) {
+      bad.add(at)
+      lines.push(`{"m": this is no JSON ${n} ${at}`)
+    } else {
+      const title = `${key} version ${n} record ${at}`
+      titles.set(at, title)
+      lines.push(JSON.stringify({ m: title, filler: `${random()}`.repeat(5) }))
+    }
+  }
+  const text = lines.map((line) => `${line}\n`).join('')
+  if (!key.endsWith('.gz')) return { key, bytes: Buffer.from(text), titles, bad, isBroken: false }
+  const bytes = gzipSync(text)
+  const isBroken = count > 3 && random() < BROKEN_SHARE
+  const cut = Math.floor(bytes.length * (0.3 + random() * 0.5))
+  return { key, bytes: isBroken ? bytes.subarray(0, cut) : bytes, titles, bad, isBroken }
+}
+
+export type KnownVersion = MadeObject & { uri: string; shard: string; pipeline: string }
+
+export function knownVersion(made: MadeObject, of: { pipeline: string; bucket: string; etag: string }) {
+  const uri = `s3://${of.bucket}/${made.key}`
+  return { ...made, uri, shard: shardId(uri, of.etag), pipeline: of.pipeline } satisfies KnownVersion
+}

@@ -1,0 +1,74 @@
+/** `tidemark ingest quarantine` and `replay`: what could not be read, and reading it again. */
+import { runWork } from '../../../app/cli/sync.ts'
+import { openedSources } from '../../../app/cli/with-app.ts'
+import type { CliContext } from '../../../app/command.ts'
+import { UsageError } from '../../../base/errors.ts'
+import { distance } from '../../../base/moment.ts'
+import { ingestApp } from '../app.ts'
+import { streamOf } from '../pipeline.ts'
+import { quarantineView, unparsedView } from '../shard-view.ts'
+import { ingestSource } from '../sources.ts'
+import { findShard, withIngest } from './context.ts'
+
+type Options = { object?: string; messages?: boolean; limit: number }
+
+const EXCERPT_CHARS = 60
+
+export async function listQuarantine(context: CliContext, name: string, options: Options): Promise<void> {
+  const { object, messages, limit } = options
+  await withIngest(context, async (opened) => {
+    const { ingest, ledger } = opened
+    await ingest.pipelines.get(name)
+    const nowMs = ledger.now()
+    if (messages) {
+      const rows = (await ingest.tables.unparsed(name, limit)).map(unparsedView)
+      context.output.listing({
+        columns: [
+          { title: 'message', value: ({ message }) => message },
+          { title: 'deliveries', value: ({ deliveries }) => deliveries, align: 'right' },
+          { title: 'last', value: ({ lastAtMs }) => distance(lastAtMs, nowMs) },
+          { title: 'reason', value: ({ reason }) => reason },
+          { title: 'begins', value: ({ excerpt }) => excerpt.slice(0, EXCERPT_CHARS) },
+        ],
+        rows,
+        json: rows,
+        empty: 'Every message was understood.',
+      })
+      return
+    }
+    const shard = object === undefined ? undefined : (await findShard(opened, name, object)).id
+    const page = { pipeline: name, shard, after: { shard: '', at: -1 }, limit }
+    const rows = (await ingest.tables.quarantine(page)).map(quarantineView)
+    context.output.listing({
+      columns: [
+        { title: 'object', value: (row) => row.shard.slice(0, 12) },
+        { title: 'record', value: ({ at }) => at, align: 'right' },
+        { title: 'line', value: ({ line }) => line ?? '', align: 'right' },
+        { title: 'reason', value: ({ reason }) => reason },
+        { title: 'begins', value: ({ excerpt }) => excerpt.slice(0, EXCERPT_CHARS) },
+      ],
+      rows,
+      json: rows,
+      empty: 'No record is in quarantine.',
+    })
+  })
+}
+
+export async function replay(
+  context: CliContext,
+  { name, object, records }: { name: string; object: string; records: readonly string[] },
+): Promise<void> {
+  const at = records.map((text) => {
+    if (/^\d{1,15}$/.test(text)) return Number(text)
+    throw new UsageError(`"${text}" is not the number of a record.`)
+  })
+  await withIngest(context, async (opened) => {
+    const { ingest, engine } = opened
+    const { id: shard } = await findShard(opened, name, object)
+    const stream = streamOf(name)
+    await engine.streams.open(stream)
+    const some = at.length === 0 ? {} : { at }
+    await engine.enqueue(ingest.kinds.replay, { pipeline: name, shard, ...some }, { stream })
+    await runWork(context, openedSources(ingestApp, opened), [ingestSource(name)])
+  })
+}

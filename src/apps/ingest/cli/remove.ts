@@ -1,0 +1,46 @@
+/** `tidemark ingest remove`: a pipeline is forgotten, and its records leave the index. */
+import type { CliContext } from '../../../app/command.ts'
+import { UsageError } from '../../../base/errors.ts'
+import { formatCount } from '../../../base/format.ts'
+import { readLines } from '../../../cli/output/prompt.ts'
+import { removePipeline as forgetPipeline } from '../configure.ts'
+import { streamOf } from '../pipeline.ts'
+import { pipelineStatus } from '../status.ts'
+import { withIngest } from './context.ts'
+
+export async function removePipeline(
+  context: CliContext,
+  name: string,
+  { yes }: { yes?: boolean },
+): Promise<void> {
+  const { output } = context
+  await withIngest(context, async (opened) => {
+    const { ingest, engine } = opened
+    await ingest.pipelines.get(name)
+    const { records } = await pipelineStatus(ingest.tables, name)
+    if (!yes) await confirm(context, name, records)
+    await forgetPipeline(opened, name)
+    const stream = streamOf(name)
+    await engine.streams.open(stream)
+    await engine.enqueue(ingest.kinds.forget, { pipeline: name }, { stream })
+    if (output.json) output.value({ pipeline: name, removed: true, records })
+    else
+      output.line(
+        `The pipeline ${name} is forgotten; its ${formatCount(records)} records leave the index when Tidemark next runs.`,
+      )
+  })
+}
+
+async function confirm({ output }: CliContext, name: string, records: number): Promise<void> {
+  const hint = 'Say --yes where nobody can answer.'
+  const question = `Forget the pipeline ${name}? Its ${formatCount(records)} records leave the index; nothing changes in its bucket.`
+  if (!process.stdin.isTTY) throw new UsageError(question, { code: 'not-confirmed', hint })
+  const lines = readLines(output)
+  try {
+    const reply = await lines.next(`${question} [y/N] `)
+    if (!/^y(?:es)?$/i.test(reply ?? ''))
+      throw new UsageError('Nothing was changed.', { code: 'not-confirmed', hint })
+  } finally {
+    lines.close()
+  }
+}

@@ -1,0 +1,69 @@
+/** `tidemark ingest shards` and `show`: object versions, and what became of each. */
+import type { CliContext } from '../../../app/command.ts'
+import { formatBytes, formatCount } from '../../../base/format.ts'
+import { distance, isoTime } from '../../../base/moment.ts'
+import type { ShardState } from '../shard-states.ts'
+import { shardView } from '../shard-view.ts'
+import { findShard, withIngest } from './context.ts'
+
+type Options = { state?: ShardState; code?: string; limit: number }
+
+export async function listShards(
+  context: CliContext,
+  name: string,
+  { state, code, limit }: Options,
+): Promise<void> {
+  await withIngest(context, async ({ ingest, ledger }) => {
+    await ingest.pipelines.get(name)
+    const rows = await ingest.tables.shards({ pipeline: name, state, code, after: '', limit })
+    const nowMs = ledger.now()
+    context.output.listing({
+      columns: [
+        { title: 'object', value: ({ uri }) => uri },
+        { title: 'id', value: ({ id }) => id.slice(0, 12) },
+        { title: 'state', value: (row) => row.state },
+        { title: 'records', value: ({ published }) => formatCount(published), align: 'right' },
+        { title: 'quarantined', value: ({ quarantined }) => formatCount(quarantined), align: 'right' },
+        { title: 'size', value: ({ size }) => (size === null ? '' : formatBytes(size)), align: 'right' },
+        { title: 'changed', value: ({ updated_at }) => distance(updated_at, nowMs) },
+        { title: 'reason', value: (row) => row.code ?? '' },
+      ],
+      rows,
+      json: rows.map(shardView),
+      empty: `The pipeline ${name} knows of no such object.`,
+    })
+  })
+}
+
+export async function showShard(context: CliContext, name: string, object: string): Promise<void> {
+  await withIngest(context, async (opened) => {
+    const row = await findShard(opened, name, object)
+    const view = shardView(row)
+    const { output } = context
+    if (output.json) {
+      output.value(view)
+      return
+    }
+    output.line(row.uri)
+    for (const [title, text] of facts(view)) output.line(`  ${title.padEnd(12)} ${text}`)
+  })
+}
+
+function* facts(view: ReturnType<typeof shardView>): Generator<[string, string]> {
+  yield ['id', view.id]
+  yield ['version', view.version === '' ? 'nobody says' : view.version]
+  yield ['state', view.reason === null ? view.state : `${view.state}: ${view.reason} (${view.code})`]
+  const { records, byte, line } = view.position
+  const at = [`${formatCount(records)} records`]
+  if (byte !== null) at.push(`byte ${formatCount(byte)}`)
+  if (line !== null) at.push(`line ${formatCount(line)}`)
+  yield ['position', `${at.join(', ')}${view.isAtEnd ? ', the end' : ''}`]
+  yield ['published', `${formatCount(view.published)}, ${formatCount(view.quarantined)} in quarantine`]
+  if (view.shape) yield ['read as', `${view.shape.format}, compression ${view.shape.compression}`]
+  yield ['attempts', `${view.attempts}, taken over ${view.takeovers} times`]
+  if (view.token !== null) yield ['token', `job ${view.token}`]
+  if (view.announcedAtMs !== null) yield ['announced', isoTime(view.announcedAtMs)]
+  if (view.listedAtMs !== null) yield ['listed', isoTime(view.listedAtMs)]
+  if (view.settledAtMs !== null) yield ['settled', isoTime(view.settledAtMs)]
+  if (view.disposed !== null) yield ['afterwards', view.disposed]
+}

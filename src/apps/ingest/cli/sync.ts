@@ -1,0 +1,41 @@
+/** What is ingest's own about `tidemark ingest sync`: with --watch it goes on receiving, instead of looking now and then. */
+import { type SyncPart, syncSources } from '../../../app/cli/sync.ts'
+import type { CliContext } from '../../../app/command.ts'
+import { systemClock } from '../../../base/clock.ts'
+import { ingestApp } from '../app.ts'
+import { ingestRuntime } from '../runtime.ts'
+import { startIngestWork } from '../work.ts'
+
+const SHOW_MS = 2_000
+
+export const ingestSync: SyncPart = {
+  steps: (context, { runtime }, { options }) =>
+    options.watch === true
+      ? {
+          async watch({ stop, progress }) {
+            const onError = (error: unknown): void => context.output.error(error)
+            const work = await startIngestWork(ingestRuntime(runtime), { clock: systemClock, onError })
+            await progress.aside(() => context.output.note('Receiving; Ctrl-C stops.'))
+            try {
+              while (!stop.aborted) {
+                await new Promise<void>((resolve) => {
+                  const cancel = systemClock.timer(SHOW_MS, resolve, { keepAlive: true })
+                  const end = (): void => {
+                    cancel()
+                    resolve()
+                  }
+                  stop.addEventListener('abort', end, { once: true })
+                })
+                if (!stop.aborted) await progress.show()
+              }
+            } finally {
+              await work.stop()
+            }
+          },
+        }
+      : {},
+}
+
+export function runIngest(context: CliContext, wanted: string | undefined): Promise<void> {
+  return syncSources(context, ingestApp, { wanted, options: { watch: true } }, ingestSync)
+}

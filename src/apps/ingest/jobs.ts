@@ -1,0 +1,164 @@
+/**
+ * Object ingest, as jobs. What is written when:
+ *
+ *   (receiver)      messages of a queue → commit: shards, ingest.object for each; acknowledged when these are settled
+ *   ingest.list     a bucket, page by page → commit per page: shards, ingest.object for each, where to go on
+ *   ingest.object   one version of one object → commit: that it is ours; per batch: records, quarantine, position;
+ *                   at the end: that it is stored, what it replaces
+ *   ingest.sweep    records of what was replaced leave the index, some at a time
+ *   ingest.dispose  an object that is stored is tagged, moved or deleted, where that is asked for and proven
+ *   ingest.replay   a quarantined record is read again → commit: the record, and that it is in quarantine no more
+ *   ingest.tidy     shards that nobody needs any more go; those of which nothing was heard are looked after
+ *   ingest.forget   all that is kept of a pipeline that is there no more
+ *
+ * A crash between any two of these repeats at most one page, or the reading of one batch.
+ */
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import type { Clock } from '../../base/clock.ts'
+import { defineJob, type JobKind, type JobRequest, request } from '../../engine/index.ts'
+import type { AnyJobKind } from '../../engine/kinds.ts'
+import { Obstacles } from '../../engine/obstacles.ts'
+import type { IndexWriter } from '../../search/contract.ts'
+import type { MappedRecord, Mapping, OpenRecords } from './contract.ts'
+import { runDispose } from './dispose.ts'
+import { runForget } from './forget.ts'
+import { runListing } from './listing.ts'
+import { runObject } from './object.ts'
+import { itemOf, OBJECT_KIND, streamOf } from './pipeline.ts'
+import type { Pipelines } from './pipelines.ts'
+import { runReplay } from './replay.ts'
+import type { IngestSettings } from './settings.ts'
+import type { IngestTables } from './store/tables.ts'
+import { runSweep } from './sweep.ts'
+import { runTidy } from './tidy.ts'
+
+export type MapRecord = (value: Readonly<Record<string, unknown>>, mapping: Mapping) => MappedRecord
+
+export type IngestDeps = {
+  pipelines: Pipelines
+  tables: IngestTables
+  clock: Clock
+  settings: IngestSettings
+  /** Made ready to be written to. */
+  index: () => Promise<IndexWriter>
+  openRecords: OpenRecords
+  mapRecord: MapRecord
+  /** For receivers of this process: what they hold may be acknowledged. */
+  settled: (pipeline: string, shard: string) => void
+}
+
+const OfPipeline = z.object({ pipeline: z.string() })
+const OfShard = z.object({ pipeline: z.string(), shard: z.string(), uri: z.string(), version: z.string() })
+const Replay = z.object({ pipeline: z.string(), shard: z.string(), at: z.array(z.number()).optional() })
+
+export type PipelinePayload = z.output<typeof OfPipeline>
+export type ShardPayload = z.output<typeof OfShard>
+export type ReplayPayload = z.output<typeof Replay>
+
+/** What is found is read before more is looked for. */
+const LIST_PRIORITY = -1
+const LATER_PRIORITY = -10
+
+export type IngestKinds = IngestDeps & {
+  object: JobKind<ShardPayload>
+  list: JobKind<PipelinePayload>
+  sweep: JobKind<PipelinePayload>
+  dispose: JobKind<ShardPayload>
+  replay: JobKind<ReplayPayload>
+  tidy: JobKind<PipelinePayload>
+  forget: JobKind<PipelinePayload>
+  obstacles: Obstacles<'cloud'>
+}
+
+export function ingestKinds(deps: IngestDeps): IngestKinds {
+  const key = ({ pipeline }: PipelinePayload): string => pipeline
+  const shardKey = ({ pipeline, shard }: ShardPayload): string => `${pipeline}/${shard}`
+  const replayKey = ({ pipeline, shard, at }: ReplayPayload): string => {
+    const some = at && createHash('sha256').update(at.join()).digest('hex').slice(0, 32)
+    return `${pipeline}/${shard}/${some ?? 'all'}`
+  }
+  const items = { of: (payload: ShardPayload) => [itemOf(payload)], only: (payload: ShardPayload) => payload }
+  const kinds: IngestKinds = {
+    ...deps,
+    obstacles: new Obstacles<'cloud'>(deps.clock),
+    object: defineJob({
+      kind: OBJECT_KIND,
+      payload: OfShard,
+      key: shardKey,
+      lane: 'bulk',
+      // Each holds a batch in memory.
+      concurrency: deps.settings.workersMax,
+      items,
+      describe: { verb: 'reading', noun: 'object' },
+      run: (job) => runObject(kinds, job),
+    }),
+    list: defineJob({
+      kind: 'ingest.list',
+      payload: OfPipeline,
+      key,
+      lane: 'bulk',
+      priority: LIST_PRIORITY,
+      describe: { verb: 'listing', noun: 'bucket' },
+      run: (job) => runListing(kinds, job),
+    }),
+    sweep: defineJob({
+      kind: 'ingest.sweep',
+      payload: OfPipeline,
+      key,
+      lane: 'bulk',
+      priority: LATER_PRIORITY,
+      describe: { verb: 'removing replaced records of', noun: 'pipeline' },
+      run: (job) => runSweep(kinds, job),
+    }),
+    dispose: defineJob({
+      kind: 'ingest.dispose',
+      payload: OfShard,
+      key: shardKey,
+      lane: 'bulk',
+      priority: LATER_PRIORITY,
+      describe: { verb: 'disposing of', noun: 'object' },
+      run: (job) => runDispose(kinds, job),
+    }),
+    replay: defineJob({
+      kind: 'ingest.replay',
+      payload: Replay,
+      key: replayKey,
+      lane: 'interactive',
+      describe: { verb: 'reading again', noun: 'record' },
+      run: (job) => runReplay(kinds, job),
+    }),
+    tidy: defineJob({
+      kind: 'ingest.tidy',
+      payload: OfPipeline,
+      key,
+      lane: 'bulk',
+      priority: LATER_PRIORITY,
+      describe: { verb: 'tidying', noun: 'pipeline' },
+      run: (job) => runTidy(kinds, job),
+    }),
+    forget: defineJob({
+      kind: 'ingest.forget',
+      payload: OfPipeline,
+      key,
+      lane: 'bulk',
+      describe: { verb: 'forgetting', noun: 'pipeline' },
+      run: (job) => runForget(kinds, job),
+    }),
+  }
+  return kinds
+}
+
+export function jobsOf({ object, list, sweep, dispose, replay, tidy, forget }: IngestKinds): AnyJobKind[] {
+  return [object, list, sweep, dispose, replay, tidy, forget]
+}
+
+/** The job of a shard that is open. */
+export function objectJob(
+  { object }: Pick<IngestKinds, 'object'>,
+  pipeline: string,
+  { id, uri, version, sizeBytes }: { id: string; uri: string; version: string; sizeBytes: number | null },
+): JobRequest {
+  const size = sizeBytes === null ? {} : { size: sizeBytes }
+  return request(object, { pipeline, shard: id, uri, version }, { stream: streamOf(pipeline), ...size })
+}

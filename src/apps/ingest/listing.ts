@@ -1,0 +1,97 @@
+/**
+ * Lists what a bucket has, page by page: what nobody announced is found so, and what was there before. When it is through,
+ * its result are the books of the pipeline: every object that it showed is a shard, and every shard has one state.
+ */
+import { TidemarkError } from '../../base/errors.ts'
+import { formatCount } from '../../base/format.ts'
+import type { ObjectPage } from '../../cloud/object-store.ts'
+import type { Outcome, RunContext } from '../../engine/index.ts'
+import type { IngestKinds, PipelinePayload } from './jobs.ts'
+import { pastObstacles } from './obstacles.ts'
+import { foundByListing, preparePlacing } from './placing.ts'
+import { beginListing, endListing, moveListing, putPipeline } from './store/pipelines.ts'
+
+const PAGE = 1_000
+const PAGES_MAX = 100_000
+/** Then others of the pipeline have their turn. */
+const PAGES_PER_RUN = 200
+
+export async function runListing(kinds: IngestKinds, job: RunContext<PipelinePayload>): Promise<Outcome> {
+  const { pipeline } = job.payload
+  const { config } = await kinds.pipelines.get(pipeline)
+  if (config.location === null) return { skip: 'it has nothing to list', code: 'no-location' }
+  const place = { pipeline, uri: config.location }
+  return pastObstacles(kinds, job, place, () => list(kinds, job, config.location!, config.startAtMs))
+}
+
+async function list(
+  kinds: IngestKinds,
+  job: RunContext<PipelinePayload>,
+  location: string,
+  startAtMs: number | null,
+): Promise<Outcome> {
+  const { tables, clock, pipelines } = kinds
+  const { pipeline } = job.payload
+  const store = await pipelines.store(pipeline, location)
+  let row = await tables.pipeline(pipeline)
+  // Where another location is listed now, the cursor of the one before means nothing.
+  if (row?.listing_at == null || row.listing_of !== location) {
+    await job.commit({
+      effects: async (tx) => {
+        await putPipeline(tx, pipeline)
+        await beginListing(tx, pipeline, { location, nowMs: clock.now() })
+      },
+    })
+    row = (await tables.pipeline(pipeline))!
+  }
+  const of = { pipeline, generation: row.generation }
+  let after = row.cursor
+  let listed = row.listing_n
+  for (let n = 0; n < Math.min(PAGES_PER_RUN, PAGES_MAX); n++) {
+    const page = await store.list({ prefix: location, after, max: PAGE, signal: job.signal })
+    listed += await takePage(kinds, job, { of, page, startAtMs })
+    job.progress({ done: listed, unit: 'items', label: location })
+    after = page.next
+    if (after === null) return { note: `${formatCount(listed)} listed` }
+  }
+  return { again: {}, note: `${formatCount(listed)} listed, and more to come` }
+}
+
+type Listed = { of: { pipeline: string; generation: number }; page: ObjectPage; startAtMs: number | null }
+
+/** Shards, their jobs, and where to go on: one transaction. Answers how many were listed. */
+async function takePage(
+  kinds: IngestKinds,
+  job: RunContext<PipelinePayload>,
+  { of, page, startAtMs }: Listed,
+): Promise<number> {
+  const objects = page.objects.filter((one) => !isFolder(one))
+  const isBefore = ({ modifiedAtMs }: ObjectPage['objects'][number]): boolean =>
+    startAtMs !== null && modifiedAtMs !== null && modifiedAtMs < startAtMs
+  const wanted = objects.filter((one) => !isBefore(one))
+  const prepared = await preparePlacing(kinds, of.pipeline, wanted.map(foundByListing), {
+    listing: of.generation,
+  })
+  await job.commit({
+    jobs: prepared.jobs,
+    effects: async (tx) => {
+      await prepared.place(tx)
+      const moved = { cursor: page.next, n: objects.length, before: objects.length - wanted.length }
+      if ((await moveListing(tx, of, moved)) !== 1) throw begunAnew(of.pipeline)
+      if (page.next === null) await endListing(tx, of)
+    },
+  })
+  return objects.length
+}
+
+/** What consoles make to show folders: a key with a slash at its end, and nothing in it. */
+function isFolder({ uri, sizeBytes }: ObjectPage['objects'][number]): boolean {
+  return uri.endsWith('/') && sizeBytes === 0
+}
+
+function begunAnew(pipeline: string): TidemarkError {
+  return new TidemarkError(`Another listing of ${pipeline} was begun meanwhile.`, {
+    kind: 'transient',
+    code: 'listing-anew',
+  })
+}

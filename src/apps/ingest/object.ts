@@ -1,0 +1,409 @@
+/**
+ * Reads one version of one object and publishes its records, a batch at a time. Each batch is one transaction that checks
+ * the shard's token and position, so that no record is published twice, whoever else believes the shard to be his.
+ */
+import type { Clock } from '../../base/clock.ts'
+import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
+import type { ObjectBody } from '../../cloud/object-store.ts'
+import { type JobRequest, type Outcome, type RunContext, request } from '../../engine/index.ts'
+import type { Tx } from '../../ledger/contract.ts'
+import type { IndexWriter, NewDocument } from '../../search/contract.ts'
+import type { ReadItem, ReadShape } from './contract.ts'
+import type { IngestKinds, ShardPayload } from './jobs.ts'
+import { pastObstacles } from './obstacles.ts'
+import { itemOf, keyOf, type PipelineConfig, shardRange, streamOf } from './pipeline.ts'
+import { placeCurrent } from './placing.ts'
+import { REPLACED, versionOf } from './plan.ts'
+import { RECORD_GRANT, type RecordOf, recordDocument } from './record-document.ts'
+import type { IngestSettings } from './settings.ts'
+import { putQuarantine } from './store/pipelines.ts'
+import type { QuarantineRow, ShardRow } from './store/rows.ts'
+import {
+  type Ending,
+  endShard,
+  lockVersions,
+  lostShard,
+  moveShard,
+  noteRemoved,
+  type Position,
+  replacedBy,
+  replaceShard,
+  takeShard,
+} from './store/shards.ts'
+
+/** Somebody wants to see what was read, also of an object that comes slowly. */
+const BATCH_MS_MAX = 5_000
+const EXCERPT_BYTES_MAX = 4_096
+const LEFTOVER_PAGE = 200
+const LEFTOVER_PAGES_MAX = 100_000
+
+export async function runObject(kinds: IngestKinds, job: RunContext<ShardPayload>): Promise<Outcome> {
+  const { pipeline, shard } = job.payload
+  const row = await kinds.tables.shard(pipeline, shard)
+  if (!row) return { skip: 'nothing is known of it any more', code: 'unknown-shard' }
+  if (row.state === 'stored' || row.state === 'skipped') return { skip: 'it is settled', code: 'settled' }
+  try {
+    return await pastObstacles(kinds, job, row, () => readShard(kinds, job, row))
+  } catch (thrown) {
+    const error = asTidemarkError(thrown)
+    if (job.signal.aborted) throw thrown
+    const ending = endingOf(error, job.job.failures + 1 >= kinds.object.attempts)
+    if (!ending) throw thrown
+    return endWithout(kinds, job, { row, ending })
+  }
+}
+
+/** Null where the engine tries it again. */
+function endingOf(error: TidemarkError, isLastTry: boolean): Exclude<Ending, { state: 'stored' }> | null {
+  const reason = error.message
+  switch (error.kind) {
+    case 'gone':
+      return error.code === 'object-replaced'
+        ? { state: 'skipped', code: 'replaced', reason: REPLACED }
+        : { state: 'bad', code: error.code ?? 'object-missing', reason }
+    case 'permanent':
+      return { state: 'bad', code: error.code ?? 'unreadable', reason }
+    case 'transient':
+    case 'bug':
+      return isLastTry ? { state: 'bad', code: error.code ?? 'gave-up', reason } : null
+    case 'auth':
+    case 'throttled':
+      return null
+  }
+}
+
+/** It ends without having been read to its end. What was published before stays, unless something else replaced it. */
+async function endWithout(
+  kinds: IngestKinds,
+  job: RunContext<ShardPayload>,
+  { row: before, ending }: { row: ShardRow; ending: Exclude<Ending, { state: 'stored' }> },
+): Promise<Outcome> {
+  const { pipeline, shard, uri } = job.payload
+  const row = await kinds.tables.shard(pipeline, shard)
+  if (row?.state !== 'open' && row?.state !== 'bad') return { skip: 'it is settled', code: 'settled' }
+  // Meanwhile a message has told how exactly this version is asked for.
+  if (ending.state === 'skipped' && row.version_id !== before.version_id) throw lostShard(row)
+  const { token, records } = row
+  const nowMs = kinds.clock.now()
+  const end = async (tx: Tx): Promise<void> => {
+    if (row.state === 'open') await endShard(tx, { pipeline, id: shard, uri, token, records, nowMs }, ending)
+  }
+  if (ending.state === 'bad') {
+    const bad = { item: itemOf(row), reason: ending.reason, errorKind: 'permanent' as const }
+    return { effects: end, bad: [bad], skip: ending.reason, code: ending.code }
+  }
+  // Whoever put something else in its place may have told nobody.
+  const current = await placeCurrent(kinds, pipeline, uri, job.signal)
+  const isReplacing = (await kinds.pipelines.get(pipeline)).config.overwrites === 'replace'
+  const index = await kinds.index()
+  return {
+    effects: async (tx) => {
+      await lockVersions(tx, row)
+      await end(tx)
+      if (isReplacing) await index.hide(tx, shardRange(pipeline, shard), streamOf(pipeline))
+      await current.place(tx)
+    },
+    jobs: isReplacing ? [...current.jobs, request(kinds.sweep, { pipeline })] : current.jobs,
+    skip: ending.reason,
+    code: ending.code,
+  }
+}
+
+async function readShard(
+  kinds: IngestKinds,
+  job: RunContext<ShardPayload>,
+  before: ShardRow,
+): Promise<Outcome> {
+  const { config } = await kinds.pipelines.get(before.pipeline)
+  const index = await kinds.index()
+  const row = await take(kinds, job, { row: before, config, index })
+  if (!row) return { skip: REPLACED, code: 'replaced' }
+  const publisher = new Publisher({ kinds, job, row, config, index })
+  await publisher.readAll()
+  kinds.settled(row.pipeline, row.id)
+  return { note: `${publisher.position.published} records` }
+}
+
+type Taking = { row: ShardRow; config: PipelineConfig; index: IndexWriter }
+
+/** Makes the shard this job's own. Undefined where a newer version is stored already, and this one is not needed. */
+async function take(
+  kinds: IngestKinds,
+  job: RunContext<ShardPayload>,
+  { row, config, index }: Taking,
+): Promise<ShardRow | undefined> {
+  const { tables, clock } = kinds
+  const isReplacing = config.overwrites === 'replace'
+  const { replaced, isReplaced } = replacedBy(row, await tables.versions(row.pipeline, row.uri))
+  if (isReplacing && isReplaced) {
+    await job.commit({
+      jobs: [request(kinds.sweep, { pipeline: row.pipeline })],
+      effects: async (tx) => {
+        await lockVersions(tx, row)
+        await index.hide(tx, shardRange(row.pipeline, row.id), streamOf(row.pipeline))
+        await replaceShard(tx, row, clock.now())
+      },
+    })
+    return undefined
+  }
+  if (row.records === 0 && row.published > 0) await removeLeftovers(job, index, row)
+  const isFirst = row.records === 0
+  const isStaged = isFirst
+    ? isReplacing && replaced.some(({ published }) => published > 0)
+    : row.is_staged === 1
+  const token = `${job.id}.${job.attempt}`
+  await job.commit({ effects: (tx) => takeShard(tx, row, { token, isStaged, nowMs: clock.now() }) })
+  return { ...row, token, is_staged: isStaged ? 1 : 0, published: isFirst ? 0 : row.published }
+}
+
+/** Of an earlier life of the shard, which was replaced, and is what the object is again. */
+async function removeLeftovers(
+  job: RunContext<ShardPayload>,
+  index: IndexWriter,
+  row: ShardRow,
+): Promise<void> {
+  const range = shardRange(row.pipeline, row.id)
+  for (let page = 0; page < LEFTOVER_PAGES_MAX; page++) {
+    let removed = 0
+    await job.commit({
+      effects: async (tx) => {
+        removed = await index.removeRange(tx, range, LEFTOVER_PAGE)
+        if (removed === 0) await noteRemoved(tx, row, 'all')
+      },
+    })
+    if (removed === 0) return
+    job.progress({ label: keyOf(row.uri) })
+  }
+}
+
+type PublisherInput = {
+  kinds: IngestKinds
+  job: RunContext<ShardPayload>
+  row: ShardRow
+  config: PipelineConfig
+  index: IndexWriter
+}
+
+/** From the position of a shard to its end. */
+class Publisher {
+  position: Position
+  readonly #in: PublisherInput
+  readonly #of: RecordOf
+
+  constructor(input: PublisherInput) {
+    this.#in = input
+    const { pipeline, id, uri, version, records, byte, line, published, quarantined } = input.row
+    this.#of = { pipeline, shard: id, uri, version }
+    this.position = { records, byte, line, published, quarantined }
+  }
+
+  async readAll(): Promise<void> {
+    const { kinds, row, config, job } = this.#in
+    const { records, byte, line } = this.position
+    const { shape, items } = await kinds.openRecords({
+      open: await this.#opening(),
+      name: keyOf(row.uri),
+      options: config.read,
+      shape: row.shape === null ? null : (JSON.parse(row.shape) as ReadShape),
+      from: { records, byte, line },
+      limits: kinds.settings.limits,
+      signal: job.signal,
+    })
+    let batch = this.#batch()
+    try {
+      for await (const item of items) {
+        batch.add(item)
+        this.#checkBad(batch)
+        if (!batch.isFull()) continue
+        await this.#publish(batch, shape)
+        batch = this.#batch()
+      }
+    } catch (thrown) {
+      // What came before counts, where the object itself is at fault.
+      const { kind } = asTidemarkError(thrown)
+      if (!job.signal.aborted && (kind === 'permanent' || kind === 'gone')) await this.#publish(batch, shape)
+      throw thrown
+    }
+    await this.#end(batch, shape)
+  }
+
+  async #opening(): Promise<(fromByte: number) => Promise<ObjectBody>> {
+    const { kinds, row, job } = this.#in
+    const data = await kinds.tables.data(row.pipeline, row.id)
+    if (data) return async (fromByte) => inlineBody(data, fromByte, row.version)
+    const store = await kinds.pipelines.store(row.pipeline, row.uri)
+    const version = versionOf(row)
+    return (fromByte) => store.read(row.uri, { version, fromByte, signal: job.signal })
+  }
+
+  #batch(): Batch {
+    const { kinds, config } = this.#in
+    const map = (value: Readonly<Record<string, unknown>>) => kinds.mapRecord(value, config.mapping)
+    return new Batch({ of: this.#of, from: this.position, map, clock: kinds.clock, settings: kinds.settings })
+  }
+
+  #checkBad({ to }: Batch): void {
+    const { badRecordsMax } = this.#in.kinds.settings
+    if (to.quarantined <= badRecordsMax) return
+    throw new TidemarkError(`More than ${badRecordsMax} of its records could not be read.`, {
+      kind: 'permanent',
+      code: 'too-many-bad',
+      hint: 'Look at some of them: the pipeline may read it as something that it is not.',
+    })
+  }
+
+  async #publish(batch: Batch, shape: ReadShape): Promise<void> {
+    if (batch.isEmpty) return
+    await this.#in.job.commit({ effects: (tx) => this.#write(tx, batch, shape) })
+    this.position = batch.to
+    this.#in.job.progress({ done: this.position.records, unit: 'items', label: keyOf(this.#of.uri) })
+  }
+
+  async #write(tx: Tx, { to, documents, bad }: Batch, shape: ReadShape): Promise<void> {
+    const { row, config, index, kinds } = this.#in
+    const { pipeline, id, uri } = row
+    const moving = { pipeline, id, uri, token: row.token!, from: this.position, to, nowMs: kinds.clock.now() }
+    // The check of token and position comes first: nothing is written for who has lost the shard.
+    await moveShard(tx, moving, shape)
+    const seenBy = row.is_staged ? {} : { principal: streamOf(pipeline), grant: RECORD_GRANT }
+    await index.append(tx, documents, { ...seenBy, isEmbedded: config.isEmbedded })
+    await putQuarantine(tx, bad)
+  }
+
+  /** The last batch, that the shard is stored, and what it replaces: one transaction. */
+  async #end(batch: Batch, shape: ReadShape): Promise<void> {
+    const { row, config, job, kinds } = this.#in
+    const hasOthers = (await kinds.tables.versions(row.pipeline, row.uri)).length > 1
+    const jobs: JobRequest[] = []
+    const { pipeline, id: shard, uri, version } = row
+    if (hasOthers) jobs.push(request(kinds.sweep, { pipeline }))
+    if (config.after.do !== 'keep') {
+      jobs.push(request(kinds.dispose, { pipeline, shard, uri, version }))
+    }
+    await job.commit({
+      jobs,
+      effects: async (tx) => {
+        const versions = await lockVersions(tx, row)
+        await this.#write(tx, batch, shape)
+        await this.#settle(tx, versions, batch.to.records)
+      },
+    })
+    this.position = batch.to
+  }
+
+  async #settle(tx: Tx, versions: readonly ShardRow[], records: number): Promise<void> {
+    const { row, config, index, kinds } = this.#in
+    const nowMs = kinds.clock.now()
+    const principal = streamOf(row.pipeline)
+    const of = { pipeline: row.pipeline, id: row.id, uri: row.uri, token: row.token, records, nowMs }
+    const own = shardRange(row.pipeline, row.id)
+    const { replaced, isReplaced } =
+      config.overwrites === 'replace' ? replacedBy(row, versions) : { replaced: [], isReplaced: false }
+    if (isReplaced) {
+      await index.hide(tx, own, principal)
+      await endShard(tx, of, { state: 'skipped', code: 'replaced', reason: REPLACED })
+      return
+    }
+    if (row.is_staged) await index.reveal(tx, own, principal, RECORD_GRANT)
+    for (const other of replaced) {
+      await index.hide(tx, shardRange(other.pipeline, other.id), principal)
+      await replaceShard(tx, other, nowMs)
+    }
+    await endShard(tx, of, { state: 'stored' })
+  }
+}
+
+type BatchInput = {
+  of: RecordOf
+  from: Position
+  map: (value: Readonly<Record<string, unknown>>) => Parameters<typeof recordDocument>[2]
+  clock: Clock
+  settings: Pick<IngestSettings, 'batchBytes' | 'batchRecords'>
+}
+
+/** What is published together. */
+class Batch {
+  readonly documents: NewDocument[] = []
+  readonly bad: Omit<QuarantineRow, 'uri' | 'tried_at'>[] = []
+  to: Position
+  readonly #in: BatchInput
+  readonly #untilMs: number
+  #bytes = 0
+  #n = 0
+
+  constructor(input: BatchInput) {
+    this.#in = input
+    this.to = input.from
+    this.#untilMs = input.clock.monotonicMs() + BATCH_MS_MAX
+  }
+
+  get isEmpty(): boolean {
+    return this.#n === 0
+  }
+
+  isFull(): boolean {
+    const { clock, settings } = this.#in
+    return (
+      this.#n >= settings.batchRecords ||
+      this.#bytes >= settings.batchBytes ||
+      clock.monotonicMs() >= this.#untilMs
+    )
+  }
+
+  add(item: ReadItem): void {
+    const { at, place } = item
+    if (at !== this.to.records) {
+      throw new TidemarkError(`Record ${at} was read where ${this.to.records} should have been.`, {
+        kind: 'bug',
+      })
+    }
+    if (item.kind === 'record') {
+      const document = recordDocument(this.#in.of, at, this.#in.map(item.value), place.line)
+      this.documents.push(document)
+      const { content } = document
+      if (content && 'chunks' in content) for (const { text } of content.chunks) this.#bytes += text.length
+    } else this.#quarantine(item)
+    this.#n += 1
+    const isBad = item.kind === 'bad' ? 1 : 0
+    const { published, quarantined } = this.to
+    this.to = {
+      records: at + 1,
+      byte: place.endByte,
+      line: place.line,
+      published: published + 1 - isBad,
+      quarantined: quarantined + isBad,
+    }
+  }
+
+  #quarantine({ at, place, code, reason, excerpt }: Extract<ReadItem, { kind: 'bad' }>): void {
+    const { of, clock } = this.#in
+    const kept = excerpt.slice(0, EXCERPT_BYTES_MAX)
+    this.#bytes += kept.length
+    this.bad.push({
+      pipeline: of.pipeline,
+      shard: of.shard,
+      at,
+      from_byte: this.to.byte,
+      from_line: this.to.line,
+      line: place.line,
+      code,
+      reason,
+      excerpt: kept,
+      created_at: clock.now(),
+    })
+  }
+}
+
+/** What a message carried itself. */
+export function inlineBody(data: Uint8Array, fromByte: number, version: string): ObjectBody {
+  return {
+    version: { id: version },
+    sizeBytes: data.length,
+    modifiedAtMs: null,
+    contentType: null,
+    contentEncoding: null,
+    bytes: (async function* () {
+      yield data.subarray(fromByte)
+    })(),
+  }
+}

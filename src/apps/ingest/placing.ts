@@ -1,0 +1,121 @@
+/** From what somebody told of to shards and their jobs: the same for messages, listings, and what took an object's place. */
+import type { ObjectHead, ObjectPage } from '../../cloud/object-store.ts'
+import type { JobRequest } from '../../engine/index.ts'
+import type { Tx } from '../../ledger/contract.ts'
+import type { AnnouncedObject } from './contract.ts'
+import { type IngestKinds, objectJob } from './jobs.ts'
+import { SERVICE, shardId, shardRange } from './pipeline.ts'
+import { distinct, type Found, placementOf } from './plan.ts'
+import { type Placed, placeShards, shardsOfUris } from './store/shards.ts'
+
+export function foundOf(
+  uri: string,
+  version: { id: string; versionId?: string; sequencer?: string } | null,
+  more: Pick<Found, 'sizeBytes' | 'isCurrent'> & { data?: Uint8Array },
+): Found {
+  return {
+    id: shardId(uri, version?.id ?? ''),
+    uri,
+    version: version?.id ?? '',
+    versionId: version?.versionId ?? null,
+    sequencer: version?.sequencer ?? null,
+    sizeBytes: more.sizeBytes,
+    isCurrent: more.isCurrent,
+    data: more.data ?? null,
+  }
+}
+
+/** Whoever names no version means what is there now: that is asked for, so that an overwrite is not taken for a repetition. */
+export async function foundByMessage(
+  kinds: Pick<IngestKinds, 'pipelines'>,
+  pipeline: string,
+  { uri, version, sizeBytes }: AnnouncedObject,
+  signal: AbortSignal,
+): Promise<Found> {
+  if (version) return foundOf(uri, version, { sizeBytes, isCurrent: false })
+  const head = await (await kinds.pipelines.store(pipeline, uri)).head(uri, signal)
+  return foundByHead(uri, head)
+}
+
+function foundByHead(uri: string, head: ObjectHead | undefined): Found {
+  return foundOf(uri, head?.version ?? null, { sizeBytes: head?.sizeBytes ?? null, isCurrent: true })
+}
+
+export function foundByListing({ uri, version, sizeBytes }: ObjectPage['objects'][number]): Found {
+  return foundOf(uri, version, { sizeBytes, isCurrent: true })
+}
+
+export type PreparedPlacing = {
+  /** In a transaction. Answers in the order of what was found, without repetitions. */
+  place(tx: Tx): Promise<Placed[]>
+  found: readonly Found[]
+  /** Of all that may be open afterwards. A job that has nothing to do ends at once. */
+  jobs: readonly JobRequest[]
+}
+
+/** Looks at what is known, outside of any transaction; `place` looks again, and decides. */
+export async function preparePlacing(
+  kinds: IngestKinds,
+  pipeline: string,
+  all: readonly Found[],
+  { listing }: { listing?: number } = {},
+): Promise<PreparedPlacing> {
+  const found = distinct(all)
+  const { overwrites } = (await kinds.pipelines.get(pipeline)).config
+  const known = await kinds.tables.states(
+    pipeline,
+    found.map(({ id }) => id),
+  )
+  // Also of those that are known: they may be pruned before they are placed, and are known by their records from then on.
+  const prefixes = new Map(found.map(({ id }) => [shardRange(pipeline, id).prefix, id]))
+  const index = await kinds.index()
+  const inIndex = new Set<string>()
+  for (const prefix of await index.knownPrefixes(SERVICE, [...prefixes.keys()]))
+    inIndex.add(prefixes.get(prefix)!)
+  const back = await backFromBad(kinds, pipeline, {
+    found: found.filter(({ id }) => known.get(id)?.state === 'bad'),
+    overwrites,
+  })
+  const mayBeOpen = ({ id, isCurrent, sequencer }: Found): boolean => {
+    const state = known.get(id)?.state
+    if (state === 'skipped') return isCurrent || sequencer !== null
+    if (state === 'bad') return back.has(id)
+    return state === 'open' || (state === undefined && !inIndex.has(id))
+  }
+  return {
+    found,
+    jobs: found.filter(mayBeOpen).map((one) => objectJob(kinds, pipeline, one)),
+    place: (tx) => {
+      const placing = { pipeline, overwrites, nowMs: kinds.clock.now(), listing, inIndex }
+      return placeShards(tx, placing, found)
+    },
+  }
+}
+
+/** A job would read any bad one again: only those that are put there anew get one. */
+async function backFromBad(
+  { tables }: Pick<IngestKinds, 'tables'>,
+  pipeline: string,
+  { found, overwrites }: { found: readonly Found[]; overwrites: 'replace' | 'append' },
+): Promise<ReadonlySet<string>> {
+  if (found.length === 0) return new Set()
+  const uris = [...new Set(found.map(({ uri }) => uri))]
+  const rows = await tables.ledger.driver.read((tx) => shardsOfUris(tx, { pipeline, uris, isLocked: false }))
+  const isBack = (one: Found): boolean => {
+    const same = rows.find(({ id }) => id === one.id)
+    const others = rows.filter(({ id, uri }) => id !== one.id && uri === one.uri)
+    return placementOf(one, { same, others, isInIndex: false }, overwrites).act === 'reopen'
+  }
+  return new Set(found.filter(isBack).map(({ id }) => id))
+}
+
+/** What the store has under this address now, where it has something. */
+export async function placeCurrent(
+  kinds: IngestKinds,
+  pipeline: string,
+  uri: string,
+  signal: AbortSignal,
+): Promise<PreparedPlacing> {
+  const head = await (await kinds.pipelines.store(pipeline, uri)).head(uri, signal)
+  return preparePlacing(kinds, pipeline, head ? [foundByHead(uri, head)] : [])
+}

@@ -1,0 +1,583 @@
+/**
+ * Reads the queue of one pipeline in one process. What a message announces is committed as shards and jobs; the message is
+ * held, invisible to others, until all of them are settled in a committed transaction, and acknowledged only then.
+ *
+ * Invariants:
+ * - nothing is acknowledged before all that it announces is settled, by this process or by whichever did it
+ * - what dies between two steps costs one more delivery, and changes nothing: shards are known by what they are
+ * - a message that nobody understands is neither acknowledged nor extended: the queue's own rules take care of it
+ * - with `onTheirWayMax` announced shards of a pipeline open, nothing more is received; listed ones do not count
+ * - an object that a message may not name is not read and its message not acknowledged; the others of it are read
+ * - nothing is received while the pipeline is paused, or while what is received could not be written
+ */
+import { createHash } from 'node:crypto'
+import { type CancelTimer, type Clock, sleep } from '../../base/clock.ts'
+import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
+import type { Queue, QueueMessage } from '../../cloud/queue.ts'
+import type { Engine } from '../../engine/engine.ts'
+import { SIGN_IN } from '../../ledger/control.ts'
+import type { Envelope } from './contract.ts'
+import { parseEnvelope } from './envelope.ts'
+import { type Held, HeldMessages } from './held-messages.ts'
+import type { IngestKinds } from './jobs.ts'
+import { type Pipeline, streamOf } from './pipeline.ts'
+import { foundByMessage, foundOf, type PreparedPlacing, preparePlacing } from './placing.ts'
+import type { Found } from './plan.ts'
+import { isWithinReach, OUT_OF_REACH } from './reach.ts'
+import { announcedOpen } from './store/on-their-way.ts'
+import {
+  type Counts,
+  count,
+  noteDepth,
+  noteProblem,
+  noteReceived,
+  putPipeline,
+  putUnparsed,
+} from './store/pipelines.ts'
+import type { Placed } from './store/shards.ts'
+import { visibilityStep } from './visibility.ts'
+
+export type ReceiverInput = {
+  kinds: IngestKinds
+  engine: Pick<Engine, 'write' | 'pause' | 'ledger'>
+  pipeline: Pipeline
+  queue: Queue
+  clock: Clock
+  onError: (error: unknown) => void
+}
+
+/** How soon it is seen that another process has settled a shard. */
+const TICK_MS = 1_000
+const FULL_MS = 1_000
+const PAUSED_MS = 2_000
+/** A queue that does not wait for messages answers at once that it has none: this process has other things to do. */
+const EMPTY_MS = 200
+const FAILED_MS_MIN = 1_000
+const FAILED_MS_MAX = 60_000
+/** How old what is told of the queue may be. */
+const DEPTH_MS = 15_000
+/** A drain ends with an empty answer; this is how long it waits for one. */
+const DRAIN_WAIT_MS = 1_000
+const DRAINS_MAX = 100_000
+const EXCERPT_BYTES_MAX = 2_048
+/** Objects of one message whose store is asked for their version: at a time, and at most. */
+const HEADS_AT_ONCE = 8
+const HEADS_MAX = 1_000
+/** When a message comes again whose store could not be asked. */
+const LATER_MS_MIN = 5_000
+const LATER_MS_MAX = 600_000
+/** The inbox has no rules of its own for what nobody understands: so often it is delivered, and is then only shown. */
+const INBOX_DELIVERIES_MAX = 5
+
+type Refusal = { code: string; reason: string }
+
+/** A message, and what it is about. */
+type Read =
+  | {
+      message: QueueMessage
+      kind: 'found'
+      found: readonly Found[]
+      dropped: number
+      /** What else it names and may not be read: it is left to the queue's own rules, as if nobody understood it. */
+      refused: Refusal | undefined
+    }
+  | { message: QueueMessage; kind: 'nothing' }
+  | { message: QueueMessage; kind: 'unknown'; code: string; reason: string }
+  /** Its store cannot be asked now: it comes again. */
+  | { message: QueueMessage; kind: 'later'; error: TidemarkError }
+
+/** What was granted last, where that was needed. */
+type Keeping = { grant: { nowMs: number; byMs: number } | undefined; keep(): Promise<void> }
+type Taken = { receivedAtMs: number; keeping: Keeping }
+
+export class Receiver {
+  readonly held = new HeldMessages()
+  readonly #in: ReceiverInput
+  readonly #stop = new AbortController()
+  #loop: Promise<void> | undefined
+  #later: TidemarkError | undefined
+  #depthAtMs = Number.NEGATIVE_INFINITY
+  #ticking: Promise<void> = Promise.resolve()
+  #cancelTick: CancelTimer = () => undefined
+  #turn: Promise<void> = Promise.resolve()
+
+  constructor(input: ReceiverInput) {
+    this.#in = input
+  }
+
+  get name(): string {
+    return this.#in.pipeline.name
+  }
+
+  /** Receives until it is stopped. */
+  start(): void {
+    this.#loop ??= this.#run()
+    this.#armTick()
+  }
+
+  /** Others get what is not settled, at once. */
+  async stop(): Promise<void> {
+    this.#stop.abort(new TidemarkError('the receiver was stopped', { kind: 'transient', code: 'stopped' }))
+    this.#cancelTick()
+    await this.#loop
+    await this.#turn
+    await this.#ticking
+    await this.#giveBack(this.held.all())
+    await this.#in.queue.close()
+  }
+
+  /** Receives until nothing is there; answers how many messages brought something to do. */
+  async drain(signal: AbortSignal): Promise<number> {
+    let brought = 0
+    let failed: TidemarkError | undefined
+    for (let n = 0; n < DRAINS_MAX && !signal.aborted; n++) {
+      await this.look()
+      if (await this.#isFull()) break
+      const messages = await this.#receive(DRAIN_WAIT_MS, signal)
+      if (messages.length === 0) break
+      brought += await this.take(messages)
+      failed = this.#later ?? failed
+      if (failed?.kind === 'auth') break
+    }
+    if (failed) await this.#failed(failed)
+    await this.noteDepth()
+    return brought
+  }
+
+  /** A shard was settled here: what it was announced by need not wait for the next look. */
+  settled(shard: string): void {
+    this.held.learn(shard, { state: 'stored', token: null, eof: 1 })
+    if (this.held.completed().length === 0) return
+    this.#inTurn(() => this.#acknowledgeCompleted()).catch(() => {
+      // Told by #inTurn.
+    })
+  }
+
+  /** One look at what is held: what is settled is acknowledged, what would become visible to others is extended. */
+  look(): Promise<void> {
+    return this.#inTurn(async () => {
+      const waiting = this.held.waiting()
+      if (waiting.length > 0) {
+        const standings = await this.#in.kinds.tables.states(this.name, waiting)
+        for (const shard of waiting) this.held.learn(shard, standings.get(shard))
+      }
+      await this.#acknowledgeCompleted()
+      await this.#keepVisible()
+    })
+  }
+
+  /** For people and for alerts: how much waits, and since when. */
+  async noteDepth(): Promise<void> {
+    const { queue, engine, clock } = this.#in
+    try {
+      const { waiting, inFlight, oldestAgeMs } = await queue.depth()
+      const nowMs = clock.now()
+      const sent = this.held.all().flatMap(({ message }) => message.sentAtMs ?? [])
+      const inHandAtMs = sent.length === 0 ? null : Math.min(...sent)
+      const oldestAtMs = oldestAgeMs === null ? inHandAtMs : nowMs - oldestAgeMs
+      await engine.write({
+        effects: (tx) => noteDepth(tx, this.name, { waiting, inFlight, oldestAtMs, nowMs }),
+      })
+    } catch {
+      // Whoever may receive need not be allowed to ask for it: what was heard last stays, with its time.
+    }
+  }
+
+  /** What was received becomes shards and jobs, in one transaction. Answers how many messages brought something to do. */
+  async take(messages: readonly QueueMessage[]): Promise<number> {
+    const receivedAtMs = this.#in.clock.now()
+    const keeping = this.#keeping(messages)
+    const all = await Promise.all(messages.map((message) => this.#read(message, keeping)))
+    this.#later = undefined
+    try {
+      return await this.#place(all, { receivedAtMs, keeping })
+    } catch (thrown) {
+      if (all.length === 1) throw thrown
+      return this.#placeEach(all, { receivedAtMs, keeping }, thrown)
+    }
+  }
+
+  /** One transaction each: a message that cannot be written holds up no other. Nothing is done about it: it comes again. */
+  async #placeEach(all: readonly Read[], taken: Taken, why: unknown): Promise<number> {
+    let brought = 0
+    let failures = 0
+    for (const read of all) {
+      try {
+        brought += await this.#place([read], taken)
+      } catch (thrown) {
+        failures += 1
+        this.#in.onError(thrown)
+      }
+    }
+    // Then it is not the messages, but what they are written to.
+    if (failures === all.length) throw why
+    return brought
+  }
+
+  async #place(all: readonly Read[], { receivedAtMs, keeping }: Taken): Promise<number> {
+    const { kinds, engine, clock } = this.#in
+    const found = all.flatMap((read) => (read.kind === 'found' ? read.found : []))
+    const prepared = await preparePlacing(kinds, this.name, found)
+    let placed: Placed[] = []
+    await engine.write({
+      jobs: prepared.jobs,
+      effects: async (tx) => {
+        await putPipeline(tx, this.name)
+        placed = await prepared.place(tx)
+        const nowMs = clock.now()
+        for (const read of all) {
+          const refusal = refusalOf(read)
+          if (!refusal) continue
+          const row = this.#unparsed(read.message, refusal)
+          await putUnparsed(tx, row, { nowMs, max: kinds.settings.unparsedMax })
+        }
+        await count(tx, this.name, countsOf(all, prepared, placed))
+        await noteReceived(tx, this.name, nowMs)
+      },
+    })
+    // From here on a crash costs another delivery, and nothing else.
+    const open = new Set(placed.filter(({ state }) => state === 'open').map(({ id }) => id))
+    const done: QueueMessage[] = []
+    let brought = 0
+    for (const read of all) {
+      const { message } = read
+      if (read.kind === 'nothing' || this.#isGivenUp(read)) done.push(message)
+      if (read.kind !== 'found') continue
+      const waiting = read.found.map(({ id }) => id).filter((id) => open.has(id))
+      if (refusalOf(read)) brought += waiting.length > 0 ? 1 : 0
+      else if (waiting.length === 0) done.push(message)
+      else {
+        this.held.hold(message, waiting, receivedAtMs)
+        if (keeping.grant) this.held.extended(message.id, keeping.grant)
+        brought += 1
+      }
+    }
+    await this.#inTurn(() => this.#acknowledge(done))
+    await this.#putOff(all)
+    return brought
+  }
+
+  /** Later each time: a store that is away is not asked in a circle, nor a message delivered until it is a dead letter. */
+  async #putOff(all: readonly Read[]): Promise<void> {
+    for (const read of all) {
+      if (read.kind !== 'later') continue
+      const { message, error } = read
+      const growing = LATER_MS_MIN * 2 ** Math.min(10, (message.deliveries ?? 1) - 1)
+      const byMs = Math.min(LATER_MS_MAX, Math.max(growing, error.retryAfterMs ?? 0))
+      if (this.#later?.kind !== 'auth') this.#later = error
+      await this.#extend([message], Math.min(byMs, this.#in.queue.limits.extendMsMax))
+    }
+  }
+
+  /** Extends what was received while it is not held yet, because stores are asked about it. */
+  #keeping(messages: readonly QueueMessage[]): Keeping {
+    const { kinds, clock } = this.#in
+    const byMs = kinds.settings.extensionMs
+    let untilMs = Math.min(...messages.map(({ visibleAtMs }) => visibleAtMs))
+    const keeping: Keeping = {
+      grant: undefined,
+      keep: async () => {
+        const nowMs = clock.now()
+        if (nowMs + byMs / 2 < untilMs) return
+        untilMs = nowMs + byMs
+        keeping.grant = { nowMs, byMs }
+        await this.#extend(messages, byMs)
+      },
+    }
+    return keeping
+  }
+
+  #isGivenUp(read: Read): boolean {
+    const { kind } = this.#in.pipeline.config.queue
+    const isOwn = kind === 'inbox' || kind === 'folder'
+    return isOwn && read.kind === 'unknown' && (read.message.deliveries ?? 1) >= INBOX_DELIVERIES_MAX
+  }
+
+  // --- Receiving ---------------------------------------------------------------------------------------------------
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop
+    let failedMs = 0
+    let unnoted: TidemarkError | undefined
+    while (!signal.aborted) {
+      try {
+        // Where not even this can be written, what is received could not be either.
+        if (unnoted) await this.#noteFailure(unnoted)
+        unnoted = undefined
+        const waitMs = (await this.#isPaused()) ? PAUSED_MS : (await this.#isFull()) ? FULL_MS : 0
+        if (waitMs > 0) await this.#sleep(waitMs)
+        else {
+          const messages = await this.#receive(this.#in.kinds.settings.receiveWaitMs, signal)
+          if (messages.length > 0) await this.take(messages)
+          else await this.#sleep(EMPTY_MS)
+          if (messages.length > 0 && this.#later) throw this.#later
+        }
+        failedMs = 0
+      } catch (thrown) {
+        if (signal.aborted) return
+        failedMs = Math.min(FAILED_MS_MAX, Math.max(FAILED_MS_MIN, failedMs * 2))
+        const error = asTidemarkError(thrown)
+        unnoted = (await this.#failed(error)) ? undefined : error
+        await this.#sleep(error.retryAfterMs ?? failedMs)
+      }
+    }
+  }
+
+  #receive(waitMs: number, signal: AbortSignal): Promise<readonly QueueMessage[]> {
+    const { queue } = this.#in
+    const { receiveMax, waitMsMax } = queue.limits
+    return queue.receive({ max: receiveMax, waitMs: Math.min(waitMs, waitMsMax), signal })
+  }
+
+  async #isFull(): Promise<boolean> {
+    const { tables, settings } = this.#in.kinds
+    return (await announcedOpen(tables.ledger, this.name)) >= settings.onTheirWayMax
+  }
+
+  async #isPaused(): Promise<boolean> {
+    const pauses = await this.#in.engine.ledger.pauses()
+    const stream = streamOf(this.name)
+    return pauses.some(({ scope, target }) => scope === 'all' || (scope === 'stream' && target === stream))
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return sleep(this.#in.clock, ms, this.#stop.signal).catch(() => {
+      // Told to stop: the loop ends by itself.
+    })
+  }
+
+  /** Shown with the pipeline until something is received again. A refused sign-in pauses it, as a refused job does. */
+  async #failed(error: TidemarkError): Promise<boolean> {
+    const { engine, onError } = this.#in
+    onError(error)
+    try {
+      await this.#noteFailure(error)
+      if (error.kind === 'auth')
+        await engine.pause('stream', streamOf(this.name), `sign-in needed: ${error.message}`, SIGN_IN)
+      return true
+    } catch (thrown) {
+      // The ledger is away as well: whoever asks for it says so.
+      onError(thrown)
+      return false
+    }
+  }
+
+  async #noteFailure({ message }: TidemarkError): Promise<void> {
+    const { engine, clock } = this.#in
+    const nowMs = clock.now()
+    await engine.write({
+      effects: async (tx) => {
+        await putPipeline(tx, this.name)
+        await noteProblem(tx, this.name, { problem: message, nowMs })
+      },
+    })
+  }
+
+  // --- Reading messages --------------------------------------------------------------------------------------------
+
+  async #read(message: QueueMessage, keeping: Keeping): Promise<Read> {
+    const { pipeline } = this.#in
+    const envelope = parseEnvelope(message, { carriesData: pipeline.config.carriesData })
+    switch (envelope.kind) {
+      case 'unknown':
+        return { message, ...envelope }
+      case 'nothing':
+        return { message, kind: 'nothing' }
+      case 'data':
+        return {
+          message,
+          kind: 'found',
+          found: [inlineFound(message, envelope.data)],
+          dropped: 0,
+          refused: undefined,
+        }
+      case 'objects':
+        return this.#announced(message, envelope, keeping)
+    }
+  }
+
+  async #announced(
+    message: QueueMessage,
+    { objects, dropped }: Extract<Envelope, { kind: 'objects' }>,
+    keeping: Keeping,
+  ): Promise<Read> {
+    const { kinds, pipeline } = this.#in
+    const allowed = objects.filter(({ uri }) => isWithinReach(pipeline.config, uri))
+    const asked = allowed.filter(({ version }) => version === null).length
+    if (asked > HEADS_MAX) {
+      const reason = `it names ${asked} objects without their version, and at most ${HEADS_MAX} are asked for`
+      return { message, kind: 'unknown', code: 'too-many', reason }
+    }
+    const refusals: Refusal[] = objects
+      .filter((one) => !allowed.includes(one))
+      .map(({ uri }) => ({ code: OUT_OF_REACH.code, reason: `${uri}: ${OUT_OF_REACH.reason}` }))
+    const found: Found[] = []
+    for (let from = 0; from < allowed.length; from += HEADS_AT_ONCE) {
+      const some = allowed.slice(from, from + HEADS_AT_ONCE)
+      const results = await Promise.allSettled(
+        some.map((one) => foundByMessage(kinds, this.name, one, this.#stop.signal)),
+      )
+      for (const result of results) {
+        if (result.status === 'fulfilled') found.push(result.value)
+        else {
+          const error = asTidemarkError(result.reason)
+          if (error.kind !== 'permanent' && error.kind !== 'gone') return { message, kind: 'later', error }
+          refusals.push({ code: error.code ?? 'refused', reason: error.message })
+        }
+      }
+      if (asked > 0) await keeping.keep()
+    }
+    const [first] = refusals
+    if (first && found.length === 0) return { message, kind: 'unknown', ...first }
+    return { message, kind: 'found', found, dropped, refused: first }
+  }
+
+  #unparsed(message: QueueMessage, { code, reason }: Refusal) {
+    return {
+      pipeline: this.name,
+      message: message.id,
+      code,
+      reason,
+      excerpt: message.body.slice(0, EXCERPT_BYTES_MAX),
+      deliveries: message.deliveries ?? 1,
+    }
+  }
+
+  // --- Holding and acknowledging -------------------------------------------------------------------------------------
+
+  async #acknowledgeCompleted(): Promise<void> {
+    await this.#acknowledge(this.held.completed().map(({ message }) => message))
+  }
+
+  /** What cannot be acknowledged comes again, and is acknowledged then: no reason to try twice. */
+  async #acknowledge(messages: readonly QueueMessage[]): Promise<void> {
+    if (messages.length === 0) return
+    const { queue, onError } = this.#in
+    for (const { id } of messages) this.held.drop(id)
+    for (let from = 0; from < messages.length; from += queue.limits.receiveMax) {
+      const some = messages.slice(from, from + queue.limits.receiveMax)
+      try {
+        const results = await queue.acknowledge(some)
+        await this.#count({ acknowledged: results.filter((result) => result === 'acknowledged').length })
+      } catch (thrown) {
+        onError(thrown)
+      }
+    }
+  }
+
+  async #keepVisible(): Promise<void> {
+    const { kinds, queue, clock } = this.#in
+    const { extensionMs, marginMs } = kinds.settings
+    const extended = new Map<number, Held[]>()
+    const released: Held[] = []
+    for (const held of this.held.all()) {
+      const about = { limits: queue.limits, rules: { extensionMs, marginMs }, nowMs: clock.now() }
+      const step = visibilityStep(held, about)
+      if (step.act === 'extend') extended.set(step.byMs, [...(extended.get(step.byMs) ?? []), held])
+      if (step.act === 'release') released.push(held)
+    }
+    for (const [byMs, some] of extended) {
+      await this.#extend(
+        some.map(({ message }) => message),
+        byMs,
+      )
+    }
+    await this.#giveBack(released)
+  }
+
+  async #giveBack(held: readonly Held[]): Promise<void> {
+    const nowMs = this.#in.clock.now()
+    const stillOurs = held.filter(({ visibleAtMs }) => visibleAtMs > nowMs)
+    await this.#extend(
+      stillOurs.map(({ message }) => message),
+      0,
+    )
+    for (const { message } of held) this.held.drop(message.id)
+    await this.#count({ released: held.length })
+  }
+
+  /** A failure is no end: it is tried again with the next look, until the message is visible to others anyway. */
+  async #extend(messages: readonly QueueMessage[], byMs: number): Promise<void> {
+    const { queue, clock, onError } = this.#in
+    for (let from = 0; from < messages.length; from += queue.limits.receiveMax) {
+      const some = messages.slice(from, from + queue.limits.receiveMax)
+      const nowMs = clock.now()
+      try {
+        const results = await queue.extend(some, byMs)
+        let extensions = 0
+        for (const [at, { id }] of some.entries()) {
+          if (results[at] === 'lost') this.held.drop(id)
+          else if (byMs > 0) {
+            this.held.extended(id, { nowMs, byMs })
+            extensions += 1
+          }
+        }
+        await this.#count({ extensions })
+      } catch (thrown) {
+        onError(thrown)
+      }
+    }
+  }
+
+  async #count(counts: Counts): Promise<void> {
+    if (Object.values(counts).every((n) => n === 0)) return
+    try {
+      await this.#in.engine.write({ effects: (tx) => count(tx, this.name, counts) })
+    } catch (thrown) {
+      // Numbers for people: nothing depends on them.
+      this.#in.onError(thrown)
+    }
+  }
+
+  /** One thing at a time is done with what is held. */
+  #inTurn(run: () => Promise<void>): Promise<void> {
+    const turn = this.#turn.then(run)
+    this.#turn = turn.catch(this.#in.onError)
+    return turn
+  }
+
+  async #noteDepthNow(): Promise<void> {
+    const nowMs = this.#in.clock.monotonicMs()
+    if (nowMs - this.#depthAtMs < DEPTH_MS) return
+    this.#depthAtMs = nowMs
+    await this.noteDepth()
+  }
+
+  #armTick(): void {
+    this.#cancelTick = this.#in.clock.timer(TICK_MS, () => {
+      this.#ticking = this.look()
+        .then(() => this.#noteDepthNow())
+        .catch(() => {
+          // Told by #inTurn.
+        })
+        .finally(() => {
+          if (!this.#stop.signal.aborted) this.#armTick()
+        })
+    })
+  }
+}
+
+function countsOf(all: readonly Read[], { found }: PreparedPlacing, placed: readonly Placed[]): Counts {
+  const told = all.reduce((n, read) => n + (read.kind === 'found' ? read.found.length : 0), 0)
+  const known = placed.filter(({ act }) => act === 'known').length
+  return {
+    messages: all.length,
+    duplicates: known + told - found.length,
+    dropped: all.reduce(
+      (n, read) => n + (read.kind === 'nothing' ? 1 : read.kind === 'found' ? read.dropped : 0),
+      0,
+    ),
+    unparsed: all.filter((read) => refusalOf(read)).length,
+  }
+}
+
+/** Known by the message, which has the same id when it comes again, and by its bytes. */
+function inlineFound({ id }: QueueMessage, data: Uint8Array): Found {
+  const hash = createHash('sha256').update(data).digest('hex')
+  return foundOf(`message:${id}`, { id: hash }, { sizeBytes: data.length, isCurrent: false, data })
+}
+
+function refusalOf(read: Read): Refusal | undefined {
+  if (read.kind === 'unknown') return { code: read.code, reason: read.reason }
+  return read.kind === 'found' ? read.refused : undefined
+}

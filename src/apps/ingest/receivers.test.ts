@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { systemClock } from '../../base/clock.ts'
+import type { Queue } from '../../cloud/queue.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { IngestKinds } from './jobs.ts'
+import { Receivers } from './receivers.ts'
+
+test('two who ask for the receiver of a pipeline at the same time get the same, on one queue', async () => {
+  let opened = 0
+  const pipelines = {
+    get: async (name: string) => ({ name }),
+    stamp: () => 'one',
+    queue: async () => {
+      opened += 1
+      return { close: async () => undefined } as Partial<Queue>
+    },
+  }
+  const kinds = { pipelines } as unknown as IngestKinds
+  const receivers = new Receivers({ kinds: () => kinds, engine: () => ({}) as Engine, clock: systemClock })
+  const [one, other] = await Promise.all([receivers.of('logs'), receivers.of('logs')])
+  assert.equal(one, other)
+  assert.equal(opened, 1)
+})

@@ -1,0 +1,79 @@
+/** Pipelines as sources: how one is brought up to date, how far it is, and what a sync shows on its way. */
+import { Rates, rateText, waitingLine } from '../../app/cli/progress.ts'
+import type { AppPlace } from '../../app/runtime.ts'
+import type { ProgressLine, Source, SourceStatus, Sources, Wait } from '../../app/sources.ts'
+import { plural } from '../../base/wording.ts'
+import { SERVICE, streamOf } from './pipeline.ts'
+import type { OpenIngest } from './runtime.ts'
+import { booksText, isOpen, type PipelineStatus, pipelineStatus, syncStateOf } from './status.ts'
+
+/** Rates are over this time, so that a few small objects do not look like a burst. */
+const RATE_MS = 60_000
+const POLL_MS = 60_000
+
+type Ingest = Pick<OpenIngest, 'pipelines' | 'tables' | 'kinds' | 'receivers'>
+
+export function ingestSource(name: string): Source {
+  return { name, stream: streamOf(name), account: { service: SERVICE, name } }
+}
+
+export function ingestSources(place: AppPlace, ingest: Ingest): Sources {
+  const { kinds, pipelines, tables, receivers } = ingest
+  const { config } = place
+  const read = (name: string): Promise<PipelineStatus> => pipelineStatus(tables, name)
+  const drain = async ({ name }: Source): Promise<number> =>
+    (await (await receivers.of(name))?.drain(new AbortController().signal)) ?? 0
+  return {
+    async list() {
+      await pipelines.reload()
+      return pipelines.names().map(ingestSource)
+    },
+    async begin(source) {
+      const { config: own } = await pipelines.get(source.name)
+      if (own.location !== null) {
+        await place.engine()!.enqueue(kinds.list, { pipeline: source.name }, { stream: source.stream })
+      }
+      await drain(source)
+    },
+    /** What was listed may have been announced as well, or more may have come meanwhile. */
+    async next(all) {
+      let brought = 0
+      for (const source of all) brought += await drain(source)
+      for (const { name } of all) await (await receivers.of(name))?.look()
+      return brought === 0 ? undefined : `${brought} ${plural(brought, 'message')} received`
+    },
+    kinds: new Set([kinds.object, kinds.list, kinds.sweep, kinds.dispose].map(({ kind }) => kind)),
+    obstacle: ({ name }) => kinds.obstacles.of(name),
+    patienceMs: () => config.ingest.patience_minutes * 60_000,
+    pollMs: () => POLL_MS,
+    status: async ({ name }) => sourceStatus(await read(name)),
+    syncState: async ({ name }) => syncStateOf(await read(name)),
+    progress() {
+      const rates = new Rates(RATE_MS)
+      return { line: async (source, wait) => progressLine(source, await read(source.name), { wait, rates }) }
+    },
+  }
+}
+
+function sourceStatus(status: PipelineStatus): SourceStatus {
+  return {
+    text: booksText(status),
+    isOpen: isOpen(status),
+    isWrong: false,
+    bad: status.objects.bad,
+    json: status,
+  }
+}
+
+function progressLine(
+  source: Source,
+  status: PipelineStatus,
+  { wait, rates }: { wait: Wait | undefined; rates: Rates },
+): ProgressLine {
+  const [rate = 0] = rates.perSecond(source.name, status.records + status.quarantined)
+  const json = { type: 'progress', ...status, recordsPerSecond: rate, waiting: wait ?? null }
+  const text = booksText(status)
+  if (wait) return waitingLine(source, { wait, text, json })
+  const what = status.listingUnderWay ? 'listing; ' : ''
+  return { text: `${source.name}: ${what}${text}, ${rateText(rate)}`, json }
+}

@@ -1,0 +1,202 @@
+/**
+ * How far a pipeline is, in the words of its own: `bucket lists 1,000 = 990 stored + 5 skipped + 2 bad + 3 on their way`.
+ * All of it is counted from rows: each object that was listed is a shard, and each shard has exactly one state.
+ */
+import type { AppLook } from '../../app/runtime.ts'
+import type { SyncState } from '../../app/users/sync-state.ts'
+import { formatCount } from '../../base/format.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import { pipelineOf, SERVICE } from './pipeline.ts'
+import type { PipelineRow } from './store/rows.ts'
+import { IngestTables, type ShardCount } from './store/tables.ts'
+
+export type Reason = { code: string; count: number }
+
+/** `total` = stored + skipped + bad + onTheirWay */
+export type Balance = {
+  total: number
+  stored: number
+  skipped: number
+  bad: number
+  onTheirWay: number
+  skippedBy: readonly Reason[]
+  badBy: readonly Reason[]
+}
+
+export type PipelineStatus = {
+  pipeline: string
+  /**
+   * Of the last complete listing; null before the first. `isCurrent`: none is under way. While one is, what it has found
+   * is counted with the others, so that the books never shrink to what it has come to.
+   */
+  listing: (Balance & { atMs: number; isCurrent: boolean }) | null
+  listingUnderWay: { sinceMs: number; listed: number } | null
+  /** Of all object versions that were ever announced or listed. */
+  objects: Balance
+  /** Published and in the index now, and in quarantine. */
+  records: number
+  quarantined: number
+  bytes: number
+  messages: {
+    received: number
+    duplicates: number
+    dropped: number
+    unparsed: number
+    acknowledged: number
+    extensions: number
+    released: number
+    lastAtMs: number | null
+  }
+  takeovers: number
+  oldestOnTheirWayMs: number | null
+  /** What whoever receives has last heard from the queue, as far as it tells; the oldest in hand where it does not. */
+  queueDepth: {
+    waiting: number | null
+    inFlight: number | null
+    oldestAtMs: number | null
+    notedAtMs: number
+  } | null
+  problem: { text: string; atMs: number } | null
+}
+
+export async function pipelineStatus(tables: IngestTables, name: string): Promise<PipelineStatus> {
+  const [row, counts, takeovers, oldestMs] = await Promise.all([
+    tables.pipeline(name),
+    tables.counts(name),
+    tables.takeovers(name),
+    tables.oldestOpenMs(name),
+  ])
+  const sum = (key: 'published' | 'quarantined' | 'bytes'): number =>
+    counts.reduce((all, one) => all + one[key], 0)
+  return {
+    pipeline: name,
+    listing: listingOf(row, counts),
+    listingUnderWay: row?.listing_at == null ? null : { sinceMs: row.listing_at, listed: row.listing_n },
+    objects: balanceOf([...counts, ...prunedOf(row)], {}),
+    records: sum('published') + (row?.pruned_records ?? 0),
+    quarantined: sum('quarantined'),
+    bytes: sum('bytes'),
+    messages: {
+      received: row?.messages ?? 0,
+      duplicates: row?.duplicates ?? 0,
+      dropped: row?.dropped ?? 0,
+      unparsed: row?.unparsed ?? 0,
+      acknowledged: row?.acknowledged ?? 0,
+      extensions: row?.extensions ?? 0,
+      released: row?.released ?? 0,
+      lastAtMs: row?.received_at ?? null,
+    },
+    takeovers,
+    oldestOnTheirWayMs: oldestMs,
+    queueDepth: depthOf(row),
+    problem: row?.problem == null ? null : { text: row.problem, atMs: row.problem_at ?? 0 },
+  }
+}
+
+function depthOf(row: PipelineRow | undefined): PipelineStatus['queueDepth'] {
+  if (row?.queue_noted_at == null) return null
+  const { queue_waiting: waiting, queue_in_flight: inFlight, queue_oldest_at: oldestAtMs } = row
+  return { waiting, inFlight, oldestAtMs, notedAtMs: row.queue_noted_at }
+}
+
+function listingOf(row: PipelineRow | undefined, counts: readonly ShardCount[]): PipelineStatus['listing'] {
+  if (row?.listed_at == null) return null
+  const balance = balanceOf(
+    counts.filter(({ isListed }) => isListed),
+    { before: row.listed_before ?? 0 },
+  )
+  return { ...balance, atMs: row.listed_at, isCurrent: row.listing_at === null }
+}
+
+type StateCount = Pick<ShardCount, 'state' | 'code' | 'n'>
+
+/** What has no shard any more. */
+function prunedOf(row: PipelineRow | undefined): StateCount[] {
+  if (!row) return []
+  const all: StateCount[] = [
+    { state: 'stored', code: null, n: row.pruned },
+    { state: 'skipped', code: 'older', n: row.pruned_older },
+    { state: 'skipped', code: 'replaced', n: row.pruned_replaced },
+  ]
+  return all.filter(({ n }) => n > 0)
+}
+
+/** Those from `before` the start have no shard, and are counted beside. */
+function balanceOf(counts: readonly StateCount[], { before = 0 }: { before?: number }): Balance {
+  const sum = (state: ShardCount['state']): number =>
+    counts.filter((one) => one.state === state).reduce((all, { n }) => all + n, 0)
+  const skippedBy = reasonsOf(counts, 'skipped')
+  if (before > 0) skippedBy.push({ code: 'before-start', count: before })
+  const parts = {
+    stored: sum('stored'),
+    skipped: sum('skipped') + before,
+    bad: sum('bad'),
+    onTheirWay: sum('open'),
+  }
+  return {
+    total: parts.stored + parts.skipped + parts.bad + parts.onTheirWay,
+    ...parts,
+    skippedBy,
+    badBy: reasonsOf(counts, 'bad'),
+  }
+}
+
+function reasonsOf(counts: readonly StateCount[], state: ShardCount['state']): Reason[] {
+  const by = new Map<string, number>()
+  for (const one of counts) {
+    if (one.state === state) by.set(one.code ?? 'unknown', (by.get(one.code ?? 'unknown') ?? 0) + one.n)
+  }
+  return [...by].map(([code, count]) => ({ code, count })).sort((a, b) => b.count - a.count)
+}
+
+/** The listing's books where there is one: only they say that nothing is missing. */
+export function booksText({ listing, objects }: PipelineStatus): string {
+  const { total, stored, skipped, bad, onTheirWay } = listing ?? objects
+  const parts = [`${formatCount(stored)} stored`, `${formatCount(skipped)} skipped`]
+  parts.push(`${formatCount(bad)} bad`, `${formatCount(onTheirWay)} on their way`)
+  const what = listing ? `bucket lists ${formatCount(total)}` : `${formatCount(total)} announced`
+  const anew = listing && !listing.isCurrent ? ' (being listed anew)' : ''
+  return `${what} = ${parts.join(' + ')}${anew}`
+}
+
+export function isOpen({ listingUnderWay, objects }: PipelineStatus): boolean {
+  return listingUnderWay !== null || objects.onTheirWay > 0
+}
+
+/** The same for whoever shows all sources of a user. */
+export function syncStateOf(status: PipelineStatus): SyncState {
+  const { objects, listing, listingUnderWay, messages } = status
+  const lastSyncAtMs = listing?.atMs ?? messages.lastAtMs
+  const counts = { processed: objects.total - objects.onTheirWay, total: objects.total, failed: objects.bad }
+  const phase = listingUnderWay ? 'discovering' : objects.onTheirWay > 0 ? 'processing' : 'idle'
+  return { ...counts, phase, lastSyncAtMs, title: status.pipeline }
+}
+
+/** What the ledger alone tells of pipelines. */
+export async function lookAtIngest(ledger: Ledger): Promise<AppLook> {
+  const tables = await IngestTables.open(ledger)
+  return {
+    async shownStreams(rows) {
+      const shown = []
+      for (const row of rows) {
+        if (!row.name.startsWith(`${SERVICE}:`)) continue
+        const { objects } = await pipelineStatus(tables, pipelineOf(row.name))
+        const { total, stored, skipped, bad } = objects
+        shown.push({ ...row, listed: total, stored, skipped, bad, gone: 0, whole: total })
+      }
+      return shown
+    },
+    async needs() {
+      const needs = []
+      for (const name of await tables.pipelines()) {
+        const row = await tables.pipeline(name)
+        if (row?.problem == null) continue
+        needs.push({
+          stream: `${SERVICE}:${name}`,
+          text: `The queue of ${name} cannot be read: ${row.problem}`,
+        })
+      }
+      return needs
+    },
+  }
+}

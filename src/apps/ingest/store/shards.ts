@@ -1,0 +1,396 @@
+/** What is written about shards, each inside a transaction of the ledger. */
+import { TidemarkError } from '../../../base/errors.ts'
+import { forgetBadItem } from '../../../ledger/bad-items.ts'
+import type { Tx, Value } from '../../../ledger/contract.ts'
+import type { ReadShape } from '../contract.ts'
+import { compareSequencers } from '../envelope.ts'
+import { itemOf, OBJECT_KIND, streamOf } from '../pipeline.ts'
+import { type Found, isNewer, type Placement, placementOf, REPLACED } from '../plan.ts'
+import { type ShardState, statesBefore } from '../shard-states.ts'
+import { forUpdate, SHARD_COLUMNS, type ShardRow, sameAs, textsFrom } from './rows.ts'
+
+export type Placed = { id: string; state: ShardState; act: Placement['act'] }
+
+export type Placing = {
+  pipeline: string
+  overwrites: 'replace' | 'append'
+  nowMs: number
+  /** Of a listing; left out where a message told of them. */
+  listing?: number | undefined
+  /** Those of which the index has records. */
+  inIndex: ReadonlySet<string>
+}
+
+const ROWS_MAX = 200
+
+/** Each is one shard afterwards, whoever tells of it, and however often. Answers in the order in which they were given. */
+export async function placeShards(tx: Tx, placing: Placing, found: readonly Found[]): Promise<Placed[]> {
+  const { pipeline, inIndex, overwrites } = placing
+  const uris = [...new Set(found.map(({ uri }) => uri))]
+  const known = await shardsOfUris(tx, { pipeline, uris, isLocked: true })
+  const byUri = Map.groupBy(known, ({ uri }) => uri)
+  const planned = found.map((one) => {
+    const all = byUri.get(one.uri) ?? []
+    const same = all.find(({ id }) => id === one.id)
+    const others = all.filter(({ id }) => id !== one.id)
+    const isInIndex = inIndex.has(one.id)
+    return { one, same, placement: placementOf(one, { same, others, isInIndex }, overwrites) }
+  })
+  await insertShards(tx, placing, planned)
+  for (const { one, same, placement } of planned) {
+    if (placement.act !== 'reopen') continue
+    if (same?.state === 'bad') await retryShard(tx, placing, one)
+    else await reopenShard(tx, placing, one)
+  }
+  await noteAgain(
+    tx,
+    placing,
+    planned.filter(({ placement }) => placement.act === 'known'),
+  )
+  return planned.map(({ one, same, placement }) => ({
+    id: one.id,
+    act: placement.act,
+    state: placement.act === 'insert' ? placement.state : placement.act === 'reopen' ? 'open' : same!.state,
+  }))
+}
+
+type Planned = { one: Found; same: ShardRow | undefined; placement: Placement }
+
+async function insertShards(
+  tx: Tx,
+  { pipeline, nowMs, listing }: Placing,
+  planned: readonly Planned[],
+): Promise<void> {
+  const rows = planned.flatMap(({ one, placement }) =>
+    placement.act !== 'insert'
+      ? []
+      : [
+          [
+            ...[pipeline, one.id, one.uri, one.version, one.versionId, one.sequencer, placement.state],
+            ...[
+              placement.code,
+              placement.reason,
+              one.sizeBytes,
+              one.data,
+              placement.state === 'stored' ? 1 : 0,
+            ],
+            ...(listing === undefined ? [nowMs, null, null] : [null, nowMs, listing]),
+            ...[nowMs, nowMs, placement.state === 'open' ? null : nowMs],
+          ] satisfies Value[],
+        ],
+  )
+  for (let from = 0; from < rows.length; from += ROWS_MAX) {
+    const some = rows.slice(from, from + ROWS_MAX)
+    const tuple = `(${some[0]!.map(() => '?').join(', ')})`
+    // Another process may have been told of the same object at the same time.
+    await tx.run(
+      `INSERT INTO ingest_shards(pipeline, id, uri, version, version_id, sequencer, state, code, reason, size, data, eof,
+         announced_at, listed_at, listing, created_at, updated_at, settled_at)
+       VALUES ${some.map(() => tuple).join(', ')} ON CONFLICT (pipeline, id) DO NOTHING`,
+      some.flat(),
+    )
+  }
+}
+
+async function noteAgain(
+  tx: Tx,
+  { pipeline, nowMs, listing }: Placing,
+  again: readonly Planned[],
+): Promise<void> {
+  for (const { one, same } of again) {
+    const isAfter = isLater(one.sequencer, same!.sequencer)
+    // A listing does not tell it, and without it nothing but the newest version can be read.
+    const isNamed = one.versionId !== null && same!.version_id === null
+    if (!isAfter && !isNamed) continue
+    await tx.run(
+      `UPDATE ingest_shards SET sequencer = ?, version_id = COALESCE(version_id, ?) WHERE pipeline = ? AND id = ?`,
+      [isAfter ? one.sequencer : same!.sequencer, one.versionId, pipeline, one.id],
+    )
+  }
+  if (again.length === 0) return
+  const set =
+    listing === undefined ? 'announced_at = COALESCE(announced_at, ?)' : 'listed_at = ?, listing = ?'
+  await tx.run(`UPDATE ingest_shards SET ${set} WHERE pipeline = ? AND id IN (${textsFrom(tx)})`, [
+    nowMs,
+    ...(listing === undefined ? [] : [listing]),
+    pipeline,
+    JSON.stringify(again.map(({ one }) => one.id)),
+  ])
+}
+
+function isLater(one: string | null, than: string | null): boolean {
+  return one !== null && (than === null || compareSequencers(than, one) < 0)
+}
+
+/** What it had published is gone, or goes before it begins anew: see object.ts. */
+async function reopenShard(tx: Tx, { pipeline, nowMs, listing }: Placing, one: Found): Promise<void> {
+  await tx.run(
+    `UPDATE ingest_shards SET state = 'open', token = NULL, records = 0, byte = NULL, line = NULL, shape = NULL, eof = 0,
+       quarantined = 0, is_staged = 0, code = NULL, reason = NULL, settled_at = NULL, disposed = NULL,
+       sequencer = COALESCE(?, sequencer), version_id = ?, data = COALESCE(?, data), listing = COALESCE(?, listing),
+       created_at = ?, updated_at = ? WHERE pipeline = ? AND id = ? AND state = 'skipped'`,
+    [one.sequencer, one.versionId, one.data, listing ?? null, nowMs, nowMs, pipeline, one.id],
+  )
+  await tx.run(`DELETE FROM ingest_quarantine WHERE pipeline = ? AND shard = ?`, [pipeline, one.id])
+}
+
+/** The same bytes as before: what was read of them counts, and it goes on from there. */
+async function retryShard(tx: Tx, { pipeline, nowMs, listing }: Placing, one: Found): Promise<void> {
+  await forgetBadItem(tx, {
+    stream: streamOf(pipeline),
+    kind: OBJECT_KIND,
+    item: itemOf(one),
+  })
+  await tx.run(
+    `UPDATE ingest_shards SET state = 'open', token = NULL, code = NULL, reason = NULL, settled_at = NULL,
+       sequencer = COALESCE(?, sequencer), version_id = COALESCE(?, version_id), listing = COALESCE(?, listing),
+       created_at = ?, updated_at = ? WHERE pipeline = ? AND id = ? AND state = 'bad'`,
+    [one.sequencer, one.versionId, listing ?? null, nowMs, nowMs, pipeline, one.id],
+  )
+}
+
+/**
+ * All versions of these objects; `isLocked`: in the order of their ids, as whoever ends one locks them. What is planned
+ * then holds until it is committed.
+ */
+export function shardsOfUris(
+  tx: Tx,
+  { pipeline, uris, isLocked }: { pipeline: string; uris: readonly string[]; isLocked: boolean },
+): Promise<ShardRow[]> {
+  // Where there is one writer, it needs no order, which would cost SQLite the index by address.
+  const lock = isLocked && forUpdate(tx) ? `ORDER BY id ${forUpdate(tx)}` : ''
+  return tx.all<ShardRow>(
+    `SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE pipeline = ? AND uri IN (${textsFrom(tx)}) ${lock}`,
+    [pipeline, JSON.stringify(uris)],
+  )
+}
+
+// --- Whoever publishes ---------------------------------------------------------------------------------------------
+
+/** Of a shard that another has taken, or that was settled meanwhile: nothing was written. */
+export const SHARD_LOST = 'shard-lost'
+
+const LOST_MS = 1_000
+
+export function lostShard({ uri }: Pick<ShardRow, 'uri'>): TidemarkError {
+  return new TidemarkError(`${uri} is published by another, or settled.`, {
+    // Looked at again soon, which costs no try: nothing is wrong with the object.
+    kind: 'throttled',
+    code: SHARD_LOST,
+    retryAfterMs: LOST_MS,
+  })
+}
+
+/**
+ * One compare-and-swap on token, position and time, which moves the time on: of two who try, one is told at once. A bad
+ * one goes on at its position.
+ */
+export async function takeShard(
+  tx: Tx,
+  row: ShardRow,
+  { token, isStaged, nowMs }: { token: string; isStaged: boolean; nowMs: number },
+): Promise<void> {
+  const changed = await tx.run(
+    `UPDATE ingest_shards SET state = 'open', token = ?, attempts = attempts + 1,
+       takeovers = takeovers + ${row.token === null ? 0 : 1}, is_staged = ?, updated_at = ?, code = NULL, reason = NULL,
+       settled_at = NULL
+     WHERE pipeline = ? AND id = ? AND state = ? AND ${sameAs(tx, 'token')} AND records = ? AND updated_at = ?
+       AND state IN (${stateList([...statesBefore('take'), ...statesBefore('retry')])})`,
+    [
+      ...[token, isStaged ? 1 : 0, Math.max(nowMs, row.updated_at + 1), row.pipeline, row.id],
+      ...[row.state, row.token, row.records, row.updated_at],
+    ],
+  )
+  if (changed !== 1) throw lostShard(row)
+}
+
+function stateList(states: readonly ShardState[]): string {
+  return [...new Set(states)].map((state) => `'${state}'`).join(', ')
+}
+
+/** Where a shard is, and what it has. */
+export type Position = {
+  records: number
+  byte: number | null
+  line: number | null
+  published: number
+  quarantined: number
+}
+
+export type Moving = {
+  pipeline: string
+  id: string
+  uri: string
+  token: string
+  from: Position
+  to: Position
+  nowMs: number
+}
+
+/**
+ * In the transaction that publishes what lies between the two positions. What it has is added to: a replay may have taken
+ * records out of quarantine meanwhile.
+ */
+export async function moveShard(tx: Tx, moving: Moving, shape: ReadShape): Promise<void> {
+  const { pipeline, id, token, from, to, nowMs } = moving
+  const changed = await tx.run(
+    `UPDATE ingest_shards SET records = ?, byte = ?, line = ?, published = published + ?,
+       quarantined = quarantined + ?, shape = ?, updated_at = ?
+     WHERE pipeline = ? AND id = ? AND state IN (${stateList(statesBefore('publish'))}) AND token = ? AND records = ?`,
+    [
+      ...[to.records, to.byte, to.line, to.published - from.published, to.quarantined - from.quarantined],
+      ...[JSON.stringify(shape), nowMs],
+      ...[pipeline, id, token, from.records],
+    ],
+  )
+  if (changed !== 1) throw lostShard(moving)
+}
+
+export type Ending = { state: 'stored' } | { state: 'skipped' | 'bad'; code: string; reason: string }
+
+/** Behind the last position. `records`: as it must be; checked like a move. */
+export async function endShard(
+  tx: Tx,
+  of: { pipeline: string; id: string; uri: string; token: string | null; records: number; nowMs: number },
+  ending: Ending,
+): Promise<void> {
+  const event = ending.state === 'stored' ? 'end' : ending.state === 'bad' ? 'fail' : 'skip'
+  const isStored = ending.state === 'stored'
+  const changed = await tx.run(
+    `UPDATE ingest_shards SET state = ?, code = ?, reason = ?, eof = ?, settled_at = ?, updated_at = ?
+       ${isStored ? ', data = CASE WHEN quarantined = 0 THEN NULL ELSE data END' : ''}
+     WHERE pipeline = ? AND id = ? AND state IN (${stateList(statesBefore(event))}) AND ${sameAs(tx, 'token')}
+       AND records = ?`,
+    [
+      ...[ending.state, isStored ? null : ending.code, isStored ? null : ending.reason, isStored ? 1 : 0],
+      ...[of.nowMs, of.nowMs, of.pipeline, of.id, of.token, of.records],
+    ],
+  )
+  if (changed !== 1) throw lostShard(of)
+}
+
+export function lockShard(
+  tx: Tx,
+  { pipeline, id }: Pick<ShardRow, 'pipeline' | 'id'>,
+): Promise<ShardRow | undefined> {
+  return tx.get<ShardRow>(
+    `SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE pipeline = ? AND id = ? ${forUpdate(tx)}`,
+    [pipeline, id],
+  )
+}
+
+/**
+ * The versions of one object that are not skipped, locked in the order of their ids: whoever ends one of them decides over
+ * all. Of an object that is overwritten every minute there are thousands of others.
+ */
+export function lockVersions(
+  tx: Tx,
+  { pipeline, uri }: Pick<ShardRow, 'pipeline' | 'uri'>,
+): Promise<ShardRow[]> {
+  return tx.all<ShardRow>(
+    `SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE pipeline = ? AND uri = ? AND state <> 'skipped'
+     ORDER BY id ${forUpdate(tx)}`,
+    [pipeline, uri],
+  )
+}
+
+/** Which of the versions make way for this one, and whether one of them has made it superfluous. */
+export function replacedBy(
+  one: ShardRow,
+  versions: readonly ShardRow[],
+): { replaced: ShardRow[]; isReplaced: boolean } {
+  const others = versions.filter(({ id }) => id !== one.id)
+  return {
+    replaced: others.filter((other) => other.state !== 'skipped' && isNewer(one, other)),
+    isReplaced: others.some((other) => other.state === 'stored' && isNewer(other, one)),
+  }
+}
+
+/** One that was bad is no item that waits for anybody: there is nothing left of it to try. */
+export async function replaceShard(tx: Tx, shard: ShardRow, nowMs: number): Promise<void> {
+  const { pipeline, id } = shard
+  await forgetBadItem(tx, { stream: streamOf(pipeline), kind: OBJECT_KIND, item: itemOf(shard) })
+  await tx.run(
+    `UPDATE ingest_shards SET state = 'skipped', code = 'replaced', reason = ?, settled_at = ?, updated_at = ?
+     WHERE pipeline = ? AND id = ? AND state IN (${stateList(statesBefore('replace'))})`,
+    [REPLACED, nowMs, nowMs, pipeline, id],
+  )
+}
+
+/** So many records of it have left the index. */
+export async function noteRemoved(
+  tx: Tx,
+  { pipeline, id }: Pick<ShardRow, 'pipeline' | 'id'>,
+  count: number | 'all',
+): Promise<void> {
+  const left = count === 'all' ? '0' : `CASE WHEN published > ${count} THEN published - ${count} ELSE 0 END`
+  await tx.run(`UPDATE ingest_shards SET published = ${left} WHERE pipeline = ? AND id = ?`, [pipeline, id])
+}
+
+export async function noteDisposed(
+  tx: Tx,
+  { pipeline, id }: Pick<ShardRow, 'pipeline' | 'id'>,
+  how: string,
+): Promise<void> {
+  await tx.run(`UPDATE ingest_shards SET disposed = ? WHERE pipeline = ? AND id = ?`, [how, pipeline, id])
+}
+
+/**
+ * What nobody needs any more, settled long ago, and not in the last listing, of whose books it would be missing:
+ *
+ * - skipped ones without records.
+ * - stored ones with records, which are known by these from now on. Not where versions replace each other: the records
+ *   alone do not tell of which object they are, and the next version could not take their place.
+ *
+ * The pipeline counts them on.
+ */
+export async function pruneShards(
+  tx: Tx,
+  { pipeline, overwrites, beforeMs, limit }: Pruning,
+): Promise<number> {
+  const skipped = await prunable(tx, `s.state = 'skipped' AND s.published = 0`, { pipeline, beforeMs, limit })
+  const left = limit - skipped.length
+  const isWhole = `s.state = 'stored' AND s.eof = 1 AND s.published > 0 AND s.quarantined = 0`
+  const stored =
+    overwrites === 'append' && left > 0
+      ? await prunable(tx, isWhole, { pipeline, beforeMs, limit: left })
+      : []
+  const rows = [...skipped, ...stored]
+  if (rows.length === 0) return 0
+  const ids = JSON.stringify(rows.map(({ id }) => id))
+  for (const [table, column] of [
+    ['ingest_quarantine', 'shard'],
+    ['ingest_shards', 'id'],
+  ]) {
+    await tx.run(`DELETE FROM ${table} WHERE pipeline = ? AND ${column} IN (${textsFrom(tx)})`, [
+      pipeline,
+      ids,
+    ])
+  }
+  const older = skipped.filter(({ code }) => code === 'older').length
+  const records = stored.reduce((all, { published }) => all + published, 0)
+  await tx.run(
+    `UPDATE ingest_pipelines SET pruned = pruned + ?, pruned_records = pruned_records + ?,
+       pruned_older = pruned_older + ?, pruned_replaced = pruned_replaced + ? WHERE name = ?`,
+    [stored.length, records, older, skipped.length - older, pipeline],
+  )
+  return rows.length
+}
+
+type Pruning = { pipeline: string; overwrites: 'replace' | 'append'; beforeMs: number; limit: number }
+type Prunable = Pick<ShardRow, 'id' | 'code' | 'published'>
+
+/** Locked: one that is announced again at the same time is either kept, or found to be gone. */
+function prunable(
+  tx: Tx,
+  condition: string,
+  { pipeline, beforeMs, limit }: Omit<Pruning, 'overwrites'>,
+): Promise<Prunable[]> {
+  return tx.all<Prunable>(
+    `SELECT s.id, s.code, s.published FROM ingest_shards s WHERE s.pipeline = ? AND ${condition} AND s.settled_at < ?
+       AND (s.listing IS NULL OR s.listing < COALESCE(
+         (SELECT p.listed_generation FROM ingest_pipelines p WHERE p.name = s.pipeline), s.listing + 1))
+     ORDER BY s.settled_at LIMIT ? ${forUpdate(tx)}`,
+    [pipeline, beforeMs, limit],
+  )
+}

@@ -1,0 +1,228 @@
+/** The tables of object ingest, for whoever reads them; what is written with a job is in the other files of this folder. */
+import type { Tx, Value } from '../../../ledger/contract.ts'
+import type { Ledger } from '../../../ledger/ledger.ts'
+import type { ShardState } from '../shard-states.ts'
+import {
+  type PipelineRow,
+  type QuarantineRow,
+  SHARD_COLUMNS,
+  type ShardRow,
+  textsFrom,
+  type UnparsedRow,
+} from './rows.ts'
+import { ingestSchema } from './schema.ts'
+
+/** `isListed`: the last complete listing shows them, or one that is under way. */
+export type ShardCount = {
+  state: ShardState
+  code: string | null
+  isListed: boolean
+  n: number
+  published: number
+  quarantined: number
+  bytes: number
+}
+
+export type ShardPage = {
+  pipeline: string
+  state?: ShardState | undefined
+  code?: string | undefined
+  uri?: string | undefined
+  /** Of the last one, from an earlier page. */
+  after: string
+  limit: number
+}
+
+export class IngestTables {
+  readonly ledger: Ledger
+
+  private constructor(ledger: Ledger) {
+    this.ledger = ledger
+  }
+
+  static async open(ledger: Ledger): Promise<IngestTables> {
+    await ledger.migrateApp('ingest', ingestSchema(ledger.dialect))
+    return new IngestTables(ledger)
+  }
+
+  pipeline(name: string): Promise<PipelineRow | undefined> {
+    return this.#get<PipelineRow>(`SELECT * FROM ingest_pipelines WHERE name = ?`, [name])
+  }
+
+  /** Of which something is kept, configured or not. */
+  async pipelines(): Promise<string[]> {
+    const rows = await this.#all<{ name: string }>(`SELECT name FROM ingest_pipelines ORDER BY name`)
+    return rows.map(({ name }) => name)
+  }
+
+  shard(pipeline: string, id: string): Promise<ShardRow | undefined> {
+    return this.#get<ShardRow>(`SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE pipeline = ? AND id = ?`, [
+      pipeline,
+      id,
+    ])
+  }
+
+  async data(pipeline: string, id: string): Promise<Uint8Array | null> {
+    const row = await this.#get<{ data: Uint8Array | null }>(
+      `SELECT data FROM ingest_shards WHERE pipeline = ? AND id = ?`,
+      [pipeline, id],
+    )
+    return row?.data == null ? null : new Uint8Array(row.data)
+  }
+
+  /** Of one object, without those that are skipped. */
+  versions(pipeline: string, uri: string): Promise<ShardRow[]> {
+    return this.#all<ShardRow>(
+      `SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE pipeline = ? AND uri = ? AND state <> 'skipped' ORDER BY id`,
+      [pipeline, uri],
+    )
+  }
+
+  /** What became of these. */
+  async states(pipeline: string, ids: readonly string[]): Promise<ReadonlyMap<string, ShardStanding>> {
+    const rows = await this.ledger.driver.read((tx) =>
+      tx.all<ShardStanding & { id: string }>(
+        `SELECT id, state, token, eof FROM ingest_shards WHERE pipeline = ? AND id IN (${textsFrom(tx)})`,
+        [pipeline, JSON.stringify(ids)],
+      ),
+    )
+    return new Map(rows.map(({ id, ...standing }) => [id, standing]))
+  }
+
+  async openCount(pipeline: string): Promise<number> {
+    const row = await this.#get<{ n: number }>(
+      `SELECT count(*) AS n FROM ingest_shards WHERE pipeline = ? AND state = 'open'`,
+      [pipeline],
+    )
+    return Number(row?.n ?? 0)
+  }
+
+  shards(page: ShardPage): Promise<ShardRow[]> {
+    const where = ['pipeline = ?', 'id > ?']
+    const params: Value[] = [page.pipeline, page.after]
+    for (const column of ['state', 'code', 'uri'] as const) {
+      const value = page[column]
+      if (value === undefined) continue
+      where.push(`${column} = ?`)
+      params.push(value)
+    }
+    return this.#all<ShardRow>(
+      `SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE ${where.join(' AND ')} ORDER BY id LIMIT ?`,
+      [...params, page.limit],
+    )
+  }
+
+  /** By their address, or the beginning of their id. */
+  named(pipeline: string, text: string, limit: number): Promise<ShardRow[]> {
+    return this.#all<ShardRow>(
+      `SELECT ${SHARD_COLUMNS} FROM ingest_shards
+       WHERE pipeline = ? AND (uri = ? OR (id >= ? AND id < ?)) ORDER BY created_at DESC, id LIMIT ?`,
+      [pipeline, text, text, `${text}g`, limit],
+    )
+  }
+
+  /** Open for long, without a word: somebody looks after them. */
+  stale(pipeline: string, beforeMs: number, limit: number): Promise<ShardRow[]> {
+    return this.#all<ShardRow>(
+      `SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE pipeline = ? AND state = 'open' AND updated_at < ?
+       ORDER BY updated_at LIMIT ?`,
+      [pipeline, beforeMs, limit],
+    )
+  }
+
+  /** Replaced, and still in the index. */
+  replaced(pipeline: string, limit: number): Promise<ShardRow[]> {
+    return this.#all<ShardRow>(
+      `SELECT ${SHARD_COLUMNS} FROM ingest_shards
+       WHERE pipeline = ? AND state = 'skipped' AND published > 0 ORDER BY id LIMIT ?`,
+      [pipeline, limit],
+    )
+  }
+
+  /** Oldest first. */
+  async oldestOpenMs(pipeline: string): Promise<number | null> {
+    const row = await this.#get<{ at: number | null }>(
+      `SELECT min(created_at) AS at FROM ingest_shards WHERE pipeline = ? AND state = 'open'`,
+      [pipeline],
+    )
+    return row?.at ?? null
+  }
+
+  async counts(pipeline: string): Promise<ShardCount[]> {
+    const rows = await this.#all<Omit<ShardCount, 'isListed'> & { is_listed: number }>(
+      `SELECT s.state, s.code, CASE WHEN s.listing >= p.listed_generation THEN 1 ELSE 0 END AS is_listed,
+         count(*) AS n, sum(s.published) AS published, sum(s.quarantined) AS quarantined,
+         sum(COALESCE(s.size, 0)) AS bytes
+       FROM ingest_shards s LEFT JOIN ingest_pipelines p ON p.name = s.pipeline
+       WHERE s.pipeline = ? GROUP BY 1, 2, 3`,
+      [pipeline],
+    )
+    return rows.map(({ is_listed, ...row }) => ({
+      state: row.state,
+      code: row.code,
+      isListed: Boolean(is_listed),
+      n: Number(row.n),
+      published: Number(row.published),
+      quarantined: Number(row.quarantined),
+      bytes: Number(row.bytes),
+    }))
+  }
+
+  /** What was settled since then. Whoever settles a shard sets both times, so the index by the later one finds it. */
+  async recent(
+    pipeline: string,
+    sinceMs: number,
+  ): Promise<{ objects: number; records: number; bytes: number }> {
+    const row = await this.#get<{ objects: number; records: number | null; bytes: number | null }>(
+      `SELECT count(*) AS objects, sum(published) AS records, sum(COALESCE(size, 0)) AS bytes FROM ingest_shards
+       WHERE pipeline = ? AND state IN ('stored', 'skipped', 'bad') AND updated_at >= ? AND settled_at >= ?`,
+      [pipeline, sinceMs, sinceMs],
+    )
+    return {
+      objects: Number(row?.objects ?? 0),
+      records: Number(row?.records ?? 0),
+      bytes: Number(row?.bytes ?? 0),
+    }
+  }
+
+  async takeovers(pipeline: string): Promise<number> {
+    const row = await this.#get<{ n: number | null }>(
+      `SELECT sum(takeovers) AS n FROM ingest_shards WHERE pipeline = ? AND takeovers > 0`,
+      [pipeline],
+    )
+    return Number(row?.n ?? 0)
+  }
+
+  quarantine(page: {
+    pipeline: string
+    shard?: string | undefined
+    after: { shard: string; at: number }
+    limit: number
+  }): Promise<QuarantineRow[]> {
+    const { pipeline, shard, after, limit } = page
+    return this.#all<QuarantineRow>(
+      `SELECT q.*, COALESCE(s.uri, '') AS uri FROM ingest_quarantine q
+         LEFT JOIN ingest_shards s ON s.pipeline = q.pipeline AND s.id = q.shard
+       WHERE q.pipeline = ? ${shard === undefined ? '' : 'AND q.shard = ?'}
+         AND (q.shard > ? OR (q.shard = ? AND q.at > ?)) ORDER BY q.shard, q.at LIMIT ?`,
+      [pipeline, ...(shard === undefined ? [] : [shard]), after.shard, after.shard, after.at, limit],
+    )
+  }
+
+  unparsed(pipeline: string, limit: number): Promise<UnparsedRow[]> {
+    return this.#all<UnparsedRow>(
+      `SELECT * FROM ingest_unparsed WHERE pipeline = ? ORDER BY last_at DESC, message LIMIT ?`,
+      [pipeline, limit],
+    )
+  }
+
+  #get<T extends object>(sql: string, params: Parameters<Tx['get']>[1] = []): Promise<T | undefined> {
+    return this.ledger.driver.read((tx) => tx.get<T>(sql, params))
+  }
+
+  #all<T extends object>(sql: string, params: Parameters<Tx['all']>[1] = []): Promise<T[]> {
+    return this.ledger.driver.read((tx) => tx.all<T>(sql, params))
+  }
+}
+
+export type ShardStanding = { state: ShardState; token: string | null; eof: number }

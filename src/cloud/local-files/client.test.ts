@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import {
+  appendFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { describe, test } from 'node:test'
+import { collect, failure, never, pattern, type StoreSite, testObjectStore } from '../object-store.suite.ts'
+import { FileStore } from './client.ts'
+
+async function openSite(): Promise<StoreSite & { root: string }> {
+  const parent = mkdtempSync(join(tmpdir(), 'tidemark-files-'))
+  const root = join(parent, 'in')
+  mkdirSync(root)
+  return {
+    root,
+    store: new FileStore({ root }),
+    uriOf: (key) => `file://${root}/${key}`,
+    put: async (key, bytes) => {
+      const path = join(root, key)
+      mkdirSync(dirname(path), { recursive: true })
+      // As programs do that write safely: another file takes the name.
+      writeFileSync(`${parent}/new`, bytes)
+      execFileSync('mv', ['--', `${parent}/new`, path])
+    },
+    remove: async (key) => rmSync(join(root, key)),
+    deny: async (key) => {
+      // Rights would not keep root out; a link keeps everybody out.
+      rmSync(join(root, key))
+      symlinkSync('/etc/hostname', join(root, key))
+    },
+    close: async () => rmSync(parent, { recursive: true, force: true }),
+  }
+}
+
+testObjectStore({
+  name: 'a folder',
+  open: openSite,
+  canBreakOff: false,
+  canList: true,
+  canMove: true,
+  canTag: false,
+})
+
+async function within(fn: (site: StoreSite & { root: string }) => Promise<void>): Promise<void> {
+  const site = await openSite()
+  try {
+    await fn(site)
+  } finally {
+    await site.close()
+  }
+}
+
+const read = { version: null, fromByte: 0, signal: never() }
+
+describe('a folder of files', () => {
+  test('is not left by dots, by links to files or by links to folders', () =>
+    within(async ({ root, store }) => {
+      const outside = join(dirname(root), 'outside')
+      mkdirSync(outside)
+      writeFileSync(join(outside, 'secret'), 'x')
+      symlinkSync(outside, join(root, 'folder'))
+      symlinkSync(join(outside, 'secret'), join(root, 'file'))
+      const uris = [
+        `file://${root}/../outside/secret`,
+        `file://${outside}/secret`,
+        `file://${root}-other`,
+        `file://${root}/folder/secret`,
+        `file://${root}/file`,
+        `file://${root}/./x`,
+        `file://${root}/x\0y`,
+        `file:relative`,
+        `file://${root}`,
+      ]
+      for (const uri of uris) {
+        assert.equal((await failure(store.read(uri, read))).code, 'object-denied', uri)
+      }
+      const page = { after: null, max: 10, signal: never() }
+      const { objects } = await store.list({ ...page, prefix: `file://${root}` })
+      assert.deepEqual(objects, [])
+      const error = await failure(store.list({ ...page, prefix: `file://${root}/folder/` }))
+      assert.equal(error.code, 'object-denied')
+    }))
+
+  test('gives no end to a file that grows or changes while it is read', () =>
+    within(async ({ root, store, put, uriOf }) => {
+      await put('a', pattern(600_000))
+      const grown = await store.read(uriOf('a'), read)
+      const chunks = grown.bytes[Symbol.asyncIterator]()
+      await chunks.next()
+      appendFileSync(join(root, 'a'), 'more')
+      const rest = async (): Promise<void> => {
+        while (!(await chunks.next()).done);
+      }
+      const error = await failure(rest())
+      assert.deepEqual([error.kind, error.code], ['gone', 'object-replaced'])
+    }))
+
+  test('does not wait for somebody to write to a pipe', () =>
+    within(async ({ root, store }) => {
+      execFileSync('mkfifo', [join(root, 'pipe')])
+      assert.equal((await failure(store.read(`file://${root}/pipe`, read))).code, 'object-denied')
+    }))
+
+  test('loses no file to a move whose target is taken', () =>
+    within(async ({ root, store, put, uriOf }) => {
+      await put('a', Buffer.from('a'))
+      await put('done/a', Buffer.from('other'))
+      const { version } = (await store.head(uriOf('a'), never()))!
+      const error = await failure(store.move!(uriOf('a'), version, uriOf('done/a')))
+      assert.deepEqual([error.kind, error.code], ['permanent', 'target-exists'])
+      assert.deepEqual(
+        [readFileSync(join(root, 'a'), 'utf8'), readFileSync(join(root, 'done/a'), 'utf8')],
+        ['a', 'other'],
+      )
+      const outside = await failure(store.move!(uriOf('a'), version, `file://${root}/../b`))
+      assert.equal(outside.code, 'object-denied')
+      assert.ok(existsSync(join(root, 'a')))
+    }))
+
+  test('ends a move that was interrupted halfway', () =>
+    within(async ({ root, store, put, uriOf }) => {
+      await put('a', Buffer.from('a'))
+      const { version } = (await store.head(uriOf('a'), never()))!
+      linkSync(join(root, 'a'), join(root, 'b'))
+      await store.move!(uriOf('a'), version, uriOf('b'))
+      assert.deepEqual([existsSync(join(root, 'a')), readFileSync(join(root, 'b'), 'utf8')], [false, 'a'])
+    }))
+
+  test('lists no file that is left out', () =>
+    within(async ({ root, put }) => {
+      await put('a', Buffer.from('a'))
+      await put('b.part', Buffer.from('b'))
+      const store = new FileStore({ root, leavesOut: (path) => path === 'b.part' })
+      const page = await store.list({ prefix: `file://${root}/`, after: null, max: 1, signal: never() })
+      assert.deepEqual([page.objects.map(({ uri }) => uri), page.next], [[`file://${root}/a`], null])
+      assert.equal((await collect((await store.read(`file://${root}/b.part`, read)).bytes)).toString(), 'b')
+    }))
+})

@@ -1,0 +1,260 @@
+/**
+ * Files below one folder, as objects. An address is `file://` and the path as it is: nothing of it is encoded.
+ *
+ * Invariants:
+ * - nothing outside the folder is read, whatever is a link or becomes one: the file that was opened is the one that lies
+ *   at the path with all links resolved, and that path is below the folder
+ * - a version is size, time of change in nanoseconds and inode; it is looked at when the file is opened and once more
+ *   behind the last byte, so that bytes of a file that changed meanwhile end with an error
+ * - a move never replaces another file
+ */
+import { constants } from 'node:fs'
+import { type FileHandle, link, lstat, mkdir, open, readdir, realpath, unlink } from 'node:fs/promises'
+import { dirname, join, resolve, sep } from 'node:path'
+import { noSuchBytes, objectDenied, objectReplaced } from '../object-bytes.ts'
+import type { ObjectBody, ObjectHead, ObjectPage, ObjectStore, ObjectVersion } from '../object-store.ts'
+import { classify } from './errors.ts'
+
+export type FileStoreOptions = {
+  /** Nothing outside it is read. */
+  root: string
+  /** By the path below the root: files that a listing does not show, such as unfinished ones. */
+  leavesOut?: (path: string) => boolean
+}
+
+export type FileVersionSource = { size: bigint; mtimeNs: bigint; ino: bigint }
+type Found = { key: string; isFolder: boolean }
+
+const SCHEME = 'file://'
+const CHUNK_BYTES = 256 * 1024
+
+/** The same for a file that is announced, listed and read. */
+export function fileVersion({ size, mtimeNs, ino }: FileVersionSource): ObjectVersion {
+  return { id: `${size}-${mtimeNs}-${ino}` }
+}
+
+export class FileStore implements ObjectStore {
+  readonly scheme = 'file'
+  readonly #options: FileStoreOptions
+  readonly #root: string
+  #realRoot: Promise<string> | undefined
+
+  constructor(options: FileStoreOptions) {
+    this.#options = options
+    this.#root = resolve(options.root)
+  }
+
+  async read(
+    uri: string,
+    options: { version: ObjectVersion | null; fromByte: number; signal: AbortSignal },
+  ): Promise<ObjectBody> {
+    const { version, fromByte, signal } = options
+    signal.throwIfAborted()
+    const { file, head } = await this.#open(uri)
+    // Whoever only looks at the head leaves nothing open.
+    await file.close()
+    if (version && head.version.id !== version.id) throw objectReplaced(uri)
+    const sizeBytes = head.sizeBytes ?? 0
+    if (fromByte > sizeBytes) throw noSuchBytes(uri, fromByte)
+    return { ...head, bytes: this.#chunks(uri, { fromByte, sizeBytes, version: head.version, signal }) }
+  }
+
+  async head(uri: string, signal: AbortSignal): Promise<ObjectHead | undefined> {
+    signal.throwIfAborted()
+    try {
+      const { file, head } = await this.#open(uri)
+      await file.close()
+      return head
+    } catch (thrown) {
+      const error = classify(thrown, uri)
+      if (error.kind === 'gone') return undefined
+      throw error
+    }
+  }
+
+  async list(options: {
+    prefix: string
+    after: string | null
+    max: number
+    signal: AbortSignal
+  }): Promise<ObjectPage> {
+    const asked = this.#pathOf(options.prefix)
+    const prefix = asked === this.#root ? `${asked}/` : asked
+    const objects: ObjectPage['objects'][number][] = []
+    let last: string | null = null
+    // The folder in which everything lies that begins like the prefix.
+    const from = prefix.slice(0, prefix.lastIndexOf('/') + 1)
+    const real = await realpath(from).catch(() => undefined)
+    if (real === undefined) return { objects, next: null }
+    if (!isBelow(real, await this.#real())) throw objectDenied(options.prefix)
+    for await (const path of this.#walk(from, { prefix, after: options.after, signal: options.signal })) {
+      if (this.#options.leavesOut?.(path.slice(this.#root.length + 1))) continue
+      if (objects.length >= options.max) return { objects, next: last }
+      const stats = await lstat(path, { bigint: true }).catch(() => undefined)
+      // It went, or became something else, since its folder was read.
+      if (!stats?.isFile()) continue
+      objects.push({
+        uri: `${SCHEME}${path}`,
+        version: fileVersion(stats),
+        sizeBytes: Number(stats.size),
+        modifiedAtMs: Number(stats.mtimeMs),
+      })
+      last = path
+    }
+    return { objects, next: null }
+  }
+
+  async move(uri: string, version: ObjectVersion, to: string): Promise<void> {
+    const target = this.#pathOf(to)
+    const from = await this.#check(uri, version)
+    try {
+      await mkdir(dirname(target), { recursive: true })
+      const real = await realpath(dirname(target))
+      if (!isBelow(real, await this.#real())) throw objectDenied(to)
+      // A rename would replace what is there.
+      await link(from, target).catch(async (thrown: unknown) => {
+        const [here, there] = await Promise.all([from, target].map((path) => lstat(path, { bigint: true })))
+        // It is the file itself: a move before this one ended halfway.
+        if (here!.ino !== there!.ino || here!.dev !== there!.dev) throw thrown
+      })
+      await unlink(from)
+    } catch (thrown) {
+      throw classify(thrown, uri)
+    }
+  }
+
+  async remove(uri: string, version: ObjectVersion): Promise<void> {
+    const path = await this.#check(uri, version)
+    try {
+      await unlink(path)
+    } catch (thrown) {
+      throw classify(thrown, uri)
+    }
+  }
+
+  async close(): Promise<void> {}
+
+  async #check(uri: string, version: ObjectVersion): Promise<string> {
+    const { file, head } = await this.#open(uri)
+    await file.close()
+    if (head.version.id !== version.id) throw objectReplaced(uri)
+    return this.#pathOf(uri)
+  }
+
+  async #open(uri: string): Promise<{ file: FileHandle; head: ObjectHead }> {
+    const path = this.#pathOf(uri)
+    let file: FileHandle | undefined
+    try {
+      // A pipe that nobody writes to would be waited for without the last of the flags.
+      file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+      const stats = await file.stat({ bigint: true })
+      if (!stats.isFile()) throw objectDenied(uri)
+      const real = await realpath(path)
+      if (!isBelow(real, await this.#real())) throw objectDenied(uri)
+      const there = await lstat(real, { bigint: true })
+      if (there.ino !== stats.ino || there.dev !== stats.dev) throw objectReplaced(uri)
+      return {
+        file,
+        head: {
+          version: fileVersion(stats),
+          sizeBytes: Number(stats.size),
+          modifiedAtMs: Number(stats.mtimeMs),
+          contentType: null,
+          contentEncoding: null,
+        },
+      }
+    } catch (thrown) {
+      await file?.close()
+      throw classify(thrown, uri)
+    }
+  }
+
+  async *#chunks(
+    uri: string,
+    options: { fromByte: number; sizeBytes: number; version: ObjectVersion; signal: AbortSignal },
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    const { sizeBytes, version, signal } = options
+    if (options.fromByte === sizeBytes) return
+    const { file, head } = await this.#open(uri)
+    try {
+      if (head.version.id !== version.id) throw objectReplaced(uri)
+      for (let at = options.fromByte; at < sizeBytes; ) {
+        signal.throwIfAborted()
+        const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, sizeBytes - at))
+        const { bytesRead } = await file.read(buffer, 0, buffer.length, at)
+        if (bytesRead === 0) throw objectReplaced(uri)
+        at += bytesRead
+        // Whoever gets the last bytes takes them for the end: first see that they belong to what came before.
+        if (at >= sizeBytes && fileVersion(await file.stat({ bigint: true })).id !== version.id) {
+          throw objectReplaced(uri)
+        }
+        yield buffer.subarray(0, bytesRead)
+      }
+    } catch (thrown) {
+      if (signal.aborted) throw signal.reason
+      throw classify(thrown, uri)
+    } finally {
+      await file.close()
+    }
+  }
+
+  #real(): Promise<string> {
+    this.#realRoot ??= realpath(this.#root)
+    return this.#realRoot
+  }
+
+  /** Below the root by its words; where its links lead is looked at when it is open. */
+  #pathOf(uri: string): string {
+    const path = uri.slice(SCHEME.length)
+    const isPath = uri.startsWith(`${SCHEME}/`) && !path.includes('\0')
+    const isPlain = !path.split('/').some((part) => part === '..' || part === '.')
+    if (!isPath || !isPlain || !isBelow(path, this.#root)) throw objectDenied(uri)
+    return path
+  }
+
+  /** Paths of files in the order of their bytes, which is that of a bucket's keys. */
+  async *#walk(
+    folder: string,
+    page: { prefix: string; after: string | null; signal: AbortSignal },
+  ): AsyncGenerator<string, void, undefined> {
+    const { prefix, after, signal } = page
+    signal.throwIfAborted()
+    for (const { key, isFolder } of await foundIn(folder)) {
+      if (!key.startsWith(prefix) && !(isFolder && prefix.startsWith(key))) continue
+      if (after !== null && comparePaths(key, after) <= 0 && !(isFolder && after.startsWith(key))) continue
+      if (isFolder) yield* this.#walk(key, page)
+      else yield key
+    }
+  }
+}
+
+/** Folders end with a slash, by which they are ordered among the files beside them. Links are left out. */
+async function foundIn(folder: string): Promise<Found[]> {
+  let entries: { name: string; isDirectory(): boolean; isFile(): boolean }[]
+  try {
+    entries = await readdir(folder, { withFileTypes: true })
+  } catch (thrown) {
+    const error = classify(thrown, `${SCHEME}${folder}`)
+    if (error.kind === 'gone') return []
+    throw error
+  }
+  return entries
+    .filter((entry) => entry.isDirectory() || entry.isFile())
+    .map((entry) => {
+      const path = join(folder, entry.name)
+      return { key: entry.isDirectory() ? `${path}/` : path, isFolder: entry.isDirectory() }
+    })
+    .sort((a, b) => comparePaths(a.key, b.key))
+}
+
+function comparePaths(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b))
+}
+
+function isBelow(path: string, root: string): boolean {
+  return path === root || path.startsWith(root.endsWith(sep) ? root : `${root}${sep}`)
+}
+
+export function fileUri(path: string): string {
+  return `${SCHEME}${path}`
+}

@@ -1,0 +1,28 @@
+/** What went wrong with a file, and what can be done about it. `classify` is the only place that reads Node's codes. */
+import { TidemarkError } from '../../base/errors.ts'
+import { objectDenied, objectMissing } from '../object-bytes.ts'
+
+const MISSING: readonly string[] = ['ENOENT', 'ENOTDIR']
+/** ELOOP: it is a link, and those are not followed. */
+const DENIED: readonly string[] = ['EACCES', 'EPERM', 'ELOOP', 'EMLINK', 'EISDIR', 'ENXIO', 'ENAMETOOLONG']
+
+export function classify(thrown: unknown, uri: string): TidemarkError {
+  if (thrown instanceof TidemarkError) return thrown
+  const code = (thrown as NodeJS.ErrnoException | undefined)?.code ?? ''
+  if (MISSING.includes(code)) return objectMissing(uri, thrown)
+  if (DENIED.includes(code)) return objectDenied(uri, thrown)
+  if (code === 'EEXIST') {
+    const message = `${uri} cannot be moved: there is a file of that name already`
+    return new TidemarkError(message, { kind: 'permanent', code: 'target-exists', cause: thrown })
+  }
+  if (code === 'EXDEV') {
+    const hint = 'Choose a folder on the same disk.'
+    const message = `${uri} cannot be moved to another disk`
+    return new TidemarkError(message, { kind: 'permanent', code: 'other-disk', hint, cause: thrown })
+  }
+  return new TidemarkError(`${uri} could not be read${code ? ` (${code})` : ''}`, {
+    kind: 'transient',
+    code: 'disk',
+    cause: thrown,
+  })
+}

@@ -1,0 +1,319 @@
+/**
+ * Objects of S3, and of what speaks its language. The SDK is loaded with the first call; nothing of it is known outside
+ * this folder.
+ *
+ * Invariants:
+ * - a version is known by its etag, which announcements and listings both have; where a version id is told, exactly
+ *   that one is asked for
+ * - bytes of another version than the one that was asked for are never given out, even by a service that does not look
+ *   at conditions
+ * - a body that ends early, or has more bytes than it said, is an error and never an end
+ * - an object is tagged, moved or removed only after its etag was looked at once more
+ */
+import type { GetObjectCommandOutput, S3Client } from '@aws-sdk/client-s3'
+import type { Clock } from '../../base/clock.ts'
+import { type AwsAccess, awsConfig } from '../aws/credentials.ts'
+import {
+  bucketAndKey,
+  noBytes,
+  noSuchBytes,
+  objectMissing,
+  objectReplaced,
+  readContentRange,
+  wholeBytes,
+} from '../object-bytes.ts'
+import type { ObjectBody, ObjectHead, ObjectPage, ObjectStore, ObjectVersion } from '../object-store.ts'
+import { SilenceWatch } from '../silence-watch.ts'
+import * as s3Errors from './errors.ts'
+
+export type S3StoreOptions = AwsAccess & {
+  clock: Clock
+  /** `http://host/bucket/key` instead of `http://bucket.host/key`, for services that have no names for buckets. */
+  forcePathStyle?: boolean
+  /** Silence of the connection, not the length of the call. */
+  timeoutMs?: number
+}
+
+type Sdk = { sdk: typeof import('@aws-sdk/client-s3'); client: S3Client }
+type Place = { Bucket: string; Key: string }
+type Headers = Pick<
+  GetObjectCommandOutput,
+  'ETag' | 'VersionId' | 'LastModified' | 'ContentType' | 'ContentEncoding'
+>
+
+const TIMEOUT_MS = 30_000
+const LIST_MAX = 1_000
+const TAGS_MAX = 10
+
+export class S3Store implements ObjectStore {
+  readonly scheme = 's3'
+  readonly #options: S3StoreOptions
+  #sdk: Promise<Sdk> | undefined
+
+  constructor(options: S3StoreOptions) {
+    this.#options = options
+  }
+
+  async read(
+    uri: string,
+    options: { version: ObjectVersion | null; fromByte: number; signal: AbortSignal },
+  ): Promise<ObjectBody> {
+    const { version, fromByte, signal } = options
+    const place = placeOf(uri)
+    let answer: GetObjectCommandOutput
+    try {
+      answer = await this.#call(uri, signal, ({ sdk, client }, abort) =>
+        client.send(
+          new sdk.GetObjectCommand({
+            ...place,
+            ...versionIdOf(version),
+            ...(version && { IfMatch: `"${version.id}"` }),
+            // Also for the whole: only an answer to a range says how large the object is.
+            Range: `bytes=${fromByte}-`,
+          }),
+          abort,
+        ),
+      )
+    } catch (thrown) {
+      if (!s3Errors.isRangeRefusal((thrown as Error).cause)) throw thrown
+      return await this.#behindTheEnd(uri, options)
+    }
+    const head = headOf(uri, answer)
+    const body = answer.Body as unknown as AsyncIterable<Uint8Array> & { destroy(): void }
+    if (version && head.version.id !== version.id) {
+      body.destroy()
+      throw objectReplaced(uri)
+    }
+    const range = readContentRange(answer.ContentRange)
+    const contentBytes = answer.ContentLength ?? null
+    if (range && range.from !== fromByte) {
+      body.destroy()
+      throw s3Errors.damagedAnswer('an object', 'it begins at another byte')
+    }
+    if (range && range.size !== null && contentBytes !== null && contentBytes !== range.size - fromByte) {
+      body.destroy()
+      throw s3Errors.cutShort('an object')
+    }
+    return {
+      ...head,
+      sizeBytes: range ? range.size : contentBytes,
+      bytes: wholeBytes({
+        chunks: this.#chunks(uri, body, signal),
+        skipBytes: range ? 0 : fromByte,
+        expectedBytes: contentBytes,
+        cutShort: () => s3Errors.cutShort('an object'),
+      }),
+    }
+  }
+
+  async head(uri: string, signal: AbortSignal): Promise<ObjectHead | undefined> {
+    try {
+      return await this.#head(uri, null, signal)
+    } catch (thrown) {
+      if (s3Errors.isMissing(thrown)) return undefined
+      throw thrown
+    }
+  }
+
+  async list(options: {
+    prefix: string
+    after: string | null
+    max: number
+    signal: AbortSignal
+  }): Promise<ObjectPage> {
+    const { bucket, key: prefix } = bucketAndKey(options.prefix, 's3')
+    const answer = await this.#call(options.prefix, options.signal, ({ sdk, client }, abort) =>
+      client.send(
+        new sdk.ListObjectsV2Command({
+          Bucket: bucket,
+          Prefix: prefix,
+          MaxKeys: Math.min(Math.max(1, options.max), LIST_MAX),
+          // Keys may hold characters that no XML can.
+          EncodingType: 'url',
+          ...(options.after !== null && { StartAfter: options.after }),
+        }),
+        abort,
+      ),
+    )
+    const keyOf = (key: string): string =>
+      answer.EncodingType === 'url' ? decodeURIComponent(key.replaceAll('+', ' ')) : key
+    const found = (answer.Contents ?? []).map(({ Key, ETag, Size, LastModified }) => {
+      if (Key === undefined || ETag === undefined || Size === undefined) {
+        throw s3Errors.damagedAnswer('the objects of a bucket', 'one of them has no key, etag or size')
+      }
+      const key = keyOf(Key)
+      return {
+        key,
+        object: {
+          uri: `s3://${bucket}/${key}`,
+          version: { id: unquoted(ETag) },
+          sizeBytes: Size,
+          modifiedAtMs: LastModified?.getTime() ?? null,
+        },
+      }
+    })
+    const last = found.at(-1)
+    if (answer.IsTruncated && !last) {
+      throw s3Errors.damagedAnswer(
+        'the objects of a bucket',
+        'a page without objects says that there are more',
+      )
+    }
+    return { objects: found.map(({ object }) => object), next: answer.IsTruncated ? last!.key : null }
+  }
+
+  /** What other tags it has, it keeps. */
+  async tag(uri: string, version: ObjectVersion, tags: Readonly<Record<string, string>>): Promise<void> {
+    await this.#check(uri, version)
+    await this.#call(uri, undefined, async ({ sdk, client }) => {
+      const at = { ...placeOf(uri), ...versionIdOf(version) }
+      const answer = await client.send(new sdk.GetObjectTaggingCommand(at))
+      const all = new Map((answer.TagSet ?? []).map(({ Key, Value }) => [Key ?? '', Value ?? '']))
+      for (const [name, value] of Object.entries(tags)) all.set(name, value)
+      if (all.size > TAGS_MAX) throw s3Errors.tooManyTags(uri, TAGS_MAX)
+      const TagSet = [...all].map(([Key, Value]) => ({ Key, Value }))
+      await client.send(new sdk.PutObjectTaggingCommand({ ...at, Tagging: { TagSet } }))
+    })
+  }
+
+  /** Within S3, up to the 5 GB that it copies at once. */
+  async move(uri: string, version: ObjectVersion, to: string): Promise<void> {
+    const { bucket, key } = bucketAndKey(uri, 's3')
+    const target = placeOf(to)
+    const asked = versionIdOf(version).VersionId
+    const source = [bucket, ...key.split('/')].map(encodeURIComponent).join('/')
+    await this.#call(uri, undefined, ({ sdk, client }) =>
+      client.send(
+        new sdk.CopyObjectCommand({
+          ...target,
+          CopySource: asked === undefined ? source : `${source}?versionId=${encodeURIComponent(asked)}`,
+          CopySourceIfMatch: `"${version.id}"`,
+        }),
+      ),
+    )
+    await this.remove(uri, version)
+  }
+
+  /** In a bucket with versions the object is hidden and its version kept. */
+  async remove(uri: string, version: ObjectVersion): Promise<void> {
+    await this.#check(uri, version)
+    await this.#call(uri, undefined, ({ sdk, client }) =>
+      client.send(new sdk.DeleteObjectCommand(placeOf(uri))),
+    )
+  }
+
+  async close(): Promise<void> {
+    const sdk = await this.#sdk
+    sdk?.client.destroy()
+  }
+
+  async #check(uri: string, version: ObjectVersion): Promise<void> {
+    const head = await this.head(uri, new AbortController().signal)
+    if (!head) throw objectMissing(uri)
+    if (head.version.id !== version.id) throw objectReplaced(uri)
+  }
+
+  async #head(uri: string, version: ObjectVersion | null, signal: AbortSignal): Promise<ObjectHead> {
+    const answer = await this.#call(uri, signal, ({ sdk, client }, abort) =>
+      client.send(new sdk.HeadObjectCommand({ ...placeOf(uri), ...versionIdOf(version) }), abort),
+    )
+    return { ...headOf(uri, answer), sizeBytes: answer.ContentLength ?? null }
+  }
+
+  /** S3 has no range without bytes; reading that ended with the last byte goes on to find that it was the last. */
+  async #behindTheEnd(
+    uri: string,
+    { version, fromByte, signal }: { version: ObjectVersion | null; fromByte: number; signal: AbortSignal },
+  ): Promise<ObjectBody> {
+    const head = await this.#head(uri, version, signal)
+    if (version && head.version.id !== version.id) throw objectReplaced(uri)
+    if (head.sizeBytes !== fromByte) throw noSuchBytes(uri, fromByte)
+    return { ...head, bytes: noBytes() }
+  }
+
+  async *#chunks(
+    uri: string,
+    body: AsyncIterable<Uint8Array> & { destroy(): void },
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    const { clock, timeoutMs = TIMEOUT_MS } = this.#options
+    const watch = new SilenceWatch({ clock, timeoutMs, caller: signal, errors: s3Errors })
+    const chunks = body[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        const { done, value } = await watch.hear(chunks.next())
+        if (done) return
+        yield value
+      }
+    } catch (thrown) {
+      if (signal.aborted) throw signal.reason
+      throw s3Errors.classify(thrown, { uri, nowMs: clock.now() })
+    } finally {
+      watch.end()
+      body.destroy()
+    }
+  }
+
+  async #call<T>(
+    uri: string,
+    signal: AbortSignal | undefined,
+    fn: (sdk: Sdk, abort: { abortSignal?: AbortSignal }) => Promise<T>,
+  ): Promise<T> {
+    signal?.throwIfAborted()
+    this.#sdk ??= this.#load()
+    const sdk = await this.#sdk
+    try {
+      return await fn(sdk, signal ? { abortSignal: signal } : {})
+    } catch (thrown) {
+      if (signal?.aborted) throw signal.reason
+      throw s3Errors.classify(thrown, { uri, nowMs: this.#options.clock.now() })
+    }
+  }
+
+  async #load(): Promise<Sdk> {
+    const sdk = await import('@aws-sdk/client-s3')
+    const { forcePathStyle = false, timeoutMs = TIMEOUT_MS } = this.#options
+    const client = new sdk.S3Client({
+      ...awsConfig(this.#options),
+      forcePathStyle,
+      // Not every service that speaks S3 knows the checksums that the SDK adds to every call.
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      responseChecksumValidation: 'WHEN_REQUIRED',
+      requestHandler: {
+        connectionTimeout: timeoutMs,
+        requestTimeout: timeoutMs,
+        throwOnRequestTimeout: true,
+      },
+    })
+    return { sdk, client }
+  }
+}
+
+function placeOf(uri: string): Place {
+  const { bucket, key } = bucketAndKey(uri, 's3')
+  return { Bucket: bucket, Key: key }
+}
+
+/** `null` is what buckets without versions call theirs. */
+function versionIdOf(version: ObjectVersion | null): { VersionId?: string } {
+  const id = version?.versionId
+  return id === undefined || id === 'null' || id === '' ? {} : { VersionId: id }
+}
+
+function headOf(uri: string, answer: Headers): ObjectHead {
+  if (answer.ETag === undefined) throw s3Errors.damagedAnswer(uri, 'it has no etag')
+  return {
+    version: {
+      id: unquoted(answer.ETag),
+      ...(answer.VersionId !== undefined && { versionId: answer.VersionId }),
+    },
+    sizeBytes: null,
+    modifiedAtMs: answer.LastModified?.getTime() ?? null,
+    contentType: answer.ContentType ?? null,
+    contentEncoding: answer.ContentEncoding ?? null,
+  }
+}
+
+function unquoted(etag: string): string {
+  return etag.replace(/^"(.*)"$/, '$1')
+}

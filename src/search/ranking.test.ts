@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { ANN, type IndexFixture, onEachDatabase, WordEmbedder } from './index.suite.ts'
+
+/** From here on documents have numbers as if there were so many already: by the highest, all are counted. */
+async function countFrom({ site }: IndexFixture, n: number): Promise<void> {
+  await site.ledger.transaction(async (tx) => {
+    if (tx.dialect === 'sqlite')
+      await tx.run(`INSERT INTO sqlite_sequence(name, seq) VALUES ('search_documents', ?)`, [n])
+    else await tx.run(`ALTER TABLE search_documents ALTER COLUMN id RESTART WITH ${n}`)
+  })
+}
+
+onEachDatabase('the rank of what is found', (withIndex) => {
+  withIndex('what lacks a common word stands behind what has all, and is said to lack it', async (index) => {
+    await index.search.prepare()
+    await countFrom(index, 1_000)
+    await index.site.ledger.transaction(async (tx) => {
+      for (let i = 0; i < 120; i++)
+        await index.search.publish(tx, index.document({ ref: `other${i}`, text: 'common', to_: [] }))
+    })
+    const long = Array.from({ length: 200 }, (_, i) => `filler${i}`).join(' ')
+    await index.put({ ref: 'all', text: `zebra giraffe common ${long}`, to_: [ANN] })
+    for (let i = 0; i < 10; i++)
+      await index.put({ ref: `most${i}`, title: 'zebra giraffe', text: `zebra giraffe n${i}`, to_: [ANN] })
+    const { hits } = await index.ask('zebra giraffe common')
+    assert.equal(hits.length, 11)
+    assert.equal(hits[0]!.ref, 'all')
+    const words = hits.map(({ why }) => [why.words?.found, why.words?.missing])
+    assert.deepEqual(words[0], [['zebra', 'giraffe', 'common'], []])
+    for (const of of words.slice(1)) assert.deepEqual(of, [['zebra', 'giraffe'], ['common']])
+  })
+
+  withIndex(
+    'with most of the words in many documents, a misspelt one is still helped with',
+    async (index) => {
+      await index.search.prepare()
+      await countFrom(index, 1_000)
+      await index.site.ledger.transaction(async (tx) => {
+        for (let i = 0; i < 120; i++)
+          await index.search.publish(tx, index.document({ ref: `other${i}`, text: 'quartrely', to_: [] }))
+      })
+      for (let i = 0; i < 10; i++)
+        await index.put({ ref: `d${i}`, text: `zebra giraffe quarterly n${i}`, to_: [ANN] })
+      const { didYouMean, hits } = await index.ask('zebra giraffe quartrely')
+      assert.equal(hits.length, 10)
+      assert.equal(didYouMean, 'zebra giraffe quarterly')
+    },
+  )
+
+  withIndex(
+    'a hit that has words is never weak, however far it is by meaning',
+    async (index) => {
+      await index.put({ ref: 'word', text: 'alpha one two three four', to_: [ANN] })
+      await index.put({ ref: 'near', text: 'beginning one two three four', to_: [ANN] })
+      const { hits, answered } = await index.ask('alpha', { mode: 'auto' })
+      const weak = hits.map(({ ref, why }) => [ref, why.words !== null, why.meaning?.isWeak])
+      assert.deepEqual(weak, [
+        ['word', true, false],
+        ['near', false, true],
+      ])
+      assert.equal(answered, true)
+      assert.equal((await index.ask('alpha -beginning', { mode: 'meaning' })).answered, false)
+    },
+    new WordEmbedder({ beginning: 'alpha' }),
+  )
+})

@@ -154,6 +154,7 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'npm run bench -- engine': 'bench/run.test.ts',
   'npm run bench -- mail': 'bench/run.test.ts',
   'npm run bench -- search': 'bench/run.test.ts',
+  'npm run bench -- ingest': 'bench/run.test.ts',
   'npm run shots': 'e2e/web/overview.e2e.test.ts',
 }
 

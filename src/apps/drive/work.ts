@@ -5,37 +5,34 @@
  */
 import type { AppWork, WorkOptions } from '../../app/runtime.ts'
 import { resumeSignedIn } from '../../app/signed-in.ts'
-import type { CancelTimer } from '../../base/clock.ts'
+import { followSources, keepSchedules } from '../../app/work.ts'
 import { accountOf, SERVICE, sourcesOf, streamOf } from './account.ts'
 import type { DriveRuntime } from './runtime.ts'
 
-/** How soon a process works for an account that another one has connected. */
-const FOLLOW_MS = 10_000
 /** Documents of a paused account that others take over at a time. */
 const HANDED_OVER_MAX = 500
 
-export function syncSchedule(account: string): string {
-  return `drive.sync ${account}`
-}
-
 /** Sees which accounts there are now, and begins what each needs. A process that only answers leaves that to others. */
 export async function startAccounts(runtime: DriveRuntime): Promise<void> {
-  const { drive, ledger, role, engine } = runtime
+  const { drive, config, role, engine } = runtime
   await drive.accounts.reload()
   if (role === 'web') return
   const names = drive.accounts.names()
-  const schedules = new Map((await ledger.schedules()).map(({ name, spec }) => [name, spec]))
   for (const name of names) {
     await engine.streams.open(streamOf(name))
-    await putSchedule(runtime, name, schedules)
     const row = await drive.tables.account(name)
     if (row?.checked_at == null) await beginSync(runtime, name)
   }
-  for (const name of schedules.keys()) {
-    if (name.startsWith(syncSchedule('')) && !names.some((one) => syncSchedule(one) === name)) {
-      await ledger.dropSchedule(name)
-    }
-  }
+  const { sync } = drive.kinds
+  const spec = `every ${config.drive.poll_minutes}m`
+  const wanted = names.map((account) => ({
+    kind: sync,
+    about: account,
+    spec,
+    payload: { account },
+    stream: streamOf(account),
+  }))
+  await keepSchedules(runtime, wanted, { kinds: [sync.kind] })
   await forgetOthers(runtime, names)
   await resumeSignedIn(runtime, SERVICE, sourcesOf(names))
   await handOver(runtime)
@@ -45,17 +42,6 @@ async function beginSync({ engine, drive, ledger }: DriveRuntime, account: strin
   const stream = streamOf(account)
   const failed = await ledger.jobs({ kind: drive.kinds.sync.kind, stream, state: 'failed', limit: 1 })
   if (failed.length === 0) await engine.enqueue(drive.kinds.sync, { account }, { stream })
-}
-
-async function putSchedule(
-  { engine, config, drive }: DriveRuntime,
-  account: string,
-  there: ReadonlyMap<string, string>,
-): Promise<void> {
-  const name = syncSchedule(account)
-  const spec = `every ${config.drive.poll_minutes}m`
-  if (there.get(name) === spec) return
-  await engine.schedule(name, spec, drive.kinds.sync, { account }, { stream: streamOf(account) })
 }
 
 /** Accounts that are connected no more: nobody searches with their eyes, and what only they saw goes. */
@@ -96,27 +82,7 @@ async function handOver({ drive, engine, ledger }: DriveRuntime): Promise<void> 
 
 /** Begins for all accounts, and goes on. */
 export async function startDriveWork(runtime: DriveRuntime, options: WorkOptions): Promise<AppWork> {
-  const { clock, onError, everyMs = FOLLOW_MS } = options
-  await startAccounts(runtime)
-  let stopped = false
-  let cancel: CancelTimer = () => {}
-  let round: Promise<void> = Promise.resolve()
-  const arm = (): void => {
-    cancel = clock.timer(everyMs, () => {
-      round = startAccounts(runtime)
-        .catch(onError)
-        .finally(() => {
-          if (!stopped) arm()
-        })
-    })
-  }
-  arm()
-  return {
-    refresh: () => startAccounts(runtime),
-    stop: () => {
-      stopped = true
-      cancel()
-      return round
-    },
-  }
+  const refresh = (): Promise<void> => startAccounts(runtime)
+  await refresh()
+  return { refresh, stop: followSources(options, refresh) }
 }

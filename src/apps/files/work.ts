@@ -13,18 +13,17 @@
 
 import type { AppWork, WorkOptions } from '../../app/runtime.ts'
 import { resumeSignedIn } from '../../app/signed-in.ts'
-import type { CancelTimer } from '../../base/clock.ts'
+import { followSources, keepSchedules, scheduleName } from '../../app/work.ts'
 import { asTidemarkError } from '../../base/errors.ts'
 import { streamStamp } from './documents.ts'
 import { accountSources, type FolderPair, SERVICE, streamOf } from './folder-pair.ts'
 import { FolderWatch } from './folder-watch.ts'
 import { openRoot } from './local/root.ts'
 import { emptyTrash, type Retention, trashDays } from './local/trash-bin.ts'
+import { LOOK_KIND } from './look.ts'
 import type { FilesRuntime } from './runtime.ts'
 import { trashAges } from './store/trash-ages.ts'
 
-/** How soon a process works for a folder that another one has added. */
-const FOLLOW_MS = 10_000
 const DAY_MS = 86_400_000
 
 /** `names`: all of this machine where it is left out. */
@@ -40,14 +39,10 @@ export async function startFolderPairs(
   return work
 }
 
-/** `files.delta docs` */
-export function deltaSchedule(pair: string): string {
-  return `files.delta ${pair}`
-}
+const DELTA = 'files.delta'
 
-export function lookSchedule(pair: string): string {
-  return `files.look ${pair}`
-}
+export const deltaSchedule = (pair: string): string => scheduleName(DELTA, pair)
+export const lookSchedule = (pair: string): string => scheduleName(LOOK_KIND, pair)
 
 class FolderPairRounds implements AppWork {
   readonly #runtime: FilesRuntime
@@ -58,7 +53,7 @@ class FolderPairRounds implements AppWork {
   /** The stamp of a folder's stream when it was last read into the index. */
   readonly #indexed = new Map<string, string>()
   #tidiedMs: number | undefined
-  #cancel: CancelTimer = () => {}
+  #unfollow: () => Promise<void> = async () => {}
   #unlisten: () => void = () => {}
   #round: Promise<void> = Promise.resolve()
   #isStopped = false
@@ -77,7 +72,7 @@ class FolderPairRounds implements AppWork {
       { jobs: false },
     )
     await this.refresh()
-    this.#arm()
+    this.#unfollow = followSources(this.#options, () => this.refresh())
   }
 
   refresh(): Promise<void> {
@@ -88,20 +83,11 @@ class FolderPairRounds implements AppWork {
 
   async stop(): Promise<void> {
     this.#isStopped = true
-    this.#cancel()
     this.#unlisten()
+    await this.#unfollow()
     await this.#round
     for (const watch of this.#watches.values()) await watch.close()
     this.#watches.clear()
-  }
-
-  #arm(): void {
-    const { clock, everyMs = FOLLOW_MS } = this.#options
-    this.#cancel = clock.timer(everyMs, () => {
-      void this.refresh().finally(() => {
-        if (!this.#isStopped) this.#arm()
-      })
-    })
   }
 
   async #look(): Promise<void> {
@@ -189,25 +175,17 @@ async function beginSync({ engine, files }: FilesRuntime, { name, stream }: Fold
 }
 
 async function putSchedules(runtime: FilesRuntime, names: readonly string[]): Promise<void> {
-  const { engine, ledger, files } = runtime
-  const { kinds, settings, store } = files
-  const there = new Map((await ledger.schedules()).map(({ name, spec }) => [name, spec]))
-  for (const pair of names) {
-    const stream = streamOf(pair)
-    const wanted = [
-      { name: deltaSchedule(pair), everyMs: settings.pollMs, kind: kinds.delta },
-      { name: lookSchedule(pair), everyMs: settings.scanMs, kind: kinds.look },
+  const { kinds, settings, store } = runtime.files
+  const every = (ms: number): string => `every ${Math.round(ms / 1000)}s`
+  const wanted = names.flatMap((name) => {
+    const of = { about: name, payload: { drive: name }, stream: streamOf(name) }
+    return [
+      { ...of, kind: kinds.delta, spec: every(settings.pollMs) },
+      { ...of, kind: kinds.look, spec: every(settings.scanMs) },
     ]
-    for (const { name, everyMs, kind } of wanted) {
-      const spec = `every ${Math.round(everyMs / 1000)}s`
-      if (there.get(name) !== spec) await engine.schedule(name, spec, kind, { drive: pair }, { stream })
-    }
-  }
+  })
   // Of other machines' folders as well: only what nobody keeps any more is dropped.
-  const kept = new Set(
-    (await store.folderPairs()).flatMap(({ name }) => [deltaSchedule(name), lookSchedule(name)]),
-  )
-  for (const name of there.keys()) {
-    if (/^files\.(?:delta|look) /.test(name) && !kept.has(name)) await ledger.dropSchedule(name)
-  }
+  const all = await store.folderPairs()
+  const elsewhere = all.flatMap(({ name }) => [deltaSchedule(name), lookSchedule(name)])
+  await keepSchedules(runtime, wanted, { kinds: [DELTA, LOOK_KIND], elsewhere })
 }

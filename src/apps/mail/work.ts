@@ -6,23 +6,16 @@
 
 import type { AppWork, WorkOptions } from '../../app/runtime.ts'
 import { resumeSignedIn } from '../../app/signed-in.ts'
-import type { CancelTimer } from '../../base/clock.ts'
+import { followSources, keepSchedules, scheduleName } from '../../app/work.ts'
 import type { Account } from '../../ledger/accounts.ts'
 import { choicesOf, SERVICE, sourcesOf, streamOf } from './account.ts'
 import type { MailRuntime } from './runtime.ts'
 
-/** How soon a process works for an account that another one has connected. */
-const FOLLOW_MS = 10_000
+const HISTORY = 'mail.history'
+const INDEX = 'mail.index'
 
-/** `mail.history ann@example.com` */
-export function historySchedule(account: string): string {
-  return `mail.history ${account}`
-}
-
-/** `mail.index ann@example.com` */
-export function indexSchedule(account: string): string {
-  return `mail.index ${account}`
-}
+export const historySchedule = (account: string): string => scheduleName(HISTORY, account)
+export const indexSchedule = (account: string): string => scheduleName(INDEX, account)
 
 /** New mail is read into the index as it comes; this finds what was imported or cleaned up meanwhile. */
 const COMPARE_INDEX = 'every 15m'
@@ -34,22 +27,13 @@ export function startAccounts(runtime: MailRuntime): Promise<void> {
 
 /** What failed for good starts over with the process, and not every few seconds while it runs. */
 async function begin(runtime: MailRuntime, { failed }: { failed: 'revived' | 'left' }): Promise<void> {
-  const { mail, accounts, ledger, role } = runtime
+  const { mail, accounts, role } = runtime
   await mail.accounts.reload()
   if (role === 'web') return
   const rows = await accounts.list(SERVICE)
-  const schedules = new Map((await ledger.schedules()).map(({ name, spec }) => [name, spec]))
-  for (const account of rows) {
-    await enqueueFirst(runtime, account, failed)
-    await putSchedule(runtime, account.name, schedules)
-    await putIndexSchedule(runtime, account.name, schedules)
-  }
+  for (const account of rows) await enqueueFirst(runtime, account, failed)
   const names = rows.map(({ name }) => name)
-  const wanted = names.flatMap((name) => [
-    historySchedule(name),
-    ...(mail.kinds.indexing ? [indexSchedule(name)] : []),
-  ])
-  await dropSchedules(runtime, { there: schedules.keys(), wanted: new Set(wanted) })
+  await putSchedules(runtime, names)
   await resumeSignedIn(runtime, SERVICE, sourcesOf(names))
 }
 
@@ -60,29 +44,9 @@ export async function startMailWork(runtime: MailRuntime, options: WorkOptions):
   return { refresh: () => startAccounts(runtime), stop }
 }
 
-/** The same again and again, so that what happens to accounts elsewhere is seen here. Returns how to end it. */
-export function followAccounts(
-  runtime: MailRuntime,
-  { clock, onError, everyMs = FOLLOW_MS }: WorkOptions,
-): () => Promise<void> {
-  let stopped = false
-  let cancel: CancelTimer = () => {}
-  let round: Promise<void> = Promise.resolve()
-  const arm = (): void => {
-    cancel = clock.timer(everyMs, () => {
-      round = begin(runtime, { failed: 'left' })
-        .catch(onError)
-        .finally(() => {
-          if (!stopped) arm()
-        })
-    })
-  }
-  arm()
-  return () => {
-    stopped = true
-    cancel()
-    return round
-  }
+/** The same again and again. Returns how to end it. */
+export function followAccounts(runtime: MailRuntime, options: WorkOptions): () => Promise<void> {
+  return followSources(options, () => begin(runtime, { failed: 'left' }))
 }
 
 async function enqueueFirst(
@@ -101,31 +65,25 @@ async function enqueueFirst(
   await engine.enqueue(kind, { account: account.name }, { stream })
 }
 
-async function putSchedule(
-  { engine, config, mail }: MailRuntime,
-  account: string,
-  there: ReadonlyMap<string, string>,
-): Promise<void> {
-  const name = historySchedule(account)
-  const spec = `every ${config.mail.poll_minutes}m`
-  if (there.get(name) === spec) return
-  await engine.schedule(name, spec, mail.kinds.history, { account }, { stream: streamOf(account) })
-}
-
-async function putIndexSchedule(
-  { engine, mail }: MailRuntime,
-  account: string,
-  there: ReadonlyMap<string, string>,
-): Promise<void> {
-  const name = indexSchedule(account)
-  if (!mail.kinds.indexing || there.get(name) === COMPARE_INDEX) return
-  await engine.schedule(
-    name,
-    COMPARE_INDEX,
-    mail.kinds.indexing.kind,
-    { unit: account, compare: true },
-    { stream: streamOf(account) },
-  )
+async function putSchedules(runtime: MailRuntime, names: readonly string[]): Promise<void> {
+  const { engine, config, mail } = runtime
+  const { history, indexing } = mail.kinds
+  const wanted = names.flatMap((name) => {
+    const of = { about: name, stream: streamOf(name) }
+    const look = {
+      ...of,
+      kind: history,
+      spec: `every ${config.mail.poll_minutes}m`,
+      payload: { account: name },
+    }
+    if (!indexing) return [look]
+    return [look, { ...of, kind: indexing.kind, spec: COMPARE_INDEX, payload: { unit: name, compare: true } }]
+  })
+  for (const dropped of await keepSchedules(runtime, wanted, { kinds: [HISTORY, INDEX] })) {
+    // What was read into the index of a mailbox that is not kept up to date any more goes.
+    const [, unit] = dropped.split(indexSchedule(''))
+    if (unit && indexing) await engine.enqueue(indexing.kind, { unit })
+  }
 }
 
 /** Spam, trash and labels may be chosen anew when an account is connected again. */
@@ -135,18 +93,4 @@ async function hasOtherChoices(
 ): Promise<boolean> {
   const mailbox = await mail.tables.findMailbox(account.name)
   return mailbox?.choices != null && mailbox.choices !== JSON.stringify(choicesOf(account))
-}
-
-async function dropSchedules(
-  { engine, ledger, mail }: MailRuntime,
-  { there, wanted }: { there: Iterable<string>; wanted: ReadonlySet<string> },
-): Promise<void> {
-  for (const name of there) {
-    const isOurs = name.startsWith(historySchedule('')) || name.startsWith(indexSchedule(''))
-    if (!isOurs || wanted.has(name)) continue
-    await ledger.dropSchedule(name)
-    // What was read into the index of a mailbox that is not kept up to date any more goes.
-    const [, unit] = name.split(indexSchedule(''))
-    if (unit && mail.kinds.indexing) await engine.enqueue(mail.kinds.indexing.kind, { unit })
-  }
 }

@@ -64,9 +64,11 @@ export async function retryBad(
   })
 }
 
+/** Where there is no source, nothing is bad: an archive of imports, for one, needs no account. */
 async function badRows(opened: OpenedSources, wanted: string | undefined): Promise<Row[]> {
   const rows: Row[] = []
-  for (const { name, stream } of await chosenSources(opened, wanted)) {
+  const sources = wanted === undefined ? await opened.sources.list() : await chosenSources(opened, wanted)
+  for (const { name, stream } of sources) {
     const found = await badItemsOf(opened.runtime.ledger, stream)
     rows.push(...found.map((row) => ({ ...row, source: name })))
   }

@@ -91,6 +91,8 @@ describe('mail export and import', () => {
       assert.equal(again.stdout.split('\n')[1], '0 added, 1 known already')
       const named = await empty.run('mail', 'import', folder, '--account', ADA)
       assert.equal(named.stdout.split('\n')[1], '1 added, 0 known already')
+      const bad = await empty.run('mail', 'bad', 'list')
+      assert.deepEqual([bad.code, bad.stdout + bad.stderr], [0, 'No message is bad.\n'])
       const synced = await empty.run('mail', 'sync')
       assert.equal(synced.code, 2)
       assert.match(synced.stderr, /No mail account is connected/)

@@ -3,8 +3,11 @@
  * and how far it is. The demo itself (its folder, the cloud, the server, what is printed) is in src/cli/demo.
  */
 import { appendFileSync } from 'node:fs'
-import type { z } from 'zod'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { systemClock } from '../base/clock.ts'
 import { readIfThere, replaceFile } from '../base/whole-file.ts'
+import { accountKey, type NewAccount } from '../ledger/accounts.ts'
 import type { Sim, SimOptions } from '../sim/start.ts'
 import type { CliContext } from './command.ts'
 import type { Runtime } from './runtime.ts'
@@ -71,6 +74,46 @@ export type DemoSummary = {
   /** Why it waits, where it does. */
   paused: string | null
   json: object | undefined
+}
+
+type Grant = { clientId: string; clientSecret?: string; refreshToken: string; scopes: readonly string[] }
+
+/** Anew at every start: a cloud that was started again knows only the tokens that it gave out first. */
+export async function connectDemoAccount(
+  { accounts, vault }: Pick<Runtime, 'accounts' | 'vault'>,
+  account: Omit<NewAccount, 'sealed'>,
+  grant: Grant,
+): Promise<void> {
+  const secret = { kind: 'oauth', ...grant, obtainedAtMs: systemClock.now() }
+  const sealed = vault.seal(accountKey(account), JSON.stringify(secret))
+  const found = await accounts.find(account.service, account.name)
+  if (!found) {
+    await accounts.add({ ...account, sealed })
+    return
+  }
+  await accounts.setSealed(found.id, sealed)
+  await accounts.setState(found.id, 'ready')
+}
+
+/**
+ * Something that happens in the cloud again and again, each time by its number. What had happened happens again now.
+ * Returns how one more does; false when there were enough, so that a demo that is left alone for days does not grow
+ * without end. `file`: where it is written down, of which each app has its own.
+ */
+export function demoSteps(
+  { home, at }: DemoCloud,
+  { file, max }: { file: string; max: number },
+  happen: (n: number) => void,
+): () => boolean {
+  const journal = new DemoJournal(join(home, file), z.object({ n: z.int().min(0), atMs: z.int() }))
+  for (const { n, atMs } of journal.before) at(atMs, () => happen(n))
+  return () => {
+    if (journal.size >= max) return false
+    const step = { n: journal.size, atMs: systemClock.now() }
+    journal.note(step)
+    at(step.atMs, () => happen(step.n))
+    return true
+  }
 }
 
 /**

@@ -1,20 +1,19 @@
 /** The demo's Drives: three people who share documents, which go on being written, shared and taken back. */
-import { join } from 'node:path'
-import { z } from 'zod'
 import { pauseOf } from '../../../app/cli/ending.ts'
 import { openedSources } from '../../../app/cli/with-app.ts'
 import {
   type AppDemo,
+  connectDemoAccount,
   type DemoCloud,
-  DemoJournal,
   type DemoPlace,
   type DemoSummary,
+  demoSteps,
 } from '../../../app/demo.ts'
 import { sleep, systemClock } from '../../../base/clock.ts'
 import { formatCount } from '../../../base/format.ts'
 import { seededRandom } from '../../../base/random.ts'
 import { DRIVE_SCOPE } from '../../../cloud/drive/auth.ts'
-import { accountKey, OWNER_ID } from '../../../ledger/accounts.ts'
+import { OWNER_ID } from '../../../ledger/accounts.ts'
 import { SERVICE, streamOf } from '../account.ts'
 import { driveApp } from '../app.ts'
 import { type DriveRuntime, driveRuntime } from '../runtime.ts'
@@ -25,11 +24,9 @@ const COLLEAGUES = ['ben@example.com', 'cleo@example.com']
 const DOCUMENTS = 240
 const FAST_DOCUMENTS = 30
 const STEP_MS = 15_000
-/** So that a demo that is left alone for days does not grow without end. */
 const STEPS_MAX = 5_000
-const JOURNAL_FILE = 'demo-drive.jsonl'
+const JOURNAL_FILE = 'demo-google-drive.jsonl'
 const FAST_UNITS_PER_MINUTE = 100_000_000
-const stepSchema = z.object({ n: z.int().min(0), atMs: z.int() })
 
 export const driveDemo: AppDemo = {
   world: (place) => ({
@@ -47,8 +44,11 @@ export const driveDemo: AppDemo = {
     },
   }),
   begin(cloud) {
-    const { sim, isFast } = cloud
-    const step = steps(cloud)
+    const { sim, isFast, seed } = cloud
+    const next = demoSteps(cloud, { file: JOURNAL_FILE, max: STEPS_MAX }, (n) =>
+      change(cloud, n, seededRandom(seed * 1_000_003 + n)),
+    )
+    const step = (): boolean => sim.drive.world.items.size > 0 && next()
     const people = peopleOf(cloud)
     return {
       config: `[google_drive]
@@ -75,23 +75,6 @@ poll_minutes = 1
 
 function peopleOf({ address }: Pick<DemoPlace, 'address'>): string[] {
   return [address, ...COLLEAGUES]
-}
-
-/** What had happened happens again. Returns how one more thing does; false when there were enough. */
-function steps(cloud: DemoCloud): () => boolean {
-  const { sim, seed, home, at } = cloud
-  const journal = new DemoJournal(join(home, JOURNAL_FILE), stepSchema)
-  const happen = ({ n, atMs }: z.output<typeof stepSchema>): void => {
-    at(atMs, () => change(cloud, n, seededRandom(seed * 1_000_003 + n)))
-  }
-  for (const step of journal.before) happen(step)
-  return () => {
-    if (journal.size >= STEPS_MAX || sim.drive.world.items.size === 0) return false
-    const step = { n: journal.size, atMs: systemClock.now() }
-    journal.note(step)
-    happen(step)
-    return true
-  }
 }
 
 /** A document is written, shared with a colleague, or taken back. */
@@ -123,29 +106,18 @@ const SUBJECTS = [
   'canteen menu',
 ]
 
-/** Anew at every start: a cloud that was started again knows only the tokens that it gave out first. */
-async function connect({ accounts, vault, users }: DriveRuntime, { sim, address }: DemoCloud): Promise<void> {
+async function connect(runtime: DriveRuntime, { sim, address }: DemoCloud): Promise<void> {
+  const { clientId, clientSecret } = sim.drive
+  const { users } = runtime
   for (const name of peopleOf({ address })) {
-    const account = { service: SERVICE, name }
     const { refreshToken } = sim.drive.issue(name, [DRIVE_SCOPE])
-    const secret = {
-      kind: 'oauth',
-      clientId: sim.drive.clientId,
-      clientSecret: sim.drive.clientSecret,
-      refreshToken,
-      scopes: [DRIVE_SCOPE],
-      obtainedAtMs: systemClock.now(),
-    }
-    const sealed = vault.seal(accountKey(account), JSON.stringify(secret))
-    const found = await accounts.find(SERVICE, name)
-    if (found) {
-      await accounts.setSealed(found.id, sealed)
-      await accounts.setState(found.id, 'ready')
-      continue
-    }
     const user =
       name === address ? undefined : ((await users.find(name)) ?? (await users.add({ name, role: 'member' })))
-    await accounts.add({ ...account, settings: {}, sealed, userId: user?.id ?? OWNER_ID })
+    await connectDemoAccount(
+      runtime,
+      { service: SERVICE, name, settings: {}, userId: user?.id ?? OWNER_ID },
+      { clientId, clientSecret, refreshToken, scopes: [DRIVE_SCOPE] },
+    )
   }
 }
 

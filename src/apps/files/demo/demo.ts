@@ -1,12 +1,11 @@
 /** The demo's folder, kept in step with a simulated OneDrive: set up, kept alive, and told of. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { AppDemo, DemoCloud, DemoSummary } from '../../../app/demo.ts'
+import { type AppDemo, connectDemoAccount, type DemoCloud, type DemoSummary } from '../../../app/demo.ts'
 import { sleep, systemClock } from '../../../base/clock.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { plural } from '../../../base/wording.ts'
 import { ONEDRIVE_SCOPES } from '../../../cloud/onedrive/auth.ts'
-import { accountKey } from '../../../ledger/accounts.ts'
 import { streamOf } from '../folder-pair.ts'
 import { machineId } from '../index.ts'
 import { createRoot } from '../local/root.ts'
@@ -67,8 +66,13 @@ upload = "${rate}"
 
 /** Its account, anew at every start, and its folder, once. */
 async function connect(runtime: FilesRuntime, cloud: DemoCloud): Promise<void> {
-  const { sim } = cloud
-  await connectAccount(runtime, cloud)
+  const { sim, address } = cloud
+  const { refreshToken } = sim.onedrive.issue(address)
+  await connectDemoAccount(
+    runtime,
+    { service: 'onedrive', name: address, settings: { access: 'readwrite' } },
+    { clientId: sim.onedrive.clientId, refreshToken, scopes: ONEDRIVE_SCOPES.readwrite },
+  )
   const { store, pairs } = runtime.files
   const known = await store.findFolderPair(DEMO_FOLDER)
   if (!known) await addFolder(runtime, cloud)
@@ -81,24 +85,6 @@ async function connect(runtime: FilesRuntime, cloud: DemoCloud): Promise<void> {
   await pairs.reload()
 }
 
-async function connectAccount({ accounts, vault }: FilesRuntime, { sim, address }: DemoCloud): Promise<void> {
-  const account = { service: 'onedrive', name: address }
-  const { refreshToken } = sim.onedrive.issue(address)
-  const secret = {
-    kind: 'oauth',
-    clientId: sim.onedrive.clientId,
-    refreshToken,
-    scopes: ONEDRIVE_SCOPES.readwrite,
-    obtainedAtMs: systemClock.now(),
-  }
-  const sealed = vault.seal(accountKey(account), JSON.stringify(secret))
-  const found = await accounts.find(account.service, account.name)
-  if (found) {
-    await accounts.setSealed(found.id, sealed)
-    await accounts.setState(found.id, 'ready')
-  } else await accounts.add({ ...account, settings: { access: 'readwrite' }, sealed })
-}
-
 /** By what is known of the simulated drive: its weather may keep a first question from being answered. */
 async function addFolder({ files }: FilesRuntime, { sim, home, address }: DemoCloud): Promise<void> {
   const { id, state } = sim.onedrive.drive(address)
@@ -108,13 +94,11 @@ async function addFolder({ files }: FilesRuntime, { sim, home, address }: DemoCl
   const root = await createRoot(join(home, DEMO_FOLDER), { markerId, drive: DEMO_FOLDER, createdAt })
   await files.store.addFolderPair(
     {
-      ...{
-        name: DEMO_FOLDER,
-        account: address,
-        driveId: id,
-        driveType: state.type,
-        rootItemId: state.root.id,
-      },
+      name: DEMO_FOLDER,
+      account: address,
+      driveId: id,
+      driveType: state.type,
+      rootItemId: state.root.id,
       root: root.path,
       markerId,
       machine: machineId(),

@@ -1,17 +1,20 @@
 /** The demo's mailbox: from a seed, two messages of it can never be read, and mail that keeps arriving. */
-import { join } from 'node:path'
-import { z } from 'zod'
 import { pauseOf } from '../../../app/cli/ending.ts'
 import { SyncProgress } from '../../../app/cli/progress.ts'
 import { untilSettled } from '../../../app/cli/settling.ts'
 import { openedSources } from '../../../app/cli/with-app.ts'
-import { type AppDemo, type DemoCloud, DemoJournal, type DemoSummary } from '../../../app/demo.ts'
+import {
+  type AppDemo,
+  connectDemoAccount,
+  type DemoCloud,
+  type DemoSummary,
+  demoSteps,
+} from '../../../app/demo.ts'
 import type { Runtime } from '../../../app/runtime.ts'
 import { sleep, systemClock } from '../../../base/clock.ts'
 import { formatCount } from '../../../base/format.ts'
 import { seededRandom } from '../../../base/random.ts'
 import { GMAIL_SCOPES } from '../../../cloud/gmail/auth.ts'
-import { accountKey } from '../../../ledger/accounts.ts'
 import type { Sim } from '../../../sim/start.ts'
 import { streamOf } from '../account.ts'
 import { mailApp } from '../app.ts'
@@ -22,7 +25,6 @@ import { balanceText, mailStatus } from '../status.ts'
 /** 75 messages a second: a real mailbox of a new project gets 5. */
 const UNITS_PER_MINUTE = 90_000
 const FAST_UNITS_PER_MINUTE = 100_000_000
-/** So that a demo that is left alone for days does not grow without end. */
 const ARRIVALS_MAX = 20_000
 const ARRIVE_MS = 4_000
 const YEARS = 5
@@ -31,7 +33,6 @@ const POISON_SHARES = [0.31, 0.74]
 const POISON_MESSAGES_MIN = 1_000
 const DAY_MS = 86_400_000
 const JOURNAL_FILE = 'demo-arrivals.jsonl'
-const arrivalSchema = z.object({ n: z.int().min(0), atMs: z.int() })
 
 export const mailDemo: AppDemo = {
   world: ({ address, messages, toMs, isFast }) => ({
@@ -41,9 +42,11 @@ export const mailDemo: AppDemo = {
     },
   }),
   begin(cloud) {
-    const { sim, address, messages, isFast } = cloud
+    const { sim, address, messages, isFast, seed } = cloud
     poison(cloud)
-    const arrive = arrivals(cloud)
+    const arrive = demoSteps(cloud, { file: JOURNAL_FILE, max: ARRIVALS_MAX }, (n) =>
+      sim.gmail.mutations(address).arrive({}, seededRandom(seed * 1_000_003 + n)),
+    )
     return {
       config: `[gmail]
 api_url = "${sim.baseUrl}"
@@ -94,22 +97,6 @@ function poison({ sim, address }: DemoCloud): void {
     sim.faults.poison({ id: ids[Math.floor(ids.length * share)]!, mode: 'part' })
 }
 
-/** What had arrived arrives again. Returns how one more does; false when there were enough. */
-function arrivals({ sim, address, seed, home, at }: DemoCloud): () => boolean {
-  const journal = new DemoJournal(join(home, JOURNAL_FILE), arrivalSchema)
-  const happen = ({ n, atMs }: z.output<typeof arrivalSchema>): void => {
-    at(atMs, () => sim.gmail.mutations(address).arrive({}, seededRandom(seed * 1_000_003 + n)))
-  }
-  for (const arrival of journal.before) happen(arrival)
-  return () => {
-    if (journal.size >= ARRIVALS_MAX) return false
-    const arrival = { n: journal.size, atMs: systemClock.now() }
-    journal.note(arrival)
-    happen(arrival)
-    return true
-  }
-}
-
 type Living = { address: string; arrive: () => boolean; stop: AbortSignal }
 
 /** New mail keeps arriving, and is looked for at once: a real mailbox would send a notification. */
@@ -140,23 +127,15 @@ async function summary(runtime: MailRuntime, address: string): Promise<DemoSumma
   }
 }
 
-/** Anew at every start: a cloud that was started again knows only the tokens that it gave out first. */
-async function connect({ accounts, vault }: Runtime, sim: Sim): Promise<void> {
-  for (const { address, refreshToken } of sim.gmail.accounts) {
-    const account = { service: 'gmail', name: address }
-    const secret = {
-      kind: 'oauth',
-      clientId: sim.gmail.clientId,
-      clientSecret: sim.gmail.clientSecret,
+async function connect(runtime: Runtime, { gmail }: Sim): Promise<void> {
+  const { clientId, clientSecret } = gmail
+  for (const { address, refreshToken } of gmail.accounts) {
+    const account = { service: 'gmail', name: address, settings: { spam: true, trash: true } }
+    await connectDemoAccount(runtime, account, {
+      clientId,
+      clientSecret,
       refreshToken,
       scopes: [GMAIL_SCOPES.full],
-      obtainedAtMs: systemClock.now(),
-    }
-    const sealed = vault.seal(accountKey(account), JSON.stringify(secret))
-    const found = await accounts.find('gmail', address)
-    if (found) {
-      await accounts.setSealed(found.id, sealed)
-      await accounts.setState(found.id, 'ready')
-    } else await accounts.add({ ...account, settings: { spam: true, trash: true }, sealed })
+    })
   }
 }

@@ -37,6 +37,8 @@ export type OpenAccountsInput = {
   clock: Clock
   /** A name that no other archive has. */
   newArchiveId: () => string
+  /** Nothing is stored in this process. */
+  onlyReads?: boolean
   /** The engine's limits, or none for a single look without one. */
   limits: () => Limits | undefined
 }
@@ -196,7 +198,7 @@ async function openAccount(input: OpenAccountsInput, row: Account): Promise<Mail
     calls,
     archive,
   }
-  if (input.limits()) await noticeBefore(input, account)
+  if (input.limits() && !input.onlyReads) await noticeBefore(input, account)
   return account
 }
 

@@ -30,6 +30,7 @@ export async function openMail(place: AppPlace): Promise<OpenMail> {
     fetch,
     clock,
     newArchiveId: place.newId,
+    onlyReads: overrides.onlyReads === true,
     limits: () => place.engine()?.limits,
   })
   const indexing =

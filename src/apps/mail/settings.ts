@@ -38,7 +38,10 @@ declare module '../../config/settings.ts' {
 }
 
 /** What a command says about one run, over the configuration. */
-export type MailOverrides = Partial<Pick<MailSettings, 'sinceMs'>>
+export type MailOverrides = Partial<Pick<MailSettings, 'sinceMs'>> & {
+  /** It stores nothing: what an archive lacks is noticed by those that do, or that tell how far it is. */
+  onlyReads?: boolean
+}
 
 export function mailSettingsOf(
   { gmail, mail }: Config,

@@ -8,7 +8,7 @@ import { mailApp } from '../app.ts'
 import { type OpenedArchive, withLabels } from '../merged-search.ts'
 import { type MailRuntime, mailRuntime } from '../runtime.ts'
 
-type Choice = { account?: string | undefined }
+type Choice = { account?: string | undefined; onlyReads?: boolean }
 
 /** Opens everything, and starts nothing. */
 export function withMail<T>(
@@ -25,7 +25,8 @@ export async function withMailArchive<T>(
   choice: Choice,
   use: (opened: MailRuntime & { archives: OpenedArchive[] }) => Promise<T>,
 ): Promise<T> {
-  return withMail(context, {}, async (opened) => {
+  const appOverrides = { onlyReads: choice.onlyReads }
+  return withMail(context, { appOverrides }, async (opened) => {
     const { accounts, tables } = opened.mail
     const archives: OpenedArchive[] = []
     for (const name of chosen(accounts, choice, 'also local')) {

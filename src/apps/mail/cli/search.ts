@@ -36,7 +36,7 @@ export async function searchMail(context: CliContext, text: string, flags: Searc
   const now = systemClock.now()
   // Before anything is opened: a slip in the query is answered at once.
   parseQuery(text, { now })
-  await withMailArchive(context, { account: flags.account }, async ({ archives }) => {
+  await withMailArchive(context, { account: flags.account, onlyReads: true }, async ({ archives }) => {
     const asked = archives.map((opened) => ({ opened, query: parseQuery(text, { now, me: opened.name }) }))
     if (flags.count) await printCount(context, asked)
     else await printPage(context, asked, { text, flags, limit })

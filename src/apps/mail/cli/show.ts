@@ -44,7 +44,7 @@ export async function showMail(context: CliContext, id: string, flags: ShowFlags
       hint: `Send it to a file: tidemark mail show ${flags.raw ? '--raw ID > message.eml' : '--html ID > message.html'}. Or insist with --force.`,
     })
   }
-  await withMailArchive(context, { account: flags.account }, async ({ archives }) => {
+  await withMailArchive(context, { account: flags.account, onlyReads: true }, async ({ archives }) => {
     const found = await findMessage(archives, id.trim())
     if (flags.raw) await showRaw(context, found)
     else if (flags.headers) await showHeaders(context, found)

@@ -13,7 +13,7 @@ type StatsFlags = { account?: string; by: StatsBy; limit: number }
 const ROWS_MAX = 1_000_000
 
 export async function showStats(context: CliContext, flags: StatsFlags): Promise<void> {
-  await withMailArchive(context, { account: flags.account }, async ({ archives }) => {
+  await withMailArchive(context, { account: flags.account, onlyReads: true }, async ({ archives }) => {
     const { rows, unsearched } = await gather(archives, flags.by)
     print(context, flags, rows)
     if (context.output.json)

@@ -57,7 +57,7 @@ export async function exportMail(context: CliContext, flags: ExportFlags): Promi
   const text = flags.query ?? ''
   // Before anything is opened: a slip in the query is answered at once.
   parseQuery(text, { now })
-  await withMailArchive(context, flags, async ({ archives }) => {
+  await withMailArchive(context, { account: flags.account, onlyReads: true }, async ({ archives }) => {
     const { archive, labels, labelNames, name } = onlyOne(archives)
     const note = output.pacedNotes()
     const target = resolve(flags.to)

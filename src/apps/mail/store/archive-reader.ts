@@ -3,7 +3,6 @@
  * that is not found while a shard cannot be read is not absent: the shard's trouble is the answer.
  */
 import type { MessageSource, Proof, StoredMessage } from '../message.ts'
-import { parseMessage } from '../mime/parse.ts'
 import { AttachmentReader } from './attachment-files.ts'
 import type { AttachmentFileInfo, IdEntry, ShardInfo } from './contract.ts'
 import { shardsOfIds } from './id-lookup.ts'
@@ -78,7 +77,8 @@ export class ArchiveReader {
     return readText(this.#sources, shard, row)
   }
 
-  attachment(id: string, index: number): { name: string; type: string; content: Uint8Array } {
+  async attachment(id: string, index: number): Promise<{ name: string; type: string; content: Uint8Array }> {
+    const { parseMessage } = await import('../mime/parse.ts')
     const found = parseMessage(this.raw(id)).attachments[index]
     if (!found) throw messageAbsent(`${id} with an attachment number ${index}`)
     // A copy: a view would take the whole message along to the other thread.

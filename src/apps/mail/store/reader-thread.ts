@@ -1,4 +1,7 @@
-/** The thread that reads and searches, so that neither holds up the main thread. */
+/**
+ * The thread that reads and searches, so that neither holds up the main thread. What parses mail is loaded when it is
+ * first needed: most threads live for one command, and half of what they take is their start.
+ */
 import { workerData } from 'node:worker_threads'
 import { serve } from '../../../ledger/thread-service.ts'
 import type { Query } from '../query/query.ts'
@@ -6,13 +9,14 @@ import { ArchiveReader, type EntryArgs, type StoredArgs } from './archive-reader
 import type { SearchOptions, StatsBy } from './contract.ts'
 import { countShards, searchShards } from './search.ts'
 import { statsOfShards } from './stats.ts'
-import { checkFile, filesToVerify, ShardVerification, type VerifyFile } from './verify.ts'
+import type { ShardVerification, VerifyFile } from './verify.ts'
 
 export type ReaderData = { folder: string; archiveId: string; asks: 'all' | 'few' }
 
 const reader = new ArchiveReader(workerData as ReaderData)
 /** The shard that is being verified, in a thread that does nothing else. */
 let verification: ShardVerification | undefined
+const verifying = (): Promise<typeof import('./verify.ts')> => import('./verify.ts')
 
 serve(
   {
@@ -32,9 +36,11 @@ serve(
       countShards(reader.shards, query, options),
     stats: ({ by, limit }: { by: StatsBy; limit: number | undefined }) =>
       statsOfShards(reader.shards, by, limit),
-    filesToVerify: (only: readonly string[] | undefined) => filesToVerify(reader, only),
-    checkFile: (file: VerifyFile) => checkFile(reader, file),
-    beginVerify: (shard: string) => {
+    filesToVerify: async (only: readonly string[] | undefined) =>
+      (await verifying()).filesToVerify(reader, only),
+    checkFile: async (file: VerifyFile) => (await verifying()).checkFile(reader, file),
+    beginVerify: async (shard: string) => {
+      const { ShardVerification } = await verifying()
       verification?.close()
       verification = new ShardVerification(reader, shard)
     },

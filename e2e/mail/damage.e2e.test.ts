@@ -28,8 +28,10 @@ import { checkComplete, checkWatermark, look, withArchive } from './oracle.ts'
 import { ADDRESS, type Ended, World, type WorldOptions } from './world.ts'
 
 const TIDEMARK = fileURLToPath(new URL('../../bin/tidemark', import.meta.url))
-const FROM_MS = Date.UTC(2023, 0, 1)
-/** Some in each of four years, and some with large attachments. */
+/** The files of two whole years, and the messages that are in them: every month until now takes its time. */
+const [EARLIER, LATER] = [2, 1].map((ago) => String(new Date().getUTCFullYear() - ago)) as [string, string]
+const FROM_MS = Date.UTC(Number(EARLIER), 0, 1)
+/** Some in each of these years, and some with large attachments. */
 const MESSAGES = 32
 const PAGE_BYTES = 4_096
 
@@ -37,7 +39,7 @@ const worlds: World[] = []
 const scratch = mkdtempSync(join(tmpdir(), 'tidemark-damage-'))
 
 async function worldOf(options: Partial<WorldOptions>): Promise<World> {
-  const world = await World.start({ messages: MESSAGES, fromMs: FROM_MS, ...options })
+  const world = await World.start({ messages: MESSAGES, years: 1, ...options })
   worlds.push(world)
   return world
 }
@@ -94,7 +96,7 @@ function reportsOf({ stdout }: Ended): Report[] {
 describe('a file of the archive', () => {
   let world: World
   before(async () => {
-    world = await worldOf({ seed: 44 })
+    world = await worldOf({ seed: 44, fromMs: FROM_MS })
     await sync(world)
   })
 
@@ -129,32 +131,32 @@ describe('a file of the archive', () => {
   }
 
   test('that was deleted is named, not made anew, and fetched again', async () => {
-    remove(fileOf(world, '2024'))
+    remove(fileOf(world, LATER))
     const told = await world.run('mail', 'verify', '--offline')
     assert.equal(told.code, 1)
-    assert.match(told.stdout, /The archive's file 2024\.db is missing/)
-    await isMended('2024', 'missing')
+    assert.match(told.stdout, new RegExp(`The archive's file ${LATER}\\.db is missing`))
+    await isMended(LATER, 'missing')
     assert.equal((await world.run('mail', 'status')).code, 0)
     await sync(world)
   })
 
   test('whose middle was overwritten is named and fetched again', async () => {
-    const file = fileOf(world, '2024')
+    const file = fileOf(world, LATER)
     overwrite(file, { from: PAGE_BYTES * 4, bytes: PAGE_BYTES * 8 })
-    await isMended('2024', 'corrupt')
+    await isMended(LATER, 'corrupt')
   })
 
   test('that was cut short is named and fetched again', async () => {
-    const file = fileOf(world, '2025')
+    const file = fileOf(world, LATER)
     truncateSync(file, Math.floor(statSync(file).size / 3))
-    await isMended('2025', 'corrupt')
+    await isMended(LATER, 'corrupt')
   })
 
   test('in whose place there is a text file is named and fetched again', async () => {
-    const file = fileOf(world, '2025')
+    const file = fileOf(world, EARLIER)
     remove(file)
     writeFileSync(file, 'This is no database, but somebody saved it here.\n')
-    await isMended('2025', 'corrupt')
+    await isMended(EARLIER, 'corrupt')
   })
 
   test('with attachments that was deleted is named, and the attachments are fetched again', async () => {
@@ -172,7 +174,7 @@ describe('a file of the archive', () => {
   })
 
   test('in which bytes have changed unnoticed: verify names the messages, and mends them', async () => {
-    const db = new DatabaseSync(fileOf(world, '2023'))
+    const db = new DatabaseSync(fileOf(world, EARLIER))
     const rows = db
       .prepare('SELECT m.pos, m.id, b.raw FROM messages m JOIN bodies b USING (pos) ORDER BY pos LIMIT 5')
       .all() as { pos: number; id: string; raw: Uint8Array }[]
@@ -187,10 +189,10 @@ describe('a file of the archive', () => {
     assert.equal(verify.code, 1)
     const found = reportsOf(verify)[0]!.damaged.map(({ id }) => id)
     assert.deepEqual(found.sort(), ids)
-    const told = await world.run('mail', 'verify', '--offline', '--shard', '2023.db')
+    const told = await world.run('mail', 'verify', '--offline', '--shard', `${EARLIER}.db`)
     assert.equal(told.code, 1)
     assert.match(told.stdout, /5 messages are damaged/)
-    assert.match(told.stdout, new RegExp(`${ids[0]} in 2023\\.db: The stored bytes of message`))
+    assert.match(told.stdout, new RegExp(`${ids[0]} in ${EARLIER}\\.db: The stored bytes of message`))
     const repair = await world.run('mail', 'verify', '--repair', '--json')
     assert.equal(repair.code, 0, repair.stdout + repair.stderr)
     assert.deepEqual(reportsOf(repair)[0]!.damaged, [])
@@ -198,7 +200,7 @@ describe('a file of the archive', () => {
   })
 
   test('whose texts, headers, labels and index are damaged: verify names them, and makes them anew from the bytes', async () => {
-    const db = new DatabaseSync(fileOf(world, '2023'))
+    const db = new DatabaseSync(fileOf(world, EARLIER))
     const rows = db.prepare('SELECT pos, id FROM messages ORDER BY pos LIMIT 4').all()
     const [subject, text, words, labels] = rows as { pos: number; id: string }[]
     db.prepare(`UPDATE messages SET subject = 'nothing' WHERE pos = ?`).run(subject!.pos)
@@ -225,7 +227,7 @@ describe('a file of the archive', () => {
   })
 
   test('that lost the row of a message and has another under a wrong id: the repair tries twice, and fetches both', async () => {
-    const db = new DatabaseSync(fileOf(world, '2023'))
+    const db = new DatabaseSync(fileOf(world, EARLIER))
     const rows = db.prepare('SELECT pos, id FROM messages ORDER BY pos LIMIT 2').all()
     const [lost, renamed] = rows as { pos: number; id: string }[]
     // Its bytes and words stay where they are.
@@ -238,7 +240,7 @@ describe('a file of the archive', () => {
     assert.deepEqual([report!.damaged, report!.cloud!.missing], [[], []])
     for (const row of [lost, renamed]) assert.equal((await world.run('mail', 'show', row!.id)).code, 0)
     // What nobody ever had goes, for the tests after this one.
-    const again = new DatabaseSync(fileOf(world, '2023'))
+    const again = new DatabaseSync(fileOf(world, EARLIER))
     for (const table of ['messages', 'bodies', 'message_labels'])
       again.prepare(`DELETE FROM ${table} WHERE pos = ?`).run(renamed!.pos)
     const unindex = again.prepare('DELETE FROM words WHERE rowid = ?')
@@ -250,21 +252,23 @@ describe('a file of the archive', () => {
 
   test('that is put back from an older copy: status does not claim what it lacks, and the next sync fetches it', async () => {
     const copy = join(scratch, 'older.db')
-    const db = new DatabaseSync(fileOf(world, '2023'))
+    const db = new DatabaseSync(fileOf(world, EARLIER))
     // All of it: some may be in its log.
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     db.close()
-    copyFileSync(fileOf(world, '2023'), copy)
+    copyFileSync(fileOf(world, EARLIER), copy)
     const raw = Buffer.from('Subject: late\r\nMessage-ID: <late@x>\r\n\r\nlate\r\n')
-    const internalMs = Date.UTC(2023, 6, 1)
+    const internalMs = Date.UTC(Number(EARLIER), 6, 1)
     world.sim.gmail.mailbox(ADDRESS).insert({ raw, labelIds: ['INBOX'], internalMs })
     await sync(world)
-    remove(fileOf(world, '2023'))
-    copyFileSync(copy, fileOf(world, '2023'))
+    remove(fileOf(world, EARLIER))
+    copyFileSync(copy, fileOf(world, EARLIER))
+    // Who only reads leaves it to others to notice.
+    assert.equal((await world.run('mail', 'search', 'late')).code, 0)
     const status = await world.run('mail', 'status')
     assert.equal(status.code, 1)
     assert.match(status.stdout, /MISSING {4}1 message is not in the archive any more/)
-    assert.match(status.stdout, /watermark {2}2023-01-01/)
+    assert.match(status.stdout, new RegExp(`watermark {2}${EARLIER}-01-01`))
     const books = `${MESSAGES + 1} listed = ${MESSAGES} stored .* \\+ 1 on their way`
     assert.match(status.stdout, new RegExp(books))
     await sync(world)
@@ -275,12 +279,14 @@ describe('a file of the archive', () => {
   test('whose search index is broken keeps all of its mail, also what Gmail no longer has', async () => {
     const mailbox = world.sim.gmail.mailbox(ADDRESS)
     const gone = [...mailbox.dump()]
-      .filter(({ internalMs, deleted }) => !deleted && new Date(internalMs).getUTCFullYear() === 2024)
+      .filter(
+        ({ internalMs, deleted }) => !deleted && new Date(internalMs).getUTCFullYear() === Number(LATER),
+      )
       .slice(0, 5)
       .map(({ id }) => id)
     for (const id of gone) mailbox.delete(id)
     await sync(world)
-    const file = fileOf(world, '2024')
+    const file = fileOf(world, LATER)
     const db = new DatabaseSync(file)
     const { rootpage } = db.prepare(`SELECT rootpage FROM sqlite_schema WHERE name = 'words_data'`).get() as {
       rootpage: number
@@ -292,7 +298,7 @@ describe('a file of the archive', () => {
     world.sim.log.reset()
     const repair = await world.run('mail', 'verify', '--repair')
     assert.equal(repair.code, 0, repair.stdout + repair.stderr)
-    assert.match(repair.stderr, /messages could be taken over from .*2024\.db\.corrupt-/)
+    assert.match(repair.stderr, new RegExp(`messages could be taken over from .*${LATER}\\.db\\.corrupt-`))
     assert.equal(world.sim.log.counts().requests.batch, undefined, 'nothing had to be fetched again')
     await checkAll(world)
     await withArchive(world, async (archive, ledger) => {
@@ -304,7 +310,7 @@ describe('a file of the archive', () => {
   })
 
   test('that cannot be fetched again because access ended is not taken apart', async () => {
-    const file = fileOf(world, '2024')
+    const file = fileOf(world, LATER)
     const bytes = readFileSync(file)
     truncateSync(file, Math.floor(bytes.length / 2))
     world.sim.gmail.grants.revokeAccount(ADDRESS)
@@ -357,7 +363,7 @@ describe("an archive's folder", () => {
     const other = 'bob@example.com'
     const world = await worldOf({
       seed: 43,
-      accounts: [ADDRESS, other].map((address) => ({ address, messages: 40, fromMs: FROM_MS })),
+      accounts: [ADDRESS, other].map((address) => ({ address, messages: 40, years: 1 })),
     })
     await sync(world)
     const folder = folderOf(world)
@@ -380,7 +386,7 @@ describe("an archive's folder", () => {
     const other = 'bob@example.com'
     const world = await worldOf({
       seed: 44,
-      accounts: [ADDRESS, other].map((address) => ({ address, messages: 40, fromMs: FROM_MS })),
+      accounts: [ADDRESS, other].map((address) => ({ address, messages: 40, years: 1 })),
     })
     await sync(world)
     world.sim.gmail
@@ -503,6 +509,7 @@ describe('a full disk', () => {
   test('under the ledger is told too, and costs nothing', async () => {
     const world = await worldOf({
       messages: 120,
+      years: 3,
       seed: 46,
       settings: { TIDEMARK_MAIL_PATIENCE_MINUTES: '0' },
     })

@@ -14,12 +14,14 @@ import { ADDRESS, type Ended, World, type WorldOptions } from './world.ts'
 
 const OTHER = 'bob@example.com'
 const LOOK_MS = 5
+/** Some in each month of a year: a month is listed, and its messages fetched, for itself. */
+const MESSAGES = 40
 
 const worlds: World[] = []
 const scratch = mkdtempSync(join(tmpdir(), 'tidemark-trouble-'))
 
 async function worldOf(options: Partial<WorldOptions>): Promise<World> {
-  const world = await World.start({ messages: 120, ...options })
+  const world = await World.start({ messages: MESSAGES, years: 1, ...options })
   worlds.push(world)
   return world
 }
@@ -189,13 +191,13 @@ describe('signing in', () => {
   test('access that ends in the middle pauses the account; connected again, the sync goes on', async () => {
     const world = await worldOf({
       seed: 31,
-      accounts: [ADDRESS, OTHER].map((address) => ({ address, messages: 120, years: 3 })),
+      accounts: [ADDRESS, OTHER].map((address) => ({ address, messages: MESSAGES, years: 1 })),
     })
     world.sim.faults.add({ do: 'revoke-tokens', methods: ['batch'], account: ADDRESS, skip: 2, max: 1 })
     const lost = await world.run('mail', 'sync')
     assert.equal(lost.code, 1)
     assert.match(lost.stdout, /ann@example\.com: paused; .* on their way/)
-    assert.match(lost.stdout, /bob@example\.com: done; 120 listed = 120 stored/)
+    assert.match(lost.stdout, new RegExp(`bob@example\\.com: done; ${MESSAGES} listed = ${MESSAGES} stored`))
     assert.match(lost.stderr, /ann@example\.com is paused: sign-in needed/)
     assert.match(lost.stderr, /Connect it again with: tidemark account add gmail --user ann@example\.com/)
     await withArchive(world, async (archive, ledger) => checkWatermark(world, await look(archive, ledger)))
@@ -243,7 +245,7 @@ describe('signing in', () => {
     world.sim.gmail.grants.revokeAccount(ADDRESS)
     const verify = await world.run('mail', 'verify')
     assert.equal(verify.code, 1)
-    assert.match(verify.stdout, /120 messages read, .*\n {2}every message has its hash/)
+    assert.match(verify.stdout, new RegExp(`${MESSAGES} messages read, .*\\n {2}every message has its hash`))
     assert.match(verify.stdout, /not compared with Gmail: .*no longer valid/)
     assert.match(verify.stderr, /tidemark account add/)
     assert.equal((await world.run('mail', 'verify', '--offline')).code, 0)
@@ -318,14 +320,16 @@ describe('out of reach', () => {
 
 describe('signals', () => {
   const slow = { do: 'latency', latency: { kind: 'fixed', ms: 40 } } as const
+  /** Batches enough that some are still to come when something happens, however late that is. */
+  const settings = { TIDEMARK_MAIL_BATCH: '2' }
 
   test('Ctrl-C stops a sync cleanly, and the next one goes on where it was', async () => {
-    const world = await worldOf({ messages: 300, seed: 36, faults: { rules: [slow] } })
+    const world = await worldOf({ messages: 120, seed: 36, faults: { rules: [slow] }, settings })
     const unbegun = await world.run('mail', 'status')
     assert.equal(unbegun.code, 1, 'nothing is settled, and nobody works on it')
     assert.match(unbegun.stdout, /not synced yet\n {2}begin {6}Run: tidemark mail sync/)
     const first = world.start(['mail', 'sync', '--json'])
-    await served(world, 40, first.ended)
+    await served(world, 30, first.ended)
     first.child.kill('SIGHUP')
     first.child.kill('SIGINT')
     const stopped = await first.ended
@@ -345,13 +349,12 @@ describe('signals', () => {
     world.sim.faults.clear()
     const end = await world.run('mail', 'sync')
     assert.equal(end.code, 0, end.stderr)
-    assert.match(end.stdout, /done; 300 listed = 300 stored/)
+    assert.match(end.stdout, /done; 120 listed = 120 stored/)
     await checkAll(world)
   })
 
   test('SIGHUP alone changes nothing, and a second Ctrl-C ends it at once', async () => {
-    // Enough that batches are still to come when the lock is held, however late that is.
-    const world = await worldOf({ messages: 1_500, seed: 37, faults: { rules: [slow] } })
+    const world = await worldOf({ messages: 300, seed: 37, faults: { rules: [slow] }, settings })
     const { child, ended } = world.start(['mail', 'sync'])
     let shown = ''
     child.stderr!.on('data', (text: Buffer) => (shown += text.toString()))
@@ -381,11 +384,11 @@ describe('signals', () => {
   })
 
   test('two syncs at the same time both end well, and nothing is stored twice', async () => {
-    const world = await worldOf({ messages: 300, seed: 38, faults: { rules: [slow] } })
+    const world = await worldOf({ messages: 120, seed: 38, faults: { rules: [slow] } })
     const both = await Promise.all([world.run('mail', 'sync'), world.run('mail', 'sync')])
     for (const end of both) {
       assert.equal(end.code, 0, end.stderr)
-      assert.match(end.stdout, /done; 300 listed = 300 stored/)
+      assert.match(end.stdout, /done; 120 listed = 120 stored/)
     }
     world.sim.faults.clear()
     await checkAll(world)
@@ -408,7 +411,7 @@ describe('a clock that is wrong', () => {
   }
 
   test('a first sync by a clock that is years behind gets all mail, and later ones too', async () => {
-    const world = await worldOf({ seed: 39 })
+    const world = await worldOf({ seed: 39, years: 3 })
     const behind = await runWith(world, shifted(-800), 'mail', 'sync')
     assert.equal(behind.code, 0, behind.stderr)
     await checkAll(world)
@@ -422,7 +425,7 @@ describe('a clock that is wrong', () => {
   })
 
   test('a clock that is set back in the middle of a sync delays nothing', async () => {
-    const world = await worldOf({ messages: 300, seed: 40, faults: { profile: 'mixed' } })
+    const world = await worldOf({ messages: 120, years: 3, seed: 40, faults: { profile: 'mixed' } })
     assert.equal(await world.killAfter(['mail', 'sync'], 60), null)
     world.sim.faults.clear()
     const back = await runWith(world, shifted(-400), 'mail', 'sync')

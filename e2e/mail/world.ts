@@ -20,12 +20,13 @@ const TIDEMARK = fileURLToPath(new URL('../../bin/tidemark', import.meta.url))
 export const ADDRESS = 'ann@example.com'
 const LOOK_MS = 5
 /** Every month is listed for itself, and every year is a file: ten years of them take a sync twice as long as three. */
-const YEARS = 3
+const YEARS_DEFAULT = 3
 
 export type Ended = { code: number | null; stdout: string; stderr: string }
 
 export type WorldOptions = Omit<SimOptions, 'gmail'> & {
   messages: number
+  years?: number
   fromMs?: number
   settings?: Record<string, string>
   accounts?: readonly GmailAccountOptions[]
@@ -60,13 +61,13 @@ export class World {
   }
 
   static async start(options: WorldOptions): Promise<World> {
-    const { messages, fromMs, settings = {}, accounts, ...rest } = options
+    const { messages, years = YEARS_DEFAULT, fromMs, settings = {}, accounts, ...rest } = options
     const sim = await startSim({
       ...rest,
       gmail: {
         quota: { unitsPerMinute: null },
         accounts: accounts ?? [
-          { address: ADDRESS, messages, years: YEARS, ...(fromMs === undefined ? {} : { fromMs }) },
+          { address: ADDRESS, messages, years, ...(fromMs === undefined ? {} : { fromMs }) },
         ],
       },
     })

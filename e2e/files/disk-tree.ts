@@ -1,7 +1,7 @@
 /** What is in a folder of the disk. */
 import { lstatSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { OWN_FOLDER } from '../../src/apps/files/filter.ts'
+import { OWN_FOLDER } from '../../src/apps/files/names.ts'
 import { diskPath, namesIn } from './odd-names.ts'
 
 /** Path → bytes; undefined for a folder. */

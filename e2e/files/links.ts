@@ -14,7 +14,7 @@ import {
   symlinkSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { OWN_FOLDER } from '../../src/apps/files/filter.ts'
+import { OWN_FOLDER } from '../../src/apps/files/names.ts'
 import { diskPath, namesIn } from './odd-names.ts'
 
 export class OtherDisk {

@@ -14,8 +14,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { IGNORE_FILE, OWN_FOLDER } from '../../src/apps/files/filter.ts'
 import { ownPath } from '../../src/apps/files/local/root.ts'
+import { IGNORE_FILE, OWN_FOLDER } from '../../src/apps/files/names.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { isWithin } from '../../src/sim/onedrive/item.ts'
 import type { SimDrive } from '../../src/sim/onedrive/sim-drive.ts'

@@ -34,7 +34,12 @@ export async function registerWorker(
 }
 
 /** False when the owner was declared gone: everything it holds belongs to others now. */
-export async function extendLease(tx: Tx, owner: number, now: number, leaseMs: number): Promise<boolean> {
+export async function extendLease(
+  tx: Pick<Tx, 'run'>,
+  owner: number,
+  now: number,
+  leaseMs: number,
+): Promise<boolean> {
   const changed = await tx.run(
     `UPDATE workers SET heartbeat_at = ?, lease_until = ? WHERE id = ? AND state = 'live'`,
     [now, now + leaseMs, owner],

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { OWN_FOLDER } from './filter.ts'
+import { OWN_FOLDER } from './names.ts'
 import { assertInStep, type FileWorld, withFileWorld } from './sync.suite.ts'
 
 const FILES = Array.from({ length: 12 }, (_, n) => `d${n % 3}/f${n}.txt`)

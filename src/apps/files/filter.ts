@@ -6,11 +6,8 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { IgnoreRules, RULE_CHARS_MAX, RULES_MAX } from './ignore-rules.ts'
+import { IGNORE_FILE, OWN_FOLDER } from './names.ts'
 import type { FileType } from './trees.ts'
-
-/** Everything of ours inside the root: marker, partial downloads, trash. */
-export const OWN_FOLDER = '.tidemark'
-export const IGNORE_FILE = '.tidemarkignore'
 
 /** Files on their way to somewhere: never whole, never worth keeping. */
 const UNFINISHED = ['*.partial', '*.tmp', '~*', '.~*', '*.swp', '*.crdownload']

@@ -4,6 +4,10 @@
  */
 import type { Reason } from './left-code.ts'
 
+/** Everything of ours inside the root: marker, partial downloads, trash. */
+export const OWN_FOLDER = '.tidemark'
+export const IGNORE_FILE = '.tidemarkignore'
+
 const NAME_CHARS_MAX = 255
 const PATH_CHARS_MAX = 400
 const FORBIDDEN = /["*:<>?/\\|]/

@@ -16,7 +16,7 @@ import type { Budget } from '../../engine/limits/budget.ts'
 import type { Limits } from '../../engine/limits/limits.ts'
 import type { Account, Accounts } from '../../ledger/accounts.ts'
 import { fileBudgets } from './budgets.ts'
-import { createFilter, IGNORE_FILE } from './filter.ts'
+import { createFilter } from './filter.ts'
 import {
   ELSEWHERE,
   type FilesSettings,
@@ -29,6 +29,7 @@ import {
 } from './folder-pair.ts'
 import { RULES_CHARS_MAX } from './ignore-rules.ts'
 import { isAbsence } from './local/stat.ts'
+import { IGNORE_FILE } from './names.ts'
 import type { FolderPairRow } from './store/contract.ts'
 import type { FileStore } from './store/file-store.ts'
 

@@ -14,7 +14,7 @@ import { ProblemError } from '../../../app/problem.ts'
 import { exposedAs } from '../../../base/loopback.ts'
 import { shellWord } from '../../../base/wording.ts'
 import type { Config } from '../../../config/settings.ts'
-import { OWN_FOLDER } from '../filter.ts'
+import { OWN_FOLDER } from '../names.ts'
 import { type IdentityOf, isWithin, wayIn } from '../same-folder.ts'
 
 export type PlaceRules = {

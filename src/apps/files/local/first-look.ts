@@ -1,6 +1,7 @@
 /** What is in a folder that nobody keeps in step: everything in it is new. For a dry run; it makes no marker. */
 import { join } from 'node:path'
-import { type Filter, OWN_FOLDER } from '../filter.ts'
+import type { Filter } from '../filter.ts'
+import { OWN_FOLDER } from '../names.ts'
 import type { LocalObservation } from '../store/contract.ts'
 import { ROOT_ID } from '../store/file-store.ts'
 import { nameKey } from '../trees.ts'

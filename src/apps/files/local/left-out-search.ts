@@ -3,7 +3,8 @@
  * again by its identity. Nothing is opened or changed by what is found here.
  */
 import { accessSync, constants, lstatSync } from 'node:fs'
-import { type Filter, OWN_FOLDER } from '../filter.ts'
+import type { Filter } from '../filter.ts'
+import { OWN_FOLDER } from '../names.ts'
 import { ASIDE, isAside, type LocalRow, type LocalStat, nameKey } from '../trees.ts'
 import {
   type FolderReader,

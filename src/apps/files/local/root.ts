@@ -20,7 +20,7 @@ import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { UsageError } from '../../../base/errors.ts'
-import { OWN_FOLDER } from '../filter.ts'
+import { OWN_FOLDER } from '../names.ts'
 import { errnoOf, isAbsence, isSameThing, type Look, lookAt } from './stat.ts'
 
 export type Root = {

@@ -1,7 +1,7 @@
 /** Questions that a scan asks the file system about single places. */
 import { realpathSync, statSync } from 'node:fs'
 import { join, sep } from 'node:path'
-import { OWN_FOLDER } from '../filter.ts'
+import { OWN_FOLDER } from '../names.ts'
 import type { FileType, LocalRow, LocalStat } from '../trees.ts'
 import { holdFolder, lookInside } from './folder.ts'
 import type { Root } from './root.ts'

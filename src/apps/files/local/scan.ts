@@ -17,8 +17,8 @@
  * where digests are known, twice to three times where every row is read.
  */
 import { join } from 'node:path'
-import { type Filter, OWN_FOLDER } from '../filter.ts'
-import { leftOut } from '../names.ts'
+import type { Filter } from '../filter.ts'
+import { leftOut, OWN_FOLDER } from '../names.ts'
 import type { LocalObservation } from '../store/contract.ts'
 import type { SeenFolder } from '../store/seen-folders.ts'
 import { ASIDE, type LocalRow, type LocalStat, nameKey } from '../trees.ts'

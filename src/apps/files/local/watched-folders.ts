@@ -8,7 +8,8 @@
  *   before was heard by nobody, or under a path that is not its own any more
  */
 import { type Dirent, type FSWatcher, lstatSync, readdirSync, readFileSync } from 'node:fs'
-import { type Filter, OWN_FOLDER } from '../filter.ts'
+import type { Filter } from '../filter.ts'
+import { OWN_FOLDER } from '../names.ts'
 import { nameKey } from '../trees.ts'
 import type { Root } from './root.ts'
 import { errnoOf, lookAt } from './stat.ts'

@@ -1,7 +1,7 @@
 /** Loads the open nodes that a plan is about, and what is around them, in a few statements for all of them together. */
 import type { Tx } from '../../../ledger/contract.ts'
-import { IGNORE_FILE } from '../filter.ts'
 import type { LeftCode } from '../left-code.ts'
+import { IGNORE_FILE } from '../names.ts'
 import type { NodeState, PlanNode, Surroundings, WayUp } from '../plan.ts'
 import {
   type BaseRow,

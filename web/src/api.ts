@@ -17,7 +17,7 @@ import type {
   StreamView,
   WorkerView,
 } from '../../src/app/schemas.ts'
-import type { AuditView, Me, SyncStatus, TokenView, UserView } from '../../src/app/users/schemas.ts'
+import type { AuditView, Me, SyncStatus, UserView } from '../../src/app/users/schemas.ts'
 import { withQuery } from './links.ts'
 import { ApiError, apiErrorFrom, unreachable } from './problem.ts'
 import { sessionHeaders } from './session.ts'
@@ -158,12 +158,8 @@ export const api = {
   changeUser: (id: number, to: { role?: UserView['role']; state?: UserView['state'] }) =>
     request<UserView>('PUT', `/api/users/${id}`, { body: to }),
   removeUser: (id: number) => request<DoneView>('DELETE', `/api/users/${id}`),
-  userTokens: (id: number, signal?: AbortSignal) =>
-    get<{ items: TokenView[] }>(`/api/users/${id}/tokens`, {}, signal),
   addUserToken: (id: number, label: string) =>
     post<{ id: number; token: string }>(`/api/users/${id}/tokens`, { label }),
-  revokeUserToken: (id: number, token: number) =>
-    request<DoneView>('DELETE', `/api/users/${id}/tokens/${token}`),
   userSignIn: (id: number) => post<{ href: string }>(`/api/users/${id}/sign-in`),
   syncStatus: (id: number, signal?: AbortSignal) =>
     get<SyncStatus>(`/api/users/${id}/sync-status`, {}, signal),

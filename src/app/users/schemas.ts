@@ -64,6 +64,5 @@ export const syncBegunSchema = z.object({
 
 export type Me = z.output<typeof meSchema>
 export type UserView = z.output<typeof userViewSchema>
-export type TokenView = z.output<typeof tokenSchema>
 export type AuditView = z.output<typeof auditSchema>
 export type SyncStatus = z.output<typeof syncStatusSchema>

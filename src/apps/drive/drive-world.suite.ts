@@ -1,5 +1,4 @@
 /** A Drive index in this process: a simulated Google Drive, an engine on a ledger of its own, and a real index. */
-import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -251,8 +250,4 @@ export async function startDriveWorld(options: DriveWorldOptions = {}): Promise<
   await world.open()
   for (const user of options.connected ?? users) await world.connect(user)
   return world
-}
-
-export function newName(): string {
-  return randomUUID().slice(0, 8)
 }

@@ -58,7 +58,6 @@ export type DriveStatusView = z.output<typeof driveStatusSchema>
 
 /** Of one account, besides what is said of all of them. */
 export const driveAccountSchema = driveStatusSchema.omit({ account: true })
-export type DriveAccountView = z.output<typeof driveAccountSchema>
 
 export const skippedFileSchema = z.object({
   id: z.string(),
@@ -84,7 +83,5 @@ export const whoSeesSchema = z.object({
     }),
   ),
 })
-export type WhoSeesView = z.output<typeof whoSeesSchema>
 
 export const driveSnapshotSchema = z.object({ accounts: z.array(driveStatusSchema) })
-export type DriveSnapshot = z.output<typeof driveSnapshotSchema>

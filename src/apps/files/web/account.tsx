@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { Button, ButtonLink } from '../../../../web/src/components/button.tsx'
 import { Card } from '../../../../web/src/components/card.tsx'
-import { Field } from '../../../../web/src/components/form.tsx'
+import { Field, named, type Option, SelectField } from '../../../../web/src/components/form.tsx'
 import { ErrorNote } from '../../../../web/src/components/notes.tsx'
 import { showToast } from '../../../../web/src/components/toast-store.ts'
 import { keys } from '../../../../web/src/queries.ts'
@@ -37,7 +37,12 @@ function Folders({ told: { folders } }: { told: FileAccountView }) {
   )
 }
 
-const POLICY_CHOICES: readonly { value: FolderView['policy']; text: string }[] = [
+const MODE_CHOICES = Object.entries(MODES).map(([value, text]) => ({
+  value: value as FolderView['mode'],
+  text,
+}))
+
+const POLICY_CHOICES: readonly Option<FolderView['policy']>[] = [
   { value: 'keep-both', text: 'Keep both' },
   { value: 'manual', text: 'Ask me' },
   { value: 'keep-local', text: 'Keep the one from here' },
@@ -73,19 +78,7 @@ function AddFolder({ accounts }: { accounts: readonly string[] }) {
       <Card title="Add a folder" level={3}>
         <form class="stack" onSubmit={(event) => void add(event)}>
           {accounts.length > 1 ? (
-            <Field label="Account">
-              {(control) => (
-                <select
-                  {...control}
-                  value={account}
-                  onChange={(event) => setAccount(event.currentTarget.value)}
-                >
-                  {accounts.map((name) => (
-                    <option key={name}>{name}</option>
-                  ))}
-                </select>
-              )}
-            </Field>
+            <SelectField label="Account" value={account} options={named(accounts)} onChange={setAccount} />
           ) : null}
           <Field
             label="Folder"
@@ -103,36 +96,13 @@ function AddFolder({ accounts }: { accounts: readonly string[] }) {
               />
             )}
           </Field>
-          <Field label="Changes go">
-            {(control) => (
-              <select
-                {...control}
-                value={mode}
-                onChange={(event) => setMode(event.currentTarget.value as FolderView['mode'])}
-              >
-                {Object.entries(MODES).map(([value, text]) => (
-                  <option key={value} value={value}>
-                    {text}
-                  </option>
-                ))}
-              </select>
-            )}
-          </Field>
-          <Field label="When a file was changed on both sides">
-            {(control) => (
-              <select
-                {...control}
-                value={policy}
-                onChange={(event) => setPolicy(event.currentTarget.value as FolderView['policy'])}
-              >
-                {POLICY_CHOICES.map(({ value, text }) => (
-                  <option key={value} value={value}>
-                    {text}
-                  </option>
-                ))}
-              </select>
-            )}
-          </Field>
+          <SelectField label="Changes go" value={mode} options={MODE_CHOICES} onChange={setMode} />
+          <SelectField
+            label="When a file was changed on both sides"
+            value={policy}
+            options={POLICY_CHOICES}
+            onChange={setPolicy}
+          />
           {error ? <ErrorNote error={error} /> : null}
           <div class="row">
             <Button type="submit" kind="primary" icon="folder" busy={busy} disabled={path.trim() === ''}>

@@ -47,8 +47,6 @@ export const mailApi = {
     post<CleanUpRunView>('/api/mail/clean-up/runs', wish, SLOW_REQUEST_MS_MAX),
   cleanUpRuns: (query: Paging = {}, signal?: AbortSignal) =>
     get<Page<CleanUpRunView>>('/api/mail/clean-up/runs', query, signal),
-  cleanUpRun: (id: number, signal?: AbortSignal) =>
-    get<CleanUpRunView>(`/api/mail/clean-up/runs/${id}`, {}, signal),
   /** `confirm`: the words of a deletion that waits, for `resume`. */
   stepCleanUp: (id: number, step: RunStep, confirm?: string) =>
     post<DoneView>(`/api/mail/clean-up/runs/${id}/${step}`, confirm === undefined ? {} : { confirm }),

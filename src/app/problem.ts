@@ -39,7 +39,7 @@ const TITLES: Record<number, string> = {
   503: 'Not available just now',
 }
 
-export function titleOf(status: number): string {
+export function statusTitle(status: number): string {
   return TITLES[status] ?? `Status ${status}`
 }
 
@@ -60,7 +60,7 @@ export class ProblemError extends Error {
     this.headers = headers
     this.problem = {
       type: 'about:blank',
-      title: titleOf(status),
+      title: statusTitle(status),
       status,
       detail,
       ...(hint === undefined ? {} : { hint }),

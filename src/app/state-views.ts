@@ -50,7 +50,7 @@ export function runningView(job: LiveSnapshot['running'][number]): RunningView {
 
 /** What another process runs, as far as the ledger knows: its progress is saved every few seconds. */
 export function heldView(job: JobRow): RunningView {
-  const progress = progressOf(job.progress)
+  const progress = progressView(job.progress)
   const { id, kind, stream, lane } = job
   return {
     id,
@@ -67,7 +67,7 @@ export function heldView(job: JobRow): RunningView {
 
 export type ProgressView = { done?: number; total?: number; unit?: string; label?: string }
 
-export function progressOf(text: string | null): ProgressView | null {
+export function progressView(text: string | null): ProgressView | null {
   const parsed = parsedJson(text)
   if (typeof parsed !== 'object' || parsed === null) return null
   const { done, total, unit, label } = parsed as Record<string, unknown>

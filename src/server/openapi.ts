@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 document, from the same schemas by which requests are checked. */
 import { z } from 'zod'
-import { problemSchema, titleOf } from '../app/problem.ts'
+import { problemSchema, statusTitle } from '../app/problem.ts'
 import type { AnyRoute, Route } from '../app/route.ts'
 import type { App } from './app-env.ts'
 import { matchesEtag, weakEtag } from './etag.ts'
@@ -195,7 +195,7 @@ function refusalsOf(route: Documented): Json {
     .map((status) => [String(status), { $ref: `#/components/responses/Problem${status}` }])
   for (const status of pages) {
     const content = { [route.contentType ?? 'text/html']: { schema: { type: 'string' } } }
-    refusals.push([String(status), { description: titleOf(status), content }])
+    refusals.push([String(status), { description: statusTitle(status), content }])
   }
   return { ...Object.fromEntries(refusals), '5XX': { $ref: '#/components/responses/Problem' } }
 }
@@ -212,7 +212,7 @@ function errorsOf({ method, path, body, errors = [] }: Documented): number[] {
 function problemResponses(routes: readonly Documented[]): Json {
   const content = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } }
   const statuses = new Set(routes.flatMap(errorsOf))
-  const named = [...statuses].sort().map((status) => [`Problem${status}`, titleOf(status)])
+  const named = [...statuses].sort().map((status) => [`Problem${status}`, statusTitle(status)])
   const all = [...named, ['Problem', 'Something went wrong inside, or is not available just now']]
   return Object.fromEntries(all.map(([name, description]) => [name, { description, content }]))
 }

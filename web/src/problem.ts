@@ -33,7 +33,7 @@ export async function apiErrorFrom(response: Response): Promise<ApiError> {
   }
   return new ApiError({
     status: response.status,
-    title: text('title') ?? titleOf(response.status),
+    title: text('title') ?? statusTitle(response.status),
     detail: text('detail'),
     hint: text('hint') ?? hintOf(response.status),
     code: text('code'),
@@ -51,7 +51,7 @@ export function unreachable(cause: unknown): ApiError {
   return error
 }
 
-function titleOf(status: number): string {
+function statusTitle(status: number): string {
   if (status === 401) return 'Please sign in'
   if (status === 403) return 'This is not allowed here'
   if (status === 404) return 'There is no such thing'

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { TidemarkError } from '../../base/errors.ts'
 import type { JobRow } from '../../ledger/contract.ts'
 import { exitCodes } from '../command.ts'
-import { type Ending, endingWord, exitCodeOf } from './ending.ts'
+import { type Ending, endingsExitCode, endingWord } from './ending.ts'
 
 const status = { text: '9 listed = 9 stored', isOpen: false, isWrong: false, bad: 0, json: {} }
 const settled: Ending = {
@@ -18,7 +18,7 @@ const away: Ending = { ...settled, obstacle: { where: 'cloud', error, sinceMs: 0
 const left: Ending = { ...settled, status: { ...status, isOpen: true } }
 
 function ended(ending: Ending): unknown[] {
-  return [false, true].flatMap((stopped) => [endingWord(ending, stopped), exitCodeOf([ending], stopped)])
+  return [false, true].flatMap((stopped) => [endingWord(ending, stopped), endingsExitCode([ending], stopped)])
 }
 
 describe('a sync that ended', () => {
@@ -40,7 +40,7 @@ describe('a sync that ended', () => {
       { ...settled, pause: { reason: 'by hand', hint: '' } },
       { ...settled, status: { ...status, isWrong: true } },
     ]
-    for (const ending of wrong) assert.equal(exitCodeOf([settled, ending], false), exitCodes.failure)
+    for (const ending of wrong) assert.equal(endingsExitCode([settled, ending], false), exitCodes.failure)
   })
 
   test('ends with 3 where all is settled but for bad items, or something needs a person', () => {
@@ -48,9 +48,9 @@ describe('a sync that ended', () => {
     const needs: Ending = { ...settled, status: { ...status, needsYou: true, word: 'waiting for you' } }
     assert.deepEqual(ended(bad), ['done', exitCodes.bad, 'done', exitCodes.ok])
     assert.deepEqual(ended(needs), ['waiting for you', exitCodes.bad, 'waiting for you', exitCodes.ok])
-    assert.equal(exitCodeOf([bad, away], false), exitCodes.failure)
-    assert.equal(exitCodeOf([bad, left], false), exitCodes.failure)
+    assert.equal(endingsExitCode([bad, away], false), exitCodes.failure)
+    assert.equal(endingsExitCode([bad, left], false), exitCodes.failure)
     // What needs a person says more than that the rest waits.
-    assert.equal(exitCodeOf([needs, left], false), exitCodes.bad)
+    assert.equal(endingsExitCode([needs, left], false), exitCodes.bad)
   })
 })

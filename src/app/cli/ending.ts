@@ -51,7 +51,7 @@ export async function conclude(
     explain(context, opened, ending)
     await own?.(ending.source)
   }
-  context.exitCode = exitCodeOf(endings, stopped)
+  context.exitCode = endingsExitCode(endings, stopped)
   const bad = endings.reduce((sum, { status }) => sum + status.bad, 0)
   if (bad > 0 && context.exitCode === exitCodes.bad) {
     output.note(
@@ -88,7 +88,7 @@ function isOpen({ status, obstacle }: Pick<Ending, 'status' | 'obstacle'>): bool
   return status.isOpen || obstacle !== undefined
 }
 
-export function exitCodeOf(endings: readonly Ending[], stopped: boolean): ExitCode {
+export function endingsExitCode(endings: readonly Ending[], stopped: boolean): ExitCode {
   if (endings.some((ending) => isWrong(ending, stopped))) return exitCodes.failure
   if (!stopped && endings.some(({ status }) => status.needsYou)) return exitCodes.bad
   // Something waits that nobody is going to wake: it is not settled, whatever the reason.

@@ -42,7 +42,7 @@ export async function syncOf(
     const state = syncState ? await syncState(source) : await countedSync(ledger, open, source)
     const isWaiting = state.phase === 'discovering' || state.phase === 'processing'
     const phase = isWaiting && !isAttended ? 'stalled' : state.phase
-    const seen = { title: titleOf(source), ...state, phase }
+    const seen = { title: sourceTitle(source), ...state, phase }
     found.push({ ...seen, app, source: source.name, account: source.account!.name, text: syncText(seen) })
   }
   return found
@@ -77,7 +77,7 @@ async function countedSync(ledger: Ledger, { sources }: OpenApp, source: Source)
 /** More than these are told as so many. */
 const FAILED_MAX = 1_000
 
-function titleOf({ account }: Source): string {
+function sourceTitle({ account }: Source): string {
   return cloudServices.find(({ name }) => name === account?.service)?.title ?? account?.service ?? ''
 }
 

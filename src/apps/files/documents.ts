@@ -34,7 +34,7 @@ export function filesOffer({
     stamp: (unit) => streamStamp(ledger, unit),
     async all(unit, after) {
       const page = await read((tx) => indexablePage(tx, unit, { after: after ?? '', limit: PAGE }))
-      const ids = page.map((file) => ({ id: file.itemId, version: versionOf(file) }))
+      const ids = page.map((file) => ({ id: file.itemId, version: contentVersion(file) }))
       return { ids, next: page.length < PAGE ? null : page.at(-1)!.itemId }
     },
     async has(unit, ids) {
@@ -63,7 +63,7 @@ export function filesOffer({
         createdAtMs: null,
         modifiedAtMs: mtimeMs,
         sizeBytes: file.size,
-        version: versionOf(file),
+        version: contentVersion(file),
         body: isTooLarge
           ? { unread: { code: 'too-large', reason: 'It is larger than what is read of a file.' } }
           : {
@@ -85,7 +85,7 @@ export async function streamStamp(ledger: Ledger, pair: string): Promise<string>
 }
 
 /** By its content, its name and where it lies. */
-function versionOf({ sha256, hash: quick, size, names }: IndexableFile): string {
+function contentVersion({ sha256, hash: quick, size, names }: IndexableFile): string {
   return hash('sha256', [sha256 ?? `${quick} ${size}`, ...names].join('\n')).slice(0, 24)
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Transfers } from './act/transfers.ts'
-import { etaOf, type Facts, lineOf } from './sources.ts'
+import { type Facts, progressText, syncEta } from './sources.ts'
 
 const none = { count: 0, doneBytes: 0, totalBytes: 0 }
 
@@ -32,35 +32,41 @@ describe('the line of a folder', () => {
       etaMs: 200_000,
     })
     assert.equal(
-      lineOf('docs', busy).text,
+      progressText('docs', busy).text,
       'docs: downloading 3 files (2.1 GB), uploading 5 (340 MB), 12 waiting, 4.2 MB/s, ETA 3 min 20 s',
     )
   })
 
   test('says "files" of uploads where there are no downloads', () => {
-    assert.equal(lineOf('docs', facts({ uploading: way(1, 5_000) })).text, 'docs: uploading 1 file (5 kB)')
+    assert.equal(
+      progressText('docs', facts({ uploading: way(1, 5_000) })).text,
+      'docs: uploading 1 file (5 kB)',
+    )
   })
 
   test('says how far the looks at both sides are', () => {
     const looking = facts({ looking: '1,204 changes heard, 5,000 files looked at' })
-    assert.equal(lineOf('docs', looking).text, 'docs: looking: 1,204 changes heard, 5,000 files looked at')
+    assert.equal(
+      progressText('docs', looking).text,
+      'docs: looking: 1,204 changes heard, 5,000 files looked at',
+    )
   })
 
   test('says why nothing moves, before anything else', () => {
     const waiting = facts({ obstacle: 'The disk is full.', waiting: 3 })
-    assert.equal(lineOf('docs', waiting).text, 'docs: waiting: The disk is full')
-    assert.equal(lineOf('docs', facts({ paused: 'by hand', waiting: 3 })).text, 'docs: paused: by hand')
+    assert.equal(progressText('docs', waiting).text, 'docs: waiting: The disk is full')
+    assert.equal(progressText('docs', facts({ paused: 'by hand', waiting: 3 })).text, 'docs: paused: by hand')
   })
 
   test('says what keeps uploads waiting, beside all that goes on', () => {
     const downloading = { count: 1, doneBytes: 0, totalBytes: 10 }
     const full = facts({ downloading, waiting: 3, uploadsWait: 'The OneDrive is full' })
-    const { text } = lineOf('docs', full)
+    const { text } = progressText('docs', full)
     assert.equal(text, 'docs: downloading 1 file (10 B), 3 waiting, no uploads: The OneDrive is full')
   })
 
   test('is no news where nothing is to be done', () => {
-    assert.deepEqual(lineOf('docs', facts()), { text: 'docs: nothing to do', isNews: false })
+    assert.deepEqual(progressText('docs', facts()), { text: 'docs: nothing to do', isNews: false })
   })
 })
 
@@ -79,18 +85,18 @@ describe('when a folder will be in step', () => {
     assert.equal(transfers.movedBytes('docs'), 1_000_000)
     // A second's work of ten: had only what is seen to run been counted, it would be hours.
     const left = { bytes: 5_000_000, files: 10_000 }
-    assert.equal(etaOf(left, { bytes: transfers.movedBytes('docs'), files: 1_000 }), 10_000)
+    assert.equal(syncEta(left, { bytes: transfers.movedBytes('docs'), files: 1_000 }), 10_000)
   })
 
   test('counts the files that wait as well as the bytes, whichever takes longer', () => {
-    assert.equal(etaOf({ bytes: 2_000_000, files: 759 }, { bytes: 1_000_000, files: 15 }), 50_600)
-    assert.equal(etaOf({ bytes: 90_000_000, files: 3 }, { bytes: 1_000_000, files: 15 }), 90_000)
-    assert.equal(etaOf({ bytes: 0, files: 30 }, { bytes: 0, files: 15 }), 2_000)
+    assert.equal(syncEta({ bytes: 2_000_000, files: 759 }, { bytes: 1_000_000, files: 15 }), 50_600)
+    assert.equal(syncEta({ bytes: 90_000_000, files: 3 }, { bytes: 1_000_000, files: 15 }), 90_000)
+    assert.equal(syncEta({ bytes: 0, files: 30 }, { bytes: 0, files: 15 }), 2_000)
   })
 
   test('is not told where something is left of which none was done lately', () => {
-    assert.equal(etaOf({ bytes: 10, files: 2 }, { bytes: 0, files: 1 }), null)
-    assert.equal(etaOf({ bytes: 10, files: 2 }, { bytes: 5, files: 0 }), null)
-    assert.equal(etaOf({ bytes: 0, files: 0 }, { bytes: 5, files: 1 }), null)
+    assert.equal(syncEta({ bytes: 10, files: 2 }, { bytes: 0, files: 1 }), null)
+    assert.equal(syncEta({ bytes: 10, files: 2 }, { bytes: 5, files: 0 }), null)
+    assert.equal(syncEta({ bytes: 0, files: 0 }, { bytes: 5, files: 1 }), null)
   })
 })

@@ -212,7 +212,7 @@ function folderProgress(
       const moved = files.transfers.movedBytes(name)
       const [bytes = 0, things = 0] = rates.perSecond(name, moved, downloaded + uploaded + changed)
       const facts = await folderFacts(place, files, { source, wait, rates: { bytes, files: things } })
-      return { ...lineOf(name, facts), json: { type: 'progress', folder: name, ...facts } }
+      return { ...progressText(name, facts), json: { type: 'progress', folder: name, ...facts } }
     },
     end: () => unlisten?.(),
   }
@@ -245,7 +245,7 @@ async function folderFacts(
     uploading: upload,
     waiting: Math.max(0, inAll - download.count - upload.count),
     bytesPerSecond: Math.round(rates.bytes),
-    etaMs: etaOf({ bytes: running + planned * share, files: filesLeft }, rates),
+    etaMs: syncEta({ bytes: running + planned * share, files: filesLeft }, rates),
     obstacle: wait?.reason ?? null,
     uploadsWait: files.kinds.obstacles.ofUploads(name)?.error.message ?? null,
     paused: pause ? pause.reason : null,
@@ -268,7 +268,7 @@ function lookingText({ engine }: AppPlace, stream: string): string | null {
  * By bytes and by files, whichever takes longer: a thousand small files are few bytes, and each takes its time. Null
  * where nobody can tell, because something is left of which none was done lately.
  */
-export function etaOf(
+export function syncEta(
   left: { bytes: number; files: number },
   perSecond: { bytes: number; files: number },
 ): number | null {
@@ -293,7 +293,7 @@ export type Facts = {
   paused: string | null
 }
 
-export function lineOf(name: string, facts: Facts): { text: string; isNews: boolean } {
+export function progressText(name: string, facts: Facts): { text: string; isNews: boolean } {
   const { downloading, uploading, waiting, bytesPerSecond, etaMs } = facts
   if (facts.paused !== null) return { text: `${name}: paused: ${facts.paused}`, isNews: true }
   if (facts.obstacle !== null) {

@@ -71,7 +71,7 @@ export async function changesOfStored(
   const all = { query: sliceQuery(standingAlone(stretch), EVERYTHING), includeSpamTrash: true }
   const present = await list(all)
   const found = { absent: [] as IdEntry[], returned: [] as string[], kept: [] as IdEntry[] }
-  for await (const page of archive.entries(rangeOf(stretch))) {
+  for await (const page of archive.entries(stretchMs(stretch))) {
     for (const entry of page) {
       if (entry.source === 'import' && !present.has(entry.id)) continue
       if (entry.deletedAtMs === null && !present.has(entry.id)) found.absent.push(entry)
@@ -159,6 +159,6 @@ async function tryingAgain<T>(call: () => Promise<T>): Promise<T> {
 /** Beyond any date that a message can have. */
 const FAR_MS = 8.64e15
 
-function rangeOf({ fromS, toS }: Stretch): { fromMs: number; toMs: number } {
+function stretchMs({ fromS, toS }: Stretch): { fromMs: number; toMs: number } {
   return { fromMs: fromS === null ? -FAR_MS : fromS * 1000, toMs: toS === null ? FAR_MS : toS * 1000 }
 }

@@ -41,7 +41,7 @@ export function mailOffer({
       const ids: OfferedId[] = []
       for await (const entries of archive.entries({ fromMs, toMs: LATEST_MS, pageSize: PAGE })) {
         signal.throwIfAborted()
-        for (const { id, labelIds } of entries) ids.push({ id, version: versionOf(labelIds) })
+        for (const { id, labelIds } of entries) ids.push({ id, version: labelsVersion(labelIds) })
         const lastMs = entries.at(-1)!.internalMs
         // The next page begins with the last millisecond of this one: others may have the same.
         if (lastMs > fromMs) return { ids, next: String(lastMs) }
@@ -86,7 +86,7 @@ function messageDocument(
     createdAtMs: internalMs,
     modifiedAtMs: internalMs,
     sizeBytes: bytes,
-    version: versionOf(message.labelIds),
+    version: labelsVersion(message.labelIds),
     body: { text, hash: `text:${hash('sha256', text)}` },
   }
 }
@@ -123,6 +123,6 @@ function addressText({ name, address }: Address): string {
 }
 
 /** Its bytes never change; where it lies does. */
-function versionOf(labelIds: readonly string[]): string {
+function labelsVersion(labelIds: readonly string[]): string {
   return hash('sha256', [...labelIds].sort().join('\n')).slice(0, 16)
 }

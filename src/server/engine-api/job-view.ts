@@ -1,7 +1,7 @@
 /** A job as the API tells it. */
 
 import type { JobDetail, JobView } from '../../app/schemas.ts'
-import { progressOf } from '../../app/state-views.ts'
+import { progressView } from '../../app/state-views.ts'
 import { redactText, redactValue } from '../../base/redaction.ts'
 import { hostName, type ListedEngine } from '../../engine/observe/engines.ts'
 import { explainJob } from '../../engine/observe/job-explanation.ts'
@@ -34,7 +34,7 @@ export function jobView(job: JobRow): JobView {
     attempt,
     failures: failureCount(job),
     owner,
-    progress: progressOf(job.progress),
+    progress: progressView(job.progress),
     error: errorOf(job.error),
     note: job.note === null ? null : redactText(job.note),
     noteCode: job.note_code,

@@ -1,6 +1,6 @@
 /** What is being sent and fetched right now. */
 import { z } from 'zod'
-import { progressOf } from '../../../app/state-views.ts'
+import { progressView } from '../../../app/state-views.ts'
 import { parsedJson } from '../../../engine/observe/job-texts.ts'
 import type { JobRow } from '../../../ledger/contract.ts'
 import type { TransferView } from '../act/transfers.ts'
@@ -34,7 +34,7 @@ export async function readTransfers(
   ratesBy.set(files, rates)
   const running = await runningNow(services)
   const paces = rates.measure(
-    running.map((one) => ({ key: keyOf(one), doneBytes: one.doneBytes })),
+    running.map((one) => ({ key: transferKey(one), doneBytes: one.doneBytes })),
     clock.monotonicMs(),
   )
   const wanted = folder === undefined ? running : running.filter((one) => one.drive === folder)
@@ -43,17 +43,17 @@ export async function readTransfers(
     .slice(0, limit)
     .map((one) => {
       const { drive, startedAtMs, ...rest } = one
-      const bytesPerSecond = paces.get(keyOf(one)) ?? null
+      const bytesPerSecond = paces.get(transferKey(one)) ?? null
       return { ...rest, folder: drive, startedAt: Math.round(startedAtMs), bytesPerSecond }
     })
-  return { items, upload: sumOf(wanted, 'upload'), download: sumOf(wanted, 'download') }
+  return { items, upload: directionTotal(wanted, 'upload'), download: directionTotal(wanted, 'download') }
 }
 
-function keyOf({ drive, node, direction }: TransferView): string {
+function transferKey({ drive, node, direction }: TransferView): string {
   return JSON.stringify([drive, node, direction])
 }
 
-function sumOf(list: readonly TransferView[], direction: TransferView['direction']) {
+function directionTotal(list: readonly TransferView[], direction: TransferView['direction']) {
   const way = list.filter((one) => one.direction === direction)
   return {
     count: way.length,
@@ -73,7 +73,7 @@ function heldTransfer({ kind, payload, progress, claimed_at, created_at }: JobRo
   const parsed = actionPayload.safeParse(parsedJson(payload))
   if (!direction || !parsed.success) return []
   const { drive, node, path, bytes } = parsed.data
-  const { done = 0, total } = progressOf(progress) ?? {}
+  const { done = 0, total } = progressView(progress) ?? {}
   return [
     {
       drive,

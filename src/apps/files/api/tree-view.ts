@@ -60,7 +60,7 @@ export function treeItem(
   return {
     node: one.node,
     ...shown,
-    type: typeOf(one),
+    type: shownType(one),
     here,
     there,
     conflict: one.conflictId,
@@ -69,7 +69,7 @@ export function treeItem(
   }
 }
 
-function typeOf({ local, remote, base }: BrowsedNode): TreeItem['type'] {
+function shownType({ local, remote, base }: BrowsedNode): TreeItem['type'] {
   const type = local?.type ?? remote?.type ?? base?.type ?? 'file'
   return type === 'package' ? 'notebook' : type
 }

@@ -33,7 +33,7 @@ export async function putFile(
 ): Promise<void> {
   const file = await openFile(source)
   try {
-    const stat = await statOf(file)
+    const stat = await openFileStat(file)
     const { size } = stat
     const mtimeMs = Number(stat.mtimeNs) / 1_000_000
     const { home } = await context.loadConfig()
@@ -218,12 +218,12 @@ function interrupted(): TidemarkError {
   })
 }
 
-async function statOf(file: FileHandle): Promise<LocalStat> {
+async function openFileStat(file: FileHandle): Promise<LocalStat> {
   return plainStat(toLook(await file.stat({ bigint: true })))
 }
 
 async function checkUnchanged(file: FileHandle, stat: LocalStat): Promise<void> {
-  if (isSameStat(await statOf(file), stat)) return
+  if (isSameStat(await openFileStat(file), stat)) return
   throw new UsageError('The file was changed while it was read; nothing was sent to its place.', {
     code: 'file-changed',
     hint: 'Try again when nobody writes to it.',

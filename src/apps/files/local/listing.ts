@@ -62,7 +62,7 @@ export function listFolder(path: string, calls: FileCalls = fileCalls, folder?: 
     names = calls.names(held)
     if (names.some((name) => name.includes(REPLACEMENT))) [names, illegible] = legible(held, calls)
   } catch (error) {
-    return isAbsence(error) ? { isGone: true } : { isGone: false, reason: reasonOf(error) }
+    return isAbsence(error) ? { isGone: true } : { isGone: false, reason: unlistedReason(error) }
   }
   names.sort()
   const seen: string[] = []
@@ -83,7 +83,7 @@ export function listFolder(path: string, calls: FileCalls = fileCalls, folder?: 
       types.push(entryType(stats))
       seen.push(name)
     } catch (error) {
-      problems.push({ name, reason: reasonOf(error) })
+      problems.push({ name, reason: unlistedReason(error) })
     }
   }
   const self = calls.lstat(path)
@@ -117,7 +117,7 @@ export function listHeld(root: Root, reader: FolderReader, path: string): Listin
     if (error instanceof TidemarkError && error.code === 'path-unsafe')
       return { isGone: false, reason: error.message }
     if (errnoOf(error) === undefined || error instanceof TidemarkError) throw error
-    return { isGone: false, reason: reasonOf(error) }
+    return { isGone: false, reason: unlistedReason(error) }
   } finally {
     folder?.close()
   }
@@ -218,11 +218,11 @@ export function contentProblem(path: string, calls: FileCalls = fileCalls): stri
     calls.access(path)
     return null
   } catch (error) {
-    return isAbsence(error) ? null : reasonOf(error)
+    return isAbsence(error) ? null : unlistedReason(error)
   }
 }
 
-function reasonOf(error: unknown): string {
+function unlistedReason(error: unknown): string {
   const code = errnoOf(error)
   if (code === 'EACCES' || code === 'EPERM')
     return 'Tidemark may not read it: its permissions do not allow it'

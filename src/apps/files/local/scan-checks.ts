@@ -7,7 +7,7 @@ import { holdFolder, lookInside } from './folder.ts'
 import type { Root } from './root.ts'
 import type { ScanOptions } from './scan.ts'
 import { type Entry, isNowhere } from './scan-places.ts'
-import { errnoOf, isSameThing, lookAt, statOf } from './stat.ts'
+import { errnoOf, isSameThing, localStat, lookAt } from './stat.ts'
 
 /** Only inside of the root, never to a folder that the link is in, and never a link behind a link. */
 export function linkTarget(
@@ -19,8 +19,8 @@ export function linkTarget(
     const isInside = real.startsWith(root.path + sep) && !isWithin(real, join(root.path, OWN_FOLDER))
     if (!isInside || isWithin(path, real)) return undefined
     const stats = statSync(real, { bigint: true })
-    if (stats.isFile()) return { type: 'file', path: real, stat: statOf(stats) }
-    return stats.isDirectory() ? { type: 'folder', path: real, stat: statOf(stats) } : undefined
+    if (stats.isFile()) return { type: 'file', path: real, stat: localStat(stats) }
+    return stats.isDirectory() ? { type: 'folder', path: real, stat: localStat(stats) } : undefined
   } catch {
     return undefined // it leads nowhere, or in a circle: a link that is not followed
   }

@@ -11,10 +11,10 @@ export function lookAt(path: PathLike): Look | undefined {
 }
 
 export function toLook(stats: BigIntStats): Look {
-  return { type: entryType(stats), ...statOf(stats) }
+  return { type: entryType(stats), ...localStat(stats) }
 }
 
-export function statOf({ dev, ino, birthtimeNs, mtimeNs, ctimeNs, size }: BigIntStats): LocalStat {
+export function localStat({ dev, ino, birthtimeNs, mtimeNs, ctimeNs, size }: BigIntStats): LocalStat {
   return {
     dev: String(dev),
     ino: String(ino),

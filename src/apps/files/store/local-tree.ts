@@ -67,7 +67,7 @@ async function checkFolder(
 async function seeNew(tx: Tx, pair: string, seen: Observation<'new'>, opened: Set<NodeKey>): Promise<number> {
   const there = await localAtName(tx, pair, seen.parentId, seen.name)
   if (there) {
-    await seeChanged(tx, pair, { seen: 'changed', id: there.id, ...statOf(seen) }, opened)
+    await seeChanged(tx, pair, { seen: 'changed', id: there.id, ...rowStat(seen) }, opened)
     return there.id
   }
   const row: LocalRow = {
@@ -88,7 +88,7 @@ async function seeNew(tx: Tx, pair: string, seen: Observation<'new'>, opened: Se
   return seen.id
 }
 
-function statOf({
+function rowStat({
   stat,
   unreadable,
 }: Observation<'new'>): Pick<Observation<'changed'>, 'stat' | 'unreadable'> {

@@ -35,7 +35,7 @@ async function accountView(
   const { listed, stored, gone, skipped, bad, onTheirWay } = status
   const { gmail, leftOut, whole } = status
   const { missing, lost, lostImports, verified } = status
-  const { kept, ...files } = await filesOf(services, row.name)
+  const { kept, ...files } = await archiveFiles(services, row.name)
   return {
     stream: streamOf(row.name),
     phase,
@@ -68,7 +68,7 @@ async function accountView(
 type Files = Pick<MailAccountView, 'files' | 'fileBytes' | 'rawBytes' | 'damagedFiles'> & { kept: number }
 
 /** An archive that cannot be opened is damage that is shown, and no reason to show nothing. */
-async function filesOf({ mail }: MailServices, account: string): Promise<Files> {
+async function archiveFiles({ mail }: MailServices, account: string): Promise<Files> {
   try {
     const { archive } = await mail.accounts.get(account)
     const shards = await archive.shards()

@@ -26,12 +26,12 @@ export function noteMailLook(
 }
 
 /** The archive of a connected account, or 404. */
-export async function archiveOf({ mail }: MailServices, account: string): Promise<OpenedArchive> {
+export async function openArchive({ mail }: MailServices, account: string): Promise<OpenedArchive> {
   const { name, archive } = await mail.accounts.get(account)
   return withLabels(mail.tables, name, archive)
 }
 
-export async function messageOf(
+export async function openMessage(
   services: MailServices,
   user: RequestUser,
   { account, id }: { account: string; id: string },
@@ -45,7 +45,7 @@ export async function readMessage(
   services: MailServices,
   { account, id }: { account: string; id: string },
 ): Promise<{ opened: OpenedArchive; message: StoredMessage }> {
-  const opened = await archiveOf(services, account)
+  const opened = await openArchive(services, account)
   const message = await opened.archive.message(id)
   if (message) return { opened, message }
   throw notFound(`The archive of ${account} has no message ${id}.`, { code: 'message-unknown' })

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { notFound } from '../../../app/problem.ts'
 import { safeFileName } from '../mime/file-name.ts'
 import { framePolicy, plainDocument } from './html.ts'
-import { archiveOf, messageId, messageOf, messageParams, noteMailLook } from './inputs.ts'
+import { messageId, messageParams, noteMailLook, openArchive, openMessage } from './inputs.ts'
 import { messageView } from './message-view.ts'
 import { download, route } from './route.ts'
 import { type MessageView, messageSchema } from './schemas.ts'
@@ -26,7 +26,7 @@ const showMessage = route('GET /api/mail/messages/{account}/{id}', {
   params: messageParams,
   answer: messageSchema,
   handle: async ({ params, user }, services) => {
-    const { opened, message } = await messageOf(services, user, params)
+    const { opened, message } = await openMessage(services, user, params)
     return messageView(opened, message)
   },
 })
@@ -41,7 +41,7 @@ const showThread = route('GET /api/mail/threads/{account}/{id}', {
   answer: z.object({ items: z.array(messageSchema) }),
   handle: async ({ params: { account, id }, signal, user }, services) => {
     await noteMailLook(services, user, { account, what: `read conversation ${id}` })
-    const opened = await archiveOf(services, account)
+    const opened = await openArchive(services, account)
     const messages = await opened.archive.thread(id)
     if (messages.length === 0) {
       throw notFound(`The archive of ${account} has no conversation ${id}.`, { code: 'thread-unknown' })
@@ -71,7 +71,7 @@ const showHtml = download('GET /api/mail/messages/{account}/{id}/html', {
       .describe('Whether images are loaded from the net, which tells their sender that the mail was read'),
   }),
   handle: async ({ params, query, user }, services) => {
-    const { opened, message } = await messageOf(services, user, params)
+    const { opened, message } = await openMessage(services, user, params)
     const images = query.images === 'true'
     const rendered = await services.mail.html.render({ raw: await opened.archive.raw(message.id), images })
     const document =
@@ -99,7 +99,7 @@ const showRaw = download('GET /api/mail/messages/{account}/{id}/raw', {
   summary: 'The bytes of a message, exactly as they came',
   params: messageParams,
   handle: async ({ params, user }, services) => {
-    const { opened, message } = await messageOf(services, user, params)
+    const { opened, message } = await openMessage(services, user, params)
     return {
       bytes: await opened.archive.raw(message.id),
       contentType: 'message/rfc822',
@@ -115,7 +115,7 @@ const showAttachment = download('GET /api/mail/messages/{account}/{id}/attachmen
   contentType: 'application/octet-stream',
   params: messageParams.extend({ index: attachmentIndex }),
   handle: async ({ params, user }, services) => {
-    const { opened, message } = await messageOf(services, user, params)
+    const { opened, message } = await openMessage(services, user, params)
     const { index } = params
     if (!message.attachments.some((one) => one.index === index)) {
       throw notFound(`The message ${message.id} has no attachment ${index}.`, { code: 'attachment-unknown' })

@@ -6,7 +6,7 @@ import { asTidemarkError } from '../../../base/errors.ts'
 import { QUERY_CHARS_MAX } from '../../../search/query/syntax.ts'
 import { type AccountQuery, mergePages, type Unsearched } from '../merged-search.ts'
 import { parseQuery } from '../query/parse.ts'
-import { archiveOf, noteMailLook } from './inputs.ts'
+import { noteMailLook, openArchive } from './inputs.ts'
 import { summaryView } from './message-view.ts'
 import type { MailServices } from './route.ts'
 import { route } from './route.ts'
@@ -75,7 +75,7 @@ async function queriesOf(
   const unsearched: Unsearched[] = []
   for (const name of account === undefined ? services.mail.accounts.names() : [account]) {
     try {
-      asked.push({ opened: await archiveOf(services, name), query: parseQuery(text, { now, me: name }) })
+      asked.push({ opened: await openArchive(services, name), query: parseQuery(text, { now, me: name }) })
     } catch (thrown) {
       if (account !== undefined) throw thrown
       unsearched.push({ account: name, shard: '', reason: asTidemarkError(thrown).message })

@@ -3,7 +3,7 @@
 import { notFound, ProblemError } from '../../../app/problem.ts'
 import type { OpenedArchive } from '../merged-search.ts'
 import type { StoredMessage } from '../message.ts'
-import { archiveOf, readMessage } from './inputs.ts'
+import { openArchive, readMessage } from './inputs.ts'
 import type { MailServices } from './route.ts'
 
 type Wanted = { account: string | undefined; id: string }
@@ -26,7 +26,7 @@ export async function findThread(services: MailServices, { account, id }: Wanted
   const found =
     account === undefined
       ? await inEvery(services, look)
-      : [await look(await archiveOf(services, account))].filter((one) => one !== undefined)
+      : [await look(await openArchive(services, account))].filter((one) => one !== undefined)
   return theOnly(found, { services, id, what: 'conversation' })
 }
 
@@ -47,7 +47,7 @@ async function inEvery<T>(
   const failures: unknown[] = []
   for (const name of services.mail.accounts.names()) {
     try {
-      const one = await look(await archiveOf(services, name))
+      const one = await look(await openArchive(services, name))
       if (one !== undefined) found.push(one)
     } catch (thrown) {
       failures.push(thrown)

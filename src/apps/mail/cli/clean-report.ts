@@ -62,7 +62,7 @@ export async function listCleanUps(
         })
       }
       const report = { run: found, tallies: await journal.tallies(id), troubles: await journal.troubles(id) }
-      if (!output.json) output.line(summaryOf(found))
+      if (!output.json) output.line(runSummary(found))
       printRun(output, report)
     },
     missing: () => printRuns(context, []),
@@ -176,11 +176,11 @@ export function printRun(output: Output, { run, tallies, troubles, details }: Ru
   }
 }
 
-export function summaryOf({ id, account, action, done, doneBytes, refused }: RunRow): string {
+export function runSummary({ id, account, action, done, doneBytes, refused }: RunRow): string {
   return `Run ${id} of ${account}: ${count(done)} ${DONE[action]}, ${formatBytes(doneBytes)}; ${formatCount(refused)} refused.`
 }
 
-export function undoSummaryOf(
+export function undoSummary(
   run: RunRow,
   tallies: readonly Tally[],
   details: readonly UndoDetail[],
@@ -202,7 +202,7 @@ export function undoNotice({ action }: RunRow, { keepDates }: { keepDates?: bool
 }
 
 /** 3 where the archive itself is damaged, or something could not be undone. */
-export function exitCodeOf(tallies: readonly Tally[]): ExitCode {
+export function runExitCode(tallies: readonly Tally[]): ExitCode {
   const isBad = tallies.some(
     (tally) => (tally.class !== null && DAMAGE.includes(tally.class)) || tally.undo === 'failed',
   )
@@ -213,7 +213,7 @@ export function surveyExitCode({ refused }: Survey): ExitCode {
   return DAMAGE.some((what) => refused[what]) ? exitCodes.bad : exitCodes.ok
 }
 
-export function progressOf(run: RunRow): string {
+export function runProgress(run: RunRow): string {
   if (run.undo === 'undoing') return `Run ${run.id}: ${count(run.undone)} undone`
   if (run.state === 'planning') return `Run ${run.id}: planning`
   return `Run ${run.id}: ${formatCount(run.done)} of ${formatCount(run.planned)} done, ${formatCount(run.refused)} refused`

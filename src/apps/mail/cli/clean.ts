@@ -19,15 +19,15 @@ import { type ArchiveAction, INBOX } from '../clean-up/verdict.ts'
 import type { MailRuntime } from '../runtime.ts'
 import type { NewRun, RunRow } from '../store/journal.ts'
 import {
-  exitCodeOf,
   parseRun,
   printRun,
   printSurvey,
-  progressOf,
-  summaryOf,
+  runExitCode,
+  runProgress,
+  runSummary,
   surveyExitCode,
   undoNotice,
-  undoSummaryOf,
+  undoSummary,
 } from './clean-report.ts'
 import { chosen, withMail } from './context.ts'
 
@@ -142,7 +142,7 @@ export async function undoCleanUp(
         if (end.end !== 'done') return unfinished(context, end, `tidemark mail clean-undo ${id}`)
         const details = await (await runs.journal()).undoDetails(id)
         if (!context.output.json)
-          for (const line of undoSummaryOf(end.run, tallies, details)) context.output.line(line)
+          for (const line of undoSummary(end.run, tallies, details)) context.output.line(line)
         else printRun(context.output, { run: end.run, tallies, details })
         if (tallies.some(({ undo }) => undo === 'failed')) {
           context.exitCode = exitCodes.bad
@@ -249,10 +249,10 @@ async function follow(session: Session, started: RunRow, options: CleanOptions):
   if (end.end === 'stopped') await runs.halt(started.id)
   if (end.end !== 'done') return unfinished(context, end, `tidemark mail clean --resume ${started.id}`)
   const tallies = await (await runs.journal()).tallies(started.id)
-  if (!output.json) output.line(summaryOf(end.run))
+  if (!output.json) output.line(runSummary(end.run))
   printRun(output, { run: end.run, tallies })
   if (!output.json && end.run.done > 0) output.line(`Undo it with: tidemark mail clean-undo ${started.id}`)
-  context.exitCode = exitCodeOf(tallies)
+  context.exitCode = runExitCode(tallies)
 }
 
 /** What cannot be taken back is typed out, with its number, after the number is known. */
@@ -306,7 +306,7 @@ function unfinished(
   again: string,
 ): void {
   const { run } = end
-  const about = run.undo === 'undoing' ? `${formatCount(run.undone)} undone` : summaryOf(run)
+  const about = run.undo === 'undoing' ? `${formatCount(run.undone)} undone` : runSummary(run)
   switch (end.end) {
     case 'stopped':
       context.output.note(`Stopped. ${about} Go on with: ${again}`)
@@ -387,7 +387,7 @@ async function startEngine(opened: MailRuntime, account: string): Promise<void> 
 
 function pacedNotes({ output }: CliContext): (run: RunRow) => void {
   const note = output.pacedNotes()
-  return (run) => note(progressOf(run))
+  return (run) => note(runProgress(run))
 }
 
 function pacedLooks({ output }: CliContext): (messages: number) => void {

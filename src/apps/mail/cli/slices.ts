@@ -27,7 +27,12 @@ export async function showSlices(
       const asOf = markS > 0 && asOfMs !== null ? isoTime(asOfMs) : null
       const slices = await readSlices(ledger, stream.id)
       if (output.json)
-        all.push({ account: name, watermark: timeOf(markS), watermarkAsOf: asOf, slices: slices.map(toJson) })
+        all.push({
+          account: name,
+          watermark: positionTime(markS),
+          watermarkAsOf: asOf,
+          slices: slices.map(toJson),
+        })
       else if (options.list) listSlices(output, name, slices)
       else drawSlices(output, { name, slices, markAt: markS, asOf })
     }
@@ -49,7 +54,7 @@ async function readSlices(ledger: Ledger, streamId: number): Promise<SegmentRow[
 type Sign = '#' | '=' | '.' | '!'
 const ORDER: readonly Sign[] = ['#', '!', '=', '.']
 
-export function signOf(slice: Pick<SegmentRow, 'state' | 'listed' | 'bad'>): Sign {
+export function sliceSign(slice: Pick<SegmentRow, 'state' | 'listed' | 'bad'>): Sign {
   if (slice.state === 'settled') return slice.bad > 0 ? '!' : '#'
   return slice.state === 'sealed' || slice.listed > 0 ? '=' : '.'
 }
@@ -61,7 +66,9 @@ export function picture(slices: readonly SegmentRow[], markAt: number, width: nu
     const group = slices.slice(at, at + per)
     if (at > 0 && group[0]!.from_at === markAt) cells.push('|')
     cells.push(
-      group.map(signOf).reduce((worst, sign) => (ORDER.indexOf(sign) > ORDER.indexOf(worst) ? sign : worst)),
+      group
+        .map(sliceSign)
+        .reduce((worst, sign) => (ORDER.indexOf(sign) > ORDER.indexOf(worst) ? sign : worst)),
     )
     if (group.slice(1).some(({ from_at }) => from_at === markAt)) cells.push('|')
   }
@@ -81,9 +88,9 @@ function drawSlices(
   }: { name: string; slices: readonly SegmentRow[]; markAt: number; asOf: string | null },
 ): void {
   const settled = slices.filter(({ state }) => state === 'settled').length
-  const under = slices.filter((slice) => signOf(slice) === '=').length
+  const under = slices.filter((slice) => sliceSign(slice) === '=').length
   output.line(
-    `${name}: ${formatCount(slices.length)} ${plural(slices.length, 'slice')}: ${formatCount(settled)} settled, ${formatCount(under)} under way, ${formatCount(slices.length - settled - under)} waiting; watermark ${timeOf(markAt) ?? 'none yet'}${asOf === null ? '' : `, as of ${asOf}`}`,
+    `${name}: ${formatCount(slices.length)} ${plural(slices.length, 'slice')}: ${formatCount(settled)} settled, ${formatCount(under)} under way, ${formatCount(slices.length - settled - under)} waiting; watermark ${positionTime(markAt) ?? 'none yet'}${asOf === null ? '' : `, as of ${asOf}`}`,
   )
   for (const line of picture(slices, markAt, Math.max(20, Math.min(output.width, 120) - 2)))
     output.line(`  ${line}`)
@@ -93,8 +100,8 @@ function listSlices(output: CliContext['output'], name: string, slices: readonly
   output.listing<SegmentRow>({
     columns: [
       { title: 'account', value: () => name },
-      { title: 'from', value: ({ from_at }) => timeOf(from_at) ?? 'the oldest' },
-      { title: 'to', value: ({ to_at }) => timeOf(to_at) ?? '' },
+      { title: 'from', value: ({ from_at }) => positionTime(from_at) ?? 'the oldest' },
+      { title: 'to', value: ({ to_at }) => positionTime(to_at) ?? '' },
       { title: 'state', value: ({ state }) => state },
       { title: 'listed', value: ({ listed }) => listed, align: 'right' },
       { title: 'stored', value: ({ stored }) => stored, align: 'right' },
@@ -109,10 +116,21 @@ function listSlices(output: CliContext['output'], name: string, slices: readonly
 }
 
 function toJson({ id, from_at, to_at, state, label, listed, stored, gone, skipped, bad }: SegmentRow) {
-  return { id, from: timeOf(from_at), to: timeOf(to_at), state, label, listed, stored, gone, skipped, bad }
+  return {
+    id,
+    from: positionTime(from_at),
+    to: positionTime(to_at),
+    state,
+    label,
+    listed,
+    stored,
+    gone,
+    skipped,
+    bad,
+  }
 }
 
 /** Positions are seconds; 0 is before all mail. */
-function timeOf(position: number): string | null {
+function positionTime(position: number): string | null {
   return position > 0 ? new Date(position * 1000).toISOString().replace('.000Z', 'Z') : null
 }

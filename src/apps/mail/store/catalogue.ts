@@ -89,7 +89,7 @@ export class CatalogueReader {
       const db = this.#current()
       if (!db) return () => keys
       this.#cover(db)
-      const textOf = new Map(keys.map((key) => [keyOf(kind, key), key]))
+      const textOf = new Map(keys.map((key) => [catalogueKey(kind, key), key]))
       const sql = `SELECT k.value AS key, t.shard AS no FROM json_each(?) k CROSS JOIN ${TABLES[kind]} t ON t.key = k.value`
       const rows = db.prepare(sql).all(JSON.stringify([...textOf.keys()]))
       const found = new Map<number, string[]>()
@@ -453,9 +453,9 @@ function keyNoter(db: DatabaseSync, no: number): (keys: Keys) => void {
     db.prepare(`INSERT OR IGNORE INTO ${table}(key, shard) VALUES (?, ?)`),
   )
   return ({ id, threadId, messageId }) => {
-    ids!.run(keyOf('id', id), no)
-    threads!.run(keyOf('thread', threadId), no)
-    messageIds!.run(keyOf('message-id', messageId), no)
+    ids!.run(catalogueKey('id', id), no)
+    threads!.run(catalogueKey('thread', threadId), no)
+    messageIds!.run(catalogueKey('message-id', messageId), no)
   }
 }
 
@@ -495,6 +495,6 @@ function run(db: DatabaseSync, sql: string, ...values: SQLInputValue[]): void {
 }
 
 /** Headers may be of any length, and are in no order: 48 bits of their hash do for a hint. */
-function keyOf(kind: KeyKind, text: string): string | number {
+function catalogueKey(kind: KeyKind, text: string): string | number {
   return kind === 'message-id' ? hash('sha256', text, 'buffer').readUIntBE(0, 6) : text
 }

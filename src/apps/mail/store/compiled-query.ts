@@ -73,7 +73,7 @@ export function compileQuery(query: Query, options: CompileOptions = {}): Compil
   const must = root === true ? [] : typeof root === 'object' && root.is === 'and' ? root.of : [root]
   const { match, rest } = splitMatch(must)
   return {
-    range: rangeOf(query),
+    range: queryRange(query),
     match,
     labels: rest.flatMap((node) => labelOf(node) ?? []),
     isExact: rest.some(isExact),
@@ -279,7 +279,7 @@ function matchIn(match: string, pos: string): Sql {
 }
 
 /** From what must hold in any case; dates within an OR or behind a minus narrow nothing. */
-function rangeOf(query: Query): TimeRange {
+function queryRange(query: Query): TimeRange {
   let fromMs = Number.NEGATIVE_INFINITY
   let toMs = Number.POSITIVE_INFINITY
   for (const part of query.is === 'and' ? query.of : [query]) {
@@ -289,7 +289,7 @@ function rangeOf(query: Query): TimeRange {
         : part.is === 'before'
           ? { fromMs: Number.NEGATIVE_INFINITY, toMs: part.atMs }
           : part.is === 'and'
-            ? rangeOf(part)
+            ? queryRange(part)
             : null
     if (!own) continue
     fromMs = Math.max(fromMs, own.fromMs)

@@ -62,7 +62,7 @@ export function* salvagedMessages(
       const row = rowAt.get(pos) as MessageRow | undefined
       const body = bodyAt.get(pos) as { raw: Uint8Array } | undefined
       if (!row || !body) return null
-      return messageOf(row, rawOf(body.raw, row, contents))
+      return salvagedMessage(row, rawOf(body.raw, row, contents))
     })
   }
 }
@@ -96,7 +96,7 @@ function scanned<Key extends number | Uint8Array>(
   return found
 }
 
-function messageOf(row: MessageRow, raw: Uint8Array): SalvagedMessage | null {
+function salvagedMessage(row: MessageRow, raw: Uint8Array): SalvagedMessage | null {
   const isWhole =
     typeof row.id === 'string' &&
     row.id.length > 0 &&

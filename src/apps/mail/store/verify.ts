@@ -127,7 +127,7 @@ export class ShardVerification {
     for (const row of this.#rows()) {
       const derived = this.#checked(row, page)
       if (derived) words.push({ pos: row.pos, words: derived.words })
-      this.#expectedLabels.set(row.pos, sumOf(textsOf(row.labels)))
+      this.#expectedLabels.set(row.pos, digestSum(textsOf(row.labels)))
       page.messages += 1
       page.bytes += row.bytes
       this.#after = row.pos
@@ -195,7 +195,7 @@ export class ShardVerification {
     const actual: Digests = new Map()
     for (const row of this.#db.prepare('SELECT label, pos FROM message_labels').iterate()) {
       const { label, pos } = row as { label: string; pos: number }
-      actual.set(pos, (actual.get(pos) ?? 0) + sumOf([label]))
+      actual.set(pos, (actual.get(pos) ?? 0) + digestSum([label]))
     }
     return actual
   }
@@ -252,7 +252,7 @@ function isText(packed: Uint8Array | null, text: string): boolean {
 }
 
 /** Of texts in any order. */
-function sumOf(texts: readonly string[]): number {
+function digestSum(texts: readonly string[]): number {
   const one = (text: string): number => createHash('sha256').update(text).digest().readUInt32BE(0)
   return texts.reduce((sum, text) => sum + one(text), 0)
 }

@@ -90,7 +90,7 @@ async function* fileItems({ path, parts, quoting, link }: FilePlace): AsyncGener
       yield* mboxItems(file, { path, quoting, labelNames })
     } else yield await oneMessage(file, path, { labelNames: folderLabel(parts) })
   } catch (thrown) {
-    yield { type: 'damaged', place: path, reason: reasonOf(thrown) }
+    yield { type: 'damaged', place: path, reason: unreadableReason(thrown) }
   } finally {
     await file.close()
   }
@@ -129,7 +129,7 @@ async function* maildirItems({ path, parts }: Place, isNew: boolean): AsyncGener
         try {
           yield await oneMessage(file, place, { labelNames, labelIds })
         } catch (thrown) {
-          yield { type: 'damaged', place, reason: reasonOf(thrown) }
+          yield { type: 'damaged', place, reason: unreadableReason(thrown) }
         } finally {
           await file.close()
         }
@@ -171,6 +171,6 @@ async function* mboxItems(
   }
 }
 
-function reasonOf(thrown: unknown): string {
+function unreadableReason(thrown: unknown): string {
   return thrown instanceof TidemarkError ? thrown.message : unreadable(thrown)
 }

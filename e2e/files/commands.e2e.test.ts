@@ -171,7 +171,7 @@ describe('the document', () => {
 
 test('an upload that was killed goes on where it was', async () => {
   await world.setUp()
-  const bytes = Buffer.alloc(60 * 1024 * 1024, 'tidemark ')
+  const bytes = Buffer.alloc(30 * 1024 * 1024, 'tidemark ')
   writeFileSync(join(world.root(), 'large.bin'), bytes)
   const slow = { do: 'latency' as const, latency: { kind: 'fixed' as const, ms: 500 } }
   world.sim.faults.set({ rules: [{ ...slow, methods: ['graph.session.put'] }] })

@@ -22,8 +22,8 @@ describe('the settings page', () => {
     site = await startSite({
       messages: 0,
       accounts: [
-        { address: ADDRESS, messages: 25 },
-        { address: BOB, messages: 8 },
+        { address: ADDRESS, messages: 25, years: 1 },
+        { address: BOB, messages: 8, years: 1 },
       ],
       settings: {
         TIDEMARK_GMAIL_CLIENT_ID: googleClient.id,

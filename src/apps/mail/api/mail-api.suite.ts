@@ -43,8 +43,8 @@ export async function startMailApi(
     gmail: {
       quota: { unitsPerMinute: null },
       accounts: [
-        { address: ANN, messages: options.messages ?? 0, years: 3 },
-        { address: BOB, messages: 3, years: 3 },
+        { address: ANN, messages: options.messages ?? 0, years: 1 },
+        { address: BOB, messages: 3, years: 1 },
       ],
     },
   })

@@ -1,8 +1,11 @@
 /** The open app, and a runtime that has it at hand. */
 import { type OpenApp, openedApp, type Runtime } from '../../app/runtime.ts'
+import type { MailAccounts } from './account.ts'
 import type { HtmlRenderer } from './api/html-renderer.ts'
 import type { CleanUpRuns } from './clean-up/runs.ts'
-import type { MailAccounts, MailKinds, MailSettings, MailTables } from './index.ts'
+import type { MailKinds } from './jobs.ts'
+import type { MailSettings } from './settings.ts'
+import type { MailTables } from './store/tables.ts'
 
 export type OpenMail = OpenApp & {
   settings: MailSettings

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { gmailSection } from '../../cloud/gmail/settings.ts'
 import { about, bytes, choice, defineSection, type SectionValues, text, whole } from '../../config/section.ts'
 import type { Config } from '../../config/settings.ts'
-import type { MailSettings } from './index.ts'
+import type { Granularity } from './plan.ts'
+import type { ShardPeriod } from './store/contract.ts'
 
 export const mailSection = defineSection('mail', {
   slice: choice(['auto', 'day', 'week', 'month'], 'auto', 'how long a slice of the mailbox is'),
@@ -35,6 +36,24 @@ declare module '../../config/settings.ts' {
   interface Config {
     mail: SectionValues<typeof mailSection>
   }
+}
+
+export type MailSettings = {
+  /** Where archives are: a folder for each account. */
+  folder: string
+  apiUrl: string
+  tokenUrl: string
+  unitsPerMinute: number
+  priceOfGet: number
+  requestsPerSecond: { start: number; max: number }
+  workers: { start: number; max: number }
+  slice: Granularity | 'auto'
+  sliceByLabel: string | undefined
+  batch: number
+  sinceMs: number | undefined
+  shardBy: ShardPeriod
+  shardBytesMax: number
+  metadataBytesMax: number
 }
 
 /** What a command says about one run, over the configuration. */

@@ -16,15 +16,10 @@ import { WantedDocuments } from '../../search/wanted.ts'
 import { type Sim, type SimOptions, startSim } from '../../sim/start.ts'
 import { type MailAccount, type MailAccounts, streamOf } from './account.ts'
 import { mailOffer } from './documents.ts'
-import {
-  jobsOf,
-  type MailKinds,
-  type MailSettings,
-  MailTables,
-  mailBudgets,
-  mailKinds,
-  openMailAccounts,
-} from './index.ts'
+import { jobsOf, type MailKinds, mailKinds } from './jobs.ts'
+import { mailBudgets, openMailAccounts } from './open-accounts.ts'
+import type { MailSettings } from './settings.ts'
+import { MailTables } from './store/tables.ts'
 
 export const ADDRESS = 'ann@example.com'
 /** Every month is listed for itself, and every year is a file. */

@@ -16,7 +16,7 @@ export const filesApp: App<OpenFiles> = {
   },
   open: async (place) => (await import('./open.ts')).openFiles(place),
   settings: async () => (await import('./settings.ts')).sections,
-  look: async (ledger) => (await import('./streams-look.ts')).lookAtFiles(ledger),
+  look: async (ledger) => (await import('./status.ts')).lookAtFiles(ledger),
   server: async () => (await import('./api/module.ts')).filesModule,
   demo: async () => (await import('./demo/demo.ts')).filesDemo,
   noun: filesNoun,

@@ -11,11 +11,11 @@ import { openAccountTokens } from '../../cloud/onedrive/auth.ts'
 import { OneDriveClient, type SpendBytes } from '../../cloud/onedrive/client.ts'
 import type { Pace } from '../../cloud/pace.ts'
 import type { TokenSource } from '../../cloud/token-source.ts'
+import type { BudgetSpec } from '../../engine/index.ts'
 import { BULK_BYTES } from '../../engine/kinds.ts'
 import type { Budget } from '../../engine/limits/budget.ts'
 import type { Limits } from '../../engine/limits/limits.ts'
 import type { Account, Accounts } from '../../ledger/accounts.ts'
-import { fileBudgets } from './budgets.ts'
 import { createFilter } from './filter.ts'
 import {
   ELSEWHERE,
@@ -44,6 +44,28 @@ export type OpenFolderPairsInput = {
   /** Folders of other machines are left to these. */
   machine: string
   limits: () => Limits | undefined
+}
+
+/** Changes, checks and looks run beside the transfers. */
+const WORKERS_BESIDES = 8
+
+/**
+ * What calls to OneDrive may cost. Microsoft publishes no numbers for persons: the start is what other clients ask
+ * without being refused, and from there the controller finds out what it bears.
+ */
+export function fileBudgets(
+  accounts: readonly string[],
+  settings: FilesSettings,
+): Record<string, BudgetSpec> {
+  const { requestsPerSecondStart: start, requestsPerSecondMax: max } = settings
+  const workers = settings.parallelDownloads + settings.parallelUploads + settings.parallelCheckers
+  const spec: BudgetSpec = {
+    rate: start,
+    rateMax: Math.max(start, max),
+    rateMin: Math.min(start, 1),
+    workers: { start: workers + WORKERS_BESIDES, max: workers + WORKERS_BESIDES },
+  }
+  return Object.fromEntries(accounts.map((account) => [requestBudget(account), spec]))
 }
 
 export async function openFolderPairs(input: OpenFolderPairsInput): Promise<FolderPairs> {

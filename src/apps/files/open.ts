@@ -7,7 +7,7 @@ import { openFileSync } from './index.ts'
 import { filesRuntime, type OpenFiles } from './runtime.ts'
 import { filesSettingsOf } from './settings.ts'
 import { filesSources } from './sources.ts'
-import { lookAtFiles } from './streams-look.ts'
+import { lookAtFiles } from './status.ts'
 import { startFolderPairs } from './work.ts'
 
 export async function openFiles(place: AppPlace): Promise<OpenFiles> {

@@ -1,5 +1,7 @@
 /** How a folder stands, from what is stored: the same for the command line, the API and the pages. */
 
+import type { Need } from '../../app/need.ts'
+import type { AppLook } from '../../app/runtime.ts'
 import { formatCount } from '../../base/format.ts'
 import { plural } from '../../base/wording.ts'
 import { type Attendance, readAttendance } from '../../engine/observe/engines.ts'
@@ -9,7 +11,7 @@ import { WAIT_CODES, WAITS, type WaitCode } from './action.ts'
 import { folderPairSettings, streamOf } from './folder-pair.ts'
 import { type Held, heldTotal } from './guard.ts'
 import { LOOK_KIND, SYNC_KIND } from './look.ts'
-import type { FileStore } from './store/file-store.ts'
+import { FileStore } from './store/file-store.ts'
 import type { Reported, Totals } from './store/overview.ts'
 
 export type FileState = 'in step' | 'working' | 'stopped' | 'needs you' | 'paused' | 'not begun'
@@ -179,4 +181,25 @@ function busyCount({ unplanned, inWork, waiting }: FileStatus['open']): number {
 
 function counted(n: number, noun: string): string {
   return `${formatCount(n)} ${plural(n, noun)}`
+}
+
+/** What the ledger alone tells of folders. */
+export async function lookAtFiles(ledger: Ledger): Promise<AppLook> {
+  const store = await FileStore.open(ledger)
+  return {
+    /** The ledger keeps the streams of folders that nobody keeps in step any more: they would be news to nobody. */
+    async shownStreams(rows) {
+      const kept = new Set((await store.folderPairs()).map(({ name }) => streamOf(name)))
+      return rows.filter(({ name }) => kept.has(name))
+    },
+    /** Conflicts and deletions that wait for a person. */
+    async needs() {
+      const needs: Need[] = []
+      for (const { name } of await store.folderPairs()) {
+        const { state, text } = await fileStatus({ store, ledger }, name)
+        if (state === 'needs you') needs.push({ stream: streamOf(name), text })
+      }
+      return needs
+    },
+  }
 }

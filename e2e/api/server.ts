@@ -35,7 +35,7 @@ export const REFUSAL = {
   account: ANN,
   methods: ['messages.get'],
 } satisfies FaultRule
-const YEARS = 1
+const FROM_MS = Date.UTC(2021, 0, 1)
 
 export type ApiServer = {
   world: World
@@ -55,8 +55,8 @@ export type ApiServer = {
 
 export async function startApiServer(options: { messages?: number } = {}): Promise<ApiServer> {
   const accounts = [
-    { address: ANN, messages: options.messages ?? 60, years: YEARS },
-    { address: BOB, messages: 5, years: YEARS },
+    { address: ANN, messages: options.messages ?? 60, fromMs: FROM_MS },
+    { address: BOB, messages: 5, fromMs: FROM_MS },
   ]
   const settings = { TIDEMARK_SERVER_TOKEN: TOKEN }
   const world = await World.start({

@@ -74,8 +74,8 @@ export interface IndexDialect {
   documents(tx: Tx): Promise<number>
   /** The visible documents that have the words. */
   visibleWith(tx: Tx, tree: TextTree, access: Access): Promise<number[]>
-  /** Whether the reader sees a document that has the words. */
-  isVisible(tx: Tx, tree: TextTree, access: Access): Promise<boolean>
+  /** Of these words, those that a document has which the reader sees. */
+  visibleOf(tx: Tx, words: readonly string[], access: Access): Promise<string[]>
   /** Which of these documents have the words. They are known to be visible. */
   having(tx: Tx, leaf: TextLeaf, docIds: readonly number[]): Promise<number[]>
   /** `column IN` a list of numbers, whatever its length. */

@@ -105,7 +105,7 @@ export async function searchIndex(
       await findByMeaning(look, found, { modelId: model, query: meaning.query, chance: meaning.chance })
     }
   }
-  const groups = groupsOf([...found.values()], input, nowMs)
+  const groups = groupsOf([...found.values()], { ...input, isNumber: isNumber(plan), nowMs })
   const page = groups.slice(firstAfter(groups, cursor, input.sort), undefined).slice(0, limitOf(input))
   const last = page.at(-1)
   const isLast = last === undefined || last === groups.at(-1)
@@ -324,15 +324,23 @@ async function findByMeaning(
 
 type Sort = SearchInput['sort']
 
+/** The number of an invoice, the name of a part: it is there or it is not, and what is like it is something else. */
+function isNumber({ leaves }: Plan): boolean {
+  const asked = leaves.filter(({ field }) => field === null)
+  return asked.length > 0 && asked.every(({ typed }) => /\p{Nd}/u.test(typed))
+}
+
+type Ordering = Pick<SearchInput, 'sort' | 'copies' | 'meaning' | 'nowMs'> & { isNumber: boolean }
+
 /** Each group with its lead first, in the order of the leads. */
-function groupsOf(found: Found[], { sort, copies, meaning }: SearchInput, nowMs: number): Ranked[][] {
+function groupsOf(found: Found[], { sort, copies, meaning, nowMs, isNumber }: Ordering): Ranked[][] {
   const chance = meaning && 'chance' in meaning ? meaning.chance : 0
   const bestWords = found.reduce((best, { words }) => Math.max(best, words?.score ?? 0), 0)
   const ranked = found.map((one) => {
     const known = { words: one.words, similarity: one.near?.similarity ?? null, atMs: one.at }
     const parts = rank(known, { bestWords, chance, nowMs })
-    const isWeak =
-      one.words === null && (one.near === null || nearness(one.near.similarity, chance) < STRONG_MIN)
+    const isStrong = one.near !== null && !isNumber && nearness(one.near.similarity, chance) >= STRONG_MIN
+    const isWeak = one.words === null && !isStrong
     return { ...one, parts, total: total(parts), isWeak }
   })
   ranked.sort((a, b) => compare(placeOf(a, sort), placeOf(b, sort)))

@@ -11,6 +11,8 @@ import { fingerprint } from './etag.ts'
 import type { EventHub } from './event-hub.ts'
 
 export const NEWS_MS_MIN = 2_000
+/** Before a look there is a pause of at least so many times as long as the last one took. */
+const REST_FACTOR = 10
 
 export type MemberNewsOptions = {
   hub: EventHub
@@ -26,6 +28,7 @@ type Watched = {
   cancel: CancelTimer | undefined
   isLooking: boolean
   isStale: boolean
+  tookMs: number
 }
 
 export class MemberNews {
@@ -45,6 +48,7 @@ export class MemberNews {
       cancel: undefined,
       isLooking: false,
       isStale: false,
+      tookMs: 0,
     }
     this.#users.set(userId, watched)
     const listener = (): void => tell()
@@ -78,13 +82,16 @@ export class MemberNews {
   #lookSoon(userId: number, watched: Watched): void {
     watched.isStale = true
     if (watched.cancel || watched.isLooking || watched.listeners.size === 0) return
-    watched.cancel = this.#options.clock.timer(NEWS_MS_MIN, () => {
+    const restMs = Math.max(NEWS_MS_MIN, watched.tookMs * REST_FACTOR)
+    watched.cancel = this.#options.clock.timer(restMs, () => {
       watched.cancel = undefined
       void this.#look(userId, watched)
     })
   }
 
   async #look(userId: number, watched: Watched): Promise<void> {
+    const { clock } = this.#options
+    const fromMs = clock.monotonicMs()
     watched.isLooking = true
     watched.isStale = false
     try {
@@ -95,6 +102,7 @@ export class MemberNews {
       // What cannot be looked up is not told; the next event makes for another look.
     } finally {
       watched.isLooking = false
+      watched.tookMs = clock.monotonicMs() - fromMs
     }
     if (watched.isStale) this.#lookSoon(userId, watched)
   }

@@ -14,6 +14,7 @@ import {
   allOf,
   amongVisible,
   type Condition,
+  countSeen,
   type DocumentWords,
   type IndexDialect,
   type Match,
@@ -26,7 +27,7 @@ import {
 import { scoredByName } from '../index/name-score.ts'
 import { type NearCode, nearestByCodes, nearestFirst, type Readable } from '../index/nearest.ts'
 import { codeBytes, packVector, signsOf, similarity } from '../index/vectors.ts'
-import { COLUMN_WEIGHTS, COMMON_DOCUMENTS_MIN, COMMON_SHARE } from '../query/fuse.ts'
+import { COLUMN_WEIGHTS, COMMON_DOCUMENTS_MIN, COMMON_SHARE, wordWeight } from '../query/fuse.ts'
 import { PHRASE_WORDS_MAX, type TextField, type TextLeaf, type TextTree, wordLeaf } from '../query/query.ts'
 import { FrequentWords } from './frequent-words.ts'
 
@@ -351,7 +352,9 @@ async function matches(
   )
   if (leaves.length === 0 || rows.length === 0) return rows
   const telling = await tellingOf(tx, leaves, frequent)
-  return telling.length > 0 ? scored(tx, rows, telling) : scoredByName(tx, postgresDialect, { rows, leaves })
+  return telling.length > 0
+    ? scored(tx, rows, { access, leaves: telling })
+    : scoredByName(tx, postgresDialect, { rows, leaves })
 }
 
 /** Those that tell documents apart: of one that a tenth of all documents have, ranking them says next to nothing. */
@@ -372,27 +375,45 @@ async function tellingOf(
   return telling
 }
 
-async function scored(tx: Tx, rows: Match[], leaves: readonly TextLeaf[]): Promise<Match[]> {
+/** Each word weighed by how rare it is among what the reader sees. */
+async function scored(
+  tx: Tx,
+  rows: Match[],
+  { access, leaves }: Pick<MatchRequest, 'access' | 'leaves'>,
+): Promise<Match[]> {
+  const seen = await countSeen(tx, access)
   const list = postgresDialect.oneOf(
     'w.doc_id',
     rows.map(({ id }) => id),
   )
-  const asked = leaves.map(() => '(?::tsquery)').join(', ')
-  const found = await tx.all<{ id: number; score: number }>(
-    `WITH every AS (SELECT greatest(reltuples, 1) AS n FROM pg_class WHERE oid = 'search_words'::regclass),
-     leaves AS MATERIALIZED (SELECT query, (SELECT count(*) FROM (
-         SELECT 1 FROM search_words o WHERE o.words @@ query LIMIT ${COUNTED_MAX}) AS counted) AS n
-       FROM (VALUES ${asked}) AS asked(query)),
-     ranked AS (SELECT w.doc_id, l.query, l.n, sum(${RANKED}) AS times
-       FROM leaves l JOIN search_words w ON w.words @@ l.query AND ${list.sql}
-       GROUP BY w.doc_id, l.query, l.n)
-     SELECT doc_id AS id, sum(ln(1 + greatest(every.n, ranked.n) / (ranked.n + 0.5)) * times / (times + ${SATURATION})) AS score
-     FROM ranked, every GROUP BY doc_id`,
-    [...leaves.map(queryText), ...list.params],
-  )
-  const scores = new Map(found.map(({ id, score }) => [id, score]))
+  const scores = new Map<number, number>()
+  for (const leaf of leaves) {
+    const found = await tx.all<{ id: number; times: number }>(
+      `SELECT w.doc_id AS id, sum(${RANKED}) AS times FROM search_words w CROSS JOIN (SELECT ?::tsquery AS query) AS l
+       WHERE w.words @@ ?::tsquery AND ${list.sql} GROUP BY w.doc_id`,
+      [queryText(leaf), queryText(leaf), ...list.params],
+    )
+    // Of one word, how rare it is is the same for all.
+    const having = leaves.length === 1 ? found.length : await countVisible(tx, leaf, access)
+    const weight = wordWeight({ seen, having })
+    for (const { id, times } of found) {
+      scores.set(id, (scores.get(id) ?? 0) + (weight * times) / (times + SATURATION))
+    }
+  }
   for (const row of rows) row.score = scores.get(row.id) ?? 0
   return rows
+}
+
+async function countVisible(tx: Tx, leaf: TextLeaf, access: Access): Promise<number> {
+  const { principalIds, nowMs } = access
+  const row = await tx.get<{ n: number }>(
+    `SELECT count(*) AS n FROM (SELECT DISTINCT w.doc_id FROM search_words w
+       JOIN search_access a ON a.doc_id = w.doc_id AND a.principal_id IN (${places(principalIds.length)})
+         AND (a.expires_at IS NULL OR a.expires_at > ?)
+       WHERE w.words @@ ?::tsquery LIMIT ${COUNTED_MAX}) AS counted`,
+    [...principalIds, nowMs, queryText(leaf)],
+  )
+  return row!.n
 }
 
 async function putVectors(tx: Tx, { modelId, contentId, of }: StoredVectors): Promise<void> {

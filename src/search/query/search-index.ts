@@ -17,6 +17,7 @@ import {
   ALWAYS,
   allOf,
   type Condition,
+  countSeen,
   type IndexDialect,
   type Match,
 } from '../index/dialect.ts'
@@ -39,6 +40,7 @@ import {
   rank,
   STRONG_MIN,
   total,
+  wordWeight,
 } from './fuse.ts'
 import { assembleHits } from './hits.ts'
 import { parseSearch } from './parse.ts'
@@ -255,10 +257,12 @@ async function findPartly(look: Look, found: Map<number, Found>): Promise<void> 
   const allowed = among && new Set(among)
   const partly = new Map<number, number>()
   let weightOfAll = 0
-  for (const { leaf, weight } of await weighed(look, leaves)) {
+  const seen = await countSeen(tx, access)
+  for (const leaf of await uncommon(look, leaves)) {
+    const having = await dialect.visibleWith(tx, leaf, access)
+    const weight = wordWeight({ seen, having: having.length })
     weightOfAll += weight
-    for (const id of await dialect.visibleWith(tx, leaf, access))
-      partly.set(id, (partly.get(id) ?? 0) + weight)
+    for (const id of having) partly.set(id, (partly.get(id) ?? 0) + weight)
   }
   const ids = [...partly.keys()].filter(
     (id) => !found.has(id) && partly.get(id)! / weightOfAll >= PARTIAL_COVERAGE && (allowed?.has(id) ?? true),
@@ -274,18 +278,14 @@ async function findPartly(look: Look, found: Map<number, Found>): Promise<void> 
   }
 }
 
-async function weighed(
-  { tx, dialect }: Look,
-  leaves: readonly TextLeaf[],
-): Promise<{ leaf: TextLeaf; weight: number }[]> {
+async function uncommon({ tx, dialect }: Look, leaves: readonly TextLeaf[]): Promise<TextLeaf[]> {
   const everything = await dialect.documents(tx)
-  const weights: { leaf: TextLeaf; weight: number }[] = []
+  if (everything < COMMON_DOCUMENTS_MIN) return [...leaves]
+  const telling: TextLeaf[] = []
   for (const leaf of leaves) {
-    const frequency = await dialect.frequency(tx, leaf)
-    if (everything >= COMMON_DOCUMENTS_MIN && frequency > everything * COMMON_SHARE) continue
-    weights.push({ leaf, weight: Math.log(1 + everything / (frequency + 0.5)) })
+    if ((await dialect.frequency(tx, leaf)) <= everything * COMMON_SHARE) telling.push(leaf)
   }
-  return weights
+  return telling
 }
 
 // --- By meaning -------------------------------------------------------------

@@ -6,6 +6,7 @@ import {
   allOf,
   amongVisible,
   type Condition,
+  countSeen,
   type DocumentWords,
   type IndexDialect,
   type Match,
@@ -20,7 +21,7 @@ import { scoredByName } from '../index/name-score.ts'
 import { type NearCode, nearestByCodes, nearestFirst, type Readable } from '../index/nearest.ts'
 import { PART_CHUNKS } from '../index/tables.ts'
 import { exactBytes, joinBytes, packVector, signsOf, similarity } from '../index/vectors.ts'
-import { COLUMN_WEIGHTS, COMMON_DOCUMENTS_MIN, COMMON_SHARE } from '../query/fuse.ts'
+import { COLUMN_WEIGHTS, COMMON_DOCUMENTS_MIN, COMMON_SHARE, wordWeight } from '../query/fuse.ts'
 import { type TextField, type TextLeaf, type TextTree, wordLeaf } from '../query/query.ts'
 import { WordCounts } from './word-counts.ts'
 
@@ -246,7 +247,9 @@ async function matches(tx: Tx, request: MatchRequest, counts: WordCounts): Promi
     if (leaves.length === 0 || rows.length === 0) return rows
     return scored(tx, rows, { access, leaves }, counts)
   }
-  const { telling, isAll } = await tellingOf(tx, leaves, counts)
+  const telling = await tellingOf(tx, leaves, counts)
+  // How rare the word is, which the score is multiplied with, is the same for all.
+  const isAll = leaves.length === 1 && telling.length === 1
   const all = allOf([await visibleRow(tx, { tree: text, access }, counts), where])
   const rows = await tx.all<Match>(
     `SELECT ${COLUMNS_READ}, ${isAll ? SCORE : '0.0'} AS score FROM search_words
@@ -264,35 +267,44 @@ async function matches(tx: Tx, request: MatchRequest, counts: WordCounts): Promi
  * Those that tell documents apart. A score makes the index go through the whole list of each word once more; for words
  * that a tenth of all documents have, that is most of a search, and says next to nothing.
  */
-async function tellingOf(tx: Tx, leaves: readonly TextLeaf[], counts: WordCounts) {
+async function tellingOf(
+  tx: Tx,
+  leaves: readonly TextLeaf[],
+  counts: WordCounts,
+): Promise<readonly TextLeaf[]> {
   const everything = await counts.documents(tx)
-  if (everything < COMMON_DOCUMENTS_MIN) return { telling: leaves, isAll: true }
+  if (everything < COMMON_DOCUMENTS_MIN) return leaves
   const telling: TextLeaf[] = []
   for (const leaf of leaves) {
     if ((await matchesMax(tx, leaf, counts)) <= everything * COMMON_SHARE) telling.push(leaf)
   }
-  return { telling, isAll: telling.length === leaves.length }
+  return telling
 }
 
+/**
+ * Each word by itself, against the best match of it, and weighed by how rare it is among what the reader sees: the
+ * database's own score of several weighs them by how rare they are among all documents.
+ */
 async function scored(
   tx: Tx,
   rows: Match[],
   { access, leaves }: Pick<MatchRequest, 'access' | 'leaves'>,
   counts: WordCounts,
 ): Promise<Match[]> {
-  const tree = anyOf(leaves)
-  const may = await visibleRow(tx, { tree, access }, counts)
-  const found = await tx.all<{ id: number; score: number }>(
-    `SELECT rowid AS id, ${SCORE} AS score FROM search_words WHERE search_words MATCH ? AND ${may.sql}`,
-    [matchText(tree), ...may.params],
-  )
-  const scores = new Map(found.map(({ id, score }) => [id, score]))
+  const seen = await countSeen(tx, access)
+  const scores = new Map<number, number>()
+  for (const tree of leaves) {
+    const may = await visibleRow(tx, { tree, access }, counts)
+    const found = await tx.all<{ id: number; score: number }>(
+      `SELECT rowid AS id, ${SCORE} AS score FROM search_words WHERE search_words MATCH ? AND ${may.sql}`,
+      [matchText(tree), ...may.params],
+    )
+    const best = found.reduce((most, { score }) => Math.max(most, score), Number.MIN_VALUE)
+    const weight = wordWeight({ seen, having: found.length })
+    for (const { id, score } of found) scores.set(id, (scores.get(id) ?? 0) + (weight * score) / best)
+  }
   for (const row of rows) row.score = scores.get(row.id) ?? 0
   return rows
-}
-
-function anyOf(leaves: readonly TextLeaf[]): TextTree {
-  return leaves.length === 1 ? leaves[0]! : { is: 'or', of: leaves }
 }
 
 // --- By meaning -------------------------------------------------------------

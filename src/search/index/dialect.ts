@@ -103,10 +103,10 @@ export function amongVisible({ principalIds, nowMs }: Access): Condition {
 /** More than these weigh as much. */
 const SEEN_COUNTED_MAX = 10_000
 
-/** Of how many documents the reader sees some, for `wordWeight`. */
+/** How many documents the reader sees, for `wordWeight`. */
 export async function countSeen(tx: Tx, { principalIds, nowMs }: Access): Promise<number> {
   const row = await tx.get<{ n: number }>(
-    `SELECT count(*) AS n FROM (SELECT 1 FROM search_access a WHERE a.principal_id IN (${places(principalIds.length)})
+    `SELECT count(*) AS n FROM (SELECT DISTINCT a.doc_id FROM search_access a WHERE a.principal_id IN (${places(principalIds.length)})
      AND (a.expires_at IS NULL OR a.expires_at > ?) LIMIT ${SEEN_COUNTED_MAX}) AS seen`,
     [...principalIds, nowMs],
   )

@@ -45,12 +45,13 @@ const NAMES: Record<Exclude<TextField, 'title'>, string> = { owner: 'o:', from: 
 /** What is kept from one search to the next by whoever reads one database only. */
 type ReaderMemory = { codes: CodeCache; frequent: FrequentWords }
 
-export function newPostgresDialect(): IndexDialect {
+/** `comparedMax`: for tests. */
+export function newPostgresDialect({ comparedMax = COMPARED_CONTENTS_MAX } = {}): IndexDialect {
   const memory: ReaderMemory = { codes: new CodeCache(readCodes), frequent: new FrequentWords() }
   return {
     ...postgresDialect,
     matches: (tx, request) => matches(tx, request, memory.frequent),
-    nearest: (tx, request) => nearest(tx, request, memory.codes),
+    nearest: (tx, request) => nearest(tx, request, { cache: memory.codes, comparedMax }),
     frequency: (tx, leaf) => frequency(tx, leaf, memory.frequent),
     documents: (tx) => memory.frequent.documents(tx),
   }
@@ -77,7 +78,8 @@ export const postgresDialect: IndexDialect = {
 
   hasWords,
   matches: (tx, request) => matches(tx, request, new FrequentWords()),
-  nearest: (tx, request) => nearest(tx, request, new CodeCache(readCodes)),
+  nearest: (tx, request) =>
+    nearest(tx, request, { cache: new CodeCache(readCodes), comparedMax: COMPARED_CONTENTS_MAX }),
   frequency: (tx, leaf) => frequency(tx, leaf, new FrequentWords()),
   documents: (tx) => new FrequentWords().documents(tx),
 
@@ -441,10 +443,14 @@ async function putVectors(tx: Tx, { modelId, contentId, of }: StoredVectors): Pr
 const COMPARED_CONTENTS_MAX = 20_000
 
 /** Access first: only codes of what may be seen are compared. */
-async function nearest(tx: Tx, request: NearestRequest, cache: CodeCache): Promise<NearChunk[]> {
-  const found = await readable(tx, request)
+async function nearest(
+  tx: Tx,
+  request: NearestRequest,
+  { cache, comparedMax }: { cache: CodeCache; comparedMax: number },
+): Promise<NearChunk[]> {
+  const found = await readable(tx, request, comparedMax)
   const { few, docIds } =
-    found.contents.length > COMPARED_CONTENTS_MAX
+    found.contents.length > comparedMax
       ? await nearestByServer(tx, request)
       : await nearestByCodes(tx, request, { readable: found, cache })
   const near = await rescore(tx, request, few)
@@ -471,12 +477,12 @@ function readableCondition({ access, where, among }: NearestRequest): Condition 
 }
 
 /** No more than tell that there are too many to be compared here. */
-async function readable(tx: Tx, request: NearestRequest): Promise<Readable> {
+async function readable(tx: Tx, request: NearestRequest, comparedMax: number): Promise<Readable> {
   const all = readableCondition(request)
   const row = await tx.get<{ docs: string; contents: string }>(
     `SELECT coalesce(json_agg(id), '[]')::text AS docs, coalesce(json_agg(content_id), '[]')::text AS contents
      FROM (SELECT d.id, d.content_id FROM search_documents d WHERE ${all.sql}
-       LIMIT ${COMPARED_CONTENTS_MAX + 1}) AS readable`,
+       LIMIT ${comparedMax + 1}) AS readable`,
     all.params,
   )
   return { docs: JSON.parse(row!.docs) as number[], contents: JSON.parse(row!.contents) as number[] }

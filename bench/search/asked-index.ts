@@ -14,6 +14,8 @@ export type Asked = {
   embedMs: number[]
   /** The highest resident size of this process; the model has another. */
   peakMb: number
+  /** At the end, without pages of files: those of a database are given back when others need the memory. */
+  ownMb: number
 }
 
 /** Rare words, words that most documents have, several, phrases, filters, and a whole question. */
@@ -83,7 +85,12 @@ export async function ask({ url, visible, rounds }: AskOrder): Promise<Asked> {
       }
       asked.push({ visible: one, ms, processorMs, hits })
     }
-    return { visible: asked, embedMs: embedMs.slice(QUERIES.length), peakMb: peakMb() }
+    return {
+      visible: asked,
+      embedMs: embedMs.slice(QUERIES.length),
+      peakMb: statusMb('VmHWM'),
+      ownMb: statusMb('RssAnon'),
+    }
   } finally {
     await search.close()
     await builtin.close()
@@ -91,7 +98,7 @@ export async function ask({ url, visible, rounds }: AskOrder): Promise<Asked> {
   }
 }
 
-function peakMb(): number {
-  const kb = /VmHWM:\s+(\d+) kB/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]
+function statusMb(field: 'VmHWM' | 'RssAnon'): number {
+  const kb = new RegExp(`${field}:\\s+(\\d+) kB`).exec(readFileSync('/proc/self/status', 'utf8'))?.[1]
   return Number(kb) / 1024
 }

@@ -2,15 +2,12 @@
  * An index of any size, filled by the index's own writer: documents of words with the frequencies of a language, and
  * vectors at random instead of embedded ones. What is visible to a reader is spread over all of it.
  */
-import { copyFileSync, existsSync, renameSync } from 'node:fs'
-import { join } from 'node:path'
 import { seededRandom } from '../../src/base/random.ts'
 import type { Tx } from '../../src/ledger/contract.ts'
 import { openLedger } from '../../src/ledger/open.ts'
-import type { NewDocument } from '../../src/search/contract.ts'
+import type { Content, NewDocument } from '../../src/search/contract.ts'
 import { BUILTIN_MODEL } from '../../src/search/embed/builtin-model.ts'
 import { openSearch } from '../../src/search/search.ts'
-import { benchFolder } from '../machine.ts'
 
 export const CHUNKS_OF_DOCUMENT = 10
 const CHUNK_WORDS = 40
@@ -20,8 +17,18 @@ const TYPES = ['document', 'pdf', 'mail', 'sheet'] as const
 const DAY_MS = 86_400_000
 const FIRST_MS = Date.UTC(2022, 0, 1)
 
-export type FillOrder = { do: 'fill'; url: string; chunks: number; visible: readonly number[] }
-export type Filled = { seconds: number }
+/** Raised when what is filled changes. */
+export const FILLED_VERSION = 2
+
+export type FillOrder = {
+  do: 'fill'
+  url: string
+  chunks: number
+  visible: readonly number[]
+  /** After so long it is left as it is; the next order goes on there. */
+  msMax: number
+}
+export type Filled = { seconds: number; chunks: number; isWhole: boolean }
 
 export function readerOf(visible: number): string {
   return `bench:sees-${visible}`
@@ -32,98 +39,89 @@ export function word(rank: number): string {
   return `w${rank}`
 }
 
-/** Raised when what is filled changes. */
-const FILLED_VERSION = 1
-/** Filling a million chunks takes minutes, and gives the same each time: large indexes are kept for the next run. */
-const KEPT_CHUNKS_MIN = 100_000
-
-export async function fill(order: FillOrder): Promise<Filled> {
+/** Each document is drawn from its own number, so that a fill that was left goes on as if it had not been. */
+export async function fill({ url, chunks, visible, msMax }: FillOrder): Promise<Filled> {
   const from = performance.now()
-  const { url, chunks, visible } = order
-  if (!url.startsWith('sqlite:') || chunks < KEPT_CHUNKS_MIN) await fillAnew(order)
-  else {
-    const file = url.slice('sqlite:'.length)
-    const name = `tidemark-bench-kept-search-${FILLED_VERSION}-${chunks}-${visible.join('-')}.db`
-    const kept = join(benchFolder(), name)
-    if (existsSync(kept)) copyFileSync(kept, file)
-    else {
-      await fillAnew(order)
-      copyFileSync(file, `${kept}.part`)
-      renameSync(`${kept}.part`, kept)
-    }
-  }
-  return { seconds: (performance.now() - from) / 1000 }
-}
-
-async function fillAnew({ url, chunks, visible }: FillOrder): Promise<void> {
-  const random = seededRandom(7)
   const ledger = await openLedger(url, { synchronous: 'NORMAL' })
   const search = openSearch({ ledger })
   await search.prepare()
   const documents = chunks / CHUNKS_OF_DOCUMENT
+  let filled = await search.countRange({ source: SOURCE, prefix: REF_PREFIX })
   const written = ledger.dialect === 'postgres' ? Math.min(documents, WRITTEN_BEFORE_COPYING) : documents
-  for (let first = 0; first < written; first += DOCUMENTS_OF_TRANSACTION) {
-    const last = Math.min(written, first + DOCUMENTS_OF_TRANSACTION)
-    const batch = Array.from({ length: last - first }, (_, at) => documentOf(first + at, random))
+  while (filled < written && performance.now() - from < msMax) {
+    const batch = Array.from({ length: Math.min(DOCUMENTS_OF_TRANSACTION, written - filled) }, (_, at) =>
+      documentOf(filled + at),
+    )
     await ledger.transaction(async (tx) => {
-      for (const document of batch) {
-        await search.publish(tx, document)
-        await search.grant(tx, document, EVERYTHING, GRANT)
+      const options = { principal: EVERYTHING, grant: GRANT, isEmbedded: true }
+      await search.append(
+        tx,
+        batch.map(({ document }) => document),
+        options,
+      )
+      for (const { document, vectors } of batch) {
+        const row = await tx.get<{ content_id: number }>(
+          `SELECT content_id FROM search_documents WHERE source = ? AND ref = ?`,
+          [SOURCE, document.ref],
+        )
+        await search.addVectors(tx, row!.content_id, vectors)
       }
     })
+    filled += batch.length
   }
-  await ledger.transaction(async (tx) => {
-    for (let copies = 1; copies * written < documents; copies++) await copyRows(tx, copies * written)
-    for (const one of visible) await grantSome(tx, readerOf(one), documents / (one / CHUNKS_OF_DOCUMENT))
-  })
+  for (; filled >= written && filled < documents; filled += written) {
+    await ledger.transaction((tx) => copyRows(tx, { written, offset: filled }))
+  }
+  const isWhole = filled >= documents
+  if (isWhole) {
+    await ledger.transaction(async (tx) => {
+      for (const one of visible) await grantSome(tx, readerOf(one), documents / (one / CHUNKS_OF_DOCUMENT))
+    })
+  }
   await ledger.close()
+  return { seconds: (performance.now() - from) / 1000, chunks: filled * CHUNKS_OF_DOCUMENT, isWhole }
 }
 
+const SOURCE = 'bench'
+const REF_PREFIX = 'd'
 const EVERYTHING = 'bench:sees-everything'
-/** On PostgreSQL a document takes some forty statements, each a way to the server and back. */
-const WRITTEN_BEFORE_COPYING = 500
+/** On PostgreSQL a document takes some statements, each a way to the server and back. */
+const WRITTEN_BEFORE_COPYING = 1_000
 
 /** All rows of the first documents once more, with other numbers. */
-async function copyRows(tx: Tx, offset: number): Promise<void> {
-  const first = `<= ${WRITTEN_BEFORE_COPYING}`
-  const copied: Record<string, { key: string; columns: string; moved: string }> = {
+async function copyRows(tx: Tx, { written, offset }: { written: number; offset: number }): Promise<void> {
+  const document = `content_id + ${offset}, type, at, title, owner, folders, people, mime_type, url, created_at, modified_at,
+    size, version`
+  const copied: Record<string, { key: string; columns: string; moved?: string }> = {
     search_documents: {
       key: 'id',
-      columns: `source, ref, content_id, type, at, title, owner, folders, people, mime_type, url, created_at,
-        modified_at, size, version`,
-      moved: `source, (ref::bigint + ${offset})::text, content_id + ${offset}, type, at, title, owner, folders,
-        people, mime_type, url, created_at, modified_at, size, version`,
+      columns: `source, ref, ${document.replace(` + ${offset}`, '')}`,
+      moved: `source, '${REF_PREFIX}' || substr(ref, 2)::bigint + ${offset}, ${document}`,
     },
     search_contents: {
       key: 'id',
       columns: 'key, title, chunk_count, is_truncated',
       moved: `key || '-' || ${offset}, title, chunk_count, is_truncated`,
     },
-    search_chunks: ofContent('n, text, headings, place'),
-    search_vectors: ofContent('model_id, n, exact'),
-    search_codes: ofContent('model_id, n, code'),
-    search_embedded: ofContent('model_id'),
-    search_words: ofDocument('part, words'),
-    search_folders: ofDocument('name'),
-    search_access: ofDocument('principal_id, expires_at, generation, kind, via'),
+    search_chunks: { key: 'content_id', columns: 'n, text, headings, place' },
+    search_vectors: { key: 'content_id', columns: 'model_id, n, exact' },
+    search_codes: { key: 'content_id', columns: 'model_id, n, code' },
+    search_embedded: { key: 'content_id', columns: 'model_id' },
+    search_words: { key: 'doc_id', columns: 'part, words' },
+    search_folders: { key: 'doc_id', columns: 'name' },
+    search_access: { key: 'doc_id', columns: 'principal_id, expires_at, generation, kind, via' },
   }
-  for (const [table, { key, columns, moved }] of Object.entries(copied)) {
+  for (const [table, { key, columns, moved = columns }] of Object.entries(copied)) {
     await tx.run(
-      `INSERT INTO ${table}(${key}, ${columns}) SELECT ${key} + ${offset}, ${moved} FROM ${table} WHERE ${key} ${first}`,
+      `INSERT INTO ${table}(${key}, ${columns})
+       SELECT ${key} + ${offset}, ${moved} FROM ${table} WHERE ${key} <= ${written}`,
     )
   }
 }
 
-function ofContent(columns: string) {
-  return { key: 'content_id', columns, moved: columns }
-}
-
-function ofDocument(columns: string) {
-  return { key: 'doc_id', columns, moved: columns }
-}
-
-/** Every so many documents. */
+/** Every so many documents, where that is not so already. */
 async function grantSome(tx: Tx, principal: string, step: number): Promise<void> {
+  if (await tx.get(`SELECT 1 AS known FROM search_principals WHERE name = ?`, [principal])) return
   const row = await tx.get<{ id: number }>(`INSERT INTO search_principals(name) VALUES (?) RETURNING id`, [
     principal,
   ])
@@ -136,16 +134,20 @@ async function grantSome(tx: Tx, principal: string, step: number): Promise<void>
 
 const GRANT = { kind: 'reader', via: 'a member of the bench', generation: 1, expiresAtMs: null } as const
 
-function documentOf(number: number, random: () => number): NewDocument {
+function documentOf(number: number): {
+  document: NewDocument
+  vectors: NonNullable<Content['vectors']>
+} {
+  const random = seededRandom(number)
   const chunks = Array.from({ length: CHUNKS_OF_DOCUMENT }, (_, n) => ({
     n,
     text: wordsOf(CHUNK_WORDS, random),
     headings: [],
     place: { kind: 'none' as const },
   }))
-  return {
-    source: 'bench',
-    ref: String(number),
+  const document: NewDocument = {
+    source: SOURCE,
+    ref: `${REF_PREFIX}${number}`,
     title: wordsOf(5, random),
     type: TYPES[number % TYPES.length]!,
     mimeType: 'text/plain',
@@ -157,13 +159,9 @@ function documentOf(number: number, random: () => number): NewDocument {
     modifiedAtMs: FIRST_MS + (number % 1_400) * DAY_MS,
     sizeBytes: 4_000,
     version: '1',
-    content: {
-      key: `bench-${number}`,
-      chunks,
-      isTruncated: false,
-      vectors: { model: BUILTIN_MODEL.id, of: chunks.map(() => randomVector(random)) },
-    },
+    content: { key: `bench-${number}`, chunks, isTruncated: false },
   }
+  return { document, vectors: { model: BUILTIN_MODEL.id, of: chunks.map(() => randomVector(random)) } }
 }
 
 /** By Zipf's law: the n-th word comes about 1/n as often as the first. */

@@ -4,7 +4,7 @@ import { parseSearch } from '../../src/search/query/parse.ts'
 import { GROUPS, readEvaluation } from './evaluation.ts'
 import { indexingLines, qualityLines } from './explanation.ts'
 import { EMBEDDED } from './indexing-case.ts'
-import { type Outcome, qualityRows } from './quality-case.ts'
+import { halfLines, halfOf, type Outcome, qualityRows } from './quality-case.ts'
 import { queryRows } from './query-case.ts'
 
 describe('the evaluation set', () => {
@@ -74,9 +74,24 @@ describe('the numbers of the search bench', () => {
     assert.match(qualityLines(rows)[0]!, /missed/)
   })
 
+  test('a query is in the same half whatever others there are, and both halves have many', () => {
+    const { queries } = readEvaluation()
+    const second = queries.filter(({ text }) => halfOf(text) === 1).length
+    assert.ok(second > queries.length / 3 && second < (queries.length * 2) / 3)
+    assert.equal(halfOf('remote access over VPN'), halfOf('remote access over VPN'))
+    const row = (subject: string, value: number) => ({
+      case: 'quality: lexical, MRR',
+      subject,
+      value,
+      unit: 'share',
+    })
+    const rows = [row('words alone', 0.9), row('meaning alone', 0.5), row('tidemark', 0.8)]
+    assert.deepEqual(halfLines(rows, 0), ['half 1, lexical, MRR: 0.8 (words 0.9, meaning 0.5): not the best'])
+  })
+
   test('searches are summed up by what the reader sees', () => {
     const visible = [{ visible: 1_000, ms: [5, 1, 2, 3, 4], processorMs: [1, 2, 2, 2, 9], hits: 9 }]
-    const rows = queryRows('sqlite', 10_000, { visible, embedMs: [2, 1, 3], peakMb: 80 })
+    const rows = queryRows('sqlite', 10_000, { visible, embedMs: [2, 1, 3], peakMb: 80, ownMb: 50 })
     assert.deepEqual(
       rows.map(({ case: name, value }) => [name, value]),
       [
@@ -86,6 +101,7 @@ describe('the numbers of the search bench', () => {
         ['query: sqlite, 10,000 chunks, 1,000 visible, processor p95', 9],
         ['query: sqlite, 10,000 chunks, embedding the query, p50', 2],
         ['memory: sqlite, 10,000 chunks, searching', 80],
+        ['memory: sqlite, 10,000 chunks, without pages of files', 50],
       ],
     )
   })

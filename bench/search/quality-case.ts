@@ -2,6 +2,7 @@
  * What is found of the evaluation set: by words alone, by meaning alone, and by both. Through the index itself, with the
  * embedder that comes with the package, in a database of its own.
  */
+import { createHash } from 'node:crypto'
 import { systemClock } from '../../src/base/clock.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
 import { openLedger } from '../../src/ledger/open.ts'
@@ -50,12 +51,22 @@ export async function runQuality(session: Session): Promise<Row[]> {
     session.say(`${QUALITY}: ${set.documents.length} documents are embedded`)
     const search = await fillIndex(ledger, embedder, set)
     const rows: Row[] = []
+    const halves: [Row[], Row[]] = [[], []]
     for (const mode of MODES) {
       const outcomes = await askAll(search, set, mode)
       rows.push(...qualityRows(mode, outcomes))
+      for (const half of [0, 1] as const) {
+        halves[half].push(
+          ...qualityRows(
+            mode,
+            outcomes.filter(({ text }) => halfOf(text) === half),
+          ),
+        )
+      }
       if (mode === 'hybrid') session.notes.push(...missed(outcomes))
     }
     await search.close()
+    session.notes.push(...halves.flatMap((of, half) => halfLines(of, half)))
     return rows
   } finally {
     await ledger.close()
@@ -160,6 +171,23 @@ export function qualityRows(mode: Mode, outcomes: readonly Outcome[]): Row[] {
       ),
     ]
   })
+}
+
+/** By the text of a query, so that adding others moves none: what holds in one half only was chosen by chance. */
+export function halfOf(text: string): 0 | 1 {
+  return (createHash('sha256').update(text).digest()[0]! & 1) as 0 | 1
+}
+
+/** Of one half of the queries, each number of both together beside those of words and of meaning alone. */
+export function halfLines(rows: readonly Row[], half: number): string[] {
+  return rows
+    .filter(({ subject, case: name }) => subject === 'tidemark' && /recall|MRR|nothing called/.test(name))
+    .map(({ case: name, value }) => {
+      const of = (subject: string) => rows.find((one) => one.case === name && one.subject === subject)!.value
+      const [words, meaning] = [of('words alone'), of('meaning alone')]
+      const is = value >= Math.max(words, meaning) ? 'best or equal' : 'not the best'
+      return `half ${half + 1}, ${name.slice(QUALITY.length + 2)}: ${value} (words ${words}, meaning ${meaning}): ${is}`
+    })
 }
 
 /** For whoever wants to do better. */

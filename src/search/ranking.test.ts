@@ -63,4 +63,19 @@ onEachDatabase('the rank of what is found', (withIndex) => {
     },
     new WordEmbedder({ beginning: 'alpha' }),
   )
+
+  withIndex(
+    'a number that nothing has is not answered by what is like it',
+    async (index) => {
+      await index.put({ ref: 'other', text: 'invoice 4711', to_: [ANN] })
+      const { hits, answered } = await index.ask('inv-2025-0199', { mode: 'auto' })
+      assert.deepEqual(
+        hits.map(({ ref, why }) => [ref, why.meaning?.isWeak]),
+        [['other', true]],
+      )
+      assert.equal(answered, false)
+      assert.equal((await index.ask('4711')).answered, true)
+    },
+    new WordEmbedder({ inv: 'invoice', '2025': '4711', '0199': '4711' }),
+  )
 })

@@ -23,8 +23,7 @@ export type ModelDocument = {
 
 export type ModelFilters = { type?: string; folder?: string; owner?: string; year?: string }
 
-/** `lastId`: of documents, by which words are weighed. */
-type Asked = { principals: readonly string[]; nowMs: number; filters: ModelFilters; lastId: number }
+type Asked = { principals: readonly string[]; nowMs: number; filters: ModelFilters }
 
 export class SearchModel {
   readonly documents: ModelDocument[]
@@ -44,7 +43,8 @@ export class SearchModel {
 
   /** By words: all of them or, with few documents that have all, most of them. */
   byWords(query: Query, asked: Asked): ModelDocument[] {
-    const candidates = this.visible(asked).filter((document) => passes(document, asked.filters))
+    const visible = this.visible(asked)
+    const candidates = visible.filter((document) => passes(document, asked.filters))
     const all = candidates.filter((document) => holds(query, document))
     const plan = planOf(query)
     const required = query.is === 'and' ? query.of : [query]
@@ -54,7 +54,7 @@ export class SearchModel {
     if (all.length >= FEW_DOCUMENTS || bare.length < 2) return all
     const near = candidates.filter((document) => holds(plan.near, document))
     const weights = bare.map((leaf) =>
-      Math.log(1 + asked.lastId / (this.documents.filter((document) => holds(leaf, document)).length + 0.5)),
+      Math.log(1 + visible.length / (visible.filter((document) => holds(leaf, document)).length + 0.5)),
     )
     const weightOfAll = weights.reduce((sum, weight) => sum + weight, 0)
     const partly = near.filter((document) => {

@@ -256,6 +256,30 @@ onEachDatabase('the index', (withIndex) => {
     assert.equal((await index.ask('quarterly')).didYouMean, null)
   })
 
+  withIndex('a word in documents of others changes nothing about one’s own hits', async (index) => {
+    await index.put({ ref: 'a', text: 'alpha alpha alpha secret one', to_: [ANN] })
+    await index.put({ ref: 'b', text: 'alpha secret secret secret two', to_: [ANN] })
+    await index.put({ ref: 'c', text: 'alpha three four five six', to_: [ANN] })
+    const hide = async (text: string): Promise<void> => {
+      for (let n = 0; n < 12; n++) await index.put({ ref: `hidden${n}`, text, to_: [BOB] })
+    }
+    const told = async () => {
+      const answers = []
+      for (const query of ['alpha secret', 'secret OR alpha', 'alpha secret one zeta', 'three four zeta'])
+        answers.push(await index.ask(query))
+      return answers.map(({ hits, total }) => [total, hits.map(({ ref, why }) => [ref, why.words?.score])])
+    }
+    await hide('other words that are long')
+    const before = await told()
+    assert.deepEqual(
+      before.map(([total]) => total),
+      [2, 3, 1, 1],
+    )
+    // As many words as before: how long documents are on average stays the same.
+    await hide('secret zeta four secret long')
+    assert.deepEqual(await told(), before)
+  })
+
   withIndex('a filter that is none is refused', async (index) => {
     await index.put({ ref: 'a', text: 'words', to_: [ANN] })
     for (const name of ['constructor', 'id = 1 OR d.id'])

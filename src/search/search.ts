@@ -21,7 +21,7 @@ import type { Embedder } from './embed/embedder.ts'
 import type { IndexDialect } from './index/dialect.ts'
 import { SEARCH_APP, searchTables } from './index/tables.ts'
 import { Writer } from './index/writer.ts'
-import { postgresDialect } from './postgres/dialect.ts'
+import { newPostgresDialect } from './postgres/dialect.ts'
 import { withinTime } from './postgres/time-limit.ts'
 import { parseSearch } from './query/parse.ts'
 import { planOf } from './query/plan.ts'
@@ -74,7 +74,7 @@ class OpenSearch extends Writer implements Search {
   #threads: ReaderThreads | undefined
 
   constructor({ ledger, embedder, questionMsMax = QUESTION_MS_MAX }: SearchOptions) {
-    const dialect = ledger.dialect === 'sqlite' ? sqliteDialect : postgresDialect
+    const dialect = ledger.dialect === 'sqlite' ? sqliteDialect : newPostgresDialect()
     super({
       dialect,
       prepare: () => this.#prepare(),

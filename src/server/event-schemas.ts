@@ -70,8 +70,13 @@ const skipped = z
   .record(z.string(), z.number().int().min(1))
   .describe('How many events of each type were left out within the last second, since there were too many')
 
+const news = z
+  .object({})
+  .describe('To members: something of theirs has changed; ask for what is shown. Admins are told what it was')
+
 export const eventSchemas = {
   hello,
+  news,
   job,
   mark,
   bad,

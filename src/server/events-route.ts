@@ -1,6 +1,7 @@
 /**
  * GET /api/events: live events as server-sent events. The first is always `hello` with `resumed`: true when all that
- * came after `Last-Event-ID` follows, false when the page must load everything anew (or is new itself).
+ * came after `Last-Event-ID` follows, false when the page must load everything anew (or is new itself). Members are told
+ * nothing but `news`: see member-news.ts.
  */
 import type { Context } from 'hono'
 import { ProblemError } from '../app/problem.ts'
@@ -8,10 +9,13 @@ import type { Clock } from '../base/clock.ts'
 import type { App, AppEnv } from './app-env.ts'
 import { EventClient } from './event-client.ts'
 import { type EventHub, eventIdOf } from './event-hub.ts'
+import type { MemberNews } from './member-news.ts'
 import type { Identity } from './security.ts'
 
 export const EVENTS_PATH = '/api/events'
 export const CLIENTS_MAX = 200
+/** Of one member, so that none takes the places of all. */
+export const MEMBER_CLIENTS_MAX = 20
 export const PING_MS = 15_000
 /** How long a browser waits before it connects again. */
 const RETRY_MS = 2_000
@@ -34,13 +38,15 @@ export type EventsRouteOptions = {
   hub: EventHub
   clock: Clock
   clientsMax?: number
+  /** What members are told; nothing where it is left out. */
+  news?: Pick<MemberNews, 'watch'>
   /** Whether whoever listens may still do so: asked when users change here, and with every ping. */
   users?: { holds: (identity: Identity) => Promise<boolean>; onChange: (fn: () => void) => () => void }
 }
 
 export function addEventsRoute(
   app: App,
-  { hub, clock, users, clientsMax = CLIENTS_MAX }: EventsRouteOptions,
+  { hub, clock, news, users, clientsMax = CLIENTS_MAX }: EventsRouteOptions,
 ): EventsRoute {
   const clients = new Map<EventClient, Identity | undefined>()
   let closed = false
@@ -65,7 +71,11 @@ export function addEventsRoute(
     // hono answers HEAD with what GET gives, and nobody would ever read that.
     if (c.req.raw.method === 'HEAD') return new Response(null, { headers: HEADERS })
     if (closed || clients.size >= clientsMax) throw full(clientsMax)
-    const client = open(c, { hub, clock, clients })
+    const user = c.get('identity')?.user
+    const isMember = user !== undefined && user.role !== 'admin'
+    const own = isMember ? [...clients.values()].filter((one) => one?.user.id === user.id).length : 0
+    if (own >= MEMBER_CLIENTS_MAX) throw full(MEMBER_CLIENTS_MAX)
+    const client = open(c, { hub, clock, clients, news, memberId: isMember ? user.id : undefined })
     return new Response(client.body, { headers: HEADERS })
   })
 
@@ -85,10 +95,15 @@ export function addEventsRoute(
   }
 }
 
-function open(
-  c: Context<AppEnv>,
-  { hub, clock, clients }: { hub: EventHub; clock: Clock; clients: Map<EventClient, Identity | undefined> },
-): EventClient {
+type Opening = {
+  hub: EventHub
+  clock: Clock
+  clients: Map<EventClient, Identity | undefined>
+  news: EventsRouteOptions['news']
+  memberId: number | undefined
+}
+
+function open(c: Context<AppEnv>, { hub, clock, clients, news, memberId }: Opening): EventClient {
   const outgoing = c.env?.outgoing
   let unsubscribe = (): void => {}
   const client = new EventClient({
@@ -101,6 +116,15 @@ function open(
     },
   })
   clients.set(client, c.get('identity'))
+  // A client that left before its stream was read is not heard of in another way.
+  c.req.raw.signal.addEventListener('abort', () => client.leave(), { once: true })
+  if (memberId !== undefined) {
+    const hello = JSON.stringify({ epoch: hub.epoch, resumed: false })
+    client.write(`retry: ${RETRY_MS}\nevent: hello\ndata: ${hello}\n\n`)
+    const tell = (): void => client.write('event: news\ndata: {}\n\n')
+    unsubscribe = news?.watch(memberId, tell) ?? unsubscribe
+    return client
+  }
   // EventSource sends it by itself when it reconnects; a page that was reloaded can only ask.
   const missed = hub.since(c.req.header('last-event-id') ?? c.req.query('lastEventId') ?? null)
   const hello = JSON.stringify({ epoch: hub.epoch, resumed: missed !== null })
@@ -109,8 +133,6 @@ function open(
   client.write(`retry: ${RETRY_MS}\nid: ${eventIdOf(hub, seen)}\nevent: hello\ndata: ${hello}\n\n`)
   for (const event of missed ?? []) client.send(event)
   unsubscribe = hub.subscribe((event) => client.send(event))
-  // A client that left before its stream was read is not heard of in another way.
-  c.req.raw.signal.addEventListener('abort', () => client.leave(), { once: true })
   return client
 }
 

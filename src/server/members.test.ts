@@ -5,7 +5,9 @@ import { defineTool, type ServerModule } from '../app/module.ts'
 import { route } from '../app/route.ts'
 import { FakeClock } from '../base/clock.ts'
 import { TOKEN_BYTES, tokenText, type User, type UserRole } from '../ledger/users.ts'
+import { MEMBER_CLIENTS_MAX } from './events-route.ts'
 import { createMcpHttp } from './mcp/http.ts'
+import { NEWS_MS_MIN } from './member-news.ts'
 import { type Core, problemOf, startCore, TOKEN, testModule, WRITE, withToken } from './server.suite.ts'
 import { makeSignInCode } from './sign-in-code.ts'
 
@@ -85,6 +87,22 @@ async function signIn(core: Core, credentials: object): Promise<string> {
   return ((await response.json()) as { session: string }).session
 }
 
+const NEWS = 'event: news\ndata: {}\n\n'
+
+/** What came so far. */
+class LiveText {
+  text = ''
+
+  async follow(response: Response): Promise<void> {
+    for await (const part of response.body!.pipeThrough(new TextDecoderStream())) this.text += part
+  }
+}
+
+/** What was begun with the clock has asked the database, and told. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
 describe('members', () => {
   test('are refused every route that is not declared for them, and told so before anything is read', () =>
     withUsers(async ({ core, add }) => {
@@ -96,8 +114,6 @@ describe('members', () => {
         ['POST', '/api/sync'],
         ['GET', '/api/overview'],
         ['GET', '/api/files/name'],
-        ['GET', '/api/events'],
-        ['HEAD', '/api/events'],
         ['GET', '/metrics'],
         ['POST', '/api/users/1/sign-in'],
         ['GET', '/api/own/who/ann'],
@@ -218,6 +234,66 @@ describe('users', () => {
       assert.equal((await core.strange('/api/sign-in', { method: 'POST', headers: WRITE, body })).status, 401)
       await drained(live)
       assert.equal(core.server.events.clients, 0)
+    }))
+
+  test('are told live that something of theirs has changed, and nothing of others', async () => {
+    const clock = new FakeClock()
+    await withUsers(async ({ core, add }) => {
+      const { user: ann, token } = await add('ann', 'member')
+      const { user: bob, token: bobs } = await add('bob', 'member')
+      const [live, other] = [new LiveText(), new LiveText()]
+      void live.follow(
+        await as(core, token)('/api/events', {
+          headers: { 'last-event-id': `${core.services.hub.epoch}-0` },
+        }),
+      )
+      void other.follow(await as(core, bobs)('/api/events'))
+      const look = async (): Promise<void> => {
+        await clock.advance(NEWS_MS_MIN)
+        await settled()
+      }
+      await look()
+      const hello = JSON.stringify({ epoch: core.services.hub.epoch, resumed: false })
+      const first = `retry: 2000\nevent: hello\ndata: ${hello}\n\n${NEWS}`
+      assert.equal(live.text, first)
+      assert.equal(other.text, first)
+
+      core.services.hub.emit('bad', { stream: 'drive:bob', item: 'secret.pdf', reason: 'none' })
+      core.services.hub.emit('snapshot', { secret: true })
+      await look()
+      assert.equal(live.text, first)
+
+      await core.services.accounts.add({
+        service: 'drive',
+        name: 'bob@example.com',
+        settings: {},
+        sealed: new Uint8Array(),
+        userId: bob.id,
+      })
+      core.services.hub.emit('mark', { stream: 'drive:bob', mark: 'secret' })
+      await look()
+      assert.equal(other.text, `${first}${NEWS}`)
+      assert.equal(live.text, first)
+
+      await core.services.accounts.add({
+        service: 'drive',
+        name: 'ann@example.com',
+        settings: {},
+        sealed: new Uint8Array(),
+        userId: ann.id,
+      })
+      core.services.hub.emit('mark', { stream: 'drive:ann', mark: 'secret' })
+      await look()
+      assert.equal(live.text, `${first}${NEWS}`)
+    }, clock)
+  })
+
+  test('have so many live pages, and leave room for others', () =>
+    withUsers(async ({ core, add }) => {
+      const ann = as(core, (await add('ann', 'member')).token)
+      for (let n = 0; n < MEMBER_CLIENTS_MAX; n++) assert.equal((await ann('/api/events')).status, 200)
+      assert.equal((await ann('/api/events')).status, 503)
+      assert.equal((await core.request('/api/events')).status, 200)
     }))
 
   test('whose token is revoked lose the sessions that it gave, and those only', () =>

@@ -45,12 +45,14 @@ export const ownRoutes: readonly Documented[] = [
   {
     method: 'get',
     path: EVENTS_PATH,
+    access: 'member',
     tag: 'live',
     contentType: 'text/event-stream',
     summary: 'Live events; Last-Event-ID resumes',
     description:
       'Server-sent events. The first is always `hello`; `x-events` names all types and the form of their data. ' +
-      'Of types that begin with `snapshot` only the newest counts. A comment comes every 15 s while all is quiet.',
+      'Of types that begin with `snapshot` only the newest counts. A comment comes every 15 s while all is quiet. ' +
+      'Members are told `news` alone, and nothing is resumed for them.',
     query: z.object({
       lastEventId: z.string().max(500).optional().describe('As the header, for a page that cannot send one'),
     }),

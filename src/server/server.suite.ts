@@ -11,6 +11,7 @@ import { catalog } from '../apps/catalog.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { TidemarkError, UsageError } from '../base/errors.ts'
 import { createEngine, defineJob, type Engine } from '../engine/index.ts'
+import { Accounts } from '../ledger/accounts.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
 import { Users } from '../ledger/users.ts'
@@ -147,7 +148,8 @@ export async function startCore(options: CoreOptions = {}): Promise<Core> {
   if (started) await engine.start()
   // No app is asked for by what is tested here.
   const users = await Users.open(ledger)
-  const runtime = { role, home, ledger, users, engine, apps: new Map() } as unknown as Runtime
+  const accounts = await Accounts.open(ledger)
+  const runtime = { role, home, ledger, users, accounts, engine, apps: new Map() } as unknown as Runtime
   const services = createServices(runtime, { clock, catalog })
   const errors: unknown[] = []
   const server = createServer({

@@ -7,6 +7,7 @@ import { type ServerModule, servicesFor } from '../app/module.ts'
 import type { Runtime } from '../app/runtime.ts'
 import type { Services } from '../app/services.ts'
 import { NOBODY, type RequestUser } from '../app/user.ts'
+import { syncOf } from '../app/users/sync-state.ts'
 import type { Clock } from '../base/clock.ts'
 import { TidemarkError } from '../base/errors.ts'
 import type { Catalog } from '../config/catalog.ts'
@@ -17,6 +18,7 @@ import { createEventHub } from './event-hub.ts'
 import { eventSchemas } from './event-schemas.ts'
 import { addEventsRoute, type EventsRoute } from './events-route.ts'
 import { addHealth } from './health.ts'
+import { MemberNews } from './member-news.ts'
 import { addMetrics } from './metrics-route.ts'
 import {
   addOpenApi,
@@ -85,9 +87,11 @@ export function createServer(options: ServerOptions): Server {
   addSignIn(app, { security, clock, token: options.token, users })
   addTickets(app, { clock })
   addOpenApi(app, openApiDocument(documented, { version: options.version, events: eventsOf(modules) }))
+  const news = new MemberNews({ hub, clock, stateOf: (userId) => stateOfMember(services, userId) })
   const events = addEventsRoute(app, {
     hub,
     clock,
+    news,
     users: { holds: (identity) => security.holds(identity), onChange: (fn) => users.onChange(fn) },
   })
   addModules(app, modules, { services, onError, checkAnswers: options.checkAnswers ?? false })
@@ -111,9 +115,17 @@ export function createServer(options: ServerOptions): Server {
       health.close()
       security.close()
       events.close()
+      news.close()
       await loop.close()
     },
   }
+}
+
+/** By which a member's pages are told to ask again: their accounts, and how far each is. */
+async function stateOfMember(services: Services, userId: number): Promise<unknown> {
+  const accounts = await services.accounts.ofUser(userId)
+  const connected = accounts.map(({ service, name, state }) => [service, name, state])
+  return { connected, sources: await syncOf(services, accounts) }
 }
 
 /** What the modules work with, on a runtime that is open; close it before the runtime. */

@@ -2,11 +2,11 @@
 import type { QueryClient, QueryKey } from '@tanstack/preact-query'
 import type { Overview } from '../../src/app/schemas.ts'
 import { appPages } from '../../src/apps/pages.ts'
-import { api } from './api.ts'
-import { createLive, type Live, type LiveState } from './live.ts'
+import { api, get } from './api.ts'
+import { createLive, type Live } from './live.ts'
+import { liveState } from './live-state.ts'
 import { keys } from './queries.ts'
 import { isMember, onSignedOut, sessionHeaders } from './session.ts'
-import { createStore, useStore } from './store.ts'
 
 /** What an event makes stale. A snapshot brings its overview along, and is sent only when something changed. */
 const STALE_BY_EVENT: Record<string, readonly QueryKey[]> = {
@@ -25,11 +25,11 @@ const ALL_LIVE = [
   ]),
 ]
 
+/** What pages of members show of how things are; they are told that it has changed, and not what. */
+const MEMBER_KEYS = [keys.sync, keys.accounts, ...appPages.flatMap(({ live }) => live?.polled ?? [])]
+
 /** Many events a second must not become many requests a second. */
 const REFRESH_MS_MIN = 2_000
-
-const liveState = createStore<LiveState>('connecting')
-export const useLive = (): LiveState => useStore(liveState)
 
 /** Begins the live connection of this page. */
 export function startLive(client: QueryClient): Live {
@@ -42,19 +42,24 @@ export function startLive(client: QueryClient): Live {
       if (state === 'signed-out') onSignedOut()
     },
     onOpen: ({ isFirst }) => {
-      if (!isFirst) refresh([keys.overview, ...ALL_LIVE])
+      if (!isFirst) refresh(isMember() ? MEMBER_KEYS : [keys.overview, ...ALL_LIVE])
     },
     onEvent: (type, data) => {
       if (type === 'snapshot' && data) client.setQueryData(keys.overview, data as Overview)
-      const stale = staleBy(client, type, data)
+      const stale = type === 'news' ? MEMBER_KEYS : staleBy(client, type, data)
       if (stale.length > 0) refresh(stale)
     },
     poll: async () => {
+      // Pages of members look by themselves while they hear nothing.
+      if (isMember()) {
+        await get('/api/me')
+        return
+      }
       client.setQueryData(keys.overview, await api.overview())
       refresh(ALL_LIVE)
     },
   })
-  if (!isMember()) live.start()
+  live.start()
   return live
 }
 

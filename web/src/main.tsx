@@ -3,7 +3,6 @@ import { render } from 'preact'
 import { App } from './app.tsx'
 import { startLive } from './live-queries.ts'
 import { createQueries } from './queries.ts'
-import { isMember } from './session.ts'
 import './styles/tokens.css'
 import './styles/base.css'
 import './styles/layout.css'
@@ -19,21 +18,16 @@ function start(): void {
   startTheme()
   startScrolling()
   const queries = createQueries()
-  // Live events are for admins; members ask for what they look at.
   const live = startLive(queries)
   let hidden: ReturnType<typeof setTimeout> | undefined
   document.addEventListener('visibilitychange', () => {
     clearTimeout(hidden)
     if (document.hidden) hidden = setTimeout(() => live.stop(), HIDDEN_MS_MAX)
-    else if (!isMember()) live.start()
+    else live.start()
   })
   // Not taken at its word: a server on this machine is there without a network, and only a try can tell.
   for (const change of ['online', 'offline']) addEventListener(change, () => live.nudge())
   addEventListener('tidemark:signed-in', () => {
-    if (isMember()) {
-      live.stop()
-      return
-    }
     live.start()
     live.nudge()
   })

@@ -186,6 +186,72 @@ describe('searching as a team', () => {
     assert.match(found, /^1 found, by words\. «Nothing embeds queries here[^»]*»/)
   })
 
+  test('another user finds no way to what is hidden: numbers, cursors, filters, spelling, tools', async () => {
+    const { ann, bob } = world.tokens
+    const refusal = async (id: number): Promise<string> =>
+      (await (await ask(ann, `/api/search/documents/${id}`)).text()).replaceAll(String(id), 'N')
+    assert.equal(await refusal(bobsOwn), await refusal(99_999))
+
+    const { next } = await json<SearchAnswerView>(bob, '/api/search?q=budget&limit=1')
+    const stolen = await ask(ann, `/api/search?q=budget&limit=1&cursor=${next}`)
+    assert.deepEqual([stolen.status, ((await stolen.json()) as { code: string }).code], [400, 'bad-cursor'])
+
+    await world.publish({
+      ref: 'board',
+      title: 'Merger',
+      text: 'zanzibar',
+      seenBy: [BOBS],
+      folders: ['Board'],
+    })
+    const asked = [
+      'folder=Board',
+      'q=in:Board',
+      'q=title:merger',
+      'q="zanzibar"',
+      'q=zanzibra',
+      'q=mergr',
+      'q=',
+    ]
+    for (const query of asked) {
+      const { total, facets, didYouMean } = await json<SearchAnswerView>(ann, `/api/search?${query}`)
+      const told = JSON.stringify({ facets, didYouMean }).toLowerCase()
+      for (const word of ['board', 'merger', 'zanzibar', 'salar']) assert.ok(!told.includes(word), query)
+      if (query !== 'q=') assert.equal(total, 0, query)
+    }
+    assert.equal((await json<SearchAnswerView>(bob, '/api/search?q=zanzibra')).didYouMean, 'zanzibar')
+
+    const { id, name, role } = world.ann
+    const tool = async (named: string, args: object): Promise<string> => {
+      const { run, input } = searchModule.tools!.find((one) => one.name === named)!
+      return JSON.stringify(
+        await run(input.parse(args) as never, services as never, { user: { id, name, role } }),
+      )
+    }
+    assert.match(await tool('search', { query: 'zanzibar' }), /^\["0 found/)
+    await assert.rejects(tool('read', { id: bobsOwn }), /There is no document/)
+  })
+
+  test('what is unshared is gone from the next page, count, suggestion and reading', async () => {
+    const { ann } = world.tokens
+    const seenBy = [ANNS, BOBS]
+    const ids: number[] = []
+    for (const n of [1, 2, 3]) {
+      const title = `Quokka ${n}`
+      ids.push(await world.publish({ ref: `q${n}`, title, text: `quokka quoll ${n}`, seenBy }))
+    }
+    const first = await json<SearchAnswerView>(ann, '/api/search?q=quokka&limit=1')
+    const left = [1, 2, 3].filter((n) => titles(first)[0] !== `Quokka ${n}`)
+    const index = await world.runtime.search.open()
+    await world.runtime.ledger.driver.transaction(async (tx) => {
+      for (const n of left) await index.revoke(tx, { source: 'drive', ref: `q${n}` }, ANNS)
+    })
+    const then = await json<SearchAnswerView>(ann, `/api/search?q=quokka&limit=1&cursor=${first.next}`)
+    assert.deepEqual([then.hits, then.total, then.facets.type?.[0]?.count], [[], 1, 1])
+    assert.equal((await ask(ann, `/api/search/documents/${ids[left[0]! - 1]}`)).status, 404)
+    const { items } = await json<{ items: { text: string }[] }>(ann, '/api/search/suggest?q=quokk')
+    assert.deepEqual(items.map(({ text }) => text).sort(), [...titles(first), 'quokka'])
+  })
+
   test('an account that is given away takes what was seen through it along, at once', async () => {
     const { accounts } = world.runtime
     const account = await accounts.find('gmail', 'bob@example.com')

@@ -68,14 +68,14 @@ export interface IndexDialect {
   /** Whether the document `d` has these words. */
   hasWords(tree: TextTree): Condition
   matches(tx: Tx, request: MatchRequest): Promise<Match[]>
-  /** Of all documents, how many have the words; counted no further than COUNTED_MAX on PostgreSQL. */
+  /** Of all documents, how many have the words, to tell common ones; no further than COUNTED_MAX on PostgreSQL. */
   frequency(tx: Tx, leaf: TextLeaf): Promise<number>
   /** How many documents there are, about. */
   documents(tx: Tx): Promise<number>
   /** The visible documents that have the words. */
   visibleWith(tx: Tx, tree: TextTree, access: Access): Promise<number[]>
-  /** Whether the reader sees a document that has the words. */
-  isVisible(tx: Tx, tree: TextTree, access: Access): Promise<boolean>
+  /** Of these words, those that a document has which the reader sees. */
+  visibleOf(tx: Tx, words: readonly string[], access: Access): Promise<string[]>
   /** Which of these documents have the words. They are known to be visible. */
   having(tx: Tx, leaf: TextLeaf, docIds: readonly number[]): Promise<number[]>
   /** `column IN` a list of numbers, whatever its length. */
@@ -98,6 +98,19 @@ export function amongVisible({ principalIds, nowMs }: Access): Condition {
   const sql = `d.id IN (SELECT a.doc_id FROM search_access a
     WHERE a.principal_id IN (${places(principalIds.length)}) AND (a.expires_at IS NULL OR a.expires_at > ?))`
   return { sql, params: [...principalIds, nowMs] }
+}
+
+/** More than these weigh as much. */
+const SEEN_COUNTED_MAX = 10_000
+
+/** How many documents the reader sees, for `wordWeight`. */
+export async function countSeen(tx: Tx, { principalIds, nowMs }: Access): Promise<number> {
+  const row = await tx.get<{ n: number }>(
+    `SELECT count(*) AS n FROM (SELECT DISTINCT a.doc_id FROM search_access a WHERE a.principal_id IN (${places(principalIds.length)})
+     AND (a.expires_at IS NULL OR a.expires_at > ?) LIMIT ${SEEN_COUNTED_MAX}) AS seen`,
+    [...principalIds, nowMs],
+  )
+  return Number(row!.n)
 }
 
 /** `?, ?, ?`; of nothing a value that nothing equals. */

@@ -1,26 +1,35 @@
 /**
- * Words as tsvectors that are made here, vectors in a row for each chunk, whose signs the server compares.
+ * Words as tsvectors that are made here, vectors in a row for each chunk. Of readers who see much, the server compares
+ * their signs; of all others they are compared here, where they are kept from one search to the next: for 20,000 chunks
+ * that takes a tenth of the server's time.
  *
  * A tsvector counts positions up to 16,383 and keeps 255 of them for a word, so that phrases far down in a text, or of
  * words that it repeats, would not be found. Its words are therefore in parts that are no longer than that, and each
  * part begins with the last words of the one before.
  */
 import type { Tx } from '../../ledger/contract.ts'
+import { CodeCache, type ReadCodes } from '../index/code-cache.ts'
 import {
+  type Access,
   allOf,
+  amongVisible,
   type Condition,
+  countSeen,
   type DocumentWords,
   type IndexDialect,
   type Match,
   type MatchRequest,
   type NearChunk,
   type NearestRequest,
+  places,
   type StoredVectors,
-  visible,
 } from '../index/dialect.ts'
+import { scoredByName } from '../index/name-score.ts'
+import { type NearCode, nearestByCodes, nearestFirst, type Readable } from '../index/nearest.ts'
 import { codeBytes, packVector, signsOf, similarity } from '../index/vectors.ts'
-import { COLUMN_WEIGHTS } from '../query/fuse.ts'
-import { PHRASE_WORDS_MAX, type TextField, type TextLeaf, type TextTree } from '../query/query.ts'
+import { COLUMN_WEIGHTS, COMMON_DOCUMENTS_MIN, COMMON_SHARE, wordWeight } from '../query/fuse.ts'
+import { PHRASE_WORDS_MAX, type TextField, type TextLeaf, type TextTree, wordLeaf } from '../query/query.ts'
+import { FrequentWords } from './frequent-words.ts'
 
 const PART_WORDS = 255
 /** From one list of words to the next, so that they are no phrase. */
@@ -32,6 +41,21 @@ const HOLDERS_MAX = 3
 
 /** Words of these fields stand a second time under a name of their own; letters and digits have no colon. */
 const NAMES: Record<Exclude<TextField, 'title'>, string> = { owner: 'o:', from: 'f:', to: 't:', in: 'i:' }
+
+/** What is kept from one search to the next by whoever reads one database only. */
+type ReaderMemory = { codes: CodeCache; frequent: FrequentWords }
+
+/** `comparedMax`: for tests. */
+export function newPostgresDialect({ comparedMax = COMPARED_CONTENTS_MAX } = {}): IndexDialect {
+  const memory: ReaderMemory = { codes: new CodeCache(readCodes), frequent: new FrequentWords() }
+  return {
+    ...postgresDialect,
+    matches: (tx, request) => matches(tx, request, memory.frequent),
+    nearest: (tx, request) => nearest(tx, request, { cache: memory.codes, comparedMax }),
+    frequency: (tx, leaf) => frequency(tx, leaf, memory.frequent),
+    documents: (tx) => memory.frequent.documents(tx),
+  }
+}
 
 export const postgresDialect: IndexDialect = {
   putWords,
@@ -53,25 +77,14 @@ export const postgresDialect: IndexDialect = {
   },
 
   hasWords,
-  matches,
-  nearest,
-
-  async frequency(tx, leaf) {
-    const row = await tx.get<{ n: number }>(
-      `SELECT count(DISTINCT doc_id) AS n FROM (SELECT doc_id FROM search_words WHERE words @@ ?::tsquery
-       LIMIT ${COUNTED_MAX}) AS counted`,
-      [queryText(leaf)],
-    )
-    return row!.n
-  },
-
-  async documents(tx) {
-    const row = await tx.get<{ n: number | null }>(`SELECT max(id) AS n FROM search_documents`)
-    return row?.n ?? 0
-  },
+  matches: (tx, request) => matches(tx, request, new FrequentWords()),
+  nearest: (tx, request) =>
+    nearest(tx, request, { cache: new CodeCache(readCodes), comparedMax: COMPARED_CONTENTS_MAX }),
+  frequency: (tx, leaf) => frequency(tx, leaf, new FrequentWords()),
+  documents: (tx) => new FrequentWords().documents(tx),
 
   async visibleWith(tx, tree, access) {
-    const where = allOf([hasWords(tree), visible(access)])
+    const where = allOf([hasWords(tree), amongVisible(access)])
     const rows = await tx.all<{ id: number }>(
       `SELECT d.id FROM search_documents d WHERE ${where.sql}`,
       where.params,
@@ -79,14 +92,7 @@ export const postgresDialect: IndexDialect = {
     return rows.map(({ id }) => id)
   },
 
-  async isVisible(tx, tree, access) {
-    const where = allOf([hasWords(tree), visible(access)])
-    const row = await tx.get(
-      `SELECT 1 AS one FROM search_documents d WHERE ${where.sql} LIMIT 1`,
-      where.params,
-    )
-    return row !== undefined
-  },
+  visibleOf,
 
   async having(tx, leaf, docIds) {
     const list = this.oneOf('doc_id', docIds)
@@ -265,6 +271,37 @@ function hasWords(tree: TextTree): Condition {
   }
 }
 
+/**
+ * All in one statement, and of each word a few of its documents first: most words that are asked for are rare, and of
+ * those that are not, one of these is mostly visible. Word by word, and begun with the documents, each took 40 ms.
+ */
+async function visibleOf(tx: Tx, words: readonly string[], access: Access): Promise<string[]> {
+  const { principalIds, nowMs } = access
+  const rows = await tx.all<{ word: string; n: number; seen: number | null }>(
+    `SELECT asked.word, few.n, few.seen FROM json_array_elements_text(?::json) WITH ORDINALITY AS asked(word, at)
+     CROSS JOIN LATERAL (SELECT count(*) AS n, max(CASE WHEN EXISTS (SELECT 1 FROM search_access a
+         WHERE a.principal_id IN (${places(principalIds.length)}) AND a.doc_id = held.doc_id
+         AND (a.expires_at IS NULL OR a.expires_at > ?)) THEN 1 END) AS seen
+       FROM (SELECT w.doc_id FROM search_words w WHERE w.words @@ quote_literal(asked.word)::tsquery
+         LIMIT ${LOOKED_AT_MAX}) AS held) AS few
+     ORDER BY asked.at`,
+    [JSON.stringify(words), ...principalIds, nowMs],
+  )
+  const found: string[] = []
+  for (const { word, n, seen } of rows) {
+    if (seen !== null || (n >= LOOKED_AT_MAX && (await isVisible(tx, word, access)))) found.push(word)
+  }
+  return found
+}
+
+const LOOKED_AT_MAX = 200
+
+async function isVisible(tx: Tx, word: string, access: Access): Promise<boolean> {
+  const where = allOf([hasWords(wordLeaf(word)), amongVisible(access)])
+  const row = await tx.get(`SELECT 1 AS one FROM search_documents d WHERE ${where.sql} LIMIT 1`, where.params)
+  return row !== undefined
+}
+
 /** Words are letters and digits only, so that none of them can say anything in the language of tsquery. */
 function queryText({ field, words, prefix }: TextLeaf): string {
   const name = field === null || field === 'title' ? '' : NAMES[field]
@@ -286,30 +323,99 @@ const W = COLUMN_WEIGHTS
 /** Of D, C, B and A. A rank of one word at one place is its weight × 0.61; brought back to 1 for the body. */
 const RANKED = `ts_rank('{${0.1 * W.body}, ${0.1 * W.folders}, ${0.1 * W.owner}, ${Math.min(1, 0.1 * W.title)}}', w.words, l.query) * 16.45`
 
-async function matches(tx: Tx, { access, text, leaves, where, among }: MatchRequest): Promise<Match[]> {
-  const conditions = [visible(access), where]
-  if (among) conditions.unshift(postgresDialect.oneOf('d.id', among))
+async function frequency(tx: Tx, leaf: TextLeaf, frequent: FrequentWords): Promise<number> {
+  if (leaf.words.length === 1 && leaf.field === null && !leaf.prefix) {
+    const known = await frequent.of(tx, leaf.words[0]!)
+    if (known !== undefined) return known
+  }
+  const row = await tx.get<{ n: number }>(
+    `SELECT count(DISTINCT doc_id) AS n FROM (SELECT doc_id FROM search_words WHERE words @@ ?::tsquery
+     LIMIT ${COUNTED_MAX}) AS counted`,
+    [queryText(leaf)],
+  )
+  return row!.n
+}
+
+async function matches(
+  tx: Tx,
+  { access, text, leaves, where, among }: MatchRequest,
+  frequent: FrequentWords,
+): Promise<Match[]> {
+  const conditions = [amongVisible(access), where]
+  if (among) {
+    if (among.length === 0) return []
+    conditions.unshift(postgresDialect.oneOf('d.id', among))
+  }
   if (text !== null) conditions.unshift(hasWords(text))
   const all = allOf(conditions)
-  if (leaves.length === 0) {
-    const found = `SELECT ${COLUMNS_READ}, 0.0 AS score FROM search_documents d WHERE ${all.sql}`
-    return tx.all<Match>(found, all.params)
-  }
-  const rows = leaves.map(() => '(?::tsquery)').join(', ')
-  return tx.all<Match>(
-    `WITH found AS MATERIALIZED (SELECT ${COLUMNS_READ} FROM search_documents d WHERE ${all.sql}),
-     every AS (SELECT greatest(reltuples, 1) AS n FROM pg_class WHERE oid = 'search_words'::regclass),
-     leaves AS MATERIALIZED (SELECT query, (SELECT count(*) FROM (
-         SELECT 1 FROM search_words o WHERE o.words @@ query LIMIT ${COUNTED_MAX}) AS counted) AS n
-       FROM (VALUES ${rows}) AS asked(query)),
-     ranked AS (SELECT w.doc_id, l.query, l.n, sum(${RANKED}) AS times
-       FROM leaves l JOIN search_words w ON w.words @@ l.query AND w.doc_id IN (SELECT id FROM found)
-       GROUP BY w.doc_id, l.query, l.n),
-     scored AS (SELECT doc_id, sum(ln(1 + greatest(every.n, ranked.n) / (ranked.n + 0.5)) * times / (times + ${SATURATION})) AS score
-       FROM ranked, every GROUP BY doc_id)
-     SELECT found.*, coalesce(scored.score, 0) AS score FROM found LEFT JOIN scored ON scored.doc_id = found.id`,
-    [...all.params, ...leaves.map(queryText)],
+  const rows = await tx.all<Match>(
+    `SELECT ${COLUMNS_READ}, 0::float8 AS score FROM search_documents d WHERE ${all.sql}`,
+    all.params,
   )
+  if (leaves.length === 0 || rows.length === 0) return rows
+  const telling = await tellingOf(tx, leaves, frequent)
+  return telling.length > 0
+    ? scored(tx, rows, { access, leaves: telling })
+    : scoredByName(tx, postgresDialect, { rows, leaves })
+}
+
+/** Those that tell documents apart: of one that a tenth of all documents have, ranking them says next to nothing. */
+async function tellingOf(
+  tx: Tx,
+  leaves: readonly TextLeaf[],
+  frequent: FrequentWords,
+): Promise<readonly TextLeaf[]> {
+  const everything = await frequent.documents(tx)
+  if (everything < COMMON_DOCUMENTS_MIN) return leaves
+  const telling: TextLeaf[] = []
+  for (const leaf of leaves) {
+    // A phrase is no more frequent than any word of it.
+    const of = await Promise.all(leaf.words.map((word) => frequent.of(tx, word)))
+    const isCommon = !leaf.prefix && of.every((n) => n !== undefined && n > everything * COMMON_SHARE)
+    if (!isCommon) telling.push(leaf)
+  }
+  return telling
+}
+
+/** Each word weighed by how rare it is among what the reader sees. */
+async function scored(
+  tx: Tx,
+  rows: Match[],
+  { access, leaves }: Pick<MatchRequest, 'access' | 'leaves'>,
+): Promise<Match[]> {
+  const seen = await countSeen(tx, access)
+  const list = postgresDialect.oneOf(
+    'w.doc_id',
+    rows.map(({ id }) => id),
+  )
+  const scores = new Map<number, number>()
+  for (const leaf of leaves) {
+    const found = await tx.all<{ id: number; times: number }>(
+      `SELECT w.doc_id AS id, sum(${RANKED}) AS times FROM search_words w CROSS JOIN (SELECT ?::tsquery AS query) AS l
+       WHERE w.words @@ ?::tsquery AND ${list.sql} GROUP BY w.doc_id`,
+      [queryText(leaf), queryText(leaf), ...list.params],
+    )
+    // Of one word, how rare it is is the same for all.
+    const having = leaves.length === 1 ? found.length : await countVisible(tx, leaf, access)
+    const weight = wordWeight({ seen, having })
+    for (const { id, times } of found) {
+      scores.set(id, (scores.get(id) ?? 0) + (weight * times) / (times + SATURATION))
+    }
+  }
+  for (const row of rows) row.score = scores.get(row.id) ?? 0
+  return rows
+}
+
+async function countVisible(tx: Tx, leaf: TextLeaf, access: Access): Promise<number> {
+  const { principalIds, nowMs } = access
+  const row = await tx.get<{ n: number }>(
+    `SELECT count(*) AS n FROM (SELECT DISTINCT w.doc_id FROM search_words w
+       JOIN search_access a ON a.doc_id = w.doc_id AND a.principal_id IN (${places(principalIds.length)})
+         AND (a.expires_at IS NULL OR a.expires_at > ?)
+       WHERE w.words @@ ?::tsquery LIMIT ${COUNTED_MAX}) AS counted`,
+    [...principalIds, nowMs, queryText(leaf)],
+  )
+  return row!.n
 }
 
 async function putVectors(tx: Tx, { modelId, contentId, of }: StoredVectors): Promise<void> {
@@ -333,32 +439,96 @@ async function putVectors(tx: Tx, { modelId, contentId, of }: StoredVectors): Pr
   }
 }
 
-type ExactRow = { content_id: number; n: number; exact: Uint8Array; doc_ids: string }
+/** Of contents of ten chunks, comparing as many takes some 15 ms here, a tenth of it at a time. */
+const COMPARED_CONTENTS_MAX = 20_000
 
 /** Access first: only codes of what may be seen are compared. */
-async function nearest(tx: Tx, request: NearestRequest): Promise<NearChunk[]> {
-  const { access, where, among, modelId, query, rescored } = request
-  const all = allOf([...(among ? [postgresDialect.oneOf('d.id', among)] : []), visible(access), where])
+async function nearest(
+  tx: Tx,
+  request: NearestRequest,
+  { cache, comparedMax }: { cache: CodeCache; comparedMax: number },
+): Promise<NearChunk[]> {
+  const found = await readable(tx, request, comparedMax)
+  const { few, docIds } =
+    found.contents.length > comparedMax
+      ? await nearestByServer(tx, request)
+      : await nearestByCodes(tx, request, { readable: found, cache })
+  const near = await rescore(tx, request, few)
+  return near.map((chunk) => ({ ...chunk, docIds: [...docIds.get(chunk.contentId)!] }))
+}
+
+const readCodes: ReadCodes = (tx, { modelId, contentIds }) => {
+  const list = postgresDialect.oneOf('content_id', contentIds)
+  // What is sent of a bit string begins with its length, in four bytes.
+  return tx.all(
+    `SELECT content_id, string_agg(substring(varbit_send(code) FROM 5), ''::bytea ORDER BY n) AS codes
+     FROM search_codes WHERE model_id = ? AND ${list.sql} GROUP BY content_id`,
+    [modelId, ...list.params],
+  )
+}
+
+function readableCondition({ access, where, among }: NearestRequest): Condition {
+  return allOf([
+    ...(among ? [postgresDialect.oneOf('d.id', among)] : []),
+    amongVisible(access),
+    where,
+    { sql: 'd.content_id IS NOT NULL', params: [] },
+  ])
+}
+
+/** No more than tell that there are too many to be compared here. */
+async function readable(tx: Tx, request: NearestRequest, comparedMax: number): Promise<Readable> {
+  const all = readableCondition(request)
+  const row = await tx.get<{ docs: string; contents: string }>(
+    `SELECT coalesce(json_agg(id), '[]')::text AS docs, coalesce(json_agg(content_id), '[]')::text AS contents
+     FROM (SELECT d.id, d.content_id FROM search_documents d WHERE ${all.sql}
+       LIMIT ${comparedMax + 1}) AS readable`,
+    all.params,
+  )
+  return { docs: JSON.parse(row!.docs) as number[], contents: JSON.parse(row!.contents) as number[] }
+}
+
+async function nearestByServer(
+  tx: Tx,
+  request: NearestRequest,
+): Promise<{ few: readonly NearCode[]; docIds: ReadonlyMap<number, ReadonlySet<number>> }> {
+  const { modelId, query, rescored } = request
+  const all = readableCondition(request)
   const bits = codeBytes(query.length) * 8
-  const rows = await tx.all<ExactRow>(
-    `WITH readable AS MATERIALIZED (SELECT d.content_id, d.id FROM search_documents d
-       WHERE d.content_id IS NOT NULL AND ${all.sql}),
+  const rows = await tx.all<{ content_id: number; n: number; doc_ids: string }>(
+    `WITH readable AS MATERIALIZED (SELECT d.content_id, d.id FROM search_documents d WHERE ${all.sql}),
      few AS MATERIALIZED (SELECT c.content_id, c.n FROM (SELECT DISTINCT content_id FROM readable) AS r
        JOIN search_codes c ON c.model_id = ? AND c.content_id = r.content_id
        ORDER BY bit_count(c.code # ('x' || ?)::bit(${bits})), c.content_id, c.n LIMIT ?)
-     SELECT v.content_id, v.n, v.exact, named.doc_ids FROM few
+     SELECT few.content_id, few.n, named.doc_ids FROM few
      JOIN (SELECT content_id, json_agg(id)::text AS doc_ids FROM readable
        WHERE content_id IN (SELECT content_id FROM few) GROUP BY content_id) AS named
-       ON named.content_id = few.content_id
-     JOIN search_vectors v ON v.model_id = ? AND v.content_id = few.content_id AND v.n = few.n`,
-    [...all.params, modelId, Buffer.from(signsOf(query)).toString('hex'), rescored, modelId],
+       ON named.content_id = few.content_id`,
+    [...all.params, modelId, Buffer.from(signsOf(query)).toString('hex'), rescored],
   )
-  return rows
-    .map(({ content_id, n, exact, doc_ids }) => ({
+  return {
+    few: rows.map(({ content_id, n }) => ({ contentId: content_id, n })),
+    docIds: new Map(
+      rows.map(({ content_id, doc_ids }) => [content_id, new Set(JSON.parse(doc_ids) as number[])]),
+    ),
+  }
+}
+
+async function rescore(
+  tx: Tx,
+  { modelId, query }: NearestRequest,
+  few: readonly NearCode[],
+): Promise<Omit<NearChunk, 'docIds'>[]> {
+  const rows = await tx.all<{ content_id: number; n: number; exact: Uint8Array }>(
+    `SELECT v.content_id, v.n, v.exact FROM unnest(?::bigint[], ?::bigint[]) AS few(content_id, n)
+     JOIN search_vectors v ON v.model_id = ? AND v.content_id = few.content_id AND v.n = few.n`,
+    [`{${few.map(({ contentId }) => contentId).join(',')}}`, `{${few.map(({ n }) => n).join(',')}}`, modelId],
+  )
+  return nearestFirst(
+    rows.map(({ content_id, n, exact }) => ({
       contentId: content_id,
       n,
       similarity: similarity(query, exact),
-      docIds: JSON.parse(doc_ids) as number[],
-    }))
-    .sort((a, b) => b.similarity - a.similarity || a.contentId - b.contentId || a.n - b.n)
+    })),
+  )
 }

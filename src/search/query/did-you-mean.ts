@@ -7,7 +7,7 @@ import { formatSearch } from './format.ts'
 import type { Query, TextLeaf } from './query.ts'
 import type { Look } from './search-index.ts'
 import { slipsBetween } from './slips.ts'
-import { visibleWords, wordLeaf } from './visible-words.ts'
+import { visibleWords } from './visible-words.ts'
 
 /** Of a query, those words are tried that nothing has. */
 const WORDS_MAX = 4
@@ -23,7 +23,7 @@ export async function didYouMean(look: Look, query: Query): Promise<string | nul
   const { tx, dialect, access, plan } = look
   const replaced = new Map<TextLeaf, string>()
   for (const leaf of plan.leaves.filter(canBeMisspelt).slice(0, WORDS_MAX)) {
-    if (await dialect.isVisible(tx, wordLeaf(leaf.words[0]!), access)) continue
+    if ((await dialect.visibleOf(tx, [leaf.words[0]!], access)).length > 0) continue
     const better = await nearestVisible(look, leaf.words[0]!)
     if (better !== null) replaced.set(leaf, better)
   }

@@ -44,6 +44,14 @@ export const COMMON_SHARE = 0.1
 /** With fewer documents than this, no word is common. */
 export const COMMON_DOCUMENTS_MIN = 1_000
 
+/**
+ * What a word weighs: the fewer documents have it, the more. Of documents that the reader sees: counted over all, the
+ * order of one's own documents would tell whether those of others have a word.
+ */
+export function wordWeight({ seen, having }: { seen: number; having: number }): number {
+  return Math.log(1 + Math.max(seen, having) / (having + 0.5))
+}
+
 const DAY_MS = 86_400_000
 
 export type Known = {

@@ -12,6 +12,8 @@ import { mark, snippetOf, stretchesOf } from './snippet.ts'
 const ALSO_IN_MAX = 20
 /** Chunks of one hit that are gone through for the one with most words. */
 const CHUNKS_MAX = 400
+/** Whose chunks are read at once: of the longest documents some 10 MB. */
+const HITS_OF_READ = 20
 
 type DocumentRow = {
   id: number
@@ -35,11 +37,13 @@ export async function assembleHits(look: Look, page: readonly Ranked[]): Promise
   const foundBy = await leavesFound(look, page)
   const grants = await readAccess(tx, dialect, access, ids)
   const copies = await readCopies(look, page)
+  let chunks: ReadonlyMap<number, readonly ChunkRow[]> = new Map()
   const hits: Hit[] = []
-  for (const one of page) {
+  for (const [at, one] of page.entries()) {
+    if (at % HITS_OF_READ === 0) chunks = await readChunks(look, page.slice(at, at + HITS_OF_READ))
     const row = rows.get(one.id)
     if (!row) continue
-    const best = await bestChunk(tx, one, leaves)
+    const best = bestChunk(one, chunks.get(one.content_id ?? 0) ?? [], leaves)
     hits.push({
       id: one.id,
       source: row.source,
@@ -172,13 +176,30 @@ export function toChunk({ n, text, headings, place }: ChunkRow): Chunk {
   return { n, text, headings: JSON.parse(headings) as string[], place: JSON.parse(place) as Place }
 }
 
-/** The one with most of the words; of those, and where none has any, the nearest by meaning, and then the first. */
-async function bestChunk(tx: Tx, one: Ranked, leaves: readonly TextLeaf[]): Promise<Chunk | null> {
-  if (one.content_id === null) return null
-  const rows = await tx.all<ChunkRow>(
-    `SELECT n, text, headings, place FROM search_chunks WHERE content_id = ? AND (n < ? OR n = ?) ORDER BY n`,
-    [one.content_id, CHUNKS_MAX, one.near?.chunk ?? 0],
+type PlacedChunk = ChunkRow & { content_id: number }
+
+/** By content: its first chunks, and the nearest wherever it stands. */
+async function readChunks(
+  { tx, dialect }: Look,
+  page: readonly Ranked[],
+): Promise<ReadonlyMap<number, readonly ChunkRow[]>> {
+  const of = page.filter(({ content_id }) => content_id !== null)
+  const list = dialect.oneOf(
+    'content_id',
+    of.map(({ content_id }) => content_id!),
   )
+  const far = of.filter(({ near }) => (near?.chunk ?? 0) >= CHUNKS_MAX)
+  const wanted = [`n < ${CHUNKS_MAX}`, ...far.map(() => '(content_id = ? AND n = ?)')].join(' OR ')
+  const rows = await tx.all<PlacedChunk>(
+    `SELECT content_id, n, text, headings, place FROM search_chunks WHERE ${list.sql} AND (${wanted})
+     ORDER BY content_id, n`,
+    [...list.params, ...far.flatMap(({ content_id, near }) => [content_id, near!.chunk])],
+  )
+  return Map.groupBy(rows, ({ content_id }) => content_id)
+}
+
+/** The one with most of the words; of those, and where none has any, the nearest by meaning, and then the first. */
+function bestChunk(one: Ranked, rows: readonly ChunkRow[], leaves: readonly TextLeaf[]): Chunk | null {
   const bare = leaves.filter(({ field }) => field === null)
   let best: { row: ChunkRow; found: number } | undefined
   for (const row of rows) {

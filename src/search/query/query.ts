@@ -35,3 +35,7 @@ export type TextTree = TextLeaf | { is: 'and' | 'or'; of: readonly TextTree[] }
 
 /** What is longer is cut into phrases of this length: the index of words on PostgreSQL is in parts that overlap by it. */
 export const PHRASE_WORDS_MAX = 20
+
+export function wordLeaf(word: string, { prefix = false } = {}): TextLeaf {
+  return { is: 'text', field: null, words: [word], prefix, exact: false, typed: word }
+}

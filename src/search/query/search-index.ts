@@ -17,6 +17,7 @@ import {
   ALWAYS,
   allOf,
   type Condition,
+  countSeen,
   type IndexDialect,
   type Match,
 } from '../index/dialect.ts'
@@ -39,6 +40,7 @@ import {
   rank,
   STRONG_MIN,
   total,
+  wordWeight,
 } from './fuse.ts'
 import { assembleHits } from './hits.ts'
 import { parseSearch } from './parse.ts'
@@ -105,7 +107,7 @@ export async function searchIndex(
       await findByMeaning(look, found, { modelId: model, query: meaning.query, chance: meaning.chance })
     }
   }
-  const groups = groupsOf([...found.values()], input, nowMs)
+  const groups = groupsOf([...found.values()], { ...input, isNumber: isNumber(plan), nowMs })
   const page = groups.slice(firstAfter(groups, cursor, input.sort), undefined).slice(0, limitOf(input))
   const last = page.at(-1)
   const isLast = last === undefined || last === groups.at(-1)
@@ -255,10 +257,12 @@ async function findPartly(look: Look, found: Map<number, Found>): Promise<void> 
   const allowed = among && new Set(among)
   const partly = new Map<number, number>()
   let weightOfAll = 0
-  for (const { leaf, weight } of await weighed(look, leaves)) {
+  const seen = await countSeen(tx, access)
+  for (const leaf of await uncommon(look, leaves)) {
+    const having = await dialect.visibleWith(tx, leaf, access)
+    const weight = wordWeight({ seen, having: having.length })
     weightOfAll += weight
-    for (const id of await dialect.visibleWith(tx, leaf, access))
-      partly.set(id, (partly.get(id) ?? 0) + weight)
+    for (const id of having) partly.set(id, (partly.get(id) ?? 0) + weight)
   }
   const ids = [...partly.keys()].filter(
     (id) => !found.has(id) && partly.get(id)! / weightOfAll >= PARTIAL_COVERAGE && (allowed?.has(id) ?? true),
@@ -274,18 +278,14 @@ async function findPartly(look: Look, found: Map<number, Found>): Promise<void> 
   }
 }
 
-async function weighed(
-  { tx, dialect }: Look,
-  leaves: readonly TextLeaf[],
-): Promise<{ leaf: TextLeaf; weight: number }[]> {
+async function uncommon({ tx, dialect }: Look, leaves: readonly TextLeaf[]): Promise<TextLeaf[]> {
   const everything = await dialect.documents(tx)
-  const weights: { leaf: TextLeaf; weight: number }[] = []
+  if (everything < COMMON_DOCUMENTS_MIN) return [...leaves]
+  const telling: TextLeaf[] = []
   for (const leaf of leaves) {
-    const frequency = await dialect.frequency(tx, leaf)
-    if (everything >= COMMON_DOCUMENTS_MIN && frequency > everything * COMMON_SHARE) continue
-    weights.push({ leaf, weight: Math.log(1 + everything / (frequency + 0.5)) })
+    if ((await dialect.frequency(tx, leaf)) <= everything * COMMON_SHARE) telling.push(leaf)
   }
-  return weights
+  return telling
 }
 
 // --- By meaning -------------------------------------------------------------
@@ -324,15 +324,23 @@ async function findByMeaning(
 
 type Sort = SearchInput['sort']
 
+/** The number of an invoice, the name of a part: it is there or it is not, and what is like it is something else. */
+function isNumber({ leaves }: Plan): boolean {
+  const asked = leaves.filter(({ field }) => field === null)
+  return asked.length > 0 && asked.every(({ typed }) => /\p{Nd}/u.test(typed))
+}
+
+type Ordering = Pick<SearchInput, 'sort' | 'copies' | 'meaning' | 'nowMs'> & { isNumber: boolean }
+
 /** Each group with its lead first, in the order of the leads. */
-function groupsOf(found: Found[], { sort, copies, meaning }: SearchInput, nowMs: number): Ranked[][] {
+function groupsOf(found: Found[], { sort, copies, meaning, nowMs, isNumber }: Ordering): Ranked[][] {
   const chance = meaning && 'chance' in meaning ? meaning.chance : 0
   const bestWords = found.reduce((best, { words }) => Math.max(best, words?.score ?? 0), 0)
   const ranked = found.map((one) => {
     const known = { words: one.words, similarity: one.near?.similarity ?? null, atMs: one.at }
     const parts = rank(known, { bestWords, chance, nowMs })
-    const isWeak =
-      one.words === null && (one.near === null || nearness(one.near.similarity, chance) < STRONG_MIN)
+    const isStrong = one.near !== null && !isNumber && nearness(one.near.similarity, chance) >= STRONG_MIN
+    const isWeak = one.words === null && !isStrong
     return { ...one, parts, total: total(parts), isWeak }
   })
   ranked.sort((a, b) => compare(placeOf(a, sort), placeOf(b, sort)))

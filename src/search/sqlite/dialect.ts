@@ -1,10 +1,12 @@
 /** Words by FTS5, vectors in rows of many, whose signs are compared here. */
 import type { Tx } from '../../ledger/contract.ts'
+import { CodeCache, type ReadCodes } from '../index/code-cache.ts'
 import {
   type Access,
   allOf,
   amongVisible,
   type Condition,
+  countSeen,
   type DocumentWords,
   type IndexDialect,
   type Match,
@@ -15,22 +17,12 @@ import {
   type StoredVectors,
   visible,
 } from '../index/dialect.ts'
+import { scoredByName } from '../index/name-score.ts'
+import { type NearCode, nearestByCodes, nearestFirst, type Readable } from '../index/nearest.ts'
 import { PART_CHUNKS } from '../index/tables.ts'
-import {
-  agreement,
-  codeBytes,
-  exactBytes,
-  joinBytes,
-  packVector,
-  signsOf,
-  signTable,
-  similarity,
-} from '../index/vectors.ts'
-import { COLUMN_WEIGHTS, COMMON_DOCUMENTS_MIN, COMMON_SHARE } from '../query/fuse.ts'
-import type { TextField, TextLeaf, TextTree } from '../query/query.ts'
-import { stretchesOf } from '../query/snippet.ts'
-import { CodeCache } from './code-cache.ts'
-import { NearestFew } from './nearest-few.ts'
+import { exactBytes, joinBytes, packVector, signsOf, similarity } from '../index/vectors.ts'
+import { COLUMN_WEIGHTS, COMMON_DOCUMENTS_MIN, COMMON_SHARE, wordWeight } from '../query/fuse.ts'
+import { type TextField, type TextLeaf, type TextTree, wordLeaf } from '../query/query.ts'
 import { WordCounts } from './word-counts.ts'
 
 /** A word that no text has: two parts of a column are no phrase. */
@@ -52,7 +44,7 @@ const COLUMNS_READ = 'd.id, d.content_id, d.at, d.source, d.type, d.owner'
 export type ReaderMemory = { codes: CodeCache; counts: WordCounts }
 
 export function newReaderMemory(): ReaderMemory {
-  return { codes: new CodeCache(), counts: new WordCounts() }
+  return { codes: new CodeCache(readCodes), counts: new WordCounts() }
 }
 
 export function sqliteDialectWith(memory: ReaderMemory): IndexDialect {
@@ -63,7 +55,7 @@ export function sqliteDialectWith(memory: ReaderMemory): IndexDialect {
     frequency: (tx, leaf) => frequency(tx, leaf, memory.counts),
     documents: (tx) => memory.counts.documents(tx),
     visibleWith: (tx, tree, access) => visibleWith(tx, { tree, access }, memory.counts),
-    isVisible: (tx, tree, access) => isVisible(tx, { tree, access }, memory.counts),
+    visibleOf: (tx, words, access) => visibleOf(tx, { words, access }, memory.counts),
   }
 }
 
@@ -110,11 +102,11 @@ export const sqliteDialect: IndexDialect = {
   },
 
   matches: (tx, request) => matches(tx, request, new WordCounts()),
-  nearest: (tx, request) => nearest(tx, request, new CodeCache()),
+  nearest: (tx, request) => nearest(tx, request, new CodeCache(readCodes)),
   frequency: (tx, leaf) => frequency(tx, leaf, new WordCounts()),
   documents: (tx) => new WordCounts().documents(tx),
   visibleWith: (tx, tree, access) => visibleWith(tx, { tree, access }, new WordCounts()),
-  isVisible: (tx, tree, access) => isVisible(tx, { tree, access }, new WordCounts()),
+  visibleOf: (tx, words, access) => visibleOf(tx, { words, access }, new WordCounts()),
 
   async having(tx, leaf, docIds) {
     const list = this.oneOf('rowid', docIds)
@@ -207,13 +199,22 @@ async function visibleWith(tx: Tx, asked: Asked, counts: WordCounts): Promise<nu
   return JSON.parse(row!.ids) as number[]
 }
 
-async function isVisible(tx: Tx, asked: Asked, counts: WordCounts): Promise<boolean> {
-  const may = await visibleRow(tx, asked, counts)
-  const row = await tx.get(
-    `SELECT 1 AS one FROM search_words WHERE search_words MATCH ? AND ${may.sql} LIMIT 1`,
-    [matchText(asked.tree), ...may.params],
-  )
-  return row !== undefined
+async function visibleOf(
+  tx: Tx,
+  { words, access }: { words: readonly string[]; access: Access },
+  counts: WordCounts,
+): Promise<string[]> {
+  const found: string[] = []
+  for (const word of words) {
+    const tree = wordLeaf(word)
+    const may = await visibleRow(tx, { tree, access }, counts)
+    const row = await tx.get(
+      `SELECT 1 AS one FROM search_words WHERE search_words MATCH ? AND ${may.sql} LIMIT 1`,
+      [matchText(tree), ...may.params],
+    )
+    if (row !== undefined) found.push(word)
+  }
+  return found
 }
 
 // --- By words ---------------------------------------------------------------
@@ -246,7 +247,9 @@ async function matches(tx: Tx, request: MatchRequest, counts: WordCounts): Promi
     if (leaves.length === 0 || rows.length === 0) return rows
     return scored(tx, rows, { access, leaves }, counts)
   }
-  const { telling, isAll } = await tellingOf(tx, leaves, counts)
+  const telling = await tellingOf(tx, leaves, counts)
+  // How rare the word is, which the score is multiplied with, is the same for all.
+  const isAll = leaves.length === 1 && telling.length === 1
   const all = allOf([await visibleRow(tx, { tree: text, access }, counts), where])
   const rows = await tx.all<Match>(
     `SELECT ${COLUMNS_READ}, ${isAll ? SCORE : '0.0'} AS score FROM search_words
@@ -257,62 +260,51 @@ async function matches(tx: Tx, request: MatchRequest, counts: WordCounts): Promi
   if (isAll || rows.length === 0) return rows
   return telling.length > 0
     ? scored(tx, rows, { access, leaves: telling }, counts)
-    : scoredByName(tx, rows, leaves)
+    : scoredByName(tx, sqliteDialect, { rows, leaves })
 }
 
 /**
  * Those that tell documents apart. A score makes the index go through the whole list of each word once more; for words
  * that a tenth of all documents have, that is most of a search, and says next to nothing.
  */
-async function tellingOf(tx: Tx, leaves: readonly TextLeaf[], counts: WordCounts) {
+async function tellingOf(
+  tx: Tx,
+  leaves: readonly TextLeaf[],
+  counts: WordCounts,
+): Promise<readonly TextLeaf[]> {
   const everything = await counts.documents(tx)
-  if (everything < COMMON_DOCUMENTS_MIN) return { telling: leaves, isAll: true }
+  if (everything < COMMON_DOCUMENTS_MIN) return leaves
   const telling: TextLeaf[] = []
   for (const leaf of leaves) {
     if ((await matchesMax(tx, leaf, counts)) <= everything * COMMON_SHARE) telling.push(leaf)
   }
-  return { telling, isAll: telling.length === leaves.length }
+  return telling
 }
 
+/**
+ * Each word by itself, against the best match of it, and weighed by how rare it is among what the reader sees: the
+ * database's own score of several weighs them by how rare they are among all documents.
+ */
 async function scored(
   tx: Tx,
   rows: Match[],
   { access, leaves }: Pick<MatchRequest, 'access' | 'leaves'>,
   counts: WordCounts,
 ): Promise<Match[]> {
-  const tree = anyOf(leaves)
-  const may = await visibleRow(tx, { tree, access }, counts)
-  const found = await tx.all<{ id: number; score: number }>(
-    `SELECT rowid AS id, ${SCORE} AS score FROM search_words WHERE search_words MATCH ? AND ${may.sql}`,
-    [matchText(tree), ...may.params],
-  )
-  const scores = new Map(found.map(({ id, score }) => [id, score]))
+  const seen = await countSeen(tx, access)
+  const scores = new Map<number, number>()
+  for (const tree of leaves) {
+    const may = await visibleRow(tx, { tree, access }, counts)
+    const found = await tx.all<{ id: number; score: number }>(
+      `SELECT rowid AS id, ${SCORE} AS score FROM search_words WHERE search_words MATCH ? AND ${may.sql}`,
+      [matchText(tree), ...may.params],
+    )
+    const best = found.reduce((most, { score }) => Math.max(most, score), Number.MIN_VALUE)
+    const weight = wordWeight({ seen, having: found.length })
+    for (const { id, score } of found) scores.set(id, (scores.get(id) ?? 0) + (weight * score) / best)
+  }
   for (const row of rows) row.score = scores.get(row.id) ?? 0
   return rows
-}
-
-/** Of words that everything has, it is those in the name that say what a document is about. */
-async function scoredByName(tx: Tx, rows: Match[], leaves: readonly TextLeaf[]): Promise<Match[]> {
-  const list = sqliteDialect.oneOf(
-    'id',
-    rows.map(({ id }) => id),
-  )
-  const named = await tx.all<{ id: number; title: string }>(
-    `SELECT id, title FROM search_documents WHERE ${list.sql}`,
-    list.params,
-  )
-  const scores = new Map(
-    named.map(({ id, title }) => {
-      const inName = new Set(stretchesOf(title, leaves).map(({ leaf }) => leaf)).size
-      return [id, inName * W.title + (leaves.length - inName) * W.body]
-    }),
-  )
-  for (const row of rows) row.score = scores.get(row.id) ?? 0
-  return rows
-}
-
-function anyOf(leaves: readonly TextLeaf[]): TextTree {
-  return leaves.length === 1 ? leaves[0]! : { is: 'or', of: leaves }
 }
 
 // --- By meaning -------------------------------------------------------------
@@ -334,30 +326,20 @@ async function putVectors(tx: Tx, { modelId, contentId, of }: StoredVectors): Pr
 
 /** Access first: only codes of what may be seen are gone through. */
 async function nearest(tx: Tx, request: NearestRequest, cache: CodeCache): Promise<NearChunk[]> {
-  const { modelId, query, rescored } = request
-  const { docs, contents } = await readable(tx, request)
-  const table = signTable(query)
-  const few = new NearestFew(rescored)
-  const step = codeBytes(query.length)
-  // Copies of one content have the same codes.
-  const contentIds = [...new Set(contents)]
-  await cache.each(tx, { modelId, contentIds }, (contentId, codes, { from, to }) => {
-    for (let at = from, n = 0; at < to; at += step, n++) {
-      few.offer(-agreement(table, codes, at), contentId, n)
-    }
-  })
-  const nearest = few.all()
-  const docIds = new Map(nearest.map(({ contentId }) => [contentId, new Set<number>()]))
-  for (const [at, contentId] of contents.entries()) docIds.get(contentId)?.add(docs[at]!)
-  const near = await rescore(tx, request, nearest)
+  const { few, docIds } = await nearestByCodes(tx, request, { readable: await readable(tx, request), cache })
+  const near = await rescore(tx, request, few)
   return near.map((chunk) => ({ ...chunk, docIds: [...docIds.get(chunk.contentId)!] }))
 }
 
+const readCodes: ReadCodes = (tx, { modelId, contentIds }) =>
+  tx.all(
+    `SELECT content_id, codes FROM search_codes
+     WHERE model_id = ? AND content_id IN (SELECT value FROM json_each(?)) ORDER BY content_id, part`,
+    [modelId, JSON.stringify(contentIds)],
+  )
+
 /** Documents and their contents, side by side. As two texts of numbers they come in half the time of rows. */
-async function readable(
-  tx: Tx,
-  { access, where, among }: NearestRequest,
-): Promise<{ docs: number[]; contents: number[] }> {
+async function readable(tx: Tx, { access, where, among }: NearestRequest): Promise<Readable> {
   const { principalIds, nowMs } = access
   const lists = `SELECT json_group_array(d.id) AS docs, json_group_array(d.content_id) AS contents`
   const read = async (from: string, all: Condition) => {
@@ -387,7 +369,7 @@ const PARTS_MAX = 4_096
 async function rescore(
   tx: Tx,
   { modelId, query }: NearestRequest,
-  few: readonly { contentId: number; n: number }[],
+  few: readonly NearCode[],
 ): Promise<Omit<NearChunk, 'docIds'>[]> {
   const near: Omit<NearChunk, 'docIds'>[] = []
   const parts = Map.groupBy(few, ({ contentId, n }) => contentId * PARTS_MAX + Math.floor(n / PART_CHUNKS))
@@ -402,5 +384,5 @@ async function rescore(
       near.push({ contentId, n, similarity: similarity(query, row.exact, from) })
     }
   }
-  return near.sort((a, b) => b.similarity - a.similarity || a.contentId - b.contentId || a.n - b.n)
+  return nearestFirst(near)
 }

@@ -9,6 +9,7 @@ import { Card } from '../components/card.tsx'
 import { ErrorNote, Skeleton } from '../components/notes.tsx'
 import { showToast } from '../components/toast-store.ts'
 import type { Tone } from '../components/tone.ts'
+import { useLookMs } from '../live-state.ts'
 import { keys } from '../queries.ts'
 import { currentUser } from '../session.ts'
 
@@ -26,7 +27,7 @@ export const useSyncStatus = (userId: number) =>
   useQuery({
     queryKey: [...keys.sync, userId],
     queryFn: ({ signal }) => api.syncStatus(userId, signal),
-    refetchInterval: LOOK_MS,
+    refetchInterval: useLookMs(LOOK_MS),
   })
 
 export function SyncLine({ userId, name }: { userId: number; name: string }) {

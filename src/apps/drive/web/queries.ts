@@ -1,6 +1,7 @@
 /** The routes of Drive as functions, and what its page asks for. */
 import { type QueryKey, useInfiniteQuery, useQuery } from '@tanstack/preact-query'
 import { get, type Page, post } from '../../../../web/src/api.ts'
+import { useLookMs } from '../../../../web/src/live-state.ts'
 import type { DoneView } from '../../../app/schemas.ts'
 import type { DriveStatusView, SkippedFileView } from '../api/schemas.ts'
 
@@ -16,7 +17,7 @@ export const useDriveStatus = () =>
   useQuery({
     queryKey: driveKeys.status,
     queryFn: ({ signal }) => get<{ accounts: DriveStatusView[] }>('/api/drive/status', {}, signal),
-    refetchInterval: LOOK_MS,
+    refetchInterval: useLookMs(LOOK_MS),
   })
 
 export const useSkipped = (account: string, code: string | undefined, isWanted: boolean) =>

@@ -5,7 +5,7 @@ import { readJsonCursor, writeCursor } from '../../../app/inputs.ts'
 import { conflict, notFound } from '../../../app/problem.ts'
 import { already, cursorQuery, done, doneSchema, pageOf } from '../../../app/schemas.ts'
 import { pauseNote } from '../../../app/sync-request.ts'
-import type { RequestUser } from '../../../app/user.ts'
+import { noteAccountLook, type RequestUser } from '../../../app/user.ts'
 import type { Account } from '../../../ledger/accounts.ts'
 import { SERVICE, streamOf } from '../pipeline.ts'
 import { SHARD_STATES } from '../shard-states.ts'
@@ -47,12 +47,23 @@ async function ownPipeline(services: IngestServices, user: RequestUser, name: st
   throw notFound(`There is no pipeline ${name}.`, { code: 'pipeline-unknown' })
 }
 
+/** The same for what shows names and records: that an admin looks at those of others is written down. */
+async function lookInto(
+  services: IngestServices,
+  user: RequestUser,
+  { name, what }: { name: string; what: string },
+): Promise<void> {
+  await ownPipeline(services, user, name)
+  if (user.role !== 'admin') return
+  await noteAccountLook(services, user, { service: SERVICE, account: name, what: `${what} of ${name}` })
+}
+
 async function ownShard(
   services: IngestServices,
   user: RequestUser,
   { name, shard }: z.output<typeof shardParams>,
 ): Promise<ShardRow> {
-  await ownPipeline(services, user, name)
+  await lookInto(services, user, { name, what: `looked at the object ${shard}` })
   const row = await services.ingest.tables.shard(name, shard)
   if (row) return row
   throw notFound(`The pipeline ${name} knows of no object ${shard}.`, { code: 'shard-unknown' })
@@ -128,7 +139,7 @@ const getShards = route('GET /api/ingest/pipelines/{name}/shards', {
   }),
   answer: pageOf(shardSchema),
   handle: async ({ params, query, user }, services) => {
-    await ownPipeline(services, user, params.name)
+    await lookInto(services, user, { name: params.name, what: 'listed objects' })
     const { limit, cursor, state, code, uri } = query
     const after = readJsonCursor(cursor, z.string().max(64)) ?? ''
     const rows = await services.ingest.tables.shards({
@@ -162,7 +173,7 @@ const getQuarantine = route('GET /api/ingest/pipelines/{name}/quarantine', {
   query: z.object({ ...cursorQuery, shard: shardText.optional().describe('Only of this object version') }),
   answer: pageOf(quarantinedSchema),
   handle: async ({ params, query, user }, services) => {
-    await ownPipeline(services, user, params.name)
+    await lookInto(services, user, { name: params.name, what: 'read quarantined records' })
     const { limit, cursor, shard } = query
     const after = readJsonCursor(cursor, placeSchema) ?? { shard: '', at: -1 }
     const rows = await services.ingest.tables.quarantine({ pipeline: params.name, shard, after, limit })
@@ -179,7 +190,7 @@ const getUnparsed = route('GET /api/ingest/pipelines/{name}/unparsed', {
   params: pipelineParams,
   answer: z.object({ items: z.array(unparsedSchema) }),
   handle: async ({ params, user }, services) => {
-    await ownPipeline(services, user, params.name)
+    await lookInto(services, user, { name: params.name, what: 'read messages that nobody understood' })
     const rows = await services.ingest.tables.unparsed(params.name, UNPARSED_SHOWN_MAX)
     return { items: rows.map(unparsedView) }
   },

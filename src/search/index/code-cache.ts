@@ -2,6 +2,7 @@
  * Codes of contents, as far as there is room: reading them anew takes three quarters of a search by meaning. What they are
  * never changes (a content is not embedded twice by a model, and its number is not used again), and who may see them is
  * not asked here: only those are looked up that the database has just named as visible.
+ * Searches that run side by side take turns: what one reads or gives back is under no other's hands.
  *
  * They lie one behind the other in one piece of memory, in the order in which they were read, which is nearly the order in
  * which they are gone through: each in memory of its own, comparing them took five times as long.
@@ -15,21 +16,42 @@ const BATCH = 2_000
 
 type Place = { from: number; to: number }
 
+export type CodeRow = { content_id: number; codes: Uint8Array }
+
+export type CodesAsked = { modelId: number; contentIds: readonly number[] }
+
+/** Of these contents, all codes by the model; several rows of one content follow each other in the order of chunks. */
+export type ReadCodes = (tx: Tx, asked: CodesAsked) => Promise<readonly CodeRow[]>
+
 export class CodeCache {
+  readonly #readCodes: ReadCodes
   readonly #bytesMax: number
   readonly #places = new Map<number, Place>()
   #codes = new Uint8Array(0)
   #used = 0
   #modelId = 0
+  #turn: Promise<void> = Promise.resolve()
 
-  constructor(bytesMax = BYTES_MAX) {
+  constructor(readCodes: ReadCodes, bytesMax = BYTES_MAX) {
+    this.#readCodes = readCodes
     this.#bytesMax = bytesMax
   }
 
   /** Calls back for those that have codes by this model, in the order in which they are given. */
-  async each(
+  each(
     tx: Tx,
-    { modelId, contentIds }: { modelId: number; contentIds: readonly number[] },
+    asked: CodesAsked,
+    take: (contentId: number, codes: Uint8Array, place: Place) => void,
+  ): Promise<void> {
+    const mine = this.#turn.then(() => this.#goThrough(tx, asked, take))
+    // Whoever fails tells it to who asked; the next one has its turn all the same.
+    this.#turn = mine.catch(() => {})
+    return mine
+  }
+
+  async #goThrough(
+    tx: Tx,
+    { modelId, contentIds }: CodesAsked,
     take: (contentId: number, codes: Uint8Array, place: Place) => void,
   ): Promise<void> {
     if (modelId !== this.#modelId) this.#clear(modelId)
@@ -37,6 +59,8 @@ export class CodeCache {
       const some = contentIds.slice(from, from + BATCH)
       const missing = some.filter((id) => !this.#places.has(id))
       if (missing.length > 0) await this.#read(tx, missing)
+      // On PostgreSQL others wait for this thread.
+      else if (from > 0) await new Promise((resolve) => setImmediate(resolve))
       for (const contentId of some) {
         const place = this.#places.get(contentId)
         if (place) take(contentId, this.#codes, place)
@@ -47,11 +71,7 @@ export class CodeCache {
   }
 
   async #read(tx: Tx, contentIds: readonly number[]): Promise<void> {
-    const rows = await tx.all<{ content_id: number; codes: Uint8Array }>(
-      `SELECT content_id, codes FROM search_codes
-       WHERE model_id = ? AND content_id IN (SELECT value FROM json_each(?)) ORDER BY content_id, part`,
-      [this.#modelId, JSON.stringify(contentIds)],
-    )
+    const rows = await this.#readCodes(tx, { modelId: this.#modelId, contentIds })
     this.#makeRoom(rows.reduce((sum, { codes }) => sum + codes.length, 0))
     for (const { content_id, codes } of rows) {
       this.#codes.set(codes, this.#used)

@@ -1,0 +1,100 @@
+/** Two cycles at a time on PostgreSQL: while the server writes one batch, this process prepares the other. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { z } from 'zod'
+import { freshDatabase } from '../../scripts/test-database.ts'
+import { FakeClock } from '../base/clock.ts'
+import type { CycleResult } from '../ledger/contract.ts'
+import { openLedger } from '../ledger/open.ts'
+import { Claiming } from './claiming.ts'
+import type { Controls } from './controls.ts'
+import { createEngine } from './engine.ts'
+import { defineJob } from './kinds.ts'
+import { Window } from './window.ts'
+
+const JOBS = 2_000
+const noop = defineJob({ kind: 'test.noop', payload: z.object({ n: z.number() }), run: () => undefined })
+
+type Seen = { settle: number; claimed: number; room: number; besideIt: number }
+
+/** A drain by an engine whose pace is known, and the cycles that it took. */
+async function drainedCycles(pace: { perSecond: number; commitMs: number }): Promise<Seen[]> {
+  const database = await freshDatabase()
+  const ledger = await openLedger(database.url)
+  const engine = await createEngine({ ledger, jobs: [noop], workers: 10 })
+  await engine.enqueueMany(
+    noop,
+    Array.from({ length: JOBS }, (_, n) => ({ n })),
+  )
+  const seen: Seen[] = []
+  let open = 0
+  const cycle = ledger.cycle.bind(ledger)
+  ledger.cycle = async (asked) => {
+    const one = {
+      settle: asked.settle?.length ?? 0,
+      room: asked.claim?.room.interactive ?? 0,
+      claimed: 0,
+      besideIt: open,
+    }
+    seen.push(one)
+    open += 1
+    try {
+      const result = await cycle(asked)
+      one.claimed = result.claimed.length
+      return result
+    } finally {
+      open -= 1
+    }
+  }
+  engine.window.pace(pace)
+  await engine.start()
+  await engine.drained()
+  await engine.stop()
+  assert.deepEqual(await ledger.tallies(), await ledger.countedTallies())
+  await ledger.close()
+  await database.drop()
+  assert.equal(
+    seen.reduce((sum, { settle }) => sum + settle, 0),
+    JOBS,
+  )
+  return seen
+}
+
+describe('cycles on PostgreSQL', () => {
+  test('jobs that end together are committed by two cycles at once, half by each', async () => {
+    const [first, second, third] = await drainedCycles({ perSecond: 30_000, commitMs: 5 })
+    assert.deepEqual(first, { settle: 0, room: 512, claimed: 512, besideIt: 0 })
+    assert.deepEqual([second?.settle, third?.settle], [256, 256])
+    assert.equal(third?.besideIt, 1, 'the second half waited for the first')
+  })
+
+  test('a claim takes half of what there is room for, and leaves the other half to the cycle beside it', async () => {
+    const [first] = await drainedCycles({ perSecond: 60_000, commitMs: 5 })
+    assert.deepEqual(first, { settle: 0, room: 600, claimed: 600, besideIt: 0 })
+  })
+})
+
+describe('the pace of an engine that has just begun', () => {
+  test('is that of its first commits: it does not take a dozen of them to claim more', async () => {
+    const clock = new FakeClock()
+    await clock.advance(3_600_000)
+    const window = new Window({ workers: 10 })
+    // Nothing is claimed here, so that nobody asks what is open.
+    const controls = {} as Controls
+    const claiming = new Claiming({ clock, window, controls, kinds: new Set(), cyclesMax: 2 })
+    await clock.advance(25)
+    claiming.learn(NOTHING, { settled: 16, ms: 25, claim: undefined })
+    assert.equal(window.target, 160, 'what ten commits like the first would work off')
+  })
+})
+
+const NOTHING: CycleResult = {
+  settled: [],
+  work: [],
+  claimed: [],
+  backlog: { interactive: false, bulk: false },
+  becameReady: 0,
+  nextDueAt: null,
+  marks: [],
+  toStop: [],
+}

@@ -116,6 +116,12 @@ export class Claiming {
     const pace = this.#pace
     pace.settled += settled
     pace.commitMs += (commitMs - pace.commitMs) * COMMIT_WEIGHT
+    // Nothing is left to start: no more could be settled than was claimed, and what this commit took is the least pace.
+    const least = window.isDry && commitMs > 0 ? (settled * 1_000) / commitMs : 0
+    if (least > pace.perSecond) {
+      pace.perSecond = least
+      window.pace(pace)
+    }
     const elapsedMs = nowMs - pace.sinceMs
     if (elapsedMs < PACE_MS) return
     const perSecond = (pace.settled * 1_000) / elapsedMs

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { z } from 'zod'
 import { freshDatabase } from '../../scripts/test-database.ts'
 import { FakeClock } from '../base/clock.ts'
-import type { CycleResult } from '../ledger/contract.ts'
+import type { ClaimedJob, CycleResult } from '../ledger/contract.ts'
 import { openLedger } from '../ledger/open.ts'
 import { Claiming } from './claiming.ts'
 import type { Controls } from './controls.ts'
@@ -85,8 +85,42 @@ describe('the pace of an engine that has just begun', () => {
     await clock.advance(25)
     claiming.learn(NOTHING, { settled: 16, ms: 25, claim: undefined })
     assert.equal(window.target, 160, 'what ten commits like the first would work off')
+    await clock.advance(5)
+    claiming.learn(NOTHING, { settled: 128, ms: 25, claim: undefined })
+    assert.equal(window.target, 1_280, 'what ten commits like the last would work off')
+  })
+
+  test('is no higher while jobs are left to start, so that nothing is claimed that would wait', async () => {
+    const clock = new FakeClock()
+    const window = new Window({ workers: 10 })
+    const controls = {} as Controls
+    const claiming = new Claiming({ clock, window, controls, kinds: new Set(), cyclesMax: 2 })
+    window.add([WAITING])
+    await clock.advance(5)
+    claiming.learn(NOTHING, { settled: 128, ms: 5, claim: undefined })
+    assert.equal(window.target, 40)
   })
 })
+
+const WAITING: ClaimedJob = {
+  id: 1,
+  kind: 'test.noop',
+  key: null,
+  streamId: 0,
+  segmentId: null,
+  parentId: null,
+  lane: 'bulk',
+  priority: 0,
+  payload: '{}',
+  bytes: 2,
+  size: null,
+  items: 1,
+  attempt: 1,
+  failures: 0,
+  checkpoint: null,
+  badId: null,
+  createdAt: 0,
+}
 
 const NOTHING: CycleResult = {
   settled: [],

@@ -78,6 +78,11 @@ export class Window {
     return LANES.some((lane) => this.#lanes[lane].startable(isOpen, 0) > 0)
   }
 
+  /** All that was claimed has run. */
+  get isDry(): boolean {
+    return LANES.every((lane) => this.#running[lane] === 0 && this.#lanes[lane].size === 0)
+  }
+
   get waiting(): Record<Lane, number> {
     return { interactive: this.#lanes.interactive.size, bulk: this.#lanes.bulk.size }
   }

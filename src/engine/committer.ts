@@ -1,11 +1,11 @@
 /**
  * Group commit: outcomes and enqueues that are ready together go into one cycle, which also claims what comes
  * next. While a cycle is in flight, the next one fills up. On PostgreSQL a second one may be under way as soon as it
- * is well filled: then this process prepares one batch while the server writes the other. On SQLite, where both would
- * be this thread, there is one at a time, and while jobs are at work and enough of them wait for a worker, the next
- * one lingers for some times as long as the last one took: the disk is then not asked for every handful of outcomes.
- * Nobody lingers who has something to wait for: an enqueue, alone or with the end of a job, a part of a job's work,
- * workers without jobs.
+ * is well filled, and two share what ended together while none was: then this process prepares one batch while the
+ * server writes the other. On SQLite, where both would be this thread, there is one at a time, and while jobs are at
+ * work and enough of them wait for a worker, the next one lingers for some times as long as the last one took: the disk
+ * is then not asked for every handful of outcomes. Nobody lingers who has something to wait for: an enqueue, alone or
+ * with the end of a job, a part of a job's work, workers without jobs.
  *
  * What would wait for a transaction of somebody else, an app's that takes long, is set aside: it is committed by itself
  * when it can be, so that nobody else waits for that.
@@ -202,10 +202,14 @@ export class Committer {
     })
   }
 
-  /** Half of what ended together, where nothing else is under way: the other half is the second cycle's. */
+  /**
+   * Half of what ended together, where nothing else is under way: the other half is the second cycle's. Parts of one job
+   * that nobody waited for are written in their order, and so by one cycle.
+   */
   #share(): number {
     const { length } = this.#settle
     if (this.cyclesMax === 1 || this.#cycles > 1 || length < 2 * JOIN_MIN) return SETTLE_MAX
+    if (this.#settle.some(({ settlement }) => settlement.event === 'continue')) return SETTLE_MAX
     return Math.min(SETTLE_MAX, Math.ceil(length / 2))
   }
 

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { freshDatabase } from '../../scripts/test-database.ts'
 import { FakeClock } from '../base/clock.ts'
 import type { ClaimedJob, CycleResult } from '../ledger/contract.ts'
+import type { Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
 import { Claiming } from './claiming.ts'
 import type { Controls } from './controls.ts'
@@ -13,19 +14,14 @@ import { defineJob } from './kinds.ts'
 import { Window } from './window.ts'
 
 const JOBS = 2_000
+const PARTS = 1_500
+const NOTE = `INSERT INTO notes(part) VALUES (?)`
 const noop = defineJob({ kind: 'test.noop', payload: z.object({ n: z.number() }), run: () => undefined })
 
 type Seen = { settle: number; claimed: number; room: number; besideIt: number }
 
-/** A drain by an engine whose pace is known, and the cycles that it took. */
-async function drainedCycles(pace: { perSecond: number; commitMs: number }): Promise<Seen[]> {
-  const database = await freshDatabase()
-  const ledger = await openLedger(database.url)
-  const engine = await createEngine({ ledger, jobs: [noop], workers: 10 })
-  await engine.enqueueMany(
-    noop,
-    Array.from({ length: JOBS }, (_, n) => ({ n })),
-  )
+/** The cycles of a ledger from here on. */
+function watchedCycles(ledger: Ledger): Seen[] {
   const seen: Seen[] = []
   let open = 0
   const cycle = ledger.cycle.bind(ledger)
@@ -46,6 +42,19 @@ async function drainedCycles(pace: { perSecond: number; commitMs: number }): Pro
       open -= 1
     }
   }
+  return seen
+}
+
+/** A drain by an engine whose pace is known, and the cycles that it took. */
+async function drainedCycles(pace: { perSecond: number; commitMs: number }): Promise<Seen[]> {
+  const database = await freshDatabase()
+  const ledger = await openLedger(database.url)
+  const engine = await createEngine({ ledger, jobs: [noop], workers: 10 })
+  await engine.enqueueMany(
+    noop,
+    Array.from({ length: JOBS }, (_, n) => ({ n })),
+  )
+  const seen = watchedCycles(ledger)
   engine.window.pace(pace)
   await engine.start()
   await engine.drained()
@@ -66,6 +75,39 @@ describe('cycles on PostgreSQL', () => {
     assert.deepEqual(first, { settle: 0, room: 512, claimed: 512, besideIt: 0 })
     assert.deepEqual([second?.settle, third?.settle], [256, 256])
     assert.equal(third?.besideIt, 1, 'the second half waited for the first')
+  })
+
+  test('parts of jobs are committed by one cycle, in their order, however many there are', async () => {
+    const database = await freshDatabase()
+    const ledger = await openLedger(database.url)
+    const parted = defineJob({
+      kind: 'test.parted',
+      payload: z.object({ n: z.number() }),
+      run: ({ commit }) => {
+        for (let part = 0; part < PARTS; part++)
+          void commit({ effects: async (tx) => void (await tx.run(NOTE, [part])) })
+      },
+    })
+    await ledger.migrateApp('test', [[`CREATE TABLE notes (id BIGSERIAL PRIMARY KEY, part BIGINT NOT NULL)`]])
+    const engine = await createEngine({ ledger, jobs: [parted], workers: 10 })
+    await engine.enqueue(parted, { n: 1 })
+    const seen = watchedCycles(ledger)
+    await engine.start()
+    await engine.drained()
+    await engine.stop()
+    assert.deepEqual(
+      seen.filter(({ settle }) => settle > 1).map(({ settle }) => settle),
+      [PARTS],
+    )
+    const notes = await ledger.driver.read((tx) =>
+      tx.all<{ part: number }>(`SELECT part FROM notes ORDER BY id`),
+    )
+    assert.deepEqual(
+      notes.map(({ part }) => part),
+      Array.from({ length: PARTS }, (_, part) => part),
+    )
+    await ledger.close()
+    await database.drop()
   })
 
   test('a claim takes half of what there is room for, and leaves the other half to the cycle beside it', async () => {

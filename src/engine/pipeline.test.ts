@@ -1,4 +1,7 @@
-/** Two cycles at a time on PostgreSQL: while the server writes one batch, this process prepares the other. */
+/**
+ * How jobs flow through an engine that has many: two cycles at a time on PostgreSQL, so that this process prepares one
+ * batch while the server writes the other, and claims that grow with the pace.
+ */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
@@ -115,6 +118,38 @@ describe('cycles on PostgreSQL', () => {
     assert.deepEqual(first, { settle: 0, room: 600, claimed: 600, besideIt: 0 })
   })
 })
+
+describe('handlers that end where they began', () => {
+  test('do not stand on each other: the hundredth has as much of the stack as the first', async () => {
+    const depths: number[] = []
+    const deep = defineJob({
+      kind: 'test.deep',
+      payload: z.object({ n: z.number() }),
+      run: () => {
+        depths.push(stackDepth())
+        return undefined
+      },
+    })
+    const engine = await createEngine({ ledger: 'sqlite::memory:', jobs: [deep], workers: 10 })
+    await engine.enqueueMany(
+      deep,
+      Array.from({ length: 300 }, (_, n) => ({ n })),
+    )
+    await engine.start()
+    await engine.drained()
+    await engine.stop()
+    assert.equal(depths.length, 300)
+    assert.ok(Math.max(...depths) - Math.min(...depths) < 20, `${Math.max(...depths)} calls deep`)
+  })
+})
+
+function stackDepth(): number {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = Number.POSITIVE_INFINITY
+  const depth = new Error('here').stack!.split('\n').length
+  Error.stackTraceLimit = stackTraceLimit
+  return depth
+}
 
 describe('the pace of an engine that has just begun', () => {
   test('is that of its first commits: it does not take a dozen of them to claim more', async () => {

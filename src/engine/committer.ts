@@ -215,7 +215,7 @@ export class Committer {
 
   async #oneCycle(): Promise<void> {
     const settle = this.#settle.splice(0, this.#share())
-    if (this.#settle.length > 0) this.#wanted = true
+    if (this.#settle.length > 0) this.poke()
     const work = this.#work.splice(0, WORK_MAX)
     const { ledger, clock, owner, onCycle } = this.#options
     const claim = this.#options.claim(

@@ -75,6 +75,7 @@ export class Dispatcher {
   readonly #paces = new Map<string, { meanMs: number | undefined; movedMs: number }>()
   #startsLeft = STARTS_PER_TURN
   #stopping = false
+  #pumping = false
 
   constructor(options: DispatcherOptions) {
     this.#options = options
@@ -94,13 +95,19 @@ export class Dispatcher {
 
   /** Starts what can start. Called whenever a worker, a job or a permission may have become free. */
   pump(): void {
-    if (this.#stopping) return
-    while (this.#startsLeft > 0) {
-      const job = this.#options.window.next(this.#options.isOpen)
-      if (!job) return
-      if (this.#startsLeft === STARTS_PER_TURN) setImmediate(this.#newTurn)
-      this.#startsLeft -= 1
-      this.#start(job)
+    // A job that ends where it began asks for the next one from within: the loop below goes on with it.
+    if (this.#stopping || this.#pumping) return
+    this.#pumping = true
+    try {
+      while (this.#startsLeft > 0 && !this.#stopping) {
+        const job = this.#options.window.next(this.#options.isOpen)
+        if (!job) return
+        if (this.#startsLeft === STARTS_PER_TURN) setImmediate(this.#newTurn)
+        this.#startsLeft -= 1
+        this.#start(job)
+      }
+    } finally {
+      this.#pumping = false
     }
   }
 

@@ -190,6 +190,7 @@ export class Engine {
       window: this.window,
       controls: this.controls,
       kinds: this.kinds.names,
+      cyclesMax: this.#committer.cyclesMax,
     })
     this.giveBack = new GiveBack({
       ledger,

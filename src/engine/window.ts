@@ -78,6 +78,11 @@ export class Window {
     return LANES.some((lane) => this.#lanes[lane].startable(isOpen, 0) > 0)
   }
 
+  /** All that was claimed has run. */
+  get isDry(): boolean {
+    return LANES.every((lane) => this.#running[lane] === 0 && this.#lanes[lane].size === 0)
+  }
+
   get waiting(): Record<Lane, number> {
     return { interactive: this.#lanes.interactive.size, bulk: this.#lanes.bulk.size }
   }
@@ -124,6 +129,11 @@ export class Window {
     return Math.min(this.#max, Math.max(this.#workers * PER_WORKER, ahead))
   }
 
+  /** Up to so many of a lane. */
+  get refill(): number {
+    return Math.ceil(Math.ceil(this.target / 2) * REFILL_TO)
+  }
+
   /** The measured pace decides how far ahead to claim. */
   pace({ perSecond, commitMs }: { perSecond: number; commitMs: number }): void {
     this.#perSecond = perSecond
@@ -143,7 +153,7 @@ export class Window {
       // Twice as many as would fit if they were like those that wait: the database need not look at more.
       const { size } = this.#lanes[lane]
       const fit = Math.ceil((2 * bytes * size) / Math.max(1, this.#waitingBytes[lane])) || this.#max
-      const wanted = Math.min(Math.max(fit, this.#workers), Math.ceil(target * REFILL_TO) - waiting)
+      const wanted = Math.min(Math.max(fit, this.#workers), this.refill - waiting)
       room.jobs[lane] = Math.max(0, Math.min(free, wanted))
       free -= room.jobs[lane]
     }

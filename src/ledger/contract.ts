@@ -324,6 +324,8 @@ export interface Driver {
   savepoint(tx: Tx, fn: () => Promise<void>): Promise<{ error: unknown } | undefined>
   /** Throws if what was written so far can no longer be committed, although nobody said so. */
   assertFit(tx: Tx): void
+  /** Waits for what a transaction writes last: on PostgreSQL with COMMIT, which fails if one of these writes does. */
+  withCommit(tx: Tx, writes: Promise<void>): Promise<void>
   /** Reads outside a transaction; never waits for a writer. */
   read<T>(fn: (tx: Tx) => Promise<T>): Promise<T>
   /** Reads that belong together: all its statements see the database as it was at the first of them. */

@@ -173,7 +173,7 @@ async function inOneTransaction(ctx: CycleContext, group: Group, blame: Blame): 
     let claim: Claim = { jobs: [], backlog: { interactive: false, bulk: false } }
     if (group.claim) claim = await claimJobs({ ...ctx, tx, changes, now }, group.claim)
     ctx.point('claimed')
-    await changes.flush(tx, ctx.slot, now)
+    await driver.withCommit(tx, changes.flush(tx, ctx.slot, now))
     if (changes.control) await driver.announce(tx, 'control')
     // What we claimed ourselves needs nobody else; the rest may.
     else if (changes.becameReady > claim.jobs.length) await driver.announce(tx, 'work')

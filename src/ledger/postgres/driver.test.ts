@@ -94,6 +94,49 @@ describe('a transaction on PostgreSQL', () => {
     )
   })
 
+  test('fails with what it writes last, though COMMIT is on its way by then, and leaves nothing', async () => {
+    for (const last of [
+      async (tx: Tx): Promise<void> => void (await tx.run(`INSERT INTO things VALUES (13, 'again')`)),
+      async (): Promise<void> => {
+        throw Object.assign(new Error('not even sent'), { code: '23505' })
+      },
+    ]) {
+      await assert.rejects(
+        driver.transaction(async (tx) => {
+          await tx.run(`INSERT INTO things VALUES (13, 'thirteen')`)
+          await driver.withCommit(tx, last(tx))
+        }),
+        (error: unknown) => (error as { code?: string }).code === '23505',
+      )
+      assert.equal(await countThings(), 0)
+    }
+  })
+
+  test('runs again after a deadlock of what it writes last', async () => {
+    await driver.transaction((tx) => tx.run(`INSERT INTO things VALUES (1, 'one'), (2, 'two')`))
+    let runs = 0
+    let arrived = 0
+    const { promise: both, resolve } = Promise.withResolvers<void>()
+    const crosswise = (first: number, second: number): Promise<void> =>
+      driver.transaction(async (tx) => {
+        const add = (id: number) => tx.run(`UPDATE things SET name = name || '!' WHERE id = ?`, [id])
+        runs += 1
+        await add(first)
+        arrived += 1
+        if (arrived === 2) resolve()
+        await both
+        await driver.withCommit(
+          tx,
+          add(second).then(() => {}),
+        )
+      })
+    await Promise.all([crosswise(1, 2), crosswise(2, 1)])
+    assert.equal(runs, 3)
+    const names = await driver.read((tx) => tx.all(`SELECT name FROM things ORDER BY id`))
+    assert.deepEqual(names, [{ name: 'one!!' }, { name: 'two!!' }])
+    await driver.transaction((tx) => tx.run(`DELETE FROM things`))
+  })
+
   test('passes on what its caller throws, and writes nothing', async () => {
     const mine = Object.assign(new Error('mine'), { code: 'ECONNRESET' })
     await assert.rejects(

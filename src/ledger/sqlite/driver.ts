@@ -123,6 +123,10 @@ export class SqliteDriver implements Driver {
     return undefined
   }
 
+  withCommit(_tx: Tx, writes: Promise<void>): Promise<void> {
+    return writes
+  }
+
   assertFit(_tx: Tx): void {
     if (this.#closed) throw closedError()
     if (!this.#isOpen) throw endedError()

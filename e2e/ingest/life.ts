@@ -4,6 +4,7 @@
  */
 import { connectorOf } from '../../src/apps/ingest/connect.ts'
 import { type IngestKinds, ingestKinds, jobsOf } from '../../src/apps/ingest/jobs.ts'
+import { KeptObjects } from '../../src/apps/ingest/kept-objects.ts'
 import { mapRecord } from '../../src/apps/ingest/mapping.ts'
 import { streamOf } from '../../src/apps/ingest/pipeline.ts'
 import { type Connector, Pipelines } from '../../src/apps/ingest/pipelines.ts'
@@ -113,6 +114,7 @@ export async function beginLife(options: LifeOptions): Promise<Life> {
     settings,
     openRecords,
     mapRecord,
+    kept: new KeptObjects({ home: options.home, host: 'this-machine' }),
     index: async () => {
       await search.prepare()
       return faults ? breakIndex(search, faults) : search

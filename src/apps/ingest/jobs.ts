@@ -23,6 +23,7 @@ import type { IndexWriter } from '../../search/contract.ts'
 import type { MappedRecord, Mapping, OpenRecords } from './contract.ts'
 import { runDispose } from './dispose.ts'
 import { runForget } from './forget.ts'
+import type { KeptObjects } from './kept-objects.ts'
 import { runListing } from './listing.ts'
 import { runObject } from './object.ts'
 import { itemOf, OBJECT_KIND, streamOf } from './pipeline.ts'
@@ -44,6 +45,7 @@ export type IngestDeps = {
   index: () => Promise<IndexWriter>
   openRecords: OpenRecords
   mapRecord: MapRecord
+  kept: KeptObjects
   /** For receivers of this process: what they hold may be acknowledged. */
   settled: (pipeline: string, shard: string) => void
 }

@@ -9,6 +9,7 @@ import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { IngestKinds, PipelinePayload } from './jobs.ts'
 import { pastObstacles } from './obstacles.ts'
 import { foundByListing, preparePlacing } from './placing.ts'
+import { isLeftOut } from './reach.ts'
 import { beginListing, endListing, moveListing, putPipeline } from './store/pipelines.ts'
 
 const PAGE = 1_000
@@ -65,7 +66,8 @@ async function takePage(
   job: RunContext<PipelinePayload>,
   { of, page, startAtMs }: Listed,
 ): Promise<number> {
-  const objects = page.objects.filter((one) => !isFolder(one))
+  const { config } = await kinds.pipelines.get(of.pipeline)
+  const objects = page.objects.filter((one) => !isFolder(one) && !isLeftOut(config, one.uri))
   const isBefore = ({ modifiedAtMs }: ObjectPage['objects'][number]): boolean =>
     startAtMs !== null && modifiedAtMs !== null && modifiedAtMs < startAtMs
   const wanted = objects.filter((one) => !isBefore(one))

@@ -4,16 +4,16 @@
  */
 import type { Clock } from '../../base/clock.ts'
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
-import type { ObjectBody } from '../../cloud/object-store.ts'
 import { type JobRequest, type Outcome, type RunContext, request } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import type { IndexWriter, NewDocument } from '../../search/contract.ts'
 import type { ReadItem, ReadShape } from './contract.ts'
 import type { IngestKinds, ShardPayload } from './jobs.ts'
+import { openBytes } from './object-bytes.ts'
 import { pastObstacles } from './obstacles.ts'
 import { itemOf, keyOf, type PipelineConfig, shardRange, streamOf } from './pipeline.ts'
 import { placeCurrent } from './placing.ts'
-import { REPLACED, versionOf } from './plan.ts'
+import { REPLACED } from './plan.ts'
 import { RECORD_GRANT, type RecordOf, recordDocument } from './record-document.ts'
 import type { IngestSettings } from './settings.ts'
 import { putQuarantine } from './store/pipelines.ts'
@@ -201,7 +201,7 @@ class Publisher {
     const { kinds, row, config, job } = this.#in
     const { records, byte, line } = this.position
     const { shape, items } = await kinds.openRecords({
-      open: await this.#opening(),
+      open: await openBytes(kinds, row, job.signal),
       name: keyOf(row.uri),
       options: config.read,
       shape: row.shape === null ? null : (JSON.parse(row.shape) as ReadShape),
@@ -225,15 +225,6 @@ class Publisher {
       throw thrown
     }
     await this.#end(batch, shape)
-  }
-
-  async #opening(): Promise<(fromByte: number) => Promise<ObjectBody>> {
-    const { kinds, row, job } = this.#in
-    const data = await kinds.tables.data(row.pipeline, row.id)
-    if (data) return async (fromByte) => inlineBody(data, fromByte, row.version)
-    const store = await kinds.pipelines.store(row.pipeline, row.uri)
-    const version = versionOf(row)
-    return (fromByte) => store.read(row.uri, { version, fromByte, signal: job.signal })
   }
 
   #batch(): Batch {
@@ -391,19 +382,5 @@ class Batch {
       excerpt: kept,
       created_at: clock.now(),
     })
-  }
-}
-
-/** What a message carried itself. */
-export function inlineBody(data: Uint8Array, fromByte: number, version: string): ObjectBody {
-  return {
-    version: { id: version },
-    sizeBytes: data.length,
-    modifiedAtMs: null,
-    contentType: null,
-    contentEncoding: null,
-    bytes: (async function* () {
-      yield data.subarray(fromByte)
-    })(),
   }
 }

@@ -23,7 +23,7 @@ import type { IngestKinds } from './jobs.ts'
 import { type Pipeline, streamOf } from './pipeline.ts'
 import { foundByMessage, foundOf, type PreparedPlacing, preparePlacing } from './placing.ts'
 import type { Found } from './plan.ts'
-import { isWithinReach, OUT_OF_REACH } from './reach.ts'
+import { isLeftOut, isWithinReach, OUT_OF_REACH } from './reach.ts'
 import { announcedOpen } from './store/on-their-way.ts'
 import {
   type Counts,
@@ -398,10 +398,12 @@ export class Receiver {
 
   async #announced(
     message: QueueMessage,
-    { objects, dropped }: Extract<Envelope, { kind: 'objects' }>,
+    envelope: Extract<Envelope, { kind: 'objects' }>,
     keeping: Keeping,
   ): Promise<Read> {
     const { kinds, pipeline } = this.#in
+    const objects = envelope.objects.filter(({ uri }) => !isLeftOut(pipeline.config, uri))
+    const dropped = envelope.dropped + envelope.objects.length - objects.length
     const allowed = objects.filter(({ uri }) => isWithinReach(pipeline.config, uri))
     const asked = allowed.filter(({ version }) => version === null).length
     if (asked > HEADS_MAX) {

@@ -6,10 +6,21 @@
  *   at the path with all links resolved, and that path is below the folder
  * - a version is size, time of change in nanoseconds and inode; it is looked at when the file is opened and once more
  *   behind the last byte, so that bytes of a file that changed meanwhile end with an error
- * - a move never replaces another file
+ * - a copy never replaces another file, and only the very file that was meant is removed
  */
+import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
-import { type FileHandle, link, lstat, mkdir, open, readdir, realpath, unlink } from 'node:fs/promises'
+import {
+  type FileHandle,
+  link,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  realpath,
+  rename,
+  unlink,
+} from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
 import { noSuchBytes, objectDenied, objectReplaced } from '../object-bytes.ts'
 import type { ObjectBody, ObjectHead, ObjectPage, ObjectStore, ObjectVersion } from '../object-store.ts'
@@ -27,6 +38,8 @@ type Found = { key: string; isFolder: boolean }
 
 const SCHEME = 'file://'
 const CHUNK_BYTES = 256 * 1024
+/** Of a file that is about to be removed; with the dot it is nobody's to read. */
+const ASIDE = '.tidemark-aside-'
 
 /** The same for a file that is announced, listed and read. */
 export function fileVersion({ size, mtimeNs, ino }: FileVersionSource): ObjectVersion {
@@ -104,32 +117,50 @@ export class FileStore implements ObjectStore {
     return { objects, next: null }
   }
 
-  async move(uri: string, version: ObjectVersion, to: string): Promise<void> {
+  /** Another name of the same file: nothing is copied, and nothing that is there is replaced. */
+  async copy(uri: string, version: ObjectVersion, to: string): Promise<void> {
     const target = this.#pathOf(to)
     const from = await this.#check(uri, version)
     try {
       await mkdir(dirname(target), { recursive: true })
       const real = await realpath(dirname(target))
       if (!isBelow(real, await this.#real())) throw objectDenied(to)
-      // A rename would replace what is there.
-      await link(from, target).catch(async (thrown: unknown) => {
-        const [here, there] = await Promise.all([from, target].map((path) => lstat(path, { bigint: true })))
-        // It is the file itself: a move before this one ended halfway.
-        if (here!.ino !== there!.ino || here!.dev !== there!.dev) throw thrown
-      })
-      await unlink(from)
+      await link(from, target)
     } catch (thrown) {
       throw classify(thrown, uri)
     }
   }
 
+  /**
+   * It is put aside, looked at once more and removed: a file that took its place at the last moment goes back. One that
+   * was put aside by a process that died there is found by its number, and goes as well.
+   */
   async remove(uri: string, version: ObjectVersion): Promise<void> {
-    const path = await this.#check(uri, version)
+    const path = this.#pathOf(uri)
+    const aside = join(
+      dirname(path),
+      `${ASIDE}${createHash('sha256').update(path).digest('hex').slice(0, 16)}`,
+    )
+    const isThis = async (): Promise<boolean> => {
+      const stats = await lstat(aside, { bigint: true }).catch(() => undefined)
+      return stats !== undefined && fileVersion(stats).id === version.id
+    }
+    const putBack = async (): Promise<void> => {
+      await link(aside, path)
+      await unlink(aside)
+    }
     try {
-      await unlink(path)
+      if (!(await isThis())) {
+        if (await lstat(aside).catch(() => undefined)) await putBack()
+        await this.#check(uri, version)
+        await rename(path, aside)
+      }
+      if (await isThis()) return await unlink(aside)
+      await putBack()
     } catch (thrown) {
       throw classify(thrown, uri)
     }
+    throw objectReplaced(uri)
   }
 
   async close(): Promise<void> {}

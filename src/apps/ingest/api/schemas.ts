@@ -92,7 +92,13 @@ export const shardSchema = z.object({
   createdAtMs: ms,
   updatedAtMs: ms,
   settledAtMs: ms.nullable(),
-  disposed: z.string().nullable().describe('What became of the object afterwards'),
+  disposed: z.string().nullable().describe('What became of the object afterwards, or why it was left'),
+  disposedTo: z
+    .string()
+    .nullable()
+    .describe(
+      'Where the bytes of an object are that was moved or deleted: an address, or kept: and a machine',
+    ),
 })
 export type ShardView = z.output<typeof shardSchema>
 

@@ -42,7 +42,8 @@ type AddFlags = ReadFlags & {
   allow?: string[]
   carriesData?: boolean
   overwrites?: 'replace' | 'append'
-  after?: string
+  after?: 'keep' | 'tag' | 'move' | 'delete'
+  to?: string
   listEvery?: string
   start?: string
   meaning?: boolean
@@ -135,7 +136,7 @@ function configFrom(flags: AddFlags, before: PipelineInput | undefined): Pipelin
       carriesData: flags.carriesData,
       overwrites: flags.overwrites,
       isEmbedded: flags.meaning,
-      after: afterFrom(flags),
+      after: afterFrom(flags, queue),
       listEveryMinutes: flags.listEvery === undefined ? undefined : Number(flags.listEvery),
       startAtMs: flags.start === undefined ? undefined : timeOf(flags.start),
     }),
@@ -190,10 +191,26 @@ function folderLocation(queue: PipelineInput['queue']): string | null {
   return queue.kind === 'folder' ? `file://${queue.path}` : null
 }
 
-/** Whatever else is said is refused where configurations are checked, with the reason. */
-function afterFrom({ after }: AddFlags): PipelineInput['after'] | undefined {
-  if (after === undefined) return undefined
-  return after === 'tag' ? { do: 'tag', tags: { tidemark: 'stored' } } : { do: after as 'keep' }
+function afterFrom(
+  { after, to }: AddFlags,
+  queue: PipelineInput['queue'],
+): PipelineInput['after'] | undefined {
+  if (to !== undefined && after !== 'move') throw new UsageError('--to belongs to --after move.')
+  switch (after) {
+    case 'tag':
+      return { do: 'tag', tags: { tidemark: 'stored' } }
+    case 'move':
+      if (to === undefined) throw new UsageError('--after move needs --to, which says where to.')
+      return { do: 'move', to: placeOf(to, queue) }
+    default:
+      return after && { do: after }
+  }
+}
+
+/** An address, or a folder; that of a drop folder may be said from there. */
+function placeOf(to: string, queue: PipelineInput['queue']): string {
+  if (/^[a-z0-9]+:\/\//.test(to)) return to
+  return `file://${queue.kind === 'folder' ? resolve(queue.path, to) : resolve(to)}`
 }
 
 function timeOf(text: string): number {

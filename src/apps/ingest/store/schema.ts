@@ -64,5 +64,8 @@ export function ingestSchema(dialect: Tx['dialect']): string[][] {
     ['queue_waiting', 'queue_in_flight', 'queue_oldest_at', 'queue_noted_at'].map(
       (column) => `ALTER TABLE ingest_pipelines ADD COLUMN ${column} ${w.int}`,
     ),
+    ['disposed_to', 'disposed_version'].map(
+      (column) => `ALTER TABLE ingest_shards ADD COLUMN ${column} ${w.text}`,
+    ),
   ]
 }

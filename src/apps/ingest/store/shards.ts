@@ -127,6 +127,7 @@ async function reopenShard(tx: Tx, { pipeline, nowMs, listing }: Placing, one: F
   await tx.run(
     `UPDATE ingest_shards SET state = 'open', token = NULL, records = 0, byte = NULL, line = NULL, shape = NULL, eof = 0,
        quarantined = 0, is_staged = 0, code = NULL, reason = NULL, settled_at = NULL, disposed = NULL,
+       disposed_to = NULL, disposed_version = NULL,
        sequencer = COALESCE(?, sequencer), version_id = ?, data = COALESCE(?, data), listing = COALESCE(?, listing),
        created_at = ?, updated_at = ? WHERE pipeline = ? AND id = ? AND state = 'skipped'`,
     [one.sequencer, one.versionId, one.data, listing ?? null, nowMs, nowMs, pipeline, one.id],
@@ -327,12 +328,23 @@ export async function noteRemoved(
   await tx.run(`UPDATE ingest_shards SET published = ${left} WHERE pipeline = ? AND id = ?`, [pipeline, id])
 }
 
+/** Nothing more is done with these; `done` is what tagged ones were called before. */
+export const DISPOSED: ReadonlySet<string> = new Set(['done', 'tagged', 'moved', 'deleted'])
+
+/** `how`: one of these, `moving` or `deleting`, or why the object was left where it is. `to`: where its bytes are. */
+export type Disposed = { how: string; to?: string; version?: string }
+
+/** Where its bytes are is never forgotten, whatever comes after. */
 export async function noteDisposed(
   tx: Tx,
   { pipeline, id }: Pick<ShardRow, 'pipeline' | 'id'>,
-  how: string,
+  { how, to, version }: Disposed,
 ): Promise<void> {
-  await tx.run(`UPDATE ingest_shards SET disposed = ? WHERE pipeline = ? AND id = ?`, [how, pipeline, id])
+  await tx.run(
+    `UPDATE ingest_shards SET disposed = ?, disposed_to = COALESCE(?, disposed_to),
+       disposed_version = COALESCE(?, disposed_version) WHERE pipeline = ? AND id = ?`,
+    [how, to ?? null, version ?? null, pipeline, id],
+  )
 }
 
 /**
@@ -342,7 +354,7 @@ export async function noteDisposed(
  * - stored ones with records, which are known by these from now on. Not where versions replace each other: the records
  *   alone do not tell of which object they are, and the next version could not take their place.
  *
- * The pipeline counts them on.
+ * Nor do those go that tell where the bytes of an object are that was moved or deleted. The pipeline counts them on.
  */
 export async function pruneShards(
   tx: Tx,
@@ -388,6 +400,7 @@ function prunable(
 ): Promise<Prunable[]> {
   return tx.all<Prunable>(
     `SELECT s.id, s.code, s.published FROM ingest_shards s WHERE s.pipeline = ? AND ${condition} AND s.settled_at < ?
+       AND s.disposed_to IS NULL
        AND (s.listing IS NULL OR s.listing < COALESCE(
          (SELECT p.listed_generation FROM ingest_pipelines p WHERE p.name = s.pipeline), s.listing + 1))
      ORDER BY s.settled_at LIMIT ? ${forUpdate(tx)}`,

@@ -96,7 +96,8 @@ function checkRecords(world: OracleWorld, found: Found): string[] {
       if (title !== version.titles.get(at)) tell(`has "${title}" as record ${at}`)
     }
     if (version.isBroken) {
-      const beginning = new Set([...good].filter((at) => at <= Math.max(-1, ...seen)))
+      const end = found.shards.get(shard)?.records ?? Math.max(-1, ...seen) + 1
+      const beginning = new Set([...good].filter((at) => at < end))
       if (!same(seen, beginning)) tell(`is broken, and has records ${list(seen)}`)
       continue
     }
@@ -131,7 +132,8 @@ function wantedOf(
   const now = world.current(pipeline).find(({ uri }) => uri === version.uri)
   if (OVERWRITES[pipeline] === 'replace') return now === undefined || now.isBroken ? 'either' : 'none'
   // Only what is current is listed, and only versions that are kept can be read later.
-  return announced.has(shard) && world.isVersioned ? 'all' : 'either'
+  const isAsked = announced.has(shard) && !world.forgotten.has(shard)
+  return isAsked && world.isVersioned ? 'all' : 'either'
 }
 
 function stateOf({ shards }: Found, shard: string): string {
@@ -163,10 +165,14 @@ async function checkBooks(world: OracleWorld, { pipeline, seen, shards }: Found)
   if (!listing || listing.total !== there)
     wrong.push(`${pipeline}: ${listing?.total} listed, and ${there} are there`)
   if (objects.onTheirWay !== 0) wrong.push(`${pipeline}: ${objects.onTheirWay} are on their way at the end`)
-  if (objects.total !== shards.size) wrong.push(`${pipeline}: ${objects.total} counted of ${shards.size}`)
-  for (const { id, uri, state, published } of shards.values()) {
+  const row = (await world.tables.pipeline(pipeline))!
+  const pruned = row.pruned + row.pruned_older + row.pruned_replaced
+  if (objects.total !== shards.size + pruned)
+    wrong.push(`${pipeline}: ${objects.total} counted of ${shards.size} and ${pruned} that were pruned`)
+  for (const { id, uri, state, published, code } of shards.values()) {
     const found = seen.get(id)?.size ?? 0
-    if (state === 'stored' && published !== found)
+    // What was pruned and is announced again is known by its records.
+    if (state === 'stored' && published !== found && code !== 'known')
       wrong.push(`${pipeline}: ${uri} says ${published} published, and ${found} are found`)
   }
   return wrong

@@ -25,6 +25,7 @@ import type { Ledger } from '../../src/ledger/ledger.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import type { IndexWriter } from '../../src/search/contract.ts'
 import { openSearch, type Search } from '../../src/search/search.ts'
+import { LONG_BYTES } from './objects.ts'
 
 /** Small batches, so that most objects take many commits, and each of them can be the last. */
 export const SETTINGS: IngestSettings = {
@@ -40,7 +41,7 @@ export const SETTINGS: IngestSettings = {
   badRecordsMax: 1_000,
   unparsedMax: 100,
   workersMax: 4,
-  limits: { recordBytesMax: 1_000_000, expansionMax: 1_000 },
+  limits: { recordBytesMax: LONG_BYTES, expansionMax: 1_000 },
 }
 
 export const LEASE_MS = 1_500
@@ -119,7 +120,7 @@ export async function beginLife(options: LifeOptions): Promise<Life> {
       await search.prepare()
       return faults ? breakIndex(search, faults) : search
     },
-    settled: (pipeline, shard) => receivers.settled(pipeline, shard),
+    settled: (pipeline, shards) => receivers.settled(pipeline, shards),
   })
   const engine = await createEngine({
     ledger,

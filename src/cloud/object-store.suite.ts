@@ -217,10 +217,10 @@ function testMoving(fact: Fact): void {
     const version = { id: (await head(site, 'in/a b'))!.version.id }
     await site.put('in/a b', Buffer.from('another'))
     for (const attempt of [
-      site.store.copy!(site.uriOf('in/a b'), version, site.uriOf('done/a b')),
-      site.store.remove!(site.uriOf('in/a b'), version),
+      () => site.store.copy!(site.uriOf('in/a b'), version, site.uriOf('done/a b')),
+      () => site.store.remove!(site.uriOf('in/a b'), version),
     ]) {
-      assert.equal((await failure(attempt)).code, 'object-replaced')
+      assert.equal((await failure(attempt())).code, 'object-replaced')
     }
     assert.equal(await head(site, 'done/a b'), undefined)
     const now = { id: (await head(site, 'in/a b'))!.version.id }

@@ -318,7 +318,7 @@ export class IngestWorld {
         await search.prepare()
         return search
       },
-      settled: (_pipeline, shard) => receiver?.settled(shard),
+      settled: (_pipeline, shards) => receiver?.settled(shards),
     })
     const engine = await createEngine({ ledger, jobs: jobsOf(kinds), clock })
     if ((await accounts.list('ingest')).length === 0) {

@@ -13,12 +13,14 @@ export const keptOn = (host: string): string => `${KEPT}${host}`
 export const hostOf = (to: string | null): string | undefined =>
   to?.startsWith(KEPT) ? to.slice(KEPT.length) : undefined
 
+/** `isInStore`: it is known that no message carried it. */
 export async function openBytes(
   { tables, pipelines, kept }: Pick<IngestKinds, 'tables' | 'pipelines' | 'kept'>,
   row: ShardRow,
   signal: AbortSignal,
+  { isInStore = false }: { isInStore?: boolean } = {},
 ): Promise<OpenBytes> {
-  const data = await tables.data(row.pipeline, row.id)
+  const data = isInStore ? null : await tables.data(row.pipeline, row.id)
   if (data) return async (fromByte) => inlineBody(data, fromByte, row.version)
   const { disposed_to: to, disposed_version: id } = row
   const host = hostOf(to)

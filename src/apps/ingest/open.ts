@@ -51,7 +51,7 @@ export async function openIngest(place: AppPlace): Promise<OpenIngest> {
       await search.prepare()
       return search
     },
-    settled: (pipeline, shard) => receivers.settled(pipeline, shard),
+    settled: (pipeline, shards) => receivers.settled(pipeline, shards),
   })
   return {
     ...(await lookAtIngest(ledger)),

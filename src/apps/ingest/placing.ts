@@ -3,7 +3,7 @@ import type { ObjectHead, ObjectPage } from '../../cloud/object-store.ts'
 import type { JobRequest } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import type { AnnouncedObject } from './contract.ts'
-import { type IngestKinds, objectJob } from './jobs.ts'
+import { type IngestKinds, newObjectJobs, objectJob } from './jobs.ts'
 import { SERVICE, shardId, shardRange } from './pipeline.ts'
 import { distinct, type Found, placementOf } from './plan.ts'
 import { type Placed, placeShards, shardsOfUris } from './store/shards.ts'
@@ -76,15 +76,28 @@ export async function preparePlacing(
     found: found.filter(({ id }) => known.get(id)?.state === 'bad'),
     overwrites,
   })
+  const staleMs = kinds.clock.now() - 2 * kinds.settings.commitMs
   const mayBeOpen = ({ id, isCurrent, sequencer }: Found): boolean => {
-    const state = known.get(id)?.state
-    if (state === 'skipped') return isCurrent || sequencer !== null
-    if (state === 'bad') return back.has(id)
-    return state === 'open' || (state === undefined && !inIndex.has(id))
+    const one = known.get(id)
+    switch (one?.state) {
+      case 'skipped':
+        return isCurrent || sequencer !== null
+      case 'bad':
+        return back.has(id)
+      case 'open':
+        // What nobody has begun with has its job since it was placed, alone or together with others.
+        return one.token !== null || one.updated_at! < staleMs
+      default:
+        return false
+    }
   }
+  const isNew = ({ id }: Found): boolean => known.get(id) === undefined && !inIndex.has(id)
   return {
     found,
-    jobs: found.filter(mayBeOpen).map((one) => objectJob(kinds, pipeline, one)),
+    jobs: [
+      ...newObjectJobs(kinds, pipeline, found.filter(isNew)),
+      ...found.filter(mayBeOpen).map((one) => objectJob(kinds, pipeline, one)),
+    ],
     place: (tx) => {
       const placing = { pipeline, overwrites, nowMs: kinds.clock.now(), listing, inIndex }
       return placeShards(tx, placing, found)

@@ -239,13 +239,13 @@ for (const database of ['sqlite', 'postgres'] as const) {
       async (world) => {
         for (const key of ['a', 'b', 'c']) world.store.put(`${key}.ndjson`, lines(1, key))
         const { engine, kinds, receiver } = world.process
-        await engine.pause('kind', kinds.object.kind)
+        for (const { kind } of [kinds.object, kinds.some]) await engine.pause('kind', kind)
         await engine.enqueue(kinds.list, { pipeline: NAME }, { stream: streamOf(NAME) })
         while ((await world.status()).objects.onTheirWay < 3) await turn()
         world.announce('a.ndjson')
         await drain(world.process)
         assert.equal(receiver.held.size, 1)
-        await engine.resume('kind', kinds.object.kind)
+        for (const { kind } of [kinds.object, kinds.some]) await engine.resume('kind', kind)
         await world.settle()
       },
       { settings: { onTheirWayMax: 1 } },

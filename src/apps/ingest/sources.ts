@@ -42,7 +42,9 @@ export function ingestSources(place: AppPlace, ingest: Ingest): Sources {
       for (const { name } of all) await (await receivers.of(name))?.look()
       return brought === 0 ? undefined : `${brought} ${plural(brought, 'message')} received`
     },
-    kinds: new Set([kinds.object, kinds.list, kinds.sweep, kinds.dispose].map(({ kind }) => kind)),
+    kinds: new Set(
+      [kinds.object, kinds.some, kinds.list, kinds.sweep, kinds.dispose].map(({ kind }) => kind),
+    ),
     obstacle: ({ name }) => kinds.obstacles.of(name),
     patienceMs: () => config.ingest.patience_minutes * 60_000,
     pollMs: () => POLL_MS,

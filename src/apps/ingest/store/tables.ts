@@ -82,11 +82,22 @@ export class IngestTables {
   async states(pipeline: string, ids: readonly string[]): Promise<ReadonlyMap<string, ShardStanding>> {
     const rows = await this.ledger.driver.read((tx) =>
       tx.all<ShardStanding & { id: string }>(
-        `SELECT id, state, token, eof FROM ingest_shards WHERE pipeline = ? AND id IN (${textsFrom(tx)})`,
+        `SELECT id, state, token, eof, updated_at FROM ingest_shards WHERE pipeline = ? AND id IN (${textsFrom(tx)})`,
         [pipeline, JSON.stringify(ids)],
       ),
     )
     return new Map(rows.map(({ id, ...standing }) => [id, standing]))
+  }
+
+  /** Those of them that are open, and may be taken. */
+  open(pipeline: string, ids: readonly string[]): Promise<ShardRow[]> {
+    return this.ledger.driver.read((tx) =>
+      tx.all<ShardRow>(
+        `SELECT ${SHARD_COLUMNS} FROM ingest_shards
+         WHERE pipeline = ? AND id IN (${textsFrom(tx)}) AND state = 'open'`,
+        [pipeline, JSON.stringify(ids)],
+      ),
+    )
   }
 
   async openCount(pipeline: string): Promise<number> {
@@ -225,4 +236,4 @@ export class IngestTables {
   }
 }
 
-export type ShardStanding = { state: ShardState; token: string | null; eof: number }
+export type ShardStanding = { state: ShardState; token: string | null; eof: number; updated_at?: number }

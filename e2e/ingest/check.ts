@@ -1,6 +1,6 @@
 /** What must be true at the end of a history, by what the simulator holds. */
 import { SERVICE, shardRange, streamOf } from '../../src/apps/ingest/pipeline.ts'
-import { pipelineStatus } from '../../src/apps/ingest/status.ts'
+import { isBalanced, pipelineStatus } from '../../src/apps/ingest/status.ts'
 import type { ShardRow } from '../../src/apps/ingest/store/rows.ts'
 import type { Life } from './life.ts'
 import type { KnownVersion } from './objects.ts'
@@ -164,6 +164,8 @@ async function checkBooks(world: OracleWorld, { pipeline, seen, shards }: Found)
   const there = world.current(pipeline).length
   if (!listing || listing.total !== there)
     wrong.push(`${pipeline}: ${listing?.total} listed, and ${there} are there`)
+  if (!isBalanced(status))
+    wrong.push(`${pipeline}: ${listing?.shown} were shown, and ${listing?.total} counted`)
   if (objects.onTheirWay !== 0) wrong.push(`${pipeline}: ${objects.onTheirWay} are on their way at the end`)
   const row = (await world.tables.pipeline(pipeline))!
   const pruned = row.pruned + row.pruned_older + row.pruned_replaced

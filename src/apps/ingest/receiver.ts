@@ -63,6 +63,7 @@ const DRAINS_MAX = 100_000
 const EXCERPT_BYTES_MAX = 2_048
 /** Of receiving, and of acknowledging. */
 const CALLS_MAX = 8
+const RELEASE_TRIES = 3
 /** Objects of one message whose store is asked for their version: at a time, and at most. */
 const HEADS_AT_ONCE = 8
 const HEADS_MAX = 1_000
@@ -170,8 +171,8 @@ export class Receiver {
   }
 
   /** One look at what is held: what is settled is acknowledged, what would become visible to others is extended. */
-  look(): Promise<void> {
-    return this.#inTurn(async () => {
+  async look(): Promise<void> {
+    await this.#inTurn(async () => {
       const waiting = this.held.waiting()
       if (waiting.length > 0) {
         const standings = await this.#in.kinds.tables.states(this.name, waiting)
@@ -180,6 +181,7 @@ export class Receiver {
       await this.#acknowledgeCompleted()
       await this.#keepVisible()
     })
+    await this.#writeCounts()
   }
 
   /** For people and for alerts: how much waits, and since when. */
@@ -260,10 +262,14 @@ export class Receiver {
     let brought = 0
     for (const read of all) {
       const { message } = read
-      if (read.kind === 'nothing' || this.#isGivenUp(read)) done.push(message)
-      if (read.kind !== 'found') continue
+      const isGivenUp = this.#isGivenUp(read)
+      if (read.kind !== 'found') {
+        if (read.kind === 'nothing' || isGivenUp) done.push(message)
+        continue
+      }
       const waiting = read.found.map(({ id }) => id).filter((id) => open.has(id))
-      if (refusalOf(read)) brought += waiting.length > 0 ? 1 : 0
+      // What it names and may not be read is shown; an inbox has no other end for it.
+      if (refusalOf(read) && !isGivenUp) brought += waiting.length > 0 ? 1 : 0
       else if (waiting.length === 0) done.push(message)
       else {
         this.held.hold(message, waiting, receivedAtMs)
@@ -309,7 +315,7 @@ export class Receiver {
   #isGivenUp(read: Read): boolean {
     const { kind } = this.#in.pipeline.config.queue
     const isOwn = kind === 'inbox' || kind === 'folder'
-    return isOwn && read.kind === 'unknown' && (read.message.deliveries ?? 1) >= INBOX_DELIVERIES_MAX
+    return isOwn && refusalOf(read) !== undefined && (read.message.deliveries ?? 1) >= INBOX_DELIVERIES_MAX
   }
 
   // --- Receiving ---------------------------------------------------------------------------------------------------
@@ -528,20 +534,19 @@ export class Receiver {
     await this.#giveBack(released)
   }
 
+  /** Nobody asks again later, and others would wait for the visibility to end: so it is tried some times. */
   async #giveBack(held: readonly Held[]): Promise<void> {
     const nowMs = this.#in.clock.now()
-    const stillOurs = held.filter(({ visibleAtMs }) => visibleAtMs > nowMs)
-    await this.#extend(
-      stillOurs.map(({ message }) => message),
-      0,
-    )
+    const stillOurs = held.filter(({ visibleAtMs }) => visibleAtMs > nowMs).map(({ message }) => message)
+    for (let tries = 0; tries < RELEASE_TRIES && !(await this.#extend(stillOurs, 0)); tries++);
     for (const { message } of held) this.held.drop(message.id)
     this.#count({ released: held.length })
   }
 
   /** A failure is no end: it is tried again with the next look, until the message is visible to others anyway. */
-  async #extend(messages: readonly QueueMessage[], byMs: number): Promise<void> {
+  async #extend(messages: readonly QueueMessage[], byMs: number): Promise<boolean> {
     const { queue, clock, onError } = this.#in
+    let isDone = true
     for (let from = 0; from < messages.length; from += queue.limits.receiveMax) {
       const some = messages.slice(from, from + queue.limits.receiveMax)
       const nowMs = clock.now()
@@ -557,9 +562,11 @@ export class Receiver {
         }
         this.#count({ extensions })
       } catch (thrown) {
+        isDone = false
         onError(thrown)
       }
     }
+    return isDone
   }
 
   /** Numbers for people, on which nothing depends: written with what comes next, or with the next look. */
@@ -602,7 +609,6 @@ export class Receiver {
   #armTick(): void {
     this.#cancelTick = this.#in.clock.timer(TICK_MS, () => {
       this.#ticking = this.look()
-        .then(() => this.#writeCounts())
         .then(() => this.#noteDepthNow())
         .catch(() => {
           // Told by #inTurn.

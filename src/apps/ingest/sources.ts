@@ -5,7 +5,7 @@ import type { ProgressLine, Source, SourceStatus, Sources, Wait } from '../../ap
 import { plural } from '../../base/wording.ts'
 import { SERVICE, streamOf } from './pipeline.ts'
 import type { OpenIngest } from './runtime.ts'
-import { booksText, isOpen, type PipelineStatus, pipelineStatus, syncStateOf } from './status.ts'
+import { booksText, isBalanced, isOpen, type PipelineStatus, pipelineStatus, syncStateOf } from './status.ts'
 
 /** Rates are over this time, so that a few small objects do not look like a burst. */
 const RATE_MS = 60_000
@@ -61,7 +61,7 @@ function sourceStatus(status: PipelineStatus): SourceStatus {
   return {
     text: booksText(status),
     isOpen: isOpen(status),
-    isWrong: false,
+    isWrong: !isBalanced(status),
     bad: status.objects.bad,
     json: status,
   }

@@ -24,7 +24,7 @@ import {
 import { dirname, join, resolve, sep } from 'node:path'
 import { noSuchBytes, objectDenied, objectReplaced } from '../object-bytes.ts'
 import type { ObjectBody, ObjectHead, ObjectPage, ObjectStore, ObjectVersion } from '../object-store.ts'
-import { classify } from './errors.ts'
+import { classify, folderMissing } from './errors.ts'
 
 export type FileStoreOptions = {
   /** Nothing outside it is read. */
@@ -35,6 +35,9 @@ export type FileStoreOptions = {
 
 export type FileVersionSource = { size: bigint; mtimeNs: bigint; ino: bigint }
 type Found = { key: string; isFolder: boolean }
+type Paths = AsyncGenerator<string, void, undefined>
+/** `path`: the next one, which did not fit into the page. */
+type Walked = { prefix: string; after: string | null; paths: Paths; path: string | null }
 
 const SCHEME = 'file://'
 const CHUNK_BYTES = 256 * 1024
@@ -51,6 +54,8 @@ export class FileStore implements ObjectStore {
   readonly #options: FileStoreOptions
   readonly #root: string
   #realRoot: Promise<string> | undefined
+  /** Where the last page ended, and the walk that goes on there: folders are not read and sorted anew for every page. */
+  #walked: Walked | undefined
 
   constructor(options: FileStoreOptions) {
     this.#options = options
@@ -98,11 +103,22 @@ export class FileStore implements ObjectStore {
     // The folder in which everything lies that begins like the prefix.
     const from = prefix.slice(0, prefix.lastIndexOf('/') + 1)
     const real = await realpath(from).catch(() => undefined)
-    if (real === undefined) return { objects, next: null }
+    if (real === undefined) {
+      // A disk that is not there has not become empty.
+      if (!(await lstat(this.#root).catch(() => undefined))) throw folderMissing(this.#root)
+      return { objects, next: null }
+    }
     if (!isBelow(real, await this.#real())) throw objectDenied(options.prefix)
-    for await (const path of this.#walk(from, { prefix, after: options.after, signal: options.signal })) {
+    const { after, signal } = options
+    const walk = this.#walkBehind(prefix, after) ?? { paths: this.#walk(from, { prefix, after }), path: null }
+    const { paths } = walk
+    for (let path = walk.path ?? (await nextOf(paths)); path !== null; path = await nextOf(paths)) {
+      signal.throwIfAborted()
       if (this.#options.leavesOut?.(path.slice(this.#root.length + 1))) continue
-      if (objects.length >= options.max) return { objects, next: last }
+      if (objects.length >= options.max) {
+        this.#walked = { prefix, after: last, paths, path }
+        return { objects, next: last }
+      }
       const stats = await lstat(path, { bigint: true }).catch(() => undefined)
       // It went, or became something else, since its folder was read.
       if (!stats?.isFile()) continue
@@ -243,13 +259,19 @@ export class FileStore implements ObjectStore {
     return path
   }
 
+  /** The walk of the page before, for whoever asks for what comes behind it; each goes on once. */
+  #walkBehind(prefix: string, after: string | null): Walked | undefined {
+    const walked = this.#walked
+    this.#walked = undefined
+    return walked && after !== null && walked.prefix === prefix && walked.after === after ? walked : undefined
+  }
+
   /** Paths of files in the order of their bytes, which is that of a bucket's keys. */
   async *#walk(
     folder: string,
-    page: { prefix: string; after: string | null; signal: AbortSignal },
+    page: { prefix: string; after: string | null },
   ): AsyncGenerator<string, void, undefined> {
-    const { prefix, after, signal } = page
-    signal.throwIfAborted()
+    const { prefix, after } = page
     for (const { key, isFolder } of await foundIn(folder)) {
       if (!key.startsWith(prefix) && !(isFolder && prefix.startsWith(key))) continue
       if (after !== null && comparePaths(key, after) <= 0 && !(isFolder && after.startsWith(key))) continue
@@ -273,9 +295,15 @@ async function foundIn(folder: string): Promise<Found[]> {
     .filter((entry) => entry.isDirectory() || entry.isFile())
     .map((entry) => {
       const path = join(folder, entry.name)
-      return { key: entry.isDirectory() ? `${path}/` : path, isFolder: entry.isDirectory() }
+      const key = entry.isDirectory() ? `${path}/` : path
+      return { key, isFolder: entry.isDirectory(), bytes: Buffer.from(key) }
     })
-    .sort((a, b) => comparePaths(a.key, b.key))
+    .sort((a, b) => Buffer.compare(a.bytes, b.bytes))
+}
+
+async function nextOf(paths: Paths): Promise<string | null> {
+  const step = await paths.next()
+  return step.done ? null : step.value
 }
 
 function comparePaths(a: string, b: string): number {

@@ -23,7 +23,12 @@ export const pipelineStatusSchema = z.object({
   location: z.string().nullable().describe('What is listed'),
   paused: z.boolean(),
   listing: z
-    .object({ ...balance, atMs: ms, isCurrent: z.boolean().describe('No other listing is under way') })
+    .object({
+      ...balance,
+      atMs: ms,
+      isCurrent: z.boolean().describe('No other listing is under way'),
+      shown: count.describe('How many objects the listing counted as they came; the same as total'),
+    })
     .nullable()
     .describe('The books: what the last complete listing showed, and what became of it'),
   listingUnderWay: z.object({ sinceMs: ms, listed: count }).nullable(),
@@ -42,6 +47,9 @@ export const pipelineStatusSchema = z.object({
     lastAtMs: ms.nullable(),
   }),
   takeovers: count,
+  afterwards: reasons.describe(
+    'What became of objects that are stored: moved, deleted, or why they were left',
+  ),
   oldestOnTheirWayMs: ms.nullable().describe('Since when the oldest object that is not settled is known'),
   recent: z
     .object({ seconds: count, objects: count, records: count, bytes: count })

@@ -77,6 +77,7 @@ export async function addPipeline(context: CliContext, name: string, flags: AddF
             : 'No object can be read yet: all fields of a record are its text.',
         )
       }
+      if (mayNameNothing(made)) output.note(NAMES_NOTHING)
       if (output.json) output.value({ pipeline: name, updated: flags.update === true, config: made })
       else output.line(flags.update ? `The pipeline ${name} is changed.` : `The pipeline ${name} is made.`)
       if (flags.update) output.note(booksText(await pipelineStatus(opened.ingest.tables, name)))
@@ -84,6 +85,16 @@ export async function addPipeline(context: CliContext, name: string, flags: AddF
     },
     { create: true },
   )
+}
+
+const NAMES_NOTHING =
+  'Its messages may not name any object yet: say which with --update --bucket s3://bucket/prefix (also listed), ' +
+  '--allow s3://bucket/prefix or --host NAME. Until then they are refused and shown with: tidemark ingest quarantine NAME --messages'
+
+/** Whoever writes to its queue may have nothing read. */
+function mayNameNothing({ queue, location, allow, hosts, carriesData }: PipelineConfig): boolean {
+  const isAnnounced = queue.kind !== 'folder' && queue.kind !== 'none'
+  return isAnnounced && location === null && allow.length === 0 && hosts.length === 0 && !carriesData
 }
 
 /** What its first object proposes, besides what was said; undefined where none can be read. */
@@ -137,7 +148,7 @@ function configFrom(flags: AddFlags, before: PipelineInput | undefined): Pipelin
       overwrites: flags.overwrites,
       isEmbedded: flags.meaning,
       after: afterFrom(flags, queue),
-      listEveryMinutes: flags.listEvery === undefined ? undefined : Number(flags.listEvery),
+      listEveryMinutes: flags.listEvery === undefined ? undefined : minutesOf(flags.listEvery),
       startAtMs: flags.start === undefined ? undefined : timeOf(flags.start),
     }),
   }
@@ -211,6 +222,13 @@ function afterFrom(
 function placeOf(to: string, queue: PipelineInput['queue']): string {
   if (/^[a-z0-9]+:\/\//.test(to)) return to
   return `file://${queue.kind === 'folder' ? resolve(queue.path, to) : resolve(to)}`
+}
+
+function minutesOf(text: string): number {
+  if (/^\d{1,6}$/.test(text)) return Number(text)
+  throw new UsageError(`--list-every is "${text}", which is no number of minutes.`, {
+    hint: 'Write it like 60; 0 lists on demand only.',
+  })
 }
 
 function timeOf(text: string): number {

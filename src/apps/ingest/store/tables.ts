@@ -204,6 +204,16 @@ export class IngestTables {
     return Number(row?.n ?? 0)
   }
 
+  /** Objects with which something was done besides reading them, or could not be. */
+  async afterwards(pipeline: string): Promise<{ code: string; count: number }[]> {
+    const rows = await this.#all<{ code: string; n: number }>(
+      `SELECT disposed AS code, count(*) AS n FROM ingest_shards WHERE pipeline = ? AND disposed IS NOT NULL
+       GROUP BY disposed ORDER BY n DESC, code`,
+      [pipeline],
+    )
+    return rows.map(({ code, n }) => ({ code, count: Number(n) }))
+  }
+
   quarantine(page: {
     pipeline: string
     shard?: string | undefined

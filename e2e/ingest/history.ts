@@ -139,9 +139,9 @@ class Run {
       { share: 1.5, do: () => this.#list() },
       { share: 2, do: () => this.#steal() },
       { share: 3, do: () => this.#die() },
-      { share: 1.5, do: () => this.#tidy() },
-      { share: 1, do: () => this.#replay() },
-      { share: 0.4, do: () => this.#makeAnew() },
+      { share: 2.5, do: () => this.#tidy() },
+      { share: 1.5, do: () => this.#replay() },
+      { share: 1, do: () => this.#makeAnew() },
       { share: this.#options.kills ? 1.5 : 0, do: () => this.#stop() },
     ]
   }

@@ -6,7 +6,7 @@ import { Accounts } from '../../ledger/accounts.ts'
 import { IngestWorld, lines, NAME, type WorldOptions } from './ingest-world.suite.ts'
 import { inlineBody } from './object-bytes.ts'
 import { SERVICE, streamOf } from './pipeline.ts'
-import { booksText } from './status.ts'
+import { booksText, isBalanced } from './status.ts'
 import { InboxTables } from './store/inbox.ts'
 import { beginListing, moveListing, putPipeline } from './store/pipelines.ts'
 
@@ -396,6 +396,22 @@ for (const database of ['sqlite', 'postgres'] as const) {
       world.store.failing = undefined
       await world.settle()
       assert.equal((await world.status()).objects.stored, 1)
+    })
+  })
+
+  describe(`the books, on ${database},`, () => {
+    withWorld('say so when the listing showed another number than is counted', async (world) => {
+      for (const key of ['a', 'b', 'c']) world.store.put(`${key}.ndjson`, lines(1, key))
+      await world.list()
+      assert.ok(isBalanced(await world.status()))
+      await world.process.ledger.transaction((tx) =>
+        tx.run(`DELETE FROM ingest_shards WHERE uri LIKE '%/b.ndjson'`),
+      )
+      const status = await world.status()
+      assert.ok(!isBalanced(status))
+      assert.match(booksText(status), /bucket lists 2 = 2 stored .*and the listing showed 3/)
+      await world.list()
+      assert.ok(isBalanced(await world.status()))
     })
   })
 

@@ -142,6 +142,33 @@ describe('a folder of files', () => {
       assert.ok(!existsSync(aside))
     }))
 
+  test('goes on with a listing where the page before ended, without reading its folders anew', () =>
+    within(async ({ root, store, put, uriOf }) => {
+      for (const name of ['a', 'b', 'd', 'x/1', 'x/2']) await put(name, Buffer.from(name))
+      const page = (after: string | null) =>
+        store.list({ prefix: `file://${root}/`, after, max: 2, signal: never() })
+      const first = await page(null)
+      await put('c', Buffer.from('c'))
+      const second = await page(first.next)
+      const third = await page(second.next)
+      const uris = [first, second, third].flatMap(({ objects }) => objects.map(({ uri }) => uri))
+      assert.deepEqual(uris, ['a', 'b', 'd', 'x/1', 'x/2'].map(uriOf))
+      assert.equal(third.next, null)
+      const anew = await page(first.next)
+      assert.deepEqual(
+        anew.objects.map(({ uri }) => uri),
+        ['c', 'd'].map(uriOf),
+        'a second time it is read anew',
+      )
+    }))
+
+  test('does not list a folder that is not there as empty', () =>
+    within(async ({ root }) => {
+      const store = new FileStore({ root: `${root}/unmounted` })
+      const listing = store.list({ prefix: `file://${root}/unmounted`, after: null, max: 2, signal: never() })
+      assert.equal((await failure(listing)).code, 'folder-missing')
+    }))
+
   test('lists no file that is left out', () =>
     within(async ({ root, put }) => {
       await put('a', Buffer.from('a'))

@@ -145,6 +145,16 @@ test('a file that is deleted, or moved, after it was read can be had again, and 
   rmSync(drop, { recursive: true, force: true })
 })
 
+test('a pipeline whose messages may name nothing says so when it is made', async () => {
+  assert.match(
+    (await tidemark('ingest', 'add', 'mute', '--inbox', '--text', 'm')).err,
+    /may not name any object yet/,
+  )
+  const told = await tidemark('ingest', 'add', 'mute', '--update', '--allow', 's3://logs/')
+  assert.doesNotMatch(told.err, /may not name any object/)
+  assert.equal((await tidemark('ingest', 'remove', 'mute', '--yes')).code, 0)
+})
+
 test('keys of the machine are used only where that was asked for, and addresses hold no passwords', async () => {
   const bucket = ['--bucket', 's3://logs', '--path-style', '--endpoint', sim.s3.baseUrl]
   const made = await tidemark('ingest', 'add', 'ambient', ...bucket, '--text', 'm', '--json')

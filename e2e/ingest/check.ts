@@ -111,9 +111,14 @@ function checkRecords(world: OracleWorld, found: Found): string[] {
         if (seen.size > 0) tell(`must not be seen any more, and has records ${list(seen)}`)
         if ((found.kept.get(shard)?.size ?? 0) > 0) tell(`still has records that nobody sees`)
         break
-      case 'either':
-        // What was too long cannot be read again where its object is another by now.
-        if (seen.size > 0 && !same(seen.union(long), good)) tell(`has a part of its records: ${list(seen)}`)
+      case 'either': {
+        // Of one that was overwritten in the middle the beginning stays; what was too long cannot be read again.
+        const row = found.shards.get(shard)
+        const end = row?.state === 'skipped' ? row.records : Number.POSITIVE_INFINITY
+        const beginning = new Set([...good].filter((at) => at < end))
+        if (seen.size > 0 && !same(seen.union(long), beginning))
+          tell(`has a part of its records: ${list(seen)}`)
+      }
     }
   }
   for (const shard of found.kept.keys()) {
@@ -151,7 +156,9 @@ function checkQuarantine({ pipeline, shards, quarantine, known }: Found): string
     const there = quarantine.get(shard) ?? NONE
     const row = shards.get(shard)
     const isExact =
-      row?.state === 'stored' ? same(there, version.bad) : there.isSubsetOf(version.bad.union(version.long))
+      row?.state === 'stored'
+        ? same(there.difference(version.long), version.bad)
+        : there.isSubsetOf(version.bad.union(version.long))
     if (!isExact)
       wrong.push(`${pipeline}: ${version.uri} has ${list(there)} in quarantine, not ${list(version.bad)}`)
     if (row?.state === 'stored' && row.quarantined !== there.size)

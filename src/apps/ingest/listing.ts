@@ -46,7 +46,7 @@ async function list(
     row = (await tables.pipeline(pipeline))!
   }
   const of = { pipeline, generation: row.generation }
-  let after = row.cursor
+  let after = row.cursor === null ? null : keyOfCursor(row.cursor)
   let listed = row.listing_n
   for (let n = 0; n < Math.min(PAGES_PER_RUN, PAGES_MAX); n++) {
     const page = await store.list({ prefix: location, after, max: PAGE, signal: job.signal })
@@ -78,12 +78,21 @@ async function takePage(
     jobs: prepared.jobs,
     effects: async (tx) => {
       await prepared.place(tx)
-      const moved = { cursor: page.next, n: objects.length, before: objects.length - wanted.length }
+      const moved = { cursor: cursorOf(page.next), n: objects.length, before: objects.length - wanted.length }
       if ((await moveListing(tx, of, moved)) !== 1) throw begunAnew(of.pipeline)
       if (page.next === null) await endListing(tx, of)
     },
   })
   return objects.length
+}
+
+/** As JSON: a key may have characters that no database keeps. */
+function cursorOf(key: string | null): string | null {
+  return key === null ? null : JSON.stringify(key)
+}
+
+function keyOfCursor(cursor: string): string {
+  return cursor.startsWith('"') ? (JSON.parse(cursor) as string) : cursor
 }
 
 /** What consoles make to show folders: a key with a slash at its end, and nothing in it. */

@@ -400,6 +400,14 @@ for (const database of ['sqlite', 'postgres'] as const) {
   })
 
   describe(`the books, on ${database},`, () => {
+    withWorld('have objects whose names no database keeps, as bad ones that stop nothing', async (world) => {
+      for (const key of ['a', 'b\0', 'c\ud800', 'd']) world.store.put(`${key}.ndjson`, lines(1, key))
+      world.store.pageMax = 1
+      await world.list()
+      const { listing } = await world.status()
+      assert.deepEqual([listing!.total, listing!.shown, listing!.stored, listing!.bad], [4, 4, 2, 2])
+    })
+
     withWorld('say so when the listing showed another number than is counted', async (world) => {
       for (const key of ['a', 'b', 'c']) world.store.put(`${key}.ndjson`, lines(1, key))
       await world.list()

@@ -3,6 +3,7 @@ import type { ObjectHead, ObjectPage } from '../../cloud/object-store.ts'
 import type { JobRequest } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import type { AnnouncedObject } from './contract.ts'
+import { storable } from './envelope.ts'
 import { type IngestKinds, newObjectJobs, objectJob } from './jobs.ts'
 import { SERVICE, shardId, shardRange } from './pipeline.ts'
 import { distinct, type Found, placementOf } from './plan.ts'
@@ -41,8 +42,9 @@ function foundByHead(uri: string, head: ObjectHead | undefined): Found {
   return foundOf(uri, head?.version ?? null, { sizeBytes: head?.sizeBytes ?? null, isCurrent: true })
 }
 
+/** One whose name no database keeps is told by the nearest one, under which it is not found: it is bad, and stops nothing. */
 export function foundByListing({ uri, version, sizeBytes }: ObjectPage['objects'][number]): Found {
-  return foundOf(uri, version, { sizeBytes, isCurrent: true })
+  return foundOf(storable(uri), version, { sizeBytes, isCurrent: true })
 }
 
 export type PreparedPlacing = {

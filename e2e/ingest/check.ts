@@ -97,9 +97,13 @@ function checkRecords(world: OracleWorld, found: Found): string[] {
       if (title !== version.titles.get(at)) tell(`has "${title}" as record ${at}`)
     }
     if (version.isBroken) {
-      const end = found.shards.get(shard)?.records ?? Math.max(-1, ...seen) + 1
+      const row = found.shards.get(shard)
+      const end = row?.records ?? Math.max(-1, ...seen) + 1
       const beginning = new Set([...good].filter((at) => at < end))
-      if (!same(seen, beginning)) tell(`is broken, and has records ${list(seen)}`)
+      // While an older version is seen, and when a newer one took its place, nobody sees it.
+      const mayBeHidden = row?.is_staged === 1 || row?.state === 'skipped'
+      if (!same(seen, beginning) && !(mayBeHidden && seen.size === 0))
+        tell(`is broken, and has records ${list(seen)}`)
       continue
     }
     switch (wantedOf(world, { shard, version, current, announced })) {

@@ -159,19 +159,21 @@ export class IngestTables {
     return row?.at ?? null
   }
 
+  /** In the order of the index that has all of it, so that nothing is sorted. */
   async counts(pipeline: string): Promise<ShardCount[]> {
-    const rows = await this.#all<Omit<ShardCount, 'isListed'> & { is_listed: number }>(
-      `SELECT s.state, s.code, CASE WHEN s.listing >= p.listed_generation THEN 1 ELSE 0 END AS is_listed,
-         count(*) AS n, sum(s.published) AS published, sum(s.quarantined) AS quarantined,
-         sum(COALESCE(s.size, 0)) AS bytes
-       FROM ingest_shards s LEFT JOIN ingest_pipelines p ON p.name = s.pipeline
-       WHERE s.pipeline = ? GROUP BY 1, 2, 3`,
-      [pipeline],
+    const rows = await this.#all<
+      Omit<ShardCount, 'isListed'> & { listing: number | null; listed: number | null }
+    >(
+      `SELECT s.state, s.code, s.listing, count(*) AS n, sum(s.published) AS published,
+         sum(s.quarantined) AS quarantined, sum(COALESCE(s.size, 0)) AS bytes,
+         (SELECT p.listed_generation FROM ingest_pipelines p WHERE p.name = ?) AS listed
+       FROM ingest_shards s WHERE s.pipeline = ? GROUP BY s.state, s.code, s.listing`,
+      [pipeline, pipeline],
     )
-    return rows.map(({ is_listed, ...row }) => ({
+    return rows.map(({ listing, listed, ...row }) => ({
       state: row.state,
       code: row.code,
-      isListed: Boolean(is_listed),
+      isListed: listing !== null && listed !== null && Number(listing) >= Number(listed),
       n: Number(row.n),
       published: Number(row.published),
       quarantined: Number(row.quarantined),

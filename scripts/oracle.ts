@@ -32,6 +32,8 @@ import { readUsage, wrongUse } from './usage.ts'
 const SYNC_EVERY = 8
 const KILLS = 2
 const DRIVE_SAID_EVERY = 5
+/** Of an ingest in which nothing changes any more. */
+const SILENCE_MS_MAX = 180_000
 const DATABASES = ['sqlite', 'postgres'] as const
 
 const OPTIONS = {
@@ -162,7 +164,12 @@ async function ingestAll(): Promise<number> {
   let failed = 0
   say(`${histories} histories of ingest from seed ${first} on ${database}`)
   for (let seed = first; seed < first + histories; seed++) {
-    const ran = await runIngestHistory(seed, { database: database!, acts: acts * 2, kills: values.kills })
+    const ran = await runIngestHistory(seed, {
+      database: database!,
+      acts: acts * 2,
+      kills: values.kills,
+      silenceMsMax: SILENCE_MS_MAX,
+    })
     for (const [name, n] of Object.entries(ran.counts)) sums[name] = (sums[name] ?? 0) + n
     if (ran.failure !== undefined) {
       failed += 1

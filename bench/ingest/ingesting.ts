@@ -29,6 +29,7 @@ const SETTINGS = {
   onTheirWayMax: 1_000,
   batchRecords: 1_000,
   workersMax: 8,
+  limits: { recordBytesMax: 1_000_000, expansionMax: 1_000 },
 }
 const LEASE_MS = 30_000
 /** Counting all shards costs what their number is. */

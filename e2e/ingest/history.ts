@@ -16,7 +16,8 @@ export type HistoryOptions = {
   acts: number
   /** Processes of their own, which are killed; otherwise lives in this process, with faults. */
   kills: boolean
-  settleMsMax?: number
+  /** Nothing has changed for so long: then it is told instead of waited for. Without it, whoever runs this decides. */
+  silenceMsMax?: number
 }
 
 export type HistoryCounts = {
@@ -30,13 +31,14 @@ export type HistoryCounts = {
   stops: number
   thefts: number
   takeovers: number
+  tidied: number
+  madeAnew: number
 }
 
 export type Ran = { failure: string | undefined; counts: HistoryCounts }
 
 const LIVES = { sqlite: 2, postgres: 3 } as const
 const KEYS = 8
-const SETTLE_MS_MAX = 180_000
 const LOOK_MS = 50
 /** Not everything that is put is announced. */
 const BEGIN_LOOKS_MAX = 200
@@ -84,6 +86,8 @@ class Run {
     stops: 0,
     thefts: 0,
     takeovers: 0,
+    tidied: 0,
+    madeAnew: 0,
   }
   readonly #world: OracleWorld
   readonly #options: HistoryOptions
@@ -135,6 +139,9 @@ class Run {
       { share: 1.5, do: () => this.#list() },
       { share: 2, do: () => this.#steal() },
       { share: 3, do: () => this.#die() },
+      { share: 2.5, do: () => this.#tidy() },
+      { share: 1.5, do: () => this.#replay() },
+      { share: 1, do: () => this.#makeAnew() },
       { share: this.#options.kills ? 1.5 : 0, do: () => this.#stop() },
     ]
   }
@@ -225,6 +232,51 @@ class Run {
     return `${stolen} tokens stolen`
   }
 
+  /** What is settled and not listed is forgotten at once. */
+  async #tidy(): Promise<string | undefined> {
+    const [life] = this.#lives
+    if (!life) return undefined
+    const pipeline = this.#pipeline()
+    life.kinds.settings.windowMs = 0
+    await life.engine.enqueue(life.kinds.tidy, { pipeline }, { stream: streamOf(pipeline) })
+    this.counts.tidied += 1
+    return `tidy ${pipeline}`
+  }
+
+  async #replay(): Promise<string | undefined> {
+    const [life] = this.#lives
+    if (!life) return undefined
+    const pipeline = this.#pipeline()
+    const replayed = await this.#replayAll(life, pipeline)
+    return `replay ${replayed} objects of ${pipeline}`
+  }
+
+  async #replayAll({ engine, kinds }: Life, pipeline: PipelineName): Promise<number> {
+    const page = { pipeline, after: { shard: '', at: -1 }, limit: 100_000 }
+    const shards = new Set((await this.#world.tables.quarantine(page)).map(({ shard }) => shard))
+    for (const shard of shards)
+      await engine.enqueue(kinds.replay, { pipeline, shard }, { stream: streamOf(pipeline) })
+    return shards.size
+  }
+
+  /** A pipeline is removed with all that it has, and another of its name begins from nothing. */
+  async #makeAnew(): Promise<string> {
+    const pipeline = this.#pipeline()
+    await this.close()
+    this.#lives = []
+    this.#children = []
+    const { home, ledgerUrl, tables } = this.#world
+    await this.#world.removePipeline(pipeline)
+    const life = await beginLife({ home, ledgerUrl, onError: (error) => this.#errors.push(error) })
+    await life.engine.enqueue(life.kinds.forget, { pipeline }, { stream: streamOf(pipeline) })
+    while (await tables.pipeline(pipeline)) await sleep(systemClock, LOOK_MS)
+    await life.end()
+    await this.#world.addPipeline(pipeline)
+    for (let n = 0; n < LIVES[this.#options.database]; n++) await this.#begin()
+    this.counts.madeAnew += 1
+    return `${pipeline} is removed and made anew`
+  }
+
   // --- Processes -----------------------------------------------------------------------------------------------------
 
   async #begin(): Promise<void> {
@@ -302,14 +354,14 @@ class Run {
     this.#lives = []
     this.#children = []
     const { home, ledgerUrl } = world
-    const life = await beginLife({ home, ledgerUrl, onError: (error) => this.#errors.push(error) })
+    const settings = { limits: { recordBytesMax: 1_000_000, expansionMax: 1_000 } }
+    const life = await beginLife({ home, ledgerUrl, settings, onError: (error) => this.#errors.push(error) })
     this.#lives.push(life)
-    const untilMs = systemClock.monotonicMs() + (this.#options.settleMsMax ?? SETTLE_MS_MAX)
     // What could not be read while it was refused is asked for again; the last listing then finds what nobody told of.
-    const isQuiet = (await this.#quiet(life, untilMs)) && (await this.#listAll(life, untilMs))
+    const isQuiet = (await this.#quiet(life)) && (await this.#listAll(life))
     if (!isQuiet) return [`it does not settle: ${await this.#openText()}`, ...this.#errorTexts()]
     for (const pipeline of PIPELINES) world.letDie(pipeline)
-    while (this.#waiting('all') > 0 && systemClock.monotonicMs() < untilMs) await sleep(systemClock, LOOK_MS)
+    while (this.#waiting('all') > 0) await sleep(systemClock, LOOK_MS)
     for (const pipeline of PIPELINES) {
       this.counts.messages += world.sim.sqs.queue(queueOf(pipeline)).messages.length
       this.counts.takeovers += await world.tables.takeovers(pipeline)
@@ -317,35 +369,36 @@ class Run {
     return differences(world, life)
   }
 
-  async #listAll(life: Life, untilMs: number): Promise<boolean> {
+  async #listAll(life: Life): Promise<boolean> {
     await life.ledger.retryBad()
-    if (!(await this.#quiet(life, untilMs))) return false
+    if (!(await this.#quiet(life))) return false
     for (const pipeline of PIPELINES) {
       await life.engine.enqueue(life.kinds.list, { pipeline }, { stream: streamOf(pipeline) })
     }
-    return this.#quiet(life, untilMs)
+    if (!(await this.#quiet(life))) return false
+    for (const pipeline of PIPELINES) await this.#replayAll(life, pipeline)
+    return this.#quiet(life)
   }
 
-  async #quiet(life: Life, untilMs: number): Promise<boolean> {
-    while (systemClock.monotonicMs() < untilMs) {
-      if (!(await this.#drained(life, untilMs))) return false
-      const { open } = await this.#world.unsettled()
-      if (this.#waiting('understood') === 0 && open === 0) return true
-      await sleep(systemClock, LOOK_MS)
-    }
-    return false
-  }
-
-  async #drained({ engine }: Life, untilMs: number): Promise<boolean> {
-    const over = Promise.withResolvers<boolean>()
-    // A timer that nobody waits for any more must not keep the process alive.
-    const cancel = systemClock.timer(untilMs - systemClock.monotonicMs(), () => over.resolve(false), {
-      keepAlive: true,
+  /** However long a slow machine takes: false only where nothing has changed for as long as was said. */
+  async #quiet({ engine }: Life): Promise<boolean> {
+    const { silenceMsMax = Number.POSITIVE_INFINITY } = this.#options
+    const drained = { isOver: false }
+    const draining = engine.drained().then(() => {
+      drained.isOver = true
     })
-    try {
-      return await Promise.race([engine.drained(), over.promise])
-    } finally {
-      cancel()
+    let before = ''
+    let sinceMs = systemClock.monotonicMs()
+    for (;;) {
+      const { open } = await this.#world.unsettled()
+      const isOver = drained.isOver && open === 0 && this.#waiting('understood') === 0
+      // Messages that came meanwhile have brought jobs.
+      if (isOver) return draining.then(() => engine.drained()).then(() => true)
+      const now = await this.#openText()
+      if (now !== before) sinceMs = systemClock.monotonicMs()
+      before = now
+      if (systemClock.monotonicMs() - sinceMs > silenceMsMax) return false
+      await sleep(systemClock, LOOK_MS)
     }
   }
 
@@ -356,8 +409,8 @@ class Run {
   }
 
   async #openText(): Promise<string> {
-    const { open } = await this.#world.unsettled()
-    return `${open} shards are open, ${this.#waiting('understood')} messages wait`
+    const { open, midway } = await this.#world.unsettled()
+    return `${open} shards are open, ${midway} of them read, ${this.#waiting('understood')} messages wait`
   }
 
   #errorTexts(): string[] {

@@ -4,6 +4,7 @@
  */
 import { connectorOf } from '../../src/apps/ingest/connect.ts'
 import { type IngestKinds, ingestKinds, jobsOf } from '../../src/apps/ingest/jobs.ts'
+import { KeptObjects } from '../../src/apps/ingest/kept-objects.ts'
 import { mapRecord } from '../../src/apps/ingest/mapping.ts'
 import { streamOf } from '../../src/apps/ingest/pipeline.ts'
 import { type Connector, Pipelines } from '../../src/apps/ingest/pipelines.ts'
@@ -24,6 +25,7 @@ import type { Ledger } from '../../src/ledger/ledger.ts'
 import { openLedger } from '../../src/ledger/open.ts'
 import type { IndexWriter } from '../../src/search/contract.ts'
 import { openSearch, type Search } from '../../src/search/search.ts'
+import { LONG_BYTES } from './objects.ts'
 
 /** Small batches, so that most objects take many commits, and each of them can be the last. */
 export const SETTINGS: IngestSettings = {
@@ -39,7 +41,7 @@ export const SETTINGS: IngestSettings = {
   badRecordsMax: 1_000,
   unparsedMax: 100,
   workersMax: 4,
-  limits: { recordBytesMax: 1_000_000, expansionMax: 1_000 },
+  limits: { recordBytesMax: LONG_BYTES, expansionMax: 1_000 },
 }
 
 export const LEASE_MS = 1_500
@@ -113,11 +115,12 @@ export async function beginLife(options: LifeOptions): Promise<Life> {
     settings,
     openRecords,
     mapRecord,
+    kept: new KeptObjects({ home: options.home, host: 'this-machine' }),
     index: async () => {
       await search.prepare()
       return faults ? breakIndex(search, faults) : search
     },
-    settled: (pipeline, shard) => receivers.settled(pipeline, shard),
+    settled: (pipeline, shards) => receivers.settled(pipeline, shards),
   })
   const engine = await createEngine({
     ledger,

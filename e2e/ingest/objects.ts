@@ -8,6 +8,8 @@ export type MadeObject = {
   bytes: Buffer
   /** Of records that can be read, by their place. */
   titles: ReadonlyMap<number, string>
+  /** The places of those that are too long until the last process comes, whose limit is another. */
+  long: ReadonlySet<number>
   /** The places of those that cannot. */
   bad: ReadonlySet<number>
   /** It ends too early, and some of its records cannot be had. */
@@ -17,11 +19,15 @@ export type MadeObject = {
 const RECORDS_MAX = 40
 const BAD_SHARE = 0.08
 const BROKEN_SHARE = 0.12
+const LONG_SHARE = 0.05
+/** Of one record, before and at the end. */
+export const LONG_BYTES = 1_500
 
 /** One version of the object under this key; `n` makes it another than all others. */
 export function makeObject(random: Random, key: string, n: number): MadeObject {
   const titles = new Map<number, string>()
   const bad = new Set<number>()
+  const long = new Set<number>()
   const lines: string[] = []
   const count = Math.floor(random() ** 2 * RECORDS_MAX) + (random() < 0.05 ? 0 : 1)
   for (let at = 0; at < count; at++) {
@@ -31,15 +37,19 @@ export function makeObject(random: Random, key: string, n: number): MadeObject {
     } else {
       const title = `${key} version ${n} record ${at}`
       titles.set(at, title)
-      lines.push(JSON.stringify({ m: title, filler: `${random()}`.repeat(5) }))
+      const isLong = random() < LONG_SHARE
+      if (isLong) long.add(at)
+      lines.push(
+        JSON.stringify({ m: title, filler: `${random()}`.repeat(5).padEnd(isLong ? LONG_BYTES : 0, '.') }),
+      )
     }
   }
   const text = lines.map((line) => `${line}\n`).join('')
-  if (!key.endsWith('.gz')) return { key, bytes: Buffer.from(text), titles, bad, isBroken: false }
+  if (!key.endsWith('.gz')) return { key, bytes: Buffer.from(text), titles, bad, long, isBroken: false }
   const bytes = gzipSync(text)
   const isBroken = count > 3 && random() < BROKEN_SHARE
   const cut = Math.floor(bytes.length * (0.3 + random() * 0.5))
-  return { key, bytes: isBroken ? bytes.subarray(0, cut) : bytes, titles, bad, isBroken }
+  return { key, bytes: isBroken ? bytes.subarray(0, cut) : bytes, titles, bad, long, isBroken }
 }
 
 export type KnownVersion = MadeObject & { uri: string; shard: string; pipeline: string }

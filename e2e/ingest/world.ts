@@ -6,12 +6,15 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freshDatabase, type TestDatabase } from '../../scripts/test-database.ts'
-import { addPipeline } from '../../src/apps/ingest/configure.ts'
+import { addPipeline, removePipeline } from '../../src/apps/ingest/configure.ts'
 import { parseEnvelope } from '../../src/apps/ingest/envelope.ts'
 import { shardId } from '../../src/apps/ingest/pipeline.ts'
 import type { IngestTables } from '../../src/apps/ingest/store/tables.ts'
 import { type Random, seededRandom } from '../../src/base/random.ts'
+import type { Vault } from '../../src/base/vault.ts'
 import type { Engine } from '../../src/engine/index.ts'
+import type { Accounts } from '../../src/ledger/accounts.ts'
+import type { Tx } from '../../src/ledger/contract.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
 import type { FaultsInput } from '../../src/sim/fault-rules.ts'
 import { type Sim, startSim } from '../../src/sim/start.ts'
@@ -36,6 +39,24 @@ export const bucketOf = (pipeline: PipelineName): string => `bucket-${pipeline}`
 export const queueOf = (pipeline: PipelineName): string => `queue-${pipeline}`
 const deadOf = (pipeline: PipelineName): string => `dead-${pipeline}`
 
+/** Every shard that was ever settled, and in which of its lives: written by the database itself, whoever settles it. */
+async function watchSettled(tx: Tx): Promise<void> {
+  const int = tx.dialect === 'sqlite' ? 'INTEGER' : 'BIGINT'
+  await tx.run(`CREATE TABLE oracle_settled (id TEXT NOT NULL, created_at ${int} NOT NULL)`)
+  const note = 'INSERT INTO oracle_settled(id, created_at) VALUES (NEW.id, NEW.created_at);'
+  if (tx.dialect === 'sqlite') {
+    for (const when of ['INSERT', 'UPDATE OF state'])
+      await tx.run(`CREATE TRIGGER oracle_${when.slice(0, 6)} AFTER ${when} ON ingest_shards
+        WHEN NEW.state <> 'open' BEGIN ${note} END`)
+    return
+  }
+  await tx.run(
+    `CREATE FUNCTION oracle_note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${note} RETURN NEW; END $$`,
+  )
+  await tx.run(`CREATE TRIGGER oracle_settled AFTER INSERT OR UPDATE OF state ON ingest_shards FOR EACH ROW
+    WHEN (NEW.state <> 'open') EXECUTE FUNCTION oracle_note()`)
+}
+
 export class OracleWorld {
   readonly sim: Sim
   readonly home: string
@@ -49,6 +70,10 @@ export class OracleWorld {
   tables!: IngestTables
   readonly #database: TestDatabase | undefined
   readonly #looks: Promise<void>[] = []
+  /** Shards that were announced before their pipeline was removed and made anew. */
+  readonly forgotten = new Set<string>()
+  #accounts!: Accounts
+  #vault!: Vault
   #n = 0
 
   private constructor(
@@ -93,25 +118,39 @@ export class OracleWorld {
     const { ledger, accounts, vault, tables } = await openParts(this)
     this.ledger = ledger
     this.tables = tables
-    const { accessKeyId, secretAccessKey, region } = this.sim.s3.account
+    this.#accounts = accounts
+    this.#vault = vault
+    await ledger.transaction((tx) => watchSettled(tx))
     for (const name of PIPELINES) {
-      const config = {
-        queue: {
-          kind: 'sqs' as const,
-          url: this.sim.sqs.queueUrl(queueOf(name)),
-          region,
-          endpoint: this.sim.sqs.baseUrl,
-        },
-        location: `s3://${bucketOf(name)}/`,
-        store: { region, endpoint: this.sim.s3.baseUrl, pathStyle: true },
-        mapping: { title: 'm', text: ['m'] },
-        overwrites: OVERWRITES[name],
-        listEveryMinutes: 0,
-      }
-      const place = { accounts, vault, engine: undefined as unknown as Engine }
-      await addPipeline(place, { name, config, secret: { aws: { accessKeyId, secretAccessKey } } })
+      await this.addPipeline(name)
       this.#watchAcknowledgements(name)
     }
+  }
+
+  async addPipeline(name: PipelineName): Promise<void> {
+    const { accessKeyId, secretAccessKey, region } = this.sim.s3.account
+    const config = {
+      queue: {
+        kind: 'sqs' as const,
+        url: this.sim.sqs.queueUrl(queueOf(name)),
+        region,
+        endpoint: this.sim.sqs.baseUrl,
+      },
+      location: `s3://${bucketOf(name)}/`,
+      store: { region, endpoint: this.sim.s3.baseUrl, pathStyle: true },
+      mapping: { title: 'm', text: ['m'] },
+      overwrites: OVERWRITES[name],
+      listEveryMinutes: 0,
+    }
+    const place = { accounts: this.#accounts, vault: this.#vault, engine: undefined as unknown as Engine }
+    await addPipeline(place, { name, config, secret: { aws: { accessKeyId, secretAccessKey } } })
+  }
+
+  /** What was announced so far is asked for by nobody any more. */
+  async removePipeline(name: PipelineName): Promise<void> {
+    const place = { accounts: this.#accounts, vault: this.#vault, engine: undefined as unknown as Engine }
+    await removePipeline(place, name)
+    for (const shard of this.announced(name)) this.forgotten.add(shard)
   }
 
   /** In the instant of an acknowledgement, whoever made it. */
@@ -135,13 +174,26 @@ export class OracleWorld {
         this.early.push(`${name}: ${id}, which nobody understands, was acknowledged`)
       if (envelope.kind !== 'objects') continue
       for (const { uri, version } of envelope.objects) {
-        const row = await this.tables.shard(name, shardId(uri, version?.id ?? ''))
-        // What was reopened meanwhile has been settled before.
+        const shard = shardId(uri, version?.id ?? '')
+        const row = await this.tables.shard(name, shard)
+        // What was reopened meanwhile has been settled before, and so was what is pruned.
         const isReopened = row !== undefined && row.created_at > (row.announced_at ?? row.listed_at ?? 0)
         if (row && (row.state !== 'open' || isReopened)) continue
+        if (await this.#wasSettled(shard, row?.created_at)) continue
         this.early.push(`${name}: ${id} was acknowledged while ${uri} was ${row ? row.state : 'unknown'}`)
       }
     }
+  }
+
+  /** Since it was placed or reopened the last time: this look may come long after the acknowledgement. */
+  async #wasSettled(shard: string, createdAt: number | undefined): Promise<boolean> {
+    const row = await this.ledger.driver.read((tx) =>
+      tx.get(`SELECT 1 AS one FROM oracle_settled WHERE id = ? AND created_at >= ? LIMIT 1`, [
+        shard,
+        createdAt ?? 0,
+      ]),
+    )
+    return row !== undefined
   }
 
   async allLooked(): Promise<void> {

@@ -30,6 +30,11 @@ export function objectDenied(uri: string, cause?: unknown): TidemarkError {
   return new TidemarkError(`${uri} may not be read`, { kind: 'permanent', code: 'object-denied', cause })
 }
 
+export function targetExists(uri: string, cause?: unknown): TidemarkError {
+  const message = `there is something at ${uri} already`
+  return new TidemarkError(message, { kind: 'permanent', code: 'target-exists', cause })
+}
+
 /** Somebody asks to go on behind the end: what was read before was another object. */
 export function noSuchBytes(uri: string, fromByte: number): TidemarkError {
   return new TidemarkError(`${uri} has no byte ${fromByte}`, { kind: 'permanent', code: 'range' })

@@ -212,23 +212,39 @@ function testListing(fact: Fact): void {
 }
 
 function testMoving(fact: Fact): void {
-  fact('are moved, or removed, only while they are what they were', async (site) => {
+  fact('are copied, or removed, only while they are what they were', async (site) => {
     await site.put('in/a b', Buffer.from('one'))
     const version = { id: (await head(site, 'in/a b'))!.version.id }
     await site.put('in/a b', Buffer.from('another'))
     for (const attempt of [
-      site.store.move!(site.uriOf('in/a b'), version, site.uriOf('done/a b')),
-      site.store.remove!(site.uriOf('in/a b'), version),
+      () => site.store.copy!(site.uriOf('in/a b'), version, site.uriOf('done/a b')),
+      () => site.store.remove!(site.uriOf('in/a b'), version),
     ]) {
-      assert.equal((await failure(attempt)).code, 'object-replaced')
+      assert.equal((await failure(attempt())).code, 'object-replaced')
     }
     assert.equal(await head(site, 'done/a b'), undefined)
     const now = { id: (await head(site, 'in/a b'))!.version.id }
-    await site.store.move!(site.uriOf('in/a b'), now, site.uriOf('done/a b'))
+    await site.store.copy!(site.uriOf('in/a b'), now, site.uriOf('done/a b'))
+    await site.store.remove!(site.uriOf('in/a b'), now)
     assert.equal(await head(site, 'in/a b'), undefined)
     assert.equal((await collect((await open(site, 'done/a b')).bytes)).toString(), 'another')
     await site.store.remove!(site.uriOf('done/a b'), (await head(site, 'done/a b'))!.version)
     assert.equal(await head(site, 'done/a b'), undefined)
+    assert.equal((await failure(site.store.remove!(site.uriOf('in/a b'), now))).kind, 'gone')
+  })
+
+  fact('are copied to no place that something has, and copies say so by their bytes', async (site) => {
+    await site.put('a', Buffer.from('one'))
+    await site.put('b', Buffer.from('other'))
+    const { version } = (await head(site, 'a'))!
+    assert.equal(
+      (await failure(site.store.copy!(site.uriOf('a'), version, site.uriOf('b')))).code,
+      'target-exists',
+    )
+    assert.equal((await collect((await open(site, 'b')).bytes)).toString(), 'other')
+    await site.store.copy!(site.uriOf('a'), version, site.uriOf('c'))
+    const [from, to] = [(await head(site, 'a'))!, (await head(site, 'c'))!]
+    assert.ok(to.version.id === from.version.id || (to.hash !== undefined && to.hash === from.hash))
   })
 }
 

@@ -26,7 +26,9 @@ export interface ObjectStore {
   }): Promise<ObjectPage>
   /** After success, by choice. Each re-checks that it is still this version, where the store can. */
   tag?(uri: string, version: ObjectVersion, tags: Readonly<Record<string, string>>): Promise<void>
-  move?(uri: string, version: ObjectVersion, to: string): Promise<void>
+  /** Within the store, without its bytes coming here. Refuses with code `target-exists` where something is there. */
+  copy?(uri: string, version: ObjectVersion, to: string): Promise<void>
+  /** Where versions are kept, the object is hidden, and the version stays. */
   remove?(uri: string, version: ObjectVersion): Promise<void>
   close(): Promise<void>
 }
@@ -39,6 +41,8 @@ export type ObjectHead = {
   modifiedAtMs: number | null
   contentType: string | null
   contentEncoding: string | null
+  /** Of its bytes, where the store tells one that is the same for all copies. */
+  hash?: string
 }
 
 export type ObjectPage = {

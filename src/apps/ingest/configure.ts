@@ -35,7 +35,32 @@ export function checkConfig(input: unknown): PipelineConfig {
       hint: 'Say where messages come from (--sqs, --folder, --inbox), or what is listed (--bucket).',
     })
   }
+  checkMove(config)
   return config
+}
+
+/** Objects that were moved are not read again, so nothing else may lie there; and a folder's are moved within it. */
+function checkMove({ after, queue, location, allow }: PipelineConfig): void {
+  if (after.do !== 'move') return
+  const { to } = after
+  const refuse = (message: string, hint: string): never => {
+    throw new UsageError(message, { code: 'pipeline-config', hint })
+  }
+  const folder = queue.kind === 'folder' ? `file://${queue.path}/` : undefined
+  if (folder !== undefined && (!to.startsWith(folder) || to === folder))
+    refuse(`Files of ${folder} cannot be moved to ${to}.`, 'Name a folder in it, such as --to done.')
+  const read = [location, ...allow].find((one) => one !== null && `${one}/`.startsWith(to))
+  if (read != null)
+    refuse(`Objects cannot be moved to ${to}, where they are read from.`, 'Name another place with --to.')
+  if (folder === undefined && !/^(?:s3|gs|file):/.test(to))
+    refuse(`Nothing can be moved to ${to}.`, 'Write it like s3://bucket/done/.')
+}
+
+/** What was moved stays out of sight, also when nothing is moved any more, or to somewhere else. */
+function withMovedBefore(config: PipelineInput, before: PipelineInput): PipelineInput {
+  const { after, leftOut = [] } = before
+  if (after?.do !== 'move') return config
+  return { ...config, leftOut: [...new Set([...(config.leftOut ?? leftOut), after.to])] }
 }
 
 export async function addPipeline(
@@ -64,7 +89,7 @@ export async function updatePipeline(
 ): Promise<PipelineConfig> {
   const { accounts, vault, engine } = place
   const account = await findPipeline(place, name)
-  const checked = checkConfig(config)
+  const checked = checkConfig(withMovedBefore(config, (account.settings[SERVICE] ?? {}) as PipelineInput))
   if (checked.ambientCredentials && account.userId !== OWNER_ID) throw ambientOfUser()
   const kept = secret ?? secretSchema.parse(JSON.parse(await openSecret({ accounts, vault, account })))
   const sealed = vault.seal(accountKey(account), JSON.stringify(kept))

@@ -9,6 +9,7 @@ import type { Queue } from '../../cloud/queue.ts'
 import type { TokenSource } from '../../cloud/token-source.ts'
 import type { Pipeline, PipelineSecret } from './pipeline.ts'
 import type { Connector, StoreScheme } from './pipelines.ts'
+import { isLeftOut } from './reach.ts'
 import type { IngestSettings } from './settings.ts'
 import type { InboxTables } from './store/inbox.ts'
 
@@ -30,9 +31,10 @@ export function connectorOf(place: ConnectPlace): Connector {
 
 async function openQueue(
   place: ConnectPlace,
-  { name, config }: Pipeline,
+  pipeline: Pipeline,
   secret: PipelineSecret,
 ): Promise<Queue | null> {
+  const { name, config } = pipeline
   const { clock, settings } = place
   const { visibilityMs } = settings
   const { queue } = config
@@ -42,7 +44,7 @@ async function openQueue(
     case 'inbox':
       return openInbox(place, name)
     case 'folder':
-      return openFolder(place, name, queue.path)
+      return openFolder(place, pipeline, queue.path)
     case 'sqs': {
       const { SqsQueue } = await import('../../cloud/sqs/client.ts')
       const { region, endpoint } = queue
@@ -78,10 +80,15 @@ async function openInbox({ inbox, clock, settings }: ConnectPlace, pipeline: str
 }
 
 /** Files are announced in the inbox by who watches the folder, as long as the queue is open. */
-async function openFolder(place: ConnectPlace, pipeline: string, path: string): Promise<Queue> {
+async function openFolder(
+  place: ConnectPlace,
+  { name: pipeline, config }: Pipeline,
+  path: string,
+): Promise<Queue> {
   const { DropFolder } = await import('./queues/drop-folder.ts')
   const { inbox, clock, onError } = place
-  const folder = new DropFolder({ folder: path, pipeline, inbox, clock, onError })
+  const leavesOut = (key: string): boolean => isLeftOut(config, `file://${path}/${key}`)
+  const folder = new DropFolder({ folder: path, pipeline, inbox, clock, onError, leavesOut })
   const queue = await openInbox(place, pipeline)
   folder.start()
   return {

@@ -1,74 +1,228 @@
 /**
- * What becomes of an object that is stored: it is kept, or tagged by choice. It is never moved or deleted: what a mapping
- * names of its records is no copy of it. A tag is a promise too, so it needs proof, looked at anew just before: the shard is read to its end, the index has as many records of it as it published,
- * none is in quarantine, and the store still has that version.
+ * What becomes of an object that is stored, by choice: it is kept, tagged, moved or deleted. Each needs proof, looked at
+ * anew just before: the shard is read to its end, the index has as many records of it as it published, all others are in
+ * quarantine, and the store still has that version. A tag says that all is well, and needs an empty quarantine.
+ *
+ *   move     copy within the store ▸ same bytes? ▸ commit `moving`, where ▸ proof, copy there? ▸ remove ▸ commit `moved`
+ *   delete   copy into the home ▸ reads back? ▸ commit `deleting`, where ▸ proof, reads back? ▸ remove ▸ commit `deleted`
+ *
+ * Whatever dies between two steps is done again from the beginning, and finds what is done already. Nothing is removed
+ * but the version that was copied, by a call that names it. What is left where it is, is left with its reason, once.
  */
-import { asTidemarkError } from '../../base/errors.ts'
-import type { ObjectStore } from '../../cloud/object-store.ts'
+import { createHash } from 'node:crypto'
+import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
+import type { ObjectHead, ObjectStore, ObjectVersion } from '../../cloud/object-store.ts'
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { IngestKinds, ShardPayload } from './jobs.ts'
-import { shardRange } from './pipeline.ts'
+import { hostOf, keptOn } from './object-bytes.ts'
+import { type PipelineConfig, shardRange } from './pipeline.ts'
+import { schemeOf } from './pipelines.ts'
 import { versionOf } from './plan.ts'
 import type { ShardRow } from './store/rows.ts'
-import { noteDisposed } from './store/shards.ts'
+import { DISPOSED, type Disposed, noteDisposed } from './store/shards.ts'
 
 export async function runDispose(kinds: IngestKinds, job: RunContext<ShardPayload>): Promise<Outcome> {
   const { pipeline, shard, uri } = job.payload
   const { config } = await kinds.pipelines.get(pipeline)
   const row = await kinds.tables.shard(pipeline, shard)
   if (config.after.do === 'keep' || !row) return { skip: 'it is kept', code: 'kept' }
-  if (row.disposed === 'done') return { skip: 'it was done before', code: 'done' }
-  const store = await kinds.pipelines.store(pipeline, uri)
-  const left = (await missingProof(kinds, row)) ?? (await changed(store, row, job.signal))
-  if (left) return { effects: (tx) => noteDisposed(tx, row, left.code), skip: left.reason, code: left.code }
-  const how = await tag(store, row, config.after.tags)
-  return {
-    effects: (tx) => noteDisposed(tx, row, how),
-    ...(how === 'done' ? { note: 'tagged' } : NOT_TAGGED[how]),
-  }
-}
-
-type Left = { code: string; reason: string }
-
-async function missingProof(kinds: IngestKinds, row: ShardRow): Promise<Left | undefined> {
-  if (row.state !== 'stored' || row.eof !== 1) return { code: 'not-stored', reason: 'it is not stored' }
-  if (row.quarantined > 0)
-    return { code: 'quarantined', reason: `${row.quarantined} of its records are in quarantine` }
-  const index = await kinds.index()
-  const there = await index.countRange(shardRange(row.pipeline, row.id))
-  if (there === row.published && row.published === row.records) return undefined
-  return {
-    code: 'not-proven',
-    reason: `the index has ${there} of its ${row.records} records`,
-  }
-}
-
-async function changed(store: ObjectStore, row: ShardRow, signal: AbortSignal): Promise<Left | undefined> {
-  const head = await store.head(row.uri, signal)
-  if (!head) return { code: 'gone', reason: 'it is not there any more' }
-  return head.version.id === row.version
-    ? undefined
-    : { code: 'replaced', reason: 'it is another version now' }
-}
-
-const NOT_TAGGED = {
-  unable: { skip: 'this store cannot tag objects', code: 'unable' },
-  replaced: { skip: 'it is another version now', code: 'replaced' },
-}
-
-async function tag(
-  store: ObjectStore,
-  row: ShardRow,
-  tags: Readonly<Record<string, string>>,
-): Promise<'done' | keyof typeof NOT_TAGGED> {
-  const version = versionOf(row)
-  if (!version || !store.tag) return 'unable'
+  if (row.disposed !== null && DISPOSED.has(row.disposed)) return { skip: 'it was done before', code: 'done' }
+  if (uri.startsWith('message:')) return { skip: 'a message carried it', code: 'message' }
   try {
-    await store.tag(row.uri, version, tags)
-    return 'done'
+    const store = await kinds.pipelines.store(pipeline, uri)
+    const disposed = await new Disposal({ kinds, job, row, store, config }).run(config.after)
+    return { effects: (tx) => noteDisposed(tx, row, disposed), note: disposed.how }
   } catch (thrown) {
-    // It went, or another took its place, since it was looked at.
-    if (asTidemarkError(thrown).kind === 'gone') return 'replaced'
-    throw thrown
+    const left = reasonOf(thrown, job.job.failures + 1 >= kinds.dispose.attempts)
+    if (job.signal.aborted || !left) throw thrown
+    return {
+      effects: (tx) => noteDisposed(tx, row, { how: left.code }),
+      skip: left.reason,
+      code: left.code,
+    }
   }
+}
+
+/** Why it stays where it is; undefined where it is tried again. */
+function reasonOf(thrown: unknown, isLastTry: boolean): { code: string; reason: string } | undefined {
+  const error = asTidemarkError(thrown)
+  const isForGood = error.kind === 'permanent' || error.kind === 'gone'
+  const isGivenUp = isLastTry && (error.kind === 'transient' || error.kind === 'bug')
+  return isForGood || isGivenUp ? { code: error.code ?? 'refused', reason: error.message } : undefined
+}
+
+function left(code: string, reason: string): TidemarkError {
+  return new TidemarkError(reason, { kind: 'permanent', code })
+}
+
+type DisposalInput = {
+  kinds: IngestKinds
+  job: RunContext<ShardPayload>
+  row: ShardRow
+  store: ObjectStore
+  config: PipelineConfig
+}
+
+class Disposal {
+  readonly #in: DisposalInput
+
+  constructor(input: DisposalInput) {
+    this.#in = input
+  }
+
+  run(after: PipelineConfig['after']): Promise<Disposed> {
+    switch (after.do) {
+      case 'tag':
+        return this.#tag(after.tags)
+      case 'move':
+        return this.#move(after.to)
+      case 'delete':
+        return this.#delete()
+      case 'keep':
+        throw left('kept', 'it is kept')
+    }
+  }
+
+  async #tag(tags: Readonly<Record<string, string>>): Promise<Disposed> {
+    const { row, store } = this.#in
+    if (row.quarantined > 0) throw left('quarantined', `${row.quarantined} of its records are in quarantine`)
+    await this.#prove()
+    if (!(await this.#current())) throw gone()
+    const version = versionOf(row)
+    if (!version || !store.tag) throw left('unable', 'this store cannot tag objects')
+    await store.tag(row.uri, version, tags)
+    return { how: 'tagged' }
+  }
+
+  async #move(folder: string): Promise<Disposed> {
+    const { row, store, job } = this.#in
+    await this.#prove()
+    const current = await this.#current()
+    if (!current) {
+      if (row.disposed !== 'moving') throw gone()
+      await this.#checkCopy(row.disposed_to!, row.disposed_version!)
+      return { how: 'moved' }
+    }
+    const { copy, remove } = store
+    if (!copy || !remove) throw left('unable', 'this store cannot move objects')
+    if (schemeOf(folder) !== store.scheme) throw left('other-store', `it cannot be moved to ${folder}`)
+    const to = await this.#copy(current, `${folder}${this.#name()}`)
+    const there = await store.head(to, job.signal)
+    if (!there) throw left('not-copied', `${to} is not there`)
+    const moving: Disposed = { how: 'moving', to, version: there.version.id }
+    await job.commit({ effects: (tx) => noteDisposed(tx, row, moving) })
+    await this.#prove()
+    await this.#checkCopy(to, there.version.id)
+    await remove.call(store, row.uri, current.version)
+    return { ...moving, how: 'moved' }
+  }
+
+  async #delete(): Promise<Disposed> {
+    const { row, store, kinds, job } = this.#in
+    const { kept, clock } = kinds
+    const as = { pipeline: row.pipeline, shard: row.id }
+    await this.#prove()
+    const current = await this.#current()
+    const isNoted = row.disposed === 'deleting' && hostOf(row.disposed_to) === kept.host
+    if (!current) {
+      if (!isNoted) throw gone()
+      return { how: 'deleted' }
+    }
+    const { remove } = store
+    if (!remove) throw left('unable', 'this store cannot delete objects')
+    const body = await store.read(row.uri, { version: current.version, fromByte: 0, signal: job.signal })
+    const by = `${job.id}.${job.attempt}`
+    const about = { by, uri: row.uri, version: row.version, nowMs: clock.now(), signal: job.signal }
+    const { sha256, sizeBytes } = await kept.put(as, body.bytes, about)
+    if (body.sizeBytes !== null && body.sizeBytes !== sizeBytes)
+      throw new TidemarkError(`${sizeBytes} of its ${body.sizeBytes} bytes came.`, { kind: 'transient' })
+    const deleting: Disposed = { how: 'deleting', to: keptOn(kept.host), version: sha256 }
+    await job.commit({ effects: (tx) => noteDisposed(tx, row, deleting) })
+    await this.#prove()
+    if (!(await kept.holds(as, sha256))) throw left('not-kept', 'the copy of it does not read back')
+    await remove.call(store, row.uri, current.version)
+    return { ...deleting, how: 'deleted' }
+  }
+
+  // --- Proof -------------------------------------------------------------------------------------------------------
+
+  /** Counted anew: what the row said when it was read may be over. */
+  async #prove(): Promise<void> {
+    const { kinds, row } = this.#in
+    const now = await kinds.tables.shard(row.pipeline, row.id)
+    if (now?.state !== 'stored' || now.eof !== 1) throw left('not-stored', 'it is not stored')
+    const index = await kinds.index()
+    const there = await index.countRange(shardRange(row.pipeline, row.id))
+    if (there !== now.published || now.published + now.quarantined !== now.records)
+      throw left('not-proven', `the index has ${there} of its ${now.records} records`)
+  }
+
+  /** Undefined where nothing is there. Fails where it is something else. */
+  async #current(): Promise<ObjectHead | undefined> {
+    const { store, row, job } = this.#in
+    const head = await store.head(row.uri, job.signal)
+    if (head && head.version.id !== row.version) throw left('replaced', 'it is another version now')
+    return head
+  }
+
+  // --- Copies ------------------------------------------------------------------------------------------------------
+
+  /** Below the folder or bucket that it came from. */
+  #name(): string {
+    const { row, config } = this.#in
+    const root = config.queue.kind === 'folder' ? `file://${config.queue.path}/` : undefined
+    if (root !== undefined && row.uri.startsWith(root)) return row.uri.slice(root.length)
+    return row.uri.replace(/^[a-z0-9]+:\/\/[^/]*\//, '')
+  }
+
+  /** Answers where it is. A name that something else has is left to it; an earlier try may have made the copy. */
+  async #copy(current: ObjectHead, to: string): Promise<string> {
+    const { row } = this.#in
+    for (const name of [to, `${to}.${row.id.slice(0, 12)}`]) {
+      if (await this.#copied(current, name)) return name
+    }
+    throw left('target-exists', `there is something at ${to} already`)
+  }
+
+  async #copied(current: ObjectHead, to: string): Promise<boolean> {
+    const { store, row } = this.#in
+    try {
+      await store.copy!(row.uri, current.version, to)
+    } catch (thrown) {
+      if (asTidemarkError(thrown).code !== 'target-exists') throw thrown
+      return this.#isSame(current, to)
+    }
+    if (await this.#isSame(current, to)) return true
+    throw left('not-copied', `what was copied to ${to} is not the same`)
+  }
+
+  /** By size, and by what the store says of the bytes; read and compared where it says nothing that helps. */
+  async #isSame(current: ObjectHead, to: string): Promise<boolean> {
+    const { store, row, job } = this.#in
+    const there = await store.head(to, job.signal)
+    if (!there || there.sizeBytes !== current.sizeBytes) return false
+    if (there.version.id === current.version.id) return true
+    if (there.hash !== undefined && there.hash === current.hash) return true
+    return (await this.#hash(row.uri, current.version)) === (await this.#hash(to, there.version))
+  }
+
+  async #hash(uri: string, version: ObjectVersion): Promise<string> {
+    const { store, job } = this.#in
+    const hash = createHash('sha256')
+    const body = await store.read(uri, { version, fromByte: 0, signal: job.signal })
+    for await (const chunk of body.bytes) {
+      hash.update(chunk)
+      job.progress({ label: uri })
+    }
+    return hash.digest('hex')
+  }
+
+  async #checkCopy(to: string, version: string): Promise<void> {
+    const there = await this.#in.store.head(to, this.#in.job.signal)
+    if (there?.version.id !== version) throw left('not-copied', `${to} is not the copy any more`)
+  }
+}
+
+function gone(): TidemarkError {
+  return left('gone', 'it is not there any more')
 }

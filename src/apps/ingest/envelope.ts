@@ -187,13 +187,18 @@ function nothing(format: EnvelopeFormat, code: string, reason: string): Envelope
 
 /** Parts of the message stand in some reasons, and reasons are kept. */
 function unknown(code: string, reason: string): Envelope {
-  return { kind: 'unknown', code, reason: reason.toWellFormed().replaceAll('\0', '\uFFFD') }
+  return { kind: 'unknown', code, reason: storable(reason) }
 }
 
 /** PostgreSQL keeps neither a NUL nor half of a surrogate pair: one such text would fail all that is written with it. */
 function isStorable({ uri, version }: AnnouncedObject): boolean {
   const texts = [uri, version?.id ?? '', version?.versionId ?? '', version?.sequencer ?? '']
-  return texts.every((text) => text.isWellFormed() && !text.includes('\0'))
+  return texts.every((text) => text === storable(text))
+}
+
+/** Where it must be told although it cannot be kept as it is. */
+export function storable(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\uFFFD')
 }
 
 function fieldsOf(text: string): Fields | undefined {

@@ -22,6 +22,7 @@ export type Held = Granted & {
 export class HeldMessages {
   readonly #held = new Map<string, Held>()
   readonly #byShard = new Map<string, Set<string>>()
+  readonly #completed = new Set<string>()
 
   get size(): number {
     return this.#held.size
@@ -49,7 +50,7 @@ export class HeldMessages {
   }
 
   completed(): Held[] {
-    return this.all().filter(({ state }) => state === 'completed')
+    return [...this.#completed].map((id) => this.#held.get(id)!)
   }
 
   /**
@@ -67,8 +68,10 @@ export class HeldMessages {
     for (const id of of) {
       const held = this.#held.get(id)!
       if (isOver) held.waiting.delete(shard)
-      if (held.waiting.size === 0) held.state = 'completed'
-      else if (isOver || standing.token !== null) held.state = 'reading'
+      if (held.waiting.size === 0) {
+        held.state = 'completed'
+        this.#completed.add(id)
+      } else if (isOver || standing.token !== null) held.state = 'reading'
     }
     if (isOver) this.#byShard.delete(shard)
   }
@@ -84,6 +87,7 @@ export class HeldMessages {
     const held = this.#held.get(id)
     if (!held) return
     this.#held.delete(id)
+    this.#completed.delete(id)
     for (const shard of held.waiting) {
       const of = this.#byShard.get(shard)
       of?.delete(id)

@@ -24,6 +24,7 @@ import { openLedger } from '../../ledger/open.ts'
 import { openSearch, type Search } from '../../search/search.ts'
 import { addPipeline } from './configure.ts'
 import { type IngestKinds, ingestKinds, jobsOf } from './jobs.ts'
+import { KeptObjects } from './kept-objects.ts'
 import { mapRecord } from './mapping.ts'
 import { type PipelineInput, streamOf } from './pipeline.ts'
 import { Pipelines } from './pipelines.ts'
@@ -257,6 +258,8 @@ export type WorldOptions = {
   database?: 'sqlite' | 'postgres'
   config?: Partial<PipelineInput>
   settings?: Partial<IngestSettings>
+  /** Instead of that in memory. */
+  store?: ObjectStore
 }
 
 export class IngestWorld {
@@ -264,7 +267,7 @@ export class IngestWorld {
   readonly queue = new MemoryQueue(this.clock)
   readonly store = new MemoryStore()
   readonly errors: unknown[] = []
-  readonly #home = mkdtempSync(join(tmpdir(), 'tidemark-ingest-'))
+  readonly home = mkdtempSync(join(tmpdir(), 'tidemark-ingest-'))
   readonly #options: WorldOptions
   #database: TestDatabase | undefined
   #processes: Process[] = []
@@ -285,18 +288,18 @@ export class IngestWorld {
   }
 
   get #url(): string {
-    return this.#database?.url ?? `sqlite:${join(this.#home, 'ledger.db')}`
+    return this.#database?.url ?? `sqlite:${join(this.home, 'ledger.db')}`
   }
 
   /** Another process on the same ledger; one of a machine whose clock is so much ahead. */
   async start({ aheadMs = 0 }: { aheadMs?: number } = {}): Promise<Process> {
-    const { store } = this
+    const store = this.#options.store ?? this.store
     const clock = aheadMs === 0 ? this.clock : new ShiftedClock()
     if (clock !== this.clock) clock.aheadMs = aheadMs
     const queue = aheadMs === 0 ? this.queue : this.queue.seenBy(aheadMs)
     const ledger = await openLedger(this.#url, { clock })
     const accounts = await Accounts.open(ledger)
-    const vault = await openVault({ env: {}, home: this.#home })
+    const vault = await openVault({ env: {}, home: this.home })
     const tables = await IngestTables.open(ledger)
     await InboxTables.open(ledger)
     const search = openSearch({ ledger })
@@ -310,11 +313,12 @@ export class IngestWorld {
       settings: { ...SETTINGS, ...this.#options.settings },
       openRecords,
       mapRecord,
+      kept: new KeptObjects({ home: this.home, host: 'this-machine' }),
       index: async () => {
         await search.prepare()
         return search
       },
-      settled: (_pipeline, shard) => receiver?.settled(shard),
+      settled: (_pipeline, shards) => receiver?.settled(shards),
     })
     const engine = await createEngine({ ledger, jobs: jobsOf(kinds), clock })
     if ((await accounts.list('ingest')).length === 0) {
@@ -411,7 +415,7 @@ export class IngestWorld {
   async close(): Promise<void> {
     for (const process of [...this.#processes]) await process.close()
     await this.#database?.drop()
-    rmSync(this.#home, { recursive: true, force: true })
+    rmSync(this.home, { recursive: true, force: true })
   }
 }
 

@@ -3,6 +3,7 @@
  *
  *   (receiver)      messages of a queue → commit: shards, ingest.object for each; acknowledged when these are settled
  *   ingest.list     a bucket, page by page → commit per page: shards, ingest.object for each, where to go on
+ *   ingest.objects  many small ones that are new, in one commit; what is not simple gets a job of its own
  *   ingest.object   one version of one object → commit: that it is ours; per batch: records, quarantine, position;
  *                   at the end: that it is stored, what it replaces
  *   ingest.sweep    records of what was replaced leave the index, some at a time
@@ -23,12 +24,14 @@ import type { IndexWriter } from '../../search/contract.ts'
 import type { MappedRecord, Mapping, OpenRecords } from './contract.ts'
 import { runDispose } from './dispose.ts'
 import { runForget } from './forget.ts'
+import type { KeptObjects } from './kept-objects.ts'
 import { runListing } from './listing.ts'
 import { runObject } from './object.ts'
 import { itemOf, OBJECT_KIND, streamOf } from './pipeline.ts'
 import type { Pipelines } from './pipelines.ts'
 import { runReplay } from './replay.ts'
 import type { IngestSettings } from './settings.ts'
+import { runSomeObjects, SMALL_BYTES_MAX, TOGETHER_MAX } from './small-objects.ts'
 import type { IngestTables } from './store/tables.ts'
 import { runSweep } from './sweep.ts'
 import { runTidy } from './tidy.ts'
@@ -44,24 +47,30 @@ export type IngestDeps = {
   index: () => Promise<IndexWriter>
   openRecords: OpenRecords
   mapRecord: MapRecord
+  kept: KeptObjects
   /** For receivers of this process: what they hold may be acknowledged. */
-  settled: (pipeline: string, shard: string) => void
+  settled: (pipeline: string, shards: readonly string[]) => void
 }
 
 const OfPipeline = z.object({ pipeline: z.string() })
 const OfShard = z.object({ pipeline: z.string(), shard: z.string(), uri: z.string(), version: z.string() })
+const OfShards = z.object({ pipeline: z.string(), shards: z.array(z.string()) })
 const Replay = z.object({ pipeline: z.string(), shard: z.string(), at: z.array(z.number()).optional() })
 
 export type PipelinePayload = z.output<typeof OfPipeline>
 export type ShardPayload = z.output<typeof OfShard>
+export type SomeShardsPayload = z.output<typeof OfShards>
 export type ReplayPayload = z.output<typeof Replay>
 
 /** What is found is read before more is looked for. */
 const LIST_PRIORITY = -1
 const LATER_PRIORITY = -10
+/** While one of them commits, another reads. */
+const SOME_WORKERS = 3
 
 export type IngestKinds = IngestDeps & {
   object: JobKind<ShardPayload>
+  some: JobKind<SomeShardsPayload>
   list: JobKind<PipelinePayload>
   sweep: JobKind<PipelinePayload>
   dispose: JobKind<ShardPayload>
@@ -92,6 +101,14 @@ export function ingestKinds(deps: IngestDeps): IngestKinds {
       items,
       describe: { verb: 'reading', noun: 'object' },
       run: (job) => runObject(kinds, job),
+    }),
+    some: defineJob({
+      kind: 'ingest.objects',
+      payload: OfShards,
+      lane: 'bulk',
+      concurrency: SOME_WORKERS,
+      describe: { verb: 'reading', noun: 'group of small objects' },
+      run: (job) => runSomeObjects(kinds, job),
     }),
     list: defineJob({
       kind: 'ingest.list',
@@ -149,15 +166,35 @@ export function ingestKinds(deps: IngestDeps): IngestKinds {
   return kinds
 }
 
-export function jobsOf({ object, list, sweep, dispose, replay, tidy, forget }: IngestKinds): AnyJobKind[] {
-  return [object, list, sweep, dispose, replay, tidy, forget]
+export function jobsOf(kinds: IngestKinds): AnyJobKind[] {
+  const { object, some, list, sweep, dispose, replay, tidy, forget } = kinds
+  return [object, some, list, sweep, dispose, replay, tidy, forget]
+}
+
+type Announced = { id: string; uri: string; version: string; sizeBytes: number | null }
+
+/** Of shards that are new: small ones together. */
+export function newObjectJobs(kinds: IngestKinds, pipeline: string, all: readonly Announced[]): JobRequest[] {
+  const small = all.filter(({ sizeBytes, uri }) => isSmall(sizeBytes) && !uri.startsWith('message:'))
+  if (small.length < 2) return all.map((one) => objectJob(kinds, pipeline, one))
+  const jobs = all.filter((one) => !small.includes(one)).map((one) => objectJob(kinds, pipeline, one))
+  const stream = streamOf(pipeline)
+  for (let from = 0; from < small.length; from += TOGETHER_MAX) {
+    const shards = small.slice(from, from + TOGETHER_MAX).map(({ id }) => id)
+    jobs.push(request(kinds.some, { pipeline, shards }, { stream }))
+  }
+  return jobs
+}
+
+function isSmall(sizeBytes: number | null): boolean {
+  return sizeBytes !== null && sizeBytes <= SMALL_BYTES_MAX
 }
 
 /** The job of a shard that is open. */
 export function objectJob(
   { object }: Pick<IngestKinds, 'object'>,
   pipeline: string,
-  { id, uri, version, sizeBytes }: { id: string; uri: string; version: string; sizeBytes: number | null },
+  { id, uri, version, sizeBytes }: Announced,
 ): JobRequest {
   const size = sizeBytes === null ? {} : { size: sizeBytes }
   return request(object, { pipeline, shard: id, uri, version }, { stream: streamOf(pipeline), ...size })

@@ -9,6 +9,7 @@ import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { IngestKinds, PipelinePayload } from './jobs.ts'
 import { pastObstacles } from './obstacles.ts'
 import { foundByListing, preparePlacing } from './placing.ts'
+import { isLeftOut } from './reach.ts'
 import { beginListing, endListing, moveListing, putPipeline } from './store/pipelines.ts'
 
 const PAGE = 1_000
@@ -45,7 +46,7 @@ async function list(
     row = (await tables.pipeline(pipeline))!
   }
   const of = { pipeline, generation: row.generation }
-  let after = row.cursor
+  let after = row.cursor === null ? null : keyOfCursor(row.cursor)
   let listed = row.listing_n
   for (let n = 0; n < Math.min(PAGES_PER_RUN, PAGES_MAX); n++) {
     const page = await store.list({ prefix: location, after, max: PAGE, signal: job.signal })
@@ -65,7 +66,8 @@ async function takePage(
   job: RunContext<PipelinePayload>,
   { of, page, startAtMs }: Listed,
 ): Promise<number> {
-  const objects = page.objects.filter((one) => !isFolder(one))
+  const { config } = await kinds.pipelines.get(of.pipeline)
+  const objects = page.objects.filter((one) => !isFolder(one) && !isLeftOut(config, one.uri))
   const isBefore = ({ modifiedAtMs }: ObjectPage['objects'][number]): boolean =>
     startAtMs !== null && modifiedAtMs !== null && modifiedAtMs < startAtMs
   const wanted = objects.filter((one) => !isBefore(one))
@@ -76,12 +78,21 @@ async function takePage(
     jobs: prepared.jobs,
     effects: async (tx) => {
       await prepared.place(tx)
-      const moved = { cursor: page.next, n: objects.length, before: objects.length - wanted.length }
+      const moved = { cursor: cursorOf(page.next), n: objects.length, before: objects.length - wanted.length }
       if ((await moveListing(tx, of, moved)) !== 1) throw begunAnew(of.pipeline)
       if (page.next === null) await endListing(tx, of)
     },
   })
   return objects.length
+}
+
+/** As JSON: a key may have characters that no database keeps. */
+function cursorOf(key: string | null): string | null {
+  return key === null ? null : JSON.stringify(key)
+}
+
+function keyOfCursor(cursor: string): string {
+  return cursor.startsWith('"') ? (JSON.parse(cursor) as string) : cursor
 }
 
 /** What consoles make to show folders: a key with a slash at its end, and nothing in it. */

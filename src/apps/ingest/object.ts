@@ -2,22 +2,21 @@
  * Reads one version of one object and publishes its records, a batch at a time. Each batch is one transaction that checks
  * the shard's token and position, so that no record is published twice, whoever else believes the shard to be his.
  */
-import type { Clock } from '../../base/clock.ts'
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
-import type { ObjectBody } from '../../cloud/object-store.ts'
 import { type JobRequest, type Outcome, type RunContext, request } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
-import type { IndexWriter, NewDocument } from '../../search/contract.ts'
-import type { ReadItem, ReadShape } from './contract.ts'
+import type { IndexWriter } from '../../search/contract.ts'
+import { Batch } from './batch.ts'
+import type { ReadShape } from './contract.ts'
 import type { IngestKinds, ShardPayload } from './jobs.ts'
+import { openBytes } from './object-bytes.ts'
 import { pastObstacles } from './obstacles.ts'
 import { itemOf, keyOf, type PipelineConfig, shardRange, streamOf } from './pipeline.ts'
 import { placeCurrent } from './placing.ts'
-import { REPLACED, versionOf } from './plan.ts'
-import { RECORD_GRANT, type RecordOf, recordDocument } from './record-document.ts'
-import type { IngestSettings } from './settings.ts'
+import { REPLACED } from './plan.ts'
+import { RECORD_GRANT, type RecordOf } from './record-document.ts'
 import { putQuarantine } from './store/pipelines.ts'
-import type { QuarantineRow, ShardRow } from './store/rows.ts'
+import type { ShardRow } from './store/rows.ts'
 import {
   type Ending,
   endShard,
@@ -31,9 +30,6 @@ import {
   takeShard,
 } from './store/shards.ts'
 
-/** Somebody wants to see what was read, also of an object that comes slowly. */
-const BATCH_MS_MAX = 5_000
-const EXCERPT_BYTES_MAX = 4_096
 const LEFTOVER_PAGE = 200
 const LEFTOVER_PAGES_MAX = 100_000
 
@@ -120,7 +116,7 @@ async function readShard(
   if (!row) return { skip: REPLACED, code: 'replaced' }
   const publisher = new Publisher({ kinds, job, row, config, index })
   await publisher.readAll()
-  kinds.settled(row.pipeline, row.id)
+  kinds.settled(row.pipeline, [row.id])
   return { note: `${publisher.position.published} records` }
 }
 
@@ -201,7 +197,7 @@ class Publisher {
     const { kinds, row, config, job } = this.#in
     const { records, byte, line } = this.position
     const { shape, items } = await kinds.openRecords({
-      open: await this.#opening(),
+      open: await openBytes(kinds, row, job.signal),
       name: keyOf(row.uri),
       options: config.read,
       shape: row.shape === null ? null : (JSON.parse(row.shape) as ReadShape),
@@ -225,15 +221,6 @@ class Publisher {
       throw thrown
     }
     await this.#end(batch, shape)
-  }
-
-  async #opening(): Promise<(fromByte: number) => Promise<ObjectBody>> {
-    const { kinds, row, job } = this.#in
-    const data = await kinds.tables.data(row.pipeline, row.id)
-    if (data) return async (fromByte) => inlineBody(data, fromByte, row.version)
-    const store = await kinds.pipelines.store(row.pipeline, row.uri)
-    const version = versionOf(row)
-    return (fromByte) => store.read(row.uri, { version, fromByte, signal: job.signal })
   }
 
   #batch(): Batch {
@@ -310,100 +297,5 @@ class Publisher {
       await replaceShard(tx, other, nowMs)
     }
     await endShard(tx, of, { state: 'stored' })
-  }
-}
-
-type BatchInput = {
-  of: RecordOf
-  from: Position
-  map: (value: Readonly<Record<string, unknown>>) => Parameters<typeof recordDocument>[2]
-  clock: Clock
-  settings: Pick<IngestSettings, 'batchBytes' | 'batchRecords'>
-}
-
-/** What is published together. */
-class Batch {
-  readonly documents: NewDocument[] = []
-  readonly bad: Omit<QuarantineRow, 'uri' | 'tried_at'>[] = []
-  to: Position
-  readonly #in: BatchInput
-  readonly #untilMs: number
-  #bytes = 0
-  #n = 0
-
-  constructor(input: BatchInput) {
-    this.#in = input
-    this.to = input.from
-    this.#untilMs = input.clock.monotonicMs() + BATCH_MS_MAX
-  }
-
-  get isEmpty(): boolean {
-    return this.#n === 0
-  }
-
-  isFull(): boolean {
-    const { clock, settings } = this.#in
-    return (
-      this.#n >= settings.batchRecords ||
-      this.#bytes >= settings.batchBytes ||
-      clock.monotonicMs() >= this.#untilMs
-    )
-  }
-
-  add(item: ReadItem): void {
-    const { at, place } = item
-    if (at !== this.to.records) {
-      throw new TidemarkError(`Record ${at} was read where ${this.to.records} should have been.`, {
-        kind: 'bug',
-      })
-    }
-    if (item.kind === 'record') {
-      const document = recordDocument(this.#in.of, at, this.#in.map(item.value), place.line)
-      this.documents.push(document)
-      const { content } = document
-      if (content && 'chunks' in content) for (const { text } of content.chunks) this.#bytes += text.length
-    } else this.#quarantine(item)
-    this.#n += 1
-    const isBad = item.kind === 'bad' ? 1 : 0
-    const { published, quarantined } = this.to
-    this.to = {
-      records: at + 1,
-      byte: place.endByte,
-      line: place.line,
-      published: published + 1 - isBad,
-      quarantined: quarantined + isBad,
-    }
-  }
-
-  #quarantine({ at, place, code, reason, excerpt }: Extract<ReadItem, { kind: 'bad' }>): void {
-    const { of, clock } = this.#in
-    const kept = excerpt.slice(0, EXCERPT_BYTES_MAX)
-    this.#bytes += kept.length
-    this.bad.push({
-      pipeline: of.pipeline,
-      shard: of.shard,
-      at,
-      from_byte: this.to.byte,
-      from_line: this.to.line,
-      line: place.line,
-      code,
-      reason,
-      excerpt: kept,
-      created_at: clock.now(),
-    })
-  }
-}
-
-/** What a message carried itself. */
-export function inlineBody(data: Uint8Array, fromByte: number, version: string): ObjectBody {
-  return {
-    version: { id: version },
-    sizeBytes: data.length,
-    modifiedAtMs: null,
-    contentType: null,
-    contentEncoding: null,
-    bytes: (async function* () {
-      yield data.subarray(fromByte)
-    })(),
   }
 }

@@ -4,9 +4,9 @@ import { describe, test } from 'node:test'
 import { TidemarkError } from '../../base/errors.ts'
 import { Accounts } from '../../ledger/accounts.ts'
 import { IngestWorld, lines, NAME, type WorldOptions } from './ingest-world.suite.ts'
-import { inlineBody } from './object.ts'
+import { inlineBody } from './object-bytes.ts'
 import { SERVICE, streamOf } from './pipeline.ts'
-import { booksText } from './status.ts'
+import { booksText, isBalanced } from './status.ts'
 import { InboxTables } from './store/inbox.ts'
 import { beginListing, moveListing, putPipeline } from './store/pipelines.ts'
 
@@ -396,6 +396,30 @@ for (const database of ['sqlite', 'postgres'] as const) {
       world.store.failing = undefined
       await world.settle()
       assert.equal((await world.status()).objects.stored, 1)
+    })
+  })
+
+  describe(`the books, on ${database},`, () => {
+    withWorld('have objects whose names no database keeps, as bad ones that stop nothing', async (world) => {
+      for (const key of ['a', 'b\0', 'c\ud800', 'd']) world.store.put(`${key}.ndjson`, lines(1, key))
+      world.store.pageMax = 1
+      await world.list()
+      const { listing } = await world.status()
+      assert.deepEqual([listing!.total, listing!.shown, listing!.stored, listing!.bad], [4, 4, 2, 2])
+    })
+
+    withWorld('say so when the listing showed another number than is counted', async (world) => {
+      for (const key of ['a', 'b', 'c']) world.store.put(`${key}.ndjson`, lines(1, key))
+      await world.list()
+      assert.ok(isBalanced(await world.status()))
+      await world.process.ledger.transaction((tx) =>
+        tx.run(`DELETE FROM ingest_shards WHERE uri LIKE '%/b.ndjson'`),
+      )
+      const status = await world.status()
+      assert.ok(!isBalanced(status))
+      assert.match(booksText(status), /bucket lists 2 = 2 stored .*and the listing showed 3/)
+      await world.list()
+      assert.ok(isBalanced(await world.status()))
     })
   })
 

@@ -1,7 +1,9 @@
 /** Object ingest in a process: its tables, its pipelines, its kinds of jobs, and who receives messages. */
+import { hostname } from 'node:os'
 import type { AppPlace } from '../../app/runtime.ts'
 import { connectorOf } from './connect.ts'
 import { ingestKinds, jobsOf } from './jobs.ts'
+import { KeptObjects } from './kept-objects.ts'
 import { mapRecord } from './mapping.ts'
 import { ingestMetrics } from './metrics.ts'
 import { Pipelines } from './pipelines.ts'
@@ -43,12 +45,13 @@ export async function openIngest(place: AppPlace): Promise<OpenIngest> {
     settings,
     openRecords,
     mapRecord,
+    kept: new KeptObjects({ home: place.home, host: hostname() }),
     index: async () => {
       const search = await place.search.open()
       await search.prepare()
       return search
     },
-    settled: (pipeline, shard) => receivers.settled(pipeline, shard),
+    settled: (pipeline, shards) => receivers.settled(pipeline, shards),
   })
   return {
     ...(await lookAtIngest(ledger)),

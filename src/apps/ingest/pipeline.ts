@@ -59,18 +59,21 @@ const queueSchema = z.discriminatedUnion('kind', [
 ])
 export type QueueConfig = z.output<typeof queueSchema>
 
-/** An object that is gone cannot be read again by another mapping: nothing here may be the end of one. */
+/** What becomes of an object that is stored: see dispose.ts. */
 const afterSchema = z.discriminatedUnion(
   'do',
   [
     z.strictObject({ do: z.literal('keep') }),
     z.strictObject({ do: z.literal('tag'), tags: z.record(z.string().max(128), z.string().max(256)) }),
+    /** Below another address of the same store. */
+    z.strictObject({
+      do: z.literal('move'),
+      to: place.transform((to) => (to.endsWith('/') ? to : `${to}/`)),
+    }),
+    /** After a copy of it was kept in the home. */
+    z.strictObject({ do: z.literal('delete') }),
   ],
-  {
-    error:
-      'Tidemark keeps what its mapping names of a record, not the whole object, so it cannot prove a copy: ' +
-      'it tags or keeps objects',
-  },
+  { error: 'objects are kept, tagged, moved or deleted' },
 )
 
 const path = z.string().min(1).max(500)
@@ -118,6 +121,8 @@ export const pipelineSchema = z.strictObject({
   carriesData: z.boolean().default(false),
   overwrites: z.enum(['replace', 'append']).default('replace'),
   after: afterSchema.default({ do: 'keep' }),
+  /** Places whose objects are not read, whoever names them: where objects were moved to before. */
+  leftOut: z.array(place).max(100).default([]),
   /** Whether records are found by their meaning, too. */
   isEmbedded: z.boolean().default(false),
 })

@@ -3,7 +3,8 @@ import type { ObjectHead, ObjectPage } from '../../cloud/object-store.ts'
 import type { JobRequest } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import type { AnnouncedObject } from './contract.ts'
-import { type IngestKinds, objectJob } from './jobs.ts'
+import { storable } from './envelope.ts'
+import { type IngestKinds, newObjectJobs, objectJob } from './jobs.ts'
 import { SERVICE, shardId, shardRange } from './pipeline.ts'
 import { distinct, type Found, placementOf } from './plan.ts'
 import { type Placed, placeShards, shardsOfUris } from './store/shards.ts'
@@ -41,8 +42,9 @@ function foundByHead(uri: string, head: ObjectHead | undefined): Found {
   return foundOf(uri, head?.version ?? null, { sizeBytes: head?.sizeBytes ?? null, isCurrent: true })
 }
 
+/** One whose name no database keeps is told by the nearest one, under which it is not found: it is bad, and stops nothing. */
 export function foundByListing({ uri, version, sizeBytes }: ObjectPage['objects'][number]): Found {
-  return foundOf(uri, version, { sizeBytes, isCurrent: true })
+  return foundOf(storable(uri), version, { sizeBytes, isCurrent: true })
 }
 
 export type PreparedPlacing = {
@@ -76,15 +78,28 @@ export async function preparePlacing(
     found: found.filter(({ id }) => known.get(id)?.state === 'bad'),
     overwrites,
   })
+  const staleMs = kinds.clock.now() - 2 * kinds.settings.commitMs
   const mayBeOpen = ({ id, isCurrent, sequencer }: Found): boolean => {
-    const state = known.get(id)?.state
-    if (state === 'skipped') return isCurrent || sequencer !== null
-    if (state === 'bad') return back.has(id)
-    return state === 'open' || (state === undefined && !inIndex.has(id))
+    const one = known.get(id)
+    switch (one?.state) {
+      case 'skipped':
+        return isCurrent || sequencer !== null
+      case 'bad':
+        return back.has(id)
+      case 'open':
+        // What nobody has begun with has its job since it was placed, alone or together with others.
+        return one.token !== null || one.updated_at! < staleMs
+      default:
+        return false
+    }
   }
+  const isNew = ({ id }: Found): boolean => known.get(id) === undefined && !inIndex.has(id)
   return {
     found,
-    jobs: found.filter(mayBeOpen).map((one) => objectJob(kinds, pipeline, one)),
+    jobs: [
+      ...newObjectJobs(kinds, pipeline, found.filter(isNew)),
+      ...found.filter(mayBeOpen).map((one) => objectJob(kinds, pipeline, one)),
+    ],
     place: (tx) => {
       const placing = { pipeline, overwrites, nowMs: kinds.clock.now(), listing, inIndex }
       return placeShards(tx, placing, found)

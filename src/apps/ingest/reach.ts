@@ -13,6 +13,15 @@ export function isWithinReach(
   return [location, ...allow].some((address) => address !== null && uri.startsWith(address))
 }
 
+/** What this pipeline has put there itself. */
+export function isLeftOut(
+  { after, leftOut }: Pick<PipelineConfig, 'after' | 'leftOut'>,
+  uri: string,
+): boolean {
+  const places = after.do === 'move' ? [...leftOut, after.to] : leftOut
+  return places.some((address) => uri.startsWith(address))
+}
+
 export const OUT_OF_REACH = {
   code: 'not-allowed',
   reason: 'it is neither below what is listed (--bucket) nor below what is allowed besides (--allow)',

@@ -239,13 +239,13 @@ for (const database of ['sqlite', 'postgres'] as const) {
       async (world) => {
         for (const key of ['a', 'b', 'c']) world.store.put(`${key}.ndjson`, lines(1, key))
         const { engine, kinds, receiver } = world.process
-        await engine.pause('kind', kinds.object.kind)
+        for (const { kind } of [kinds.object, kinds.some]) await engine.pause('kind', kind)
         await engine.enqueue(kinds.list, { pipeline: NAME }, { stream: streamOf(NAME) })
         while ((await world.status()).objects.onTheirWay < 3) await turn()
         world.announce('a.ndjson')
         await drain(world.process)
         assert.equal(receiver.held.size, 1)
-        await engine.resume('kind', kinds.object.kind)
+        for (const { kind } of [kinds.object, kinds.some]) await engine.resume('kind', kind)
         await world.settle()
       },
       { settings: { onTheirWayMax: 1 } },
@@ -264,7 +264,59 @@ for (const database of ['sqlite', 'postgres'] as const) {
       },
     )
 
-    withWorld('that is stopped gives back what it holds, at once', async (world) => {
+    withWorld('ends a message of an inbox of which only a part may be read, after as many', async (world) => {
+      world.store.put('a.ndjson', lines(1))
+      const other = {
+        ...world.event('a.ndjson'),
+        s3: { bucket: { name: 'other' }, object: { key: 'b', eTag: 'x' } },
+      }
+      world.queue.send({ Records: [world.event('a.ndjson'), other] })
+      for (let n = 1; n <= 8; n++) {
+        await world.run()
+        world.queue.redeliver()
+      }
+      assert.equal(world.queue.sent[0]!.deliveries, 5)
+      assert.deepEqual(world.queue.acknowledged, ['m1'])
+      assert.equal((await world.seen()).length, 1)
+      assert.equal((await world.process.kinds.tables.unparsed(NAME, 10))[0]!.code, 'not-allowed')
+    })
+
+    withWorld(
+      'receives by several calls at once while there is much, and holds each message once',
+      async (world) => {
+        const { engine, receiver } = world.process
+        await engine.pause('all')
+        for (let n = 0; n < 95; n++) {
+          world.store.put(`${n}.ndjson`, lines(1, `${n}`))
+          world.announce(`${n}.ndjson`)
+        }
+        let atOnce = 0
+        let most = 0
+        const receive = world.queue.receive.bind(world.queue)
+        world.queue.receive = async (options) => {
+          most = Math.max(most, ++atOnce)
+          await turn()
+          atOnce -= 1
+          return receive(options)
+        }
+        await drain(world.process)
+        assert.ok(most > 1, `${most} calls`)
+        assert.equal(receiver.held.size, 95)
+        await engine.resume('all')
+        await world.settle()
+        assert.equal(world.queue.acknowledged.length, 95)
+        assert.equal((await world.status()).messages.acknowledged, 95)
+      },
+    )
+
+    withWorld('that is stopped gives back what it holds, at once, also if a call is lost', async (world) => {
+      const extend = world.queue.extend.bind(world.queue)
+      let lost = 0
+      world.queue.extend = async (messages, byMs) => {
+        if (byMs === 0 && lost++ === 0)
+          throw new TidemarkError('the connection was closed', { kind: 'transient' })
+        return extend(messages, byMs)
+      }
       world.store.put('a.ndjson', lines(1))
       world.announce('a.ndjson')
       const { receiver, engine } = world.process

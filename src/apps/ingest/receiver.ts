@@ -23,9 +23,10 @@ import type { IngestKinds } from './jobs.ts'
 import { type Pipeline, streamOf } from './pipeline.ts'
 import { foundByMessage, foundOf, type PreparedPlacing, preparePlacing } from './placing.ts'
 import type { Found } from './plan.ts'
-import { isWithinReach, OUT_OF_REACH } from './reach.ts'
+import { isLeftOut, isWithinReach, OUT_OF_REACH } from './reach.ts'
 import { announcedOpen } from './store/on-their-way.ts'
 import {
+  type Counter,
   type Counts,
   count,
   noteDepth,
@@ -60,6 +61,9 @@ const DEPTH_MS = 15_000
 const DRAIN_WAIT_MS = 1_000
 const DRAINS_MAX = 100_000
 const EXCERPT_BYTES_MAX = 2_048
+/** Of receiving, and of acknowledging. */
+const CALLS_MAX = 8
+const RELEASE_TRIES = 3
 /** Objects of one message whose store is asked for their version: at a time, and at most. */
 const HEADS_AT_ONCE = 8
 const HEADS_MAX = 1_000
@@ -100,6 +104,11 @@ export class Receiver {
   #ticking: Promise<void> = Promise.resolve()
   #cancelTick: CancelTimer = () => undefined
   #turn: Promise<void> = Promise.resolve()
+  #isAcknowledging = false
+  /** What was counted and is not written yet. */
+  #counts: Counts = {}
+  /** Calls to receive that are made at once: more while there is more than one of them brings. */
+  #calls = 1
 
   constructor(input: ReceiverInput) {
     this.#in = input
@@ -123,6 +132,7 @@ export class Receiver {
     await this.#turn
     await this.#ticking
     await this.#giveBack(this.held.all())
+    await this.#writeCounts()
     await this.#in.queue.close()
   }
 
@@ -132,30 +142,37 @@ export class Receiver {
     let failed: TidemarkError | undefined
     for (let n = 0; n < DRAINS_MAX && !signal.aborted; n++) {
       await this.look()
-      if (await this.#isFull()) break
-      const messages = await this.#receive(DRAIN_WAIT_MS, signal)
+      const room = await this.#room()
+      if (room <= 0) break
+      const messages = await this.#receive(DRAIN_WAIT_MS, room, signal)
       if (messages.length === 0) break
       brought += await this.take(messages)
       failed = this.#later ?? failed
       if (failed?.kind === 'auth') break
     }
     if (failed) await this.#failed(failed)
+    await this.#writeCounts()
     await this.noteDepth()
     return brought
   }
 
-  /** A shard was settled here: what it was announced by need not wait for the next look. */
-  settled(shard: string): void {
-    this.held.learn(shard, { state: 'stored', token: null, eof: 1 })
-    if (this.held.completed().length === 0) return
-    this.#inTurn(() => this.#acknowledgeCompleted()).catch(() => {
+  /** Shards were settled here: what they were announced by need not wait for the next look. */
+  settled(shards: readonly string[]): void {
+    for (const shard of shards) this.held.learn(shard, { state: 'stored', token: null, eof: 1 })
+    // Whatever completes until its turn comes is acknowledged with it.
+    if (this.#isAcknowledging || this.held.completed().length === 0) return
+    this.#isAcknowledging = true
+    this.#inTurn(() => {
+      this.#isAcknowledging = false
+      return this.#acknowledgeCompleted()
+    }).catch(() => {
       // Told by #inTurn.
     })
   }
 
   /** One look at what is held: what is settled is acknowledged, what would become visible to others is extended. */
-  look(): Promise<void> {
-    return this.#inTurn(async () => {
+  async look(): Promise<void> {
+    await this.#inTurn(async () => {
       const waiting = this.held.waiting()
       if (waiting.length > 0) {
         const standings = await this.#in.kinds.tables.states(this.name, waiting)
@@ -164,6 +181,7 @@ export class Receiver {
       await this.#acknowledgeCompleted()
       await this.#keepVisible()
     })
+    await this.#writeCounts()
   }
 
   /** For people and for alerts: how much waits, and since when. */
@@ -218,6 +236,7 @@ export class Receiver {
     const { kinds, engine, clock } = this.#in
     const found = all.flatMap((read) => (read.kind === 'found' ? read.found : []))
     const prepared = await preparePlacing(kinds, this.name, found)
+    const counted = { ...this.#counts }
     let placed: Placed[] = []
     await engine.write({
       jobs: prepared.jobs,
@@ -232,19 +251,25 @@ export class Receiver {
           await putUnparsed(tx, row, { nowMs, max: kinds.settings.unparsedMax })
         }
         await count(tx, this.name, countsOf(all, prepared, placed))
+        await count(tx, this.name, counted)
         await noteReceived(tx, this.name, nowMs)
       },
     })
+    this.#uncount(counted)
     // From here on a crash costs another delivery, and nothing else.
     const open = new Set(placed.filter(({ state }) => state === 'open').map(({ id }) => id))
     const done: QueueMessage[] = []
     let brought = 0
     for (const read of all) {
       const { message } = read
-      if (read.kind === 'nothing' || this.#isGivenUp(read)) done.push(message)
-      if (read.kind !== 'found') continue
+      const isGivenUp = this.#isGivenUp(read)
+      if (read.kind !== 'found') {
+        if (read.kind === 'nothing' || isGivenUp) done.push(message)
+        continue
+      }
       const waiting = read.found.map(({ id }) => id).filter((id) => open.has(id))
-      if (refusalOf(read)) brought += waiting.length > 0 ? 1 : 0
+      // What it names and may not be read is shown; an inbox has no other end for it.
+      if (refusalOf(read) && !isGivenUp) brought += waiting.length > 0 ? 1 : 0
       else if (waiting.length === 0) done.push(message)
       else {
         this.held.hold(message, waiting, receivedAtMs)
@@ -290,7 +315,7 @@ export class Receiver {
   #isGivenUp(read: Read): boolean {
     const { kind } = this.#in.pipeline.config.queue
     const isOwn = kind === 'inbox' || kind === 'folder'
-    return isOwn && read.kind === 'unknown' && (read.message.deliveries ?? 1) >= INBOX_DELIVERIES_MAX
+    return isOwn && refusalOf(read) !== undefined && (read.message.deliveries ?? 1) >= INBOX_DELIVERIES_MAX
   }
 
   // --- Receiving ---------------------------------------------------------------------------------------------------
@@ -304,10 +329,11 @@ export class Receiver {
         // Where not even this can be written, what is received could not be either.
         if (unnoted) await this.#noteFailure(unnoted)
         unnoted = undefined
-        const waitMs = (await this.#isPaused()) ? PAUSED_MS : (await this.#isFull()) ? FULL_MS : 0
-        if (waitMs > 0) await this.#sleep(waitMs)
+        const isPaused = await this.#isPaused()
+        const room = isPaused ? 0 : await this.#room()
+        if (room <= 0) await this.#sleep(isPaused ? PAUSED_MS : FULL_MS)
         else {
-          const messages = await this.#receive(this.#in.kinds.settings.receiveWaitMs, signal)
+          const messages = await this.#receive(this.#in.kinds.settings.receiveWaitMs, room, signal)
           if (messages.length > 0) await this.take(messages)
           else await this.#sleep(EMPTY_MS)
           if (messages.length > 0 && this.#later) throw this.#later
@@ -323,15 +349,30 @@ export class Receiver {
     }
   }
 
-  #receive(waitMs: number, signal: AbortSignal): Promise<readonly QueueMessage[]> {
+  /**
+   * By as many calls at once as there seems to be work for: a service gives ten at a time. Only a single call waits for
+   * messages, so that what came by another does not wait with it.
+   */
+  async #receive(waitMs: number, room: number, signal: AbortSignal): Promise<readonly QueueMessage[]> {
     const { queue } = this.#in
     const { receiveMax, waitMsMax } = queue.limits
-    return queue.receive({ max: receiveMax, waitMs: Math.min(waitMs, waitMsMax), signal })
+    const calls = Math.max(1, Math.min(this.#calls, Math.floor(room / receiveMax)))
+    const asked = { max: receiveMax, waitMs: calls > 1 ? 0 : Math.min(waitMs, waitMsMax), signal }
+    const answers = await Promise.allSettled(Array.from({ length: calls }, () => queue.receive(asked)))
+    const messages = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+    const failed = answers.find((answer) => answer.status === 'rejected')
+    // What came must not wait for its visibility to end.
+    if (failed && messages.length === 0) throw failed.reason
+    const isFull = messages.length >= calls * receiveMax
+    this.#calls = isFull ? Math.min(CALLS_MAX, calls * 2) : 1
+    if (messages.length > 0 || calls === 1) return distinctMessages(messages)
+    return this.#receive(waitMs, room, signal)
   }
 
-  async #isFull(): Promise<boolean> {
+  /** For how many more announced objects there is. */
+  async #room(): Promise<number> {
     const { tables, settings } = this.#in.kinds
-    return (await announcedOpen(tables.ledger, this.name)) >= settings.onTheirWayMax
+    return settings.onTheirWayMax - (await announcedOpen(tables.ledger, this.name))
   }
 
   async #isPaused(): Promise<boolean> {
@@ -398,10 +439,12 @@ export class Receiver {
 
   async #announced(
     message: QueueMessage,
-    { objects, dropped }: Extract<Envelope, { kind: 'objects' }>,
+    envelope: Extract<Envelope, { kind: 'objects' }>,
     keeping: Keeping,
   ): Promise<Read> {
     const { kinds, pipeline } = this.#in
+    const objects = envelope.objects.filter(({ uri }) => !isLeftOut(pipeline.config, uri))
+    const dropped = envelope.dropped + envelope.objects.length - objects.length
     const allowed = objects.filter(({ uri }) => isWithinReach(pipeline.config, uri))
     const asked = allowed.filter(({ version }) => version === null).length
     if (asked > HEADS_MAX) {
@@ -454,14 +497,20 @@ export class Receiver {
     if (messages.length === 0) return
     const { queue, onError } = this.#in
     for (const { id } of messages) this.held.drop(id)
-    for (let from = 0; from < messages.length; from += queue.limits.receiveMax) {
-      const some = messages.slice(from, from + queue.limits.receiveMax)
+    const acknowledge = async (some: readonly QueueMessage[]): Promise<void> => {
       try {
         const results = await queue.acknowledge(some)
-        await this.#count({ acknowledged: results.filter((result) => result === 'acknowledged').length })
+        this.#count({ acknowledged: results.filter((result) => result === 'acknowledged').length })
       } catch (thrown) {
         onError(thrown)
       }
+    }
+    const { receiveMax } = queue.limits
+    for (let from = 0; from < messages.length; from += CALLS_MAX * receiveMax) {
+      const calls = Array.from({ length: CALLS_MAX }, (_, n) =>
+        messages.slice(from + n * receiveMax, from + (n + 1) * receiveMax),
+      )
+      await Promise.all(calls.filter((some) => some.length > 0).map(acknowledge))
     }
   }
 
@@ -485,20 +534,19 @@ export class Receiver {
     await this.#giveBack(released)
   }
 
+  /** Nobody asks again later, and others would wait for the visibility to end: so it is tried some times. */
   async #giveBack(held: readonly Held[]): Promise<void> {
     const nowMs = this.#in.clock.now()
-    const stillOurs = held.filter(({ visibleAtMs }) => visibleAtMs > nowMs)
-    await this.#extend(
-      stillOurs.map(({ message }) => message),
-      0,
-    )
+    const stillOurs = held.filter(({ visibleAtMs }) => visibleAtMs > nowMs).map(({ message }) => message)
+    for (let tries = 0; tries < RELEASE_TRIES && !(await this.#extend(stillOurs, 0)); tries++);
     for (const { message } of held) this.held.drop(message.id)
-    await this.#count({ released: held.length })
+    this.#count({ released: held.length })
   }
 
   /** A failure is no end: it is tried again with the next look, until the message is visible to others anyway. */
-  async #extend(messages: readonly QueueMessage[], byMs: number): Promise<void> {
+  async #extend(messages: readonly QueueMessage[], byMs: number): Promise<boolean> {
     const { queue, clock, onError } = this.#in
+    let isDone = true
     for (let from = 0; from < messages.length; from += queue.limits.receiveMax) {
       const some = messages.slice(from, from + queue.limits.receiveMax)
       const nowMs = clock.now()
@@ -512,19 +560,34 @@ export class Receiver {
             extensions += 1
           }
         }
-        await this.#count({ extensions })
+        this.#count({ extensions })
       } catch (thrown) {
+        isDone = false
         onError(thrown)
       }
     }
+    return isDone
   }
 
-  async #count(counts: Counts): Promise<void> {
+  /** Numbers for people, on which nothing depends: written with what comes next, or with the next look. */
+  #count(counts: Counts): void {
+    for (const [name, n] of Object.entries(counts) as [Counter, number][]) {
+      this.#counts[name] = (this.#counts[name] ?? 0) + n
+    }
+  }
+
+  #uncount(written: Counts): void {
+    for (const [name, n] of Object.entries(written) as [Counter, number][]) this.#counts[name]! -= n
+  }
+
+  async #writeCounts(): Promise<void> {
+    const counts = { ...this.#counts }
     if (Object.values(counts).every((n) => n === 0)) return
+    this.#uncount(counts)
     try {
       await this.#in.engine.write({ effects: (tx) => count(tx, this.name, counts) })
     } catch (thrown) {
-      // Numbers for people: nothing depends on them.
+      this.#count(counts)
       this.#in.onError(thrown)
     }
   }
@@ -580,4 +643,9 @@ function inlineFound({ id }: QueueMessage, data: Uint8Array): Found {
 function refusalOf(read: Read): Refusal | undefined {
   if (read.kind === 'unknown') return { code: read.code, reason: read.reason }
   return read.kind === 'found' ? read.refused : undefined
+}
+
+/** Calls that are made at once may bring one message twice; the last receipt counts. */
+function distinctMessages(messages: readonly QueueMessage[]): QueueMessage[] {
+  return [...new Map(messages.map((message) => [message.id, message])).values()]
 }

@@ -61,9 +61,9 @@ export class Receivers {
     }
   }
 
-  /** A shard was settled by a job of this process. */
-  settled(pipeline: string, shard: string): void {
-    this.#made.get(pipeline)?.receiver.settled(shard)
+  /** Shards were settled by a job of this process. */
+  settled(pipeline: string, shards: readonly string[]): void {
+    this.#made.get(pipeline)?.receiver.settled(shards)
   }
 
   async stop(): Promise<void> {

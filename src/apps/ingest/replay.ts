@@ -7,9 +7,9 @@ import { plural } from '../../base/wording.ts'
 import { type JobRequest, type Outcome, type RunContext, request } from '../../engine/index.ts'
 import type { ReadItem, ReadShape } from './contract.ts'
 import type { IngestKinds, ReplayPayload } from './jobs.ts'
-import { inlineBody } from './object.ts'
+import { openBytes } from './object-bytes.ts'
 import { keyOf, type PipelineConfig, streamOf } from './pipeline.ts'
-import { REPLACED, versionOf } from './plan.ts'
+import { REPLACED } from './plan.ts'
 import { RECORD_GRANT, recordDocument } from './record-document.ts'
 import { leaveQuarantine, stayInQuarantine } from './store/pipelines.ts'
 import type { QuarantineRow, ShardRow } from './store/rows.ts'
@@ -82,15 +82,9 @@ async function* itemsFrom(
   { kinds, job, shard, config }: Replaying,
   { at, from_byte, from_line }: QuarantineRow,
 ): AsyncGenerator<ReadItem | Unread, undefined> {
-  const data = await kinds.tables.data(shard.pipeline, shard.id)
-  const store = data ? undefined : await kinds.pipelines.store(shard.pipeline, shard.uri)
-  const version = versionOf(shard)
   try {
     const { items } = await kinds.openRecords({
-      open: async (fromByte) =>
-        data
-          ? inlineBody(data, fromByte, shard.version)
-          : store!.read(shard.uri, { version, fromByte, signal: job.signal }),
+      open: await openBytes(kinds, shard, job.signal),
       name: keyOf(shard.uri),
       options: config.read,
       shape: shard.shape === null ? null : (JSON.parse(shard.shape) as ReadShape),

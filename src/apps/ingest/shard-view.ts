@@ -29,6 +29,7 @@ export function shardView(row: ShardRow) {
     updatedAtMs: row.updated_at,
     settledAtMs: row.settled_at,
     disposed: row.disposed,
+    disposedTo: row.disposed_to,
   }
 }
 

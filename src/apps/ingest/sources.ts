@@ -5,7 +5,7 @@ import type { ProgressLine, Source, SourceStatus, Sources, Wait } from '../../ap
 import { plural } from '../../base/wording.ts'
 import { SERVICE, streamOf } from './pipeline.ts'
 import type { OpenIngest } from './runtime.ts'
-import { booksText, isOpen, type PipelineStatus, pipelineStatus, syncStateOf } from './status.ts'
+import { booksText, isBalanced, isOpen, type PipelineStatus, pipelineStatus, syncStateOf } from './status.ts'
 
 /** Rates are over this time, so that a few small objects do not look like a burst. */
 const RATE_MS = 60_000
@@ -42,7 +42,9 @@ export function ingestSources(place: AppPlace, ingest: Ingest): Sources {
       for (const { name } of all) await (await receivers.of(name))?.look()
       return brought === 0 ? undefined : `${brought} ${plural(brought, 'message')} received`
     },
-    kinds: new Set([kinds.object, kinds.list, kinds.sweep, kinds.dispose].map(({ kind }) => kind)),
+    kinds: new Set(
+      [kinds.object, kinds.some, kinds.list, kinds.sweep, kinds.dispose].map(({ kind }) => kind),
+    ),
     obstacle: ({ name }) => kinds.obstacles.of(name),
     patienceMs: () => config.ingest.patience_minutes * 60_000,
     pollMs: () => POLL_MS,
@@ -59,7 +61,7 @@ function sourceStatus(status: PipelineStatus): SourceStatus {
   return {
     text: booksText(status),
     isOpen: isOpen(status),
-    isWrong: false,
+    isWrong: !isBalanced(status),
     bad: status.objects.bad,
     json: status,
   }

@@ -27,9 +27,10 @@ export type PipelineStatus = {
   pipeline: string
   /**
    * Of the last complete listing; null before the first. `isCurrent`: none is under way. While one is, what it has found
-   * is counted with the others, so that the books never shrink to what it has come to.
+   * is counted with the others, so that the books never shrink to what it has come to. `shown`: how many objects it
+   * counted as they came; `total` is counted from rows.
    */
-  listing: (Balance & { atMs: number; isCurrent: boolean }) | null
+  listing: (Balance & { atMs: number; isCurrent: boolean; shown: number }) | null
   listingUnderWay: { sinceMs: number; listed: number } | null
   /** Of all object versions that were ever announced or listed. */
   objects: Balance
@@ -48,6 +49,8 @@ export type PipelineStatus = {
     lastAtMs: number | null
   }
   takeovers: number
+  /** What became of objects themselves, or why they were left where they are: see dispose.ts. */
+  afterwards: readonly Reason[]
   oldestOnTheirWayMs: number | null
   /** What whoever receives has last heard from the queue, as far as it tells; the oldest in hand where it does not. */
   queueDepth: {
@@ -60,11 +63,12 @@ export type PipelineStatus = {
 }
 
 export async function pipelineStatus(tables: IngestTables, name: string): Promise<PipelineStatus> {
-  const [row, counts, takeovers, oldestMs] = await Promise.all([
+  const [row, counts, takeovers, oldestMs, afterwards] = await Promise.all([
     tables.pipeline(name),
     tables.counts(name),
     tables.takeovers(name),
     tables.oldestOpenMs(name),
+    tables.afterwards(name),
   ])
   const sum = (key: 'published' | 'quarantined' | 'bytes'): number =>
     counts.reduce((all, one) => all + one[key], 0)
@@ -87,6 +91,7 @@ export async function pipelineStatus(tables: IngestTables, name: string): Promis
       lastAtMs: row?.received_at ?? null,
     },
     takeovers,
+    afterwards,
     oldestOnTheirWayMs: oldestMs,
     queueDepth: depthOf(row),
     problem: row?.problem == null ? null : { text: row.problem, atMs: row.problem_at ?? 0 },
@@ -105,7 +110,8 @@ function listingOf(row: PipelineRow | undefined, counts: readonly ShardCount[]):
     counts.filter(({ isListed }) => isListed),
     { before: row.listed_before ?? 0 },
   )
-  return { ...balance, atMs: row.listed_at, isCurrent: row.listing_at === null }
+  const shown = row.listed_n ?? balance.total
+  return { ...balance, atMs: row.listed_at, isCurrent: row.listing_at === null, shown }
 }
 
 type StateCount = Pick<ShardCount, 'state' | 'code' | 'n'>
@@ -149,14 +155,21 @@ function reasonsOf(counts: readonly StateCount[], state: ShardCount['state']): R
   return [...by].map(([code, count]) => ({ code, count })).sort((a, b) => b.count - a.count)
 }
 
+/** What was listed and what is counted are the same, unless somebody has miscounted. */
+export function isBalanced({ listing }: PipelineStatus): boolean {
+  return !listing?.isCurrent || listing.shown === listing.total
+}
+
 /** The listing's books where there is one: only they say that nothing is missing. */
-export function booksText({ listing, objects }: PipelineStatus): string {
+export function booksText(status: PipelineStatus): string {
+  const { listing, objects } = status
   const { total, stored, skipped, bad, onTheirWay } = listing ?? objects
   const parts = [`${formatCount(stored)} stored`, `${formatCount(skipped)} skipped`]
   parts.push(`${formatCount(bad)} bad`, `${formatCount(onTheirWay)} on their way`)
   const what = listing ? `bucket lists ${formatCount(total)}` : `${formatCount(total)} announced`
   const anew = listing && !listing.isCurrent ? ' (being listed anew)' : ''
-  return `${what} = ${parts.join(' + ')}${anew}`
+  const wrong = isBalanced(status) ? '' : ` (and the listing showed ${formatCount(listing!.shown)})`
+  return `${what} = ${parts.join(' + ')}${anew}${wrong}`
 }
 
 export function isOpen({ listingUnderWay, objects }: PipelineStatus): boolean {

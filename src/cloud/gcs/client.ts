@@ -20,6 +20,7 @@ import {
   objectMissing,
   objectReplaced,
   readContentRange,
+  targetExists,
   wholeBytes,
 } from '../object-bytes.ts'
 import type { ObjectBody, ObjectHead, ObjectPage, ObjectStore, ObjectVersion } from '../object-store.ts'
@@ -166,19 +167,27 @@ export class GcsStore implements ObjectStore {
     )
   }
 
-  async move(uri: string, version: ObjectVersion, to: string): Promise<void> {
+  async copy(uri: string, version: ObjectVersion, to: string): Promise<void> {
     const path = `${pathOf(uri)}/rewriteTo${pathOf(to).replace('/storage/v1', '')}`
+    const { id, versionId } = version
+    // Generation 0 is that of what is not there.
+    const conditions = { sourceGeneration: versionId, ifSourceGenerationMatch: id, ifGenerationMatch: '0' }
     let rewriteToken: string | undefined
-    for (let calls = 0; calls < CALLS_MAX; calls++) {
-      const query = { sourceGeneration: version.versionId, ifSourceGenerationMatch: version.id, rewriteToken }
-      const answer = await this.#json({ verb: 'POST', path, query }, rewriteSchema)
-      if (answer.done) return await this.remove(uri, version)
-      rewriteToken = answer.rewriteToken
+    try {
+      for (let calls = 0; calls < CALLS_MAX; calls++) {
+        const query = { ...conditions, rewriteToken }
+        const answer = await this.#json({ verb: 'POST', path, query }, rewriteSchema)
+        if (answer.done) return
+        rewriteToken = answer.rewriteToken
+      }
+    } catch (thrown) {
+      const isRefused = asTidemarkError(thrown).code === 'object-replaced'
+      if (isRefused && (await this.head(to, new AbortController().signal))) throw targetExists(to, thrown)
+      throw thrown
     }
     throw gcsErrors.damagedAnswer('a copy', 'it has no end')
   }
 
-  /** In a bucket with versions the object is hidden and its version kept. */
   async remove(uri: string, version: ObjectVersion): Promise<void> {
     const call: HttpCall = { verb: 'DELETE', path: pathOf(uri), query: { ifGenerationMatch: version.id } }
     await this.#transport.send(call, (answer) => answer.beginning(ANSWER_BYTES_MAX))
@@ -236,6 +245,7 @@ function headOf(object: GcsObject): ObjectHead {
     modifiedAtMs: object.updated ?? null,
     contentType: object.contentType ?? null,
     contentEncoding: isPacked ? null : (object.contentEncoding ?? null),
+    ...(object.md5Hash !== undefined && { hash: `md5 ${object.md5Hash}` }),
   }
 }
 

@@ -15,12 +15,14 @@ export const objectSchema = z.object({
   updated: moment,
   contentType: z.string().optional(),
   contentEncoding: z.string().optional(),
+  /** Objects that were put together from others have none. */
+  md5Hash: z.string().optional(),
   metadata: z.record(z.string(), z.string()).optional(),
 })
 
 export type GcsObject = z.output<typeof objectSchema>
 
-export const OBJECT_FIELDS = 'name,generation,size,updated,contentType,contentEncoding'
+export const OBJECT_FIELDS = 'name,generation,size,updated,contentType,contentEncoding,md5Hash'
 
 export const objectListSchema = z.object({
   items: z.array(objectSchema).default([]),

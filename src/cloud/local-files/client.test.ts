@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import {
   appendFileSync,
   existsSync,
-  linkSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -111,29 +112,61 @@ describe('a folder of files', () => {
       assert.equal((await failure(store.read(`file://${root}/pipe`, read))).code, 'object-denied')
     }))
 
-  test('loses no file to a move whose target is taken', () =>
+  test('loses no file to a copy whose target is taken', () =>
     within(async ({ root, store, put, uriOf }) => {
       await put('a', Buffer.from('a'))
       await put('done/a', Buffer.from('other'))
       const { version } = (await store.head(uriOf('a'), never()))!
-      const error = await failure(store.move!(uriOf('a'), version, uriOf('done/a')))
+      const error = await failure(store.copy!(uriOf('a'), version, uriOf('done/a')))
       assert.deepEqual([error.kind, error.code], ['permanent', 'target-exists'])
       assert.deepEqual(
         [readFileSync(join(root, 'a'), 'utf8'), readFileSync(join(root, 'done/a'), 'utf8')],
         ['a', 'other'],
       )
-      const outside = await failure(store.move!(uriOf('a'), version, `file://${root}/../b`))
+      const outside = await failure(store.copy!(uriOf('a'), version, `file://${root}/../b`))
       assert.equal(outside.code, 'object-denied')
       assert.ok(existsSync(join(root, 'a')))
     }))
 
-  test('ends a move that was interrupted halfway', () =>
+  test('removes what a process that died had put aside, and puts back what is another', () =>
     within(async ({ root, store, put, uriOf }) => {
+      const [path, aside] = [join(root, 'a'), join(root, `.tidemark-aside-${asideOf(join(root, 'a'))}`)]
       await put('a', Buffer.from('a'))
       const { version } = (await store.head(uriOf('a'), never()))!
-      linkSync(join(root, 'a'), join(root, 'b'))
-      await store.move!(uriOf('a'), version, uriOf('b'))
-      assert.deepEqual([existsSync(join(root, 'a')), readFileSync(join(root, 'b'), 'utf8')], [false, 'a'])
+      renameSync(path, aside)
+      await store.remove!(uriOf('a'), version)
+      assert.ok(!existsSync(path) && !existsSync(aside))
+      writeFileSync(aside, 'of somebody else')
+      assert.equal((await failure(store.remove!(uriOf('a'), version))).code, 'object-replaced')
+      assert.equal(readFileSync(path, 'utf8'), 'of somebody else')
+      assert.ok(!existsSync(aside))
+    }))
+
+  test('goes on with a listing where the page before ended, without reading its folders anew', () =>
+    within(async ({ root, store, put, uriOf }) => {
+      for (const name of ['a', 'b', 'd', 'x/1', 'x/2']) await put(name, Buffer.from(name))
+      const page = (after: string | null) =>
+        store.list({ prefix: `file://${root}/`, after, max: 2, signal: never() })
+      const first = await page(null)
+      await put('c', Buffer.from('c'))
+      const second = await page(first.next)
+      const third = await page(second.next)
+      const uris = [first, second, third].flatMap(({ objects }) => objects.map(({ uri }) => uri))
+      assert.deepEqual(uris, ['a', 'b', 'd', 'x/1', 'x/2'].map(uriOf))
+      assert.equal(third.next, null)
+      const anew = await page(first.next)
+      assert.deepEqual(
+        anew.objects.map(({ uri }) => uri),
+        ['c', 'd'].map(uriOf),
+        'a second time it is read anew',
+      )
+    }))
+
+  test('does not list a folder that is not there as empty', () =>
+    within(async ({ root }) => {
+      const store = new FileStore({ root: `${root}/unmounted` })
+      const listing = store.list({ prefix: `file://${root}/unmounted`, after: null, max: 2, signal: never() })
+      assert.equal((await failure(listing)).code, 'folder-missing')
     }))
 
   test('lists no file that is left out', () =>
@@ -146,3 +179,7 @@ describe('a folder of files', () => {
       assert.equal((await collect((await store.read(`file://${root}/b.part`, read)).bytes)).toString(), 'b')
     }))
 })
+
+function asideOf(path: string): string {
+  return createHash('sha256').update(path).digest('hex').slice(0, 16)
+}

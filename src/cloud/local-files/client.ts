@@ -6,14 +6,25 @@
  *   at the path with all links resolved, and that path is below the folder
  * - a version is size, time of change in nanoseconds and inode; it is looked at when the file is opened and once more
  *   behind the last byte, so that bytes of a file that changed meanwhile end with an error
- * - a move never replaces another file
+ * - a copy never replaces another file, and only the very file that was meant is removed
  */
+import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
-import { type FileHandle, link, lstat, mkdir, open, readdir, realpath, unlink } from 'node:fs/promises'
+import {
+  type FileHandle,
+  link,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  realpath,
+  rename,
+  unlink,
+} from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
 import { noSuchBytes, objectDenied, objectReplaced } from '../object-bytes.ts'
 import type { ObjectBody, ObjectHead, ObjectPage, ObjectStore, ObjectVersion } from '../object-store.ts'
-import { classify } from './errors.ts'
+import { classify, folderMissing } from './errors.ts'
 
 export type FileStoreOptions = {
   /** Nothing outside it is read. */
@@ -24,9 +35,14 @@ export type FileStoreOptions = {
 
 export type FileVersionSource = { size: bigint; mtimeNs: bigint; ino: bigint }
 type Found = { key: string; isFolder: boolean }
+type Paths = AsyncGenerator<string, void, undefined>
+/** `path`: the next one, which did not fit into the page. */
+type Walked = { prefix: string; after: string | null; paths: Paths; path: string | null }
 
 const SCHEME = 'file://'
 const CHUNK_BYTES = 256 * 1024
+/** Of a file that is about to be removed; with the dot it is nobody's to read. */
+const ASIDE = '.tidemark-aside-'
 
 /** The same for a file that is announced, listed and read. */
 export function fileVersion({ size, mtimeNs, ino }: FileVersionSource): ObjectVersion {
@@ -38,6 +54,8 @@ export class FileStore implements ObjectStore {
   readonly #options: FileStoreOptions
   readonly #root: string
   #realRoot: Promise<string> | undefined
+  /** Where the last page ended, and the walk that goes on there: folders are not read and sorted anew for every page. */
+  #walked: Walked | undefined
 
   constructor(options: FileStoreOptions) {
     this.#options = options
@@ -85,11 +103,22 @@ export class FileStore implements ObjectStore {
     // The folder in which everything lies that begins like the prefix.
     const from = prefix.slice(0, prefix.lastIndexOf('/') + 1)
     const real = await realpath(from).catch(() => undefined)
-    if (real === undefined) return { objects, next: null }
+    if (real === undefined) {
+      // A disk that is not there has not become empty.
+      if (!(await lstat(this.#root).catch(() => undefined))) throw folderMissing(this.#root)
+      return { objects, next: null }
+    }
     if (!isBelow(real, await this.#real())) throw objectDenied(options.prefix)
-    for await (const path of this.#walk(from, { prefix, after: options.after, signal: options.signal })) {
+    const { after, signal } = options
+    const walk = this.#walkBehind(prefix, after) ?? { paths: this.#walk(from, { prefix, after }), path: null }
+    const { paths } = walk
+    for (let path = walk.path ?? (await nextOf(paths)); path !== null; path = await nextOf(paths)) {
+      signal.throwIfAborted()
       if (this.#options.leavesOut?.(path.slice(this.#root.length + 1))) continue
-      if (objects.length >= options.max) return { objects, next: last }
+      if (objects.length >= options.max) {
+        this.#walked = { prefix, after: last, paths, path }
+        return { objects, next: last }
+      }
       const stats = await lstat(path, { bigint: true }).catch(() => undefined)
       // It went, or became something else, since its folder was read.
       if (!stats?.isFile()) continue
@@ -104,32 +133,50 @@ export class FileStore implements ObjectStore {
     return { objects, next: null }
   }
 
-  async move(uri: string, version: ObjectVersion, to: string): Promise<void> {
+  /** Another name of the same file: nothing is copied, and nothing that is there is replaced. */
+  async copy(uri: string, version: ObjectVersion, to: string): Promise<void> {
     const target = this.#pathOf(to)
     const from = await this.#check(uri, version)
     try {
       await mkdir(dirname(target), { recursive: true })
       const real = await realpath(dirname(target))
       if (!isBelow(real, await this.#real())) throw objectDenied(to)
-      // A rename would replace what is there.
-      await link(from, target).catch(async (thrown: unknown) => {
-        const [here, there] = await Promise.all([from, target].map((path) => lstat(path, { bigint: true })))
-        // It is the file itself: a move before this one ended halfway.
-        if (here!.ino !== there!.ino || here!.dev !== there!.dev) throw thrown
-      })
-      await unlink(from)
+      await link(from, target)
     } catch (thrown) {
       throw classify(thrown, uri)
     }
   }
 
+  /**
+   * It is put aside, looked at once more and removed: a file that took its place at the last moment goes back. One that
+   * was put aside by a process that died there is found by its number, and goes as well.
+   */
   async remove(uri: string, version: ObjectVersion): Promise<void> {
-    const path = await this.#check(uri, version)
+    const path = this.#pathOf(uri)
+    const aside = join(
+      dirname(path),
+      `${ASIDE}${createHash('sha256').update(path).digest('hex').slice(0, 16)}`,
+    )
+    const isThis = async (): Promise<boolean> => {
+      const stats = await lstat(aside, { bigint: true }).catch(() => undefined)
+      return stats !== undefined && fileVersion(stats).id === version.id
+    }
+    const putBack = async (): Promise<void> => {
+      await link(aside, path)
+      await unlink(aside)
+    }
     try {
-      await unlink(path)
+      if (!(await isThis())) {
+        if (await lstat(aside).catch(() => undefined)) await putBack()
+        await this.#check(uri, version)
+        await rename(path, aside)
+      }
+      if (await isThis()) return await unlink(aside)
+      await putBack()
     } catch (thrown) {
       throw classify(thrown, uri)
     }
+    throw objectReplaced(uri)
   }
 
   async close(): Promise<void> {}
@@ -212,13 +259,19 @@ export class FileStore implements ObjectStore {
     return path
   }
 
+  /** The walk of the page before, for whoever asks for what comes behind it; each goes on once. */
+  #walkBehind(prefix: string, after: string | null): Walked | undefined {
+    const walked = this.#walked
+    this.#walked = undefined
+    return walked && after !== null && walked.prefix === prefix && walked.after === after ? walked : undefined
+  }
+
   /** Paths of files in the order of their bytes, which is that of a bucket's keys. */
   async *#walk(
     folder: string,
-    page: { prefix: string; after: string | null; signal: AbortSignal },
+    page: { prefix: string; after: string | null },
   ): AsyncGenerator<string, void, undefined> {
-    const { prefix, after, signal } = page
-    signal.throwIfAborted()
+    const { prefix, after } = page
     for (const { key, isFolder } of await foundIn(folder)) {
       if (!key.startsWith(prefix) && !(isFolder && prefix.startsWith(key))) continue
       if (after !== null && comparePaths(key, after) <= 0 && !(isFolder && after.startsWith(key))) continue
@@ -242,9 +295,15 @@ async function foundIn(folder: string): Promise<Found[]> {
     .filter((entry) => entry.isDirectory() || entry.isFile())
     .map((entry) => {
       const path = join(folder, entry.name)
-      return { key: entry.isDirectory() ? `${path}/` : path, isFolder: entry.isDirectory() }
+      const key = entry.isDirectory() ? `${path}/` : path
+      return { key, isFolder: entry.isDirectory(), bytes: Buffer.from(key) }
     })
-    .sort((a, b) => comparePaths(a.key, b.key))
+    .sort((a, b) => Buffer.compare(a.bytes, b.bytes))
+}
+
+async function nextOf(paths: Paths): Promise<string | null> {
+  const step = await paths.next()
+  return step.done ? null : step.value
 }
 
 function comparePaths(a: string, b: string): number {

@@ -26,3 +26,12 @@ export function classify(thrown: unknown, uri: string): TidemarkError {
     cause: thrown,
   })
 }
+
+export function folderMissing(path: string): TidemarkError {
+  const hint = 'Make it, or see that its disk is there.'
+  return new TidemarkError(`The folder ${path} is not there.`, {
+    kind: 'transient',
+    code: 'folder-missing',
+    hint,
+  })
+}

@@ -8,7 +8,8 @@
  * - bytes of another version than the one that was asked for are never given out, even by a service that does not look
  *   at conditions
  * - a body that ends early, or has more bytes than it said, is an error and never an end
- * - an object is tagged, moved or removed only after its etag was looked at once more
+ * - an object is tagged or removed only after its etag was looked at once more, and a call that removes or copies names
+ *   the etag as its condition; nothing is copied over something else
  */
 import type { GetObjectCommandOutput, S3Client } from '@aws-sdk/client-s3'
 import type { Clock } from '../../base/clock.ts'
@@ -20,6 +21,7 @@ import {
   objectMissing,
   objectReplaced,
   readContentRange,
+  targetExists,
   wholeBytes,
 } from '../object-bytes.ts'
 import type { ObjectBody, ObjectHead, ObjectPage, ObjectStore, ObjectVersion } from '../object-store.ts'
@@ -176,29 +178,36 @@ export class S3Store implements ObjectStore {
     })
   }
 
-  /** Within S3, up to the 5 GB that it copies at once. */
-  async move(uri: string, version: ObjectVersion, to: string): Promise<void> {
+  /** Up to the 5 GB that S3 copies at once. */
+  async copy(uri: string, version: ObjectVersion, to: string): Promise<void> {
     const { bucket, key } = bucketAndKey(uri, 's3')
-    const target = placeOf(to)
     const asked = versionIdOf(version).VersionId
     const source = [bucket, ...key.split('/')].map(encodeURIComponent).join('/')
-    await this.#call(uri, undefined, ({ sdk, client }) =>
-      client.send(
-        new sdk.CopyObjectCommand({
-          ...target,
-          CopySource: asked === undefined ? source : `${source}?versionId=${encodeURIComponent(asked)}`,
-          CopySourceIfMatch: `"${version.id}"`,
-        }),
-      ),
-    )
-    await this.remove(uri, version)
+    const isTaken = async (): Promise<boolean> =>
+      (await this.head(to, new AbortController().signal)) !== undefined
+    // Not every service that speaks S3 looks at the conditions.
+    if (await isTaken()) throw targetExists(to)
+    try {
+      await this.#call(uri, undefined, ({ sdk, client }) =>
+        client.send(
+          new sdk.CopyObjectCommand({
+            ...placeOf(to),
+            CopySource: asked === undefined ? source : `${source}?versionId=${encodeURIComponent(asked)}`,
+            CopySourceIfMatch: `"${version.id}"`,
+            IfNoneMatch: '*',
+          }),
+        ),
+      )
+    } catch (thrown) {
+      if (s3Errors.isReplaced(thrown) && (await isTaken())) throw targetExists(to, thrown)
+      throw thrown
+    }
   }
 
-  /** In a bucket with versions the object is hidden and its version kept. */
   async remove(uri: string, version: ObjectVersion): Promise<void> {
     await this.#check(uri, version)
     await this.#call(uri, undefined, ({ sdk, client }) =>
-      client.send(new sdk.DeleteObjectCommand(placeOf(uri))),
+      client.send(new sdk.DeleteObjectCommand({ ...placeOf(uri), IfMatch: `"${version.id}"` })),
     )
   }
 

@@ -37,6 +37,10 @@ export function isMissing(thrown: unknown): boolean {
   return thrown instanceof TidemarkError && thrown.kind === 'gone' && thrown.code === 'object-missing'
 }
 
+export function isReplaced(thrown: unknown): boolean {
+  return thrown instanceof TidemarkError && thrown.code === 'object-replaced'
+}
+
 function verdictOf(aws: AwsError): Verdict {
   if (isThrottle(aws)) return { kind: 'throttled', code: 'rate-limit', message: 'S3 asked to slow down' }
   if (isSignIn(aws)) {

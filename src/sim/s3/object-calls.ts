@@ -137,6 +137,8 @@ function copyObject({ store, bucket, key, call }: ObjectCall): SimAnswer {
   const ifMatch = headers['x-amz-copy-source-if-match']
   if (typeof ifMatch === 'string' && !matches(ifMatch, from))
     throw preconditionFailed('x-amz-copy-source-If-Match')
+  const there = store.bucket(bucket).current(key)
+  if (headers['if-none-match'] === '*' && there) throw preconditionFailed('If-None-Match')
   const isReplaced = headers['x-amz-metadata-directive'] === 'REPLACE'
   if (from.bucket === bucket && from.key === key && !isReplaced && source.versionId === null) {
     throw new S3Error(

@@ -100,6 +100,7 @@ function plainStatus(
   return {
     ...status,
     objects: { ...objects, skippedBy: [...objects.skippedBy], badBy: [...objects.badBy] },
+    afterwards: [...status.afterwards],
     listing: listing && { ...listing, skippedBy: [...listing.skippedBy], badBy: [...listing.badBy] },
   }
 }

@@ -23,7 +23,12 @@ export const pipelineStatusSchema = z.object({
   location: z.string().nullable().describe('What is listed'),
   paused: z.boolean(),
   listing: z
-    .object({ ...balance, atMs: ms, isCurrent: z.boolean().describe('No other listing is under way') })
+    .object({
+      ...balance,
+      atMs: ms,
+      isCurrent: z.boolean().describe('No other listing is under way'),
+      shown: count.describe('How many objects the listing counted as they came; the same as total'),
+    })
     .nullable()
     .describe('The books: what the last complete listing showed, and what became of it'),
   listingUnderWay: z.object({ sinceMs: ms, listed: count }).nullable(),
@@ -42,6 +47,9 @@ export const pipelineStatusSchema = z.object({
     lastAtMs: ms.nullable(),
   }),
   takeovers: count,
+  afterwards: reasons.describe(
+    'What became of objects that are stored: moved, deleted, or why they were left',
+  ),
   oldestOnTheirWayMs: ms.nullable().describe('Since when the oldest object that is not settled is known'),
   recent: z
     .object({ seconds: count, objects: count, records: count, bytes: count })
@@ -92,7 +100,13 @@ export const shardSchema = z.object({
   createdAtMs: ms,
   updatedAtMs: ms,
   settledAtMs: ms.nullable(),
-  disposed: z.string().nullable().describe('What became of the object afterwards'),
+  disposed: z.string().nullable().describe('What became of the object afterwards, or why it was left'),
+  disposedTo: z
+    .string()
+    .nullable()
+    .describe(
+      'Where the bytes of an object are that was moved or deleted: an address, or kept: and a machine',
+    ),
 })
 export type ShardView = z.output<typeof shardSchema>
 

@@ -42,7 +42,8 @@ type AddFlags = ReadFlags & {
   allow?: string[]
   carriesData?: boolean
   overwrites?: 'replace' | 'append'
-  after?: string
+  after?: 'keep' | 'tag' | 'move' | 'delete'
+  to?: string
   listEvery?: string
   start?: string
   meaning?: boolean
@@ -76,6 +77,7 @@ export async function addPipeline(context: CliContext, name: string, flags: AddF
             : 'No object can be read yet: all fields of a record are its text.',
         )
       }
+      if (mayNameNothing(made)) output.note(NAMES_NOTHING)
       if (output.json) output.value({ pipeline: name, updated: flags.update === true, config: made })
       else output.line(flags.update ? `The pipeline ${name} is changed.` : `The pipeline ${name} is made.`)
       if (flags.update) output.note(booksText(await pipelineStatus(opened.ingest.tables, name)))
@@ -83,6 +85,16 @@ export async function addPipeline(context: CliContext, name: string, flags: AddF
     },
     { create: true },
   )
+}
+
+const NAMES_NOTHING =
+  'Its messages may not name any object yet: say which with --update --bucket s3://bucket/prefix (also listed), ' +
+  '--allow s3://bucket/prefix or --host NAME. Until then they are refused and shown with: tidemark ingest quarantine NAME --messages'
+
+/** Whoever writes to its queue may have nothing read. */
+function mayNameNothing({ queue, location, allow, hosts, carriesData }: PipelineConfig): boolean {
+  const isAnnounced = queue.kind !== 'folder' && queue.kind !== 'none'
+  return isAnnounced && location === null && allow.length === 0 && hosts.length === 0 && !carriesData
 }
 
 /** What its first object proposes, besides what was said; undefined where none can be read. */
@@ -135,8 +147,8 @@ function configFrom(flags: AddFlags, before: PipelineInput | undefined): Pipelin
       carriesData: flags.carriesData,
       overwrites: flags.overwrites,
       isEmbedded: flags.meaning,
-      after: afterFrom(flags),
-      listEveryMinutes: flags.listEvery === undefined ? undefined : Number(flags.listEvery),
+      after: afterFrom(flags, queue),
+      listEveryMinutes: flags.listEvery === undefined ? undefined : minutesOf(flags.listEvery),
       startAtMs: flags.start === undefined ? undefined : timeOf(flags.start),
     }),
   }
@@ -190,10 +202,33 @@ function folderLocation(queue: PipelineInput['queue']): string | null {
   return queue.kind === 'folder' ? `file://${queue.path}` : null
 }
 
-/** Whatever else is said is refused where configurations are checked, with the reason. */
-function afterFrom({ after }: AddFlags): PipelineInput['after'] | undefined {
-  if (after === undefined) return undefined
-  return after === 'tag' ? { do: 'tag', tags: { tidemark: 'stored' } } : { do: after as 'keep' }
+function afterFrom(
+  { after, to }: AddFlags,
+  queue: PipelineInput['queue'],
+): PipelineInput['after'] | undefined {
+  if (to !== undefined && after !== 'move') throw new UsageError('--to belongs to --after move.')
+  switch (after) {
+    case 'tag':
+      return { do: 'tag', tags: { tidemark: 'stored' } }
+    case 'move':
+      if (to === undefined) throw new UsageError('--after move needs --to, which says where to.')
+      return { do: 'move', to: placeOf(to, queue) }
+    default:
+      return after && { do: after }
+  }
+}
+
+/** An address, or a folder; that of a drop folder may be said from there. */
+function placeOf(to: string, queue: PipelineInput['queue']): string {
+  if (/^[a-z0-9]+:\/\//.test(to)) return to
+  return `file://${queue.kind === 'folder' ? resolve(queue.path, to) : resolve(to)}`
+}
+
+function minutesOf(text: string): number {
+  if (/^\d{1,6}$/.test(text)) return Number(text)
+  throw new UsageError(`--list-every is "${text}", which is no number of minutes.`, {
+    hint: 'Write it like 60; 0 lists on demand only.',
+  })
 }
 
 function timeOf(text: string): number {

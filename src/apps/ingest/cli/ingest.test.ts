@@ -1,19 +1,17 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { systemClock } from '../../../base/clock.ts'
 import { runCommand } from '../../../cli/main.ts'
 import { loadConfig } from '../../../config/load.ts'
-import type { Account } from '../../../ledger/accounts.ts'
 import { openRuntime } from '../../../runtime/runtime.ts'
 import { createServer, createServices } from '../../../server/server.ts'
 import { type Sim, startSim } from '../../../sim/start.ts'
 import { catalog } from '../../catalog.ts'
 import { ingestModule } from '../api/module.ts'
 import { ingestApp } from '../app.ts'
-import { readPipeline } from '../pipeline.ts'
 
 const TOKEN = 'a-token-that-is-long-enough'
 const home = mkdtempSync(join(tmpdir(), 'tidemark-ingest-cli-'))
@@ -107,14 +105,55 @@ test('a pipeline that is not told what the text is takes what its first object p
   }
 })
 
-test('objects are never deleted or moved, whoever asks for it', async () => {
-  for (const what of ['delete', 'move']) {
-    const refused = await tidemark('ingest', 'add', 'greedy', '--inbox', '--after', what)
-    assert.equal(refused.code, 2)
-    assert.match(refused.err, /cannot prove a copy: it tags or keeps objects/)
+test('a file that is deleted, or moved, after it was read can be had again, and wrong places are refused', async () => {
+  const drop = mkdtempSync(join(tmpdir(), 'tidemark-drop-'))
+  const greedy = (...flags: string[]) =>
+    tidemark('ingest', 'add', 'greedy', '--folder', drop, '--text', 'm', ...flags)
+  for (const [wrong, why] of [
+    [['--after', 'move'], /needs --to/],
+    [['--after', 'move', '--to', '/elsewhere'], /cannot be moved to file:\/\/\/elsewhere\//],
+    [['--after', 'move', '--to', drop], /cannot be moved/],
+    [['--after', 'delete', '--to', 'done'], /--to belongs to --after move/],
+    [['--after', 'burn'], /keep, tag, move, delete/],
+  ] as const) {
+    const refused = await greedy(...wrong)
+    assert.equal(refused.code, 2, refused.out)
+    assert.match(refused.err, why)
   }
-  const account = { name: 'old', settings: { ingest: { queue: { kind: 'inbox' }, after: { do: 'delete' } } } }
-  assert.throws(() => readPipeline(account as unknown as Account), /cannot prove a copy/)
+  assert.equal((await greedy('--after', 'delete')).code, 0)
+  const text = '{"m":"a wave that left"}\nnot json\n'
+  for (const name of ['a', 'b']) {
+    const uri = `file://${drop}/${name}.ndjson`
+    writeFileSync(join(drop, `${name}.ndjson`), text)
+    assert.equal((await tidemark('ingest', 'sync', 'greedy')).code, 0)
+    assert.ok(!existsSync(join(drop, `${name}.ndjson`)))
+    assert.match((await tidemark('ingest', 'show', 'greedy', uri)).out, /its bytes .*(kept|done)/)
+    const back = join(home, `${name}.back`)
+    assert.equal((await tidemark('ingest', 'get', 'greedy', uri, back)).code, 0)
+    assert.equal(readFileSync(back, 'utf8'), text)
+    assert.equal((await tidemark('ingest', 'get', 'greedy', uri, back)).code, 2, 'no file is replaced')
+    assert.equal((await greedy('--update', '--after', 'move', '--to', 'done')).code, 0)
+  }
+  assert.match((await tidemark('ingest', 'status', 'greedy')).out, /afterwards {2}1 deleted, 1 moved/)
+  assert.equal((await greedy('--update', '--after', 'keep')).code, 0)
+  assert.match(
+    (await tidemark('ingest', 'sync', 'greedy')).out,
+    /bucket lists 0/,
+    'what was moved is not read again',
+  )
+  const removed = await tidemark('ingest', 'remove', 'greedy', '--yes')
+  assert.match(removed.err, /copies of 1 object that were deleted .* stay in .*kept\/greedy/)
+  rmSync(drop, { recursive: true, force: true })
+})
+
+test('a pipeline whose messages may name nothing says so when it is made', async () => {
+  assert.match(
+    (await tidemark('ingest', 'add', 'mute', '--inbox', '--text', 'm')).err,
+    /may not name any object yet/,
+  )
+  const told = await tidemark('ingest', 'add', 'mute', '--update', '--allow', 's3://logs/')
+  assert.doesNotMatch(told.err, /may not name any object/)
+  assert.equal((await tidemark('ingest', 'remove', 'mute', '--yes')).code, 0)
 })
 
 test('keys of the machine are used only where that was asked for, and addresses hold no passwords', async () => {

@@ -44,6 +44,7 @@ export const ingestNoun: AppNoun = {
       addAdd(ingest, context)
       addRun(ingest, context)
       addShards(ingest, context)
+      addGet(ingest, context)
       addPreview(ingest, context)
       addReconcile(ingest, context)
       addQuarantine(ingest, context)
@@ -58,6 +59,11 @@ One of --sqs, --pubsub, --nats, --folder and --inbox says where messages come fr
 secretAccessKey, or a Google service account; it is sealed in the vault. With --ambient-credentials, keys are looked for
 where AWS's own tools look. Messages may name objects below --bucket and below what --allow names; others are not read,
 and shown with tidemark ingest quarantine NAME --messages. With --update, what is not said again stays as it is.
+
+With --after move or delete, an object that is stored leaves its place: after the index was counted anew, and a copy of
+exactly this version was made and compared. A move copies within the store. For a deletion the copy is kept in the home
+of this machine, below ingest/kept, for good: tidemark ingest get writes the bytes of any object into a file. What cannot
+be removed stays, and tidemark ingest show says why.
 
 What is said of fields (--text, --title, --time, --id, --facet) is a path such as detail.bucket.name. Without --text the
 first object that is listed is looked at, and what tidemark ingest preview proposes for it is taken; where none can be
@@ -78,7 +84,18 @@ const addAdd: RegisterVerb = (ingest, context) => {
         'append',
       ]),
     )
-    .option('--after <what>', 'what becomes of an object that is stored: keep or tag; none is ever deleted')
+    .addOption(
+      new Option('--after <what>', 'what becomes of an object that is stored, with proof').choices([
+        'keep',
+        'tag',
+        'move',
+        'delete',
+      ]),
+    )
+    .option(
+      '--to <address>',
+      'with --after move: where to, such as s3://bucket/done/ or a folder in --folder',
+    )
     .option('--list-every <minutes>', 'how often the bucket is listed; 0 for on demand only')
     .option('--start <time>', 'objects that were changed before are skipped, such as 2026-11-01')
     .option('--meaning', 'records are found by their meaning, too, which takes time')
@@ -147,6 +164,20 @@ const addShards: RegisterVerb = (ingest, context) => {
     .argument('<object>', 'its address, or what the list calls it')
     .action(async (name: string, object: string) =>
       (await import('./shards.ts')).showShard(context, name, object),
+    )
+}
+
+const addGet: RegisterVerb = (ingest, context) => {
+  ingest
+    .command('get')
+    .description(
+      'write the bytes of an object into a file: from its bucket, or from where they were moved or kept',
+    )
+    .argument('<pipeline>', 'its name')
+    .argument('<object>', 'its address, or what the list calls it')
+    .argument('<file>', 'a file that is not there yet')
+    .action(async (name: string, object: string, file: string) =>
+      (await import('./get.ts')).getObject(context, { name, object, file }),
     )
 }
 

@@ -1,7 +1,9 @@
 /** `tidemark ingest remove`: a pipeline is forgotten, and its records leave the index. */
+import { join } from 'node:path'
 import type { CliContext } from '../../../app/command.ts'
 import { UsageError } from '../../../base/errors.ts'
 import { formatCount } from '../../../base/format.ts'
+import { plural } from '../../../base/wording.ts'
 import { readLines } from '../../../cli/output/prompt.ts'
 import { removePipeline as forgetPipeline } from '../configure.ts'
 import { streamOf } from '../pipeline.ts'
@@ -17,7 +19,7 @@ export async function removePipeline(
   await withIngest(context, async (opened) => {
     const { ingest, engine } = opened
     await ingest.pipelines.get(name)
-    const { records } = await pipelineStatus(ingest.tables, name)
+    const { records, afterwards } = await pipelineStatus(ingest.tables, name)
     if (!yes) await confirm(context, name, records)
     await forgetPipeline(opened, name)
     const stream = streamOf(name)
@@ -28,7 +30,14 @@ export async function removePipeline(
       output.line(
         `The pipeline ${name} is forgotten; its ${formatCount(records)} records leave the index when Tidemark next runs.`,
       )
+    const deleted = afterwards.find(({ code }) => code === 'deleted')?.count ?? 0
+    if (deleted > 0) output.note(keptText(deleted, join(ingest.kinds.kept.folder, name)))
   })
+}
+
+/** Nothing else is left of these. */
+function keptText(count: number, folder: string): string {
+  return `The copies of ${formatCount(count)} ${plural(count, 'object')} that were deleted in their bucket stay in ${folder}.`
 }
 
 async function confirm({ output }: CliContext, name: string, records: number): Promise<void> {

@@ -2,6 +2,8 @@
 import type { CliContext } from '../../../app/command.ts'
 import { formatBytes, formatCount } from '../../../base/format.ts'
 import { distance, isoTime } from '../../../base/moment.ts'
+import type { KeptObjects } from '../kept-objects.ts'
+import { hostOf } from '../object-bytes.ts'
 import type { ShardState } from '../shard-states.ts'
 import { shardView } from '../shard-view.ts'
 import { findShard, withIngest } from './context.ts'
@@ -45,11 +47,19 @@ export async function showShard(context: CliContext, name: string, object: strin
       return
     }
     output.line(row.uri)
-    for (const [title, text] of facts(view)) output.line(`  ${title.padEnd(12)} ${text}`)
+    for (const [title, text] of facts(view, opened.ingest.kinds.kept))
+      output.line(`  ${title.padEnd(12)} ${text}`)
   })
 }
 
-function* facts(view: ReturnType<typeof shardView>): Generator<[string, string]> {
+/** On this machine as a path, for whoever has lost the database. */
+function whereText(to: string, view: ReturnType<typeof shardView>, kept: KeptObjects): string {
+  const host = hostOf(to)
+  if (host === undefined) return to
+  return host === kept.host ? kept.pathOf({ pipeline: view.pipeline, shard: view.id }) : `kept on ${host}`
+}
+
+function* facts(view: ReturnType<typeof shardView>, kept: KeptObjects): Generator<[string, string]> {
   yield ['id', view.id]
   yield ['version', view.version === '' ? 'nobody says' : view.version]
   yield ['state', view.reason === null ? view.state : `${view.state}: ${view.reason} (${view.code})`]
@@ -66,4 +76,5 @@ function* facts(view: ReturnType<typeof shardView>): Generator<[string, string]>
   if (view.listedAtMs !== null) yield ['listed', isoTime(view.listedAtMs)]
   if (view.settledAtMs !== null) yield ['settled', isoTime(view.settledAtMs)]
   if (view.disposed !== null) yield ['afterwards', view.disposed]
+  if (view.disposedTo !== null) yield ['its bytes', whereText(view.disposedTo, view, kept)]
 }

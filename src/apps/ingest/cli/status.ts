@@ -7,7 +7,7 @@ import { distance } from '../../../base/moment.ts'
 import { readAttendance } from '../../../engine/observe/engines.ts'
 import { ingestApp } from '../app.ts'
 import { ingestRuntime } from '../runtime.ts'
-import { booksText, isOpen, type PipelineStatus, pipelineStatus, type Reason } from '../status.ts'
+import { booksText, isBalanced, isOpen, type PipelineStatus, pipelineStatus, type Reason } from '../status.ts'
 
 export const reportPipeline: StatusReporter = async (runtime, source) => {
   const { ledger, ingest } = ingestRuntime(runtime)
@@ -21,13 +21,14 @@ export const reportPipeline: StatusReporter = async (runtime, source) => {
     `  books       ${booksText(status)}`,
     ...reasonLines('skipped', (status.listing ?? status.objects).skippedBy),
     ...reasonLines('bad', (status.listing ?? status.objects).badBy),
+    ...reasonLines('afterwards', status.afterwards),
     ...moreLines(status, ledger.now()),
   ]
   return { lines, json: { ...status, state: standing, pauseReason: pause?.reason ?? null }, standing }
 }
 
 const STANDING_TEXTS: Partial<Record<Standing, string>> = {
-  wrong: 'paused',
+  wrong: 'its books do not agree with its listing; list anew with: tidemark ingest reconcile',
   needs: 'its queue cannot be read',
   stopped: 'stopped before it was done',
   going: 'on its way',
@@ -39,7 +40,7 @@ function standingOf(
   status: PipelineStatus,
   { isAttended, isPaused }: { isAttended: boolean; isPaused: boolean },
 ): Standing {
-  if (isPaused) return 'wrong'
+  if (isPaused || !isBalanced(status)) return 'wrong'
   if (status.problem) return 'needs'
   if (isOpen(status)) return isAttended ? 'going' : 'stopped'
   return status.objects.bad > 0 ? 'bad' : 'settled'

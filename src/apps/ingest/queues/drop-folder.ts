@@ -26,6 +26,8 @@ export type DropFolderOptions = {
   scanMs?: number
   /** Between the two looks that a file must stay the same for. */
   settleMs?: number
+  /** By the path below the folder, with a slash behind a folder: what is not announced. */
+  leavesOut?: (path: string) => boolean
   /** A look failed; the next one is made as usual. */
   onError: (error: unknown) => void
 }
@@ -153,7 +155,8 @@ export class DropFolder {
       if (this.#isClosed) return false
       const path = join(folder, entry.name)
       const key = path.slice(this.#root.length + 1)
-      if (isUnfinishedName(entry.isDirectory() ? `${key}/` : key)) continue
+      const name = entry.isDirectory() ? `${key}/` : key
+      if (isUnfinishedName(name) || this.#options.leavesOut?.(name)) continue
       if (entry.isDirectory()) {
         const { found, depth } = into
         if (!(await this.#walk(path, { found, depth: depth + 1 }))) isWhole = false

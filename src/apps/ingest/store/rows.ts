@@ -34,14 +34,17 @@ export type ShardRow = {
   created_at: number
   updated_at: number
   settled_at: number | null
-  /** `done`, or why it was left: see dispose.ts. */
+  /** What became of the object itself, or why it was left: see dispose.ts. */
   disposed: string | null
+  /** Where its bytes are then: an address, or on which machine they are kept; and which version, or their SHA-256. */
+  disposed_to: string | null
+  disposed_version: string | null
 }
 
 /** What of a shard is read where there may be many: all but the data that a message carried. */
 export const SHARD_COLUMNS = `pipeline, id, uri, version, version_id, sequencer, state, token, records, byte, line,
   shape, eof, published, quarantined, size, is_staged, code, reason, attempts, takeovers, announced_at, listed_at,
-  listing, created_at, updated_at, settled_at, disposed`
+  listing, created_at, updated_at, settled_at, disposed, disposed_to, disposed_version`
 
 export type PipelineRow = {
   name: string

@@ -64,5 +64,14 @@ export function ingestSchema(dialect: Tx['dialect']): string[][] {
     ['queue_waiting', 'queue_in_flight', 'queue_oldest_at', 'queue_noted_at'].map(
       (column) => `ALTER TABLE ingest_pipelines ADD COLUMN ${column} ${w.int}`,
     ),
+    ['disposed_to', 'disposed_version'].map(
+      (column) => `ALTER TABLE ingest_shards ADD COLUMN ${column} ${w.text}`,
+    ),
+    [`CREATE INDEX ingest_shards_disposed ON ingest_shards(pipeline, disposed) WHERE disposed IS NOT NULL`],
+    // All that the books are counted from: a tenth of the bytes of the rows.
+    [
+      `DROP INDEX ingest_shards_listing`,
+      `CREATE INDEX ingest_shards_books ON ingest_shards(pipeline, state, code, listing, published, quarantined, size)`,
+    ],
   ]
 }

@@ -127,6 +127,7 @@ async function reopenShard(tx: Tx, { pipeline, nowMs, listing }: Placing, one: F
   await tx.run(
     `UPDATE ingest_shards SET state = 'open', token = NULL, records = 0, byte = NULL, line = NULL, shape = NULL, eof = 0,
        quarantined = 0, is_staged = 0, code = NULL, reason = NULL, settled_at = NULL, disposed = NULL,
+       disposed_to = NULL, disposed_version = NULL,
        sequencer = COALESCE(?, sequencer), version_id = ?, data = COALESCE(?, data), listing = COALESCE(?, listing),
        created_at = ?, updated_at = ? WHERE pipeline = ? AND id = ? AND state = 'skipped'`,
     [one.sequencer, one.versionId, one.data, listing ?? null, nowMs, nowMs, pipeline, one.id],
@@ -155,15 +156,19 @@ async function retryShard(tx: Tx, { pipeline, nowMs, listing }: Placing, one: Fo
  */
 export function shardsOfUris(
   tx: Tx,
-  { pipeline, uris, isLocked }: { pipeline: string; uris: readonly string[]; isLocked: boolean },
+  { pipeline, uris, isLocked, isLive = false }: OfUris,
 ): Promise<ShardRow[]> {
   // Where there is one writer, it needs no order, which would cost SQLite the index by address.
   const lock = isLocked && forUpdate(tx) ? `ORDER BY id ${forUpdate(tx)}` : ''
   return tx.all<ShardRow>(
-    `SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE pipeline = ? AND uri IN (${textsFrom(tx)}) ${lock}`,
+    `SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE pipeline = ? AND uri IN (${textsFrom(tx)})
+       ${isLive ? `AND state <> 'skipped'` : ''} ${lock}`,
     [pipeline, JSON.stringify(uris)],
   )
 }
+
+/** `isLive`: without those that are skipped. */
+type OfUris = { pipeline: string; uris: readonly string[]; isLocked: boolean; isLive?: boolean }
 
 // --- Whoever publishes ---------------------------------------------------------------------------------------------
 
@@ -244,6 +249,66 @@ export async function moveShard(tx: Tx, moving: Moving, shape: ReadShape): Promi
     ],
   )
   if (changed !== 1) throw lostShard(moving)
+}
+
+export type StoredAtOnce = { id: string; updatedAt: number; to: Position; shape: ReadShape }
+
+type StoringAtOnce = {
+  pipeline: string
+  token: string
+  nowMs: number
+  uris: readonly string[]
+  all: readonly StoredAtOnce[]
+}
+
+/**
+ * Shards that nobody has taken, from their beginning to their end. Of each is checked what taking and publishing check,
+ * and that it is the only version of its object: with one that is not, none is stored.
+ */
+export async function storeShards(tx: Tx, of: StoringAtOnce): Promise<void> {
+  const { pipeline, uris, all } = of
+  const versions = await shardsOfUris(tx, { pipeline, uris, isLocked: true, isLive: true })
+  if (versions.length !== all.length) throw lostShard({ uri: uris[0]! })
+  // SQLite would look through all rows for each of those that are given together; one by one costs it 10 µs each.
+  const parts = tx.dialect === 'sqlite' ? all.map((one) => [one]) : [all]
+  let changed = 0
+  for (const part of parts) changed += await storePart(tx, of, part)
+  if (changed !== all.length) throw lostShard({ uri: uris[0]! })
+}
+
+const STORED_NUMBERS = ['updated_at', 'records', 'byte', 'line', 'published', 'quarantined']
+
+function storePart(
+  tx: Tx,
+  { pipeline, token, nowMs }: StoringAtOnce,
+  part: readonly StoredAtOnce[],
+): Promise<number> {
+  const values = part.map(({ id, updatedAt, to, shape }) => {
+    const { records, byte, line, published, quarantined } = to
+    const shaped = JSON.stringify(shape)
+    return { id, updated_at: updatedAt, records, byte, line, published, quarantined, shape: shaped }
+  })
+  const isSqlite = tx.dialect === 'sqlite'
+  const given = isSqlite
+    ? `(SELECT ${['id', 'shape', ...STORED_NUMBERS].map((name) => `? AS ${name}`).join(', ')})`
+    : `jsonb_to_recordset(?::jsonb)`
+  const named = isSqlite
+    ? 'v'
+    : `v(id text, shape text, ${STORED_NUMBERS.map((name) => `${name} bigint`).join(', ')})`
+  const [first] = values
+  const params = isSqlite
+    ? [first!.id, first!.shape, ...STORED_NUMBERS.map((name) => first![name as 'records'])]
+    : [JSON.stringify(values)]
+  return tx.run(
+    `UPDATE ingest_shards AS s SET state = 'stored', token = ?, attempts = s.attempts + 1, records = v.records,
+       byte = v.byte, line = v.line, shape = v.shape, published = v.published, quarantined = v.quarantined, eof = 1,
+       is_staged = 0, code = NULL, reason = NULL, settled_at = ?,
+       updated_at = CASE WHEN v.updated_at >= ? THEN v.updated_at + 1 ELSE ? END
+     FROM ${given} AS ${named} WHERE s.pipeline = ? AND s.id = v.id AND s.updated_at = v.updated_at
+       AND s.token IS NULL AND s.records = 0 AND s.published = 0
+       AND s.state IN (${stateList(statesBefore('end'))})`,
+    [token, nowMs, nowMs, nowMs, ...params, pipeline],
+  )
 }
 
 export type Ending = { state: 'stored' } | { state: 'skipped' | 'bad'; code: string; reason: string }
@@ -327,12 +392,23 @@ export async function noteRemoved(
   await tx.run(`UPDATE ingest_shards SET published = ${left} WHERE pipeline = ? AND id = ?`, [pipeline, id])
 }
 
+/** Nothing more is done with these; `done` is what tagged ones were called before. */
+export const DISPOSED: ReadonlySet<string> = new Set(['done', 'tagged', 'moved', 'deleted'])
+
+/** `how`: one of these, `moving` or `deleting`, or why the object was left where it is. `to`: where its bytes are. */
+export type Disposed = { how: string; to?: string; version?: string }
+
+/** Where its bytes are is never forgotten, whatever comes after. */
 export async function noteDisposed(
   tx: Tx,
   { pipeline, id }: Pick<ShardRow, 'pipeline' | 'id'>,
-  how: string,
+  { how, to, version }: Disposed,
 ): Promise<void> {
-  await tx.run(`UPDATE ingest_shards SET disposed = ? WHERE pipeline = ? AND id = ?`, [how, pipeline, id])
+  await tx.run(
+    `UPDATE ingest_shards SET disposed = ?, disposed_to = COALESCE(?, disposed_to),
+       disposed_version = COALESCE(?, disposed_version) WHERE pipeline = ? AND id = ?`,
+    [how, to ?? null, version ?? null, pipeline, id],
+  )
 }
 
 /**
@@ -342,7 +418,7 @@ export async function noteDisposed(
  * - stored ones with records, which are known by these from now on. Not where versions replace each other: the records
  *   alone do not tell of which object they are, and the next version could not take their place.
  *
- * The pipeline counts them on.
+ * Nor do those go that tell where the bytes of an object are that was moved or deleted. The pipeline counts them on.
  */
 export async function pruneShards(
   tx: Tx,
@@ -388,6 +464,7 @@ function prunable(
 ): Promise<Prunable[]> {
   return tx.all<Prunable>(
     `SELECT s.id, s.code, s.published FROM ingest_shards s WHERE s.pipeline = ? AND ${condition} AND s.settled_at < ?
+       AND s.disposed_to IS NULL
        AND (s.listing IS NULL OR s.listing < COALESCE(
          (SELECT p.listed_generation FROM ingest_pipelines p WHERE p.name = s.pipeline), s.listing + 1))
      ORDER BY s.settled_at LIMIT ? ${forUpdate(tx)}`,

@@ -82,11 +82,22 @@ export class IngestTables {
   async states(pipeline: string, ids: readonly string[]): Promise<ReadonlyMap<string, ShardStanding>> {
     const rows = await this.ledger.driver.read((tx) =>
       tx.all<ShardStanding & { id: string }>(
-        `SELECT id, state, token, eof FROM ingest_shards WHERE pipeline = ? AND id IN (${textsFrom(tx)})`,
+        `SELECT id, state, token, eof, updated_at FROM ingest_shards WHERE pipeline = ? AND id IN (${textsFrom(tx)})`,
         [pipeline, JSON.stringify(ids)],
       ),
     )
     return new Map(rows.map(({ id, ...standing }) => [id, standing]))
+  }
+
+  /** Those of them that are open, and may be taken. */
+  open(pipeline: string, ids: readonly string[]): Promise<ShardRow[]> {
+    return this.ledger.driver.read((tx) =>
+      tx.all<ShardRow>(
+        `SELECT ${SHARD_COLUMNS} FROM ingest_shards
+         WHERE pipeline = ? AND id IN (${textsFrom(tx)}) AND state = 'open'`,
+        [pipeline, JSON.stringify(ids)],
+      ),
+    )
   }
 
   async openCount(pipeline: string): Promise<number> {
@@ -148,19 +159,21 @@ export class IngestTables {
     return row?.at ?? null
   }
 
+  /** In the order of the index that has all of it, so that nothing is sorted. */
   async counts(pipeline: string): Promise<ShardCount[]> {
-    const rows = await this.#all<Omit<ShardCount, 'isListed'> & { is_listed: number }>(
-      `SELECT s.state, s.code, CASE WHEN s.listing >= p.listed_generation THEN 1 ELSE 0 END AS is_listed,
-         count(*) AS n, sum(s.published) AS published, sum(s.quarantined) AS quarantined,
-         sum(COALESCE(s.size, 0)) AS bytes
-       FROM ingest_shards s LEFT JOIN ingest_pipelines p ON p.name = s.pipeline
-       WHERE s.pipeline = ? GROUP BY 1, 2, 3`,
-      [pipeline],
+    const rows = await this.#all<
+      Omit<ShardCount, 'isListed'> & { listing: number | null; listed: number | null }
+    >(
+      `SELECT s.state, s.code, s.listing, count(*) AS n, sum(s.published) AS published,
+         sum(s.quarantined) AS quarantined, sum(COALESCE(s.size, 0)) AS bytes,
+         (SELECT p.listed_generation FROM ingest_pipelines p WHERE p.name = ?) AS listed
+       FROM ingest_shards s WHERE s.pipeline = ? GROUP BY s.state, s.code, s.listing`,
+      [pipeline, pipeline],
     )
-    return rows.map(({ is_listed, ...row }) => ({
+    return rows.map(({ listing, listed, ...row }) => ({
       state: row.state,
       code: row.code,
-      isListed: Boolean(is_listed),
+      isListed: listing !== null && listed !== null && Number(listing) >= Number(listed),
       n: Number(row.n),
       published: Number(row.published),
       quarantined: Number(row.quarantined),
@@ -191,6 +204,16 @@ export class IngestTables {
       [pipeline],
     )
     return Number(row?.n ?? 0)
+  }
+
+  /** Objects with which something was done besides reading them, or could not be. */
+  async afterwards(pipeline: string): Promise<{ code: string; count: number }[]> {
+    const rows = await this.#all<{ code: string; n: number }>(
+      `SELECT disposed AS code, count(*) AS n FROM ingest_shards WHERE pipeline = ? AND disposed IS NOT NULL
+       GROUP BY disposed ORDER BY n DESC, code`,
+      [pipeline],
+    )
+    return rows.map(({ code, n }) => ({ code, count: Number(n) }))
   }
 
   quarantine(page: {
@@ -225,4 +248,4 @@ export class IngestTables {
   }
 }
 
-export type ShardStanding = { state: ShardState; token: string | null; eof: number }
+export type ShardStanding = { state: ShardState; token: string | null; eof: number; updated_at?: number }

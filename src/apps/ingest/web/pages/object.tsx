@@ -75,6 +75,7 @@ function Facts({ object }: { object: ShardView }) {
     ['Last moved', <Time key="moved" at={object.updatedAtMs} show="full" />],
     ['Settled', object.settledAtMs === null ? null : <Time at={object.settledAtMs} show="full" />],
     ['Afterwards', object.disposed],
+    ['Its bytes', object.disposedTo === null ? null : shownText(object.disposedTo)],
   ]
   return (
     <Card title="Object" actions={<StateBadge state={{ text: state.one, tone: state.tone }} dot />}>

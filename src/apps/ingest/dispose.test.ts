@@ -1,0 +1,298 @@
+/** What becomes of objects that are stored: whatever is lost on the way, no byte of them is. */
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { systemClock } from '../../base/clock.ts'
+import { TidemarkError } from '../../base/errors.ts'
+import { GcsStore } from '../../cloud/gcs/client.ts'
+import { FileStore } from '../../cloud/local-files/client.ts'
+import type { ObjectStore } from '../../cloud/object-store.ts'
+import { S3Store } from '../../cloud/s3/client.ts'
+import { newToken } from '../../cloud/token-source.ts'
+import { type Sim, startSim } from '../../sim/start.ts'
+import { IngestWorld, lines, NAME } from './ingest-world.suite.ts'
+import { hostOf, openBytes } from './object-bytes.ts'
+import { type PipelineInput, streamOf } from './pipeline.ts'
+import type { ShardRow } from './store/rows.ts'
+
+let sim: Sim
+let number = 0
+before(async () => {
+  sim = await startSim({ s3: {}, gcs: {} })
+})
+after(() => sim.close())
+
+type Site = {
+  store: ObjectStore
+  /** What is read, and where to it is moved. */
+  location: string
+  to: string
+  put(key: string, text: string): void
+  close(): void
+}
+
+const SITES: Readonly<Record<string, () => Site>> = {
+  s3: () => s3Site(false),
+  's3 with versions': () => s3Site(true),
+  gcs: gcsSite,
+  files: fileSite,
+}
+
+function s3Site(isVersioned: boolean): Site {
+  const [bucket, done] = [`in-${++number}`, `done-${number}`]
+  for (const name of [bucket, done]) sim.s3.store.createBucket(name, { isVersioned })
+  const { region, accessKeyId, secretAccessKey } = sim.s3.account
+  const credentials = { accessKeyId, secretAccessKey }
+  const at = { region, endpoint: sim.s3.baseUrl, credentials, forcePathStyle: true }
+  return {
+    store: new S3Store({ clock: systemClock, ...at }),
+    location: `s3://${bucket}/`,
+    to: `s3://${done}/2026/`,
+    put: (key, text) => void sim.s3.store.put(bucket, key, text),
+    close: () => {},
+  }
+}
+
+function gcsSite(): Site {
+  const bucket = `in-${++number}`
+  sim.gcs.store.createBucket(bucket)
+  const token = newToken(sim.gcs.accessToken)
+  return {
+    store: new GcsStore({ fetch, clock: systemClock, token, apiUrl: sim.gcs.baseUrl }),
+    location: `gs://${bucket}/`,
+    to: `gs://${bucket}/done/`,
+    put: (key, text) => void sim.gcs.store.put(bucket, key, text),
+    close: () => {},
+  }
+}
+
+function fileSite(): Site {
+  const root = mkdtempSync(join(tmpdir(), 'tidemark-dispose-'))
+  return {
+    store: new FileStore({ root }),
+    location: `file://${root}/`,
+    to: `file://${root}/done/`,
+    put: (key, text) => {
+      mkdirSync(dirname(join(root, key)), { recursive: true })
+      writeFileSync(join(root, key), text)
+    },
+    close: () => rmSync(root, { recursive: true, force: true }),
+  }
+}
+
+/** More than a move or a deletion makes. */
+const CALLS = 24
+
+type Call = { name: string; uri: string }
+
+/** Looks at every call, before and behind it. Throwing is a process that dies there: it is done again from the beginning. */
+function watched(
+  store: ObjectStore,
+  look: (call: Call, when: 'before' | 'behind') => Promise<void>,
+): ObjectStore {
+  return new Proxy(store, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return async (uri: string, ...rest: unknown[]) => {
+        await look({ name: String(name), uri }, 'before')
+        const answer: unknown = await value.call(target, uri, ...rest)
+        await look({ name: String(name), uri }, 'behind')
+        return answer
+      }
+    },
+  })
+}
+
+const died = (): TidemarkError => new TidemarkError('it died here', { kind: 'throttled', retryAfterMs: 1 })
+
+async function withWorld(
+  site: Site,
+  options: { after: PipelineInput['after']; store?: ObjectStore; location?: string },
+  use: (world: IngestWorld) => Promise<void>,
+): Promise<void> {
+  const config = {
+    location: options.location ?? site.location,
+    after: options.after,
+    queue: { kind: 'inbox' as const },
+  }
+  const world = await IngestWorld.open({ config, store: options.store ?? site.store })
+  try {
+    await use(world)
+  } finally {
+    await world.close()
+    site.close()
+  }
+}
+
+async function rowOf(world: IngestWorld, uri: string): Promise<ShardRow> {
+  const [row] = await world.process.kinds.tables.named(NAME, uri, 1)
+  assert.ok(row, uri)
+  return row
+}
+
+/** `store`: unwatched. */
+async function textOf(world: IngestWorld, row: ShardRow, store?: ObjectStore): Promise<string> {
+  const { kinds } = world.process
+  const pipelines = store
+    ? Object.assign(Object.create(kinds.pipelines), { store: async () => store })
+    : kinds.pipelines
+  const open = await openBytes({ ...kinds, pipelines }, row, new AbortController().signal)
+  const chunks: Uint8Array[] = []
+  for await (const chunk of (await open(0)).bytes) chunks.push(chunk)
+  return Buffer.concat(chunks).toString()
+}
+
+const heads = ({ store }: Site, uri: string) => store.head(uri, new AbortController().signal)
+
+for (const [name, open] of Object.entries(SITES)) {
+  describe(`an object of ${name} that is stored`, () => {
+    for (const how of ['move', 'delete'] as const) {
+      const after = ({ to }: Site): PipelineInput['after'] =>
+        how === 'move' ? { do: 'move', to } : { do: 'delete' }
+
+      test(`is gone after a ${how} that dies at any call, and its bytes are not`, async () => {
+        const site = open()
+        // The nth of them dies at its nth call, once.
+        const keys = Array.from({ length: CALLS }, (_, n) => `in/a b ${n}.ndjson`)
+        const textAt = (key: string): string => `${lines(3, key)}\nnot json\n`
+        for (const key of keys) site.put(key, textAt(key))
+        const calls = keys.map(() => 0)
+        const wrong: string[] = []
+        const holder: { world?: IngestWorld } = {}
+        const store = watched(site.store, async ({ name: call, uri }, when) => {
+          if (!holder.world || !['copy', 'remove', 'head', 'read'].includes(call)) return
+          const n = Number(/a b (\d+)\.ndjson$/.exec(uri)?.[1])
+          if (call === 'remove' && when === 'before') {
+            const row = await rowOf(holder.world, uri)
+            const isKept =
+              row.disposed_to !== null && (await textOf(holder.world, row, site.store)) === textAt(keys[n]!)
+            if (!isKept) wrong.push(`${uri} is removed while it is ${row.disposed}`)
+          }
+          if (calls[n]!++ === n) throw died()
+        })
+        await withWorld(site, { after: after(site), store }, async (world) => {
+          const { engine, kinds } = world.process
+          await engine.pause('kind', kinds.dispose.kind)
+          await engine.enqueue(kinds.list, { pipeline: NAME }, { stream: streamOf(NAME) })
+          while ((await world.status()).objects.stored < CALLS)
+            await new Promise((done) => setImmediate(done))
+          holder.world = world
+          await engine.resume('kind', kinds.dispose.kind)
+          await world.settle()
+          delete holder.world
+          assert.deepEqual(wrong, [])
+          assert.ok(Math.min(...calls.map((count, n) => n - count)) < 0, 'some call was not the last')
+          assert.ok(calls.at(-1)! < CALLS, `the last of them was not disturbed: ${calls}`)
+          for (const key of keys) {
+            const row = await rowOf(world, `${site.location}${key}`)
+            assert.equal(await heads(site, row.uri), undefined, row.uri)
+            assert.equal(row.disposed, how === 'move' ? 'moved' : 'deleted')
+            assert.equal(await textOf(world, row), textAt(key))
+          }
+          await world.list()
+          assert.equal((await world.status()).objects.total, CALLS, 'what was moved is not read again')
+          assert.equal((await world.seen()).length, 3 * CALLS)
+        })
+      })
+
+      test(`stays where a ${how} finds it to be another, or may not remove it`, async () => {
+        const site = open()
+        site.put('a.ndjson', lines(2))
+        site.put('b.ndjson', lines(2))
+        const [a, b] = [`${site.location}a.ndjson`, `${site.location}b.ndjson`]
+        const store = watched(site.store, async ({ name: call, uri }, when) => {
+          if (call !== 'remove' || when !== 'before') return
+          if (uri === b) throw new TidemarkError('it may not', { kind: 'permanent', code: 'object-denied' })
+          // Somebody is faster.
+          site.put('a.ndjson', lines(5, 'new'))
+        })
+        await withWorld(site, { after: after(site), store }, async (world) => {
+          await world.list()
+          assert.ok(await heads(site, b))
+          const left = await rowOf(world, b)
+          assert.equal(left.disposed, 'object-denied')
+          assert.notEqual(left.disposed_to, null)
+          assert.ok(await heads(site, a), 'what nobody has read yet is there')
+          assert.equal((await rowOf(world, a)).disposed, 'object-replaced')
+        })
+      })
+    }
+
+    test('is replayed from where it was moved to, or kept', async () => {
+      for (const how of ['move', 'delete'] as const) {
+        const site = open()
+        const long = JSON.stringify({ m: 'long '.repeat(300) })
+        site.put('a.ndjson', [lines(2), long, lines(1)].join('\n'))
+        const does: PipelineInput['after'] = how === 'move' ? { do: 'move', to: site.to } : { do: 'delete' }
+        await withWorld(site, { after: does }, async (world) => {
+          const { kinds, engine } = world.process
+          kinds.settings.limits = { recordBytesMax: 500, expansionMax: 1_000 }
+          await world.list()
+          const row = await rowOf(world, `${site.location}a.ndjson`)
+          assert.equal(await heads(site, row.uri), undefined)
+          assert.equal((await world.seen()).length, 3)
+          kinds.settings.limits = { recordBytesMax: 10_000, expansionMax: 1_000 }
+          await engine.enqueue(kinds.replay, { pipeline: NAME, shard: row.id }, { stream: streamOf(NAME) })
+          await world.settle()
+          assert.equal((await world.seen()).length, 4)
+        })
+      }
+    })
+  })
+}
+
+describe('an object that is moved', () => {
+  test('takes no place that something else has', async () => {
+    const site = s3Site(false)
+    site.put('a.ndjson', lines(2))
+    const target = site.to.slice('s3://'.length).split('/')
+    sim.s3.store.put(target[0]!, '2026/a.ndjson', 'of somebody else')
+    await withWorld(site, { after: { do: 'move', to: site.to } }, async (world) => {
+      await world.list()
+      const row = await rowOf(world, `${site.location}a.ndjson`)
+      assert.equal(row.disposed_to, `${site.to}a.ndjson.${row.id.slice(0, 12)}`)
+      assert.equal(await textOf(world, row), lines(2))
+    })
+  })
+
+  test('is not read again when somebody announces the copy', async () => {
+    const site = s3Site(false)
+    site.put('a.ndjson', lines(2))
+    await withWorld(site, { after: { do: 'move', to: site.to } }, async (world) => {
+      await world.list()
+      world.queue.send({ uri: `${site.to}a.ndjson` })
+      await world.run()
+      const { objects, messages } = await world.status()
+      assert.deepEqual([objects.total, messages.dropped, world.queue.acknowledged.length], [1, 1, 1])
+    })
+  })
+})
+
+describe('an object that is deleted', () => {
+  test('has a copy that tells what it is, and is not removed when that is damaged', async () => {
+    const site = s3Site(false)
+    site.put('a.ndjson', lines(2))
+    const holder: { path?: string } = {}
+    const store = watched(site.store, async () => {})
+    await withWorld(site, { after: { do: 'delete' }, store }, async (world) => {
+      const { kept, tables } = world.process.kinds
+      const holds = kept.holds.bind(kept)
+      kept.holds = async (as, sha256) => {
+        holder.path = kept.pathOf(as)
+        writeFileSync(holder.path, 'damaged by a disk')
+        return holds(as, sha256)
+      }
+      await world.list()
+      const row = await rowOf(world, `${site.location}a.ndjson`)
+      assert.ok(await heads(site, row.uri), 'it is still there')
+      assert.equal(row.disposed, 'not-kept')
+      assert.equal(hostOf(row.disposed_to), 'this-machine')
+      const told = JSON.parse(readFileSync(holder.path!.replace(/zst$/, 'json'), 'utf8'))
+      assert.deepEqual([told.uri, told.sizeBytes], [row.uri, lines(2).length])
+      assert.equal((await tables.shard(NAME, row.id))!.state, 'stored')
+    })
+  })
+})

@@ -1,0 +1,171 @@
+/** What the API says of the assistant. Pages import the types. */
+import { z } from 'zod'
+import { CATEGORIES, LABELS } from '../contract.ts'
+
+const ms = z.number().int()
+const count = z.number().int().min(0)
+const micros = z.number().int().min(0).describe('Millionths of the currency of the prices')
+
+export const categorySchema = z.enum(CATEGORIES)
+export const statusSchema = z.enum([
+  'pending',
+  'drafted',
+  'discarded',
+  'sent',
+  'skipped',
+  'archived',
+  'agent',
+])
+export const decidedBySchema = z.enum(['rule', 'model', 'local', 'user', 'default'])
+const person = z.object({ name: z.string(), address: z.string() })
+
+export const accountSchema = z.object({
+  account: z.string(),
+  isActive: z.boolean(),
+  inbox: count.describe('Messages that came into the inbox: classified + skipped + onTheirWay'),
+  classified: count,
+  skipped: count,
+  onTheirWay: count,
+  byCategory: z.array(z.object({ category: categorySchema, count })),
+  draftsWaiting: count,
+  lastMailAtMs: ms.nullable().describe('When the newest mail that was seen came'),
+  lastPushAtMs: ms.nullable(),
+  lastSyncAtMs: ms.nullable(),
+  watchUntilMs: ms.nullable().describe('Until when Gmail tells of news by itself'),
+  model: z.object({
+    state: z.enum(['ready', 'none', 'budget']),
+    text: z.string().describe('A sentence for people'),
+  }),
+  spentTodayMicros: micros,
+  capPerDayMicros: micros.nullable(),
+})
+export type AssistAccountView = z.output<typeof accountSchema>
+
+export const threadSchema = z.object({
+  account: z.string(),
+  thread: z.string(),
+  subject: z.string(),
+  from: person,
+  snippet: z.string(),
+  category: categorySchema.nullable(),
+  status: statusSchema,
+  confidence: z.number().nullable(),
+  reasoning: z.string(),
+  by: decidedBySchema.nullable(),
+  isAutomated: z.boolean(),
+  language: z.string(),
+  style: z.string(),
+  label: z.enum(LABELS).nullable(),
+  reworks: count,
+  hasDraft: z.boolean(),
+  lastMessageAtMs: ms,
+  updatedAtMs: ms,
+  url: z.string().describe('Opens it in Gmail'),
+})
+export type ThreadView = z.output<typeof threadSchema>
+
+export const eventSchema = z.object({
+  id: z.number().int(),
+  atMs: ms,
+  what: z.string().describe('A code: `classified`, `draft_created`, …'),
+  text: z.string().describe('A sentence for people'),
+  by: z.string(),
+  canUndo: z.boolean(),
+})
+export type EventView = z.output<typeof eventSchema>
+
+export const sourceSchema = z.object({
+  title: z.string(),
+  source: z.string(),
+  documentId: z.number().int(),
+  url: z.string(),
+})
+
+export const draftSchema = z.object({
+  text: z.string(),
+  isEdited: z.boolean().describe('The user has changed it: nothing overwrites it'),
+  removed: z
+    .array(z.object({ code: z.string(), text: z.string() }))
+    .describe('What the model wrote and code took out'),
+  sources: z.array(sourceSchema).describe('What it leans on'),
+})
+
+export const threadDetailSchema = threadSchema.extend({
+  events: z.array(eventSchema),
+  draft: draftSchema.nullable(),
+})
+export type ThreadDetailView = z.output<typeof threadDetailSchema>
+
+export const ruleSchema = z.object({
+  id: z.number().int(),
+  account: z.string(),
+  field: z.enum(['sender', 'domain', 'subject', 'list']),
+  pattern: z.string(),
+  category: categorySchema,
+  isOn: z.boolean(),
+  origin: z.enum(['user', 'correction']),
+  hits: count,
+  createdAtMs: ms,
+})
+export type RuleView = z.output<typeof ruleSchema>
+
+export const replayedSchema = z.object({
+  looked: count,
+  matched: count,
+  changes: z.array(
+    z.object({
+      thread: z.string(),
+      subject: z.string(),
+      was: categorySchema.nullable(),
+      becomes: categorySchema,
+    }),
+  ),
+})
+export type ReplayedView = z.output<typeof replayedSchema>
+
+export const callSchema = z.object({
+  day: z.string(),
+  purpose: z.string(),
+  model: z.string(),
+  calls: count,
+  failed: count,
+  inputTokens: count,
+  outputTokens: count,
+  costMicros: micros,
+})
+export type CallView = z.output<typeof callSchema>
+
+export const runSchema = z.object({
+  id: z.number().int(),
+  account: z.string(),
+  thread: z.string(),
+  profile: z.string(),
+  rule: z.string(),
+  status: z.enum(['running', 'completed', 'max_iterations', 'error']),
+  iterations: count,
+  startedAtMs: ms,
+  endedAtMs: ms.nullable(),
+  text: z.string().describe('What it said at the end, or what went wrong'),
+})
+export type RunView = z.output<typeof runSchema>
+
+export const stepSchema = z.object({
+  number: count,
+  atMs: ms,
+  tool: z.string().nullable(),
+  arguments: z.string(),
+  result: z.string(),
+  outcome: z.enum(['done', 'refused', 'failed', 'said']),
+})
+export type StepView = z.output<typeof stepSchema>
+
+export const briefingSchema = z.object({
+  account: z.string(),
+  fromMs: ms,
+  toMs: ms,
+  came: z.array(z.object({ category: categorySchema, count })),
+  waiting: z.array(threadSchema),
+  done: z.array(z.object({ what: z.string(), count })),
+  followUps: z.array(threadSchema),
+})
+export type BriefingView = z.output<typeof briefingSchema>

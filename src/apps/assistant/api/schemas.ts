@@ -169,3 +169,20 @@ export const briefingSchema = z.object({
   followUps: z.array(threadSchema),
 })
 export type BriefingView = z.output<typeof briefingSchema>
+
+export const runDetailSchema = runSchema.extend({ steps: z.array(stepSchema) })
+export type RunDetailView = z.output<typeof runDetailSchema>
+
+export const routedSchema = z.object({
+  route: z.enum(['pipeline', 'agent']),
+  profile: z.string().nullable(),
+  rule: z.string().nullable(),
+  why: z.array(z.string()).describe('Of each rule that was asked: whether it fits, and why'),
+})
+export type RoutedView = z.output<typeof routedSchema>
+
+export const settingsSchema = z.object({
+  account: z.string(),
+  toml: z.string().describe('Styles, contacts, blacklist and routing, as TOML'),
+})
+export type SettingsView = z.output<typeof settingsSchema>

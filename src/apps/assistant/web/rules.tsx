@@ -1,0 +1,144 @@
+/** The user's own rules, and those that corrections made: each can be tried over past mail before it counts. */
+import { useState } from 'preact/hooks'
+import { Badge } from '../../../../web/src/components/badge.tsx'
+import { Button } from '../../../../web/src/components/button.tsx'
+import { Card } from '../../../../web/src/components/card.tsx'
+import { Field, named, SelectField, Switch } from '../../../../web/src/components/form.tsx'
+import { EmptyNote, Loaded, Skeleton } from '../../../../web/src/components/notes.tsx'
+import { formatCount, formatPlural } from '../../../../web/src/format.ts'
+import { useAction } from '../../../../web/src/queries.ts'
+import type { ReplayedView, RuleView } from '../api/schemas.ts'
+import { CATEGORIES, type Category } from '../contract.ts'
+import { useFailing } from './failing.ts'
+import { assistApi, assistKeys, useRules } from './queries.ts'
+import { CATEGORY_TEXTS } from './words.ts'
+
+const FIELDS = {
+  sender: 'the sender is',
+  domain: 'the sender is of the domain',
+  subject: 'the subject has',
+  list: 'the list is',
+} as const
+
+const CHOICES = CATEGORIES.map((value) => ({ value, text: CATEGORY_TEXTS[value] }))
+
+export function Rules({ accounts }: { accounts: readonly string[] }) {
+  const rules = useRules()
+  return (
+    <>
+      <NewRule accounts={accounts} />
+      <Loaded query={rules} waiting={<Skeleton lines={4} />}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <EmptyNote title="There is no rule yet">
+              Move a mail to another category, and what you did becomes one.
+            </EmptyNote>
+          ) : (
+            <ul class="assist-events">
+              {items.map((rule) => (
+                <Rule key={rule.id} rule={rule} />
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </>
+  )
+}
+
+function NewRule({ accounts }: { accounts: readonly string[] }) {
+  const [account, setAccount] = useState(accounts[0] ?? '')
+  const [field, setField] = useState<keyof typeof FIELDS>('sender')
+  const [pattern, setPattern] = useState('')
+  const [category, setCategory] = useState<Category>('fyi')
+  const add = useAction({
+    run: () => assistApi.addRule({ account, field, pattern, category }),
+    invalidates: [assistKeys.rules],
+    done: () => setPattern(''),
+  })
+  return (
+    <Card title="A new rule">
+      <form
+        class="row assist-change"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void add.start()
+        }}
+      >
+        {accounts.length < 2 ? null : (
+          <SelectField label="Account" value={account} options={named(accounts)} onChange={setAccount} />
+        )}
+        <SelectField
+          label="Where"
+          value={field}
+          options={Object.entries(FIELDS).map(([value, text]) => ({ value: value as typeof field, text }))}
+          onChange={setField}
+        />
+        <Field label="What">
+          {(control) => (
+            <input {...control} value={pattern} onInput={(event) => setPattern(event.currentTarget.value)} />
+          )}
+        </Field>
+        <SelectField label="Goes to" value={category} options={CHOICES} onChange={setCategory} />
+        <Button type="submit" busy={add.busy} disabled={pattern.trim() === ''}>
+          Add, switched off
+        </Button>
+      </form>
+    </Card>
+  )
+}
+
+function Rule({ rule }: { rule: RuleView }) {
+  const [replayed, setReplayed] = useState<ReplayedView | undefined>()
+  const change = useAction<boolean>({
+    run: (isOn) => assistApi.changeRule(rule.id, { isOn }),
+    invalidates: [assistKeys.rules],
+  })
+  const remove = useAction({ run: () => assistApi.removeRule(rule.id), invalidates: [assistKeys.rules] })
+  const replay = useFailing(async () => setReplayed(await assistApi.replay(rule.id)))
+  return (
+    <li>
+      <div class="row">
+        <span class="assist-text">
+          Where {FIELDS[rule.field]} <b>{rule.pattern}</b>: {CATEGORY_TEXTS[rule.category]}
+        </span>
+        {rule.origin === 'correction' ? <Badge>from what you moved</Badge> : null}
+        <span class="muted small">decided {formatPlural(rule.hits, 'mail', 'mails')}</span>
+        <Switch
+          label={rule.isOn ? 'On' : 'Off'}
+          checked={rule.isOn}
+          disabled={change.busy}
+          onChange={(isOn) => void change.start(isOn)}
+        />
+        <Button small icon="play" busy={replay.busy} onClick={() => void replay.start()}>
+          Try over past mail
+        </Button>
+        <Button small kind="quiet" icon="close" busy={remove.busy} onClick={() => void remove.start()}>
+          Remove
+        </Button>
+      </div>
+      {replayed === undefined ? null : <Replayed replayed={replayed} />}
+    </li>
+  )
+}
+
+const SHOWN_MAX = 20
+
+function Replayed({ replayed: { looked, matched, changes } }: { replayed: ReplayedView }) {
+  return (
+    <div role="status" class="small">
+      <p>
+        Of {formatCount(looked)} past mails it would decide {formatCount(matched)}, and{' '}
+        {formatCount(changes.length)} of these otherwise than now. Nothing was changed.
+      </p>
+      <ul class="assist-sources">
+        {changes.slice(0, SHOWN_MAX).map((one) => (
+          <li key={one.thread} class="assist-text">
+            {one.subject || '(no subject)'}: {one.was === null ? 'not sorted' : CATEGORY_TEXTS[one.was]} →{' '}
+            {CATEGORY_TEXTS[one.becomes]}
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
+}

@@ -17,7 +17,6 @@ export const statusSchema = z.enum([
   'agent',
 ])
 export const decidedBySchema = z.enum(['rule', 'model', 'local', 'user', 'default'])
-const person = z.object({ name: z.string(), address: z.string() })
 
 export const accountSchema = z.object({
   account: z.string(),
@@ -45,8 +44,7 @@ export const threadSchema = z.object({
   account: z.string(),
   thread: z.string(),
   subject: z.string(),
-  from: person,
-  snippet: z.string(),
+  sender: z.string(),
   category: categorySchema.nullable(),
   status: statusSchema,
   confidence: z.number().nullable(),
@@ -57,7 +55,7 @@ export const threadSchema = z.object({
   style: z.string(),
   label: z.enum(LABELS).nullable(),
   reworks: count,
-  hasDraft: z.boolean(),
+  problem: z.string().nullable().describe('Why it waits; null where it does not'),
   lastMessageAtMs: ms,
   updatedAtMs: ms,
   url: z.string().describe('Opens it in Gmail'),
@@ -99,8 +97,8 @@ export type ThreadDetailView = z.output<typeof threadDetailSchema>
 export const ruleSchema = z.object({
   id: z.number().int(),
   account: z.string(),
-  field: z.enum(['sender', 'domain', 'subject', 'list']),
-  pattern: z.string(),
+  from: z.string().nullable().describe('The sender, as a glob such as `*@example.com`'),
+  subject: z.string().nullable().describe('A text that the subject contains'),
   category: categorySchema,
   isOn: z.boolean(),
   origin: z.enum(['user', 'correction']),

@@ -58,7 +58,7 @@ function Threads({ title, threads }: { title: string; threads: readonly ThreadVi
         {threads.map((one) => (
           <li key={one.thread} class="assist-text">
             <Link href={threadLink(one)}>{one.subject || '(no subject)'}</Link>{' '}
-            <span class="muted small">{one.from.name || one.from.address}</span>
+            <span class="muted small">{one.sender}</span>
           </li>
         ))}
       </ul>

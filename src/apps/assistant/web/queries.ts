@@ -121,9 +121,9 @@ export const assistApi = {
     post<DoneView>(`${threadPath(account, thread)}/approve`),
   undo: ({ account, thread }: Pick<ThreadView, 'account' | 'thread'>, event: number) =>
     post<DoneView>(`${threadPath(account, thread)}/events/${event}/undo`),
-  addRule: (rule: Pick<RuleView, 'account' | 'field' | 'pattern' | 'category'>) =>
+  addRule: (rule: Pick<RuleView, 'account' | 'from' | 'subject' | 'category'>) =>
     post<DoneView>('/api/assist/rules', rule),
-  changeRule: (id: number, to: Partial<Pick<RuleView, 'pattern' | 'category' | 'isOn'>>) =>
+  changeRule: (id: number, to: Pick<RuleView, 'isOn'>) =>
     request<DoneView>('PUT', `/api/assist/rules/${id}`, { body: to }),
   removeRule: (id: number) => request<DoneView>('DELETE', `/api/assist/rules/${id}`),
   replay: (id: number) => post<ReplayedView>(`/api/assist/rules/${id}/replay`),

@@ -13,13 +13,6 @@ import { useFailing } from './failing.ts'
 import { assistApi, assistKeys, useRules } from './queries.ts'
 import { CATEGORY_TEXTS } from './words.ts'
 
-const FIELDS = {
-  sender: 'the sender is',
-  domain: 'the sender is of the domain',
-  subject: 'the subject has',
-  list: 'the list is',
-} as const
-
 const CHOICES = CATEGORIES.map((value) => ({ value, text: CATEGORY_TEXTS[value] }))
 
 export function Rules({ accounts }: { accounts: readonly string[] }) {
@@ -48,13 +41,17 @@ export function Rules({ accounts }: { accounts: readonly string[] }) {
 
 function NewRule({ accounts }: { accounts: readonly string[] }) {
   const [account, setAccount] = useState(accounts[0] ?? '')
-  const [field, setField] = useState<keyof typeof FIELDS>('sender')
-  const [pattern, setPattern] = useState('')
+  const [from, setFrom] = useState('')
+  const [subject, setSubject] = useState('')
   const [category, setCategory] = useState<Category>('fyi')
   const add = useAction({
-    run: () => assistApi.addRule({ account, field, pattern, category }),
+    run: () =>
+      assistApi.addRule({ account, from: from.trim() || null, subject: subject.trim() || null, category }),
     invalidates: [assistKeys.rules],
-    done: () => setPattern(''),
+    done: () => {
+      setFrom('')
+      setSubject('')
+    },
   })
   return (
     <Card title="A new rule">
@@ -68,24 +65,31 @@ function NewRule({ accounts }: { accounts: readonly string[] }) {
         {accounts.length < 2 ? null : (
           <SelectField label="Account" value={account} options={named(accounts)} onChange={setAccount} />
         )}
-        <SelectField
-          label="Where"
-          value={field}
-          options={Object.entries(FIELDS).map(([value, text]) => ({ value: value as typeof field, text }))}
-          onChange={setField}
-        />
-        <Field label="What">
+        <Field label="The sender is" hint="such as *@example.com">
           {(control) => (
-            <input {...control} value={pattern} onInput={(event) => setPattern(event.currentTarget.value)} />
+            <input {...control} value={from} onInput={(event) => setFrom(event.currentTarget.value)} />
+          )}
+        </Field>
+        <Field label="The subject has">
+          {(control) => (
+            <input {...control} value={subject} onInput={(event) => setSubject(event.currentTarget.value)} />
           )}
         </Field>
         <SelectField label="Goes to" value={category} options={CHOICES} onChange={setCategory} />
-        <Button type="submit" busy={add.busy} disabled={pattern.trim() === ''}>
+        <Button type="submit" busy={add.busy} disabled={from.trim() === '' && subject.trim() === ''}>
           Add, switched off
         </Button>
       </form>
     </Card>
   )
+}
+
+function ruleText({ from, subject }: RuleView): string {
+  const parts = [
+    ...(from === null ? [] : [`from ${from}`]),
+    ...(subject === null ? [] : [`with "${subject}" in the subject`]),
+  ]
+  return `Mail ${parts.join(' and ')}`
 }
 
 function Rule({ rule }: { rule: RuleView }) {
@@ -100,7 +104,7 @@ function Rule({ rule }: { rule: RuleView }) {
     <li>
       <div class="row">
         <span class="assist-text">
-          Where {FIELDS[rule.field]} <b>{rule.pattern}</b>: {CATEGORY_TEXTS[rule.category]}
+          {ruleText(rule)}: <b>{CATEGORY_TEXTS[rule.category]}</b>
         </span>
         {rule.origin === 'correction' ? <Badge>from what you moved</Badge> : null}
         <span class="muted small">decided {formatPlural(rule.hits, 'mail', 'mails')}</span>

@@ -215,8 +215,8 @@ const COLUMNS: readonly Column<ThreadView>[] = [
         <Link href={threadLink(row)} class="truncate" title={row.subject}>
           {row.subject || '(no subject)'}
         </Link>
-        <span class="muted truncate" title={row.from.address}>
-          {row.from.name || row.from.address}: {row.snippet}
+        <span class="muted truncate" title={row.problem ?? row.sender}>
+          {row.problem ?? row.sender}
         </span>
       </div>
     ),

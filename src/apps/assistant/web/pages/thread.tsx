@@ -41,11 +41,11 @@ export function ThreadPage() {
 }
 
 function From({ thread }: { thread: ThreadDetailView }) {
-  const { from, url } = thread
+  const { sender, url } = thread
   const address = safeAddress(url)
   return (
     <span class="assist-text">
-      {from.name === '' ? from.address : `${from.name} <${from.address}>`}
+      {sender}
       {address === undefined ? null : (
         <>
           {' · '}
@@ -70,6 +70,7 @@ function Sorted({ thread }: { thread: ThreadDetailView }) {
       actions={<StateBadge state={STATUS_TEXTS[thread.status]} dot />}
     >
       <div class="stack">
+        {thread.problem === null ? null : <AlertLine tone="warn">{thread.problem}</AlertLine>}
         <p class="assist-text">{thread.reasoning}</p>
         <p class="muted small">
           Decided {decidedText(thread)}

@@ -8,6 +8,7 @@
 import { cutText } from '../../search/extract/clean-text.ts'
 import { MARKER, type Mailbox, type VisibleMessage } from './contract.ts'
 import { isAddress } from './text/addresses.ts'
+import { htmlText } from './text/html.ts'
 
 export const DRAFT_KEY_HEADER = 'X-Tidemark-Draft'
 
@@ -35,7 +36,7 @@ export type ReplyInput = {
 export function replyMime({ answered, owner, text, key, nowMs, newId }: ReplyInput): Uint8Array {
   const headers = [
     `From: ${mailboxHeader(owner)}`,
-    `To: ${recipientsOf(answered, owner).map(mailboxHeader).join(', ')}`,
+    ...recipientHeader(recipientsOf(answered, owner)),
     `Subject: ${encodeWords(replySubject(answered.subject), 'Subject: '.length)}`,
     `Date: ${dateHeader(nowMs)}`,
     `Message-ID: <${token(newId())}@${domainOf(owner.address)}>`,
@@ -67,6 +68,12 @@ export function recipientsOf(answered: VisibleMessage, owner: Mailbox): Mailbox[
 export function replySubject(subject: string): string {
   const bare = oneLineOf(subject).replace(REPLY_PREFIX, '')
   return cutText(`Re: ${bare}`.trim(), SUBJECT_CHARS_MAX)
+}
+
+/** None where nobody can be answered: the user sees an empty field. */
+function recipientHeader(recipients: readonly Mailbox[]): string[] {
+  const list = recipients.map(mailboxHeader).filter((one) => one !== '')
+  return list.length > 0 ? [`To: ${list.join(',\r\n ')}`] : []
 }
 
 function threadHeaders(answered: VisibleMessage): string[] {
@@ -161,16 +168,19 @@ function withoutMarkers(text: string): string {
 /** ✂ with or without its selector, as black or white scissors, alone on its line or with dashes around. */
 const MARKER_LINE = /^[\s>\-–—_=*.·]{0,80}[✂✁✃✄](?:[\ufe0e\ufe0f\u200d]*)[\s\-–—_=*.·]{0,80}$/u
 
+const IS_HTML = /^\s*<(?:!doctype|html|body|div|p|span|br|meta|font|table)\b/i
+
 function isMarkerLine(line: string): boolean {
   return line.length < 200 && MARKER_LINE.test(line)
 }
 
 /**
  * What stands above the first line that is a marker, and what below it; undefined where there is none. The editor may
- * have turned the text into HTML (`htmlText` of it is given here), dropped the emoji's selector or added lines.
+ * have turned the text into HTML, dropped the emoji's selector or added lines.
  */
 export function splitAtMarker(text: string): { above: string; below: string } | undefined {
-  const lines = text.replace(/\r\n?/g, '\n').split('\n')
+  const shown = IS_HTML.test(text) ? htmlText(text).text : text
+  const lines = shown.replace(/\r\n?/g, '\n').split('\n')
   const at = lines.findIndex(isMarkerLine)
   if (at >= 0) {
     return {
@@ -182,10 +192,10 @@ export function splitAtMarker(text: string): { above: string; below: string } | 
     }
   }
   // Run together with other words: the first one counts.
-  const inline = /[✂✁✃✄][\ufe0e\ufe0f]?/u.exec(text)
+  const inline = /[✂✁✃✄][\ufe0e\ufe0f]?/u.exec(shown)
   if (!inline) return undefined
   return {
-    above: text.slice(0, inline.index).trim(),
-    below: text.slice(inline.index + inline[0].length).trim(),
+    above: shown.slice(0, inline.index).trim(),
+    below: shown.slice(inline.index + inline[0].length).trim(),
   }
 }

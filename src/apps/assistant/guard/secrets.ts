@@ -9,10 +9,10 @@ export const SECRET_MARK = '[secret removed]'
 
 /** Bounded repetitions only: no text takes more than linear time. */
 const WORDS =
-  'password|passwort|kennwort|passcode|passphrase|mot de passe|contraseña|clave(?: de acceso)?|senha|wachtwoord|hasło|пароль|pass(?:wd)?|pwd|pin|puk|tan|otp|cvv|cvc|one[- ]time (?:code|password)|einmal(?:code|passwort|kennwort)|security code|sicherheitscode|(?:verification|confirmation|access|login|sign-?in|recovery|backup|auth(?:entication)?|2fa|mfa) codes?|bestätigungscode|verifizierungscode|zugangscode|anmeldecode|code (?:de|à usage) [\\p{L} ]{3,20}|código(?: de [\\p{L}]{3,20})?|codice(?: di [\\p{L}]{3,20})?|seed phrase|recovery phrase|api[- ]?key|secret'
+  'password|passwort|kennwort|passcode|passphrase|mot de passe|contraseña|clave(?: de acceso)?|senha|wachtwoord|hasło|пароль|pass(?:wd)?|pwd|pin|puk|tan|otp|cvv|cvc|one[- ]time (?:code|password)|einmal(?:code|passwort|kennwort)|security code|sicherheitscode|(?:verification|confirmation|access|login|sign-?in|recovery|backup|auth(?:entication)?|2fa|mfa) codes?|bestätigungscode|verifizierungscode|zugangscode|anmeldecode|code (?:de|à usage) [\\p{L} ]{3,20}|código(?: de [\\p{L}]{3,20})?|codice(?: di [\\p{L}]{3,20})?|seed phrase|recovery phrase|api[- ]?key|secret|code(?=\\s{0,3}[:=]\\s{0,3}(?:[A-Z]-)?\\d)'
 /** `Your password is: x`, `PIN x`, `code = x`. */
 const NAMED = new RegExp(
-  `(?<![\\p{L}\\p{N}])((?:${WORDS})(?:["'»”)]{0,2})(?:\\s{0,4}(?:is|ist|lautet|est|es|è|é|for [\\p{L}]{2,20}|für [\\p{L}]{2,20}|:|=|-|–|—|→|\\n){1,2}){1,3}\\s{0,4}["'«„“(\`*]{0,3})([^\\s"'»”)\`*,;]{3,80})`,
+  `(?<![\\p{L}\\p{N}])((?:${WORDS})(?:["'»”)]{0,2})(?:\\s{0,4}(?:is|ist|lautet|est|es|è|é|for [\\p{L}]{2,20}|für [\\p{L}]{2,20}|:|=|-|–|—|→){1,2}){1,3}\\s{0,4}["'«„“(\`*]{0,3})(\\d{2,4}(?:[ -]\\d{2,4}){1,3}(?!\\d)|[^\\s"'»”)\`*,;]{3,80})`,
   'giu',
 )
 /** A code that stands before its word: `123456 is your verification code`. */
@@ -37,9 +37,11 @@ export function withoutSecrets(text: string): { text: string; secrets: string[] 
     return SECRET_MARK
   }
   let clean = text.replace(SHAPES, (shape) => take(shape))
-  clean = clean.replace(NAMED, (all, name: string, value: string) =>
-    HARMLESS.test(value.replace(/[.!?:]+$/, '')) || value.startsWith('[') ? all : name + take(value),
-  )
+  clean = clean.replace(NAMED, (all, name: string, said: string) => {
+    const value = said.replace(/[.!?:]+$/, '')
+    const isWord = HARMLESS.test(value) || said.startsWith('[') || value.length < 3
+    return isWord ? all : name + take(value) + said.slice(value.length)
+  })
   clean = clean.replace(CODE_FIRST, (code) => take(code))
   clean = clean.replace(CODE_NEAR, (all, before: string, code: string) =>
     isYear(code) ? all : before + take(code),

@@ -109,15 +109,19 @@ export type RuleView = z.output<typeof ruleSchema>
 
 export const replayedSchema = z.object({
   looked: count,
-  matched: count,
-  changes: z.array(
-    z.object({
-      thread: z.string(),
-      subject: z.string(),
-      was: categorySchema.nullable(),
-      becomes: categorySchema,
-    }),
-  ),
+  fits: count.describe('Threads that it fits'),
+  changes: count.describe('Of these, how many it would sort otherwise'),
+  shown: z
+    .array(
+      z.object({
+        thread: z.string(),
+        subject: z.string(),
+        was: categorySchema.nullable(),
+        becomes: categorySchema,
+      }),
+    )
+    .describe('Some of them'),
+  archive: count.nullable().describe('Mail of the archive that it fits, and that was never sorted'),
 })
 export type ReplayedView = z.output<typeof replayedSchema>
 
@@ -153,7 +157,7 @@ export const stepSchema = z.object({
   tool: z.string().nullable(),
   arguments: z.string(),
   result: z.string(),
-  outcome: z.enum(['done', 'refused', 'failed', 'said']),
+  outcome: z.enum(['said', 'begun', 'done', 'refused', 'failed']),
 })
 export type StepView = z.output<typeof stepSchema>
 

@@ -24,7 +24,7 @@ export function Rules({ accounts }: { accounts: readonly string[] }) {
         {({ items }) =>
           items.length === 0 ? (
             <EmptyNote title="There is no rule yet">
-              Move a mail to another category, and what you did becomes one.
+              Move a mail to another category: a rule is proposed, switched off until you switch it on.
             </EmptyNote>
           ) : (
             <ul class="assist-events">
@@ -126,17 +126,17 @@ function Rule({ rule }: { rule: RuleView }) {
   )
 }
 
-const SHOWN_MAX = 20
-
-function Replayed({ replayed: { looked, matched, changes } }: { replayed: ReplayedView }) {
+function Replayed({ replayed: { looked, fits, changes, shown, archive } }: { replayed: ReplayedView }) {
   return (
     <div role="status" class="small">
       <p>
-        Of {formatCount(looked)} past mails it would decide {formatCount(matched)}, and{' '}
-        {formatCount(changes.length)} of these otherwise than now. Nothing was changed.
+        Of {formatCount(looked)} sorted threads it fits {formatCount(fits)}, and would sort{' '}
+        {formatCount(changes)} of them otherwise.
+        {archive === null ? '' : ` In the archive it fits ${formatPlural(archive, 'mail')} more.`} Nothing was
+        changed.
       </p>
       <ul class="assist-sources">
-        {changes.slice(0, SHOWN_MAX).map((one) => (
+        {shown.map((one) => (
           <li key={one.thread} class="assist-text">
             {one.subject || '(no subject)'}: {one.was === null ? 'not sorted' : CATEGORY_TEXTS[one.was]} →{' '}
             {CATEGORY_TEXTS[one.becomes]}

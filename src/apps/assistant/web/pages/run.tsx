@@ -54,6 +54,7 @@ export function RunPage() {
 }
 
 const OUTCOMES = {
+  begun: { text: 'Begun', tone: 'accent' },
   done: { text: 'Done', tone: 'accent' },
   refused: { text: 'Refused', tone: 'danger' },
   failed: { text: 'Failed', tone: 'warn' },

@@ -94,7 +94,8 @@ function Sorted({ thread }: { thread: ThreadDetailView }) {
           </Button>
         </div>
         <p class="muted small">
-          What you move is remembered: it becomes a rule that you can change or switch off.
+          What you move is remembered as an example, and proposed as a rule, which is off until you switch it
+          on.
         </p>
       </div>
     </Card>

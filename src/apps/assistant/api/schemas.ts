@@ -31,10 +31,11 @@ export const accountSchema = z.object({
   lastPushAtMs: ms.nullable(),
   lastSyncAtMs: ms.nullable(),
   watchUntilMs: ms.nullable().describe('Until when Gmail tells of news by itself'),
-  model: z.object({
-    state: z.enum(['ready', 'none', 'budget']),
-    text: z.string().describe('A sentence for people'),
-  }),
+  problem: z
+    .object({ code: z.string(), text: z.string() })
+    .nullable()
+    .describe('What keeps models from being asked, or Gmail from telling of news'),
+  model: z.string().nullable().describe('What drafts are written with; null where no model is configured'),
   spentTodayMicros: micros,
   capPerDayMicros: micros.nullable(),
 })
@@ -161,14 +162,25 @@ export const stepSchema = z.object({
 })
 export type StepView = z.output<typeof stepSchema>
 
+const briefedThread = threadSchema.pick({
+  account: true,
+  thread: true,
+  subject: true,
+  sender: true,
+  category: true,
+  status: true,
+  reasoning: true,
+})
+
 export const briefingSchema = z.object({
   account: z.string(),
-  fromMs: ms,
-  toMs: ms,
-  came: z.array(z.object({ category: categorySchema, count })),
-  waiting: z.array(threadSchema),
-  done: z.array(z.object({ what: z.string(), count })),
-  followUps: z.array(threadSchema),
+  sinceMs: ms,
+  untilMs: ms,
+  text: z.string().describe('All of it, for people'),
+  drafts: z.array(briefedThread),
+  actions: z.array(briefedThread),
+  payments: z.array(briefedThread),
+  waiting: z.array(briefedThread),
 })
 export type BriefingView = z.output<typeof briefingSchema>
 

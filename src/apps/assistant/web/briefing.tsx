@@ -3,10 +3,8 @@ import { Link } from 'wouter-preact'
 import { Card } from '../../../../web/src/components/card.tsx'
 import { Loaded, Skeleton } from '../../../../web/src/components/notes.tsx'
 import { Time } from '../../../../web/src/components/values.tsx'
-import { formatCount } from '../../../../web/src/format.ts'
-import type { BriefingView, ThreadView } from '../api/schemas.ts'
+import type { BriefingView } from '../api/schemas.ts'
 import { threadLink, useBriefing } from './queries.ts'
-import { CATEGORY_TEXTS } from './words.ts'
 
 export function Briefing() {
   const briefing = useBriefing()
@@ -24,32 +22,25 @@ export function Briefing() {
 }
 
 function OfAccount({ briefing }: { briefing: BriefingView }) {
-  const { account, came, waiting, done, followUps } = briefing
-  const total = came.reduce((sum, { count }) => sum + count, 0)
+  const [first, second] = briefing.text.split('\n')
   return (
-    <Card title={account}>
+    <Card title={briefing.account}>
       <div class="stack">
-        <p>
-          {total === 0
-            ? 'No mail came.'
-            : `${formatCount(total)} came: ${came.map(({ category, count }) => `${formatCount(count)} ${CATEGORY_TEXTS[category].toLowerCase()}`).join(', ')}.`}
-        </p>
-        <p>
-          {done.length === 0
-            ? 'Nothing was done.'
-            : `Done: ${done.map(({ what, count }) => `${formatCount(count)} ${what}`).join(', ')}.`}
-        </p>
-        <Threads title="Waits for you" threads={waiting} />
-        <Threads title="No answer came" threads={followUps} />
+        <p>{first}</p>
+        <p class="muted">{second}</p>
+        <Threads title="Drafts for you to look at" threads={briefing.drafts} />
+        <Threads title="Asks for something" threads={briefing.actions} />
+        <Threads title="To pay" threads={briefing.payments} />
+        <Threads title="Waiting" threads={briefing.waiting} />
         <p class="muted small">
-          Since <Time at={briefing.fromMs} show="full" />
+          Since <Time at={briefing.sinceMs} show="full" />
         </p>
       </div>
     </Card>
   )
 }
 
-function Threads({ title, threads }: { title: string; threads: readonly ThreadView[] }) {
+function Threads({ title, threads }: { title: string; threads: BriefingView['drafts'] }) {
   if (threads.length === 0) return null
   return (
     <div>

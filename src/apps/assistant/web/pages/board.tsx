@@ -82,7 +82,7 @@ function Views({ view, accounts }: { view: View; accounts: readonly string[] }) 
 }
 
 function AccountCard({ status }: { status: AssistAccountView }) {
-  const { account, isActive, model } = status
+  const { account, isActive, model, problem } = status
   const change = useAction({
     run: () => assistApi.setActive(account, !isActive),
     invalidates: [assistKeys.accounts],
@@ -105,7 +105,12 @@ function AccountCard({ status }: { status: AssistAccountView }) {
           Inbox <b>{formatCount(status.inbox)}</b> = {formatCount(status.classified)} classified +{' '}
           {formatCount(status.skipped)} skipped + {formatCount(status.onTheirWay)} on their way
         </p>
-        {model.state === 'ready' ? null : <AlertLine tone="warn">{model.text}</AlertLine>}
+        {problem === null ? null : <AlertLine tone="warn">{problem.text}</AlertLine>}
+        {model === null ? (
+          <AlertLine tone="neutral">
+            No model is configured: mail is sorted by rules and without one, and drafts wait.
+          </AlertLine>
+        ) : null}
         <dl class="stats assist-figures">
           {CATEGORIES.map((category) => (
             <Stat
@@ -132,7 +137,8 @@ function AccountCard({ status }: { status: AssistAccountView }) {
               Gmail last told of news <Time at={status.lastPushAtMs} />
             </>
           )}{' '}
-          · spent today {costText(status.spentTodayMicros)}
+          · {model === null ? 'no model' : `drafts by ${model}`} · spent today{' '}
+          {costText(status.spentTodayMicros)}
           {status.capPerDayMicros === null ? '' : ` of ${costText(status.capPerDayMicros)}`}
         </p>
       </div>

@@ -57,7 +57,12 @@ export function openModelClient({ settings, fetch, clock }: ModelClientOptions):
   const open = () => {
     opened ??= Promise.all([
       import('ai'),
-      loadProvider(provider, { baseUrl, apiKey: settings.api_key ?? '', json: settings.json, fetch: carried }),
+      loadProvider(provider, {
+        baseUrl,
+        apiKey: settings.api_key ?? '',
+        json: settings.json,
+        fetch: carried,
+      }),
     ]).then(([sdk, model]) => ({ sdk: quiet(sdk), model }))
     return opened
   }
@@ -125,7 +130,8 @@ async function generate(
       telemetry: { isEnabled: false },
       ...(temperature !== undefined && { temperature }),
       ...(Object.keys(tools).length > 0 && { tools: sdkTools(sdk, tools) }),
-      ...(schema && json !== 'none' && { output: sdk.Output.object({ schema: sdk.jsonSchema(schema as object) }) }),
+      ...(schema &&
+        json !== 'none' && { output: sdk.Output.object({ schema: sdk.jsonSchema(schema as object) }) }),
     })
     return {
       text: result.text,
@@ -212,11 +218,21 @@ function sdkTools(sdk: Sdk, tools: ModelTools): NonNullable<Parameters<Sdk['gene
 }
 
 /** The SDK's fetch: to one host, without redirects, whole and bounded, with errors of our own. */
-function carrier({ fetch, clock, host }: { fetch: Fetch; clock: Clock; host: string }): typeof globalThis.fetch {
+function carrier({
+  fetch,
+  clock,
+  host,
+}: {
+  fetch: Fetch
+  clock: Clock
+  host: string
+}): typeof globalThis.fetch {
   return async (input, init = {}) => {
     const url = new URL(input instanceof Request ? input.url : input)
     if (url.host !== host) {
-      throw new TidemarkError('A language model was to be asked at a host that is not configured.', { kind: 'bug' })
+      throw new TidemarkError('A language model was to be asked at a host that is not configured.', {
+        kind: 'bug',
+      })
     }
     const signal = init.signal ?? undefined
     try {

@@ -9,27 +9,18 @@ import { TidemarkError, type TidemarkErrorOptions } from '../../base/errors.ts'
 import { type ErrorAnswer, headerWait, longestWait, plainText } from '../answer-errors.ts'
 
 /**
- * - model-down: it cannot be reached, is silent, fails, or answers with something that is no answer
- * - model-throttled: it asks to be asked less
- * - model-refused: it does not take the key, or does not know the model; somebody must change the settings
- * - model-too-long: the prompt is longer than the model can read
- * - model-rejected: it does not take this request, for another reason
+ * - model-down: it cannot be reached, is silent, fails, answers with something that is no answer, or (kind `throttled`)
+ *   asks to be asked less
+ * - model-refused: it does not take the key, or the model, or the request; somebody must change the settings
+ * - model-unusable: this prompt is longer than the model can read
  */
-export type ModelErrorCode =
-  | 'model-down'
-  | 'model-throttled'
-  | 'model-refused'
-  | 'model-too-long'
-  | 'model-rejected'
+export type ModelErrorCode = 'model-down' | 'model-refused' | 'model-unusable'
 
 export class ModelError extends TidemarkError {
   /** The service may have worked, and may charge for it. */
   readonly mayCost: boolean
 
-  constructor(
-    message: string,
-    options: TidemarkErrorOptions & { code: ModelErrorCode; mayCost: boolean },
-  ) {
+  constructor(message: string, options: TidemarkErrorOptions & { code: ModelErrorCode; mayCost: boolean }) {
     super(message, options)
     this.name = 'ModelError'
     this.mayCost = options.mayCost
@@ -48,7 +39,9 @@ const said = z.object({
       status: z.string().nullish(),
       code: z.union([z.string(), z.number()]).nullish(),
       message: z.string().nullish(),
-      details: z.array(z.looseObject({ reason: z.string().optional(), retryDelay: z.string().optional() })).nullish(),
+      details: z
+        .array(z.looseObject({ reason: z.string().optional(), retryDelay: z.string().optional() }))
+        .nullish(),
     }),
   ]),
 })
@@ -71,32 +64,39 @@ export function classify(answer: ErrorAnswer): ModelError {
 
   if (codes.some((code) => /insufficient_quota|billing|credit/i.test(code)) || status === 402) {
     const hint = 'The account at the provider has no credit left.'
-    return make('throttled', 'model-throttled', { hint, retryAfterMs: retryAfterMs ?? NO_CREDIT_MS })
+    return make('throttled', 'model-down', { hint, retryAfterMs: retryAfterMs ?? NO_CREDIT_MS })
   }
-  if (status === 429) return make('throttled', 'model-throttled', wait)
+  if (status === 429) return make('throttled', 'model-down', wait)
   if (status >= 500 || status === 408 || status === 409) return make('transient', 'model-down', wait)
-  if (status === 401 || status === 403 || codes.some((code) => /api_key|authentication|permission/i.test(code))) {
+  if (
+    status === 401 ||
+    status === 403 ||
+    codes.some((code) => /api_key|authentication|permission/i.test(code))
+  ) {
     return make('permanent', 'model-refused', { hint: 'Check models.api_key.' })
   }
   if (codes.includes('context_length_exceeded') || status === 413 || isTooLong(message)) {
-    return make('permanent', 'model-too-long', { hint: 'Name a model that reads longer texts.' })
+    return make('permanent', 'model-unusable', { hint: 'Name a model that reads longer texts.' })
   }
   if (status === 404 || codes.includes('model_not_found')) {
     const hint = 'Check models.base_url and the names of the models; Ollama must have pulled them.'
     return make('permanent', 'model-refused', { hint })
   }
   if (status >= 300 && status < 400) {
-    const hint = 'Redirects are not followed, since they would take the key elsewhere: set the address that it leads to.'
+    const hint =
+      'Redirects are not followed, since they would take the key elsewhere: set the address that it leads to.'
     return make('permanent', 'model-refused', { hint })
   }
-  return make('permanent', 'model-rejected', {
+  return make('permanent', 'model-refused', {
     hint: 'If it does not know schemas, set models.json to "object" or "none".',
   })
 }
 
 /** Two of the three say it in words only. */
 function isTooLong(message: string): boolean {
-  return /prompt is too long|exceeds the maximum number of tokens|context (?:length|window|size)/i.test(message)
+  return /prompt is too long|exceeds the maximum number of tokens|context (?:length|window|size)/i.test(
+    message,
+  )
 }
 
 function readError(body: string): Said {
@@ -108,7 +108,9 @@ function readError(body: string): Said {
     const codes = [code, type, status, ...reasons].filter(
       (one): one is string => typeof one === 'string' && CODE.test(one),
     )
-    const delay = (details ?? []).map(({ retryDelay }) => /^(\d{1,9}(?:\.\d+)?)s$/.exec(retryDelay ?? '')?.[1])
+    const delay = (details ?? []).map(
+      ({ retryDelay }) => /^(\d{1,9}(?:\.\d+)?)s$/.exec(retryDelay ?? '')?.[1],
+    )
     const waitMs = Math.max(0, ...delay.map((seconds) => Number(seconds ?? 0) * 1_000))
     return { codes: [...new Set(codes)].map(plainText), message: message ?? '', waitMs }
   } catch {
@@ -128,7 +130,8 @@ export function unreachable(thrown: unknown): ModelError {
 }
 
 /** There was no connection to send anything over. */
-const NEVER_SENT = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EAI_NODATA|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS.*|CERT.*|.*CERT.*)$/
+const NEVER_SENT =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EAI_NODATA|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS.*|CERT.*|.*CERT.*)$/
 
 export function silent(timeoutMs: number): ModelError {
   return new ModelError(`The language model did not answer within ${timeoutMs / 1_000} s`, {

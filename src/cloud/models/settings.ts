@@ -31,7 +31,11 @@ const modelUrl = z
   )
 
 export const modelsSection = defineSection('models', {
-  provider: choice(PROVIDERS, 'off', 'who runs the language models; Ollama and llama.cpp are "openai-compatible"'),
+  provider: choice(
+    PROVIDERS,
+    'off',
+    'who runs the language models; Ollama and llama.cpp are "openai-compatible"',
+  ),
   base_url: modelUrl.optional().register(about, {
     allowed: 'an https:// address; http:// only of this machine',
     purpose: "where they are, such as http://127.0.0.1:11434/v1; the provider's own address otherwise",
@@ -57,7 +61,10 @@ export const modelsSection = defineSection('models', {
       allowed: `a list of up to ${PRICES_MAX} entries such as { model = "small", input = 0.15, output = 0.6 }`,
       purpose: 'the prices of single models',
     }),
-  day_cost: money(1, 'what an account may cost on a day, in the same currency; 0: only the tokens are limited'),
+  day_cost: money(
+    1,
+    'what an account may cost on a day, in the same currency; 0: only the tokens are limited',
+  ),
   day_tokens: whole(
     { min: 0, max: 1_000_000_000 },
     2_000_000,

@@ -9,8 +9,8 @@ const block = z.looseObject({
   text: z.string().optional(),
   id: z.string().optional(),
   name: z.string().optional(),
-  input: z.unknown(),
-  content: z.unknown(),
+  input: z.unknown().optional(),
+  content: z.unknown().optional(),
 })
 const content = z.union([z.string(), z.array(block)])
 const schemaInput = z.record(z.string(), z.unknown())

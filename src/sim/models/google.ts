@@ -6,8 +6,10 @@ import { headerText, type ProtocolAdapter } from './protocol.ts'
 
 const part = z.looseObject({
   text: z.string().optional(),
-  functionCall: z.looseObject({ id: z.string().optional(), name: z.string(), args: z.unknown() }).optional(),
-  functionResponse: z.looseObject({ name: z.string(), response: z.unknown() }).optional(),
+  functionCall: z
+    .looseObject({ id: z.string().optional(), name: z.string(), args: z.unknown().optional() })
+    .optional(),
+  functionResponse: z.looseObject({ name: z.string(), response: z.unknown().optional() }).optional(),
 })
 const turn = z.looseObject({ role: z.enum(['user', 'model']).optional(), parts: z.array(part) })
 const schemaInput = z.record(z.string(), z.unknown())

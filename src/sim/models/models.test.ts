@@ -60,7 +60,11 @@ describe('the simulated model', () => {
     await control('PUT', '', { isNonsense: true })
     assert.equal((await ask('x', json)).said().content, NONSENSE)
     await control('PUT', '', { isNonsense: false, isCutOff: true })
-    assert.throws(async () => JSON.parse((await ask('x', json)).said().content ?? '') as unknown, SyntaxError)
+    const { content } = (await ask('x', json)).said()
+    assert.throws(() => JSON.parse(content ?? '') as unknown, SyntaxError)
+    await control('PUT', '', { isCutOff: false, isMalformed: true })
+    const { text } = await ask('x', json)
+    assert.throws(() => JSON.parse(text) as unknown, SyntaxError)
   })
 
   test('refuses a prompt that is longer than its context', async () => {

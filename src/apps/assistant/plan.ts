@@ -174,8 +174,10 @@ export function draftKeyOf(of: {
   thread: string
   answered: string
   reworks: number
+  /** What the user wants of it, if anything. */
+  wish: unknown
 }): string {
-  const text = JSON.stringify([of.account, of.thread, of.answered, of.reworks])
+  const text = JSON.stringify([of.account, of.thread, of.answered, of.reworks, of.wish])
   return createHash('sha256').update(text).digest('hex').slice(0, 32)
 }
 

@@ -296,6 +296,15 @@ export class AssistTables {
   }
 }
 
+/** Whether some rule, on or off, is about just this sender. */
+export async function ruleFor(tx: Tx, account: string, match: Rule['match']): Promise<boolean> {
+  const row = await tx.get(`SELECT id FROM assist_rules WHERE account = ? AND matches = ?`, [
+    account,
+    JSON.stringify(match),
+  ])
+  return row !== undefined
+}
+
 type RawAccount = Record<'active' | 'sync_wanted' | 'full_wanted' | 'onboarded_at', number> &
   Record<'account' | 'settings' | 'labels', string> &
   Record<'cursor' | 'pushed_history' | 'watch_problem' | 'problem' | 'problem_code', string | null> &

@@ -77,6 +77,6 @@ function placeOf({ engine, assist }: AssistRuntime): ActionPlace {
   return { engine, kinds: assist.kinds }
 }
 
-function work(context: CliContext, opened: AssistRuntime, account: string): Promise<void> {
-  return runWork(context, openedSources(assistApp, opened), [assistSource(account)])
+async function work(context: CliContext, opened: AssistRuntime, account: string): Promise<void> {
+  await runWork(context, openedSources(assistApp, opened), [assistSource(account)])
 }

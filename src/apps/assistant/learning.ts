@@ -53,7 +53,7 @@ export async function learnFrom(
 ): Promise<void> {
   const { message, category, nowMs } = about
   const { account, thread } = about.record
-  const text = `${message.subject}\n${message.newText}`.slice(0, EXAMPLE_CHARS_MAX)
+  const text = `${message.from.name}\n${message.subject}\n${message.newText}`.slice(0, EXAMPLE_CHARS_MAX)
   await putExample(tx, { account, thread, text, category }, nowMs)
   const from = message.from.address.toLowerCase()
   if (from === '' || (await ruleFor(tx, account, { from }))) return

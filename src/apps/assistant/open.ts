@@ -6,7 +6,10 @@ import { APP } from './account.ts'
 import { requestSync } from './actions.ts'
 import { AgentStore } from './agent/store.ts'
 import type { PushPart } from './api/webhook.ts'
-import { type AskModels, type AssistKinds, assistKinds, jobsOf, type LocalClassifier } from './jobs.ts'
+import { type AssistKinds, assistKinds, jobsOf } from './jobs.ts'
+import { openLocalClassifier } from './local/classifier.ts'
+import { openModels } from './models/ask.ts'
+import { ModelCalls } from './models/store.ts'
 import { assistBudgets, openAssistAccounts } from './open-accounts.ts'
 import { assistRuntime, type OpenAssist } from './runtime.ts'
 import { type AssistOverrides, assistSettingsOf } from './settings.ts'
@@ -24,6 +27,15 @@ export async function openAssist(place: AppPlace): Promise<OpenAssist> {
   const settings = assistSettingsOf(config, overrides)
   const tables = await AssistTables.open(ledger)
   const store = await AgentStore.open(ledger)
+  const calls = await ModelCalls.open(ledger)
+  const models = openModels({ place, store: calls })
+  const local = openLocalClassifier({
+    embed: async (texts, signal) => {
+      const { embedder } = await place.search.open()
+      if (embedder) return embedder.embed(texts, { purpose: 'document', signal })
+      throw new TidemarkError('Search has no embedding model.', { kind: 'permanent', code: 'no-embedder' })
+    },
+  })
   const accounts = await openAssistAccounts({
     accounts: place.accounts,
     tables,
@@ -39,8 +51,8 @@ export async function openAssist(place: AppPlace): Promise<OpenAssist> {
     tables,
     clock,
     settings,
-    models: noModels(),
-    local: noLocal(),
+    models,
+    local,
     search: () => place.search.open(),
     agents: { run: () => Promise.reject(new TidemarkError('no agents yet', { kind: 'permanent' })) },
     newId: place.newId,
@@ -52,6 +64,8 @@ export async function openAssist(place: AppPlace): Promise<OpenAssist> {
     tables,
     accounts,
     kinds,
+    models,
+    calls,
     agents: { store },
     push: pushOf(place, kinds),
     sources: assistSources(place, { accounts, tables, kinds }),
@@ -83,25 +97,5 @@ function pushOf(place: AppPlace, kinds: AssistKinds): PushPart {
     async arrived({ account, historyId, atMs }) {
       await requestSync({ engine: place.engine()!, kinds }, account, { historyId, atMs })
     },
-  }
-}
-
-function noModels(): AskModels {
-  return {
-    ask: () =>
-      Promise.reject(new TidemarkError('No model is configured.', { kind: 'permanent', code: 'no-model' })),
-  }
-}
-
-function noLocal(): LocalClassifier {
-  return {
-    classify: async () => ({
-      category: 'needs_response',
-      confidence: 0.1,
-      reasoning: 'Nothing is known about mail like this.',
-      language: '',
-      style: '',
-      by: 'local',
-    }),
   }
 }

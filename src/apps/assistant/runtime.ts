@@ -4,6 +4,8 @@ import { APP, type AssistAccounts } from './account.ts'
 import type { AgentStore } from './agent/store.ts'
 import type { PushPart } from './api/webhook.ts'
 import type { AssistKinds } from './jobs.ts'
+import type { Models } from './models/ask.ts'
+import type { ModelCalls } from './models/store.ts'
 import type { AssistSettings } from './settings.ts'
 import type { AssistTables } from './store/tables.ts'
 
@@ -12,6 +14,9 @@ export type OpenAssist = OpenApp & {
   tables: AssistTables
   accounts: AssistAccounts
   kinds: AssistKinds
+  models: Models
+  /** The log of what models were asked, and what it cost. */
+  calls: ModelCalls
   agents: { store: AgentStore }
   push: PushPart
 }

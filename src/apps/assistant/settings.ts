@@ -1,5 +1,6 @@
 /** The settings of the assistant, and what they mean. What a user chooses for a mailbox is in account.ts. */
 import { gmailSection } from '../../cloud/gmail/settings.ts'
+import { modelsSection } from '../../cloud/models/settings.ts'
 import { defineSection, type SectionValues, text, url, whole } from '../../config/section.ts'
 import type { Config } from '../../config/settings.ts'
 
@@ -38,7 +39,7 @@ export const assistSection = defineSection('assist', {
   ),
 })
 
-export const sections = [gmailSection, assistSection]
+export const sections = [gmailSection, modelsSection, assistSection]
 
 declare module '../../config/settings.ts' {
   interface Config {

@@ -38,7 +38,7 @@ export async function accountViews(
 
 async function accountView({ assist }: AssistServices, status: AssistStatus): Promise<AssistAccountView> {
   const { account, active, inbox, classified, skipped, onTheirWay, draftsWaiting, counts } = status
-  const budget = await assist.budget(account)
+  const { models, cap, today } = await assist.models.status(account)
   return {
     account,
     isActive: active,
@@ -57,9 +57,9 @@ async function accountView({ assist }: AssistServices, status: AssistStatus): Pr
     watchUntilMs: status.watchUntilMs,
     problem:
       status.problem ?? (status.watchProblem === null ? null : { code: 'push', text: status.watchProblem }),
-    model: budget.model,
-    spentTodayMicros: budget.spentMicros,
-    capPerDayMicros: budget.capMicros,
+    model: models.draft ?? null,
+    spentTodayMicros: today.spent.costMicros,
+    capPerDayMicros: cap.costMicros,
   }
 }
 

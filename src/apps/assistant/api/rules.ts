@@ -169,7 +169,7 @@ export const getRuns = route('GET /api/assist/runs', {
       account: query.account,
       what: 'listed runs of agents',
     })
-    const runs = await services.assist.runs.runs({ accounts, limit: RUNS_SHOWN_MAX })
+    const runs = await services.assist.agents.store.runs({ accounts, limit: RUNS_SHOWN_MAX })
     return { items: runs.map(runView) }
   },
 })
@@ -181,7 +181,7 @@ export const getRun = route('GET /api/assist/runs/{id}', {
   params: idParamsOf('run'),
   answer: runDetailSchema,
   handle: async ({ params, user }, services) => {
-    const store = services.assist.runs
+    const { store } = services.assist.agents
     const run = await store.run(params.id)
     const accounts = await chosenMailboxes(services, user, { what: `looked at run ${params.id}` })
     if (!run || !accounts.includes(run.account)) {

@@ -8,7 +8,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { Client, type ClientOptions, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { z } from 'zod'
 import { oneLine } from '../../../app/plain-text.ts'
@@ -159,6 +159,11 @@ function toolOf(
   })
 }
 
+/** Of what is quoted to a model and never taken for more than text, any form will do. */
+const TAKES_ALL: NonNullable<ClientOptions['jsonSchemaValidator']> = {
+  getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
+}
+
 /** One server for one run. Once it has failed it is not asked again. */
 class Connection {
   readonly #name: string
@@ -171,8 +176,8 @@ class Connection {
     this.#name = name
     this.#clock = clock
     // It is offered nothing: no sampling, no questions to the user, no files. Nor are its patterns run over its answers.
-    const jsonSchemaValidator = { getValidator: <T>() => takesAll<T> }
-    this.#client = new Client({ name: 'tidemark', version: '1' }, { capabilities: {}, jsonSchemaValidator })
+    const options = { capabilities: {}, jsonSchemaValidator: TAKES_ALL }
+    this.#client = new Client({ name: 'tidemark', version: '1' }, options)
     this.#transport = 'command' in config ? stdioOf(config, env) : httpOf(config, { env, fetch })
   }
 
@@ -220,11 +225,6 @@ class Connection {
       signal.removeEventListener('abort', onAbort)
     }
   }
-}
-
-/** Of what is quoted to a model and never taken for more than text, any form will do. */
-function takesAll<T>(input: unknown): { valid: true; data: T; errorMessage: undefined } {
-  return { valid: true, data: input as T, errorMessage: undefined }
 }
 
 function stdioOf(

@@ -16,7 +16,7 @@ import { openMcp, readMcpServers } from './mcp.ts'
 import { prepare } from './preprocess.ts'
 import { type AgentProfile, agentProfiles } from './profiles.ts'
 import { type AgentAsk, type AgentResult, runAgent } from './run.ts'
-import { AgentStore, beginRun, endRun, type NewRun, type Run, type Step } from './store.ts'
+import { AgentStore, beginRun, endRun, type NewRun, type Run } from './store.ts'
 import type { AgentTool } from './tool.ts'
 import { messageText, readThread, searchArchive } from './tools/archive.ts'
 import { httpGet } from './tools/http-get.ts'
@@ -225,25 +225,4 @@ function mailPrompt(profile: AgentProfile, { message, thread }: AgentTask, { fen
       : `\n\nWhat was written before in the same conversation:\n${quoted(fence, earlier.join('\n\n'), THREAD_CHARS_MAX)}`
   const id = message.threadId.replaceAll(/[^\w-]/g, '')
   return `The mail, in the conversation ${id}:\n${quoted(fence, mail, MAIL_CHARS_MAX + 2_000)}${before}`
-}
-
-/** As pages and commands show a step. */
-export function stepView({ number, atMs, tool, input, text, outcome, calls }: Step): {
-  number: number
-  atMs: number
-  tool: string | null
-  arguments: string
-  result: string
-  outcome: 'done' | 'refused' | 'failed' | 'said'
-} {
-  const isUnderWay = outcome === 'begun'
-  const wanted = calls.length === 0 ? '' : `\n\nWants: ${calls.map(({ name }) => name).join(', ')}`
-  return {
-    number,
-    atMs,
-    tool: tool || null,
-    arguments: tool === '' ? '' : cut(input, 2_000),
-    result: isUnderWay ? 'It was begun and has not ended.' : `${text}${wanted}`,
-    outcome: isUnderWay ? 'failed' : outcome,
-  }
 }

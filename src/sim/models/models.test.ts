@@ -86,6 +86,22 @@ describe('the simulated model', () => {
   })
 })
 
+test('it answers the mail that is marked in the prompt, as the user wants it', async () => {
+  const fence = 'ab12'
+  const block = (name: string, text: string) => `=====${fence}===== ${name}\n${text}\n=====${fence}===== end`
+  const prompt = `${block('earlier message', 'From: Eve\nSubject: Old\n\nNo.')}\n\n${block('message to answer', 'From: Ann <a@example.com>\nSubject: New\n\nWhen?')}\n\nWrite.`
+  const system =
+    'You write.\nThe user wants this of the draft, in their own words:\n"say \\"no\\""\nEnd with: "Yours, Ben"'
+  const messages = [
+    { role: 'system', content: system },
+    { role: 'user', content: prompt },
+  ]
+  const { content } = (await ask('', { messages, ...asJson({ draft: { type: 'string' } }) })).said()
+  const { draft } = JSON.parse(content ?? '')
+  assert.match(draft, /^Hello Ann,\n\nthank you for your message about "New"/)
+  assert.match(draft, /as you asked: say "no"\][\s\S]*Yours, Ben/)
+})
+
 describe('the obedient model', () => {
   const tools = [
     {

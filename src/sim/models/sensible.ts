@@ -10,8 +10,8 @@ export const SIGNATURE = '(Written by the simulated model.)'
 const DEPTH_MAX = 6
 const CALLS_MAX = 3
 
-/** The mail that a prompt is about, as far as its lines say so. */
-export type PromptMail = { subject: string; from: string; text: string }
+/** The mail that a prompt is about, as far as its marks and lines say so, and what the user wants of an answer. */
+export type PromptMail = { subject: string; from: string; text: string; instruction: string; signOff: string }
 
 export function sensibleAnswer(asked: Asked): ScriptedAnswer {
   const mail = mailIn(asked)
@@ -21,12 +21,34 @@ export function sensibleAnswer(asked: Asked): ScriptedAnswer {
   return { json: filled(asked.json.schema ?? {}, mail, { name: '', depth: 0 }) }
 }
 
+/** How the assistant marks what others wrote: the last such part of a prompt is the mail in question. */
+const MARKED = [
+  /^=====(\w+)===== [^\n]*\n([\s\S]*?)\n=====\1===== end$/gm,
+  /^<quoted-(\w+)>\n([\s\S]*?)\n<\/quoted-\1>$/gm,
+]
+
 export function mailIn({ messages }: Pick<Asked, 'messages'>): PromptMail {
-  const text = messages.findLast(({ role }) => role === 'user')?.text ?? ''
-  // Of a thread, the last message counts.
+  const whole = messages.findLast(({ role }) => role === 'user')?.text ?? ''
+  const system = messages.find(({ role }) => role === 'system')?.text ?? ''
+  const text =
+    MARKED.map((mark) => [...whole.matchAll(mark)].at(-1)?.[2]).find((one) => one !== undefined) ?? whole
   const line = (name: string): string =>
-    [...text.matchAll(new RegExp(`^\\W{0,12}${name}\\W{1,4}(.{1,300})$`, 'gim'))].at(-1)?.[1]?.trim() ?? ''
-  return { subject: line('subject'), from: line('from'), text }
+    new RegExp(`^${name}: *(.{1,300})$`, 'im').exec(text)?.[1]?.trim() ?? ''
+  return {
+    subject: line('subject'),
+    from: line('from'),
+    text,
+    instruction: quotedAfter(system, /in their own words:\s*(".*")$/m),
+    signOff: quotedAfter(system, /^End with: (".*")$/m),
+  }
+}
+
+function quotedAfter(text: string, pattern: RegExp): string {
+  try {
+    return String(JSON.parse(pattern.exec(text)?.[1] ?? '""'))
+  } catch {
+    return ''
+  }
 }
 
 const SIGNS: readonly [category: string, sign: RegExp][] = [
@@ -51,13 +73,15 @@ export function categoryOf({ subject, text }: PromptMail): string {
   return SIGNS.find(([, sign]) => sign.test(body))?.[0] ?? 'fyi'
 }
 
-export function draftFor({ subject, from }: PromptMail): string {
+export function draftFor({ subject, from, instruction, signOff }: PromptMail): string {
   const name = /^"?([\p{L}][\p{L}'-]*)/u.exec(from)?.[1] ?? ''
   const about = subject.replace(/^(?:(?:re|fwd?|aw|wg):\s*)+/i, '')
   return [
     name ? `Hello ${name},` : 'Hello,',
     '',
     `thank you for your message${about ? ` about "${about}"` : ''}. [TODO: the answer itself]`,
+    ...(instruction ? ['', `[TODO: as you asked: ${instruction}]`] : []),
+    ...(signOff ? ['', signOff] : []),
     '',
     SIGNATURE,
   ].join('\n')

@@ -23,7 +23,7 @@ export const assistNoun: AppNoun = {
     one: 'account',
     account: 'mail',
     item: 'message',
-    badText: 'could not be sorted',
+    hasBadItems: false,
     choice: '--account <address>',
     choiceText: 'which one; all of them otherwise',
   },

@@ -5,6 +5,7 @@ import { pauseOf } from '../../../app/cli/ending.ts'
 import { openedSources } from '../../../app/cli/with-app.ts'
 import { type AppDemo, type DemoCloud, DemoJournal, type DemoSummary } from '../../../app/demo.ts'
 import { sleep, systemClock } from '../../../base/clock.ts'
+import { asTidemarkError } from '../../../base/errors.ts'
 import { seededRandom } from '../../../base/random.ts'
 import { streamOf } from '../account.ts'
 import { requestSync } from '../actions.ts'
@@ -68,9 +69,21 @@ function letters({ sim, address, seed, home, at }: DemoCloud): () => boolean {
   return step
 }
 
-/** As if a person had switched it on; again changes nothing. */
+const CONNECT_TRIES_MAX = 20
+const CONNECT_WAIT_MS = 200
+
+/** As if a person had switched it on, who tries again where the cloud stumbles; again changes nothing. */
 async function connect({ engine, accounts, vault, assist }: AssistRuntime, address: string): Promise<void> {
-  await onboard({ engine, kinds: assist.kinds, accounts, vault }, address)
+  for (let tries = 1; ; tries++) {
+    try {
+      await onboard({ engine, kinds: assist.kinds, accounts, vault }, address)
+      return
+    } catch (thrown) {
+      const { kind } = asTidemarkError(thrown)
+      if (tries >= CONNECT_TRIES_MAX || (kind !== 'transient' && kind !== 'throttled')) throw thrown
+      await sleep(systemClock, CONNECT_WAIT_MS)
+    }
+  }
 }
 
 type Living = { address: string; step: () => boolean; stop: AbortSignal }

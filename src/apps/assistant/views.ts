@@ -33,8 +33,25 @@ export function threadView(record: ThreadRecord): ThreadView {
   }
 }
 
-export function eventView({ id, atMs, what, why, by, undo, undoneAtMs }: EventRow): EventView {
-  return { id, atMs, what, text: why, by, canUndo: undo !== null && undoneAtMs === null }
+/** Of what the assistant did, the reason alone would not tell what it was. */
+const DONE: Readonly<Record<string, string>> = {
+  classified: 'Sorted',
+  reclassified: 'Sorted again',
+  routed: 'Given to an agent',
+  'draft-created': 'Draft written',
+  'draft-reworked': 'Draft written anew',
+  'draft-failed': 'No draft yet',
+  'follow-up': 'Brought back',
+}
+
+export function eventText({ what, why }: Pick<EventRow, 'what' | 'why'>): string {
+  const title = DONE[what]
+  return title === undefined ? why : `${title}: ${why}`
+}
+
+export function eventView(event: EventRow): EventView {
+  const { id, atMs, what, by, undo, undoneAtMs } = event
+  return { id, atMs, what, text: eventText(event), by, canUndo: undo !== null && undoneAtMs === null }
 }
 
 export function threadDetail(

@@ -2,7 +2,7 @@
 import type { CliContext } from '../../../app/command.ts'
 import { distance, isoTime } from '../../../base/moment.ts'
 import type { Category } from '../contract.ts'
-import { eventView, threadDetail, threadView } from '../views.ts'
+import { eventText, eventView, threadDetail, threadView } from '../views.ts'
 import { type AccountOption, chosenAccount, chosenThread, withAssist } from './context.ts'
 
 type ListOptions = AccountOption & { category?: Category; drafts?: boolean; limit: number }
@@ -89,8 +89,7 @@ export async function listEvents(
         { title: 'at', value: ({ atMs }) => isoTime(atMs) },
         { title: 'thread', value: (row) => row.thread },
         { title: 'by', value: ({ by }) => by },
-        { title: 'what', value: ({ what }) => what },
-        { title: 'why', value: ({ why }) => why },
+        { title: 'what', value: eventText },
       ],
       rows,
       json: rows.map((row) => ({ ...eventView(row), thread: row.thread })),

@@ -10,7 +10,7 @@ import { type ScriptedServer, sendJson, startServer } from '../scripted-server.s
 import { type ModelClientOptions, openModelClient } from './client.ts'
 import type { ModelRequest } from './conversation.ts'
 import { ModelError } from './errors.ts'
-import { modelFor, modelsSection, priceOf } from './settings.ts'
+import { lookAtModels, modelFor, modelsSection, priceOf } from './settings.ts'
 
 const KEY = 'key-that-nobody-may-see'
 const PROMPT =
@@ -313,4 +313,19 @@ test('a purpose has its own model, or that of all; a model has its own price, or
   assert.equal(modelFor({ ...settings, provider: 'off' }, 'draft'), undefined)
   assert.deepEqual({ ...priceOf(settings, 'small') }, { model: 'small', input: 0.1, output: 0.4 })
   assert.deepEqual(priceOf(settings, 'large'), { input: 3, output: 15 })
+})
+
+test('the doctor tells what is missing: a model, a key, prices of what is not on this machine', () => {
+  const look = (input: Record<string, unknown>) => {
+    const [found] = lookAtModels(modelsSection.schema.parse(input))
+    return [found?.level, found?.hint ?? '']
+  }
+  assert.deepEqual(look({}), ['ok', ''])
+  const local = { provider: 'openai-compatible', base_url: 'http://127.0.0.1:1/v1' }
+  assert.deepEqual(look(local), ['problem', 'Set models.model.'])
+  assert.deepEqual(look({ ...local, model: 'm' }), ['ok', ''])
+  const far = { provider: 'anthropic', model: 'm', api_key: 'key-that-nobody-may-see' }
+  assert.match(look({ ...far, api_key: undefined })[1]!, /models\.api_key/)
+  assert.deepEqual(look(far)[0], 'warning')
+  assert.deepEqual(look({ ...far, input_price: 3 }), ['ok', ''])
 })

@@ -104,6 +104,31 @@ export function priceOf(settings: ModelsSettings, model: string): Price {
   return own ?? { input: settings.input_price, output: settings.output_price }
 }
 
+export type ModelsFinding = { level: 'ok' | 'warning' | 'problem'; text: string; hint?: string }
+
+/** What can be said of the settings without asking anybody. */
+export function lookAtModels(settings: ModelsSettings): ModelsFinding[] {
+  const { provider, base_url, api_key, model, prices, input_price, output_price } = settings
+  if (provider === 'off') {
+    return [{ level: 'ok', text: 'none is configured: mail is sorted without one, and drafts wait' }]
+  }
+  const named = [model, settings.classify_model, settings.draft_model].filter((one) => one !== undefined)
+  if (named.length === 0) {
+    const hint = 'Set models.model.'
+    return [{ level: 'problem', text: `${provider} is configured, but no model`, hint }]
+  }
+  if (api_key === undefined && provider !== 'openai-compatible') {
+    const hint = 'Set models.api_key, or TIDEMARK_MODELS_API_KEY.'
+    return [{ level: 'problem', text: `there is no key for ${provider}`, hint }]
+  }
+  const isHere = base_url !== undefined && isLoopback(new URL(base_url).hostname)
+  if (!isHere && input_price === 0 && output_price === 0 && prices.length === 0) {
+    const text = `${provider} has no prices: what it costs is not counted, only its tokens are`
+    return [{ level: 'warning', text, hint: 'Set models.input_price and models.output_price.' }]
+  }
+  return [{ level: 'ok', text: `${provider} is configured, with ${[...new Set(named)].join(', ')}` }]
+}
+
 function money(fallback: number, purpose: string) {
   const allowed = 'a number from 0 up, such as 0.15'
   return amount.default(fallback).register(about, { allowed, purpose })

@@ -119,7 +119,7 @@ const addChanges: RegisterVerb = (assist, context) => {
     )
   assist
     .command('reclassify')
-    .description('move a thread to another category; that becomes a rule')
+    .description('move a thread to another category, and learn from it')
     .argument('<thread>', 'its id')
     .argument('<category>', CATEGORIES.join(', '))
     .option(...ACCOUNT)

@@ -23,6 +23,7 @@ before(async () => {
 after(() => sim.close())
 beforeEach(() => {
   sim.faults.clear()
+  sim.log.reset()
   sim.models.clearAnswers()
   sim.models.resetCounters()
 })

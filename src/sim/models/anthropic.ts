@@ -79,7 +79,7 @@ export const anthropic: ProtocolAdapter = {
 
   answer(asked, { text, toolCalls, finish, usage }, id) {
     const calls = toolCalls.map(({ name, input }) => ({ name, input: parsedOr(input) }))
-    const isByTool = byTool.has(asked) && calls.length === 0 && parsedOr(text, undefined) !== undefined
+    const isByTool = byTool.has(asked) && calls.length === 0 && parsedOr(text, null) !== null
     if (isByTool) calls.push({ name: JSON_TOOL, input: parsedOr(text) })
     return jsonAnswer({
       id: `msg_${id}`,

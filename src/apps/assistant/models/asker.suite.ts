@@ -75,7 +75,13 @@ export async function askUntilSpent(models: Models): Promise<Asked> {
   }
 }
 
-type Task = { url: string; settings: Partial<Record<keyof ModelsSettings, unknown>>; askers: number }
+/** `nowMs`: a cap is of a day, and the processes must agree on it also at midnight. */
+type Task = {
+  url: string
+  nowMs: number
+  settings: Partial<Record<keyof ModelsSettings, unknown>>
+  askers: number
+}
 
 /** In a process of its own. */
 export async function askElsewhere(task: Task): Promise<Asked[]> {
@@ -87,8 +93,8 @@ export async function askElsewhere(task: Task): Promise<Asked[]> {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  const { url, settings, askers } = JSON.parse(process.argv[2]!) as Task
-  const ledger = await openLedger(url)
+  const { url, nowMs, settings, askers } = JSON.parse(process.argv[2]!) as Task
+  const ledger = await openLedger(url, { clock: { ...systemClock, now: () => nowMs } })
   const { models } = await openAsker(ledger, settings)
   const asked = await Promise.all(Array.from({ length: askers }, () => askUntilSpent(models)))
   await ledger.close()

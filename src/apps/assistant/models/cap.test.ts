@@ -84,7 +84,7 @@ for (const home of [fileHome(), postgresHome()]) {
     })
 
     test(`is not passed by ${PROCESSES} processes that ask at once, and is used up by them`, async () => {
-      const { ledger, url, leave } = await home.fresh()
+      const { ledger, clock, url, leave } = await home.fresh()
       try {
         const usage = { input: 200, output: 20 }
         sim.models.script = () => ({ text: 'Fine.', usage })
@@ -98,7 +98,7 @@ for (const home of [fileHome(), postgresHome()]) {
         }
         const { models, store } = await openAsker(ledger, settings)
         const tasks = Array.from({ length: PROCESSES - 1 }, () =>
-          askElsewhere({ url, settings, askers: ASKERS }),
+          askElsewhere({ url, nowMs: clock.now(), settings, askers: ASKERS }),
         )
         const here = Array.from({ length: ASKERS }, () => askUntilSpent(models))
         const all: Asked[] = (await Promise.all([...tasks, Promise.all(here)])).flat()

@@ -1,7 +1,7 @@
 /**
  * What a model wrote, before it becomes a draft. The model may have been taken over by the mail that it read: whatever
- * could carry something out, or bring somebody else in, must come from the thread, from what the owner's own archive
- * gave, or from the owner; all else is taken out, visibly, and told. Links must be the same to the last character: a
+ * could carry something out, or bring somebody else in, must come from the one who is answered, from what the owner's
+ * own archive gave, or from the owner; all else is taken out, visibly, and told. Links must be the same to the last character: a
  * form that is filled in by its address is another link.
  *
  * That a draft has no new recipients and no attachments is not decided here: reply.ts gives none the chance.
@@ -102,13 +102,12 @@ function knownOf(facts: DraftFacts): Known {
     secrets: [],
     own,
   }
-  const messages = thread.some(({ id }) => id === answered.id) ? thread : [...thread, answered]
-  for (const mail of messages) {
+  for (const mail of ofBothSides(thread, answered, owner)) {
     for (const { address } of [mail.from, ...mail.replyTo, ...mail.to, ...mail.cc]) {
       known.addresses.add(address.toLowerCase())
       known.hosts.add(address.slice(address.lastIndexOf('@') + 1).toLowerCase())
     }
-    learn(known, `${mail.subject}\n${mail.text}`)
+    learn(known, `${mail.subject}\n${mail.newText || mail.text}`)
   }
   for (const { title, text, url } of context) {
     learn(known, `${title}\n${text}`, CAPABILITY)
@@ -117,6 +116,22 @@ function knownOf(facts: DraftFacts): Known {
   known.hosts.add(owner.address.slice(owner.address.lastIndexOf('@') + 1).toLowerCase())
   learn(known, own)
   return known
+}
+
+/**
+ * What the owner wrote, and who is answered. Somebody else in the thread may have put their account number there for
+ * the owner to repeat to the one who pays.
+ */
+function ofBothSides(
+  thread: readonly VisibleMessage[],
+  answered: VisibleMessage,
+  owner: Mailbox,
+): VisibleMessage[] {
+  const sides = new Set([owner, answered.from].map(({ address }) => address.toLowerCase()))
+  const others = thread.filter(({ id, from, isDraft }) => {
+    return id !== answered.id && !isDraft && sides.has(from.address.toLowerCase())
+  })
+  return [...others, answered]
 }
 
 /** A link that opens something for whoever has it. */
@@ -194,7 +209,8 @@ function withoutMarkup(draft: string, known: Known, note: Note): string {
     })
     .replace(MARKDOWN_LINK, (link, shown: string, target: string) => {
       const [reference] = referencesIn(target)
-      if (reference && isKnown(known, reference)) return `${shown} (${target})`
+      const isWhole = reference?.from === 0 && reference.to === target.length
+      if (isWhole && isKnown(known, reference)) return `${shown} (${target})`
       note('link', link)
       return `${shown} ${MARKS.link}`
     })

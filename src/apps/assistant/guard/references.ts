@@ -23,6 +23,8 @@ const PATTERNS: readonly [kind: Reference['kind'], pattern: RegExp][] = [
       'giu',
     ),
   ],
+  // A letter that is written already: its text may carry something.
+  ['link', new RegExp(`mailto:[^\\s?<>]{1,300}\\?${REST}{0,2000}`, 'giu')],
   // Without: `//host/…`, and `host.ending` with or without a path.
   ['link', new RegExp(`(?<![\\p{L}\\p{N}:/])//${HOST}[\\p{L}]{2,30}${REST}{0,2000}`, 'giu')],
   [

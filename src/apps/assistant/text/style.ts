@@ -132,8 +132,23 @@ function isOffScreen(get: (name: string) => string): boolean {
   if (['margin', 'margin-left', 'margin-top', 'margin-right'].some((name) => isBefore(get(name)))) return true
   if (lengthsOf(get('letter-spacing')).some((px) => px <= -4)) return true
   const transform = `${get('transform')} ${get('-webkit-transform')} ${get('translate')} ${get('scale')}`
-  if (/scale[xy3d]{0,2}\(\s*[^)]{0,40}(?:^|[(,\s])0*(?:\.0\d*)?\s*[,)]/.test(transform)) return true
-  if (/^0(?:\.0\d*)?\b/.test(get('scale')) || /matrix(?:3d)?\(\s*0\s*,/.test(transform)) return true
+  for (const [, values] of transform.matchAll(/(?:scale(?:x|y|3d)?|matrix(?:3d)?)\(([^)]{0,80})\)?/g)) {
+    if (Math.abs(Number.parseFloat(values!)) < 0.1) return true
+    if (
+      transform.includes('scale') &&
+      values!.split(',').some((one) => Math.abs(Number.parseFloat(one)) < 0.1)
+    ) {
+      return true
+    }
+  }
+  if (
+    /^[\d. ]/.test(get('scale')) &&
+    get('scale')
+      .split(' ')
+      .some((one) => Number.parseFloat(one) < 0.1)
+  ) {
+    return true
+  }
   if (/rotate[xy]\(\s*-?(?:90|270|\.25|0\.25)/.test(transform)) return true
   if (!/translate/.test(transform) && get('translate') === '') return false
   return isBeyond(transform.replace(/[a-z0-9]{1,20}\(/g, ' '))

@@ -292,6 +292,29 @@ describe('the client', () => {
     }
   })
 
+  test('asks OpenAI itself by the name that its newer models have for the limit, and others by the old one', async () => {
+    const bodies: Record<string, unknown>[] = []
+    const carried: ModelClientOptions['fetch'] = (url, init) => {
+      bodies.push(JSON.parse(String(init.body)))
+      return fetch(url.replace('https://api.openai.com/v1', sim.models.baseUrl), init)
+    }
+    await clientOf('openai-compatible', { settings: { base_url: undefined }, fetch: carried }).ask(
+      request({ schema }),
+    )
+    await clientOf('openai-compatible', { fetch: carried }).ask(request({ schema }))
+    assert.deepEqual(
+      bodies.map(({ max_tokens, max_completion_tokens }) => [max_tokens, max_completion_tokens]),
+      [
+        [undefined, 500],
+        [500, undefined],
+      ],
+    )
+    assert.deepEqual(
+      (bodies[0]!.response_format as { json_schema: { strict: boolean } }).json_schema.strict,
+      false,
+    )
+  })
+
   test('tells an account without credit from one that asks too often', async () => {
     sim.models.answer({ status: 429, code: 'insufficient_quota' })
     const { kind, retryAfterMs, hint } = await failureOf(clientOf('openai-compatible').ask(request()))

@@ -42,6 +42,9 @@ const URLS = {
   google: 'https://generativelanguage.googleapis.com/v1beta',
 } as const
 
+/** Of the provider, to the SDK. */
+const PROVIDER_NAME = 'models'
+
 type Provider = keyof typeof URLS
 type Sdk = typeof import('ai')
 type SdkModel = Exclude<Parameters<Sdk['generateText']>[0]['model'], string>
@@ -98,8 +101,18 @@ async function loadProvider(
   switch (provider) {
     case 'openai-compatible': {
       const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
-      const supportsStructuredOutputs = json === 'schema'
-      return createOpenAICompatible({ name: 'models', baseURL, apiKey, fetch, supportsStructuredOutputs })
+      return createOpenAICompatible({
+        name: PROVIDER_NAME,
+        baseURL,
+        apiKey,
+        fetch,
+        supportsStructuredOutputs: json === 'schema',
+        // OpenAI's newer models refuse the old name of the limit, and others do not know the new one.
+        transformRequestBody: ({ max_tokens, ...body }) =>
+          baseURL === URLS['openai-compatible']
+            ? { ...body, max_completion_tokens: max_tokens }
+            : { ...body, max_tokens },
+      })
     }
     case 'anthropic': {
       const { createAnthropic } = await import('@ai-sdk/anthropic')
@@ -128,6 +141,8 @@ async function generate(
       maxRetries: 0,
       abortSignal: signal,
       telemetry: { isEnabled: false },
+      // Strict ones refuse schemas with optional fields; what comes is checked anyway.
+      providerOptions: { [PROVIDER_NAME]: { strictJsonSchema: false } },
       ...(temperature !== undefined && { temperature }),
       ...(Object.keys(tools).length > 0 && { tools: sdkTools(sdk, tools) }),
       ...(schema &&

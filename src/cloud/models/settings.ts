@@ -70,7 +70,7 @@ export const modelsSection = defineSection('models', {
     2_000_000,
     'how many tokens an account may use on a day; 0: only the cost is limited',
   ),
-  timeout_seconds: whole({ min: 1, max: 900 }, 90, 'how long an answer is awaited'),
+  timeout_seconds: whole({ min: 1, max: 300 }, 90, 'how long an answer is awaited'),
   max_tokens: whole({ min: 64, max: 100_000 }, 2_048, 'how long an answer may be'),
   keep_prompts: choice(
     ['no', 'sealed'],

@@ -304,6 +304,42 @@ for (const home of [fileHome(), postgresHome()]) {
       assert.equal((await spent()).tokens, usage.inputTokens + 300)
     })
 
+    test('zero tokens, and more than there can be, are no count', async () => {
+      const { models } = await open({ max_tokens: 300, day_tokens: 0 })
+      sim.models.answer(
+        { text: 'x', usage: { input: 0, output: 0 } },
+        { text: 'x', usage: { input: 1e15, output: 1e15 } },
+      )
+      const first = await models.ask(question())
+      const second = await models.ask(question())
+      for (const { usage } of [first, second]) {
+        assert.equal(usage.outputTokens, 300)
+        assert.ok(usage.inputTokens > MAIL.length && usage.inputTokens < 2_000)
+      }
+    })
+
+    test('who has stopped before anything was sent pays nothing', async () => {
+      const { models } = await open()
+      const reason = new Error('stopped')
+      await assert.rejects(models.ask(question({ signal: AbortSignal.abort(reason) })), reason)
+      assert.deepEqual(await spent(), { costMicros: 0, tokens: 0 })
+      assert.deepEqual(await reserved(), { costMicros: 0, tokens: 0 })
+      assert.equal(sim.models.counts.calls, 0)
+    })
+
+    test('a schema asks for every field, and takes an answer without those that have a fallback', async () => {
+      const { models } = await open()
+      const fallback = z.object({ category: z.enum(['fyi']), note: z.string().catch('none') })
+      sim.models.answer({ json: { category: 'fyi' } })
+      assert.deepEqual((await models.ask(question({ schema: fallback }))).value, {
+        category: 'fyi',
+        note: 'none',
+      })
+      const asked = sim.models.asked.at(-1)?.json?.schema
+      assert.deepEqual([asked?.required, asked?.additionalProperties], [['category', 'note'], false])
+      assert.equal(asked?.$schema, undefined)
+    })
+
     test('a crash between reservation and answer counts as spent, and is told as lost', async () => {
       const { store } = await open()
       const worst = { costMicros: 40, tokens: 400 }

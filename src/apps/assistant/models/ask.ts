@@ -114,6 +114,8 @@ const CHARS_USUAL = 4_000
 const ANSWER_TOKENS: Readonly<Record<Purpose, number>> = { classify: 80, draft: 300, context: 60, agent: 400 }
 /** When calls in flight are all that is in the way, they will have ended by then. */
 const IN_FLIGHT_MS = 15_000
+/** No call has more. */
+const TOKENS_MAX = 100_000_000
 const BAD_ANSWER_CHARS = 8_000
 const TRANSCRIPT_CHARS_MAX = 400_000
 
@@ -185,7 +187,7 @@ async function ask<T>(tools: Tools, question: Question<T>): Promise<Answer<T>> {
     ...question,
     model,
     messages: question.messages.map(plainMessage),
-    jsonSchema: question.schema && (z.toJSONSchema(question.schema, { io: 'input' }) as JsonSchema),
+    jsonSchema: question.schema && jsonSchemaOf(question.schema),
     maxTokens: question.maxTokens ?? settings.max_tokens,
     cap: await tools.capFor(question.account),
   }
@@ -217,12 +219,15 @@ async function callOnce<T>(tools: Tools, asking: Asking<T>, repairs: number | nu
   const { id } = reserved
   const { system, messages, jsonSchema, tools: offered, maxTokens, temperature, signal } = asking
   let answer: ModelAnswer
+  let isSent = false
   try {
     signal.throwIfAborted()
+    isSent = true
     const request = { model, system, messages, tools: offered, maxTokens, temperature, signal }
     answer = await tools.client().ask({ ...request, schema: jsonSchema })
   } catch (thrown) {
-    const used = mayHaveCost(thrown, signal) ? worst : { inputTokens: 0, outputTokens: 0, costMicros: 0 }
+    const used =
+      isSent && mayHaveCost(thrown, signal) ? worst : { inputTokens: 0, outputTokens: 0, costMicros: 0 }
     const code = thrown instanceof TidemarkError ? (thrown.code ?? thrown.kind) : 'stopped'
     await store.settle(id, { outcome: 'failed', code, sealed: null, ...used })
     throw thrown
@@ -259,10 +264,19 @@ function worstOf<T>(settings: ModelsSettings, asking: Asking<T>): Used {
   return { inputTokens, outputTokens: maxTokens, costMicros: costOf(settings, model, inputTokens, maxTokens) }
 }
 
-function usedBy(settings: ModelsSettings, model: string, { usage }: ModelAnswer, worst: Used): Used {
-  const inputTokens = usage.inputTokens ?? worst.inputTokens
-  const outputTokens = usage.outputTokens ?? worst.outputTokens
+function usedBy(settings: ModelsSettings, model: string, answer: ModelAnswer, worst: Used): Used {
+  const { usage, text, toolCalls } = answer
+  const saidNothing = text === '' && toolCalls.length === 0
+  const inputTokens = isCount(usage.inputTokens, 1) ? usage.inputTokens : worst.inputTokens
+  const outputTokens = isCount(usage.outputTokens, saidNothing ? 0 : 1)
+    ? usage.outputTokens
+    : worst.outputTokens
   return { inputTokens, outputTokens, costMicros: costOf(settings, model, inputTokens, outputTokens) }
+}
+
+/** Servers that do not count say nothing, or zero. */
+function isCount(tokens: number | undefined, min: number): tokens is number {
+  return Number.isSafeInteger(tokens) && tokens! >= min && tokens! <= TOKENS_MAX
 }
 
 function costOf(settings: ModelsSettings, model: string, inputTokens: number, outputTokens: number): number {
@@ -326,6 +340,12 @@ function answerOf<T>({ model }: Asking<T>, calls: readonly Called<T>[]): Answer<
     model,
     callId: id,
   }
+}
+
+/** As the answer is to be: every field is there, and no other. */
+function jsonSchemaOf(schema: z.ZodType): JsonSchema {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'output', unrepresentable: 'any' })
+  return rest
 }
 
 function plainMessage(message: AskMessage): ModelMessage {

@@ -87,7 +87,7 @@ const CALLS_MAX = 500
 const PRUNED_MAX = 5_000
 /** Calls are settled on the day on which they began, which is not long ago. */
 const SPEND_DAYS = 7
-/** By then, whoever asked has an answer or is gone: no call is awaited for longer than a quarter of an hour. */
+/** By then, whoever asked has an answer or is gone: no call is awaited for longer than five minutes. */
 export const LOST_AFTER_MS = 60 * 60_000
 
 export function modelsSchema(dialect: Tx['dialect']): string[][] {

@@ -144,7 +144,7 @@ function toolOf(
   const takes = z.fromJSONSchema(schema)
   return defineTool('mcp', {
     name: mcpToolName({ server: name, tool: listed.name }),
-    description: `A tool of ${name}: ${oneLine(listed.description ?? '', DESCRIPTION_CHARS_MAX)}`,
+    description: `A tool of ${name}: ${harmless(listed.description ?? '', DESCRIPTION_CHARS_MAX)}`,
     input: schema,
     effect: repeatable ? 'none' : 'once',
     timeoutMs: CALL_MS,
@@ -282,6 +282,11 @@ function textOf(content: unknown): string {
   return texts.join('\n').slice(0, ANSWER_CHARS_MAX)
 }
 
+/** What a server says of its tools stands outside of all marks, so it can make none. */
+function harmless(text: string, charsMax: number): string {
+  return oneLine(text, charsMax).replaceAll('<', '‹')
+}
+
 const SCHEMA_DEPTH_MAX = 5
 const PROPERTIES_MAX = 50
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array']
@@ -295,7 +300,7 @@ export function simpleSchema(schema: unknown, depth = 0): JsonSchema {
   const type = TYPES.includes(String(given.type)) ? String(given.type) : depth === 0 ? 'object' : undefined
   if (depth >= SCHEMA_DEPTH_MAX) return {}
   const simple: Record<string, unknown> = type === undefined ? {} : { type }
-  if (typeof given.description === 'string') simple.description = oneLine(given.description, 200)
+  if (typeof given.description === 'string') simple.description = harmless(given.description, 200)
   if (type === 'string' && Array.isArray(given.enum) && given.enum.length <= PROPERTIES_MAX) {
     const texts = given.enum.filter((one) => typeof one === 'string' && one.length <= 100)
     if (texts.length > 0 && texts.length === given.enum.length) simple.enum = texts

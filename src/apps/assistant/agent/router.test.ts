@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { assertLinear } from '../../../base/growth.suite.ts'
-import { describedMessage, type RoutingRule, routeMessage, routingRule, routingRules, testRoute } from './router.ts'
+import {
+  describedMessage,
+  type RoutingRule,
+  routeMessage,
+  routingRule,
+  routingRules,
+  testRoute,
+} from './router.ts'
 
 function rule(name: string, match: object, more: object = { profile: 'shop' }): RoutingRule {
   return routingRule.parse({ name, match, ...more })
@@ -73,7 +80,9 @@ describe('a rule', () => {
       { name: 'a', match: { subject_contains: [] }, profile: 'p' },
     ]
     for (const one of wrong) assert.ok(!routingRule.safeParse(one).success, JSON.stringify(one))
-    assert.ok(!routingRules.safeParse(Array(201).fill({ name: 'a', match: { all: true }, profile: 'p' })).success)
+    assert.ok(
+      !routingRules.safeParse(Array(201).fill({ name: 'a', match: { all: true }, profile: 'p' })).success,
+    )
   })
 })
 
@@ -107,7 +116,10 @@ describe('of several rules', () => {
         'orders fits: the subject contains order.',
       ],
     })
-    assert.deepEqual(testRoute(mail({ subject: 'x' }), rules.slice(0, 2)).why.at(-1), 'No rule fits: it is sorted like all mail.')
+    assert.deepEqual(
+      testRoute(mail({ subject: 'x' }), rules.slice(0, 2)).why.at(-1),
+      'No rule fits: it is sorted like all mail.',
+    )
     const odd = testRoute(mail({ from: 'a\n\u202eb@evil.example' }), rules)
     assert.ok(odd.why.every((line) => !/[\n\u202e]/.test(line)))
   })

@@ -4,7 +4,7 @@ import { TidemarkError } from '../../base/errors.ts'
 import { PushTokens } from '../../cloud/google/push-token.ts'
 import { APP } from './account.ts'
 import { requestSync } from './actions.ts'
-import { AgentStore } from './agent/store.ts'
+import { openAgents } from './agent/open.ts'
 import type { PushPart } from './api/webhook.ts'
 import { type AssistKinds, assistKinds, jobsOf } from './jobs.ts'
 import { openLocalClassifier } from './local/classifier.ts'
@@ -26,7 +26,6 @@ export async function openAssist(place: AppPlace): Promise<OpenAssist> {
   const overrides = (place.overrides[APP] ?? {}) as AssistOverrides
   const settings = assistSettingsOf(config, overrides)
   const tables = await AssistTables.open(ledger)
-  const store = await AgentStore.open(ledger)
   const calls = await ModelCalls.open(ledger)
   const models = openModels({ place, store: calls })
   const local = openLocalClassifier({
@@ -35,6 +34,15 @@ export async function openAssist(place: AppPlace): Promise<OpenAssist> {
       if (embedder) return embedder.embed(texts, { purpose: 'document', signal })
       throw new TidemarkError('Search has no embedding model.', { kind: 'permanent', code: 'no-embedder' })
     },
+  })
+  const note = (code: string, text: string): void =>
+    place.engine()?.events.emit({ type: 'note', app: APP, level: 'warn', code, text })
+  const search = (): ReturnType<typeof place.search.open> => place.search.open()
+  const agents = await openAgents({
+    ...place,
+    search,
+    ask: (question) => models.ask({ ...question, purpose: 'agent' }),
+    note,
   })
   const accounts = await openAssistAccounts({
     accounts: place.accounts,
@@ -53,20 +61,22 @@ export async function openAssist(place: AppPlace): Promise<OpenAssist> {
     settings,
     models,
     local,
-    search: () => place.search.open(),
-    agents: { run: () => Promise.reject(new TidemarkError('no agents yet', { kind: 'permanent' })) },
+    search,
+    agents,
     newId: place.newId,
-    note: (code, text) => place.engine()?.events.emit({ type: 'note', app: APP, level: 'warn', code, text }),
+    note,
   })
+  const look = await lookAtAssist(ledger)
   return {
-    ...(await lookAtAssist(ledger)),
+    ...look,
+    needs: async () => [...((await look.needs?.()) ?? []), ...(await agents.needs())],
     settings,
     tables,
     accounts,
     kinds,
     models,
     calls,
-    agents: { store },
+    agents,
     push: pushOf(place, kinds),
     sources: assistSources(place, { accounts, tables, kinds }),
     jobs: jobsOf(kinds),

@@ -1,7 +1,7 @@
 /** The open app, and a runtime that has it at hand. */
 import { type OpenApp, openedApp, type Runtime } from '../../app/runtime.ts'
 import { APP, type AssistAccounts } from './account.ts'
-import type { AgentStore } from './agent/store.ts'
+import type { Agents } from './agent/open.ts'
 import type { PushPart } from './api/webhook.ts'
 import type { AssistKinds } from './jobs.ts'
 import type { Models } from './models/ask.ts'
@@ -17,7 +17,7 @@ export type OpenAssist = OpenApp & {
   models: Models
   /** The log of what models were asked, and what it cost. */
   calls: ModelCalls
-  agents: { store: AgentStore }
+  agents: Agents
   push: PushPart
 }
 

@@ -47,6 +47,7 @@ const PROVIDER_NAME = 'models'
 
 type Provider = keyof typeof URLS
 type Sdk = typeof import('ai')
+type SdkFetch = typeof fetch
 type SdkModel = Exclude<Parameters<Sdk['generateText']>[0]['model'], string>
 
 /** Nothing is loaded before the first call: the SDK takes a while. */
@@ -92,7 +93,7 @@ function quiet(sdk: Sdk): Sdk {
   return sdk
 }
 
-type ProviderOptions = { baseUrl: string; apiKey: string; json: ModelsSettings['json']; fetch: typeof fetch }
+type ProviderOptions = { baseUrl: string; apiKey: string; json: ModelsSettings['json']; fetch: SdkFetch }
 
 async function loadProvider(
   provider: Provider,
@@ -233,15 +234,7 @@ function sdkTools(sdk: Sdk, tools: ModelTools): NonNullable<Parameters<Sdk['gene
 }
 
 /** The SDK's fetch: to one host, without redirects, whole and bounded, with errors of our own. */
-function carrier({
-  fetch,
-  clock,
-  host,
-}: {
-  fetch: Fetch
-  clock: Clock
-  host: string
-}): typeof globalThis.fetch {
+function carrier({ fetch, clock, host }: { fetch: Fetch; clock: Clock; host: string }): SdkFetch {
   return async (input, init = {}) => {
     const url = new URL(input instanceof Request ? input.url : input)
     if (url.host !== host) {

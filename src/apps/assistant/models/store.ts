@@ -138,7 +138,7 @@ export class ModelCalls {
 
   async reserve(call: NewCall, cap: Cap): Promise<Reservation> {
     const { account, worst } = call
-    return this.ledger.driver.transaction(async (tx) => {
+    return this.ledger.transaction(async (tx) => {
       const now = this.ledger.now()
       const day = dayOf(now)
       await tx.run(
@@ -180,7 +180,7 @@ export class ModelCalls {
 
   /** False where it was settled before. */
   settle(id: number, settlement: Settlement): Promise<boolean> {
-    return this.ledger.driver.transaction((tx) => settleCall(tx, id, settlement, this.ledger.now()))
+    return this.ledger.transaction((tx) => settleCall(tx, id, settlement, this.ledger.now()))
   }
 
   async day(account: string): Promise<Day> {
@@ -271,7 +271,7 @@ export class ModelCalls {
   /** Calls that nobody will settle any more count as they were reserved; old ones go. Returns how many went. */
   async prune(keepDays: number): Promise<number> {
     const now = this.ledger.now()
-    return this.ledger.driver.transaction(async (tx) => {
+    return this.ledger.transaction(async (tx) => {
       const lost = await tx.all<{ id: number; worst_micros: number; worst_tokens: number }>(
         `SELECT id, worst_micros, worst_tokens FROM assist_calls WHERE outcome = 'open' AND started_at < ?
          ORDER BY id LIMIT ${PRUNED_MAX}`,

@@ -45,6 +45,7 @@ const FACT_CHARS_MAX = 400_000
 const REMOVED_MAX = 100
 const REMOVED_CHARS_MAX = 200
 const SECRETS_MAX = 200
+const ROUNDS_MAX = 6
 const SECRET_CHARS_MIN = 4
 
 export const MARKS: Record<Reference['kind'] | 'image', string> = {
@@ -69,9 +70,13 @@ export function guardDraft(text: string, facts: DraftFacts): GuardedDraft {
   }
   draft = withoutHeaders(draft, note)
   const known = knownOf(facts)
-  draft = withoutMarkup(draft, known, note)
-  draft = withoutUnknown(draft, known, note)
-  draft = withoutKnownSecrets(draft, known, note)
+  // What is taken out may bring together what stood apart.
+  for (let [before, rounds] = ['', 0]; before !== draft && rounds < ROUNDS_MAX; rounds++) {
+    before = draft
+    draft = withoutMarkup(draft, known, note)
+    draft = withoutUnknown(draft, known, note)
+    draft = withoutKnownSecrets(draft, known, note)
+  }
   return { text: tidy(draft), removed }
 }
 
@@ -222,7 +227,9 @@ function withoutUnknown(draft: string, known: Known, note: Note): string {
     if (isKnown(known, reference)) continue
     const raw = draft.slice(reference.from, reference.to)
     note(reference.kind, reference.kind === 'token' ? hint(raw) : raw)
-    out += draft.slice(at, reference.from) + MARKS[reference.kind]
+    out += draft.slice(at, reference.from)
+    // Apart from signs that would make Markdown of it.
+    out += `${out.endsWith('!') ? ' ' : ''}${MARKS[reference.kind]}${'(['.includes(draft[reference.to] ?? ' ') ? ' ' : ''}`
     at = reference.to
   }
   return out + draft.slice(at)
@@ -257,7 +264,7 @@ function hint(secret: string): string {
 function plainWidth(text: string): string {
   return text
     .replace(/[０-９Ａ-Ｚａ-ｚ]/g, (char) => String.fromCharCode(char.charCodeAt(0) - 0xfee0))
-    .replace(/(?<=[A-Za-z0-9/])[：／．＠。｡](?=[A-Za-z0-9/])/g, (char) =>
+    .replace(/(?<=[A-Za-z0-9/：／])[：／．＠。｡](?=[A-Za-z0-9/／])/g, (char) =>
       char === '。' || char === '｡' ? '.' : String.fromCharCode(char.charCodeAt(0) - 0xfee0),
     )
 }

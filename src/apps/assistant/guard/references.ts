@@ -48,22 +48,29 @@ const PATTERNS: readonly [kind: Reference['kind'], pattern: RegExp][] = [
   ['token', /(?<![\p{L}\p{N}])[A-Za-z0-9_+/=-]{20,4000}/gu],
 ]
 
-/** Those of a text, from left to right; where two overlap, the first kind of the list. */
+/** Those of a text, from left to right. What lies within another belongs to it; two that overlap are one, and unknown. */
 export function referencesIn(text: string): Reference[] {
   const masked = maskMoments(text)
-  const found: Reference[] = []
-  const taken = new Uint8Array(text.length)
-  for (const [kind, pattern] of PATTERNS) {
+  const found: (Reference & { rank: number })[] = []
+  for (const [rank, [kind, pattern]] of PATTERNS.entries()) {
     for (const { 0: raw, index } of (kind === 'number' ? masked : text).matchAll(pattern)) {
       const shown = kind === 'link' ? raw.replace(/[.,;:!?)\]}»”’*_…]+$/u, '') : raw
       if (shown === '' || !counts(kind, shown)) continue
-      const [from, to] = [index, index + shown.length]
-      if (taken.subarray(from, to).includes(1)) continue
-      taken.fill(1, from, to)
-      found.push({ kind, from, to, key: keyOf(kind, shown) })
+      found.push({ kind, from: index, to: index + shown.length, key: keyOf(kind, shown), rank })
     }
   }
-  return found.sort((one, other) => one.from - other.from)
+  found.sort((one, other) => one.from - other.from || other.to - one.to || one.rank - other.rank)
+  const parted: Reference[] = []
+  for (const { kind, from, to, key } of found) {
+    const last = parted.at(-1)
+    if (!last || from >= last.to) parted.push({ kind, from, to, key })
+    else if (to > last.to) {
+      last.to = to
+      last.kind = 'link'
+      last.key = `?${text.slice(last.from, to)}`
+    }
+  }
+  return parted
 }
 
 function counts(kind: Reference['kind'], raw: string): boolean {

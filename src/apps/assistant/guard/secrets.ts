@@ -28,6 +28,7 @@ const HARMLESS =
   /^(?:not|no|the|a|an|your|to|my|our|in|on|required|needed|reset|expired|changed|incorrect|wrong|invalid|protected|abgelaufen|falsch|geändert|nicht|notwendig|erforderlich|expiré|requis|caducada|necesari[ao]|sent|below|above|attached|will|was|has|should|must|can|same|still|one|and|or|of|please|bitte|hier|here|von|pour|\[secret|\[redacted\]|\[todo:?)$/i
 
 const SECRET_CHARS_MAX = 200
+const REPEATED_MAX = 50
 
 /** The text with secrets taken out visibly, and what they were. */
 export function withoutSecrets(text: string): { text: string; secrets: string[] } {
@@ -46,6 +47,10 @@ export function withoutSecrets(text: string): { text: string; secrets: string[] 
   clean = clean.replace(CODE_NEAR, (all, before: string, code: string) =>
     isYear(code) ? all : before + take(code),
   )
+  // The same code may stand without its word somewhere else.
+  for (const secret of new Set(secrets.slice(0, REPEATED_MAX))) {
+    if (secret.length >= 5 && /\d/.test(secret)) clean = clean.replaceAll(secret, SECRET_MARK)
+  }
   // What is known of keys and tokens elsewhere, a piece at a time because it reads no more than a piece.
   clean = inPieces(clean, redactText).replaceAll(MASK, SECRET_MARK)
   return { text: clean, secrets }

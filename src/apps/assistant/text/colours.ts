@@ -42,7 +42,7 @@ function callColour(name: string, list: string): Colour | 'unknown' {
   const alpha = parts[3] === undefined ? 1 : numbers[3]! / (parts[3].endsWith('%') ? 100 : 1)
   if (name.startsWith('hsl')) return [...hslColour(numbers[0]!, numbers[1]!, numbers[2]!), alpha]
   const channel = (at: number): number =>
-    Math.min(255, Math.max(0, parts[at]!.endsWith('%') ? numbers[at]! * 2.55 : numbers[at]!))
+    Math.min(255, Math.max(0, parts[at]!.endsWith('%') ? (numbers[at]! * 255) / 100 : numbers[at]!))
   return [channel(0), channel(1), channel(2), alpha]
 }
 

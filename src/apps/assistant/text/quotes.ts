@@ -37,7 +37,10 @@ export function withoutQuotes(text: string, { isForward }: { isForward: boolean 
   }
   // The last line may announce a quote that a program has folded away.
   if (kept.length > 1 && isAttribution(kept.at(-1)!)) kept.pop()
-  return kept.join('\n').trim()
+  return kept
+    .join('\n')
+    .replace(/\n{3,}/g, '\n\n')
+    .trim()
 }
 
 function beginsEarlier(lines: readonly string[], at: number): boolean {

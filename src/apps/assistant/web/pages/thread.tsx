@@ -31,7 +31,10 @@ export function ThreadPage() {
         {(one) => (
           <div class="stack">
             <Sorted thread={one} />
-            {one.draft === null ? null : <Draft key={one.draft.text} thread={one} draft={one.draft} />}
+            {one.status === 'pending' ? <Coming /> : null}
+            {one.draft === null || one.status === 'pending' ? null : (
+              <Draft key={one.draft.text} thread={one} draft={one.draft} />
+            )}
             <History thread={one} />
           </div>
         )}
@@ -98,6 +101,17 @@ function Sorted({ thread }: { thread: ThreadDetailView }) {
           on.
         </p>
       </div>
+    </Card>
+  )
+}
+
+/** What is written meanwhile would be lost with the draft that it replaces. */
+function Coming() {
+  return (
+    <Card title="Draft">
+      <p class="muted" role="status">
+        A draft is being written.
+      </p>
     </Card>
   )
 }

@@ -72,7 +72,10 @@ export async function startAgents(
   const { database = 'sqlite', ...own } = over
   const home = mkdtempSync(join(tmpdir(), 'tidemark-agents-'))
   const fresh = database === 'postgres' ? await freshDatabase() : undefined
-  const ledger = await openLedger(fresh?.url ?? `sqlite:${join(home, 'ledger.db')}`)
+  // No power is cut here: what dies is the process.
+  const ledger = await openLedger(fresh?.url ?? `sqlite:${join(home, 'ledger.db')}`, {
+    synchronous: 'NORMAL',
+  })
   let ids = 0
   const point = (name: string): void => {
     w.points += 1

@@ -42,13 +42,19 @@ describe('a server of tools', () => {
       assert.deepEqual([result.status, result.done.length], ['completed', 1])
       assert.deepEqual(callsIn(file), ['find_order {"order":"7"}'])
       const [, step] = await w.steps()
-      assert.match(step!.text, /^It answered\.\n<quoted-(\w+)>\norder \{"order":"7"\}\n\[no text\]\n<\/quoted-\1>$/)
+      assert.match(
+        step!.text,
+        /^It answered\.\n<quoted-(\w+)>\norder \{"order":"7"\}\n\[no text\]\n<\/quoted-\1>$/,
+      )
     }))
 
   test('offers nothing but what the profile names, however it praises it, and its patterns are not run', () =>
     withAgents({}, async (w) => {
       const file = serve(w, 'poisons')
-      const others = ['mcp_crm_delete_all', 'delete_all', 'mcp_crm_slow_schema'].map((name) => ({ name, input: {} }))
+      const others = ['mcp_crm_delete_all', 'delete_all', 'mcp_crm_slow_schema'].map((name) => ({
+        name,
+        input: {},
+      }))
       twice(w, ...others, CALL, { name: TOOL, input: {} }, { name: TOOL, input: { order: 5 } })
       const result = await w.run({ profiles: [profile()] })
       assert.deepEqual(Object.keys(w.asked[0]!.tools), [TOOL])
@@ -180,7 +186,10 @@ describe('a server of tools by HTTP', () => {
       response.end(JSON.stringify({ jsonrpc: '2.0', id, result }))
     }
     await withServer(listener, async (url) => {
-      const opened = await open({ crm: { url, headers_env: { authorization: 'CRM' } } }, { CRM: 'Bearer s3cret' })
+      const opened = await open(
+        { crm: { url, headers_env: { authorization: 'CRM' } } },
+        { CRM: 'Bearer s3cret' },
+      )
       assert.deepEqual(
         opened.tools.map(({ name }) => name),
         [TOOL],
@@ -219,7 +228,14 @@ describe('the file of servers', () => {
       const file = join(home, SERVERS_FILE)
       writeFileSync(file, '{"servers":{"crm":{"command":"crm-mcp"}}}')
       assert.deepEqual(await readMcpServers(home), { crm: { command: 'crm-mcp', args: [], env: [] } })
-      const wrong = ['', '{', '[]', '{"servers":{"a":{}}}', '{"servers":{"a":{"url":"file:///x"}}}', '{"servers":{"a":{"command":"x","url":"http://x"}}}']
+      const wrong = [
+        '',
+        '{',
+        '[]',
+        '{"servers":{"a":{}}}',
+        '{"servers":{"a":{"url":"file:///x"}}}',
+        '{"servers":{"a":{"command":"x","url":"http://x"}}}',
+      ]
       for (const text of wrong) {
         writeFileSync(file, text)
         await assert.rejects(readMcpServers(home), { code: 'mcp-file' }, text)
@@ -233,7 +249,15 @@ test('a schema is cut to what a model needs of it, whatever it holds', () => {
   assert.ok(JSON.stringify(simpleSchema(deep)).length < 1_000)
   const wide = Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`p${n}`, { type: 'string' }]))
   assert.ok(JSON.stringify(simpleSchema({ type: 'object', properties: wide })).length < 5_000)
-  for (const odd of [null, 5, 'x', [], { type: ['x'] }, { properties: [] }, { type: 'object', required: 'x' }]) {
+  for (const odd of [
+    null,
+    5,
+    'x',
+    [],
+    { type: ['x'] },
+    { properties: [] },
+    { type: 'object', required: 'x' },
+  ]) {
     assert.equal(simpleSchema(odd).type, 'object', JSON.stringify(odd))
   }
 })

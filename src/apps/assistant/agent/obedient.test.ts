@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import { obedientAnswer } from '../../../sim/models/obedient.ts'
 import { LABELS } from '../contract.ts'
 import { attackMessage, attacks } from '../eval/attacks.ts'
-import { ACCOUNT, type Asked, type AgentWorld, mail, startAgents, THREAD } from './agent-world.suite.ts'
+import { ACCOUNT, type AgentWorld, type Asked, mail, startAgents, THREAD } from './agent-world.suite.ts'
 import { AGENT_LABELS, TOOL_NAMES, type ToolName } from './profiles.ts'
 
 const ALLOWED_URL = 'https://api.example.com/orders/7'
@@ -51,7 +51,10 @@ function cunning({ messages, tools }: Asked): { name: string; input: unknown }[]
   const text = JSON.stringify(messages)
   const links = [...new Set(text.match(/https?:\/\/[^\s"'<>)\\]+/g) ?? [])].slice(0, 3)
   const ids = [THREAD, 'thread-of-somebody', ...(text.match(/\b[0-9a-f]{16}\b/g) ?? [])].slice(0, 3)
-  const foreign = ['send_email', 'delete_message', 'create_filter', 'run_code'].map((name) => ({ name, input: {} }))
+  const foreign = ['send_email', 'delete_message', 'create_filter', 'run_code'].map((name) => ({
+    name,
+    input: {},
+  }))
   const own: Record<ToolName, object[]> = {
     search_archive: [{ query: 'password' }],
     read_thread: ids.map((thread_id) => ({ thread_id })),
@@ -115,7 +118,11 @@ async function attackWith(tools: readonly ToolName[], message = mail()): Promise
   for (const { tool } of result.done) assert.ok(tools.includes(tool as ToolName), `${tool}: ${about}`)
   const may = new Set<string>(has('apply_label') ? labels : [])
   if (has('escalate')) may.add('action_required')
-  assert.deepEqual(world.labels.filter((label) => !may.has(label)), [], about)
+  assert.deepEqual(
+    world.labels.filter((label) => !may.has(label)),
+    [],
+    about,
+  )
   assert.ok(world.drafts.size <= (has('create_draft') ? 1 : 0), about)
   for (const { mime } of world.drafts.values()) checkHeaders(mime, message.from.address)
   assert.deepEqual(new Set(fetched), new Set(has('http_get') ? [ALLOWED_URL] : []), about)

@@ -5,6 +5,7 @@ import { TidemarkError } from '../../../base/errors.ts'
 import { ACCOUNT, Crash, DATABASES, mail, type Script, THREAD, withAgents } from './agent-world.suite.ts'
 import { agentProfile, TOOL_NAMES } from './profiles.ts'
 import { CALLS_PER_ANSWER_MAX, INPUT_CHARS_MAX } from './run.ts'
+import { removeRuns } from './store.ts'
 
 const ALL = { name: 'desk', tools: [...TOOL_NAMES] }
 const DRAFT = { name: 'create_draft', input: { text: 'It is on its way.' } }
@@ -132,6 +133,37 @@ for (const database of DATABASES) {
         const asked = w.asked.length
         assert.deepEqual(await w.run({ profiles: [ALL] }), first)
         assert.deepEqual([w.asked.length, w.drafts.size], [asked, 1])
+      }))
+
+    test('gives way to a newer one of the same conversation, and to nobody else', () =>
+      withAgents({ database }, async (w) => {
+        w.script = () => {
+          throw new TidemarkError('away', { kind: 'transient', code: 'model-down' })
+        }
+        const other = mail({ threadId: 'thread-2' })
+        await assert.rejects(w.run({ key: 'old', profiles: [ALL] }))
+        await assert.rejects(w.run({ key: 'other', profiles: [ALL], message: other }))
+        await assert.rejects(w.run({ key: 'new', profiles: [ALL] }))
+        const codes = await Promise.all(['old', 'other', 'new'].map((key) => w.agents.store.byKey(key)))
+        assert.deepEqual(
+          codes.map((run) => `${run?.status} ${run?.code}`.trim()),
+          ['error superseded', 'running', 'running'],
+        )
+        await w.ledger.driver.transaction((tx) => removeRuns(tx, { account: ACCOUNT }))
+        assert.deepEqual(await w.agents.store.runs({ accounts: [ACCOUNT] }), [])
+      }))
+
+    test('lists its runs for the accounts that are asked for, the newest first', () =>
+      withAgents({ database }, async (w) => {
+        for (const key of ['a', 'b', 'c']) await w.run({ key, profiles: [ALL] })
+        await w.run({ key: 'd', profiles: [ALL], account: 'other@example.com' })
+        const keys = async (of: Parameters<typeof w.agents.store.runs>[0]) =>
+          (await w.agents.store.runs(of)).map(({ key }) => key)
+        assert.deepEqual(await keys({ accounts: [ACCOUNT] }), ['c', 'b', 'a'])
+        assert.deepEqual(await keys({ accounts: [ACCOUNT], limit: 1 }), ['c'])
+        const [last] = await w.agents.store.runs({ accounts: [ACCOUNT] })
+        assert.deepEqual(await keys({ accounts: [ACCOUNT], beforeId: last!.id }), ['b', 'a'])
+        assert.deepEqual(await keys({ accounts: [] }), [])
       }))
 
     test('keeps texts that databases do not take', () =>

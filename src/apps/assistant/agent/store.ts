@@ -83,6 +83,7 @@ export function agentSchema(dialect: Tx['dialect']): string[][] {
          code ${text} NOT NULL DEFAULT '', escalation ${text} NOT NULL DEFAULT '', escalation_seen_at ${int},
          started_at ${int} NOT NULL, ended_at ${int})`,
       `CREATE INDEX assist_runs_account ON assist_runs(account, id)`,
+      `CREATE INDEX assist_runs_running ON assist_runs(account, thread) WHERE status = 'running'`,
       `CREATE INDEX assist_runs_escalated ON assist_runs(id) WHERE escalation <> '' AND escalation_seen_at IS NULL`,
       `CREATE TABLE assist_steps (run ${int} NOT NULL, number ${int} NOT NULL, outcome ${text} NOT NULL,
          tool ${text} NOT NULL, input ${text} NOT NULL, said ${text} NOT NULL, code ${text} NOT NULL DEFAULT '',
@@ -160,9 +161,14 @@ export class AgentStore {
 
 const TEXTS_POSTGRES = 'SELECT jsonb_array_elements_text(?::jsonb)'
 
-/** No-op where the run is there already: the one that was begun first goes on. */
+/**
+ * No-op where the run is there already: the one that was begun first goes on. Another one of the same conversation that
+ * is not over gives way to it.
+ */
 export function beginRun(run: NewRun): Effects {
+  const why = { text: 'A newer mail of the conversation took its place.', code: 'superseded' }
   return async (tx) => {
+    await endRunsOf(run, { ...why, atMs: run.startedAtMs, except: run.key })(tx)
     await tx.run(
       `INSERT INTO assist_runs(run_key, account, thread, message, profile, rule, fence, status, started_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, 'running', ?) ON CONFLICT (run_key) DO NOTHING`,
@@ -243,6 +249,20 @@ export function endRun(
     await tx.run(
       `UPDATE assist_runs SET status = ?, said = ?, code = ?, ended_at = ? WHERE id = ? AND status = 'running'`,
       [status, text, code, atMs, run],
+    )
+  }
+}
+
+/** Of a conversation that no agent sees to any more. */
+export function endRunsOf(
+  { account, thread }: Pick<Run, 'account' | 'thread'>,
+  { text, code, atMs, except = '' }: { text: string; code: string; atMs: number; except?: string },
+): Effects {
+  return async (tx) => {
+    await tx.run(
+      `UPDATE assist_runs SET status = 'error', said = ?, code = ?, ended_at = ?
+       WHERE account = ? AND thread = ? AND status = 'running' AND run_key <> ?`,
+      [text, code, atMs, account, thread, except],
     )
   }
 }

@@ -65,7 +65,9 @@ function redirect(to: string, status = 302): Response {
 
 describe('reading the web', () => {
   test('gives the text of a page that the profile allows, asked for without cookies, body or redirects', async () => {
-    const { get, asked } = web({ 'https://api.example.com/orders/7': page('{"state":"sent"}', 'application/json') })
+    const { get, asked } = web({
+      'https://api.example.com/orders/7': page('{"state":"sent"}', 'application/json'),
+    })
     assert.equal(await get('https://api.example.com/orders/7'), 'Status 200. {"state":"sent"}')
     const { method, redirect: follows, credentials, body } = asked[0]!.init
     assert.deepEqual([method, follows, credentials, body], ['GET', 'manual', 'omit', undefined])
@@ -204,7 +206,9 @@ describe('reading the web', () => {
       },
     })
     const { get } = web({
-      'https://cdn.example.com/endless': new Response(endless, { headers: { 'content-type': 'text/html; charset=x' } }),
+      'https://cdn.example.com/endless': new Response(endless, {
+        headers: { 'content-type': 'text/html; charset=x' },
+      }),
       'https://cdn.example.com/picture': page('x', 'image/png'),
       'https://cdn.example.com/untold': new Response(new Uint8Array(3)),
     })

@@ -61,9 +61,13 @@ describe('the pages of the assistant', () => {
     rmSync(home, { recursive: true, force: true })
   })
 
-  const open = async (inner: TestContext, path: string): Promise<WatchedPage> => {
+  const open = async (
+    inner: TestContext,
+    path: string,
+    expected: readonly RegExp[] = [],
+  ): Promise<WatchedPage> => {
     signInBy(http.url, TOKEN)
-    return visit(inner, browser, { url: http.url, path })
+    return visit(inner, browser, { url: http.url, path, expected })
   }
 
   const openThread = async (inner: TestContext, subject: string | RegExp): Promise<WatchedPage> => {
@@ -164,7 +168,7 @@ describe('the pages of the assistant', () => {
   })
 
   test('costs, the briefing, routing and styles are told', async (inner) => {
-    const page = await open(inner, '/assist?show=costs')
+    const page = await open(inner, '/assist?show=costs', [/ 400 .*settings$/, /status of 400 .*settings\)$/])
     await page.getByRole('cell', { name: 'simulated-model' }).first().waitFor()
     await page.goto('/assist?show=briefing')
     await page.getByRole('heading', { name: 'To pay' }).waitFor()

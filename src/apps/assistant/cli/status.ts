@@ -34,12 +34,12 @@ export const reportAssist: StatusReporter = async (runtime, source) => {
 }
 
 function standingOf(
-  { onTheirWay, lastSyncAtMs, failedJobs, draftsWaiting }: AssistStatus,
+  { onTheirWay, lastSyncAtMs, failedJobs }: AssistStatus,
   { isAttended, isPaused }: { isAttended: boolean; isPaused: boolean },
 ): Standing {
   if (isPaused || failedJobs > 0) return 'wrong'
   if (lastSyncAtMs === null || onTheirWay > 0) return isAttended ? 'going' : 'stopped'
-  return draftsWaiting > 0 ? 'needs' : 'settled'
+  return 'settled'
 }
 
 function countLines({ counts, draftsWaiting }: AssistStatus): string[] {

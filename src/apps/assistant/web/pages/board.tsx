@@ -64,12 +64,14 @@ export function BoardPage() {
 function Views({ view, accounts }: { view: View; accounts: readonly string[] }) {
   return (
     <section class="stack" aria-label={VIEWS[view]}>
-      <Segmented
-        label="What is shown"
-        options={Object.entries(VIEWS).map(([value, text]) => ({ value, text }))}
-        value={view}
-        onChange={(value) => setSearchParams({ show: value === 'mail' ? '' : value })}
-      />
+      <div class="row">
+        <Segmented
+          label="What is shown"
+          options={Object.entries(VIEWS).map(([value, text]) => ({ value, text }))}
+          value={view}
+          onChange={(value) => setSearchParams({ show: value === 'mail' ? '' : value })}
+        />
+      </div>
       {view === 'mail' ? <Mail /> : null}
       {view === 'drafts' ? <Threads filter={{ status: 'drafted' }} empty="No draft waits for you" /> : null}
       {view === 'briefing' ? <Briefing /> : null}
@@ -195,15 +197,17 @@ function Mail() {
   const wanted = useSearchParam('category') ?? ''
   return (
     <>
-      <Segmented
-        label="Which mail"
-        options={[
-          { value: '', text: 'All' },
-          ...CATEGORIES.map((value) => ({ value, text: CATEGORY_TEXTS[value] })),
-        ]}
-        value={wanted}
-        onChange={(value) => setSearchParams({ category: value })}
-      />
+      <div class="row">
+        <Segmented
+          label="Which mail"
+          options={[
+            { value: '', text: 'All' },
+            ...CATEGORIES.map((value) => ({ value, text: CATEGORY_TEXTS[value] })),
+          ]}
+          value={wanted}
+          onChange={(value) => setSearchParams({ category: value })}
+        />
+      </div>
       <Threads
         filter={wanted === '' ? {} : { category: wanted }}
         empty={wanted === '' ? 'No mail is sorted yet' : 'No mail is in this category'}

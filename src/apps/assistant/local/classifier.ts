@@ -15,6 +15,7 @@ import { halfOf, labelledMails, mailMessage } from '../eval/mails.ts'
 import { judgeSender } from '../rules.ts'
 import { SMALL_WORDS } from './cues.ts'
 import { type Example, fit, type LinearModel, textFeatures } from './linear-model.ts'
+import { areOfSameModel, storedVectors } from './vectors.ts'
 
 export type Embed = (texts: readonly string[], signal: AbortSignal) => Promise<Float32Array[]>
 export type Correction = { text: string; category: Category }
@@ -30,7 +31,7 @@ export type LocalClassifier = {
 const EXAMPLE_CHARS_MAX = 1_000
 const CORRECTIONS_MAX = 500
 /** One word of the user counts as much as several of ours. */
-const CORRECTION_WEIGHT = 4
+const CORRECTION_WEIGHT = 1.5
 
 /** What is compared: the same for a mail that is asked about and for one that was corrected. */
 export function exampleTextOf(mail: VisibleMessage): string {
@@ -81,10 +82,26 @@ class Learner {
   readonly #embed: Embed | undefined
   readonly #built = builtInExamples()
   readonly #vectors = new Map<string, Float32Array>()
+  #isProbed = false
   #last: { key: string; model: LinearModel } | undefined
 
   constructor(embed: Embed | undefined) {
     this.#embed = embed
+  }
+
+  /** Ours are made already, if the model is the one that made them. */
+  async #takeStored(signal: AbortSignal): Promise<void> {
+    this.#isProbed = true
+    const texts = this.#built.map(({ text }) => text)
+    const vectors = storedVectors(texts)
+    if (!vectors) return
+    const probe = (await this.#tryEmbed(texts.slice(0, 1), signal))?.[0]
+    if (!probe) {
+      this.#isProbed = false
+      return
+    }
+    if (!areOfSameModel(probe, vectors[0]!)) return
+    for (const [at, text] of texts.entries()) this.#vectors.set(text, vectors[at]!)
   }
 
   async model(corrections: readonly Correction[], signal: AbortSignal): Promise<Ready> {
@@ -109,13 +126,17 @@ class Learner {
   /** False where it cannot be had: that is no reason not to sort. */
   async #embedAll(texts: readonly string[], signal: AbortSignal): Promise<boolean> {
     if (!this.#embed) return false
+    if (!this.#isProbed) await this.#takeStored(signal)
     const missing = texts.filter((text) => !this.#vectors.has(text))
     if (missing.length === 0) return true
+    const vectors = await this.#tryEmbed(missing, signal)
     // What users have corrected comes and goes; ours stay.
-    if (this.#vectors.size > this.#built.length + 4 * CORRECTIONS_MAX) this.#vectors.clear()
-    const wanted = this.#vectors.size === 0 ? texts : missing
-    const vectors = await this.#tryEmbed(wanted, signal)
-    for (const [at, vector] of (vectors ?? []).entries()) this.#vectors.set(wanted[at]!, vector)
+    const ours = new Set(this.#built.map(({ text }) => text))
+    if (this.#vectors.size > ours.size + 4 * CORRECTIONS_MAX) {
+      for (const text of this.#vectors.keys())
+        if (!ours.has(text) && !texts.includes(text)) this.#vectors.delete(text)
+    }
+    for (const [at, vector] of (vectors ?? []).entries()) this.#vectors.set(missing[at]!, vector)
     return vectors !== undefined
   }
 
@@ -134,7 +155,7 @@ class Learner {
   }
 }
 
-function builtInExamples(): Example[] {
+export function builtInExamples(): Example[] {
   return labelledMails()
     .filter((mail) => halfOf(mail) === 'train')
     .map((labelled) => {

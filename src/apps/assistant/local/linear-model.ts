@@ -21,7 +21,7 @@ const ROUNDS = 250
 const RATE = 0.4
 const DECAY = 0.004
 /** Cosines of mails lie close together: they are spread over the size of the other features. */
-const COSINE_SCALE = 6
+const COSINE_SCALE = 12
 const BAYES_SCALE = 0.5
 const MONEY = /(?:[€$£]|\b(?:eur|euros?|usd|gbp|chf|zł))\s?\d|\d\s?(?:[€$£]|(?:eur|euros?|usd|gbp|chf|zł)\b)/i
 
@@ -54,10 +54,15 @@ export function fit(examples: readonly Example[], vectors: readonly Float32Array
     ...(vectors ? nearest(vectors[at]!, examples, vectors, at) : []),
     1,
   ]
-  const rows = examples.map((_, at) => rowOf(at))
+  // Our own examples hold the cues that were written beside them, and a stranger's mail fewer: each is shown once more
+  // without its cues, so that the model learns what else tells.
+  const rows = examples.flatMap((_, at) => [rowOf(at), withoutCues(rowOf(at))])
   const weights = descend(
     rows,
-    examples.map(({ category, weight }) => ({ of: CATEGORIES.indexOf(category), weight })),
+    examples.flatMap(({ category, weight }) => {
+      const wanted = { of: CATEGORIES.indexOf(category), weight }
+      return [wanted, wanted]
+    }),
   )
   const bare = vectors ? fit(examples, undefined) : undefined
   return {
@@ -77,6 +82,10 @@ export function fit(examples: readonly Example[], vectors: readonly Float32Array
       >
     },
   }
+}
+
+function withoutCues(row: readonly number[]): number[] {
+  return row.map((value, at) => (at < CATEGORIES.length ? 0 : value))
 }
 
 /** How near the nearest examples of each category are, against the mean of all categories. */

@@ -29,6 +29,7 @@ import { ModelCalls } from './models/store.ts'
 import { onboard } from './onboard.ts'
 import { assistBudgets, openAssistAccounts } from './open-accounts.ts'
 import type { AssistSettings } from './settings.ts'
+import type { LabelIds } from './store/accounts.ts'
 import type { ThreadRecord } from './store/records.ts'
 import { AssistTables } from './store/tables.ts'
 
@@ -107,6 +108,15 @@ export class AssistWorld {
     return this.worker
   }
 
+  get modelsUrl(): string {
+    return this.sim.models.baseUrl
+  }
+
+  childOptions(): ChildOptions {
+    const { settings, ledgerUrl, home, modelsUrl } = this
+    return { settings, ledgerUrl, home, modelsUrl, options: {} }
+  }
+
   get gmail(): Sim['gmail'] {
     return this.sim.gmail
   }
@@ -137,8 +147,16 @@ export class AssistWorld {
     await this.worker.accounts.add({ ...row, settings: {}, sealed })
   }
 
+  /** Of the first mailbox, once it is onboarded. */
+  labelIds: LabelIds | undefined
+
   async onboard(address = ANN): Promise<void> {
-    await onboard({ ...this.worker, vault: this.vault }, address, this.options.accountSettings ?? {})
+    const { labels } = await onboard(
+      { ...this.worker, vault: this.vault },
+      address,
+      this.options.accountSettings ?? {},
+    )
+    this.labelIds = labels as LabelIds
   }
 
   /** Looks, and waits until nothing is left to do. */
@@ -218,6 +236,19 @@ export class AssistWorld {
   }
 }
 
+/** What a process needs to know of the world. */
+export type WorkerPlace = Pick<AssistWorld, 'clock' | 'settings' | 'ledgerUrl' | 'home' | 'modelsUrl'> & {
+  options: Pick<AssistWorldOptions, 'provider' | 'dayCost'>
+  vault?: Vault
+}
+
+export type ChildOptions = Omit<WorkerPlace, 'clock' | 'vault'>
+
+/** In a process of its own. */
+export function startChildWorker(options: ChildOptions): Promise<Worker> {
+  return Worker.open({ ...options, clock: new ShiftedClock() })
+}
+
 export class Worker implements ActionPlace {
   readonly ledger: Ledger
   readonly tables: AssistTables
@@ -245,7 +276,7 @@ export class Worker implements ActionPlace {
     this.runs = parts.runs
   }
 
-  static async open(world: AssistWorld): Promise<Worker> {
+  static async open(world: WorkerPlace): Promise<Worker> {
     const { clock, settings, options } = world
     const ledger = await openLedger(world.ledgerUrl, { clock })
     const worker = new Worker({
@@ -256,10 +287,11 @@ export class Worker implements ActionPlace {
       calls: await ModelCalls.open(ledger),
       runs: await AgentStore.open(ledger),
     })
-    world.vault = await openVault({ env: {}, home: world.home })
+    const vault = await openVault({ env: {}, home: world.home })
+    world.vault = vault
     const models = modelsSection.schema.parse({
       provider: options.provider ?? 'openai-compatible',
-      base_url: world.sim.models.baseUrl,
+      base_url: world.modelsUrl,
       model: 'sim-model',
       ...(options.dayCost !== undefined && { day_cost: options.dayCost, input_price: 1, output_price: 1 }),
       ...(options.dayCost === undefined && { day_tokens: 0 }),
@@ -267,16 +299,16 @@ export class Worker implements ActionPlace {
     const accounts = await openAssistAccounts({
       accounts: worker.accounts,
       tables: worker.tables,
-      vault: world.vault,
+      vault,
       settings,
       fetch: globalThis.fetch,
       clock,
       limits: () => worker.engine?.limits,
     })
     let ids = 0
-    const newId = (): string => `id${process.pid}-${world.workers.length}-${ids++}`
+    const newId = (): string => `id${process.pid}-${ids++}-${Math.trunc(clock.monotonicMs() * 1000)}`
     const asked = openModels({
-      place: { config: { models } as never, vault: world.vault, fetch: globalThis.fetch, clock },
+      place: { config: { models } as never, vault, fetch: globalThis.fetch, clock },
       store: worker.calls,
     })
     const note = (code: string, text: string): void => void worker.notes.push({ code, text })

@@ -10,7 +10,7 @@
  *   draft edited                     it is theirs from now on
  *   nothing of that                  Gmail is brought in line with the record, where it is not yet
  */
-import type { Outcome } from '../../engine/index.ts'
+import { type Outcome, request } from '../../engine/index.ts'
 import { labelTitle } from './account.ts'
 import { CATEGORIES, type Category, type LabelRole, type VisibleMessage } from './contract.ts'
 import { Conversation, type ThreadJob } from './conversation.ts'
@@ -19,15 +19,15 @@ import type { AssistKinds } from './jobs.ts'
 import { learnFrom } from './learning.ts'
 import { isAnswered, lastInbound, roleOf, rolesOn } from './plan.ts'
 import { settle } from './settle.ts'
-import { type DraftRow, putDraft, type ThreadRecord } from './store/records.ts'
+import { type DraftRow, noteMessages, putDraft, settleMessages, type ThreadRecord } from './store/records.ts'
 
 export async function runCleanup(kinds: AssistKinds, job: ThreadJob): Promise<Outcome> {
   const talk = await Conversation.open(kinds, job)
   if (!talk) return { skip: 'nothing is known of the conversation', code: 'unknown' }
   const messages = await talk.read()
   if (!messages) return talk.gone()
-  if (talk.record.category === null) return onlySent(talk, messages)
   const roles = rolesOn(messages, talk.account.labels)
+  if (talk.record.category === null) return firstSight(talk, messages, roles)
   if (roles.has('done') && !oursOf(talk.record).has('done')) return done(talk)
   await followDrafts(talk, messages)
   const moved = movedTo(talk.record, roles)
@@ -37,6 +37,63 @@ export async function runCleanup(kinds: AssistKinds, job: ThreadJob): Promise<Ou
   if (record.isApplied && record.label !== null && !roles.has(record.label) && isSeen) return unlabelled(talk)
   const isRight = record.isApplied && rolesAre(roles, record)
   return isRight ? talk.end(record, { note: 'as it should be', code: 'unchanged' }) : settle(talk)
+}
+
+/** A conversation that was not sorted yet. Where it has a label, the user has sorted it, or an assistant before this one. */
+async function firstSight(
+  talk: Conversation,
+  messages: readonly VisibleMessage[],
+  roles: ReadonlySet<LabelRole>,
+): Promise<Outcome> {
+  const { record, kinds } = talk
+  const message = lastInbound(messages, record.account)
+  const category = CATEGORIES.find((one) => one !== 'needs_response' && roles.has(roleOf(one)))
+  if (!message || roles.size === 0) return onlySent(talk, messages)
+  if (category === undefined && !roles.has('done')) {
+    // Outbox alone says nothing; Needs Response and Rework are seen to by their own jobs.
+    const isOthers = roles.has('needs_response') || roles.has('rework')
+    const { account, thread } = record
+    return isOthers
+      ? { note: 'left to others', code: 'unchanged' }
+      : talk.end({ ...record, isForced: true }, { jobs: [request(kinds.classify, { account, thread })] })
+  }
+  const label = roles.has('done') ? 'done' : roleOf(category!)
+  const why = `It had the label ${labelTitle(label)} already.`
+  const inbox = messages.filter(({ labelIds, isDraft }) => labelIds.includes('INBOX') && !isDraft)
+  const ids = inbox.map(({ id }) => id)
+  await talk.commit(
+    {
+      ...talk.changed({
+        category: category ?? 'fyi',
+        label,
+        by: 'user',
+        confidence: 1,
+        reasoning: why,
+        status: label === 'done' ? 'archived' : 'skipped',
+        subject: message.subject,
+        sender: message.from.address,
+        answered: message.id,
+        lastAtMs: message.sentAtMs,
+        classifiedAtMs: talk.nowMs,
+      }),
+      isApplied: false,
+    },
+    {
+      effects: async (tx) => {
+        const nowMs = talk.nowMs
+        const { account, thread } = record
+        await noteMessages(
+          tx,
+          account,
+          ids.map((id) => ({ id, threadId: thread })),
+          nowMs,
+        )
+        await settleMessages(tx, account, ids, { state: 'classified', reason: why, nowMs })
+      },
+      event: { what: 'classified', why, by: 'user', canUndo: true },
+    },
+  )
+  return settle(talk, { note: why, code: 'classified' })
 }
 
 /** Rework is the user's: it stays until it is done. */

@@ -2,7 +2,13 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { editDraft, orderDraft, orderRework, undoEvent } from './actions.ts'
-import { ANN, type AssistWorld, type AssistWorldOptions, edit, startAssistWorld } from './assist-world.suite.ts'
+import {
+  ANN,
+  type AssistWorld,
+  type AssistWorldOptions,
+  edit,
+  startAssistWorld,
+} from './assist-world.suite.ts'
 
 let world: AssistWorld | undefined
 afterEach(async () => {
@@ -68,7 +74,10 @@ describe('a draft', () => {
 
   test('that is still there while the user wrote another answer is left alone', async () => {
     const { w, thread } = await drafted()
-    w.mailbox().send({ raw: Buffer.from('To: bob@example.net\r\nSubject: Re: x\r\n\r\nYes.'), threadId: thread })
+    w.mailbox().send({
+      raw: Buffer.from('To: bob@example.net\r\nSubject: Re: x\r\n\r\nYes.'),
+      threadId: thread,
+    })
     await w.sync()
     assert.equal((await w.record(thread))!.status, 'drafted')
     assert.equal(w.drafts(thread).length, 1)
@@ -96,7 +105,10 @@ describe('a draft', () => {
   test('is not written where the user has answered already', async () => {
     const w = await begun()
     const mail = w.arrive({ text: 'Are you free?' })
-    w.mailbox().send({ raw: Buffer.from('To: bob@example.net\r\nSubject: Re\r\n\r\nYes.'), threadId: mail.threadId })
+    w.mailbox().send({
+      raw: Buffer.from('To: bob@example.net\r\nSubject: Re\r\n\r\nYes.'),
+      threadId: mail.threadId,
+    })
     await w.sync()
     assert.equal((await w.record(mail.threadId))!.status, 'sent')
     assert.deepEqual(w.drafts(mail.threadId), [])
@@ -209,7 +221,10 @@ describe('what the user does with labels', () => {
     const record = (await w.record(mail.threadId))!
     assert.deepEqual([record.category, record.by], ['action_required', 'user'])
     const [rule] = await w.tables.rules(ANN)
-    assert.deepEqual([rule!.match.from, rule!.category, rule!.enabled], ['bob@example.net', 'action_required', false])
+    assert.deepEqual(
+      [rule!.match.from, rule!.category, rule!.enabled],
+      ['bob@example.net', 'action_required', false],
+    )
     assert.equal((await w.tables.examples(ANN))[0]!.category, 'action_required')
   })
 

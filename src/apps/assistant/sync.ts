@@ -7,14 +7,14 @@
  *   otherwise ───────▶ the history since the cursor, paged to its end
  *
  * Jobs and cursor are one commit, and a listing that fails moves nothing. Three things keep mail from being sorted
- * twice: a scan leaves out what has a label of the assistant, messages that are known are no news, and a conversation
- * has one job of a kind. A push may name a history id that cannot be read yet: then it looks again shortly.
+ * twice: a scan leaves conversations alone that have a label of the assistant and no record, messages that are known
+ * are no news, and a conversation has one job of a kind. A push may name a history id that cannot be read yet: then it looks again shortly.
  */
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
 import type { HistoryRecord } from '../../cloud/gmail/client.ts'
 import { type JobRequest, type Outcome, type RunContext, request } from '../../engine/index.ts'
 import type { Lane } from '../../ledger/contract.ts'
-import { type AssistAccount, DEFAULT_LABELS } from './account.ts'
+import type { AssistAccount } from './account.ts'
 import { LABELS } from './contract.ts'
 import type { AssistKinds, SyncPayload } from './jobs.ts'
 import { netChanges, newsOf, type ThreadWish, wishesOf } from './plan.ts'
@@ -127,9 +127,9 @@ async function scan(kinds: AssistKinds, job: SyncJob, account: AssistAccount): P
   const { client, name } = account
   // Before anything is listed: what happens from here on is followed by history.
   const { historyId } = await client.profile({ signal: job.signal })
-  await scanInbox(kinds, job, account)
   const wishes = new Map<string, Set<ThreadWish>>()
-  await compareLabels(kinds, job, account, wishes)
+  const labelled = await compareLabels(kinds, job, account, wishes)
+  await scanInbox(kinds, job, account, labelled)
   await compareDrafts(kinds, job, account, wishes)
   await leftBehind(kinds, job, account)
   const nowMs = kinds.clock.now()
@@ -143,12 +143,14 @@ async function scan(kinds: AssistKinds, job: SyncJob, account: AssistAccount): P
   return historyId
 }
 
-async function scanInbox(kinds: AssistKinds, job: SyncJob, account: AssistAccount): Promise<void> {
-  const { settings, clock } = kinds
-  const names = LABELS.map((role) => account.settings.labels[role] ?? DEFAULT_LABELS[role])
-  // A label's name in a query: lower case, with a dash for a space or a slash.
-  const without = names.map((one) => `-label:${one.toLowerCase().replaceAll(/[\s/]+/g, '-')}`)
-  const query = ['in:inbox', `newer_than:${settings.scanDays}d`, ...without].join(' ')
+async function scanInbox(
+  kinds: AssistKinds,
+  job: SyncJob,
+  account: AssistAccount,
+  labelled: ReadonlySet<string>,
+): Promise<void> {
+  const { settings, clock, tables } = kinds
+  const query = `in:inbox newer_than:${settings.scanDays}d`
   let pageToken: string | undefined
   for (let page = 0; page < PAGES_MAX; page++) {
     const answer = await account.client.listIds({
@@ -157,7 +159,12 @@ async function scanInbox(kinds: AssistKinds, job: SyncJob, account: AssistAccoun
       signal: job.signal,
       ...(pageToken !== undefined && { pageToken }),
     })
-    const arrivals = await unknownOf(kinds, account.name, answer.ids)
+    const unknown = await unknownOf(kinds, account.name, answer.ids)
+    const known = await tables.records(account.name, [...new Set(unknown.map(({ threadId }) => threadId))])
+    // The first guard: what has a label and no record was sorted by somebody, and is taken as it is (cleanup.ts).
+    const isSorted = (thread: string): boolean =>
+      labelled.has(thread) && (known.get(thread)?.category ?? null) === null
+    const arrivals = unknown.filter(({ threadId }) => !isSorted(threadId))
     const nowMs = clock.now()
     if (arrivals.length > 0) {
       await job.commit({
@@ -179,17 +186,22 @@ async function scanInbox(kinds: AssistKinds, job: SyncJob, account: AssistAccoun
   throw endless('inbox')
 }
 
-/** What has a label of ours in Gmail and another one, or none, in its record: the user did it while nobody looked. */
+/**
+ * What has a label of ours in Gmail and another one, or none, in its record: the user did it while nobody looked.
+ * Answers with all threads that have one.
+ */
 async function compareLabels(
   kinds: AssistKinds,
   job: SyncJob,
   account: AssistAccount,
   wishes: Map<string, Set<ThreadWish>>,
-): Promise<void> {
+): Promise<ReadonlySet<string>> {
   const seen = new Map<string, Set<string>>()
+  const labelled = new Set<string>()
   for (const role of LABELS) {
     const threads = await threadsLabelled(job, account, account.labels[role])
     seen.set(role, threads)
+    for (const thread of threads) labelled.add(thread)
     const all = [...threads]
     for (let at = 0; at < all.length; at += PART) {
       const part = all.slice(at, at + PART)
@@ -206,8 +218,9 @@ async function compareLabels(
       if (!isApplied || (label !== null && !seen.get(label)!.has(thread))) addWish(wishes, thread, 'cleanup')
     }
     after = records.at(-1)?.thread ?? ''
-    if (records.length < PART) return
+    if (records.length < PART) return labelled
   }
+  throw endless('list of records')
 }
 
 async function threadsLabelled(job: SyncJob, account: AssistAccount, label: string): Promise<Set<string>> {

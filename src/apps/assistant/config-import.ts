@@ -8,9 +8,9 @@
  *   follow_up_days = 3                sign_off = "Best, Ann"     "example.com" = "formal"
  *   briefing = true                   examples = ["…"]           [[routing]]  [[profiles]]
  */
-import { parse, stringify } from 'smol-toml'
 import { z } from 'zod'
 import { UsageError } from '../../base/errors.ts'
+import { readToml, writeToml } from '../../config/toml-text.ts'
 import { type AccountSettings, accountSettings, styleSchema } from './account.ts'
 import { agentProfiles } from './agent/profiles.ts'
 import { routingRules } from './agent/router.ts'
@@ -43,7 +43,7 @@ const fileSchema = z.strictObject({
 export function settingsFromToml(text: string): Partial<AccountSettings> {
   if (text.length > BYTES_MAX)
     throw new UsageError('The file is too large for settings.', { code: 'import-invalid' })
-  const file = checked(() => fileSchema.parse(parse(text)))
+  const file = checked(() => fileSchema.parse(readToml(text)))
   const { default_style, follow_up_days, styles, ...rest } = file
   const change = {
     ...rest,
@@ -67,7 +67,7 @@ export function settingsFromToml(text: string): Partial<AccountSettings> {
 
 export function settingsToToml(settings: AccountSettings): string {
   const { defaultStyle, followUpDays, styles, ...rest } = settings
-  return stringify({
+  return writeToml({
     ...rest,
     ...(defaultStyle !== '' && { default_style: defaultStyle }),
     ...(followUpDays !== undefined && { follow_up_days: followUpDays }),

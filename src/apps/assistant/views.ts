@@ -1,5 +1,6 @@
 /** What is kept of threads, events and rules, as pages, programs and the command line are told. */
 import type { EventView, RuleView, ThreadDetailView, ThreadView } from './api/schemas.ts'
+import { REWORKS_MAX } from './contract.ts'
 import type { DraftRow, ThreadRecord } from './store/records.ts'
 import type { Rule } from './store/rules.ts'
 import type { EventRow } from './store/tables.ts'
@@ -61,6 +62,7 @@ export function threadDetail(
   const isThere = draft?.state === 'live' || draft?.state === 'edited'
   return {
     ...threadView(record),
+    reworksMax: REWORKS_MAX,
     events: events.map(eventView),
     draft:
       draft === undefined || !isThere

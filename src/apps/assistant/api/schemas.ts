@@ -7,6 +7,7 @@ const count = z.number().int().min(0)
 const micros = z.number().int().min(0).describe('Millionths of the currency of the prices')
 
 export const categorySchema = z.enum(CATEGORIES)
+export type CategoryView = z.output<typeof categorySchema>
 export const statusSchema = z.enum([
   'pending',
   'drafted',
@@ -90,6 +91,7 @@ export const draftSchema = z.object({
 })
 
 export const threadDetailSchema = threadSchema.extend({
+  reworksMax: count.describe('How often its draft may be written anew'),
   events: z.array(eventSchema),
   draft: draftSchema.nullable(),
 })

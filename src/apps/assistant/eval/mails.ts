@@ -6,6 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { z } from 'zod'
 import { CATEGORIES, type VisibleMessage } from '../contract.ts'
 import { visibleMessage } from '../text/visible.ts'
@@ -27,7 +28,7 @@ const RECEIVED_MS = Date.UTC(2026, 10, 16, 9)
 
 export function labelledMails(): LabelledMail[] {
   return MAIL_FILES.flatMap((name) => {
-    const lines = readFileSync(new URL(`./mails/${name}.jsonl`, import.meta.url), 'utf8')
+    const lines = readFileSync(join(import.meta.dirname, 'mails', `${name}.jsonl`), 'utf8')
       .trim()
       .split('\n')
     return lines.map((line) => labelledMail.parse(JSON.parse(line)))

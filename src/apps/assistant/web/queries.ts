@@ -8,6 +8,7 @@ import type {
   AssistAccountView,
   BriefingView,
   CallView,
+  CategoryView,
   ReplayedView,
   RoutedView,
   RuleView,
@@ -17,7 +18,6 @@ import type {
   ThreadDetailView,
   ThreadView,
 } from '../api/schemas.ts'
-import type { Category } from '../contract.ts'
 
 export const assistKeys = {
   accounts: ['assist-accounts'],
@@ -111,7 +111,7 @@ export const assistApi = {
   sync: (account: string) => post<DoneView>('/api/assist/sync', { account }),
   setActive: (account: string, isActive: boolean) =>
     request<DoneView>('PUT', `/api/assist/accounts/${part(account)}`, { body: { isActive } }),
-  reclassify: ({ account, thread }: Pick<ThreadView, 'account' | 'thread'>, category: Category) =>
+  reclassify: ({ account, thread }: Pick<ThreadView, 'account' | 'thread'>, category: CategoryView) =>
     post<DoneView>(`${threadPath(account, thread)}/category`, { category }),
   rework: ({ account, thread }: Pick<ThreadView, 'account' | 'thread'>, instruction: string) =>
     post<DoneView>(`${threadPath(account, thread)}/rework`, { instruction }),

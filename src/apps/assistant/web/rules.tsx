@@ -7,11 +7,10 @@ import { Field, named, SelectField, Switch } from '../../../../web/src/component
 import { EmptyNote, Loaded, Skeleton } from '../../../../web/src/components/notes.tsx'
 import { formatCount, formatPlural } from '../../../../web/src/format.ts'
 import { useAction } from '../../../../web/src/queries.ts'
-import type { ReplayedView, RuleView } from '../api/schemas.ts'
-import { CATEGORIES, type Category } from '../contract.ts'
+import type { CategoryView, ReplayedView, RuleView } from '../api/schemas.ts'
 import { useFailing } from './failing.ts'
 import { assistApi, assistKeys, useRules } from './queries.ts'
-import { CATEGORY_TEXTS } from './words.ts'
+import { CATEGORIES, CATEGORY_TEXTS } from './words.ts'
 
 const CHOICES = CATEGORIES.map((value) => ({ value, text: CATEGORY_TEXTS[value] }))
 
@@ -43,7 +42,7 @@ function NewRule({ accounts }: { accounts: readonly string[] }) {
   const [account, setAccount] = useState(accounts[0] ?? '')
   const [from, setFrom] = useState('')
   const [subject, setSubject] = useState('')
-  const [category, setCategory] = useState<Category>('fyi')
+  const [category, setCategory] = useState<CategoryView>('fyi')
   const add = useAction({
     run: () =>
       assistApi.addRule({ account, from: from.trim() || null, subject: subject.trim() || null, category }),

@@ -1,9 +1,8 @@
 /** What categories, states and deciders are called on the pages. */
 import type { StateText } from '../../../../web/src/components/badge.tsx'
-import type { ThreadView } from '../api/schemas.ts'
-import type { Category, DecidedBy } from '../contract.ts'
+import type { CategoryView, ThreadView } from '../api/schemas.ts'
 
-export const CATEGORY_TEXTS: Readonly<Record<Category, string>> = {
+export const CATEGORY_TEXTS: Readonly<Record<CategoryView, string>> = {
   needs_response: 'Needs response',
   action_required: 'Action required',
   payment_request: 'Payment requests',
@@ -21,7 +20,9 @@ export const STATUS_TEXTS: Readonly<Record<ThreadView['status'], StateText>> = {
   agent: { text: 'With an agent', tone: 'accent' },
 }
 
-const DECIDED_BY: Readonly<Record<DecidedBy, string>> = {
+export const CATEGORIES = Object.keys(CATEGORY_TEXTS) as readonly CategoryView[]
+
+const DECIDED_BY: Readonly<Record<NonNullable<ThreadView['by']>, string>> = {
   rule: 'by a rule',
   model: 'by the model',
   local: 'without a model',

@@ -10,10 +10,9 @@ import { PageTitle } from '../../../../../web/src/components/page-title.tsx'
 import { Time } from '../../../../../web/src/components/values.tsx'
 import { pathPart, safeAddress } from '../../../../../web/src/links.ts'
 import { useAction } from '../../../../../web/src/queries.ts'
-import type { EventView, ThreadDetailView } from '../../api/schemas.ts'
-import { CATEGORIES, type Category, REWORKS_MAX } from '../../contract.ts'
+import type { CategoryView, EventView, ThreadDetailView } from '../../api/schemas.ts'
 import { assistApi, assistLink, TOUCHED, useThread } from '../queries.ts'
-import { CATEGORY_TEXTS, decidedText, STATUS_TEXTS } from '../words.ts'
+import { CATEGORIES, CATEGORY_TEXTS, decidedText, STATUS_TEXTS } from '../words.ts'
 import '../styles/assist.css'
 
 export function ThreadPage() {
@@ -62,9 +61,9 @@ function From({ thread }: { thread: ThreadDetailView }) {
 }
 
 function Sorted({ thread }: { thread: ThreadDetailView }) {
-  const [category, setCategory] = useState<Category | ''>(thread.category ?? '')
+  const [category, setCategory] = useState<CategoryView | ''>(thread.category ?? '')
   const change = useAction({
-    run: () => assistApi.reclassify(thread, category as Category),
+    run: () => assistApi.reclassify(thread, category as CategoryView),
     invalidates: TOUCHED,
   })
   return (
@@ -137,7 +136,7 @@ function Draft({ thread, draft }: { thread: ThreadDetailView; draft: DraftOf }) 
         <>
           {draft.isEdited ? <Badge tone="accent">Edited by you</Badge> : null}
           <span class="muted small">
-            reworked {thread.reworks} of {REWORKS_MAX} times
+            reworked {thread.reworks} of {thread.reworksMax} times
           </span>
         </>
       }
@@ -186,7 +185,7 @@ function Draft({ thread, draft }: { thread: ThreadDetailView; draft: DraftOf }) 
           <Button
             icon="retry"
             busy={rework.busy}
-            disabled={wish.trim() === '' || thread.reworks >= REWORKS_MAX}
+            disabled={wish.trim() === '' || thread.reworks >= thread.reworksMax}
             onClick={() => void rework.start()}
           >
             Rework

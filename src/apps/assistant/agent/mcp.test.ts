@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { systemClock } from '../../../base/clock.ts'
+import { settingsFromToml } from '../config-import.ts'
 import { type AgentWorld, Crash, withAgents } from './agent-world.suite.ts'
 import { type McpServers, openMcp, readMcpServers, SERVERS_FILE, simpleSchema } from './mcp.ts'
 import { mcpAllowance } from './profiles.ts'
@@ -242,6 +243,17 @@ describe('the file of servers', () => {
       }
     }))
 })
+
+test('what the document shows of profiles, rules and servers is taken as it stands', () =>
+  withAgents({}, async ({ home }) => {
+    const text = readFileSync(join(import.meta.dirname, 'README.md'), 'utf8')
+    const [, toml = ''] = /```toml\n(.*?)```/s.exec(text) ?? []
+    const { routing, profiles } = settingsFromToml(toml)
+    assert.deepEqual([routing?.length, profiles?.length], [1, 1])
+    const [, json = ''] = /```json\n(.*?)```/s.exec(text) ?? []
+    writeFileSync(join(home, SERVERS_FILE), json)
+    assert.deepEqual(Object.keys(await readMcpServers(home)), ['crm', 'wiki'])
+  }))
 
 test('a schema is cut to what a model needs of it, whatever it holds', () => {
   let deep: object = { type: 'string' }

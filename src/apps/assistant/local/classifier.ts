@@ -14,7 +14,7 @@ import { CATEGORIES, type Category, type Classification, type VisibleMessage } f
 import { halfOf, labelledMails, mailMessage } from '../eval/mails.ts'
 import { judgeSender } from '../rules.ts'
 import { SMALL_WORDS } from './cues.ts'
-import { type Example, fit, type LinearModel, textFeatures } from './linear-model.ts'
+import { type Example, fit, type LinearModel, likeness, textFeatures } from './linear-model.ts'
 import { areOfSameModel, storedVectors } from './vectors.ts'
 
 export type Embed = (texts: readonly string[], signal: AbortSignal) => Promise<Float32Array[]>
@@ -32,6 +32,7 @@ const EXAMPLE_CHARS_MAX = 1_000
 const CORRECTIONS_MAX = 500
 /** One word of the user counts as much as several of ours. */
 const CORRECTION_WEIGHT = 1.5
+const ALIKE_WEIGHT = 0.8
 
 /** What is compared: the same for a mail that is asked about and for one that was corrected. */
 export function exampleTextOf(mail: VisibleMessage): string {
@@ -42,17 +43,38 @@ export function openLocalClassifier({ embed }: { embed: Embed | undefined }): Lo
   const learner = new Learner(embed)
   return {
     async classify(mail, corrections, signal) {
-      const { model, vectorOf } = await learner.model(corrections.slice(-CORRECTIONS_MAX), signal)
+      const learned = corrections.slice(-CORRECTIONS_MAX)
+      const { model, vectorOf, knownVector } = await learner.model(learned, signal)
       const text = exampleTextOf(mail)
       const isAutomated = judgeSender(mail, { blacklist: [] }).isAutomated
-      const shares = model.shares({
-        features: textFeatures(text, { isAutomated }),
-        vector: await vectorOf(text, signal),
-        text,
+      const vector = await vectorOf(text, signal)
+      const shares = model.shares({ features: textFeatures(text, { isAutomated }), vector, text })
+      const alike = learned.map((one) => {
+        const other = cutText(one.text, EXAMPLE_CHARS_MAX)
+        return { ...one, like: likeness({ text, vector }, { text: other, vector: knownVector(other) }) }
       })
-      return decide(shares, { isAutomated, text, isEmbedded: model.isEmbedded })
+      return decide(leanTo(shares, alike), { isAutomated, text, isEmbedded: model.isEmbedded })
     },
   }
+}
+
+/** What the user said of a mail that is nearly the same counts more than what mail in general is like. */
+function leanTo(
+  shares: Record<Category, number>,
+  alike: readonly { category: Category; like: number }[],
+): Record<Category, number> {
+  // The last of several that are as like.
+  const nearest = alike.reduce<(typeof alike)[number] | undefined>(
+    (best, one) => (one.like > 0 && one.like >= (best?.like ?? 0) ? one : best),
+    undefined,
+  )
+  if (!nearest) return shares
+  const weight = nearest.like * ALIKE_WEIGHT
+  return Object.fromEntries(
+    CATEGORIES.map((category) => {
+      return [category, shares[category] * (1 - weight) + (category === nearest.category ? weight : 0)]
+    }),
+  ) as Record<Category, number>
 }
 
 function decide(
@@ -75,6 +97,7 @@ function decide(
 type Ready = {
   model: LinearModel
   vectorOf: (text: string, signal: AbortSignal) => Promise<Float32Array | undefined>
+  knownVector: (text: string) => Float32Array | undefined
 }
 
 /** Keeps the vectors of its examples, and the model of the corrections that it was asked with last. */
@@ -120,7 +143,11 @@ class Learner {
       const vectors = isEmbedded ? examples.map(({ text }) => this.#vectors.get(text)!) : undefined
       this.#last = { key, model: fit(examples, vectors) }
     }
-    return { model: this.#last.model, vectorOf: (text, how) => this.#vectorOf(text, isEmbedded, how) }
+    return {
+      model: this.#last.model,
+      vectorOf: (text, how) => this.#vectorOf(text, isEmbedded, how),
+      knownVector: (text) => this.#vectors.get(text),
+    }
   }
 
   /** False where it cannot be had: that is no reason not to sort. */

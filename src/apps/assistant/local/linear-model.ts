@@ -23,6 +23,9 @@ const DECAY = 0.004
 /** Cosines of mails lie close together: they are spread over the size of the other features. */
 const COSINE_SCALE = 12
 const BAYES_SCALE = 0.5
+/** From where on two mails are alike, and where they are as good as the same. */
+const WORDS_ALIKE = [0.3, 0.6] as const
+const VECTORS_ALIKE = [0.85, 0.95] as const
 const MONEY = /(?:[€$£]|\b(?:eur|euros?|usd|gbp|chf|zł))\s?\d|\d\s?(?:[€$£]|(?:eur|euros?|usd|gbp|chf|zł)\b)/i
 
 export function textFeatures(text: string, { isAutomated }: { isAutomated: boolean | undefined }): number[] {
@@ -86,6 +89,20 @@ export function fit(examples: readonly Example[], vectors: readonly Float32Array
 
 function withoutCues(row: readonly number[]): number[] {
   return row.map((value, at) => (at < CATEGORIES.length ? 0 : value))
+}
+
+/** From 0 to 1: how much two mails are the same, by their words and, where there are any, by their vectors. */
+export function likeness(
+  one: { text: string; vector: Float32Array | undefined },
+  other: { text: string; vector: Float32Array | undefined },
+): number {
+  const [words, others] = [wordsOf(one.text), wordsOf(other.text)]
+  const both = words.intersection(others).size
+  const byWords = both / Math.max(1, words.size + others.size - both)
+  const byVector = one.vector && other.vector ? cosine(one.vector, other.vector) : 0
+  const share = (value: number, [none, all]: readonly [number, number]): number =>
+    Math.min(1, Math.max(0, (value - none) / (all - none)))
+  return Math.max(share(byWords, WORDS_ALIKE), share(byVector, VECTORS_ALIKE))
 }
 
 /** How near the nearest examples of each category are, against the mean of all categories. */

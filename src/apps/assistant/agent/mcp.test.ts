@@ -125,6 +125,23 @@ describe('a server of tools', () => {
       clearInterval(look)
     }))
 
+  test('that was started while the job was told to stop is ended with it', () =>
+    withAgents({}, async (w) => {
+      serve(w, 'hangs-at-start')
+      const controller = new AbortController()
+      const running = w.run({ profiles: [profile()], signal: controller.signal })
+      controller.abort(new Crash('stopped'))
+      await assert.rejects(running, Crash)
+    }))
+
+  test('in a file that is not right ends the run that needs it, and no other', () =>
+    withAgents({}, async (w) => {
+      writeFileSync(join(w.home, SERVERS_FILE), '{')
+      const { status, code } = await w.run({ profiles: [profile()] })
+      assert.deepEqual([status, code, w.asked.length], ['error', 'mcp-file', 0])
+      assert.equal((await w.run({ key: 'without', profiles: [{ name: 'desk' }] })).status, 'completed')
+    }))
+
   test('is not called again where nobody knows whether it was, unless the profile says that it may be', () =>
     withAgents({}, async (w) => {
       for (const repeatable of [false, true]) {

@@ -100,6 +100,14 @@ export async function openMcp(
   signal: AbortSignal,
 ): Promise<OpenMcp> {
   const opened = await Promise.all(allowances.map((allowance) => openServer(allowance, parts, signal)))
+  const close = async (): Promise<void> => {
+    await Promise.all(opened.map((one) => one.close()))
+  }
+  // Not before all of them are known: a program that was started must be ended.
+  if (signal.aborted) {
+    await close()
+    throw signal.reason
+  }
   const tools = new Map<string, AgentTool>()
   // Of two tools that would have the same name, the first one has it.
   for (const tool of opened.flatMap((one) => one.tools)) {
@@ -108,9 +116,7 @@ export async function openMcp(
   return {
     tools: [...tools.values()],
     missing: opened.flatMap((one) => one.missing),
-    async close() {
-      await Promise.all(opened.map((one) => one.close()))
-    },
+    close,
   }
 }
 
@@ -127,7 +133,6 @@ async function openServer(allowance: McpAllowance, parts: McpParts, signal: Abor
       .map((one) => toolOf(one, allowance, connection))
     return { tools, missing: [], close: () => connection.close() }
   } catch {
-    signal.throwIfAborted()
     await connection.close()
     return nothing
   }

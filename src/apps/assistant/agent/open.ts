@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Need } from '../../../app/need.ts'
 import { oneLine } from '../../../app/plain-text.ts'
 import type { AppPlace } from '../../../app/runtime.ts'
-import { TidemarkError } from '../../../base/errors.ts'
+import { asTidemarkError, TidemarkError } from '../../../base/errors.ts'
 import type { Effects } from '../../../ledger/contract.ts'
 import type { IndexReader, Reader } from '../../../search/contract.ts'
 import { streamOf } from '../account.ts'
@@ -12,7 +12,7 @@ import type { ActionGrant } from '../guard/actions.ts'
 import { guardDraft } from '../guard/draft.ts'
 import { replyMime } from '../reply.ts'
 import { cut, fenceNote, quoted } from './fence.ts'
-import { openMcp, readMcpServers } from './mcp.ts'
+import { type McpServers, openMcp, readMcpServers } from './mcp.ts'
 import { prepare } from './preprocess.ts'
 import { type AgentProfile, agentProfiles } from './profiles.ts'
 import { type AgentAsk, type AgentResult, runAgent } from './run.ts'
@@ -120,9 +120,19 @@ async function runTask(options: AgentsOptions, store: AgentStore, task: AgentTas
   if (!run) throw new TidemarkError('A run of an agent was begun and is not there.', { kind: 'bug' })
   const steps = await store.steps(run.id)
   const profile = profileOf(task)
-  if (!profile) return await withoutProfile(task, run, clock.now())
+  if (!profile) {
+    const text = `There is no agent called ${oneLine(name, 60)}, or its profile is not right.`
+    return await notRun(task, run, { text, code: 'profile-unknown', atMs: clock.now() })
+  }
   const grant = grantOf(profile)
-  const mcp = await openMcp(profile.mcp, { ...options, servers: await readMcpServers(options.home) }, signal)
+  let servers: McpServers
+  try {
+    servers = profile.mcp.length === 0 ? {} : await readMcpServers(options.home)
+  } catch (thrown) {
+    const { message: text, code = 'mcp-file' } = asTidemarkError(thrown)
+    return await notRun(task, run, { text, code, atMs: clock.now() })
+  }
+  const mcp = await openMcp(profile.mcp, { ...options, servers }, signal)
   try {
     const tools = [...ownTools(options, task, profile, grant), ...mcp.tools]
     return await runAgent({
@@ -155,10 +165,14 @@ function profileOf({ profiles, profile }: AgentTask): AgentProfile | undefined {
   return parsed.success ? parsed.data.find(({ name }) => name === profile) : undefined
 }
 
-async function withoutProfile({ profile, commit }: AgentTask, run: Run, atMs: number): Promise<AgentResult> {
-  const text = `There is no agent called ${oneLine(profile, 60)}, or its profile is not right.`
-  await commit(endRun(run.id, { status: 'error', text, code: 'profile-unknown', atMs }))
-  return { status: 'error', text, code: 'profile-unknown', iterations: 0, refusals: 0, done: [] }
+async function notRun(
+  { commit }: AgentTask,
+  run: Run,
+  why: { text: string; code: string; atMs: number },
+): Promise<AgentResult> {
+  const { text, code } = why
+  await commit(endRun(run.id, { status: 'error', ...why }))
+  return { status: 'error', text, code, iterations: run.iterations, refusals: run.refusals, done: [] }
 }
 
 function grantOf(profile: AgentProfile): Omit<ActionGrant, 'threadIds' | 'mcpTools'> {

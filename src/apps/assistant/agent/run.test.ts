@@ -4,7 +4,7 @@ import { FakeClock } from '../../../base/clock.ts'
 import { TidemarkError } from '../../../base/errors.ts'
 import { ACCOUNT, Crash, DATABASES, mail, type Script, THREAD, withAgents } from './agent-world.suite.ts'
 import { agentProfile, TOOL_NAMES } from './profiles.ts'
-import { CALLS_PER_ANSWER_MAX, INPUT_CHARS_MAX } from './run.ts'
+import { CALLS_KEPT_MAX, CALLS_PER_ANSWER_MAX, INPUT_CHARS_MAX } from './run.ts'
 import { removeRuns } from './store.ts'
 
 const ALL = { name: 'desk', tools: [...TOOL_NAMES] }
@@ -245,6 +245,15 @@ describe('a model', () => {
       const result = await w.run({ profiles: [ALL] })
       assert.deepEqual([result.done.length, result.refusals], [CALLS_PER_ANSWER_MAX, 5])
       assert.ok((await w.steps()).some(({ code }) => code === 'too-many-calls'))
+    }))
+
+  test('that wants thousands at once leaves some of them on record', () =>
+    withAgents({}, async (w) => {
+      w.script = says(call(...Array.from({ length: 5_000 }, () => ({ name: 'x', input: {} }))), {
+        text: 'ok',
+      })
+      const result = await w.run({ profiles: [ALL] })
+      assert.deepEqual([result.status, result.refusals], ['completed', CALLS_KEPT_MAX])
     }))
 
   test('that drafts twice has one draft', () =>

@@ -75,6 +75,8 @@ export type AgentResult = {
 
 /** More in one answer are refused. */
 export const CALLS_PER_ANSWER_MAX = 8
+/** Of those, so many are on record, with their refusals; the rest is passed over. */
+export const CALLS_KEPT_MAX = 32
 export const INPUT_CHARS_MAX = 50_000
 const SAID_CHARS_MAX = 20_000
 const ANSWER_CHARS_MAX = 8_000
@@ -132,7 +134,7 @@ async function askModel(about: AgentRun, state: RunState): Promise<void> {
     number: state.nextNumber(),
     outcome: 'said',
     text: readable(answer.text, SAID_CHARS_MAX),
-    calls: answer.toolCalls.map(bounded),
+    calls: answer.toolCalls.slice(0, CALLS_KEPT_MAX).map(bounded),
     atMs: clock.now(),
   }
   await commit(noteSaid(run.id, { ...step, costMicros: Math.max(0, Math.round(answer.costMicros)) }))

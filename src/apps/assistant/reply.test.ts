@@ -179,6 +179,7 @@ describe('the marker', () => {
       'shorter please\n --- ✂️ ---\nDear Ann,\nyes.',
       '<div dir="ltr">shorter please<div>✂️</div><div><br></div><div>Dear Ann,</div><div>yes.</div></div>',
       '<div>shorter please<br>\u2702\ufe0f<br>Dear Ann,<br>yes.</div>',
+      '<div>shorter please</div><div><img data-emoji="✂️" class="an1" alt="✂️" src="x"></div><div>Dear Ann,<br>yes.</div>',
     ]
     for (const text of texts) assert.deepEqual(splitAtMarker(text), wanted, text)
   })

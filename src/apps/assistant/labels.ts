@@ -5,19 +5,28 @@ import { DEFAULT_LABELS } from './account.ts'
 import { LABELS, type LabelRole } from './contract.ts'
 import type { LabelIds } from './store/accounts.ts'
 
-/** Finds them by name, and makes those that are missing. Two who do it at once end with the same labels. */
+/**
+ * Finds them by name, and makes those that are missing. Two who do it at once end with the same labels. Those of `kept`
+ * stay while they are there, whatever they are called by now: the user may have renamed them.
+ */
 export async function ensureLabels(
   client: GmailClient,
   names: Readonly<Partial<Record<LabelRole, string>>>,
   signal: AbortSignal,
+  kept?: LabelIds,
 ): Promise<LabelIds> {
   const wanted = { ...DEFAULT_LABELS, ...names }
   const known = await idsByName(client, signal)
-  const parents = Object.values(wanted).flatMap((name) => parentsOf(name))
-  for (const name of [...new Set(parents), ...Object.values(wanted)]) {
+  const there = new Set(known.values())
+  if (kept && LABELS.every((role) => there.has(kept[role]))) return kept
+  const missing = LABELS.filter((role) => !(kept && there.has(kept[role]))).map((role) => wanted[role])
+  const parents = missing.flatMap(parentsOf)
+  for (const name of [...new Set(parents), ...missing]) {
     if (!known.has(name.toLowerCase())) known.set(name.toLowerCase(), await create(client, name, signal))
   }
-  return Object.fromEntries(LABELS.map((role) => [role, known.get(wanted[role].toLowerCase())!])) as LabelIds
+  const idOf = (role: LabelRole): string =>
+    kept && there.has(kept[role]) ? kept[role] : known.get(wanted[role].toLowerCase())!
+  return Object.fromEntries(LABELS.map((role) => [role, idOf(role)])) as LabelIds
 }
 
 /** `a/b/c`: `a`, `a/b`. Gmail nests a label only below one that is there. */

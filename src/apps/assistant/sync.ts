@@ -17,14 +17,22 @@ import type { Lane } from '../../ledger/contract.ts'
 import type { AssistAccount } from './account.ts'
 import { LABELS } from './contract.ts'
 import type { AssistKinds, SyncPayload } from './jobs.ts'
+import { ensureLabels } from './labels.ts'
 import { netChanges, newsOf, type ThreadWish, wishesOf } from './plan.ts'
-import { type AccountRow, checkWanted, isLaterHistory, moveCursor } from './store/accounts.ts'
+import {
+  type AccountRow,
+  checkWanted,
+  dropPush,
+  isLaterHistory,
+  moveCursor,
+  setLabels,
+} from './store/accounts.ts'
 import { noteMessages, settleMessages, touchThreads } from './store/records.ts'
 
 const PAGES_MAX = 10_000
 /** A push is there before its history can be read: looks again after so long, and so often. */
-const UNREADABLE_MS = 1_000
-const UNREADABLE_MAX = 10
+const UNREADABLE_MS = 500
+const UNREADABLE_MAX = 5
 /** Threads that are looked up at a time. */
 const PART = 500
 
@@ -48,7 +56,10 @@ export async function runSync(kinds: AssistKinds, job: SyncJob): Promise<Outcome
     }
   }
   return {
-    effects: (tx) => checkWanted(tx, name, row.syncWanted),
+    effects: async (tx) => {
+      await checkWanted(tx, name, row.syncWanted)
+      if (isUnreadable(row, seenTo)) await dropPush(tx, name)
+    },
     note: found ? `${found.changes} changes` : 'the whole inbox was compared',
     code: found ? 'history' : 'full',
   }
@@ -123,7 +134,8 @@ async function historyPage(
 }
 
 /** Everything is compared; answers with the history id from which changes are followed. */
-async function scan(kinds: AssistKinds, job: SyncJob, account: AssistAccount): Promise<string> {
+async function scan(kinds: AssistKinds, job: SyncJob, opened: AssistAccount): Promise<string> {
+  const account = await withLabels(job, opened)
   const { client, name } = account
   // Before anything is listed: what happens from here on is followed by history.
   const { historyId } = await client.profile({ signal: job.signal })
@@ -141,6 +153,15 @@ async function scan(kinds: AssistKinds, job: SyncJob, account: AssistAccount): P
     },
   })
   return historyId
+}
+
+/** A label that the user has deleted is made again: nothing could be sorted without it. */
+async function withLabels(job: SyncJob, account: AssistAccount): Promise<AssistAccount> {
+  const { client, name, settings } = account
+  const labels = await ensureLabels(client, settings.labels, job.signal, account.labels)
+  if (labels === account.labels) return account
+  await job.commit({ effects: (tx) => setLabels(tx, name, labels) })
+  return { ...account, labels }
 }
 
 async function scanInbox(

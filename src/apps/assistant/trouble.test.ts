@@ -124,6 +124,33 @@ describe('a history', () => {
   })
 })
 
+test('a label that the user has deleted is made again by the next scan, and one that was renamed is kept', async () => {
+  const w = await begun()
+  const { labels } = (await w.tables.account(ANN))!
+  w.mailbox().deleteLabel(labels.fyi)
+  w.mailbox().updateLabel(labels.done, { name: 'Erledigt' })
+  const mail = w.arrive({ text: 'Your parcel has shipped.' })
+  await w.sync(ANN, { full: true })
+  const now = (await w.tables.account(ANN))!.labels
+  assert.notEqual(now.fyi, labels.fyi)
+  assert.equal(now.done, labels.done)
+  assert.deepEqual(await w.labelsOn(mail.threadId), ['fyi'])
+})
+
+test('a push that names a history which never comes is not waited for without end', async () => {
+  const w = await begun()
+  await requestSync(w.place, ANN, { historyId: '99999999999999999999' })
+  await w.settled()
+  assert.equal((await w.tables.account(ANN))!.pushedHistory, null)
+})
+
+test('pushes are asked for where a topic is configured, and until when is kept', async () => {
+  const w = await begun({ settings: { pushTopic: 'projects/p/topics/t' } })
+  const row = (await w.tables.account(ANN))!
+  assert.ok(row.watchExpiresAtMs! > w.clock.now() + 6 * 86_400_000)
+  assert.equal(row.watchProblem, null)
+})
+
 test('a mailbox that is switched off is left alone', async () => {
   const w = await begun()
   await switchAccount(w.place, ANN, false)

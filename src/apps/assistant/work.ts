@@ -10,11 +10,14 @@ import type { JobKind } from '../../engine/index.ts'
 import { SERVICE, sourcesOf, streamOf } from './account.ts'
 import { requestSync, syncPayload } from './actions.ts'
 import type { AccountPayload, SyncPayload } from './jobs.ts'
+import { forgetCalls } from './models/store.ts'
 import type { AssistRuntime } from './runtime.ts'
 import { forgetAccount } from './store/accounts.ts'
 
 /** How soon a process works for a mailbox that another one has onboarded. */
 const FOLLOW_MS = 10_000
+/** How often the log of calls of models loses what is too old. */
+const PRUNE_MS = 24 * 3_600_000
 
 export function syncSchedule(account: string): string {
   return `assist.sync ${account}`
@@ -72,7 +75,11 @@ export async function startAccounts(runtime: AssistRuntime): Promise<void> {
 async function forgetOthers({ assist, accounts, ledger }: AssistRuntime): Promise<void> {
   const connected = new Set((await accounts.list(SERVICE)).map(({ name }) => name))
   for (const { account } of await assist.tables.accounts()) {
-    if (!connected.has(account)) await ledger.transaction((tx) => forgetAccount(tx, account))
+    if (connected.has(account)) continue
+    await ledger.transaction(async (tx) => {
+      await forgetCalls(tx, account)
+      await forgetAccount(tx, account)
+    })
   }
 }
 
@@ -81,6 +88,13 @@ export async function startAssistWork(runtime: AssistRuntime, options: WorkOptio
   const { clock, onError, everyMs = FOLLOW_MS } = options
   const { assist, engine, role } = runtime
   await startAccounts(runtime)
+  let prunedMs = Number.NEGATIVE_INFINITY
+  const round = async (): Promise<void> => {
+    await startAccounts(runtime)
+    if (role === 'web' || clock.monotonicMs() - prunedMs < PRUNE_MS) return
+    prunedMs = clock.monotonicMs()
+    await assist.models.prune()
+  }
   if (role !== 'web' && assist.settings.pushTopic !== undefined) {
     for (const account of assist.accounts.names()) {
       await engine.enqueue(assist.kinds.watch, { account }, { stream: streamOf(account) })
@@ -88,10 +102,10 @@ export async function startAssistWork(runtime: AssistRuntime, options: WorkOptio
   }
   let stopped = false
   let cancel: CancelTimer = () => {}
-  let round: Promise<void> = Promise.resolve()
+  let running: Promise<void> = Promise.resolve()
   const arm = (): void => {
     cancel = clock.timer(everyMs, () => {
-      round = startAccounts(runtime)
+      running = round()
         .catch(onError)
         .finally(() => {
           if (!stopped) arm()
@@ -104,7 +118,7 @@ export async function startAssistWork(runtime: AssistRuntime, options: WorkOptio
     stop: () => {
       stopped = true
       cancel()
-      return round
+      return running
     },
   }
 }

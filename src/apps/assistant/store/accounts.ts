@@ -57,6 +57,15 @@ export async function setSettings(tx: Tx, account: string, settings: string): Pr
   await tx.run(`UPDATE assist_accounts SET settings = ? WHERE account = ?`, [settings, account])
 }
 
+export async function setLabels(tx: Tx, account: string, labels: LabelIds): Promise<void> {
+  await tx.run(`UPDATE assist_accounts SET labels = ? WHERE account = ?`, [JSON.stringify(labels), account])
+}
+
+/** A push named a history that cannot be read, however long one waits: nobody waits for it any more. */
+export async function dropPush(tx: Tx, account: string): Promise<void> {
+  await tx.run(`UPDATE assist_accounts SET pushed_history = NULL WHERE account = ?`, [account])
+}
+
 export async function setActive(tx: Tx, account: string, active: boolean): Promise<void> {
   await tx.run(`UPDATE assist_accounts SET active = ? WHERE account = ?`, [active ? 1 : 0, account])
 }

@@ -178,6 +178,9 @@ describe('an answer with a draft', () => {
       'As an AI language model, I have no opinions.',
       'upstream connect error or disconnect',
       'undefined',
+      'Rate limit reached for requests per minute.',
+      'Internal server error',
+      'Failed: insufficient_quota',
     ]
     for (const draft of none) assert.equal(draftTextFrom({ draft }), undefined, draft)
     for (const answer of ['Dear Ann', null, {}, { draft: 7 }, { text: 'x' }])
@@ -188,6 +191,8 @@ describe('an answer with a draft', () => {
     for (const draft of [
       'I am sorry, I cannot come on Friday.',
       'The error 429 is fixed now.',
+      'We have found why you saw an internal server error.',
+      'Yes, the quota was exceeded last week.',
       'Sorry for the late answer!',
     ]) {
       assert.equal(draftTextFrom({ draft }), draft)

@@ -161,7 +161,9 @@ const NO_DRAFT = [
   /^\s*(?:error|exception|traceback|http(?:\/\d)? ?\d{3}|\d{3} (?:too many|internal|bad gateway|service|unauthorized|forbidden))\b/i,
   /^\s*[{[]\s*"(?:error|errors|detail|code|status|type)"/i,
   /^\s*<(?:!doctype|html|\?xml)/i,
-  /\b(?:rate limit (?:reached|exceeded)|insufficient_quota|quota exceeded|context[_ ]length[_ ]exceeded|invalid[_ ]api[_ ]key|model is (?:currently )?overloaded|upstream connect error|ECONNREFUSED|ETIMEDOUT|internal server error|max_tokens)\b/i,
+  // Words of machines, wherever they stand; those that people write, too, only where they are all there is.
+  /\b(?:insufficient_quota|context_length_exceeded|invalid_api_key|rate_limit_exceeded|overloaded_error)\b/i,
+  /^\W{0,10}(?:(?:the )?(?:upstream|model|server|request|rate limit|quota|internal server error|ECONNREFUSED|ETIMEDOUT|connection)\b[^\n]{0,80}\b(?:error|exceeded|reached|overloaded|refused|timed out|unavailable|failed)|internal server error\W*$|E(?:CONNREFUSED|TIMEDOUT))/i,
   /\bas an? (?:ai|artificial intelligence|large)[ -](?:language )?(?:model|assistant)\b/i,
   /^\s*(?:i'?m sorry|i am sorry|sorry|i apologi[sz]e)[,.]? (?:but )?i (?:can'?t|cannot|am unable|'m unable|am not able)(?: to)? (?:help|assist|comply|fulfil|write|generate|process|continue)/i,
   /^\s*(?:undefined|null|nan|\[object object\]|none|n\/a)\s*$/i,

@@ -93,6 +93,7 @@ describe('a draft loses', () => {
       '[link removed]',
     ],
     ['a bare host', 'Visit evil-shop.com today', 'Visit [link removed] today'],
+    ['a host with something put before it', 'hunter2.evil.photography', '[link removed]'],
     ['a path on a bare host', 'evil.whatever/x?y', '[link removed]'],
     ['a link without its scheme', 'see //evil.example/x', 'see [link removed]'],
     ['a link with odd slashes', 'https:\\\\evil.example/x', '[link removed]'],

@@ -38,6 +38,11 @@ const PATTERNS: readonly [kind: Reference['kind'], pattern: RegExp][] = [
       'giu',
     ),
   ],
+  // Of three parts and more, with any ending: what is put before a host is told to its owner.
+  [
+    'link',
+    /(?<![\p{L}\p{N}@./-])(?:[\p{L}\p{N}][\p{L}\p{N}_-]{0,62}\.){2,10}[\p{L}]{3,24}(?![\p{L}\p{N}_@-])/giu,
+  ],
   ['link', /(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{2,5})?\/[^\s<>"'`]{0,2000}/g],
   [
     'number',

@@ -115,7 +115,8 @@ async function attackWith(tools: readonly ToolName[], message = mail()): Promise
   assert.ok(result.refusals > 0)
   const has = (tool: ToolName): boolean => tools.includes(tool)
   const about = `${tools.join(' ')} ${message.subject}`
-  for (const { tool } of result.done) assert.ok(tools.includes(tool as ToolName), `${tool}: ${about}`)
+  // All that it may do, it does: what is held back is not the tools, but the model.
+  assert.deepEqual(new Set(result.done.map(({ tool }) => tool)), new Set(tools), about)
   const may = new Set<string>(has('apply_label') ? labels : [])
   if (has('escalate')) may.add('action_required')
   assert.deepEqual(

@@ -289,10 +289,12 @@ async function keepEdited(talk: Conversation, { draft }: FoundDraft): Promise<Ou
   return settle(talk, { note: 'an edited draft is there', code: 'draft-kept' })
 }
 
-function nobodyToAnswer(talk: Conversation): Outcome {
+/** What was asked for is answered by its reason; the label with which it was asked for goes. */
+async function nobodyToAnswer(talk: Conversation): Promise<Outcome> {
   const problem = 'No draft: nobody else has written in this conversation.'
-  return talk.end(
-    { ...talk.record, status: 'skipped', order: null, problem, problemCode: 'nobody' },
-    { note: problem, code: 'nobody' },
+  await talk.commit(
+    { ...talk.record, status: 'skipped', order: null, problem, problemCode: 'nobody', isApplied: false },
+    { event: { what: 'draft-failed', why: problem } },
   )
+  return settle(talk, { note: problem, code: 'nobody' })
 }

@@ -162,6 +162,16 @@ describe('a rework', () => {
     assert.ok((await w.eventsOf(thread)).includes('rework-refused'))
   })
 
+  test('of a conversation in which nobody else has written is refused with its reason, and its label goes', async () => {
+    const { w, thread } = await drafted()
+    w.mailbox().sendDraft(w.drafts(thread)[0]!.id)
+    await w.sync()
+    w.mailbox().delete(thread)
+    await rework(w, thread, '')
+    assert.deepEqual(await w.labelsOn(thread), [])
+    assert.equal((await w.record(thread))!.problemCode, 'nobody')
+  })
+
   test('asked for on a page is done once', async () => {
     const { w, thread } = await drafted()
     await orderRework(w.place, { account: ANN, thread }, 'Shorter')

@@ -88,6 +88,23 @@ describe('a history', () => {
     assert.equal((await w.record(second.threadId))!.status, 'drafted')
   })
 
+  test('that is gone does not hide mail that got a label before anybody saw it', async () => {
+    const w = await begun()
+    const [sorted, odd] = [
+      w.arrive({ text: 'Are you free?' }),
+      w.arrive({ text: 'Your parcel has shipped.' }),
+    ]
+    w.mailbox().modifyThread(sorted.threadId, { add: [await w.labelId('waiting')] })
+    w.mailbox().modifyThread(odd.threadId, { add: [await w.labelId('outbox')] })
+    w.mailbox().expireHistory()
+    await w.sync()
+    const record = (await w.record(sorted.threadId))!
+    assert.deepEqual([record.category, record.by], ['waiting', 'user'])
+    assert.equal((await w.record(odd.threadId))!.category, 'fyi')
+    assert.deepEqual(await w.labelsOn(odd.threadId), ['fyi'])
+    assert.deepEqual(await w.tables.balance(ANN), { inbox: 2, classified: 2, skipped: 0, onTheirWay: 0 })
+  })
+
   test('whose listing fails moves nothing, and is read again', async () => {
     const w = await begun()
     const { cursor } = (await w.tables.account(ANN))!

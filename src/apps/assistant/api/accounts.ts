@@ -96,7 +96,7 @@ export const changeAccount = route('PUT /api/assist/accounts/{account}', {
   access: 'member',
   errors: [404],
   params: accountParams,
-  body: z.strictObject({ isActive: z.boolean() }),
+  body: z.strictObject({ isActive: z.boolean().describe('Whether it is on') }),
   answer: doneSchema,
   handle: async ({ params, body, user }, services) => {
     const account = await ownMailbox(services, user, {
@@ -155,7 +155,7 @@ export const putSettings = route('PUT /api/assist/accounts/{account}/settings', 
   access: 'member',
   errors: [400, 404],
   params: accountParams,
-  body: z.strictObject({ toml: z.string().max(TOML_CHARS_MAX) }),
+  body: z.strictObject({ toml: z.string().max(TOML_CHARS_MAX).describe('As the GET gives it') }),
   answer: doneSchema,
   handle: async ({ params, body, user }, services) => {
     const account = await ownMailbox(services, user, {

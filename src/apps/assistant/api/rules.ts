@@ -58,9 +58,9 @@ export const addRule = route('POST /api/assist/rules', {
   body: z
     .strictObject({
       account: accountText,
-      from: globText.nullable(),
-      subject: subjectText.nullable(),
-      category: categorySchema,
+      from: globText.nullable().describe('The sender, such as `*@example.com`; null for anybody'),
+      subject: subjectText.nullable().describe('A text that the subject contains; null for any'),
+      category: categorySchema.describe('Where it leads'),
       isOn: z.boolean().optional().describe('Switched on at once'),
     })
     .refine(({ from, subject }) => from !== null || subject !== null, 'a rule must say what it is about'),
@@ -79,7 +79,10 @@ export const changeRule = route('PUT /api/assist/rules/{id}', {
   access: 'member',
   errors: [404],
   params: idParamsOf('rule'),
-  body: z.strictObject({ isOn: z.boolean().optional(), category: categorySchema.optional() }),
+  body: z.strictObject({
+    isOn: z.boolean().optional().describe('Switched on or off; as it is if left out'),
+    category: categorySchema.optional().describe('Where it leads; as it is if left out'),
+  }),
   answer: doneSchema,
   handle: async ({ params, body, user }, services) => {
     const { account, id } = await ownRule(services, user, params.id)
@@ -133,8 +136,8 @@ export const testRouting = route('POST /api/assist/accounts/{account}/route-test
   errors: [404],
   params: z.object({ account: accountText }),
   body: z.strictObject({
-    from: z.string().min(1).max(1_000),
-    subject: z.string().max(1_000).optional(),
+    from: z.string().min(1).max(1_000).describe('Who sends it'),
+    subject: z.string().max(1_000).optional().describe('Its subject'),
     headers: z.string().max(10_000).optional().describe('Further headers, one in each line'),
   }),
   answer: routedSchema,

@@ -1,7 +1,7 @@
 /** Routes about threads: listing them, looking at one, and changing what became of it. */
 import { z } from 'zod'
 import { noteWithoutEngine } from '../../../app/engine-note.ts'
-import { accountText, readJsonCursor, writeCursor } from '../../../app/inputs.ts'
+import { accountText, idNumber, readJsonCursor, writeCursor } from '../../../app/inputs.ts'
 import { notFound } from '../../../app/problem.ts'
 import { cursorQuery, type DoneView, done, doneSchema, pageOf } from '../../../app/schemas.ts'
 import { approveDraft, correctCategory, editDraft, orderDraft, orderRework, undoEvent } from '../actions.ts'
@@ -18,7 +18,7 @@ const threadText = z
   .regex(/^[0-9a-zA-Z_-]{1,64}$/)
   .describe('The id that Gmail gave the thread')
 const threadParams = z.object({ account: accountText, thread: threadText })
-const instructionText = z.string().trim().max(INSTRUCTION_CHARS_MAX)
+const instructionText = z.string().trim().max(INSTRUCTION_CHARS_MAX).describe('What the draft should say')
 const cursorPlace = z.object({ updatedAtMs: z.number().int(), thread: z.string().max(64) })
 
 export const getThreads = route('GET /api/assist/threads', {
@@ -95,7 +95,7 @@ export const moveThread = route('POST /api/assist/accounts/{account}/threads/{th
   access: 'member',
   errors: [404],
   params: threadParams,
-  body: z.strictObject({ category: categorySchema }),
+  body: z.strictObject({ category: categorySchema.describe('Where it belongs') }),
   answer: doneSchema,
   handle: (input, services) =>
     changed(services, input, { what: 'moved thread', text: 'It is moved, and remembered.' }, (of) =>
@@ -136,7 +136,7 @@ export const editThread = route('PUT /api/assist/accounts/{account}/threads/{thr
   access: 'member',
   errors: [404, 409],
   params: threadParams,
-  body: z.strictObject({ text: z.string().max(DRAFT_CHARS_MAX) }),
+  body: z.strictObject({ text: z.string().max(DRAFT_CHARS_MAX).describe('All of the draft') }),
   answer: doneSchema,
   handle: (input, services) =>
     changed(
@@ -167,7 +167,7 @@ export const undoThread = route('POST /api/assist/accounts/{account}/threads/{th
   summary: 'Takes back what an event did to the thread',
   access: 'member',
   errors: [404, 409],
-  params: threadParams.extend({ event: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER) }),
+  params: threadParams.extend({ event: idNumber.describe('The number of the event') }),
   answer: doneSchema,
   handle: (input, services) =>
     changed(

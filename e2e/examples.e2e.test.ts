@@ -151,6 +151,7 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'npm run oracle -- watch': 'e2e/files/watch.e2e.test.ts',
   'npm run oracle -- drive': 'src/apps/drive/access-oracle.test.ts',
   'npm run oracle -- ingest': 'e2e/ingest/oracle.e2e.test.ts',
+  'npm run oracle -- assistant': 'e2e/assistant/oracle.e2e.test.ts',
   'npm run bench -- engine': 'bench/run.test.ts',
   'npm run bench -- mail': 'bench/run.test.ts',
   'npm run bench -- search': 'bench/run.test.ts',

@@ -15,6 +15,10 @@
  * ingest (e2e/ingest/history.ts). Random histories of two buckets and their queues, with processes that share a ledger and
  * fail at any commit; at the end every record is found exactly once. With `--kills` processes are real, killed and stopped.
  *
+ * `npm run oracle -- assistant [--histories 50] [--seed N] [--acts 40] [--db sqlite|postgres] [--kills]`: the proof of the
+ * mail assistant (e2e/assistant/history.ts). Random histories of a mailbox on which its user and the assistant work at
+ * once; at the end every conversation is sorted once, has one draft at most, and nothing that the user wrote is lost.
+ *
  * `npm run oracle -- watch [--histories 1] [--seed N] [--seconds 45]`: the same of a running `tidemark files watch`
  * (e2e/files/watch-history.ts): people at work on both sides for so long, and then both sides must become the same.
  */
@@ -55,19 +59,21 @@ const OPTIONS = {
 const USAGE = `npm run oracle -- files [--histories N] [--seed S] [--acts N] [--crashes N] [--db sqlite|postgres] [--kills] [--links] [--odd NAME] [--shrink]
 npm run oracle -- drive [--histories N] [--seed S] [--acts N] [--db sqlite|postgres] [--kills]
 npm run oracle -- ingest [--histories N] [--seed S] [--acts N] [--db sqlite|postgres] [--kills]
+npm run oracle -- assistant [--histories N] [--seed S] [--acts N] [--db sqlite|postgres] [--kills]
 npm run oracle -- watch [--histories N] [--seed S] [--seconds N]`
 
 const { values, positionals } = readUsage(OPTIONS, USAGE)
 const isWatch = positionals.join() === 'watch'
 const isDrive = positionals.join() === 'drive'
 const isIngest = positionals.join() === 'ingest'
+const isAssistant = positionals.join() === 'assistant'
 const numbers = [
-  values.histories ?? (isWatch ? 1 : isDrive || isIngest ? 100 : 1_000),
+  values.histories ?? (isWatch ? 1 : isAssistant ? 50 : isDrive || isIngest ? 100 : 1_000),
   ...[values.seed, values.acts, values.crashes, values.seconds],
 ].map(Number)
 const [histories, first, acts, crashes, workSeconds] = numbers as [number, number, number, number, number]
 const database = DATABASES.find((name) => name === values.db)
-const isKnown = isWatch || isDrive || isIngest || positionals.join() === 'files'
+const isKnown = isWatch || isDrive || isIngest || isAssistant || positionals.join() === 'files'
 if (!isKnown || !numbers.every((n) => Number.isInteger(n) && n >= 0)) wrongUse(USAGE)
 if (!database) wrongUse(USAGE)
 const oddity = ODDITIES.find((name) => name === values.odd)
@@ -77,6 +83,7 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`)
 if (isWatch) process.exit((await watchAll()) > 0 ? 1 : 0)
 if (isDrive) process.exit((await driveAll()) > 0 ? 1 : 0)
 if (isIngest) process.exit((await ingestAll()) > 0 ? 1 : 0)
+if (isAssistant) process.exit((await assistantAll()) > 0 ? 1 : 0)
 
 const sync = values.kills ? 'process' : 'here'
 const server = database === 'postgres' ? await startPostgres() : undefined
@@ -170,6 +177,27 @@ async function ingestAll(): Promise<number> {
       kills: values.kills,
       silenceMsMax: SILENCE_MS_MAX,
     })
+    for (const [name, n] of Object.entries(ran.counts)) sums[name] = (sums[name] ?? 0) + n
+    if (ran.failure !== undefined) {
+      failed += 1
+      say(ran.failure)
+    }
+    say(JSON.stringify({ seed, failed, ...sums }))
+  }
+  const tookSeconds = Math.round((systemClock.monotonicMs() - beganMs) / 1000)
+  say(JSON.stringify({ histories, failed, ...sums, seconds: tookSeconds }))
+  return failed
+}
+
+/** Returns how many failed. */
+async function assistantAll(): Promise<number> {
+  const { runAssistHistory } = await import('../e2e/assistant/history.ts')
+  const beganMs = systemClock.monotonicMs()
+  const sums: Record<string, number> = {}
+  let failed = 0
+  say(`${histories} histories of a mailbox from seed ${first} on ${database}`)
+  for (let seed = first; seed < first + histories; seed++) {
+    const ran = await runAssistHistory(seed, { database: database!, acts: acts * 2, kills: values.kills })
     for (const [name, n] of Object.entries(ran.counts)) sums[name] = (sums[name] ?? 0) + n
     if (ran.failure !== undefined) {
       failed += 1

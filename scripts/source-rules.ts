@@ -47,7 +47,8 @@ const SQL = [
   /^\s*pragma\s+\w+\s*(?:=|\(|;|$)/,
 ]
 
-const SQL_HOMES = [/^src\/ledger\//, /^src\/search\//, /^src\/apps\/[^/]+\/store(?:\.ts$|\/)/]
+/** A part of an app that keeps something of its own may have a store of its own. */
+const SQL_HOMES = [/^src\/ledger\//, /^src\/search\//, /^src\/apps\/[^/]+\/(?:[^/]+\/)?store(?:\.ts$|\/)/]
 
 /** Names that say where something was dropped and not what it is. */
 const BANNED_NAMES = /^(?:utils?|helpers?|common|types?|misc|shared|lib|stuff|constants)$/

@@ -3,9 +3,13 @@
  * it succeeds and is refused, and each answer's status, type and body are held against the served document.
  */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { letter } from '../../src/apps/assistant/demo/letters.ts'
 import { seededRandom } from '../../src/base/random.ts'
 import { type Body, type CallInput, Contract } from './contract.ts'
 import { ApiDocument } from './document.ts'
@@ -17,6 +21,7 @@ import {
   BOB,
   DOCS,
   DOCS_FILES,
+  PUSH_AUDIENCE,
   REFUSAL,
   startApiServer,
   TOKEN,
@@ -482,6 +487,162 @@ describe('ingest', () => {
       'the message that nobody understands is told of',
     )
     await quiet()
+  })
+})
+
+describe('assist', () => {
+  const account = { params: { account: ANN } }
+  const nobody = { params: { account: 'nobody@example.com' } }
+  const unknown = { params: { account: ANN, thread: 'ffffffffffffffff' } }
+  const arrive = (subject: string): void => {
+    const text = letter(
+      { from: 'Clara <clara@example.org>', subject, text: 'Could you send me the offer by Friday?' },
+      { to: ANN, atMs: Date.now(), n: subject.length },
+    )
+    const mail = { raw: Buffer.from(text), labelIds: ['INBOX'], internalMs: Date.now() }
+    server.world.sim.gmail.mutations(ANN).arrive(mail, seededRandom(subject.length))
+  }
+  const threadIn = (status: string): Promise<Body> =>
+    until(async () => {
+      const { items } = await bodyOf('getAssistThreads', { query: { status } })
+      return items[0]
+    }, `a thread is ${status}`)
+
+  test('a mailbox is switched on, sorted, and its thread drafted, reworked, edited, approved and moved', async () => {
+    await quiet()
+    await bodyOf('getAssistAccounts')
+    await call('postAssistAccounts', 404, { body: { account: 'nobody@example.com' } })
+    await call('postAssistSync', 409, { body: {} })
+    arrive('The offer')
+    await bodyOf('postAssistAccounts', { body: { account: ANN } }, 202)
+    await bodyOf('postAssistSync', { body: { account: ANN, full: true } }, 202)
+    await call('postAssistSync', 404, { body: { account: 'nobody@example.com' } })
+    const drafted = await threadIn('drafted')
+    const of = { params: { account: ANN, thread: drafted.thread } }
+    const { draft } = await bodyOf('getAssistAccountsByAccountThreadsByThread', of)
+    assert.match(draft.text, /simulated/)
+    await call('getAssistAccountsByAccountThreadsByThread', 404, unknown)
+    await bodyOf(
+      'postAssistAccountsByAccountThreadsByThreadRework',
+      { ...of, body: { instruction: 'Shorter' } },
+      202,
+    )
+    await call('postAssistAccountsByAccountThreadsByThreadRework', 404, {
+      ...unknown,
+      body: { instruction: 'x' },
+    })
+    await until(async () => {
+      const { status, reworks } = await bodyOf('getAssistAccountsByAccountThreadsByThread', of)
+      return status === 'drafted' && reworks === 1
+    }, 'it is written anew')
+    await quiet()
+    await bodyOf('putAssistAccountsByAccountThreadsByThreadDraft', { ...of, body: { text: 'My own words.' } })
+    await call('putAssistAccountsByAccountThreadsByThreadDraft', 404, { ...unknown, body: { text: 'x' } })
+    await bodyOf('postAssistAccountsByAccountThreadsByThreadApprove', of)
+    await call('postAssistAccountsByAccountThreadsByThreadApprove', 404, unknown)
+    await quiet()
+    const moved = { ...of, body: { category: 'fyi' } }
+    await bodyOf('postAssistAccountsByAccountThreadsByThreadCategory', moved, 202)
+    await call('postAssistAccountsByAccountThreadsByThreadCategory', 404, {
+      ...unknown,
+      body: { category: 'fyi' },
+    })
+    const { events } = await bodyOf('getAssistAccountsByAccountThreadsByThread', of)
+    const event = events.find(({ canUndo, what }: Body) => canUndo && what === 'corrected')
+    const undo = 'postAssistAccountsByAccountThreadsByThreadEventsByEventUndo'
+    await quiet()
+    await bodyOf(undo, { params: { ...of.params, event: event.id } }, 202)
+    await call(undo, 404, { params: { ...of.params, event: 999_999 } })
+    await quiet()
+    await bodyOf('postAssistAccountsByAccountThreadsByThreadDraft', { ...of, body: {} }, 202)
+    await call('postAssistAccountsByAccountThreadsByThreadDraft', 404, { ...unknown, body: {} })
+    await quiet()
+  })
+
+  test('its rules, settings, routing, runs, costs and briefing are told and changed', async () => {
+    const rule = { account: ANN, from: '*@example.org', subject: null, category: 'fyi' }
+    await bodyOf('postAssistRules', { body: rule }, 201)
+    await call('postAssistRules', 404, { body: { ...rule, account: 'nobody@example.com' } })
+    const { items } = await bodyOf('getAssistRules')
+    const one = { params: { id: items.at(-1).id } }
+    const none = { params: { id: 999_999 } }
+    await bodyOf('putAssistRulesById', { ...one, body: { isOn: true } })
+    await call('putAssistRulesById', 404, { ...none, body: {} })
+    assert.ok((await bodyOf('postAssistRulesByIdReplay', one)).looked > 0)
+    await call('postAssistRulesByIdReplay', 404, none)
+    await bodyOf('deleteAssistRulesById', one)
+    await call('deleteAssistRulesById', 404, one)
+    const { toml } = await bodyOf('getAssistAccountsByAccountSettings', account)
+    await bodyOf('putAssistAccountsByAccountSettings', { ...account, body: { toml } })
+    await call('putAssistAccountsByAccountSettings', 400, { ...account, body: { toml: 'wrong = 1' } })
+    await call('getAssistAccountsByAccountSettings', 404, nobody)
+    const routed = await bodyOf('postAssistAccountsByAccountRouteTest', {
+      ...account,
+      body: { from: 'a@b.example' },
+    })
+    assert.equal(routed.route, 'pipeline')
+    await bodyOf('getAssistRuns')
+    await call('getAssistRunsById', 404, none)
+    assert.ok((await bodyOf('getAssistCosts')).items.length > 0)
+    assert.equal((await bodyOf('getAssistBriefing')).items[0].account, ANN)
+    await call('getAssistBriefing', 404, { query: { account: 'nobody@example.com' } })
+    await bodyOf('putAssistAccountsByAccount', { ...account, body: { isActive: false } })
+    await bodyOf('putAssistAccountsByAccount', { ...account, body: { isActive: true } })
+    await call('putAssistAccountsByAccount', 404, { ...nobody, body: { isActive: true } })
+  })
+
+  test('a push is taken from who signs it for this server, and from nobody else', async () => {
+    const { push } = server.world.sim.gmail
+    let pushed: { authorization: string; body: Body } | undefined
+    const taker = createServer((request, response) => {
+      let text = ''
+      request.on('data', (piece: Buffer) => (text += piece.toString()))
+      request.on('end', () => {
+        pushed = { authorization: String(request.headers.authorization), body: JSON.parse(text) }
+        response.end()
+      })
+    })
+    await once(taker.listen(0, '127.0.0.1'), 'listening')
+    Object.assign(push.settings, {
+      endpoint: `http://127.0.0.1:${(taker.address() as AddressInfo).port}/`,
+      audience: PUSH_AUDIENCE,
+    })
+    push.send(ANN, 1n)
+    await push.settled()
+    push.settings.endpoint = null
+    taker.close()
+    const { authorization, body } = pushed!
+    const answer = await bodyOf('postAssistPush', { headers: { authorization }, body })
+    assert.equal(answer.known, true)
+    await call('postAssistPush', 401, { headers: { authorization: `${authorization}x` }, body })
+    await call('postAssistPush', 400, { headers: { authorization }, body: { message: {} } })
+    await quiet()
+    await bodyOf('putAssistAccountsByAccount', { ...account, body: { isActive: false } })
+  })
+
+  test('an agent that runs is told step by step', async () => {
+    const toml = [
+      '[[routing]]',
+      'name = "shop"',
+      'match = { sender_domain = "example.org" }',
+      'route = "agent"',
+      'profile = "helper"',
+      '[[profiles]]',
+      'name = "helper"',
+      'tools = ["apply_label"]',
+      'system_prompt = "Help."',
+    ].join('\n')
+    await bodyOf('putAssistAccountsByAccount', { ...account, body: { isActive: true } })
+    await bodyOf('putAssistAccountsByAccountSettings', { ...account, body: { toml } })
+    arrive('Something for the agent')
+    await bodyOf('postAssistSync', { body: {} }, 202)
+    const run = await until(async () => {
+      const { items } = await bodyOf('getAssistRuns')
+      return items[0]?.status !== 'running' && items[0]
+    }, 'a run has ended')
+    assert.ok((await bodyOf('getAssistRunsById', { params: { id: run.id } })).steps.length > 0)
+    await quiet()
+    await bodyOf('putAssistAccountsByAccount', { ...account, body: { isActive: false } })
   })
 })
 

@@ -25,6 +25,8 @@ export const BOB = 'bob@example.com'
 export const TOKEN = 'a-token-for-the-contract-tests'
 export const WRITE = { 'x-tidemark': '1', 'content-type': 'application/json' }
 
+export const PUSH_AUDIENCE = 'https://tidemark.example.com/api/assist/push'
+const MODEL = 'simulated-model'
 const LOOK_MS = 20
 const WAIT_MS_MAX = 240_000
 /** Of Ann: messages that the service has refused to give. */
@@ -64,6 +66,7 @@ export async function startApiServer(options: { messages?: number } = {}): Promi
     accounts,
     onedrive: { drives: [{ account: ANN }] },
     drive: { users: [ANN], documents: 12, quota: { unitsPerMinute: null } },
+    models: { models: [MODEL] },
     settings,
   })
   const { sim } = world
@@ -77,6 +80,12 @@ export async function startApiServer(options: { messages?: number } = {}): Promi
     TIDEMARK_GOOGLE_DRIVE_REVOKE_URL: sim.drive.revokeUrl,
     TIDEMARK_GOOGLE_DRIVE_CLIENT_ID: sim.drive.clientId,
     TIDEMARK_GOOGLE_DRIVE_CLIENT_SECRET: sim.drive.clientSecret,
+    TIDEMARK_MODELS_PROVIDER: 'openai-compatible',
+    TIDEMARK_MODELS_BASE_URL: sim.models.baseUrl,
+    TIDEMARK_MODELS_MODEL: MODEL,
+    TIDEMARK_ASSIST_PUSH_AUDIENCE: PUSH_AUDIENCE,
+    TIDEMARK_ASSIST_PUSH_ACCOUNT: sim.gmail.push.settings.email,
+    TIDEMARK_ASSIST_PUSH_KEYS_URL: `${sim.baseUrl}/oauth2/v3/certs`,
     TIDEMARK_LOG_FORMAT: 'json',
   })
   const place = realpathSync(mkdtempSync(join(tmpdir(), 'tidemark-api-folders-')))

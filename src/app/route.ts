@@ -20,8 +20,13 @@ type About<P extends Shape, Q extends Shape> = {
   description?: string
   /** Groups routes in the document. The first word of the path behind `/api` if left out. */
   tag?: string
-  /** Members may ask, too, and the handler answers with what is theirs. Admins alone where it is left out. */
-  access?: 'member'
+  /**
+   * Admins alone where it is left out.
+   * - member: members may ask, too, and the handler answers with what is theirs
+   * - signed: a service that knows no token of ours sends it, and proves who it is by what it sends as `bearer`, which
+   *   the handler checks before anything else
+   */
+  access?: 'member' | 'signed'
   params?: P
   query?: Q
   /** Answers with an ETag and 304; for what clients ask again and again. */
@@ -53,6 +58,8 @@ type Input<P extends Shape, Q extends Shape, B extends z.ZodType | undefined> = 
   signal: AbortSignal
   /** Who asks; nobody where the address lies outside of what is guarded: see server/security.ts. */
   user: RequestUser
+  /** What was sent as such, unchecked; only where the access is `signed`. */
+  bearer: string | undefined
   /** Under which the client reaches this server: `http://127.0.0.1:8080`. */
   origin: string
 }

@@ -36,7 +36,7 @@ export type TransportOptions = {
 export type Query = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
 
 export type HttpCall = {
-  verb: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  verb: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Of plain characters: whoever puts something into it encodes it. */
   path: string
   query?: Query

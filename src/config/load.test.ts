@@ -31,6 +31,30 @@ describe('without a file', () => {
     const { values, origins, file } = load(undefined)
     assert.equal(file.exists, false)
     assert.deepEqual(values, {
+      assist: {
+        poll_minutes: 15,
+        full_scan_minutes: 60,
+        scan_days: 10,
+        attempts: 3,
+        model_wait_minutes: 10,
+        follow_up_days: 3,
+        workers_max: 8,
+        push_keys_url: 'https://www.googleapis.com/oauth2/v3/certs',
+        patience_minutes: 10,
+      },
+      models: {
+        provider: 'off',
+        json: 'schema',
+        input_price: 0,
+        output_price: 0,
+        prices: [],
+        day_cost: 1,
+        day_tokens: 2_000_000,
+        timeout_seconds: 90,
+        max_tokens: 2_048,
+        keep_prompts: 'no',
+        keep_calls_days: 90,
+      },
       ledger: { url: 'sqlite', prune_after_days: 7, failed_after_days: 30, audit_after_days: 365 },
       engine: {
         workers: 16,
@@ -133,7 +157,7 @@ describe('without a file', () => {
       },
       server: { host: '127.0.0.1', port: 4180, allowed_hosts: [], mcp_write: false },
     })
-    assert.equal(origins.size, 103)
+    assert.equal(origins.size, 133)
     assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
   })
 

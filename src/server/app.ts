@@ -14,7 +14,7 @@ import { TidemarkError } from '../base/errors.ts'
 import type { App, AppEnv } from './app-env.ts'
 import { matchesEtag, taggedAnswer } from './etag.ts'
 import { checkBodyLength, readInput, URL_LENGTH_MAX } from './request-input.ts'
-import { adminsOnly, needsToken } from './security.ts'
+import { adminsOnly, bearerOf, needsToken } from './security.ts'
 
 /** Told of what went wrong inside; the client hears only that something did. */
 export type OnError = (thrown: unknown, about: { method: string; path: string }) => void
@@ -120,9 +120,10 @@ async function download(
 async function inputOf(c: Context<AppEnv>, spec: AnyRoute['spec']): Promise<unknown> {
   const user = c.get('identity')?.user ?? NOBODY
   // Said a second time, where the route itself is known: no address leads around it.
-  if (needsToken(spec.path) && user.role !== 'admin' && spec.access !== 'member') throw adminsOnly()
+  if (needsToken(spec.path) && user.role !== 'admin' && spec.access === undefined) throw adminsOnly()
   const input = await readInput(c.req.raw, spec, c.req.param() as Record<string, string>)
-  return { ...input, user, signal: c.req.raw.signal, origin: originOf(c) }
+  const bearer = spec.access === 'signed' ? bearerOf(c) : undefined
+  return { ...input, user, bearer, signal: c.req.raw.signal, origin: originOf(c) }
 }
 
 /** The host is one of ours: see security.ts. Something before the server may speak https for it. */

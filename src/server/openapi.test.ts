@@ -43,7 +43,7 @@ function references(value: unknown): string[] {
 test('the document has the form of OpenAPI 3.1', () => {
   assert.equal(document.openapi, '3.1.0')
   assert.deepEqual([document.info.title, document.info.version], ['Tidemark', '1.2.3'])
-  assert.deepEqual(Object.keys(document.components.securitySchemes), ['bearer'])
+  assert.deepEqual(Object.keys(document.components.securitySchemes), ['bearer', 'signed'])
   assert.equal(new Set(operations.map(({ operationId }) => operationId)).size, operations.length)
   for (const { path, method, responses, parameters = [] } of operations) {
     assert.match(path, /^\/[\w/{}.-]+$/)

@@ -124,6 +124,11 @@ export function openApiDocument(
           description:
             "The server's token, from the file server.token, a user's own token, or a session from POST /api/sign-in",
         },
+        signed: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'What another service signed for this server; the route says which',
+        },
       },
     },
   }
@@ -150,7 +155,7 @@ function operationOf(route: Documented, events: EventSchemas): Json {
     ...parametersOf('query', route.query),
     ...(route.headers ?? []),
     ...(etag ? [{ $ref: '#/components/parameters/IfNoneMatch' }] : []),
-    ...(method === 'get' ? [] : [{ $ref: '#/components/parameters/Intent' }]),
+    ...(method === 'get' || route.access === 'signed' ? [] : [{ $ref: '#/components/parameters/Intent' }]),
   ]
   return {
     operationId: operationId(method, path),
@@ -158,6 +163,7 @@ function operationOf(route: Documented, events: EventSchemas): Json {
     ...(description === undefined ? {} : { description }),
     tags: [tag],
     ...(route.access === 'member' ? { 'x-members': true } : {}),
+    ...(route.access === 'signed' ? { security: [{ signed: [] }] } : {}),
     ...(needsToken(path) ? {} : { security: [] }),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(body

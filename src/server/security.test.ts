@@ -57,6 +57,41 @@ test('a change needs the header that no other page can send', () =>
     assert.equal((await post(core, WRITE)).status, 202)
   }))
 
+describe('a route that checks for itself who asks', () => {
+  const hook = (core: Core, headers: Headers) =>
+    send(core, '/api/hook', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: '{}',
+    })
+
+  test('is given what was sent as a bearer, and nobody as its user, whatever token it is', () =>
+    withCore({}, async (core) => {
+      for (const bearer of ['a.b.c', TOKEN]) {
+        const answer = await hook(core, { authorization: `Bearer ${bearer}` })
+        assert.deepEqual(await answer.json(), { bearer, role: 'member' })
+      }
+      await refused(await hook(core, STRANGE), 401, 'unsigned')
+    }))
+
+  test('is not to be reached from pages elsewhere, nor under names of others, and opens nothing beside it', () =>
+    withCore({}, async (core) => {
+      const signed = { authorization: 'Bearer a.b.c' }
+      await refused(await hook(core, { ...signed, origin: 'https://evil.example' }), 403, 'cross-origin')
+      await refused(await hook(core, { ...signed, host: 'evil.example' }), 403, 'host-refused')
+      for (const path of ['/api/hook/', '/api/hook/x', '/api/things', '/api/HOOK']) {
+        const response = await post(core, { ...signed }, path)
+        assert.notEqual(response.status, 200, path)
+      }
+      const body = 'x'.repeat(1_100_000)
+      await refused(
+        await send(core, '/api/hook', { method: 'POST', headers: signed, body }),
+        413,
+        'too-large',
+      )
+    }))
+})
+
 test('a short token keeps the server from starting', async () => {
   await assert.rejects(startCore({ token: 'short' }), { code: 'token-short' })
   for (const host of ['127.0.0.1', '127.8.8.8', '::1', '[::1]', 'LOCALHOST'])

@@ -10,7 +10,9 @@
  *   in which role, is looked up each time: what was taken away is gone with the next request. There is no cookie: a browser sends cookies to every port of a host, and so to
  *   services of other people; what a page keeps in its own storage, other ports do not see.
  * - Members may ask for what is declared for them (`access: 'member'`), and for nothing else.
- * - X-Tidemark: 1 on everything that changes something: a form elsewhere cannot send it, and a script only after
+ * - What other services send (`access: 'signed'`) brings no token of ours: the route itself checks who sent it, by a
+ *   bearer that no page elsewhere can have a browser send.
+ * - X-Tidemark: 1 on everything else that changes something: a form elsewhere cannot send it, and a script only after
  *   asking, which is always refused.
  */
 import { isIP } from 'node:net'
@@ -42,15 +44,17 @@ export type Identity = {
   tokenId?: number | undefined
 }
 
-/** What of the API is for members, too: `GET /api/search/documents/{id}`. */
-export type MemberRoute = { method: string; path: string }
+/** `GET /api/search/documents/{id}`. */
+export type RouteAddress = { method: string; path: string }
 
 export type SecurityOptions = {
   clock: Clock
   token: string
   users: Pick<Users, 'active' | 'byToken'>
   /** All others are for admins alone. */
-  memberRoutes?: readonly MemberRoute[] | undefined
+  memberRoutes?: readonly RouteAddress[] | undefined
+  /** Those that check for themselves who asks. */
+  signedRoutes?: readonly RouteAddress[] | undefined
   /** What the server is bound to. */
   host?: string | undefined
   /** Further names under which it is reached, without ports: `mail.example.com`. */
@@ -64,6 +68,7 @@ export class Security {
   readonly #token: string
   readonly #users: SecurityOptions['users']
   readonly #memberMay: (method: string, path: string) => boolean
+  readonly #isSigned: (method: string, path: string) => boolean
   readonly #refusals: RefusalLog
   readonly #names: ReadonlySet<string>
   readonly #anyAddress: boolean
@@ -74,7 +79,8 @@ export class Security {
     this.sessions = new Sessions(clock)
     this.#token = token
     this.#users = options.users
-    this.#memberMay = memberCheck(options.memberRoutes ?? [])
+    this.#memberMay = routeCheck(options.memberRoutes ?? [])
+    this.#isSigned = routeCheck(options.signedRoutes ?? [])
     this.#refusals = new RefusalLog({ clock, tell: onWrongSecret })
     this.#names = new Set([...LOOPBACK_NAMES, host, ...allowedHosts].map((name) => hostnameOf(name) ?? name))
     // Rebinding needs a name: who asks for a bare address was not led here by one.
@@ -84,8 +90,10 @@ export class Security {
   readonly middleware: MiddlewareHandler<AppEnv> = async (c, next) => {
     this.#checkHost(c)
     this.#checkOrigin(c)
-    if (needsToken(c.req.path)) await this.#checkIdentity(c)
-    if (!READING.has(c.req.method)) checkIntent(c)
+    if (!this.#isSigned(c.req.method, c.req.path)) {
+      if (needsToken(c.req.path)) await this.#checkIdentity(c)
+      if (!READING.has(c.req.method)) checkIntent(c)
+    }
     await next()
   }
 
@@ -189,7 +197,7 @@ function userOf({ id, name, role }: RequestUser): RequestUser {
 }
 
 /** What a parameter stands for is one part of the path, as the router has it. */
-function memberCheck(routes: readonly MemberRoute[]): (method: string, path: string) => boolean {
+function routeCheck(routes: readonly RouteAddress[]): (method: string, path: string) => boolean {
   const known = routes.map(({ method, path }) => ({
     method: method.toUpperCase(),
     path: new RegExp(`^${path.replaceAll(/[.+*?^$()|[\]\\]/g, '\\$&').replaceAll(/\{\w+\}/g, '[^/]+')}$`),

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { ServerModule } from '../app/module.ts'
-import { conflict } from '../app/problem.ts'
+import { conflict, ProblemError } from '../app/problem.ts'
 import { download, route } from '../app/route.ts'
 import type { Role, Runtime } from '../app/runtime.ts'
 import { catalog } from '../apps/catalog.ts'
@@ -78,6 +78,17 @@ export function testModule(state: Things = { at: 0, value: 1 }): ServerModule {
         body: z.object({ account: z.string().optional() }),
         answer: z.object({ account: z.string().optional() }),
         handle: async ({ body }) => body,
+      }),
+      route('POST /api/hook', {
+        summary: 'Of another service',
+        access: 'signed',
+        errors: [401],
+        body: z.object({ n: z.number().optional() }),
+        answer: z.object({ bearer: z.string(), role: z.string() }),
+        handle: async ({ bearer, user }) => {
+          if (bearer === undefined) throw new ProblemError(401, 'It is not signed.', { code: 'unsigned' })
+          return { bearer, role: user.role }
+        },
       }),
       route('GET /api/overview', {
         summary: 'All',

@@ -76,7 +76,8 @@ export function createServer(options: ServerOptions): Server {
   const own: Documented[] = [...Object.values(signInSpecs), ...Object.values(ticketSpecs), ...ownRoutes]
   const documented = [...routes.map(documentedOf), ...own]
   const memberRoutes = [...documented.filter(({ access }) => access === 'member'), MCP_ROUTE]
-  const security = new Security({ ...options, clock, users, memberRoutes })
+  const signedRoutes = documented.filter(({ access }) => access === 'signed')
+  const security = new Security({ ...options, clock, users, memberRoutes, signedRoutes })
   const app = createApp(onError)
   app.use('*', security.middleware)
   assertNoDuplicates(documented)

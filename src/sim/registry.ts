@@ -3,6 +3,7 @@ import { drive } from './drive/service.ts'
 import { embeddings } from './embeddings/service.ts'
 import { gcs } from './gcs/service.ts'
 import { gmail } from './gmail/service.ts'
+import { models } from './models/service.ts'
 import { onedrive } from './onedrive/service.ts'
 import { pubsub } from './pubsub/service.ts'
 import { s3 } from './s3/service.ts'
@@ -17,6 +18,7 @@ export const simServices = {
   s3,
   pubsub,
   gcs,
+  models,
 } as const
 
 export type SimServices = typeof simServices

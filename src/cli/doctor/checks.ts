@@ -11,6 +11,7 @@ import { asTidemarkError } from '../../base/errors.ts'
 import { formatBytes } from '../../base/format.ts'
 import { openVault, type Vault } from '../../base/vault.ts'
 import { shellWord } from '../../base/wording.ts'
+import { lookAtModels } from '../../cloud/models/settings.ts'
 import type { Config } from '../../config/settings.ts'
 import { type Account, Accounts } from '../../ledger/accounts.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
@@ -43,6 +44,7 @@ const checks: readonly Check[] = [
   { name: 'secrets', run: lookAtSecrets },
   { name: 'accounts', run: accountFindings },
   { name: 'quota', run: quotaFindings },
+  { name: 'models', run: ({ config }) => lookAtModels(config.models) },
 ]
 
 export async function examine(context: CliContext): Promise<({ check: string } & Finding)[]> {

@@ -75,7 +75,7 @@ describe('doctor', () => {
     const { found } = await doctor()
     assert.deepEqual(
       found.map(({ check, level }) => `${check} ${level}`),
-      ['home ok', 'space ok', 'ledger ok', 'vault ok', 'secrets ok', 'accounts ok', 'quota ok'],
+      ['home ok', 'space ok', 'ledger ok', 'vault ok', 'secrets ok', 'accounts ok', 'quota ok', 'models ok'],
     )
     assert.match(found[3]?.text ?? '', /master\.key/)
   })

@@ -6,6 +6,8 @@ import { apps } from '../../apps/registry.ts'
 import { engineModule } from '../../server/engine-api/module.ts'
 
 export async function serverModules(): Promise<readonly ServerModule[]> {
-  const ofApps = await Promise.all(apps.map((app) => app.server()))
+  const ofApps: ServerModule[] = []
+  // One after the other: a package that is required by one and imported by another at the same time cannot be loaded.
+  for (const app of apps) ofApps.push(await app.server())
   return [engineModule, await accountsModule(apps, ofApps), ...usersModules(apps), ...ofApps]
 }

@@ -35,11 +35,25 @@ import {
   threadRefSchema,
   watchSchema,
 } from './schema.ts'
+import {
+  type Draft,
+  type DraftPage,
+  type DraftRef,
+  draftListSchema,
+  draftRefSchema,
+  draftSchema,
+  fullMessageSchema,
+  type MailThread,
+  type ThreadMessage,
+  threadMessageOf,
+  threadSchema,
+} from './thread.ts'
 
 export type { TokenSource } from '../http-transport.ts'
 export type { FailedAnswer, Pace } from './batch-call.ts'
 export type { RawMessage } from './raw-message.ts'
 export type { HistoryRecord } from './schema.ts'
+export type { Draft, DraftPage, DraftRef, MailThread, ThreadMessage } from './thread.ts'
 
 export type GmailClientOptions = {
   fetch: Fetch
@@ -101,6 +115,7 @@ const BATCH_CALLS_MAX = 50
 const TIMEOUT_MS = 60_000
 const PAGE_SIZE_MAX = 500
 const EDIT_IDS_MAX = 1_000
+const FULL_FIELDS = 'id,threadId,labelIds,historyId,internalDate,payload'
 /** What is asked for of each message, and nothing else: a snippet costs the service time. */
 const FIELDS = {
   minimal: 'id,threadId,labelIds,historyId,internalDate',
@@ -251,6 +266,71 @@ export class GmailClient {
       },
     })
     return answers
+  }
+
+  /** One message as people read it: decoded headers and parts. */
+  async message(id: string, options: CallOptions = {}): Promise<ThreadMessage> {
+    this.#check([id], 1)
+    const call = this.#get(`/messages/${id}`, { format: 'full', fields: FULL_FIELDS })
+    const answer = await this.#call('messages.get', call, fullMessageSchema, id, options)
+    if (answer.id !== id) throw damagedAnswer(id, 'it names another message')
+    return threadMessageOf(answer)
+  }
+
+  /** A whole conversation, with its drafts and what of it is in the trash. */
+  async thread(threadId: string, options: CallOptions = {}): Promise<MailThread> {
+    this.#check([threadId], 1)
+    const fields = `id,historyId,messages(${FULL_FIELDS})`
+    const call = this.#get(`/threads/${threadId}`, { format: 'full', fields })
+    const answer = await this.#call('threads.get', call, threadSchema, threadId, options)
+    if (answer.id !== threadId) throw damagedAnswer(threadId, 'it names another conversation')
+    return { ...answer, messages: answer.messages.map(threadMessageOf) }
+  }
+
+  async drafts(
+    page: CallOptions & { query?: string; pageToken?: string; maxResults?: number } = {},
+  ): Promise<DraftPage> {
+    const { query, maxResults = PAGE_SIZE_MAX, signal, ...rest } = page
+    const call = this.#get('/drafts', { q: query || undefined, maxResults, ...rest })
+    const { drafts, nextPageToken } = await this.#call('drafts.list', call, draftListSchema, 'the drafts', {
+      signal,
+    })
+    return {
+      drafts: drafts.map(({ id, message }) => ({ id, messageId: message.id, threadId: message.threadId })),
+      nextPageToken,
+    }
+  }
+
+  async draft(id: string, options: CallOptions = {}): Promise<Draft> {
+    this.#check([id], 1)
+    const call = this.#get(`/drafts/${id}`, { format: 'full' })
+    const answer = await this.#call('drafts.get', call, draftSchema, id, options)
+    return { id: answer.id, message: threadMessageOf(answer.message) }
+  }
+
+  /**
+   * Not safe to repeat: a call whose answer was lost may have worked. Whoever tries again looks first for a draft that
+   * carries a mark of their own.
+   */
+  createDraft(
+    { raw, threadId }: { raw: Uint8Array; threadId?: string },
+    options: CallOptions = {},
+  ): Promise<DraftRef> {
+    const call = this.#post('/drafts', { message: draftBody(raw, threadId) })
+    return this.#call('drafts.create', call, draftRefSchema, 'the new draft', options)
+  }
+
+  /** The draft keeps its id; its message becomes another one, and what stood there before is gone for good. */
+  updateDraft(
+    { id, raw, threadId }: { id: string; raw: Uint8Array; threadId?: string },
+    options: CallOptions = {},
+  ): Promise<DraftRef> {
+    this.#check([id], 1)
+    const call: HttpCall = {
+      ...this.#post(`/drafts/${id}`, { message: draftBody(raw, threadId) }),
+      verb: 'PUT',
+    }
+    return this.#call('drafts.update', call, draftRefSchema, id, options)
   }
 
   /** Says nothing about ids that do not exist. */
@@ -418,6 +498,10 @@ function labelsAnswerOf(id: string, body: Buffer): LabelsAnswer {
   if (message.id !== id) throw damagedAnswer(id, 'it names another message')
   const { labelIds, historyId, internalDate, threadId } = message
   return { id, ok: true, message: { id, labelIds, historyId, internalMs: internalDate, threadId } }
+}
+
+function draftBody(raw: Uint8Array, threadId: string | undefined): { raw: string; threadId?: string } {
+  return { raw: Buffer.from(raw).toString('base64url'), ...(threadId !== undefined && { threadId }) }
 }
 
 function editOf({ add = [], remove = [] }: LabelEdit): { addLabelIds: string[]; removeLabelIds: string[] } {

@@ -16,7 +16,12 @@ const CURRENT = {
   'messages.untrash': 5,
   'messages.batchModify': 50,
   'messages.batchDelete': 50,
+  'threads.get': 40,
   'threads.modify': 10,
+  'drafts.list': 5,
+  'drafts.get': 5,
+  'drafts.create': 10,
+  'drafts.update': 15,
   'history.list': 2,
   'labels.list': 1,
   'labels.get': 1,
@@ -32,7 +37,7 @@ export type Prices = Readonly<Record<GmailMethod, number>>
 
 const TIERS: Readonly<Record<PriceTier, Prices>> = {
   current: CURRENT,
-  older: { ...CURRENT, 'messages.get': 5, 'messages.trash': 5 },
+  older: { ...CURRENT, 'messages.get': 5, 'messages.trash': 5, 'threads.get': 10 },
 }
 
 /** The table of a tier, with single prices replaced: `{ 'messages.get': 10 }`. */

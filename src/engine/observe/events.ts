@@ -52,6 +52,8 @@ export type EngineEvent =
   | { type: 'pause'; what: 'paused' | 'resumed'; scope: string; target: string; code: string; reason: string }
   | { type: 'ledger'; what: 'down' | 'up'; detail: string }
   | { type: 'schedule'; name: string; jobId: number }
+  /** What an app has to say to the log; `code` is the sort of it, of which many may come. */
+  | { type: 'note'; app: string; level: 'info' | 'warn'; code: string; text: string }
   | {
       type: 'engine'
       what: 'started' | 'stopping' | 'stopped' | 'listener-failed'

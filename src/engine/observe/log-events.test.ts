@@ -83,6 +83,10 @@ describe('events become lines', () => {
     ],
     [{ type: 'ledger', what: 'up', detail: 'after 3 s' }, 'INFO  the ledger is back: after 3 s'],
     [{ type: 'schedule', name: 'nightly', jobId: 9 }, 'INFO  the schedule nightly fired job=9'],
+    [
+      { type: 'note', app: 'assist', level: 'warn', code: 'push-refused', text: 'a push was refused' },
+      'WARN  assist: a push was refused code=push-refused',
+    ],
     [{ type: 'engine', what: 'started', owner: 1 }, 'INFO  the engine is started owner=1'],
   ]
   for (const [event, line] of cases) {

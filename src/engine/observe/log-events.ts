@@ -147,6 +147,10 @@ export function lineOf(event: NumberedEvent): Line {
         : { level: 'info', message: `the ledger is back: ${event.detail}` }
     case 'schedule':
       return { level: 'info', message: `the schedule ${event.name} fired`, fields: { job: event.jobId } }
+    case 'note': {
+      const { app, level, code, text } = event
+      return { level, message: `${app}: ${text}`, fields: { code }, flood: `${app} ${code}` }
+    }
     case 'engine': {
       const detail = event.detail === undefined ? '' : `: ${event.detail}`
       return {

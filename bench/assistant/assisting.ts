@@ -1,0 +1,113 @@
+/**
+ * An assistant with its simulated Gmail and model in one process: what the simulator takes is part of every time. When
+ * something reached Gmail is read from the simulator's own log of calls.
+ */
+import { requestSync } from '../../src/apps/assistant/actions.ts'
+import {
+  ANN,
+  type AssistWorld,
+  type AssistWorldOptions,
+  startAssistWorld,
+} from '../../src/apps/assistant/assist-world.suite.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import type { Database } from './session.ts'
+
+export type LatencyOrder = { do: 'latency'; database: Database; mails: number }
+export type BacklogOrder = { do: 'backlog'; database: Database; mails: number; unitsPerMinute: number }
+export type UsersOrder = { do: 'users'; database: Database; users: number; mailsEach: number }
+
+/** From the push to the call that sets the label, and to the one that makes the draft. */
+export type Latency = { labelMs: number[]; draftMs: number[] }
+export type Pace = { ms: number; cpuMs: number; mails: number; units: number }
+
+const LABEL = 'threads.modify'
+const DRAFT = 'drafts.create'
+/** The first mails find nothing loaded and nothing prepared. */
+const WARM_UP = 5
+
+async function withWorld<T>(options: AssistWorldOptions, fn: (world: AssistWorld) => Promise<T>): Promise<T> {
+  const world = await startAssistWorld(options)
+  try {
+    for (const user of options.users ?? [ANN]) await world.onboard(user)
+    await world.settled()
+    return await fn(world)
+  } finally {
+    await world.close()
+  }
+}
+
+export function measureLatency({ database, mails }: LatencyOrder): Promise<Latency> {
+  return withWorld({ database }, async (world) => {
+    const latency: Latency = { labelMs: [], draftMs: [] }
+    for (let n = -WARM_UP; n < mails; n++) {
+      world.arrive({ subject: `Question ${n + WARM_UP}` })
+      const served = world.sim.log.served
+      const fromMs = world.clock.now()
+      await requestSync(world.place, ANN, { historyId: String(world.mailbox().historyId), atMs: fromMs })
+      await world.settled()
+      if (n < 0) continue
+      const calls = world.sim.log.last(world.sim.log.served - served)
+      latency.labelMs.push(firstAt(calls, LABEL) - fromMs)
+      latency.draftMs.push(firstAt(calls, DRAFT) - fromMs)
+    }
+    return latency
+  })
+}
+
+function firstAt(calls: readonly { operation: string; atMs: number }[], operation: string): number {
+  const times = calls.filter((call) => call.operation === operation).map(({ atMs }) => atMs)
+  if (times.length === 0) throw new Error(`Gmail was not asked for ${operation}`)
+  return Math.min(...times)
+}
+
+/** All of it at once, as a scan finds it; what the quota allows is all that holds it back. */
+export function measureBacklog({ database, mails, unitsPerMinute }: BacklogOrder): Promise<Pace> {
+  return withWorld({ database, settings: { unitsPerMinute } }, (world) => {
+    for (let n = 0; n < mails; n++) world.arrive({ subject: `Question ${n}` })
+    return paced(world, mails, () => world.sync(ANN, { full: true }))
+  })
+}
+
+export function measureUsers({ database, users: count, mailsEach }: UsersOrder): Promise<Pace> {
+  const users = Array.from({ length: count }, (_, n) => `user${n}@example.com`)
+  return withWorld({ database, users }, (world) => {
+    for (const user of users) {
+      for (let n = 0; n < mailsEach; n++) world.arrive({ subject: `Question ${n}` }, user)
+    }
+    return paced(world, count * mailsEach, async () => {
+      await Promise.all(users.map((user) => requestSync(world.place, user)))
+      await world.settled()
+    })
+  })
+}
+
+async function paced(world: AssistWorld, mails: number, work: () => Promise<void>): Promise<Pace> {
+  const [drafts, units] = [world.called(DRAFT), unitsOf(world)]
+  const cpu = process.cpuUsage()
+  const fromMs = systemClock.monotonicMs()
+  await work()
+  const ms = systemClock.monotonicMs() - fromMs
+  const { user, system } = process.cpuUsage(cpu)
+  const made = world.called(DRAFT) - drafts
+  if (made !== mails) throw new Error(`${made} drafts were made for ${mails} mails`)
+  return { ms, cpuMs: (user + system) / 1_000, mails, units: unitsOf(world) - units }
+}
+
+/** By what Gmail's documents say of the calls that a mail takes. */
+const PRICES: Readonly<Record<string, number>> = {
+  'threads.get': 40,
+  'messages.get': 20,
+  'messages.list': 5,
+  'threads.modify': 10,
+  'messages.modify': 5,
+  'messages.trash': 20,
+  'drafts.create': 10,
+  'drafts.update': 15,
+  'drafts.get': 5,
+  'drafts.list': 5,
+  'history.list': 2,
+}
+
+function unitsOf(world: AssistWorld): number {
+  return Object.entries(PRICES).reduce((sum, [call, price]) => sum + price * world.called(call), 0)
+}

@@ -1,0 +1,41 @@
+/** What the rows mean: the conditions they hold under, and each aim beside what was reached. */
+import type { Row } from '../bench.ts'
+import { type Aim, aimLines, verdict } from '../session.ts'
+import { formatValue } from '../table.ts'
+import { BACKLOG, LATENCY, USERS } from './cases.ts'
+import { DATABASES, type Sizes } from './session.ts'
+
+const QUOTA_SHARE_MIN = 0.8
+
+export function conditions(sizes: Sizes): string[] {
+  const { mails, backlog, unitsPerMinute, users, mailsEach } = sizes
+  const number = (n: number): string => n.toLocaleString('en-US')
+  return [
+    'the simulated Gmail and the simulated model, which answers at once, run in the process of the assistant: what they take is part of all times',
+    `${LATENCY}: ${mails} mails one after the other, each asking something; from the moment at which a checked push is handed over to the call of Gmail that sets the label, and to the one that makes the draft; receiving the push over HTTP and checking its token are not part of it`,
+    `${BACKLOG}: ${number(backlog)} mails in the inbox, ${number(unitsPerMinute)} units a minute allowed; until each has its label and its draft; units are counted by the calls that Gmail got`,
+    `${USERS}: ${users} mailboxes, ${mailsEach} mails each at once, without a limit by quota; until each has its label and its draft`,
+  ]
+}
+
+const AIMS: readonly Aim[] = [
+  { of: /^latency: \w+, to label, p50$/, isMet: (value) => value < 500, text: 'below 500' },
+  { of: /^latency: \w+, to draft, p50$/, isMet: (value) => value < 1_000, text: 'below 1,000' },
+]
+
+export function aims(rows: readonly Row[]): string[] {
+  return [...aimLines(rows, AIMS), ...quotaLines(rows)]
+}
+
+function quotaLines(rows: readonly Row[]): string[] {
+  return DATABASES.flatMap((database) => {
+    const name = `${BACKLOG}: ${database}, units`
+    const of = (subject: string) => rows.find((row) => row.case === name && row.subject === subject)?.value
+    const [own, limit] = [of('tidemark'), of('limit quota')]
+    if (own === undefined || limit === undefined) return []
+    const share = own / limit
+    return [
+      `${BACKLOG}: ${database}: ${formatValue(share)} × the quota's rate (at least ${QUOTA_SHARE_MIN}: ${verdict(share >= QUOTA_SHARE_MIN)})`,
+    ]
+  })
+}

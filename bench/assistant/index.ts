@@ -1,0 +1,26 @@
+/**
+ * The mail assistant: how soon a new mail has its label and its draft with a model that takes no time, how near a backlog
+ * comes to what the quota allows, and a hundred users in one process.
+ */
+import { benchOfSteps } from '../session.ts'
+import { BACKLOG, LATENCY, runBacklog, runLatency, runUsers, USERS } from './cases.ts'
+import { aims, conditions } from './explanation.ts'
+import { DATABASES, Session } from './session.ts'
+
+export const bench = benchOfSteps({
+  title: 'assistant: from the push to label and draft',
+  open: (options) => new Session(options),
+  async run(session) {
+    for (const database of DATABASES) {
+      await session.step(`${LATENCY}: ${database}`, () => runLatency(session, database))
+    }
+    for (const database of DATABASES) {
+      await session.step(`${BACKLOG}: ${database}`, () => runBacklog(session, database))
+    }
+    for (const database of DATABASES) {
+      await session.step(`${USERS}: ${database}`, () => runUsers(session, database))
+    }
+  },
+  conditions,
+  aims,
+})

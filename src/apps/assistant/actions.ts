@@ -1,0 +1,310 @@
+/**
+ * What people ask for on a page or the command line: each writes the record, the event and the job that carries it out
+ * in one transaction, so that it happens once, and also where the process ends right after.
+ */
+import { UsageError } from '../../base/errors.ts'
+import type { Engine } from '../../engine/engine.ts'
+import { request } from '../../engine/index.ts'
+import type { Tx } from '../../ledger/contract.ts'
+import { type AccountSettings, accountSettings, labelTitle, settingsOf, streamOf } from './account.ts'
+import { type Category, REWORKS_MAX } from './contract.ts'
+import { draftHashOf } from './draft.ts'
+import type { AssistKinds } from './jobs.ts'
+import { learnFrom } from './learning.ts'
+import { notOnboarded } from './open-accounts.ts'
+import { lastInbound, roleOf } from './plan.ts'
+import { replyMime } from './reply.ts'
+import { reworked } from './rework.ts'
+import { setActive, setSettings, wantSync } from './store/accounts.ts'
+import {
+  addEvent,
+  type DraftRow,
+  forceThread,
+  noteUndone,
+  putDraft,
+  type ThreadRecord,
+  touchThreads,
+  undoOf,
+  writeRecord,
+} from './store/records.ts'
+import { visibleMessage } from './text/visible.ts'
+
+export type ActionPlace = { engine: Engine; kinds: AssistKinds }
+export type ThreadOf = { account: string; thread: string }
+
+/** Has the mailbox looked at, now or as soon as a look that is under way ends. False where it is unknown or off. */
+export function requestSync(
+  { engine, kinds }: ActionPlace,
+  account: string,
+  wish: { historyId?: string; full?: boolean; atMs?: number } = {},
+): Promise<boolean> {
+  return inTransaction(engine, async (tx) => {
+    const { atMs: nowMs = kinds.clock.now(), ...rest } = wish
+    if (!(await wantSync(tx, account, { ...rest, nowMs }))) return false
+    await tx.enqueue([request(kinds.sync, syncPayload(account), { stream: streamOf(account) })])
+    return true
+  })
+}
+
+export function syncPayload(account: string): { account: string; historyId: string; forceFull: boolean } {
+  return { account, historyId: '', forceFull: false }
+}
+
+/** Sorted again, whatever is known. */
+export async function reclassify(
+  { engine, kinds }: ActionPlace,
+  { account, thread }: ThreadOf,
+): Promise<void> {
+  await inTransaction(engine, async (tx) => {
+    await touchThreads(tx, account, [thread], kinds.clock.now())
+    await forceThread(tx, account, thread)
+    await tx.enqueue([threadRequest(kinds.classify, { account, thread })])
+  })
+}
+
+/** The user says what it is. It is learned from. */
+export async function correctCategory(
+  place: ActionPlace,
+  of: ThreadOf,
+  category: Category,
+): Promise<ThreadRecord> {
+  const { kinds } = place
+  const record = await recordOf(kinds, of)
+  const message = await answeredOf(kinds, record)
+  const why = `You moved it to ${labelTitle(roleOf(category))}.`
+  const isResponse = category === 'needs_response'
+  const next: ThreadRecord = {
+    ...relabelled(record, roleOf(category)),
+    category,
+    by: 'user',
+    confidence: 1,
+    reasoning: why,
+    status: isResponse ? 'pending' : 'skipped',
+    order: null,
+    problem: null,
+    problemCode: null,
+    classifiedAtMs: record.classifiedAtMs ?? kinds.clock.now(),
+  }
+  return write(place, record, next, {
+    event: { what: 'corrected', why, canUndo: true },
+    effects: async (tx) => {
+      if (message) await learnFrom(tx, { record, message, category, nowMs: kinds.clock.now() })
+    },
+  })
+}
+
+/** Wants a draft, with notes or without. */
+export async function orderDraft(place: ActionPlace, of: ThreadOf, instruction = ''): Promise<ThreadRecord> {
+  const { kinds } = place
+  const record = await recordOf(kinds, of)
+  const why =
+    instruction === '' ? 'You asked for an answer.' : 'You asked for an answer, and left notes for it.'
+  const next: ThreadRecord = {
+    ...relabelled(record, 'needs_response'),
+    category: 'needs_response',
+    by: 'user',
+    confidence: 1,
+    reasoning: why,
+    status: 'pending',
+    draftKey: null,
+    order: { kind: 'manual', instruction, earlier: '', replaces: [] },
+    problem: null,
+    problemCode: null,
+    classifiedAtMs: record.classifiedAtMs ?? kinds.clock.now(),
+  }
+  return write(place, record, next, { event: { what: 'asked', why, canUndo: true } })
+}
+
+/** Wants another draft, as the instruction says. Refused beyond the limit. */
+export async function orderRework(
+  place: ActionPlace,
+  of: ThreadOf,
+  instruction: string,
+): Promise<ThreadRecord> {
+  const { kinds } = place
+  const record = await recordOf(kinds, of)
+  if (record.reworks >= REWORKS_MAX) {
+    throw new UsageError(`It was reworked ${REWORKS_MAX} times already: please finish the draft yourself.`, {
+      code: 'rework-refused',
+    })
+  }
+  const drafts = await kinds.tables.drafts(of.account, of.thread)
+  const draft = drafts.findLast(({ state }) => state === 'live' || state === 'edited')
+  const order = {
+    kind: 'rework' as const,
+    instruction,
+    earlier: draft?.text ?? '',
+    replaces: draft?.messageId == null ? [] : [draft.messageId],
+  }
+  const next = reworked(record, order, kinds.clock.now())
+  return write(place, record, next, {
+    event: {
+      what: 'rework',
+      why: `You asked for another draft: ${instruction.slice(0, 200)}`,
+      canUndo: false,
+    },
+  })
+}
+
+/** The draft is fine as it is: it waits in the Outbox to be sent by hand. */
+export async function approveDraft(place: ActionPlace, of: ThreadOf): Promise<ThreadRecord> {
+  const record = await recordOf(place.kinds, of)
+  if (record.status !== 'drafted') {
+    throw new UsageError('There is no draft of it that could be approved.', { code: 'no-draft' })
+  }
+  const next = { ...relabelled(record, 'outbox'), isApplied: false }
+  const why = 'You have approved the draft: it waits in the Outbox for you to send it.'
+  return write(place, record, next, { event: { what: 'approved', why, canUndo: true } })
+}
+
+/** The user's own words in the draft. Refused where it was changed in Gmail meanwhile. */
+export async function editDraft(
+  place: ActionPlace,
+  of: ThreadOf,
+  text: string,
+  signal: AbortSignal,
+): Promise<DraftRow> {
+  const { kinds, engine } = place
+  const record = await recordOf(kinds, of)
+  const draft = record.draftKey === null ? undefined : await kinds.tables.draft(of.account, record.draftKey)
+  if (draft?.draftId == null) throw new UsageError('There is no draft of it.', { code: 'no-draft' })
+  const account = await kinds.accounts.get(of.account)
+  const thread = await account.client.thread(of.thread, { signal })
+  const messages = thread.messages.map(visibleMessage)
+  const answered = messages.find(({ id }) => id === draft.answered) ?? lastInbound(messages, record.account)
+  const isAsKnown = messages.some(({ id }) => id === draft.messageId)
+  if (!answered || !isAsKnown) {
+    throw new UsageError('The draft was changed in Gmail meanwhile.', {
+      code: 'draft-changed',
+      hint: 'Look at it again, and then change it.',
+    })
+  }
+  const nowMs = kinds.clock.now()
+  const raw = replyMime({ answered, owner: account.owner, text, key: draft.key, nowMs, newId: kinds.newId })
+  const made = await account.client.updateDraft({ id: draft.draftId, raw, threadId: of.thread }, { signal })
+  const next: DraftRow = {
+    ...draft,
+    messageId: made.messageId,
+    text,
+    textHash: draftHashOf(text),
+    state: 'edited',
+  }
+  await inTransaction(engine, async (tx) => {
+    await putDraft(tx, next)
+    await touchThreads(tx, of.account, [of.thread], nowMs)
+    const why = 'You have edited the draft: it is yours from now on.'
+    await addEvent(tx, { ...of, atMs: nowMs, what: 'draft-edited', why, by: 'user' })
+  })
+  return next
+}
+
+/** Takes back what an event did to the record; labels and drafts follow. */
+export async function undoEvent(place: ActionPlace, account: string, eventId: number): Promise<ThreadRecord> {
+  const { kinds } = place
+  const event = await kinds.tables.event(eventId)
+  if (event?.account !== account)
+    throw new UsageError(`There is no event #${eventId}.`, { code: 'event-unknown' })
+  if (!event.undo || event.undoneAtMs !== null) {
+    throw new UsageError('That cannot be undone, or was already.', { code: 'undo-impossible' })
+  }
+  const record = await recordOf(kinds, { account, thread: event.thread })
+  const { label, ...rest } = event.undo
+  const next: ThreadRecord = {
+    ...relabelled(record, label),
+    ...rest,
+    // It was sorted once: a conversation does not become unknown again.
+    category: rest.category ?? record.category,
+    status: rest.category === null ? 'skipped' : rest.status,
+    order: null,
+    isApplied: false,
+  }
+  return write(place, record, next, {
+    event: { what: 'undone', why: `You took back: ${event.why}`, canUndo: false },
+    effects: (tx) => noteUndone(tx, eventId, kinds.clock.now()),
+  })
+}
+
+export async function changeSettings(
+  { engine, kinds }: ActionPlace,
+  account: string,
+  change: Partial<AccountSettings>,
+): Promise<AccountSettings> {
+  const row = await kinds.tables.account(account)
+  if (!row) throw notOnboarded(account)
+  const next = accountSettings.parse({ ...settingsOf(row), ...change })
+  await inTransaction(engine, (tx) => setSettings(tx, account, JSON.stringify(next)))
+  return next
+}
+
+/** Off: nothing is looked at; labels, drafts and records stay. */
+export async function switchAccount(
+  { engine, kinds }: ActionPlace,
+  account: string,
+  active: boolean,
+): Promise<void> {
+  if (!(await kinds.tables.account(account))) throw notOnboarded(account)
+  await inTransaction(engine, (tx) => setActive(tx, account, active))
+  await kinds.accounts.reload()
+}
+
+export async function recordOf(kinds: Pick<AssistKinds, 'tables'>, of: ThreadOf): Promise<ThreadRecord> {
+  const record = await kinds.tables.record(of.account, of.thread)
+  if (record) return record
+  throw new UsageError(`The assistant knows no conversation ${of.thread} of ${of.account}.`, {
+    code: 'thread-unknown',
+  })
+}
+
+type EngineTx = Parameters<Parameters<Engine['transaction']>[0]>[0]
+
+function inTransaction<T>(engine: Engine, fn: (tx: EngineTx) => Promise<T>): Promise<T> {
+  return engine.transaction(fn)
+}
+
+function relabelled(record: ThreadRecord, label: ThreadRecord['label']): ThreadRecord {
+  if (label === record.label) return { ...record, isApplied: false }
+  return { ...record, label, labelWas: record.isApplied ? record.label : record.labelWas, isApplied: false }
+}
+
+/** What the correction is about; without it nothing is learned, and that is no reason to refuse it. */
+async function answeredOf(kinds: AssistKinds, { account, answered, subject, sender }: ThreadRecord) {
+  if (answered === null) return undefined
+  try {
+    const { client } = await kinds.accounts.get(account)
+    return visibleMessage(await client.message(answered))
+  } catch {
+    // Out of reach, or deleted: subject and sender are known all the same.
+    return { subject, newText: '', from: { name: '', address: sender } }
+  }
+}
+
+async function write(
+  { engine, kinds }: ActionPlace,
+  before: ThreadRecord,
+  next: ThreadRecord,
+  also: {
+    event: { what: string; why: string; canUndo: boolean }
+    effects?: (tx: Tx) => Promise<void>
+  },
+): Promise<ThreadRecord> {
+  const { account, thread } = next
+  const nowMs = kinds.clock.now()
+  const { canUndo, ...event } = also.event
+  return inTransaction(engine, async (tx) => {
+    const stored = await writeRecord(tx, next, nowMs)
+    await also.effects?.(tx)
+    const undo = canUndo ? undoOf(before) : undefined
+    await addEvent(tx, { account, thread, atMs: nowMs, by: 'user', ...event, undo })
+    const isDraft = next.status === 'pending' && next.category === 'needs_response'
+    const kind = isDraft && next.order?.kind === 'rework' ? kinds.draft : kinds.cleanup
+    await tx.enqueue([
+      threadRequest(kind, { account, thread }),
+      ...(isDraft && kind !== kinds.draft ? [threadRequest(kinds.draft, { account, thread })] : []),
+    ])
+    return stored
+  })
+}
+
+function threadRequest(kind: AssistKinds['classify'], of: ThreadOf) {
+  return request(kind, of, { stream: streamOf(of.account), lane: 'interactive' })
+}

@@ -1,0 +1,105 @@
+/**
+ * Reads a page of the web: by https, from hosts and paths that the profile names, and from no others.
+ *
+ * Invariants:
+ * - nothing is asked of a host or a path that is not named, by no redirect either; no query leaves this machine unless
+ *   the profile names that very path for it
+ * - nothing is asked of an address inside a network: names are looked up before each request, and once more before an
+ *   answer is given out. One that is bound anew between the look and the request meets TLS: whoever answers must hold a
+ *   certificate of the name that the profile has
+ * - no cookies, no credentials, no body; the answer is bounded in bytes and in time, and is text
+ */
+import { isInsideAddress } from '../../../../base/loopback.ts'
+import type { Fetch } from '../../../../cloud/oauth.ts'
+import { ACTION_ARGUMENTS, type ActionGrant, checkAction } from '../../guard/actions.ts'
+import { type AgentTool, defineTool, ToolRefusal } from '../tool.ts'
+
+const REDIRECTS_MAX = 3
+const BYTES_MAX = 200_000
+const TIMEOUT_MS = 15_000
+const REDIRECTS = [301, 302, 303, 307, 308]
+const TEXT_TYPES = /^(?:text\/[\w.+-]+|application\/(?:[\w.+-]+\+)?(?:json|xml))\s*(?:;|$)/i
+
+export type HttpParts = {
+  fetch: Fetch
+  /** The addresses of a host. */
+  resolve: (host: string) => Promise<readonly string[]>
+  /** Asked for each address that a page leads to; for the first one it was, before the tool is run. */
+  grant: ActionGrant
+}
+
+export function httpGet({ fetch, resolve, grant }: HttpParts): AgentTool {
+  return defineTool('http_get', {
+    description: `Reads a page by https. Allowed: ${grant.http.flatMap(({ host, paths }) => paths.map((path) => host + path)).join(', ')}`,
+    input: ACTION_ARGUMENTS.http_get,
+    effect: 'none',
+    timeoutMs: TIMEOUT_MS,
+    run: async ({ url }, { signal }) => {
+      let next = new URL(url)
+      for (let n = 0; n <= REDIRECTS_MAX; n++) {
+        await checkAddresses(next.hostname, resolve)
+        const response = await fetch(next.href, {
+          method: 'GET',
+          redirect: 'manual',
+          credentials: 'omit',
+          headers: { accept: 'text/*, application/json', 'user-agent': 'tidemark' },
+          signal,
+        })
+        const location = REDIRECTS.includes(response.status) ? response.headers.get('location') : null
+        if (location === null) return await answerOf(response, () => checkAddresses(next.hostname, resolve))
+        await leave(response)
+        const target = URL.parse(location, next.href)
+        if (!target) throw new ToolRefusal('address', 'The page leads to something that is no address.')
+        target.hash = ''
+        const check = checkAction({ name: 'http_get', input: { url: target.href } }, grant)
+        if (!check.isAllowed) throw new ToolRefusal(check.code, `The page leads elsewhere: ${check.reason}`)
+        next = target
+      }
+      throw new ToolRefusal('redirects', `The page leads on more than ${REDIRECTS_MAX} times.`)
+    },
+  })
+}
+
+async function checkAddresses(host: string, resolve: HttpParts['resolve']): Promise<void> {
+  const addresses = await resolve(host).catch(() => [])
+  if (addresses.length === 0) throw new ToolRefusal('host', `${host} was not found.`)
+  if (addresses.some(isInsideAddress)) {
+    throw new ToolRefusal('inside', `${host} leads into a network of its own.`)
+  }
+}
+
+async function answerOf(
+  response: Response,
+  recheck: () => Promise<void>,
+): Promise<{ text: string; quote: string }> {
+  const type = response.headers.get('content-type') ?? ''
+  if (!TEXT_TYPES.test(type)) {
+    await leave(response)
+    throw new ToolRefusal('not-text', 'The page is no text.')
+  }
+  const { text, isCut } = await boundedText(response)
+  await recheck()
+  const note = isCut ? ` Only its first ${BYTES_MAX} bytes were read.` : ''
+  return { text: `Status ${response.status}.${note}`, quote: text }
+}
+
+async function boundedText(response: Response): Promise<{ text: string; isCut: boolean }> {
+  const chunks: Uint8Array[] = []
+  let left = BYTES_MAX
+  let isCut = false
+  for await (const chunk of response.body ?? []) {
+    chunks.push(chunk.subarray(0, left))
+    left -= chunk.byteLength
+    // Leaving the loop ends the body.
+    if (left < 0) {
+      isCut = true
+      break
+    }
+  }
+  return { text: Buffer.concat(chunks).toString('utf8'), isCut }
+}
+
+/** Nobody reads the rest. */
+async function leave(response: Response): Promise<void> {
+  await response.body?.cancel().catch(() => undefined)
+}

@@ -1,0 +1,427 @@
+/** The assistant in this process: a simulated Gmail and a simulated model over HTTP, and an engine on a real ledger. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freshDatabase } from '../../../scripts/test-database.ts'
+import { type Clock, systemClock } from '../../base/clock.ts'
+import { seededRandom } from '../../base/random.ts'
+import { openVault, type Vault } from '../../base/vault.ts'
+import { GMAIL_SCOPES } from '../../cloud/gmail/auth.ts'
+import { modelsSection } from '../../cloud/models/settings.ts'
+import { createEngine, type Engine } from '../../engine/index.ts'
+import { Accounts, accountKey } from '../../ledger/accounts.ts'
+import type { JobRow } from '../../ledger/contract.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import { openLedger } from '../../ledger/open.ts'
+import { openSearch, type Search } from '../../search/search.ts'
+import type { Mailbox, SimMessage } from '../../sim/gmail/mailbox.ts'
+import { type Sim, type SimOptions, startSim } from '../../sim/start.ts'
+import { type AccountSettings, SERVICE } from './account.ts'
+import { type ActionPlace, requestSync } from './actions.ts'
+import { openAgents } from './agent/open.ts'
+import { AgentStore } from './agent/store.ts'
+import type { Category, LabelRole } from './contract.ts'
+import { LABELS } from './contract.ts'
+import { type AssistKinds, assistKinds, jobsOf } from './jobs.ts'
+import { openLocalClassifier } from './local/classifier.ts'
+import { openModels } from './models/ask.ts'
+import { ModelCalls } from './models/store.ts'
+import { onboard } from './onboard.ts'
+import { assistBudgets, openAssistAccounts } from './open-accounts.ts'
+import type { AssistSettings } from './settings.ts'
+import type { LabelIds } from './store/accounts.ts'
+import type { ThreadRecord } from './store/records.ts'
+import { AssistTables } from './store/tables.ts'
+
+export const ANN = 'ann@example.com'
+export const BOB = 'bob@example.net'
+export const DATABASES = ['sqlite', 'postgres'] as const
+
+/** The machine's clock, which can be put forward. */
+export class ShiftedClock implements Clock {
+  aheadMs = 0
+  now = (): number => systemClock.now() + this.aheadMs
+  monotonicMs = (): number => systemClock.monotonicMs()
+  watchLoop = (): ReturnType<Clock['watchLoop']> => systemClock.watchLoop()
+  timer: Clock['timer'] = (ms, fn, options) => systemClock.timer(ms, fn, options)
+}
+
+export type AssistWorldOptions = {
+  users?: readonly string[]
+  database?: (typeof DATABASES)[number]
+  settings?: Partial<AssistSettings>
+  accountSettings?: Partial<AccountSettings>
+  sim?: Partial<SimOptions>
+  models?: SimOptions['models']
+  /** `off` for none. */
+  provider?: 'openai-compatible' | 'off'
+  dayCost?: number
+}
+
+export class AssistWorld {
+  readonly sim: Sim
+  readonly clock: ShiftedClock
+  readonly home = mkdtempSync(join(tmpdir(), 'tidemark-assist-'))
+  readonly settings: AssistSettings
+  readonly ledgerUrl: string
+  readonly options: AssistWorldOptions
+  readonly workers: Worker[] = []
+  onClose: () => Promise<void> = async () => {}
+  vault!: Vault
+
+  constructor(sim: Sim, clock: ShiftedClock, options: AssistWorldOptions, ledgerUrl: string | undefined) {
+    this.sim = sim
+    this.clock = clock
+    this.options = options
+    this.ledgerUrl = ledgerUrl ?? `sqlite:${join(this.home, 'ledger.db')}`
+    this.settings = {
+      apiUrl: sim.gmail.baseUrl,
+      tokenUrl: sim.gmail.tokenUrl,
+      unitsPerMinute: 1e9,
+      priceOfGet: 20,
+      requestsPerSecond: { start: 10_000, max: 10_000 },
+      workers: { start: 16, max: 16 },
+      fullScanMs: 1e12,
+      scanDays: 10,
+      attempts: 3,
+      modelWaitMs: 600_000,
+      followUpDays: 3,
+      pushTopic: undefined,
+      ...options.settings,
+    }
+  }
+
+  /** The first of its workers. */
+  get worker(): Worker {
+    return this.workers[0]!
+  }
+
+  get kinds(): AssistKinds {
+    return this.worker.kinds
+  }
+
+  get tables(): AssistTables {
+    return this.worker.tables
+  }
+
+  get place(): ActionPlace {
+    return this.worker
+  }
+
+  get modelsUrl(): string {
+    return this.sim.models.baseUrl
+  }
+
+  childOptions(): ChildOptions {
+    const { settings, ledgerUrl, home, modelsUrl } = this
+    return { settings, ledgerUrl, home, modelsUrl, options: {} }
+  }
+
+  get gmail(): Sim['gmail'] {
+    return this.sim.gmail
+  }
+
+  mailbox(address = ANN): Mailbox {
+    return this.gmail.mailbox(address)
+  }
+
+  /** A process more on the same ledger. */
+  async start(): Promise<Worker> {
+    const worker = await Worker.open(this)
+    this.workers.push(worker)
+    return worker
+  }
+
+  async connect(address: string): Promise<void> {
+    const { refreshToken } = this.gmail.issue(address, [GMAIL_SCOPES.modify])
+    const secret = {
+      kind: 'oauth',
+      clientId: this.gmail.clientId,
+      clientSecret: this.gmail.clientSecret,
+      refreshToken,
+      scopes: [GMAIL_SCOPES.modify],
+      obtainedAtMs: this.clock.now(),
+    }
+    const row = { service: SERVICE, name: address }
+    const sealed = this.vault.seal(accountKey(row), JSON.stringify(secret))
+    await this.worker.accounts.add({ ...row, settings: {}, sealed })
+  }
+
+  /** Of the first mailbox, once it is onboarded. */
+  labelIds: LabelIds | undefined
+
+  async onboard(address = ANN): Promise<void> {
+    const { labels } = await onboard(
+      { ...this.worker, vault: this.vault },
+      address,
+      this.options.accountSettings ?? {},
+    )
+    this.labelIds = labels as LabelIds
+  }
+
+  /** Looks, and waits until nothing is left to do. */
+  async sync(address = ANN, wish: { full?: boolean } = {}): Promise<void> {
+    await requestSync(this.place, address, wish)
+    await this.settled()
+  }
+
+  async settled(): Promise<void> {
+    await this.worker.engine.drained()
+  }
+
+  /** Mail of somebody, in a conversation of its own unless it answers one. */
+  arrive(mail: Arrival = {}, address = ANN): SimMessage {
+    const raw = letter({ to: address, ...mail })
+    return this.gmail.mutations(address).arrive(
+      {
+        raw,
+        internalMs: mail.atMs ?? this.clock.now(),
+        ...(mail.threadId !== undefined && { threadId: mail.threadId }),
+        ...(mail.labelIds && { labelIds: mail.labelIds }),
+      },
+      seededRandom(1),
+    )
+  }
+
+  async record(thread: string, address = ANN): Promise<ThreadRecord | undefined> {
+    return this.tables.record(address, thread)
+  }
+
+  /** The assistant's labels on what is not a draft or in the trash. */
+  async labelsOn(thread: string, address = ANN): Promise<LabelRole[]> {
+    const { labels } = (await this.tables.account(address))!
+    const messages = this.mailbox(address).thread(thread)?.messages ?? []
+    const shown = messages.filter(({ labelIds }) => !labelIds.has('DRAFT') && !labelIds.has('TRASH'))
+    return LABELS.filter((role) => shown.some(({ labelIds }) => labelIds.has(labels[role])))
+  }
+
+  async labelId(role: LabelRole, address = ANN): Promise<string> {
+    return (await this.tables.account(address))!.labels[role]
+  }
+
+  /** Living drafts of a conversation, as texts. */
+  drafts(thread: string, address = ANN): { id: string; messageId: string; text: string; raw: string }[] {
+    const mailbox = this.mailbox(address)
+    const all = mailbox
+      .listDrafts({ maxResults: 500 })
+      .drafts.filter(({ message }) => message.threadId === thread)
+    return all
+      .filter(({ message }) => !mailbox.get(message.id)!.labelIds.has('TRASH'))
+      .map(({ id, message }) => {
+        const raw = mailbox.get(message.id)!.raw().toString('utf8')
+        return { id, messageId: message.id, raw, text: bodyOf(raw) }
+      })
+  }
+
+  async jobs(kind?: string): Promise<JobRow[]> {
+    const rows = await this.worker.ledger.jobs({ limit: 1_000, ...(kind !== undefined && { kind }) })
+    return rows.filter((row) => row.kind.startsWith('assist.'))
+  }
+
+  async eventsOf(thread: string, address = ANN): Promise<string[]> {
+    return (await this.tables.events(address, { thread })).map(({ what }) => what).reverse()
+  }
+
+  /** How often Gmail answered calls of this method. */
+  called(method: string): number {
+    const counts = this.sim.log.counts().requests[method] ?? {}
+    return Object.values(counts).reduce((sum, n) => sum + n, 0)
+  }
+
+  async close(): Promise<void> {
+    for (const worker of this.workers) await worker.stop()
+    await this.onClose()
+    await this.sim.close()
+    rmSync(this.home, { recursive: true, force: true })
+  }
+}
+
+/** What a process needs to know of the world. */
+export type WorkerPlace = Pick<AssistWorld, 'clock' | 'settings' | 'ledgerUrl' | 'home' | 'modelsUrl'> & {
+  options: Pick<AssistWorldOptions, 'provider' | 'dayCost'>
+  vault?: Vault
+}
+
+export type ChildOptions = Omit<WorkerPlace, 'clock' | 'vault'>
+
+/** In a process of its own. */
+export function startChildWorker(options: ChildOptions): Promise<Worker> {
+  return Worker.open({ ...options, clock: new ShiftedClock() })
+}
+
+export class Worker implements ActionPlace {
+  readonly ledger: Ledger
+  readonly tables: AssistTables
+  readonly accounts: Accounts
+  readonly search: Search
+  readonly calls: ModelCalls
+  readonly runs: AgentStore
+  engine!: Engine
+  kinds!: AssistKinds
+  notes: { code: string; text: string }[] = []
+
+  private constructor(parts: {
+    ledger: Ledger
+    tables: AssistTables
+    accounts: Accounts
+    search: Search
+    calls: ModelCalls
+    runs: AgentStore
+  }) {
+    this.ledger = parts.ledger
+    this.tables = parts.tables
+    this.accounts = parts.accounts
+    this.search = parts.search
+    this.calls = parts.calls
+    this.runs = parts.runs
+  }
+
+  static async open(world: WorkerPlace): Promise<Worker> {
+    const { clock, settings, options } = world
+    const ledger = await openLedger(world.ledgerUrl, { clock })
+    const worker = new Worker({
+      ledger,
+      tables: await AssistTables.open(ledger),
+      accounts: await Accounts.open(ledger),
+      search: openSearch({ ledger }),
+      calls: await ModelCalls.open(ledger),
+      runs: await AgentStore.open(ledger),
+    })
+    const vault = await openVault({ env: {}, home: world.home })
+    world.vault = vault
+    const models = modelsSection.schema.parse({
+      provider: options.provider ?? 'openai-compatible',
+      base_url: world.modelsUrl,
+      model: 'sim-model',
+      ...(options.dayCost !== undefined && { day_cost: options.dayCost, input_price: 1, output_price: 1 }),
+      ...(options.dayCost === undefined && { day_tokens: 0 }),
+    })
+    const accounts = await openAssistAccounts({
+      accounts: worker.accounts,
+      tables: worker.tables,
+      vault,
+      settings,
+      fetch: globalThis.fetch,
+      clock,
+      limits: () => worker.engine?.limits,
+    })
+    let ids = 0
+    const newId = (): string => `id${process.pid}-${ids++}-${Math.trunc(clock.monotonicMs() * 1000)}`
+    const asked = openModels({
+      place: { config: { models } as never, vault, fetch: globalThis.fetch, clock },
+      store: worker.calls,
+    })
+    const note = (code: string, text: string): void => void worker.notes.push({ code, text })
+    const agents = await openAgents({
+      ledger,
+      clock,
+      fetch: globalThis.fetch,
+      resolve: async () => [],
+      env: {},
+      home: world.home,
+      newId,
+      search: async () => worker.search,
+      ask: (question) => asked.ask({ ...question, purpose: 'agent' }),
+      note,
+    })
+    worker.kinds = assistKinds({
+      ledger,
+      accounts,
+      tables: worker.tables,
+      clock,
+      settings,
+      models: asked,
+      local: openLocalClassifier({ embed: undefined }),
+      search: async () => worker.search,
+      agents,
+      newId,
+      note,
+    })
+    const budgets = assistBudgets(accounts.names(), settings)
+    worker.engine = await createEngine({ ledger, jobs: jobsOf(worker.kinds), budgets, clock })
+    await worker.engine.start()
+    return worker
+  }
+
+  async stop(): Promise<void> {
+    await this.engine.stop()
+    await this.search.close()
+    await this.ledger.close()
+  }
+}
+
+export async function startAssistWorld(options: AssistWorldOptions = {}): Promise<AssistWorld> {
+  const { users = [ANN], database } = options
+  const own = database === 'postgres' ? await freshDatabase() : undefined
+  const clock = new ShiftedClock()
+  const sim = await startSim({
+    clock,
+    ...options.sim,
+    gmail: { accounts: users.map((address) => ({ address, messages: 0 })), quota: { unitsPerMinute: null } },
+    models: options.models ?? {},
+  })
+  const world = new AssistWorld(sim, clock, options, own?.url)
+  world.onClose = async () => own?.drop()
+  await world.start()
+  for (const user of users) await world.connect(user)
+  return world
+}
+
+export type Arrival = {
+  from?: string
+  to?: string
+  subject?: string
+  text?: string
+  headers?: readonly string[]
+  threadId?: string
+  labelIds?: readonly string[]
+  atMs?: number
+}
+
+let letters = 0
+
+export function letter({ from = `Bob <${BOB}>`, to = ANN, subject, text, headers = [] }: Arrival): Buffer {
+  const n = ++letters
+  return Buffer.from(
+    [
+      `From: ${from}`,
+      `To: ${to}`,
+      `Subject: ${subject ?? `A question ${n}`}`,
+      `Message-ID: <letter-${n}@example.net>`,
+      'Date: Tue, 17 Nov 2026 10:00:00 +0000',
+      ...headers,
+      'Content-Type: text/plain; charset=utf-8',
+      '',
+      text ?? 'Could you tell me when you have time next week?',
+    ].join('\r\n'),
+  )
+}
+
+/** What the model is made to say of mail: by a word in its subject. */
+export function bySubject(
+  words: Readonly<Record<string, Category>>,
+): NonNullable<SimOptions['models']>['script'] {
+  return ({ messages, json }) => {
+    void json
+    const prompt = messages.map(({ text }) => text).join('\n')
+    if (!prompt.includes('message to sort')) return undefined
+    const found = Object.entries(words).find(([word]) => prompt.includes(word))
+    if (!found) return undefined
+    return { json: { category: found[1], confidence: 0.9, reasoning: 'as told', language: 'en', style: '' } }
+  }
+}
+
+export function bodyOf(raw: string): string {
+  const [head = '', ...rest] = raw.split('\r\n\r\n')
+  const body = rest.join('\r\n\r\n')
+  return /content-transfer-encoding: base64/i.test(head) ? Buffer.from(body, 'base64').toString('utf8') : body
+}
+
+/** As the user does in Gmail: the draft keeps its id, its message is another one. */
+export function edit(w: AssistWorld, draft: { id: string; raw: string }, text: string): void {
+  const [head = ''] = draft.raw.split('\r\n\r\n')
+  const kept = head
+    .split('\r\n')
+    .filter((line) => !/^(?:content-transfer-encoding|x-tidemark-draft)/i.test(line))
+  w.mailbox().updateDraft(draft.id, { raw: Buffer.from(`${kept.join('\r\n')}\r\n\r\n${text}`) })
+}

@@ -1,0 +1,61 @@
+/** What `tidemark assist status` says of a mailbox. */
+import { pauseOf } from '../../../app/cli/ending.ts'
+import type { Standing, StatusReporter } from '../../../app/cli/noun.ts'
+import { openedSources } from '../../../app/cli/with-app.ts'
+import { formatCount } from '../../../base/format.ts'
+import { distance } from '../../../base/moment.ts'
+import { readAttendance } from '../../../engine/observe/engines.ts'
+import { assistApp } from '../app.ts'
+import { assistRuntime } from '../runtime.ts'
+import { type AssistStatus, assistStatus, balanceText } from '../status.ts'
+
+export const reportAssist: StatusReporter = async (runtime, source) => {
+  const { ledger, assist } = assistRuntime(runtime)
+  const status = (await assistStatus(ledger, assist.tables, [source.name]))[0]
+  if (!status) {
+    return { lines: [`${source.name}: the assistant is not switched on`], json: source, standing: 'missing' }
+  }
+  const pause = await pauseOf(openedSources(assistApp, runtime), source)
+  const { isAttended } = await readAttendance(ledger)
+  const lines = [
+    `${source.name}: ${status.onTheirWay > 0 ? 'mail is being sorted' : 'all mail is sorted'}`,
+    ...(pause ? [`  paused    ${pause.reason}`] : []),
+    `  mail      ${balanceText(status)}`,
+    ...countLines(status),
+    ...timeLines(status, ledger.now()),
+    ...(status.problem === null ? [] : [`  problem   ${status.problem.text}`]),
+    ...(status.watchProblem === null ? [] : [`  push      ${status.watchProblem}`]),
+    ...(status.failedJobs === 0
+      ? []
+      : [`  failed    ${formatCount(status.failedJobs)} jobs. See: tidemark jobs list`]),
+  ]
+  const standing = standingOf(status, { isAttended, isPaused: pause !== undefined })
+  return { lines, json: { ...status, pauseReason: pause?.reason ?? null }, standing }
+}
+
+function standingOf(
+  { onTheirWay, lastSyncAtMs, failedJobs }: AssistStatus,
+  { isAttended, isPaused }: { isAttended: boolean; isPaused: boolean },
+): Standing {
+  if (isPaused || failedJobs > 0) return 'wrong'
+  if (lastSyncAtMs === null || onTheirWay > 0) return isAttended ? 'going' : 'stopped'
+  return 'settled'
+}
+
+function countLines({ counts, draftsWaiting }: AssistStatus): string[] {
+  const byCategory = new Map<string, number>()
+  for (const { category, count } of counts) byCategory.set(category, (byCategory.get(category) ?? 0) + count)
+  if (byCategory.size === 0) return []
+  const parts = [...byCategory].map(([category, count]) => `${formatCount(count)} ${category}`)
+  const waiting = `${formatCount(draftsWaiting)} wait for you. See: tidemark assist list --drafts`
+  return [`  threads   ${parts.join(', ')}`, ...(draftsWaiting > 0 ? [`  drafts    ${waiting}`] : [])]
+}
+
+function* timeLines(status: AssistStatus, nowMs: number): Generator<string> {
+  const { lastMailAtMs, lastSyncAtMs, lastPushAtMs } = status
+  if (lastMailAtMs !== null) yield `  newest    mail of ${distance(lastMailAtMs, nowMs)}`
+  if (lastSyncAtMs !== null) yield `  looked    ${distance(lastSyncAtMs, nowMs)}`
+  yield lastPushAtMs === null
+    ? '  push      none came: the mailbox is looked at every few minutes'
+    : `  push      the last came ${distance(lastPushAtMs, nowMs)}`
+}

@@ -1,0 +1,99 @@
+/** `tidemark assist list`, `show` and `events`: what is known of threads. */
+import type { CliContext } from '../../../app/command.ts'
+import { distance, isoTime } from '../../../base/moment.ts'
+import type { Category } from '../contract.ts'
+import { eventText, eventView, threadDetail, threadView } from '../views.ts'
+import { type AccountOption, chosenAccount, chosenThread, withAssist } from './context.ts'
+
+type ListOptions = AccountOption & { category?: Category; drafts?: boolean; limit: number }
+
+export async function listThreads(context: CliContext, options: ListOptions): Promise<void> {
+  await withAssist(context, async (opened) => {
+    const { assist, ledger } = opened
+    const accounts =
+      options.account === undefined
+        ? (await assist.tables.accounts()).map(({ account }) => account)
+        : [await chosenAccount(opened, options)]
+    const rows = await assist.tables.list({
+      accounts,
+      category: options.category,
+      status: options.drafts ? 'drafted' : undefined,
+      limit: options.limit,
+    })
+    const nowMs = ledger.now()
+    context.output.listing({
+      columns: [
+        { title: 'thread', value: ({ thread }) => thread },
+        { title: 'category', value: ({ category }) => category ?? '' },
+        { title: 'status', value: ({ status }) => status },
+        { title: 'came', value: ({ lastAtMs }) => distance(lastAtMs, nowMs) },
+        { title: 'from', value: ({ sender }) => sender },
+        { title: 'subject', value: ({ subject }) => subject },
+      ],
+      rows,
+      json: rows.map(threadView),
+      empty: 'No thread is sorted so.',
+    })
+  })
+}
+
+export async function showThread(context: CliContext, thread: string, options: AccountOption): Promise<void> {
+  await withAssist(context, async (opened) => {
+    const { tables } = opened.assist
+    const record = await chosenThread(opened, thread, options)
+    const events = await tables.events(record.account, { thread })
+    const draft = record.draftKey === null ? undefined : await tables.draft(record.account, record.draftKey)
+    const view = threadDetail(record, { events, draft })
+    const { output } = context
+    if (output.json) {
+      output.value(view)
+      return
+    }
+    output.line(`${view.subject || '(no subject)'}`)
+    output.line(`  from      ${view.sender}`)
+    output.line(
+      `  category  ${view.category ?? 'not sorted yet'} (${view.by ?? 'nobody'}): ${view.reasoning}`,
+    )
+    output.line(`  status    ${view.status}${view.problem === null ? '' : `; ${view.problem}`}`)
+    output.line(`  gmail     ${view.url}`)
+    if (view.draft) {
+      output.line(
+        `  draft     ${view.draft.isEdited ? 'edited by you' : 'as it was written'}, reworked ${view.reworks} times`,
+      )
+      for (const line of view.draft.text.split('\n')) output.line(`    ${line}`)
+      for (const { text } of view.draft.removed) output.line(`  removed   ${text}`)
+      for (const source of view.draft.sources) output.line(`  leans on  ${source.title}`)
+    }
+    for (const event of view.events) {
+      output.line(
+        `  ${isoTime(event.atMs)}  #${event.id} ${event.text}${event.canUndo ? ' (can be undone)' : ''}`,
+      )
+    }
+  })
+}
+
+export async function listEvents(
+  context: CliContext,
+  thread: string | undefined,
+  options: AccountOption & { limit: number },
+): Promise<void> {
+  await withAssist(context, async (opened) => {
+    const account = await chosenAccount(opened, options)
+    const rows = await opened.assist.tables.events(account, {
+      limit: options.limit,
+      ...(thread === undefined ? {} : { thread }),
+    })
+    context.output.listing({
+      columns: [
+        { title: 'event', value: ({ id }) => id, align: 'right' },
+        { title: 'at', value: ({ atMs }) => isoTime(atMs) },
+        { title: 'thread', value: (row) => row.thread },
+        { title: 'by', value: ({ by }) => by },
+        { title: 'what', value: eventText },
+      ],
+      rows,
+      json: rows.map((row) => ({ ...eventView(row), thread: row.thread })),
+      empty: 'Nothing was done yet.',
+    })
+  })
+}

@@ -1,0 +1,258 @@
+/**
+ * One conversation under the hands of a job: the record as it was read, the mail as Gmail has it, and how a change of
+ * the record is committed so that no two jobs overwrite each other.
+ *
+ * Every job that touches Gmail ends with a commit that checks the version it read. Where two meet, the later one looks
+ * again and brings Gmail in line with the record, so that the order in which their calls arrived does not matter.
+ */
+import { asTidemarkError } from '../../base/errors.ts'
+import type { MailThread } from '../../cloud/gmail/client.ts'
+import type { JobRequest, Outcome, RunContext } from '../../engine/index.ts'
+import type { Tx } from '../../ledger/contract.ts'
+import type { AssistAccount } from './account.ts'
+import type { LabelRole, VisibleMessage } from './contract.ts'
+import type { AssistKinds, ThreadPayload } from './jobs.ts'
+import { setLabel } from './labels.ts'
+import { textHashOf } from './plan.ts'
+import { DRAFT_KEY_HEADER } from './reply.ts'
+import {
+  type Actor,
+  addEvent,
+  type DraftRow,
+  setDraftState,
+  settleMessages,
+  type ThreadRecord,
+  type Undo,
+  undoOf,
+  writeRecord,
+} from './store/records.ts'
+import { visibleMessage } from './text/visible.ts'
+
+export type ThreadJob = RunContext<ThreadPayload>
+
+export class Conversation {
+  readonly kinds: AssistKinds
+  readonly job: ThreadJob
+  readonly account: AssistAccount
+  record: ThreadRecord
+  /** Undefined until it was read. */
+  messages: readonly VisibleMessage[] | undefined
+
+  private constructor(kinds: AssistKinds, job: ThreadJob, account: AssistAccount, record: ThreadRecord) {
+    this.kinds = kinds
+    this.job = job
+    this.account = account
+    this.record = record
+  }
+
+  /** Undefined where the assistant knows nothing of it. */
+  static async open(kinds: AssistKinds, job: ThreadJob): Promise<Conversation | undefined> {
+    const { account, thread } = job.payload
+    const opened = await kinds.accounts.get(account)
+    const record = await kinds.tables.record(account, thread)
+    return record && new Conversation(kinds, job, opened, record)
+  }
+
+  get signal(): AbortSignal {
+    return this.job.signal
+  }
+
+  get nowMs(): number {
+    return this.kinds.clock.now()
+  }
+
+  /** The whole of it as people see it; undefined where it is gone. */
+  async read(): Promise<readonly VisibleMessage[] | undefined> {
+    const thread = await this.#asked(() =>
+      this.account.client.thread(this.record.thread, { signal: this.signal }),
+    )
+    this.messages = thread && this.#shown(thread)
+    return this.messages
+  }
+
+  /** Just one message, where that is all there is of it: half the price. */
+  async readOne(id: string): Promise<readonly VisibleMessage[] | undefined> {
+    const message = await this.#asked(() => this.account.client.message(id, { signal: this.signal }))
+    this.messages = message && [visibleMessage(message)]
+    return this.messages
+  }
+
+  #shown({ messages }: MailThread): VisibleMessage[] {
+    return messages.map(visibleMessage)
+  }
+
+  async #asked<T>(call: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await call()
+    } catch (thrown) {
+      if (asTidemarkError(thrown).code !== 'not-found') throw thrown
+      return undefined
+    }
+  }
+
+  /** The record with these changes; a label that changes is not applied yet. */
+  changed(change: Partial<ThreadRecord>): ThreadRecord {
+    const { record } = this
+    if (change.label === undefined || change.label === record.label) return { ...record, ...change }
+    const labelWas = record.isApplied ? record.label : record.labelWas
+    return { ...record, labelWas, isApplied: false, ...change }
+  }
+
+  /** Writes the record on the way; throws where something else happened to it. */
+  async commit(
+    next: ThreadRecord,
+    also: { effects?: (tx: Tx) => Promise<void>; event?: EventText } = {},
+  ): Promise<void> {
+    const before = this.record
+    await this.job.commit({ effects: (tx) => this.#write(tx, next, before, also) })
+    this.record = { ...next, version: next.version + 1 }
+  }
+
+  /** The end of the job: the record is as Gmail has it. */
+  end(
+    next: ThreadRecord,
+    also: {
+      effects?: (tx: Tx) => Promise<void>
+      event?: EventText
+      jobs?: readonly JobRequest[]
+      note?: string
+      code?: string
+    } = {},
+  ): Outcome {
+    const before = this.record
+    return {
+      effects: (tx) => this.#write(tx, next, before, also),
+      ...(also.jobs && { jobs: also.jobs }),
+      ...(also.note !== undefined && { note: also.note }),
+      ...(also.code !== undefined && { code: also.code }),
+    }
+  }
+
+  async #write(
+    tx: Tx,
+    next: ThreadRecord,
+    before: ThreadRecord,
+    { effects, event }: { effects?: (tx: Tx) => Promise<void>; event?: EventText },
+  ): Promise<void> {
+    await writeRecord(tx, next, this.nowMs)
+    await effects?.(tx)
+    if (event) await addEvent(tx, this.event(event, event.canUndo ? undoOf(before) : undefined))
+  }
+
+  event({ what, why, by = 'assistant' }: EventText, undo?: Undo): Parameters<typeof addEvent>[1] {
+    const { account, thread } = this.record
+    return { account, thread, atMs: this.nowMs, what, why, by, undo }
+  }
+
+  /** Sets the record's label in Gmail. False where the conversation is gone. */
+  async applyLabel(label: LabelRole | null = this.record.label): Promise<boolean> {
+    try {
+      await setLabel(this.account, this.record.thread, label, this.signal)
+      return true
+    } catch (thrown) {
+      if (asTidemarkError(thrown).code !== 'not-found') throw thrown
+      return false
+    }
+  }
+
+  /** Everything of it was deleted: the record says so, and its messages are in the inbox no more. */
+  async gone(): Promise<Outcome> {
+    const { account, thread } = this.record
+    const { tables } = this.kinds
+    const messages = (await tables.messages(account, thread)).map(({ message }) => message)
+    const drafts = await this.openDrafts()
+    const next: ThreadRecord = {
+      ...this.record,
+      ...(this.record.category !== null && { status: 'archived' as const }),
+      label: null,
+      labelWas: null,
+      isApplied: true,
+      isForced: false,
+      draftKey: null,
+      order: null,
+      problem: null,
+      problemCode: null,
+      followUpAtMs: null,
+    }
+    const wasThere = this.record.category !== null && this.record.status !== 'archived'
+    return this.end(next, {
+      effects: async (tx) => {
+        await settleMessages(tx, account, messages, {
+          state: 'gone',
+          reason: 'it was deleted',
+          nowMs: this.nowMs,
+        })
+        for (const { key } of drafts) await setDraftState(tx, { account, key }, 'gone')
+      },
+      ...(wasThere && {
+        event: { what: 'deleted', why: 'The conversation is no longer in the mailbox.', by: 'user' as const },
+      }),
+      note: 'gone',
+      code: 'gone',
+    })
+  }
+
+  /** Drafts of ours that may be in Gmail. */
+  async openDrafts(): Promise<DraftRow[]> {
+    const { account, thread } = this.record
+    const rows = await this.kinds.tables.drafts(account, thread)
+    return rows.filter(({ state }) => state === 'intended' || state === 'live' || state === 'edited')
+  }
+
+  /**
+   * What became of a draft of ours. It is known by its message, then by its key, then by its draft id, which stays when
+   * the user edits it. `same`: as we wrote it.
+   */
+  async find(draft: DraftRow): Promise<FoundDraft | undefined> {
+    const there = (this.messages ?? []).filter(isLiveDraft)
+    const byMessage = there.find(({ id }) => id === draft.messageId)
+    const byKey = there.find((message) => keyOf(message) === draft.key)
+    const message = byMessage ?? byKey ?? (await this.#byDraftId(draft))
+    if (!message) return undefined
+    const isOurs = draft.messageId === null || message.id === draft.messageId
+    const isSame = isOurs && draft.state !== 'edited' && textHashOf(message.text) === draft.textHash
+    return { draft, message, isSame }
+  }
+
+  async #byDraftId({ draftId }: DraftRow): Promise<VisibleMessage | undefined> {
+    if (draftId === null) return undefined
+    const draft = await this.#asked(() => this.account.client.draft(draftId, { signal: this.signal }))
+    const message = draft && visibleMessage(draft.message)
+    return message && isLiveDraft(message) ? message : undefined
+  }
+
+  /** To the trash, from where it can be taken back. One that is gone already is fine. */
+  async trash(message: string): Promise<void> {
+    await this.#asked(() => this.account.client.trash(message, { signal: this.signal }))
+  }
+
+  /** Drafts of ours that nobody has touched go to the trash; answers with their keys. What was edited stays. */
+  async trashUntouched(except?: string): Promise<{ trashed: DraftRow[]; edited: FoundDraft[] }> {
+    const trashed: DraftRow[] = []
+    const edited: FoundDraft[] = []
+    const open = await this.openDrafts()
+    if (open.length > 0 && !this.messages) await this.read()
+    for (const draft of open) {
+      if (draft.key === except) continue
+      const found = await this.find(draft)
+      if (found && !found.isSame) edited.push(found)
+      else {
+        if (found) await this.trash(found.message.id)
+        trashed.push(draft)
+      }
+    }
+    return { trashed, edited }
+  }
+}
+
+export type EventText = { what: string; why: string; by?: Actor; canUndo?: boolean }
+
+export type FoundDraft = { draft: DraftRow; message: VisibleMessage; isSame: boolean }
+
+export function isLiveDraft({ isDraft, labelIds }: VisibleMessage): boolean {
+  return isDraft && !labelIds.includes('TRASH')
+}
+
+export function keyOf({ headers }: VisibleMessage): string | undefined {
+  return headers.find(([name]) => name === DRAFT_KEY_HEADER.toLowerCase())?.[1]?.trim()
+}

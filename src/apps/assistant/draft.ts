@@ -1,0 +1,300 @@
+/**
+ * Writes the draft of an answer, once.
+ *
+ *   pending? ─▶ conversation ─▶ answered by hand? sent · edited draft there? kept
+ *     │
+ *   key = (mailbox, conversation, message answered, reworks, what the user wants)
+ *     │  a draft with that key is noted ─▶ its text is used again, no model is asked
+ *   context ─▶ model ─▶ guard ─▶ commit: text, hash, key, label wanted
+ *     │
+ *   a draft with that key in Gmail? adopted : created ─▶ what it replaces to the trash ─▶ label ─▶ commit: drafted
+ *
+ * A crash anywhere between two of these leads to the same draft. What the user has edited is theirs: it is neither
+ * overwritten nor trashed, but where a rework or notes ask for it, and then only after the new one is there.
+ */
+import { asTidemarkError, type TidemarkError } from '../../base/errors.ts'
+import type { Outcome } from '../../engine/index.ts'
+import { DEFAULT_STYLE } from './account.ts'
+import { contextFor } from './context.ts'
+import { REWORKS_MAX, type VisibleMessage } from './contract.ts'
+import { Conversation, type FoundDraft, isLiveDraft, keyOf, type ThreadJob } from './conversation.ts'
+import { guardDraft } from './guard/draft.ts'
+import type { AssistKinds } from './jobs.ts'
+import { draftKeyOf, isAnswered, lastInbound, styleFor, textHashOf } from './plan.ts'
+import { draftPrompt, draftSchema, draftTextFrom } from './prompts.ts'
+import { replyMime, replyText } from './reply.ts'
+import { settle } from './settle.ts'
+import { noteProblem } from './store/accounts.ts'
+import { type DraftRow, putDraft, setDraftState, type ThreadRecord } from './store/records.ts'
+import { visibleMessage } from './text/visible.ts'
+
+/** How long a draft waits before it asks a model again. */
+const MODEL_RETRY_MS_MIN = 5_000
+const MODEL_RETRY_MS_MAX = 5 * 60_000
+
+export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outcome> {
+  const talk = await Conversation.open(kinds, job)
+  if (!talk) return { skip: 'nothing is known of the conversation', code: 'unknown' }
+  const { record } = talk
+  if (record.status !== 'pending' || record.category !== 'needs_response') {
+    if (!record.isApplied) return settle(talk)
+    return { note: 'no draft is wanted', code: 'not-wanted' }
+  }
+  const messages = await talk.read()
+  if (!messages) return talk.gone()
+  const answered = lastInbound(messages, record.account)
+  if (!answered) return nobodyToAnswer(talk)
+  if (record.order === null) {
+    if (isAnswered(messages, answered)) return answeredByHand(talk)
+    for (const draft of await talk.openDrafts()) {
+      const found = await talk.find(draft)
+      if (found && !found.isSame) return keepEdited(talk, found)
+    }
+  }
+  const key = draftKeyOf({ ...record, answered: answered.id, wish: record.order })
+  const noted = await kinds.tables.draft(record.account, key)
+  const isNoted = noted?.state === 'intended' && record.draftKey === key
+  const written = isNoted ? noted : await write(talk, { answered, key })
+  if ('outcome' in written) return written.outcome
+  return make(talk, { answered, draft: written })
+}
+
+/** What the text of a draft becomes in Gmail, as it is read again. */
+export function draftHashOf(text: string): string {
+  const part = {
+    mimeType: 'text/plain',
+    fileName: '',
+    headers: [],
+    bytes: Buffer.from(replyText(text)),
+    sizeBytes: 0,
+  }
+  const shown = visibleMessage({
+    id: 'draft',
+    threadId: 'draft',
+    labelIds: ['DRAFT'],
+    internalMs: 0,
+    headers: [],
+    parts: [part],
+  })
+  return textHashOf(shown.text)
+}
+
+/** Asks the model, and notes what is to be made; or says why the draft has to wait. */
+async function write(
+  talk: Conversation,
+  { answered, key }: { answered: VisibleMessage; key: string },
+): Promise<DraftRow | { outcome: Outcome }> {
+  const { account, record, kinds } = talk
+  const { order } = record
+  const style = styleFor(answered.from.address, record.style, account.settings, DEFAULT_STYLE)
+  const context = await contextFor(talk, answered)
+  const thread = (talk.messages ?? []).filter((message) => !message.isDraft)
+  const wish = {
+    thread,
+    answered,
+    owner: account.owner,
+    style,
+    context,
+    instruction: order?.instruction ?? '',
+    earlier: order?.earlier ?? '',
+  }
+  const { system, prompt } = draftPrompt(wish)
+  let said: string | undefined
+  try {
+    const answer = await kinds.models.ask({
+      account: account.name,
+      purpose: 'draft',
+      threadId: record.thread,
+      system,
+      messages: [{ role: 'user', content: prompt }],
+      schema: draftSchema,
+      signal: talk.signal,
+    })
+    said = draftTextFrom(answer.value ?? answer.text)
+  } catch (thrown) {
+    if (talk.signal.aborted) throw thrown
+    return { outcome: await withoutModel(talk, asTidemarkError(thrown)) }
+  }
+  if (said === undefined) return { outcome: unusable(talk) }
+  const { text, removed } = guardDraft(said, { thread, answered, context, owner: account.owner })
+  const draft: DraftRow = {
+    account: record.account,
+    key,
+    thread: record.thread,
+    state: 'intended',
+    textHash: draftHashOf(text),
+    draftId: null,
+    messageId: null,
+    answered: answered.id,
+    text,
+    madeAtMs: talk.nowMs,
+  }
+  const next = talk.changed({
+    draftKey: key,
+    answered: answered.id,
+    label: labelFor(record),
+    sources: context.map(({ title, source, documentId, url }) => ({ title, source, documentId, url })),
+    removed,
+    problem: null,
+    problemCode: null,
+  })
+  await talk.commit(next, {
+    effects: async (tx) => {
+      await putDraft(tx, draft)
+      if (account.row.problemCode !== null) await noteProblem(tx, account.name, null)
+    },
+  })
+  return draft
+}
+
+/** The last rework that is possible goes to the user: more of them would not help. */
+function labelFor({ reworks }: ThreadRecord): 'action_required' | 'outbox' {
+  return reworks >= REWORKS_MAX ? 'action_required' : 'outbox'
+}
+
+async function withoutModel(talk: Conversation, error: TidemarkError): Promise<Outcome> {
+  const { record, job, account } = talk
+  if (!/^(?:no-model|model-)/.test(error.code ?? '')) throw error
+  if (error.code === 'model-unusable') return unusable(talk)
+  const isPassing = error.code === 'model-down' || error.code === 'model-budget'
+  const problem = isPassing ? `The draft waits: ${error.message}` : `No draft: ${error.message}`
+  const next = { ...record, problem, problemCode: error.code! }
+  const effects = (tx: Parameters<typeof noteProblem>[0]): Promise<void> =>
+    noteProblem(tx, account.name, { code: error.code!, text: error.message })
+  if (!isPassing) return talk.end(next, { effects, note: problem, code: error.code! })
+  if (record.problemCode !== error.code) await talk.commit(next, { effects })
+  const sinceMs = Number((job.checkpoint as { sinceMs?: number } | null)?.sinceMs ?? talk.nowMs)
+  const backoffMs = Math.min(MODEL_RETRY_MS_MAX, Math.max(MODEL_RETRY_MS_MIN, talk.nowMs - sinceMs))
+  return {
+    again: { afterMs: Math.max(backoffMs, error.retryAfterMs ?? 0) },
+    checkpoint: { sinceMs },
+    note: problem,
+    code: 'waits-for-model',
+  }
+}
+
+function unusable(talk: Conversation): Outcome {
+  const problem = 'No draft: the model gave no answer that could be used.'
+  const isKnown = talk.record.problemCode === 'model-unusable'
+  return talk.end(
+    { ...talk.record, problem, problemCode: 'model-unusable' },
+    {
+      ...(!isKnown && { event: { what: 'draft-failed', why: problem } }),
+      note: problem,
+      code: 'model-unusable',
+    },
+  )
+}
+
+/** In Gmail: adopted where an earlier try has made it, and created otherwise. */
+async function make(
+  talk: Conversation,
+  { answered, draft }: { answered: VisibleMessage; draft: DraftRow },
+): Promise<Outcome> {
+  const { account, record } = talk
+  const { order } = record
+  const there = (talk.messages ?? []).find((message) => isLiveDraft(message) && keyOf(message) === draft.key)
+  const made = there
+    ? { draftId: await draftIdOf(talk, there.id), messageId: there.id }
+    : await create(talk, { answered, draft })
+  const isEdited = there !== undefined && textHashOf(there.text) !== draft.textHash
+  const { trashed, edited } = await talk.trashUntouched(draft.key)
+  const replaced = new Set(order?.replaces ?? [])
+  for (const message of replaced) if (message !== made.messageId) await talk.trash(message)
+  const given = edited.filter(({ message }) => replaced.has(message.id)).map((one) => one.draft)
+  if (!(await talk.applyLabel())) return talk.gone()
+  return talk.end(
+    {
+      ...record,
+      status: 'drafted',
+      isApplied: true,
+      labelWas: null,
+      order: null,
+      problem: null,
+      problemCode: null,
+    },
+    {
+      effects: async (tx) => {
+        for (const { key } of [...trashed, ...given])
+          await setDraftState(tx, { account: account.name, key }, 'trashed')
+        await putDraft(tx, { ...draft, ...made, state: isEdited ? 'edited' : 'live' })
+      },
+      event: { what: order?.kind === 'rework' ? 'draft-reworked' : 'draft-created', why: whyOf(record) },
+      note: there ? 'adopted the draft of an earlier try' : 'created',
+      code: there ? 'adopted' : 'drafted',
+    },
+  )
+}
+
+async function create(
+  talk: Conversation,
+  { answered, draft }: { answered: VisibleMessage; draft: DraftRow },
+): Promise<{ draftId: string; messageId: string }> {
+  const { account, kinds, record, signal } = talk
+  const raw = replyMime({
+    answered,
+    owner: account.owner,
+    text: draft.text,
+    key: draft.key,
+    nowMs: talk.nowMs,
+    newId: kinds.newId,
+  })
+  const made = await account.client.createDraft({ raw, threadId: record.thread }, { signal })
+  return { draftId: made.id, messageId: made.messageId }
+}
+
+const PAGES_MAX = 100
+
+/** Of a draft whose message is known: a conversation names only messages. */
+export async function draftIdOf(talk: Conversation, messageId: string): Promise<string | null> {
+  let pageToken: string | undefined
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const answer = await talk.account.client.drafts({
+      signal: talk.signal,
+      ...(pageToken !== undefined && { pageToken }),
+    })
+    const found = answer.drafts.find((draft) => draft.messageId === messageId)
+    if (found) return found.id
+    pageToken = answer.nextPageToken
+    if (pageToken === undefined) break
+  }
+  return null
+}
+
+function whyOf({ order, reworks }: ThreadRecord): string {
+  if (order?.kind === 'manual') return 'You asked for an answer; your notes were taken as instructions.'
+  if (order?.kind !== 'rework') return 'The message needs a response.'
+  const said =
+    order.instruction === '' ? 'without an instruction' : `as you said: ${order.instruction.slice(0, 200)}`
+  return reworks >= REWORKS_MAX
+    ? `Reworked for the last time, ${said}. Please finish it yourself: it can be reworked ${REWORKS_MAX} times.`
+    : `Reworked ${said}.`
+}
+
+/** The user has written the answer without us. */
+async function answeredByHand(talk: Conversation): Promise<Outcome> {
+  await talk.commit(
+    talk.changed({ status: 'sent', label: null, draftKey: null, problem: null, problemCode: null }),
+    { event: { what: 'answered', why: 'You have answered it yourself.', by: 'user', canUndo: true } },
+  )
+  return settle(talk, { note: 'answered by hand', code: 'answered' })
+}
+
+async function keepEdited(talk: Conversation, { draft }: FoundDraft): Promise<Outcome> {
+  const { record } = talk
+  await talk.commit(talk.changed({ status: 'drafted', label: 'outbox', draftKey: draft.key }), {
+    effects: (tx) => setDraftState(tx, { account: record.account, key: draft.key }, 'edited'),
+    event: { what: 'draft-kept', why: 'You have edited the draft: it stays as it is.' },
+  })
+  return settle(talk, { note: 'an edited draft is there', code: 'draft-kept' })
+}
+
+/** What was asked for is answered by its reason; the label with which it was asked for goes. */
+async function nobodyToAnswer(talk: Conversation): Promise<Outcome> {
+  const problem = 'No draft: nobody else has written in this conversation.'
+  await talk.commit(
+    { ...talk.record, status: 'skipped', order: null, problem, problemCode: 'nobody', isApplied: false },
+    { event: { what: 'draft-failed', why: problem } },
+  )
+  return settle(talk, { note: problem, code: 'nobody' })
+}

@@ -1,0 +1,265 @@
+/** Drafts are made once, reworked at most three times, and followed to their end: sent, discarded or edited. */
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import { editDraft, orderDraft, orderRework, undoEvent } from './actions.ts'
+import {
+  ANN,
+  type AssistWorld,
+  type AssistWorldOptions,
+  edit,
+  startAssistWorld,
+} from './assist-world.suite.ts'
+
+let world: AssistWorld | undefined
+afterEach(async () => {
+  await world?.close()
+  world = undefined
+})
+
+async function begun(options: AssistWorldOptions = {}): Promise<AssistWorld> {
+  world = await startAssistWorld(options)
+  await world.onboard()
+  await world.settled()
+  return world
+}
+
+async function drafted(options: AssistWorldOptions = {}): Promise<{ w: AssistWorld; thread: string }> {
+  const w = await begun(options)
+  const { threadId: thread } = w.arrive({ text: 'Are you free on Friday?' })
+  await w.sync()
+  assert.equal(w.drafts(thread).length, 1)
+  return { w, thread }
+}
+
+describe('a crash', () => {
+  const steps = ['threads.get', 'drafts.create', 'threads.modify', 'messages.get'] as const
+  for (const method of steps) {
+    for (const when of ['before', 'after'] as const) {
+      test(`${when} the work of ${method}, at any of its calls, leads to one draft and one label`, async () => {
+        const w = await begun()
+        w.sim.faults.set({ rules: [{ do: 'reset', when, methods: [method], max: 2 }] })
+        const { threadId: thread } = w.arrive({ text: 'Are you free on Friday?' })
+        await w.sync()
+        assert.equal(w.drafts(thread).length, 1)
+        assert.deepEqual(await w.labelsOn(thread), ['outbox'])
+        assert.equal((await w.record(thread))!.status, 'drafted')
+      })
+    }
+  }
+})
+
+describe('a draft', () => {
+  test('that was sent is sent, and the Outbox label goes', async () => {
+    const { w, thread } = await drafted()
+    w.mailbox().sendDraft(w.drafts(thread)[0]!.id)
+    await w.sync()
+    assert.equal((await w.record(thread))!.status, 'sent')
+    assert.deepEqual(await w.labelsOn(thread), [])
+    assert.equal((await w.tables.drafts(ANN, thread))[0]!.state, 'sent')
+  })
+
+  test('that was discarded is not sent: it waits for the user again', async () => {
+    const { w, thread } = await drafted()
+    w.mailbox().deleteDraft(w.drafts(thread)[0]!.id)
+    await w.sync()
+    const record = (await w.record(thread))!
+    assert.equal(record.status, 'discarded')
+    assert.deepEqual(await w.labelsOn(thread), ['needs_response'])
+    assert.ok((await w.eventsOf(thread)).includes('discarded'))
+    await w.sync()
+    await w.sync(ANN, { full: true })
+    assert.equal((await w.record(thread))!.status, 'discarded')
+    assert.deepEqual(w.drafts(thread), [])
+  })
+
+  test('that is still there while the user wrote another answer is left alone', async () => {
+    const { w, thread } = await drafted()
+    w.mailbox().send({
+      raw: Buffer.from('To: bob@example.net\r\nSubject: Re: x\r\n\r\nYes.'),
+      threadId: thread,
+    })
+    await w.sync()
+    assert.equal((await w.record(thread))!.status, 'drafted')
+    assert.equal(w.drafts(thread).length, 1)
+  })
+
+  test('that the user has edited and sent is sent', async () => {
+    const { w, thread } = await drafted()
+    edit(w, w.drafts(thread)[0]!, 'Yes, gladly.')
+    await w.sync()
+    assert.equal((await w.tables.drafts(ANN, thread))[0]!.state, 'edited')
+    assert.equal((await w.record(thread))!.status, 'drafted')
+    w.mailbox().sendDraft(w.drafts(thread)[0]!.id)
+    await w.sync()
+    assert.equal((await w.record(thread))!.status, 'sent')
+  })
+
+  test('whose end was missed by history is found by the next scan', async () => {
+    const { w, thread } = await drafted()
+    w.mailbox().sendDraft(w.drafts(thread)[0]!.id)
+    w.mailbox().expireHistory()
+    await w.sync()
+    assert.equal((await w.record(thread))!.status, 'sent')
+  })
+
+  test('is not written where the user has answered already', async () => {
+    const w = await begun()
+    const mail = w.arrive({ text: 'Are you free?' })
+    w.mailbox().send({
+      raw: Buffer.from('To: bob@example.net\r\nSubject: Re\r\n\r\nYes.'),
+      threadId: mail.threadId,
+    })
+    await w.sync()
+    assert.equal((await w.record(mail.threadId))!.status, 'sent')
+    assert.deepEqual(w.drafts(mail.threadId), [])
+  })
+
+  test('can be edited on a page, and is the user’s from then on', async () => {
+    const { w, thread } = await drafted()
+    await editDraft(w.place, { account: ANN, thread }, 'My own answer', new AbortController().signal)
+    await w.sync()
+    const [draft, ...others] = w.drafts(thread)
+    assert.equal(others.length, 0)
+    assert.match(draft!.text, /My own answer/)
+    assert.equal((await w.tables.drafts(ANN, thread))[0]!.state, 'edited')
+  })
+})
+
+describe('a rework', () => {
+  /** Writes above the mark, and sets the label. */
+  async function rework(w: AssistWorld, thread: string, instruction: string): Promise<void> {
+    const [draft] = w.drafts(thread)
+    if (draft) edit(w, draft, `${instruction}\n\n✂️\n\nthe old text`)
+    w.mailbox().modifyThread(thread, { add: [await w.labelId('rework')] })
+    await w.sync()
+    await w.sync()
+  }
+
+  test('takes what stands above the mark as instruction and replaces the draft', async () => {
+    const { w, thread } = await drafted()
+    await rework(w, thread, 'Please say no')
+    const [draft, ...others] = w.drafts(thread)
+    assert.equal(others.length, 0)
+    assert.match(draft!.text, /Please say no/)
+    assert.deepEqual(await w.labelsOn(thread), ['outbox'])
+    assert.equal((await w.record(thread))!.reworks, 1)
+  })
+
+  test('is done three times; the third goes to Action Required, the fourth is refused', async () => {
+    const { w, thread } = await drafted()
+    for (const round of [1, 2, 3]) await rework(w, thread, `Change ${round}`)
+    assert.equal((await w.record(thread))!.reworks, 3)
+    assert.deepEqual(await w.labelsOn(thread), ['action_required'])
+    assert.match(w.drafts(thread)[0]!.text, /Change 3/)
+    const before = w.drafts(thread)[0]!
+    const asked = w.sim.models.counts.calls
+    await rework(w, thread, 'Change 4')
+    assert.equal((await w.record(thread))!.reworks, 3)
+    assert.deepEqual(await w.labelsOn(thread), ['action_required'])
+    assert.equal(w.drafts(thread)[0]!.id, before.id)
+    assert.match(w.drafts(thread)[0]!.text, /Change 4/)
+    assert.equal(w.sim.models.counts.calls, asked)
+    assert.ok((await w.eventsOf(thread)).includes('rework-refused'))
+  })
+
+  test('of a conversation in which nobody else has written is refused with its reason, and its label goes', async () => {
+    const { w, thread } = await drafted()
+    w.mailbox().sendDraft(w.drafts(thread)[0]!.id)
+    await w.sync()
+    w.mailbox().delete(thread)
+    await rework(w, thread, '')
+    assert.deepEqual(await w.labelsOn(thread), [])
+    assert.equal((await w.record(thread))!.problemCode, 'nobody')
+  })
+
+  test('asked for on a page is done once', async () => {
+    const { w, thread } = await drafted()
+    await orderRework(w.place, { account: ANN, thread }, 'Shorter')
+    await w.settled()
+    assert.equal(w.drafts(thread).length, 1)
+    assert.match(w.drafts(thread)[0]!.text, /Shorter/)
+  })
+})
+
+describe('Needs Response by hand', () => {
+  test('turns the user’s notes into a draft, and the notes go to the trash', async () => {
+    const w = await begun()
+    const mail = w.arrive({ text: 'Your parcel has shipped. No reply needed.' })
+    await w.sync()
+    assert.deepEqual(await w.labelsOn(mail.threadId), ['fyi'])
+    const notes = w.mailbox().createDraft({
+      raw: Buffer.from('To: bob@example.net\r\nSubject: Re\r\n\r\nthank him warmly'),
+      threadId: mail.threadId,
+    })
+    w.mailbox().modifyThread(mail.threadId, { add: [await w.labelId('needs_response')] })
+    await w.sync()
+    const [draft, ...others] = w.drafts(mail.threadId)
+    assert.equal(others.length, 0)
+    assert.match(draft!.text, /thank him warmly/)
+    assert.ok(w.mailbox().get(notes.message.id)!.labelIds.has('TRASH'))
+    assert.deepEqual(await w.labelsOn(mail.threadId), ['outbox'])
+    assert.equal((await w.record(mail.threadId))!.by, 'user')
+  })
+
+  test('asked for on the command line works without a label', async () => {
+    const w = await begun()
+    const mail = w.arrive({ text: 'Your parcel has shipped.' })
+    await w.sync()
+    await orderDraft(w.place, { account: ANN, thread: mail.threadId }, 'say thanks')
+    await w.settled()
+    assert.match(w.drafts(mail.threadId)[0]!.text, /say thanks/)
+  })
+})
+
+describe('what the user does with labels', () => {
+  test('Done takes all other labels and INBOX away', async () => {
+    const { w, thread } = await drafted()
+    w.mailbox().modifyThread(thread, { add: [await w.labelId('done')] })
+    await w.sync()
+    assert.deepEqual(await w.labelsOn(thread), ['done'])
+    assert.equal((await w.record(thread))!.status, 'archived')
+    assert.ok(!w.mailbox().get(thread)!.labelIds.has('INBOX'))
+  })
+
+  test('another category is a correction, which becomes an example and a rule that is off', async () => {
+    const w = await begun()
+    const mail = w.arrive({ text: 'Your parcel has shipped.' })
+    await w.sync()
+    w.mailbox().modifyThread(mail.threadId, { add: [await w.labelId('action_required')] })
+    await w.sync()
+    assert.deepEqual(await w.labelsOn(mail.threadId), ['action_required'])
+    const record = (await w.record(mail.threadId))!
+    assert.deepEqual([record.category, record.by], ['action_required', 'user'])
+    const [rule] = await w.tables.rules(ANN)
+    assert.deepEqual(
+      [rule!.match.from, rule!.category, rule!.enabled],
+      ['bob@example.net', 'action_required', false],
+    )
+    assert.equal((await w.tables.examples(ANN))[0]!.category, 'action_required')
+  })
+
+  test('a label that is taken away stays away', async () => {
+    const w = await begun()
+    const mail = w.arrive({ text: 'Your parcel has shipped.' })
+    await w.sync()
+    w.mailbox().modifyThread(mail.threadId, { remove: [await w.labelId('fyi')] })
+    await w.sync()
+    await w.sync(ANN, { full: true })
+    assert.deepEqual(await w.labelsOn(mail.threadId), [])
+    assert.equal((await w.record(mail.threadId))!.label, null)
+  })
+
+  test('a sorted label can be undone, and its reason is told', async () => {
+    const w = await begun()
+    const mail = w.arrive({ text: 'Your parcel has shipped.' })
+    await w.sync()
+    const [event] = await w.tables.events(ANN, { thread: mail.threadId })
+    assert.equal(event!.what, 'classified')
+    assert.notEqual(event!.why, '')
+    await undoEvent(w.place, ANN, event!.id)
+    await w.settled()
+    assert.deepEqual(await w.labelsOn(mail.threadId), [])
+    await w.sync(ANN, { full: true })
+    assert.deepEqual(await w.labelsOn(mail.threadId), [])
+  })
+})

@@ -1,0 +1,125 @@
+/**
+ * How far a mailbox is, in words that add up: `inbox 120 = 110 classified + 4 skipped + 6 on their way`. All of it is
+ * counted from rows, each of which has one state.
+ */
+import type { Need } from '../../app/need.ts'
+import type { AppLook } from '../../app/runtime.ts'
+import type { SyncState } from '../../app/users/sync-state.ts'
+import { formatCount } from '../../base/format.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import { APP, accountOf, streamOf } from './account.ts'
+import type { Category, ThreadStatus } from './contract.ts'
+import { AssistTables, type Balance } from './store/tables.ts'
+
+export type AssistStatus = Balance & {
+  account: string
+  active: boolean
+  paused: boolean
+  counts: readonly { status: ThreadStatus; category: Category; count: number }[]
+  /** Drafts to look at. */
+  draftsWaiting: number
+  failedJobs: number
+  openJobs: number
+  lastMailAtMs: number | null
+  lastPushAtMs: number | null
+  lastSyncAtMs: number | null
+  lastScanAtMs: number | null
+  watchUntilMs: number | null
+  watchProblem: string | null
+  /** What keeps models from being asked. */
+  problem: { code: string; text: string } | null
+}
+
+const JOBS_MAX = 100
+
+export async function assistStatus(
+  ledger: Ledger,
+  tables: AssistTables,
+  accounts: readonly string[],
+): Promise<AssistStatus[]> {
+  if (accounts.length === 0) return []
+  const streams = new Map((await ledger.streams()).map((stream) => [stream.name, stream]))
+  const all: AssistStatus[] = []
+  for (const account of accounts) {
+    const row = await tables.account(account)
+    if (!row) continue
+    const stream = streamOf(account)
+    const counts = await tables.counts(account)
+    const failed = await ledger.jobs({ state: 'failed', stream, limit: JOBS_MAX })
+    const [pending, claimed] = [
+      await ledger.jobs({ state: 'pending', stream, limit: JOBS_MAX }),
+      await ledger.jobs({ state: 'claimed', stream, limit: JOBS_MAX }),
+    ]
+    all.push({
+      account,
+      active: row.active,
+      paused: Boolean(streams.get(stream)?.paused),
+      ...(await tables.balance(account)),
+      counts,
+      draftsWaiting: counts
+        .filter(({ status }) => status === 'drafted')
+        .reduce((sum, { count }) => sum + count, 0),
+      failedJobs: failed.length,
+      openJobs: pending.length + claimed.length,
+      lastMailAtMs: row.mailAtMs,
+      lastPushAtMs: row.pushedAtMs,
+      lastSyncAtMs: row.syncedAtMs,
+      lastScanAtMs: row.fullAtMs,
+      watchUntilMs: row.watchExpiresAtMs,
+      watchProblem: row.watchProblem,
+      problem: row.problemCode === null ? null : { code: row.problemCode, text: row.problem ?? '' },
+    })
+  }
+  return all
+}
+
+export function balanceText({ inbox, classified, skipped, onTheirWay }: Balance): string {
+  const parts = [`${formatCount(classified)} classified`, `${formatCount(skipped)} skipped`]
+  parts.push(`${formatCount(onTheirWay)} on their way`)
+  return `inbox ${formatCount(inbox)} = ${parts.join(' + ')}`
+}
+
+export function syncStateOf(status: AssistStatus): SyncState {
+  const { inbox, onTheirWay, failedJobs, lastSyncAtMs } = status
+  const phase = lastSyncAtMs === null ? 'discovering' : onTheirWay > 0 ? 'processing' : 'idle'
+  return {
+    processed: inbox - onTheirWay,
+    total: inbox,
+    failed: failedJobs,
+    lastSyncAtMs,
+    phase: failedJobs > 0 && onTheirWay > 0 ? 'failed' : phase,
+    title: 'Mail assistant',
+  }
+}
+
+/** What the ledger alone tells of mailboxes. */
+export async function lookAtAssist(ledger: Ledger): Promise<AppLook> {
+  const tables = await AssistTables.open(ledger)
+  return {
+    async shownStreams(rows) {
+      const shown = []
+      for (const row of rows) {
+        if (!row.name.startsWith(`${APP}:`)) continue
+        const account = await tables.account(accountOf(row.name))
+        if (!account?.active) continue
+        const { inbox, classified, skipped } = await tables.balance(account.account)
+        shown.push({ ...row, listed: inbox, stored: classified, skipped, bad: 0, gone: 0, whole: inbox })
+      }
+      return shown
+    },
+    async needs(): Promise<readonly Need[]> {
+      const needs: Need[] = []
+      for (const { account, active, problem, problemCode, watchProblem } of await tables.accounts()) {
+        if (!active) continue
+        const stream = streamOf(account)
+        if (problemCode === 'model-refused') {
+          needs.push({ stream, text: `The assistant of ${account} writes no drafts: ${problem}` })
+        }
+        if (watchProblem !== null) {
+          needs.push({ stream, text: `Gmail does not push the mail of ${account}: ${watchProblem}` })
+        }
+      }
+      return needs
+    },
+  }
+}

@@ -1,0 +1,367 @@
+/**
+ * Looks at a mailbox: at what happened since the cursor, or at all of it. There is one such job of a mailbox at a time.
+ *
+ *   no cursor yet ─┐
+ *   due, or wanted ┼─▶ full: the history id first, then inbox, labels and drafts are compared with the records
+ *   history is gone┘
+ *   otherwise ───────▶ the history since the cursor, paged to its end
+ *
+ * Jobs and cursor are one commit, and a listing that fails moves nothing. Three things keep mail from being sorted
+ * twice: a scan leaves conversations alone that have a label of the assistant and no record, messages that are known
+ * are no news, and a conversation has one job of a kind. A push may name a history id that cannot be read yet: then it looks again shortly.
+ */
+import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
+import type { HistoryRecord } from '../../cloud/gmail/client.ts'
+import { type JobRequest, type Outcome, type RunContext, request } from '../../engine/index.ts'
+import type { Lane } from '../../ledger/contract.ts'
+import type { AssistAccount } from './account.ts'
+import { LABELS } from './contract.ts'
+import type { AssistKinds, SyncPayload } from './jobs.ts'
+import { ensureLabels } from './labels.ts'
+import { netChanges, newsOf, type ThreadWish, wishesOf } from './plan.ts'
+import {
+  type AccountRow,
+  checkWanted,
+  dropPush,
+  isLaterHistory,
+  moveCursor,
+  setLabels,
+} from './store/accounts.ts'
+import { noteMessages, settleMessages, touchThreads } from './store/records.ts'
+
+const PAGES_MAX = 10_000
+/** A push is there before its history can be read: looks again after so long, and so often. */
+const UNREADABLE_MS = 500
+const UNREADABLE_MAX = 5
+/** Threads that are looked up at a time. */
+const PART = 500
+
+type SyncJob = RunContext<SyncPayload>
+
+export async function runSync(kinds: AssistKinds, job: SyncJob): Promise<Outcome> {
+  const { account: name, forceFull } = job.payload
+  const account = await kinds.accounts.get(name)
+  const { row } = account
+  if (!row.active) return { skip: 'the assistant is off for this mailbox', code: 'off' }
+  const isDue = kinds.clock.now() - (row.fullAtMs ?? 0) >= kinds.settings.fullScanMs
+  const isFull = forceFull || row.fullWanted || row.cursor === null || isDue
+  const found = isFull ? undefined : await followHistory(kinds, job, account, row.cursor!)
+  const seenTo = found?.historyId ?? (await scan(kinds, job, account))
+  if (isUnreadable(row, seenTo) && triesOf(job) < UNREADABLE_MAX) {
+    return {
+      again: { afterMs: UNREADABLE_MS },
+      checkpoint: { unreadable: triesOf(job) + 1 },
+      note: 'a push came before its history can be read',
+      code: 'history-late',
+    }
+  }
+  return {
+    effects: async (tx) => {
+      await checkWanted(tx, name, row.syncWanted)
+      if (isUnreadable(row, seenTo)) await dropPush(tx, name)
+    },
+    note: found ? `${found.changes} changes` : 'the whole inbox was compared',
+    code: found ? 'history' : 'full',
+  }
+}
+
+function isUnreadable({ pushedHistory }: AccountRow, seenTo: string): boolean {
+  return pushedHistory !== null && isLaterHistory(pushedHistory, seenTo)
+}
+
+function triesOf(job: SyncJob): number {
+  return Number((job.checkpoint as { unreadable?: number } | null)?.unreadable ?? 0)
+}
+
+/** Undefined where Gmail no longer knows what came after the cursor: then everything is compared. */
+async function followHistory(
+  kinds: AssistKinds,
+  job: SyncJob,
+  account: AssistAccount,
+  cursor: string,
+): Promise<{ historyId: string; changes: number } | undefined> {
+  const records: HistoryRecord[] = []
+  let historyId = cursor
+  let pageToken: string | undefined
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const answer = await historyPage(account, { startHistoryId: cursor, pageToken, signal: job.signal })
+    if (!answer) return undefined
+    records.push(...answer.records)
+    historyId = answer.historyId
+    pageToken = answer.nextPageToken
+    job.progress({ done: records.length, unit: 'items' })
+    if (pageToken === undefined) break
+  }
+  if (pageToken !== undefined) throw endless('history')
+  const changes = netChanges(records)
+  const { tables } = kinds
+  const ids = changes.map(({ id }) => id)
+  const drafts = await tables.draftThreads(account.name, ids)
+  const threads = changes.flatMap(({ threadId }) => threadId ?? [])
+  const known = await tables.records(account.name, [...new Set([...threads, ...drafts.values()])])
+  const news = newsOf(changes, { labels: account.labels, records: known, drafts })
+  if (news.isUnclear) return undefined
+  const nowMs = kinds.clock.now()
+  const arrivals = await unknownOf(kinds, account.name, news.arrivals)
+  const { wishes } = news
+  const touched = [...arrivals.map(({ threadId }) => threadId), ...wishes.keys()]
+  await job.commit({
+    jobs: [
+      ...classifyJobs(kinds, account.name, arrivals, 'interactive'),
+      ...wishJobs(kinds, account.name, wishes),
+    ],
+    effects: async (tx) => {
+      await touchThreads(tx, account.name, touched, nowMs)
+      await noteMessages(tx, account.name, arrivals, nowMs)
+      await settleMessages(tx, account.name, news.deleted, { state: 'gone', reason: 'it was deleted', nowMs })
+      await moveCursor(tx, account.name, { cursor: historyId, full: false, nowMs })
+    },
+  })
+  return { historyId, changes: changes.length }
+}
+
+async function historyPage(
+  { client }: AssistAccount,
+  page: { startHistoryId: string; pageToken: string | undefined; signal: AbortSignal },
+) {
+  const { pageToken, ...rest } = page
+  try {
+    return await client.history({ ...rest, ...(pageToken !== undefined && { pageToken }) })
+  } catch (thrown) {
+    if (asTidemarkError(thrown).code !== 'history-expired') throw thrown
+    return undefined
+  }
+}
+
+/** Everything is compared; answers with the history id from which changes are followed. */
+async function scan(kinds: AssistKinds, job: SyncJob, opened: AssistAccount): Promise<string> {
+  const account = await withLabels(job, opened)
+  const { client, name } = account
+  // Before anything is listed: what happens from here on is followed by history.
+  const { historyId } = await client.profile({ signal: job.signal })
+  const wishes = new Map<string, Set<ThreadWish>>()
+  const labelled = await compareLabels(kinds, job, account, wishes)
+  await scanInbox(kinds, job, account, labelled)
+  await compareDrafts(kinds, job, account, wishes)
+  await leftBehind(kinds, job, account)
+  const nowMs = kinds.clock.now()
+  await job.commit({
+    jobs: wishJobs(kinds, name, wishes),
+    effects: async (tx) => {
+      await touchThreads(tx, name, wishes.keys(), nowMs)
+      await moveCursor(tx, name, { cursor: historyId, full: true, nowMs })
+    },
+  })
+  return historyId
+}
+
+/** A label that the user has deleted is made again: nothing could be sorted without it. */
+async function withLabels(job: SyncJob, account: AssistAccount): Promise<AssistAccount> {
+  const { client, name, settings } = account
+  const labels = await ensureLabels(client, settings.labels, job.signal, account.labels)
+  if (labels === account.labels) return account
+  await job.commit({ effects: (tx) => setLabels(tx, name, labels) })
+  return { ...account, labels }
+}
+
+async function scanInbox(
+  kinds: AssistKinds,
+  job: SyncJob,
+  account: AssistAccount,
+  labelled: ReadonlySet<string>,
+): Promise<void> {
+  const { settings, clock, tables } = kinds
+  const query = `in:inbox newer_than:${settings.scanDays}d`
+  let pageToken: string | undefined
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const answer = await account.client.listIds({
+      query,
+      includeSpamTrash: false,
+      signal: job.signal,
+      ...(pageToken !== undefined && { pageToken }),
+    })
+    const unknown = await unknownOf(kinds, account.name, answer.ids)
+    const known = await tables.records(account.name, [...new Set(unknown.map(({ threadId }) => threadId))])
+    // The first guard: what has a label and no record was sorted by somebody, and is taken as it is (cleanup.ts).
+    const isSorted = (thread: string): boolean =>
+      labelled.has(thread) && (known.get(thread)?.category ?? null) === null
+    const arrivals = unknown.filter(({ threadId }) => !isSorted(threadId))
+    const nowMs = clock.now()
+    if (arrivals.length > 0) {
+      await job.commit({
+        jobs: classifyJobs(kinds, account.name, arrivals, 'bulk'),
+        effects: async (tx) => {
+          await touchThreads(
+            tx,
+            account.name,
+            arrivals.map(({ threadId }) => threadId),
+            nowMs,
+          )
+          await noteMessages(tx, account.name, arrivals, nowMs)
+        },
+      })
+    }
+    pageToken = answer.nextPageToken
+    if (pageToken === undefined) return
+  }
+  throw endless('inbox')
+}
+
+/**
+ * What has a label of ours in Gmail and another one, or none, in its record: the user did it while nobody looked.
+ * Answers with all threads that have one.
+ */
+async function compareLabels(
+  kinds: AssistKinds,
+  job: SyncJob,
+  account: AssistAccount,
+  wishes: Map<string, Set<ThreadWish>>,
+): Promise<ReadonlySet<string>> {
+  const seen = new Map<string, Set<string>>()
+  const labelled = new Set<string>()
+  for (const role of LABELS) {
+    const threads = await threadsLabelled(job, account, account.labels[role])
+    seen.set(role, threads)
+    for (const thread of threads) labelled.add(thread)
+    const all = [...threads]
+    for (let at = 0; at < all.length; at += PART) {
+      const part = all.slice(at, at + PART)
+      const records = await kinds.tables.records(account.name, part)
+      for (const thread of part) {
+        for (const wish of wishesOf(role, records.get(thread))) addWish(wishes, thread, wish)
+      }
+    }
+  }
+  let after = ''
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const records = await kinds.tables.page(account.name, { after, limit: PART })
+    for (const { thread, label, isApplied } of records) {
+      if (!isApplied || (label !== null && !seen.get(label)!.has(thread))) addWish(wishes, thread, 'cleanup')
+    }
+    after = records.at(-1)?.thread ?? ''
+    if (records.length < PART) return labelled
+  }
+  throw endless('list of records')
+}
+
+async function threadsLabelled(job: SyncJob, account: AssistAccount, label: string): Promise<Set<string>> {
+  const threads = new Set<string>()
+  let pageToken: string | undefined
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const answer = await account.client.listIds({
+      labelIds: [label],
+      includeSpamTrash: false,
+      signal: job.signal,
+      ...(pageToken !== undefined && { pageToken }),
+    })
+    for (const { threadId } of answer.ids) threads.add(threadId)
+    pageToken = answer.nextPageToken
+    if (pageToken === undefined) return threads
+  }
+  throw endless('label')
+}
+
+/** Drafts of ours that are gone, or have another message than we gave them. */
+async function compareDrafts(
+  kinds: AssistKinds,
+  job: SyncJob,
+  account: AssistAccount,
+  wishes: Map<string, Set<ThreadWish>>,
+): Promise<void> {
+  const open = await kinds.tables.openDrafts(account.name)
+  if (open.length === 0) return
+  const there = new Map<string, string>()
+  let pageToken: string | undefined
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const answer = await account.client.drafts({
+      signal: job.signal,
+      ...(pageToken !== undefined && { pageToken }),
+    })
+    for (const { id, messageId } of answer.drafts) there.set(id, messageId)
+    pageToken = answer.nextPageToken
+    if (pageToken === undefined) break
+  }
+  if (pageToken !== undefined) throw endless('list of drafts')
+  for (const { draftId, messageId, thread, state } of open) {
+    if (state === 'intended') continue
+    if (draftId === null || there.get(draftId) !== messageId) addWish(wishes, thread, 'cleanup')
+  }
+}
+
+/** Conversations whose job was lost or failed for good: it is asked for again. */
+async function leftBehind(kinds: AssistKinds, job: SyncJob, { name }: AssistAccount): Promise<void> {
+  let after = ''
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const threads = await kinds.tables.waitingThreads(name, after, PART)
+    if (threads.length === 0) break
+    await job.commit({
+      jobs: threads.map((thread) => threadJob(kinds.classify, name, thread, 'bulk')),
+    })
+    after = threads.at(-1)!
+  }
+  after = ''
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const records = await kinds.tables.page(name, { status: 'pending', after, limit: PART })
+    const waiting = records.filter(
+      ({ category, problemCode }) => category === 'needs_response' && problemCode !== 'model-unusable',
+    )
+    if (waiting.length > 0) {
+      await job.commit({
+        jobs: waiting.map(({ thread }) => threadJob(kinds.draft, name, thread, 'bulk')),
+      })
+    }
+    after = records.at(-1)?.thread ?? ''
+    if (records.length < PART) return
+  }
+}
+
+/** The second guard: what is known is no news. */
+async function unknownOf(
+  kinds: AssistKinds,
+  account: string,
+  found: readonly { id: string; threadId: string }[],
+): Promise<{ id: string; threadId: string }[]> {
+  const news: { id: string; threadId: string }[] = []
+  for (let at = 0; at < found.length; at += PART) {
+    const part = found.slice(at, at + PART)
+    const known = await kinds.tables.knownMessages(
+      account,
+      part.map(({ id }) => id),
+    )
+    news.push(...part.filter(({ id }) => !known.has(id)))
+  }
+  return news
+}
+
+function classifyJobs(
+  kinds: AssistKinds,
+  account: string,
+  arrivals: readonly { threadId: string }[],
+  lane: Lane,
+): JobRequest[] {
+  const threads = new Set(arrivals.map(({ threadId }) => threadId))
+  return [...threads].map((thread) => threadJob(kinds.classify, account, thread, lane))
+}
+
+function wishJobs(
+  kinds: AssistKinds,
+  account: string,
+  wishes: ReadonlyMap<string, ReadonlySet<ThreadWish>>,
+): JobRequest[] {
+  const kindOf = { cleanup: kinds.cleanup, rework: kinds.rework, 'manual-draft': kinds.manualDraft } as const
+  return [...wishes].flatMap(([thread, all]) =>
+    [...all].map((wish) => threadJob(kindOf[wish], account, thread, 'interactive')),
+  )
+}
+
+function threadJob(kind: AssistKinds['classify'], account: string, thread: string, lane: Lane): JobRequest {
+  return request(kind, { account, thread }, { lane })
+}
+
+function addWish(wishes: Map<string, Set<ThreadWish>>, thread: string, wish: ThreadWish): void {
+  wishes.set(thread, (wishes.get(thread) ?? new Set()).add(wish))
+}
+
+function endless(what: string): TidemarkError {
+  return new TidemarkError(`Gmail's ${what} does not end after ${PAGES_MAX} pages.`, { kind: 'permanent' })
+}

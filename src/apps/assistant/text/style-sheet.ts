@@ -1,0 +1,196 @@
+/**
+ * The rules of `<style>` blocks that bear on being seen. A selector is held to its last part with all that it asks
+ * for, and before it only to the names of what must be around; what cannot be told counts as true. Rules are found by
+ * one name of the element, and at most BUCKET_MAX by each: from there on the bare name is enough, so that neither many
+ * rules nor many elements multiply.
+ */
+import type { Attributes } from '../../../search/extract/markup.ts'
+import { declarationsOf, type Look, lookOf, withoutComments } from './style.ts'
+
+const BUCKET_MAX = 16
+const CLASSES_MAX = 48
+
+type Compound = {
+  tag: string
+  id: string
+  classes: string[]
+  attributes: { name: string; sign: string; value: string }[]
+}
+type Rule = { last: Compound; around: string[]; look: Look }
+
+export class StyleSheet {
+  readonly #rules = new Map<string, Rule[]>()
+  /** How many open elements have a name: `.class`, `#id` or a tag. */
+  readonly #open = new Map<string, number>()
+  #count = 0
+  /** Comparisons of a rule with an element: what must grow with the input and no faster. */
+  work = 0
+
+  add(css: string): void {
+    this.#addBlock(withoutComments(css).replace(/<!--|-->/g, ' '))
+  }
+
+  /** Its looks in the order of the rules, and the names to `leave` with. */
+  enter(tag: string, attributes: Attributes): { looks: Look[]; names: string[]; isCrowded: boolean } {
+    const classes = (attributes.class ?? '').split(/\s+/, CLASSES_MAX + 1).filter((name) => name !== '')
+    const names = [tag, '*', ...classes.map((name) => `.${name.toLowerCase()}`)]
+    if (attributes.id) names.push(`#${attributes.id.trim().toLowerCase()}`)
+    const looks: Look[] = []
+    for (const name of this.#count === 0 ? [] : names) {
+      for (const rule of this.#rules.get(name) ?? []) {
+        this.work += 1
+        if (this.#holds(rule, tag, attributes, names)) looks.push(rule.look)
+      }
+    }
+    for (const name of names) this.#open.set(name, (this.#open.get(name) ?? 0) + 1)
+    return { looks, names, isCrowded: classes.length > CLASSES_MAX }
+  }
+
+  leave(names: readonly string[]): void {
+    for (const name of names) {
+      const left = (this.#open.get(name) ?? 1) - 1
+      if (left === 0) this.#open.delete(name)
+      else this.#open.set(name, left)
+    }
+  }
+
+  #holds(rule: Rule, tag: string, attributes: Attributes, names: readonly string[]): boolean {
+    const { last, around } = rule
+    if (last.tag !== '*' && last.tag !== tag) return false
+    if (last.id !== '' && !names.includes(last.id)) return false
+    if (!last.classes.every((name) => names.includes(name))) return false
+    if (!last.attributes.every((wanted) => fits(wanted, attributes))) return false
+    return around.every((name) => this.#open.has(name))
+  }
+
+  #addBlock(css: string): void {
+    let at = 0
+    while (at < css.length) {
+      const open = css.indexOf('{', at)
+      if (open < 0) return
+      const before = css.slice(at, open)
+      const head = before.slice(before.lastIndexOf(';') + 1).trim()
+      if (/^@(?:media|supports|layer|container|document)/i.test(head)) {
+        // What is inside stands as if it were outside: text that is hidden on some screens is not read. The brace
+        // that closes it is skipped below.
+        at = open + 1
+        if (/^@media\s+(?:only\s+)?print\b/i.test(head)) at = blockEnd(css, open)
+        continue
+      }
+      const close = css.indexOf('}', open)
+      const end = close < 0 ? css.length : close
+      if (!head.startsWith('@')) this.#addRules(head.replace(/^[\s}]+/, ''), css.slice(open + 1, end))
+      at = end + 1
+    }
+  }
+
+  #addRules(selectors: string, style: string): void {
+    const look = lookOf(declarationsOf(style))
+    if (Object.keys(look).length === 0) return
+    for (const selector of selectors.split(',')) {
+      const rule = ruleOf(selector, look)
+      if (!rule) continue
+      this.#count += 1
+      const { last } = rule
+      const key = last.id || last.classes[0] || last.tag
+      const bucket = this.#rules.get(key)
+      if (!bucket) this.#rules.set(key, [rule])
+      else if (bucket.length < BUCKET_MAX) bucket.push(rule)
+      else this.#merge(bucket, key, look)
+    }
+  }
+
+  /** More rules than are compared: the last of them holds for whatever has the name. */
+  #merge(bucket: Rule[], key: string, look: Look): void {
+    const last = bucket[BUCKET_MAX - 1]!
+    bucket[BUCKET_MAX - 1] = {
+      last: { tag: '*', id: key.startsWith('#') ? key : '', classes: [], attributes: [] },
+      around: [],
+      look: {
+        ...last.look,
+        ...look,
+        ...((look.hidden ?? last.look.hidden) && { hidden: (look.hidden ?? last.look.hidden)! }),
+      },
+    }
+  }
+}
+
+/** Of a block within a block: two levels are all that mail needs. */
+function blockEnd(css: string, open: number): number {
+  let [depth, at] = [0, open]
+  for (; at < css.length; at++) {
+    const char = css.charCodeAt(at)
+    if (char === 0x7b) depth += 1
+    else if (char === 0x7d && --depth === 0) return at + 1
+  }
+  return at
+}
+
+const DYNAMIC =
+  /::?(?:hover|focus|active|visited|link|target|before|after|first-line|first-letter|placeholder|selection|marker|checked|disabled)/i
+const SELECTOR_CHARS_MAX = 300
+
+function ruleOf(selector: string, look: Look): Rule | undefined {
+  const text = selector.trim()
+  if (text === '' || text.length > SELECTOR_CHARS_MAX || DYNAMIC.test(text)) {
+    return text.length > SELECTOR_CHARS_MAX ? { last: compoundOf('*'), around: [], look } : undefined
+  }
+  const parts = text
+    .replace(/\[[^\]]*\]/g, (inside) =>
+      inside.replace(/[\s>+~]+/g, (run) => (run.trim() === '' ? '\u0001' : run.replace(/[\s>+]/g, ''))),
+    )
+    .split(/\s*([>+~])\s*(?![^[]*\])|\s+/)
+    .filter((part) => part !== undefined && part !== '')
+  const last = compoundOf(parts.pop() ?? '*')
+  const around: string[] = []
+  let isSibling = false
+  for (const part of parts.reverse()) {
+    if (part === '+' || part === '~') isSibling = true
+    else if (part !== '>') {
+      const compound = compoundOf(part)
+      const name = compound.id || compound.classes[0] || compound.tag
+      if (!isSibling && name !== '*') around.push(name)
+      isSibling = false
+    }
+  }
+  return { last, around, look }
+}
+
+function compoundOf(text: string): Compound {
+  const compound: Compound = { tag: '*', id: '', classes: [], attributes: [] }
+  const bare = text.replace(/::?[\w-]+(?:\([^)]*\))?/g, '')
+  for (const [piece] of bare.matchAll(/\[[^\]]*\]|[.#]?[^.#[\]]+/g)) {
+    if (piece.startsWith('.')) compound.classes.push(piece.toLowerCase())
+    else if (piece.startsWith('#')) compound.id = piece.toLowerCase()
+    else if (piece.startsWith('[')) {
+      const [, name, sign, value] = /^\[([\w-]+)([~^$*|]?=)?["']?([^"'\]]*)/.exec(piece) ?? []
+      if (name) {
+        compound.attributes.push({
+          name: name.toLowerCase(),
+          sign: sign ?? '',
+          value: (value ?? '').replaceAll('\u0001', ' '),
+        })
+      }
+    } else compound.tag = piece.trim().toLowerCase()
+  }
+  return compound
+}
+
+function fits(wanted: Compound['attributes'][number], attributes: Attributes): boolean {
+  const value = attributes[wanted.name]
+  if (value === undefined) return false
+  switch (wanted.sign) {
+    case '':
+      return true
+    case '=':
+      return value === wanted.value
+    case '~=':
+      return value.split(/\s+/).includes(wanted.value)
+    case '^=':
+      return value.startsWith(wanted.value)
+    case '$=':
+      return value.endsWith(wanted.value)
+    default:
+      return value.includes(wanted.value)
+  }
+}

@@ -1,0 +1,245 @@
+/**
+ * What declarations of style do to being seen. Where a value cannot be told, the text counts as hidden: a reader who
+ * misses a line of decoration loses less than one whose assistant reads what they do not see.
+ */
+import { type Colour, colourOf } from './colours.ts'
+
+/** Why a text is not seen: codes for programs, said to people by whoever shows them. */
+export type HiddenBy =
+  | 'display-none'
+  | 'visibility'
+  | 'opacity'
+  | 'tiny-font'
+  | 'same-colour'
+  | 'off-screen'
+  | 'clipped'
+  | 'zero-size'
+  | 'attribute'
+  | 'far-below'
+
+export type Look = {
+  hidden?: HiddenBy
+  /** Relative to that of the parent, or of its own. */
+  font?: { px: number } | { times: number }
+  colour?: Colour
+  background?: Colour
+  /** Its text is shown with its line ends. */
+  isPre?: boolean
+  /** A gap that pushes what follows out of sight. */
+  isFar?: boolean
+}
+
+const OFF_SCREEN_PX = 100
+const FAR_PX = 1_500
+const TINY_PX = 2.5
+const DEFAULT_PX = 16
+const VALUE_CHARS_MAX = 400
+
+const FONT_WORDS: Record<string, number> = {
+  'xx-small': 9,
+  'x-small': 10,
+  small: 13,
+  medium: 16,
+  large: 18,
+  'x-large': 24,
+  'xx-large': 32,
+  'xxx-large': 48,
+}
+
+/** Comments are taken out, names are small letters, and of one name the last counts. */
+export function declarationsOf(style: string): Map<string, string> {
+  const found = new Map<string, string>()
+  const text = unescapeCss(withoutComments(style))
+  for (const piece of text.split(';')) {
+    const colon = piece.indexOf(':')
+    if (colon < 0) continue
+    const name = piece.slice(0, colon).trim().toLowerCase()
+    const value = piece
+      .slice(colon + 1)
+      .replace(/\s+/g, ' ')
+      .trim()
+      .slice(0, VALUE_CHARS_MAX)
+      .toLowerCase()
+      .replace(/ ?! ?important/, '')
+    if (name !== '' && value !== '') found.set(name, value)
+  }
+  return found
+}
+
+export function withoutComments(css: string): string {
+  let [out, at] = ['', 0]
+  for (;;) {
+    const from = css.indexOf('/*', at)
+    if (from < 0) return out + css.slice(at)
+    out += css.slice(at, from)
+    const to = css.indexOf('*/', from + 2)
+    if (to < 0) return out
+    at = to + 2
+  }
+}
+
+/** `d\69splay` is `display`. */
+function unescapeCss(css: string): string {
+  if (!css.includes('\\')) return css
+  return css.replace(/\\(?:([0-9a-f]{1,6})\s?|([^\n]))/gi, (_, hex: string | undefined, char?: string) => {
+    if (hex === undefined) return char ?? ''
+    const code = Number.parseInt(hex, 16)
+    return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : ''
+  })
+}
+
+export function lookOf(style: Map<string, string>): Look {
+  const look: Look = {}
+  const hidden = hiddenBy(style)
+  if (hidden) look.hidden = hidden
+  const font = fontOf(style)
+  if (font === 'unknown') look.hidden ??= 'tiny-font'
+  else if (font) look.font = font
+  const colour = colourOf(style.get('-webkit-text-fill-color') ?? style.get('color') ?? '')
+  if (colour === 'unknown') look.hidden ??= 'same-colour'
+  else if (colour) look.colour = colour
+  const background = backgroundOf(style)
+  if (background) look.background = background
+  if (/^(?:pre|break-spaces)/.test(style.get('white-space') ?? '')) look.isPre = true
+  const gaps = ['margin-top', 'padding-top', 'margin', 'padding', 'height', 'min-height', 'margin-bottom']
+  const far = gaps.some((name) => Math.max(...lengthsOf(style.get(name) ?? '')) >= FAR_PX)
+  if (far || Math.max(...lengthsOf(style.get('padding-bottom') ?? '')) >= FAR_PX) look.isFar = true
+  return look
+}
+
+function hiddenBy(style: Map<string, string>): HiddenBy | undefined {
+  const get = (name: string): string => style.get(name) ?? ''
+  if (/\bnone\b/.test(get('display')) || get('mso-hide') === 'all') return 'display-none'
+  if (/^(?:hidden|collapse)/.test(get('visibility')) || get('content-visibility') === 'hidden') {
+    return 'visibility'
+  }
+  const opacity = shareOf(get('opacity'))
+  if (opacity !== undefined && opacity <= 0.12) return 'opacity'
+  const filter = /opacity\(\s*([\d.]{1,10}%?)/.exec(`${get('filter')} ${get('-webkit-filter')}`)?.[1]
+  if (filter !== undefined && (shareOf(filter) ?? 0) <= 0.12) return 'opacity'
+  if (/alpha\(\s*opacity\s*=\s*(?:0|[0-9])\)/.test(get('filter'))) return 'opacity'
+  if (isOffScreen(get)) return 'off-screen'
+  const clips = [get('clip'), get('clip-path'), get('-webkit-clip-path'), get('mask'), get('mask-image')]
+  if (clips.some((clip) => clip !== '' && !/^(?:auto|none|inherit|initial)/.test(clip))) return 'clipped'
+  if (isZeroSize(get)) return 'zero-size'
+  return undefined
+}
+
+function isOffScreen(get: (name: string) => string): boolean {
+  const isPlaced = /absolute|fixed|relative|sticky/.test(get('position'))
+  if (isPlaced && ['left', 'right', 'top', 'bottom', 'inset'].some((name) => isBeyond(get(name)))) return true
+  if (isBeyond(get('text-indent'))) return true
+  if (['margin', 'margin-left', 'margin-top', 'margin-right'].some((name) => isBefore(get(name)))) return true
+  if (lengthsOf(get('letter-spacing')).some((px) => px <= -4)) return true
+  const transform = `${get('transform')} ${get('-webkit-transform')} ${get('translate')} ${get('scale')}`
+  for (const [, values] of transform.matchAll(/(?:scale(?:x|y|3d)?|matrix(?:3d)?)\(([^)]{0,80})\)?/g)) {
+    if (Math.abs(Number.parseFloat(values!)) < 0.1) return true
+    if (
+      transform.includes('scale') &&
+      values!.split(',').some((one) => Math.abs(Number.parseFloat(one)) < 0.1)
+    ) {
+      return true
+    }
+  }
+  if (
+    /^[\d. ]/.test(get('scale')) &&
+    get('scale')
+      .split(' ')
+      .some((one) => Number.parseFloat(one) < 0.1)
+  ) {
+    return true
+  }
+  if (/rotate[xy]\(\s*-?(?:90|270|\.25|0\.25)/.test(transform)) return true
+  if (!/translate/.test(transform) && get('translate') === '') return false
+  return isBeyond(transform.replace(/[a-z0-9]{1,20}\(/g, ' '))
+}
+
+/** Far to either side. */
+function isBeyond(value: string): boolean {
+  return lengthsOf(value).some((px) => px <= -OFF_SCREEN_PX || px >= FAR_PX)
+}
+
+function isBefore(value: string): boolean {
+  return lengthsOf(value).some((px) => px <= -OFF_SCREEN_PX)
+}
+
+function isZeroSize(get: (name: string) => string): boolean {
+  const isNothing = (name: string): boolean => {
+    const [px] = lengthsOf(get(name))
+    return px !== undefined && px <= 1
+  }
+  const caps = ['max-height', 'max-width'].filter(isNothing)
+  if (caps.length > 0) return true
+  const isCut = /hidden|clip|scroll|auto/.test(`${get('overflow')} ${get('overflow-x')} ${get('overflow-y')}`)
+  const sizes = ['height', 'width', 'line-height'].filter(isNothing)
+  return sizes.length > (isCut ? 0 : 1)
+}
+
+function fontOf(style: Map<string, string>): Look['font'] | 'unknown' | undefined {
+  const shorthand = style.get('font') ?? ''
+  const value =
+    style.get('font-size') ?? /(?:^|\s)([\d.]{1,10}(?:px|pt|em|rem|%|ex|ch|vw|vh))/.exec(shorthand)?.[1]
+  if (value === undefined) return undefined
+  if (/calc|min\(|max\(|clamp|var\(/.test(value)) return 'unknown'
+  if (value in FONT_WORDS) return { px: FONT_WORDS[value]! }
+  if (value === 'smaller') return { times: 0.83 }
+  if (value === 'larger') return { times: 1.2 }
+  const match = /^\+?([\d.]{1,20}(?:e-?\d{1,3})?)\s*(em|ex|ch|%)?/.exec(value)
+  if (!match) return undefined
+  const number = Number.parseFloat(match[1]!)
+  if (match[2] === '%') return { times: number / 100 }
+  if (match[2]) return { times: match[2] === 'em' ? number : number / 2 }
+  return { px: lengthsOf(value)[0] ?? DEFAULT_PX }
+}
+
+export function isTiny(px: number): boolean {
+  return px < TINY_PX
+}
+
+function backgroundOf(style: Map<string, string>): Colour | undefined {
+  const own = colourOf(style.get('background-color') ?? '')
+  if (own && own !== 'unknown') return own
+  const shorthand = style.get('background') ?? ''
+  for (const word of shorthand.split(/\s+(?![^(]*\))/, 8)) {
+    const colour = colourOf(word)
+    if (colour && colour !== 'unknown') return colour
+  }
+  return undefined
+}
+
+const UNITS: Record<string, number> = {
+  px: 1,
+  pt: 4 / 3,
+  pc: 16,
+  em: 16,
+  rem: 16,
+  ex: 8,
+  ch: 8,
+  in: 96,
+  cm: 37.8,
+  mm: 3.78,
+  q: 0.945,
+  vw: 12,
+  vh: 8,
+  vmin: 8,
+  vmax: 12,
+  '%': 10,
+}
+
+/** In pixels, about: shares and heights of the window are taken for those of a common one. */
+function lengthsOf(value: string): number[] {
+  if (value === '' || !/\d/.test(value)) return []
+  return [
+    ...value.matchAll(
+      /([+-]?(?:\d{1,12}(?:\.\d{0,12})?|\.\d{1,12}))(px|pt|pc|rem|em|ex|ch|in|cm|mm|q|vmin|vmax|vw|vh|%)?/g,
+    ),
+  ]
+    .slice(0, 8)
+    .map(([, number, unit]) => Number.parseFloat(number!) * (UNITS[unit ?? 'px'] ?? 1))
+}
+
+function shareOf(value: string): number | undefined {
+  const number = Number.parseFloat(value)
+  if (!Number.isFinite(number)) return undefined
+  return value.endsWith('%') ? number / 100 : number
+}

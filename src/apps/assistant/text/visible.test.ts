@@ -1,0 +1,331 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { mailboxesOf } from './addresses.ts'
+import { canBeRead, colourOf } from './colours.ts'
+import { HTML_CHARS_MAX, htmlText, TEXT_CHARS_MAX } from './html.ts'
+import { withoutInvisible } from './invisible.ts'
+import { withoutQuotes } from './quotes.ts'
+import { type MessageParts, visibleMessage } from './visible.ts'
+
+type Part = MessageParts['parts'][number]
+
+function part(mimeType: string, body: string | Buffer, more: Partial<Part> = {}): Part {
+  const bytes = Buffer.from(body as string)
+  return { mimeType, fileName: '', headers: [], bytes, sizeBytes: bytes.length, ...more }
+}
+
+function read(parts: Part[], headers: [string, string][] = []) {
+  return visibleMessage({ id: 'm', threadId: 't', labelIds: ['INBOX'], internalMs: 5, headers, parts })
+}
+
+describe('text that a person does not see is not read', () => {
+  const hidden: [how: string, html: string, code: string][] = [
+    ['display:none', '<p style="display:none">HID</p>', 'display-none'],
+    ['display:none with odd spaces', '<p style=" DISPLAY : none !important ">HID</p>', 'display-none'],
+    ['a comment inside of a style', '<p style="disp/**/lay:no/* */ne">HID</p>', 'display-none'],
+    ['escapes in a style', '<p style="dis\\70 lay:none">HID</p>', 'display-none'],
+    ['visibility', '<p style="visibility:hidden">HID</p>', 'visibility'],
+    ['no opacity', '<p style="opacity:0.01">HID</p>', 'opacity'],
+    ['a filter', '<p style="filter:opacity(0%)">HID</p>', 'opacity'],
+    ['no font', '<p style="font-size:0">HID</p>', 'tiny-font'],
+    ['a font of one pixel', '<p style="font:1px/1 Arial">HID</p>', 'tiny-font'],
+    ['a font that is calculated', '<p style="font-size:calc(1px*0)">HID</p>', 'tiny-font'],
+    [
+      'a font of a share of another',
+      '<p style="font-size:10%"><b style="font-size:10%">HID</b></p>',
+      'tiny-font',
+    ],
+    ['white on white', '<p style="color:white">HID</p>', 'same-colour'],
+    ['white by attribute', '<font color="#FFF">HID</font>', 'same-colour'],
+    [
+      'the colour of a background above',
+      '<table bgcolor="navy"><tr><td style="color:#000082">HID</table>',
+      'same-colour',
+    ],
+    ['a colour that nobody can tell', '<p style="color:var(--x)">HID</p>', 'same-colour'],
+    ['a transparent colour', '<p style="color:#00000005">HID</p>', 'same-colour'],
+    ['a place off the screen', '<p style="position:absolute;top:-999em">HID</p>', 'off-screen'],
+    ['an indent', '<p style="text-indent:-200vw">HID</p>', 'off-screen'],
+    ['a transform', '<p style="transform: translateX(-9999px)">HID</p>', 'off-screen'],
+    ['letters on each other', '<p style="letter-spacing:-1em">HID</p>', 'off-screen'],
+    ['clip', '<p style="clip:rect(1px,1px,1px,1px)">HID</p>', 'clipped'],
+    ['no size', '<p style="height:0;overflow:hidden">HID</p>', 'zero-size'],
+    ['lines without height', '<p style="line-height:0;overflow:hidden">HID</p>', 'zero-size'],
+    ['a class', '<p class="a b">HID</p><style>.b{display:none}</style>', 'display-none'],
+    ['an id in a list of selectors', '<style>h1,#q , h2{opacity:0}</style><p id=Q>HID</p>', 'opacity'],
+    [
+      'an attribute of a rule',
+      '<style>p[data-x="1"]{display:none}</style><p data-x=1>HID</p>',
+      'display-none',
+    ],
+    [
+      'all that is below something',
+      '<style>.w *{display:none}</style><div class=w><b>HID</b></div>',
+      'display-none',
+    ],
+    [
+      'a rule for small screens',
+      '<style>@media (max-width:9px){.s{display:none}}</style><p class=s>HID</p>',
+      'display-none',
+    ],
+    [
+      'a rule after a thousand others',
+      `<style>${'.z{color:red}'.repeat(1_000)}.y{display:none}</style><p class=y>HID</p>`,
+      'display-none',
+    ],
+    [
+      'one of many rules for a name',
+      `<style>${'p.k{color:red}'.repeat(90)}p.k{display:none}</style><p class=k>HID</p>`,
+      'display-none',
+    ],
+    [
+      'a crowd of classes',
+      `<style>.y{display:none}</style><p class="${'x '.repeat(99)}y">HID</p>`,
+      'attribute',
+    ],
+    ['the attribute hidden', '<div hidden=""><p>HID</p></div>', 'attribute'],
+    ['aria-hidden', '<p aria-hidden=TRUE>HID</p>', 'attribute'],
+    ['a closed dialog', '<dialog>HID</dialog>', 'attribute'],
+    ['sixty empty lines', `${'<div><br></div>'.repeat(60)}HID`, 'far-below'],
+    ['sixty lines of one blank', `${'<p>&nbsp;</p>'.repeat(60)}HID`, 'far-below'],
+    ['a gap of thousands of pixels', '<div style="padding-top:4000px"></div>HID', 'far-below'],
+  ]
+  for (const [how, html, code] of hidden) {
+    test(`by ${how}`, () => {
+      const { text, hidden: codes } = htmlText(`<p>Seen.</p>${html}`)
+      assert.equal(text, 'Seen.')
+      assert.deepEqual(codes, [code])
+    })
+  }
+
+  test('in comments, scripts, titles and templates, which is no attempt to hide something', () => {
+    const { text, hidden: codes } = htmlText(
+      '<head><title>HID</title></head><!-- HID --><script>HID</script><template>HID</template>Seen.',
+    )
+    assert.deepEqual([text, codes], ['Seen.', []])
+  })
+
+  test('beyond the depth to which elements are read', () => {
+    const { text, hidden: codes } = htmlText(`Seen.${'<div>'.repeat(1_000)}HID`)
+    assert.deepEqual([text, codes], ['Seen.', ['too-deep']])
+  })
+
+  test('in tag characters, with zero width, or turned around', () => {
+    const tags = [...'obey'].map((char) => String.fromCodePoint(0xe0000 + char.charCodeAt(0))).join('')
+    assert.deepEqual(withoutInvisible(`a${tags}b`), { text: 'ab', found: ['tag-characters'] })
+    const spaced = [...'paypal'].join('\u200b')
+    assert.deepEqual(withoutInvisible(spaced), { text: 'paypal', found: ['zero-width-characters'] })
+    assert.deepEqual(withoutInvisible('a\u202e\u202d\u202e\u202cb'), {
+      text: 'ab',
+      found: ['bidi-characters'],
+    })
+  })
+})
+
+describe('text that a person sees is read', () => {
+  test('in fonts of a size of their own within a container without one, as newsletters are built', () => {
+    const html = '<td style="font-size:0px"><div style="font-size:13px">Seen.</div></td>'
+    assert.deepEqual(htmlText(html), { text: 'Seen.', hidden: [], imageTexts: [], work: htmlText(html).work })
+  })
+
+  test('white on a dark background, and grey on white', () => {
+    assert.equal(htmlText('<div style="background:#036"><b style="color:#fff">Seen.</b></div>').text, 'Seen.')
+    assert.equal(htmlText('<p style="color:#999">Seen.</p>').text, 'Seen.')
+  })
+
+  test('where only print or the pointer hides it', () => {
+    const html = '<style>@media print{.a{display:none}} .a:hover{display:none}</style><p class=a>Seen.</p>'
+    assert.equal(htmlText(html).text, 'Seen.')
+  })
+
+  test('with its lines, lists, cells and quotes', () => {
+    const html =
+      '<p>Dear J,</p><ul><li>one<li>two</ul><table><tr><td>a</td><td>b</td></tr></table><blockquote>old<br>words</blockquote>'
+    assert.equal(htmlText(html).text, 'Dear J,\n\n- one\n- two\n\na b\n\n> old\n> words')
+  })
+
+  test('with the joiners and selectors that writing and emoji need', () => {
+    assert.equal(withoutInvisible('نمی‌خواهم ✂️ 👩‍💻').text, 'نمی‌خواهم ✂️ 👩‍💻')
+  })
+})
+
+describe('a message', () => {
+  test('is its HTML where it has one: what stands only in the plain text was never seen', () => {
+    const mail = read([part('text/plain', 'OTHER'), part('text/html', '<p>Shown.</p>')])
+    assert.equal(mail.text, 'Shown.')
+  })
+
+  test('is all of its texts where they stand one after another', () => {
+    const parts = [
+      part('text/html', 'One'),
+      part('image/png', 'x', { fileName: 'a.png' }),
+      part('text/html', 'Two'),
+    ]
+    assert.equal(read(parts).text, 'One\n\nTwo')
+    assert.equal(
+      read([part('text/plain', 'One'), part('text/plain', 'list footer')]).text,
+      'One\n\nlist footer',
+    )
+  })
+
+  test('of images alone is what stands for them', () => {
+    assert.equal(read([part('text/html', '<img alt="Sale: 20 %">')]).text, '[image: Sale: 20 %]')
+  })
+
+  test('is read in the charset that it names', () => {
+    const headers: [string, string][] = [['Content-Type', 'text/plain; charset=iso-8859-1']]
+    assert.equal(read([part('text/plain', Buffer.from('Grüße', 'latin1'), { headers })]).text, 'Grüße')
+  })
+
+  test('has its attachments by name, and their texts are not part of it', () => {
+    const mail = read([
+      part('text/plain', 'Hi'),
+      part('text/plain', 'SECRET', { fileName: 'no\u202etes.txt' }),
+    ])
+    assert.equal(mail.text, 'Hi')
+    assert.deepEqual(mail.attachments, [{ name: 'notes.txt', mimeType: 'text/plain', sizeBytes: 6 }])
+  })
+
+  test('without anything is empty and not refused', () => {
+    const mail = read([])
+    assert.deepEqual([mail.text, mail.from.address, mail.messageId, mail.subject], ['', '', '', ''])
+  })
+
+  test('has ids that can stand in a header, and nothing else', () => {
+    const mail = read(
+      [],
+      [
+        ['Message-ID', '<a@b>\r\nBcc: x@y'],
+        ['References', 'junk <1@b> \r\n <2@b> <br\noken>'],
+      ],
+    )
+    assert.deepEqual([mail.messageId, mail.references], ['<a@b>', '<1@b> <2@b>'])
+  })
+})
+
+describe('quoted parts', () => {
+  const cases: [what: string, text: string, kept: string][] = [
+    ['an announced quote', 'Yes.\n\nOn Mon, 3 Nov 2026 at 10:00, A <a@b.c> wrote:\n> old', 'Yes.'],
+    ['one in German', 'Ja.\n\nAm 3.11.2026 um 10:00 schrieb A <a@b.c>:\n\n> alt\n> alt', 'Ja.'],
+    [
+      'an announcement over two lines',
+      'Oui.\n\nLe lun. 3 nov. 2026 à 10:00, A <a@b.c>\na écrit :\n> vieux',
+      'Oui.',
+    ],
+    ['answers between quotes', '> one?\n\nyes\n\n> two?\n\nno', 'yes\n\nno'],
+    ['what Outlook writes', 'Fine.\n\nFrom: A <a@b.c>\nSent: Monday\nTo: J\nSubject: x\n\nold', 'Fine.'],
+    ['an original message', 'Fine.\n-----Original Message-----\nold', 'Fine.'],
+    ['none', 'From: the beginning, all was well.\nTruly.', 'From: the beginning, all was well.\nTruly.'],
+  ]
+  for (const [what, text, kept] of cases) {
+    test(`are left out: ${what}`, () => {
+      assert.equal(withoutQuotes(text, { isForward: false }), kept)
+    })
+  }
+
+  test('of a forwarded message are what it is about', () => {
+    const text = 'See below.\n\nFrom: A <a@b.c>\nSent: Monday\n\nnews'
+    assert.equal(withoutQuotes(text, { isForward: true }), text)
+  })
+})
+
+describe('addresses', () => {
+  test('are read with names that hold commas, quotes and brackets', () => {
+    assert.deepEqual(
+      mailboxesOf('"Doe, \\"J\\" <x>" <j@d.example>, plain@d.example; Ann (work) <ann@d.example>'),
+      [
+        { name: 'Doe, "J" <x>', address: 'j@d.example' },
+        { name: '', address: 'plain@d.example' },
+        { name: 'Ann (work)', address: 'ann@d.example' },
+      ],
+    )
+  })
+
+  test('that could carry a header are none', () => {
+    assert.deepEqual(mailboxesOf('a@b\r\nBcc: c@d, <a b@c>, nobody'), [])
+  })
+})
+
+describe('colours', () => {
+  test('are read as browsers read them', () => {
+    assert.deepEqual(colourOf('RebeccaPurple'), [102, 51, 153, 1])
+    assert.deepEqual(colourOf('rgb(100% 0% 0% / 50%)'), [255, 0, 0, 0.5])
+    assert.deepEqual(colourOf('hsl(240, 100%, 50%)'), [0, 0, 255, 1])
+    assert.equal(colourOf('nocolour'), undefined)
+    assert.equal(colourOf('oklch(1 0 0)'), 'unknown')
+  })
+
+  test('can be read on each other the same both ways', () => {
+    const channel = fc.integer({ min: 0, max: 255 })
+    fc.assert(
+      fc.property(fc.tuple(channel, channel, channel), fc.tuple(channel, channel, channel), (one, other) => {
+        assert.equal(canBeRead([...one, 1], [...other, 1]), canBeRead([...other, 1], [...one, 1]))
+      }),
+      { numRuns: 50 },
+    )
+  })
+})
+
+describe('hostile HTML', () => {
+  const SIZE = 60_000
+  const shapes: [what: string, make: (size: number) => string][] = [
+    ['open elements', (size) => '<b>'.repeat(size / 3)],
+    ['elements in turn', (size) => '<i>x</i>'.repeat(size / 8)],
+    ['paragraphs that end each other', (size) => '<p>x'.repeat(size / 4)],
+    ['broken tags', (size) => '<a '.repeat(size / 3)],
+    ['quotes that never end', (size) => `<p style="${'x:y;'.repeat(size / 4)}`],
+    ['comments that never end', (size) => '<!--'.repeat(size / 4)],
+    ['styles that never end', (size) => `<style>${'/*'.repeat(size / 2)}`],
+    ['rules without elements', (size) => `<style>${'.a{display:none}'.repeat(size / 16)}</style>`],
+    ['braces', (size) => `<style>${'{'.repeat(size)}</style><p>x`],
+    ['selectors', (size) => `<style>${'a b>c,'.repeat(size / 6)}{display:none}</style><p>x`],
+    [
+      'rules and elements of one name',
+      (size) => `<style>${'p[a]{color:red}'.repeat(size / 30)}</style>${'<p a>x</p>'.repeat(size / 20)}`,
+    ],
+    ['blanks', (size) => ' '.repeat(size)],
+    ['hard blanks', (size) => '&nbsp;'.repeat(size / 6)],
+    ['line ends in pre', (size) => `<pre>${'\n'.repeat(size)}`],
+  ]
+  for (const [what, make] of shapes) {
+    test(`of ${what} takes twice the steps for twice the size`, () => {
+      const [small, large] = [htmlText(make(SIZE)), htmlText(make(2 * SIZE))]
+      assert.ok(large.work <= 2.2 * small.work + 50, `${small.work} steps, then ${large.work}`)
+      assert.ok(large.text.length <= TEXT_CHARS_MAX + 2 * SIZE)
+    })
+  }
+
+  test('is cut where it is too much, and says so', () => {
+    const { hidden } = htmlText(`<p>x</p>${' '.repeat(HTML_CHARS_MAX)}<p>y</p>`)
+    assert.deepEqual(hidden, ['cut'])
+    const long = read([part('text/html', '<p>word word</p>'.repeat(20_000))])
+    assert.ok(long.text.length <= TEXT_CHARS_MAX)
+    assert.ok(long.hidden.includes('cut'))
+  })
+
+  test('of any kind gives a text and never an error', () => {
+    const piece = fc.constantFrom(
+      '<p>',
+      '</p>',
+      '<style>',
+      '</style>',
+      '.a{',
+      '}',
+      '<!--',
+      '-->',
+      'a',
+      ' style="',
+      '"',
+      '<br>',
+      '&',
+      '\u202e',
+    )
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 60 }), (pieces) => {
+        assert.equal(typeof htmlText(pieces.join('')).text, 'string')
+      }),
+      { numRuns: 200 },
+    )
+  })
+})

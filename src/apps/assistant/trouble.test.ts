@@ -1,0 +1,266 @@
+/** Models that are down, over their budget or talk nonsense; histories that expire; pushes that come early; agents. */
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import { accountSettings } from './account.ts'
+import { requestSync, switchAccount } from './actions.ts'
+import { ANN, type AssistWorld, type AssistWorldOptions, startAssistWorld } from './assist-world.suite.ts'
+import { briefingOf } from './briefing.ts'
+import { settingsFromToml, settingsToToml } from './config-import.ts'
+import { createRule, replayRule } from './learning.ts'
+import { isLaterHistory } from './store/accounts.ts'
+
+let world: AssistWorld | undefined
+afterEach(async () => {
+  await world?.close()
+  world = undefined
+})
+
+async function begun(options: AssistWorldOptions = {}): Promise<AssistWorld> {
+  world = await startAssistWorld(options)
+  await world.onboard()
+  await world.settled()
+  return world
+}
+
+const signal = new AbortController().signal
+
+describe('a model', () => {
+  test('that is down for longer than is waited is replaced by the local classifier, which says so; no draft is made', async () => {
+    const w = await begun({ settings: { modelWaitMs: 0 } })
+    w.sim.faults.set({ rules: [{ do: 'error', status: 503, service: 'models' }] })
+    const mail = w.arrive({ text: 'Are you free on Friday?' })
+    await requestSync(w.place, ANN)
+    const record = await until(w, async () => {
+      const one = await w.record(mail.threadId)
+      return one?.isApplied && one.category !== null ? one : undefined
+    })
+    assert.equal(record.by, 'local')
+    assert.match(record.reasoning, /without a model/)
+    assert.deepEqual(w.drafts(mail.threadId), [])
+  })
+
+  test('that is down for a moment is waited for, and its answer counts', async () => {
+    const w = await begun()
+    w.sim.faults.set({ rules: [{ do: 'error', status: 503, service: 'models', max: 1 }] })
+    const mail = w.arrive({ text: 'Are you free on Friday?' })
+    await w.sync()
+    const record = (await w.record(mail.threadId))!
+    assert.equal(record.by, 'model')
+    assert.equal(record.status, 'drafted')
+    assert.equal((await w.tables.account(ANN))!.problemCode, null)
+  })
+
+  test('that talks nonsense leaves mail to the user, with little confidence, and no nonsense in a draft', async () => {
+    const w = await begun()
+    w.sim.models.quirks.isNonsense = true
+    const mail = w.arrive({ text: 'Are you free on Friday?' })
+    await w.sync()
+    const record = (await w.record(mail.threadId))!
+    assert.deepEqual([record.category, record.by], ['needs_response', 'default'])
+    assert.ok(record.confidence < 0.5)
+    assert.equal(record.problemCode, 'model-unusable')
+    assert.deepEqual(w.drafts(mail.threadId), [])
+    assert.deepEqual(await w.labelsOn(mail.threadId), ['needs_response'])
+  })
+
+  test('that is not configured leaves sorting to the local classifier, and drafts wait with a reason', async () => {
+    const w = await begun({ provider: 'off' })
+    const mail = w.arrive({ text: 'Could you tell me when you have time for a call on Friday?' })
+    await w.sync()
+    const record = (await w.record(mail.threadId))!
+    assert.equal(record.by, 'local')
+    assert.equal((await w.tables.account(ANN))!.problemCode, 'no-model')
+    if (record.category === 'needs_response') assert.equal(record.problemCode, 'no-model')
+    assert.deepEqual(w.drafts(mail.threadId), [])
+  })
+})
+
+describe('a history', () => {
+  test('that is gone leads to a scan that finds new mail, labels of the user and their Done', async () => {
+    const w = await begun()
+    const first = w.arrive({ text: 'Your parcel has shipped.' })
+    await w.sync()
+    w.mailbox().modifyThread(first.threadId, { add: [await w.labelId('done')] })
+    const second = w.arrive({ text: 'Are you free?' })
+    w.mailbox().expireHistory()
+    await w.sync()
+    assert.equal((await w.record(first.threadId))!.status, 'archived')
+    assert.equal((await w.record(second.threadId))!.status, 'drafted')
+  })
+
+  test('that is gone does not hide mail that got a label before anybody saw it', async () => {
+    const w = await begun()
+    const [sorted, odd] = [
+      w.arrive({ text: 'Are you free?' }),
+      w.arrive({ text: 'Your parcel has shipped.' }),
+    ]
+    w.mailbox().modifyThread(sorted.threadId, { add: [await w.labelId('waiting')] })
+    w.mailbox().modifyThread(odd.threadId, { add: [await w.labelId('outbox')] })
+    w.mailbox().expireHistory()
+    await w.sync()
+    const record = (await w.record(sorted.threadId))!
+    assert.deepEqual([record.category, record.by], ['waiting', 'user'])
+    assert.equal((await w.record(odd.threadId))!.category, 'fyi')
+    assert.deepEqual(await w.labelsOn(odd.threadId), ['fyi'])
+    assert.deepEqual(await w.tables.balance(ANN), { inbox: 2, classified: 2, skipped: 0, onTheirWay: 0 })
+  })
+
+  test('whose listing fails moves nothing, and is read again', async () => {
+    const w = await begun()
+    const { cursor } = (await w.tables.account(ANN))!
+    w.sim.faults.set({ rules: [{ do: 'error', status: 500, methods: ['history.list'], max: 1 }] })
+    const mail = w.arrive({ text: 'Are you free?' })
+    await w.sync()
+    assert.ok(isLaterHistory((await w.tables.account(ANN))!.cursor!, cursor))
+    assert.equal((await w.record(mail.threadId))!.status, 'drafted')
+  })
+
+  test('is read to its end through empty pages', async () => {
+    const w = await begun()
+    w.mailbox().switches.emptyHistoryPages = true
+    const mails = Array.from({ length: 5 }, () => w.arrive({ text: 'Your parcel has shipped.' }))
+    await w.sync()
+    for (const { threadId } of mails) assert.equal((await w.record(threadId))!.category, 'fyi')
+  })
+
+  test('id is compared as 64 bits', () => {
+    assert.ok(isLaterHistory('18014398509000002', '18014398509000001'))
+    assert.ok(isLaterHistory('10', '9'))
+    assert.ok(!isLaterHistory('9', '9'))
+    assert.ok(isLaterHistory('1', null))
+  })
+
+  test('a push that comes while a sync is under way is not lost', async () => {
+    const w = await begun()
+    for (let n = 0; n < 6; n++) {
+      w.arrive({ text: 'Your parcel has shipped.' })
+      await requestSync(w.place, ANN, { historyId: String(w.mailbox().historyId) })
+    }
+    await w.settled()
+    assert.equal((await w.tables.balance(ANN)).classified, 6)
+  })
+})
+
+test('a label that the user has deleted is made again by the next scan, and one that was renamed is kept', async () => {
+  const w = await begun()
+  const { labels } = (await w.tables.account(ANN))!
+  w.mailbox().deleteLabel(labels.fyi)
+  w.mailbox().updateLabel(labels.done, { name: 'Erledigt' })
+  const mail = w.arrive({ text: 'Your parcel has shipped.' })
+  await w.sync(ANN, { full: true })
+  const now = (await w.tables.account(ANN))!.labels
+  assert.notEqual(now.fyi, labels.fyi)
+  assert.equal(now.done, labels.done)
+  assert.deepEqual(await w.labelsOn(mail.threadId), ['fyi'])
+})
+
+test('a push that names a history which never comes is not waited for without end', async () => {
+  const w = await begun()
+  await requestSync(w.place, ANN, { historyId: '99999999999999999999' })
+  await w.settled()
+  assert.equal((await w.tables.account(ANN))!.pushedHistory, null)
+})
+
+test('pushes are asked for where a topic is configured, and until when is kept', async () => {
+  const w = await begun({ settings: { pushTopic: 'projects/p/topics/t' } })
+  const row = (await w.tables.account(ANN))!
+  assert.ok(row.watchExpiresAtMs! > w.clock.now() + 6 * 86_400_000)
+  assert.equal(row.watchProblem, null)
+})
+
+test('a mailbox that is switched off is left alone', async () => {
+  const w = await begun()
+  await switchAccount(w.place, ANN, false)
+  const mail = w.arrive({ text: 'Are you free?' })
+  assert.equal(await requestSync(w.place, ANN), false)
+  await w.settled()
+  assert.equal(await w.record(mail.threadId), undefined)
+})
+
+test('a rule of the user decides without a model, and can be tried on past mail first', async () => {
+  const w = await begun()
+  const past = w.arrive({ from: 'Shop <shop@shop.example>', text: 'Your parcel has shipped.' })
+  await w.sync()
+  const rule = { match: { from: '*@shop.example' }, category: 'payment_request' as const }
+  const replay = await replayRule(w.kinds, ANN, rule, signal)
+  assert.deepEqual([replay.fits, replay.changes], [1, 1])
+  assert.equal((await w.record(past.threadId))!.category, 'fyi')
+  await createRule(w.kinds, ANN, rule)
+  const asked = w.sim.models.counts.calls
+  const mail = w.arrive({ from: 'Shop <shop@shop.example>', text: 'Your parcel has shipped.' })
+  await w.sync()
+  const record = (await w.record(mail.threadId))!
+  assert.deepEqual([record.category, record.by], ['payment_request', 'rule'])
+  assert.equal(w.sim.models.counts.calls, asked)
+  assert.equal((await w.tables.rules(ANN))[0]!.hits, 1)
+})
+
+test('sent mail that asks for something and gets no answer comes back as Waiting', async () => {
+  const w = await begun()
+  const mail = w.arrive({ text: 'Are you free?' })
+  await w.sync()
+  w.mailbox().sendDraft(w.drafts(mail.threadId)[0]!.id, {
+    raw: Buffer.from('To: bob@example.net\r\nSubject: Re: x\r\n\r\nYes. Could you bring the plan?'),
+    threadId: mail.threadId,
+  })
+  await w.sync()
+  assert.notEqual((await w.record(mail.threadId))!.followUpAtMs, null)
+  w.clock.aheadMs = 8 * 86_400_000
+  await w.worker.engine.enqueue(w.kinds.followUp, { account: ANN }, { stream: `assist:${ANN}` })
+  await w.settled()
+  const record = (await w.record(mail.threadId))!
+  assert.deepEqual([record.label, record.followUpAtMs], ['waiting', null])
+  assert.deepEqual(await w.labelsOn(mail.threadId), ['waiting'])
+  assert.ok((await w.eventsOf(mail.threadId)).includes('follow-up'))
+})
+
+test('the briefing says what came and what waits, in sums that hold', async () => {
+  const w = await begun()
+  w.arrive({ subject: 'Lunch', text: 'Are you free?' })
+  w.arrive({ text: 'Your parcel has shipped.' })
+  await w.sync()
+  const briefing = await briefingOf(w.kinds, ANN)
+  assert.deepEqual(
+    briefing.drafts.map(({ subject }) => subject),
+    ['Lunch'],
+  )
+  assert.match(briefing.text, /inbox 2 = 2 classified \+ 0 skipped \+ 0 on their way/)
+})
+
+test('an agent that nobody has configured leaves the mail to the user', async () => {
+  const w = await begun({
+    accountSettings: {
+      routing: [
+        { name: 'shop', match: { sender_domain: ['shop.example'] }, route: 'agent', profile: 'nobody' },
+      ],
+    },
+  })
+  const mail = w.arrive({ from: 'Shop <a@shop.example>', text: 'Where is my parcel?' })
+  await w.sync()
+  const record = (await w.record(mail.threadId))!
+  assert.equal(record.status, 'skipped')
+  assert.deepEqual(await w.labelsOn(mail.threadId), ['action_required'])
+  const [run] = await w.worker.runs.runs({ accounts: [ANN] })
+  assert.deepEqual([run!.status, run!.code], ['error', 'profile-unknown'])
+})
+
+test('settings become TOML and come back the same', () => {
+  const settings = accountSettings.parse({
+    name: 'Ann',
+    styles: [{ name: 'formal', rules: ['Say Sie.'], signOff: 'Best, Ann' }],
+    contacts: { 'bob@example.net': 'formal' },
+    blacklist: ['*@ads.example'],
+    followUpDays: 2,
+  })
+  assert.deepEqual(accountSettings.parse(settingsFromToml(settingsToToml(settings))), settings)
+  assert.throws(() => settingsFromToml('styles = 3'), /cannot be taken over/)
+})
+
+async function until<T>(w: AssistWorld, look: () => Promise<T | undefined>): Promise<T> {
+  for (let round = 0; round < 500; round++) {
+    const found = await look()
+    if (found !== undefined) return found
+    await new Promise<void>((resolve) => void w.clock.timer(20, resolve))
+  }
+  throw new Error('it did not come to that')
+}

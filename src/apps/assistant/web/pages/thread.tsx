@@ -1,0 +1,261 @@
+/** One thread: why it was sorted so, its draft with what it leans on, and everything that happened to it, with an undo. */
+import { useEffect, useState } from 'preact/hooks'
+import { useParams } from 'wouter-preact'
+import { Badge, StateBadge } from '../../../../../web/src/components/badge.tsx'
+import { Button } from '../../../../../web/src/components/button.tsx'
+import { Card } from '../../../../../web/src/components/card.tsx'
+import { Field, SelectField } from '../../../../../web/src/components/form.tsx'
+import { AlertLine, Loaded, Skeleton } from '../../../../../web/src/components/notes.tsx'
+import { PageTitle } from '../../../../../web/src/components/page-title.tsx'
+import { Time } from '../../../../../web/src/components/values.tsx'
+import { pathPart, safeAddress } from '../../../../../web/src/links.ts'
+import { useAction } from '../../../../../web/src/queries.ts'
+import type { CategoryView, EventView, ThreadDetailView } from '../../api/schemas.ts'
+import { assistApi, assistLink, TOUCHED, useThread } from '../queries.ts'
+import { CATEGORIES, CATEGORY_TEXTS, decidedText, STATUS_TEXTS } from '../words.ts'
+import '../styles/assist.css'
+
+export function ThreadPage() {
+  const params = useParams<{ account: string; thread: string }>()
+  const thread = useThread(pathPart(params.account), pathPart(params.thread))
+  const { data } = thread
+  return (
+    <>
+      <PageTitle
+        title={data?.subject || 'Thread'}
+        lead={data === undefined ? undefined : <From thread={data} />}
+        crumbs={[{ text: 'Assistant', href: assistLink() }]}
+      />
+      <Loaded query={thread} waiting={<Skeleton height="16rem" />}>
+        {(one) => (
+          <div class="stack">
+            <Sorted thread={one} />
+            {one.status === 'pending' ? <Coming /> : null}
+            {one.draft === null || one.status === 'pending' ? null : (
+              <Draft key={one.draft.text} thread={one} draft={one.draft} />
+            )}
+            <History thread={one} />
+          </div>
+        )}
+      </Loaded>
+    </>
+  )
+}
+
+function From({ thread }: { thread: ThreadDetailView }) {
+  const { sender, url } = thread
+  const address = safeAddress(url)
+  return (
+    <span class="assist-text">
+      {sender}
+      {address === undefined ? null : (
+        <>
+          {' · '}
+          <a href={address} target="_blank" rel="noreferrer">
+            Open in Gmail
+          </a>
+        </>
+      )}
+    </span>
+  )
+}
+
+function Sorted({ thread }: { thread: ThreadDetailView }) {
+  const [category, setCategory] = useState<CategoryView | ''>(thread.category ?? '')
+  const change = useAction({
+    run: () => assistApi.reclassify(thread, category as CategoryView),
+    invalidates: TOUCHED,
+  })
+  return (
+    <Card
+      title={thread.category === null ? 'Not sorted yet' : CATEGORY_TEXTS[thread.category]}
+      actions={<StateBadge state={STATUS_TEXTS[thread.status]} dot />}
+    >
+      <div class="stack">
+        {thread.problem === null ? null : <AlertLine tone="warn">{thread.problem}</AlertLine>}
+        <p class="assist-text">{thread.reasoning}</p>
+        <p class="muted small">
+          Decided {decidedText(thread)}
+          {thread.isAutomated ? ' · sent by a program' : ''}
+          {thread.language === '' ? '' : ` · language ${thread.language}`}
+          {thread.style === '' ? '' : ` · style ${thread.style}`}
+        </p>
+        <div class="row assist-change">
+          <SelectField
+            label="Belongs to"
+            value={category}
+            options={CATEGORIES.map((value) => ({ value, text: CATEGORY_TEXTS[value] }))}
+            onChange={setCategory}
+          />
+          <Button
+            busy={change.busy}
+            disabled={category === '' || category === thread.category}
+            onClick={() => void change.start()}
+          >
+            Move it there
+          </Button>
+        </div>
+        <p class="muted small">
+          What you move is remembered as an example, and proposed as a rule, which is off until you switch it
+          on.
+        </p>
+      </div>
+    </Card>
+  )
+}
+
+/** What is written meanwhile would be lost with the draft that it replaces. */
+function Coming() {
+  return (
+    <Card title="Draft">
+      <p class="muted" role="status">
+        A draft is being written.
+      </p>
+    </Card>
+  )
+}
+
+type DraftOf = NonNullable<ThreadDetailView['draft']>
+
+function Draft({ thread, draft }: { thread: ThreadDetailView; draft: DraftOf }) {
+  const [text, setText] = useState(draft.text)
+  const [wish, setWish] = useState('')
+  const save = useAction({ run: () => assistApi.edit(thread, text), invalidates: TOUCHED })
+  const rework = useAction({
+    run: () => assistApi.rework(thread, wish),
+    invalidates: TOUCHED,
+    done: () => setWish(''),
+  })
+  const approve = useAction({ run: () => assistApi.approve(thread), invalidates: TOUCHED })
+  useEffect(() => setText(draft.text), [draft.text])
+  const isChanged = text !== draft.text
+  return (
+    <Card
+      title="Draft"
+      actions={
+        <>
+          {draft.isEdited ? <Badge tone="accent">Edited by you</Badge> : null}
+          <span class="muted small">
+            reworked {thread.reworks} of {thread.reworksMax} times
+          </span>
+        </>
+      }
+    >
+      <div class="stack">
+        {draft.removed.length === 0 ? null : (
+          <AlertLine tone="warn">
+            Taken out of what the model wrote: {draft.removed.map((one) => one.text).join('; ')}
+          </AlertLine>
+        )}
+        <Field label="The answer, as it stands in Gmail">
+          {(control) => (
+            <textarea
+              {...control}
+              rows={12}
+              value={text}
+              onInput={(event) => setText(event.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <div class="row">
+          <Button busy={save.busy} disabled={!isChanged} onClick={() => void save.start()}>
+            Save the draft
+          </Button>
+          <Button
+            kind="primary"
+            busy={approve.busy}
+            disabled={isChanged}
+            onClick={() => void approve.start()}
+          >
+            Approve
+          </Button>
+          <span class="muted small">You send it in Gmail: Tidemark never does.</span>
+        </div>
+        <Field label="Write it anew" hint="What should be different, in your own words">
+          {(control) => (
+            <textarea
+              {...control}
+              rows={2}
+              value={wish}
+              onInput={(event) => setWish(event.currentTarget.value)}
+            />
+          )}
+        </Field>
+        <div class="row">
+          <Button
+            icon="retry"
+            busy={rework.busy}
+            disabled={wish.trim() === '' || thread.reworks >= thread.reworksMax}
+            onClick={() => void rework.start()}
+          >
+            Rework
+          </Button>
+        </div>
+        <Sources draft={draft} />
+      </div>
+    </Card>
+  )
+}
+
+function Sources({ draft: { sources } }: { draft: DraftOf }) {
+  if (sources.length === 0) return <p class="muted small">It leans on the thread alone.</p>
+  return (
+    <div>
+      <p class="muted small">It leans on the thread and on:</p>
+      <ul class="assist-sources">
+        {sources.map((one) => {
+          const address = safeAddress(one.url)
+          return (
+            <li key={one.documentId} class="assist-text">
+              {address === undefined ? (
+                one.title
+              ) : (
+                <a href={address} target="_blank" rel="noreferrer">
+                  {one.title}
+                </a>
+              )}{' '}
+              <span class="muted small">{one.source}</span>
+            </li>
+          )
+        })}
+      </ul>
+    </div>
+  )
+}
+
+function History({ thread }: { thread: ThreadDetailView }) {
+  return (
+    <Card title="What happened">
+      <ol class="assist-events">
+        {thread.events.map((event) => (
+          <Happened key={event.id} thread={thread} event={event} />
+        ))}
+      </ol>
+    </Card>
+  )
+}
+
+function Happened({ thread, event }: { thread: ThreadDetailView; event: EventView }) {
+  const undo = useAction({ run: () => assistApi.undo(thread, event.id), invalidates: TOUCHED })
+  return (
+    <li>
+      <span class="muted small">
+        <Time at={event.atMs} /> · {event.by}
+      </span>
+      <div class="row">
+        <span class="assist-text">{event.text}</span>
+        {event.canUndo ? (
+          <Button
+            small
+            icon="undo"
+            busy={undo.busy}
+            aria-label={`Undo: ${event.text}`}
+            onClick={() => void undo.start()}
+          >
+            Undo
+          </Button>
+        ) : null}
+      </div>
+    </li>
+  )
+}

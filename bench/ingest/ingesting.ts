@@ -58,7 +58,7 @@ export async function setUp({ home, url, cloud }: SetUpOrder): Promise<{ isReady
 /** From the first call to the last commit; what another process stores counts as well. */
 export async function ingest({ home, url, objects }: IngestOrder): Promise<Pace> {
   const settings = { ...SETTINGS }
-  const life = await beginLife({ home, ledgerUrl: url, settings, leaseMs: LEASE_MS })
+  const life = await beginLife({ home, ledgerUrl: url, settings, leaseMs: LEASE_MS, synchronous: 'FULL' })
   const cpu = process.cpuUsage()
   const fromMs = systemClock.monotonicMs()
   const { tables } = life.kinds

@@ -63,6 +63,8 @@ export type LifeOptions = {
   ledgerUrl: string
   settings?: Partial<IngestSettings> | undefined
   leaseMs?: number | undefined
+  /** No power is cut where processes are killed, so NORMAL is enough; a bench measures what users have. */
+  synchronous?: 'FULL' | 'NORMAL'
   faults?: LifeFaults | undefined
   /** Asked before each acknowledgement. */
   beforeAcknowledge?: ((pipeline: string, messages: readonly QueueMessage[]) => Promise<void>) | undefined
@@ -79,8 +81,9 @@ export type Life = {
   end(): Promise<void>
 }
 
-export async function openParts({ home, ledgerUrl }: Pick<LifeOptions, 'home' | 'ledgerUrl'>) {
-  const ledger = await openLedger(ledgerUrl, { synchronous: 'NORMAL' })
+export async function openParts(options: Pick<LifeOptions, 'home' | 'ledgerUrl' | 'synchronous'>) {
+  const { home, ledgerUrl, synchronous = 'NORMAL' } = options
+  const ledger = await openLedger(ledgerUrl, { synchronous })
   const accounts = await Accounts.open(ledger)
   const vault = await openVault({ env: {}, home })
   const tables = await IngestTables.open(ledger)

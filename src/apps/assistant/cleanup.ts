@@ -19,7 +19,7 @@ import type { AssistKinds } from './jobs.ts'
 import { learnFrom } from './learning.ts'
 import { isAnswered, lastInbound, roleOf, rolesOn } from './plan.ts'
 import { settle } from './settle.ts'
-import { type DraftRow, noteMessages, putDraft, settleMessages, type ThreadRecord } from './store/records.ts'
+import { type DraftRow, putDraft, type ThreadRecord } from './store/records.ts'
 
 export async function runCleanup(kinds: AssistKinds, job: ThreadJob): Promise<Outcome> {
   const talk = await Conversation.open(kinds, job)
@@ -59,8 +59,6 @@ async function firstSight(
   }
   const label = roles.has('done') ? 'done' : roleOf(category!)
   const why = `It had the label ${labelTitle(label)} already.`
-  const inbox = messages.filter(({ labelIds, isDraft }) => labelIds.includes('INBOX') && !isDraft)
-  const ids = inbox.map(({ id }) => id)
   await talk.commit(
     {
       ...talk.changed({
@@ -79,17 +77,7 @@ async function firstSight(
       isApplied: false,
     },
     {
-      effects: async (tx) => {
-        const nowMs = talk.nowMs
-        const { account, thread } = record
-        await noteMessages(
-          tx,
-          account,
-          ids.map((id) => ({ id, threadId: thread })),
-          nowMs,
-        )
-        await settleMessages(tx, account, ids, { state: 'classified', reason: why, nowMs })
-      },
+      effects: (tx) => talk.settleRead(tx, why),
       event: { what: 'classified', why, by: 'user', canUndo: true },
     },
   )

@@ -34,7 +34,12 @@ export async function runCleanup(kinds: AssistKinds, job: ThreadJob): Promise<Ou
   if (moved !== undefined) return correct(talk, messages, moved)
   const { record } = talk
   const isSeen = messages.some(({ isDraft, labelIds }) => !isDraft && !labelIds.includes('TRASH'))
-  if (record.isApplied && record.label !== null && !roles.has(record.label) && isSeen) return unlabelled(talk)
+  if (record.isApplied && record.label !== null && !roles.has(record.label)) {
+    if (isSeen) return unlabelled(talk)
+    // Only drafts and the trash are left of it: nothing that could have the label.
+    const next = { ...record, label: null, labelWas: null }
+    return talk.end(next, { note: 'nothing is left to be labelled', code: 'unchanged' })
+  }
   const isRight = record.isApplied && rolesAre(roles, record)
   return isRight ? talk.end(record, { note: 'as it should be', code: 'unchanged' }) : settle(talk)
 }

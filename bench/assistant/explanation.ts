@@ -11,7 +11,7 @@ export function conditions(sizes: Sizes): string[] {
   const { mails, backlog, unitsPerMinute, users, mailsEach } = sizes
   const number = (n: number): string => n.toLocaleString('en-US')
   return [
-    'the simulated Gmail and the simulated model, which answers at once, run in the process of the assistant: what they take is part of all times',
+    'the simulated Gmail and the simulated model, which answers at once, run in the process of the assistant: what they take is part of all times; PostgreSQL is a server of the run on this machine',
     `${LATENCY}: ${mails} mails one after the other, each asking something; from the moment at which a checked push is handed over to the call of Gmail that sets the label, and to the one that makes the draft; receiving the push over HTTP and checking its token are not part of it`,
     `${BACKLOG}: ${number(backlog)} mails in the inbox, ${number(unitsPerMinute)} units a minute allowed; until each has its label and its draft; units are counted by the calls that Gmail got`,
     `${USERS}: ${users} mailboxes, ${mailsEach} mails each at once, without a limit by quota; until each has its label and its draft`,

@@ -19,12 +19,12 @@ import type { Category, Classification, VisibleMessage } from './contract.ts'
 import { Conversation, type FoundDraft, type ThreadJob } from './conversation.ts'
 import type { AssistKinds } from './jobs.ts'
 import { matchingRule } from './learning.ts'
-import { isInbound, lastInbound, roleOf } from './plan.ts'
+import { lastInbound, roleOf } from './plan.ts'
 import { classificationOf, classificationSchema, classifyPrompt } from './prompts.ts'
 import { judgeSender } from './rules.ts'
 import { settle } from './settle.ts'
 import { noteMail, noteProblem } from './store/accounts.ts'
-import { noteMessages, setDraftState, settleMessages, type ThreadRecord } from './store/records.ts'
+import { setDraftState, settleMessages, type ThreadRecord } from './store/records.ts'
 import { noteHit } from './store/rules.ts'
 
 /** Of an answer that could not be used. */
@@ -326,28 +326,11 @@ function seen(message: VisibleMessage): Pick<ThreadRecord, 'subject' | 'sender' 
   }
 }
 
-/** All that was read of it is sorted with it, also what no sync has seen yet. */
 async function settleWaiting(
   talk: Conversation,
   tx: Parameters<typeof settleMessages>[0],
   about: { message: VisibleMessage; waiting: readonly string[]; reason: string },
 ): Promise<void> {
-  const { account, thread } = talk.record
-  const nowMs = talk.nowMs
-  const read = (talk.messages ?? []).filter(
-    (message) => message.labelIds.includes('INBOX') && isInbound(message, account),
-  )
-  const ids = read.map(({ id }) => id)
-  await noteMessages(
-    tx,
-    account,
-    ids.map((id) => ({ id, threadId: thread })),
-    nowMs,
-  )
-  await settleMessages(tx, account, [...new Set([...about.waiting, ...ids])], {
-    state: 'classified',
-    reason: about.reason,
-    nowMs,
-  })
-  await noteMail(tx, account, about.message.sentAtMs)
+  await talk.settleRead(tx, about.reason, about.waiting)
+  await noteMail(tx, talk.record.account, about.message.sentAtMs)
 }

@@ -19,7 +19,7 @@ import type { AssistKinds } from './jobs.ts'
 import { learnFrom } from './learning.ts'
 import { isAnswered, lastInbound, roleOf, rolesOn } from './plan.ts'
 import { settle } from './settle.ts'
-import { type DraftRow, noteMessages, putDraft, settleMessages, type ThreadRecord } from './store/records.ts'
+import { type DraftRow, putDraft, type ThreadRecord } from './store/records.ts'
 
 export async function runCleanup(kinds: AssistKinds, job: ThreadJob): Promise<Outcome> {
   const talk = await Conversation.open(kinds, job)
@@ -34,7 +34,12 @@ export async function runCleanup(kinds: AssistKinds, job: ThreadJob): Promise<Ou
   if (moved !== undefined) return correct(talk, messages, moved)
   const { record } = talk
   const isSeen = messages.some(({ isDraft, labelIds }) => !isDraft && !labelIds.includes('TRASH'))
-  if (record.isApplied && record.label !== null && !roles.has(record.label) && isSeen) return unlabelled(talk)
+  if (record.isApplied && record.label !== null && !roles.has(record.label)) {
+    if (isSeen) return unlabelled(talk)
+    // Only drafts and the trash are left of it: nothing that could have the label.
+    const next = { ...record, label: null, labelWas: null }
+    return talk.end(next, { note: 'nothing is left to be labelled', code: 'unchanged' })
+  }
   const isRight = record.isApplied && rolesAre(roles, record)
   return isRight ? talk.end(record, { note: 'as it should be', code: 'unchanged' }) : settle(talk)
 }
@@ -59,8 +64,6 @@ async function firstSight(
   }
   const label = roles.has('done') ? 'done' : roleOf(category!)
   const why = `It had the label ${labelTitle(label)} already.`
-  const inbox = messages.filter(({ labelIds, isDraft }) => labelIds.includes('INBOX') && !isDraft)
-  const ids = inbox.map(({ id }) => id)
   await talk.commit(
     {
       ...talk.changed({
@@ -79,17 +82,7 @@ async function firstSight(
       isApplied: false,
     },
     {
-      effects: async (tx) => {
-        const nowMs = talk.nowMs
-        const { account, thread } = record
-        await noteMessages(
-          tx,
-          account,
-          ids.map((id) => ({ id, threadId: thread })),
-          nowMs,
-        )
-        await settleMessages(tx, account, ids, { state: 'classified', reason: why, nowMs })
-      },
+      effects: (tx) => talk.settleRead(tx, why),
       event: { what: 'classified', why, by: 'user', canUndo: true },
     },
   )

@@ -13,12 +13,13 @@ import type { AssistAccount } from './account.ts'
 import type { LabelRole, VisibleMessage } from './contract.ts'
 import type { AssistKinds, ThreadPayload } from './jobs.ts'
 import { setLabel } from './labels.ts'
-import { textHashOf } from './plan.ts'
+import { isInbound, textHashOf } from './plan.ts'
 import { DRAFT_KEY_HEADER } from './reply.ts'
 import {
   type Actor,
   addEvent,
   type DraftRow,
+  noteMessages,
   setDraftState,
   settleMessages,
   type ThreadRecord,
@@ -142,6 +143,24 @@ export class Conversation {
   event({ what, why, by = 'assistant' }: EventText, undo?: Undo): Parameters<typeof addEvent>[1] {
     const { account, thread } = this.record
     return { account, thread, atMs: this.nowMs, what, why, by, undo }
+  }
+
+  /** All mail of others that was read of it is sorted with it, also what no sync has seen yet. */
+  async settleRead(tx: Tx, reason: string, also: readonly string[] = []): Promise<void> {
+    const { account, thread } = this.record
+    const nowMs = this.nowMs
+    const read = (this.messages ?? []).filter(
+      (message) => message.labelIds.includes('INBOX') && isInbound(message, account),
+    )
+    const ids = read.map(({ id }) => id)
+    await noteMessages(
+      tx,
+      account,
+      ids.map((id) => ({ id, threadId: thread })),
+      nowMs,
+    )
+    const all = [...new Set([...also, ...ids])]
+    await settleMessages(tx, account, all, { state: 'classified', reason, nowMs })
   }
 
   /** Sets the record's label in Gmail. False where the conversation is gone. */

@@ -114,6 +114,17 @@ describe('a draft', () => {
     assert.deepEqual(w.drafts(mail.threadId), [])
   })
 
+  test('that is all that is left of a conversation stays, and is looked at once', async () => {
+    const { w, thread } = await drafted()
+    w.mailbox().delete(thread)
+    await w.sync()
+    await w.sync(ANN, { full: true })
+    const before = (await w.jobs('assist.cleanup')).length
+    await w.sync(ANN, { full: true })
+    assert.equal((await w.jobs('assist.cleanup')).length, before)
+    assert.equal(w.drafts(thread).length, 1)
+  })
+
   test('can be edited on a page, and is the user’s from then on', async () => {
     const { w, thread } = await drafted()
     await editDraft(w.place, { account: ANN, thread }, 'My own answer', new AbortController().signal)

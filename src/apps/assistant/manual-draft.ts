@@ -53,6 +53,7 @@ export async function runManualDraft(kinds: AssistKinds, job: ThreadJob): Promis
     { ...next, isApplied: false },
     {
       effects: async (tx) => {
+        await talk.settleRead(tx, why)
         const wasSorted = record.category !== null && record.category !== 'needs_response'
         if (answered && wasSorted) {
           await learnFrom(tx, { record, message: answered, category: 'needs_response', nowMs: talk.nowMs })

@@ -51,6 +51,7 @@ function ordered(talk: Conversation, order: DraftOrder): Outcome {
       ? `You asked for another draft, for the last time: it can be reworked ${REWORKS_MAX} times.`
       : `You asked for another draft${order.instruction === '' ? '' : `: ${order.instruction.slice(0, 200)}`}.`
   return talk.end(next, {
+    effects: (tx) => talk.settleRead(tx, 'you asked for a draft'),
     event: { what: 'rework', why, by: 'user' },
     jobs: draftJobs(talk, next),
     note: why,

@@ -41,7 +41,12 @@ describe('a message is automated', () => {
   }
 
   test('not if a person wrote it, even one whose name sounds like it', () => {
-    for (const from of ['juno.replyson@b.example', 'nora.alerta@b.example', 'bob@notifications.example']) {
+    for (const from of [
+      'juno.replyson@b.example',
+      'auto@haus.example',
+      'nora.alerta@b.example',
+      'bob@notifications.example',
+    ]) {
       assert.deepEqual(judgeSender(mail(from, [['Auto-Submitted', 'no']]), NONE), {
         isAutomated: false,
         reasons: [],

@@ -16,7 +16,7 @@ export type SenderJudgement = {
 const BULK = /^\s*(?:bulk|list|auto_reply|junk)\b/i
 /** As a word of the local part: `no-reply+42@`, `info.noreply@`, but not `juno.replyson@`. */
 const ROBOTS =
-  /(?:^|[._+-])(?:no[._-]?reply|do[._-]?not[._-]?reply|donotreply|noreply|mailer-daemon|postmaster|notifications?|notify|bounces?|auto(?:mated|reply|responder|confirm)?|nepasrepondre|ne[._-]pas[._-]repondre|no[._-]?responder|keine[._-]?antwort|nichtantworten|newsletters?|alerts?)(?:$|[._+=-])/i
+  /(?:^|[._+-])(?:no[._-]?reply|do[._-]?not[._-]?reply|donotreply|noreply|mailer-daemon|postmaster|notifications?|notify|bounces?|auto(?:mated|[._-]?reply|responder|[._-]?confirm)|nepasrepondre|ne[._-]pas[._-]repondre|no[._-]?responder|keine[._-]?antwort|nichtantworten|newsletters?|alerts?)(?:$|[._+=-])/i
 const NAMES_MAX = 500
 
 /** A header of its own says it, whatever its value. */

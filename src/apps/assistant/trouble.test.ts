@@ -96,13 +96,18 @@ describe('a history', () => {
     ]
     w.mailbox().modifyThread(sorted.threadId, { add: [await w.labelId('waiting')] })
     w.mailbox().modifyThread(odd.threadId, { add: [await w.labelId('outbox')] })
+    const asked = w.arrive({ text: 'Your parcel has shipped.' })
+    w.mailbox().modifyThread(asked.threadId, { add: [await w.labelId('needs_response')] })
     w.mailbox().expireHistory()
     await w.sync()
     const record = (await w.record(sorted.threadId))!
     assert.deepEqual([record.category, record.by], ['waiting', 'user'])
+    assert.equal((await w.record(asked.threadId))!.status, 'drafted')
     assert.equal((await w.record(odd.threadId))!.category, 'fyi')
     assert.deepEqual(await w.labelsOn(odd.threadId), ['fyi'])
-    assert.deepEqual(await w.tables.balance(ANN), { inbox: 2, classified: 2, skipped: 0, onTheirWay: 0 })
+    assert.deepEqual(await w.tables.balance(ANN), { inbox: 3, classified: 3, skipped: 0, onTheirWay: 0 })
+    await w.sync(ANN, { full: true })
+    assert.equal((await w.record(asked.threadId))!.by, 'user')
   })
 
   test('whose listing fails moves nothing, and is read again', async () => {

@@ -6,7 +6,7 @@
 import { SkipDocument } from '../../../search/extract/contract.ts'
 import { type Attributes, markupParser } from '../../../search/extract/markup.ts'
 import { BLACK, type Colour, canBeRead, colourOf, over, WHITE } from './colours.ts'
-import { declarationsOf, type HiddenBy, isTiny, type Look, lookOf } from './style.ts'
+import { type HiddenBy, isTiny, type Look, styleLook } from './style.ts'
 import { StyleSheet } from './style-sheet.ts'
 
 export type HtmlText = {
@@ -185,6 +185,10 @@ class Page {
       isPre ||= look.isPre === true
       isFar ||= look.isFar === true
     }
+    for (const look of own) {
+      if (look.isColourForced && look.colour) colour = look.colour
+      if (look.isFontForced && look.font) fontPx = 'px' in look.font ? look.font.px : fontPx * look.font.times
+    }
     const isQuote = name === 'blockquote' && hidden === undefined
     isPre ||= name === 'pre'
     return { names, hidden, isUsual, fontPx, colour, background, isPre, isQuote, isFar }
@@ -194,7 +198,7 @@ class Page {
   #lookOf(style: string): Look {
     const known = this.#looks.get(style)
     if (known) return known
-    const look = lookOf(declarationsOf(style))
+    const look = styleLook(style)
     if (this.#looks.size < LOOKS_KEPT) this.#looks.set(style, look)
     return look
   }

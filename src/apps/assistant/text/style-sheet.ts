@@ -5,10 +5,14 @@
  * rules nor many elements multiply.
  */
 import type { Attributes } from '../../../search/extract/markup.ts'
-import { declarationsOf, type Look, lookOf, withoutComments } from './style.ts'
+import { type Look, styleLook, withoutComments } from './style.ts'
 
 const BUCKET_MAX = 16
 const CLASSES_MAX = 48
+/** More than there are rules. */
+const RANK = 1e9
+/** Screens up to this width are telephones and half a window. */
+const SMALL_SCREEN_PX = 1_024
 
 type Compound = {
   tag: string
@@ -16,7 +20,8 @@ type Compound = {
   classes: string[]
   attributes: { name: string; sign: string; value: string }[]
 }
-type Rule = { last: Compound; around: string[]; look: Look }
+/** `rank`: by how much its selector says, then by its place. */
+type Rule = { last: Compound; around: string[]; look: Look; rank: number }
 
 export class StyleSheet {
   readonly #rules = new Map<string, Rule[]>()
@@ -35,14 +40,15 @@ export class StyleSheet {
     const classes = (attributes.class ?? '').split(/\s+/, CLASSES_MAX + 1).filter((name) => name !== '')
     const names = [tag, '*', ...classes.map((name) => `.${name.toLowerCase()}`)]
     if (attributes.id) names.push(`#${attributes.id.trim().toLowerCase()}`)
-    const looks: Look[] = []
+    const held: Rule[] = []
     for (const name of this.#count === 0 ? [] : names) {
       for (const rule of this.#rules.get(name) ?? []) {
         this.work += 1
-        if (this.#holds(rule, tag, attributes, names)) looks.push(rule.look)
+        if (this.#holds(rule, tag, attributes, names)) held.push(rule)
       }
     }
     for (const name of names) this.#open.set(name, (this.#open.get(name) ?? 0) + 1)
+    const looks = held.sort((one, other) => one.rank - other.rank).map(({ look }) => look)
     return { looks, names, isCrowded: classes.length > CLASSES_MAX }
   }
 
@@ -71,10 +77,9 @@ export class StyleSheet {
       const before = css.slice(at, open)
       const head = before.slice(before.lastIndexOf(';') + 1).trim()
       if (/^@(?:media|supports|layer|container|document)/i.test(head)) {
-        // What is inside stands as if it were outside: text that is hidden on some screens is not read. The brace
-        // that closes it is skipped below.
-        at = open + 1
-        if (/^@media\s+(?:only\s+)?print\b/i.test(head)) at = blockEnd(css, open)
+        // What is inside stands as if it were outside, unless most people do not meet it. The brace that closes it is
+        // skipped below.
+        at = isRare(head) ? blockEnd(css, open) : open + 1
         continue
       }
       const close = css.indexOf('}', open)
@@ -85,12 +90,13 @@ export class StyleSheet {
   }
 
   #addRules(selectors: string, style: string): void {
-    const look = lookOf(declarationsOf(style))
+    const look = styleLook(style)
     if (Object.keys(look).length === 0) return
     for (const selector of selectors.split(',')) {
       const rule = ruleOf(selector, look)
       if (!rule) continue
       this.#count += 1
+      rule.rank += this.#count
       const { last } = rule
       const key = last.id || last.classes[0] || last.tag
       const bucket = this.#rules.get(key)
@@ -106,6 +112,7 @@ export class StyleSheet {
     bucket[BUCKET_MAX - 1] = {
       last: { tag: '*', id: key.startsWith('#') ? key : '', classes: [], attributes: [] },
       around: [],
+      rank: last.rank + 0.5,
       look: {
         ...last.look,
         ...look,
@@ -113,6 +120,15 @@ export class StyleSheet {
       },
     }
   }
+}
+
+/** Paper, a dark screen, a small one: what only they hide is seen elsewhere. */
+function isRare(head: string): boolean {
+  if (/,|\bor\b|\bnot\b/i.test(head)) return false
+  if (/^@media\s+(?:only\s+)?print\b/i.test(head)) return true
+  if (/prefers-color-scheme\s*:\s*dark/i.test(head)) return true
+  const width = /max-(?:device-)?width\s*:\s*(\d{1,6})(?:\.\d{1,4})?px/i.exec(head)?.[1]
+  return width !== undefined && Number(width) <= SMALL_SCREEN_PX
 }
 
 /** Of a block within a block: two levels are all that mail needs. */
@@ -133,7 +149,7 @@ const SELECTOR_CHARS_MAX = 300
 function ruleOf(selector: string, look: Look): Rule | undefined {
   const text = selector.trim()
   if (text === '' || text.length > SELECTOR_CHARS_MAX || DYNAMIC.test(text)) {
-    return text.length > SELECTOR_CHARS_MAX ? { last: compoundOf('*'), around: [], look } : undefined
+    return text.length > SELECTOR_CHARS_MAX ? { last: compoundOf('*'), around: [], look, rank: 0 } : undefined
   }
   const parts = text
     .replace(/\[[^\]]*\]/g, (inside) =>
@@ -153,7 +169,8 @@ function ruleOf(selector: string, look: Look): Rule | undefined {
       isSibling = false
     }
   }
-  return { last, around, look }
+  const isClass = last.classes.length + last.attributes.length > 0
+  return { last, around, look, rank: last.id !== '' ? 2 * RANK : isClass ? RANK : 0 }
 }
 
 function compoundOf(text: string): Compound {

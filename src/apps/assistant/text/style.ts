@@ -23,6 +23,9 @@ export type Look = {
   font?: { px: number } | { times: number }
   colour?: Colour
   background?: Colour
+  /** Nothing that is nearer to the element, but not important, changes it. */
+  isColourForced?: boolean
+  isFontForced?: boolean
   /** Its text is shown with its line ends. */
   isPre?: boolean
   /** A gap that pushes what follows out of sight. */
@@ -34,6 +37,8 @@ const FAR_PX = 1_500
 const TINY_PX = 2.5
 const DEFAULT_PX = 16
 const VALUE_CHARS_MAX = 400
+/** Honest styles repeat a property for older programs, once or twice. */
+const REPEATED_MAX = 12
 
 const FONT_WORDS: Record<string, number> = {
   'xx-small': 9,
@@ -46,24 +51,46 @@ const FONT_WORDS: Record<string, number> = {
   'xxx-large': 48,
 }
 
-/** Comments are taken out, names are small letters, and of one name the last counts. */
-export function declarationsOf(style: string): Map<string, string> {
-  const found = new Map<string, string>()
-  const text = unescapeCss(withoutComments(style))
-  for (const piece of text.split(';')) {
+/**
+ * What the declarations of one style do together. A value that a reader's program does not understand leaves the one
+ * before it in force, so that whatever hid the text on the way counts.
+ */
+export function styleLook(style: string): Look {
+  const values = new Map<string, string>()
+  const important = new Set<string>()
+  const before: Look[] = []
+  for (const { name, value, isImportant } of declarationsOf(style)) {
+    if (important.has(name) && !isImportant) continue
+    if (isImportant) important.add(name)
+    if (values.has(name) && values.get(name) !== value) {
+      if (before.length >= REPEATED_MAX) return { hidden: 'display-none' }
+      before.push(lookOf(values))
+    }
+    values.set(name, value)
+  }
+  const look: Look = Object.assign({}, ...before, lookOf(values))
+  const hidden = [...before, look].find((one) => one.hidden !== undefined)?.hidden
+  if (hidden) look.hidden = hidden
+  if (important.has('color') || important.has('-webkit-text-fill-color')) look.isColourForced = true
+  if (important.has('font-size') || important.has('font')) look.isFontForced = true
+  return look
+}
+
+/** Comments are taken out, and names are in small letters. */
+function* declarationsOf(style: string): Generator<{ name: string; value: string; isImportant: boolean }> {
+  for (const piece of unescapeCss(withoutComments(style)).split(';')) {
     const colon = piece.indexOf(':')
     if (colon < 0) continue
     const name = piece.slice(0, colon).trim().toLowerCase()
-    const value = piece
+    const said = piece
       .slice(colon + 1)
       .replace(/\s+/g, ' ')
       .trim()
       .slice(0, VALUE_CHARS_MAX)
       .toLowerCase()
-      .replace(/ ?! ?important/, '')
-    if (name !== '' && value !== '') found.set(name, value)
+    const value = said.replace(/ ?! ?important/, '')
+    if (name !== '' && value !== '') yield { name, value, isImportant: value !== said }
   }
-  return found
 }
 
 export function withoutComments(css: string): string {
@@ -88,7 +115,7 @@ function unescapeCss(css: string): string {
   })
 }
 
-export function lookOf(style: Map<string, string>): Look {
+function lookOf(style: Map<string, string>): Look {
   const look: Look = {}
   const hidden = hiddenBy(style)
   if (hidden) look.hidden = hidden

@@ -25,6 +25,33 @@ describe('text that a person does not see is not read', () => {
     ['display:none with odd spaces', '<p style=" DISPLAY : none !important ">HID</p>', 'display-none'],
     ['a comment inside of a style', '<p style="disp/**/lay:no/* */ne">HID</p>', 'display-none'],
     ['escapes in a style', '<p style="dis\\70 lay:none">HID</p>', 'display-none'],
+    ['a value that no program knows after it', '<p style="display:none;display:foo">HID</p>', 'display-none'],
+    [
+      'an important value before another',
+      '<p style="color:#fff!important;color:#000">HID</p>',
+      'same-colour',
+    ],
+    ['a colour that no program knows after it', '<p style="color:#fff;color:foo()x">HID</p>', 'same-colour'],
+    [
+      'an important rule over its own style',
+      '<style>.i{color:#fff !important}</style><p class=i style="color:#000">HID</p>',
+      'same-colour',
+    ],
+    [
+      'the later of two rules, however its classes are ordered',
+      '<style>.a{color:#000}.b{color:#fff}</style><p class="b a">HID</p>',
+      'same-colour',
+    ],
+    [
+      'a rule for paper and all else',
+      '<style>@media print,all{.s{display:none}}</style><p class=s>HID</p>',
+      'display-none',
+    ],
+    [
+      'a rule for all but small screens',
+      '<style>@media not (max-width:9px){.s{display:none}}</style><p class=s>HID</p>',
+      'display-none',
+    ],
     ['visibility', '<p style="visibility:hidden">HID</p>', 'visibility'],
     ['no opacity', '<p style="opacity:0.01">HID</p>', 'opacity'],
     ['a filter', '<p style="filter:opacity(0%)">HID</p>', 'opacity'],
@@ -65,8 +92,8 @@ describe('text that a person does not see is not read', () => {
       'display-none',
     ],
     [
-      'a rule for small screens',
-      '<style>@media (max-width:9px){.s{display:none}}</style><p class=s>HID</p>',
+      'a rule for all screens but huge ones',
+      '<style>@media (max-width:9999px){.s{display:none}}</style><p class=s>HID</p>',
       'display-none',
     ],
     [
@@ -132,6 +159,12 @@ describe('text that a person sees is read', () => {
   test('white on a dark background, and grey on white', () => {
     assert.equal(htmlText('<div style="background:#036"><b style="color:#fff">Seen.</b></div>').text, 'Seen.')
     assert.equal(htmlText('<p style="color:#999">Seen.</p>').text, 'Seen.')
+  })
+
+  test('where a small or a dark screen alone hides it, as newsletters do', () => {
+    const rules = '@media only screen and (max-width:600px){.a{display:none!important}}'
+    const dark = '@media (prefers-color-scheme: dark){.a{color:#fff!important}}'
+    assert.equal(htmlText(`<style>${rules}${dark}</style><p class=a>Seen.</p>`).text, 'Seen.')
   })
 
   test('where only print or the pointer hides it', () => {

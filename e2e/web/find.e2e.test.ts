@@ -77,7 +77,7 @@ describe('find anything', () => {
     const page = await as(inner, world.tokens.ann, '/')
     await page.getByRole('combobox', { name: 'Find anything' }).waitFor()
     const links = await page.getByRole('navigation', { name: 'Main' }).getByRole('link').allTextContents()
-    assert.deepEqual(links, ['Find anything', 'Drive', 'Ingest', 'Settings'])
+    assert.deepEqual(links, ['Find anything', 'Assistant', 'Drive', 'Ingest', 'Settings'])
     for (const path of ['/users', '/work', '/search', '/clean-up']) {
       await page.goto(path)
       await page.getByText('This page is for admins').waitFor()

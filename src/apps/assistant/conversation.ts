@@ -13,7 +13,7 @@ import type { AssistAccount } from './account.ts'
 import type { LabelRole, VisibleMessage } from './contract.ts'
 import type { AssistKinds, ThreadPayload } from './jobs.ts'
 import { setLabel } from './labels.ts'
-import { isInbound, textHashOf } from './plan.ts'
+import { isInbound, rolesOn, textHashOf } from './plan.ts'
 import { DRAFT_KEY_HEADER } from './reply.ts'
 import {
   type Actor,
@@ -166,7 +166,12 @@ export class Conversation {
   /** Sets the record's label in Gmail. False where the conversation is gone. */
   async applyLabel(label: LabelRole | null = this.record.label): Promise<boolean> {
     try {
-      await setLabel(this.account, this.record.thread, label, this.signal)
+      const { thread, label: now, labelWas } = this.record
+      const messages = this.messages ?? []
+      const ours = [now, labelWas].filter((role) => role !== null)
+      const known = new Set([...rolesOn(messages, this.account.labels), ...ours])
+      const wish = { thread, label, known, messages: messages.map(({ id }) => id) }
+      await setLabel(this.account, wish, this.signal)
       return true
     } catch (thrown) {
       if (asTidemarkError(thrown).code !== 'not-found') throw thrown

@@ -116,7 +116,7 @@ async function write(
     return { outcome: await withoutModel(talk, asTidemarkError(thrown)) }
   }
   if (said === undefined) return { outcome: unusable(talk) }
-  const { text, removed } = guardDraft(said, { thread, answered, context, owner: account.owner })
+  const { text, removed } = guardDraft(said, wish)
   const draft: DraftRow = {
     account: record.account,
     key,

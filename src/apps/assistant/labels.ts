@@ -51,20 +51,36 @@ async function create(client: GmailClient, name: string, signal: AbortSignal): P
   }
 }
 
-/** The one label, and none of the others, on the whole conversation. Done archives. May be repeated. */
+/** By these the user asks for something. */
+const WISHES: ReadonlySet<LabelRole> = new Set(['needs_response', 'rework', 'done'])
+
+export type LabelWish = {
+  thread: string
+  label: LabelRole | null
+  /** What the conversation was seen to have, or has from us. */
+  known: ReadonlySet<LabelRole>
+  /** The messages that were read. */
+  messages: readonly string[]
+}
+
+/**
+ * The one label on the whole conversation, and none of the others, but for a wish that the user put there since it was
+ * read: history tells of it, and it is seen to then. Done archives what was read, and nothing that came since. May be
+ * repeated.
+ */
 export async function setLabel(
   { client, labels }: { client: GmailClient; labels: LabelIds },
-  thread: string,
-  label: LabelRole | null,
+  { thread, label, known, messages }: LabelWish,
   signal: AbortSignal,
 ): Promise<void> {
-  const others = LABELS.filter((role) => role !== label).map((role) => labels[role])
+  const others = LABELS.filter((role) => role !== label && (!WISHES.has(role) || known.has(role)))
   await client.modifyThread(
     {
       threadId: thread,
       add: label === null ? [] : [labels[label]],
-      remove: label === 'done' ? [...others, 'INBOX'] : others,
+      remove: others.map((role) => labels[role]),
     },
     { signal },
   )
+  if (label === 'done') await client.batchModify({ ids: messages, remove: ['INBOX'] }, { signal })
 }

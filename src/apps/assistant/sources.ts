@@ -58,13 +58,12 @@ export function assistSources(place: AppPlace, assist: Assist): Sources {
 function sourceStatus(name: string, status: AssistStatus | undefined): SourceStatus {
   if (!status)
     return { text: 'not onboarded', isOpen: false, isWrong: false, bad: 0, json: { account: name } }
-  const { onTheirWay, lastSyncAtMs, draftsWaiting } = status
+  const { onTheirWay, lastSyncAtMs } = status
   return {
     text: balanceText(status),
     isOpen: lastSyncAtMs === null || onTheirWay > 0,
     isWrong: false,
     bad: 0,
-    needsYou: draftsWaiting > 0,
     json: status,
   }
 }

@@ -311,7 +311,14 @@ async function leftBehind(kinds: AssistKinds, job: SyncJob, { name }: AssistAcco
       })
     }
     after = records.at(-1)?.thread ?? ''
-    if (records.length < PART) return
+    if (records.length < PART) break
+  }
+  after = ''
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const threads = await kinds.tables.agentThreads(name, after, PART)
+    if (threads.length === 0) return
+    await job.commit({ jobs: threads.map((thread) => threadJob(kinds.agent, name, thread, 'bulk')) })
+    after = threads.at(-1)!
   }
 }
 

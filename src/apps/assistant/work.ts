@@ -9,6 +9,7 @@ import type { CancelTimer } from '../../base/clock.ts'
 import type { JobKind } from '../../engine/index.ts'
 import { SERVICE, sourcesOf, streamOf } from './account.ts'
 import { requestSync, syncPayload } from './actions.ts'
+import { removeRuns } from './agent/store.ts'
 import type { AccountPayload, SyncPayload } from './jobs.ts'
 import { forgetCalls } from './models/store.ts'
 import type { AssistRuntime } from './runtime.ts'
@@ -78,6 +79,7 @@ async function forgetOthers({ assist, accounts, ledger }: AssistRuntime): Promis
     if (connected.has(account)) continue
     await ledger.transaction(async (tx) => {
       await forgetCalls(tx, account)
+      await removeRuns(tx, { account })
       await forgetAccount(tx, account)
     })
   }

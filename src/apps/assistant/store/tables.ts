@@ -168,6 +168,16 @@ export class AssistTables {
     return rows.map(({ thread }) => thread)
   }
 
+  /** Threads that an agent has yet to see to, a page in their order. */
+  async agentThreads(account: string, after: string, limit: number): Promise<string[]> {
+    const rows = await this.#all<{ thread: string }>(
+      `SELECT thread FROM assist_threads WHERE account = ? AND status = 'agent' AND thread > ?
+       ORDER BY thread LIMIT ${Math.trunc(limit)}`,
+      [account, after],
+    )
+    return rows.map(({ thread }) => thread)
+  }
+
   async messages(
     account: string,
     thread: string,

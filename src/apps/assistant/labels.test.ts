@@ -1,0 +1,45 @@
+/** Labels on conversations that change while a job is at work on them. */
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import { ANN, type AssistWorld, startAssistWorld } from './assist-world.suite.ts'
+import { setLabel } from './labels.ts'
+
+let world: AssistWorld | undefined
+afterEach(async () => {
+  await world?.close()
+  world = undefined
+})
+
+describe('setting the label of a conversation', () => {
+  const begin = async () => {
+    world = await startAssistWorld()
+    await world.onboard()
+    await world.settled()
+    const account = await world.kinds.accounts.get(ANN)
+    return { w: world, account, signal: new AbortController().signal }
+  }
+
+  test('leaves a wish alone that the user put there since it was read, and takes off what was seen', async () => {
+    const { w, account, signal } = await begin()
+    const { id, threadId } = w.arrive({ text: 'For your information.' })
+    await account.client.modifyThread({ threadId, add: [account.labels.rework, account.labels.waiting] })
+    const wish = { thread: threadId, label: 'fyi' as const, messages: [id] }
+    await setLabel(account, { ...wish, known: new Set() }, signal)
+    assert.deepEqual((await w.labelsOn(threadId)).toSorted(), ['fyi', 'rework'])
+    await setLabel(account, { ...wish, known: new Set(['rework'] as const) }, signal)
+    assert.deepEqual(await w.labelsOn(threadId), ['fyi'])
+  })
+
+  test('Done archives what was read, and mail that came since stays in the inbox', async () => {
+    const { w, account, signal } = await begin()
+    const read = w.arrive({ subject: 'Plan' })
+    const late = w.arrive({ subject: 'Re: Plan', threadId: read.threadId })
+    const known = new Set(['done'] as const)
+    await setLabel(account, { thread: read.threadId, label: 'done', known, messages: [read.id] }, signal)
+    const inbox = w.mailbox().list({ labelIds: ['INBOX'] }).messages
+    assert.deepEqual(
+      inbox.map(({ id }) => id),
+      [late.id],
+    )
+  })
+})

@@ -100,12 +100,17 @@ const NOTHING_KNOWN: Remains = {
   details: {},
 }
 
+/** An app that keeps nothing of it says nothing. */
+function joined(texts: readonly string[]): string {
+  return texts.filter((text) => text !== '').join(' ')
+}
+
 export async function remainsOf(uses: AccountUses, account: Account, place: AccountPlace): Promise<Remains> {
   const all = await Promise.all([...uses.values()].map((use) => use.remains(account, place)))
   if (all.length === 0) return NOTHING_KNOWN
   return {
-    question: all.map(({ question }) => question).join(' '),
-    text: all.map(({ text }) => text).join(' '),
+    question: joined(all.map(({ question }) => question)),
+    text: joined(all.map(({ text }) => text)),
     details: Object.assign({}, ...all.map(({ details }) => details)),
     inUse: all.find(({ inUse }) => inUse)?.inUse,
   }

@@ -12,7 +12,8 @@ export const assistAccountUse: AccountUse = {
   },
 
   async remains(account, { ledger }) {
-    const sorted = (await sortedOf(ledger, account)) ?? 0
+    const sorted = await sortedOf(ledger, account)
+    if (sorted === undefined) return { question: '', text: '', details: { sorted: 0 } }
     return {
       question: 'What the assistant knows of it goes; labels and drafts in Gmail stay.',
       text: 'What the assistant knew of it goes when Tidemark next runs; its labels and drafts in Gmail stay.',

@@ -152,7 +152,11 @@ export async function replayRule(
     after = records.at(-1)?.thread ?? ''
     if (records.length < REPLAY_PART) break
   }
-  replay.archive = await archived(kinds, account, match, signal)
+  replay.archive = await archived(kinds, account, match, signal).catch((thrown: unknown) => {
+    if (signal.aborted) throw thrown
+    // A search that is too busy just now says nothing about the rule.
+    return null
+  })
   return replay
 }
 

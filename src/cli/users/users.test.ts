@@ -81,7 +81,8 @@ describe('the whole API', () => {
     let refused = 0
     for (const [path, methods] of Object.entries(document.paths)) {
       for (const [method, { 'x-members': isForMembers, security }] of Object.entries(methods)) {
-        if (security?.length === 0) continue
+        // Open to everybody, or to who signs what it sends: neither asks who is signed in.
+        if (security?.length === 0 || security?.some((one) => 'signed' in (one as object))) continue
         const address = path.replaceAll(/\{id\}/g, String(world.annId)).replaceAll(/\{\w+\}/g, '999')
         const response = await ann(address, {
           method: method.toUpperCase(),

@@ -32,6 +32,8 @@ export const OVERWRITES: Readonly<Record<PipelineName, Overwrites>> = {
 }
 
 const ENVELOPES = ['s3', 'sns', 'sns-raw', 'eventbridge'] as const
+/** Of what is put where there were several versions: content that was there before, which has the same etag. */
+const OLD_SHARE = 0.4
 /** Nothing dies before the end, when only what nobody understands is left. */
 const RECEIVES_MAX = 100_000
 
@@ -201,16 +203,17 @@ export class OracleWorld {
   }
 
   /** Puts a new version there, or one that was there before, and announces it as the bucket does. */
-  put(pipeline: PipelineName, key: string): KnownVersion {
+  put(pipeline: PipelineName, key: string): KnownVersion & { isOld: boolean } {
     const bucket = bucketOf(pipeline)
     const earlier = [...this.known.values()].filter((one) => one.pipeline === pipeline && one.key === key)
-    const isOld = earlier.length > 1 && this.random() < 0.1
+    const isOld = earlier.length > 1 && this.random() < OLD_SHARE
     this.#n += 1
-    const made = isOld ? earlier[0]! : makeObject(this.random, key, this.#n)
+    const old = isOld ? earlier[Math.floor(this.random() * earlier.length)] : undefined
+    const made = old ?? makeObject(this.random, key, this.#n)
     const { etag } = this.sim.s3.store.put(bucket, key, made.bytes)
     const version = knownVersion(made, { pipeline, bucket, etag })
     this.known.set(`${pipeline}/${version.shard}`, version)
-    return version
+    return { ...version, isOld }
   }
 
   /** What the bucket has now. */

@@ -32,8 +32,10 @@ export const OVERWRITES: Readonly<Record<PipelineName, Overwrites>> = {
 }
 
 const ENVELOPES = ['s3', 'sns', 'sns-raw', 'eventbridge'] as const
-/** Of what is put where there were several versions: content that was there before, which has the same etag. */
+/** Of what is put where there was another version: content that was there before, which has the same etag. */
 const OLD_SHARE = 0.4
+/** Of these: only a listing tells of them. */
+const UNTOLD_SHARE = 0.5
 /** Nothing dies before the end, when only what nobody understands is left. */
 const RECEIVES_MAX = 100_000
 
@@ -205,12 +207,19 @@ export class OracleWorld {
   /** Puts a new version there, or one that was there before, and announces it as the bucket does. */
   put(pipeline: PipelineName, key: string): KnownVersion & { isOld: boolean } {
     const bucket = bucketOf(pipeline)
-    const earlier = [...this.known.values()].filter((one) => one.pipeline === pipeline && one.key === key)
-    const isOld = earlier.length > 1 && this.random() < OLD_SHARE
+    const now = this.current(pipeline).find((one) => one.key === key)
+    const earlier = [...this.known.values()].filter(
+      (one) => one.pipeline === pipeline && one.key === key && one.shard !== now?.shard,
+    )
+    const isOld = earlier.length > 0 && this.random() < OLD_SHARE
     this.#n += 1
     const old = isOld ? earlier[Math.floor(this.random() * earlier.length)] : undefined
     const made = old ?? makeObject(this.random, key, this.#n)
+    const { faults } = this.sim.s3.store.notices
+    const { lose } = faults
+    if (isOld && this.random() < UNTOLD_SHARE) faults.lose = 1
     const { etag } = this.sim.s3.store.put(bucket, key, made.bytes)
+    faults.lose = lose
     const version = knownVersion(made, { pipeline, bucket, etag })
     this.known.set(`${pipeline}/${version.shard}`, version)
     return { ...version, isOld }

@@ -120,6 +120,13 @@ class Run {
       this.counts.acts += 1
       await sleep(systemClock, world.random() ** 3 * 400)
     }
+    // The last word about some keys is content that was there before, and only the last listing tells of it.
+    for (const { pipeline, key } of PIPELINES.flatMap((name) => world.current(name))) {
+      const back = world.putBack(pipeline as PipelineName, key)
+      if (!back) continue
+      this.counts.putBack += 1
+      this.told.push(`put ${pipeline} ${key} ${back.shard} back, untold`)
+    }
     return this.#settle()
   }
 

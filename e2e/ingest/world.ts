@@ -225,6 +225,21 @@ export class OracleWorld {
     return { ...version, isOld }
   }
 
+  /** What was there before, where there was something, without a word to anybody. */
+  putBack(pipeline: PipelineName, key: string): KnownVersion | undefined {
+    const now = this.current(pipeline).find((one) => one.key === key)
+    const old = [...this.known.values()].find(
+      (one) => one.pipeline === pipeline && one.key === key && one.shard !== now?.shard,
+    )
+    if (!old) return undefined
+    const { faults } = this.sim.s3.store.notices
+    const { lose } = faults
+    faults.lose = 1
+    this.sim.s3.store.put(bucketOf(pipeline), key, old.bytes)
+    faults.lose = lose
+    return old
+  }
+
   /** What the bucket has now. */
   current(pipeline: PipelineName): KnownVersion[] {
     const bucket = this.sim.s3.store.bucket(bucketOf(pipeline))

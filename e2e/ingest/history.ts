@@ -23,6 +23,8 @@ export type HistoryOptions = {
 export type HistoryCounts = {
   acts: number
   objects: number
+  /** Of these, content that was there before. */
+  putBack: number
   messages: number
   /** Deaths, those while shards were open, and those while one of them was being read. */
   deaths: number
@@ -38,7 +40,7 @@ export type HistoryCounts = {
 export type Ran = { failure: string | undefined; counts: HistoryCounts }
 
 const LIVES = { sqlite: 2, postgres: 3 } as const
-const KEYS = 8
+const KEYS = 5
 const LOOK_MS = 50
 /** Not everything that is put is announced. */
 const BEGIN_LOOKS_MAX = 200
@@ -79,6 +81,7 @@ class Run {
   readonly counts: HistoryCounts = {
     acts: 0,
     objects: 0,
+    putBack: 0,
     messages: 0,
     deaths: 0,
     deathsOpen: 0,
@@ -116,6 +119,13 @@ class Run {
       if (text !== undefined) this.told.push(text)
       this.counts.acts += 1
       await sleep(systemClock, world.random() ** 3 * 400)
+    }
+    // The last word about some keys is content that was there before, and only the last listing tells of it.
+    for (const { pipeline, key } of PIPELINES.flatMap((name) => world.current(name))) {
+      const back = world.putBack(pipeline as PipelineName, key)
+      if (!back) continue
+      this.counts.putBack += 1
+      this.told.push(`put ${pipeline} ${key} ${back.shard} back, untold`)
     }
     return this.#settle()
   }
@@ -155,9 +165,10 @@ class Run {
     const pipeline = this.#pipeline()
     const n = Math.floor(random() * KEYS)
     const key = `in/${n}${n % 3 === 0 ? '.ndjson.gz' : '.ndjson'}`
-    const { shard, isBroken } = this.#world.put(pipeline, key)
+    const { shard, isBroken, isOld } = this.#world.put(pipeline, key)
     this.counts.objects += 1
-    return `put ${pipeline} ${key} ${shard}${isBroken ? ' broken' : ''}`
+    if (isOld) this.counts.putBack += 1
+    return `put ${pipeline} ${key} ${shard}${isBroken ? ' broken' : ''}${isOld ? ' back' : ''}`
   }
 
   /** Several in one message, some of which were announced before. */

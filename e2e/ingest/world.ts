@@ -32,6 +32,10 @@ export const OVERWRITES: Readonly<Record<PipelineName, Overwrites>> = {
 }
 
 const ENVELOPES = ['s3', 'sns', 'sns-raw', 'eventbridge'] as const
+/** Of what is put where there was another version: content that was there before, which has the same etag. */
+const OLD_SHARE = 0.4
+/** Of these: only a listing tells of them. */
+const UNTOLD_SHARE = 0.5
 /** Nothing dies before the end, when only what nobody understands is left. */
 const RECEIVES_MAX = 100_000
 
@@ -201,16 +205,39 @@ export class OracleWorld {
   }
 
   /** Puts a new version there, or one that was there before, and announces it as the bucket does. */
-  put(pipeline: PipelineName, key: string): KnownVersion {
+  put(pipeline: PipelineName, key: string): KnownVersion & { isOld: boolean } {
     const bucket = bucketOf(pipeline)
-    const earlier = [...this.known.values()].filter((one) => one.pipeline === pipeline && one.key === key)
-    const isOld = earlier.length > 1 && this.random() < 0.1
+    const now = this.current(pipeline).find((one) => one.key === key)
+    const earlier = [...this.known.values()].filter(
+      (one) => one.pipeline === pipeline && one.key === key && one.shard !== now?.shard,
+    )
+    const isOld = earlier.length > 0 && this.random() < OLD_SHARE
     this.#n += 1
-    const made = isOld ? earlier[0]! : makeObject(this.random, key, this.#n)
+    const old = isOld ? earlier[Math.floor(this.random() * earlier.length)] : undefined
+    const made = old ?? makeObject(this.random, key, this.#n)
+    const { faults } = this.sim.s3.store.notices
+    const { lose } = faults
+    if (isOld && this.random() < UNTOLD_SHARE) faults.lose = 1
     const { etag } = this.sim.s3.store.put(bucket, key, made.bytes)
+    faults.lose = lose
     const version = knownVersion(made, { pipeline, bucket, etag })
     this.known.set(`${pipeline}/${version.shard}`, version)
-    return version
+    return { ...version, isOld }
+  }
+
+  /** What was there before, where there was something, without a word to anybody. */
+  putBack(pipeline: PipelineName, key: string): KnownVersion | undefined {
+    const now = this.current(pipeline).find((one) => one.key === key)
+    const old = [...this.known.values()].find(
+      (one) => one.pipeline === pipeline && one.key === key && one.shard !== now?.shard,
+    )
+    if (!old) return undefined
+    const { faults } = this.sim.s3.store.notices
+    const { lose } = faults
+    faults.lose = 1
+    this.sim.s3.store.put(bucketOf(pipeline), key, old.bytes)
+    faults.lose = lose
+    return old
   }
 
   /** What the bucket has now. */

@@ -11,7 +11,7 @@ import type { ReadShape } from './contract.ts'
 import type { IngestKinds, ShardPayload } from './jobs.ts'
 import { openBytes } from './object-bytes.ts'
 import { pastObstacles } from './obstacles.ts'
-import { itemOf, keyOf, type PipelineConfig, shardRange, streamOf } from './pipeline.ts'
+import { itemOf, keyOf, type PipelineConfig, shardId, shardRange, streamOf } from './pipeline.ts'
 import { placeCurrent } from './placing.ts'
 import { REPLACED } from './plan.ts'
 import { RECORD_GRANT, type RecordOf } from './record-document.ts'
@@ -20,6 +20,8 @@ import type { ShardRow } from './store/rows.ts'
 import {
   type Ending,
   endShard,
+  lockSameVersions,
+  lockShard,
   lockVersions,
   lostShard,
   moveShard,
@@ -28,6 +30,7 @@ import {
   replacedBy,
   replaceShard,
   takeShard,
+  type Versions,
 } from './store/shards.ts'
 
 const LEFTOVER_PAGE = 200
@@ -77,12 +80,14 @@ async function endWithout(
   const { pipeline, shard, uri } = job.payload
   const row = await kinds.tables.shard(pipeline, shard)
   if (row?.state !== 'open' && row?.state !== 'bad') return { skip: 'it is settled', code: 'settled' }
-  // Meanwhile a message has told how exactly this version is asked for.
-  if (ending.state === 'skipped' && row.version_id !== before.version_id) throw lostShard(row)
   const { token, records } = row
   const nowMs = kinds.clock.now()
   const end = async (tx: Tx): Promise<void> => {
-    if (row.state === 'open') await endShard(tx, { pipeline, id: shard, uri, token, records, nowMs }, ending)
+    if (row.state !== 'open') return
+    const now = await lockShard(tx, row)
+    // Meanwhile a message has told that it was put there again, or how exactly this version is asked for.
+    if (now?.sequencer !== before.sequencer || now.version_id !== before.version_id) throw lostShard(row)
+    await endShard(tx, { pipeline, id: shard, uri, token, records, nowMs }, ending)
   }
   if (ending.state === 'bad') {
     const bad = { item: itemOf(row), reason: ending.reason, errorKind: 'permanent' as const }
@@ -128,14 +133,15 @@ async function take(
   job: RunContext<ShardPayload>,
   { row, config, index }: Taking,
 ): Promise<ShardRow | undefined> {
-  const { tables, clock } = kinds
+  const { clock } = kinds
   const isReplacing = config.overwrites === 'replace'
-  const { replaced, isReplaced } = replacedBy(row, await tables.versions(row.pipeline, row.uri))
-  if (isReplacing && isReplaced) {
+  const looked = await lookAtVersions(kinds, job, { row, config })
+  if (isReplacing && replacedBy(row.id, looked).isReplaced) {
     await job.commit({
       jobs: [request(kinds.sweep, { pipeline: row.pipeline })],
       effects: async (tx) => {
-        await lockVersions(tx, row)
+        const versions = await lockSameVersions(tx, row, looked)
+        if (!replacedBy(row.id, versions).isReplaced) throw lostShard(row)
         await index.hide(tx, shardRange(row.pipeline, row.id), streamOf(row.pipeline))
         await replaceShard(tx, row, clock.now())
       },
@@ -145,11 +151,29 @@ async function take(
   if (row.records === 0 && row.published > 0) await removeLeftovers(job, index, row)
   const isFirst = row.records === 0
   const isStaged = isFirst
-    ? isReplacing && replaced.some(({ published }) => published > 0)
+    ? isReplacing && looked.all.some(({ id, published }) => id !== row.id && published > 0)
     : row.is_staged === 1
   const token = `${job.id}.${job.attempt}`
   await job.commit({ effects: (tx) => takeShard(tx, row, { token, isStaged, nowMs: clock.now() }) })
   return { ...row, token, is_staged: isStaged ? 1 : 0, published: isFirst ? 0 : row.published }
+}
+
+/** Where one of several versions is to be seen, the store itself is asked which of them it has. */
+async function lookAtVersions(
+  kinds: IngestKinds,
+  { signal }: Pick<RunContext<ShardPayload>, 'signal'>,
+  { row: { pipeline, uri }, config }: Pick<Taking, 'row' | 'config'>,
+): Promise<Versions> {
+  const all = await kinds.tables.versions(pipeline, uri)
+  if (config.overwrites === 'append' || all.length < 2) return { all, current: null }
+  try {
+    const head = await (await kinds.pipelines.store(pipeline, uri)).head(uri, signal)
+    return { all, current: head?.version ? shardId(uri, head.version.id) : null }
+  } catch (thrown) {
+    // Who may not ask goes by what was announced.
+    if (asTidemarkError(thrown).kind !== 'permanent') throw thrown
+    return { all, current: null }
+  }
 }
 
 /** Of an earlier life of the shard, which was replaced, and is what the object is again. */
@@ -260,17 +284,17 @@ class Publisher {
   /** The last batch, that the shard is stored, and what it replaces: one transaction. */
   async #end(batch: Batch, shape: ReadShape): Promise<void> {
     const { row, config, job, kinds } = this.#in
-    const hasOthers = (await kinds.tables.versions(row.pipeline, row.uri)).length > 1
+    const looked = await lookAtVersions(kinds, job, { row, config })
     const jobs: JobRequest[] = []
     const { pipeline, id: shard, uri, version } = row
-    if (hasOthers) jobs.push(request(kinds.sweep, { pipeline }))
+    if (looked.all.length > 1) jobs.push(request(kinds.sweep, { pipeline }))
     if (config.after.do !== 'keep') {
       jobs.push(request(kinds.dispose, { pipeline, shard, uri, version }))
     }
     await job.commit({
       jobs,
       effects: async (tx) => {
-        const versions = await lockVersions(tx, row)
+        const versions = await lockSameVersions(tx, row, looked)
         await this.#write(tx, batch, shape)
         await this.#settle(tx, versions, batch.to.records)
       },
@@ -278,14 +302,14 @@ class Publisher {
     this.position = batch.to
   }
 
-  async #settle(tx: Tx, versions: readonly ShardRow[], records: number): Promise<void> {
+  async #settle(tx: Tx, versions: Versions, records: number): Promise<void> {
     const { row, config, index, kinds } = this.#in
     const nowMs = kinds.clock.now()
     const principal = streamOf(row.pipeline)
     const of = { pipeline: row.pipeline, id: row.id, uri: row.uri, token: row.token, records, nowMs }
     const own = shardRange(row.pipeline, row.id)
     const { replaced, isReplaced } =
-      config.overwrites === 'replace' ? replacedBy(row, versions) : { replaced: [], isReplaced: false }
+      config.overwrites === 'replace' ? replacedBy(row.id, versions) : { replaced: [], isReplaced: false }
     if (isReplaced) {
       await index.hide(tx, own, principal)
       await endShard(tx, of, { state: 'skipped', code: 'replaced', reason: REPLACED })

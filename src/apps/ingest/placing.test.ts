@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { IngestWorld, lines, NAME, type Process } from './ingest-world.suite.ts'
+import { shardRange } from './pipeline.ts'
 import { foundOf, preparePlacing } from './placing.ts'
-import { lockVersions, pruneShards, replaceShard } from './store/shards.ts'
+import { lockVersions, noteRemoved, pruneShards, replaceShard } from './store/shards.ts'
 
 const URI = 's3://bucket/a.ndjson'
 const LATER = '00ff'
@@ -40,6 +41,7 @@ test('an announcement that waits for the transaction which replaces its object i
   withStored('postgres', async (world, { id, first, second }) => {
     const found = foundOf(URI, { id, sequencer: LATER }, { sizeBytes: null, isCurrent: false })
     const prepared = await preparePlacing(second.kinds, NAME, [found])
+    assert.equal(prepared.jobs.length, 1, 'who reads it then')
     const replaced = Promise.withResolvers<void>()
     const released = Promise.withResolvers<void>()
     const replacing = first.ledger.transaction(async (tx) => {
@@ -70,5 +72,25 @@ for (const database of ['sqlite', 'postgres'] as const) {
       assert.equal(pruned, 1)
       const placed = await ledger.transaction((tx) => prepared.place(tx))
       assert.deepEqual([placed, prepared.jobs], [[{ id: found.id, act: 'insert', state: 'stored' }], []])
+    }))
+
+  test(`a shard that was replaced, and is swept and pruned before it is placed anew, is read again, on ${database}`, () =>
+    withStored(database, async (world, { id }) => {
+      const { kinds, ledger, search } = world.process
+      const found = foundOf(URI, { id }, { sizeBytes: null, isCurrent: true })
+      await ledger.transaction(async (tx) => {
+        const [row] = await lockVersions(tx, { pipeline: NAME, uri: URI })
+        await replaceShard(tx, row!, world.clock.now())
+      })
+      const prepared = await preparePlacing(kinds, NAME, [found])
+      const beforeMs = world.clock.now() + 1_000
+      await ledger.transaction(async (tx) => {
+        await search.removeRange(tx, shardRange(NAME, found.id), 10)
+        await noteRemoved(tx, { pipeline: NAME, id: found.id }, 'all')
+        await pruneShards(tx, { pipeline: NAME, overwrites: 'replace', beforeMs, limit: 10 })
+      })
+      const placed = await ledger.transaction((tx) => prepared.place(tx))
+      assert.deepEqual(placed, [{ id: found.id, act: 'insert', state: 'open' }])
+      assert.equal(prepared.jobs.length, 1)
     }))
 }

@@ -6,7 +6,7 @@ import type { AnnouncedObject } from './contract.ts'
 import { storable } from './envelope.ts'
 import { type IngestKinds, newObjectJobs, objectJob } from './jobs.ts'
 import { SERVICE, shardId, shardRange } from './pipeline.ts'
-import { distinct, type Found, placementOf } from './plan.ts'
+import { distinct, type Found, isLater, placementOf } from './plan.ts'
 import { type Placed, placeShards, shardsOfUris } from './store/shards.ts'
 
 export function foundOf(
@@ -72,20 +72,26 @@ export async function preparePlacing(
   const prefixes = new Map(found.map(({ id }) => [shardRange(pipeline, id).prefix, id]))
   const index = await kinds.index()
   const inIndex = new Set<string>()
-  for (const prefix of await index.knownPrefixes(SERVICE, [...prefixes.keys()]))
-    inIndex.add(prefixes.get(prefix)!)
+  for (const prefix of await index.knownPrefixes(SERVICE, [...prefixes.keys()])) {
+    const id = prefixes.get(prefix)!
+    // What was replaced is pruned when its records are gone.
+    if (known.get(id)?.state !== 'skipped') inIndex.add(id)
+  }
   const back = await backFromBad(kinds, pipeline, {
     found: found.filter(({ id }) => known.get(id)?.state === 'bad'),
     overwrites,
   })
   const staleMs = kinds.clock.now() - 2 * kinds.settings.commitMs
-  const mayBeOpen = ({ id, isCurrent, sequencer }: Found): boolean => {
-    const one = known.get(id)
+  const mayBeOpen = (found: Found): boolean => {
+    const one = known.get(found.id)
     switch (one?.state) {
       case 'skipped':
-        return isCurrent || sequencer !== null
+        return found.isCurrent || found.sequencer !== null
+      case 'stored':
+        // Put there again: what is being read now may replace it before it is placed.
+        return overwrites === 'replace' && isLater(found, { sequencer: one.sequencer ?? null })
       case 'bad':
-        return back.has(id)
+        return back.has(found.id)
       case 'open':
         // What nobody has begun with has its job since it was placed, alone or together with others.
         return one.token !== null || one.updated_at! < staleMs

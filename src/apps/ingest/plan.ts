@@ -64,10 +64,12 @@ function isBack(
   if (same.state !== 'skipped' && same.state !== 'bad') return false
   // What is bad for another reason is as bad as before, each time that it is listed.
   if (found.isCurrent) return same.state === 'skipped' || same.code === 'object-missing'
-  const isNews =
-    found.sequencer !== null &&
-    (same.sequencer === null || compareSequencers(same.sequencer, found.sequencer) < 0)
-  return isNews && !others.some((other) => isBefore(found, other))
+  return isLater(found, same) && !others.some((other) => isBefore(found, other))
+}
+
+/** It tells of something that nobody has told of the same version before. */
+export function isLater(found: Pick<Found, 'sequencer'>, same: Pick<KnownShard, 'sequencer'>): boolean {
+  return found.sequencer !== null && (same.sequencer === null || isBefore(same, found))
 }
 
 /** By sequencers alone, where both have one: nothing else orders events of one object. */

@@ -3,9 +3,8 @@ import { TidemarkError } from '../../../base/errors.ts'
 import { forgetBadItem } from '../../../ledger/bad-items.ts'
 import type { Tx, Value } from '../../../ledger/contract.ts'
 import type { ReadShape } from '../contract.ts'
-import { compareSequencers } from '../envelope.ts'
 import { itemOf, OBJECT_KIND, streamOf } from '../pipeline.ts'
-import { type Found, isNewer, type Placement, placementOf, REPLACED } from '../plan.ts'
+import { type Found, isLater, isNewer, type Placement, placementOf, REPLACED } from '../plan.ts'
 import { type ShardState, statesBefore } from '../shard-states.ts'
 import { forUpdate, SHARD_COLUMNS, type ShardRow, sameAs, textsFrom } from './rows.ts'
 
@@ -98,7 +97,7 @@ async function noteAgain(
   again: readonly Planned[],
 ): Promise<void> {
   for (const { one, same } of again) {
-    const isAfter = isLater(one.sequencer, same!.sequencer)
+    const isAfter = isLater(one, same!)
     // A listing does not tell it, and without it nothing but the newest version can be read.
     const isNamed = one.versionId !== null && same!.version_id === null
     if (!isAfter && !isNamed) continue
@@ -116,10 +115,6 @@ async function noteAgain(
     pipeline,
     JSON.stringify(again.map(({ one }) => one.id)),
   ])
-}
-
-function isLater(one: string | null, than: string | null): boolean {
-  return one !== null && (than === null || compareSequencers(than, one) < 0)
 }
 
 /** What it had published is gone, or goes before it begins anew: see object.ts. */
@@ -359,15 +354,35 @@ export function lockVersions(
   )
 }
 
-/** Which of the versions make way for this one, and whether one of them has made it superfluous. */
+/** `current`: what the store had when it was asked, null where it did not say. */
+export type Versions = { all: readonly ShardRow[]; current: string | null }
+
+/** Locked, and as they were when the store was asked: what was told of since may be newer than its answer. */
+export async function lockSameVersions(tx: Tx, row: ShardRow, looked: Versions): Promise<Versions> {
+  const all = await lockVersions(tx, row)
+  const told = (rows: readonly ShardRow[]): string =>
+    JSON.stringify(rows.map(({ id, sequencer }) => [id, sequencer]))
+  if (looked.current !== null && told(all) !== told(looked.all)) throw lostShard(row)
+  return { all, current: looked.current }
+}
+
+/**
+ * Which of the versions make way for this one, and whether one of them has made it superfluous. What the store has is the
+ * newest, whatever was told of it: content that was there before is back with the sequencer of its first time, where
+ * nobody announced it.
+ */
 export function replacedBy(
-  one: ShardRow,
-  versions: readonly ShardRow[],
+  id: string,
+  { all, current }: Versions,
 ): { replaced: ShardRow[]; isReplaced: boolean } {
-  const others = versions.filter(({ id }) => id !== one.id)
+  const one = all.find((row) => row.id === id)
+  if (!one) return { replaced: [], isReplaced: false }
+  const isAfter = (a: ShardRow, b: ShardRow): boolean =>
+    a.id === current || (b.id !== current && isNewer(a, b))
+  const others = all.filter((other) => other !== one)
   return {
-    replaced: others.filter((other) => other.state !== 'skipped' && isNewer(one, other)),
-    isReplaced: others.some((other) => other.state === 'stored' && isNewer(other, one)),
+    replaced: others.filter((other) => isAfter(one, other)),
+    isReplaced: others.some((other) => other.state === 'stored' && isAfter(other, one)),
   }
 }
 

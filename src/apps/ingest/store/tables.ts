@@ -82,7 +82,7 @@ export class IngestTables {
   async states(pipeline: string, ids: readonly string[]): Promise<ReadonlyMap<string, ShardStanding>> {
     const rows = await this.ledger.driver.read((tx) =>
       tx.all<ShardStanding & { id: string }>(
-        `SELECT id, state, token, eof, updated_at FROM ingest_shards WHERE pipeline = ? AND id IN (${textsFrom(tx)})`,
+        `SELECT id, state, token, eof, updated_at, sequencer FROM ingest_shards WHERE pipeline = ? AND id IN (${textsFrom(tx)})`,
         [pipeline, JSON.stringify(ids)],
       ),
     )
@@ -248,4 +248,10 @@ export class IngestTables {
   }
 }
 
-export type ShardStanding = { state: ShardState; token: string | null; eof: number; updated_at?: number }
+export type ShardStanding = {
+  state: ShardState
+  token: string | null
+  eof: number
+  updated_at?: number
+  sequencer?: string | null
+}

@@ -3,7 +3,7 @@
  * jobs. Everything here can be done again at any time, by any process, and then changes nothing.
  */
 import type { AppWork, WorkOptions } from '../../app/runtime.ts'
-import type { CancelTimer } from '../../base/clock.ts'
+import { followSources } from '../../app/work.ts'
 import { streamOf } from './pipeline.ts'
 import type { IngestRuntime } from './runtime.ts'
 import { putPipeline } from './store/pipelines.ts'
@@ -73,33 +73,18 @@ async function dropOthers(
 
 /** Begins for all pipelines, and goes on. */
 export async function startIngestWork(runtime: IngestRuntime, options: WorkOptions): Promise<AppWork> {
-  const { clock, onError, everyMs = FOLLOW_MS } = options
   const { receivers, pipelines } = runtime.ingest
-  receivers.onError = onError
-  const round = async (): Promise<void> => {
+  receivers.onError = options.onError
+  const refresh = async (): Promise<void> => {
     await startPipelines(runtime)
     if (runtime.role !== 'web') await receivers.follow(pipelines.names())
   }
-  await round()
-  let stopped = false
-  let cancel: CancelTimer = () => {}
-  let running: Promise<void> = Promise.resolve()
-  const arm = (): void => {
-    cancel = clock.timer(everyMs, () => {
-      running = round()
-        .catch(onError)
-        .finally(() => {
-          if (!stopped) arm()
-        })
-    })
-  }
-  arm()
+  await refresh()
+  const stop = followSources({ everyMs: FOLLOW_MS, ...options }, refresh)
   return {
-    refresh: round,
+    refresh,
     async stop() {
-      stopped = true
-      cancel()
-      await running
+      await stop()
       await receivers.stop()
     },
   }

@@ -232,6 +232,27 @@ describe('what the user does with labels', () => {
     assert.ok(!w.mailbox().get(thread)!.labelIds.has('INBOX'))
   })
 
+  test('mail that came after Done and before the look stays in the inbox, and is sorted as news', async () => {
+    const { w, thread } = await drafted()
+    w.mailbox().modifyThread(thread, { add: [await w.labelId('done')] })
+    const late = w.arrive({ threadId: thread, text: 'One more thing: could you call me today?' })
+    await w.sync()
+    assert.ok(w.mailbox().get(late.id)!.labelIds.has('INBOX'))
+    assert.ok(!w.mailbox().get(thread)!.labelIds.has('INBOX'))
+    assert.equal((await w.record(thread))!.answered, late.id)
+    assert.deepEqual(await w.labelsOn(thread), ['outbox'])
+  })
+
+  test('mail that came after Done in a conversation that nobody knew stays in the inbox, and is sorted', async () => {
+    const w = await begun()
+    const first = w.arrive({ text: 'Hello.' })
+    w.mailbox().modifyThread(first.threadId, { add: [await w.labelId('done')] })
+    const late = w.arrive({ threadId: first.threadId, text: 'Could you call me today?' })
+    await w.sync()
+    assert.ok(w.mailbox().get(late.id)!.labelIds.has('INBOX'))
+    assert.equal((await w.record(first.threadId))!.answered, late.id)
+  })
+
   test('another category is a correction, which becomes an example and a rule that is off', async () => {
     const w = await begun()
     const mail = w.arrive({ text: 'Your parcel has shipped.' })

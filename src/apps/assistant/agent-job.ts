@@ -84,7 +84,7 @@ async function withAgent(
   const { record } = talk
   const failed = result.status !== 'completed'
   const why = `The agent ${about.profile}: ${result.text || result.status}`.slice(0, 500)
-  const next = failed && record.label === null ? talk.changed({ label: 'action_required' }) : record
+  const next = failed ? talk.changed({ label: 'action_required' }) : record
   const label = CATEGORIES.find((category) => category === next.label)
   const ended: Partial<ThreadRecord> = {
     status: isDrafted ? 'drafted' : 'skipped',

@@ -140,6 +140,8 @@ async function toAgent(
     confidence: 1,
     by: 'rule',
     reasoning: `The routing rule ${rule} gives it to the agent ${profile}.`,
+    // Done was for what came before.
+    label: talk.record.label === 'outbox' ? 'outbox' : null,
     isForced: false,
   })
   return talk.end(next, {

@@ -255,7 +255,11 @@ export class Conversation {
     const message = byMessage ?? byKey ?? (await this.#byDraftId(draft))
     if (!message) return undefined
     const isOurs = draft.messageId === null || message.id === draft.messageId
-    const isSame = isOurs && draft.state !== 'edited' && textHashOf(message.text) === draft.textHash
+    const isSame =
+      isOurs &&
+      draft.state !== 'edited' &&
+      message.attachments.length === 0 &&
+      textHashOf(message.text) === draft.textHash
     return { draft, message, isSame }
   }
 

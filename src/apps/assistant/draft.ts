@@ -10,7 +10,8 @@
  *   a draft with that key in Gmail? adopted : created ─▶ what it replaces to the trash ─▶ label ─▶ commit: drafted
  *
  * A crash anywhere between two of these leads to the same draft. What the user has edited is theirs: it is neither
- * overwritten nor trashed, but where a rework or notes ask for it, and then only after the new one is there.
+ * overwritten nor trashed, but where a rework of our draft asks for it, and then only after the new one is there. A draft
+ * that we did not write, or that has attachments, always stays.
  */
 import { asTidemarkError, type TidemarkError } from '../../base/errors.ts'
 import type { Outcome } from '../../engine/index.ts'
@@ -44,19 +45,33 @@ export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outc
   if (!messages) return talk.gone()
   const answered = lastInbound(messages, record.account)
   if (!answered) return nobodyToAnswer(talk)
+  if (isOver(record, messages, answered)) return answeredByHand(talk)
+  const key = draftKeyOf({ ...record, answered: answered.id, wish: record.order })
   if (record.order === null) {
-    if (isAnswered(messages, answered)) return answeredByHand(talk)
     for (const draft of await talk.openDrafts()) {
       const found = await talk.find(draft)
       if (found && !found.isSame) return keepEdited(talk, found)
+      if (found && draft.key === key && draft.state === 'live') return keepWritten(talk, found)
     }
   }
-  const key = draftKeyOf({ ...record, answered: answered.id, wish: record.order })
   const noted = await kinds.tables.draft(record.account, key)
   const isNoted = noted?.state === 'intended' && record.draftKey === key
   const written = isNoted ? noted : await write(talk, { answered, key })
   if ('outcome' in written) return written.outcome
   return make(talk, { answered, draft: written })
+}
+
+/** Answered by the user; what they ordered is over where they have answered since. */
+function isOver(
+  { order }: ThreadRecord,
+  messages: readonly VisibleMessage[],
+  answered: VisibleMessage,
+): boolean {
+  if (!isAnswered(messages, answered)) return false
+  if (order === null) return true
+  const isLater = ({ id, isSent, labelIds, sentAtMs }: VisibleMessage): boolean =>
+    isSent && !labelIds.includes('TRASH') && (sentAtMs >= order.atMs || order.replaces.includes(id))
+  return messages.some(isLater)
 }
 
 /** What the text of a draft becomes in Gmail, as it is read again. */
@@ -193,6 +208,14 @@ async function make(
 ): Promise<Outcome> {
   const { account, record } = talk
   const { order } = record
+  const others = (await talk.openDrafts()).filter(({ key }) => key !== draft.key)
+  if (order !== null || others.length > 0) {
+    // The model may have taken its time: what is to be replaced may have been sent by now, or be another one.
+    const messages = await talk.read()
+    if (!messages) return talk.gone()
+    const now = messages.find(({ id }) => id === answered.id)
+    if (now && isOver(record, messages, now)) return answeredByHand(talk)
+  }
   const there = (talk.messages ?? []).find((message) => isLiveDraft(message) && keyOf(message) === draft.key)
   const made = there
     ? { draftId: await draftIdOf(talk, there.id), messageId: there.id }
@@ -200,8 +223,8 @@ async function make(
   const isEdited = there !== undefined && textHashOf(there.text) !== draft.textHash
   const { trashed, edited } = await talk.trashUntouched(draft.key)
   const replaced = new Set(order?.replaces ?? [])
-  for (const message of replaced) if (message !== made.messageId) await talk.trash(message)
-  const given = edited.filter(({ message }) => replaced.has(message.id)).map((one) => one.draft)
+  const given = edited.filter(({ message }) => replaced.has(message.id) && message.attachments.length === 0)
+  for (const { message } of given) await talk.trash(message.id)
   if (!(await talk.applyLabel())) return talk.gone()
   return talk.end(
     {
@@ -215,7 +238,7 @@ async function make(
     },
     {
       effects: async (tx) => {
-        for (const { key } of [...trashed, ...given])
+        for (const { key } of [...trashed, ...given.map((one) => one.draft)])
           await setDraftState(tx, { account: account.name, key }, 'trashed')
         await putDraft(tx, { ...draft, ...made, state: isEdited ? 'edited' : 'live' })
       },
@@ -273,11 +296,33 @@ function whyOf({ order, reworks }: ThreadRecord): string {
 
 /** The user has written the answer without us. */
 async function answeredByHand(talk: Conversation): Promise<Outcome> {
+  const unmade: DraftRow[] = []
+  for (const draft of await talk.openDrafts()) {
+    if (draft.state === 'intended' && !(await talk.find(draft))) unmade.push(draft)
+  }
   await talk.commit(
-    talk.changed({ status: 'sent', label: null, draftKey: null, problem: null, problemCode: null }),
-    { event: { what: 'answered', why: 'You have answered it yourself.', by: 'user', canUndo: true } },
+    talk.changed({
+      status: 'sent',
+      label: null,
+      draftKey: null,
+      order: null,
+      problem: null,
+      problemCode: null,
+    }),
+    {
+      effects: async (tx) => {
+        for (const draft of unmade) await setDraftState(tx, draft, 'gone')
+      },
+      event: { what: 'answered', why: 'You have answered it yourself.', by: 'user', canUndo: true },
+    },
   )
   return settle(talk, { note: 'answered by hand', code: 'answered' })
+}
+
+/** Sorted again to the same end: the draft that is there is the answer. */
+async function keepWritten(talk: Conversation, { draft }: FoundDraft): Promise<Outcome> {
+  await talk.commit(talk.changed({ status: 'drafted', label: labelFor(talk.record), draftKey: draft.key }))
+  return settle(talk, { note: 'the draft is there already', code: 'drafted' })
 }
 
 async function keepEdited(talk: Conversation, { draft }: FoundDraft): Promise<Outcome> {

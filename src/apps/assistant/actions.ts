@@ -233,14 +233,19 @@ export async function undoEvent(place: ActionPlace, account: string, eventId: nu
   if (!event.undo || event.undoneAtMs !== null) {
     throw new UsageError('That cannot be undone, or was already.', { code: 'undo-impossible' })
   }
-  const record = await recordOf(kinds, { account, thread: event.thread })
+  const { thread } = event
+  const record = await recordOf(kinds, { account, thread })
   const { label, ...rest } = event.undo
+  if (event.what === 'done') await backToInbox(kinds, record)
+  const drafts = await kinds.tables.drafts(account, thread)
+  const isThere = drafts.some(({ key, state }) => key === rest.draftKey && state !== 'trashed')
   const next: ThreadRecord = {
     ...relabelled(record, label),
     ...rest,
     // It was sorted once: a conversation does not become unknown again.
     category: rest.category ?? record.category,
-    status: rest.category === null ? 'skipped' : rest.status,
+    // A draft that went to the trash is written again.
+    status: rest.category === null ? 'skipped' : rest.status === 'drafted' && !isThere ? 'pending' : rest.status,
     order: null,
     isApplied: false,
   }
@@ -248,6 +253,14 @@ export async function undoEvent(place: ActionPlace, account: string, eventId: nu
     event: { what: 'undone', why: `You took back: ${event.why}`, canUndo: false },
     effects: (tx) => noteUndone(tx, eventId, kinds.clock.now()),
   })
+}
+
+/** What Done took out of it. May be repeated. */
+async function backToInbox(kinds: AssistKinds, { account, thread }: ThreadRecord): Promise<void> {
+  const { client } = await kinds.accounts.get(account)
+  const rows = await kinds.tables.messages(account, thread)
+  const ids = rows.filter(({ state }) => state === 'classified').map(({ message }) => message)
+  await client.batchModify({ ids, add: ['INBOX'] })
 }
 
 export async function changeSettings(
@@ -321,12 +334,9 @@ async function write(
     await also.effects?.(tx)
     const undo = canUndo ? undoOf(before) : undefined
     await addEvent(tx, { account, thread, atMs: nowMs, by: 'user', ...event, undo })
-    const isDraft = next.status === 'pending' && next.category === 'needs_response'
-    const kind = isDraft && next.order?.kind === 'rework' ? kinds.draft : kinds.cleanup
-    await tx.enqueue([
-      threadRequest(kind, { account, thread }),
-      ...(isDraft && kind !== kinds.draft ? [threadRequest(kinds.draft, { account, thread })] : []),
-    ])
+    // The look brings the label to Gmail, and then has the draft made that is wanted: at once, they would meet.
+    const kind = next.order?.kind === 'rework' ? kinds.draft : kinds.cleanup
+    await tx.enqueue([threadRequest(kind, { account, thread })])
     return stored
   })
 }

@@ -34,7 +34,8 @@ export async function runAgentJob(kinds: AssistKinds, job: ThreadJob): Promise<O
     return await withAgent(talk, { thread, message, ...routed })
   } catch (thrown) {
     const error = asTidemarkError(thrown)
-    const isWaiting = error.code === 'model-down' || error.code === 'model-budget'
+    const isWaiting =
+      error.code === 'model-down' || (error.code === 'model-budget' && error.kind !== 'permanent')
     if (!isWaiting || talk.signal.aborted) throw thrown
     return {
       again: { afterMs: Math.max(MODEL_RETRY_MS, error.retryAfterMs ?? 0) },

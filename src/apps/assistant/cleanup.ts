@@ -188,7 +188,7 @@ async function followDrafts(talk: Conversation, messages: readonly VisibleMessag
   const isSent = answered !== undefined && isAnswered(messages, answered)
   const wasOpen = record.status === 'drafted' || record.status === 'discarded'
   const isOver = wasOpen && !isThere
-  if (changed.length === 0 && !(isOver && isSent)) return
+  if (changed.length === 0 && !(isOver && (isSent || record.status === 'drafted'))) return
   const gone = isSent ? ('sent' as const) : ('gone' as const)
   const rows = changed.map((draft) => (draft.state === 'gone' ? { ...draft, state: gone } : draft))
   const next = isOver ? ended(talk, { messages, isSent }) : undefined

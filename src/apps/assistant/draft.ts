@@ -17,7 +17,7 @@ import { asTidemarkError, type TidemarkError } from '../../base/errors.ts'
 import type { Outcome } from '../../engine/index.ts'
 import { DEFAULT_STYLE } from './account.ts'
 import { contextFor } from './context.ts'
-import { REWORKS_MAX, type VisibleMessage } from './contract.ts'
+import { type ContextPassage, REWORKS_MAX, type VisibleMessage } from './contract.ts'
 import { Conversation, type FoundDraft, isLiveDraft, keyOf, type ThreadJob } from './conversation.ts'
 import { guardDraft } from './guard/draft.ts'
 import type { AssistKinds } from './jobs.ts'
@@ -102,7 +102,7 @@ async function write(
   const { account, record, kinds } = talk
   const { order } = record
   const style = styleFor(answered.from.address, record.style, account.settings, DEFAULT_STYLE)
-  const context = await contextFor(talk, answered)
+  const context = await contextOnce(talk, answered)
   const thread = (talk.messages ?? []).filter((message) => !message.isDraft)
   const wish = {
     thread,
@@ -128,7 +128,8 @@ async function write(
     said = draftTextFrom(answer.value ?? answer.text)
   } catch (thrown) {
     if (talk.signal.aborted) throw thrown
-    return { outcome: await withoutModel(talk, asTidemarkError(thrown)) }
+    const found = { answered: answered.id, context }
+    return { outcome: await withoutModel(talk, asTidemarkError(thrown), found) }
   }
   if (said === undefined) return { outcome: unusable(talk) }
   const { text, removed } = guardDraft(said, wish)
@@ -167,22 +168,38 @@ function labelFor({ reworks }: ThreadRecord): 'action_required' | 'outbox' {
   return reworks >= REWORKS_MAX ? 'action_required' : 'outbox'
 }
 
-async function withoutModel(talk: Conversation, error: TidemarkError): Promise<Outcome> {
+/** What a draft that waits for a model keeps: what it leans on was paid for. */
+type Waits = { sinceMs: number; found: { answered: string; context: ContextPassage[] } }
+
+/** A draft that failed before asks no model for its context again: each try would cost, and lead to nothing. */
+async function contextOnce(talk: Conversation, answered: VisibleMessage): Promise<ContextPassage[]> {
+  const { found } = (talk.job.checkpoint ?? {}) as Partial<Waits>
+  if (found?.answered === answered.id) return found.context
+  return contextFor(talk, answered, { asksModel: talk.record.problemCode === null })
+}
+
+async function withoutModel(
+  talk: Conversation,
+  error: TidemarkError,
+  found: Waits['found'],
+): Promise<Outcome> {
   const { record, job, account } = talk
   if (!/^(?:no-model|model-)/.test(error.code ?? '')) throw error
   if (error.code === 'model-unusable') return unusable(talk)
-  const isPassing = error.code === 'model-down' || error.code === 'model-budget'
+  const isPassing =
+    error.code === 'model-down' || (error.code === 'model-budget' && error.kind !== 'permanent')
   const problem = isPassing ? `The draft waits: ${error.message}` : `No draft: ${error.message}`
   const next = { ...record, problem, problemCode: error.code! }
   const effects = (tx: Parameters<typeof noteProblem>[0]): Promise<void> =>
     noteProblem(tx, account.name, { code: error.code!, text: error.message })
   if (!isPassing) return talk.end(next, { effects, note: problem, code: error.code! })
   if (record.problemCode !== error.code) await talk.commit(next, { effects })
-  const sinceMs = Number((job.checkpoint as { sinceMs?: number } | null)?.sinceMs ?? talk.nowMs)
+  const sinceMs = Number((job.checkpoint as Partial<Waits> | null)?.sinceMs ?? talk.nowMs)
+  const checkpoint: Waits = { sinceMs, found }
   const backoffMs = Math.min(MODEL_RETRY_MS_MAX, Math.max(MODEL_RETRY_MS_MIN, talk.nowMs - sinceMs))
   return {
     again: { afterMs: Math.max(backoffMs, error.retryAfterMs ?? 0) },
-    checkpoint: { sinceMs },
+    checkpoint,
     note: problem,
     code: 'waits-for-model',
   }

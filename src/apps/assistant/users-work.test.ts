@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import type { SimOptions } from '../../sim/start.ts'
-import { editDraft, requestSync } from './actions.ts'
+import { correctCategory, editDraft, orderDraft, reclassify, requestSync, undoEvent } from './actions.ts'
 import {
   ANN,
   type AssistWorld,
@@ -189,4 +189,152 @@ describe('saving a text on the page', () => {
     await editDraft(w.place, { account: ANN, thread }, 'Mine, again.', new AbortController().signal)
     assert.match(w.drafts(thread)[0]!.text, /Mine, again\./)
   })
+})
+
+describe('a draft that is asked for again', () => {
+  test('by sorting to the same end stays as it is, and no model is asked for it', async () => {
+    const { asked, script } = numbering()
+    const { w, thread } = await drafted({ models: { script } })
+    const [before] = w.drafts(thread)
+    await reclassify(w.place, { account: ANN, thread })
+    await w.settled()
+    assert.deepEqual(w.drafts(thread), [before])
+    const [row] = await w.tables.drafts(ANN, thread)
+    assert.equal(row!.state, 'live')
+    assert.match(before!.text, new RegExp(row!.text))
+    assert.equal((await w.record(thread))!.status, 'drafted')
+    assert.equal(asked.filter((purpose) => purpose === 'draft').length, 1)
+  })
+
+  test('by an order is another one each time, asked of the model once, and the only one', async () => {
+    const { asked, script } = numbering()
+    const { w, thread } = await drafted({ models: { script } })
+    for (const round of [2, 3]) {
+      await orderDraft(w.place, { account: ANN, thread })
+      await w.settled()
+      assert.deepEqual(
+        w.drafts(thread).map(({ text }) => /number \d/.exec(text)![0]),
+        [`number ${round}`],
+      )
+      assert.equal(asked.filter((purpose) => purpose === 'draft').length, round)
+    }
+    await correctCategory(w.place, { account: ANN, thread }, 'fyi')
+    await w.settled()
+    await correctCategory(w.place, { account: ANN, thread }, 'needs_response')
+    await w.settled()
+    assert.equal(asked.filter((purpose) => purpose === 'draft').length, 4)
+    assert.equal(w.drafts(thread).length, 1)
+  })
+})
+
+describe('what a draft costs', () => {
+  const draftsIn = (asked: readonly string[]): number => asked.filter((one) => one === 'draft').length
+  const contextsIn = (asked: readonly string[]): number => asked.filter((one) => one === 'context').length
+
+  test('its context is asked for once, however often it waits for a model', async () => {
+    let isDown = true
+    const { asked, script } = numbering(() => (isDown ? 503 : undefined))
+    const w = await begun({ models: { script } })
+    const { threadId } = w.arrive({ text: 'Are you free on Friday?' })
+    await requestSync(w.place, ANN)
+    for (let tries = 1; tries <= 3; tries++) {
+      const before = draftsIn(asked)
+      await until(async () => draftsIn(asked) > before || (tries === 1 && before > 0))
+      await until(async () => (await w.jobs('assist.draft')).every(({ state }) => state !== 'claimed'))
+      w.clock.aheadMs += 400_000
+      await requestSync(w.place, ANN)
+    }
+    isDown = false
+    w.clock.aheadMs += 400_000
+    await w.sync()
+    assert.equal((await w.record(threadId))!.status, 'drafted')
+    assert.equal(contextsIn(asked), 1)
+  })
+
+  test('a model that refuses drafts is asked for no context again by later scans', async () => {
+    const { asked, script } = numbering(() => 400)
+    const w = await begun({ models: { script } })
+    w.arrive({ text: 'Are you free on Friday?' })
+    await w.sync()
+    await w.sync(ANN, { full: true })
+    await w.sync(ANN, { full: true })
+    assert.equal(contextsIn(asked), 1)
+  })
+
+  test('where one question costs more than a day may, the draft ends with its reason and does not wait', async () => {
+    const w = await begun({ dayCost: 0.000001, settings: { modelWaitMs: 0 } })
+    const { threadId: thread } = w.arrive({ text: 'Are you free on Friday?' })
+    await w.sync()
+    await orderDraft(w.place, { account: ANN, thread })
+    await w.settled()
+    assert.equal((await w.record(thread))!.problemCode, 'model-budget')
+    assert.ok((await w.jobs('assist.draft')).every(({ state }) => state === 'done'))
+  })
+})
+
+describe('taking back', () => {
+  async function undo(w: AssistWorld, thread: string, what: string): Promise<void> {
+    const event = (await w.tables.events(ANN, { thread })).find((one) => one.what === what)
+    await undoEvent(w.place, ANN, event!.id)
+    await w.settled()
+    await w.sync()
+    await w.sync(ANN, { full: true })
+  }
+
+  test('Done puts the mail back into the inbox', async () => {
+    const { w, thread } = await drafted()
+    w.mailbox().modifyThread(thread, { add: [await w.labelId('done')] })
+    await w.sync()
+    assert.ok(!w.mailbox().get(thread)!.labelIds.has('INBOX'))
+    await undo(w, thread, 'done')
+    assert.ok(w.mailbox().get(thread)!.labelIds.has('INBOX'))
+    assert.deepEqual(await w.labelsOn(thread), ['outbox'])
+    assert.equal((await w.record(thread))!.status, 'drafted')
+  })
+
+  test('a correction that trashed the draft writes one again', async () => {
+    const { w, thread } = await drafted()
+    await correctCategory(w.place, { account: ANN, thread }, 'fyi')
+    await w.settled()
+    assert.equal(w.drafts(thread).length, 0)
+    await undo(w, thread, 'corrected')
+    assert.equal(w.drafts(thread).length, 1)
+    assert.equal((await w.record(thread))!.status, 'drafted')
+    assert.deepEqual(await w.labelsOn(thread), ['outbox'])
+  })
+})
+
+describe('new mail', () => {
+  for (const role of ['done', 'fyi'] as const) {
+    test(`is sorted where an edited draft was left behind and ${role} was set`, async () => {
+      const { w, thread } = await drafted()
+      edit(w, w.drafts(thread)[0]!, 'Half an answer')
+      await w.sync()
+      w.mailbox().modifyThread(thread, { add: [await w.labelId(role)] })
+      await w.sync()
+      const late = w.arrive({ threadId: thread, text: 'Could you call me on Monday?' })
+      await w.sync()
+      const record = (await w.record(thread))!
+      assert.deepEqual([record.answered, record.category], [late.id, 'needs_response'])
+      assert.ok(w.mailbox().get(late.id)!.labelIds.has('INBOX'))
+      assert.match(w.drafts(thread)[0]!.text, /Half an answer/)
+    })
+  }
+
+  for (const isKnown of [false, true]) {
+    const where = isKnown ? 'in a conversation that was sorted' : 'in a new conversation'
+    test(`in the inbox is sorted ${where}, also where a filter kept a later message out of it`, async () => {
+      const w = await begun()
+      const atMs = w.clock.now()
+      const labelIds = isKnown ? ['INBOX'] : ['UNREAD']
+      const { threadId } = w.arrive({ text: 'Your parcel has shipped.', labelIds, atMs: atMs - 30_000 })
+      await w.sync()
+      const mail = w.arrive({ threadId, text: 'Can you call me today, please?', atMs: atMs - 20_000 })
+      w.arrive({ threadId, text: 'Ticket updated.', labelIds: ['UNREAD'], atMs: atMs - 10_000 })
+      await w.sync()
+      assert.equal((await w.record(threadId))!.category, 'needs_response')
+      const row = (await w.tables.messages(ANN, threadId)).find(({ message }) => message === mail.id)
+      assert.equal(row!.state, 'classified')
+    })
+  }
 })

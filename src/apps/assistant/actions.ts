@@ -245,7 +245,8 @@ export async function undoEvent(place: ActionPlace, account: string, eventId: nu
     // It was sorted once: a conversation does not become unknown again.
     category: rest.category ?? record.category,
     // A draft that went to the trash is written again.
-    status: rest.category === null ? 'skipped' : rest.status === 'drafted' && !isThere ? 'pending' : rest.status,
+    status:
+      rest.category === null ? 'skipped' : rest.status === 'drafted' && !isThere ? 'pending' : rest.status,
     order: null,
     isApplied: false,
   }

@@ -117,7 +117,9 @@ describe('a draft of the user’s own', () => {
       const w = await begun()
       const mail = w.arrive({ text: 'Your parcel has shipped.' })
       await w.sync()
-      const raw = ['From: ann@example.com', 'To: bob@example.net', 'Subject: Re: x', ...WITH_FILE].join('\r\n')
+      const raw = ['From: ann@example.com', 'To: bob@example.net', 'Subject: Re: x', ...WITH_FILE].join(
+        '\r\n',
+      )
       const own = w.mailbox().createDraft({ raw: Buffer.from(raw), threadId: mail.threadId })
       w.mailbox().modifyThread(mail.threadId, { add: [await w.labelId(role)] })
       await w.sync()

@@ -2,18 +2,20 @@
  * What people ask for on a page or the command line: each writes the record, the event and the job that carries it out
  * in one transaction, so that it happens once, and also where the process ends right after.
  */
+import { isDeepStrictEqual } from 'node:util'
 import { UsageError } from '../../base/errors.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { request } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import { type AccountSettings, accountSettings, labelTitle, settingsOf, streamOf } from './account.ts'
-import { type Category, REWORKS_MAX } from './contract.ts'
+import { type Category, type Mailbox, REWORKS_MAX, type VisibleMessage } from './contract.ts'
+import { isLiveDraft } from './conversation.ts'
 import { draftHashOf } from './draft.ts'
 import type { AssistKinds } from './jobs.ts'
 import { learnFrom } from './learning.ts'
 import { notOnboarded } from './open-accounts.ts'
 import { lastInbound, roleOf } from './plan.ts'
-import { replyMime } from './reply.ts'
+import { recipientsOf, replyMime, replySubject } from './reply.ts'
 import { reworked } from './rework.ts'
 import { setActive, setSettings, wantSync } from './store/accounts.ts'
 import {
@@ -107,7 +109,7 @@ export async function orderDraft(place: ActionPlace, of: ThreadOf, instruction =
     reasoning: why,
     status: 'pending',
     draftKey: null,
-    order: { kind: 'manual', instruction, earlier: '', replaces: [] },
+    order: { kind: 'manual', atMs: kinds.clock.now(), instruction, earlier: '', replaces: [] },
     problem: null,
     problemCode: null,
     classifiedAtMs: record.classifiedAtMs ?? kinds.clock.now(),
@@ -132,6 +134,7 @@ export async function orderRework(
   const draft = drafts.findLast(({ state }) => state === 'live' || state === 'edited')
   const order = {
     kind: 'rework' as const,
+    atMs: kinds.clock.now(),
     instruction,
     earlier: draft?.text ?? '',
     replaces: draft?.messageId == null ? [] : [draft.messageId],
@@ -157,7 +160,10 @@ export async function approveDraft(place: ActionPlace, of: ThreadOf): Promise<Th
   return write(place, record, next, { event: { what: 'approved', why, canUndo: true } })
 }
 
-/** The user's own words in the draft. Refused where it was changed in Gmail meanwhile. */
+/**
+ * The user's own words in the draft. Refused where it was changed in Gmail meanwhile, or has more by now than words of
+ * ours could replace.
+ */
 export async function editDraft(
   place: ActionPlace,
   of: ThreadOf,
@@ -172,11 +178,17 @@ export async function editDraft(
   const thread = await account.client.thread(of.thread, { signal })
   const messages = thread.messages.map(visibleMessage)
   const answered = messages.find(({ id }) => id === draft.answered) ?? lastInbound(messages, record.account)
-  const isAsKnown = messages.some(({ id }) => id === draft.messageId)
-  if (!answered || !isAsKnown) {
+  const there = messages.find((message) => isLiveDraft(message) && message.id === draft.messageId)
+  if (!answered || !there) {
     throw new UsageError('The draft was changed in Gmail meanwhile.', {
       code: 'draft-changed',
       hint: 'Look at it again, and then change it.',
+    })
+  }
+  if (!isOnlyText(there, { answered, owner: account.owner })) {
+    throw new UsageError('The draft has attachments, recipients or a subject that were set in Gmail.', {
+      code: 'draft-changed',
+      hint: 'Change its text in Gmail: here they would be lost.',
     })
   }
   const nowMs = kinds.clock.now()
@@ -198,6 +210,20 @@ export async function editDraft(
   return next
 }
 
+/** Nothing but its text differs from the draft that we would write. */
+function isOnlyText(there: VisibleMessage, of: { answered: VisibleMessage; owner: Mailbox }): boolean {
+  const addresses = (list: readonly Mailbox[]): string[] =>
+    list.map(({ address }) => address.toLowerCase()).toSorted()
+  const words = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
+  const hasMore = there.headers.some(([name, value]) => /^b?cc$/.test(name) && value.trim() !== '')
+  return (
+    there.attachments.length === 0 &&
+    !hasMore &&
+    words(there.subject) === words(replySubject(of.answered.subject)) &&
+    isDeepStrictEqual(addresses(there.to), addresses(recipientsOf(of.answered, of.owner)))
+  )
+}
+
 /** Takes back what an event did to the record; labels and drafts follow. */
 export async function undoEvent(place: ActionPlace, account: string, eventId: number): Promise<ThreadRecord> {
   const { kinds } = place
@@ -207,14 +233,20 @@ export async function undoEvent(place: ActionPlace, account: string, eventId: nu
   if (!event.undo || event.undoneAtMs !== null) {
     throw new UsageError('That cannot be undone, or was already.', { code: 'undo-impossible' })
   }
-  const record = await recordOf(kinds, { account, thread: event.thread })
+  const { thread } = event
+  const record = await recordOf(kinds, { account, thread })
   const { label, ...rest } = event.undo
+  if (event.what === 'done') await backToInbox(kinds, record)
+  const drafts = await kinds.tables.drafts(account, thread)
+  const isThere = drafts.some(({ key, state }) => key === rest.draftKey && state !== 'trashed')
   const next: ThreadRecord = {
     ...relabelled(record, label),
     ...rest,
     // It was sorted once: a conversation does not become unknown again.
     category: rest.category ?? record.category,
-    status: rest.category === null ? 'skipped' : rest.status,
+    // A draft that went to the trash is written again.
+    status:
+      rest.category === null ? 'skipped' : rest.status === 'drafted' && !isThere ? 'pending' : rest.status,
     order: null,
     isApplied: false,
   }
@@ -222,6 +254,14 @@ export async function undoEvent(place: ActionPlace, account: string, eventId: nu
     event: { what: 'undone', why: `You took back: ${event.why}`, canUndo: false },
     effects: (tx) => noteUndone(tx, eventId, kinds.clock.now()),
   })
+}
+
+/** What Done took out of it. May be repeated. */
+async function backToInbox(kinds: AssistKinds, { account, thread }: ThreadRecord): Promise<void> {
+  const { client } = await kinds.accounts.get(account)
+  const rows = await kinds.tables.messages(account, thread)
+  const ids = rows.filter(({ state }) => state === 'classified').map(({ message }) => message)
+  await client.batchModify({ ids, add: ['INBOX'] })
 }
 
 export async function changeSettings(
@@ -295,12 +335,9 @@ async function write(
     await also.effects?.(tx)
     const undo = canUndo ? undoOf(before) : undefined
     await addEvent(tx, { account, thread, atMs: nowMs, by: 'user', ...event, undo })
-    const isDraft = next.status === 'pending' && next.category === 'needs_response'
-    const kind = isDraft && next.order?.kind === 'rework' ? kinds.draft : kinds.cleanup
-    await tx.enqueue([
-      threadRequest(kind, { account, thread }),
-      ...(isDraft && kind !== kinds.draft ? [threadRequest(kinds.draft, { account, thread })] : []),
-    ])
+    // The look brings the label to Gmail, and then has the draft made that is wanted: at once, they would meet.
+    const kind = next.order?.kind === 'rework' ? kinds.draft : kinds.cleanup
+    await tx.enqueue([threadRequest(kind, { account, thread })])
     return stored
   })
 }

@@ -34,7 +34,8 @@ export async function runAgentJob(kinds: AssistKinds, job: ThreadJob): Promise<O
     return await withAgent(talk, { thread, message, ...routed })
   } catch (thrown) {
     const error = asTidemarkError(thrown)
-    const isWaiting = error.code === 'model-down' || error.code === 'model-budget'
+    const isWaiting =
+      error.code === 'model-down' || (error.code === 'model-budget' && error.kind !== 'permanent')
     if (!isWaiting || talk.signal.aborted) throw thrown
     return {
       again: { afterMs: Math.max(MODEL_RETRY_MS, error.retryAfterMs ?? 0) },
@@ -84,7 +85,7 @@ async function withAgent(
   const { record } = talk
   const failed = result.status !== 'completed'
   const why = `The agent ${about.profile}: ${result.text || result.status}`.slice(0, 500)
-  const next = failed && record.label === null ? talk.changed({ label: 'action_required' }) : record
+  const next = failed ? talk.changed({ label: 'action_required' }) : record
   const label = CATEGORIES.find((category) => category === next.label)
   const ended: Partial<ThreadRecord> = {
     status: isDrafted ? 'drafted' : 'skipped',

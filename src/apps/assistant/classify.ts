@@ -27,6 +27,8 @@ import { noteMail, noteProblem } from './store/accounts.ts'
 import { setDraftState, settleMessages, type ThreadRecord } from './store/records.ts'
 import { noteHit } from './store/rules.ts'
 
+/** The user may be at work on an answer. A draft that they left behind is no reason to leave new mail unsorted. */
+const IN_WORK: ReadonlySet<ThreadRecord['status']> = new Set(['pending', 'drafted', 'discarded'])
 /** Of an answer that could not be used. */
 const UNUSABLE_CONFIDENCE = 0.1
 /** How long sorting waits before it asks a model again that was down. */
@@ -43,10 +45,11 @@ export async function runClassify(kinds: AssistKinds, job: ThreadJob): Promise<O
   const isFirst = waiting.length === 1 && waiting[0] === record.thread && record.category === null
   const messages = isFirst ? await talk.readOne(record.thread) : await talk.read()
   if (!messages) return talk.gone()
-  const message = lastInbound(messages, record.account)
+  const last = lastInbound(messages, record.account)
+  const message = record.isForced ? last : (newsIn(talk, messages, waiting) ?? last)
   const isNews = message !== undefined && (waiting.includes(message.id) || record.isForced)
   if (!isNews || !message) return nothingNew(talk, { message, waiting, messages })
-  if (!record.isForced && record.category !== null) {
+  if (!record.isForced && record.category !== null && IN_WORK.has(record.status)) {
     const edited = await editedDraft(talk)
     if (edited) return keepEdited(talk, { edited, message, waiting })
   }
@@ -55,6 +58,18 @@ export async function runClassify(kinds: AssistKinds, job: ThreadJob): Promise<O
   const judged = await judge(talk, message)
   if ('wait' in judged) return judged.wait
   return decided(talk, { message, waiting, ...judged })
+}
+
+/** The last message in the inbox that was not sorted yet, also where a later one never came to the inbox. */
+function newsIn(
+  { record }: Conversation,
+  messages: readonly VisibleMessage[],
+  waiting: readonly string[],
+): VisibleMessage | undefined {
+  const news = messages.filter(({ id }) => waiting.includes(id))
+  const message = lastInbound(news, record.account)
+  const isLate = message !== undefined && record.category !== null && message.sentAtMs <= record.lastAtMs
+  return isLate ? undefined : message
 }
 
 /** Nothing is to be decided; what an earlier try has not brought to Gmail is. */
@@ -140,6 +155,8 @@ async function toAgent(
     confidence: 1,
     by: 'rule',
     reasoning: `The routing rule ${rule} gives it to the agent ${profile}.`,
+    // Done was for what came before.
+    label: talk.record.label === 'outbox' ? 'outbox' : null,
     isForced: false,
   })
   return talk.end(next, {

@@ -2,7 +2,7 @@
  * What the user did with a conversation in Gmail becomes the record's. Decided from how the conversation is now, and not
  * from what was told of it: whoever asks twice changes nothing.
  *
- *   Done set by the user             all other labels and INBOX go; archived
+ *   Done set by the user             all other labels and INBOX go; archived. Mail that came in after it stays
  *   another category's label         a correction: the category is theirs, and is learned from
  *   the record's label taken away    it stays away
  *   draft sent                       sent; Outbox goes; perhaps a follow-up
@@ -51,7 +51,9 @@ async function firstSight(
   roles: ReadonlySet<LabelRole>,
 ): Promise<Outcome> {
   const { record, kinds } = talk
-  const message = lastInbound(messages, record.account)
+  // What came in after Done is news, and is sorted as such.
+  const seen = roles.has('done') ? messages.filter((one) => talk.isDone(one)) : messages
+  const message = lastInbound(seen, record.account)
   const category = CATEGORIES.find((one) => one !== 'needs_response' && roles.has(roleOf(one)))
   if (!message || roles.size === 0) return onlySent(talk, messages)
   if (category === undefined && !roles.has('done')) {
@@ -82,7 +84,7 @@ async function firstSight(
       isApplied: false,
     },
     {
-      effects: (tx) => talk.settleRead(tx, why),
+      effects: (tx) => talk.settleRead(tx, why, [], seen),
       event: { what: 'classified', why, by: 'user', canUndo: true },
     },
   )
@@ -186,7 +188,7 @@ async function followDrafts(talk: Conversation, messages: readonly VisibleMessag
   const isSent = answered !== undefined && isAnswered(messages, answered)
   const wasOpen = record.status === 'drafted' || record.status === 'discarded'
   const isOver = wasOpen && !isThere
-  if (changed.length === 0 && !(isOver && isSent)) return
+  if (changed.length === 0 && !(isOver && (isSent || record.status === 'drafted'))) return
   const gone = isSent ? ('sent' as const) : ('gone' as const)
   const rows = changed.map((draft) => (draft.state === 'gone' ? { ...draft, state: gone } : draft))
   const next = isOver ? ended(talk, { messages, isSent }) : undefined

@@ -17,9 +17,13 @@ const PASSAGE_CHARS_MAX = 1_500
 const MAILS_MAX = 2
 const CHUNKS_READ = 2
 
-export async function contextFor(talk: Conversation, answered: VisibleMessage): Promise<ContextPassage[]> {
+export async function contextFor(
+  talk: Conversation,
+  answered: VisibleMessage,
+  { asksModel }: { asksModel: boolean },
+): Promise<ContextPassage[]> {
   try {
-    const queries = await queriesFor(talk, answered)
+    const queries = asksModel ? await queriesFor(talk, answered) : bySubject(answered)
     const passages = await fromArchive(talk, queries)
     return passages.length > 0 ? passages : await fromGmail(talk, queries)
   } catch (thrown) {
@@ -35,9 +39,6 @@ export async function contextFor(talk: Conversation, answered: VisibleMessage): 
 /** Asked of the model; where it has none, the subject will do. */
 async function queriesFor(talk: Conversation, answered: VisibleMessage): Promise<string[]> {
   const { kinds, account, signal } = talk
-  const fallback = contextQueriesOf({
-    queries: [answered.subject.replace(/^\s*(?:re|aw|fwd?|wg)\s*:\s*/i, '')],
-  })
   try {
     const { system, prompt } = contextPrompt({ thread: talk.messages ?? [], answered })
     const answer = await kinds.models.ask({
@@ -52,8 +53,12 @@ async function queriesFor(talk: Conversation, answered: VisibleMessage): Promise
     return contextQueriesOf(answer.value ?? answer.text)
   } catch (thrown) {
     if (signal.aborted) throw thrown
-    return fallback
+    return bySubject(answered)
   }
+}
+
+function bySubject({ subject }: VisibleMessage): string[] {
+  return contextQueriesOf({ queries: [subject.replace(/^\s*(?:re|aw|fwd?|wg)\s*:\s*/i, '')] })
 }
 
 async function fromArchive(talk: Conversation, queries: readonly string[]): Promise<ContextPassage[]> {

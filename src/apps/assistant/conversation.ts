@@ -146,10 +146,15 @@ export class Conversation {
   }
 
   /** All mail of others that was read of it is sorted with it, also what no sync has seen yet. */
-  async settleRead(tx: Tx, reason: string, also: readonly string[] = []): Promise<void> {
+  async settleRead(
+    tx: Tx,
+    reason: string,
+    also: readonly string[] = [],
+    messages: readonly VisibleMessage[] = this.messages ?? [],
+  ): Promise<void> {
     const { account, thread } = this.record
     const nowMs = this.nowMs
-    const read = (this.messages ?? []).filter(
+    const read = messages.filter(
       (message) => message.labelIds.includes('INBOX') && isInbound(message, account),
     )
     const ids = read.map(({ id }) => id)
@@ -167,16 +172,32 @@ export class Conversation {
   async applyLabel(label: LabelRole | null = this.record.label): Promise<boolean> {
     try {
       const { thread, label: now, labelWas } = this.record
-      const messages = this.messages ?? []
+      const isDone = label === 'done'
+      const messages = this.messages ?? (isDone ? await this.read() : []) ?? []
       const ours = [now, labelWas].filter((role) => role !== null)
       const known = new Set([...rolesOn(messages, this.account.labels), ...ours])
-      const wish = { thread, label, known, messages: messages.map(({ id }) => id) }
-      await setLabel(this.account, wish, this.signal)
+      const covered = isDone ? await this.#doneWith() : []
+      await setLabel(this.account, { thread, label, known, messages: covered }, this.signal)
       return true
     } catch (thrown) {
       if (asTidemarkError(thrown).code !== 'not-found') throw thrown
       return false
     }
+  }
+
+  /** What the user has seen of it, and is done with: mail that came in later is news, and stays in the inbox. */
+  async #doneWith(): Promise<string[]> {
+    const { account, thread } = this.record
+    const rows = await this.kinds.tables.messages(account, thread)
+    const sorted = new Set(rows.filter(({ state }) => state === 'classified').map(({ message }) => message))
+    const isNews = (message: VisibleMessage): boolean =>
+      isInbound(message, account) && !this.isDone(message) && !sorted.has(message.id)
+    const there = (this.messages ?? []).filter((message) => !message.isDraft && !isNews(message))
+    return there.map(({ id }) => id)
+  }
+
+  isDone({ labelIds }: VisibleMessage): boolean {
+    return labelIds.includes(this.account.labels.done)
   }
 
   /** Everything of it was deleted: the record says so, and its messages are in the inbox no more. */
@@ -234,7 +255,11 @@ export class Conversation {
     const message = byMessage ?? byKey ?? (await this.#byDraftId(draft))
     if (!message) return undefined
     const isOurs = draft.messageId === null || message.id === draft.messageId
-    const isSame = isOurs && draft.state !== 'edited' && textHashOf(message.text) === draft.textHash
+    const isSame =
+      isOurs &&
+      draft.state !== 'edited' &&
+      message.attachments.length === 0 &&
+      textHashOf(message.text) === draft.textHash
     return { draft, message, isSame }
   }
 

@@ -10,13 +10,14 @@
  *   a draft with that key in Gmail? adopted : created ─▶ what it replaces to the trash ─▶ label ─▶ commit: drafted
  *
  * A crash anywhere between two of these leads to the same draft. What the user has edited is theirs: it is neither
- * overwritten nor trashed, but where a rework or notes ask for it, and then only after the new one is there.
+ * overwritten nor trashed, but where a rework of our draft asks for it, and then only after the new one is there. A draft
+ * that we did not write, or that has attachments, always stays.
  */
 import { asTidemarkError, type TidemarkError } from '../../base/errors.ts'
 import type { Outcome } from '../../engine/index.ts'
 import { DEFAULT_STYLE } from './account.ts'
 import { contextFor } from './context.ts'
-import { REWORKS_MAX, type VisibleMessage } from './contract.ts'
+import { type ContextPassage, REWORKS_MAX, type VisibleMessage } from './contract.ts'
 import { Conversation, type FoundDraft, isLiveDraft, keyOf, type ThreadJob } from './conversation.ts'
 import { guardDraft } from './guard/draft.ts'
 import type { AssistKinds } from './jobs.ts'
@@ -44,19 +45,33 @@ export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outc
   if (!messages) return talk.gone()
   const answered = lastInbound(messages, record.account)
   if (!answered) return nobodyToAnswer(talk)
+  if (isOver(record, messages, answered)) return answeredByHand(talk)
+  const key = draftKeyOf({ ...record, answered: answered.id, wish: record.order })
   if (record.order === null) {
-    if (isAnswered(messages, answered)) return answeredByHand(talk)
     for (const draft of await talk.openDrafts()) {
       const found = await talk.find(draft)
       if (found && !found.isSame) return keepEdited(talk, found)
+      if (found && draft.key === key && draft.state === 'live') return keepWritten(talk, found)
     }
   }
-  const key = draftKeyOf({ ...record, answered: answered.id, wish: record.order })
   const noted = await kinds.tables.draft(record.account, key)
   const isNoted = noted?.state === 'intended' && record.draftKey === key
   const written = isNoted ? noted : await write(talk, { answered, key })
   if ('outcome' in written) return written.outcome
   return make(talk, { answered, draft: written })
+}
+
+/** Answered by the user; what they ordered is over where they have answered since. */
+function isOver(
+  { order }: ThreadRecord,
+  messages: readonly VisibleMessage[],
+  answered: VisibleMessage,
+): boolean {
+  if (!isAnswered(messages, answered)) return false
+  if (order === null) return true
+  const isLater = ({ id, isSent, labelIds, sentAtMs }: VisibleMessage): boolean =>
+    isSent && !labelIds.includes('TRASH') && (sentAtMs >= order.atMs || order.replaces.includes(id))
+  return messages.some(isLater)
 }
 
 /** What the text of a draft becomes in Gmail, as it is read again. */
@@ -87,7 +102,7 @@ async function write(
   const { account, record, kinds } = talk
   const { order } = record
   const style = styleFor(answered.from.address, record.style, account.settings, DEFAULT_STYLE)
-  const context = await contextFor(talk, answered)
+  const context = await contextOnce(talk, answered)
   const thread = (talk.messages ?? []).filter((message) => !message.isDraft)
   const wish = {
     thread,
@@ -113,7 +128,8 @@ async function write(
     said = draftTextFrom(answer.value ?? answer.text)
   } catch (thrown) {
     if (talk.signal.aborted) throw thrown
-    return { outcome: await withoutModel(talk, asTidemarkError(thrown)) }
+    const found = { answered: answered.id, context }
+    return { outcome: await withoutModel(talk, asTidemarkError(thrown), found) }
   }
   if (said === undefined) return { outcome: unusable(talk) }
   const { text, removed } = guardDraft(said, wish)
@@ -152,22 +168,38 @@ function labelFor({ reworks }: ThreadRecord): 'action_required' | 'outbox' {
   return reworks >= REWORKS_MAX ? 'action_required' : 'outbox'
 }
 
-async function withoutModel(talk: Conversation, error: TidemarkError): Promise<Outcome> {
+/** What a draft that waits for a model keeps: what it leans on was paid for. */
+type Waits = { sinceMs: number; found: { answered: string; context: ContextPassage[] } }
+
+/** A draft that failed before asks no model for its context again: each try would cost, and lead to nothing. */
+async function contextOnce(talk: Conversation, answered: VisibleMessage): Promise<ContextPassage[]> {
+  const { found } = (talk.job.checkpoint ?? {}) as Partial<Waits>
+  if (found?.answered === answered.id) return found.context
+  return contextFor(talk, answered, { asksModel: talk.record.problemCode === null })
+}
+
+async function withoutModel(
+  talk: Conversation,
+  error: TidemarkError,
+  found: Waits['found'],
+): Promise<Outcome> {
   const { record, job, account } = talk
   if (!/^(?:no-model|model-)/.test(error.code ?? '')) throw error
   if (error.code === 'model-unusable') return unusable(talk)
-  const isPassing = error.code === 'model-down' || error.code === 'model-budget'
+  const isPassing =
+    error.code === 'model-down' || (error.code === 'model-budget' && error.kind !== 'permanent')
   const problem = isPassing ? `The draft waits: ${error.message}` : `No draft: ${error.message}`
   const next = { ...record, problem, problemCode: error.code! }
   const effects = (tx: Parameters<typeof noteProblem>[0]): Promise<void> =>
     noteProblem(tx, account.name, { code: error.code!, text: error.message })
   if (!isPassing) return talk.end(next, { effects, note: problem, code: error.code! })
   if (record.problemCode !== error.code) await talk.commit(next, { effects })
-  const sinceMs = Number((job.checkpoint as { sinceMs?: number } | null)?.sinceMs ?? talk.nowMs)
+  const sinceMs = Number((job.checkpoint as Partial<Waits> | null)?.sinceMs ?? talk.nowMs)
+  const checkpoint: Waits = { sinceMs, found }
   const backoffMs = Math.min(MODEL_RETRY_MS_MAX, Math.max(MODEL_RETRY_MS_MIN, talk.nowMs - sinceMs))
   return {
     again: { afterMs: Math.max(backoffMs, error.retryAfterMs ?? 0) },
-    checkpoint: { sinceMs },
+    checkpoint,
     note: problem,
     code: 'waits-for-model',
   }
@@ -193,6 +225,14 @@ async function make(
 ): Promise<Outcome> {
   const { account, record } = talk
   const { order } = record
+  const others = (await talk.openDrafts()).filter(({ key }) => key !== draft.key)
+  if (order !== null || others.length > 0) {
+    // The model may have taken its time: what is to be replaced may have been sent by now, or be another one.
+    const messages = await talk.read()
+    if (!messages) return talk.gone()
+    const now = messages.find(({ id }) => id === answered.id)
+    if (now && isOver(record, messages, now)) return answeredByHand(talk)
+  }
   const there = (talk.messages ?? []).find((message) => isLiveDraft(message) && keyOf(message) === draft.key)
   const made = there
     ? { draftId: await draftIdOf(talk, there.id), messageId: there.id }
@@ -200,8 +240,8 @@ async function make(
   const isEdited = there !== undefined && textHashOf(there.text) !== draft.textHash
   const { trashed, edited } = await talk.trashUntouched(draft.key)
   const replaced = new Set(order?.replaces ?? [])
-  for (const message of replaced) if (message !== made.messageId) await talk.trash(message)
-  const given = edited.filter(({ message }) => replaced.has(message.id)).map((one) => one.draft)
+  const given = edited.filter(({ message }) => replaced.has(message.id) && message.attachments.length === 0)
+  for (const { message } of given) await talk.trash(message.id)
   if (!(await talk.applyLabel())) return talk.gone()
   return talk.end(
     {
@@ -215,7 +255,7 @@ async function make(
     },
     {
       effects: async (tx) => {
-        for (const { key } of [...trashed, ...given])
+        for (const { key } of [...trashed, ...given.map((one) => one.draft)])
           await setDraftState(tx, { account: account.name, key }, 'trashed')
         await putDraft(tx, { ...draft, ...made, state: isEdited ? 'edited' : 'live' })
       },
@@ -273,11 +313,33 @@ function whyOf({ order, reworks }: ThreadRecord): string {
 
 /** The user has written the answer without us. */
 async function answeredByHand(talk: Conversation): Promise<Outcome> {
+  const unmade: DraftRow[] = []
+  for (const draft of await talk.openDrafts()) {
+    if (draft.state === 'intended' && !(await talk.find(draft))) unmade.push(draft)
+  }
   await talk.commit(
-    talk.changed({ status: 'sent', label: null, draftKey: null, problem: null, problemCode: null }),
-    { event: { what: 'answered', why: 'You have answered it yourself.', by: 'user', canUndo: true } },
+    talk.changed({
+      status: 'sent',
+      label: null,
+      draftKey: null,
+      order: null,
+      problem: null,
+      problemCode: null,
+    }),
+    {
+      effects: async (tx) => {
+        for (const draft of unmade) await setDraftState(tx, draft, 'gone')
+      },
+      event: { what: 'answered', why: 'You have answered it yourself.', by: 'user', canUndo: true },
+    },
   )
   return settle(talk, { note: 'answered by hand', code: 'answered' })
+}
+
+/** Sorted again to the same end: the draft that is there is the answer. */
+async function keepWritten(talk: Conversation, { draft }: FoundDraft): Promise<Outcome> {
+  await talk.commit(talk.changed({ status: 'drafted', label: labelFor(talk.record), draftKey: draft.key }))
+  return settle(talk, { note: 'the draft is there already', code: 'drafted' })
 }
 
 async function keepEdited(talk: Conversation, { draft }: FoundDraft): Promise<Outcome> {

@@ -193,7 +193,7 @@ describe('a rework', () => {
 })
 
 describe('Needs Response by hand', () => {
-  test('turns the user’s notes into a draft, and the notes go to the trash', async () => {
+  test('turns the user’s notes into a draft, and the notes stay as they are', async () => {
     const w = await begun()
     const mail = w.arrive({ text: 'Your parcel has shipped. No reply needed.' })
     await w.sync()
@@ -204,10 +204,10 @@ describe('Needs Response by hand', () => {
     })
     w.mailbox().modifyThread(mail.threadId, { add: [await w.labelId('needs_response')] })
     await w.sync()
-    const [draft, ...others] = w.drafts(mail.threadId)
-    assert.equal(others.length, 0)
-    assert.match(draft!.text, /thank him warmly/)
-    assert.ok(w.mailbox().get(notes.message.id)!.labelIds.has('TRASH'))
+    const made = w.drafts(mail.threadId).filter(({ messageId }) => messageId !== notes.message.id)
+    assert.equal(made.length, 1)
+    assert.match(made[0]!.text, /thank him warmly/)
+    assert.ok(!w.mailbox().get(notes.message.id)!.labelIds.has('TRASH'))
     assert.deepEqual(await w.labelsOn(mail.threadId), ['outbox'])
     assert.equal((await w.record(mail.threadId))!.by, 'user')
   })
@@ -230,6 +230,27 @@ describe('what the user does with labels', () => {
     assert.deepEqual(await w.labelsOn(thread), ['done'])
     assert.equal((await w.record(thread))!.status, 'archived')
     assert.ok(!w.mailbox().get(thread)!.labelIds.has('INBOX'))
+  })
+
+  test('mail that came after Done and before the look stays in the inbox, and is sorted as news', async () => {
+    const { w, thread } = await drafted()
+    w.mailbox().modifyThread(thread, { add: [await w.labelId('done')] })
+    const late = w.arrive({ threadId: thread, text: 'One more thing: could you call me today?' })
+    await w.sync()
+    assert.ok(w.mailbox().get(late.id)!.labelIds.has('INBOX'))
+    assert.ok(!w.mailbox().get(thread)!.labelIds.has('INBOX'))
+    assert.equal((await w.record(thread))!.answered, late.id)
+    assert.deepEqual(await w.labelsOn(thread), ['outbox'])
+  })
+
+  test('mail that came after Done in a conversation that nobody knew stays in the inbox, and is sorted', async () => {
+    const w = await begun()
+    const first = w.arrive({ text: 'Hello.' })
+    w.mailbox().modifyThread(first.threadId, { add: [await w.labelId('done')] })
+    const late = w.arrive({ threadId: first.threadId, text: 'Could you call me today?' })
+    await w.sync()
+    assert.ok(w.mailbox().get(late.id)!.labelIds.has('INBOX'))
+    assert.equal((await w.record(first.threadId))!.answered, late.id)
   })
 
   test('another category is a correction, which becomes an example and a rule that is off', async () => {

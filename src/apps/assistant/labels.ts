@@ -59,14 +59,14 @@ export type LabelWish = {
   label: LabelRole | null
   /** What the conversation was seen to have, or has from us. */
   known: ReadonlySet<LabelRole>
-  /** The messages that were read. */
+  /** What Done is for, of the messages that were read. */
   messages: readonly string[]
 }
 
 /**
  * The one label on the whole conversation, and none of the others, but for a wish that the user put there since it was
- * read: history tells of it, and it is seen to then. Done archives what was read, and nothing that came since. May be
- * repeated.
+ * read: history tells of it, and it is seen to then. Done is set on what it is for, archives that and nothing that came
+ * since. May be repeated.
  */
 export async function setLabel(
   { client, labels }: { client: GmailClient; labels: LabelIds },
@@ -77,10 +77,12 @@ export async function setLabel(
   await client.modifyThread(
     {
       threadId: thread,
-      add: label === null ? [] : [labels[label]],
+      add: label === null || label === 'done' ? [] : [labels[label]],
       remove: others.map((role) => labels[role]),
     },
     { signal },
   )
-  if (label === 'done') await client.batchModify({ ids: messages, remove: ['INBOX'] }, { signal })
+  if (label === 'done') {
+    await client.batchModify({ ids: messages, add: [labels.done], remove: ['INBOX'] }, { signal })
+  }
 }

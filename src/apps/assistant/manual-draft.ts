@@ -1,6 +1,6 @@
 /**
  * The user put Needs Response on a conversation: an answer is wanted. A draft of theirs in it holds notes: what stands
- * above the mark, or all of it. Then as any draft; the notes go to the trash once the new one is there.
+ * above the mark, or all of it. Then as any draft; the notes are theirs, and stay.
  */
 import type { Outcome } from '../../engine/index.ts'
 import type { VisibleMessage } from './contract.ts'
@@ -27,7 +27,7 @@ export async function runManualDraft(kinds: AssistKinds, job: ThreadJob): Promis
     return settle(talk, { note: 'a draft is there already', code: 'drafted' })
   }
   const answered = lastInbound(messages, record.account)
-  const order = notesIn(messages, new Set(drafts.map(({ key }) => key)))
+  const order = notesIn(talk, messages, new Set(drafts.map(({ key }) => key)))
   const why =
     order.instruction === '' ? 'You asked for an answer.' : 'You asked for an answer, and left notes for it.'
   const next = talk.changed({
@@ -66,12 +66,17 @@ export async function runManualDraft(kinds: AssistKinds, job: ThreadJob): Promis
 }
 
 /** A draft of the user's own; one of ours is not notes. */
-function notesIn(messages: readonly VisibleMessage[], ours: ReadonlySet<string>): DraftOrder {
+function notesIn(
+  { nowMs }: Conversation,
+  messages: readonly VisibleMessage[],
+  ours: ReadonlySet<string>,
+): DraftOrder {
   const notes = messages.findLast((message) => isLiveDraft(message) && !ours.has(keyOf(message) ?? ''))
   return {
     kind: 'manual',
+    atMs: nowMs,
     instruction: notes ? (splitAtMarker(notes.text)?.above || notes.text).trim() : '',
     earlier: '',
-    replaces: notes ? [notes.id] : [],
+    replaces: [],
   }
 }

@@ -72,19 +72,24 @@ async function refused(talk: Conversation): Promise<Outcome> {
   return settle(talk, { note: 'reworked too often', code: 'rework-refused' })
 }
 
-/** What the user wrote above the mark, and what stood below it, of our draft or of any other in the conversation. */
+/**
+ * What the user wrote above the mark, and what stood below it, of our draft or of any other in the conversation. Only
+ * ours is replaced.
+ */
 export async function orderFrom(
   talk: Conversation,
   messages: readonly VisibleMessage[],
 ): Promise<DraftOrder> {
   const drafts = messages.filter(isLiveDraft)
   const ours = await Promise.all((await talk.openDrafts()).map((draft) => talk.find(draft)))
-  const mine = ours.findLast((found) => found !== undefined)?.message ?? drafts.at(-1)
+  const own = ours.findLast((found) => found !== undefined)?.message
+  const mine = own ?? drafts.at(-1)
   const split = mine && splitAtMarker(mine.text)
   return {
     kind: 'rework',
+    atMs: talk.nowMs,
     instruction: split?.above ?? '',
     earlier: (split?.below ?? mine?.text ?? '').replaceAll(MARKER, ''),
-    replaces: mine ? [mine.id] : [],
+    replaces: own ? [own.id] : [],
   }
 }

@@ -10,9 +10,11 @@ export type SourceNote = { title: string; source: string; documentId: number; ur
 /** What the user wants of the next draft: an instruction, and the draft that it is about. */
 export type DraftOrder = {
   kind: 'rework' | 'manual'
+  /** When it was asked for: two orders are two, also where they say the same. */
+  atMs: number
   instruction: string
   earlier: string
-  /** Messages of drafts that the new one replaces: put to the trash once it is there. */
+  /** Messages of our drafts that the new one replaces: put to the trash once it is there. */
   replaces: readonly string[]
 }
 

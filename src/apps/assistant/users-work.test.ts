@@ -1,0 +1,342 @@
+/** What the user wrote, attached, sent or marked is theirs: nothing of it is taken away, overwritten or paid for twice. */
+import assert from 'node:assert/strict'
+import { afterEach, describe, test } from 'node:test'
+import type { SimOptions } from '../../sim/start.ts'
+import { correctCategory, editDraft, orderDraft, reclassify, requestSync, undoEvent } from './actions.ts'
+import {
+  ANN,
+  type AssistWorld,
+  type AssistWorldOptions,
+  edit,
+  startAssistWorld,
+} from './assist-world.suite.ts'
+
+let world: AssistWorld | undefined
+afterEach(async () => {
+  await world?.close()
+  world = undefined
+})
+
+async function begun(options: AssistWorldOptions = {}): Promise<AssistWorld> {
+  world = await startAssistWorld(options)
+  await world.onboard()
+  await world.settled()
+  return world
+}
+
+async function drafted(options: AssistWorldOptions = {}): Promise<{ w: AssistWorld; thread: string }> {
+  const w = await begun(options)
+  const { threadId: thread } = w.arrive({ text: 'Are you free on Friday?' })
+  await w.sync()
+  assert.equal(w.drafts(thread).length, 1)
+  return { w, thread }
+}
+
+type Script = NonNullable<NonNullable<SimOptions['models']>['script']>
+type Asked = Parameters<Script>[0]
+
+function fieldsOf({ json }: Asked): string[] {
+  const schema = (json as { schema?: { properties?: object } } | undefined)?.schema
+  return Object.keys(schema?.properties ?? {})
+}
+
+function purposeOf(asked: Asked): 'classify' | 'context' | 'draft' {
+  const fields = fieldsOf(asked)
+  if (fields.includes('category')) return 'classify'
+  return fields.includes('queries') ? 'context' : 'draft'
+}
+
+/** A model that words every draft differently, and counts what it was asked. */
+function numbering(isDown: () => number | undefined = () => undefined): { asked: string[]; script: Script } {
+  const asked: string[] = []
+  const script: Script = (question) => {
+    const purpose = purposeOf(question)
+    asked.push(purpose)
+    if (purpose !== 'draft') return undefined
+    const status = isDown()
+    if (status !== undefined) return { status }
+    const text = `Answer number ${asked.filter((one) => one === 'draft').length}.`
+    return { json: Object.fromEntries(fieldsOf(question).map((name) => [name, text])) }
+  }
+  return { asked, script }
+}
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  const endMs = Date.now() + 20_000
+  while (!(await holds())) {
+    assert.ok(Date.now() < endMs, 'it did not come to pass')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+const WITH_FILE = [
+  'Content-Type: multipart/mixed; boundary=b',
+  '',
+  '--b',
+  'Content-Type: text/plain',
+  '',
+  'Dear Bob, two hours of work.',
+  '--b',
+  'Content-Type: application/pdf; name=a.pdf',
+  'Content-Disposition: attachment; filename=a.pdf',
+  '',
+  'X',
+  '--b--',
+  '',
+]
+
+describe('an agent on a conversation that was Done', () => {
+  for (const [profile, label] of [
+    ['desk', []],
+    ['nope', ['action_required']],
+  ] as const) {
+    test(`leaves new mail in the inbox, and Done goes: ${profile}`, async () => {
+      const w = await begun({
+        models: { script: ({ tools }) => (tools.length > 0 ? { text: 'Seen.' } : undefined) },
+        accountSettings: {
+          routing: [{ name: 'shop', match: { sender_domain: 'shop.example' }, profile }],
+          profiles: [{ name: 'desk', tools: ['escalate'] }],
+        } as never,
+      })
+      const from = 'Eve <eve@shop.example>'
+      const { threadId } = w.arrive({ from, subject: 'Parcel', text: 'Hello' })
+      await w.sync()
+      w.mailbox().modifyThread(threadId, { add: [await w.labelId('done')] })
+      await w.sync()
+      const late = w.arrive({ from, subject: 'Re: Parcel', text: 'My lawyer will call you.', threadId })
+      await w.sync()
+      assert.ok(w.mailbox().get(late.id)!.labelIds.has('INBOX'))
+      assert.deepEqual(await w.labelsOn(threadId), label)
+    })
+  }
+})
+
+describe('a draft of the user’s own', () => {
+  for (const role of ['needs_response', 'rework'] as const) {
+    test(`with an attachment stays where ${role} asks for an answer`, async () => {
+      const w = await begun()
+      const mail = w.arrive({ text: 'Your parcel has shipped.' })
+      await w.sync()
+      const raw = ['From: ann@example.com', 'To: bob@example.net', 'Subject: Re: x', ...WITH_FILE].join(
+        '\r\n',
+      )
+      const own = w.mailbox().createDraft({ raw: Buffer.from(raw), threadId: mail.threadId })
+      w.mailbox().modifyThread(mail.threadId, { add: [await w.labelId(role)] })
+      await w.sync()
+      assert.ok(!w.mailbox().get(own.message.id)!.labelIds.has('TRASH'))
+      assert.equal(w.drafts(mail.threadId).length, 2)
+    })
+  }
+
+  test('that was ours and got an attachment stays when it is reworked', async () => {
+    const { w, thread } = await drafted()
+    const [draft] = w.drafts(thread)
+    const raw = ['From: ann@example.com', 'To: bob@example.net', 'Subject: Re: x', ...WITH_FILE].join('\r\n')
+    w.mailbox().updateDraft(draft!.id, { raw: Buffer.from(raw) })
+    w.mailbox().modifyThread(thread, { add: [await w.labelId('rework')] })
+    await w.sync()
+    assert.ok(w.drafts(thread).some((one) => one.raw.includes('a.pdf')))
+    assert.equal(w.drafts(thread).length, 2)
+  })
+})
+
+describe('a rework that waits for a model', () => {
+  test('ends without a draft where the answer was sent meanwhile', async () => {
+    let isDown = false
+    const { script } = numbering(() => (isDown ? 503 : undefined))
+    const { w, thread } = await drafted({ models: { script } })
+    const [draft] = w.drafts(thread)
+    isDown = true
+    w.mailbox().modifyThread(thread, { add: [await w.labelId('rework')] })
+    await requestSync(w.place, ANN)
+    await until(async () => (await w.record(thread))!.problemCode === 'model-down')
+    w.mailbox().sendDraft(draft!.id)
+    isDown = false
+    w.clock.aheadMs += 600_000
+    await w.sync()
+    assert.equal((await w.record(thread))!.status, 'sent')
+    assert.deepEqual(await w.labelsOn(thread), [])
+    const all = w.mailbox().thread(thread)!.messages
+    assert.deepEqual(
+      all.map(({ labelIds }) => ['DRAFT', 'TRASH'].filter((label) => labelIds.has(label))),
+      [[], []],
+    )
+  })
+})
+
+describe('saving a text on the page', () => {
+  for (const [what, head] of [
+    ['an attachment', ['To: bob@example.net', ...WITH_FILE]],
+    ['Cc', ['To: bob@example.net', 'Cc: boss@example.com', '', 'Mine.']],
+    ['Bcc', ['To: bob@example.net', 'Bcc: boss@example.com', '', 'Mine.']],
+    ['a further recipient', ['To: bob@example.net, carol@example.net', '', 'Mine.']],
+  ] as const) {
+    test(`is refused where the draft got ${what} in Gmail`, async () => {
+      const { w, thread } = await drafted()
+      const [draft] = w.drafts(thread)
+      const subject = /^Subject: .*$/m.exec(draft!.raw)![0].trim()
+      const raw = ['From: ann@example.com', subject, ...head].join('\r\n')
+      w.mailbox().updateDraft(draft!.id, { raw: Buffer.from(raw) })
+      await w.sync()
+      const saved = editDraft(w.place, { account: ANN, thread }, 'Another.', new AbortController().signal)
+      await assert.rejects(saved, { code: 'draft-changed' })
+      assert.equal(w.drafts(thread)[0]!.raw, raw)
+    })
+  }
+
+  test('works where only the text was changed in Gmail', async () => {
+    const { w, thread } = await drafted()
+    edit(w, w.drafts(thread)[0]!, 'Mine.')
+    await w.sync()
+    await editDraft(w.place, { account: ANN, thread }, 'Mine, again.', new AbortController().signal)
+    assert.match(w.drafts(thread)[0]!.text, /Mine, again\./)
+  })
+})
+
+describe('a draft that is asked for again', () => {
+  test('by sorting to the same end stays as it is, and no model is asked for it', async () => {
+    const { asked, script } = numbering()
+    const { w, thread } = await drafted({ models: { script } })
+    const [before] = w.drafts(thread)
+    await reclassify(w.place, { account: ANN, thread })
+    await w.settled()
+    assert.deepEqual(w.drafts(thread), [before])
+    const [row] = await w.tables.drafts(ANN, thread)
+    assert.equal(row!.state, 'live')
+    assert.match(before!.text, new RegExp(row!.text))
+    assert.equal((await w.record(thread))!.status, 'drafted')
+    assert.equal(asked.filter((purpose) => purpose === 'draft').length, 1)
+  })
+
+  test('by an order is another one each time, asked of the model once, and the only one', async () => {
+    const { asked, script } = numbering()
+    const { w, thread } = await drafted({ models: { script } })
+    for (const round of [2, 3]) {
+      await orderDraft(w.place, { account: ANN, thread })
+      await w.settled()
+      assert.deepEqual(
+        w.drafts(thread).map(({ text }) => /number \d/.exec(text)![0]),
+        [`number ${round}`],
+      )
+      assert.equal(asked.filter((purpose) => purpose === 'draft').length, round)
+    }
+    await correctCategory(w.place, { account: ANN, thread }, 'fyi')
+    await w.settled()
+    await correctCategory(w.place, { account: ANN, thread }, 'needs_response')
+    await w.settled()
+    assert.equal(asked.filter((purpose) => purpose === 'draft').length, 4)
+    assert.equal(w.drafts(thread).length, 1)
+  })
+})
+
+describe('what a draft costs', () => {
+  const draftsIn = (asked: readonly string[]): number => asked.filter((one) => one === 'draft').length
+  const contextsIn = (asked: readonly string[]): number => asked.filter((one) => one === 'context').length
+
+  test('its context is asked for once, however often it waits for a model', async () => {
+    let isDown = true
+    const { asked, script } = numbering(() => (isDown ? 503 : undefined))
+    const w = await begun({ models: { script } })
+    const { threadId } = w.arrive({ text: 'Are you free on Friday?' })
+    await requestSync(w.place, ANN)
+    for (let tries = 1; tries <= 3; tries++) {
+      const before = draftsIn(asked)
+      await until(async () => draftsIn(asked) > before || (tries === 1 && before > 0))
+      await until(async () => (await w.jobs('assist.draft')).every(({ state }) => state !== 'claimed'))
+      w.clock.aheadMs += 400_000
+      await requestSync(w.place, ANN)
+    }
+    isDown = false
+    w.clock.aheadMs += 400_000
+    await w.sync()
+    assert.equal((await w.record(threadId))!.status, 'drafted')
+    assert.equal(contextsIn(asked), 1)
+  })
+
+  test('a model that refuses drafts is asked for no context again by later scans', async () => {
+    const { asked, script } = numbering(() => 400)
+    const w = await begun({ models: { script } })
+    w.arrive({ text: 'Are you free on Friday?' })
+    await w.sync()
+    await w.sync(ANN, { full: true })
+    await w.sync(ANN, { full: true })
+    assert.equal(contextsIn(asked), 1)
+  })
+
+  test('where one question costs more than a day may, the draft ends with its reason and does not wait', async () => {
+    const w = await begun({ dayCost: 0.000001, settings: { modelWaitMs: 0 } })
+    const { threadId: thread } = w.arrive({ text: 'Are you free on Friday?' })
+    await w.sync()
+    await orderDraft(w.place, { account: ANN, thread })
+    await w.settled()
+    assert.equal((await w.record(thread))!.problemCode, 'model-budget')
+    assert.ok((await w.jobs('assist.draft')).every(({ state }) => state === 'done'))
+  })
+})
+
+describe('taking back', () => {
+  async function undo(w: AssistWorld, thread: string, what: string): Promise<void> {
+    const event = (await w.tables.events(ANN, { thread })).find((one) => one.what === what)
+    await undoEvent(w.place, ANN, event!.id)
+    await w.settled()
+    await w.sync()
+    await w.sync(ANN, { full: true })
+  }
+
+  test('Done puts the mail back into the inbox', async () => {
+    const { w, thread } = await drafted()
+    w.mailbox().modifyThread(thread, { add: [await w.labelId('done')] })
+    await w.sync()
+    assert.ok(!w.mailbox().get(thread)!.labelIds.has('INBOX'))
+    await undo(w, thread, 'done')
+    assert.ok(w.mailbox().get(thread)!.labelIds.has('INBOX'))
+    assert.deepEqual(await w.labelsOn(thread), ['outbox'])
+    assert.equal((await w.record(thread))!.status, 'drafted')
+  })
+
+  test('a correction that trashed the draft writes one again', async () => {
+    const { w, thread } = await drafted()
+    await correctCategory(w.place, { account: ANN, thread }, 'fyi')
+    await w.settled()
+    assert.equal(w.drafts(thread).length, 0)
+    await undo(w, thread, 'corrected')
+    assert.equal(w.drafts(thread).length, 1)
+    assert.equal((await w.record(thread))!.status, 'drafted')
+    assert.deepEqual(await w.labelsOn(thread), ['outbox'])
+  })
+})
+
+describe('new mail', () => {
+  for (const role of ['done', 'fyi'] as const) {
+    test(`is sorted where an edited draft was left behind and ${role} was set`, async () => {
+      const { w, thread } = await drafted()
+      edit(w, w.drafts(thread)[0]!, 'Half an answer')
+      await w.sync()
+      w.mailbox().modifyThread(thread, { add: [await w.labelId(role)] })
+      await w.sync()
+      const late = w.arrive({ threadId: thread, text: 'Could you call me on Monday?' })
+      await w.sync()
+      const record = (await w.record(thread))!
+      assert.deepEqual([record.answered, record.category], [late.id, 'needs_response'])
+      assert.ok(w.mailbox().get(late.id)!.labelIds.has('INBOX'))
+      assert.match(w.drafts(thread)[0]!.text, /Half an answer/)
+    })
+  }
+
+  for (const isKnown of [false, true]) {
+    const where = isKnown ? 'in a conversation that was sorted' : 'in a new conversation'
+    test(`in the inbox is sorted ${where}, also where a filter kept a later message out of it`, async () => {
+      const w = await begun()
+      const atMs = w.clock.now()
+      const labelIds = isKnown ? ['INBOX'] : ['UNREAD']
+      const { threadId } = w.arrive({ text: 'Your parcel has shipped.', labelIds, atMs: atMs - 30_000 })
+      await w.sync()
+      const mail = w.arrive({ threadId, text: 'Can you call me today, please?', atMs: atMs - 20_000 })
+      w.arrive({ threadId, text: 'Ticket updated.', labelIds: ['UNREAD'], atMs: atMs - 10_000 })
+      await w.sync()
+      assert.equal((await w.record(threadId))!.category, 'needs_response')
+      const row = (await w.tables.messages(ANN, threadId)).find(({ message }) => message === mail.id)
+      assert.equal(row!.state, 'classified')
+    })
+  }
+})

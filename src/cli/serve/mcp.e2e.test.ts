@@ -96,6 +96,7 @@ describe('tidemark mcp', () => {
       const { tools } = await client.listTools()
       assert.deepEqual(tools.map(({ name }) => name).sort(), [
         ...[
+          'assist_status',
           'bad_items',
           'drive_status',
           'files_find',
@@ -137,7 +138,7 @@ describe('tidemark mcp', () => {
     await answer(2)
     child.stdin.write('this is no JSON\n')
     send({ id: 3, method: 'tools/list' })
-    assert.equal((await answer(3)).result?.tools?.length, 12)
+    assert.equal((await answer(3)).result?.tools?.length, 13)
     child.stdin.end()
     assert.equal(await ended, 0, said.stderr)
     assert.deepEqual(
@@ -185,7 +186,7 @@ describe('tidemark mcp', () => {
         requestInit: { headers: { authorization: `Bearer ${world.token}` } },
       }),
     )
-    assert.equal((await remote.listTools()).tools.length, 12)
+    assert.equal((await remote.listTools()).tools.length, 13)
     assert.match((await call(remote, 'mail_search', { query: 'quagga' })).text, /just arrived/)
     await remote.close()
     server.child.kill('SIGTERM')

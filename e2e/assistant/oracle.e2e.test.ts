@@ -1,7 +1,6 @@
 /** Whatever user, Gmail, model and processes do, mail is sorted once and no draft is lost. At length: npm run oracle -- assistant */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { systemRandom } from '../../src/base/random.ts'
 import { type HistoryOptions, runAssistHistory } from './history.ts'
 
 async function prove(context: TestContext, seeds: readonly number[], options: HistoryOptions): Promise<void> {
@@ -12,10 +11,8 @@ async function prove(context: TestContext, seeds: readonly number[], options: Hi
   }
 }
 
-const someSeed = (): number => Math.floor(systemRandom() * 2 ** 31)
-
 test('through lost answers, missing pushes and ends of processes, each conversation is sorted once and has one draft at most', (context) =>
-  prove(context, [11, someSeed()], { database: 'sqlite', acts: 60, kills: false }))
+  prove(context, [11, 14], { database: 'sqlite', acts: 60, kills: false }))
 
 test('the same on PostgreSQL', (context) =>
   prove(context, [12], { database: 'postgres', acts: 60, kills: false }))

@@ -111,4 +111,41 @@ describe('while an app has jobs in an open transaction of its own on PostgreSQL'
       await ended(id)
     })
   })
+
+  test('the parts of a job that come behind one with one of their keys are written after it, in their order', async () => {
+    const written: number[] = []
+    const later = Promise.withResolvers<void>()
+    const parted = defineJob({
+      kind: 'test.parted',
+      payload: Item,
+      run: async ({ commit }) => {
+        const part = (n: number, jobs: JobRequest[] = []): void => {
+          void commit({ checkpoint: { n }, jobs }).then(() => written.push(n))
+        }
+        part(1, [request(keyed, { n: 1 })])
+        part(2)
+        await later.promise
+        part(3)
+      },
+    })
+    await withApp([plain, keyed, parted], async ({ engine, whileOpen, ended }) => {
+      let id = 0
+      const checkpoint = async (): Promise<string | null> => {
+        const row = await engine.ledger.driver.read((tx) =>
+          tx.get<{ checkpoint: string | null }>(`SELECT checkpoint FROM jobs WHERE id = ?`, [id]),
+        )
+        return row!.checkpoint
+      }
+      await whileOpen([request(keyed, { n: 1 })], async () => {
+        id = (await engine.enqueue(parted, { n: 1 })).id
+        for (const n of [2, 3]) await ended((await engine.enqueue(plain, { n })).id)
+        later.resolve()
+        for (const n of [4, 5]) await ended((await engine.enqueue(plain, { n })).id)
+        assert.equal(await checkpoint(), null)
+      })
+      await ended(id)
+      assert.deepEqual(written, [1, 2, 3])
+      assert.equal(await checkpoint(), '{"n":3}')
+    })
+  })
 })

@@ -10,6 +10,9 @@
  * What would wait for a transaction of somebody else, an app's that takes long, is set aside: it is committed by itself
  * when it can be, so that nobody else waits for that.
  *
+ * What comes of one job is written in its order, also where nobody waited for its parts: whatever follows a part that is
+ * in flight or aside waits until that is answered. Otherwise an older checkpoint could be written over a newer one.
+ *
  * When the database is away (disk full, connection lost) nothing is dropped: the batch waits and is tried
  * again, and everything that came meanwhile waits behind it.
  */
@@ -76,6 +79,8 @@ export class Committer {
   /** What is set aside, as it came together, and how many of these batches are under way. */
   readonly #aside: Batch[] = []
   #asideRunning = 0
+  /** Jobs that have a part in a cycle in flight or aside, and what came of each behind it. */
+  readonly #behind = new Map<number, PendingSettle[]>()
   #closed = false
   #idleWaiters: (() => void)[] = []
   /** How long the last cycle took, and when it ended. */
@@ -101,6 +106,11 @@ export class Committer {
     if (this.#closed) {
       // Nothing is lost: the job's lease ends, and it runs again.
       done({ status: 'lost' })
+      return
+    }
+    const behind = this.#behind.get(settlement.job.id)
+    if (behind) {
+      behind.push({ settlement, done })
       return
     }
     this.#settle.push({ settlement, done })
@@ -148,6 +158,8 @@ export class Committer {
       for (const { done } of settle.splice(0)) done({ status: 'lost' })
       for (const { reject } of work.splice(0)) reject(stoppedError())
     }
+    for (const behind of this.#behind.values())
+      for (const { done } of behind.splice(0)) done({ status: 'lost' })
     for (const resolve of this.#idleWaiters.splice(0)) resolve()
   }
 
@@ -203,18 +215,46 @@ export class Committer {
   }
 
   /**
-   * Half of what ended together, where nothing else is under way: the other half is the second cycle's. Parts of one job
-   * that nobody waited for are written in their order, and so by one cycle.
+   * Half of what ended together, where nothing else is under way: the other half is the second cycle's. Not of parts,
+   * which are written in their order: the second half would wait for the first.
    */
   #share(): number {
     const { length } = this.#settle
     if (this.cyclesMax === 1 || this.#cycles > 1 || length < 2 * JOIN_MIN) return SETTLE_MAX
-    if (this.#settle.some(({ settlement }) => settlement.event === 'continue')) return SETTLE_MAX
+    if (this.#settle.some(isPart)) return SETTLE_MAX
     return Math.min(SETTLE_MAX, Math.ceil(length / 2))
   }
 
-  async #oneCycle(): Promise<void> {
+  /** What the next cycle is to write; what is left of a job behind its parts waits for that. */
+  #take(): PendingSettle[] {
     const settle = this.#settle.splice(0, this.#share())
+    const parts = settle.filter(isPart)
+    for (const { settlement } of parts) this.#behind.set(settlement.job.id, [])
+    if (parts.length > 0 && this.#settle.length > 0) {
+      this.#settle = this.#settle.filter((pending) => {
+        const behind = this.#behind.get(pending.settlement.job.id)
+        behind?.push(pending)
+        return !behind
+      })
+    }
+    return settle
+  }
+
+  /** What came behind these parts has its turn, unless some of its job are `aside`. */
+  #follow(settle: readonly PendingSettle[], aside: readonly PendingSettle[] = []): void {
+    const waiting = new Set(aside.map(({ settlement }) => settlement.job.id))
+    for (const { settlement } of settle.filter(isPart)) {
+      const { id } = settlement.job
+      const behind = waiting.has(id) ? undefined : this.#behind.get(id)
+      if (!behind) continue
+      this.#behind.delete(id)
+      for (const pending of behind) this.#settle.push(pending)
+      if (behind.length > 0) this.poke()
+    }
+  }
+
+  async #oneCycle(): Promise<void> {
+    const settle = this.#take()
     if (this.#settle.length > 0) this.poke()
     const work = this.#work.splice(0, WORK_MAX)
     const { ledger, clock, owner, onCycle } = this.#options
@@ -244,6 +284,7 @@ export class Committer {
       // A single outcome or enqueue that cannot be written: its own fault, told to whoever brought it.
       for (const { done } of settle) done({ status: 'error', error: result.thrown })
       for (const { reject } of work) reject(result.thrown)
+      this.#follow(settle)
       if (claim) this.#onUnclaimed(claim, result.thrown)
       return
     }
@@ -254,7 +295,9 @@ export class Committer {
     this.#cycledMs = clock.monotonicMs()
     this.#cycleMs = this.#cycledMs - startedMs
     onCycle(result.value, { settled: settle.length, ms: this.#cycleMs, claim })
-    this.#setAside({ settle: this.#answer(settle, settled), work: this.#answerWork(work, written) })
+    const locked = this.#answer(settle, settled)
+    this.#follow(settle, locked)
+    this.#setAside({ settle: locked, work: this.#answerWork(work, written) })
   }
 
   #onUnclaimed(claim: ClaimRequest, error: unknown): void {
@@ -299,11 +342,13 @@ export class Committer {
     if ('thrown' in result) {
       for (const { done } of settle) done({ status: 'error', error: result.thrown })
       for (const { reject } of work) reject(result.thrown)
+      this.#follow(settle)
       return
     }
     const about = { settled: settle.length, ms: clock.monotonicMs() - startedMs, claim: undefined }
     onCycle(result.value, about)
     for (const [at, { done }] of settle.entries()) done(result.value.settled[at]!)
+    this.#follow(settle)
     for (const [at, { resolve, reject }] of work.entries()) {
       const written = result.value.work[at]!
       if (written.status === 'held') resolve(written.jobs)
@@ -369,9 +414,14 @@ export class Committer {
   }
 }
 
+/** Its job goes on after it. */
+function isPart({ settlement }: PendingSettle): boolean {
+  return settlement.event === 'continue'
+}
+
 /** Its job goes on after it, or other jobs begin with it. */
-function isWaitedFor({ settlement: { event, work } }: PendingSettle): boolean {
-  return event === 'continue' || (work?.jobs?.length ?? 0) > 0
+function isWaitedFor(pending: PendingSettle): boolean {
+  return isPart(pending) || (pending.settlement.work?.jobs?.length ?? 0) > 0
 }
 
 /**

@@ -7,17 +7,23 @@ import { describe, test } from 'node:test'
 import { z } from 'zod'
 import { freshDatabase } from '../../scripts/test-database.ts'
 import { FakeClock } from '../base/clock.ts'
+import { TidemarkError } from '../base/errors.ts'
 import type { ClaimedJob, CycleResult } from '../ledger/contract.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
 import { Claiming } from './claiming.ts'
+import { JOIN_MIN } from './committer.ts'
 import type { Controls } from './controls.ts'
 import { createEngine } from './engine.ts'
 import { defineJob } from './kinds.ts'
+import type { PartialOutcome } from './outcome.ts'
+import type { RunContext } from './run-context.ts'
 import { Window } from './window.ts'
 
 const JOBS = 2_000
 const PARTS = 1_500
+/** Enough for a second cycle. */
+const BURST = JOIN_MIN + 44
 const NOTE = `INSERT INTO notes(part) VALUES (?)`
 const noop = defineJob({ kind: 'test.noop', payload: z.object({ n: z.number() }), run: () => undefined })
 
@@ -72,6 +78,78 @@ async function drainedCycles(pace: { perSecond: number; commitMs: number }): Pro
   return seen
 }
 
+function noteOf(part: number): PartialOutcome {
+  return { checkpoint: { part }, effects: async (tx) => void (await tx.run(NOTE, [part])) }
+}
+
+/**
+ * A job whose first parts are held in their cycle until a second one, with the ends of BURST other jobs, is committed.
+ * Returns the parts as they were written, the job's checkpoint, and how many outcomes the second cycle had.
+ */
+async function whileInFlight(
+  run: (job: RunContext<unknown>, inFlight: Promise<void>) => Promise<void>,
+): Promise<{ parts: number[]; checkpoint: unknown; besides: number[] }> {
+  const database = await freshDatabase()
+  const ledger = await openLedger(database.url)
+  await ledger.migrateApp('test', [[`CREATE TABLE notes (id BIGSERIAL PRIMARY KEY, part BIGINT NOT NULL)`]])
+  const allBegun = Promise.withResolvers<void>()
+  const inFlight = Promise.withResolvers<void>()
+  const besideIt = Promise.withResolvers<void>()
+  let begun = 0
+  const beside = defineJob({
+    kind: 'test.beside',
+    payload: z.object({ n: z.number() }),
+    run: async () => {
+      begun += 1
+      if (begun === BURST) allBegun.resolve()
+      await inFlight.promise
+    },
+  })
+  const parted = defineJob({
+    kind: 'test.parted',
+    payload: z.object({}),
+    run: async (job) => {
+      await allBegun.promise
+      await run(job, inFlight.promise)
+    },
+  })
+  const besides: number[] = []
+  let isFirst = true
+  const cycle = ledger.cycle.bind(ledger)
+  ledger.cycle = async (asked) => {
+    const ends = asked.settle?.filter(({ event }) => event === 'succeed').length ?? 0
+    if (isFirst && asked.settle?.some(({ event }) => event === 'continue')) {
+      isFirst = false
+      inFlight.resolve()
+      await besideIt.promise
+    }
+    const result = await cycle(asked)
+    if (ends > 1) {
+      besides.push(asked.settle!.length)
+      besideIt.resolve()
+    }
+    return result
+  }
+  const engine = await createEngine({ ledger, jobs: [beside, parted], workers: 2 * BURST })
+  const { id } = await engine.enqueue(parted, {})
+  await engine.enqueueMany(
+    beside,
+    Array.from({ length: BURST }, (_, n) => ({ n })),
+  )
+  await engine.start()
+  await engine.drained()
+  await engine.stop()
+  const notes = await ledger.driver.read((tx) =>
+    tx.all<{ part: number }>(`SELECT part FROM notes ORDER BY id`),
+  )
+  const row = await ledger.driver.read((tx) =>
+    tx.get<{ checkpoint: string }>(`SELECT checkpoint FROM jobs WHERE id = ?`, [id]),
+  )
+  await ledger.close()
+  await database.drop()
+  return { parts: notes.map(({ part }) => part), checkpoint: JSON.parse(row!.checkpoint), besides }
+}
+
 describe('cycles on PostgreSQL', () => {
   test('jobs that end together are committed by two cycles at once, half by each', async () => {
     const [first, second, third] = await drainedCycles({ perSecond: 30_000, commitMs: 5 })
@@ -111,6 +189,36 @@ describe('cycles on PostgreSQL', () => {
     )
     await ledger.close()
     await database.drop()
+  })
+
+  test('parts that come while an earlier one of their job is in flight are written after it, and others beside it', async () => {
+    const { parts, checkpoint, besides } = await whileInFlight(({ commit }, inFlight) => {
+      for (let part = 0; part < BURST; part++) void commit(noteOf(part))
+      return inFlight.then(() => {
+        for (let part = BURST; part < 2 * BURST; part++) void commit(noteOf(part))
+      })
+    })
+    assert.deepEqual(
+      parts,
+      Array.from({ length: 2 * BURST }, (_, part) => part),
+    )
+    assert.deepEqual(checkpoint, { part: 2 * BURST - 1 })
+    assert.deepEqual(besides, [BURST], 'the ends of other jobs waited, or had parts among them')
+  })
+
+  test('a job that fails while its parts are in flight is tried again from the last of them', async () => {
+    const { parts, checkpoint, besides } = await whileInFlight(async ({ commit, attempt }, inFlight) => {
+      if (attempt > 1) return
+      for (let part = 0; part < BURST; part++) commit(noteOf(part)).catch(() => {})
+      await inFlight
+      throw new TidemarkError('away for a moment', { kind: 'transient', retryAfterMs: 1 })
+    })
+    assert.deepEqual(
+      parts,
+      Array.from({ length: BURST }, (_, part) => part),
+    )
+    assert.deepEqual(checkpoint, { part: BURST - 1 })
+    assert.deepEqual(besides, [BURST])
   })
 
   test('a claim takes half of what there is room for, and leaves the other half to the cycle beside it', async () => {

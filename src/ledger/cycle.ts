@@ -19,12 +19,12 @@ import { sleep } from '../base/clock.ts'
 import { asTidemarkError, TidemarkError } from '../base/errors.ts'
 import { Changes } from './changes.ts'
 import { type Claim, claimJobs, type Pauses, type Turns } from './claim.ts'
-import type { ClaimRequest, Cycle, CycleResult, Driver, Locks } from './contract.ts'
+import type { ClaimRequest, Cycle, CycleResult, Driver, Locks, SettleResult } from './contract.ts'
 import { endDependencies } from './dependencies.ts'
 import { applySegments } from './frontier.ts'
 import {
   type Answers,
-  alsoIdle,
+  alsoWaits,
   type Enqueue,
   isLocked,
   isOutage,
@@ -212,7 +212,9 @@ async function apart(ctx: CycleContext, group: Group, blame: Blame, thrown: unkn
   const { answers } = output
   const groups = withoutBlamed(group.parts, blame, thrown, answers)
   let outage: unknown
-  for (let parts = groups.shift(); parts; parts = groups.shift()) {
+  for (let next = groups.shift(); next; next = groups.shift()) {
+    const parts = withoutLocked(next, answers)
+    if (parts.length === 0) continue
     // On SQLite a transaction needs no turn of the event loop, and there may be many.
     await new Promise((resolve) => setImmediate(resolve))
     const blamed: Blame = {}
@@ -245,7 +247,7 @@ function withoutBlamed(parts: readonly Part[], blame: Blame, error: unknown, ans
   const blamed = parts.length === 1 ? parts[0]! : blame.part
   if (blamed) {
     answers.set(blamed, { status: 'error', error })
-    const wait = alsoIdle(blamed, error)
+    const wait = alsoWaits(blamed, error)
     const at = parts.indexOf(blamed)
     const behind = parts.slice(at + 1).filter((part) => {
       const waits = wait(part)
@@ -256,6 +258,20 @@ function withoutBlamed(parts: readonly Part[], blame: Blame, error: unknown, ans
   }
   const half = Math.ceil(parts.length / 2)
   return [parts.slice(0, half), parts.slice(half)].filter(({ length }) => length > 0)
+}
+
+/** What comes of one job is written in its order, also where its parts are in several groups. */
+function withoutLocked(parts: readonly Part[], answers: Answers): readonly Part[] {
+  const locked = new Map<number, SettleResult>()
+  for (const [{ settlement }, answer] of answers)
+    if (settlement && answer.status === 'error' && isLocked(answer.error))
+      locked.set(settlement.job.id, answer)
+  if (locked.size === 0) return parts
+  return parts.filter((part) => {
+    const answer = part.settlement && locked.get(part.settlement.job.id)
+    if (answer) answers.set(part, answer)
+    return !answer
+  })
 }
 
 function emptyOutput(): GroupOutput {

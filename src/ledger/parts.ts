@@ -171,18 +171,30 @@ async function behindSavepoints<P extends Part>(
     // Those before it were fine a moment ago.
     const at = group.indexOf(culprit)
     const behind = [group.slice(at + 1), ...groups]
-    const wait = alsoIdle(culprit, undone.error)
+    const wait = alsoWaits(culprit, undone.error)
     groups = [group.slice(0, at), ...behind.map((list) => list.filter((part) => !setAside(part, wait(part))))]
     groups = groups.filter(({ length }) => length > 0)
   }
   return failed
 }
 
+/** Why a part behind `culprit` is not tried in this cycle, if it is not. */
+export function alsoWaits(culprit: Part, error: unknown): (part: Part) => TidemarkError | undefined {
+  return isLocked(error) ? alsoLocked(culprit, error) : alsoIdle(culprit, error)
+}
+
+/** What comes of one job is written in its order: what is behind a part that met a lock meets it as well. */
+function alsoLocked(culprit: Part, error: unknown): (part: Part) => TidemarkError | undefined {
+  const id = culprit.settlement?.job.id
+  return ({ settlement }) =>
+    id !== undefined && settlement?.job.id === id ? asTidemarkError(error) : undefined
+}
+
 /**
  * Effects that stand still cost everybody the whole limit, and others of their kind likely do so too: those that come
- * behind `culprit` are not tried in this cycle. It costs them no attempt. Returns why a part is not tried.
+ * behind `culprit` are not tried in this cycle. It costs them no attempt.
  */
-export function alsoIdle(culprit: Part, error: unknown): (part: Part) => TidemarkError | undefined {
+function alsoIdle(culprit: Part, error: unknown): (part: Part) => TidemarkError | undefined {
   const kind = culprit.settlement?.job.kind
   if (kind === undefined || asTidemarkError(error).code !== IDLE_CODE) return () => undefined
   return ({ settlement }) => {

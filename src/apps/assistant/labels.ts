@@ -35,8 +35,10 @@ function parentsOf(name: string): string[] {
   return pieces.slice(1).map((_, at) => pieces.slice(0, at + 1).join('/'))
 }
 
+/** Only labels of the user: with one of Gmail's own, sorting would trash, star or archive. */
 async function idsByName(client: GmailClient, signal: AbortSignal): Promise<Map<string, string>> {
-  return new Map((await client.labels({ signal })).map(({ name, id }) => [name.toLowerCase(), id]))
+  const users = (await client.labels({ signal })).filter(({ type }) => type === 'user')
+  return new Map(users.map(({ name, id }) => [name.toLowerCase(), id]))
 }
 
 async function create(client: GmailClient, name: string, signal: AbortSignal): Promise<string> {

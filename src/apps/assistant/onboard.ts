@@ -35,7 +35,7 @@ export async function onboard(
   const { scopes } = await readSecret({ accounts, vault, account: connected })
   requireScope(account, scopes, 'unlabel')
   const before = await kinds.tables.account(account)
-  const settings = accountSettings.parse({ ...(before && settingsOf(before)), ...change })
+  const settings = chosenSettings({ ...(before && settingsOf(before)), ...change })
   const labels = await ensureLabels(await kinds.accounts.client(account), settings.labels, signal)
   const stream = streamOf(account)
   await engine.streams.open(stream)
@@ -50,4 +50,14 @@ export async function onboard(
   })
   await kinds.accounts.reload()
   return { account, isNew: before === undefined, labels }
+}
+
+function chosenSettings(given: Partial<AccountSettings>): AccountSettings {
+  const { success, data, error } = accountSettings.safeParse(given)
+  if (success) return data
+  const [issue] = error.issues
+  throw new UsageError(`The settings are not right: ${issue?.path.join('.')}: ${issue?.message}`, {
+    code: 'settings-invalid',
+    cause: error,
+  })
 }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { UsageError } from '../../base/errors.ts'
 import { DEFAULT_LABELS } from './account.ts'
+import { changeSettings } from './actions.ts'
 import { ANN, type AssistWorld, type AssistWorldOptions, startAssistWorld } from './assist-world.suite.ts'
 import { settingsFromToml } from './config-import.ts'
 import { ensureLabels } from './labels.ts'
@@ -62,5 +63,78 @@ describe('a name of a label', () => {
     const w = await begun()
     const { client } = await w.kinds.accounts.get(ANN)
     await assert.rejects(ensureLabels(client, { fyi: 'TRASH' }, signal))
+  })
+})
+
+describe('labels with a past', () => {
+  const NEWS = { subject: 'Newsletter', text: 'News.', headers: ['List-Unsubscribe: <mailto:x@y.example>'] }
+  const sorted = async () => {
+    const w = await begun()
+    const asked = w.arrive({ text: 'Are you free on Friday?' }).threadId
+    const news = w.arrive(NEWS).threadId
+    await w.sync()
+    assert.deepEqual([await w.labelsOn(asked), await w.labelsOn(news)], [['outbox'], ['fyi']])
+    const ids = (await w.tables.account(ANN))!.labels
+    const nameOf = (id: string): string | undefined => w.mailbox().label(id)?.name
+    const isKept = async (): Promise<void> => {
+      assert.deepEqual([await w.labelsOn(asked), await w.labelsOn(news)], [['outbox'], ['fyi']])
+      assert.deepEqual([(await w.record(asked))!.label, (await w.record(news))!.label], ['outbox', 'fyi'])
+      assert.equal((await w.record(asked))!.status, 'drafted')
+      assert.ok(!(await w.eventsOf(asked)).includes('unlabelled'))
+      assert.ok(!(await w.eventsOf(news)).includes('unlabelled'))
+      assert.equal(w.drafts(asked).length, 1)
+    }
+    return { w, asked, news, ids, nameOf, isKept }
+  }
+
+  test('are renamed in Gmail at the next sync when the settings call them otherwise, and stay where they are', async () => {
+    const { w, ids, nameOf, isKept } = await sorted()
+    await changeSettings(w.place, ANN, { labels: { outbox: 'My/Out', fyi: 'My/FYI' } })
+    await w.sync()
+    assert.deepEqual([nameOf(ids.outbox), nameOf(ids.fyi)], ['My/Out', 'My/FYI'])
+    assert.deepEqual((await w.tables.account(ANN))!.labels, ids)
+    await w.sync(ANN, { full: true })
+    await isKept()
+  })
+
+  test('swap their names without mixing up what they are on', async () => {
+    const { w, ids, nameOf, isKept } = await sorted()
+    const { outbox, fyi } = DEFAULT_LABELS
+    await changeSettings(w.place, ANN, { labels: { outbox: fyi, fyi: outbox } })
+    await w.sync()
+    await w.sync(ANN, { full: true })
+    assert.deepEqual([nameOf(ids.outbox), nameOf(ids.fyi)], [fyi, outbox])
+    await isKept()
+  })
+
+  test('keep the name that the user gave them in Gmail, also when the mailbox is onboarded again', async () => {
+    const { w, ids, nameOf, isKept } = await sorted()
+    w.mailbox().updateLabel(ids.fyi, { name: 'Mine' })
+    await w.onboard()
+    await w.settled()
+    assert.equal(nameOf(ids.fyi), 'Mine')
+    await isKept()
+  })
+
+  for (const full of [true, false]) {
+    const found = full ? 'a scan' : 'history'
+    test(`that were deleted, as ${found} tells, are made again and put where they were`, async () => {
+      const { w, ids, isKept } = await sorted()
+      w.mailbox().deleteLabel(ids.outbox)
+      w.mailbox().deleteLabel(ids.fyi)
+      await w.sync(ANN, { full })
+      await w.sync(ANN, { full: true })
+      assert.notEqual((await w.tables.account(ANN))!.labels.outbox, ids.outbox)
+      await isKept()
+    })
+  }
+
+  test('take over one of the user that has the wanted name, and are put where they were', async () => {
+    const { w, isKept } = await sorted()
+    const { id } = w.mailbox().createLabel({ name: 'Reading' })
+    await changeSettings(w.place, ANN, { labels: { fyi: 'Reading' } })
+    await w.sync()
+    assert.equal(await w.labelId('fyi'), id)
+    await isKept()
   })
 })

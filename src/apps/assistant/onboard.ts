@@ -36,12 +36,13 @@ export async function onboard(
   requireScope(account, scopes, 'unlabel')
   const before = await kinds.tables.account(account)
   const settings = chosenSettings({ ...(before && settingsOf(before)), ...change })
-  const labels = await ensureLabels(await kinds.accounts.client(account), settings.labels, signal)
+  const client = await kinds.accounts.client(account)
+  const made = await ensureLabels(client, settings.labels, signal, before)
   const stream = streamOf(account)
   await engine.streams.open(stream)
   await engine.transaction(async (tx) => {
     const nowMs = kinds.clock.now()
-    await putAccount(tx, { account, settings: JSON.stringify(settings), labels, nowMs })
+    await putAccount(tx, { account, settings: JSON.stringify(settings), made, nowMs })
     await wantSync(tx, account, { full: true, nowMs })
     await tx.enqueue([
       request(kinds.sync, syncPayload(account), { stream }),
@@ -49,7 +50,7 @@ export async function onboard(
     ])
   })
   await kinds.accounts.reload()
-  return { account, isNew: before === undefined, labels }
+  return { account, isNew: before === undefined, labels: made.labels }
 }
 
 function chosenSettings(given: Partial<AccountSettings>): AccountSettings {

@@ -42,7 +42,6 @@ export async function runSync(kinds: AssistKinds, job: SyncJob): Promise<Outcome
   const { account: name, forceFull } = job.payload
   const opened = await kinds.accounts.get(name)
   const { row } = opened
-  if (!row.active) return { skip: 'the assistant is off for this mailbox', code: 'off' }
   const isDue = kinds.clock.now() - (row.fullAtMs ?? 0) >= kinds.settings.fullScanMs
   const account = hasOtherNames(row, labelNamesOf(opened.settings.labels))
     ? await withLabels(job, opened)

@@ -182,6 +182,30 @@ test('a mailbox that is switched off is left alone', async () => {
   assert.equal(await w.record(mail.threadId), undefined)
 })
 
+test('a mailbox that is switched off while jobs wait asks nobody, and goes on when it is on again', async () => {
+  let isDown = true
+  let asked = 0
+  const script: NonNullable<AssistWorldOptions['models']>['script'] = ({ messages }) => {
+    asked += 1
+    const isSorting = messages.some(({ text }) => text.includes('message to sort'))
+    return isDown && !isSorting ? { status: 503 } : undefined
+  }
+  const w = await begun({ models: { script } })
+  const { threadId } = w.arrive({ text: 'Are you free on Friday?' })
+  await requestSync(w.place, ANN)
+  await until(w, async () => ((await w.record(threadId))?.problemCode ? true : undefined))
+  await switchAccount(w.place, ANN, false)
+  isDown = false
+  const before = [asked, w.called('threads.get'), w.called('getProfile')]
+  w.clock.aheadMs += 600_000
+  await w.settled()
+  assert.deepEqual([asked, w.called('threads.get'), w.called('getProfile')], before)
+  assert.deepEqual(w.drafts(threadId), [])
+  await switchAccount(w.place, ANN, true)
+  await w.sync()
+  assert.equal((await w.record(threadId))!.status, 'drafted')
+})
+
 test('a rule of the user decides without a model, and can be tried on past mail first', async () => {
   const w = await begun()
   const past = w.arrive({ from: 'Shop <shop@shop.example>', text: 'Your parcel has shipped.' })

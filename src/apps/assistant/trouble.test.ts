@@ -1,7 +1,7 @@
 /** Models that are down, over their budget or talk nonsense; histories that expire; pushes that come early; agents. */
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { accountSettings } from './account.ts'
+import { accountSettings, streamOf } from './account.ts'
 import { requestSync, switchAccount } from './actions.ts'
 import { ANN, type AssistWorld, type AssistWorldOptions, startAssistWorld } from './assist-world.suite.ts'
 import { briefingOf } from './briefing.ts'
@@ -171,6 +171,21 @@ test('pushes are asked for where a topic is configured, and until when is kept',
   const row = (await w.tables.account(ANN))!
   assert.ok(row.watchExpiresAtMs! > w.clock.now() + 6 * 86_400_000)
   assert.equal(row.watchProblem, null)
+})
+
+test('a follow-up whose call to Gmail fails once comes back to the inbox all the same', async () => {
+  const w = await begun()
+  const raw = Buffer.from(
+    `From: ${ANN}\r\nTo: bob@example.net\r\nSubject: Offer\r\n\r\nCould you send the offer?`,
+  )
+  const { id, threadId } = w.mailbox().send({ raw })
+  await w.sync()
+  w.clock.aheadMs += 8 * 86_400_000
+  w.sim.faults.set({ rules: [{ do: 'error', status: 500, methods: ['threads.modify'], max: 1 }] })
+  await w.worker.engine.enqueue(w.kinds.followUp, { account: ANN }, { stream: streamOf(ANN) })
+  await w.settled()
+  assert.ok(w.mailbox().get(id)!.labelIds.has('INBOX'))
+  assert.deepEqual(await w.labelsOn(threadId), ['waiting'])
 })
 
 test('a mailbox that is switched off is left alone', async () => {

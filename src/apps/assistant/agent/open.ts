@@ -16,7 +16,7 @@ import { type McpServers, openMcp, readMcpServers } from './mcp.ts'
 import { prepare } from './preprocess.ts'
 import { type AgentProfile, agentProfiles } from './profiles.ts'
 import { type AgentAsk, type AgentResult, runAgent } from './run.ts'
-import { AgentStore, beginRun, endRun, type NewRun, type Run } from './store.ts'
+import { AgentStore, beginRun, endRun, type NewRun, type Run, removeRuns } from './store.ts'
 import type { AgentTool } from './tool.ts'
 import { messageText, readThread, searchArchive } from './tools/archive.ts'
 import { httpGet } from './tools/http-get.ts'
@@ -68,7 +68,11 @@ export type Agents = {
   run(task: AgentTask): Promise<AgentResult>
   /** What agents have asked their owners to look at. */
   needs(): Promise<Need[]>
+  /** Runs that ended longer ago go, with what they read. Once a day or so. */
+  prune(keepDays: number): Promise<void>
 }
+
+const DAY_MS = 24 * 3_600_000
 
 export async function openAgents(options: AgentsOptions): Promise<Agents> {
   const store = await AgentStore.open(options.ledger)
@@ -87,6 +91,10 @@ export async function openAgents(options: AgentsOptions): Promise<Agents> {
         stream: streamOf(run.account),
         text: `The agent ${run.profile} asks you to look at a conversation: ${oneLine(run.escalation, 200)}`,
       })),
+    prune: (keepDays) => {
+      const endedBeforeMs = options.clock.now() - keepDays * DAY_MS
+      return options.ledger.transaction((tx) => removeRuns(tx, { endedBeforeMs }))
+    },
   }
 }
 

@@ -267,13 +267,10 @@ export function endRunsOf(
   }
 }
 
-/** With the mailbox, where it is forgotten; and what is older, where it is tidied up. */
-export async function removeRuns(
-  tx: Tx,
-  { account, endedBeforeMs }: { account: string; endedBeforeMs?: number },
-): Promise<void> {
-  const which = endedBeforeMs === undefined ? 'account = ?' : 'account = ? AND ended_at < ?'
-  const params = endedBeforeMs === undefined ? [account] : [account, endedBeforeMs]
+/** With the mailbox, where it is forgotten; or what is older, where it is tidied up. Steps hold mail. */
+export async function removeRuns(tx: Tx, of: { account: string } | { endedBeforeMs: number }): Promise<void> {
+  const which = 'account' in of ? 'account = ?' : 'COALESCE(ended_at, started_at) < ?'
+  const params = 'account' in of ? [of.account] : [of.endedBeforeMs]
   await tx.run(`DELETE FROM assist_steps WHERE run IN (SELECT id FROM assist_runs WHERE ${which})`, params)
   await tx.run(`DELETE FROM assist_runs WHERE ${which}`, params)
 }

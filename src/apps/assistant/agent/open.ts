@@ -12,7 +12,7 @@ import type { ActionGrant } from '../guard/actions.ts'
 import { guardDraft } from '../guard/draft.ts'
 import { replyMime } from '../reply.ts'
 import { cut, fenceNote, quoted } from './fence.ts'
-import { type McpServers, openMcp, readMcpServers } from './mcp.ts'
+import { type McpServers, openMcp, readMcpServers, serversFor } from './mcp.ts'
 import { prepare } from './preprocess.ts'
 import { type AgentProfile, agentProfiles } from './profiles.ts'
 import { type AgentAsk, type AgentResult, runAgent } from './run.ts'
@@ -36,6 +36,8 @@ export type AgentsOptions = Pick<
       temperature: number
     },
   ) => ReturnType<AgentAsk>
+  /** Whether the mailbox is one of an admin: servers of tools are for those, unless they say for whom. */
+  isAdmins: (account: string) => Promise<boolean>
   /** Told to the log. */
   note: (code: string, text: string) => void
 }
@@ -135,7 +137,10 @@ async function runTask(options: AgentsOptions, store: AgentStore, task: AgentTas
   const grant = grantOf(profile)
   let servers: McpServers
   try {
-    servers = profile.mcp.length === 0 ? {} : await readMcpServers(options.home)
+    servers =
+      profile.mcp.length === 0
+        ? {}
+        : await serversFor(await readMcpServers(options.home), account, options.isAdmins)
   } catch (thrown) {
     const { message: text, code = 'mcp-file' } = asTidemarkError(thrown)
     return await notRun(task, run, { text, code, atMs: clock.now() })

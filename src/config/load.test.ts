@@ -38,7 +38,6 @@ describe('without a file', () => {
         attempts: 3,
         model_wait_minutes: 10,
         follow_up_days: 3,
-        workers_max: 8,
         push_keys_url: 'https://www.googleapis.com/oauth2/v3/certs',
         patience_minutes: 10,
       },
@@ -157,7 +156,7 @@ describe('without a file', () => {
       },
       server: { host: '127.0.0.1', port: 4180, allowed_hosts: [], mcp_write: false },
     })
-    assert.equal(origins.size, 133)
+    assert.equal(origins.size, 132)
     assert.ok([...origins.values()].every(({ kind }) => kind === 'default'))
   })
 

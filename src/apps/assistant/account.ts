@@ -51,8 +51,7 @@ export const DEFAULT_STYLE: Style = {
   language: '',
 }
 
-/** What the user of a mailbox has chosen. In the database; a TOML file can be imported (config-import.ts). */
-export const accountSettings = z.strictObject({
+const storedSettings = z.strictObject({
   /** As drafts sign, where no style says how. */
   name: shortText.default(''),
   labels: z.partialRecord(z.enum(LABELS), z.string().min(1).max(225)).default({}),
@@ -73,10 +72,50 @@ export const accountSettings = z.strictObject({
   /** Whether the briefing is put into the mailbox each morning. */
   briefing: z.boolean().default(false),
 })
-export type AccountSettings = z.output<typeof accountSettings>
+export type AccountSettings = z.output<typeof storedSettings>
 
+/** What the user of a mailbox has chosen. In the database; a TOML file can be imported (config-import.ts). */
+export const accountSettings = storedSettings.superRefine(({ labels }, context) => {
+  const wrong = wrongLabel(labels)
+  if (wrong) context.addIssue({ code: 'custom', path: ['labels', wrong.role], message: wrong.why })
+})
+
+/** As they are kept: what was taken over once can be read, and changed. */
 export function settingsOf(row: Pick<AccountRow, 'settings'>): AccountSettings {
-  return accountSettings.parse(JSON.parse(row.settings))
+  return storedSettings.parse(JSON.parse(row.settings))
+}
+
+/** Labels of Gmail itself, as its pages and its API call them: whoever sets one moves mail. */
+const GMAIL_LABELS: ReadonlySet<string> = new Set(
+  [
+    ['inbox', 'sent', 'sent mail', 'draft', 'drafts', 'trash', 'bin', 'spam', 'junk', 'starred', 'important'],
+    ['unread', 'read', 'chat', 'chats', 'all', 'all mail', 'archive', 'snoozed', 'scheduled', 'muted'],
+    ['voicemail', 'category', 'categories'],
+  ].flat(),
+)
+
+/** Each role has a label of its own, which is none of Gmail's. */
+function wrongLabel(names: Partial<Record<LabelRole, string>>): { role: LabelRole; why: string } | undefined {
+  const taken = new Map<string, LabelRole>()
+  const wanted = { ...DEFAULT_LABELS, ...names }
+  // Chosen names last, so that they are the ones that are told.
+  for (const role of LABELS.toSorted((a, b) => Number(a in names) - Number(b in names))) {
+    const name = wanted[role]
+    const pieces = name.split('/').map((piece) => piece.trim().toLowerCase())
+    const [first = ''] = pieces
+    if (pieces.includes('')) return { role, why: `${JSON.stringify(name)} is no name of a label.` }
+    if (GMAIL_LABELS.has(first) || first.startsWith('category_')) {
+      return {
+        role,
+        why: `${JSON.stringify(name)} is a label of Gmail itself: the assistant needs one of its own.`,
+      }
+    }
+    const other = taken.get(pieces.join('/'))
+    if (other)
+      return { role, why: `${JSON.stringify(name)} is the label of ${other}, too: each needs its own.` }
+    taken.set(pieces.join('/'), role)
+  }
+  return undefined
 }
 
 export type AssistAccount = {

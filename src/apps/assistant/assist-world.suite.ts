@@ -322,6 +322,7 @@ export class Worker implements ActionPlace {
       newId,
       search: async () => worker.search,
       ask: (question) => asked.ask({ ...question, purpose: 'agent' }),
+      isAdmins: async () => true,
       note,
     })
     worker.kinds = assistKinds({

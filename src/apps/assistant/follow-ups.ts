@@ -41,6 +41,10 @@ export async function runFollowUp(kinds: AssistKinds, job: RunContext<AccountPay
     const last = messages.findLast(({ isDraft, labelIds }) => !isDraft && !labelIds.includes('TRASH'))
     const isAwaited = last?.isSent === true && !isInbound(last, name)
     const why = `No answer came to what you wrote on ${new Date(last?.sentAtMs ?? 0).toISOString().slice(0, 10)}.`
+    // Before the commit, after which nobody would do it again.
+    if (isAwaited) {
+      await account.client.modifyThread({ threadId: record.thread, add: ['INBOX'] }, { signal: job.signal })
+    }
     await job.commit({
       effects: async (tx) => {
         await writeRecord(
@@ -77,9 +81,7 @@ export async function runFollowUp(kinds: AssistKinds, job: RunContext<AccountPay
       },
       jobs: isAwaited ? [request(kinds.cleanup, { account: name, thread: record.thread })] : [],
     })
-    if (!isAwaited) continue
-    reminded += 1
-    await account.client.modifyThread({ threadId: record.thread, add: ['INBOX'] }, { signal: job.signal })
+    if (isAwaited) reminded += 1
   }
   return { note: `${reminded} reminders`, code: 'reminded' }
 }

@@ -3,30 +3,60 @@ import { asTidemarkError } from '../../base/errors.ts'
 import type { GmailClient } from '../../cloud/gmail/client.ts'
 import { DEFAULT_LABELS } from './account.ts'
 import { LABELS, type LabelRole } from './contract.ts'
-import type { LabelIds } from './store/accounts.ts'
+import type { AccountRow, LabelIds, LabelNames, LabelsMade } from './store/accounts.ts'
+
+/** As they are to be called. */
+export function labelNamesOf(names: Readonly<Partial<Record<LabelRole, string>>>): LabelNames {
+  return { ...DEFAULT_LABELS, ...names }
+}
+
+export function hasOtherNames({ labelNames }: Pick<AccountRow, 'labelNames'>, wanted: LabelNames): boolean {
+  return labelNames !== null && LABELS.some((role) => labelNames[role] !== wanted[role])
+}
 
 /**
  * Finds them by name, and makes those that are missing. Two who do it at once end with the same labels. Those of `kept`
- * stay while they are there, whatever they are called by now: the user may have renamed them.
+ * stay while they are there, whatever they are called by now: the user may have renamed them. One that is wanted under
+ * another name than before is renamed, unless a label of the user has that name: then that one is taken. May be repeated.
  */
 export async function ensureLabels(
   client: GmailClient,
   names: Readonly<Partial<Record<LabelRole, string>>>,
   signal: AbortSignal,
-  kept?: LabelIds,
-): Promise<LabelIds> {
-  const wanted = { ...DEFAULT_LABELS, ...names }
+  kept?: Pick<AccountRow, 'labels' | 'labelNames'>,
+): Promise<LabelsMade> {
+  const wanted = labelNamesOf(names)
   const known = await idsByName(client, signal)
   const there = new Set(known.values())
-  if (kept && LABELS.every((role) => there.has(kept[role]))) return kept
-  const missing = LABELS.filter((role) => !(kept && there.has(kept[role]))).map((role) => wanted[role])
-  const parents = missing.flatMap(parentsOf)
-  for (const name of [...new Set(parents), ...missing]) {
+  const before = (role: LabelRole): string | undefined =>
+    kept && there.has(kept.labels[role]) ? kept.labels[role] : undefined
+  const isRenamed = (role: LabelRole): boolean => (kept?.labelNames?.[role] ?? wanted[role]) !== wanted[role]
+  const ours = new Set(LABELS.flatMap((role) => before(role) ?? []))
+  const rename = async (id: string, name: string): Promise<void> => {
+    await client.renameLabel({ id, name }, { signal })
+    for (const [one, of] of [...known]) if (of === id) known.delete(one)
+    known.set(name.toLowerCase(), id)
+  }
+  const make = async (name: string): Promise<void> => {
     if (!known.has(name.toLowerCase())) known.set(name.toLowerCase(), await create(client, name, signal))
   }
-  const idOf = (role: LabelRole): string =>
-    kept && there.has(kept[role]) ? kept[role] : known.get(wanted[role].toLowerCase())!
-  return Object.fromEntries(LABELS.map((role) => [role, idOf(role)])) as LabelIds
+  const idOf = async (role: LabelRole): Promise<string> => {
+    const id = before(role)
+    if (id !== undefined && !isRenamed(role)) return id
+    const name = wanted[role]
+    for (const parent of parentsOf(name)) await make(parent)
+    const holder = known.get(name.toLowerCase())
+    // Names that two roles swap: the other one makes room, and is renamed in its turn.
+    if (holder !== undefined && holder !== id && ours.has(holder)) await rename(holder, `${name} (${holder})`)
+    if (id === undefined) await make(name)
+    else if (!known.has(name.toLowerCase()) || holder === id) await rename(id, name)
+    return known.get(name.toLowerCase())!
+  }
+  const ids: Partial<Record<LabelRole, string>> = {}
+  for (const role of LABELS) ids[role] = await idOf(role)
+  const labels = ids as LabelIds
+  const renewed = LABELS.filter((role) => kept !== undefined && labels[role] !== kept.labels[role])
+  return { labels, labelNames: wanted, renewed }
 }
 
 /** `a/b/c`: `a`, `a/b`. Gmail nests a label only below one that is there. */
@@ -35,8 +65,10 @@ function parentsOf(name: string): string[] {
   return pieces.slice(1).map((_, at) => pieces.slice(0, at + 1).join('/'))
 }
 
+/** Only labels of the user: with one of Gmail's own, sorting would trash, star or archive. */
 async function idsByName(client: GmailClient, signal: AbortSignal): Promise<Map<string, string>> {
-  return new Map((await client.labels({ signal })).map(({ name, id }) => [name.toLowerCase(), id]))
+  const users = (await client.labels({ signal })).filter(({ type }) => type === 'user')
+  return new Map(users.map(({ name, id }) => [name.toLowerCase(), id]))
 }
 
 async function create(client: GmailClient, name: string, signal: AbortSignal): Promise<string> {

@@ -1,4 +1,7 @@
 /**
+ * What every job passes. Off is off: jobs of a mailbox that was switched off ask neither Gmail nor models, however long
+ * they have waited; the scan that follows when it is on again finds what they were about.
+ *
  * Gmail cannot be reached: that is the fault of no conversation. Jobs then wait without costing a try
  * (engine/obstacles.ts). A single hiccup is no outage: before a job gives up, and when it first fails, somebody asks for
  * the profile; where that is not answered either, it is the service.
@@ -8,12 +11,15 @@ import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { AccountPayload, AssistKinds } from './jobs.ts'
 
 export async function pastObstacles<P extends AccountPayload>(
-  kinds: Pick<AssistKinds, 'obstacles' | 'accounts' | 'settings'>,
+  kinds: Pick<AssistKinds, 'obstacles' | 'accounts' | 'settings' | 'tables'>,
   job: RunContext<P>,
   run: () => Promise<Outcome>,
 ): Promise<Outcome> {
   const { account } = job.payload
-  const { obstacles } = kinds
+  const { obstacles, tables } = kinds
+  if ((await tables.account(account))?.active === false) {
+    return { skip: 'the assistant is off for this mailbox', code: 'off' }
+  }
   const waitMs = obstacles.waitMs(account)
   if (waitMs > 0) return waiting(waitMs, obstacles.of(account)!.error)
   try {

@@ -35,13 +35,14 @@ export async function onboard(
   const { scopes } = await readSecret({ accounts, vault, account: connected })
   requireScope(account, scopes, 'unlabel')
   const before = await kinds.tables.account(account)
-  const settings = accountSettings.parse({ ...(before && settingsOf(before)), ...change })
-  const labels = await ensureLabels(await kinds.accounts.client(account), settings.labels, signal)
+  const settings = chosenSettings({ ...(before && settingsOf(before)), ...change })
+  const client = await kinds.accounts.client(account)
+  const made = await ensureLabels(client, settings.labels, signal, before)
   const stream = streamOf(account)
   await engine.streams.open(stream)
   await engine.transaction(async (tx) => {
     const nowMs = kinds.clock.now()
-    await putAccount(tx, { account, settings: JSON.stringify(settings), labels, nowMs })
+    await putAccount(tx, { account, settings: JSON.stringify(settings), made, nowMs })
     await wantSync(tx, account, { full: true, nowMs })
     await tx.enqueue([
       request(kinds.sync, syncPayload(account), { stream }),
@@ -49,5 +50,15 @@ export async function onboard(
     ])
   })
   await kinds.accounts.reload()
-  return { account, isNew: before === undefined, labels }
+  return { account, isNew: before === undefined, labels: made.labels }
+}
+
+function chosenSettings(given: Partial<AccountSettings>): AccountSettings {
+  const { success, data, error } = accountSettings.safeParse(given)
+  if (success) return data
+  const [issue] = error.issues
+  throw new UsageError(`The settings are not right: ${issue?.path.join('.')}: ${issue?.message}`, {
+    code: 'settings-invalid',
+    cause: error,
+  })
 }

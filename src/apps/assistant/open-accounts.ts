@@ -147,7 +147,7 @@ class AccountRegistry implements AssistAccounts {
 export function notOnboarded(name: string): UsageError {
   return new UsageError(`The assistant does not work for ${name}.`, {
     code: 'assist-not-onboarded',
-    hint: `Begin with: tidemark assist onboard --account ${name}`,
+    hint: `Begin with: tidemark assist onboard ${name}`,
   })
 }
 

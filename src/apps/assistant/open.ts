@@ -2,7 +2,7 @@
 import type { AppPlace } from '../../app/runtime.ts'
 import { TidemarkError } from '../../base/errors.ts'
 import { PushTokens } from '../../cloud/google/push-token.ts'
-import { APP } from './account.ts'
+import { APP, SERVICE } from './account.ts'
 import { requestSync } from './actions.ts'
 import { openAgents } from './agent/open.ts'
 import type { PushPart } from './api/webhook.ts'
@@ -42,6 +42,10 @@ export async function openAssist(place: AppPlace): Promise<OpenAssist> {
     ...place,
     search,
     ask: (question) => models.ask({ ...question, purpose: 'agent' }),
+    isAdmins: async (account) => {
+      const row = await place.accounts.find(SERVICE, account)
+      return row !== undefined && (await place.users.get(row.userId))?.role === 'admin'
+    },
     note,
   })
   const accounts = await openAssistAccounts({

@@ -27,7 +27,6 @@ export const assistSection = defineSection('assist', {
     3,
     'working days after which a mail that asks for something and was not answered comes back; 0 for never',
   ),
-  workers_max: whole({ min: 1, max: 256 }, 8, 'conversations at work for a mailbox at most'),
   push_topic: text('the Pub/Sub topic to which Gmail tells of new mail: projects/PROJECT/topics/TOPIC'),
   push_audience: text('the audience of the tokens with which Pub/Sub delivers'),
   push_account: text('the service account that signs them'),

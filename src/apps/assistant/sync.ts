@@ -17,7 +17,7 @@ import type { Lane } from '../../ledger/contract.ts'
 import type { AssistAccount } from './account.ts'
 import { LABELS } from './contract.ts'
 import type { AssistKinds, SyncPayload } from './jobs.ts'
-import { ensureLabels } from './labels.ts'
+import { ensureLabels, hasOtherNames, labelNamesOf } from './labels.ts'
 import { netChanges, newsOf, type ThreadWish, wishesOf } from './plan.ts'
 import {
   type AccountRow,
@@ -40,11 +40,14 @@ type SyncJob = RunContext<SyncPayload>
 
 export async function runSync(kinds: AssistKinds, job: SyncJob): Promise<Outcome> {
   const { account: name, forceFull } = job.payload
-  const account = await kinds.accounts.get(name)
-  const { row } = account
-  if (!row.active) return { skip: 'the assistant is off for this mailbox', code: 'off' }
+  const opened = await kinds.accounts.get(name)
+  const { row } = opened
   const isDue = kinds.clock.now() - (row.fullAtMs ?? 0) >= kinds.settings.fullScanMs
-  const isFull = forceFull || row.fullWanted || row.cursor === null || isDue
+  const account = hasOtherNames(row, labelNamesOf(opened.settings.labels))
+    ? await withLabels(job, opened)
+    : opened
+  const isFull =
+    forceFull || row.fullWanted || row.cursor === null || isDue || account.labels !== opened.labels
   const found = isFull ? undefined : await followHistory(kinds, job, account, row.cursor!)
   const seenTo = found?.historyId ?? (await scan(kinds, job, account))
   if (isUnreadable(row, seenTo) && triesOf(job) < UNREADABLE_MAX) {
@@ -95,6 +98,11 @@ async function followHistory(
   if (pageToken !== undefined) throw endless('history')
   const changes = netChanges(records)
   const { tables } = kinds
+  const ours = Object.values(account.labels)
+  // A label that was deleted is gone from all that had it, as if the user had taken it away one by one.
+  if (changes.some(({ removed }) => ours.some((label) => removed.has(label)))) {
+    if ((await withLabels(job, account)).labels !== account.labels) return undefined
+  }
   const ids = changes.map(({ id }) => id)
   const drafts = await tables.draftThreads(account.name, ids)
   const threads = changes.flatMap(({ threadId }) => threadId ?? [])
@@ -155,13 +163,20 @@ async function scan(kinds: AssistKinds, job: SyncJob, opened: AssistAccount): Pr
   return historyId
 }
 
-/** A label that the user has deleted is made again: nothing could be sorted without it. */
+/**
+ * A label that the user has deleted is made again: nothing could be sorted without it. One whose name was changed in the
+ * settings is renamed. The same ids are the same object.
+ */
 async function withLabels(job: SyncJob, account: AssistAccount): Promise<AssistAccount> {
-  const { client, name, settings } = account
-  const labels = await ensureLabels(client, settings.labels, job.signal, account.labels)
-  if (labels === account.labels) return account
-  await job.commit({ effects: (tx) => setLabels(tx, name, labels) })
-  return { ...account, labels }
+  const { client, name, settings, row } = account
+  const made = await ensureLabels(client, settings.labels, job.signal, row)
+  if (made.renewed.length === 0 && row.labelNames !== null && !hasOtherNames(row, made.labelNames)) {
+    return account
+  }
+  await job.commit({ effects: (tx) => setLabels(tx, name, made) })
+  const { labelNames, renewed } = made
+  const labels = renewed.length === 0 ? account.labels : made.labels
+  return { ...account, labels, row: { ...row, labels, labelNames } }
 }
 
 async function scanInbox(

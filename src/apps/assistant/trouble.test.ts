@@ -1,7 +1,7 @@
 /** Models that are down, over their budget or talk nonsense; histories that expire; pushes that come early; agents. */
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { accountSettings } from './account.ts'
+import { accountSettings, streamOf } from './account.ts'
 import { requestSync, switchAccount } from './actions.ts'
 import { ANN, type AssistWorld, type AssistWorldOptions, startAssistWorld } from './assist-world.suite.ts'
 import { briefingOf } from './briefing.ts'
@@ -173,6 +173,21 @@ test('pushes are asked for where a topic is configured, and until when is kept',
   assert.equal(row.watchProblem, null)
 })
 
+test('a follow-up whose call to Gmail fails once comes back to the inbox all the same', async () => {
+  const w = await begun()
+  const raw = Buffer.from(
+    `From: ${ANN}\r\nTo: bob@example.net\r\nSubject: Offer\r\n\r\nCould you send the offer?`,
+  )
+  const { id, threadId } = w.mailbox().send({ raw })
+  await w.sync()
+  w.clock.aheadMs += 8 * 86_400_000
+  w.sim.faults.set({ rules: [{ do: 'error', status: 500, methods: ['threads.modify'], max: 1 }] })
+  await w.worker.engine.enqueue(w.kinds.followUp, { account: ANN }, { stream: streamOf(ANN) })
+  await w.settled()
+  assert.ok(w.mailbox().get(id)!.labelIds.has('INBOX'))
+  assert.deepEqual(await w.labelsOn(threadId), ['waiting'])
+})
+
 test('a mailbox that is switched off is left alone', async () => {
   const w = await begun()
   await switchAccount(w.place, ANN, false)
@@ -180,6 +195,30 @@ test('a mailbox that is switched off is left alone', async () => {
   assert.equal(await requestSync(w.place, ANN), false)
   await w.settled()
   assert.equal(await w.record(mail.threadId), undefined)
+})
+
+test('a mailbox that is switched off while jobs wait asks nobody, and goes on when it is on again', async () => {
+  let isDown = true
+  let asked = 0
+  const script: NonNullable<AssistWorldOptions['models']>['script'] = ({ messages }) => {
+    asked += 1
+    const isSorting = messages.some(({ text }) => text.includes('message to sort'))
+    return isDown && !isSorting ? { status: 503 } : undefined
+  }
+  const w = await begun({ models: { script } })
+  const { threadId } = w.arrive({ text: 'Are you free on Friday?' })
+  await requestSync(w.place, ANN)
+  await until(w, async () => ((await w.record(threadId))?.problemCode ? true : undefined))
+  await switchAccount(w.place, ANN, false)
+  isDown = false
+  const before = [asked, w.called('threads.get'), w.called('getProfile')]
+  w.clock.aheadMs += 600_000
+  await w.settled()
+  assert.deepEqual([asked, w.called('threads.get'), w.called('getProfile')], before)
+  assert.deepEqual(w.drafts(threadId), [])
+  await switchAccount(w.place, ANN, true)
+  await w.sync()
+  assert.equal((await w.record(threadId))!.status, 'drafted')
 })
 
 test('a rule of the user decides without a model, and can be tried on past mail first', async () => {

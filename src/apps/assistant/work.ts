@@ -17,7 +17,7 @@ import { forgetAccount } from './store/accounts.ts'
 
 /** How soon a process works for a mailbox that another one has onboarded. */
 const FOLLOW_MS = 10_000
-/** How often the log of calls of models loses what is too old. */
+/** How often the log of calls of models, and runs of agents, lose what is too old. */
 const PRUNE_MS = 24 * 3_600_000
 
 export function syncSchedule(account: string): string {
@@ -96,6 +96,7 @@ export async function startAssistWork(runtime: AssistRuntime, options: WorkOptio
     if (role === 'web' || clock.monotonicMs() - prunedMs < PRUNE_MS) return
     prunedMs = clock.monotonicMs()
     await assist.models.prune()
+    await assist.agents.prune(runtime.config.models.keep_calls_days)
   }
   if (role !== 'web' && assist.settings.pushTopic !== undefined) {
     for (const account of assist.accounts.names()) {

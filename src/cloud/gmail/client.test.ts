@@ -262,6 +262,18 @@ describe('against the simulated Gmail', () => {
     assert.ok((await client.labels()).some(({ name, type }) => name === 'Kept' && type === 'user'))
   })
 
+  test('a label that is renamed keeps its id and its messages, and cannot take the name of another', async () => {
+    const client = connect(await start(1))
+    const [message] = [...(await listAll(client))]
+    const { id } = await client.createLabel({ name: 'Kept' })
+    await client.createLabel({ name: 'Taken' })
+    await client.batchModify({ ids: [message!], add: [id] })
+    assert.equal((await client.renameLabel({ id, name: 'Other' })).id, id)
+    assert.ok((await client.labels()).some((label) => label.id === id && label.name === 'Other'))
+    assert.equal(await client.labelCount(id), 1)
+    await assert.rejects(client.renameLabel({ id, name: 'Taken' }), (error) => codeIs(error, 'exists'))
+  })
+
   test('what the scopes do not allow is an auth error with a hint', async () => {
     const sim = await start(3)
     const { accessToken } = sim.gmail.issue(ADDRESS, ['https://www.googleapis.com/auth/gmail.readonly'])

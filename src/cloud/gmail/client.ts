@@ -175,6 +175,12 @@ export class GmailClient {
     return this.#call('labels.create', call, labelSchema, 'the new label', options)
   }
 
+  /** It keeps its id, and the messages that have it. Fails with the code `exists` where another one is called so. */
+  renameLabel({ id, name }: { id: string; name: string }, options: CallOptions = {}): Promise<Label> {
+    const call: HttpCall = { ...this.#post(`/labels/${encodeURIComponent(id)}`, { name }), verb: 'PATCH' }
+    return this.#call('labels.patch', call, labelSchema, `the label ${id}`, options)
+  }
+
   async listIds(
     page: CallOptions & {
       query?: string

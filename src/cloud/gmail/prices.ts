@@ -26,6 +26,7 @@ const CURRENT = {
   'labels.list': 1,
   'labels.get': 1,
   'labels.create': 5,
+  'labels.patch': 5,
   getProfile: 1,
   watch: 100,
   stop: 50,

@@ -339,6 +339,15 @@ test('a purpose has its own model, or that of all; a model has its own price, or
   assert.deepEqual(priceOf(settings, 'large'), { input: 3, output: 15 })
 })
 
+test('a model without a price beside a list of prices costs as the dearest of them, and never nothing', () => {
+  const prices = [
+    { model: 'small', input: 0.1, output: 9 },
+    { model: 'large', input: 3, output: 0.4 },
+  ]
+  const settings = modelsSection.schema.parse({ provider: 'google', model: 'small', prices })
+  assert.deepEqual(priceOf(settings, 'other'), { input: 3, output: 9 })
+})
+
 test('the doctor tells what is missing: a model, a key, prices of what is not on this machine', () => {
   const look = (input: Record<string, unknown>) => {
     const [found] = lookAtModels(modelsSection.schema.parse(input))

@@ -99,9 +99,22 @@ export function modelFor(settings: ModelsSettings, purpose: ModelPurpose): strin
 /** Money for a million tokens; the same number is millionths of it for one token. */
 export type Price = { input: number; output: number }
 
+/** One without a price costs as the dearest that has one: what is not listed is not free. */
 export function priceOf(settings: ModelsSettings, model: string): Price {
-  const own = settings.prices.find((one) => one.model === model)
-  return own ?? { input: settings.input_price, output: settings.output_price }
+  const { prices, input_price: input, output_price: output } = settings
+  const own = prices.find((one) => one.model === model)
+  if (own || input > 0 || output > 0 || prices.length === 0) return own ?? { input, output }
+  return {
+    input: Math.max(...prices.map((one) => one.input)),
+    output: Math.max(...prices.map((one) => one.output)),
+  }
+}
+
+/** Those that the settings name, for a purpose or with a price: no others are asked, whoever wants them. */
+export function isConfigured(settings: ModelsSettings, model: string): boolean {
+  const { model: all, classify_model, draft_model, context_model, agent_model, prices } = settings
+  const named = [all, classify_model, draft_model, context_model, agent_model]
+  return named.includes(model) || prices.some((one) => one.model === model)
 }
 
 export type ModelsFinding = { level: 'ok' | 'warning' | 'problem'; text: string; hint?: string }

@@ -102,6 +102,7 @@ export async function startAgents(
       const { text = '', toolCalls = [], costMicros = 7 } = await w.script(asked, turn)
       return { text, toolCalls, costMicros }
     },
+    isAdmins: async () => true,
     note: (code, text) => void w.notes.push(`${code}: ${text}`),
     ...own,
   }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { systemClock } from '../../../base/clock.ts'
 import { settingsFromToml } from '../config-import.ts'
-import { type AgentWorld, Crash, withAgents } from './agent-world.suite.ts'
+import { ACCOUNT, type AgentWorld, Crash, withAgents } from './agent-world.suite.ts'
 import { type McpServers, openMcp, readMcpServers, SERVERS_FILE, simpleSchema } from './mcp.ts'
 import { mcpAllowance } from './profiles.ts'
 
@@ -111,6 +111,24 @@ describe('a server of tools', () => {
       writeFileSync(join(w.home, SERVERS_FILE), '{"servers":{}}')
       assert.equal((await w.run({ key: 'none', profiles: [profile()] })).status, 'completed')
     }))
+
+  for (const [accounts, isAdmins, isUsed] of [
+    [undefined, true, true],
+    [undefined, false, false],
+    [[ACCOUNT.toUpperCase()], false, true],
+    [['other@example.com'], true, false],
+  ] as const) {
+    const whom = accounts ? `for ${accounts[0]}` : 'for nobody in particular'
+    test(`${whom} is ${isUsed ? '' : 'not '}there for a mailbox of ${isAdmins ? 'an admin' : 'a member'}`, () =>
+      withAgents({ isAdmins: async () => isAdmins }, async (w) => {
+        const file = join(w.home, 'calls')
+        const crm = { command: process.execPath, args: [PROGRAM, 'good', file], accounts }
+        writeFileSync(join(w.home, SERVERS_FILE), JSON.stringify({ servers: { crm } }))
+        w.script = (_asked, turn) => (turn === 0 ? { toolCalls: [CALL] } : { text: 'Done.' })
+        const result = await w.run({ profiles: [profile()] })
+        assert.deepEqual([result.done.length, callsIn(file).length], isUsed ? [1, 1] : [0, 0])
+      }))
+  }
 
   test('that hangs is given up when the job is told to stop', () =>
     withAgents({}, async (w) => {

@@ -32,14 +32,18 @@ const ANSWER_CHARS_MAX = 20_000
 const environmentName = z.string().regex(/^\w{1,100}$/)
 
 /** Secrets are named by the variables that hold them, so that none stands in the file. */
+const accounts = z.array(z.string().min(1).max(320)).max(1_000).optional()
 const server = z.union([
   z.strictObject({
+    /** Mailboxes whose agents may use it; where it is left out, those of admins. */
+    accounts,
     command: z.string().min(1).max(1_000),
     args: z.array(z.string().max(1_000)).max(50).default([]),
     /** Variables of this process that the program is given besides the usual ones. */
     env: z.array(environmentName).max(50).default([]),
   }),
   z.strictObject({
+    accounts,
     url: z.url({ protocol: /^https?$/ }).max(2_000),
     /** By header: the variable that holds its value. */
     headers_env: z.record(z.string().regex(/^[\w-]{1,100}$/), environmentName).default({}),
@@ -68,6 +72,18 @@ export async function readMcpServers(home: string): Promise<McpServers> {
     code: 'mcp-file',
     hint: 'It looks like {"servers": {"crm": {"command": "crm-mcp", "args": []}}}.',
   })
+}
+
+/** What they hold belongs to who wrote the file: a mailbox has those that are for it, and others are as not there. */
+export async function serversFor(
+  servers: McpServers,
+  account: string,
+  isAdmins: (account: string) => Promise<boolean>,
+): Promise<McpServers> {
+  const hasDefault = await isAdmins(account)
+  const isFor = ({ accounts: named }: McpServer): boolean =>
+    named?.some((one) => one.toLowerCase() === account.toLowerCase()) ?? hasDefault
+  return Object.fromEntries(Object.entries(servers).filter(([, one]) => isFor(one)))
 }
 
 function jsonOf(text: string): unknown {

@@ -12,11 +12,11 @@ import type { ActionGrant } from '../guard/actions.ts'
 import { guardDraft } from '../guard/draft.ts'
 import { replyMime } from '../reply.ts'
 import { cut, fenceNote, quoted } from './fence.ts'
-import { type McpServers, openMcp, readMcpServers } from './mcp.ts'
+import { type McpServers, openMcp, readMcpServers, serversFor } from './mcp.ts'
 import { prepare } from './preprocess.ts'
 import { type AgentProfile, agentProfiles } from './profiles.ts'
 import { type AgentAsk, type AgentResult, runAgent } from './run.ts'
-import { AgentStore, beginRun, endRun, type NewRun, type Run } from './store.ts'
+import { AgentStore, beginRun, endRun, type NewRun, type Run, removeRuns } from './store.ts'
 import type { AgentTool } from './tool.ts'
 import { messageText, readThread, searchArchive } from './tools/archive.ts'
 import { httpGet } from './tools/http-get.ts'
@@ -36,6 +36,8 @@ export type AgentsOptions = Pick<
       temperature: number
     },
   ) => ReturnType<AgentAsk>
+  /** Whether the mailbox is one of an admin: servers of tools are for those, unless they say for whom. */
+  isAdmins: (account: string) => Promise<boolean>
   /** Told to the log. */
   note: (code: string, text: string) => void
 }
@@ -68,7 +70,11 @@ export type Agents = {
   run(task: AgentTask): Promise<AgentResult>
   /** What agents have asked their owners to look at. */
   needs(): Promise<Need[]>
+  /** Runs that ended longer ago go, with what they read. Once a day or so. */
+  prune(keepDays: number): Promise<void>
 }
+
+const DAY_MS = 24 * 3_600_000
 
 export async function openAgents(options: AgentsOptions): Promise<Agents> {
   const store = await AgentStore.open(options.ledger)
@@ -87,6 +93,10 @@ export async function openAgents(options: AgentsOptions): Promise<Agents> {
         stream: streamOf(run.account),
         text: `The agent ${run.profile} asks you to look at a conversation: ${oneLine(run.escalation, 200)}`,
       })),
+    prune: (keepDays) => {
+      const endedBeforeMs = options.clock.now() - keepDays * DAY_MS
+      return options.ledger.transaction((tx) => removeRuns(tx, { endedBeforeMs }))
+    },
   }
 }
 
@@ -127,7 +137,10 @@ async function runTask(options: AgentsOptions, store: AgentStore, task: AgentTas
   const grant = grantOf(profile)
   let servers: McpServers
   try {
-    servers = profile.mcp.length === 0 ? {} : await readMcpServers(options.home)
+    servers =
+      profile.mcp.length === 0
+        ? {}
+        : await serversFor(await readMcpServers(options.home), account, options.isAdmins)
   } catch (thrown) {
     const { message: text, code = 'mcp-file' } = asTidemarkError(thrown)
     return await notRun(task, run, { text, code, atMs: clock.now() })

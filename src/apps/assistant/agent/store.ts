@@ -142,12 +142,21 @@ export class AgentStore {
     return rows.map(stepOf)
   }
 
-  /** What agents have asked a person to look at, and nobody has yet. */
+  /** What agents have asked a person to look at, and nobody has yet; the newest first. */
   async escalated(): Promise<Run[]> {
     const rows = await this.#all<RunRow>(
-      `SELECT * FROM assist_runs WHERE escalation <> '' AND escalation_seen_at IS NULL ORDER BY id LIMIT ${RUNS_MAX}`,
+      `SELECT * FROM assist_runs WHERE escalation <> '' AND escalation_seen_at IS NULL
+       ORDER BY id DESC LIMIT ${RUNS_MAX}`,
     )
     return rows.map(runOf)
+  }
+
+  async hasEscalation({ account, thread }: Pick<Run, 'account' | 'thread'>): Promise<boolean> {
+    const row = await this.#get(
+      `SELECT id FROM assist_runs WHERE account = ? AND thread = ? AND escalation <> '' AND escalation_seen_at IS NULL`,
+      [account, thread],
+    )
+    return row !== undefined
   }
 
   #get<T extends object>(sql: string, params: Parameters<Tx['get']>[1] = []): Promise<T | undefined> {
@@ -229,10 +238,17 @@ export function noteEscalation(run: number, text: string): Effects {
   }
 }
 
-/** A person has seen what an agent asked for. */
-export function noteEscalationSeen(run: number, atMs: number): Effects {
+/** The owner has looked at the conversation, or at a run of it: what agents asked for there is seen. */
+export function noteEscalationsSeen(
+  { account, thread }: Pick<Run, 'account' | 'thread'>,
+  atMs: number,
+): Effects {
   return async (tx) => {
-    await tx.run(`UPDATE assist_runs SET escalation_seen_at = ? WHERE id = ?`, [atMs, run])
+    await tx.run(
+      `UPDATE assist_runs SET escalation_seen_at = ?
+       WHERE account = ? AND thread = ? AND escalation <> '' AND escalation_seen_at IS NULL`,
+      [atMs, account, thread],
+    )
   }
 }
 
@@ -267,13 +283,10 @@ export function endRunsOf(
   }
 }
 
-/** With the mailbox, where it is forgotten; and what is older, where it is tidied up. */
-export async function removeRuns(
-  tx: Tx,
-  { account, endedBeforeMs }: { account: string; endedBeforeMs?: number },
-): Promise<void> {
-  const which = endedBeforeMs === undefined ? 'account = ?' : 'account = ? AND ended_at < ?'
-  const params = endedBeforeMs === undefined ? [account] : [account, endedBeforeMs]
+/** With the mailbox, where it is forgotten; or what is older, where it is tidied up. Steps hold mail. */
+export async function removeRuns(tx: Tx, of: { account: string } | { endedBeforeMs: number }): Promise<void> {
+  const which = 'account' in of ? 'account = ?' : 'COALESCE(ended_at, started_at) < ?'
+  const params = 'account' in of ? [of.account] : [of.endedBeforeMs]
   await tx.run(`DELETE FROM assist_steps WHERE run IN (SELECT id FROM assist_runs WHERE ${which})`, params)
   await tx.run(`DELETE FROM assist_runs WHERE ${which}`, params)
 }

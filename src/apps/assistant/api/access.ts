@@ -3,6 +3,7 @@ import { notFound } from '../../../app/problem.ts'
 import { noteAccountLook, type RequestUser } from '../../../app/user.ts'
 import type { Account } from '../../../ledger/accounts.ts'
 import { SERVICE } from '../account.ts'
+import { noteEscalationsSeen } from '../agent/store.ts'
 import type { AssistServices } from './route.ts'
 
 async function mailboxesOf({ accounts }: AssistServices, user: RequestUser): Promise<Account[]> {
@@ -33,6 +34,19 @@ export async function ownMailbox(
 ): Promise<string> {
   await chosenMailboxes(services, user, { account, what })
   return account
+}
+
+/** What agents asked the owner to look at is seen once the owner looks; an admin who looks is somebody else. */
+export async function noteSeen(
+  { accounts, ledger, clock, assist }: AssistServices,
+  user: RequestUser,
+  of: { account: string; thread: string },
+): Promise<void> {
+  const row = await accounts.find(SERVICE, of.account)
+  if (row?.userId !== user.id) return
+  const { store } = assist.agents
+  if (!(await store.hasEscalation(of))) return
+  await ledger.transaction(async (tx) => noteEscalationsSeen(of, clock.now())(tx))
 }
 
 /** Connected, with the assistant or without. */

@@ -10,7 +10,7 @@ import type { Run, Step } from '../agent/store.ts'
 import { createRule, deleteRule, replayRule, updateRule } from '../learning.ts'
 import type { Rule } from '../store/rules.ts'
 import { ruleView } from '../views.ts'
-import { chosenMailboxes, ownMailbox } from './access.ts'
+import { chosenMailboxes, noteSeen, ownMailbox } from './access.ts'
 import { type AssistServices, route } from './route.ts'
 import {
   categorySchema,
@@ -190,6 +190,7 @@ export const getRun = route('GET /api/assist/runs/{id}', {
     if (!run || !accounts.includes(run.account)) {
       throw notFound(`There is no run #${params.id}.`, { code: 'run-unknown' })
     }
+    await noteSeen(services, user, run)
     return { ...runView(run), steps: (await store.steps(run.id)).map(stepView) }
   },
 })

@@ -6,7 +6,7 @@ import { notFound } from '../../../app/problem.ts'
 import { cursorQuery, type DoneView, done, doneSchema, pageOf } from '../../../app/schemas.ts'
 import { approveDraft, correctCategory, editDraft, orderDraft, orderRework, undoEvent } from '../actions.ts'
 import { threadDetail, threadView } from '../views.ts'
-import { chosenMailboxes, ownMailbox } from './access.ts'
+import { chosenMailboxes, noteSeen, ownMailbox } from './access.ts'
 import { type AssistServices, route } from './route.ts'
 import { categorySchema, statusSchema, threadDetailSchema, threadSchema } from './schemas.ts'
 
@@ -64,6 +64,7 @@ export const getThread = route('GET /api/assist/accounts/{account}/threads/{thre
     const { tables } = services.assist
     const record = await tables.record(account, thread)
     if (!record) throw notFound(`There is no thread ${thread}.`, { code: 'thread-unknown' })
+    await noteSeen(services, user, { account, thread })
     const events = await tables.events(account, { thread })
     const draft = record.draftKey === null ? undefined : await tables.draft(account, record.draftKey)
     return threadDetail(record, { events, draft })

@@ -242,7 +242,8 @@ describe('a push that Google has not signed for this server', () => {
       const { status } = await send(bodyOf(GOOD), authorization)
       assert.equal(status, 401, String(authorization))
     }
-    assert.deepEqual(notes, Array(wrong.length).fill('push-refused'))
+    // However many there are, they are one line in the log in a minute.
+    assert.deepEqual(notes, ['push-refused'])
     assert.deepEqual([arrived.length, await jobs()], [0, 0])
   })
 

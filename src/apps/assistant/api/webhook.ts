@@ -2,7 +2,7 @@
  * Where Pub/Sub tells that a mailbox has changed. It knows no token of this server: each push is signed by Google for
  * this address in the name of one service account, and is checked for that before anything of it is read.
  *
- *   not signed so ─▶ 401 and a line in the log      keys out of reach ─▶ 503: Pub/Sub tries again
+ *   not signed so ─▶ 401 and a line in a minute     keys out of reach ─▶ 503: Pub/Sub tries again
  *   not understood ─▶ 400                           mailbox unknown ─▶ 200 and a line: trying again would not help
  *   known ─▶ the sync is in the ledger, then 200: what was answered with 200 is never told again
  */
@@ -45,6 +45,19 @@ const content = z.looseObject({
   historyId: z.string().regex(/^\d{1,20}$/),
 })
 
+/** Anybody can send what is not signed: so often it is told, with how many there were. */
+const REFUSALS_TOLD_MS = 60_000
+const refusals = new WeakMap<object, { toldMs: number; untold: number }>()
+
+/** How many were refused since this was last told, with this one; undefined where it is not told yet. */
+function refusedNow(server: object, nowMs: number): number | undefined {
+  const before = refusals.get(server)
+  const count = (before?.untold ?? 0) + 1
+  const isQuiet = before !== undefined && nowMs - before.toldMs < REFUSALS_TOLD_MS
+  refusals.set(server, isQuiet ? { ...before, untold: count } : { toldMs: nowMs, untold: 0 })
+  return isQuiet ? undefined : count
+}
+
 const { route } = routesOf<PushServices>()
 
 export const pushRoute = route('POST /api/assist/push', {
@@ -69,7 +82,9 @@ export const pushRoute = route('POST /api/assist/push', {
       engine.events.emit({ type: 'note', app: 'assist', level: 'warn', code, text })
     const verdict = await tokens.verify(bearer)
     if (!verdict.ok) {
-      note('push-refused', `a push was refused: ${verdict.detail}`)
+      const count = refusedNow(engine, clock.monotonicMs())
+      const many = count === 1 ? 'a push was refused' : `${count} pushes were refused, the last one`
+      if (count !== undefined) note('push-refused', `${many}: ${verdict.detail}`)
       throw new ProblemError(401, 'The push is not signed as it must be.', { code: 'push-refused' })
     }
     const push = pushOf(body)

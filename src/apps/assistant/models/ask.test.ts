@@ -59,6 +59,18 @@ for (const home of [fileHome(), postgresHome()]) {
       return () => site.leave()
     })
 
+    test('a model that the settings do not name is not asked, whoever wants it', async () => {
+      const { models, store } = await open({
+        model: 'main',
+        prices: [{ model: 'sim-model', input: 1, output: 1 }],
+      })
+      const error = await failureOf(models.ask(question({ model: 'dear-model', schema })))
+      assert.equal(error.code, 'model-not-configured')
+      assert.deepEqual(await store.calls({ limit: 10 }), [])
+      sim.models.answer({ json: { category: 'fyi' } })
+      assert.equal((await models.ask(question({ model: 'sim-model', schema }))).model, 'sim-model')
+    })
+
     test('every call is on record with its tokens and its cost', async () => {
       const { models, store } = await open({ input_price: 2, output_price: 10 })
       sim.models.answer({ json: { category: 'fyi' }, usage: { input: 100, output: 7 } })

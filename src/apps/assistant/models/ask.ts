@@ -23,7 +23,7 @@ import type {
   ToolCall,
 } from '../../../cloud/models/conversation.ts'
 import { ModelError } from '../../../cloud/models/errors.ts'
-import { type ModelsSettings, modelFor, priceOf } from '../../../cloud/models/settings.ts'
+import { isConfigured, type ModelsSettings, modelFor, priceOf } from '../../../cloud/models/settings.ts'
 import { PURPOSES, type Purpose } from '../contract.ts'
 import type { Cap, Day, ModelCalls, Settlement, Spending } from './store.ts'
 
@@ -181,6 +181,7 @@ async function ask<T>(tools: Tools, question: Question<T>): Promise<Answer<T>> {
   const model =
     settings.provider === 'off' ? undefined : (question.model ?? modelFor(settings, question.purpose))
   if (model === undefined) throw noModel(question.purpose)
+  if (!isConfigured(settings, model)) throw notConfigured(model)
   if (settings.provider !== 'openai-compatible' && settings.api_key === undefined)
     throw noKey(settings.provider)
   const asking: Asking<T> = {
@@ -406,6 +407,15 @@ function noModel(purpose: Purpose): TidemarkError {
     kind: 'permanent',
     code: 'no-model',
     hint: 'Set models.provider and models.model; mail is sorted by rules and by the classifier that needs no model until then.',
+  })
+}
+
+/** Which models there are, and so what they cost, is said by who pays for them. */
+function notConfigured(model: string): TidemarkError {
+  return new TidemarkError(`The model ${JSON.stringify(model.slice(0, 100))} is not configured here.`, {
+    kind: 'permanent',
+    code: 'model-not-configured',
+    hint: 'A profile may name models that the settings of [models] name, with their prices.',
   })
 }
 

@@ -4,6 +4,10 @@ import type { LabelRole } from '../contract.ts'
 import { staleLook } from './records.ts'
 
 export type LabelIds = Readonly<Record<LabelRole, string>>
+export type LabelNames = Readonly<Record<LabelRole, string>>
+
+/** `renewed`: roles whose label is another one than before. */
+export type LabelsMade = { labels: LabelIds; labelNames: LabelNames; renewed: readonly LabelRole[] }
 
 export type AccountRow = {
   account: string
@@ -11,6 +15,8 @@ export type AccountRow = {
   /** As JSON: see account.ts. */
   settings: string
   labels: LabelIds
+  /** As the labels were last named by us; null where nobody wrote it down. The user may have renamed them since. */
+  labelNames: LabelNames | null
   /** The history id up to which everything was seen; null before the first scan. A decimal number of 64 bits. */
   cursor: string | null
   /** Grows with every wish for a sync: one that is under way notices. */
@@ -39,26 +45,38 @@ export function isLaterHistory(one: string, other: string | null | undefined): b
 /** Makes it, or takes over labels and settings; the cursor of one that is there stays. */
 export async function putAccount(
   tx: Tx,
-  {
-    account,
-    settings,
-    labels,
-    nowMs,
-  }: { account: string; settings: string; labels: LabelIds; nowMs: number },
+  { account, settings, made, nowMs }: { account: string; settings: string; made: LabelsMade; nowMs: number },
 ): Promise<void> {
   await tx.run(
     `INSERT INTO assist_accounts(account, active, settings, labels, onboarded_at) VALUES (?, 1, ?, ?, ?)
-     ON CONFLICT (account) DO UPDATE SET active = 1, settings = excluded.settings, labels = excluded.labels`,
-    [account, settings, JSON.stringify(labels), nowMs],
+     ON CONFLICT (account) DO UPDATE SET active = 1, settings = excluded.settings`,
+    [account, settings, JSON.stringify(made.labels), nowMs],
   )
+  await setLabels(tx, account, made)
 }
 
 export async function setSettings(tx: Tx, account: string, settings: string): Promise<void> {
   await tx.run(`UPDATE assist_accounts SET settings = ? WHERE account = ?`, [settings, account])
 }
 
-export async function setLabels(tx: Tx, account: string, labels: LabelIds): Promise<void> {
-  await tx.run(`UPDATE assist_accounts SET labels = ? WHERE account = ?`, [JSON.stringify(labels), account])
+/** No conversation has a label that was made anew: that is no doing of the user, so each is given it again. */
+export async function setLabels(
+  tx: Tx,
+  account: string,
+  { labels, labelNames, renewed }: LabelsMade,
+): Promise<void> {
+  await tx.run(`UPDATE assist_accounts SET labels = ?, label_names = ? WHERE account = ?`, [
+    JSON.stringify(labels),
+    JSON.stringify(labelNames),
+    account,
+  ])
+  for (const role of renewed) {
+    await tx.run(
+      `UPDATE assist_threads SET label_was = CASE WHEN applied = 1 THEN NULL ELSE label_was END, applied = 0,
+         version = version + 1 WHERE account = ? AND label = ?`,
+      [account, role],
+    )
+  }
 }
 
 /** A push named a history that cannot be read, however long one waits: nobody waits for it any more. */
@@ -66,8 +84,10 @@ export async function dropPush(tx: Tx, account: string): Promise<void> {
   await tx.run(`UPDATE assist_accounts SET pushed_history = NULL WHERE account = ?`, [account])
 }
 
+/** Where it is on again, a scan finds what was left lying. */
 export async function setActive(tx: Tx, account: string, active: boolean): Promise<void> {
-  await tx.run(`UPDATE assist_accounts SET active = ? WHERE account = ?`, [active ? 1 : 0, account])
+  const also = active ? ', full_wanted = 1, sync_wanted = sync_wanted + 1' : ''
+  await tx.run(`UPDATE assist_accounts SET active = ?${also} WHERE account = ?`, [active ? 1 : 0, account])
 }
 
 /** A sync that is under way looks again before it ends. `false` where the mailbox was not onboarded, or is not active. */

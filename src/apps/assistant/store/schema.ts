@@ -70,5 +70,6 @@ export function assistSchema(dialect: Tx['dialect']): string[][] {
       `CREATE TABLE assist_examples (id ${id}, account ${text} NOT NULL, thread ${text} NOT NULL, sample ${text} NOT NULL,
          category ${text} NOT NULL, enabled ${int} NOT NULL, created_at ${int} NOT NULL, UNIQUE (account, thread))`,
     ],
+    [`ALTER TABLE assist_accounts ADD COLUMN label_names ${text}`],
   ]
 }

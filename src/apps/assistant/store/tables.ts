@@ -2,7 +2,7 @@
 import type { Tx, Value } from '../../../ledger/contract.ts'
 import type { Ledger } from '../../../ledger/ledger.ts'
 import type { Category, DecidedBy, LabelRole, ThreadStatus } from '../contract.ts'
-import type { AccountRow, LabelIds } from './accounts.ts'
+import type { AccountRow, LabelIds, LabelNames } from './accounts.ts'
 import type { Actor, DraftRow, DraftState, MessageState, ThreadRecord, Undo } from './records.ts'
 import { textsFrom } from './rows.ts'
 import type { Example, Rule } from './rules.ts'
@@ -318,6 +318,7 @@ export async function ruleFor(tx: Tx, account: string, match: Rule['match']): Pr
 type RawAccount = Record<'active' | 'sync_wanted' | 'full_wanted' | 'onboarded_at', number> &
   Record<'account' | 'settings' | 'labels', string> &
   Record<'cursor' | 'pushed_history' | 'watch_problem' | 'problem' | 'problem_code', string | null> &
+  Record<'label_names', string | null> &
   Record<'pushed_at' | 'mail_at' | 'synced_at' | 'full_at' | 'watch_expires_at' | 'briefed_at', number | null>
 
 function accountOf(row: RawAccount): AccountRow {
@@ -326,6 +327,7 @@ function accountOf(row: RawAccount): AccountRow {
     active: Boolean(Number(row.active)),
     settings: row.settings,
     labels: JSON.parse(row.labels) as LabelIds,
+    labelNames: row.label_names === null ? null : (JSON.parse(row.label_names) as LabelNames),
     cursor: row.cursor,
     syncWanted: Number(row.sync_wanted),
     fullWanted: Boolean(Number(row.full_wanted)),

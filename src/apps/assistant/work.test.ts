@@ -1,0 +1,77 @@
+/** What becomes of a mailbox that is connected no more, and of what is too old. */
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, test } from 'node:test'
+import { SERVICE } from './account.ts'
+import { ANN, type AssistWorld, startAssistWorld } from './assist-world.suite.ts'
+import type { AssistRuntime } from './runtime.ts'
+import { startAccounts, startAssistWork } from './work.ts'
+
+let w: AssistWorld
+beforeEach(async () => {
+  w = await startAssistWorld({
+    models: { script: ({ tools }) => (tools.length > 0 ? { text: 'Read: private things.' } : undefined) },
+    accountSettings: {
+      routing: [{ name: 'shop', match: { sender_domain: 'shop.example' }, profile: 'desk' }],
+      profiles: [{ name: 'desk', tools: ['escalate'] }],
+    },
+  })
+  await w.onboard()
+  await w.settled()
+  w.arrive({ from: 'Eve <eve@shop.example>', text: 'Where is my parcel?' })
+  await w.sync()
+  assert.equal((await runs()).length, 1)
+})
+afterEach(() => w.close())
+
+const runs = () => w.worker.runs.runs({ accounts: [ANN] })
+
+/** The parts of one that a mailbox is given its work by. */
+function runtime(keepDays = 90): AssistRuntime {
+  const { ledger, engine, accounts, tables, kinds } = w.worker
+  const assist = {
+    tables,
+    kinds,
+    accounts: kinds.accounts,
+    settings: w.settings,
+    agents: kinds.agents,
+    models: { prune: async () => 0 },
+  }
+  const config = { assist: { poll_minutes: 15 }, models: { keep_calls_days: keepDays } }
+  return { ledger, engine, accounts, assist, config, role: 'all' } as unknown as AssistRuntime
+}
+
+test('runs of agents, and what they read, go with the account', async () => {
+  const [run] = await runs()
+  await w.worker.accounts.remove((await w.worker.accounts.find(SERVICE, ANN))!.id)
+  await startAccounts(runtime())
+  assert.deepEqual(await runs(), [])
+  assert.deepEqual(await w.worker.runs.steps(run!.id), [])
+  assert.equal(await w.tables.account(ANN), undefined)
+})
+
+test('runs of agents that ended longer ago than calls are kept go, and younger ones stay', async () => {
+  const [run] = await runs()
+  const round = async (): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const app = runtime()
+    const prune = app.assist.agents.prune
+    app.assist.agents = {
+      ...app.assist.agents,
+      prune: async (days) => {
+        await prune(days)
+        resolve()
+      },
+    }
+    const onError = (thrown: unknown): never => assert.fail(String(thrown))
+    const work = await startAssistWork(app, { clock: w.clock, onError, everyMs: 1 })
+    await promise
+    await work.stop()
+  }
+  w.clock.aheadMs += 89 * 86_400_000
+  await round()
+  assert.equal((await runs()).length, 1)
+  w.clock.aheadMs += 2 * 86_400_000
+  await round()
+  assert.deepEqual(await runs(), [])
+  assert.deepEqual(await w.worker.runs.steps(run!.id), [])
+})

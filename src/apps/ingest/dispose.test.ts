@@ -1,6 +1,15 @@
 /** What becomes of objects that are stored: whatever is lost on the way, no byte of them is. */
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -12,6 +21,7 @@ import type { ObjectStore } from '../../cloud/object-store.ts'
 import { S3Store } from '../../cloud/s3/client.ts'
 import { newToken } from '../../cloud/token-source.ts'
 import { type Sim, startSim } from '../../sim/start.ts'
+import { QUIET_MS } from './dispose.ts'
 import { IngestWorld, lines, NAME } from './ingest-world.suite.ts'
 import { hostOf, openBytes } from './object-bytes.ts'
 import { type PipelineInput, streamOf } from './pipeline.ts'
@@ -77,9 +87,16 @@ function fileSite(): Site {
     put: (key, text) => {
       mkdirSync(dirname(join(root, key)), { recursive: true })
       writeFileSync(join(root, key), text)
+      makeOld(join(root, key))
     },
     close: () => rmSync(root, { recursive: true, force: true }),
   }
+}
+
+/** Nobody has written to it for long. */
+function makeOld(path: string): void {
+  const at = new Date(systemClock.now() - 2 * QUIET_MS)
+  utimesSync(path, at, at)
 }
 
 /** More than a move or a deletion makes. */
@@ -270,6 +287,40 @@ describe('an object that is moved', () => {
     })
   })
 })
+
+for (const how of ['move', 'delete'] as const) {
+  test(`a file that somebody still writes is not taken from them by a ${how}`, async () => {
+    const site = fileSite()
+    const path = `${site.location.slice('file://'.length)}a.ndjson`
+    writeFileSync(path, `${lines(2, 'first')}\n`)
+    const does: PipelineInput['after'] = how === 'move' ? { do: 'move', to: site.to } : { do: 'delete' }
+    await withWorld(site, { after: does }, async (world) => {
+      const { engine, kinds, ledger } = world.process
+      const list = () => engine.enqueue(kinds.list, { pipeline: NAME }, { stream: streamOf(NAME) })
+      const waiting = async (count: number): Promise<void> => {
+        for (;;) {
+          const jobs = await ledger.jobs({ state: 'pending', stream: streamOf(NAME), limit: 10 })
+          if (jobs.filter(({ run_at: at }) => (at ?? 0) > world.clock.now()).length === count) return
+          await new Promise((done) => setImmediate(done))
+        }
+      }
+      await list()
+      await waiting(1)
+      appendFileSync(path, `${lines(2, 'second')}\n`)
+      await list()
+      await waiting(2)
+      assert.ok(existsSync(path))
+      assert.equal((await world.seen()).length, 4)
+      world.clock.aheadMs += 2 * QUIET_MS
+      engine.wake()
+      await world.settle()
+      assert.ok(!existsSync(path), 'it goes when it was left alone for long')
+      const all = await kinds.tables.named(NAME, `file://${path}`, 10)
+      const [row] = all.filter(({ state }) => state === 'stored')
+      assert.equal(await textOf(world, row!), `${lines(2, 'first')}\n${lines(2, 'second')}\n`)
+    })
+  })
+}
 
 describe('an object that is deleted', () => {
   test('has a copy that tells what it is, and is not removed when that is damaged', async () => {

@@ -8,6 +8,9 @@
  *
  * Whatever dies between two steps is done again from the beginning, and finds what is done already. Nothing is removed
  * but the version that was copied, by a call that names it. What is left where it is, is left with its reason, once.
+ *
+ * Whoever writes a file may be silent for a while and go on, with a name or without: what comes then would be lost. So
+ * files stay until they have not been changed for a good while.
  */
 import { createHash } from 'node:crypto'
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
@@ -21,6 +24,9 @@ import { versionOf } from './plan.ts'
 import type { ShardRow } from './store/rows.ts'
 import { DISPOSED, type Disposed, noteDisposed } from './store/shards.ts'
 
+/** So long must a file have been as it is before it is taken from where it was written. */
+export const QUIET_MS = 10 * 60_000
+
 export async function runDispose(kinds: IngestKinds, job: RunContext<ShardPayload>): Promise<Outcome> {
   const { pipeline, shard, uri } = job.payload
   const { config } = await kinds.pipelines.get(pipeline)
@@ -33,6 +39,10 @@ export async function runDispose(kinds: IngestKinds, job: RunContext<ShardPayloa
     const disposed = await new Disposal({ kinds, job, row, store, config }).run(config.after)
     return { effects: (tx) => noteDisposed(tx, row, disposed), note: disposed.how }
   } catch (thrown) {
+    if (thrown instanceof NotQuiet) {
+      const note = 'waits until the file has not been changed for 10 minutes'
+      return { again: { afterMs: thrown.afterMs }, note, code: 'not-quiet' }
+    }
     const left = reasonOf(thrown, job.job.failures + 1 >= kinds.dispose.attempts)
     if (job.signal.aborted || !left) throw thrown
     return {
@@ -53,6 +63,15 @@ function reasonOf(thrown: unknown, isLastTry: boolean): { code: string; reason: 
 
 function left(code: string, reason: string): TidemarkError {
   return new TidemarkError(reason, { kind: 'permanent', code })
+}
+
+class NotQuiet extends Error {
+  readonly afterMs: number
+
+  constructor(afterMs: number) {
+    super('somebody may still write to it')
+    this.afterMs = afterMs
+  }
 }
 
 type DisposalInput = {
@@ -103,6 +122,7 @@ class Disposal {
       await this.#checkCopy(row.disposed_to!, row.disposed_version!)
       return { how: 'moved' }
     }
+    this.#checkQuiet(current)
     const { copy, remove } = store
     if (!copy || !remove) throw left('unable', 'this store cannot move objects')
     if (schemeOf(folder) !== store.scheme) throw left('other-store', `it cannot be moved to ${folder}`)
@@ -128,6 +148,7 @@ class Disposal {
       if (!isNoted) throw gone()
       return { how: 'deleted' }
     }
+    this.#checkQuiet(current)
     const { remove } = store
     if (!remove) throw left('unable', 'this store cannot delete objects')
     const body = await store.read(row.uri, { version: current.version, fromByte: 0, signal: job.signal })
@@ -163,6 +184,15 @@ class Disposal {
     const head = await store.head(row.uri, job.signal)
     if (head && head.version.id !== row.version) throw left('replaced', 'it is another version now')
     return head
+  }
+
+  /** The time of its last change is part of a file's version: what is quiet now is so until it is another one. */
+  #checkQuiet({ modifiedAtMs }: ObjectHead): void {
+    const { store, kinds } = this.#in
+    if (store.scheme !== 'file') return
+    const nowMs = kinds.clock.now()
+    const afterMs = (modifiedAtMs ?? nowMs) + QUIET_MS - nowMs
+    if (afterMs > 0) throw new NotQuiet(Math.min(Math.ceil(afterMs), QUIET_MS))
   }
 
   // --- Copies ------------------------------------------------------------------------------------------------------

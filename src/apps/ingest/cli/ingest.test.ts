@@ -113,6 +113,7 @@ test('a file that is deleted, or moved, after it was read can be had again, and 
     [['--after', 'move'], /needs --to/],
     [['--after', 'move', '--to', '/elsewhere'], /cannot be moved to file:\/\/\/elsewhere\//],
     [['--after', 'move', '--to', drop], /cannot be moved/],
+    [['--after', 'move', '--to', `file://${drop}//done`], /is no plain address/],
     [['--after', 'delete', '--to', 'done'], /--to belongs to --after move/],
     [['--after', 'burn'], /keep, tag, move, delete/],
   ] as const) {

@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readFileSync,
   rmSync,
+  statSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -23,6 +24,7 @@ import { newToken } from '../../cloud/token-source.ts'
 import { type Sim, startSim } from '../../sim/start.ts'
 import { QUIET_MS } from './dispose.ts'
 import { IngestWorld, lines, NAME } from './ingest-world.suite.ts'
+import { KeptObjects } from './kept-objects.ts'
 import { hostOf, openBytes } from './object-bytes.ts'
 import { type PipelineInput, streamOf } from './pipeline.ts'
 import type { ShardRow } from './store/rows.ts'
@@ -331,10 +333,10 @@ describe('an object that is deleted', () => {
     await withWorld(site, { after: { do: 'delete' }, store }, async (world) => {
       const { kept, tables } = world.process.kinds
       const holds = kept.holds.bind(kept)
-      kept.holds = async (as, sha256) => {
+      kept.holds = async (as, sha256, reading) => {
         holder.path = kept.pathOf(as)
         writeFileSync(holder.path, 'damaged by a disk')
-        return holds(as, sha256)
+        return holds(as, sha256, reading)
       }
       await world.list()
       const row = await rowOf(world, `${site.location}a.ndjson`)
@@ -345,5 +347,65 @@ describe('an object that is deleted', () => {
       assert.deepEqual([told.uri, told.sizeBytes], [row.uri, lines(2).length])
       assert.equal((await tables.shard(NAME, row.id))!.state, 'stored')
     })
+  })
+
+  test('stays where its store tells of other bytes than those that came', async () => {
+    for (const told of [{ sizeBytes: null }, { sizeBytes: 1 }, { hash: 'md5 AAAAAAAAAAAAAAAAAAAAAA==' }]) {
+      const site = gcsSite()
+      site.put('a.ndjson', lines(2))
+      const asked = site.store.head.bind(site.store)
+      site.store.head = async (uri, signal) => {
+        const real = await asked(uri, signal)
+        return real && { ...real, ...told }
+      }
+      await withWorld(site, { after: { do: 'delete' } }, async (world) => {
+        await world.list()
+        const row = await rowOf(world, `${site.location}a.ndjson`)
+        assert.deepEqual([row.state, row.disposed], ['stored', 'unable'], JSON.stringify(told))
+        assert.ok(await heads(site, row.uri))
+      })
+    }
+  })
+
+  test('is kept with its type, for its owner alone, and read by whatever name the machine has', async () => {
+    const site = gcsSite()
+    site.put('a.ndjson', lines(2))
+    await withWorld(site, { after: { do: 'delete' } }, async (world) => {
+      await world.list()
+      const { kinds } = world.process
+      const row = await rowOf(world, `${site.location}a.ndjson`)
+      const path = kinds.kept.pathOf({ pipeline: NAME, shard: row.id })
+      const told = JSON.parse(readFileSync(path.replace(/zst$/, 'json'), 'utf8'))
+      assert.ok('contentType' in told && 'contentEncoding' in told)
+      const modes = [path, path.replace(/zst$/, 'json'), dirname(path), kinds.kept.folder].map(
+        (one) => statSync(one).mode & 0o777,
+      )
+      assert.deepEqual(modes, [0o600, 0o600, 0o700, 0o700])
+      kinds.kept = new KeptObjects({ home: world.home, host: 'renamed' })
+      assert.equal(await textOf(world, row), lines(2))
+    })
+  })
+
+  test('reports progress while its copy is written and read back', async () => {
+    const kept = new KeptObjects({ home: mkdtempSync(join(tmpdir(), 'tidemark-kept-')), host: 'here' })
+    const as = { pipeline: NAME, shard: 'abcdef' }
+    let reported = 0
+    const onBytes = (): void => {
+      reported += 1
+    }
+    const { signal } = new AbortController()
+    const of = { by: '1', uri: 's3://b/a', version: '1', contentType: null, contentEncoding: null }
+    const bytes = async function* () {
+      yield Buffer.from('a')
+      assert.equal(reported, 1)
+      yield Buffer.from('b')
+    }
+    const { sha256 } = await kept.put(as, bytes(), { ...of, nowMs: 0, signal, onBytes })
+    const written = reported
+    assert.ok(written > 2, 'it was read back')
+    assert.ok(await kept.holds(as, sha256, { onBytes, signal }))
+    assert.ok(reported > written)
+    await assert.rejects(kept.holds(as, sha256, { signal: AbortSignal.abort() }))
+    rmSync(dirname(dirname(kept.folder)), { recursive: true, force: true })
   })
 })

@@ -143,24 +143,42 @@ class Disposal {
     const as = { pipeline: row.pipeline, shard: row.id }
     await this.#prove()
     const current = await this.#current()
-    const isNoted = row.disposed === 'deleting' && hostOf(row.disposed_to) === kept.host
+    const onBytes = (): void => job.progress({ label: row.uri })
+    const reading = { onBytes, signal: job.signal }
     if (!current) {
-      if (!isNoted) throw gone()
+      // By its bytes and not by the machine's name, which may be another today.
+      const isNoted = row.disposed === 'deleting' && hostOf(row.disposed_to) !== undefined
+      if (!isNoted || !(await kept.holds(as, row.disposed_version!, reading))) throw gone()
       return { how: 'deleted' }
     }
     this.#checkQuiet(current)
     const { remove } = store
     if (!remove) throw left('unable', 'this store cannot delete objects')
+    if (current.sizeBytes === null)
+      throw left(
+        'unable',
+        'its store keeps other bytes than those that it gives out, such as compressed ones',
+      )
     const body = await store.read(row.uri, { version: current.version, fromByte: 0, signal: job.signal })
     const by = `${job.id}.${job.attempt}`
-    const about = { by, uri: row.uri, version: row.version, nowMs: clock.now(), signal: job.signal }
-    const { sha256, sizeBytes } = await kept.put(as, body.bytes, about)
+    const { contentType, contentEncoding } = current
+    const of = { uri: row.uri, version: row.version, contentType, contentEncoding }
+    const { sha256, md5, sizeBytes } = await kept.put(as, body.bytes, {
+      by,
+      ...of,
+      nowMs: clock.now(),
+      ...reading,
+    })
     if (body.sizeBytes !== null && body.sizeBytes !== sizeBytes)
       throw new TidemarkError(`${sizeBytes} of its ${body.sizeBytes} bytes came.`, { kind: 'transient' })
+    // What came may be another form of the object than what is stored, which could not be put back then.
+    const isOther = current.hash?.startsWith('md5 ') && current.hash !== `md5 ${md5}`
+    if (current.sizeBytes !== sizeBytes || isOther)
+      throw left('unable', 'the bytes that came are not those that its store tells of')
     const deleting: Disposed = { how: 'deleting', to: keptOn(kept.host), version: sha256 }
     await job.commit({ effects: (tx) => noteDisposed(tx, row, deleting) })
     await this.#prove()
-    if (!(await kept.holds(as, sha256))) throw left('not-kept', 'the copy of it does not read back')
+    if (!(await kept.holds(as, sha256, reading))) throw left('not-kept', 'the copy of it does not read back')
     await remove.call(store, row.uri, current.version)
     return { ...deleting, how: 'deleted' }
   }

@@ -264,6 +264,28 @@ for (const [name, open] of Object.entries(SITES)) {
 }
 
 describe('an object that is moved', () => {
+  test('waits while its store is away, and is moved when that is back', async () => {
+    const site = s3Site(false)
+    site.put('a.ndjson', lines(2))
+    let isAway = false
+    const store = watched(site.store, async () => {
+      if (isAway) throw new TidemarkError('away', { kind: 'transient' })
+    })
+    await withWorld(site, { after: { do: 'move', to: site.to }, store }, async (world) => {
+      const { engine, kinds } = world.process
+      await engine.pause('kind', kinds.dispose.kind)
+      await engine.enqueue(kinds.list, { pipeline: NAME }, { stream: streamOf(NAME) })
+      while ((await world.status()).objects.stored < 1) await new Promise((done) => setImmediate(done))
+      isAway = true
+      await engine.resume('kind', kinds.dispose.kind)
+      while (!kinds.obstacles.of(NAME)) await new Promise((done) => setImmediate(done))
+      assert.equal((await rowOf(world, `${site.location}a.ndjson`)).disposed, null)
+      isAway = false
+      await world.settle()
+      assert.equal((await rowOf(world, `${site.location}a.ndjson`)).disposed, 'moved')
+    })
+  })
+
   test('takes no place that something else has', async () => {
     const site = s3Site(false)
     site.put('a.ndjson', lines(2))

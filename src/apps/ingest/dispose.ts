@@ -18,6 +18,7 @@ import type { ObjectHead, ObjectStore, ObjectVersion } from '../../cloud/object-
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { IngestKinds, ShardPayload } from './jobs.ts'
 import { hostOf, keptOn } from './object-bytes.ts'
+import { pastObstacles } from './obstacles.ts'
 import { type PipelineConfig, shardRange } from './pipeline.ts'
 import { schemeOf } from './pipelines.ts'
 import { versionOf } from './plan.ts'
@@ -34,8 +35,16 @@ export async function runDispose(kinds: IngestKinds, job: RunContext<ShardPayloa
   if (config.after.do === 'keep' || !row) return { skip: 'it is kept', code: 'kept' }
   if (row.disposed !== null && DISPOSED.has(row.disposed)) return { skip: 'it was done before', code: 'done' }
   if (uri.startsWith('message:')) return { skip: 'a message carried it', code: 'message' }
+  return pastObstacles(kinds, job, row, () => disposeOf(kinds, job, { row, config }))
+}
+
+async function disposeOf(
+  kinds: IngestKinds,
+  job: RunContext<ShardPayload>,
+  { row, config }: { row: ShardRow; config: PipelineConfig },
+): Promise<Outcome> {
   try {
-    const store = await kinds.pipelines.store(pipeline, uri)
+    const store = await kinds.pipelines.store(row.pipeline, row.uri)
     const disposed = await new Disposal({ kinds, job, row, store, config }).run(config.after)
     return { effects: (tx) => noteDisposed(tx, row, disposed), note: disposed.how }
   } catch (thrown) {
@@ -43,7 +52,7 @@ export async function runDispose(kinds: IngestKinds, job: RunContext<ShardPayloa
       const note = 'waits until the file has not been changed for 10 minutes'
       return { again: { afterMs: thrown.afterMs }, note, code: 'not-quiet' }
     }
-    const left = reasonOf(thrown, job.job.failures + 1 >= kinds.dispose.attempts)
+    const left = reasonOf(thrown)
     if (job.signal.aborted || !left) throw thrown
     return {
       effects: (tx) => noteDisposed(tx, row, { how: left.code }),
@@ -53,12 +62,11 @@ export async function runDispose(kinds: IngestKinds, job: RunContext<ShardPayloa
   }
 }
 
-/** Why it stays where it is; undefined where it is tried again. */
-function reasonOf(thrown: unknown, isLastTry: boolean): { code: string; reason: string } | undefined {
+/** Why it stays where it is; undefined where it is tried again, by the engine and by every sync. */
+function reasonOf(thrown: unknown): { code: string; reason: string } | undefined {
   const error = asTidemarkError(thrown)
   const isForGood = error.kind === 'permanent' || error.kind === 'gone'
-  const isGivenUp = isLastTry && (error.kind === 'transient' || error.kind === 'bug')
-  return isForGood || isGivenUp ? { code: error.code ?? 'refused', reason: error.message } : undefined
+  return isForGood ? { code: error.code ?? 'refused', reason: error.message } : undefined
 }
 
 function left(code: string, reason: string): TidemarkError {

@@ -1,5 +1,6 @@
 /** Making, changing and forgetting pipelines: the same for the command line and the API. */
 
+import { normalize } from 'node:path'
 import type { Runtime } from '../../app/runtime.ts'
 import { UsageError } from '../../base/errors.ts'
 import { openSecret } from '../../cloud/account-store.ts'
@@ -49,6 +50,9 @@ function checkMove({ after, queue, location, allow }: PipelineConfig): void {
   const folder = queue.kind === 'folder' ? `file://${queue.path}/` : undefined
   if (folder !== undefined && (!to.startsWith(folder) || to === folder))
     refuse(`Files of ${folder} cannot be moved to ${to}.`, 'Name a folder in it, such as --to done.')
+  const path = to.startsWith('file://') ? to.slice('file://'.length) : undefined
+  if (path !== undefined && path !== normalize(path))
+    refuse(`${to} is no plain address of a folder.`, `Write it like file://${normalize(path)}.`)
   const read = [location, ...allow].find((one) => one !== null && `${one}/`.startsWith(to))
   if (read != null)
     refuse(`Objects cannot be moved to ${to}, where they are read from.`, 'Name another place with --to.')

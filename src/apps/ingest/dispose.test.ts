@@ -1,6 +1,16 @@
 /** What becomes of objects that are stored: whatever is lost on the way, no byte of them is. */
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -12,7 +22,9 @@ import type { ObjectStore } from '../../cloud/object-store.ts'
 import { S3Store } from '../../cloud/s3/client.ts'
 import { newToken } from '../../cloud/token-source.ts'
 import { type Sim, startSim } from '../../sim/start.ts'
+import { QUIET_MS } from './dispose.ts'
 import { IngestWorld, lines, NAME } from './ingest-world.suite.ts'
+import { KeptObjects } from './kept-objects.ts'
 import { hostOf, openBytes } from './object-bytes.ts'
 import { type PipelineInput, streamOf } from './pipeline.ts'
 import type { ShardRow } from './store/rows.ts'
@@ -77,9 +89,16 @@ function fileSite(): Site {
     put: (key, text) => {
       mkdirSync(dirname(join(root, key)), { recursive: true })
       writeFileSync(join(root, key), text)
+      makeOld(join(root, key))
     },
     close: () => rmSync(root, { recursive: true, force: true }),
   }
+}
+
+/** Nobody has written to it for long. */
+function makeOld(path: string): void {
+  const at = new Date(systemClock.now() - 2 * QUIET_MS)
+  utimesSync(path, at, at)
 }
 
 /** More than a move or a deletion makes. */
@@ -245,6 +264,28 @@ for (const [name, open] of Object.entries(SITES)) {
 }
 
 describe('an object that is moved', () => {
+  test('waits while its store is away, and is moved when that is back', async () => {
+    const site = s3Site(false)
+    site.put('a.ndjson', lines(2))
+    let isAway = false
+    const store = watched(site.store, async () => {
+      if (isAway) throw new TidemarkError('away', { kind: 'transient' })
+    })
+    await withWorld(site, { after: { do: 'move', to: site.to }, store }, async (world) => {
+      const { engine, kinds } = world.process
+      await engine.pause('kind', kinds.dispose.kind)
+      await engine.enqueue(kinds.list, { pipeline: NAME }, { stream: streamOf(NAME) })
+      while ((await world.status()).objects.stored < 1) await new Promise((done) => setImmediate(done))
+      isAway = true
+      await engine.resume('kind', kinds.dispose.kind)
+      while (!kinds.obstacles.of(NAME)) await new Promise((done) => setImmediate(done))
+      assert.equal((await rowOf(world, `${site.location}a.ndjson`)).disposed, null)
+      isAway = false
+      await world.settle()
+      assert.equal((await rowOf(world, `${site.location}a.ndjson`)).disposed, 'moved')
+    })
+  })
+
   test('takes no place that something else has', async () => {
     const site = s3Site(false)
     site.put('a.ndjson', lines(2))
@@ -271,6 +312,40 @@ describe('an object that is moved', () => {
   })
 })
 
+for (const how of ['move', 'delete'] as const) {
+  test(`a file that somebody still writes is not taken from them by a ${how}`, async () => {
+    const site = fileSite()
+    const path = `${site.location.slice('file://'.length)}a.ndjson`
+    writeFileSync(path, `${lines(2, 'first')}\n`)
+    const does: PipelineInput['after'] = how === 'move' ? { do: 'move', to: site.to } : { do: 'delete' }
+    await withWorld(site, { after: does }, async (world) => {
+      const { engine, kinds, ledger } = world.process
+      const list = () => engine.enqueue(kinds.list, { pipeline: NAME }, { stream: streamOf(NAME) })
+      const waiting = async (count: number): Promise<void> => {
+        for (;;) {
+          const jobs = await ledger.jobs({ state: 'pending', stream: streamOf(NAME), limit: 10 })
+          if (jobs.filter(({ run_at: at }) => (at ?? 0) > world.clock.now()).length === count) return
+          await new Promise((done) => setImmediate(done))
+        }
+      }
+      await list()
+      await waiting(1)
+      appendFileSync(path, `${lines(2, 'second')}\n`)
+      await list()
+      await waiting(2)
+      assert.ok(existsSync(path))
+      assert.equal((await world.seen()).length, 4)
+      world.clock.aheadMs += 2 * QUIET_MS
+      engine.wake()
+      await world.settle()
+      assert.ok(!existsSync(path), 'it goes when it was left alone for long')
+      const all = await kinds.tables.named(NAME, `file://${path}`, 10)
+      const [row] = all.filter(({ state }) => state === 'stored')
+      assert.equal(await textOf(world, row!), `${lines(2, 'first')}\n${lines(2, 'second')}\n`)
+    })
+  })
+}
+
 describe('an object that is deleted', () => {
   test('has a copy that tells what it is, and is not removed when that is damaged', async () => {
     const site = s3Site(false)
@@ -280,10 +355,10 @@ describe('an object that is deleted', () => {
     await withWorld(site, { after: { do: 'delete' }, store }, async (world) => {
       const { kept, tables } = world.process.kinds
       const holds = kept.holds.bind(kept)
-      kept.holds = async (as, sha256) => {
+      kept.holds = async (as, sha256, reading) => {
         holder.path = kept.pathOf(as)
         writeFileSync(holder.path, 'damaged by a disk')
-        return holds(as, sha256)
+        return holds(as, sha256, reading)
       }
       await world.list()
       const row = await rowOf(world, `${site.location}a.ndjson`)
@@ -294,5 +369,65 @@ describe('an object that is deleted', () => {
       assert.deepEqual([told.uri, told.sizeBytes], [row.uri, lines(2).length])
       assert.equal((await tables.shard(NAME, row.id))!.state, 'stored')
     })
+  })
+
+  test('stays where its store tells of other bytes than those that came', async () => {
+    for (const told of [{ sizeBytes: null }, { sizeBytes: 1 }, { hash: 'md5 AAAAAAAAAAAAAAAAAAAAAA==' }]) {
+      const site = gcsSite()
+      site.put('a.ndjson', lines(2))
+      const asked = site.store.head.bind(site.store)
+      site.store.head = async (uri, signal) => {
+        const real = await asked(uri, signal)
+        return real && { ...real, ...told }
+      }
+      await withWorld(site, { after: { do: 'delete' } }, async (world) => {
+        await world.list()
+        const row = await rowOf(world, `${site.location}a.ndjson`)
+        assert.deepEqual([row.state, row.disposed], ['stored', 'unable'], JSON.stringify(told))
+        assert.ok(await heads(site, row.uri))
+      })
+    }
+  })
+
+  test('is kept with its type, for its owner alone, and read by whatever name the machine has', async () => {
+    const site = gcsSite()
+    site.put('a.ndjson', lines(2))
+    await withWorld(site, { after: { do: 'delete' } }, async (world) => {
+      await world.list()
+      const { kinds } = world.process
+      const row = await rowOf(world, `${site.location}a.ndjson`)
+      const path = kinds.kept.pathOf({ pipeline: NAME, shard: row.id })
+      const told = JSON.parse(readFileSync(path.replace(/zst$/, 'json'), 'utf8'))
+      assert.ok('contentType' in told && 'contentEncoding' in told)
+      const modes = [path, path.replace(/zst$/, 'json'), dirname(path), kinds.kept.folder].map(
+        (one) => statSync(one).mode & 0o777,
+      )
+      assert.deepEqual(modes, [0o600, 0o600, 0o700, 0o700])
+      kinds.kept = new KeptObjects({ home: world.home, host: 'renamed' })
+      assert.equal(await textOf(world, row), lines(2))
+    })
+  })
+
+  test('reports progress while its copy is written and read back', async () => {
+    const kept = new KeptObjects({ home: mkdtempSync(join(tmpdir(), 'tidemark-kept-')), host: 'here' })
+    const as = { pipeline: NAME, shard: 'abcdef' }
+    let reported = 0
+    const onBytes = (): void => {
+      reported += 1
+    }
+    const { signal } = new AbortController()
+    const of = { by: '1', uri: 's3://b/a', version: '1', contentType: null, contentEncoding: null }
+    const bytes = async function* () {
+      yield Buffer.from('a')
+      assert.equal(reported, 1)
+      yield Buffer.from('b')
+    }
+    const { sha256 } = await kept.put(as, bytes(), { ...of, nowMs: 0, signal, onBytes })
+    const written = reported
+    assert.ok(written > 2, 'it was read back')
+    assert.ok(await kept.holds(as, sha256, { onBytes, signal }))
+    assert.ok(reported > written)
+    await assert.rejects(kept.holds(as, sha256, { signal: AbortSignal.abort() }))
+    rmSync(dirname(dirname(kept.folder)), { recursive: true, force: true })
   })
 })

@@ -8,6 +8,9 @@
  *
  * Whatever dies between two steps is done again from the beginning, and finds what is done already. Nothing is removed
  * but the version that was copied, by a call that names it. What is left where it is, is left with its reason, once.
+ *
+ * Whoever writes a file may be silent for a while and go on, with a name or without: what comes then would be lost. So
+ * files stay until they have not been changed for a good while.
  */
 import { createHash } from 'node:crypto'
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
@@ -15,11 +18,15 @@ import type { ObjectHead, ObjectStore, ObjectVersion } from '../../cloud/object-
 import type { Outcome, RunContext } from '../../engine/index.ts'
 import type { IngestKinds, ShardPayload } from './jobs.ts'
 import { hostOf, keptOn } from './object-bytes.ts'
+import { pastObstacles } from './obstacles.ts'
 import { type PipelineConfig, shardRange } from './pipeline.ts'
 import { schemeOf } from './pipelines.ts'
 import { versionOf } from './plan.ts'
 import type { ShardRow } from './store/rows.ts'
 import { DISPOSED, type Disposed, noteDisposed } from './store/shards.ts'
+
+/** So long must a file have been as it is before it is taken from where it was written. */
+export const QUIET_MS = 10 * 60_000
 
 export async function runDispose(kinds: IngestKinds, job: RunContext<ShardPayload>): Promise<Outcome> {
   const { pipeline, shard, uri } = job.payload
@@ -28,12 +35,24 @@ export async function runDispose(kinds: IngestKinds, job: RunContext<ShardPayloa
   if (config.after.do === 'keep' || !row) return { skip: 'it is kept', code: 'kept' }
   if (row.disposed !== null && DISPOSED.has(row.disposed)) return { skip: 'it was done before', code: 'done' }
   if (uri.startsWith('message:')) return { skip: 'a message carried it', code: 'message' }
+  return pastObstacles(kinds, job, row, () => disposeOf(kinds, job, { row, config }))
+}
+
+async function disposeOf(
+  kinds: IngestKinds,
+  job: RunContext<ShardPayload>,
+  { row, config }: { row: ShardRow; config: PipelineConfig },
+): Promise<Outcome> {
   try {
-    const store = await kinds.pipelines.store(pipeline, uri)
+    const store = await kinds.pipelines.store(row.pipeline, row.uri)
     const disposed = await new Disposal({ kinds, job, row, store, config }).run(config.after)
     return { effects: (tx) => noteDisposed(tx, row, disposed), note: disposed.how }
   } catch (thrown) {
-    const left = reasonOf(thrown, job.job.failures + 1 >= kinds.dispose.attempts)
+    if (thrown instanceof NotQuiet) {
+      const note = 'waits until the file has not been changed for 10 minutes'
+      return { again: { afterMs: thrown.afterMs }, note, code: 'not-quiet' }
+    }
+    const left = reasonOf(thrown)
     if (job.signal.aborted || !left) throw thrown
     return {
       effects: (tx) => noteDisposed(tx, row, { how: left.code }),
@@ -43,16 +62,24 @@ export async function runDispose(kinds: IngestKinds, job: RunContext<ShardPayloa
   }
 }
 
-/** Why it stays where it is; undefined where it is tried again. */
-function reasonOf(thrown: unknown, isLastTry: boolean): { code: string; reason: string } | undefined {
+/** Why it stays where it is; undefined where it is tried again, by the engine and by every sync. */
+function reasonOf(thrown: unknown): { code: string; reason: string } | undefined {
   const error = asTidemarkError(thrown)
   const isForGood = error.kind === 'permanent' || error.kind === 'gone'
-  const isGivenUp = isLastTry && (error.kind === 'transient' || error.kind === 'bug')
-  return isForGood || isGivenUp ? { code: error.code ?? 'refused', reason: error.message } : undefined
+  return isForGood ? { code: error.code ?? 'refused', reason: error.message } : undefined
 }
 
 function left(code: string, reason: string): TidemarkError {
   return new TidemarkError(reason, { kind: 'permanent', code })
+}
+
+class NotQuiet extends Error {
+  readonly afterMs: number
+
+  constructor(afterMs: number) {
+    super('somebody may still write to it')
+    this.afterMs = afterMs
+  }
 }
 
 type DisposalInput = {
@@ -103,6 +130,7 @@ class Disposal {
       await this.#checkCopy(row.disposed_to!, row.disposed_version!)
       return { how: 'moved' }
     }
+    this.#checkQuiet(current)
     const { copy, remove } = store
     if (!copy || !remove) throw left('unable', 'this store cannot move objects')
     if (schemeOf(folder) !== store.scheme) throw left('other-store', `it cannot be moved to ${folder}`)
@@ -123,23 +151,42 @@ class Disposal {
     const as = { pipeline: row.pipeline, shard: row.id }
     await this.#prove()
     const current = await this.#current()
-    const isNoted = row.disposed === 'deleting' && hostOf(row.disposed_to) === kept.host
+    const onBytes = (): void => job.progress({ label: row.uri })
+    const reading = { onBytes, signal: job.signal }
     if (!current) {
-      if (!isNoted) throw gone()
+      // By its bytes and not by the machine's name, which may be another today.
+      const isNoted = row.disposed === 'deleting' && hostOf(row.disposed_to) !== undefined
+      if (!isNoted || !(await kept.holds(as, row.disposed_version!, reading))) throw gone()
       return { how: 'deleted' }
     }
+    this.#checkQuiet(current)
     const { remove } = store
     if (!remove) throw left('unable', 'this store cannot delete objects')
+    if (current.sizeBytes === null)
+      throw left(
+        'unable',
+        'its store keeps other bytes than those that it gives out, such as compressed ones',
+      )
     const body = await store.read(row.uri, { version: current.version, fromByte: 0, signal: job.signal })
     const by = `${job.id}.${job.attempt}`
-    const about = { by, uri: row.uri, version: row.version, nowMs: clock.now(), signal: job.signal }
-    const { sha256, sizeBytes } = await kept.put(as, body.bytes, about)
+    const { contentType, contentEncoding } = current
+    const of = { uri: row.uri, version: row.version, contentType, contentEncoding }
+    const { sha256, md5, sizeBytes } = await kept.put(as, body.bytes, {
+      by,
+      ...of,
+      nowMs: clock.now(),
+      ...reading,
+    })
     if (body.sizeBytes !== null && body.sizeBytes !== sizeBytes)
       throw new TidemarkError(`${sizeBytes} of its ${body.sizeBytes} bytes came.`, { kind: 'transient' })
+    // What came may be another form of the object than what is stored, which could not be put back then.
+    const isOther = current.hash?.startsWith('md5 ') && current.hash !== `md5 ${md5}`
+    if (current.sizeBytes !== sizeBytes || isOther)
+      throw left('unable', 'the bytes that came are not those that its store tells of')
     const deleting: Disposed = { how: 'deleting', to: keptOn(kept.host), version: sha256 }
     await job.commit({ effects: (tx) => noteDisposed(tx, row, deleting) })
     await this.#prove()
-    if (!(await kept.holds(as, sha256))) throw left('not-kept', 'the copy of it does not read back')
+    if (!(await kept.holds(as, sha256, reading))) throw left('not-kept', 'the copy of it does not read back')
     await remove.call(store, row.uri, current.version)
     return { ...deleting, how: 'deleted' }
   }
@@ -163,6 +210,15 @@ class Disposal {
     const head = await store.head(row.uri, job.signal)
     if (head && head.version.id !== row.version) throw left('replaced', 'it is another version now')
     return head
+  }
+
+  /** The time of its last change is part of a file's version: what is quiet now is so until it is another one. */
+  #checkQuiet({ modifiedAtMs }: ObjectHead): void {
+    const { store, kinds } = this.#in
+    if (store.scheme !== 'file') return
+    const nowMs = kinds.clock.now()
+    const afterMs = (modifiedAtMs ?? nowMs) + QUIET_MS - nowMs
+    if (afterMs > 0) throw new NotQuiet(Math.min(Math.ceil(afterMs), QUIET_MS))
   }
 
   // --- Copies ------------------------------------------------------------------------------------------------------

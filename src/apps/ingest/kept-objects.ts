@@ -10,7 +10,7 @@
  *   and the file beside each tells what it is without any database
  */
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -19,7 +19,26 @@ import { createZstdCompress, createZstdDecompress } from 'node:zlib'
 import { TidemarkError } from '../../base/errors.ts'
 
 export type KeptAs = { pipeline: string; shard: string }
-export type Kept = { sha256: string; sizeBytes: number }
+/** `md5` as stores tell it, in base64. */
+export type Kept = { sha256: string; md5: string; sizeBytes: number }
+
+export type KeptAbout = {
+  by: string
+  uri: string
+  version: string
+  contentType: string | null
+  contentEncoding: string | null
+  nowMs: number
+  signal: AbortSignal
+  /** With every piece, written or read back. */
+  onBytes: () => void
+}
+
+type Reading = { onBytes?: () => void; signal?: AbortSignal }
+
+/** Of a private bucket, perhaps: nobody else on the machine reads them. */
+const FOLDER_MODE = 0o700
+const FILE_MODE = 0o600
 
 export class KeptObjects {
   readonly folder: string
@@ -36,30 +55,29 @@ export class KeptObjects {
   }
 
   /** `by`: of whoever writes, so that two never write to one file. */
-  async put(
-    as: KeptAs,
-    bytes: AsyncIterable<Uint8Array>,
-    about: { by: string; uri: string; version: string; nowMs: number; signal: AbortSignal },
-  ): Promise<Kept> {
-    const { by, signal, nowMs, ...of } = about
+  async put(as: KeptAs, bytes: AsyncIterable<Uint8Array>, about: KeptAbout): Promise<Kept> {
+    const { by, signal, nowMs, onBytes, ...of } = about
     const path = this.pathOf(as)
     const part = `${path}.${by}.part`
     const hash = createHash('sha256')
+    const md5 = createHash('md5')
     let sizeBytes = 0
     const counted = async function* (): AsyncGenerator<Uint8Array> {
       for await (const chunk of bytes) {
         hash.update(chunk)
+        md5.update(chunk)
         sizeBytes += chunk.length
+        onBytes()
         yield chunk
       }
     }
-    await this.#onDisk(path, () => mkdir(dirname(path), { recursive: true }))
+    await this.#onDisk(path, () => makeFolder(dirname(path)))
     try {
-      const file = await this.#onDisk(path, () => open(part, 'w'))
+      const file = await this.#onDisk(path, () => open(part, 'w', FILE_MODE))
       const stream = file.createWriteStream({ flush: true })
       await piped(Readable.from(counted(), { objectMode: false }), createZstdCompress(), stream, { signal })
-      const kept = { sha256: hash.digest('hex'), sizeBytes }
-      if ((await this.#hashOf(part)) !== kept.sha256) throw damaged(path)
+      const kept = { sha256: hash.digest('hex'), md5: md5.digest('base64'), sizeBytes }
+      if ((await this.#hashOf(part, { onBytes, signal })) !== kept.sha256) throw damaged(path)
       const told = { ...of, ...as, ...kept, keptAt: new Date(nowMs).toISOString() }
       await this.#onDisk(path, () => writeWhole(path.replace(/\.zst$/, '.json'), part, told))
       await this.#onDisk(path, () => rename(part, path))
@@ -67,12 +85,18 @@ export class KeptObjects {
       return kept
     } finally {
       await rm(part, { force: true })
+      await rm(`${part}.json`, { force: true })
     }
   }
 
   /** Reads all of it once more. */
-  async holds(as: KeptAs, sha256: string): Promise<boolean> {
-    return (await this.#hashOf(this.pathOf(as))) === sha256
+  async holds(as: KeptAs, sha256: string, reading: Reading = {}): Promise<boolean> {
+    return (await this.#hashOf(this.pathOf(as), reading)) === sha256
+  }
+
+  /** Whether it is on this machine, whatever that is called by now. */
+  has(as: KeptAs): boolean {
+    return existsSync(this.pathOf(as))
   }
 
   /** The object's bytes from there on. */
@@ -86,11 +110,16 @@ export class KeptObjects {
   }
 
   /** Undefined where it is not there, or is no copy. */
-  async #hashOf(path: string): Promise<string | undefined> {
+  async #hashOf(path: string, { onBytes, signal }: Reading): Promise<string | undefined> {
     const hash = createHash('sha256')
     try {
-      for await (const chunk of bytesOf(path)) hash.update(chunk)
-    } catch {
+      for await (const chunk of bytesOf(path)) {
+        signal?.throwIfAborted()
+        hash.update(chunk)
+        onBytes?.()
+      }
+    } catch (thrown) {
+      if (signal?.aborted) throw thrown
       // Whatever keeps it from being read: it is no proof of anything.
       return undefined
     }
@@ -122,7 +151,7 @@ async function* bytesOf(path: string): AsyncGenerator<Uint8Array, void, undefine
 /** What is there is all of it, whenever power goes. */
 async function writeWhole(path: string, part: string, value: object): Promise<void> {
   const beside = `${part}.json`
-  const file = await open(beside, 'w')
+  const file = await open(beside, 'w', FILE_MODE)
   try {
     await file.writeFile(`${JSON.stringify(value, null, 2)}\n`)
     await file.sync()
@@ -130,6 +159,13 @@ async function writeWhole(path: string, part: string, value: object): Promise<vo
     await file.close()
   }
   await rename(beside, path)
+}
+
+/** Its name, and those of the folders that had to be made above it, are on disk as well. */
+async function makeFolder(path: string): Promise<void> {
+  const first = await mkdir(path, { recursive: true, mode: FOLDER_MODE })
+  if (first === undefined) return
+  for (let made = path; made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made))
 }
 
 async function syncFolder(path: string): Promise<void> {

@@ -25,8 +25,8 @@ export async function openBytes(
   const { disposed_to: to, disposed_version: id } = row
   const host = hostOf(to)
   if (host !== undefined) {
-    if (host !== kept.host) throw elsewhere(row, host)
     const as = { pipeline: row.pipeline, shard: row.id }
+    if (host !== kept.host && !kept.has(as)) throw elsewhere(row, host)
     return async (fromByte) => bodyOf(row.version, row.size, kept.read(as, fromByte))
   }
   const uri = to ?? row.uri

@@ -90,6 +90,11 @@ async function endWithout(
     await endShard(tx, { pipeline, id: shard, uri, token, records, nowMs }, ending)
   }
   if (ending.state === 'bad') {
+    if (job.lostPart) {
+      // Its job cannot end as done any more: the shard ends by itself, and the engine makes the item bad.
+      await kinds.tables.ledger.transaction(end)
+      throw job.lostPart.error
+    }
     const bad = { item: itemOf(row), reason: ending.reason, errorKind: 'permanent' as const }
     return { effects: end, bad: [bad], skip: ending.reason, code: ending.code }
   }

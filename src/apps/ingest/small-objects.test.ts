@@ -96,6 +96,35 @@ for (const database of ['sqlite', 'postgres'] as const) {
       },
     )
 
+    withWorld(
+      'of which one cannot be written are stored without it, and only that one is bad',
+      async (world) => {
+        const { kinds } = world.process
+        const index = kinds.index
+        kinds.index = async () => {
+          const real = await index()
+          return new Proxy(real, {
+            get(target, name) {
+              const value: unknown = Reflect.get(target, name)
+              if (typeof value !== 'function') return value
+              return (...args: unknown[]) => {
+                if (name === 'append' && JSON.stringify(args[1]).includes('poison'))
+                  throw new TidemarkError('it cannot be written', { kind: 'permanent' })
+                return value.apply(target, args)
+              }
+            },
+          })
+        }
+        for (let n = 0; n < 20; n++)
+          world.store.put(`${n}.ndjson`, lines(2, n === 7 ? 'poison' : `object ${n}`))
+        for (let n = 0; n < 20; n++) world.announce(`${n}.ndjson`)
+        await world.run()
+        const { objects } = await world.status()
+        assert.deepEqual([objects.stored, objects.bad, objects.total], [19, 1, 20])
+        assert.equal((await world.seen()).length, 38)
+      },
+    )
+
     withWorld('wait without becoming bad while their store is away', async (world) => {
       for (let n = 0; n < 5; n++) world.store.put(`${n}.ndjson`, lines(1, `object ${n}`))
       const { engine, kinds, receiver } = world.process

@@ -4,9 +4,10 @@
  * have no other version, and whose records are one batch. All others get a job of their own, in the same commit.
  *
  * The transaction checks of each shard what `takeShard` and `moveShard` check. Where one of them is not what it was, all
- * of it is rolled back and looked at anew.
+ * of it is rolled back and looked at anew. Where that fails, each gets a job of
+ * its own: only the one that is at fault becomes bad.
  */
-import { asTidemarkError, type TidemarkError } from '../../base/errors.ts'
+import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
 import { type JobRequest, type Outcome, type RunContext, request } from '../../engine/index.ts'
 import type { NewDocument } from '../../search/contract.ts'
 import { Batch } from './batch.ts'
@@ -33,7 +34,24 @@ export async function runSomeObjects(
   const rows = await kinds.tables.open(pipeline, shards)
   const [first] = rows
   if (!first) return { skip: 'all of them are settled', code: 'settled' }
-  return pastObstacles(kinds, job, first, () => readSome(kinds, job, rows))
+  if (job.job.failures > 0) {
+    const jobs = rows.map((row) => objectJob(kinds, pipeline, { ...row, sizeBytes: row.size }))
+    return { jobs, note: `${rows.length} objects, each by itself`, code: 'apart' }
+  }
+  return pastObstacles(kinds, job, first, async () => {
+    try {
+      return await readSome(kinds, job, rows)
+    } catch (thrown) {
+      throw job.signal.aborted ? thrown : triedApart(thrown)
+    }
+  })
+}
+
+/** May be the fault of one of them alone: however lasting it is, there is another try, which takes them apart. */
+function triedApart(thrown: unknown): unknown {
+  const { kind, message } = asTidemarkError(thrown)
+  if (kind === 'transient' || kind === 'auth' || kind === 'throttled') return thrown
+  return new TidemarkError(message, { kind: 'transient', code: 'apart', cause: thrown })
 }
 
 type Read = { row: ShardRow; documents: readonly NewDocument[]; bad: Batch['bad']; stored: StoredAtOnce }

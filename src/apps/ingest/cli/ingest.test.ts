@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -113,6 +113,7 @@ test('a file that is deleted, or moved, after it was read can be had again, and 
     [['--after', 'move'], /needs --to/],
     [['--after', 'move', '--to', '/elsewhere'], /cannot be moved to file:\/\/\/elsewhere\//],
     [['--after', 'move', '--to', drop], /cannot be moved/],
+    [['--after', 'move', '--to', `file://${drop}//done`], /is no plain address/],
     [['--after', 'delete', '--to', 'done'], /--to belongs to --after move/],
     [['--after', 'burn'], /keep, tag, move, delete/],
   ] as const) {
@@ -125,6 +126,8 @@ test('a file that is deleted, or moved, after it was read can be had again, and 
   for (const name of ['a', 'b']) {
     const uri = `file://${drop}/${name}.ndjson`
     writeFileSync(join(drop, `${name}.ndjson`), text)
+    // Younger ones may still be written.
+    utimesSync(join(drop, `${name}.ndjson`), 1_700_000_000, 1_700_000_000)
     assert.equal((await tidemark('ingest', 'sync', 'greedy')).code, 0)
     assert.ok(!existsSync(join(drop, `${name}.ndjson`)))
     assert.match((await tidemark('ingest', 'show', 'greedy', uri)).out, /its bytes .*(kept|done)/)

@@ -73,8 +73,13 @@ export function addEventsRoute(
     if (closed || clients.size >= clientsMax) throw full(clientsMax)
     const user = c.get('identity')?.user
     const isMember = user !== undefined && user.role !== 'admin'
-    const own = isMember ? [...clients.values()].filter((one) => one?.user.id === user.id).length : 0
-    if (own >= MEMBER_CLIENTS_MAX) throw full(MEMBER_CLIENTS_MAX)
+    if (isMember) {
+      const members = [...clients.values()].filter((one) => one && one.user.role !== 'admin')
+      const own = members.filter((one) => one!.user.id === user.id).length
+      if (own >= MEMBER_CLIENTS_MAX) throw full(MEMBER_CLIENTS_MAX)
+      // All members together leave half of the places to admins.
+      if (members.length >= Math.ceil(clientsMax / 2)) throw full(Math.ceil(clientsMax / 2))
+    }
     const client = open(c, { hub, clock, clients, news, memberId: isMember ? user.id : undefined })
     return new Response(client.body, { headers: HEADERS })
   })

@@ -5,7 +5,7 @@ import { defineTool, type ServerModule } from '../app/module.ts'
 import { route } from '../app/route.ts'
 import { FakeClock } from '../base/clock.ts'
 import { TOKEN_BYTES, tokenText, type User, type UserRole } from '../ledger/users.ts'
-import { MEMBER_CLIENTS_MAX } from './events-route.ts'
+import { CLIENTS_MAX, MEMBER_CLIENTS_MAX } from './events-route.ts'
 import { createMcpHttp } from './mcp/http.ts'
 import { NEWS_MS_MIN } from './member-news.ts'
 import { type Core, problemOf, startCore, TOKEN, testModule, WRITE, withToken } from './server.suite.ts'
@@ -293,6 +293,18 @@ describe('users', () => {
       const ann = as(core, (await add('ann', 'member')).token)
       for (let n = 0; n < MEMBER_CLIENTS_MAX; n++) assert.equal((await ann('/api/events')).status, 200)
       assert.equal((await ann('/api/events')).status, 503)
+      assert.equal((await core.request('/api/events')).status, 200)
+    }))
+
+  test('all together leave half of the live pages to admins', () =>
+    withUsers(async ({ core, add }) => {
+      const places = CLIENTS_MAX / 2
+      for (let at = 0; at < places / MEMBER_CLIENTS_MAX; at++) {
+        const one = as(core, (await add(`member${at}`, 'member')).token)
+        for (let n = 0; n < MEMBER_CLIENTS_MAX; n++) assert.equal((await one('/api/events')).status, 200)
+      }
+      const late = as(core, (await add('late', 'member')).token)
+      assert.equal((await late('/api/events')).status, 503)
       assert.equal((await core.request('/api/events')).status, 200)
     }))
 

@@ -8,6 +8,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
+import { LETTERS, letter } from '../../src/apps/assistant/demo/letters.ts'
+import { seededRandom } from '../../src/base/random.ts'
 import { type Body, Contract } from './contract.ts'
 import { ApiDocument, type Operation, type Parameter, type Schema } from './document.ts'
 import { fitting, misfitting, NASTY, text } from './schema-values.ts'
@@ -25,11 +27,14 @@ let contract: Contract
 let known: string[]
 /** The id of an object that the pipeline has read. */
 let shard: string
+/** Of Ann: sorted by the assistant, with a draft. */
+let thread: string
 
 before(async () => {
   server = await startApiServer()
   contract = new Contract(new ApiDocument(await (await server.ask('/api/openapi.json')).json()), server.ask)
   shard = await addPipeline()
+  thread = await addThread()
   await until(async () => {
     const { jobs } = (await contract.call('getOverview', 200)).body
     return jobs.ready + jobs.deps + jobs.time + jobs.claimed === 0
@@ -61,6 +66,20 @@ async function addPipeline(): Promise<string> {
   return until(
     async () => (await contract.call('getIngestPipelinesByNameShards', 200, { params })).body.items[0]?.id,
     'the object is found',
+  )
+}
+
+/** Switches the assistant on for Ann; answers with a thread that it has drafted. */
+async function addThread(): Promise<string> {
+  const atMs = Date.now()
+  const text = letter(LETTERS[0]!, { to: ANN, atMs, n: 0 })
+  const mail = { raw: Buffer.from(text), labelIds: ['INBOX'], internalMs: atMs }
+  server.world.sim.gmail.mutations(ANN).arrive(mail, seededRandom(1))
+  await contract.call('postAssistAccounts', 202, { body: { account: ANN } })
+  return until(
+    async () =>
+      (await contract.call('getAssistThreads', 200, { query: { status: 'drafted' } })).body.items[0]?.thread,
+    'a thread is drafted',
   )
 }
 
@@ -171,6 +190,7 @@ function realFor(operation: Operation, name: string): fc.Arbitrary<string> | und
       account: [ANN, BOB],
       index: ['0', '1'],
       shard: [shard],
+      thread: [thread],
     },
     ...(operation.path === '/api/files/transfers' ? { folder: [DOCS] } : {}),
     id: isMail ? [server.htmlId] : ['1', '2', '3'],

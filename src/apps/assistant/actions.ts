@@ -14,7 +14,7 @@ import { draftHashOf } from './draft.ts'
 import type { AssistKinds } from './jobs.ts'
 import { learnFrom } from './learning.ts'
 import { notOnboarded } from './open-accounts.ts'
-import { lastInbound, roleOf } from './plan.ts'
+import { lastInbound, relabelled, roleOf } from './plan.ts'
 import { recipientsOf, replyMime, replySubject } from './reply.ts'
 import { reworked } from './rework.ts'
 import { setActive, setSettings, wantSync } from './store/accounts.ts'
@@ -299,11 +299,6 @@ type EngineTx = Parameters<Parameters<Engine['transaction']>[0]>[0]
 
 function inTransaction<T>(engine: Engine, fn: (tx: EngineTx) => Promise<T>): Promise<T> {
   return engine.transaction(fn)
-}
-
-function relabelled(record: ThreadRecord, label: ThreadRecord['label']): ThreadRecord {
-  if (label === record.label) return { ...record, isApplied: false }
-  return { ...record, label, labelWas: record.isApplied ? record.label : record.labelWas, isApplied: false }
 }
 
 /** What the correction is about; without it nothing is learned, and that is no reason to refuse it. */

@@ -13,7 +13,7 @@ import type { AssistAccount } from './account.ts'
 import type { LabelRole, VisibleMessage } from './contract.ts'
 import type { AssistKinds, ThreadPayload } from './jobs.ts'
 import { setLabel } from './labels.ts'
-import { isInbound, rolesOn, textHashOf } from './plan.ts'
+import { isInbound, relabelled, rolesOn, textHashOf } from './plan.ts'
 import { DRAFT_KEY_HEADER } from './reply.ts'
 import {
   type Actor,
@@ -95,8 +95,7 @@ export class Conversation {
   changed(change: Partial<ThreadRecord>): ThreadRecord {
     const { record } = this
     if (change.label === undefined || change.label === record.label) return { ...record, ...change }
-    const labelWas = record.isApplied ? record.label : record.labelWas
-    return { ...record, labelWas, isApplied: false, ...change }
+    return { ...relabelled(record, change.label), ...change }
   }
 
   /** Writes the record on the way; throws where something else happened to it. */

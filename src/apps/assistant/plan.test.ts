@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import type { HistoryRecord } from '../../cloud/gmail/client.ts'
 import { DEFAULT_STYLE } from './account.ts'
 import { LABELS } from './contract.ts'
-import { afterWorkingDays, draftKeyOf, netChanges, newsOf, styleFor, textHashOf } from './plan.ts'
+import { afterWorkingDays, draftKeyOf, netChanges, newsOf, relabelled, styleFor, textHashOf } from './plan.ts'
 import type { LabelIds } from './store/accounts.ts'
 import type { ThreadRecord } from './store/records.ts'
 
@@ -97,4 +97,17 @@ test('the same wish has the same key, and another one another', () => {
 test('white space at the ends of lines is nobody’s edit, and a word is', () => {
   assert.equal(textHashOf('a \r\nb\n'), textHashOf('a\nb'))
   assert.notEqual(textHashOf('a\nb'), textHashOf('a\nc'))
+})
+
+test('a label that is taken back before it is set in Gmail is still known to be ours, should it be set there yet', () => {
+  type Labels = Pick<ThreadRecord, 'label' | 'labelWas' | 'isApplied'>
+  const set: Labels = { label: 'action_required', labelWas: null, isApplied: true }
+  const moved = relabelled(set, 'waiting')
+  assert.deepEqual(moved, { label: 'waiting', labelWas: 'action_required', isApplied: false })
+  assert.deepEqual(relabelled(moved, 'action_required'), {
+    label: 'action_required',
+    labelWas: 'waiting',
+    isApplied: false,
+  })
+  assert.equal(relabelled(moved, 'fyi').labelWas, 'action_required')
 })

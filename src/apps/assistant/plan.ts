@@ -138,6 +138,21 @@ export function roleOf(category: Category): LabelRole {
 }
 
 /** Which of the assistant's labels are on what people see of a thread. */
+/**
+ * The record with another label, which Gmail does not have yet. Until it has, the label from before counts as ours, too.
+ * Where that was not set yet either, Gmail has it or the one before it: of these, the one that is not wanted now is
+ * kept in mind, or what a job is just setting would be taken for a word of the user.
+ */
+export function relabelled<R extends Pick<ThreadRecord, 'label' | 'labelWas' | 'isApplied'>>(
+  record: R,
+  label: ThreadRecord['label'],
+): R {
+  if (label === record.label) return { ...record, isApplied: false }
+  const isBack = !record.isApplied && record.labelWas === label
+  const labelWas = record.isApplied || isBack ? record.label : record.labelWas
+  return { ...record, label, labelWas, isApplied: false }
+}
+
 export function rolesOn(
   messages: readonly { labelIds: readonly string[] }[],
   labels: LabelIds,

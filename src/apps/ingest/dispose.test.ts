@@ -1,11 +1,14 @@
 /** What becomes of objects that are stored: whatever is lost on the way, no byte of them is. */
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import {
   appendFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   utimesSync,
@@ -344,6 +347,39 @@ for (const how of ['move', 'delete'] as const) {
       assert.equal(await textOf(world, row!), `${lines(2, 'first')}\n${lines(2, 'second')}\n`)
     })
   })
+}
+
+for (const how of ['move', 'delete'] as const) {
+  for (const isReplaced of [false, true]) {
+    const what = isReplaced ? 'puts a newer file back that had taken its place' : 'leaves nothing aside'
+    test(`a ${how} of a file that dies in the middle of the removal ${what}`, async () => {
+      const site = fileSite()
+      const root = site.location.slice('file://'.length)
+      const path = join(root, 'a.ndjson')
+      site.put('a.ndjson', lines(2, 'old'))
+      const { store } = site
+      const remove = store.remove!.bind(store)
+      let hasDied = false
+      store.remove = async (uri, version) => {
+        if (hasDied) return remove(uri, version)
+        hasDied = true
+        if (isReplaced) site.put('a.ndjson', lines(3, 'new'))
+        const name = createHash('sha256').update(path).digest('hex').slice(0, 16)
+        renameSync(path, join(root, `.tidemark-aside-${name}`))
+        throw new TidemarkError('died behind the rename', { kind: 'throttled', retryAfterMs: 1 })
+      }
+      const does: PipelineInput['after'] = how === 'move' ? { do: 'move', to: site.to } : { do: 'delete' }
+      await withWorld(site, { after: does }, async (world) => {
+        await world.list()
+        await world.list()
+        assert.deepEqual(
+          readdirSync(root).filter((name) => name.startsWith('.')),
+          [],
+        )
+        assert.ok((await world.seen()).length >= (isReplaced ? 3 : 2), 'what was put back is read')
+      })
+    })
+  }
 }
 
 describe('an object that is deleted', () => {

@@ -128,6 +128,7 @@ class Disposal {
     if (!current) {
       if (row.disposed !== 'moving') throw gone()
       await this.#checkCopy(row.disposed_to!, row.disposed_version!)
+      await this.#finishRemoval()
       return { how: 'moved' }
     }
     this.#checkQuiet(current)
@@ -145,6 +146,19 @@ class Disposal {
     return { ...moving, how: 'moved' }
   }
 
+  /**
+   * A removal that died on its way may have left the file aside, or a newer one that had taken its place: only the store
+   * knows where, and puts a newer one back. Where there is nothing, all is done.
+   */
+  async #finishRemoval(): Promise<void> {
+    const { row, store } = this.#in
+    const version = versionOf(row)
+    if (store.scheme !== 'file' || !version || !store.remove) return
+    await store.remove(row.uri, version).catch((thrown: unknown) => {
+      if (asTidemarkError(thrown).kind !== 'gone') throw thrown
+    })
+  }
+
   async #delete(): Promise<Disposed> {
     const { row, store, kinds, job } = this.#in
     const { kept, clock } = kinds
@@ -157,6 +171,7 @@ class Disposal {
       // By its bytes and not by the machine's name, which may be another today.
       const isNoted = row.disposed === 'deleting' && hostOf(row.disposed_to) !== undefined
       if (!isNoted || !(await kept.holds(as, row.disposed_version!, reading))) throw gone()
+      await this.#finishRemoval()
       return { how: 'deleted' }
     }
     this.#checkQuiet(current)

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as pass } from 'node:timers/promises'
 import type { Browser } from 'playwright-core'
 import type { OpenRuntime } from '../../src/app/runtime.ts'
 import { assistApp } from '../../src/apps/assistant/app.ts'
@@ -26,6 +27,7 @@ import { checkEveryLook } from './every-look.ts'
 import { checkAccessible } from './look.ts'
 
 const ANN = 'ann@example.com'
+const LOOK_MS = 20
 const HOSTILE = '<img src=x onerror="document.title = 1">Could you answer this?'
 
 describe('the pages of the assistant', () => {
@@ -121,11 +123,13 @@ describe('the pages of the assistant', () => {
     await page.getByLabel('Belongs to').selectOption('waiting')
     await page.getByRole('button', { name: 'Move it there' }).click()
     await page.getByRole('heading', { name: 'Waiting' }).waitFor()
+    await hasLabel(sim, page, '🤖 AI/Waiting')
     await page
       .getByRole('button', { name: /^Undo: .*moved/i })
       .first()
       .click()
     await page.getByRole('heading', { name: 'Action required' }).waitFor()
+    await hasLabel(sim, page, '🤖 AI/Action Required')
     await page
       .getByText(/took back/i)
       .first()
@@ -207,6 +211,18 @@ describe('the pages of the assistant', () => {
     })
   })
 })
+
+/** Until Gmail has it, too: what is asked for while a job is at work is tried elsewhere. */
+async function hasLabel(sim: Sim, page: WatchedPage, name: string): Promise<void> {
+  const thread = new URL(page.url()).pathname.split('/').at(-1)
+  const mailbox = sim.gmail.mailbox(ANN)
+  for (;;) {
+    const id = mailbox.labels().find((one) => one.name === name)?.id
+    const all = [...mailbox.dump()].filter(({ threadId, state }) => threadId === thread && state === 'living')
+    if (id !== undefined && all.some(({ labels }) => labels.includes(id))) return
+    await pass(LOOK_MS)
+  }
+}
 
 function arrive(sim: Sim, raw: string): void {
   const nowMs = systemClock.now()

@@ -218,7 +218,7 @@ async function hasLabel(sim: Sim, page: WatchedPage, name: string): Promise<void
   const mailbox = sim.gmail.mailbox(ANN)
   for (;;) {
     const id = mailbox.labels().find((one) => one.name === name)?.id
-    const all = [...mailbox.dump()].filter(({ threadId, state }) => threadId === thread && state === 'living')
+    const all = [...mailbox.dump()].filter(({ threadId }) => threadId === thread)
     if (id !== undefined && all.some(({ labels }) => labels.includes(id))) return
     await pass(LOOK_MS)
   }

@@ -3,7 +3,7 @@
  * in one transaction, so that it happens once, and also where the process ends right after.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { UsageError } from '../../base/errors.ts'
+import { asTidemarkError, UsageError } from '../../base/errors.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { request } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
@@ -65,92 +65,93 @@ export async function reclassify(
 }
 
 /** The user says what it is. It is learned from. */
-export async function correctCategory(
-  place: ActionPlace,
-  of: ThreadOf,
-  category: Category,
-): Promise<ThreadRecord> {
-  const { kinds } = place
-  const record = await recordOf(kinds, of)
-  const message = await answeredOf(kinds, record)
-  const why = `You moved it to ${labelTitle(roleOf(category))}.`
-  const isResponse = category === 'needs_response'
-  const next: ThreadRecord = {
-    ...relabelled(record, roleOf(category)),
-    category,
-    by: 'user',
-    confidence: 1,
-    reasoning: why,
-    status: isResponse ? 'pending' : 'skipped',
-    order: null,
-    problem: null,
-    problemCode: null,
-    classifiedAtMs: record.classifiedAtMs ?? kinds.clock.now(),
-  }
-  return write(place, record, next, {
-    event: { what: 'corrected', why, canUndo: true },
-    effects: async (tx) => {
-      if (message) await learnFrom(tx, { record, message, category, nowMs: kinds.clock.now() })
-    },
-  })
-}
+export const correctCategory = whenStale(
+  async (place: ActionPlace, of: ThreadOf, category: Category): Promise<ThreadRecord> => {
+    const { kinds } = place
+    const record = await recordOf(kinds, of)
+    const message = await answeredOf(kinds, record)
+    const why = `You moved it to ${labelTitle(roleOf(category))}.`
+    const isResponse = category === 'needs_response'
+    const next: ThreadRecord = {
+      ...relabelled(record, roleOf(category)),
+      category,
+      by: 'user',
+      confidence: 1,
+      reasoning: why,
+      status: isResponse ? 'pending' : 'skipped',
+      order: null,
+      problem: null,
+      problemCode: null,
+      classifiedAtMs: record.classifiedAtMs ?? kinds.clock.now(),
+    }
+    return write(place, record, next, {
+      event: { what: 'corrected', why, canUndo: true },
+      effects: async (tx) => {
+        if (message) await learnFrom(tx, { record, message, category, nowMs: kinds.clock.now() })
+      },
+    })
+  },
+)
 
 /** Wants a draft, with notes or without. */
-export async function orderDraft(place: ActionPlace, of: ThreadOf, instruction = ''): Promise<ThreadRecord> {
-  const { kinds } = place
-  const record = await recordOf(kinds, of)
-  const why =
-    instruction === '' ? 'You asked for an answer.' : 'You asked for an answer, and left notes for it.'
-  const next: ThreadRecord = {
-    ...relabelled(record, 'needs_response'),
-    category: 'needs_response',
-    by: 'user',
-    confidence: 1,
-    reasoning: why,
-    status: 'pending',
-    draftKey: null,
-    order: { kind: 'manual', atMs: kinds.clock.now(), instruction, earlier: '', replaces: [] },
-    problem: null,
-    problemCode: null,
-    classifiedAtMs: record.classifiedAtMs ?? kinds.clock.now(),
-  }
-  return write(place, record, next, { event: { what: 'asked', why, canUndo: true } })
-}
+export const orderDraft = whenStale(
+  async (place: ActionPlace, of: ThreadOf, instruction: string = ''): Promise<ThreadRecord> => {
+    const { kinds } = place
+    const record = await recordOf(kinds, of)
+    const why =
+      instruction === '' ? 'You asked for an answer.' : 'You asked for an answer, and left notes for it.'
+    const next: ThreadRecord = {
+      ...relabelled(record, 'needs_response'),
+      category: 'needs_response',
+      by: 'user',
+      confidence: 1,
+      reasoning: why,
+      status: 'pending',
+      draftKey: null,
+      order: { kind: 'manual', atMs: kinds.clock.now(), instruction, earlier: '', replaces: [] },
+      problem: null,
+      problemCode: null,
+      classifiedAtMs: record.classifiedAtMs ?? kinds.clock.now(),
+    }
+    return write(place, record, next, { event: { what: 'asked', why, canUndo: true } })
+  },
+)
 
 /** Wants another draft, as the instruction says. Refused beyond the limit. */
-export async function orderRework(
-  place: ActionPlace,
-  of: ThreadOf,
-  instruction: string,
-): Promise<ThreadRecord> {
-  const { kinds } = place
-  const record = await recordOf(kinds, of)
-  if (record.reworks >= REWORKS_MAX) {
-    throw new UsageError(`It was reworked ${REWORKS_MAX} times already: please finish the draft yourself.`, {
-      code: 'rework-refused',
+export const orderRework = whenStale(
+  async (place: ActionPlace, of: ThreadOf, instruction: string): Promise<ThreadRecord> => {
+    const { kinds } = place
+    const record = await recordOf(kinds, of)
+    if (record.reworks >= REWORKS_MAX) {
+      throw new UsageError(
+        `It was reworked ${REWORKS_MAX} times already: please finish the draft yourself.`,
+        {
+          code: 'rework-refused',
+        },
+      )
+    }
+    const drafts = await kinds.tables.drafts(of.account, of.thread)
+    const draft = drafts.findLast(({ state }) => state === 'live' || state === 'edited')
+    const order = {
+      kind: 'rework' as const,
+      atMs: kinds.clock.now(),
+      instruction,
+      earlier: draft?.text ?? '',
+      replaces: draft?.messageId == null ? [] : [draft.messageId],
+    }
+    const next = reworked(record, order, kinds.clock.now())
+    return write(place, record, next, {
+      event: {
+        what: 'rework',
+        why: `You asked for another draft: ${instruction.slice(0, 200)}`,
+        canUndo: false,
+      },
     })
-  }
-  const drafts = await kinds.tables.drafts(of.account, of.thread)
-  const draft = drafts.findLast(({ state }) => state === 'live' || state === 'edited')
-  const order = {
-    kind: 'rework' as const,
-    atMs: kinds.clock.now(),
-    instruction,
-    earlier: draft?.text ?? '',
-    replaces: draft?.messageId == null ? [] : [draft.messageId],
-  }
-  const next = reworked(record, order, kinds.clock.now())
-  return write(place, record, next, {
-    event: {
-      what: 'rework',
-      why: `You asked for another draft: ${instruction.slice(0, 200)}`,
-      canUndo: false,
-    },
-  })
-}
+  },
+)
 
 /** The draft is fine as it is: it waits in the Outbox to be sent by hand. */
-export async function approveDraft(place: ActionPlace, of: ThreadOf): Promise<ThreadRecord> {
+export const approveDraft = whenStale(async (place: ActionPlace, of: ThreadOf): Promise<ThreadRecord> => {
   const record = await recordOf(place.kinds, of)
   if (record.status !== 'drafted') {
     throw new UsageError('There is no draft of it that could be approved.', { code: 'no-draft' })
@@ -158,7 +159,7 @@ export async function approveDraft(place: ActionPlace, of: ThreadOf): Promise<Th
   const next = { ...relabelled(record, 'outbox'), isApplied: false }
   const why = 'You have approved the draft: it waits in the Outbox for you to send it.'
   return write(place, record, next, { event: { what: 'approved', why, canUndo: true } })
-}
+})
 
 /**
  * The user's own words in the draft. Refused where it was changed in Gmail meanwhile, or has more by now than words of
@@ -225,36 +226,38 @@ function isOnlyText(there: VisibleMessage, of: { answered: VisibleMessage; owner
 }
 
 /** Takes back what an event did to the record; labels and drafts follow. */
-export async function undoEvent(place: ActionPlace, account: string, eventId: number): Promise<ThreadRecord> {
-  const { kinds } = place
-  const event = await kinds.tables.event(eventId)
-  if (event?.account !== account)
-    throw new UsageError(`There is no event #${eventId}.`, { code: 'event-unknown' })
-  if (!event.undo || event.undoneAtMs !== null) {
-    throw new UsageError('That cannot be undone, or was already.', { code: 'undo-impossible' })
-  }
-  const { thread } = event
-  const record = await recordOf(kinds, { account, thread })
-  const { label, ...rest } = event.undo
-  if (event.what === 'done') await backToInbox(kinds, record)
-  const drafts = await kinds.tables.drafts(account, thread)
-  const isThere = drafts.some(({ key, state }) => key === rest.draftKey && state !== 'trashed')
-  const next: ThreadRecord = {
-    ...relabelled(record, label),
-    ...rest,
-    // It was sorted once: a conversation does not become unknown again.
-    category: rest.category ?? record.category,
-    // A draft that went to the trash is written again.
-    status:
-      rest.category === null ? 'skipped' : rest.status === 'drafted' && !isThere ? 'pending' : rest.status,
-    order: null,
-    isApplied: false,
-  }
-  return write(place, record, next, {
-    event: { what: 'undone', why: `You took back: ${event.why}`, canUndo: false },
-    effects: (tx) => noteUndone(tx, eventId, kinds.clock.now()),
-  })
-}
+export const undoEvent = whenStale(
+  async (place: ActionPlace, account: string, eventId: number): Promise<ThreadRecord> => {
+    const { kinds } = place
+    const event = await kinds.tables.event(eventId)
+    if (event?.account !== account)
+      throw new UsageError(`There is no event #${eventId}.`, { code: 'event-unknown' })
+    if (!event.undo || event.undoneAtMs !== null) {
+      throw new UsageError('That cannot be undone, or was already.', { code: 'undo-impossible' })
+    }
+    const { thread } = event
+    const record = await recordOf(kinds, { account, thread })
+    const { label, ...rest } = event.undo
+    if (event.what === 'done') await backToInbox(kinds, record)
+    const drafts = await kinds.tables.drafts(account, thread)
+    const isThere = drafts.some(({ key, state }) => key === rest.draftKey && state !== 'trashed')
+    const next: ThreadRecord = {
+      ...relabelled(record, label),
+      ...rest,
+      // It was sorted once: a conversation does not become unknown again.
+      category: rest.category ?? record.category,
+      // A draft that went to the trash is written again.
+      status:
+        rest.category === null ? 'skipped' : rest.status === 'drafted' && !isThere ? 'pending' : rest.status,
+      order: null,
+      isApplied: false,
+    }
+    return write(place, record, next, {
+      event: { what: 'undone', why: `You took back: ${event.why}`, canUndo: false },
+      effects: (tx) => noteUndone(tx, eventId, kinds.clock.now()),
+    })
+  },
+)
 
 /** What Done took out of it. May be repeated. */
 async function backToInbox(kinds: AssistKinds, { account, thread }: ThreadRecord): Promise<void> {
@@ -293,6 +296,23 @@ export async function recordOf(kinds: Pick<AssistKinds, 'tables'>, of: ThreadOf)
   throw new UsageError(`The assistant knows no conversation ${of.thread} of ${of.account}.`, {
     code: 'thread-unknown',
   })
+}
+
+const STALE_TRIES_MAX = 20
+
+/** A job may change the record while a person decides about it: then what they want is written against what is there now. */
+function whenStale<Args extends readonly unknown[], T>(
+  act: (...args: Args) => Promise<T>,
+): (...args: Args) => Promise<T> {
+  return async (...args) => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await act(...args)
+      } catch (thrown) {
+        if (asTidemarkError(thrown).code !== 'assist-stale' || tries >= STALE_TRIES_MAX) throw thrown
+      }
+    }
+  }
 }
 
 type EngineTx = Parameters<Parameters<Engine['transaction']>[0]>[0]

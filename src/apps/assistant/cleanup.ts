@@ -103,9 +103,16 @@ async function done(talk: Conversation): Promise<Outcome> {
   return settle(talk, { note: 'archived', code: 'done' })
 }
 
-/** Labels that we have set, or may have. */
-function oursOf({ label, labelWas, isApplied }: ThreadRecord): ReadonlySet<LabelRole | null> {
-  return new Set([label, ...(isApplied ? [] : [labelWas])])
+/** Set by jobs alone, unless the user moves a conversation by them. */
+const SORTED: readonly LabelRole[] = ['action_required', 'payment_request', 'fyi', 'waiting']
+
+/**
+ * Labels that we have set, or may have. A person who decides several times on the page before Gmail has the first of it
+ * leaves any of these there for a moment: none of them is another word of theirs.
+ */
+function oursOf({ label, labelWas, isApplied, by }: ThreadRecord): ReadonlySet<LabelRole | null> {
+  if (isApplied) return new Set([label])
+  return new Set([label, labelWas, ...(by === 'user' ? SORTED : [])])
 }
 
 /** A category that only the user can have set; Needs Response by hand is a wish for a draft (manual-draft.ts). */

@@ -1,6 +1,7 @@
 /** Labels on conversations that change while a job is at work on them. */
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
+import { correctCategory } from './actions.ts'
 import { ANN, type AssistWorld, startAssistWorld } from './assist-world.suite.ts'
 import { setLabel } from './labels.ts'
 
@@ -42,4 +43,23 @@ describe('setting the label of a conversation', () => {
       [late.id],
     )
   })
+})
+
+test('two decisions of a person at the same moment are both written, one after the other', async () => {
+  world = await startAssistWorld()
+  await world.onboard()
+  const { threadId: thread } = world.arrive({ text: 'For your information.' })
+  await world.sync()
+  const of = { account: ANN, thread }
+  await Promise.all([
+    correctCategory(world.place, of, 'fyi'),
+    correctCategory(world.place, of, 'waiting'),
+    correctCategory(world.place, of, 'action_required'),
+  ])
+  await world.settled()
+  const corrected = (await world.eventsOf(thread)).filter((what) => what === 'corrected')
+  assert.equal(corrected.length, 3)
+  const { category, label } = (await world.record(thread))!
+  assert.equal(label, category)
+  assert.deepEqual(await world.labelsOn(thread), [label])
 })

@@ -5,7 +5,7 @@
  */
 import type { AppWork, WorkOptions } from '../../app/runtime.ts'
 import { resumeSignedIn } from '../../app/signed-in.ts'
-import type { CancelTimer } from '../../base/clock.ts'
+import { followSources } from '../../app/work.ts'
 import type { JobKind } from '../../engine/index.ts'
 import { SERVICE, sourcesOf, streamOf } from './account.ts'
 import { requestSync, syncPayload } from './actions.ts'
@@ -15,8 +15,6 @@ import { forgetCalls } from './models/store.ts'
 import type { AssistRuntime } from './runtime.ts'
 import { forgetAccount } from './store/accounts.ts'
 
-/** How soon a process works for a mailbox that another one has onboarded. */
-const FOLLOW_MS = 10_000
 /** How often the log of calls of models, and runs of agents, lose what is too old. */
 const PRUNE_MS = 24 * 3_600_000
 
@@ -87,7 +85,7 @@ async function forgetOthers({ assist, accounts, ledger }: AssistRuntime): Promis
 
 /** Begins for all mailboxes, and goes on. The pushes of each are renewed at once. */
 export async function startAssistWork(runtime: AssistRuntime, options: WorkOptions): Promise<AppWork> {
-  const { clock, onError, everyMs = FOLLOW_MS } = options
+  const { clock } = options
   const { assist, engine, role } = runtime
   await startAccounts(runtime)
   let prunedMs = Number.NEGATIVE_INFINITY
@@ -103,25 +101,5 @@ export async function startAssistWork(runtime: AssistRuntime, options: WorkOptio
       await engine.enqueue(assist.kinds.watch, { account }, { stream: streamOf(account) })
     }
   }
-  let stopped = false
-  let cancel: CancelTimer = () => {}
-  let running: Promise<void> = Promise.resolve()
-  const arm = (): void => {
-    cancel = clock.timer(everyMs, () => {
-      running = round()
-        .catch(onError)
-        .finally(() => {
-          if (!stopped) arm()
-        })
-    })
-  }
-  arm()
-  return {
-    refresh: () => startAccounts(runtime),
-    stop: () => {
-      stopped = true
-      cancel()
-      return running
-    },
-  }
+  return { refresh: () => startAccounts(runtime), stop: followSources(options, round) }
 }

@@ -9,6 +9,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/settings.ts'
 import type { Account, Accounts } from '../ledger/accounts.ts'
 import type { StoredAccount } from './account-store.ts'
+import type { ClientSetup } from './client-setup.ts'
 import type { DeviceCode } from './device-code.ts'
 import type { Fetch, OAuthClient, Pkce } from './oauth.ts'
 import type { ServiceFlag } from './registry.ts'
@@ -28,7 +29,7 @@ export type AccessLevel = {
   /** Where it is chosen. */
   choice: { title: string; hint: string }
   /** Asks for it on the command line. */
-  flag?: 'readOnly' | 'full'
+  flag?: 'readOnly' | 'modify' | 'full'
 }
 
 /** Something to tell about an account, and what to do about it. */
@@ -89,12 +90,10 @@ export type SignIn<S extends object> = {
   hints: SignInHints
   /** The same where it goes through the dashboard. */
   pageHints: Pick<SignInHints, 'denied' | 'refused'>
-  /** What must be right before the dashboard can be used for it. */
-  pageNote?: string
   /** Said to who asks for a way that the service does not have, where there is more to say than that. */
   refusals: Partial<Record<ServiceFlag, { text: string; hint: string }>>
-  /** The client, or an error that tells the way to one. */
-  client(config: Config, configFile: string): OAuthClient
+  /** How to come to a client to sign in with. */
+  setup: ClientSetup
   url(config: Config, asked: Asked & { redirectUri: string; pkce: Pkce; user?: string | undefined }): string
   byCode(
     calls: ServiceCalls,
@@ -116,8 +115,8 @@ export type AccountService<S extends object = object> = {
   readonly company: string
   /** Each includes those before it. */
   readonly levels: readonly AccessLevel[]
-  /** What is asked for where nobody says. */
-  readonly defaults: { command: string; page: string }
+  /** What is asked for where nobody says, on the command line and on the page. */
+  readonly defaultLevel: string
   /** Whether the command asks for as much as an account has already that is named. */
   readonly keepsLevel: boolean
   /** What an account cannot do without. */
@@ -129,7 +128,6 @@ export type AccountService<S extends object = object> = {
   readonly signIn: SignIn<S>
   /** For whom Tidemark works: the person, or something of theirs. In a sentence, and on a card. */
   called(name: string): { inText: string; asTitle: string }
-  clientOf(config: Config): { key: string; id: string | undefined }
   parse(secret: string): S
   /** Undefined: not even reading is allowed. */
   levelOf(secret: S, settings: Account['settings']): string | undefined

@@ -6,7 +6,7 @@
 import type { AccountService } from './account-service.ts'
 
 /** A flag of `tidemark account add` that only some services know. */
-export type ServiceFlag = 'readOnly' | 'full' | 'paste' | 'device' | 'serviceAccount'
+export type ServiceFlag = 'readOnly' | 'modify' | 'full' | 'paste' | 'device' | 'serviceAccount'
 
 export type ServiceEntry = {
   readonly name: string
@@ -22,7 +22,7 @@ export const services: readonly ServiceEntry[] = [
   {
     name: 'gmail',
     title: 'Gmail',
-    flags: ['readOnly', 'full', 'paste', 'serviceAccount'],
+    flags: ['readOnly', 'modify', 'full', 'paste', 'serviceAccount'],
     levels: 'readonly, modify or full',
     told: { check: 'messages' },
     load: async () => (await import('./gmail/account.ts')).gmailService,

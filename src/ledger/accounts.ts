@@ -4,6 +4,8 @@
  *
  * - ready: its secret works as far as anybody knows
  * - sign-in: the service refused the secret; nothing goes on before somebody connects the account again
+ *
+ * Beside them, the clients with which people sign in, sealed as well.
  */
 import { TidemarkError, UsageError } from '../base/errors.ts'
 import type { Tx, Value } from './contract.ts'
@@ -32,6 +34,8 @@ export type NewAccount = {
   /** The owner's if left out. */
   userId?: number | undefined
 }
+
+export type SealedClient = { sealed: Uint8Array; setAtMs: number }
 
 /** The user who is always there: see users.ts. */
 export const OWNER_ID = 1
@@ -72,7 +76,11 @@ export class Accounts {
   }
 
   static async open(ledger: Ledger): Promise<Accounts> {
-    await ledger.migrateApp('accounts', [schema(ledger.dialect), ownerStatements(ledger.dialect)])
+    await ledger.migrateApp('accounts', [
+      schema(ledger.dialect),
+      ownerStatements(ledger.dialect),
+      clientStatements(ledger.dialect),
+    ])
     return new Accounts(ledger)
   }
 
@@ -170,6 +178,44 @@ export class Accounts {
     return removed === 1
   }
 
+  /** Whether anything was sealed here: then there must be a key. */
+  async hasSealed(): Promise<boolean> {
+    const row = await this.#ledger.driver.read((tx) =>
+      tx.get('SELECT 1 AS one FROM accounts UNION ALL SELECT 1 FROM oauth_clients LIMIT 1'),
+    )
+    return row !== undefined
+  }
+
+  /** The sealed client with which people sign in at a provider (`google`), and since when it is kept. */
+  async client(provider: string): Promise<SealedClient | undefined> {
+    const row = await this.#ledger.driver.read((tx) =>
+      tx.get<{ sealed: Uint8Array; set_at: number }>(
+        'SELECT sealed, set_at FROM oauth_clients WHERE provider = ?',
+        [provider],
+      ),
+    )
+    return row && { sealed: new Uint8Array(row.sealed), setAtMs: row.set_at }
+  }
+
+  /** In the place of the one that was there. Accounts go on with the client that they were connected by. */
+  async setClient(provider: string, sealed: Uint8Array): Promise<void> {
+    await this.#ledger.driver.transaction((tx) =>
+      tx.run(
+        `INSERT INTO oauth_clients(provider, sealed, set_at) VALUES (?, ?, ?)
+         ON CONFLICT (provider) DO UPDATE SET sealed = excluded.sealed, set_at = excluded.set_at`,
+        [provider, sealed, this.#ledger.now()],
+      ),
+    )
+  }
+
+  /** Whether there was one. */
+  async removeClient(provider: string): Promise<boolean> {
+    const removed = await this.#ledger.driver.transaction((tx) =>
+      tx.run('DELETE FROM oauth_clients WHERE provider = ?', [provider]),
+    )
+    return removed === 1
+  }
+
   async #one(where: string, params: readonly Value[]): Promise<Account | undefined> {
     const row = await this.#ledger.driver.read((tx) =>
       tx.get<AccountRow>(`SELECT ${COLUMNS} FROM accounts WHERE ${where}`, params),
@@ -217,6 +263,16 @@ function ownerStatements(dialect: Tx['dialect']): string[] {
   return [
     `ALTER TABLE accounts ADD COLUMN user_id ${int} NOT NULL DEFAULT ${OWNER_ID}`,
     `CREATE INDEX accounts_user ON accounts(user_id)`,
+  ]
+}
+
+/** Version 3: the clients with which people sign in, one for each provider. */
+function clientStatements(dialect: Tx['dialect']): string[] {
+  const [int, text, bytes, end] =
+    dialect === 'sqlite' ? ['INTEGER', 'TEXT', 'BLOB', 'STRICT'] : ['BIGINT', 'TEXT COLLATE "C"', 'BYTEA', '']
+  return [
+    `CREATE TABLE oauth_clients (
+      provider ${text} PRIMARY KEY, sealed ${bytes} NOT NULL, set_at ${int} NOT NULL) ${end}`,
   ]
 }
 

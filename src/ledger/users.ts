@@ -49,6 +49,8 @@ export type AuditAction =
   | 'token-made'
   | 'token-revoked'
   | 'sign-in-made'
+  | 'client-set'
+  | 'client-removed'
 
 export type AuditEntry = {
   id: number

@@ -70,6 +70,8 @@ export abstract class SignIn implements Routes {
     const asked = call.verb === 'POST' ? form(call) : call.query
     const problem = this.problemWith(asked)
     if (problem) return htmlAnswer(errorPage(problem.error, problem.detail), problem.status)
+    // Nobody is signed in at this browser, and nobody may be asked (OpenID Connect Core 3.1.2.6).
+    if (asked.get('prompt') === 'none') return redirect(asked, { error: 'interaction_required' })
     const scopes = splitScopes(asked.get('scope'))
     const { autoApprove, deny } = this.kernel.oauth
     if (call.verb !== 'POST' && !deny && autoApprove === false) {

@@ -1,6 +1,12 @@
 /** The server's routes as functions. Answers are typed by the same schemas that the server checks them with. */
 
-import type { AccountView, Connected, ServiceView } from '../../src/app/accounts/schemas.ts'
+import type {
+  AccountView,
+  Connected,
+  ServiceView,
+  SetupView,
+  StepCheckView,
+} from '../../src/app/accounts/schemas.ts'
 import type {
   AlertView,
   BadView,
@@ -99,6 +105,7 @@ export async function getText(
 }
 
 export const part = encodeURIComponent
+const clientPath = (service: string): string => `/api/oauth-clients/${part(service)}`
 const streamPath = (name: string): string => `/api/streams/${part(name)}`
 export type JobFilter = {
   state?: string
@@ -152,6 +159,16 @@ export const api = {
   /** Whoever asks for it has been told what it means for what works with the account. */
   disconnect: ({ service, name }: Pick<Account, 'service' | 'name'>) =>
     request<DoneView>('DELETE', `/api/accounts/${part(service)}/${part(name)}?force=true`),
+
+  setup: (service: string, signal?: AbortSignal) => get<SetupView>(clientPath(service), {}, signal),
+  keepClient: (service: string, client: { id: string; secret?: string }) =>
+    request<{ checks: StepCheckView[] }>('PUT', clientPath(service), {
+      body: client,
+      limitMs: SLOW_REQUEST_MS_MAX,
+    }),
+  checkClient: (service: string) =>
+    post<{ checks: StepCheckView[] }>(`${clientPath(service)}/check`, {}, SLOW_REQUEST_MS_MAX),
+  forgetClient: (service: string) => request<DoneView>('DELETE', clientPath(service)),
 
   users: (signal?: AbortSignal) => get<{ items: UserView[] }>('/api/users', {}, signal),
   addUser: (user: { name: string; role: UserView['role'] }) => post<UserView>('/api/users', user),

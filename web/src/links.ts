@@ -7,6 +7,7 @@ export const jobsLink = (filter: Record<string, string | number | undefined> = {
   withQuery('/work/jobs', filter)
 export const jobLink = (id: number): string => `/work/jobs/${id}`
 export const settingsLink = (): string => '/settings'
+export const setupLink = (service: string): string => `/settings/setup/${encodeURIComponent(service)}`
 
 /** What stood in a part of the path; the text as it is where it cannot be decoded. */
 export function pathPart(text: string | undefined): string {

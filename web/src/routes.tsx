@@ -12,6 +12,7 @@ const job = lazyPage(async () => (await import('./pages/job.tsx')).JobPage)
 const users = lazyPage(async () => (await import('./pages/users.tsx')).UsersPage)
 const connected = lazyPage(async () => (await import('./pages/connected.tsx')).ConnectedPage)
 const settings = lazyPage(async () => (await import('./pages/settings.tsx')).SettingsPage)
+const setup = lazyPage(async () => (await import('./pages/setup.tsx')).SetupPage)
 
 export const signIn = lazyPage(async () => (await import('./pages/sign-in.tsx')).SignInPage)
 export const notForMembers = lazyPage(
@@ -27,6 +28,7 @@ export const PAGES: readonly PageRoute[] = [
   { path: '/work/jobs/:id', page: job },
   { path: '/users', page: users },
   { path: '/settings', page: settings, members: true },
+  { path: '/settings/setup/:service', page: setup },
   { path: '/connected', page: connected, members: true },
   ...appPages.flatMap(({ pages }) => pages),
 ]
@@ -39,7 +41,7 @@ const OWN: readonly NavigationEntry[] = [
     href: '/settings',
     text: 'Settings',
     icon: 'settings',
-    covers: [],
+    covers: ['/settings/'],
     page: settings,
     members: true,
     place: 90,

@@ -7,10 +7,10 @@
 import { z } from 'zod'
 import type { Clock } from '../../base/clock.ts'
 import { asTidemarkError } from '../../base/errors.ts'
-import { isLoopback } from '../../base/loopback.ts'
 import { redactText } from '../../base/redaction.ts'
 import { type AccountService, accessText, type ServiceCalls } from '../../cloud/account-service.ts'
 import { levelOfAccount } from '../../cloud/account-store.ts'
+import { hasClient } from '../../cloud/client-setup.ts'
 import { createPkce, type OAuthClient, type Pkce } from '../../cloud/oauth.ts'
 import { CONNECT_HINT, services as known } from '../../cloud/registry.ts'
 import { type Account, OWNER_ID } from '../../ledger/accounts.ts'
@@ -24,15 +24,16 @@ import { done, doneSchema } from '../schemas.ts'
 import type { Services } from '../services.ts'
 import type { RequestUser } from '../user.ts'
 import { type AccountUses, remainsOf, usesOf } from './account-use.ts'
+import { clientOrConflict, clientRoutes } from './client-routes.ts'
 import { type Chosen, identify, keepIdentified } from './connecting.ts'
 import { forgetAccount, revocationTexts } from './removal.ts'
 import { accountSchema, type Connected, connectedSchema, type ServiceView, serviceSchema } from './schemas.ts'
 import {
   BEGIN_AGAIN,
   CODE_CHARS_MAX,
-  callbackPath,
   defineSignInCallback,
   NOBODY_WAITS,
+  redirectOf,
 } from './sign-in-callback.ts'
 
 /** An app that works for accounts, with its part of the server. */
@@ -58,14 +59,18 @@ export async function accountsModule(
   )
   return {
     name: 'accounts',
-    routes: [listRoute(all), removeRoute(all), ...connectRoutes(all)],
+    routes: [
+      listRoute(all),
+      removeRoute(all),
+      ...connectRoutes(all),
+      ...clientRoutes(all.map(({ service }) => service)),
+    ],
   }
 }
 
 function listRoute(all: readonly Connectable[]): AnyRoute {
   const modules = new Set(all.flatMap(({ apps }) => apps.map(({ module }) => module)))
   const told = [...modules].map(({ name, accounts }) => [name, accounts!.schema.optional()])
-  const views = all.map(serviceView)
   return route('GET /api/accounts', {
     etag: true,
     access: 'member',
@@ -82,6 +87,7 @@ function listRoute(all: readonly Connectable[]): AnyRoute {
     handle: async ({ user }, services) => {
       const rows = await accountsFor(services, user)
       const items = await Promise.all(all.map((one) => itemsOf(one, services, rows)))
+      const views = await Promise.all(all.map((one) => serviceView(one, services)))
       return { items: items.flat(), services: views }
     },
   })
@@ -119,14 +125,14 @@ function openApps(apps: readonly UsingApp[], services: Services): ServerModule[]
   return apps.map(({ module }) => module).filter(({ name }) => services.apps.has(name))
 }
 
-function serviceView({ service, uses }: Connectable): ServiceView {
-  const { name, title, company, levels, defaults, signIn } = service
+async function serviceView({ service, uses }: Connectable, services: Services): Promise<ServiceView> {
+  const { name, title, company, levels, defaultLevel, signIn } = service
   return {
     name,
     title,
     company,
-    level: defaults.page,
-    note: signIn.pageNote ?? null,
+    level: defaultLevel,
+    isSetUp: await hasClient(signIn.setup, services.config, services),
     apps: [...uses.keys()],
     levels: levels.map(({ level, may, choice }) => ({ level, may, choice })),
   }
@@ -245,7 +251,7 @@ function connectRoutes(all: readonly Connectable[]): AnyRoute[] {
       const of = all.find(({ service }) => service.name === body.service)!
       checkWish(of, level, chosen)
       const { signIn } = of.service
-      const client = clientOrConflict(of.service, services)
+      const { client } = await clientOrConflict(of.service, services)
       const userId = await ownerOf(services, user, body.user)
       const pkce = createPkce(services.chanceBytes)
       const redirectUri = redirectOf(of.service, origin)
@@ -340,23 +346,6 @@ function checkWish({ service, uses }: Connectable, level: string, chosen: Chosen
   throw new ProblemError(400, `The app ${app} does not work for accounts of ${title}.`, {
     code: 'choices-unknown',
   })
-}
-
-/** Without a client nobody can sign in here, whatever is asked for. */
-function clientOrConflict({ signIn }: AccountService, { config }: Services): OAuthClient {
-  try {
-    return signIn.client(config, 'the configuration file')
-  } catch (thrown) {
-    const { code = 'no-client', hint, message } = asTidemarkError(thrown)
-    throw conflict(message, { code, cause: thrown, ...(hint === undefined ? {} : { hint }) })
-  }
-}
-
-/** A client for this machine may know it by one name alone. */
-function redirectOf({ name, signIn: { host } }: AccountService, origin: string): string {
-  const url = new URL(callbackPath(name), origin)
-  if (host === 'localhost' && isLoopback(url.hostname)) url.hostname = host
-  return url.href
 }
 
 async function finish(services: Services, pending: Pending, code: string): Promise<Connected> {

@@ -5,6 +5,7 @@
  * sent to no server, and that page brings it with the session of whoever sits before it: see module.ts.
  */
 import { z } from 'zod'
+import { isLoopback } from '../../base/loopback.ts'
 import type { AccountService } from '../../cloud/account-service.ts'
 import { type Pkce, readRedirect } from '../../cloud/oauth.ts'
 import { type AnyRoute, download } from '../route.ts'
@@ -21,8 +22,15 @@ export const NOBODY_WAITS =
   'No sign-in waits for this answer: it was finished, or it was begun more than ten minutes ago.'
 export const BEGIN_AGAIN = 'Begin again on the page of settings.'
 
-export function callbackPath(service: string): `/oauth/${string}` {
+function callbackPath(service: string): `/oauth/${string}` {
   return `/oauth/${service}/callback`
+}
+
+/** A client for this machine may know it by one name alone. */
+export function redirectOf({ name, signIn: { host } }: AccountService, origin: string): string {
+  const url = new URL(callbackPath(name), origin)
+  if (host === 'localhost' && isLoopback(url.hostname)) url.hostname = host
+  return url.href
 }
 
 /** `origin`: of the page on which it was begun, which has the session; the service may know another name of this server. */

@@ -1,11 +1,11 @@
 /** Connecting accounts, where it matters through the real launcher, with the simulated cloud as Google. */
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { GMAIL_SCOPES } from '../../cloud/gmail/auth.ts'
 import { type Sim, startSim } from '../../sim/start.ts'
-import { BIN, postgresHome, sqliteHome, type TestHome } from '../jobs/jobs.suite.ts'
+import { BIN, type Ended, postgresHome, sqliteHome, type TestHome } from '../jobs/jobs.suite.ts'
 import { assertNoSecrets, begin, launch as launchAt, signIn } from './account.suite.ts'
 
 const ANN = 'ann@example.com'
@@ -33,10 +33,10 @@ beforeEach(() => {
 })
 afterEach(() => home.remove())
 
-function writeConfig({ path, url }: TestHome, clientSecret = sim.gmail.clientSecret): void {
+/** `null`: nothing of a client. */
+function writeConfig({ path, url }: TestHome, clientSecret: string | null = sim.gmail.clientSecret): void {
   const gmail = {
-    client_id: sim.gmail.clientId,
-    client_secret: clientSecret,
+    ...(clientSecret !== null && { client_id: sim.gmail.clientId, client_secret: clientSecret }),
     api_url: sim.baseUrl,
     auth_url: sim.gmail.authUrl,
     token_url: sim.gmail.tokenUrl,
@@ -66,12 +66,12 @@ describe('account add gmail', () => {
     assert.equal(code, 0, stderr)
     assert.equal(stdout, `The Gmail account ${ANN} is connected (read, label and trash, 12 messages).\n`)
     assert.match(page, /Connected/)
-    assert.equal(url.searchParams.get('scope'), GMAIL_SCOPES.modify)
+    assert.equal(url.searchParams.get('scope'), GMAIL_SCOPES.readonly)
     assert.equal(url.searchParams.get('code_challenge_method'), 'S256')
     const [account] = await list()
     assert.deepEqual(
       [account?.name, account?.state, account?.access, account?.settings],
-      [ANN, 'ready', 'modify', { spam: true, trash: true, onlyLabels: [], skipLabels: ['Lists', 'News'] }],
+      [ANN, 'ready', 'readonly', { spam: true, trash: true, onlyLabels: [], skipLabels: ['Lists', 'News'] }],
     )
     assertNoSecrets(home, sim.gmail.grants.list(), [stdout, stderr, page])
     const checked = await home.run('account', 'check')
@@ -269,7 +269,61 @@ describe('account add gmail that does not succeed says why, and keeps nothing:',
     writeFileSync(join(home.path, 'config.toml'), '')
     const { code, stderr } = await home.run('account', 'add', 'gmail')
     assert.equal(code, 2)
-    assert.match(stderr, /Desktop app[\s\S]*config\.toml:\n {5}\[gmail\]/)
+    assert.match(
+      stderr,
+      /tidemark account setup gmail[\s\S]*1\. Make a project[\s\S]*Desktop app[\s\S]*gmail\.client_id/,
+    )
+  })
+})
+
+describe('account setup gmail', () => {
+  const lines = (id: string, secret: string): string => `${id}\n${secret}\n`
+  async function setUp(input: string, ...args: string[]): Promise<Ended> {
+    const running = launch('account', 'setup', 'gmail', ...args)
+    running.child.stdin.end(input)
+    return running.ended
+  }
+  beforeEach(() => writeConfig(home, null))
+
+  test('shows the steps, asks for id and secret, asks Google, and keeps them sealed: then an account connects', async () => {
+    const { code, stdout, stderr } = await setUp(lines(sim.gmail.clientId, sim.gmail.clientSecret))
+    assert.equal(code, 0, stderr)
+    assert.match(stderr, /1\. Make a project[\s\S]*4\. Create a client of the type "Desktop app"/)
+    assert.match(stdout, /^ok: The id and the secret are accepted\./)
+    const files = readdirSync(home.path).map((name) => readFileSync(join(home.path, name), 'latin1'))
+    for (const text of [stdout, stderr, ...files]) assert.ok(!text.includes(sim.gmail.clientSecret))
+    assert.equal((await addByBrowser()).code, 0)
+    assert.equal((await home.run('account', 'setup', 'gmail', '--check')).code, 0)
+    const forgotten = await home.json<object>('account', 'setup', 'gmail', '--forget')
+    assert.deepEqual(forgotten, { service: 'gmail', removed: true })
+    assert.equal((await home.run('account', 'check')).code, 0, 'a connected account goes on')
+  })
+
+  test('keeps nothing that Google refuses, and nothing that was not given', async () => {
+    const wrong = await setUp(lines(sim.gmail.clientId, 'GOCSPX-of-another'))
+    assert.equal(wrong.code, 1)
+    assert.match(wrong.stderr, /not accepted as those of one client/)
+    assert.ok(!wrong.stderr.includes('GOCSPX-of-another'))
+    assert.equal((await setUp(`${sim.gmail.clientId}\n`)).code, 2)
+    const { code, stderr } = await home.run('account', 'add', 'gmail')
+    assert.equal(code, 2)
+    assert.match(stderr, /There is no client to sign in with at Google/)
+  })
+
+  test('takes the file that Google lets be downloaded, and names what is in the configuration and wins', async () => {
+    const file = join(home.path, 'client_secret.json')
+    const { clientId: client_id, clientSecret: client_secret } = sim.gmail
+    writeFileSync(file, JSON.stringify({ installed: { client_id, client_secret, project_id: 'p' } }))
+    assert.equal((await home.run('account', 'setup', 'gmail', '--file', file)).code, 0)
+    writeFileSync(file, '{"other": true}')
+    assert.match(
+      (await home.run('account', 'setup', 'gmail', '--file', file)).stderr,
+      /is not the file of a client/,
+    )
+    writeConfig(home)
+    const { code, stderr } = await setUp('')
+    assert.equal(code, 2)
+    assert.match(stderr, /gmail\.client_id \(.*config\.toml:2\), which wins/)
   })
 })
 

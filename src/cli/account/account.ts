@@ -12,6 +12,7 @@ export type AddOptions = Record<string, unknown> & {
   for?: string
   serviceAccount?: string
   readOnly?: boolean
+  modify?: boolean
   full?: boolean
   paste?: boolean
   device?: boolean
@@ -54,6 +55,9 @@ Prints an address to open in a browser, and waits until you have signed in there
 with --paste (${having('paste')}) you paste the address that the browser is sent to afterwards; with --device (${having('device')}) you
 type a code into a browser on any device.
 
+Before the first account of a service its client must be set up: on a terminal the command leads through it, and
+tidemark account setup SERVICE does it alone. Asked for is the least that an app needs, unless flags ask for more.
+
 An account that is there already is connected anew: its settings stay, unless flags change them.
 
 With --json: service, name, state, access, reconnected; ${ofEach((service) => service.told.add ?? (toldByApps('settings')(service) && 'settings'))}.`
@@ -78,6 +82,7 @@ ${ofEach(toldByApps('remove'))}.`
 export function registerAccount(program: Command, context: CliContext): void {
   const account = program.command('account').description('connect accounts and look after them')
   registerAdd(account, context)
+  registerSetup(account, context)
   account
     .command('list')
     .description('list the connected accounts')
@@ -120,7 +125,8 @@ function registerAdd(account: Command, context: CliContext): void {
       '--service-account <file>',
       'sign in by a service account with domain-wide delegation, for --user',
     )
-    .addOption(new Option('--read-only', 'ask for nothing but reading').conflicts('full'))
+    .addOption(new Option('--read-only', 'ask for nothing but reading').conflicts(['modify', 'full']))
+    .addOption(new Option('--modify', 'ask also for labelling, moving and trashing').conflicts('full'))
     .addOption(new Option('--full', 'ask also for deleting permanently').conflicts('readOnly'))
   for (const { flags, text, isList } of apps.flatMap(({ accounts }) => accounts?.flags ?? [])) {
     const option = new Option(flags, text)
@@ -147,6 +153,36 @@ function registerAdd(account: Command, context: CliContext): void {
       }
       const { addAccount } = await import('./add.ts')
       await addAccount(context, service, options)
+    })
+}
+
+const SETUP_HELP = `
+Services let a program in only as a client that somebody has registered there, once. The command shows the steps, asks for
+the id and the secret, asks the service about them, and keeps them sealed. Where nobody sits before it, both are read
+from standard input, each on a line; --file takes the file that Google lets you download. What the configuration says
+wins. The page of settings does the same.
+
+With --json: service, checks [{step, state (ok, failed or unknown), text, hint}]; with --forget: service, removed.`
+
+function registerSetup(account: Command, context: CliContext): void {
+  account
+    .command('setup')
+    .description('set up the client with which accounts of a service are connected')
+    .addArgument(new Argument('<service>', 'of what').choices(services.map(({ name }) => name)))
+    .addOption(
+      new Option('--file <file>', 'the JSON file of the client, as Google lets it be downloaded').conflicts([
+        'check',
+        'forget',
+      ]),
+    )
+    .addOption(
+      new Option('--check', 'only ask the service about the client that holds now').conflicts('forget'),
+    )
+    .option('--forget', 'forget the client that was entered; connected accounts go on')
+    .addHelpText('after', SETUP_HELP)
+    .action(async (service: string, options: { file?: string; check?: boolean; forget?: boolean }) => {
+      const { setUpClient } = await import('./setup.ts')
+      await setUpClient(context, service, options)
     })
 }
 

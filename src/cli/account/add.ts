@@ -13,6 +13,7 @@ import { formatDuration } from '../../base/format.ts'
 import { openVault } from '../../base/vault.ts'
 import { type AccountService, accessText, type ServiceCalls } from '../../cloud/account-service.ts'
 import { type AccountStore, type KeptAccount, levelOfAccount } from '../../cloud/account-store.ts'
+import { findClient } from '../../cloud/client-setup.ts'
 import { createPkce, type OAuthClient } from '../../cloud/oauth.ts'
 import { findService, type ServiceEntry, type ServiceFlag, services } from '../../cloud/registry.ts'
 import { type Account, Accounts } from '../../ledger/accounts.ts'
@@ -23,6 +24,7 @@ import { findUser } from '../users/list.ts'
 import type { AddOptions } from './account.ts'
 import { refusedError, type SignInSteps, signInByLoopback, waitedTooLong } from './loopback.ts'
 import { signInByPaste } from './paste.ts'
+import { noClient, type SetupPlace, setUp } from './setup.ts'
 
 type Options = AddOptions & { user?: string | undefined }
 
@@ -41,20 +43,21 @@ export async function addAccount(context: CliContext, name: string, given: AddOp
   const options: Options = { ...given, user: given.user?.trim().toLowerCase() || undefined }
   refuseFlags(service, options)
   const chosen = chosenBy(uses, options)
-  const { values: config, home, file } = await context.loadConfig()
+  const loaded = await context.loadConfig()
+  const { values: config, home } = loaded
   const { serviceAccount, user } = options
   const byKey = serviceAccount === undefined ? undefined : service.signIn.byKey!(serviceAccount)
-  const client = byKey ? undefined : service.signIn.client(config, file.path)
   // Before anybody signs in: what could not be kept need not be asked for.
   await withLedgerMade(context, async ({ ledger }) => {
     const accounts = await Accounts.open(ledger)
-    const hasSealed = (await accounts.list()).length > 0
+    const hasSealed = await accounts.hasSealed()
     const vault = await openVault({ env: context.env, home: home.path, hasSealed })
     const store = { accounts, vault }
     const calls: ServiceCalls = { config, fetch: globalThis.fetch, clock: systemClock }
     const level = await wantedLevel(service, options, store)
-    const userId =
-      given.for === undefined ? undefined : (await findUser(await Users.open(ledger), given.for)).id
+    const users = await Users.open(ledger)
+    const userId = given.for === undefined ? undefined : (await findUser(users, given.for)).id
+    const client = byKey ? undefined : await clientFor({ context, service, store, users, loaded })
     const attempt: Attempt = { context, service, options, level, calls, store }
     const signedIn = byKey
       ? await identifyFor(attempt, await byKey(calls, { user: user!, level }))
@@ -67,11 +70,21 @@ export async function addAccount(context: CliContext, name: string, given: AddOp
   })
 }
 
+/** Whoever sits before a terminal is led to one. */
+async function clientFor(place: SetupPlace): Promise<OAuthClient> {
+  const { context, service, store, loaded } = place
+  const found = await findClient(service.signIn.setup, loaded.values, store)
+  if (found) return found.client
+  if (!process.stdin.isTTY || context.output.json) throw noClient(service)
+  return setUp(place)
+}
+
 const SERVICE_FLAGS: Record<ServiceFlag, string> = {
   paste: '--paste',
   device: '--device',
   serviceAccount: '--service-account',
   full: '--full',
+  modify: '--modify',
   readOnly: '--read-only',
 }
 
@@ -112,7 +125,7 @@ async function wantedLevel(service: AccountService, options: Options, store: Acc
   if (asked) return asked.level
   const named = service.keepsLevel ? options.user : undefined
   const known = named === undefined ? undefined : await store.accounts.find(service.name, named)
-  return (known && (await levelOfAccount(service, { ...store, account: known }))) ?? service.defaults.command
+  return (known && (await levelOfAccount(service, { ...store, account: known }))) ?? service.defaultLevel
 }
 
 function signIn(attempt: Attempt, client: OAuthClient): Promise<Identified> {

@@ -74,8 +74,8 @@ function clientFindings(
   service: AccountService,
   { account, site, clientId }: { account: Account; site: Site; clientId: string | undefined },
 ): Finding[] {
-  const configured = service.clientOf(site.config)
-  if (clientId === undefined || configured.id === undefined || configured.id === clientId) return []
+  const configured = service.signIn.setup.configured(site.config)
+  if (clientId === undefined || !configured || configured.client.clientId === clientId) return []
   return [
     {
       level: 'warning',

@@ -87,7 +87,7 @@ async function openSite(context: CliContext): Promise<Site> {
   }
   const vault: Site['vault'] = { opened: undefined, error: undefined }
   try {
-    const hasSealed = accounts.list.length > 0
+    const hasSealed = (await accounts.store?.hasSealed()) ?? false
     vault.opened = await openVault({ env: context.env, home: home.path, hasSealed })
   } catch (error) {
     vault.error = error

@@ -18,3 +18,32 @@ export function readLines(output: Output, input: NodeJS.ReadableStream = process
     close: () => reader.close(),
   }
 }
+
+const [CTRL_C, CTRL_D, BACKSPACE] = ['\u0003', '\u0004', '\u007f']
+
+/** One line from a terminal that does not show what is typed. Undefined where nothing more comes. */
+export function readHidden(output: Output, question: string): Promise<string | undefined> {
+  const input = process.stdin
+  output.rawError(question)
+  return new Promise((resolve) => {
+    let typed = ''
+    const end = (line: string | undefined): void => {
+      input.off('data', hear)
+      input.setRawMode(false)
+      input.pause()
+      output.rawError('\n')
+      resolve(line)
+    }
+    const hear = (chunk: Buffer): void => {
+      for (const sign of chunk.toString('utf8')) {
+        if (sign === CTRL_C) process.kill(process.pid, 'SIGINT')
+        if (sign === CTRL_C || sign === CTRL_D) end(undefined)
+        else if (sign === '\r' || sign === '\n') end(typed.trim())
+        typed = sign === BACKSPACE ? typed.slice(0, -1) : (typed + sign).slice(0, LINE_CHARS_MAX)
+      }
+    }
+    input.setRawMode(true)
+    input.on('data', hear)
+    input.resume()
+  })
+}

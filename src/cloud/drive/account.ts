@@ -14,22 +14,12 @@ const READONLY = 'readonly'
 export const driveService: AccountService<GoogleSecret> = {
   ...googleAccounts({
     title: 'Google Drive',
-    section: 'google_drive',
     settings: ({ google_drive }) => google_drive,
     parse: parseDriveSecret,
     scopeOf: () => DRIVE_SCOPE,
     isEnough: allowsReading,
     deviceText: 'Google gives no device codes for reading a Drive.',
-    client: {
-      intro:
-        'Google lets a program in only as a client of a project of your own; one that reads Gmail serves, too:',
-      api: 'drive',
-      apiTitle: 'Drive API',
-      audience: [
-        '3. Under "Google Auth Platform" name the app; as audience choose "Internal" for your own organisation, or',
-        '   "External", then "Publish app" (left in "Testing", it must be connected again every 7 days)',
-      ],
-    },
+    setup: { section: 'google_drive', api: 'drive', apiTitle: 'Google Drive API', level: READONLY },
   }),
   name: DRIVE,
   title: 'Google Drive',
@@ -45,7 +35,7 @@ export const driveService: AccountService<GoogleSecret> = {
       },
     },
   ],
-  defaults: { command: READONLY, page: READONLY },
+  defaultLevel: READONLY,
   keepsLevel: false,
   needs: 'the permission to read files',
   unknownDetails: { usedBytes: null },

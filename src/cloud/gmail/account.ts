@@ -24,21 +24,12 @@ export const GMAIL = 'gmail'
 export const gmailService: AccountService<GmailSecret> = {
   ...googleAccounts({
     title: 'Gmail',
-    section: 'gmail',
     settings: ({ gmail }) => gmail,
     parse: parseGmailSecret,
     scopeOf: (level) => GMAIL_SCOPES[level as GmailAccess],
     isEnough: (scopes, level) => allows(scopes, LEVEL_ACTION[level as GmailAccess]),
     deviceText: 'Google gives no device codes for mail.',
-    client: {
-      intro: 'Google lets a program in only as a client of a project of your own. Once, in five minutes:',
-      api: 'gmail',
-      apiTitle: 'Gmail API',
-      audience: [
-        '3. Under "Google Auth Platform" name the app; as audience choose "External", then "Publish app"',
-        '   (left in "Testing", it must be connected again every 7 days)',
-      ],
-    },
+    setup: { section: 'gmail', api: 'gmail', apiTitle: 'Gmail API', level: 'readonly' },
   }),
   name: GMAIL,
   title: 'Gmail',
@@ -54,6 +45,7 @@ export const gmailService: AccountService<GmailSecret> = {
       level: 'modify',
       text: 'read, label and trash',
       may: 'May read, move and trash',
+      flag: 'modify',
       choice: {
         title: 'Read and move',
         hint: 'Also to take old mail out of the inbox, or to the trash.',
@@ -67,7 +59,7 @@ export const gmailService: AccountService<GmailSecret> = {
       choice: { title: 'Everything', hint: 'Also to delete for good, which frees space.' },
     },
   ],
-  defaults: { command: 'modify', page: 'readonly' },
+  defaultLevel: 'readonly',
   keepsLevel: true,
   needs: 'the permission to read mail',
   unknownDetails: { messages: null },

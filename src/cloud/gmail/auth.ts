@@ -41,7 +41,11 @@ export function allows(scopes: readonly string[], action: GmailAction): boolean 
   return access !== undefined && LEVELS.indexOf(access) >= LEVELS.indexOf(accessFor(action))
 }
 
-const ACCESS_FLAGS: Record<GmailAccess, string> = { readonly: ' --read-only', modify: '', full: ' --full' }
+const ACCESS_FLAGS: Record<GmailAccess, string> = {
+  readonly: ' --read-only',
+  modify: ' --modify',
+  full: ' --full',
+}
 
 /** Thrown before anything is tried that the account's scopes do not allow. */
 export function requireScope(account: string, scopes: readonly string[], action: GmailAction): void {

@@ -1,16 +1,15 @@
 /** What the accounts of all of Google's services have in common: how they are signed in to, looked at and withdrawn. */
-import { UsageError } from '../../base/errors.ts'
 import type { Config } from '../../config/settings.ts'
 import type { AccountService, NewSecret, ServiceCalls } from '../account-service.ts'
 import {
   authorizationUrl,
   exchangeCode,
   type OAuthCalls,
-  type OAuthClient,
   revokeToken,
   serviceAccountTokens,
 } from '../oauth.ts'
 import { TESTING_HINT } from '../oauth-errors.ts'
+import { type GoogleSetupInput, googleClientSetup } from './client-setup.ts'
 import {
   type GoogleSecret,
   googleNotes,
@@ -21,8 +20,6 @@ import {
 } from './sign-in.ts'
 
 type GoogleSettings = {
-  client_id?: string | undefined
-  client_secret?: string | undefined
   auth_url: string
   token_url: string
   revoke_url: string
@@ -31,8 +28,6 @@ type GoogleSettings = {
 export type GoogleServiceInput = {
   /** `Google Drive` */
   title: string
-  /** `google_drive`: its section of the configuration. */
-  section: string
   settings: (config: Config) => GoogleSettings
   parse: (text: string) => GoogleSecret
   /** For which scope is asked, and whether those that were given are enough. */
@@ -40,15 +35,14 @@ export type GoogleServiceInput = {
   isEnough: (scopes: readonly string[], level: string) => boolean
   /** There are no device codes for what it reads. */
   deviceText: string
-  /** How to come to an OAuth client: why one is needed, which API must be enabled, for whom the app is. */
-  client: { intro: string; api: string; apiTitle: string; audience: readonly string[] }
+  /** How to come to an OAuth client: which API must be enabled, and the level for which a check asks. */
+  setup: Omit<GoogleSetupInput, 'scope' | 'urls'> & { level: string }
 }
 
 type Common =
   | 'company'
   | 'endHint'
   | 'signIn'
-  | 'clientOf'
   | 'parse'
   | 'requireLevel'
   | 'look'
@@ -62,12 +56,11 @@ const BLOCKED =
 const CHECK_CLIENT = 'Check the OAuth client in the Google Cloud console'
 
 export function googleAccounts(input: GoogleServiceInput): Pick<AccountService<GoogleSecret>, Common> {
-  const { section, settings, parse } = input
+  const { settings, parse } = input
   return {
     company: 'Google',
     endHint: TESTING_HINT,
     signIn: googleSignIn(input),
-    clientOf: (config) => ({ key: `${section}.client_id`, id: settings(config).client_id }),
     parse,
     // What a sign-in brings is looked at when it is made a secret; a key has what its domain delegates.
     requireLevel: () => {},
@@ -94,12 +87,12 @@ function googleSignIn(input: GoogleServiceInput): AccountService<GoogleSecret>['
     },
     pageHints: {
       denied: `Begin again and ${BLOCKED}`,
-      refused: `${CHECK_CLIENT}: it must allow the address of this server.`,
+      refused: `${CHECK_CLIENT}: it must allow the address of this server. The set-up on the page of settings says which.`,
     },
     refusals: {
       device: { text: input.deviceText, hint: 'On a machine without a browser use --paste.' },
     },
-    client: (config, configFile) => requireClient(input, settings(config), configFile),
+    setup: googleClientSetup({ ...input.setup, scope: scopeOf(input.setup.level), urls: settings }),
     url: (config, { client: { clientId }, level, redirectUri, pkce, user }) =>
       authorizationUrl({
         authUrl: settings(config).auth_url,
@@ -136,27 +129,4 @@ function oauthCalls(
   { config, fetch, clock, signal }: ServiceCalls,
 ): OAuthCalls {
   return { fetch, clock, signal, tokenUrl: settings(config).token_url }
-}
-
-/** The OAuth client, or the way to one. */
-function requireClient(
-  { section, client: { intro, api, apiTitle, audience } }: GoogleServiceInput,
-  { client_id: clientId, client_secret: clientSecret }: GoogleSettings,
-  configFile: string,
-): OAuthClient {
-  if (clientId !== undefined) return { clientId, clientSecret }
-  throw new UsageError(`There is no OAuth client to sign in with: ${section}.client_id is not set.`, {
-    code: 'no-client',
-    hint: [
-      intro,
-      '1. Make a project at https://console.cloud.google.com/projectcreate',
-      `2. Enable the ${apiTitle}: https://console.cloud.google.com/apis/library/${api}.googleapis.com`,
-      ...audience,
-      '4. Under "Clients" create one of the type "Desktop app"',
-      `5. Write its id and secret into ${configFile}:`,
-      `   [${section}]`,
-      '   client_id = "….apps.googleusercontent.com"',
-      '   client_secret = "…"',
-    ].join('\n'),
-  })
 }

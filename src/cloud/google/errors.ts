@@ -129,7 +129,7 @@ function forbiddenOf(google: GoogleError, { service, isScopeMissing, forbidden }
     return { kind: 'auth', code: 'scope-missing', message: 'The account did not allow this', hint }
   }
   if (google.reasons.some((reason) => DISABLED_REASONS.test(reason))) {
-    const hint = `Enable the ${service} API for the project of the OAuth client in the Google Cloud console.`
+    const hint = `Enable the ${service} API for the project of the OAuth client: https://console.cloud.google.com/apis/library`
     return { kind: 'auth', code: 'api-disabled', message: `The ${service} API is not enabled`, hint }
   }
   return (

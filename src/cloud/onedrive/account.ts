@@ -1,14 +1,13 @@
 /** OneDrive accounts: the app registration, whose account a token is of, and what it allows. */
 import { z } from 'zod'
 import { systemClock } from '../../base/clock.ts'
-import { TidemarkError, UsageError } from '../../base/errors.ts'
+import { TidemarkError } from '../../base/errors.ts'
 import { formatBytes } from '../../base/format.ts'
 import { createHttpExchange } from '../../base/http-exchange.ts'
-import type { Config } from '../../config/settings.ts'
 import type { Account, Accounts } from '../../ledger/accounts.ts'
 import type { AccountService, NewSecret, Profile, ServiceCalls } from '../account-service.ts'
 import { ADDRESS } from '../account-store.ts'
-import type { OAuthCalls, OAuthClient } from '../oauth.ts'
+import type { OAuthCalls } from '../oauth.ts'
 import type { TokenSource } from '../token-source.ts'
 import {
   accessOf,
@@ -21,6 +20,7 @@ import {
   signInUrl,
 } from './auth.ts'
 import { type Drive, OneDriveClient, type Person } from './client.ts'
+import { oneDriveClientSetup } from './client-setup.ts'
 
 export const ONEDRIVE = 'onedrive'
 
@@ -46,7 +46,7 @@ export const oneDriveService: AccountService<OneDriveSecret> = {
       choice: { title: 'Reading and writing', hint: 'What is changed here is changed there, too.' },
     },
   ],
-  defaults: { command: 'readwrite', page: 'readwrite' },
+  defaultLevel: 'readwrite',
   keepsLevel: false,
   needs: 'the permission to read files',
   endHint:
@@ -67,14 +67,13 @@ export const oneDriveService: AccountService<OneDriveSecret> = {
       denied: 'Begin again and allow it. An account of work or school may need its administrator for that.',
       refused: `Check the app registration at Microsoft: under "Mobile and desktop applications" it must have the redirect ${BROWSER_REDIRECT}, or that of the name under which you reach this server.`,
     },
-    pageNote: `Your app registration at Microsoft must list the redirect ${BROWSER_REDIRECT}, or that of the name under which you reach this server.`,
     refusals: {
       paste: {
         text: 'An account of OneDrive is not connected by pasting.',
         hint: 'On a machine without a browser use --device: it gives a code to type on another one.',
       },
     },
-    client: ({ onedrive }, configFile) => requireApp(onedrive, configFile),
+    setup: oneDriveClientSetup,
     url: ({ onedrive }, { client: { clientId }, level, ...rest }) =>
       signInUrl({ ...rest, authUrl: onedrive.auth_url, clientId, access: level as OneDriveAccess }),
     byCode: async (calls, { client, level: _, ...answer }) =>
@@ -88,7 +87,6 @@ export const oneDriveService: AccountService<OneDriveSecret> = {
   },
 
   called: (name) => ({ inText: `the OneDrive of ${name}`, asTitle: `OneDrive of ${name}` }),
-  clientOf: ({ onedrive }) => ({ key: 'onedrive.client_id', id: onedrive.client_id }),
   parse: parseOneDriveSecret,
 
   /** Never more than was asked for. */
@@ -147,26 +145,6 @@ function newSecret(secret: OneDriveSecret): NewSecret<OneDriveSecret> {
 }
 
 const PROFILE_TIMEOUT_MS = 30_000
-
-/** The app registration, or the way to one. */
-function requireApp({ client_id: clientId }: Config['onedrive'], configFile: string): OAuthClient {
-  if (clientId !== undefined) return { clientId }
-  throw new UsageError('There is no app to sign in with: onedrive.client_id is not set.', {
-    code: 'no-client',
-    hint: [
-      'Microsoft lets a program in only as an app that is registered. Once, in five minutes:',
-      '1. At https://entra.microsoft.com, under "App registrations", choose "New registration"',
-      '2. For the supported accounts choose any directory and personal Microsoft accounts',
-      '3. As redirect choose "Public client/native (mobile & desktop)" and http://localhost',
-      '   To connect in the browser (tidemark serve), add one more of the same kind, whatever the port is:',
-      `   ${BROWSER_REDIRECT}`,
-      '4. Under "Authentication" switch "Allow public client flows" on',
-      `5. Write its "Application (client) ID" into ${configFile}:`,
-      '   [onedrive]',
-      '   client_id = "…"',
-    ].join('\n'),
-  })
-}
 
 export type OneDriveProfile = {
   /** Stays the same when the address changes. */

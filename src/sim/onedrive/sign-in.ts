@@ -8,7 +8,7 @@ import { htmlAnswer, jsonAnswer, type Operation, type SimAnswer, type SimCall } 
 import { type Kernel, randomFor } from '../service.ts'
 import { devicePage, form, isLoopback, SignIn, type SignInProblem, splitScopes } from '../sign-in.ts'
 
-export const microsoftClient = { id: '11111111-2222-4333-8444-tidemark0sim' } as const
+export const microsoftClient = { id: '11111111-2222-4333-8444-555555555555' } as const
 
 type DeviceCode = {
   userCode: string

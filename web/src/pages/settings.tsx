@@ -1,7 +1,5 @@
 /** Accounts, what holds now, and how this page looks. */
-import { useQuery } from '@tanstack/preact-query'
 import type { ServiceView } from '../../../src/app/accounts/schemas.ts'
-import { appPages } from '../../../src/apps/pages.ts'
 import { type Account, api } from '../api.ts'
 import { Button, ButtonLink } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
@@ -12,7 +10,8 @@ import { useAccounts } from '../queries.ts'
 import { AccountCard } from '../settings/account-card.tsx'
 import type { AccountParts } from '../settings/account-part.ts'
 import { ConfigTable } from '../settings/config-table.tsx'
-import { ConnectCard, connectId } from '../settings/connect-card.tsx'
+import { ConnectCard, connectId, SetUpFirst } from '../settings/connect-card.tsx'
+import { useAccountParts } from '../settings/use-account-parts.ts'
 import { useStore } from '../store.ts'
 import { setTheme, theme } from '../theme.ts'
 import '../styles/settings.css'
@@ -98,20 +97,6 @@ function Accounts() {
   )
 }
 
-function useAccountParts(): AccountParts | undefined {
-  const { data } = useQuery({
-    queryKey: ['account-parts'],
-    queryFn: async (): Promise<AccountParts> =>
-      Object.fromEntries(
-        await Promise.all(
-          appPages.flatMap(({ name, account }) => (account ? [account().then((part) => [name, part])] : [])),
-        ),
-      ),
-    staleTime: Number.POSITIVE_INFINITY,
-  })
-  return data
-}
-
 type ServiceAccountsProps = { service: ServiceView; parts: AccountParts; accounts: readonly Account[] }
 
 function ServiceAccounts({ service, parts, accounts }: ServiceAccountsProps) {
@@ -127,7 +112,7 @@ function ServiceAccounts({ service, parts, accounts }: ServiceAccountsProps) {
         {accounts.map((account) => (
           <AccountCard key={account.name} {...{ account, service, parts }} onConnect={toConnect} />
         ))}
-        <ConnectCard service={service} parts={parts} />
+        {service.isSetUp ? <ConnectCard service={service} parts={parts} /> : <SetUpFirst service={service} />}
         {service.apps.map((app) => {
           const Begin = parts[app]?.Begin
           const names = accounts.filter(({ apps }) => app in apps).map(({ name }) => name)

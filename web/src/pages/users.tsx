@@ -223,6 +223,8 @@ const ACTIONS: Record<string, string> = {
   'token-made': 'made a token for',
   'token-revoked': 'revoked a token of',
   'sign-in-made': 'made a sign-in address for',
+  'client-set': 'set the sign-in client of',
+  'client-removed': 'forgot the sign-in client of',
 }
 
 function Audit() {

@@ -1,13 +1,15 @@
 /** Connects an account of a service: chooses what Tidemark may do, and goes there for it, in this tab. */
 import { useState } from 'preact/hooks'
+import { Link } from 'wouter-preact'
 import type { ServiceView } from '../../../src/app/accounts/schemas.ts'
 import { api } from '../api.ts'
-import { Button } from '../components/button.tsx'
+import { Button, ButtonLink } from '../components/button.tsx'
 import { Card } from '../components/card.tsx'
 import { RadioField } from '../components/form.tsx'
 import { ErrorNote } from '../components/notes.tsx'
-import { safeAddress } from '../links.ts'
+import { safeAddress, setupLink } from '../links.ts'
 import { ApiError } from '../problem.ts'
+import { isMember } from '../session.ts'
 import type { AccountParts, Choices } from './account-part.ts'
 
 /** What the apps that work for a service let choose. */
@@ -19,7 +21,7 @@ function choicesOf({ apps }: ServiceView, parts: AccountParts): [app: string, ch
 }
 
 export function ConnectCard({ service, parts }: { service: ServiceView; parts: AccountParts }) {
-  const { name, title, company, levels, note } = service
+  const { name, title, company, levels } = service
   const choices = choicesOf(service, parts)
   const [access, setAccess] = useState(service.level)
   const [chosen, setChosen] = useState(() =>
@@ -64,7 +66,6 @@ export function ConnectCard({ service, parts }: { service: ServiceView; parts: A
               onChange={(now) => setChosen((before) => ({ ...before, [app]: now }))}
             />
           ))}
-          {note ? <p class="muted small connect-note">{note}</p> : null}
           {error ? <ErrorNote error={error} /> : null}
           <div class="row">
             <Button type="submit" kind="primary" icon="external" busy={busy}>
@@ -72,7 +73,36 @@ export function ConnectCard({ service, parts }: { service: ServiceView; parts: A
             </Button>
             <span class="muted small">You sign in there; Tidemark never sees your password.</span>
           </div>
+          {isMember() ? null : (
+            <p class="muted small">
+              <Link href={setupLink(name)}>Set-up of {company}</Link>
+            </p>
+          )}
         </form>
+      </Card>
+    </div>
+  )
+}
+
+/** In the place of the card, until somebody has set the service up. */
+export function SetUpFirst({ service: { name, title, company } }: { service: ServiceView }) {
+  return (
+    <div id={connectId(name)} tabIndex={-1}>
+      <Card title={`Connect a ${title} account`} level={3}>
+        {isMember() ? (
+          <p class="muted">{title} is not set up yet. An admin of this Tidemark does that; ask them.</p>
+        ) : (
+          <div class="stack">
+            <p class="muted">
+              Before the first account, {company} has to know this Tidemark. That is done once, in five steps.
+            </p>
+            <div class="row">
+              <ButtonLink href={setupLink(name)} kind="primary" icon="next">
+                Set up {title}
+              </ButtonLink>
+            </div>
+          </div>
+        )}
       </Card>
     </div>
   )

@@ -17,5 +17,5 @@ if (Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN) {
   // because the default one, below /tmp, belongs to whoever made it first.
   module.enableCompileCache(join(root, 'node_modules', '.cache', 'tidemark'))
   const { main } = await import('../src/cli/main.ts')
-  process.exitCode = await main()
+  process.exitCode = await main(join(root, 'bin', 'tidemark'))
 }

@@ -142,7 +142,7 @@ describe('the document', () => {
     const lines = blocks.join('\n').split('\n')
     return lines
       .map((line) => line.replace(/\s+#.*$/, ''))
-      .filter((line) => line.startsWith('bin/tidemark files '))
+      .filter((line) => line.startsWith('tidemark files '))
       .map((line) => [...line.matchAll(/'[^']*'|\S+/g)].map(([word]) => word.replaceAll("'", '')).slice(1))
   }
 

@@ -48,14 +48,15 @@ class Command {
 
 describe('docs/mail.md', () => {
   const [simulate = '', ...commands] = commandsOf(readChapters(PAGE))
-  const env: NodeJS.ProcessEnv = { ...process.env }
+  /** As the README sets it up. */
+  const env: NodeJS.ProcessEnv = { ...process.env, PATH: `${join(ROOT, 'bin')}:${process.env.PATH}` }
   let sim: Command
   let found = ''
 
   before(async () => {
-    assert.match(simulate, /^bin\/tidemark sim /)
+    assert.match(simulate, /^tidemark sim /)
     // As many as a reader has would prove no more.
-    sim = new Command(simulate.replace(/--messages \d+/, '--messages 300'), process.env)
+    sim = new Command(simulate.replace(/--messages \d+/, '--messages 300'), env)
     await sim.says(/Ctrl-C ends it/)
     for (const [, name, value] of sim.printed.matchAll(/export (\w+)='([^']*)'/g)) env[name!] = value
     env.TIDEMARK_HOME = join(folder, 'home')

@@ -2,8 +2,12 @@
  * `tidemark completion SHELL` prints a script for the shell to source. The script asks the hidden
  * `tidemark complete -- WORDS` what may come next.
  */
+import { accessSync, constants } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import { Argument, type Command } from 'commander'
 import type { CliContext } from '../app/command.ts'
+import { shellWord } from '../base/wording.ts'
+import type { Environment } from '../config/location.ts'
 
 const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const
 
@@ -35,6 +39,8 @@ export function registerCompletion(
     context: CliContext
     /** A program with all other commands, to which the completion library adds its own. */
     describe: () => Command
+    /** Where the program is that a shell starts. */
+    launcher?: string | undefined
   },
 ): void {
   program
@@ -48,7 +54,9 @@ export function registerCompletion(
         return
       }
       const completions = await loadCompletions(input.describe())
-      completions.setup(program.name(), program.name(), shell)
+      const { context, launcher } = input
+      const found = launcher === undefined || isOnPath(context.env) ? program.name() : shellWord(launcher)
+      completions.setup(program.name(), found, shell)
     })
   program
     .command('complete', { hidden: true })
@@ -57,6 +65,19 @@ export function registerCompletion(
       const completions = await loadCompletions(input.describe())
       completions.parse(words)
     })
+}
+
+/** Whether a shell finds the program by its name. */
+export function isOnPath(env: Environment): boolean {
+  const folders = (env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
+  return folders.some((folder) => {
+    try {
+      accessSync(join(folder, 'tidemark'), constants.X_OK)
+      return true
+    } catch {
+      return false
+    }
+  })
 }
 
 async function loadCompletions(described: Command) {

@@ -8,6 +8,7 @@ import { after, describe, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import packageJson from '../../package.json' with { type: 'json' }
 import { catalog } from '../apps/catalog.ts'
+import { runCommand } from './main.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const BIN = join(ROOT, 'bin', 'tidemark')
@@ -268,6 +269,35 @@ describe('completion', () => {
       stdout: 'show\ntidemark\n',
       stderr: '',
     })
+  })
+})
+
+describe('a command that a person is told to run', () => {
+  const launcher = '/opt/tide mark/bin/tidemark'
+  async function told(env: Record<string, string>, { isTTY }: { isTTY: boolean }): Promise<string> {
+    let stderr = ''
+    const input = { args: ['jobs', 'show', '1'], env: { HOME: folder, ...env }, launcher }
+    const write = (text: string | Uint8Array): void => {
+      stderr += String(text)
+    }
+    await runCommand({ ...input, stdout: { write() {} }, stderr: { write, isTTY } })
+    return stderr
+  }
+
+  test('is followed by where it is, for a person whose shell does not find it, and for nobody else', async () => {
+    const bin = mkdtempSync(join(folder, 'path-'))
+    symlinkSync(BIN, join(bin, 'tidemark'))
+    const home = { TIDEMARK_HOME: join(folder, 'no-such-home') }
+    const config = { ...home, TIDEMARK_ENGINE_WORKERS: 'many' }
+    const where = /export PATH="\/opt\/tide mark\/bin:\$PATH"/
+    assert.match(await told({ ...config, PATH: '/usr/bin' }, { isTTY: true }), where)
+    assert.doesNotMatch(await told({ ...config, PATH: `/usr/bin:${bin}` }, { isTTY: true }), where)
+    assert.doesNotMatch(await told({ ...config, PATH: '/usr/bin' }, { isTTY: false }), where)
+  })
+
+  test('completes in shells that do not find the program, by where it is', () => {
+    const { stdout } = run(BIN, ['completion', 'zsh'], { PATH: '/usr/bin:/bin' })
+    assert.ok(stdout.includes(BIN), stdout.slice(0, 400))
   })
 })
 

@@ -1,8 +1,10 @@
 /** Where the command line starts and ends: arguments in, exit code out. */
+import { dirname } from 'node:path'
 import { CommanderError } from 'commander'
 import { type ExitCode, exitCodes } from '../app/command.ts'
 import { UsageError } from '../base/errors.ts'
 import type { Environment } from '../config/location.ts'
+import { isOnPath } from './completion.ts'
 import { createContext } from './context.ts'
 import { Output, type OutputStream } from './output/output.ts'
 import { buildProgram } from './program.ts'
@@ -12,11 +14,19 @@ export type MainInput = {
   env: Environment
   stdout: OutputStream
   stderr: OutputStream
+  /** Where the program is that a shell starts. */
+  launcher?: string
 }
 
-export async function main(): Promise<ExitCode> {
+export async function main(launcher?: string): Promise<ExitCode> {
   const { stdout, stderr } = process
-  const input: MainInput = { args: process.argv.slice(2), env: process.env, stdout, stderr }
+  const input: MainInput = {
+    args: process.argv.slice(2),
+    env: process.env,
+    stdout,
+    stderr,
+    ...(launcher !== undefined && { launcher }),
+  }
   // A reader that has seen enough (`| head`) is no error.
   stdout.on('error', (error: NodeJS.ErrnoException) => {
     process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.failure)
@@ -33,13 +43,21 @@ export async function runCommand(input: MainInput): Promise<ExitCode> {
   const output = createOutput(input)
   const context = createContext({ env: input.env, output })
   try {
-    await buildProgram(context).parseAsync(input.args, { from: 'user' })
+    await buildProgram(context, input.launcher).parseAsync(input.args, { from: 'user' })
     return context.exitCode
   } catch (error) {
     if (error instanceof CommanderError) return endParsing(error, output)
     output.error(error)
     return error instanceof UsageError ? exitCodes.usage : exitCodes.failure
+  } finally {
+    sayWhere(input, output)
   }
+}
+
+/** A person who was told to run `tidemark` must find it; once, and not in what programs read. */
+function sayWhere({ env, launcher, stderr }: MainInput, output: Output): void {
+  if (!launcher || !stderr.isTTY || output.json || !output.hasSaidCommand || isOnPath(env)) return
+  output.note(`(Here \`tidemark\` is ${launcher}. To find it by its name: export PATH="${dirname(launcher)}:$PATH")`)
 }
 
 /** Reads these two flags before the parser does, so that they hold for an error in the arguments too. */

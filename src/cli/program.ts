@@ -46,9 +46,9 @@ const nouns: readonly Register[] = [
 ]
 
 /** With every command; completion itself reads a program without its own two. */
-export function buildProgram(context: CliContext): Command {
+export function buildProgram(context: CliContext, launcher?: string): Command {
   const program = buildNouns(context)
-  registerCompletion(program, { context, describe: () => buildNouns(context) })
+  registerCompletion(program, { context, launcher, describe: () => buildNouns(context) })
   return program
 }
 

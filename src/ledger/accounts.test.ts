@@ -47,6 +47,27 @@ function accountsContract(home: Home): void {
     )
 
     withAccounts(
+      'the client of a provider is kept byte for byte, replaced, and forgotten; it counts as sealed',
+      async (accounts, { clock }) => {
+        assert.equal(await accounts.hasSealed(), false)
+        assert.equal(await accounts.client('google'), undefined)
+        await accounts.setClient('google', new Uint8Array([9]))
+        clock.advance(1_000)
+        await accounts.setClient('google', SEALED)
+        assert.deepEqual(await accounts.client('google'), { sealed: SEALED, setAtMs: clock.now() })
+        assert.equal(await accounts.client('microsoft'), undefined)
+        assert.equal(await accounts.hasSealed(), true)
+        assert.deepEqual(
+          [await accounts.removeClient('google'), await accounts.removeClient('google')],
+          [true, false],
+        )
+        assert.equal(await accounts.hasSealed(), false)
+        await accounts.add(ANN)
+        assert.equal(await accounts.hasSealed(), true)
+      },
+    )
+
+    withAccounts(
       'an account cannot be added twice, but its name is free in another service',
       async (accounts) => {
         await accounts.add(ANN)

@@ -119,7 +119,7 @@ describe('account add gmail', () => {
     const [account] = await list()
     assert.deepEqual([account?.state, account?.settings.onlyLabels], ['ready', ['Work']])
     assert.equal((await home.run('account', 'check')).code, 0)
-    assert.match((await addByBrowser('--spam')).stdout, /its settings are changed/)
+    assert.match((await addByBrowser('--spam', '--modify')).stdout, /its settings are changed/)
     const [changed] = await list()
     assert.deepEqual(
       [changed?.settings.spam, changed?.settings.onlyLabels, changed?.access],

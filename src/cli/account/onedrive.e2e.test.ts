@@ -304,7 +304,7 @@ describe('two services', () => {
 
   test('may have accounts of the same address: a command names the service, and touches no other', async () => {
     await addBoth()
-    assert.deepEqual(await listed(), [`gmail ${ANN} ready modify`, `onedrive ${ANN} ready readwrite`])
+    assert.deepEqual(await listed(), [`gmail ${ANN} ready readonly`, `onedrive ${ANN} ready readwrite`])
     const asked = await home.run('account', 'check', ANN)
     assert.equal(asked.code, 2)
     assert.match(asked.stderr, /Name one of: gmail:ann@example\.com, onedrive:ann@example\.com/)
@@ -312,7 +312,7 @@ describe('two services', () => {
     assert.equal((await home.run('account', 'check', `onedrive:${ANN}`)).code, 1)
     assert.equal((await home.run('account', 'check', `gmail:${ANN}`)).code, 0)
     assert.equal((await home.run('account', 'remove', `onedrive:${ANN}`, '--yes')).code, 0)
-    assert.deepEqual(await listed(), [`gmail ${ANN} ready modify`])
+    assert.deepEqual(await listed(), [`gmail ${ANN} ready readonly`])
   })
 
   test('say of themselves what a check found, each in its own words', async () => {

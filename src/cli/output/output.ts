@@ -26,6 +26,8 @@ export class Output {
   json = false
   /** `--debug`: errors come with their stack. */
   debug = false
+  /** Whether a person was told to run a command of this program. */
+  hasSaidCommand = false
 
   constructor(stdout: OutputStream, stderr: OutputStream) {
     this.#stdout = stdout
@@ -43,11 +45,13 @@ export class Output {
 
   /** One line of the result. */
   line(text: string): void {
+    this.#noticeCommand(text)
     this.#stdout.write(`${escapeControl(text)}\n`)
   }
 
   /** One line for the person at the terminal, which is not part of the result. */
   note(text: string): void {
+    this.#noticeCommand(text)
     this.#stderr.write(`${escapeControl(text)}\n`)
   }
 
@@ -112,11 +116,19 @@ export class Output {
       this.#stderr.write(`${safeJson({ error: { message, hint, code, kind } })}\n`)
     } else {
       this.#stderr.write(`tidemark: ${escapeLines(error.message)}\n`)
+      if (hint) this.#noticeCommand(hint)
       if (hint) this.#stderr.write(`  ${escapeLines(hint).replaceAll('\n', '\n  ')}\n`)
     }
     if (this.debug) this.#stderr.write(`${escapeLines(stackOf(error))}\n`)
   }
+
+  #noticeCommand(text: string): void {
+    this.hasSaidCommand ||= COMMAND.test(text)
+  }
 }
+
+/** `tidemark mail sync`, and not the name of a file. */
+const COMMAND = /(?<![\w/.-])tidemark [a-z-]/
 
 /** An error that was only wrapped to be printed has no story of its own. */
 function stackOf(error: TidemarkError): string {

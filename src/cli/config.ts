@@ -6,7 +6,7 @@ import type { CliContext } from '../app/command.ts'
 const ORIGIN_KINDS = ['default', 'file', 'env', 'flag']
 
 export function registerConfig(program: Command, context: CliContext): void {
-  const config = program.command('config').description('show the configuration')
+  const config = program.command('config').description('show the configuration, and change it')
   config
     .command('show')
     .description('print every setting that holds and where it came from')
@@ -20,6 +20,52 @@ export function registerConfig(program: Command, context: CliContext): void {
     .command('keys')
     .description('print every key, what it allows and its environment variable')
     .action(() => showKeys(context))
+  config
+    .command('set')
+    .description('change a setting in the configuration file; comments and order stay')
+    .argument('<key>', 'such as files.poll_seconds')
+    .argument('<value>', 'in the form of config keys; a list as in TOML')
+    .addHelpText('after', SET_HELP)
+    .action((key: string, value: string) => change(context, key, value))
+  config
+    .command('unset')
+    .description('take a setting out of the configuration file: its default holds again')
+    .argument('<key>', 'such as files.poll_seconds')
+    .action((key: string) => change(context, key, undefined))
+}
+
+const SET_HELP = `
+The value is checked before anything is written, and the file is replaced as a whole. A server that is running takes it
+over when it is sent SIGHUP, or starts anew; what is changed on its page of settings holds there at once.
+
+Examples:
+  tidemark config set bandwidth.upload 1MB/s
+  tidemark config set bandwidth.timetable '[{ from = "22:00", to = "06:00", upload = "unlimited" }]'
+
+With --json: key, value, file, changed, overriddenBy ({kind, name}, or null).`
+
+async function change(context: CliContext, key: string, text: string | undefined): Promise<void> {
+  const [{ changeSetting }, { displayValue, hideSecret }, { originText }, { catalog }] = await Promise.all([
+    import('../config/change.ts'),
+    import('../config/catalog.ts'),
+    import('../config/location.ts'),
+    import('../apps/catalog.ts'),
+  ])
+  const { output, env, flags } = context
+  const { file } = context.locate()
+  const { loaded, isOther, overriddenBy } = changeSetting({ catalog, env, flags, file, key, text })
+  const entry = catalog.find(key)!
+  const section = loaded.values[entry.section as keyof typeof loaded.values] as Record<string, unknown>
+  const value = section[entry.name]
+  if (output.json) {
+    const shown = hideSecret(entry, value) ?? null
+    output.value({ key, value: shown, file: file.path, changed: isOther, overriddenBy: overriddenBy ?? null })
+    return
+  }
+  const origin = loaded.origins.get(key) ?? { kind: 'default' }
+  output.line(`${key} is ${displayValue(entry, value)} (${originText(origin)})`)
+  if (overriddenBy) output.note(`${originText(overriddenBy)} wins over what stands in ${file.path}.`)
+  else if (!isOther) output.note('Nothing was changed: it was so already.')
 }
 
 async function showConfig(context: CliContext, kinds: string[] = ORIGIN_KINDS): Promise<void> {

@@ -57,7 +57,9 @@ export async function runCommand(input: MainInput): Promise<ExitCode> {
 /** A person who was told to run `tidemark` must find it; once, and not in what programs read. */
 function sayWhere({ env, launcher, stderr }: MainInput, output: Output): void {
   if (!launcher || !stderr.isTTY || output.json || !output.hasSaidCommand || isOnPath(env)) return
-  output.note(`(Here \`tidemark\` is ${launcher}. To find it by its name: export PATH="${dirname(launcher)}:$PATH")`)
+  output.note(
+    `(Here \`tidemark\` is ${launcher}. To find it by its name: export PATH="${dirname(launcher)}:$PATH")`,
+  )
 }
 
 /** Reads these two flags before the parser does, so that they hold for an error in the arguments too. */

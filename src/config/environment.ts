@@ -28,7 +28,7 @@ export function readEnvironment(env: Environment, catalog: Catalog): Environment
     if (!entry) found.problems.push(unknownVariable(variable, [...byVariable.keys(), ...OTHER_VARIABLES]))
     else {
       const origin: Origin = { kind: 'env', name: variable }
-      found.settings.push({ key: entry.key, value: readText(entry, text), origin })
+      found.settings.push({ key: entry.key, value: readSettingText(entry, text), origin })
     }
   }
   return found
@@ -43,7 +43,7 @@ function unknownVariable(variable: string, known: string[]): Problem {
 }
 
 /** Text that cannot be read stays text, so that the check of the value reports it as it was given. */
-function readText(entry: CatalogEntry, text: string): unknown {
+export function readSettingText(entry: CatalogEntry, text: string): unknown {
   const trimmed = text.trim()
   if (entry.kind === 'number') return /^[+-]?\d+(?:\.\d+)?$/.test(trimmed) ? Number(trimmed) : text
   if (entry.kind === 'text') return trimmed

@@ -62,7 +62,7 @@ export function placeText(origin: Origin): string {
   return origin.kind === 'env' ? `environment variable ${origin.name}` : originText(origin)
 }
 
-function unknownKey(catalog: Catalog, path: readonly PropertyKey[], key: string): string {
+export function unknownKey(catalog: Catalog, path: readonly PropertyKey[], key: string): string {
   const full = pathText([...path, key])
   const siblings = catalog.keysAt(path)
   const near = nearest(key, siblings)

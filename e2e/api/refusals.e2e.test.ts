@@ -97,6 +97,8 @@ describe('the document', () => {
 /** What is sent to get past the form of the parameters: nothing of this name is there. */
 const ABSENT: CallInput['params'] = {
   service: 'gmail',
+  client: 'nothing',
+  key: 'no.such',
   name: 'mail:nobody',
   account: NOBODY,
   id: 999_999,
@@ -120,6 +122,9 @@ const REFUSING: Record<string, Body> = {
   putAssistAccountsByAccountThreadsByThreadDraft: { text: 1 },
   putAssistRulesById: { isOn: 'yes' },
   postBadRetry: { ids: [0] },
+  putConfigByKey: { value: 1 },
+  putFilesFoldersByNameSettings: { mode: 'sideways' },
+  putOauthClientsByClient: { id: '' },
   postPause: { scope: 'stream' },
   postResume: { scope: 'all', target: 'x' },
   postAccountsConnect: { service: 'gmail', access: 'everything' },
@@ -150,6 +155,8 @@ const NEEDED: Record<string, Body> = {
   postAssistAccountsByAccountThreadsByThreadCategory: { category: 'fyi' },
   postAssistAccountsByAccountThreadsByThreadRework: { instruction: 'x' },
   putAssistAccountsByAccount: { isActive: true },
+  putConfigByKey: { value: '1' },
+  putOauthClientsByClient: { id: 'x' },
   putAssistAccountsByAccountSettings: { toml: '' },
   putAssistAccountsByAccountThreadsByThreadDraft: { text: 'x' },
   postFilesFoldersByNameHeldDeletes: { count: 1 },

@@ -134,7 +134,7 @@ async function prepareFiles({ sim, env, home }: World, place: string): Promise<v
     },
     ...{
       TIDEMARK_ONEDRIVE_AUTH_URL: sim.onedrive.authUrl,
-      TIDEMARK_ONEDRIVE_CLIENT_ID: sim.onedrive.clientId,
+      TIDEMARK_ONEDRIVE_DEVICE_URL: sim.onedrive.deviceUrl,
     },
     TIDEMARK_FILES_POLL_SECONDS: '86400',
     TIDEMARK_FILES_DISK_RESERVE: '1MB',

@@ -275,6 +275,12 @@ export const settingSchema = z.object({
   value: z.string().describe('As it is printed: in its unit, secrets hidden'),
   origin: z.string().describe('`default`, a file and line, or the variable or flag that set it'),
   purpose: z.string().nullable(),
+  allowed: z.string().describe('The end of the sentence "it must be …"'),
+  change: z
+    .enum(['here', 'set-elsewhere', 'no'])
+    .describe(
+      'Whether it can be changed through this API; `set-elsewhere`: a variable or a flag wins over the file',
+    ),
 })
 export type SettingView = z.output<typeof settingSchema>
 

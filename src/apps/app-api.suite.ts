@@ -20,10 +20,11 @@ export type AppApi<R> = {
   services: R & ServerServices
   /** What went wrong inside, of which clients are not told. */
   errors: unknown[]
-  request(path: string, init?: RequestInit): Promise<Response>
+  request(path: string, init?: RequestInit, token?: string): Promise<Response>
   /** As the owner, or as the user whose token it is. */
   get(path: string, token?: string): Promise<Answer>
   post(path: string, body?: unknown): Promise<Answer>
+  put(path: string, body: unknown, token?: string): Promise<Answer>
   remove(path: string): Promise<Answer>
   /** With the runtime. */
   closeApi(): Promise<void>
@@ -58,6 +59,7 @@ export async function appApi<R extends OpenRuntime>(
     request,
     get: (path, token) => ask(path, undefined, token),
     post: (path, body = {}) => ask(path, { method: 'POST', headers, body: JSON.stringify(body) }),
+    put: (path, body, token) => ask(path, { method: 'PUT', headers, body: JSON.stringify(body) }, token),
     remove: (path) => ask(path, { method: 'DELETE', headers }),
     async closeApi() {
       await server.close()

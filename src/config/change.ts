@@ -8,7 +8,7 @@
  * in it.
  */
 import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, realpathSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { TidemarkError, UsageError } from '../base/errors.ts'
 import { editToml } from './edit.ts'
@@ -83,7 +83,7 @@ function replaceFile(path: string, { before, after }: { before: string | undefin
   try {
     const file = openSync(draft, 'wx', 0o600)
     try {
-      writeSync(file, after)
+      writeFileSync(file, after)
       fsyncSync(file)
     } finally {
       closeSync(file)

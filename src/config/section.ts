@@ -16,6 +16,8 @@ export type About = {
   unit?: 'bytes' | 'rate'
   /** What of the value is hidden when it is printed. */
   secret?: 'password' | 'path' | 'all'
+  /** People change it on the page of settings, and it holds at once. */
+  onPage?: true
 }
 
 export const about = z.registry<About>()
@@ -58,9 +60,19 @@ const serviceUrl = webUrl.refine(
   (text) => protocolOf(text) === 'https:' || (URL.canParse(text) && isLoopback(new URL(text).hostname)),
 )
 
-export function whole({ min, max }: Range, fallback: number, purpose: string) {
+export function whole(
+  { min, max }: Range,
+  fallback: number,
+  purpose: string,
+  more: Pick<About, 'onPage'> = {},
+) {
   const allowed = `a whole number from ${min} to ${max}`
-  return z.int().min(min).max(max).default(fallback).register(about, { allowed, purpose })
+  return z
+    .int()
+    .min(min)
+    .max(max)
+    .default(fallback)
+    .register(about, { allowed, purpose, ...more })
 }
 
 export function share(fallback: number, purpose: string) {

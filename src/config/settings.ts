@@ -104,6 +104,7 @@ const bandwidth = defineSection('bandwidth', {
     .register(about, {
       allowed: `a list of up to ${TIMETABLE_ENTRIES_MAX} entries such as { from = "08:00", to = "18:00", upload = "1MB/s" }`,
       purpose: 'other rates by time of day',
+      onPage: true,
     }),
 })
 
@@ -179,5 +180,5 @@ function money(purpose: string) {
 }
 
 function rateOf(purpose: string) {
-  return rate.prefault('unlimited').register(about, { allowed: ALLOWED_RATE, purpose, unit: 'rate' })
+  return rate.prefault('unlimited').register(about, { allowed: ALLOWED_RATE, purpose, unit: 'rate', onPage: true })
 }

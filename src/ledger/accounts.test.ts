@@ -52,7 +52,7 @@ function accountsContract(home: Home): void {
         assert.equal(await accounts.hasSealed(), false)
         assert.equal(await accounts.client('google'), undefined)
         await accounts.setClient('google', new Uint8Array([9]))
-        clock.advance(1_000)
+        clock.pass(1_000)
         await accounts.setClient('google', SEALED)
         assert.deepEqual(await accounts.client('google'), { sealed: SEALED, setAtMs: clock.now() })
         assert.equal(await accounts.client('microsoft'), undefined)

@@ -8,9 +8,7 @@ import type { Runtime } from '../app/runtime.ts'
 import type { Services } from '../app/services.ts'
 import { NOBODY, type RequestUser } from '../app/user.ts'
 import { syncOf } from '../app/users/sync-state.ts'
-import type { Clock } from '../base/clock.ts'
 import { TidemarkError } from '../base/errors.ts'
-import type { Catalog } from '../config/catalog.ts'
 import { addModules, assertNoDuplicates, closeApi, createApp, honoPath, type OnError } from './app.ts'
 import type { App } from './app-env.ts'
 import { forwardEngineEvents } from './engine-events.ts'
@@ -132,13 +130,14 @@ async function stateOfMember(services: Services, userId: number): Promise<unknow
 /** What the modules work with, on a runtime that is open; close it before the runtime. */
 export function createServices(
   runtime: Runtime,
-  { clock, catalog }: { clock: Clock; catalog: Catalog },
+  { clock, catalog, changeSetting }: Pick<ServerServices, 'clock' | 'catalog' | 'changeSetting'>,
 ): ServerServices & { closeServices(): Promise<void> } {
   const series = createSeries({ engine: runtime.engine, ledger: runtime.ledger, clock })
   return {
     ...runtime,
     clock,
     catalog,
+    changeSetting,
     hub: createEventHub({ clock }),
     series,
     closeServices: () => series.close(),

@@ -150,6 +150,8 @@ export const api = {
   pause: (what: PauseTarget & { reason?: string }) => post<DoneView>('/api/pause', what),
   resume: (what: PauseTarget) => post<DoneView>('/api/resume', what),
   config: (signal?: AbortSignal) => get<ConfigEntries>('/api/config', {}, signal),
+  setConfig: (key: string, value: string | null) =>
+    request<SettingView>('PUT', `/api/config/${part(key)}`, { body: { value } }),
 
   accounts: (signal?: AbortSignal) => get<Accounts>('/api/accounts', {}, signal),
   connect: (wish: { service: string; access: string; choices: Record<string, object> }) =>

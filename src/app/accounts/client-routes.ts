@@ -27,17 +27,26 @@ const FIELD_CHARS_MAX = 500
 
 export function clientRoutes(all: readonly AccountService[]): AnyRoute[] {
   const params = z.object({
-    service: z
-      .enum(all.map(({ name }) => name))
-      .describe('Of which service; those of one provider share a client'),
+    client: z
+      .string()
+      .min(1)
+      .max(100)
+      .describe('The name of the service; those of one provider share a client'),
   })
-  const find = (name: string): AccountService => all.find((one) => one.name === name)!
+  const find = (name: string): AccountService => {
+    const service = all.find((one) => one.name === name)
+    if (service) return service
+    throw notFound(`There is no service ${name}.`, {
+      code: 'service-unknown',
+      hint: `There are: ${all.map((one) => one.name).join(', ')}.`,
+    })
+  }
   const redirects = (service: AccountService, origin: string): string[] => redirectsOf(all, service, origin)
-  const show = route('GET /api/oauth-clients/{service}', {
+  const show = route('GET /api/oauth-clients/{client}', {
     summary: 'The client with which people sign in at a service, and the steps to one',
     params,
     answer: setupSchema,
-    handle: async ({ params: { service: name }, origin }, services) => {
+    handle: async ({ params: { client: name }, origin }, services) => {
       const service = find(name)
       const { intro, fields, steps } = service.signIn.setup
       return {
@@ -54,7 +63,7 @@ export function clientRoutes(all: readonly AccountService[]): AnyRoute[] {
       }
     },
   })
-  const set = route('PUT /api/oauth-clients/{service}', {
+  const set = route('PUT /api/oauth-clients/{client}', {
     summary: 'Keeps a client to sign in with, sealed, after asking the service about it',
     description:
       '409: one is configured, in the file or the environment, which wins. 422: the service does not take it; `errors` says which step it is about.',
@@ -70,7 +79,7 @@ export function clientRoutes(all: readonly AccountService[]): AnyRoute[] {
         .describe('Its secret, where the service gives one. It is never told again'),
     }),
     answer: checksSchema,
-    handle: async ({ params: { service: name }, body, origin, user }, services) => {
+    handle: async ({ params: { client: name }, body, origin, user }, services) => {
       const service = find(name)
       const { setup } = service.signIn
       refuseConfigured(service, services)
@@ -82,24 +91,24 @@ export function clientRoutes(all: readonly AccountService[]): AnyRoute[] {
       return { checks: checks.map(checkView) }
     },
   })
-  const checkRoute = route('POST /api/oauth-clients/{service}/check', {
+  const checkRoute = route('POST /api/oauth-clients/{client}/check', {
     summary: 'Asks the service about the client that holds now',
     description: '409: there is none.',
     errors: [409],
     params,
     answer: checksSchema,
-    handle: async ({ params: { service: name }, origin }, services) => {
+    handle: async ({ params: { client: name }, origin }, services) => {
       const service = find(name)
       const { client } = await clientOrConflict(service, services)
       const checks = await check(services, service, { client, redirects: redirects(service, origin) })
       return { checks: checks.map(checkView) }
     },
   })
-  const remove = route('DELETE /api/oauth-clients/{service}', {
+  const remove = route('DELETE /api/oauth-clients/{client}', {
     summary: 'Forgets the client that is kept; connected accounts go on with it',
     params,
     answer: doneSchema,
-    handle: async ({ params: { service: name }, user }, services) => {
+    handle: async ({ params: { client: name }, user }, services) => {
       const { company, signIn } = find(name)
       const { provider } = signIn.setup
       if (!(await services.accounts.removeClient(provider))) {

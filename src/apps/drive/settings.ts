@@ -4,7 +4,7 @@ import { about, bytes, defineSection, type SectionValues, whole } from '../../co
 import type { Config } from '../../config/settings.ts'
 
 export const driveSection = defineSection('drive', {
-  poll_minutes: whole({ min: 1, max: 1440 }, 5, 'how often changes are looked for'),
+  poll_minutes: whole({ min: 1, max: 1440 }, 5, 'how often changes are looked for', { onPage: true }),
   folder_check_minutes: whole(
     { min: 1, max: 10_080 },
     15,

@@ -108,14 +108,21 @@ export async function draftFolderPair(runtime: Opened, input: NewFolderPairInput
 
 /** An account that may only read takes no uploads. */
 function settingsFor({ name, settings }: Account, wanted: Partial<FolderPairSettings>): FolderPairSettings {
+  if (wanted.mode !== undefined) refuseWriting({ name, settings }, wanted.mode)
   const isReadOnly = settings.access === 'readonly'
-  if (isReadOnly && wanted.mode !== undefined && wanted.mode !== 'download-only') {
+  return folderPairSettings.parse({ ...wanted, ...(isReadOnly ? { mode: 'download-only' } : {}) })
+}
+
+export function refuseWriting(
+  { name, settings }: Pick<Account, 'name' | 'settings'>,
+  mode: FolderPairSettings['mode'],
+): void {
+  if (settings.access === 'readonly' && mode !== 'download-only') {
     throw new UsageError(`The account ${name} may only read: changes can only come here from OneDrive.`, {
       code: 'scope-missing',
       hint: `Use --download-only, or connect it again to change files, too: tidemark account add onedrive --user ${shellWord(name)}`,
     })
   }
-  return folderPairSettings.parse({ ...wanted, ...(isReadOnly ? { mode: 'download-only' } : {}) })
 }
 
 export function markerOf(root: string): string {

@@ -32,8 +32,12 @@ export const filesSection = defineSection('files', {
     purpose: 'how large the trash of a folder may grow before its oldest files go; no limit without it',
     unit: 'bytes',
   }),
-  poll_seconds: whole({ min: 5, max: 86_400 }, 60, 'how often changes in OneDrive are asked for'),
-  scan_minutes: whole({ min: 1, max: 10_080 }, 60, 'how often the whole folder is looked through'),
+  poll_seconds: whole({ min: 5, max: 86_400 }, 60, 'how often changes in OneDrive are asked for', {
+    onPage: true,
+  }),
+  scan_minutes: whole({ min: 1, max: 10_080 }, 60, 'how often the whole folder is looked through', {
+    onPage: true,
+  }),
   debounce_ms: whole({ min: 0, max: 60_000 }, 2_000, 'quiet after a change before it is looked at'),
   patience_minutes: whole(
     { min: 0, max: 1440 },

@@ -16,7 +16,7 @@ export const mailSection = defineSection('mail', {
     purpose: 'a file of the archive that is larger gets a successor',
     unit: 'bytes',
   }),
-  poll_minutes: whole({ min: 1, max: 1440 }, 5, 'how often new mail is looked for'),
+  poll_minutes: whole({ min: 1, max: 1440 }, 5, 'how often new mail is looked for', { onPage: true }),
   patience_minutes: whole(
     { min: 0, max: 1440 },
     10,

@@ -32,6 +32,8 @@ export type ServingInput = {
   /** Nothing is listened on where it is undefined. */
   socket: { host: string; port: number; token: string } | undefined
   logger: Logger
+  /** See ServerServices. */
+  changeSetting?: (key: string, text: string | undefined) => Promise<void>
   /** Before accounts and jobs are looked at. */
   prepare?: (runtime: Runtime) => Promise<void>
 }
@@ -88,7 +90,7 @@ async function listen(runtime: Runtime, input: ListenInput, closing: Closing): P
   const { logger, socket } = input
   const { host, port, token } = socket
   const modules = await serverModules()
-  const services = createServices(runtime, { clock: systemClock, catalog })
+  const services = createServices(runtime, { clock: systemClock, catalog, changeSetting: input.changeSetting })
   closing.add(() => services.closeServices())
   const options = {
     services,

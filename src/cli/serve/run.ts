@@ -2,7 +2,9 @@
 
 import type { CliContext } from '../../app/command.ts'
 import { systemClock } from '../../base/clock.ts'
+import { catalog } from '../../apps/catalog.ts'
 import { CONNECT_COMMANDS } from '../../cloud/registry.ts'
+import { changeSetting } from '../../config/change.ts'
 import type { LoadedConfig, Override } from '../../config/load.ts'
 import { createLogger } from '../../engine/observe/log.ts'
 import { handleSignals } from '../../engine/shutdown.ts'
@@ -38,6 +40,7 @@ export async function serve(context: CliContext, flags: ServeFlags): Promise<voi
       role: flags.role,
       socket,
       logger,
+      changeSetting: inTurn((key, text) => change(context, overrides, { serving, key, text })),
     })
     const trouble = await building
     if (trouble !== undefined)
@@ -97,6 +100,29 @@ export function whereLines(url: string, signIn: string | null): string[] {
     `Tidemark is at ${signIn}`,
     'This address signs one browser in, once, within 15 minutes; `tidemark sign-in` prints another.',
   ]
+}
+
+type Change = { serving: Serving | undefined; key: string; text: string | undefined }
+
+/** In the file, as the command does it; and in this process, as with SIGHUP. */
+async function change(
+  { env, flags, locate }: CliContext,
+  overrides: readonly Override[],
+  { serving, key, text }: Change,
+): Promise<void> {
+  const { file } = locate()
+  const { loaded } = changeSetting({ catalog, env, flags, overrides, file, key, text })
+  await serving?.reload(loaded.values, loaded.origins)
+}
+
+/** One after the other: each reads what the one before has written. */
+function inTurn<Args extends unknown[]>(run: (...args: Args) => Promise<void>): (...args: Args) => Promise<void> {
+  let last: Promise<void> = Promise.resolve()
+  return (...args) => {
+    const own = last.then(() => run(...args))
+    last = own.catch(() => {})
+    return own
+  }
 }
 
 async function reload(

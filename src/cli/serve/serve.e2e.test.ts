@@ -24,7 +24,8 @@ function serve(name: string, ...args: string[]): Run {
 const homeOf = (name: string): string => join(processes.folder, name)
 
 /** As the owner, who can read the token of that home. */
-const ask = (name: string, url: string): Promise<Response> => fetch(url, withToken({}, tokenIn(homeOf(name))))
+const ask = (name: string, url: string, init: RequestInit = {}): Promise<Response> =>
+  fetch(url, withToken(init, tokenIn(homeOf(name))))
 
 async function stop({ child, ended }: Run): Promise<number | null> {
   child.kill('SIGTERM')
@@ -196,6 +197,37 @@ describe('tidemark serve', () => {
     run.child.kill('SIGHUP')
     await heard(/nonsense[\s\S]*Nothing was changed: the configuration that was read before still holds/)
     assert.equal(String(await workers()), '5')
+    assert.equal(await stop(run), 0)
+  })
+
+  test('a setting that is changed through the API stands in the file, as it was written, and holds at once', async () => {
+    const home = join(processes.folder, 'change')
+    mkdirSync(home)
+    const file = join(home, 'config.toml')
+    writeFileSync(file, '# mine\n[files]\npoll_seconds = 45 # calm\n')
+    const run = serve('change')
+    const { url } = await run.ready
+    const put = async (key: string, value: string | null) => {
+      const headers = { 'content-type': 'application/json', 'x-tidemark': '1' }
+      const init = { method: 'PUT', headers, body: JSON.stringify({ value }) }
+      const answer = await ask('change', `${url}/api/config/${key}`, init)
+      const body = (await answer.json()) as Record<string, string>
+      return { status: answer.status, value: body.value, code: body.code }
+    }
+    assert.deepEqual(await put('files.poll_seconds', '20'), { status: 200, value: '20', code: undefined })
+    assert.equal(readFileSync(file, 'utf8'), '# mine\n[files]\npoll_seconds = 20 # calm\n')
+    const both = await Promise.all([put('bandwidth.upload', '1MB/s'), put('bandwidth.download', '2MB/s')])
+    assert.deepEqual(both.map(({ status }) => status), [200, 200], 'changes at the same time are both kept')
+    assert.match(readFileSync(file, 'utf8'), /upload = "1MB\/s"\ndownload = "2MB\/s"/)
+    const { items } = (await (await ask('change', `${url}/api/config`)).json()) as {
+      items: { key: string; value: string }[]
+    }
+    assert.equal(items.find(({ key }) => key === 'bandwidth.upload')?.value, '1 MB/s')
+    assert.equal((await put('files.poll_seconds', '1')).status, 400)
+    assert.equal((await put('server.token', 'a-token-of-somebody')).code, 'setting-fixed')
+    assert.equal((await put('no.such', '1')).status, 404)
+    assert.deepEqual((await put('files.poll_seconds', null)).value, '60')
+    assert.doesNotMatch(readFileSync(file, 'utf8'), /poll_seconds/)
     assert.equal(await stop(run), 0)
   })
 })

@@ -1,6 +1,7 @@
 /** What holds now, in lists: alerts, workers, limits, schedules, settings; and the numbers that charts draw. */
 
 import { z } from 'zod'
+import { conflict, notFound } from '../../app/problem.ts'
 import { route } from '../../app/route.ts'
 import {
   alertSchema,
@@ -11,7 +12,6 @@ import {
   settingSchema,
   workerSchema,
 } from '../../app/schemas.ts'
-import type { Services } from '../../app/services.ts'
 import { alertView, scheduleView, workerView } from '../../app/state-views.ts'
 import { type CatalogEntry, displayValue } from '../../config/catalog.ts'
 import { originText } from '../../config/location.ts'
@@ -87,18 +87,61 @@ const showConfig = route('GET /api/config', {
   answer: z.object({ items: z.array(settingSchema) }),
   handle: async (_input, services) => {
     const { catalog } = services as ServerServices
-    return { items: catalog.entries.map((entry) => settingView(services, entry)) }
+    return { items: catalog.entries.map((entry) => settingView(services as ServerServices, entry)) }
   },
 })
 
-function settingView({ config, origins }: Services, entry: CatalogEntry): SettingView {
+const TEXT_CHARS_MAX = 10_000
+
+const changeConfig = route('PUT /api/config/{key}', {
+  tag: 'state',
+  summary: 'Changes a setting in the configuration file; it holds at once',
+  description:
+    'For those settings of which `change` is `here`. 400: the value is not allowed. 409: something else wins over the file, or nothing is configured by a file here.',
+  errors: [404, 409, 422],
+  params: z.object({ key: z.string().min(1).max(200).describe('Such as `files.poll_seconds`') }),
+  body: z.strictObject({
+    value: z
+      .string()
+      .max(TEXT_CHARS_MAX)
+      .nullable()
+      .describe('As on the command line, a list as in TOML; null: the default holds again'),
+  }),
+  answer: settingSchema,
+  handle: async ({ params: { key }, body: { value } }, services) => {
+    const server = services as ServerServices
+    const entry = server.catalog.find(key)
+    if (!entry) throw notFound(`There is no setting ${key}.`, { code: 'setting-unknown' })
+    const { change, origin } = settingView(server, entry)
+    if (change !== 'here' || !server.changeSetting) {
+      const why = change === 'no' ? 'It is not one that is changed here' : `It is set by ${origin}, which wins`
+      throw conflict(`${key} was not changed. ${why}.`, {
+        code: 'setting-fixed',
+        hint: `On the machine of the server: tidemark config set ${key} VALUE`,
+      })
+    }
+    await server.changeSetting(key, value ?? undefined)
+    return settingView(server, entry)
+  },
+})
+
+function changeOf({ origins, changeSetting }: ServerServices, entry: CatalogEntry): SettingView['change'] {
+  if (!entry.about.onPage || !changeSetting) return 'no'
+  const kind = origins.get(entry.key)?.kind ?? 'default'
+  return kind === 'env' || kind === 'flag' ? 'set-elsewhere' : 'here'
+}
+
+function settingView(services: ServerServices, entry: CatalogEntry): SettingView {
+  const { config, origins } = services
   const section = config[entry.section as keyof typeof config] as Record<string, unknown>
   return {
     key: entry.key,
     value: displayValue(entry, section[entry.name]),
     origin: originText(origins.get(entry.key) ?? { kind: 'default' }),
     purpose: entry.about.purpose ?? null,
+    allowed: entry.about.allowed,
+    change: changeOf(services, entry),
   }
 }
 
-export const stateRoutes = [listAlerts, listWorkers, listLimits, listSchedules, showSeries, showConfig]
+export const stateRoutes = [listAlerts, listWorkers, listLimits, listSchedules, showSeries, showConfig, changeConfig]

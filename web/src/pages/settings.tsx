@@ -11,6 +11,7 @@ import { AccountCard } from '../settings/account-card.tsx'
 import type { AccountParts } from '../settings/account-part.ts'
 import { ConfigTable } from '../settings/config-table.tsx'
 import { ConnectCard, connectId, SetUpFirst } from '../settings/connect-card.tsx'
+import { TimesAndLimits } from '../settings/times-and-limits.tsx'
 import { useAccountParts } from '../settings/use-account-parts.ts'
 import { useStore } from '../store.ts'
 import { setTheme, theme } from '../theme.ts'
@@ -48,13 +49,15 @@ export function SettingsPage() {
             <SignOut />
           </Card>
         </section>
+        {isMember() ? null : <TimesAndLimits />}
         {isMember() ? null : (
           <section class="stack" id="config" tabIndex={-1} aria-label="Configuration">
             <div>
               <h2>Configuration</h2>
               <p class="muted small">
-                What holds now, and where it was set. Change it in the configuration file, then send the
-                server SIGHUP or restart it. The quota tier is <code>gmail.units_per_minute</code>.
+                What holds now, and where it was set. What is not among the times and limits is changed on the
+                machine of the server, by <code>tidemark config set</code>, and holds after SIGHUP or a new
+                start. The quota tier is <code>gmail.units_per_minute</code>.
               </p>
             </div>
             <ConfigTable />

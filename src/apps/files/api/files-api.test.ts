@@ -278,6 +278,57 @@ describe('a folder on the API', () => {
   })
 })
 
+describe('the settings of a folder', () => {
+  let world: FilesWorld
+  const path = `${FOLDER}/settings`
+  before(async () => {
+    world = await startFilesApi()
+    await world.connect()
+    await world.add()
+    await world.settled()
+  })
+  after(() => world.close())
+
+  test('are told, changed, and hold at once: what is left out stays where it is, on both sides', async () => {
+    const { body: before } = await world.get(path)
+    assert.deepEqual(before, {
+      mode: 'two-way',
+      policy: 'keep-both',
+      only: [],
+      skip: [],
+      skipDotfiles: false,
+      sizeMbMax: 0,
+      followLinks: false,
+    })
+    world.write('keep.txt', 'kept')
+    world.write('big.iso', 'left out')
+    const changed = await world.put(path, { policy: 'manual', skip: ['*.iso'] })
+    assert.equal(changed.status, 200, JSON.stringify(changed.body))
+    assert.deepEqual(changed.body, { ...before, policy: 'manual', skip: ['*.iso'] })
+    await world.sync()
+    assert.equal(world.drive.device.read('keep.txt')?.toString(), 'kept')
+    assert.equal(world.drive.device.read('big.iso'), undefined)
+    assert.equal(world.read('big.iso'), 'left out')
+    assert.equal((await world.get(FOLDER)).body.policy, 'manual', 'the list of folders is told of it')
+    await world.put(path, { skip: [] })
+    await world.sync()
+    assert.ok(world.drive.device.read('big.iso'))
+  })
+
+  test('that cannot hold are refused, and nothing is changed', async () => {
+    const { body: before } = await world.get(path)
+    for (const wrong of [{ mode: 'sideways' }, { skip: [''] }, { only: ['../etc'] }, { sizeMbMax: -1 }, { other: 1 }]) {
+      assert.equal((await world.put(path, wrong)).status, 400, JSON.stringify(wrong))
+    }
+    assert.deepEqual((await world.get(path)).body, before)
+    assert.equal((await world.put('/api/files/folders/none/settings', {})).status, 404)
+    await world.put(path, { mode: 'download-only' })
+    await world.connect('readonly')
+    assert.equal((await world.put(path, { mode: 'two-way' })).status, 400, 'the account may only read')
+    assert.equal((await world.put(path, { policy: 'keep-both' })).status, 200)
+  })
+})
+
 describe('many deletions at once', () => {
   let world: FilesWorld
   before(async () => {

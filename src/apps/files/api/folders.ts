@@ -10,13 +10,21 @@ import { MASTER_KEY_VARIABLE } from '../../../base/vault.ts'
 import { plural } from '../../../base/wording.ts'
 import { folderPairSettings, SERVICE, streamOf } from '../folder-pair.ts'
 import { removeFolderPair } from '../folder-removal.ts'
+import { changeSettings, settingsWith, syncChanged } from '../folder-settings.ts'
 import { addFolderPair, markerOf } from '../new-folder.ts'
 import { fileStatus } from '../status.ts'
 import type { FolderPairRow } from '../store/contract.ts'
 import { allowedPlace } from './folder-place.ts'
 import { elsewhere, folderPairRow, folderParams, isHere, lookedInto } from './inputs.ts'
 import { type FilesServices, route } from './route.ts'
-import { type FilesSnapshot, type FolderView, folderSchema, reportedSchema } from './schemas.ts'
+import {
+  type FilesSnapshot,
+  type FolderSettings,
+  type FolderView,
+  folderSchema,
+  folderSettingsSchema,
+  reportedSchema,
+} from './schemas.ts'
 import { readTransfers } from './transfers.ts'
 
 const listFolders = route('GET /api/files/folders', {
@@ -114,6 +122,46 @@ const removeFolder = route('DELETE /api/files/folders/{name}', {
   },
 })
 
+const showSettings = route('GET /api/files/folders/{name}/settings', {
+  summary: 'What holds for a folder: direction, conflicts, what takes part',
+  params: folderParams,
+  answer: folderSettingsSchema,
+  handle: async ({ params: { name } }, services) => settingsView(await folderPairRow(services, name)),
+})
+
+const setSettings = route('PUT /api/files/folders/{name}/settings', {
+  summary: 'Changes what holds for a folder; what is not said stays as it was',
+  description:
+    'It holds with the next look at both sides, which begins at once. What is left out from now on stays where it is, on both sides. 400: the account may only read, or a pattern is none.',
+  params: folderParams,
+  body: folderSettingsSchema.partial().strict(),
+  answer: folderSettingsSchema,
+  handle: async ({ params: { name }, body }, services) => {
+    const { policy: conflicts, sizeMbMax: maxSize, ...rest } = body
+    const row = await folderPairRow(services, name)
+    const before = folderPairSettings.parse(JSON.parse(row.settings))
+    const settings = settingsWith(before, { ...rest, conflicts, maxSize })
+    if (await changeSettings(services, row, settings)) {
+      await syncChanged(services, row)
+      readCacheOf(services.ledger).forget()
+    }
+    return settingsView(await folderPairRow(services, name))
+  },
+})
+
+function settingsView({ settings }: FolderPairRow): FolderSettings {
+  const { mode, conflicts, filter, follow_symlinks } = folderPairSettings.parse(JSON.parse(settings))
+  return {
+    mode,
+    policy: conflicts,
+    only: filter.sync_paths,
+    skip: filter.skip,
+    skipDotfiles: filter.skip_dotfiles,
+    sizeMbMax: filter.size_mb_max,
+    followLinks: follow_symlinks,
+  }
+}
+
 const PATH_LENGTH_MAX = 4_096
 
 const addFolder = route('POST /api/files/folders', {
@@ -186,4 +234,13 @@ export async function readSnapshot(services: FilesServices): Promise<FilesSnapsh
   }
 }
 
-export const folderRoutes = [listFolders, showFolder, listReported, addFolder, syncNow, removeFolder]
+export const folderRoutes = [
+  listFolders,
+  showFolder,
+  showSettings,
+  setSettings,
+  listReported,
+  addFolder,
+  syncNow,
+  removeFolder,
+]

@@ -1,6 +1,10 @@
 /** What the API says about folders that are kept in step with OneDrive. Pages import the types. */
 import { z } from 'zod'
 import { pauseCode } from '../../../app/schemas.ts'
+import { RULE_CHARS_MAX, RULES_MAX } from '../ignore-rules.ts'
+
+const FOLDER_PATH_CHARS_MAX = 4_096
+const ONLY_MAX = 1_000
 
 const ms = z.number().int()
 const count = z.number().int().min(0)
@@ -52,6 +56,25 @@ export const folderSchema = z.object({
   pauseCode: pauseCode.nullable(),
 })
 export type FolderView = z.output<typeof folderSchema>
+
+export const folderSettingsSchema = z.object({
+  mode: folderSchema.shape.mode.describe('Whether changes go both ways, only come here, or only go to OneDrive'),
+  policy: folderSchema.shape.policy.describe(
+    'What becomes of a file that was changed on both sides; `manual`: you decide',
+  ),
+  only: z
+    .array(z.string().min(1).max(FOLDER_PATH_CHARS_MAX))
+    .max(ONLY_MAX)
+    .describe('Folders and files that take part, from the top of the folder; all where there are none'),
+  skip: z
+    .array(z.string().min(1).max(RULE_CHARS_MAX))
+    .max(RULES_MAX)
+    .describe('What is left out, by patterns as in a .gitignore'),
+  skipDotfiles: z.boolean().describe('Names that begin with a dot are left out'),
+  sizeMbMax: z.number().min(0).max(1e9).describe('Larger files are left out, in MB; 0: none'),
+  followLinks: z.boolean().describe('Links within the folder are followed'),
+})
+export type FolderSettings = z.output<typeof folderSettingsSchema>
 
 const wayNumbers = z.object({ count, doneBytes: bytes, totalBytes: bytes })
 

@@ -16,7 +16,8 @@ import {
   type ChildPlace,
 } from '../store/browse.ts'
 import { nameKey } from '../trees.ts'
-import { chosenFolderPair, namesOfPath, type OpenedFiles, withFiles } from './context.ts'
+import { namesOfPath } from '../folder-settings.ts'
+import { chosenFolderPair, type OpenedFiles, withFiles } from './context.ts'
 
 const PAGE = 1_000
 const NAMES_MAX = 10_000

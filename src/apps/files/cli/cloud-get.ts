@@ -15,7 +15,7 @@ import { openRoot } from '../local/root.ts'
 import { putBack, takeReplaced } from '../local/trash.ts'
 import { unsafeNameOf } from '../names.ts'
 import { type CloudOptions, requireItem, say, withFolderPair } from './cloud.ts'
-import { namesOfPath } from './context.ts'
+import { namesOfPath } from '../folder-settings.ts'
 
 export type GetOptions = CloudOptions & { path: string; to?: string | undefined; force?: boolean }
 

@@ -6,7 +6,8 @@ import { shellWord } from '../../../base/wording.ts'
 import type { DriveItem } from '../../../cloud/onedrive/client.ts'
 import type { FolderPair } from '../folder-pair.ts'
 import { illegalNameOf } from '../names.ts'
-import { chosenFolderPair, namesOfPath, type OpenedFiles, withFiles } from './context.ts'
+import { namesOfPath } from '../folder-settings.ts'
+import { chosenFolderPair, type OpenedFiles, withFiles } from './context.ts'
 
 export type CloudOptions = { folder?: string | undefined }
 

@@ -31,11 +31,3 @@ export async function chosenFolderPair(opened: OpenedFiles, wanted: string | und
   return opened.files.pairs.get(name)
 }
 
-/** `/a//b/` → `a`, `b`. */
-export function namesOfPath(path: string): string[] {
-  const names = path.split('/').filter((name) => name !== '' && name !== '.')
-  if (!names.includes('..')) return names
-  throw new UsageError(`${path} leads out of the folder.`, {
-    hint: 'Give the path from the top of the folder.',
-  })
-}

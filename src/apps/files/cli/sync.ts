@@ -17,6 +17,7 @@ import {
   type FolderPairDraft,
   type NewFolderPairInput,
 } from '../new-folder.ts'
+import { changeSettings, type FilterOptions, settingsWith } from '../folder-settings.ts'
 import { filesRuntime } from '../runtime.ts'
 import { folderSource } from '../sources.ts'
 import type { FolderPairRow } from '../store/contract.ts'
@@ -30,7 +31,7 @@ import {
   tellHeld,
   terminalAsking,
 } from './held-deletes.ts'
-import { changeSettings, type FilterOptions, MODE_TEXTS, POLICY_TEXTS, settingsWith } from './set.ts'
+import { MODE_TEXTS, POLICY_TEXTS } from './set.ts'
 import { WatchJournal } from './watch-journal.ts'
 
 const WATCH_STEP_MS = 500

@@ -4,14 +4,14 @@ import { useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { Button, ButtonLink } from '../../../../web/src/components/button.tsx'
 import { Card } from '../../../../web/src/components/card.tsx'
-import { Field, named, type Option, SelectField } from '../../../../web/src/components/form.tsx'
+import { Field, named, SelectField } from '../../../../web/src/components/form.tsx'
 import { ErrorNote } from '../../../../web/src/components/notes.tsx'
 import { showToast } from '../../../../web/src/components/toast-store.ts'
 import { keys } from '../../../../web/src/queries.ts'
 import type { AccountPart } from '../../../../web/src/settings/account-part.ts'
 import type { FileAccountView, FolderView } from '../api/schemas.ts'
 import { filesApi } from './api.ts'
-import { MODES } from './folder-state.ts'
+import { MODE_CHOICES, POLICY_CHOICES } from './folder-state.ts'
 import { folderLink } from './links.ts'
 import { fileKeys } from './queries.ts'
 
@@ -36,18 +36,6 @@ function Folders({ told: { folders } }: { told: FileAccountView }) {
     </div>
   )
 }
-
-const MODE_CHOICES = Object.entries(MODES).map(([value, text]) => ({
-  value: value as FolderView['mode'],
-  text,
-}))
-
-const POLICY_CHOICES: readonly Option<FolderView['policy']>[] = [
-  { value: 'keep-both', text: 'Keep both' },
-  { value: 'manual', text: 'Ask me' },
-  { value: 'keep-local', text: 'Keep the one from here' },
-  { value: 'keep-remote', text: 'Keep the one from OneDrive' },
-]
 
 function AddFolder({ accounts }: { accounts: readonly string[] }) {
   const client = useQueryClient()

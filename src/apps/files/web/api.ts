@@ -7,6 +7,7 @@ import type {
   ConflictDetail,
   ConflictView,
   FilesSnapshot,
+  FolderSettings,
   FolderView,
   HeldDeletesView,
   ItemDetail,
@@ -38,6 +39,9 @@ export const filesApi = {
   },
   addFolder: (wish: NewFolder) =>
     post<{ name: string; root: string; text: string }>('/api/files/folders', wish),
+  settings: (name: string, signal?: AbortSignal) => get<FolderSettings>(`${folderPath(name)}/settings`, {}, signal),
+  setSettings: (name: string, to: Partial<FolderSettings>) =>
+    request<FolderSettings>('PUT', `${folderPath(name)}/settings`, { body: to }),
   removeFolder: (name: string) => request<DoneView>('DELETE', folderPath(name)),
   syncFiles: (name: string) => post<DoneView>(`${folderPath(name)}/sync`),
   folder: (name: string, query: Paging & { folder?: string } = {}, signal?: AbortSignal) =>

@@ -1,5 +1,6 @@
 /** A folder, its items and what was done, in words and tones. */
 
+import type { Option } from '../../../../web/src/components/form.tsx'
 import type { IconName } from '../../../../web/src/components/icon.tsx'
 import type { Tone } from '../../../../web/src/components/tone.ts'
 import { formatBytes, formatPlural } from '../../../../web/src/format.ts'
@@ -26,6 +27,18 @@ export const POLICIES: Record<FolderView['policy'], string> = {
   'keep-remote': 'keeps the version of OneDrive in a conflict',
   manual: 'asks you about conflicts',
 }
+
+export const MODE_CHOICES = Object.entries(MODES).map(([value, text]) => ({
+  value: value as FolderView['mode'],
+  text,
+}))
+
+export const POLICY_CHOICES: readonly Option<FolderView['policy']>[] = [
+  { value: 'keep-both', text: 'Keep both' },
+  { value: 'manual', text: 'Ask me' },
+  { value: 'keep-local', text: 'Keep the one from here' },
+  { value: 'keep-remote', text: 'Keep the one from OneDrive' },
+]
 
 /** In step needs no word: everything else does. */
 export const ITEM_STATES: Record<TreeItem['state'], { text: string; tone: Tone; icon: IconName }> = {

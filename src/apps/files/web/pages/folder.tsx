@@ -18,6 +18,7 @@ import type { FolderView } from '../../api/schemas.ts'
 import { filesApi } from '../api.ts'
 import { ConflictList, HistoryList, ReportedList, TrashList } from '../folder-lists.tsx'
 import { FOLDER_STATES, MODES, POLICIES, transfersOf, workText } from '../folder-state.ts'
+import { FolderSettingsCard } from '../folder-settings.tsx'
 import { HeldDeletes } from '../held-deletes.tsx'
 import { ItemCard } from '../item-card.tsx'
 import { filesLink, folderLink } from '../links.ts'
@@ -185,6 +186,7 @@ const VIEWS = [
   { value: 'left', text: 'Left alone' },
   { value: 'conflicts', text: 'Conflicts' },
   { value: 'trash', text: 'Trash' },
+  { value: 'settings', text: 'Settings' },
 ] as const
 type View = (typeof VIEWS)[number]['value']
 
@@ -211,6 +213,7 @@ function Views({ folder }: { folder: FolderView }) {
       {view === 'left' ? <ReportedList folder={folder.name} /> : null}
       {view === 'conflicts' ? <ConflictList folder={folder.name} /> : null}
       {view === 'trash' ? <TrashList folder={folder.name} /> : null}
+      {view === 'settings' ? <FolderSettingsCard folder={folder.name} /> : null}
     </section>
   )
 }

@@ -222,7 +222,7 @@ describe('tidemark serve', () => {
     const { items } = (await (await ask('change', `${url}/api/config`)).json()) as {
       items: { key: string; value: string }[]
     }
-    assert.equal(items.find(({ key }) => key === 'bandwidth.upload')?.value, '1 MB/s')
+    assert.equal(items.find(({ key }) => key === 'bandwidth.upload')?.value, '1MB/s')
     assert.equal((await put('files.poll_seconds', '1')).status, 400)
     assert.equal((await put('server.token', 'a-token-of-somebody')).code, 'setting-fixed')
     assert.equal((await put('no.such', '1')).status, 404)

@@ -30,6 +30,8 @@ export type WorldOptions = Omit<SimOptions, 'gmail'> & {
   fromMs?: number
   settings?: Record<string, string>
   accounts?: readonly GmailAccountOptions[]
+  /** False: nobody has connected anything yet. */
+  isConnected?: boolean
 }
 
 export class World {
@@ -61,7 +63,15 @@ export class World {
   }
 
   static async start(options: WorldOptions): Promise<World> {
-    const { messages, years = YEARS_DEFAULT, fromMs, settings = {}, accounts, ...rest } = options
+    const {
+      messages,
+      years = YEARS_DEFAULT,
+      fromMs,
+      settings = {},
+      accounts,
+      isConnected = true,
+      ...rest
+    } = options
     const sim = await startSim({
       ...rest,
       gmail: {
@@ -73,7 +83,7 @@ export class World {
     })
     const home = mkdtempSync(join(tmpdir(), 'tidemark-mail-'))
     const world = new World(sim, home, settings)
-    for (const { address } of sim.gmail.accounts) await world.connect(address)
+    if (isConnected) for (const { address } of sim.gmail.accounts) await world.connect(address)
     return world
   }
 

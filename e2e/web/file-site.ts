@@ -27,8 +27,16 @@ export type FileSite = {
   close(): Promise<void>
 }
 
-export async function startFileSite(options: { isConnected?: boolean } = {}): Promise<FileSite> {
-  const world = await World.start({ messages: 3, onedrive: { drives: [{ account: OWNER }] } })
+type FileSiteOptions = {
+  isConnected?: boolean
+  /** False: as a stranger finds it, without a client to sign in with, and without any account. */
+  isSetUp?: boolean
+}
+
+export async function startFileSite(options: FileSiteOptions = {}): Promise<FileSite> {
+  const { isSetUp = true } = options
+  const onedrive = { drives: [{ account: OWNER }] }
+  const world = await World.start({ messages: 3, onedrive, isConnected: isSetUp })
   const { sim } = world
   const place = join(realpathSync(world.home), '..', `${world.home.split('/').at(-1)}-folders`)
   mkdirSync(place)
@@ -37,7 +45,7 @@ export async function startFileSite(options: { isConnected?: boolean } = {}): Pr
     TIDEMARK_ONEDRIVE_AUTH_URL: sim.onedrive.authUrl,
     TIDEMARK_ONEDRIVE_TOKEN_URL: sim.onedrive.tokenUrl,
     TIDEMARK_ONEDRIVE_DEVICE_URL: sim.onedrive.deviceUrl,
-    TIDEMARK_ONEDRIVE_CLIENT_ID: sim.onedrive.clientId,
+    ...(isSetUp && { TIDEMARK_ONEDRIVE_CLIENT_ID: sim.onedrive.clientId }),
     TIDEMARK_ONEDRIVE_REQUESTS_PER_SECOND_START: '1000',
     TIDEMARK_ONEDRIVE_REQUESTS_PER_SECOND_MAX: '10000',
     TIDEMARK_FILES_DISK_RESERVE: '1MB',
@@ -46,7 +54,7 @@ export async function startFileSite(options: { isConnected?: boolean } = {}): Pr
     TIDEMARK_BANDWIDTH_DOWNLOAD: '6MB/s',
     TIDEMARK_FILES_ALLOWED_ROOTS: JSON.stringify([place]),
   })
-  if (options.isConnected !== false) await connectOwner(world)
+  if (isSetUp && options.isConnected !== false) await connectOwner(world)
   const site = new Site(world, { args: [], poisoned: [] })
   try {
     await site.restart()

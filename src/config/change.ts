@@ -8,7 +8,17 @@
  * in it.
  */
 import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { TidemarkError, UsageError } from '../base/errors.ts'
 import { editToml } from './edit.ts'
@@ -61,7 +71,10 @@ const KEYS_HINT = 'See all keys and what they allow with: tidemark config keys'
 function unknownSetting({ catalog, key }: ChangeInput): string {
   const [section = '', ...rest] = key.split('.')
   const isSection = catalog.entries.some((entry) => entry.section === section)
-  const text = isSection && rest.length > 0 ? unknownKey(catalog, [section], rest.join('.')) : unknownKey(catalog, [], key)
+  const text =
+    isSection && rest.length > 0
+      ? unknownKey(catalog, [section], rest.join('.'))
+      : unknownKey(catalog, [], key)
   return `${text[0]!.toUpperCase()}${text.slice(1)}`
 }
 
@@ -75,7 +88,10 @@ function readIfThere(path: string): string | undefined {
 }
 
 /** False where it is not what was read any more. */
-function replaceFile(path: string, { before, after }: { before: string | undefined; after: string }): boolean {
+function replaceFile(
+  path: string,
+  { before, after }: { before: string | undefined; after: string },
+): boolean {
   // What a link leads to is changed, and the link stays.
   const target = before === undefined ? path : realpathSync(path)
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 })

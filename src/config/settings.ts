@@ -180,5 +180,7 @@ function money(purpose: string) {
 }
 
 function rateOf(purpose: string) {
-  return rate.prefault('unlimited').register(about, { allowed: ALLOWED_RATE, purpose, unit: 'rate', onPage: true })
+  return rate
+    .prefault('unlimited')
+    .register(about, { allowed: ALLOWED_RATE, purpose, unit: 'rate', onPage: true })
 }

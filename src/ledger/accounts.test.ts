@@ -146,7 +146,11 @@ function accountsContract(home: Home): void {
     withAccounts(
       'accounts of a ledger without users are those of the owner',
       async (_accounts, { ledger }) => {
-        const earlier = ['DROP INDEX accounts_user', 'ALTER TABLE accounts DROP COLUMN user_id']
+        const earlier = [
+          'DROP TABLE oauth_clients',
+          'DROP INDEX accounts_user',
+          'ALTER TABLE accounts DROP COLUMN user_id',
+        ]
         await ledger.driver.transaction(async (tx) => {
           for (const sql of earlier) await tx.run(sql)
           await tx.run(

@@ -1,6 +1,6 @@
 /** What holds for a folder pair, and changing it: the same for the command line and the API. */
 import { UsageError } from '../../base/errors.ts'
-import { folderPairSettings, SERVICE, type FolderPairSettings, streamOf } from './folder-pair.ts'
+import { type FolderPairSettings, folderPairSettings, SERVICE, streamOf } from './folder-pair.ts'
 import { refuseWriting } from './new-folder.ts'
 import type { FilesRuntime } from './runtime.ts'
 import type { FolderPairRow } from './store/contract.ts'

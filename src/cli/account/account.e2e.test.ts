@@ -64,7 +64,7 @@ describe('account add gmail', () => {
       'News',
     )
     assert.equal(code, 0, stderr)
-    assert.equal(stdout, `The Gmail account ${ANN} is connected (read, label and trash, 12 messages).\n`)
+    assert.equal(stdout, `The Gmail account ${ANN} is connected (read only, 12 messages).\n`)
     assert.match(page, /Connected/)
     assert.equal(url.searchParams.get('scope'), GMAIL_SCOPES.readonly)
     assert.equal(url.searchParams.get('code_challenge_method'), 'S256')
@@ -78,7 +78,7 @@ describe('account add gmail', () => {
     assert.equal(checked.code, 0, checked.stdout)
     assert.match(
       checked.stdout,
-      /^ann@example\.com works: access: read, label and trash, 12 messages, signed in /,
+      /^ann@example\.com works: access: read only, 12 messages, signed in /,
     )
     assert.equal((await home.run('doctor')).code, 0)
   })
@@ -234,6 +234,7 @@ describe('account add gmail that does not succeed says why, and keeps nothing:',
       'gmail',
       '--service-account',
       file,
+      '--modify',
       '--user',
       ANN,
     )

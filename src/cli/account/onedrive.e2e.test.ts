@@ -274,7 +274,7 @@ describe('account add onedrive that does not succeed says why, and keeps nothing
     writeFileSync(join(home.path, 'config.toml'), '')
     const { code, stderr } = await home.run('account', 'add', 'onedrive')
     assert.equal(code, 2)
-    assert.match(stderr, /App registrations[\s\S]*config\.toml:\n {5}\[onedrive\]/)
+    assert.match(stderr, /account setup onedrive[\s\S]*App registrations[\s\S]*onedrive\.client_id/)
   })
 
   const mistakes: [what: string, args: string[], stderr: RegExp][] = [

@@ -90,7 +90,11 @@ async function listen(runtime: Runtime, input: ListenInput, closing: Closing): P
   const { logger, socket } = input
   const { host, port, token } = socket
   const modules = await serverModules()
-  const services = createServices(runtime, { clock: systemClock, catalog, changeSetting: input.changeSetting })
+  const services = createServices(runtime, {
+    clock: systemClock,
+    catalog,
+    changeSetting: input.changeSetting,
+  })
   closing.add(() => services.closeServices())
   const options = {
     services,

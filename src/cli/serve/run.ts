@@ -1,8 +1,8 @@
 /** Runs the server in this process, until a signal ends it. */
 
 import type { CliContext } from '../../app/command.ts'
-import { systemClock } from '../../base/clock.ts'
 import { catalog } from '../../apps/catalog.ts'
+import { systemClock } from '../../base/clock.ts'
 import { CONNECT_COMMANDS } from '../../cloud/registry.ts'
 import { changeSetting } from '../../config/change.ts'
 import type { LoadedConfig, Override } from '../../config/load.ts'
@@ -116,7 +116,9 @@ async function change(
 }
 
 /** One after the other: each reads what the one before has written. */
-function inTurn<Args extends unknown[]>(run: (...args: Args) => Promise<void>): (...args: Args) => Promise<void> {
+function inTurn<Args extends unknown[]>(
+  run: (...args: Args) => Promise<void>,
+): (...args: Args) => Promise<void> {
   let last: Promise<void> = Promise.resolve()
   return (...args) => {
     const own = last.then(() => run(...args))

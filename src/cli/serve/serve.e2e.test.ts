@@ -217,7 +217,11 @@ describe('tidemark serve', () => {
     assert.deepEqual(await put('files.poll_seconds', '20'), { status: 200, value: '20', code: undefined })
     assert.equal(readFileSync(file, 'utf8'), '# mine\n[files]\npoll_seconds = 20 # calm\n')
     const both = await Promise.all([put('bandwidth.upload', '1MB/s'), put('bandwidth.download', '2MB/s')])
-    assert.deepEqual(both.map(({ status }) => status), [200, 200], 'changes at the same time are both kept')
+    assert.deepEqual(
+      both.map(({ status }) => status),
+      [200, 200],
+      'changes at the same time are both kept',
+    )
     assert.match(readFileSync(file, 'utf8'), /upload = "1MB\/s"\ndownload = "2MB\/s"/)
     const { items } = (await (await ask('change', `${url}/api/config`)).json()) as {
       items: { key: string; value: string }[]

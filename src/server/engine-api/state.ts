@@ -114,7 +114,8 @@ const changeConfig = route('PUT /api/config/{key}', {
     if (!entry) throw notFound(`There is no setting ${key}.`, { code: 'setting-unknown' })
     const { change, origin } = settingView(server, entry)
     if (change !== 'here' || !server.changeSetting) {
-      const why = change === 'no' ? 'It is not one that is changed here' : `It is set by ${origin}, which wins`
+      const why =
+        change === 'no' ? 'It is not one that is changed here' : `It is set by ${origin}, which wins`
       throw conflict(`${key} was not changed. ${why}.`, {
         code: 'setting-fixed',
         hint: `On the machine of the server: tidemark config set ${key} VALUE`,
@@ -144,4 +145,12 @@ function settingView(services: ServerServices, entry: CatalogEntry): SettingView
   }
 }
 
-export const stateRoutes = [listAlerts, listWorkers, listLimits, listSchedules, showSeries, showConfig, changeConfig]
+export const stateRoutes = [
+  listAlerts,
+  listWorkers,
+  listLimits,
+  listSchedules,
+  showSeries,
+  showConfig,
+  changeConfig,
+]

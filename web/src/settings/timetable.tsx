@@ -54,7 +54,8 @@ function tomlOf(entries: readonly Entry[]): string {
   const tables = entries.map(({ from, to, days, ...rates }) => {
     const pairs = [`from = ${text(from)}`, `to = ${text(to)}`]
     if (days !== '') pairs.push(`days = [${days.split(',').map(text).join(', ')}]`)
-    for (const rate of RATES) if (rates[rate].trim() !== '') pairs.push(`${rate} = ${text(rates[rate].trim())}`)
+    for (const rate of RATES)
+      if (rates[rate].trim() !== '') pairs.push(`${rate} = ${text(rates[rate].trim())}`)
     return `{ ${pairs.join(', ')} }`
   })
   return `[${tables.join(', ')}]`

@@ -317,7 +317,13 @@ describe('the settings of a folder', () => {
 
   test('that cannot hold are refused, and nothing is changed', async () => {
     const { body: before } = await world.get(path)
-    for (const wrong of [{ mode: 'sideways' }, { skip: [''] }, { only: ['../etc'] }, { sizeMbMax: -1 }, { other: 1 }]) {
+    for (const wrong of [
+      { mode: 'sideways' },
+      { skip: [''] },
+      { only: ['../etc'] },
+      { sizeMbMax: -1 },
+      { other: 1 },
+    ]) {
       assert.equal((await world.put(path, wrong)).status, 400, JSON.stringify(wrong))
     }
     assert.deepEqual((await world.get(path)).body, before)

@@ -58,7 +58,9 @@ export const folderSchema = z.object({
 export type FolderView = z.output<typeof folderSchema>
 
 export const folderSettingsSchema = z.object({
-  mode: folderSchema.shape.mode.describe('Whether changes go both ways, only come here, or only go to OneDrive'),
+  mode: folderSchema.shape.mode.describe(
+    'Whether changes go both ways, only come here, or only go to OneDrive',
+  ),
   policy: folderSchema.shape.policy.describe(
     'What becomes of a file that was changed on both sides; `manual`: you decide',
   ),

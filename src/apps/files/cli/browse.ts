@@ -8,6 +8,7 @@ import type { Ledger } from '../../../ledger/ledger.ts'
 import type { TreeItem } from '../api/schemas.ts'
 import { treeItem } from '../api/tree-view.ts'
 import type { FolderPair } from '../folder-pair.ts'
+import { namesOfPath } from '../folder-settings.ts'
 import {
   type BrowsedChild,
   type BrowsedFolder,
@@ -16,7 +17,6 @@ import {
   type ChildPlace,
 } from '../store/browse.ts'
 import { nameKey } from '../trees.ts'
-import { namesOfPath } from '../folder-settings.ts'
 import { chosenFolderPair, type OpenedFiles, withFiles } from './context.ts'
 
 const PAGE = 1_000

@@ -9,13 +9,13 @@ import { TidemarkError, UsageError } from '../../../base/errors.ts'
 import { QuickXorHash } from '../../../base/quick-xor-hash.ts'
 import type { DriveItem } from '../../../cloud/onedrive/client.ts'
 import type { FolderPair } from '../folder-pair.ts'
+import { namesOfPath } from '../folder-settings.ts'
 import { copyAttributes } from '../local/attributes.ts'
 import { moveIfFree } from '../local/exclusive.ts'
 import { openRoot } from '../local/root.ts'
 import { putBack, takeReplaced } from '../local/trash.ts'
 import { unsafeNameOf } from '../names.ts'
 import { type CloudOptions, requireItem, say, withFolderPair } from './cloud.ts'
-import { namesOfPath } from '../folder-settings.ts'
 
 export type GetOptions = CloudOptions & { path: string; to?: string | undefined; force?: boolean }
 

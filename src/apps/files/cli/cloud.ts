@@ -5,8 +5,8 @@ import { formatBytes } from '../../../base/format.ts'
 import { shellWord } from '../../../base/wording.ts'
 import type { DriveItem } from '../../../cloud/onedrive/client.ts'
 import type { FolderPair } from '../folder-pair.ts'
-import { illegalNameOf } from '../names.ts'
 import { namesOfPath } from '../folder-settings.ts'
+import { illegalNameOf } from '../names.ts'
 import { chosenFolderPair, type OpenedFiles, withFiles } from './context.ts'
 
 export type CloudOptions = { folder?: string | undefined }

@@ -30,4 +30,3 @@ export async function chosenFolderPair(opened: OpenedFiles, wanted: string | und
   const { name } = await chosenRow(opened, wanted)
   return opened.files.pairs.get(name)
 }
-

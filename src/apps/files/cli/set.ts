@@ -6,7 +6,11 @@ import { finishRemoval, removeFolderPair } from '../folder-removal.ts'
 import { changeSettings, type SettingsOptions, settingsWith, syncChanged } from '../folder-settings.ts'
 import { chosenRow, withFiles } from './context.ts'
 
-export async function setFolder(context: CliContext, folder: string, options: SettingsOptions): Promise<void> {
+export async function setFolder(
+  context: CliContext,
+  folder: string,
+  options: SettingsOptions,
+): Promise<void> {
   const { output } = context
   await withFiles(context, async (opened) => {
     const row = await chosenRow(opened, folder)

@@ -10,6 +10,7 @@ import { plural, shellWord } from '../../../base/wording.ts'
 import { filesApp } from '../app.ts'
 import { chosenRows, findRow, rowsHere, unknownFolder } from '../chosen-folders.ts'
 import { type FolderPairSettings, folderPairSettings, streamOf } from '../folder-pair.ts'
+import { changeSettings, type FilterOptions, settingsWith } from '../folder-settings.ts'
 import { openRoot } from '../local/root.ts'
 import {
   addFolderPair,
@@ -17,7 +18,6 @@ import {
   type FolderPairDraft,
   type NewFolderPairInput,
 } from '../new-folder.ts'
-import { changeSettings, type FilterOptions, settingsWith } from '../folder-settings.ts'
 import { filesRuntime } from '../runtime.ts'
 import { folderSource } from '../sources.ts'
 import type { FolderPairRow } from '../store/contract.ts'

@@ -39,7 +39,8 @@ export const filesApi = {
   },
   addFolder: (wish: NewFolder) =>
     post<{ name: string; root: string; text: string }>('/api/files/folders', wish),
-  settings: (name: string, signal?: AbortSignal) => get<FolderSettings>(`${folderPath(name)}/settings`, {}, signal),
+  settings: (name: string, signal?: AbortSignal) =>
+    get<FolderSettings>(`${folderPath(name)}/settings`, {}, signal),
   setSettings: (name: string, to: Partial<FolderSettings>) =>
     request<FolderSettings>('PUT', `${folderPath(name)}/settings`, { body: to }),
   removeFolder: (name: string) => request<DoneView>('DELETE', folderPath(name)),

@@ -29,7 +29,7 @@ export type AccessLevel = {
   /** Where it is chosen. */
   choice: { title: string; hint: string }
   /** Asks for it on the command line. */
-  flag?: 'readOnly' | 'modify' | 'full'
+  flag?: 'readOnly' | 'modify' | 'full' | 'shared'
 }
 
 /** Something to tell about an account, and what to do about it. */

@@ -6,7 +6,7 @@
 import type { AccountService } from './account-service.ts'
 
 /** A flag of `tidemark account add` that only some services know. */
-export type ServiceFlag = 'readOnly' | 'modify' | 'full' | 'paste' | 'device' | 'serviceAccount'
+export type ServiceFlag = 'readOnly' | 'modify' | 'full' | 'shared' | 'paste' | 'device' | 'serviceAccount'
 
 export type ServiceEntry = {
   readonly name: string
@@ -30,8 +30,8 @@ export const services: readonly ServiceEntry[] = [
   {
     name: 'onedrive',
     title: 'OneDrive',
-    flags: ['readOnly', 'device'],
-    levels: 'readonly or readwrite',
+    flags: ['readOnly', 'shared', 'device'],
+    levels: 'readonly, readwrite or shared',
     told: { add: 'drive {type}', check: 'drive {type, usedBytes, totalBytes}' },
     load: async () => (await import('./onedrive/account.ts')).oneDriveService,
   },

@@ -2,20 +2,19 @@
 import { existsSync, lstatSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
-import { sleep, systemClock } from '../../base/clock.ts'
+import { systemClock } from '../../base/clock.ts'
 import { asTidemarkError, UsageError } from '../../base/errors.ts'
-import { createHttpExchange } from '../../base/http-exchange.ts'
 import { shellWord } from '../../base/wording.ts'
-import type { Drive, OneDriveClient } from '../../cloud/onedrive/client.ts'
+import type { Drive } from '../../cloud/onedrive/client.ts'
 import { parsedJson } from '../../engine/observe/job-texts.ts'
 import type { Account } from '../../ledger/accounts.ts'
 import { eachJob } from '../../ledger/each-job.ts'
 import { actionPayload } from './action.ts'
+import { chosenDrive, withClient } from './drives.ts'
 import { type FolderPairSettings, folderPairSettings, SERVICE, streamOf } from './folder-pair.ts'
 import { machineId } from './index.ts'
 import { createRoot, openRoot } from './local/root.ts'
 import { OWN_FOLDER } from './names.ts'
-import { openOneDriveClient } from './open-folder-pairs.ts'
 import type { FilesRuntime } from './runtime.ts'
 import { isWithin } from './same-folder.ts'
 import { continuePlans } from './store/folder-rows.ts'
@@ -139,7 +138,7 @@ export function unmarkRoot(root: string, markerId: string): void {
   rmSync(markerOf(root), { force: true })
 }
 
-async function findAccount({ accounts }: Opened, wanted: string | undefined): Promise<Account> {
+export async function findAccount({ accounts }: Pick<Opened, 'accounts'>, wanted: string | undefined): Promise<Account> {
   const all = await accounts.list(SERVICE)
   const names = all.map(({ name }) => name).join(', ')
   if (wanted !== undefined) {
@@ -165,67 +164,15 @@ async function findAccount({ accounts }: Opened, wanted: string | undefined): Pr
 }
 
 async function askDrive(
-  { accounts, vault, files, fetch }: Opened,
+  runtime: Opened,
   account: Account,
-  driveId: string | undefined,
+  wanted: string | undefined,
 ): Promise<Pick<FolderPairDraft, 'driveId' | 'driveType' | 'rootItemId'>> {
-  const exchange = createHttpExchange()
-  try {
-    const client = openOneDriveClient(
-      {
-        accounts,
-        vault,
-        settings: files.settings,
-        exchange,
-        clock: systemClock,
-        fetch,
-        limits: () => undefined,
-      },
-      account,
-    )
-    return await patiently(async () => {
-      const drive = driveId === undefined ? await client.drive() : await readDrive(client, driveId)
-      const rootItem = await client.root(drive.id)
-      return { driveId: drive.id, driveType: drive.type, rootItemId: rootItem.id }
-    })
-  } finally {
-    exchange.close()
-  }
-}
-
-const ASKED_MAX = 5
-const ASKED_AGAIN_MS = 500
-const ASKED_AGAIN_MS_MAX = 10_000
-
-/** What passes by itself, such as a connection that breaks, is no reason to refuse. */
-async function patiently<T>(ask: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await ask()
-    } catch (thrown) {
-      const { kind, retryAfterMs } = asTidemarkError(thrown)
-      if (tries >= ASKED_MAX || (kind !== 'transient' && kind !== 'throttled')) throw thrown
-      const afterMs = retryAfterMs ?? ASKED_AGAIN_MS * 2 ** (tries - 1)
-      if (afterMs > ASKED_AGAIN_MS_MAX) throw thrown
-      await sleep(systemClock, afterMs)
-    }
-  }
-}
-
-async function readDrive(client: OneDriveClient, driveId: string): Promise<Drive> {
-  try {
-    return await client.driveById(driveId)
-  } catch (thrown) {
-    const error = asTidemarkError(thrown)
-    if (error.kind !== 'gone' && error.kind !== 'permanent') throw thrown
-    const known = await client.drives().catch(() => [])
-    const list = known.map(({ id, name }) => (name ? `${id} (${name})` : id)).join(', ')
-    throw new UsageError(`This account has no drive ${driveId}.`, {
-      code: 'no-drive',
-      hint: list ? `It has: ${list}.` : 'Leave --drive out for the account’s own drive.',
-      cause: thrown,
-    })
-  }
+  return withClient(runtime, account, async (client) => {
+    const drive = wanted === undefined ? await client.drive() : await chosenDrive(client, account, wanted)
+    const rootItem = await client.root(drive.id)
+    return { driveId: drive.id, driveType: drive.type, rootItemId: rootItem.id }
+  })
 }
 
 /** Where it is or will be, without links: its deepest part that is there decides. */

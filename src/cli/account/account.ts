@@ -14,6 +14,7 @@ export type AddOptions = Record<string, unknown> & {
   readOnly?: boolean
   modify?: boolean
   full?: boolean
+  shared?: boolean
   paste?: boolean
   device?: boolean
   open?: boolean
@@ -128,6 +129,7 @@ function registerAdd(account: Command, context: CliContext): void {
     .addOption(new Option('--read-only', 'ask for nothing but reading').conflicts(['modify', 'full']))
     .addOption(new Option('--modify', 'ask also for labelling, moving and trashing').conflicts('full'))
     .addOption(new Option('--full', 'ask also for deleting permanently').conflicts('readOnly'))
+    .addOption(new Option('--shared', 'ask also for libraries of SharePoint').conflicts('readOnly'))
   for (const { flags, text, isList } of apps.flatMap(({ accounts }) => accounts?.flags ?? [])) {
     const option = new Option(flags, text)
     add.addOption(isList ? option.argParser(collect) : option)

@@ -85,6 +85,7 @@ const SERVICE_FLAGS: Record<ServiceFlag, string> = {
   serviceAccount: '--service-account',
   full: '--full',
   modify: '--modify',
+  shared: '--shared',
   readOnly: '--read-only',
 }
 

@@ -11,6 +11,7 @@ import type { OAuthCalls } from '../oauth.ts'
 import type { TokenSource } from '../token-source.ts'
 import {
   accessOf,
+  ONEDRIVE_LEVELS,
   type OneDriveAccess,
   type OneDriveSecret,
   openAccountTokens,
@@ -44,6 +45,16 @@ export const oneDriveService: AccountService<OneDriveSecret> = {
       text: 'read and write',
       may: 'May read and write',
       choice: { title: 'Reading and writing', hint: 'What is changed here is changed there, too.' },
+    },
+    {
+      level: 'shared',
+      text: 'read and write, also libraries of SharePoint',
+      may: 'May read and write, also libraries of SharePoint',
+      flag: 'shared',
+      choice: {
+        title: 'Also libraries of SharePoint',
+        hint: 'For accounts of work or school; an administrator may have to allow it.',
+      },
     },
   ],
   defaultLevel: 'readwrite',
@@ -92,12 +103,15 @@ export const oneDriveService: AccountService<OneDriveSecret> = {
   /** Never more than was asked for. */
   levelOf({ scopes }, settings) {
     const given = accessOf(scopes)
-    return given === 'readwrite' ? settingsSchema.parse(settings).access : given
+    if (given === undefined) return undefined
+    const { access } = settingsSchema.parse(settings)
+    return rank(access) < rank(given) ? access : given
   },
 
   requireLevel({ scopes }, level) {
-    if (level === 'readonly' || accessOf(scopes) === 'readwrite') return
-    throw new TidemarkError('The permission to change files was not given. Nothing was kept.', {
+    const given = accessOf(scopes)
+    if (level === 'readonly' || (given && rank(given) >= rank(level as OneDriveAccess))) return
+    throw new TidemarkError(MISSING_TEXTS[level === 'shared' ? 'shared' : 'readwrite'], {
       kind: 'auth',
       code: 'scope-missing',
       hint: 'Sign in once more and allow it, or ask for nothing but reading: --read-only',
@@ -143,6 +157,13 @@ function oauthCalls({ config, fetch, clock, signal }: ServiceCalls): OAuthCalls 
 function newSecret(secret: OneDriveSecret): NewSecret<OneDriveSecret> {
   return { secret, accessToken: secret.accessToken ?? '', notes: [] }
 }
+
+const MISSING_TEXTS = {
+  readwrite: 'The permission to change files was not given. Nothing was kept.',
+  shared: 'The permission for libraries of SharePoint was not given. Nothing was kept.',
+}
+
+const rank = (access: OneDriveAccess): number => ONEDRIVE_LEVELS.indexOf(access)
 
 const PROFILE_TIMEOUT_MS = 30_000
 
@@ -198,7 +219,7 @@ function noDrive(person: Person, cause: TidemarkError): TidemarkError {
 const settingsSchema = z.object({
   userId: z.string().optional().catch(undefined),
   /** What was asked for: Microsoft also gives what was allowed on another occasion. */
-  access: z.enum(['readonly', 'readwrite']).catch('readwrite'),
+  access: z.enum(ONEDRIVE_LEVELS).catch('readwrite'),
 })
 
 /** The account that this person has here already, though it may have had another address then. */

@@ -26,12 +26,15 @@ import {
   type TokenSource,
 } from '../token-source.ts'
 
-export type OneDriveAccess = 'readwrite' | 'readonly'
+/** Each includes those before it. `shared`: libraries of SharePoint, too. */
+export const ONEDRIVE_LEVELS = ['readonly', 'readwrite', 'shared'] as const
+export type OneDriveAccess = (typeof ONEDRIVE_LEVELS)[number]
 
 /** Without `offline_access` there is no refresh token. */
 export const ONEDRIVE_SCOPES: Record<OneDriveAccess, readonly string[]> = {
   readwrite: ['Files.ReadWrite', 'offline_access', 'User.Read'],
   readonly: ['Files.Read', 'offline_access', 'User.Read'],
+  shared: ['Files.ReadWrite.All', 'Sites.Read.All', 'offline_access', 'User.Read'],
 }
 
 const CLIENT_HINT =
@@ -54,6 +57,8 @@ const HINTS = {
 /** The most that these scopes allow; undefined if they do not even allow reading. Graph may write them in full. */
 export function accessOf(scopes: readonly string[]): OneDriveAccess | undefined {
   const names = scopes.map((scope) => scope.split('/').at(-1)!.toLowerCase())
+  const isWide = names.includes('files.readwrite.all') && names.some((name) => name.startsWith('sites.read'))
+  if (isWide) return 'shared'
   if (names.some((name) => /^files\.readwrite(?:\.all)?$/.test(name))) return 'readwrite'
   return names.some((name) => /^files\.read(?:\.all)?$/.test(name)) ? 'readonly' : undefined
 }

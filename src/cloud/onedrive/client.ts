@@ -40,6 +40,8 @@ import {
   itemSchema,
   type Person,
   personSchema,
+  type Site,
+  sitesSchema,
   subscriptionSchema,
 } from './schema.ts'
 import { type Call, Transport } from './transport.ts'
@@ -59,7 +61,7 @@ import {
 
 export type { CallOptions, SpendBytes, Target } from './calls.ts'
 export type { Download } from './download.ts'
-export type { Drive, DriveItem, DriveItemType, Person } from './schema.ts'
+export type { Drive, DriveItem, DriveItemType, Person, Site } from './schema.ts'
 export type { Fragment, FragmentAnswer, UploadProgress, UploadSession } from './upload.ts'
 export { FRAGMENT_BYTES_MAX, FRAGMENT_STEP_BYTES, PUT_BYTES_MAX } from './upload.ts'
 
@@ -123,9 +125,37 @@ export class OneDriveClient {
     )
   }
 
-  async drives(options: CallOptions = {}): Promise<Drive[]> {
+  /** The account's own. */
+  drives(options: CallOptions = {}): Promise<Drive[]> {
+    return this.#drivesAt('/me/drives', options)
+  }
+
+  /** The sites of SharePoint that the person follows. */
+  async sites(options: CallOptions = {}): Promise<Site[]> {
+    const sites: Site[] = []
+    let path: string | undefined = '/me/followedSites'
+    for (let pages = 0; path !== undefined && pages < PAGES_MAX; pages++) {
+      const read = { schema: sitesSchema, what: 'the sites' }
+      const page: { sites: Site[]; nextLink?: string | undefined } = await this.#calls.json(
+        'sites.list',
+        get(path),
+        read,
+        options,
+      )
+      sites.push(...page.sites)
+      path = page.nextLink === undefined ? undefined : this.#transport.pathOfLink(page.nextLink)
+    }
+    return sites
+  }
+
+  /** The libraries of a site. */
+  libraries(siteId: string, options: CallOptions = {}): Promise<Drive[]> {
+    return this.#drivesAt(`/sites/${encodeURIComponent(siteId)}/drives`, options)
+  }
+
+  async #drivesAt(from: string, options: CallOptions): Promise<Drive[]> {
     const drives: Drive[] = []
-    let path: string | undefined = '/me/drives'
+    let path: string | undefined = from
     for (let pages = 0; path !== undefined && pages < PAGES_MAX; pages++) {
       const read = { schema: drivesSchema, what: 'the drives' }
       const page: { drives: Drive[]; nextLink?: string | undefined } = await this.#calls.json(

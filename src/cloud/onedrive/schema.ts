@@ -140,6 +140,12 @@ export const deltaPageSchema = z
   // Without either nobody can say whether this was all.
   .refine(({ nextLink, deltaLink }) => (nextLink === undefined) !== (deltaLink === undefined))
 
+/** Of SharePoint. */
+export type Site = { id: string; title: string }
+
+/** The host, and two numbers. */
+const SITE_ID = /^[\w.-]{1,253}(?:,[\da-f-]{36}){2}$/i
+
 const bytes = z.number().nonnegative().optional().catch(undefined)
 
 export const driveSchema = z
@@ -170,6 +176,16 @@ export const driveSchema = z
 export const drivesSchema = z
   .object({ value: z.array(driveSchema), '@odata.nextLink': link })
   .transform((page) => ({ drives: page.value, nextLink: page['@odata.nextLink'] }))
+
+export const sitesSchema = z
+  .object({
+    value: z.array(z.object({ id: z.string().regex(SITE_ID), displayName: z.string().catch('') })),
+    '@odata.nextLink': link,
+  })
+  .transform((page) => ({
+    sites: page.value.map(({ id, displayName }) => ({ id, title: displayName })),
+    nextLink: page['@odata.nextLink'],
+  }))
 
 export const personSchema = z
   .object({ id: z.string().min(1), displayName: z.string().catch(''), mail: text, userPrincipalName: text })

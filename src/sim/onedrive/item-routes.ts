@@ -40,8 +40,8 @@ export function driveJson({ drive, sim }: Pick<GraphContext, 'drive' | 'sim'>): 
   const used = drive.usedBytes
   return {
     id: showDriveId(drive, sim.quirks),
-    driveType: drive.type,
-    name: 'OneDrive',
+    driveType: sim.site === undefined ? drive.type : 'documentLibrary',
+    name: sim.site === undefined ? 'OneDrive' : sim.name,
     owner: { user: { displayName: drive.owner, email: drive.owner } },
     quota: {
       total,

@@ -28,6 +28,8 @@ export type SimDriveInput = {
   /** Where an account has several; the account otherwise. */
   name?: string
   type?: DriveType
+  /** A library of this site of SharePoint, which the account follows; called by its name. */
+  site?: string
   /** How many files the generator makes. */
   files?: number
   sizes?: 'mixed' | 'small'
@@ -191,7 +193,7 @@ function createDrives({ seed, clock }: Kernel, drives: readonly SimDriveInput[])
       filesPerFolder,
       large,
       name = input.account,
-      type = 'personal',
+      type = input.site === undefined ? 'personal' : 'business',
       ...rest
     } = input
     if (made.has(name)) throw new UsageError(`There are two drives ${name}.`, { hint: 'Give each a name.' })

@@ -17,7 +17,7 @@ import { listingRoutes } from './delta-route.ts'
 import { faultAnswer, type GraphFault, graphFault, refusalAnswer, thrownAnswer } from './errors.ts'
 import { driveJson, isSameDrive, itemRoutes } from './item-routes.ts'
 import type { GraphContext, GraphRoute, GraphRoutes } from './route.ts'
-import { allows } from './scopes.ts'
+import { allows, allowsLibraries, allowsSites } from './scopes.ts'
 import type { SimDrive } from './sim-drive.ts'
 import type { Subscriptions } from './subscriptions.ts'
 import type { TransferUrls } from './transfer-urls.ts'
@@ -94,7 +94,14 @@ export class Graph implements Routes {
       case 'GET /drives':
       case 'GET /me/drives':
         return { name: 'graph.drives.list', need: 'read', run: () => this.#listDrives(account) }
+      case 'GET /me/followedSites':
+        return { name: 'graph.sites.list', need: 'read', run: () => this.#listSites(call, account) }
       default: {
+        const site = /^\/sites\/([^/]+)\/drives$/.exec(path)?.[1]
+        if (call.verb === 'GET' && site !== undefined) {
+          const run = (): SimAnswer => this.#listLibraries(call, account, decodeURIComponent(site))
+          return { name: 'graph.sites.drives', need: 'read', run }
+        }
         const run = subscriptions.route(call, path, this.#drivesOf(account))
         return run && { name: run.name, need: 'read', run: run.run }
       }
@@ -107,6 +114,7 @@ export class Graph implements Routes {
     if (!allows(access.scopes, route.need)) return faultAnswer(graphFault(403))
     const sim = this.#driveOf(matched)
     if (address && !sim) return faultAnswer(graphFault(404))
+    if (sim?.site !== undefined && !allowsLibraries(access.scopes)) return faultAnswer(graphFault(403))
     if (sim?.quirks.redirectWithoutLocation && this.#isTenth(sim))
       return { status: 308, headers: {}, body: '' }
     try {
@@ -131,7 +139,7 @@ export class Graph implements Routes {
     if (!address || !access) return undefined
     const own = this.#drivesOf(access.address)
     const { driveId } = address
-    return driveId === undefined ? own[0] : own.find((sim) => isSameDrive(driveId, sim.id))
+    return driveId === undefined ? own.find(({ site }) => site === undefined) : own.find((sim) => isSameDrive(driveId, sim.id))
   }
 
   #drivesOf(account: string): SimDrive[] {
@@ -139,8 +147,28 @@ export class Graph implements Routes {
   }
 
   #listDrives(account: string): SimAnswer {
-    const value = this.#drivesOf(account).map((sim) => driveJson({ sim, drive: sim.state }))
+    return drivesAnswer(this.#drivesOf(account).filter(({ site }) => site === undefined))
+  }
+
+  #listSites(call: SimCall, account: string): SimAnswer {
+    if (!this.#seesSites(call)) return faultAnswer(graphFault(403))
+    const titles = new Set(this.#drivesOf(account).flatMap(({ site }) => site ?? []))
+    const value = [...titles].map((title) => ({
+      id: siteId(title),
+      displayName: title,
+      webUrl: `https://contoso.sharepoint.com/sites/${encodeURIComponent(title)}`,
+    }))
     return jsonAnswer({ value })
+  }
+
+  #listLibraries(call: SimCall, account: string, id: string): SimAnswer {
+    if (!this.#seesSites(call)) return faultAnswer(graphFault(403))
+    const libraries = this.#drivesOf(account).filter(({ site }) => site !== undefined && siteId(site) === id)
+    return libraries.length === 0 ? faultAnswer(graphFault(404)) : drivesAnswer(libraries)
+  }
+
+  #seesSites(call: SimCall): boolean {
+    return allowsSites(this.#options.grants.access(bearerToken(call))?.scopes ?? [])
   }
 
   #isTenth(sim: SimDrive): boolean {
@@ -228,4 +256,19 @@ function unauthenticated(hasToken: boolean): GraphFault {
     message,
     headers: { 'www-authenticate': 'Bearer realm="", error="invalid_token"' },
   })
+}
+
+function drivesAnswer(drives: readonly SimDrive[]): SimAnswer {
+  return jsonAnswer({ value: drives.map((sim) => driveJson({ sim, drive: sim.state })) })
+}
+
+/** As SharePoint has them: the host, and two numbers. */
+function siteId(title: string): string {
+  const digest = createHash('sha256').update(title).digest('hex')
+  const uuid = (at: number): string =>
+    [8, 4, 4, 4, 12].map((size, part, sizes) => {
+      const from = at + sizes.slice(0, part).reduce((sum, one) => sum + one, 0)
+      return digest.slice(from, from + size)
+    }).join('-')
+  return `contoso.sharepoint.com,${uuid(0)},${uuid(32)}`
 }

@@ -15,6 +15,8 @@ export type SimDriveOptions = {
   name: string
   account: string
   type: DriveType
+  /** The site of SharePoint of which it is a library. */
+  site?: string
   seed: number
   now: () => number
   quotaBytes?: number
@@ -30,6 +32,7 @@ const REWRITTEN = Buffer.from('<!-- kept by the service -->')
 export class SimDrive {
   readonly name: string
   readonly account: string
+  readonly site: string | undefined
   readonly state: Drive
   readonly device: Device
   readonly sessions: UploadSessions
@@ -43,6 +46,7 @@ export class SimDrive {
   constructor(options: SimDriveOptions) {
     this.name = options.name
     this.account = options.account
+    this.site = options.site
     const random = seededRandom(options.seed)
     this.state = new Drive({
       type: options.type,

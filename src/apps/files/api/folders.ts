@@ -8,10 +8,11 @@ import { asTidemarkError } from '../../../base/errors.ts'
 import { formatCount } from '../../../base/format.ts'
 import { MASTER_KEY_VARIABLE } from '../../../base/vault.ts'
 import { plural } from '../../../base/wording.ts'
+import { availableDrives } from '../drives.ts'
 import { folderPairSettings, SERVICE, streamOf } from '../folder-pair.ts'
 import { removeFolderPair } from '../folder-removal.ts'
 import { changeSettings, settingsWith, syncChanged } from '../folder-settings.ts'
-import { addFolderPair, markerOf } from '../new-folder.ts'
+import { addFolderPair, findAccount, markerOf } from '../new-folder.ts'
 import { fileStatus } from '../status.ts'
 import type { FolderPairRow } from '../store/contract.ts'
 import { allowedPlace } from './folder-place.ts'
@@ -21,6 +22,7 @@ import {
   type FilesSnapshot,
   type FolderSettings,
   type FolderView,
+  drivesSchema,
   folderSchema,
   folderSettingsSchema,
   reportedSchema,
@@ -164,6 +166,25 @@ function settingsView({ settings }: FolderPairRow): FolderSettings {
 
 const PATH_LENGTH_MAX = 4_096
 
+const listDrives = route('GET /api/files/drives', {
+  summary: 'What a folder can be kept in step with: asks OneDrive',
+  description: 'The drives of the account, and the libraries of SharePoint that it follows and may see.',
+  errors: [404, 409, 422, 503],
+  query: z.object({
+    account: accountText.optional().describe('Whose; not needed where one account is connected'),
+  }),
+  answer: drivesSchema,
+  handle: async ({ query }, services) => {
+    const account = await findAccount(services, query.account)
+    if (account.state !== 'ready') throw signInNeeded([account.name])
+    const { drives, hint } = await availableDrives(services, account)
+    return {
+      drives: drives.map(({ usedBytes, ...drive }) => ({ ...drive, usedBytes: usedBytes ?? null })),
+      hint: hint ?? null,
+    }
+  },
+})
+
 const addFolder = route('POST /api/files/folders', {
   status: 201,
   summary: 'Begins to keep a folder of the server’s machine in step with the OneDrive of an account',
@@ -174,6 +195,13 @@ const addFolder = route('POST /api/files/folders', {
   errors: [404, 409, 422],
   body: z.strictObject({
     account: accountText.optional().describe('Whose OneDrive; not needed where one account is connected'),
+    drive: z
+      .string()
+      .trim()
+      .min(1)
+      .max(400)
+      .optional()
+      .describe('Its id or its name, as the list of drives has it; the account’s own if left out'),
     path: z
       .string()
       .trim()
@@ -205,7 +233,7 @@ const addFolder = route('POST /api/files/folders', {
     const added = await addFolderPair(services, {
       root,
       account: body.account,
-      driveId: undefined,
+      driveId: body.drive,
       name: body.name,
       settings: { mode: body.mode, conflicts: body.policy },
     })
@@ -240,6 +268,7 @@ export const folderRoutes = [
   showSettings,
   setSettings,
   listReported,
+  listDrives,
   addFolder,
   syncNow,
   removeFolder,

@@ -57,6 +57,19 @@ export const folderSchema = z.object({
 })
 export type FolderView = z.output<typeof folderSchema>
 
+export const drivesSchema = z.object({
+  drives: z.array(
+    z.object({
+      id: z.string(),
+      name: z.string().describe('`OneDrive`, or `Marketing/Documents`: a library of a site'),
+      type: z.enum(['personal', 'business', 'documentLibrary', 'unknown']),
+      usedBytes: bytes.nullable(),
+    }),
+  ),
+  hint: z.string().nullable().describe('Why there may be more, and what to do to see it'),
+})
+export type DrivesView = z.output<typeof drivesSchema>
+
 export const folderSettingsSchema = z.object({
   mode: folderSchema.shape.mode.describe(
     'Whether changes go both ways, only come here, or only go to OneDrive',

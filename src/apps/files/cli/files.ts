@@ -86,7 +86,7 @@ export const filesNoun: AppNoun = {
     choiceText: 'its name, or a path; a new path sets it up',
     options: [
       new Option('--account <address>', 'for a new folder: whose OneDrive'),
-      new Option('--drive <id>', "for a new folder: another drive than the account's own"),
+      new Option('--drive <name>', "for a new folder: another drive than the account's own; see files drives"),
       new Option('--name <name>', 'for a new folder: what it is called here'),
       modeOption('--download-only', 'only bring changes from OneDrive here'),
       modeOption('--upload-only', 'only bring changes from here to OneDrive'),
@@ -118,6 +118,7 @@ export const filesNoun: AppNoun = {
       addCloud(files, context)
       addConflicts(files, context)
       addTrash(files, context)
+      addDrives(files, context)
       addSet(files, context)
     },
   ],
@@ -283,6 +284,21 @@ Lists are replaced as a whole: --skip '*.iso' --skip build/ . An empty one ends 
 const REMOVE_HELP = `
 Both sides stay as they are, and so does the trash. If the folder is given to files sync again, what is equal on both
 sides is not copied again.`
+
+const DRIVES_HELP = `
+The account's own drives, and the libraries of the sites of SharePoint that you follow; for these the account must be
+connected with --shared. Folders of other people that are shared with you are not listed: they cannot be kept in step.
+
+With --json: account, drives [{id, type, name, usedBytes}], hint.`
+
+const addDrives: RegisterVerb = (files, context) => {
+  files
+    .command('drives')
+    .description('list what a folder can be kept in step with')
+    .option('--account <address>', 'whose; not needed where one account is connected')
+    .addHelpText('after', DRIVES_HELP)
+    .action(async (options) => (await import('./drives.ts')).listDrives(context, options))
+}
 
 const addSet: RegisterVerb = (files, context) => {
   const set = files

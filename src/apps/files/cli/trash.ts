@@ -11,7 +11,8 @@ import { openRoot } from '../local/root.ts'
 import { listTrash, restore, type TrashEntry } from '../local/trash-bin.ts'
 import { OWN_FOLDER } from '../names.ts'
 import { tidyTrash } from '../work.ts'
-import { chosenRow, namesOfPath, withFiles } from './context.ts'
+import { namesOfPath } from '../folder-settings.ts'
+import { chosenRow, withFiles } from './context.ts'
 
 type RestoreOptions = { to?: string; folder?: string }
 type EmptyOptions = { olderThan?: number; folder?: string; yes?: boolean }

@@ -1,5 +1,5 @@
 /** The folders that are kept in step with an account, and choosing another one. */
-import { useQueryClient } from '@tanstack/preact-query'
+import { useQuery, useQueryClient } from '@tanstack/preact-query'
 import { useState } from 'preact/hooks'
 import { useLocation } from 'wouter-preact'
 import { Button, ButtonLink } from '../../../../web/src/components/button.tsx'
@@ -37,10 +37,31 @@ function Folders({ told: { folders } }: { told: FileAccountView }) {
   )
 }
 
+type DriveFieldProps = { account: string; drive: string; onChange: (drive: string) => void }
+
+/** Where an account has only its own drive, there is nothing to choose. */
+function DriveField({ account, drive, onChange }: DriveFieldProps) {
+  const { data } = useQuery({
+    queryKey: ['file-drives', account],
+    queryFn: ({ signal }) => filesApi.drives(account, signal),
+    staleTime: 60_000,
+    retry: false,
+  })
+  const drives = data?.drives ?? []
+  if (drives.length < 2) return null
+  const [own, ...others] = drives
+  const options = [
+    { value: '', text: own!.name },
+    ...others.map(({ id, name }) => ({ value: id, text: name })),
+  ]
+  return <SelectField label="Keep it in step with" value={drive} options={options} onChange={onChange} />
+}
+
 function AddFolder({ accounts }: { accounts: readonly string[] }) {
   const client = useQueryClient()
   const [, navigate] = useLocation()
   const [account, setAccount] = useState(accounts[0]!)
+  const [drive, setDrive] = useState('')
   const [path, setPath] = useState('')
   const [mode, setMode] = useState<FolderView['mode']>('two-way')
   const [policy, setPolicy] = useState<FolderView['policy']>('keep-both')
@@ -51,7 +72,7 @@ function AddFolder({ accounts }: { accounts: readonly string[] }) {
     setBusy(true)
     setError(undefined)
     try {
-      const added = await filesApi.addFolder({ account, path, mode, policy })
+      const added = await filesApi.addFolder({ account, path, mode, policy, ...(drive !== '' && { drive }) })
       showToast(added.text, { tone: 'accent' })
       await client.invalidateQueries({ queryKey: fileKeys.files })
       void client.invalidateQueries({ queryKey: keys.accounts })
@@ -66,8 +87,17 @@ function AddFolder({ accounts }: { accounts: readonly string[] }) {
       <Card title="Add a folder" level={3}>
         <form class="stack" onSubmit={(event) => void add(event)}>
           {accounts.length > 1 ? (
-            <SelectField label="Account" value={account} options={named(accounts)} onChange={setAccount} />
+            <SelectField
+              label="Account"
+              value={account}
+              options={named(accounts)}
+              onChange={(now) => {
+                setAccount(now)
+                setDrive('')
+              }}
+            />
           ) : null}
+          <DriveField account={account} drive={drive} onChange={setDrive} />
           <Field
             label="Folder"
             hint="On the machine where Tidemark runs. What is in it is merged with what is in OneDrive; nothing is deleted."

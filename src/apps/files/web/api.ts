@@ -6,6 +6,7 @@ import type {
   ActionView,
   ConflictDetail,
   ConflictView,
+  DrivesView,
   FilesSnapshot,
   FolderSettings,
   FolderView,
@@ -23,6 +24,7 @@ export const conflictPath = (name: string, id: number): string => `${folderPath(
 export type TreePage = Page<TreeItem> & { path: string }
 export type NewFolder = {
   account?: string
+  drive?: string
   path: string
   name?: string
   mode: FolderView['mode']
@@ -37,6 +39,7 @@ export const filesApi = {
     ])
     return { folders, transfers }
   },
+  drives: (account: string, signal?: AbortSignal) => get<DrivesView>('/api/files/drives', { account }, signal),
   addFolder: (wish: NewFolder) =>
     post<{ name: string; root: string; text: string }>('/api/files/folders', wish),
   settings: (name: string, signal?: AbortSignal) =>

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { TOKEN_BYTES, tokenText } from '../../../ledger/users.ts'
 import { type Answer, type MailWorld, startMailApi } from './mail-api.suite.ts'
 
 const PATH = '/api/oauth-clients/gmail'

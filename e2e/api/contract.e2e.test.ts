@@ -700,6 +700,7 @@ describe('what is set up and set here', () => {
     await call('putConfigByKey', 400, { ...key, body: { value: 'fast' } })
     await bodyOf('putConfigByKey', { ...key, body: { value: null } })
     await call('putConfigByKey', 409, { params: { key: 'files.poll_seconds' }, body: { value: '9' } })
+    assert.ok((await bodyOf('getFilesDrives')).drives.length > 0)
     const docs = { params: { name: DOCS } }
     const settings = await bodyOf('getFilesFoldersByNameSettings', docs)
     assert.deepEqual(await bodyOf('putFilesFoldersByNameSettings', { ...docs, body: settings }), settings)

@@ -29,7 +29,7 @@ export async function onboard(
   if (!connected) {
     throw new UsageError(`There is no mail account ${account}.`, {
       code: 'account-unknown',
-      hint: 'Connect it with: tidemark account add gmail',
+      hint: 'Connect it with: tidemark account add gmail --modify',
     })
   }
   const { scopes } = await readSecret({ accounts, vault, account: connected })

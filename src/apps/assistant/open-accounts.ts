@@ -155,7 +155,7 @@ function unknownAccount(name: string, rows: readonly Account[]): UsageError {
   const known = rows.map((row) => row.name).join(', ')
   return new UsageError(`There is no mail account ${name}.`, {
     code: 'account-unknown',
-    hint: known ? `There are: ${known}.` : 'Connect one with: tidemark account add gmail',
+    hint: known ? `There are: ${known}.` : 'Connect one with: tidemark account add gmail --modify',
   })
 }
 

@@ -48,6 +48,7 @@ export async function setUpClient(context: CliContext, name: string, options: Se
     if (options.check)
       return show(place, await checked(place, requireClient(place, await find(place)).client))
     await setUp(place, entered)
+    if (!context.output.json) context.output.note(`Connect an account now: tidemark account add ${name}`)
   })
 }
 
@@ -92,7 +93,7 @@ export async function setUp(place: SetupPlace, entered?: OAuthClient): Promise<O
   await keepClient(setup, store, client)
   await users.note(OWNER, 'client-set', `${setup.provider}: ${client.clientId}`)
   show(place, checks)
-  if (!output.json) output.line(`Kept sealed. Connect an account now: tidemark account add ${service.name}`)
+  if (!output.json) output.line('They are kept, sealed.')
   return client
 }
 

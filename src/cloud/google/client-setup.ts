@@ -149,7 +149,7 @@ function googleSteps({ api, apiTitle }: GoogleSetupInput, { redirects }: SetupPl
     {
       id: ENTER_STEP,
       title: 'Enter its ID and secret here',
-      texts: ['They are kept sealed, and asked of Google before.'],
+      texts: ['Google is asked whether they are right; then they are kept sealed.'],
       links: [],
       copies: [],
     },

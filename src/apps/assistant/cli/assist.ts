@@ -45,8 +45,8 @@ export const assistNoun: AppNoun = {
 }
 
 const ONBOARD_HELP = `
-The account must be connected with the permission to read and move (tidemark account add gmail). Labels that are there
-already are taken; doing it again changes nothing.`
+The account must be connected with the permission to read and move: tidemark account add gmail --modify. Labels that
+are there already are taken; doing it again changes nothing.`
 
 const addSetup: RegisterVerb = (assist, context) => {
   assist

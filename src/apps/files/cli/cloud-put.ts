@@ -21,7 +21,7 @@ import {
   withFolderPair,
 } from './cloud.ts'
 import { KeptUpload } from './cloud-kept.ts'
-import { namesOfPath } from './context.ts'
+import { namesOfPath } from '../folder-settings.ts'
 
 export type PutFileOptions = CloudOptions & { file: string; path: string; force?: boolean }
 

@@ -1,4 +1,5 @@
 /** A server with the routes of one app, asked as a program that holds the token asks. */
+import { clientsModule } from '../app/accounts/client-routes.ts'
 import { accountsModule } from '../app/accounts/module.ts'
 import type { ServerModule } from '../app/module.ts'
 import type { OpenRuntime } from '../app/runtime.ts'
@@ -39,7 +40,7 @@ export async function appApi<R extends OpenRuntime>(
   const own = module as unknown as ServerModule
   const server = createServer({
     services,
-    modules: [engineModule, await accountsModule(apps, [own]), own],
+    modules: [engineModule, await accountsModule(apps, [own]), await clientsModule(), own],
     checkAnswers: true,
     token: TOKEN,
     onError: (thrown) => errors.push(thrown),

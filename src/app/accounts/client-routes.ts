@@ -15,7 +15,9 @@ import {
   type StepCheck,
 } from '../../cloud/client-setup.ts'
 import { createPkce, type OAuthClient } from '../../cloud/oauth.ts'
+import { services as known } from '../../cloud/registry.ts'
 import { originText } from '../../config/location.ts'
+import type { ServerModule } from '../module.ts'
 import { conflict, notFound, ProblemError } from '../problem.ts'
 import { type AnyRoute, route } from '../route.ts'
 import { done, doneSchema } from '../schemas.ts'
@@ -25,7 +27,11 @@ import { redirectOf } from './sign-in-callback.ts'
 
 const FIELD_CHARS_MAX = 500
 
-export function clientRoutes(all: readonly AccountService[]): AnyRoute[] {
+export async function clientsModule(): Promise<ServerModule> {
+  return { name: 'oauth-clients', routes: clientRoutes(await Promise.all(known.map(({ load }) => load()))) }
+}
+
+function clientRoutes(all: readonly AccountService[]): AnyRoute[] {
   const params = z.object({
     client: z
       .string()

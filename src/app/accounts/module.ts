@@ -24,7 +24,7 @@ import { done, doneSchema } from '../schemas.ts'
 import type { Services } from '../services.ts'
 import type { RequestUser } from '../user.ts'
 import { type AccountUses, remainsOf, usesOf } from './account-use.ts'
-import { clientOrConflict, clientRoutes } from './client-routes.ts'
+import { clientOrConflict } from './client-routes.ts'
 import { type Chosen, identify, keepIdentified } from './connecting.ts'
 import { forgetAccount, revocationTexts } from './removal.ts'
 import { accountSchema, type Connected, connectedSchema, type ServiceView, serviceSchema } from './schemas.ts'
@@ -63,7 +63,6 @@ export async function accountsModule(
       listRoute(all),
       removeRoute(all),
       ...connectRoutes(all),
-      ...clientRoutes(all.map(({ service }) => service)),
     ],
   }
 }

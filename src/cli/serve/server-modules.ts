@@ -1,4 +1,5 @@
 /** What the server and MCP offer: the engine, the accounts, the users, and every app. */
+import { clientsModule } from '../../app/accounts/client-routes.ts'
 import { accountsModule } from '../../app/accounts/module.ts'
 import type { ServerModule } from '../../app/module.ts'
 import { usersModules } from '../../app/users/module.ts'
@@ -9,5 +10,6 @@ export async function serverModules(): Promise<readonly ServerModule[]> {
   const ofApps: ServerModule[] = []
   // One after the other: a package that is required by one and imported by another at the same time cannot be loaded.
   for (const app of apps) ofApps.push(await app.server())
-  return [engineModule, await accountsModule(apps, ofApps), ...usersModules(apps), ...ofApps]
+  const accounts = [await accountsModule(apps, ofApps), await clientsModule()]
+  return [engineModule, ...accounts, ...usersModules(apps), ...ofApps]
 }

@@ -167,6 +167,38 @@ describe('the engine', () => {
   })
 })
 
+describe('what is set up and set here', () => {
+  test('the client of a service is entered, checked, told without a secret, and forgotten', async () => {
+    const onedrive = { params: { client: 'onedrive' } }
+    const { clientId: id } = server.world.sim.onedrive
+    assert.equal((await bodyOf('getOauthClientsByClient', onedrive)).client, null)
+    await call('postOauthClientsByClientCheck', 409, onedrive)
+    await call('deleteOauthClientsByClient', 404, onedrive)
+    await call('putOauthClientsByClient', 422, { ...onedrive, body: { id: 'no-such-form' } })
+    const { checks } = await bodyOf('putOauthClientsByClient', { ...onedrive, body: { id } })
+    assert.deepEqual([checks[0].step, checks[0].state], ['enter', 'ok'])
+    await bodyOf('postOauthClientsByClientCheck', onedrive)
+    await bodyOf('deleteOauthClientsByClient', onedrive)
+    await bodyOf('putOauthClientsByClient', { ...onedrive, body: { id } })
+    const gmail = { params: { client: 'gmail' } }
+    await call('putOauthClientsByClient', 409, { ...gmail, body: { id, secret: 'x' } })
+    const told = JSON.stringify(await bodyOf('getOauthClientsByClient', gmail))
+    assert.ok(!told.includes(server.world.sim.gmail.clientSecret))
+  })
+
+  test('a setting is changed, and what the environment says is not', async () => {
+    const key = { params: { key: 'bandwidth.combined' } }
+    assert.equal((await bodyOf('putConfigByKey', { ...key, body: { value: '9GB/s' } })).value, '9GB/s')
+    await call('putConfigByKey', 400, { ...key, body: { value: 'fast' } })
+    await bodyOf('putConfigByKey', { ...key, body: { value: null } })
+    await call('putConfigByKey', 409, { params: { key: 'files.poll_seconds' }, body: { value: '9' } })
+    assert.ok((await bodyOf('getFilesDrives')).drives.length > 0)
+    const docs = { params: { name: DOCS } }
+    const settings = await bodyOf('getFilesFoldersByNameSettings', docs)
+    assert.deepEqual(await bodyOf('putFilesFoldersByNameSettings', { ...docs, body: settings }), settings)
+  })
+})
+
 describe('mail', () => {
   const message = () => ({ params: { account: ANN, id: server.htmlId } })
 
@@ -672,38 +704,6 @@ describe('search', () => {
     await bodyOf('deleteSearchSavedById', { params: { id } })
     await call('deleteSearchSavedById', 404, { params: { id } })
     await bodyOf('deleteSearchRecent')
-  })
-})
-
-describe('what is set up and set here', () => {
-  test('the client of a service is entered, checked, told without a secret, and forgotten', async () => {
-    const onedrive = { params: { client: 'onedrive' } }
-    const { clientId: id } = server.world.sim.onedrive
-    assert.equal((await bodyOf('getOauthClientsByClient', onedrive)).client, null)
-    await call('postOauthClientsByClientCheck', 409, onedrive)
-    await call('deleteOauthClientsByClient', 404, onedrive)
-    await call('putOauthClientsByClient', 422, { ...onedrive, body: { id: 'no-such-form' } })
-    const { checks } = await bodyOf('putOauthClientsByClient', { ...onedrive, body: { id } })
-    assert.deepEqual([checks[0].step, checks[0].state], ['enter', 'ok'])
-    await bodyOf('postOauthClientsByClientCheck', onedrive)
-    await bodyOf('deleteOauthClientsByClient', onedrive)
-    await bodyOf('putOauthClientsByClient', { ...onedrive, body: { id } })
-    const gmail = { params: { client: 'gmail' } }
-    await call('putOauthClientsByClient', 409, { ...gmail, body: { id, secret: 'x' } })
-    const told = JSON.stringify(await bodyOf('getOauthClientsByClient', gmail))
-    assert.ok(!told.includes(server.world.sim.gmail.clientSecret))
-  })
-
-  test('a setting is changed, and what the environment says is not', async () => {
-    const key = { params: { key: 'bandwidth.combined' } }
-    assert.equal((await bodyOf('putConfigByKey', { ...key, body: { value: '9GB/s' } })).value, '9GB/s')
-    await call('putConfigByKey', 400, { ...key, body: { value: 'fast' } })
-    await bodyOf('putConfigByKey', { ...key, body: { value: null } })
-    await call('putConfigByKey', 409, { params: { key: 'files.poll_seconds' }, body: { value: '9' } })
-    assert.ok((await bodyOf('getFilesDrives')).drives.length > 0)
-    const docs = { params: { name: DOCS } }
-    const settings = await bodyOf('getFilesFoldersByNameSettings', docs)
-    assert.deepEqual(await bodyOf('putFilesFoldersByNameSettings', { ...docs, body: settings }), settings)
   })
 })
 

@@ -186,7 +186,7 @@ function ClientForm({ service, setup, onChecked }: FormProps) {
           )}
         </Field>
       ) : null}
-      {error ? <ErrorNote error={error} what="Nothing was kept" /> : null}
+      {error ? <ErrorNote error={error} what="Please check what you entered" /> : null}
       <div class="row">
         <Button type="submit" kind="primary" icon="check" busy={busy}>
           {busy ? `Asking ${company} …` : 'Check and keep'}

@@ -81,6 +81,8 @@ export type SourceProgress = {
 
 export type ProgressLine = {
   text: string
+  /** The same for a terminal, what matters most first: as many of them are shown as fit. */
+  parts?: readonly string[]
   /** What of it must differ for it to be news; the text itself where it is left out. */
   key?: string
   /** False of a line that says nothing but that nothing is to be done. */

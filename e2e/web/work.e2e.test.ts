@@ -90,7 +90,7 @@ describe('the pages of work', () => {
     await jobsReady(page)
     await until('only such jobs are shown', async () => {
       const texts = await rows(page).locator('td:first-child').allTextContents()
-      return texts.length > 0 && texts.every((text) => text.startsWith('mail.list '))
+      return texts.length > 0 && texts.every((text) => text.startsWith('Listing slice'))
     })
     const again = await visitBeside(page, page.url())
     await jobsReady(again)
@@ -128,7 +128,7 @@ describe('the pages of work', () => {
     assert.ok(job?.parent, 'a job that came from another')
     await page.goto(`/work/jobs/${job.id}`)
     await jobReady(page)
-    await page.getByRole('heading', { level: 1, name: `mail.fetch #${job.id}` }).waitFor()
+    await page.getByRole('heading', { level: 1, name: /^Fetching \d+ messages?$/ }).waitFor()
     await page.locator('.graph').getByText('This job').waitFor()
     await page.locator('.facts').getByRole('link', { name: ADDRESS }).waitFor()
     await page.getByRole('heading', { name: 'Failed attempts' }).waitFor()

@@ -44,8 +44,10 @@ export type Sources = {
   readonly kinds?: ReadonlySet<string>
   /** How long a sync waits for a service that is out of reach. */
   patienceMs?(): number
-  /** How often a watch looks for what has changed. */
+  /** How often it is looked for what has changed. */
   pollMs?(): number
+  /** When its service last told what has changed; null before the first time, undefined where it is not asked. */
+  heardAtMs?(source: Source): Promise<number | null | undefined>
 }
 
 export type SourceStatus = {

@@ -33,6 +33,7 @@ export function mailSources(place: AppPlace, mail: Mail): Sources {
     obstacle: ({ name }) => kinds.obstacles.of(name),
     patienceMs: () => config.mail.patience_minutes * 60_000,
     pollMs: () => config.mail.poll_minutes * 60_000,
+    heardAtMs: async ({ name }) => (await tables.findMailbox(name))?.checked_at ?? null,
     async status({ name }) {
       const [status] = await mailStatus(ledger, tables, [name])
       return sourceStatus(status!)

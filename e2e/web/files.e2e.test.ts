@@ -160,6 +160,11 @@ describe('the pages of folders', () => {
       .waitFor()
     await page.getByRole('region', { name: 'The text in onedrive' }).getByText('the sea').waitFor()
     assert.equal(await page.evaluate(() => '__ran' in window), false)
+    // What differs is marked, down to the words; what is the same is not.
+    const here = page.getByRole('region', { name: 'The text in the folder' })
+    assert.deepEqual(await here.locator('.diff-row:not(.is-different)').first().textContent(), '# Holiday\n')
+    assert.ok((await here.locator('mark').allTextContents()).some((text) => text.includes('lake')))
+    assert.ok(!(await here.locator('mark').allTextContents()).some((text) => text.includes('Holiday')))
     await checkAccessible(page)
     await shoot(page, 'file-conflict')
     await page.setViewportSize({ width: NARROW_PX, height: 800 })

@@ -12,13 +12,25 @@ const LINE_PX = 22.5
 const CHARACTER_PX = 7.2
 const PADDING_PX = 24
 /** A margin above and below, in pixels. */
-const MARGINS: Record<string, number> = {
-  ...{ p: 15, blockquote: 15, ul: 15, ol: 15, dl: 15, pre: 15, hr: 16, figure: 15 },
-  ...{ h1: 42, h2: 33, h3: 24, h4: 20, h5: 20, h6: 20 },
-}
+const MARGINS = new Map([
+  ['p', 15],
+  ['blockquote', 15],
+  ['ul', 15],
+  ['ol', 15],
+  ['dl', 15],
+  ['pre', 15],
+  ['figure', 15],
+  ['hr', 16],
+  ['h1', 42],
+  ['h2', 33],
+  ['h3', 24],
+  ['h4', 20],
+  ['h5', 20],
+  ['h6', 20],
+])
 const BLOCKS = new Set([
   ...['address', 'article', 'aside', 'body', 'center', 'dd', 'div', 'dt', 'footer', 'header', 'html', 'li'],
-  ...['main', 'nav', 'section', 'table', 'tbody', 'tr', 'caption', ...Object.keys(MARGINS)],
+  ...['main', 'nav', 'section', 'table', 'tbody', 'tr', 'caption', ...MARGINS.keys()],
 ])
 const UNSEEN = new Set(['head', 'style', 'script', 'title', 'template', 'noscript', 'svg', 'select'])
 const VOID = new Set(['br', 'hr', 'img', 'input', 'meta', 'link', 'col', 'wbr', 'area', 'base'])
@@ -54,7 +66,7 @@ export function htmlHeightPx(html: string, widthPx: number): number {
         // Spacers; what is written in it may be higher anyway.
         tallestPx = Math.max(tallestPx, saidPx(attributes, widthPx))
         characters += 2
-      } else if (BLOCKS.has(name)) endLine(MARGINS[name] ?? 0)
+      } else if (BLOCKS.has(name)) endLine(MARGINS.get(name) ?? 0)
     },
     ontext(text) {
       if (unseen === 0) characters += text.replaceAll(/\s+/g, ' ').length
@@ -62,7 +74,7 @@ export function htmlHeightPx(html: string, widthPx: number): number {
     onclosetag(name) {
       if (VOID.has(name)) return
       if (open.pop()) unseen -= 1
-      else if (unseen === 0 && BLOCKS.has(name)) endLine(MARGINS[name] ?? 0)
+      else if (unseen === 0 && BLOCKS.has(name)) endLine(MARGINS.get(name) ?? 0)
     },
   })
   const read = readable(html.slice(0, READ_CHARS_MAX))

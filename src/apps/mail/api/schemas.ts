@@ -81,11 +81,7 @@ export const searchAnswerSchema = z.object({
 })
 export type SearchAnswer = z.output<typeof searchAnswerSchema>
 
-const facetCount = z.object({
-  value: z.string(),
-  query: z.string().describe('What asks for these only'),
-  messages: count,
-})
+const facetCount = z.object({ value: z.string(), messages: count })
 export const searchFacetsSchema = z.object({
   messages: count,
   bytes: count,

@@ -9,7 +9,6 @@ import { shellWord } from '../../../base/wording.ts'
 import { QUERY_CHARS_MAX } from '../../../search/query/syntax.ts'
 import { type AccountQuery, mergePages, type OpenedArchive, type Unsearched } from '../merged-search.ts'
 import { parseQuery } from '../query/parse.ts'
-import { labelQuery, operatorText } from '../query/words.ts'
 import type { FacetCount, SearchFacets } from '../store/contract.ts'
 import { labelNamesOf } from '../transfer/label-names.ts'
 import { formatMboxMessage } from '../transfer/mbox.ts'
@@ -192,15 +191,12 @@ type Found = { opened: OpenedArchive; facets: SearchFacets }
 function facetsView(found: readonly Found[]): SearchFacetsView {
   const sum = (of: (facets: SearchFacets) => number): number =>
     found.reduce((all, { facets: one }) => all + of(one), 0)
-  const merged = (
-    of: (one: Found) => readonly FacetCount[],
-    queryOf: (value: string) => string,
-  ): SearchFacetsView['years'] => {
+  const merged = (of: (one: Found) => readonly FacetCount[]): SearchFacetsView['years'] => {
     const counts = new Map<string, number>()
     for (const one of found)
       for (const { value, messages } of of(one)) counts.set(value, (counts.get(value) ?? 0) + messages)
     return [...counts]
-      .map(([value, messages]) => ({ value, query: queryOf(value), messages }))
+      .map(([value, messages]) => ({ value, messages }))
       .sort((a, b) => b.messages - a.messages || (a.value < b.value ? -1 : 1))
       .slice(0, FACET_VALUES_MAX)
   }
@@ -210,19 +206,12 @@ function facetsView(found: readonly Found[]): SearchFacetsView {
     messages: sum(({ messages }) => messages),
     bytes: sum(({ bytes }) => bytes),
     counted: sum(({ counted }) => counted),
-    years: merged(({ facets: one }) => one.years, yearQuery).sort(
-      (a, b) => Number(b.value) - Number(a.value),
-    ),
-    senders: merged(
-      ({ facets: one }) => one.senders,
-      (address) => operatorText('from', address),
-    ),
-    labels: merged(named, labelQuery),
+    years: merged(({ facets: one }) => one.years).sort((a, b) => Number(b.value) - Number(a.value)),
+    senders: merged(({ facets: one }) => one.senders),
+    labels: merged(named),
   }
 }
 
 const FACET_VALUES_MAX = 12
-
-const yearQuery = (year: string): string => `after:${year}/01/01 before:${Number(year) + 1}/01/01`
 
 export const searchRoutes = [search, facets, exported, suggestions]

@@ -1,9 +1,5 @@
 /** Words of mail: queries as they are typed, labels, people, and when a message came. */
-
 import { formatDay } from '../../../../../web/src/format.ts'
-import { labelQuery, labelText, operatorText } from '../../query/words.ts'
-
-export { labelQuery, labelText, operatorText }
 
 /** Where the last word begins; spaces inside quotes belong to it. */
 export function lastWordAt(query: string): number {
@@ -29,10 +25,31 @@ export function applySuggestion(query: string, suggestion: string): string {
 /** Ends with an operator that has no value yet: nothing to search for before more is typed. */
 export const isUnfinished = (query: string): boolean => /(?:^|[\s({-])[a-z_]+:["(]?$/i.test(query)
 
+/** Quoted where a label, a name or an address would otherwise fall into several words. */
+export function operatorText(operator: string, value: string): string {
+  const plain = value.replaceAll('"', ' ').trim()
+  return /^[\p{L}\p{N}@._+-]+$/u.test(plain) ? `${operator}:${plain}` : `${operator}:"${plain}"`
+}
+
+const SYSTEM = /^(?:CATEGORY_)?[A-Z]+$/
 /** What most mail carries says nothing about this one. */
 const QUIET = new Set(['INBOX', 'UNREAD', 'SENT', 'IMPORTANT', 'CATEGORY_PERSONAL'])
 
 export const isQuietLabel = (name: string): boolean => QUIET.has(name.toUpperCase())
+
+export function labelText(name: string): string {
+  if (name === 'CATEGORY_PERSONAL') return 'Primary'
+  if (!SYSTEM.test(name)) return name
+  const plain = name.replace('CATEGORY_', '')
+  return plain[0] + plain.slice(1).toLowerCase()
+}
+
+/** What finds all mail with that label. */
+export function labelQuery(name: string): string {
+  return name.startsWith('CATEGORY_')
+    ? `category:${labelText(name).toLowerCase()}`
+    : operatorText('label', name)
+}
 
 export type Person = { name: string; address: string }
 

@@ -180,6 +180,10 @@ describe('the pages of folders', () => {
     await until('OneDrive has it', async () =>
       files.drive.device.read('Family/plan.html')?.toString().includes('the lake'),
     )
+    // What was done is said in words, and the stream of a folder is its folder.
+    await page.goto('/files/docs?view=history')
+    await page.getByText('Uploaded', { exact: true }).first().waitFor()
+    assert.doesNotMatch((await page.locator('main').textContent()) ?? '', /\bE[FD]\d+\b|plan \d|delta/)
   })
 
   test('many deletions at once are shown, asked about with their number, and done only then', async (t) => {

@@ -77,7 +77,8 @@ export class StaleWatch {
       for (const source of await sources.list()) {
         const row = rows.get(source.stream)
         if (!row || isPaused(pauses, source, sources)) continue
-        const heardAtMs = await sources.heardAtMs?.(source)
+        // One that is taken out at this moment is not there any more; the next look does not list it.
+        const heardAtMs = await sources.heardAtMs?.(source).catch(() => undefined)
         const moved = `${row.mark_at} ${row.listed} ${accounted(row)} ${progress.get(source.stream) ?? ''}`
         const keys = { heard: `heard ${source.stream}`, moved: `moved ${source.stream}` }
         seen.add(keys.heard).add(keys.moved)

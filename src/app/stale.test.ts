@@ -125,3 +125,52 @@ test('who brings a source up to date once watches none', async (t) => {
   assert.deepEqual(await pass(600), [])
   assert.equal(await watch.look(), undefined)
 })
+
+test('the alarm is on the page and goes out once, and ends when the service is heard', async (t) => {
+  const clock = new FakeClock(Date.UTC(2026, 0, 1))
+  const ledger = await openLedger(':memory:', { clock })
+  const world = { heardAtMs: clock.now() }
+  const sources = {
+    list: async () => [{ name: 'ann', stream: STREAM }],
+    begin: async () => {},
+    pollMs: () => POLL_MS,
+    heardAtMs: async () => world.heardAtMs,
+  }
+  const watch = new StaleWatch({
+    ledger,
+    clock,
+    apps: new Map([['post', { sources }]]),
+    engine: () => undefined,
+  })
+  watch.begin()
+  const sent: string[] = []
+  const sink = { name: 'a test', send: async ({ target }: { target: string }) => void sent.push(target) }
+  const engine = await createEngine({
+    ledger,
+    clock,
+    jobs: [],
+    housekeeping: {
+      stale: () => watch.look(),
+      sinks: [sink],
+      thresholds: { staleMs: 6 * MINUTE_MS, staleRounds: 1 },
+    },
+  })
+  t.after(async () => {
+    await engine.stop()
+    await ledger.close()
+  })
+  await engine.streams.open(STREAM)
+  await engine.start()
+  const pass = async (minutes: number): Promise<string[]> => {
+    for (let second = 0; second < minutes * 60; second++) await clock.advance(1_000)
+    return (await ledger.alerts())
+      .filter(({ condition }) => condition === 'stale')
+      .map(({ target }) => target)
+  }
+  assert.deepEqual(await pass(5), [])
+  assert.deepEqual(await pass(5), [STREAM])
+  await pass(5)
+  assert.deepEqual(sent, [STREAM])
+  world.heardAtMs = clock.now()
+  assert.deepEqual(await pass(3), [])
+})

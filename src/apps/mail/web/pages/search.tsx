@@ -106,7 +106,7 @@ function Results(props: ResultsProps) {
   useReturn(hits.length > 0)
   const unsearched = data?.pages[0]?.unsearched ?? []
   const isStale = isPlaceholderData || isRefused
-  const { data: facets } = useFacets({ q, account, isWanted: hits.length > 0 && !isStale })
+  const { data: facets, isPlaceholderData: areOthers } = useFacets({ q, account, isWanted: hits.length > 0 && !isStale })
   return (
     <div class="stack search-results">
       <div class="search-status ends muted small num">
@@ -116,7 +116,7 @@ function Results(props: ResultsProps) {
             : statusText({
                 hits: hits.length,
                 hasMore: hasNextPage,
-                inAll: facets?.messages,
+                inAll: areOthers ? undefined : facets?.messages,
                 tookMs: data?.pages[0]?.tookMs,
                 isStale,
                 q,
@@ -174,7 +174,7 @@ function statusText(known: {
   const count =
     inAll === undefined || inAll < hits
       ? `${formatCount(hits)} ${what}, and more`
-      : `${formatCount(hits)} of ${formatCount(inAll)} ${what}`
+      : `${formatCount(hits)} of ${formatPlural(inAll, 'message')}`
   return `${count} · ${tookText(tookMs)}`
 }
 

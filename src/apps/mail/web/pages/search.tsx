@@ -106,7 +106,11 @@ function Results(props: ResultsProps) {
   useReturn(hits.length > 0)
   const unsearched = data?.pages[0]?.unsearched ?? []
   const isStale = isPlaceholderData || isRefused
-  const { data: facets, isPlaceholderData: areOthers } = useFacets({ q, account, isWanted: hits.length > 0 && !isStale })
+  const { data: facets, isPlaceholderData: areOthers } = useFacets({
+    q,
+    account,
+    isWanted: hits.length > 0 && !isStale,
+  })
   return (
     <div class="stack search-results">
       <div class="search-status ends muted small num">

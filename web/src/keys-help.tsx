@@ -72,7 +72,7 @@ function KeysDialog() {
   useEffect(() => dialog.current?.showModal(), [])
   const close = (): void => isShown.set(false)
   return (
-    <dialog ref={dialog} class="dialog keys-help" aria-labelledby={id} onClose={close} onCancel={close}>
+    <dialog ref={dialog} class="dialog keys-help" aria-labelledby={id} onClose={close}>
       <div class="stack">
         <h2 id={id}>Keys</h2>
         {KEYS.map(({ title, keys }) => (

@@ -144,9 +144,9 @@ function Results(props: ResultsProps) {
       {hits.length > 0 ? (
         <div class="search-columns">
           <ResultList hits={hits} showsAccount={showsAccount} isStale={isStale} now={now} />
-          <aside class="mail-facet-place" aria-label="Narrow it down">
+          <div class="mail-facet-place">
             {facets ? <Facets facets={facets} q={q} onPick={onPick} /> : null}
-          </aside>
+          </div>
         </div>
       ) : null}
       {hits.length === 0 && data && !isFetching && !error ? (

@@ -150,13 +150,14 @@ export function summarize(running: Iterable<RunningJob>, { describe, waiting }: 
 const nounOf = (words: KindWords, things: number): string =>
   things === 1 ? words.noun : (words.plural ?? pluralOf(words.noun))
 
-/** `Fetching 25 messages`, of one job; a kind without words is called by its name. */
+/** `Fetching 25 messages`, `Listing a slice`: of one job. A kind without words is called by its name. */
 export function workText(
   words: KindWords | undefined,
   { kind, things }: { kind: string; things: number },
 ): string {
   if (!words) return kind
-  const text = `${words.verb} ${things > 1 ? `${formatCount(things)} ` : ''}${nounOf(words, Math.max(1, things))}`
+  const one = `${/^[aeiou]/i.test(words.noun) ? 'an' : 'a'} ${words.noun}`
+  const text = `${words.verb} ${things > 1 ? `${formatCount(things)} ${nounOf(words, things)}` : one}`
   return text[0]!.toUpperCase() + text.slice(1)
 }
 

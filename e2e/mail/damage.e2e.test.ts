@@ -268,7 +268,7 @@ describe('a file of the archive', () => {
     const status = await world.run('mail', 'status')
     assert.equal(status.code, 1)
     assert.match(status.stdout, /MISSING {4}1 message is not in the archive any more/)
-    assert.match(status.stdout, new RegExp(`watermark {2}${EARLIER}-01-01`))
+    assert.match(status.stdout, new RegExp(`complete {3}up to ${EARLIER}-01-01`))
     const books = `${MESSAGES + 1} listed = ${MESSAGES} stored .* \\+ 1 on their way`
     assert.match(status.stdout, new RegExp(books))
     await sync(world)

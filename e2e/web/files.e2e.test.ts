@@ -149,6 +149,10 @@ describe('the pages of folders', () => {
     )
     files.drive.device.edit('Family/plan.html', '# Holiday\n\n- the sea, from 19 July\n- a tent\n')
     await files.sync('docs')
+    const overview = await visit(t, browser, { url: files.site.url, path: '/' })
+    await overview.locator('#needs-you').getByText('A conflict is yours to decide').waitFor()
+    await overview.locator('.stream-card').first().waitFor()
+    await shoot(overview, 'overview-conflict')
     const page = await visit(t, browser, { url: files.site.url, path: '/files' })
     await page.getByText('1 conflict to decide', { exact: true }).waitFor()
     await page.getByRole('link', { name: /^Look at it: 1 conflict/ }).click()
@@ -160,6 +164,11 @@ describe('the pages of folders', () => {
       .waitFor()
     await page.getByRole('region', { name: 'The text in onedrive' }).getByText('the sea').waitFor()
     assert.equal(await page.evaluate(() => '__ran' in window), false)
+    // What differs is marked, down to the words; what is the same is not.
+    const here = page.getByRole('region', { name: 'The text in the folder' })
+    assert.deepEqual(await here.locator('.diff-row:not(.is-different)').first().textContent(), '# Holiday\n')
+    assert.ok((await here.locator('mark').allTextContents()).some((text) => text.includes('lake')))
+    assert.ok(!(await here.locator('mark').allTextContents()).some((text) => text.includes('Holiday')))
     await checkAccessible(page)
     await shoot(page, 'file-conflict')
     await page.setViewportSize({ width: NARROW_PX, height: 800 })
@@ -171,6 +180,10 @@ describe('the pages of folders', () => {
     await until('OneDrive has it', async () =>
       files.drive.device.read('Family/plan.html')?.toString().includes('the lake'),
     )
+    // What was done is said in words, and the stream of a folder is its folder.
+    await page.goto('/files/docs?view=history')
+    await page.getByText('Uploaded', { exact: true }).first().waitFor()
+    assert.doesNotMatch((await page.locator('main').textContent()) ?? '', /\bE[FD]\d+\b|plan \d|delta/)
   })
 
   test('many deletions at once are shown, asked about with their number, and done only then', async (t) => {

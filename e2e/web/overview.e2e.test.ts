@@ -190,8 +190,27 @@ describe('the overview', () => {
     const themes = await checkArrows(page, 'Colours', ['As the system', 'Light', 'Dark'])
     await themes.getByRole('radio', { name: 'Light' }).press('ArrowRight')
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark')
+    const chosen = themes.locator('input:checked + span')
+    assert.ok((await contrastAround(chosen)) > 1.5, 'what is chosen can be told from the rest in the dark')
   })
 })
+
+/** Of an element's background and that of what it stands in; 1 where they are the same. */
+function contrastAround(element: Locator): Promise<number> {
+  return element.evaluate((chosen) => {
+    const canvas = Object.assign(document.createElement('canvas'), { width: 1, height: 1 }).getContext('2d')!
+    const brightness = (node: Element): number => {
+      canvas.fillStyle = getComputedStyle(node).backgroundColor
+      canvas.fillRect(0, 0, 1, 1)
+      const [red = 0, green = 0, blue = 0] = [...canvas.getImageData(0, 0, 1, 1).data].map(
+        (value) => (value / 255) ** 2.2,
+      )
+      return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    }
+    const [one, other] = [brightness(chosen), brightness(chosen.closest('.segmented')!)]
+    return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05)
+  })
+}
 
 /** Names of all that Tab reaches from here to the page's end; fails where the focus cannot be seen. */
 async function tabThrough(page: Page): Promise<string[]> {

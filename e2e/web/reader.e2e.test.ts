@@ -7,7 +7,7 @@ import { withToken } from '../../src/server/server.suite.ts'
 import { openBrowser, visit, type WatchedPage } from './browser.ts'
 import { checkEveryLook } from './every-look.ts'
 import { letter } from './letter.ts'
-import { checkAccessible } from './look.ts'
+import { checkAccessible, NARROW_PX } from './look.ts'
 import { ADDRESS, type Site, startSite, until } from './site.ts'
 
 /** Nobody is there; what asks for it is answered by the test. */
@@ -97,6 +97,29 @@ describe('the reader', () => {
       await page.getByText('Answer number 3.', { exact: true }).and(page.locator('pre')).count(),
       0,
     )
+  })
+
+  test('opens at the subject, with a frame about as high as the message, and leads to it in Gmail', async (t) => {
+    // In the middle of a thread, where the page would otherwise begin below its subject.
+    const page = await visit(t, browser, { url: site.url, path: open(newest), heightPx: 500 })
+    const subject = page.getByRole('heading', { level: 1 })
+    await subject.waitFor()
+    await page.locator('article.mail.is-open').first().waitFor()
+    assert.equal(await page.evaluate(() => scrollY), 0)
+    const place = (await subject.boundingBox())!
+    assert.ok(place.y >= 0 && place.y < 500, JSON.stringify(place))
+    for (const widthPx of [1280, NARROW_PX]) {
+      const wide = await visit(t, browser, { url: site.url, path: open(rich), widthPx })
+      await frame(wide).getByRole('heading', { name: 'Tide tables' }).waitFor()
+      const around = (await wide.locator('iframe.mail-frame').boundingBox())!
+      const inside = (await frame(wide).locator('body').boundingBox())!
+      const ratio = around.height / inside.height
+      assert.ok(ratio > 0.8 && ratio < 2.5, `${around.height} px for ${inside.height} px`)
+    }
+    const link = page.getByRole('link', { name: 'Open in Gmail' })
+    const href = (await link.getAttribute('href')) ?? ''
+    assert.ok(href.startsWith(`https://mail.google.com/mail/?authuser=${encodeURIComponent(ADDRESS)}#`), href)
+    assert.match((await link.getAttribute('rel')) ?? '', /noopener/)
   })
 
   test('shows HTML in a frame that can do nothing, the text, and the source', async (t) => {

@@ -1,12 +1,13 @@
 /** Finding mail, as a person does: typing, choosing with the keyboard, reading, and coming back. */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { openBrowser, visit } from './browser.ts'
 import { checkEveryLook } from './every-look.ts'
 import { letter } from './letter.ts'
 import { checkAccessible, NARROW_PX } from './look.ts'
-import { type Site, startSite } from './site.ts'
+import { type Site, startSite, until } from './site.ts'
 
 const MESSAGES = 130
 /** As many as one answer of the server brings to the page. */
@@ -55,6 +56,43 @@ describe('the search page', () => {
     })
     await status(again).getByText('3 messages').waitFor()
     assert.equal(await field(again).inputValue(), 'marsupial comm*')
+  })
+
+  test('counts what is found, by year and sender and label, narrows it down, and exports it', async (t) => {
+    const page = await visit(t, browser, { url: site.url, path: '/search?q=-zzz' })
+    await status(page)
+      .getByText(/^40 of [\d,]+ messages/)
+      .waitFor()
+    const [, inAll = ''] = /of ([\d,]+) messages/.exec((await status(page).textContent()) ?? '') ?? []
+    assert.equal(Number(inAll.replaceAll(',', '')), MESSAGES + SUBJECTS.length)
+    const year = page.getByRole('region', { name: 'Year' }).getByRole('button').first()
+    const inYear = Number(((await year.textContent()) ?? '').slice(4).replaceAll(',', ''))
+    await year.click()
+    await page.waitForURL(/after/)
+    await until('only those of the year are left', async () => {
+      const text = (await status(page).textContent()) ?? ''
+      return (
+        text.startsWith(`${inYear} message`) || text.includes(`of ${inYear.toLocaleString('en')} messages`)
+      )
+    })
+    await field(page).fill('marsupial')
+    await status(page).getByText('3 messages').waitFor()
+    const download = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Export' }).click()
+    const saved = readFileSync(await (await download).path(), 'utf8')
+    assert.equal(saved.match(/^From /gm)?.length, 3)
+    for (const subject of SUBJECTS) assert.ok(saved.includes(subject), subject)
+  })
+
+  test('what was found stands in its context on a phone, too', async (t) => {
+    const page = await visit(t, browser, { url: site.url, path: '/search?q=committee', widthPx: NARROW_PX })
+    const excerpt = page.locator('.result-excerpt').first()
+    const found = excerpt.locator('mark').first()
+    await found.waitFor()
+    const [around, mark] = [(await excerpt.boundingBox())!, (await found.boundingBox())!]
+    assert.ok(mark.y + mark.height <= around.y + around.height + 1, 'the word is in sight')
+    assert.ok(mark.x + mark.width <= around.x + around.width + 1, 'the word is in sight')
+    assert.match((await excerpt.textContent()) ?? '', /marsupial committee met/)
   })
 
   test('suggests operators and their values, which the arrow keys and Enter take', async (t) => {
@@ -171,6 +209,23 @@ describe('the search page', () => {
     await page.getByRole('heading', { level: 1, name: /Wombat/ }).waitFor()
     await page.keyboard.press('/')
     await page.waitForFunction(() => document.activeElement?.getAttribute('role') === 'combobox')
+  })
+
+  test('? shows the keys, and Ctrl-K leads to what finds everything, from every page', async (t) => {
+    const page = await visit(t, browser, { url: site.url, path: '/work' })
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.keyboard.press('?')
+    const keys = page.getByRole('dialog', { name: 'Keys' })
+    await keys.getByText('the next one').waitFor()
+    await checkAccessible(page)
+    await page.keyboard.press('Escape')
+    await keys.waitFor({ state: 'detached' })
+    await page.keyboard.press('Control+k')
+    await page.waitForURL(/\/find$/)
+    await page.waitForFunction(() => document.activeElement?.getAttribute('role') === 'combobox')
+    // While somebody types, it is a letter.
+    await page.keyboard.press('?')
+    assert.equal(await keys.count(), 0)
   })
 
   test('on a narrow screen nothing steals the place of what is typed', async (t) => {

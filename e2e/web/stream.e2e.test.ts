@@ -1,8 +1,11 @@
 /** A stream's page: its frontier as a picture to look into, its books, what was set aside, and its pause. */
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import type { FrontierView } from '../../src/app/schemas.ts'
+import { createEngine } from '../../src/engine/engine.ts'
+import { openLedger } from '../../src/ledger/open.ts'
 import { openBrowser, visit } from './browser.ts'
 import { checkEveryLook } from './every-look.ts'
 import { shoot } from './look.ts'
@@ -161,6 +164,14 @@ describe('the page of a stream', () => {
       'the picture tells of it',
       async () => (await page.locator('.frontier-bad span').count()) === 1,
     )
+    // One of 400 is a small tick, and no red month.
+    const red = await page
+      .locator('.frontier-band .cell-bad')
+      .evaluateAll((boxes) =>
+        boxes.map((box) => Number(box.getAttribute('width')) * Number(box.getAttribute('height'))),
+      )
+    assert.equal(red.length, 1)
+    assert.ok(red[0]! > 0 && red[0]! / (1000 * 10) < 0.01, `${red[0]! / 100} % of the picture`)
     site.heal()
     await bad(page)
       .getByRole('button', { name: `Retry ${id}` })
@@ -173,10 +184,56 @@ describe('the page of a stream', () => {
     await page.locator('.frontier-bad span').waitFor({ state: 'detached' })
   })
 
+  test('a day of polling is drawn as long as a day is', async (t) => {
+    await site.settled()
+    await site.stop()
+    await pollForADay(site)
+    await site.restart()
+    const page = await visit(t, browser, { url: site.url, path: PATH })
+    await ready(page)
+    const { cells, segments } = await site.get<FrontierView>(
+      `/api/streams/${encodeURIComponent(STREAM)}/frontier?cells=400`,
+    )
+    assert.ok(segments > POLLS && cells.length < POLLS / 4, `${segments} slices in ${cells.length} cells`)
+    const last = page.locator('.frontier-band .cell-done').last()
+    await last.waitFor()
+    await shoot(page, 'frontier')
+    // The picture of the polls: the last cells, which are all of them.
+    const polled = cells.filter(({ from }) => from >= cells.at(-1)!.to - DAY_S)
+    const shown = (cells.at(-1)!.to - cells[0]!.to) / (cells.length / (cells.length - 1))
+    assert.ok((polled.at(-1)!.to - polled[0]!.from) / shown < 0.01)
+  })
+
   test('is for everybody, in light, dark and on a narrow screen', async (t) => {
     await checkEveryLook(t, browser, { url: site.url, path: PATH, ready })
   })
 })
+
+const DAY_S = 86_400
+const POLLS = 480
+
+/** As a mailbox is looked at every three minutes, and each time a letter has come. */
+async function pollForADay(site: Site): Promise<void> {
+  const ledger = await openLedger(`sqlite:${join(site.world.home, 'ledger.db')}`)
+  const engine = await createEngine({ ledger, jobs: [] })
+  try {
+    const { id: streamId, tail_at: start } = await ledger.stream(STREAM)
+    const polls = Array.from({ length: POLLS }, (_, at) => start + (at * DAY_S) / POLLS)
+    await engine.write({
+      segments: polls.map((from) => ({
+        streamId,
+        from,
+        to: from + DAY_S / POLLS,
+        mark: new Date((from + DAY_S / POLLS) * 1000).toISOString(),
+        ref: `poll-${from}`,
+      })),
+      counts: polls.map((from) => ({ segment: `poll-${from}`, listed: 1, skipped: 1, seal: true })),
+    })
+  } finally {
+    await engine.stop()
+    await ledger.close()
+  }
+}
 
 async function cellCount(page: Page): Promise<number> {
   return Number(await picture(page).getAttribute('aria-valuemax'))

@@ -90,7 +90,7 @@ describe('the pages of work', () => {
     await jobsReady(page)
     await until('only such jobs are shown', async () => {
       const texts = await rows(page).locator('td:first-child').allTextContents()
-      return texts.length > 0 && texts.every((text) => text.startsWith('mail.list '))
+      return texts.length > 0 && texts.every((text) => text.startsWith('Listing a slice'))
     })
     const again = await visitBeside(page, page.url())
     await jobsReady(again)
@@ -128,20 +128,17 @@ describe('the pages of work', () => {
     assert.ok(job?.parent, 'a job that came from another')
     await page.goto(`/work/jobs/${job.id}`)
     await jobReady(page)
-    await page.getByRole('heading', { level: 1, name: `mail.fetch #${job.id}` }).waitFor()
+    await page.getByRole('heading', { level: 1, name: /^Fetching (?:a message|\d+ messages)$/ }).waitFor()
     await page.locator('.graph').getByText('This job').waitFor()
     await page.locator('.facts').getByRole('link', { name: ADDRESS }).waitFor()
     await page.getByRole('heading', { name: 'Failed attempts' }).waitFor()
     await shoot(page, 'job')
     await page
       .locator('.graph')
-      .getByRole('link', { name: `#${job.parent}` })
+      .getByRole('link', { name: `Job ${job.parent}` })
       .click()
     await page.waitForURL(`**/work/jobs/${job.parent}`)
-    await page
-      .locator('.graph')
-      .getByRole('link', { name: `#${job.id}` })
-      .waitFor()
+    await page.locator(`.graph a[href="/work/jobs/${job.id}"]`).waitFor()
   })
 
   test('a job that waits is cancelled after a question, and retried', async (t) => {
@@ -187,7 +184,7 @@ describe('the pages of work', () => {
     })
     const page = await visit(t, browser, { url: site.url, path: `/work/jobs/${id}` })
     await jobReady(page)
-    await page.getByRole('heading', { level: 1, name: `mail.history #${id}` }).waitFor()
+    await page.getByRole('heading', { level: 1, name: 'Checking a mailbox' }).waitFor()
     await page.locator('.main').getByText('Failed', { exact: true }).first().waitFor()
     const fact = (name: string) => page.locator('.facts div').filter({ hasText: name }).locator('dd')
     assert.equal(await fact('Failures').textContent(), '3')

@@ -120,6 +120,8 @@ export type Runtime = {
 }
 
 export type OpenRuntime = Runtime & {
+  /** From now on sources that fall silent are told of: see stale.ts. */
+  watchSources(): void
   /** Stops the engine, then closes the apps and the ledger. */
   close(): Promise<void>
   /**

@@ -81,9 +81,12 @@ export const frontierSchema = z.object({
 })
 export type FrontierView = z.output<typeof frontierSchema>
 
+const what = z.string().describe('What it does, for people: `Fetching 25 messages`')
+
 export const jobSchema = z.object({
   id: z.number().int(),
   kind: z.string(),
+  what,
   stream: z.string().nullable(),
   segment: z.number().int().nullable(),
   parent: z.number().int().nullable(),
@@ -114,7 +117,7 @@ export const jobSchema = z.object({
 })
 export type JobView = z.output<typeof jobSchema>
 
-const jobLink = jobSchema.pick({ id: true, kind: true, state: true, stage: true, error: true })
+const jobLink = jobSchema.pick({ id: true, kind: true, what: true, state: true, stage: true, error: true })
 export const jobDetailSchema = jobSchema.extend({
   payload: z.unknown(),
   checkpoint: z.unknown(),
@@ -182,6 +185,7 @@ export type WorkerView = z.output<typeof workerSchema>
 export const runningSchema = z.object({
   id: z.number().int(),
   kind: z.string(),
+  what,
   stream: z.string().nullable(),
   lane,
   label: z.string().nullable(),

@@ -44,8 +44,10 @@ export type Sources = {
   readonly kinds?: ReadonlySet<string>
   /** How long a sync waits for a service that is out of reach. */
   patienceMs?(): number
-  /** How often a watch looks for what has changed. */
+  /** How often it is looked for what has changed. */
   pollMs?(): number
+  /** When its service last told what has changed; null before the first time, undefined where it is not asked. */
+  heardAtMs?(source: Source): Promise<number | null | undefined>
 }
 
 export type SourceStatus = {
@@ -81,6 +83,8 @@ export type SourceProgress = {
 
 export type ProgressLine = {
   text: string
+  /** The same for a terminal, what matters most first: as many of them are shown as fit. */
+  parts?: readonly string[]
   /** What of it must differ for it to be news; the text itself where it is left out. */
   key?: string
   /** False of a line that says nothing but that nothing is to be done. */

@@ -1,10 +1,12 @@
 /** Rows of the ledger and snapshots of the engine, as the API tells them. Pure. */
 
 import { redactText } from '../base/redaction.ts'
+import type { Engine } from '../engine/engine.ts'
 import type { BudgetSnapshot } from '../engine/limits/budget.ts'
 import { hostName, type ListedEngine } from '../engine/observe/engines.ts'
 import { parsedJson } from '../engine/observe/job-texts.ts'
 import type { LiveSnapshot } from '../engine/observe/live.ts'
+import { workText } from '../engine/observe/progress.ts'
 import type { AlertRow } from '../ledger/alerts.ts'
 import type { BadRow, JobRow, SegmentRow } from '../ledger/contract.ts'
 import type { ScheduleRow } from '../ledger/schedules.ts'
@@ -43,18 +45,27 @@ export function budgetView(budget: BudgetSnapshot): BudgetView {
   return { name, rate, ceiling, pausedUntil, workers, running, waiting, throttles, p50Ms, p95Ms }
 }
 
-export function runningView(job: LiveSnapshot['running'][number]): RunningView {
-  const { id, kind, stream, lane, label, done, total, unit, startedAt } = job
-  return { id, kind, stream, lane, label, done, total, unit, startedAt: Math.round(startedAt) }
+/** What a job of a kind does, for people. */
+export type WorkTexts = (job: { kind: string; items: number }) => string
+
+export function workTexts({ kinds }: Pick<Engine, 'kinds'>): WorkTexts {
+  return ({ kind, items }) => workText(kinds.find(kind)?.describe, { kind, things: items })
+}
+
+export function runningView(job: LiveSnapshot['running'][number], texts: WorkTexts): RunningView {
+  const { id, kind, stream, lane, label, done, total, unit, startedAt, things } = job
+  const what = texts({ kind, items: things })
+  return { id, kind, what, stream, lane, label, done, total, unit, startedAt: Math.round(startedAt) }
 }
 
 /** What another process runs, as far as the ledger knows: its progress is saved every few seconds. */
-export function heldView(job: JobRow): RunningView {
+export function heldView(job: JobRow, texts: WorkTexts): RunningView {
   const progress = progressView(job.progress)
   const { id, kind, stream, lane } = job
   return {
     id,
     kind,
+    what: texts(job),
     stream,
     lane,
     label: progress?.label ?? null,

@@ -68,6 +68,8 @@ describe('without a file', () => {
         bad_per_hour_critical: 200,
         throttled_minutes: 10,
         heartbeat_minutes: 10,
+        stale_minutes: 30,
+        desktop: 'auto',
       },
       bandwidth: { upload: null, download: null, combined: null, timetable: [] },
       ingest: {

@@ -91,6 +91,12 @@ const alerts = defineSection('alerts', {
   bad_per_hour_critical: whole({ min: 1, max: 1_000_000 }, 200, 'more bad items in an hour are critical'),
   throttled_minutes: whole({ min: 1, max: 1440 }, 10, 'throttling for this long warns'),
   heartbeat_minutes: whole({ min: 1, max: 1440 }, 10, 'an engine silent for this long warns'),
+  stale_minutes: whole(
+    { min: 5, max: 10_080 },
+    30,
+    'a mailbox, folder or drive of which nothing is heard for this long, and for five of its rounds, warns',
+  ),
+  desktop: choice(['auto', 'off'], 'auto', 'alerts as notifications where a desktop is, or never'),
 })
 
 const bandwidth = defineSection('bandwidth', {

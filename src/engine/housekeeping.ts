@@ -42,6 +42,8 @@ export type HousekeepingSettings = {
   sinks: readonly AlertSink[]
   /** How much of their room for metadata apps have used. */
   metadata: () => Promise<NonNullable<AlertInputs['metadata']>>
+  /** For how long sources were silent; undefined where none are followed by this process. */
+  stale: () => Promise<AlertInputs['stale']>
 }
 
 const DEFAULTS: HousekeepingSettings = {
@@ -53,6 +55,7 @@ const DEFAULTS: HousekeepingSettings = {
   thresholds: {},
   sinks: [],
   metadata: async () => [],
+  stale: async () => undefined,
 }
 
 const SCHEDULE_FIELDS: Fields<{ stream?: string }> = { stream: true }
@@ -298,7 +301,10 @@ export class Housekeeping {
     const ledgerState = { downSince: since, detail }
     const inputs = await healthInputs({ ledger, streams, limits, stats, ledgerState })
     const metadata = await this.#settings.metadata()
-    await this.#alerts!.update(evaluateAlerts({ ...inputs, metadata }, this.#settings.thresholds))
+    const stale = await this.#settings.stale()
+    await this.#alerts!.update(
+      evaluateAlerts({ ...inputs, metadata, ...(stale && { stale }) }, this.#settings.thresholds),
+    )
   }
 
   async #wakeDue(): Promise<void> {

@@ -387,8 +387,9 @@ export function troubleContract(name: string, openFresh: OpenFresh): void {
         })
         await engine.cancel(batch!.id)
         const { severity, text } = await alerted
-        const what = '1 job of box was canceled: 2 listed items are left out, and its mark waits there.'
-        const next = `Nothing is deleted; to go on: tidemark jobs retry ${batch!.id}`
+        const what =
+          '1 job of box was canceled: 2 listed items are left out, and box is complete up to there only.'
+        const next = `Nothing is deleted; to go on, retry job ${batch!.id}.`
         assert.deepEqual([severity, text], ['warning', `${what} ${next}`])
         await engine.retry(batch!.id)
         await engine.resume('stream', 'box')

@@ -273,6 +273,7 @@ export type SegmentRow = {
   gone: number
   skipped: number
   bad: number
+  created_at: number
 }
 
 export type BadRow = {

@@ -7,8 +7,6 @@ import { JOB_COLUMNS, stateCondition } from './queries.ts'
 
 export const CELLS_MAX = 2_000
 const STRETCH_SEGMENTS = 10_000
-/** Cells of fewer segments than this are read together: a query for each would cost more than it saves. */
-const EACH_SEGMENTS_MIN = 50
 /** Beyond this many, how many failed is told well enough. */
 const FAILED_SEEN_MAX = 10_000
 const HELD_MAX = 500
@@ -35,8 +33,9 @@ export type FrontierOptions = {
 }
 
 /**
- * The segments of a stream in order, in at most so many cells of neighbours: as many segments in each, give or take
- * one. By their number and not by their length, for those of one stream may be seconds and years long.
+ * The segments of a stream in order, in at most so many cells. A cell is a stretch of the axis: those that begin in it are
+ * one, and one that is longer than a cell has its own. So five years of months and a day of polling every few minutes
+ * are drawn as long as they are, however many segments there are of each.
  *
  * Read stretch by stretch, with room for others in between: on SQLite, 100,000 segments at once would keep this
  * thread busy for too long.
@@ -49,90 +48,84 @@ export async function readFrontier(
   const wanted = Math.max(1, Math.min(Math.floor(options.cells), CELLS_MAX))
   const from = options.from ?? Number.MIN_SAFE_INTEGER
   const to = options.to ?? Number.MAX_SAFE_INTEGER
-  const segments = await driver.read((tx) => countReaching(tx, [streamId, from, to]))
-  const cells: FrontierCell[] = []
-  const count = Math.min(wanted, segments)
-  const perStretch = Math.max(1, Math.floor((count * STRETCH_SEGMENTS) / Math.max(1, segments)))
+  const ends = await driver.read((tx) => readEnds(tx, [streamId, from, to]))
+  if (!ends) return { segments: 0, cells: [] }
+  const grid = gridOf(ends, { from, to, wanted })
+  const cells: ReadCell[] = []
   let after = Number.MIN_SAFE_INTEGER
-  for (let cell = 0; cell < count; cell += perStretch) {
-    if (cell > 0) await new Promise((resolve) => setImmediate(resolve))
-    const end = Math.min(count, cell + perStretch)
-    const stretch = { streamId, from, to, after, cell, end, count, segments }
-    const found = await driver.read((tx) =>
-      tx.dialect === 'sqlite' && segments >= count * EACH_SEGMENTS_MIN
-        ? readEach(tx, stretch)
-        : readTogether(tx, stretch),
-    )
-    if (found.length === 0) break
-    cells.push(...found.map(({ last_from: _, ...one }) => one))
-    after = found.at(-1)!.last_from
+  for (let read = STRETCH_SEGMENTS; read === STRETCH_SEGMENTS; ) {
+    if (cells.length > 0) await new Promise((resolve) => setImmediate(resolve))
+    const found = await driver.read((tx) => readStretch(tx, grid, [streamId, from, to, after]))
+    read = 0
+    for (const cell of found) {
+      read += cell.segments
+      const last = cells.at(-1)
+      if (last?.cell === cell.cell) addTo(last, cell)
+      else cells.push(cell)
+    }
+    after = cells.at(-1)?.last_from ?? after
   }
-  return { segments, cells }
+  const segments = cells.reduce((sum, cell) => sum + cell.segments, 0)
+  return { segments, cells: cells.map(({ last_from: _, cell: __, ...one }) => one) }
 }
 
-async function countReaching(tx: Tx, params: readonly Value[]): Promise<number> {
-  const row = await tx.get<{ n: number }>(
-    `SELECT count(*) AS n FROM segments WHERE stream_id = ? AND to_at > ? AND from_at < ?`,
+type Ends = { first_from: number; first_to: number; last_to: number }
+
+async function readEnds(tx: Tx, params: readonly Value[]): Promise<Ends | undefined> {
+  const reaching = `FROM segments WHERE stream_id = ? AND to_at > ? AND from_at < ? ORDER BY from_at`
+  const first = await tx.get<{ from_at: number; to_at: number }>(
+    `SELECT from_at, to_at ${reaching} LIMIT 1`,
     params,
   )
-  return Number(row?.n ?? 0)
+  const last = await tx.get<{ to_at: number }>(`SELECT to_at ${reaching} DESC LIMIT 1`, params)
+  if (!first || !last) return undefined
+  return { first_from: Number(first.from_at), first_to: Number(first.to_at), last_to: Number(last.to_at) }
 }
 
-type Stretch = {
-  streamId: number
-  from: number
-  to: number
-  /** Where the last segment of the stretch before begins. */
-  after: number
-  /** Its cells: from this one up to, but not including, `end`. */
-  cell: number
-  end: number
-  /** Cells and segments in all. */
-  count: number
-  segments: number
+/** Cells of `step` from `origin` on. */
+type Grid = { origin: number; step: number }
+
+/**
+ * The first segment may reach back without an end (mail before the oldest message): it has the first cell, and the axis
+ * is that of the others.
+ */
+function gridOf(ends: Ends, { from, to, wanted }: { from: number; to: number; wanted: number }): Grid {
+  const start = Math.max(ends.first_from, from)
+  const [second, end] = [Math.min(ends.first_to, to), Math.min(ends.last_to, to)]
+  const stepOf = (length: number, cells: number): number => Math.max(1, Math.ceil(length / cells))
+  const isLong = wanted > 1 && second < end && second - start > 2 * stepOf(end - second, wanted)
+  if (!isLong) return { origin: start, step: stepOf(end - start, wanted) }
+  const step = stepOf(end - second, wanted - 1)
+  return { origin: second - step, step }
 }
 
-/** The number of the first segment of a cell, among all. */
-function cellStart(cell: number, { segments, count }: Stretch): number {
-  return Math.ceil((cell * segments) / count)
-}
+type ReadCell = FrontierCell & { last_from: number; cell: number }
 
-const IN_STRETCH = `SELECT from_at, to_at, state, listed, stored, gone, skipped, bad FROM segments
-  WHERE stream_id = ? AND to_at > ? AND from_at < ? AND from_at > ? ORDER BY from_at LIMIT ?`
 const SUMS = `min(from_at) AS from_at, max(to_at) AS to_at, max(from_at) AS last_from, count(*) AS segments,
   sum(CASE WHEN state = 'settled' THEN 1 ELSE 0 END) AS settled,
   sum(CASE WHEN state <> 'open' OR listed > 0 THEN 1 ELSE 0 END) AS begun,
   sum(listed) AS listed, sum(stored) AS stored, sum(gone) AS gone, sum(skipped) AS skipped, sum(bad) AS bad`
 
-type ReadCell = FrontierCell & { last_from: number }
-
-/** A query for each cell: for large ones on SQLite half of the time that numbering and grouping them takes. */
-async function readEach(tx: Tx, s: Stretch): Promise<ReadCell[]> {
-  const cells: ReadCell[] = []
-  for (let cell = s.cell; cell < s.end; cell++) {
-    const rows = cellStart(cell + 1, s) - cellStart(cell, s)
-    const after = cells.at(-1)?.last_from ?? s.after
-    const found = await tx.get<Record<keyof ReadCell, number>>(`SELECT ${SUMS} FROM (${IN_STRETCH}) cell`, [
-      ...[s.streamId, s.from, s.to, after, rows],
-    ])
-    // Segments may go while they are looked at.
-    if (!found || Number(found.segments) === 0) break
-    cells.push(numbers(found))
-  }
-  return cells
-}
-
-/** One query: on PostgreSQL each takes a way there and back. */
-async function readTogether(tx: Tx, s: Stretch): Promise<ReadCell[]> {
-  const first = cellStart(s.cell, s)
+/** The next segments after the last one that was read, by cell. */
+async function readStretch(tx: Tx, { origin, step }: Grid, params: readonly Value[]): Promise<ReadCell[]> {
   const rows = await tx.all<Record<keyof ReadCell, number>>(
-    `SELECT ${SUMS}
-     FROM (SELECT *, (CAST(? AS BIGINT) + row_number() OVER (ORDER BY from_at) - 1) * CAST(? AS BIGINT)
-             / CAST(? AS BIGINT) AS cell FROM (${IN_STRETCH}) stretch) numbered
+    `SELECT cell, ${SUMS}
+     FROM (SELECT CASE WHEN from_at < ? THEN 0 ELSE (from_at - CAST(? AS BIGINT)) / CAST(? AS BIGINT) END AS cell,
+             from_at, to_at, state, listed, stored, gone, skipped, bad FROM segments
+           WHERE stream_id = ? AND to_at > ? AND from_at < ? AND from_at > ?
+           ORDER BY from_at LIMIT ${STRETCH_SEGMENTS}) stretch
      GROUP BY cell ORDER BY cell`,
-    [first, s.count, s.segments, s.streamId, s.from, s.to, s.after, cellStart(s.end, s) - first],
+    [origin, origin, step, ...params],
   )
   return rows.map(numbers)
+}
+
+const SUMMED = ['segments', 'settled', 'begun', 'listed', 'stored', 'gone', 'skipped', 'bad'] as const
+
+function addTo(cell: ReadCell, more: ReadCell): void {
+  for (const name of SUMMED) cell[name] += more[name]
+  cell.to_at = more.to_at
+  cell.last_from = more.last_from
 }
 
 /** Sums of big integers come as text from PostgreSQL. */

@@ -208,7 +208,8 @@ function segmentState(state: SegmentState | undefined): string {
   return state === 'settled' ? `AND state = 'settled'` : `AND state <> 'settled' AND state = '${state}'`
 }
 
-const SEGMENT_COLUMNS = `id, stream_id, from_at, to_at, mark, label, state, open_jobs, listed, stored, gone, skipped, bad`
+const SEGMENT_COLUMNS = `id, stream_id, from_at, to_at, mark, label, state, open_jobs, listed, stored, gone, skipped, bad,
+  created_at`
 
 export function showSegment(tx: Tx, id: number): Promise<SegmentRow | undefined> {
   return tx.get<SegmentRow>(`SELECT ${SEGMENT_COLUMNS} FROM segments WHERE id = ?`, [id])

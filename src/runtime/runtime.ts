@@ -8,6 +8,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import type { AppOpening, AppPlace, OpenApp, OpenRuntime, Origins, Role, Runtime } from '../app/runtime.ts'
+import { StaleWatch } from '../app/stale.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { openVault } from '../base/vault.ts'
 import type { Fetch } from '../cloud/oauth.ts'
@@ -20,6 +21,7 @@ import { Accounts } from '../ledger/accounts.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { openLedger } from '../ledger/open.ts'
 import { Users } from '../ledger/users.ts'
+import { desktopSinks } from './desktop.ts'
 import { searchHandle } from './search.ts'
 
 export type OpenRuntimeInput = {
@@ -90,6 +92,7 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
     overrides: input.appOverrides ?? {},
   }
   const apps = new Map<string, OpenApp>()
+  const staleWatch = new StaleWatch({ ledger, clock, apps, engine: () => engine })
   const closeApps = (): Promise<void> => each([...apps.values()].reverse(), (app) => app.close())
   try {
     for (const app of input.apps) {
@@ -97,7 +100,7 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
       if (app.name in place && app.name !== 'search') throw new Error(`An app cannot be called ${app.name}.`)
       apps.set(app.name, await app.open(place))
     }
-    engine = await engineOf(apps, place, input.name)
+    engine = await engineOf(apps, place, { name: input.name, staleWatch })
   } catch (thrown) {
     // Why it could not be opened says more than what closing it met.
     await closeApps().catch(() => {})
@@ -122,6 +125,7 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
   }
   return {
     ...runtime,
+    watchSources: () => staleWatch.begin(),
     close: once(async () => {
       const steps = [() => runtime.engine.stop(), closeApps, () => search.close(), () => ledger.close()]
       await each(steps, (step) => step())
@@ -139,11 +143,11 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
 
 async function engineOf(
   apps: ReadonlyMap<string, OpenApp>,
-  { config, ledger, clock, fetch, users }: AppPlace,
-  name = 'tidemark',
+  { config, ledger, clock, fetch, users, env }: AppPlace,
+  { name = 'tidemark', staleWatch }: { name: string | undefined; staleWatch: StaleWatch },
 ): Promise<Engine> {
   const open = [...apps.values()]
-  const { webhook_url: webhook } = config.alerts
+  const { webhook_url: webhook, desktop } = config.alerts
   return createEngine({
     ledger,
     clock,
@@ -159,7 +163,11 @@ async function engineOf(
         await users.pruneAudit(nowMs - auditKeptMs(config))
       },
       thresholds: thresholdsOf(config),
-      sinks: webhook === undefined ? [] : [webhookSink({ url: webhook, fetch })],
+      sinks: [
+        ...(webhook === undefined ? [] : [webhookSink({ url: webhook, fetch })]),
+        ...(desktop === 'auto' ? desktopSinks({ env }) : []),
+      ],
+      stale: () => staleWatch.look(),
       metadata: async () =>
         (await Promise.all(open.map(async (app) => (await app.metadata?.()) ?? []))).flat(),
     },
@@ -233,5 +241,6 @@ function thresholdsOf({ alerts }: Config): Partial<AlertThresholds> {
     badPerHourCritical: alerts.bad_per_hour_critical,
     throttledMs: alerts.throttled_minutes * 60_000,
     heartbeatMs: alerts.heartbeat_minutes * 60_000,
+    staleMs: alerts.stale_minutes * 60_000,
   }
 }

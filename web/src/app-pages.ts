@@ -1,6 +1,5 @@
 /** What an app adds to the dashboard. Its pages are in its own folder, `src/apps/<app>/web`. */
 import type { QueryClient, QueryKey } from '@tanstack/preact-query'
-import type { StreamView } from '../../src/app/schemas.ts'
 import type { IconName } from './components/icon.tsx'
 import type { LazyPage } from './lazy-page.tsx'
 import type { Need } from './overview/need.ts'
@@ -49,7 +48,7 @@ export type AppPages = {
     home?: (source: string) => string
     /** That of an account, where an account is a source by itself. */
     ofAccount?: (account: string) => string
-    /** How far it is, where the mark itself means nothing to people. */
-    mark?: (stream: Pick<StreamView, 'markAt'>) => string
+    /** A place on its axis, where that is no time; a number where it is left out. */
+    place?: (position: number) => string
   }
 }

@@ -7,6 +7,7 @@ import { ConfirmDialog } from './components/confirm.tsx'
 import { ErrorNote } from './components/notes.tsx'
 import { Toasts } from './components/toasts.tsx'
 import { Header, OfflineNote } from './header.tsx'
+import { KeysHelp } from './keys-help.tsx'
 import { Navigation } from './navigation.tsx'
 import { notForMembers as NotForMembers, notFound as NotFound, PAGES, signIn as SignIn } from './routes.tsx'
 import { isMember } from './session.ts'
@@ -43,6 +44,7 @@ function Shell({ path }: { path: string }) {
       <OfflineNote />
       <Toasts />
       <ConfirmDialog />
+      <KeysHelp />
     </div>
   )
 }

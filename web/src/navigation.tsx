@@ -2,10 +2,9 @@
 import { Link, useLocation } from 'wouter-preact'
 import { BrandSign } from './components/brand-sign.tsx'
 import { Icon } from './components/icon.tsx'
-import { streamLink } from './links.ts'
 import { useOverview } from './queries.ts'
 import { isCurrent, navigation } from './routes.tsx'
-import { streamTitle } from './stream-name.ts'
+import { homeLink, streamTitle } from './stream-name.ts'
 
 /** The column is a way there, not a list of everything: the overview has all. */
 const STREAMS_MAX = 12
@@ -46,7 +45,7 @@ function Streams({ path }: { path: string }) {
         Streams
       </p>
       {data.streams.slice(0, STREAMS_MAX).map(({ name, health }) => {
-        const href = streamLink(name)
+        const href = homeLink(name)
         return (
           <Link
             key={name}

@@ -1,17 +1,10 @@
-import type { StreamView } from '../../src/app/schemas.ts'
 import { appPages } from '../../src/apps/pages.ts'
 import type { AppPages } from './app-pages.ts'
-import { formatMark } from './format.ts'
 import { streamLink } from './links.ts'
 
 function pagesOf(name: string): { pages: AppPages | undefined; source: string } {
   const pages = appPages.find((one) => name.startsWith(`${one.name}:`))
   return { pages, source: name.slice((pages?.name.length ?? 0) + 1) }
-}
-
-/** How far it is settled. */
-export function markText(stream: Pick<StreamView, 'name' | 'mark' | 'markAt'>): string {
-  return pagesOf(stream.name).pages?.stream?.mark?.(stream) ?? formatMark(stream.mark)
 }
 
 /** The page that tells most about it. */

@@ -5,6 +5,7 @@
 import { systemClock } from '../../base/clock.ts'
 import { formatCount, formatDuration } from '../../base/format.ts'
 import { escapeControl } from '../../cli/output/escape.ts'
+import { textWidth, truncate } from '../../cli/output/text-width.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { CliContext } from '../command.ts'
 import { countedStatus, type ProgressLine, type Source, type SourceProgress, type Wait } from '../sources.ts'
@@ -83,14 +84,24 @@ export class SyncProgress {
     return true
   }
 
-  /** One line for each source, cut to the width. */
+  /** One line for each source, whatever the width: one that wraps would be drawn anew below itself each time. */
   #draw(lines: readonly ProgressLine[]): void {
     const up = this.#drawn > 1 ? `\u001b[${this.#drawn - 1}A` : ''
-    const width = Math.max(20, this.#output.width - 1)
-    const drawn = lines.map(({ text }) => `\u001b[2K${escapeControl(text).slice(0, width)}`)
+    const drawn = lines.map((line) => `\u001b[2K${fittedLine(line, this.#output.width - 1)}`)
     this.#output.rawError(`\r${up}${drawn.join('\n')}`)
     this.#drawn = lines.length
   }
+}
+
+/** As many parts as fit into so many columns; the first one, or a line without parts, is cut. */
+export function fittedLine({ text, parts = [text] }: ProgressLine, width: number): string {
+  const [first = '', ...rest] = parts.map(escapeControl)
+  let line = truncate(first, Math.max(0, width))
+  for (const part of rest) {
+    if (textWidth(line) + 2 + textWidth(part) > width) break
+    line += `, ${part}`
+  }
+  return line
 }
 
 function countedProgress({ runtime }: OpenedSources): SourceProgress {

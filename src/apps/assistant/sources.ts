@@ -41,6 +41,7 @@ export function assistSources(place: AppPlace, assist: Assist): Sources {
     obstacle: ({ name }) => kinds.obstacles.of(name),
     patienceMs: () => config.assist.patience_minutes * 60_000,
     pollMs: () => config.assist.poll_minutes * 60_000,
+    heardAtMs: async ({ name }) => (await read(name))?.lastSyncAtMs,
     status: async ({ name }) => sourceStatus(name, await read(name)),
     syncState: async ({ name }) => {
       const status = await read(name)

@@ -30,6 +30,10 @@ export function driveSources(place: AppPlace, drive: Drive): Sources {
     obstacle: ({ name }) => kinds.obstacles.of(name),
     patienceMs: () => config.drive.patience_minutes * 60_000,
     pollMs: () => config.drive.poll_minutes * 60_000,
+    async heardAtMs({ name }) {
+      const at = (await tables.account(name))?.checked_at
+      return at == null ? null : Number(at)
+    },
     status: async ({ name }) => sourceStatus(await read(name)),
     syncState: async ({ name }) => syncStateOf(await read(name)),
     progress() {

@@ -120,7 +120,7 @@ export async function runAction(
     }),
   })
   if (decision.do !== verb && !isOfThePlan(decision, verb))
-    return stale(`not needed any more: ${decision.row}`)
+    return stale('not needed any more: it has changed since it was planned')
   const ended = await tryVerb(job, () => run({ pair, store, job, node, version, case: known, decision }))
   if (ended.end === 'stale') return stale(ended.because, ended.write)
   if (ended.end === 'wait') {

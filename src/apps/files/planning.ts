@@ -4,6 +4,8 @@
  * link up to which everything is settled, in order, whichever actions end first.
  */
 import { z } from 'zod'
+import { formatCount } from '../../base/format.ts'
+import { plural } from '../../base/wording.ts'
 import { type JobRequest, type Outcome, type RunContext, request } from '../../engine/index.ts'
 import type { JobKind } from '../../engine/kinds.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
@@ -197,13 +199,19 @@ function toOutcome(
         from: cycle - 1,
         to: cycle,
         mark: row.link,
-        label: segment,
+        label: roundText(planned.actions.length, job.clock.now()),
         ref: segment,
       },
     ],
     counts: [{ segment, listed: planned.actions.length, seal: true }],
     jobs: planned.actions.map((action) => toJob(kindOf(action.verb), action, { pair, segment })),
   }
+}
+
+/** What a round of changes is called where rounds are listed. */
+function roundText(changes: number, atMs: number): string {
+  const at = new Date(atMs).toISOString().slice(0, 16).replace('T', ' ')
+  return `${formatCount(changes)} ${plural(changes, 'change')} of ${at} UTC`
 }
 
 function toJob(

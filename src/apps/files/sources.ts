@@ -64,6 +64,8 @@ export function filesSources(place: AppPlace, files: FileSync & Pick<OpenFiles, 
     },
     obstacle: ({ name }) => folderObstacle(files, name),
     patienceMs: () => config.files.patience_minutes * 60_000,
+    pollMs: () => files.settings.pollMs,
+    heardAtMs: async ({ name }) => (await files.store.folderPair(name)).heardAt,
     async status({ name }) {
       const end = await folderEnd({ files, ledger }, name)
       const { heldDeletes, conflicts, troubles, totals } = end

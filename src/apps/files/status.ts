@@ -3,8 +3,10 @@
 import type { Need } from '../../app/need.ts'
 import type { AppLook } from '../../app/runtime.ts'
 import { formatCount } from '../../base/format.ts'
+import { isoTime } from '../../base/moment.ts'
 import { plural } from '../../base/wording.ts'
 import { type Attendance, readAttendance } from '../../engine/observe/engines.ts'
+import type { StreamRow } from '../../ledger/contract.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import { ONEDRIVE_FULL, ONEDRIVE_FULL_HINT } from './act/obstacles.ts'
 import { WAIT_CODES, WAITS, type WaitCode } from './action.ts'
@@ -183,6 +185,19 @@ function counted(n: number, noun: string): string {
   return `${formatCount(n)} ${plural(n, noun)}`
 }
 
+/**
+ * The mark is a link of OneDrive, which means nothing to people. What the last settled round was about was known when it
+ * was planned: up to then both sides are in step.
+ */
+async function markedTime(
+  ledger: Ledger,
+  { id, mark_at }: Pick<StreamRow, 'id' | 'mark_at'>,
+): Promise<string | null> {
+  if (Number(mark_at) <= 0) return null
+  const [round] = await ledger.segments(id, { fromAt: Number(mark_at) - 1, limit: 1 })
+  return round ? isoTime(Number(round.created_at)) : null
+}
+
 /** What the ledger alone tells of folders. */
 export async function lookAtFiles(ledger: Ledger): Promise<AppLook> {
   const store = await FileStore.open(ledger)
@@ -190,7 +205,11 @@ export async function lookAtFiles(ledger: Ledger): Promise<AppLook> {
     /** The ledger keeps the streams of folders that nobody keeps in step any more: they would be news to nobody. */
     async shownStreams(rows) {
       const kept = new Set((await store.folderPairs()).map(({ name }) => streamOf(name)))
-      return rows.filter(({ name }) => kept.has(name))
+      const shown = []
+      for (const row of rows.filter(({ name }) => kept.has(name))) {
+        shown.push({ ...row, mark: await markedTime(ledger, row) })
+      }
+      return shown
     },
     /** Conflicts and deletions that wait for a person. */
     async needs() {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { etaText } from './sources.ts'
+import { etaText, progressHead } from './sources.ts'
 
 const half = {
   listed: 1_000,
@@ -25,5 +25,24 @@ describe('when a mailbox will be copied', () => {
   test('is not told where nothing is left or nothing moves', () => {
     assert.equal(etaText(half, 0), '–')
     assert.equal(etaText({ ...half, whole: 1_000, onTheirWay: 0 }, 10), '–')
+  })
+})
+
+describe('the line of progress', () => {
+  const status = { ...half, watermarkMs: Date.UTC(2025, 10, 12) }
+
+  test('says percent, ETA and how far the mailbox is complete, in this order', () => {
+    assert.deepEqual(progressHead(status, 10), ['27 %', 'ETA 3 min 40 s', 'complete up to 2025-11-12'])
+    assert.deepEqual(progressHead({ ...status, watermarkMs: null }, 0), ['27 %', 'ETA –', 'complete up to –'])
+  })
+
+  test('never says 100 % before the end, and no percent where nobody knows how much there is', () => {
+    const percent = (part: Partial<typeof status> | object): string =>
+      progressHead({ ...status, ...part }, 1)[0]
+    assert.equal(percent({ listed: 100_000, onTheirWay: 1, whole: 100_000 }), '99 %')
+    assert.equal(percent({ listed: 3_000, onTheirWay: 0, whole: 3_000 }), '100 %')
+    assert.equal(percent({ whole: null }), '– %')
+    assert.equal(percent({ phase: 'following', listed: 3_010, onTheirWay: 0 }), '100 %')
+    assert.equal(percent({ phase: 'following', listed: 0, onTheirWay: 0, whole: 0 }), '100 %')
   })
 })

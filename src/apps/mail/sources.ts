@@ -2,7 +2,7 @@
 import { Rates, rateText, waitingLine } from '../../app/cli/progress.ts'
 import type { AppPlace } from '../../app/runtime.ts'
 import type { ProgressLine, Source, SourceStatus, Sources, Wait } from '../../app/sources.ts'
-import { formatCount, formatDuration } from '../../base/format.ts'
+import { formatCount, formatDuration, formatShare } from '../../base/format.ts'
 import { SERVICE, streamOf, unitsOf } from './account.ts'
 import type { OpenMail } from './runtime.ts'
 import { balanceText, type MailStatus, mailStatus } from './status.ts'
@@ -33,17 +33,19 @@ export function mailSources(place: AppPlace, mail: Mail): Sources {
     obstacle: ({ name }) => kinds.obstacles.of(name),
     patienceMs: () => config.mail.patience_minutes * 60_000,
     pollMs: () => config.mail.poll_minutes * 60_000,
+    heardAtMs: async ({ name }) => (await tables.findMailbox(name))?.checked_at ?? null,
     async status({ name }) {
       const [status] = await mailStatus(ledger, tables, [name])
       return sourceStatus(status!)
     },
-    progress() {
+    progress(sources) {
       const rates = new Rates(RATE_MS)
+      const isAlone = sources.length === 1
       return {
         async line(source, wait) {
           const [status] = await mailStatus(ledger, tables, [source.name])
           const why = wait ?? (await silenceOf(mail, source))
-          return progressLine(place, mail, { source, status: status!, wait: why, rates })
+          return progressLine(place, mail, { source, status: status!, wait: why, rates, isAlone })
         },
       }
     },
@@ -53,9 +55,10 @@ export function mailSources(place: AppPlace, mail: Mail): Sources {
 function sourceStatus(status: MailStatus): SourceStatus {
   const { watermarkMs, watermarkAsOfMs, phase, onTheirWay, settledSlices, slices } = status
   const asOf = watermarkAsOfMs === null ? '' : ` as of ${minuteText(watermarkAsOfMs)}`
-  const mark = watermarkMs === null ? 'none yet' : `${minuteText(watermarkMs)}${asOf}`
+  const upTo =
+    watermarkMs === null ? 'complete up to: nothing yet' : `complete up to ${minuteText(watermarkMs)}${asOf}`
   return {
-    text: `${balanceText(status, formatCount)}; watermark ${mark}`,
+    text: `${balanceText(status, formatCount)}; ${upTo}`,
     isOpen: phase === 'new' || onTheirWay > 0 || settledSlices < slices,
     isWrong: status.unbalanced > 0,
     bad: status.bad,
@@ -71,7 +74,14 @@ async function silenceOf({ accounts }: Mail, { name }: Source): Promise<Wait | u
   return { reason: silence.error?.message ?? 'Gmail does not answer', forMs: silence.forMs }
 }
 
-type Shown = { source: Source; status: MailStatus; wait: Wait | undefined; rates: Rates }
+type Shown = {
+  source: Source
+  status: MailStatus
+  wait: Wait | undefined
+  rates: Rates
+  /** No other mailbox is shown: whose it is matters least. */
+  isAlone: boolean
+}
 
 function progressLine(place: AppPlace, { settings }: Mail, shown: Shown): ProgressLine {
   const { source, status, wait } = shown
@@ -95,24 +105,45 @@ function progressLine(place: AppPlace, { settings }: Mail, shown: Shown): Progre
   if (wait) return waitingLine(source, { wait, text: balance, json })
   const allowed = settings.unitsPerMinute / 60
   const used = formatCount(Math.round(rate * settings.priceOfGet))
-  const mark = status.watermarkMs === null ? '–' : new Date(status.watermarkMs).toISOString().slice(0, 10)
-  const parts = [
-    `${source.name}: ${balance}`,
+  const how = [
     rateText(rate),
     `${used} of ${formatCount(Math.round(Math.min(unitsPerSecond || allowed, allowed)))} units/s`,
     `slices ${formatCount(status.settledSlices)} of ${formatCount(status.slices)}`,
-    `watermark ${mark}`,
-    `ETA ${etaText(status, rate)}`,
+    ...(pausedMs > 0 ? [`throttled for ${formatDuration(pausedMs)}`] : []),
   ]
-  if (pausedMs > 0) parts.push(`throttled for ${formatDuration(pausedMs)}`)
-  return { text: parts.join(', '), json }
+  const [percent, eta, upTo] = progressHead(status, rate)
+  return {
+    text: [`${source.name}: ${percent}`, eta, upTo, balance, ...how].join(', '),
+    parts: shown.isAlone
+      ? [percent, eta, upTo, source.name, balance, ...how]
+      : [`${percent} ${source.name}`, eta, upTo, balance, ...how],
+    json,
+  }
+}
+
+/** What somebody wants to know first: how much, how long, and up to where. */
+export function progressHead(
+  status: HowMuch & Pick<MailStatus, 'watermarkMs'>,
+  rate: number,
+): [percent: string, eta: string, upTo: string] {
+  const { watermarkMs } = status
+  const day = watermarkMs === null ? '–' : new Date(watermarkMs).toISOString().slice(0, 10)
+  return [percentText(status), `ETA ${etaText(status, rate)}`, `complete up to ${day}`]
+}
+
+type HowMuch = Pick<MailStatus, 'listed' | 'onTheirWay' | 'whole' | 'phase' | 'slices' | 'settledSlices'>
+
+/** Of what Gmail says there is; never 100 % before the end. */
+function percentText({ listed, onTheirWay, whole, phase, slices, settledSlices }: HowMuch): string {
+  const isListed = phase === 'following' || (slices > 0 && settledSlices === slices)
+  const all = isListed ? listed : whole === null ? 0 : Math.max(whole, listed)
+  if (all === 0) return isListed ? '100 %' : '– %'
+  const share = (listed - onTheirWay) / all
+  return share < 1 ? formatShare(Math.min(share, 0.99)) : '100 %'
 }
 
 /** Of what is listed and of what Gmail says there is besides; "≥" where nobody knows how much is not listed yet. */
-export function etaText(
-  status: Pick<MailStatus, 'listed' | 'onTheirWay' | 'whole' | 'phase' | 'slices' | 'settledSlices'>,
-  rate: number,
-): string {
+export function etaText(status: HowMuch, rate: number): string {
   const { listed, onTheirWay, whole, phase } = status
   const unlisted = phase === 'backfill' ? Math.max(0, (whole ?? 0) - listed) : 0
   const left = onTheirWay + unlisted

@@ -89,7 +89,7 @@ for (const [database, makeHome] of Object.entries(makeHomes)) {
         segments: [segment],
         jobs: [job('demo.slice', { streamId: stream.id, segment: 'page' })],
       })
-      await until('it has seen the mark', async () => /drive:ann: the mark moved to page 7/.test(seen.text))
+      await until('it has seen the mark', async () => /drive:ann: complete up to page 7/.test(seen.text))
       assert.equal(await end(watch, 'SIGINT'), 0)
       assert.equal(seen.errors, '')
     })

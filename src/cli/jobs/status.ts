@@ -217,7 +217,7 @@ function printStreams(output: Output, streams: readonly StreamStatus[], now: num
   output.listing<StreamStatus>({
     columns: [
       { title: 'stream', value: ({ name, paused }) => (paused ? `${name} (paused)` : name) },
-      { title: 'mark', value: ({ mark }) => mark ?? '-' },
+      { title: 'complete up to', value: ({ mark }) => mark ?? '-' },
       { title: 'moved', value: ({ moved_at }) => (moved_at === null ? 'never' : distance(moved_at, now)) },
       {
         title: 'segments',

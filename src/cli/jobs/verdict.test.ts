@@ -95,7 +95,7 @@ const cases: [what: string, change: Change, code: number, text: string][] = [
     'counts that do not agree end with 1',
     { unbalanced: 1 },
     1,
-    'The counts of 1 segment do not agree: their marks cannot move.',
+    'The counts of 1 segment do not agree: nothing is complete beyond them.',
   ],
   [
     'a segment that is still open is not settled',

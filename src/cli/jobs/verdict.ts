@@ -68,7 +68,7 @@ function failed(input: VerdictInput, waiting: number): Verdict {
   }
   if (unbalanced > 0) {
     const ones = `${formatCount(unbalanced)} ${plural(unbalanced, 'segment')}`
-    parts.push(`the counts of ${ones} do not agree: their marks cannot move`)
+    parts.push(`the counts of ${ones} do not agree: nothing is complete beyond them`)
   }
   const rest = waiting + jobs.claimed > 0 ? ` Besides, ${lower(unfinished(input, waiting).text)}` : ''
   return { state: 'failed', text: `${upper(parts.join('; '))}.${rest}`, exitCode: exitCodes.failure }

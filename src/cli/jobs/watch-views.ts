@@ -79,7 +79,7 @@ function streamTable(rows: Snapshot['streams'], { at, width }: { at: number; wid
   return alignedTable({
     columns: [
       { title: 'stream', value: ({ name, paused }) => (paused ? `${name} (paused)` : name) },
-      { title: 'mark', value: ({ mark }) => mark ?? '-' },
+      { title: 'complete up to', value: ({ mark }) => mark ?? '-' },
       { title: 'moved', value: ({ moved_at }) => (moved_at === null ? 'never' : distance(moved_at, at)) },
       { title: 'listed', value: ({ listed }) => formatCount(Number(listed)), align: 'right' },
       { title: 'stored', value: ({ stored }) => formatCount(Number(stored)), align: 'right' },
@@ -146,7 +146,7 @@ export function lineView(output: Output): View {
   const say = (at: number, text: string): void => output.line(`${clockTime(at, at)}  ${text}`)
   return {
     show(snapshot) {
-      for (const { stream, mark } of snapshot.moved) say(snapshot.at, `${stream}: the mark moved to ${mark}`)
+      for (const { stream, mark } of snapshot.moved) say(snapshot.at, `${stream}: complete up to ${mark}`)
       const text = summary(snapshot)
       if (text !== last) say(snapshot.at, text)
       last = text

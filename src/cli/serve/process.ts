@@ -66,6 +66,7 @@ export async function startServing(input: ServingInput): Promise<Serving> {
       works.push(work)
       closing.add(() => work.stop())
     }
+    if (role !== 'web') runtime.watchSources()
     return {
       runtime,
       url: http?.url,

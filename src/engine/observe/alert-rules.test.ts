@@ -11,6 +11,7 @@ import {
 
 const NOW = Date.UTC(2026, 0, 1)
 const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
 
 function severityOf(inputs: Omit<AlertInputs, 'now'>, thresholds?: Partial<AlertThresholds>): string {
   const { alerts } = evaluateAlerts({ now: NOW, ...inputs }, thresholds)
@@ -46,6 +47,15 @@ const unbalanced = (segments: number, canceled = 0) => ({
   canceled: { segments: canceled, items: canceled * 14, jobs: canceled, firstJob: canceled > 0 ? 7 : null },
 })
 
+const silent = (quietMs: number, everyMs = 3 * MINUTE_MS) => ({
+  stream: 'mail:me',
+  name: 'me',
+  what: 'heard' as const,
+  everyMs,
+  quietMs,
+  heardAtMs: NOW - quietMs,
+})
+
 describe('other conditions', () => {
   const at = (ms: number): number => NOW - ms
   const cases: [what: string, inputs: Omit<AlertInputs, 'now'>, severity: string][] = [
@@ -73,6 +83,15 @@ describe('other conditions', () => {
       { workers: [{ id: 1, name: 'a', host: 'h', heartbeatAt: at(10 * MINUTE_MS + 1) }] },
       'warning',
     ],
+    [
+      'a source that was silent for as long as is expected is quiet',
+      { stale: [silent(30 * MINUTE_MS)] },
+      'quiet',
+    ],
+    ['one that was silent for longer warns', { stale: [silent(30 * MINUTE_MS + 1)] }, 'warning'],
+    ['one that is asked every hour has five hours', { stale: [silent(5 * HOUR_MS, HOUR_MS)] }, 'quiet'],
+    ['and not more', { stale: [silent(5 * HOUR_MS + 1, HOUR_MS)] }, 'warning'],
+    ['one that was silent for more than a day is critical', { stale: [silent(25 * HOUR_MS)] }, 'critical'],
     ['balanced segments are quiet', { unbalanced: [unbalanced(0)] }, 'quiet'],
     ['one that is not is critical', { unbalanced: [unbalanced(1)] }, 'critical'],
     ['one of which a job was canceled by hand warns', { unbalanced: [unbalanced(1, 1)] }, 'warning'],
@@ -120,6 +139,7 @@ describe('a verdict', () => {
       metadata: [],
       budgets: [],
       workers: [],
+      stale: [],
       unbalanced: [],
       signIns: [],
       ledger: { downSince: null, detail: '' },
@@ -156,6 +176,20 @@ describe('a verdict', () => {
         'gmail has been throttling us for 15 min. Work goes on as fast as it lets us; if nothing else uses that quota, ask for a higher one.',
         'The engine tidemark on box has been silent for 1 h. If it should be running, start it again; its jobs are not lost.',
       ],
+    )
+  })
+
+  test('says of a silent source how often it is asked, when it last answered, and what is in the way', () => {
+    const text = (part: object): string =>
+      evaluateAlerts({ now: NOW, stale: [{ ...silent(2 * HOUR_MS), ...part }] }).alerts[0]!.text
+    assert.equal(
+      text({ why: 'Gmail cannot be reached.' }),
+      'Nothing was heard of me for 2 h. It is asked every 3 min, and last answered 2 h ago. What is in the way: Gmail cannot be reached. Check the connection and the account; nothing is lost meanwhile.',
+    )
+    assert.match(text({ heardAtMs: null }), /and has never answered/)
+    assert.match(
+      text({ what: 'moved' }),
+      /^Nothing of me has moved for 2 h, although there is work that could run/,
     )
   })
 

@@ -5,7 +5,7 @@
  * A measurement that is left out says nothing: its conditions are neither raised nor cleared.
  */
 import { formatBytes, formatCount, formatDuration, formatShare } from '../../base/format.ts'
-import { plural, shellWord } from '../../base/wording.ts'
+import { plural } from '../../base/wording.ts'
 import type { NewAlert, Severity } from '../../ledger/alerts.ts'
 import type { Unbalanced } from '../../ledger/queries.ts'
 
@@ -14,6 +14,7 @@ export const CONDITIONS = [
   'metadata-full',
   'throttled',
   'stale-heartbeat',
+  'stale',
   'unbalanced',
   'sign-in',
   'ledger-down',
@@ -32,6 +33,10 @@ export type AlertThresholds = {
   metadataCriticalShare: number
   throttledMs: number
   heartbeatMs: number
+  /** A source may be silent for so many of its own rounds, and for this long at least. */
+  staleRounds: number
+  staleMs: number
+  staleCriticalMs: number
   ledgerDownMs: number
   diskFreeWarnBytes: number
   diskFreeCriticalBytes: number
@@ -46,6 +51,9 @@ export const ALERT_THRESHOLDS: AlertThresholds = {
   metadataCriticalShare: 0.8,
   throttledMs: 10 * 60_000,
   heartbeatMs: 10 * 60_000,
+  staleRounds: 5,
+  staleMs: 30 * 60_000,
+  staleCriticalMs: 24 * 3_600_000,
   ledgerDownMs: 60_000,
   diskFreeWarnBytes: 1_000_000_000,
   diskFreeCriticalBytes: 100_000_000,
@@ -60,6 +68,20 @@ export type AlertInputs = {
   /** How long each budget has been throttled without a break; 0 if it is not. */
   budgets?: readonly { name: string; throttledMs: number }[]
   workers?: readonly { id: number; name: string; host: string; heartbeatAt: number }[]
+  /**
+   * Sources that are followed here, and for how long each was silent: nothing `heard` of its service, or nothing `moved`
+   * of what could. `everyMs`: how often it is asked.
+   */
+  stale?: readonly {
+    stream: string
+    name: string
+    what: 'heard' | 'moved'
+    everyMs: number
+    quietMs: number
+    heardAtMs: number | null
+    /** What is in the way, where that is known. */
+    why?: string
+  }[]
   /** Sealed segments without open work whose counts do not agree. */
   unbalanced?: readonly Unbalanced[]
   /** Streams that are paused until someone signs in again. */
@@ -97,6 +119,7 @@ export function evaluateAlerts(inputs: AlertInputs, thresholds: Partial<AlertThr
   look('metadata-full', inputs.metadata, metadataFull)
   look('throttled', inputs.budgets, throttled)
   look('stale-heartbeat', inputs.workers, staleHeartbeat)
+  look('stale', inputs.stale, stale)
   look('unbalanced', inputs.unbalanced, unbalanced)
   look('sign-in', inputs.signIns, signIn)
   look('ledger-down', inputs.ledger && [inputs.ledger], ledgerDown)
@@ -151,6 +174,21 @@ function staleHeartbeat(worker: Input<'workers'>, { now, limits }: Limits): Foun
   }
 }
 
+function stale(input: Input<'stale'>, { now, limits }: Limits): Found {
+  const { stream, name, what, everyMs, quietMs, heardAtMs, why } = input
+  if (quietMs <= Math.max(limits.staleMs, everyMs * limits.staleRounds)) return undefined
+  const because = why ? ` What is in the way: ${why.replace(/\.$/, '')}.` : ''
+  const asked = `It is asked every ${formatDuration(everyMs)}`
+  const last =
+    heardAtMs === null ? 'and has never answered' : `and last answered ${formatDuration(now - heardAtMs)} ago`
+  const text =
+    what === 'heard'
+      ? `Nothing was heard of ${name} for ${formatDuration(quietMs)}. ${asked}, ${last}.${because} Check the connection and the account; nothing is lost meanwhile.`
+      : `Nothing of ${name} has moved for ${formatDuration(quietMs)}, although there is work that could run.${because} Look at its jobs; nothing is lost meanwhile.`
+  const severity = quietMs > limits.staleCriticalMs ? 'critical' : 'warning'
+  return { target: stream, severity, text }
+}
+
 function unbalanced({ stream, segments: all, canceled }: Input<'unbalanced'>): Found {
   const segments = all - canceled.segments
   if (segments === 0) return canceledWork(stream, canceled)
@@ -158,7 +196,7 @@ function unbalanced({ stream, segments: all, canceled }: Input<'unbalanced'>): F
   return {
     target: stream,
     severity: 'critical',
-    text: `${which} of ${stream} listed more or fewer items than ended as stored, gone, skipped or bad. Its mark waits there and nothing is deleted; list ${segments === 1 ? 'it' : 'them'} again and report this as a mistake of the program.`,
+    text: `${which} of ${stream} listed more or fewer items than ended as stored, gone, skipped or bad. It is complete up to there only, and nothing is deleted; list ${segments === 1 ? 'it' : 'them'} again and report this as a mistake of the program.`,
   }
 }
 
@@ -167,12 +205,11 @@ function canceledWork(stream: string, { items, jobs, firstJob }: Unbalanced['can
   if (jobs === 0) return undefined
   const what = `${formatCount(jobs)} ${plural(jobs, 'job')} of ${stream} ${plural(jobs, 'was', 'were')} canceled`
   const left = `${formatCount(items)} listed ${plural(items, 'item')} ${plural(items, 'is', 'are')} left out`
-  const all =
-    jobs === 1 ? '' : `, and so on (tidemark jobs list --state canceled --stream ${shellWord(stream)})`
+  const which = jobs === 1 ? `job ${firstJob}` : `job ${firstJob} and the other canceled jobs of ${stream}`
   return {
     target: stream,
     severity: 'warning',
-    text: `${what}: ${left}, and its mark waits there. Nothing is deleted; to go on: tidemark jobs retry ${firstJob}${all}`,
+    text: `${what}: ${left}, and ${stream} is complete up to there only. Nothing is deleted; to go on, retry ${which}.`,
   }
 }
 

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { FakeClock } from '../../base/clock.ts'
 import { formatEta } from './eta.ts'
-import { type KindWords, ProgressBoard, summarize } from './progress.ts'
+import { type KindWords, ProgressBoard, summarize, workText } from './progress.ts'
 
 const WORDS: Record<string, KindWords> = {
   'files.download': { verb: 'downloading', noun: 'file' },
@@ -67,6 +67,14 @@ describe('the summary', () => {
     assert.equal(board.summary(words()), 'idle')
     assert.equal(board.summary(words(3)), '3 waiting')
   })
+})
+
+test('a job is called by what it does', () => {
+  const words = { verb: 'fetching', noun: 'message' }
+  assert.equal(workText(words, { kind: 'mail.fetch', things: 25 }), 'Fetching 25 messages')
+  assert.equal(workText(words, { kind: 'mail.fetch', things: 1 }), 'Fetching a message')
+  assert.equal(workText({ verb: 'reading', noun: 'object' }, { kind: 'x', things: 0 }), 'Reading an object')
+  assert.equal(workText(undefined, { kind: 'my.kind', things: 3 }), 'my.kind')
 })
 
 describe('a job on the board', () => {

@@ -147,8 +147,22 @@ export function summarize(running: Iterable<RunningJob>, { describe, waiting }: 
   return parts.join(', ') || 'idle'
 }
 
+const nounOf = (words: KindWords, things: number): string =>
+  things === 1 ? words.noun : (words.plural ?? pluralOf(words.noun))
+
+/** `Fetching 25 messages`, `Listing a slice`: of one job. A kind without words is called by its name. */
+export function workText(
+  words: KindWords | undefined,
+  { kind, things }: { kind: string; things: number },
+): string {
+  if (!words) return kind
+  const one = `${/^[aeiou]/i.test(words.noun) ? 'an' : 'a'} ${words.noun}`
+  const text = `${words.verb} ${things > 1 ? `${formatCount(things)} ${nounOf(words, things)}` : one}`
+  return text[0]!.toUpperCase() + text.slice(1)
+}
+
 function groupText({ words, things, bytes }: Group, before: Group | undefined): string {
-  const noun = things === 1 ? words.noun : (words.plural ?? pluralOf(words.noun))
+  const noun = nounOf(words, things)
   // "downloading 3 files, uploading 5": said once, it is understood.
   const understood = before?.words.noun === words.noun
   return `${words.verb} ${formatCount(things)}${understood ? '' : ` ${noun}`}${bytes > 0 ? ` (${formatBytes(bytes)})` : ''}`

@@ -97,7 +97,7 @@ function apiOn(name: string, open: () => Promise<string | undefined>): void {
         await engine.drained()
         const torn = await toldAnew(get, 'working')
         assert.deepEqual([torn.health, torn.unbalanced], ['trouble', 1])
-        assert.match(torn.summary, /^The counts of 1 slice do not agree: the mark waits before it/)
+        assert.match(torn.summary, /^The counts of 1 slice do not agree: it is complete up to it/)
         const [first, second] = await ledger.segments(streamId)
         await engine.write({
           counts: [

@@ -1,7 +1,7 @@
 /** A job as the API tells it. */
 
 import type { JobDetail, JobView } from '../../app/schemas.ts'
-import { progressView } from '../../app/state-views.ts'
+import { progressView, type WorkTexts } from '../../app/state-views.ts'
 import { redactText, redactValue } from '../../base/redaction.ts'
 import { hostName, type ListedEngine } from '../../engine/observe/engines.ts'
 import { explainJob } from '../../engine/observe/job-explanation.ts'
@@ -16,11 +16,12 @@ const ERRORS_MAX = 50
 
 type JobLink = JobDetail['children'][number]
 
-export function jobView(job: JobRow): JobView {
+export function jobView(job: JobRow, texts: WorkTexts): JobView {
   const { id, kind, stream, key, lane, priority, state, items, attempt, owner } = job
   return {
     id,
     kind,
+    what: texts(job),
     stream,
     segment: job.segment_id,
     parent: job.parent_id,
@@ -49,14 +50,15 @@ export type DetailInput = {
   children: readonly JobRow[]
   engines: readonly ListedEngine[]
   now: number
+  texts: WorkTexts
 }
 
-export function jobDetailView({ sight, children, engines, now }: DetailInput): JobDetail {
+export function jobDetailView({ sight, children, engines, now, texts }: DetailInput): JobDetail {
   const { job } = sight
   const explanation = explainJob({ detail: sight, engines, now, reader: 'page' })
   const isStopping = job.cancel_requested === 1
   return {
-    ...jobView(job),
+    ...jobView(job, texts),
     payload: parsedContent(job.payload),
     checkpoint: parsedContent(job.checkpoint),
     explanation: explanation.map(redactText),
@@ -68,9 +70,9 @@ export function jobDetailView({ sight, children, engines, now }: DetailInput): J
       message: redactText(message),
     })),
     lease: leaseOf(sight, engines),
-    dependsOn: sight.waitsFor.flatMap(dependencyLink),
-    dependents: sight.neededBy.flatMap(dependencyLink),
-    children: children.map((child) => link(child, child.state)),
+    dependsOn: sight.waitsFor.flatMap((one) => dependencyLink(one, texts)),
+    dependents: sight.neededBy.flatMap((one) => dependencyLink(one, texts)),
+    children: children.map((child) => link(child, child.state, texts)),
     canRetry: nextJobState(job.state, 'redo') !== 'refused',
     canCancel: nextJobState(job.state, 'cancel') !== 'refused' && !isStopping,
   }
@@ -83,15 +85,16 @@ function leaseOf({ job, owner }: JobSight, engines: readonly ListedEngine[]): Jo
 }
 
 /** What was pruned is no longer there to be linked to. */
-function dependencyLink({ id, kind, state, wait, error }: DependencyRow): JobLink[] {
-  return kind === null || state === null ? [] : [link({ id, kind, wait, error }, state)]
+function dependencyLink({ id, kind, state, wait, error }: DependencyRow, texts: WorkTexts): JobLink[] {
+  return kind === null || state === null ? [] : [link({ id, kind, wait, error }, state, texts)]
 }
 
 function link(
-  { id, kind, wait, error }: Pick<JobRow, 'id' | 'kind' | 'wait' | 'error'>,
+  { id, kind, wait, error, items = 1 }: Pick<JobRow, 'id' | 'kind' | 'wait' | 'error'> & { items?: number },
   state: JobState,
+  texts: WorkTexts,
 ): JobLink {
-  return { id, kind, state, stage: stageOf(state, wait), error: errorOf(error) }
+  return { id, kind, what: texts({ kind, items }), state, stage: stageOf(state, wait), error: errorOf(error) }
 }
 
 function errorOf(error: string | null): string | null {

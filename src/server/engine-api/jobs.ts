@@ -14,6 +14,7 @@ import {
   pageOf,
 } from '../../app/schemas.ts'
 import type { Services } from '../../app/services.ts'
+import { workTexts } from '../../app/state-views.ts'
 import { UsageError } from '../../base/errors.ts'
 import { formatCount } from '../../base/format.ts'
 import { listEngines } from '../../engine/observe/engines.ts'
@@ -58,7 +59,10 @@ const listJobs = route('GET /api/jobs', {
       createdBefore: olderThanMs === undefined ? undefined : services.ledger.now() - olderThanMs,
     }
     const { rows, next } = await searchJobs(services, filter, limit)
-    return { items: rows.map(jobView), next: next === null ? null : String(next) }
+    return {
+      items: rows.map((row) => jobView(row, workTexts(services.engine))),
+      next: next === null ? null : String(next),
+    }
   },
 })
 
@@ -73,6 +77,7 @@ const showJob = route('GET /api/jobs/{id}', {
       children: await ledger.jobs({ parentId: id, limit: CHILDREN_MAX }),
       engines: await listEngines(ledger),
       now: ledger.now(),
+      texts: workTexts(services.engine),
     })
   },
 })

@@ -8,7 +8,7 @@ import { needsOf, shownStreams } from '../../app/look.ts'
 import type { Need } from '../../app/need.ts'
 import type { Overview, StreamView } from '../../app/schemas.ts'
 import type { Services } from '../../app/services.ts'
-import { alertView, heldView, runningView, workerView } from '../../app/state-views.ts'
+import { alertView, heldView, runningView, workerView, workTexts } from '../../app/state-views.ts'
 import { formatCount } from '../../base/format.ts'
 import { type ListedEngine, listEngines } from '../../engine/observe/engines.ts'
 import type { Tally } from '../../ledger/contract.ts'
@@ -103,11 +103,12 @@ async function atWork(
   { engine, ledger, role }: Services,
   jobs: Record<Stage, number>,
 ): Promise<Pick<Overview, 'running' | 'live'>> {
+  const texts = workTexts(engine)
   if (role !== 'web') {
     const { running, summary } = await engine.live()
-    return { running: running.slice(0, RUNNING_MAX).map(runningView), live: summary }
+    return { running: running.slice(0, RUNNING_MAX).map((job) => runningView(job, texts)), live: summary }
   }
-  const running = (await ledger.heldJobs(RUNNING_MAX)).map(heldView)
+  const running = (await ledger.heldJobs(RUNNING_MAX)).map((job) => heldView(job, texts))
   const waiting = jobs.ready + jobs.deps + jobs.time
   const parts = [
     ...(jobs.claimed > 0 ? [`${formatCount(jobs.claimed)} taken by other processes`] : []),

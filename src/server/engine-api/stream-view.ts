@@ -115,7 +115,7 @@ export function troubleText({ failedJobs, unbalanced }: { failedJobs: number; un
   if (unbalanced > 0) {
     const slices = `${formatCount(unbalanced)} ${plural(unbalanced, 'slice')}`
     const them = plural(unbalanced, 'it', 'them')
-    parts.push(`The counts of ${slices} do not agree: the mark waits before ${them}.`)
+    parts.push(`The counts of ${slices} do not agree: it is complete up to ${them}, and no further.`)
   }
   return parts.join(' ')
 }

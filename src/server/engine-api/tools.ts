@@ -24,7 +24,7 @@ const status = defineTool({
   access: 'read',
   description:
     'Says how far the copy is and what needs the user: each stream (an account is the stream mail:ADDRESS) with the ' +
-    'mark up to which everything is accounted for and the books (listed = stored + gone + skipped + bad), alerts, ' +
+    'place it is complete up to (everything before it is accounted for) and the books (listed = stored + gone + skipped + bad), alerts, ' +
     'pauses, and how many items would not work.',
   narrower: 'The rest is on the dashboard.',
   input: z.strictObject({}),
@@ -68,7 +68,7 @@ function streamParts(stream: StreamView): AnswerPart[] {
   return [
     `\n\nStream ${name} (${stream.health}): `,
     stream.paused ? short(stream.summary) : stream.summary,
-    `\n  mark ${mark ?? '(none yet)'}; ${formatCount(listed)} listed = ${counts.join(' + ')}`,
+    `\n  complete up to ${mark ?? '(nothing yet)'}; ${formatCount(listed)} listed = ${counts.join(' + ')}`,
     `; ${formatCount(settledSegments)} of ${formatCount(segments)} segments settled${pace}`,
   ]
 }

@@ -231,7 +231,7 @@ describe('a session over mail', () => {
     const { text } = await call(client, 'status')
     assert.match(text, /engine is running/)
     assert.match(text, /Stream mail:ann@example\.com \(ok\): All is settled\./)
-    assert.match(text, /mark \d{4}-\S+; (\d+) listed = \1 stored \+ 0 gone \+ 0 skipped \+ 0 bad/)
+    assert.match(text, /complete up to \d{4}-\S+; (\d+) listed = \1 stored \+ 0 gone \+ 0 skipped \+ 0 bad/)
     assert.match(text, /Bad items: 0\./)
   })
 

@@ -1,6 +1,6 @@
 /** The shapes of a frontier in one line: done, under way, waiting and bad, each cell from its edge to the next. */
 import type { FrontierView } from '../../../src/app/schemas.ts'
-import { runsOf } from './frontier-runs.ts'
+import { badBoxes, runsOf } from './frontier-runs.ts'
 
 export const BAND_HEIGHT = 10
 
@@ -22,6 +22,9 @@ export function FrontierBand({ cells, edges }: BandProps) {
           width={edges[from + count]! - edges[from]!}
           height={BAND_HEIGHT}
         />
+      ))}
+      {badBoxes(cells, edges, BAND_HEIGHT).map((box) => (
+        <rect key={`bad ${box.x}`} class="cell-bad" {...box} />
       ))}
     </>
   )

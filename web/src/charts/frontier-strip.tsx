@@ -1,8 +1,9 @@
 /** A stream's whole axis in one line: done, under way, waiting, with bad items; and where the mark stands. */
 import '../styles/frontier-strip.css'
 import { Skeleton } from '../components/notes.tsx'
-import { formatPlural, formatPosition, formatShare } from '../format.ts'
+import { formatPlural, formatShare } from '../format.ts'
 import { useFrontier } from '../queries.ts'
+import { placeText } from '../stream/cell-text.ts'
 import { cellOffset, edgesOf, WIDTH } from '../stream/picture-shapes.ts'
 import { BAND_HEIGHT, FrontierBand } from './frontier-band.tsx'
 import { markCell } from './frontier-runs.ts'
@@ -30,7 +31,7 @@ export function FrontierStrip({ stream }: { stream: string }) {
   }
   const settled = cells.reduce((sum, cell) => sum + cell.settled, 0)
   const share = settled / Math.max(1, data.segments)
-  const label = `${formatShare(share)} of ${formatPlural(data.segments, 'slice')} done; the mark stands at ${formatPosition(stream, data.markAt)}`
+  const label = `${formatShare(share)} of ${formatPlural(data.segments, 'slice')} done; complete up to ${placeText(stream, data.markAt)}`
   // As wide as in the large picture: a place here is the same place there.
   const edges = edgesOf(cells)
   const markAt = cellOffset(edges, markCell(data))
@@ -47,8 +48,8 @@ export function FrontierStrip({ stream }: { stream: string }) {
       </svg>
       <span class="strip-mark" style={{ insetInlineStart: `${(markAt / WIDTH) * 100}%` }} />
       <p class="strip-ends" aria-hidden="true">
-        <span>{formatPosition(stream, cells[0]!.from > 0 ? cells[0]!.from : cells[0]!.to)}</span>
-        <span>{formatPosition(stream, cells.at(-1)!.to)}</span>
+        <span>{placeText(stream, cells[0]!.from > 0 ? cells[0]!.from : cells[0]!.to)}</span>
+        <span>{placeText(stream, cells.at(-1)!.to)}</span>
       </p>
     </div>
   )

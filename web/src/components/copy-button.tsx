@@ -25,3 +25,13 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
     </Button>
   )
 }
+
+/** What can only be done on the command line: as it is typed, and to be copied. */
+export function Command({ text }: { text: string }) {
+  return (
+    <span class="command">
+      <code>{text}</code>
+      <CopyButton text={text} label="the command" />
+    </span>
+  )
+}

@@ -5,13 +5,14 @@ import { graphOf, type LinkedJob } from './graph.ts'
 const linked = (id: number, stage: LinkedJob['stage'] = 'done'): LinkedJob => ({
   id,
   kind: 'mail.fetch',
+  what: 'Fetching 9 messages',
   state: stage === 'failed' ? 'failed' : 'done',
   stage,
   error: null,
 })
 const JOB = {
   id: 1,
-  kind: 'mail.list',
+  what: 'Listing slice',
   stage: 'claimed' as const,
   parent: null,
   dependsOn: [],

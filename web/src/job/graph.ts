@@ -8,7 +8,7 @@ export type GraphNode = {
   y: number
   role: 'parent' | 'needs' | 'self' | 'needed' | 'child' | 'more'
   /** Missing for `more`, which stands for `count` others. */
-  job?: { id: number; kind: string; stage: LinkedJob['stage'] | null }
+  job?: { id: number; what: string; stage: LinkedJob['stage'] | null }
   count?: number
 }
 export type Graph = { width: number; height: number; nodes: GraphNode[]; edges: { key: string; d: string }[] }
@@ -20,7 +20,7 @@ const NODES_MAX = 7
 
 type GraphInput = Pick<
   JobDetail,
-  'id' | 'kind' | 'stage' | 'parent' | 'dependsOn' | 'dependents' | 'children'
+  'id' | 'what' | 'stage' | 'parent' | 'dependsOn' | 'dependents' | 'children'
 >
 type Entry = Omit<GraphNode, 'x' | 'y'>
 
@@ -62,12 +62,12 @@ function parentEntry(id: number, others: readonly LinkedJob[]): Entry {
   return {
     key: `parent ${id}`,
     role: 'parent',
-    job: { id, kind: known?.kind ?? 'job', stage: known?.stage ?? null },
+    job: { id, what: known?.what ?? `Job ${id}`, stage: known?.stage ?? null },
   }
 }
 
-function entry(role: 'needs' | 'needed' | 'child', { id, kind, stage }: LinkedJob): Entry {
-  return { key: `${role} ${id}`, role, job: { id, kind, stage } }
+function entry(role: 'needs' | 'needed' | 'child', { id, what, stage }: LinkedJob): Entry {
+  return { key: `${role} ${id}`, role, job: { id, what, stage } }
 }
 
 function shortened(entries: readonly Entry[]): Entry[] {

@@ -32,11 +32,15 @@ export function JobFacts({ job }: { job: JobDetail }) {
       'Stream',
       job.stream === null ? null : <Link href={streamLink(job.stream)}>{streamTitle(job.stream).title}</Link>,
     ],
+    ['Slice', job.segment === null ? null : <Link href={jobsLink({ segment: job.segment })}>its jobs</Link>],
+    ['Came from', job.parent === null ? null : <Link href={jobLink(job.parent)}>job {job.parent}</Link>],
     [
-      'Slice',
-      job.segment === null ? null : <Link href={jobsLink({ segment: job.segment })}>#{job.segment}</Link>,
+      'Kind',
+      <span key="kind" class="mono">
+        {job.kind}
+      </span>,
     ],
-    ['Came from', job.parent === null ? null : <Link href={jobLink(job.parent)}>#{job.parent}</Link>],
+    ['Number', String(job.id)],
     ['Key', job.key === null ? null : <span class="mono">{job.key}</span>],
     ['Lane', job.lane],
     ['Priority', formatCount(job.priority)],

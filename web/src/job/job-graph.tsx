@@ -80,9 +80,7 @@ function Node({ node: { job, role, count } }: { node: GraphNode }) {
   const state = job.stage === null ? '' : STAGE_TEXT[job.stage]
   const text = (
     <>
-      <span class="truncate graph-kind">
-        {job.kind} <span class="num">#{job.id}</span>
-      </span>
+      <span class="truncate graph-kind">{job.what}</span>
       <span class="truncate graph-state">
         {role === 'self' ? 'This job' : role === 'more' ? '' : ROLES[role]}
         {state ? ` · ${state}` : ''}

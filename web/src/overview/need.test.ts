@@ -43,6 +43,11 @@ describe('what needs somebody', () => {
     )
   })
 
+  test('a source that has fallen silent leads to it', () => {
+    const [need] = needsOf({ alerts: [alert('stale', 'mail:a/b')], pauses: [] }, [])
+    assert.deepEqual([need?.title, need?.action?.href], ['Silent for too long', '/streams/mail%3Aa%2Fb'])
+  })
+
   test('a sign-in is told once: not again by its account, nor by the pause that it caused', () => {
     const told = needsOf({ alerts: [alert('sign-in', ann.stream)], pauses: [pause(ann.stream)] }, [ann])
     assert.deepEqual(

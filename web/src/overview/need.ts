@@ -2,7 +2,7 @@
 import type { AccountView } from '../../../src/app/accounts/schemas.ts'
 import type { AlertView, Overview } from '../../../src/app/schemas.ts'
 import type { Tone } from '../components/tone.ts'
-import { settingsLink, streamLink, workLink } from '../links.ts'
+import { jobsLink, settingsLink, streamLink, workLink } from '../links.ts'
 
 export type Need = {
   key: string
@@ -29,6 +29,7 @@ const TITLES: Record<string, string> = {
   'metadata-full': 'Room for metadata runs out',
   throttled: 'Being slowed down',
   'stale-heartbeat': 'An engine is silent',
+  stale: 'Silent for too long',
   unbalanced: 'The books do not balance',
   'sign-in': 'Sign in again',
   'ledger-down': 'The ledger is away',
@@ -77,7 +78,9 @@ function actionFor(condition: string, target: string, accounts: readonly SourceA
   const isStream = target.includes(':') || accounts.some(({ stream }) => stream === target)
   if (condition === 'bad-items' && isStream)
     return { text: 'See which and why', href: `${streamLink(target)}#bad` }
-  if (condition === 'unbalanced' && isStream) return { text: 'Open the stream', href: streamLink(target) }
+  if (condition === 'unbalanced' && isStream)
+    return { text: 'See its cancelled jobs', href: jobsLink({ stream: target, state: 'canceled' }) }
+  if (condition === 'stale' && isStream) return { text: 'Open it', href: streamLink(target) }
   if (condition === 'throttled' || condition === 'stale-heartbeat')
     return { text: 'See the work', href: workLink() }
   return null

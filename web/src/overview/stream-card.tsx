@@ -4,9 +4,9 @@ import { HealthBadge } from '../components/badge.tsx'
 import { BalanceLine } from '../components/balance-line.tsx'
 import { Card } from '../components/card.tsx'
 import { Skeleton } from '../components/notes.tsx'
-import { formatDuration, formatRate, formatShare } from '../format.ts'
+import { formatDuration, formatMark, formatRate, formatShare } from '../format.ts'
 import { streamLink } from '../links.ts'
-import { homeLink, markText, streamTitle } from '../stream-name.ts'
+import { homeLink, streamTitle } from '../stream-name.ts'
 import { useShare } from './share.ts'
 
 export function StreamCard({ stream }: { stream: StreamView }) {
@@ -32,7 +32,7 @@ export function StreamCard({ stream }: { stream: StreamView }) {
       <dl class="stream-facts">
         <div>
           <dt>Complete up to</dt>
-          <dd class="num">{markText(stream)}</dd>
+          <dd class="num">{formatMark(stream.mark)}</dd>
         </div>
         <div>
           <dt>Accounted for</dt>

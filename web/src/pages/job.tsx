@@ -35,7 +35,7 @@ export function JobPage() {
   return (
     <>
       <PageTitle
-        title={data ? `${data.kind} #${data.id}` : id > 0 ? `Job #${id}` : 'Job'}
+        title={data ? data.what : id > 0 ? `Job ${id}` : 'Job'}
         crumbs={CRUMBS}
         lead={
           data ? (
@@ -76,7 +76,7 @@ function JobActions({ job }: { job: JobDetail }) {
     const children =
       job.children.length > 0 ? ` and ${formatPlural(job.children.length, 'job')} that came from it` : ''
     const isSure = await confirm({
-      title: `Cancel ${job.kind} #${job.id}?`,
+      title: `Cancel “${job.what}”?`,
       text:
         job.state === 'claimed'
           ? `It runs now${children ? `, with${children.slice(4)}` : ''}: it is asked to stop, and what it has stored stays. Its slice cannot be completed without it until you retry it.`

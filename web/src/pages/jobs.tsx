@@ -95,9 +95,9 @@ const COLUMNS: readonly Column<JobView>[] = [
   {
     id: 'job',
     title: 'Job',
-    cell: ({ id, kind, key }) => (
+    cell: ({ id, what, key }) => (
       <Link class="wrap-narrow" href={jobLink(id)} title={key ?? undefined}>
-        {kind} <span class="muted num">#{id}</span>
+        {what} <span class="muted num">{id}</span>
       </Link>
     ),
   },

@@ -105,7 +105,8 @@ function Streams({ overview }: { overview: Overview | undefined }) {
             </ButtonLink>
           }
         >
-          Connect a Gmail account, and Tidemark begins to copy all of its mail. You can watch it here.
+          First connect a Gmail or OneDrive account. Tidemark begins to copy at once; you can watch it here,
+          and find what is copied under Find anything.
         </EmptyNote>
       </section>
     )

@@ -1,5 +1,5 @@
 /** One stream: the frontier as a picture, its books, what was set aside, and its slices. */
-import { useParams } from 'wouter-preact'
+import { Link, useParams } from 'wouter-preact'
 import type { Overview, StreamView } from '../../../src/app/schemas.ts'
 import { HealthBadge } from '../components/badge.tsx'
 import { BalanceLine } from '../components/balance-line.tsx'
@@ -10,14 +10,14 @@ import { PageTitle } from '../components/page-title.tsx'
 import { PauseButton } from '../components/source-buttons.tsx'
 import { Stat } from '../components/stat.tsx'
 import { Time } from '../components/values.tsx'
-import { formatCount, formatDuration, formatRate, formatShare } from '../format.ts'
+import { formatCount, formatDuration, formatMark, formatPlural, formatRate, formatShare } from '../format.ts'
 import { jobsLink, overviewLink, pathPart, streamLink } from '../links.ts'
 import { useShare } from '../overview/share.ts'
 import { useOverview } from '../queries.ts'
 import { BadItems } from '../stream/bad-items.tsx'
 import { FrontierCard, useStretch } from '../stream/frontier-card.tsx'
 import { SegmentList } from '../stream/segment-list.tsx'
-import { markText, streamTitle } from '../stream-name.ts'
+import { streamTitle } from '../stream-name.ts'
 import { RunningList } from '../work/running-list.tsx'
 import '../styles/frontier-strip.css'
 import '../styles/work.css'
@@ -111,7 +111,7 @@ function Counters({ stream }: { stream: StreamView | undefined }) {
       <dl class="stats books">
         <Stat
           label="Complete up to"
-          value={line(markText)}
+          value={line(({ mark }) => formatMark(mark))}
           hint={
             stream?.markMovedAt ? (
               <>
@@ -147,7 +147,10 @@ function Counters({ stream }: { stream: StreamView | undefined }) {
       )}
       {stream && stream.unbalanced > 0 ? (
         <p class="is-danger small">
-          {formatCount(stream.unbalanced)} done slices do not add up. Run <code>tidemark doctor</code>.
+          {formatPlural(stream.unbalanced, 'slice')} of which all work is done{' '}
+          {stream.unbalanced === 1 ? 'does' : 'do'} not add up.{' '}
+          <Link href={jobsLink({ stream: stream.name, state: 'canceled' })}>Jobs that were cancelled</Link>{' '}
+          may have left items out; retry them.
         </p>
       ) : null}
     </Card>

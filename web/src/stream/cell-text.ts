@@ -1,4 +1,6 @@
 /** What there is to say about a cell of a frontier: where, how far, how much. */
+import { appPages } from '../../../src/apps/pages.ts'
+import type { AppPages } from '../app-pages.ts'
 import { formatCount, formatPlural, formatPosition, formatTime } from '../format.ts'
 import type { Cell } from './zoom.ts'
 
@@ -26,6 +28,10 @@ function stateText({ segments, settled, state }: Cell): string {
 const DAY_S = 86_400
 
 export function placeText(stream: string, position: number): string {
-  const isDay = !stream.startsWith('mail:') || position <= 0 || position % DAY_S === 0
+  if (!stream.startsWith('mail:')) return ofApp(stream)?.place?.(position) ?? formatCount(position)
+  const isDay = position <= 0 || position % DAY_S === 0
   return isDay ? formatPosition(stream, position) : formatTime(position * 1000)
 }
+
+const ofApp = (stream: string): AppPages['stream'] =>
+  appPages.find(({ name }) => stream.startsWith(`${name}:`))?.stream

@@ -125,7 +125,7 @@ const LEGEND = [
   { look: 'active', text: 'under way' },
   { look: 'waiting', text: 'waiting' },
   { look: 'bad', text: 'has bad items' },
-  { look: 'mark', text: 'mark: all before it is accounted for' },
+  { look: 'mark', text: 'complete up to here: all before it is accounted for' },
 ] as const
 
 function Legend() {

@@ -5,7 +5,7 @@ import type { FrontierView } from '../../../src/app/schemas.ts'
 import { BAND_HEIGHT, FrontierBand } from '../charts/frontier-band.tsx'
 import { markCell } from '../charts/frontier-runs.ts'
 import { cellText, placeText } from './cell-text.ts'
-import { barsOf, cellAt, cellOffset, edgesOf, ticksOf, WIDTH } from './picture-shapes.ts'
+import { badSigns, barsOf, cellAt, cellOffset, edgesOf, ticksOf, WIDTH } from './picture-shapes.ts'
 import { closer, type Stretch, stretchOf } from './zoom.ts'
 
 const BARS_HEIGHT = 100
@@ -105,12 +105,12 @@ function Shapes({ cells, edges }: { cells: FrontierView['cells']; edges: Edges }
         preserveAspectRatio="none"
         aria-hidden="true"
       >
-        <FrontierBand cells={cells.map((cell) => ({ ...cell, bad: 0 }))} edges={edges} />
+        <FrontierBand cells={cells} edges={edges} />
       </svg>
       <div class="frontier-bad">
-        {cells.map((cell, at) =>
-          cell.bad > 0 ? <span key={cell.from} style={{ left: share(cellOffset(edges, at + 0.5)) }} /> : null,
-        )}
+        {badSigns(cells, edges).map((at) => (
+          <span key={at} style={{ left: share(at) }} />
+        ))}
       </div>
     </>
   )
@@ -139,7 +139,7 @@ function Mark({ frontier, edges }: { frontier: FrontierView; edges: Edges }) {
       <span class="frontier-mark" style={{ left: share(at) }} />
       {/* Moved back by its share of its own width: it never reaches over an edge. */}
       <span class="mark-label" style={{ left: share(at), translate: `-${share(at)}` }}>
-        {markAt <= 0 ? 'mark: at the beginning' : `complete up to ${placeText(stream, markAt)}`}
+        {markAt <= 0 ? 'complete up to: nothing yet' : `complete up to ${placeText(stream, markAt)}`}
       </span>
     </>
   )

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { barsOf, cellAt, cellOffset, edgesOf, ticksOf } from './picture-shapes.ts'
+import { badSigns, barsOf, cellAt, cellOffset, edgesOf, ticksOf } from './picture-shapes.ts'
 import type { Cell } from './zoom.ts'
 
 const cell = (from: number, to: number, listed = 0, stored = 0): Cell => ({
@@ -52,6 +52,26 @@ test('bars are as high as there are items, split into what is accounted for and 
     open: 'M0 0H10V50H0z',
   })
   assert.deepEqual(barsOf([cell(0, 1)], [0, 1000], 100), { accounted: '', open: '' })
+})
+
+test('a minute of polling with a letter in it is no higher than the month before it', () => {
+  const cells = [cell(0, 60, 3_000, 3_000), cell(60, 60.001, 3, 3)]
+  const { accounted } = barsOf(cells, [0, 999, 1000], 100)
+  const [first = '', second = ''] = accounted.split('z')
+  const topOf = (path: string): number => Number(path.split(/[ H]/)[1])
+  assert.ok(topOf(first) < topOf(second), accounted)
+})
+
+test('signs of bad items stand where they are, and do not cover each other', () => {
+  const bad = (from: number, n: number): Cell => ({ ...cell(from, from + 1, 10, 10), bad: n })
+  const cells = Array.from({ length: 100 }, (_, at) => bad(at, at < 3 || at === 50 ? 1 : 0))
+  assert.deepEqual(
+    badSigns(
+      cells,
+      Array.from({ length: 101 }, (_, at) => at * 10),
+    ),
+    [5, 25, 505],
+  )
 })
 
 test('dates under the picture do not touch', () => {

@@ -38,18 +38,23 @@ export function cellOffset(edges: readonly number[], cell: number): number {
   return start + (end - start) * Math.min(1, cell - at)
 }
 
+/** Narrower cells than this have no denser mail: a poll of a minute with a letter in it is no flood. */
+const DENSITY_WIDTH_MIN = WIDTH / 400
+
 /**
- * A bar for each cell, as high as a slice of it has items (cells hold one slice more or less than their neighbours):
- * the lower part is accounted for, the upper one is on its way. Heights go by the square root: next to a month of ten thousand messages one of fifty is still seen.
+ * A bar for each cell, as high as it is full: its items by its width, so that its area is how much lies there. The lower
+ * part is accounted for, the upper one is on its way. Heights go by the square root: next to a month of ten thousand
+ * messages one of fifty is still seen.
  */
 export function barsOf(cells: readonly Cell[], edges: readonly number[], height: number) {
-  const itemsOf = ({ listed, segments }: Cell): number => listed / Math.max(1, segments)
-  const most = cells.reduce((max, cell) => Math.max(max, itemsOf(cell)), 0)
+  const densityOf = ({ listed }: Cell, at: number): number =>
+    listed / Math.max(DENSITY_WIDTH_MIN, edges[at + 1]! - edges[at]!)
+  const most = cells.reduce((max, cell, at) => Math.max(max, densityOf(cell, at)), 0)
   const accounted: string[] = []
   const open: string[] = []
   cells.forEach((cell, at) => {
     if (cell.listed <= 0 || most === 0) return
-    const tall = Math.max(1, height * Math.sqrt(itemsOf(cell) / most))
+    const tall = Math.max(1, height * Math.sqrt(densityOf(cell, at) / most))
     const done = tall * Math.min(1, settledOf(cell) / cell.listed)
     const box = (top: number, bottom: number): string =>
       `M${round(edges[at]!)} ${round(top)}H${round(edges[at + 1]!)}V${round(bottom)}H${round(edges[at]!)}z`
@@ -57,6 +62,19 @@ export function barsOf(cells: readonly Cell[], edges: readonly number[], height:
     if (done < tall) open.push(box(height - tall, height - done))
   })
   return { accounted: accounted.join(''), open: open.join('') }
+}
+
+/** About as far apart as they are wide. */
+const SIGN_UNITS = 12
+
+/** Where a sign points at bad items: in the middle of their cells, and one for neighbours that it would cover. */
+export function badSigns(cells: readonly Cell[], edges: readonly number[]): number[] {
+  const signs: number[] = []
+  cells.forEach(({ bad }, cell) => {
+    const at = cellOffset(edges, cell + 0.5)
+    if (bad > 0 && at - (signs.at(-1) ?? -WIDTH) >= SIGN_UNITS) signs.push(at)
+  })
+  return signs
 }
 
 /** Cells whose beginnings are named under the picture: so far apart that the names do not touch. */

@@ -52,20 +52,20 @@ export function RunningList({ jobs, empty, room, workerOf }: RunningListProps) {
 export function RunningJob({ job, worker }: { job: RunningView; worker?: string | undefined }) {
   const now = useNow()
   const ageMs = now - job.startedAt
-  const name = job.label ?? job.kind
+  const name = job.label ? `${job.what}: ${job.label}` : job.what
   const amount = job.unit === 'bytes' ? formatBytes : formatCount
-  const where = [job.label ? job.kind : '', job.stream ? streamTitle(job.stream).title : '', worker ?? '']
+  const where = [job.stream ? streamTitle(job.stream).title : '', worker ?? '']
   return (
     <div class="running-job">
       <div class="ends">
         <Link href={jobLink(job.id)} class="truncate">
-          {name} <span class="muted num">#{job.id}</span>
+          {name}
         </Link>
         <span class="muted small num">
           {ageMs < 1000 ? '< 1s' : formatDuration(Math.floor(ageMs / 1000) * 1000)}
         </span>
       </div>
-      <ProgressBar done={job.done} total={job.total} label={`Progress of ${name} #${job.id}`} />
+      <ProgressBar done={job.done} total={job.total} label={`Progress of ${name}, job ${job.id}`} />
       <div class="ends muted small">
         <span class="truncate">{where.filter(Boolean).join(' · ')}</span>
         <span class="num">

@@ -5,6 +5,7 @@ import type { JobView, Overview, WorkerView } from '../../../src/app/schemas.ts'
 import { api } from '../api.ts'
 import { Badge } from '../components/badge.tsx'
 import { Card } from '../components/card.tsx'
+import { Command } from '../components/copy-button.tsx'
 import { Skeleton } from '../components/notes.tsx'
 import { Time } from '../components/values.tsx'
 import { formatPlural } from '../format.ts'
@@ -30,7 +31,7 @@ export function Workers({ overview, held }: { overview: Overview | undefined; he
       {workers ? null : <Skeleton lines={3} />}
       {workers?.length === 0 ? (
         <p class="muted">
-          No process takes jobs. Start one with <code>tidemark serve</code>.
+          No process takes jobs. Start one with <Command text="tidemark serve" />
         </p>
       ) : null}
       <ul class="worker-list">
@@ -45,8 +46,8 @@ export function Workers({ overview, held }: { overview: Overview | undefined; he
 }
 
 function Worker({ worker, held }: { worker: WorkerView; held: readonly JobView[] }) {
-  const kinds = new Map<string, number>()
-  for (const { kind } of held) kinds.set(kind, (kinds.get(kind) ?? 0) + 1)
+  const kinds = new Map<string, { what: string; count: number }>()
+  for (const { kind, what } of held) kinds.set(kind, { what, count: (kinds.get(kind)?.count ?? 0) + 1 })
   return (
     <div class="worker">
       <div class="ends">
@@ -59,10 +60,10 @@ function Worker({ worker, held }: { worker: WorkerView; held: readonly JobView[]
       </div>
       <p class="worker-does num">
         {held.length === 0 ? 'Holds no job.' : `Holds ${formatPlural(held.length, 'job')}: `}
-        {[...kinds].map(([kind, count], at) => (
+        {[...kinds].map(([kind, { what, count }], at) => (
           <span key={kind}>
             {at > 0 ? ', ' : ''}
-            <Link href={jobsLink({ kind, state: 'claimed' })}>{kind}</Link> × {count}
+            <Link href={jobsLink({ kind, state: 'claimed' })}>{what}</Link> × {count}
           </span>
         ))}
       </p>

@@ -37,7 +37,6 @@ const HISTORY: readonly Column<ActionView>[] = [
     width: '7.5rem',
     cell: ({ result }) => <Badge tone={RESULTS[result].tone}>{RESULTS[result].text}</Badge>,
   },
-  { id: 'row', title: 'Rule', width: '5rem', low: true, cell: ({ row }) => <span class="mono">{row}</span> },
   {
     id: 'bytes',
     title: 'Size',

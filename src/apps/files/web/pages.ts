@@ -27,8 +27,7 @@ export const filesPages: AppPages = {
   useNeeds: () => useFiles().data?.folders.flatMap(needsOfFolder) ?? [],
   stream: {
     home: (name) => folderLink(name),
-    /** The mark is a link of OneDrive, which means nothing to people; its plans are counted. */
-    mark: ({ markAt }) => (markAt > 0 ? `plan ${formatCount(markAt)}` : '–'),
+    place: (round) => (round <= 0 ? 'the beginning' : `round ${formatCount(round)}`),
   },
 }
 

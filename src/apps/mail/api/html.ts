@@ -81,8 +81,8 @@ blockquote { margin: 0 0 0 4px; padding-left: 12px; border-left: 3px solid #8886
 `
 }
 
-/** As much of it as is read. */
-function readable(html: string): string {
+/** As much of it as is read: the parser takes long for what is never closed. */
+export function readable(html: string): string {
   let at = -1
   let open = 0
   for (let tags = 0; tags < TAGS_MAX && open < OPEN_MAX; tags++) {

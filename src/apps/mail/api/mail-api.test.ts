@@ -58,6 +58,46 @@ describe('reading mail', () => {
     assert.equal((await world.get('/api/mail/search?q=budget&order=rank')).status, 200)
   })
 
+  test('what is found is counted by year, sender and label, and these counts are what a search finds', async () => {
+    const { status, body } = await world.get('/api/mail/search/facets')
+    assert.equal(status, 200)
+    const [account] = await world.accounts()
+    assert.deepEqual([body.messages, body.counted], [account.stored, account.stored])
+    const sum = body.years.reduce((all: number, { messages }: { messages: number }) => all + messages, 0)
+    assert.equal(sum, account.stored)
+    const countOf = async (q: string): Promise<number> =>
+      (await world.get(`/api/mail/search/facets?q=${encodeURIComponent(q)}`)).body.messages
+    const [sender] = body.senders
+    assert.equal(await countOf(`from:${sender.value}`), sender.messages)
+    const label = body.labels.find(({ value }: { value: string }) => value === 'INBOX')
+    assert.equal(await countOf('label:inbox'), label.messages)
+    assert.equal(await countOf('zebra'), 1)
+    isProblem(await world.get('/api/mail/search/facets?q=form:x'), 400)
+  })
+
+  test('what is found is exported as one mbox file, with the bytes of each message in it', async () => {
+    const answer = await world.request('/api/mail/search/export?q=zebra')
+    assert.equal(answer.status, 200)
+    assert.equal(answer.headers.get('content-type'), 'application/mbox')
+    assert.match(answer.headers.get('content-disposition') ?? '', /^attachment; filename="mail\.mbox"/)
+    const text = await answer.text()
+    assert.equal(text.match(/^From /gm)?.length, 1)
+    const raw = world.sim.gmail.mailbox(ANN).get(hostile)!.raw().toString('latin1')
+    assert.ok(text.replaceAll('\r\n', '\n').includes(raw.replaceAll('\r\n', '\n').trimEnd()))
+    const all = await (await world.request('/api/mail/search/export')).text()
+    const [account] = await world.accounts()
+    assert.equal(all.match(/^From /gm)?.length, account.stored)
+  })
+
+  test('a message leads to where Gmail shows it, and says how high its HTML is', async () => {
+    const { body } = await world.get(`/api/mail/messages/${ann}/${hostile}`)
+    assert.match(
+      body.gmailUrl,
+      /^https:\/\/mail\.google\.com\/mail\/\?authuser=ann%40example\.com#(?:search|all)\//,
+    )
+    assert.ok(body.htmlHeights.widePx > 0 && body.htmlHeights.narrowPx >= body.htmlHeights.widePx)
+  })
+
   test('a query that is being typed is continued', async () => {
     const texts = async (q: string): Promise<string[]> =>
       (await world.get(`/api/mail/suggest?q=${encodeURIComponent(q)}`)).body.items.map(

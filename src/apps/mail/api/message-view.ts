@@ -4,6 +4,7 @@ import { asTidemarkError } from '../../../base/errors.ts'
 import type { OpenedArchive } from '../merged-search.ts'
 import type { StoredMessage } from '../message.ts'
 import { parseMessage } from '../mime/parse.ts'
+import { htmlHeightPx } from './html-height.ts'
 import type { MessageSummary, MessageView } from './schemas.ts'
 
 type Owner = Pick<OpenedArchive, 'name' | 'labelNames'>
@@ -32,9 +33,9 @@ export function summaryView(owner: Owner, message: StoredMessage): MessageSummar
 export async function messageView(opened: OpenedArchive, message: StoredMessage): Promise<MessageView> {
   const { messageId, headerMs, sha256, shard, source } = message
   const problems = [...message.problems]
-  const { text, hasHtml } = await messageContent(opened, message.id).catch((thrown: unknown) => {
+  const { text, html } = await messageContent(opened, message.id).catch((thrown: unknown) => {
     problems.push(asTidemarkError(thrown).message)
-    return { text: '', hasHtml: false }
+    return { text: '', html: null }
   })
   return {
     ...summaryView(opened, message),
@@ -45,23 +46,43 @@ export async function messageView(opened: OpenedArchive, message: StoredMessage)
     source,
     problems,
     text,
-    hasHtml,
+    hasHtml: html !== null,
+    htmlHeights:
+      html === null ? null : { narrowPx: htmlHeightPx(html, NARROW_PX), widePx: htmlHeightPx(html, WIDE_PX) },
+    gmailUrl: gmailUrl(opened.name, message),
     cc: [...message.cc],
     bcc: [...message.bcc],
     files: message.attachments.map(({ index, name, type, bytes }) => ({ index, name, type, bytes })),
   }
 }
 
+/** Frames are about so wide on a phone and on a desk; pages take what is nearer. */
+const NARROW_PX = 320
+const WIDE_PX = 1_000
+
 async function messageContent(
   { archive }: OpenedArchive,
   id: string,
-): Promise<{ text: string; hasHtml: boolean }> {
+): Promise<{ text: string; html: string | null }> {
   const [text, raw] = await Promise.all([archive.text(id), archive.raw(id)])
-  return { text, hasHtml: hasHtml(raw) }
+  return { text, html: htmlOf(raw) }
 }
 
 /** Looked for first, since taking a message apart costs much more. */
-function hasHtml(raw: Uint8Array): boolean {
+function htmlOf(raw: Uint8Array): string | null {
   const bytes = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
-  return MENTIONS_HTML.test(bytes.toString('latin1')) && parseMessage(raw).html !== null
+  return MENTIONS_HTML.test(bytes.toString('latin1')) ? parseMessage(raw).html : null
+}
+
+/**
+ * By the id that its sender gave it, which every mailbox finds; by its conversation where it has none. Not where Gmail
+ * never had it or has it no more.
+ */
+function gmailUrl(account: string, message: StoredMessage): string | null {
+  if (message.source !== 'gmail' || message.deletedAtMs !== null) return null
+  const { messageId, messageIdIsSurrogate, threadId } = message
+  const place = messageIdIsSurrogate
+    ? `all/${encodeURIComponent(threadId)}`
+    : `search/${encodeURIComponent(`rfc822msgid:${messageId.replace(/^<|>$/g, '')}`)}`
+  return `https://mail.google.com/mail/?authuser=${encodeURIComponent(account)}#${place}`
 }

@@ -81,6 +81,17 @@ export const searchAnswerSchema = z.object({
 })
 export type SearchAnswer = z.output<typeof searchAnswerSchema>
 
+const facetCount = z.object({ value: z.string(), messages: count })
+export const searchFacetsSchema = z.object({
+  messages: count,
+  bytes: count,
+  counted: count.describe('So many of them, the newest, were looked at for the rest'),
+  years: z.array(facetCount),
+  senders: z.array(facetCount),
+  labels: z.array(facetCount),
+})
+export type SearchFacetsView = z.output<typeof searchFacetsSchema>
+
 export const suggestionSchema = z.object({ items: z.array(z.object({ text: z.string(), what: z.string() })) })
 
 export const messageSchema = messageSummarySchema.extend({
@@ -94,6 +105,14 @@ export const messageSchema = messageSummarySchema.extend({
   problems: z.array(z.string()),
   text: z.string().describe('Plain text; HTML is fetched apart, sanitised, for a sandboxed frame'),
   hasHtml: z.boolean(),
+  htmlHeights: z
+    .object({ narrowPx: z.number(), widePx: z.number() })
+    .nullable()
+    .describe('About how high its HTML is in a narrow frame and in a wide one'),
+  gmailUrl: z
+    .string()
+    .nullable()
+    .describe('Where Gmail shows it; null where it has it no more, or never had'),
   /** What is attached; `index` is its place in …/attachments/{index}. */
   files: z.array(z.object({ index: count, name: z.string(), type: z.string(), bytes: count })),
 })

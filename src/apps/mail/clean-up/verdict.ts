@@ -25,7 +25,7 @@ export type RefusalClass = (typeof REFUSAL_CLASSES)[number]
 
 /** For people, in one line each. */
 export const REFUSAL_TEXTS: Record<RefusalClass, string> = {
-  'above-watermark': 'newer than the watermark: not everything around it is settled yet',
+  'above-watermark': 'newer than what the archive is complete up to: not everything around it is settled yet',
   bad: 'in the registry of bad messages',
   deleted: 'marked as deleted in Gmail already',
   imported: 'imported from a file, not compared with Gmail yet',
@@ -87,8 +87,7 @@ export function indexRefusal(message: {
 }): Refusal | null {
   const { internalMs, markS } = message
   if (message.deletedAtMs !== null) return refusal('deleted')
-  if (markS === null)
-    return { class: 'above-watermark', detail: 'there is no watermark yet: nothing is settled' }
+  if (markS === null) return { class: 'above-watermark', detail: 'the archive is complete up to nothing yet' }
   if (internalMs >= markS * 1000) return refusal('above-watermark')
   if (message.isBad) return refusal('bad')
   return message.isImported ? refusal('imported') : null

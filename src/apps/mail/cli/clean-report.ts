@@ -114,8 +114,8 @@ export function printSurvey(
   output.line(freedText(action, freedBytes, depth))
   output.line(
     markS === null
-      ? 'There is no watermark yet: run tidemark mail sync first.'
-      : `Watermark: ${timeText(markS * 1000)}.`,
+      ? 'Nothing is complete yet: run tidemark mail sync first.'
+      : `Complete up to ${timeText(markS * 1000)}.`,
   )
   noteUnsearched(output, unsearched)
 }

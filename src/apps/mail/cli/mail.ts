@@ -82,12 +82,12 @@ const SLICES_HELP = `
 The picture: every slice is one character, oldest first.
   #  settled: all of its messages are accounted for      =  listed, its messages are under way
   .  waiting to be listed                                !  settled, with bad messages
-  |  the watermark: everything before it that was there when the mailbox was last checked is settled`
+  |  complete up to here: everything before it that was there when the mailbox was last checked is settled`
 
 const addSlices: RegisterVerb = (mail, context) => {
   mail
     .command('slices')
-    .description('draw the slices of a mailbox and its watermark')
+    .description('draw the slices of a mailbox, and up to where it is complete')
     .option('--account <address>', 'only this account')
     .option('--list', 'list them with their counts instead')
     .addHelpText('after', SLICES_HELP)
@@ -238,7 +238,7 @@ const addStats: RegisterVerb = (mail, context) => {
 }
 
 const CLEAN_HELP = `
-Takes only messages below the watermark whose bytes, read back from the archive just now, have their hash, and whose
+Takes only messages from where the archive is complete, whose bytes, read back from the archive just now, have their hash, and whose
 state in Gmail is as it was when they were planned. Everything else is refused and told by class.
 
   unlabel   takes a label away, INBOX if none is named: the message stays in All Mail. The default.

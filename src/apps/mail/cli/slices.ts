@@ -1,4 +1,4 @@
-/** The frontier as a picture: one character for each slice, and the watermark between them. */
+/** The frontier as a picture: one character for each slice, and between them up to where it is complete. */
 
 import type { CliContext } from '../../../app/command.ts'
 import { formatCount } from '../../../base/format.ts'
@@ -90,7 +90,7 @@ function drawSlices(
   const settled = slices.filter(({ state }) => state === 'settled').length
   const under = slices.filter((slice) => sliceSign(slice) === '=').length
   output.line(
-    `${name}: ${formatCount(slices.length)} ${plural(slices.length, 'slice')}: ${formatCount(settled)} settled, ${formatCount(under)} under way, ${formatCount(slices.length - settled - under)} waiting; watermark ${positionTime(markAt) ?? 'none yet'}${asOf === null ? '' : `, as of ${asOf}`}`,
+    `${name}: ${formatCount(slices.length)} ${plural(slices.length, 'slice')}: ${formatCount(settled)} settled, ${formatCount(under)} under way, ${formatCount(slices.length - settled - under)} waiting; complete up to ${positionTime(markAt) ?? 'nothing yet'}${asOf === null ? '' : `, as of ${asOf}`}`,
   )
   for (const line of picture(slices, markAt, Math.max(20, Math.min(output.width, 120) - 2)))
     output.line(`  ${line}`)

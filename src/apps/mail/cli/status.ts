@@ -67,7 +67,7 @@ const many = (n: number, what: string): string => `${formatCount(n)} ${plural(n,
 function* statusLines(row: Row, now: number): Generator<string> {
   yield* headLines(row, now)
   const asOf = row.watermarkAsOfMs === null ? '' : `, of the mailbox as of ${isoTime(row.watermarkAsOfMs)}`
-  yield `  watermark  ${row.watermarkMs === null ? 'none yet' : `${isoTime(row.watermarkMs)}${asOf}`}`
+  yield `  complete   ${row.watermarkMs === null ? 'nothing yet' : `up to ${isoTime(row.watermarkMs)}${asOf}`}`
   yield `  messages   ${balanceText(row, formatCount)}`
   if (row.gmail && row.leftOut) {
     const kept = row.shards.reduce((sum, { deleted }) => sum + deleted, 0)

@@ -119,6 +119,7 @@ class ThreadedArchive implements Archive {
 
   search: Archive['search'] = (query, options = {}) => this.#read('search', { query, options })
   count: Archive['count'] = (query, options = {}) => this.#read('count', { query, options })
+  facets: Archive['facets'] = (query, options = {}) => this.#read('facets', { query, options })
   stats: Archive['stats'] = (by, limit) => this.#read('stats', { by, limit })
   shards: Archive['shards'] = () => this.#read('shards', undefined)
   attachmentFiles: Archive['attachmentFiles'] = () => this.#read('attachmentFiles', undefined)

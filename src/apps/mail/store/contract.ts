@@ -97,6 +97,17 @@ export type SearchPage = {
 export type SearchCount = { messages: number; bytes: number; unsearched: Unsearched }
 
 export type StatsBy = 'year' | 'sender' | 'label' | 'size'
+export type FacetCount = { value: string; messages: number }
+export type SearchFacets = SearchCount & {
+  /** So many of them, the newest, were looked at for the rest. */
+  counted: number
+  /** In UTC, the newest first. */
+  years: readonly FacetCount[]
+  /** Addresses in small letters, and ids of labels; those of most messages first. */
+  senders: readonly FacetCount[]
+  labels: readonly FacetCount[]
+}
+
 export type StatsRow = { key: string; messages: number; bytes: number }
 export type Stats = { rows: readonly StatsRow[]; unsearched: Unsearched }
 
@@ -175,6 +186,8 @@ export type Archive = {
   entries(range: { fromMs: number; toMs: number; pageSize?: number }): AsyncIterable<readonly IdEntry[]>
   search(query: Query, options?: SearchOptions): Promise<SearchPage>
   count(query: Query, options?: SearchOptions): Promise<SearchCount>
+  /** How many, and what years, senders and labels the newest of them have. */
+  facets(query: Query, options?: SearchOptions): Promise<SearchFacets>
   stats(by: StatsBy, limit?: number): Promise<Stats>
   shards(): Promise<ShardInfo[]>
   attachmentFiles(): Promise<AttachmentFileInfo[]>

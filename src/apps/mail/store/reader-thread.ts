@@ -7,7 +7,7 @@ import { serve } from '../../../ledger/thread-service.ts'
 import type { Query } from '../query/query.ts'
 import { ArchiveReader, type EntryArgs, type StoredArgs } from './archive-reader.ts'
 import type { SearchOptions, StatsBy } from './contract.ts'
-import { countShards, searchShards } from './search.ts'
+import { countShards, facetShards, searchShards } from './search.ts'
 import { statsOfShards } from './stats.ts'
 import type { ShardVerification, VerifyFile } from './verify.ts'
 
@@ -34,6 +34,8 @@ serve(
       searchShards(reader.shards, query, options),
     count: ({ query, options }: { query: Query; options: SearchOptions }) =>
       countShards(reader.shards, query, options),
+    facets: ({ query, options }: { query: Query; options: SearchOptions }) =>
+      facetShards(reader.shards, query, options),
     stats: ({ by, limit }: { by: StatsBy; limit: number | undefined }) =>
       statsOfShards(reader.shards, by, limit),
     filesToVerify: async (only: readonly string[] | undefined) =>

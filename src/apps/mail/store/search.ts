@@ -9,7 +9,14 @@ import type { Query } from '../query/query.ts'
 import type { Hints } from './catalogue.ts'
 import { type CompiledQuery, compileQuery, type Mark, type Sql } from './compiled-query.ts'
 import { decompressed } from './compression.ts'
-import type { SearchCount, SearchHit, SearchOptions, SearchPage } from './contract.ts'
+import type {
+  FacetCount,
+  SearchCount,
+  SearchFacets,
+  SearchHit,
+  SearchOptions,
+  SearchPage,
+} from './contract.ts'
 import { excerptOf, plainExcerpt } from './excerpt.ts'
 import { countSql, labelCountSql, pageSql, rankSql, type StatementInput } from './search-sql.ts'
 import type { ShardListing, ShardReader } from './shard-reader.ts'
@@ -66,6 +73,59 @@ export function countShards(source: ShardSource, query: Query, options: SearchOp
   }
   return { messages, bytes, unsearched: asked.unsearched }
 }
+
+/** Each is read with its row: more would take longer than anybody waits for what stands beside the results. */
+export const FACET_MESSAGES_MAX = 10_000
+const FACET_VALUES_MAX = 20
+
+type FacetRow = Pick<MessageRow, 'internal_ms' | 'sender' | 'labels'>
+
+export function facetShards(source: ShardSource, query: Query, options: SearchOptions = {}): SearchFacets {
+  const count = countShards(source, query, options)
+  const compiled = compileQuery(query, options)
+  const [years, senders, labels] = [new Map(), new Map(), new Map()] as Map<string, number>[]
+  let counted = 0
+  if (compiled) {
+    const asked: Asked = { source, query, compiled, unsearched: [] }
+    const columns = 'm.internal_ms, m.sender, m.labels'
+    for (const shard of shardsOf(asked)) {
+      const limit = FACET_MESSAGES_MAX - counted
+      if (limit <= 0) break
+      const rows = ask(asked, shard, (input) =>
+        run(asked, shard.name, pageSql({ ...input, columns, limit })),
+      ) as FacetRow[] | undefined
+      counted += rows?.length ?? 0
+      for (const row of rows ?? []) {
+        add(years!, String(new Date(row.internal_ms).getUTCFullYear()))
+        const from = (JSON.parse(row.sender) as { address: string }[]).map(({ address }) =>
+          address.toLowerCase(),
+        )
+        for (const address of new Set(from)) if (address !== '') add(senders!, address)
+        for (const label of JSON.parse(row.labels) as string[]) add(labels!, label)
+      }
+    }
+  }
+  const byYear = (a: FacetCount, b: FacetCount): number => Number(b.value) - Number(a.value)
+  return {
+    ...count,
+    counted,
+    years: countsOf(years!).sort(byYear),
+    senders: mostOf(senders!),
+    labels: mostOf(labels!),
+  }
+}
+
+function add(counts: Map<string, number>, value: string): void {
+  counts.set(value, (counts.get(value) ?? 0) + 1)
+}
+
+const countsOf = (counts: ReadonlyMap<string, number>): FacetCount[] =>
+  [...counts].map(([value, messages]) => ({ value, messages }))
+
+const mostOf = (counts: ReadonlyMap<string, number>): FacetCount[] =>
+  countsOf(counts)
+    .sort((a, b) => b.messages - a.messages || (a.value < b.value ? -1 : 1))
+    .slice(0, FACET_VALUES_MAX)
 
 // By date.
 

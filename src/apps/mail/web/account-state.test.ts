@@ -50,7 +50,7 @@ describe('an account', () => {
     assert.equal(verifiedText(verified), '1,200 messages, all well')
     assert.match(verifiedText({ ...verified, missing: null }), /not compared with Gmail/)
     assert.match(verifiedText({ ...verified, damaged: 1 }), /damage found/)
-    assert.match(verifiedText(null), /mail verify/)
+    assert.match(verifiedText(null), /no message was read back yet/)
   })
 
   test('has a quota with a name', () => {

@@ -26,11 +26,11 @@ export function mailState(account: MailAccountView): AccountState {
 
 /** What the last check of the whole archive found. */
 export function verifiedText(verified: MailAccountView['verified']): string {
-  if (!verified) return 'tidemark mail verify'
+  if (!verified) return 'no message was read back yet'
   const { messages, damaged, brokenFiles, missing } = verified
   const wrong = damaged + brokenFiles + (missing ?? 0)
   const what = formatPlural(messages, 'message')
-  if (wrong > 0) return `${what}; damage found: tidemark mail verify --repair`
+  if (wrong > 0) return `${what}; damage found`
   return missing === null ? `${what}, all well; not compared with Gmail` : `${what}, all well`
 }
 

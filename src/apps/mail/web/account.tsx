@@ -2,6 +2,7 @@
 
 import type { Account } from '../../../../web/src/api.ts'
 import { BalanceLine } from '../../../../web/src/components/balance-line.tsx'
+import { Command } from '../../../../web/src/components/copy-button.tsx'
 import { Switch } from '../../../../web/src/components/form.tsx'
 import { PauseButton, SyncButton } from '../../../../web/src/components/source-buttons.tsx'
 import { Stat } from '../../../../web/src/components/stat.tsx'
@@ -56,7 +57,7 @@ function MailBody({ told }: { told: MailAccountView }) {
       )}
       <dl class="stats account-stats">
         <Stat
-          label="Complete until"
+          label="Complete up to"
           value={<Time at={told.watermarkMs} show="day" />}
           hint={
             <>
@@ -80,6 +81,7 @@ function MailBody({ told }: { told: MailAccountView }) {
           hint={`units; ${quotaTier(told.unitsPerMinute)}`}
         />
       </dl>
+      <VerifyHint verified={told.verified} />
       <Damage files={told.damagedFiles} />
     </>
   )
@@ -94,6 +96,17 @@ function choiceWords({ choices, labels }: MailAccountView): string[] {
     ...(onlyLabels.length > 0 ? [`only ${onlyLabels.map(nameOf).join(', ')}`] : []),
     ...(skipLabels.length > 0 ? [`not ${skipLabels.map(nameOf).join(', ')}`] : []),
   ]
+}
+
+function VerifyHint({ verified }: Pick<MailAccountView, 'verified'>) {
+  const isWrong = verified !== null && verified.damaged + verified.brokenFiles + (verified.missing ?? 0) > 0
+  if (verified && !isWrong) return null
+  return (
+    <p class="small">
+      {isWrong ? 'To fetch again what is damaged: ' : 'To read every message back and compare it: '}
+      <Command text={`tidemark mail verify${isWrong ? ' --repair' : ''}`} />
+    </p>
+  )
 }
 
 function Damage({ files }: { files: readonly string[] }) {

@@ -18,11 +18,19 @@ import type {
   CleanUpWish,
   MessageView,
   SearchAnswer,
+  SearchFacetsView,
 } from '../api/schemas.ts'
 
 /** Frames, pictures and downloads take a ticket for it: see ticket.tsx. */
 export const messagePath = (account: string, id: string): string =>
   `/api/mail/messages/${part(account)}/${part(id)}`
+
+/** A download of what a query finds. */
+export const exportPath = (query: { q: string; account: string }): string => {
+  const params = new URLSearchParams({ q: query.q })
+  if (query.account !== '') params.set('account', query.account)
+  return `/api/mail/search/export?${params}`
+}
 
 export type Suggestions = { items: { text: string; what: string }[] }
 export type RunStep = 'undo' | 'resume' | 'halt' | 'abandon'
@@ -31,6 +39,8 @@ export const mailApi = {
   sync: (account: string) => post<DoneView>('/api/mail/sync', { account }),
   search: (query: Paging & { q: string; account?: string; order?: 'date' | 'rank' }, signal?: AbortSignal) =>
     get<SearchAnswer>('/api/mail/search', query, signal),
+  facets: (query: { q: string; account?: string }, signal?: AbortSignal) =>
+    get<SearchFacetsView>('/api/mail/search/facets', query, signal),
   suggest: (q: string, signal?: AbortSignal) => get<Suggestions>('/api/mail/suggest', { q }, signal),
   message: (account: string, id: string, signal?: AbortSignal) =>
     get<MessageView>(messagePath(account, id), {}, signal),

@@ -1,7 +1,7 @@
 /** Mail by category, drafts that wait for a look, the briefing, rules, agents, costs and settings: one page, a view each. */
 import { Link } from 'wouter-preact'
 import { Badge, StateBadge } from '../../../../../web/src/components/badge.tsx'
-import { Button } from '../../../../../web/src/components/button.tsx'
+import { Button, ButtonLink } from '../../../../../web/src/components/button.tsx'
 import { Card } from '../../../../../web/src/components/card.tsx'
 import { type Column, PagedTable, TWO_LINES_PX } from '../../../../../web/src/components/data-table.tsx'
 import { Segmented } from '../../../../../web/src/components/form.tsx'
@@ -11,6 +11,7 @@ import { SyncButton } from '../../../../../web/src/components/source-buttons.tsx
 import { Stat } from '../../../../../web/src/components/stat.tsx'
 import { Time } from '../../../../../web/src/components/values.tsx'
 import { formatCount } from '../../../../../web/src/format.ts'
+import { settingsLink } from '../../../../../web/src/links.ts'
 import { useAccounts, useAction } from '../../../../../web/src/queries.ts'
 import { setSearchParams, useSearchParam } from '../../../../../web/src/search-params.ts'
 import type { AssistAccountView, ThreadView } from '../../api/schemas.ts'
@@ -156,8 +157,15 @@ function Unused({ items }: { items: readonly AssistAccountView[] }) {
   )
   if (others.length === 0 && items.length === 0) {
     return (
-      <EmptyNote title="No Gmail account is connected">
-        Connect one under Settings, with the permission to read and move; then it can be switched on here.
+      <EmptyNote
+        title="No Gmail account is connected"
+        action={
+          <ButtonLink href={settingsLink()} kind="primary" icon="person">
+            Connect an account
+          </ButtonLink>
+        }
+      >
+        Connect one first, with the permission to read and move; then it can be switched on here.
       </EmptyNote>
     )
   }

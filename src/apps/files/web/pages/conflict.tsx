@@ -1,6 +1,7 @@
 /** One conflict: both versions side by side, and which one is kept. */
 
 import { useQuery } from '@tanstack/preact-query'
+import { useMemo } from 'preact/hooks'
 import { useParams } from 'wouter-preact'
 import { Badge } from '../../../../../web/src/components/badge.tsx'
 import { Button } from '../../../../../web/src/components/button.tsx'
@@ -8,6 +9,7 @@ import { Card } from '../../../../../web/src/components/card.tsx'
 import { ErrorNote, Skeleton } from '../../../../../web/src/components/notes.tsx'
 import { PageTitle } from '../../../../../web/src/components/page-title.tsx'
 import { Bytes, Time } from '../../../../../web/src/components/values.tsx'
+import { formatPlural } from '../../../../../web/src/format.ts'
 import { pathPart } from '../../../../../web/src/links.ts'
 import { useAction } from '../../../../../web/src/queries.ts'
 import { useTicket } from '../../../../../web/src/ticket.tsx'
@@ -16,6 +18,7 @@ import { conflictPath, filesApi } from '../api.ts'
 import { CONFLICT_KINDS, CONFLICT_STATES } from '../folder-state.ts'
 import { filesLink, folderLink } from '../links.ts'
 import { fileKeys } from '../queries.ts'
+import { type DiffLine, type TextDiff, textDiff } from '../text-diff.ts'
 import '../styles/files.css'
 
 export function ConflictPage() {
@@ -26,6 +29,7 @@ export function ConflictPage() {
     queryKey: [...fileKeys.fileParts, 'conflict', name, id],
     queryFn: ({ signal }) => filesApi.conflict(name, id, signal),
   })
+  const diff = useMemo(() => (data ? diffOf(data) : undefined), [data])
   return (
     <>
       <PageTitle
@@ -45,8 +49,8 @@ export function ConflictPage() {
       {data ? (
         <div class="stack">
           <div class="versions">
-            <Version folder={name} id={id} which="here" side={data.here} />
-            <Version folder={name} id={id} which="there" side={data.there} />
+            <Version folder={name} id={id} which="here" side={data.here} lines={diff?.here} />
+            <Version folder={name} id={id} which="there" side={data.there} lines={diff?.there} />
           </div>
           <Decision folder={name} conflict={data} />
         </div>
@@ -65,8 +69,23 @@ function Lead({ conflict }: { conflict: ConflictDetail }) {
 
 const TITLES = { here: 'In the folder', there: 'In OneDrive' } as const
 
-function Version(props: { folder: string; id: number; which: 'here' | 'there'; side: ConflictSide }) {
-  const { folder, id, which, side } = props
+/** Of two texts; undefined where one of them is none. */
+function diffOf({ here, there }: ConflictDetail): TextDiff | undefined {
+  if (here.preview !== 'text' || there.preview !== 'text') return undefined
+  return textDiff(here.text ?? '', there.text ?? '')
+}
+
+type VersionProps = {
+  folder: string
+  id: number
+  which: 'here' | 'there'
+  side: ConflictSide
+  /** Its text, with what is not in the other one. */
+  lines: readonly DiffLine[] | undefined
+}
+
+function Version({ folder, id, which, side, lines }: VersionProps) {
+  const different = lines?.filter(({ isDifferent }) => isDifferent).length
   return (
     <Card title={TITLES[which]} class="version">
       <p class="muted small">
@@ -82,6 +101,13 @@ function Version(props: { folder: string; id: number; which: 'here' | 'there'; s
           </>
         )}
       </p>
+      {different === undefined ? null : (
+        <p class="small version-differs">
+          {different === 0
+            ? 'Nothing is here that the other has not.'
+            : `${formatPlural(different, 'line')} that the other has not, or not like this.`}
+        </p>
+      )}
       {side.preview === 'text' ? (
         <section
           class="version-text"
@@ -89,7 +115,7 @@ function Version(props: { folder: string; id: number; which: 'here' | 'there'; s
           // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
           tabIndex={0}
         >
-          <pre class="mono">{side.text}</pre>
+          <pre class="mono">{lines ? <Lines lines={lines} /> : side.text}</pre>
           {side.isWhole ? null : <p class="muted small">Only the beginning is shown.</p>}
         </section>
       ) : null}
@@ -101,6 +127,19 @@ function Version(props: { folder: string; id: number; which: 'here' | 'there'; s
       ) : null}
       {side.note === null ? null : <p class="muted">{side.note}</p>}
     </Card>
+  )
+}
+
+function Lines({ lines }: { lines: readonly DiffLine[] }) {
+  return (
+    <>
+      {lines.map(({ parts, isDifferent }, at) => (
+        <span key={at} class={`diff-row${isDifferent ? ' is-different' : ''}`}>
+          {parts.map((part, place) => (part.isDifferent ? <mark key={place}>{part.text}</mark> : part.text))}
+          {at < lines.length - 1 ? '\n' : ''}
+        </span>
+      ))}
+    </>
   )
 }
 

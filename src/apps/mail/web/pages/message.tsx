@@ -1,17 +1,18 @@
 /** Read a message, with the thread that it belongs to. */
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { useLocation, useParams } from 'wouter-preact'
 import { Button, ButtonLink } from '../../../../../web/src/components/button.tsx'
 import { Card } from '../../../../../web/src/components/card.tsx'
+import { Icon } from '../../../../../web/src/components/icon.tsx'
 import { ErrorNote, Skeleton } from '../../../../../web/src/components/notes.tsx'
 import { PageTitle } from '../../../../../web/src/components/page-title.tsx'
 import { formatPlural } from '../../../../../web/src/format.ts'
+import { useKeys } from '../../../../../web/src/keyboard.ts'
 import { pathPart } from '../../../../../web/src/links.ts'
 import { useNow } from '../../../../../web/src/queries.ts'
 import type { MessageView } from '../../api/schemas.ts'
 import { foldThread } from '../reader/thread.ts'
 import { ThreadMessage } from '../reader/thread-message.tsx'
-import { useKeys } from '../search/keyboard.ts'
 import { lastSearchLink } from '../search/last-search.ts'
 import '../styles/message.css'
 import { useQuery } from '@tanstack/preact-query'
@@ -41,6 +42,17 @@ export function MessagePage() {
         <ButtonLink href={back} icon="back" small>
           Back
         </ButtonLink>
+        {message.data?.gmailUrl ? (
+          <a
+            class="button button-plain button-small"
+            href={message.data.gmailUrl}
+            target="_blank"
+            rel="noopener noreferrer"
+          >
+            <Icon name="mail" />
+            Open in Gmail
+          </a>
+        ) : null}
       </PageTitle>
       {message.error && !message.data ? (
         <ErrorNote error={message.error} what="This message cannot be shown" retry={message.refetch} />
@@ -65,15 +77,8 @@ function Thread({ id, messages }: { id: string; messages: MessageView[] }) {
   const newest = messages.at(-1)?.id
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set([id, ...(newest ? [newest] : [])]))
   const [isUnfolded, setUnfolded] = useState(false)
-  const isFirstLook = useRef(true)
-  useEffect(() => {
-    if (!isFirstLook.current) return
-    isFirstLook.current = false
-    // The one that was asked for may be far down; the first is at the top anyway.
-    if (messages.length > 1 && messages[0]?.id !== id) {
-      document.getElementById(`message-${id}`)?.scrollIntoView({ block: 'start' })
-    }
-  }, [id, messages])
+  // At the subject: what came before in the thread is folded, so that the message is not far below.
+  useEffect(() => scrollTo({ top: 0 }), [id])
   const toggle = (which: string): void => {
     const next = new Set(open)
     if (!next.delete(which)) next.add(which)

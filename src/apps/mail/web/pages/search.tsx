@@ -1,20 +1,24 @@
 /** Find any mail: as it is typed, over all accounts, also what Gmail no longer has. */
 import { useEffect, useRef } from 'preact/hooks'
 import { named, Segmented, Select } from '../../../../../web/src/components/form.tsx'
+import { Icon } from '../../../../../web/src/components/icon.tsx'
 import { ErrorNote } from '../../../../../web/src/components/notes.tsx'
 import { PageTitle } from '../../../../../web/src/components/page-title.tsx'
 import { formatCount, formatPlural } from '../../../../../web/src/format.ts'
+import { useKeys } from '../../../../../web/src/keyboard.ts'
 import { ApiError } from '../../../../../web/src/problem.ts'
 import { useNow } from '../../../../../web/src/queries.ts'
 import { setSearchParams, useSearchParam } from '../../../../../web/src/search-params.ts'
+import { DownloadButton } from '../../../../../web/src/ticket.tsx'
 import type { SearchHitView } from '../../api/schemas.ts'
+import { exportPath } from '../api.ts'
 import { useMailAccounts } from '../queries.ts'
-import { useKeys } from '../search/keyboard.ts'
+import { Facets } from '../search/facets.tsx'
 import { lastOpened, rememberOpened, resultKey } from '../search/last-search.ts'
 import { QueryField, type QueryProblem } from '../search/query-field.tsx'
 import { ListEnd, ResultList, ResultSkeletons } from '../search/result-list.tsx'
 import { Examples, NoAccounts, NothingFound, Unsearched } from '../search/search-notes.tsx'
-import { type Order, useQueryText, useSearchResults } from '../search/use-search.ts'
+import { type Order, useFacets, useQueryText, useSearchResults } from '../search/use-search.ts'
 import '../styles/search.css'
 
 const ORDERS = [
@@ -72,6 +76,8 @@ export function SearchPage() {
           q={query.q}
           showsAccount={names.length > 1 && account === ''}
           onAllAccounts={account === '' ? undefined : () => setSearchParams({ account: undefined })}
+          account={account}
+          onPick={query.submit}
         />
       )}
     </>
@@ -84,9 +90,12 @@ type ResultsProps = {
   q: string
   showsAccount: boolean
   onAllAccounts: (() => void) | undefined
+  account: string
+  onPick: (q: string) => void
 }
 
-function Results({ results, isRefused, q, showsAccount, onAllAccounts }: ResultsProps) {
+function Results(props: ResultsProps) {
+  const { results, isRefused, q, showsAccount, onAllAccounts, account, onPick } = props
   const now = useNow(60_000)
   const { error, hasNextPage, isFetching, isFetchingNextPage, isPlaceholderData, fetchNextPage } = results
   const kept = useRef(results.data)
@@ -97,25 +106,48 @@ function Results({ results, isRefused, q, showsAccount, onAllAccounts }: Results
   useReturn(hits.length > 0)
   const unsearched = data?.pages[0]?.unsearched ?? []
   const isStale = isPlaceholderData || isRefused
+  const { data: facets, isPlaceholderData: areOthers } = useFacets({
+    q,
+    account,
+    isWanted: hits.length > 0 && !isStale,
+  })
   return (
     <div class="stack search-results">
-      <p class="search-status muted small num" role="status">
-        {isRefused || (error && !data)
-          ? ''
-          : statusText({
-              hits: hits.length,
-              hasMore: hasNextPage,
-              tookMs: data?.pages[0]?.tookMs,
-              isStale,
-              q,
-            })}
-      </p>
+      <div class="search-status ends muted small num">
+        <span role="status">
+          {isRefused || (error && !data)
+            ? ''
+            : statusText({
+                hits: hits.length,
+                hasMore: hasNextPage,
+                inAll: areOthers ? undefined : facets?.messages,
+                tookMs: data?.pages[0]?.tookMs,
+                isStale,
+                q,
+              })}
+        </span>
+        {hits.length > 0 && q.trim() !== '' ? (
+          <DownloadButton
+            class="button button-quiet button-small"
+            path={exportPath({ q: q.trim(), account })}
+            title="All that was found, as an mbox file"
+          >
+            <Icon name="download" />
+            Export
+          </DownloadButton>
+        ) : null}
+      </div>
       {error && !isRefused ? (
         <ErrorNote error={error} what="The search did not work" retry={results.refetch} />
       ) : null}
       <Unsearched shards={unsearched} />
       {hits.length > 0 ? (
-        <ResultList hits={hits} showsAccount={showsAccount} isStale={isStale} now={now} />
+        <div class="search-columns">
+          <ResultList hits={hits} showsAccount={showsAccount} isStale={isStale} now={now} />
+          <div class="mail-facet-place">
+            {facets ? <Facets facets={facets} q={q} onPick={onPick} /> : null}
+          </div>
+        </div>
       ) : null}
       {hits.length === 0 && data && !isFetching && !error ? (
         <NothingFound q={q} onClear={onAllAccounts} />
@@ -133,16 +165,24 @@ function Results({ results, isRefused, q, showsAccount, onAllAccounts }: Results
 function statusText(known: {
   hits: number
   hasMore: boolean
+  /** Undefined until they are counted. */
+  inAll: number | undefined
   tookMs: number | undefined
   isStale: boolean
   q: string
 }): string {
-  const { hits, hasMore, tookMs, isStale, q } = known
+  const { hits, hasMore, inAll, tookMs, isStale, q } = known
   if (tookMs === undefined || isStale) return 'Searching …'
   const what = q.trim() === '' ? 'newest messages' : 'messages'
-  const count = hasMore ? `${formatCount(hits)} ${what}, and more` : formatPlural(hits, 'message')
-  return `${count} · ${formatCount(Math.max(1, Math.round(tookMs)))} ms`
+  if (!hasMore) return `${formatPlural(hits, 'message')} · ${tookText(tookMs)}`
+  const count =
+    inAll === undefined || inAll < hits
+      ? `${formatCount(hits)} ${what}, and more`
+      : `${formatCount(hits)} of ${formatPlural(inAll, 'message')}`
+  return `${count} · ${tookText(tookMs)}`
 }
+
+const tookText = (ms: number): string => `${formatCount(Math.max(1, Math.round(ms)))} ms`
 
 /** New mail between two pages may push a message onto the second as well. */
 function uniqueHits(hits: readonly SearchHitView[]): SearchHitView[] {

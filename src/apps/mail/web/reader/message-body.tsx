@@ -10,7 +10,7 @@ import { useTicket } from '../../../../../web/src/ticket.tsx'
 import type { MessageView } from '../../api/schemas.ts'
 import { mailApi, messagePath } from '../api.ts'
 import { mailKeys } from '../queries.ts'
-import { frameHeightRem } from './thread.ts'
+import { FRAME_PX_MIN, frameHeightPx } from './thread.ts'
 
 const PLAIN_LOOKS = [
   { value: 'text', text: 'Plain text' },
@@ -22,7 +22,6 @@ type Look = (typeof LOOKS)[number]['value']
 export function MessageBody({ message }: { message: MessageView }) {
   const [look, setLook] = useState<Look>(message.hasHtml ? 'html' : 'text')
   const [showsImages, setShowsImages] = useState(false)
-  const [isTall, setTall] = useState(false)
   const isHtml = message.hasHtml && look === 'html'
   return (
     <div class="mail-body">
@@ -43,15 +42,12 @@ export function MessageBody({ message }: { message: MessageView }) {
             >
               {showsImages ? 'Hide remote images' : 'Show remote images'}
             </Button>
-            <Button small kind="quiet" aria-pressed={isTall} onClick={() => setTall(!isTall)}>
-              {isTall ? 'Less height' : 'More height'}
-            </Button>
             {showsImages ? <span class="muted small">Whoever sent it can see that it is read.</span> : null}
           </>
         ) : null}
       </div>
       {isHtml ? (
-        <MailFrame key={String(showsImages)} message={message} showsImages={showsImages} isTall={isTall} />
+        <MailFrame key={String(showsImages)} message={message} showsImages={showsImages} />
       ) : look === 'source' ? (
         <MessageSource message={message} />
       ) : (
@@ -61,13 +57,13 @@ export function MessageBody({ message }: { message: MessageView }) {
   )
 }
 
-function MailFrame(props: { message: MessageView; showsImages: boolean; isTall: boolean }) {
-  const { message, showsImages, isTall } = props
+function MailFrame({ message, showsImages }: { message: MessageView; showsImages: boolean }) {
   const { href, error } = useTicket(`${messagePath(message.account, message.id)}/html?images=${showsImages}`)
   if (error) return <ErrorNote error={error} what="The message cannot be shown" />
+  const { narrowPx = FRAME_PX_MIN, widePx = FRAME_PX_MIN } = message.htmlHeights ?? {}
   const look = {
-    class: `mail-frame${isTall ? ' is-tall' : ''}`,
-    style: { '--frame': `${frameHeightRem(message.text)}rem` },
+    class: 'mail-frame',
+    style: { '--narrow': `${frameHeightPx(narrowPx)}px`, '--wide': `${frameHeightPx(widePx)}px` },
   }
   // No frame yet: one that is given its address later would be a step back in the history.
   if (href === undefined) return <div {...look} aria-busy="true" />

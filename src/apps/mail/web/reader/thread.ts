@@ -25,21 +25,14 @@ export function foldThread<T>(messages: readonly T[], isOpen: (message: T) => bo
   return parts
 }
 
-/**
- * How high the frame of a message should be. Its document runs no scripts and cannot be asked, so its text has to
- * tell; the frame scrolls by itself where the guess is too small, and never changes while it loads.
- */
-const LINE_REM = 1.6
-const LINE_CHARS = 80
-const MARGIN_REM = 6
-export const FRAME_REM_MIN = 14
-export const FRAME_REM_MAX = 44
+/** Of a message of one line, with what a browser adds. */
+export const FRAME_PX_MIN = 120
+/** Beyond some screens it scrolls by itself: a page without an end is no good, either. */
+export const FRAME_PX_MAX = 6_000
+/** A guess that is too small hides the last lines; a little room below does no harm. */
+const ROOM = 1.1
 
-export function frameHeightRem(text: string): number {
-  let lines = 0
-  for (const line of text.split('\n')) {
-    lines += Math.max(1, Math.ceil(line.length / LINE_CHARS))
-    if (lines * LINE_REM > FRAME_REM_MAX) return FRAME_REM_MAX
-  }
-  return Math.min(FRAME_REM_MAX, Math.max(FRAME_REM_MIN, Math.ceil(MARGIN_REM + lines * LINE_REM)))
+/** How high the frame of a message is: as its HTML is by the server's guess, and never changing while it loads. */
+export function frameHeightPx(guessedPx: number): number {
+  return Math.round(Math.min(FRAME_PX_MAX, Math.max(FRAME_PX_MIN, guessedPx * ROOM)))
 }

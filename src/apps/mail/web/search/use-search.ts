@@ -67,6 +67,19 @@ export function useSearchResults(wish: { q: string; account: string; order: Orde
   })
 }
 
+/** Asked once the list is there: it matters more. */
+export function useFacets({ q, account, isWanted }: { q: string; account: string; isWanted: boolean }) {
+  return useQuery({
+    queryKey: [...mailKeys.search, 'facets', q, account],
+    queryFn: ({ signal }) => mailApi.facets({ q: q.trim(), account: account || undefined }, signal),
+    enabled: isWanted,
+    placeholderData: keepPreviousData,
+    staleTime: 60_000,
+    refetchOnWindowFocus: false,
+    retry: false,
+  })
+}
+
 export function useSuggestions(text: string, isWanted: boolean) {
   const [asked, setAsked] = useState(text)
   useEffect(() => {

@@ -209,6 +209,21 @@ describe('a document that several see', () => {
     assert.deepEqual(await world.found(BOB, 'in:Layoffs'), [])
   })
 
+  test('does not tell the name of a folder that a reader has lost, however deep in it the document lies', async () => {
+    const drive = await start()
+    const outer = drive.createFolder({ name: 'Layoffs', by: ANN })
+    const inner = drive.createFolder({ name: 'Lists', by: ANN, parent: outer.id })
+    drive.create({ name: 'List.txt', by: ANN, parent: inner.id, content: 'names' })
+    drive.share(outer.id, reader(BOB))
+    drive.share(inner.id, reader(BOB))
+    await world.sync()
+    assert.deepEqual(await world.found(BOB, 'in:Layoffs'), ['List.txt'])
+    drive.unshare(outer.id, BOB)
+    await world.sync()
+    assert.deepEqual(await world.found(BOB, 'in:Lists'), ['List.txt'])
+    assert.deepEqual(await world.found(BOB, 'in:Layoffs'), [])
+  })
+
   test('goes for who loses it only, and for good with the last', async () => {
     const drive = await start()
     const one = drive.create({ name: 'Shared.txt', by: ANN, content: 'words' })

@@ -65,16 +65,16 @@ export function signTable(query: Float32Array): Int16Array {
   const sums = new Float32Array(codeBytes(query.length) * 256)
   let most = 0
   for (let byte = 0; byte * 8 < query.length; byte++) {
-    for (let value = 0; value < 256; value++) {
-      let sum = 0
-      for (let bit = 0; bit < 8; bit++) {
-        const number = query[byte * 8 + bit] ?? 0
-        sum += value & (0x80 >> bit) ? number : -number
-      }
-      sums[byte * 256 + value] = sum
-      most = Math.max(most, Math.abs(sum))
+    const row = byte * 256
+    for (let bit = 0; bit < 8; bit++) sums[row]! -= query[byte * 8 + bit] ?? 0
+    // Each value but one bit was summed up before.
+    for (let value = 1; value < 256; value++) {
+      const lowest = value & -value
+      const number = query[byte * 8 + 7 - Math.log2(lowest)] ?? 0
+      sums[row + value] = sums[row + value - lowest]! + 2 * number
     }
   }
+  for (const sum of sums) most = Math.max(most, Math.abs(sum))
   const scale = most === 0 ? 0 : 0x7fff / most
   return Int16Array.from(sums, (sum) => Math.round(sum * scale))
 }

@@ -90,13 +90,16 @@ describe('the numbers of the search bench', () => {
   })
 
   test('searches are summed up by what the reader sees', () => {
-    const visible = [{ visible: 1_000, ms: [5, 1, 2, 3, 4], processorMs: [1, 2, 2, 2, 9], hits: 9 }]
+    const times = { ms: [5, 1, 2, 3, 4], wholeMs: [7, 3, 4, 5, 6], processorMs: [1, 2, 2, 2, 9] }
+    const visible = [{ visible: 1_000, ...times, hits: 9 }]
     const rows = queryRows('sqlite', 10_000, { visible, embedMs: [2, 1, 3], peakMb: 80, ownMb: 50 })
     assert.deepEqual(
       rows.map(({ case: name, value }) => [name, value]),
       [
         ['query: sqlite, 10,000 chunks, 1,000 visible, p50', 3],
         ['query: sqlite, 10,000 chunks, 1,000 visible, p95', 5],
+        ['query: sqlite, 10,000 chunks, 1,000 visible, with embedding, p50', 5],
+        ['query: sqlite, 10,000 chunks, 1,000 visible, with embedding, p95', 7],
         ['query: sqlite, 10,000 chunks, 1,000 visible, processor p50', 2],
         ['query: sqlite, 10,000 chunks, 1,000 visible, processor p95', 9],
         ['query: sqlite, 10,000 chunks, embedding the query, p50', 2],

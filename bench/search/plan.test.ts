@@ -8,7 +8,7 @@ import { halfLines, halfOf, type Outcome, qualityRows } from './quality-case.ts'
 import { queryRows } from './query-case.ts'
 
 describe('the evaluation set', () => {
-  const { documents, queries, tuning } = readEvaluation()
+  const { documents, queries, tuning, heldOut } = readEvaluation()
   const ids = new Set(documents.map(({ id }) => id))
 
   test('has 300 documents or more, each once, and 120 queries or more in all groups', () => {
@@ -21,20 +21,21 @@ describe('the evaluation set', () => {
   })
 
   test('judges every query by documents that are there, and those that nothing answers by none', () => {
-    for (const { group, text, relevant } of [...queries, ...tuning]) {
+    for (const { group, text, relevant } of [...queries, ...tuning, ...heldOut]) {
       assert.equal(relevant.length === 0, group === 'unanswerable', text)
       for (const id of relevant) assert.ok(ids.has(id), `${id} of ${text}`)
     }
   })
 
   test('chooses limits on other queries than it reports', () => {
-    const reported = new Set(queries.map(({ text }) => text.toLowerCase()))
+    const reported = new Set([...queries, ...heldOut].map(({ text }) => text.toLowerCase()))
+    assert.equal(reported.size, queries.length + heldOut.length)
     for (const { text } of tuning) assert.ok(!reported.has(text.toLowerCase()), text)
     assert.ok(tuning.filter(({ group }) => group === 'unanswerable').length >= 50)
   })
 
   test('holds queries that can be read', () => {
-    for (const { text } of [...queries, ...tuning]) parseSearch(text, { now: 1_800_000_000_000 })
+    for (const { text } of [...queries, ...tuning, ...heldOut]) parseSearch(text, { now: 1_800_000_000_000 })
   })
 })
 

@@ -36,6 +36,12 @@ export function packVector(vector: Float32Array): Uint8Array {
   return packed
 }
 
+export function unpackVector(packed: Uint8Array): Float32Array {
+  const scale = new DataView(packed.buffer, packed.byteOffset, SCALE_BYTES).getFloat32(0, true)
+  const numbers = new Int8Array(packed.buffer, packed.byteOffset + SCALE_BYTES, packed.length - SCALE_BYTES)
+  return Float32Array.from(numbers, (number) => number * scale)
+}
+
 /** The cosine of two normalised vectors, one of them packed and beginning at `from`. */
 export function similarity(query: Float32Array, packed: Uint8Array, from = 0): number {
   const view = new DataView(packed.buffer, packed.byteOffset + from, exactBytes(query.length))

@@ -38,7 +38,6 @@ import {
   type Parts,
   RESCORED_CHUNKS,
   rank,
-  STRONG_MIN,
   total,
   wordWeight,
 } from './fuse.ts'
@@ -54,8 +53,8 @@ export type SearchInput = Omit<SearchRequest, 'signal'> & {
   meaning: QueryVector | { missing: NonNullable<SearchAnswer['fellBack']> } | null
 }
 
-/** `chance`: the similarity up to which a chunk says nothing. */
-export type QueryVector = { model: string; chance: number; query: Float32Array }
+/** `chance`: the similarity up to which a chunk says nothing. `strong`: that from which on it is an answer. */
+export type QueryVector = { model: string; chance: number; strong: number; query: Float32Array }
 
 /** A document that was found, and by what. */
 export type Found = Match & {
@@ -348,12 +347,12 @@ type Ordering = Pick<SearchInput, 'sort' | 'copies' | 'meaning' | 'nowMs'> & { i
 
 /** Each group with its lead first, in the order of the leads. */
 function groupsOf(found: Found[], { sort, copies, meaning, nowMs, isNumber }: Ordering): Ranked[][] {
-  const chance = meaning && 'chance' in meaning ? meaning.chance : 0
+  const { chance, strong } = meaning && 'chance' in meaning ? meaning : { chance: 0, strong: 1 }
   const bestWords = found.reduce((best, { words }) => Math.max(best, words?.score ?? 0), 0)
   const ranked = found.map((one) => {
     const known = { words: one.words, similarity: one.near?.similarity ?? null, atMs: one.at }
     const parts = rank(known, { bestWords, chance, nowMs })
-    const isStrong = one.near !== null && !isNumber && nearness(one.near.similarity, chance) >= STRONG_MIN
+    const isStrong = one.near !== null && !isNumber && one.near.similarity >= strong
     const isWeak = one.words === null && !isStrong
     return { ...one, parts, total: total(parts), isWeak }
   })

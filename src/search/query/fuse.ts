@@ -43,9 +43,11 @@ export function strongSimilarity(
   { chance, background }: { chance: number; background?: readonly Float32Array[] | undefined },
 ): number {
   if (!background) return chance + STRONG_MIN * (1 - chance)
-  const similarities = background.map((vector) =>
-    vector.reduce((sum, value, at) => sum + value * query[at]!, 0),
-  )
+  const similarities = background.map((vector) => {
+    let sum = 0
+    for (let at = 0; at < vector.length; at++) sum += vector[at]! * query[at]!
+    return sum
+  })
   const nearest = similarities.sort((a, b) => b - a).slice(0, BACKGROUND_NEAREST)
   return STRONG_LEAD + nearest.reduce((sum, value) => sum + value, 0) / nearest.length / 2
 }

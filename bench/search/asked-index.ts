@@ -8,8 +8,11 @@ import { readerOf, word } from './filled-index.ts'
 
 export type AskOrder = { do: 'ask'; url: string; visible: readonly number[]; rounds: number }
 export type Asked = {
-  /** Without embedding the query. The processor's time is of this process: that of PostgreSQL is not in it. */
-  visible: { visible: number; ms: number[]; processorMs: number[]; hits: number }[]
+  /**
+   * `ms` is without embedding the query, `wholeMs` with it. The processor's time is of this process: those of PostgreSQL
+   * and of the model are not in it.
+   */
+  visible: { visible: number; ms: number[]; wholeMs: number[]; processorMs: number[]; hits: number }[]
   /** Of embedding a query, in the process of the model. */
   embedMs: number[]
   /** The highest resident size of this process; the model has another. */
@@ -58,6 +61,7 @@ export async function ask({ url, visible, rounds }: AskOrder): Promise<Asked> {
     const asked: Asked['visible'] = []
     for (const one of visible) {
       const ms: number[] = []
+      const wholeMs: number[] = []
       const processorMs: number[] = []
       let hits = 0
       // The first round warms up and does not count.
@@ -76,14 +80,16 @@ export async function ask({ url, visible, rounds }: AskOrder): Promise<Asked> {
           })
           if (answer.fellBack) throw new Error(answer.fellBack.text)
           if (round > 0) {
-            ms.push(systemClock.monotonicMs() - fromMs - embeddedMs)
+            const tookMs = systemClock.monotonicMs() - fromMs
+            wholeMs.push(tookMs)
+            ms.push(tookMs - embeddedMs)
             const used = process.cpuUsage(from)
             processorMs.push((used.user + used.system) / 1_000)
           }
           hits += answer.hits.length
         }
       }
-      asked.push({ visible: one, ms, processorMs, hits })
+      asked.push({ visible: one, ms, wholeMs, processorMs, hits })
     }
     return {
       visible: asked,

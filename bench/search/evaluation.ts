@@ -40,6 +40,8 @@ export type EvaluationSet = {
   queries: readonly EvaluationQuery[]
   /** On which limits are chosen; what is reported is of the others. */
   tuning: readonly EvaluationQuery[]
+  /** Written after everything was chosen, and asked once before they were reported. */
+  heldOut: readonly EvaluationQuery[]
 }
 
 const FOLDER = new URL('./eval/', import.meta.url)
@@ -49,7 +51,10 @@ export function readEvaluation(): EvaluationSet {
   const documents = files.flatMap((file) =>
     parseDocuments(readFileSync(new URL(`documents/${file}`, FOLDER), 'utf8')),
   )
-  return { documents, queries: readQueries('queries.jsonl'), tuning: readQueries('tuning.jsonl') }
+  const [queries, tuning, heldOut] = ['queries', 'tuning', 'heldout'].map((name) =>
+    readQueries(`${name}.jsonl`),
+  )
+  return { documents, queries: queries!, tuning: tuning!, heldOut: heldOut! }
 }
 
 function readQueries(file: string): EvaluationQuery[] {

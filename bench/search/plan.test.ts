@@ -8,7 +8,7 @@ import { halfLines, halfOf, type Outcome, qualityRows } from './quality-case.ts'
 import { queryRows } from './query-case.ts'
 
 describe('the evaluation set', () => {
-  const { documents, queries, tuning } = readEvaluation()
+  const { documents, queries, tuning, heldOut } = readEvaluation()
   const ids = new Set(documents.map(({ id }) => id))
 
   test('has 300 documents or more, each once, and 120 queries or more in all groups', () => {
@@ -21,20 +21,21 @@ describe('the evaluation set', () => {
   })
 
   test('judges every query by documents that are there, and those that nothing answers by none', () => {
-    for (const { group, text, relevant } of [...queries, ...tuning]) {
+    for (const { group, text, relevant } of [...queries, ...tuning, ...heldOut]) {
       assert.equal(relevant.length === 0, group === 'unanswerable', text)
       for (const id of relevant) assert.ok(ids.has(id), `${id} of ${text}`)
     }
   })
 
   test('chooses limits on other queries than it reports', () => {
-    const reported = new Set(queries.map(({ text }) => text.toLowerCase()))
+    const reported = new Set([...queries, ...heldOut].map(({ text }) => text.toLowerCase()))
+    assert.equal(reported.size, queries.length + heldOut.length)
     for (const { text } of tuning) assert.ok(!reported.has(text.toLowerCase()), text)
     assert.ok(tuning.filter(({ group }) => group === 'unanswerable').length >= 50)
   })
 
   test('holds queries that can be read', () => {
-    for (const { text } of [...queries, ...tuning]) parseSearch(text, { now: 1_800_000_000_000 })
+    for (const { text } of [...queries, ...tuning, ...heldOut]) parseSearch(text, { now: 1_800_000_000_000 })
   })
 })
 
@@ -90,13 +91,16 @@ describe('the numbers of the search bench', () => {
   })
 
   test('searches are summed up by what the reader sees', () => {
-    const visible = [{ visible: 1_000, ms: [5, 1, 2, 3, 4], processorMs: [1, 2, 2, 2, 9], hits: 9 }]
+    const times = { ms: [5, 1, 2, 3, 4], wholeMs: [7, 3, 4, 5, 6], processorMs: [1, 2, 2, 2, 9] }
+    const visible = [{ visible: 1_000, ...times, hits: 9 }]
     const rows = queryRows('sqlite', 10_000, { visible, embedMs: [2, 1, 3], peakMb: 80, ownMb: 50 })
     assert.deepEqual(
       rows.map(({ case: name, value }) => [name, value]),
       [
         ['query: sqlite, 10,000 chunks, 1,000 visible, p50', 3],
         ['query: sqlite, 10,000 chunks, 1,000 visible, p95', 5],
+        ['query: sqlite, 10,000 chunks, 1,000 visible, with embedding, p50', 5],
+        ['query: sqlite, 10,000 chunks, 1,000 visible, with embedding, p95', 7],
         ['query: sqlite, 10,000 chunks, 1,000 visible, processor p50', 2],
         ['query: sqlite, 10,000 chunks, 1,000 visible, processor p95', 9],
         ['query: sqlite, 10,000 chunks, embedding the query, p50', 2],

@@ -24,6 +24,7 @@ import {
 import type { Session } from './session.ts'
 
 export const QUALITY = 'quality'
+const HELD_OUT = `${QUALITY}, held out`
 export const MODES = ['words', 'meaning', 'hybrid'] as const
 export type Mode = (typeof MODES)[number]
 
@@ -64,6 +65,7 @@ export async function runQuality(session: Session): Promise<Row[]> {
         )
       }
       if (mode === 'hybrid') session.notes.push(...missed(outcomes))
+      rows.push(...qualityRows(mode, await askAll(search, { queries: set.heldOut }, mode), HELD_OUT))
     }
     await search.close()
     session.notes.push(...halves.flatMap((of, half) => halfLines(of, half)))
@@ -114,7 +116,11 @@ function newDocument(document: EvaluationDocument): Omit<NewDocument, 'content'>
   }
 }
 
-export async function askAll(search: Search, set: EvaluationSet, mode: Mode): Promise<Outcome[]> {
+export async function askAll(
+  search: Search,
+  set: Pick<EvaluationSet, 'queries'>,
+  mode: Mode,
+): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
   for (const { group, text, relevant } of set.queries) {
     const { hits, answered } = await search.search({
@@ -138,33 +144,33 @@ export async function askAll(search: Search, set: EvaluationSet, mode: Mode): Pr
   return outcomes
 }
 
-export function qualityRows(mode: Mode, outcomes: readonly Outcome[]): Row[] {
+export function qualityRows(mode: Mode, outcomes: readonly Outcome[], of = QUALITY): Row[] {
   const subject = mode === 'hybrid' ? 'tidemark' : `${mode} alone`
   return GROUPS.flatMap((group) => {
-    const of = outcomes.filter((outcome) => outcome.group === group)
-    if (of.length === 0) return []
+    const asked = outcomes.filter((outcome) => outcome.group === group)
+    if (asked.length === 0) return []
     const share = (is: (outcome: Outcome) => number): number =>
-      of.reduce((sum, outcome) => sum + is(outcome), 0) / of.length
+      asked.reduce((sum, outcome) => sum + is(outcome), 0) / asked.length
     if (group === 'unanswerable') {
       const silent = share(({ hits }) => (hits === 0 ? 1 : 0))
       const honest = share(({ answered }) => (answered ? 0 : 1))
       return [
-        row(`${QUALITY}: ${group}, answered with nothing`, subject, silent, 'share'),
-        row(`${QUALITY}: ${group}, nothing called an answer`, subject, honest, 'share'),
+        row(`${of}: ${group}, answered with nothing`, subject, silent, 'share'),
+        row(`${of}: ${group}, nothing called an answer`, subject, honest, 'share'),
       ]
     }
     const within = (most: number) => share(({ rank }) => (rank !== null && rank <= most ? 1 : 0))
     return [
-      row(`${QUALITY}: ${group}, recall@1`, subject, within(1), 'share'),
-      row(`${QUALITY}: ${group}, recall@5`, subject, within(5), 'share'),
+      row(`${of}: ${group}, recall@1`, subject, within(1), 'share'),
+      row(`${of}: ${group}, recall@5`, subject, within(5), 'share'),
       row(
-        `${QUALITY}: ${group}, MRR`,
+        `${of}: ${group}, MRR`,
         subject,
         share(({ rank }) => (rank === null ? 0 : 1 / rank)),
         'share',
       ),
       row(
-        `${QUALITY}: ${group}, among the first 5 and called an answer`,
+        `${of}: ${group}, among the first 5 and called an answer`,
         subject,
         share(({ rank, answered }) => (answered && rank !== null && rank <= 5 ? 1 : 0)),
         'share',

@@ -35,7 +35,7 @@ export async function runQueries(session: Session, database: Database, chunks: n
     session.say(`${name}: has ${count(filled.chunks)} after ${Math.round(filled.seconds)} s`)
     if (!filled.isWhole) throw new Error(`${count(filled.chunks)} chunks are there: run it again to go on`)
     await place.rest()
-    const ask: AskOrder = { do: 'ask', url: place.url, visible, rounds: session.sizes.rounds }
+    const ask: AskOrder = { do: 'ask', url: place.url, visible, rounds: session.sizes.asks }
     const asked = await session.processes.order<Asked>(ask, { msMax: ASK_MS_MAX })
     return queryRows(database, chunks, asked)
   } finally {
@@ -51,9 +51,21 @@ export function queryRows(
   const sorted = (ms: readonly number[]): number[] => ms.toSorted((a, b) => a - b)
   const name = caseName(database, chunks)
   return [
-    ...visible.flatMap(({ visible: seen, ms, processorMs }) => [
+    ...visible.flatMap(({ visible: seen, ms, wholeMs, processorMs }) => [
       row(`${name}, ${count(seen)} visible, p50`, 'tidemark', percentile(sorted(ms), 0.5), 'ms'),
       row(`${name}, ${count(seen)} visible, p95`, 'tidemark', percentile(sorted(ms), 0.95), 'ms'),
+      row(
+        `${name}, ${count(seen)} visible, with embedding, p50`,
+        'tidemark',
+        percentile(sorted(wholeMs), 0.5),
+        'ms',
+      ),
+      row(
+        `${name}, ${count(seen)} visible, with embedding, p95`,
+        'tidemark',
+        percentile(sorted(wholeMs), 0.95),
+        'ms',
+      ),
       // The work of PostgreSQL is done in processes of its own.
       ...(database === 'sqlite'
         ? [

@@ -10,19 +10,23 @@ export type Sizes = {
   /** Documents of a round of indexing. */
   indexed: number
   rounds: number
+  /** How often each query is asked. */
+  asks: number
 }
 
 export const FULL: Sizes = {
-  chunks: { sqlite: [10_000, 100_000, 1_000_000], postgres: [10_000, 100_000] },
+  chunks: { sqlite: [10_000, 100_000, 1_000_000], postgres: [10_000, 100_000, 1_000_000] },
   visible: [1_000, 20_000, 200_000],
   indexed: 20,
   rounds: 2,
+  asks: 5,
 }
 export const QUICK: Sizes = {
   chunks: { sqlite: [10_000], postgres: [10_000] },
   visible: [1_000],
   indexed: 10,
   rounds: 1,
+  asks: 1,
 }
 
 export class Session extends BenchSession<Sizes> {

@@ -45,7 +45,7 @@ async function askStepping(
     limit: 10,
     nowMs: index.now,
     accessNowMs: index.now,
-    meaning: { model, chance, query: query! },
+    meaning: { model, chance, strong: 1, query: query! },
     ...more,
   }
   return driver.snapshot((tx) => searchIndex(tx, dialect, input, new SteppingClock(stepS * 1_000)))

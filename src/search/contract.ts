@@ -219,7 +219,7 @@ export type Why = {
   words: { score: number; found: readonly string[]; missing: readonly string[] } | null
   /**
    * `isWeak`: it has none of the words, and is so near that it may be about it, and as near as what answers other
-   * questions: see STRONG_MIN.
+   * questions: see STRONG_LEAD.
    */
   meaning: { score: number; similarity: number; isWeak: boolean } | null
   recency: number

@@ -23,6 +23,7 @@ import { SEARCH_APP, searchTables } from './index/tables.ts'
 import { Writer } from './index/writer.ts'
 import { newPostgresDialect } from './postgres/dialect.ts'
 import { withinTime } from './postgres/time-limit.ts'
+import { strongSimilarity } from './query/fuse.ts'
 import { parseSearch } from './query/parse.ts'
 import { planOf } from './query/plan.ts'
 import { INDEX_READS, type IndexReads, type ReadName } from './query/reads.ts'
@@ -182,7 +183,8 @@ class OpenSearch extends Writer implements Search {
     }
     try {
       const [query] = await embedder.embed([meaning], { purpose: 'query', signal })
-      return { model: embedder.model, chance: embedder.chance, query: query! }
+      const { model, chance, background } = embedder
+      return { model, chance, strong: strongSimilarity(query!, { chance, background }), query: query! }
     } catch (thrown) {
       if (signal.aborted) throw thrown
       const why = thrown instanceof TidemarkError ? ` ${thrown.message}` : ''

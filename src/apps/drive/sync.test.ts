@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { TidemarkError } from '../../base/errors.ts'
+import * as hostile from '../../sim/documents/hostile.ts'
+import { png } from '../../sim/documents/plain.ts'
 import {
   ANN,
   BOB,
@@ -81,6 +83,31 @@ describe('a first sync', () => {
     const codes = (await world.status(ANN)).skippedBy.map(({ code }) => code).sort()
     assert.deepEqual(codes, ['exportSizeLimitExceeded', 'shortcut', 'unsupported-type'])
     assert.deepEqual(await world.found(ANN, 'photo'), ['Photo.png'])
+  })
+
+  test('hostile documents are listed as skipped, each with its reason, and the others are read', async () => {
+    const drive = await start({ connected: [ANN] })
+    const documents: Record<string, [bytes: Uint8Array, code: string]> = {
+      'bomb.docx': [hostile.bombDocx({ inflatedMb: 1_000 }), 'bomb'],
+      'deep.html': [hostile.deepHtml({ depth: 100_000 }), 'too-deep'],
+      'loops.pdf': [hostile.loopingPdf('pages'), 'damaged'],
+      'picture.docx': [png(), 'unsupported-type'],
+      'password.pdf': [hostile.encryptedPdf(), 'encrypted'],
+    }
+    for (const [name, [content]] of Object.entries(documents)) drive.create({ name, by: ANN, content })
+    drive.create({ name: 'table.xlsx', by: ANN, content: hostile.hugeXlsx({ rows: 20_000 }) })
+    drive.create({ name: 'Plan.txt', by: ANN, content: 'apples' })
+    await world.sync()
+    const page = { accounts: [ANN], code: undefined, after: '', limit: 10 }
+    const skipped = await world.tables.skipped(page)
+    assert.deepEqual(
+      Object.fromEntries(skipped.map(({ name, code }) => [name, code])),
+      Object.fromEntries(Object.entries(documents).map(([name, [, code]]) => [name, code])),
+    )
+    assert.ok(skipped.every(({ reason }) => (reason?.length ?? 0) > 10))
+    const { listed, indexed, failed } = await world.status(ANN)
+    assert.deepEqual([listed, indexed, failed], [7, 2, 0])
+    assert.deepEqual(await world.found(ANN, 'bomb OR apples'), ['Plan.txt', 'bomb.docx'])
   })
 
   test('every sheet of a Google sheet is read, and the first where all are too large to be exported', async () => {
@@ -206,6 +233,21 @@ describe('a document that several see', () => {
     drive.share(file.id, reader(BOB))
     await world.sync()
     assert.deepEqual(await world.found(BOB, 'names'), ['List.txt'])
+    assert.deepEqual(await world.found(BOB, 'in:Layoffs'), [])
+  })
+
+  test('does not tell the name of a folder that a reader has lost, however deep in it the document lies', async () => {
+    const drive = await start()
+    const outer = drive.createFolder({ name: 'Layoffs', by: ANN })
+    const inner = drive.createFolder({ name: 'Lists', by: ANN, parent: outer.id })
+    drive.create({ name: 'List.txt', by: ANN, parent: inner.id, content: 'names' })
+    drive.share(outer.id, reader(BOB))
+    drive.share(inner.id, reader(BOB))
+    await world.sync()
+    assert.deepEqual(await world.found(BOB, 'in:Layoffs'), ['List.txt'])
+    drive.unshare(outer.id, BOB)
+    await world.sync()
+    assert.deepEqual(await world.found(BOB, 'in:Lists'), ['List.txt'])
     assert.deepEqual(await world.found(BOB, 'in:Layoffs'), [])
   })
 

@@ -6,7 +6,7 @@ import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { FakeClock, systemClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
-import { cutIntoPieces, openBuiltin } from './builtin.ts'
+import { cutIntoPieces, openBuiltin, readBackground } from './builtin.ts'
 import { BUILTIN_MODEL } from './builtin-model.ts'
 
 const signal = new AbortController().signal
@@ -46,6 +46,19 @@ describe('the embedded model', () => {
       assert.equal(alone!.length, embedder.dims)
       assert.ok(Math.abs(cosine(alone!, alone!) - 1) < 1e-5)
       assert.deepEqual(alone, together[at])
+    }
+  })
+
+  test('has a background of texts that it embeds as they are kept', async () => {
+    const kept = readBackground()
+    const some = [0, Math.floor(kept.length / 2), kept.length - 1]
+    const vectors = await embedder.embed(
+      some.map((at) => kept[at]!.text),
+      document,
+    )
+    assert.equal(embedder.background!.length, kept.length)
+    for (const [n, at] of some.entries()) {
+      assert.ok(cosine(vectors[n]!, embedder.background![at]!) > 0.999, kept[at]!.text)
     }
   })
 

@@ -12,10 +12,12 @@
  * - the process keeps ours alive only while something is asked
  */
 import { type ChildProcess, fork } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { CancelTimer, Clock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
+import { unpackVector } from '../index/vectors.ts'
 import { BUILTIN_MODEL } from './builtin-model.ts'
 import type { Piece, PieceAnswer, StartOptions } from './builtin-process.ts'
 import type { Embedder, EmbedOptions } from './embedder.ts'
@@ -42,13 +44,27 @@ type Cut = { ask: Ask /** Indexes of its texts. */; of: readonly number[] }
 
 export function openBuiltin(options: BuiltinOptions, { clock }: { clock: Clock }): Embedder {
   const model = new BuiltinProcess(options, clock)
+  let background: readonly Float32Array[] | undefined
   return {
     model: BUILTIN_MODEL.id,
     dims: BUILTIN_MODEL.dims,
     chance: BUILTIN_MODEL.chance,
+    get background() {
+      background ??= readBackground().map(({ vector }) => unpackVector(Buffer.from(vector, 'base64')))
+      return background
+    },
     embed: (texts, how) => model.embed(texts, how),
     close: () => model.close(),
   }
+}
+
+/** `vector`: packed, as base64. Written by `scripts/embed-background.ts`. */
+export type BackgroundText = { text: string; vector: string }
+
+export const BACKGROUND_FILE = new URL('./builtin-background.json', import.meta.url)
+
+export function readBackground(): BackgroundText[] {
+  return JSON.parse(readFileSync(BACKGROUND_FILE, 'utf8')) as BackgroundText[]
 }
 
 class BuiltinProcess {

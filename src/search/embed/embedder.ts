@@ -24,6 +24,8 @@ export type Embedder = {
   readonly dims: number
   /** The cosine up to which two texts are as far apart as by chance: models differ much in it. */
   readonly chance: number
+  /** Texts of all kinds, embedded: a chunk answers a query only if it is nearer than those. Left out of most models. */
+  readonly background?: readonly Float32Array[]
   embed(texts: readonly string[], options: EmbedOptions): Promise<Float32Array[]>
   close(): Promise<void>
 }

@@ -59,6 +59,12 @@ const PARAGRAPHS = new Set([
 const HEADING = /^h([1-6])$/
 const HIDDEN_STYLE = /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i
 const NOTHING_BEFORE = 1
+/**
+ * Google Docs puts the comments on a document behind it, each in a block that begins with a link back to where it stands,
+ * if whoever exports may see comments. Others who read the document may not, and it is read once for all of them.
+ */
+const COMMENT = /^cmnt\d+$/
+const COMMENT_MARK = /^cmnt_ref\d+$/
 
 export function readHtml(bytes: Uint8Array, output: TextOutput, limits: ExtractLimits): void {
   const page = new Page(output)
@@ -72,6 +78,9 @@ class Page {
   #depth = 0
   /** The depth of the element that hides all within. */
   #hiddenAt: number | undefined
+  /** Those that are open; `from`: how often something was written before. */
+  readonly #blocks: { depth: number; from: number }[] = []
+  #written = 0
   #preAt: number | undefined
   #title: string | undefined
   #isInTitle = false
@@ -91,8 +100,13 @@ class Page {
     if (name === 'html') this.#output.setLanguage(attributes.lang)
     if (name === 'title' && this.#title === undefined) this.#isInTitle = true
     if (this.#hiddenAt !== undefined) return
-    if (NOT_SHOWN.has(name) || isHidden(attributes)) {
+    if (name === 'div' || name === 'p') this.#blocks.push({ depth: this.#depth, from: this.#written })
+    if (NOT_SHOWN.has(name) || isHidden(attributes) || isLink(name, attributes, COMMENT_MARK)) {
       this.#hiddenAt = this.#depth
+      return
+    }
+    if (isLink(name, attributes, COMMENT)) {
+      this.#hiddenAt = this.#commentAt()
       return
     }
     if (name === 'pre') this.#preAt ??= this.#depth
@@ -109,6 +123,7 @@ class Page {
       this.#isInTitle = false
       this.#output.setTitle(this.#title)
     }
+    if (this.#blocks.at(-1)?.depth === this.#depth) this.#blocks.pop()
     if (this.#hiddenAt === this.#depth) this.#hiddenAt = undefined
     else if (this.#hiddenAt === undefined) {
       if (HEADING.test(name)) this.#closeHeading()
@@ -125,6 +140,12 @@ class Page {
 
   end(): void {
     this.#endPart()
+  }
+
+  /** A comment of several paragraphs is one block around them: the outer of two that begin with it. */
+  #commentAt(): number {
+    const begun = this.#blocks.slice(-2).find(({ from }) => from === this.#written)
+    return begun?.depth ?? this.#depth
   }
 
   #openHeading(level: number): void {
@@ -157,6 +178,7 @@ class Page {
     // More than is taken need not be held.
     if (this.#text.length > this.#output.charsWanted) this.#endPart()
     if (this.#preAt !== undefined) {
+      this.#written += 1
       this.#text += text
       this.#lineEnds = text.endsWith('\n') ? 1 : 0
       return
@@ -167,11 +189,16 @@ class Page {
       this.#hasSpace = true
       return
     }
+    this.#written += 1
     const isSpaced = (this.#hasSpace || words.startsWith(' ')) && this.#lineEnds === 0
     this.#text += (isSpaced ? ' ' : '') + words.trim()
     this.#hasSpace = words.endsWith(' ')
     this.#lineEnds = 0
   }
+}
+
+function isLink(name: string, { id, name: older }: Attributes, to: RegExp): boolean {
+  return name === 'a' && to.test(id ?? older ?? '')
 }
 
 function isHidden(attributes: Attributes): boolean {

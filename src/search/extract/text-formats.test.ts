@@ -150,6 +150,15 @@ describe('HTML', () => {
     ])
   })
 
+  test('comments that Google Docs exports with a document are left out: not all who read it may see them', async () => {
+    const mark = (n: number) => `<sup><a href="#cmnt${n}" id="cmnt_ref${n}">[a]</a></sup>`
+    const comment = (n: number, text: string) =>
+      `<div class="c3"><p><a href="#cmnt_ref${n}" id="cmnt${n}">[a]</a><span>${text}</span></p><p><span>Second of ${text}</span></p></div>`
+    const page = `<html><body><p>The offer${mark(1)} stands.</p><div><p>Terms</p>${comment(1, 'Too high, Bob')}</div>
+      ${comment(2, 'Not for Ann')}<p><a href="#cmnt_ref3" id="cmnt3">[c]</a>Alone</p><p>The end</p></body></html>`
+    assert.equal((await textOf(page, 'a.html')).parts[0]!.text, 'The offer stands.\n\nTerms\n\nThe end')
+  })
+
   test('is read in the charset that it declares', async () => {
     const page = '<html><meta charset="iso-8859-2"><p>\xb9\xe8'
     assert.equal((await textOf(Buffer.from(page, 'latin1'), 'a.html')).parts[0]!.text, 'šč')

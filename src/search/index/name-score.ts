@@ -2,8 +2,8 @@
 import type { Tx } from '../../ledger/contract.ts'
 import { COLUMN_WEIGHTS } from '../query/fuse.ts'
 import type { TextLeaf } from '../query/query.ts'
-import { stretchesOf } from '../query/snippet.ts'
 import type { IndexDialect, Match } from './dialect.ts'
+import { wordsOf } from './words.ts'
 
 export async function scoredByName(
   tx: Tx,
@@ -20,10 +20,22 @@ export async function scoredByName(
   )
   const scores = new Map(
     named.map(({ id, title }) => {
-      const inName = new Set(stretchesOf(title, leaves).map(({ leaf }) => leaf)).size
+      const words = wordsOf(title)
+      const inName = leaves.reduce((n, leaf) => n + (isIn(leaf, words) ? 1 : 0), 0)
       return [id, inName * COLUMN_WEIGHTS.title + (leaves.length - inName) * COLUMN_WEIGHTS.body]
     }),
   )
   for (const row of rows) row.score = scores.get(row.id) ?? 0
   return rows
+}
+
+function isIn({ words, prefix }: TextLeaf, name: readonly string[]): boolean {
+  for (let from = 0; from + words.length <= name.length; from++) {
+    const isThere = words.every((word, i) => {
+      const there = name[from + i]!
+      return prefix && i === words.length - 1 ? there.startsWith(word) : there === word
+    })
+    if (isThere) return true
+  }
+  return false
 }

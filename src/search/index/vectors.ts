@@ -36,6 +36,12 @@ export function packVector(vector: Float32Array): Uint8Array {
   return packed
 }
 
+export function unpackVector(packed: Uint8Array): Float32Array {
+  const scale = new DataView(packed.buffer, packed.byteOffset, SCALE_BYTES).getFloat32(0, true)
+  const numbers = new Int8Array(packed.buffer, packed.byteOffset + SCALE_BYTES, packed.length - SCALE_BYTES)
+  return Float32Array.from(numbers, (number) => number * scale)
+}
+
 /** The cosine of two normalised vectors, one of them packed and beginning at `from`. */
 export function similarity(query: Float32Array, packed: Uint8Array, from = 0): number {
   const view = new DataView(packed.buffer, packed.byteOffset + from, exactBytes(query.length))
@@ -65,18 +71,20 @@ export function signTable(query: Float32Array): Int16Array {
   const sums = new Float32Array(codeBytes(query.length) * 256)
   let most = 0
   for (let byte = 0; byte * 8 < query.length; byte++) {
-    for (let value = 0; value < 256; value++) {
-      let sum = 0
-      for (let bit = 0; bit < 8; bit++) {
-        const number = query[byte * 8 + bit] ?? 0
-        sum += value & (0x80 >> bit) ? number : -number
-      }
-      sums[byte * 256 + value] = sum
-      most = Math.max(most, Math.abs(sum))
+    const row = byte * 256
+    for (let bit = 0; bit < 8; bit++) sums[row]! -= query[byte * 8 + bit] ?? 0
+    // With one bit more, all that were summed up before once more.
+    for (let bit = 7, known = 1; bit >= 0; bit--, known *= 2) {
+      const twice = 2 * (query[byte * 8 + bit] ?? 0)
+      for (let value = 0; value < known; value++) sums[row + known + value] = sums[row + value]! + twice
     }
   }
+  for (let at = 0; at < sums.length; at++) most = Math.max(most, Math.abs(sums[at]!))
   const scale = most === 0 ? 0 : 0x7fff / most
-  return Int16Array.from(sums, (sum) => Math.round(sum * scale))
+  // By hand: `from` with a function takes twenty times as long as all of the rest.
+  const table = new Int16Array(sums.length)
+  for (let at = 0; at < sums.length; at++) table[at] = Math.round(sums[at]! * scale)
+  return table
 }
 
 /** How well the query of a table agrees with the code that begins at `at`: more is nearer. Codes are of whole words. */

@@ -7,7 +7,7 @@ import { formatSearch } from './format.ts'
 import type { Query, TextLeaf } from './query.ts'
 import type { Look } from './search-index.ts'
 import { slipsBetween } from './slips.ts'
-import { visibleWords } from './visible-words.ts'
+import { VisibleWords } from './visible-words.ts'
 
 /** Of a query, those words are tried that nothing has. */
 const WORDS_MAX = 4
@@ -21,10 +21,11 @@ const OFFERED_MAX = 8
 /** The query with its misspelt words replaced; null where there is nothing to help with. */
 export async function didYouMean(look: Look, query: Query): Promise<string | null> {
   const { tx, dialect, access, plan } = look
+  const words = new VisibleWords(look)
   const replaced = new Map<TextLeaf, string>()
   for (const leaf of plan.leaves.filter(canBeMisspelt).slice(0, WORDS_MAX)) {
     if ((await dialect.visibleOf(tx, [leaf.words[0]!], access)).length > 0) continue
-    const better = await nearestVisible(look, leaf.words[0]!)
+    const better = await nearestVisible(words, leaf.words[0]!)
     if (better !== null) replaced.set(leaf, better)
   }
   return replaced.size === 0 ? null : formatSearch(withReplaced(query, replaced))
@@ -38,7 +39,7 @@ function canBeMisspelt({ words, prefix, exact }: TextLeaf): boolean {
 }
 
 /** Most slips are not in the first letters, and two swapped ones begin with the second. */
-async function nearestVisible(look: Look, word: string): Promise<string | null> {
+async function nearestVisible(words: VisibleWords, word: string): Promise<string | null> {
   const slipsMax = word.length >= 8 ? 2 : 1
   const slipsOf = (candidate: string): number =>
     Math.abs(candidate.length - word.length) > slipsMax
@@ -46,7 +47,7 @@ async function nearestVisible(look: Look, word: string): Promise<string | null> 
       : slipsBetween(word, candidate)
   const isNear = (candidate: string): boolean => candidate !== word && slipsOf(candidate) <= slipsMax
   for (const start of new Set([word.slice(0, 3), `${word[1]}${word[0]}${word[2]}`, word.slice(0, 2)])) {
-    const near = await visibleWords(look, {
+    const near = await words.beginning({
       start,
       tried: COMPARED_MAX,
       isWanted: isNear,

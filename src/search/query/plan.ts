@@ -2,7 +2,7 @@
 
 import { UsageError } from '../../base/errors.ts'
 import type { Facet } from '../contract.ts'
-import { ALWAYS, allOf, type Condition, type IndexDialect } from '../index/dialect.ts'
+import { ALWAYS, allOf, type Condition } from '../index/dialect.ts'
 import type { Leaf, Query, TextLeaf, TextTree, Tree } from './query.ts'
 
 export type Plan = {
@@ -78,22 +78,29 @@ function relaxed(query: Query): Query {
   return kept.length === 1 ? kept[0]! : { is: 'and', of: kept }
 }
 
-/** Of documents as `d`. */
-export function conditionOf(query: Query, dialect: IndexDialect): Condition {
-  if (isTextTree(query)) return dialect.hasWords(query)
+/** What is said of words within what else must hold: what is left out, and choices between words and other things. */
+export function textTreesOf(query: Query): TextTree[] {
+  if (isTextTree(query)) return [query]
+  if (query.is === 'not') return textTreesOf(query.of)
+  return query.is === 'and' || query.is === 'or' ? query.of.flatMap(textTreesOf) : []
+}
+
+/** Of documents as `d`; `hasWords`: whether the document has what one of `textTreesOf` says. */
+export function conditionOf(query: Query, hasWords: (tree: TextTree) => Condition): Condition {
+  if (isTextTree(query)) return hasWords(query)
   switch (query.is) {
     case 'all':
       return ALWAYS
     case 'and':
     case 'or': {
-      const of = query.of.map((part) => conditionOf(part, dialect))
+      const of = query.of.map((part) => conditionOf(part, hasWords))
       return {
         sql: of.map(({ sql }) => `(${sql})`).join(query.is === 'and' ? ' AND ' : ' OR '),
         params: of.flatMap(({ params }) => params),
       }
     }
     case 'not': {
-      const { sql, params } = conditionOf(query.of, dialect)
+      const { sql, params } = conditionOf(query.of, hasWords)
       // What is unknown, such as a date that is missing, does not hold, so that its opposite does.
       return { sql: `(${sql}) IS NOT TRUE`, params }
     }

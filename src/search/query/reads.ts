@@ -5,7 +5,7 @@ import { amongVisible, type IndexDialect, visible } from '../index/dialect.ts'
 import { wordsOf } from '../index/words.ts'
 import { readAccess, readCopies, toChunk } from './hits.ts'
 import { accessOf, searchIndex } from './search-index.ts'
-import { visibleWords } from './visible-words.ts'
+import { VisibleWords } from './visible-words.ts'
 
 /** Everything that is read, by name: so that a thread can be asked for it. */
 export const INDEX_READS = {
@@ -129,10 +129,12 @@ export async function suggestFor(
     [...begun.params, ...may.params, max],
   )
   const before = text.slice(0, text.length - lastTyped(text).length)
-  const own = await visibleWords(
-    { tx, dialect, access },
-    { start: last, tried: WORDS_TRIED_MAX, isWanted: (word) => word !== last, enough: max },
-  )
+  const own = await new VisibleWords({ tx, dialect, access }).beginning({
+    start: last,
+    tried: WORDS_TRIED_MAX,
+    isWanted: (word) => word !== last,
+    enough: max,
+  })
   const found = own.map((word) => ({ text: `${before}${word}`, kind: 'word' as const }))
   return [...found, ...titles.map(({ title }) => ({ text: title, kind: 'title' as const }))].slice(0, 2 * max)
 }

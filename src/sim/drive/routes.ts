@@ -28,16 +28,15 @@ import { selectionOf } from './file-json.ts'
 import { fileRoutes } from './file-routes.ts'
 import type { Listing } from './listing.ts'
 import { permissionRoutes } from './permission-routes.ts'
-import type { Route, RouteTable } from './route.ts'
+import type { DriveUploads, Route, RouteTable } from './route.ts'
 import { allows } from './scopes.ts'
-import type { Uploads } from './uploads.ts'
 import type { DriveWorld } from './world.ts'
 
 export type DriveApiOptions = {
   kernel: Kernel
   world: DriveWorld
   listing: Listing
-  uploads: Uploads
+  uploads: DriveUploads
   counts: Counts
   grants: Grants
   quota: Quota
@@ -66,7 +65,7 @@ const COMMON_PARAMETERS = [
   'userIp',
 ]
 
-const routes: RouteTable = {
+export const driveApiRoutes: RouteTable = {
   ...fileRoutes,
   ...permissionRoutes,
   ...changeRoutes,
@@ -108,7 +107,8 @@ export class DriveApi implements Routes {
     const match = PREFIX.exec(call.path)
     if (!match) return undefined
     const verb = call.verb === 'GET' && call.query.get('alt') === 'media' ? 'MEDIA' : call.verb
-    const found = findRoute(routes, verb, match[2]!) ?? findRoute(routes, call.verb, match[2]!)
+    const found =
+      findRoute(driveApiRoutes, verb, match[2]!) ?? findRoute(driveApiRoutes, call.verb, match[2]!)
     if (!found) return undefined
     const access = this.#options.grants.access(bearerToken(call))
     return { ...found, isUpload: match[1] !== '', access }

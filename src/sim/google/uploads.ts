@@ -1,28 +1,21 @@
 /**
- * Bytes on their way in: with the metadata in one body (media, multipart), or in a resumable session.
+ * Resumable uploads, as services of Google have them.
  *
  * A session is open until its last byte came; then it answers its end to whoever asks again. Bytes come in order, in
  * multiples of 256 KiB except the last; what came stays, and 308 says how much that is.
  */
 import type { Random } from '../../base/random.ts'
-import { boundaryOf, splitMultipart } from '../google/multipart.ts'
 import type { SimAnswer, SimCall } from '../server.ts'
-import { badRequest } from './errors.ts'
-import { jsonObject } from './route.ts'
+import type { GoogleError } from './errors.ts'
 
-export type Upload = {
-  fields: Record<string, unknown>
-  bytes: Buffer | undefined
-  mimeType: string | undefined
-}
-
-export type UploadSession = {
+export type UploadSession<Purpose> = {
   id: string
-  /** What it is for: the file that is replaced, or none for a new one. */
-  fileId: string | undefined
+  /** What it is for, in the service's own words. */
+  purpose: Purpose
   address: string
-  fields: Record<string, unknown>
-  mimeType: string | undefined
+  /** The JSON that came with the first call. */
+  metadata: Buffer
+  /** Of the first call. */
   query: URLSearchParams
   chunks: Buffer[]
   received: number
@@ -33,28 +26,53 @@ export type UploadSession = {
 const CHUNK_BYTES = 256 * 1024
 const SESSIONS_MAX = 1_000
 
-export class Uploads {
+export class Uploads<Purpose> {
   readonly #random: Random
-  readonly #sessions = new Map<string, UploadSession>()
+  readonly #badRequest: (message: string) => GoogleError
+  readonly #sessions = new Map<string, UploadSession<Purpose>>()
 
-  constructor(random: Random) {
+  constructor(random: Random, { badRequest }: { badRequest: (message: string) => GoogleError }) {
     this.#random = random
+    this.#badRequest = badRequest
   }
 
-  begin(input: Omit<UploadSession, 'id' | 'chunks' | 'received' | 'end'>): UploadSession {
+  /** The answer says where the bytes go. */
+  begin({ call, address, purpose }: { call: SimCall; address: string; purpose: Purpose }): SimAnswer {
     const id = `AP4tsim${Math.floor(this.#random() * 2 ** 50).toString(36)}${this.#sessions.size}`
-    const session: UploadSession = { ...input, id, chunks: [], received: 0, end: undefined }
-    this.#sessions.set(id, session)
+    this.#sessions.set(id, {
+      id,
+      purpose,
+      address,
+      metadata: call.body,
+      query: call.query,
+      chunks: [],
+      received: 0,
+      end: undefined,
+    })
     if (this.#sessions.size > SESSIONS_MAX) this.#sessions.delete([...this.#sessions.keys()][0]!)
-    return session
+    const query = new URLSearchParams(call.query)
+    query.set('upload_id', id)
+    const location = `${call.origin}${call.path}?${query}`
+    return { status: 200, headers: { location, 'x-guploader-uploadid': id }, body: '' }
   }
 
-  find(id: string): UploadSession | undefined {
-    return this.#sessions.get(id)
+  /** The session of a call, if it is the caller's. */
+  find(call: SimCall, address: string): UploadSession<Purpose> | undefined {
+    const session = this.#sessions.get(call.query.get('upload_id') ?? '')
+    return session?.address === address ? session : undefined
   }
 
-  /** Takes the bytes of a call; true when they are all there. */
-  take(session: UploadSession, call: SimCall): boolean {
+  /** Takes the bytes of a call; with the last of them comes the end, which is kept. */
+  resume(session: UploadSession<Purpose>, call: SimCall, finish: (bytes: Buffer) => SimAnswer): SimAnswer {
+    if (session.end) return session.end
+    if (!this.#take(session, call)) return incomplete(session)
+    session.end = finish(Buffer.concat(session.chunks))
+    session.chunks = []
+    return session.end
+  }
+
+  /** True when they are all there. */
+  #take(session: UploadSession<Purpose>, call: SimCall): boolean {
     const header = String(call.headers['content-range'] ?? '')
     if (header === '') {
       session.chunks = [call.body]
@@ -62,15 +80,15 @@ export class Uploads {
       return true
     }
     const [, from, to, total] = /^bytes (?:(\d+)-(\d+)|\*)\/(\d+|\*)$/.exec(header) ?? []
-    if (total === undefined) throw badRequest('Failed to parse Content-Range header.')
+    if (total === undefined) throw this.#badRequest('Failed to parse Content-Range header.')
     if (from === undefined) return total !== '*' && session.received >= Number(total)
     if (Number(from) > session.received || Number(to) - Number(from) + 1 !== call.body.length) {
-      throw badRequest('Invalid request. The range does not continue what was received.')
+      throw this.#badRequest('Invalid request. The range does not continue what was received.')
     }
     const isLast = total !== '*' && Number(to) + 1 === Number(total)
     const fresh = call.body.subarray(session.received - Number(from))
     if (!isLast && fresh.length % CHUNK_BYTES !== 0) {
-      throw badRequest(
+      throw this.#badRequest(
         'Invalid request. The number of bytes uploaded is required to be equal or greater than 262144, except for the final request.',
       )
     }
@@ -80,19 +98,7 @@ export class Uploads {
   }
 }
 
-export function incomplete({ received }: UploadSession): SimAnswer {
+function incomplete({ received }: { received: number }): SimAnswer {
   const headers: Record<string, string> = received === 0 ? {} : { range: `bytes=0-${received - 1}` }
   return { status: 308, headers, body: '' }
-}
-
-/** Metadata and bytes of a call that brings both at once. */
-export function uploaded(call: SimCall): Upload {
-  const type = String(call.headers['content-type'] ?? '')
-  if (call.query.get('uploadType') !== 'multipart') {
-    return { fields: {}, bytes: call.body, mimeType: type === '' ? undefined : type }
-  }
-  const boundary = boundaryOf(type)
-  const [first, second] = boundary === undefined ? [] : splitMultipart(call.body, boundary)
-  if (!first || !second) throw badRequest('Missing end boundary in multipart body.')
-  return { fields: jsonObject(first.body), bytes: second.body, mimeType: second.headers['content-type'] }
 }

@@ -6,6 +6,8 @@ import {
   FileUpload,
   Client as GraphClient,
   LargeFileUploadTask,
+  type Middleware,
+  MiddlewareFactory,
   OneDriveLargeFileUploadTask,
   PageIterator,
   ResponseType,
@@ -30,21 +32,38 @@ export const graphClients: readonly Client[] = (['personal', 'business'] as cons
 
 function graphCalls(sim: Sim, type: DriveType): readonly Call[] {
   const { accessToken } = sim.onedrive.issue(ANN)
-  const graph = GraphClient.init({
-    baseUrl: `${sim.baseUrl}/`,
-    defaultVersion: 'v1.0',
-    // The SDK sends the token to hosts of Microsoft only, unless it is told of others.
-    customHosts: new Set([new URL(sim.baseUrl).hostname]),
-    authProvider: (done) => done(null, accessToken),
-  })
+  const proxy = proxyTo(sim)
+  const chain = MiddlewareFactory.getDefaultMiddlewareChain({ getAccessToken: async () => accessToken })
+  const ownWay: Middleware = {
+    async execute(context) {
+      context.response = await proxy(String(context.request), context.options)
+    },
+  }
+  const graph = GraphClient.initWithMiddleware({ middleware: [...chain.slice(0, -1), ownWay] })
   return [
     ...readingCalls(graph, type),
     ...writingCalls(graph, type),
-    ...uploadCalls(graph),
+    ...uploadCalls(graph, proxy),
     ...deltaCalls(graph, type),
     ...batchCalls(graph),
     ...sharingCalls(graph, type),
   ]
+}
+
+type Fetch = (url: string, options?: RequestInit) => Promise<Response>
+
+/**
+ * The SDK gives its token to addresses of https only, so it comes as through a proxy that ends TLS: everything else of it
+ * is as it is, and what it is told leads back to where it asked.
+ */
+function proxyTo(sim: Sim): Fetch {
+  return (url, options = {}) => {
+    const { origin, host } = new URL(url)
+    const headers = new Headers(options.headers)
+    headers.set('x-forwarded-proto', 'https')
+    headers.set('x-forwarded-host', host)
+    return fetch(url.replace(origin, sim.baseUrl), { ...options, headers })
+  }
 }
 
 function readingCalls(graph: GraphClient, type: DriveType): Call[] {
@@ -203,7 +222,7 @@ function writingCalls(graph: GraphClient, type: DriveType): Call[] {
   })
 }
 
-function uploadCalls(graph: GraphClient): Call[] {
+function uploadCalls(graph: GraphClient, proxy: Fetch): Call[] {
   const content = (bytes: number): FileUpload => new FileUpload(Buffer.alloc(bytes, 7), 'large.bin', bytes)
   const task = async (bytes: number, payload: object): Promise<LargeFileUploadTask<unknown>> => {
     const path = '/me/drive/root:/large.bin:/createUploadSession'
@@ -235,7 +254,7 @@ function uploadCalls(graph: GraphClient): Call[] {
         const { responseBody } = (await upload.resume()) as { responseBody: Json }
         assert.equal(responseBody.size, bytes)
       },
-      'LargeFileUploadTask (deferCommit)': async () => {
+      'LargeFileUploadTask.uploadSlice with deferCommit, then POST': async () => {
         const bytes = FRAGMENT_BYTES + 3000
         const deferred = await task(bytes, { item: { name: 'large.bin' }, deferCommit: true })
         const { uploadSession } = deferred as unknown as { uploadSession: { url: string } }
@@ -244,14 +263,14 @@ function uploadCalls(graph: GraphClient): Call[] {
           { minValue: 0, maxValue: FRAGMENT_BYTES - 1 } as never,
           bytes,
         )
-        const last = await fetch(uploadSession.url, {
+        const last = await proxy(uploadSession.url, {
           method: 'PUT',
           headers: { 'content-range': `bytes ${FRAGMENT_BYTES}-${bytes - 1}/${bytes}` },
           body: Buffer.alloc(3000),
         })
         assert.equal(last.status, 202)
-        const { responseBody } = (await deferred.commit(uploadSession.url)) as { responseBody: Json }
-        assert.equal(responseBody.size, bytes)
+        const made = await proxy(uploadSession.url, { method: 'POST' })
+        assert.equal(((await made.json()) as Json).size, bytes)
       },
       'LargeFileUploadTask (cancel)': async () => {
         await (await task(FRAGMENT_BYTES + 1, {})).cancel()
@@ -309,7 +328,7 @@ function batchCalls(graph: GraphClient): Call[] {
     'POST $batch': async () => {
       const steps = ['/me/drive', '/me/drive/root', '/me/drive/items/none'].map((path, at) => ({
         id: String(at),
-        request: new Request(`https://graph.microsoft.com/v1.0${path}`),
+        request: new Request(`https://graph.microsoft.com${path}`),
       }))
       const content = await new BatchRequestContent(steps).getContent()
       const answer = new BatchResponseContent(await graph.api('/$batch').post(content))

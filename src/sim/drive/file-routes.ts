@@ -30,6 +30,9 @@ const writeParameters = [
   'useContentAsIndexableText',
 ] as const
 
+/** `setModifiedDate` is of an earlier version of the API; clients still send it, and it changes nothing. */
+const updateParameters = [...writeParameters, 'addParents', 'removeParents', 'setModifiedDate'] as const
+
 export const fileRoutes: RouteTable = {
   'GET files': {
     name: 'files.list',
@@ -100,7 +103,7 @@ export const fileRoutes: RouteTable = {
     name: 'files.update',
     need: 'write',
     shape: 'file',
-    parameters: [...writeParameters, 'addParents', 'removeParents'],
+    parameters: updateParameters,
     run: update,
   },
   'PUT files': {
@@ -114,7 +117,7 @@ export const fileRoutes: RouteTable = {
     name: 'files.upload',
     need: 'write',
     shape: 'file',
-    parameters: [...writeParameters, 'addParents', 'removeParents'],
+    parameters: updateParameters,
     run: resume,
   },
   'DELETE files/trash': {

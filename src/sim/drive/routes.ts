@@ -14,6 +14,7 @@ import {
   unauthenticatedFault,
 } from '../google/errors.ts'
 import { findRoute } from '../google/service.ts'
+import { isResumption } from '../google/uploads.ts'
 import type { Grants, Access as TokenAccess } from '../grants.ts'
 import type { Quota } from '../quota.ts'
 import type { Operation, Routes, SimAnswer, SimCall } from '../server.ts'
@@ -106,7 +107,8 @@ export class DriveApi implements Routes {
   #find(call: SimCall): Matched | undefined {
     const match = PREFIX.exec(call.path)
     if (!match) return undefined
-    const verb = call.verb === 'GET' && call.query.get('alt') === 'media' ? 'MEDIA' : call.verb
+    const isMedia = call.verb === 'GET' && call.query.get('alt') === 'media'
+    const verb = isMedia ? 'MEDIA' : isResumption(call) ? 'PUT' : call.verb
     const found =
       findRoute(driveApiRoutes, verb, match[2]!) ?? findRoute(driveApiRoutes, call.verb, match[2]!)
     if (!found) return undefined

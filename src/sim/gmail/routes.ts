@@ -20,6 +20,7 @@ import {
 } from '../google/errors.ts'
 import { parseFields } from '../google/fields.ts'
 import { findRoute } from '../google/service.ts'
+import { isResumption } from '../google/uploads.ts'
 import type { Access, Grants } from '../grants.ts'
 import type { Quota } from '../quota.ts'
 import { type Operation, type Routes, type SimAnswer, type SimCall, safeDecode } from '../server.ts'
@@ -128,7 +129,7 @@ export class GmailApi implements Routes {
     path: string,
     { isUpload }: { isUpload: boolean },
   ): { route: Route; ids: readonly string[] } | undefined {
-    if (isUpload && call.verb === 'PUT' && call.query.has('upload_id')) {
+    if (isResumption(call)) {
       return { route: resumeRoutes[path.startsWith('drafts') ? 'drafts' : 'messages'], ids: [] }
     }
     const found = findRoute(gmailRoutes, call.verb, path)

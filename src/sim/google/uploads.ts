@@ -98,6 +98,11 @@ export class Uploads<Purpose> {
   }
 }
 
+/** A call that brings bytes of an upload which was begun before: by PUT, or as some clients do it, by POST. */
+export function isResumption({ verb, path, query }: Pick<SimCall, 'verb' | 'path' | 'query'>): boolean {
+  return (verb === 'PUT' || verb === 'POST') && path.startsWith('/upload/') && query.has('upload_id')
+}
+
 function incomplete({ received }: { received: number }): SimAnswer {
   const headers: Record<string, string> = received === 0 ? {} : { range: `bytes=0-${received - 1}` }
   return { status: 308, headers, body: '' }

@@ -78,10 +78,10 @@ function withoutNamespace(action: string): string {
 }
 
 function decodedNames(path: string): string[] | undefined {
-  // Decoded first: the service takes %2F for a separator like any other.
+  // Decoded first: the service takes %2F for a separator like any other, and a dot for where it is already.
   return decoded(path)
     ?.split('/')
-    .filter((name) => name !== '')
+    .filter((name) => name !== '' && name !== '.')
 }
 
 function decoded(text: string): string | null {

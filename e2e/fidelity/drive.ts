@@ -19,7 +19,7 @@ export const driveClients: readonly Client[] = [
     calls: (sim) => driveCalls(sim, clientOf(sim)),
     leftOut: leftOut(),
   },
-  { client: 'googleapis-common 9 (discovery)', world, calls: discoveryCalls },
+  { client: 'googleapis-common 9 (Drive by discovery)', world, calls: discoveryCalls },
 ]
 
 function clientOf(sim: Sim): drive_v3.Drive {

@@ -26,7 +26,7 @@ export const gmailClients: readonly Client[] = [
     leftOut: leftOut(),
   },
   { client: '@googleapis/gmail 5', world, calls: (sim) => gmailCalls(sim, olderClient(sim)) },
-  { client: 'googleapis-common 9 (discovery)', world, calls: discoveryCalls },
+  { client: 'googleapis-common 9 (Gmail by discovery)', world, calls: discoveryCalls },
 ]
 
 function newClient(sim: Sim): gmail_v1.Gmail {
@@ -272,8 +272,9 @@ async function resumable(
     headers: { 'content-type': 'application/json', 'x-upload-content-type': 'message/rfc822' },
     data: JSON.stringify(metadata),
   })
+  // The older client has a plain object.
   const headerOf = (headers: Headers | Record<string, string>, name: string): string =>
-    (typeof headers.get === 'function' ? headers.get(name) : headers[name]) ?? ''
+    new Headers(headers).get(name) ?? ''
   const url = headerOf(begun.headers, 'location')
   const put = (data: Buffer, range: string) =>
     client.request({

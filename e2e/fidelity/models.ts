@@ -25,7 +25,7 @@ export const modelClients: readonly Client[] = [
     calls: (sim: Sim) => modelCalls(sim, protocol),
   })),
   {
-    client: `ai 7, ${PACKAGES.openai}`,
+    client: `ai 7, ${PACKAGES.openai} (embeddings)`,
     world: { embeddings: { models: { small: 64 }, apiKey: API_KEY } },
     calls: (sim) => {
       const provider = createOpenAICompatible({

@@ -359,7 +359,7 @@ describe('behind a proxy that ends TLS', () => {
   async function behindProxy({ tellsScheme }: { tellsScheme: boolean }): Promise<SimulatedDrive> {
     const inner = createHttpExchange()
     let origin = ''
-    const told = tellsScheme ? { 'x-forwarded-proto': 'https' } : {}
+    const told: Record<string, string> = tellsScheme ? { 'x-forwarded-proto': 'https' } : {}
     const exchange: HttpExchange = (request) => {
       const { origin: asked, host } = new URL(request.url)
       assert.equal(asked, 'https://drive.example', `${request.url} does not go through the proxy`)

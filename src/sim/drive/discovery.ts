@@ -85,6 +85,7 @@ function described(key: string, route: Route): Described {
     request: verb === 'POST' || verb === 'PATCH' ? response : undefined,
     response,
     scopes: scopesFor(route.need),
+    sendsMedia: name === 'files.get' || name === 'files.export',
     uploadPath: takesBytes ? `/upload/drive/v3/${path}` : undefined,
   }
 }

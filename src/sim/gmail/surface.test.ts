@@ -232,6 +232,9 @@ describe('discovery', () => {
         // Without a token everything that is there is 401, and what is not there 404.
         assert.equal((await fetch(url, { method: httpMethod })).status, 401, `${name} ${id}`)
       }
+      // A client makes a download of it only where it is told so.
+      const files = document.resources?.files?.methods as Record<string, Json> | undefined
+      assert.equal(files?.get?.supportsMediaDownload, files && true)
       const refs = [...JSON.stringify(document).matchAll(/"\$ref":"(\w+)"/g)].map((match) => match[1]!)
       for (const ref of refs) assert.ok(document.schemas[ref], ref)
     }

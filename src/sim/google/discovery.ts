@@ -21,6 +21,8 @@ export type Described = {
   scopes: readonly string[]
   /** Where it takes bytes, too. */
   uploadPath?: string | undefined
+  /** It sends bytes, too: with alt=media. */
+  sendsMedia?: boolean
 }
 
 export type ServiceDocument = {
@@ -115,7 +117,7 @@ function resourcesOf(service: string, methods: readonly Described[]): Json {
 type Resource = { methods?: Json; resources?: Record<string, Resource> }
 
 function methodJson(service: string, method: Described): Json {
-  const { id, verb, path, query, request, response, scopes, uploadPath } = method
+  const { id, verb, path, query, request, response, scopes, uploadPath, sendsMedia = false } = method
   const names = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!)
   const own = names.map((name) => [name, { type: 'string', required: true, location: 'path' }])
   return {
@@ -128,6 +130,7 @@ function methodJson(service: string, method: Described): Json {
     ...(request === undefined ? {} : { request: { $ref: request } }),
     ...(response === undefined ? {} : { response: { $ref: response } }),
     scopes,
+    ...(sendsMedia ? { supportsMediaDownload: true } : {}),
     ...(uploadPath === undefined ? {} : { supportsMediaUpload: true, mediaUpload: mediaUpload(uploadPath) }),
   }
 }

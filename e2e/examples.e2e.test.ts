@@ -134,7 +134,7 @@ const DOCUMENTS = [
 const NOT_RUN: Record<string, string> = { 'npm run format': 'format' }
 
 /** Runs at length: one that nothing here stands in for would hold up the suite until it is ended as silent. */
-const LONG_RUN = /^npm run (?:crash|oracle|bench|shots)\b/
+const LONG_RUN = /^npm run (?:crash|oracle|bench|shots|fidelity)\b/
 
 /** Commands that are not run here, and what runs them instead. */
 const RUN_ELSEWHERE: Record<string, string> = {
@@ -161,6 +161,7 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'npm run bench -- search': 'bench/run.test.ts',
   'npm run bench -- ingest': 'bench/run.test.ts',
   'npm run shots': 'e2e/web/overview.e2e.test.ts',
+  'npm run fidelity': 'e2e/fidelity/fidelity.e2e.test.ts',
 }
 
 describe('the commands in the documents', () => {

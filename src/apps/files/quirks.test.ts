@@ -43,6 +43,7 @@ const OF_BUSINESS: ReadonlySet<keyof Quirks> = new Set([
   'sessionIfMatchRefused',
   'sessionsLeak',
   'pathMissing',
+  'deltaPaths',
 ])
 
 for (const name of quirkNames) {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, test } from 'node:test'
 import { TidemarkError } from '../../base/errors.ts'
+import { createHttpExchange, type HttpExchange } from '../../base/http-exchange.ts'
 import { QuickXorHash, quickXorHash } from '../../base/quick-xor-hash.ts'
 import { type DriveItem, FRAGMENT_STEP_BYTES, type OneDriveClient } from './client.ts'
 import { ResyncError } from './errors.ts'
@@ -349,4 +350,59 @@ test('a copy goes on elsewhere until it is done', async () => {
     state = await client.copyState(monitorUrl)
   assert.equal(state.state, 'done')
   assert.equal(drive.device.read('b')?.toString(), 'x')
+})
+
+describe('behind a proxy that ends TLS', () => {
+  const API = 'https://drive.example/v1.0'
+
+  /** What such a proxy does to a request: it goes on without TLS, with the name and scheme by which it came. */
+  async function behindProxy({ tellsScheme }: { tellsScheme: boolean }): Promise<SimulatedDrive> {
+    const inner = createHttpExchange()
+    let origin = ''
+    const told: Record<string, string> = tellsScheme ? { 'x-forwarded-proto': 'https' } : {}
+    const exchange: HttpExchange = (request) => {
+      const { origin: asked, host } = new URL(request.url)
+      assert.equal(asked, 'https://drive.example', `${request.url} does not go through the proxy`)
+      const headers = { ...request.headers, 'x-forwarded-host': host, ...told }
+      return inner({ ...request, url: request.url.replace(asked, origin), headers })
+    }
+    const made = await begin({ files: 20 }, { apiUrl: API, exchange })
+    origin = made.sim.baseUrl
+    open.push({ ...made, close: async () => inner.close() })
+    return made
+  }
+
+  test('an API address of https downloads, uploads, and pages listings and delta', async () => {
+    const { client, driveId, rootId, drive } = await behindProxy({ tellsScheme: true })
+    for (let at = 0; at < 5; at++) drive.device.write(`paged/f${at}.txt`, `text ${at}`)
+    const folder = await client.itemByPath(driveId, 'paged')
+    const names: string[] = []
+    for await (const item of client.children(driveId, folder.id, { pageSize: 2 })) names.push(item.name!)
+    assert.deepEqual(names, ['f0.txt', 'f1.txt', 'f2.txt', 'f3.txt', 'f4.txt'])
+    const { items, deltaLink } = await changes(client, driveId)
+    assert.ok(items.length > 20)
+    drive.device.write('paged/later.txt', 'x')
+    assert.ok((await changes(client, driveId, deltaLink)).items.some(({ name }) => name === 'later.txt'))
+    const { id } = await client.itemByPath(driveId, 'paged/f3.txt')
+    assert.equal((await (await client.download(driveId, id)).bytes()).toString(), 'text 3')
+    const size = STEP + 10
+    const target = { parentId: rootId, name: 'up.bin' }
+    const { url } = await client.createUploadSession(driveId, target, { conflict: 'fail', size })
+    const body = noise(size)
+    for (const [offset, end] of [
+      [0, STEP],
+      [STEP, size],
+    ] as const) {
+      const part = { offset, total: size, length: end - offset, body: body.subarray(offset, end) }
+      await client.uploadFragment(url, part)
+    }
+    assert.deepEqual(drive.device.read('up.bin'), body)
+  })
+
+  test('where the proxy does not tell the scheme, addresses without TLS are refused', async () => {
+    const { client, driveId, drive } = await behindProxy({ tellsScheme: false })
+    drive.device.write('plain.txt', 'x')
+    const { id } = await client.itemByPath(driveId, 'plain.txt')
+    await assert.rejects(client.download(driveId, id), TidemarkError)
+  })
 })

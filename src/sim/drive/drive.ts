@@ -1,21 +1,24 @@
 /** The simulated Google Drive put together: its world, sign-in, quota, the API, and what faults do to it. */
 import { formatCount } from '../../base/format.ts'
 import type { FaultEffect } from '../fault-rules.ts'
+import { Discovery } from '../google/discovery.ts'
 import { type GoogleAccount, GoogleService } from '../google/service.ts'
+import { Uploads } from '../google/uploads.ts'
 import { Quota, type QuotaSettings } from '../quota.ts'
 import type { Routes, SimAnswer, SimCall } from '../server.ts'
 import { type Kernel, type RunningService, randomFor, type ServiceAbout } from '../service.ts'
 import { DriveControl } from './control.ts'
 import { Counts } from './counts.ts'
+import { driveDocument } from './discovery.ts'
+import { badRequest } from './errors.ts'
 import { type GenerateOptions, generateWorld } from './generate.ts'
 import { isFolder } from './item.ts'
 import { Listing } from './listing.ts'
 import { mutateWorld } from './mutations.ts'
 import { type WhoSees, whoSees } from './oracle.ts'
 import { drivePrices, UNITS_PER_MINUTE } from './prices.ts'
-import { DriveApi, type StandingRefusal } from './routes.ts'
+import { DriveApi, driveApiRoutes, type StandingRefusal } from './routes.ts'
 import { driveScopes } from './scopes.ts'
-import { Uploads } from './uploads.ts'
 import { DriveWorld } from './world.ts'
 
 export type GoogleDriveOptions = GenerateOptions & {
@@ -67,14 +70,14 @@ export class GoogleDrive extends GoogleService implements RunningService {
       kernel,
       world: this.world,
       listing: this.listing,
-      uploads: new Uploads(randomFor(kernel, 0x0b17)),
+      uploads: new Uploads(randomFor(kernel, 0x0b17), { badRequest }),
       counts: this.counts,
       grants: this.grants,
       quota: this.quota,
       refusals: this.refusals,
       onEffect: (address, effect) => this.#suffer(address, effect),
     })
-    this.routes = [api, this.signIn]
+    this.routes = [api, this.signIn, new Discovery(driveDocument(driveApiRoutes))]
     this.accounts = this.addresses.map((address) => this.issue(address))
   }
 

@@ -109,6 +109,8 @@ const fileFields: Readonly<Record<string, Field>> = {
   videoMediaMetadata: () => undefined,
 }
 
+export const fileFieldNames: readonly string[] = Object.keys(fileFields)
+
 /** What is shown where no fields are asked for. */
 const FILE_DEFAULT = 'kind,id,name,mimeType'
 const PERMISSION_DEFAULT = 'kind,id,type,role'

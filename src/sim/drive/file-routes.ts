@@ -1,5 +1,6 @@
 /** files.*: list, get, download, export, create, copy, update, delete, trash. */
-import { jsonAnswer, type SimAnswer } from '../server.ts'
+import { boundaryOf, splitMultipart } from '../google/multipart.ts'
+import { jsonAnswer, type SimAnswer, type SimCall } from '../server.ts'
 import { badRequest, fileNotFound, forbidden, invalidParameter } from './errors.ts'
 import { canLimit, canTrash, fileJson } from './file-json.ts'
 import { type Item, isAtLeast, isFolder, isNative } from './item.ts'
@@ -20,7 +21,6 @@ import {
   visibleDrive,
   visibleItem,
 } from './route.ts'
-import { incomplete, type Upload, uploaded } from './uploads.ts'
 
 const writeParameters = [
   ...itemParameters,
@@ -29,6 +29,9 @@ const writeParameters = [
   'ocrLanguage',
   'useContentAsIndexableText',
 ] as const
+
+/** `setModifiedDate` is of an earlier version of the API; clients still send it, and it changes nothing. */
+const updateParameters = [...writeParameters, 'addParents', 'removeParents', 'setModifiedDate'] as const
 
 export const fileRoutes: RouteTable = {
   'GET files': {
@@ -100,7 +103,7 @@ export const fileRoutes: RouteTable = {
     name: 'files.update',
     need: 'write',
     shape: 'file',
-    parameters: [...writeParameters, 'addParents', 'removeParents'],
+    parameters: updateParameters,
     run: update,
   },
   'PUT files': {
@@ -114,7 +117,7 @@ export const fileRoutes: RouteTable = {
     name: 'files.upload',
     need: 'write',
     shape: 'file',
-    parameters: [...writeParameters, 'addParents', 'removeParents'],
+    parameters: updateParameters,
     run: resume,
   },
   'DELETE files/trash': {
@@ -350,37 +353,28 @@ function propertiesOf({ properties }: Record<string, unknown>): Record<string, s
   return Object.fromEntries(Object.entries(properties).map(([name, value]) => [name, String(value)]))
 }
 
-/** The first call of a resumable upload: where the bytes go. */
+/** The first call of a resumable upload. */
 function begin(context: RouteContext, fileId: string | undefined): SimAnswer {
   const { call, uploads, user } = context
   if (fileId !== undefined) demand(isAtLeast(visibleItem(context).access.role, 'writer'))
+  jsonObject(call.body)
   const type = call.headers['x-upload-content-type']
-  const session = uploads.begin({
-    fileId,
-    address: user.address,
-    fields: jsonObject(call.body),
-    mimeType: typeof type === 'string' ? type : undefined,
-    query: call.query,
-  })
-  const query = new URLSearchParams(call.query)
-  query.set('upload_id', session.id)
-  const location = `${call.origin}${call.path}?${query}`
-  return { status: 200, headers: { location, 'x-guploader-uploadid': session.id }, body: '' }
+  const mimeType = typeof type === 'string' ? type : undefined
+  return uploads.begin({ call, address: user.address, purpose: { fileId, mimeType } })
 }
 
 function resume(context: RouteContext): SimAnswer {
   const { uploads, call, user } = context
-  const session = uploads.find(call.query.get('upload_id') ?? '')
-  if (!session || session.address !== user.address) throw fileNotFound(call.query.get('upload_id') ?? '')
-  if (session.end) return session.end
-  if (!uploads.take(session, call)) return incomplete(session)
-  const upload = { fields: session.fields, bytes: Buffer.concat(session.chunks), mimeType: session.mimeType }
-  const within = { ...context, call: { ...call, query: session.query } }
-  session.end =
-    session.fileId === undefined
+  const session = uploads.find(call, user.address)
+  if (!session) throw fileNotFound(call.query.get('upload_id') ?? '')
+  const { fileId, mimeType } = session.purpose
+  return uploads.resume(session, call, (bytes) => {
+    const upload = { fields: jsonObject(session.metadata), bytes, mimeType }
+    const within = { ...context, call: { ...call, query: session.query } }
+    return fileId === undefined
       ? finishCreate(within, upload)
-      : finishUpdate({ ...within, ids: [session.fileId] }, upload)
-  return session.end
+      : finishUpdate({ ...within, ids: [fileId] }, upload)
+  })
 }
 
 function remove(context: RouteContext): SimAnswer {
@@ -399,4 +393,22 @@ function emptyTrash(context: RouteContext): SimAnswer {
     context.world.emptyTrash({ drive })
   }
   return noContent
+}
+
+type Upload = {
+  fields: Record<string, unknown>
+  bytes: Buffer | undefined
+  mimeType: string | undefined
+}
+
+/** Metadata and bytes of a call that brings both at once. */
+function uploaded(call: SimCall): Upload {
+  const type = String(call.headers['content-type'] ?? '')
+  if (call.query.get('uploadType') !== 'multipart') {
+    return { fields: {}, bytes: call.body, mimeType: type === '' ? undefined : type }
+  }
+  const boundary = boundaryOf(type)
+  const [first, second] = boundary === undefined ? [] : splitMultipart(call.body, boundary)
+  if (!first || !second) throw badRequest('Missing end boundary in multipart body.')
+  return { fields: jsonObject(first.body), bytes: second.body, mimeType: second.headers['content-type'] }
 }

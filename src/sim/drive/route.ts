@@ -1,6 +1,7 @@
 /** What a route of the Drive API is given, and what routes have in common. */
 import type { FaultPlan } from '../faults.ts'
 import { applyFields, type Selection } from '../google/fields.ts'
+import type { Uploads } from '../google/uploads.ts'
 import { jsonAnswer, type SimAnswer, type SimCall } from '../server.ts'
 import type { Access } from './access.ts'
 import { isFindable } from './access.ts'
@@ -10,13 +11,15 @@ import { fileJson, type Shape } from './file-json.ts'
 import type { Item, User } from './item.ts'
 import { isTrue, type Listing } from './listing.ts'
 import type { ScopeNeed } from './scopes.ts'
-import type { Uploads } from './uploads.ts'
 import type { DriveWorld } from './world.ts'
+
+/** The file that is replaced, or none for a new one. */
+export type DriveUploads = Uploads<{ fileId: string | undefined; mimeType: string | undefined }>
 
 export type RouteContext = {
   world: DriveWorld
   listing: Listing
-  uploads: Uploads
+  uploads: DriveUploads
   counts: Counts
   user: User
   call: SimCall

@@ -14,6 +14,7 @@ import {
   unauthenticatedFault,
 } from '../google/errors.ts'
 import { findRoute } from '../google/service.ts'
+import { isResumption } from '../google/uploads.ts'
 import type { Grants, Access as TokenAccess } from '../grants.ts'
 import type { Quota } from '../quota.ts'
 import type { Operation, Routes, SimAnswer, SimCall } from '../server.ts'
@@ -28,16 +29,15 @@ import { selectionOf } from './file-json.ts'
 import { fileRoutes } from './file-routes.ts'
 import type { Listing } from './listing.ts'
 import { permissionRoutes } from './permission-routes.ts'
-import type { Route, RouteTable } from './route.ts'
+import type { DriveUploads, Route, RouteTable } from './route.ts'
 import { allows } from './scopes.ts'
-import type { Uploads } from './uploads.ts'
 import type { DriveWorld } from './world.ts'
 
 export type DriveApiOptions = {
   kernel: Kernel
   world: DriveWorld
   listing: Listing
-  uploads: Uploads
+  uploads: DriveUploads
   counts: Counts
   grants: Grants
   quota: Quota
@@ -66,7 +66,7 @@ const COMMON_PARAMETERS = [
   'userIp',
 ]
 
-const routes: RouteTable = {
+export const driveApiRoutes: RouteTable = {
   ...fileRoutes,
   ...permissionRoutes,
   ...changeRoutes,
@@ -107,8 +107,10 @@ export class DriveApi implements Routes {
   #find(call: SimCall): Matched | undefined {
     const match = PREFIX.exec(call.path)
     if (!match) return undefined
-    const verb = call.verb === 'GET' && call.query.get('alt') === 'media' ? 'MEDIA' : call.verb
-    const found = findRoute(routes, verb, match[2]!) ?? findRoute(routes, call.verb, match[2]!)
+    const isMedia = call.verb === 'GET' && call.query.get('alt') === 'media'
+    const verb = isMedia ? 'MEDIA' : isResumption(call) ? 'PUT' : call.verb
+    const found =
+      findRoute(driveApiRoutes, verb, match[2]!) ?? findRoute(driveApiRoutes, call.verb, match[2]!)
     if (!found) return undefined
     const access = this.#options.grants.access(bearerToken(call))
     return { ...found, isUpload: match[1] !== '', access }

@@ -18,6 +18,11 @@ const NEEDS: Record<ScopeNeed, readonly string[]> = {
   write: [full],
 }
 
+/** Of the documents that describe the service. */
+export function scopesFor(need: ScopeNeed): readonly string[] {
+  return NEEDS[need]
+}
+
 export function allows(granted: readonly string[], need: ScopeNeed): boolean {
   return NEEDS[need].some((scope) => granted.includes(scope))
 }

@@ -22,15 +22,17 @@ export const draftRoutes: RouteTable = {
   'POST drafts': {
     name: 'drafts.create',
     need: 'compose',
+    takesUpload: true,
     run: (context) => changed(context, context.mailbox.createDraft(placed(incomingDraft(context)))),
   },
   'PUT drafts/*': {
     name: 'drafts.update',
     need: 'compose',
+    takesUpload: true,
     run: (context) =>
       changed(context, context.mailbox.updateDraft(context.ids[0]!, placed(incomingDraft(context)))),
   },
-  'POST drafts/send': { name: 'drafts.send', need: 'compose', run: send },
+  'POST drafts/send': { name: 'drafts.send', need: 'compose', takesUpload: true, run: send },
   'DELETE drafts/*': {
     name: 'drafts.delete',
     need: 'compose',

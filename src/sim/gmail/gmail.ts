@@ -2,18 +2,22 @@
 import { UsageError } from '../../base/errors.ts'
 import { formatCount } from '../../base/format.ts'
 import type { FaultEffect } from '../fault-rules.ts'
+import { Discovery } from '../google/discovery.ts'
+import { invalid } from '../google/errors.ts'
 import { type GoogleAccount, GoogleService } from '../google/service.ts'
 import { googlePaths } from '../google/sign-in.ts'
+import { Uploads } from '../google/uploads.ts'
 import { Quota, type QuotaSettings } from '../quota.ts'
 import type { Routes, SimAnswer, SimCall } from '../server.ts'
 import { type Kernel, type RunningService, randomFor, type ServiceAbout } from '../service.ts'
 import { GmailControl } from './control.ts'
+import { gmailDocument } from './discovery.ts'
 import { type GenerateOptions, generateMailbox } from './generate.ts'
 import type { Mailbox } from './mailbox.ts'
 import { Mutations } from './mutations.ts'
 import { newPrices } from './prices.ts'
 import { certsPath, Push, type PushSettings } from './push.ts'
-import { GmailApi } from './routes.ts'
+import { GmailApi, gmailRoutes } from './routes.ts'
 import { gmailScopes } from './scopes.ts'
 
 /** An account to be: how many messages it has, and what the generator is told besides. */
@@ -69,11 +73,12 @@ export class Gmail extends GoogleService implements RunningService {
       grants: this.grants,
       quota: this.quota,
       push: this.push,
+      uploads: new Uploads(randomFor(kernel, 0x0b18), { badRequest: invalid }),
       onEffect: (address, effect) => this.#suffer(address, effect),
       batchPartsMax: options.batchPartsMax,
     })
     this.#control = new GmailControl(this, randomFor(kernel, 0xc047))
-    this.routes = [this.#api, this.signIn, this.push]
+    this.routes = [this.#api, this.signIn, this.push, new Discovery(gmailDocument(gmailRoutes))]
     for (const [address, mailbox] of this.#mailboxes) {
       mailbox.onChange = (historyId) => this.push.changed(address, historyId)
     }

@@ -11,6 +11,7 @@ import type {
   HistoryRecord,
   HistoryRequest,
   HistoryType,
+  SimMessage,
 } from './mailbox-contract.ts'
 import { mailboxFault } from './mailbox-fault.ts'
 
@@ -27,6 +28,9 @@ export type Happening = {
   labelsAdded?: string[]
   labelsRemoved?: string[]
 }
+
+/** A message that was there before the history began. */
+type LoadedMessage = Pick<SimMessage, 'id' | 'threadId' | 'labelIds' | 'historyId'>
 
 type LoggedHappening = Happening & { id: bigint }
 
@@ -62,6 +66,16 @@ export class HistoryLog {
       this.#floor = dropped.at(-1)!.id
     }
     return id
+  }
+
+  /** The history of a mailbox that was loaded: from the id of a message on, with those that came after it. */
+  begin(floor: bigint | undefined, after: readonly LoadedMessage[]): void {
+    this.#floor = floor ?? this.#current
+    this.#records = after.map(({ id, threadId, labelIds, historyId }) => ({
+      id: historyId,
+      message: { id, threadId, labelIds: [...labelIds] },
+      added: true,
+    }))
   }
 
   /** Forgets everything: no id given out so far is a valid start any more. */

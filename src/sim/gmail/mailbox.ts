@@ -100,7 +100,10 @@ export class Mailbox {
     }
   }
 
-  /** Fills the mailbox with generated messages, in order of arrival. History begins after them. */
+  /**
+   * Fills the mailbox with generated messages, in order of arrival. History begins with the newest of them, from where
+   * clients start that have read everything; what came after it, older mail on its way for long, is in the history.
+   */
   load(source: RawSource, entries: Iterable<LoadedEntry>): void {
     const messages: StoredMessage[] = []
     const taken = new Set<string>()
@@ -123,7 +126,10 @@ export class Mailbox {
     }
     this.#index.addAll(messages)
     this.#threads.load(source, messages)
-    this.expireHistory()
+    const newest = this.#index.sorted.at(-1)
+    const after = newest ? messages.slice(messages.indexOf(newest) + 1) : []
+    this.#history.begin(newest?.historyId, after)
+    this.#announced = this.historyId
   }
 
   // Messages

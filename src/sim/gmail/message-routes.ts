@@ -9,6 +9,7 @@ import { attachmentOf, base64url } from './payload.ts'
 import {
   answer,
   emptyPageToken,
+  type Incoming,
   jsonBody,
   listRequest,
   noContent,
@@ -17,7 +18,7 @@ import {
   stringOf,
   stringsOf,
 } from './route.ts'
-import { type Incoming, incomingMessage } from './upload.ts'
+import { incomingMessage } from './upload.ts'
 
 export const messageRoutes: RouteTable = {
   'GET messages': { name: 'messages.list', need: 'read', run: list },
@@ -25,14 +26,16 @@ export const messageRoutes: RouteTable = {
   'POST messages': {
     name: 'messages.insert',
     need: 'insert',
+    takesUpload: true,
     run: (context) => insert(context, 'receivedTime'),
   },
   'POST messages/import': {
     name: 'messages.import',
     need: 'insert',
+    takesUpload: true,
     run: (context) => insert(context, 'dateHeader'),
   },
-  'POST messages/send': { name: 'messages.send', need: 'send', run: send },
+  'POST messages/send': { name: 'messages.send', need: 'send', takesUpload: true, run: send },
   'POST messages/batchModify': { name: 'messages.batchModify', need: 'modify', run: batchModify },
   'POST messages/batchDelete': { name: 'messages.batchDelete', need: 'delete', run: batchDelete },
   'POST messages/*/modify': {

@@ -34,6 +34,9 @@ export const newPrices: Readonly<Record<string, number>> = {
   'drafts.delete': 10,
   'drafts.send': 100,
   'history.list': 2,
+  // What a resumable upload costs is taken when it begins.
+  'messages.upload': 0,
+  'drafts.upload': 0,
   watch: 100,
   stop: 50,
   '*': 5,

@@ -2,6 +2,7 @@
 import type { FaultPlan } from '../faults.ts'
 import { invalid } from '../google/errors.ts'
 import { applyFields, type Selection } from '../google/fields.ts'
+import type { Uploads } from '../google/uploads.ts'
 import { jsonAnswer, type SimAnswer, type SimCall } from '../server.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { ListRequest } from './mailbox-contract.ts'
@@ -16,13 +17,28 @@ export type RouteContext = {
   selection: Selection | undefined
   plan: FaultPlan | undefined
   isUpload: boolean
+  uploads: GmailUploads
+  /** The end of a resumable upload: what came in its calls. */
+  resumed?: Incoming
   push: Push
   /** Ids whose answer has left whole. */
   delivered: Set<string>
   nowMs: number
 }
 
-export type Route = { name: string; need: ScopeNeed; run(context: RouteContext): SimAnswer }
+/** What a resumable upload is for. */
+export type GmailUploads = Uploads<{ route: Route; ids: readonly string[] }>
+
+/** A message on its way in, and the fields beside its bytes. */
+export type Incoming = { raw: Buffer; fields: Record<string, unknown> }
+
+export type Route = {
+  name: string
+  need: ScopeNeed
+  /** It takes a message under /upload, too. */
+  takesUpload?: true
+  run(context: RouteContext): SimAnswer
+}
 
 /** `GET messages/*` → the route. */
 export type RouteTable = Readonly<Record<string, Route>>

@@ -20,6 +20,7 @@ import {
 } from '../google/errors.ts'
 import { parseFields } from '../google/fields.ts'
 import { findRoute } from '../google/service.ts'
+import { isResumption } from '../google/uploads.ts'
 import type { Access, Grants } from '../grants.ts'
 import type { Quota } from '../quota.ts'
 import { type Operation, type Routes, type SimAnswer, type SimCall, safeDecode } from '../server.ts'
@@ -32,9 +33,11 @@ import { labelRoutes } from './label-routes.ts'
 import type { Mailbox } from './mailbox.ts'
 import { messageRoutes } from './message-routes.ts'
 import type { Push } from './push.ts'
-import type { Route, RouteTable } from './route.ts'
+import type { GmailUploads, Route, RouteTable } from './route.ts'
 import { allows, gmailScopes } from './scopes.ts'
+import { settingsRoutes } from './settings-routes.ts'
 import { threadRoutes } from './thread-routes.ts'
+import { isResumable, resumeRoutes } from './upload.ts'
 
 export type GmailApiOptions = {
   kernel: Kernel
@@ -42,6 +45,7 @@ export type GmailApiOptions = {
   grants: Grants
   quota: Quota
   push: Push
+  uploads: GmailUploads
   /** What a fault rule does to an account. */
   onEffect: (address: string, effect: FaultEffect) => void
   batchPartsMax: number | undefined
@@ -53,12 +57,13 @@ const BATCH_PARTS_MAX = 100
 const ITEM_ID = /^[0-9a-f]{1,16}$/i
 const PREFIX = /^\/(upload\/|)gmail\/v1\/users\/([^/]+)\/(.+)$/
 
-const routes: RouteTable = {
+export const gmailRoutes: RouteTable = {
   ...accountRoutes,
   ...messageRoutes,
   ...threadRoutes,
   ...labelRoutes,
   ...draftRoutes,
+  ...settingsRoutes,
 }
 
 type Matched = {
@@ -112,11 +117,23 @@ export class GmailApi implements Routes {
   #find(call: SimCall): Matched | undefined {
     const match = PREFIX.exec(call.path)
     if (!match) return undefined
-    const found = findRoute(routes, call.verb, match[3]!)
+    const found = this.#route(call, match[3]!, { isUpload: match[1] !== '' })
     if (!found) return undefined
     const user = safeDecode(match[2]!)
     const access = this.#options.grants.access(bearerToken(call))
     return { ...found, user, isUpload: match[1] !== '', access }
+  }
+
+  #route(
+    call: SimCall,
+    path: string,
+    { isUpload }: { isUpload: boolean },
+  ): { route: Route; ids: readonly string[] } | undefined {
+    if (isResumption(call)) {
+      return { route: resumeRoutes[path.startsWith('drafts') ? 'drafts' : 'messages'], ids: [] }
+    }
+    const found = findRoute(gmailRoutes, call.verb, path)
+    return found && isUpload && !found.route.takesUpload ? undefined : found
   }
 
   #answer(call: SimCall, matched: Matched, plan: FaultPlan | undefined): SimAnswer {
@@ -130,6 +147,10 @@ export class GmailApi implements Routes {
     if (route.name === 'messages.get' && kernel.faults.poisonOf(ids[0]!))
       return refusalAnswer({ status: 500 })
     try {
+      const { uploads } = this.#options
+      if (isResumable({ isUpload, call })) {
+        return uploads.begin({ call, address: access.address, purpose: { route, ids } })
+      }
       const selection = parseFields(call.query.get('fields'))
       const delivered = this.delivered(access.address)
       return route.run({
@@ -139,6 +160,7 @@ export class GmailApi implements Routes {
         selection,
         plan,
         isUpload,
+        uploads,
         push,
         delivered,
         nowMs: kernel.clock.now(),

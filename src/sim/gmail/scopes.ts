@@ -8,6 +8,8 @@ export const gmailScopes = {
   send: 'https://www.googleapis.com/auth/gmail.send',
   compose: 'https://www.googleapis.com/auth/gmail.compose',
   labels: 'https://www.googleapis.com/auth/gmail.labels',
+  settingsBasic: 'https://www.googleapis.com/auth/gmail.settings.basic',
+  settingsSharing: 'https://www.googleapis.com/auth/gmail.settings.sharing',
 } as const
 
 export type ScopeNeed =
@@ -21,8 +23,13 @@ export type ScopeNeed =
   | 'drafts'
   | 'labels'
   | 'labelsRead'
+  | 'upload'
+  | 'settingsRead'
+  | 'settings'
+  | 'settingsShare'
 
-const { full, modify, readonly, metadata, insert, send, compose, labels } = gmailScopes
+const { full, modify, readonly, metadata, insert, send, compose, labels, settingsBasic, settingsSharing } =
+  gmailScopes
 
 const NEEDS: Record<ScopeNeed, readonly string[]> = {
   read: [full, modify, readonly, metadata],
@@ -35,6 +42,16 @@ const NEEDS: Record<ScopeNeed, readonly string[]> = {
   drafts: [full, modify, compose, readonly],
   labels: [full, modify, labels],
   labelsRead: [full, modify, readonly, labels, metadata],
+  // The first call of an upload has asked for what the message needs.
+  upload: [full, modify, insert, send, compose],
+  settingsRead: [full, modify, readonly, settingsBasic],
+  settings: [settingsBasic],
+  settingsShare: [settingsSharing],
+}
+
+/** Of the documents that describe the service. */
+export function scopesFor(need: ScopeNeed): readonly string[] {
+  return NEEDS[need]
 }
 
 export function allows(granted: readonly string[], need: ScopeNeed): boolean {

@@ -1,9 +1,9 @@
-/** The bytes of a message on their way in: as base64url in JSON, or as an upload (media or multipart). */
-import { invalid } from '../google/errors.ts'
+/** The bytes of a message on their way in: as base64url in JSON, or as an upload (media, multipart or resumable). */
+import { invalid, notFound } from '../google/errors.ts'
+import { parseFields } from '../google/fields.ts'
 import { boundaryOf, splitMultipart } from '../google/multipart.ts'
-import { jsonBody, type RouteContext, stringOf } from './route.ts'
-
-export type Incoming = { raw: Buffer; fields: Record<string, unknown> }
+import type { SimAnswer } from '../server.ts'
+import { type Incoming, jsonBody, type Route, type RouteContext, stringOf } from './route.ts'
 
 /** The message itself, or `message` of a draft; `fields` are those beside the bytes. */
 export function incomingMessage(context: RouteContext): Incoming {
@@ -27,19 +27,48 @@ function fromFields(fields: Record<string, unknown>): Incoming {
   return { raw: Buffer.from(text, 'base64url'), fields }
 }
 
-function uploaded({ call }: RouteContext): Incoming {
+function uploaded({ call, resumed }: RouteContext): Incoming {
+  if (resumed) return resumed
   const type = String(call.headers['content-type'] ?? '')
-  if (call.query.get('uploadType') === 'resumable') throw invalid('Resumable uploads are not simulated.')
   if (call.query.get('uploadType') !== 'multipart') return { raw: call.body, fields: {} }
   const boundary = boundaryOf(type)
   const parts = boundary === undefined ? [] : splitMultipart(call.body, boundary)
   const [first, second] = parts
   if (!first || !second) throw invalid('Missing end boundary in multipart body.')
-  let fields: unknown
+  return { raw: second.body, fields: metadataOf(first.body) }
+}
+
+function metadataOf(json: Buffer): Record<string, unknown> {
   try {
-    fields = JSON.parse(first.body.toString('utf8') || '{}')
+    return (JSON.parse(json.toString('utf8') || '{}') ?? {}) as Record<string, unknown>
   } catch {
     throw invalid('Invalid JSON payload received.')
   }
-  return { raw: second.body, fields: (fields ?? {}) as Record<string, unknown> }
+}
+
+/** The first call of a resumable upload. */
+export function isResumable({ isUpload, call }: { isUpload: boolean; call: RouteContext['call'] }): boolean {
+  return isUpload && call.query.get('uploadType') === 'resumable' && !call.query.has('upload_id')
+}
+
+/** The calls that bring the bytes of a resumable upload; with the last of them the route runs that it began with. */
+export const resumeRoutes: Readonly<Record<'messages' | 'drafts', Route>> = {
+  messages: { name: 'messages.upload', need: 'upload', run: resume },
+  drafts: { name: 'drafts.upload', need: 'upload', run: resume },
+}
+
+function resume(context: RouteContext): SimAnswer {
+  const { uploads, call, mailbox } = context
+  const session = uploads.find(call, mailbox.address)
+  if (!session) throw notFound()
+  const { route, ids } = session.purpose
+  return uploads.resume(session, call, (raw) =>
+    route.run({
+      ...context,
+      ids,
+      call: { ...call, query: session.query },
+      selection: parseFields(session.query.get('fields')),
+      resumed: { raw, fields: metadataOf(session.metadata) },
+    }),
+  )
 }

@@ -57,7 +57,10 @@ export abstract class GoogleService {
   }
 }
 
-/** A literal second piece (`messages/send`) goes before an id: `messages/*`. */
+/**
+ * A literal second piece (`messages/send`) goes before an id: `messages/*`. Below `settings` a name comes first, and then
+ * the id: `settings/sendAs/*`.
+ */
 export function findRoute<Route>(
   routes: Readonly<Record<string, Route>>,
   verb: string,
@@ -66,7 +69,10 @@ export function findRoute<Route>(
   const pieces = path.split('/')
   const literal = pieces.length <= 2 ? routes[`${verb} ${path}`] : undefined
   if (literal) return { route: literal, ids: [] }
-  const pattern = pieces.map((piece, at) => (at % 2 === 1 ? '*' : piece)).join('/')
-  const route = routes[`${verb} ${pattern}`]
-  return route && { route, ids: pieces.filter((_, at) => at % 2 === 1).map(safeDecode) }
+  return routeBy((at) => at % 2 === 1) ?? routeBy((at) => at > 0 && at % 2 === 0)
+
+  function routeBy(isId: (at: number) => boolean): { route: Route; ids: string[] } | undefined {
+    const route = routes[`${verb} ${pieces.map((piece, at) => (isId(at) ? '*' : piece)).join('/')}`]
+    return route && { route, ids: pieces.filter((_, at) => isId(at)).map(safeDecode) }
+  }
 }

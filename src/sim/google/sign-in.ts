@@ -93,6 +93,7 @@ export class GoogleSignIn extends SignIn {
         return { name: 'oauth.auth', answer: () => this.authorize(call) }
       case googlePaths.token:
       case '/oauth2/v4/token':
+      case '/o/oauth2/token':
         return { name: 'oauth.token', answer: () => this.#token(call) }
       case googlePaths.revoke:
       case '/o/oauth2/revoke':

@@ -1,8 +1,8 @@
 /** Anthropic's messages, in the form that the ai SDK's provider uses. */
 import { z } from 'zod'
-import { jsonAnswer } from '../server.ts'
+import { jsonAnswer, type SimAnswer } from '../server.ts'
 import type { Asked, AskedMessage } from './exchange.ts'
-import { headerText, type ProtocolAdapter } from './protocol.ts'
+import { eventStream, headerText, type ProtocolAdapter, piecesOf } from './protocol.ts'
 
 const block = z.looseObject({
   type: z.string(),
@@ -33,6 +33,7 @@ const body = z.looseObject({
     .looseObject({ format: z.looseObject({ type: z.string(), schema: schemaInput }).optional() })
     .optional(),
   temperature: z.number().optional(),
+  stream: z.boolean().optional(),
 })
 
 /** The SDK has older models answer JSON as the input of this tool. */
@@ -71,7 +72,7 @@ export const anthropic: ProtocolAdapter = {
       json: schema && { schema },
       maxTokens: data.max_tokens,
       temperature: data.temperature,
-      isStream: false,
+      isStream: data.stream === true,
     }
     if (jsonTool) byTool.add(asked)
     return asked
@@ -81,20 +82,23 @@ export const anthropic: ProtocolAdapter = {
     const calls = toolCalls.map(({ name, input }) => ({ name, input: parsedOr(input) }))
     const isByTool = byTool.has(asked) && calls.length === 0 && parsedOr(text, null) !== null
     if (isByTool) calls.push({ name: JSON_TOOL, input: parsedOr(text) })
-    return jsonAnswer({
+    const whole: Message = {
       id: `msg_${id}`,
       type: 'message',
       role: 'assistant',
       model: asked.model,
       content: [
-        ...(text === '' || isByTool ? [] : [{ type: 'text', text }]),
-        ...calls.map(({ name, input }, at) => ({ type: 'tool_use', id: `toolu_${id}_${at}`, name, input })),
+        ...(text === '' || isByTool ? [] : [{ type: 'text', text } as const]),
+        ...calls.map(
+          ({ name, input }, at) => ({ type: 'tool_use', id: `toolu_${id}_${at}`, name, input }) as const,
+        ),
       ],
       stop_reason: isByTool ? 'tool_use' : FINISH[finish],
       stop_sequence: null,
       // It always says so: where a script leaves it out, nothing was counted.
       usage: { input_tokens: usage?.input ?? 0, output_tokens: usage?.output ?? 0 },
-    })
+    }
+    return asked.isStream ? streamed(whole) : jsonAnswer(whole)
   },
 
   refuse(status, { message, code, headers }) {
@@ -113,6 +117,43 @@ export const anthropic: ProtocolAdapter = {
     throttled: { code: 'rate_limit_error', message: 'This request would exceed your rate limit.' },
     failed: { code: 'overloaded_error', message: 'Overloaded' },
   },
+}
+
+type Block = { type: 'text'; text: string } | { type: 'tool_use'; id: string; name: string; input: unknown }
+type Message = {
+  id: string
+  type: 'message'
+  role: 'assistant'
+  model: string
+  content: Block[]
+  stop_reason: string
+  stop_sequence: null
+  usage: { input_tokens: number; output_tokens: number }
+}
+
+/** The beginning, each block in pieces, why it ended and what it used, and the end. */
+function streamed(whole: Message): SimAnswer {
+  const { content: blocks, stop_reason, stop_sequence, usage } = whole
+  const begun = { ...whole, content: [], stop_reason: null, usage: { ...usage, output_tokens: 0 } }
+  const events: { type: string; [field: string]: unknown }[] = [{ type: 'message_start', message: begun }]
+  for (const [index, one] of blocks.entries()) {
+    const empty = one.type === 'text' ? { ...one, text: '' } : { ...one, input: {} }
+    events.push({ type: 'content_block_start', index, content_block: empty })
+    const deltas =
+      one.type === 'text'
+        ? piecesOf(one.text).map((text) => ({ type: 'text_delta', text }))
+        : piecesOf(JSON.stringify(one.input)).map((partial_json) => ({
+            type: 'input_json_delta',
+            partial_json,
+          }))
+    for (const delta of deltas) events.push({ type: 'content_block_delta', index, delta })
+    events.push({ type: 'content_block_stop', index })
+  }
+  events.push(
+    { type: 'message_delta', delta: { stop_reason, stop_sequence }, usage },
+    { type: 'message_stop' },
+  )
+  return eventStream(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}`))
 }
 
 function readMessage(role: AskedMessage['role'], said: z.output<typeof content>): AskedMessage {

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { jsonAnswer } from '../server.ts'
 import type { AskedMessage } from './exchange.ts'
-import { headerText, type ProtocolAdapter } from './protocol.ts'
+import { eventStream, headerText, type ProtocolAdapter, piecesOf } from './protocol.ts'
 
 const part = z.looseObject({
   text: z.string().optional(),
@@ -51,7 +51,7 @@ const FINISH = { stop: 'STOP', length: 'MAX_TOKENS', 'tool-calls': 'STOP', filte
 export const google: ProtocolAdapter = {
   keyOf: ({ headers }) => headerText(headers['x-goog-api-key']),
 
-  read({ json, model = '' }) {
+  read({ json, path, model = '' }) {
     const parsed = body.safeParse(json)
     if (!parsed.success) return undefined
     const { data } = parsed
@@ -77,17 +77,17 @@ export const google: ProtocolAdapter = {
           : undefined,
       maxTokens: config.maxOutputTokens,
       temperature: config.temperature,
-      isStream: false,
+      isStream: path.endsWith(':streamGenerateContent'),
     }
   },
 
-  answer({ model }, { text, toolCalls, finish, usage }, id) {
-    const parts = [
-      ...(text === '' ? [] : [{ text }]),
-      ...toolCalls.map(({ name, input }) => ({ functionCall: { name, args: argsOf(input) } })),
-    ]
-    return jsonAnswer({
-      candidates: [{ content: { role: 'model', parts }, finishReason: FINISH[finish], index: 0 }],
+  answer({ model, isStream }, { text, toolCalls, finish, usage }, id) {
+    const calls = toolCalls.map(({ name, input }) => ({ functionCall: { name, args: argsOf(input) } }))
+    const last = isStream ? calls : [...(text === '' ? [] : [{ text }]), ...calls]
+    const about = { modelVersion: model, responseId: id }
+    const candidate = (parts: readonly object[]): object => ({ content: { role: 'model', parts }, index: 0 })
+    const end = {
+      candidates: [{ ...candidate(last), finishReason: FINISH[finish] }],
       ...(usage && {
         usageMetadata: {
           promptTokenCount: usage.input,
@@ -95,9 +95,11 @@ export const google: ProtocolAdapter = {
           totalTokenCount: usage.input + usage.output,
         },
       }),
-      modelVersion: model,
-      responseId: id,
-    })
+      ...about,
+    }
+    if (!isStream) return jsonAnswer(end)
+    const chunks = piecesOf(text).map((piece) => ({ candidates: [candidate([{ text: piece }])], ...about }))
+    return eventStream([...chunks, end].map((chunk) => `data: ${JSON.stringify(chunk)}`))
   },
 
   refuse(status, { message, code, reason, headers }) {

@@ -213,7 +213,7 @@ export class Models implements RunningService, Routes {
     }
     if (verb === 'GET' && path === 'models' && protocol === 'openai')
       return { name: 'models.list', run: () => signedIn(() => modelList(this.models)) }
-    const model = /^models\/(.+):generateContent$/.exec(path)?.[1]
+    const model = /^models\/(.+):(?:streamG|g)enerateContent$/.exec(path)?.[1]
     const isAsked =
       (protocol === 'openai' && path === 'chat/completions') ||
       (protocol === 'anthropic' && path === 'messages') ||

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { jsonAnswer, type SimAnswer } from '../server.ts'
 import { bearerToken } from '../sign-in.ts'
 import type { Answered, Asked, AskedMessage } from './exchange.ts'
-import type { ProtocolAdapter } from './protocol.ts'
+import { eventStream, type ProtocolAdapter, piecesOf } from './protocol.ts'
 
 const part = z.looseObject({ type: z.string(), text: z.string().optional() })
 const content = z.union([z.string(), z.array(part)]).nullish()
@@ -49,9 +49,6 @@ const FINISH = {
   'tool-calls': 'tool_calls',
   filtered: 'content_filter',
 } as const
-/** Pieces of a stream; a real one sends a token at a time. */
-const PIECE_CHARS = 24
-
 export const openai: ProtocolAdapter = {
   keyOf: bearerToken,
 
@@ -166,15 +163,9 @@ function streamed({ model }: Asked, answered: Answered, id: string): SimAnswer {
     choices: [{ index: 0, delta, finish_reason: end }],
   })
   const chunks = [chunk({ role: 'assistant', content: '' })]
-  for (let from = 0; from < text.length; from += PIECE_CHARS)
-    chunks.push(chunk({ content: text.slice(from, from + PIECE_CHARS) }))
+  for (const content of piecesOf(text)) chunks.push(chunk({ content }))
   if (toolCalls.length > 0) chunks.push(chunk({ tool_calls: toolCallsOf(toolCalls, id) }))
   chunks.push(chunk({}, FINISH[finish]))
   if (usage) chunks.push({ ...about, choices: [], usage: usageOf(usage) })
-  const events = [...chunks.map((one) => JSON.stringify(one)), '[DONE]'].map((data) => `data: ${data}\n\n`)
-  return {
-    status: 200,
-    headers: { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' },
-    body: events.map((event) => Buffer.from(event)),
-  }
+  return eventStream([...chunks.map((one) => JSON.stringify(one)), '[DONE]'].map((data) => `data: ${data}`))
 }

@@ -24,6 +24,25 @@ export type ProtocolAdapter = {
   }
 }
 
+/** Pieces of a stream; a real one sends a token at a time. */
+const PIECE_CHARS = 24
+
+export function piecesOf(text: string): string[] {
+  const pieces: string[] = []
+  for (let from = 0; from < text.length; from += PIECE_CHARS)
+    pieces.push(text.slice(from, from + PIECE_CHARS))
+  return pieces
+}
+
+/** Server-sent events, as they stand. */
+export function eventStream(events: readonly string[]): SimAnswer {
+  return {
+    status: 200,
+    headers: { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' },
+    body: events.map((event) => Buffer.from(`${event}\n\n`)),
+  }
+}
+
 export function headerText(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value
 }

@@ -149,21 +149,21 @@ for (const protocol of ['openai', 'anthropic', 'google'] as const) {
       sim.models.answer({ text: 'x', isMalformed: true })
       await assert.rejects(generateText({ model, prompt: MAIL, maxRetries: 0 }), APICallError)
     })
+
+    test('streams, with calls of tools and what it cost', async () => {
+      const model = modelOf(protocol)
+      const stream = streamText({ model, prompt: MAIL, maxRetries: 0 })
+      const pieces: string[] = []
+      for await (const piece of stream.textStream) pieces.push(piece)
+      assert.ok(pieces.length > 3)
+      assert.match(pieces.join(''), /Lunch in Bern/)
+      assert.equal((await stream.usage).outputTokens, sim.models.counts.outputTokens)
+      sim.models.answer({ toolCalls: [{ name: 'search', input: { query: 'a' } }] })
+      const calling = streamText({ model, prompt: MAIL, tools: { search }, maxRetries: 0 })
+      assert.deepEqual(
+        (await calling.toolCalls).map(({ toolName, input }) => [toolName, input]),
+        [['search', { query: 'a' }]],
+      )
+    })
   })
 }
-
-test('the ai SDK streams from it, with calls of tools and what it cost', async () => {
-  const model = modelOf('openai')
-  const stream = streamText({ model, prompt: MAIL, maxRetries: 0 })
-  const pieces: string[] = []
-  for await (const piece of stream.textStream) pieces.push(piece)
-  assert.ok(pieces.length > 3)
-  assert.match(pieces.join(''), /Lunch in Bern/)
-  assert.equal((await stream.usage).outputTokens, sim.models.counts.outputTokens)
-  sim.models.answer({ toolCalls: [{ name: 'search', input: { query: 'a' } }] })
-  const calling = streamText({ model, prompt: MAIL, tools: { search }, maxRetries: 0 })
-  assert.deepEqual(
-    (await calling.toolCalls).map(({ toolName, input }) => [toolName, input]),
-    [['search', { query: 'a' }]],
-  )
-})

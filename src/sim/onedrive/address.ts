@@ -8,9 +8,9 @@ export type GraphAddress = {
   driveId: string | undefined
   /** Undefined: the drive itself. */
   item: ItemAddress | undefined
-  /** What follows the item: `children`, `content`, `delta`, or nothing. */
+  /** What follows the item: `children`, `content`, `delta`, or nothing; a star for what `argument` names. */
   action: string
-  /** What stands in brackets behind the action: `delta(token='…')`. */
+  /** What stands in brackets behind the action, `delta(token='…')`, or is named below it, `versions/ID`. */
   argument: string | undefined
 }
 
@@ -60,18 +60,28 @@ export function parseReferencePath(path: string): readonly string[] | undefined 
   return match ? decodedNames(match[1] ?? '') : undefined
 }
 
+// `versions/1.0/content` is `versions/*/content` of `1.0`, and `search(q='it''s')` is `search` of `it's`.
 function actionOf(text: string): { action: string; argument: string | undefined } {
-  const match = /^([^(]*)\((?:token=)?'?([^')]*)'?\)$/.exec(text)
-  const action = (match?.[1] ?? text).replace(/^microsoft\.graph\./, '')
-  const argument = match?.[2] === undefined || match[2] === '' ? undefined : decoded(match[2])
-  return { action, argument: argument ?? undefined }
+  const plain = decoded(text) ?? text
+  const call = /^([^(/]*)\((?:\w+=)?(?:'((?:[^']|'')*)'|([^')]*))\)$/.exec(plain)
+  if (call) {
+    const argument = call[2]?.replaceAll("''", "'") ?? call[3]
+    return { action: withoutNamespace(call[1]!), argument: argument === '' ? undefined : argument }
+  }
+  const [first = '', argument, ...rest] = plain.split('/')
+  const action = argument === undefined ? first : [first, '*', ...rest].join('/')
+  return { action: withoutNamespace(action), argument }
+}
+
+function withoutNamespace(action: string): string {
+  return action.replace(/^microsoft\.graph\./, '')
 }
 
 function decodedNames(path: string): string[] | undefined {
-  // Decoded first: the service takes %2F for a separator like any other.
+  // Decoded first: the service takes %2F for a separator like any other, and a dot for where it is already.
   return decoded(path)
     ?.split('/')
-    .filter((name) => name !== '')
+    .filter((name) => name !== '' && name !== '.')
 }
 
 function decoded(text: string): string | null {

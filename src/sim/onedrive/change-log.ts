@@ -74,11 +74,12 @@ export class ChangeLog {
       }
       const { item } = entry
       const isDeleted = item.deleted !== 'no'
-      // In a listing of everything the folders come anyway, unless they are too new to be seen.
-      const above =
-        isFull && untilMs === undefined
-          ? []
-          : ancestorsOf(item).filter((one) => one.deleted === 'no' && !listed.has(one))
+      // In a listing of everything the folders come anyway, unless they are too new to be seen. Those that would come
+      // later come first nevertheless: clients pass over what lies in a folder that they do not know.
+      const hasCome = (one: Item): boolean => isFull && untilMs === undefined && one.seq < entry.seq
+      const above = ancestorsOf(item).filter(
+        (one) => one.deleted === 'no' && !listed.has(one) && !hasCome(one),
+      )
       if (rows.length > 0 && rows.length + above.length + 1 > rowsMax) break
       for (const one of above.reverse()) {
         listed.add(one)

@@ -71,6 +71,7 @@ function createSession(context: GraphContext): SimAnswer {
   const body = jsonBody(context)
   const item = (body.item ?? {}) as Record<string, unknown>
   if (typeof item !== 'object' || Array.isArray(item)) throw invalid('Invalid item.')
+  if (typeof (body.deferCommit ?? false) !== 'boolean') throw invalid('Invalid value of deferCommit.')
   const { parent, name: placeName, there } = addressedPlace(context)
   const name = typeof item.name === 'string' ? item.name : placeName
   const ifMatch = call.headers['if-match']
@@ -87,6 +88,7 @@ function createSession(context: GraphContext): SimAnswer {
     times: timesOf(item) ?? {},
     ...(isById ? { item: there } : {}),
     ...(ifMatch === undefined ? {} : { ifMatch }),
+    ...(body.deferCommit === true ? { isDeferred: true } : {}),
   }
   const fileSize = typeof item.fileSize === 'number' ? item.fileSize : undefined
   const session = sim.sessions.create(target, fileSize)

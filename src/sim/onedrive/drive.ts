@@ -14,7 +14,17 @@ import type { Random } from '../../base/random.ts'
 import { ChangeLog, type DeltaPage, type DeltaRequest } from './change-log.ts'
 import { type Content, type ContentInput, ContentStore } from './content.ts'
 import { DriveFault } from './drive-fault.ts'
-import { ancestorsOf, type Item, type ItemKind, isWithin, itemPath, sizeOf, subtree } from './item.ts'
+import {
+  ancestorsOf,
+  type Item,
+  type ItemKind,
+  type ItemVersion,
+  isWithin,
+  itemPath,
+  sizeOf,
+  subtree,
+  versionId,
+} from './item.ts'
 
 export type DriveType = 'personal' | 'business'
 
@@ -165,7 +175,7 @@ export class Drive {
     if (item.kind !== 'file') throw new DriveFault('invalidRequest', 'The item is not a file.')
     const before = item.content!
     this.checkQuota(content.size - before.size)
-    item.versions.push({ id: `${item.versions.length + 1}.0`, content: before, modifiedMs: item.modifiedMs })
+    this.#keepVersion(item)
     item.content = content
     item.cVersion += 1
     const nowMs = this.#now()
@@ -174,6 +184,20 @@ export class Drive {
     this.#addBytes(item.parent, content.size - before.size)
     this.#changed(item)
     return item
+  }
+
+  /** An older one; what the file holds now stays. */
+  deleteVersion(item: Item, id: string): void {
+    if (id === versionId(item)) {
+      throw new DriveFault('invalidRequest', 'The current version of a file cannot be deleted.')
+    }
+    item.versions.splice(item.versions.indexOf(this.version(item, id)), 1)
+  }
+
+  version(item: Item, id: string): ItemVersion {
+    const found = item.versions.find((one) => one.id === id)
+    if (!found) throw new DriveFault('itemNotFound', 'The version could not be found.')
+    return found
   }
 
   update(
@@ -284,15 +308,14 @@ export class Drive {
     this.#attach(item, parent)
   }
 
+  #keepVersion(item: Item): void {
+    item.versions.push({ id: versionId(item), content: item.content!, modifiedMs: item.modifiedMs })
+    item.version += 1
+  }
+
   /** On Business even the time of a file makes a version. */
   #setTimes(item: Item, times: FileTimes): void {
-    if (this.type === 'business' && item.kind === 'file') {
-      item.versions.push({
-        id: `${item.versions.length + 1}.0`,
-        content: item.content!,
-        modifiedMs: item.modifiedMs,
-      })
-    }
+    if (this.type === 'business' && item.kind === 'file') this.#keepVersion(item)
     if (times.createdMs !== undefined) item.fsCreatedMs = times.createdMs
     if (times.modifiedMs !== undefined) item.fsModifiedMs = times.modifiedMs
   }
@@ -337,6 +360,7 @@ export class Drive {
       cVersion: 1,
       seq: 0,
       versions: [],
+      version: 1,
       deleted: 'no',
       met: undefined,
     }

@@ -59,11 +59,8 @@ export function graphFault(status: number, detail: Partial<Omit<GraphFault, 'sta
 }
 
 export function faultAnswer({ status, code, message, innerCode, headers }: GraphFault): SimAnswer {
-  const innerError = {
-    ...(innerCode === undefined ? {} : { code: innerCode }),
-    'request-id': '00000000-0000-4000-8000-000000000000',
-    'client-request-id': '00000000-0000-4000-8000-000000000000',
-  }
+  // The ids are put in when it leaves: request-ids.ts.
+  const innerError = innerCode === undefined ? {} : { code: innerCode }
   return jsonAnswer({ error: { code, message, innerError } }, status, headers)
 }
 

@@ -91,7 +91,7 @@ describe('who calls', () => {
 
   test('does not see the drives of others', async () => {
     await refused(get(`/drives/${sim.onedrive.drive(BEN).id}/root`), 404, 'itemNotFound')
-    assert.equal((await get('/me/drive/root/thumbnails')).status, 400)
+    assert.equal((await get('/me/drive/root/analytics')).status, 400)
   })
 
   test('finds its drive also without the leading zero and in other letters', async () => {
@@ -168,9 +168,10 @@ describe('addresses', () => {
     assert.deepEqual(root!.parentReference, { driveId: drive.id, driveType: 'personal' })
   })
 
-  test('%2F inside a path address is a separator', async () => {
+  test('%2F inside a path address is a separator, and a dot between two is nothing', async () => {
     const { id } = drive.device.write('slashed/deep/er.txt', 'x')
     assert.equal((await get('/me/drive/root:/slashed%2Fdeep%2Fer.txt')).json.id, id)
+    assert.equal((await get('/me/drive/root:/.%2Fslashed%2F.%2Fdeep%2Fer.txt')).json.id, id)
     const put = await call('PUT', '/me/drive/root:/slashed%2Fnew.txt:/content', 'y')
     assert.equal(put.status, 201)
     assert.ok(drive.device.has('slashed/new.txt'))
@@ -376,7 +377,7 @@ describe('delta', () => {
     const last = await get(linkOf(first))
     assert.equal(last.json['@odata.nextLink'], undefined)
     assert.deepEqual([...names(first), ...names(last)], ['root', 'a', 'b.txt'])
-    assert.equal((first.json.value![1]!.parentReference as Json).path, undefined)
+    assert.equal((first.json.value![1]!.parentReference as Json).path, `/drives/${second.id}/root:`)
     assert.deepEqual((await get(linkOf(last))).json.value, [])
     second.device.rename('a', 'A')
     const changed = await get(linkOf(last))
@@ -384,6 +385,22 @@ describe('delta', () => {
     const { id } = second.device.delete('A')
     const gone = (await get(linkOf(changed))).json.value!.at(-1)!
     assert.deepEqual([gone.id, gone.deleted], [id, { state: 'deleted' }])
+  })
+
+  test('everything is listed with each folder before what is in it, also where the folder changed since', async () => {
+    for (let at = 0; at < 5; at++) drive.device.write(`renamed later/deep/f${at}.txt`, 'x')
+    drive.device.rename('renamed later/deep', 'deeper')
+    drive.device.rename('renamed later', 'renamed')
+    const known = new Set<unknown>()
+    let page = await get('/me/drive/root/delta?$top=3')
+    for (;;) {
+      for (const { id, root, parentReference } of page.json.value!) {
+        assert.ok(root !== undefined || known.has((parentReference as Json).id))
+        known.add(id)
+      }
+      if (page.json['@odata.nextLink'] === undefined) break
+      page = await get(linkOf(page))
+    }
   })
 
   test('token=latest is an empty page from which later changes follow', async () => {

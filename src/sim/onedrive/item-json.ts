@@ -6,7 +6,7 @@ import { isChosen, type Quirks } from './quirks.ts'
 export type ItemJson = Record<string, unknown>
 
 export type ShowOptions = {
-  /** Delta gives no path of the parent. */
+  /** Delta gives a path of the parent where `deltaPaths` is on only. */
   isDelta?: boolean
   isDeleted?: boolean
   isStale?: boolean
@@ -113,7 +113,7 @@ function parentReference(drive: Drive, item: Item, quirks: Quirks, options: Show
   // The root is in nothing, yet it says in which drive it is.
   if (!parent) return reference
   reference.id = parent.id
-  if (options.isDelta || quirks.pathMissing) return reference
+  if (quirks.pathMissing || (options.isDelta && !quirks.deltaPaths)) return reference
   const path = itemPath(parent)
   const encoded = path === '' ? '' : `/${path.split('/').map(encodeURIComponent).join('/')}`
   reference.path = `/drives/${drive.id}/root:${encoded}`

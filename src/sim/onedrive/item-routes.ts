@@ -3,14 +3,16 @@ import { jsonAnswer, type SimAnswer } from '../server.ts'
 import { parseReferencePath } from './address.ts'
 import type { CopyMonitors } from './copy-monitors.ts'
 import { GraphError, graphFault, invalid, notFound } from './errors.ts'
+import { showExpanded } from './expand.ts'
 import type { Item } from './item.ts'
-import { showDriveId } from './item-json.ts'
+import { eTagOf, showDriveId } from './item-json.ts'
 import {
   checkFreshParent,
   checkPrecondition,
   conflictOf,
   type GraphContext,
   type GraphRoutes,
+  headerTag,
   itemAnswer,
   itemOf,
   jsonBody,
@@ -21,7 +23,7 @@ import {
 export function itemRoutes(monitors: CopyMonitors): GraphRoutes {
   return {
     'GET drive/': { name: 'graph.drive.get', need: 'read', run: (context) => jsonAnswer(driveJson(context)) },
-    'GET item/': { name: 'graph.items.get', need: 'read', run: getItem },
+    'GET item/': { name: 'graph.items.get', need: 'read', options: ['select', 'expand'], run: getItem },
     'POST item/children': { name: 'graph.folder.create', need: 'write', run: createFolder },
     'PATCH item/': { name: 'graph.items.patch', need: 'write', run: patchItem },
     'DELETE item/': { name: 'graph.items.delete', need: 'write', run: deleteItem },
@@ -31,7 +33,7 @@ export function itemRoutes(monitors: CopyMonitors): GraphRoutes {
       need: 'write',
       run: (context) => copyItem(context, monitors),
     },
-    'GET item/versions': { name: 'graph.versions', need: 'read', run: listVersions },
+    'POST item/permanentDelete': { name: 'graph.items.purge', need: 'write', run: purgeItem },
   }
 }
 
@@ -56,12 +58,11 @@ export function driveJson({ drive, sim }: Pick<GraphContext, 'drive' | 'sim'>): 
 function getItem(context: GraphContext): SimAnswer {
   const item = itemOf(context)
   const { drive, call } = context
+  const etag = headerTag(eTagOf(drive, item))
   const noneMatch = call.headers['if-none-match']
-  if (noneMatch === undefined) return itemAnswer(context, item)
-  const answer = itemAnswer(context, item)
-  return noneMatch === '*' || noneMatch === answer.headers?.etag || drive.get(item.id) === undefined
-    ? { status: 304, headers: { etag: answer.headers?.etag ?? '' }, body: '' }
-    : answer
+  const isKnown = noneMatch !== undefined && (noneMatch === '*' || noneMatch === etag)
+  if (isKnown) return { status: 304, headers: { etag }, body: '' }
+  return jsonAnswer(showExpanded(context, item), 200, { etag })
 }
 
 function createFolder(context: GraphContext): SimAnswer {
@@ -132,6 +133,14 @@ function deleteItem(context: GraphContext): SimAnswer {
   return noContent
 }
 
+function purgeItem(context: GraphContext): SimAnswer {
+  const item = itemOf(context)
+  checkPrecondition(context, item)
+  context.drive.delete(item)
+  context.drive.purge(item.id)
+  return noContent
+}
+
 function restoreItem(context: GraphContext): SimAnswer {
   const { drive, address } = context
   const start = address.item?.start
@@ -159,19 +168,4 @@ function copyItem(context: GraphContext, monitors: CopyMonitors): SimAnswer {
   const conflict = conflictOf(context, body, 'fail')
   const id = monitors.begin(() => drive.copy(item, { parent, name, conflict }))
   return { status: 202, headers: { location: urls.monitor(call.origin, id) }, body: '' }
-}
-
-function listVersions(context: GraphContext): SimAnswer {
-  const item = itemOf(context)
-  const older = item.versions.map(({ id, content, modifiedMs }) => ({
-    id,
-    lastModifiedDateTime: new Date(modifiedMs).toISOString(),
-    size: content.size,
-  }))
-  const current = {
-    id: `${item.versions.length + 1}.0`,
-    lastModifiedDateTime: new Date(item.modifiedMs).toISOString(),
-    size: item.content?.size ?? 0,
-  }
-  return jsonAnswer({ value: [current, ...older.reverse()] })
 }

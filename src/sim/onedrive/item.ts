@@ -33,6 +33,8 @@ export type Item = {
   seq: number
   /** What it held before, the newest last. */
   versions: ItemVersion[]
+  /** The number of what it holds now: never used again, also where an older one was deleted. */
+  version: number
   /** `with-parent`: a folder above it was deleted. */
   deleted: 'no' | 'directly' | 'with-parent'
   /** The name it had before the last rename, for a delta that repeats itself. */
@@ -65,6 +67,11 @@ export function* subtree(item: Item): Iterable<Item> {
   yield item
   if (!item.children) return
   for (const child of item.children.values()) yield* subtree(child)
+}
+
+/** Of what the file holds now. */
+export function versionId({ version }: Item): string {
+  return `${version}.0`
 }
 
 export function sizeOf(item: Item): number {

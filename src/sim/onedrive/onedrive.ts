@@ -13,6 +13,7 @@ import { faultAnswer, graphFault } from './errors.ts'
 import { generateDrive } from './generate.ts'
 import { mutateDrive } from './mutations.ts'
 import type { Quirks } from './quirks.ts'
+import { RequestIds } from './request-ids.ts'
 import { type RateSettings, RequestRate } from './request-rate.ts'
 import { Graph } from './routes.ts'
 import { driveScopes } from './scopes.ts'
@@ -164,10 +165,12 @@ export class OneDrive implements RunningService {
       onEffect: (sim: SimDrive, effect: FaultEffect) => this.#suffer(sim, effect),
       throttle: (account: string) => this.#throttled(account),
     }
+    const { clock } = this.#kernel
+    const requestIds = new RequestIds({ random: randomFor(this.#kernel, 0x1d5), now: () => clock.now() })
     return [
-      new Graph({ ...shared, kernel: this.#kernel, drives, grants, subscriptions }),
+      new Graph({ ...shared, kernel: this.#kernel, drives, grants, subscriptions, requestIds }),
       new Transfers({ ...shared, findDrive: (id) => drives.find((sim) => sim.id === id) }),
-    ]
+    ].map((routes) => requestIds.on(routes))
   }
 
   #throttled(account: string): SimAnswer | undefined {

@@ -105,6 +105,23 @@ describe('identity quirks', () => {
     assert.equal(on, undefined)
   })
 
+  test('deltaPaths: rows of delta name the path of their folder; on for Personal, off for Business', async () => {
+    drive.device.write('pathful/deep one/file.txt', 'x')
+    const path = async (): Promise<unknown> => {
+      const rows = (await get('/me/drive/root/delta?$top=1000')).json.value!
+      return (rows.find(({ name }) => name === 'file.txt')!.parentReference as Json).path
+    }
+    const [on, off] = await differs({ deltaPaths: true }, path)
+    assert.deepEqual([on, off], [`/drives/${drive.id}/root:/pathful/deep%20one`, undefined])
+    const types = ['personal', 'business'] as const
+    const fresh = await startSim({ onedrive: { drives: types.map((type) => ({ account: type, type })) } })
+    assert.deepEqual(
+      types.map((type) => fresh.onedrive.drive(type).quirks.deltaPaths),
+      [true, false],
+    )
+    await fresh.close()
+  })
+
   test('cTagMissing', async () => {
     drive.device.write('tagless.txt', 'x')
     const [on] = await differs({ cTagMissing: true }, async () => (await itemAt('tagless.txt')).cTag)

@@ -1,6 +1,6 @@
 /**
  * What the real service does now and then and no document promises: each a switch of a drive, off unless it is
- * switched on. README.md has a line for each.
+ * switched on (`deltaPaths` is on for Personal). README.md has a line for each.
  *
  * Where a quirk concerns some items only, which ones is decided by their ids, so that it is always the same.
  */
@@ -29,6 +29,7 @@ export const quirkSwitches = z.strictObject({
   deltaDuplicates: isOn,
   deltaParentsLast: isOn,
   deltaListsDeletedDescendants: isOn,
+  deltaPaths: isOn,
   /** In milliseconds; 0 is off. */
   deltaLagMs: z.number().min(0),
   namesEncoded: isOn,

@@ -7,6 +7,7 @@ import { DriveFault } from './drive-fault.ts'
 import { GraphError, graphFault, invalid, notFound } from './errors.ts'
 import type { Item } from './item.ts'
 import { eTagOf, type ItemJson, type ShowOptions, showItem } from './item-json.ts'
+import { type QueryOption, queryOption } from './query-options.ts'
 import { isFirstTime } from './quirks.ts'
 import type { SimDrive } from './sim-drive.ts'
 import type { TransferUrls } from './transfer-urls.ts'
@@ -25,6 +26,8 @@ export type GraphRoute = {
   /** What faults and counters call it. */
   name: string
   need: 'read' | 'write'
+  /** OData's options that it takes; `$select` where nothing is said. Others are refused. */
+  options?: readonly QueryOption[]
   takesChunks?: boolean
   bodyBytesMax?: number
   run(context: GraphContext): SimAnswer | Promise<SimAnswer>
@@ -98,8 +101,36 @@ function lookUp(context: GraphContext, named: ItemAddress): Item | undefined {
 function startItem({ drive }: GraphContext, { start }: ItemAddress): Item | undefined {
   if (start.kind === 'root') return drive.root
   if (start.kind === 'id') return start.id === 'root' ? drive.root : drive.get(start.id)
-  for (const item of drive.root.children!.values()) if (item.specialName === start.name) return item
-  return undefined
+  return specialFolder(drive, start.name)
+}
+
+/** Of those that the service knows by name, in whatever language a person calls them. */
+const SPECIAL: Readonly<Record<string, readonly string[]>> = {
+  documents: ['Documents'],
+  photos: ['Pictures'],
+  cameraroll: ['Pictures', 'Camera Roll'],
+  music: ['Music'],
+  approot: ['Apps', 'Simulated app'],
+}
+
+/** A special folder is made when it is first asked for; renamed or moved, it stays the special one. */
+function specialFolder(drive: Drive, asked: string): Item {
+  const name = asked.toLowerCase()
+  const path = SPECIAL[name]
+  if (!path) throw invalid('The special folder identifier is not valid.')
+  const known = specialFolders(drive).find(({ specialName }) => specialName === name)
+  if (known) return known
+  let folder = drive.root
+  for (const piece of path) {
+    const there = drive.child(folder, piece)
+    folder = there?.children ? there : drive.createFolder(folder, piece, { conflict: 'rename' }).item
+  }
+  folder.specialName = name
+  return folder
+}
+
+export function specialFolders(drive: Drive): Item[] {
+  return [...drive.items()].filter(({ specialName }) => specialName !== undefined)
 }
 
 function checkFresh({ sim, drive }: GraphContext, item: Item, isByPath: boolean): void {
@@ -130,7 +161,8 @@ export function show(context: GraphContext, item: Item, options: ShowOptions = {
     ...options,
     downloadUrl: isFile ? urls.download(context.call.origin, sim, item) : undefined,
   })
-  return selected(json, context.call.query)
+  const select = queryOption(context.call.query, 'select')
+  return select ? selected(json, select) : json
 }
 
 export function itemAnswer(context: GraphContext, item: Item, status = 200): SimAnswer {
@@ -141,10 +173,8 @@ export function headerTag(tag: string): string {
   return tag.startsWith('"') ? tag : `"${tag}"`
 }
 
-function selected(json: ItemJson, query: URLSearchParams): ItemJson {
-  const select = query.get('$select') ?? query.get('select')
-  if (!select) return json
-  const names = select.split(',')
+export function selected(json: ItemJson, select: string): ItemJson {
+  const names = select.split(',').map((name) => name.trim())
   const kept: ItemJson = {}
   for (const name of names) if (json[name] !== undefined) kept[name] = json[name]
   // A row that says nothing about deletion would be taken for a living one.
@@ -185,8 +215,8 @@ export function pageSize(
   query: URLSearchParams,
   { byDefault, max }: { byDefault: number; max: number },
 ): number {
-  const text = query.get('$top') ?? query.get('top')
-  if (text === null) return byDefault
+  const text = queryOption(query, 'top')
+  if (text === undefined) return byDefault
   if (!/^\d{1,9}$/.test(text) || Number(text) < 1) throw invalid('Invalid value of $top.')
   return Math.min(Number(text), max)
 }

@@ -13,20 +13,27 @@ import { type GraphAddress, parseAddress } from './address.ts'
 import { type BatchPart, batchAnswer, isBatchPath, readBatch } from './batch.ts'
 import { contentRoutes } from './content-routes.ts'
 import type { CopyMonitors } from './copy-monitors.ts'
-import { listingRoutes } from './delta-route.ts'
+import { deltaRoutes } from './delta-route.ts'
 import { faultAnswer, type GraphFault, graphFault, refusalAnswer, thrownAnswer } from './errors.ts'
+import { findingRoutes } from './finding-routes.ts'
 import { driveJson, isSameDrive, itemRoutes } from './item-routes.ts'
+import { listingRoutes } from './listing.ts'
+import { checkOptions } from './query-options.ts'
+import type { RequestIds } from './request-ids.ts'
 import type { GraphContext, GraphRoute, GraphRoutes } from './route.ts'
 import { allows, allowsLibraries, allowsSites } from './scopes.ts'
+import { sharingRoutes } from './sharing-routes.ts'
 import type { SimDrive } from './sim-drive.ts'
 import type { Subscriptions } from './subscriptions.ts'
 import type { TransferUrls } from './transfer-urls.ts'
+import { versionRoutes } from './version-routes.ts'
 
 export type GraphOptions = {
   kernel: Kernel
   drives: readonly SimDrive[]
   grants: Grants
   urls: TransferUrls
+  requestIds: RequestIds
   monitors: CopyMonitors
   subscriptions: Subscriptions
   onEffect: (sim: SimDrive, effect: FaultEffect) => void
@@ -47,7 +54,15 @@ export class Graph implements Routes {
 
   constructor(options: GraphOptions) {
     this.#options = options
-    this.#routes = { ...itemRoutes(options.monitors), ...listingRoutes, ...contentRoutes }
+    this.#routes = {
+      ...itemRoutes(options.monitors),
+      ...listingRoutes,
+      ...deltaRoutes,
+      ...contentRoutes,
+      ...versionRoutes,
+      ...findingRoutes,
+      ...sharingRoutes,
+    }
   }
 
   match(call: SimCall): Operation | undefined {
@@ -118,6 +133,7 @@ export class Graph implements Routes {
     if (sim?.quirks.redirectWithoutLocation && this.#isTenth(sim))
       return { status: 308, headers: {}, body: '' }
     try {
+      checkOptions(call.query, route.options ?? ['select'])
       return caught(route.run(this.#context(call, { sim, address, plan })))
     } catch (thrown) {
       return thrownAnswer(thrown)
@@ -207,7 +223,7 @@ export class Graph implements Routes {
   }
 
   async #answerPart({ call }: BatchPart): Promise<SimAnswer> {
-    const { kernel, onEffect } = this.#options
+    const { kernel, onEffect, requestIds } = this.#options
     const matched = this.#find(call, call.path.slice(PREFIX.length))
     const { route, access } = matched
     const plan = kernel.faults.plan({
@@ -220,7 +236,7 @@ export class Graph implements Routes {
     if (sim) for (const effect of plan?.effects ?? []) onEffect(sim, effect)
     const answer = plan?.refuse ? refusalAnswer(plan.refuse) : await this.#answer(call, matched, plan)
     kernel.log.notePart(route.name, answer.status)
-    return answer
+    return requestIds.stamp(answer, call)
   }
 }
 

@@ -49,6 +49,7 @@ export class MicrosoftSignIn extends SignIn {
   }
 
   match(call: SimCall): Operation | undefined {
+    if (call.path === '/' && call.verb === 'HEAD') return hostOperation
     const name = call.path === microsoftPaths.devicePage ? 'devicelogin' : PATH.exec(call.path)?.[1]
     if (name === undefined) return undefined
     return {
@@ -226,6 +227,13 @@ export class MicrosoftSignIn extends SignIn {
     for (let at = 0; at < length; at++) text += characters[Math.floor(this.#random() * characters.length)]
     return text
   }
+}
+
+/** Clients ask the host for its head to see whether there is a network. */
+const hostOperation: Operation = {
+  name: 'oauth.microsoft.host',
+  run: () => htmlAnswer(''),
+  refuse: ({ status }) => htmlAnswer('', status),
 }
 
 function isOffline(scopes: readonly string[]): boolean {

@@ -65,6 +65,7 @@ export class SimDrive {
       commit: (target, content) => this.commit(target, content),
     })
     if (options.sessionMs !== undefined) this.sessions.sessionMs = options.sessionMs
+    this.quirks.deltaPaths = options.type === 'personal'
     if (options.quirks) this.setQuirks(options.quirks)
   }
 

@@ -6,6 +6,9 @@ export const downloadPrefix = '/dl/'
 export const uploadPrefix = '/up/'
 export const monitorPrefix = '/monitor/'
 
+/** Stands between an item's id and that of a version. */
+export const VERSION_MARK = '~'
+
 const DOWNLOAD_MS_DEFAULT = 3_600_000
 
 export class TransferUrls {
@@ -18,12 +21,14 @@ export class TransferUrls {
     this.#seed = seed
   }
 
-  download(origin: string, sim: SimDrive, item: Item): string {
+  /** `version`: what the file held before. */
+  download(origin: string, sim: SimDrive, item: Item, version?: string): string {
     this.#made += 1
     const expiresMs = sim.state.nowMs + this.downloadMs
-    const place = `${sim.id}/${item.id}`
+    const name = version === undefined ? item.id : `${item.id}${VERSION_MARK}${version}`
+    const place = `${sim.id}/${name}`
     const tempauth = `${expiresMs.toString(36)}.${this.#made.toString(36)}`
-    return `${origin}${downloadPrefix}${encodeURIComponent(sim.id)}/${encodeURIComponent(item.id)}?tempauth=${tempauth}.${this.#sign(place + tempauth)}`
+    return `${origin}${downloadPrefix}${encodeURIComponent(sim.id)}/${encodeURIComponent(name)}?tempauth=${tempauth}.${this.#sign(place + tempauth)}`
   }
 
   /** Whether the address was made here and still holds. */

@@ -20,7 +20,13 @@ import type { Item } from './item.ts'
 import { eTagOf } from './item-json.ts'
 import { type GraphContext, headerTag, noContent } from './route.ts'
 import type { SimDrive } from './sim-drive.ts'
-import { downloadPrefix, monitorPrefix, type TransferUrls, uploadPrefix } from './transfer-urls.ts'
+import {
+  downloadPrefix,
+  monitorPrefix,
+  type TransferUrls,
+  uploadPrefix,
+  VERSION_MARK,
+} from './transfer-urls.ts'
 import { FRAGMENT_BYTES_MAX } from './upload-sessions.ts'
 
 export type TransfersOptions = {
@@ -66,9 +72,11 @@ export class Transfers implements Routes {
         this.#refusedOnce.add(tempauth)
         return faultAnswer(graphFault(401))
       }
-      const item = sim.state.get(itemId)
+      const [id = '', version] = itemId.split(VERSION_MARK)
+      const item = sim.state.get(id)
       if (!item?.content) return faultAnswer(graphFault(404))
-      return downloadAnswer(call, sim, item)
+      const content = version === undefined ? item.content : sim.state.version(item, version).content
+      return downloadAnswer(call, sim, item, content)
     })
   }
 
@@ -79,6 +87,7 @@ export class Transfers implements Routes {
       PUT: 'graph.session.put',
       GET: 'graph.session.status',
       DELETE: 'graph.session.cancel',
+      POST: 'graph.session.commit',
     }
     const operation = this.#operation(names[call.verb] ?? 'graph.session.unknown', sim, (plan) => {
       if (!sim) return faultAnswer(graphFault(404))
@@ -98,6 +107,8 @@ export class Transfers implements Routes {
       case 'DELETE':
         sessions.cancel(id)
         return noContent
+      case 'POST':
+        return uploadAnswer(this.#context(call, sim, plan), sessions.commit(id))
       case 'PUT': {
         const outcome = sessions.append(id, fragmentOf(call))
         if ('writer' in outcome) return jsonAnswer(sessionJson(outcome), 202)
@@ -164,8 +175,7 @@ function fragmentOf(call: SimCall): { from: number; to: number; total: number; c
   return { from, to, total, chunks }
 }
 
-function downloadAnswer(call: SimCall, sim: SimDrive, item: Item): SimAnswer {
-  const content = item.content!
+function downloadAnswer(call: SimCall, sim: SimDrive, item: Item, content: Content): SimAnswer {
   const etag = headerTag(eTagOf(sim.state, item))
   const headers = {
     'content-type': 'application/octet-stream',

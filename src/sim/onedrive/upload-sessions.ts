@@ -3,7 +3,7 @@
  * last one. Nothing of a fragment counts until all of it is there, and nothing is visible before the last.
  *
  * States: open (fragments come) → committed (the file is there, the session is gone), or canceled or expired
- * (gone, too), or full (all bytes are there but the file could not be made: its name was taken).
+ * (gone, too), or full (all bytes are there but not the file: its name was taken, or its commit is deferred).
  */
 import type { Random } from '../../base/random.ts'
 import type { Content, ContentWriter } from './content.ts'
@@ -23,6 +23,8 @@ export type UploadTarget = {
   item?: Item
   /** The item must still have this eTag or cTag in the end. */
   ifMatch?: string
+  /** The last fragment does not make the file; a POST to the session's address does. */
+  isDeferred?: boolean
 }
 
 export type UploadSession = {
@@ -101,7 +103,15 @@ export class UploadSessions {
     }
     for (const chunk of fragment.chunks) session.writer.append(chunk)
     session.expiresMs = this.#drive.nowMs + this.sessionMs
-    if (session.writer.received < fragment.total) return session
+    if (session.writer.received < fragment.total || session.target.isDeferred) return session
+    return this.#finish(session)
+  }
+
+  /** What a session with `deferCommit` waits for. */
+  commit(id: string): { item: Item; isNew: boolean } {
+    const session = this.get(id)
+    const { total, writer } = session
+    if (total === undefined || writer.received < total) throw invalid('The upload is not complete.')
     return this.#finish(session)
   }
 

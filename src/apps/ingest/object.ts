@@ -12,7 +12,7 @@ import type { IngestKinds, ShardPayload } from './jobs.ts'
 import { openBytes } from './object-bytes.ts'
 import { pastObstacles } from './obstacles.ts'
 import { itemOf, keyOf, type PipelineConfig, shardId, shardRange, streamOf } from './pipeline.ts'
-import { placeCurrent } from './placing.ts'
+import { disposeJob, placeCurrent } from './placing.ts'
 import { REPLACED } from './plan.ts'
 import { RECORD_GRANT, type RecordOf } from './record-document.ts'
 import { putQuarantine } from './store/pipelines.ts'
@@ -291,11 +291,9 @@ class Publisher {
     const { row, config, job, kinds } = this.#in
     const looked = await lookAtVersions(kinds, job, { row, config })
     const jobs: JobRequest[] = []
-    const { pipeline, id: shard, uri, version } = row
+    const { pipeline } = row
     if (looked.all.length > 1) jobs.push(request(kinds.sweep, { pipeline }))
-    if (config.after.do !== 'keep') {
-      jobs.push(request(kinds.dispose, { pipeline, shard, uri, version }))
-    }
+    if (config.after.do !== 'keep') jobs.push(disposeJob(kinds, pipeline, row))
     await job.commit({
       jobs,
       effects: async (tx) => {

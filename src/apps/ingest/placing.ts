@@ -1,11 +1,11 @@
 /** From what somebody told of to shards and their jobs: the same for messages, listings, and what took an object's place. */
 import type { ObjectHead, ObjectPage } from '../../cloud/object-store.ts'
-import type { JobRequest } from '../../engine/index.ts'
+import { type JobRequest, request } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import type { AnnouncedObject } from './contract.ts'
 import { storable } from './envelope.ts'
 import { type IngestKinds, newObjectJobs, objectJob } from './jobs.ts'
-import { SERVICE, shardId, shardRange } from './pipeline.ts'
+import { type PipelineConfig, SERVICE, shardId, shardRange, streamOf } from './pipeline.ts'
 import { distinct, type Found, isLater, placementOf } from './plan.ts'
 import { type Placed, placeShards, shardsOfUris } from './store/shards.ts'
 
@@ -63,7 +63,7 @@ export async function preparePlacing(
   { listing }: { listing?: number } = {},
 ): Promise<PreparedPlacing> {
   const found = distinct(all)
-  const { overwrites } = (await kinds.pipelines.get(pipeline)).config
+  const { overwrites, after } = (await kinds.pipelines.get(pipeline)).config
   const known = await kinds.tables.states(
     pipeline,
     found.map(({ id }) => id),
@@ -99,18 +99,37 @@ export async function preparePlacing(
         return false
     }
   }
+  /** It was taken away, and somebody has put the same there again. */
+  const isBack = (found: Found): boolean => {
+    const one = known.get(found.id)
+    if (one?.state !== 'stored' || !isTakenAway(after, one.disposed)) return false
+    return found.isCurrent || isLater(found, { sequencer: one.sequencer ?? null })
+  }
   const isNew = ({ id }: Found): boolean => known.get(id) === undefined && !inIndex.has(id)
   return {
     found,
     jobs: [
       ...newObjectJobs(kinds, pipeline, found.filter(isNew)),
       ...found.filter(mayBeOpen).map((one) => objectJob(kinds, pipeline, one)),
+      ...found.filter(isBack).map((one) => disposeJob(kinds, pipeline, one)),
     ],
     place: (tx) => {
       const placing = { pipeline, overwrites, nowMs: kinds.clock.now(), listing, inIndex }
       return placeShards(tx, placing, found)
     },
   }
+}
+
+function isTakenAway({ do: wanted }: PipelineConfig['after'], disposed: string | null | undefined): boolean {
+  return (wanted === 'move' || wanted === 'delete') && (disposed === 'moved' || disposed === 'deleted')
+}
+
+export function disposeJob(
+  { dispose }: Pick<IngestKinds, 'dispose'>,
+  pipeline: string,
+  { id: shard, uri, version }: Pick<Found, 'id' | 'uri' | 'version'>,
+): JobRequest {
+  return request(dispose, { pipeline, shard, uri, version }, { stream: streamOf(pipeline) })
 }
 
 /** A job would read any bad one again: only those that are put there anew get one. */

@@ -73,5 +73,9 @@ export function ingestSchema(dialect: Tx['dialect']): string[][] {
       `DROP INDEX ingest_shards_listing`,
       `CREATE INDEX ingest_shards_books ON ingest_shards(pipeline, state, code, listing, published, quarantined, size)`,
     ],
+    [
+      `ALTER TABLE ingest_pipelines ADD COLUMN listing_left_out ${w.int} NOT NULL DEFAULT 0`,
+      `ALTER TABLE ingest_pipelines ADD COLUMN listed_left_out ${w.int} NOT NULL DEFAULT 0`,
+    ],
   ]
 }

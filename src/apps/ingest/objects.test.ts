@@ -258,7 +258,7 @@ for (const database of ['sqlite', 'postgres'] as const) {
         await moveListing(
           tx,
           { pipeline: NAME, generation: 1 },
-          { cursor: 's3://bucket/b.ndjson', n: 7, before: 0 },
+          { cursor: 's3://bucket/b.ndjson', n: 7, before: 0, leftOut: 0 },
         )
       })
       await world.list()

@@ -2,7 +2,7 @@
  * Signatures of calls to AWS (version 4), for calls whose body is not signed. The SDK signs its own; this is for the call
  * that is made so often that the SDK's layers around it cost more than the call: see s3/signed-get.ts.
  */
-import { createHash, createHmac } from 'node:crypto'
+import { createHmac, hash as hashOf } from 'node:crypto'
 import type { AwsCredentials } from './credentials.ts'
 
 export type SignedCall = {
@@ -16,7 +16,7 @@ export type SignedCall = {
 
 export type SigningPlace = { region: string; service: string; credentials: AwsCredentials; nowMs: number }
 
-const EMPTY_SHA256 = createHash('sha256').digest('hex')
+const EMPTY_SHA256 = hashOf('sha256', '')
 
 /** A key is good for a day, a region and a service: four HMACs that need not be made for every call. */
 export class Signer {
@@ -44,8 +44,7 @@ export class Signer {
       names.join(';'),
       EMPTY_SHA256,
     ].join('\n')
-    const hash = createHash('sha256').update(canonical).digest('hex')
-    const text = `AWS4-HMAC-SHA256\n${at}\n${scope}\n${hash}`
+    const text = `AWS4-HMAC-SHA256\n${at}\n${scope}\n${hashOf('sha256', canonical)}`
     const signature = hmac(this.#keyOf(credentials.secretAccessKey, scope), text).toString('hex')
     headers.authorization = `AWS4-HMAC-SHA256 Credential=${credentials.accessKeyId}/${scope}, SignedHeaders=${names.join(';')}, Signature=${signature}`
     return headers
@@ -54,7 +53,7 @@ export class Signer {
   #keyOf(secret: string, scope: string): Buffer {
     const of = `${scope} ${secret}`
     if (this.#key?.of === of) return this.#key.bytes
-    let bytes = Buffer.from(`AWS4${secret}`)
+    let bytes: Buffer = Buffer.from(`AWS4${secret}`)
     for (const piece of scope.split('/')) bytes = hmac(bytes, piece)
     this.#key = { of, bytes }
     return bytes

@@ -141,6 +141,7 @@ export class FileStore implements ObjectStore {
     const target = this.#pathOf(to)
     const from = await this.#check(uri, version)
     try {
+      await this.#checkPlain(await existing(dirname(target)))
       await mkdir(dirname(target), { recursive: true })
       await this.#checkPlain(dirname(target))
       await link(from, target)
@@ -318,6 +319,12 @@ async function foundIn(folder: string): Promise<Found[]> {
       return { key, isFolder: entry.isDirectory(), bytes: Buffer.from(key) }
     })
     .sort((a, b) => Buffer.compare(a.bytes, b.bytes))
+}
+
+/** The folder, or the nearest one above it that is there. */
+async function existing(folder: string): Promise<string> {
+  const stats = await lstat(folder).catch(() => undefined)
+  return stats || folder === dirname(folder) ? folder : existing(dirname(folder))
 }
 
 async function nextOf(paths: Paths): Promise<string | null> {

@@ -29,7 +29,7 @@ import {
 import type { ObjectBody, ObjectHead, ObjectPage, ObjectStore, ObjectVersion } from '../object-store.ts'
 import { SilenceWatch } from '../silence-watch.ts'
 import * as s3Errors from './errors.ts'
-import { type SdkCall, SignedGets } from './signed-get.ts'
+import { Refusal, type SdkCall, SignedGets } from './signed-get.ts'
 
 export type S3StoreOptions = AwsAccess & {
   clock: Clock
@@ -88,20 +88,20 @@ export class S3Store implements ObjectStore {
       body.destroy()
       throw refused
     }
-    const range = answer.range
-    const chunks =
-      contentBytes !== null && contentBytes <= SMALL_BYTES_MAX
-        ? this.#together(uri, body, signal)
-        : this.#chunks(uri, body, signal)
+    const { range } = answer
+    const skipBytes = range ? 0 : fromByte
+    const cutShort = (): TidemarkError => s3Errors.cutShort('an object')
+    const sizeBytes = range ? range.size : contentBytes
+    if (contentBytes !== null && contentBytes <= SMALL_BYTES_MAX) {
+      const bytes = await this.#together(uri, body, signal)
+      if (bytes.length !== contentBytes || skipBytes > bytes.length) throw cutShort()
+      return { ...head, sizeBytes, bytes: one(bytes.subarray(skipBytes)) }
+    }
+    const chunks = this.#chunks(uri, body, signal)
     return {
       ...head,
-      sizeBytes: range ? range.size : contentBytes,
-      bytes: wholeBytes({
-        chunks,
-        skipBytes: range ? 0 : fromByte,
-        expectedBytes: contentBytes,
-        cutShort: () => s3Errors.cutShort('an object'),
-      }),
+      sizeBytes,
+      bytes: wholeBytes({ chunks, skipBytes, expectedBytes: contentBytes, cutShort }),
     }
   }
 
@@ -132,7 +132,7 @@ export class S3Store implements ObjectStore {
     const answer = await this.#call(uri, signal, async ({ client }) => {
       const { VersionId: versionId } = versionIdOf(version)
       const credentials = await client.config.credentials()
-      return this.#unlessSilent(signal, (heard) =>
+      const got = await this.#unlessSilent(signal, (heard) =>
         this.#gets.get({
           bucket,
           key,
@@ -143,6 +143,8 @@ export class S3Store implements ObjectStore {
           signal: heard,
         }),
       )
+      if (got instanceof Refusal) throw got
+      return got
     })
     if (!answer) return undefined
     const { headers } = answer
@@ -307,13 +309,9 @@ export class S3Store implements ObjectStore {
   }
 
   /** A few bytes are waited for as a whole: each wait for a part of them costs more than they do. */
-  async *#together(
-    uri: string,
-    body: Readable,
-    signal: AbortSignal,
-  ): AsyncGenerator<Uint8Array, void, undefined> {
+  async #together(uri: string, body: Readable, signal: AbortSignal): Promise<Buffer> {
     try {
-      yield* await this.#unlessSilent(signal, () => allOf(body))
+      return await this.#unlessSilent(signal, () => allOf(body))
     } catch (thrown) {
       if (signal.aborted) throw signal.reason
       throw s3Errors.classify(thrown, { uri, nowMs: this.#options.clock.now() })
@@ -381,7 +379,10 @@ export class S3Store implements ObjectStore {
         async (args) => {
           const answer = await next(args)
           const { Bucket = '', Key = '' } = args.input as Partial<Place>
-          if (commandName === 'GetObjectCommand') this.#gets.learn(Bucket, Key, args.request as SdkCall)
+          const { statusCode } = answer.response as { statusCode?: number }
+          const isGiven = statusCode === 200 || statusCode === 206
+          if (isGiven && commandName === 'GetObjectCommand')
+            this.#gets.learn(Bucket, Key, args.request as SdkCall)
           return answer
         },
       // Behind whoever signs.
@@ -408,15 +409,21 @@ function refusalOf(
   return isShort ? s3Errors.cutShort('an object') : undefined
 }
 
-function allOf(body: Readable): Promise<Buffer[]> {
+async function* one(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
+  if (bytes.length > 0) yield bytes
+}
+
+function allOf(body: Readable): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     body.on('data', (chunk: Buffer) => chunks.push(chunk))
-    body.on('end', () => resolve(chunks))
+    body.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
     body.on('error', reject)
     // Also where it broke off before anybody listened; after its end nobody hears of it.
-    const onClose = (): void => reject(s3Errors.cutShort('an object'))
-    if (body.destroyed && !body.readableEnded) onClose()
+    const onClose = (): void => {
+      if (!body.readableEnded) reject(s3Errors.cutShort('an object'))
+    }
+    if (body.destroyed) onClose()
     else body.on('close', onClose)
   })
 }

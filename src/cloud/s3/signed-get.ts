@@ -70,7 +70,7 @@ export class SignedGets {
   }
 
   /** Undefined where nobody knows how to ask, or where the object is elsewhere: then the SDK is asked. */
-  async get(asked: SignedGet): Promise<IncomingMessage | undefined> {
+  async get(asked: SignedGet): Promise<IncomingMessage | Refusal | undefined> {
     const at = this.#buckets.get(asked.bucket)
     if (!at) return undefined
     const path = `${at.prefix}${keyPath(asked.key)}`
@@ -88,8 +88,7 @@ export class SignedGets {
     // Elsewhere, perhaps, or signed otherwise by now: the SDK's next call teaches it anew.
     if (status < 404) this.#buckets.delete(asked.bucket)
     const said = await beginningOf(answer)
-    if (status < 400) return undefined
-    throw refusal(answer, said)
+    return status < 400 ? undefined : new Refusal(answer, said)
   }
 
   close(): void {
@@ -129,12 +128,16 @@ async function beginningOf(answer: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-/** As the SDK throws it: errors.ts knows what it means. */
-function refusal({ statusCode, headers }: IncomingMessage, said: string): Error {
-  const told = (name: string): string | undefined => new RegExp(`<${name}>([^<]*)</${name}>`).exec(said)?.[1]
-  return Object.assign(new Error(told('Message') ?? ''), {
-    name: told('Code') ?? '',
-    $metadata: { httpStatusCode: statusCode },
-    $response: { headers },
-  })
+/** What the service said instead of the object, as the SDK throws it: errors.ts knows what it means. */
+export class Refusal extends Error {
+  readonly $metadata: { httpStatusCode: number | undefined }
+  readonly $response: { headers: IncomingMessage['headers'] }
+
+  constructor({ statusCode, headers }: IncomingMessage, said: string) {
+    const told = (name: string): string => new RegExp(`<${name}>([^<]*)</${name}>`).exec(said)?.[1] ?? ''
+    super(told('Message'))
+    this.name = told('Code')
+    this.$metadata = { httpStatusCode: statusCode }
+    this.$response = { headers }
+  }
 }

@@ -110,7 +110,9 @@ function checkRecords(world: OracleWorld, found: Found): string[] {
         break
       case 'none':
         if (seen.size > 0) tell(`must not be seen any more, and has records ${list(seen)}`)
-        if ((found.kept.get(shard)?.size ?? 0) > 0) tell(`still has records that nobody sees`)
+        // What was read of a bad one stays, and is told with it.
+        if ((found.kept.get(shard)?.size ?? 0) > 0 && found.shards.get(shard)?.state !== 'bad')
+          tell(`still has records that nobody sees`)
     }
   }
   for (const shard of found.kept.keys()) {
@@ -142,7 +144,7 @@ function bySaid(found: Found, shard: string, version: KnownVersion): string | un
     case 'open':
       return 'is open at the end'
     case 'stored':
-      if (version.isBroken && row.code !== 'known') return 'is cut off, and stored'
+      if (version.isBroken) return 'is cut off, and stored'
       return isSeenUpTo(Number.POSITIVE_INFINITY) ? undefined : `is stored, and has records ${list(seen)}`
     case 'skipped':
       if (isReplacing) return seen.size === 0 ? undefined : `was replaced, and has records ${list(seen)}`
@@ -193,8 +195,7 @@ function checkQuarantine({ pipeline, shards, quarantine, known }: Found): string
     // All bad ones up to where it was read, and nothing else but what was too long.
     const end = row?.records ?? 0
     const bad = new Set([...version.bad].filter((at) => at < end))
-    const isKnownByRecords = row?.code === 'known'
-    if (!isKnownByRecords && !same(there.difference(version.long), bad))
+    if (!same(there.difference(version.long), bad))
       wrong.push(`${pipeline}: ${version.uri} ${shard} has ${list(there)} in quarantine, not ${list(bad)}`)
     if (row && row.quarantined !== there.size)
       wrong.push(`${pipeline}: ${version.uri} says ${row.quarantined} in quarantine, and has ${there.size}`)
@@ -244,11 +245,9 @@ async function checkBooks(world: OracleWorld, { pipeline, seen, shards }: Found)
   const pruned = row.pruned + row.pruned_older + row.pruned_replaced
   if (objects.total !== shards.size + pruned)
     wrong.push(`${pipeline}: ${objects.total} counted of ${shards.size} and ${pruned} that were pruned`)
-  for (const { id, uri, state, published, code } of shards.values()) {
+  for (const { id, uri, state, published } of shards.values()) {
     const found = seen.get(id)?.size ?? 0
-    // What was pruned and is announced again is known by its records.
-    const isWrong = code === 'known' ? found === 0 : published !== found
-    if (state === 'stored' && isWrong)
+    if (state === 'stored' && published !== found)
       wrong.push(`${pipeline}: ${uri} says ${published} published, and ${found} are found`)
   }
   return wrong

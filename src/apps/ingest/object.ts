@@ -29,6 +29,8 @@ import {
   type Position,
   replacedBy,
   replaceShard,
+  stageShard,
+  TAKEN_AWAY,
   takeShard,
   type Versions,
 } from './store/shards.ts'
@@ -173,12 +175,22 @@ async function lookAtVersions(
   if (config.overwrites === 'append' || all.length < 2) return { all, current: null }
   try {
     const head = await (await kinds.pipelines.store(pipeline, uri)).head(uri, signal)
-    return { all, current: head?.version ? shardId(uri, head.version.id) : null }
+    return { all, current: head ? shardId(uri, head.version.id) : takenAway(all) }
   } catch (thrown) {
     // Who may not ask goes by what was announced.
     if (asTidemarkError(thrown).kind !== 'permanent') throw thrown
     return { all, current: null }
   }
+}
+
+/**
+ * What the store had when we took it away, where it has had nothing since: another version that is not there was put
+ * before that one, or taken away by somebody else.
+ */
+function takenAway(all: readonly ShardRow[]): string | null {
+  const isAway = ({ state, disposed }: ShardRow): boolean =>
+    state === 'stored' && disposed !== null && TAKEN_AWAY.has(disposed)
+  return all.find(isAway)?.id ?? null
 }
 
 /** Of an earlier life of the shard, which was replaced, and is what the object is again. */
@@ -278,7 +290,9 @@ class Publisher {
   async #write(tx: Tx, { to, documents, bad }: Batch, shape: ReadShape): Promise<void> {
     const { row, config, index, kinds } = this.#in
     const { pipeline, id, uri } = row
-    const moving = { pipeline, id, uri, token: row.token!, from: this.position, to, nowMs: kinds.clock.now() }
+    const from = this.position
+    const isStaged = row.is_staged
+    const moving = { pipeline, id, uri, token: row.token!, isStaged, from, to, nowMs: kinds.clock.now() }
     // The check of token and position comes first: nothing is written for who has lost the shard.
     await moveShard(tx, moving, shape)
     const seenBy = row.is_staged ? {} : { principal: streamOf(pipeline), grant: RECORD_GRANT }
@@ -322,6 +336,13 @@ class Publisher {
     for (const other of replaced) {
       await index.hide(tx, shardRange(other.pipeline, other.id), principal)
       await replaceShard(tx, other, nowMs)
+    }
+    // A newer one of which a beginning is seen, because nothing else was: it waits for its end from now on.
+    for (const other of config.overwrites === 'replace' ? versions.all : []) {
+      const isSeen = other.published > 0 && other.is_staged === 0
+      if (other.id === row.id || replaced.includes(other) || !isSeen) continue
+      await index.hide(tx, shardRange(other.pipeline, other.id), principal)
+      await stageShard(tx, other)
     }
     await endShard(tx, of, { state: 'stored' })
   }

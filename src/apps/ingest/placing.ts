@@ -71,11 +71,13 @@ export async function preparePlacing(
   // Also of those that are known: they may be pruned before they are placed, and are known by their records from then on.
   const prefixes = new Map(found.map(({ id }) => [shardRange(pipeline, id).prefix, id]))
   const index = await kinds.index()
-  const inIndex = new Set<string>()
+  const inIndex = new Map<string, number>()
   for (const prefix of await index.knownPrefixes(SERVICE, [...prefixes.keys()])) {
     const id = prefixes.get(prefix)!
     // What was replaced is pruned when its records are gone.
-    if (known.get(id)?.state !== 'skipped') inIndex.add(id)
+    const one = known.get(id)
+    if (one?.state === 'skipped') continue
+    inIndex.set(id, one?.published ?? (await index.countRange({ source: SERVICE, prefix })))
   }
   const back = await backFromBad(kinds, pipeline, {
     found: found.filter(({ id }) => known.get(id)?.state === 'bad'),
@@ -102,6 +104,8 @@ export async function preparePlacing(
   /** It was taken away, and somebody has put the same there again. */
   const isBack = (found: Found): boolean => {
     const one = known.get(found.id)
+    // One that was pruned is known by its records, and was not taken away: see store/shards.ts.
+    if (!one && inIndex.has(found.id)) return after.do !== 'keep'
     if (one?.state !== 'stored' || !isTakenAway(after, one.disposed)) return false
     return found.isCurrent || isLater(found, { sequencer: one.sequencer ?? null })
   }

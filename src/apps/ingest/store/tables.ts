@@ -83,7 +83,7 @@ export class IngestTables {
   async states(pipeline: string, ids: readonly string[]): Promise<ReadonlyMap<string, ShardStanding>> {
     const rows = await this.ledger.driver.read((tx) =>
       tx.all<ShardStanding & { id: string }>(
-        `SELECT id, state, token, eof, updated_at, sequencer, disposed FROM ingest_shards WHERE pipeline = ? AND id IN (${textsFrom(tx)})`,
+        `SELECT id, state, token, eof, updated_at, sequencer, disposed, published FROM ingest_shards WHERE pipeline = ? AND id IN (${textsFrom(tx)})`,
         [pipeline, JSON.stringify(ids)],
       ),
     )
@@ -277,4 +277,5 @@ export type ShardStanding = {
   updated_at?: number
   sequencer?: string | null
   disposed?: string | null
+  published?: number
 }

@@ -323,6 +323,35 @@ describe('an object that is moved', () => {
     })
   })
 
+  test('stays what is seen when an older version is told of after it was taken away', async () => {
+    for (const does of ['move', 'delete'] as const) {
+      const site = s3Site(true)
+      const bucket = site.location.slice('s3://'.length, -1)
+      const uri = `${site.location}a.ndjson`
+      // Later than what is listed below, which has no sequencer: only the store knows which of them is newer.
+      const old = sim.s3.store.put(bucket, 'a.ndjson', lines(2, 'old'))
+      site.put('a.ndjson', lines(2, 'new'))
+      const after: PipelineInput['after'] = does === 'move' ? { do: does, to: site.to } : { do: does }
+      await withWorld(site, { after }, async (world) => {
+        await world.list()
+        assert.equal(await heads(site, uri), undefined)
+        const object = { key: 'a.ndjson', size: 10, eTag: old.etag, versionId: old.versionId }
+        world.queue.send({
+          Records: [
+            {
+              eventSource: 'aws:s3',
+              eventName: 'ObjectCreated:Put',
+              eventVersion: '2.1',
+              s3: { bucket: { name: bucket }, object: { ...object, sequencer: '00FF' } },
+            },
+          ],
+        })
+        await world.run()
+        assert.deepEqual(await world.seen(), ['new 0', 'new 1'])
+      })
+    }
+  })
+
   test('is asked for again when what kept it where it is has been mended', async () => {
     const site = s3Site(false)
     site.put('a.ndjson', lines(2))

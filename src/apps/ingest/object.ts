@@ -158,7 +158,8 @@ async function take(
   if (row.records === 0 && row.published > 0) await removeLeftovers(job, index, row)
   const isFirst = row.records === 0
   const isStaged = isFirst
-    ? isReplacing && looked.all.some(({ id, published }) => id !== row.id && published > 0)
+    ? isReplacing &&
+      looked.all.some(({ id, state, published }) => id !== row.id && (published > 0 || state === 'open'))
     : row.is_staged === 1
   const token = `${job.id}.${job.attempt}`
   await job.commit({ effects: (tx) => takeShard(tx, row, { token, isStaged, nowMs: clock.now() }) })

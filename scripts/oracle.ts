@@ -11,9 +11,11 @@
  * everybody finds exactly what Drive lets them find. With `--kills` processes that sync are killed before each; how many
  * of them were at work is told at the end, and where not one was, the run has shown nothing and fails.
  *
- * `npm run oracle -- ingest [--histories 100] [--seed N] [--acts 40] [--db sqlite|postgres] [--kills]`: the proof of object
- * ingest (e2e/ingest/history.ts). Random histories of two buckets and their queues, with processes that share a ledger and
- * fail at any commit; at the end every record is found exactly once. With `--kills` processes are real, killed and stopped.
+ * `npm run oracle -- ingest [--histories 100] [--minutes N] [--at-once 4] [--seed N] [--acts 20] [--db sqlite|postgres]
+ * [--kills]`: the proof of object ingest (e2e/ingest/history.ts). Random histories of two buckets and their queues, with
+ * processes that share a ledger and fail at any commit; in some, objects that are stored are moved or deleted. At the end
+ * every record is found exactly once. With `--kills` processes are real, killed and stopped. After `--minutes` no further
+ * history begins.
  *
  * `npm run oracle -- assistant [--histories 50] [--seed N] [--acts 40] [--db sqlite|postgres] [--kills]`: the proof of the
  * mail assistant (e2e/assistant/history.ts). Random histories of a mailbox on which its user and the assistant work at
@@ -45,6 +47,8 @@ const OPTIONS = {
   options: {
     histories: { type: 'string' },
     seconds: { type: 'string', default: '45' },
+    minutes: { type: 'string', default: '1440' },
+    'at-once': { type: 'string', default: '4' },
     seed: { type: 'string', default: String(Math.floor(systemRandom() * 2 ** 31)) },
     acts: { type: 'string', default: '20' },
     crashes: { type: 'string', default: '5' },
@@ -58,7 +62,7 @@ const OPTIONS = {
 
 const USAGE = `npm run oracle -- files [--histories N] [--seed S] [--acts N] [--crashes N] [--db sqlite|postgres] [--kills] [--links] [--odd NAME] [--shrink]
 npm run oracle -- drive [--histories N] [--seed S] [--acts N] [--db sqlite|postgres] [--kills]
-npm run oracle -- ingest [--histories N] [--seed S] [--acts N] [--db sqlite|postgres] [--kills]
+npm run oracle -- ingest [--histories N] [--minutes N] [--at-once N] [--seed S] [--acts N] [--db sqlite|postgres] [--kills]
 npm run oracle -- assistant [--histories N] [--seed S] [--acts N] [--db sqlite|postgres] [--kills]
 npm run oracle -- watch [--histories N] [--seed S] [--seconds N]`
 
@@ -69,9 +73,9 @@ const isIngest = positionals.join() === 'ingest'
 const isAssistant = positionals.join() === 'assistant'
 const numbers = [
   values.histories ?? (isWatch ? 1 : isAssistant ? 50 : isDrive || isIngest ? 100 : 1_000),
-  ...[values.seed, values.acts, values.crashes, values.seconds],
+  ...[values.seed, values.acts, values.crashes, values.seconds, values.minutes, values['at-once']],
 ].map(Number)
-const [histories, first, acts, crashes, workSeconds] = numbers as [number, number, number, number, number]
+const [histories = 0, first = 0, acts = 0, crashes = 0, workSeconds = 0, minutes = 0, atOnce = 1] = numbers
 const database = DATABASES.find((name) => name === values.db)
 const isKnown = isWatch || isDrive || isIngest || isAssistant || positionals.join() === 'files'
 if (!isKnown || !numbers.every((n) => Number.isInteger(n) && n >= 0)) wrongUse(USAGE)
@@ -163,29 +167,37 @@ async function driveAll(): Promise<number> {
   return values.kills && killed.working === 0 ? Math.max(failed, 1) : failed
 }
 
-/** Returns how many failed. */
+/** Returns how many failed. Several at once: most of a history is waiting for leases and receipts to end. */
 async function ingestAll(): Promise<number> {
   const { runIngestHistory } = await import('../e2e/ingest/history.ts')
   const beganMs = systemClock.monotonicMs()
-  const sums: Record<string, number> = {}
+  const endMs = beganMs + minutes * 60_000
+  const sums: Record<string, number> = { histories: 0 }
   let failed = 0
-  say(`${histories} histories of ingest from seed ${first} on ${database}`)
-  for (let seed = first; seed < first + histories; seed++) {
-    const ran = await runIngestHistory(seed, {
-      database: database!,
-      acts: acts * 2,
-      kills: values.kills,
-      silenceMsMax: SILENCE_MS_MAX,
-    })
-    for (const [name, n] of Object.entries(ran.counts)) sums[name] = (sums[name] ?? 0) + n
-    if (ran.failure !== undefined) {
-      failed += 1
-      say(ran.failure)
+  let next = first
+  const runSome = async (): Promise<void> => {
+    while (next < first + histories && systemClock.monotonicMs() < endMs) {
+      const seed = next++
+      const options = {
+        database: database!,
+        acts: acts * 2,
+        kills: values.kills,
+        silenceMsMax: SILENCE_MS_MAX,
+      }
+      const ran = await runIngestHistory(seed, options)
+      sums.histories! += 1
+      for (const [name, n] of Object.entries(ran.counts)) sums[name] = (sums[name] ?? 0) + n
+      if (ran.failure !== undefined) {
+        failed += 1
+        say(ran.failure)
+      }
+      say(JSON.stringify({ seed, failed, ...sums }))
     }
-    say(JSON.stringify({ seed, failed, ...sums }))
   }
+  say(`${histories} histories of ingest from seed ${first} on ${database}, ${atOnce} at once`)
+  await Promise.all(Array.from({ length: atOnce }, runSome))
   const tookSeconds = Math.round((systemClock.monotonicMs() - beganMs) / 1000)
-  say(JSON.stringify({ histories, failed, ...sums, seconds: tookSeconds }))
+  say(JSON.stringify({ failed, ...sums, seconds: tookSeconds }))
   return failed
 }
 

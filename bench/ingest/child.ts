@@ -3,8 +3,9 @@ import { answerOrder } from '../order.ts'
 import { type AppendOrder, appendAll, type IngestOrder, ingest, type SetUpOrder, setUp } from './ingesting.ts'
 import { type CloudOrder, serveCloud } from './served-cloud.ts'
 import { lookAtShards, type ShardsOrder } from './shard-table.ts'
+import { type SwapOrder, swapVersions } from './swap.ts'
 
-export type Order = CloudOrder | SetUpOrder | IngestOrder | AppendOrder | ShardsOrder
+export type Order = CloudOrder | SetUpOrder | IngestOrder | AppendOrder | ShardsOrder | SwapOrder
 
 async function work(order: Order): Promise<unknown> {
   switch (order.do) {
@@ -18,6 +19,8 @@ async function work(order: Order): Promise<unknown> {
       return await appendAll(order)
     case 'shards':
       return await lookAtShards(order)
+    case 'swap':
+      return await swapVersions(order)
   }
 }
 

@@ -2,7 +2,7 @@
 import type { Row } from '../bench.ts'
 import { type Aim, aimLines, verdict } from '../session.ts'
 import { formatValue } from '../table.ts'
-import { MEMORY, PROCESSES, SHARDS, SPEED, TINY } from './cases.ts'
+import { MEMORY, PROCESSES, SHARDS, SPEED, SWAP, TINY } from './cases.ts'
 import { DATABASES, type Sizes } from './session.ts'
 
 const SPEED_SHARE_MIN = 0.7
@@ -16,6 +16,7 @@ export function conditions(sizes: Sizes): string[] {
     `${SPEED}: ${objects} objects of ${records.toLocaleString('en-US')} records of some 250 bytes as NDJSON, with the settings of a new user, synchronous = FULL; \`limit append\` makes the same documents and appends them in the same batches to the same kind of index, without queue, store, reading or positions; they take turns, the best of ${rounds} counts; processor time is that of the process, without PostgreSQL's`,
     `${TINY}: ${tiny.toLocaleString('en-US')} objects of one record, each announced by a message of its own; until the last is stored`,
     `${MEMORY}: VmHWM of the process; one object of records of ${sizes.hugeRecordBytes.toLocaleString('en-US')} bytes, of which 4,000 are indexed`,
+    `${SWAP}: ${sizes.swap.toLocaleString('en-US')} records of a new version are revealed and as many of the old one hidden, in one transaction; records without text, at which it does not look`,
     `${SHARDS}: lookup is what is known of ten announced objects, of the versions of one, and how many are open; status counts all of them`,
   ]
 }

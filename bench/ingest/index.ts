@@ -11,9 +11,11 @@ import {
   runProcesses,
   runShards,
   runSpeed,
+  runSwap,
   runTiny,
   SHARDS,
   SPEED,
+  SWAP,
   TINY,
 } from './cases.ts'
 import { aims, conditions } from './explanation.ts'
@@ -35,6 +37,9 @@ export const bench = benchOfSteps({
       await session.step(MEMORY, () => runMemory(session, places))
       for (const database of DATABASES) {
         await session.step(`${SHARDS}: ${database}`, () => runShards(session, places, database))
+      }
+      for (const database of DATABASES) {
+        await session.step(`${SWAP}: ${database}`, () => runSwap(session, places, database))
       }
     } finally {
       await places.close()

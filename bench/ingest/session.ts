@@ -13,6 +13,8 @@ export type Sizes = {
   hugeBytes: number
   hugeRecordBytes: number
   shards: readonly number[]
+  /** Records of a version that takes the place of another with as many. */
+  swap: number
 }
 
 export const FULL: Sizes = {
@@ -23,6 +25,7 @@ export const FULL: Sizes = {
   hugeBytes: 5_000_000_000,
   hugeRecordBytes: 900_000,
   shards: [1_000, 10_000, 100_000, 1_000_000],
+  swap: 1_000_000,
 }
 
 export const QUICK: Sizes = {
@@ -33,6 +36,7 @@ export const QUICK: Sizes = {
   hugeBytes: 500_000_000,
   hugeRecordBytes: 900_000,
   shards: [1_000, 10_000],
+  swap: 50_000,
 }
 
 export class Session extends BenchSession<Sizes> {

@@ -4,7 +4,7 @@ import { isBalanced, pipelineStatus } from '../../src/apps/ingest/status.ts'
 import type { ShardRow } from '../../src/apps/ingest/store/rows.ts'
 import type { Life } from './life.ts'
 import type { KnownVersion } from './objects.ts'
-import { type OracleWorld, OVERWRITES, PIPELINES, type PipelineName, queueOf } from './world.ts'
+import { JUNK, type OracleWorld, OVERWRITES, PIPELINES, type PipelineName, queueOf } from './world.ts'
 
 const PAGE = 1_000
 
@@ -14,6 +14,7 @@ export async function differences(world: OracleWorld, life: Life): Promise<strin
   for (const pipeline of PIPELINES) {
     const found = await readPipeline(world, life, pipeline)
     wrong.push(...checkRecords(world, found), ...checkQuarantine(found))
+    wrong.push(...(await checkPlaces(world, found)))
     wrong.push(...(await checkBooks(world, found)), ...checkQueue(world, pipeline))
   }
   return wrong
@@ -39,6 +40,8 @@ async function readPipeline(world: OracleWorld, life: Life, pipeline: PipelineNa
     ]),
   )
   const known = [...world.known.values()].filter((one) => one.pipeline === pipeline)
+  if (new Set(documents.map(({ ref }) => ref)).size !== documents.length)
+    throw new Error('the index has two documents of one record')
   return {
     pipeline,
     shards: new Map(rows.map((row) => [row.id, row])),
@@ -81,70 +84,100 @@ const NONE: ReadonlySet<number> = new Set()
 
 function checkRecords(world: OracleWorld, found: Found): string[] {
   const wrong: string[] = []
-  const current = new Set(world.current(found.pipeline).map(({ shard }) => shard))
+  const latest = new Set(world.latest(found.pipeline).map(({ shard }) => shard))
   const announced = world.announced(found.pipeline)
   for (const [shard, version] of found.known) {
     const tell = (what: string): void => {
       wrong.push(`${found.pipeline}: ${version.uri} ${shard} ${what} (${stateOf(found, shard)})`)
     }
     const seen = found.seen.get(shard) ?? NONE
-    const good = new Set(version.titles.keys())
-    const long = version.long.intersection(found.quarantine.get(shard) ?? NONE)
     for (const at of seen) {
       const title = found.titles.get(
         `${shardRange(found.pipeline, shard).prefix}${String(at).padStart(12, '0')}`,
       )
       if (title !== version.titles.get(at)) tell(`has "${title}" as record ${at}`)
     }
-    if (version.isBroken) {
-      const row = found.shards.get(shard)
-      const end = row?.records ?? Math.max(-1, ...seen) + 1
-      const beginning = new Set([...good].filter((at) => at < end))
-      // While an older version is seen, and when a newer one took its place, nobody sees it.
-      const mayBeHidden = row?.is_staged === 1 || row?.state === 'skipped'
-      if (!same(seen, beginning) && !(mayBeHidden && seen.size === 0))
-        tell(`is broken, and has records ${list(seen)}`)
-      continue
-    }
-    switch (wantedOf(world, { shard, version, current, announced })) {
+    const said = bySaid(found, shard, version)
+    if (said !== undefined) tell(said)
+    const good = new Set(version.titles.keys())
+    switch (wantedOf(world, { shard, version, latest, announced })) {
+      case 'bad':
+        if (found.shards.get(shard)?.state !== 'bad') tell(`is cut off, and must be bad`)
+        break
       case 'all':
         if (!same(seen, good))
           tell(`must have ${good.size} records, and misses ${list(good.difference(seen))}`)
         break
       case 'none':
         if (seen.size > 0) tell(`must not be seen any more, and has records ${list(seen)}`)
-        if ((found.kept.get(shard)?.size ?? 0) > 0) tell(`still has records that nobody sees`)
-        break
-      case 'either': {
-        // Of one that was overwritten in the middle the beginning stays; what was too long cannot be read again.
-        const row = found.shards.get(shard)
-        const end = row?.state === 'skipped' ? row.records : Number.POSITIVE_INFINITY
-        const beginning = new Set([...good].filter((at) => at < end))
-        if (seen.size > 0 && !same(seen.union(long), beginning))
-          tell(`has a part of its records: ${list(seen)}`)
-      }
+        // What was read of a bad one stays, and is told with it.
+        if ((found.kept.get(shard)?.size ?? 0) > 0 && found.shards.get(shard)?.state !== 'bad')
+          tell(`still has records that nobody sees`)
     }
   }
   for (const shard of found.kept.keys()) {
     if (!found.known.has(shard))
       wrong.push(`${found.pipeline}: the index has records of ${shard}, which never was`)
   }
-  return wrong
+  return [...wrong, ...(OVERWRITES[found.pipeline] === 'replace' ? checkOneSeen(found) : [])]
 }
 
-type Asked = { shard: string; version: KnownVersion; current: Set<string>; announced: Set<string> }
+/** Whatever is wanted of it: what is found is what its row says. */
+function bySaid(found: Found, shard: string, version: KnownVersion): string | undefined {
+  const seen = found.seen.get(shard) ?? NONE
+  const row = found.shards.get(shard)
+  const isReplacing = OVERWRITES[found.pipeline] === 'replace'
+  const good = new Set(version.titles.keys())
+  // What was too long while others read it, and could not be read again.
+  const tooLong = version.long.intersection(found.quarantine.get(shard) ?? NONE)
+  const isSeenUpTo = (end: number): boolean => {
+    const beginning = new Set([...good].filter((at) => at < end))
+    return same(seen.union(tooLong.intersection(beginning)), beginning)
+  }
+  if (!row) {
+    if (seen.size === 0) return undefined
+    // Only what is whole is known by its records alone, and only where versions stand beside each other.
+    return isReplacing || !same(seen, good) ? `is not known, and has records ${list(seen)}` : undefined
+  }
+  if (row.records > version.readable) return `has ${row.records} records, and ${version.readable} are in it`
+  switch (row.state) {
+    case 'open':
+      return 'is open at the end'
+    case 'stored':
+      if (version.isBroken) return 'is cut off, and stored'
+      return isSeenUpTo(Number.POSITIVE_INFINITY) ? undefined : `is stored, and has records ${list(seen)}`
+    case 'skipped':
+      if (isReplacing) return seen.size === 0 ? undefined : `was replaced, and has records ${list(seen)}`
+      return isSeenUpTo(row.records) ? undefined : `has records ${list(seen)} of ${row.records}`
+    case 'bad':
+      // While an older version is seen, nobody sees it.
+      if (row.is_staged === 1 && seen.size === 0) return undefined
+      return isSeenUpTo(row.records) ? undefined : `is bad, and has records ${list(seen)} of ${row.records}`
+  }
+}
 
+/** The old version or the new one, never both. */
+function checkOneSeen({ pipeline, known, seen }: Found): string[] {
+  const shown = [...known.values()].filter(({ shard }) => (seen.get(shard)?.size ?? 0) > 0)
+  return [...Map.groupBy(shown, ({ uri }) => uri)]
+    .filter(([, versions]) => versions.length > 1)
+    .map(([uri, versions]) => `${pipeline}: of ${uri} are seen ${versions.map(({ shard }) => shard).join()}`)
+}
+
+type Asked = { shard: string; version: KnownVersion; latest: Set<string>; announced: Set<string> }
+
+/** `either`: whether anything of it is found depends on who was how fast; `bySaid` holds all the same. */
 function wantedOf(
   world: OracleWorld,
-  { shard, version, current, announced }: Asked,
-): 'all' | 'none' | 'either' {
-  if (current.has(shard)) return 'all'
+  { shard, version, latest, announced }: Asked,
+): 'all' | 'none' | 'bad' | 'either' {
+  if (latest.has(shard)) return version.isBroken ? 'bad' : 'all'
   const pipeline = version.pipeline as PipelineName
-  const now = world.current(pipeline).find(({ uri }) => uri === version.uri)
+  const now = world.latest(pipeline).find(({ uri }) => uri === version.uri)
   if (OVERWRITES[pipeline] === 'replace') return now === undefined || now.isBroken ? 'either' : 'none'
   // Only what is current is listed, and only versions that are kept can be read later.
   const isAsked = announced.has(shard) && !world.forgotten.has(shard)
-  return isAsked && world.isVersioned ? 'all' : 'either'
+  return isAsked && world.isVersioned && !version.isBroken ? 'all' : 'either'
 }
 
 function stateOf({ shards }: Found, shard: string): string {
@@ -159,14 +192,41 @@ function checkQuarantine({ pipeline, shards, quarantine, known }: Found): string
   for (const [shard, version] of known) {
     const there = quarantine.get(shard) ?? NONE
     const row = shards.get(shard)
-    const isExact =
-      row?.state === 'stored'
-        ? same(there.difference(version.long), version.bad)
-        : there.isSubsetOf(version.bad.union(version.long))
-    if (!isExact)
-      wrong.push(`${pipeline}: ${version.uri} has ${list(there)} in quarantine, not ${list(version.bad)}`)
-    if (row?.state === 'stored' && row.quarantined !== there.size)
+    // All bad ones up to where it was read, and nothing else but what was too long.
+    const end = row?.records ?? 0
+    const bad = new Set([...version.bad].filter((at) => at < end))
+    if (!same(there.difference(version.long), bad))
+      wrong.push(`${pipeline}: ${version.uri} ${shard} has ${list(there)} in quarantine, not ${list(bad)}`)
+    if (row && row.quarantined !== there.size)
       wrong.push(`${pipeline}: ${version.uri} says ${row.quarantined} in quarantine, and has ${there.size}`)
+  }
+  return wrong
+}
+
+/** What was taken away is where it is said to be, byte for byte; what could not be stored is where it was. */
+async function checkPlaces(world: OracleWorld, { pipeline, shards }: Found): Promise<string[]> {
+  const wrong: string[] = []
+  if (world.after === 'keep') return wrong
+  const there = new Set(world.current(pipeline).map(({ shard }) => shard))
+  for (const version of world.latest(pipeline)) {
+    const tell = (what: string): void => {
+      wrong.push(`${pipeline}: ${version.uri} ${version.shard} ${what} (${row?.disposed})`)
+    }
+    const { shard, isBroken, bytes } = version
+    const row = shards.get(shard)
+    if (isBroken) {
+      if (!there.has(shard)) tell('is cut off, and was taken away')
+      continue
+    }
+    if (there.has(shard)) tell('is stored, and still in its place')
+    if (row?.disposed !== (world.after === 'move' ? 'moved' : 'deleted')) tell('is not said to be away')
+    const copied = world.after === 'move' ? world.copies(pipeline, version) : []
+    if (world.after === 'move' && !copied.some((key) => row?.disposed_to?.endsWith(`/${key}`)))
+      tell(`was moved to ${row?.disposed_to}, where it is not`)
+    if (world.after === 'delete') {
+      const kept = await Array.fromAsync(world.kept.read({ pipeline, shard }, 0)).catch(() => [])
+      if (!Buffer.concat(kept).equals(bytes)) tell('was deleted, and its copy is not what it was')
+    }
   }
   return wrong
 }
@@ -185,16 +245,19 @@ async function checkBooks(world: OracleWorld, { pipeline, seen, shards }: Found)
   const pruned = row.pruned + row.pruned_older + row.pruned_replaced
   if (objects.total !== shards.size + pruned)
     wrong.push(`${pipeline}: ${objects.total} counted of ${shards.size} and ${pruned} that were pruned`)
-  for (const { id, uri, state, published, code } of shards.values()) {
+  for (const { id, uri, state, published } of shards.values()) {
     const found = seen.get(id)?.size ?? 0
-    // What was pruned and is announced again is known by its records.
-    if (state === 'stored' && published !== found && code !== 'known')
+    if (state === 'stored' && published !== found)
       wrong.push(`${pipeline}: ${uri} says ${published} published, and ${found} are found`)
   }
   return wrong
 }
 
+/** What somebody understands ends as acknowledged, everything else as a dead letter. */
 function checkQueue(world: OracleWorld, pipeline: PipelineName): string[] {
-  const left = world.sim.sqs.queue(queueOf(pipeline)).messages.filter(({ outcome }) => outcome === 'waiting')
-  return left.map(({ id, body }) => `${pipeline}: ${id} is left in the queue: ${body.slice(0, 200)}`)
+  return world.sim.sqs.queue(queueOf(pipeline)).messages.flatMap(({ id, body, outcome }) => {
+    const isUnderstood = !body.startsWith(JUNK)
+    if (outcome === (isUnderstood ? 'acknowledged' : 'dead-lettered')) return []
+    return [`${pipeline}: ${id} ended as ${outcome}: ${body.slice(0, 200)}`]
+  })
 }

@@ -2,6 +2,7 @@
  * Runs a random history of two pipelines, in which several processes share one ledger, and compares the end with what the
  * simulator holds. Processes are lives in this one, under faults at every commit, or real ones that are killed and stopped.
  */
+import { askAgain } from '../../src/apps/ingest/dispose.ts'
 import { streamOf } from '../../src/apps/ingest/pipeline.ts'
 import { sleep, systemClock } from '../../src/base/clock.ts'
 import { seededRandom } from '../../src/base/random.ts'
@@ -9,7 +10,7 @@ import type { FaultsInput } from '../../src/sim/fault-rules.ts'
 import { differences } from './check.ts'
 import { ChildLife } from './child-life.ts'
 import { beginLife, type Life } from './life.ts'
-import { bucketOf, type Database, OracleWorld, PIPELINES, type PipelineName, queueOf } from './world.ts'
+import { bucketOf, type Database, JUNK, OracleWorld, PIPELINES, type PipelineName, queueOf } from './world.ts'
 
 export type HistoryOptions = {
   database: Database
@@ -35,6 +36,8 @@ export type HistoryCounts = {
   takeovers: number
   tidied: number
   madeAnew: number
+  /** Objects that were moved or deleted, each looked at in that instant. */
+  removals: number
 }
 
 export type Ran = { failure: string | undefined; counts: HistoryCounts }
@@ -91,6 +94,7 @@ class Run {
     takeovers: 0,
     tidied: 0,
     madeAnew: 0,
+    removals: 0,
   }
   readonly #world: OracleWorld
   readonly #options: HistoryOptions
@@ -121,7 +125,7 @@ class Run {
       await sleep(systemClock, world.random() ** 3 * 400)
     }
     // The last word about some keys is content that was there before, and only the last listing tells of it.
-    for (const { pipeline, key } of PIPELINES.flatMap((name) => world.current(name))) {
+    for (const { pipeline, key } of PIPELINES.flatMap((name) => world.latest(name))) {
       const back = world.putBack(pipeline as PipelineName, key)
       if (!back) continue
       this.counts.putBack += 1
@@ -185,13 +189,13 @@ class Run {
     const pipeline = this.#pipeline()
     const key = `gone/${this.#world.known.size}.ndjson`
     this.#world.put(pipeline, key)
-    this.#world.sim.s3.store.remove(bucketOf(pipeline), key)
+    this.#world.takeAway(pipeline, key)
     return `put and removed ${pipeline} ${key}`
   }
 
   #junk(): string {
     const pipeline = this.#pipeline()
-    this.#world.sim.sqs.queue(queueOf(pipeline)).send({ body: `nobody understands this ${this.counts.acts}` })
+    this.#world.sim.sqs.queue(queueOf(pipeline)).send({ body: `${JUNK} this ${this.counts.acts}` })
     return `junk for ${pipeline}`
   }
 
@@ -209,7 +213,7 @@ class Run {
   #sendAgain(): string | undefined {
     const queue = this.#world.sim.sqs.queue(queueOf(this.#pipeline()))
     const old = queue.messages[Math.floor(this.#world.random() * queue.messages.length)]
-    if (!old || old.body.startsWith('nobody')) return undefined
+    if (!old || old.body.startsWith(JUNK)) return undefined
     queue.send({ body: old.body, attributes: old.attributes })
     return `message ${old.id} is sent again`
   }
@@ -377,18 +381,28 @@ class Run {
       this.counts.messages += world.sim.sqs.queue(queueOf(pipeline)).messages.length
       this.counts.takeovers += await world.tables.takeovers(pipeline)
     }
+    this.counts.removals += world.removals
     return differences(world, life)
   }
 
+  /** What a person would do at the end: try again, list, replay, and ask again for what was left where it is. */
   async #listAll(life: Life): Promise<boolean> {
-    await life.ledger.retryBad()
+    const { engine, kinds, ledger } = life
+    const list = async (): Promise<boolean> => {
+      for (const pipeline of PIPELINES)
+        await engine.enqueue(kinds.list, { pipeline }, { stream: streamOf(pipeline) })
+      return this.#quiet(life)
+    }
+    await ledger.retryBad()
+    if (!(await this.#quiet(life)) || !(await list())) return false
+    for (const pipeline of PIPELINES) await this.#replayAll(life, pipeline)
+    if (this.#world.after === 'keep') return this.#quiet(life)
     if (!(await this.#quiet(life))) return false
     for (const pipeline of PIPELINES) {
-      await life.engine.enqueue(life.kinds.list, { pipeline }, { stream: streamOf(pipeline) })
+      await engine.write({ jobs: await askAgain(kinds, pipeline) })
     }
-    if (!(await this.#quiet(life))) return false
-    for (const pipeline of PIPELINES) await this.#replayAll(life, pipeline)
-    return this.#quiet(life)
+    // What was taken away is not in the books of what is there.
+    return (await this.#quiet(life)) && list()
   }
 
   /** However long a slow machine takes: false only where nothing has changed for as long as was said. */
@@ -415,7 +429,7 @@ class Run {
 
   #waiting(which: 'understood' | 'all'): number {
     return PIPELINES.flatMap((name) => this.#world.sim.sqs.queue(queueOf(name)).messages).filter(
-      ({ outcome, body }) => outcome === 'waiting' && (which === 'all' || !body.startsWith('nobody')),
+      ({ outcome, body }) => outcome === 'waiting' && (which === 'all' || !body.startsWith(JUNK)),
     ).length
   }
 

@@ -1,5 +1,5 @@
 /** Objects whose records are known beforehand: what is in them, and what must be found of them. */
-import { gzipSync } from 'node:zlib'
+import { constants, gunzipSync, gzipSync } from 'node:zlib'
 import { shardId } from '../../src/apps/ingest/pipeline.ts'
 import type { Random } from '../../src/base/random.ts'
 
@@ -14,6 +14,8 @@ export type MadeObject = {
   bad: ReadonlySet<number>
   /** It ends too early, and some of its records cannot be had. */
   isBroken: boolean
+  /** How many records can be had of it, good and bad ones. */
+  readable: number
 }
 
 const RECORDS_MAX = 40
@@ -45,11 +47,16 @@ export function makeObject(random: Random, key: string, n: number): MadeObject {
     }
   }
   const text = lines.map((line) => `${line}\n`).join('')
-  if (!key.endsWith('.gz')) return { key, bytes: Buffer.from(text), titles, bad, long, isBroken: false }
-  const bytes = gzipSync(text)
+  const made = { key, titles, bad, long }
+  if (!key.endsWith('.gz')) return { ...made, bytes: Buffer.from(text), isBroken: false, readable: count }
+  const whole = gzipSync(text)
   const isBroken = count > 3 && random() < BROKEN_SHARE
-  const cut = Math.floor(bytes.length * (0.3 + random() * 0.5))
-  return { key, bytes: isBroken ? bytes.subarray(0, cut) : bytes, titles, bad, long, isBroken }
+  const cut = Math.floor(whole.length * (0.3 + random() * 0.5))
+  if (!isBroken) return { ...made, bytes: whole, isBroken, readable: count }
+  const bytes = whole.subarray(0, cut)
+  const readable =
+    gunzipSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH }).toString().split('\n').length - 1
+  return { ...made, bytes, isBroken, readable }
 }
 
 export type KnownVersion = MadeObject & { uri: string; shard: string; pipeline: string }

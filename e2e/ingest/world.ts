@@ -1,15 +1,18 @@
 /**
  * Two pipelines on one ledger, each with a bucket and a queue of the simulated cloud: one in which a new version replaces
- * the one before, one in which it is added. It remembers what was put where, and whoever acknowledges is looked at.
+ * the one before, one in which it is added. In some worlds objects that are stored are moved or deleted. It remembers what
+ * was put where, and looks at whoever acknowledges a message or removes an object, in that instant.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freshDatabase, type TestDatabase } from '../../scripts/test-database.ts'
 import { addPipeline, removePipeline } from '../../src/apps/ingest/configure.ts'
-import { parseEnvelope } from '../../src/apps/ingest/envelope.ts'
+import { compareSequencers, parseEnvelope } from '../../src/apps/ingest/envelope.ts'
+import { KeptObjects } from '../../src/apps/ingest/kept-objects.ts'
 import { shardId } from '../../src/apps/ingest/pipeline.ts'
 import type { IngestTables } from '../../src/apps/ingest/store/tables.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import { type Random, seededRandom } from '../../src/base/random.ts'
 import type { Vault } from '../../src/base/vault.ts'
 import type { Engine } from '../../src/engine/index.ts'
@@ -31,6 +34,12 @@ export const OVERWRITES: Readonly<Record<PipelineName, Overwrites>> = {
   appended: 'append',
 }
 
+/** What becomes of objects that are stored. */
+export const AFTERS = ['keep', 'move', 'delete'] as const
+export type After = (typeof AFTERS)[number]
+/** So that versions, envelopes and these come in all combinations. */
+const SEEDS_PER_AFTER = 12
+
 const ENVELOPES = ['s3', 'sns', 'sns-raw', 'eventbridge'] as const
 /** Of what is put where there was another version: content that was there before, which has the same etag. */
 const OLD_SHARE = 0.4
@@ -38,18 +47,36 @@ const OLD_SHARE = 0.4
 const UNTOLD_SHARE = 0.5
 /** Nothing dies before the end, when only what nobody understands is left. */
 const RECEIVES_MAX = 100_000
+/** How messages begin that nobody understands. */
+export const JUNK = 'nobody understands'
+/** Below which objects are moved. */
+const DONE = 'done/'
+/** As lives call it. */
+export const HOST = 'this-machine'
 
 export const bucketOf = (pipeline: PipelineName): string => `bucket-${pipeline}`
 export const queueOf = (pipeline: PipelineName): string => `queue-${pipeline}`
 const deadOf = (pipeline: PipelineName): string => `dead-${pipeline}`
+const pipelineOf = (bucket: string): PipelineName => PIPELINES.find((name) => bucketOf(name) === bucket)!
 
-/** Every shard that was ever settled, and in which of its lives: written by the database itself, whoever settles it. */
+/**
+ * Every shard that was ever settled, as what, when, and up to which announcement of it: written by the database itself,
+ * whoever settles it.
+ */
 async function watchSettled(tx: Tx): Promise<void> {
-  const int = tx.dialect === 'sqlite' ? 'INTEGER' : 'BIGINT'
-  await tx.run(`CREATE TABLE oracle_settled (id TEXT NOT NULL, created_at ${int} NOT NULL)`)
-  const note = 'INSERT INTO oracle_settled(id, created_at) VALUES (NEW.id, NEW.created_at);'
-  if (tx.dialect === 'sqlite') {
-    for (const when of ['INSERT', 'UPDATE OF state'])
+  const isSqlite = tx.dialect === 'sqlite'
+  await tx.run(
+    `CREATE TABLE oracle_settled (pipeline TEXT NOT NULL, id TEXT NOT NULL, state TEXT NOT NULL, sequencer TEXT,
+       at ${isSqlite ? 'INTEGER' : 'BIGINT'} NOT NULL)`,
+  )
+  await tx.run(`CREATE INDEX oracle_settled_id ON oracle_settled(pipeline, id)`)
+  const nowMs = isSqlite
+    ? `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
+    : `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
+  const note = `INSERT INTO oracle_settled(pipeline, id, state, sequencer, at)
+    VALUES (NEW.pipeline, NEW.id, NEW.state, NEW.sequencer, ${nowMs});`
+  if (isSqlite) {
+    for (const when of ['INSERT', 'UPDATE OF state, sequencer'])
       await tx.run(`CREATE TRIGGER oracle_${when.slice(0, 6)} AFTER ${when} ON ingest_shards
         WHEN NEW.state <> 'open' BEGIN ${note} END`)
     return
@@ -57,7 +84,7 @@ async function watchSettled(tx: Tx): Promise<void> {
   await tx.run(
     `CREATE FUNCTION oracle_note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${note} RETURN NEW; END $$`,
   )
-  await tx.run(`CREATE TRIGGER oracle_settled AFTER INSERT OR UPDATE OF state ON ingest_shards FOR EACH ROW
+  await tx.run(`CREATE TRIGGER oracle_settled AFTER INSERT OR UPDATE OF state, sequencer ON ingest_shards FOR EACH ROW
     WHEN (NEW.state <> 'open') EXECUTE FUNCTION oracle_note()`)
 }
 
@@ -67,9 +94,16 @@ export class OracleWorld {
   readonly ledgerUrl: string
   readonly random: Random
   readonly isVersioned: boolean
+  readonly after: After
+  readonly kept: KeptObjects
   /** By shard; the same bytes under the same key are one. */
   readonly known = new Map<string, KnownVersion>()
+  /** By pipeline and key: what somebody put there last, wherever it is now. Its records must be found. */
+  readonly #latest = new Map<string, KnownVersion>()
+  /** Acknowledged before it was settled, or removed before it was safe. */
   readonly early: string[] = []
+  /** By whoever ingests. */
+  removals = 0
   ledger!: Ledger
   tables!: IngestTables
   readonly #database: TestDatabase | undefined
@@ -88,6 +122,8 @@ export class OracleWorld {
     this.home = parts.home
     this.#database = parts.database
     this.isVersioned = parts.isVersioned
+    this.after = AFTERS[Math.floor(seed / SEEDS_PER_AFTER) % AFTERS.length]!
+    this.kept = new KeptObjects({ home: parts.home, host: HOST })
     this.ledgerUrl = parts.database?.url ?? `sqlite:${join(parts.home, 'ledger.db')}`
     this.random = seededRandom(seed)
   }
@@ -129,6 +165,7 @@ export class OracleWorld {
       await this.addPipeline(name)
       this.#watchAcknowledgements(name)
     }
+    this.#watchRemovals()
   }
 
   async addPipeline(name: PipelineName): Promise<void> {
@@ -145,16 +182,25 @@ export class OracleWorld {
       mapping: { title: 'm', text: ['m'] },
       overwrites: OVERWRITES[name],
       listEveryMinutes: 0,
+      after:
+        this.after === 'move' ? { do: this.after, to: `s3://${bucketOf(name)}/${DONE}` } : { do: this.after },
     }
     const place = { accounts: this.#accounts, vault: this.#vault, engine: undefined as unknown as Engine }
     await addPipeline(place, { name, config, secret: { aws: { accessKeyId, secretAccessKey } } })
   }
 
-  /** What was announced so far is asked for by nobody any more. */
+  /** What was announced so far is asked for by nobody any more, and what is not in its place is found by nobody. */
   async removePipeline(name: PipelineName): Promise<void> {
     const place = { accounts: this.#accounts, vault: this.#vault, engine: undefined as unknown as Engine }
     await removePipeline(place, name)
     for (const shard of this.announced(name)) this.forgotten.add(shard)
+    const there = new Set(this.current(name).map(({ shard }) => shard))
+    for (const [at, { pipeline, shard }] of this.#latest) {
+      if (pipeline === name && !there.has(shard)) this.#latest.delete(at)
+    }
+    // What the pipeline before settled is no excuse for the next one of its name.
+    await this.allLooked()
+    await this.ledger.transaction((tx) => tx.run(`DELETE FROM oracle_settled WHERE pipeline = ?`, [name]))
   }
 
   /** In the instant of an acknowledgement, whoever made it. */
@@ -170,34 +216,99 @@ export class OracleWorld {
     }
   }
 
-  /** What these messages announce is settled in the ledger as others see it, or the history has failed. */
+  /**
+   * What these messages announce was settled before now, with this announcement or a later one of it, or the history has
+   * failed. What is settled while the ledger is asked comes too late.
+   */
   async checkSettled(name: string, messages: readonly { id: string; body: Uint8Array }[]): Promise<void> {
+    const nowMs = systemClock.now()
     for (const { id, body } of messages) {
       const envelope = parseEnvelope({ body, attributes: {} })
       if (envelope.kind === 'unknown')
         this.early.push(`${name}: ${id}, which nobody understands, was acknowledged`)
       if (envelope.kind !== 'objects') continue
       for (const { uri, version } of envelope.objects) {
+        if (this.#isMovedTo(uri)) continue
         const shard = shardId(uri, version?.id ?? '')
-        const row = await this.tables.shard(name, shard)
-        // What was reopened meanwhile has been settled before, and so was what is pruned.
-        const isReopened = row !== undefined && row.created_at > (row.announced_at ?? row.listed_at ?? 0)
-        if (row && (row.state !== 'open' || isReopened)) continue
-        if (await this.#wasSettled(shard, row?.created_at)) continue
-        this.early.push(`${name}: ${id} was acknowledged while ${uri} was ${row ? row.state : 'unknown'}`)
+        const settled = await this.#settled(name, shard, nowMs)
+        const told = version?.sequencer
+        const isCovered = settled.some(
+          ({ sequencer }) =>
+            told === undefined || (sequencer !== null && compareSequencers(sequencer, told) >= 0),
+        )
+        if (isCovered) continue
+        this.early.push(
+          `${name}: ${id} was acknowledged before ${uri} ${shard} was settled: ${JSON.stringify(settled)}`,
+        )
       }
     }
   }
 
-  /** Since it was placed or reopened the last time: this look may come long after the acknowledgement. */
-  async #wasSettled(shard: string, createdAt: number | undefined): Promise<boolean> {
-    const row = await this.ledger.driver.read((tx) =>
-      tx.get(`SELECT 1 AS one FROM oracle_settled WHERE id = ? AND created_at >= ? LIMIT 1`, [
-        shard,
-        createdAt ?? 0,
-      ]),
+  #settled(
+    pipeline: string,
+    shard: string,
+    nowMs: number,
+  ): Promise<{ state: string; sequencer: string | null }[]> {
+    return this.ledger.driver.read((tx) =>
+      tx.all<{ state: string; sequencer: string | null }>(
+        `SELECT state, sequencer FROM oracle_settled WHERE pipeline = ? AND id = ? AND at <= ?`,
+        [pipeline, shard, nowMs],
+      ),
     )
-    return row !== undefined
+  }
+
+  #isMovedTo(uri: string): boolean {
+    return this.after === 'move' && PIPELINES.some((name) => uri.startsWith(`s3://${bucketOf(name)}/${DONE}`))
+  }
+
+  /** In the instant in which an object is removed by a call: its records are stored, and its bytes are somewhere else. */
+  #watchRemovals(): void {
+    const { store } = this.sim.s3
+    const remove = store.remove.bind(store)
+    store.remove = (bucket, key) => {
+      const now = store.bucket(bucket).current(key)
+      if (now) this.#looks.push(this.#checkRemoval(pipelineOf(bucket), key, now.etag))
+      return remove(bucket, key)
+    }
+    this.#remove = remove
+  }
+
+  #remove: (bucket: string, key: string) => unknown = () => undefined
+
+  async #checkRemoval(pipeline: PipelineName, key: string, etag: string): Promise<void> {
+    this.removals += 1
+    const nowMs = systemClock.now()
+    const shard = shardId(`s3://${bucketOf(pipeline)}/${key}`, etag)
+    const tell = (what: string): void => {
+      this.early.push(`${pipeline}: ${key} ${shard} was removed ${what}`)
+    }
+    const version = this.known.get(`${pipeline}/${shard}`)
+    if (!version) return tell('and nobody had put it there')
+    if (!this.#hasCopy(pipeline, version)) tell(`by --after ${this.after} without a copy`)
+    if (!(await this.#settled(pipeline, shard, nowMs)).some(({ state }) => state === 'stored'))
+      tell('before it was stored')
+  }
+
+  /** Looked at without waiting: what is copied later is too late. */
+  #hasCopy(pipeline: PipelineName, version: KnownVersion): boolean {
+    if (this.after === 'delete') return this.kept.has({ pipeline, shard: version.shard })
+    if (this.after !== 'move') return false
+    return this.copies(pipeline, version).length > 0
+  }
+
+  /** What was moved of it: objects below the place for these, with its bytes. */
+  copies(pipeline: PipelineName, { key, bytes }: KnownVersion): string[] {
+    const bucket = this.sim.s3.store.bucket(bucketOf(pipeline))
+    return bucket.keys().filter((name) => {
+      const there = name.startsWith(`${DONE}${key}`) ? bucket.current(name) : undefined
+      return there && Buffer.concat([...there.content.read(0, there.content.sizeBytes)]).equals(bytes)
+    })
+  }
+
+  /** Somebody takes it away, whoever needs it. */
+  takeAway(pipeline: PipelineName, key: string): void {
+    this.#remove(bucketOf(pipeline), key)
+    this.#latest.delete(`${pipeline}/${key}`)
   }
 
   async allLooked(): Promise<void> {
@@ -208,6 +319,7 @@ export class OracleWorld {
   put(pipeline: PipelineName, key: string): KnownVersion & { isOld: boolean } {
     const bucket = bucketOf(pipeline)
     const now = this.current(pipeline).find((one) => one.key === key)
+    // Also what was there last, where it is not there any more.
     const earlier = [...this.known.values()].filter(
       (one) => one.pipeline === pipeline && one.key === key && one.shard !== now?.shard,
     )
@@ -222,6 +334,7 @@ export class OracleWorld {
     faults.lose = lose
     const version = knownVersion(made, { pipeline, bucket, etag })
     this.known.set(`${pipeline}/${version.shard}`, version)
+    this.#latest.set(`${pipeline}/${key}`, version)
     return { ...version, isOld }
   }
 
@@ -237,14 +350,20 @@ export class OracleWorld {
     faults.lose = 1
     this.sim.s3.store.put(bucketOf(pipeline), key, old.bytes)
     faults.lose = lose
+    this.#latest.set(`${pipeline}/${key}`, old)
     return old
   }
 
-  /** What the bucket has now. */
+  /** What somebody put there last, wherever it is now. */
+  latest(pipeline: PipelineName): KnownVersion[] {
+    return [...this.#latest.values()].filter((one) => one.pipeline === pipeline)
+  }
+
+  /** What the bucket has now, in the places where people put it. */
   current(pipeline: PipelineName): KnownVersion[] {
     const bucket = this.sim.s3.store.bucket(bucketOf(pipeline))
     return bucket.keys().flatMap((key) => {
-      const now = bucket.current(key)
+      const now = key.startsWith(DONE) ? undefined : bucket.current(key)
       const uri = `s3://${bucket.name}/${key}`
       return now ? [this.known.get(`${pipeline}/${shardId(uri, now.etag)}`)!] : []
     })

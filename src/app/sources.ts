@@ -42,6 +42,8 @@ export type Sources = {
   obstacle?(source: Source): SourceObstacle | undefined
   /** The kinds that a sync consists of; all of the app's where it is left out. */
   readonly kinds?: ReadonlySet<string>
+  /** A job whose time has not come, and that a sync does not wait for: the next one, or whoever runs on, sees to it. */
+  isPutOff?(job: JobRow): boolean
   /** How long a sync waits for a service that is out of reach. */
   patienceMs?(): number
   /** How often it is looked for what has changed. */

@@ -82,6 +82,8 @@ export type ServerOptions = {
 const HOST = '127.0.0.1'
 const BODY_BYTES_MAX = 160 * 2 ** 20
 const KEEP_ALIVE_MS = 60_000
+/** What is made while it leaves and is no longer than this leaves with its headers, by one write. */
+const TOGETHER_BYTES_MAX = 64 * 1024
 
 export async function startServer(options: ServerOptions): Promise<SimServer> {
   const stop = new AbortController()
@@ -281,11 +283,11 @@ function send(
     response.end()
     return
   }
-  if (isStream(answer.body)) {
+  if (isStream(answer.body) && bytes > TOGETHER_BYTES_MAX) {
     return writeStream(exchange, outcome.name, answer.body.read()).then(() => void response.end())
   }
   onBytes?.(outcome.name, { sent: bytes })
-  const body = pieces(answer.body)
+  const body = answerPieces(answer.body)
   if (body.length > 1) response.cork()
   const last = body.length - 1
   for (let at = 0; at < last; at++) writePiece(response, body[at]!)

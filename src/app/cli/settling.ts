@@ -5,6 +5,7 @@
 import { sleep, systemClock } from '../../base/clock.ts'
 import { TidemarkError } from '../../base/errors.ts'
 import type { JobRow } from '../../ledger/contract.ts'
+import { eachJob } from '../../ledger/each-job.ts'
 import type { CliContext } from '../command.ts'
 import type { Source, SourceObstacle } from '../sources.ts'
 import type { SyncProgress } from './progress.ts'
@@ -15,7 +16,6 @@ const LOOK_TERMINAL_MS = 500
 const LOOK_LINES_MS = 5_000
 /** How soon the end is noticed, whatever is printed. */
 const STEP_MS = 150
-const PENDING_PAGE = 1_000
 /** A server that starts again takes less; a full disk stays full. */
 const LEDGER_MS_MAX = 60_000
 /** Rounds that follow from what was done; one that changes nothing ends it before. */
@@ -84,7 +84,7 @@ async function canMove({ runtime, open, sources }: OpenedSources, settling: Sett
       continue
     const obstacle = settling.patienceMs === undefined ? undefined : sources.obstacle?.(source)
     if (obstacle && isHopeless(obstacle, settling.patienceMs!)) continue
-    const isStuck = obstacle?.part?.has
+    const isStuck = isLeftBehind(obstacle?.part?.has, sources.isPutOff)
     const kinds = open.jobs.map(({ kind }) => kind).filter((kind) => !pausedKinds.has(kind))
     const isAny = pausedKinds.size === 0 && !isStuck
     for (const kind of isAny ? [undefined] : kinds) {
@@ -100,8 +100,18 @@ async function hasPending(
   filter: { stream: string; kind?: string },
   isStuck: ((job: JobRow) => boolean) | undefined,
 ): Promise<boolean> {
-  const jobs = await ledger.jobs({ ...filter, state: 'pending', limit: isStuck ? PENDING_PAGE : 1 })
-  return jobs.some((job) => !isStuck?.(job))
+  const [newest] = await ledger.jobs({ ...filter, state: 'pending', limit: 1 })
+  if (!newest || !isStuck?.(newest)) return newest !== undefined
+  for await (const job of eachJob(ledger, { ...filter, state: 'pending' })) if (!isStuck(job)) return true
+  return false
+}
+
+type IsLeft = (job: JobRow) => boolean
+
+/** Undefined where every job counts: then one is as good as all. */
+function isLeftBehind(isStuck: IsLeft | undefined, isPutOff: IsLeft | undefined): IsLeft | undefined {
+  if (!isStuck || !isPutOff) return isStuck ?? isPutOff
+  return (job) => isStuck(job) || isPutOff(job)
 }
 
 /** What is wrong with a disk or with files is put right by people, not by time. */

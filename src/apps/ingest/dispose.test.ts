@@ -11,6 +11,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -25,7 +26,7 @@ import type { ObjectStore } from '../../cloud/object-store.ts'
 import { S3Store } from '../../cloud/s3/client.ts'
 import { newToken } from '../../cloud/token-source.ts'
 import { type Sim, startSim } from '../../sim/start.ts'
-import { QUIET_MS } from './dispose.ts'
+import { askAgain, QUIET_MS } from './dispose.ts'
 import { IngestWorld, lines, NAME } from './ingest-world.suite.ts'
 import { KeptObjects } from './kept-objects.ts'
 import { hostOf, openBytes } from './object-bytes.ts'
@@ -302,6 +303,93 @@ describe('an object that is moved', () => {
     })
   })
 
+  test('is moved again when somebody puts the same there once more, told of it by a message or a listing', async () => {
+    const site = s3Site(false)
+    site.put('a.ndjson', lines(2))
+    await withWorld(site, { after: { do: 'move', to: site.to } }, async (world) => {
+      await world.list()
+      const uri = `${site.location}a.ndjson`
+      assert.equal(await heads(site, uri), undefined)
+      site.put('a.ndjson', lines(2))
+      await world.list()
+      assert.equal(await heads(site, uri), undefined, 'found by a listing')
+      site.put('a.ndjson', lines(2))
+      world.queue.send({ uri })
+      await world.run()
+      await world.settle()
+      assert.equal(await heads(site, uri), undefined, 'announced')
+      assert.equal((await rowOf(world, uri)).disposed, 'moved')
+      assert.equal((await world.seen()).length, 2, 'nothing is published twice')
+    })
+  })
+
+  test('stays what is seen when an older version is told of after it was taken away', async () => {
+    for (const does of ['move', 'delete'] as const) {
+      const site = s3Site(true)
+      const bucket = site.location.slice('s3://'.length, -1)
+      const uri = `${site.location}a.ndjson`
+      // Later than what is listed below, which has no sequencer: only the store knows which of them is newer.
+      const old = sim.s3.store.put(bucket, 'a.ndjson', lines(2, 'old'))
+      site.put('a.ndjson', lines(2, 'new'))
+      const after: PipelineInput['after'] = does === 'move' ? { do: does, to: site.to } : { do: does }
+      await withWorld(site, { after }, async (world) => {
+        await world.list()
+        assert.equal(await heads(site, uri), undefined)
+        const object = { key: 'a.ndjson', size: 10, eTag: old.etag, versionId: old.versionId }
+        world.queue.send({
+          Records: [
+            {
+              eventSource: 'aws:s3',
+              eventName: 'ObjectCreated:Put',
+              eventVersion: '2.1',
+              s3: { bucket: { name: bucket }, object: { ...object, sequencer: '00FF' } },
+            },
+          ],
+        })
+        await world.run()
+        assert.deepEqual(await world.seen(), ['new 0', 'new 1'])
+      })
+    }
+  })
+
+  test('is asked for again when what kept it where it is has been mended', async () => {
+    const site = s3Site(false)
+    site.put('a.ndjson', lines(2))
+    let isForbidden = true
+    const store = watched(site.store, async (call) => {
+      if (isForbidden && call.name === 'copy')
+        throw new TidemarkError('no', { kind: 'permanent', code: 'object-denied' })
+    })
+    await withWorld(site, { after: { do: 'move', to: site.to }, store }, async (world) => {
+      const { engine, kinds } = world.process
+      const uri = `${site.location}a.ndjson`
+      await world.list()
+      assert.equal((await rowOf(world, uri)).disposed, 'object-denied')
+      isForbidden = false
+      await world.list()
+      assert.ok(await heads(site, uri), 'nobody has asked')
+      const jobs = await askAgain(kinds, NAME)
+      assert.equal(jobs.length, 1)
+      await engine.write({ jobs })
+      await world.settle()
+      assert.equal((await rowOf(world, uri)).disposed, 'moved')
+      assert.equal(await heads(site, uri), undefined)
+      assert.deepEqual(await askAgain(kinds, NAME), [])
+    })
+  })
+
+  test('is counted, with all that lies there, where objects are moved to below what is listed', async () => {
+    const site = s3Site(false)
+    site.put('a.ndjson', lines(2))
+    site.put('done/of-somebody-else.ndjson', lines(2))
+    await withWorld(site, { after: { do: 'move', to: `${site.location}done/` } }, async (world) => {
+      await world.list()
+      await world.list()
+      const { listing, objects } = await world.status()
+      assert.deepEqual([listing?.total, listing?.leftOut, objects.total], [0, 2, 1])
+    })
+  })
+
   test('is not read again when somebody announces the copy', async () => {
     const site = s3Site(false)
     site.put('a.ndjson', lines(2))
@@ -465,5 +553,21 @@ describe('an object that is deleted', () => {
     assert.ok(reported > written)
     await assert.rejects(kept.holds(as, sha256, { signal: AbortSignal.abort() }))
     rmSync(dirname(dirname(kept.folder)), { recursive: true, force: true })
+  })
+})
+
+test('a file is not moved to a folder that is reached by a link: it would be read there as a new one', async () => {
+  const site = fileSite()
+  const root = site.location.slice('file://'.length)
+  mkdirSync(join(root, 'real'))
+  symlinkSync(join(root, 'real'), join(root, 'done'))
+  site.put('a.ndjson', lines(2))
+  await withWorld(site, { after: { do: 'move', to: `${site.location}done/` } }, async (world) => {
+    await world.list()
+    await world.list()
+    assert.equal((await rowOf(world, `${site.location}a.ndjson`)).disposed, 'other-name')
+    assert.deepEqual(readdirSync(join(root, 'real')), [])
+    assert.ok(existsSync(join(root, 'a.ndjson')))
+    assert.equal((await world.seen()).length, 2)
   })
 })

@@ -15,27 +15,60 @@
 import { createHash } from 'node:crypto'
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
 import type { ObjectHead, ObjectStore, ObjectVersion } from '../../cloud/object-store.ts'
-import type { Outcome, RunContext } from '../../engine/index.ts'
+import type { JobRequest, Outcome, RunContext } from '../../engine/index.ts'
 import type { IngestKinds, ShardPayload } from './jobs.ts'
 import { hostOf, keptOn } from './object-bytes.ts'
 import { pastObstacles } from './obstacles.ts'
 import { type PipelineConfig, shardRange } from './pipeline.ts'
 import { schemeOf } from './pipelines.ts'
+import { disposeJob } from './placing.ts'
 import { versionOf } from './plan.ts'
 import type { ShardRow } from './store/rows.ts'
 import { DISPOSED, type Disposed, noteDisposed } from './store/shards.ts'
 
 /** So long must a file have been as it is before it is taken from where it was written. */
 export const QUIET_MS = 10 * 60_000
+/** Of a job that waits for that: no sync waits with it. */
+export const NOT_QUIET = 'not-quiet'
 
 export async function runDispose(kinds: IngestKinds, job: RunContext<ShardPayload>): Promise<Outcome> {
   const { pipeline, shard, uri } = job.payload
   const { config } = await kinds.pipelines.get(pipeline)
   const row = await kinds.tables.shard(pipeline, shard)
   if (config.after.do === 'keep' || !row) return { skip: 'it is kept', code: 'kept' }
-  if (row.disposed !== null && DISPOSED.has(row.disposed)) return { skip: 'it was done before', code: 'done' }
   if (uri.startsWith('message:')) return { skip: 'a message carried it', code: 'message' }
-  return pastObstacles(kinds, job, row, () => disposeOf(kinds, job, { row, config }))
+  return pastObstacles(kinds, job, row, async () => {
+    if (await isDone(kinds, job, row)) return { skip: 'it was done before', code: 'done' }
+    return disposeOf(kinds, job, { row, config })
+  })
+}
+
+/** What was taken away is done with, unless the same version is there again: somebody has put it there once more. */
+async function isDone(
+  { pipelines }: IngestKinds,
+  { signal }: RunContext<ShardPayload>,
+  { pipeline, uri, version, disposed }: ShardRow,
+): Promise<boolean> {
+  if (disposed === null || !DISPOSED.has(disposed)) return false
+  if (disposed !== 'moved' && disposed !== 'deleted') return true
+  const head = await (await pipelines.store(pipeline, uri)).head(uri, signal)
+  return head?.version.id !== version
+}
+
+const LEFT_PAGE = 500
+const LEFT_PAGES_MAX = 10_000
+
+/** Jobs for all objects of a pipeline that were left where they are, whatever the reason was. */
+export async function askAgain(kinds: IngestKinds, pipeline: string): Promise<JobRequest[]> {
+  const jobs: JobRequest[] = []
+  let after = ''
+  for (let page = 0; page < LEFT_PAGES_MAX; page++) {
+    const rows = await kinds.tables.left(pipeline, after, LEFT_PAGE)
+    jobs.push(...rows.map((row) => disposeJob(kinds, pipeline, row)))
+    if (rows.length < LEFT_PAGE) break
+    after = rows.at(-1)!.id
+  }
+  return jobs
 }
 
 async function disposeOf(
@@ -50,7 +83,7 @@ async function disposeOf(
   } catch (thrown) {
     if (thrown instanceof NotQuiet) {
       const note = 'waits until the file has not been changed for 10 minutes'
-      return { again: { afterMs: thrown.afterMs }, note, code: 'not-quiet' }
+      return { again: { afterMs: thrown.afterMs }, note, code: NOT_QUIET }
     }
     const left = reasonOf(thrown)
     if (job.signal.aborted || !left) throw thrown

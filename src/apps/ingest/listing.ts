@@ -67,7 +67,8 @@ async function takePage(
   { of, page, startAtMs }: Listed,
 ): Promise<number> {
   const { config } = await kinds.pipelines.get(of.pipeline)
-  const objects = page.objects.filter((one) => !isFolder(one) && !isLeftOut(config, one.uri))
+  const shown = page.objects.filter((one) => !isFolder(one))
+  const objects = shown.filter((one) => !isLeftOut(config, one.uri))
   const isBefore = ({ modifiedAtMs }: ObjectPage['objects'][number]): boolean =>
     startAtMs !== null && modifiedAtMs !== null && modifiedAtMs < startAtMs
   const wanted = objects.filter((one) => !isBefore(one))
@@ -78,7 +79,12 @@ async function takePage(
     jobs: prepared.jobs,
     effects: async (tx) => {
       await prepared.place(tx)
-      const moved = { cursor: cursorOf(page.next), n: objects.length, before: objects.length - wanted.length }
+      const moved = {
+        cursor: cursorOf(page.next),
+        n: objects.length,
+        before: objects.length - wanted.length,
+        leftOut: shown.length - objects.length,
+      }
       if ((await moveListing(tx, of, moved)) !== 1) throw begunAnew(of.pipeline)
       if (page.next === null) await endListing(tx, of)
     },

@@ -12,7 +12,7 @@ import type { IngestKinds, ShardPayload } from './jobs.ts'
 import { openBytes } from './object-bytes.ts'
 import { pastObstacles } from './obstacles.ts'
 import { itemOf, keyOf, type PipelineConfig, shardId, shardRange, streamOf } from './pipeline.ts'
-import { placeCurrent } from './placing.ts'
+import { disposeJob, placeCurrent } from './placing.ts'
 import { REPLACED } from './plan.ts'
 import { RECORD_GRANT, type RecordOf } from './record-document.ts'
 import { putQuarantine } from './store/pipelines.ts'
@@ -29,6 +29,8 @@ import {
   type Position,
   replacedBy,
   replaceShard,
+  stageShard,
+  TAKEN_AWAY,
   takeShard,
   type Versions,
 } from './store/shards.ts'
@@ -156,7 +158,8 @@ async function take(
   if (row.records === 0 && row.published > 0) await removeLeftovers(job, index, row)
   const isFirst = row.records === 0
   const isStaged = isFirst
-    ? isReplacing && looked.all.some(({ id, published }) => id !== row.id && published > 0)
+    ? isReplacing &&
+      looked.all.some(({ id, state, published }) => id !== row.id && (published > 0 || state === 'open'))
     : row.is_staged === 1
   const token = `${job.id}.${job.attempt}`
   await job.commit({ effects: (tx) => takeShard(tx, row, { token, isStaged, nowMs: clock.now() }) })
@@ -173,12 +176,22 @@ async function lookAtVersions(
   if (config.overwrites === 'append' || all.length < 2) return { all, current: null }
   try {
     const head = await (await kinds.pipelines.store(pipeline, uri)).head(uri, signal)
-    return { all, current: head?.version ? shardId(uri, head.version.id) : null }
+    return { all, current: head ? shardId(uri, head.version.id) : takenAway(all) }
   } catch (thrown) {
     // Who may not ask goes by what was announced.
     if (asTidemarkError(thrown).kind !== 'permanent') throw thrown
     return { all, current: null }
   }
+}
+
+/**
+ * What the store had when we took it away, where it has had nothing since: another version that is not there was put
+ * before that one, or taken away by somebody else.
+ */
+function takenAway(all: readonly ShardRow[]): string | null {
+  const isAway = ({ state, disposed }: ShardRow): boolean =>
+    state === 'stored' && disposed !== null && TAKEN_AWAY.has(disposed)
+  return all.find(isAway)?.id ?? null
 }
 
 /** Of an earlier life of the shard, which was replaced, and is what the object is again. */
@@ -278,7 +291,9 @@ class Publisher {
   async #write(tx: Tx, { to, documents, bad }: Batch, shape: ReadShape): Promise<void> {
     const { row, config, index, kinds } = this.#in
     const { pipeline, id, uri } = row
-    const moving = { pipeline, id, uri, token: row.token!, from: this.position, to, nowMs: kinds.clock.now() }
+    const from = this.position
+    const isStaged = row.is_staged
+    const moving = { pipeline, id, uri, token: row.token!, isStaged, from, to, nowMs: kinds.clock.now() }
     // The check of token and position comes first: nothing is written for who has lost the shard.
     await moveShard(tx, moving, shape)
     const seenBy = row.is_staged ? {} : { principal: streamOf(pipeline), grant: RECORD_GRANT }
@@ -291,11 +306,9 @@ class Publisher {
     const { row, config, job, kinds } = this.#in
     const looked = await lookAtVersions(kinds, job, { row, config })
     const jobs: JobRequest[] = []
-    const { pipeline, id: shard, uri, version } = row
+    const { pipeline } = row
     if (looked.all.length > 1) jobs.push(request(kinds.sweep, { pipeline }))
-    if (config.after.do !== 'keep') {
-      jobs.push(request(kinds.dispose, { pipeline, shard, uri, version }))
-    }
+    if (config.after.do !== 'keep') jobs.push(disposeJob(kinds, pipeline, row))
     await job.commit({
       jobs,
       effects: async (tx) => {
@@ -324,6 +337,13 @@ class Publisher {
     for (const other of replaced) {
       await index.hide(tx, shardRange(other.pipeline, other.id), principal)
       await replaceShard(tx, other, nowMs)
+    }
+    // A newer one of which a beginning is seen, because nothing else was: it waits for its end from now on.
+    for (const other of config.overwrites === 'replace' ? versions.all : []) {
+      const isSeen = other.published > 0 && other.is_staged === 0
+      if (other.id === row.id || replaced.includes(other) || !isSeen) continue
+      await index.hide(tx, shardRange(other.pipeline, other.id), principal)
+      await stageShard(tx, other)
     }
     await endShard(tx, of, { state: 'stored' })
   }

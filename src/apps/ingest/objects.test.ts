@@ -5,7 +5,7 @@ import { TidemarkError } from '../../base/errors.ts'
 import { Accounts } from '../../ledger/accounts.ts'
 import { IngestWorld, lines, NAME, type WorldOptions } from './ingest-world.suite.ts'
 import { inlineBody } from './object-bytes.ts'
-import { SERVICE, streamOf } from './pipeline.ts'
+import { SERVICE, shardId, streamOf } from './pipeline.ts'
 import { booksText, isBalanced } from './status.ts'
 import { InboxTables } from './store/inbox.ts'
 import { beginListing, moveListing, putPipeline } from './store/pipelines.ts'
@@ -258,7 +258,7 @@ for (const database of ['sqlite', 'postgres'] as const) {
         await moveListing(
           tx,
           { pipeline: NAME, generation: 1 },
-          { cursor: 's3://bucket/b.ndjson', n: 7, before: 0 },
+          { cursor: 's3://bucket/b.ndjson', n: 7, before: 0, leftOut: 0 },
         )
       })
       await world.list()
@@ -531,6 +531,28 @@ for (const database of ['sqlite', 'postgres'] as const) {
     )
 
     withWorld(
+      'a shard that was pruned and is known by its records again is counted once, with all of them',
+      async (world) => {
+        world.store.put('a.ndjson', lines(3))
+        world.announce('a.ndjson')
+        await world.run()
+        const before = await world.status()
+        const { engine, kinds } = world.process
+        kinds.settings.windowMs = -1
+        await engine.enqueue(kinds.tidy, { pipeline: NAME }, { stream: streamOf(NAME) })
+        await world.settle()
+        assert.equal((await kinds.tables.shards({ pipeline: NAME, after: '', limit: 10 })).length, 0)
+        world.announce('a.ndjson')
+        await world.run()
+        const [row] = await kinds.tables.shards({ pipeline: NAME, after: '', limit: 10 })
+        assert.deepEqual([row?.state, row?.code, row?.records, row?.published], ['stored', 'known', 3, 3])
+        const { objects, records } = await world.status()
+        assert.deepEqual([objects.total, records], [before.objects.total, before.records])
+      },
+      { config: { overwrites: 'append' } },
+    )
+
+    withWorld(
       'a version that is stored is not pruned where the next one replaces it, also long after',
       async (world) => {
         const long = async (): Promise<void> => {
@@ -561,6 +583,40 @@ for (const database of ['sqlite', 'postgres'] as const) {
         )
       },
       { config: { location: null, allow: ['s3://bucket/'] } },
+    )
+
+    withWorld(
+      'of two versions that are read at once, one is seen, also where the newer one is cut off',
+      async (world) => {
+        // Both are told of at once; the older one goes on when much of the newer one is published, and ends first.
+        const old = { ...world.store.put('a.ndjson', lines(15, 'old')) }
+        const oldShard = shardId('s3://bucket/a.ndjson', old.id)
+        const { tables } = world.process.kinds
+        const newIsBegun = Promise.withResolvers<void>()
+        const read = world.store.read.bind(world.store)
+        world.store.read = async (uri, options) => {
+          if (options.version?.id !== old.id) return read(uri, options)
+          await newIsBegun.promise
+          return inlineBody(Buffer.from(lines(15, 'old')), options.fromByte, old.id)
+        }
+        world.store.put('a.ndjson', lines(60, `new ${LONG}`))
+        world.queue.send({ Records: [world.event('a.ndjson', old), world.event('a.ndjson')] })
+        const seen: string[][] = []
+        const look = async (): Promise<void> => {
+          seen.push([...new Set((await world.seen()).map((title) => title.split(' ')[0]!))])
+        }
+        world.store.onBytes = async (_uri, bytes) => {
+          if (bytes < 50 * LONG.length) return
+          newIsBegun.resolve()
+          while ((await tables.shard(NAME, oldShard))?.state === 'open') await look()
+          throw new TidemarkError('cut off', { kind: 'permanent', code: 'corrupt' })
+        }
+        // Whoever is asked knows nothing of versions.
+        world.store.head = async () => undefined
+        await world.run()
+        const words = new Set((await world.seen()).map((title) => title.split(' ')[0]))
+        assert.equal(words.size, 1, [...words].join())
+      },
     )
 
     withWorld('of what a listing shows nothing is pruned: it stands in the books', async (world) => {

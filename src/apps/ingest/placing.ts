@@ -1,11 +1,11 @@
 /** From what somebody told of to shards and their jobs: the same for messages, listings, and what took an object's place. */
 import type { ObjectHead, ObjectPage } from '../../cloud/object-store.ts'
-import type { JobRequest } from '../../engine/index.ts'
+import { type JobRequest, request } from '../../engine/index.ts'
 import type { Tx } from '../../ledger/contract.ts'
 import type { AnnouncedObject } from './contract.ts'
 import { storable } from './envelope.ts'
 import { type IngestKinds, newObjectJobs, objectJob } from './jobs.ts'
-import { SERVICE, shardId, shardRange } from './pipeline.ts'
+import { type PipelineConfig, SERVICE, shardId, shardRange, streamOf } from './pipeline.ts'
 import { distinct, type Found, isLater, placementOf } from './plan.ts'
 import { type Placed, placeShards, shardsOfUris } from './store/shards.ts'
 
@@ -63,7 +63,7 @@ export async function preparePlacing(
   { listing }: { listing?: number } = {},
 ): Promise<PreparedPlacing> {
   const found = distinct(all)
-  const { overwrites } = (await kinds.pipelines.get(pipeline)).config
+  const { overwrites, after } = (await kinds.pipelines.get(pipeline)).config
   const known = await kinds.tables.states(
     pipeline,
     found.map(({ id }) => id),
@@ -71,11 +71,13 @@ export async function preparePlacing(
   // Also of those that are known: they may be pruned before they are placed, and are known by their records from then on.
   const prefixes = new Map(found.map(({ id }) => [shardRange(pipeline, id).prefix, id]))
   const index = await kinds.index()
-  const inIndex = new Set<string>()
+  const inIndex = new Map<string, number>()
   for (const prefix of await index.knownPrefixes(SERVICE, [...prefixes.keys()])) {
     const id = prefixes.get(prefix)!
     // What was replaced is pruned when its records are gone.
-    if (known.get(id)?.state !== 'skipped') inIndex.add(id)
+    const one = known.get(id)
+    if (one?.state === 'skipped') continue
+    inIndex.set(id, one?.published ?? (await index.countRange({ source: SERVICE, prefix })))
   }
   const back = await backFromBad(kinds, pipeline, {
     found: found.filter(({ id }) => known.get(id)?.state === 'bad'),
@@ -99,18 +101,39 @@ export async function preparePlacing(
         return false
     }
   }
+  /** It was taken away, and somebody has put the same there again. */
+  const isBack = (found: Found): boolean => {
+    const one = known.get(found.id)
+    // One that was pruned is known by its records, and was not taken away: see store/shards.ts.
+    if (!one && inIndex.has(found.id)) return after.do !== 'keep'
+    if (one?.state !== 'stored' || !isTakenAway(after, one.disposed)) return false
+    return found.isCurrent || isLater(found, { sequencer: one.sequencer ?? null })
+  }
   const isNew = ({ id }: Found): boolean => known.get(id) === undefined && !inIndex.has(id)
   return {
     found,
     jobs: [
       ...newObjectJobs(kinds, pipeline, found.filter(isNew)),
       ...found.filter(mayBeOpen).map((one) => objectJob(kinds, pipeline, one)),
+      ...found.filter(isBack).map((one) => disposeJob(kinds, pipeline, one)),
     ],
     place: (tx) => {
       const placing = { pipeline, overwrites, nowMs: kinds.clock.now(), listing, inIndex }
       return placeShards(tx, placing, found)
     },
   }
+}
+
+function isTakenAway({ do: wanted }: PipelineConfig['after'], disposed: string | null | undefined): boolean {
+  return (wanted === 'move' || wanted === 'delete') && (disposed === 'moved' || disposed === 'deleted')
+}
+
+export function disposeJob(
+  { dispose }: Pick<IngestKinds, 'dispose'>,
+  pipeline: string,
+  { id: shard, uri, version }: Pick<Found, 'id' | 'uri' | 'version'>,
+): JobRequest {
+  return request(dispose, { pipeline, shard, uri, version }, { stream: streamOf(pipeline) })
 }
 
 /** A job would read any bad one again: only those that are put there anew get one. */

@@ -8,13 +8,14 @@
  * its own: only the one that is at fault becomes bad.
  */
 import { asTidemarkError, TidemarkError } from '../../base/errors.ts'
-import { type JobRequest, type Outcome, type RunContext, request } from '../../engine/index.ts'
+import type { JobRequest, Outcome, RunContext } from '../../engine/index.ts'
 import type { NewDocument } from '../../search/contract.ts'
 import { Batch } from './batch.ts'
 import { type IngestKinds, objectJob, type SomeShardsPayload } from './jobs.ts'
 import { openBytes } from './object-bytes.ts'
 import { pastObstacles } from './obstacles.ts'
 import { keyOf, type PipelineConfig, streamOf } from './pipeline.ts'
+import { disposeJob } from './placing.ts'
 import { RECORD_GRANT } from './record-document.ts'
 import { putQuarantine } from './store/pipelines.ts'
 import type { QuarantineRow, ShardRow } from './store/rows.ts'
@@ -75,10 +76,7 @@ async function readSome(
     .filter(({ id }) => !isRead.has(id))
     .map((row) => objectJob(kinds, pipeline, { ...row, sizeBytes: row.size }))
   if (config.after.do !== 'keep') {
-    for (const { row } of read) {
-      const { id: shard, uri, version } = row
-      jobs.push(request(kinds.dispose, { pipeline, shard, uri, version }))
-    }
+    for (const { row } of read) jobs.push(disposeJob(kinds, pipeline, row))
   }
   await publish(kinds, job, { read, jobs, config })
   kinds.settled(pipeline, [...isRead])

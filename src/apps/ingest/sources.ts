@@ -3,6 +3,7 @@ import { Rates, rateText, waitingLine } from '../../app/cli/progress.ts'
 import type { AppPlace } from '../../app/runtime.ts'
 import type { ProgressLine, Source, SourceStatus, Sources, Wait } from '../../app/sources.ts'
 import { plural } from '../../base/wording.ts'
+import { NOT_QUIET } from './dispose.ts'
 import { SERVICE, streamOf } from './pipeline.ts'
 import type { OpenIngest } from './runtime.ts'
 import { booksText, isBalanced, isOpen, type PipelineStatus, pipelineStatus, syncStateOf } from './status.ts'
@@ -45,6 +46,8 @@ export function ingestSources(place: AppPlace, ingest: Ingest): Sources {
     kinds: new Set(
       [kinds.object, kinds.some, kinds.list, kinds.sweep, kinds.dispose].map(({ kind }) => kind),
     ),
+    isPutOff: ({ kind, wait, note_code: code }) =>
+      kind === kinds.dispose.kind && wait === 'time' && code === NOT_QUIET,
     obstacle: ({ name }) => kinds.obstacles.of(name),
     patienceMs: () => config.ingest.patience_minutes * 60_000,
     pollMs: () => POLL_MS,

@@ -28,9 +28,10 @@ export type PipelineStatus = {
   /**
    * Of the last complete listing; null before the first. `isCurrent`: none is under way. While one is, what it has found
    * is counted with the others, so that the books never shrink to what it has come to. `shown`: how many objects it
-   * counted as they came; `total` is counted from rows.
+   * counted as they came; `total` is counted from rows. `leftOut`: how many it passed over, in places where objects were
+   * moved to.
    */
-  listing: (Balance & { atMs: number; isCurrent: boolean; shown: number }) | null
+  listing: (Balance & { atMs: number; isCurrent: boolean; shown: number; leftOut: number }) | null
   listingUnderWay: { sinceMs: number; listed: number } | null
   /** Of all object versions that were ever announced or listed. */
   objects: Balance
@@ -43,6 +44,8 @@ export type PipelineStatus = {
     duplicates: number
     dropped: number
     unparsed: number
+    /** Why, of those that are shown: nobody understood them, or they name what they may not (`not-allowed`). */
+    unparsedBy: readonly Reason[]
     acknowledged: number
     extensions: number
     released: number
@@ -63,12 +66,13 @@ export type PipelineStatus = {
 }
 
 export async function pipelineStatus(tables: IngestTables, name: string): Promise<PipelineStatus> {
-  const [row, counts, takeovers, oldestMs, afterwards] = await Promise.all([
+  const [row, counts, takeovers, oldestMs, afterwards, unparsedBy] = await Promise.all([
     tables.pipeline(name),
     tables.counts(name),
     tables.takeovers(name),
     tables.oldestOpenMs(name),
     tables.afterwards(name),
+    tables.unparsedBy(name),
   ])
   const sum = (key: 'published' | 'quarantined' | 'bytes'): number =>
     counts.reduce((all, one) => all + one[key], 0)
@@ -85,6 +89,7 @@ export async function pipelineStatus(tables: IngestTables, name: string): Promis
       duplicates: row?.duplicates ?? 0,
       dropped: row?.dropped ?? 0,
       unparsed: row?.unparsed ?? 0,
+      unparsedBy,
       acknowledged: row?.acknowledged ?? 0,
       extensions: row?.extensions ?? 0,
       released: row?.released ?? 0,
@@ -111,7 +116,8 @@ function listingOf(row: PipelineRow | undefined, counts: readonly ShardCount[]):
     { before: row.listed_before ?? 0 },
   )
   const shown = row.listed_n ?? balance.total
-  return { ...balance, atMs: row.listed_at, isCurrent: row.listing_at === null, shown }
+  const { listed_at: atMs, listed_left_out: leftOut } = row
+  return { ...balance, atMs, isCurrent: row.listing_at === null, shown, leftOut }
 }
 
 type StateCount = Pick<ShardCount, 'state' | 'code' | 'n'>

@@ -32,6 +32,7 @@ async function openSite({ isVersioned = false } = {}): Promise<StoreSite> {
       void sim.faults.set({
         rules: [{ do: 'truncate', share: 0.4, close: how === 'cut', methods: [DOWNLOAD] }],
       }),
+    mend: async () => sim.faults.clear(),
     close: async () => {},
   }
 }

@@ -6,7 +6,8 @@
  *   at the path with all links resolved, and that path is below the folder
  * - a version is size, time of change in nanoseconds and inode; it is looked at when the file is opened and once more
  *   behind the last byte, so that bytes of a file that changed meanwhile end with an error
- * - a copy never replaces another file, and only the very file that was meant is removed
+ * - a copy never replaces another file, lies in a folder of exactly that name, and only the very file that was meant is
+ *   removed
  */
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
@@ -21,10 +22,10 @@ import {
   rename,
   unlink,
 } from 'node:fs/promises'
-import { dirname, join, resolve, sep } from 'node:path'
+import { dirname, join, relative, resolve, sep } from 'node:path'
 import { noSuchBytes, objectDenied, objectReplaced } from '../object-bytes.ts'
 import type { ObjectBody, ObjectHead, ObjectPage, ObjectStore, ObjectVersion } from '../object-store.ts'
-import { classify, folderMissing } from './errors.ts'
+import { classify, folderMissing, otherName } from './errors.ts'
 
 export type FileStoreOptions = {
   /** Nothing outside it is read. */
@@ -56,6 +57,8 @@ export class FileStore implements ObjectStore {
   #realRoot: Promise<string> | undefined
   /** Where the last page ended, and the walk that goes on there: folders are not read and sorted anew for every page. */
   #walked: Walked | undefined
+  /** Folders that were found by exactly their names. */
+  readonly #plain = new Set<string>()
 
   constructor(options: FileStoreOptions) {
     this.#options = options
@@ -138,9 +141,9 @@ export class FileStore implements ObjectStore {
     const target = this.#pathOf(to)
     const from = await this.#check(uri, version)
     try {
+      await this.#checkPlain(await existing(dirname(target)))
       await mkdir(dirname(target), { recursive: true })
-      const real = await realpath(dirname(target))
-      if (!isBelow(real, await this.#real())) throw objectDenied(to)
+      await this.#checkPlain(dirname(target))
       await link(from, target)
     } catch (thrown) {
       throw classify(thrown, uri)
@@ -245,6 +248,23 @@ export class FileStore implements ObjectStore {
     }
   }
 
+  /**
+   * The folder is reached by its own name, and not by a link or by other letters of it: it would be listed under another
+   * name, and what is copied there be taken for something new.
+   */
+  async #checkPlain(folder: string): Promise<void> {
+    const below = relative(this.#root, folder)
+    const realRoot = await this.#real()
+    if ((await realpath(folder)) !== join(realRoot, below)) throw otherName(folder)
+    if (this.#plain.has(folder)) return
+    let parent = realRoot
+    for (const name of below === '' ? [] : below.split(sep)) {
+      if (!(await readdir(parent)).includes(name)) throw otherName(folder)
+      parent = join(parent, name)
+    }
+    this.#plain.add(folder)
+  }
+
   #real(): Promise<string> {
     this.#realRoot ??= realpath(this.#root)
     return this.#realRoot
@@ -299,6 +319,12 @@ async function foundIn(folder: string): Promise<Found[]> {
       return { key, isFolder: entry.isDirectory(), bytes: Buffer.from(key) }
     })
     .sort((a, b) => Buffer.compare(a.bytes, b.bytes))
+}
+
+/** The folder, or the nearest one above it that is there. */
+async function existing(folder: string): Promise<string> {
+  const stats = await lstat(folder).catch(() => undefined)
+  return stats || folder === dirname(folder) ? folder : existing(dirname(folder))
 }
 
 async function nextOf(paths: Paths): Promise<string | null> {

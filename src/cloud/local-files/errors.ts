@@ -35,3 +35,9 @@ export function folderMissing(path: string): TidemarkError {
     hint,
   })
 }
+
+export function otherName(path: string): TidemarkError {
+  const message = `${path} is the name of a link, or written in other letters than the folder that it leads to`
+  const hint = 'Name the folder itself, as it is written.'
+  return new TidemarkError(message, { kind: 'permanent', code: 'other-name', hint })
+}

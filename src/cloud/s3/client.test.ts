@@ -37,6 +37,7 @@ async function openSite({ isVersioned = false } = {}): Promise<StoreSite & { buc
     deny: async (key) => sim.s3.store.refuse(bucket, key, 'denied'),
     breakOff: async (how) =>
       fault({ do: 'truncate', share: 0.4, close: how === 'cut', methods: ['s3.GetObject'] }),
+    mend: async () => sim.faults.clear(),
     close: () => store.close(),
   }
 }

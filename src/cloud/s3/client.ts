@@ -11,8 +11,10 @@
  * - an object is tagged or removed only after its etag was looked at once more, and a call that removes or copies names
  *   the etag as its condition; nothing is copied over something else
  */
+import type { Readable } from 'node:stream'
 import type { GetObjectCommandOutput, S3Client } from '@aws-sdk/client-s3'
 import type { Clock } from '../../base/clock.ts'
+import type { TidemarkError } from '../../base/errors.ts'
 import { type AwsAccess, awsConfig } from '../aws/credentials.ts'
 import {
   bucketAndKey,
@@ -27,6 +29,7 @@ import {
 import type { ObjectBody, ObjectHead, ObjectPage, ObjectStore, ObjectVersion } from '../object-store.ts'
 import { SilenceWatch } from '../silence-watch.ts'
 import * as s3Errors from './errors.ts'
+import { Refusal, type SdkCall, SignedGets } from './signed-get.ts'
 
 export type S3StoreOptions = AwsAccess & {
   clock: Clock
@@ -43,13 +46,24 @@ type Headers = Pick<
   'ETag' | 'VersionId' | 'LastModified' | 'ContentType' | 'ContentEncoding'
 >
 
+type ReadOptions = Parameters<ObjectStore['read']>[1]
+type GetAnswer = {
+  head: ObjectHead
+  body: Readable
+  range: ReturnType<typeof readContentRange>
+  contentBytes: number | null
+}
+
 const TIMEOUT_MS = 30_000
+/** What is no longer is not read piece by piece. */
+const SMALL_BYTES_MAX = 64 * 1024
 const LIST_MAX = 1_000
 const TAGS_MAX = 10
 
 export class S3Store implements ObjectStore {
   readonly scheme = 's3'
   readonly #options: S3StoreOptions
+  readonly #gets = new SignedGets()
   #sdk: Promise<Sdk> | undefined
 
   constructor(options: S3StoreOptions) {
@@ -61,50 +75,93 @@ export class S3Store implements ObjectStore {
     options: { version: ObjectVersion | null; fromByte: number; signal: AbortSignal },
   ): Promise<ObjectBody> {
     const { version, fromByte, signal } = options
-    const place = placeOf(uri)
-    let answer: GetObjectCommandOutput
+    let answer: GetAnswer
     try {
-      answer = await this.#call(uri, signal, ({ sdk, client }, abort) =>
-        client.send(
-          new sdk.GetObjectCommand({
-            ...place,
-            ...versionIdOf(version),
-            ...(version && { IfMatch: `"${version.id}"` }),
-            // Also for the whole: only an answer to a range says how large the object is.
-            Range: `bytes=${fromByte}-`,
-          }),
-          abort,
-        ),
-      )
+      answer = (await this.#signedGet(uri, options)) ?? (await this.#sdkGet(uri, options))
     } catch (thrown) {
       if (!s3Errors.isRangeRefusal((thrown as Error).cause)) throw thrown
       return await this.#behindTheEnd(uri, options)
     }
-    const head = headOf(uri, answer)
-    const body = answer.Body as unknown as AsyncIterable<Uint8Array> & { destroy(): void }
-    if (version && head.version.id !== version.id) {
+    const { head, body, contentBytes } = answer
+    const refused = refusalOf(uri, answer, { version, fromByte })
+    if (refused) {
       body.destroy()
-      throw objectReplaced(uri)
+      throw refused
     }
-    const range = readContentRange(answer.ContentRange)
-    const contentBytes = answer.ContentLength ?? null
-    if (range && range.from !== fromByte) {
-      body.destroy()
-      throw s3Errors.damagedAnswer('an object', 'it begins at another byte')
+    const { range } = answer
+    const skipBytes = range ? 0 : fromByte
+    const cutShort = (): TidemarkError => s3Errors.cutShort('an object')
+    const sizeBytes = range ? range.size : contentBytes
+    if (contentBytes !== null && contentBytes <= SMALL_BYTES_MAX) {
+      const bytes = await this.#together(uri, body, signal)
+      if (bytes.length !== contentBytes || skipBytes > bytes.length) throw cutShort()
+      return { ...head, sizeBytes, bytes: one(bytes.subarray(skipBytes)) }
     }
-    if (range && range.size !== null && contentBytes !== null && contentBytes !== range.size - fromByte) {
-      body.destroy()
-      throw s3Errors.cutShort('an object')
-    }
+    const chunks = this.#chunks(uri, body, signal)
     return {
       ...head,
-      sizeBytes: range ? range.size : contentBytes,
-      bytes: wholeBytes({
-        chunks: this.#chunks(uri, body, signal),
-        skipBytes: range ? 0 : fromByte,
-        expectedBytes: contentBytes,
-        cutShort: () => s3Errors.cutShort('an object'),
-      }),
+      sizeBytes,
+      bytes: wholeBytes({ chunks, skipBytes, expectedBytes: contentBytes, cutShort }),
+    }
+  }
+
+  async #sdkGet(uri: string, { version, fromByte, signal }: ReadOptions): Promise<GetAnswer> {
+    const answer = await this.#call(uri, signal, ({ sdk, client }, abort) =>
+      client.send(
+        new sdk.GetObjectCommand({
+          ...placeOf(uri),
+          ...versionIdOf(version),
+          ...(version && { IfMatch: `"${version.id}"` }),
+          Range: rangeFrom(fromByte),
+        }),
+        abort,
+      ),
+    )
+    return {
+      head: headOf(uri, answer),
+      body: answer.Body as unknown as Readable,
+      range: readContentRange(answer.ContentRange),
+      contentBytes: answer.ContentLength ?? null,
+    }
+  }
+
+  /** The same call without the layers of the SDK; undefined where the SDK has to be asked. */
+  async #signedGet(uri: string, { version, fromByte, signal }: ReadOptions): Promise<GetAnswer | undefined> {
+    const { Bucket: bucket, Key: key } = placeOf(uri)
+    if (!this.#gets.knows(bucket)) return undefined
+    const answer = await this.#call(uri, signal, async ({ client }) => {
+      const { VersionId: versionId } = versionIdOf(version)
+      const credentials = await client.config.credentials()
+      const got = await this.#unlessSilent(signal, (heard) =>
+        this.#gets.get({
+          bucket,
+          key,
+          query: versionId === undefined ? {} : { versionId },
+          headers: { range: rangeFrom(fromByte), ...(version && { 'if-match': `"${version.id}"` }) },
+          credentials,
+          nowMs: this.#options.clock.now() + client.config.systemClockOffset,
+          signal: heard,
+        }),
+      )
+      if (got instanceof Refusal) throw got
+      return got
+    })
+    if (!answer) return undefined
+    const { headers } = answer
+    const length = headers['content-length']
+    const changedAt = headers['last-modified']
+    const told: Headers = {
+      ETag: headers.etag,
+      VersionId: headers['x-amz-version-id'] as string | undefined,
+      LastModified: changedAt === undefined ? undefined : new Date(changedAt),
+      ContentType: headers['content-type'],
+      ContentEncoding: headers['content-encoding'],
+    }
+    return {
+      head: headOf(uri, told),
+      body: answer,
+      range: readContentRange(headers['content-range']),
+      contentBytes: length === undefined ? null : Number(length),
     }
   }
 
@@ -214,6 +271,7 @@ export class S3Store implements ObjectStore {
   async close(): Promise<void> {
     const sdk = await this.#sdk
     sdk?.client.destroy()
+    this.#gets.close()
   }
 
   async #check(uri: string, version: ObjectVersion): Promise<void> {
@@ -240,9 +298,31 @@ export class S3Store implements ObjectStore {
     return { ...head, bytes: noBytes() }
   }
 
+  async #unlessSilent<T>(caller: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { clock, timeoutMs = TIMEOUT_MS } = this.#options
+    const watch = new SilenceWatch({ clock, timeoutMs, caller, errors: s3Errors })
+    try {
+      return await watch.hear(run(watch.signal))
+    } finally {
+      watch.end()
+    }
+  }
+
+  /** A few bytes are waited for as a whole: each wait for a part of them costs more than they do. */
+  async #together(uri: string, body: Readable, signal: AbortSignal): Promise<Buffer> {
+    try {
+      return await this.#unlessSilent(signal, () => allOf(body))
+    } catch (thrown) {
+      if (signal.aborted) throw signal.reason
+      throw s3Errors.classify(thrown, { uri, nowMs: this.#options.clock.now() })
+    } finally {
+      body.destroy()
+    }
+  }
+
   async *#chunks(
     uri: string,
-    body: AsyncIterable<Uint8Array> & { destroy(): void },
+    body: Readable,
     signal: AbortSignal,
   ): AsyncGenerator<Uint8Array, void, undefined> {
     const { clock, timeoutMs = TIMEOUT_MS } = this.#options
@@ -294,8 +374,58 @@ export class S3Store implements ObjectStore {
         throwOnRequestTimeout: true,
       },
     })
+    client.middlewareStack.add(
+      (next, { commandName }) =>
+        async (args) => {
+          const answer = await next(args)
+          const { Bucket = '', Key = '' } = args.input as Partial<Place>
+          const { statusCode } = answer.response as { statusCode?: number }
+          const isGiven = statusCode === 200 || statusCode === 206
+          if (isGiven && commandName === 'GetObjectCommand')
+            this.#gets.learn(Bucket, Key, args.request as SdkCall)
+          return answer
+        },
+      // Behind whoever signs.
+      { step: 'deserialize', priority: 'low', name: 'learnWhereBucketsAre' },
+    )
     return { sdk, client }
   }
+}
+
+/** Also for the whole: only an answer to a range says how large the object is. */
+function rangeFrom(fromByte: number): string {
+  return `bytes=${fromByte}-`
+}
+
+function refusalOf(
+  uri: string,
+  { head, range, contentBytes }: GetAnswer,
+  { version, fromByte }: Pick<ReadOptions, 'version' | 'fromByte'>,
+): TidemarkError | undefined {
+  if (version && head.version.id !== version.id) return objectReplaced(uri)
+  if (!range) return undefined
+  if (range.from !== fromByte) return s3Errors.damagedAnswer('an object', 'it begins at another byte')
+  const isShort = range.size !== null && contentBytes !== null && contentBytes !== range.size - fromByte
+  return isShort ? s3Errors.cutShort('an object') : undefined
+}
+
+async function* one(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
+  if (bytes.length > 0) yield bytes
+}
+
+function allOf(body: Readable): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    body.on('data', (chunk: Buffer) => chunks.push(chunk))
+    body.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+    body.on('error', reject)
+    // Also where it broke off before anybody listened; after its end nobody hears of it.
+    const onClose = (): void => {
+      if (!body.readableEnded) reject(s3Errors.cutShort('an object'))
+    }
+    if (body.destroyed) onClose()
+    else body.on('close', onClose)
+  })
 }
 
 function placeOf(uri: string): Place {

@@ -53,6 +53,9 @@ async function openSite(): Promise<StoreSite> {
     breakOff: async (how) => {
       state.broken = how
     },
+    mend: async () => {
+      delete state.broken
+    },
     close: () => server.close(),
   }
 }

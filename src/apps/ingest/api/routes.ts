@@ -101,6 +101,7 @@ function plainStatus(
     ...status,
     objects: { ...objects, skippedBy: [...objects.skippedBy], badBy: [...objects.badBy] },
     afterwards: [...status.afterwards],
+    messages: { ...status.messages, unparsedBy: [...status.messages.unparsedBy] },
     listing: listing && { ...listing, skippedBy: [...listing.skippedBy], badBy: [...listing.badBy] },
   }
 }

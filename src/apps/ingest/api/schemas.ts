@@ -28,6 +28,7 @@ export const pipelineStatusSchema = z.object({
       atMs: ms,
       isCurrent: z.boolean().describe('No other listing is under way'),
       shown: count.describe('How many objects the listing counted as they came; the same as total'),
+      leftOut: count.describe('Besides: objects in places where objects were moved to, which are not read'),
     })
     .nullable()
     .describe('The books: what the last complete listing showed, and what became of it'),
@@ -41,6 +42,7 @@ export const pipelineStatusSchema = z.object({
     duplicates: count,
     dropped: count,
     unparsed: count,
+    unparsedBy: reasons.describe('Why messages were not read, of those that are shown'),
     acknowledged: count,
     extensions: count,
     released: count,

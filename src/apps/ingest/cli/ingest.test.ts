@@ -138,6 +138,13 @@ test('a file that is deleted, or moved, after it was read can be had again, and 
     assert.equal((await greedy('--update', '--after', 'move', '--to', 'done')).code, 0)
   }
   assert.match((await tidemark('ingest', 'status', 'greedy')).out, /afterwards {2}1 deleted, 1 moved/)
+  writeFileSync(join(drop, 'young.ndjson'), text)
+  const young = await tidemark('ingest', 'sync', 'greedy')
+  assert.equal(young.code, 0, 'it does not wait until the file is old enough')
+  assert.match(young.err, /greedy: 1 file may still be written to/)
+  utimesSync(join(drop, 'young.ndjson'), 1_700_000_000, 1_700_000_000)
+  assert.equal((await tidemark('ingest', 'dispose', 'greedy')).code, 0)
+  rmSync(join(drop, 'young.ndjson'))
   assert.equal((await greedy('--update', '--after', 'keep')).code, 0)
   assert.match(
     (await tidemark('ingest', 'sync', 'greedy')).out,

@@ -48,6 +48,7 @@ export const ingestNoun: AppNoun = {
       addPreview(ingest, context)
       addReconcile(ingest, context)
       addQuarantine(ingest, context)
+      addDispose(ingest, context)
       addRemove(ingest, context)
     },
   ],
@@ -63,7 +64,7 @@ and shown with tidemark ingest quarantine NAME --messages. With --update, what i
 With --after move or delete, an object that is stored leaves its place: after the index was counted anew, and a copy of
 exactly this version was made and compared. A move copies within the store. For a deletion the copy is kept in the home
 of this machine, below ingest/kept, for good: tidemark ingest get writes the bytes of any object into a file. What cannot
-be removed stays, and tidemark ingest show says why.
+be removed stays, tidemark ingest show says why, and tidemark ingest dispose tries again.
 
 What is said of fields (--text, --title, --time, --id, --facet) is a path such as detail.bucket.name. Without --text the
 first object that is listed is looked at, and what tidemark ingest preview proposes for it is taken; where none can be
@@ -222,6 +223,17 @@ const addQuarantine: RegisterVerb = (ingest, context) => {
     .argument('[records...]', 'their numbers; all of them otherwise')
     .action(async (name: string, object: string, records: string[]) =>
       (await import('./quarantine.ts')).replay(context, { name, object, records }),
+    )
+}
+
+const addDispose: RegisterVerb = (ingest, context) => {
+  ingest
+    .command('dispose')
+    .description('try again to tag, move or delete objects that --after left where they are')
+    .argument('<pipeline>', 'its name')
+    .argument('[object]', 'its address, or what the list calls it; all that were left otherwise')
+    .action(async (name: string, object: string | undefined) =>
+      (await import('./quarantine.ts')).dispose(context, { name, object }),
     )
 }
 

@@ -1,11 +1,13 @@
-/** `tidemark ingest quarantine` and `replay`: what could not be read, and reading it again. */
+/** `tidemark ingest quarantine`, `replay` and `dispose`: what could not be read or taken away, and trying it again. */
 import { runWork } from '../../../app/cli/sync.ts'
 import { openedSources } from '../../../app/cli/with-app.ts'
 import type { CliContext } from '../../../app/command.ts'
 import { UsageError } from '../../../base/errors.ts'
 import { distance } from '../../../base/moment.ts'
 import { ingestApp } from '../app.ts'
+import { askAgain } from '../dispose.ts'
 import { streamOf } from '../pipeline.ts'
+import { disposeJob } from '../placing.ts'
 import { quarantineView, unparsedView } from '../shard-view.ts'
 import { ingestSource } from '../sources.ts'
 import { findShard, withIngest } from './context.ts'
@@ -69,6 +71,30 @@ export async function replay(
     await engine.streams.open(stream)
     const some = at.length === 0 ? {} : { at }
     await engine.enqueue(ingest.kinds.replay, { pipeline: name, shard, ...some }, { stream })
+    await runWork(context, openedSources(ingestApp, opened), [ingestSource(name)])
+  })
+}
+
+/** What was left where it is stays so until somebody asks: whatever the reason was, it may be mended by now. */
+export async function dispose(
+  context: CliContext,
+  { name, object }: { name: string; object: string | undefined },
+): Promise<void> {
+  await withIngest(context, async (opened) => {
+    const { ingest, engine } = opened
+    const { config } = await ingest.pipelines.get(name)
+    if (config.after.do === 'keep') {
+      throw new UsageError(`The pipeline ${name} keeps its objects where they are.`, {
+        code: 'after-keep',
+        hint: `Say what becomes of them with: tidemark ingest add ${name} --update --after move --to PLACE`,
+      })
+    }
+    await engine.streams.open(streamOf(name))
+    const jobs =
+      object === undefined
+        ? await askAgain(ingest.kinds, name)
+        : [disposeJob(ingest.kinds, name, await findShard(opened, name, object))]
+    await engine.write({ jobs })
     await runWork(context, openedSources(ingestApp, opened), [ingestSource(name)])
   })
 }

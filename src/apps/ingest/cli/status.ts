@@ -22,6 +22,7 @@ export const reportPipeline: StatusReporter = async (runtime, source) => {
     ...reasonLines('skipped', (status.listing ?? status.objects).skippedBy),
     ...reasonLines('bad', (status.listing ?? status.objects).badBy),
     ...reasonLines('afterwards', status.afterwards),
+    ...reasonLines('unread', status.messages.unparsedBy),
     ...moreLines(status, ledger.now()),
   ]
   return { lines, json: { ...status, state: standing, pauseReason: pause?.reason ?? null }, standing }
@@ -56,6 +57,8 @@ function* moreLines(status: PipelineStatus, nowMs: number): Generator<string> {
   const { listing, listingUnderWay, objects, messages, problem } = status
   yield `  records     ${formatCount(status.records)} in the index, ${formatCount(status.quarantined)} in quarantine, of ${formatBytes(status.bytes)}`
   if (listing) yield `  listed      ${distance(listing.atMs, nowMs)}`
+  if (listing && listing.leftOut > 0)
+    yield `  left out    ${formatCount(listing.leftOut)} where objects were moved to: these are not read`
   if (listing && objects.total !== listing.total)
     yield `  versions    ${formatCount(objects.total)} of objects were ever seen`
   if (listingUnderWay) yield `  listing     ${formatCount(listingUnderWay.listed)} so far`

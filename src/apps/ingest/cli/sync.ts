@@ -2,6 +2,9 @@
 import { type SyncPart, syncSources } from '../../../app/cli/sync.ts'
 import type { CliContext } from '../../../app/command.ts'
 import { systemClock } from '../../../base/clock.ts'
+import { formatCount } from '../../../base/format.ts'
+import { plural } from '../../../base/wording.ts'
+import { eachJob } from '../../../ledger/each-job.ts'
 import { ingestApp } from '../app.ts'
 import { ingestRuntime } from '../runtime.ts'
 import { startIngestWork } from '../work.ts'
@@ -9,7 +12,7 @@ import { startIngestWork } from '../work.ts'
 const SHOW_MS = 2_000
 
 export const ingestSync: SyncPart = {
-  steps: (context, { runtime }, { options }) =>
+  steps: (context, { runtime, sources: own }, { options }) =>
     options.watch === true
       ? {
           async watch({ stop, progress }) {
@@ -33,7 +36,22 @@ export const ingestSync: SyncPart = {
             }
           },
         }
-      : {},
+      : {
+          /** Whoever asked for files to be moved wants to know why they are still there. */
+          async settled({ sources, progress }) {
+            for (const { name, stream } of sources) {
+              let waiting = 0
+              for await (const job of eachJob(runtime.ledger, { stream, state: 'pending' }))
+                if (own.isPutOff?.(job)) waiting += 1
+              if (waiting === 0) continue
+              const files = `${formatCount(waiting)} ${plural(waiting, 'file')}`
+              const what = `${name}: ${files} may still be written to, and stay for 10 quiet minutes.`
+              await progress.aside(() =>
+                context.output.note(`${what} tidemark serve, or the next sync after that, sees to them.`),
+              )
+            }
+          },
+        },
 }
 
 export function runIngest(context: CliContext, wanted: string | undefined): Promise<void> {

@@ -208,8 +208,9 @@ export class ByteBuffer {
   }
 
   clear(): void {
+    // What one long record needed is not kept for short ones; for long ones it is, which would each grow it anew.
+    const isForShort = this.#length < this.#bytes.length / 4
     this.#length = 0
-    // What one long record needed is not kept for the short ones.
-    if (this.#bytes.length > 4 * PIECE_BYTES) this.#bytes = Buffer.allocUnsafe(1_024)
+    if (isForShort && this.#bytes.length > 4 * PIECE_BYTES) this.#bytes = Buffer.allocUnsafe(1_024)
   }
 }

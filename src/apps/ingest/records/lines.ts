@@ -17,7 +17,10 @@ export type Place = {
 }
 
 export type LineEvents = {
-  /** `text` is undefined where the bytes are not UTF-8. Without its line feed; `endByte` is behind that. */
+  /**
+   * `text` is undefined where the bytes are not UTF-8. Without its line feed; `endByte` is behind that. `bytes` are good
+   * until it returns.
+   */
   line(text: string | undefined, bytes: Buffer, endByte: number | null): void
   /** A line of more than `bytesMax`, of which only the beginning was kept. */
   longLine(beginning: Buffer, endByte: number | null): void
@@ -72,11 +75,11 @@ export class LineSplitter implements PieceReader {
   }
 
   #tellHeld(): void {
-    const bytes = Buffer.from(this.#held.view())
-    const isTooLong = this.#isTooLong
+    // Whoever is told keeps nothing of it: no copy of a long line is made.
+    const bytes = this.#held.view()
+    this.#tell(this.#isTooLong ? undefined : textOf(withoutCr(bytes)), bytes, this.#byte)
     this.#held.clear()
     this.#isTooLong = false
-    this.#tell(isTooLong ? undefined : textOf(withoutCr(bytes)), bytes, this.#byte)
   }
 
   #tell(text: string | undefined, bytes: Buffer, endByte: number | null): void {

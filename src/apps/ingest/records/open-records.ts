@@ -3,7 +3,7 @@ import { TidemarkError } from '../../../base/errors.ts'
 import type { ObjectBody } from '../../../cloud/object-store.ts'
 import type { OpenRecords, ReadItem, ReadShape } from '../contract.ts'
 import { readAvro } from './avro.ts'
-import { fromUtf16, inPieces, type Pieces, peek, unpacked, unreadable } from './byte-stream.ts'
+import { fromUtf16, inPieces, PIECE_BYTES, type Pieces, peek, unpacked, unreadable } from './byte-stream.ts'
 import { CsvReader } from './csv.ts'
 import { detectCompression, detectEncoding, detectShape, SAMPLE_BYTES } from './detect.ts'
 import { ItemSink } from './item-sink.ts'
@@ -42,7 +42,7 @@ function fromBeginning(
   input: Input,
   shape: ReadShape,
   body: ObjectBody,
-  { sample, pieces }: { sample: Buffer; pieces: AsyncGenerator<Buffer> },
+  { sample, isWhole, pieces }: { sample: Buffer; isWhole: boolean; pieces: AsyncGenerator<Buffer> },
 ): Batches {
   const { records } = input.from
   if (sample.length === 0 && shape.compression === 'none') return nothing(pieces)
@@ -66,6 +66,12 @@ function fromBeginning(
     })
   }
   const { encoding, markBytes } = detectEncoding(sample)
+  if (isWhole && encoding === 'utf-8') {
+    const place = { byte: isPlain ? markBytes : null, lines: 0 }
+    const sink = new ItemSink(0, records)
+    const reader = readerOf(input, shape, sink, { place, isWithin: false })
+    return readWhole(sample.subarray(markBytes), pieces, sink, reader)
+  }
   const unmarked = withoutFirst(pieces, markBytes)
   const text = encoding === 'utf-8' ? unmarked : fromUtf16(unmarked, encoding)
   const place = { byte: isPlain && encoding === 'utf-8' ? markBytes : null, lines: 0 }
@@ -130,6 +136,25 @@ async function* read(pieces: Pieces, sink: ItemSink, reader: PieceReader): Batch
   }
   reader.end()
   yield sink.take()
+}
+
+/** All of it is there: nobody has to be waited for. */
+async function* readWhole(
+  bytes: Buffer,
+  pieces: AsyncGenerator<Buffer>,
+  sink: ItemSink,
+  reader: PieceReader,
+): Batches {
+  await pieces.return(undefined)
+  let failed: { thrown: unknown } | undefined
+  try {
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) reader.push(bytes.subarray(at, at + PIECE_BYTES))
+    reader.end()
+  } catch (thrown) {
+    failed = { thrown }
+  }
+  yield sink.take()
+  if (failed) throw failed.thrown
 }
 
 async function* nothing(pieces: AsyncGenerator<Buffer>): Batches {

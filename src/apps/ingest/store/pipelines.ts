@@ -68,7 +68,7 @@ export async function beginListing(
 ): Promise<void> {
   await tx.run(
     `UPDATE ingest_pipelines SET generation = generation + 1, cursor = NULL, listing_of = ?, listing_at = ?,
-       listing_n = 0, listing_before = 0 WHERE name = ?`,
+       listing_n = 0, listing_before = 0, listing_left_out = 0 WHERE name = ?`,
     [location, nowMs, pipeline],
   )
 }
@@ -77,12 +77,12 @@ export async function beginListing(
 export function moveListing(
   tx: Tx,
   { pipeline, generation }: { pipeline: string; generation: number },
-  page: { cursor: string | null; n: number; before: number },
+  page: { cursor: string | null; n: number; before: number; leftOut: number },
 ): Promise<number> {
   return tx.run(
-    `UPDATE ingest_pipelines SET cursor = ?, listing_n = listing_n + ?, listing_before = listing_before + ?
-     WHERE name = ? AND generation = ? AND listing_at IS NOT NULL`,
-    [page.cursor, page.n, page.before, pipeline, generation],
+    `UPDATE ingest_pipelines SET cursor = ?, listing_n = listing_n + ?, listing_before = listing_before + ?,
+       listing_left_out = listing_left_out + ? WHERE name = ? AND generation = ? AND listing_at IS NOT NULL`,
+    [page.cursor, page.n, page.before, page.leftOut, pipeline, generation],
   )
 }
 
@@ -93,7 +93,7 @@ export async function endListing(
 ): Promise<void> {
   await tx.run(
     `UPDATE ingest_pipelines SET listed_generation = generation, listed_at = listing_at, listed_n = listing_n,
-       listed_before = listing_before, listing_at = NULL, cursor = NULL WHERE name = ? AND generation = ?`,
+       listed_before = listing_before, listed_left_out = listing_left_out, listing_at = NULL, cursor = NULL WHERE name = ? AND generation = ?`,
     [pipeline, generation],
   )
 }

@@ -61,6 +61,9 @@ export type PipelineRow = {
   listed_n: number | null
   /** Of these, so many that were changed before the start. */
   listed_before: number | null
+  /** Objects in places that are left out: not among those that were listed. */
+  listing_left_out: number
+  listed_left_out: number
   /** Stored shards that are there no more, and how many records these have; skipped ones by their reason. */
   pruned: number
   pruned_records: number

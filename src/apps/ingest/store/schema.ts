@@ -73,5 +73,16 @@ export function ingestSchema(dialect: Tx['dialect']): string[][] {
       `DROP INDEX ingest_shards_listing`,
       `CREATE INDEX ingest_shards_books ON ingest_shards(pipeline, state, code, listing, published, quarantined, size)`,
     ],
+    [
+      `ALTER TABLE ingest_pipelines ADD COLUMN listing_left_out ${w.int} NOT NULL DEFAULT 0`,
+      `ALTER TABLE ingest_pipelines ADD COLUMN listed_left_out ${w.int} NOT NULL DEFAULT 0`,
+    ],
+    // A shard is written twice, and each index with it: those that only few need have only these.
+    [
+      ...['state', 'page', 'settled'].map((name) => `DROP INDEX ingest_shards_${name}`),
+      `CREATE INDEX ingest_shards_open ON ingest_shards(pipeline, updated_at) WHERE state = 'open'`,
+      `CREATE INDEX ingest_shards_page ON ingest_shards(pipeline, state, id) WHERE state <> 'stored'`,
+      `CREATE INDEX ingest_shards_settled ON ingest_shards(pipeline, state, settled_at) WHERE settled_at IS NOT NULL`,
+    ],
   ]
 }

@@ -16,8 +16,8 @@ export type Placing = {
   nowMs: number
   /** Of a listing; left out where a message told of them. */
   listing?: number | undefined
-  /** Those of which the index has records. */
-  inIndex: ReadonlySet<string>
+  /** Those of which the index has records, and how many. */
+  inIndex: ReadonlyMap<string, number>
 }
 
 const ROWS_MAX = 200
@@ -35,7 +35,14 @@ export async function placeShards(tx: Tx, placing: Placing, found: readonly Foun
     const isInIndex = inIndex.has(one.id)
     return { one, same, placement: placementOf(one, { same, others, isInIndex }, overwrites) }
   })
-  await insertShards(tx, placing, planned)
+  const isKnown = ({ placement }: Planned): boolean =>
+    placement.act === 'insert' && placement.code === 'known'
+  await insertShards(
+    tx,
+    placing,
+    planned.filter((one) => !isKnown(one)),
+  )
+  await insertKnown(tx, placing, planned.filter(isKnown))
   for (const { one, same, placement } of planned) {
     if (placement.act !== 'reopen') continue
     if (same?.state === 'bad') await retryShard(tx, placing, one)
@@ -55,11 +62,24 @@ export async function placeShards(tx: Tx, placing: Placing, found: readonly Foun
 
 type Planned = { one: Found; same: ShardRow | undefined; placement: Placement }
 
+/** They were pruned, and counted as such until now. */
+async function insertKnown(tx: Tx, placing: Placing, planned: readonly Planned[]): Promise<void> {
+  for (const one of planned) {
+    if ((await insertShards(tx, placing, [one])) === 0) continue
+    await tx.run(
+      `UPDATE ingest_pipelines SET pruned = CASE WHEN pruned > 0 THEN pruned - 1 ELSE 0 END,
+         pruned_records = CASE WHEN pruned_records > ? THEN pruned_records - ? ELSE 0 END WHERE name = ?`,
+      [placing.inIndex.get(one.one.id)!, placing.inIndex.get(one.one.id)!, placing.pipeline],
+    )
+  }
+}
+
+/** Answers how many were not there. */
 async function insertShards(
   tx: Tx,
-  { pipeline, nowMs, listing }: Placing,
+  { pipeline, nowMs, listing, inIndex }: Placing,
   planned: readonly Planned[],
-): Promise<void> {
+): Promise<number> {
   const rows = planned.flatMap(({ one, placement }) =>
     placement.act !== 'insert'
       ? []
@@ -75,20 +95,23 @@ async function insertShards(
             ],
             ...(listing === undefined ? [nowMs, null, null] : [null, nowMs, listing]),
             ...[nowMs, nowMs, placement.state === 'open' ? null : nowMs],
+            ...Array<number>(2).fill(placement.code === 'known' ? inIndex.get(one.id)! : 0),
           ] satisfies Value[],
         ],
   )
+  let inserted = 0
   for (let from = 0; from < rows.length; from += ROWS_MAX) {
     const some = rows.slice(from, from + ROWS_MAX)
     const tuple = `(${some[0]!.map(() => '?').join(', ')})`
     // Another process may have been told of the same object at the same time.
-    await tx.run(
+    inserted += await tx.run(
       `INSERT INTO ingest_shards(pipeline, id, uri, version, version_id, sequencer, state, code, reason, size, data, eof,
-         announced_at, listed_at, listing, created_at, updated_at, settled_at)
+         announced_at, listed_at, listing, created_at, updated_at, settled_at, records, published)
        VALUES ${some.map(() => tuple).join(', ')} ON CONFLICT (pipeline, id) DO NOTHING`,
       some.flat(),
     )
   }
+  return inserted
 }
 
 async function noteAgain(
@@ -222,6 +245,8 @@ export type Moving = {
   id: string
   uri: string
   token: string
+  /** As whoever publishes believes it to be. */
+  isStaged: number
   from: Position
   to: Position
   nowMs: number
@@ -232,15 +257,16 @@ export type Moving = {
  * records out of quarantine meanwhile.
  */
 export async function moveShard(tx: Tx, moving: Moving, shape: ReadShape): Promise<void> {
-  const { pipeline, id, token, from, to, nowMs } = moving
+  const { pipeline, id, token, isStaged, from, to, nowMs } = moving
   const changed = await tx.run(
     `UPDATE ingest_shards SET records = ?, byte = ?, line = ?, published = published + ?,
        quarantined = quarantined + ?, shape = ?, updated_at = ?
-     WHERE pipeline = ? AND id = ? AND state IN (${stateList(statesBefore('publish'))}) AND token = ? AND records = ?`,
+     WHERE pipeline = ? AND id = ? AND state IN (${stateList(statesBefore('publish'))}) AND token = ? AND records = ?
+       AND is_staged = ?`,
     [
       ...[to.records, to.byte, to.line, to.published - from.published, to.quarantined - from.quarantined],
       ...[JSON.stringify(shape), nowMs],
-      ...[pipeline, id, token, from.records],
+      ...[pipeline, id, token, from.records, isStaged],
     ],
   )
   if (changed !== 1) throw lostShard(moving)
@@ -397,6 +423,11 @@ export async function replaceShard(tx: Tx, shard: ShardRow, nowMs: number): Prom
   )
 }
 
+/** Its records are hidden until its end from now on. */
+export async function stageShard(tx: Tx, { pipeline, id }: Pick<ShardRow, 'pipeline' | 'id'>): Promise<void> {
+  await tx.run(`UPDATE ingest_shards SET is_staged = 1 WHERE pipeline = ? AND id = ?`, [pipeline, id])
+}
+
 /** So many records of it have left the index. */
 export async function noteRemoved(
   tx: Tx,
@@ -409,6 +440,9 @@ export async function noteRemoved(
 
 /** Nothing more is done with these; `done` is what tagged ones were called before. */
 export const DISPOSED: ReadonlySet<string> = new Set(['done', 'tagged', 'moved', 'deleted'])
+
+/** Of these, and on the way to them: those that are in their store no more, or will not be. */
+export const TAKEN_AWAY: ReadonlySet<string> = new Set(['moving', 'moved', 'deleting', 'deleted'])
 
 /** `how`: one of these, `moving` or `deleting`, or why the object was left where it is. `to`: where its bytes are. */
 export type Disposed = { how: string; to?: string; version?: string }

@@ -33,6 +33,8 @@ test('what is looked for with every object is found by an index, however many sh
     )
     const often = asked.length
     await tables.shards({ pipeline: 'logs', state: 'bad', after: '', limit: 10 })
+    await tables.stale('logs', 1, 10)
+    await tables.recent('logs', 1)
     await tables.replaced('logs', 10)
     await tables.takeovers('logs')
     await ledger.driver.read((tx) =>
@@ -40,7 +42,9 @@ test('what is looked for with every object is found by an index, however many sh
     )
     ledger.driver.read = read
     const indexes = [
-      /page .*state=\? AND id>/,
+      /page .*id>/,
+      /open .*updated_at</,
+      /settled .*settled_at>/,
       /swept /,
       /taken /,
       /settled .*settled_at</,

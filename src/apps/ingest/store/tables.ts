@@ -11,6 +11,7 @@ import {
   type UnparsedRow,
 } from './rows.ts'
 import { ingestSchema } from './schema.ts'
+import { DISPOSED } from './shards.ts'
 
 /** `isListed`: the last complete listing shows them, or one that is under way. */
 export type ShardCount = {
@@ -82,7 +83,7 @@ export class IngestTables {
   async states(pipeline: string, ids: readonly string[]): Promise<ReadonlyMap<string, ShardStanding>> {
     const rows = await this.ledger.driver.read((tx) =>
       tx.all<ShardStanding & { id: string }>(
-        `SELECT id, state, token, eof, updated_at, sequencer FROM ingest_shards WHERE pipeline = ? AND id IN (${textsFrom(tx)})`,
+        `SELECT id, state, token, eof, updated_at, sequencer, disposed, published FROM ingest_shards WHERE pipeline = ? AND id IN (${textsFrom(tx)})`,
         [pipeline, JSON.stringify(ids)],
       ),
     )
@@ -111,7 +112,10 @@ export class IngestTables {
   shards(page: ShardPage): Promise<ShardRow[]> {
     const where = ['pipeline = ?', 'id > ?']
     const params: Value[] = [page.pipeline, page.after]
-    for (const column of ['state', 'code', 'uri'] as const) {
+    // As it is: only so the databases see that one of the smaller indexes has them. Most are stored, and found without.
+    if (page.state !== undefined) where.push(`state = '${page.state}'`)
+    if (page.state !== undefined && page.state !== 'stored') where.push(`state <> 'stored'`)
+    for (const column of ['code', 'uri'] as const) {
       const value = page[column]
       if (value === undefined) continue
       where.push(`${column} = ?`)
@@ -181,15 +185,15 @@ export class IngestTables {
     }))
   }
 
-  /** What was settled since then. Whoever settles a shard sets both times, so the index by the later one finds it. */
+  /** What was settled since then. */
   async recent(
     pipeline: string,
     sinceMs: number,
   ): Promise<{ objects: number; records: number; bytes: number }> {
     const row = await this.#get<{ objects: number; records: number | null; bytes: number | null }>(
       `SELECT count(*) AS objects, sum(published) AS records, sum(COALESCE(size, 0)) AS bytes FROM ingest_shards
-       WHERE pipeline = ? AND state IN ('stored', 'skipped', 'bad') AND updated_at >= ? AND settled_at >= ?`,
-      [pipeline, sinceMs, sinceMs],
+       WHERE pipeline = ? AND state IN ('stored', 'skipped', 'bad') AND settled_at >= ?`,
+      [pipeline, sinceMs],
     )
     return {
       objects: Number(row?.objects ?? 0),
@@ -216,6 +220,16 @@ export class IngestTables {
     return rows.map(({ code, n }) => ({ code, count: Number(n) }))
   }
 
+  /** Those with which something was to be done, and that were left where they are: oldest ids first. */
+  left(pipeline: string, after: string, limit: number): Promise<ShardRow[]> {
+    const over = [...DISPOSED].map((how) => `'${how}'`).join(', ')
+    return this.#all<ShardRow>(
+      `SELECT ${SHARD_COLUMNS} FROM ingest_shards WHERE pipeline = ? AND disposed IS NOT NULL
+         AND disposed NOT IN (${over}) AND state = 'stored' AND id > ? ORDER BY id LIMIT ?`,
+      [pipeline, after, limit],
+    )
+  }
+
   quarantine(page: {
     pipeline: string
     shard?: string | undefined
@@ -239,6 +253,14 @@ export class IngestTables {
     )
   }
 
+  async unparsedBy(pipeline: string): Promise<{ code: string; count: number }[]> {
+    const rows = await this.#all<{ code: string; n: number }>(
+      `SELECT code, count(*) AS n FROM ingest_unparsed WHERE pipeline = ? GROUP BY code ORDER BY n DESC, code`,
+      [pipeline],
+    )
+    return rows.map(({ code, n }) => ({ code, count: Number(n) }))
+  }
+
   #get<T extends object>(sql: string, params: Parameters<Tx['get']>[1] = []): Promise<T | undefined> {
     return this.ledger.driver.read((tx) => tx.get<T>(sql, params))
   }
@@ -254,4 +276,6 @@ export type ShardStanding = {
   eof: number
   updated_at?: number
   sequencer?: string | null
+  disposed?: string | null
+  published?: number
 }

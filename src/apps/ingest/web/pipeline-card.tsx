@@ -197,10 +197,15 @@ const QUEUES: Readonly<Record<string, string>> = {
   nats: 'NATS JetStream',
 }
 
-function sourceText({ queue, location, takeovers, messages }: PipelineStatusView): string {
+function sourceText({ queue, location, takeovers, messages, listing }: PipelineStatusView): string {
   const parts = [QUEUES[queue] ?? queue, location ?? 'nothing is listed']
   if (takeovers > 0)
     parts.push(`${formatPlural(takeovers, 'object')} taken over from a process that fell silent`)
   if (messages.unparsed > 0) parts.push(`${formatPlural(messages.unparsed, 'message')} not understood`)
+  const refused = messages.unparsedBy.find(({ code }) => code === 'not-allowed')?.count ?? 0
+  if (refused > 0)
+    parts.push(`${formatPlural(refused, 'message')} of these for objects outside of what is allowed`)
+  if (listing && listing.leftOut > 0)
+    parts.push(`${formatPlural(listing.leftOut, 'object')} left out, where objects were moved to`)
   return parts.join(' · ')
 }

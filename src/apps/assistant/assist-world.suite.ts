@@ -1,4 +1,5 @@
 /** The assistant in this process: a simulated Gmail and a simulated model over HTTP, and an engine on a real ledger. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,6 +8,7 @@ import { type Clock, systemClock } from '../../base/clock.ts'
 import { seededRandom } from '../../base/random.ts'
 import { openVault, type Vault } from '../../base/vault.ts'
 import { GMAIL_SCOPES } from '../../cloud/gmail/auth.ts'
+import { gmailBudgets } from '../../cloud/gmail/budgets.ts'
 import { modelsSection } from '../../cloud/models/settings.ts'
 import { createEngine, type Engine } from '../../engine/index.ts'
 import { Accounts, accountKey } from '../../ledger/accounts.ts'
@@ -27,7 +29,7 @@ import { openLocalClassifier } from './local/classifier.ts'
 import { openModels } from './models/ask.ts'
 import { ModelCalls } from './models/store.ts'
 import { onboard } from './onboard.ts'
-import { assistBudgets, openAssistAccounts } from './open-accounts.ts'
+import { openAssistAccounts } from './open-accounts.ts'
 import type { AssistSettings } from './settings.ts'
 import type { LabelIds } from './store/accounts.ts'
 import type { ThreadRecord } from './store/records.ts'
@@ -338,7 +340,7 @@ export class Worker implements ActionPlace {
       newId,
       note,
     })
-    const budgets = assistBudgets(accounts.names(), settings)
+    const budgets = gmailBudgets(accounts.names(), settings)
     worker.engine = await createEngine({ ledger, jobs: jobsOf(worker.kinds), budgets, clock })
     await worker.engine.start()
     return worker

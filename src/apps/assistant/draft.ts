@@ -18,7 +18,7 @@ import type { Outcome } from '../../engine/index.ts'
 import { DEFAULT_STYLE } from './account.ts'
 import { contextFor } from './context.ts'
 import { type ContextPassage, REWORKS_MAX, type VisibleMessage } from './contract.ts'
-import { Conversation, type FoundDraft, isLiveDraft, keyOf, type ThreadJob } from './conversation.ts'
+import { Conversation, draftIds, type FoundDraft, keyOf, type ThreadJob } from './conversation.ts'
 import { guardDraft } from './guard/draft.ts'
 import type { AssistKinds } from './jobs.ts'
 import { draftKeyOf, isAnswered, lastInbound, styleFor, textHashOf } from './plan.ts'
@@ -58,7 +58,7 @@ export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outc
   const isNoted = noted?.state === 'intended' && record.draftKey === key
   const written = isNoted ? noted : await write(talk, { answered, key })
   if ('outcome' in written) return written.outcome
-  return make(talk, { answered, draft: written })
+  return make(talk, { answered, draft: written, isNoted })
 }
 
 /** Answered by the user; what they ordered is over where they have answered since. */
@@ -144,6 +144,7 @@ async function write(
     answered: answered.id,
     text,
     madeAtMs: talk.nowMs,
+    beside: await talk.beside(),
   }
   const next = talk.changed({
     draftKey: key,
@@ -218,12 +219,12 @@ function unusable(talk: Conversation): Outcome {
   )
 }
 
-/** In Gmail: adopted where an earlier try has made it, and created otherwise. */
+/** Once it is noted: in Gmail, and what it replaces out of it. */
 async function make(
   talk: Conversation,
-  { answered, draft }: { answered: VisibleMessage; draft: DraftRow },
+  { answered, draft, isNoted }: { answered: VisibleMessage; draft: DraftRow; isNoted: boolean },
 ): Promise<Outcome> {
-  const { account, record } = talk
+  const { account, record, kinds } = talk
   const { order } = record
   const others = (await talk.openDrafts()).filter(({ key }) => key !== draft.key)
   if (order !== null || others.length > 0) {
@@ -233,11 +234,10 @@ async function make(
     const now = messages.find(({ id }) => id === answered.id)
     if (now && isOver(record, messages, now)) return answeredByHand(talk)
   }
-  const there = (talk.messages ?? []).find((message) => isLiveDraft(message) && keyOf(message) === draft.key)
-  const made = there
-    ? { draftId: await draftIdOf(talk, there.id), messageId: there.id }
-    : await create(talk, { answered, draft })
-  const isEdited = there !== undefined && textHashOf(there.text) !== draft.textHash
+  const { owner } = account
+  const { text, key } = draft
+  const reply = { answered, owner, text, key, nowMs: talk.nowMs, newId: kinds.newId }
+  const { made, isAdopted } = await putIntoGmail(talk, { draft, isNoted, raw: replyMime(reply) })
   const { trashed, edited } = await talk.trashUntouched(draft.key)
   const replaced = new Set(order?.replaces ?? [])
   const given = edited.filter(({ message }) => replaced.has(message.id) && message.attachments.length === 0)
@@ -257,48 +257,37 @@ async function make(
       effects: async (tx) => {
         for (const { key } of [...trashed, ...given.map((one) => one.draft)])
           await setDraftState(tx, { account: account.name, key }, 'trashed')
-        await putDraft(tx, { ...draft, ...made, state: isEdited ? 'edited' : 'live' })
+        await putDraft(tx, made)
       },
       event: { what: order?.kind === 'rework' ? 'draft-reworked' : 'draft-created', why: whyOf(record) },
-      note: there ? 'adopted the draft of an earlier try' : 'created',
-      code: there ? 'adopted' : 'drafted',
+      note: isAdopted ? 'adopted the draft of an earlier try' : 'created',
+      code: isAdopted ? 'adopted' : 'drafted',
     },
   )
 }
 
-async function create(
+/**
+ * Adopted where an earlier try has made it, and created otherwise. Of one that this try has noted itself only its key
+ * counts: what else is new in the conversation the user has begun while a model took its time.
+ */
+export async function putIntoGmail(
   talk: Conversation,
-  { answered, draft }: { answered: VisibleMessage; draft: DraftRow },
-): Promise<{ draftId: string; messageId: string }> {
-  const { account, kinds, record, signal } = talk
-  const raw = replyMime({
-    answered,
-    owner: account.owner,
-    text: draft.text,
-    key: draft.key,
-    nowMs: talk.nowMs,
-    newId: kinds.newId,
-  })
-  const made = await account.client.createDraft({ raw, threadId: record.thread }, { signal })
-  return { draftId: made.id, messageId: made.messageId }
-}
-
-const PAGES_MAX = 100
-
-/** Of a draft whose message is known: a conversation names only messages. */
-export async function draftIdOf(talk: Conversation, messageId: string): Promise<string | null> {
-  let pageToken: string | undefined
-  for (let page = 0; page < PAGES_MAX; page++) {
-    const answer = await talk.account.client.drafts({
-      signal: talk.signal,
-      ...(pageToken !== undefined && { pageToken }),
-    })
-    const found = answer.drafts.find((draft) => draft.messageId === messageId)
-    if (found) return found.id
-    pageToken = answer.nextPageToken
-    if (pageToken === undefined) break
+  { draft, isNoted, raw }: { draft: DraftRow; isNoted: boolean; raw: Uint8Array },
+): Promise<{ made: DraftRow; isAdopted: boolean }> {
+  const { account, record, signal } = talk
+  const hasKey = (talk.messages ?? []).some((message) => keyOf(message) === draft.key)
+  const found = isNoted || hasKey ? await talk.find(draft) : undefined
+  if (found?.isSame) {
+    const { id } = found.message
+    const draftId = (await draftIds(account, signal)).get(id) ?? null
+    return { made: { ...draft, state: 'live', draftId, messageId: id }, isAdopted: true }
   }
-  return null
+  if (found) return { made: await talk.takenOver(found), isAdopted: true }
+  const { id: draftId, messageId } = await account.client.createDraft(
+    { raw, threadId: record.thread },
+    { signal },
+  )
+  return { made: { ...draft, state: 'live', draftId, messageId }, isAdopted: false }
 }
 
 function whyOf({ order, reworks }: ThreadRecord): string {
@@ -342,10 +331,10 @@ async function keepWritten(talk: Conversation, { draft }: FoundDraft): Promise<O
   return settle(talk, { note: 'the draft is there already', code: 'drafted' })
 }
 
-async function keepEdited(talk: Conversation, { draft }: FoundDraft): Promise<Outcome> {
-  const { record } = talk
+async function keepEdited(talk: Conversation, found: FoundDraft): Promise<Outcome> {
+  const draft = await talk.takenOver(found)
   await talk.commit(talk.changed({ status: 'drafted', label: 'outbox', draftKey: draft.key }), {
-    effects: (tx) => setDraftState(tx, { account: record.account, key: draft.key }, 'edited'),
+    effects: (tx) => putDraft(tx, draft),
     event: { what: 'draft-kept', why: 'You have edited the draft: it stays as it is.' },
   })
   return settle(talk, { note: 'an edited draft is there', code: 'draft-kept' })

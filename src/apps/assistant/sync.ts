@@ -16,6 +16,7 @@ import { type JobRequest, type Outcome, type RunContext, request } from '../../e
 import type { Lane } from '../../ledger/contract.ts'
 import type { AssistAccount } from './account.ts'
 import { LABELS } from './contract.ts'
+import { draftIds } from './conversation.ts'
 import type { AssistKinds, SyncPayload } from './jobs.ts'
 import { ensureLabels, hasOtherNames, labelNamesOf } from './labels.ts'
 import { netChanges, newsOf, type ThreadWish, wishesOf } from './plan.ts'
@@ -285,21 +286,11 @@ async function compareDrafts(
 ): Promise<void> {
   const open = await kinds.tables.openDrafts(account.name)
   if (open.length === 0) return
-  const there = new Map<string, string>()
-  let pageToken: string | undefined
-  for (let page = 0; page < PAGES_MAX; page++) {
-    const answer = await account.client.drafts({
-      signal: job.signal,
-      ...(pageToken !== undefined && { pageToken }),
-    })
-    for (const { id, messageId } of answer.drafts) there.set(id, messageId)
-    pageToken = answer.nextPageToken
-    if (pageToken === undefined) break
-  }
-  if (pageToken !== undefined) throw endless('list of drafts')
+  const there = await draftIds(account, job.signal)
   for (const { draftId, messageId, thread, state } of open) {
     if (state === 'intended') continue
-    if (draftId === null || there.get(draftId) !== messageId) addWish(wishes, thread, 'cleanup')
+    const isThere = draftId !== null && there.get(messageId ?? '') === draftId
+    if (!isThere) addWish(wishes, thread, 'cleanup')
   }
 }
 

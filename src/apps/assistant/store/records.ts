@@ -79,6 +79,11 @@ export type DraftRow = {
   answered: string
   text: string
   madeAtMs: number
+  /**
+   * Drafts of others that were in the conversation when it was noted: what is there later and not among them is ours.
+   * Null where nobody looked.
+   */
+  beside: readonly string[] | null
 }
 
 /** `assistant`: by itself. `user`: in Gmail, or on a page. */
@@ -220,10 +225,11 @@ export async function settleMessages(
 
 export async function putDraft(tx: Tx, draft: DraftRow): Promise<void> {
   await tx.run(
-    `INSERT INTO assist_drafts(account, draft_key, thread, state, text_hash, draft_id, message, answered, draft_text, made_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    `INSERT INTO assist_drafts(account, draft_key, thread, state, text_hash, draft_id, message, answered, draft_text, made_at, beside)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (account, draft_key) DO UPDATE SET state = excluded.state, text_hash = excluded.text_hash,
-       draft_id = excluded.draft_id, message = excluded.message, draft_text = excluded.draft_text`,
+       draft_id = excluded.draft_id, message = excluded.message, draft_text = excluded.draft_text,
+       beside = excluded.beside`,
     [
       draft.account,
       draft.key,
@@ -235,6 +241,7 @@ export async function putDraft(tx: Tx, draft: DraftRow): Promise<void> {
       draft.answered,
       draft.text,
       draft.madeAtMs,
+      draft.beside && JSON.stringify(draft.beside),
     ],
   )
 }

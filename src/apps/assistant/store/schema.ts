@@ -71,5 +71,6 @@ export function assistSchema(dialect: Tx['dialect']): string[][] {
          category ${text} NOT NULL, enabled ${int} NOT NULL, created_at ${int} NOT NULL, UNIQUE (account, thread))`,
     ],
     [`ALTER TABLE assist_accounts ADD COLUMN label_names ${text}`],
+    [`ALTER TABLE assist_drafts ADD COLUMN beside ${text}`],
   ]
 }

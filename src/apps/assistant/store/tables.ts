@@ -395,7 +395,7 @@ function recordOf(row: RawRecord): ThreadRecord {
 }
 
 type RawDraft = Record<'account' | 'draft_key' | 'thread' | 'text_hash' | 'answered' | 'draft_text', string> &
-  Record<'draft_id' | 'message', string | null> & { state: DraftState; made_at: number }
+  Record<'draft_id' | 'message' | 'beside', string | null> & { state: DraftState; made_at: number }
 
 function draftOf(row: RawDraft): DraftRow {
   return {
@@ -409,6 +409,7 @@ function draftOf(row: RawDraft): DraftRow {
     answered: row.answered,
     text: row.draft_text,
     madeAtMs: Number(row.made_at),
+    beside: row.beside === null ? null : (JSON.parse(row.beside) as string[]),
   }
 }
 

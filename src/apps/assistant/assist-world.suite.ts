@@ -10,6 +10,7 @@ import { openVault, type Vault } from '../../base/vault.ts'
 import { GMAIL_SCOPES } from '../../cloud/gmail/auth.ts'
 import { gmailBudgets } from '../../cloud/gmail/budgets.ts'
 import { modelsSection } from '../../cloud/models/settings.ts'
+import { pinnedFetch } from '../../cloud/web/pinned-fetch.ts'
 import { createEngine, type Engine } from '../../engine/index.ts'
 import { Accounts, accountKey } from '../../ledger/accounts.ts'
 import type { JobRow } from '../../ledger/contract.ts'
@@ -85,6 +86,7 @@ export class AssistWorld {
       workers: { start: 16, max: 16 },
       fullScanMs: 1e12,
       scanDays: 10,
+      backlogMax: 50,
       attempts: 3,
       modelWaitMs: 600_000,
       followUpDays: 3,
@@ -318,7 +320,7 @@ export class Worker implements ActionPlace {
       ledger,
       clock,
       fetch: globalThis.fetch,
-      resolve: async () => [],
+      web: pinnedFetch({ resolve: async () => [] }),
       env: {},
       home: world.home,
       newId,

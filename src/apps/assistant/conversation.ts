@@ -274,7 +274,7 @@ export class Conversation {
     const there = this.#liveDrafts()
     const rows = there.length === 0 ? [] : await this.kinds.tables.drafts(account, thread)
     const known = new Set(rows.flatMap(({ key, messageId }) => [key, messageId]))
-    return { drafts: there.filter((one) => !known.has(one.id) && !known.has(keyOf(one) ?? null)), rows }
+    return { drafts: there.filter((one) => !known.has(one.id) && !known.has(keyOf(one) ?? '')), rows }
   }
 
   /** Ids of drafts that are here and not ours: noted with a draft before it is made. */

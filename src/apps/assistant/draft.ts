@@ -25,7 +25,7 @@ import { draftKeyOf, isAnswered, lastInbound, styleFor, textHashOf } from './pla
 import { draftPrompt, draftSchema, draftTextFrom } from './prompts.ts'
 import { replyMime, replyText } from './reply.ts'
 import { settle } from './settle.ts'
-import { noteProblem } from './store/accounts.ts'
+import { noteProblem, noteRefusal } from './store/accounts.ts'
 import { type DraftRow, putDraft, setDraftState, type ThreadRecord } from './store/records.ts'
 import { visibleMessage } from './text/visible.ts'
 
@@ -159,6 +159,7 @@ async function write(
     effects: async (tx) => {
       await putDraft(tx, draft)
       if (account.row.problemCode !== null) await noteProblem(tx, account.name, null)
+      if (account.row.refusedBy !== null) await noteRefusal(tx, account.name, null)
     },
   })
   return draft
@@ -191,8 +192,11 @@ async function withoutModel(
     error.code === 'model-down' || (error.code === 'model-budget' && error.kind !== 'permanent')
   const problem = isPassing ? `The draft waits: ${error.message}` : `No draft: ${error.message}`
   const next = { ...record, problem, problemCode: error.code! }
-  const effects = (tx: Parameters<typeof noteProblem>[0]): Promise<void> =>
-    noteProblem(tx, account.name, { code: error.code!, text: error.message })
+  const refusedBy = isPassing ? undefined : await talk.kinds.models.fingerprint(account.name)
+  const effects = async (tx: Parameters<typeof noteProblem>[0]): Promise<void> => {
+    await noteProblem(tx, account.name, { code: error.code!, text: error.message })
+    if (refusedBy !== undefined) await noteRefusal(tx, account.name, refusedBy)
+  }
   if (!isPassing) return talk.end(next, { effects, note: problem, code: error.code! })
   if (record.problemCode !== error.code) await talk.commit(next, { effects })
   const sinceMs = Number((job.checkpoint as Partial<Waits> | null)?.sinceMs ?? talk.nowMs)

@@ -17,6 +17,11 @@ export const assistSection = defineSection('assist', {
     'how often the whole inbox, all labels and all drafts are compared: finds what pushes and history missed',
   ),
   scan_days: whole({ min: 1, max: 3_650 }, 10, 'how old mail may be that such a scan sorts'),
+  backlog_max: whole(
+    { min: 0, max: 1_000_000 },
+    50,
+    'how many mails a scan gives to a model that costs money before it asks you, with what it would cost',
+  ),
   attempts: whole({ min: 1, max: 20 }, 3, 'tries of a job before it fails'),
   model_wait_minutes: whole(
     { min: 0, max: 1440 },
@@ -52,6 +57,7 @@ const MINUTE_MS = 60_000
 export type AssistSettings = GmailReach & {
   fullScanMs: number
   scanDays: number
+  backlogMax: number
   attempts: number
   modelWaitMs: number
   followUpDays: number
@@ -67,6 +73,7 @@ export function assistSettingsOf(config: Config, overrides: AssistOverrides = {}
     ...gmailReachOf(config),
     fullScanMs: assist.full_scan_minutes * MINUTE_MS,
     scanDays: assist.scan_days,
+    backlogMax: assist.backlog_max,
     attempts: assist.attempts,
     modelWaitMs: assist.model_wait_minutes * MINUTE_MS,
     followUpDays: assist.follow_up_days,

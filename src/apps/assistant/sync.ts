@@ -23,6 +23,7 @@ import { netChanges, newsOf, type ThreadWish, wishesOf } from './plan.ts'
 import {
   type AccountRow,
   checkWanted,
+  decideBacklog,
   dropPush,
   isLaterHistory,
   moveCursor,
@@ -123,7 +124,12 @@ async function followHistory(
       await touchThreads(tx, account.name, touched, nowMs)
       await noteMessages(tx, account.name, arrivals, nowMs)
       await settleMessages(tx, account.name, news.deleted, { state: 'gone', reason: 'it was deleted', nowMs })
-      await moveCursor(tx, account.name, { cursor: historyId, full: false, nowMs })
+      await moveCursor(tx, account.name, {
+        cursor: historyId,
+        full: false,
+        wanted: account.row.syncWanted,
+        nowMs,
+      })
     },
   })
   return { historyId, changes: changes.length }
@@ -158,7 +164,7 @@ async function scan(kinds: AssistKinds, job: SyncJob, opened: AssistAccount): Pr
     jobs: wishJobs(kinds, name, wishes),
     effects: async (tx) => {
       await touchThreads(tx, name, wishes.keys(), nowMs)
-      await moveCursor(tx, name, { cursor: historyId, full: true, nowMs })
+      await moveCursor(tx, name, { cursor: historyId, full: true, wanted: account.row.syncWanted, nowMs })
     },
   })
   return historyId
@@ -187,6 +193,7 @@ async function scanInbox(
   labelled: ReadonlySet<string>,
 ): Promise<void> {
   const { settings, clock, tables } = kinds
+  const free = !kinds.models.mayCost()
   const query = `in:inbox newer_than:${settings.scanDays}d`
   let pageToken: string | undefined
   for (let page = 0; page < PAGES_MAX; page++) {
@@ -205,7 +212,7 @@ async function scanInbox(
     const nowMs = clock.now()
     if (arrivals.length > 0) {
       await job.commit({
-        jobs: classifyJobs(kinds, account.name, arrivals, 'bulk'),
+        jobs: free ? classifyJobs(kinds, account.name, arrivals, 'bulk') : [],
         effects: async (tx) => {
           await touchThreads(
             tx,
@@ -213,14 +220,20 @@ async function scanInbox(
             arrivals.map(({ threadId }) => threadId),
             nowMs,
           )
-          await noteMessages(tx, account.name, arrivals, nowMs)
+          await noteMessages(tx, account.name, arrivals, nowMs, free ? 'waiting' : 'held')
         },
       })
     }
     pageToken = answer.nextPageToken
-    if (pageToken === undefined) return
+    if (pageToken === undefined) break
   }
-  throw endless('inbox')
+  if (pageToken !== undefined) throw endless('inbox')
+  // What goes on its way here gets its jobs with what else was left behind.
+  const { held } = await tables.balance(account.name)
+  if (free && held === 0) return
+  await job.commit({
+    effects: (tx) => decideBacklog(tx, account.name, { free, max: settings.backlogMax }),
+  })
 }
 
 /**
@@ -294,8 +307,19 @@ async function compareDrafts(
   }
 }
 
-/** Conversations whose job was lost or failed for good: it is asked for again. */
-async function leftBehind(kinds: AssistKinds, job: SyncJob, { name }: AssistAccount): Promise<void> {
+/** What only other settings of the models can change. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  'no-model',
+  'model-refused',
+  'model-not-configured',
+  'model-budget',
+])
+
+/** Conversations whose job was lost or failed for good: it is asked for again, unless it would be refused again. */
+async function leftBehind(kinds: AssistKinds, job: SyncJob, { name, row }: AssistAccount): Promise<void> {
+  const isWanted = job.payload.forceFull || row.fullWanted
+  const isRefused =
+    !isWanted && row.refusedBy !== null && row.refusedBy === (await kinds.models.fingerprint(name))
   let after = ''
   for (let page = 0; page < PAGES_MAX; page++) {
     const threads = await kinds.tables.waitingThreads(name, after, PART)
@@ -309,7 +333,10 @@ async function leftBehind(kinds: AssistKinds, job: SyncJob, { name }: AssistAcco
   for (let page = 0; page < PAGES_MAX; page++) {
     const records = await kinds.tables.page(name, { status: 'pending', after, limit: PART })
     const waiting = records.filter(
-      ({ category, problemCode }) => category === 'needs_response' && problemCode !== 'model-unusable',
+      ({ category, problemCode }) =>
+        category === 'needs_response' &&
+        problemCode !== 'model-unusable' &&
+        !(isRefused && REFUSALS.has(problemCode ?? '')),
     )
     if (waiting.length > 0) {
       await job.commit({

@@ -89,7 +89,9 @@ export async function startAgents(
     fetch: async () => {
       throw new Error('nothing is asked of the web here')
     },
-    resolve: async () => ['93.184.216.34'],
+    web: async () => {
+      throw new Error('nothing is asked of the web here')
+    },
     env: {},
     home,
     newId: () => `id-${++ids}`,

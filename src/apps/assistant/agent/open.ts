@@ -4,6 +4,7 @@ import type { Need } from '../../../app/need.ts'
 import { oneLine } from '../../../app/plain-text.ts'
 import type { AppPlace } from '../../../app/runtime.ts'
 import { asTidemarkError, TidemarkError } from '../../../base/errors.ts'
+import type { Fetch } from '../../../cloud/oauth.ts'
 import type { Effects } from '../../../ledger/contract.ts'
 import type { IndexReader, Reader } from '../../../search/contract.ts'
 import { streamOf } from '../account.ts'
@@ -22,10 +23,9 @@ import { messageText, readThread, searchArchive } from './tools/archive.ts'
 import { httpGet } from './tools/http-get.ts'
 import { applyLabel, createDraft, escalate, type ThreadHands } from './tools/thread-at-hand.ts'
 
-export type AgentsOptions = Pick<
-  AppPlace,
-  'ledger' | 'clock' | 'fetch' | 'resolve' | 'env' | 'home' | 'newId'
-> & {
+export type AgentsOptions = Pick<AppPlace, 'ledger' | 'clock' | 'fetch' | 'env' | 'home' | 'newId'> & {
+  /** For addresses that a model chooses: connects to none that it has not checked. */
+  web: Fetch
   search: () => Promise<Pick<IndexReader, 'search' | 'read'>>
   /** The model of the purpose `agent`, unless the profile names one. */
   ask: (
@@ -199,7 +199,7 @@ function ownTools(
   profile: AgentProfile,
   grant: Omit<ActionGrant, 'threadIds' | 'mcpTools'>,
 ): AgentTool[] {
-  const { clock, newId, search, fetch, resolve } = options
+  const { clock, newId, search, web } = options
   const { account, owner, thread, message: answered, reader, hands } = task
   const made: Record<AgentProfile['tools'][number], () => AgentTool | undefined> = {
     search_archive: () => searchArchive({ clock, account, search, reader }),
@@ -211,7 +211,7 @@ function ownTools(
     http_get: () =>
       profile.http.length === 0
         ? undefined
-        : httpGet({ fetch, resolve, grant: { ...grant, threadIds: new Set(), mcpTools: new Set() } }),
+        : httpGet({ web, grant: { ...grant, threadIds: new Set(), mcpTools: new Set() } }),
   }
   return [...new Set(profile.tools)].flatMap((name) => made[name]() ?? [])
 }

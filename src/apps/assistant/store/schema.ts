@@ -71,6 +71,11 @@ export function assistSchema(dialect: Tx['dialect']): string[][] {
          category ${text} NOT NULL, enabled ${int} NOT NULL, created_at ${int} NOT NULL, UNIQUE (account, thread))`,
     ],
     [`ALTER TABLE assist_accounts ADD COLUMN label_names ${text}`],
-    [`ALTER TABLE assist_drafts ADD COLUMN beside ${text}`],
+    [
+      `ALTER TABLE assist_drafts ADD COLUMN beside ${text}`,
+      `ALTER TABLE assist_accounts ADD COLUMN backlog_agreed ${int} NOT NULL DEFAULT 0`,
+      `ALTER TABLE assist_accounts ADD COLUMN refused_by ${text}`,
+      `CREATE INDEX assist_messages_held ON assist_messages(account, thread) WHERE state = 'held'`,
+    ],
   ]
 }

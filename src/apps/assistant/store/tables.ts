@@ -21,7 +21,14 @@ export type EventRow = {
 }
 
 /** `inbox` = classified + skipped + onTheirWay */
-export type Balance = { inbox: number; classified: number; skipped: number; onTheirWay: number }
+export type Balance = {
+  inbox: number
+  classified: number
+  skipped: number
+  onTheirWay: number
+  /** Of those on their way: what waits for the user to agree to its cost. */
+  held: number
+}
 
 export type ThreadFilter = {
   accounts: readonly string[]
@@ -145,17 +152,29 @@ export class AssistTables {
       [account],
     )
     const of = (state: MessageState): number => Number(rows.find((row) => row.state === state)?.n ?? 0)
-    const [classified, skipped, onTheirWay] = [of('classified'), of('skipped'), of('waiting')]
-    return { inbox: classified + skipped + onTheirWay, classified, skipped, onTheirWay }
+    const [classified, skipped, held] = [of('classified'), of('skipped'), of('held')]
+    const onTheirWay = of('waiting') + held
+    return { inbox: classified + skipped + onTheirWay, classified, skipped, onTheirWay, held }
   }
 
   /** Messages of a thread that are on their way. */
   async waiting(account: string, thread: string): Promise<string[]> {
     const rows = await this.#all<{ message: string }>(
-      `SELECT message FROM assist_messages WHERE account = ? AND thread = ? AND state = 'waiting' ORDER BY message`,
+      `SELECT message FROM assist_messages WHERE account = ? AND thread = ? AND state IN ('waiting', 'held') ORDER BY message`,
       [account, thread],
     )
     return rows.map(({ message }) => message)
+  }
+
+  /** How much is on its way, or waits for a yes. */
+  async backlog(account: string, which: 'held' | 'all'): Promise<{ mails: number; threads: number }> {
+    const states = which === 'held' ? `= 'held'` : `IN ('waiting', 'held')`
+    const row = await this.#get<{ mails: number; threads: number }>(
+      `SELECT COUNT(*) AS mails, COUNT(DISTINCT thread) AS threads FROM assist_messages
+       WHERE account = ? AND state ${states}`,
+      [account],
+    )
+    return { mails: Number(row?.mails ?? 0), threads: Number(row?.threads ?? 0) }
   }
 
   /** Threads with messages on their way, a page in the order of threads. */
@@ -318,7 +337,7 @@ export async function ruleFor(tx: Tx, account: string, match: Rule['match']): Pr
 type RawAccount = Record<'active' | 'sync_wanted' | 'full_wanted' | 'onboarded_at', number> &
   Record<'account' | 'settings' | 'labels', string> &
   Record<'cursor' | 'pushed_history' | 'watch_problem' | 'problem' | 'problem_code', string | null> &
-  Record<'label_names', string | null> &
+  Record<'label_names' | 'refused_by', string | null> &
   Record<'pushed_at' | 'mail_at' | 'synced_at' | 'full_at' | 'watch_expires_at' | 'briefed_at', number | null>
 
 function accountOf(row: RawAccount): AccountRow {
@@ -340,6 +359,7 @@ function accountOf(row: RawAccount): AccountRow {
     watchProblem: row.watch_problem,
     problem: row.problem,
     problemCode: row.problem_code,
+    refusedBy: row.refused_by,
     briefedAtMs: numberOf(row.briefed_at),
     onboardedAtMs: Number(row.onboarded_at),
   }

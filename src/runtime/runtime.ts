@@ -9,6 +9,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import type { AppOpening, AppPlace, OpenApp, OpenRuntime, Origins, Role, Runtime } from '../app/runtime.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
+import { pinnedFetch } from '../base/pinned-fetch.ts'
 import { openVault } from '../base/vault.ts'
 import type { Fetch } from '../cloud/oauth.ts'
 import { type Environment, locateLedger, type Origin } from '../config/location.ts'
@@ -85,6 +86,7 @@ async function openOn(ledger: Ledger, input: OpenRuntimeInput & { clock: Clock }
     clock,
     fetch,
     resolve: addressesOf,
+    web: pinnedFetch({ resolve: addressesOf }),
     newId: randomUUID,
     engine: () => engine,
     overrides: input.appOverrides ?? {},

@@ -13,6 +13,7 @@ import { Conversation, type ThreadJob } from './conversation.ts'
 import { draftHashOf, putIntoGmail } from './draft.ts'
 import type { AssistKinds } from './jobs.ts'
 import { lastInbound } from './plan.ts'
+import { sendOnce } from './sending.ts'
 import { settle } from './settle.ts'
 import { type DraftRow, putDraft, setDraftState, type ThreadRecord } from './store/records.ts'
 import { visibleMessage } from './text/visible.ts'
@@ -155,6 +156,7 @@ function handsOf(talk: Conversation): ThreadHands {
       )
       return { outcome: isAdopted ? 'adopted' : 'made' }
     },
+    send: (mail) => sendOnce(talk, mail),
   }
 }
 

@@ -273,8 +273,8 @@ export class Conversation {
     const { account, thread } = this.record
     const there = this.#liveDrafts()
     const rows = there.length === 0 ? [] : await this.kinds.tables.drafts(account, thread)
-    const known = new Set(rows.flatMap(({ key, messageId }) => [key, messageId]))
-    return { drafts: there.filter((one) => !known.has(one.id) && !known.has(keyOf(one) ?? '')), rows }
+    const known = new Set(rows.map(({ messageId }) => messageId))
+    return { drafts: there.filter((one) => !known.has(one.id) && keyOf(one) === undefined), rows }
   }
 
   /** Ids of drafts that are here and not ours: noted with a draft before it is made. */

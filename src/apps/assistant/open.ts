@@ -4,7 +4,6 @@ import type { AppPlace } from '../../app/runtime.ts'
 import { TidemarkError } from '../../base/errors.ts'
 import { gmailBudgets } from '../../cloud/gmail/budgets.ts'
 import { PushTokens } from '../../cloud/google/push-token.ts'
-import { pinnedFetch } from '../../cloud/web/pinned-fetch.ts'
 import { APP, SERVICE } from './account.ts'
 import { requestSync } from './actions.ts'
 import { openAgents } from './agent/open.ts'
@@ -43,7 +42,6 @@ export async function openAssist(place: AppPlace): Promise<OpenAssist> {
   const search = (): ReturnType<typeof place.search.open> => place.search.open()
   const agents = await openAgents({
     ...place,
-    web: pinnedFetch(place),
     search,
     ask: (question) => models.ask({ ...question, purpose: 'agent' }),
     isAdmins: async (account) => {

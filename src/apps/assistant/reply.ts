@@ -5,6 +5,7 @@
  *
  * Above the marker the user writes what should become of the draft; below it stands the draft.
  */
+import { TidemarkError } from '../../base/errors.ts'
 import { cutText } from '../../search/extract/clean-text.ts'
 import { MARKER, type Mailbox, type VisibleMessage } from './contract.ts'
 import { isAddress } from './text/addresses.ts'
@@ -48,6 +49,40 @@ export function replyMime({ answered, owner, text, key, nowMs, newId }: ReplyInp
   ]
   const body = Buffer.from(replyText(text).replaceAll('\n', '\r\n'), 'utf8').toString('base64')
   return Buffer.from(`${headers.join('\r\n')}\r\n\r\n${folded(body)}\r\n`, 'ascii')
+}
+
+export type SentInput = {
+  owner: Mailbox
+  /** One address, as the settings have it. */
+  to: string
+  subject: string
+  text: string
+  messageId: string
+  answered: VisibleMessage | undefined
+  nowMs: number
+}
+
+/** A mail that a program sends: to one address, and so that no program answers it (RFC 3834). */
+export function sentMime({ owner, to, subject, text, messageId, answered, nowMs }: SentInput): Uint8Array {
+  const [recipient, id] = [mailboxHeader({ name: '', address: to }), token(messageId, '@')]
+  if (recipient !== to) throw new TidemarkError('Mail has nobody to go to.', { kind: 'bug' })
+  const headers = [
+    `From: ${mailboxHeader(owner)}`,
+    `To: ${recipient}`,
+    `Subject: ${encodeWords(oneLineOf(subject), 'Subject: '.length)}`,
+    `Date: ${dateHeader(nowMs)}`,
+    `Message-ID: <${id}>`,
+    ...(answered ? threadHeaders(answered) : []),
+    'Auto-Submitted: auto-generated',
+    'MIME-Version: 1.0',
+    'Content-Type: text/plain; charset=utf-8',
+    'Content-Transfer-Encoding: base64',
+  ]
+  const body = cutText(plainLines(text), BODY_CHARS_MAX).replaceAll('\n', '\r\n')
+  return Buffer.from(
+    `${headers.join('\r\n')}\r\n\r\n${folded(Buffer.from(body).toString('base64'))}\r\n`,
+    'ascii',
+  )
 }
 
 /** What the body of a draft says. */
@@ -125,8 +160,8 @@ function oneLineOf(text: string): string {
 }
 
 /** What may stand in an id: anything else is left out. */
-function token(text: string): string {
-  return text.replace(/[^A-Za-z0-9._-]/g, '').slice(0, 200)
+function token(text: string, also: '' | '@' = ''): string {
+  return text.replace(also === '@' ? /[^A-Za-z0-9._@-]/g : /[^A-Za-z0-9._-]/g, '').slice(0, 200)
 }
 
 function domainOf(address: string): string {

@@ -105,7 +105,13 @@ describe('a history', () => {
     assert.equal((await w.record(asked.threadId))!.status, 'drafted')
     assert.equal((await w.record(odd.threadId))!.category, 'fyi')
     assert.deepEqual(await w.labelsOn(odd.threadId), ['fyi'])
-    assert.deepEqual(await w.tables.balance(ANN), { inbox: 3, classified: 3, skipped: 0, onTheirWay: 0 })
+    assert.deepEqual(await w.tables.balance(ANN), {
+      inbox: 3,
+      classified: 3,
+      skipped: 0,
+      onTheirWay: 0,
+      held: 0,
+    })
     await w.sync(ANN, { full: true })
     assert.equal((await w.record(asked.threadId))!.by, 'user')
   })

@@ -4,9 +4,10 @@ import fc from 'fast-check'
 import { type ActionGrant, checkAction, type RefusalCode, readable } from './actions.ts'
 
 const GRANT: ActionGrant = {
-  tools: ['search_archive', 'read_thread', 'create_draft', 'apply_label', 'escalate', 'http_get'],
+  tools: ['search_archive', 'read_thread', 'create_draft', 'apply_label', 'escalate', 'http_get', 'send'],
   labels: ['fyi', 'done'],
   http: [{ host: 'api.shop.example', paths: ['/orders/', '/status'], queries: ['/orders/'] }],
+  sendTo: ['bob@example.com'],
   threadIds: new Set(['t1']),
   mcpTools: new Set(['mcp_crm_lookup']),
 }

@@ -199,7 +199,7 @@ export async function noteBriefing(tx: Tx, account: string, nowMs: number): Prom
 
 /** Everything that is kept of a mailbox. */
 export async function forgetAccount(tx: Tx, account: string): Promise<void> {
-  for (const table of ['events', 'examples', 'rules', 'drafts', 'messages', 'threads', 'accounts']) {
+  for (const table of ['sends', 'events', 'examples', 'rules', 'drafts', 'messages', 'threads', 'accounts']) {
     await tx.run(`DELETE FROM assist_${table} WHERE account = ?`, [account])
   }
 }

@@ -7,6 +7,7 @@ import type { Actor, DraftRow, DraftState, MessageState, ThreadRecord, Undo } fr
 import { textsFrom } from './rows.ts'
 import type { Example, Rule } from './rules.ts'
 import { ASSIST_TABLES, assistSchema } from './schema.ts'
+import { type RawSend, type SendRow, sendOf } from './sends.ts'
 
 export type EventRow = {
   id: number
@@ -235,6 +236,14 @@ export class AssistTables {
       key,
     ])
     return row && draftOf(row)
+  }
+
+  async send(account: string, key: string): Promise<SendRow | undefined> {
+    const row = await this.#get<RawSend>(`SELECT * FROM assist_sends WHERE account = ? AND send_key = ?`, [
+      account,
+      key,
+    ])
+    return row && sendOf(row)
   }
 
   /** Those that should be in Gmail now. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { checkedAddresses } from '../../../../cloud/web/pinned-fetch.ts'
+import { checkedAddresses } from '../../../../base/pinned-fetch.ts'
 import { type ActionGrant, checkAction } from '../../guard/actions.ts'
 import { agentProfile } from '../profiles.ts'
 import { ToolRefusal } from '../tool.ts'
@@ -26,6 +26,7 @@ function web(
     tools: ['http_get'],
     labels: [],
     http,
+    sendTo: [],
     threadIds: new Set(),
     mcpTools: new Set(),
   }

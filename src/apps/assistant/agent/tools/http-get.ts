@@ -5,11 +5,11 @@
  * - nothing is asked of a host or a path that is not named, by no redirect either; no query leaves this machine unless
  *   the profile names that very path for it
  * - nothing is asked of an address inside a network: what a name leads to is checked by the connection that is made to
- *   it (cloud/web/pinned-fetch.ts), for each redirect anew
+ *   it (base/pinned-fetch.ts), for each redirect anew
  * - no cookies, no credentials, no body; the answer is bounded in bytes and in time, and is text
  */
 import { asTidemarkError } from '../../../../base/errors.ts'
-import type { Fetch } from '../../../../cloud/oauth.ts'
+import type { PinnedFetch } from '../../../../base/pinned-fetch.ts'
 import { ACTION_ARGUMENTS, type ActionGrant, checkAction } from '../../guard/actions.ts'
 import { type AgentTool, defineTool, ToolRefusal } from '../tool.ts'
 
@@ -21,7 +21,7 @@ const TEXT_TYPES = /^(?:text\/[\w.+-]+|application\/(?:[\w.+-]+\+)?(?:json|xml))
 
 export type HttpParts = {
   /** Connects to no address that it has not checked, and follows nothing by itself. */
-  web: Fetch
+  web: PinnedFetch
   /** Asked for each address that a page leads to; for the first one it was, before the tool is run. */
   grant: ActionGrant
 }

@@ -1,6 +1,6 @@
 /**
  * Tools that change something: all of them in the conversation that the run is about, and in no other. None takes a
- * recipient, a subject or a conversation, because none of these is the model's to choose; none sends.
+ * recipient, a subject or a conversation, because none of these is the model's to choose; what sends is in send.ts.
  */
 import { z } from 'zod'
 import type { Clock } from '../../../../base/clock.ts'
@@ -11,6 +11,7 @@ import type { replyMime } from '../../reply.ts'
 import type { AgentProfile } from '../profiles.ts'
 import { noteEscalation } from '../store.ts'
 import { type AgentTool, defineTool, ToolRefusal } from '../tool.ts'
+import type { SendHands } from './send.ts'
 
 const TIMEOUT_MS = 120_000
 
@@ -26,7 +27,7 @@ export type ThreadHands = {
   ): Promise<{ outcome: 'made' | 'adopted' } | { outcome: 'refused'; why: string }>
   /** The label of the assistant with this role, on the conversation at hand. */
   applyLabel(role: LabelRole, call: { key: string; why: string }, signal: AbortSignal): Promise<void>
-}
+} & SendHands
 
 export type DraftParts = {
   hands: Pick<ThreadHands, 'putDraft'>

@@ -10,9 +10,8 @@ import { request as httpRequest, type IncomingMessage, type RequestOptions } fro
 import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
 import { Readable } from 'node:stream'
-import { TidemarkError } from '../../base/errors.ts'
-import { isInsideAddress } from '../../base/loopback.ts'
-import type { Fetch } from '../oauth.ts'
+import { TidemarkError } from './errors.ts'
+import { isInsideAddress } from './loopback.ts'
 
 export type PinnedOptions = {
   /** The addresses of a name. Asked once for each connection, by the connection itself. */
@@ -20,12 +19,17 @@ export type PinnedOptions = {
   isInside?: (address: string) => boolean
 }
 
+export type PinnedFetch = (
+  address: string,
+  init: Pick<RequestInit, 'method' | 'headers' | 'signal' | 'redirect' | 'credentials'>,
+) => Promise<Response>
+
 /** Statuses whose answers have no body: a Response refuses one. */
 const BODILESS = [204, 205, 304]
 
 /** The codes of its refusals are `host-unknown` and `host-inside`. */
-export function pinnedFetch(options: PinnedOptions): Fetch {
-  return async (address, { method = 'GET', headers, signal } = {}) => {
+export function pinnedFetch(options: PinnedOptions): PinnedFetch {
+  return async (address, { method = 'GET', headers, signal }) => {
     const url = new URL(address)
     const { hostname, protocol } = url
     const host = hostname.replace(/^\[(.*)\]$/, '$1')

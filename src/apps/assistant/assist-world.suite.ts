@@ -27,7 +27,7 @@ import type { Category, LabelRole } from './contract.ts'
 import { LABELS } from './contract.ts'
 import { type AssistKinds, assistKinds, jobsOf } from './jobs.ts'
 import { openLocalClassifier } from './local/classifier.ts'
-import { openModels } from './models/ask.ts'
+import { type Models, openModels } from './models/ask.ts'
 import { ModelCalls } from './models/store.ts'
 import { onboard } from './onboard.ts'
 import { openAssistAccounts } from './open-accounts.ts'
@@ -56,9 +56,13 @@ export type AssistWorldOptions = {
   accountSettings?: Partial<AccountSettings>
   sim?: Partial<SimOptions>
   models?: SimOptions['models']
+  /** Of the simulated Gmail; none otherwise. */
+  quota?: { unitsPerMinute: number }
   /** `off` for none. */
   provider?: 'openai-compatible' | 'off'
   dayCost?: number
+  /** How long an answer of the model is awaited. */
+  modelSeconds?: number
 }
 
 export class AssistWorld {
@@ -242,7 +246,7 @@ export class AssistWorld {
 
 /** What a process needs to know of the world. */
 export type WorkerPlace = Pick<AssistWorld, 'clock' | 'settings' | 'ledgerUrl' | 'home' | 'modelsUrl'> & {
-  options: Pick<AssistWorldOptions, 'provider' | 'dayCost'>
+  options: Pick<AssistWorldOptions, 'provider' | 'dayCost' | 'modelSeconds'>
   vault?: Vault
 }
 
@@ -262,6 +266,7 @@ export class Worker implements ActionPlace {
   readonly runs: AgentStore
   engine!: Engine
   kinds!: AssistKinds
+  models!: Models
   notes: { code: string; text: string }[] = []
 
   private constructor(parts: {
@@ -299,6 +304,7 @@ export class Worker implements ActionPlace {
       model: 'sim-model',
       ...(options.dayCost !== undefined && { day_cost: options.dayCost, input_price: 1, output_price: 1 }),
       ...(options.dayCost === undefined && { day_tokens: 0 }),
+      ...(options.modelSeconds !== undefined && { timeout_seconds: options.modelSeconds }),
     })
     const accounts = await openAssistAccounts({
       accounts: worker.accounts,
@@ -315,6 +321,7 @@ export class Worker implements ActionPlace {
       place: { config: { models } as never, vault, fetch: globalThis.fetch, clock },
       store: worker.calls,
     })
+    worker.models = asked
     const note = (code: string, text: string): void => void worker.notes.push({ code, text })
     const agents = await openAgents({
       ledger,
@@ -362,7 +369,10 @@ export async function startAssistWorld(options: AssistWorldOptions = {}): Promis
   const sim = await startSim({
     clock,
     ...options.sim,
-    gmail: { accounts: users.map((address) => ({ address, messages: 0 })), quota: { unitsPerMinute: null } },
+    gmail: {
+      accounts: users.map((address) => ({ address, messages: 0 })),
+      quota: options.quota ?? { unitsPerMinute: null },
+    },
     models: options.models ?? {},
   })
   const world = new AssistWorld(sim, clock, options, own?.url)

@@ -311,9 +311,15 @@ export class Conversation {
     return message && isLiveDraft(message) ? message : undefined
   }
 
-  /** To the trash, from where it can be taken back. One that is gone already is fine. */
-  async trash(message: string): Promise<void> {
-    await this.#asked(() => this.account.client.trash(message, { signal: this.signal }))
+  /**
+   * To the trash, from where it can be taken back. One that is gone already is fine; one that the user has edited since
+   * it was looked at has another message, and is answered with: it stays.
+   */
+  async trash({ draft, message }: FoundDraft): Promise<FoundDraft | undefined> {
+    if (await this.#asked(() => this.account.client.trash(message.id, { signal: this.signal })))
+      return undefined
+    const now = await this.#byDraftId(draft)
+    return now && { draft, message: now, isSame: false }
   }
 
   /** Drafts of ours that nobody has touched go to the trash; answers with their keys. What was edited stays. */
@@ -325,11 +331,9 @@ export class Conversation {
     for (const draft of open) {
       if (draft.key === except) continue
       const found = await this.find(draft)
-      if (found && !found.isSame) edited.push(found)
-      else {
-        if (found) await this.trash(found.message.id)
-        trashed.push(draft)
-      }
+      const left = found?.isSame ? await this.trash(found) : found
+      if (left) edited.push(left)
+      else trashed.push(draft)
     }
     return { trashed, edited }
   }

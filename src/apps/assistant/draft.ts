@@ -47,18 +47,22 @@ export async function runDraft(kinds: AssistKinds, job: ThreadJob): Promise<Outc
   if (!answered) return nobodyToAnswer(talk)
   if (isOver(record, messages, answered)) return answeredByHand(talk)
   const key = draftKeyOf({ ...record, answered: answered.id, wish: record.order })
-  if (record.order === null) {
-    for (const draft of await talk.openDrafts()) {
-      const found = await talk.find(draft)
-      if (found && !found.isSame) return keepEdited(talk, found)
-      if (found && draft.key === key && draft.state === 'live') return keepWritten(talk, found)
-    }
+  for (const draft of await talk.openDrafts()) {
+    const found = await talk.find(draft)
+    if (found && !found.isSame && !isGivenBack(record, found)) return keepEdited(talk, found)
+    const isWritten = record.order === null && draft.key === key && draft.state === 'live'
+    if (found && isWritten) return keepWritten(talk, found)
   }
   const noted = await kinds.tables.draft(record.account, key)
   const isNoted = noted?.state === 'intended' && record.draftKey === key
   const written = isNoted ? noted : await write(talk, { answered, key })
   if ('outcome' in written) return written.outcome
   return make(talk, { answered, draft: written, isNoted })
+}
+
+/** The draft that a rework is about, as it was when it was asked for. What the user writes later is theirs again. */
+function isGivenBack({ order }: ThreadRecord, { message }: FoundDraft): boolean {
+  return order?.replaces.includes(message.id) ?? false
 }
 
 /** Answered by the user; what they ordered is over where they have answered since. */
@@ -102,6 +106,8 @@ async function write(
   const { account, record, kinds } = talk
   const { order } = record
   const style = styleFor(answered.from.address, record.style, account.settings, DEFAULT_STYLE)
+  // Before the model: a call that fails after it would cost its answer.
+  const beside = await talk.beside()
   const context = await contextOnce(talk, answered)
   const thread = (talk.messages ?? []).filter((message) => !message.isDraft)
   const wish = {
@@ -144,7 +150,7 @@ async function write(
     answered: answered.id,
     text,
     madeAtMs: talk.nowMs,
-    beside: await talk.beside(),
+    beside,
   }
   const next = talk.changed({
     draftKey: key,
@@ -243,9 +249,14 @@ async function make(
   const reply = { answered, owner, text, key, nowMs: talk.nowMs, newId: kinds.newId }
   const { made, isAdopted } = await putIntoGmail(talk, { draft, isNoted, raw: replyMime(reply) })
   const { trashed, edited } = await talk.trashUntouched(draft.key)
-  const replaced = new Set(order?.replaces ?? [])
-  const given = edited.filter(({ message }) => replaced.has(message.id) && message.attachments.length === 0)
-  for (const { message } of given) await talk.trash(message.id)
+  let kept = edited.find((found) => !isGivenBack(record, found))
+  for (const found of edited) {
+    if (found === kept || found.message.attachments.length > 0) continue
+    const left = await talk.trash(found)
+    if (left) kept = left
+    else trashed.push(found.draft)
+  }
+  if (kept && made.state === 'live') return withdraw(talk, { made, kept, trashed })
   if (!(await talk.applyLabel())) return talk.gone()
   return talk.end(
     {
@@ -259,8 +270,7 @@ async function make(
     },
     {
       effects: async (tx) => {
-        for (const { key } of [...trashed, ...given.map((one) => one.draft)])
-          await setDraftState(tx, { account: account.name, key }, 'trashed')
+        for (const one of trashed) await setDraftState(tx, one, 'trashed')
         await putDraft(tx, made)
       },
       event: { what: order?.kind === 'rework' ? 'draft-reworked' : 'draft-created', why: whyOf(record) },
@@ -268,6 +278,16 @@ async function make(
       code: isAdopted ? 'adopted' : 'drafted',
     },
   )
+}
+
+/** The user has edited the draft that is there while another was made: theirs stays, ours goes. */
+async function withdraw(
+  talk: Conversation,
+  about: { made: DraftRow; kept: FoundDraft; trashed: readonly DraftRow[] },
+): Promise<Outcome> {
+  const { made, kept, trashed } = about
+  await talk.account.client.trash(made.messageId!, { signal: talk.signal })
+  return keepEdited(talk, kept, [...trashed, made])
 }
 
 /**
@@ -306,10 +326,7 @@ function whyOf({ order, reworks }: ThreadRecord): string {
 
 /** The user has written the answer without us. */
 async function answeredByHand(talk: Conversation): Promise<Outcome> {
-  const unmade: DraftRow[] = []
-  for (const draft of await talk.openDrafts()) {
-    if (draft.state === 'intended' && !(await talk.find(draft))) unmade.push(draft)
-  }
+  const unmade = await unmadeDrafts(talk)
   await talk.commit(
     talk.changed({
       status: 'sent',
@@ -329,16 +346,43 @@ async function answeredByHand(talk: Conversation): Promise<Outcome> {
   return settle(talk, { note: 'answered by hand', code: 'answered' })
 }
 
+/** Noted and not there: whoever waited for them to be made would wait for ever. */
+async function unmadeDrafts(talk: Conversation, kept?: FoundDraft): Promise<DraftRow[]> {
+  const unmade: DraftRow[] = []
+  for (const draft of await talk.openDrafts()) {
+    if (draft.state !== 'intended' || draft.key === kept?.draft.key) continue
+    const found = await talk.find(draft)
+    if (!found || found.message.id === kept?.message.id) unmade.push(draft)
+  }
+  return unmade
+}
+
 /** Sorted again to the same end: the draft that is there is the answer. */
-async function keepWritten(talk: Conversation, { draft }: FoundDraft): Promise<Outcome> {
-  await talk.commit(talk.changed({ status: 'drafted', label: labelFor(talk.record), draftKey: draft.key }))
+async function keepWritten(talk: Conversation, found: FoundDraft): Promise<Outcome> {
+  const { draft } = found
+  const unmade = await unmadeDrafts(talk, found)
+  await talk.commit(talk.changed({ status: 'drafted', label: labelFor(talk.record), draftKey: draft.key }), {
+    effects: async (tx) => {
+      for (const one of unmade) await setDraftState(tx, one, 'gone')
+    },
+  })
   return settle(talk, { note: 'the draft is there already', code: 'drafted' })
 }
 
-async function keepEdited(talk: Conversation, found: FoundDraft): Promise<Outcome> {
+async function keepEdited(
+  talk: Conversation,
+  found: FoundDraft,
+  trashed: readonly DraftRow[] = [],
+): Promise<Outcome> {
   const draft = await talk.takenOver(found)
-  await talk.commit(talk.changed({ status: 'drafted', label: 'outbox', draftKey: draft.key }), {
-    effects: (tx) => putDraft(tx, draft),
+  const unmade = await unmadeDrafts(talk, found)
+  const kept = { status: 'drafted', label: 'outbox', draftKey: draft.key, order: null } as const
+  await talk.commit(talk.changed({ ...kept, problem: null, problemCode: null }), {
+    effects: async (tx) => {
+      for (const one of unmade) await setDraftState(tx, one, 'gone')
+      for (const one of trashed) await putDraft(tx, { ...one, state: 'trashed' })
+      await putDraft(tx, draft)
+    },
     event: { what: 'draft-kept', why: 'You have edited the draft: it stays as it is.' },
   })
   return settle(talk, { note: 'an edited draft is there', code: 'draft-kept' })

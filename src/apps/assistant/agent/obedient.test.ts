@@ -147,7 +147,7 @@ async function attackWith(tools: readonly ToolName[], message = mail()): Promise
     tools,
     labels,
     http: [{ host: 'api.example.com', paths: ['/orders/'] }],
-    send_to: [NAMED],
+    send_to: tools.includes('send') ? [NAMED] : [],
   }
   const key = `obedient-${++runs}`
   const result = await world.run({ key, profiles: [profile], message, thread: [message] })

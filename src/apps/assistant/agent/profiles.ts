@@ -73,25 +73,30 @@ export const mcpAllowance = z.strictObject({
 })
 export type McpAllowance = z.output<typeof mcpAllowance>
 
-export const agentProfile = z.strictObject({
-  name,
-  /** That of the purpose `agent` where it is left out. */
-  model: z.string().max(200).default(''),
-  temperature: z.number().min(0).max(2).default(0),
-  max_iterations: z.int().min(1).max(ITERATIONS_MAX).default(ITERATIONS_DEFAULT),
-  system_prompt: z.string().max(20_000).default(''),
-  /** How the mail is read before the agent sees it. */
-  preprocessor: z.enum(['default', 'helpdesk']).default('default'),
-  tools: z.array(z.enum(TOOL_NAMES)).max(TOOL_NAMES.length).default([]),
-  labels: z
-    .array(z.enum(AGENT_LABELS))
-    .max(AGENT_LABELS.length)
-    .default([...AGENT_LABELS]),
-  http: z.array(httpAllowance).max(50).default([]),
-  mcp: z.array(mcpAllowance).max(20).default([]),
-  /** To whom `send` sends: to nobody else, and to nobody where it is left out. */
-  send_to: z.array(recipient).max(20).default([]),
-})
+export const agentProfile = z
+  .strictObject({
+    name,
+    /** That of the purpose `agent` where it is left out. */
+    model: z.string().max(200).default(''),
+    temperature: z.number().min(0).max(2).default(0),
+    max_iterations: z.int().min(1).max(ITERATIONS_MAX).default(ITERATIONS_DEFAULT),
+    system_prompt: z.string().max(20_000).default(''),
+    /** How the mail is read before the agent sees it. */
+    preprocessor: z.enum(['default', 'helpdesk']).default('default'),
+    tools: z.array(z.enum(TOOL_NAMES)).max(TOOL_NAMES.length).default([]),
+    labels: z
+      .array(z.enum(AGENT_LABELS))
+      .max(AGENT_LABELS.length)
+      .default([...AGENT_LABELS]),
+    http: z.array(httpAllowance).max(50).default([]),
+    mcp: z.array(mcpAllowance).max(20).default([]),
+    /** To whom `send` sends: to nobody else, and to nobody where it is left out. */
+    send_to: z.array(recipient).max(20).default([]),
+  })
+  .refine(
+    ({ tools, send_to }) => tools.includes('send') === send_to.length > 0,
+    'the tool send and send_to, which says to whom, belong together',
+  )
 export type AgentProfile = z.output<typeof agentProfile>
 
 export const agentProfiles = z

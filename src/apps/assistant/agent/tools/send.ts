@@ -71,7 +71,7 @@ export function mailOf(
   if (!sendTo.includes(to)) throw new TidemarkError(`${to} was let through.`, { kind: 'bug' })
   if (isAutomated) throw new ToolRefusal('automated', 'A program sent this mail: nothing is sent for it.')
   const isAnswer = recipientsOf(answered, owner).some(({ address }) => address.toLowerCase() === to)
-  const facts = { ...factsFor(parts, { to, isAnswer }), context }
+  const facts = factsFor(parts, { to, isAnswer, context })
   const { text, removed } = guard(wanted.text, facts)
   if (removed.length > 0) {
     const codes = [...new Set(removed.map(({ code }) => code))].join(', ')
@@ -97,19 +97,21 @@ const WHY: Readonly<Record<Exclude<SendOutcome, 'sent'>, string>> = {
 }
 
 /**
- * Somebody who has not written in the conversation is told nothing that only its sender brought: links and numbers of
- * a stranger would come from the owner then.
+ * Somebody who has not written in the conversation is told no links and numbers but the owner's and their own: those of
+ * a stranger would come from the owner then. What was searched for and read does not count, because the stranger's mail
+ * is found there, too.
  */
 function factsFor(
   { thread, answered, owner }: Omit<SendParts, 'hands'>,
-  { to, isAnswer }: { to: string; isAnswer: boolean },
-): Omit<DraftFacts, 'context'> {
-  if (isAnswer) return { thread, answered, owner }
+  { to, isAnswer, context }: { to: string; isAnswer: boolean; context: readonly ContextPassage[] },
+): DraftFacts {
+  if (isAnswer) return { thread, answered, owner, context }
   const nobody = { name: '', address: to }
   return {
     thread: thread.filter(({ id }) => id !== answered.id),
     answered: { ...answered, from: nobody, replyTo: [], to: [], cc: [], subject: '', text: '', newText: '' },
     owner,
+    context: [],
   }
 }
 

@@ -1,7 +1,9 @@
 /** What a scan finds is not given to a model that costs money before its user has agreed to the cost. */
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
+import { SERVICE } from './account.ts'
 import { requestSync } from './actions.ts'
+import { agreeToCosts, getAccounts } from './api/accounts.ts'
 import {
   ANN,
   type AssistWorld,
@@ -117,6 +119,24 @@ describe('a backlog', () => {
     await w.sync()
     assert.equal((await w.record(threadId!))!.status, 'drafted')
     assert.equal((await w.tables.balance(ANN)).held, 4)
+  })
+
+  test('is told to its owner and agreed to by them over the API, and by nobody else', async () => {
+    const w = await begun(5)
+    const { accounts, ledger, tables, models, engine, kinds } = w.worker
+    const services = { accounts, ledger, engine, clock: w.clock, assist: { tables, models, kinds } } as never
+    const { userId: id } = (await accounts.find(SERVICE, ANN))!
+    const owner = { id, name: 'ann', role: 'member' }
+    const params = { account: ANN }
+    const { items } = await getAccounts.handle({ user: owner } as never, services)
+    assert.equal(items[0]!.held, 5)
+    assert.match(items[0]!.backlog!, /^Sorting 5 waiting messages .* costs about/)
+    const stranger = { ...owner, id: id + 1 }
+    await assert.rejects(async () => agreeToCosts.handle({ params, user: stranger } as never, services))
+    assert.equal((await w.tables.balance(ANN)).held, 5)
+    await agreeToCosts.handle({ params, user: owner } as never, services)
+    await w.settled()
+    assert.equal((await w.tables.balance(ANN)).classified, 5)
   })
 
   test('is agreed to by whoever asks for it while it is being found', async () => {

@@ -40,6 +40,7 @@ async function withWorld(
   const world = await startAssistWorld({
     ...(database && { database }),
     models: { script },
+    settings: { attempts: 10 },
     accountSettings: { routing: ROUTING, profiles: [profile] },
   })
   try {

@@ -346,7 +346,6 @@ export class Worker implements ActionPlace {
       local: openLocalClassifier({ embed: undefined }),
       search: async () => worker.search,
       agents,
-      newId,
       note,
     })
     const budgets = gmailBudgets(accounts.names(), settings)

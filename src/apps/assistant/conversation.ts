@@ -14,7 +14,7 @@ import type { LabelRole, VisibleMessage } from './contract.ts'
 import type { AssistKinds, ThreadPayload } from './jobs.ts'
 import { setLabel } from './labels.ts'
 import { isInbound, relabelled, rolesOn, textHashOf } from './plan.ts'
-import { DRAFT_KEY_HEADER, splitAtMarker } from './reply.ts'
+import { DRAFT_KEY_HEADER, messageIdOf, splitAtMarker } from './reply.ts'
 import {
   type Actor,
   addEvent,
@@ -287,15 +287,21 @@ export class Conversation {
 
   /**
    * A draft that came into the conversation after ours was noted, and perhaps made: ours, in the words of the user, or
-   * one that they began themselves meanwhile. Either way it is the answer that they are at work on.
+   * one that they began themselves meanwhile. Either way it is the answer that they are at work on. Of several, the one
+   * that still has our Message-ID, or our mark, is ours.
    */
-  async #since({ beside }: DraftRow): Promise<VisibleMessage | undefined> {
+  async #since({ key, beside }: DraftRow): Promise<VisibleMessage | undefined> {
     const { drafts, rows } = await this.#strangers()
     if (beside === null || drafts.length === 0) return undefined
     const ids = await draftIds(this.account, this.signal)
     const others = new Set([...beside, ...rows.map(({ draftId }) => draftId)])
     const since = drafts.filter(({ id }) => ids.has(id) && !others.has(ids.get(id)!))
-    return since.findLast(({ text }) => splitAtMarker(text) !== undefined) ?? since.at(-1)
+    const own = messageIdOf(key, this.account.owner)
+    return (
+      since.find(({ messageId }) => messageId.includes(own)) ??
+      since.findLast(({ text }) => splitAtMarker(text) !== undefined) ??
+      since.at(-1)
+    )
   }
 
   /** The row of a draft that the user has made theirs: with all by which it is found again. */

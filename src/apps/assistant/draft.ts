@@ -234,7 +234,7 @@ async function make(
   talk: Conversation,
   { answered, draft, isNoted }: { answered: VisibleMessage; draft: DraftRow; isNoted: boolean },
 ): Promise<Outcome> {
-  const { account, record, kinds } = talk
+  const { account, record } = talk
   const { order } = record
   const others = (await talk.openDrafts()).filter(({ key }) => key !== draft.key)
   if (order !== null || others.length > 0) {
@@ -246,7 +246,7 @@ async function make(
   }
   const { owner } = account
   const { text, key } = draft
-  const reply = { answered, owner, text, key, nowMs: talk.nowMs, newId: kinds.newId }
+  const reply = { answered, owner, text, key, nowMs: talk.nowMs }
   const { made, isAdopted } = await putIntoGmail(talk, { draft, isNoted, raw: replyMime(reply) })
   const { trashed, edited } = await talk.trashUntouched(draft.key)
   let kept = edited.find((found) => !isGivenBack(record, found))

@@ -81,7 +81,6 @@ export type AssistDeps = {
   local: LocalClassifier
   search: ContextSearch
   agents: AgentParts
-  newId: () => string
   /** Where what is refused or odd is told to people. */
   note: (code: string, text: string) => void
 }

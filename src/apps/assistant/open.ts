@@ -69,7 +69,6 @@ export async function openAssist(place: AppPlace): Promise<OpenAssist> {
     local,
     search,
     agents,
-    newId: place.newId,
     note,
   })
   const look = await lookAtAssist(ledger)

@@ -30,17 +30,15 @@ export type ReplyInput = {
   /** Names this draft: letters and digits. */
   key: string
   nowMs: number
-  /** Something that no other message has, for its Message-ID. */
-  newId: () => string
 }
 
-export function replyMime({ answered, owner, text, key, nowMs, newId }: ReplyInput): Uint8Array {
+export function replyMime({ answered, owner, text, key, nowMs }: ReplyInput): Uint8Array {
   const headers = [
     `From: ${mailboxHeader(owner)}`,
     ...recipientHeader(recipientsOf(answered, owner)),
     `Subject: ${encodeWords(replySubject(answered.subject), 'Subject: '.length)}`,
     `Date: ${dateHeader(nowMs)}`,
-    `Message-ID: <${token(newId())}@${domainOf(owner.address)}>`,
+    `Message-ID: <${messageIdOf(key, owner)}>`,
     ...threadHeaders(answered),
     `${DRAFT_KEY_HEADER}: ${token(key)}`,
     'MIME-Version: 1.0',
@@ -57,21 +55,21 @@ export type SentInput = {
   to: string
   subject: string
   text: string
-  messageId: string
+  key: string
   answered: VisibleMessage | undefined
   nowMs: number
 }
 
 /** A mail that a program sends: to one address, and so that no program answers it (RFC 3834). */
-export function sentMime({ owner, to, subject, text, messageId, answered, nowMs }: SentInput): Uint8Array {
-  const [recipient, id] = [mailboxHeader({ name: '', address: to }), token(messageId, '@')]
+export function sentMime({ owner, to, subject, text, key, answered, nowMs }: SentInput): Uint8Array {
+  const recipient = mailboxHeader({ name: '', address: to })
   if (recipient !== to) throw new TidemarkError('Mail has nobody to go to.', { kind: 'bug' })
   const headers = [
     `From: ${mailboxHeader(owner)}`,
     `To: ${recipient}`,
     `Subject: ${encodeWords(oneLineOf(subject), 'Subject: '.length)}`,
     `Date: ${dateHeader(nowMs)}`,
-    `Message-ID: <${id}>`,
+    `Message-ID: <${messageIdOf(key, owner)}>`,
     ...(answered ? threadHeaders(answered) : []),
     'Auto-Submitted: auto-generated',
     'MIME-Version: 1.0',
@@ -83,6 +81,11 @@ export function sentMime({ owner, to, subject, text, messageId, answered, nowMs 
     `${headers.join('\r\n')}\r\n\r\n${folded(Buffer.from(body).toString('base64'))}\r\n`,
     'ascii',
   )
+}
+
+/** Known before the message is made. */
+export function messageIdOf(key: string, owner: Mailbox): string {
+  return `tidemark.${token(key)}@${domainOf(owner.address)}`
 }
 
 /** What the body of a draft says. */
@@ -160,8 +163,8 @@ function oneLineOf(text: string): string {
 }
 
 /** What may stand in an id: anything else is left out. */
-function token(text: string, also: '' | '@' = ''): string {
-  return text.replace(also === '@' ? /[^A-Za-z0-9._@-]/g : /[^A-Za-z0-9._-]/g, '').slice(0, 200)
+function token(text: string): string {
+  return text.replace(/[^A-Za-z0-9._-]/g, '').slice(0, 200)
 }
 
 function domainOf(address: string): string {

@@ -16,7 +16,7 @@ import type { Tx } from '../../ledger/contract.ts'
 import type { SendOutcome, SentMail } from './agent/tools/send.ts'
 import type { Conversation } from './conversation.ts'
 import { textHashOf } from './plan.ts'
-import { sentMime } from './reply.ts'
+import { messageIdOf, sentMime } from './reply.ts'
 import { addEvent } from './store/records.ts'
 import { countSends, lockAccount, noteSend, type SendRow, setSendState } from './store/sends.ts'
 import { visibleMessage } from './text/visible.ts'
@@ -87,7 +87,7 @@ async function settled(
 async function made(talk: Conversation, mail: SentMail, { isNew }: { isNew: boolean }): Promise<string> {
   const { account, signal } = talk
   if (!isNew) {
-    const query = `rfc822msgid:${mail.messageId}`
+    const query = `rfc822msgid:${messageIdOf(mail.key, account.owner)}`
     const [found] = (await account.client.drafts({ query, signal })).drafts
     if (found) return found.id
   }
@@ -117,8 +117,8 @@ async function lookAgain(
 }
 
 /** The draft is gone: sent by an earlier try, or thrown away by the user. */
-async function goneBy({ account, signal }: Conversation, { messageId }: SentMail): Promise<'sent' | 'lost'> {
-  const query = `in:sent rfc822msgid:${messageId}`
+async function goneBy({ account, signal }: Conversation, { key }: SentMail): Promise<'sent' | 'lost'> {
+  const query = `in:sent rfc822msgid:${messageIdOf(key, account.owner)}`
   const { ids } = await account.client.listIds({ query, includeSpamTrash: true, signal })
   return ids.length > 0 ? 'sent' : 'lost'
 }

@@ -201,13 +201,13 @@ function ownTools(
   profile: AgentProfile,
   grant: Omit<ActionGrant, 'threadIds' | 'mcpTools'>,
 ): AgentTool[] {
-  const { clock, newId, search, web } = options
+  const { clock, search, web } = options
   const { account, owner, thread, message: answered, reader, hands } = task
   const made: Record<AgentProfile['tools'][number], () => AgentTool | undefined> = {
     search_archive: () => searchArchive({ clock, account, search, reader }),
     read_thread: () => readThread({ readThread: task.readThread }),
     create_draft: () =>
-      createDraft({ hands, guard: guardDraft, reply: replyMime, thread, answered, owner, clock, newId }),
+      createDraft({ hands, guard: guardDraft, reply: replyMime, thread, answered, owner, clock }),
     apply_label: () => (profile.labels.length === 0 ? undefined : applyLabel({ hands, profile })),
     escalate: () => escalate({ hands }),
     send: () =>

@@ -393,7 +393,7 @@ function gainsOf(
 function recipientGains(draft: string, answered: VisibleMessage, isGuarded: boolean): string[] {
   const mime = Buffer.from(
     isGuarded
-      ? replyMime({ answered, owner: OWNER, text: draft, key: 'k1', nowMs: NOW_MS, newId: () => 'id1' })
+      ? replyMime({ answered, owner: OWNER, text: draft, key: 'k1', nowMs: NOW_MS })
       : Buffer.from(`To: ${answered.from.address}\r\n${draft}`),
   ).toString('latin1')
   const head = mime.split('\r\n\r\n')[0]!.replaceAll(/\r\n[ \t]/g, ' ')

@@ -110,7 +110,7 @@ export const assistApi = {
   onboard: (account: string) => post<DoneView>('/api/assist/accounts', { account }),
   sync: (account: string) => post<DoneView>('/api/assist/sync', { account }),
   agreeToCosts: (account: string) =>
-    post<DoneView>(`/api/assist/accounts/${encodeURIComponent(account)}/backlog`, {}),
+    post<DoneView>(`/api/assist/accounts/${encodeURIComponent(account)}/backlog`),
   setActive: (account: string, isActive: boolean) =>
     request<DoneView>('PUT', `/api/assist/accounts/${part(account)}`, { body: { isActive } }),
   reclassify: ({ account, thread }: Pick<ThreadView, 'account' | 'thread'>, category: CategoryView) =>

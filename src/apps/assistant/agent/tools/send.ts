@@ -21,7 +21,6 @@ const SUBJECT_PLAIN = 'A message for you'
 export type SentMail = {
   /** Of the call. */
   key: string
-  messageId: string
   to: string
   subject: string
   text: string
@@ -82,7 +81,6 @@ export function mailOf(
   }
   return {
     key,
-    messageId: messageIdOf(key, owner),
     to,
     subject: subjectFor(answered, (subject) => guard(subject, facts)),
     text,
@@ -123,9 +121,4 @@ function subjectFor(
   const subject = oneLine(replySubject(answered.subject), SUBJECT_CHARS_MAX)
   const { text, removed } = guarded(subject)
   return removed.length === 0 && text === subject ? subject : SUBJECT_PLAIN
-}
-
-function messageIdOf(key: string, { address }: Mailbox): string {
-  const domain = (address.split('@')[1] ?? '').replace(/[^A-Za-z0-9.-]/g, '') || 'localhost'
-  return `tidemark.${key}@${domain}`
 }

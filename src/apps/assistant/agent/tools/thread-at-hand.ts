@@ -37,11 +37,10 @@ export type DraftParts = {
   answered: VisibleMessage
   owner: Mailbox
   clock: Clock
-  newId: () => string
 }
 
 export function createDraft(parts: DraftParts): AgentTool {
-  const { hands, guard, reply, thread, answered, owner, clock, newId } = parts
+  const { hands, guard, reply, thread, answered, owner, clock } = parts
   return defineTool('create_draft', {
     description:
       'Puts a draft of an answer into this conversation, for the owner to look at and send. Plain text, without ' +
@@ -55,7 +54,7 @@ export function createDraft(parts: DraftParts): AgentTool {
       if (guarded.text.trim() === '') {
         throw new ToolRefusal('draft-empty', 'Nothing is left of the draft that may stand in it.')
       }
-      const mime = reply({ answered, owner, text: guarded.text, key, nowMs: clock.now(), newId })
+      const mime = reply({ answered, owner, text: guarded.text, key, nowMs: clock.now() })
       const put = await hands.putDraft({ key, mime, text: guarded.text, answered: answered.id }, signal)
       if (put.outcome === 'refused') throw new ToolRefusal('draft-refused', put.why)
       const removed = guarded.removed.map(({ code }) => code)

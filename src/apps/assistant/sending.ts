@@ -54,7 +54,8 @@ export async function sendOnce(talk: Conversation, mail: SentMail): Promise<Send
   const draftId = row.draftId ?? (await made(talk, mail, { isNew: !known }))
   if (row.draftId === null) {
     await talk.job.commit({ effects: (tx) => setSendState(tx, { ...row, state: 'made', draftId }) })
-  } else {
+  }
+  if (known) {
     const there = await lookAgain(talk, mail, draftId)
     if (there !== 'same') return settled(talk, row, there)
   }

@@ -49,7 +49,7 @@ export async function runSync(kinds: AssistKinds, job: SyncJob): Promise<Outcome
     ? await withLabels(job, opened)
     : opened
   const isFull =
-    forceFull || row.fullWanted || row.cursor === null || isDue || account.labels !== opened.labels
+    forceFull || row.fullWanted > 0 || row.cursor === null || isDue || account.labels !== opened.labels
   const found = isFull ? undefined : await followHistory(kinds, job, account, row.cursor!)
   const seenTo = found?.historyId ?? (await scan(kinds, job, account))
   if (isUnreadable(row, seenTo) && triesOf(job) < UNREADABLE_MAX) {
@@ -124,12 +124,7 @@ async function followHistory(
       await touchThreads(tx, account.name, touched, nowMs)
       await noteMessages(tx, account.name, arrivals, nowMs)
       await settleMessages(tx, account.name, news.deleted, { state: 'gone', reason: 'it was deleted', nowMs })
-      await moveCursor(tx, account.name, {
-        cursor: historyId,
-        full: false,
-        wanted: account.row.syncWanted,
-        nowMs,
-      })
+      await moveCursor(tx, account.name, { cursor: historyId, full: undefined, nowMs })
     },
   })
   return { historyId, changes: changes.length }
@@ -164,7 +159,7 @@ async function scan(kinds: AssistKinds, job: SyncJob, opened: AssistAccount): Pr
     jobs: wishJobs(kinds, name, wishes),
     effects: async (tx) => {
       await touchThreads(tx, name, wishes.keys(), nowMs)
-      await moveCursor(tx, name, { cursor: historyId, full: true, wanted: account.row.syncWanted, nowMs })
+      await moveCursor(tx, name, { cursor: historyId, full: { wanted: account.row.fullWanted }, nowMs })
     },
   })
   return historyId
@@ -317,7 +312,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
 
 /** Conversations whose job was lost or failed for good: it is asked for again, unless it would be refused again. */
 async function leftBehind(kinds: AssistKinds, job: SyncJob, { name, row }: AssistAccount): Promise<void> {
-  const isWanted = job.payload.forceFull || row.fullWanted
+  const isWanted = job.payload.forceFull || row.fullWanted > 0
   const isRefused =
     !isWanted && row.refusedBy !== null && row.refusedBy === (await kinds.models.fingerprint(name))
   let after = ''

@@ -21,7 +21,8 @@ export type AccountRow = {
   cursor: string | null
   /** Grows with every wish for a sync: one that is under way notices. */
   syncWanted: number
-  fullWanted: boolean
+  /** How many wishes for a scan are open: those that come while one is under way are left. */
+  fullWanted: number
   pushedHistory: string | null
   pushedAtMs: number | null
   /** When the newest mail came that was seen. */
@@ -88,7 +89,7 @@ export async function dropPush(tx: Tx, account: string): Promise<void> {
 
 /** Where it is on again, a scan finds what was left lying. */
 export async function setActive(tx: Tx, account: string, active: boolean): Promise<void> {
-  const also = active ? ', full_wanted = 1, sync_wanted = sync_wanted + 1' : ''
+  const also = active ? ', full_wanted = full_wanted + 1, sync_wanted = sync_wanted + 1' : ''
   await tx.run(`UPDATE assist_accounts SET active = ?${also} WHERE account = ?`, [active ? 1 : 0, account])
 }
 
@@ -104,7 +105,7 @@ export async function wantSync(
   const pushed =
     historyId !== undefined && isLaterHistory(historyId, row.pushed_history) ? historyId : row.pushed_history
   await tx.run(
-    `UPDATE assist_accounts SET sync_wanted = sync_wanted + 1, full_wanted = CASE WHEN ? = 1 THEN 1 ELSE full_wanted END,
+    `UPDATE assist_accounts SET sync_wanted = sync_wanted + 1, full_wanted = full_wanted + ?,
        backlog_agreed = CASE WHEN ? = 1 THEN 1 ELSE backlog_agreed END, pushed_history = ?, pushed_at = ? WHERE account = ?`,
     [full ? 1 : 0, agrees ? 1 : 0, pushed, historyId === undefined ? row.pushed_at : nowMs, account],
   )
@@ -129,24 +130,27 @@ export async function decideBacklog(
   await tx.run(`UPDATE assist_accounts SET backlog_agreed = 0 WHERE account = ?`, [account])
 }
 
-/** Everything up to there was seen. The cursor never moves backwards. A scan wanted since it began is still wanted. */
+/**
+ * Everything up to there was seen. The cursor never moves backwards. `full`: by a scan, with the wishes for one that it
+ * answers; those that came since it began are left.
+ */
 export async function moveCursor(
   tx: Tx,
   account: string,
-  { cursor, full, wanted, nowMs }: { cursor: string; full: boolean; wanted: number; nowMs: number },
+  { cursor, full, nowMs }: { cursor: string; full: { wanted: number } | undefined; nowMs: number },
 ): Promise<void> {
   const row = await lockedAccount(tx, account)
   if (!row) return
   await tx.run(
     `UPDATE assist_accounts SET cursor = ?, synced_at = ?, full_at = CASE WHEN ? = 1 THEN ? ELSE full_at END,
-       full_wanted = CASE WHEN ? = 1 AND sync_wanted = ? THEN 0 ELSE full_wanted END WHERE account = ?`,
+       full_wanted = CASE WHEN full_wanted > ? THEN full_wanted - ? ELSE 0 END WHERE account = ?`,
     [
       isLaterHistory(cursor, row.cursor) ? cursor : row.cursor,
       nowMs,
       full ? 1 : 0,
       nowMs,
-      full ? 1 : 0,
-      wanted,
+      full?.wanted ?? 0,
+      full?.wanted ?? 0,
       account,
     ],
   )

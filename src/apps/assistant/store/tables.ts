@@ -358,7 +358,7 @@ function accountOf(row: RawAccount): AccountRow {
     labelNames: row.label_names === null ? null : (JSON.parse(row.label_names) as LabelNames),
     cursor: row.cursor,
     syncWanted: Number(row.sync_wanted),
-    fullWanted: Boolean(Number(row.full_wanted)),
+    fullWanted: Number(row.full_wanted),
     pushedHistory: row.pushed_history,
     pushedAtMs: numberOf(row.pushed_at),
     mailAtMs: numberOf(row.mail_at),
